@@ -1,0 +1,37 @@
+# Every target works on a fresh machine with Go and a module proxy; nothing is installed by hand.
+KILLS ?= 1000
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
+
+.PHONY: test check race crashpoints storm model fuzz lint bench
+
+test: ## all tests; no root, no network but the module proxy, no Python
+	go vet ./...
+	go test ./...
+
+check: test race lint crashpoints storm ## what CI runs
+
+race: ## the same protocols on the heap, where the race detector sees them
+	go test -race ./...
+
+crashpoints: ## kill a process before and after every write to shared memory
+	go run -tags shoalcrash ./internal/crashtest points
+
+storm: ## kill processes at random under load
+	go run -tags shoalcrash ./internal/crashtest storm -kills $(KILLS)
+
+lint:
+	test -z "$$(gofmt -l .)"
+	go vet ./...
+	GOOS=darwin go vet ./...
+	GOOS=windows go vet ./...
+	GOARCH=arm64 go vet ./...
+	go run $(STATICCHECK) ./...
+
+bench: ## all benchmark rows, against a PyTorch if python3 has one
+	go run ./cmd/shoal bench --all --against torch
+
+model: ## the models of the protocol with one more death each; minutes
+	go test ./shm/internal/model -v -timeout 30m -model.crashes=1
+
+fuzz: ## every fuzz target for half a minute
+	./scripts/fuzz

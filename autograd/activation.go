@@ -1,0 +1,111 @@
+package autograd
+
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// ReLU returns the larger of x and zero. The gradient at zero is zero.
+func ReLU(x *Var) *Var { return byType("ReLU", x, relu[float32], relu[float64])(x) }
+
+func relu[F kernel.Float](x *Var) *Var {
+	y := result("ReLU", x.t.DType(), x.Shape(), x)
+	kernel.Relu(data[F](x.dense()), data[F](y.t))
+	hold(x)
+	if y.needs {
+		y.save(y.t)
+		y.backward = func(dy *tensor.Tensor) {
+			x.write(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
+		}
+	}
+	return y
+}
+
+// LogSoftmax returns the logarithm of the softmax over the last dimension of x, (..., classes).
+func LogSoftmax(x *Var) *Var {
+	return byType("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64])(x)
+}
+
+func logSoftmax[F kernel.Float](x *Var) *Var {
+	rows, cols := rowsOf("LogSoftmax", x)
+	y := result("LogSoftmax", x.t.DType(), x.Shape(), x)
+	kernel.LogSoftmax(rows, cols, data[F](x.dense()), data[F](y.t))
+	hold(x)
+	if y.needs {
+		y.save(y.t)
+		y.backward = func(dy *tensor.Tensor) {
+			x.write(func(dx *tensor.Tensor) {
+				kernel.LogSoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
+			})
+		}
+	}
+	return y
+}
+
+// rowsOf returns x's shape as a matrix whose columns are the last dimension.
+func rowsOf(op string, x *Var) (rows, cols int) {
+	if x.t.Dims() == 0 {
+		misuse("%s of a single number: the last dimension is that of the classes or features", op)
+	}
+	cols = x.t.Dim(-1)
+	if cols == 0 {
+		return 0, 0
+	}
+	return x.t.Numel() / cols, cols
+}
+
+// Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p), which keeps the
+// mean. Random numbers come from g, or from the default generator if g is nil. Without train it returns x.
+func Dropout(x *Var, p float64, g *tensor.Generator, train bool) *Var {
+	return dropout("Dropout", x, p, g, train, 1)
+}
+
+// Dropout2d is Dropout of whole channels of x, (N, C, H, W).
+func Dropout2d(x *Var, p float64, g *tensor.Generator, train bool) *Var {
+	want("Dropout2d", "an image batch (N, C, H, W)", x, 4)
+	return dropout("Dropout2d", x, p, g, train, x.t.Dim(2)*x.t.Dim(3))
+}
+
+// dropout drops runs of the given number of elements.
+func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run int) *Var {
+	if !(p >= 0 && p <= 1) {
+		misuse("%s with probability %v: it is between 0 and 1", op, p)
+	}
+	if !train || p == 0 || x.t.Numel() == 0 {
+		return x
+	}
+	y := result(op, x.t.DType(), x.Shape(), x)
+	kept := y.scope.empty(x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
+	factor := 1.0 // of no matter with p = 1, which keeps nothing
+	if p < 1 {
+		factor = 1 / (1 - p)
+	}
+	scale := byType(op, x, scaleRuns[float32], scaleRuns[float64])
+	scale(run, factor, kept, x.dense(), y.t)
+	hold(x)
+	if y.needs {
+		y.backward = func(dy *tensor.Tensor) {
+			x.write(func(dx *tensor.Tensor) { scale(run, factor, kept, dy, dx) })
+		}
+	}
+	return y
+}
+
+// scaleRuns multiplies each run of x by factor if its element of kept is 1, and by zero if that is 0.
+func scaleRuns[F kernel.Float](run int, factor float64, kept, x, y *tensor.Tensor) {
+	in, out := data[F](x), data[F](y)
+	for i, m := range data[F](kept) {
+		m *= F(factor)
+		from, to := in[i*run:(i+1)*run], out[i*run:(i+1)*run]
+		for j, v := range from {
+			to[j] = m * v
+		}
+	}
+}
+
+// want panics unless x has so many dimensions.
+func want(op, what string, x *Var, dims int) {
+	if x.t.Dims() != dims {
+		misuse("%s of shape %v: it takes %s", op, x.Shape(), what)
+	}
+}

@@ -1,0 +1,125 @@
+package autograd
+
+import (
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A Window says how a kernel moves over an image: height first, then width.
+type Window struct {
+	Size    [2]int // of a pooling window; a convolution takes it from its weight
+	Stride  [2]int // zero: 1 for a convolution, Size for pooling
+	Padding [2]int // rows above and below, columns left and right
+}
+
+// Square returns the two sides of a square.
+func Square(n int) [2]int { return [2]int{n, n} }
+
+// scratches are the temporary space of convolutions.
+var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
+
+// Conv2d returns the cross-correlation of images x, (N, C, H, W), with filters w, (out, C, KH, KW), plus b, (out), or nil.
+// The result is (N, out, H', W') where H' = (H + 2·padding - KH)/stride + 1.
+func Conv2d(x, w, b *Var, o Window) *Var {
+	s := convShape(x, w, o)
+	checkBias("Conv2d", b, s.OutC)
+	return byType("Conv2d", x, conv2d[float32], conv2d[float64])(s, x, w, b)
+}
+
+func convShape(x, w *Var, o Window) kernel.ConvShape {
+	want("Conv2d", "an image batch (N, C, H, W)", x, 4)
+	want("Conv2d", "a weight (out, C, KH, KW)", w, 4)
+	if o.Stride == [2]int{} {
+		o.Stride = Square(1)
+	}
+	n, f := x.Shape(), w.Shape()
+	if n[1] != f[1] {
+		misuse("Conv2d of input %v with weight %v: the channels differ", n, f)
+	}
+	checkWindow("Conv2d", [2]int{f[2], f[3]}, o, n)
+	return kernel.ConvShape{N: n[0], C: n[1], H: n[2], W: n[3], OutC: f[0], KH: f[2], KW: f[3],
+		StrideH: o.Stride[0], StrideW: o.Stride[1], PadH: o.Padding[0], PadW: o.Padding[1]}
+}
+
+func checkWindow(op string, size [2]int, o Window, image []int) {
+	for i := range 2 {
+		if size[i] < 1 || o.Stride[i] < 1 || o.Padding[i] < 0 || size[i] > image[2+i]+2*o.Padding[i] {
+			misuse("%s of images %v with a window %v, stride %v and padding %v: the window does not fit", op, image, size, o.Stride, o.Padding)
+		}
+	}
+}
+
+func conv2d[F kernel.Float](s kernel.ConvShape, x, w, b *Var) *Var {
+	xt, wt := x.dense(), w.dense()
+	y := result("Conv2d", x.t.DType(), []int{s.N, s.OutC, s.OutH(), s.OutW()}, x, w, b)
+	scratch := scratches.Get().(*kernel.Scratch)
+	defer scratches.Put(scratch)
+	var bias []F
+	if b != nil {
+		bias = data[F](b.dense())
+	}
+	kernel.Conv2d(s, data[F](xt), data[F](wt), bias, data[F](y.t), scratch)
+	hold(x, w, b)
+	if y.needs {
+		y.save(xt, wt)
+		y.backward = func(dy *tensor.Tensor) { conv2dBackward[F](s, x, w, b, xt, wt, dy) }
+	}
+	return y
+}
+
+func conv2dBackward[F kernel.Float](s kernel.ConvShape, x, w, b *Var, xt, wt, dy *tensor.Tensor) {
+	scratch := scratches.Get().(*kernel.Scratch)
+	defer scratches.Put(scratch)
+	var dw, db []F
+	if w.needs {
+		dw = data[F](w.total())
+	}
+	if b != nil && b.needs {
+		db = data[F](b.total())
+	}
+	if !x.needs {
+		kernel.Conv2dBackward(s, data[F](xt), data[F](wt), data[F](dy), nil, dw, db, scratch)
+		return
+	}
+	x.write(func(dx *tensor.Tensor) {
+		kernel.Conv2dBackward(s, data[F](xt), data[F](wt), data[F](dy), data[F](dx), dw, db, scratch)
+	})
+}
+
+// MaxPool2d returns the largest element of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down as in
+// Conv2d. The first of equals gets the gradient.
+func MaxPool2d(x *Var, o Window) *Var {
+	want("MaxPool2d", "an image batch (N, C, H, W)", x, 4)
+	if o.Stride == [2]int{} {
+		o.Stride = o.Size
+	}
+	checkWindow("MaxPool2d", o.Size, o, x.Shape())
+	for i := range 2 {
+		if 2*o.Padding[i] > o.Size[i] {
+			misuse("MaxPool2d with padding %v: it is at most half of the window %v", o.Padding, o.Size)
+		}
+	}
+	return byType("MaxPool2d", x, maxPool2d[float32], maxPool2d[float64])(x, o)
+}
+
+func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
+	n, c, h, w := x.t.Dim(0), x.t.Dim(1), x.t.Dim(2), x.t.Dim(3)
+	outH := (h+2*o.Padding[0]-o.Size[0])/o.Stride[0] + 1
+	outW := (w+2*o.Padding[1]-o.Size[1])/o.Stride[1] + 1
+	y := result("MaxPool2d", x.t.DType(), []int{n, c, outH, outW}, x)
+	at := y.scope.empty(tensor.Int32, y.Shape())
+	kernel.MaxPool2d(n, c, h, w, o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
+		data[F](x.dense()), data[F](y.t), tensor.Data[int32](at))
+	hold(x)
+	if y.needs {
+		y.backward = func(dy *tensor.Tensor) {
+			x.write(func(dx *tensor.Tensor) {
+				kernel.MaxPool2dBackward(n, c, h, w, o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
+					data[F](dy), tensor.Data[int32](at), data[F](dx))
+			})
+		}
+	}
+	return y
+}

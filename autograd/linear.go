@@ -1,0 +1,92 @@
+package autograd
+
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Linear returns x·wᵀ + b, of shape (..., out), where x is (..., in), w is (out, in) and b is (out), or nil.
+func Linear(x, w, b *Var) *Var {
+	checkLinear(x, w, b)
+	return byType("Linear", x, linear[float32], linear[float64])(x, w, b)
+}
+
+func checkLinear(x, w, b *Var) {
+	want("Linear", "a weight (out, in)", w, 2)
+	if _, in := rowsOf("Linear", x); in != w.t.Dim(1) {
+		misuse("Linear of input %v with weight %v: the last dimensions differ", x.Shape(), w.Shape())
+	}
+	checkBias("Linear", b, w.t.Dim(0))
+}
+
+func checkBias(op string, b *Var, n int) {
+	if b != nil && (b.t.Dims() != 1 || b.t.Dim(0) != n) {
+		misuse("%s with bias %v: it is (%d)", op, b.Shape(), n)
+	}
+}
+
+func linear[F kernel.Float](x, w, b *Var) *Var {
+	rows, in := rowsOf("Linear", x)
+	out := w.t.Dim(0)
+	xt, wt := x.dense(), w.dense()
+	y := result("Linear", x.t.DType(), withLast(x.Shape(), out), x, w, b)
+	kernel.Gemm(false, true, rows, out, in, 1, data[F](xt), in, data[F](wt), in, 0, data[F](y.t), out)
+	if b != nil {
+		kernel.AddBias(rows, out, data[F](y.t), data[F](b.dense()))
+	}
+	hold(x, w, b)
+	if y.needs {
+		y.save(xt, wt)
+		y.backward = func(dy *tensor.Tensor) {
+			g := data[F](dy)
+			x.write(func(dx *tensor.Tensor) {
+				kernel.Gemm(false, false, rows, in, out, 1, g, out, data[F](wt), in, 0, data[F](dx), in)
+			})
+			if w.needs {
+				kernel.Gemm(true, false, out, in, rows, 1, g, out, data[F](xt), in, 1, data[F](w.total()), in)
+			}
+			if b != nil && b.needs {
+				kernel.ColSum(rows, out, g, data[F](b.total()))
+			}
+		}
+	}
+	return y
+}
+
+// withLast returns the shape with another last dimension.
+func withLast(shape []int, n int) []int {
+	var room [maxDims]int
+	out := append(room[:0], shape...)
+	out[len(out)-1] = n
+	return out
+}
+
+// MatMul returns the matrix product of a (..., n, k) and b (..., k, m). Leading dimensions broadcast; a vector is a row
+// on the left and a column on the right, as in torch.matmul.
+func MatMul(a, b *Var) *Var {
+	v := wrap("MatMul", tensor.MatMul(a.t, b.t), a, b)
+	if v.needs {
+		v.save(a.t, b.t)
+		v.backward = func(dy *tensor.Tensor) { matMulBackward(a, b, dy) }
+	}
+	return v
+}
+
+// matMulBackward sees vectors as the matrices that they stand for.
+func matMulBackward(a, b *Var, dy *tensor.Tensor) {
+	at, bt := a.t, b.t
+	if b.t.Dims() == 1 {
+		bt, dy = bt.Unsqueeze(1), dy.Unsqueeze(dy.Dims())
+	}
+	if a.t.Dims() == 1 {
+		at, dy = at.Unsqueeze(0), dy.Unsqueeze(dy.Dims()-1)
+	}
+	if a.needs {
+		da := tensor.MatMul(dy, bt.Transpose(-1, -2))
+		a.add(reduceTo(da, at.Shape()).Reshape(a.Shape()...))
+	}
+	if b.needs {
+		db := tensor.MatMul(at.Transpose(-1, -2), dy)
+		b.add(reduceTo(db, bt.Shape()).Reshape(b.Shape()...))
+	}
+}

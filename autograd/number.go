@@ -1,0 +1,33 @@
+package autograd
+
+import (
+	"runtime"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// byType returns what is for x's dtype: gradients exist in float32 and float64.
+func byType[F any](op string, x *Var, f32, f64 F) F {
+	switch x.t.DType() {
+	case tensor.Float32:
+		return f32
+	case tensor.Float64:
+		return f64
+	}
+	misuse("%s of %v: graphs compute in float32 and float64; convert with tensor.To", op, x.t.DType())
+	return f32
+}
+
+// data is tensor.Data for what kernels compute with.
+func data[F kernel.Float](t *tensor.Tensor) []F { return tensor.Data[F](t) }
+
+// hold keeps inputs, and with them shared memory, until a kernel is done with their slices.
+func hold(vs ...*Var) {
+	for _, v := range vs {
+		runtime.KeepAlive(v)
+	}
+}
+
+func sameShape(a, b []int) bool { return slices.Equal(a, b) }

@@ -1,0 +1,122 @@
+package autograd
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Param is a tensor that is learned: a leaf of graphs, where gradients arrive.
+//
+// It travels to other processes: T is moved to shared memory by being sent, so all of them train the same numbers. A
+// Grad that exists when the Param is sent is shared too; otherwise each process makes its own on its first Backward,
+// which is what Hogwild training wants. Whoever receives a Param closes it.
+type Param struct {
+	Name   string         // for messages; nn's state takes names from struct fields
+	T      *tensor.Tensor // the value: float32 or float64
+	Grad   *tensor.Tensor // the sum of gradients since it was last zeroed; nil before the first Backward
+	Frozen bool           // Backward does not reach it, and optimizers leave it alone
+}
+
+// NewParam returns a parameter with value t, which becomes the Param's to close.
+func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
+
+// Var returns the parameter as a value of a graph. A parameter may be used several times; its gradients add up. One
+// goroutine at a time may use a Param, since Backward writes its Grad: goroutines that train together have a Param each,
+// of views of one tensor, as processes do.
+func (p *Param) Var() *Var { return &Var{t: p.T, param: p, needs: !p.Frozen} }
+
+// ZeroGrad sets the gradient to zeros, in place, so that those who share it see it.
+func (p *Param) ZeroGrad() {
+	if p.Grad != nil {
+		p.Grad.Zero()
+	}
+}
+
+func (p *Param) gradient() *tensor.Tensor {
+	if p.Grad == nil {
+		p.Grad = tensor.New(p.T.DType(), p.T.Shape()...)
+	}
+	return p.Grad
+}
+
+// Share moves T, and Grad if it exists, to shared memory. The error wraps shm.ErrNoSpace where that is full.
+func (p *Param) Share() error {
+	for _, t := range p.tensors() {
+		if err := t.Share(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes T and Grad, for this process. It is idempotent.
+func (p *Param) Close() error {
+	var first error
+	for _, t := range p.tensors() {
+		if err := t.Close(); err != nil && first == nil {
+			first = fmt.Errorf("close parameter %s: %w", p.Name, err)
+		}
+	}
+	return first
+}
+
+func (p *Param) tensors() []*tensor.Tensor {
+	if p.Grad == nil {
+		return []*tensor.Tensor{p.T}
+	}
+	return []*tensor.Tensor{p.T, p.Grad}
+}
+
+// MarshalWire writes name, frozen, T and, where it exists, Grad.
+func (p *Param) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(2 + len(p.tensors()))
+	e.String(p.Name)
+	e.Bool(p.Frozen)
+	for _, t := range p.tensors() {
+		if err := t.MarshalWire(e); err != nil {
+			return fmt.Errorf("send parameter %s: %w", p.Name, err)
+		}
+	}
+	return e.Err()
+}
+
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (p *Param) UnmarshalWire(d *wire.Decoder) error {
+	n, err := d.ArrayLen()
+	if err != nil {
+		return err
+	}
+	if n != 3 && n != 4 {
+		return fmt.Errorf("read a parameter of %d parts, where 3 or 4 belong: %w", n, wire.ErrFormat)
+	}
+	if p.Name, err = d.String(); err != nil {
+		return err
+	}
+	if p.Frozen, err = d.Bool(); err != nil {
+		return err
+	}
+	if p.T, err = readTensor(d); err != nil || n == 3 {
+		return err
+	}
+	if p.Grad, err = readTensor(d); err != nil {
+		return err
+	}
+	return p.checkGrad()
+}
+
+// readTensor reads a tensor, which d closes by itself should the rest of the message be malformed.
+func readTensor(d *wire.Decoder) (*tensor.Tensor, error) {
+	t := new(tensor.Tensor)
+	return t, t.UnmarshalWire(d)
+}
+
+// checkGrad refuses a gradient that optimizers could not add to the value.
+func (p *Param) checkGrad() error {
+	if p.Grad.DType() != p.T.DType() || !sameShape(p.Grad.Shape(), p.T.Shape()) {
+		return fmt.Errorf("read parameter %q of %v %v with a gradient of %v %v: %w", p.Name,
+			p.T.DType(), p.T.Shape(), p.Grad.DType(), p.Grad.Shape(), wire.ErrFormat)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package autograd_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// taker hands out references of the blocks of a message that holds none itself.
+type taker struct {
+	domain *shm.Domain
+	blocks []shm.Handle
+}
+
+func (k taker) Take(i int) (shm.Handle, error) {
+	return k.blocks[i], k.domain.Retain(k.blocks[i])
+}
+
+// local makes a small domain the process's default until the test ends.
+func local(t testing.TB) *shm.Domain {
+	d, err := shm.NewLocal(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shm.SetDefault(d)
+	t.Cleanup(func() {
+		shm.SetDefault(nil)
+		d.Close()
+	})
+	return d
+}
+
+// receive decodes a parameter and gives all back that a malformed message has taken.
+func receive(d *shm.Domain, m wire.Message) (*autograd.Param, error) {
+	plan, err := wire.PlanOf[*autograd.Param]()
+	if err != nil {
+		return nil, err
+	}
+	var dec wire.Decoder
+	dec.Reset(m, taker{d, m.Blocks})
+	p, err := plan.Decode(&dec)
+	if err == nil {
+		err = dec.Finish()
+	}
+	dec.Done(err == nil)
+	return p, err
+}
+
+func encode(t testing.TB, p *autograd.Param) wire.Message {
+	var e wire.Encoder
+	e.Reset(nil)
+	err := p.MarshalWire(&e)
+	e.Done(err == nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Message()
+}
+
+func TestAParameterArrivesWithWhatItHas(t *testing.T) {
+	d := local(t)
+	p := autograd.NewParam("weight", values(1, 1, 2, 3))
+	p.Frozen = true
+	got, err := receive(d, encode(t, p))
+	if err != nil || got.Name != "weight" || !got.Frozen || got.Grad != nil || !tensor.Equal(got.T, p.T) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	p.Grad = values(2, 1, 2, 3)
+	again, err := receive(d, encode(t, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.ZeroGrad()
+	if p.Grad.Sum() != 0 || !again.T.SameStorage(got.T) {
+		t.Error("the gradient is not shared, or one value arrived as two storages")
+	}
+	for _, x := range []*autograd.Param{p, got, again, p} {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := d.Stats().Blocks; n != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
+func TestAGradientOfAnotherShapeIsRefused(t *testing.T) {
+	d := local(t)
+	p := autograd.NewParam("weight", values(1, 1, 2, 3))
+	for _, g := range []*tensor.Tensor{values(1, 1, 6), values(1, 1, 2, 3).To(tensor.Float32)} {
+		p.Grad = g
+		if _, err := receive(d, encode(t, p)); !errors.Is(err, wire.ErrFormat) {
+			t.Errorf("gradient %v %v: %v", g.DType(), g.Shape(), err)
+		}
+		g.Close()
+	}
+	p.T.Close()
+	if n := d.Stats().Blocks; n != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
+func FuzzParam(f *testing.F) {
+	d := local(f)
+	p := autograd.NewParam("weight", values(1, 1, 2, 3))
+	f.Add(encode(f, p).Body)
+	p.Grad = values(2, 1, 2, 3)
+	m := encode(f, p)
+	f.Add(m.Body)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := receive(d, wire.Message{Body: body, Blocks: m.Blocks})
+		if err == nil && got != nil {
+			err = got.Close()
+		}
+		if n := d.Stats().Blocks; n != 2 {
+			t.Fatalf("%d blocks after %v", n, err)
+		}
+	})
+	p.Close()
+}

@@ -1,0 +1,52 @@
+package autograd_test
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// step is a small training step whose input comes from make.
+func step(constant func(*tensor.Tensor) *autograd.Var, w *autograd.Param, x, target *tensor.Tensor) *autograd.Var {
+	loss := autograd.NLLLoss(autograd.LogSoftmax(autograd.ReLU(autograd.Linear(constant(x), w.Var(), nil))), target, autograd.ByMean)
+	loss.Backward()
+	return loss
+}
+
+func TestAScopeComputesWhatFreshMemoryDoes(t *testing.T) {
+	target := tensor.FromSlice([]int64{1, 0}, 2)
+	s := autograd.NewScope()
+	inScope, fresh := autograd.NewParam("w", values(1, 1, 3, 4)), autograd.NewParam("w", values(1, 1, 3, 4))
+	for i := range 5 {
+		x := values(10+i, 1, 2, 4)
+		a, b := step(s.Const, inScope, x, target).Item(), step(autograd.Const, fresh, x, target).Item()
+		s.Reset()
+		if a != b || !tensor.Equal(inScope.Grad, fresh.Grad) {
+			t.Fatalf("step %d: loss %v, want %v; gradient %v, want %v", i, a, b, inScope.Grad, fresh.Grad)
+		}
+	}
+}
+
+func TestAScopeLendsTheSameMemoryAgain(t *testing.T) {
+	s := autograd.NewScope()
+	x := values(1, 1, 8, 4)
+	first := autograd.ReLU(s.NoGrad(x)).T()
+	if second := autograd.ReLU(s.NoGrad(x)).T(); second.SameStorage(first) {
+		t.Fatal("two values that are in use share memory")
+	}
+	s.Reset()
+	again := [2]*tensor.Tensor{autograd.ReLU(s.NoGrad(x)).T(), autograd.ReLU(s.NoGrad(x)).T()}
+	if !again[0].SameStorage(first) && !again[1].SameStorage(first) {
+		t.Error("memory that was taken back is not lent again")
+	}
+}
+
+func TestAValueKeptBeyondResetIsOfNoUse(t *testing.T) {
+	s := autograd.NewScope()
+	y := autograd.ReLU(s.Const(values(1, 1, 2)))
+	s.Reset()
+	if y.T() != nil {
+		t.Error("a stale value still has a tensor that is lent to others")
+	}
+}

@@ -1,0 +1,143 @@
+package autograd
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A Var is a value in a graph: a tensor, and how it was computed if a gradient may be asked for. Operations make new
+// ones. A Var belongs to one goroutine; it does not travel to other processes, only a [Param] does.
+type Var struct {
+	t      *tensor.Tensor
+	grad   *tensor.Tensor // while Backward runs; of a leaf, the Grad of its Param
+	param  *Param         // of a leaf
+	scope  *Scope
+	needs  bool // a Param is among what v was computed from
+	quiet  bool // see NoGrad
+	walked bool
+
+	op       string
+	backward func(dy *tensor.Tensor) // gives each input its part
+	inputs   []*Var
+	saved    []saved
+	waiting  int // in Backward: uses of v that have not been walked yet
+
+	inputRoom [3]*Var // so that most operations need no slice of their own
+	savedRoom [3]saved
+}
+
+// Const returns t as a value that needs no gradient: a batch, or a target. t must stay open and unchanged until
+// Backward, which notices if it was changed.
+func Const(t *tensor.Tensor) *Var { return &Var{t: t} }
+
+// NoGrad returns t as a value from which nothing is recorded: what is computed from it, with whatever parameters,
+// needs no gradient and keeps nothing for one. It is PyTorch's torch.no_grad(), which is a switch of a thread;
+// goroutines have none, so the input of the network carries it.
+//
+//	logits := net.Forward(autograd.NoGrad(images))
+func NoGrad(t *tensor.Tensor) *Var { return &Var{t: t, quiet: true} }
+
+// T returns the value. It belongs to the graph: changing it before Backward is noticed there, if its gradient needs it.
+func (v *Var) T() *tensor.Tensor { return v.t }
+
+// Item returns the value of a Var of one element, such as a loss.
+func (v *Var) Item() float64 { return v.t.Item() }
+
+// Shape returns the shape of the value, which must not be changed.
+func (v *Var) Shape() []int { return v.t.Shape() }
+
+// Grad returns the gradient of a Param's Var, which is the Param's Grad, and nil of other values: theirs are used up by
+// Backward.
+func (v *Var) Grad() *tensor.Tensor {
+	if v.param == nil {
+		return nil
+	}
+	return v.param.Grad
+}
+
+// RequiresGrad reports whether Backward would reach a Param from v.
+func (v *Var) RequiresGrad() bool { return v.needs }
+
+// Detach returns the same value without how it was computed.
+func (v *Var) Detach() *Var { return &Var{t: v.t, scope: v.scope, quiet: v.quiet} }
+
+// result returns the Var of an operation's output, whose elements are anything. If it needs a gradient, the operation sets backward.
+func result(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
+	v := scopeOf(inputs).newVar()
+	v.from(op, inputs)
+	v.t = v.scope.empty(dt, shape)
+	return v
+}
+
+// wrap is result for a tensor that exists. Nobody else may have it.
+func wrap(op string, t *tensor.Tensor, inputs ...*Var) *Var {
+	v := scopeOf(inputs).newVar()
+	v.from(op, inputs)
+	v.t = t
+	return v
+}
+
+// from records what v is computed from. Nil inputs, such as a bias that is not there, are left out.
+func (v *Var) from(op string, inputs []*Var) {
+	v.op, v.inputs, v.saved = op, v.inputRoom[:0], v.savedRoom[:0]
+	var dt tensor.DType
+	for i, in := range inputs {
+		if in == nil {
+			continue
+		}
+		if i > 0 && in.t.DType() != dt {
+			misuse("%s of %v and %v: convert one with tensor.To", op, dt, in.t.DType())
+		}
+		dt = in.t.DType()
+		v.quiet = v.quiet || in.quiet
+		v.needs = v.needs || in.needs
+		v.inputs = append(v.inputs, in)
+	}
+	if v.quiet || !v.needs {
+		v.needs, v.inputs = false, nil
+		clear(v.inputRoom[:])
+	}
+}
+
+func scopeOf(inputs []*Var) *Scope {
+	for _, in := range inputs {
+		if in != nil && in.scope != nil {
+			return in.scope
+		}
+	}
+	return nil
+}
+
+// A saved is a tensor that a gradient is computed from, and how it was when it was saved.
+type saved struct {
+	t       *tensor.Tensor
+	version uint64
+}
+
+// save remembers tensors that v's backward will read.
+func (v *Var) save(ts ...*tensor.Tensor) {
+	for _, t := range ts {
+		v.saved = append(v.saved, saved{t, t.Version()})
+	}
+}
+
+func (v *Var) checkSaved() {
+	for _, s := range v.saved {
+		if now := s.t.Version(); now != s.version {
+			misuse("%s needs a tensor of shape %v as it was, but it was changed in place since (version %d, saved at %d): call Backward first, or change a Clone",
+				v.op, s.t.Shape(), now, s.version)
+		}
+	}
+}
+
+// dense returns v's tensor if it is contiguous and otherwise a copy that is.
+func (v *Var) dense() *tensor.Tensor {
+	if v.t.IsContiguous() {
+		return v.t
+	}
+	return v.t.Contiguous()
+}
+
+// misuse panics with a sentence about a programmer's mistake.
+func misuse(format string, args ...any) { panic("autograd: " + fmt.Sprintf(format, args...)) }

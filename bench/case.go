@@ -1,0 +1,41 @@
+package bench
+
+import "context"
+
+// A Case is a row to be measured.
+type Case struct {
+	Name   string
+	Unit   Unit
+	Ours   *Probe
+	Floor  *Probe    // nil where nothing bounds the row; may be shared by the rows of a group
+	Target Target    // nil where there is none
+	Peer   *peerWork // nil where the peer has no such thing
+}
+
+// A Probe is something that can be measured again and again.
+type Probe struct {
+	// Measure returns one value, in the unit of its row.
+	Measure func(ctx context.Context) (float64, error)
+
+	// Once is for what takes long: it is measured once, without a warm-up.
+	Once bool
+}
+
+// A group is rows that are measured in turn, round by round.
+type group struct {
+	rounds int
+	cases  []Case
+	close  func() error // may be nil
+}
+
+// A Suite is a set of rows with a name.
+type Suite struct {
+	Name string
+	Doc  string
+
+	// groups set up what they need when they are called, so that only one group has processes at a time.
+	groups []func(ctx context.Context, h *hall) (group, error)
+}
+
+// Suites returns all suites, the default one first.
+func Suites() []Suite { return []Suite{core, sizes, floors, idle} }

@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"context"
+	"io"
+)
+
+// What the tests of the harness itself look at.
+var (
+	Median   = median
+	Spread   = spread
+	Quantile = quantile
+	Quantity = quantity
+)
+
+// Measure measures cases of which no probe needs a machine.
+func Measure(ctx context.Context, rounds int, emit func(Result) error, cases ...Case) error {
+	s := &session{step: func(string) {}, emit: emit}
+	return s.measure(ctx, "test", group{rounds: rounds, cases: cases})
+}
+
+// Write emits rows as Run does.
+func Write(out, log io.Writer, asJSON bool, rows ...Result) error {
+	emit := writer(out, log, asJSON, "header\n", new(progress))
+	for _, r := range rows {
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sides is what peers say that they can do with a result.
+type Sides = variant
+
+// NewSide returns what a peer's variant needed.
+func NewSide(name string, samples ...float64) Sides { return variant{name, samples} }
+
+// Against adds a peer to a result.
+func (r *Result) Against(variants ...Sides) { r.against(variants) }
+
+// Targets.
+var (
+	OverFloor    = overFloor
+	ByDistance   = byDistance
+	AtMost       = atMost
+	AtLeast      = atLeast
+	BesidesFloor = besidesFloor
+	AsFlatAs     = asFlatAs
+)

@@ -1,0 +1,159 @@
+package bench
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// leadLine and followLine pass a cache line to and fro, both spinning: nothing between two processors is faster.
+func leadLine(s *side, o order) (time.Duration, error) {
+	ping, pong := s.mine(signals), s.theirs(signals)
+	if err := s.reset(signals); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	for turn := range uint64(o.Rounds) {
+		ping.Store(turn + 1)
+		if err := s.await(pong, turn+1); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(begin), nil
+}
+
+func followLine(s *side, o order) (time.Duration, error) {
+	ping, pong := s.theirs(signals), s.mine(signals)
+	if err := s.reset(signals); err != nil {
+		return 0, err
+	}
+	for turn := range uint64(o.Rounds) {
+		if err := s.await(ping, turn+1); err != nil {
+			return 0, err
+		}
+		pong.Store(turn + 1)
+	}
+	return 0, nil
+}
+
+// reset clears this side's word and meets the other one, which has cleared its own.
+func (s *side) reset(base int) error {
+	s.mine(base).Store(0)
+	return s.meet()
+}
+
+func (s *side) await(w *atomic.Uint64, v uint64) error {
+	for i := 0; w.Load() != v; i++ {
+		if err := s.idle(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bareRing is the number of words of the bare ring.
+const bareRing = 1024
+
+// leadBare and followBare are the least that a queue can be: words in a ring, one writer, one reader, each of whom looks at the
+// other's ticket only when it has to.
+func leadBare(s *side, o order) (time.Duration, error) {
+	tail, head := s.mine(tickets), s.theirs(tickets)
+	ring := s.words[bareSlots : bareSlots+bareRing]
+	if err := s.reset(tickets); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	seen := uint64(0)
+	for n := range uint64(o.Rounds) {
+		for i := 0; n-seen >= bareRing; i++ {
+			seen = head.Load()
+			if err := s.idle(i); err != nil {
+				return 0, err
+			}
+		}
+		ring[n%bareRing].Store(n)
+		tail.Store(n + 1)
+	}
+	err := s.await(head, uint64(o.Rounds))
+	return time.Since(begin), err
+}
+
+func followBare(s *side, o order) (time.Duration, error) {
+	tail, head := s.theirs(tickets), s.mine(tickets)
+	ring := s.words[bareSlots : bareSlots+bareRing]
+	if err := s.reset(tickets); err != nil {
+		return 0, err
+	}
+	seen, sum := uint64(0), uint64(0)
+	for n := range uint64(o.Rounds) {
+		for i := 0; n >= seen; i++ {
+			seen = tail.Load()
+			if err := s.idle(i); err != nil {
+				return 0, err
+			}
+		}
+		sum += ring[n%bareRing].Load()
+		head.Store(n + 1)
+	}
+	runtime.KeepAlive(sum)
+	return 0, nil
+}
+
+// leadFutex and followFutex sleep in the kernel between turns, each on the other's word.
+func leadFutex(s *side, o order) (time.Duration, error) {
+	if err := s.reset(signals); err != nil {
+		return 0, err
+	}
+	turn := uint64(0)
+	return timed(o.Rounds, func() error {
+		turn++
+		if err := s.callFutex(turn); err != nil {
+			return err
+		}
+		return s.awaitFutex(turn)
+	})
+}
+
+func followFutex(s *side, o order) (time.Duration, error) {
+	if err := s.reset(signals); err != nil {
+		return 0, err
+	}
+	turn := uint64(0)
+	return repeat(o.Rounds, func() error {
+		turn++
+		if err := s.awaitFutex(turn); err != nil {
+			return err
+		}
+		return s.callFutex(turn)
+	})
+}
+
+func (s *side) callFutex(turn uint64) error {
+	s.mine(signals).Store(turn)
+	return sys.FutexWake(s.mine(signals))
+}
+
+func (s *side) awaitFutex(turn uint64) error {
+	for w := s.theirs(signals); w.Load() != turn; {
+		if err := sys.FutexWait(w, uint32(turn-1), time.Second); err != nil {
+			return err
+		}
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leadCAS changes a word that nobody else looks at.
+func leadCAS(s *side, o order) (time.Duration, error) {
+	w := s.mine(signals)
+	w.Store(0)
+	begin := time.Now()
+	for n := range uint64(o.Rounds) {
+		w.CompareAndSwap(n, n+1)
+	}
+	return time.Since(begin), nil
+}

@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+)
+
+// A session measures groups and hands out their rows.
+type session struct {
+	peer   *peer // nil without one
+	quick  bool
+	step   func(name string)
+	emit   func(Result) error
+	before []Result
+}
+
+// measure warms up everything in the group once, measures it in turn, round by round, and emits the rows.
+func (s *session) measure(ctx context.Context, suite string, g group) error {
+	rounds := g.rounds
+	if s.quick {
+		rounds = 1
+	}
+	m := newMeasurement(g.cases, s.peer)
+	for round := range rounds + 1 {
+		for _, t := range m.takes {
+			warmUp := round == 0
+			if t.once && round != 1 || warmUp && s.quick {
+				continue
+			}
+			s.step(t.name)
+			v, err := t.probe(ctx)
+			if err != nil {
+				return fmt.Errorf("measure %s: %w", t.name, err)
+			}
+			if !warmUp {
+				t.samples = append(t.samples, v)
+			}
+		}
+	}
+	for i, c := range g.cases {
+		r := m.result(i)
+		r.Suite = suite
+		if c.Target != nil {
+			r.Target, r.Met = c.Target(r, s.before)
+		}
+		s.before = append(s.before, r)
+		if err := s.emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A take is one thing that is measured in turn with others.
+type take struct {
+	name    string
+	probe   func(ctx context.Context) (float64, error)
+	once    bool
+	samples []float64
+}
+
+// A measurement knows which takes belong to which rows. A floor that rows share is one take.
+type measurement struct {
+	cases  []Case
+	takes  []*take
+	probes map[*Probe]*take
+	peers  map[string][]peerTake // by row
+}
+
+type peerTake struct {
+	name string // of the variant
+	*take
+}
+
+func newMeasurement(cases []Case, p *peer) *measurement {
+	m := &measurement{cases: cases, probes: make(map[*Probe]*take), peers: make(map[string][]peerTake)}
+	for _, c := range cases {
+		m.add(c.Name, c.Ours)
+		m.add(c.Name+", floor", c.Floor)
+		if p == nil || c.Peer == nil {
+			continue
+		}
+		for _, v := range p.variants(c.Peer.op) {
+			t := &take{name: c.Name + ", " + v, once: c.Peer.once, probe: p.probe(c.Peer, v)}
+			m.takes = append(m.takes, t)
+			m.peers[c.Name] = append(m.peers[c.Name], peerTake{p.name(v), t})
+		}
+	}
+	return m
+}
+
+func (m *measurement) add(name string, p *Probe) {
+	if p == nil || m.probes[p] != nil {
+		return
+	}
+	t := &take{name: name, probe: p.Measure, once: p.Once}
+	m.probes[p] = t
+	m.takes = append(m.takes, t)
+}
+
+func (m *measurement) result(i int) Result {
+	c := m.cases[i]
+	var floor []float64
+	if c.Floor != nil {
+		floor = m.probes[c.Floor].samples
+	}
+	r := newResult(c, m.probes[c.Ours].samples, floor)
+	var variants []variant
+	for _, t := range m.peers[c.Name] {
+		variants = append(variants, variant{t.name, t.samples})
+	}
+	r.against(variants)
+	return r
+}

@@ -1,0 +1,163 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed peers/torch_core.py
+var torchCore []byte
+
+// A peer is a program that does the same work with other means, one piece when it is asked: a line of JSON there, a line back.
+type peer struct {
+	hello  hello
+	cmd    *exec.Cmd
+	dir    string // where its script is
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr *lastLines
+}
+
+// hello is the first line of a peer.
+type hello struct {
+	Name     string              // and version
+	Detail   string              // how it was set up
+	Variants map[string][]string // by operation: the ways in which it can be done
+}
+
+func (h hello) String() string { return h.Name + " (" + h.Detail + ")" }
+
+// peerWork is what a peer is asked for.
+type peerWork struct {
+	op     string
+	Size   int
+	Rounds int
+	once   bool
+}
+
+type request struct {
+	Op      string `json:"op"`
+	Variant string `json:"variant"`
+	Size    int    `json:"size"`
+	Rounds  int    `json:"rounds"`
+}
+
+type answer struct {
+	Value float64
+	Error string
+}
+
+// startPeer runs the script that does what this package does, in the Python that opts name.
+func startPeer(ctx context.Context, opts Options) (_ *peer, err error) {
+	python := opts.Python
+	if python == "" {
+		python = "python3"
+	}
+	dir, err := os.MkdirTemp("", "shoal-bench-")
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{dir: dir, stderr: new(lastLines)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	// A file, because the processes that Python starts read their main program again.
+	script := filepath.Join(dir, "torch_core.py")
+	if err := os.WriteFile(script, torchCore, 0o600); err != nil {
+		return nil, err
+	}
+	p.cmd = exec.CommandContext(ctx, python, script)
+	p.cmd.Stderr = p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		p.cmd = nil
+		return nil, fmt.Errorf("%w: %w; name another interpreter with --python", ErrPeer, err)
+	}
+	if err := p.read(&p.hello); err != nil {
+		return nil, fmt.Errorf("%w: %s has no working torch (%w); install it with '%s -m pip install torch', or name another interpreter with --python",
+			ErrPeer, python, err, python)
+	}
+	return p, nil
+}
+
+// variants returns the ways in which the peer can do an operation.
+func (p *peer) variants(op string) []string { return p.hello.Variants[op] }
+
+// name returns what a result says of a variant.
+func (p *peer) name(variant string) string { return p.hello.Name + " " + variant }
+
+// probe has the peer do a work once.
+func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
+	return func(context.Context) (float64, error) {
+		line, err := json.Marshal(request{w.op, variant, w.Size, w.Rounds})
+		if err != nil {
+			return 0, err
+		}
+		if _, err := p.in.Write(append(line, '\n')); err != nil {
+			return 0, fmt.Errorf("%w: %w: %s", ErrPeer, err, p.stderr)
+		}
+		var a answer
+		if err := p.read(&a); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrPeer, err)
+		}
+		if a.Error != "" {
+			return 0, fmt.Errorf("%w: %s", ErrPeer, a.Error)
+		}
+		return a.Value, nil
+	}
+}
+
+func (p *peer) read(v any) error {
+	line, err := p.out.ReadBytes('\n')
+	if err != nil {
+		p.cmd.Wait() // so that all of what it says of its end is here
+		p.cmd = nil
+		return fmt.Errorf("it ended: %s", p.stderr)
+	}
+	return json.Unmarshal(line, v)
+}
+
+// close lets the peer end, which it does when it is asked for nothing more.
+func (p *peer) close() (err error) {
+	if p.in != nil {
+		p.in.Close()
+	}
+	if p.cmd != nil {
+		err = p.cmd.Wait()
+	}
+	return errors.Join(err, os.RemoveAll(p.dir))
+}
+
+// lastLines keeps the last line that was written, which is what a Python exception says.
+type lastLines struct{ text []byte }
+
+func (l *lastLines) Write(b []byte) (int, error) {
+	l.text = append(l.text, b...)
+	if n := len(l.text); n > 4<<10 {
+		l.text = append(l.text[:0], l.text[n-4<<10:]...)
+	}
+	return len(b), nil
+}
+
+func (l *lastLines) String() string {
+	s := strings.TrimSpace(string(l.text))
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}

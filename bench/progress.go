@@ -1,0 +1,40 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// A progress is one line on a terminal that says what is being measured. On anything else it is silent.
+type progress struct {
+	w io.Writer // nil unless a terminal
+	n int       // things done
+}
+
+func newProgress(w io.Writer) *progress {
+	f, ok := w.(*os.File)
+	if !ok {
+		return new(progress)
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return new(progress)
+	}
+	return &progress{w: w}
+}
+
+// eraseLine goes to the beginning of a terminal's line and clears it.
+const eraseLine = "\r\x1b[K"
+
+func (p *progress) step(name string) {
+	if p.n++; p.w != nil {
+		fmt.Fprintf(p.w, eraseLine+"%c %4d %s", `|/-\`[p.n%4], p.n, name)
+	}
+}
+
+func (p *progress) clear() {
+	if p.w != nil {
+		fmt.Fprint(p.w, eraseLine)
+	}
+}

@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Run measures what opts ask for. It starts processes, so the program must have called shoal.Main. The error is about what could
+// not be measured; that a target is missed is a result.
+func Run(ctx context.Context, opts Options) (err error) {
+	chosen, err := opts.choose()
+	if err != nil {
+		return err
+	}
+	out, log := orDiscard(opts.Out), orDiscard(opts.Log)
+	h, err := newHall(opts.Quick)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(log)
+	defer bar.clear()
+	s := &session{quick: opts.Quick, step: bar.step}
+	if opts.Against != "" {
+		bar.step("start " + opts.Against)
+		if s.peer, err = startPeer(ctx, opts); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.peer.close()) }()
+	}
+	bar.clear()
+	s.emit = writer(out, log, opts.JSON, h.header(s.peer), bar)
+	for _, suite := range chosen {
+		for _, setUp := range suite.groups {
+			if err := s.runGroup(ctx, suite.Name, h, setUp); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *session) runGroup(ctx context.Context, suite string, h *hall, setUp func(context.Context, *hall) (group, error)) (err error) {
+	g, err := setUp(ctx, h)
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", suite, err)
+	}
+	if g.close != nil {
+		defer func() { err = errors.Join(err, g.close()) }()
+	}
+	return s.measure(ctx, suite, g)
+}
+
+// choose returns the suites that are asked for.
+func (o Options) choose() ([]Suite, error) {
+	if o.Against != "" && o.Against != "torch" {
+		return nil, fmt.Errorf("%w: %q is unknown; the one peer is torch", ErrPeer, o.Against)
+	}
+	all := Suites()
+	if o.All {
+		return all, nil
+	}
+	if len(o.Suites) == 0 {
+		return all[:1], nil
+	}
+	var chosen []Suite
+	for _, name := range o.Suites {
+		i := slices.IndexFunc(all, func(s Suite) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: %q; there are %s", ErrSuite, name, names(all))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+func names(suites []Suite) string {
+	var list []string
+	for _, s := range suites {
+		list = append(list, s.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}

@@ -1,0 +1,107 @@
+package bench_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal/bench"
+)
+
+// rows are the names that users and programs know.
+var rows = map[string][]string{
+	"core": {
+		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "alloc_put_get_release", "handle_rtt_parked",
+		"tensor_rtt_4KiB", "tensor_rtt_1MiB", "tensor_rtt_64MiB", "tensor_rtt_touch_64MiB", "fresh_tensor_64MiB",
+		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks",
+	},
+	"sizes":  {"rtt_4B", "rtt_64B", "rtt_200B", "rtt_1KiB", "rtt_16KiB", "rtt_256KiB", "rtt_4MiB", "rtt_64MiB"},
+	"floors": {"line_rtt", "bare_ring_per_s", "futex_rtt", "eventfd_rtt", "cas", "memcpy_64MiB", "sum_64MiB"},
+	"idle":   {"idle_switches_per_s"},
+}
+
+func run(t *testing.T, opts bench.Options) []bench.Result {
+	t.Helper()
+	var out bytes.Buffer
+	opts.Out, opts.JSON, opts.Quick = &out, true, true
+	if err := bench.Run(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	var results []bench.Result
+	dec := json.NewDecoder(&out)
+	dec.DisallowUnknownFields()
+	for dec.More() {
+		var r bench.Result
+		if err := dec.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, r)
+	}
+	return results
+}
+
+func TestEveryRowAppearsOnce(t *testing.T) {
+	got := make(map[string][]string)
+	for _, r := range run(t, bench.Options{All: true}) {
+		got[r.Suite] = append(got[r.Suite], r.Name)
+		if r.Unit == "" || r.Value < 0 || r.Value == 0 && r.Suite != "idle" || (r.Floor > 0) != (r.RatioToFloor > 0) {
+			t.Errorf("row %+v", r)
+		}
+	}
+	for _, s := range bench.Suites() {
+		if s.Doc == "" || !slices.Equal(got[s.Name], rows[s.Name]) {
+			t.Errorf("suite %s has rows\n%v, want\n%v", s.Name, got[s.Name], rows[s.Name])
+		}
+	}
+}
+
+func TestCoreRunsWithoutASuite(t *testing.T) {
+	results := run(t, bench.Options{})
+	if len(results) != len(rows["core"]) || results[0].Suite != "core" {
+		t.Errorf("%d rows, first %+v", len(results), results[0])
+	}
+}
+
+func TestUnknownSuiteAndPeerAreErrors(t *testing.T) {
+	if err := bench.Run(t.Context(), bench.Options{Suites: []string{"cor"}}); !errors.Is(err, bench.ErrSuite) {
+		t.Errorf("suite: %v", err)
+	}
+	if err := bench.Run(t.Context(), bench.Options{Against: "gloo"}); !errors.Is(err, bench.ErrPeer) {
+		t.Errorf("peer: %v", err)
+	}
+	if err := bench.Run(t.Context(), bench.Options{Against: "torch", Python: "no-such-python"}); !errors.Is(err, bench.ErrPeer) {
+		t.Errorf("interpreter: %v", err)
+	}
+}
+
+// withTorch writes a package torch that shares plain arrays, so that the script and the protocol are tested where there is no PyTorch.
+func withTorch(t *testing.T) (python string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 in PATH")
+	}
+	lib, err := filepath.Abs("testdata/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", lib+string(os.PathListSeparator)+os.Getenv("PYTHONPATH"))
+	return python
+}
+
+func TestPeerDoesTheSameRows(t *testing.T) {
+	python := withTorch(t)
+	for _, r := range run(t, bench.Options{Against: "torch", Python: python}) {
+		if r.Name == "reap_64k_blocks" || r.Name == "spawn_64_workers" {
+			continue // no counterpart, and too much for one machine
+		}
+		if r.Peer == "" || r.PeerValue <= 0 || r.RatioToPeer <= 0 {
+			t.Errorf("row %+v", r)
+		}
+	}
+}

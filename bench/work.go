@@ -1,0 +1,35 @@
+package bench
+
+import "time"
+
+// A work is what an order asks for: its two sides. Each returns a time. The pair's is their sum, so a side that spent some for the
+// other's sake returns it negative. A side that is nil has nothing to do.
+type work struct {
+	lead, follow func(s *side, o order) (time.Duration, error)
+}
+
+var works = map[string]work{
+	"ready": {},
+
+	// What the machine allows.
+	"line_rtt":       {leadLine, followLine},
+	"bare_ring":      {leadBare, followBare},
+	"futex_rtt":      {leadFutex, followFutex},
+	"eventfd_parked": {leadEventfd, followEventfd},
+	"cas":            {leadCAS, nil},
+	"memcpy":         {leadCopy, nil},
+	"sum":            {leadSum, nil},
+
+	// What shm makes of it.
+	"handle_rtt":            {leadHandle, followHandle},
+	"handle_parked":         {leadHandleParked, followHandleParked},
+	"handles":               {leadHandles, followHandles},
+	"body_rtt":              {leadBody, followBody},
+	"alloc_put_get_release": {leadAlloc, nil},
+
+	// What ipc makes of that.
+	"queue":        {leadQueue, followQueue},
+	"tensor_rtt":   {leadTensor, followTensor},
+	"tensor_touch": {leadTensor, followSum},
+	"fresh_tensor": {leadFresh, followFresh},
+}

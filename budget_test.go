@@ -1,0 +1,81 @@
+package shoal_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+)
+
+// budget prints what this process may use, and then has children do so.
+var budget *shoal.Func[int]
+
+func init() {
+	budget = shoal.Register("budget", func(ctx context.Context, _ int, children int) error {
+		for _, key := range []string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOMAXPROCS"} {
+			if os.Getenv(key) != strconv.Itoa(shoal.Threads()) {
+				return fmt.Errorf("%s is %q, Threads %d", key, os.Getenv(key), shoal.Threads())
+			}
+		}
+		if n := runtime.GOMAXPROCS(0); n != shoal.Threads() {
+			return fmt.Errorf("GOMAXPROCS is %d, Threads %d", n, shoal.Threads())
+		}
+		fmt.Println(shoal.Threads())
+		if children > 0 {
+			return budget.Spawn(ctx, children, 0)
+		}
+		return nil
+	})
+}
+
+func TestBudgetIsDividedAndDividedAgain(t *testing.T) {
+	t.Parallel()
+	all := shoal.Threads()
+	for _, c := range []struct {
+		opts shoal.Options
+		want []int // of the worker, and of each of its three children
+	}{
+		{shoal.Options{}, []int{1, 1, 1, 1}},
+		{shoal.Options{Workers: 1}, []int{all, max(1, all/3), max(1, all/3), max(1, all/3)}},
+		{shoal.Options{Workers: all + 1}, []int{1, 1, 1, 1}},
+		{shoal.Options{Threads: 7}, []int{7, 2, 2, 2}},
+	} {
+		var out strings.Builder
+		c.opts.Stdout = &out
+		g := shoal.NewGroup(deadline(t), c.opts)
+		budget.Go(g, 3)
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+		var got []int
+		for line := range strings.Lines(out.String()) {
+			n, _ := strconv.Atoi(strings.TrimSpace(line))
+			got = append(got, n)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%+v: got %v, want %v", c.opts, got, c.want)
+		}
+	}
+}
+
+var environment = shoal.Register("environment", func(_ context.Context, _ int, key string) error {
+	fmt.Println(os.Getenv(key))
+	return nil
+})
+
+func TestOptionsEnvReplaces(t *testing.T) {
+	t.Parallel()
+	for key, value := range map[string]string{"PATH": "/none", "OMP_NUM_THREADS": "9", "NEW": "a=b"} {
+		var out strings.Builder
+		g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: &out, Env: []string{key + "=x", key + "=" + value}})
+		environment.Go(g, key)
+		if err := g.Wait(); err != nil || out.String() != value+"\n" {
+			t.Errorf("%s is %q, %v", key, out.String(), err)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package shoal
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// image is the running program itself, so that a rebuilt or deleted file cannot mismatch. The link is resolved in the new
+// process, whose image is still its starter's at that moment.
+const image = "/proc/self/exe"
+
+// startChild runs the program again, as the worker p.
+func startChild(p *Process) (_ *child, err error) {
+	c := new(child)
+	defer func() {
+		closeAll(c.theirs)
+		if err != nil {
+			c.close()
+		}
+	}()
+	files, err := c.open(p)
+	if err != nil {
+		return nil, err
+	}
+	opts, threads := p.group.opts, p.group.threads()
+	m := mark{lifelines: len(files) - fdLifelines, threads: threads, orphanGrace: opts.OrphanGrace}
+	c.process, err = os.StartProcess(image, append([]string{title(p.name, p.rank)}, os.Args[1:]...), &os.ProcAttr{
+		Files: files,
+		Env:   mergeEnv(os.Environ(), budgetEnv(threads), opts.Env, []string{m.String()}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start process: %w", err)
+	}
+	if c.death.pidfd, err = sys.OpenPidfd(c.process.Pid); err != nil {
+		c.process.Kill()
+		c.process.Wait()
+		return nil, err
+	}
+	c.listen(p)
+	return c, nil
+}
+
+const titlePrefix = "shoal: "
+
+// title is what ps shows.
+func title(name string, rank int) string { return fmt.Sprintf("%s%s %d", titlePrefix, name, rank) }
+
+// open makes the descriptors of a worker, in the order of the fd constants. Our ends stay in c, and the worker's in c.theirs.
+func (c *child) open(p *Process) ([]*os.File, error) {
+	inherited, err := heritage()
+	if err != nil {
+		return nil, err
+	}
+	out, errs, err := c.openOutput(p)
+	if err != nil {
+		return nil, fmt.Errorf("open output: %w", err)
+	}
+	control, err := c.openControl()
+	if err != nil {
+		return nil, fmt.Errorf("open control socket: %w", err)
+	}
+	if c.crash, err = sys.Memfd("shoal-crash"); err != nil {
+		return nil, err
+	}
+	domain, err := domainFiles()
+	if err != nil {
+		return nil, err
+	}
+	files := append([]*os.File{inherited.null, out, errs, control, c.crash}, domain...)
+	return append(files, inherited.lifelines...), nil
+}
+
+// openOutput returns the worker's stdout and stderr.
+func (c *child) openOutput(p *Process) (out, errs *os.File, err error) {
+	if p.group.opts.Output == Files {
+		out, errs, err = openOutputs(p.group.opts.Dir, p.name, p.rank)
+		c.theirs, c.stderr = append(c.theirs, out), errs
+		return out, errs, err
+	}
+	if c.stdout, out, err = os.Pipe(); err != nil {
+		return nil, nil, err
+	}
+	c.theirs = append(c.theirs, out)
+	if c.stderr, errs, err = os.Pipe(); err != nil {
+		return nil, nil, err
+	}
+	c.theirs = append(c.theirs, errs)
+	return out, errs, nil
+}
+
+// openControl returns the worker's end of the control socket. Only ours is non-blocking, which puts it into Go's poller; the
+// worker does the same with its own.
+func (c *child) openControl() (*os.File, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	their := os.NewFile(uintptr(fds[1]), "control")
+	c.theirs = append(c.theirs, their)
+	c.control, err = pollable(fds[0], "control")
+	return their, err
+}
+
+// pollable makes a file whose reads park the goroutine only.
+func pollable(fd int, name string) (*os.File, error) {
+	err := syscall.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), name), err
+}
+
+// A legacy is what every worker of this process inherits from it.
+type legacy struct {
+	null      *os.File   // stdin
+	lifelines []*os.File // read ends, the root's first, this process's own last
+	own       *os.File   // write end of our lifeline; nothing is ever written to it
+}
+
+// heritage opens what stays open as long as this process lives.
+//
+// Note [Lifelines]: the write end of a process's lifeline exists in that process alone, so the kernel closes it at
+// the process's death, however it dies; everybody below has the read end. A program that is just being started holds a copy
+// between its fork and its exec, which ends by close-on-exec.
+var heritage = sync.OnceValues(func() (*legacy, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	var fds [2]int
+	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
+		null.Close()
+		return nil, fmt.Errorf("open lifeline: %w", err)
+	}
+	l := &legacy{null: null, own: os.NewFile(uintptr(fds[1]), "lifeline")}
+	if self != nil {
+		l.lifelines = append(l.lifelines, self.lifelines...)
+	}
+	l.lifelines = append(l.lifelines, os.NewFile(uintptr(fds[0]), "lifeline"))
+	return l, nil
+})
+
+// drain reads what is left in r without waiting. It is bounded, because somebody may go on writing.
+func drain(r *os.File, w io.Writer, buf []byte) {
+	raw, err := r.SyscallConn()
+	if err != nil {
+		return
+	}
+	raw.Control(func(fd uintptr) {
+		for left := maxLeft; left > 0; {
+			n, err := syscall.Read(int(fd), buf)
+			if err == syscall.EINTR {
+				continue
+			}
+			if err != nil || n <= 0 {
+				return
+			}
+			w.Write(buf[:n])
+			left -= n
+		}
+	})
+}
+
+// maxLeft is more than the kernel buffers in a pipe or a socket.
+const maxLeft = 8 << 20
+
+// death is the parent's proof that a process has ended.
+type death struct{ pidfd *sys.Pidfd }
+
+// wait parks the goroutine, not a thread, until the process has ended. It does not reap it.
+func (d death) wait() error { return d.pidfd.Wait(context.Background()) }
+
+func (d death) close() {
+	if d.pidfd != nil {
+		d.pidfd.Close()
+	}
+}
+
+// signalOf returns the signal that ended a process, or nil.
+func signalOf(s *os.ProcessState) os.Signal {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return w.Signal()
+	}
+	return nil
+}

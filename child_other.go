@@ -1,0 +1,28 @@
+//go:build !linux
+
+package shoal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// startChild needs Linux.
+func startChild(p *Process) (*child, error) {
+	return nil, fmt.Errorf("shoal: processes need Linux: %w", errors.ErrUnsupported)
+}
+
+func drain(r *os.File, w io.Writer, buf []byte) {}
+
+type death struct{}
+
+func (death) wait() error { return errors.ErrUnsupported }
+func (death) close()      {}
+
+func signalOf(s *os.ProcessState) os.Signal { return nil }
+
+func adopt() *worker { return nil }
+
+func childrenOf() []string { return nil }

@@ -1,0 +1,93 @@
+package hogwild
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/cwriter"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// A board shows what workers report while they train.
+type board interface {
+	show(r report)
+	close() // leaves what was shown, whether or not it was the end
+}
+
+// newBoard returns bars for a terminal and lines for everything else. totals are the samples that each worker has before it.
+func newBoard(o *Options, totals []int) board {
+	if f, ok := o.Stderr.(*os.File); ok && cwriter.IsTerminal(int(f.Fd())) {
+		return newBars(f, totals, o.Epochs)
+	}
+	return lines{o.log()}
+}
+
+// lines are the original example's, with the rank behind the process id.
+type lines struct{ w io.Writer }
+
+func (l lines) show(r report) {
+	fmt.Fprintf(l.w, "%d\trank %d\tTrain Epoch: %d [%d/%d (%d%%)]\tLoss: %.6f\n",
+		r.PID, r.Rank, r.Epoch, r.Done, r.Of, r.percent(), r.Loss)
+}
+
+func (l lines) close() {}
+
+// bars are one line per worker that moves.
+type bars struct {
+	all *mpb.Progress
+	of  []*bar
+}
+
+type bar struct {
+	*mpb.Bar
+	last atomic.Pointer[report] // the library draws from a goroutine of its own
+}
+
+func newBars(w io.Writer, totals []int, epochs int) *bars {
+	b := &bars{all: mpb.New(mpb.WithOutput(w), mpb.WithWidth(80), mpb.WithAutoRefresh())}
+	for rank, total := range totals {
+		one := new(bar)
+		one.Bar = b.all.AddBar(int64(total),
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return one.head(rank) }, decor.WCSyncSpaceR)),
+			mpb.AppendDecorators(
+				decor.Percentage(decor.WCSyncSpace),
+				decor.Any(func(decor.Statistics) string { return one.tail(epochs) }, decor.WCSyncSpace)))
+		b.of = append(b.of, one)
+	}
+	return b
+}
+
+func (b *bar) head(rank int) string {
+	r := b.last.Load()
+	if r == nil {
+		return fmt.Sprintf("worker %d", rank)
+	}
+	return fmt.Sprintf("worker %d, pid %d", rank, r.PID)
+}
+
+func (b *bar) tail(epochs int) string {
+	r := b.last.Load()
+	if r == nil {
+		return "starting"
+	}
+	return fmt.Sprintf("epoch %d/%d, loss %.4f", r.Epoch, epochs, r.Loss)
+}
+
+func (b *bars) show(r report) {
+	if r.Rank < 0 || r.Rank >= len(b.of) {
+		return
+	}
+	one := b.of[r.Rank]
+	one.last.Store(&r)
+	one.SetCurrent(int64(r.Total))
+}
+
+func (b *bars) close() {
+	for _, one := range b.of {
+		one.Abort(false) // nothing happens to one that is complete
+	}
+	b.all.Wait()
+}

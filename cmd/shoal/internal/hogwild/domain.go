@@ -1,0 +1,25 @@
+package hogwild
+
+import (
+	"os"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// leakVariable makes the root forget one block on purpose, so that anybody can see that a leak is found and told.
+const (
+	leakVariable = "SHOAL_TEST_LEAK"
+	leakBytes    = 64 << 10
+)
+
+// open returns the domain of this process.
+func open() (*shm.Domain, error) {
+	d, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	if os.Getenv(leakVariable) == "1" {
+		_, err = d.Alloc(leakBytes)
+	}
+	return d, err
+}

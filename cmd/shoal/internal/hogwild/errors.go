@@ -1,0 +1,10 @@
+package hogwild
+
+import "errors"
+
+var (
+	// ErrOption is wrapped where an option makes no sense.
+	ErrOption = errors.New("hogwild: bad option")
+	// ErrSave is wrapped where the trained network could not be written to the file that was asked for.
+	ErrSave = errors.New("hogwild: model not saved where it should be")
+)

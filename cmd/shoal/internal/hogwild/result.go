@@ -1,0 +1,141 @@
+package hogwild
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A Result is what a run has come to. Its JSON is one line.
+type Result struct {
+	Dataset   string `json:"dataset"` // "mnist" or "digits"
+	TrainSize int    `json:"train_size"`
+	TestSize  int    `json:"test_size"`
+
+	Workers          int     `json:"workers"`
+	ThreadsPerWorker int     `json:"threads_per_worker"`
+	Epochs           int     `json:"epochs"`
+	BatchSize        int     `json:"batch_size"`
+	LR               float64 `json:"lr"`
+	Momentum         float64 `json:"momentum"`
+	Seed             uint64  `json:"seed"`
+	Shard            bool    `json:"shard"`
+	DryRun           bool    `json:"dry_run"`
+
+	Samples          int     `json:"samples"` // trained on, by all workers together
+	Seconds          float64 `json:"seconds"` // from the start of the workers to the end of the last
+	SamplesPerSecond float64 `json:"samples_per_s"`
+
+	Tested   bool    `json:"tested"` // not after an interrupt; then the next three are 0
+	Correct  int     `json:"correct"`
+	Accuracy float64 `json:"accuracy"`
+	TestLoss Number  `json:"test_loss"`
+
+	Model   string `json:"model,omitempty"`   // file with the trained network
+	Failure string `json:"failure,omitempty"` // why this is not the whole of it
+
+	BytesShared  int64   `json:"bytes_shared"`             // network and data set: one copy, for all processes
+	BytesMovedIn int64   `json:"bytes_moved_in"`           // copied once, to get there
+	BytesCopied  int64   `json:"bytes_copied"`             // copied among processes while they trained
+	PeakBytes    []int64 `json:"peak_bytes_per_worker"`    // in RAM, shared memory included
+	PrivateBytes []int64 `json:"private_bytes_per_worker"` // what of it was nobody else's, at its last report
+
+	LeakedBlocks int   `json:"leaked_blocks"` // in use after all workers had ended and the root had closed what was its own
+	LeakedBytes  int64 `json:"leaked_bytes"`
+	Allocated    int64 `json:"blocks_allocated_total"`
+	Reaped       int   `json:"workers_reaped"` // died holding shared memory, which was taken back
+}
+
+// A Number is null in JSON where training has diverged, and JSON has no NaN.
+type Number float64
+
+// MarshalJSON writes the number or null.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if x := float64(n); !math.IsNaN(x) && !math.IsInf(x, 0) {
+		return json.Marshal(x)
+	}
+	return []byte("null"), nil
+}
+
+func newResult(o *Options) *Result {
+	return &Result{
+		Workers: o.Workers, ThreadsPerWorker: o.threads(), Epochs: o.Epochs, BatchSize: o.BatchSize,
+		LR: o.LR, Momentum: o.Momentum, Seed: o.Seed, Shard: o.Shard, DryRun: o.DryRun,
+	}
+}
+
+// heard takes over what the workers said of themselves.
+func (r *Result) heard(j *journal, d time.Duration) {
+	r.Samples, r.Seconds = j.samples(), d.Seconds()
+	r.SamplesPerSecond = float64(r.Samples) / r.Seconds
+	r.PeakBytes = j.column(func(r report) int64 { return r.Peak })
+	r.PrivateBytes = j.column(func(r report) int64 { return r.Alone })
+}
+
+// tally is what the domain says at the end: whatever is still in use was forgotten by somebody.
+func (r *Result) tally(s shm.Stats) {
+	r.LeakedBlocks, r.LeakedBytes = s.Blocks, s.Bytes
+	r.Allocated, r.Reaped = s.Allocs, s.Reaped
+}
+
+// write prints the result for a program or for people.
+func (r *Result) write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	return r.text(w)
+}
+
+func (r *Result) text(w io.Writer) error {
+	p := &printer{w: w}
+	p.line("")
+	p.line("trained    %d samples of %s by %d workers of %d threads in %.1f s: %.0f samples/s",
+		r.Samples, r.Dataset, r.Workers, r.ThreadsPerWorker, r.Seconds, r.SamplesPerSecond)
+	p.line("shared     %s, one copy for all; %s copied into it once, %s among processes since",
+		size(r.BytesShared), size(r.BytesMovedIn), size(r.BytesCopied))
+	if len(r.PeakBytes) > 0 {
+		p.line("peak       %s per worker at most, of which %s its own", size(slices.Max(r.PeakBytes)), size(slices.Max(r.PrivateBytes)))
+	}
+	p.line("left over  %d of %d blocks, %s", r.LeakedBlocks, r.Allocated, size(r.LeakedBytes))
+	if r.Reaped > 0 {
+		p.line("died       %d workers; what they held was taken back", r.Reaped)
+	}
+	if r.Model != "" {
+		p.line("saved      %s", r.Model)
+	}
+	if r.Tested {
+		p.line("Test set: Average loss: %.4f, Accuracy: %d/%d (%.2f%%)", r.TestLoss, r.Correct, r.TestSize, 100*r.Accuracy)
+	}
+	return p.err
+}
+
+// A printer keeps the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+// size writes bytes as people read them.
+func size(n int64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x := float64(n) / (1 << 10)
+	for len(units) > 1 && x >= 1<<10 {
+		x /= 1 << 10
+		units = units[1:]
+	}
+	return fmt.Sprintf("%.1f %s", x, units[0])
+}

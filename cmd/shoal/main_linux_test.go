@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/shoal-mp/shoal"
+)
+
+func TestMain(m *testing.M) {
+	if shoal.IsWorker() {
+		main() // a script's shoal has started this binary again
+	}
+	testscript.Main(m, map[string]func(){"shoal": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"disturb": disturb, "status": status, "idx": idx,
+		},
+	})
+}
+
+// disturb SIGNAL WHOM PROGRAM ARG… runs a program, and when the first line of a worker is seen on its standard error, sends the signal
+// to that worker, or to the root. The files output, errors and exit have what it wrote and its exit status.
+func disturb(ts *testscript.TestScript, _ bool, args []string) {
+	signals := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "INT": syscall.SIGINT}
+	self, err := os.Executable()
+	ts.Check(err)
+	var output, errors strings.Builder
+	c := exec.Cmd{Path: self, Args: args[2:], Dir: ts.MkAbs("."), Env: append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR")), Stdout: &output}
+	pipe, err := c.StderrPipe()
+	ts.Check(err)
+	ts.Check(c.Start())
+	done := false
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		fmt.Fprintln(&errors, lines.Text())
+		worker, _, ok := strings.Cut(lines.Text(), "\trank ")
+		if !ok || done {
+			continue
+		}
+		pid := c.Process.Pid
+		if args[1] == "worker" {
+			pid, err = strconv.Atoi(worker)
+			ts.Check(err)
+		}
+		done = true
+		ts.Check(syscall.Kill(pid, signals[args[0]]))
+	}
+	c.Wait()
+	for name, text := range map[string]string{
+		"output": output.String(), "errors": errors.String(), "exit": strconv.Itoa(c.ProcessState.ExitCode()),
+	} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// status N fails unless the program that was disturbed exited with N.
+func status(ts *testscript.TestScript, _ bool, args []string) {
+	if got := ts.ReadFile("exit"); got != args[0] {
+		ts.Fatalf("exit status %s, want %s\n%s", got, args[0], ts.ReadFile("errors"))
+	}
+}
+
+// idx FILE N writes the header of n images of 28×28 bytes, and no image; gzipped if the name ends so.
+func idx(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.ParseUint(args[1], 10, 32)
+	ts.Check(err)
+	header := []byte{0, 0, 8, 3}
+	for _, dim := range []uint32{uint32(n), 28, 28} {
+		header = binary.BigEndian.AppendUint32(header, dim)
+	}
+	if strings.HasSuffix(args[0], ".gz") {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		z.Write(header)
+		ts.Check(z.Close())
+		header = b.Bytes()
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), header, 0o600))
+}

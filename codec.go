@@ -1,0 +1,199 @@
+package shoal
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// This file is all that the package knows of wire: how an argument and the control messages become bytes.
+
+// A parcel is an argument on its way: bytes, and the blocks they refer to by index.
+type parcel struct {
+	Body   []byte
+	Blocks []uint64
+}
+
+// job is the first message to a new process.
+type job struct {
+	Func string
+	Rank int
+	Arg  parcel
+}
+
+// ready is the first message of a process.
+type ready struct{ Slot int } // in the domain
+
+// outcome is the last message of a process.
+type outcome struct {
+	Kind  string // one of the kinds below
+	Text  string // of a panic
+	Err   error  // returned, or the value of the panic if that was an error
+	Stack string
+}
+
+const (
+	kindReturned      = "returned"
+	kindPanicked      = "panicked"
+	kindArgument      = "argument"
+	kindNotRegistered = "not registered"
+)
+
+// cancellation tells a process to stop, and why.
+type cancellation struct{ Cause error }
+
+var (
+	jobPlan          = mustPlan[job]()
+	readyPlan        = mustPlan[ready]()
+	outcomePlan      = mustPlan[outcome]()
+	cancellationPlan = mustPlan[cancellation]()
+)
+
+func mustPlan[T any]() *wire.Plan[T] {
+	p, err := wire.PlanOf[T]()
+	if err != nil {
+		panic("shoal: " + err.Error())
+	}
+	return p
+}
+
+// encode makes the body of a control message, which holds no blocks.
+func encode[T any](p *wire.Plan[T], v T) ([]byte, error) {
+	e := wire.Encoder{Limits: wire.Limits{Bytes: maxFrame}}
+	e.Reset(nil)
+	err := p.Encode(&e, v)
+	e.Done(err == nil)
+	return e.Message().Body, err
+}
+
+// decode reads a control message.
+func decode[T any](p *wire.Plan[T], body []byte) (v T, err error) {
+	d := wire.Decoder{Limits: wire.Limits{Bytes: maxFrame}}
+	d.Reset(wire.Message{Body: body}, nil)
+	v, err = p.Decode(&d)
+	d.Done(err == nil)
+	return v, err
+}
+
+// argument moves values of one type.
+type argument[In any] struct{ plan *wire.Plan[In] }
+
+func newArgument[In any]() (*argument[In], error) {
+	p, err := wire.PlanOf[In]()
+	return &argument[In]{p}, err
+}
+
+// A shipment is an encoded argument that holds its blocks until each of its receivers holds them, too, or is dead.
+type shipment struct {
+	parcel
+	mu        sync.Mutex
+	receivers int
+	domain    *shm.Domain // nil if there are no blocks
+}
+
+// encode packs in for n receivers. Each of them calls done once.
+func (a *argument[In]) encode(in In, n int) (*shipment, error) {
+	var e wire.Encoder
+	e.Reset(nil)
+	err := a.plan.Encode(&e, in)
+	if err != nil {
+		e.Done(false)
+		return nil, describe(fmt.Sprintf("encode argument: %v", err), ErrArgument, err)
+	}
+	m := e.Message()
+	s := &shipment{parcel: parcel{Body: m.Body}, receivers: n}
+	err = s.hold(m.Blocks)
+	e.Done(err == nil)
+	if err != nil {
+		return nil, describe(fmt.Sprintf("hold the blocks of the argument: %v", err), ErrArgument, err)
+	}
+	return s, nil
+}
+
+// hold takes a reference of each block, all or none.
+func (s *shipment) hold(blocks []shm.Handle) (err error) {
+	if len(blocks) == 0 {
+		return nil
+	}
+	if s.domain, err = shm.Default(); err != nil {
+		return err
+	}
+	for _, h := range blocks {
+		if err := s.domain.Retain(h); err != nil {
+			s.drop()
+			return err
+		}
+		s.Blocks = append(s.Blocks, uint64(h))
+	}
+	return nil
+}
+
+// done is called when one receiver holds the blocks itself or will never do.
+func (s *shipment) done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.receivers--; s.receivers == 0 {
+		s.drop()
+	}
+}
+
+// drop gives the references back. That a block is unknown by now is not this caller's affair.
+func (s *shipment) drop() {
+	for _, h := range s.Blocks {
+		s.domain.Release(shm.Handle(h))
+	}
+	s.Blocks = nil
+}
+
+// decode unpacks an argument in the process that receives it, while the sender still holds its blocks.
+func (a *argument[In]) decode(m parcel) (in In, err error) {
+	blocks, err := importBlocks(m.Blocks)
+	if err != nil {
+		return in, err
+	}
+	defer blocks.release()
+	var d wire.Decoder
+	d.Reset(wire.Message{Body: m.Body, Blocks: blocks.handles}, blocks)
+	in, err = a.plan.Decode(&d)
+	d.Done(err == nil)
+	return in, err
+}
+
+// imported are the blocks of a parcel, held by this process.
+type imported struct {
+	domain  *shm.Domain
+	handles []shm.Handle
+}
+
+func importBlocks(blocks []uint64) (*imported, error) {
+	b := new(imported)
+	if len(blocks) == 0 {
+		return b, nil
+	}
+	var err error
+	if b.domain, err = shm.Default(); err != nil {
+		return nil, err
+	}
+	for i, h := range blocks {
+		if err := b.domain.Import(shm.Handle(h)); err != nil {
+			b.release()
+			return nil, fmt.Errorf("import block %d of %d: %w", i+1, len(blocks), err)
+		}
+		b.handles = append(b.handles, shm.Handle(h))
+	}
+	return b, nil
+}
+
+// Take returns a block with a reference of its own, as wire.Blocks wants it.
+func (b *imported) Take(i int) (shm.Handle, error) {
+	h := b.handles[i]
+	return h, b.domain.Retain(h)
+}
+
+func (b *imported) release() {
+	for _, h := range b.handles {
+		b.domain.Release(h)
+	}
+}

@@ -1,0 +1,68 @@
+package data
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// side is the height and width of a digit's image, in pixels; MNIST's.
+const side = 28
+
+// Digits draws n images of handwritten-looking digits: a set to train on where there are no files. It has the form of MNIST:
+// images are (n, 28, 28) uint8, white ink on black, and labels (n) int64 from 0 to 9, all ten equally likely.
+//
+// Image i of a seed is always the same, whatever n is; so different seeds give sets without common images, for training and for
+// the test. Drawing is spread over the CPUs that the process may use.
+func Digits(n int, seed uint64) *TensorDataset {
+	if n < 0 {
+		panic("data: Digits of a negative number of images")
+	}
+	images, labels := make([]uint8, n*side*side), make([]int64, n)
+	spread(n, func(from, to int) {
+		var p pen
+		for i := from; i < to; i++ {
+			labels[i] = int64(p.digit(images[i*side*side:(i+1)*side*side], seed, uint64(i)))
+		}
+	})
+	return NewTensorDataset(tensor.FromSlice(images, n, side, side), tensor.FromSlice(labels, n))
+}
+
+// spread calls work for the parts of 0..n-1, one goroutine to a CPU that this process may use.
+func spread(n int, work func(from, to int)) {
+	var wg sync.WaitGroup
+	parts := min(runtime.GOMAXPROCS(0), max(1, n/64))
+	for k := range parts {
+		wg.Go(func() { work(k*n/parts, (k+1)*n/parts) })
+	}
+	wg.Wait()
+}
+
+// digit draws image i of seed into img, 28×28 pixels, and returns which digit it shows.
+func (p *pen) digit(img []uint8, seed, i uint64) int {
+	p.take(seed, i)
+	label := p.rng.IntN(len(glyphs))
+	variants := glyphs[label]
+	p.hold()
+	for _, s := range variants[p.rng.IntN(len(variants))] {
+		p.draw(s)
+	}
+	if p.rng.IntN(12) == 0 {
+		p.scratch()
+	}
+	p.develop(img)
+	return label
+}
+
+// take makes the pen that of one image: its random numbers depend on the seed and the image alone.
+func (p *pen) take(seed, i uint64) {
+	p.src.Seed(seed, i*0x9e3779b97f4a7c15+1) // an odd factor keeps the streams of neighbours apart
+	if p.rng == nil {
+		p.rng = rand.New(&p.src)
+	}
+	for k := range p.near {
+		p.near[k] = far
+	}
+}

@@ -1,0 +1,22 @@
+// Package data has data sets, and makes batches of them.
+//
+//	train := data.Digits(12_000, 1) // or data.MNIST(dir, true)
+//	loader := data.NewLoader(train, data.Options{
+//		BatchSize: 64, Shuffle: true, Seed: 1,
+//		Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd)),
+//	})
+//	defer loader.Close()
+//	for batch, err := range loader.Batches(ctx) {
+//		if err != nil {
+//			return err
+//		}
+//		images, labels := batch[0], batch[1] // (64, 1, 28, 28) float32 and (64) int64
+//	}
+//
+// Digits draws a set on the spot, [MNIST] and [OpenIDX] read files, and package data/download fetches the original ones. A set that
+// several processes read is loaded once, moved to shared memory by Share and passed to the workers as an argument; each has
+// a [Loader] of its own, with its own seed, or with a [Shard] of the samples.
+//
+// The trap: a batch is overwritten when the next one is asked for. Clone what is kept; set [Options].Shared for batches that
+// are sent to another process.
+package data

@@ -1,0 +1,139 @@
+package download
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+)
+
+// A fetch brings one file.
+type fetch struct {
+	file
+	client      *http.Client
+	dir, mirror string
+	progress    Progress
+}
+
+// path is where the whole file goes, and part where it grows.
+func (f *fetch) path() string { return filepath.Join(f.dir, f.name) }
+func (f *fetch) part() string { return f.path() + ".part" }
+
+func (f *fetch) run(ctx context.Context) error {
+	if ok, err := f.isOriginal(f.path()); ok || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if ok {
+			f.progress(f.name, f.size, f.size)
+		}
+		return err
+	}
+	if err := f.complete(ctx); err != nil {
+		return err
+	}
+	switch ok, err := f.isOriginal(f.part()); {
+	case err != nil:
+		return err
+	case !ok:
+		return errors.Join(fmt.Errorf("%w: its SHA-256 is not %s; try another mirror than %s", ErrChecksum, f.sha256, f.mirror), os.Remove(f.part()))
+	}
+	return os.Rename(f.part(), f.path())
+}
+
+// complete makes the part file as long as the whole one, or longer if the server sends something else.
+func (f *fetch) complete(ctx context.Context) error {
+	part, err := os.OpenFile(f.part(), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	have, err := part.Seek(0, io.SeekEnd)
+	if err != nil || have >= f.size {
+		return err
+	}
+	resp, err := f.request(ctx, have)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK && have > 0 { // the server does not continue files
+		if have, err = 0, errors.Join(part.Truncate(0), rewind(part)); err != nil {
+			return err
+		}
+	}
+	if err := f.receive(part, resp.Body, have); err != nil {
+		return err
+	}
+	return part.Close()
+}
+
+// request asks for the file from byte have on.
+func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error) {
+	address, err := url.JoinPath(f.mirror, f.name)
+	if err != nil {
+		return nil, fmt.Errorf("mirror %q: %w", f.mirror, err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("mirror %q: %w", f.mirror, err)
+	}
+	if have > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	continued := resp.StatusCode == http.StatusPartialContent && have > 0
+	if resp.StatusCode != http.StatusOK && !continued {
+		resp.Body.Close()
+		return nil, fmt.Errorf("%w: %s answers %s; name another mirror, or put the file into %s by hand", ErrStatus, address, resp.Status, f.dir)
+	}
+	return resp, nil
+}
+
+// receive appends the body to part, which has so many bytes.
+func (f *fetch) receive(part io.Writer, body io.Reader, have int64) error {
+	body = io.LimitReader(body, f.size-have+1) // one byte too many is enough to see that it is another file
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := body.Read(buf)
+		if _, err := part.Write(buf[:n]); err != nil {
+			return err
+		}
+		have += int64(n)
+		f.progress(f.name, min(have, f.size), f.size)
+		switch {
+		case err == io.EOF && have >= f.size:
+			return nil
+		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+			return fmt.Errorf("%w after %d of %d bytes; run it again to go on from there", ErrPartial, have, f.size)
+		case err != nil:
+			return fmt.Errorf("%w after %d of %d bytes: %w", ErrPartial, have, f.size, err)
+		}
+	}
+}
+
+// isOriginal reports whether the file has the right checksum.
+func (f *fetch) isOriginal(path string) (bool, error) {
+	r, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return false, err
+	}
+	return hex.EncodeToString(h.Sum(nil)) == f.sha256, nil
+}
+
+func rewind(s io.Seeker) error {
+	_, err := s.Seek(0, io.SeekStart)
+	return err
+}

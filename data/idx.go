@@ -1,0 +1,182 @@
+package data
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// gzipMagic begins a gzip file, which is known by it and not by its name.
+const gzipMagic = "\x1f\x8b"
+
+// maxInflation bounds what a byte of a deflate stream can become: 258 bytes from two bits.
+const maxInflation = 1032
+
+// maxBytes bounds what the dimensions of an empty file, which may be any, are multiplied to.
+const maxBytes = 1 << 46
+
+// An element is a type of number that IDX files may hold, all big-endian.
+type element struct {
+	dtype  tensor.DType
+	size   int64
+	decode func(raw []byte, shape []int) (*tensor.Tensor, error)
+}
+
+// elements are keyed by the third byte of the magic number.
+var elements = map[byte]element{
+	0x08: {tensor.Uint8, 1, func(raw []byte, shape []int) (*tensor.Tensor, error) { return tensor.FromSlice(raw, shape...), nil }},
+	0x09: {tensor.Int8, 1, decode[int8]},
+	0x0B: {tensor.Int16, 2, decode[int16]},
+	0x0C: {tensor.Int32, 4, decode[int32]},
+	0x0D: {tensor.Float32, 4, decode[float32]},
+	0x0E: {tensor.Float64, 8, decode[float64]},
+}
+
+func decode[T int8 | int16 | int32 | float32 | float64](raw []byte, shape []int) (*tensor.Tensor, error) {
+	values := make([]T, len(raw)/binary.Size(T(0)))
+	if _, err := binary.Decode(raw, binary.BigEndian, values); err != nil {
+		return nil, err
+	}
+	return tensor.FromSlice(values, shape...), nil
+}
+
+// OpenIDX reads an IDX file, the format of MNIST, gzipped or not, into a tensor of the file's dtype and shape. All six dtypes of
+// the format are read. A file that is not what its header says is a [*FileError] that wraps ErrMagic, ErrTruncated
+// or ErrTrailing; no memory is allocated for what a file of its length cannot hold.
+func OpenIDX(path string) (*tensor.Tensor, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read IDX file: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read IDX file: %w", err)
+	}
+	t, offset, err := readIDX(f, st.Size())
+	if err != nil {
+		return nil, &FileError{path, offset, err}
+	}
+	return t, nil
+}
+
+// readIDX reads the file r of size bytes. offset is how far it came, in the decompressed file.
+func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error) {
+	in := bufio.NewReader(r)
+	most := size
+	if magic, _ := in.Peek(len(gzipMagic)); string(magic) == gzipMagic {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, 0, early(err)
+		}
+		in, most = bufio.NewReader(z), saturated(size, maxInflation)
+	}
+	f := idxFile{r: in, most: most}
+	t, err = f.read()
+	return t, f.offset, err
+}
+
+// idxFile is a decompressed IDX file while it is being read.
+type idxFile struct {
+	r      io.Reader
+	most   int64 // bytes that it can have
+	offset int64 // bytes that have been read
+}
+
+// 0  0 0        always
+// 2  dtype      0x08 … 0x0E
+// 3  n          number of dimensions
+// 4  n × uint32 the dimensions
+//
+//	elements, the last dimension fastest
+func (f *idxFile) read() (*tensor.Tensor, error) {
+	var magic [4]byte
+	if err := f.fill(magic[:]); err != nil {
+		return nil, err
+	}
+	e, known := elements[magic[2]]
+	if magic[0] != 0 || magic[1] != 0 || !known {
+		f.offset = 0
+		return nil, fmt.Errorf("%w: the magic number is %#08x", ErrMagic, magic)
+	}
+	shape, bytes, err := f.shape(int(magic[3]), e.size)
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, bytes)
+	if err := f.fill(raw); err != nil {
+		return nil, err
+	}
+	if err := f.end(); err != nil {
+		return nil, err
+	}
+	return e.decode(raw, shape)
+}
+
+// shape reads dims dimensions; bytes is what so many elements of the given size take.
+func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err error) {
+	bytes = size
+	empty := false
+	for range dims {
+		var word [4]byte
+		if err := f.fill(word[:]); err != nil {
+			return nil, 0, err
+		}
+		n := int64(binary.BigEndian.Uint32(word[:]))
+		shape = append(shape, int(n))
+		if n == 0 {
+			empty = true
+			continue
+		}
+		bytes = saturated(bytes, n)
+	}
+	if bytes > f.most && !empty || bytes > maxBytes {
+		return nil, 0, fmt.Errorf("%w: it cannot hold the %v elements of its header", ErrTruncated, shape)
+	}
+	if empty {
+		bytes = 0
+	}
+	return shape, bytes, nil
+}
+
+// fill reads as many bytes as p has.
+func (f *idxFile) fill(p []byte) error {
+	n, err := io.ReadFull(f.r, p)
+	f.offset += int64(n)
+	return early(err)
+}
+
+// end reads the end of the file, which also checks the checksum of a compressed one.
+func (f *idxFile) end() error {
+	switch _, err := io.ReadFull(f.r, make([]byte, 1)); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return ErrTrailing
+	default:
+		return early(err)
+	}
+}
+
+// early makes the ends of files that io knows ErrTruncated.
+func early(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return ErrTruncated
+	}
+	return err
+}
+
+// saturated returns a·b, or the greatest number if that is beyond it. Both are at least 0.
+func saturated(a, b int64) int64 {
+	if b != 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}

@@ -1,0 +1,81 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// MNISTMean and MNISTStd are the mean and the standard deviation of MNIST's pixels between 0 and 1, for [Normalize].
+const (
+	MNISTMean = 0.1307
+	MNISTStd  = 0.3081
+)
+
+// MNIST reads the training or the test set of MNIST, or of another set of its form such as Fashion-MNIST, from dir: images
+// (n, 28, 28) uint8 and labels (n) int64 from 0 to 9. The files may have their original names or those with a dot
+// (train-images.idx3-ubyte), be gzipped or not, and lie in dir or in dir/MNIST/raw, where torchvision puts them.
+// Package data/download fetches them. A missing file is an error that wraps fs.ErrNotExist, a bad one a [*FileError].
+func MNIST(dir string, train bool) (*TensorDataset, error) {
+	set := "t10k"
+	if train {
+		set = "train"
+	}
+	imagesPath, err := find(dir, set+"-images", "idx3-ubyte")
+	if err != nil {
+		return nil, err
+	}
+	labelsPath, err := find(dir, set+"-labels", "idx1-ubyte")
+	if err != nil {
+		return nil, err
+	}
+	images, err := OpenIDX(imagesPath)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := OpenIDX(labelsPath)
+	if err != nil {
+		return nil, err
+	}
+	if images.DType() != tensor.Uint8 || images.Dims() != 3 || images.Dim(1) != side || images.Dim(2) != side {
+		return nil, &FileError{imagesPath, 0, fmt.Errorf("%w: images are %v of %v, not (n, 28, 28) of uint8", ErrShape, images.Shape(), images.DType())}
+	}
+	if err := fitLabels(labels, images.Dim(0)); err != nil {
+		return nil, &FileError{labelsPath, 0, err}
+	}
+	return NewTensorDataset(images, labels.To(tensor.Int64)), nil
+}
+
+// fitLabels checks that labels are n digits.
+func fitLabels(labels *tensor.Tensor, n int) error {
+	if labels.DType() != tensor.Uint8 || labels.Dims() != 1 || labels.Dim(0) != n {
+		return fmt.Errorf("%w: labels are %v of %v, not (%d) of uint8", ErrShape, labels.Shape(), labels.DType(), n)
+	}
+	if i := slices.IndexFunc(tensor.Data[uint8](labels), func(l uint8) bool { return l > 9 }); i >= 0 {
+		return fmt.Errorf("%w: label %d is greater than 9", ErrShape, i)
+	}
+	return nil
+}
+
+// find returns the path of the file that is called stem-ending or stem.ending, with or without .gz.
+func find(dir, stem, ending string) (string, error) {
+	for _, d := range []string{dir, filepath.Join(dir, "MNIST", "raw")} {
+		for _, name := range []string{stem + "-" + ending, stem + "." + ending} {
+			for _, gz := range []string{"", ".gz"} {
+				path := filepath.Join(d, name+gz)
+				if _, err := os.Stat(path); err == nil {
+					return path, nil
+				} else if !errors.Is(err, fs.ErrNotExist) {
+					return "", fmt.Errorf("find %s-%s: %w", stem, ending, err)
+				}
+			}
+		}
+	}
+	return "", fmt.Errorf("%w: %s-%s or %[2]s.%[3]s, with or without .gz, in %s or its MNIST/raw; download it, or name the directory where it is",
+		fs.ErrNotExist, stem, ending, dir)
+}

@@ -1,0 +1,137 @@
+package data
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// far is the distance of a pixel that no stroke has come near, squared.
+const far = 1e9
+
+// A pen draws one image at a time. Strokes only bring pixels nearer to ink, in units of the stroke's width; ink appears at the
+// end, all at once, so that crossings are no blacker than the rest.
+type pen struct {
+	src rand.PCG
+	rng *rand.Rand
+
+	a, b, c, d, tx, ty float64 // the affine map from the unit square to pixels: x' = a·x + b·y + tx, y' = c·x + d·y + ty
+	wobble             float64 // how far points stray from the model, in the unit square
+	radius             float64 // half the stroke's width, in pixels
+	near               [side * side]float32
+	path               []point // pixels; kept for its memory
+}
+
+// between returns a number from lo to hi, all equally likely.
+func (p *pen) between(lo, hi float64) float64 { return lo + (hi-lo)*p.rng.Float64() }
+
+// around returns a number whose mean is 0, in a bell from -3·dev to 3·dev: the sum of three uniform numbers is near enough.
+func (p *pen) around(dev float64) float64 {
+	return dev * 2 * (p.rng.Float64() + p.rng.Float64() + p.rng.Float64() - 1.5)
+}
+
+// hold chooses how this hand writes: size, slant, turn, place, width of the stroke.
+func (p *pen) hold() {
+	turn, slant := p.around(.08), p.around(.11)
+	w, h := p.between(12, 17), p.between(17.5, 20.5)
+	sin, cos := math.Sincos(turn)
+	// turn · slant · scale
+	p.a, p.b = cos*w, (-cos*slant-sin)*h
+	p.c, p.d = sin*w, (-sin*slant+cos)*h
+	p.tx = side/2 - (p.a+p.b)/2 + p.around(.6)
+	p.ty = side/2 - (p.c+p.d)/2 + p.around(.6)
+	p.wobble = p.between(.01, .04)
+	p.radius = p.between(.95, 1.75)
+}
+
+// place maps a point of a model to pixels, by a hand that is not quite sure.
+func (p *pen) place(m point) point {
+	x, y := m.x+p.around(p.wobble), m.y+p.around(p.wobble)
+	return point{p.a*x + p.b*y + p.tx, p.c*x + p.d*y + p.ty}
+}
+
+// draw moves the pen along s.
+func (p *pen) draw(s stroke) {
+	p.path = p.path[:0]
+	for _, m := range s.points {
+		p.path = append(p.path, p.place(m))
+	}
+	width := p.radius * p.between(.9, 1.1)
+	for i := range len(p.path) - 1 {
+		if !s.smooth {
+			p.segment(p.path[i], p.path[i+1], width)
+			continue
+		}
+		before, after := p.path[max(i-1, 0)], p.path[min(i+2, len(p.path)-1)]
+		p.bend(before, p.path[i], p.path[i+1], after, width)
+	}
+}
+
+// bend draws the part of a Catmull-Rom spline from a to b.
+func (p *pen) bend(before, a, b, after point, width float64) {
+	const pieces = 4
+	from := a
+	for k := 1; k <= pieces; k++ {
+		t := float64(k) / pieces
+		to := point{spline(before.x, a.x, b.x, after.x, t), spline(before.y, a.y, b.y, after.y, t)}
+		p.segment(from, to, width)
+		from = to
+	}
+}
+
+// spline is the uniform Catmull-Rom polynomial through b at t = 0 and c at t = 1.
+func spline(a, b, c, d, t float64) float64 {
+	return b + t/2*(c-a+t*(2*a-5*b+4*c-d+t*(3*(b-c)+d-a)))
+}
+
+// segment brings the pixels around a–b nearer to ink: near holds the squared distance over the squared width.
+func (p *pen) segment(a, b point, width float64) {
+	reach := width + 1.3 // the widest soft edge that develop draws
+	x0, x1 := pixels(min(a.x, b.x)-reach, max(a.x, b.x)+reach)
+	y0, y1 := pixels(min(a.y, b.y)-reach, max(a.y, b.y)+reach)
+	dx, dy := float32(b.x-a.x), float32(b.y-a.y)
+	ax, ay := float32(a.x), float32(a.y)
+	perLength := 1 / max(dx*dx+dy*dy, 1e-6)
+	perWidth := float32(1 / (width * width))
+	for y := y0; y < y1; y++ {
+		row := p.near[y*side : (y+1)*side]
+		py := float32(y) + .5 - ay
+		for x := x0; x < x1; x++ {
+			px := float32(x) + .5 - ax
+			t := min(max((px*dx+py*dy)*perLength, 0), 1)
+			ex, ey := px-t*dx, py-t*dy
+			row[x] = min(row[x], (ex*ex+ey*ey)*perWidth)
+		}
+	}
+}
+
+// pixels returns the range of pixels whose centres lie between lo and hi, within the image.
+func pixels(lo, hi float64) (from, to int) {
+	return min(max(int(lo), 0), side), min(max(int(hi)+1, 0), side)
+}
+
+// scratch leaves a mark that belongs to no digit.
+func (p *pen) scratch() {
+	a := point{p.between(2, side-2), p.between(2, side-2)}
+	b := point{a.x + p.around(2.5), a.y + p.around(2.5)}
+	p.segment(a, b, p.between(.5, .9))
+}
+
+// develop turns nearness into ink: solid within the stroke, falling off over a soft edge, with a little noise on the paper.
+func (p *pen) develop(img []uint8) {
+	soft := float32(p.between(.55, 1.1) / p.radius) // half the edge, in widths
+	ink := float32(p.between(225, 255))
+	grain := float32(0)
+	if p.rng.IntN(3) == 0 {
+		grain = float32(p.between(4, 24))
+	}
+	for k, n := range p.near {
+		v := float32(0)
+		if edge := 1 + soft; n < edge*edge {
+			v = ink * min(1, (edge-float32(math.Sqrt(float64(n))))/(2*soft))
+		}
+		if grain > 0 {
+			v += grain * (float32(p.src.Uint64()>>40)/(1<<23) - 1)
+		}
+		img[k] = uint8(min(max(v, 0), 255))
+	}
+}

@@ -1,0 +1,137 @@
+package shoal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// How a process can fail that is not an error of its function. Test for them with errors.Is.
+var (
+	// ErrPanic is wrapped where the function, or any goroutine of its process, panicked, or the Go runtime gave up.
+	ErrPanic = errors.New("shoal: panic")
+
+	// ErrExited is wrapped where a process ended, by os.Exit or by a signal, before its function had returned.
+	ErrExited = errors.New("shoal: process ended early")
+
+	// ErrOOM is wrapped where the kernel's out-of-memory killer has ended a process, by all that can be known.
+	ErrOOM = errors.New("shoal: out of memory")
+
+	// ErrNoMain is returned by whatever starts a process in a program that has not called Main or TestMain yet.
+	// Without Main the new process would run the program from its beginning and start processes, too.
+	ErrNoMain = errors.New("shoal: call shoal.Main first in main, or shoal.TestMain first in TestMain")
+
+	// ErrNotRegistered is wrapped where the new process does not know the function: it was registered under a condition that does not hold there.
+	ErrNotRegistered = errors.New("shoal: function is not registered in the new process")
+
+	// ErrArgument is wrapped where the argument of a function could not be sent or read.
+	ErrArgument = errors.New("shoal: argument did not cross")
+
+	// ErrOrphaned is the cause (see context.Cause) of a worker's context when the process that started it, or an
+	// ancestor of that one, has died. The worker ends a moment later, see Options.OrphanGrace.
+	ErrOrphaned = errors.New("shoal: a parent process has died")
+
+	// ErrClosed is wrapped by what a Group answers after Wait or Close, and is the cause of its workers' cancellation.
+	ErrClosed = errors.New("shoal: group is closed")
+)
+
+// A ProcessError says which process failed, and how. Error is one line; %+v adds the remote stack and the last words
+// on stderr. errors.Is and errors.As look into Err.
+type ProcessError struct {
+	Func string // name given to Register
+	Rank int
+	PID  int // 0 if the process could not be started
+
+	// Err is what the function returned, or wraps ErrPanic, ErrExited, ErrOOM, ErrNotRegistered or ErrArgument.
+	// Of a returned error there are the text and every sentinel that is known to wire.RegisterError.
+	Err error
+
+	Stack    string    // of the panic, the user's frames first; empty if there was none
+	Stderr   string    // the last lines: at most 64, at most 8 KiB
+	ExitCode int       // -1 if a signal ended it or it could not be started
+	Signal   os.Signal // that ended it, or nil
+	OOM      bool      // the kernel's out-of-memory killer has probably been it, see Err for how probably
+}
+
+// Error returns one line.
+func (e *ProcessError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("shoal: %s rank %d: %s", e.Func, e.Rank, oneLine(e.Err))
+	}
+	return fmt.Sprintf("shoal: %s rank %d (pid %d): %s", e.Func, e.Rank, e.PID, oneLine(e.Err))
+}
+
+// Unwrap returns Err.
+func (e *ProcessError) Unwrap() error { return e.Err }
+
+// Format prints the line for %v and %s, and everything for %+v.
+func (e *ProcessError) Format(s fmt.State, verb rune) {
+	io.WriteString(s, e.Error())
+	if verb != 'v' || !s.Flag('+') {
+		return
+	}
+	section(s, "stack", e.Stack)
+	section(s, "last lines on stderr", e.Stderr)
+}
+
+func section(w io.Writer, title, text string) {
+	if text = strings.TrimRight(text, "\n"); text != "" {
+		fmt.Fprintf(w, "\n    %s:\n\t%s", title, strings.ReplaceAll(text, "\n", "\n\t"))
+	}
+}
+
+// oneLine joins the lines of a text that may come from errors.Join or from anywhere.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// failures is the error of several processes, the first failure first.
+type failures []error
+
+func (f failures) Error() string {
+	lines := make([]string, len(f))
+	for i, err := range f {
+		lines[i] = err.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (f failures) Unwrap() []error { return f }
+
+// Format hands the verb on, so that %+v prints every stack, which errors.Join does not do.
+func (f failures) Format(s fmt.State, verb rune) {
+	for i, err := range f {
+		if i > 0 {
+			io.WriteString(s, "\n")
+		}
+		if verb == 'v' && s.Flag('+') {
+			fmt.Fprintf(s, "%+v", err)
+		} else {
+			fmt.Fprintf(s, "%v", err)
+		}
+	}
+}
+
+// join makes one error of a group's.
+func join(errs []error) error {
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return failures(errs)
+}
+
+// A described error has a text of its own and is, for errors.Is and errors.As, everything in kinds.
+type described struct {
+	text  string
+	kinds []error
+}
+
+func (d *described) Error() string   { return d.text }
+func (d *described) Unwrap() []error { return d.kinds }
+
+func describe(text string, kinds ...error) error { return &described{text, kinds} }

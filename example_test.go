@@ -1,0 +1,57 @@
+package shoal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/shoal-mp/shoal"
+)
+
+var square = shoal.Register("square", func(ctx context.Context, rank int, in []float64) error {
+	fmt.Println(in[rank] * in[rank])
+	return nil
+})
+
+func ExampleFunc_Spawn() {
+	// In a program this stands in the function given to shoal.Main.
+	if err := square.Spawn(context.Background(), 3, []float64{2, 3, 4}); err != nil {
+		fmt.Println(err)
+	}
+	// Unordered output:
+	// 4
+	// 9
+	// 16
+}
+
+var open = shoal.Register("open", func(ctx context.Context, rank int, name string) error {
+	_, err := os.Open(name)
+	return err
+})
+
+func ExampleProcessError() {
+	err := open.Spawn(context.Background(), 1, "/no/such/file")
+	fmt.Println(errors.Is(err, fs.ErrNotExist))
+	if pe, ok := errors.AsType[*shoal.ProcessError](err); ok {
+		fmt.Println(pe.Func, pe.Rank, pe.Err)
+	}
+	// Output:
+	// true
+	// open 0 open /no/such/file: no such file or directory
+}
+
+func ExampleGroup() {
+	g := shoal.NewGroup(context.Background(), shoal.Options{Workers: 2, Output: shoal.PrefixRank})
+	defer g.Close()
+	for i := range 2 {
+		square.Go(g, []float64{float64(10 * i), float64(20 * i)})
+	}
+	if err := g.Wait(); err != nil {
+		fmt.Println(err)
+	}
+	// Unordered output:
+	// [square 0] 0
+	// [square 1] 400
+}

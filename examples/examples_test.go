@@ -1,0 +1,39 @@
+package examples_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// watchdog is far beyond what an example takes.
+const watchdog = 2 * time.Minute
+
+// TestExamplesPrintWhatTheyPromise builds each example, as a user does, and runs it.
+func TestExamplesPrintWhatTheyPromise(t *testing.T) {
+	for _, c := range []struct {
+		command []string
+		want    string
+	}{
+		{[]string{"columns"}, `^(column \d: all 1000 elements from 20 to 20, .*\n){3}$`},
+		{[]string{"buffers"}, `^150 buffers of 1024 KiB came by\nsince round 2: 0 bytes copied, 0 blocks allocated\n$`},
+		{[]string{"sentinel"}, `^3 consumers added 1000 numbers to 499500\n$`},
+		{[]string{"sentinel", "-finish"}, `^3 consumers added 1000 numbers to 499500\n$`},
+		{[]string{"seeds"}, `^(rank \d: weights -0\.367028, noise (-1\.262114|1\.813109|-0\.764526)\n){3}$`},
+		{[]string{"hogwild"}, `^2 processes trained one network: 9\d\d of 1000 digits are right\n$`},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), watchdog)
+		defer cancel()
+		binary := filepath.Join(t.TempDir(), c.command[0])
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./"+c.command[0]).CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", c.command[0], err, out)
+		}
+		out, err := exec.CommandContext(ctx, binary, c.command[1:]...).CombinedOutput()
+		if err != nil || !regexp.MustCompile(c.want).Match(out) {
+			t.Errorf("%q: %v\n%s\nwant %s", c.command, err, out, c.want)
+		}
+	}
+}

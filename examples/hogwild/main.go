@@ -1,0 +1,71 @@
+// Hogwild trains one network by two processes at once. They share its parameters and do not wait for each other: each reads
+// and changes them as it goes. The command "shoal hogwild" is the same with all options.
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+type net struct{ Hidden, Out *nn.Linear }
+
+func (n *net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
+
+func (n *net) Forward(x *autograd.Var) *autograd.Var {
+	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(autograd.Flatten(x)))))
+}
+
+type job struct {
+	Net    *net
+	Digits *data.TensorDataset
+}
+
+// options are those of both loaders.
+var options = data.Options{BatchSize: 64, Shuffle: true, Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))}
+
+var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
+	o := options
+	o.Seed = uint64(rank)
+	loader, scope := data.NewLoader(j.Digits, o), autograd.NewScope()
+	sgd := optim.NewSGD(j.Net.Params(), optim.SGDOptions{LR: .03, Momentum: .5})
+	for range 2 {
+		for batch, err := range loader.Batches(ctx) {
+			if err != nil {
+				return err
+			}
+			sgd.ZeroGrad()
+			nn.NLLLoss(j.Net.Forward(scope.Const(batch[0])), batch[1]).Backward()
+			sgd.Step()
+			scope.Reset()
+		}
+	}
+	return loader.Close()
+})
+
+func main() { shoal.Main(run) }
+
+func run(ctx context.Context) error {
+	g := tensor.NewGenerator(1)
+	j := job{&net{nn.NewLinear(784, 64, g), nn.NewLinear(64, 10, g)}, data.Digits(6000, 1)}
+	if err := train.Spawn(ctx, 2, j); err != nil {
+		return err
+	}
+	right, test := 0., data.Digits(1000, 2)
+	for batch, err := range data.NewLoader(test, options).Batches(ctx) {
+		if err != nil {
+			return err
+		}
+		guess := tensor.Argmax(j.Net.Forward(autograd.NoGrad(batch[0])).T(), 1)
+		right += tensor.Eq(guess, batch[1]).To(tensor.Float32).Sum()
+	}
+	fmt.Printf("2 processes trained one network: %v of %d digits are right\n", right, test.Len())
+	return nil
+}

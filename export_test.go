@@ -1,0 +1,38 @@
+package shoal
+
+import "bytes"
+
+// CutFrames feeds a stream in pieces of n bytes to the reader of the starter and returns what it makes of it.
+func CutFrames(stream []byte, n int) (kinds []byte, bodies [][]byte, err error) {
+	f := frames{each: func(kind frameKind, body []byte) {
+		kinds, bodies = append(kinds, byte(kind)), append(bodies, bytes.Clone(body))
+	}}
+	for len(stream) > 0 {
+		n := min(n, len(stream))
+		f.Write(stream[:n])
+		stream = stream[n:]
+	}
+	return kinds, bodies, f.err
+}
+
+// ReadFrames reads the same stream as a worker does, until nothing more can be read.
+func ReadFrames(stream []byte) (kinds []byte, bodies [][]byte) {
+	r := bytes.NewReader(stream)
+	for {
+		kind, body, err := readFrame(r)
+		if err != nil {
+			return kinds, bodies
+		}
+		kinds, bodies = append(kinds, byte(kind)), append(bodies, body)
+	}
+}
+
+// Understand decodes a control message as each of the kinds there are.
+func Understand(body []byte) {
+	decode(jobPlan, body)
+	decode(readyPlan, body)
+	decode(outcomePlan, body)
+	decode(cancellationPlan, body)
+}
+
+var SplitCrash = splitCrash

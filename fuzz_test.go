@@ -1,0 +1,42 @@
+package shoal_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+)
+
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte("\x02\x00\x00\x00\x03\x91\x01\x00\x00\x00\x00\x04"), 1)
+	f.Add([]byte("\xff\xff\xff\xff\x01"), 2)
+	f.Add([]byte("\x05\x00\x00\x00\x01\x93"), 3)
+	f.Fuzz(func(t *testing.T, stream []byte, n int) {
+		for i := 0; i+4 <= len(stream); i++ {
+			if stream[i+3] == 0 && stream[i+2] > 1 {
+				return // a true promise of megabytes is allowed, and slow
+			}
+		}
+		kinds, bodies, _ := shoal.CutFrames(stream, max(1, n%64))
+		wantKinds, want := shoal.ReadFrames(stream)
+		if !bytes.Equal(kinds, wantKinds) || !slices.EqualFunc(bodies, want, bytes.Equal) {
+			t.Fatalf("in pieces %v %q, whole %v %q", kinds, bodies, wantKinds, want)
+		}
+		for _, b := range bodies {
+			shoal.Understand(b)
+		}
+	})
+}
+
+func FuzzSplitCrash(f *testing.F) {
+	f.Add("panic: boom\n\ngoroutine 1 [running]:\npanic({0x1, 0x2})\n\t/go/panic.go:1\nmain.main()\n\t/main.go:3 +0x1\nexit status 2", "")
+	f.Add("goroutine 1 [running]:\nruntime.throw()\n\t/x.go:1\nmain.main()\n\t/main.go:3", "fatal error: x")
+	f.Fuzz(func(t *testing.T, text, fatal string) {
+		reason, stack := shoal.SplitCrash(text, fatal)
+		if strings.Contains(reason, "\n") && reason != fatal || len(stack) > len(text) {
+			t.Fatalf("reason %q, stack %q", reason, stack)
+		}
+	})
+}

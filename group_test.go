@@ -1,0 +1,141 @@
+package shoal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+)
+
+// deaf ignores its cancellation, and SIGTERM too if it is told to.
+var deaf = shoal.Register("deaf", func(_ context.Context, _ int, all bool) error {
+	if all {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	fmt.Println("deaf")
+	select {}
+})
+
+// firstLine is a writer that says when something was written.
+type firstLine chan struct{}
+
+func (f firstLine) Write(p []byte) (int, error) {
+	select {
+	case f <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func TestFirstFailureCancelsTheOthers(t *testing.T) {
+	t.Parallel()
+	g := shoal.NewGroup(deadline(t), shoal.Options{Grace: watchdog})
+	waiting := obey.Go(g, false)
+	fails.Go(g, "error")
+	err := g.Wait()
+	if pe, ok := err.(*shoal.ProcessError); !ok || pe.Func != "fails" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want the one failure", err)
+	}
+	if err := waiting.Wait(deadline(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("the other one ended with %v", err)
+	}
+}
+
+var failsAtTheEnd = shoal.Register("failsAtTheEnd", func(ctx context.Context, rank int, _ struct{}) error {
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), fs.ErrNotExist) {
+		return fmt.Errorf("the cause of the cancellation is %v", context.Cause(ctx))
+	}
+	return fmt.Errorf("also %d", rank)
+})
+
+func TestAllFailuresAreJoinedTheFirstOneFirst(t *testing.T) {
+	t.Parallel()
+	g := shoal.NewGroup(deadline(t), shoal.Options{Grace: watchdog})
+	failsAtTheEnd.Go(g, struct{}{})
+	failsAtTheEnd.Go(g, struct{}{})
+	fails.Go(g, "error")
+	err := g.Wait()
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], "fails rank 0") || !strings.Contains(err.Error(), "also 0") || !strings.Contains(err.Error(), "also 1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestGroupThatIsCancelledSaysWhy(t *testing.T) {
+	t.Parallel()
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(deadline(t))
+	said := make(firstLine, 1)
+	g := shoal.NewGroup(ctx, shoal.Options{Stdout: said, Grace: watchdog})
+	obey.Go(g, true)
+	<-said
+	cancel(why)
+	if err := g.Wait(); err != why {
+		t.Errorf("got %v, want the cause alone", err)
+	}
+	if p := obey.Go(g, true); p.PID() != 0 || !errors.Is(p.Wait(deadline(t)), shoal.ErrClosed) {
+		t.Errorf("a closed group starts a process")
+	}
+}
+
+func TestCloseEndsWhoDoesNotListen(t *testing.T) {
+	t.Parallel()
+	for all, want := range map[bool]syscall.Signal{false: syscall.SIGTERM, true: syscall.SIGKILL} {
+		said := make(firstLine, 1)
+		g := shoal.NewGroup(deadline(t), shoal.Options{Stdout: said, Grace: 10 * time.Millisecond})
+		p := deaf.Go(g, all)
+		<-said
+		pe, _ := errors.AsType[*shoal.ProcessError](g.Close())
+		if pe == nil || pe.Signal != want || pe.OOM || !strings.Contains(pe.Error(), "had not stopped") {
+			t.Errorf("ignoring SIGTERM %v: got %v", all, pe)
+		}
+		if alive(p.PID()) {
+			t.Errorf("%d is alive after Close", p.PID())
+		}
+		if err := g.Close(); !errors.Is(err, shoal.ErrExited) {
+			t.Errorf("the second Close returns %v", err)
+		}
+	}
+}
+
+func TestRanksCountPerFunction(t *testing.T) {
+	t.Parallel()
+	g := shoal.NewGroup(deadline(t), shoal.Options{})
+	a, b, c := nothing.Go(g, struct{}{}), obey.Go(g, false), nothing.Go(g, struct{}{})
+	if a.Rank() != 0 || b.Rank() != 0 || c.Rank() != 1 {
+		t.Errorf("ranks %d, %d, %d", a.Rank(), b.Rank(), c.Rank())
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaitOfOneProcessEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	g := shoal.NewGroup(deadline(t), shoal.Options{})
+	defer g.Close()
+	p := obey.Go(g, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Wait(ctx); err != context.Canceled {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Signal(os.Kill); err != nil {
+		t.Error(err)
+	}
+	if err := p.Wait(deadline(t)); !errors.Is(err, shoal.ErrExited) {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Signal(os.Kill); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("a signal to a process that has ended: %v", err)
+	}
+}

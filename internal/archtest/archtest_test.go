@@ -1,0 +1,121 @@
+package archtest_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/shoal-mp/shoal/internal/archtest"
+)
+
+const module = "github.com/shoal-mp/shoal"
+
+var houseFS = os.DirFS("../..")
+
+func TestTheHouseStands(t *testing.T) {
+	problems, err := archtest.Check(module, houseFS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+// room is a package that breaks no rule: a documented one that imports what is given.
+func room(name string, imports ...string) string {
+	s := "// Package " + name + " is a room.\npackage " + name + "\n"
+	for _, i := range imports {
+		s += "import _ \"" + i + "\"\n"
+	}
+	return s
+}
+
+func TestEachRuleFindsItsBadTree(t *testing.T) {
+	type tree map[string]string
+	for name, c := range map[string]struct {
+		files tree
+		want  string // in the only problem; none if empty
+	}{
+		"good house": {tree{
+			"doc.go":                 room("shoal", module+"/wire", module+"/internal/sys", "syscall"),
+			"wire/doc.go":            room("wire", module+"/shm"),
+			"shm/doc.go":             room("shm", "unsafe"),
+			"internal/sys/doc.go":    room("sys", "golang.org/x/sys/unix", "unsafe"),
+			"internal/dl/doc.go":     room("dl", "github.com/ebitengine/purego", module+"/internal/sys"),
+			"internal/kernel/doc.go": room("kernel", "golang.org/x/sys/cpu"),
+			"internal/kernel/a/a.go": "package a\nimport _ \"unsafe\"\n", "internal/kernel/a/doc.go": room("a"),
+			"cmd/shoal/main.go":    "// Shoal runs things.\npackage main\nimport _ \"" + module + "/cmd/shoal/run\"\n",
+			"cmd/shoal/run/doc.go": room("run"),
+		}, ""},
+		"no floor":               {tree{"attic/doc.go": room("attic")}, "give it a floor"},
+		"upward":                 {tree{"shm/doc.go": room("shm", module+"/wire")}, "shm (floor 1) imports wire (floor 2): imports go down only"},
+		"sideways":               {tree{"nn/doc.go": room("nn", module+"/optim")}, "nn (floor 5) imports optim (floor 5)"},
+		"upward to the root":     {tree{"wire/doc.go": room("wire", module)}, "wire (floor 2) imports the root package (floor 4)"},
+		"upward from the ground": {tree{"internal/sys/doc.go": room("sys", module+"/shm")}, "imports go down only"},
+		"upward in a file of another system": {tree{
+			"shm/doc.go": room("shm"), "shm/x_windows.go": "package shm\nimport _ \"" + module + "/wire\"\n"}, "imports go down only"},
+		"upward in a test is free": {tree{
+			"shm/doc.go": room("shm"), "shm/x_test.go": "package shm_test\nimport _ \"" + module + "/wire\"\nimport _ \"unsafe\"\n"}, ""},
+		"tensor in ipc":              {tree{"ipc/doc.go": room("ipc", module+"/tensor")}, "processes and queues know only wire"},
+		"tensor in the root":         {tree{"doc.go": room("shoal", module+"/tensor")}, "the root package imports tensor"},
+		"tensor behind another":      {tree{"pool/doc.go": room("pool", module+"/autograd"), "autograd/doc.go": room("autograd", module+"/tensor")}, "pool → autograd → tensor"},
+		"tensor in data is free":     {tree{"data/doc.go": room("data", module+"/tensor")}, ""},
+		"kernel":                     {tree{"shm/doc.go": room("shm", "golang.org/x/sys/unix")}, "only internal/sys calls the kernel"},
+		"kernel in a test":           {tree{"shm/doc.go": room("shm"), "shm/a_test.go": "package shm\nimport _ \"golang.org/x/sys/unix\"\n"}, "only internal/sys calls the kernel"},
+		"kernel by number":           {tree{"shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.SYS_READ\n"}, "syscall.SYS_READ"},
+		"kernel by raw call":         {tree{"shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.Syscall6\n"}, "syscall.Syscall6"},
+		"signals are free":           {tree{"shm/doc.go": "// Package shm is.\npackage shm\nimport \"syscall\"\nvar _ = syscall.SIGKILL\n"}, ""},
+		"foreign code":               {tree{"cuda/doc.go": room("cuda", "github.com/ebitengine/purego")}, "only internal/dl loads foreign code"},
+		"cgo":                        {tree{"shm/doc.go": "// Package shm is.\npackage shm\nimport \"C\"\n"}, "without a C compiler"},
+		"net in the core":            {tree{"shm/doc.go": room("shm", "net")}, "shm/doc.go imports net: where there is a C compiler"},
+		"net's packages in the root": {tree{"doc.go": room("shoal", "net/http")}, "doc.go imports net/http"},
+		"users in the core":          {tree{"ipc/doc.go": room("ipc", "net/url", "os/user")}, "ipc/doc.go imports os/user"},
+		"net in a test is free":      {tree{"shm/doc.go": room("shm"), "shm/a_test.go": "package shm_test\nimport _ \"net\"\n"}, ""},
+		"net above the core is free": {tree{"torch/doc.go": room("torch", "net", "os/user")}, ""},
+		"unsafe":                     {tree{"ipc/doc.go": room("ipc", "unsafe")}, "ipc/doc.go imports unsafe"},
+		"empty name":                 {tree{"internal/util/doc.go": room("util")}, "says nothing about what is inside"},
+		"empty directory name":       {tree{"internal/common/doc.go": room("sharing")}, "is named common"},
+		"no comment":                 {tree{"shm/doc.go": "package shm\n"}, "shm has no package comment in doc.go"},
+		"no doc.go":                  {tree{"shm/shm.go": "package shm\n"}, "shm has no package comment in doc.go"},
+		"comment that does not name": {tree{"shm/doc.go": "// It is memory.\npackage shm\n"}, `begins "Package shm "`},
+		"comment elsewhere":          {tree{"shm/doc.go": room("shm"), "shm/a.go": "// Package shm is here too.\npackage shm\n"}, "shm/a.go has a package comment"},
+		"command without a comment":  {tree{"cmd/shoal/main.go": "package main\n"}, "cmd/shoal has no package comment in main.go"},
+		"only tests need no comment": {tree{"bench/a_test.go": "package bench_test\n"}, ""},
+		"outside of the module": {tree{
+			"attic/go.mod": "module attic\n", "attic/a.go": "package a\n", "shm/testdata/a.go": "package a\n", "_old/a.go": "package a\n",
+			".git/a.go": "package a\n", "shm/doc.go": room("shm"), "shm/gen.go": "//go:build ignore\n\npackage main\nimport \"C\"\n"}, ""},
+	} {
+		fsys := fstest.MapFS{}
+		for path, src := range c.files {
+			fsys[path] = &fstest.MapFile{Data: []byte(src)}
+		}
+		problems, err := archtest.Check(module, fsys)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want == "" && len(problems) > 0:
+			t.Errorf("%s: %q, want no problem", name, problems)
+		case c.want != "" && (len(problems) != 1 || !strings.Contains(problems[0], c.want)):
+			t.Errorf("%s: %q, want one with %q", name, problems, c.want)
+		}
+	}
+}
+
+func TestACircleOnTheGroundFloorIsFound(t *testing.T) {
+	problems, err := archtest.Check(module, fstest.MapFS{
+		"internal/a/doc.go": {Data: []byte(room("a", module+"/internal/b"))},
+		"internal/b/doc.go": {Data: []byte(room("b", module+"/internal/a"))},
+	})
+	if err != nil || len(problems) != 2 || !strings.Contains(problems[0], "internal/a → internal/b → internal/a") {
+		t.Errorf("%q, %v", problems, err)
+	}
+}
+
+func TestAFileThatDoesNotParseIsAnError(t *testing.T) {
+	_, err := archtest.Check(module, fstest.MapFS{"shm/a.go": {Data: []byte("package\n")}})
+	if err == nil || !strings.Contains(err.Error(), "shm/a.go") {
+		t.Errorf("%v, want an error that names the file", err)
+	}
+}

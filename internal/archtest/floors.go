@@ -1,0 +1,68 @@
+package archtest
+
+import (
+	"path"
+	"strings"
+)
+
+// floors is the house from the ground up: floors[n] lists what lives on floor n. "a/*" is everything below a, and "." is the root package.
+var floors = [...][]string{
+	0: {"internal/*", "shm/internal/model"},
+	1: {"shm"},
+	2: {"wire"},
+	3: {"tensor"},
+	4: {"autograd", "safetensors", "npy", "hdf5", "ipc", ".", "cuda"},
+	5: {"nn", "optim", "pool", "manager", "dist"},
+	6: {"data", "data/*"},
+	7: {"torch"},
+	8: {"examples", "examples/*", "bench", "bench/*", "internal/crashtest"},
+	9: {"cmd/*"},
+}
+
+// Who may do what only few may. A package may do what its parent directory may.
+var (
+	mayCallKernel = []string{"internal/sys"}
+	mayLoadCode   = []string{"internal/dl"}
+	mayBeDynamic  = []string{"internal/dl", "cuda", "hdf5"} // of the floors up to core
+	mayBeUnsafe   = []string{"internal/sys", "shm", "tensor", "internal/kernel", "cuda"}
+	withoutTensor = []string{".", "ipc", "pool", "manager"}
+)
+
+// core is the highest floor that every program stands on.
+const core = 4
+
+// emptyNames say nothing about what is inside.
+var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "base"}
+
+// floorOf returns the floor of a package directory: its own, or else that of the directory above it that has one.
+func floorOf(dir string) (floor int, ok bool) {
+	for n, packages := range floors {
+		for _, p := range packages {
+			if dir == p {
+				return n, true
+			}
+			if parent, all := strings.CutSuffix(p, "/*"); all && strings.HasPrefix(dir, parent+"/") {
+				floor, ok = n, true
+			}
+		}
+	}
+	return floor, ok
+}
+
+// within reports whether dir is one of the listed directories or below one.
+func within(dir string, list []string) bool {
+	for _, l := range list {
+		if dir == l || strings.HasPrefix(dir, l+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// title is how a directory is called in a sentence.
+func title(dir string) string {
+	if dir == "." {
+		return "the root package"
+	}
+	return path.Clean(dir)
+}

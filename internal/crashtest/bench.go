@@ -1,0 +1,470 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A trial is one death, or two: of who plays the scenario, and of who reaps that one.
+type trial struct {
+	Scenario string
+	Site     string `json:",omitempty"`
+	Phase    string `json:",omitempty"`
+	Nth      int    `json:",omitempty"`
+	Second   *point `json:",omitempty"` // where the reaper dies; a point without site is recorded
+	Auto     bool   // wait for the watch instead of calling Reap
+}
+
+type point struct {
+	Site, Phase string
+	Nth         int
+}
+
+// A verdict is what came of it.
+type verdict struct {
+	Killed       bool
+	SecondKilled bool
+	Kills        int
+	Hits         map[string]int
+	SecondHits   map[string]int
+	Wrong        []string
+}
+
+// A bench is a process with a domain of its own, which survives trial after trial in it.
+type bench struct {
+	d     *shm.Domain
+	sites []site
+	files int
+}
+
+// mutant says that a branch of this bench's reaper is missing: what hangs without it hangs for a moment only.
+var mutant = os.Getenv("SHOAL_DISABLE") != ""
+
+const budget = 64 << 20
+
+// benchMain reads trials from standard input, a line each, and answers with verdicts.
+func benchMain(arg string) error {
+	b := &bench{}
+	if err := json.Unmarshal([]byte(arg), &b.sites); err != nil {
+		return err
+	}
+	shm.DisableBranch(os.Getenv("SHOAL_DISABLE"))
+	d, err := shm.New(shm.Options{Budget: budget, Reserve: 16 << 30})
+	if err != nil {
+		return err
+	}
+	b.d = d
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return nil
+		}
+		var t trial
+		if err := json.Unmarshal(line, &t); err != nil {
+			return err
+		}
+		v, _ := json.Marshal(b.run(t))
+		fmt.Printf("%s\n", v)
+	}
+}
+
+// run lets the scenario's victim die, takes everything back, audits, and plays the scenario once more to its end.
+func (b *bench) run(t trial) *verdict {
+	v := &verdict{}
+	watchdog := time.AfterFunc(3*patience, func() {
+		buf := make([]byte, 1<<20)
+		fmt.Fprintf(os.Stderr, "hangs: %+v second %+v\n%s", t, t.Second, buf[:runtime.Stack(buf, true)])
+		os.Exit(4)
+	})
+	defer watchdog.Stop()
+	b.round(t, v)
+	if t.Site != "" && len(v.Wrong) == 0 {
+		again := &verdict{}
+		b.round(trial{Scenario: t.Scenario, Auto: t.Auto}, again)
+		for _, w := range again.Wrong {
+			v.Wrong = append(v.Wrong, "a fresh participant: "+w)
+		}
+		v.Kills += again.Kills
+	}
+	return v
+}
+
+func (b *bench) round(t trial, v *verdict) {
+	sc := scenarios[t.Scenario]
+	w := &world{b: b, d: b.d, sc: sc, sent: make(map[uint64]bool), maybe: make(map[uint64]bool), got: make(map[uint64]int)}
+	defer func() { v.Wrong = append(v.Wrong, w.wrong...) }()
+	if sc.setup != nil {
+		if err := sc.setup(w); err != nil {
+			w.say("set up: %v", err)
+		}
+	}
+	shm.HoldReaper(t.Second != nil)
+	s := spec{Scenario: t.Scenario, Site: t.Site, Phase: t.Phase, Nth: t.Nth, Record: t.Site == "", Pause: sc.contend != nil && t.Site != "", Args: w.args}
+	if sc.stop[0] != "" {
+		s.Stop = b.find(sc.stop[0], sc.stop[1])
+	}
+	v.Hits, v.Killed = w.follow(s)
+	v.Kills++
+	if t.Second != nil {
+		s := spec{Scenario: t.Scenario, Reap: true, Site: t.Second.Site, Phase: t.Second.Phase, Nth: t.Second.Nth, Record: t.Second.Site == ""}
+		v.SecondHits, v.SecondKilled = w.follow(s)
+		v.Kills++
+		shm.HoldReaper(false)
+	}
+	b.d.Reap() // the holder reaps nobody, and may wait for what the victim left
+	w.resume()
+	b.reaped(t.Auto && t.Second == nil && !sc.early, w)
+	w.wrong = append(w.wrong, b.d.StrayBits()...) // before the rings go, and their bits with them
+	w.finish()
+	b.audit(w)
+}
+
+// limit is how long a survivor waits for what should come at once.
+func limit() time.Duration {
+	if mutant {
+		return patience / 20
+	}
+	return patience / 2
+}
+
+// reaped waits until every slot but ours is free.
+func (b *bench) reaped(auto bool, w *world) {
+	for end := time.Now().Add(limit()); ; {
+		if !auto {
+			if _, err := b.d.Reap(); err != nil {
+				w.say("reap: %v", err)
+			}
+		}
+		busy := 0
+		for s := range 256 {
+			if s != b.d.Slot() && !b.d.SlotFree(s) {
+				busy++
+			}
+		}
+		if busy == 0 {
+			if !auto {
+				b.d.Reap()
+			}
+			return
+		}
+		if time.Now().After(end) {
+			w.say("%d slots are not free again", busy)
+			return
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
+}
+
+func (b *bench) audit(w *world) {
+	w.wrong = append(w.wrong, settled(b.d)...)
+	if s := b.d.Stats(); s.Blocks != 0 || s.InTransit != 0 {
+		w.say("%d blocks and %d references are left", s.Blocks, s.InTransit)
+	}
+	if len(w.wrong) == 0 {
+		b.d.PunchIdle()
+		w.wrong = append(w.wrong, settled(b.d)...)
+	}
+	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
+		w.say("a child is left: pid %d, %v", pid, err)
+	}
+	b.countFiles(w)
+}
+
+// settled audits the domain, again for a while if a reap is just ending.
+func settled(d *shm.Domain) (wrong []string) {
+	for end := time.Now().Add(limit()); ; time.Sleep(time.Millisecond) {
+		if wrong = d.Autopsy(); len(wrong) == 0 || time.Now().After(end) {
+			return wrong
+		}
+	}
+}
+
+// countFiles compares with the fewest descriptors seen: the watch's pidfd may close a moment later.
+func (b *bench) countFiles(w *world) {
+	n := 0
+	for range 200 {
+		n, _ = sys.OpenFiles(os.Getpid())
+		if b.files == 0 || n <= b.files {
+			b.files = n
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	w.say("%d descriptors are open, there were %d", n, b.files)
+}
+
+// A world is what the survivor knows of one round.
+type world struct {
+	b      *bench
+	d      *shm.Domain
+	sc     *scenario
+	args   []uint64
+	held   []shm.Handle
+	rings  []*shm.Ring
+	flow   int // index of the ring whose messages are counted
+	holder *child
+	jobs   []chan struct{}
+	sent   map[uint64]bool // must arrive
+	maybe  map[uint64]bool // may arrive: their put had begun
+	got    map[uint64]int
+	drops  int         // messages that may be missing
+	over   atomic.Bool // the victim is dead
+	wrong  []string
+}
+
+func (w *world) say(format string, args ...any) {
+	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+}
+
+// follow starts a child, lets it play and listens until it is dead.
+func (w *world) follow(s spec) (hits map[string]int, killed bool) {
+	c, err := spawn("victim", s, w.d.Files()...)
+	if err != nil {
+		w.say("spawn: %v", err)
+		return nil, false
+	}
+	done := false
+	for line := c.next(); line != ""; line = c.next() {
+		kind, rest, _ := strings.Cut(line, " ")
+		switch kind {
+		case "R":
+			if w.sc.ready != nil && !s.Reap {
+				w.sc.ready(w)
+			}
+			c.tell()
+		case "K":
+			killed = true
+			w.sc.contend(w)
+			c.cmd.Process.Kill()
+		case "S":
+			w.sc.stopped(w)
+			c.tell()
+		case "H":
+			json.Unmarshal([]byte(rest), &hits)
+		case "D":
+			done = true
+		case "E":
+			w.say("victim: %s", rest)
+		default:
+			w.note(kind, rest)
+		}
+	}
+	w.over.Store(true)
+	if !c.end() {
+		w.say("victim ended by itself: %v", c.cmd.ProcessState)
+	}
+	return hits, killed || !done
+}
+
+func (w *world) note(kind, rest string) {
+	id, _ := strconv.ParseUint(rest, 10, 64)
+	switch kind {
+	case "B":
+		w.maybe[id] = true
+	case "P":
+		w.sent[id] = true
+	case "G":
+		w.got[id]++
+	}
+}
+
+// hold starts a process that stops at the site of method in function fn of the scenario named, with its stamp standing.
+func (w *world) hold(scenario, fn, method, phase string) error {
+	return w.freeze(scenario, w.b.find(fn, method), phase, 1, w.args)
+}
+
+func (w *world) freeze(scenario, at, phase string, nth int, args []uint64) error {
+	c, err := spawn("victim", spec{Scenario: scenario, Site: at, Phase: phase, Nth: nth, Pause: true, Idle: true, Args: args}, w.d.Files()...)
+	if err != nil {
+		return err
+	}
+	w.holder = c
+	for line := c.next(); line != ""; line = c.next() {
+		switch kind, rest, _ := strings.Cut(line, " "); kind {
+		case "R":
+			c.tell()
+		case "K":
+			return nil
+		case "D", "E":
+			return fmt.Errorf("holder did not reach %s: %s %s", at, kind, rest)
+		default:
+			w.note(kind, rest)
+		}
+	}
+	return errors.New("holder died")
+}
+
+// resume lets the holder go on to its end.
+func (w *world) resume() {
+	c := w.holder
+	if c == nil {
+		return
+	}
+	w.holder = nil
+	c.tell()
+	for line := c.next(); line != ""; line = c.next() {
+		kind, rest, _ := strings.Cut(line, " ")
+		if kind == "E" {
+			w.say("holder: %s", rest)
+		}
+		w.note(kind, rest)
+	}
+	c.end()
+}
+
+// kill lets a child die at a point of the scenario and be reaped before the trial begins.
+func (w *world) kill(scenario, fn, method, phase string) error {
+	old := w.sc
+	defer w.over.Store(false)
+	w.sc = scenarios[scenario]
+	_, killed := w.follow(spec{Scenario: scenario, Site: w.b.find(fn, method), Phase: phase, Nth: 1, Args: w.args})
+	w.sc = old
+	if !killed {
+		return fmt.Errorf("nobody died in %s", fn)
+	}
+	w.b.reaped(false, w)
+	return nil
+}
+
+// find returns the first site of method in function fn.
+func (b *bench) find(fn, method string) string {
+	for _, s := range b.sites {
+		if s.Func == fn && s.Method == method {
+			return s.At
+		}
+	}
+	panic("crashtest: there is no " + method + " in " + fn)
+}
+
+// ring makes a ring that the bench holds, with its ends, until the round is over.
+func (w *world) ring(opts shm.RingOptions) (*shm.Ring, error) {
+	r, s, v, err := w.d.NewRing(opts)
+	if err != nil {
+		return nil, err
+	}
+	w.rings = append(w.rings, r)
+	w.held = append(w.held, r.Handle(), s, v)
+	w.args = append(w.args, uint64(r.Handle()))
+	return r, nil
+}
+
+// put puts a message that must arrive.
+func (w *world) put(r *shm.Ring, id uint64, n, size, long int) error {
+	hs, err := blocks(w.d, id, n, size)
+	if err != nil {
+		return err
+	}
+	w.sent[id] = true
+	return r.TryPut(body(id, n, long), hs, true)
+}
+
+// do runs f beside the victim; finish waits for it.
+func (w *world) do(f func()) {
+	c := make(chan struct{})
+	w.jobs = append(w.jobs, c)
+	go func() { defer close(c); f() }()
+}
+
+func (w *world) wait() {
+	for _, c := range w.jobs {
+		select {
+		case <-c:
+		case <-time.After(limit()):
+			w.say("a survivor is stuck")
+			if w.unstick() {
+				<-c
+			}
+		}
+	}
+}
+
+// unstick ends waits on the rings.
+func (w *world) unstick() bool {
+	for _, r := range w.rings {
+		r.Finish()
+	}
+	return len(w.rings) > 0
+}
+
+// take counts a message that arrived here.
+func (w *world) take(m *shm.Message) {
+	defer m.Discard()
+	if len(m.Body) == 0 {
+		return // it only carries a block
+	}
+	id, err := verify(w.d, m)
+	if err != nil {
+		w.say("%v", err)
+	}
+	w.got[id]++
+}
+
+// finish takes what is left in the rings, compares the ledger and lets go of everything.
+func (w *world) finish() {
+	if w.sc.after != nil {
+		w.sc.after(w)
+	}
+	w.wait()
+	for _, r := range w.rings {
+		var m shm.Message
+		for {
+			err := r.TryGet(&m)
+			if err == nil {
+				w.take(&m)
+				continue
+			}
+			if errors.Is(err, shm.ErrCorrupt) && w.sc == scenarios["get a corrupt message"] {
+				continue
+			}
+			if !errors.Is(err, shm.ErrEmpty) && !errors.Is(err, shm.ErrFinished) {
+				w.say("get: %v", err)
+			}
+			break
+		}
+	}
+	w.compare()
+	for _, r := range w.rings {
+		r.Close()
+	}
+	if err := release(w.d, w.held...); err != nil {
+		w.say("release: %v", err)
+	}
+}
+
+func (w *world) compare() {
+	missing := 0
+	for id := range w.sent {
+		if w.got[id] == 0 {
+			missing++
+		}
+	}
+	if missing > w.sc.drops {
+		w.say("%d messages are lost", missing)
+	}
+	for id, n := range w.got {
+		if n > 1 {
+			w.say("message %#x came %d times", id, n)
+		}
+		if !w.sent[id] && !w.maybe[id] {
+			w.say("message %#x was never sent", id)
+		}
+	}
+}
+
+var background = context.Background()

@@ -1,0 +1,65 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+)
+
+// reaperBranches are the names of the branches that DisableBranch knows: without any one of them the audit must find something.
+var reaperBranches = []string{
+	"budget add", "budget sub", "writing", "published", "commit done", "commit undo", "shrink", "put published", "put undone",
+	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "bury", "lost hints", "ring all",
+}
+
+// branches runs deaths with one branch of the reaper missing, until one is seen to go wrong. It returns how many were.
+func (p *plan) branches(first []trial) (caught int, err error) {
+	names := make(chan string)
+	var mu sync.Mutex
+	var blind []string
+	var wg sync.WaitGroup
+	for range benches {
+		wg.Go(func() {
+			for name := range names {
+				t, ok := p.seen(name, first)
+				mu.Lock()
+				if ok {
+					caught++
+					fmt.Fprintf(os.Stderr, "without %q: %s at %s %s\n", name, t.Scenario, t.Site, t.Phase)
+				} else {
+					blind = append(blind, name)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, name := range reaperBranches {
+		names <- name
+	}
+	close(names)
+	wg.Wait()
+	if len(blind) > 0 {
+		err = fmt.Errorf("nobody misses these branches of the reaper: %s", strings.Join(blind, ", "))
+	}
+	return caught, err
+}
+
+func (p *plan) seen(name string, first []trial) (trial, bool) {
+	c := &client{arg: p.arg, disable: name}
+	defer c.close()
+	for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(first)) { // not one scenario after the other
+		t := first[i]
+		t.Auto = false
+		if t.Nth > 2 || scenarios[t.Scenario].most == 1 {
+			continue
+		}
+		if v := c.try(t); len(v.Wrong) > 0 {
+			return t, true
+		}
+	}
+	return trial{}, false
+}

@@ -1,0 +1,124 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A spec tells a child process what to do and where to die.
+type spec struct {
+	Scenario string
+	Reap     bool // reap instead of playing the scenario
+	Site     string
+	Phase    string
+	Nth      int
+	Record   bool
+	Idle     bool   // reap nobody
+	Pause    bool   // report the point and wait for a word instead of dying there
+	Stop     string // a site at which to stop once, and go on when told
+	Args     []uint64
+}
+
+// A child is a process that has joined the bench's domain. It reports in lines.
+type child struct {
+	cmd   *exec.Cmd
+	down  *os.File
+	lines chan string // closed at its death
+	hits  map[string]int
+}
+
+// patience bounds every wait for a child: far beyond what any of them needs.
+const patience = 30 * time.Second
+
+// start starts this program again as a child that inherits files from descriptor 3 on, then its two pipes. It returns
+// the pipe on which the child speaks.
+func start(role string, s any, files ...*os.File) (*child, *os.File, error) {
+	arg, err := json.Marshal(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	upR, upW, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer upW.Close()
+	downR, downW, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, upR.Close())
+	}
+	defer downR.Close()
+	c := &child{down: downW, lines: make(chan string, 1024)}
+	c.cmd = exec.Command("/proc/self/exe", role, string(arg))
+	c.cmd.ExtraFiles = append(append(c.cmd.ExtraFiles, files...), upW, downR)
+	c.cmd.Stderr = os.Stderr
+	c.cmd.Env = append(os.Environ(), "GOMAXPROCS=2", "GOGC=off")
+	if err := c.cmd.Start(); err != nil {
+		return nil, nil, errors.Join(err, upR.Close(), downW.Close())
+	}
+	return c, upR, nil
+}
+
+// spawn is start for a child that speaks in lines.
+func spawn(role string, s any, files ...*os.File) (*child, error) {
+	c, up, err := start(role, s, files...)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(c.lines)
+		defer up.Close()
+		r := bufio.NewReader(up)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return // a line that was cut off by the death was not said
+			}
+			c.lines <- strings.TrimSpace(line)
+		}
+	}()
+	return c, nil
+}
+
+// next returns the child's next line, and "" at its death.
+func (c *child) next() string {
+	select {
+	case l := <-c.lines:
+		return l
+	case <-time.After(patience):
+		c.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to stderr
+		time.Sleep(100 * time.Millisecond)
+		c.cmd.Process.Kill()
+		return "E hangs"
+	}
+}
+
+func (c *child) tell() { c.down.Write([]byte{1}) }
+
+// end waits for the process and reports whether it died of SIGKILL.
+func (c *child) end() bool {
+	c.cmd.Wait()
+	c.down.Close()
+	st, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && st.Signaled() && st.Signal() == syscall.SIGKILL
+}
+
+// A mouth is the child's side of the pipes.
+type mouth struct{ up, down *os.File }
+
+func (m mouth) say(format string, args ...any) { fmt.Fprintf(m.up, format+"\n", args...) }
+
+// hear waits for a word. The bench's death ends the child.
+func (m mouth) hear() {
+	if _, err := m.down.Read(make([]byte, 1)); err != nil {
+		os.Exit(3)
+	}
+}

@@ -1,0 +1,137 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// writers are the methods of shm.Word that change shared memory.
+var writers = []string{"CAS", "Store", "Set", "Add", "Or", "AndNot"}
+
+// A site is one use of a writing method of shm.Word.
+type site struct {
+	At     string // "file.go:line"
+	Func   string // name of the function around it
+	Method string
+
+	file string
+	line int
+}
+
+// staticSites lists every site in the packages of the module at root. It is exact: receivers are resolved by the
+// type checker.
+func staticSites(root string, dirs ...string) ([]site, error) {
+	build.Default.BuildTags = append(build.Default.BuildTags, "shoalcrash")
+	fset := token.NewFileSet()
+	imp := importer.ForCompiler(fset, "source", nil)
+	sites := make(map[string]site)
+	for _, dir := range dirs {
+		if err := sitesOf(fset, imp, filepath.Join(root, dir), sites); err != nil {
+			return nil, err
+		}
+	}
+	return slices.SortedFunc(maps.Values(sites), func(a, b site) int {
+		return cmp.Or(strings.Compare(a.file, b.file), a.line-b.line)
+	}), nil
+}
+
+func sitesOf(fset *token.FileSet, imp types.Importer, dir string, sites map[string]site) error {
+	p, err := build.ImportDir(dir, 0)
+	if errors.Is(err, fs.ErrNotExist) || os.IsNotExist(err) {
+		return nil // a package that this version does not have
+	}
+	if _, serr := os.Stat(dir); serr != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the files of %s: %w", dir, err)
+	}
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	info := &types.Info{Selections: make(map[*ast.SelectorExpr]*types.Selection)}
+	cfg := types.Config{Importer: imp}
+	if _, err := cfg.Check(p.ImportPath, fset, files, info); err != nil {
+		return fmt.Errorf("check the types of %s: %w", dir, err)
+	}
+	for _, f := range files {
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok {
+				if err := sitesIn(fset, info, fn, sites); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func sitesIn(fset *token.FileSet, info *types.Info, fn *ast.FuncDecl, sites map[string]site) (err error) {
+	ast.Inspect(fn, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok || info.Selections[sel] == nil || !writesWord(info.Selections[sel]) {
+			return true
+		}
+		pos := fset.Position(sel.Sel.Pos())
+		base := filepath.Base(pos.Filename)
+		if base == "word.go" || strings.HasSuffix(base, "_crash.go") { // the type itself, and what only tests have
+			return true
+		}
+		at := fmt.Sprintf("%s:%d", base, pos.Line)
+		if _, twice := sites[at]; twice {
+			err = fmt.Errorf("%s: two writes of shared words in one line cannot be told apart", at)
+		}
+		sites[at] = site{at, funcName(fn), sel.Sel.Name, base, pos.Line}
+		return true
+	})
+	return err
+}
+
+// funcName returns "Type.method" or "function".
+func funcName(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	t := fn.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	return types.ExprString(t) + "." + fn.Name.Name
+}
+
+func writesWord(s *types.Selection) bool {
+	f, ok := s.Obj().(*types.Func)
+	if !ok || !slices.Contains(writers, f.Name()) {
+		return false
+	}
+	recv := f.Signature().Recv()
+	if recv == nil {
+		return false
+	}
+	ptr, ok := recv.Type().(*types.Pointer)
+	if !ok {
+		return false
+	}
+	named, ok := ptr.Elem().(*types.Named)
+	return ok && named.Obj().Name() == "Word" && named.Obj().Pkg().Name() == "shm"
+}

@@ -1,0 +1,258 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A storm is many workers under mixed load, killed at random moments by the root of their domain, which starts others
+// in their place and keeps a ledger of every message outside of the domain.
+type storm struct {
+	mu      sync.Mutex
+	d       *shm.Domain
+	rings   []*shm.Ring
+	held    []shm.Handle
+	args    []uint64
+	rand    *rand.Rand
+	ledger  *ledger
+	next    uint64 // number of the next worker
+	violate []string
+	files   int // descriptors at rest
+}
+
+const (
+	stormWorkers = 6
+	stormRings   = 3
+)
+
+// stormMain is `make storm`.
+func stormMain(arg string) error {
+	fs := flag.NewFlagSet("storm", flag.ContinueOnError)
+	kills := fs.Int("kills", 1000, "number of workers to kill")
+	seed := fs.Uint64("seed", 1, "of the random choices")
+	if err := fs.Parse(strings.Fields(arg)); err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGPIPE)
+	s := &storm{rand: rand.New(rand.NewPCG(*seed, 0)), ledger: newLedger()}
+	if err := s.open(); err != nil {
+		return err
+	}
+	var err error
+	if s.files, err = s.warmUp(); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err = s.blow(*kills); err != nil {
+		return err
+	}
+	return s.judge(*kills, time.Since(begin))
+}
+
+func (s *storm) open() (err error) {
+	if s.d, err = shm.New(shm.Options{Budget: 256 << 20, Reserve: 64 << 30}); err != nil {
+		return err
+	}
+	for i := range stormRings {
+		r, a, b, err := s.d.NewRing(shm.RingOptions{Capacity: 16 << (4 * i), Grow: i == 2})
+		if err != nil {
+			return err
+		}
+		s.rings = append(s.rings, r)
+		s.held = append(s.held, r.Handle(), a, b)
+		s.args = append(s.args, uint64(r.Handle()))
+	}
+	h, err := s.d.Alloc(1 << 20) // everybody imports it
+	s.held = append(s.held, h)
+	s.args = append(s.args, uint64(h))
+	return err
+}
+
+// A stormer is one living worker.
+type stormer struct {
+	*child
+	said chan struct{} // closed when all of its lines are in the ledger
+}
+
+func (s *storm) spawn() (*stormer, error) {
+	s.next++
+	c, up, err := start("worker", workerSpec{Number: s.next, Args: s.args}, s.d.Files()...)
+	if err != nil {
+		return nil, err
+	}
+	w := &stormer{c, make(chan struct{})}
+	go func() { defer close(w.said); s.listen(up) }()
+	return w, nil
+}
+
+// listen enters what a worker says into the ledger until it is dead.
+func (s *storm) listen(up *os.File) {
+	defer up.Close()
+	r := bufio.NewReaderSize(up, 64<<10)
+	reading := false
+	for {
+		var rec [9]byte
+		if _, err := io.ReadFull(r, rec[:]); err != nil {
+			break // what was cut off by the death was not said
+		}
+		id := binary.LittleEndian.Uint64(rec[1:])
+		switch rec[0] {
+		case saysTake:
+			reading = true
+		case saysGot, saysNone:
+			reading = false
+		}
+		s.mu.Lock()
+		s.ledger.enter(rec[0], id)
+		s.mu.Unlock()
+	}
+	if reading {
+		s.mu.Lock()
+		s.ledger.readers++
+		s.mu.Unlock()
+	}
+}
+
+// blow kills and replaces workers until kills have died.
+func (s *storm) blow(kills int) error {
+	var workers [stormWorkers]*stormer
+	var err error
+	for n := 0; n < kills; n++ {
+		i := s.rand.IntN(len(workers))
+		if workers[i] != nil {
+			s.kill(workers[i])
+		} else {
+			n--
+		}
+		if workers[i], err = s.spawn(); err != nil {
+			return err
+		}
+		if j := s.rand.IntN(4 * len(workers)); j < len(workers) && workers[j] != nil {
+			s.stop(workers[j])
+		}
+		time.Sleep(time.Duration(s.rand.IntN(4000)) * time.Microsecond)
+		if n > 0 && n%200 == 0 {
+			fmt.Fprintf(os.Stderr, "\rkills %d of %d, messages %d ", n, kills, s.messages())
+		}
+	}
+	fmt.Fprintln(os.Stderr)
+	for _, w := range workers {
+		if w != nil {
+			s.kill(w)
+		}
+	}
+	return nil
+}
+
+// stop halts a worker wherever it is for a moment.
+func (s *storm) stop(w *stormer) {
+	w.cmd.Process.Signal(syscall.SIGSTOP)
+	wake := time.Duration(s.rand.IntN(3000)) * time.Microsecond
+	p := w.cmd.Process
+	time.AfterFunc(wake, func() { p.Signal(syscall.SIGCONT) })
+}
+
+func (s *storm) kill(w *stormer) {
+	w.cmd.Process.Kill()
+	<-w.said
+	if !w.end() {
+		s.violate = append(s.violate, fmt.Sprintf("a worker ended by itself: %v", w.cmd.ProcessState))
+	}
+}
+
+func (s *storm) messages() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.messages
+}
+
+// judge takes everything back and compares.
+func (s *storm) judge(kills int, took time.Duration) error {
+	left := s.bury()
+	for _, r := range s.rings {
+		var m shm.Message
+		for r.TryGet(&m) == nil {
+			id, err := verify(s.d, &m)
+			if err != nil {
+				s.violate = append(s.violate, err.Error())
+			}
+			s.ledger.enter(saysGot, id)
+			m.Discard()
+		}
+		r.Close()
+	}
+	if err := release(s.d, s.held...); err != nil {
+		s.violate = append(s.violate, err.Error())
+	}
+	s.violate = append(s.violate, settled(s.d)...)
+	duplicates, lost := s.ledger.compare(&s.violate)
+	s.d.PunchIdle()
+	s.violate = append(s.violate, settled(s.d)...)
+	st := s.d.Stats()
+	files, _ := sys.OpenFiles(os.Getpid())
+	for i := 0; i < 100 && files > s.files; i++ { // a watch that just lets go of its pidfd
+		time.Sleep(time.Millisecond)
+		files, _ = sys.OpenFiles(os.Getpid())
+	}
+	corrupt := 0
+	for _, v := range s.violate {
+		fmt.Fprintln(os.Stderr, "violation:", v)
+		if strings.Contains(v, "corrupt") {
+			corrupt++
+		}
+	}
+	out, _ := json.Marshal(map[string]any{
+		"kills": kills, "recovered": kills - left, "reaped": st.Reaped, "messages": s.ledger.messages, "leaked_bytes": st.Bytes,
+		"leaked_blocks": st.Blocks, "leaked_fds": files - s.files, "duplicates": duplicates, "corrupt": corrupt, "lost": lost,
+		"dropped": st.Dropped, "violations": s.violate[:min(len(s.violate), 3)], "seconds": took.Seconds(),
+	})
+	fmt.Printf("%s\n", out)
+	if len(s.violate) > 0 || st.Blocks != 0 || files > s.files {
+		return fmt.Errorf("%d violations", len(s.violate))
+	}
+	return nil
+}
+
+// warmUp returns how many descriptors this process has open when one worker has come and gone.
+func (s *storm) warmUp() (int, error) {
+	w, err := s.spawn()
+	if err != nil {
+		return 0, err
+	}
+	s.kill(w)
+	s.bury()
+	time.Sleep(10 * time.Millisecond)
+	return sys.OpenFiles(os.Getpid())
+}
+
+// bury waits until every worker's slot is free and returns how many are not.
+func (s *storm) bury() (left int) {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		s.d.Reap()
+		left = 0
+		for i := range 256 {
+			if i != s.d.Slot() && !s.d.SlotFree(i) {
+				left++
+			}
+		}
+		if left == 0 || time.Now().After(end) {
+			return left
+		}
+	}
+}

@@ -1,0 +1,101 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A message's body is its number, the count of its blocks, a checksum, and filler made of the number. Every block that it carries
+// has at its start and its end a word made of the number and the block's place.
+
+const bodyHead = 24
+
+func body(id uint64, blocks, size int) []byte {
+	b := make([]byte, max(size, bodyHead))
+	binary.LittleEndian.PutUint64(b, id)
+	binary.LittleEndian.PutUint64(b[8:], uint64(blocks))
+	for i := bodyHead; i < len(b); i++ {
+		b[i] = byte(id) + byte(i)
+	}
+	binary.LittleEndian.PutUint64(b[16:], uint64(crc32.ChecksumIEEE(b[bodyHead:]))<<32|uint64(crc32.ChecksumIEEE(b[:16])))
+	return b
+}
+
+// fill marks block k of message id.
+func fill(d *shm.Domain, h shm.Handle, id uint64, k int) error {
+	p, err := d.Bytes(h)
+	if err != nil {
+		return err
+	}
+	if len(p) >= 16 {
+		binary.LittleEndian.PutUint64(p, mark(id, k))
+		binary.LittleEndian.PutUint64(p[len(p)-8:], mark(id, k))
+	}
+	return nil
+}
+
+func mark(id uint64, k int) uint64 { return (id + uint64(k)<<48) * 0x9e3779b97f4a7c15 }
+
+// verify returns the number of a message that came, or what is wrong with it.
+func verify(d *shm.Domain, m *shm.Message) (uint64, error) {
+	b := m.Body
+	if len(b) < bodyHead {
+		return 0, fmt.Errorf("corrupt message: body of %d bytes", len(b))
+	}
+	id := binary.LittleEndian.Uint64(b)
+	sum := binary.LittleEndian.Uint64(b[16:])
+	if sum != uint64(crc32.ChecksumIEEE(b[bodyHead:]))<<32|uint64(crc32.ChecksumIEEE(b[:16])) {
+		return id, fmt.Errorf("corrupt message %#x: checksum", id)
+	}
+	if n := binary.LittleEndian.Uint64(b[8:]); n != uint64(len(m.Blocks)) {
+		return id, fmt.Errorf("corrupt message %#x: %d blocks instead of %d", id, len(m.Blocks), n)
+	}
+	for k, h := range m.Blocks {
+		p, err := d.Bytes(h)
+		if err != nil {
+			return id, fmt.Errorf("corrupt message %#x: block %d: %w", id, k, err)
+		}
+		if len(p) < 16 {
+			continue
+		}
+		if got := binary.LittleEndian.Uint64(p); got != mark(id, k) && got != 0 {
+			return id, fmt.Errorf("corrupt message %#x: block %d starts with %#x", id, k, got)
+		}
+		if got := binary.LittleEndian.Uint64(p[len(p)-8:]); got != mark(id, k) && got != 0 {
+			return id, fmt.Errorf("corrupt message %#x: block %d ends with %#x", id, k, got)
+		}
+	}
+	return id, nil
+}
+
+// blocks allocates n blocks of size bytes for message id.
+func blocks(d *shm.Domain, id uint64, n, size int) ([]shm.Handle, error) {
+	var hs []shm.Handle
+	for k := range n {
+		h, err := d.Alloc(size)
+		if err != nil {
+			return hs, err
+		}
+		hs = append(hs, h)
+		if err := fill(d, h, id, k); err != nil {
+			return hs, err
+		}
+	}
+	return hs, nil
+}
+
+// release drops one reference of each.
+func release(d *shm.Domain, hs ...shm.Handle) (err error) {
+	for _, h := range hs {
+		if h != 0 {
+			err = errors.Join(err, d.Release(h))
+		}
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A victim plays a scenario in a process of its own until it dies.
+type victim struct {
+	mouth
+	spec
+	d     *shm.Domain
+	rings []*shm.Ring
+	stop  func() map[string]int
+}
+
+// victimMain runs the child: files 3 and 4 are the domain, 5 and 6 the pipes.
+func victimMain(arg string) error {
+	v := &victim{mouth: mouth{os.NewFile(5, "up"), os.NewFile(6, "down")}}
+	if err := json.Unmarshal([]byte(arg), &v.spec); err != nil {
+		return err
+	}
+	sc := scenarios[v.Scenario]
+	shm.HoldReaper(v.Reap || v.Idle)
+	if sc.early && !v.Reap {
+		v.say("R")
+		v.hear()
+		v.arm()
+	}
+	d, err := shm.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
+	if err != nil {
+		return err
+	}
+	v.d = d
+	if v.Reap {
+		err = v.reap()
+	} else {
+		err = v.play(sc)
+	}
+	if err != nil {
+		v.say("E %v", err)
+	} else if v.stop != nil {
+		hits, _ := json.Marshal(v.stop())
+		v.say("H %s", hits)
+	}
+	v.say("D")
+	sys.KillSelf()
+	return nil
+}
+
+func (v *victim) reap() error {
+	v.say("R")
+	v.hear()
+	v.arm()
+	shm.HoldReaper(false)
+	_, err := v.d.Reap()
+	return err
+}
+
+func (v *victim) play(sc *scenario) error {
+	if sc.prep != nil {
+		if err := sc.prep(v); err != nil {
+			return fmt.Errorf("prepare: %w", err)
+		}
+	}
+	if !sc.early {
+		v.say("R")
+		v.hear()
+		v.arm()
+	}
+	if sc.act == nil {
+		return nil
+	}
+	return sc.act(v)
+}
+
+func (v *victim) arm() {
+	if v.Stop != "" && !v.Reap {
+		shm.ArmCrash(v.Stop, "after", 1, func() { v.say("S"); v.hear() })
+	}
+	switch {
+	case v.Record:
+		v.stop = shm.RecordWrites()
+	case v.Pause:
+		shm.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("K"); v.hear() })
+	case v.Site != "":
+		shm.ArmCrash(v.Site, v.Phase, v.Nth, nil)
+	}
+}
+
+// open imports the rings whose handles are the first n arguments.
+func (v *victim) open(n int) error {
+	for _, a := range v.Args[:n] {
+		if err := v.d.Import(shm.Handle(a)); err != nil {
+			return err
+		}
+		r, err := v.d.OpenRing(shm.Handle(a))
+		if err != nil {
+			return err
+		}
+		v.rings = append(v.rings, r)
+	}
+	return nil
+}
+
+// put puts a message of n new blocks and says so before and after.
+func (v *victim) put(r *shm.Ring, id uint64, n, size, long int, move bool) error {
+	hs, err := blocks(v.d, id, n, size)
+	if err != nil {
+		return err
+	}
+	v.say("B %d", id)
+	if err := r.Put(context.Background(), body(id, n, long), hs, move); err != nil {
+		return err
+	}
+	v.say("P %d", id)
+	if !move {
+		return release(v.d, hs...)
+	}
+	return nil
+}
+
+// get gets a message, says so and leaves it to the caller.
+func (v *victim) get(r *shm.Ring, m *shm.Message) (uint64, error) {
+	if err := r.Get(context.Background(), m); err != nil {
+		return 0, err
+	}
+	id, err := verify(v.d, m)
+	if err == nil {
+		v.say("G %d", id)
+	}
+	return id, err
+}

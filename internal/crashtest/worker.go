@@ -1,0 +1,219 @@
+//go:build shoalcrash
+
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// workerSpec starts a worker of a storm.
+type workerSpec struct {
+	Number uint64
+	Args   []uint64 // rings, then a block that everybody may import
+}
+
+// A worker does everything that a process can do with a domain, in random order, until it is killed. It says on
+// its pipe what it is about to do and what it has done.
+type worker struct {
+	up     *os.File
+	d      *shm.Domain
+	rings  []*shm.Ring
+	shared shm.Handle
+	rand   *rand.Rand
+	number uint64
+	seq    uint64
+	hoard  []shm.Handle
+}
+
+func workerMain(arg string) error {
+	var s workerSpec
+	if err := json.Unmarshal([]byte(arg), &s); err != nil {
+		return err
+	}
+	w := &worker{up: os.NewFile(5, "up"), number: s.Number, rand: rand.New(rand.NewPCG(s.Number, 1))}
+	d, err := shm.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
+	if err != nil {
+		return err
+	}
+	w.d = d
+	for _, a := range s.Args[:stormRings] {
+		if err := d.Import(shm.Handle(a)); err != nil {
+			return err
+		}
+		r, err := d.OpenRing(shm.Handle(a))
+		if err != nil {
+			return err
+		}
+		w.rings = append(w.rings, r)
+	}
+	w.shared = shm.Handle(s.Args[stormRings])
+	for {
+		if err := w.step(); err != nil {
+			return fmt.Errorf("worker %d: %w", w.number, err)
+		}
+	}
+}
+
+// say is one write, so that it is said wholly or not.
+func (w *worker) say(kind byte, id uint64) {
+	rec := [9]byte{kind}
+	binary.LittleEndian.PutUint64(rec[1:], id)
+	w.up.Write(rec[:])
+}
+
+func (w *worker) step() error {
+	r := w.rings[w.rand.IntN(len(w.rings))]
+	switch w.rand.IntN(10) {
+	case 0, 1, 2:
+		return w.put(r, w.rand.IntN(5), 1<<w.rand.IntN(16), 0)
+	case 3:
+		return w.put(r, 5+w.rand.IntN(4), 100, 500)
+	case 4, 5, 6:
+		return w.get(r)
+	case 7:
+		return w.keep()
+	case 8:
+		return w.share()
+	default:
+		return w.ring()
+	}
+}
+
+func (w *worker) put(r *shm.Ring, n, size, long int) error {
+	w.seq++
+	id := w.number<<24 | w.seq
+	hs, err := blocks(w.d, id, n, max(size, 16))
+	if err != nil {
+		return w.full(err, hs)
+	}
+	w.say(saysBegin, id)
+	move := w.rand.IntN(2) == 0
+	err = r.TryPut(body(id, n, long), hs, move)
+	if err == nil {
+		w.say(saysPut, id)
+	}
+	if err == nil && move {
+		return nil
+	}
+	return w.full(err, hs)
+}
+
+// full forgives what a busy domain may answer.
+func (w *worker) full(err error, hs []shm.Handle) error {
+	if errors.Is(err, shm.ErrFull) || errors.Is(err, shm.ErrNoSpace) || errors.Is(err, shm.ErrEmpty) {
+		err = nil
+	}
+	return errors.Join(err, release(w.d, hs...))
+}
+
+// get takes a message, and every third one goes on into another ring with the same blocks.
+func (w *worker) get(r *shm.Ring) error {
+	var m shm.Message
+	w.say(saysTake, 0)
+	if err := r.TryGet(&m); err != nil {
+		w.say(saysNone, 0)
+		return w.full(err, nil)
+	}
+	id, err := verify(w.d, &m)
+	if err != nil {
+		return err
+	}
+	w.say(saysGot, id)
+	defer m.Done()
+	if w.rand.IntN(3) != 0 {
+		return release(w.d, m.Blocks...)
+	}
+	w.seq++
+	next := w.number<<24 | w.seq
+	for k, h := range m.Blocks {
+		if err := fill(w.d, h, next, k); err != nil {
+			return err
+		}
+	}
+	w.say(saysBegin, next)
+	err = w.rings[w.rand.IntN(len(w.rings))].TryPut(body(next, len(m.Blocks), 0), m.Blocks, true)
+	if err == nil {
+		w.say(saysPut, next)
+		return nil
+	}
+	return w.full(err, m.Blocks)
+}
+
+// keep holds some blocks for a while.
+func (w *worker) keep() error {
+	h, err := w.d.Alloc(1 << w.rand.IntN(21))
+	if err != nil {
+		return w.full(err, nil)
+	}
+	if w.hoard = append(w.hoard, h); len(w.hoard) < 4 {
+		return nil
+	}
+	old := w.hoard[0]
+	w.hoard = w.hoard[1:]
+	return release(w.d, old)
+}
+
+// share has the block that everybody shares travel through a ring of our own, while others do the same.
+func (w *worker) share() error {
+	if err := errors.Join(w.d.Import(w.shared), w.d.Retain(w.shared)); err != nil {
+		return err
+	}
+	return errors.Join(w.carry(w.shared), release(w.d, w.shared, w.shared))
+}
+
+func (w *worker) carry(h shm.Handle) error {
+	r, s, e, err := w.d.NewRing(shm.RingOptions{Capacity: 4})
+	if err != nil {
+		return w.full(err, nil)
+	}
+	defer r.Close()
+	var m shm.Message
+	err = errors.Join(r.TryPut(nil, []shm.Handle{h}, false), r.TryPut(nil, []shm.Handle{h}, false), r.TryGet(&m))
+	m.Discard()
+	return errors.Join(err, release(w.d, r.Handle(), s, e)) // it dies with a message in it
+}
+
+// ring makes a ring with messages and a ring in it, and drops all of it, one end first.
+func (w *worker) ring() error {
+	inner, s, e, err := w.d.NewRing(shm.RingOptions{Capacity: 2})
+	if err != nil {
+		return w.full(err, nil)
+	}
+	defer inner.Close()
+	hs, err := blocks(w.d, 1, 2, 3000)
+	if err != nil {
+		return w.full(err, append(hs, inner.Handle(), s, e))
+	}
+	err = inner.TryPut(nil, append(hs, s), true)
+	if err == nil {
+		err = w.carry(inner.Handle())
+	}
+	var m shm.Message
+	if w.rand.IntN(2) == 0 {
+		err = errors.Join(err, inner.TryGet(&m))
+		m.Discard()
+		if err == nil {
+			err = finished(inner, &m)
+		}
+	}
+	return errors.Join(err, release(w.d, inner.Handle(), e))
+}
+
+// finished waits for a ring to say that its last sender is gone. That may take a moment after we have let the end go: a
+// reaper that was looking at the token just then finalises it, and it may be stopped.
+func finished(r *shm.Ring, m *shm.Message) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := r.Get(ctx, m); !errors.Is(err, shm.ErrFinished) {
+		return fmt.Errorf("the last sender is gone and a get says %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package kernel
+
+// MaxPool2d overwrites y (n, c, outH, outW) with the largest value of each kh×kw window of x (n, c, h, w), moved by sh and
+// sw over planes padded with ph and pw columns of minus infinity, and idx, of the size of y, with where in its plane
+// (h·w) it was found: the first of equals, and NaN before everything, as in PyTorch. ph and pw are at most half a window.
+func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []int32) {
+	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
+	parts := workers(p.planes, p.planes*p.out()*kh*kw)
+	if parts == 1 {
+		poolPlanes(p, x, y, idx, 0, p.planes)
+		return
+	}
+	fork(parts, p.planes, func(_, lo, hi int) { poolPlanes(p, x, y, idx, lo, hi) })
+}
+
+// MaxPool2dBackward overwrites dx (n, c, h, w) with the gradient of [MaxPool2d]: each element of dy, of the shape of its
+// output, is added where idx says that the value came from. The geometry is that of the MaxPool2d that wrote idx.
+func MaxPool2dBackward[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, dy []F, idx []int32, dx []F) {
+	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
+	in, out := h*w, p.out()
+	clear(dx[:p.planes*in])
+	for i := range p.planes {
+		plane := dx[i*in:][:in]
+		src := dy[i*out:][:out]
+		for j, at := range idx[i*out:][:out] {
+			plane[at] += src[j]
+		}
+	}
+}
+
+// pool is the geometry of a pooling of so many planes.
+type pool struct{ planes, h, w, kh, kw, sh, sw, ph, pw, outH, outW int }
+
+func newPool(planes, h, w, kh, kw, sh, sw, ph, pw int) pool {
+	switch {
+	case planes < 0 || kh < 1 || kw < 1 || sh < 1 || sw < 1 || ph < 0 || pw < 0:
+		panic("kernel: a pooling needs a window and strides of at least 1, and no negative padding")
+	case 2*ph > kh || 2*pw > kw:
+		panic("kernel: the padding of a pooling is more than half its window")
+	case h+2*ph < kh || w+2*pw < kw:
+		panic("kernel: the window of a pooling is larger than its padded plane")
+	}
+	return pool{planes, h, w, kh, kw, sh, sw, ph, pw, (h+2*ph-kh)/sh + 1, (w+2*pw-kw)/sw + 1}
+}
+
+func (p pool) out() int { return p.outH * p.outW }
+
+// pairs reports whether the windows are the common 2×2 ones, side by side.
+func (p pool) pairs() bool {
+	return p.kh == 2 && p.kw == 2 && p.sh == 2 && p.sw == 2 && p.ph == 0 && p.pw == 0
+}
+
+func poolPlanes[F Float](p pool, x, y []F, idx []int32, lo, hi int) {
+	in, out := p.h*p.w, p.out()
+	for i := lo; i < hi; i++ {
+		if p.pairs() {
+			poolPairs(p, x[i*in:][:in], y[i*out:][:out], idx[i*out:][:out])
+		} else {
+			poolPlane(p, x[i*in:][:in], y[i*out:][:out], idx[i*out:][:out])
+		}
+	}
+}
+
+// poolPlane is the pooling of one plane with any window.
+func poolPlane[F Float](p pool, x, y []F, idx []int32) {
+	for oh := range p.outH {
+		for ow := range p.outW {
+			at := p.largest(oh, ow, func(at, best int) bool { return x[at] > x[best] || x[at] != x[at] })
+			y[oh*p.outW+ow], idx[oh*p.outW+ow] = x[at], int32(at)
+		}
+	}
+}
+
+// largest is where in its plane the window of output pixel (oh, ow) has its largest value; better says whether the value at one place
+// replaces that at another.
+func (p pool) largest(oh, ow int, better func(at, best int) bool) int {
+	top, left := oh*p.sh-p.ph, ow*p.sw-p.pw
+	bottom, right := min(top+p.kh, p.h), min(left+p.kw, p.w)
+	top, left = max(top, 0), max(left, 0)
+	best := top*p.w + left
+	for h := top; h < bottom; h++ {
+		for w := left; w < right; w++ {
+			if better(h*p.w+w, best) {
+				best = h*p.w + w
+			}
+		}
+	}
+	return best
+}
+
+// poolPairs is the pooling of one plane with 2×2 windows side by side. Which of the four is largest is random, so it is
+// selected without branches.
+func poolPairs[F Float](p pool, x, y []F, idx []int32) {
+	for oh := range p.outH {
+		base := 2 * oh * p.w
+		upper, lower := x[base:][:p.w], x[base+p.w:][:p.w]
+		dst, where := y[oh*p.outW:][:p.outW], idx[oh*p.outW:][:p.outW]
+		for ow := range dst {
+			j := 2 * ow
+			a, b, c, d := upper[j], upper[j+1], lower[j], lower[j+1]
+			if sum := a + b + c + d; sum != sum { // a NaN, or infinities of both signs
+				at := p.largest(oh, ow, func(at, best int) bool { return x[at] > x[best] || x[at] != x[at] })
+				dst[ow], where[ow] = x[at], int32(at)
+				continue
+			}
+			i, k := base+j+bit(b > a), base+j+p.w+bit(d > c)
+			best := i + (k-i)&-bit(x[k] > x[i])
+			dst[ow], where[ow] = x[best], int32(best)
+		}
+	}
+}
+
+// bit is 1 for true; the compiler makes an instruction of it, no branch.
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,95 @@
+package kernel_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"pgregory.net/rapid"
+)
+
+// step is torch.optim.SGD's formula for one element.
+func step(p, g, buf, lr, momentum, dampening, decay float64, nesterov, first bool) (float64, float64) {
+	d := g + decay*p
+	if momentum != 0 {
+		if first {
+			buf = d
+		} else {
+			buf = momentum*buf + (1-dampening)*d
+		}
+		if nesterov {
+			d += momentum * buf
+		} else {
+			d = buf
+		}
+	}
+	return p - lr*d, buf
+}
+
+func checkSGD[F kernel.Float](t *rapid.T) {
+	n := rapid.IntRange(0, 20).Draw(t, "n")
+	some := rapid.SampledFrom([]F{0, 0.25, 0.5, 0.875})
+	lr, momentum, dampening, decay := some.Draw(t, "lr"), some.Draw(t, "momentum"), some.Draw(t, "dampening"), some.Draw(t, "decay")
+	nesterov := rapid.Bool().Draw(t, "nesterov")
+	p := noise[F](rapid.Uint64().Draw(t, "p"), n)
+	atomic, buf, bufAtomic := append([]F{}, p...), noise[F](1, n), noise[F](2, n)
+	want, wantBuf := widen(p), make([]float64, n)
+	if momentum == 0 {
+		buf, bufAtomic = nil, nil
+	}
+	for i := range 3 {
+		g := noise[F](uint64(i+3), n)
+		for j := range want {
+			want[j], wantBuf[j] = step(want[j], float64(g[j]), wantBuf[j], float64(lr), float64(momentum), float64(dampening), float64(decay), nesterov, i == 0)
+		}
+		kernel.SGD(p, g, buf, lr, momentum, dampening, decay, nesterov, i == 0)
+		kernel.SGDAtomic(atomic, g, bufAtomic, lr, momentum, dampening, decay, nesterov, i == 0)
+	}
+	near(t, "p", p, want, 4)
+	near(t, "p by atomic steps", atomic, want, 4)
+	if momentum != 0 {
+		near(t, "buf", buf, wantBuf, 4)
+		near(t, "buf by atomic steps", bufAtomic, wantBuf, 4)
+	}
+}
+
+func TestThreeStepsOfSGDAreItsFormula(t *testing.T) {
+	t.Run("float32", rapid.MakeCheck(checkSGD[float32]))
+	t.Run("float64", rapid.MakeCheck(checkSGD[float64]))
+}
+
+// together calls do on several goroutines at once, often.
+func together(times int, do func()) {
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range times {
+				do()
+			}
+		})
+	}
+	all.Wait()
+}
+
+func checkNoStepIsLost[F kernel.Float](t *testing.T) {
+	const times = 500
+	p, g := make([]F, 3), []F{1, -2, 3}
+	together(times, func() { kernel.SGDAtomic(p, g, nil, 0.5, 0, 0, 0, false, false) })
+	together(times, func() { kernel.AxpyAtomic(1, g, p) })
+	for i, v := range p {
+		if want := g[i] * 4 * times / 2; v != want {
+			t.Errorf("p[%d] = %v, want %v", i, v, want)
+		}
+	}
+}
+
+func TestNoAtomicStepIsLost(t *testing.T) {
+	t.Run("float32", checkNoStepIsLost[float32])
+	t.Run("float64", checkNoStepIsLost[float64])
+}
+
+func TestSetThreadsNeedsOne(t *testing.T) {
+	if panics(func() { kernel.SetThreads(0) }) == nil {
+		t.Fatal("no threads were accepted")
+	}
+}

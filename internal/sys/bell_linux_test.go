@@ -1,0 +1,225 @@
+package sys_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"golang.org/x/sys/unix"
+)
+
+// bellName is one that no other test and no other run has.
+func bellName(t *testing.T, n int) string {
+	return fmt.Sprintf("shoal-test/%d/%s/%d", os.Getpid(), t.Name(), n)
+}
+
+func hang(t *testing.T, n int) (*sys.Bell, sys.BellAddr) {
+	t.Helper()
+	name := bellName(t, n)
+	b := must(sys.ListenBell(name))(t)
+	t.Cleanup(func() { b.Close() })
+	return b, sys.NewBellAddr(name)
+}
+
+func ringer(t *testing.T) *sys.Ringer {
+	t.Helper()
+	r := must(sys.NewRinger())(t)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func TestBellWakesAWaitingGoroutine(t *testing.T) {
+	a, toA := hang(t, 0)
+	b, toB := hang(t, 1)
+	r := ringer(t)
+	within(t, "a thousand rounds", func() {
+		var other sync.WaitGroup
+		other.Go(func() {
+			for range 1000 {
+				if err := errors.Join(b.Wait(), r.Ring(&toA)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for range 1000 {
+			if err := errors.Join(r.Ring(&toB), a.Wait()); err != nil {
+				t.Error(err)
+			}
+		}
+		other.Wait()
+	})
+}
+
+func TestManyRingsEndOneWait(t *testing.T) {
+	b, to := hang(t, 0)
+	r := ringer(t)
+	for range 2000 { // more than any queue holds
+		check(t, r.Ring(&to))
+	}
+	if must(sys.PendingBytes(b))(t) == 0 {
+		t.Error("no ring is pending after ringing")
+	}
+	within(t, "the wait on a ringing bell", func() { check(t, b.Wait()) })
+	if n := must(sys.PendingBytes(b))(t); n != 0 {
+		t.Errorf("a ring of %d bytes is left over", n)
+	}
+}
+
+// The send buffer of one socket holds every datagram that its receivers have not taken; sleepers must not
+// be able to fill it and so silence the bell of a process that is awake.
+func TestRingReachesABellThoughManySleep(t *testing.T) {
+	r := ringer(t)
+	for n := range 64 {
+		_, to := hang(t, n)
+		for range 40 {
+			check(t, r.Ring(&to))
+		}
+	}
+	awake, to := hang(t, 64)
+	check(t, r.Ring(&to))
+	within(t, "the wait on the last bell", func() { check(t, awake.Wait()) })
+}
+
+func TestRingOfABellThatIsGoneIsNoError(t *testing.T) {
+	r := ringer(t)
+	b, to := hang(t, 0)
+	check(t, b.Close())
+	check(t, r.Ring(&to))
+	never := sys.NewBellAddr(bellName(t, 1))
+	check(t, r.Ring(&never))
+}
+
+func TestBellNamesAreExclusiveUntilClose(t *testing.T) {
+	b, _ := hang(t, 0)
+	if _, err := sys.ListenBell(bellName(t, 0)); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("second bell of a name: %v, want EADDRINUSE", err)
+	}
+	check(t, b.Close())
+	again := must(sys.ListenBell(bellName(t, 0)))(t)
+	check(t, again.Close())
+}
+
+func TestBellNameOf107BytesIsTheLongest(t *testing.T) {
+	name := bellName(t, 0)
+	name += strings.Repeat("x", 107-len(name))
+	b := must(sys.ListenBell(name))(t)
+	defer b.Close()
+	to := sys.NewBellAddr(name)
+	check(t, ringer(t).Ring(&to))
+	within(t, "the wait on a long name", func() { check(t, b.Wait()) })
+	defer func() {
+		if recover() == nil {
+			t.Error("a name of 108 bytes was taken")
+		}
+	}()
+	sys.NewBellAddr(name + "x")
+}
+
+func TestBellWaitEndsWhenTakenDown(t *testing.T) {
+	b, _ := hang(t, 0)
+	waited := make(chan error)
+	go func() { waited <- b.Wait() }()
+	check(t, b.Close())
+	within(t, "the wait on a bell that is taken down", func() {
+		if err := <-waited; !errors.Is(err, os.ErrClosed) {
+			t.Errorf("wait: %v, want os.ErrClosed", err)
+		}
+	})
+}
+
+func TestClosedRingerSaysSo(t *testing.T) {
+	r := ringer(t)
+	_, to := hang(t, 0)
+	var rings sync.WaitGroup
+	for range 4 {
+		rings.Go(func() {
+			for {
+				if err := r.Ring(&to); err != nil {
+					if !errors.Is(err, os.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	check(t, r.Close())
+	within(t, "ringing to stop", rings.Wait)
+	check(t, r.Close())
+}
+
+func TestRingAndWaitDoNotAllocate(t *testing.T) {
+	b, to := hang(t, 0)
+	r := ringer(t)
+	if n := testing.AllocsPerRun(100, func() {
+		r.Ring(&to)
+		b.Wait()
+	}); n != 0 {
+		t.Errorf("%v allocations a wake", n)
+	}
+}
+
+func init() {
+	roles["answer the bell"] = func() error {
+		name, back := os.Args[1], sys.NewBellAddr(os.Args[2])
+		b, err := sys.ListenBell(name)
+		if err != nil {
+			return err
+		}
+		r, err := sys.NewRinger()
+		if err != nil {
+			return err
+		}
+		fmt.Println("ready")
+		for {
+			if err := errors.Join(b.Wait(), r.Ring(&back)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func TestBellWakesAnotherProcessAndVanishesWithIt(t *testing.T) {
+	mine, theirs := bellName(t, 0), bellName(t, 1)
+	b := must(sys.ListenBell(mine))(t)
+	defer b.Close()
+	c := start(t, command("answer the bell", theirs, mine))
+	r := ringer(t)
+	to := sys.NewBellAddr(theirs)
+	within(t, "a hundred answers", func() {
+		for range 100 {
+			if err := errors.Join(r.Ring(&to), b.Wait()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	check(t, c.Process.Kill())
+	c.Wait()
+	check(t, r.Ring(&to))
+	again := must(sys.ListenBell(theirs))(t) // the name is free
+	check(t, again.Close())
+}
+
+func BenchmarkRingAndWait(b *testing.B) {
+	name := fmt.Sprintf("shoal-bench/%d", os.Getpid())
+	bell, err := sys.ListenBell(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer bell.Close()
+	r, err := sys.NewRinger()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	to := sys.NewBellAddr(name)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Ring(&to)
+		bell.Wait()
+	}
+}

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package sys
+
+// A Bell needs Linux; no value of it can be made elsewhere.
+type Bell struct{}
+
+// ListenBell needs Linux.
+func ListenBell(name string) (*Bell, error) { return nil, unsupported("an abstract socket address") }
+
+// Wait needs Linux.
+func (b *Bell) Wait() error { return unsupported("an abstract socket address") }
+
+// Close needs Linux.
+func (b *Bell) Close() error { return unsupported("an abstract socket address") }
+
+// A BellAddr is the address of a bell.
+type BellAddr struct{}
+
+// NewBellAddr returns an address that cannot be rung.
+func NewBellAddr(name string) BellAddr { return BellAddr{} }
+
+// A Ringer needs Linux; no value of it can be made elsewhere.
+type Ringer struct{}
+
+// NewRinger needs Linux.
+func NewRinger() (*Ringer, error) { return nil, unsupported("an abstract socket address") }
+
+// Ring needs Linux.
+func (r *Ringer) Ring(addr *BellAddr) error { return unsupported("an abstract socket address") }
+
+// Close needs Linux.
+func (r *Ringer) Close() error { return unsupported("an abstract socket address") }

@@ -1,0 +1,204 @@
+package sys
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A cgroup is one directory of a control group hierarchy, as this process sees it.
+type cgroup struct {
+	root    fs.FS
+	dir     string // in root, without a leading slash
+	unified bool   // version 2
+}
+
+// cgroups returns the groups of this process that govern controller ("memory", "cpu"): in every mounted hierarchy, the
+// process's own group first and then each ancestor up to the mount point. What lies above that is
+// not visible. A machine without control groups has none.
+func cgroups(root fs.FS, controller string) ([]cgroup, error) {
+	own, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	mounts, err := fs.ReadFile(root, "proc/self/mountinfo")
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	paths := memberships(own, controller)
+	var all []cgroup
+	for _, m := range cgroupMounts(mounts, controller) {
+		member, ok := paths[m.unified]
+		if !ok {
+			continue
+		}
+		for _, dir := range lineage(m, member) {
+			if info, err := fs.Stat(root, dir); err == nil && info.IsDir() {
+				all = append(all, cgroup{root, dir, m.unified})
+			}
+		}
+	}
+	return all, nil
+}
+
+// memberships parses /proc/self/cgroup, lines of hierarchy:controllers:path, and returns the path in the unified
+// hierarchy under true and in the controller's own under false.
+func memberships(data []byte, controller string) map[bool]string {
+	paths := make(map[bool]string)
+	for line := range strings.Lines(string(data)) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		switch {
+		case len(parts) < 3:
+		case parts[0] == "0" && parts[1] == "":
+			paths[true] = parts[2]
+		case slices.Contains(strings.Split(parts[1], ","), controller):
+			paths[false] = parts[2]
+		}
+	}
+	return paths
+}
+
+// A cgroupMount is a mounted hierarchy: the group top of it is seen at point.
+type cgroupMount struct {
+	top, point string
+	unified    bool
+}
+
+// cgroupMounts parses /proc/self/mountinfo. A line is: id parent device top point options fields… - type
+// source options; version 1 names the controllers in the last.
+func cgroupMounts(data []byte, controller string) []cgroupMount {
+	var all []cgroupMount
+	for line := range strings.Lines(string(data)) {
+		before, after, _ := strings.Cut(line, " - ")
+		mount, super := strings.Fields(before), strings.Fields(after)
+		if len(mount) < 5 || len(super) < 3 {
+			continue
+		}
+		m := cgroupMount{top: unescape(mount[3]), point: unescape(mount[4]), unified: super[0] == "cgroup2"}
+		if m.unified || super[0] == "cgroup" && slices.Contains(strings.Split(super[2], ","), controller) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// unescape undoes the octal escapes of blanks, tabs, newlines and backslashes in mountinfo.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
+
+// lineage returns the directories of the group member and its ancestors, innermost first. A member outside of
+// what is mounted, as in a container with the host's view in /proc, leaves the mount point alone.
+func lineage(m cgroupMount, member string) []string {
+	point := strings.Trim(path.Clean(m.point), "/")
+	top := path.Clean("/" + m.top)
+	member = path.Clean("/" + member)
+	below, ok := strings.CutPrefix(member, strings.TrimSuffix(top, "/"))
+	if !ok || below != "" && below[0] != '/' {
+		below = ""
+	}
+	below = strings.Trim(below, "/")
+	var dirs []string
+	for below != "" && below != "." {
+		dirs = append(dirs, path.Join(point, below))
+		below = path.Dir(below)
+	}
+	return append(dirs, path.Join(point, "."))
+}
+
+// number reads a file that holds one number; ok is false where the file is missing or says that there is no
+// limit, "max" or -1.
+func (g cgroup) number(file string) (n int64, ok bool) {
+	data, err := fs.ReadFile(g.root, path.Join(g.dir, file))
+	if err != nil {
+		return 0, false
+	}
+	n, err = strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return n, err == nil && n >= 0
+}
+
+// shared reports whether g holds a process that is neither this one nor its descendant, or another group besides inner,
+// the directory of ours in it. What cannot be read counts as shared.
+func (g cgroup) shared(self int, inner string) bool {
+	entries, err := fs.ReadDir(g.root, g.dir)
+	if err != nil {
+		return true
+	}
+	for _, e := range entries {
+		if e.IsDir() && path.Join(g.dir, e.Name()) != inner {
+			return true
+		}
+	}
+	procs, err := fs.ReadFile(g.root, path.Join(g.dir, "cgroup.procs"))
+	if err != nil {
+		return true
+	}
+	for _, p := range strings.Fields(string(procs)) {
+		pid, err := strconv.Atoi(p)
+		if err != nil || !descends(g.root, pid, self) {
+			return true
+		}
+	}
+	return false
+}
+
+// descends reports whether pid is self or a descendant of it. One that has ended meanwhile shares nothing.
+func descends(root fs.FS, pid, self int) bool {
+	for range 1 << 10 { // deeper than any tree of processes; the numbers may change while we read
+		if pid == self {
+			return true
+		}
+		if pid <= 1 {
+			return false
+		}
+		parent, err := parentOf(root, pid)
+		if err != nil {
+			return gone(err)
+		}
+		pid = parent
+	}
+	return false
+}
+
+// readKeys parses a file of lines that begin with a name and a number, as /proc/meminfo and memory.stat are. Names keep their
+// colons; lines of another form and negative numbers, which no counter has, are left out.
+func readKeys(root fs.FS, name string) (map[string]int64, error) {
+	data, err := fs.ReadFile(root, name)
+	if err != nil {
+		return nil, err
+	}
+	keys := make(map[string]int64)
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) >= 2 {
+			if n, err := strconv.ParseInt(f[1], 10, 64); err == nil && n >= 0 {
+				keys[f[0]] = n
+			}
+		}
+	}
+	return keys, nil
+}
+
+// readKey returns the number after key in such a file.
+func readKey(root fs.FS, name, key string) (int64, error) {
+	keys, err := readKeys(root, name)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", key, err)
+	}
+	n, ok := keys[key]
+	if !ok {
+		return 0, fmt.Errorf("read %s: /%s does not have it: %w", key, name, fs.ErrNotExist)
+	}
+	return n, nil
+}
+
+// kibibytes converts to bytes; a number that cannot be is taken for the largest that can.
+func kibibytes(n int64) int64 { return min(n, math.MaxInt64>>10) << 10 }
+
+func ignoreMissing(err error) error {
+	if gone(err) {
+		return nil
+	}
+	return err
+}

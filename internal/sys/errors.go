@@ -1,0 +1,32 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNoDescriptors means that a peer sent descriptors and this process had no room for all of them. None
+// was kept; raise RLIMIT_NOFILE or close files.
+var ErrNoDescriptors = errors.New("sys: no room for the received descriptors: raise the limit of open files (ulimit -n) or close some")
+
+// ErrTooManyFiles means that a peer sent more descriptors than the message may carry. None was kept.
+var ErrTooManyFiles = errors.New("sys: more descriptors received than the message may carry")
+
+// A MissingCallError says that the kernel, or a filter in front of it, does not offer a call that
+// nothing can replace. It is [errors.ErrUnsupported] to errors.Is.
+type MissingCallError struct {
+	Call string // as in the manual: "memfd_create"
+	Err  error  // what the kernel answered
+}
+
+// Error names the call and the oldest kernel that is known to work.
+func (e *MissingCallError) Error() string {
+	return fmt.Sprintf("sys: %s is not available (%v): Linux 5.10 or later is needed, and a seccomp filter that allows the call",
+		e.Call, e.Err)
+}
+
+// Unwrap returns the kernel's answer.
+func (e *MissingCallError) Unwrap() error { return e.Err }
+
+// Is reports whether target is errors.ErrUnsupported.
+func (e *MissingCallError) Is(target error) bool { return target == errors.ErrUnsupported }

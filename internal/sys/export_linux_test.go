@@ -1,0 +1,26 @@
+package sys
+
+import "golang.org/x/sys/unix"
+
+// What the tests feed fixture trees to, or must reach on kernels that have something newer.
+var (
+	AddressBitsIn       = addressBits
+	CPUsIn              = cpus
+	MemoryLimitIn       = memoryLimit
+	NewConn             = newConn
+	OOMKillsIn          = oomKills
+	PeerByNumber        = peerByNumber
+	PSSIn               = pss
+	ResidentMemoryIn    = residentMemory
+	StartTimeIn         = startTime
+	VoluntarySwitchesIn = voluntarySwitches
+)
+
+// PendingBytes returns the size of the next ring that nobody has taken, 0 if there is none.
+func PendingBytes(b *Bell) (n int, err error) {
+	err = control(b.sock, func(fd int) (err error) {
+		n, err = unix.IoctlGetInt(fd, unix.SIOCINQ)
+		return err
+	})
+	return n, err
+}

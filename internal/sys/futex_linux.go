@@ -1,0 +1,40 @@
+package sys
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Operations of futex(2) on a word that several processes map.
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// FutexWait sleeps while the lower half of w is old, until FutexWake or for at most d. It keeps the thread, and
+// may return early: look at w again after it.
+func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
+	ts := unix.NsecToTimespec(int64(d))
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWait, uintptr(old), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	switch errno {
+	case 0, unix.EAGAIN, unix.EINTR, unix.ETIMEDOUT:
+		return nil
+	}
+	return fmt.Errorf("wait for a futex: %w", errno)
+}
+
+// FutexWake wakes one sleeper on w.
+func FutexWake(w *atomic.Uint64) error {
+	if _, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWake, 1, 0, 0, 0); errno != 0 {
+		return fmt.Errorf("wake a futex: %w", errno)
+	}
+	return nil
+}
+
+// lowerHalf is the address of the 32 bits that the kernel compares. Every machine that Go runs Linux and this package on is
+// little endian, so it is the address of the word.
+func lowerHalf(w *atomic.Uint64) unsafe.Pointer { return unsafe.Pointer(w) }

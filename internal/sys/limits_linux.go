@@ -1,0 +1,99 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+)
+
+// unlimited is the least version 1 limit that means none: the kernel writes the largest multiple of a page.
+const unlimited = math.MaxInt64 &^ (1<<20 - 1)
+
+// MemoryLimit returns what memory there is for this process now: the machine's, and that of the control group with the
+// least room among versions 1 and 2 and all visible ancestors.
+func MemoryLimit() (Memory, error) { return memoryLimit(rootFS(), os.Getpid()) }
+
+func memoryLimit(root fs.FS, self int) (Memory, error) {
+	info, err := readKeys(root, "proc/meminfo")
+	if err != nil {
+		return Memory{}, fmt.Errorf("read the machine's memory: %w", err)
+	}
+	total, available := info["MemTotal:"], info["MemAvailable:"]
+	if total == 0 {
+		return Memory{}, errors.New("read the machine's memory: /proc/meminfo has no MemTotal")
+	}
+	m := Memory{
+		Total:       kibibytes(total),
+		Available:   kibibytes(available),
+		CgroupLimit: -1,
+		Shared:      true,
+	}
+	groups, err := cgroups(root, "memory")
+	if err != nil {
+		return Memory{}, fmt.Errorf("find the control groups: %w", err)
+	}
+	inner := "" // our own directory in the group at hand, if it is an ancestor
+	for _, g := range groups {
+		here := g.memory()
+		if here.CgroupLimit >= 0 && (m.CgroupLimit < 0 || here.cgroupRoom() < m.cgroupRoom()) {
+			here.Total, here.Available, here.Shared = m.Total, m.Available, g.shared(self, inner)
+			m = here
+		}
+		inner = g.dir
+	}
+	return m, nil
+}
+
+// memory reads one group; its limit is -1 where it has none. File cache is counted by its LRU lists, which leave out
+// shared memory: that is in the "file" and "cache" counters but cannot be dropped.
+func (g cgroup) memory() Memory {
+	m := Memory{CgroupLimit: -1}
+	stat, _ := readKeys(g.root, path.Join(g.dir, "memory.stat")) // missing: nothing is known to be reclaimable
+	usage, cache := "memory.current", stat["active_file"]+stat["inactive_file"]
+	if g.unified {
+		m.restrict(g.number("memory.max"))
+		m.restrict(g.number("memory.high")) // beyond it the kernel slows us down to a crawl
+	} else {
+		usage, cache = "memory.usage_in_bytes", stat["total_active_file"]+stat["total_inactive_file"]
+		m.restrict(g.number("memory.limit_in_bytes"))
+		ancestors, ok := stat["hierarchical_memory_limit"] // of those that are not visible, too
+		m.restrict(ancestors, ok)
+	}
+	if m.CgroupLimit >= 0 {
+		m.CgroupUsage, _ = g.number(usage)
+		m.CgroupReclaimable = max(0, min(cache, m.CgroupUsage))
+	}
+	return m
+}
+
+func (m *Memory) restrict(limit int64, ok bool) {
+	if ok && limit < unlimited && (m.CgroupLimit < 0 || limit < m.CgroupLimit) {
+		m.CgroupLimit = limit
+	}
+}
+
+// OOMKills returns how many processes the kernel has killed for lack of memory in the control group of
+// this process, and whether others share that group, so that a rise may not be about us. Without a memory control group it
+// counts the whole machine, shared.
+func OOMKills() (n int64, shared bool, err error) { return oomKills(rootFS(), os.Getpid()) }
+
+func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {
+	groups, err := cgroups(root, "memory")
+	if err != nil {
+		return 0, true, fmt.Errorf("find the control groups: %w", err)
+	}
+	for _, g := range groups { // the innermost with a count: that is where the kernel counts a victim
+		file := "memory.oom_control"
+		if g.unified {
+			file = "memory.events"
+		}
+		if n, err := readKey(root, path.Join(g.dir, file), "oom_kill"); err == nil {
+			return n, g.shared(self, ""), nil
+		}
+	}
+	n, err = readKey(root, "proc/vmstat", "oom_kill")
+	return n, true, err
+}

@@ -1,0 +1,59 @@
+package sys
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// LockByte takes the exclusive lock of byte i of f and reports false where another open file description holds
+// it. It never waits. The lock belongs to f's open file description: the kernel lets go of it when the
+// last descriptor of that closes, so also at any death of the process, before it is reaped.
+// The byte need not exist in the file.
+func LockByte(f *os.File, i int64) (bool, error) {
+	switch err := setLock(f, i, unix.F_WRLCK); err {
+	case nil:
+		return true, nil
+	case unix.EAGAIN, unix.EACCES:
+		return false, nil
+	default:
+		return false, fmt.Errorf("lock byte %d of %s: %w", i, f.Name(), err)
+	}
+}
+
+// UnlockByte lets go of byte i; it is no error if it was not held.
+func UnlockByte(f *os.File, i int64) error {
+	if err := setLock(f, i, unix.F_UNLCK); err != nil {
+		return fmt.Errorf("unlock byte %d of %s: %w", i, f.Name(), err)
+	}
+	return nil
+}
+
+// ByteLocked reports whether an open file description other than f's holds the lock of byte i. A lock that
+// was taken through f itself does not count.
+func ByteLocked(f *os.File, i int64) (locked bool, err error) {
+	err = control(f, func(fd int) error {
+		lk := byteLock(i, unix.F_WRLCK)
+		err := retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk) })
+		locked = lk.Type != unix.F_UNLCK
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("query the lock of byte %d of %s: %w", i, f.Name(), err)
+	}
+	return locked, nil
+}
+
+func setLock(f *os.File, i int64, kind int16) error {
+	return control(f, func(fd int) error {
+		lk := byteLock(i, kind)
+		return retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lk) })
+	})
+}
+
+// byteLock leaves Pid 0, which open-file-description locks demand.
+func byteLock(i int64, kind int16) unix.Flock_t {
+	return unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: i, Len: 1}
+}

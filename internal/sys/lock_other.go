@@ -1,0 +1,14 @@
+//go:build !linux
+
+package sys
+
+import "os"
+
+// LockByte needs Linux.
+func LockByte(f *os.File, i int64) (bool, error) { return false, unsupported("F_OFD_SETLK") }
+
+// UnlockByte needs Linux.
+func UnlockByte(f *os.File, i int64) error { return unsupported("F_OFD_SETLK") }
+
+// ByteLocked needs Linux.
+func ByteLocked(f *os.File, i int64) (bool, error) { return false, unsupported("F_OFD_GETLK") }

@@ -1,0 +1,29 @@
+//go:build !linux
+
+package sys
+
+import (
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// Affinity needs Linux.
+func Affinity() ([]int, error) { return nil, unsupported("sched_getaffinity") }
+
+// SetAffinity needs Linux.
+func SetAffinity(cpus ...int) error { return unsupported("sched_setaffinity") }
+
+// Eventfd needs Linux.
+func Eventfd(name string) (*os.File, error) { return nil, unsupported("eventfd") }
+
+// FutexWait needs Linux.
+func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error { return unsupported("futex") }
+
+// FutexWake needs Linux.
+func FutexWake(w *atomic.Uint64) error { return unsupported("futex") }
+
+var begin = time.Now()
+
+// Monotonic returns the time since this process began; that all processes share a clock needs Linux.
+func Monotonic() time.Duration { return time.Since(begin) }

@@ -1,0 +1,201 @@
+package sys_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"golang.org/x/sys/unix"
+)
+
+const mib = 1 << 20
+
+// memfile returns a memory file of the given size that is closed when the test ends.
+func memfile(t *testing.T, size int64) *os.File {
+	t.Helper()
+	f := must(sys.Memfd("systest"))(t)
+	t.Cleanup(func() { f.Close() })
+	check(t, sys.Resize(f, size))
+	return f
+}
+
+func mapped(t *testing.T, f *os.File, size int) []byte {
+	t.Helper()
+	mem := must(sys.Map(f, size))(t)
+	t.Cleanup(func() { check(t, sys.Unmap(mem)) })
+	return mem
+}
+
+func allocated(t *testing.T, f *os.File, want int64) {
+	t.Helper()
+	if got := must(sys.Allocated(f))(t); got != want {
+		t.Errorf("%d bytes are backed, want %d", got, want)
+	}
+}
+
+func TestSealedFileKeepsItsSize(t *testing.T) {
+	f := memfile(t, mib)
+	check(t, sys.Resize(f, 2*mib)) // not sealed yet
+	check(t, sys.Seal(f))
+	for _, size := range []int64{0, mib, 3 * mib} {
+		if err := sys.Resize(f, size); !errors.Is(err, unix.EPERM) {
+			t.Errorf("resize to %d: %v, want EPERM", size, err)
+		}
+	}
+	if err := sys.Seal(f); !errors.Is(err, unix.EPERM) {
+		t.Errorf("second seal: %v, want EPERM: the seals themselves must be sealed", err)
+	}
+}
+
+func TestTwoMappingsShareTheirBytes(t *testing.T) {
+	f := memfile(t, mib)
+	a, b := mapped(t, f, mib), mapped(t, f, mib)
+	copy(a[4096:], "across")
+	if got := b[4096:4102]; string(got) != "across" {
+		t.Errorf("the other mapping reads %q", got)
+	}
+}
+
+func TestMapIsLeftOutOfCoreDumps(t *testing.T) {
+	mapped(t, memfile(t, mib), mib)
+	smaps := must(os.ReadFile("/proc/self/smaps"))(t)
+	_, rest, ok := bytes.Cut(smaps, []byte("/memfd:systest"))
+	_, rest, flags := bytes.Cut(rest, []byte("VmFlags:"))
+	if !ok || !flags {
+		t.Fatal("the mapping is not in /proc/self/smaps")
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	if !bytes.Contains(line, []byte(" dd")) {
+		t.Errorf("flags of the mapping: %s, want dd among them", line)
+	}
+}
+
+func TestCommitBacksExactlyItsRangeAndPunchGivesItBack(t *testing.T) {
+	f := memfile(t, 64*mib)
+	allocated(t, f, 0)
+	check(t, sys.Commit(f, 8*mib, 9*mib)) // three pieces, the last one short
+	allocated(t, f, 9*mib)
+	mem := mapped(t, f, 64*mib)
+	mem[8*mib] = 1
+	mem[17*mib-1] = 1
+	allocated(t, f, 9*mib) // writing needed no further page
+	check(t, sys.Punch(f, 8*mib, 8*mib))
+	allocated(t, f, mib)
+	if mem[8*mib] != 0 || mem[17*mib-1] != 1 {
+		t.Error("the punched bytes must read zero and the others stay")
+	}
+	check(t, sys.Punch(f, 0, 64*mib))
+	allocated(t, f, 0)
+}
+
+func TestCommitOfNothingIsNoError(t *testing.T) {
+	f := memfile(t, mib)
+	check(t, sys.Commit(f, 0, 0))
+	check(t, sys.Punch(f, 0, 0))
+	allocated(t, f, 0)
+}
+
+func TestFailedCommitIsUndoneByPunch(t *testing.T) {
+	f := memfile(t, 6*mib)
+	check(t, sys.Seal(f))
+	err := sys.Commit(f, 0, 12*mib) // the seal refuses the second piece, beyond the end
+	if !errors.Is(err, unix.EPERM) {
+		t.Fatalf("commit beyond a sealed end: %v, want EPERM", err)
+	}
+	allocated(t, f, 4*mib)
+	check(t, sys.Punch(f, 0, 12*mib))
+	allocated(t, f, 0)
+}
+
+func TestProtectNoneMakesAccessAFault(t *testing.T) {
+	mem := mapped(t, memfile(t, mib), mib)
+	mem[4096] = 7
+	check(t, sys.ProtectNone(mem[4096:8192]))
+	if !faults(func() { mem[4096]++ }) {
+		t.Error("a protected page was written")
+	}
+	if faults(func() { mem[0]++ }) {
+		t.Error("the page before it faults too")
+	}
+	check(t, sys.ProtectReadWrite(mem[4096:8192]))
+	if faults(func() { mem[4096]++ }) || mem[4096] != 8 {
+		t.Error("the page did not come back as it was")
+	}
+}
+
+func faults(do func()) (faulted bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { faulted = recover() != nil }()
+	do()
+	return
+}
+
+func TestMapBeyondTheFileIsRefusedWithItsSize(t *testing.T) {
+	if _, err := sys.Map(memfile(t, mib), 0); !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "map 0 bytes of systest") {
+		t.Errorf("map of nothing: %v", err)
+	}
+}
+
+func TestClosedFileIsAnErrorEverywhere(t *testing.T) {
+	f := memfile(t, mib)
+	f.Close()
+	for name, call := range map[string]func() error{
+		"Resize":     func() error { return sys.Resize(f, 1) },
+		"Seal":       func() error { return sys.Seal(f) },
+		"Map":        func() error { _, err := sys.Map(f, 4096); return err },
+		"Commit":     func() error { return sys.Commit(f, 0, 1) },
+		"Punch":      func() error { return sys.Punch(f, 0, 1) },
+		"Allocated":  func() error { _, err := sys.Allocated(f); return err },
+		"Reopen":     func() error { _, err := sys.Reopen(f); return err },
+		"LockByte":   func() error { _, err := sys.LockByte(f, 0); return err },
+		"ByteLocked": func() error { _, err := sys.ByteLocked(f, 0); return err },
+	} {
+		if err := call(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: %v, want os.ErrClosed", name, err)
+		}
+	}
+}
+
+func init() {
+	roles["list memory files"] = func() error {
+		files, err := filepath.Glob("/proc/self/fd/*")
+		for _, name := range files {
+			if to, _ := os.Readlink(name); strings.Contains(to, "memfd:") {
+				fmt.Println(to)
+			}
+		}
+		return err
+	}
+}
+
+func TestMemoryFilesDoNotLeakIntoOtherPrograms(t *testing.T) {
+	f := memfile(t, mib)
+	again := must(sys.Reopen(f))(t)
+	defer again.Close()
+	if out := finish(t, command("list memory files")); out != "" {
+		t.Errorf("a started program holds %s", out)
+	}
+	cmd := command("list memory files")
+	cmd.ExtraFiles = []*os.File{f}
+	if out := finish(t, cmd); !strings.Contains(out, "memfd:systest") {
+		t.Errorf("a file passed on purpose did not arrive: %q", out)
+	}
+}
+
+func TestMissingCallErrorSaysWhatToDo(t *testing.T) {
+	var err error = fmt.Errorf("create: %w", &sys.MissingCallError{Call: "memfd_create", Err: unix.ENOSYS})
+	if !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, unix.ENOSYS) {
+		t.Errorf("%v is neither unsupported nor its cause", err)
+	}
+	for _, word := range []string{"memfd_create", "Linux 5.10"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not name %s", err, word)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+//go:build !linux
+
+package sys
+
+import "os"
+
+// Memfd needs Linux.
+func Memfd(name string) (*os.File, error) { return nil, unsupported("memfd_create") }
+
+// Resize needs Linux.
+func Resize(f *os.File, size int64) error { return unsupported("ftruncate") }
+
+// Seal needs Linux.
+func Seal(f *os.File) error { return unsupported("F_ADD_SEALS") }
+
+// Map needs Linux.
+func Map(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap") }
+
+// Unmap needs Linux.
+func Unmap(b []byte) error { return unsupported("munmap") }
+
+// ProtectNone needs Linux.
+func ProtectNone(b []byte) error { return unsupported("mprotect") }
+
+// ProtectReadWrite needs Linux.
+func ProtectReadWrite(b []byte) error { return unsupported("mprotect") }
+
+// Commit needs Linux.
+func Commit(f *os.File, off, n int64) error { return unsupported("fallocate") }
+
+// Punch needs Linux.
+func Punch(f *os.File, off, n int64) error { return unsupported("fallocate") }
+
+// Allocated needs Linux.
+func Allocated(f *os.File) (bytes int64, err error) { return 0, unsupported("fstat") }
+
+// Reopen needs Linux.
+func Reopen(f *os.File) (*os.File, error) { return nil, unsupported("/proc/self/fd") }

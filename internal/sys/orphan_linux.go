@@ -1,0 +1,72 @@
+package sys
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// An Orphanage ends this process when one of its ancestors has died.
+type Orphanage struct {
+	fds   []unix.PollFd
+	grace unix.Timespec
+	wake  uintptr
+	code  uintptr
+}
+
+// NewOrphanage watches lifelines: read ends of pipes whose write ends exist only in the ancestors. When one hangs up, the
+// reading side of the socket wake is shut down, so that a goroutine that reads it learns of it, and after
+// grace the process exits with code, whatever its other threads do.
+func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Orphanage, error) {
+	o := &Orphanage{grace: unix.NsecToTimespec(int64(grace)), wake: uintptr(wake), code: uintptr(code)}
+	for _, fd := range lifelines {
+		o.fds = append(o.fds, unix.PollFd{Fd: int32(fd)}) // a hang-up is reported unasked
+	}
+	if len(o.fds) == 0 {
+		return nil, fmt.Errorf("watch lifelines: %w", unix.EINVAL)
+	}
+	// Tried once where an error can still be returned: the watching itself cannot fail in another way than by EINTR.
+	if err := retry(func() error { _, err := unix.Ppoll(o.fds, &unix.Timespec{}, nil); return err }); err != nil {
+		return nil, fmt.Errorf("watch lifelines: %w", missing("ppoll", err))
+	}
+	return o, nil
+}
+
+// The runtime keeps this name stable for others that need a thread without the scheduler.
+//
+//go:linkname entersyscallblock runtime.entersyscallblock
+func entersyscallblock()
+
+// Watch blocks for ever. Call it on a goroutine of its own, locked to its thread.
+//
+// Note [Watching without a P]: a goroutine that comes back from a system call must first get a P,
+// and with GOMAXPROCS=1 the only P may be inside a second of assembly, which nothing preempts. So this thread gives its P
+// away before it waits and never asks for one again: from there to the exit it makes raw system calls
+// only, on memory that was laid out before, and grows no stack.
+//
+//go:nosplit
+//go:norace
+func (o *Orphanage) Watch() {
+	// Neither moves: both are on the heap, because o came from NewOrphanage, and o lives as long as this frame.
+	fds, grace := uintptr(unsafe.Pointer(&o.fds[0])), uintptr(unsafe.Pointer(&o.grace))
+	n, wake, code := uintptr(len(o.fds)), o.wake, o.code
+	entersyscallblock()
+	for {
+		if _, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, fds, n, 0, 0, 0, 0); errno != unix.EINTR {
+			break
+		}
+	}
+	syscall.RawSyscall(unix.SYS_SHUTDOWN, wake, unix.SHUT_RD, 0)
+	for {
+		// The kernel writes the time that is left into grace, so a signal does not prolong it.
+		if _, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, grace, 0, 0, 0); errno != unix.EINTR {
+			break
+		}
+	}
+	for {
+		syscall.RawSyscall(unix.SYS_EXIT_GROUP, code, 0, 0)
+	}
+}

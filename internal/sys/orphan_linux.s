@@ -1,0 +1,1 @@
+// This file is empty on purpose: it lets entersyscallblock be declared without a body.

@@ -1,0 +1,130 @@
+package sys
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Pidfd is a handle on one process that no other process can inherit by having the same number later.
+// All methods may be called at the same time.
+type Pidfd struct {
+	file  *os.File
+	watch sync.Once
+	ended chan struct{} // closed when the watcher returns; err is set before
+	err   error
+}
+
+// OpenPidfd returns a handle on the running or not yet reaped process pid. The caller closes it. Whoever is not the
+// parent of pid must prove otherwise that the number still means the same process, see [StartTime].
+func OpenPidfd(pid int) (*Pidfd, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err == unix.EINVAL { // before Linux 5.10
+		fd, err = unix.PidfdOpen(pid, 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open process %d: %w", pid, missing("pidfd_open", err))
+	}
+	return newPidfd(fd)
+}
+
+// newPidfd owns fd. Non-blocking mode is what makes os.NewFile put it into Go's poller.
+func newPidfd(fd int) (*Pidfd, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("make pidfd non-blocking: %w", err)
+	}
+	return &Pidfd{file: os.NewFile(uintptr(fd), "pidfd"), ended: make(chan struct{})}, nil
+}
+
+// Wait blocks until the process has ended, ctx is done or p is closed. No thread waits, only the
+// goroutine and, from the first call on, one more that ends with the process or with Close. It does not reap.
+func (p *Pidfd) Wait(ctx context.Context) error {
+	p.watch.Do(func() { go p.park() })
+	select {
+	case <-p.ended:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// park waits in Go's poller. It is a goroutine of its own because a raw read holds the descriptor's
+// read lock: two Waits would queue behind each other and could not be cancelled.
+func (p *Pidfd) park() {
+	defer close(p.ended)
+	raw, err := p.file.SyscallConn()
+	if err != nil {
+		p.err = fmt.Errorf("wait for process: %w", err)
+		return
+	}
+	err = poll(raw.Read, func(fd int) error {
+		ended, err := readable(fd)
+		if err == nil && !ended {
+			err = unix.EAGAIN
+		}
+		return err
+	})
+	if err != nil {
+		p.err = fmt.Errorf("wait for process: %w", err)
+	}
+}
+
+// Exited reports whether the process has ended. A zombie has.
+func (p *Pidfd) Exited() (ended bool, err error) {
+	err = control(p.file, func(fd int) error {
+		ended, err = readable(fd)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("query process: %w", err)
+	}
+	return ended, nil
+}
+
+// Signal sends sig to the process; os.ErrProcessDone where it has been reaped.
+func (p *Pidfd) Signal(sig syscall.Signal) error {
+	err := control(p.file, func(fd int) error { return unix.PidfdSendSignal(fd, sig, nil, 0) })
+	if err == unix.ESRCH {
+		err = os.ErrProcessDone
+	}
+	if err != nil {
+		return fmt.Errorf("send %v: %w", sig, err)
+	}
+	return nil
+}
+
+// File returns the descriptor, to be passed on with [SendFiles]. It stays p's: do not close it.
+func (p *Pidfd) File() *os.File { return p.file }
+
+// PidfdFromFile makes a Pidfd of a descriptor that came by [RecvFiles] and takes it over: f must not be used afterwards.
+func PidfdFromFile(f *os.File) (*Pidfd, error) {
+	defer f.Close()
+	var fd int
+	err := control(f, func(old int) (err error) {
+		fd, err = unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("duplicate pidfd: %w", err)
+	}
+	return newPidfd(fd)
+}
+
+// Close ends the handle and every Wait on it, which return an error that wraps os.ErrClosed. The process is not touched.
+func (p *Pidfd) Close() error { return p.file.Close() }
+
+// readable polls a descriptor without waiting.
+func readable(fd int) (bool, error) {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	var n int
+	err := retry(func() (err error) {
+		n, err = unix.Poll(fds, 0)
+		return err
+	})
+	return n > 0, err
+}

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package sys
+
+import (
+	"context"
+	"os"
+	"syscall"
+)
+
+// A Pidfd needs Linux; no value of it can be made elsewhere.
+type Pidfd struct{}
+
+// OpenPidfd needs Linux.
+func OpenPidfd(pid int) (*Pidfd, error) { return nil, unsupported("pidfd_open") }
+
+// PidfdFromFile needs Linux.
+func PidfdFromFile(f *os.File) (*Pidfd, error) { return nil, unsupported("pidfd_open") }
+
+// Wait needs Linux.
+func (p *Pidfd) Wait(ctx context.Context) error { return unsupported("pidfd") }
+
+// Exited needs Linux.
+func (p *Pidfd) Exited() (bool, error) { return false, unsupported("pidfd") }
+
+// Signal needs Linux.
+func (p *Pidfd) Signal(sig syscall.Signal) error { return unsupported("pidfd_send_signal") }
+
+// File needs Linux.
+func (p *Pidfd) File() *os.File { return nil }
+
+// Close needs Linux.
+func (p *Pidfd) Close() error { return unsupported("pidfd") }

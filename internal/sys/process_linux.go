@@ -1,0 +1,162 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// rootFS is what everything about processes and control groups is read from.
+func rootFS() fs.FS { return os.DirFS("/") }
+
+// StartTime returns when process pid started, in clock ticks since boot: together with pid it names one process.
+func StartTime(pid int) (uint64, error) { return startTime(rootFS(), pid) }
+
+func startTime(root fs.FS, pid int) (uint64, error) {
+	fields, err := statFields(root, pid)
+	if err != nil {
+		return 0, err
+	}
+	ticks, err := strconv.ParseUint(fields[22-3], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("start time of process %d: %w", pid, err)
+	}
+	return ticks, nil
+}
+
+func parentOf(root fs.FS, pid int) (int, error) {
+	fields, err := statFields(root, pid)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(fields[4-3])
+}
+
+// statFields returns the fields of /proc/pid/stat from the third on. The second is the program's name in
+// parentheses, which may itself hold blanks and parentheses.
+func statFields(root fs.FS, pid int) ([]string, error) {
+	name := procFile(pid, "stat")
+	data, err := fs.ReadFile(root, name)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of process %d: %w", pid, err)
+	}
+	s := string(data)
+	fields := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+	if len(fields) < 22-2 {
+		return nil, fmt.Errorf("/%s: %d fields, too few", name, len(fields))
+	}
+	return fields, nil
+}
+
+func procFile(pid int, elem ...string) string {
+	return path.Join("proc", strconv.Itoa(pid), path.Join(elem...))
+}
+
+// PSS returns the proportional set size of process pid in bytes: what it maps, pages that n processes map counted 1/n.
+func PSS(pid int) (int64, error) { return pss(rootFS(), pid) }
+
+func pss(root fs.FS, pid int) (int64, error) {
+	kb, err := readKey(root, procFile(pid, "smaps_rollup"), "Pss:")
+	return kibibytes(kb), err
+}
+
+// A Resident is the memory of a process that is in RAM, in bytes.
+type Resident struct {
+	Peak    int64 // most that there ever was, shared pages included
+	Private int64 // anonymous pages now: what the process shares with nobody
+}
+
+// ResidentMemory returns what process pid has in RAM.
+func ResidentMemory(pid int) (Resident, error) { return residentMemory(rootFS(), pid) }
+
+func residentMemory(root fs.FS, pid int) (Resident, error) {
+	peak, err := readKey(root, procFile(pid, "status"), "VmHWM:")
+	if err != nil {
+		return Resident{}, err
+	}
+	private, err := readKey(root, procFile(pid, "status"), "RssAnon:")
+	return Resident{kibibytes(peak), kibibytes(private)}, err
+}
+
+// VoluntarySwitches returns how often all living threads of process pid gave up a processor to wait for something.
+func VoluntarySwitches(pid int) (int64, error) { return voluntarySwitches(rootFS(), pid) }
+
+func voluntarySwitches(root fs.FS, pid int) (total int64, err error) {
+	threads, err := fs.ReadDir(root, procFile(pid, "task"))
+	if err != nil {
+		return 0, fmt.Errorf("list the threads of process %d: %w", pid, err)
+	}
+	for _, t := range threads {
+		n, err := readKey(root, procFile(pid, "task", t.Name(), "status"), "voluntary_ctxt_switches:")
+		if err != nil && !gone(err) {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// gone reports whether a thread ended between being listed and being read.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+}
+
+// OpenFiles returns how many descriptors process pid has open.
+func OpenFiles(pid int) (int, error) {
+	files, err := os.ReadDir("/" + procFile(pid, "fd"))
+	if err != nil {
+		return 0, fmt.Errorf("count the open files of process %d: %w", pid, err)
+	}
+	n := len(files)
+	if pid == os.Getpid() {
+		n-- // the directory that was open for the reading
+	}
+	return n, nil
+}
+
+// KillSelf ends the process by SIGKILL, at once: no deferred call runs, nothing is flushed. It
+// panics where the kernel does not obey, which it does not for process 1 of a container.
+func KillSelf() {
+	unix.Kill(unix.Getpid(), unix.SIGKILL)
+	panic("sys: KillSelf: this process does not die of SIGKILL; do not run it as process 1 of a container")
+}
+
+// SetThreadName names the calling thread, and those that it starts later, in ps and top; of the main thread it names the process.
+// Of a longer name the kernel keeps 15 bytes.
+func SetThreadName(name string) error {
+	b := append([]byte(name), 0)
+	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
+	if errno != 0 {
+		return fmt.Errorf("name a thread: %w", errno)
+	}
+	return nil
+}
+
+// SetSubreaper makes this process the parent of every descendant whose own parent has ended.
+func SetSubreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a subreaper: %w", err)
+	}
+	return nil
+}
+
+// FileSizeLimit returns RLIMIT_FSIZE in bytes, -1 if unlimited: no file, in memory or not, may be made larger.
+func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
+
+// AddressSpaceLimit returns RLIMIT_AS in bytes, -1 if unlimited.
+func AddressSpaceLimit() int64 { return limit(unix.RLIMIT_AS) }
+
+func limit(resource int) int64 {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(resource, &r); err != nil || int64(r.Cur) < 0 {
+		return -1 // RLIM_INFINITY is all ones
+	}
+	return int64(r.Cur)
+}

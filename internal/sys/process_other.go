@@ -1,0 +1,61 @@
+//go:build !linux
+
+package sys
+
+import (
+	"os"
+	"runtime"
+)
+
+// StartTime needs Linux.
+func StartTime(pid int) (uint64, error) { return 0, unsupported("/proc") }
+
+// PSS needs Linux.
+func PSS(pid int) (int64, error) { return 0, unsupported("/proc") }
+
+// A Resident is the memory of a process that is in RAM, in bytes.
+type Resident struct {
+	Peak    int64 // most that there ever was, shared pages included
+	Private int64 // anonymous pages now: what the process shares with nobody
+}
+
+// ResidentMemory needs Linux.
+func ResidentMemory(pid int) (Resident, error) { return Resident{}, unsupported("/proc") }
+
+// VoluntarySwitches needs Linux.
+func VoluntarySwitches(pid int) (int64, error) { return 0, unsupported("/proc") }
+
+// OpenFiles needs Linux.
+func OpenFiles(pid int) (int, error) { return 0, unsupported("/proc") }
+
+// KillSelf ends the process at once: no deferred call runs, nothing is flushed.
+func KillSelf() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		p.Kill()
+	}
+	panic("sys: KillSelf: this process cannot kill itself")
+}
+
+// SetThreadName needs Linux.
+func SetThreadName(name string) error { return unsupported("PR_SET_NAME") }
+
+// SetSubreaper needs Linux.
+func SetSubreaper() error { return unsupported("PR_SET_CHILD_SUBREAPER") }
+
+// FileSizeLimit returns -1: no limit is known.
+func FileSizeLimit() int64 { return -1 }
+
+// AddressSpaceLimit returns -1: no limit is known.
+func AddressSpaceLimit() int64 { return -1 }
+
+// MemoryLimit needs Linux.
+func MemoryLimit() (Memory, error) { return Memory{}, unsupported("/proc/meminfo") }
+
+// OOMKills needs Linux.
+func OOMKills() (n int64, shared bool, err error) { return 0, true, unsupported("/proc/vmstat") }
+
+// CPUs returns the number of processors that Go sees.
+func CPUs() int { return runtime.NumCPU() }
+
+// AddressBits returns 47, which every 64-bit system gives.
+func AddressBits() int { return 47 }

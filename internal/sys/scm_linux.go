@@ -1,0 +1,188 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// scmMaxFiles is the kernel's SCM_MAX_FD: no message carries more descriptors.
+const scmMaxFiles = 253
+
+// SendFiles sends msg, at least one byte, and with its first byte the files over c. The files stay the
+// caller's. At most 253 go in one message.
+func SendFiles(c *Conn, msg []byte, files ...*os.File) error {
+	if len(msg) == 0 {
+		panic("sys: SendFiles needs at least one byte to attach the files to")
+	}
+	return withDescriptors(files, nil, func(fds []int) error {
+		var rights []byte
+		if len(fds) > 0 {
+			rights = unix.UnixRights(fds...)
+		}
+		n, err := c.sendMessage(msg, rights)
+		if err == nil && n < len(msg) { // a stream may take less at once
+			_, err = c.Write(msg[n:])
+		}
+		if err != nil {
+			return fmt.Errorf("send %d files: %w", len(files), err)
+		}
+		return nil
+	})
+}
+
+func (c *Conn) sendMessage(msg, oob []byte) (n int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	err = poll(raw.Write, func(fd int) (err error) {
+		n, err = unix.SendmsgN(fd, msg, oob, nil, unix.MSG_NOSIGNAL)
+		return err
+	})
+	return n, err
+}
+
+func (c *Conn) receiveMessage(msg, oob []byte) (n, oobn, flags int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	err = poll(raw.Read, func(fd int) (err error) {
+		n, oobn, flags, _, err = unix.Recvmsg(fd, msg, oob, unix.MSG_CMSG_CLOEXEC)
+		return err
+	})
+	if err == nil && n == 0 && oobn == 0 {
+		err = io.EOF
+	}
+	return n, oobn, flags, err
+}
+
+// withDescriptors runs do while every file is kept open.
+func withDescriptors(files []*os.File, fds []int, do func(fds []int) error) error {
+	if len(files) == 0 {
+		return do(fds)
+	}
+	return control(files[0], func(fd int) error {
+		return withDescriptors(files[1:], append(fds, fd), do)
+	})
+}
+
+// RecvFiles reads one message into msg and the files that came with it, close-on-exec, at most limit. The
+// caller closes them. On any error all received files are closed already: ErrNoDescriptors where
+// this process could not take them all, ErrTooManyFiles where the peer sent more than limit.
+func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
+	// Room for as many as the kernel ever sends: so a truncated list has one cause only, a full descriptor table.
+	oob := make([]byte, unix.CmsgSpace(4*scmMaxFiles))
+	n, oobn, flags, err := c.receiveMessage(msg, oob)
+	if err != nil {
+		return 0, nil, fmt.Errorf("receive files: %w", err)
+	}
+	fds, err := descriptors(oob[:oobn])
+	switch {
+	case err != nil:
+		err = fmt.Errorf("receive files: %w", err)
+	case flags&unix.MSG_CTRUNC != 0:
+		err = ErrNoDescriptors
+	case len(fds) > limit:
+		err = fmt.Errorf("%w: %d, not %d", ErrTooManyFiles, len(fds), limit)
+	}
+	if err != nil {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return n, nil, err
+	}
+	for _, fd := range fds {
+		files = append(files, os.NewFile(uintptr(fd), fmt.Sprintf("received %d", fd)))
+	}
+	return n, files, nil
+}
+
+// descriptors returns all descriptors in a control message buffer, those before an error too.
+func descriptors(oob []byte) (fds []int, err error) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	for i := range msgs {
+		if msgs[i].Header.Level != unix.SOL_SOCKET || msgs[i].Header.Type != unix.SCM_RIGHTS {
+			continue
+		}
+		more, failed := unix.ParseUnixRights(&msgs[i])
+		fds = append(fds, more...)
+		err = errors.Join(err, failed)
+	}
+	return fds, err
+}
+
+// PeerUID returns the user and the process that connected c, or listened for it, as the kernel noted then.
+func PeerUID(c *Conn) (uid, pid int, err error) {
+	err = control(c, func(fd int) error {
+		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err == nil {
+			uid, pid = int(cred.Uid), int(cred.Pid)
+		}
+		return err
+	})
+	if err != nil {
+		return -1, 0, fmt.Errorf("ask who the peer is: %w", err)
+	}
+	return uid, pid, nil
+}
+
+// PeerPidfd returns a handle on the process at the other end of c; the caller closes it.
+func PeerPidfd(c *Conn) (*Pidfd, error) {
+	fd := -1
+	err := control(c, func(s int) (err error) {
+		fd, err = unix.GetsockoptInt(s, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+		return err
+	})
+	switch err {
+	case nil:
+		return newPidfd(fd)
+	case unix.ENOPROTOOPT: // before Linux 6.5
+		return peerByNumber(c)
+	}
+	return nil, fmt.Errorf("open the peer's process: %w", err)
+}
+
+// peerByNumber opens the peer by its process number and makes sure that the number was not given to another process in
+// between: its start time has not changed, and the peer's end of the socket is still open, so the
+// process that was noted when it connected has not ended. (A child that inherited the socket can
+// keep it open; the lock byte of the slot, not this handle, is the proof of death then.)
+func peerByNumber(c *Conn) (*Pidfd, error) {
+	_, pid, err := PeerUID(c)
+	if err != nil {
+		return nil, err
+	}
+	before, err := StartTime(pid)
+	if err != nil {
+		return nil, err
+	}
+	p, err := OpenPidfd(pid)
+	if err != nil {
+		return nil, err
+	}
+	after, err := StartTime(pid)
+	if err == nil && before == after {
+		err = control(c, hungUp)
+	} else if err == nil {
+		err = os.ErrProcessDone
+	}
+	if err != nil {
+		p.Close()
+		return nil, fmt.Errorf("open the peer's process %d: %w", pid, err)
+	}
+	return p, nil
+}
+
+// hungUp returns os.ErrProcessDone if the other end of the socket is closed.
+func hungUp(fd int) error {
+	fds := []unix.PollFd{{Fd: int32(fd)}}
+	err := retry(func() error { _, err := unix.Poll(fds, 0); return err })
+	if err == nil && fds[0].Revents&unix.POLLHUP != 0 {
+		return os.ErrProcessDone
+	}
+	return err
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package sys
+
+import "os"
+
+// SendFiles needs Linux.
+func SendFiles(c *Conn, msg []byte, files ...*os.File) error {
+	return unsupported("SCM_RIGHTS")
+}
+
+// RecvFiles needs Linux.
+func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
+	return 0, nil, unsupported("SCM_RIGHTS")
+}
+
+// PeerUID needs Linux.
+func PeerUID(c *Conn) (uid, pid int, err error) { return -1, 0, unsupported("SO_PEERCRED") }
+
+// PeerPidfd needs Linux.
+func PeerPidfd(c *Conn) (*Pidfd, error) { return nil, unsupported("SO_PEERPIDFD") }

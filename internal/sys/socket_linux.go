@@ -1,0 +1,123 @@
+package sys
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Note [No package net]
+// These are the sockets of package net less what costs there: with a C compiler on the machine it makes every program
+// dynamic, so that each process loads the C library before its first statement, 0.6 ms. A file on a non-blocking
+// descriptor is in Go's poller just as well.
+
+// A Conn is one end of a connection between two processes of this machine, a Unix stream socket. Its reads and writes
+// park the goroutine only. All methods may be called at the same time.
+type Conn struct{ file *os.File }
+
+// Dial connects to the listener at addr: "@" and an abstract name, or the path of a socket. It never waits: where more
+// have called than the listener has room for the error wraps EAGAIN. The caller closes the connection.
+func Dial(addr string) (*Conn, error) {
+	fd, err := streamSocket(addr, syscall.Connect)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	return newConn(fd), nil
+}
+
+func newConn(fd int) *Conn { return &Conn{os.NewFile(uintptr(fd), "connection")} }
+
+// streamSocket makes a socket and gives it an address by bind or connect.
+func streamSocket(addr string, use func(fd int, sa syscall.Sockaddr) error) (int, error) {
+	if addr == "" || addr == "@" {
+		return -1, fmt.Errorf("no address: %w", unix.EINVAL) // the kernel would choose one
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := retry(func() error { return use(fd, &syscall.SockaddrUnix{Name: addr}) }); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// Read reads at least one byte; io.EOF once the other end is closed for writing.
+func (c *Conn) Read(b []byte) (int, error) { return c.file.Read(b) }
+
+// Write writes all of b or returns an error.
+func (c *Conn) Write(b []byte) (int, error) { return c.file.Write(b) }
+
+// SetDeadline ends reads and writes at t, with os.ErrDeadlineExceeded; the zero time means never.
+func (c *Conn) SetDeadline(t time.Time) error { return c.file.SetDeadline(t) }
+
+// SyscallConn gives access to the descriptor.
+func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallConn() }
+
+// CloseWrite lets the other end read to the end of what was written.
+func (c *Conn) CloseWrite() error {
+	err := control(c, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
+	if err != nil {
+		return fmt.Errorf("end the writing: %w", err)
+	}
+	return nil
+}
+
+// Close ends the connection, and with os.ErrClosed what is under way on it.
+func (c *Conn) Close() error { return c.file.Close() }
+
+// A Listener accepts connections. All methods may be called at the same time.
+type Listener struct {
+	file *os.File
+	addr string
+	once sync.Once // of removing a path
+}
+
+// Listen binds addr: "@" and an abstract name, which is gone with the process, or a path, which Close removes. The error
+// wraps EADDRINUSE where the address is taken. The caller closes the listener.
+func Listen(addr string) (*Listener, error) {
+	fd, err := streamSocket(addr, func(fd int, sa syscall.Sockaddr) error {
+		if err := syscall.Bind(fd, sa); err != nil {
+			return err
+		}
+		return unix.Listen(fd, unix.SOMAXCONN)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", addr, err)
+	}
+	return &Listener{file: os.NewFile(uintptr(fd), addr), addr: addr}, nil
+}
+
+// Addr returns the address, as given to Listen.
+func (l *Listener) Addr() string { return l.addr }
+
+// Accept waits for the next connection, which the caller closes. After Close the error wraps os.ErrClosed.
+func (l *Listener) Accept() (*Conn, error) {
+	raw, err := l.file.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("accept: %w", err)
+	}
+	fd := -1
+	err = poll(raw.Read, func(s int) (err error) {
+		fd, _, err = unix.Accept4(s, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("accept: %w", err)
+	}
+	return newConn(fd), nil
+}
+
+// Close ends the listener, and with os.ErrClosed an Accept that is under way.
+func (l *Listener) Close() error {
+	if !strings.HasPrefix(l.addr, "@") {
+		l.once.Do(func() { unix.Unlink(l.addr) }) // before the socket: whoever finds it can connect
+	}
+	return l.file.Close()
+}

@@ -1,0 +1,136 @@
+package sys_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"golang.org/x/sys/unix"
+)
+
+// standingListener is one at an abstract address.
+func standingListener(t *testing.T) *sys.Listener {
+	t.Helper()
+	l := must(sys.Listen("@" + bellName(t, 0)))(t)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func TestConnectionCarriesBothWays(t *testing.T) {
+	for name, addr := range map[string]string{"abstract": "@" + bellName(t, 0), "path": filepath.Join(t.TempDir(), "socket")} {
+		t.Run(name, func(t *testing.T) {
+			l := must(sys.Listen(addr))(t)
+			defer l.Close()
+			if l.Addr() != addr {
+				t.Errorf("address %q, want %q", l.Addr(), addr)
+			}
+			echoed := make(chan error, 1)
+			go func() { echoed <- echo(l) }()
+			c := must(sys.Dial(l.Addr()))(t)
+			defer c.Close()
+			long := strings.Repeat("0123456789abcdef", 1<<16) // more than the kernel buffers
+			go func() { c.Write([]byte(long)); c.CloseWrite() }()
+			within(t, "the echo", func() {
+				b, err := io.ReadAll(c)
+				if err != nil || string(b) != long {
+					t.Errorf("%d bytes came back, %v", len(b), err)
+				}
+				check(t, <-echoed)
+			})
+		})
+	}
+}
+
+// echo says to one client what it says.
+func echo(l *sys.Listener) error {
+	c, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = io.Copy(c, c)
+	return err
+}
+
+func TestAddressIsTakenUntilClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	for _, addr := range []string{"@" + bellName(t, 0), path} {
+		l := must(sys.Listen(addr))(t)
+		if _, err := sys.Listen(addr); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("%s: second listener: %v, want EADDRINUSE", addr, err)
+		}
+		check(t, l.Close())
+		again := must(sys.Listen(addr))(t)
+		l.Close() // must not remove what is another's now
+		must(sys.Dial(addr))(t).Close()
+		check(t, again.Close())
+		if _, err := sys.Dial(addr); !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: connected to a closed listener: %v", addr, err)
+		}
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the path of a closed listener: %v", err)
+	}
+}
+
+func TestNoAddressIsRefused(t *testing.T) {
+	for _, addr := range []string{"", "@", "@" + strings.Repeat("x", 108)} {
+		if _, err := sys.Listen(addr); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("listen at %q: %v, want EINVAL", addr, err)
+		}
+		if _, err := sys.Dial(addr); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("connect to %q: %v, want EINVAL", addr, err)
+		}
+	}
+}
+
+func TestCloseEndsAcceptAndRead(t *testing.T) {
+	l := standingListener(t)
+	c := must(sys.Dial(l.Addr()))(t)
+	must(l.Accept())(t).SetDeadline(time.Time{}) // stays open: the read below has to wait
+	ended := make(chan error, 2)
+	go func() { _, err := l.Accept(); ended <- err }()
+	go func() { _, err := c.Read(make([]byte, 1)); ended <- err }()
+	check(t, l.Close())
+	check(t, c.Close())
+	within(t, "accept and read to end", func() {
+		for range 2 {
+			if err := <-ended; !errors.Is(err, os.ErrClosed) {
+				t.Errorf("%v, want os.ErrClosed", err)
+			}
+		}
+	})
+}
+
+func TestDeadlineEndsEveryWait(t *testing.T) {
+	a, _ := connected(t)
+	check(t, a.SetDeadline(time.Unix(1, 0)))
+	_, read := a.Read(make([]byte, 1))
+	_, _, received := sys.RecvFiles(a, make([]byte, 1), 1)
+	sent := sys.SendFiles(a, make([]byte, 1))
+	for _, err := range []error{read, received, sent} {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v, want os.ErrDeadlineExceeded", err)
+		}
+	}
+}
+
+func TestRandomBytesDiffer(t *testing.T) {
+	var a, b [256]byte
+	check(t, errors.Join(sys.Random(a[:]), sys.Random(b[:])))
+	if a == b {
+		t.Error("the same 256 bytes twice")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("257 bytes were given")
+		}
+	}()
+	sys.Random(make([]byte, 257))
+}

@@ -1,0 +1,41 @@
+//go:build !linux
+
+package sys
+
+import "time"
+
+// A Conn needs Linux; no value of it can be made elsewhere.
+type Conn struct{}
+
+// Dial needs Linux.
+func Dial(addr string) (*Conn, error) { return nil, unsupported("an abstract socket address") }
+
+// Read needs Linux.
+func (c *Conn) Read(b []byte) (int, error) { return 0, unsupported("an abstract socket address") }
+
+// Write needs Linux.
+func (c *Conn) Write(b []byte) (int, error) { return 0, unsupported("an abstract socket address") }
+
+// SetDeadline needs Linux.
+func (c *Conn) SetDeadline(t time.Time) error { return unsupported("an abstract socket address") }
+
+// CloseWrite needs Linux.
+func (c *Conn) CloseWrite() error { return unsupported("an abstract socket address") }
+
+// Close needs Linux.
+func (c *Conn) Close() error { return unsupported("an abstract socket address") }
+
+// A Listener needs Linux; no value of it can be made elsewhere.
+type Listener struct{}
+
+// Listen needs Linux.
+func Listen(addr string) (*Listener, error) { return nil, unsupported("an abstract socket address") }
+
+// Addr returns nothing.
+func (l *Listener) Addr() string { return "" }
+
+// Accept needs Linux.
+func (l *Listener) Accept() (*Conn, error) { return nil, unsupported("an abstract socket address") }
+
+// Close needs Linux.
+func (l *Listener) Close() error { return unsupported("an abstract socket address") }

@@ -1,0 +1,28 @@
+// Package ipc is how processes talk: queues and pipes of Go values, over memory that they share.
+//
+// A [Queue] has two ends, a [Sender] and a [Receiver], which travel to other processes like any other value:
+//
+//	q, err := ipc.NewQueue[Job](8)
+//	if err != nil {
+//		return err
+//	}
+//	defer q.Close()
+//	err = q.Put(ctx, Job{Name: "a"})            // waits while 8 are waiting
+//	for job, err := range q.Receiver().All(ctx) // in another process: ends when nobody can put any more
+//
+// A message is a copy of its value, written by package wire. What a value holds of shared memory, such as a tensor's
+// elements, is not copied: the message holds it too, from Put until Get, whatever becomes of the sender.
+//
+// # Ends
+//
+// Ends are counted, through every process and every message. When the last sending end is closed, or its process was
+// killed, receivers get what is left and then [ErrClosed]; when the last receiving end is, puts return it. A *Queue is both
+// ends: a consumer that has one keeps the queue open for itself, and waits for ever for a producer that died. Give
+// consumers a Receiver and producers a Sender, and close the Queue once they have theirs.
+//
+// # The trap
+//
+// Values are copied, blocks are shared. A receiver that changes a number changes its own; one that changes an element
+// of a tensor changes it for everybody. And what a Get returns is the receiver's to close: the sender closing its own
+// does not do it, nor the other way round.
+package ipc

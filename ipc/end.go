@@ -1,0 +1,213 @@
+package ipc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// An end is what a Sender or a Receiver holds. When the garbage collector finds that nobody has it any more, its port is
+// closed: the Sender itself may be copied, so it cannot be what is watched.
+type end struct{ *port }
+
+func newEnd(p *port) *end {
+	e := &end{p}
+	runtime.AddCleanup(e, func(p *port) { p.close() }, p)
+	return e
+}
+
+// side says which end of a queue it is.
+type side bool
+
+const (
+	sending   side = true
+	receiving side = false
+)
+
+// A port is one reference of the token of a queue's end, one of the ring's block, and a view of the ring. It is open
+// until it is closed, and its references are released when the last operation on it is over.
+type port struct {
+	d      *shm.Domain
+	ring   *shm.Ring
+	block  shm.Handle // of the ring
+	token  shm.Handle
+	elem   string // name of the type of the queue's values
+	policy Policy
+
+	users atomic.Int64 // operations going on, and portClosed, portReleased
+}
+
+const (
+	portClosed   = 1 << 62
+	portReleased = 1 << 61
+)
+
+// enter begins an operation; each needs a leave, unless enter returns ErrClosed.
+func (e *end) enter() error {
+	if e == nil { // a zero Sender or Receiver
+		return ErrClosed
+	}
+	if e.users.Add(1)&portClosed != 0 {
+		e.leave()
+		return ErrClosed
+	}
+	return nil
+}
+
+// leave ends an operation. It is the end's method because the end must not be collected before.
+func (e *end) leave() {
+	e.port.leave()
+	runtime.KeepAlive(e)
+}
+
+func (p *port) leave() {
+	if p.users.Add(-1) == portClosed {
+		p.release()
+	}
+}
+
+// close ends the operations that wait, and releases the references once nobody uses them any more.
+func (p *port) close() error {
+	if p.users.Or(portClosed)&portClosed != 0 {
+		return nil
+	}
+	p.ring.Close()
+	if p.users.Load() == portClosed {
+		return p.release()
+	}
+	return nil
+}
+
+func (p *port) release() error {
+	if !p.users.CompareAndSwap(portClosed, portClosed|portReleased) {
+		return nil
+	}
+	err := errors.Join(p.d.Release(p.token), p.d.Release(p.block))
+	if errors.Is(err, shm.ErrClosed) {
+		return nil // the domain was closed before
+	}
+	return err
+}
+
+func (e *end) close() error {
+	if e == nil {
+		return nil
+	}
+	defer runtime.KeepAlive(e)
+	return e.port.close()
+}
+
+func (e *end) len() int {
+	if e.enter() != nil {
+		return 0
+	}
+	defer e.leave()
+	return e.ring.Len()
+}
+
+func (e *end) cap() int {
+	if e == nil {
+		return 0
+	}
+	return e.ring.Cap() // a matter of the view
+}
+
+// clone returns another port of the same end.
+func (e *end) clone() (*end, error) {
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if err := e.d.Retain(e.block); err != nil {
+		return nil, fmt.Errorf("clone: %w", err)
+	}
+	if err := e.d.Retain(e.token); err != nil {
+		return nil, errors.Join(fmt.Errorf("clone: %w", err), e.d.Release(e.block))
+	}
+	p := &port{d: e.d, block: e.block, token: e.token, elem: e.elem, policy: e.policy}
+	if err := p.open(); err != nil {
+		return nil, fmt.Errorf("clone: %w", err)
+	}
+	return newEnd(p), nil
+}
+
+// open makes the view of the ring. If it cannot, it releases the port's references.
+func (p *port) open() (err error) {
+	if p.ring, err = p.d.OpenRing(p.block); err != nil {
+		return errors.Join(err, p.d.Release(p.token), p.d.Release(p.block))
+	}
+	return nil
+}
+
+// marshal writes the end. The message becomes another holder of it, so it must stay open until the message is one.
+func (e *end) marshal(enc *wire.Encoder) error {
+	if err := e.enter(); err != nil {
+		return fmt.Errorf("send an end of a queue: %w", err)
+	}
+	p := e.port
+	enc.OnDone(func(bool) { p.leave() })
+	enc.ArrayLen(4)
+	enc.String(p.elem)
+	enc.Uint(uint64(p.policy))
+	enc.Block(p.block)
+	enc.Block(p.token)
+	return nil
+}
+
+// unmarshal reads what marshal wrote: the end owns one reference of each of its two blocks.
+func unmarshal(dec *wire.Decoder, elem string, s side) (*end, error) {
+	p, err := readPort(dec, elem)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.open(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotEnd, err)
+	}
+	dec.OnDone(func(kept bool) {
+		if !kept {
+			p.close()
+		}
+	})
+	want := p.ring.Receivers()
+	if s == sending {
+		want = p.ring.Senders()
+	}
+	if p.token != want {
+		return nil, fmt.Errorf("%w: %v does not belong to the queue in %v", ErrNotEnd, p.token, p.block)
+	}
+	return newEnd(p), nil
+}
+
+func readPort(dec *wire.Decoder, elem string) (p *port, err error) {
+	p = &port{elem: elem}
+	if p.d, err = shm.Default(); err != nil {
+		return nil, err
+	}
+	if err := dec.ArrayOf(4); err != nil {
+		return nil, err
+	}
+	name, err := dec.String()
+	if err != nil {
+		return nil, err
+	}
+	if name != elem {
+		return nil, fmt.Errorf("%w: it carries %s, not %s", ErrType, name, elem)
+	}
+	policy, err := dec.Uint()
+	if err != nil || policy > uint64(DropOldest) {
+		return nil, cmp.Or(err, fmt.Errorf("%w: policy %d", ErrNotEnd, policy))
+	}
+	p.policy = Policy(policy)
+	if p.block, err = dec.Block(); err != nil {
+		return nil, err
+	}
+	if p.token, err = dec.Block(); err != nil {
+		return nil, errors.Join(err, p.d.Release(p.block))
+	}
+	return p, nil
+}

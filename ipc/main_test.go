@@ -1,0 +1,281 @@
+package ipc_test
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// jobEnv is set in the processes that tests start: the test binary plays a worker then.
+const jobEnv = "SHOAL_IPC_TEST_JOB"
+
+// A job is what a worker is to do: the argument's bytes, and the blocks that the bytes refer to.
+type job struct {
+	Role   string
+	Body   string
+	Blocks []uint64
+}
+
+// roles are the functions that workers run, by name.
+var roles = map[string]func(ctx context.Context, m wire.Message) error{}
+
+// A role is a function that runs in a worker. Values of this type are package-level variables.
+type role[A any] struct{ name string }
+
+func newRole[A any](name string, f func(ctx context.Context, arg A) error) role[A] {
+	if roles[name] != nil {
+		panic("two roles of one name: " + name)
+	}
+	roles[name] = func(ctx context.Context, m wire.Message) error {
+		arg, err := decodeArg[A](m)
+		if err != nil {
+			return err
+		}
+		if err := os.NewFile(5, "ready").Close(); err != nil {
+			return err
+		}
+		return f(ctx, arg)
+	}
+	return role[A]{name}
+}
+
+// importer takes blocks whose handles came from the parent, which holds them.
+type importer struct {
+	d     *shm.Domain
+	table []shm.Handle
+}
+
+func (i importer) Take(n int) (shm.Handle, error) { return i.table[n], i.d.Import(i.table[n]) }
+
+func decodeArg[A any](m wire.Message) (arg A, err error) {
+	d, err := shm.Default()
+	if err != nil {
+		return arg, err
+	}
+	plan, err := wire.PlanOf[A]()
+	if err != nil {
+		return arg, err
+	}
+	var dec wire.Decoder
+	dec.Reset(m, importer{d, m.Blocks})
+	arg, err = plan.Decode(&dec)
+	dec.Done(err == nil)
+	return arg, err
+}
+
+// start starts a worker in a process and returns when the worker has arg, which stays the caller's. The worker is
+// killed when the test is over.
+func (r role[A]) start(t testing.TB, d *shm.Domain, arg A) *exec.Cmd {
+	t.Helper()
+	plan, err := wire.PlanOf[A]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var enc wire.Encoder
+	enc.Reset(nil)
+	err = plan.Encode(&enc, arg)
+	m := enc.Message()
+	j := job{Role: r.name, Body: hex.EncodeToString(m.Body)}
+	for _, h := range m.Blocks {
+		j.Blocks = append(j.Blocks, uint64(h))
+	}
+	enc.Done(err == nil)
+	text, jerr := json.Marshal(j)
+	if err := errors.Join(err, jerr); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), jobEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	ready, child, err := os.Pipe()
+	check(t, err)
+	defer ready.Close()
+	cmd.ExtraFiles = append(d.Files(), child)
+	check(t, cmd.Start())
+	check(t, child.Close())
+	_, err = io.Copy(io.Discard, ready) // until the worker closes its side
+	check(t, err)
+	return cmd
+}
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(jobEnv); text != "" {
+		if err := work(text); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func work(text string) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	d, err := shm.Attach(os.NewFile(3, "control"), os.NewFile(4, "data"))
+	if err != nil {
+		return err
+	}
+	shm.SetDefault(d)
+	m := wire.Message{}
+	if m.Body, err = hex.DecodeString(j.Body); err != nil {
+		return err
+	}
+	for _, h := range j.Blocks {
+		m.Blocks = append(m.Blocks, shm.Handle(h))
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("the worker hangs"))
+	defer cancel()
+	return errors.Join(roles[j.Role](ctx, m), d.Close())
+}
+
+// watched returns a context that ends long after any of these tests should have.
+func watched(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// settled waits while another goroutine is still taking back what the dead held.
+func settled(t testing.TB, d *shm.Domain) {
+	t.Helper()
+	for ctx := watched(t); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		if s := d.Stats(); s.Blocks == 0 && s.InTransit == 0 {
+			return
+		}
+	}
+}
+
+// use makes d the domain of the test. At its end nothing may be left in it, whoever was killed.
+func use(t testing.TB, d *shm.Domain, err error) *shm.Domain {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shm.SetDefault(d)
+	t.Cleanup(func() {
+		for d.Stats().Participants > 1 {
+			if _, err := d.Reap(); err != nil {
+				t.Error(err)
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		settled(t, d)
+		if s := d.Stats(); s.Blocks != 0 || s.InTransit != 0 {
+			t.Errorf("%d blocks are left, and %d references in messages", s.Blocks, s.InTransit)
+		}
+		shm.SetDefault(nil)
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// shared makes a domain that other processes can join.
+func shared(t testing.TB) *shm.Domain {
+	t.Helper()
+	d, err := shm.New(shm.Options{Budget: 256 << 20})
+	return use(t, d, err)
+}
+
+// local makes a domain that the race detector sees.
+func local(t testing.TB) *shm.Domain {
+	t.Helper()
+	d, err := shm.NewLocal(16 << 20)
+	return use(t, d, err)
+}
+
+// each runs a test in both sorts of domain.
+func each(t *testing.T, f func(t *testing.T, d *shm.Domain)) {
+	t.Helper()
+	t.Run("local", func(t *testing.T) { f(t, local(t)) })
+	t.Run("shared", func(t *testing.T) { f(t, shared(t)) })
+}
+
+// A blob is a block that travels, as a tensor does.
+type blob struct{ h shm.Handle }
+
+func newBlob(t testing.TB, d *shm.Domain, text string) *blob {
+	t.Helper()
+	b, err := makeBlob(d, text)
+	check(t, err)
+	return b
+}
+
+func makeBlob(d *shm.Domain, text string) (*blob, error) {
+	h, err := d.Alloc(max(len(text), 1))
+	if err != nil {
+		return nil, err
+	}
+	b := &blob{h}
+	copy(b.bytes(), text)
+	return b, nil
+}
+
+func (b *blob) bytes() []byte {
+	d, err := shm.Default()
+	if err != nil {
+		panic(err)
+	}
+	p, err := d.Bytes(b.h)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func (b *blob) Close() error {
+	d, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	return d.Release(b.h)
+}
+
+func (b *blob) MarshalWire(e *wire.Encoder) error {
+	e.Block(b.h)
+	return nil
+}
+
+func (b *blob) UnmarshalWire(d *wire.Decoder) (err error) {
+	if b.h, err = d.Block(); err != nil {
+		return err
+	}
+	d.OnDone(func(kept bool) {
+		if !kept {
+			b.Close()
+		}
+	})
+	return nil
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v is not %v", err, w)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package ipc
+
+import (
+	"sync"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// keepBytes is the most memory that an encoder in the pool keeps between two messages.
+const keepBytes = 8 << 20
+
+// An outgoing is where a value becomes a message.
+type outgoing struct {
+	enc wire.Encoder
+	buf []byte
+}
+
+var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, shm.SlotSize)} }}
+
+func newOutgoing() *outgoing { return outgoings.Get().(*outgoing) }
+
+// done says what became of the message.
+func (o *outgoing) done(sent bool) {
+	b := o.enc.Message().Body
+	o.enc.Done(sent)
+	if cap(b) <= keepBytes {
+		o.buf = b
+	}
+}
+
+func (o *outgoing) free() { outgoings.Put(o) }
+
+// An incoming is where a message becomes a value. It is how the value's objects take their blocks: the first gets the
+// message's reference, each other one gets its own.
+type incoming struct {
+	shm.Message
+	d     *shm.Domain
+	dec   wire.Decoder
+	taken []bool
+}
+
+var incomings = sync.Pool{New: func() any { return new(incoming) }}
+
+func newIncoming(d *shm.Domain) *incoming {
+	in := incomings.Get().(*incoming)
+	in.d = d
+	return in
+}
+
+func (in *incoming) free() {
+	in.d = nil
+	incomings.Put(in)
+}
+
+// Take implements wire.Blocks.
+func (in *incoming) Take(i int) (shm.Handle, error) {
+	h := in.Blocks[i]
+	if in.taken[i] {
+		if err := in.d.Retain(h); err != nil {
+			return 0, err
+		}
+	}
+	in.taken[i] = true
+	return h, nil
+}
+
+// read decodes the message and lets go of it. What nobody took is released, and if the value cannot be read, what was
+// taken as well.
+func read[T any](in *incoming, plan *wire.Plan[T]) (T, error) {
+	in.taken = append(in.taken[:0], make([]bool, len(in.Blocks))...)
+	in.dec.Reset(wire.Message{Body: in.Body, Blocks: in.Blocks}, in)
+	v, err := plan.Decode(&in.dec)
+	if err == nil {
+		err = in.dec.Finish()
+	}
+	in.dec.Done(err == nil)
+	for i, h := range in.Blocks {
+		if !in.taken[i] {
+			in.d.Release(h)
+		}
+	}
+	in.Done()
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return v, nil
+}

@@ -1,0 +1,82 @@
+package ipc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Policy says what a put does while the queue is full.
+type Policy uint8
+
+// The policies.
+const (
+	Block      Policy = iota // wait
+	Fail                     // return ErrFull
+	DropOldest               // drop the oldest value and what it holds of shared memory
+)
+
+// String returns the name of the policy.
+func (p Policy) String() string {
+	switch p {
+	case Block:
+		return "Block"
+	case Fail:
+		return "Fail"
+	case DropOldest:
+		return "DropOldest"
+	}
+	return fmt.Sprintf("Policy(%d)", uint8(p))
+}
+
+// put puts a message, as the queue's policy says.
+func (p *port) put(ctx context.Context, m wire.Message, wait bool) error {
+	switch {
+	case p.policy == DropOldest:
+		return p.putDropping(ctx, m)
+	case wait && p.policy == Block:
+		return p.ring.Put(ctx, m.Body, m.Blocks, false)
+	}
+	return p.ring.TryPut(m.Body, m.Blocks, false)
+}
+
+// putDropping takes the oldest message out until there is room. It waits only where somebody is in the middle of putting
+// or getting that one.
+func (p *port) putDropping(ctx context.Context, m wire.Message) error {
+	var old shm.Message
+	for {
+		err := p.ring.TryPut(m.Body, m.Blocks, false)
+		if err != shm.ErrFull {
+			return err
+		}
+		switch err := p.ring.TryGet(&old); err {
+		case nil:
+			old.Discard()
+		case shm.ErrEmpty:
+			if err := p.awaitChange(ctx); err != nil {
+				return err
+			}
+		case shm.ErrFinished:
+			return err
+		}
+	}
+}
+
+// awaitChange waits until the ring has a message or room.
+func (p *port) awaitChange(ctx context.Context) error {
+	either, cancel := context.WithCancel(ctx)
+	room := make(chan error, 1)
+	go func() {
+		room <- p.ring.AwaitRoom(either)
+		cancel()
+	}()
+	err := p.ring.Await(either)
+	cancel()
+	if <-room == nil || err == nil {
+		return nil
+	}
+	return cmp.Or(context.Cause(ctx), err)
+}

@@ -1,0 +1,266 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A note is one value of a worker: who put it, its number, and a block with the same in it.
+type note struct {
+	Sender, N int
+	Blob      *blob
+}
+
+type putting struct {
+	ID, Count int
+	Out       *ipc.Sender[note]
+}
+
+// put puts notes until it has put Count, or for ever if that is 0.
+var put = newRole("put", func(ctx context.Context, p putting) error {
+	defer p.Out.Close()
+	d, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	for n := 0; p.Count == 0 || n < p.Count; n++ {
+		b, err := makeBlob(d, text(p.ID, n))
+		if err != nil {
+			return err
+		}
+		err = p.Out.Put(ctx, note{p.ID, n, b})
+		if err := errors.Join(err, b.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+func text(id, n int) string { return fmt.Sprintf("%d/%d;%900d", id, n, n) }
+
+type getting struct {
+	In  *ipc.Receiver[note]
+	Out *ipc.Sender[[2]int]
+}
+
+// get says for each note who put it and its number, after a look into its block.
+var get = newRole("get", func(ctx context.Context, g getting) error {
+	defer g.In.Close()
+	defer g.Out.Close()
+	for v, err := range g.In.All(ctx) {
+		if err != nil {
+			return err
+		}
+		want := text(v.Sender, v.N)
+		if got := string(v.Blob.bytes()[:len(want)]); got != want {
+			return fmt.Errorf("a block says %q, not %q", got, want)
+		}
+		if err := errors.Join(v.Blob.Close(), g.Out.Put(ctx, [2]int{v.Sender, v.N})); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+func wait(t *testing.T, cmds ...*exec.Cmd) {
+	t.Helper()
+	for _, c := range cmds {
+		if err := c.Wait(); err != nil {
+			t.Errorf("a worker: %v", err)
+		}
+	}
+}
+
+func TestProcessesShareAQueue(t *testing.T) {
+	d := shared(t)
+	ctx := watched(t)
+	q, seen := newQueue[note](t, 3), newQueue[[2]int](t, 64)
+	const count = 500
+	cmds := []*exec.Cmd{
+		put.start(t, d, putting{0, count, q.Sender()}),
+		put.start(t, d, putting{1, count, q.Sender()}),
+		get.start(t, d, getting{q.Receiver(), seen.Sender()}),
+		get.start(t, d, getting{q.Receiver(), seen.Sender()}),
+	}
+	check(t, q.Close())
+	check(t, seen.Sender().Close())
+	var got [2][]int
+	for v, err := range seen.All(ctx) {
+		check(t, err)
+		got[v[0]] = append(got[v[0]], v[1])
+	}
+	wait(t, cmds...)
+	for _, ns := range got {
+		slices.Sort(ns)
+		if len(ns) != count || len(slices.Compact(ns)) != count {
+			t.Errorf("%d of %d arrived", len(ns), count)
+		}
+	}
+}
+
+func TestOneProcesssValuesArriveInOrder(t *testing.T) {
+	d := shared(t)
+	ctx, q := watched(t), newQueue[note](t, 3)
+	cmds := []*exec.Cmd{put.start(t, d, putting{0, 300, q.Sender()}), put.start(t, d, putting{1, 300, q.Sender()})}
+	check(t, q.Sender().Close())
+	var next [2]int
+	for v, err := range q.All(ctx) {
+		check(t, err)
+		if v.N != next[v.Sender] {
+			t.Fatalf("%d arrived, not %d", v.N, next[v.Sender])
+		}
+		next[v.Sender]++
+		check(t, v.Blob.Close())
+	}
+	wait(t, cmds...)
+	if next != [2]int{300, 300} {
+		t.Errorf("%d arrived", next)
+	}
+}
+
+func TestWhatADeadProcessPutIsReceived(t *testing.T) {
+	d := shared(t)
+	ctx := watched(t)
+	q, err := ipc.NewUnbounded[note]()
+	check(t, err)
+	defer q.Close()
+	wait(t, put.start(t, d, putting{0, 1000, q.Sender()}))
+	check(t, q.Sender().Close())
+	n := 0
+	for v, err := range q.All(ctx) {
+		check(t, err)
+		if want := text(0, n); string(v.Blob.bytes()[:len(want)]) != want {
+			t.Fatalf("number %d says %.10q", n, v.Blob.bytes())
+		}
+		check(t, v.Blob.Close())
+		n++
+	}
+	if n != 1000 {
+		t.Errorf("%d arrived", n)
+	}
+}
+
+// Python's consumers hang here, but for the one who takes the None.
+func TestOneNilIsEnoughForFourProcesses(t *testing.T) {
+	d := shared(t)
+	ctx := watched(t)
+	q := newQueue[*note](t, 4)
+	var cmds []*exec.Cmd
+	for range 4 {
+		cmds = append(cmds, untilNil.start(t, d, q.Receiver()))
+	}
+	check(t, q.Receiver().Close())
+	for range 10 {
+		check(t, q.Put(ctx, &note{}))
+	}
+	check(t, q.Put(ctx, nil))
+	check(t, q.Sender().Close())
+	wait(t, cmds...)
+}
+
+var untilNil = newRole("until nil", func(ctx context.Context, in *ipc.Receiver[*note]) error {
+	defer in.Close()
+	for v, err := range in.All(ctx) {
+		if v == nil || err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+var echo = newRole("echo", func(ctx context.Context, c *ipc.Conn[[]byte]) error {
+	defer c.Close()
+	for v, err := range c.All(ctx) {
+		if err := errors.Join(err, c.Send(ctx, v)); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+func TestAPipeToAProcessEndsWithIt(t *testing.T) {
+	d := shared(t)
+	ctx := watched(t)
+	a, b, err := ipc.Pipe[[]byte]()
+	check(t, err)
+	defer a.Close()
+	cmd := echo.start(t, d, b)
+	check(t, b.Close())
+	for _, n := range []int{0, 10, 1000, 1 << 20} {
+		check(t, a.Send(ctx, make([]byte, n)))
+		if v, err := a.Recv(ctx); len(v) != n || err != nil {
+			t.Errorf("%d of %d bytes came back, %v", len(v), n, err)
+		}
+	}
+	check(t, cmd.Process.Kill())
+	_, err = a.Recv(ctx) // waits, and nobody but the kernel says that it is over
+	wantErr(t, err, ipc.ErrClosed)
+	wantErr(t, a.Send(ctx, nil), ipc.ErrClosed)
+	cmd.Wait()
+}
+
+// A storm kills workers between two values that arrive, wherever they are just then, and starts others.
+func TestKilledWorkersTakeNothingWithThem(t *testing.T) {
+	d := shared(t)
+	ctx := watched(t)
+	q, seen := newQueue[note](t, 5), newQueue[[2]int](t, 5)
+	const kills = 40
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	ids, killed := 0, 0 // killed are the getters: each may take the value with it that it was working on
+	putter := func() *exec.Cmd { ids++; return put.start(t, d, putting{ids, 0, q.Sender()}) }
+	getter := func() *exec.Cmd { return get.start(t, d, getting{q.Receiver(), seen.Sender()}) }
+	puts, gets := []*exec.Cmd{putter(), putter()}, []*exec.Cmd{getter(), getter()}
+	kill := func(c *exec.Cmd) { check(t, c.Process.Kill()); c.Wait() }
+
+	once, newest := map[[2]int]bool{}, map[int]int{}
+	arrive := func(v [2]int, err error) {
+		check(t, err)
+		if once[v] {
+			t.Fatalf("%v arrived twice", v)
+		}
+		once[v] = true
+		newest[v[0]] = max(newest[v[0]], v[1]+1)
+	}
+	for range kills {
+		for range rng.IntN(40) {
+			arrive(seen.Get(ctx))
+		}
+		i := rng.IntN(2)
+		if rng.IntN(2) == 0 {
+			kill(puts[i])
+			puts[i] = putter()
+		} else {
+			kill(gets[i])
+			killed++
+			gets[i] = getter()
+		}
+	}
+	for _, c := range puts {
+		kill(c)
+	}
+	check(t, q.Close()) // now the getters drain it, and end
+	check(t, seen.Sender().Close())
+	for v, err := range seen.All(ctx) {
+		arrive(v, err)
+	}
+	wait(t, gets...)
+	lost := -len(once)
+	for _, n := range newest {
+		lost += n
+	}
+	t.Logf("%d arrived, %d were lost with %d receivers", len(once), lost, killed)
+	if lost < 0 || lost > killed {
+		t.Errorf("%d were lost", lost)
+	}
+}

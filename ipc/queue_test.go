@@ -1,0 +1,669 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+func newQueue[T any](t testing.TB, capacity int) *ipc.Queue[T] {
+	t.Helper()
+	q, err := ipc.NewQueue[T](capacity)
+	check(t, err)
+	t.Cleanup(func() { check(t, q.Close()) })
+	return q
+}
+
+func TestValuesArriveInOrder(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[string](t, 3)
+		go func() {
+			defer q.Finish()
+			for i := range 1000 {
+				if err := q.Put(ctx, fmt.Sprint(i)); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		n := 0
+		for v, err := range q.All(ctx) {
+			check(t, err)
+			if v != fmt.Sprint(n) {
+				t.Fatalf("%q arrived as number %d", v, n)
+			}
+			n++
+		}
+		if n != 1000 {
+			t.Errorf("%d arrived", n)
+		}
+	})
+}
+
+// The heart of the suite: many senders, many receivers, one queue; each value once, each sender's in order.
+func TestEachValueArrivesOnceAndInOrder(t *testing.T) {
+	type item struct{ Sender, N int }
+	const senders, receivers, each1 = 4, 3, 500
+	for _, capacity := range []int{1, 3, 64} {
+		t.Run(fmt.Sprint(capacity), func(t *testing.T) {
+			each(t, func(t *testing.T, d *shm.Domain) {
+				ctx, q := watched(t), newQueue[item](t, capacity)
+				var wg sync.WaitGroup
+				for s := range senders {
+					out, err := q.Sender().Clone()
+					check(t, err)
+					wg.Go(func() {
+						defer out.Close()
+						for n := range each1 {
+							if err := out.Put(ctx, item{s, n}); err != nil {
+								t.Error(err)
+								return
+							}
+						}
+					})
+				}
+				got := make([][]item, receivers)
+				for r := range receivers {
+					wg.Go(func() {
+						for v, err := range q.All(ctx) {
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							got[r] = append(got[r], v)
+						}
+					})
+				}
+				check(t, q.Sender().Close()) // the clones are the last ones now
+				wg.Wait()
+				var count [senders * each1]int
+				for _, items := range got {
+					last := [senders]int{-1, -1, -1, -1}
+					for _, v := range items {
+						if v.N <= last[v.Sender] {
+							t.Fatalf("%v after %d", v, last[v.Sender])
+						}
+						last[v.Sender] = v.N
+						count[v.Sender*each1+v.N]++
+					}
+				}
+				for i, n := range count {
+					if n != 1 {
+						t.Fatalf("%d of sender %d arrived %d times", i%each1, i/each1, n)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAQueueHasRoomForItsCapacity(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		q := newQueue[int](t, 3)
+		for i := range 3 {
+			check(t, q.TryPut(i))
+		}
+		wantErr(t, q.TryPut(3), ipc.ErrFull)
+		if q.Len() != 3 || q.Cap() != 3 || q.Sender().Len() != 3 {
+			t.Errorf("Len %d, Cap %d", q.Len(), q.Cap())
+		}
+		for i := range 3 {
+			if v, err := q.TryGet(); v != i || err != nil {
+				t.Errorf("got %d, %v", v, err)
+			}
+		}
+		_, err := q.TryGet()
+		wantErr(t, err, ipc.ErrEmpty)
+	})
+}
+
+func TestDeadlinesSayWhatTheQueueWas(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		q := newQueue[int](t, 1)
+		brief := func() context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		_, err := q.Get(brief())
+		wantErr(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
+		wantErr(t, q.Poll(brief()), ipc.ErrEmpty, context.DeadlineExceeded)
+		check(t, q.TryPut(1))
+		wantErr(t, q.Put(brief(), 2), ipc.ErrFull, context.DeadlineExceeded)
+
+		why := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, why)
+		defer cancel()
+		wantErr(t, q.Put(ctx, 2), ipc.ErrFull, context.DeadlineExceeded, why)
+
+		stopped, stop := context.WithCancelCause(t.Context())
+		stop(why)
+		_, err = q.Get(stopped)
+		wantErr(t, err, context.Canceled, why)
+		if errors.Is(err, ipc.ErrEmpty) {
+			t.Errorf("a cancelled get is %v", err)
+		}
+	})
+}
+
+func TestCancelEndsAWait(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		q := newQueue[int](t, 1)
+		ctx, cancel := context.WithCancel(watched(t))
+		ended := make(chan error)
+		go func() { _, err := q.Get(ctx); ended <- err }()
+		go func() { ended <- q.Poll(ctx) }()
+		cancel()
+		wantErr(t, <-ended, context.Canceled)
+		wantErr(t, <-ended, context.Canceled)
+	})
+}
+
+func TestFinishedQueuesAreDrained(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[int](t, 4)
+		check(t, q.Put(ctx, 1))
+		check(t, q.Finish())
+		check(t, q.Finish())
+		wantErr(t, q.Put(ctx, 2), ipc.ErrClosed)
+		if v, err := q.Get(ctx); v != 1 || err != nil {
+			t.Errorf("got %d, %v", v, err)
+		}
+		_, err := q.Get(ctx)
+		wantErr(t, err, ipc.ErrClosed)
+		check(t, q.Poll(ctx)) // a Get would not wait
+	})
+}
+
+func TestPutsEndWithTheLastReceiver(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[int](t, 1)
+		check(t, q.Put(ctx, 1))
+		other, err := q.Receiver().Clone()
+		check(t, err)
+		ended := make(chan error)
+		go func() { ended <- q.Put(ctx, 2) }()
+		check(t, q.Receiver().Close())
+		check(t, other.Close())
+		wantErr(t, <-ended, ipc.ErrClosed)
+	})
+}
+
+// Python's consumers hang here: the one who takes the nil ends, the others wait for ever.
+func TestOneNilIsEnoughForFourConsumers(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[*int](t, 4)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for v, err := range q.All(ctx) {
+					if err != nil {
+						t.Error(err)
+					}
+					if v == nil {
+						return
+					}
+				}
+			})
+		}
+		for i := range 10 {
+			check(t, q.Put(ctx, &i))
+		}
+		check(t, q.Put(ctx, nil))
+		check(t, q.Sender().Close())
+		wg.Wait()
+	})
+}
+
+func TestCloseIsIdempotentAndFinal(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx := watched(t)
+		q, err := ipc.NewQueue[int](1)
+		check(t, err)
+		check(t, q.Close())
+		check(t, q.Close())
+		_, getErr := q.Get(ctx)
+		_, tryErr := q.TryGet()
+		_, getNErr := q.GetN(ctx, make([]int, 1))
+		_, putNErr := q.PutN(ctx, []int{1})
+		_, cloneErr := q.Sender().Clone()
+		for _, err := range []error{q.Put(ctx, 1), q.TryPut(1), getErr, tryErr, getNErr, putNErr, q.Finish(), q.Poll(ctx), cloneErr} {
+			wantErr(t, err, ipc.ErrClosed)
+		}
+		if q.Len() != 0 {
+			t.Error("a closed queue has a length")
+		}
+		carrier := newQueue[*ipc.Queue[int]](t, 1)
+		wantErr(t, carrier.Put(ctx, q), ipc.ErrClosed)
+		var zero ipc.Queue[int]
+		wantErr(t, zero.TryPut(1), ipc.ErrClosed)
+		check(t, zero.Close())
+	})
+}
+
+func TestCloseEndsWhoWaits(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx := watched(t)
+		for range 50 {
+			empty, full := newQueue[int](t, 1), newQueue[int](t, 1)
+			check(t, full.TryPut(1))
+			ended := make(chan error)
+			for range 3 {
+				go func() { _, err := empty.Get(ctx); ended <- err }()
+				go func() { ended <- full.Put(ctx, 2) }()
+			}
+			check(t, empty.Close())
+			check(t, full.Close())
+			for range 6 {
+				wantErr(t, <-ended, ipc.ErrClosed)
+			}
+		}
+	})
+}
+
+func TestAForgottenQueueIsCollected(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		func() {
+			q, err := ipc.NewQueue[*blob](2)
+			check(t, err)
+			b := newBlob(t, d, "x")
+			check(t, q.TryPut(b))
+			check(t, b.Close())
+		}()
+		eventually(t, func() bool { return d.Stats().Blocks == 0 })
+	})
+}
+
+func TestMessagesHoldTheirBlocks(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[*blob](t, 2)
+		b := newBlob(t, d, "hello")
+		check(t, q.Put(ctx, b))
+		check(t, q.Put(ctx, b)) // a second message is a second holder
+		if got := string(b.bytes()[:5]); got != "hello" {
+			t.Errorf("the sender has %q", got)
+		}
+		check(t, b.Close())
+		for range 2 {
+			got, err := q.Get(ctx)
+			check(t, err)
+			if string(got.bytes()[:5]) != "hello" {
+				t.Errorf("arrived %q", got.bytes()[:5])
+			}
+			check(t, got.Close())
+		}
+	})
+}
+
+func TestObjectsOverOneBlockAreClosedOneByOne(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[[]*blob](t, 1)
+		b, other := newBlob(t, d, "hello"), newBlob(t, d, "other")
+		check(t, q.Put(ctx, []*blob{b, b, other, nil, b}))
+		check(t, b.Close())
+		check(t, other.Close())
+		got, err := q.Get(ctx)
+		check(t, err)
+		if got[3] != nil || string(got[4].bytes()[:5]) != "hello" || string(got[2].bytes()[:5]) != "other" {
+			t.Errorf("arrived %v", got)
+		}
+		for _, b := range got {
+			if b != nil {
+				check(t, b.Close())
+			}
+		}
+	})
+}
+
+func TestAMessageOfManyBlocks(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[map[int]*blob](t, 1)
+		in := map[int]*blob{}
+		for i := range 300 {
+			in[i] = newBlob(t, d, fmt.Sprint(i, ";"))
+		}
+		check(t, q.Put(ctx, in))
+		got, err := q.Get(ctx)
+		check(t, err)
+		for i, b := range got {
+			if !strings.HasPrefix(string(b.bytes()), fmt.Sprint(i, ";")) {
+				t.Errorf("%d: arrived %q", i, b.bytes()[:5])
+			}
+			check(t, b.Close())
+			check(t, in[i].Close())
+		}
+		if len(got) != 300 {
+			t.Errorf("%d arrived", len(got))
+		}
+	})
+}
+
+func TestABlockThatWasClosedIsNotSent(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		q := newQueue[*blob](t, 1)
+		b := newBlob(t, d, "x")
+		check(t, b.Close())
+		err := q.TryPut(b)
+		wantErr(t, err, shm.ErrStale)
+		if errors.Is(err, ipc.ErrClosed) {
+			t.Errorf("the queue is not closed: %v", err)
+		}
+	})
+}
+
+func TestValuesOfAllSizes(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[[]byte](t, 2)
+		for _, n := range []int{0, 1, 150, 197, 198, 199, 200, 201, 4096, 1 << 20} {
+			in := make([]byte, n)
+			for i := range in {
+				in[i] = byte(i * 7)
+			}
+			check(t, q.Put(ctx, in))
+			got, err := q.Get(ctx)
+			check(t, err)
+			if !slices.Equal(got, in) {
+				t.Errorf("%d bytes did not arrive as they were", n)
+			}
+		}
+	})
+}
+
+func TestBatches(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[int](t, 8)
+		in := make([]int, 1000)
+		for i := range in {
+			in[i] = i
+		}
+		go func() {
+			defer q.Finish()
+			if n, err := q.PutN(ctx, in); n != len(in) || err != nil {
+				t.Errorf("put %d, %v", n, err)
+			}
+		}()
+		var got []int
+		some := make([]int, 5)
+		for {
+			n, err := q.GetN(ctx, some)
+			if err != nil {
+				wantErr(t, err, ipc.ErrClosed)
+				break
+			}
+			if n < 1 || n > len(some) {
+				t.Fatalf("GetN returned %d", n)
+			}
+			got = append(got, some[:n]...)
+		}
+		if !slices.Equal(got, in) {
+			t.Errorf("%d arrived", len(got))
+		}
+	})
+}
+
+func TestPutNSaysHowFarItCame(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		q := newQueue[int](t, 3)
+		n, err := q.PutN(ctx, []int{1, 2, 3, 4, 5})
+		wantErr(t, err, ipc.ErrFull, context.DeadlineExceeded)
+		if n != 3 {
+			t.Errorf("put %d", n)
+		}
+	})
+}
+
+func TestPolicies(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx := watched(t)
+		failing, err := ipc.NewQueueWith[int](ipc.QueueOptions{Capacity: 2, Policy: ipc.Fail})
+		check(t, err)
+		defer failing.Close()
+		n, err := failing.PutN(ctx, []int{1, 2, 3})
+		wantErr(t, err, ipc.ErrFull)
+		if n != 2 {
+			t.Errorf("put %d", n)
+		}
+		dropping, err := ipc.NewQueueWith[*blob](ipc.QueueOptions{Capacity: 2, Policy: ipc.DropOldest})
+		check(t, err)
+		defer dropping.Close()
+		for i := range 5 {
+			b := newBlob(t, d, fmt.Sprint(i))
+			check(t, dropping.Put(ctx, b))
+			check(t, b.Close())
+		}
+		check(t, dropping.Finish())
+		var got []byte
+		for b, err := range dropping.All(ctx) {
+			check(t, err)
+			got = append(got, b.bytes()[0])
+			check(t, b.Close())
+		}
+		if string(got) != "34" {
+			t.Errorf("%q is left", got)
+		}
+	})
+}
+
+func TestDropOldestKeepsTheOrder(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		type item struct{ Sender, N int }
+		ctx := watched(t)
+		q, err := ipc.NewQueueWith[item](ipc.QueueOptions{Capacity: 2, Policy: ipc.DropOldest})
+		check(t, err)
+		defer q.Close()
+		var senders, receiver sync.WaitGroup
+		for s := range 3 {
+			senders.Go(func() {
+				for n := range 1000 {
+					if err := q.Put(ctx, item{s, n}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		got := 0
+		receiver.Go(func() {
+			last := [3]int{-1, -1, -1}
+			for v, err := range q.All(ctx) {
+				if err != nil || v.N <= last[v.Sender] {
+					t.Errorf("%v after %d, %v", v, last[v.Sender], err)
+				}
+				last[v.Sender] = v.N
+				got++
+			}
+		})
+		senders.Wait()
+		check(t, q.Finish())
+		receiver.Wait()
+		if got < 1 || got > 3000 {
+			t.Errorf("%d of 3000 arrived", got)
+		}
+	})
+}
+
+// A producer of 1,000 arrays of 100×100 float32 is done before there is a consumer.
+func TestAnUnboundedQueueWaitsForNobody(t *testing.T) {
+	d := shared(t)
+	ctx := watched(t)
+	q, err := ipc.NewUnbounded[*blob]()
+	check(t, err)
+	defer q.Close()
+	const count, size = 1000, 100 * 100 * 4
+	for i := range count {
+		h, err := d.Alloc(size)
+		check(t, err)
+		b := &blob{h}
+		b.bytes()[0], b.bytes()[size-1] = byte(i), byte(i>>8)
+		check(t, q.TryPut(b))
+		check(t, b.Close())
+	}
+	check(t, q.Finish())
+	if q.Len() != count {
+		t.Errorf("%d wait", q.Len())
+	}
+	n := 0
+	for b, err := range q.All(ctx) {
+		check(t, err)
+		if got := int(b.bytes()[0]) | int(b.bytes()[size-1])<<8; got != n {
+			t.Fatalf("array %d arrived as number %d", got, n)
+		}
+		check(t, b.Close())
+		n++
+	}
+	if n != count {
+		t.Errorf("%d arrived", n)
+	}
+}
+
+func TestAnUnboundedQueueTakesMemoryAsItGrows(t *testing.T) {
+	d := shared(t)
+	q, err := ipc.NewQueueWith[int](ipc.QueueOptions{MaxBytes: 10000 * shm.SlotSize})
+	check(t, err)
+	defer q.Close()
+	if b := d.Stats().Bytes; b > 128<<10 {
+		t.Errorf("an empty one takes %d bytes", b)
+	}
+	n := 0
+	for ; ; n++ {
+		if err := q.TryPut(n); err != nil {
+			wantErr(t, err, ipc.ErrFull)
+			break
+		}
+	}
+	if n != 10000 || q.Cap() != n {
+		t.Errorf("%d went into a queue of %d", n, q.Cap())
+	}
+	for i := range n {
+		if v, err := q.TryGet(); v != i || err != nil {
+			t.Fatal(v, err)
+		}
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	local(t)
+	for _, o := range []ipc.QueueOptions{{Capacity: -1}, {MaxBytes: -1}, {MaxBytes: 1}, {Policy: 3}, {Capacity: 1<<30 + 1}} {
+		if q, err := ipc.NewQueueWith[int](o); err == nil {
+			q.Close()
+			t.Errorf("%+v is taken", o)
+		}
+	}
+	if _, err := ipc.NewQueue[int](0); err == nil {
+		t.Error("a queue without room")
+	}
+	_, err := ipc.NewQueue[func()](1)
+	wantErr(t, err, wire.ErrType)
+}
+
+func TestErrorsKeepTheirMeaningOnTheWay(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[error](t, 1)
+		_, empty := q.TryGet()
+		check(t, q.Put(ctx, empty))
+		got, err := q.Get(ctx)
+		check(t, err)
+		wantErr(t, got, empty)
+	})
+}
+
+type sameName struct{ A int }
+
+func TestEndsTravelInQueues(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		type all struct {
+			Queue    *ipc.Queue[int]
+			Sender   *ipc.Sender[int]
+			Receiver ipc.Receiver[int]
+			Conn     *ipc.Conn[string]
+			None     *ipc.Queue[int]
+		}
+		ctx := watched(t)
+		carrier, q := newQueue[all](t, 1), newQueue[int](t, 4)
+		a, b, err := ipc.Pipe[string]()
+		check(t, err)
+		defer a.Close()
+		check(t, carrier.Put(ctx, all{q, q.Sender(), *q.Receiver(), b, nil}))
+		check(t, b.Close())
+		got, err := carrier.Get(ctx)
+		check(t, err)
+		if got.None != nil {
+			t.Error("nil did not stay nil")
+		}
+		check(t, got.Sender.Put(ctx, 5))
+		check(t, got.Sender.Close())
+		check(t, got.Queue.Put(ctx, 6))
+		if v, err := got.Receiver.Get(ctx); v != 5 || err != nil {
+			t.Error(v, err)
+		}
+		if v, err := q.Get(ctx); v != 6 || err != nil {
+			t.Error(v, err)
+		}
+		check(t, got.Conn.Send(ctx, "hello"))
+		if v, err := a.Recv(ctx); v != "hello" || err != nil {
+			t.Error(v, err)
+		}
+		check(t, errors.Join(got.Queue.Close(), got.Receiver.Close(), got.Conn.Close()))
+		_, err = a.Recv(ctx)
+		wantErr(t, err, ipc.ErrClosed)
+	})
+}
+
+func TestAnEndOfAnotherTypeIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		q := newQueue[int](t, 1)
+		check(t, reopen[*ipc.Queue[int], *ipc.Queue[int]](t, d, q))
+		wantErr(t, reopen[*ipc.Queue[int], *ipc.Queue[string]](t, d, q), ipc.ErrType)
+		wantErr(t, reopen[*ipc.Queue[int], *ipc.Queue[sameName]](t, d, q), ipc.ErrType)
+		wantErr(t, reopen[*ipc.Sender[int], *ipc.Receiver[int]](t, d, q.Sender()), ipc.ErrNotEnd)
+		wantErr(t, reopen[*ipc.Sender[int], *ipc.Queue[int]](t, d, q.Sender()), wire.ErrFormat)
+		named := newQueue[map[string][2][]*sameName](t, 1)
+		check(t, reopen[*ipc.Queue[map[string][2][]*sameName], *ipc.Queue[map[string][2][]*sameName]](t, d, named))
+	})
+}
+
+// reopen encodes v and decodes it as a B, and closes what it got.
+func reopen[A any, B interface{ Close() error }](t *testing.T, d *shm.Domain, v A) error {
+	t.Helper()
+	pa, err := wire.PlanOf[A]()
+	check(t, err)
+	pb, err := wire.PlanOf[B]()
+	check(t, err)
+	var enc wire.Encoder
+	enc.Reset(nil)
+	check(t, pa.Encode(&enc, v))
+	defer enc.Done(true)
+	m := enc.Message()
+	var dec wire.Decoder
+	dec.Reset(m, importer{d, m.Blocks})
+	got, err := pb.Decode(&dec)
+	dec.Done(err == nil)
+	if err == nil {
+		check(t, got.Close())
+	} else if !reflect.ValueOf(got).IsNil() {
+		t.Errorf("%v with an error", got)
+	}
+	return err
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	ctx := watched(t)
+	for !ok() {
+		collect()
+		if ctx.Err() != nil {
+			t.Fatal(context.Cause(ctx))
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,145 @@
+package ipc
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Receiver is the receiving end of a queue. It travels to other processes; each value goes to one receiver. Its
+// methods may be called by several goroutines. The zero Receiver is closed.
+type Receiver[T any] struct {
+	end  *end
+	plan *wire.Plan[T]
+}
+
+// Get takes the oldest value and waits while the queue is empty. What the value holds of shared memory belongs to the
+// caller, who closes it.
+//
+// The error is ErrClosed once the queue is empty and nobody can put any more; ErrEmpty and context.DeadlineExceeded if
+// ctx had a deadline. Any other error means that one message was taken and could not be read.
+func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
+	if err := r.end.enter(); err != nil {
+		var zero T
+		return zero, err
+	}
+	defer r.end.leave()
+	in := newIncoming(r.end.d)
+	v, err := r.get(ctx, in)
+	in.free()
+	return v, err
+}
+
+// TryGet is Get that returns ErrEmpty instead of waiting.
+func (r *Receiver[T]) TryGet() (T, error) {
+	if err := r.end.enter(); err != nil {
+		var zero T
+		return zero, err
+	}
+	defer r.end.leave()
+	in := newIncoming(r.end.d)
+	v, err := r.tryGet(in)
+	in.free()
+	return v, err
+}
+
+// GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how many those are, which
+// is at least 1 if err is nil.
+func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
+	if err := r.end.enter(); err != nil || len(vs) == 0 {
+		return 0, err
+	}
+	defer r.end.leave()
+	in := newIncoming(r.end.d)
+	defer in.free()
+	for vs[0], err = r.get(ctx, in); err == nil; vs[n], err = r.tryGet(in) {
+		if n++; n == len(vs) {
+			break
+		}
+	}
+	if n > 0 && (err == ErrEmpty || err == ErrClosed) {
+		err = nil
+	}
+	return n, err
+}
+
+func (r *Receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
+	if ctx.Err() != nil {
+		return v, contextError(ctx, "get", ErrEmpty)
+	}
+	if err := r.end.ring.Get(ctx, &in.Message); err != nil {
+		return v, ringError(ctx, "get", err, ErrEmpty)
+	}
+	return r.read(in)
+}
+
+func (r *Receiver[T]) tryGet(in *incoming) (v T, err error) {
+	if err := r.end.ring.TryGet(&in.Message); err != nil {
+		return v, ringError(context.Background(), "get", err, ErrEmpty)
+	}
+	return r.read(in)
+}
+
+func (r *Receiver[T]) read(in *incoming) (T, error) {
+	v, err := read(in, r.plan)
+	if err != nil {
+		return v, fmt.Errorf("get: %w", err)
+	}
+	return v, nil
+}
+
+// All returns the values one after the other, until the queue is empty and nobody can put any more. Any other end is
+// an error, and the last thing it returns. A loop may break off and be continued by another.
+func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			v, err := r.Get(ctx)
+			if err == ErrClosed || !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Poll waits until a Get would not: there is a value, which another receiver may be quicker to take, or there will
+// never be one. It returns ErrEmpty and context.DeadlineExceeded if ctx had a deadline.
+func (r *Receiver[T]) Poll(ctx context.Context) error {
+	if err := r.end.enter(); err != nil {
+		return err
+	}
+	defer r.end.leave()
+	return ringError(ctx, "poll", r.end.ring.Await(ctx), ErrEmpty)
+}
+
+// Len returns the number of values that wait in the queue, 0 if r is closed.
+func (r *Receiver[T]) Len() int { return r.end.len() }
+
+// Cap returns the number of values for which the queue has room.
+func (r *Receiver[T]) Cap() int { return r.end.cap() }
+
+// Clone returns another Receiver of the same queue, to be closed on its own.
+func (r *Receiver[T]) Clone() (*Receiver[T], error) {
+	e, err := r.end.clone()
+	if err != nil {
+		return nil, err
+	}
+	return &Receiver[T]{e, r.plan}, nil
+}
+
+// Close gives the end back. When the last one in any process is closed, puts return ErrClosed. Operations that wait
+// return ErrClosed too. Close is idempotent; a process that dies closes what it has.
+func (r *Receiver[T]) Close() error { return r.end.close() }
+
+// MarshalWire lets an end be part of a value that is sent. Whoever receives it has an end of its own.
+func (r *Receiver[T]) MarshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
+func (r *Receiver[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+	if r.plan, err = wire.PlanOf[T](); err != nil {
+		return err
+	}
+	r.end, err = unmarshal(d, elemName[T](), receiving)
+	return err
+}

@@ -1,0 +1,116 @@
+package ipc
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Sender is the sending end of a queue. It travels to other processes, and whoever has one keeps the queue open for
+// the receivers. Its methods may be called by several goroutines. The zero Sender is closed.
+type Sender[T any] struct {
+	end  *end
+	plan *wire.Plan[T]
+}
+
+// Put puts v and waits while the queue is full, or does what the queue's Policy says instead. v is copied, but for the
+// blocks of shared memory that it holds: the message holds those too, and v stays the caller's to close.
+//
+// The error is ErrClosed if nobody can get v any more; ErrFull and context.DeadlineExceeded if ctx had a deadline.
+func (s *Sender[T]) Put(ctx context.Context, v T) error {
+	if err := s.end.enter(); err != nil {
+		return err
+	}
+	defer s.end.leave()
+	o := newOutgoing()
+	err := s.put(ctx, o, v, true)
+	o.free()
+	return err
+}
+
+// TryPut is Put that returns ErrFull instead of waiting.
+func (s *Sender[T]) TryPut(v T) error {
+	if err := s.end.enter(); err != nil {
+		return err
+	}
+	defer s.end.leave()
+	o := newOutgoing()
+	err := s.put(context.Background(), o, v, false)
+	o.free()
+	return err
+}
+
+// PutN puts the values one after the other, as Put does, and returns how many it has put: all of them if err is nil.
+// Values of other senders may come between them.
+func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
+	if err := s.end.enter(); err != nil {
+		return 0, err
+	}
+	defer s.end.leave()
+	o := newOutgoing()
+	defer o.free()
+	for n, v := range vs {
+		if err := s.put(ctx, o, v, true); err != nil {
+			return n, err
+		}
+	}
+	return len(vs), nil
+}
+
+func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {
+	if ctx.Err() != nil {
+		return contextError(ctx, "put", ErrFull)
+	}
+	o.enc.Reset(o.buf)
+	err := s.plan.Encode(&o.enc, v)
+	if err == nil {
+		err = ringError(ctx, "put", s.end.put(ctx, o.enc.Message(), wait), ErrFull)
+	}
+	o.done(err == nil)
+	runtime.KeepAlive(v) // its blocks were only named so far
+	return err
+}
+
+// Finish says that nobody puts any more, through whichever end: puts return ErrClosed, and gets once the queue is empty.
+func (s *Sender[T]) Finish() error {
+	if err := s.end.enter(); err != nil {
+		return err
+	}
+	defer s.end.leave()
+	s.end.ring.Finish()
+	return nil
+}
+
+// Len returns the number of values that wait in the queue, 0 if s is closed.
+func (s *Sender[T]) Len() int { return s.end.len() }
+
+// Cap returns the number of values for which the queue has room.
+func (s *Sender[T]) Cap() int { return s.end.cap() }
+
+// Clone returns another Sender of the same queue, to be closed on its own: one for each goroutine that ends by itself.
+func (s *Sender[T]) Clone() (*Sender[T], error) {
+	e, err := s.end.clone()
+	if err != nil {
+		return nil, err
+	}
+	return &Sender[T]{e, s.plan}, nil
+}
+
+// Close gives the end back. When the last one in any process is closed, receivers get what is left and then ErrClosed.
+// Operations that wait return ErrClosed. Close is idempotent; a process that dies closes what it has.
+func (s *Sender[T]) Close() error { return s.end.close() }
+
+// MarshalWire lets an end be part of a value that is sent. Whoever receives it has an end of its own.
+func (s *Sender[T]) MarshalWire(e *wire.Encoder) error {
+	return s.end.marshal(e)
+}
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
+func (s *Sender[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+	if s.plan, err = wire.PlanOf[T](); err != nil {
+		return err
+	}
+	s.end, err = unmarshal(d, elemName[T](), sending)
+	return err
+}

@@ -1,0 +1,122 @@
+package shoal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// Main runs a program that starts processes. Call it first in main; it never returns.
+//
+// What stands in package-level initialisers, in init functions and in main before Main runs in every worker, too, as unguarded
+// statements do in Python; IsWorker tells them apart. In a worker Main runs the function that was asked for and exits.
+//
+// In the first process it calls run, with a context that the first SIGINT or SIGTERM cancels, and exits with status 0; with 1,
+// after printing the error, if run fails; and with 130 or 143 after those signals. A second signal kills.
+// Processes that still run when run has returned are ended.
+//
+// Flags are not parsed in workers, although they have the same os.Args[1:]: pass values in the argument.
+func Main(run func(ctx context.Context) error) {
+	if self != nil {
+		self.serve()
+	}
+	os.Exit(runRoot(run))
+}
+
+// TestMain is Main for test binaries that start processes:
+//
+//	func TestMain(m *testing.M) { shoal.TestMain(m) }
+//
+// It fails the run with status 99 if a test has left a child process behind. Functions that tests spawn are registered by
+// package-level variables in _test.go files.
+func TestMain(m interface{ Run() int }) {
+	if self != nil {
+		self.serve()
+	}
+	functions.seal()
+	quickRaceExit()
+	code := m.Run()
+	if left := leftovers(); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "shoal: tests left processes behind:\n\t%s\n", strings.Join(left, "\n\t"))
+		code = leftBehind
+	}
+	leave()
+	os.Exit(code)
+}
+
+// leftBehind is the exit status of a test run that would otherwise have hidden a leak.
+const leftBehind = 99
+
+// IsWorker reports whether this process was started by Spawn or Go. It may be called from init on.
+func IsWorker() bool { return self != nil }
+
+// runRoot returns the exit status.
+func runRoot(run func(ctx context.Context) error) int {
+	functions.seal()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	var caught atomic.Pointer[interrupt]
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := &interrupt{<-signals}
+		signal.Stop(signals) // the next one has its usual effect
+		caught.Store(s)
+		cancel(s)
+	}()
+	err := run(ctx)
+	leave()
+	if s := caught.Load(); s != nil {
+		report(errors.Join(err, s.unlessIn(err)))
+		return s.status()
+	}
+	if err != nil {
+		report(err)
+		return 1
+	}
+	return 0
+}
+
+// leave ends what this process has started and gives up its place in the domain.
+func leave() {
+	groups.close()
+	leaveDomain()
+}
+
+// report prints the error of the program, with the stacks of other processes.
+func report(err error) {
+	fmt.Fprintf(os.Stderr, "%s: %+v\n", filepath.Base(os.Args[0]), err)
+}
+
+// An interrupt is the cause of the context that a signal has cancelled.
+type interrupt struct{ sig os.Signal }
+
+func (i *interrupt) Error() string        { return i.sig.String() }
+func (i *interrupt) Is(target error) bool { return target == context.Canceled }
+
+// unlessIn returns i if err does not say it already: one interrupt, one report.
+func (i *interrupt) unlessIn(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return i
+}
+
+// status is what a shell would say of a process that the signal has killed.
+func (i *interrupt) status() int {
+	if s, ok := i.sig.(syscall.Signal); ok {
+		return 128 + int(s)
+	}
+	return 1
+}
+
+// quickRaceExit spares every child of a race-detecting test binary the second that it sleeps at its end.
+func quickRaceExit() {
+	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
+}

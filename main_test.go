@@ -1,0 +1,27 @@
+package shoal_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+)
+
+// TestMain also serves as the main function of the programs that main_test and lifeline_test run.
+func TestMain(m *testing.M) {
+	if p, ok := programs[os.Getenv(programKey)]; ok && !shoal.IsWorker() {
+		p()
+	}
+	shoal.TestMain(m)
+}
+
+// watchdog is far beyond what anything here takes, so that a hang becomes a failure with a place.
+const watchdog = 60 * time.Second
+
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,43 @@
+package shoal
+
+import (
+	"fmt"
+	"time"
+)
+
+// markKey is the environment variable by which a new process knows that it is a worker. It is removed before any code of the
+// user's runs, so that programs which a worker starts are not mistaken for workers.
+const markKey = "SHOAL_WORKER"
+
+// markVersion changes whenever the meaning of the mark, the descriptors or the frames does.
+const markVersion = 1
+
+// A mark is what a worker must know before it has read its job.
+type mark struct {
+	lifelines   int // how many descriptors from fdLifelines on
+	threads     int
+	orphanGrace time.Duration
+}
+
+// The descriptors of a new worker. 0 is /dev/null, 1 and 2 are its output.
+const (
+	fdControl       = 3 // stream socket: frames both ways
+	fdCrash         = 4 // memory file: what the runtime writes when it gives up
+	fdDomainControl = 5
+	fdDomainData    = 6
+	fdLifelines     = 7 // pipes, the root's first; end of file means that the ancestor is dead
+)
+
+func (m mark) String() string {
+	return fmt.Sprintf("%s=%d %d %d %d", markKey, markVersion, m.lifelines, m.threads, int64(m.orphanGrace))
+}
+
+// parseMark reads the value of the variable.
+func parseMark(value string) (m mark, err error) {
+	var version int
+	n, err := fmt.Sscanf(value, "%d %d %d %d", &version, &m.lifelines, &m.threads, (*int64)(&m.orphanGrace))
+	if err != nil || n != 4 || version != markVersion || m.lifelines < 1 || m.threads < 1 || m.orphanGrace < 0 {
+		return mark{}, fmt.Errorf("shoal: %s=%q was not set by this program; unset it", markKey, value)
+	}
+	return m, nil
+}

@@ -1,0 +1,36 @@
+package nn_test
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// BenchmarkStep is a whole training step of the MNIST net with 64 images, on one thread.
+func BenchmarkStep(b *testing.B) {
+	defer kernel.SetThreads(kernel.Threads())
+	kernel.SetThreads(1)
+	for name, scope := range map[string]*autograd.Scope{"fresh": nil, "scope": autograd.NewScope()} {
+		b.Run(name, func(b *testing.B) {
+			g := tensor.NewGenerator(1)
+			net := NewMNISTNet(g)
+			x, target := tensor.RandN(tensor.Float32, g, 64, 1, 28, 28), tensor.RandInt(g, 0, 10, 64)
+			sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
+			b.ReportAllocs()
+			for b.Loop() {
+				sgd.ZeroGrad()
+				if scope == nil {
+					nn.NLLLoss(net.Forward(autograd.Const(x)), target).Backward()
+				} else {
+					nn.NLLLoss(net.Forward(scope.Const(x)), target).Backward()
+					scope.Reset()
+				}
+				sgd.Step()
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package nn
+
+import (
+	"reflect"
+
+	"github.com/shoal-mp/shoal/autograd"
+)
+
+// Clone returns a copy of m with parameters of its own, on the heap and without gradients. Parameters that m uses twice
+// are so in the copy. What its fields hold besides layers and parameters is copied as an assignment does; a generator of
+// random numbers is shared.
+func Clone[M Module](m M) M {
+	c := cloner{params: map[*autograd.Param]*autograd.Param{}}
+	return c.value(reflect.ValueOf(&m).Elem()).Interface().(M)
+}
+
+type cloner struct {
+	params map[*autograd.Param]*autograd.Param
+}
+
+func (c cloner) value(v reflect.Value) reflect.Value {
+	if p, ok := v.Interface().(*autograd.Param); ok {
+		return reflect.ValueOf(c.param(p))
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+	}
+	out := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Interface:
+		out.Set(c.value(v.Elem()))
+	case reflect.Pointer:
+		out.Set(reflect.New(v.Type().Elem()))
+		out.Elem().Set(c.value(v.Elem()))
+	case reflect.Slice:
+		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		c.elements(out, v)
+	case reflect.Array:
+		c.elements(out, v)
+	case reflect.Struct:
+		out.Set(v)
+		c.fields(out, v)
+	default:
+		out.Set(v)
+	}
+	return out
+}
+
+func (c cloner) elements(out, v reflect.Value) {
+	for i := range v.Len() {
+		out.Index(i).Set(c.value(v.Index(i)))
+	}
+}
+
+// fields copies those that are part of the module, see walk; the others have been assigned.
+func (c cloner) fields(out, v reflect.Value) {
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("wire") != "-" {
+			out.Field(i).Set(c.value(v.Field(i)))
+		}
+	}
+}
+
+func (c cloner) param(p *autograd.Param) *autograd.Param {
+	if p == nil {
+		return nil
+	}
+	if c.params[p] == nil {
+		c.params[p] = &autograd.Param{Name: p.Name, T: p.T.Clone(), Frozen: p.Frozen}
+	}
+	return c.params[p]
+}

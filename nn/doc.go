@@ -1,0 +1,20 @@
+// Package nn has the parts of neural networks: layers, losses, and what is done with a network as a whole.
+//
+// A network is a struct of layers with a method that computes. Layers are plain structs with exported fields, so a network
+// can be sent to other processes, which then train the same parameters:
+//
+//	type Net struct{ Hidden, Out *nn.Linear }
+//
+//	func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
+//
+//	func (n *Net) Forward(x *autograd.Var) *autograd.Var {
+//		return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(x))))
+//	}
+//
+// Layers are used by pointer. Parameters are float32 and start as PyTorch's do. [State] names them as PyTorch does: hidden.weight, out.bias.
+//
+// # The trap
+//
+// A network that was sent is shared: who receives it and calls [Load] changes it for everybody. [Clone] first. Whether layers drop is a
+// field of theirs and travels as it is: call [Eval] before testing, and [Train] again before going on.
+package nn

@@ -1,0 +1,66 @@
+package nn
+
+import (
+	"iter"
+	"reflect"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A Dropout layer drops elements while it trains. It trains until Eval is called, as in PyTorch.
+type Dropout struct {
+	P   float64 // the probability to be dropped
+	Off bool    // set by Eval: pass everything on as it is
+
+	// Generator is where random numbers come from. It stays in its process: a worker that receives a layer draws from
+	// its default generator, as every layer does without one; it seeds that with tensor.ManualSeed, or sets another.
+	Generator *tensor.Generator `wire:"-"`
+}
+
+// NewDropout returns a layer that drops elements with probability p.
+func NewDropout(p float64) *Dropout { return &Dropout{P: p} }
+
+// Params returns nothing.
+func (*Dropout) Params() iter.Seq[*autograd.Param] { return Join() }
+
+// Forward returns x with elements dropped and the others enlarged, or x itself outside of training.
+func (d *Dropout) Forward(x *autograd.Var) *autograd.Var {
+	return autograd.Dropout(x, d.P, d.Generator, !d.Off)
+}
+
+// Train switches dropping on or off.
+func (d *Dropout) Train(on bool) { d.Off = !on }
+
+// A Dropout2d layer drops whole channels while it trains.
+type Dropout2d Dropout
+
+// NewDropout2d returns a layer that drops channels with probability p.
+func NewDropout2d(p float64) *Dropout2d { return &Dropout2d{P: p} }
+
+// Params returns nothing.
+func (*Dropout2d) Params() iter.Seq[*autograd.Param] { return Join() }
+
+// Forward takes x (N, C, H, W).
+func (d *Dropout2d) Forward(x *autograd.Var) *autograd.Var {
+	return autograd.Dropout2d(x, d.P, d.Generator, !d.Off)
+}
+
+// Train switches dropping on or off.
+func (d *Dropout2d) Train(on bool) { d.Off = !on }
+
+// Train sets all layers of m to how they behave in training. The mode is part of the layers, so that it travels
+// with them; goroutines that share a module share it.
+func Train(m Module) { setTraining(m, true) }
+
+// Eval sets all layers of m to how they behave when they are used: Dropout passes everything on.
+func Eval(m Module) { setTraining(m, false) }
+
+func setTraining(m Module, on bool) {
+	walk(reflect.ValueOf(m), "", func(_ string, v any) bool {
+		if l, ok := v.(interface{ Train(on bool) }); ok {
+			l.Train(on)
+		}
+		return true
+	})
+}

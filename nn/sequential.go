@@ -1,0 +1,78 @@
+package nn
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Sequential computes layers one after another. In the names of parameters they are 0, 1 and so on.
+//
+// It travels if all layers do: those of this package, and others whose pointer type wire.RegisterType knows.
+type Sequential struct {
+	Layers []Layer `nn:"-"`
+}
+
+// NewSequential returns the layers as one.
+func NewSequential(layers ...Layer) *Sequential { return &Sequential{layers} }
+
+// Params returns the parameters of all layers.
+func (s *Sequential) Params() iter.Seq[*autograd.Param] { return Params(s) }
+
+// Forward gives x to the first layer, its output to the second and so on.
+func (s *Sequential) Forward(x *autograd.Var) *autograd.Var {
+	for _, l := range s.Layers {
+		x = l.Forward(x)
+	}
+	return x
+}
+
+// Layers travel in an any, which arrives as the type that was sent.
+func init() {
+	wire.RegisterType[*Linear]("nn.Linear")
+	wire.RegisterType[*Conv2d]("nn.Conv2d")
+	wire.RegisterType[*MaxPool2d]("nn.MaxPool2d")
+	wire.RegisterType[*Dropout]("nn.Dropout")
+	wire.RegisterType[*Dropout2d]("nn.Dropout2d")
+	wire.RegisterType[ReLU]("nn.ReLU")
+	wire.RegisterType[Tanh]("nn.Tanh")
+	wire.RegisterType[Sigmoid]("nn.Sigmoid")
+	wire.RegisterType[LogSoftmax]("nn.LogSoftmax")
+	wire.RegisterType[Flatten]("nn.Flatten")
+	wire.RegisterType[*Sequential]("nn.Sequential")
+}
+
+// MarshalWire writes the list of the layers. The error wraps wire.ErrUnknownType where a layer's type is not registered.
+func (s *Sequential) MarshalWire(e *wire.Encoder) error {
+	plan, err := wire.PlanOf[[]any]()
+	if err != nil {
+		return err
+	}
+	layers := make([]any, len(s.Layers))
+	for i, l := range s.Layers {
+		layers[i] = l
+	}
+	return plan.Encode(e, layers)
+}
+
+// UnmarshalWire reads what MarshalWire wrote.
+func (s *Sequential) UnmarshalWire(d *wire.Decoder) error {
+	plan, err := wire.PlanOf[[]any]()
+	if err != nil {
+		return err
+	}
+	layers, err := plan.Decode(d)
+	if err != nil {
+		return err
+	}
+	s.Layers = make([]Layer, len(layers))
+	for i, l := range layers {
+		var ok bool
+		if s.Layers[i], ok = l.(Layer); !ok {
+			return fmt.Errorf("read layer %d of a Sequential, which is a %T: %w", i, l, wire.ErrFormat)
+		}
+	}
+	return nil
+}

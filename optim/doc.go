@@ -1,0 +1,27 @@
+// Package optim changes parameters so that a loss becomes smaller.
+//
+//	sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
+//	for batch := range batches {
+//		sgd.ZeroGrad()
+//		nn.NLLLoss(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+//		sgd.Step()
+//	}
+//
+// # The trap
+//
+// Gradients add up until ZeroGrad. A parameter whose gradient is zero still moves by its momentum and weight decay;
+// freeze it (autograd.Param.Frozen) if it must not.
+//
+// # Note [Hogwild]
+//
+// When several processes train one set of parameters, as in Hogwild! (Niu and others, 2011), each reads and writes them
+// as plain numbers, without a lock: the one place where this project races on purpose. What can happen: two processes
+// add to an element at the same moment and one of the steps is lost, and a gradient is computed from parameters of
+// which some are newer than others. What cannot: an element is an aligned word of 4 or 8 bytes, so nobody reads
+// half of a number, and a lost step is one of thousands that all point down the hill. Gradients and momentum belong to
+// each process, so nothing else is shared.
+//
+// The race detector does not see it, as it knows only the memory of its own process. Goroutines that train one tensor would be
+// a data race in the sense of Go: use processes. Where no step may be lost, SGDOptions.Atomic adds each element
+// atomically, which takes several times as long.
+package optim

@@ -1,0 +1,188 @@
+package shoal
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Output says what becomes of what workers print.
+type Output int
+
+const (
+	// Lines copies whole lines to the starter's stdout and stderr.
+	Lines Output = iota
+
+	// PrefixRank does, with "[train 3] " in front of each.
+	PrefixRank
+
+	// Files writes to Options.Dir: train.3.out and train.3.err, without the starter having a hand in it.
+	Files
+)
+
+// Note [Whole lines]: a line of a worker is never cut by another's, and never cuts one of the starter's that
+// was written by one call, as fmt.Println and json.Encoder do. Each chunk of whole lines is one Write: on an *os.File its own lock
+// orders the Writes of one process, on another writer the lock of the stream does. A line longer than maxLine is passed
+// on in pieces, and a last line without an end gets one.
+const maxLine = 1 << 20
+
+// A stream is a destination that several workers write to.
+type stream struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+// newStreams makes the two of a group. Equal writers share a lock.
+func newStreams(stdout, stderr io.Writer) (out, err *stream) {
+	out = &stream{new(sync.Mutex), stdout}
+	err = &stream{new(sync.Mutex), stderr}
+	if same(stdout, stderr) {
+		err.mu = out.mu
+	}
+	return out, err
+}
+
+// same compares two writers; those of a type that cannot be compared are not the same.
+func same(a, b io.Writer) bool {
+	defer func() { recover() }()
+	return a == b
+}
+
+// write never fails: a worker does not have to die because nobody listens.
+func (s *stream) write(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.w.Write(p)
+}
+
+// lines passes whole lines of one worker on.
+type lines struct {
+	to     *stream
+	prefix string
+	part   []byte
+	tail   *tail // keeps the last of them, or nil
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	if l.tail != nil {
+		l.tail.add(p)
+	}
+	l.part = append(l.part, p...)
+	end := bytes.LastIndexByte(l.part, '\n') + 1
+	if end == 0 && len(l.part) >= maxLine {
+		end = len(l.part)
+	}
+	if end > 0 {
+		l.flush(end)
+	}
+	return len(p), nil
+}
+
+// flush writes the first n bytes.
+func (l *lines) flush(n int) {
+	out := l.part[:n]
+	if l.tail != nil {
+		l.tail.noteFatal(out)
+	}
+	if l.prefix != "" {
+		var b bytes.Buffer
+		for line := range bytes.Lines(out) {
+			b.WriteString(l.prefix)
+			b.Write(line)
+		}
+		out = b.Bytes()
+	}
+	l.to.write(out)
+	l.part = append(l.part[:0], l.part[n:]...)
+}
+
+// finish ends the last line.
+func (l *lines) finish() {
+	if len(l.part) > 0 {
+		l.part = append(l.part, '\n')
+		l.flush(len(l.part))
+	}
+}
+
+const (
+	tailBytes = 8 << 10
+	tailLines = 64
+)
+
+// tail keeps the end of a stream, and the line by which the runtime says why it gives up: it writes that before it turns to the
+// crash output, and the goroutines that follow may be long.
+type tail struct {
+	b     []byte
+	fatal string
+}
+
+const fatalPrefix = "fatal error: "
+
+func (t *tail) noteFatal(whole []byte) {
+	for line := range bytes.Lines(whole) {
+		if bytes.HasPrefix(line, []byte(fatalPrefix)) {
+			t.fatal = string(bytes.TrimSpace(line))
+		}
+	}
+}
+
+func (t *tail) add(p []byte) {
+	if t.b = append(t.b, p...); len(t.b) > 2*tailBytes {
+		t.b = append(t.b[:0], t.b[len(t.b)-tailBytes:]...)
+	}
+}
+
+// String returns the last lines.
+func (t *tail) String() string { return lastLines(t.b) }
+
+// lastLines cuts to the last tailLines lines and tailBytes bytes, and drops a line whose beginning is lost unless it is the only one.
+func lastLines(b []byte) string {
+	b = bytes.TrimRight(b, "\n")
+	if len(b) > tailBytes {
+		b = b[len(b)-tailBytes:]
+		if _, rest, ok := bytes.Cut(b, []byte("\n")); ok {
+			b = rest
+		}
+	}
+	from := len(b)
+	for range tailLines {
+		from = bytes.LastIndexByte(b[:from], '\n')
+		if from < 0 {
+			return string(b)
+		}
+	}
+	return string(b[from+1:])
+}
+
+// tailOf reads the end of a file of stderr.
+func tailOf(f *os.File) *tail {
+	t := new(tail)
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return t
+	}
+	from := max(0, size-maxCrash)
+	t.b, _ = io.ReadAll(io.NewSectionReader(f, from, size-from))
+	t.noteFatal(t.b)
+	return t
+}
+
+// openOutputs makes the two files of a worker.
+func openOutputs(dir, name string, rank int) (out, err *os.File, failed error) {
+	if failed = os.MkdirAll(dir, 0o777); failed != nil {
+		return nil, nil, failed
+	}
+	base := filepath.Join(dir, fmt.Sprintf("%s.%d", strings.ReplaceAll(name, string(filepath.Separator), "_"), rank))
+	if out, failed = os.Create(base + ".out"); failed != nil {
+		return nil, nil, failed
+	}
+	if err, failed = os.Create(base + ".err"); failed != nil {
+		out.Close()
+		return nil, nil, failed
+	}
+	return out, err, nil
+}

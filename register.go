@@ -1,0 +1,101 @@
+package shoal
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// A Func is a function that runs in a process of its own. It is made by Register and may be used by several goroutines.
+type Func[In any] struct {
+	name string
+	arg  *argument[In]
+	body func(ctx context.Context, rank int, in In) error
+}
+
+// Register makes fn runnable in another process. Keep the result in a package-level variable:
+//
+//	var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error { … })
+//
+// so that every process of the program, which is the same binary, has registered the same functions under the same names when
+// Main takes over. name is shown by ps and in every error. Whatever fn needs comes in its argument: what it captures
+// is not the starter's, because the variables of the other process start anew. See package wire for what In may hold.
+//
+// Register panics if the name is taken, if In cannot cross processes (with the path to the part that cannot), and after Main has
+// begun. A function that starts itself is an initialisation cycle for the compiler: declare its
+// variable without a value and assign it in init.
+func Register[In any](name string, fn func(ctx context.Context, rank int, in In) error) *Func[In] {
+	if name == "" || fn == nil {
+		panic(fmt.Sprintf("shoal: Register(%q): a name and a function are needed", name))
+	}
+	arg, err := newArgument[In]()
+	if err != nil {
+		panic(fmt.Sprintf("shoal: Register(%q): %v", name, err))
+	}
+	f := &Func[In]{name: name, arg: arg, body: fn}
+	functions.add(name, f)
+	return f
+}
+
+// Name returns the name given to Register.
+func (f *Func[In]) Name() string { return f.name }
+
+// prepare decodes the argument in the new process. What it returns runs the function.
+func (f *Func[In]) prepare(m parcel) (run task, err error) {
+	in, err := f.arg.decode(m)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, rank int) error { return f.body(ctx, rank, in) }, nil
+}
+
+// A task is a function with its argument bound.
+type task func(ctx context.Context, rank int) error
+
+// runnable is what the new process needs of a Func.
+type runnable interface{ prepare(m parcel) (task, error) }
+
+// registry is the set of functions of this program.
+type registry struct {
+	mu     sync.Mutex
+	byName map[string]runnable
+	sealed bool
+}
+
+var functions registry
+
+func (r *registry) add(name string, f runnable) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sealed {
+		panic(fmt.Sprintf("shoal: Register(%q): Main has begun; declare it as a package-level variable", name))
+	}
+	if _, taken := r.byName[name]; taken {
+		panic(fmt.Sprintf("shoal: Register(%q): the name is taken; names are unique in a program", name))
+	}
+	if r.byName == nil {
+		r.byName = make(map[string]runnable)
+	}
+	r.byName[name] = f
+}
+
+// seal ends the time of Register.
+func (r *registry) seal() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sealed = true
+}
+
+// ready reports whether Main or TestMain has begun in this process.
+func (r *registry) ready() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sealed
+}
+
+func (r *registry) get(name string) (runnable, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, ok := r.byName[name]
+	return f, ok
+}

@@ -1,0 +1,17 @@
+// Package safetensors reads and writes named tensors in the safetensors format, which holds nothing that is executed: a
+// JSON header with dtypes, shapes and offsets, then the elements.
+//
+//	err := safetensors.Save("model.safetensors", nn.State(net), map[string]string{"epoch": "3"})
+//	…
+//	f, err := safetensors.Open("model.safetensors")
+//	if err != nil {
+//		return err // a *FormatError says what is wrong with a file that was not written properly
+//	}
+//	defer f.Close()
+//	w, err := f.Tensor("conv1.weight")
+//
+// Save replaces the file at once: whoever opens it finds the old one or the new one, never a part. Open checks the whole header
+// before anything is allocated: every offset, size and name, and that the elements fill the file without holes and overlaps.
+//
+// The trap: Tensor returns a copy on the heap. What many processes shall have, share once in one of them and send.
+package safetensors

@@ -1,0 +1,22 @@
+package safetensors
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// codes are the format's names of dtypes.
+var codes = map[tensor.DType]string{
+	tensor.Bool: "BOOL", tensor.Uint8: "U8", tensor.Int8: "I8", tensor.Int16: "I16", tensor.Int32: "I32", tensor.Int64: "I64",
+	tensor.Float16: "F16", tensor.BFloat16: "BF16", tensor.Float32: "F32", tensor.Float64: "F64", tensor.Complex64: "C64",
+}
+
+func parseCode(code string) (tensor.DType, error) {
+	for dt, c := range codes {
+		if c == code {
+			return dt, nil
+		}
+	}
+	return 0, fmt.Errorf("%w %q", ErrDType, code)
+}

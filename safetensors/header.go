@@ -1,0 +1,224 @@
+package safetensors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+const (
+	lengthSize = 8         // the file begins with the length of the header
+	maxHeader  = 100 << 20 // the limit of the reference implementation
+	metadata   = "__metadata__"
+)
+
+// Info is what the header says of one tensor.
+type Info struct {
+	DType      tensor.DType
+	Shape      []int
+	begin, end uint64 // in the bytes after the header
+}
+
+// header is a decoded and checked header.
+type header struct {
+	infos map[string]Info
+	meta  map[string]string
+}
+
+// parseHeader decodes a header before a body of so many bytes. On an error, name is the tensor that it is about, if any.
+func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
+	if !utf8.Valid(raw) {
+		return h, "", fmt.Errorf("%w: not UTF-8", ErrHeader)
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return h, "", fmt.Errorf("%w: it does not begin with {", ErrHeader)
+	}
+	h = header{infos: map[string]Info{}, meta: map[string]string{}}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = object(d, func(key string) error {
+		if key == metadata {
+			return object(d, func(key string) (err error) { h.meta[key], err = text(d); return err })
+		}
+		name = key
+		info, err := parseInfo(d)
+		h.infos[key] = info
+		return err
+	})
+	if err != nil {
+		return h, name, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return h, "", fmt.Errorf("%w: more than one JSON value", ErrHeader)
+	}
+	name, err = h.fill(body)
+	return h, name, err
+}
+
+// parseInfo decodes the entry of one tensor.
+func parseInfo(d *json.Decoder) (info Info, err error) {
+	seen := 0
+	err = object(d, func(key string) error {
+		seen++
+		switch key {
+		case "dtype":
+			code, err := text(d)
+			if err != nil {
+				return err
+			}
+			info.DType, err = parseCode(code)
+			return err
+		case "shape":
+			dims, err := numbers(d)
+			for _, n := range dims {
+				info.Shape = append(info.Shape, int(n))
+			}
+			return err
+		case "data_offsets":
+			offsets, err := numbers(d)
+			if err == nil && len(offsets) != 2 {
+				err = fmt.Errorf("%w: %d offsets instead of 2", ErrHeader, len(offsets))
+			}
+			if err == nil {
+				info.begin, info.end = offsets[0], offsets[1]
+			}
+			return err
+		}
+		return fmt.Errorf("%w: unknown field %q", ErrHeader, key)
+	})
+	if err == nil && seen != 3 {
+		err = fmt.Errorf("%w: dtype, shape or data_offsets are missing", ErrHeader)
+	}
+	return info, err
+}
+
+// fill checks that the tensors fill a body of so many bytes, one after the other.
+func (h header) fill(body uint64) (name string, err error) {
+	var at uint64
+	for _, name := range h.names() {
+		info := h.infos[name]
+		size, ok := info.size()
+		switch {
+		case !ok:
+			return name, fmt.Errorf("%w: the size of shape %v overflows", ErrOffsets, info.Shape)
+		case info.begin != at || info.end < info.begin:
+			return name, fmt.Errorf("%w: [%d, %d) does not follow what ends at %d", ErrOffsets, info.begin, info.end, at)
+		case info.end-info.begin != size:
+			return name, fmt.Errorf("%w: shape %v of %v needs %d bytes, not %d", ErrOffsets, info.Shape, info.DType, size, info.end-info.begin)
+		case info.end > body:
+			return name, fmt.Errorf("%w: it ends at %d of %d bytes: the file is truncated", ErrOffsets, info.end, body)
+		}
+		at = info.end
+	}
+	if at != body {
+		return "", fmt.Errorf("%w: %d bytes belong to no tensor", ErrOffsets, body-at)
+	}
+	return "", nil
+}
+
+// names are the names of the tensors in the order of the file.
+func (h header) names() []string {
+	names := make([]string, 0, len(h.infos))
+	for name := range h.infos {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		x, y := h.infos[a], h.infos[b]
+		return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(x.end, y.end), cmp.Compare(a, b))
+	})
+	return names
+}
+
+// size is how many bytes the tensor has, unless that, or the product of any of its dimensions but the zeros, is no int.
+func (i Info) size() (size uint64, ok bool) {
+	product, empty := uint64(i.DType.Size()), false
+	for _, n := range i.Shape {
+		if n == 0 {
+			empty = true
+			continue
+		}
+		high, low := bits.Mul64(product, uint64(n))
+		if high != 0 || low > 1<<62 {
+			return 0, false
+		}
+		product = low
+	}
+	if empty {
+		product = 0
+	}
+	return product, true
+}
+
+// object decodes a JSON object: field decodes the value of each key. A key that comes twice is an error.
+func object(d *json.Decoder, field func(key string) error) error {
+	if err := delimiter(d, '{'); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		key, err := text(d)
+		if err != nil {
+			return err
+		}
+		if seen[key] {
+			return fmt.Errorf("%w: %q comes twice", ErrHeader, key)
+		}
+		seen[key] = true
+		if err := field(key); err != nil {
+			return err
+		}
+	}
+	return delimiter(d, '}')
+}
+
+func delimiter(d *json.Decoder, want json.Delim) error {
+	t, err := d.Token()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrHeader, err)
+	}
+	if t != want {
+		return fmt.Errorf("%w: %v where %v should be", ErrHeader, t, want)
+	}
+	return nil
+}
+
+func text(d *json.Decoder) (string, error) {
+	t, err := d.Token()
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrHeader, err)
+	}
+	s, ok := t.(string)
+	if !ok {
+		return "", fmt.Errorf("%w: %v where a string should be", ErrHeader, t)
+	}
+	return s, nil
+}
+
+// numbers decodes an array of non-negative integers that fit an int.
+func numbers(d *json.Decoder) (list []uint64, err error) {
+	if err := delimiter(d, '['); err != nil {
+		return nil, err
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrHeader, err)
+		}
+		n, _ := t.(json.Number)
+		v, err := strconv.ParseUint(n.String(), 10, strconv.IntSize-1)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %v where a size should be", ErrHeader, t)
+		}
+		list = append(list, v)
+	}
+	return list, delimiter(d, ']')
+}

@@ -1,0 +1,132 @@
+package safetensors
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Save writes the tensors, and meta beside them (which may be nil), to a file at path, readable by all. It writes a file
+// of another name in the same directory first, and renames it when it is whole and on disk. The same tensors make the
+// same bytes. Nobody may write to the tensors meanwhile, or the file has a mixture.
+func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) (err error) {
+	names := order(tensors)
+	head, err := encodeHeader(names, tensors, meta)
+	if err != nil {
+		return fmt.Errorf("save %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("save %s: %w", path, err)
+	}
+	err = write(f, head, names, tensors)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("save %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// order sorts the tensors by the size of their elements, largest first, so that all are aligned, and then by name.
+func order(tensors map[string]*tensor.Tensor) []string {
+	return slices.SortedFunc(maps.Keys(tensors), func(a, b string) int {
+		return cmp.Or(cmp.Compare(tensors[b].ElementSize(), tensors[a].ElementSize()), cmp.Compare(a, b))
+	})
+}
+
+// write writes length, header and elements, and sees to it that they are on disk.
+func write(f *os.File, head []byte, names []string, tensors map[string]*tensor.Tensor) error {
+	if err := f.Chmod(0o644); err != nil && runtime.GOOS != "windows" {
+		return err
+	}
+	if _, err := f.Write(head); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := writeElements(f, tensors[name]); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+func writeElements(w io.Writer, t *tensor.Tensor) error {
+	whole := t.Contiguous()
+	defer whole.Close()
+	_, err := w.Write(tensor.Bytes(whole))
+	runtime.KeepAlive(whole)
+	return err
+}
+
+// encodeHeader is the header with its length before it, filled with spaces to a multiple of eight bytes.
+func encodeHeader(names []string, tensors map[string]*tensor.Tensor, meta map[string]string) ([]byte, error) {
+	head := append(make([]byte, lengthSize), '{')
+	entry := func(key string, value any) error {
+		k, err := json.Marshal(key)
+		if err != nil {
+			return err
+		}
+		v, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if len(head) > lengthSize+1 {
+			head = append(head, ',')
+		}
+		head = append(append(append(head, k...), ':'), v...)
+		return nil
+	}
+	if len(meta) > 0 {
+		for k, v := range meta {
+			if !utf8.ValidString(k) || !utf8.ValidString(v) {
+				return nil, fmt.Errorf("metadata %q: %w: not UTF-8", k, ErrName)
+			}
+		}
+		if err := entry(metadata, meta); err != nil {
+			return nil, err
+		}
+	}
+	at := 0
+	for _, name := range names {
+		t := tensors[name]
+		code, ok := codes[t.DType()]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("tensor %q: %w %v: the format has no name for it", name, ErrDType, t.DType())
+		case name == metadata || !utf8.ValidString(name):
+			return nil, fmt.Errorf("tensor %q: %w: it is reserved or not UTF-8", name, ErrName)
+		}
+		end := at + t.Numel()*t.ElementSize()
+		err := entry(name, struct {
+			DType   string `json:"dtype"`
+			Shape   []int  `json:"shape"`
+			Offsets [2]int `json:"data_offsets"`
+		}{code, append([]int{}, t.Shape()...), [2]int{at, end}})
+		if err != nil {
+			return nil, err
+		}
+		at = end
+	}
+	head = append(head, '}')
+	for len(head)%8 != 0 {
+		head = append(head, ' ')
+	}
+	if len(head)-lengthSize > maxHeader {
+		return nil, fmt.Errorf("%w: it would have %d bytes, more than the format allows", ErrHeader, len(head))
+	}
+	binary.LittleEndian.PutUint64(head, uint64(len(head)-lengthSize))
+	return head, nil
+}

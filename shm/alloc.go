@@ -1,0 +1,223 @@
+package shm
+
+import (
+	"errors"
+	"unsafe"
+)
+
+// Alloc returns a block of at least size bytes, held once by this process. Its bytes are not cleared: a block that
+// was used before holds what it held. 0 bytes are a block without memory. The error is a *SpaceError when the budget
+// or the address space is used up, after idle memory was given back and garbage collected.
+func (d *Domain) Alloc(size int) (Handle, error) {
+	h, err := d.alloc(uint64(size), uint64(size), objectNone)
+	if err != nil && errors.Is(err, ErrNoSpace) {
+		return d.allocUnderPressure(uint64(size), uint64(size), objectNone, err)
+	}
+	return h, err
+}
+
+// alloc finds or makes a block of size bytes, with commit bytes of pages behind it, and gives it its kind.
+func (d *Domain) alloc(size, commit uint64, kind objectKind) (Handle, error) {
+	l, err := d.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer l.unlock()
+	if size > uint64(len(d.bytes)) {
+		return 0, ErrTooLarge
+	}
+	c := classOf(size)
+	index := l.reuse(c)
+	if index == 0 {
+		if err := d.room(charged(size, commit)); err != nil {
+			return 0, err // before address space is spent on it
+		}
+		if index, err = l.carve(c); err != nil {
+			return 0, err
+		}
+	}
+	return l.handOut(index, commit, kind)
+}
+
+// room fails with a *SpaceError where bytes are more than the budget has left now.
+func (d *Domain) room(bytes uint64) error {
+	if d.hdr.budget.Load()>>budgetPageShift+bytes/pageSize > d.hdr.limit.Load() {
+		return shortage(bytes)
+	}
+	return nil
+}
+
+// handOut makes a block that is stamped (l, ALLOC) the caller's: pages first, then our bit, then the stamp goes.
+func (l *lane) handOut(index uint32, commit uint64, kind objectKind) (Handle, error) {
+	d := l.d
+	b := &d.blocks[index]
+	e := b.ext.Load()
+	need := roundUp(commit, pageSize)
+	switch {
+	case e&extLead != 0:
+		need = slabSize
+	case e&extSmall != 0:
+		need = 0
+	}
+	if err := l.grow(b, need); err != nil {
+		d.disown(b)
+		d.push(extClass(e), index)
+		return 0, err
+	}
+	if kind != objectNone {
+		l.prepare(b, need, kind)
+	}
+	d.acquire(index)
+	d.unstamp(b)
+	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
+	return makeHandle(index, generation(b.w.Load())), nil
+}
+
+// reuse claims a free block of class c, warm ones first, or returns 0.
+func (l *lane) reuse(c int) uint32 {
+	for range 2 {
+		for range hintTries {
+			index := l.next(c)
+			if index == 0 {
+				break
+			}
+			if l.claim(index, c) {
+				return index
+			}
+		}
+		if !l.d.sweep() {
+			break
+		}
+	}
+	return 0
+}
+
+// claim takes a free block by its state word: the list that named it was only a hint.
+func (l *lane) claim(index uint32, c int) bool {
+	b := &l.d.blocks[index]
+	w := b.w.Load()
+	if w&(allocBit|xoMask) != 0 || extClass(b.ext.Load()) != c {
+		return false
+	}
+	return b.w.CAS(w, w|allocBit|stamp(l.id, kindAlloc))
+}
+
+// disown makes a block that is stamped (l, ALLOC) free again. The generation tells claim, which looked at the class
+// before, that it may be another one now.
+func (d *Domain) disown(b *block) { d.change(b, allocBit, genOne) }
+
+// carve makes a new block of class c from address space that was never used, stamped (l, ALLOC).
+func (l *lane) carve(c int) (uint32, error) {
+	if small(c) {
+		return l.carveSlab(c)
+	}
+	index, err := l.newHeader()
+	if err != nil || c == 0 {
+		return index, err
+	}
+	b := &l.d.blocks[index]
+	off, err := l.d.takeSpace(extentSize(c), extentAlign(c))
+	if err != nil {
+		l.d.disown(b)
+		l.d.push(0, index)
+		return 0, err
+	}
+	b.ext.Store(makeExt(off, c))
+	return index, nil
+}
+
+// newHeader returns a header without an extent, stamped (l, ALLOC).
+func (l *lane) newHeader() (uint32, error) {
+	if i := l.reuse(0); i != 0 {
+		return i, nil
+	}
+	for {
+		i, err := l.d.newHeaders(1)
+		if err != nil || l.claim(i, 0) {
+			return i, err
+		}
+	}
+}
+
+// carveSlab cuts a slab into blocks of class c. The first carries the charge of the slab's pages.
+func (l *lane) carveSlab(c int) (uint32, error) {
+	size := classSize(c)
+	n := uint32(slabSize / size)
+	first, err := l.d.newHeaders(n)
+	if err != nil {
+		return 0, err
+	}
+	off, err := l.d.takeSpace(slabSize, pageSize)
+	if err != nil {
+		l.d.hdr.lost.Store(1)
+		return 0, err
+	}
+	if !l.claim(first, 0) { // a sweep has found it
+		l.d.hdr.lost.Store(1)
+		return l.carveSlab(c)
+	}
+	lead := &l.d.blocks[first]
+	lead.ext.Store(makeExt(off, c) | extSmall | extLead)
+	if err := l.grow(lead, slabSize); err != nil {
+		l.d.disown(lead)
+		l.d.hdr.lost.Store(1)
+		return 0, err
+	}
+	for i := first + 1; i < first+n; i++ {
+		if l.claim(i, 0) {
+			b := &l.d.blocks[i]
+			b.ext.Store(makeExt(off+uint64(i-first)*size, c) | extSmall)
+			l.d.disown(b)
+			l.d.push(c, i)
+		}
+	}
+	return first, nil
+}
+
+// newHeaders hands out n block headers in a row. Those that a death loses here have no extent: they are blocks of
+// class 0, and a sweep finds them.
+func (d *Domain) newHeaders(n uint32) (uint32, error) {
+	for {
+		at := d.hdr.blocks.Load()
+		if at+uint64(n) > uint64(len(d.blocks)) {
+			return 0, shortage(0)
+		}
+		if err := d.commitHeaders(at + uint64(n)); err != nil {
+			return 0, err
+		}
+		if d.hdr.blocks.CAS(at, at+uint64(n)) {
+			return uint32(at), nil
+		}
+	}
+}
+
+func (d *Domain) commitHeaders(upTo uint64) error {
+	for {
+		ready := d.hdr.ready.Load()
+		if upTo <= ready {
+			return nil
+		}
+		if err := d.store.commitControl(offBlocks+ready*blockSize, commitStep); err != nil {
+			return err
+		}
+		d.hdr.ready.CAS(ready, ready+commitStep/blockSize)
+	}
+}
+
+// takeSpace hands out address space of the data segment. A death right after it loses addresses, never pages.
+func (d *Domain) takeSpace(n, align uint64) (uint64, error) {
+	for {
+		at := d.hdr.brk.Load()
+		off := roundUp(at, align)
+		if off+n > uint64(len(d.bytes)) {
+			return 0, shortage(n)
+		}
+		if d.hdr.brk.CAS(at, off+n) {
+			return off, nil
+		}
+	}
+}
+
+func (d *Domain) indexOf(b *block) uint32 {
+	return uint32((uintptr(unsafe.Pointer(b)) - uintptr(unsafe.Pointer(&d.blocks[0]))) / blockSize)
+}

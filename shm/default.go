@@ -1,0 +1,31 @@
+package shm
+
+import "sync"
+
+var process struct {
+	mu sync.Mutex
+	d  *Domain
+}
+
+// Default returns the domain of this process: the one that it inherited, or one that is made at the first call.
+func Default() (*Domain, error) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.d != nil {
+		return process.d, nil
+	}
+	d, err := New(Options{})
+	if err != nil {
+		return nil, err
+	}
+	process.d = d
+	return d, nil
+}
+
+// SetDefault makes d the domain of this process. A program that wants other options than the default calls it before
+// anything is allocated; workers do it with the domain that they inherit.
+func SetDefault(d *Domain) {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	process.d = d
+}

@@ -1,0 +1,82 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Sentinels of this package; the errors that it returns wrap them.
+var (
+	// ErrClosed is returned for a block, ring or domain that this process has closed.
+	ErrClosed = errors.New("shm: closed")
+	// ErrStale is returned for a handle whose block was freed since the handle was made.
+	ErrStale = errors.New("shm: handle of a block that was freed")
+	// ErrNoSpace is returned when the domain's byte budget or its address space is used up; it comes as *SpaceError.
+	ErrNoSpace = errors.New("shm: no space")
+	// ErrCorrupt is returned when shared memory holds what no participant writes.
+	ErrCorrupt = errors.New("shm: corrupt")
+	// ErrVersion is returned by a domain that another version of this package laid out.
+	ErrVersion = errors.New("shm: domain of another version")
+	// ErrAddressSpace is returned when a process cannot map the domain's reserve.
+	ErrAddressSpace = errors.New("shm: not enough address space")
+	// ErrTooManyInTransit is returned by a put on a block that 4,095 queued messages carry already.
+	ErrTooManyInTransit = errors.New("shm: too many messages carry this block")
+	// ErrTooManyParticipants is returned to a process that joins a domain of 256.
+	ErrTooManyParticipants = errors.New("shm: domain has 256 participants")
+	// ErrToken is returned by Join for a token that is not the listener's.
+	ErrToken = errors.New("shm: wrong token")
+	// ErrUser is returned where a domain and who asks for it belong to different users.
+	ErrUser = errors.New("shm: domain of another user")
+	// ErrNamespace is returned by Join where the processes could neither wake nor watch each other.
+	ErrNamespace = errors.New("shm: domain in another namespace")
+	// ErrTooLarge is returned for a block larger than the domain's address space.
+	ErrTooLarge = errors.New("shm: larger than the domain")
+	// ErrFull is returned by TryPut on a ring without an empty slot.
+	ErrFull = errors.New("shm: ring is full")
+	// ErrEmpty is returned by TryGet on a ring without a message.
+	ErrEmpty = errors.New("shm: ring is empty")
+	// ErrFinished is returned by a put after Finish or after the last receiver went, and by a get that has drained
+	// a ring after Finish or after its last sender went.
+	ErrFinished = errors.New("shm: ring is finished")
+)
+
+// A PeerError says that another participant of the domain died, and who it was.
+type PeerError struct {
+	PID   int   // process id in the namespace of whoever noticed
+	Slot  int   // participant slot, 0 to 255
+	Cause error // what its death means for the caller
+}
+
+func (e *PeerError) Error() string {
+	return fmt.Sprintf("shm: participant %d (pid %d) died: %v", e.Slot, e.PID, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *PeerError) Unwrap() error { return e.Cause }
+
+// A SpaceError is an ErrNoSpace with its numbers, in bytes.
+type SpaceError struct {
+	Want    int64    // what the caller asked for
+	Used    int64    // committed and charged to the domain
+	Limit   int64    // the domain's budget
+	Free    int64    // what this process could still commit, by the budget and by its machine and cgroup
+	Holders []Holder // who holds most, largest first, at most three
+}
+
+// A Holder is a participant and the bytes of the blocks that it holds.
+type Holder struct {
+	PID   int
+	Slot  int
+	Bytes int64
+}
+
+func (e *SpaceError) Error() string {
+	s := fmt.Sprintf("shm: no space for %d bytes: %d of %d in use, %d free", e.Want, e.Used, e.Limit, e.Free)
+	for _, h := range e.Holders {
+		s += fmt.Sprintf("; pid %d holds %d", h.PID, h.Bytes)
+	}
+	return s + "; close what is not needed or raise Options.Budget"
+}
+
+// Unwrap returns ErrNoSpace.
+func (e *SpaceError) Unwrap() error { return ErrNoSpace }

@@ -1,0 +1,155 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// heap is a store inside one process, on the Go heap, so that the race detector sees the protocol at work: it is
+// blind to mapped memory. Its participants are Domain values, and one of them dies when kill is called and nothing
+// of it runs any more. Unlike a killed process it leaves its goroutines behind, so it must be idle when it is killed.
+type heap struct {
+	mu       sync.Mutex
+	ctl, mem []byte
+	living   [maxParticipants]chan struct{} // closed at death
+	bells    map[string]*heapBell
+	backed   map[uint64]bool // pages
+	room     atomic.Int64
+}
+
+func newHeap(dataSize, blocks int) *heap {
+	s := &heap{
+		ctl:    aligned(offBlocks + blocks*blockSize),
+		mem:    aligned(dataSize),
+		bells:  make(map[string]*heapBell),
+		backed: make(map[uint64]bool),
+	}
+	s.room.Store(1 << 40)
+	return s
+}
+
+// aligned returns n bytes at a page boundary, as words so that atomics on them are seen.
+func aligned(n int) []byte {
+	b := make([]byte, n+pageSize)
+	off := int(-uintptr(unsafe.Pointer(&b[0])) & (pageSize - 1))
+	return b[off : off+n]
+}
+
+func (s *heap) control() []byte { return s.ctl }
+func (s *heap) data() []byte    { return s.mem }
+func (s *heap) commitControl(off, n uint64) error {
+	if off+n > uint64(len(s.ctl)) {
+		return fmt.Errorf("%w: heap domain has %d bytes of control segment", ErrTooLarge, len(s.ctl))
+	}
+	return nil
+}
+func (s *heap) headroom() int64 { return s.room.Load() }
+func (s *heap) close() error    { return nil }
+
+func (s *heap) commit(off, n uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := off / pageSize; p < (off+n)/pageSize; p++ {
+		s.backed[p] = true
+	}
+	return nil
+}
+
+func (s *heap) punch(off, n uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := off / pageSize; p < (off+n)/pageSize; p++ {
+		if s.backed[p] {
+			clear(s.mem[p*pageSize : (p+1)*pageSize])
+			delete(s.backed, p)
+		}
+	}
+	return nil
+}
+
+func (s *heap) enter(slot int) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.living[slot] != nil {
+		return false, nil
+	}
+	s.living[slot] = make(chan struct{})
+	return true, nil
+}
+
+func (s *heap) leave(slot int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.living[slot]; c != nil {
+		close(c)
+		s.living[slot] = nil
+	}
+	return nil
+}
+
+func (s *heap) alive(slot int) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.living[slot] != nil, nil
+}
+
+func (s *heap) await(ctx context.Context, _, slot int) error {
+	s.mu.Lock()
+	c := s.living[slot]
+	s.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func heapBellName(slot int, epoch uint32) string { return fmt.Sprintf("%d.%d", slot, epoch) }
+
+func (s *heap) listen(slot int, epoch uint32) (bell, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := &heapBell{rung: make(chan struct{}, 1), closed: make(chan struct{})}
+	s.bells[heapBellName(slot, epoch)] = b
+	return b, nil
+}
+
+func (s *heap) ring(slot int, epoch uint32) {
+	s.mu.Lock()
+	b := s.bells[heapBellName(slot, epoch)]
+	s.mu.Unlock()
+	if b == nil {
+		return
+	}
+	select {
+	case b.rung <- struct{}{}:
+	default:
+	}
+}
+
+type heapBell struct {
+	rung, closed chan struct{}
+	once         sync.Once
+}
+
+func (b *heapBell) Wait() error {
+	select {
+	case <-b.rung:
+		return nil
+	case <-b.closed:
+		return os.ErrClosed
+	}
+}
+
+func (b *heapBell) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return nil
+}

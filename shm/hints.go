@@ -1,0 +1,121 @@
+package shm
+
+// Free blocks of one class hang on a list whose head is a word {tag 32 | index 32}, and whose links are the blocks' next
+// words {epoch 31 | listed 1 | index 32}. The lists are hints: a popped block is ours only when the CAS of its state
+// word says so, and a block whose finder died is found again by a sweep. A block is pushed only by who turns its mark
+// to listed, so it hangs at one place at most.
+const (
+	hintListed     = 1 << 32
+	hintEpochShift = 33
+	hintTries      = 64
+)
+
+// Freed blocks of the smaller classes stay with the lane for its next allocation, a few of each.
+const (
+	magazineClasses = 48 // up to 64 KiB
+	magazineSize    = 8
+)
+
+type magazine struct {
+	n     int32
+	index [magazineSize]uint32
+}
+
+// putBack offers a block that has become free.
+func (l *lane) putBack(index uint32) {
+	c := extClass(l.d.blocks[index].ext.Load())
+	if c < magazineClasses {
+		if l.mags == nil {
+			l.mags = new([magazineClasses]magazine)
+		}
+		if m := &l.mags[c]; m.n < magazineSize {
+			m.index[m.n] = index
+			m.n++
+			return
+		}
+	}
+	l.d.push(c, index)
+}
+
+// next returns a block of class c that may be free, or 0.
+func (l *lane) next(c int) uint32 {
+	if c < magazineClasses && l.mags != nil {
+		if m := &l.mags[c]; m.n > 0 {
+			m.n--
+			return m.index[m.n]
+		}
+	}
+	return l.d.pop(c)
+}
+
+// A list's head is {epoch 12 | tag 20 | index 32}; its epoch is that of the sweep that emptied it last, and a block is
+// linked only into a list of the epoch that its mark names. So a push that a sweep overtakes links nothing twice.
+func headEpoch(head uint64) uint64 { return head >> 52 }
+
+func nextHead(head uint64, index uint64) uint64 {
+	tag := (head>>32 + 1) & (1<<20 - 1)
+	return headEpoch(head)<<52 | tag<<32 | index
+}
+
+func (d *Domain) push(c int, index uint32) {
+	head, next := &d.hdr.lists[c], &d.blocks[index].next
+	for wrote := uint64(0); ; {
+		top, mark := head.Load(), next.Load()
+		here := headEpoch(top)<<hintEpochShift | hintListed
+		if mark&^0xffffffff == here && mark != wrote {
+			return // it hangs there already
+		}
+		link := here | top&0xffffffff
+		if !next.CAS(mark, link) {
+			continue
+		}
+		wrote = link
+		if head.CAS(top, nextHead(top, uint64(index))) {
+			return
+		}
+	}
+}
+
+func (d *Domain) pop(c int) uint32 {
+	head := &d.hdr.lists[c]
+	for {
+		top := head.Load()
+		index := uint32(top)
+		if index == 0 || uint64(index) >= d.hdr.blocks.Load() {
+			return 0
+		}
+		next := &d.blocks[index].next
+		link := next.Load()
+		if !head.CAS(top, nextHead(top, link&0xffffffff)) {
+			continue
+		}
+		if link&hintListed != 0 {
+			next.CAS(link, link&^hintListed)
+		}
+		return index
+	}
+}
+
+// sweep puts every free block on its list again. Lists lose blocks when a process dies between two steps, so the
+// reaper says so in the header, and who next finds a list empty sweeps. It reports whether there was anything to do.
+func (d *Domain) sweep() bool {
+	if d.hdr.lost.Load() == 0 || !d.hdr.lost.CAS(1, 0) {
+		return false
+	}
+	epoch := d.hdr.hints.Add(1) & (1<<12 - 1)
+	for c := range d.hdr.lists {
+		for head := &d.hdr.lists[c]; ; {
+			top := head.Load()
+			if head.CAS(top, epoch<<52|nextHead(top, 0)&(1<<52-1)) {
+				break
+			}
+		}
+	}
+	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+		b := &d.blocks[i]
+		if b.w.Load()&(allocBit|xoMask) == 0 {
+			d.push(extClass(b.ext.Load()), i)
+		}
+	}
+	return true
+}

@@ -1,0 +1,85 @@
+package shm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A Report is what a domain tells about itself.
+type Report struct {
+	PID     int // of the process that reports
+	Slot    int
+	Stats   Stats
+	Holders []Holder // who holds memory, largest first
+}
+
+// Report reads the domain's counters and who holds how much.
+func (d *Domain) Report() Report {
+	return Report{PID: os.Getpid(), Slot: d.slot, Stats: d.Stats(), Holders: d.holders(maxParticipants)}
+}
+
+const maxReport = 1 << 20 // bytes of JSON
+
+// Inspect asks the domain at addr, of this user, for a report. It maps nothing and needs no token. It ends with ctx, or
+// when there is no answer for five seconds.
+func Inspect(ctx context.Context, addr string) (Report, error) {
+	r, err := inspect(ctx, addr)
+	if err != nil {
+		return Report{}, fmt.Errorf("inspect domain at %s: %w", addr, err)
+	}
+	return r, nil
+}
+
+func inspect(ctx context.Context, addr string) (r Report, err error) {
+	var b []byte
+	err = call(ctx, addr, requestOf(wantInspect, Token{}), func(c *sys.Conn) error {
+		b, err = io.ReadAll(io.LimitReader(c, maxReport))
+		if len(b) == answerSize && b[0] == statusUser {
+			return ErrUser // whatever err: the peer has closed without reading what we asked
+		}
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return r, nil
+}
+
+// Domains returns the addresses of this user's domains in this network namespace that can be inspected, sorted.
+func Domains() ([]string, error) {
+	f, err := os.Open("/proc/net/unix")
+	if err != nil {
+		return nil, fmt.Errorf("list domains: %w", err)
+	}
+	defer f.Close()
+	all, err := listening(f, fmt.Sprintf("@shoal/%d/", os.Getuid()))
+	if err != nil {
+		return nil, fmt.Errorf("list domains: %w", err)
+	}
+	return all, nil
+}
+
+// listening reads the kernel's table of Unix sockets: address, count, protocol, flags, type, state, inode, path. The
+// flag 0x10000 says that somebody accepts connections there.
+func listening(table io.Reader, prefix string) (all []string, err error) {
+	s := bufio.NewScanner(table)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) == 8 && f[3] == "00010000" && strings.HasPrefix(f[7], prefix) && !strings.HasSuffix(f[7], joinSuffix) {
+			all = append(all, f[7])
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), s.Err()
+}

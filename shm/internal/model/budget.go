@@ -1,0 +1,388 @@
+package model
+
+import "fmt"
+
+// The budget model: two blocks, two workers that grow and punch them, a reaper that can be killed and one that cannot. A worker that was reaped
+// is followed by another one with the same lane, which goes on with the program: what a dead lane leaves in its record must not harm the next.
+// Every fallocate of a page may fail.
+
+const (
+	budgetLimit = 3 // pages
+	lanes       = 4 // two workers, two reapers
+)
+
+type budgetPC uint8
+
+const (
+	bBegin budgetPC = iota
+	bRecord
+	bAdd
+	bPhase
+	bUnstamp
+	bAllocate
+	bCommitted
+	bPhaseDone
+	bUndo
+	bPunch
+	bPunchCommitted
+	bSub
+	bSubPhase
+	bSubUnstamp
+	bUnlock
+	bLimit
+	bReapStamp
+	bReapUnstamp
+	bReapBlock
+	bReapPunch
+	bReapCommitted
+	bReapSub
+	bReapSubPhase
+	bReapSubUnstamp
+	bReapDone
+	bReapUnlock
+	bReapEnd
+)
+
+type budgetBlock struct {
+	lane      uint8 // of xo
+	committed uint8
+	backed    uint8 // ghost: what the kernel has given
+}
+
+type record struct{ block, from, target, phase uint8 }
+
+type budgetThread struct {
+	life   life
+	pc     budgetPC
+	op     uint8
+	set, k uint8 // of a reaper
+}
+
+type budgetState struct {
+	pages, lane uint8
+	sub         bool // the stamp is (lane, SUB), otherwise (lane, ADD)
+	b           [2]budgetBlock
+	rec         [lanes]record
+	p           [lanes]budgetThread
+	kills       uint8
+}
+
+// A Resize is one line of a worker's program: the block gets Pages pages, by grow or by punch.
+type Resize struct{ Block, Pages uint8 }
+
+// Budget is a configuration of the budget model.
+type Budget struct {
+	Programs [2][]Resize
+	Kills    int
+	Bug      string
+}
+
+// The mutations of the budget model.
+const (
+	PhaseEarly     = "phase = 1 before the budget is stamped"
+	CommittedLate  = "committed is stored after phase is cleared"
+	NoUndoPunch    = "the reaper takes back the charge without punching"
+	SubUnstamped   = "uncharge without a stamp"
+	PhaseLeft      = "the reaper leaves phase = 1 where committed = target"
+	ReaperStamp    = "the reaper stamps the budget in its own name"
+	CommitUnbacked = "punch sets phase = 2 after the hole is there"
+)
+
+// Model returns the transition system of c.
+func (c Budget) Model() Model[budgetState] {
+	return Model[budgetState]{Steps: c.steps, Events: c.kills, Check: c.check, Done: c.done}
+}
+
+func (c Budget) steps(s budgetState, emit func(budgetState)) {
+	for i := range lanes {
+		if !c.enabled(&s, i) {
+			continue
+		}
+		n := s
+		if i < 2 {
+			if c.work(&n, i, false) {
+				emit(n)
+			}
+			if n := s; s.p[i].pc == bAllocate && c.work(&n, i, true) {
+				emit(n)
+			}
+		} else if c.reap(&n, i) {
+			emit(n)
+		}
+	}
+}
+
+func (c Budget) kills(s budgetState, emit func(budgetState)) {
+	for i := range lanes - 1 {
+		if int(s.kills) < c.Kills && c.enabled(&s, i) {
+			n := s
+			n.p[i] = budgetThread{life: killed, op: s.p[i].op}
+			n.kills++
+			emit(n)
+		}
+	}
+}
+
+func (c Budget) enabled(s *budgetState, i int) bool {
+	p := &s.p[i]
+	switch {
+	case p.life != alive:
+		return false
+	case i < 2:
+		return int(p.op) < len(c.Programs[i])
+	case i == 3 && s.p[2].life == alive:
+		return false
+	}
+	return p.pc != 0 || s.dead() != 0
+}
+
+func (s *budgetState) dead() (set uint8) {
+	for i := range lanes {
+		if s.p[i].life == killed {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// charge does one CAS of the budget word in the name of lane i, if no stamp is in the way.
+func (c Budget) charge(s *budgetState, i int, pages uint8, sub bool) bool {
+	if s.lane != 0 {
+		return false
+	}
+	if s.sub = sub; sub {
+		s.pages -= pages
+	} else {
+		s.pages += pages
+	}
+	if s.lane = lane(i); sub && c.Bug == SubUnstamped {
+		s.lane = 0
+	}
+	return true
+}
+
+// work does a step of a worker; fail says whether fallocate fails.
+func (c Budget) work(s *budgetState, i int, fail bool) bool {
+	p, r := &s.p[i], &s.rec[i]
+	op := c.Programs[i][p.op]
+	b := &s.b[op.Block]
+	grow := r.target > r.from
+	switch p.pc {
+	case bBegin:
+		if b.lane != 0 {
+			return false
+		}
+		b.lane = lane(i)
+		p.pc = bRecord
+	case bRecord:
+		r.block, r.from, r.target = op.Block, b.committed, op.Pages
+		switch {
+		case op.Pages == b.committed:
+			p.pc = bUnlock
+		case op.Pages < b.committed:
+			p.pc = bPhase
+		case c.Bug == PhaseEarly:
+			r.phase = 1
+			p.pc = bAdd
+		default:
+			p.pc = bAdd
+		}
+		if p.pc == bPhase && c.Bug == CommitUnbacked {
+			p.pc = bPunch
+		}
+	case bAdd:
+		if s.lane == 0 && s.pages+r.target-r.from > budgetLimit {
+			r.phase = 0
+			p.pc = bUnlock
+			return true
+		}
+		p.pc = bPhase
+		return c.charge(s, i, r.target-r.from, false)
+	case bPhase:
+		if r.phase, p.pc = 1, bUnstamp; !grow {
+			r.phase, p.pc = 2, bPunch
+		}
+		if !grow && c.Bug == CommitUnbacked {
+			p.pc = bPunchCommitted
+		}
+	case bUnstamp:
+		s.lane = 0
+		p.pc = bAllocate
+	case bAllocate:
+		c.allocate(s, i, fail)
+	case bCommitted:
+		b.committed = r.target
+		if p.pc = bPhaseDone; c.Bug == CommittedLate {
+			p.pc = bUnlock
+		}
+	case bPhaseDone:
+		r.phase = 0
+		if p.pc = bUnlock; c.Bug == CommittedLate {
+			p.pc = bCommitted
+		}
+	case bUndo, bPunch:
+		b.backed = min(r.from, r.target)
+		switch {
+		case p.pc == bUndo:
+			p.pc = bSub
+		case c.Bug == CommitUnbacked:
+			p.pc = bPhase
+		default:
+			p.pc = bPunchCommitted
+		}
+	case bPunchCommitted:
+		b.committed = r.target
+		p.pc = bSub
+	case bSub:
+		p.pc = bSubPhase
+		return c.charge(s, i, r.delta(), true)
+	case bSubPhase:
+		r.phase = 0
+		p.pc = bSubUnstamp
+	case bSubUnstamp:
+		if s.lane == lane(i) {
+			s.lane = 0
+		}
+		p.pc = bUnlock
+	case bUnlock:
+		b.lane = 0
+		p.pc = bBegin
+		p.op++
+	}
+	return true
+}
+
+func (r *record) delta() uint8 { return max(r.from, r.target) - min(r.from, r.target) }
+
+func (c Budget) allocate(s *budgetState, i int, fail bool) {
+	p, r := &s.p[i], &s.rec[i]
+	b := &s.b[r.block]
+	if fail {
+		p.pc = bUndo
+		return
+	}
+	b.backed++
+	if b.backed < r.target {
+		return
+	}
+	if p.pc = bCommitted; c.Bug == CommittedLate {
+		p.pc = bPhaseDone
+	}
+}
+
+func (c Budget) reap(s *budgetState, i int) bool {
+	p := &s.p[i]
+	b := &s.b[p.k%2]
+	r := &s.rec[max(b.lane, 1)-1] // of the lane whose xo is on the block
+	name := int(max(b.lane, 1)) - 1
+	if c.Bug == ReaperStamp {
+		name = i
+	}
+	dead := func(lane uint8) bool { return lane != 0 && p.set>>(lane-1)&1 == 1 }
+	switch p.pc {
+	case bBegin:
+		p.set = s.dead()
+		p.k = 0
+		if p.pc = bReapBlock; s.lane != 0 && p.set>>(s.lane-1)&1 == 1 {
+			p.pc = bReapStamp
+		}
+	case bReapStamp:
+		if s.rec[s.lane-1].phase = 1; s.sub {
+			s.rec[s.lane-1].phase = 0
+		}
+		p.pc = bReapUnstamp
+	case bReapUnstamp:
+		s.lane = 0
+		p.pc = bReapBlock
+	case bReapBlock:
+		switch {
+		case !dead(b.lane):
+			p.nextBlock()
+		case r.phase == 0 || r.block != p.k:
+			p.pc = bReapUnlock
+		case r.phase == 1 && b.committed == r.target:
+			if p.pc = bReapDone; c.Bug == PhaseLeft {
+				p.pc = bReapUnlock
+			}
+		case r.phase == 1 && c.Bug == NoUndoPunch:
+			p.pc = bReapSub
+		default:
+			p.pc = bReapPunch
+		}
+	case bReapPunch:
+		b.backed = min(r.from, r.target)
+		if p.pc = bReapSub; r.phase == 2 {
+			p.pc = bReapCommitted
+		}
+	case bReapCommitted:
+		b.committed = r.target
+		p.pc = bReapSub
+	case bReapSub:
+		if s.lane != 0 && s.dead() != p.set { // whose stamp it is may have died: begin again
+			p.pc = bBegin
+			return true
+		}
+		p.pc = bReapSubPhase
+		return c.charge(s, name, r.delta(), true)
+	case bReapSubPhase:
+		r.phase = 0
+		p.pc = bReapSubUnstamp
+	case bReapSubUnstamp:
+		if s.lane == lane(name) {
+			s.lane = 0
+		}
+		p.pc = bReapUnlock
+	case bReapDone:
+		r.phase = 0
+		p.pc = bReapUnlock
+	case bReapUnlock:
+		b.lane = 0
+		p.nextBlock()
+	case bReapEnd:
+		for j := range lanes {
+			if p.set>>j&1 == 0 {
+				continue
+			}
+			s.p[j].life = reaped
+			if j < 2 { // somebody else gets the slot
+				s.p[j] = budgetThread{op: s.p[j].op + 1}
+			}
+		}
+		*p = budgetThread{}
+	}
+	return true
+}
+
+func (p *budgetThread) nextBlock() {
+	p.pc = bReapBlock
+	if p.k++; p.k == 2 {
+		p.pc = bReapEnd
+	}
+}
+
+// check: no page is there that is not charged.
+func (c Budget) check(s *budgetState) error {
+	if backed := s.b[0].backed + s.b[1].backed; backed > s.pages || s.pages > budgetLimit {
+		return fmt.Errorf("%d pages are backed, %d are charged", backed, s.pages)
+	}
+	return nil
+}
+
+// done: what is charged, what is committed and what is backed are the same.
+func (c Budget) done(s *budgetState) error {
+	for i := range 2 {
+		if b := s.b[i]; b.lane != 0 || b.committed != b.backed {
+			return fmt.Errorf("block %d is %+v", i, b)
+		}
+		if int(s.p[i].op) < len(c.Programs[i]) {
+			return fmt.Errorf("stuck: worker %d", i)
+		}
+	}
+	if sum := s.b[0].committed + s.b[1].committed; sum != s.pages || s.lane != 0 {
+		return fmt.Errorf("%d pages are committed, %d are charged, stamp of lane %d", sum, s.pages, s.lane)
+	}
+	if s.dead() != 0 {
+		return fmt.Errorf("stuck: not all are reaped")
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package model
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Diff lists the fields in which two states differ, as "p[1].pc putFull→putClear". It is for traces, not for speed.
+func Diff(from, to any) string {
+	var out []string
+	diff("", reflect.ValueOf(from), reflect.ValueOf(to), &out)
+	return strings.Join(out, "  ")
+}
+
+func diff(path string, a, b reflect.Value, out *[]string) {
+	switch a.Kind() {
+	case reflect.Struct:
+		for i := range a.NumField() {
+			diff(strings.TrimPrefix(path+"."+a.Type().Field(i).Name, "."), a.Field(i), b.Field(i), out)
+		}
+	case reflect.Array:
+		for i := range a.Len() {
+			diff(fmt.Sprintf("%s[%d]", path, i), a.Index(i), b.Index(i), out)
+		}
+	default:
+		if !a.Equal(b) {
+			*out = append(*out, fmt.Sprintf("%s %v→%v", path, name(a), name(b)))
+		}
+	}
+}

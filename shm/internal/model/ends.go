@@ -1,0 +1,416 @@
+package model
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// The ends model: objects. Block 0 is a message's, 1 a ring, 2 the token of the ring's sending end, 3 a second ring, in which an end of the first may
+// travel. Three workers, a reaper that can be killed and one that cannot. A lane does one thing at a time, but finalising nests: a ring that is
+// freed drops its messages, which may free a token, which tells another ring.
+//
+// What the lifetime model has already shown about a single message is coarser here: the blocks of a message are stamped, counted and cleared
+// in one step each, a ring has one slot, and the owner bits of a block are read at once.
+
+// The blocks of the ends model, as masks.
+const (
+	Msg = 1 << iota
+	Ring
+	Token
+	Queue
+)
+
+const (
+	endBlocks = 4
+	depth     = 8 // of nested releases
+	ringBlock = 1
+	token     = 2
+)
+
+type endPC uint8
+
+const (
+	eIdle endPC = iota
+	ePut
+	ePutStamp
+	ePutClaim
+	ePutFull
+	ePutClear
+	ePutUndo
+	eRecv
+	eRecvWait
+	eRecvAgain
+	eGet
+	eDrop
+	eReapSlots
+	eReapWords
+	eReapReading
+	eReapStamps
+	eReapWait
+	eReapBits
+	eReapEnd
+	// of frames
+	fRelease
+	fTry
+	fOwn
+	fHold
+	fDrain
+	fUnhold
+	fImport
+	fImportCheck
+	fTell
+	fFree
+	fClear
+	fAgain
+	fTake
+	fAcquire
+	fStamp
+	fEmpty
+	fGot
+)
+
+// frame is one level of a nested release.
+type frame struct {
+	pc   endPC
+	b    uint8
+	mask uint8
+	keep bool // a get that keeps what it takes
+}
+
+type endThread struct {
+	life  life
+	pc    endPC
+	op    uint8
+	seq   uint8
+	sp    uint8
+	count [endBlocks]uint8
+	stack [depth]frame
+}
+
+type endSlot struct {
+	state           slotState
+	lane, from, seq uint8
+	mask            uint8
+}
+
+type endWord struct {
+	alloc   bool
+	t, lane uint8
+	kind    kind
+	own     uint8
+}
+
+type endState struct {
+	w         [endBlocks]endWord
+	q         [2]endSlot // of blocks 1 and 3
+	noSenders bool       // in block 1
+	bad       bool       // closed was reported too early, or a freed ring was written
+	p         [threads]endThread
+	r         recovery
+	outer     recovery // the run that a nested pass interrupts
+	nested    bool
+	kills     uint8
+}
+
+// An EndVerb is an operation of the ends model.
+type EndVerb uint8
+
+// The verbs of the ends model. An operation on a block that the worker does not hold is left out.
+const (
+	PutIn     EndVerb = iota // moves the blocks as one message into the ring
+	CopyIn                   // the same, and keeps them
+	Receive                  // and drop messages until the ring has no sender
+	TakeFrom                 // one message and keep its blocks, if one may come
+	LetGo                    // of the blocks
+	endVerbsN = iota
+)
+
+// An EndOp is one line of a worker's program.
+type EndOp struct {
+	Do     EndVerb
+	Ring   uint8 // mask of one ring
+	Blocks uint8
+}
+
+// Ends is a configuration of the ends model.
+type Ends struct {
+	Holds    [workers]uint8 // at the start
+	Programs [workers][]EndOp
+	Kills    int
+	Bug      string
+}
+
+// The mutations of the ends model.
+const (
+	NoHold       = "a finaliser does not hold the ring that it drains"
+	NoSecondLook = "get does not look at the ring again after it saw NO_SENDERS"
+	NoRefinal    = "the reaper frees a token without finalising it again"
+	NoDrain      = "a ring is freed with its messages"
+	TokenBlind   = "a token's finaliser does not import the ring"
+	NoNestedPass = "a reaper that waits in a finaliser does not reap who has died meanwhile"
+)
+
+// Model returns the transition system of c.
+func (c Ends) Model() Model[endState] {
+	var s endState
+	for b := range endBlocks {
+		for i := range workers {
+			if c.Holds[i]>>b&1 == 1 {
+				s.w[b].alloc = true
+				s.w[b].own |= 1 << i
+				s.p[i].count[b] = 1
+			}
+		}
+	}
+	return Model[endState]{Init: s, Steps: c.steps, Events: c.kills, Check: c.check, Done: c.done}
+}
+
+func (c Ends) steps(s endState, emit func(endState)) {
+	for i := range threads {
+		if !c.enabled(&s, i) {
+			continue
+		}
+		n := s
+		if c.step(&n, i) {
+			emit(n)
+		}
+	}
+}
+
+func (c Ends) kills(s endState, emit func(endState)) {
+	for i := range closer {
+		if int(s.kills) < c.Kills && c.enabled(&s, i) {
+			n := s
+			n.kill(i)
+			emit(n)
+		}
+	}
+}
+
+func (s *endState) kill(i int) {
+	s.p[i] = endThread{life: killed, seq: s.p[i].seq}
+	s.kills++
+	if i == second {
+		s.r, s.outer, s.nested = recovery{}, recovery{}, false
+	}
+}
+
+func (c Ends) enabled(s *endState, i int) bool {
+	p := &s.p[i]
+	switch {
+	case p.life != alive:
+		return false
+	case i < workers:
+		return p.sp > 0 || int(p.op) < len(c.Programs[i])
+	case i == closer && s.p[second].life == alive:
+		return false
+	}
+	return p.pc != eIdle || s.unreaped() != 0
+}
+
+func (s *endState) unreaped() (set uint8) {
+	for i := range threads {
+		if s.p[i].life == killed {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+func (c Ends) step(s *endState, i int) bool {
+	p := &s.p[i]
+	switch {
+	case p.sp > 0 && !(s.nested && i >= workers):
+		return c.frame(s, i)
+	case i < workers:
+		return c.work(s, i)
+	}
+	return c.reap(s, i)
+}
+
+// slotOf returns the slot of a ring.
+func (s *endState) slotOf(ring uint8) *endSlot { return &s.q[ring>>1] }
+
+// all reports whether f holds for all blocks of mask.
+func (s *endState) all(mask uint8, f func(*endWord) bool) bool {
+	for ; mask != 0; mask &= mask - 1 {
+		if !f(&s.w[bits.TrailingZeros8(mask)]) {
+			return false
+		}
+	}
+	return true
+}
+
+func unstamped(w *endWord) bool { return w.kind == nobody }
+
+// each does f to all blocks of mask.
+func (s *endState) each(mask uint8, f func(*endWord)) {
+	for ; mask != 0; mask &= mask - 1 {
+		f(&s.w[bits.TrailingZeros8(mask)])
+	}
+}
+
+func (w *endWord) clear()                   { w.lane, w.kind = 0, nobody }
+func (w *endWord) stamp(lane uint8, k kind) { w.lane, w.kind = lane, k }
+
+func (p *endThread) holds(mask uint8) bool {
+	for ; mask != 0; mask &= mask - 1 {
+		if p.count[bits.TrailingZeros8(mask)] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// work does a step of a worker's operation.
+func (c Ends) work(s *endState, i int) bool {
+	p := &s.p[i]
+	op := c.Programs[i][p.op]
+	ring := uint8(bits.TrailingZeros8(op.Ring | 128))
+	next := func() { p.op++; p.pc = eIdle }
+	var sl *endSlot
+	if op.Ring != 0 {
+		sl = s.slotOf(ring)
+	}
+	switch p.pc {
+	case eIdle:
+		p.pc = [endVerbsN]endPC{ePut, ePut, eRecv, eGet, eDrop}[op.Do]
+		if op.Do != LetGo && !p.holds(op.Ring|op.Blocks) {
+			next()
+		}
+	case ePut:
+		p.seq++
+		p.pc = ePutStamp
+	case ePutStamp:
+		if !s.all(op.Blocks, unstamped) {
+			return false
+		}
+		s.each(op.Blocks, func(w *endWord) { w.t++; w.stamp(lane(i), kPut) })
+		p.pc = ePutClaim
+	case ePutClaim:
+		if sl.state != empty {
+			p.pc = ePutUndo
+			break
+		}
+		*sl = endSlot{state: writing, lane: lane(i)}
+		p.pc = ePutFull
+	case ePutFull:
+		*sl = endSlot{state: full, lane: lane(i), from: lane(i), seq: p.seq, mask: op.Blocks}
+		p.pc = ePutClear
+	case ePutClear:
+		s.each(op.Blocks, (*endWord).clear)
+		next()
+		if op.Do == PutIn {
+			p.push(frame{pc: fRelease, mask: op.Blocks})
+		}
+	case ePutUndo:
+		s.each(op.Blocks, func(w *endWord) { w.t--; w.clear() })
+		next()
+	case eRecv:
+		switch sl.state {
+		case full:
+			p.push(frame{pc: fTake, b: ring})
+		case empty:
+			p.pc = eRecvWait
+		default:
+			return false
+		}
+	case eRecvWait: // it was empty: until a message is there or no sender is left
+		switch {
+		case s.noSenders && c.Bug == NoSecondLook:
+			c.closed(s)
+			next()
+		case s.noSenders:
+			p.pc = eRecvAgain
+		case sl.state == full:
+			p.pc = eRecv
+		default:
+			return false
+		}
+	case eRecvAgain:
+		if sl.state == full {
+			p.pc = eRecv
+			break
+		}
+		c.closed(s)
+		next()
+	case eGet:
+		if sl.state == full {
+			next()
+			p.push(frame{pc: fTake, b: ring, keep: true})
+			break
+		}
+		if c.coming(s, op.Ring) {
+			return false
+		}
+		next()
+	case eDrop:
+		mask := op.Blocks
+		for b := range endBlocks {
+			if p.count[b] == 0 {
+				mask &^= 1 << b
+			}
+		}
+		next()
+		p.push(frame{pc: fRelease, mask: mask})
+	}
+	return true
+}
+
+// closed notes whether a receiver was right to say that the ring is closed: no message, no sender.
+func (c Ends) closed(s *endState) {
+	s.bad = s.bad || s.q[0].state == full || s.w[token].own != 0 || s.w[token].t != 0
+}
+
+// coming reports whether a message may still come into the ring.
+func (c Ends) coming(s *endState, ring uint8) bool {
+	if st := s.q[bits.TrailingZeros8(ring)>>1].state; st == writing || st == reading {
+		return true
+	}
+	for i := range workers {
+		for op := int(s.p[i].op); s.p[i].life == alive && op < len(c.Programs[i]); op++ {
+			if o := c.Programs[i][op]; (o.Do == PutIn || o.Do == CopyIn) && o.Ring == ring {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// check: what is held and what is in a message is allocated.
+func (c Ends) check(s *endState) error {
+	if s.bad {
+		return fmt.Errorf("closed was reported too early, or a freed ring was written")
+	}
+	for b := range endBlocks {
+		w := &s.w[b]
+		if w.t > 100 {
+			return fmt.Errorf("transit count of block %d below 0", b)
+		}
+		for i := range s.q {
+			if s.q[i].state == full && s.q[i].mask>>b&1 == 1 && (!w.alloc || w.t == 0) {
+				return fmt.Errorf("use after free: ring %d carries block %d", i, b)
+			}
+		}
+		for i := range workers {
+			if s.p[i].life == alive && s.p[i].sp == 0 && s.p[i].count[b] > 0 && !w.alloc {
+				return fmt.Errorf("use after free: worker %d holds block %d", i, b)
+			}
+		}
+	}
+	return nil
+}
+
+func (c Ends) done(s *endState) error {
+	for i := range threads {
+		if s.p[i].life == killed || s.p[i].life == alive && c.enabled(s, i) {
+			return fmt.Errorf("stuck: participant %d", i)
+		}
+	}
+	for b := range endBlocks {
+		if s.w[b] != (endWord{}) {
+			return fmt.Errorf("leak: block %d is %+v", b, s.w[b])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package model
+
+import "math/bits"
+
+func (p *endThread) push(f frame) {
+	p.stack[p.sp] = f
+	p.sp++
+	p.settle()
+}
+
+func (p *endThread) pop() {
+	p.sp--
+	p.stack[p.sp] = frame{}
+	p.settle()
+}
+
+// settle leaves releases that are complete.
+func (p *endThread) settle() {
+	for p.sp > 0 && p.stack[p.sp-1].pc == fRelease && p.stack[p.sp-1].mask == 0 {
+		p.sp--
+		p.stack[p.sp] = frame{}
+	}
+}
+
+// frame does a step of a release, of a finaliser or of a get.
+func (c Ends) frame(s *endState, i int) bool {
+	p := &s.p[i]
+	f := &p.stack[p.sp-1]
+	w := &s.w[f.b]
+	me := uint8(1) << i
+	switch f.pc {
+	case fRelease:
+		b := uint8(bits.TrailingZeros8(f.mask))
+		f.mask &^= 1 << b
+		p.count[b]--
+		if p.count[b] == 0 {
+			s.w[b].own &^= me
+			p.push(frame{pc: fTry, b: b})
+			break
+		}
+		p.settle()
+	case fTry:
+		if !w.alloc || w.t != 0 || w.kind != nobody {
+			p.pop()
+			break
+		}
+		w.stamp(lane(i), kFree)
+		f.pc = fOwn
+	case fOwn:
+		switch {
+		case w.own != 0:
+			f.pc = fClear
+		case f.b == token && !(c.Bug == NoRefinal && i >= workers):
+			f.pc = fImport
+		case f.b&1 == 1 && c.Bug == NoDrain:
+			f.pc = fFree
+		case f.b&1 == 1 && c.Bug == NoHold:
+			f.pc = fDrain
+		case f.b&1 == 1:
+			f.pc = fHold
+		default:
+			f.pc = fFree
+		}
+	case fHold:
+		w.own |= me
+		f.pc = fDrain
+	case fDrain:
+		if s.slotOf(f.b).state == full {
+			p.push(frame{pc: fTake, b: f.b})
+			break
+		}
+		f.pc = fUnhold
+	case fUnhold:
+		w.own &^= me
+		f.pc = fFree
+	case fImport:
+		p.count[ringBlock]++
+		s.w[ringBlock].own |= me
+		if f.pc = fImportCheck; c.Bug == TokenBlind {
+			p.count[ringBlock]--
+			if p.count[ringBlock] == 0 {
+				s.w[ringBlock].own &^= me
+			}
+			f.pc = fTell
+		}
+	case fImportCheck:
+		if s.w[ringBlock].kind == kFree {
+			return c.wait(s, i)
+		}
+		if f.pc = fTell; !s.w[ringBlock].alloc {
+			f.pc = fFree
+			p.push(frame{pc: fRelease, mask: Ring})
+		}
+	case fTell:
+		s.bad = s.bad || !s.w[ringBlock].alloc
+		s.noSenders = true
+		if f.pc = fFree; c.Bug != TokenBlind {
+			p.push(frame{pc: fRelease, mask: Ring})
+		}
+	case fFree:
+		c.freeBlock(s, f.b)
+		p.pop()
+	case fClear:
+		w.clear()
+		f.pc = fAgain
+	case fAgain:
+		if w.own != 0 {
+			p.pop()
+			break
+		}
+		f.pc = fTry
+	default:
+		return c.get(s, i, f)
+	}
+	return true
+}
+
+// freeBlock is the CAS that frees. The bytes of a ring are somebody else's from then on.
+func (c Ends) freeBlock(s *endState, b uint8) {
+	s.w[b].alloc = false
+	s.w[b].clear()
+	if b&1 == 1 {
+		*s.slotOf(b) = endSlot{}
+	}
+	if b == ringBlock {
+		s.noSenders = false
+	}
+}
+
+// get does a step of a get from the ring f.b: of a user, who may keep the blocks, or of a finaliser.
+func (c Ends) get(s *endState, i int, f *frame) bool {
+	p := &s.p[i]
+	sl := s.slotOf(f.b)
+	switch f.pc {
+	case fTake:
+		if sl.state != full {
+			p.pop()
+			break
+		}
+		sl.state, sl.lane = reading, lane(i)
+		f.mask = sl.mask
+		f.pc = fAcquire
+	case fAcquire:
+		for m := f.mask; m != 0; m &= m - 1 {
+			p.count[bits.TrailingZeros8(m)]++
+		}
+		s.each(f.mask, func(w *endWord) { w.own |= 1 << i })
+		f.pc = fStamp
+	case fStamp:
+		if !s.all(f.mask, unstamped) {
+			return c.wait(s, i)
+		}
+		s.each(f.mask, func(w *endWord) { w.t--; w.stamp(lane(i), kGet) })
+		f.pc = fEmpty
+	case fEmpty:
+		*sl = endSlot{}
+		f.pc = fGot
+	case fGot:
+		s.each(f.mask, (*endWord).clear)
+		if f.keep {
+			p.pop()
+			break
+		}
+		f.pc = fRelease
+	}
+	return true
+}
+
+// wait is for an xo. A worker just waits. A reaper, which waits in a finaliser of step 7, makes a pass when somebody has died since.
+func (c Ends) wait(s *endState, i int) bool {
+	if i < workers || c.Bug == NoNestedPass || s.unreaped() == s.r.pub && !s.rung() {
+		return false
+	}
+	s.outer, s.nested = s.r, true
+	s.r = recovery{set: s.unreaped()}
+	s.p[i].pc = eReapSlots
+	return true
+}
+
+func (s *endState) rung() bool {
+	for b := range endBlocks {
+		if s.r.waits>>b&1 == 1 && s.w[b].kind == nobody {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,142 @@
+package model
+
+func (c Lifetime) get(s *lifeState, i int) bool {
+	p := &s.p[i]
+	sl := &s.q[p.h%slots]
+	b := c.first(p.mask, i)
+	w := &s.w[b]
+	left := p.mask &^ (1 << b)
+	switch p.pc {
+	case getHead:
+		p.h = s.head
+		p.pc = getTake
+	case getTake:
+		return c.take(s, i)
+	case getHelp:
+		s.helpHead(p.h)
+		p.pc = getHead
+	case getHelpOwn:
+		s.helpHead(p.h)
+		p.mask = sl.mask
+		p.pc = getOwn
+		if c.Bug == AcquireAfter {
+			p.pc = getStamp
+		}
+	case getOwn:
+		c.acquire(s, i, b, sl.gens[b])
+		p.pc = getStamp
+	case getStamp:
+		switch {
+		case w.kind == nobody || c.Bug == NoPutWait && w.kind == kPut:
+			c.receive(s, i)
+		case w.kind == kPut && w.lane == sl.from && (w.t == 1 || c.Bug == TakeCounted):
+			p.saw, p.pc = w.t, getSeq
+		default:
+			return false
+		}
+	case getSeq:
+		if p.pc = getTakeOver; s.p[sl.from-1].seq != sl.seq && !c.AnySeq {
+			p.pc = getWait
+		}
+	case getTakeOver:
+		if *w != (word{alloc: true, gen: w.gen, t: p.saw, lane: sl.from, kind: kPut, generation: w.generation}) {
+			p.saw, p.pc = 0, getStamp
+			break
+		}
+		c.receive(s, i)
+	case getWait:
+		if w.kind != nobody {
+			return false
+		}
+		c.receive(s, i)
+	case getEmpty:
+		p.mask = sl.mask
+		p.pc = getClear
+		if c.Bug == AcquireAfter {
+			p.gens = sl.gens
+		}
+		*sl = slot{lap: sl.lap + 1}
+	case getClear:
+		if s.w[b].lane == lane(i) {
+			s.w[b].clear()
+		}
+		if c.Bug == AcquireAfter {
+			p.pc = getOwnLate
+			break
+		}
+		c.got(s, i, left)
+	case getOwnLate:
+		c.acquire(s, i, b, p.gens[b])
+		p.pc = getClear
+		c.got(s, i, left)
+	}
+	return true
+}
+
+// receive takes the message's reference of the lowest block in the mask out of its count, and goes to the next.
+func (c Lifetime) receive(s *lifeState, i int) {
+	p := &s.p[i]
+	b := c.first(p.mask, i)
+	s.w[b].t--
+	s.w[b].stamp(lane(i), kGet)
+	p.mask &^= 1 << b
+	switch p.saw = 0; {
+	case p.mask == 0:
+		p.pc = getEmpty
+	case c.Bug == AcquireAfter:
+		p.pc = getStamp
+	default:
+		p.pc = getOwn
+	}
+}
+
+func (s *lifeState) helpHead(h uint8) {
+	if s.head == h {
+		s.head++
+	}
+}
+
+// got ends a get when no block is left; the closer drops what it got and goes on.
+func (c Lifetime) got(s *lifeState, i int, left uint8) {
+	p := &s.p[i]
+	if p.mask = left; left != 0 {
+		return
+	}
+	if i == closer {
+		p.mask, p.pc = p.held(), relBit
+		return
+	}
+	c.advance(s, i)
+}
+
+// take looks at the slot of the ticket.
+func (c Lifetime) take(s *lifeState, i int) bool {
+	p := &s.p[i]
+	sl := &s.q[p.h%slots]
+	lap := p.h / slots
+	switch {
+	case sl.lap > lap, sl.state == reading && (sl.lap == lap || c.Bug == HelpAnyLap):
+		p.pc = getHelp
+	case sl.lap < lap: // still the message of the lap before, in a reader's hands: empty
+		c.dry(s, i)
+	case sl.state == full:
+		sl.state, sl.lane = reading, lane(i)
+		p.pc = getHelpOwn
+	case sl.state == skip:
+		*sl = slot{lap: lap + 1}
+		p.pc = getHelp
+	case sl.state == writing:
+		return false
+	default:
+		c.dry(s, i)
+	}
+	return true
+}
+
+// dry ends a get that finds the ring empty.
+func (c Lifetime) dry(s *lifeState, i int) {
+	c.advance(s, i)
+	if i == closer {
+		s.p[i].op = 1
+	}
+}

@@ -1,0 +1,67 @@
+package model
+
+import "reflect"
+
+// names gives the constants of the types that traces show, in order.
+var names = map[reflect.Type][]string{
+	reflect.TypeFor[pc](): {
+		"idle", "allocCAS", "allocOwn", "allocClear", "putSeq", "putStamp", "putTail", "putClaim", "putHelp", "putHelpOwn", "putBody", "putDrop", "putFull",
+		"putClear", "putUndo", "getHead", "getTake", "getHelp", "getHelpOwn", "getOwn", "getStamp", "getSeq", "getTakeOver", "getWait", "getEmpty", "getClear", "getOwnLate", "relBit",
+		"peekOwn0", "peekOwn1", "freeStamp", "freeOwn0", "freeOwn1", "freeCAS", "freeClear", "freeAgain0", "freeAgain1", "sendHandle", "sendWait",
+		"importOwn", "importCheck", "reapSlots", "reapWords", "reapPut", "reapReading", "reapReadingClear", "reapStamps", "reapWait", "reapBits0", "reapBits1",
+		"reapEnd",
+	},
+	reflect.TypeFor[endPC](): {
+		"eIdle", "ePut", "ePutStamp", "ePutClaim", "ePutFull", "ePutClear", "ePutUndo", "eRecv", "eRecvWait", "eRecvAgain", "eGet", "eDrop",
+		"eReapSlots", "eReapWords", "eReapReading", "eReapStamps", "eReapWait", "eReapBits", "eReapEnd", "fRelease", "fTry", "fOwn", "fHold",
+		"fDrain", "fUnhold", "fImport", "fImportCheck", "fTell", "fFree", "fClear", "fAgain", "fTake", "fAcquire", "fStamp", "fEmpty", "fGot",
+	},
+	reflect.TypeFor[budgetPC](): {
+		"bBegin", "bRecord", "bAdd", "bPhase", "bUnstamp", "bAllocate", "bCommitted", "bPhaseDone", "bUndo", "bPunch", "bPunchCommitted", "bSub",
+		"bSubPhase", "bSubUnstamp", "bUnlock", "bLimit", "bReapStamp", "bReapUnstamp", "bReapBlock", "bReapPunch", "bReapCommitted", "bReapSub",
+		"bReapSubPhase", "bReapSubUnstamp", "bReapDone", "bReapUnlock", "bReapEnd",
+	},
+	reflect.TypeFor[noticePC](): {
+		"nIdle", "nObituary", "nLock", "nSeen", "nReap", "nUnlock", "nAgain", "nLink", "nJoinLock", "nJoining", "nJoinRing", "nJoinLive",
+		"nJoinUnlock", "nLeaveLock", "nLeaveDead", "nLeaveUnlock", "nLeaveAgain", "nLeaveFree", "nLeaveRing", "nLeaveLateUnlock",
+	},
+	reflect.TypeFor[wakePC](): {
+		"wStart", "wPick", "wRing", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wPassOn", "wEnd", "wReapBits", "wReapRing",
+	},
+	reflect.TypeFor[xoPC](): {
+		"xTry", "xBit", "xWait", "xParked", "xClear", "xTake", "xRing", "xEnd",
+	},
+	reflect.TypeFor[listPC](): {
+		"lBegin", "lReset", "lSweep", "lHead", "lNext", "lPop", "lUnlist", "lTake", "lFree", "lEpoch", "lMark", "lTop", "lLink", "lPush", "lEnd",
+	},
+	reflect.TypeFor[mapPC](): {
+		"mBegin", "mSummary", "mWord", "mDry", "mDryAgain", "mTake", "mFree", "mBit", "mSum", "mSweep", "mEnd",
+	},
+	reflect.TypeFor[countPC](): {
+		"cStart", "cLock", "cCount", "cBit", "cUnlock", "cStamp", "cClear", "cDrop", "cDropLock", "cDropCount", "cDropBit", "cDropUnlock", "cTry",
+		"cOwn", "cFree", "cBack", "cAgain", "cEnd",
+	},
+	reflect.TypeFor[slotState](): {
+		"empty", "writing", "full", "reading", "skip",
+	},
+	reflect.TypeFor[kind](): {
+		"nobody", "kAlloc", "kPut", "kGet", "kFree",
+	},
+	reflect.TypeFor[life](): {
+		"alive", "killed", "reaped",
+	},
+	reflect.TypeFor[entryState](): {
+		"vacant", "joining", "live", "dead",
+	},
+	reflect.TypeFor[fate](): {
+		"outside", "running", "gone", "away",
+	},
+}
+
+// name formats a value of a state, by the name of its constant if it has one.
+func name(v reflect.Value) any {
+	if list, ok := names[v.Type()]; ok && int(v.Uint()) < len(list) {
+		return list[v.Uint()]
+	}
+	return v
+}

@@ -1,0 +1,35 @@
+package model_test
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal/shm/internal/model"
+)
+
+func TestWake(t *testing.T) {
+	holds(t, model.Explore(model.Wake{Messages: 1, Kills: kills(2)}.Model(), limit))
+	holds(t, model.Explore(model.Wake{Messages: 2, Kills: kills(1)}.Model(), limit))
+}
+
+func TestWakeMutations(t *testing.T) {
+	for _, bug := range []string{model.NoLook, model.NoPassOn, model.NoPassOnFound, model.NoReaperRing, model.RingFirst, model.BitFirst, model.FreeBeforeRing} {
+		t.Run(bug, func(t *testing.T) {
+			fails(t, model.Explore(model.Wake{Messages: 1, Kills: 2, Bug: bug}.Model(), limit))
+		})
+	}
+}
+
+// stamped: every participant stamps both words, so that one bit in the bitmap is for either.
+var stamped = [3][]uint8{{0, 1, 0}, {1, 0, 1}, {0, 0, 1}}
+
+func TestXOWait(t *testing.T) {
+	holds(t, model.Explore(model.XOWait{Words: stamped, Kills: kills(2)}.Model(), limit))
+}
+
+func TestXOWaitMutations(t *testing.T) {
+	for _, bug := range []string{model.WaitBitFirst, model.BlindWait, model.ClearQuiet, model.NoRegister, model.XOReaperMute} {
+		t.Run(bug, func(t *testing.T) {
+			fails(t, model.Explore(model.XOWait{Words: stamped, Kills: 1, Bug: bug}.Model(), limit))
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package model
+
+import "fmt"
+
+// The xo wait model: three participants stamp and clear two words in turn, one after the other, and wait by the WAIT bit and the one bitmap for all words.
+// Killed holders are cleared by the reaper, which then rings everybody. What must hold: nobody that lives waits for ever.
+
+type xoPC uint8
+
+const (
+	xTry xoPC = iota
+	xBit
+	xWait
+	xParked
+	xClear
+	xTake
+	xRing
+	xEnd
+)
+
+type xoWord struct {
+	lane uint8
+	wait bool
+}
+
+type xoThread struct {
+	life   life
+	pc     xoPC
+	op     uint8
+	chosen uint8 // the participants still to ring
+	rung   bool
+}
+
+type xoState struct {
+	w     [2]xoWord
+	bits  uint8
+	p     [3]xoThread
+	ring  bool // the reaper has still to ring
+	kills uint8
+}
+
+// XOWait is a configuration of the xo wait model: Words says which words each participant stamps, in order.
+type XOWait struct {
+	Words [3][]uint8
+	Kills int
+	Bug   string
+}
+
+// The mutations of the xo wait model.
+const (
+	WaitBitFirst = "a waiter sets WAIT before its bit, and does not look again"
+	BlindWait    = "a waiter sets its bit and parks without setting WAIT on a stamped word"
+	ClearQuiet   = "who clears xo does not ring"
+	NoRegister   = "who is rung and has to wait still does not register again"
+	XOReaperMute = "the reaper does not ring after it cleared an xo"
+)
+
+// Model returns the transition system of c.
+func (c XOWait) Model() Model[xoState] {
+	return Model[xoState]{Steps: c.steps, Events: c.events, Check: func(*xoState) error { return nil }, Done: c.done}
+}
+
+func (c XOWait) steps(s xoState, emit func(xoState)) {
+	for i := range s.p {
+		n := s
+		switch {
+		case s.p[i].life == alive && c.step(&n, i):
+			emit(n)
+		case s.p[i].life == killed:
+			c.reap(&n, i)
+			emit(n)
+		}
+	}
+	if s.ring {
+		s.ring = false
+		for i := range s.p {
+			s.p[i].rung = true
+		}
+		emit(s)
+	}
+}
+
+func (c XOWait) events(s xoState, emit func(xoState)) {
+	for i := range s.p {
+		if n := s; s.p[i].life == alive && int(s.kills) < c.Kills {
+			n.p[i] = xoThread{life: killed}
+			n.kills++
+			emit(n)
+		}
+	}
+}
+
+// reap clears what dead participant i has stamped.
+func (c XOWait) reap(s *xoState, i int) {
+	for w := range s.w {
+		if s.w[w].lane == lane(i) {
+			s.w[w] = xoWord{}
+		}
+	}
+	s.bits &^= 1 << i
+	s.p[i].life = reaped
+	s.ring = c.Bug != XOReaperMute
+}
+
+func (c XOWait) step(s *xoState, i int) bool {
+	p := &s.p[i]
+	if int(p.op) == len(c.Words[i]) {
+		return false
+	}
+	w := &s.w[c.Words[i][p.op]]
+	switch p.pc {
+	case xTry:
+		if p.pc = xBit; c.Bug == WaitBitFirst {
+			p.pc = xWait
+		}
+		if w.lane == 0 {
+			*w = xoWord{lane: lane(i)}
+			p.pc = xClear
+		}
+	case xBit:
+		s.bits |= 1 << i
+		if p.pc = xWait; c.Bug == BlindWait || c.Bug == WaitBitFirst {
+			p.pc = xParked
+		}
+	case xWait: // the CAS that sets WAIT is the second look
+		if w.lane == 0 {
+			p.pc = xTry
+			break
+		}
+		w.wait = true
+		if p.pc = xParked; c.Bug == WaitBitFirst {
+			p.pc = xBit
+		}
+	case xParked:
+		if !p.rung {
+			return false
+		}
+		p.rung = false
+		if p.pc = xTry; c.Bug == NoRegister && w.lane != 0 {
+			p.pc = xParked
+		}
+	case xClear:
+		if p.pc = xTake; !w.wait || c.Bug == ClearQuiet {
+			p.next()
+		}
+		*w = xoWord{}
+	case xTake:
+		p.chosen, s.bits = s.bits, 0
+		p.pc = xRing
+	case xRing:
+		if p.chosen == 0 {
+			p.next()
+			break
+		}
+		for j := range s.p {
+			if p.chosen>>j&1 == 1 {
+				p.chosen &^= 1 << j
+				s.p[j].rung = s.p[j].life == alive
+				break
+			}
+		}
+	}
+	return true
+}
+
+func (p *xoThread) next() { p.op++; p.pc = xTry }
+
+func (c XOWait) done(s *xoState) error {
+	for i := range s.p {
+		if s.p[i].life == alive && int(s.p[i].op) < len(c.Words[i]) {
+			return fmt.Errorf("stuck: participant %d waits for a word that is clear", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// The last lane is the reaper's: all others may be waiting for what only a reaper can clear.
+const (
+	commonLanes = lanesPerSlot - 1
+	reaperLane  = commonLanes
+)
+
+// A lane is one of this process's operation contexts. At most one operation at a time runs in it, so its stamp names one.
+type lane struct {
+	busy atomic.Uint32
+	id   uint32
+	d    *Domain
+	rec  *laneRec
+	mags *[magazineClasses]magazine // nil until it frees: a process that joins should not touch 100 KiB first
+	// reaping is set while a reaper runs in this lane, with the recovery lock: whom it reaps.
+	reaping *deadSet
+	_       [64]byte
+}
+
+func (l *lane) tryLock() bool { return l.busy.Load() == 0 && l.busy.CompareAndSwap(0, 1) }
+
+func (l *lane) lock() {
+	if l.tryLock() {
+		return
+	}
+	l.d.laneQueue.Add(1)
+	l.d.laneWait.Lock()
+	for !l.tryLock() {
+		l.d.laneFree.Wait()
+	}
+	l.d.laneWait.Unlock()
+	l.d.laneQueue.Add(-1)
+}
+
+func (l *lane) unlock() {
+	l.busy.Store(0)
+	if l.d.laneQueue.Load() != 0 {
+		l.d.wakeLanes()
+	}
+}
+
+func (d *Domain) wakeLanes() {
+	d.laneWait.Lock()
+	d.laneFree.Broadcast()
+	d.laneWait.Unlock()
+}
+
+// enter takes a free lane. The address of a local variable tells goroutines apart well enough to spread them.
+func (d *Domain) enter() (*lane, error) {
+	if d.closed.Load() {
+		return nil, ErrClosed
+	}
+	l := d.anyLane()
+	if d.closed.Load() { // Close holds all lanes but one
+		l.unlock()
+		return nil, ErrClosed
+	}
+	return l, nil
+}
+
+func (d *Domain) anyLane() *lane {
+	var here byte
+	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
+	if l := &d.lanes[at]; l.tryLock() {
+		return l
+	}
+	return d.otherLane(at)
+}
+
+func (d *Domain) otherLane(at int) *lane {
+	for i := range commonLanes {
+		if l := &d.lanes[(at+i)%commonLanes]; l.tryLock() {
+			return l
+		}
+	}
+	return d.waitLane(at)
+}
+
+func (d *Domain) waitLane(at int) *lane {
+	d.laneQueue.Add(1)
+	defer d.laneQueue.Add(-1)
+	d.laneWait.Lock()
+	defer d.laneWait.Unlock()
+	for {
+		for i := range commonLanes {
+			if l := &d.lanes[(at+i)%commonLanes]; l.tryLock() {
+				return l
+			}
+		}
+		d.laneFree.Wait()
+	}
+}

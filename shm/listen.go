@@ -1,0 +1,377 @@
+package shm
+
+import (
+	"crypto/subtle"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// Note [Sockets]
+// A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'J' join), two bytes version, the layout hash and
+// the token (both zero to inspect). The answer to 'I' is a Report in JSON and the end of the stream. The answer to 'J'
+// is an answer of 32 bytes, with the control and the data file attached when its status is 0. A client of another user
+// is sent away before it is read. Each connection has a deadline, and when too many are open the oldest goes: who
+// connects and says nothing is in nobody's way.
+const (
+	requestSize    = 32
+	answerSize     = 32
+	wantInspect    = 'I'
+	wantJoin       = 'J'
+	socketVersion  = 1
+	handshakeTime  = 5 * time.Second
+	maxConnections = 32
+	reportAge      = 100 * time.Millisecond // a report is not made more often
+)
+
+// Status of an answer.
+const (
+	statusOK = iota
+	statusToken
+	statusVersion
+	statusUser
+	statusInspectOnly
+)
+
+// A Token is the secret that lets a process join by a socket.
+type Token [16]byte
+
+// A Listener answers on a socket, until it or its domain is closed.
+type Listener struct {
+	d     *Domain
+	sock  *sys.Listener
+	lock  *os.File // held while a path socket is ours
+	token Token
+	joins bool
+	uid   int
+	done  sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  []*sys.Conn // oldest first
+	closed bool
+	report []byte
+	made   time.Time
+}
+
+// ListenOptions say where to listen.
+type ListenOptions struct {
+	// Path is a socket in the file system; a lock file beside it, Path + ".lock", stays. What a killed process has left at
+	// Path is removed. Empty means an abstract address, which is gone with the process.
+	Path string
+}
+
+// Serve answers [Inspect] on an abstract socket, @shoal/<uid>/<pid>-<random>: to processes of the same user, statistics
+// and never descriptors. It costs a socket and a goroutine, so New does not do it; package shoal does in the root of a
+// family. The listener is closed with the domain at the latest.
+func (d *Domain) Serve() (*Listener, error) { return d.listen("", false) }
+
+// Listen lets processes of the same user, and of the same network and PID namespace, join the domain by [Join] if
+// they know the listener's token, which is new and random. It answers [Inspect] too. The listener is closed with the
+// domain at the latest; who has joined stays.
+func (d *Domain) Listen(opts ListenOptions) (*Listener, error) {
+	if d.Files() == nil {
+		return nil, fmt.Errorf("listen for joins: a local domain has no files to share: %w", errors.ErrUnsupported)
+	}
+	return d.listen(opts.Path, true)
+}
+
+func (d *Domain) listen(path string, joins bool) (*Listener, error) {
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("listen on an abstract socket: %w", errors.ErrUnsupported)
+	}
+	l := &Listener{d: d, joins: joins, uid: os.Getuid()}
+	if joins {
+		if err := sys.Random(l.token[:]); err != nil {
+			return nil, fmt.Errorf("make a token: %w", err)
+		}
+	}
+	if err := l.bind(path); err != nil {
+		return nil, fmt.Errorf("listen for domain: %w", err)
+	}
+	if !d.listeners.add(l) {
+		return nil, errors.Join(ErrClosed, l.shut())
+	}
+	l.done.Go(l.accept)
+	return l, nil
+}
+
+func (l *Listener) bind(path string) (err error) {
+	if path == "" {
+		path, err = socketName(l.joins)
+	} else {
+		l.lock, err = claimPath(path)
+	}
+	if err != nil {
+		return err
+	}
+	l.sock, err = sys.Listen(path)
+	if err != nil && l.lock != nil {
+		err = errors.Join(err, l.lock.Close())
+	}
+	return err
+}
+
+const joinSuffix = "-join"
+
+func socketName(joins bool) (string, error) {
+	var r [8]byte
+	if err := sys.Random(r[:]); err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("@shoal/%d/%d-%x", os.Getuid(), os.Getpid(), r)
+	if joins {
+		name += joinSuffix
+	}
+	return name, nil
+}
+
+// claimPath takes the lock of a path socket and removes what a dead listener has left there.
+func claimPath(path string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Clean(path)+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	ok, err := sys.LockByte(lock, 0)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: %w: another process listens there", path, syscall.EADDRINUSE)
+	}
+	if err == nil {
+		err = removeSocket(path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+func removeSocket(path string) error {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s: %w, and is no socket; choose another path", path, fs.ErrExist)
+	}
+	return os.Remove(path)
+}
+
+// Addr returns the address for [Join] and [Inspect]: @ and a name, or a path.
+func (l *Listener) Addr() string { return l.sock.Addr() }
+
+// Token returns the secret that [Join] needs; it is zero where the listener only answers inspection.
+func (l *Listener) Token() Token { return l.token }
+
+// Close ends the listener and waits for the answers that are under way. It is idempotent.
+func (l *Listener) Close() error {
+	l.d.listeners.remove(l)
+	return l.shut()
+}
+
+func (l *Listener) shut() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	err := l.sock.Close()
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.mu.Unlock()
+	l.done.Wait()
+	if l.lock != nil {
+		err = errors.Join(err, l.lock.Close())
+	}
+	return err
+}
+
+func (l *Listener) accept() {
+	for pause := time.Duration(0); ; {
+		c, err := l.sock.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			if l.keep(c) {
+				l.done.Go(func() { l.answer(c) })
+			}
+		case errors.Is(err, os.ErrClosed):
+			return
+		default: // no descriptors left, as a rule
+			pause = min(max(2*pause, time.Millisecond), time.Second)
+			time.Sleep(pause)
+		}
+	}
+}
+
+// keep notes an open connection and closes the oldest of too many.
+func (l *Listener) keep(c *sys.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		c.Close()
+		return false
+	}
+	if len(l.conns) == maxConnections {
+		l.conns[0].Close()
+		l.conns = l.conns[1:]
+	}
+	l.conns = append(l.conns, c)
+	return true
+}
+
+func (l *Listener) drop(c *sys.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, x := range l.conns {
+		if x == c {
+			l.conns = append(l.conns[:i], l.conns[i+1:]...)
+			break
+		}
+	}
+	c.Close()
+}
+
+// answer serves one connection. What goes wrong is the client's matter, which sees the stream end.
+func (l *Listener) answer(c *sys.Conn) {
+	defer l.drop(c)
+	c.SetDeadline(time.Now().Add(handshakeTime))
+	uid, _, err := sys.PeerUID(c)
+	if err != nil {
+		return
+	}
+	if uid != l.user() {
+		c.Write(answerOf(statusUser))
+		return
+	}
+	var req [requestSize]byte
+	if _, err := io.ReadFull(c, req[:]); err != nil || string(req[:5]) != "shoal" {
+		return
+	}
+	switch req[5] {
+	case wantInspect:
+		if b, err := l.reported(); err == nil {
+			c.Write(b)
+		}
+	case wantJoin:
+		l.admit(c, req)
+	}
+}
+
+func (l *Listener) user() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.uid
+}
+
+// admit gives the domain's files to who knows the token and has the same layout.
+func (l *Listener) admit(c *sys.Conn, req [requestSize]byte) {
+	status := byte(statusOK)
+	switch {
+	case !l.joins:
+		status = statusInspectOnly
+	case subtle.ConstantTimeCompare(req[16:], l.token[:]) != 1:
+		status = statusToken
+	case req != requestOf(wantJoin, l.token):
+		status = statusVersion
+	}
+	if status != statusOK {
+		c.Write(answerOf(status))
+		return
+	}
+	sys.SendFiles(c, answerOf(statusOK), l.d.Files()...)
+}
+
+// reported returns the report in JSON, at most so often, since it reads every block.
+func (l *Listener) reported() ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.report != nil && time.Since(l.made) < reportAge {
+		return l.report, nil
+	}
+	b, err := json.Marshal(l.d.Report())
+	if err == nil {
+		l.report, l.made = b, time.Now()
+	}
+	return b, err
+}
+
+func requestOf(want byte, token Token) (req [requestSize]byte) {
+	copy(req[:], "shoal")
+	req[5] = want
+	binary.LittleEndian.PutUint16(req[6:], socketVersion)
+	if want == wantJoin {
+		binary.LittleEndian.PutUint64(req[8:], layoutHash())
+		copy(req[16:], token[:])
+	}
+	return req
+}
+
+// answerOf is: status 1, 0 7, layout hash 8, network namespace 8, PID namespace 8.
+func answerOf(status byte) []byte {
+	b := make([]byte, answerSize)
+	b[0] = status
+	binary.LittleEndian.PutUint64(b[8:], layoutHash())
+	binary.LittleEndian.PutUint64(b[16:], namespace("net"))
+	binary.LittleEndian.PutUint64(b[24:], namespace("pid"))
+	return b
+}
+
+// namespace returns the number of one of this process's namespaces, or 0.
+func namespace(kind string) (n uint64) {
+	link, err := os.Readlink("/proc/self/ns/" + kind)
+	if err == nil {
+		fmt.Sscanf(link, kind+":[%d]", &n)
+	}
+	return n
+}
+
+// listeners are those of a domain.
+type listeners struct {
+	mu     sync.Mutex
+	all    map[*Listener]bool
+	closed bool
+}
+
+func (s *listeners) add(l *Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if s.all == nil {
+		s.all = make(map[*Listener]bool)
+	}
+	s.all[l] = true
+	return true
+}
+
+func (s *listeners) remove(l *Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, l)
+}
+
+// close ends all of them; no more can be added.
+func (s *listeners) close() (err error) {
+	s.mu.Lock()
+	all := s.all
+	s.all, s.closed = nil, true
+	s.mu.Unlock()
+	for l := range all {
+		err = errors.Join(err, l.shut())
+	}
+	return err
+}

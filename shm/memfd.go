@@ -1,0 +1,256 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// memfds is the store of domains that processes share: two sealed memory files, locks on the control file as proof of
+// life, datagram sockets as doorbells.
+type memfds struct {
+	ctlFile, dataFile *os.File
+	life              *os.File // own description of ctlFile, which holds this participant's lock
+	ctl, mem          []byte
+	ringer            *sys.Ringer
+	token             string
+	addrs             [maxParticipants]atomic.Pointer[bellAddr]
+	room              roomCache
+}
+
+type bellAddr struct {
+	epoch uint32
+	addr  sys.BellAddr
+}
+
+// New makes a domain and joins it as its first participant. The caller closes it.
+func New(opts Options) (*Domain, error) {
+	m, err := sys.MemoryLimit()
+	if err != nil {
+		return nil, fmt.Errorf("new domain: %w", err)
+	}
+	budget := opts.Budget
+	if budget == 0 {
+		budget = m.Headroom()
+	}
+	if budget < slabSize {
+		return nil, fmt.Errorf("new domain: budget of %d bytes: want at least %d", budget, slabSize)
+	}
+	reserve := opts.Reserve
+	if reserve == 0 {
+		reserve = reserveFor(m.Total)
+	}
+	reserve = int64(roundUp(uint64(max(reserve, budget)), hugeAlign))
+	s, err := newMemfds(reserve, budget)
+	if err != nil {
+		return nil, fmt.Errorf("new domain: %w", err)
+	}
+	d, err := create(s, budget)
+	if err != nil {
+		s.unmap()
+		return nil, errors.Join(fmt.Errorf("new domain: %w", err), s.ctlFile.Close(), s.dataFile.Close())
+	}
+	return d, nil
+}
+
+// reserveFor returns the default address space of a domain on a machine with total bytes of memory.
+func reserveFor(total int64) int64 {
+	n := min(8*total, 1<<40, int64(1)<<(sys.AddressBits()-2))
+	if l := sys.FileSizeLimit(); l >= 0 {
+		n = min(n, l)
+	}
+	if l := sys.AddressSpaceLimit(); l >= 0 {
+		n = min(n, l/2)
+	}
+	return n
+}
+
+// newMemfds makes both files. Where the address space is short, the reserve is halved down to the budget.
+func newMemfds(reserve, budget int64) (*memfds, error) {
+	ctl, err := newFile("shoal-control", controlSize)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		data, err := newFile("shoal-data", reserve)
+		if err != nil {
+			return nil, errors.Join(err, ctl.Close())
+		}
+		s, err := openMemfds(ctl, data)
+		if err == nil {
+			return s, nil
+		}
+		data.Close()
+		if !errors.Is(err, ErrAddressSpace) || reserve/2 < budget {
+			return nil, errors.Join(err, ctl.Close())
+		}
+		reserve = int64(roundUp(uint64(reserve/2), hugeAlign))
+	}
+}
+
+func newFile(name string, size int64) (*os.File, error) {
+	f, err := sys.Memfd(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(sys.Resize(f, size), sys.Seal(f)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// openMemfds maps the two files, which it owns when it succeeds.
+func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
+	info, err := data.Stat()
+	if err != nil {
+		return nil, err
+	}
+	s := &memfds{ctlFile: ctl, dataFile: data}
+	defer func() {
+		if err != nil {
+			s.unmap()
+		}
+	}()
+	if s.ctl, err = sys.Map(ctl, controlSize); err != nil {
+		return nil, fmt.Errorf("%w: control segment of %d bytes: %w", ErrAddressSpace, controlSize, err)
+	}
+	if s.mem, err = sys.Map(data, int(info.Size())); err != nil {
+		return nil, fmt.Errorf("%w: data segment of %d bytes, limit of this process %d: %w",
+			ErrAddressSpace, info.Size(), sys.AddressSpaceLimit(), err)
+	}
+	if s.life, err = sys.Reopen(ctl); err != nil {
+		return nil, err
+	}
+	if s.ringer, err = sys.NewRinger(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Attach joins the domain behind the two files that Files returned in another process. The domain owns them when
+// Attach succeeds.
+func Attach(control, data *os.File) (*Domain, error) {
+	if info, err := control.Stat(); err != nil || info.Size() != controlSize {
+		return nil, errors.Join(fmt.Errorf("attach domain: %w: not a control segment", ErrVersion), err)
+	}
+	s, err := openMemfds(control, data)
+	if err != nil {
+		return nil, fmt.Errorf("attach domain: %w", err)
+	}
+	d, err := attach(s)
+	if err != nil {
+		s.unmap()
+		return nil, fmt.Errorf("attach domain: %w", err)
+	}
+	return d, nil
+}
+
+// Files returns the control and the data file, for a child to inherit in this order. They stay the domain's.
+func (d *Domain) Files() []*os.File {
+	s, ok := d.store.(*memfds)
+	if !ok {
+		return nil
+	}
+	return []*os.File{s.ctlFile, s.dataFile}
+}
+
+func (s *memfds) control() []byte { return s.ctl }
+func (s *memfds) data() []byte    { return s.mem }
+
+func (s *memfds) commitControl(off, n uint64) error {
+	return sys.Commit(s.ctlFile, int64(off), int64(n))
+}
+func (s *memfds) commit(off, n uint64) error {
+	if crashing && commitFails() {
+		return errors.Join(sys.Commit(s.dataFile, int64(off), int64(n/2)), errors.ErrUnsupported)
+	}
+	return sys.Commit(s.dataFile, int64(off), int64(n))
+}
+func (s *memfds) punch(off, n uint64) error { return sys.Punch(s.dataFile, int64(off), int64(n)) }
+
+func (s *memfds) headroom() int64 { return s.room.get() }
+
+// roomCache remembers the machine's answer for a moment: to ask costs as much as to commit a megabyte.
+type roomCache struct {
+	mu    sync.Mutex
+	asked time.Time
+	bytes int64
+}
+
+const roomAge = 5 * time.Millisecond // at most 20 MiB can be committed meanwhile
+
+func (r *roomCache) get() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.asked) < roomAge {
+		return r.bytes
+	}
+	r.asked, r.bytes = time.Now(), 1<<62 // where nothing is known, the domain's own budget is what guards
+	if m, err := sys.MemoryLimit(); err == nil {
+		r.bytes = m.Headroom()
+	}
+	return r.bytes
+}
+
+func (s *memfds) enter(slot int) (bool, error) { return sys.LockByte(s.life, int64(slot)) }
+func (s *memfds) leave(slot int) error         { return sys.UnlockByte(s.life, int64(slot)) }
+func (s *memfds) alive(slot int) (bool, error) { return sys.ByteLocked(s.life, int64(slot)) }
+func (s *memfds) listen(slot int, epoch uint32) (bell, error) {
+	return sys.ListenBell(s.bellName(slot, epoch))
+}
+
+// bellName has the epoch in it, since the name of a dead process may live a moment longer than its proof of life.
+func (s *memfds) bellName(slot int, epoch uint32) string {
+	if s.token == "" {
+		s.token = fmt.Sprintf("%x", s.ctl[tokenOffset:tokenOffset+16])
+	}
+	return fmt.Sprintf("shoal/%s/%d.%d", s.token, slot, epoch)
+}
+
+func (s *memfds) ring(slot int, epoch uint32) {
+	a := s.addrs[slot].Load()
+	if a == nil || a.epoch != epoch {
+		a = &bellAddr{epoch: epoch, addr: sys.NewBellAddr(s.bellName(slot, epoch))}
+		s.addrs[slot].Store(a)
+	}
+	s.ringer.Ring(&a.addr)
+}
+
+// await opens the pidfd first and asks for the proof of life then: while the participant lives, the number is its own.
+func (s *memfds) await(ctx context.Context, pid, slot int) error {
+	p, err := sys.OpenPidfd(pid)
+	if err != nil {
+		return nil // gone; the reaper asks for the proof
+	}
+	defer p.Close()
+	if alive, err := s.alive(slot); err != nil || !alive {
+		return err
+	}
+	return p.Wait(ctx)
+}
+
+// close keeps the mappings: slices that were borrowed may still be looked at, and the process usually ends now.
+func (s *memfds) close() error {
+	return errors.Join(s.ringer.Close(), s.life.Close(), s.ctlFile.Close(), s.dataFile.Close())
+}
+
+func (s *memfds) unmap() {
+	if s.ctl != nil {
+		sys.Unmap(s.ctl)
+	}
+	if s.mem != nil {
+		sys.Unmap(s.mem)
+	}
+	if s.life != nil {
+		s.life.Close()
+	}
+	if s.ringer != nil {
+		s.ringer.Close()
+	}
+}

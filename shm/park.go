@@ -1,0 +1,275 @@
+package shm
+
+import (
+	"context"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// A lot is where this process's goroutines park for one condition on shared memory. bits is the bitmap, in shared
+// memory, in which the process asks to be rung when the condition may have come true.
+//
+// The rule that loses no wake: who waits sets the process's bit and then looks at the condition once more; who makes
+// it true looks at the bitmap afterwards, clears a bit and rings. A ring wakes one goroutine; that one passes it on
+// (baton) when it is done, so a ring that a cancelled waiter got is not lost.
+type lot struct {
+	d     *Domain
+	bits  *[ownWords]Word
+	ready func() bool
+
+	waiters atomic.Int32
+	mu      sync.Mutex
+	queue   []chan struct{}
+
+	ringing atomic.Int32 // goroutines in rung
+	closed  atomic.Bool
+}
+
+// wait parks until the condition may be true or ctx ends. After it, the caller tries, and then calls baton.
+func (l *lot) wait(ctx context.Context) error {
+	c := make(chan struct{})
+	l.mu.Lock()
+	l.queue = append(l.queue, c)
+	l.waiters.Add(1)
+	l.mu.Unlock()
+	l.d.setBit(l.bits)
+	if l.ready() {
+		l.remove(c)
+		return nil
+	}
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		l.remove(c)
+		return context.Cause(ctx)
+	}
+}
+
+func (l *lot) remove(c chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, q := range l.queue {
+		if q == c {
+			l.queue = append(l.queue[:i], l.queue[i+1:]...)
+			l.waiters.Add(-1)
+			return
+		}
+	}
+}
+
+func (l *lot) wakeOne() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakeFirst()
+}
+
+func (l *lot) wakeFirst() {
+	if len(l.queue) == 0 {
+		return
+	}
+	close(l.queue[0])
+	l.queue = l.queue[1:]
+	l.waiters.Add(-1)
+}
+
+// rung wakes a goroutine if the condition is true, and asks to be rung again if it is not. It keeps the lock, so
+// that no waiter returns meanwhile: only they hold the memory of the condition and of the bitmap. If nobody waits here any
+// more, the ring was meant for another process.
+func (l *lot) rung() {
+	l.ringing.Add(1)
+	defer l.ringing.Add(-1)
+	if l.closed.Load() {
+		return
+	}
+	if l.waiters.Load() == 0 {
+		l.passOn()
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return
+	}
+	if !l.ready() {
+		l.d.setBit(l.bits)
+		if !l.ready() {
+			return
+		}
+	}
+	l.wakeFirst()
+}
+
+// baton passes a wake on: to another goroutine here, or to another process.
+func (l *lot) baton() {
+	if l.waiters.Load() != 0 {
+		l.rung()
+	} else {
+		l.passOn()
+	}
+}
+
+func (l *lot) passOn() {
+	if l.ready() {
+		l.d.ringOne(l.bits)
+	}
+}
+
+// shut wakes everybody who waits here, and returns when no ring looks at the shared words of this lot any more.
+func (l *lot) shut() {
+	l.closed.Store(true)
+	l.wakeAll()
+	for l.ringing.Load() != 0 {
+		runtime.Gosched()
+	}
+	l.leave()
+}
+
+// leave takes the process's bit back, which nobody here would answer to, unless another lot of the process waits for
+// the same thing. A ring that has come already goes to another process.
+func (l *lot) leave() {
+	l.bits[l.d.word].AndNot(l.d.bit)
+	l.d.park.rung()
+	l.d.ringOne(l.bits)
+}
+
+func (l *lot) wakeAll() {
+	for l.waiters.Load() != 0 {
+		l.wakeOne()
+	}
+}
+
+// parking is all lots of a process, and the doorbell that serves them.
+type parking struct {
+	bell bell
+	mu   sync.Mutex
+	lots []*lot
+}
+
+func (p *parking) add(l ...*lot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lots = append(p.lots[:len(p.lots):len(p.lots)], l...) // a reader may hold the old slice
+}
+
+func (p *parking) remove(gone ...*lot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var kept []*lot
+next:
+	for _, l := range p.lots {
+		for _, g := range gone {
+			if l == g {
+				continue next
+			}
+		}
+		kept = append(kept, l)
+	}
+	p.lots = kept
+}
+
+func (p *parking) rung() {
+	p.mu.Lock()
+	lots := p.lots
+	p.mu.Unlock()
+	for _, l := range lots {
+		l.rung()
+	}
+}
+
+// await parks until ready, which is a matter of another process's next step, not of data: it cannot be cancelled.
+func (p *parking) await(d *Domain, bits *[ownWords]Word, ready func() bool) {
+	l := &lot{d: d, bits: bits, ready: ready}
+	p.add(l)
+	defer p.remove(l)
+	for !ready() {
+		l.wait(context.Background())
+	}
+}
+
+func (p *parking) wakeEverybody() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.lots {
+		l.wakeAll()
+	}
+}
+
+// answer serves the doorbell until the domain is closed.
+func (d *Domain) answer(b bell) {
+	defer d.done.Done()
+	seen := news{pressure: d.hdr.pressure.Load()}
+	for b.Wait() == nil {
+		d.park.rung()
+		seen = d.hear(seen)
+	}
+}
+
+func (d *Domain) setBit(bits *[ownWords]Word) {
+	if w := &bits[d.word]; w.Load()&d.bit == 0 {
+		w.Or(d.bit)
+	}
+}
+
+func empty(bitmap *[ownWords]Word) bool {
+	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
+}
+
+// ringOne rings one participant of the bitmap, if there is one, and clears its bit.
+func (d *Domain) ringOne(bitmap *[ownWords]Word) {
+	if !empty(bitmap) {
+		d.ringNext(bitmap)
+	}
+}
+
+func (d *Domain) ringNext(bitmap *[ownWords]Word) {
+	for i := range bitmap {
+		w := &bitmap[(d.word+i)%ownWords]
+		for v := w.Load(); v != 0; v = w.Load() {
+			bit := v & -v
+			if after := v &^ (d.bit<<1 - 1); i == 0 && after != 0 {
+				bit = after & -after // the next one after us, so that nobody starves
+			}
+			if w.CAS(v, v&^bit) {
+				d.ringSlot((d.word+i)%ownWords*64 + bits.TrailingZeros64(bit))
+				return
+			}
+		}
+	}
+}
+
+// ringBits rings every participant of the bitmap, and clears it.
+func (d *Domain) ringBits(bitmap *[ownWords]Word) {
+	for i := range bitmap {
+		w := &bitmap[i]
+		for v := w.Load(); v != 0; v = w.Load() {
+			if w.CAS(v, 0) {
+				for ; v != 0; v &= v - 1 {
+					d.ringSlot(i*64 + bits.TrailingZeros64(v))
+				}
+			}
+		}
+	}
+}
+
+// ringAll rings every other participant.
+func (d *Domain) ringAll() {
+	for s := range d.parts {
+		if s != d.slot && d.parts[s].state.Load()&0xff != slotFree {
+			d.ringSlot(s)
+		}
+	}
+}
+
+func (d *Domain) ringSlot(s int) {
+	if s == d.slot {
+		d.park.rung()
+		if d.unfinished.Load() {
+			go d.Reap() // what it waited for may have been one of our own lanes
+		}
+		return
+	}
+	d.store.ring(s, uint32(d.parts[s].state.Load()>>32))
+}

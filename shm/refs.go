@@ -1,0 +1,179 @@
+package shm
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// The process has one bit in a block's own bitmap, however many of its goroutines hold the block: this table counts
+// them. The step from 0 to 1 sets the bit and the step from 1 to 0 clears it, both under the entry's lock, so that a
+// release cannot clear the bit that a get has just relied on.
+const (
+	refLocked = 1 << 31
+	refChunk  = 4096
+)
+
+type refTable [maxBlocks / refChunk]atomic.Pointer[[refChunk]atomic.Uint32]
+
+func (t *refTable) entry(index uint32) *atomic.Uint32 {
+	if c := t[index/refChunk].Load(); c != nil {
+		return &c[index%refChunk]
+	}
+	return t.grow(index)
+}
+
+func (t *refTable) grow(index uint32) *atomic.Uint32 {
+	p := &t[index/refChunk]
+	p.CompareAndSwap(nil, new([refChunk]atomic.Uint32))
+	return &p.Load()[index%refChunk]
+}
+
+// lockRef returns the entry's count, with the entry locked; storing a count unlocks it.
+func lockRef(e *atomic.Uint32) uint32 {
+	if n := e.Load(); n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
+		return n
+	}
+	return waitRef(e)
+}
+
+func waitRef(e *atomic.Uint32) uint32 {
+	for i := 0; ; i++ {
+		n := e.Load()
+		if n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
+			return n
+		}
+		if i > 64 {
+			runtime.Gosched()
+		}
+	}
+}
+
+func (d *Domain) held(index uint32) bool { return d.refs.entry(index).Load()&^refLocked != 0 }
+
+// acquire adds one of this process's references.
+func (d *Domain) acquire(index uint32) {
+	e := d.refs.entry(index)
+	n := lockRef(e)
+	if n == 0 {
+		d.blocks[index].own[d.word].Or(d.bit)
+	}
+	e.Store(n + 1)
+}
+
+// drop takes one away and reports whether it was the last, and false if there was none.
+func (d *Domain) drop(index uint32) (last, ok bool) {
+	e := d.refs.entry(index)
+	n := lockRef(e)
+	if n == 0 {
+		e.Store(0)
+		return false, false
+	}
+	if n == 1 {
+		d.blocks[index].own[d.word].AndNot(d.bit)
+	}
+	e.Store(n - 1)
+	return n == 1, true
+}
+
+// check returns the block of h if this process holds it.
+func (d *Domain) check(h Handle) (*block, error) {
+	if !d.allocated(h) {
+		return nil, ErrStale
+	}
+	if !d.held(h.index()) {
+		return nil, ErrClosed
+	}
+	return &d.blocks[h.index()], nil
+}
+
+// Retain adds a reference to a block that this process holds already. Each reference is released once.
+func (d *Domain) Retain(h Handle) error {
+	if d.closed.Load() {
+		return ErrClosed
+	}
+	if _, err := d.check(h); err != nil {
+		return err
+	}
+	e := d.refs.entry(h.index())
+	n := lockRef(e)
+	if n == 0 {
+		e.Store(0)
+		return ErrClosed
+	}
+	e.Store(n + 1)
+	return nil
+}
+
+// Release drops one reference of this process. The block is free when no participant and no message holds it.
+func (d *Domain) Release(h Handle) error {
+	l, err := d.enter()
+	if err != nil {
+		return err
+	}
+	defer l.unlock()
+	if _, err := d.check(h); err != nil {
+		return err
+	}
+	return l.release(h.index())
+}
+
+func (l *lane) release(index uint32) error {
+	last, ok := l.d.drop(index)
+	if !ok {
+		return ErrClosed
+	}
+	if last {
+		l.tryFree(index)
+	}
+	return nil
+}
+
+// Import takes a reference to a block whose handle came by a side channel. Whoever sent it must hold the block until
+// Import has returned; otherwise it may return ErrStale, and never a block that means something else.
+func (d *Domain) Import(h Handle) error {
+	l, err := d.enter()
+	if err != nil {
+		return err
+	}
+	defer l.unlock()
+	i := h.index()
+	if !h.wellFormed() || uint64(i) >= d.hdr.blocks.Load() {
+		return ErrStale
+	}
+	b := &d.blocks[i]
+	d.acquire(i)
+	for {
+		w := b.w.Load()
+		if w&allocBit == 0 || generation(w) != h.gen() {
+			l.release(i)
+			return ErrStale
+		}
+		if k := stampKind(w); k != kindFree {
+			return nil
+		}
+		// Somebody is finding out whether it is free, and may have missed our bit.
+		l.settle(b)
+	}
+}
+
+// Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be used after the
+// process has released its last reference. Its length is that of the pages committed, at least what was asked for.
+func (d *Domain) Bytes(h Handle) ([]byte, error) {
+	b, err := d.check(h)
+	if err != nil {
+		return nil, err
+	}
+	return d.bytesOf(b)
+}
+
+func (d *Domain) bytesOf(b *block) ([]byte, error) {
+	e := b.ext.Load()
+	off, n := extOffset(e), b.committed.Load()
+	if e&extSmall != 0 {
+		n = classSize(extClass(e))
+	}
+	if off > uint64(len(d.bytes)) || n > uint64(len(d.bytes))-off {
+		return nil, ErrCorrupt
+	}
+	return d.bytes[off : off+n : off+n], nil
+}

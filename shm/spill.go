@@ -1,0 +1,56 @@
+package shm
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// A message that does not fit into a slot is written into a block of its own: the number of blocks, their handles,
+// the length of the body, all 8 bytes, and the body. That block is the message's last in lock order, whatever its
+// index: nobody but the message's sender and its reader ever knows it.
+
+func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
+	if !r.writable() {
+		return ErrFull // before the copy
+	}
+	h, err := r.d.Alloc(8 + 8*len(blocks) + 8 + len(body))
+	if err != nil {
+		return fmt.Errorf("put a message of %d bytes and %d blocks: %w", len(body), len(blocks), err)
+	}
+	b, err := r.d.Bytes(h)
+	if err != nil {
+		return err
+	}
+	p := binary.LittleEndian.AppendUint64(b[:0], uint64(len(blocks)))
+	for _, t := range blocks {
+		p = binary.LittleEndian.AppendUint64(p, uint64(t))
+	}
+	p = binary.LittleEndian.AppendUint64(p, uint64(len(body)))
+	copy(b[len(p):], body)
+	all := append(append(make([]Handle, 0, len(blocks)+1), blocks...), h)
+	err = r.put(parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, move: move})
+	if err != nil || !move {
+		r.d.Release(h)
+	}
+	return err
+}
+
+// unspill reads the table and the body of a spilled message. Both alias the block's bytes but for the table.
+func unspill(p []byte) (blocks []Handle, body []byte, err error) {
+	if len(p) < 16 {
+		return nil, nil, ErrCorrupt
+	}
+	n := binary.LittleEndian.Uint64(p)
+	if p = p[8:]; n > uint64(len(p)-8)/8 {
+		return nil, nil, ErrCorrupt
+	}
+	for range n {
+		blocks = append(blocks, Handle(binary.LittleEndian.Uint64(p)))
+		p = p[8:]
+	}
+	size := binary.LittleEndian.Uint64(p)
+	if p = p[8:]; size > uint64(len(p)) {
+		return nil, nil, ErrCorrupt
+	}
+	return blocks, p[:size:size], nil
+}

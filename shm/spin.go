@@ -1,0 +1,48 @@
+package shm
+
+import (
+	"math/bits"
+	"runtime"
+	"time"
+)
+
+const (
+	spinPolls = 256
+	spinTime  = 20 * time.Microsecond
+)
+
+// spin looks at the condition for a moment before the caller parks. After the first polls it goes on only if it is
+// one of fewer than CPUs-1 participants that do, so that nobody spins in the way of whom it waits for. The CPUs are those of
+// the domain's root: to count them costs more than to join.
+func (d *Domain) spin(ready func() bool) bool {
+	for range spinPolls {
+		if ready() {
+			return true
+		}
+	}
+	if !d.startSpin() {
+		return false
+	}
+	defer d.stopSpin()
+	for end := time.Now().Add(spinTime); time.Now().Before(end); {
+		for range spinPolls {
+			if ready() {
+				return true
+			}
+		}
+		runtime.Gosched()
+	}
+	return false
+}
+
+func (d *Domain) startSpin() bool {
+	n := uint64(0)
+	for i := range d.hdr.spinners {
+		n += uint64(bits.OnesCount64(d.hdr.spinners[i].Load()))
+	}
+	w := &d.hdr.spinners[d.word]
+	v := w.Load()
+	return n+1 < d.hdr.cpus.Load() && v&d.bit == 0 && w.CAS(v, v|d.bit)
+}
+
+func (d *Domain) stopSpin() { d.hdr.spinners[d.word].AndNot(d.bit) }

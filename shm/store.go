@@ -1,0 +1,29 @@
+package shm
+
+import "context"
+
+// A store is where a domain's two segments live and how its participants see and wake each other: memfds, pidfds and
+// datagram sockets between processes, or the Go heap and channels inside one, where the race detector sees them.
+type store interface {
+	control() []byte
+	data() []byte
+	commitControl(off, n uint64) error // back [off, off+n) by pages
+	commit(off, n uint64) error        // the same in the data segment; on error some of them may be backed
+	punch(off, n uint64) error         // give the pages of [off, off+n) back
+	headroom() int64                   // bytes that this process may commit by its machine and cgroup
+
+	enter(slot int) (bool, error) // take the slot's proof of life; false if somebody has it
+	leave(slot int) error
+	alive(slot int) (bool, error)                   // whether somebody has the slot's proof of life
+	await(ctx context.Context, pid, slot int) error // until the participant has ended
+
+	listen(slot int, epoch uint32) (bell, error)
+	ring(slot int, epoch uint32)
+	close() error
+}
+
+// A bell is what wakes a process: any number of rings before Wait are one.
+type bell interface {
+	Wait() error
+	Close() error
+}

@@ -1,0 +1,71 @@
+package shm
+
+import (
+	"sync"
+	"time"
+)
+
+// Free blocks stay warm, since pages cost ten times a copy. Big ones are given back when they have lain idle for a
+// while: a look notes which are free, and the next one, trimAge later, gives back those that nobody has used since.
+const (
+	trimAge  = 5 * time.Second
+	trimSize = 32 << 20
+)
+
+// trimmer gives idle big blocks back. It has a timer only while there are some.
+type trimmer struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	idle  map[uint32]uint32 // index to generation, at the last look
+}
+
+// freed is told of every block that this process frees.
+func (t *trimmer) freed(d *Domain, b *block) {
+	if b.committed.Load() < trimSize {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer == nil {
+		t.timer = time.AfterFunc(trimAge, func() { d.trim() })
+	}
+}
+
+// trim is one look.
+func (d *Domain) trim() {
+	l, err := d.enter()
+	if err != nil {
+		return
+	}
+	defer l.unlock()
+	t := &d.trimmer
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.idle
+	t.idle = make(map[uint32]uint32)
+	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+		b := &d.blocks[i]
+		w := b.w.Load()
+		if w&(allocBit|xoMask) != 0 || b.committed.Load() < trimSize {
+			continue
+		}
+		if gen, ok := before[i]; ok && gen == generation(w) {
+			l.punchIdle(b)
+		} else {
+			t.idle[i] = generation(w)
+		}
+	}
+	t.timer = nil
+	if len(t.idle) > 0 {
+		t.timer = time.AfterFunc(trimAge, func() { d.trim() })
+	}
+}
+
+// stop ends the timer.
+func (t *trimmer) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}

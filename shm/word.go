@@ -1,0 +1,88 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// A Word is one 64-bit word of shared memory. Every change of the domain's state goes through CAS and Store, so that
+// a process can be killed before and after each of them by `make crashpoints`; nothing else writes shared words.
+type Word struct{ v atomic.Uint64 }
+
+// Load returns the word.
+func (w *Word) Load() uint64 { return w.v.Load() }
+
+// CAS replaces old by new and reports whether the word held old.
+func (w *Word) CAS(old, new uint64) bool {
+	if crashing {
+		crashPoint("before")
+	}
+	ok := w.v.CompareAndSwap(old, new)
+	if crashing && ok {
+		crashPoint("after")
+	}
+	return ok
+}
+
+// Store sets the word. Only its single writer may call it: the lane of a lane record, the lane named in a slot or in
+// a stamp, or a reaper in place of a dead one.
+func (w *Word) Store(v uint64) {
+	if crashing {
+		crashPoint("before")
+	}
+	w.v.Store(v)
+	if crashing {
+		crashPoint("after")
+	}
+}
+
+// Set is Store without a barrier of its own: the next CAS or Store of the same goroutine orders it. It saves a
+// locked instruction on the path of every message. Others may load the word at the same time, as statistics do: an
+// aligned word is written whole on every machine that Go knows, but the race detector wants to be told.
+func (w *Word) Set(v uint64) {
+	if crashing {
+		crashPoint("before")
+	}
+	if racing {
+		w.v.Store(v)
+	} else {
+		*(*uint64)(unsafe.Pointer(&w.v)) = v
+	}
+	if crashing {
+		crashPoint("after")
+	}
+}
+
+// Add adds n, which may be negative as two's complement, and returns the new value.
+func (w *Word) Add(n uint64) uint64 {
+	if crashing {
+		crashPoint("before")
+	}
+	v := w.v.Add(n)
+	if crashing {
+		crashPoint("after")
+	}
+	return v
+}
+
+// Or sets bits.
+func (w *Word) Or(bits uint64) {
+	if crashing {
+		crashPoint("before")
+	}
+	w.v.Or(bits)
+	if crashing {
+		crashPoint("after")
+	}
+}
+
+// AndNot clears bits.
+func (w *Word) AndNot(bits uint64) {
+	if crashing {
+		crashPoint("before")
+	}
+	w.v.And(^bits)
+	if crashing {
+		crashPoint("after")
+	}
+}

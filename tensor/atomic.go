@@ -1,0 +1,69 @@
+package tensor
+
+import (
+	"math"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+// AddAtomic adds o, which is broadcast and converted, to t: each element by an atomic addition, so that no concurrent
+// one is lost, in whichever process. t is Float32, Float64, Int32 or Int64. Other writers of t must be atomic, too.
+func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
+	t.wantRoom(o.dtype)
+	t.wantDistinct()
+	if o.dtype != t.dtype {
+		o = o.To(t.dtype)
+	}
+	o = t.apart(o)
+	add := t.adder()
+	w := newWalk(t, []*Tensor{o})
+	row := w.dims[len(w.dims)-1]
+	size, dst, src := t.dtype.Size(), t.bytes(), o.bytes()
+	w.rows(func(at [4]int) {
+		for i := range row.size {
+			add(dst[(at[output]+i*row.steps[output])*size:], src[(at[0]+i*row.steps[0])*size:])
+		}
+	})
+	runtime.KeepAlive(o)
+	return t.Touch()
+}
+
+// AddScalarAtomic adds x to each element by an atomic addition; see AddAtomic.
+func (t *Tensor) AddScalarAtomic(x float64) *Tensor { return t.AddAtomic(t.scalar(x)) }
+
+// adder returns the atomic addition of the first element of src to that of dst.
+func (t *Tensor) adder() func(dst, src []byte) {
+	switch t.dtype {
+	case Int32:
+		return func(dst, src []byte) { atomic.AddInt32(&typed[int32](dst[:4])[0], typed[int32](src[:4])[0]) }
+	case Int64:
+		return func(dst, src []byte) { atomic.AddInt64(&typed[int64](dst[:8])[0], typed[int64](src[:8])[0]) }
+	case Float32:
+		return func(dst, src []byte) { addFloat32(&typed[float32](dst[:4])[0], typed[float32](src[:4])[0]) }
+	case Float64:
+		return func(dst, src []byte) { addFloat64(&typed[float64](dst[:8])[0], typed[float64](src[:8])[0]) }
+	}
+	misuse("atomic addition is not defined for %v", t.dtype)
+	return nil
+}
+
+func addFloat32(p *float32, v float32) {
+	word := (*uint32)(unsafe.Pointer(p))
+	for {
+		old := atomic.LoadUint32(word)
+		if atomic.CompareAndSwapUint32(word, old, math.Float32bits(math.Float32frombits(old)+v)) {
+			return
+		}
+	}
+}
+
+func addFloat64(p *float64, v float64) {
+	word := (*uint64)(unsafe.Pointer(p))
+	for {
+		old := atomic.LoadUint64(word)
+		if atomic.CompareAndSwapUint64(word, old, math.Float64bits(math.Float64frombits(old)+v)) {
+			return
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package tensor
+
+import "unsafe"
+
+// The Go types of elements that stand for themselves, by what can be done with them. Booleans are uint8, 0 or 1.
+type (
+	integer interface {
+		uint8 | int8 | int16 | int32 | int64
+	}
+	float   interface{ float32 | float64 }
+	ordered interface{ integer | float }
+	cplx    interface{ complex64 | complex128 }
+)
+
+// A castFunc copies n elements from src to dst and converts them; neighbours are ds and ss elements apart.
+type castFunc func(dst []byte, ds int, src []byte, ss, n int)
+
+// caster returns the conversion from s to d. It rounds as Go does; complex numbers lose their imaginary part and
+// everything that is not 0 is true.
+func caster(d, s DType) castFunc {
+	if d == s {
+		return copier(d.Size())
+	}
+	switch s {
+	case Bool, Uint8:
+		return fromInteger[uint8](d, s)
+	case Int8:
+		return fromInteger[int8](d, s)
+	case Int16:
+		return fromInteger[int16](d, s)
+	case Int32:
+		return fromInteger[int32](d, s)
+	case Int64:
+		return fromInteger[int64](d, s)
+	case Float32:
+		return fromFloat[float32](d, s)
+	case Float64:
+		return fromFloat[float64](d, s)
+	case Complex64:
+		return fromComplex[complex64](d, s)
+	case Complex128:
+		return fromComplex[complex128](d, s)
+	}
+	if d != Float32 {
+		return throughFloat32(d, s)
+	}
+	if s == Float16 {
+		return castHalf[F16]
+	}
+	return castHalf[BF16]
+}
+
+func copier(size int) castFunc {
+	switch size {
+	case 1:
+		return castReal[uint8, uint8]
+	case 2:
+		return castReal[int16, int16]
+	case 4:
+		return castReal[int32, int32]
+	case 8:
+		return castReal[int64, int64]
+	}
+	return castComplex[complex128, complex128]
+}
+
+func fromInteger[S integer](d, s DType) castFunc {
+	switch d {
+	case Uint8:
+		return castReal[uint8, S]
+	case Int8:
+		return castReal[int8, S]
+	case Int16:
+		return castReal[int16, S]
+	case Int32:
+		return castReal[int32, S]
+	case Int64:
+		return castReal[int64, S]
+	}
+	return fromReal[S](d, s)
+}
+
+func fromFloat[S float](d, s DType) castFunc {
+	switch d {
+	case Uint8:
+		return truncate[uint8, S]
+	case Int8:
+		return truncate[int8, S]
+	case Int16:
+		return truncate[int16, S]
+	case Int32:
+		return truncate[int32, S]
+	case Int64:
+		return truncate[int64, S]
+	}
+	return fromReal[S](d, s)
+}
+
+// fromReal is for what integers and floats convert to in the same way.
+func fromReal[S ordered](d, s DType) castFunc {
+	switch d {
+	case Bool:
+		return truth[S]
+	case Float32:
+		return castReal[float32, S]
+	case Float64:
+		return castReal[float64, S]
+	case Complex64:
+		return toComplex[complex64, S]
+	case Complex128:
+		return toComplex[complex128, S]
+	}
+	if s != Float32 {
+		return throughFloat32(d, s)
+	}
+	if d == Float16 {
+		return roundHalf(MakeF16)
+	}
+	return roundHalf(MakeBF16)
+}
+
+func fromComplex[S cplx](d, s DType) castFunc {
+	switch d {
+	case Bool:
+		return truth[S]
+	case Complex64:
+		return castComplex[complex64, S]
+	case Complex128:
+		return castComplex[complex128, S]
+	case Float64:
+		return realPart[S]
+	}
+	return through(Float64, d, s)
+}
+
+func castReal[D, S ordered](dst []byte, ds int, src []byte, ss, n int) {
+	d, s := typed[D](dst), typed[S](src)
+	if ds == 1 && ss == 1 {
+		d = d[:n]
+		for i, v := range s[:n] {
+			d[i] = D(v)
+		}
+		return
+	}
+	for i := range n {
+		d[i*ds] = D(s[i*ss])
+	}
+}
+
+// truncate goes through int64, so that what is out of range wraps around.
+func truncate[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
+	d, s := typed[D](dst), typed[S](src)
+	for i := range n {
+		d[i*ds] = D(int64(s[i*ss]))
+	}
+}
+
+func truth[S ordered | cplx](dst []byte, ds int, src []byte, ss, n int) {
+	s := typed[S](src)
+	for i := range n {
+		dst[i*ds] = number(s[i*ss] != 0)
+	}
+}
+
+func number(b bool) uint8 { return *(*uint8)(unsafe.Pointer(&b)) }
+
+func toComplex[D cplx, S ordered](dst []byte, ds int, src []byte, ss, n int) {
+	d, s := typed[D](dst), typed[S](src)
+	for i := range n {
+		d[i*ds] = D(complex(float64(s[i*ss]), 0))
+	}
+}
+
+func castComplex[D, S cplx](dst []byte, ds int, src []byte, ss, n int) {
+	d, s := typed[D](dst), typed[S](src)
+	for i := range n {
+		d[i*ds] = D(s[i*ss])
+	}
+}
+
+func realPart[S cplx](dst []byte, ds int, src []byte, ss, n int) {
+	d, s := typed[float64](dst), typed[S](src)
+	for i := range n {
+		d[i*ds] = part(s[i*ss])
+	}
+}
+
+func castHalf[S interface {
+	F16 | BF16
+	Float32() float32
+}](dst []byte, ds int, src []byte, ss, n int) {
+	d, s := typed[float32](dst), typed[S](src)
+	for i := range n {
+		d[i*ds] = s[i*ss].Float32()
+	}
+}
+
+func roundHalf[D F16 | BF16](round func(float32) D) castFunc {
+	return func(dst []byte, ds int, src []byte, ss, n int) {
+		d, s := typed[D](dst), typed[float32](src)
+		for i := range n {
+			d[i*ds] = round(s[i*ss])
+		}
+	}
+}
+
+func throughFloat32(d, s DType) castFunc { return through(Float32, d, s) }
+
+// through converts in two steps, by way of another dtype.
+func through(mid, d, s DType) castFunc {
+	first, second := caster(mid, s), caster(d, mid)
+	return func(dst []byte, ds int, src []byte, ss, n int) {
+		buf := make([]byte, min(n, chunk)*mid.Size())
+		for at := 0; at < n; at += chunk {
+			m := min(chunk, n-at)
+			first(buf, 1, src[at*ss*s.Size():], ss, m)
+			second(dst[at*ds*d.Size():], ds, buf, 1, m)
+		}
+	}
+}
+
+// To returns a tensor of dtype dt with t's elements converted: a view if dt is t's own.
+func (t *Tensor) To(dt DType) *Tensor {
+	if dt == t.dtype {
+		return t.view(t.shape, t.strides, t.offset)
+	}
+	return New(dt, t.shape...).CopyFrom(t)
+}
+
+// CopyFrom sets the elements to those of src, which is broadcast to t's shape and converted.
+func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
+	return rows{in: [3]DType{t.dtype}, out: t.dtype, run: func(out []byte, in [3][]byte) { copy(out, in[0]) }}.apply(t, src)
+}
+
+// Clone returns a contiguous copy on the heap.
+func (t *Tensor) Clone() *Tensor { return New(t.dtype, t.shape...).CopyFrom(t) }
+
+// Contiguous returns a view of t if t is contiguous, and a copy otherwise.
+func (t *Tensor) Contiguous() *Tensor {
+	if t.IsContiguous() {
+		return t.view(t.shape, t.strides, t.offset)
+	}
+	return t.Clone()
+}
+
+func part[S cplx](v S) float64 { return real(complex128(v)) }

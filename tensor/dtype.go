@@ -1,0 +1,112 @@
+package tensor
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unsafe"
+)
+
+// A DType is the type of a tensor's elements. Its numbers travel between processes.
+type DType uint8
+
+// The element types. Float16 and BFloat16 are stored as such and computed in float32.
+const (
+	Bool DType = iota
+	Uint8
+	Int8
+	Int16
+	Int32
+	Int64
+	Float16
+	BFloat16
+	Float32
+	Float64
+	Complex64
+	Complex128
+
+	dtypes = iota
+)
+
+// Elem is the Go type of an element.
+type Elem interface {
+	~bool | ~uint8 | ~int8 | ~int16 | ~int32 | ~int64 | F16 | BF16 | ~float32 | ~float64 | ~complex64 | ~complex128
+}
+
+var dtypeInfo = [dtypes]struct {
+	name string
+	size int
+}{
+	{"bool", 1}, {"uint8", 1}, {"int8", 1}, {"int16", 2}, {"int32", 4}, {"int64", 8},
+	{"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}, {"complex64", 8}, {"complex128", 16},
+}
+
+// Size returns the bytes of one element.
+func (d DType) Size() int { return dtypeInfo[d].size }
+
+// String returns PyTorch's name without its prefix, such as "float32".
+func (d DType) String() string {
+	if !d.valid() {
+		return fmt.Sprintf("dtype(%d)", uint8(d))
+	}
+	return dtypeInfo[d].name
+}
+
+func (d DType) valid() bool     { return d < dtypes }
+func (d DType) isInteger() bool { return d >= Uint8 && d <= Int64 }
+func (d DType) isFloat() bool   { return d >= Float16 && d <= Float64 }
+func (d DType) isComplex() bool { return d == Complex64 || d == Complex128 }
+
+// ParseDType is the inverse of DType.String; it takes PyTorch's "torch.float32" as well. The error wraps ErrDType.
+func ParseDType(s string) (DType, error) {
+	name := strings.TrimPrefix(s, "torch.")
+	for i, info := range dtypeInfo {
+		if info.name == name {
+			return DType(i), nil
+		}
+	}
+	return 0, fmt.Errorf("parse dtype %q: %w", s, ErrDType)
+}
+
+// DTypeOf returns the dtype of tensors of T.
+func DTypeOf[T Elem]() DType {
+	t := reflect.TypeFor[T]()
+	switch t.Kind() {
+	case reflect.Bool:
+		return Bool
+	case reflect.Uint8:
+		return Uint8
+	case reflect.Int8:
+		return Int8
+	case reflect.Int16:
+		return Int16
+	case reflect.Int32:
+		return Int32
+	case reflect.Int64:
+		return Int64
+	case reflect.Float32:
+		return Float32
+	case reflect.Float64:
+		return Float64
+	case reflect.Complex64:
+		return Complex64
+	case reflect.Complex128:
+		return Complex128
+	}
+	if t == reflect.TypeFor[F16]() {
+		return Float16
+	}
+	return BFloat16
+}
+
+// typed sees bytes as elements.
+func typed[T any](b []byte) []T {
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+}
+
+// raw sees elements as bytes.
+func raw[T any](s []T) []byte {
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
+}

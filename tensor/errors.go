@@ -1,0 +1,25 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What the world may do to a tensor. Mistakes in the use of tensors, such as shapes that do not fit, are panics.
+var (
+	// ErrClosed is wrapped where a tensor that was closed is shared or sent.
+	ErrClosed = errors.New("tensor: closed")
+	// ErrDType is wrapped where a name or a number is no dtype.
+	ErrDType = errors.New("tensor: unknown dtype")
+	// ErrLayout is wrapped where a tensor that arrives has a shape, strides or an offset that its memory has no room for.
+	ErrLayout = errors.New("tensor: layout does not fit its memory")
+	// ErrDomain is wrapped where a tensor is sent that is shared in another domain than the process's default one.
+	ErrDomain = errors.New("tensor: shared in another domain")
+	// ErrNested is wrapped where nested slices have no rectangular shape or hold what is no number.
+	ErrNested = errors.New("tensor: nested slices are not a tensor")
+	// ErrState is wrapped by Generator.SetState for what State has not returned.
+	ErrState = errors.New("tensor: not the state of a generator")
+)
+
+// misuse panics with a sentence about a programmer's mistake.
+func misuse(format string, args ...any) { panic("tensor: " + fmt.Sprintf(format, args...)) }

@@ -1,0 +1,58 @@
+package tensor
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// printDigits are the digits behind the point.
+const printDigits = 4
+
+// A format is how the elements of one tensor are written, all in the same way.
+type format struct {
+	width      int
+	whole      bool // all are whole numbers: "3."
+	scientific bool
+}
+
+// floatFormat returns the format for all of values.
+func floatFormat(values []float64) format {
+	f := format{width: 1, whole: true}
+	least, greatest := math.Inf(1), 0.0
+	var normal []float64
+	for _, v := range values {
+		if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		normal = append(normal, v)
+		f.whole = f.whole && v == math.Ceil(v)
+		least, greatest = min(least, math.Abs(v)), max(greatest, math.Abs(v))
+	}
+	if len(normal) == 0 {
+		return f
+	}
+	f.scientific = greatest/least > 1000 || greatest > 1e8 || !f.whole && least < 1e-4
+	for _, v := range normal {
+		f.width = max(f.width, len(f.bare(v)))
+	}
+	return f
+}
+
+func (f format) text(v float64) string { return f.pad(f.bare(v)) }
+
+func (f format) pad(s string) string { return strings.Repeat(" ", max(0, f.width-len(s))) + s }
+
+func (f format) bare(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "nan"
+	case math.IsInf(v, 0):
+		return map[bool]string{true: "inf", false: "-inf"}[v > 0]
+	case f.scientific:
+		return strconv.FormatFloat(v, 'e', printDigits, 64)
+	case f.whole:
+		return strconv.FormatFloat(v, 'f', 0, 64) + "."
+	}
+	return strconv.FormatFloat(v, 'f', printDigits, 64)
+}

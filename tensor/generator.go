@@ -1,0 +1,158 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"sync"
+)
+
+// A Generator makes random numbers: the same for one seed on every machine, whatever it computes with. It is a PCG of
+// 128 bits (PCG XSL RR), each of whose streams is a sequence of its own. Any number of goroutines may use it; which of
+// them gets which number is then up to the scheduler, so give each its own by Fork.
+type Generator struct {
+	mu             sync.Mutex
+	hi, lo         uint64 // the state
+	streamHi, odd  uint64 // the increment, odd
+	seed, streamID uint64
+}
+
+// NewGenerator returns the generator of a seed.
+func NewGenerator(seed uint64) *Generator { return newStream(seed, 0) }
+
+func newStream(seed, stream uint64) *Generator {
+	g := &Generator{seed: seed, streamID: stream}
+	s := stream
+	g.streamHi, g.odd = mix(&s), mix(&s)|1
+	g.hi, g.lo = mix(&seed), mix(&seed)
+	return g
+}
+
+// mix is SplitMix64, which spreads seeds that are near to each other.
+func mix(s *uint64) uint64 {
+	*s += 0x9e3779b97f4a7c15
+	z := *s
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// The multiplier of PCG's 128 bits.
+const (
+	multiplierHi = 2549297995355413924
+	multiplierLo = 4865540595714422341
+)
+
+func (g *Generator) next() uint64 {
+	hi, lo := bits.Mul64(g.lo, multiplierLo)
+	hi += g.hi*multiplierLo + g.lo*multiplierHi
+	var carry uint64
+	g.lo, carry = bits.Add64(lo, g.odd, 0)
+	g.hi, _ = bits.Add64(hi, g.streamHi, carry)
+	return bits.RotateLeft64(g.hi^g.lo, -int(g.hi>>58))
+}
+
+// Uint64 returns 64 random bits.
+func (g *Generator) Uint64() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.next()
+}
+
+// Float64 returns a number of [0, 1), one of 2^53.
+func (g *Generator) Float64() float64 { return unit(g.Uint64()) }
+
+func unit(v uint64) float64 { return float64(v>>11) / (1 << 53) }
+
+// IntN returns a number of [0, n), each as likely. It panics unless n is positive.
+func (g *Generator) IntN(n int) int {
+	if n < 1 {
+		misuse("IntN(%d): want at least 1", n)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return int(g.below(uint64(n)))
+}
+
+// below is Lemire's method: it rejects the few numbers that would make some results likelier.
+func (g *Generator) below(n uint64) uint64 {
+	hi, lo := bits.Mul64(g.next(), n)
+	if lo < n {
+		for threshold := -n % n; lo < threshold; {
+			hi, lo = bits.Mul64(g.next(), n)
+		}
+	}
+	return hi
+}
+
+// Shuffle brings n elements into a random order by swapping pairs.
+func (g *Generator) Shuffle(n int, swap func(i, j int)) {
+	for i := n - 1; i > 0; i-- {
+		swap(i, g.IntN(i+1))
+	}
+}
+
+// Fork returns the generator of g's seed for another stream: for the same number always the same, whatever g has been
+// used for, and independent of g and its other streams. Stream 0 begins as g did, if g is not a fork itself.
+func (g *Generator) Fork(stream uint64) *Generator {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.streamID == 0 {
+		return newStream(g.seed, stream)
+	}
+	id := g.streamID
+	return newStream(g.seed, mix(&id)^stream)
+}
+
+// stateWords are what a state consists of.
+const stateWords = 6
+
+// State returns where the generator is, for SetState.
+func (g *Generator) State() []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var b []byte
+	for _, w := range [stateWords]uint64{g.hi, g.lo, g.streamHi, g.odd, g.seed, g.streamID} {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	return b
+}
+
+// SetState makes the generator go on as the one whose state it was. The error wraps ErrState.
+func (g *Generator) SetState(b []byte) error {
+	if len(b) != 8*stateWords {
+		return fmt.Errorf("set state of %d bytes, want %d: %w", len(b), 8*stateWords, ErrState)
+	}
+	var w [stateWords]uint64
+	for i := range w {
+		w[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	if w[3]&1 == 0 {
+		return fmt.Errorf("set state with an even increment: %w", ErrState)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hi, g.lo, g.streamHi, g.odd, g.seed, g.streamID = w[0], w[1], w[2], w[3], w[4], w[5]
+	return nil
+}
+
+// reseed makes g a new generator of seed.
+func (g *Generator) reseed(seed uint64) {
+	if err := g.SetState(NewGenerator(seed).State()); err != nil {
+		panic(err) // a state of a generator
+	}
+}
+
+var defaultGenerator = NewGenerator(0)
+
+// DefaultGenerator returns the generator that is used where none is given. It starts with seed 0 in every process.
+func DefaultGenerator() *Generator { return defaultGenerator }
+
+// ManualSeed seeds the default generator of this process.
+func ManualSeed(seed uint64) { defaultGenerator.reseed(seed) }
+
+// MarshalBinary is State, so that a generator travels to other processes as a copy of itself.
+func (g *Generator) MarshalBinary() ([]byte, error) { return g.State(), nil }
+
+// UnmarshalBinary is SetState.
+func (g *Generator) UnmarshalBinary(b []byte) error { return g.SetState(b) }

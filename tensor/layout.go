@@ -1,0 +1,97 @@
+package tensor
+
+import (
+	"math/bits"
+	"slices"
+)
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// rowMajor returns the strides of a contiguous tensor.
+func rowMajor(shape []int) []int {
+	strides := make([]int, len(shape))
+	step := 1
+	for i, n := range slices.Backward(shape) {
+		strides[i] = step
+		step *= max(n, 1)
+	}
+	return strides
+}
+
+// checkShape returns a copy of shape, and the bytes of a tensor of it.
+func checkShape(dt DType, shape []int) (own []int, size int) {
+	if !dt.valid() {
+		misuse("%v is no dtype", dt)
+	}
+	n := uint64(dt.Size())
+	for _, d := range shape {
+		if d < 0 {
+			misuse("shape %v has a negative size", shape)
+		}
+		hi, lo := bits.Mul64(max(n, 1), uint64(d))
+		if hi != 0 || lo>>62 != 0 {
+			misuse("shape %v has more elements than there are addresses", shape)
+		}
+		n = lo
+	}
+	own = make([]int, len(shape))
+	copy(own, shape)
+	return own, product(shape) * dt.Size()
+}
+
+// wrap returns i counted from the start, where negative ones count from the end of n.
+func wrap(i, n int, what string) int {
+	if i < -n || i >= n {
+		misuse("%s %d is out of range of %d", what, i, n)
+	}
+	if i < 0 {
+		i += n
+	}
+	return i
+}
+
+func (t *Tensor) axis(i int) int { return wrap(i, len(t.shape), "dimension") }
+
+// broadcast returns the common shape of operands: sizes are aligned at the last dimension, and those of 1 stretch.
+func broadcast(shapes ...[]int) []int {
+	var out []int
+	for _, s := range shapes {
+		for len(out) < len(s) {
+			out = slices.Insert(out, 0, 1)
+		}
+		tail := out[len(out)-len(s):]
+		for i, n := range s {
+			switch {
+			case tail[i] == 1:
+				tail[i] = n
+			case n != 1 && n != tail[i]:
+				misuse("shapes %v do not broadcast", shapes)
+			}
+		}
+	}
+	return out
+}
+
+// stretched returns the strides of t seen in a shape that it broadcasts to.
+func (t *Tensor) stretched(shape []int) []int {
+	extra := len(shape) - len(t.shape)
+	if extra < 0 {
+		misuse("shape %v does not broadcast to %v", t.shape, shape)
+	}
+	strides := make([]int, len(shape))
+	for i, n := range t.shape {
+		switch {
+		case n == shape[extra+i]:
+			strides[extra+i] = t.strides[i]
+		case n != 1:
+			misuse("shape %v does not broadcast to %v", t.shape, shape)
+		}
+	}
+	return strides
+}

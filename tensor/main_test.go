@@ -1,0 +1,107 @@
+package tensor_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+func TestMain(m *testing.M) { shoal.TestMain(m) }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// panics checks that a mistake of the caller is one.
+func panics(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if _, ok := recover().(string); !ok {
+			t.Error("no panic with a sentence")
+		}
+	}()
+	f()
+}
+
+// watched returns a context that ends long after any of these tests should have.
+func watched(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// local makes a domain on the heap the test's, in which nothing may be left.
+func local(t testing.TB) *shm.Domain {
+	t.Helper()
+	d, err := shm.NewLocal(8 << 20)
+	check(t, err)
+	return use(t, d)
+}
+
+func use(t testing.TB, d *shm.Domain) *shm.Domain {
+	t.Helper()
+	shm.SetDefault(d)
+	t.Cleanup(func() {
+		if n := d.Stats().Blocks; n != 0 {
+			t.Errorf("%d blocks are left", n)
+		}
+		shm.SetDefault(nil)
+		check(t, d.Close())
+	})
+	return d
+}
+
+// collect runs the garbage collector until f is true.
+func collect(t testing.TB, f func() bool) {
+	t.Helper()
+	for ctx := watched(t); !f(); {
+		runtime.GC()
+		if ctx.Err() != nil {
+			t.Fatal(context.Cause(ctx))
+		}
+	}
+}
+
+// blocks take the blocks of a message within one process.
+type blocks struct {
+	d     *shm.Domain
+	table []shm.Handle
+}
+
+func (b blocks) Take(i int) (shm.Handle, error) { return b.table[i], b.d.Import(b.table[i]) }
+
+// cross sends v to this process.
+func cross[T any](t testing.TB, d *shm.Domain, v T) (T, error) {
+	t.Helper()
+	plan, err := wire.PlanOf[T]()
+	check(t, err)
+	var e wire.Encoder
+	e.Reset(nil)
+	err = plan.Encode(&e, v)
+	defer func() { e.Done(err == nil) }()
+	if err != nil {
+		return v, err
+	}
+	return decode(plan, d, e.Message())
+}
+
+func decode[T any](plan *wire.Plan[T], d *shm.Domain, m wire.Message) (T, error) {
+	var dec wire.Decoder
+	dec.Reset(m, blocks{d, m.Blocks})
+	v, err := plan.Decode(&dec)
+	if err == nil {
+		err = dec.Finish()
+	}
+	dec.Done(err == nil)
+	return v, err
+}

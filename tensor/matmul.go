@@ -1,0 +1,151 @@
+package tensor
+
+import (
+	"runtime"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+)
+
+// MatMul returns the matrix product, as PyTorch's: of two vectors the inner product; of a matrix and a vector a vector;
+// with more dimensions, the product of the matrices in the last two, the others being broadcast. Dtypes are promoted.
+func MatMul(a, b *Tensor) *Tensor {
+	if len(a.shape) == 0 || len(b.shape) == 0 {
+		misuse("MatMul of shapes %v and %v: want at least one dimension", a.shape, b.shape)
+	}
+	row, col := len(a.shape) == 1, len(b.shape) == 1
+	dt := Promote(a.dtype, b.dtype)
+	x, y := a.matrices(dt.computed(), 0), b.matrices(dt.computed(), 1)
+	m, k, n := x.Dim(-2), x.Dim(-1), y.Dim(-1)
+	if y.Dim(-2) != k {
+		misuse("MatMul of shapes %v and %v: %d columns meet %d rows", a.shape, b.shape, k, y.Dim(-2))
+	}
+	batch := broadcast(x.shape[:len(x.shape)-2], y.shape[:len(y.shape)-2])
+	out := New(dt.computed(), append(slices.Clone(batch), m, n)...)
+	out.multiply(x, y, batch)
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(b)
+	if row {
+		out = out.become(out.Squeeze(-2))
+	}
+	if col {
+		out = out.become(out.Squeeze(-1))
+	}
+	return out.become(out.To(dt))
+}
+
+// matrices returns t in dtype dt as matrices whose rows or columns are contiguous; a vector is one with dimension dim
+// of size 1.
+func (t *Tensor) matrices(dt DType, dim int) *Tensor {
+	x := t.peek(t.shape, t.strides, t.offset)
+	if len(x.shape) == 1 {
+		x.shape, x.strides = slices.Insert(slices.Clone(x.shape), dim, 1), slices.Insert(slices.Clone(x.strides), dim, 1)
+		if dim == 0 {
+			x.strides[0] = t.shape[0] * t.strides[0]
+		}
+	}
+	if _, _, ok := x.leading(); dt != x.dtype || !ok {
+		return New(dt, x.shape...).CopyFrom(x)
+	}
+	return x
+}
+
+// leading returns how the matrices lie in memory for Gemm: transposed or not, and the distance of rows (of columns, if
+// transposed).
+func (t *Tensor) leading() (trans bool, ld int, ok bool) {
+	rows, cols := t.Dim(-2), t.Dim(-1)
+	down, across := t.strides[len(t.strides)-2], t.strides[len(t.strides)-1]
+	switch {
+	case (across == 1 || cols <= 1) && (down >= max(cols, 1) || rows <= 1):
+		return false, max(down, cols, 1), true
+	case (down == 1 || rows <= 1) && (across >= max(rows, 1) || cols <= 1):
+		return true, max(across, rows, 1), true
+	}
+	return false, 0, false
+}
+
+// multiply sets t, which is contiguous, to the products of the matrices of x and y.
+func (t *Tensor) multiply(x, y *Tensor, batch []int) {
+	if t.Numel() == 0 || x.Dim(-1) == 0 {
+		return
+	}
+	size := t.dtype.Size()
+	f := productOn(t.dtype)
+	p := matrixProduct{m: t.Dim(-2), n: t.Dim(-1), k: x.Dim(-1)}
+	p.transA, p.lda, _ = x.leading()
+	p.transB, p.ldb, _ = y.leading()
+	xs, ys := x.bytes(), y.bytes()
+	frame := New(Bool, batch...) // only its shape counts
+	stacks := []*Tensor{x.stack(), y.stack()}
+	w := newWalk(frame, stacks)
+	last := w.dims[len(w.dims)-1]
+	w.rows(func(at [4]int) {
+		for i := range last.size {
+			o := (at[output] + i*last.steps[output]) * p.m * p.n
+			f(p, xs[(at[0]+i*last.steps[0])*size:], ys[(at[1]+i*last.steps[1])*size:], t.span()[o*size:])
+		}
+	})
+}
+
+// stack returns the first elements of t's matrices.
+func (t *Tensor) stack() *Tensor {
+	n := len(t.shape) - 2
+	return t.peek(t.shape[:n], t.strides[:n], t.offset)
+}
+
+type matrixProduct struct {
+	m, n, k        int
+	transA, transB bool
+	lda, ldb       int
+}
+
+func productOn(dt DType) func(p matrixProduct, a, b, c []byte) {
+	switch dt {
+	case Uint8:
+		return plain[uint8]
+	case Int8:
+		return plain[int8]
+	case Int16:
+		return plain[int16]
+	case Int32:
+		return plain[int32]
+	case Int64:
+		return plain[int64]
+	case Float32:
+		return gemm[float32]
+	case Float64:
+		return gemm[float64]
+	case Complex64:
+		return plain[complex64]
+	case Complex128:
+		return plain[complex128]
+	}
+	misuse("MatMul is not defined for %v", dt)
+	return nil
+}
+
+func gemm[T float](p matrixProduct, a, b, c []byte) {
+	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, typed[T](a), p.lda, typed[T](b), p.ldb, 0, typed[T](c), p.n)
+}
+
+// plain is the product of numbers for which there is no kernel.
+func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
+	x, y, z := typed[T](a), typed[T](b), typed[T](c)
+	down, right := p.lda, 1
+	if p.transA {
+		down, right = 1, p.lda
+	}
+	under, across := p.ldb, 1
+	if p.transB {
+		under, across = 1, p.ldb
+	}
+	for i := range p.m {
+		row := z[i*p.n : (i+1)*p.n]
+		for l := range p.k {
+			v := x[i*down+l*right]
+			for j := range row {
+				row[j] += v * y[l*under+j*across]
+			}
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package tensor
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+)
+
+// FromNested returns a tensor of nested slices or arrays of numbers, such as [][]float64 or [][]any; a single number has
+// no dimensions. The error wraps ErrNested if they are not rectangular or hold something else.
+func FromNested(dt DType, v any) (*Tensor, error) {
+	n := nest{}
+	if err := n.measure(reflect.ValueOf(v)); err != nil {
+		return nil, err
+	}
+	t := New(dt, n.shape...)
+	n.cast, n.size = caster(dt, Complex128), dt.Size()
+	n.whole = caster(dt, Int64)
+	n.out = t.span()
+	if err := n.read(reflect.ValueOf(v), 0); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// A nest is nested slices that are read into a tensor.
+type nest struct {
+	shape       []int
+	cast, whole castFunc // of complex numbers and floats, and of integers, which need all their bits
+	size        int
+	out         []byte // what is left to write
+}
+
+func unwrap(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	return v
+}
+
+func isList(v reflect.Value) bool { return v.Kind() == reflect.Slice || v.Kind() == reflect.Array }
+
+// measure takes the shape from the first elements.
+func (n *nest) measure(v reflect.Value) error {
+	for v = unwrap(v); isList(v); v = unwrap(v.Index(0)) {
+		if len(n.shape) == maxDims {
+			return fmt.Errorf("more than %d levels: %w", maxDims, ErrNested)
+		}
+		n.shape = append(n.shape, v.Len())
+		if v.Len() == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (n *nest) read(v reflect.Value, dim int) error {
+	v = unwrap(v)
+	if dim < len(n.shape) {
+		if !isList(v) || v.Len() != n.shape[dim] {
+			return fmt.Errorf("%v where a list of %d was expected: %w", v, n.shape[dim], ErrNested)
+		}
+		for i := range v.Len() {
+			if err := n.read(v.Index(i), dim+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return n.number(v)
+}
+
+func (n *nest) number(v reflect.Value) error {
+	switch {
+	case v.Kind() == reflect.Bool:
+		n.put(n.whole, raw([]int64{int64(number(v.Bool()))}))
+	case v.CanInt():
+		n.put(n.whole, raw([]int64{v.Int()}))
+	case v.CanUint():
+		n.put(n.whole, raw([]int64{int64(v.Uint())}))
+	case v.CanFloat():
+		n.put(n.cast, raw([]complex128{complex(v.Float(), 0)}))
+	case v.CanComplex():
+		n.put(n.cast, raw([]complex128{v.Complex()}))
+	default:
+		return fmt.Errorf("%v where a number was expected: %w", v, ErrNested)
+	}
+	return nil
+}
+
+func (n *nest) put(cast castFunc, number []byte) {
+	cast(n.out, 1, number, 1, 1)
+	n.out = n.out[n.size:]
+}
+
+// ToNested returns the elements as []any, nested as deep as t has dimensions, of bool, int64, float64 or complex128.
+func (t *Tensor) ToNested() any {
+	v := t.nested(0, t.offset)
+	runtime.KeepAlive(t)
+	return v
+}
+
+func (t *Tensor) nested(dim, at int) any {
+	if dim == len(t.shape) {
+		return t.boxed(at)
+	}
+	list := make([]any, t.shape[dim])
+	for i := range list {
+		list[i] = t.nested(dim+1, at+i*t.strides[dim])
+	}
+	return list
+}
+
+func (t *Tensor) boxed(at int) any {
+	b := t.bytes()[at*t.dtype.Size():]
+	switch t.dtype.category() {
+	case 0:
+		return b[0] != 0
+	case 1:
+		return one[int64](Int64, t.dtype, b)
+	case 2:
+		return one[float64](Float64, t.dtype, b)
+	}
+	return one[complex128](Complex128, t.dtype, b)
+}
+
+// one converts the first element of b.
+func one[T Elem](to, from DType, b []byte) T {
+	var v [1]T
+	caster(to, from)(raw(v[:]), 1, b, 1, 1)
+	return v[0]
+}

@@ -1,0 +1,85 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+)
+
+// New returns zeros on the heap.
+func New(dt DType, shape ...int) *Tensor {
+	own, size := checkShape(dt, shape)
+	return contiguous(newHeap(size), dt, own)
+}
+
+// contiguous returns the first tensor of a storage.
+func contiguous(s *storage, dt DType, shape []int) *Tensor {
+	s.views.Store(1)
+	return newTensor(s, dt, shape, rowMajor(shape), 0)
+}
+
+// Zeros is New.
+func Zeros(dt DType, shape ...int) *Tensor { return New(dt, shape...) }
+
+// Empty is New for elements that will be written anyway; on the heap they are zeros.
+func Empty(dt DType, shape ...int) *Tensor { return New(dt, shape...) }
+
+// Ones returns ones.
+func Ones(dt DType, shape ...int) *Tensor { return Full(dt, 1, shape...) }
+
+// Full returns a tensor whose elements are all v.
+func Full(dt DType, v float64, shape ...int) *Tensor { return New(dt, shape...).Fill(v) }
+
+// Scalar returns a tensor without dimensions that holds v.
+func Scalar(dt DType, v float64) *Tensor { return Full(dt, v) }
+
+// Arange returns start, start+step and so on up to but without end.
+func Arange(dt DType, start, end, step float64) *Tensor {
+	n := math.Ceil((end - start) / step)
+	if !(n >= 0) || math.IsInf(n, 0) {
+		misuse("Arange from %v to %v by %v has no end", start, end, step)
+	}
+	v := make([]float64, int(n))
+	for i := range v {
+		v[i] = start + float64(i)*step
+	}
+	t := FromSlice(v, len(v))
+	return t.become(t.To(dt))
+}
+
+// Eye returns the n×n identity matrix.
+func Eye(dt DType, n int) *Tensor {
+	t := New(dt, n, n)
+	t.peek([]int{n}, []int{n + 1}, 0).Fill(1)
+	return t
+}
+
+// FromSlice returns a tensor that has data as its storage, without copying it: who writes to one writes to the other,
+// until the tensor is shared. It panics unless the shape has as many elements.
+func FromSlice[T Elem](data []T, shape ...int) *Tensor {
+	dt := DTypeOf[T]()
+	own, _ := checkShape(dt, shape)
+	if product(own) != len(data) {
+		misuse("FromSlice of %d elements in shape %v", len(data), shape)
+	}
+	return contiguous(onHeap(raw(data)), dt, own)
+}
+
+// NewShared returns zeros in shared memory. The caller closes the tensor. The error wraps shm.ErrNoSpace where the domain is full.
+func NewShared(dt DType, shape ...int) (*Tensor, error) {
+	t, err := EmptyShared(dt, shape...)
+	if err != nil {
+		return nil, err
+	}
+	clear(t.span())
+	return t, nil
+}
+
+// EmptyShared is NewShared without clearing: the elements are what the memory held before.
+func EmptyShared(dt DType, shape ...int) (*Tensor, error) {
+	own, size := checkShape(dt, shape)
+	s, err := newShared(size)
+	if err != nil {
+		return nil, fmt.Errorf("new shared tensor of %v %v: %w", dt, shape, err)
+	}
+	return contiguous(s, dt, own), nil
+}

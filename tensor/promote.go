@@ -1,0 +1,68 @@
+package tensor
+
+// category orders dtypes as promotion does: bool, integers, floats, complex numbers.
+func (d DType) category() int {
+	switch {
+	case d == Bool:
+		return 0
+	case d.isInteger():
+		return 1
+	case d.isFloat():
+		return 2
+	}
+	return 3
+}
+
+// Promote returns the dtype in which elements of a and b meet, as PyTorch's promote_types does.
+func Promote(a, b DType) DType {
+	if a > b {
+		a, b = b, a
+	}
+	switch {
+	case a == b, a == Bool:
+		return b
+	case a.category() < b.category() && b != Complex64:
+		return b
+	case a == Uint8 && b == Int8:
+		return Int16
+	case a == Float16 && b == BFloat16:
+		return Float32
+	case a == Float64 && b == Complex64:
+		return Complex128
+	}
+	return b
+}
+
+// promote is Promote for operands: a tensor without dimensions counts only if its category is the higher one.
+func promote(a, b *Tensor) DType {
+	switch za, zb := len(a.shape) == 0, len(b.shape) == 0; {
+	case za && !zb && a.dtype.category() <= b.dtype.category():
+		return b.dtype
+	case zb && !za && b.dtype.category() <= a.dtype.category():
+		return a.dtype
+	}
+	return Promote(a.dtype, b.dtype)
+}
+
+// computed returns the dtype in which elements of d are computed.
+func (d DType) computed() DType {
+	if d == Float16 || d == BFloat16 {
+		return Float32
+	}
+	return d
+}
+
+// floating returns d, or Float32 where d has no fractions: the dtype of quotients, roots and logarithms.
+func (d DType) floating() DType {
+	if d.category() < 2 {
+		return Float32
+	}
+	return d
+}
+
+// wantRoom refuses to store results of dtype from in a tensor of a lower category.
+func (t *Tensor) wantRoom(from DType) {
+	if from.category() > t.dtype.category() {
+		misuse("result of %v does not fit in place into a tensor of %v", from, t.dtype)
+	}
+}

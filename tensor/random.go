@@ -1,0 +1,139 @@
+package tensor
+
+import "math"
+
+// Rand returns numbers of [0, 1) in a dtype of floats. A nil generator is the default one, here as everywhere.
+func Rand(dt DType, g *Generator, shape ...int) *Tensor { return New(dt, shape...).Uniform(g, 0, 1) }
+
+// RandN returns numbers of the normal distribution with mean 0 and standard deviation 1.
+func RandN(dt DType, g *Generator, shape ...int) *Tensor { return New(dt, shape...).Normal(g, 0, 1) }
+
+// RandInt returns integers of [lo, hi), as Int64.
+func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {
+	if hi <= lo {
+		misuse("RandInt from %d to %d: no integer is between", lo, hi)
+	}
+	t := New(Int64, shape...)
+	values := Data[int64](t)
+	g.locked(func(g *Generator) {
+		for i := range values {
+			values[i] = int64(lo) + int64(g.below(uint64(hi)-uint64(lo)))
+		}
+	})
+	return t
+}
+
+// RandPerm returns the numbers 0 to n-1 in random order, as Int64.
+func RandPerm(g *Generator, n int) *Tensor {
+	p := make([]int64, n)
+	for i := range p {
+		p[i] = int64(i)
+	}
+	g.orDefault().Shuffle(n, func(i, j int) { p[i], p[j] = p[j], p[i] })
+	return FromSlice(p, n)
+}
+
+// Uniform sets the elements to numbers of [lo, hi).
+func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
+	if !t.dtype.isFloat() {
+		misuse("Uniform for a tensor of %v: want floats", t.dtype)
+	}
+	width := hi - lo
+	fraction := t.dtype.fraction()
+	return t.draw(g, func(g *Generator) float64 {
+		return lo + float64(width*float64(g.next()>>(64-fraction)))/float64(uint64(1)<<fraction)
+	})
+}
+
+// fraction returns how many random bits a number of [0, 1) has: so many that it does not round up to 1.
+func (d DType) fraction() int {
+	switch d {
+	case Float16:
+		return 11
+	case BFloat16:
+		return 8
+	case Float32:
+		return 24
+	}
+	return 53
+}
+
+// Normal sets the elements to numbers of the normal distribution.
+func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
+	if !t.dtype.isFloat() {
+		misuse("Normal for a tensor of %v: want floats", t.dtype)
+	}
+	var spare float64
+	var has bool
+	return t.draw(g, func(g *Generator) float64 {
+		z := spare
+		if !has {
+			z, spare = pair(g)
+		}
+		has = !has
+		return mean + float64(std*z)
+	})
+}
+
+// pair returns two independent numbers of the normal distribution by Marsaglia's polar method. Its steps, the logarithm
+// included, are rounded one by one (a conversion to float64 keeps the compiler from fusing a product with a sum), so that all machines
+// make the same numbers.
+func pair(g *Generator) (x, y float64) {
+	for {
+		x, y = 2*unit(g.next())-1, 2*unit(g.next())-1
+		if s := float64(x*x) + float64(y*y); s > 0 && s < 1 {
+			f := math.Sqrt(-2 * logarithm(s) / s)
+			return x * f, y * f
+		}
+	}
+}
+
+// logarithm returns the natural logarithm of a positive number, by the series of atanh((m-1)/(m+1)) for a mantissa m
+// near 1. Its error is some units in the last place.
+func logarithm(v float64) float64 {
+	m, e := math.Frexp(v)
+	if m < math.Sqrt2/2 {
+		m, e = 2*m, e-1
+	}
+	s := (m - 1) / (m + 1)
+	square := float64(s * s)
+	sum := 0.0
+	for k := 25; k > 0; k -= 2 {
+		sum = float64(sum*square) + 1/float64(k)
+	}
+	return float64(2*s*sum) + float64(float64(e)*math.Ln2)
+}
+
+// Bernoulli sets each element to 1 with probability p, and to 0 otherwise.
+func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
+	if !(p >= 0 && p <= 1) {
+		misuse("Bernoulli with probability %v", p)
+	}
+	return t.draw(g, func(g *Generator) float64 { return float64(number(unit(g.next()) < p)) })
+}
+
+// draw sets the elements, in the order of their indices, to what f makes.
+func (t *Tensor) draw(g *Generator, f func(g *Generator) float64) *Tensor {
+	values := make([]float64, t.Numel())
+	g.locked(func(g *Generator) {
+		for i := range values {
+			values[i] = f(g)
+		}
+	})
+	return t.CopyFrom(FromSlice(values, t.shape...))
+}
+
+func (g *Generator) orDefault() *Generator {
+	if g == nil {
+		return defaultGenerator
+	}
+	return g
+}
+
+// locked runs f, which draws by next and below, as the generator's only user.
+func (g *Generator) locked(f func(g *Generator)) {
+	g = g.orDefault()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f(g)
+}

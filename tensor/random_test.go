@@ -1,0 +1,122 @@
+package tensor_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func TestOneSeedMakesTheSameNumbersEverywhere(t *testing.T) {
+	g := tensor.NewGenerator(42)
+	for name, c := range map[string]struct{ got, want string }{
+		"bits":    {fmt.Sprint(g.Fork(0).Uint64(), g.Fork(1).Uint64()), "13407177404076555889 9878911966128215847"},
+		"uniform": {fmt.Sprint(tensor.Rand(tensor.Float64, g.Fork(2), 2).ToNested()), "[0.7852838666090148 0.4006307228603351]"},
+		"normal":  {fmt.Sprint(tensor.RandN(tensor.Float64, g.Fork(3), 3).ToNested()), "[-0.19216453849971535 -0.7648871276138549 -0.3881660823209511]"},
+		"int":     {fmt.Sprint(tensor.RandInt(g.Fork(4), -5, 5, 6).ToNested()), "[4 -5 -5 3 -3 3]"},
+		"perm":    {fmt.Sprint(tensor.RandPerm(g.Fork(5), 8).ToNested()), "[5 3 2 1 7 4 0 6]"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", name, c.got, c.want)
+		}
+	}
+}
+
+func TestDistributionsHaveTheirMoments(t *testing.T) {
+	const n = 200_000
+	g := tensor.NewGenerator(7)
+	for name, c := range map[string]struct {
+		x              *tensor.Tensor
+		mean, variance float64
+	}{
+		"uniform":   {tensor.New(tensor.Float32, n).Uniform(g, -1, 3), 1, 16. / 12},
+		"normal":    {tensor.New(tensor.Float64, n).Normal(g, 2, 0.5), 2, 0.25},
+		"bernoulli": {tensor.New(tensor.Float32, n).Bernoulli(g, 0.3), 0.3, 0.21},
+		"integers":  {tensor.RandInt(g, 0, 10, n).To(tensor.Float64), 4.5, 8.25},
+	} {
+		deviation := math.Sqrt(c.variance / n)
+		if m := c.x.Mean(); math.Abs(m-c.mean) > 5*deviation {
+			t.Errorf("%s: mean %v", name, m)
+		}
+		if v := tensor.Var(c.x).Item(); math.Abs(v/c.variance-1) > 0.02 {
+			t.Errorf("%s: variance %v", name, v)
+		}
+	}
+	tail := tensor.Gt(tensor.Abs(tensor.RandN(tensor.Float64, g, n)), tensor.Scalar(tensor.Float64, 1.959964))
+	if share := tail.Sum() / n; math.Abs(share-0.05) > 0.003 {
+		t.Errorf("%v of the numbers are outside the 95%% interval", share)
+	}
+}
+
+func TestUniformNumbersStayBelowOne(t *testing.T) {
+	for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32} {
+		x := tensor.Rand(dt, tensor.NewGenerator(1), 100_000)
+		if values, _ := tensor.Max(x, 0); values.Item() >= 1 {
+			t.Errorf("%v: %v", dt, values)
+		}
+	}
+}
+
+func TestAStateGoesOn(t *testing.T) {
+	g := tensor.NewGenerator(3)
+	g.Uint64()
+	h := tensor.NewGenerator(0)
+	check(t, h.SetState(g.State()))
+	for range 10 {
+		if g.Uint64() != h.Uint64() {
+			t.Fatal("the numbers differ")
+		}
+	}
+	if g.Fork(9).Uint64() != h.Fork(9).Uint64() || g.Fork(9).Uint64() == g.Fork(10).Uint64() || g.Fork(9).Fork(1).Uint64() == g.Fork(1).Uint64() {
+		t.Error("forks are not what their numbers say")
+	}
+	for _, b := range [][]byte{nil, make([]byte, 48)} {
+		if err := h.SetState(b); !errors.Is(err, tensor.ErrState) {
+			t.Errorf("SetState of %d bytes: %v", len(b), err)
+		}
+	}
+}
+
+func TestTheDefaultGeneratorIsSeeded(t *testing.T) {
+	tensor.ManualSeed(5)
+	a := tensor.RandN(tensor.Float32, nil, 10)
+	tensor.ManualSeed(5)
+	if b := tensor.RandN(tensor.Float32, tensor.DefaultGenerator(), 10); !tensor.Equal(a, b) {
+		t.Errorf("%v and %v", a, b)
+	}
+}
+
+func TestGoroutinesShareAGenerator(t *testing.T) {
+	g := tensor.NewGenerator(11)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	seen := map[uint64]bool{}
+	for range 4 {
+		wg.Go(func() {
+			for range 1000 {
+				v := g.Uint64()
+				mu.Lock()
+				seen[v] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(seen) != 4000 {
+		t.Errorf("%d different numbers of 4000", len(seen))
+	}
+}
+
+func TestPermutationsAreComplete(t *testing.T) {
+	p := slices.Clone(tensor.Data[int64](tensor.RandPerm(nil, 100)))
+	slices.Sort(p)
+	for i, v := range p {
+		if v != int64(i) {
+			t.Fatalf("number %d is %d", i, v)
+		}
+	}
+}

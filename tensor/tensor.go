@@ -1,0 +1,208 @@
+package tensor
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A Tensor is an n-dimensional array: a dtype, a shape, and a place in a storage, which other tensors may view too.
+// Any number of goroutines may read it at once; who writes must be alone with it, as with a slice, or use AddAtomic.
+//
+// The zero Tensor is closed. Tensors are used by pointer and not copied.
+type Tensor struct {
+	dtype   DType
+	shape   []int
+	strides []int
+	offset  int
+	storage atomic.Pointer[storage]
+}
+
+// newTensor returns a tensor that owns one of the views which s counts.
+func newTensor(s *storage, dt DType, shape, strides []int, offset int) *Tensor {
+	t := &Tensor{dtype: dt, shape: shape, strides: strides, offset: offset}
+	t.storage.Store(s)
+	return t
+}
+
+// view returns another tensor of the same storage.
+func (t *Tensor) view(shape, strides []int, offset int) *Tensor {
+	s := t.store()
+	if !s.retain() {
+		misuse("use of a closed tensor")
+	}
+	return newTensor(s, t.dtype, shape, strides, offset)
+}
+
+func (t *Tensor) store() *storage {
+	s := t.storage.Load()
+	if s == nil {
+		misuse("use of a closed tensor")
+	}
+	return s
+}
+
+// bytes returns the memory of the storage, which is borrowed: the caller keeps t alive.
+func (t *Tensor) bytes() []byte { return t.store().mem.Load().bytes }
+
+// span returns the bytes of a contiguous tensor, borrowed.
+func (t *Tensor) span() []byte {
+	size := t.dtype.Size()
+	from := t.offset * size
+	return t.bytes()[from : from+t.Numel()*size]
+}
+
+// DType returns the type of the elements.
+func (t *Tensor) DType() DType { return t.dtype }
+
+// Shape returns the sizes of the dimensions. The slice is the tensor's own and must not be changed.
+func (t *Tensor) Shape() []int { return t.shape }
+
+// Strides returns how many elements apart neighbours along each dimension are. The slice is the tensor's own.
+func (t *Tensor) Strides() []int { return t.strides }
+
+// Offset returns the place of the first element in the storage, in elements.
+func (t *Tensor) Offset() int { return t.offset }
+
+// Dim returns the size of dimension i; negative ones count from the end.
+func (t *Tensor) Dim(i int) int { return t.shape[t.axis(i)] }
+
+// Dims returns the number of dimensions.
+func (t *Tensor) Dims() int { return len(t.shape) }
+
+// Numel returns the number of elements.
+func (t *Tensor) Numel() int { return product(t.shape) }
+
+// ElementSize returns the bytes of one element.
+func (t *Tensor) ElementSize() int { return t.dtype.Size() }
+
+// Nbytes returns the bytes of all elements.
+func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
+
+// IsShared reports whether the storage is shared memory.
+func (t *Tensor) IsShared() bool { return t.store().mem.Load().lease != nil }
+
+// IsContiguous reports whether the elements stand in the storage one after another in the order of their indices.
+func (t *Tensor) IsContiguous() bool {
+	want := 1
+	for i, n := range slices.Backward(t.shape) {
+		if n == 0 {
+			return true
+		}
+		if n != 1 && t.strides[i] != want {
+			return false
+		}
+		want *= n
+	}
+	return true
+}
+
+// SameStorage reports whether t and o view one storage.
+func (t *Tensor) SameStorage(o *Tensor) bool { return t.store() == o.store() }
+
+// Version returns how often operations of this process have written to the storage. What is written through Data does
+// not count by itself; Touch says it.
+func (t *Tensor) Version() uint64 { return t.store().version.Load() }
+
+// Touch counts a write to the storage that was made through Data.
+func (t *Tensor) Touch() *Tensor {
+	t.store().version.Add(1)
+	return t
+}
+
+// Share moves the storage into shared memory, unless it is there; all tensors that view it follow. Slices that Data
+// returned before still are the old memory, and writes that go on meanwhile may be lost. The error wraps
+// shm.ErrNoSpace where the domain is full; then nothing has changed.
+func (t *Tensor) Share() error {
+	s := t.storage.Load()
+	if s == nil {
+		return ErrClosed
+	}
+	return s.share()
+}
+
+// Close gives up this tensor's hold on its storage. Shared memory is released when all tensors of this process that
+// view it are closed, or at the latest when the garbage collector finds the last one. Close is idempotent; using the
+// tensor afterwards panics.
+func (t *Tensor) Close() error {
+	s := t.storage.Swap(nil)
+	if s == nil {
+		return nil
+	}
+	return s.release()
+}
+
+// Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay open and reachable
+// (runtime.KeepAlive) while it is used, and it does not follow a Share. Data panics if t is not contiguous or its dtype
+// is not that of T.
+func Data[T Elem](t *Tensor) []T {
+	t.want(DTypeOf[T]())
+	if !t.IsContiguous() {
+		misuse("Data of a tensor that is not contiguous (strides %v): call Contiguous first", t.strides)
+	}
+	return typed[T](t.span())
+}
+
+// At returns the element at an index, which has a number for each dimension. Negative ones count from the end.
+func At[T Elem](t *Tensor, idx ...int) T {
+	t.want(DTypeOf[T]())
+	v := typed[T](t.bytes())[t.locate(idx)]
+	runtime.KeepAlive(t)
+	return v
+}
+
+// SetAt sets the element at an index.
+func SetAt[T Elem](t *Tensor, v T, idx ...int) {
+	t.want(DTypeOf[T]())
+	typed[T](t.bytes())[t.locate(idx)] = v
+	t.Touch()
+}
+
+func (t *Tensor) want(d DType) {
+	if t.dtype != d {
+		misuse("elements of %v wanted from a tensor of %v", d, t.dtype)
+	}
+}
+
+// locate returns where in the storage the element at idx is.
+func (t *Tensor) locate(idx []int) int {
+	if len(idx) != len(t.shape) {
+		misuse("index %v for a tensor of %d dimensions", idx, len(t.shape))
+	}
+	at := t.offset
+	for d, i := range idx {
+		at += t.strides[d] * wrap(i, t.shape[d], "index")
+	}
+	return at
+}
+
+// Item returns the only element of a tensor of one; of a complex number, its real part. See At for the exact value.
+func (t *Tensor) Item() float64 {
+	if t.Numel() != 1 {
+		misuse("Item of a tensor of %d elements", t.Numel())
+	}
+	var v float64
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&v)), 8)
+	caster(Float64, t.dtype)(b, 1, t.bytes()[t.offset*t.dtype.Size():], 1, 1)
+	runtime.KeepAlive(t)
+	return v
+}
+
+// become returns v, a view of t, for a t that nobody else gets to see.
+func (t *Tensor) become(v *Tensor) *Tensor {
+	t.release()
+	return v
+}
+
+// release closes a tensor whose storage others keep, which cannot fail.
+func (t *Tensor) release() {
+	if err := t.Close(); err != nil {
+		panic(err)
+	}
+}
+
+// peek is view for use inside one call, while t is open: it is not counted and not closed.
+func (t *Tensor) peek(shape, strides []int, offset int) *Tensor {
+	return newTensor(t.store(), t.dtype, shape, strides, offset)
+}

@@ -1,0 +1,249 @@
+package tensor
+
+import "slices"
+
+// Narrow returns the view of n indices of a dimension, from start on.
+func (t *Tensor) Narrow(dim, start, n int) *Tensor {
+	dim = t.axis(dim)
+	size := t.shape[dim]
+	if start < 0 && start >= -size {
+		start += size
+	}
+	if start < 0 || n < 0 || start+n > size {
+		misuse("Narrow to %d indices from %d on, of %d", n, start, size)
+	}
+	return t.Slice(dim, start, start+n, 1)
+}
+
+// Slice returns the view of every step-th index of a dimension, from from up to but without to. Negative bounds count
+// from the end, and bounds out of range are moved into it, as in Python. step is positive.
+func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
+	dim = t.axis(dim)
+	if step < 1 {
+		misuse("Slice with step %d: want at least 1", step)
+	}
+	size := t.shape[dim]
+	from, to = bound(from, size), bound(to, size)
+	shape, strides := slices.Clone(t.shape), slices.Clone(t.strides)
+	shape[dim] = max(0, (to-from+step-1)/step)
+	strides[dim] *= step
+	return t.view(shape, strides, t.offset+from*t.strides[dim])
+}
+
+func bound(i, n int) int {
+	if i < 0 {
+		i += n
+	}
+	return min(max(i, 0), n)
+}
+
+// Select returns the view of one index of a dimension, which is gone from it.
+func (t *Tensor) Select(dim, i int) *Tensor {
+	dim = t.axis(dim)
+	i = wrap(i, t.shape[dim], "index")
+	return t.view(without(t.shape, dim), without(t.strides, dim), t.offset+i*t.strides[dim])
+}
+
+func without(s []int, i int) []int { return slices.Delete(slices.Clone(s), i, i+1) }
+
+// Split returns views of size indices of a dimension each, by default of the first; the last may have fewer.
+func (t *Tensor) Split(size int, dim ...int) []*Tensor {
+	d := 0
+	if len(dim) > 0 {
+		d = dim[0]
+	}
+	d = t.axis(d)
+	if size < 1 {
+		misuse("Split into parts of %d: want at least 1", size)
+	}
+	n := t.shape[d]
+	parts := make([]*Tensor, 0, (n+size-1)/size)
+	for at := 0; at < n || at == 0; at += size {
+		parts = append(parts, t.Narrow(d, at, min(size, n-at)))
+	}
+	return parts
+}
+
+// Chunk returns at most n views that divide a dimension evenly; the last may be smaller.
+func (t *Tensor) Chunk(n, dim int) []*Tensor {
+	if n < 1 {
+		misuse("Chunk into %d parts: want at least 1", n)
+	}
+	return t.Split(max(1, (t.Dim(dim)+n-1)/n), dim)
+}
+
+// Permute returns the view whose dimension i is t's dimension dims[i].
+func (t *Tensor) Permute(dims ...int) *Tensor {
+	if len(dims) != len(t.shape) {
+		misuse("Permute by %v of %d dimensions", dims, len(t.shape))
+	}
+	shape, strides := make([]int, len(dims)), make([]int, len(dims))
+	seen := make([]bool, len(dims))
+	for i, d := range dims {
+		d = t.axis(d)
+		if seen[d] {
+			misuse("Permute by %v names a dimension twice", dims)
+		}
+		seen[d] = true
+		shape[i], strides[i] = t.shape[d], t.strides[d]
+	}
+	return t.view(shape, strides, t.offset)
+}
+
+// Transpose returns the view with two dimensions exchanged.
+func (t *Tensor) Transpose(a, b int) *Tensor {
+	a, b = t.axis(a), t.axis(b)
+	shape, strides := slices.Clone(t.shape), slices.Clone(t.strides)
+	shape[a], shape[b] = shape[b], shape[a]
+	strides[a], strides[b] = strides[b], strides[a]
+	return t.view(shape, strides, t.offset)
+}
+
+// T returns the transposed matrix; a tensor of at most one dimension is itself.
+func (t *Tensor) T() *Tensor {
+	if len(t.shape) < 2 {
+		return t.view(t.shape, t.strides, t.offset)
+	}
+	if len(t.shape) > 2 {
+		misuse("T of a tensor of %d dimensions: use Transpose or Permute", len(t.shape))
+	}
+	return t.Transpose(0, 1)
+}
+
+// View returns the view with another shape, of which one size may be -1: what is left. It panics where the strides do
+// not allow one; Reshape copies then.
+func (t *Tensor) View(shape ...int) *Tensor {
+	shape = t.complete(shape)
+	strides, ok := t.restride(shape)
+	if !ok {
+		misuse("View of shape %v, strides %v as %v spans dimensions that are not adjacent: use Reshape", t.shape, t.strides, shape)
+	}
+	return t.view(shape, strides, t.offset)
+}
+
+// Reshape is View, or a view of a copy where there is no view.
+func (t *Tensor) Reshape(shape ...int) *Tensor {
+	shape = t.complete(shape)
+	if strides, ok := t.restride(shape); ok {
+		return t.view(shape, strides, t.offset)
+	}
+	c := t.Clone()
+	return newTensor(c.store(), t.dtype, shape, rowMajor(shape), 0)
+}
+
+// complete returns a copy of shape in which a -1 is replaced by what is left of t.
+func (t *Tensor) complete(shape []int) []int {
+	own, n := append(make([]int, 0, len(shape)), shape...), t.Numel()
+	if i := slices.Index(own, -1); i >= 0 {
+		own[i] = 1
+		rest := product(own)
+		if rest == 0 || slices.Contains(own, -1) {
+			misuse("shape %v leaves open what -1 stands for", shape)
+		}
+		own[i] = n / rest
+	}
+	checkShape(t.dtype, own)
+	if product(own) != n {
+		misuse("shape %v for %d elements", shape, n)
+	}
+	return own
+}
+
+// restride returns the strides of t's elements in another shape of as many, if there are any: each run of dimensions
+// that step over memory as one must be divided among dimensions of its own.
+func (t *Tensor) restride(shape []int) (strides []int, ok bool) {
+	if t.Numel() == 0 || len(t.shape) == 0 {
+		return rowMajor(shape), true
+	}
+	strides = make([]int, len(shape))
+	next := len(shape) - 1
+	run := 1
+	step := t.strides[len(t.strides)-1]
+	for i, n := range slices.Backward(t.shape) {
+		run *= n
+		if i > 0 && (t.shape[i-1] == 1 || t.strides[i-1] == run*step) {
+			continue
+		}
+		done := 1
+		for ; next >= 0 && (done < run || shape[next] == 1); next-- {
+			strides[next] = done * step
+			done *= shape[next]
+		}
+		if done != run {
+			return nil, false
+		}
+		if i > 0 {
+			run, step = 1, t.strides[i-1]
+		}
+	}
+	return strides, true
+}
+
+// Flatten makes one dimension of those from from up to and with to.
+func (t *Tensor) Flatten(from, to int) *Tensor {
+	if len(t.shape) == 0 {
+		return t.Reshape(1)
+	}
+	from, to = t.axis(from), t.axis(to)
+	if from > to {
+		misuse("Flatten from dimension %d to %d", from, to)
+	}
+	shape := slices.Replace(slices.Clone(t.shape), from, to+1, product(t.shape[from:to+1]))
+	return t.Reshape(shape...)
+}
+
+// Squeeze returns the view without the given dimensions, by default without all, where their size is 1.
+func (t *Tensor) Squeeze(dims ...int) *Tensor {
+	drop := make([]bool, len(t.shape))
+	for i, n := range t.shape {
+		drop[i] = n == 1 && len(dims) == 0
+	}
+	for _, d := range dims {
+		d = t.axis(d)
+		drop[d] = t.shape[d] == 1
+	}
+	var shape, strides []int
+	for i, gone := range drop {
+		if !gone {
+			shape, strides = append(shape, t.shape[i]), append(strides, t.strides[i])
+		}
+	}
+	return t.view(shape, strides, t.offset)
+}
+
+// Unsqueeze returns the view with a dimension of size 1 put in as dimension dim.
+func (t *Tensor) Unsqueeze(dim int) *Tensor {
+	dim = wrap(dim, len(t.shape)+1, "dimension")
+	step := 1
+	if dim < len(t.shape) {
+		step = t.shape[dim] * t.strides[dim]
+	}
+	return t.view(slices.Insert(slices.Clone(t.shape), dim, 1), slices.Insert(slices.Clone(t.strides), dim, step), t.offset)
+}
+
+// Expand returns the view of a shape to which t is broadcast; a size of -1 is t's own. All copies of an element are
+// that element: the view cannot be written to.
+func (t *Tensor) Expand(shape ...int) *Tensor {
+	own := append(make([]int, 0, len(shape)), shape...)
+	extra := len(own) - len(t.shape)
+	for i, n := range own {
+		if n == -1 && i >= extra && extra >= 0 {
+			own[i] = t.shape[i-extra]
+		}
+	}
+	checkShape(t.dtype, own)
+	return t.view(own, t.stretched(own), t.offset)
+}
+
+// AsStrided returns the view of any layout in t's storage; all of it must be within the storage.
+func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
+	own, _ := checkShape(t.dtype, shape)
+	if len(strides) != len(own) || offset < 0 || slices.ContainsFunc(strides, func(s int) bool { return s < 0 }) {
+		misuse("AsStrided with shape %v, strides %v, offset %d", shape, strides, offset)
+	}
+	v := t.peek(own, slices.Clone(strides), offset)
+	if err := v.checkLayout(len(t.bytes())); err != nil {
+		misuse("AsStrided: %v", err)
+	}
+	return t.view(v.shape, v.strides, v.offset)
+}

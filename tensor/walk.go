@@ -1,0 +1,240 @@
+package tensor
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// A walk visits the elements of an output and of up to three inputs of one shape, row by row. Dimensions are ordered by
+// the output's strides, and neighbours that all operands run through as if they were one are one: tensors that are
+// contiguous are a single row.
+type walk struct {
+	dims []walkDim
+	at   [4]int // offsets of the operands, the output's last
+}
+
+type walkDim struct {
+	size  int
+	steps [4]int
+}
+
+const output = 3
+
+func newWalk(out *Tensor, in []*Tensor) walk {
+	var w walk
+	for d, n := range out.shape {
+		if n != 1 {
+			w.dims = append(w.dims, walkDim{size: n, steps: [4]int{output: out.strides[d]}})
+		}
+	}
+	w.at[output] = out.offset
+	for i, t := range in {
+		w.at[i] = t.offset
+		k := 0
+		for d, step := range t.stretched(out.shape) {
+			if out.shape[d] != 1 {
+				w.dims[k].steps[i] = step
+				k++
+			}
+		}
+	}
+	slices.SortStableFunc(w.dims, func(a, b walkDim) int { return cmp.Compare(b.steps[output], a.steps[output]) })
+	w.merge()
+	return w
+}
+
+// merge makes one dimension of neighbours where the outer steps over all of the inner one.
+func (w *walk) merge() {
+	if len(w.dims) == 0 {
+		w.dims = []walkDim{{size: 1, steps: [4]int{1, 1, 1, 1}}}
+		return
+	}
+	kept := w.dims[:1]
+	for _, d := range w.dims[1:] {
+		last := &kept[len(kept)-1]
+		fits := true
+		for i, step := range d.steps {
+			fits = fits && last.steps[i] == step*d.size
+		}
+		if !fits {
+			kept = append(kept, d)
+			continue
+		}
+		last.size *= d.size
+		last.steps = d.steps
+	}
+	w.dims = kept
+}
+
+// rows calls f for each row with the places where the operands begin.
+func (w *walk) rows(f func(at [4]int)) {
+	outer := w.dims[:len(w.dims)-1]
+	for _, d := range w.dims {
+		if d.size == 0 {
+			return
+		}
+	}
+	index := make([]int, len(outer))
+	at := w.at
+	for {
+		f(at)
+		d := len(outer) - 1
+		for ; d >= 0; d-- {
+			index[d]++
+			for i := range at {
+				at[i] += outer[d].steps[i]
+			}
+			if index[d] < outer[d].size {
+				break
+			}
+			for i := range at {
+				at[i] -= outer[d].size * outer[d].steps[i]
+			}
+			index[d] = 0
+		}
+		if d < 0 {
+			return
+		}
+	}
+}
+
+// rows is an elementwise operation on contiguous rows of given dtypes. Everything else (strides, broadcasting, other
+// dtypes) is apply's affair.
+type rows struct {
+	in  [3]DType
+	out DType
+	run func(out []byte, in [3][]byte)
+}
+
+// chunk is how many elements are converted or gathered at a time.
+const chunk = 512
+
+type buffers [4][chunk * 16]byte
+
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
+
+// An operand is how one tensor takes part in an operation.
+type operand struct {
+	mem    []byte
+	step   int      // between neighbours in a row
+	size   int      // of its elements
+	width  int      // of the elements computed with
+	cast   castFunc // nil if rows are used where they are
+	buf    []byte
+	filled bool // buf holds copies of the row's only element
+}
+
+// apply computes out from in and returns out.
+func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
+	out.wantDistinct()
+	var own [3]*Tensor
+	for i, t := range in {
+		own[i] = out.apart(t)
+	}
+	in = own[:len(in)]
+	w := newWalk(out, in)
+	bufs := bufferPool.Get().(*buffers)
+	defer bufferPool.Put(bufs)
+	row := w.dims[len(w.dims)-1]
+	var ops [4]operand
+	direct := true
+	for i, t := range in {
+		ops[i] = newOperand(t, r.in[i], row.steps[i], bufs[i][:], false)
+		direct = direct && ops[i].cast == nil
+		defer runtime.KeepAlive(t)
+	}
+	ops[output] = newOperand(out, r.out, row.steps[output], bufs[output][:], true)
+	direct = direct && ops[output].cast == nil
+	length := chunk
+	if direct {
+		length = max(row.size, 1)
+	}
+	w.rows(func(at [4]int) {
+		for i := range len(in) {
+			ops[i].filled = false
+		}
+		for from := 0; from < row.size; from += length {
+			r.chunk(&ops, at, from, min(length, row.size-from), len(in))
+		}
+	})
+	return out.Touch()
+}
+
+func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
+	var in [3][]byte
+	for i := range inputs {
+		in[i] = ops[i].load(at[i], from, n)
+	}
+	o := &ops[output]
+	if o.cast == nil {
+		r.run(o.here(at[output]+from, n), in)
+		return
+	}
+	b := o.buf[:n*o.width]
+	r.run(b, in)
+	o.cast(o.mem[(at[output]+from*o.step)*o.size:], o.step, b, 1, n)
+}
+
+func newOperand(t *Tensor, dt DType, step int, buf []byte, store bool) operand {
+	o := operand{mem: t.bytes(), step: step, size: t.dtype.Size(), width: dt.Size(), buf: buf}
+	switch {
+	case dt == t.dtype && step == 1:
+	case store:
+		o.cast = caster(t.dtype, dt)
+	default:
+		o.cast = caster(dt, t.dtype)
+	}
+	return o
+}
+
+func (o *operand) here(at, n int) []byte { return o.mem[at*o.size : (at+n)*o.size] }
+
+// load returns n elements as they are computed with.
+func (o *operand) load(at, from, n int) []byte {
+	if o.cast == nil {
+		return o.here(at+from, n)
+	}
+	b := o.buf[:n*o.width]
+	if o.filled {
+		return b
+	}
+	o.cast(o.buf, 1, o.mem[(at+from*o.step)*o.size:], o.step, n)
+	o.filled = o.step == 0
+	return b
+}
+
+// wantDistinct refuses to write to a tensor in which several indices name one element.
+func (t *Tensor) wantDistinct() {
+	for i, n := range t.shape {
+		if n > 1 && t.strides[i] == 0 {
+			misuse("write to a tensor that was expanded: Clone it first")
+		}
+	}
+}
+
+// apart returns src, or a copy if to write t would change elements of src before they are read.
+func (t *Tensor) apart(src *Tensor) *Tensor {
+	if !t.SameStorage(src) || t.offset == src.offset && slices.Equal(t.strides, src.strides) && slices.Equal(t.shape, src.shape) {
+		return src
+	}
+	lo, hi := t.extent()
+	from, to := src.extent()
+	if hi <= from || to <= lo {
+		return src
+	}
+	return src.Clone()
+}
+
+// extent returns the part of the storage in which t's elements are, in bytes.
+func (t *Tensor) extent() (lo, hi int) {
+	last := t.offset
+	for i, n := range t.shape {
+		if n == 0 {
+			return 0, 0
+		}
+		last += (n - 1) * t.strides[i]
+	}
+	return t.offset * t.dtype.Size(), (last + 1) * t.dtype.Size()
+}

@@ -1,0 +1,166 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// maxDims bounds the dimensions of a tensor that arrives.
+const maxDims = 64
+
+// MarshalWire writes the tensor's dtype, shape, strides and place in its storage, which is shared first if it is not
+// yet: whoever receives the tensor has the same memory. It is for package wire.
+func (t *Tensor) MarshalWire(e *wire.Encoder) error {
+	s := t.storage.Load()
+	if s == nil || !s.retain() {
+		return fmt.Errorf("send tensor: %w", ErrClosed)
+	}
+	e.OnDone(func(bool) {
+		s.release()
+		runtime.KeepAlive(s)
+	})
+	if err := s.share(); err != nil {
+		return fmt.Errorf("send tensor: %w", err)
+	}
+	lease := s.mem.Load().lease
+	if d, err := shm.Default(); err != nil || d != lease.domain {
+		return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
+	}
+	dense := t.IsContiguous()
+	e.ArrayLen(4)
+	e.Uint(uint64(t.dtype))
+	e.Block(lease.block)
+	e.Uint(uint64(t.offset))
+	n := len(t.shape)
+	if !dense {
+		n *= 2
+	}
+	e.ArrayLen(n + 1)
+	e.Bool(dense)
+	for _, size := range t.shape {
+		e.Uint(uint64(size))
+	}
+	if !dense {
+		for _, step := range t.strides {
+			e.Uint(uint64(step))
+		}
+	}
+	return nil
+}
+
+// UnmarshalWire reads what MarshalWire wrote: a tensor on the sender's storage, to be closed by the caller. The error
+// wraps ErrLayout or ErrDType where the message does not describe a tensor in its block. It is for package wire.
+func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
+	domain, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	if err := d.ArrayOf(4); err != nil {
+		return err
+	}
+	dt, err := d.Uint()
+	if err == nil && dt >= dtypes {
+		err = fmt.Errorf("receive tensor of dtype %d: %w", dt, ErrDType)
+	}
+	if err != nil {
+		return err
+	}
+	h, err := d.Block()
+	if err != nil {
+		return err
+	}
+	s, err := adopt(domain, h)
+	if err != nil {
+		return fmt.Errorf("receive tensor: %w", err)
+	}
+	t.dtype = DType(dt)
+	t.storage.Store(s)
+	d.OnDone(func(kept bool) {
+		if !kept {
+			t.Close()
+		}
+	})
+	if err := t.readLayout(d); err != nil {
+		return err
+	}
+	if err := t.checkLayout(len(s.mem.Load().bytes)); err != nil {
+		return fmt.Errorf("receive: %w", err)
+	}
+	return nil
+}
+
+func (t *Tensor) readLayout(d *wire.Decoder) error {
+	offset, err := natural(d)
+	if err != nil {
+		return err
+	}
+	n, err := d.ArrayLen()
+	if err != nil {
+		return err
+	}
+	dense, err := d.Bool()
+	if err != nil {
+		return err
+	}
+	n--
+	dims := n
+	if !dense {
+		dims = n / 2
+	}
+	if n < 0 || dims > maxDims || !dense && n%2 != 0 {
+		return fmt.Errorf("receive tensor of %d dimensions: %w", dims, ErrLayout)
+	}
+	numbers := make([]int, n)
+	for i := range numbers {
+		if numbers[i], err = natural(d); err != nil {
+			return err
+		}
+	}
+	t.offset, t.shape = offset, numbers[:dims:dims]
+	if dense {
+		t.strides = rowMajor(t.shape)
+	} else {
+		t.strides = numbers[dims:]
+	}
+	return nil
+}
+
+// natural reads a number that no address exceeds.
+func natural(d *wire.Decoder) (int, error) {
+	n, err := d.Uint()
+	if err == nil && n >= 1<<48 {
+		err = fmt.Errorf("receive tensor with a size of %d: %w", n, ErrLayout)
+	}
+	return int(n), err
+}
+
+// checkLayout returns an error unless all elements are within size bytes.
+func (t *Tensor) checkLayout(size int) error {
+	room := uint64(size / t.dtype.Size()) // elements
+	count, last := uint64(1), uint64(t.offset)
+	empty := false
+	for i, n := range t.shape {
+		empty = empty || n == 0
+		hi, steps := bits.Mul64(uint64(max(n-1, 0)), uint64(t.strides[i]))
+		over, next := bits.Mul64(count, uint64(max(n, 1)))
+		last += steps
+		count = next
+		if hi|over != 0 || steps >= 1<<50 || last >= 1<<50 || count >= 1<<58 {
+			return t.misfit(size)
+		}
+	}
+	if empty && uint64(t.offset) <= room || !empty && last < room {
+		return nil
+	}
+	return t.misfit(size)
+}
+
+func (t *Tensor) misfit(size int) error {
+	return fmt.Errorf("tensor of %v %v, strides %v, from element %d on, in %d bytes: %w",
+		t.dtype, t.shape, t.strides, t.offset, size, ErrLayout)
+}

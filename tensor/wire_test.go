@@ -1,0 +1,239 @@
+package tensor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+func TestATensorArrivesWithItsLayout(t *testing.T) {
+	d := local(t)
+	base := count(tensor.Float64, 4, 5, 6)
+	for _, v := range []*tensor.Tensor{
+		base, base.Permute(2, 0, 1), base.Select(1, 2), base.Slice(2, 1, -1, 2), base.Select(0, 0).Select(0, 0).Select(0, 3),
+		base.Narrow(0, 4, 0), base.Unsqueeze(1).Expand(4, 7, 5, 6),
+	} {
+		got, err := cross(t, d, v)
+		check(t, err)
+		if got.Offset() != v.Offset() || fmt.Sprint(got.Shape(), got.Strides()) != fmt.Sprint(v.Shape(), v.Strides()) || !tensor.Equal(got, v) {
+			t.Errorf("%v of strides %v arrived as %v of strides %v", v.Shape(), v.Strides(), got.Shape(), got.Strides())
+		}
+		check(t, got.Close())
+		check(t, v.Close())
+	}
+	if copied := d.Stats().Copied; copied != 4*5*6*8 {
+		t.Errorf("%d bytes were copied", copied)
+	}
+	collect(t, func() bool { return d.Stats().Blocks == 0 }) // with the views in between, which nobody has closed
+}
+
+func TestViewsOfOneStorageArriveAsSuch(t *testing.T) {
+	d := local(t)
+	a := count(tensor.Float32, 2, 3)
+	sent := []*tensor.Tensor{a, a.T(), a.Select(0, 1), nil, tensor.Ones(tensor.Bool, 2)}
+	got, err := cross(t, d, sent)
+	check(t, err)
+	if !got[0].SameStorage(got[1]) || !got[0].SameStorage(got[2]) || got[0].SameStorage(got[4]) || got[3] != nil {
+		t.Error("storages were confused")
+	}
+	got[2].Fill(-1)
+	if s := a.Sum(); s != 0 {
+		t.Errorf("the sender's sum is %v", s)
+	}
+	for _, x := range append(sent, got...) {
+		if x != nil {
+			check(t, x.Close())
+		}
+	}
+}
+
+func TestOnlyOpenTensorsOfTheDomainAreSent(t *testing.T) {
+	d := local(t)
+	a := tensor.New(tensor.Float32, 1)
+	check(t, a.Close())
+	if _, err := cross(t, d, a); !errors.Is(err, tensor.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	other, err := shm.NewLocal(1 << 20)
+	check(t, err)
+	shm.SetDefault(other)
+	b, err := tensor.NewShared(tensor.Float32, 1)
+	check(t, err)
+	shm.SetDefault(d)
+	if _, err := cross(t, d, b); !errors.Is(err, tensor.ErrDomain) {
+		t.Errorf("another domain's: %v", err)
+	}
+	check(t, errors.Join(b.Close(), other.Close()))
+}
+
+// forged is a message that looks like a tensor's.
+type forged struct {
+	DType  uint64
+	Block  shm.Handle
+	Offset uint64
+	Dense  bool
+	Layout []uint64
+}
+
+func (f forged) encode(e *wire.Encoder) {
+	e.ArrayLen(4)
+	e.Uint(f.DType)
+	e.Block(f.Block)
+	e.Uint(f.Offset)
+	e.ArrayLen(1 + len(f.Layout))
+	e.Bool(f.Dense)
+	for _, n := range f.Layout {
+		e.Uint(n)
+	}
+}
+
+func TestALayoutBeyondTheBlockIsRefused(t *testing.T) {
+	d := local(t)
+	h, err := d.Alloc(64) // 16 elements
+	check(t, err)
+	f32 := uint64(tensor.Float32)
+	plan, err := wire.PlanOf[*tensor.Tensor]()
+	check(t, err)
+	many := make([]uint64, 65)
+	for _, c := range []struct {
+		forged
+		want error
+	}{
+		{forged{f32, h, 0, true, []uint64{16}}, nil},
+		{forged{f32, h, 0, true, []uint64{17}}, tensor.ErrLayout},
+		{forged{f32, h, 1, true, []uint64{16}}, tensor.ErrLayout},
+		{forged{f32, h, 15, true, nil}, nil},
+		{forged{f32, h, 16, true, nil}, tensor.ErrLayout},
+		{forged{f32, h, 16, true, []uint64{0}}, nil},
+		{forged{f32, h, 17, true, []uint64{0}}, tensor.ErrLayout},
+		{forged{f32, h, 0, false, []uint64{4, 4, 5, 0}}, nil},
+		{forged{f32, h, 1, false, []uint64{4, 4, 5, 0}}, tensor.ErrLayout},
+		{forged{f32, h, 0, false, []uint64{4, 4, 5}}, tensor.ErrLayout},
+		{forged{f32, h, 0, false, []uint64{1 << 47, 1 << 47, 0, 0}}, tensor.ErrLayout},
+		{forged{f32, h, 0, true, []uint64{1 << 63}}, tensor.ErrLayout},
+		{forged{f32, h, 0, true, many}, tensor.ErrLayout},
+		{forged{12, h, 0, true, nil}, tensor.ErrDType},
+	} {
+		var e wire.Encoder
+		e.Reset(nil)
+		c.encode(&e)
+		got, err := decode(plan, d, e.Message())
+		e.Done(true)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.forged, err, c.want)
+		}
+		if err == nil {
+			check(t, got.Close())
+		}
+	}
+	check(t, d.Release(h))
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	for _, g := range []forged{{8, 1, 0, true, []uint64{4, 4}}, {9, 1, 3, false, []uint64{2, 2, 1, 4}}, {11, 1, 1 << 40, true, nil}} {
+		var e wire.Encoder
+		e.Reset(nil)
+		g.encode(&e)
+		f.Add(e.Message().Body)
+		e.Done(true)
+	}
+	d, err := shm.NewLocal(1 << 20)
+	check(f, err)
+	shm.SetDefault(d)
+	h, err := d.Alloc(256)
+	check(f, err)
+	plan, err := wire.PlanOf[*tensor.Tensor]()
+	check(f, err)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := decode(plan, d, wire.Message{Body: body, Blocks: []shm.Handle{h}})
+		if err == nil && got != nil {
+			if got.Numel() < 1<<12 {
+				got.Sum()
+			}
+			check(t, got.Close())
+		}
+		if held := d.Stats().Blocks; held != 1 {
+			t.Fatalf("%d blocks after %v", held, err)
+		}
+	})
+}
+
+func TestATensorPassesAQueue(t *testing.T) {
+	d := local(t)
+	ctx := watched(t)
+	q, err := ipc.NewQueue[[]*tensor.Tensor](2)
+	check(t, err)
+	a := count(tensor.Int64, 10)
+	check(t, q.Put(ctx, []*tensor.Tensor{a, a.Slice(0, 0, 10, 2)}))
+	got, err := q.Get(ctx)
+	check(t, err)
+	if !tensor.Equal(got[0], a) || got[1].Sum() != 20 {
+		t.Errorf("%v arrived", got)
+	}
+	got[0].Close()
+	got[1].Close()
+	a.Close()
+	check(t, q.Close())
+	collect(t, func() bool { return d.Stats().Blocks == 0 })
+}
+
+// A task is what the processes of TestProcessesWriteToOneTensor get.
+type task struct {
+	Sum, Rows *tensor.Tensor
+	Out       *ipc.Sender[*tensor.Tensor]
+}
+
+var work = shoal.Register("work", func(ctx context.Context, rank int, j task) error {
+	defer j.Sum.Close()
+	defer j.Rows.Close()
+	defer j.Out.Close()
+	if !j.Sum.SameStorage(j.Rows) {
+		return errors.New("views were torn apart")
+	}
+	for range 1000 {
+		j.Sum.AddScalarAtomic(1)
+	}
+	row := j.Rows.Select(0, rank)
+	row.Fill(float64(rank + 1))
+	defer row.Close()
+	fresh := tensor.Full(tensor.Float32, float64(rank), 5)
+	defer fresh.Close()
+	return j.Out.Put(ctx, fresh)
+})
+
+func TestProcessesWriteToOneTensor(t *testing.T) {
+	d, err := shm.New(shm.Options{Budget: 64 << 20})
+	check(t, err)
+	use(t, d)
+	const n = 3
+	all := tensor.New(tensor.Float64, n+1, 4)
+	j := task{Sum: all.Select(0, 0), Rows: all.Narrow(0, 1, n)}
+	q, err := ipc.NewQueue[*tensor.Tensor](n)
+	check(t, err)
+	j.Out = q.Sender()
+	check(t, work.Spawn(watched(t), n, j))
+	if want := tensor.Full(tensor.Float64, 1000*n, 4); !tensor.Equal(j.Sum, want) {
+		t.Errorf("the sum is %v", j.Sum)
+	}
+	if got := tensor.Sum(j.Rows, 1); !tensor.Equal(got, tensor.FromSlice([]float64{4, 8, 12}, 3)) {
+		t.Errorf("the rows' sums are %v", got)
+	}
+	total := 0.0
+	for range n {
+		x, err := q.Get(watched(t))
+		check(t, err)
+		total += x.Sum()
+		check(t, x.Close())
+	}
+	if total != 5*(0+1+2) {
+		t.Errorf("what dead processes sent sums up to %v", total)
+	}
+	check(t, errors.Join(q.Close(), all.Close(), j.Sum.Close(), j.Rows.Close()))
+}

@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+)
+
+// A codec writes and reads the values of one Go type. v is addressable, except the pointer that Plan.Encode begins with;
+// decode finds it zero.
+type codec interface {
+	encode(e *Encoder, v reflect.Value) error
+	decode(d *Decoder, v reflect.Value) error
+}
+
+// A node is one type of a plan. Nodes of recursive types refer to themselves.
+type node struct {
+	codec
+	min int  // fewest bytes of a value
+	nil bool // a value may be written as nil, so a pointer to it must not be
+	key bool // equal values are written as equal bytes, and the other way round
+}
+
+// nodes holds the finished *node of each reflect.Type.
+var nodes sync.Map
+
+// nodeOf returns the plan of t. Only whole plans enter the cache: part of a failed one may refer to
+// a type that cannot cross.
+func nodeOf(t reflect.Type) (*node, error) {
+	b := builder{seen: make(map[reflect.Type]*node)}
+	n, err := b.node(t, nameOf(t))
+	if err != nil {
+		return nil, err
+	}
+	for t, n := range b.seen {
+		nodes.LoadOrStore(t, n)
+	}
+	return n, nil
+}
+
+// nameOf is how errors call t: job rather than main.job.
+func nameOf(t reflect.Type) string {
+	if t.Name() != "" {
+		return t.Name()
+	}
+	return t.String()
+}
+
+// A builder makes the nodes of one type and of all it consists of.
+type builder struct {
+	seen map[reflect.Type]*node // begun or finished
+}
+
+// node returns the node of t. path is where t was found, for the error.
+func (b *builder) node(t reflect.Type, path string) (*node, error) {
+	if n, ok := nodes.Load(t); ok {
+		return n.(*node), nil
+	}
+	if n := b.seen[t]; n != nil {
+		return n, nil
+	}
+	if advice, refused := refusedTypes[t]; refused {
+		return nil, &typeError{path, t, advice}
+	}
+	n := &node{min: 1}
+	b.seen[t] = n
+	return n, b.fill(n, t, path)
+}
+
+func (b *builder) fill(n *node, t reflect.Type, path string) error {
+	if done, err := b.fillCustom(n, t, path); done || err != nil {
+		return err
+	}
+	if c, min := scalarCodec(t); c != nil {
+		n.codec, n.min, n.key = c, min, true
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return b.fillPointer(n, t, path)
+	case reflect.Slice:
+		return b.fillSlice(n, t, path)
+	case reflect.Array:
+		return b.fillArray(n, t, path)
+	case reflect.Map:
+		return b.fillMap(n, t, path)
+	case reflect.Struct:
+		return b.fillStruct(n, t, path)
+	}
+	return &typeError{path, t, refusedKinds[t.Kind()]}
+}
+
+// fillCustom handles the types that are more, or less, than their kind.
+func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, err error) {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		n.codec, n.min = timeCodec{}, 6
+		return true, nil
+	case reflect.TypeFor[error]():
+		n.codec, n.nil = errorCodec{}, true
+		return true, nil
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			n.codec, n.nil = anyCodec{}, true
+			return true, nil
+		}
+		return false, nil
+	case reflect.Pointer: // the methods are those of what it points to
+		return false, nil
+	}
+	return b.fillMethods(n, t, path)
+}
+
+// fillMethods handles the types that write and read themselves.
+func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, err error) {
+	for _, m := range methodPairs {
+		writes, reads := reflect.PointerTo(t).Implements(m.writer), reflect.PointerTo(t).Implements(m.reader)
+		switch {
+		case m.both && writes != reads:
+			return false, &typeError{path, t, fmt.Sprintf("it needs %s and %s", m.writer.Method(0).Name, m.reader.Method(0).Name)}
+		case !writes || !reads:
+			continue
+		}
+		if f, ok := promoted(t, m.writer); ok {
+			return false, &typeError{path, t, fmt.Sprintf("%s may be that of the embedded %s alone; give that field a name", m.writer.Method(0).Name, f)}
+		}
+		n.codec, n.key = m.codec, m.keys && t.Comparable()
+		return true, nil
+	}
+	return false, nil
+}
+
+// promoted returns the embedded field of a struct with several from which the struct probably has its
+// methods. Used as they are, they would drop the other fields in silence.
+func promoted(t, method reflect.Type) (name string, ok bool) {
+	if t.Kind() != reflect.Struct || t.NumField() < 2 {
+		return "", false
+	}
+	for f := range t.Fields() {
+		if f.Anonymous && (f.Type.Implements(method) || reflect.PointerTo(f.Type).Implements(method)) {
+			return f.Name, true
+		}
+	}
+	return "", false
+}

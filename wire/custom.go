@@ -1,0 +1,102 @@
+package wire
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// methodPairs are the ways in which a type writes and reads itself, the preferred first.
+var methodPairs = []struct {
+	writer, reader reflect.Type
+	codec          codec
+	keys           bool // comparable types of this sort may be keys of a map
+	both           bool // having one of the two is a mistake
+}{
+	{reflect.TypeFor[Marshaler](), reflect.TypeFor[Unmarshaler](), marshalerCodec{}, false, true},
+	{reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.BinaryUnmarshaler](), binaryCodec{}, true, false},
+	{reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](), textCodec{}, true, false},
+}
+
+// A marshalerCodec is for types with MarshalWire and UnmarshalWire.
+type marshalerCodec struct{}
+
+func (marshalerCodec) encode(e *Encoder, v reflect.Value) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	start := len(e.buf)
+	if err := v.Addr().Interface().(Marshaler).MarshalWire(e); err != nil {
+		return err
+	}
+	if len(e.buf) == start && e.err == nil {
+		return fmt.Errorf("MarshalWire of %s wrote nothing: %w", v.Type(), ErrFormat)
+	}
+	return e.err
+}
+
+func (marshalerCodec) decode(d *Decoder, v reflect.Value) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	return v.Addr().Interface().(Unmarshaler).UnmarshalWire(d)
+}
+
+// A binaryCodec is for types with MarshalBinary and UnmarshalBinary.
+type binaryCodec struct{}
+
+func (binaryCodec) encode(e *Encoder, v reflect.Value) error {
+	b, err := v.Addr().Interface().(encoding.BinaryMarshaler).MarshalBinary()
+	e.Bytes(b)
+	return err
+}
+
+func (binaryCodec) decode(d *Decoder, v reflect.Value) error {
+	at := d.off
+	b, err := d.Bytes()
+	if err != nil {
+		return err
+	}
+	if err := v.Addr().Interface().(encoding.BinaryUnmarshaler).UnmarshalBinary(b); err != nil {
+		return fmt.Errorf("%w at byte %d: %w", ErrFormat, at, err)
+	}
+	return nil
+}
+
+// A textCodec is for types with MarshalText and UnmarshalText.
+type textCodec struct{}
+
+func (textCodec) encode(e *Encoder, v reflect.Value) error {
+	b, err := v.Addr().Interface().(encoding.TextMarshaler).MarshalText()
+	e.String(string(b))
+	return err
+}
+
+func (textCodec) decode(d *Decoder, v reflect.Value) error {
+	at := d.off
+	s, err := d.String()
+	if err != nil {
+		return err
+	}
+	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
+		return fmt.Errorf("%w at byte %d: %w", ErrFormat, at, err)
+	}
+	return nil
+}
+
+// A timeCodec writes a time.Time as a timestamp.
+type timeCodec struct{}
+
+func (timeCodec) encode(e *Encoder, v reflect.Value) error {
+	e.Time(*v.Addr().Interface().(*time.Time))
+	return nil
+}
+
+func (timeCodec) decode(d *Decoder, v reflect.Value) error {
+	t, err := d.Time()
+	*v.Addr().Interface().(*time.Time) = t
+	return err
+}

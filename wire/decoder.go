@@ -1,0 +1,243 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A Decoder reads values from the body of one message. The zero Decoder is ready for Reset, which also makes
+// it ready again. One goroutine at a time.
+//
+// Every method checks what it reads before it believes it: a wrong kind, an end too soon and a length
+// beyond the body are ErrFormat with the byte's offset. Nothing returned refers to the body's memory.
+type Decoder struct {
+	Limits Limits // set before Reset
+
+	body   []byte
+	off    int
+	table  []shm.Handle
+	blocks Blocks
+	hooks  []func(kept bool)
+	depth  int
+	spare  int   // bytes that may still be allocated for what the message only announces
+	err    error // the message as a whole is refused
+}
+
+// Reset starts to read m, whose body nobody may change meanwhile. blocks is how its blocks are
+// taken; nil accepts none.
+func (d *Decoder) Reset(m Message, blocks Blocks) {
+	if len(d.hooks) != 0 {
+		panic("wire: Decoder.Reset before Done of the message before it")
+	}
+	d.body, d.off, d.depth, d.err = m.Body, 0, 0, nil
+	d.table, d.blocks, d.spare = m.Blocks, blocks, memoryPerByte*len(m.Body)
+	if limit := d.Limits.bytes(); len(m.Body) > limit {
+		d.body, d.err = nil, fmt.Errorf("decode %d bytes, of at most %d: %w", len(m.Body), limit, ErrTooLong)
+	}
+}
+
+// memoryPerByte is how much memory a byte of a message may claim before what it announces was read. An honest message
+// rarely needs more: a string or a slice takes 16 or 24 bytes beside its own.
+const memoryPerByte = 32
+
+// Finish returns an error if part of the message was not read.
+func (d *Decoder) Finish() error {
+	if d.err == nil && d.off < len(d.body) {
+		return d.fail(d.off, "%d bytes after the last value", len(d.body)-d.off)
+	}
+	return d.err
+}
+
+// OnDone has f called once by Done. An Unmarshaler that took a block uses it to release the block
+// when kept is false: then a later part of the message was malformed and nobody gets what was decoded.
+func (d *Decoder) OnDone(f func(kept bool)) { d.hooks = append(d.hooks, f) }
+
+// Done says whether the decoded values are used and runs the functions given to OnDone, the last one first. Whoever
+// called Reset calls it exactly once for each message, then releases the blocks of the table that nobody took.
+func (d *Decoder) Done(kept bool) { runHooks(&d.hooks, kept) }
+
+// IsNil reports whether the next value is nil, and if so reads it.
+func (d *Decoder) IsNil() bool {
+	if d.off < len(d.body) && d.body[d.off] == codeNil {
+		d.off++
+		return true
+	}
+	return false
+}
+
+// Bool reads a boolean.
+func (d *Decoder) Bool() (bool, error) {
+	c, err := d.code()
+	if err == nil && c != codeFalse && c != codeTrue {
+		err = d.unexpected("a boolean", c)
+	}
+	return c == codeTrue, err
+}
+
+// Int reads an integer in any of its forms.
+func (d *Decoder) Int() (int64, error) {
+	at := d.off
+	bits, negative, err := d.integer()
+	if err == nil && !negative && bits > math.MaxInt64 {
+		return 0, d.overflow(at, bits, "int64")
+	}
+	return int64(bits), err
+}
+
+// Uint reads an integer that is not negative, in any of its forms.
+func (d *Decoder) Uint() (uint64, error) {
+	at := d.off
+	bits, negative, err := d.integer()
+	if negative {
+		return 0, d.overflow(at, int64(bits), "uint64")
+	}
+	return bits, err
+}
+
+// integer reads 64 bits, which are those of a negative int64 if negative.
+func (d *Decoder) integer() (bits uint64, negative bool, err error) {
+	c, err := d.code()
+	switch {
+	case err != nil:
+		return 0, false, err
+	case c <= fixintMax:
+		return uint64(c), false, nil
+	case c >= negFixint:
+		return uint64(int8(c)), true, nil
+	case c >= codeUint8 && c <= codeUint64:
+		bits, err = d.bigEndian(1 << (c - codeUint8))
+		return bits, false, err
+	case c >= codeInt8 && c <= codeInt64:
+		size := 1 << (c - codeInt8)
+		bits, err = d.bigEndian(size)
+		unused := 64 - 8*size
+		v := int64(bits<<unused) >> unused
+		return uint64(v), v < 0, err
+	}
+	return 0, false, d.unexpected("an integer", c)
+}
+
+// Float reads a number of 64 or 32 bits.
+func (d *Decoder) Float() (float64, error) {
+	c, err := d.code()
+	if err != nil {
+		return 0, err
+	}
+	switch c {
+	case codeFloat64:
+		bits, err := d.bigEndian(8)
+		return math.Float64frombits(bits), err
+	case codeFloat32:
+		bits, err := d.bigEndian(4)
+		return float64(math.Float32frombits(uint32(bits))), err
+	}
+	return 0, d.unexpected("a float", c)
+}
+
+// Float32 reads a number of 32 bits, or one of 64 that loses nothing in 32: writers in other
+// languages often have only the latter.
+func (d *Decoder) Float32() (float32, error) {
+	at := d.off
+	if at < len(d.body) && d.body[at] == codeFloat32 {
+		d.off++
+		bits, err := d.bigEndian(4)
+		return math.Float32frombits(uint32(bits)), err
+	}
+	v, err := d.Float()
+	if err == nil && v == v && float64(float32(v)) != v {
+		return 0, d.overflow(at, v, "float32")
+	}
+	return float32(v), err
+}
+
+// String reads a string, or bytes, as which Encoder.String writes text that is not UTF-8.
+func (d *Decoder) String() (string, error) {
+	at := d.off
+	c, err := d.code()
+	if err != nil {
+		return "", err
+	}
+	n, text, err := d.stringLen(c)
+	if err != nil {
+		return "", err
+	}
+	b, err := d.span(n)
+	s := string(b)
+	if text && !utf8.ValidString(s) {
+		return "", d.fail(at, "a string that is not UTF-8")
+	}
+	return s, err
+}
+
+// stringLen reads the length of the string (text) or of the bytes that c begins.
+func (d *Decoder) stringLen(c byte) (n int, text bool, err error) {
+	switch {
+	case c >= fixstr && c < codeNil:
+		return int(c - fixstr), true, nil
+	case c >= codeStr8 && c <= codeStr32:
+		n, err = d.length(1<<(c-codeStr8), 1)
+		return n, true, err
+	case c >= codeBin8 && c <= codeBin32:
+		n, err = d.length(1<<(c-codeBin8), 1)
+		return n, false, err
+	}
+	return 0, false, d.unexpected("a string", c)
+}
+
+// Bytes reads bytes into memory of their own, which is not nil.
+func (d *Decoder) Bytes() ([]byte, error) {
+	c, err := d.code()
+	if err != nil {
+		return nil, err
+	}
+	if c < codeBin8 || c > codeBin32 {
+		return nil, d.unexpected("bytes", c)
+	}
+	n, err := d.length(1<<(c-codeBin8), 1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := d.span(n)
+	return append(make([]byte, 0, len(b)), b...), err
+}
+
+// ArrayLen reads the beginning of an array; n values follow. The body is at least n bytes longer.
+func (d *Decoder) ArrayLen() (n int, err error) {
+	c, err := d.code()
+	switch {
+	case err != nil:
+		return 0, err
+	case c >= fixarray && c < fixstr:
+		return d.fits(int64(c-fixarray), 1)
+	case c == codeArray16, c == codeArray32:
+		return d.length(2<<(c-codeArray16), 1)
+	}
+	return 0, d.unexpected("an array", c)
+}
+
+// ArrayOf reads the beginning of an array that must have n values.
+func (d *Decoder) ArrayOf(n int) error {
+	at := d.off
+	got, err := d.ArrayLen()
+	if err == nil && got != n {
+		return d.fail(at, "want an array of %d values, found one of %d", n, got)
+	}
+	return err
+}
+
+// MapLen reads the beginning of a map; n keys follow, each with its value. The body is at least 2n bytes longer.
+func (d *Decoder) MapLen() (n int, err error) {
+	c, err := d.code()
+	switch {
+	case err != nil:
+		return 0, err
+	case c >= fixmap && c < fixarray:
+		return d.fits(int64(c-fixmap), 2)
+	case c == codeMap16, c == codeMap32:
+		return d.length(2<<(c-codeMap16), 2)
+	}
+	return 0, d.unexpected("a map", c)
+}

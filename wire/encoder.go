@@ -1,0 +1,208 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// An Encoder appends values to the body of one message and collects its blocks. The zero Encoder is ready
+// to use; Reset makes it ready again and keeps its memory. One goroutine at a time.
+//
+// The methods that write a value return nothing: the first that fails is remembered, later ones write nothing more that
+// matters, and Err, like Plan.Encode, returns it.
+type Encoder struct {
+	Limits Limits // set before the first value
+
+	buf    []byte
+	blocks []shm.Handle
+	index  map[shm.Handle]int // of blocks, once they are many
+	hooks  []func(sent bool)
+	depth  int
+	err    error
+}
+
+// Reset starts a new message, whose body is written over buf and grows out of it where need be. buf may be nil:
+// pass Message().Body of a message that is done to use its memory again.
+func (e *Encoder) Reset(buf []byte) {
+	if len(e.hooks) != 0 {
+		panic("wire: Encoder.Reset before Done of the message before it")
+	}
+	e.buf, e.blocks, e.depth, e.err = buf[:0], e.blocks[:0], 0, nil
+	clear(e.index)
+}
+
+// Message returns what was encoded since Reset, until the next Reset. After an error it is of no use.
+func (e *Encoder) Message() Message { return Message{Body: e.buf, Blocks: e.blocks} }
+
+// Err returns the first error of a value written since Reset.
+func (e *Encoder) Err() error { return e.err }
+
+// OnDone has f called once by Done. A Marshaler uses it to keep something alive until the message was sent (or could not
+// be) and to undo what it did for the message when sent is false.
+func (e *Encoder) OnDone(f func(sent bool)) { e.hooks = append(e.hooks, f) }
+
+// Done says what became of the message and runs the functions given to OnDone, the last one first. Whoever called Reset calls
+// it exactly once for each message, after an error of Encode as well.
+func (e *Encoder) Done(sent bool) { runHooks(&e.hooks, sent) }
+
+func runHooks(hooks *[]func(bool), ok bool) {
+	for _, f := range slices.Backward(*hooks) {
+		f(ok)
+	}
+	clear(*hooks) // what the functions refer to may now be collected
+	*hooks = (*hooks)[:0]
+}
+
+// Nil writes nil.
+func (e *Encoder) Nil() { e.buf = append(e.buf, codeNil) }
+
+// Bool writes a boolean.
+func (e *Encoder) Bool(v bool) {
+	if v {
+		e.buf = append(e.buf, codeTrue)
+	} else {
+		e.buf = append(e.buf, codeFalse)
+	}
+}
+
+// Int writes an integer in its shortest form.
+func (e *Encoder) Int(v int64) {
+	switch {
+	case v >= 0:
+		e.Uint(uint64(v))
+	case v >= -32:
+		e.buf = append(e.buf, byte(v))
+	case v >= math.MinInt8:
+		e.buf = append(e.buf, codeInt8, byte(v))
+	case v >= math.MinInt16:
+		e.buf = binary.BigEndian.AppendUint16(append(e.buf, codeInt8+1), uint16(v))
+	case v >= math.MinInt32:
+		e.buf = binary.BigEndian.AppendUint32(append(e.buf, codeInt8+2), uint32(v))
+	default:
+		e.buf = binary.BigEndian.AppendUint64(append(e.buf, codeInt64), uint64(v))
+	}
+}
+
+// Uint writes an integer in its shortest form. Int and Uint of the same number are the same bytes.
+func (e *Encoder) Uint(v uint64) {
+	if v <= fixintMax {
+		e.buf = append(e.buf, byte(v))
+		return
+	}
+	if v > math.MaxUint32 {
+		e.buf = binary.BigEndian.AppendUint64(append(e.buf, codeUint64), v)
+		return
+	}
+	e.length(v, codeUint8)
+}
+
+// Float writes a number of 64 bits, NaN payloads included.
+func (e *Encoder) Float(v float64) {
+	e.buf = binary.BigEndian.AppendUint64(append(e.buf, codeFloat64), math.Float64bits(v))
+}
+
+// Float32 writes a number of 32 bits, NaN payloads included.
+func (e *Encoder) Float32(v float32) {
+	e.buf = binary.BigEndian.AppendUint32(append(e.buf, codeFloat32), math.Float32bits(v))
+}
+
+// String writes s as a string if it is UTF-8 and as bytes otherwise, because MessagePack readers
+// in other languages refuse a string that is not. Decoder.String takes both.
+func (e *Encoder) String(s string) {
+	if !e.room(len(s)) {
+		return
+	}
+	switch n := uint64(len(s)); {
+	case !utf8.ValidString(s):
+		e.length(n, codeBin8)
+	case n < 32:
+		e.buf = append(e.buf, fixstr|byte(n))
+	default:
+		e.length(n, codeStr8)
+	}
+	e.buf = append(e.buf, s...)
+}
+
+// Bytes writes bytes, none for nil.
+func (e *Encoder) Bytes(b []byte) {
+	if e.room(len(b)) {
+		e.length(uint64(len(b)), codeBin8)
+		e.buf = append(e.buf, b...)
+	}
+}
+
+// ArrayLen begins an array: the caller writes the n values after it.
+func (e *Encoder) ArrayLen(n int) {
+	switch {
+	case !e.room(n):
+	case n < 16:
+		e.buf = append(e.buf, fixarray|byte(n))
+	default:
+		e.length16(uint64(n), codeArray16)
+	}
+}
+
+// MapLen begins a map: the caller writes n keys, each followed by its value, in an order that
+// depends on the keys only.
+func (e *Encoder) MapLen(n int) {
+	switch {
+	case !e.room(2 * n):
+	case n < 16:
+		e.buf = append(e.buf, fixmap|byte(n))
+	default:
+		e.length16(uint64(n), codeMap16)
+	}
+}
+
+// length writes n behind the first of three codes that stand for 8, 16 and 32 bits.
+func (e *Encoder) length(n uint64, code byte) {
+	if n <= math.MaxUint8 {
+		e.buf = append(e.buf, code, byte(n))
+		return
+	}
+	e.length16(n, code+1)
+}
+
+// length16 writes n behind the first of two codes that stand for 16 and 32 bits.
+func (e *Encoder) length16(n uint64, code byte) {
+	if n <= math.MaxUint16 {
+		e.buf = binary.BigEndian.AppendUint16(append(e.buf, code), uint16(n))
+		return
+	}
+	e.buf = binary.BigEndian.AppendUint32(append(e.buf, code+1), uint32(n))
+}
+
+// room reports whether n more bytes stay within the limit. It is asked before anything whose size
+// the caller's data decides, so a hopeless message stops early.
+func (e *Encoder) room(n int) bool {
+	if n < 0 {
+		panic("wire: negative length")
+	}
+	if limit := e.Limits.bytes(); n > limit-len(e.buf) {
+		e.fail(fmt.Errorf("encode %d more bytes after %d, of at most %d: %w; put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
+		return false
+	}
+	return e.err == nil
+}
+
+func (e *Encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// enter goes one level deeper; each call needs a leave.
+func (e *Encoder) enter() error {
+	e.depth++
+	if e.depth > e.Limits.depth() {
+		return fmt.Errorf("encode level %d: %w (a cycle of pointers? a list belongs into a slice)", e.depth, ErrTooDeep)
+	}
+	return e.err
+}
+
+func (e *Encoder) leave() { e.depth-- }

@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// A pointerCodec writes nil or what the pointer points to. Where that may itself be nil, it stands in an
+// array of one, so that the two nils differ.
+type pointerCodec struct {
+	elem    *node
+	typ     reflect.Type // of elem
+	wrapped bool
+}
+
+func (b *builder) fillPointer(n *node, t reflect.Type, path string) error {
+	n.nil = true
+	elem, err := b.node(t.Elem(), path)
+	if err != nil {
+		return err
+	}
+	n.codec = &pointerCodec{elem, t.Elem(), elem.nil}
+	return nil
+}
+
+func (c *pointerCodec) encode(e *Encoder, v reflect.Value) error {
+	if v.IsNil() {
+		e.Nil()
+		return nil
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	if c.wrapped {
+		e.ArrayLen(1)
+	}
+	start := len(e.buf)
+	if err := c.elem.encode(e, v.Elem()); err != nil {
+		return err
+	}
+	if len(e.buf) > start && e.buf[start] == codeNil && !c.wrapped {
+		return fmt.Errorf("MarshalWire of %s wrote nil, which is a nil pointer: %w", c.typ, ErrFormat)
+	}
+	return nil
+}
+
+func (c *pointerCodec) decode(d *Decoder, v reflect.Value) error {
+	if d.IsNil() {
+		return nil
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	if c.wrapped {
+		if err := d.ArrayOf(1); err != nil {
+			return err
+		}
+	}
+	p := reflect.New(c.typ)
+	v.Set(p)
+	return c.elem.decode(d, p.Elem())
+}

@@ -1,0 +1,98 @@
+package shoal
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// adopt makes a worker of this process if it was started as one: the mark and the descriptors are hidden from everything that
+// runs later, and from now on a panic of any goroutine and the death of an ancestor are seen.
+func adopt() *worker {
+	value, ok := os.LookupEnv(markKey)
+	if !ok {
+		return nil
+	}
+	os.Unsetenv(markKey)
+	m, err := parseMark(value)
+	if err == nil && !isSocket(fdControl) {
+		err = fmt.Errorf("shoal: %s is set, but descriptor %d is not a worker's; unset it", markKey, fdControl)
+	}
+	if err != nil {
+		fatal(err)
+	}
+	// What ps -e and top show would be "exe". Package initialisation runs on the main thread, whose name is the process's.
+	sys.SetThreadName(strings.TrimPrefix(os.Args[0], titlePrefix))
+	w := &worker{mark: m, guarded: make(chan struct{})}
+	for fd := fdControl; fd < fdLifelines+m.lifelines; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+	w.watchOver()
+	if w.control, err = pollable(fdControl, "control"); err != nil {
+		fatal(err)
+	}
+	if err := catchCrashes(os.NewFile(fdCrash, "crash")); err != nil {
+		fatal(err)
+	}
+	// A terminal sends SIGINT to everybody; the root turns it into a cancellation. It is caught, not ignored, because what is ignored
+	// stays so in other programs that a worker starts. On the side, because the runtime takes its time for it.
+	go signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	w.domain = [2]*os.File{os.NewFile(fdDomainControl, "domain"), os.NewFile(fdDomainData, "domain")}
+	return w
+}
+
+// fatal ends a process that cannot be a worker.
+func fatal(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(exitPanicked)
+}
+
+func isSocket(fd int) bool {
+	_, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE)
+	return err == nil
+}
+
+// watchOver starts the thread that ends this process when an ancestor has died, whatever else it is doing.
+func (w *worker) watchOver() {
+	fds := make([]int, w.mark.lifelines)
+	for i := range fds {
+		fds[i] = fdLifelines + i
+		w.lifelines = append(w.lifelines, os.NewFile(uintptr(fds[i]), "lifeline"))
+	}
+	o, err := sys.NewOrphanage(fds, fdControl, w.orphanGrace, exitOrphaned)
+	if err != nil {
+		fatal(fmt.Errorf("shoal: %w", err))
+	}
+	go func() {
+		runtime.LockOSThread()
+		close(w.guarded)
+		o.Watch()
+	}()
+}
+
+// catchCrashes has the runtime write to f when it gives up. It makes a duplicate of its own.
+func catchCrashes(f *os.File) error {
+	defer f.Close()
+	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
+		return fmt.Errorf("shoal: set crash output: %w", err)
+	}
+	return nil
+}
+
+// childrenOf lists the processes whose parent this one is, as far as the kernel tells.
+func childrenOf() []string {
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	var pids []string
+	for _, list := range lists {
+		b, _ := os.ReadFile(list)
+		pids = append(pids, strings.Fields(string(b))...)
+	}
+	return pids
+}
