@@ -250,6 +250,12 @@ func (r *Ring) Parked() bool {
 // WaitsForMemory reports whether somebody waits for memory.
 func (d *Domain) WaitsForMemory() bool { return !empty(&d.hdr.memwait) }
 
+// Collected reports whether this process has collected for everybody who ran out of budget.
+func (d *Domain) Collected() bool {
+	n := d.hdr.pressure.Load()
+	return n != 0 && d.parts[d.slot].collected.Load() == n
+}
+
 // Corrupt makes the oldest message unreadable.
 func (r *Ring) Corrupt() { r.slot(r.hdr.head.Load()).meta.Store(^uint64(0)) }
 

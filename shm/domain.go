@@ -188,6 +188,7 @@ func (d *Domain) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.watching = cancel
 	d.park.bell = b
+	d.parts[d.slot].collected.Store(d.hdr.pressure.Load()) // it holds nothing that an earlier shortage could want
 	d.done.Add(2)
 	go d.answer(b)
 	go d.watch(ctx)

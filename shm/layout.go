@@ -72,7 +72,9 @@ type participant struct {
 	state Word // epoch 32 | participantState
 	pid   Word
 	start Word // process start time in clock ticks since boot
-	_     [232]byte
+
+	collected Word // the newest pressure that it has collected for
+	_         [224]byte
 }
 
 // Participant states; the epoch in the upper half grows when a slot is free again.
@@ -112,7 +114,7 @@ type block struct {
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{
-		1, // protocol version: raise when a word's meaning changes
+		2, // protocol version: raise when a word's meaning changes
 		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}),
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),

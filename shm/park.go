@@ -200,7 +200,7 @@ func (p *parking) wakeEverybody() {
 // answer serves the doorbell until the domain is closed.
 func (d *Domain) answer(b bell) {
 	defer d.done.Done()
-	seen := news{pressure: d.hdr.pressure.Load()}
+	seen := news{pressure: d.parts[d.slot].collected.Load()}
 	for b.Wait() == nil {
 		d.park.rung()
 		seen = d.hear(seen)

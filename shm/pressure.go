@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"time"
 )
@@ -14,7 +15,7 @@ import (
 // block cannot be had, the allocator gives idle pages back, collects garbage here and lets every other participant
 // collect too, and only then says ErrNoSpace. From 80 % of the budget on it also collects ahead of need, in the background.
 
-const collectWait = 100 * time.Millisecond // for the others' collections
+const collectWait = time.Second // for others that are stopped, and for cleanups that wait for who allocates
 
 const pressureRounds = 16 // of which each, but for the last, has found something that others took
 
@@ -130,8 +131,8 @@ func (l *lane) punchIdle(b *block) uint64 {
 	return n
 }
 
-// collect runs garbage collections and waits until the cleanups that they found have run. Whoever comes while
-// another goroutine is at it waits for it, and for one that began after it came.
+// collect runs garbage collections, each until the cleanups that it found have run. Whoever comes while another
+// goroutine is at it waits for it, and for one that began after it came.
 func (d *Domain) collect() {
 	begun := d.collected.Load() + 1
 	d.collecting.Lock()
@@ -141,33 +142,65 @@ func (d *Domain) collect() {
 	}
 	d.collected.Add(1)
 	for range 2 { // what one collection's cleanups let go, the next one finds
-		ran := make(chan struct{})
-		runtime.AddCleanup(new([16]byte), func(c chan struct{}) { close(c) }, ran)
 		runtime.GC()
-		t := time.NewTimer(collectWait)
-		select {
-		case <-ran:
-		case <-t.C:
-		}
-		t.Stop()
+		awaitCleanups()
 	}
 }
 
-// collectEverywhere lets every other participant collect, and waits a moment for what becomes free.
+// awaitCleanups returns when every cleanup that is queued has run, or none has for collectWait.
+func awaitCleanups() {
+	counts := []metrics.Sample{{Name: "/gc/cleanups/queued:cleanups"}, {Name: "/gc/cleanups/executed:cleanups"}}
+	metrics.Read(counts)
+	queued, ran := counts[0].Value.Uint64(), counts[1].Value.Uint64()
+	for last := time.Now(); ran < queued && time.Since(last) < collectWait; {
+		time.Sleep(50 * time.Microsecond)
+		metrics.Read(counts[1:])
+		if now := counts[1].Value.Uint64(); now != ran {
+			ran, last = now, time.Now()
+		}
+	}
+}
+
+// collectEverywhere lets every other participant collect, and waits until all have.
 func (d *Domain) collectEverywhere() {
 	if d.alone() {
 		return
 	}
-	seen := d.hdr.relief.Load()
-	d.hdr.pressure.Add(1)
-	l := &lot{d: d, bits: &d.hdr.memwait, ready: func() bool { return d.hdr.relief.Load() != seen }}
+	n := d.hdr.pressure.Add(1)
+	l := &lot{d: d, bits: &d.hdr.memwait, ready: func() bool { return d.allCollected(n) }}
 	d.park.add(l)
 	defer d.park.remove(l)
 	ctx, cancel := context.WithTimeout(context.Background(), collectWait)
 	defer cancel()
-	d.setBit(&d.hdr.memwait)
 	d.ringAll()
 	l.wait(ctx)
+}
+
+// allCollected reports whether every other participant has collected since pressure was n.
+func (d *Domain) allCollected(n uint64) bool {
+	for s := range d.parts {
+		p := &d.parts[s]
+		if s != d.slot && p.state.Load()&0xff == slotLive && p.collected.Load() < n {
+			return false
+		}
+	}
+	return true
+}
+
+// collectForOthers collects because somebody ran out of budget, and tells who waits for that.
+func (d *Domain) collectForOthers() {
+	n := d.hdr.pressure.Load()
+	d.collect()
+	l, err := d.enter() // the slot may be somebody else's after Close
+	if err != nil {
+		return
+	}
+	defer l.unlock()
+	w := &d.parts[d.slot].collected
+	for v := w.Load(); v < n && !w.CAS(v, n); {
+		v = w.Load()
+	}
+	d.ringBits(&d.hdr.memwait)
 }
 
 func (d *Domain) alone() bool {

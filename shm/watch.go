@@ -96,7 +96,7 @@ func (d *Domain) hear(seen news) news {
 		}
 	}
 	if now.pressure != seen.pressure {
-		go d.collect()
+		go d.collectForOthers()
 	}
 	if d.unfinished.Load() {
 		d.reapSoon()

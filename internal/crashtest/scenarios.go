@@ -156,6 +156,22 @@ func init() {
 			},
 			act: func(v *victim) error { return v.d.Release(shm.Handle(v.Args[len(v.Args)-1])) },
 		},
+		"collect for another": {
+			most: 1,
+			ready: func(w *world) {
+				w.do(func() {
+					if _, err := w.d.Alloc(100 << 20); !errors.Is(err, shm.ErrNoSpace) {
+						w.say("the budget was not kept: %v", err)
+					}
+				})
+			},
+			act: func(v *victim) error {
+				for !v.d.Collected() {
+					time.Sleep(time.Millisecond)
+				}
+				return nil
+			},
+		},
 		"release last": {
 			setup: func(w *world) error { return w.keep(5000) },
 			prep: func(v *victim) error {
