@@ -1,6 +1,9 @@
 package shoal
 
-import "bytes"
+import (
+	"bytes"
+	"os"
+)
 
 // CutFrames feeds a stream in pieces of n bytes to the reader of the starter and returns what it makes of it.
 func CutFrames(stream []byte, n int) (kinds []byte, bodies [][]byte, err error) {
@@ -36,3 +39,6 @@ func Understand(body []byte) {
 }
 
 var SplitCrash = splitCrash
+
+// Unsaid returns what is reported of sig besides err.
+func Unsaid(sig os.Signal, err error) error { return (&interrupt{sig}).unlessIn(err) }

@@ -102,7 +102,8 @@ func (i *interrupt) Is(target error) bool { return target == context.Canceled }
 
 // unlessIn returns i if err does not say it already: one interrupt, one report.
 func (i *interrupt) unlessIn(err error) error {
-	if errors.Is(err, context.Canceled) {
+	p, ok := errors.AsType[*ProcessError](err) // a terminal's signal reaches a worker that does not catch it yet
+	if errors.Is(err, context.Canceled) || ok && p.Signal == i.sig {
 		return nil
 	}
 	return i

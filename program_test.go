@@ -243,3 +243,13 @@ func TestMarkThatIsNotOursIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestOneReportOfASignalThatAWorkerDiedOf(t *testing.T) {
+	died := fmt.Errorf("train: %w", &shoal.ProcessError{Func: "obey", PID: 1, Err: shoal.ErrExited, Signal: os.Interrupt})
+	if err := shoal.Unsaid(os.Interrupt, died); err != nil {
+		t.Errorf("a second report: %v", err)
+	}
+	if err := shoal.Unsaid(syscall.SIGTERM, died); err == nil {
+		t.Error("a signal that no worker died of is not reported")
+	}
+}

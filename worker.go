@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"sync"
 
 	"github.com/shoal-mp/shoal/wire"
 )
@@ -18,9 +19,9 @@ var self = adopt()
 type worker struct {
 	mark
 	control   *os.File
-	domain    [2]*os.File // control and data
-	lifelines []*os.File  // of the ancestors, passed on to every descendant
-	guarded   chan struct{}
+	domain    [2]*os.File    // control and data
+	lifelines []*os.File     // of the ancestors, passed on to every descendant
+	guarded   sync.WaitGroup // until ancestors are watched and SIGINT is caught
 }
 
 // Exit statuses of a worker whose function did not return nil. The starter goes by the reply; these are for ps and the shell.
@@ -93,7 +94,7 @@ func (w *worker) perform(ctx context.Context, j job) outcome {
 	if err != nil {
 		return outcome{Kind: kindArgument, Err: err}
 	}
-	<-w.guarded // nothing that was asked for runs unwatched
+	w.guarded.Wait() // nothing that was asked for runs unwatched
 	run, err := f.prepare(j.Arg)
 	if err != nil {
 		return outcome{Kind: kindArgument, Err: err}

@@ -30,7 +30,7 @@ func adopt() *worker {
 	}
 	// What ps -e and top show would be "exe". Package initialisation runs on the main thread, whose name is the process's.
 	sys.SetThreadName(strings.TrimPrefix(os.Args[0], titlePrefix))
-	w := &worker{mark: m, guarded: make(chan struct{})}
+	w := &worker{mark: m}
 	for fd := fdControl; fd < fdLifelines+m.lifelines; fd++ {
 		syscall.CloseOnExec(fd)
 	}
@@ -43,7 +43,7 @@ func adopt() *worker {
 	}
 	// A terminal sends SIGINT to everybody; the root turns it into a cancellation. It is caught, not ignored, because what is ignored
 	// stays so in other programs that a worker starts. On the side, because the runtime takes its time for it.
-	go signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	w.guarded.Go(func() { signal.Notify(make(chan os.Signal, 1), os.Interrupt) })
 	w.domain = [2]*os.File{os.NewFile(fdDomainControl, "domain"), os.NewFile(fdDomainData, "domain")}
 	return w
 }
@@ -70,9 +70,10 @@ func (w *worker) watchOver() {
 	if err != nil {
 		fatal(fmt.Errorf("shoal: %w", err))
 	}
+	w.guarded.Add(1)
 	go func() {
 		runtime.LockOSThread()
-		close(w.guarded)
+		w.guarded.Done()
 		o.Watch()
 	}()
 }
