@@ -98,7 +98,7 @@ func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, e
 		n.codec, n.min = timeCodec{}, 6
 		return true, nil
 	case reflect.TypeFor[error]():
-		n.codec, n.nil = errorCodec{}, true
+		n.codec, n.nil = nilCodec{errorCodec{}}, true
 		return true, nil
 	}
 	switch t.Kind() {

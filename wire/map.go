@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A mapCodec writes nil or a map, its entries in the order of their keys' bytes: equal maps are equal bytes.
+// A mapCodec writes the entries of a map in the order of their keys' bytes: equal maps are equal bytes.
 type mapCodec struct {
 	key, elem *node
 	typ       reflect.Type
@@ -25,19 +25,11 @@ func (b *builder) fillMap(n *node, t reflect.Type, path string) error {
 	if err != nil {
 		return err
 	}
-	n.codec = &mapCodec{key, elem, t}
+	n.codec = nilCodec{&mapCodec{key, elem, t}}
 	return nil
 }
 
 func (c *mapCodec) encode(e *Encoder, v reflect.Value) error {
-	if v.IsNil() {
-		e.Nil()
-		return nil
-	}
-	if err := e.enter(); err != nil {
-		return err
-	}
-	defer e.leave()
 	e.MapLen(v.Len())
 	entries, err := c.sorted(e, v)
 	if err != nil {
@@ -89,13 +81,6 @@ func (c *mapCodec) sorted(e *Encoder, v reflect.Value) ([]entry, error) {
 }
 
 func (c *mapCodec) decode(d *Decoder, v reflect.Value) error {
-	if d.IsNil() {
-		return nil
-	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.leave()
 	at := d.off
 	n, err := d.MapLen()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// A pointerCodec writes nil or what the pointer points to. Where that may itself be nil, it stands in an
+// A pointerCodec writes what the pointer points to. Where that may itself be nil, it stands in an
 // array of one, so that the two nils differ.
 type pointerCodec struct {
 	elem    *node
@@ -19,19 +19,11 @@ func (b *builder) fillPointer(n *node, t reflect.Type, path string) error {
 	if err != nil {
 		return err
 	}
-	n.codec = &pointerCodec{elem, t.Elem(), elem.nil}
+	n.codec = nilCodec{&pointerCodec{elem, t.Elem(), elem.nil}}
 	return nil
 }
 
 func (c *pointerCodec) encode(e *Encoder, v reflect.Value) error {
-	if v.IsNil() {
-		e.Nil()
-		return nil
-	}
-	if err := e.enter(); err != nil {
-		return err
-	}
-	defer e.leave()
 	if c.wrapped {
 		e.ArrayLen(1)
 	}
@@ -46,13 +38,6 @@ func (c *pointerCodec) encode(e *Encoder, v reflect.Value) error {
 }
 
 func (c *pointerCodec) decode(d *Decoder, v reflect.Value) error {
-	if d.IsNil() {
-		return nil
-	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.leave()
 	if c.wrapped {
 		if err := d.ArrayOf(1); err != nil {
 			return err

@@ -25,18 +25,10 @@ func (e *RemoteError) Unwrap() []error { return e.Causes }
 // errorLen is the length of the array [text, names of sentinels, registered values] as which an error is written.
 const errorLen = 3
 
-// An errorCodec writes nil or an error.
+// An errorCodec writes an error.
 type errorCodec struct{}
 
 func (errorCodec) encode(e *Encoder, v reflect.Value) error {
-	if v.IsNil() {
-		e.Nil()
-		return nil
-	}
-	if err := e.enter(); err != nil {
-		return err
-	}
-	defer e.leave()
 	err := v.Interface().(error)
 	e.ArrayLen(errorLen)
 	e.String(textOf(err))
@@ -96,13 +88,6 @@ func isNilPointer(err error) bool {
 }
 
 func (errorCodec) decode(d *Decoder, v reflect.Value) error {
-	if d.IsNil() {
-		return nil
-	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.leave()
 	if err := d.ArrayOf(errorLen); err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@ package wire
 
 import "reflect"
 
-// A sliceCodec writes nil or an array.
+// A sliceCodec writes an array.
 type sliceCodec struct {
 	elem *node
 	size int  // of an element in memory
@@ -15,7 +15,7 @@ func (b *builder) fillSlice(n *node, t reflect.Type, path string) error {
 	if err != nil {
 		return err
 	}
-	n.codec = &sliceCodec{elem, int(t.Elem().Size()), bulks[t.Elem()]}
+	n.codec = nilCodec{&sliceCodec{elem, int(t.Elem().Size()), bulks[t.Elem()]}}
 	if isBytes(t.Elem(), elem) {
 		n.codec = bytesCodec{}
 	}
@@ -30,14 +30,6 @@ func isBytes(t reflect.Type, n *node) bool {
 }
 
 func (c *sliceCodec) encode(e *Encoder, v reflect.Value) error {
-	if v.IsNil() {
-		e.Nil()
-		return nil
-	}
-	if err := e.enter(); err != nil {
-		return err
-	}
-	defer e.leave()
 	e.ArrayLen(v.Len())
 	if c.bulk != nil && e.err == nil {
 		c.bulk.encode(e, v)
@@ -60,13 +52,6 @@ func encodeAll(e *Encoder, elem *node, v reflect.Value) error {
 }
 
 func (c *sliceCodec) decode(d *Decoder, v reflect.Value) error {
-	if d.IsNil() {
-		return nil
-	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.leave()
 	n, err := d.ArrayLen()
 	if err != nil {
 		return err

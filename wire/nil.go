@@ -1,0 +1,29 @@
+package wire
+
+import "reflect"
+
+// A nilCodec writes nil, or what its codec writes of a value that is not nil: one level deeper in the message.
+type nilCodec struct{ codec }
+
+func (c nilCodec) encode(e *Encoder, v reflect.Value) error {
+	if v.IsNil() {
+		e.Nil()
+		return nil
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	return c.codec.encode(e, v)
+}
+
+func (c nilCodec) decode(d *Decoder, v reflect.Value) error {
+	if d.IsNil() {
+		return nil
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	return c.codec.decode(d, v)
+}
