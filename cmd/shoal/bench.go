@@ -9,18 +9,20 @@ import (
 
 // benchCommand is shoal bench.
 type benchCommand struct {
-	Suites  []string `arg:"" optional:"" name:"suite" help:"core (default), sizes, floors or idle."`
-	All     bool     `help:"Every suite."`
-	JSON    bool     `name:"json" help:"One JSON object a line, for programs."`
-	Against string   `placeholder:"torch" help:"Do the same work with a real PyTorch, too, in turn."`
-	Python  string   `default:"python3" help:"The interpreter that has it."`
-	Quick   bool     `help:"Every row once and briefly: shows that all runs here, measures nothing."`
+	Suites struct {
+		Names []string `positional-arg-name:"suite" description:"core (default), sizes, floors or idle"`
+	} `positional-args:"yes"`
+	All     bool   `long:"all" description:"Every suite."`
+	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
+	Against string `long:"against" value-name:"torch" description:"Do the same work with a real PyTorch, too, in turn."`
+	Python  string `long:"python" default:"python3" value-name:"PROGRAM" description:"The interpreter that has it."`
+	Quick   bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
 }
 
-// Run measures, and writes to standard output.
-func (c *benchCommand) Run(ctx context.Context) error {
+// run measures, and writes to standard output.
+func (c *benchCommand) run(ctx context.Context) error {
 	return bench.Run(ctx, bench.Options{
-		Suites: c.Suites, All: c.All, Quick: c.Quick,
+		Suites: c.Suites.Names, All: c.All, Quick: c.Quick,
 		Against: c.Against, Python: c.Python,
 		Out: os.Stdout, JSON: c.JSON, Log: os.Stderr,
 	})

@@ -9,26 +9,28 @@ import (
 
 // hogwildCommand is shoal hogwild. Its defaults are those of the example of torch.multiprocessing.
 type hogwildCommand struct {
-	Data     string `placeholder:"DIR" help:"Folder with the four MNIST files, gzipped or not. Without it, digits are rendered."`
-	Download bool   `help:"Fetch the files that the folder lacks."`
+	Data     string `long:"data" value-name:"DIR" description:"Folder with the four MNIST files, gzipped or not. Without it, digits are rendered."`
+	Download bool   `long:"download" description:"Fetch the files that the folder lacks, by the program shoal-download."`
+	Mirror   string `long:"mirror" value-name:"URL" description:"Where --download fetches them, instead of PyTorch's own copy."`
 
-	Workers int  `default:"2" aliases:"num-processes" help:"Processes that train the one network (${default})."`
-	Threads int  `placeholder:"N" help:"Threads of each worker; its share of the machine unless given."`
-	Shard   bool `help:"Split the training set among the workers, instead of each passing over all of it."`
+	Workers      int  `long:"workers" default:"2" value-name:"N" description:"Processes that train the one network."`
+	NumProcesses *int `long:"num-processes" value-name:"N" description:"The original's name of --workers."`
+	Threads      int  `long:"threads" value-name:"N" description:"Threads of each worker; its share of the machine unless given."`
+	Shard        bool `long:"shard" description:"Split the training set among the workers, instead of each passing over all of it."`
 
-	Epochs        *int    `placeholder:"N" help:"Passes over the training set: 10, or 1 over rendered digits."`
-	BatchSize     int     `default:"64" help:"Samples of a step (${default})."`
-	TestBatchSize int     `default:"1000" help:"Samples tested at a time (${default})."`
-	LR            float64 `name:"lr" default:"0.01" help:"Learning rate (${default})."`
-	Momentum      float64 `default:"0.5" help:"Momentum of SGD (${default})."`
-	Seed          uint64  `default:"1" help:"Worker r takes this plus r (${default})."`
-	DryRun        bool    `help:"One batch per worker and epoch, to see that all runs."`
+	Epochs        *int    `long:"epochs" value-name:"N" description:"Passes over the training set: 10, or 1 over rendered digits."`
+	BatchSize     int     `long:"batch-size" default:"64" value-name:"N" description:"Samples of a step."`
+	TestBatchSize int     `long:"test-batch-size" default:"1000" value-name:"N" description:"Samples tested at a time."`
+	LR            float64 `long:"lr" default:"0.01" value-name:"X" description:"Learning rate."`
+	Momentum      float64 `long:"momentum" default:"0.5" value-name:"X" description:"Momentum of SGD."`
+	Seed          uint64  `long:"seed" default:"1" value-name:"N" description:"Worker r takes this plus r."`
+	DryRun        bool    `long:"dry-run" description:"One batch per worker and epoch, to see that all runs."`
 
-	Out string `placeholder:"FILE.safetensors" help:"Where to write the trained network."`
+	Out string `long:"out" value-name:"FILE.safetensors" description:"Where to write the trained network."`
 
-	LogInterval int  `default:"10" help:"Batches between two reports of a worker (${default})."`
-	JSON        bool `name:"json" help:"The result as one JSON object on standard output; all else goes to standard error."`
-	Verbose     bool `help:"Say more."`
+	LogInterval int  `long:"log-interval" default:"10" value-name:"N" description:"Batches between two reports of a worker."`
+	JSON        bool `long:"json" description:"The result as one JSON object on standard output; all else goes to standard error."`
+	Verbose     bool `long:"verbose" description:"Say more."`
 }
 
 // Passes over the training set where --epochs does not say: the original's, and enough for digits that are rendered.
@@ -37,16 +39,23 @@ const (
 	epochsOfDigits = 1
 )
 
-// Run trains and tests.
-func (c *hogwildCommand) Run(ctx context.Context) error {
+// run trains and tests.
+func (c *hogwildCommand) run(ctx context.Context) error {
 	return hogwild.Run(ctx, hogwild.Options{
-		Data: c.Data, Download: c.Download,
-		Workers: c.Workers, Threads: c.Threads, Shard: c.Shard,
+		Data: c.Data, Download: c.Download, Mirror: c.Mirror,
+		Workers: c.workers(), Threads: c.Threads, Shard: c.Shard,
 		Epochs: c.epochs(), BatchSize: c.BatchSize, TestBatchSize: c.TestBatchSize,
 		LR: c.LR, Momentum: c.Momentum, Seed: c.Seed, DryRun: c.DryRun,
 		Out: c.Out, LogInterval: c.LogInterval, JSON: c.JSON, Verbose: c.Verbose,
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	})
+}
+
+func (c *hogwildCommand) workers() int {
+	if c.NumProcesses != nil {
+		return *c.NumProcesses
+	}
+	return c.Workers
 }
 
 func (c *hogwildCommand) epochs() int {

@@ -3,35 +3,52 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
-	"github.com/alecthomas/kong"
+	"github.com/jessevdk/go-flags"
 
 	"github.com/shoal-mp/shoal"
 )
 
-// commands is the table of subcommands. Each has a file of its own, and a method Run.
-type commands struct {
-	Hogwild hogwildCommand `cmd:"" help:"Train one network on handwritten digits by several processes without locks."`
-	Bench   benchCommand   `cmd:"" help:"Measure Shoal against this machine, and against PyTorch."`
+// commands is the table of subcommands. Each has a file of its own; its fields are its flags.
+var commands = []struct {
+	name, help string
+	command    interface {
+		run(ctx context.Context) error
+	}
+}{
+	{"hogwild", "Train one network on handwritten digits by several processes without locks.", new(hogwildCommand)},
+	{"bench", "Measure Shoal against this machine, and against PyTorch.", new(benchCommand)},
 }
 
 func main() { shoal.Main(run) }
 
 // run parses the arguments and runs the subcommand that they name.
 func run(ctx context.Context) error {
-	parser, err := kong.New(new(commands),
-		kong.Name("shoal"),
-		kong.Description("Many processes, one set of tensors."),
-		kong.UsageOnError(),
-		kong.BindTo(ctx, (*context.Context)(nil)))
-	if err != nil {
-		return err
+	parser := flags.NewNamedParser("shoal", flags.HelpFlag|flags.PassDoubleDash)
+	parser.ShortDescription = "Many processes, one set of tensors."
+	for _, c := range commands {
+		if _, err := parser.AddCommand(c.name, c.help, c.help, c.command); err != nil {
+			return err
+		}
 	}
-	chosen, err := parser.Parse(os.Args[1:])
+	rest, err := parser.ParseArgs(os.Args[1:])
+	if bad, ok := errors.AsType[*flags.Error](err); ok && bad.Type == flags.ErrHelp {
+		fmt.Println(bad)
+		return nil
+	}
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("unexpected argument %q", rest[0])
+	}
 	if err != nil {
 		return fmt.Errorf("%w; shoal --help shows what there is", err)
 	}
-	return chosen.Run()
+	for _, c := range commands {
+		if c.name == parser.Active.Name {
+			return c.command.run(ctx)
+		}
+	}
+	return nil
 }

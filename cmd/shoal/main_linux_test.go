@@ -6,6 +6,8 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
@@ -29,7 +31,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"disturb": disturb, "status": status, "idx": idx,
+			"disturb": disturb, "status": status, "idx": idx, "build": build, "mirror": mirror,
 		},
 	})
 }
@@ -91,4 +93,19 @@ func idx(ts *testscript.TestScript, _ bool, args []string) {
 		header = b.Bytes()
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), header, 0o600))
+}
+
+// build COMMAND builds one of the module's commands into the folder bin of the script.
+func build(ts *testscript.TestScript, _ bool, args []string) {
+	c := exec.Command("go", "build", "-o", ts.MkAbs("bin")+"/", "../"+args[0])
+	if out, err := c.CombinedOutput(); err != nil {
+		ts.Fatalf("%s: %v\n%s", c, err, out)
+	}
+}
+
+// mirror DIR serves the files of a folder; $MIRROR is its address.
+func mirror(ts *testscript.TestScript, _ bool, args []string) {
+	s := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+	ts.Defer(s.Close)
+	ts.Setenv("MIRROR", s.URL)
 }

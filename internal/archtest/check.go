@@ -33,23 +33,23 @@ func Check(module string, root fs.FS) (problems []string, err error) {
 	return problems, nil
 }
 
-// Core returns the directories of the packages that every program stands on, which must be able to be static.
-func Core(module string, root fs.FS) (dirs []string, err error) {
+// Static returns the directories of the packages that link no C library: those that every program stands on, and the command.
+func Static(module string, root fs.FS) (dirs []string, err error) {
 	h, err := load(module, root)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range h.packages {
-		if p.name != "" && inCore(p) {
+		if p.name != "" && isStatic(p) {
 			dirs = append(dirs, p.dir)
 		}
 	}
 	return dirs, nil
 }
 
-func inCore(p *pkg) bool {
+func isStatic(p *pkg) bool {
 	floor, ok := floorOf(p.dir)
-	return ok && floor <= core && !within(p.dir, mayBeDynamic)
+	return ok && floor <= core && !within(p.dir, mayBeDynamic) || within(p.dir, mustBeStatic)
 }
 
 func hasFloor(_ *house, p *pkg) []string {
@@ -141,10 +141,10 @@ func imports(allowed []string, match func(string) bool, why string) func(*house,
 	}
 }
 
-// staysStatic keeps the C library out of what every program is made of. It sees what a package imports itself; what is behind
+// staysStatic keeps the C library out of what every program is made of, and out of the command. It sees what a package imports itself; what is behind
 // that, only the go tool knows.
 func staysStatic(_ *house, p *pkg) (bad []string) {
-	if !inCore(p) {
+	if !isStatic(p) {
 		return nil
 	}
 	for _, f := range p.files {
@@ -155,7 +155,7 @@ func staysStatic(_ *house, p *pkg) (bad []string) {
 	return bad
 }
 
-// WhyStatic is the reason for which the core imports nothing that IsDynamic.
+// WhyStatic is the reason for which they import nothing that IsDynamic.
 const WhyStatic = "where there is a C compiler it links the C library into every program, which each worker loads before its first statement (0.8 ms, half as much again); internal/sys has sockets"
 
 // IsDynamic reports whether a package of the standard library brings the C library, where Go finds a C compiler.

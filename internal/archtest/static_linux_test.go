@@ -24,14 +24,14 @@ func goTool(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-func TestNothingBehindTheCoreIsDynamic(t *testing.T) {
-	dirs, err := archtest.Core(module, houseFS)
+func TestNothingBehindTheCoreOrTheCommandIsDynamic(t *testing.T) {
+	dirs, err := archtest.Static(module, houseFS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{".", "ipc", "wire", "shm", "internal/sys"} {
+	for _, want := range []string{".", "ipc", "wire", "shm", "internal/sys", "cmd/shoal"} {
 		if !slices.Contains(dirs, want) {
-			t.Errorf("%s is not in the core: %v", want, dirs)
+			t.Errorf("%s is not among %v", want, dirs)
 		}
 	}
 	args := []string{"list", "-deps", "-f", "{{.ImportPath}} {{join .Imports \" \"}}"}
@@ -46,25 +46,37 @@ func TestNothingBehindTheCoreIsDynamic(t *testing.T) {
 		}
 	}
 	if len(ways) > 0 {
-		t.Errorf("behind the core %s: %s", strings.Join(ways, ", "), archtest.WhyStatic)
+		t.Errorf("behind the core or the command %s: %s", strings.Join(ways, ", "), archtest.WhyStatic)
 	}
 }
 
-func TestAProgramOfTheCoreIsStaticAndRuns(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "core")
-	goTool(t, "build", "-o", bin, "./testdata/core")
+func TestAProgramOfTheCoreAndTheCommandAreStaticAndRun(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		source string
+		args   []string
+		want   string // at the beginning of its output
+	}{
+		{"./testdata/core", nil, "hello from 0\n"},
+		{"../../cmd/shoal", []string{"--help"}, "Usage:\n  shoal "},
+	} {
+		bin := filepath.Join(dir, filepath.Base(c.source))
+		goTool(t, "build", "-o", bin, c.source)
+		if asksForLoader(t, bin) {
+			t.Errorf("%s asks for a loader, so it is dynamic: %s", c.source, archtest.WhyStatic)
+		}
+		out, err := exec.CommandContext(t.Context(), bin, c.args...).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), c.want) {
+			t.Errorf("%s: %q, %v", c.source, out, err)
+		}
+	}
+}
+
+func asksForLoader(t *testing.T, bin string) bool {
 	f, err := elf.Open(bin)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			t.Errorf("the program asks for a loader, so it is dynamic: %s", archtest.WhyStatic)
-		}
-	}
-	out, err := exec.CommandContext(t.Context(), bin).CombinedOutput()
-	if err != nil || string(out) != "hello from 0\n" {
-		t.Errorf("%q, %v", out, err)
-	}
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }

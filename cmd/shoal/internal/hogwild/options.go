@@ -13,6 +13,7 @@ import (
 type Options struct {
 	Data     string // folder of the four MNIST files; empty means that digits are rendered
 	Download bool   // fetches the files that Data lacks
+	Mirror   string // where from; empty means the usual place
 
 	Workers int
 	Threads int  // of each worker; 0 means its share of the machine
@@ -63,6 +64,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --momentum %v: it is at least 0 and less than 1", ErrOption, o.Momentum)
 	case o.Download && o.Data == "":
 		return fmt.Errorf("%w: --download needs --data DIR, the folder to put the files into", ErrOption)
+	case o.Mirror != "" && !o.Download:
+		return fmt.Errorf("%w: --mirror says where --download fetches from, and is nothing without it", ErrOption)
 	}
 	return nil
 }

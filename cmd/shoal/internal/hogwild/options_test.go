@@ -35,6 +35,7 @@ func TestOptionsThatMakeNoSenseAreNamed(t *testing.T) {
 		"--momentum 1":        func(o *hogwild.Options) { o.Momentum = 1 },
 		"--momentum NaN":      func(o *hogwild.Options) { o.Momentum = math.NaN() },
 		"--download needs":    func(o *hogwild.Options) { o.Download = true },
+		"--mirror says":       func(o *hogwild.Options) { o.Data, o.Mirror = "mnist", "http://localhost" },
 	} {
 		o := original()
 		spoil(&o)
