@@ -9,9 +9,10 @@ import (
 // was used before holds what it held. 0 bytes are a block without memory. The error is a *SpaceError when the budget
 // or the address space is used up, after idle memory was given back and garbage collected.
 func (d *Domain) Alloc(size int) (Handle, error) {
-	h, err := d.alloc(uint64(size), uint64(size), objectNone)
+	n := d.lives.pad(uint64(size))
+	h, err := d.alloc(n, n, objectNone)
 	if err != nil && errors.Is(err, ErrNoSpace) {
-		return d.allocUnderPressure(uint64(size), uint64(size), objectNone, err)
+		return d.allocUnderPressure(n, n, objectNone, err)
 	}
 	return h, err
 }

@@ -35,8 +35,9 @@ type Domain struct {
 	laneFree  *sync.Cond
 	laneQueue atomic.Int32
 
-	refs refTable
-	park parking
+	refs  refTable
+	lives *lifetimes
+	park  parking
 
 	closed      atomic.Bool
 	closing     sync.Mutex
@@ -99,6 +100,9 @@ func overlay(s store) *Domain {
 	d.recs = (*[maxLanes]laneRec)(unsafe.Pointer(&c[offLanes]))
 	d.blocks = unsafe.Slice((*block)(unsafe.Pointer(&c[offBlocks])), (len(c)-offBlocks)/blockSize)
 	d.laneFree = sync.NewCond(&d.laneWait)
+	if m, ok := s.(*memfds); ok {
+		d.lives = m.lives
+	}
 	return d
 }
 
@@ -223,6 +227,7 @@ func (d *Domain) Close() error {
 		d.lanes[i].lock() // waits for the operation that is going on
 	}
 	d.trimmer.stop()
+	d.lives.endAll()
 	err := d.depart()
 	d.watching() // not before: a reaper that depart waits for may die
 	d.hdr.members.Add(1)

@@ -18,6 +18,7 @@ type memfds struct {
 	ctlFile, dataFile *os.File
 	life              *os.File // own description of ctlFile, which holds this participant's lock
 	ctl, mem          []byte
+	lives             *lifetimes
 	ringer            *sys.Ringer
 	token             string
 	addrs             [maxParticipants]atomic.Pointer[bellAddr]
@@ -128,6 +129,9 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 		return nil, err
 	}
 	if s.ringer, err = sys.NewRinger(); err != nil {
+		return nil, err
+	}
+	if s.lives, err = newLifetimes(data, int(info.Size())); err != nil {
 		return nil, err
 	}
 	return s, nil

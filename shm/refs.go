@@ -56,6 +56,7 @@ func (d *Domain) acquire(index uint32) {
 	n := lockRef(e)
 	if n == 0 {
 		d.blocks[index].own[d.word].Or(d.bit)
+		d.lives.begin(index)
 	}
 	e.Store(n + 1)
 }
@@ -69,6 +70,7 @@ func (d *Domain) drop(index uint32) (last, ok bool) {
 		return false, false
 	}
 	if n == 1 {
+		d.lives.end(index)
 		d.blocks[index].own[d.word].AndNot(d.bit)
 	}
 	e.Store(n - 1)
@@ -157,13 +159,17 @@ func (d *Domain) Import(h Handle) error {
 }
 
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be used after the
-// process has released its last reference. Its length is that of the pages committed, at least what was asked for.
+// process has released its last reference; SHOAL_DEBUG=lifetime finds who does. Its length is that of the pages committed, at least what was asked for.
 func (d *Domain) Bytes(h Handle) ([]byte, error) {
 	b, err := d.check(h)
 	if err != nil {
 		return nil, err
 	}
-	return d.bytesOf(b)
+	p, err := d.bytesOf(b)
+	if err != nil {
+		return nil, err
+	}
+	return d.lives.bytes(p, h.index(), extOffset(b.ext.Load()))
 }
 
 func (d *Domain) bytesOf(b *block) ([]byte, error) {

@@ -1,0 +1,104 @@
+//go:build amd64 || arm64
+
+package sys
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Faults explains accesses to memory that nobody may access any more. Go ends a process that makes one, with the address
+// and the stacks; this adds what was said of the address before.
+//
+// Note [A handler before Go's]: os/signal does not get faults and debug.SetPanicOnFault is for one goroutine, so a few lines of
+// assembly stand before Go's own handler: they write the text of the faulting page, if it has one, to standard error, and jump to Go's,
+// with the registers as the kernel has set them. What they read is laid out before and never moves or goes away.
+type Faults struct {
+	base, size uintptr
+	table      uintptr // address of pages
+	next       *Faults
+
+	mu    sync.Mutex
+	pages []uintptr       // for each page of the memory the address of a text, or 0
+	texts map[int]*string // keeps them alive: by their first page
+}
+
+// watched is the newest Faults; they are never removed, and their memory is never unmapped.
+var watched *Faults
+
+var (
+	faultMu   sync.Mutex
+	faultNext uintptr // Go's own handler; 0 until ours is installed
+	onFaultPC uintptr // set in assembly
+)
+
+// WatchFaults begins to explain faults in mem, which must stay mapped until the process ends.
+func WatchFaults(mem []byte) (*Faults, error) {
+	size := len(mem) / os.Getpagesize() * int(unsafe.Sizeof(uintptr(0)))
+	table, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("map a table of %d bytes for faults: %w", size, err)
+	}
+	f := &Faults{
+		base: uintptr(unsafe.Pointer(unsafe.SliceData(mem))), size: uintptr(len(mem)),
+		table: uintptr(unsafe.Pointer(unsafe.SliceData(table))),
+		pages: unsafe.Slice((*uintptr)(unsafe.Pointer(unsafe.SliceData(table))), size/int(unsafe.Sizeof(uintptr(0)))),
+		texts: map[int]*string{},
+	}
+	faultMu.Lock()
+	defer faultMu.Unlock()
+	if faultNext == 0 {
+		if err := handleFaults(); err != nil {
+			return nil, fmt.Errorf("handle faults: %w", err)
+		}
+	}
+	f.next = watched
+	atomic.StorePointer((*unsafe.Pointer)(unsafe.Pointer(&watched)), unsafe.Pointer(f))
+	return f, nil
+}
+
+// Explain says what is written before the process dies of an access to the n bytes at off, which are whole pages. The text
+// of a range replaces one of the same range.
+func (f *Faults) Explain(off, n int, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first := off / os.Getpagesize()
+	for i := range n / os.Getpagesize() {
+		atomic.StoreUintptr(&f.pages[first+i], uintptr(unsafe.Pointer(&text)))
+	}
+	f.texts[first] = &text
+}
+
+// sigaction is the kernel's, not the C library's.
+type sigaction struct {
+	handler  uintptr
+	flags    uint64
+	restorer uintptr
+	mask     uint64
+}
+
+func handleFaults() error {
+	var a sigaction
+	if err := changeAction(unix.SIGSEGV, nil, &a); err != nil {
+		return err
+	}
+	if a.handler <= 1 {
+		return fmt.Errorf("SIGSEGV has no handler to go before: %w", unix.EINVAL)
+	}
+	faultNext, a.handler = a.handler, onFaultPC
+	return changeAction(unix.SIGSEGV, &a, nil)
+}
+
+func changeAction(signal unix.Signal, to, from *sigaction) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(from)),
+		unsafe.Sizeof(to.mask), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
