@@ -26,3 +26,7 @@ func signalOf(s *os.ProcessState) os.Signal { return nil }
 func adopt() *worker { return nil }
 
 func childrenOf() []string { return nil }
+
+func descriptors() map[string]string { return nil }
+
+func heritage() (struct{}, error) { return struct{}{}, errors.ErrUnsupported }

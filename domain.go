@@ -2,7 +2,6 @@ package shoal
 
 import (
 	"os"
-	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -15,7 +14,6 @@ func domainFiles() ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	joined.Store(true)
 	return d.Files(), nil
 }
 
@@ -26,26 +24,28 @@ func joinDomain(control, data *os.File) (slot int, err error) {
 		return 0, err
 	}
 	shm.SetDefault(d)
-	joined.Store(true)
 	return d.Slot(), nil
 }
 
-// joined is set once this process uses a domain, so that nothing makes one only to leave it.
-var joined atomic.Bool
-
 // leaveDomain gives up all that this process holds.
 func leaveDomain() {
-	if !joined.Load() {
-		return
-	}
-	if d, err := shm.Default(); err == nil {
+	if d := shm.Current(); d != nil {
 		d.Close()
 	}
 }
 
 // reapDomain takes back what a dead process held, now instead of at the next notice.
 func reapDomain() {
-	if d, err := shm.Default(); err == nil {
+	if d := shm.Current(); d != nil {
 		d.Reap()
 	}
+}
+
+// blocks returns how many blocks are in use in the domain of this process, and which of them it holds itself.
+func blocks() (n int, mine []shm.Holding) {
+	d := shm.Current()
+	if d == nil {
+		return 0, nil
+	}
+	return d.Stats().Blocks, d.Holdings()
 }

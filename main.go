@@ -33,20 +33,23 @@ func Main(run func(ctx context.Context) error) {
 //
 //	func TestMain(m *testing.M) { shoal.TestMain(m) }
 //
-// It fails the run with status 99 if a test has left a child process behind. Functions that tests spawn are registered by
-// package-level variables in _test.go files.
+// It fails the run with status 99 if the tests have left anything behind that was not there before them and that the garbage collector does not take
+// back: a child process, blocks of the default domain, a goroutine, a descriptor. It says what, and where it
+// was started; of blocks with SHOAL_DEBUG=lifetime. What is to stay is made before TestMain.
+//
+// Functions that tests spawn are registered by package-level variables in _test.go files.
 func TestMain(m interface{ Run() int }) {
 	if self != nil {
 		self.serve()
 	}
 	functions.seal()
 	quickRaceExit()
+	before := takeInventory()
 	code := m.Run()
-	if left := leftovers(); len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "shoal: tests left processes behind:\n\t%s\n", strings.Join(left, "\n\t"))
+	if left := before.leave(); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "shoal: tests left something behind:\n\t%s\n", strings.Join(left, "\n\t"))
 		code = leftBehind
 	}
-	leave()
 	os.Exit(code)
 }
 

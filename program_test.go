@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
 )
 
 // programKey names the program that this binary is to be, instead of the tests.
@@ -55,24 +58,62 @@ var programs = map[string]func(){
 		fmt.Println(errors.Is(err, shoal.ErrNoMain), err)
 		os.Exit(0)
 	},
-	"leaky tests": func() { shoal.TestMain(leakyTests{}) },
-	"clean tests": func() { shoal.TestMain(cleanTests{}) },
+	"tests that leave a process": func() {
+		shoal.TestMain(tests(func() error {
+			obey.Go(shoal.NewGroup(context.Background(), shoal.Options{}), true)
+			return nil
+		}))
+	},
+	"tests that leave a block": func() { shoal.TestMain(tests(leaveBlock)) },
+	"tests that leave a goroutine": func() {
+		shoal.TestMain(tests(func() error {
+			go stay()
+			return nil
+		}))
+	},
+	"tests that leave a descriptor": func() {
+		shoal.TestMain(tests(func() error {
+			_, err := syscall.Open("/dev/full", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+			return err
+		}))
+	},
+	"tests that leave nothing": func() {
+		go stay()
+		if err := leaveBlock(); err != nil { // it was there before the tests
+			panic(err)
+		}
+		shoal.TestMain(tests(func() error {
+			b, err := ipc.NewQueue[string](4)
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+			return errors.Join(b.Put(context.Background(), "in a block"), hello.Spawn(context.Background(), 1, "x"))
+		}))
+	},
 }
 
-type leakyTests struct{}
+// tests are the tests of a program. Their status is 5 if they pass.
+type tests func() error
 
-func (leakyTests) Run() int {
-	obey.Go(shoal.NewGroup(context.Background(), shoal.Options{}), true)
-	return 0
-}
-
-type cleanTests struct{}
-
-func (cleanTests) Run() int {
-	if err := hello.Spawn(context.Background(), 1, "x"); err != nil {
+func (t tests) Run() int {
+	if err := t(); err != nil {
+		fmt.Println(err)
 		return 1
 	}
 	return 5
+}
+
+// stay never ends.
+func stay() { select {} }
+
+func leaveBlock() error {
+	d, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	_, err = d.Alloc(5000)
+	return err
 }
 
 var hello = shoal.Register("hello", func(_ context.Context, rank int, text string) error {
@@ -101,9 +142,9 @@ func programFile(t *testing.T, file, name string, env ...string) *exec.Cmd {
 }
 
 // statusOf waits for a program and returns its exit status and output.
-func statusOf(t *testing.T, name string) (int, string) {
+func statusOf(t *testing.T, name string, env ...string) (int, string) {
 	t.Helper()
-	out, err := program(t, name).CombinedOutput()
+	out, err := program(t, name, env...).CombinedOutput()
 	if err != nil {
 		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 			t.Fatal(err)
@@ -131,14 +172,27 @@ func TestSpawnBeforeMainIsRefused(t *testing.T) {
 	}
 }
 
-func TestTestMainFailsARunThatLeavesAProcess(t *testing.T) {
-	t.Parallel()
-	if status, out := statusOf(t, "leaky tests"); status != 99 || !strings.Contains(out, "obey rank 0") || !strings.Contains(out, "program_test.go") {
-		t.Errorf("status %d, output %q", status, out)
+func TestTestMainFailsARunThatLeavesSomething(t *testing.T) {
+	for what, want := range map[string]string{
+		"a process":    `\tobey rank 0 \(pid \d+\), started at .*program_test.go:\d+\n$`,
+		"a block":      `\t1 blocks of shared memory, 1 of them held by this process; .*\n\tblock 1.0 \(block\), 8192 bytes, allocated or received by\n(?s:.*)shoal_test.leaveBlock\n.*program_test.go:\d+\n`,
+		"a goroutine":  `\tgoroutine \d+ \[select \(no cases\).*\]:\n\s+.*shoal_test.stay\(.*\n\s+.*program_test.go:\d+ (?s:.*)created by (?s:.*)program_test.go:\d+ `,
+		"a descriptor": `\tdescriptor \d+: /dev/full\n$`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			status, out := statusOf(t, "tests that leave "+what, "SHOAL_DEBUG=lifetime")
+			if status != 99 || !regexp.MustCompile(`^(?s:.*)shoal: tests left something behind:\n`+want).MatchString(out) {
+				t.Errorf("status %d, output %s", status, out)
+			}
+		})
 	}
-	if status, out := statusOf(t, "clean tests"); status != 5 {
-		t.Errorf("status %d, output %q", status, out)
-	}
+	t.Run("nothing", func(t *testing.T) {
+		t.Parallel()
+		if status, out := statusOf(t, "tests that leave nothing"); status != 5 || strings.Contains(out, "left") {
+			t.Errorf("status %d, output %s", status, out)
+		}
+	})
 }
 
 // start runs a program and returns its stdin and, line by line, its stdout.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
@@ -116,7 +117,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	shoal.TestMain(m)
 }
 
 func work(text string) error {

@@ -22,6 +22,13 @@ func Default() (*Domain, error) {
 	return d, nil
 }
 
+// Current returns the domain of this process, or nil as long as nothing has asked for one.
+func Current() *Domain {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	return process.d
+}
+
 // SetDefault makes d the domain of this process. A program that wants other options than the default calls it before
 // anything is allocated; workers do it with the domain that they inherit.
 func SetDefault(d *Domain) {

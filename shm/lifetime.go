@@ -141,6 +141,19 @@ func (t *lifetimes) shut(index uint32, by callers) {
 	_ = sys.ProtectNone(t.view[l.off : l.off+l.n]) // the kernel may have no room to note it; then this one is not watched
 }
 
+// stack returns by what a block that this process holds was allocated or received.
+func (t *lifetimes) stack(index uint32) string {
+	if t == nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.open[index]; l != nil {
+		return l.from.String()
+	}
+	return ""
+}
+
 // callers is a stack.
 type callers []uintptr
 

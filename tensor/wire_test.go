@@ -147,6 +147,10 @@ func FuzzUnmarshal(f *testing.F) {
 	d, err := shm.NewLocal(1 << 20)
 	check(f, err)
 	shm.SetDefault(d)
+	f.Cleanup(func() {
+		shm.SetDefault(nil)
+		check(f, d.Close())
+	})
 	h, err := d.Alloc(256)
 	check(f, err)
 	plan, err := wire.PlanOf[*tensor.Tensor]()

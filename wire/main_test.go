@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
+
+func TestMain(m *testing.M) { shoal.TestMain(m) }
 
 // planOf fails the test where T cannot cross.
 func planOf[T any](t testing.TB) *wire.Plan[T] {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shoal-mp/shoal"
 )
 
 // roles are what the test binary does when it is started by a test as another process.
@@ -21,7 +23,7 @@ const roleKey = "SYS_TEST_ROLE"
 func TestMain(m *testing.M) {
 	role, ok := os.LookupEnv(roleKey)
 	if !ok {
-		os.Exit(m.Run())
+		shoal.TestMain(m)
 	}
 	run, ok := roles[role]
 	if !ok {
