@@ -76,6 +76,7 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 		ranks: make(map[string]int),
 	}
 	g.changed.L = &g.mu
+	oom()
 	g.out, g.err = newStreams(opts.Stdout, opts.Stderr)
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
 	return g

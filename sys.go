@@ -10,7 +10,7 @@ import (
 // oomCounter remembers how often the kernel has killed for lack of memory.
 type oomCounter struct{ seen atomic.Int64 }
 
-// oom is read for the first time when the first group is made, on the side: it takes longer than to start a process.
+// oom is read for the first time when the first group is made, before any process that it could be about.
 var oom = sync.OnceValue(func() *oomCounter {
 	c := new(oomCounter)
 	n, _, err := sys.OOMKills()
