@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
@@ -73,6 +75,50 @@ func TestOnlyOpenTensorsOfTheDomainAreSent(t *testing.T) {
 	check(t, errors.Join(b.Close(), other.Close()))
 }
 
+// The golden file fixes the wire form that PROTOCOL.md shows: a change of it is a change of the protocol.
+func TestTheWireFormIsTheGoldenOne(t *testing.T) {
+	d := local(t)
+	base := count(tensor.Float32, 2, 3)
+	other := tensor.New(tensor.BFloat16, 300)
+	tensors := []*tensor.Tensor{
+		base, base.T(), base.Select(1, 2), base.Select(0, 1).Select(0, 2), base.Narrow(0, 2, 0), nil,
+		other.Narrow(0, 299, 1), tensor.Zeros(tensor.Complex128).Unsqueeze(0).Expand(5),
+	}
+	plan, err := wire.PlanOf[[]*tensor.Tensor]()
+	check(t, err)
+	var e wire.Encoder
+	e.Reset(nil)
+	check(t, plan.Encode(&e, tensors))
+	m := e.Message()
+	golden, err := os.ReadFile("testdata/wire.hex")
+	check(t, err)
+	var want strings.Builder
+	for line := range strings.Lines(string(golden)) {
+		digits, _, _ := strings.Cut(line, "#")
+		want.WriteString(strings.Join(strings.Fields(digits), ""))
+	}
+	if got := fmt.Sprintf("%x", m.Body); got != want.String() || len(m.Blocks) != 3 {
+		t.Fatalf("%d blocks and\n%s, want 3 and\n%s", len(m.Blocks), got, &want)
+	}
+	arrived, err := decode(plan, d, m)
+	e.Done(true)
+	check(t, err)
+	for i, a := range arrived {
+		if (a == nil) != (tensors[i] == nil) || a != nil && !tensor.Equal(a, tensors[i]) {
+			t.Errorf("tensor %d arrived as %v", i, a)
+		}
+		if a != nil {
+			check(t, a.Close())
+		}
+	}
+	for _, x := range append(tensors, other) {
+		if x != nil {
+			check(t, x.Close())
+		}
+	}
+	collect(t, func() bool { return d.Stats().Blocks == 0 })
+}
+
 // forged is a message that looks like a tensor's.
 type forged struct {
 	DType  uint64
@@ -119,7 +165,20 @@ func TestALayoutBeyondTheBlockIsRefused(t *testing.T) {
 		{forged{f32, h, 0, false, []uint64{1 << 47, 1 << 47, 0, 0}}, tensor.ErrLayout},
 		{forged{f32, h, 0, true, []uint64{1 << 63}}, tensor.ErrLayout},
 		{forged{f32, h, 0, true, many}, tensor.ErrLayout},
+		{forged{f32, h, 1<<48 - 1, true, nil}, tensor.ErrLayout},
+		{forged{f32, h, 1 << 48, true, nil}, tensor.ErrLayout},
+		{forged{f32, h, 1<<64 - 1, true, []uint64{1}}, tensor.ErrLayout},
+		{forged{f32, h, 0, true, []uint64{1 << 32, 1 << 32}}, tensor.ErrLayout},                          // 2^64 elements: 0, if nobody looked
+		{forged{f32, h, 0, true, []uint64{1 << 31, 1 << 33, 4}}, tensor.ErrLayout},                       // 2^66
+		{forged{f32, h, 0, true, []uint64{0, 1 << 40, 1 << 40}}, tensor.ErrLayout},                       // none, but its strides are beyond numbers
+		{forged{f32, h, 0, false, []uint64{3, 1<<48 - 1}}, tensor.ErrLayout},                             // 2^49 elements away
+		{forged{f32, h, 0, false, []uint64{1 << 32, 1 << 40, 1 << 32, 1 << 40}}, tensor.ErrLayout},       // comes back to 0
+		{forged{f32, h, 0, false, []uint64{2, 2, 2, 2, 1 << 47, 1 << 47, 1 << 47, 1}}, tensor.ErrLayout}, // in several steps
+		{forged{f32, h, 0, false, []uint64{1 << 40, 0}}, nil},                                            // one element, expanded
+		{forged{uint64(tensor.Complex128), h, 0, true, []uint64{5}}, tensor.ErrLayout},                   // 80 bytes
+		{forged{uint64(tensor.Uint8), h, 0, true, []uint64{4096}}, tensor.ErrLayout},                     // beyond the block's own end
 		{forged{12, h, 0, true, nil}, tensor.ErrDType},
+		{forged{1<<64 - 1, h, 0, true, nil}, tensor.ErrDType},
 	} {
 		var e wire.Encoder
 		e.Reset(nil)
@@ -137,7 +196,10 @@ func TestALayoutBeyondTheBlockIsRefused(t *testing.T) {
 }
 
 func FuzzUnmarshal(f *testing.F) {
-	for _, g := range []forged{{8, 1, 0, true, []uint64{4, 4}}, {9, 1, 3, false, []uint64{2, 2, 1, 4}}, {11, 1, 1 << 40, true, nil}} {
+	for _, g := range []forged{
+		{8, 1, 0, true, []uint64{4, 4}}, {9, 1, 3, false, []uint64{2, 2, 1, 4}}, {11, 1, 1 << 40, true, nil},
+		{8, 1, 0, true, []uint64{1 << 32, 1 << 32}}, {8, 1, 0, false, []uint64{1 << 40, 0}}, {0, 1, 256, true, []uint64{0}}, {7, 1, 0, false, []uint64{3, 1<<48 - 1}},
+	} {
 		var e wire.Encoder
 		e.Reset(nil)
 		g.encode(&e)
