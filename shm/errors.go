@@ -38,6 +38,18 @@ var (
 	// ErrFinished is returned by a put after Finish or after the last receiver went, and by a get that has drained
 	// a ring after Finish or after its last sender went.
 	ErrFinished = errors.New("shm: ring is finished")
+	// ErrLocked is returned by a try that would have to wait: for a lock, or for a permit.
+	ErrLocked = errors.New("shm: locked")
+	// ErrNotOwner is returned by an Unlock to who does not hold the lock.
+	ErrNotOwner = errors.New("shm: not the holder of the lock")
+	// ErrOwnerDied comes with a lock whose holder died: what it guards may be half done.
+	ErrOwnerDied = errors.New("shm: it held the lock")
+	// ErrNotRecoverable is returned for a lock whose holder died and whose next holder did not say that all is well.
+	ErrNotRecoverable = errors.New("shm: it held the lock, and what that guards was not made consistent")
+	// ErrBroken is returned by a barrier that not everybody will come to.
+	ErrBroken = errors.New("shm: barrier is broken")
+	// ErrReleased is returned by a Release that would give a bounded semaphore more permits than it was made with.
+	ErrReleased = errors.New("shm: semaphore released too often")
 )
 
 // A PeerError says that another participant of the domain died, and who it was.

@@ -404,3 +404,20 @@ func (d *Domain) Dup(dup func(*os.File) (*os.File, error)) (control, data *os.Fi
 
 // Reaping reports whether somebody has the recovery lock.
 func (d *Domain) Reaping() bool { return d.hdr.recovery.Load() != 0 }
+
+// ShareOf makes the participant a reader that did not look whether there is a writer.
+func (d *Domain) ShareOf(s *Sync) error {
+	if !s.share() {
+		return ErrLocked
+	}
+	return nil
+}
+
+// Waiting returns how many wait, and were not served.
+func (c Cond) Waiting() (n int) {
+	for i := range c.slots() {
+		v := c.c.tickets[i].Load()
+		n += int(uint32(v>>ticketShift) - uint32(v))
+	}
+	return n
+}

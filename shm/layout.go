@@ -116,7 +116,7 @@ func layoutHash() uint64 {
 	for _, v := range []uintptr{
 		2, // protocol version: raise when a word's meaning changes
 		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
-		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}),
+		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),
 		unsafe.Offsetof(header{}.lists), unsafe.Offsetof(block{}.w), unsafe.Offsetof(laneRec{}.phase),
 		offParticipants, offLanes, offBlocks, maxParticipants, lanesPerSlot, maxBlocks, classCount, pageSize,

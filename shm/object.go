@@ -11,11 +11,13 @@ func (d *Domain) allocObject(size, commit uint64, kind objectKind) (Handle, erro
 	return h, err
 }
 
-// prepare gives a block that is stamped (l, ALLOC) its kind. A ring's bytes are cleared first: zeroes are an empty ring,
+// prepare gives a block that is stamped (l, ALLOC) its kind. The bytes of a ring or a Sync are cleared first: zeroes are an empty one,
 // and from here on a reaper reads them.
 func (l *lane) prepare(b *block, need uint64, kind objectKind) {
 	if kind == objectRing {
 		l.shrink(b, need) // what lies beyond must be zero when the ring grows into it
+	}
+	if kind == objectRing || kind == objectSync {
 		if p, err := l.d.bytesOf(b); err == nil {
 			clear(p)
 		}

@@ -117,6 +117,26 @@ func (l *lot) passOn() {
 	}
 }
 
+// pause waits for the condition, first for a moment without parking. over says that nothing can be waited for any more.
+func (l *lot) pause(ctx context.Context, over func() bool) error {
+	if err := context.Cause(ctx); err != nil {
+		l.baton() // we may have been woken, and somebody else waits in this process
+		return err
+	}
+	var err error
+	if !l.d.spin(l.ready) {
+		err = l.wait(ctx)
+	}
+	switch {
+	case over():
+		l.leave()
+		return ErrClosed
+	case err != nil:
+		l.baton()
+	}
+	return err
+}
+
 // shut wakes everybody who waits here, and returns when no ring looks at the shared words of this lot any more.
 func (l *lot) shut() {
 	l.closed.Store(true)
@@ -179,14 +199,17 @@ func (p *parking) rung() {
 	}
 }
 
-// await parks until ready, which is a matter of another process's next step, not of data: it cannot be cancelled.
-func (p *parking) await(d *Domain, bits *[ownWords]Word, ready func() bool) {
+// await parks in a lot of its own until ready or until ctx ends. Who makes it ready rings the whole bitmap.
+func (p *parking) await(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool) error {
 	l := &lot{d: d, bits: bits, ready: ready}
 	p.add(l)
 	defer p.remove(l)
 	for !ready() {
-		l.wait(context.Background())
+		if err := l.wait(ctx); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func (p *parking) wakeEverybody() {

@@ -1,6 +1,9 @@
 package shm
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Reap takes back what participants that are proven dead have held, and returns how many it finished. Any process
 // may call it at any time; a participant calls it by itself when it learns of a death. docs/memory.md has the steps.
@@ -140,7 +143,7 @@ func (d *Domain) depart() error {
 		if _, ok := d.lockRecovery(); ok {
 			break
 		}
-		d.park.await(d, &d.hdr.xowait, func() bool {
+		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool {
 			v := d.hdr.recovery.Load()
 			return v == 0 || d.goneHolder(v)
 		})
@@ -161,6 +164,7 @@ func (d *Domain) reap(l *lane, dead *deadSet) (int, error) {
 		return 0, nil // a living lane is in the way; its end rings us
 	}
 	d.unfinished.Store(false)
+	r.resign()
 	r.waiters()
 	r.owners()
 	return r.bury(), nil
@@ -226,6 +230,7 @@ type reaper struct {
 	bits      [ownWords]uint64 // the dead as a participant bitmap
 	published map[uint32]bool  // dead lanes whose newest put stands in a slot
 	views     []*Ring          // rings that the dead hold
+	cells     []*cell          // and what they synchronise by
 	stuck     obstacle         // a living lane's stamp that is in the way
 }
 
@@ -251,7 +256,17 @@ func (r *reaper) budget() {
 func (r *reaper) rings() {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
-		if !r.heldByDead(b) || !r.stays(b) || extKind(b.ext.Load()) != objectRing {
+		if !r.heldByDead(b) || !r.stays(b) {
+			continue
+		}
+		switch extKind(b.ext.Load()) {
+		case objectRing:
+		case objectSync:
+			if c, err := r.d.cellOf(b); err == nil {
+				r.cells = append(r.cells, c)
+			}
+			continue
+		default:
 			continue
 		}
 		if v, err := r.d.ringOf(b); err == nil {
@@ -429,7 +444,19 @@ func (r *reaper) strayGets(pending map[uint32]bool) {
 	}
 }
 
-// waiters takes the dead from the rings' waiters, while their bits still keep the rings from being freed.
+// resign takes this participant, which leaves in order, from the members of barriers in which it does not wait: only
+// a death breaks them.
+func (r *reaper) resign() {
+	s := r.d.slot
+	for _, c := range r.cells {
+		v := c.tickets[s].Load()
+		if r.dead[s] && Form(c.form.Load()) == FormBarrier && (v&countMask == 0 || v&idMask != r.d.identity()) {
+			c.shares[s].Store(0)
+		}
+	}
+}
+
+// waiters takes the dead from those who wait, while their bits still keep what they wait for from being freed.
 func (r *reaper) waiters() {
 	if disabled("waiter bits") {
 		return
@@ -438,6 +465,12 @@ func (r *reaper) waiters() {
 		for i := range v.hdr.notEmpty {
 			v.hdr.notEmpty[i].AndNot(r.bits[i])
 			v.hdr.notFull[i].AndNot(r.bits[i])
+		}
+	}
+	for _, c := range r.cells {
+		for i := range c.waiting {
+			c.waiting[i].AndNot(r.bits[i])
+			c.watching[i].AndNot(r.bits[i])
 		}
 	}
 }

@@ -282,7 +282,7 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 			}
 			return err
 		}
-		if err := r.pause(ctx, &r.notFull); err != nil {
+		if err := r.notFull.pause(ctx, r.over); err != nil {
 			return err
 		}
 	}
@@ -298,7 +298,7 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 			}
 			return err
 		}
-		if err := r.pause(ctx, &r.notEmpty); err != nil {
+		if err := r.notEmpty.pause(ctx, r.over); err != nil {
 			return err
 		}
 	}
@@ -314,7 +314,7 @@ func (r *Ring) AwaitRoom(ctx context.Context) error { return r.await(ctx, &r.not
 
 func (r *Ring) await(ctx context.Context, l *lot, ready func() bool) error {
 	for !ready() {
-		if err := r.pause(ctx, l); err != nil {
+		if err := l.pause(ctx, r.over); err != nil {
 			return err
 		}
 	}
@@ -356,23 +356,4 @@ func (r *Ring) passRead() {
 		}
 		r.hdr.head.CAS(tk, tk+1)
 	}
-}
-
-func (r *Ring) pause(ctx context.Context, l *lot) error {
-	if err := context.Cause(ctx); err != nil {
-		l.baton() // we may have been woken, and somebody else waits in this process
-		return err
-	}
-	var err error
-	if !r.d.spin(l.ready) {
-		err = l.wait(ctx)
-	}
-	switch {
-	case r.over():
-		l.leave()
-		return ErrClosed
-	case err != nil:
-		l.baton()
-	}
-	return err
 }

@@ -1,6 +1,9 @@
 package shm
 
-import "runtime"
+import (
+	"context"
+	"runtime"
+)
 
 // settle returns b's state word once nobody is in the middle of an operation on it.
 func (l *lane) settle(b *block) uint64 {
@@ -45,7 +48,7 @@ func (l *lane) patience(done func() bool, mark func()) {
 		if l.reaping != nil {
 			stuck = d.reapStamps(l)
 		}
-		d.park.await(d, &d.hdr.xowait, func() bool {
+		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool { // it cannot be cancelled
 			mark()
 			return done() || stuck.gone() || l.reaping != nil && d.hdr.obituary.Load() != seen
 		})

@@ -61,6 +61,7 @@ const (
 	objectRing
 	objectSenders
 	objectReceivers
+	objectSync
 )
 
 func makeExt(offset uint64, class int) uint64 {
