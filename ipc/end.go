@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
@@ -29,69 +28,28 @@ const (
 	receiving side = false
 )
 
-// A port is one reference of the token of a queue's end, one of the ring's block, and a view of the ring. It is open
-// until it is closed, and its references are released when the last operation on it is over.
+// A port is one reference of the token of a queue's end, one of the ring's block, and a view of the ring.
 type port struct {
-	d      *shm.Domain
+	hold
 	ring   *shm.Ring
 	block  shm.Handle // of the ring
 	token  shm.Handle
 	elem   string // name of the type of the queue's values
 	policy Policy
-
-	users atomic.Int64 // operations going on, and portClosed, portReleased
 }
-
-const (
-	portClosed   = 1 << 62
-	portReleased = 1 << 61
-)
 
 // enter begins an operation; each needs a leave, unless enter returns ErrClosed.
 func (e *end) enter() error {
 	if e == nil { // a zero Sender or Receiver
 		return ErrClosed
 	}
-	if e.users.Add(1)&portClosed != 0 {
-		e.leave()
-		return ErrClosed
-	}
-	return nil
+	return e.port.enter()
 }
 
 // leave ends an operation. It is the end's method because the end must not be collected before.
 func (e *end) leave() {
 	e.port.leave()
 	runtime.KeepAlive(e)
-}
-
-func (p *port) leave() {
-	if p.users.Add(-1) == portClosed {
-		p.release()
-	}
-}
-
-// close ends the operations that wait, and releases the references once nobody uses them any more.
-func (p *port) close() error {
-	if p.users.Or(portClosed)&portClosed != 0 {
-		return nil
-	}
-	p.ring.Close()
-	if p.users.Load() == portClosed {
-		return p.release()
-	}
-	return nil
-}
-
-func (p *port) release() error {
-	if !p.users.CompareAndSwap(portClosed, portClosed|portReleased) {
-		return nil
-	}
-	err := errors.Join(p.d.Release(p.token), p.d.Release(p.block))
-	if errors.Is(err, shm.ErrClosed) {
-		return nil // the domain was closed before
-	}
-	return err
 }
 
 func (e *end) close() error {
@@ -129,11 +87,16 @@ func (e *end) clone() (*end, error) {
 	if err := e.d.Retain(e.token); err != nil {
 		return nil, errors.Join(fmt.Errorf("clone: %w", err), e.d.Release(e.block))
 	}
-	p := &port{d: e.d, block: e.block, token: e.token, elem: e.elem, policy: e.policy}
+	p := newPort(e.d, e.block, e.token, e.elem)
+	p.policy = e.policy
 	if err := p.open(); err != nil {
 		return nil, fmt.Errorf("clone: %w", err)
 	}
 	return newEnd(p), nil
+}
+
+func newPort(d *shm.Domain, block, token shm.Handle, elem string) *port {
+	return &port{hold: hold{d: d, blocks: []shm.Handle{token, block}}, block: block, token: token, elem: elem}
 }
 
 // open makes the view of the ring. If it cannot, it releases the port's references.
@@ -141,6 +104,7 @@ func (p *port) open() (err error) {
 	if p.ring, err = p.d.OpenRing(p.block); err != nil {
 		return errors.Join(err, p.d.Release(p.token), p.d.Release(p.block))
 	}
+	p.view = p.ring
 	return nil
 }
 
@@ -184,8 +148,8 @@ func unmarshal(dec *wire.Decoder, elem string, s side) (*end, error) {
 }
 
 func readPort(dec *wire.Decoder, elem string) (p *port, err error) {
-	p = &port{elem: elem}
-	if p.d, err = shm.Default(); err != nil {
+	d, err := shm.Default()
+	if err != nil {
 		return nil, err
 	}
 	if err := dec.ArrayOf(4); err != nil {
@@ -202,12 +166,15 @@ func readPort(dec *wire.Decoder, elem string) (p *port, err error) {
 	if err != nil || policy > uint64(DropOldest) {
 		return nil, cmp.Or(err, fmt.Errorf("%w: policy %d", ErrNotEnd, policy))
 	}
-	p.policy = Policy(policy)
-	if p.block, err = dec.Block(); err != nil {
+	block, err := dec.Block()
+	if err != nil {
 		return nil, err
 	}
-	if p.token, err = dec.Block(); err != nil {
-		return nil, errors.Join(err, p.d.Release(p.block))
+	token, err := dec.Block()
+	if err != nil {
+		return nil, errors.Join(err, d.Release(block))
 	}
+	p = newPort(d, block, token, elem)
+	p.policy = Policy(policy)
 	return p, nil
 }

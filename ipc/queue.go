@@ -79,8 +79,8 @@ func newEnds(opts QueueOptions, elem string) (send, recv *end, err error) {
 		return nil, nil, err
 	}
 	h := ring.Handle()
-	in := &port{d: d, block: h, token: receivers, elem: elem}
-	out := &port{d: d, ring: ring, block: h, token: senders, elem: elem, policy: opts.Policy}
+	in, out := newPort(d, h, receivers, elem), newPort(d, h, senders, elem)
+	out.ring, out.view, out.policy = ring, ring, opts.Policy
 	if err := d.Retain(h); err != nil {
 		return nil, nil, errors.Join(err, d.Release(receivers), out.close())
 	}
