@@ -13,16 +13,38 @@ import (
 var (
 	// ErrClosed is returned by a get once the queue is drained and nobody can put any more: it was finished, or the
 	// last sending end was closed or died with its process. A put returns it after Finish, or when nobody can get
-	// any more. So does every method after Close.
+	// any more; it comes in a *shm.PeerError that names the process if that died. So does every method after Close.
 	ErrClosed = errors.New("ipc: closed")
 	// ErrFull is returned by a put for which there is no room, at once or until its deadline.
 	ErrFull = errors.New("ipc: queue is full")
 	// ErrEmpty is returned by a get for which there is no message, at once or until its deadline.
 	ErrEmpty = errors.New("ipc: queue is empty")
-	// ErrType is returned when an end of a queue is received as one that carries values of another type.
-	ErrType = errors.New("ipc: queue of another type")
+	// ErrType is returned when an end of a queue is received as one that carries values of another type, or a Mutex as an
+	// Event.
+	ErrType = errors.New("ipc: another type")
 	// ErrNotEnd is returned when what is received as an end of a queue is none.
 	ErrNotEnd = errors.New("ipc: not an end of a queue")
+	// ErrLocked is returned by who does not get a lock, or a permit, at once or until its deadline.
+	ErrLocked = errors.New("ipc: locked")
+	// ErrNotObject is returned when what is received as a Mutex or the like is none.
+	ErrNotObject = errors.New("ipc: not what it is received as")
+	// ErrIndex is returned for elements that an Array does not have.
+	ErrIndex = errors.New("ipc: index out of range")
+)
+
+// What package shm says of locks, semaphores and barriers. Where it was a death, the error is a *[shm.PeerError] that
+// names the process.
+var (
+	// ErrNotOwner is returned by an Unlock to who does not hold the lock.
+	ErrNotOwner = shm.ErrNotOwner
+	// ErrOwnerDied comes with a lock whose holder died: it is held, and what it guards may be half done.
+	ErrOwnerDied = shm.ErrOwnerDied
+	// ErrNotRecoverable is returned for a lock whose holder died and that was unlocked without MarkConsistent.
+	ErrNotRecoverable = shm.ErrNotRecoverable
+	// ErrBroken is returned by a Barrier that is broken.
+	ErrBroken = shm.ErrBroken
+	// ErrReleased is returned by a Release that would give a bounded semaphore too many permits.
+	ErrReleased = shm.ErrReleased
 )
 
 // A worker's error is still ErrClosed where it is received.
@@ -32,10 +54,18 @@ func init() {
 	wire.RegisterError("ipc.ErrEmpty", ErrEmpty)
 	wire.RegisterError("ipc.ErrType", ErrType)
 	wire.RegisterError("ipc.ErrNotEnd", ErrNotEnd)
+	wire.RegisterError("ipc.ErrLocked", ErrLocked)
+	wire.RegisterError("ipc.ErrNotObject", ErrNotObject)
+	wire.RegisterError("ipc.ErrIndex", ErrIndex)
+	wire.RegisterError("ipc.ErrNotOwner", ErrNotOwner)
+	wire.RegisterError("ipc.ErrOwnerDied", ErrOwnerDied)
+	wire.RegisterError("ipc.ErrNotRecoverable", ErrNotRecoverable)
+	wire.RegisterError("ipc.ErrBroken", ErrBroken)
+	wire.RegisterError("ipc.ErrReleased", ErrReleased)
 }
 
-// ringError returns what an error of a ring means here. state is why the operation waited.
-func ringError(ctx context.Context, op string, err, state error) error {
+// shmError returns what an error of package shm means here. state is why the operation waited, or nil.
+func shmError(ctx context.Context, op string, err, state error) error {
 	switch err { // the bare ones only: a block that was closed is another matter
 	case nil:
 		return nil
@@ -45,6 +75,11 @@ func ringError(ctx context.Context, op string, err, state error) error {
 		return ErrFull
 	case shm.ErrEmpty:
 		return ErrEmpty
+	case shm.ErrLocked:
+		return ErrLocked
+	}
+	if p := new(shm.PeerError); errors.As(err, &p) && p.Cause == shm.ErrFinished {
+		return &shm.PeerError{PID: p.PID, Slot: p.Slot, Cause: ErrClosed}
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return contextError(ctx, op, state)
@@ -60,7 +95,7 @@ func contextError(ctx context.Context, op string, state error) error {
 	} else {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if state != nil && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w: %w", op, state, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)

@@ -3,6 +3,7 @@ package ipc
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -52,14 +53,14 @@ func (p *port) putDropping(ctx context.Context, m wire.Message) error {
 		if err != shm.ErrFull {
 			return err
 		}
-		switch err := p.ring.TryGet(&old); err {
-		case nil:
+		switch err := p.ring.TryGet(&old); {
+		case err == nil:
 			old.Discard()
-		case shm.ErrEmpty:
+		case err == shm.ErrEmpty:
 			if err := p.awaitChange(ctx); err != nil {
 				return err
 			}
-		case shm.ErrFinished:
+		case errors.Is(err, shm.ErrFinished):
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -59,7 +60,7 @@ func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 			break
 		}
 	}
-	if n > 0 && (err == ErrEmpty || err == ErrClosed) {
+	if n > 0 && (err == ErrEmpty || errors.Is(err, ErrClosed)) {
 		err = nil
 	}
 	return n, err
@@ -70,14 +71,14 @@ func (r *Receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
 		return v, contextError(ctx, "get", ErrEmpty)
 	}
 	if err := r.end.ring.Get(ctx, &in.Message); err != nil {
-		return v, ringError(ctx, "get", err, ErrEmpty)
+		return v, shmError(ctx, "get", err, ErrEmpty)
 	}
 	return r.read(in)
 }
 
 func (r *Receiver[T]) tryGet(in *incoming) (v T, err error) {
 	if err := r.end.ring.TryGet(&in.Message); err != nil {
-		return v, ringError(context.Background(), "get", err, ErrEmpty)
+		return v, shmError(context.Background(), "get", err, ErrEmpty)
 	}
 	return r.read(in)
 }
@@ -96,7 +97,7 @@ func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
 			v, err := r.Get(ctx)
-			if err == ErrClosed || !yield(v, err) || err != nil {
+			if errors.Is(err, ErrClosed) || !yield(v, err) || err != nil {
 				return
 			}
 		}
@@ -110,7 +111,7 @@ func (r *Receiver[T]) Poll(ctx context.Context) error {
 		return err
 	}
 	defer r.end.leave()
-	return ringError(ctx, "poll", r.end.ring.Await(ctx), ErrEmpty)
+	return shmError(ctx, "poll", r.end.ring.Await(ctx), ErrEmpty)
 }
 
 // Len returns the number of values that wait in the queue, 0 if r is closed.

@@ -65,7 +65,7 @@ func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error 
 	o.enc.Reset(o.buf)
 	err := s.plan.Encode(&o.enc, v)
 	if err == nil {
-		err = ringError(ctx, "put", s.end.put(ctx, o.enc.Message(), wait), ErrFull)
+		err = shmError(ctx, "put", s.end.put(ctx, o.enc.Message(), wait), ErrFull)
 	}
 	o.done(err == nil)
 	runtime.KeepAlive(v) // its blocks were only named so far

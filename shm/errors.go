@@ -36,7 +36,7 @@ var (
 	// ErrEmpty is returned by TryGet on a ring without a message.
 	ErrEmpty = errors.New("shm: ring is empty")
 	// ErrFinished is returned by a put after Finish or after the last receiver went, and by a get that has drained
-	// a ring after Finish or after its last sender went.
+	// a ring after Finish or after its last sender went: in a *PeerError if that one died.
 	ErrFinished = errors.New("shm: ring is finished")
 	// ErrLocked is returned by a try that would have to wait: for a lock, or for a permit.
 	ErrLocked = errors.New("shm: locked")

@@ -105,7 +105,7 @@ func (r *Ring) next(l *lane) (*slot, uint64, error) {
 		case slotLap(w) == lap && st == slotWriting:
 			return nil, 0, ErrEmpty
 		case flags != 0:
-			return nil, 0, ErrFinished
+			return nil, 0, r.lonely(ringNoSenders)
 		default:
 			flags = r.hdr.flags.Load() & (ringFinished | ringNoSenders)
 			if flags == 0 {

@@ -15,9 +15,9 @@ const (
 	idSlotShift = 12 // in a lock word and in who is dead
 )
 
-func (d *Domain) identity() uint64 {
-	return d.parts[d.slot].pid.Load()<<idPIDShift | uint64(d.epoch)&idEpochMask<<idEpochShift
-}
+func (d *Domain) identity() uint64 { return identity(d.parts[d.slot].pid.Load(), uint64(d.epoch)) }
+
+func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpochMask<<idEpochShift }
 
 // gone reports whether the participant of this identity has died, or has left, and a reaper has proof of it.
 func (d *Domain) gone(slot int, id uint64) bool {

@@ -58,6 +58,9 @@ func (l *lane) endGone(token *block, flag uint64) {
 	if hdr.senders.Load() != me && hdr.receivers.Load() != me {
 		return
 	}
+	if l.with != 0 {
+		hdr.dead[deadIndex(flag)].Store(l.with)
+	}
 	hdr.flags.Or(flag)
 	d.ringBits(&hdr.notEmpty)
 	d.ringBits(&hdr.notFull)

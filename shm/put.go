@@ -11,7 +11,7 @@ import (
 // when TryPut succeeds.
 func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 	if r.finished(ringFinished | ringNoReceivers) {
-		return ErrFinished
+		return r.lonely(ringNoReceivers)
 	}
 	for _, h := range blocks {
 		if _, err := r.d.check(h); err != nil {

@@ -3,6 +3,7 @@ package shm
 import (
 	"context"
 	"fmt"
+	"math/bits"
 )
 
 // Reap takes back what participants that are proven dead have held, and returns how many it finished. Any process
@@ -480,14 +481,25 @@ func (r *reaper) owners() {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
 		for j, dead := range r.bits {
-			if b.own[j].Load()&dead != 0 && !disabled("owner bits") {
+			if held := b.own[j].Load() & dead; held != 0 && !disabled("owner bits") {
+				r.l.with = r.name(j*64 + bits.TrailingZeros64(held))
 				b.own[j].AndNot(dead)
 			}
 		}
 		if !disabled("try free") {
 			r.l.tryFree(i)
 		}
+		r.l.with = 0
 	}
+}
+
+// name returns a dead participant as a lock word has it, or 0 for this one, which leaves in order.
+func (r *reaper) name(slot int) uint64 {
+	if slot == r.d.slot {
+		return 0
+	}
+	p := &r.d.parts[slot]
+	return identity(p.pid.Load(), p.state.Load()>>32) | uint64(slot)<<idSlotShift
 }
 
 // bury makes the slots of the dead free again and wakes everybody: a ring that the dead owed is rung now.

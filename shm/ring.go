@@ -18,8 +18,9 @@ type ring struct {
 	flags     Word
 	senders   Word // handle of the token that stands for the sending end
 	receivers Word
-	limit     Word // messages, at most capacity
-	_         [88]byte
+	limit     Word    // messages, at most capacity
+	dead      [2]Word // with whom the last sender and the last receiver went, if they died: as in a cell
+	_         [72]byte
 	tail      Word // hint: the next ticket to claim
 	_         [120]byte
 	head      Word // hint: the next ticket to read
@@ -232,6 +233,21 @@ func (r *Ring) Finish() {
 func (r *Ring) over() bool { return r.gone.Load() || r.d.closed.Load() }
 
 func (r *Ring) finished(flags uint64) bool { return r.hdr.flags.Load()&flags != 0 }
+
+// lonely returns why nobody puts, or gets, any more: ErrFinished, and who died if that was it.
+func (r *Ring) lonely(without uint64) error {
+	if w := r.hdr.dead[deadIndex(without)].Load(); w != 0 && !r.finished(ringFinished) {
+		return bereaved(w, ErrFinished)
+	}
+	return ErrFinished
+}
+
+func deadIndex(without uint64) int {
+	if without == ringNoSenders {
+		return 0
+	}
+	return 1
+}
 
 func (r *Ring) slot(ticket uint64) *slot {
 	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))

@@ -1,0 +1,140 @@
+package ipc
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// An Array is so many numbers in shared memory, for any processes of the domain. Each number is read and changed as a whole,
+// also where nobody locks anything; Python's RawArray is an Array whose Mutex nobody uses. What is to be seen
+// together, or to change together, is a matter of the Mutex that every Array has:
+//
+//	if err := a.Lock(ctx); err != nil {
+//		return err
+//	}
+//	defer a.Unlock()
+//
+// Its methods may be called by several goroutines. The zero Array is closed.
+type Array[T Number] struct{ Mutex }
+
+// NewArray makes an array of n zeroes. The caller closes it.
+func NewArray[T Number](n int) (*Array[T], error) {
+	o, err := newNumbers[T](arrayName[T](), n)
+	if err != nil {
+		return nil, err
+	}
+	return &Array[T]{Mutex{o}}, nil
+}
+
+// newNumbers makes an object of a lock and n numbers. How many they are is its flag.
+func newNumbers[T Number](name string, n int) (*object, error) {
+	size := int(unsafe.Sizeof(*new(T)))
+	if n < 0 || n > 1<<48/size {
+		return nil, fmt.Errorf("new %s: %w: %d elements", name, ErrIndex, n)
+	}
+	o, err := newObject(name, shm.SyncOptions{Form: shm.FormMutex, Bytes: n * size})
+	if err == nil {
+		o.sync.SetFlag(uint64(n))
+	}
+	return o, err
+}
+
+// ArrayOf makes an array of the numbers in from.
+func ArrayOf[T Number](from []T) (*Array[T], error) {
+	a, err := NewArray[T](len(from))
+	if err != nil {
+		return nil, err
+	}
+	return a, a.Write(0, from)
+}
+
+func arrayName[T Number]() string { return "Array[" + elemName[T]() + "]" }
+
+// Len returns the number of elements, 0 if a is closed.
+func (a *Array[T]) Len() int {
+	if a.obj.enter() != nil {
+		return 0
+	}
+	defer a.obj.leave()
+	return int(a.obj.sync.Flag())
+}
+
+// At returns element i.
+func (a *Array[T]) At(i int) (v T, err error) {
+	err = a.with(i, 1, func(p unsafe.Pointer) { v = load[T](p) })
+	return v, err
+}
+
+// Set sets element i.
+func (a *Array[T]) Set(i int, v T) error {
+	return a.with(i, 1, func(p unsafe.Pointer) { store(p, v) })
+}
+
+// Add adds delta to element i and returns the sum. No addition is lost, whoever else adds.
+func (a *Array[T]) Add(i int, delta T) (sum T, err error) {
+	err = a.with(i, 1, func(p unsafe.Pointer) { sum = add(p, delta) })
+	return sum, err
+}
+
+// CompareAndSwap sets element i to v if it equals old, and reports whether it did.
+func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
+	err = a.with(i, 1, func(p unsafe.Pointer) { swapped = compareAndSwap(p, old, v) })
+	return swapped, err
+}
+
+// Read reads the elements from i on into all of dst. Each is whole; that they are of one moment is a matter of the lock.
+func (a *Array[T]) Read(i int, dst []T) error {
+	return a.with(i, len(dst), func(p unsafe.Pointer) {
+		for k := range dst {
+			dst[k] = load[T](unsafe.Add(p, uintptr(k)*unsafe.Sizeof(*new(T))))
+		}
+	})
+}
+
+// Write writes src to the elements from i on.
+func (a *Array[T]) Write(i int, src []T) error {
+	return a.with(i, len(src), func(p unsafe.Pointer) {
+		for k, v := range src {
+			store(unsafe.Add(p, uintptr(k)*unsafe.Sizeof(v)), v)
+		}
+	})
+}
+
+// with calls f with the address of element i, which n elements begin with.
+func (a *Array[T]) with(i, n int, f func(unsafe.Pointer)) error {
+	if err := a.obj.enter(); err != nil {
+		return err
+	}
+	defer a.obj.leave()
+	if have := int(a.obj.sync.Flag()); i < 0 || i > have || n > have-i {
+		return fmt.Errorf("%w: %d elements from %d of %d", ErrIndex, n, i, have)
+	}
+	if n > 0 {
+		f(unsafe.Pointer(&a.obj.sync.Data()[uintptr(i)*unsafe.Sizeof(*new(T))]))
+	}
+	return nil
+}
+
+// MarshalWire lets an Array be part of a value that is sent. Whoever receives it has one of its own, of the same numbers.
+func (a *Array[T]) MarshalWire(e *wire.Encoder) error { return a.obj.marshal(e) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of other numbers.
+func (a *Array[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+	a.obj, err = readNumbers(d, arrayName[T](), unsafe.Sizeof(*new(T)))
+	return err
+}
+
+// readNumbers reads an object of so many numbers as its flag says.
+func readNumbers(d *wire.Decoder, name string, size uintptr) (*object, error) {
+	o, err := readObject(d, name, shm.FormMutex)
+	if err != nil {
+		return nil, err
+	}
+	if n, room := o.sync.Flag(), len(o.sync.Data()); n > uint64(room)/uint64(size) {
+		return nil, fmt.Errorf("%w: %d elements in %d bytes", ErrNotObject, n, room)
+	}
+	return o, nil
+}

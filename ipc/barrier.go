@@ -1,0 +1,99 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Barrier lets a number of goroutines, of any processes, go on together.
+//
+// Every process that has it is a member, and the death of a member breaks it, whether it was waiting or still to come: who
+// waits is told at once. Closing it, or a worker's function that returns, is no death. The zero Barrier is closed.
+type Barrier struct {
+	obj *object
+
+	// Action is called once in each turn, by the last one to come and before anybody goes on. If it returns an error or
+	// panics, the barrier is broken. It does not travel: a process that has none calls none, so whoever may be the last
+	// one sets it.
+	Action func() error
+}
+
+const barrierName = "Barrier"
+
+// NewBarrier makes a barrier for so many parties, 1 to 1,048,575. The caller closes it.
+func NewBarrier(parties int) (*Barrier, error) {
+	o, err := newObject(barrierName, shm.SyncOptions{Form: shm.FormBarrier, Limit: parties})
+	if err != nil {
+		return nil, err
+	}
+	return &Barrier{obj: o}, nil
+}
+
+// Wait waits until all parties have come, and returns how many had come before this one: 0 for one of them, so that one
+// can be told apart.
+//
+// If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their error is ErrBroken. So it
+// is after Abort, where an Action failed, and if a member died; then it wraps a *shm.PeerError that names it.
+func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
+	if err := b.obj.enter(); err != nil {
+		return 0, err
+	}
+	defer b.obj.leave()
+	before, err = b.shm().Wait(ctx, b.Action)
+	if err = shmError(ctx, "wait", err, nil); ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return before, err
+}
+
+// Abort breaks the barrier.
+func (b *Barrier) Abort() error {
+	return b.obj.do(context.Background(), "abort", nil, func() error { b.shm().Abort(); return nil })
+}
+
+// Reset makes the barrier as new: those who wait get ErrBroken, and members that died are none any more.
+func (b *Barrier) Reset() error {
+	return b.obj.do(context.Background(), "reset", nil, func() error { b.shm().Reset(); return nil })
+}
+
+// Broken reports whether the barrier is broken, or closed.
+func (b *Barrier) Broken() bool {
+	if b.obj.enter() != nil {
+		return true
+	}
+	defer b.obj.leave()
+	return b.shm().Broken()
+}
+
+// Parties returns for how many the barrier is, 0 if it is closed.
+func (b *Barrier) Parties() int { return b.count(shm.Barrier.Parties) }
+
+// Waiting returns how many are waiting, 0 if the barrier is broken or closed.
+func (b *Barrier) Waiting() int { return b.count(shm.Barrier.Waiting) }
+
+func (b *Barrier) count(f func(shm.Barrier) int) int {
+	if b.obj.enter() != nil {
+		return 0
+	}
+	defer b.obj.leave()
+	return f(b.shm())
+}
+
+// Close gives this process's reference back; the process is no member any more. Those who wait here get ErrClosed, and
+// break it. Close is idempotent.
+func (b *Barrier) Close() error { return b.obj.close() }
+
+// MarshalWire lets a Barrier be part of a value that is sent. Whoever receives it is a member.
+func (b *Barrier) MarshalWire(e *wire.Encoder) error { return b.obj.marshal(e) }
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (b *Barrier) UnmarshalWire(d *wire.Decoder) (err error) {
+	b.obj, err = readObject(d, barrierName, shm.FormBarrier)
+	return err
+}
+
+func (b *Barrier) shm() shm.Barrier { return shm.Barrier{Sync: b.obj.sync} }

@@ -1,0 +1,60 @@
+package ipc
+
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// An Event is a flag for which goroutines of any processes wait. The zero Event is closed.
+type Event struct{ obj *object }
+
+const eventName = "Event"
+
+// NewEvent makes an Event that is not set. The caller closes it.
+func NewEvent() (*Event, error) {
+	o, err := newObject(eventName, shm.SyncOptions{Form: shm.FormEvent})
+	if err != nil {
+		return nil, err
+	}
+	return &Event{o}, nil
+}
+
+// Set sets the flag and wakes all who wait, even if it is cleared at once.
+func (e *Event) Set() error {
+	return e.obj.do(context.Background(), "set", nil, func() error { e.shm().Set(); return nil })
+}
+
+// Clear clears the flag.
+func (e *Event) Clear() error {
+	return e.obj.do(context.Background(), "clear", nil, func() error { e.shm().Clear(); return nil })
+}
+
+// IsSet reports whether the flag is set, and false if e is closed.
+func (e *Event) IsSet() bool {
+	if e.obj.enter() != nil {
+		return false
+	}
+	defer e.obj.leave()
+	return e.shm().IsSet()
+}
+
+// Wait waits until the flag is set, or until ctx ends.
+func (e *Event) Wait(ctx context.Context) error {
+	return e.obj.do(ctx, "wait", nil, func() error { return e.shm().Wait(ctx) })
+}
+
+// Close gives this process's reference back. Those who wait here get ErrClosed. Close is idempotent.
+func (e *Event) Close() error { return e.obj.close() }
+
+// MarshalWire lets an Event be part of a value that is sent. Whoever receives it has one of its own.
+func (e *Event) MarshalWire(enc *wire.Encoder) error { return e.obj.marshal(enc) }
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (e *Event) UnmarshalWire(d *wire.Decoder) (err error) {
+	e.obj, err = readObject(d, eventName, shm.FormEvent)
+	return err
+}
+
+func (e *Event) shm() shm.Event { return shm.Event{Sync: e.obj.sync} }

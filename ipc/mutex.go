@@ -1,0 +1,83 @@
+package ipc
+
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes, like a queue's end,
+// and survives them: if the process that holds it dies, the next one to lock it gets it, and is told.
+//
+// A process holds it, not a goroutine: any goroutine of that process may unlock it, and no other process. For a lock that
+// another process gives back, use a Semaphore of one permit.
+//
+// Its methods may be called by several goroutines. The zero Mutex is closed.
+type Mutex struct{ obj *object }
+
+const mutexName = "Mutex"
+
+// NewMutex makes a Mutex that is free. The caller closes it.
+func NewMutex() (*Mutex, error) {
+	o, err := newObject(mutexName, shm.SyncOptions{Form: shm.FormMutex})
+	if err != nil {
+		return nil, err
+	}
+	return &Mutex{o}, nil
+}
+
+// Lock waits for the lock and takes it. The error is ErrLocked and context.DeadlineExceeded if ctx had a deadline, and
+// names the process that holds it.
+//
+// An error that wraps ErrOwnerDied comes *with* the lock, and with a *shm.PeerError: its holder died, and what it guards
+// may be half done. Whoever makes that good calls MarkConsistent and then Unlock. Who unlocks it without that gives it up
+// for all: every Lock then returns ErrNotRecoverable.
+func (m *Mutex) Lock(ctx context.Context) error {
+	if err := m.obj.enter(); err != nil {
+		return err
+	}
+	err := shm.Mutex{Sync: m.obj.sync}.Lock(ctx)
+	if err == nil {
+		return nil
+	}
+	return m.obj.locked(ctx, err)
+}
+
+// TryLock is Lock that returns ErrLocked instead of waiting.
+func (m *Mutex) TryLock() error {
+	return m.obj.lock(context.Background(), func() error { return m.shm().TryLock() })
+}
+
+// Unlock gives the lock back. The error is ErrNotOwner if this process does not hold it.
+func (m *Mutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
+
+// MarkConsistent says that what the lock guards is all right again after its holder died. The error is ErrNotOwner if
+// this process does not hold the lock of a dead one.
+func (m *Mutex) MarkConsistent() error {
+	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
+}
+
+// Locked reports whether somebody holds the lock, and false if m is closed.
+func (m *Mutex) Locked() bool {
+	if m.obj.enter() != nil {
+		return false
+	}
+	defer m.obj.leave()
+	return m.shm().Holder() != 0
+}
+
+// Close gives this process's reference back, once it does not hold the lock any more. Those who wait here get ErrClosed.
+// Close is idempotent.
+func (m *Mutex) Close() error { return m.obj.close() }
+
+// MarshalWire lets a Mutex be part of a value that is sent. Whoever receives it has one of its own.
+func (m *Mutex) MarshalWire(e *wire.Encoder) error { return m.obj.marshal(e) }
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (m *Mutex) UnmarshalWire(d *wire.Decoder) (err error) {
+	m.obj, err = readObject(d, mutexName, shm.FormMutex)
+	return err
+}
+
+func (m *Mutex) shm() shm.Mutex { return shm.Mutex{Sync: m.obj.sync} }

@@ -1,0 +1,188 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// An object is what a Mutex and the like hold. As with a queue's end, the Mutex itself may be copied, so the object is
+// what the garbage collector is asked about.
+type object struct {
+	*hold
+	sync *shm.Sync
+	name string // of its type, so that none is received as another
+}
+
+func newObject(name string, opts shm.SyncOptions) (*object, error) {
+	d, err := shm.Default()
+	if err != nil {
+		return nil, fmt.Errorf("new %s: %w", name, err)
+	}
+	s, err := d.NewSync(opts)
+	if err != nil {
+		return nil, fmt.Errorf("new %s: %w", name, err)
+	}
+	return makeObject(d, name, s), nil
+}
+
+func makeObject(d *shm.Domain, name string, s *shm.Sync) *object {
+	o := &object{&hold{d: d, blocks: []shm.Handle{s.Handle()}, view: s}, s, name}
+	runtime.AddCleanup(o, func(h *hold) { h.close() }, o.hold)
+	return o
+}
+
+// enter begins an operation; each needs a leave, unless enter returns ErrClosed.
+func (o *object) enter() error {
+	if o == nil { // a zero Mutex
+		return ErrClosed
+	}
+	return o.hold.enter()
+}
+
+func (o *object) leave() {
+	o.hold.leave()
+	runtime.KeepAlive(o)
+}
+
+// do runs an operation.
+func (o *object) do(ctx context.Context, op string, state error, f func() error) error {
+	if err := o.enter(); err != nil {
+		return err
+	}
+	defer o.leave()
+	return shmError(ctx, op, f(), state)
+}
+
+// lock runs an operation that takes a lock. If it does, the object stays in use until unlock.
+func (o *object) lock(ctx context.Context, f func() error) error {
+	if err := o.enter(); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		return nil
+	}
+	return o.locked(ctx, err)
+}
+
+// locked is the rest of a lock that met an obstacle, which may be a death and not keep it from being taken.
+func (o *object) locked(ctx context.Context, err error) error {
+	state := ErrLocked
+	if pid := (shm.Mutex{Sync: o.sync}).Holder(); pid != 0 {
+		state = fmt.Errorf("%w by process %d", ErrLocked, pid)
+	}
+	if !took(err) {
+		o.leave()
+	}
+	return shmError(ctx, "lock", err, state)
+}
+
+// took reports whether the error of a lock means that it was taken all the same.
+func took(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }
+
+// unlock runs the operation that ends what lock began, also where the object was closed meanwhile.
+func (o *object) unlock(f func() error) error {
+	if o == nil {
+		return ErrClosed
+	}
+	if err := o.reenter(); err != nil {
+		return err
+	}
+	err := f()
+	o.leave()
+	if err != nil {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	o.leave()
+	return nil
+}
+
+// during runs an operation of who holds the lock.
+func (o *object) during(op string, f func() error) error {
+	if o == nil {
+		return ErrClosed
+	}
+	if err := o.reenter(); err != nil {
+		return err
+	}
+	defer o.leave()
+	return shmError(context.Background(), op, f(), nil)
+}
+
+func (o *object) close() error {
+	if o == nil {
+		return nil
+	}
+	defer runtime.KeepAlive(o)
+	return o.hold.close()
+}
+
+// clone returns another object of the same block.
+func (o *object) clone(form shm.Form) (*object, error) {
+	if err := o.enter(); err != nil {
+		return nil, err
+	}
+	defer o.leave()
+	if err := o.d.Retain(o.blocks[0]); err != nil {
+		return nil, err
+	}
+	return openObject(o.d, o.name, o.blocks[0], form)
+}
+
+// openObject makes an object of a reference of h, which it releases if it cannot.
+func openObject(d *shm.Domain, name string, h shm.Handle, form shm.Form) (*object, error) {
+	s, err := d.OpenSync(h, form)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrNotObject, name, err), d.Release(h))
+	}
+	return makeObject(d, name, s), nil
+}
+
+// marshal writes the object. The message becomes another holder of it, so it must stay open until the message is one.
+func (o *object) marshal(e *wire.Encoder) error {
+	if err := o.enter(); err != nil {
+		return fmt.Errorf("send what is closed: %w", err)
+	}
+	e.OnDone(func(bool) { o.leave() })
+	e.ArrayLen(2)
+	e.String(o.name)
+	e.Block(o.blocks[0])
+	return nil
+}
+
+// readObject reads what marshal wrote.
+func readObject(dec *wire.Decoder, name string, form shm.Form) (*object, error) {
+	d, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	if err := dec.ArrayOf(2); err != nil {
+		return nil, err
+	}
+	got, err := dec.String()
+	if err != nil {
+		return nil, err
+	}
+	if got != name {
+		return nil, fmt.Errorf("%w: it is a %s, not a %s", ErrType, got, name)
+	}
+	h, err := dec.Block()
+	if err != nil {
+		return nil, err
+	}
+	o, err := openObject(d, name, h, form)
+	if err != nil {
+		return nil, err
+	}
+	dec.OnDone(func(kept bool) {
+		if !kept {
+			o.close()
+		}
+	})
+	return o, nil
+}

@@ -1,0 +1,77 @@
+package ipc
+
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Semaphore counts permits, which processes take and give back. A permit that a process has taken is given back for it
+// when it dies.
+//
+// Any process may release. One that has no permit releases one of another process; if nobody has any, there is one more
+// from then on. So a semaphore is also a signal: made with no permit, released for each event, and acquired by who waits
+// for one. What dead processes had taken comes back only as far as there are no more permits than at first: a signal is
+// not heard twice.
+//
+// Its methods may be called by several goroutines. The zero Semaphore is closed.
+type Semaphore struct{ obj *object }
+
+const semaphoreName = "Semaphore"
+
+// NewSemaphore makes a semaphore of so many permits, 0 to 1,048,575. The caller closes it.
+func NewSemaphore(permits int) (*Semaphore, error) {
+	return newSemaphore(shm.SyncOptions{Form: shm.FormSemaphore, Limit: permits})
+}
+
+// NewBoundedSemaphore is NewSemaphore for a semaphore that never has more permits than at first.
+func NewBoundedSemaphore(permits int) (*Semaphore, error) {
+	return newSemaphore(shm.SyncOptions{Form: shm.FormSemaphore, Limit: permits, Bounded: true})
+}
+
+func newSemaphore(opts shm.SyncOptions) (*Semaphore, error) {
+	o, err := newObject(semaphoreName, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Semaphore{o}, nil
+}
+
+// Acquire waits for a permit and takes it. The error is ErrLocked and context.DeadlineExceeded if ctx had a deadline.
+func (s *Semaphore) Acquire(ctx context.Context) error {
+	return s.obj.do(ctx, "acquire", ErrLocked, func() error { return s.shm().Acquire(ctx) })
+}
+
+// TryAcquire is Acquire that returns ErrLocked instead of waiting.
+func (s *Semaphore) TryAcquire() error {
+	return s.obj.do(context.Background(), "acquire", ErrLocked, func() error { return s.shm().TryAcquire() })
+}
+
+// Release gives a permit back. The error is ErrReleased if a bounded semaphore has all its permits.
+func (s *Semaphore) Release() error {
+	return s.obj.do(context.Background(), "release", nil, func() error { return s.shm().Release() })
+}
+
+// Permits returns how many permits there are to be taken, which may be another number by the time it returns.
+func (s *Semaphore) Permits() (n int, err error) {
+	err = s.obj.do(context.Background(), "count permits", nil, func() (err error) {
+		n, err = s.shm().Permits()
+		return err
+	})
+	return n, err
+}
+
+// Close gives this process's reference back, not its permits. Those who wait here get ErrClosed. Close is idempotent.
+func (s *Semaphore) Close() error { return s.obj.close() }
+
+// MarshalWire lets a Semaphore be part of a value that is sent. Whoever receives it has one of its own.
+func (s *Semaphore) MarshalWire(e *wire.Encoder) error { return s.obj.marshal(e) }
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (s *Semaphore) UnmarshalWire(d *wire.Decoder) (err error) {
+	s.obj, err = readObject(d, semaphoreName, shm.FormSemaphore)
+	return err
+}
+
+func (s *Semaphore) shm() shm.Semaphore { return shm.Semaphore{Sync: s.obj.sync} }
