@@ -46,11 +46,14 @@ func (c *Cond) Mutex() *Mutex { return &c.mu }
 // ErrNotRecoverable and with ErrClosed.
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.obj.do(ctx, "wait", nil, func() error {
-		if err := c.mu.obj.enter(); err != nil {
-			return err
+		if !c.mu.obj.kept() {
+			return ErrNotOwner
 		}
-		defer c.mu.obj.leave()
-		return shm.Cond{Sync: c.obj.sync}.Wait(ctx, c.mu.shm())
+		held, err := shm.Cond{Sync: c.obj.sync}.Wait(ctx, c.mu.shm())
+		if !held {
+			c.mu.obj.drop()
+		}
+		return err
 	})
 }
 

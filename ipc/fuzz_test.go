@@ -14,6 +14,8 @@ type parcel struct {
 	Name   string
 	Blobs  []*blob
 	Queue  *ipc.Queue[int]
+	Cond   *ipc.Cond
+	Array  *ipc.Array[int16]
 	Conn   *ipc.Conn[string]
 	More   map[string]parcel
 	Sender ipc.Sender[parcel]
@@ -26,7 +28,8 @@ func FuzzMessage(f *testing.F) {
 	inner := newQueue[int](f, 1)
 	b := newBlob(f, d, "x")
 	f.Cleanup(func() { check(f, b.Close()) })
-	f.Add(encodeSeed(f, parcel{Name: "a", Blobs: []*blob{b, b}, Queue: inner}), uint8(4))
+	tools := newToolbox(f)
+	f.Add(encodeSeed(f, parcel{Name: "a", Blobs: []*blob{b, b}, Queue: inner, Cond: tools.Cond, Array: tools.Array}), uint8(7))
 	f.Add([]byte{0x96}, uint8(1))
 	f.Add([]byte{}, uint8(0))
 	plan, err := wire.PlanOf[*ipc.Queue[parcel]]()
@@ -39,7 +42,8 @@ func FuzzMessage(f *testing.F) {
 	ring, err := d.OpenRing(enc.Message().Blocks[0])
 	check(f, err)
 	f.Cleanup(ring.Close)
-	table := blocksOf(f, inner, b)
+	table := append([]shm.Handle{b.h}, blocksOf(f, inner)...)
+	table = append(append(table, blocksOf(f, tools.Cond)...), blocksOf(f, tools.Array)...)
 	f.Fuzz(func(t *testing.T, body []byte, blocks uint8) {
 		before := d.Stats().Blocks
 		check(t, ring.TryPut(body, table[:min(int(blocks), len(table))], false))
@@ -56,7 +60,7 @@ func FuzzMessage(f *testing.F) {
 }
 
 func typed(err error) bool {
-	for _, want := range []error{wire.ErrFormat, wire.ErrOverflow, wire.ErrTooDeep, wire.ErrTooLong, wire.ErrNoBlock, ipc.ErrType, ipc.ErrNotEnd} {
+	for _, want := range []error{wire.ErrFormat, wire.ErrOverflow, wire.ErrTooDeep, wire.ErrTooLong, wire.ErrNoBlock, ipc.ErrType, ipc.ErrNotEnd, ipc.ErrNotObject} {
 		if errors.Is(err, want) {
 			return true
 		}
@@ -73,6 +77,12 @@ func (p parcel) close(t *testing.T) {
 	if p.Queue != nil {
 		check(t, p.Queue.Close())
 	}
+	if p.Cond != nil {
+		check(t, p.Cond.Close())
+	}
+	if p.Array != nil {
+		check(t, p.Array.Close())
+	}
 	if p.Conn != nil {
 		check(t, p.Conn.Close())
 	}
@@ -82,15 +92,15 @@ func (p parcel) close(t *testing.T) {
 	check(t, p.Sender.Close())
 }
 
-// blocksOf returns the blocks of a queue and of a blob, in the order in which a parcel's message has them.
-func blocksOf(t testing.TB, q *ipc.Queue[int], b *blob) []shm.Handle {
-	plan, err := wire.PlanOf[*ipc.Queue[int]]()
+// blocksOf returns the blocks of a value, in the order in which its message has them.
+func blocksOf[T any](t testing.TB, v T) []shm.Handle {
+	plan, err := wire.PlanOf[T]()
 	check(t, err)
 	var enc wire.Encoder
 	enc.Reset(nil)
-	check(t, plan.Encode(&enc, q))
+	check(t, plan.Encode(&enc, v))
 	defer enc.Done(true)
-	return append([]shm.Handle{b.h}, enc.Message().Blocks...)
+	return enc.Message().Blocks
 }
 
 func encodeSeed(t testing.TB, p parcel) []byte {

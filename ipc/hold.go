@@ -14,26 +14,34 @@ type hold struct {
 	blocks []shm.Handle
 	view   interface{ Close() }
 
-	users atomic.Int64 // operations going on, and holdClosed, holdReleased
+	users atomic.Int64 // operations going on, in steps of holdKept locks that are held, and holdClosed, holdReleased
 }
 
 const (
+	holdKept     = 1 << 32
+	holdKeptMask = 1<<60 - holdKept
 	holdClosed   = 1 << 62
 	holdReleased = 1 << 61
 )
 
-// enter begins an operation; each needs a leave, unless enter returns ErrClosed.
-func (h *hold) enter() error { return h.enterUnless(holdClosed) }
-
-// reenter is enter for who is to end what keeps a hold in use that may be closed already.
-func (h *hold) reenter() error { return h.enterUnless(holdReleased) }
-
-func (h *hold) enterUnless(state int64) error {
-	if h.users.Add(1)&state != 0 {
+// enter begins an operation; each needs a leave, or a keep, unless enter returns ErrClosed.
+func (h *hold) enter() error {
+	if h.users.Add(1)&holdClosed != 0 {
 		h.leave()
 		return ErrClosed
 	}
 	return nil
+}
+
+// keep makes of an operation something that lasts until it is dropped: a lock that is held.
+func (h *hold) keep() { h.users.Add(holdKept - 1) }
+
+func (h *hold) kept() bool { return h.users.Load()&holdKeptMask != 0 }
+
+func (h *hold) drop() {
+	if h.users.Add(-holdKept) == holdClosed {
+		h.release()
+	}
 }
 
 func (h *hold) leave() {

@@ -78,6 +78,12 @@ func decodeArg[A any](m wire.Message) (arg A, err error) {
 // killed when the test is over.
 func (r role[A]) start(t testing.TB, d *shm.Domain, arg A) *exec.Cmd {
 	t.Helper()
+	return r.startSaying(t, d, arg, os.Stderr)
+}
+
+// startSaying is start with somewhere for the worker's output.
+func (r role[A]) startSaying(t testing.TB, d *shm.Domain, arg A, out io.Writer) *exec.Cmd {
+	t.Helper()
 	plan, err := wire.PlanOf[A]()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +103,7 @@ func (r role[A]) start(t testing.TB, d *shm.Domain, arg A) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), jobEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.Stdout, cmd.Stderr = out, out
 	ready, child, err := os.Pipe()
 	check(t, err)
 	defer ready.Close()
@@ -153,7 +159,7 @@ func watched(t testing.TB) context.Context {
 // settled waits while another goroutine is still taking back what the dead held.
 func settled(t testing.TB, d *shm.Domain) {
 	t.Helper()
-	for ctx := watched(t); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) { // the test's context is over
 		if s := d.Stats(); s.Blocks == 0 && s.InTransit == 0 {
 			return
 		}

@@ -10,8 +10,8 @@ import (
 // A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes, like a queue's end,
 // and survives them: if the process that holds it dies, the next one to lock it gets it, and is told.
 //
-// A process holds it, not a goroutine: any goroutine of that process may unlock it, and no other process. For a lock that
-// another process gives back, use a Semaphore of one permit.
+// A process holds it, not a goroutine: any goroutine of that process may unlock it, with the Mutex that locked it or a copy,
+// and no other process may. For a lock that another one gives back, use a Semaphore of one permit.
 //
 // Its methods may be called by several goroutines. The zero Mutex is closed.
 type Mutex struct{ obj *object }
@@ -37,11 +37,11 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	if err := m.obj.enter(); err != nil {
 		return err
 	}
-	err := shm.Mutex{Sync: m.obj.sync}.Lock(ctx)
-	if err == nil {
-		return nil
+	if err := (shm.Mutex{Sync: m.obj.sync}).Lock(ctx); err != nil {
+		return m.obj.locked(ctx, err)
 	}
-	return m.obj.locked(ctx, err)
+	m.obj.keep()
+	return nil
 }
 
 // TryLock is Lock that returns ErrLocked instead of waiting.

@@ -63,11 +63,11 @@ func (o *object) lock(ctx context.Context, f func() error) error {
 	if err := o.enter(); err != nil {
 		return err
 	}
-	err := f()
-	if err == nil {
-		return nil
+	if err := f(); err != nil {
+		return o.locked(ctx, err)
 	}
-	return o.locked(ctx, err)
+	o.keep()
+	return nil
 }
 
 // locked is the rest of a lock that met an obstacle, which may be a death and not keep it from being taken.
@@ -76,42 +76,42 @@ func (o *object) locked(ctx context.Context, err error) error {
 	if pid := (shm.Mutex{Sync: o.sync}).Holder(); pid != 0 {
 		state = fmt.Errorf("%w by process %d", ErrLocked, pid)
 	}
-	if !took(err) {
+	if errors.Is(err, ErrOwnerDied) {
+		o.keep()
+	} else {
 		o.leave()
 	}
 	return shmError(ctx, "lock", err, state)
 }
 
-// took reports whether the error of a lock means that it was taken all the same.
-func took(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }
-
 // unlock runs the operation that ends what lock began, also where the object was closed meanwhile.
 func (o *object) unlock(f func() error) error {
-	if o == nil {
-		return ErrClosed
+	err := o.during("unlock", f)
+	if err == nil {
+		o.drop()
 	}
-	if err := o.reenter(); err != nil {
-		return err
-	}
-	err := f()
-	o.leave()
-	if err != nil {
-		return fmt.Errorf("unlock: %w", err)
-	}
-	o.leave()
-	return nil
+	return err
 }
 
-// during runs an operation of who holds the lock.
+// during runs an operation of who holds a lock by this object.
 func (o *object) during(op string, f func() error) error {
-	if o == nil {
+	switch {
+	case o == nil:
 		return ErrClosed
+	case !o.kept():
+		return o.notOwner(op)
 	}
-	if err := o.reenter(); err != nil {
+	err := f()
+	runtime.KeepAlive(o)
+	return shmError(context.Background(), op, err, nil)
+}
+
+func (o *object) notOwner(op string) error {
+	if err := o.enter(); err != nil {
 		return err
 	}
-	defer o.leave()
-	return shmError(context.Background(), op, f(), nil)
+	o.leave()
+	return fmt.Errorf("%s: %w", op, ErrNotOwner)
 }
 
 func (o *object) close() error {

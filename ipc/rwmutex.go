@@ -37,26 +37,24 @@ func (m *RWMutex) Unlock() error { return m.obj.unlock(func() error { return m.s
 
 // RLock takes the lock for reading, beside other readers. With any error it is not taken: one that wraps ErrOwnerDied says
 // that a writer died, and only a Lock can make good what it left.
-func (m *RWMutex) RLock(ctx context.Context) error { return m.read(ctx, m.shmRLock(ctx)) }
+func (m *RWMutex) RLock(ctx context.Context) error {
+	return m.read(ctx, func() error { return m.shm().RLock(ctx) })
+}
 
 // TryRLock is RLock that returns ErrLocked instead of waiting.
 func (m *RWMutex) TryRLock() error {
 	return m.read(context.Background(), func() error { return m.shm().TryRLock() })
 }
 
-func (m *RWMutex) shmRLock(ctx context.Context) func() error {
-	return func() error { return m.shm().RLock(ctx) }
-}
-
 func (m *RWMutex) read(ctx context.Context, f func() error) error {
 	if err := m.obj.enter(); err != nil {
 		return err
 	}
-	err := f()
-	if err != nil {
+	if err := f(); err != nil {
 		m.obj.leave()
 		return shmError(ctx, "lock for reading", err, ErrLocked)
 	}
+	m.obj.keep()
 	return nil
 }
 

@@ -14,26 +14,25 @@ const (
 )
 
 // Wait unlocks m, waits for a notification or until ctx ends, and locks m again in any case. It may return nil without
-// a notification, so the caller looks at its condition again. An error that wraps ErrNotOwner means that m was not
-// held, and one with ErrNotRecoverable that it is not now.
-func (c Cond) Wait(ctx context.Context, m Mutex) error {
+// a notification, so the caller looks at its condition again. Where m could not be locked again, held is false.
+func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 	if !m.holds() {
-		return ErrNotOwner
+		return false, ErrNotOwner
 	}
 	if c.bereft() {
 		c.serveAll()
 	}
 	if !c.share() {
-		return ErrLocked
+		return true, ErrLocked
 	}
 	t := c.arrive()
 	if err := m.Unlock(); err != nil {
 		c.forgo()
 		c.unshare()
-		return err
+		return false, err
 	}
 	served := func() bool { return int32(uint32(c.c.tickets[c.d.slot].Load())-t) > 0 }
-	err := c.watch(ctx, func() bool { return served() || c.bereft() })
+	err = c.watch(ctx, func() bool { return served() || c.bereft() })
 	if c.bereft() {
 		c.serveAll()
 	}
@@ -42,14 +41,14 @@ func (c Cond) Wait(ctx context.Context, m Mutex) error {
 	} else if !c.d.closed.Load() {
 		c.forgo()
 	}
-	if e := m.Lock(context.Background()); e != nil {
+	e := m.Lock(context.Background())
+	if e != nil {
 		err = e
 	}
-	if c.d.closed.Load() {
-		return err
+	if !c.d.closed.Load() {
+		c.unshare() // not before: who dies until then takes a notification with it
 	}
-	c.unshare() // not before: who dies until then takes a notification with it
-	return err
+	return got(e), err
 }
 
 // Notify wakes n of those who wait, and returns how many it found. It need not hold the Mutex.

@@ -1,0 +1,313 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A toolbox is one of each thing to synchronise by. It travels as an argument, and as a queue's element.
+type toolbox struct {
+	Mutex     *ipc.Mutex
+	RW        *ipc.RWMutex
+	Recursive *ipc.RecursiveMutex
+	Semaphore *ipc.Semaphore
+	Cond      *ipc.Cond
+	Event     *ipc.Event
+	Barrier   *ipc.Barrier
+	Once      *ipc.Once
+	Value     *ipc.Value[float64]
+	Array     *ipc.Array[int16]
+	None      *ipc.Mutex
+}
+
+func newToolbox(t testing.TB) *toolbox {
+	t.Helper()
+	var b toolbox
+	var errs [10]error
+	b.Mutex, errs[0] = ipc.NewMutex()
+	b.RW, errs[1] = ipc.NewRWMutex()
+	b.Recursive, errs[2] = ipc.NewRecursiveMutex()
+	b.Semaphore, errs[3] = ipc.NewBoundedSemaphore(1)
+	b.Cond, errs[4] = ipc.NewCond(nil)
+	b.Event, errs[5] = ipc.NewEvent()
+	b.Barrier, errs[6] = ipc.NewBarrier(2)
+	b.Once, errs[7] = ipc.NewOnce()
+	b.Value, errs[8] = ipc.NewValue(0.5)
+	b.Array, errs[9] = ipc.ArrayOf([]int16{1, 2, 3})
+	check(t, errors.Join(errs[:]...))
+	t.Cleanup(func() { check(t, b.close()) })
+	return &b
+}
+
+func (b *toolbox) close() error {
+	return errors.Join(b.Mutex.Close(), b.RW.Close(), b.Recursive.Close(), b.Semaphore.Close(), b.Cond.Close(), b.Event.Close(),
+		b.Barrier.Close(), b.Once.Close(), b.Value.Close(), b.Array.Close())
+}
+
+// soon is a deadline for what does not come.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestToolsTravelThroughAQueue(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx := watched(t)
+		b, q := newToolbox(t), newQueue[*toolbox](t, 1)
+		check(t, q.Put(ctx, b))
+		c, err := q.Get(ctx)
+		check(t, err)
+		defer c.close()
+		check(t, b.Mutex.Lock(ctx))
+		wantErr(t, c.Mutex.TryLock(), ipc.ErrLocked)
+		if !c.Mutex.Locked() || c.None != nil {
+			t.Error("it is another Mutex")
+		}
+		wantErr(t, c.Mutex.Unlock(), ipc.ErrNotOwner) // the same process, but not who locked it
+		check(t, b.Mutex.Unlock())
+		check(t, b.RW.RLock(ctx))
+		wantErr(t, c.RW.TryLock(), ipc.ErrLocked)
+		check(t, c.RW.TryRLock())
+		check(t, errors.Join(c.RW.RUnlock(), b.RW.RUnlock(), c.RW.Lock(ctx), c.RW.Unlock()))
+		wantErr(t, b.RW.RUnlock(), ipc.ErrNotOwner)
+		check(t, b.Semaphore.Acquire(ctx))
+		wantErr(t, c.Semaphore.TryAcquire(), ipc.ErrLocked)
+		check(t, c.Semaphore.Release())
+		wantErr(t, b.Semaphore.Release(), ipc.ErrReleased)
+		check(t, c.Event.Set())
+		check(t, b.Event.Wait(ctx))
+		check(t, b.Once.Do(ctx, func() error { return nil }))
+		check(t, c.Once.Do(ctx, func() error { return errors.New("once more") }))
+		if v, err := c.Value.Add(1); v != 1.5 || err != nil {
+			t.Error(v, err)
+		}
+		if v, err := b.Array.Add(2, 4); v != 7 || err != nil || c.Array.Len() != 3 {
+			t.Error(v, err)
+		}
+		o := ipc.NewOwner()
+		check(t, errors.Join(b.Recursive.Lock(ctx, o), c.Recursive.Lock(ctx, o)))
+		wantErr(t, c.Recursive.TryLock(ipc.NewOwner()), ipc.ErrLocked)
+		wantErr(t, c.Recursive.TryLock(ipc.Owner{}), ipc.ErrNotOwner)
+		wantErr(t, c.Recursive.Unlock(ipc.NewOwner()), ipc.ErrNotOwner)
+		check(t, errors.Join(c.Recursive.Unlock(o), b.Recursive.Unlock(o)))
+		met := make(chan error)
+		go func() { _, err := b.Barrier.Wait(ctx); met <- err }()
+		_, err = c.Barrier.Wait(ctx)
+		check(t, errors.Join(err, <-met))
+	})
+}
+
+func TestAToolOfAnotherTypeIsRefused(t *testing.T) {
+	local(t)
+	b := newToolbox(t)
+	wantErr(t, new(ipc.Event).UnmarshalWire(decoderOf(t, b.Mutex)), ipc.ErrType)
+	wantErr(t, new(ipc.Value[float32]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
+	wantErr(t, new(ipc.Array[float64]).UnmarshalWire(decoderOf(t, b.Value)), ipc.ErrType)
+	var zero ipc.Mutex
+	wantErr(t, zero.Lock(t.Context()), ipc.ErrClosed)
+	wantErr(t, zero.Unlock(), ipc.ErrClosed)
+	wantErr(t, zero.MarkConsistent(), ipc.ErrClosed)
+	check(t, zero.Close())
+}
+
+func TestDeadlinesSayWhoHoldsTheLock(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		b := newToolbox(t)
+		check(t, b.Mutex.TryLock())
+		wantErr(t, b.Mutex.Lock(soon(t)), ipc.ErrLocked, context.DeadlineExceeded)
+		check(t, b.Semaphore.TryAcquire())
+		wantErr(t, b.Semaphore.Acquire(soon(t)), ipc.ErrLocked, context.DeadlineExceeded)
+		wantErr(t, b.Event.Wait(soon(t)), context.DeadlineExceeded)
+		check(t, b.Cond.Mutex().TryLock())
+		wantErr(t, b.Cond.Wait(soon(t)), context.DeadlineExceeded)
+		check(t, b.Cond.Mutex().Unlock())
+		wantErr(t, b.Cond.Wait(t.Context()), ipc.ErrNotOwner)
+		_, err := b.Barrier.Wait(soon(t))
+		wantErr(t, err, ipc.ErrBroken, context.DeadlineExceeded)
+		if !b.Barrier.Broken() || b.Barrier.Waiting() != 0 || b.Barrier.Parties() != 2 {
+			t.Error("a barrier whose wait ended is not broken")
+		}
+		check(t, b.Barrier.Reset())
+		check(t, errors.Join(b.Mutex.Unlock(), b.Semaphore.Release()))
+	})
+}
+
+func TestCloseEndsWaitsAndAHeldLockStays(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx := watched(t)
+		m, err := ipc.NewMutex()
+		check(t, err)
+		check(t, m.Lock(ctx))
+		done := make(chan error)
+		go func() { done <- m.Lock(ctx) }()
+		check(t, m.Close())
+		wantErr(t, <-done, ipc.ErrClosed)
+		wantErr(t, m.Lock(ctx), ipc.ErrClosed)
+		if d.Stats().Blocks != 1 {
+			t.Error("a lock that is held went away")
+		}
+		check(t, m.Unlock())
+		wantErr(t, m.Unlock(), ipc.ErrClosed)
+		check(t, m.Close())
+	})
+}
+
+func TestOnceIsDoneOnce(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx := watched(t)
+		b := newToolbox(t)
+		wantErr(t, b.Once.Do(ctx, func() error { return ipc.ErrFull }), ipc.ErrFull)
+		func() {
+			defer func() { recover() }()
+			b.Once.Do(ctx, func() error { panic("not done") })
+		}()
+		if done, err := b.Once.Done(); done || err != nil {
+			t.Error(done, err)
+		}
+		var calls atomic.Int32
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() { check(t, b.Once.Do(ctx, func() error { calls.Add(1); return nil })) })
+		}
+		wg.Wait()
+		if calls.Load() != 1 {
+			t.Errorf("%d calls", calls.Load())
+		}
+	})
+}
+
+func TestACondHandsOver(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx := watched(t)
+		m, err := ipc.NewMutex()
+		check(t, err)
+		c, err := ipc.NewCond(m)
+		check(t, errors.Join(err, m.Close())) // c has one of its own
+		defer c.Close()
+		const total = 200
+		ready, taken := 0, 0
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for {
+					check(t, c.Mutex().Lock(ctx))
+					check(t, c.WaitFor(ctx, func() bool { return ready > 0 || taken == total }))
+					if ready > 0 {
+						ready--
+						taken++
+					}
+					over := taken == total
+					check(t, c.Mutex().Unlock())
+					if over {
+						check(t, c.NotifyAll())
+						return
+					}
+				}
+			})
+		}
+		for range total {
+			check(t, c.Mutex().Lock(ctx))
+			ready++
+			check(t, c.Notify(1))
+			check(t, c.Mutex().Unlock())
+		}
+		wg.Wait()
+	})
+}
+
+func number[T ipc.Number](t *testing.T, high T) {
+	t.Helper()
+	a, err := ipc.NewArray[T](5)
+	check(t, err)
+	defer a.Close()
+	check(t, a.Write(0, []T{1, 2, 3, high, 5}))
+	var wg sync.WaitGroup
+	for range 4 { // neighbours do not disturb each other
+		wg.Go(func() {
+			for range 25 {
+				if _, err := a.Add(1, 1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 25 {
+				if _, err := a.Add(2, 1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got := make([]T, 5)
+	check(t, a.Read(0, got))
+	if want := []T{1, 102, 103, high, 5}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if ok, err := a.CompareAndSwap(3, 1, 9); ok || err != nil {
+		t.Error("it was swapped", err)
+	}
+	if ok, err := a.CompareAndSwap(3, high, 9); !ok || err != nil {
+		t.Error("it was not swapped", err)
+	}
+	if v, err := a.At(3); v != 9 || err != nil {
+		t.Error(v, err)
+	}
+	wantErr(t, a.Set(5, 1), ipc.ErrIndex)
+	wantErr(t, a.Set(-1, 1), ipc.ErrIndex)
+	wantErr(t, a.Read(3, got), ipc.ErrIndex)
+	wantErr(t, a.Read(math.MaxInt, got), ipc.ErrIndex)
+	check(t, a.Read(5, nil))
+}
+
+type celsius float32
+
+func TestNumbersOfEverySize(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		number[int8](t, math.MinInt8)
+		number[uint8](t, math.MaxUint8)
+		number[int16](t, math.MinInt16)
+		number[uint16](t, math.MaxUint16)
+		number[int32](t, math.MinInt32)
+		number[uint32](t, math.MaxUint32)
+		number[int64](t, math.MinInt64)
+		number[uint64](t, math.MaxUint64)
+		number[int](t, math.MinInt)
+		number[float32](t, math.MaxFloat32)
+		number[float64](t, math.Inf(-1))
+		number[celsius](t, -273.15)
+		_, err := ipc.NewArray[int](-1)
+		wantErr(t, err, ipc.ErrIndex)
+		none, err := ipc.NewArray[int](0)
+		check(t, err)
+		if none.Len() != 0 {
+			t.Error(none.Len())
+		}
+		check(t, none.Close())
+		wantErr(t, none.Set(0, 1), ipc.ErrClosed)
+	})
+}
+
+// decoderOf returns a decoder that reads what v writes.
+func decoderOf(t testing.TB, v wire.Marshaler) *wire.Decoder {
+	t.Helper()
+	d, err := shm.Default()
+	check(t, err)
+	enc, dec := new(wire.Encoder), new(wire.Decoder)
+	enc.Reset(nil)
+	check(t, v.MarshalWire(enc))
+	t.Cleanup(func() { enc.Done(true); dec.Done(false) })
+	dec.Reset(enc.Message(), importer{d, enc.Message().Blocks})
+	return dec
+}
