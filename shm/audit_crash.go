@@ -113,17 +113,33 @@ func (a *auditor) blocks(f func(uint32, *block, uint64)) {
 
 func (a *auditor) rings() {
 	a.blocks(func(i uint32, b *block, w uint64) {
+		a.waiters(i, b, w)
 		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
 			return
 		}
-		r, err := a.d.ringOf(b)
-		if err != nil {
-			return
+		if r, err := a.d.ringOf(b); err == nil {
+			r.each(func(s *slot, w uint64) { a.slot(i, s, w) })
 		}
-		a.only(fmt.Sprintf("not empty of ring %d", i), &r.hdr.notEmpty)
-		a.only(fmt.Sprintf("not full of ring %d", i), &r.hdr.notFull)
-		r.each(func(s *slot, w uint64) { a.slot(i, s, w) })
 	})
+}
+
+// waiters looks for the dead among those who wait for a block.
+func (a *auditor) waiters(i uint32, b *block, w uint64) {
+	if w&allocBit == 0 {
+		return
+	}
+	switch extKind(b.ext.Load()) {
+	case objectRing:
+		if r, err := a.d.ringOf(b); err == nil {
+			a.only(fmt.Sprintf("not empty of ring %d", i), &r.hdr.notEmpty)
+			a.only(fmt.Sprintf("not full of ring %d", i), &r.hdr.notFull)
+		}
+	case objectSync:
+		if c, err := a.d.cellOf(b); err == nil {
+			a.only(fmt.Sprintf("waiting of cell %d", i), &c.waiting)
+			a.only(fmt.Sprintf("watching of cell %d", i), &c.watching)
+		}
+	}
 }
 
 func (a *auditor) slot(ring uint32, s *slot, w uint64) {
@@ -247,6 +263,11 @@ func (r *Ring) Parked() bool {
 	return others(&r.hdr.notEmpty) || others(&r.hdr.notFull)
 }
 
+// Parked reports whether another participant waits.
+func (s *Sync) Parked() bool {
+	return (s.c.waiting[0].Load()|s.c.watching[0].Load())&^s.d.bit != 0
+}
+
 // WaitsForMemory reports whether somebody waits for memory.
 func (d *Domain) WaitsForMemory() bool { return !empty(&d.hdr.memwait) }
 
@@ -287,14 +308,7 @@ func (d *Domain) StrayBits() []string {
 	a.only("spinners", &d.hdr.spinners)
 	a.only("xowait", &d.hdr.xowait)
 	a.only("memwait", &d.hdr.memwait)
-	a.blocks(func(i uint32, b *block, w uint64) {
-		if w&allocBit != 0 && extKind(b.ext.Load()) == objectRing {
-			if r, err := d.ringOf(b); err == nil {
-				a.only(fmt.Sprintf("not empty of ring %d", i), &r.hdr.notEmpty)
-				a.only(fmt.Sprintf("not full of ring %d", i), &r.hdr.notFull)
-			}
-		}
-	})
+	a.blocks(a.waiters)
 	return a.found
 }
 

@@ -450,8 +450,10 @@ func (r *reaper) strayGets(pending map[uint32]bool) {
 func (r *reaper) resign() {
 	s := r.d.slot
 	for _, c := range r.cells {
-		v := c.tickets[s].Load()
-		if r.dead[s] && Form(c.form.Load()) == FormBarrier && (v&countMask == 0 || v&idMask != r.d.identity()) {
+		if !r.dead[s] || Form(c.form.Load()) != FormBarrier { // other cells are smaller
+			continue
+		}
+		if v := c.tickets[s].Load(); v&countMask == 0 || v&idMask != r.d.identity() {
 			c.shares[s].Store(0)
 		}
 	}
@@ -469,6 +471,9 @@ func (r *reaper) waiters() {
 		}
 	}
 	for _, c := range r.cells {
+		if disabled("cell waiter bits") {
+			break
+		}
 		for i := range c.waiting {
 			c.waiting[i].AndNot(r.bits[i])
 			c.watching[i].AndNot(r.bits[i])

@@ -217,6 +217,7 @@ type world struct {
 	args   []uint64
 	held   []shm.Handle
 	rings  []*shm.Ring
+	syncs  []*shm.Sync
 	flow   int // index of the ring whose messages are counted
 	holder *child
 	jobs   []chan struct{}
@@ -441,6 +442,9 @@ func (w *world) finish() {
 	w.compare()
 	for _, r := range w.rings {
 		r.Close()
+	}
+	for _, s := range w.syncs {
+		s.Close()
 	}
 	if err := release(w.d, w.held...); err != nil {
 		w.say("release: %v", err)

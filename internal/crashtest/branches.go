@@ -14,6 +14,7 @@ import (
 var reaperBranches = []string{
 	"budget add", "budget sub", "writing", "published", "commit done", "commit undo", "shrink", "put published", "put undone",
 	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "bury", "lost hints", "ring all",
+	"cell waiter bits", "grant",
 }
 
 // branches runs deaths with one branch of the reaper missing, until one is seen to go wrong. It returns how many were.

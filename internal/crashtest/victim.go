@@ -18,6 +18,7 @@ type victim struct {
 	spec
 	d     *shm.Domain
 	rings []*shm.Ring
+	syncs []*shm.Sync
 	stop  func() map[string]int
 }
 
