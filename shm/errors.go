@@ -3,6 +3,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // Sentinels of this package; the errors that it returns wrap them.
@@ -50,6 +51,14 @@ var (
 	ErrBroken = errors.New("shm: barrier is broken")
 	// ErrReleased is returned by a Release that would give a bounded semaphore more permits than it was made with.
 	ErrReleased = errors.New("shm: semaphore released too often")
+	// ErrExist is returned by Bind for a name that is taken. It wraps fs.ErrExist.
+	ErrExist = fmt.Errorf("shm: name is taken: %w", fs.ErrExist)
+	// ErrNotExist is returned by Lookup and Unlink for a name that nobody has bound. It wraps fs.ErrNotExist.
+	ErrNotExist = fmt.Errorf("shm: no such name: %w", fs.ErrNotExist)
+	// ErrName is returned for a name that is empty, longer than MaxName or not UTF-8.
+	ErrName = errors.New("shm: not a name")
+	// ErrTooManyNames is returned by Bind in a domain that has MaxNames names.
+	ErrTooManyNames = errors.New("shm: too many names")
 )
 
 // A PeerError says that another participant of the domain died, and who it was.

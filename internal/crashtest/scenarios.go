@@ -556,6 +556,7 @@ func init() {
 		},
 	}
 	maps.Copy(scenarios, syncScenarios)
+	maps.Copy(scenarios, nameScenarios())
 }
 
 // until lets f come true, or the victim die before it could.
