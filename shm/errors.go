@@ -3,6 +3,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // Sentinels of this package; the errors that it returns wrap them.
@@ -38,6 +39,14 @@ var (
 	// ErrFinished is returned by a put after Finish or after the last receiver went, and by a get that has drained
 	// a ring after Finish or after its last sender went.
 	ErrFinished = errors.New("shm: ring is finished")
+	// ErrExist is returned by Bind for a name that is taken. It wraps fs.ErrExist.
+	ErrExist = fmt.Errorf("shm: name is taken: %w", fs.ErrExist)
+	// ErrNotExist is returned by Lookup and Unlink for a name that nobody has bound. It wraps fs.ErrNotExist.
+	ErrNotExist = fmt.Errorf("shm: no such name: %w", fs.ErrNotExist)
+	// ErrName is returned for a name that is empty, longer than MaxName or not UTF-8.
+	ErrName = errors.New("shm: not a name")
+	// ErrTooManyNames is returned by Bind in a domain that has MaxNames names.
+	ErrTooManyNames = errors.New("shm: too many names")
 )
 
 // A PeerError says that another participant of the domain died, and who it was.

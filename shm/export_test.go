@@ -358,6 +358,7 @@ var Offsets = []Offset{
 	{"header.xowait", unsafe.Offsetof(header{}.xowait), 288},
 	{"header.memwait", unsafe.Offsetof(header{}.memwait), 320},
 	{"header.relief", unsafe.Offsetof(header{}.relief), 352},
+	{"header.names", unsafe.Offsetof(header{}.names), 360},
 	{"header.lists", unsafe.Offsetof(header{}.lists), 384},
 	{"sizeof participant", unsafe.Sizeof(participant{}), 256},
 	{"participant.state", unsafe.Offsetof(participant{}.state), 0},

@@ -61,9 +61,13 @@ func (r *Ring) get(l *lane, m *Message) error {
 	if err != nil {
 		return err
 	}
+	return r.take(l, m, s, lap)
+}
+
+// take is what a get does once the slot is READING.
+func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	m.d = r.d
-	err = m.read(s)
-	if err != nil {
+	if err := m.read(s); err != nil {
 		s.word.Store(slotWord(lap+1, slotEmpty, 0))
 		return err
 	}

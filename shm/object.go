@@ -79,6 +79,9 @@ func (l *lane) drain(b *block) {
 	if err != nil {
 		return // never finished: it has no messages
 	}
+	if r.finished(ringBoard) {
+		return // its messages hold it: it has none
+	}
 	var m Message
 	for {
 		switch err := r.get(l, &m); {

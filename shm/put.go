@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -29,6 +28,7 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 
 // A parcel is a message on its way into a slot.
 type parcel struct {
+	name   string // of a message for a board
 	body   []byte
 	table  []Handle // what stands in the slot
 	blocks []Handle // every block that the message holds
@@ -66,7 +66,7 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 		if err := l.send(order); err != nil {
 			return err
 		}
-		s, lap, err := r.claim(l)
+		s, lap, err := r.claimFor(l, p)
 		if err == nil {
 			r.write(l, s, p)
 			if p.move {
@@ -86,13 +86,21 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 			return nil
 		}
 		l.unsend(order)
-		if !errors.Is(err, errUnbacked) {
+		tk, ok := err.(unbacked)
+		if !ok {
 			return err
 		}
-		if err := r.extend(l); err != nil {
+		if err := r.extend(l, uint64(tk)); err != nil {
 			return err
 		}
 	}
+}
+
+func (r *Ring) claimFor(l *lane, p parcel) (*slot, uint64, error) {
+	if p.name != "" {
+		return r.claimName(l, p.name)
+	}
+	return r.claim(l)
 }
 
 func (r *Ring) write(l *lane, s *slot, p parcel) {
@@ -100,6 +108,10 @@ func (r *Ring) write(l *lane, s *slot, p parcel) {
 	s.meta.Set(uint64(l.id)<<32 | uint64(len(p.body))<<16 | uint64(len(p.table))<<8 | p.flags)
 	for i, h := range p.table {
 		s.blocks[i].Set(uint64(h))
+	}
+	if p.name != "" {
+		s.setLabel(p.body)
+		return
 	}
 	copy(s.body[:], p.body)
 }
@@ -147,7 +159,10 @@ func (l *lane) unsend(order []uint32) {
 	}
 }
 
-var errUnbacked = errors.New("shm: slot without pages")
+// unbacked is the ticket of a slot without pages.
+type unbacked uint64
+
+func (unbacked) Error() string { return "shm: slot without pages" }
 
 // claim takes the next free slot for writing.
 func (r *Ring) claim(l *lane) (*slot, uint64, error) {
@@ -160,7 +175,7 @@ func (r *Ring) claim(l *lane) (*slot, uint64, error) {
 			continue
 		}
 		if !r.backed(tk) {
-			return nil, 0, errUnbacked
+			return nil, 0, unbacked(tk)
 		}
 		s, lap := r.slot(tk), tk>>r.bits
 		w := s.word.Load()
@@ -178,12 +193,13 @@ func (r *Ring) claim(l *lane) (*slot, uint64, error) {
 	}
 }
 
-// extend commits more of a growing ring's slots. Its stamp GROW keeps others from doing it too.
-func (r *Ring) extend(l *lane) error {
+// extend commits more of a growing ring's slots, unless that of ticket tk has pages by now. Its stamp GROW keeps others from doing
+// it too.
+func (r *Ring) extend(l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {
 		w := l.settle(r.b)
-		if r.backed(r.hdr.tail.Load()) {
+		if r.backed(tk) {
 			return nil
 		}
 		if r.b.w.CAS(w, w|stamp(l.id, kindGrow)) {

@@ -36,6 +36,7 @@ const (
 	ringFinished = 1 << iota
 	ringNoSenders
 	ringNoReceivers
+	ringBoard // its messages have names: board.go
 )
 
 // slot is one message, or room for one.
@@ -159,6 +160,9 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	r, err := d.ringOf(b)
 	if err != nil {
 		return nil, err
+	}
+	if r.finished(ringBoard) {
+		return nil, fmt.Errorf("%w: %v is the board of names", ErrCorrupt, h)
 	}
 	r.h = h
 	r.notEmpty = lot{d: d, bits: &r.hdr.notEmpty, ready: r.readable}

@@ -13,13 +13,27 @@ func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
 	if !r.writable() {
 		return ErrFull // before the copy
 	}
-	h, err := r.d.Alloc(8 + 8*len(blocks) + 8 + len(body))
-	if err != nil {
-		return fmt.Errorf("put a message of %d bytes and %d blocks: %w", len(body), len(blocks), err)
-	}
-	b, err := r.d.Bytes(h)
+	h, err := r.d.spill(body, blocks)
 	if err != nil {
 		return err
+	}
+	all := append(append(make([]Handle, 0, len(blocks)+1), blocks...), h)
+	err = r.put(parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, move: move})
+	if err != nil || !move {
+		r.d.Release(h)
+	}
+	return err
+}
+
+// spill writes the body and the table of a message into a block, which the caller holds.
+func (d *Domain) spill(body []byte, blocks []Handle) (Handle, error) {
+	h, err := d.Alloc(8 + 8*len(blocks) + 8 + len(body))
+	if err != nil {
+		return 0, fmt.Errorf("put a message of %d bytes and %d blocks: %w", len(body), len(blocks), err)
+	}
+	b, err := d.Bytes(h)
+	if err != nil {
+		return 0, err
 	}
 	p := binary.LittleEndian.AppendUint64(b[:0], uint64(len(blocks)))
 	for _, t := range blocks {
@@ -27,12 +41,7 @@ func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
 	}
 	p = binary.LittleEndian.AppendUint64(p, uint64(len(body)))
 	copy(b[len(p):], body)
-	all := append(append(make([]Handle, 0, len(blocks)+1), blocks...), h)
-	err = r.put(parcel{table: all[len(blocks):], blocks: all, flags: metaSpill, move: move})
-	if err != nil || !move {
-		r.d.Release(h)
-	}
-	return err
+	return h, nil
 }
 
 // unspill reads the table and the body of a spilled message. Both alias the block's bytes but for the table.

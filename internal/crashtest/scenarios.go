@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -554,6 +555,7 @@ func init() {
 			act: alloc(30 << 10),
 		},
 	}
+	maps.Copy(scenarios, nameScenarios())
 }
 
 // until lets f come true, or the victim die before it could.
