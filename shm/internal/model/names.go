@@ -37,6 +37,11 @@ var names = map[reflect.Type][]string{
 	reflect.TypeFor[mapPC](): {
 		"mBegin", "mSummary", "mWord", "mDry", "mDryAgain", "mTake", "mFree", "mBit", "mSum", "mSweep", "mEnd",
 	},
+	reflect.TypeFor[boardPC](): {
+		"dBegin", "dHeader", "dImport", "dImportCheck", "dMake", "dPublish", "dGo", "dStamp", "dScan", "dClaim", "dFull", "dClear", "dUndo", "dDone",
+		"dFind", "dHold", "dCheck", "dHeld", "dTake", "dTakeOwn", "dTakeStamp", "dEmpty", "dTakeClear", "dEnd", "dTry", "dOwn", "dAgain", "dReapSlots",
+		"dReapWords", "dReapReading", "dReapGets", "dReapWait", "dReapBits", "dReapFree",
+	},
 	reflect.TypeFor[countPC](): {
 		"cStart", "cLock", "cCount", "cBit", "cUnlock", "cStamp", "cClear", "cDrop", "cDropLock", "cDropCount", "cDropBit", "cDropUnlock", "cTry",
 		"cOwn", "cFree", "cBack", "cAgain", "cEnd",

@@ -1,0 +1,547 @@
+package model
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// The board model: names. Blocks 0 and 1 can be the board, 2 and 3 are what names stand for. A board has two slots. Three workers bind, look up and
+// unlink; a reaper that can be killed, and one that cannot.
+//
+// What the lifetime model has shown is coarser here: a block is allocated in one step, a get does not take over from its sender, and the reaper ends one
+// slot or one block in a step.
+
+const (
+	boards     = 2
+	boardSlots = 2
+	boardWords = boards + 2
+)
+
+type boardPC uint8
+
+const (
+	dBegin boardPC = iota
+	dHeader
+	dImport
+	dImportCheck
+	dMake
+	dPublish
+	dGo
+	dStamp
+	dScan
+	dClaim
+	dFull
+	dClear
+	dUndo
+	dDone
+	dFind
+	dHold
+	dCheck
+	dHeld
+	dTake
+	dTakeOwn
+	dTakeStamp
+	dEmpty
+	dTakeClear
+	dEnd
+	// of freeing
+	dTry
+	dOwn
+	dAgain
+	// of the reaper
+	dReapSlots
+	dReapWords
+	dReapReading
+	dReapGets
+	dReapWait
+	dReapBits
+	dReapFree
+)
+
+type boardSlot struct {
+	state           slotState
+	lap, lane       uint8
+	from, seq       uint8
+	name, data, own uint8 // own: the board, 1 + index, if the message carries it
+}
+
+type boardWord struct {
+	alloc        bool
+	gen, t, lane uint8
+	kind         kind
+	own          uint8
+}
+
+func (w *boardWord) stamp(lane uint8, k kind) { w.lane, w.kind = lane, k }
+func (w *boardWord) clear()                   { w.lane, w.kind = 0, nobody }
+
+type boardThread struct {
+	life       life
+	pc         boardPC
+	op, seq    uint8
+	board, gen uint8 // 1 + index, generation: what the header said
+	made       uint8 // 1 + index
+	k          uint8
+	at, lap    uint8
+	data       uint8
+	count      [boardWords]uint8
+	let        uint8   // blocks to release
+	free       uint8   // 1 + index of the block that may be free
+	fpc        boardPC // how far that is
+	set, pub   uint8   // of a reaper: whom it reaps, whose puts were published
+	waits      bool    // of a reaper: a living lane was in the way
+}
+
+type boardState struct {
+	w          [boardWords]boardWord
+	q          [boards][boardSlots]boardSlot
+	board, gen uint8 // the header's word
+	bad        bool
+	p          [threads]boardThread
+	kills      uint8
+}
+
+// A NameVerb is an operation of the board model.
+type NameVerb uint8
+
+// The verbs of the board model.
+const (
+	BindName   NameVerb = iota // to a new block, which is let go then
+	LookUp                     // and hold the block for a while
+	UnlinkName                 // and release the block
+)
+
+// A NameOp is one line of a worker's program.
+type NameOp struct {
+	Do         NameVerb
+	Name, Data uint8 // Data: 0 or 1, the block to bind
+}
+
+// Board is a configuration of the board model.
+type Board struct {
+	Programs  [workers][]NameOp
+	DataFirst bool // the board's index is higher than those of the blocks
+	Kills     int
+	Bug       string
+}
+
+// The mutations of the board model.
+const (
+	NoSelf      = "a name's message does not carry the board"
+	ScanFirst   = "bind looks for the name before its stamp stands on the board"
+	PeekBlind   = "look up does not look at the slot again after it has set its bit"
+	NoLap       = "look up compares the state of the slot and not its lap"
+	HeaderStore = "a new board is stored in the header, whatever stands there"
+	NoBoardGen  = "the board's generation is not compared"
+	BoardUnheld = "bind does not hold the board"
+	BoardNoSkip = "the reaper leaves slots that the dead were writing"
+)
+
+// Model returns the transition system of c.
+func (c Board) Model() Model[boardState] {
+	return Model[boardState]{Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
+}
+
+func (c Board) steps(s boardState, emit func(boardState)) {
+	for i := range threads {
+		if n := s; c.enabled(&s, i) && c.step(&n, i) {
+			emit(n)
+		}
+	}
+}
+
+func (c Board) events(s boardState, emit func(boardState)) {
+	for i := range closer {
+		if n := s; int(s.kills) < c.Kills && c.enabled(&s, i) {
+			n.p[i] = boardThread{life: killed, seq: s.p[i].seq}
+			n.kills++
+			emit(n)
+		}
+	}
+}
+
+func (c Board) enabled(s *boardState, i int) bool {
+	switch p := &s.p[i]; {
+	case p.life != alive:
+		return false
+	case i < workers:
+		return int(p.op) < len(c.Programs[i])
+	case i == closer && s.p[second].life == alive:
+		return false
+	default:
+		return p.pc != dBegin || s.unreaped() != 0
+	}
+}
+
+func (s *boardState) unreaped() (set uint8) {
+	for i := range threads {
+		if s.p[i].life == killed {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+func (c Board) step(s *boardState, i int) bool {
+	p := &s.p[i]
+	switch {
+	case p.free != 0:
+		return c.tryFree(s, i)
+	case p.let != 0:
+		b := bits.TrailingZeros8(p.let)
+		p.let &^= 1 << b
+		if p.count[b]--; p.count[b] == 0 {
+			s.w[b].own &^= 1 << i
+			p.free, p.fpc = uint8(b)+1, dTry
+		}
+		return true
+	case i >= workers:
+		return c.reap(s, i)
+	case p.pc < dFind || p.pc == dEnd:
+		return c.bind(s, i)
+	}
+	return c.look(s, i)
+}
+
+// order returns the blocks of a message in the order in which they are stamped.
+func (c Board) order(board, data uint8) []uint8 {
+	switch {
+	case c.Bug == NoSelf:
+		return []uint8{data}
+	case c.DataFirst:
+		return []uint8{data, board - 1}
+	}
+	return []uint8{board - 1, data}
+}
+
+// bind does a step of what all operations begin with, or of a bind.
+func (c Board) bind(s *boardState, i int) bool {
+	p, me := &s.p[i], uint8(1)<<i
+	op := c.Programs[i][p.op]
+	data := op.Data + boards
+	goTo := func(pc boardPC) { p.k, p.pc = 0, pc }
+	var q *[boardSlots]boardSlot
+	if p.board != 0 {
+		q = &s.q[p.board-1]
+	}
+	switch p.pc {
+	case dBegin:
+		goTo(dHeader)
+		if w := &s.w[data]; op.Do == BindName {
+			if w.alloc || w.kind != nobody {
+				goTo(dEnd) // it has a name still
+				break
+			}
+			w.alloc = true
+			w.own |= me
+			p.count[data]++
+		}
+	case dHeader:
+		p.board, p.gen = s.board, s.gen
+		switch {
+		case p.board != 0:
+			goTo(dImport)
+		case op.Do == BindName:
+			goTo(dMake)
+		default:
+			goTo(dEnd)
+		}
+	case dImport:
+		p.count[p.board-1]++
+		s.w[p.board-1].own |= me
+		goTo(dImportCheck)
+	case dImportCheck:
+		w := &s.w[p.board-1]
+		switch {
+		case w.kind == kFree:
+			return false
+		case w.alloc && (w.gen == p.gen || c.Bug == NoBoardGen):
+			p.gen = 0
+			goTo(dGo)
+		default:
+			p.let = 1 << (p.board - 1)
+			if goTo(dEnd); op.Do == BindName {
+				goTo(dMake)
+			}
+		}
+	case dMake:
+		for b := range boards {
+			if w := &s.w[b]; !w.alloc && w.kind == nobody {
+				w.alloc = true
+				w.own |= me
+				p.count[b]++
+				p.made = uint8(b) + 1
+				goTo(dPublish)
+				return true
+			}
+		}
+		return false
+	case dPublish:
+		if s.board == p.board && s.gen == p.gen || c.Bug == HeaderStore {
+			p.board, p.gen = p.made, s.w[p.made-1].gen
+			s.board, s.gen = p.board, p.gen
+			p.gen = 0
+			goTo(dGo)
+		} else {
+			p.let = 1 << (p.made - 1)
+			goTo(dHeader)
+		}
+		p.made = 0
+	case dGo:
+		if op.Do != BindName {
+			goTo(dFind)
+			break
+		}
+		p.seq++
+		if goTo(dStamp); c.Bug == ScanFirst {
+			goTo(dScan)
+		}
+		if c.Bug == BoardUnheld {
+			p.let = 1 << (p.board - 1)
+		}
+	case dStamp:
+		order := c.order(p.board, data)
+		w := &s.w[order[p.k]]
+		if w.kind != nobody {
+			return false
+		}
+		s.bad = s.bad || !w.alloc
+		w.t++
+		w.stamp(lane(i), kPut)
+		if p.k++; int(p.k) == len(order) {
+			if goTo(dScan); c.Bug == ScanFirst {
+				goTo(dClaim)
+			}
+		}
+	case dScan:
+		if sl := q[p.k]; sl.state == full && sl.name == op.Name {
+			if goTo(dUndo); c.Bug == ScanFirst {
+				goTo(dDone)
+			}
+			break
+		}
+		if p.k++; p.k == boardSlots {
+			if goTo(dClaim); c.Bug == ScanFirst {
+				goTo(dStamp)
+			}
+		}
+	case dClaim:
+		if sl := &q[p.k]; sl.state == empty || sl.state == skip {
+			*sl = boardSlot{state: writing, lap: sl.lap, lane: lane(i)}
+			p.at = p.k
+			goTo(dFull)
+			break
+		}
+		if p.k++; p.k == boardSlots {
+			goTo(dUndo)
+		}
+	case dFull:
+		q[p.at] = boardSlot{state: full, lap: q[p.at].lap, from: lane(i), seq: p.seq, name: op.Name, data: data, own: p.board}
+		p.at = 0
+		goTo(dClear)
+	case dClear, dUndo:
+		order := c.order(p.board, data)
+		w := &s.w[order[p.k]]
+		if p.pc == dUndo {
+			w.t--
+		}
+		if p.pc == dUndo || w.kind == kPut && w.lane == lane(i) {
+			w.clear()
+		}
+		if p.k++; int(p.k) == len(order) {
+			goTo(dDone)
+		}
+	case dDone:
+		p.let = 1 << data
+		if c.Bug != BoardUnheld {
+			p.let |= 1 << (p.board - 1)
+		}
+		goTo(dEnd)
+	case dEnd: // the fields that are not needed are 0 everywhere, so that states are equal
+		*p = boardThread{op: p.op + 1, seq: p.seq, count: p.count}
+	}
+	return true
+}
+
+// look does a step of a look up or of an unlink.
+func (c Board) look(s *boardState, i int) bool {
+	p, me := &s.p[i], uint8(1)<<i
+	op := c.Programs[i][p.op]
+	sl := &s.q[p.board-1][p.at]
+	goTo := func(pc boardPC) { p.k, p.pc = 0, pc }
+	switch p.pc {
+	case dFind:
+		if f := s.q[p.board-1][p.k]; f.state == full && f.name == op.Name {
+			p.at, p.lap, p.data = p.k, f.lap, f.data
+			if goTo(dHold); op.Do == UnlinkName {
+				goTo(dTake)
+			}
+			break
+		}
+		if p.k++; p.k == boardSlots {
+			p.let = 1 << (p.board - 1)
+			goTo(dEnd)
+		}
+	case dHold:
+		p.count[p.data]++
+		s.w[p.data].own |= me
+		if goTo(dCheck); c.Bug == PeekBlind {
+			goTo(dHeld)
+		}
+	case dCheck:
+		if sl.state == full && (sl.lap == p.lap || c.Bug == NoLap) {
+			goTo(dHeld)
+			break
+		}
+		p.let = 1 << p.data
+		p.at, p.lap, p.data = 0, 0, 0
+		goTo(dFind)
+	case dHeld:
+		p.let = 1<<p.data | 1<<(p.board-1)
+		p.at, p.lap, p.data = 0, 0, 0
+		goTo(dEnd)
+	case dTake:
+		if goTo(dTakeOwn); sl.state == full && sl.lap == p.lap {
+			sl.state, sl.lane, sl.name = reading, lane(i), 0
+		} else {
+			p.at, p.data = 0, 0
+			goTo(dFind)
+		}
+		p.lap = 0
+	case dTakeOwn:
+		for _, b := range c.order(p.board, p.data) {
+			p.count[b]++
+			s.w[b].own |= me
+		}
+		goTo(dTakeStamp)
+	case dTakeStamp:
+		order := c.order(p.board, p.data)
+		w := &s.w[order[p.k]]
+		if w.kind != nobody {
+			return false
+		}
+		w.t--
+		w.stamp(lane(i), kGet)
+		if p.k++; int(p.k) == len(order) {
+			goTo(dEmpty)
+		}
+	case dEmpty:
+		*sl = boardSlot{lap: sl.lap + 1}
+		p.at = 0
+		goTo(dTakeClear)
+	case dTakeClear:
+		order := c.order(p.board, p.data)
+		s.w[order[p.k]].clear()
+		if p.k++; int(p.k) == len(order) {
+			if c.Bug != NoSelf {
+				p.count[p.board-1]-- // held twice
+			}
+			p.let = 1<<p.data | 1<<(p.board-1)
+			p.data = 0
+			goTo(dEnd)
+		}
+	}
+	return true
+}
+
+func (c Board) tryFree(s *boardState, i int) bool {
+	p := &s.p[i]
+	w := &s.w[p.free-1]
+	switch p.fpc {
+	case dTry:
+		if !w.alloc || w.t != 0 || w.kind != nobody || w.own != 0 {
+			p.free = 0
+			break
+		}
+		w.stamp(lane(i), kFree)
+		p.fpc = dOwn
+	case dOwn:
+		if w.own != 0 {
+			w.clear()
+			p.fpc = dAgain
+			break
+		}
+		s.release(p.free - 1)
+		p.free = 0
+	case dAgain:
+		if p.fpc = dTry; w.own != 0 {
+			p.free = 0
+		}
+	}
+	return true
+}
+
+// release is the CAS that frees.
+func (s *boardState) release(b uint8) {
+	s.w[b] = boardWord{gen: s.w[b].gen + 1}
+	if b >= boards {
+		return
+	}
+	for _, sl := range s.q[b] {
+		s.bad = s.bad || sl.state == full || sl.state == writing || sl.state == reading
+	}
+	s.q[b] = [boardSlots]boardSlot{}
+}
+
+// check: a name is bound once, on the board that the header names, and what it stands for is there.
+func (c Board) check(s *boardState) error {
+	if s.bad {
+		return fmt.Errorf("a board was freed with a name on it, or written after it was freed")
+	}
+	var bound [2]bool
+	for b := range s.q {
+		for _, sl := range s.q[b] {
+			if sl.state != full {
+				continue
+			}
+			switch w := &s.w[sl.data]; {
+			case bound[sl.name]:
+				return fmt.Errorf("name %d is bound twice", sl.name)
+			case !w.alloc || w.t == 0:
+				return fmt.Errorf("use after free: name %d stands for block %d", sl.name, sl.data)
+			case int(s.board) != b+1:
+				return fmt.Errorf("name %d is on a board that nobody finds", sl.name)
+			}
+			bound[sl.name] = true
+		}
+	}
+	for b := range s.w {
+		if s.w[b].t > 100 {
+			return fmt.Errorf("transit count of block %d below 0", b)
+		}
+	}
+	for i := range workers {
+		if p := &s.p[i]; p.life == alive && p.pc == dHeld && p.let == 0 && !s.w[p.data].alloc {
+			return fmt.Errorf("use after free: worker %d holds block %d", i, p.data)
+		}
+	}
+	return nil
+}
+
+// done: what is left are names and nothing else.
+func (c Board) done(s *boardState) error {
+	for i := range threads {
+		if s.p[i].life == killed || s.p[i].life == alive && c.enabled(s, i) {
+			return fmt.Errorf("stuck: participant %d", i)
+		}
+	}
+	var t [boardWords]uint8
+	for b := range s.q {
+		for _, sl := range s.q[b] {
+			switch sl.state {
+			case full:
+				for _, x := range c.order(sl.own, sl.data) {
+					t[x]++
+				}
+			case writing, reading:
+				return fmt.Errorf("leak: a slot of board %d in state %d", b, sl.state)
+			}
+		}
+	}
+	for b, w := range s.w {
+		if w.own != 0 || w.kind != nobody || w.t != t[b] || w.alloc != (t[b] > 0) {
+			return fmt.Errorf("leak: block %d is %+v, in %d messages", b, w, t[b])
+		}
+	}
+	return nil
+}
