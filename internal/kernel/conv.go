@@ -3,40 +3,61 @@ package kernel
 // Conv2d overwrites y (N, OutC, OutH, OutW) with the cross-correlation of x (N, C, H, W) with the filters w
 // (OutC, C, KH, KW), plus bias (OutC) unless it is nil. Images are divided between Threads goroutines.
 func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
-	s.check()
-	parts := workers(s.N, s.operations())
-	size := s.patch() * s.area()
-	cols := borrow[F](scratch, columns, parts*size)
-	if parts == 1 {
-		convolve(s, x, w, bias, y, cols, 0, s.N)
-		return
+	c := newForward(s, x, w, bias, y, scratch)
+	if parts := workers(s.N, s.operations()); parts > 1 {
+		c.split(parts, scratch)
+	} else {
+		c.images(0, s.N, borrow[F](scratch, images, c.unfolded+c.area))
 	}
-	fork(parts, s.N, func(worker, lo, hi int) {
-		convolve(s, x, w, bias, y, cols[worker*size:][:size], lo, hi)
-	})
 }
 
-// convolve is Conv2d for images lo to hi.
-func convolve[F Float](s ConvShape, x, w, bias, y, cols []F, lo, hi int) {
-	image, area, patch := s.image(), s.area(), s.patch()
+// forward is a convolution: for each image the product of the filters, which have the bias as last column, and the image
+// unfolded, which has a row of ones for it.
+type forward[F Float] struct {
+	*loops[F]
+	geometry
+	x, y    []F
+	filters operand[F]
+	off     []int // where the rows of the unfolded image begin
+}
+
+func newForward[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) forward[F] {
+	c := forward[F]{loops: inner[F](), geometry: newGeometry(s)}
+	patch := c.patch
+	c.x, c.y = x[:s.N*c.image], y[:s.N*s.OutC*c.area]
+	c.filters = operand[F]{data: w[:s.OutC*patch], row: patch, col: 1}
+	rows := patch
+	if bias != nil {
+		rows++
+		c.filters = operand[F]{data: borrow[F](scratch, filters, s.OutC*rows), row: rows, col: 1}
+		for i, b := range bias[:s.OutC] {
+			row := c.filters.data[i*rows:][:rows]
+			copy(row, w[i*patch:])
+			row[patch] = b
+		}
+	}
+	c.off = borrow[int](scratch, offsets, rows)[:rows]
+	c.unfoldedRows(c.off)
+	if bias != nil {
+		c.off[patch] = c.unfolded
+	}
+	return c
+}
+
+func (c forward[F]) split(parts int, scratch *Scratch) {
+	room := c.unfolded + c.area
+	space := borrow[F](scratch, images, parts*room)
+	fork(parts, c.N, func(worker, lo, hi int) { c.images(lo, hi, space[worker*room:][:room]) })
+}
+
+// images convolves images lo to hi.
+func (c *forward[F]) images(lo, hi int, space []F) {
+	ones := space[c.unfolded:]
+	for i := range ones {
+		ones[i] = 1
+	}
 	for n := lo; n < hi; n++ {
-		im2col(s, x[n*image:][:image], cols)
-		out := y[n*s.OutC*area:][:s.OutC*area]
-		var beta F
-		if bias != nil {
-			spread(bias[:s.OutC], area, out)
-			beta = 1
-		}
-		gemm(false, false, s.OutC, area, patch, 1, w, patch, cols, area, beta, out, area)
-	}
-}
-
-// spread fills row i of y, of the given width, with b[i].
-func spread[F Float](b []F, width int, y []F) {
-	for i, v := range b {
-		row := y[i*width:][:width]
-		for j := range row {
-			row[j] = v
-		}
+		c.unfold(&c.geometry, c.x[n*c.image:], space)
+		c.multiply(c.OutC, c.area, len(c.off), 1, &c.filters, space, c.off, false, c.y[n*c.OutC*c.area:], c.area)
 	}
 }

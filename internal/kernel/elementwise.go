@@ -3,39 +3,34 @@ package kernel
 // Relu overwrites y with the larger of x and zero, element by element; NaN stays NaN. y may be x.
 func Relu[F Float](x, y []F) {
 	y = y[:len(x)]
-	for i, v := range x {
-		y[i] = max(v, 0)
+	for i, n := range short(len(x)) {
+		inner[F]().relu(n, &x[i], &y[i])
 	}
 }
 
 // ReluBackward overwrites dx with dy where y, the output (or the input) of [Relu], is above zero, and with zero elsewhere.
 // dx may be dy.
 func ReluBackward[F Float](y, dy, dx []F) {
-	if single[F]() {
-		passPositive(y, reinterpret[uint32](dy), reinterpret[uint32](dx))
-	} else {
-		passPositive(y, reinterpret[uint64](dy), reinterpret[uint64](dx))
-	}
-}
-
-// passPositive is ReluBackward on the bits of dy and dx: the signs of y are random, and a mask needs no branch.
-func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
 	dy, dx = dy[:len(y)], dx[:len(y)]
-	for i, v := range y {
-		var mask B
-		if v > 0 {
-			mask = ^B(0)
-		}
-		dx[i] = dy[i] & mask
+	for i, n := range short(len(y)) {
+		inner[F]().reluBackward(n, &y[i], &dy[i], &dx[i])
 	}
 }
 
 // Axpy adds alpha·x to y.
 func Axpy[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
-	for i, v := range x {
-		y[i] += alpha * v
+	for i, n := range short(len(x)) {
+		inner[F]().axpy(n, alpha, &x[i], &y[i])
 	}
+}
+
+// Sum is the sum of x.
+func Sum[F Float](x []F) (sum F) {
+	for i, n := range short(len(x)) {
+		sum += inner[F]().sum(n, &x[i])
+	}
+	return sum
 }
 
 // Scale multiplies x by alpha in place.

@@ -9,12 +9,15 @@ import (
 )
 
 func checkElementwise[F kernel.Float](t *rapid.T) {
-	n := rapid.IntRange(0, 40).Draw(t, "n")
+	onSomeMachine(t)
+	n := rapid.IntRange(0, 150).Draw(t, "n")
 	alpha := F(rapid.Float64Range(-2, 2).Draw(t, "alpha"))
-	x, y := noise[F](rapid.Uint64().Draw(t, "x"), n), noise[F](rapid.Uint64().Draw(t, "y"), n)
+	x, y := drawNumbers[F](t, "x", n), drawNumbers[F](t, "y", n)
+	total := 0.0
 	relu, back, axpy, scale := make([]float64, n), make([]float64, n), widen(y), widen(x)
 	for i, v := range x {
 		relu[i] = max(float64(v), 0)
+		total += float64(v)
 		if v > 0 {
 			back[i] = float64(y[i])
 		}
@@ -24,6 +27,7 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 	got, dx := make([]F, n), noise[F](9, n)
 	kernel.Relu(x, got)
 	near(t, "relu", got, relu, 1)
+	near(t, "sum", []F{kernel.Sum(x)}, []float64{total}, 150)
 	kernel.ReluBackward(got, y, dx)
 	near(t, "relu backward", dx, back, 1)
 	kernel.Axpy(alpha, x, y)
@@ -32,22 +36,59 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 	near(t, "scale", x, scale, 2)
 }
 
+// drawNumbers draws n numbers that do not begin at an address of any alignment, some of them not finite.
+func drawNumbers[F kernel.Float](t *rapid.T, name string, n int) []F {
+	skip := rapid.IntRange(0, 3).Draw(t, name+" alignment")
+	x := noise[F](rapid.Uint64().Draw(t, name), n+skip)[skip:]
+	if n > 0 && rapid.Bool().Draw(t, name+" not finite") {
+		special := []F{F(math.NaN()), F(math.Inf(1)), F(math.Inf(-1)), 0}
+		for range 3 {
+			x[rapid.IntRange(0, n-1).Draw(t, "at")] = rapid.SampledFrom(special).Draw(t, "value")
+		}
+	}
+	return x
+}
+
 func TestElementwiseKernelsAreTheirFormulas(t *testing.T) {
 	t.Run("float32", rapid.MakeCheck(checkElementwise[float32]))
 	t.Run("float64", rapid.MakeCheck(checkElementwise[float64]))
 }
 
 func TestReluKeepsNaN(t *testing.T) {
-	for _, sign := range []float32{1, -1} {
-		x := []float32{float32(math.Copysign(math.NaN(), float64(sign)))}
-		kernel.Relu(x, x)
-		if x[0] == x[0] {
-			t.Errorf("relu of a NaN is %v", x[0])
+	onEachLevel(t, func(t *testing.T) {
+		for _, sign := range []float32{1, -1} {
+			x := []float32{float32(math.Copysign(math.NaN(), float64(sign)))}
+			kernel.Relu(x, x)
+			if x[0] == x[0] {
+				t.Errorf("relu of a NaN is %v", x[0])
+			}
 		}
-	}
+	})
+}
+
+// What is too long for one call is cut.
+func TestElementwiseKernelsReachTheEndOfLongSlices(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		x := make([]float32, 1<<19+3)
+		for i := range x {
+			x[i] = 1
+		}
+		y := make([]float32, len(x))
+		kernel.Axpy(2, x, y)
+		kernel.Relu(y, y)
+		for i, v := range y {
+			if v != 2 {
+				t.Fatalf("element %d is %v, want 2", i, v)
+			}
+		}
+		if got := kernel.Sum(y[:1<<19+1]); got != 1<<20+2 {
+			t.Fatalf("the sum is %v", got)
+		}
+	})
 }
 
 func checkBias[F kernel.Float](t *rapid.T) {
+	onSomeMachine(t)
 	rows, cols := rapid.IntRange(0, 9).Draw(t, "rows"), rapid.IntRange(0, 9).Draw(t, "cols")
 	x, b := noise[F](1, rows*cols), noise[F](2, cols)
 	sum, biased := widen(b), widen(x)

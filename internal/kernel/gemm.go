@@ -1,40 +1,45 @@
 package kernel
 
+import "sync"
+
 // Gemm computes c = alpha·op(a)·op(b) + beta·c, where op transposes if the flag says so, op(a) is m×k, op(b) is k×n and
 // c is m×n, all row-major with the distance between rows given: lda, ldb, ldc. With beta = 0, c is only written.
-// It splits c between Threads goroutines. A zero in op(a) may hide a NaN or an infinity in op(b).
+// It splits c between Threads goroutines; each element is the same sum however many there are.
 func Gemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, beta F, c []F, ldc int) {
 	if m == 0 || n == 0 {
 		return
 	}
-	if k == 0 {
+	mustHold("a", a, transA, m, k, lda)
+	mustHold("b", b, transB, k, n, ldb)
+	mustHold("c", c, false, m, n, ldc)
+	if beta != 1 && (beta != 0 || k == 0) {
 		scaleRows(m, n, beta, c, ldc)
+	}
+	if k == 0 {
 		return
 	}
-	parts := workers(max(m, n), m*n*k)
-	switch {
-	case parts == 1:
-		gemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-	case m >= n:
-		fork(parts, m, func(_, lo, hi int) {
-			gemm(transA, transB, hi-lo, n, k, alpha, a[start(transA, lo, lda):], lda, b, ldb, beta, c[lo*ldc:], ldc)
-		})
-	default:
-		fork(parts, n, func(_, lo, hi int) {
-			gemm(transA, transB, m, hi-lo, k, alpha, a, lda, b[start(!transB, lo, ldb):], ldb, beta, c[lo:], ldc)
-		})
+	g := gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: lda, col: 1}, b, ldb, beta != 0, c, ldc, m, n}
+	if transA {
+		g.a.row, g.a.col = 1, lda
+	}
+	if parts := workers(max(m, n), m*n*k); parts > 1 {
+		g.split(parts)
+	} else {
+		g.compute(0, m, 0, n)
 	}
 }
 
-// start is where row i of op(x) begins: a column of x if across.
-func start(across bool, i, ld int) int {
-	if across {
-		return i
+// mustHold panics unless x holds op(x) of rows×cols.
+func mustHold[F Float](name string, x []F, trans bool, rows, cols, ld int) {
+	if trans {
+		rows, cols = cols, rows
 	}
-	return i * ld
+	if rows > 0 && cols > 0 && (ld < cols || len(x) < (rows-1)*ld+cols) {
+		panic("kernel: Gemm: " + name + " is shorter than its dimensions say, or its rows overlap")
+	}
 }
 
-// scaleRows multiplies c by beta: a product of nothing.
+// scaleRows multiplies c by beta.
 func scaleRows[F Float](m, n int, beta F, c []F, ldc int) {
 	for i := range m {
 		row := c[i*ldc:][:n]
@@ -43,5 +48,79 @@ func scaleRows[F Float](m, n int, beta F, c []F, ldc int) {
 		} else {
 			Scale(beta, row)
 		}
+	}
+}
+
+// gemm is a product whose result is computed in parts.
+type gemm[F Float] struct {
+	*loops[F]
+	transB bool
+	k      int
+	alpha  F
+	a      operand[F]
+	b      []F
+	ldb    int
+	add    bool
+	c      []F
+	ldc    int
+	m, n   int // of the whole
+}
+
+// Sizes of the blocks of a large product: a panel of b as deep as blockDeep and as wide as a tile stays in the first-level
+// cache, blockRows of a in the second, blockCols of b in the third.
+const (
+	blockDeep = 256
+	blockRows = 168
+	blockCols = 1024
+)
+
+// split divides the larger dimension of the result between goroutines.
+func (g gemm[F]) split(parts int) {
+	if g.m >= g.n {
+		fork(parts, g.m, func(_, lo, hi int) { g.compute(lo, hi, 0, g.n) })
+	} else {
+		fork(parts, g.n, func(_, lo, hi int) { g.compute(0, g.m, lo, hi) })
+	}
+}
+
+var spaces = sync.Pool{New: func() any { return new(Scratch) }}
+
+// compute is the product for rows i0 to i1 and columns j0 to j1.
+func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
+	space := spaces.Get().(*Scratch)
+	defer spaces.Put(space)
+	off := borrow[int](space, offsets, min(g.k, blockDeep))
+	packA, packB := g.packs()
+	for j := j0; j < j1; j += blockCols {
+		n := min(blockCols, j1-j)
+		for l := 0; l < g.k; l += blockDeep {
+			k := min(blockDeep, g.k-l)
+			b := g.b[min(l*g.ldb+j, len(g.b)):]
+			if packB {
+				b = g.pack(space, off[:k], l, j, n)
+			} else {
+				multiples(off[:k], g.ldb)
+			}
+			for i := i0; i < i1; i += blockRows {
+				m := min(blockRows, i1-i)
+				a := operand[F]{data: g.a.data[i*g.a.row+l*g.a.col:], row: g.a.row, col: g.a.col}
+				if packA {
+					a = g.packRows(space, &a, m, k)
+				}
+				g.panels(packB, m, n, k, &a, b, off[:k], g.add || l > 0, g.c[i*g.ldc+j:])
+			}
+		}
+	}
+}
+
+// panels multiplies a with the panels of b, which follow each other if they are packed.
+func (g *gemm[F]) panels(packed bool, m, n, k int, a *operand[F], b []F, off []int, add bool, c []F) {
+	if !packed {
+		g.multiply(m, n, k, g.alpha, a, b, off, add, c, g.ldc)
+		return
+	}
+	width := g.width()
+	for j := 0; j < n; j += width {
+		g.multiply(m, min(width, n-j), k, g.alpha, a, b[j*k:], off, add, c[j:], g.ldc)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/gonum"
 	"pgregory.net/rapid"
 )
 
@@ -23,7 +25,7 @@ func drawMatrix[F kernel.Float](t *rapid.T, name string, rows, cols int) matrix[
 	}
 	m.ld = max(1, cols) + rapid.IntRange(0, 3).Draw(t, name+" gap")
 	if rows > 0 && cols > 0 {
-		m.data = noise[F](rapid.Uint64().Draw(t, name), (rows-1)*m.ld+cols)
+		m.data = drawNumbers[F](t, name, (rows-1)*m.ld+cols)
 	}
 	return m
 }
@@ -36,7 +38,7 @@ func (m matrix[F]) at(i, j int) float64 {
 }
 
 func checkGemm[F kernel.Float](t *rapid.T) {
-	withThreads(t)
+	onSomeMachine(t)
 	size := rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(60, 70), rapid.IntRange(190, 260))
 	m, n, k := size.Draw(t, "m"), size.Draw(t, "n"), rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(250, 260)).Draw(t, "k")
 	factor := rapid.SampledFrom([]F{0, 1, -2, 0.5})
@@ -61,6 +63,43 @@ func checkGemm[F kernel.Float](t *rapid.T) {
 func TestGemmIsTheSumOfProductsForEveryLayout(t *testing.T) {
 	t.Run("float32", rapid.MakeCheck(checkGemm[float32]))
 	t.Run("float64", rapid.MakeCheck(checkGemm[float64]))
+}
+
+// Large products, in blocks, against gonum's.
+func TestGemmIsGonums(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		for _, s := range []struct{ m, n, k int }{
+			{1, 500, 300}, {500, 1, 300}, {1, 1, kernel.Deepest + 5}, {3, 40, 2 * kernel.BlockDeep}, {170, 33, kernel.BlockDeep + 1}, {350, 1100, 70},
+		} {
+			for layout := range 4 {
+				transA, transB := layout&1 == 1, layout&2 == 2
+				a, b := noise[float64](1, s.m*s.k), noise[float64](2, s.k*s.n)
+				lda, ldb, flagA, flagB := s.k, s.n, blas.NoTrans, blas.NoTrans
+				if transA {
+					lda, flagA = s.m, blas.Trans
+				}
+				if transB {
+					ldb, flagB = s.k, blas.Trans
+				}
+				got, want := noise[float64](3, s.m*s.n), noise[float64](3, s.m*s.n)
+				kernel.Gemm(transA, transB, s.m, s.n, s.k, 0.5, a, lda, b, ldb, -2, got, s.n)
+				gonum.Implementation{}.Dgemm(flagA, flagB, s.m, s.n, s.k, 0.5, a, lda, b, ldb, -2, want, s.n)
+				near(t, "c", got, want, 500)
+				single := narrow(noise[float64](3, s.m*s.n))
+				kernel.Gemm(transA, transB, s.m, s.n, s.k, 0.5, narrow(a), lda, narrow(b), ldb, -2, single, s.n)
+				near(t, "c in float32", single, want, 200)
+			}
+		}
+	})
+}
+
+// narrow is x in single precision.
+func narrow(x []float64) []float32 {
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = float32(v)
+	}
+	return y
 }
 
 func TestGemmWithBetaZeroDoesNotReadTheResult(t *testing.T) {

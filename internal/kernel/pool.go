@@ -18,13 +18,8 @@ func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []
 func MaxPool2dBackward[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, dy []F, idx []int32, dx []F) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
 	in, out := h*w, p.out()
-	clear(dx[:p.planes*in])
 	for i := range p.planes {
-		plane := dx[i*in:][:in]
-		src := dy[i*out:][:out]
-		for j, at := range idx[i*out:][:out] {
-			plane[at] += src[j]
-		}
+		unpoolPlane(p, dy[i*out:][:out], idx[i*out:][:out], dx[i*in:][:in])
 	}
 }
 
@@ -54,10 +49,17 @@ func poolPlanes[F Float](p pool, x, y []F, idx []int32, lo, hi int) {
 	in, out := p.h*p.w, p.out()
 	for i := lo; i < hi; i++ {
 		if p.pairs() {
-			poolPairs(p, x[i*in:][:in], y[i*out:][:out], idx[i*out:][:out])
+			poolWindows(p, x[i*in:][:in], y[i*out:][:out], idx[i*out:][:out])
 		} else {
 			poolPlane(p, x[i*in:][:in], y[i*out:][:out], idx[i*out:][:out])
 		}
+	}
+}
+
+// poolWindows is the pooling of one plane with windows of 2×2 side by side.
+func poolWindows[F Float](p pool, x, y []F, idx []int32) {
+	for r, rows := range p.short() {
+		inner[F]().pool(rows, p.outW, &x[2*r*p.w], p.w, &y[r*p.outW], &idx[r*p.outW], 2*r*p.w)
 	}
 }
 
@@ -88,32 +90,28 @@ func (p pool) largest(oh, ow int, better func(at, best int) bool) int {
 	return best
 }
 
-// poolPairs is the pooling of one plane with 2×2 windows side by side. Which of the four is largest is random, so it is
-// selected without branches.
-func poolPairs[F Float](p pool, x, y []F, idx []int32) {
-	for oh := range p.outH {
-		base := 2 * oh * p.w
-		upper, lower := x[base:][:p.w], x[base+p.w:][:p.w]
-		dst, where := y[oh*p.outW:][:p.outW], idx[oh*p.outW:][:p.outW]
-		for ow := range dst {
-			j := 2 * ow
-			a, b, c, d := upper[j], upper[j+1], lower[j], lower[j+1]
-			if sum := a + b + c + d; sum != sum { // a NaN, or infinities of both signs
-				at := p.largest(oh, ow, func(at, best int) bool { return x[at] > x[best] || x[at] != x[at] })
-				dst[ow], where[ow] = x[at], int32(at)
-				continue
-			}
-			i, k := base+j+bit(b > a), base+j+p.w+bit(d > c)
-			best := i + (k-i)&-bit(x[k] > x[i])
-			dst[ow], where[ow] = x[best], int32(best)
+// unpoolPlane is the way back of one plane.
+func unpoolPlane[F Float](p pool, dy []F, idx []int32, dx []F) {
+	if p.pairs() {
+		if p.h%2 == 1 || p.w%2 == 1 {
+			clear(dx) // what no window has
 		}
+		for r, rows := range p.short() {
+			inner[F]().poolBackward(rows, p.outW, &dy[r*p.outW], &idx[r*p.outW], &dx[2*r*p.w], p.w, 2*r*p.w)
+		}
+		return
+	}
+	clear(dx)
+	for i, at := range idx {
+		dx[at] += dy[i]
 	}
 }
 
-// bit is 1 for true; the compiler makes an instruction of it, no branch.
-func bit(b bool) int {
-	if b {
-		return 1
+// short yields pieces of the rows of the output that are not too long for one call.
+func (p pool) short() func(yield func(r, rows int) bool) {
+	step := max(1, longest/p.outW)
+	return func(yield func(r, rows int) bool) {
+		for r := 0; r < p.outH && yield(r, min(step, p.outH-r)); r += step {
+		}
 	}
-	return 0
 }

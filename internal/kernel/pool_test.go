@@ -44,7 +44,7 @@ func (p window) largest(plane []float32, oh, ow int) (at int) {
 
 func TestMaxPool2dFindsTheLargestOfEveryWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		withThreads(t)
+		onSomeMachine(t)
 		p := drawWindow(t)
 		in, out := p.h*p.w, p.outH()*p.outW()
 		x := noise[float32](rapid.Uint64().Draw(t, "x"), p.n*p.c*in)

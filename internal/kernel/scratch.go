@@ -11,21 +11,25 @@ type Scratch struct{ slots [slotCount][]uint64 }
 type slot int
 
 const (
-	columns   slot = iota // patches of images as matrix
-	gradients             // partial gradients of workers
-	products              // results before they are brought in order
+	images    slot = iota // unfolded, for each worker
+	filters               // in another order
+	gradients             // of the filters, for each group of images
+	offsets               // of the rows of a factor
+	firsts                // packed first factors
+	seconds               // packed second factors
+	turned                // offsets of rows that become columns
 	slotCount
 )
 
 // borrow returns n elements of slot i with unknown contents.
-func borrow[F Float](s *Scratch, i slot, n int) []F {
+func borrow[T Float | int](s *Scratch, i slot, n int) []T {
 	if s == nil {
-		return make([]F, n)
+		return make([]T, n)
 	}
-	var f F
-	words := (n*int(unsafe.Sizeof(f)) + 7) / 8
+	var t T
+	words := (n*int(unsafe.Sizeof(t)) + 7) / 8
 	if len(s.slots[i]) < words {
 		s.slots[i] = make([]uint64, words)
 	}
-	return unsafe.Slice((*F)(unsafe.Pointer(unsafe.SliceData(s.slots[i]))), n)
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(s.slots[i]))), n)
 }

@@ -13,8 +13,19 @@ func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nestero
 		return
 	}
 	buf = buf[:len(p)]
-	for i, v := range p {
-		p[i] = v - lr*s.direction(v, g[i], &buf[i])
+	if nesterov {
+		for i, v := range p {
+			p[i] = v - lr*s.direction(v, g[i], &buf[i])
+		}
+		return
+	}
+	take := 1 - dampening
+	if first {
+		clear(buf)
+		take = 1
+	}
+	for i, n := range short(len(p)) {
+		inner[F]().descend(n, &p[i], &g[i], &buf[i], lr, weightDecay, momentum, take)
 	}
 }
 

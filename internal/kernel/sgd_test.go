@@ -27,7 +27,8 @@ func step(p, g, buf, lr, momentum, dampening, decay float64, nesterov, first boo
 }
 
 func checkSGD[F kernel.Float](t *rapid.T) {
-	n := rapid.IntRange(0, 20).Draw(t, "n")
+	onSomeMachine(t)
+	n := rapid.IntRange(0, 40).Draw(t, "n")
 	some := rapid.SampledFrom([]F{0, 0.25, 0.5, 0.875})
 	lr, momentum, dampening, decay := some.Draw(t, "lr"), some.Draw(t, "momentum"), some.Draw(t, "dampening"), some.Draw(t, "decay")
 	nesterov := rapid.Bool().Draw(t, "nesterov")

@@ -1,0 +1,17 @@
+// Package asm is the loops of package kernel in assembly, for amd64 with AVX2 and FMA and with AVX-512, in float32 and
+// float64. Nothing here checks a bound: package kernel does, and it keeps each call short, since the scheduler cannot
+// interrupt one.
+//
+// The generator is in gen, a module of its own.
+package asm
+
+//go:generate go run -C gen . tile -out ../tile_amd64.s -stubs ../tile_amd64.go -pkg asm
+//go:generate go run -C gen . loop -out ../loop_amd64.s -stubs ../loop_amd64.go -pkg asm
+//go:generate go run -C gen . table ../table_amd64.go
+
+// A Tile writes a part of a product that fits into registers: for all its rows i and columns j
+//
+//	c[i·ldc + j] = alpha · sum over l < k of a[i·rsa + l·csa] · b[off[l] + j]   + c[i·ldc + j] if add
+//
+// n is how many columns its last register has. k is at least 1.
+type Tile[F float32 | float64] func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool)

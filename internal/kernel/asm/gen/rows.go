@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// rowwise writes a function of two matrices with n columns, whose rows are lds and ldd apart: dst is overwritten, or added to. Rows and n are at least 1.
+func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
+	v.text(name, "rows, n int, src *F, lds int, dst *F, ldd int")
+	Doc(fmt.Sprintf(doc, v.suffix))
+	rows, n, src, lds, dst, ldd := pointer("rows"), pointer("n"), pointer("src"), v.elements("lds"), pointer("dst"), v.elements("ldd")
+	rest := GP64()
+	MOVQ(n, rest)
+	ANDQ(Imm(uint64(v.lanes-1)), rest)
+	SUBQ(rest, n) // what whole registers take
+	tail := GP64()
+	MOVQ(rest, tail)
+	last := v.first(tail)
+
+	Label("row")
+	i := GP64()
+	XORQ(i, i)
+	Label("whole")
+	CMPQ(i, n)
+	JGE(LabelRef("rest"))
+	step := func(move func(from Op, to reg.VecVirtual), store func(x reg.VecVirtual, to Op)) {
+		from, to := Mem{Base: src, Index: i, Scale: uint8(v.size)}, Mem{Base: dst, Index: i, Scale: uint8(v.size)}
+		x := v.fresh()
+		move(from, x)
+		if add != nil {
+			old := v.fresh()
+			move(to, old)
+			add(old, x, x)
+		}
+		store(x, to)
+	}
+	step(func(from Op, to reg.VecVirtual) { v.move(from, to) }, func(x reg.VecVirtual, to Op) { v.move(x, to) })
+	ADDQ(Imm(uint64(v.lanes)), i)
+	JMP(LabelRef("whole"))
+	Label("rest")
+	TESTQ(rest, rest)
+	JZ(LabelRef("next"))
+	step(func(from Op, to reg.VecVirtual) { v.load(from, last, to) }, func(x reg.VecVirtual, to Op) { v.store(x, last, to) })
+	Label("next")
+	ADDQ(lds, src)
+	ADDQ(ldd, dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// transpose writes dst[j·ldd + i] = src[off[i] + j] for i up to rows, at most the lanes of a register, and j up to cols; both are at least 1.
+func (v vector) transpose() {
+	v.text("Transpose", "rows, cols int, src *F, off *int, dst *F, ldd int")
+	Doc(fmt.Sprintf("Transpose%s writes up to %d rows, which begin at off, as columns.", v.suffix, v.lanes))
+	rows, cols, src, off, dst, ldd := pointer("rows"), pointer("cols"), pointer("src"), pointer("off"), pointer("dst"), v.elements("ldd")
+	// Rows that are not there are the first one once more; the store leaves them out.
+	from := make([]reg.GPVirtual, v.lanes)
+	for i := range from {
+		from[i] = GP64()
+		MOVQ(Mem{Base: off, Disp: 0}, from[i])
+		if i > 0 {
+			skip := fmt.Sprint("short", i)
+			CMPQ(rows, Imm(uint64(i)))
+			JLE(LabelRef(skip))
+			MOVQ(Mem{Base: off, Disp: 8 * i}, from[i])
+			Label(skip)
+		}
+		LEAQ(Mem{Base: src, Index: from[i], Scale: uint8(v.size)}, from[i])
+	}
+	high := v.first(rows)
+	Label("block")
+	n := GP64()
+	MOVL(U32(uint32(v.lanes)), n.As32())
+	CMPQ(cols, n)
+	CMOVQLT(cols, n)
+	wide := v.first(n)
+	x := make([]reg.VecVirtual, v.lanes)
+	for i := range x {
+		x[i] = v.fresh()
+		v.load(Mem{Base: from[i]}, wide, x[i])
+		ADDQ(Imm(uint64(v.bytes())), from[i])
+	}
+	x = v.transposed(x)
+	for _, y := range x {
+		v.store(y, high, Mem{Base: dst})
+		ADDQ(ldd, dst)
+		DECQ(cols)
+		JZ(LabelRef("end"))
+	}
+	JMP(LabelRef("block"))
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// transposed exchanges rows and columns of registers, in the halves of registers first.
+func (v vector) transposed(x []reg.VecVirtual) []reg.VecVirtual {
+	fresh := func() []reg.VecVirtual {
+		y := make([]reg.VecVirtual, len(x))
+		for i := range y {
+			y[i] = YMM()
+		}
+		return y
+	}
+	if !v.single() {
+		y, z := fresh(), fresh()
+		for i := 0; i < 4; i += 2 {
+			VUNPCKLPD(x[i+1], x[i], y[i])
+			VUNPCKHPD(x[i+1], x[i], y[i+1])
+		}
+		for i := range 2 {
+			VPERM2F128(Imm(0x20), y[i+2], y[i], z[i])
+			VPERM2F128(Imm(0x31), y[i+2], y[i], z[i+2])
+		}
+		return z
+	}
+	y := fresh()
+	for i := 0; i < 8; i += 2 {
+		VUNPCKLPS(x[i+1], x[i], y[i])
+		VUNPCKHPS(x[i+1], x[i], y[i+1])
+	}
+	z := fresh()
+	for i := 0; i < 8; i += 4 {
+		for j := range 2 {
+			VUNPCKLPD(y[i+j+2], y[i+j], z[i+2*j])
+			VUNPCKHPD(y[i+j+2], y[i+j], z[i+2*j+1])
+		}
+	}
+	w := fresh()
+	for i := range 4 {
+		VPERM2F128(Imm(0x20), z[i+4], z[i], w[i])
+		VPERM2F128(Imm(0x31), z[i+4], z[i], w[i+4])
+	}
+	return w
+}

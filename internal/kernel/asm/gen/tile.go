@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// tileWidth is how many registers a tile is wide at most.
+const tileWidth = 2
+
+// writeTiles writes tiles of all heights and widths.
+func writeTiles(vectors []vector) {
+	for _, v := range vectors {
+		for vecs := 1; vecs <= tileWidth; vecs++ {
+			for rows := 1; rows <= v.rows; rows++ {
+				v.tile(rows, vecs)
+			}
+		}
+	}
+}
+
+// tile writes a part of a product that fits into registers:
+//
+//	c[i·ldc + j] = alpha · sum over l of a[i·rsa + l·csa] · b[off[l] + j]   + c[i·ldc + j] if add
+//
+// for all rows i, and j up to the width of the registers, of which the last one has only n lanes in use. k is at least 1.
+func (v vector) tile(rows, vecs int) {
+	name := fmt.Sprintf("Tile%dx%d", rows, vecs)
+	v.text(name, "k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool")
+	Doc(fmt.Sprintf("%s%s is a product of %d rows and %d registers; see the table of tiles.", name, v.suffix, rows, vecs))
+	last := v.first(pointer("n"))
+	k, a, csa, b, off := pointer("k"), pointer("a"), v.elements("csa"), pointer("b"), pointer("off")
+	at := places(rows, a, v.elements("rsa"))
+	acc := make([][]reg.VecVirtual, rows)
+	for i := range acc {
+		for range vecs {
+			x := v.fresh()
+			v.zero(x)
+			acc[i] = append(acc[i], x)
+		}
+	}
+
+	Label("loop")
+	row := GP64()
+	MOVQ(Mem{Base: off}, row)
+	ADDQ(Imm(8), off)
+	bs := make([]reg.VecVirtual, vecs)
+	for j := range bs {
+		bs[j] = v.fresh()
+		from := Mem{Base: b, Index: row, Scale: uint8(v.size), Disp: j * v.bytes()}
+		if j == vecs-1 {
+			v.load(from, last, bs[j])
+		} else {
+			v.move(from, bs[j])
+		}
+	}
+	for i := range acc {
+		factor := v.fresh()
+		v.broadcast(at[i], factor)
+		for j := range bs {
+			v.fma231(factor, bs[j], acc[i][j])
+		}
+	}
+	ADDQ(csa, a)
+	DECQ(k)
+	JNZ(LabelRef("loop"))
+
+	alpha := v.scalar("alpha")
+	c, ldc := pointer("c"), v.elements("ldc")
+	add := Load(Param("add"), GP8())
+	TESTB(add, add)
+	JZ(LabelRef("set"))
+	v.finish(acc, c, ldc, last, func(to Op, whole bool, x reg.VecVirtual) {
+		old := v.fresh()
+		if whole {
+			v.move(to, old)
+		} else {
+			v.load(to, last, old)
+		}
+		v.fma213(old, alpha, x)
+	})
+	Label("set")
+	v.finish(acc, c, ldc, last, func(_ Op, _ bool, x reg.VecVirtual) { v.mul(alpha, x, x) })
+}
+
+// finish stores the sums, after last was done to each, and returns.
+func (v vector) finish(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, last mask, do func(to Op, whole bool, x reg.VecVirtual)) {
+	for i, sums := range acc {
+		for j, x := range sums {
+			to := Mem{Base: c, Disp: j * v.bytes()}
+			whole := j < len(sums)-1
+			do(to, whole, x)
+			if whole {
+				v.move(x, to)
+			} else {
+				v.store(x, last, to)
+			}
+		}
+		if i < len(acc)-1 {
+			ADDQ(ldc, c)
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// places returns where the rows begin, all by the address of the first one: an odd multiple of the distance
+// in a register serves the rows at 1, 2, 4 and 8 times it.
+func places(rows int, a, distance reg.GPVirtual) []Mem {
+	odd := map[int]reg.GPVirtual{1: distance}
+	at := []Mem{{Base: a}}
+	for i := 1; i < rows; i++ {
+		factor, scale := i, 1
+		for factor%2 == 0 && scale < 8 {
+			factor, scale = factor/2, 2*scale
+		}
+		if odd[factor] == nil {
+			odd[factor] = GP64()
+			LEAQ(Mem{Base: odd[factor-2], Index: distance, Scale: 2}, odd[factor])
+		}
+		at = append(at, Mem{Base: a, Index: odd[factor], Scale: uint8(scale)})
+	}
+	return at
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// A vector is a kind of register full of numbers of one size, and the instructions for it.
+type vector struct {
+	suffix string // of function names
+	goType string
+	size   int // of a number, in bytes
+	lanes  int
+	wide   bool // AVX-512
+	rows   int  // of the largest tile of a product: as many accumulators as registers allow
+
+	fresh                                                       func() reg.VecVirtual
+	move, broadcast, fma231, fma213, less231, add, mul, largest func(ops ...Op)
+	zero                                                        func(v reg.VecVirtual)
+}
+
+func avx2(size int) vector {
+	v := vector{suffix: "AVX2", size: size, lanes: 32 / size, rows: 6}
+	v.fresh = func() reg.VecVirtual { return YMM() }
+	v.zero = func(x reg.VecVirtual) { VXORPS(x, x, x) }
+	return v.of(size)
+}
+
+func avx512(size int) vector {
+	v := vector{suffix: "AVX512", size: size, lanes: 64 / size, rows: 14, wide: true}
+	v.fresh = func() reg.VecVirtual { return ZMM() }
+	v.zero = func(x reg.VecVirtual) { VPXORD(x, x, x) }
+	return v.of(size)
+}
+
+func (v vector) of(size int) vector {
+	v.suffix += fmt.Sprint("F", 8*size)
+	v.goType = fmt.Sprint("float", 8*size)
+	if size == 4 {
+		v.move, v.broadcast, v.add, v.mul, v.largest = VMOVUPS, VBROADCASTSS, VADDPS, VMULPS, VMAXPS
+		v.fma231, v.fma213, v.less231 = VFMADD231PS, VFMADD213PS, VFNMADD231PS
+	} else {
+		v.move, v.broadcast, v.add, v.mul, v.largest = VMOVUPD, VBROADCASTSD, VADDPD, VMULPD, VMAXPD
+		v.fma231, v.fma213, v.less231 = VFMADD231PD, VFMADD213PD, VFNMADD231PD
+	}
+	return v
+}
+
+// bytes is the size of a register.
+func (v vector) bytes() int { return v.size * v.lanes }
+
+// single reports whether the numbers are float32.
+func (v vector) single() bool { return v.size == 4 }
+
+// text begins a function; params are in Go's syntax, with F for the type of the numbers.
+func (v vector) text(name, params string) {
+	signature := ""
+	for _, r := range params {
+		if r == 'F' {
+			signature += v.goType
+		} else {
+			signature += string(r)
+		}
+	}
+	TEXT(name+v.suffix, NOSPLIT, "func("+signature+")")
+	Pragma("noescape")
+}
+
+// scalar loads a parameter of type F into all lanes.
+func (v vector) scalar(name string) reg.VecVirtual {
+	x := v.fresh()
+	m, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	v.broadcast(m.Addr, x)
+	return x
+}
+
+// elements loads a parameter that counts elements, in bytes.
+func (v vector) elements(name string) reg.GPVirtual {
+	x := Load(Param(name), GP64()).(reg.GPVirtual)
+	SHLQ(U8(v.shift()), x)
+	return x
+}
+
+func (v vector) shift() int {
+	if v.single() {
+		return 2
+	}
+	return 3
+}
+
+// pointer loads a parameter that is an address or a number.
+func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
+
+// A mask says which lanes take part.
+type mask struct {
+	k reg.OpmaskVirtual
+	y reg.VecVirtual
+}
+
+// laneMasks is what the masks of AVX2 are cut out of, by size of a number.
+var laneMasks = map[int]Mem{}
+
+// first returns the mask of the first n lanes, where n is from 0 to their number. It uses n up.
+func (v vector) first(n reg.GPVirtual) mask { return v.masks(n, 1)[0] }
+
+// masks returns the masks of the first n lanes of so many registers, one or two.
+func (v vector) masks(n reg.GPVirtual, registers int) (all []mask) {
+	if v.wide {
+		ones := GP64()
+		MOVQ(I32(-1), ones)
+		BZHIQ(n, ones, ones)
+		for i := range registers {
+			if i > 0 {
+				SHRQ(U8(v.lanes), ones)
+			}
+			k := K()
+			KMOVW(ones.As32(), k)
+			all = append(all, mask{k: k})
+		}
+		return all
+	}
+	table, at := v.laneMasks(), GP64()
+	LEAQ(table, at)
+	NEGQ(n)
+	for i := range registers {
+		y := YMM()
+		VMOVUPS(Mem{Base: at, Index: n, Scale: uint8(v.size), Disp: (2 + i) * v.bytes()}, y)
+		all = append(all, mask{y: y})
+	}
+	return all
+}
+
+// tables are what the masks of AVX2 are cut out of, by the size of a number: two registers of ones, two of zeros.
+var tables = map[int]Mem{}
+
+func (v vector) laneMasks() Mem {
+	table, ok := tables[v.size]
+	if !ok {
+		table = GLOBL(fmt.Sprint("lanes", 8*v.size), RODATA|NOPTR)
+		for i := range 4 * v.bytes() / 8 {
+			bits := uint64(0)
+			if i < 2*v.bytes()/8 {
+				bits = math.MaxUint64
+			}
+			DATA(8*i, U64(bits))
+		}
+		tables[v.size] = table
+	}
+	return table
+}
+
+// load reads the lanes of a mask and makes the others zero.
+func (v vector) load(from Op, m mask, to reg.VecVirtual) {
+	switch {
+	case v.wide && v.single():
+		VMOVUPS_Z(from, m.k, to)
+	case v.wide:
+		VMOVUPD_Z(from, m.k, to)
+	case v.single():
+		VMASKMOVPS(from, m.y, to)
+	default:
+		VMASKMOVPD(from, m.y, to)
+	}
+}
+
+// store writes the lanes of a mask.
+func (v vector) store(from reg.VecVirtual, m mask, to Op) {
+	switch {
+	case v.wide && v.single():
+		VMOVUPS(from, m.k, to)
+	case v.wide:
+		VMOVUPD(from, m.k, to)
+	case v.single():
+		VMASKMOVPS(from, m.y, to)
+	default:
+		VMASKMOVPD(from, m.y, to)
+	}
+}

@@ -1,0 +1,99 @@
+package kernel
+
+// filterGradient adds the gradient of the filters to dw: for each image the product of dy and the patches, one to a row. Spread out,
+// an image has its patches in one piece each, overlapping: for every row of the output the pixels of its KH rows and all channels, column by column.
+func filterGradient[F Float](s *geometry, x, dy, dw []F, parts int, scratch *Scratch) {
+	n, size := groups(s.N), s.OutC*s.patch
+	g := filterSum[F]{loops: inner[F](), geometry: *s, x: x, dy: dy, sums: borrow[F](scratch, gradients, max(n, 1)*size)}
+	off := borrow[int](scratch, offsets, s.area+s.KH*s.C)
+	g.patches, g.rows = off[:s.area], off[s.area:]
+	s.spreadPatches(g.patches)
+	s.spreadRows(g.rows)
+	space := borrow[F](scratch, images, parts*s.spread)
+	if parts > 1 {
+		g.split(parts, space)
+	} else {
+		g.compute(0, n, space)
+	}
+	for i := 1; i < n; i++ {
+		Axpy(1, g.sums[i*size:][:size], g.sums[:size])
+	}
+	if n > 0 {
+		inOrder(s, g.sums[:size], dw)
+	}
+}
+
+type filterSum[F Float] struct {
+	*loops[F]
+	geometry
+	x, dy         []F
+	sums          []F   // for each group, with the elements of a filter in the order kw, kh, c
+	patches, rows []int // where they begin, in the image spread out and in the image
+}
+
+func (g filterSum[F]) split(parts int, space []F) {
+	fork(parts, groups(g.N), func(worker, lo, hi int) { g.compute(lo, hi, space[worker*g.spread:]) })
+}
+
+// compute does groups lo to hi.
+func (g *filterSum[F]) compute(lo, hi int, space []F) {
+	n, size := groups(g.N), g.OutC*g.patch
+	for i := lo; i < hi; i++ {
+		sum := g.sums[i*size:][:size]
+		first := i * g.N / n
+		for image := first; image < (i+1)*g.N/n; image++ {
+			g.spreadOut(g.x[image*g.image:], space)
+			a := operand[F]{data: g.dy[image*g.OutC*g.area:], row: g.area, col: 1}
+			g.multiply(g.OutC, g.patch, g.area, 1, &a, space, g.patches, image > first, sum, g.patch)
+		}
+	}
+}
+
+// spreadPatches writes to off where the patches begin.
+func (g *geometry) spreadPatches(off []int) {
+	for i := range off {
+		off[i] = (i/g.outW*g.padded + i%g.outW*g.StrideW) * g.KH * g.C
+	}
+}
+
+// spreadRows writes to off where the rows of pixels lie that meet, for the first row of the output, in an image without padding.
+func (g *geometry) spreadRows(off []int) {
+	for i := range off {
+		off[i] = i%g.C*g.H*g.W + i/g.C*g.W
+	}
+}
+
+// spreadOut writes image x spread out to e.
+func (g *filterSum[F]) spreadOut(x, e []F) {
+	if g.PadH > 0 || g.PadW > 0 {
+		clear(e[:g.spread])
+	}
+	rows := g.KH * g.C
+	for oh := range g.outH {
+		top := oh*g.StrideH - g.PadH
+		lo, hi := max(0, -top), min(g.KH, g.H-top) // inside the image
+		if lo >= hi {
+			continue
+		}
+		from, to := x[max(0, top)*g.W:], e[(oh*g.padded+g.PadW)*rows+lo*g.C:]
+		for i := 0; i < (hi-lo)*g.C; i += g.columns {
+			g.transpose(min(g.columns, (hi-lo)*g.C-i), g.W, &from[0], &g.rows[i], &to[i], rows)
+		}
+	}
+}
+
+// inOrder adds the gradient of the filters, which has their elements in the order kw, kh, c, to dw.
+func inOrder[F Float](s *geometry, sum, dw []F) {
+	i := 0
+	for range s.OutC {
+		for kw := range s.KW {
+			for kh := range s.KH {
+				for c := range s.C {
+					dw[(c*s.KH+kh)*s.KW+kw] += sum[i]
+					i++
+				}
+			}
+		}
+		dw = dw[s.patch:]
+	}
+}

@@ -1,0 +1,26 @@
+package kernel
+
+// Levels are the names of the levels of this machine.
+func Levels() (names []string) {
+	for _, l := range levels {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// Use makes a level the current one, until restore.
+func Use(name string) (restore func()) {
+	before := current
+	for _, l := range levels {
+		if l.name == name {
+			current = l
+		}
+	}
+	return func() { current = before }
+}
+
+// Deepest and BlockDeep are where a product is divided along the sums.
+const (
+	Deepest   = deepest
+	BlockDeep = blockDeep
+)

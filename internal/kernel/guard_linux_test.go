@@ -1,0 +1,89 @@
+package kernel_test
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"syscall"
+)
+
+// guarded is noise between two pages that nobody may touch, as close to the second one, or to the first, as can be.
+func guarded[F kernel.Float](t *testing.T, n int, atEnd bool) []F {
+	page := syscall.Getpagesize()
+	size := (n*int(unsafe.Sizeof(F(0))) + page - 1) / page * page
+	all, err := syscall.Mmap(-1, 0, size+2*page, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Munmap(all) })
+	inside := all[page:][:size]
+	if size == 0 {
+		return nil
+	}
+	if err := syscall.Mprotect(inside, syscall.PROT_READ|syscall.PROT_WRITE); err != nil {
+		t.Fatal(err)
+	}
+	x := unsafe.Slice((*F)(unsafe.Pointer(&inside[0])), size/int(unsafe.Sizeof(F(0))))
+	if atEnd {
+		x = x[len(x)-n:]
+	}
+	copy(x[:n], noise[F](1, n))
+	return x[:n:n]
+}
+
+// A kernel that touches anything before or after its slices dies here of a segmentation fault.
+func TestKernelsStayInsideTheirSlices(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		t.Run("float32", checkInside[float32])
+		t.Run("float64", checkInside[float64])
+	})
+}
+
+func checkInside[F kernel.Float](t *testing.T) {
+	for _, atEnd := range []bool{false, true} {
+		make := func(n int) []F { return guarded[F](t, n, atEnd) }
+		for n := 1; n <= 70; n++ {
+			x, y, z := make(n), make(n), make(n)
+			kernel.Relu(x, y)
+			kernel.ReluBackward(x, y, z)
+			kernel.Axpy(2, x, y)
+			kernel.Sum(x)
+			kernel.SGD(x, y, z, 0.1, 0.5, 0, 0, false, false)
+		}
+		for _, s := range []struct{ m, n, k int }{{1, 1, 1}, {3, 5, 7}, {15, 33, 9}, {14, 32, 31}, {7, 17, 300}, {29, 70, 5}, {40, 300, 260}} {
+			for layout := range 4 {
+				transA, transB := layout&1 == 1, layout&2 == 2
+				lda, ldb := s.k, s.n
+				if transA {
+					lda = s.m
+				}
+				if transB {
+					ldb = s.k
+				}
+				kernel.Gemm(transA, transB, s.m, s.n, s.k, 1, make(s.m*s.k), lda, make(s.k*s.n), ldb, 1, make(s.m*s.n), s.n)
+			}
+		}
+		for _, s := range []kernel.ConvShape{
+			{N: 2, C: 1, H: 9, W: 11, OutC: 3, KH: 5, KW: 5, StrideH: 1, StrideW: 1},
+			{N: 2, C: 3, H: 8, W: 7, OutC: 4, KH: 3, KW: 2, StrideH: 2, StrideW: 1, PadH: 1, PadW: 1},
+			{N: 1, C: 9, H: 6, W: 6, OutC: 17, KH: 1, KW: 1, StrideH: 1, StrideW: 2},
+		} {
+			area := s.OutH() * s.OutW()
+			x, w, b, y := make(s.N*s.C*s.H*s.W), make(s.OutC*s.C*s.KH*s.KW), make(s.OutC), make(s.N*s.OutC*area)
+			kernel.Conv2d(s, x, w, b, y, nil)
+			kernel.Conv2dBackward(s, x, w, y, make(len(x)), make(len(w)), make(len(b)), nil)
+		}
+		for _, side := range []int{2, 3, 8, 24, 33, 66} {
+			x, y := make(2*side*side), make(2*(side/2)*(side/2))
+			idx := guardedIndices(t, len(y), atEnd)
+			kernel.MaxPool2d(2, 1, side, side, 2, 2, 2, 2, 0, 0, x, y, idx)
+			kernel.MaxPool2dBackward(2, 1, side, side, 2, 2, 2, 2, 0, 0, y, idx, x)
+		}
+	}
+}
+
+func guardedIndices(t *testing.T, n int, atEnd bool) []int32 {
+	x := guarded[float32](t, n, atEnd)
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), n)
+}

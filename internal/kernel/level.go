@@ -1,0 +1,95 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+)
+
+// A level is the inner loops for a kind of processor. Everything else is the same code on all of them.
+type level struct {
+	name string
+	f32  loops[float32]
+	f64  loops[float64]
+}
+
+// loops is what the kernels spend their time in. None of it checks a bound, starts a goroutine or runs for as long as a millisecond.
+type loops[F Float] struct {
+	lanes int         // numbers in a register
+	tiles [][]tile[F] // of a product, by registers and rows, from 1 each
+
+	// copyRows writes rows of n elements to dst, and addRows adds them. lds and ldd are the distances between rows.
+	copyRows, addRows func(rows, n int, src *F, lds int, dst *F, ldd int)
+
+	// transpose writes dst[j·ldd + i] = src[off[i] + j] for i < rows and j < cols, up to columns rows at once.
+	transpose func(rows, cols int, src *F, off *int, dst *F, ldd int)
+	columns   int
+
+	axpy         func(n int, alpha F, x, y *F) // adds alpha·x to y
+	relu         func(n int, x, y *F)          // writes the larger of x and zero to y
+	reluBackward func(n int, y, dy, dx *F)     // writes dy to dx where y is above zero, and zero elsewhere
+	sum          func(n int, x *F) F           // of x
+
+	// descend makes buf keep·buf + take·(g + decay·p), and p loses lr times that.
+	descend func(n int, p, g, buf *F, lr, decay, keep, take F)
+
+	// pool writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base and rows
+	// are w apart. poolBackward writes dy to these pixels, and zero to the others of the windows.
+	pool         func(rows, n int, x *F, w int, y *F, idx *int32, base int)
+	poolBackward func(rows, n int, dy *F, idx *int32, dx *F, w int, base int)
+}
+
+// longest is how many elements one call of a loop is given at most.
+const longest = 1 << 18
+
+// short yields pieces of n elements, where they begin and how many there are, that are not too long for one call.
+func short(n int) func(yield func(lo, n int) bool) {
+	return func(yield func(lo, n int) bool) {
+		for lo := 0; lo < n && yield(lo, min(longest, n-lo)); lo += longest {
+		}
+	}
+}
+
+// A tile writes a part of a product that fits into registers: for all its rows i and columns j
+//
+//	c[i·ldc + j] = alpha · sum over l < k of a[i·rsa + l·csa] · b[off[l] + j]   + c[i·ldc + j] if add
+//
+// n is how many columns its last register has. k is at least 1.
+type tile[F Float] = func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool)
+
+// levels are those of this machine, the best one first.
+var levels = append(native(), &portable)
+
+// current is the level in use.
+var current = choose(os.Getenv("SHOAL_KERNELS"))
+
+// choose returns the level that the environment asks for, or the best one. A level that is not here ends the program:
+// whoever forces one wants to know what it does.
+func choose(name string) *level {
+	if name == "" {
+		return levels[0]
+	}
+	var names []string
+	for _, l := range levels {
+		if l.name == name {
+			return l
+		}
+		names = append(names, l.name)
+	}
+	fmt.Fprintf(os.Stderr, "SHOAL_KERNELS=%s: this machine has %s\n", name, strings.Join(names, ", "))
+	os.Exit(2)
+	return nil
+}
+
+// Level returns the name of the inner loops in use: avx512, avx2 or portable. The environment variable SHOAL_KERNELS
+// forces one.
+func Level() string { return current.name }
+
+// inner returns the loops for F.
+func inner[F Float]() *loops[F] {
+	if single[F]() {
+		return (*loops[F])(unsafe.Pointer(&current.f32))
+	}
+	return (*loops[F])(unsafe.Pointer(&current.f64))
+}

@@ -1,0 +1,62 @@
+package kernel
+
+import (
+	"golang.org/x/sys/cpu"
+
+	"github.com/shoal-mp/shoal/internal/kernel/asm"
+)
+
+var avx2 = level{
+	name: "avx2",
+	f32: loops[float32]{
+		lanes: 8, tiles: tiles(asm.TilesAVX2F32), copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
+		transpose: asm.TransposeAVX2F32, columns: 8,
+		axpy: asm.AxpyAVX2F32, relu: asm.ReluAVX2F32, reluBackward: asm.ReluBackwardAVX2F32, sum: asm.SumAVX2F32, descend: asm.DescendAVX2F32,
+		pool: asm.PoolAVX2F32, poolBackward: asm.PoolBackwardAVX2F32,
+	},
+	f64: loops[float64]{
+		lanes: 4, tiles: tiles(asm.TilesAVX2F64), copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
+		transpose: asm.TransposeAVX2F64, columns: 4,
+		axpy: asm.AxpyAVX2F64, relu: asm.ReluAVX2F64, reluBackward: asm.ReluBackwardAVX2F64, sum: asm.SumAVX2F64, descend: asm.DescendAVX2F64,
+		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
+	},
+}
+
+// Rows of images are short, and a store that a mask cuts off holds up the load of the next row: there AVX2 is faster.
+var avx512 = level{
+	name: "avx512",
+	f32: loops[float32]{
+		lanes: 16, tiles: tiles(asm.TilesAVX512F32), copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
+		transpose: asm.TransposeAVX2F32, columns: 8,
+		axpy: asm.AxpyAVX512F32, relu: asm.ReluAVX512F32, reluBackward: asm.ReluBackwardAVX512F32, sum: asm.SumAVX512F32, descend: asm.DescendAVX512F32,
+		pool: asm.PoolAVX512F32, poolBackward: asm.PoolBackwardAVX512F32,
+	},
+	f64: loops[float64]{
+		lanes: 8, tiles: tiles(asm.TilesAVX512F64), copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
+		transpose: asm.TransposeAVX2F64, columns: 4,
+		axpy: asm.AxpyAVX512F64, relu: asm.ReluAVX512F64, reluBackward: asm.ReluBackwardAVX512F64, sum: asm.SumAVX512F64, descend: asm.DescendAVX512F64,
+		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
+	},
+}
+
+// native returns the levels of this processor. cpu asks the operating system, too, whether it saves the registers.
+func native() (found []*level) {
+	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA || !cpu.X86.HasBMI2 {
+		return nil
+	}
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
+		found = append(found, &avx512)
+	}
+	return append(found, &avx2)
+}
+
+// tiles is the table of package asm in the type of this one.
+func tiles[F Float](table [][]asm.Tile[F]) [][]tile[F] {
+	all := make([][]tile[F], len(table))
+	for i, row := range table {
+		for _, t := range row {
+			all[i] = append(all[i], tile[F](t))
+		}
+	}
+	return all
+}

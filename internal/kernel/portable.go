@@ -1,0 +1,180 @@
+package kernel
+
+import "unsafe"
+
+// portable is the level in plain Go.
+var portable = level{name: "portable", f32: portableLoops[float32](), f64: portableLoops[float64]()}
+
+func portableLoops[F Float]() loops[F] {
+	const lanes = 4
+	one := make([]tile[F], 4)
+	for i := range one {
+		one[i] = portableTile[F](i + 1)
+	}
+	one[3] = tile4x4(one[3])
+	return loops[F]{
+		lanes: lanes, tiles: [][]tile[F]{one}, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
+		axpy: axpy[F], relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], descend: descend[F],
+		pool: poolPairs[F], poolBackward: unpoolPairs[F],
+	}
+}
+
+// at is p[i] where p points into an array.
+func at[F any](p *F, i int) *F {
+	return (*F)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p))))
+}
+
+// portableTile is a tile of any size.
+func portableTile[F Float](rows int) tile[F] {
+	return func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool) {
+		for i := range rows {
+			for j := range n {
+				var sum F
+				for l := range k {
+					sum += *at(a, i*rsa+l*csa) * *at(b, *at(off, l)+j)
+				}
+				settle(at(c, i*ldc+j), alpha*sum, add)
+			}
+		}
+	}
+}
+
+// settle is how a sum arrives in the result.
+func settle[F Float](c *F, sum F, add bool) {
+	if add {
+		sum += *c
+	}
+	*c = sum
+}
+
+// tile4x4 keeps its sums in variables; edge is for fewer columns.
+func tile4x4[F Float](edge tile[F]) tile[F] {
+	return func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool) {
+		if n < 4 {
+			edge(k, a, rsa, csa, b, off, c, ldc, n, alpha, add)
+			return
+		}
+		var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 F
+		for l := range k {
+			row := (*[4]F)(unsafe.Pointer(at(b, *at(off, l))))
+			b0, b1, b2, b3 := row[0], row[1], row[2], row[3]
+			p := at(a, l*csa)
+			a0, a1, a2, a3 := *p, *at(p, rsa), *at(p, 2*rsa), *at(p, 3*rsa)
+			c00, c01, c02, c03 = c00+a0*b0, c01+a0*b1, c02+a0*b2, c03+a0*b3
+			c10, c11, c12, c13 = c10+a1*b0, c11+a1*b1, c12+a1*b2, c13+a1*b3
+			c20, c21, c22, c23 = c20+a2*b0, c21+a2*b1, c22+a2*b2, c23+a2*b3
+			c30, c31, c32, c33 = c30+a3*b0, c31+a3*b1, c32+a3*b2, c33+a3*b3
+		}
+		for i, sums := range [4][4]F{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}} {
+			for j, sum := range sums {
+				settle(at(c, i*ldc+j), alpha*sum, add)
+			}
+		}
+	}
+}
+
+func copyRows[F Float](rows, n int, src *F, lds int, dst *F, ldd int) {
+	for r := range rows {
+		copy(unsafe.Slice(at(dst, r*ldd), n), unsafe.Slice(at(src, r*lds), n))
+	}
+}
+
+func addRows[F Float](rows, n int, src *F, lds int, dst *F, ldd int) {
+	for r := range rows {
+		to := unsafe.Slice(at(dst, r*ldd), n)
+		for i, v := range unsafe.Slice(at(src, r*lds), n) {
+			to[i] += v
+		}
+	}
+}
+
+func transpose[F Float](rows, cols int, src *F, off *int, dst *F, ldd int) {
+	for i := range rows {
+		for j, v := range unsafe.Slice(at(src, *at(off, i)), cols) {
+			*at(dst, j*ldd+i) = v
+		}
+	}
+}
+
+func axpy[F Float](n int, alpha F, x, y *F) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] += alpha * v
+	}
+}
+
+func relu[F Float](n int, x, y *F) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] = max(v, 0)
+	}
+}
+
+func reluBackward[F Float](n int, y, dy, dx *F) {
+	if single[F]() {
+		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint32)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint32)(unsafe.Pointer(dx)), n))
+	} else {
+		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint64)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint64)(unsafe.Pointer(dx)), n))
+	}
+}
+
+// passPositive is reluBackward on the bits of dy and dx: the signs of y are random, and a mask needs no branch.
+func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
+	for i, v := range y {
+		var mask B
+		if v > 0 {
+			mask = ^B(0)
+		}
+		dx[i] = dy[i] & mask
+	}
+}
+
+func sum[F Float](n int, x *F) (sum F) {
+	for _, v := range unsafe.Slice(x, n) {
+		sum += v
+	}
+	return sum
+}
+
+func descend[F Float](n int, p, g, buf *F, lr, decay, keep, take F) {
+	ps, gs, bufs := unsafe.Slice(p, n), unsafe.Slice(g, n), unsafe.Slice(buf, n)
+	for i, v := range ps {
+		bufs[i] = keep*bufs[i] + take*(gs[i]+decay*v)
+		ps[i] = v - lr*bufs[i]
+	}
+}
+
+// poolPairs selects without branches: which of the four pixels is largest is random.
+func poolPairs[F Float](rows, n int, x *F, w int, y *F, idx *int32, base int) {
+	for r := range rows {
+		window := unsafe.Slice(at(x, 2*r*w), w+2*n)
+		dst, where := unsafe.Slice(at(y, r*n), n), unsafe.Slice(at(idx, r*n), n)
+		for i := range dst {
+			best := 2 * i
+			for _, next := range [3]int{2*i + 1, 2*i + w, 2*i + w + 1} {
+				v := window[next]
+				best += (next - best) & -(bit(v > window[best]) | bit(v != v))
+			}
+			dst[i], where[i] = window[best], int32(base+2*r*w+best)
+		}
+	}
+}
+
+// bit is 1 for true; the compiler makes an instruction of it, no branch.
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func unpoolPairs[F Float](rows, n int, dy *F, idx *int32, dx *F, w int, base int) {
+	for r := range rows {
+		window := unsafe.Slice(at(dx, 2*r*w), w+2*n)
+		clear(window[:2*n])
+		clear(window[w:])
+		for i, v := range unsafe.Slice(at(dy, r*n), n) {
+			window[int(*at(idx, r*n+i))-base-2*r*w] = v
+		}
+	}
+}
