@@ -125,5 +125,5 @@ func reduceTo(g *tensor.Tensor, shape []int) *tensor.Tensor {
 	if len(dims) == 0 {
 		return g
 	}
-	return tensor.SumKeep(g, dims...).Reshape(shape...)
+	return tensor.Keep(tensor.Sum, g, dims...).Reshape(shape...)
 }

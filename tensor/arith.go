@@ -1,69 +1,24 @@
 package tensor
 
-// two returns a new tensor of o applied to a and b, broadcast and promoted.
-func (o op) two(a, b *Tensor) *Tensor {
-	dt := o.meets(promote(a, b))
-	out := dt
-	if o.compares() {
-		out = Bool
+// Number returns v as an operand for t, as Python's numbers are for PyTorch's tensors: it does not widen t's dtype, but a
+// fraction makes Float32 of integers, and of Bool a whole number makes Int64.
+//
+//	positive := tensor.Gt(x, x.Number(0))
+func (t *Tensor) Number(v float64) *Tensor {
+	dt := t.dtype
+	switch {
+	case dt.category() < 2 && v != float64(int64(v)):
+		dt = Float32
+	case dt == Bool:
+		dt = Int64
+	case len(t.shape) > 0:
+		dt = dt.computed() // more digits, which do not widen it either
 	}
-	return o.rows(dt).apply(New(out, broadcast(a.shape, b.shape)...), a, b)
+	return Scalar(dt, v)
 }
 
-// into applies o to t and b and stores the result in t.
-func (o op) into(t, b *Tensor) *Tensor {
-	dt := o.meets(promote(t, b))
-	t.wantRoom(dt)
-	return o.rows(dt).apply(t, t, b)
-}
-
-// one returns a new tensor of o applied to a.
-func (o op) one(a *Tensor) *Tensor {
-	dt := o.meets(a.dtype)
-	return o.rows(dt).apply(New(dt, a.shape...), a)
-}
-
-// self applies o to t in place.
-func (o op) self(t *Tensor) *Tensor {
-	dt := o.meets(t.dtype)
-	t.wantRoom(dt)
-	return o.rows(dt).apply(t, t)
-}
-
-// meets returns the dtype of the operation where the operands' is dt.
-func (o op) meets(dt DType) DType {
-	switch o {
-	case opDiv, opExp, opLog, opSqrt, opTanh, opSigmoid:
-		return dt.floating()
-	}
-	return dt
-}
-
-func (o op) rows(dt DType) rows {
-	dt = dt.computed()
-	out := dt
-	if o.compares() {
-		out = Bool
-	}
-	return rows{in: [3]DType{dt, dt, dt}, out: out, run: o.on(dt)}
-}
-
-// scalar returns v as an operand of t, which keeps its dtype. A fraction does not go into integers.
-func (t *Tensor) scalar(v float64) *Tensor {
-	dt := t.dtype.computed()
-	if dt.category() < 2 && v != float64(int64(v)) {
-		misuse("scalar %v for a tensor of %v: convert the tensor with To first", v, t.dtype)
-	}
-	if dt == Bool && v != 0 && v != 1 {
-		misuse("scalar %v for a tensor of bool: convert the tensor with To first", v)
-	}
-	s := New(dt)
-	b := raw([]float64{v})
-	caster(dt, Float64)(s.span(), 1, b, 1, 1)
-	return s
-}
-
-// Add returns a+b, Sub a-b, Mul a*b, elementwise. Operands are broadcast, and their dtypes promoted as in PyTorch.
+// Add returns a+b, elementwise. As in all operations of two tensors, shapes are broadcast, and dtypes promoted as in PyTorch; whole
+// numbers wrap around.
 func Add(a, b *Tensor) *Tensor { return opAdd.two(a, b) }
 
 // Sub returns a-b.
@@ -75,14 +30,23 @@ func Mul(a, b *Tensor) *Tensor { return opMul.two(a, b) }
 // Div returns a/b; quotients of integers are Float32.
 func Div(a, b *Tensor) *Tensor { return opDiv.two(a, b) }
 
+// FloorDivide returns a/b rounded down. It panics where integers are divided by zero.
+func FloorDivide(a, b *Tensor) *Tensor { return opFloorDivide.two(a, b) }
+
+// Remainder returns what FloorDivide leaves, which has the sign of b.
+func Remainder(a, b *Tensor) *Tensor { return opRemainder.two(a, b) }
+
+// Power returns a to the power of b. Integers to a negative power are 0, 1 or -1.
+func Power(a, b *Tensor) *Tensor { return opPow.two(a, b) }
+
+// Pow returns a to the power of a number.
+func Pow(a *Tensor, x float64) *Tensor { return Power(a, a.Number(x)) }
+
 // Maximum returns the greater of each pair of elements; NaN where one of them is NaN.
 func Maximum(a, b *Tensor) *Tensor { return opMax.two(a, b) }
 
 // Minimum returns the lesser of each pair of elements; NaN where one of them is NaN.
 func Minimum(a, b *Tensor) *Tensor { return opMin.two(a, b) }
-
-// Pow returns a to the power of x.
-func Pow(a *Tensor, x float64) *Tensor { return opPow.two(a, a.scalar(x)) }
 
 // Eq returns where a and b are equal, as Bool; Ne, Lt, Le, Gt and Ge compare likewise.
 func Eq(a, b *Tensor) *Tensor { return opEq.two(a, b) }
@@ -102,8 +66,37 @@ func Gt(a, b *Tensor) *Tensor { return opGt.two(a, b) }
 // Ge returns a >= b.
 func Ge(a, b *Tensor) *Tensor { return opGe.two(a, b) }
 
+// And returns where both are other than 0, as Bool; Or, Xor and Not likewise.
+func And(a, b *Tensor) *Tensor { return opMul.logical(a, b) }
+
+// Or returns where one of a and b is other than 0.
+func Or(a, b *Tensor) *Tensor { return opAdd.logical(a, b) }
+
+// Xor returns where exactly one of a and b is other than 0.
+func Xor(a, b *Tensor) *Tensor { return opNe.logical(a, b) }
+
+// Not returns where a is 0.
+func Not(a *Tensor) *Tensor { return opEq.logical(a, New(Bool)) }
+
+// logical returns o of a and b as truths.
+func (o op) logical(a, b *Tensor) *Tensor {
+	return o.rows(Bool).apply(New(Bool, broadcast(a.shape, b.shape)...), a, b)
+}
+
+// IsNaN returns where a is not a number, as Bool; IsInf where it is infinite, IsFinite where it is neither.
+func IsNaN(a *Tensor) *Tensor { return opIsNaN.one(a) }
+
+// IsInf returns where a is infinite.
+func IsInf(a *Tensor) *Tensor { return opIsInf.one(a) }
+
+// IsFinite returns where a is a number that is not infinite.
+func IsFinite(a *Tensor) *Tensor { return opIsFinite.one(a) }
+
 // Neg returns -a.
 func Neg(a *Tensor) *Tensor { return opNeg.one(a) }
+
+// Abs returns the magnitude, which of complex numbers is real.
+func Abs(a *Tensor) *Tensor { return opAbs.one(a) }
 
 // Relu returns the greater of a and 0.
 func Relu(a *Tensor) *Tensor { return opRelu.one(a) }
@@ -111,14 +104,44 @@ func Relu(a *Tensor) *Tensor { return opRelu.one(a) }
 // Sign returns -1, 0 or 1.
 func Sign(a *Tensor) *Tensor { return opSign.one(a) }
 
-// Exp returns e to the power of a. Like Log, Sqrt, Tanh and Sigmoid it makes Float32 of integers.
+// Floor rounds down, Ceil up, Trunc towards 0, and Round to the nearest, halves to even.
+func Floor(a *Tensor) *Tensor { return opFloor.one(a) }
+
+// Ceil rounds up.
+func Ceil(a *Tensor) *Tensor { return opCeil.one(a) }
+
+// Round rounds to the nearest, halves to even.
+func Round(a *Tensor) *Tensor { return opRound.one(a) }
+
+// Trunc rounds towards 0.
+func Trunc(a *Tensor) *Tensor { return opTrunc.one(a) }
+
+// Exp returns e to the power of a. Like all functions below it makes Float32 of integers.
 func Exp(a *Tensor) *Tensor { return opExp.one(a) }
+
+// Expm1 returns exp(a)-1, exact near 0.
+func Expm1(a *Tensor) *Tensor { return opExpm1.one(a) }
 
 // Log returns the natural logarithm.
 func Log(a *Tensor) *Tensor { return opLog.one(a) }
 
+// Log1p returns log(1+a), exact near 0.
+func Log1p(a *Tensor) *Tensor { return opLog1p.one(a) }
+
 // Sqrt returns the square root.
 func Sqrt(a *Tensor) *Tensor { return opSqrt.one(a) }
+
+// Rsqrt returns 1/sqrt(a).
+func Rsqrt(a *Tensor) *Tensor { return opRsqrt.one(a) }
+
+// Reciprocal returns 1/a.
+func Reciprocal(a *Tensor) *Tensor { return opReciprocal.one(a) }
+
+// Sin returns the sine.
+func Sin(a *Tensor) *Tensor { return opSin.one(a) }
+
+// Cos returns the cosine.
+func Cos(a *Tensor) *Tensor { return opCos.one(a) }
 
 // Tanh returns the hyperbolic tangent.
 func Tanh(a *Tensor) *Tensor { return opTanh.one(a) }
@@ -126,35 +149,25 @@ func Tanh(a *Tensor) *Tensor { return opTanh.one(a) }
 // Sigmoid returns 1/(1+exp(-a)).
 func Sigmoid(a *Tensor) *Tensor { return opSigmoid.one(a) }
 
-// Abs returns the magnitude, which of complex numbers is real.
-func Abs(a *Tensor) *Tensor {
-	switch a.dtype {
-	case Complex64:
-		r := rows{in: [3]DType{Complex64}, out: Float32, run: single(complexAbsRow[complex64, float32])}
-		return r.apply(New(Float32, a.shape...), a)
-	case Complex128:
-		r := rows{in: [3]DType{Complex128}, out: Float64, run: single(complexAbsRow[complex128, float64])}
-		return r.apply(New(Float64, a.shape...), a)
-	}
-	return opAbs.one(a)
-}
+// Erf returns the error function.
+func Erf(a *Tensor) *Tensor { return opErf.one(a) }
+
+// Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN stays.
+func Clamp(a *Tensor, lo, hi float64) *Tensor { return Minimum(Maximum(a, a.bound(lo)), a.bound(hi)) }
 
 // Where returns a's elements where c is true and b's elsewhere; all three are broadcast. c is Bool.
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)
-	r := rows{in: [3]DType{Bool, dt, dt}, out: dt, run: selectRow(dt.Size())}
-	return r.apply(New(dt, broadcast(c.shape, a.shape, b.shape)...), c, a, b)
+	return choice(dt).apply(New(dt, broadcast(c.shape, a.shape, b.shape)...), c, a, b)
 }
 
-func selectRow(size int) rowFunc {
-	return func(out []byte, in [3][]byte) {
+// choice takes elements of dt from its second operand where the first is true, and else from the third.
+func choice(dt DType) rows {
+	size := dt.Size()
+	return rows{in: [3]DType{Bool, dt, dt}, out: dt, run: func(out []byte, in [3][]byte) {
 		for i, yes := range in[0] {
-			from := in[2]
-			if yes != 0 {
-				from = in[1]
-			}
-			copy(out[i*size:(i+1)*size], from[i*size:])
+			copy(out[i*size:(i+1)*size], in[2-yes][i*size:])
 		}
-	}
+	}}
 }

@@ -30,7 +30,7 @@ func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 }
 
 // AddScalarAtomic adds x to each element by an atomic addition; see AddAtomic.
-func (t *Tensor) AddScalarAtomic(x float64) *Tensor { return t.AddAtomic(t.scalar(x)) }
+func (t *Tensor) AddScalarAtomic(x float64) *Tensor { return t.AddAtomic(t.Number(x)) }
 
 // adder returns the atomic addition of the first element of src to that of dst.
 func (t *Tensor) adder() func(dst, src []byte) {

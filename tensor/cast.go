@@ -133,74 +133,55 @@ func fromComplex[S cplx](d, s DType) castFunc {
 	return through(Float64, d, s)
 }
 
+// move is so small that the compiler puts it, with f, where it is called.
+func move[D, S any](d []D, ds int, s []S, ss, n int, f func(S) D) {
+	for i := range n {
+		d[i*ds] = f(s[i*ss])
+	}
+}
+
 func castReal[D, S ordered](dst []byte, ds int, src []byte, ss, n int) {
 	d, s := typed[D](dst), typed[S](src)
 	if ds == 1 && ss == 1 {
-		d = d[:n]
-		for i, v := range s[:n] {
-			d[i] = D(v)
-		}
+		each(d[:n], s, func(v S) D { return D(v) })
 		return
 	}
-	for i := range n {
-		d[i*ds] = D(s[i*ss])
-	}
+	move(d, ds, s, ss, n, func(v S) D { return D(v) })
 }
 
 // truncate goes through int64, so that what is out of range wraps around.
 func truncate[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
-	d, s := typed[D](dst), typed[S](src)
-	for i := range n {
-		d[i*ds] = D(int64(s[i*ss]))
-	}
+	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(int64(v)) })
 }
 
 func truth[S ordered | cplx](dst []byte, ds int, src []byte, ss, n int) {
-	s := typed[S](src)
-	for i := range n {
-		dst[i*ds] = number(s[i*ss] != 0)
-	}
+	move(dst, ds, typed[S](src), ss, n, func(v S) uint8 { return number(v != 0) })
 }
 
 func number(b bool) uint8 { return *(*uint8)(unsafe.Pointer(&b)) }
 
 func toComplex[D cplx, S ordered](dst []byte, ds int, src []byte, ss, n int) {
-	d, s := typed[D](dst), typed[S](src)
-	for i := range n {
-		d[i*ds] = D(complex(float64(s[i*ss]), 0))
-	}
+	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(complex(float64(v), 0)) })
 }
 
 func castComplex[D, S cplx](dst []byte, ds int, src []byte, ss, n int) {
-	d, s := typed[D](dst), typed[S](src)
-	for i := range n {
-		d[i*ds] = D(s[i*ss])
-	}
+	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(v) })
 }
 
 func realPart[S cplx](dst []byte, ds int, src []byte, ss, n int) {
-	d, s := typed[float64](dst), typed[S](src)
-	for i := range n {
-		d[i*ds] = part(s[i*ss])
-	}
+	move(typed[float64](dst), ds, typed[S](src), ss, n, func(v S) float64 { return real(complex128(v)) })
 }
 
 func castHalf[S interface {
 	F16 | BF16
 	Float32() float32
 }](dst []byte, ds int, src []byte, ss, n int) {
-	d, s := typed[float32](dst), typed[S](src)
-	for i := range n {
-		d[i*ds] = s[i*ss].Float32()
-	}
+	move(typed[float32](dst), ds, typed[S](src), ss, n, func(v S) float32 { return v.Float32() })
 }
 
 func roundHalf[D F16 | BF16](round func(float32) D) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
-		d, s := typed[D](dst), typed[float32](src)
-		for i := range n {
-			d[i*ds] = round(s[i*ss])
-		}
+		move(typed[D](dst), ds, typed[float32](src), ss, n, round)
 	}
 }
 
@@ -242,5 +223,3 @@ func (t *Tensor) Contiguous() *Tensor {
 	}
 	return t.Clone()
 }
-
-func part[S cplx](v S) float64 { return real(complex128(v)) }

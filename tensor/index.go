@@ -2,7 +2,6 @@ package tensor
 
 import (
 	"math"
-	"runtime"
 	"slices"
 )
 
@@ -48,58 +47,6 @@ func Stack(ts []*Tensor, dim int) *Tensor {
 	for i, t := range ts {
 		out.peek(t.shape, without(out.strides, dim), i*out.strides[dim]).CopyFrom(t)
 	}
-	return out
-}
-
-// Gather returns, for each element of idx (Int64), the element of t at the same indices but that along dim, which the
-// element says. Other dimensions of idx are at most as large as t's.
-func Gather(t *Tensor, dim int, idx *Tensor) *Tensor {
-	idx.want(Int64)
-	dim = t.axis(dim)
-	if len(idx.shape) != len(t.shape) {
-		misuse("Gather from %v by indices of %v: want as many dimensions", t.shape, idx.shape)
-	}
-	step := t.strides[dim]
-	strides := slices.Clone(t.strides)
-	strides[dim] = 0
-	for d, n := range idx.shape {
-		if d != dim && n > t.shape[d] {
-			misuse("Gather from %v by indices of %v along dimension %d", t.shape, idx.shape, dim)
-		}
-	}
-	out := New(t.dtype, idx.shape...)
-	w := newWalk(out, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
-	row := w.dims[len(w.dims)-1]
-	size, src, dst, index := t.dtype.Size(), t.bytes(), out.bytes(), typed[int64](idx.bytes())
-	w.rows(func(at [4]int) {
-		for i := range row.size {
-			k := wrap(int(index[at[0]+i*row.steps[0]]), t.shape[dim], "Gather index")
-			from := at[1] + i*row.steps[1] + k*step
-			to := at[output] + i*row.steps[output]
-			copy(dst[to*size:(to+1)*size], src[from*size:])
-		}
-	})
-	runtime.KeepAlive(t)
-	runtime.KeepAlive(idx)
-	return out
-}
-
-// IndexSelect returns the indices of a dimension that idx (Int64, one dimension) lists.
-func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
-	idx.want(Int64)
-	dim = t.axis(dim)
-	if len(idx.shape) != 1 {
-		misuse("IndexSelect by indices of shape %v: want one dimension", idx.shape)
-	}
-	shape := slices.Clone(t.shape)
-	shape[dim] = idx.shape[0]
-	out := New(t.dtype, shape...)
-	for i := range idx.shape[0] {
-		k := wrap(int(At[int64](idx, i)), t.shape[dim], "IndexSelect index")
-		from := t.peek(without(t.shape, dim), without(t.strides, dim), t.offset+k*t.strides[dim])
-		out.peek(from.shape, without(out.strides, dim), i*out.strides[dim]).CopyFrom(from)
-	}
-	runtime.KeepAlive(t)
 	return out
 }
 

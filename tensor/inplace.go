@@ -1,5 +1,13 @@
 package tensor
 
+// Methods change their receiver and return it. They panic where its elements have no room for the result (its category of
+// dtype, of bool, integer, float and complex, is above theirs), and where the receiver was expanded, as in PyTorch.
+//
+// On tensors that other processes or goroutines use at the same moment: an element of at most 8 bytes is read and written
+// whole, but a method reads, computes and then writes, so what another writes in between is lost. AddAtomic
+// and the Atomic options of package optim lose nothing. No method changes all elements at once: others may see some changed
+// and some not.
+
 // Fill sets all elements to v.
 func (t *Tensor) Fill(v float64) *Tensor { return t.CopyFrom(t.constant(v)) }
 
@@ -19,8 +27,7 @@ func (t *Tensor) Zero() *Tensor {
 	return t.Fill(0)
 }
 
-// Add adds o, which is broadcast to t's shape, to t in place. It panics where the result's category of dtype
-// (bool, integer, float, complex) is above t's. Sub, Mul and Div do likewise.
+// Add adds o, which is broadcast to t's shape, in place.
 func (t *Tensor) Add(o *Tensor) *Tensor { return opAdd.into(t, o) }
 
 // Sub subtracts o in place.
@@ -32,22 +39,23 @@ func (t *Tensor) Mul(o *Tensor) *Tensor { return opMul.into(t, o) }
 // Div divides by o in place.
 func (t *Tensor) Div(o *Tensor) *Tensor { return opDiv.into(t, o) }
 
-// AddScalar adds x in place; a fraction cannot be added to integers.
-func (t *Tensor) AddScalar(x float64) *Tensor { return opAdd.into(t, t.scalar(x)) }
+// AddScalar adds x in place.
+func (t *Tensor) AddScalar(x float64) *Tensor { return opAdd.into(t, t.Number(x)) }
 
 // MulScalar multiplies by x in place.
-func (t *Tensor) MulScalar(x float64) *Tensor { return opMul.into(t, t.scalar(x)) }
+func (t *Tensor) MulScalar(x float64) *Tensor { return opMul.into(t, t.Number(x)) }
 
 // Axpy adds alpha times x in place.
 func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	dt := promote(t, x)
 	t.wantRoom(dt)
-	factor := t.scalar(alpha)
+	factor := t.Number(alpha)
+	t.wantRoom(factor.dtype)
 	dt = dt.computed()
 	if dt == Bool {
 		misuse("Axpy is not defined for bool")
 	}
-	mul, add := opMul.on(dt), opAdd.on(dt)
+	mul, add := opMul.rows(dt).run, opAdd.rows(dt).run
 	width := dt.Size()
 	run := func(out []byte, in [3][]byte) {
 		buf := make([]byte, min(len(out), chunk*width))
@@ -68,13 +76,13 @@ func (t *Tensor) Clamp(lo, hi float64) *Tensor {
 	return opMin.into(t, t.bound(hi))
 }
 
-// bound is scalar for limits, which may be infinite.
+// bound is Number for limits, which may be infinite.
 func (t *Tensor) bound(v float64) *Tensor {
 	if t.dtype.isInteger() {
 		lo, hi := t.dtype.limits()
-		return t.scalar(float64(min(max(v, lo), hi)))
+		v = min(max(v, lo), hi)
 	}
-	return t.scalar(v)
+	return t.Number(v)
 }
 
 // limits returns the range of an integer dtype, in floats that convert to it.
@@ -90,19 +98,40 @@ func (d DType) limits() (lo, hi float64) {
 }
 
 // Relu replaces negative elements by 0.
-func (t *Tensor) Relu() *Tensor { return opRelu.self(t) }
-
-// Exp replaces elements by e to their power. Like Log and Sqrt it panics for integers, whose results are none.
-func (t *Tensor) Exp() *Tensor { return opExp.self(t) }
-
-// Log replaces elements by their natural logarithm.
-func (t *Tensor) Log() *Tensor { return opLog.self(t) }
-
-// Sqrt replaces elements by their square root.
-func (t *Tensor) Sqrt() *Tensor { return opSqrt.self(t) }
+func (t *Tensor) Relu() *Tensor { return opRelu.into(t) }
 
 // Neg changes all signs.
-func (t *Tensor) Neg() *Tensor { return opNeg.self(t) }
+func (t *Tensor) Neg() *Tensor { return opNeg.into(t) }
+
+// Abs replaces elements by their magnitude, which for complex numbers there is no room for.
+func (t *Tensor) Abs() *Tensor { return opAbs.into(t) }
+
+// Exp replaces elements by e to their power.
+func (t *Tensor) Exp() *Tensor { return opExp.into(t) }
+
+// Log replaces elements by their natural logarithm.
+func (t *Tensor) Log() *Tensor { return opLog.into(t) }
+
+// Sqrt replaces elements by their square root.
+func (t *Tensor) Sqrt() *Tensor { return opSqrt.into(t) }
+
+// Tanh replaces elements by their hyperbolic tangent.
+func (t *Tensor) Tanh() *Tensor { return opTanh.into(t) }
+
+// Sigmoid replaces elements by 1/(1+exp(-t)).
+func (t *Tensor) Sigmoid() *Tensor { return opSigmoid.into(t) }
 
 // Pow raises elements to the power of x.
-func (t *Tensor) Pow(x float64) *Tensor { return opPow.into(t, t.scalar(x)) }
+func (t *Tensor) Pow(x float64) *Tensor { return opPow.into(t, t.Number(x)) }
+
+// FloorDivide divides by o and rounds down, Remainder keeps what that leaves.
+func (t *Tensor) FloorDivide(o *Tensor) *Tensor { return opFloorDivide.into(t, o) }
+
+// Remainder keeps what a division by o, rounded down, leaves.
+func (t *Tensor) Remainder(o *Tensor) *Tensor { return opRemainder.into(t, o) }
+
+// MaskedFill sets elements to v where mask, which is Bool and broadcast, is true.
+func (t *Tensor) MaskedFill(mask *Tensor, v float64) *Tensor {
+	mask.want(Bool)
+	return choice(t.dtype).apply(t, mask, t.constant(v), t)
+}

@@ -34,6 +34,14 @@ func MatMul(a, b *Tensor) *Tensor {
 	return out.become(out.To(dt))
 }
 
+// BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m). Nothing is broadcast.
+func BMM(a, b *Tensor) *Tensor {
+	if len(a.shape) != 3 || len(b.shape) != 3 || a.shape[0] != b.shape[0] {
+		misuse("BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.shape, b.shape)
+	}
+	return MatMul(a, b)
+}
+
 // matrices returns t in dtype dt as matrices whose rows or columns are contiguous; a vector is one with dimension dim
 // of size 1.
 func (t *Tensor) matrices(dt DType, dim int) *Tensor {
@@ -70,7 +78,10 @@ func (t *Tensor) multiply(x, y *Tensor, batch []int) {
 		return
 	}
 	size := t.dtype.Size()
-	f := productOn(t.dtype)
+	f := t.dtype.numeric().product
+	if f == nil {
+		misuse("MatMul is not defined for %v", t.dtype)
+	}
 	p := matrixProduct{m: t.Dim(-2), n: t.Dim(-1), k: x.Dim(-1)}
 	p.transA, p.lda, _ = x.leading()
 	p.transB, p.ldb, _ = y.leading()
@@ -97,31 +108,6 @@ type matrixProduct struct {
 	m, n, k        int
 	transA, transB bool
 	lda, ldb       int
-}
-
-func productOn(dt DType) func(p matrixProduct, a, b, c []byte) {
-	switch dt {
-	case Uint8:
-		return plain[uint8]
-	case Int8:
-		return plain[int8]
-	case Int16:
-		return plain[int16]
-	case Int32:
-		return plain[int32]
-	case Int64:
-		return plain[int64]
-	case Float32:
-		return gemm[float32]
-	case Float64:
-		return gemm[float64]
-	case Complex64:
-		return plain[complex64]
-	case Complex128:
-		return plain[complex128]
-	}
-	misuse("MatMul is not defined for %v", dt)
-	return nil
 }
 
 func gemm[T float](p matrixProduct, a, b, c []byte) {

@@ -46,6 +46,22 @@ func Arange(dt DType, start, end, step float64) *Tensor {
 	return t.become(t.To(dt))
 }
 
+// Linspace returns n numbers with equal steps between them, from start to end, both included.
+func Linspace(dt DType, start, end float64, n int) *Tensor {
+	if n < 0 {
+		misuse("Linspace of %d numbers", n)
+	}
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = start
+		if i > 0 {
+			v[i] = start + (end-start)*float64(i)/float64(n-1)
+		}
+	}
+	t := FromSlice(v, n)
+	return t.become(t.To(dt))
+}
+
 // Eye returns the n×n identity matrix.
 func Eye(dt DType, n int) *Tensor {
 	t := New(dt, n, n)

@@ -3,178 +3,120 @@ package tensor
 // An op is an elementwise operation: for each dtype that is computed with, a function on contiguous rows.
 type op uint8
 
+// The operations of one kind stand together, see result.
 const (
-	opAdd op = iota
+	opAdd op = iota // of two numbers, a number of their dtype
 	opSub
 	opMul
-	opDiv
 	opMax
 	opMin
 	opPow
-	opEq
+	opRemainder
+	opFloorDivide
+
+	opEq // of two numbers, Bool
 	opNe
 	opLt
 	opLe
 	opGt
 	opGe
-	opNeg
+
+	opIsNaN // of one number, Bool
+	opIsInf
+	opIsFinite
+
+	opNeg // of one number, a number of its dtype
 	opAbs
 	opRelu
 	opSign
+	opFloor
+	opCeil
+	opRound
+	opTrunc
+
+	opDiv // of fractions: integers become some
 	opExp
+	opExpm1
 	opLog
+	opLog1p
 	opSqrt
+	opRsqrt
+	opReciprocal
+	opSin
+	opCos
 	opTanh
 	opSigmoid
+	opErf
+
+	ops = iota
 )
 
-var opNames = [...]string{
-	"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "Eq", "Ne", "Lt", "Le", "Gt", "Ge",
-	"Neg", "Abs", "Relu", "Sign", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid",
+var opNames = [ops]string{
+	"Add", "Sub", "Mul", "Maximum", "Minimum", "Pow", "Remainder", "FloorDivide",
+	"Eq", "Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite",
+	"Neg", "Abs", "Relu", "Sign", "Floor", "Ceil", "Round", "Trunc",
+	"Div", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Sin", "Cos", "Tanh", "Sigmoid", "Erf",
 }
 
 func (o op) String() string { return opNames[o] }
 
-// compares reports whether the result is Bool.
-func (o op) compares() bool { return o >= opEq && o <= opGe }
-
-// A rowFunc computes a row from one or two rows.
-type rowFunc = func(out []byte, in [3][]byte)
-
-func pairwise[T, R any](f func(r []R, a, b []T)) rowFunc {
-	return func(out []byte, in [3][]byte) { f(typed[R](out), typed[T](in[0]), typed[T](in[1])) }
+// operands returns the dtype that o computes in where the operands meet in dt.
+func (o op) operands(dt DType) DType {
+	if o >= opDiv {
+		return dt.floating()
+	}
+	return dt
 }
 
-func single[T, R any](f func(r []R, a []T)) rowFunc {
-	return func(out []byte, in [3][]byte) { f(typed[R](out), typed[T](in[0])) }
+// result returns the dtype that o makes of operands that it computes in dt.
+func (o op) result(dt DType) DType {
+	switch {
+	case o >= opEq && o <= opIsFinite:
+		return Bool
+	case o == opAbs && dt == Complex64:
+		return Float32
+	case o == opAbs && dt == Complex128:
+		return Float64
+	}
+	return dt
 }
 
-// on returns the operation for elements of d, which is a dtype that is computed with.
-func (o op) on(d DType) rowFunc {
-	var f rowFunc
-	switch d {
-	case Bool:
-		f = boolOp(o)
-	case Uint8:
-		f = integerOp[uint8](o)
-	case Int8:
-		f = integerOp[int8](o)
-	case Int16:
-		f = integerOp[int16](o)
-	case Int32:
-		f = integerOp[int32](o)
-	case Int64:
-		f = integerOp[int64](o)
-	case Float32:
-		f = floatOp[float32](o)
-	case Float64:
-		f = floatOp[float64](o)
-	case Complex64:
-		f = complexOp[complex64](o)
-	case Complex128:
-		f = complexOp[complex128](o)
+// rows returns how o is computed for operands that meet in dt.
+func (o op) rows(dt DType) rows {
+	dt = dt.computed()
+	run := dt.numeric().rows[o]
+	if run == nil {
+		misuse("%v is not defined for %v", o, dt)
 	}
-	if f == nil {
-		misuse("%v is not defined for %v", o, d)
-	}
-	return f
+	return rows{in: [3]DType{dt, dt, dt}, out: o.result(dt), run: run}
 }
 
-// boolOp has what PyTorch defines: addition is or, multiplication is and.
-func boolOp(o op) rowFunc {
-	switch o {
-	case opAdd, opMax:
-		return pairwise(maximumRow[uint8])
-	case opMul, opMin:
-		return pairwise(minimumRow[uint8])
+// meet returns the dtype that o computes in for a and b.
+func (o op) meet(a, b *Tensor) DType {
+	if o == opSub && (a.dtype == Bool || b.dtype == Bool) {
+		misuse("Sub with a tensor of bool: use Xor or Not")
 	}
-	if o.compares() {
-		return orderedOp[uint8](o)
-	}
-	return nil
+	return o.operands(promote(a, b))
 }
 
-func integerOp[T integer](o op) rowFunc {
-	if o == opPow {
-		return pairwise(integerPowRow[T])
-	}
-	return orderedOp[T](o)
+// two returns a new tensor of o applied to a and b, broadcast and promoted.
+func (o op) two(a, b *Tensor) *Tensor {
+	dt := o.meet(a, b)
+	return o.rows(dt).apply(New(o.result(dt), broadcast(a.shape, b.shape)...), a, b)
 }
 
-func floatOp[T float](o op) rowFunc {
-	switch o {
-	case opDiv:
-		return pairwise(divRow[T])
-	case opPow:
-		return pairwise(powRow[T])
-	case opExp:
-		return single(expRow[T])
-	case opLog:
-		return single(logRow[T])
-	case opSqrt:
-		return single(sqrtRow[T])
-	case opTanh:
-		return single(tanhRow[T])
-	case opSigmoid:
-		return single(sigmoidRow[T])
-	}
-	return orderedOp[T](o)
+// one returns a new tensor of o applied to a.
+func (o op) one(a *Tensor) *Tensor {
+	dt := o.operands(a.dtype)
+	return o.rows(dt).apply(New(o.result(dt), a.shape...), a)
 }
 
-func orderedOp[T ordered](o op) rowFunc {
-	switch o {
-	case opMax:
-		return pairwise(maximumRow[T])
-	case opMin:
-		return pairwise(minimumRow[T])
-	case opLt:
-		return pairwise(ltRow[T])
-	case opLe:
-		return pairwise(leRow[T])
-	case opGt:
-		return pairwise(gtRow[T])
-	case opGe:
-		return pairwise(geRow[T])
-	case opAbs:
-		return single(absRow[T])
-	case opRelu:
-		return single(reluRow[T])
-	case opSign:
-		return single(signRow[T])
+// into applies o to t and b, if there is one, and stores the result in t.
+func (o op) into(t *Tensor, b ...*Tensor) *Tensor {
+	dt := o.operands(t.dtype)
+	for _, x := range b {
+		dt = o.meet(t, x)
 	}
-	return arithmeticOp[T](o)
-}
-
-func arithmeticOp[T ordered | cplx](o op) rowFunc {
-	switch o {
-	case opAdd:
-		return pairwise(addRow[T])
-	case opSub:
-		return pairwise(subRow[T])
-	case opMul:
-		return pairwise(mulRow[T])
-	case opNeg:
-		return single(negRow[T])
-	case opEq:
-		return pairwise(eqRow[T])
-	case opNe:
-		return pairwise(neRow[T])
-	}
-	return nil
-}
-
-func complexOp[T cplx](o op) rowFunc {
-	switch o {
-	case opDiv:
-		return pairwise(divRow[T])
-	case opPow:
-		return pairwise(complexPowRow[T])
-	case opExp:
-		return single(complexExpRow[T])
-	case opLog:
-		return single(complexLogRow[T])
-	case opSqrt:
-		return single(complexSqrtRow[T])
-	}
-	return arithmeticOp[T](o)
+	t.wantRoom(dt)
+	return o.rows(dt).apply(t, append([]*Tensor{t}, b...)...)
 }

@@ -5,70 +5,95 @@ import (
 	"math/cmplx"
 )
 
-// The rows of one call have one length; r may be a or b.
+// A rowFunc computes a row from up to three rows of its length, of which it may be one itself.
+type rowFunc = func(out []byte, in [3][]byte)
 
-func addRow[T ordered | cplx](r, a, b []T) {
+func pairwise[R, T any](f func(r []R, a, b []T)) rowFunc {
+	return func(out []byte, in [3][]byte) { f(typed[R](out), typed[T](in[0]), typed[T](in[1])) }
+}
+
+func single[R, T any](f func(r []R, a []T)) rowFunc {
+	return func(out []byte, in [3][]byte) { f(typed[R](out), typed[T](in[0])) }
+}
+
+// zip and each are so small that the compiler puts them, with f, where they are called: a loop without calls.
+func zip[R, T any](r []R, a, b []T, f func(x, y T) R) {
 	a, b = a[:len(r)], b[:len(r)]
 	for i := range r {
-		r[i] = a[i] + b[i]
+		r[i] = f(a[i], b[i])
 	}
 }
 
-func subRow[T ordered | cplx](r, a, b []T) {
-	a, b = a[:len(r)], b[:len(r)]
-	for i := range r {
-		r[i] = a[i] - b[i]
+func each[R, T any](r []R, a []T, f func(x T) R) {
+	for i, x := range a[:len(r)] {
+		r[i] = f(x)
 	}
 }
 
-func mulRow[T ordered | cplx](r, a, b []T) {
-	a, b = a[:len(r)], b[:len(r)]
-	for i := range r {
-		r[i] = a[i] * b[i]
-	}
+// lift makes rows of a function of package math, and lift2 of one of two numbers.
+func lift[T float](f func(float64) float64) rowFunc {
+	return single(func(r, a []T) { each(r, a, func(x T) T { return T(f(float64(x))) }) })
 }
 
-func divRow[T float | cplx](r, a, b []T) {
-	a, b = a[:len(r)], b[:len(r)]
-	for i := range r {
-		r[i] = a[i] / b[i]
-	}
+func lift2[T float](f func(x, y float64) float64) rowFunc {
+	return pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(f(float64(x), float64(y))) }) })
 }
 
-// maximumRow lets NaN win, as min and max of Go and of PyTorch do.
-func maximumRow[T ordered](r, a, b []T) {
-	a, b = a[:len(r)], b[:len(r)]
-	for i := range r {
-		r[i] = max(a[i], b[i])
-	}
+func liftComplex[T cplx](f func(complex128) complex128) rowFunc {
+	return single(func(r, a []T) { each(r, a, func(x T) T { return T(f(complex128(x))) }) })
 }
 
-func minimumRow[T ordered](r, a, b []T) {
-	a, b = a[:len(r)], b[:len(r)]
-	for i := range r {
-		r[i] = min(a[i], b[i])
-	}
+func sum[T ordered | cplx](a, b T) T { return a + b }
+
+func same[T any](r, a []T) { copy(r, a) }
+
+func never[T any](r []uint8, _ []T)  { clear(r) }
+func always[T any](r []uint8, _ []T) { each(r, r, func(uint8) uint8 { return 1 }) }
+
+func arithmeticRows[T ordered | cplx](rows *[ops]rowFunc) {
+	rows[opAdd] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x + y }) })
+	rows[opSub] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x - y }) })
+	rows[opMul] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x * y }) })
+	rows[opEq] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x == y) }) })
+	rows[opNe] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x != y) }) })
+	rows[opNeg] = single(func(r, a []T) { each(r, a, func(x T) T { return -x }) })
 }
 
-func powRow[T float](r, a, b []T) {
-	for i := range r {
-		r[i] = T(math.Pow(float64(a[i]), float64(b[i])))
+// orderedRows lets NaN win in Maximum, Minimum and Relu, as Go's max and min and PyTorch do.
+func orderedRows[T ordered](rows *[ops]rowFunc) {
+	arithmeticRows[T](rows)
+	rows[opMax] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
+	rows[opMin] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
+	rows[opLt] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x < y) }) })
+	rows[opLe] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x <= y) }) })
+	rows[opGt] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x > y) }) })
+	rows[opGe] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x >= y) }) })
+	rows[opRelu] = single(func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
+	rows[opAbs] = single(func(r, a []T) { each(r, a, absolute[T]) })
+	rows[opSign] = single(func(r, a []T) { each(r, a, sign[T]) })
+	for _, o := range []op{opFloor, opCeil, opRound, opTrunc} {
+		rows[o] = single(same[T])
 	}
+	rows[opIsNaN], rows[opIsInf], rows[opIsFinite] = single(never[T]), single(never[T]), single(always[T])
 }
 
-func complexPowRow[T cplx](r, a, b []T) {
-	for i := range r {
-		r[i] = T(cmplx.Pow(complex128(a[i]), complex128(b[i])))
+func absolute[T ordered](x T) T {
+	if x > 0 {
+		return x
 	}
+	return 0 - x // not -x, which of 0 is -0
 }
 
-// integerPowRow wraps around as multiplication does. A negative exponent leaves 1, -1 or 0.
-func integerPowRow[T integer](r, a, b []T) {
-	for i := range r {
-		r[i] = integerPow(a[i], b[i])
-	}
+// sign is 0 for NaN, as PyTorch's.
+func sign[T ordered](x T) T { return T(number(x > 0)) - T(number(x < 0)) }
+
+func integerRows[T integer](rows *[ops]rowFunc) {
+	rows[opPow] = pairwise(func(r, a, b []T) { zip(r, a, b, integerPow[T]) })
+	rows[opRemainder] = pairwise(func(r, a, b []T) { zip(r, a, b, integerRemainder[T]) })
+	rows[opFloorDivide] = pairwise(func(r, a, b []T) { zip(r, a, b, integerFloorDivide[T]) })
 }
 
+// integerPow wraps around as multiplication does. A negative exponent leaves 1, -1 or 0.
 func integerPow[T integer](base, exp T) T {
 	if exp < 0 {
 		switch {
@@ -89,127 +114,84 @@ func integerPow[T integer](base, exp T) T {
 	return result
 }
 
-func eqRow[T ordered | cplx](r []uint8, a, b []T) {
-	for i := range r {
-		r[i] = number(a[i] == b[i])
+// integerRemainder has the sign of y.
+func integerRemainder[T integer](x, y T) T {
+	if y == 0 {
+		misuse("integers divided by zero")
+	}
+	rest := x % y
+	if rest != 0 && (rest < 0) != (y < 0) {
+		rest += y
+	}
+	return rest
+}
+
+func integerFloorDivide[T integer](x, y T) T {
+	if integerRemainder(x, y) != x%y { // the quotient was rounded up
+		return x/y - 1
+	}
+	return x / y
+}
+
+func floatRows[T float](rows *[ops]rowFunc) {
+	rows[opDiv] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x / y }) })
+	rows[opPow] = lift2[T](math.Pow)
+	rows[opRemainder] = lift2[T](remainder)
+	rows[opFloorDivide] = lift2[T](floorDivide)
+	rows[opIsNaN] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x != x) }) })
+	rows[opIsInf] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x == x && x-x != 0) }) })
+	rows[opIsFinite] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x-x == 0) }) })
+	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
+	rows[opSigmoid] = lift[T](func(x float64) float64 { return 1 / (1 + math.Exp(-x)) })
+	rows[opRsqrt] = lift[T](func(x float64) float64 { return 1 / math.Sqrt(x) })
+	for o, f := range map[op]func(float64) float64{
+		opExp: math.Exp, opExpm1: math.Expm1, opLog: math.Log, opLog1p: math.Log1p, opSqrt: math.Sqrt, opSin: math.Sin, opCos: math.Cos,
+		opTanh: math.Tanh, opErf: math.Erf, opFloor: math.Floor, opCeil: math.Ceil, opRound: math.RoundToEven, opTrunc: math.Trunc,
+	} {
+		rows[o] = lift[T](f)
 	}
 }
 
-func neRow[T ordered | cplx](r []uint8, a, b []T) {
-	for i := range r {
-		r[i] = number(a[i] != b[i])
+// remainder has the sign of y.
+func remainder(x, y float64) float64 {
+	rest := math.Mod(x, y)
+	if rest != 0 && (rest < 0) != (y < 0) {
+		rest += y
+	}
+	return rest
+}
+
+// floorDivide is the quotient that belongs to remainder, which the floor of x/y, rounded before, is not always.
+func floorDivide(x, y float64) float64 {
+	if y == 0 {
+		return x / y
+	}
+	rest := math.Mod(x, y)
+	q := (x - rest) / y
+	if rest != 0 && (rest < 0) != (y < 0) {
+		q--
+	}
+	if q == 0 {
+		return math.Copysign(0, x/y)
+	}
+	return math.Round(q)
+}
+
+func complexRows[T cplx](rows *[ops]rowFunc) {
+	rows[opDiv] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x / y }) })
+	rows[opPow] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(cmplx.Pow(complex128(x), complex128(y))) }) })
+	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
+	rows[opAbs] = magnitudes[T]()
+	for o, f := range map[op]func(complex128) complex128{
+		opExp: cmplx.Exp, opLog: cmplx.Log, opSqrt: cmplx.Sqrt, opSin: cmplx.Sin, opCos: cmplx.Cos, opTanh: cmplx.Tanh,
+	} {
+		rows[o] = liftComplex[T](f)
 	}
 }
 
-func ltRow[T ordered](r []uint8, a, b []T) {
-	for i := range r {
-		r[i] = number(a[i] < b[i])
+func magnitudes[T cplx]() rowFunc {
+	if DTypeOf[T]() == Complex64 {
+		return single(func(r []float32, a []T) { each(r, a, func(x T) float32 { return float32(cmplx.Abs(complex128(x))) }) })
 	}
-}
-
-func leRow[T ordered](r []uint8, a, b []T) {
-	for i := range r {
-		r[i] = number(a[i] <= b[i])
-	}
-}
-
-func gtRow[T ordered](r []uint8, a, b []T) {
-	for i := range r {
-		r[i] = number(a[i] > b[i])
-	}
-}
-
-func geRow[T ordered](r []uint8, a, b []T) {
-	for i := range r {
-		r[i] = number(a[i] >= b[i])
-	}
-}
-
-func negRow[T ordered | cplx](r, a []T) {
-	for i := range r {
-		r[i] = -a[i]
-	}
-}
-
-func absRow[T ordered](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = max(v, -v)
-		if v == 0 || v > 0 {
-			r[i] = v
-		}
-	}
-}
-
-func reluRow[T ordered](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = max(v, 0)
-	}
-}
-
-func signRow[T ordered](r, a []T) {
-	for i, v := range a[:len(r)] {
-		switch {
-		case v > 0:
-			r[i] = 1
-		case v < 0:
-			r[i] = 0
-			r[i]--
-		default:
-			r[i] = v // 0 or NaN
-		}
-	}
-}
-
-func expRow[T float](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = T(math.Exp(float64(v)))
-	}
-}
-
-func logRow[T float](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = T(math.Log(float64(v)))
-	}
-}
-
-func sqrtRow[T float](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = T(math.Sqrt(float64(v)))
-	}
-}
-
-func tanhRow[T float](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = T(math.Tanh(float64(v)))
-	}
-}
-
-func sigmoidRow[T float](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = T(1 / (1 + math.Exp(-float64(v))))
-	}
-}
-
-func complexExpRow[T cplx](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = T(cmplx.Exp(complex128(v)))
-	}
-}
-
-func complexLogRow[T cplx](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = T(cmplx.Log(complex128(v)))
-	}
-}
-
-func complexSqrtRow[T cplx](r, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = T(cmplx.Sqrt(complex128(v)))
-	}
-}
-
-func complexAbsRow[T cplx, R float](r []R, a []T) {
-	for i, v := range a[:len(r)] {
-		r[i] = R(cmplx.Abs(complex128(v)))
-	}
+	return single(func(r []float64, a []T) { each(r, a, func(x T) float64 { return cmplx.Abs(complex128(x)) }) })
 }

@@ -227,7 +227,7 @@ func TestSumsAreThoseOfTheElements(t *testing.T) {
 			return fmt.Sprint(k)
 		}
 		indices(a.Shape(), func(idx []int) { want[key(idx)] += number(a, idx) })
-		got := tensor.SumKeep(a, dims...)
+		got := tensor.Keep(tensor.Sum, a, dims...)
 		indices(got.Shape(), func(idx []int) {
 			if g, w := number(got, idx), want[key(idx)]; !near(g, w, 1e-2) {
 				t.Errorf("sum of %v %v over %v at %v: %v, want %v", dt, a.Shape(), dims, idx, g, w)
@@ -311,7 +311,7 @@ func TestFunctionsHaveTheirValues(t *testing.T) {
 		{"int8 wraps", tensor.FromSlice([]int8{127}, 1).AddScalar(1), "[-128]"},
 		{"sum of bytes", tensor.Sum(tensor.Full(tensor.Uint8, 200, 3)), "600"},
 		{"mean", tensor.Mean(floats(1, 2, 6).View(1, 3), 1), "[3]"},
-		{"mean of halves", tensor.MeanKeep(tensor.Full(tensor.Float16, 40000, 4)), "[40000]"},
+		{"mean of halves", tensor.Keep(tensor.Mean, tensor.Full(tensor.Float16, 40000, 4)), "[40000]"},
 		{"var", tensor.Var(floats(1, 2, 3, 4).View(2, 2), 1), "[0.5 0.5]"},
 		{"argmax", tensor.Argmax(pi, 1), "[2 2]"},
 		{"argmin with NaN", tensor.Argmin(floats(1, nan, -1), 0), "1"},

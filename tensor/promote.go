@@ -33,13 +33,20 @@ func Promote(a, b DType) DType {
 	return b
 }
 
-// promote is Promote for operands: a tensor without dimensions counts only if its category is the higher one.
+// promote is Promote for operands: a tensor without dimensions counts only if its category is the higher one, and a
+// complex number without dimensions has the digits of the floats it meets.
 func promote(a, b *Tensor) DType {
-	switch za, zb := len(a.shape) == 0, len(b.shape) == 0; {
-	case za && !zb && a.dtype.category() <= b.dtype.category():
-		return b.dtype
-	case zb && !za && b.dtype.category() <= a.dtype.category():
+	if len(a.shape) == 0 {
+		a, b = b, a
+	}
+	if len(a.shape) == 0 || len(b.shape) > 0 {
+		return Promote(a.dtype, b.dtype)
+	}
+	switch {
+	case b.dtype.category() <= a.dtype.category():
 		return a.dtype
+	case a.dtype.isFloat():
+		return Promote(a.dtype, Complex64)
 	}
 	return Promote(a.dtype, b.dtype)
 }

@@ -1,202 +1,147 @@
 package tensor
 
-import (
-	"math"
-	"runtime"
-	"slices"
-)
+import "math"
 
-// A fold makes one element of many.
-type fold struct {
-	in, out DType
-	run     func(out, rows []byte, n int) // out's elements from as many rows of n
-}
-
-// folding lets f run over rows.
-func folding[T, R any](f func(row []T) R) func(out, rows []byte, n int) {
-	return func(out, rows []byte, n int) {
-		r, x := typed[R](out), typed[T](rows)
-		for i := range r {
-			r[i] = f(x[i*n : (i+1)*n])
+// Keep returns f(t, dims...) with the dimensions that f reduces kept, with size 1, as keepdim=True does in PyTorch.
+//
+//	centred := tensor.Sub(x, tensor.Keep(tensor.Mean, x, 1))
+func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tensor {
+	shape := make([]int, len(t.shape))
+	for i, reduced := range t.mark(dims) {
+		shape[i] = t.shape[i]
+		if reduced {
+			shape[i] = 1
 		}
 	}
+	r := f(t, dims...)
+	return r.become(r.View(shape...))
 }
 
-// over reduces dimensions of t, by default all: they are laid out as rows, which costs a copy unless they are there
-// already.
-func (f fold) over(t *Tensor, dims []int, keep bool) *Tensor {
-	reduced := t.mark(dims)
-	var order, tail, shape, kept []int
-	n := 1
-	for i, size := range t.shape {
-		if reduced[i] {
-			tail, kept = append(tail, i), append(kept, 1)
-			n *= size
-		} else {
-			order, shape, kept = append(order, i), append(shape, size), append(kept, size)
-		}
-	}
-	rows := t.peek(pick(t.shape, order, tail), pick(t.strides, order, tail), t.offset)
-	if t.dtype != f.in || !rows.IsContiguous() {
-		rows = New(f.in, rows.shape...).CopyFrom(rows)
-	}
-	out := New(f.out, shape...)
-	f.run(out.span(), rows.span(), n)
-	runtime.KeepAlive(t)
-	if keep {
-		return out.become(out.View(kept...))
-	}
-	return out
-}
+// Sum adds up over dimensions, by default all. Sums of integers and booleans are Int64; those of floats are added up in
+// float64.
+func Sum(t *Tensor, dims ...int) *Tensor { return t.total(redSum, dims) }
 
-func pick(s []int, lists ...[]int) []int {
-	var out []int
-	for _, l := range lists {
-		for _, i := range l {
-			out = append(out, s[i])
-		}
+// Prod multiplies over dimensions, by default all, as Sum adds up.
+func Prod(t *Tensor, dims ...int) *Tensor { return t.total(redProd, dims) }
+
+func (t *Tensor) total(r reduction, dims []int) *Tensor {
+	total := r.of(t, dims)
+	if t.dtype.category() < 2 {
+		return total // Int64
 	}
-	return out
-}
-
-// mark says which dimensions are named; none stands for all.
-func (t *Tensor) mark(dims []int) []bool {
-	named := make([]bool, len(t.shape))
-	for i := range named {
-		named[i] = len(dims) == 0
-	}
-	for _, d := range dims {
-		d = t.axis(d)
-		if named[d] {
-			misuse("dimension %d is named twice in %v", d, dims)
-		}
-		named[d] = true
-	}
-	return named
-}
-
-// as returns the result in dtype dt.
-func (f fold) as(dt DType, t *Tensor, dims []int, keep bool) *Tensor {
-	r := f.over(t, dims, keep)
-	return r.become(r.To(dt))
-}
-
-// summing returns the fold for sums of dt, and the dtype of the result: whole numbers are added up in Int64,
-// fractions in float64.
-func summing(dt DType) (f fold, result DType) {
-	switch {
-	case dt == Complex64:
-		return fold{Complex64, Complex128, folding(complexSumOf[complex64])}, dt
-	case dt == Complex128:
-		return fold{Complex128, Complex128, folding(complexSumOf[complex128])}, dt
-	case dt == Float64:
-		return fold{Float64, Float64, folding(sumOf[float64, float64])}, dt
-	case dt.isFloat():
-		return fold{Float32, Float64, folding(sumOf[float32, float64])}, dt
-	case dt == Int64:
-		return fold{Int64, Int64, folding(sumOf[int64, int64])}, Int64
-	case dt == Bool, dt == Uint8:
-		return fold{dt, Int64, folding(sumOf[uint8, int64])}, Int64
-	}
-	return fold{Int64, Int64, folding(sumOf[int64, int64])}, Int64
-}
-
-// sumOf adds up in four strands, which a processor works on at once.
-func sumOf[T int64 | float32 | float64 | uint8, A int64 | float64](row []T) A {
-	var a, b, c, d A
-	for ; len(row) >= 4; row = row[4:] {
-		a += A(row[0])
-		b += A(row[1])
-		c += A(row[2])
-		d += A(row[3])
-	}
-	for _, v := range row {
-		a += A(v)
-	}
-	return (a + b) + (c + d)
-}
-
-func complexSumOf[T cplx](row []T) (sum complex128) {
-	for _, v := range row {
-		sum += complex128(v)
-	}
-	return sum
-}
-
-// Sum adds up over dimensions, by default all. Sums of integers and booleans are Int64.
-func Sum(t *Tensor, dims ...int) *Tensor { return sum(t, dims, false) }
-
-// SumKeep is Sum that keeps the dimensions, with size 1.
-func SumKeep(t *Tensor, dims ...int) *Tensor { return sum(t, dims, true) }
-
-func sum(t *Tensor, dims []int, keep bool) *Tensor {
-	f, dt := summing(t.dtype)
-	return f.as(dt, t, dims, keep)
+	return total.become(total.To(t.dtype))
 }
 
 // Mean returns the averages over dimensions, by default all, of floats or complex numbers.
-func Mean(t *Tensor, dims ...int) *Tensor { return mean(t, dims, false) }
-
-// MeanKeep is Mean that keeps the dimensions, with size 1.
-func MeanKeep(t *Tensor, dims ...int) *Tensor { return mean(t, dims, true) }
-
-func mean(t *Tensor, dims []int, keep bool) *Tensor {
-	if t.dtype.category() < 2 {
-		misuse("Mean of a tensor of %v: convert it with To first", t.dtype)
-	}
-	f, dt := summing(t.dtype)
-	total := f.over(t, dims, keep)
-	total.Div(total.constant(float64(t.count(dims))))
-	return total.become(total.To(dt))
+func Mean(t *Tensor, dims ...int) *Tensor {
+	t.wantFractions("Mean")
+	total := redSum.of(t, dims)
+	total.Div(total.Number(float64(t.count(dims))))
+	return total.become(total.To(t.dtype))
 }
 
-// count returns how many elements make one when dims are reduced.
-func (t *Tensor) count(dims []int) int {
-	n := 1
-	for i, named := range t.mark(dims) {
-		if named {
-			n *= t.shape[i]
-		}
+func (t *Tensor) wantFractions(what string) {
+	if t.dtype.category() < 2 {
+		misuse("%s of a tensor of %v: convert it with To first", what, t.dtype)
 	}
-	return n
 }
 
 // Var returns the variances over dimensions, by default all, of floats, with Bessel's correction (division by n-1).
 func Var(t *Tensor, dims ...int) *Tensor {
-	if !t.dtype.isFloat() {
-		misuse("Var of a tensor of %v: convert it with To first", t.dtype)
-	}
-	return fold{Float64, Float64, folding(varianceOf)}.as(t.dtype, t, dims, false)
+	v := redVar.of(t, dims)
+	return v.become(v.To(t.dtype))
 }
 
-func varianceOf(row []float64) float64 {
-	var mean, squares float64 // Welford's
-	for i, v := range row {
-		d := v - mean
-		mean += d / float64(i+1)
-		squares += d * (v - mean)
-	}
-	if len(row) < 2 {
-		return math.NaN()
-	}
-	return squares / float64(len(row)-1)
+// Std returns the standard deviations, the roots of Var.
+func Std(t *Tensor, dims ...int) *Tensor {
+	v := redVar.of(t, dims).Sqrt()
+	return v.become(v.To(t.dtype))
 }
 
 // All reports, as Bool, where all elements along dimensions, by default all, are other than 0.
-func All(t *Tensor, dims ...int) *Tensor {
-	return fold{Bool, Bool, folding(func(row []uint8) bool { return !slices.Contains(row, 0) })}.over(t, dims, false)
-}
+func All(t *Tensor, dims ...int) *Tensor { return truthful(redMin, 1, t, dims) }
 
 // Any reports, as Bool, where an element along dimensions, by default all, is other than 0.
-func Any(t *Tensor, dims ...int) *Tensor {
-	return fold{Bool, Bool, folding(func(row []uint8) bool { return slices.Contains(row, 1) })}.over(t, dims, false)
+func Any(t *Tensor, dims ...int) *Tensor { return truthful(redMax, 0, t, dims) }
+
+// truthful reduces t as Bool; of nothing it makes empty.
+func truthful(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
+	f := r.on(Bool)
+	some := f.run
+	f.run = func(out, rows []byte, n int) {
+		if n > 0 {
+			some(out, rows, n)
+			return
+		}
+		for i := range out {
+			out[i] = byte(empty)
+		}
+	}
+	return f.over(t, dims)
+}
+
+// Amax returns the greatest elements over dimensions, by default all; NaN where there is one.
+func Amax(t *Tensor, dims ...int) *Tensor { return t.extreme(redMax, dims) }
+
+// Amin returns the least elements over dimensions, by default all; NaN where there is one.
+func Amin(t *Tensor, dims ...int) *Tensor { return t.extreme(redMin, dims) }
+
+// Argmax returns the index (Int64) of the greatest element along a dimension, the first if there are several; without a dimension, the
+// index in the flattened tensor. NaN is greater than everything.
+func Argmax(t *Tensor, dim ...int) *Tensor { return t.place(redArgmax, dim) }
+
+// Argmin returns the index (Int64) of the least element along a dimension, as Argmax does. NaN is less than everything.
+func Argmin(t *Tensor, dim ...int) *Tensor { return t.place(redArgmin, dim) }
+
+func (t *Tensor) place(r reduction, dims []int) *Tensor {
+	if len(dims) > 1 || t.dtype == Bool {
+		misuse("%v of a tensor of %v along dimensions %v: it takes numbers and one dimension", r, t.dtype, dims)
+	}
+	return t.extreme(r, dims)
+}
+
+// Max returns the greatest elements along a dimension and their indices, see Argmax.
+func Max(t *Tensor, dim int) (values, indices *Tensor) {
+	indices = t.extreme(redArgmax, []int{dim})
+	return t.pickAlong(dim, indices), indices
+}
+
+// Min returns the least elements along a dimension and their indices, see Argmin.
+func Min(t *Tensor, dim int) (values, indices *Tensor) {
+	indices = t.extreme(redArgmin, []int{dim})
+	return t.pickAlong(dim, indices), indices
+}
+
+func (t *Tensor) extreme(r reduction, dims []int) *Tensor {
+	if t.count(dims) == 0 {
+		misuse("%v along dimensions %v of shape %v, which have no elements", r, dims, t.shape)
+	}
+	v := r.of(t, dims)
+	if v.dtype != Int64 && v.dtype != t.dtype {
+		v = v.become(v.To(t.dtype))
+	}
+	return v
+}
+
+// pickAlong returns the elements at one index of a dimension for each of the others.
+func (t *Tensor) pickAlong(dim int, indices *Tensor) *Tensor {
+	if len(t.shape) == 0 {
+		return t.Clone()
+	}
+	dim = t.axis(dim)
+	along := indices.Unsqueeze(dim)
+	defer along.release()
+	picked := Gather(t, dim, along)
+	return picked.become(picked.Squeeze(dim))
 }
 
 // Sum returns the sum of all elements; of complex numbers, its real part.
-func (t *Tensor) Sum() float64 {
-	f, _ := summing(t.dtype)
-	return f.over(t, nil, false).Item()
-}
+func (t *Tensor) Sum() float64 { return redSum.of(t, nil).Item() }
 
-// Mean returns the average of all elements.
-func (t *Tensor) Mean() float64 { return t.Sum() / float64(t.Numel()) }
+// Mean returns the average of all elements; of none, NaN.
+func (t *Tensor) Mean() float64 {
+	if t.Numel() == 0 {
+		return math.NaN()
+	}
+	return t.Sum() / float64(t.Numel())
+}

@@ -48,9 +48,12 @@ func (t *Tensor) bytes() []byte { return t.store().mem.Load().bytes }
 
 // span returns the bytes of a contiguous tensor, borrowed.
 func (t *Tensor) span() []byte {
-	size := t.dtype.Size()
-	from := t.offset * size
-	return t.bytes()[from : from+t.Numel()*size]
+	n := t.Nbytes()
+	if n == 0 { // the offset of an empty view may be anywhere
+		return nil
+	}
+	from := t.offset * t.dtype.Size()
+	return t.bytes()[from : from+n]
 }
 
 // DType returns the type of the elements.

@@ -1,0 +1,131 @@
+package tensor
+
+import "runtime"
+
+// A reduction makes one element of a row of them.
+type reduction uint8
+
+const (
+	redSum reduction = iota
+	redProd
+	redMax
+	redMin
+	redArgmax
+	redArgmin
+	redVar
+
+	reductions = iota
+)
+
+var reductionNames = [reductions]string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"}
+
+func (r reduction) String() string { return reductionNames[r] }
+
+// A foldFunc sets out's elements to what it makes of as many rows of n.
+type foldFunc = func(out, rows []byte, n int)
+
+func folding[T, R any](f func(row []T) R) foldFunc {
+	return func(out, rows []byte, n int) {
+		r, x := typed[R](out), typed[T](rows)
+		for i := range r {
+			r[i] = f(x[i*n : (i+1)*n])
+		}
+	}
+}
+
+// A fold is a reduction of elements of one dtype into those of another.
+type fold struct {
+	in, out DType
+	run     foldFunc
+}
+
+// on returns the fold for elements of dt.
+func (r reduction) on(dt DType) fold {
+	in := dt.computed()
+	n := in.numeric()
+	f := fold{in, in, n.folds[r]}
+	switch r {
+	case redSum, redProd, redVar:
+		f.out = n.total
+	case redArgmax, redArgmin:
+		f.out = Int64
+	}
+	if f.run == nil {
+		misuse("%v of a tensor of %v: convert it with To first", r, dt)
+	}
+	return f
+}
+
+// of reduces dimensions of t, by default all.
+func (r reduction) of(t *Tensor, dims []int) *Tensor { return r.on(t.dtype).over(t, dims) }
+
+// over lays the dimensions out as rows, which costs a copy unless they are there already.
+func (f fold) over(t *Tensor, dims []int) *Tensor {
+	reduced := t.mark(dims)
+	var order, tail, shape []int
+	n := 1
+	for i, size := range t.shape {
+		if reduced[i] {
+			tail = append(tail, i)
+			n *= size
+		} else {
+			order, shape = append(order, i), append(shape, size)
+		}
+	}
+	rows := t.rowsOf(f.in, order, tail)
+	out := New(f.out, shape...)
+	f.run(out.span(), rows.span(), n)
+	runtime.KeepAlive(t)
+	return out
+}
+
+// rowsOf returns t, or a copy of dtype dt, with its dimensions in order, those of tail last, and contiguous.
+func (t *Tensor) rowsOf(dt DType, order, tail []int) *Tensor {
+	rows := t.peek(pick(t.shape, order, tail), pick(t.strides, order, tail), t.offset)
+	if t.dtype != dt || !rows.IsContiguous() {
+		rows = New(dt, rows.shape...).CopyFrom(rows)
+	}
+	return rows
+}
+
+func pick(s []int, lists ...[]int) []int {
+	var out []int
+	for _, l := range lists {
+		for _, i := range l {
+			out = append(out, s[i])
+		}
+	}
+	return out
+}
+
+// mark says which dimensions are named; none stands for all. A single number has a dimension 0 here, as in PyTorch.
+func (t *Tensor) mark(dims []int) []bool {
+	if len(t.shape) == 0 {
+		if len(dims) == 1 {
+			wrap(dims[0], 1, "dimension")
+			dims = nil
+		}
+	}
+	named := make([]bool, len(t.shape))
+	for i := range named {
+		named[i] = len(dims) == 0
+	}
+	for _, d := range dims {
+		if d = t.axis(d); named[d] {
+			misuse("dimension %d is named twice in %v", d, dims)
+		}
+		named[d] = true
+	}
+	return named
+}
+
+// count returns how many elements make one when dims are reduced.
+func (t *Tensor) count(dims []int) int {
+	n := 1
+	for i, named := range t.mark(dims) {
+		if named {
+			n *= t.shape[i]
+		}
+	}
+	return n
+}

@@ -1,0 +1,81 @@
+package tensor
+
+import (
+	"math"
+	"slices"
+)
+
+func complexFolds[T cplx](folds *[reductions]foldFunc) {
+	folds[redSum] = folding(func(row []T) (sum complex128) {
+		for _, v := range row {
+			sum += complex128(v)
+		}
+		return sum
+	})
+	folds[redProd] = folding(func(row []T) complex128 {
+		product := complex128(1)
+		for _, v := range row {
+			product *= complex128(v)
+		}
+		return product
+	})
+}
+
+func orderedFolds[T ordered, A int64 | float64](folds *[reductions]foldFunc) {
+	folds[redSum] = folding(sumOf[T, A])
+	folds[redProd] = folding(func(row []T) A {
+		product := A(1)
+		for _, v := range row {
+			product *= A(v)
+		}
+		return product
+	})
+	folds[redMax] = folding(slices.Max[[]T])
+	folds[redMin] = folding(slices.Min[[]T])
+	folds[redArgmax] = folding(func(row []T) int64 { return first(row, greater[T]) })
+	folds[redArgmin] = folding(func(row []T) int64 { return first(row, less[T]) })
+}
+
+// sumOf adds up in four strands, which a processor works on at once.
+func sumOf[T ordered, A int64 | float64](row []T) A {
+	var a, b, c, d A
+	for ; len(row) >= 4; row = row[4:] {
+		a += A(row[0])
+		b += A(row[1])
+		c += A(row[2])
+		d += A(row[3])
+	}
+	for _, v := range row {
+		a += A(v)
+	}
+	return (a + b) + (c + d)
+}
+
+// first returns where the element is that comes before all others, the first of equals.
+func first[T ordered](row []T, before func(a, b T) bool) int64 {
+	best := 0
+	for i, v := range row {
+		if before(v, row[best]) {
+			best = i
+		}
+	}
+	return int64(best)
+}
+
+// greater and less let NaN come before everything.
+func greater[T ordered](a, b T) bool { return a > b || a != a && b == b }
+func less[T ordered](a, b T) bool    { return a < b || a != a && b == b }
+
+// varianceOf is Welford's.
+func varianceOf[T float](row []T) float64 {
+	var mean, squares float64
+	for i, v := range row {
+		d := float64(v) - mean
+		mean += d / float64(i+1)
+		squares += d * (float64(v) - mean)
+	}
+	if len(row) < 2 {
+		return math.NaN()
+	}
+	return squares / float64(len(row)-1)
+}

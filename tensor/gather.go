@@ -1,0 +1,225 @@
+package tensor
+
+import (
+	"runtime"
+	"slices"
+)
+
+// along visits, for each element of idx (Int64), the element of t at the same indices but that along dim, which idx says,
+// and the element of o at the same indices. Other dimensions of idx are at most as large as those of t and o. f gets n elements at a time
+// with the places of the first ones and the distances of the others.
+func (t *Tensor) along(what string, dim int, idx, o *Tensor, f func(at, step, oAt, oStep, n int)) {
+	idx.want(Int64)
+	dim = t.axis(dim)
+	if len(idx.shape) != len(t.shape) || len(o.shape) != len(t.shape) {
+		misuse("%s in %v by indices of %v: want as many dimensions", what, t.shape, idx.shape)
+	}
+	for d, n := range idx.shape {
+		if d != dim && n > t.shape[d] || n > o.shape[d] {
+			misuse("%s in %v by indices of %v along dimension %d", what, t.shape, idx.shape, dim)
+		}
+	}
+	strides := slices.Clone(t.strides)
+	strides[dim] = 0
+	frame := o.peek(idx.shape, o.strides, o.offset)
+	w := newWalk(frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
+	row := w.dims[len(w.dims)-1]
+	count, length := row.size, 1
+	if row.steps[0] == 0 { // one index for the whole row
+		count, length = 1, row.size
+	}
+	index := typed[int64](idx.bytes())
+	w.rows(func(at [4]int) {
+		for i := range count {
+			k := wrap(int(index[at[0]+i*row.steps[0]]), t.shape[dim], what+" index")
+			f(at[1]+i*row.steps[1]+k*t.strides[dim], row.steps[1], at[output]+i*row.steps[output], row.steps[output], length)
+		}
+	})
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(idx)
+	runtime.KeepAlive(o)
+}
+
+// Gather returns, for each element of idx (Int64), the element of t at the same indices but that along dim, which the
+// element says. Other dimensions of idx are at most as large as t's.
+func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
+
+func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
+	out := New(t.dtype, idx.shape...)
+	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
+	t.along(what, dim, idx, out, func(at, step, to, toStep, n int) {
+		move(dst[to*size:], toStep, src[at*size:], step, n)
+	})
+	return out
+}
+
+// Scatter sets, for each element of idx (Int64), the element of t at the same indices but that along dim, which the
+// element says, to that of src. Where two name one element, which of them it becomes is not said. t keeps its dtype, which is src's.
+func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
+	return t.scatter("Scatter", dim, idx, src, copier(t.dtype.Size()))
+}
+
+// ScatterAdd is Scatter that adds to the elements. Where several name one element, all are added.
+func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
+	return t.scatter("ScatterAdd", dim, idx, src, t.adding())
+}
+
+// scatter lets move change elements of t by those of src.
+func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
+	if src.dtype != t.dtype {
+		misuse("%s of %v into %v: convert it with To first", what, src.dtype, t.dtype)
+	}
+	t.wantDistinct()
+	if t.SameStorage(src) {
+		src = src.Clone()
+	}
+	if t.SameStorage(idx) {
+		idx = idx.Clone()
+	}
+	size, from, to := t.dtype.Size(), src.bytes(), t.bytes()
+	t.along(what, dim, idx, src, func(at, step, srcAt, srcStep, n int) {
+		move(to[at*size:], step, from[srcAt*size:], srcStep, n)
+	})
+	return t.Touch()
+}
+
+// adding returns what adds elements of t's dtype.
+func (t *Tensor) adding() castFunc {
+	dt := t.dtype.computed()
+	add := dt.numeric().add
+	if dt == t.dtype {
+		return add
+	}
+	up, down := caster(dt, t.dtype), caster(t.dtype, dt)
+	var a, b [4]byte
+	return func(dst []byte, ds int, src []byte, ss, n int) {
+		for i := range n { // one by one, as elements of dst may be one
+			up(a[:], 1, dst[i*ds*2:], 1, 1)
+			up(b[:], 1, src[i*ss*2:], 1, 1)
+			add(a[:], 1, b[:], 1, 1)
+			down(dst[i*ds*2:], 1, a[:], 1, 1)
+		}
+	}
+}
+
+// accumulate makes of f a function that changes elements by others.
+func accumulate[T any](f func(a, b T) T) castFunc {
+	return func(dst []byte, ds int, src []byte, ss, n int) {
+		d, s := typed[T](dst), typed[T](src)
+		for i := range n {
+			d[i*ds] = f(d[i*ds], s[i*ss])
+		}
+	}
+}
+
+// IndexSelect returns the indices of a dimension that idx (Int64, one dimension) lists.
+func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
+	wide := t.widened("IndexSelect", dim, idx)
+	defer wide.release()
+	return t.gather("IndexSelect", dim, wide)
+}
+
+// IndexCopy sets the indices of a dimension that idx (Int64, one dimension) lists to those of src, one after another.
+func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
+	wide := t.widened("IndexCopy", dim, idx)
+	wide.wantShape("IndexCopy", src)
+	defer wide.release()
+	return t.scatter("IndexCopy", dim, wide, src, copier(t.dtype.Size()))
+}
+
+// IndexAdd adds to the indices of a dimension that idx (Int64, one dimension) lists those of src, one after another.
+func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
+	wide := t.widened("IndexAdd", dim, idx)
+	wide.wantShape("IndexAdd", src)
+	defer wide.release()
+	return t.scatter("IndexAdd", dim, wide, src, t.adding())
+}
+
+// widened returns idx, of one dimension, as indices along dim for all elements of t.
+func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
+	if len(idx.shape) != 1 {
+		misuse("%s by indices of shape %v: want one dimension", what, idx.shape)
+	}
+	dim = t.axis(dim)
+	shape, strides := slices.Clone(t.shape), make([]int, len(t.shape))
+	shape[dim], strides[dim] = idx.shape[0], idx.strides[0]
+	return idx.view(shape, strides, idx.offset)
+}
+
+func (t *Tensor) wantShape(what string, src *Tensor) {
+	if !slices.Equal(t.shape, src.shape) {
+		misuse("%s of shape %v: want %v", what, src.shape, t.shape)
+	}
+}
+
+// Index returns the elements at the places that index tensors (Int64) of the first dimensions give together, as t[i, j]
+// does in PyTorch: their shape, to which they are broadcast, followed by t's other dimensions.
+func Index(t *Tensor, idx ...*Tensor) *Tensor {
+	if len(idx) == 0 || len(idx) > len(t.shape) {
+		misuse("Index of %d dimensions by %d tensors", len(t.shape), len(idx))
+	}
+	var shapes [][]int
+	for _, i := range idx {
+		i.want(Int64)
+		shapes = append(shapes, i.shape)
+	}
+	shape := broadcast(shapes...)
+	flat := New(Int64, shape...) // places in the first dimensions, flattened
+	for d, i := range idx {
+		size := Scalar(Int64, float64(t.shape[d]))
+		if At[bool](Any(Or(Ge(i, size), Lt(i, Neg(size))))) {
+			misuse("Index %v is out of range of dimension %d of %v", i, d, t.shape)
+		}
+		flat.Mul(size).Add(Remainder(i, Maximum(size, Scalar(Int64, 1))))
+	}
+	rest := t.shape[len(idx):]
+	rows := t.Reshape(append([]int{product(t.shape[:len(idx)])}, rest...)...)
+	defer rows.release()
+	picked := IndexSelect(rows, 0, flat.Reshape(product(shape)))
+	return picked.become(picked.View(append(shape, rest...)...))
+}
+
+// Nonzero returns the indices (Int64) of the elements other than 0, one in each row: (n, dimensions).
+func Nonzero(t *Tensor) *Tensor {
+	all := make([]int, len(t.shape))
+	for d := range all {
+		all[d] = d
+	}
+	truth := t.rowsOf(Bool, all, nil)
+	var found []int64
+	index := make([]int64, len(t.shape))
+	n := int64(0)
+	for at, yes := range truth.span() {
+		if yes == 0 {
+			continue
+		}
+		n++
+		for d, rest := len(index)-1, at; d >= 0; d-- {
+			index[d], rest = int64(rest%t.shape[d]), rest/t.shape[d]
+		}
+		found = append(found, index...)
+	}
+	runtime.KeepAlive(t)
+	return FromSlice(found, int(n), len(t.shape))
+}
+
+// MaskedSelect returns the elements where mask (Bool) is true, one after another; t and mask are broadcast.
+func MaskedSelect(t, mask *Tensor) *Tensor {
+	mask.want(Bool)
+	shape := broadcast(t.shape, mask.shape)
+	if len(shape) == 0 {
+		shape = []int{1}
+	}
+	x, m := t.Expand(shape...), mask.Expand(shape...)
+	defer x.release()
+	defer m.release()
+	if len(shape) == 1 {
+		return Index(x, Nonzero(m).Select(1, 0))
+	}
+	var idx []*Tensor
+	at := Nonzero(m)
+	for d := range shape {
+		idx = append(idx, at.Select(1, d))
+	}
+	return Index(x, idx...)
+}

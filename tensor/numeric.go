@@ -1,0 +1,69 @@
+package tensor
+
+import "sync"
+
+// A numeric is what can be done with elements of one dtype: a function for each operation on rows, and nil for those that
+// are not defined. Dtypes that are only stored, see DType.computed, have none.
+type numeric struct {
+	rows    [ops]rowFunc
+	folds   [reductions]foldFunc
+	total   DType    // in which sums, products and variances are computed
+	add     castFunc // adds src to dst, which is of the same dtype
+	running rowFunc  // the running sums of a row, in total
+	order   orderFunc
+	product func(p matrixProduct, a, b, c []byte)
+}
+
+// numerics make those of a dtype when it is first computed with, so that a program which starts does not wait for them.
+var numerics = [dtypes]func() *numeric{
+	Bool:       sync.OnceValue(boolNumeric),
+	Uint8:      sync.OnceValue(integerNumeric[uint8]),
+	Int8:       sync.OnceValue(integerNumeric[int8]),
+	Int16:      sync.OnceValue(integerNumeric[int16]),
+	Int32:      sync.OnceValue(integerNumeric[int32]),
+	Int64:      sync.OnceValue(integerNumeric[int64]),
+	Float32:    sync.OnceValue(floatNumeric[float32]),
+	Float64:    sync.OnceValue(floatNumeric[float64]),
+	Complex64:  sync.OnceValue(complexNumeric[complex64]),
+	Complex128: sync.OnceValue(complexNumeric[complex128]),
+}
+
+// numeric returns what is done with elements of d, which is a dtype that is computed with.
+func (d DType) numeric() *numeric { return numerics[d]() }
+
+// boolNumeric has what PyTorch defines: addition is or, multiplication is and.
+func boolNumeric() *numeric {
+	n := &numeric{total: Int64, order: argsort[uint8], running: single(runningSum[int64, uint8]), add: accumulate(func(a, b uint8) uint8 { return a | b })}
+	orderedRows[uint8](&n.rows)
+	n.rows[opAdd], n.rows[opMul] = n.rows[opMax], n.rows[opMin]
+	for _, o := range []op{opSub, opNeg, opAbs, opRelu, opFloor, opCeil, opRound, opTrunc} {
+		n.rows[o] = nil
+	}
+	orderedFolds[uint8, int64](&n.folds)
+	return n
+}
+
+func integerNumeric[T integer]() *numeric {
+	n := &numeric{total: Int64, order: argsort[T], running: single(runningSum[int64, T]), product: plain[T], add: accumulate(sum[T])}
+	orderedRows[T](&n.rows)
+	integerRows[T](&n.rows)
+	orderedFolds[T, int64](&n.folds)
+	return n
+}
+
+func floatNumeric[T float]() *numeric {
+	n := &numeric{total: Float64, order: argsort[T], running: single(runningSum[float64, T]), product: gemm[T], add: accumulate(sum[T])}
+	orderedRows[T](&n.rows)
+	floatRows[T](&n.rows)
+	orderedFolds[T, float64](&n.folds)
+	n.folds[redVar] = folding(varianceOf[T])
+	return n
+}
+
+func complexNumeric[T cplx]() *numeric {
+	n := &numeric{total: Complex128, product: plain[T], running: single(runningComplexSum[T]), add: accumulate(sum[T])}
+	arithmeticRows[T](&n.rows)
+	complexRows[T](&n.rows)
+	complexFolds[T](&n.folds)
+	return n
+}

@@ -1,0 +1,124 @@
+package tensor
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+)
+
+// An orderFunc sorts the numbers of the elements of a row by the elements, equal ones by their numbers. NaN is the greatest.
+type orderFunc = func(numbers []int64, row []byte, descending bool)
+
+func argsort[T ordered](numbers []int64, row []byte, descending bool) {
+	x := typed[T](row)
+	slices.SortStableFunc(numbers, func(i, j int64) int {
+		if descending {
+			i, j = j, i
+		}
+		return order(x[i], x[j])
+	})
+}
+
+// order is cmp.Compare, for which NaN is the least, with NaN the greatest.
+func order[T ordered](a, b T) int {
+	if a != a || b != b {
+		return cmp.Compare(number(a != a), number(b != b))
+	}
+	return cmp.Compare(a, b)
+}
+
+// Argsort returns the indices (Int64) that sort the elements along a dimension. Equal elements keep their order; NaN is
+// greater than everything.
+func Argsort(t *Tensor, dim int, descending bool) *Tensor {
+	in := t.dtype.computed()
+	order := in.numeric().order
+	if order == nil {
+		misuse("Argsort of %v, which has no order", t.dtype)
+	}
+	return t.alongRows(dim, in, Int64, func(out, row []byte) {
+		numbers := typed[int64](out)
+		for i := range numbers {
+			numbers[i] = int64(i)
+		}
+		order(numbers, row, descending)
+	})
+}
+
+// Sort returns the elements sorted along a dimension, and where they were, see Argsort.
+func Sort(t *Tensor, dim int, descending bool) (values, indices *Tensor) {
+	indices = Argsort(t, dim, descending)
+	return t.gatherOrSelf(dim, indices), indices
+}
+
+// TopK returns the k greatest elements along a dimension, the greatest first, and where they were.
+func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
+	if len(t.shape) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.shape) == 0 {
+		misuse("TopK of %d along dimension %d of shape %v", k, dim, t.shape)
+	}
+	indices = Argsort(t, dim, true)
+	if len(t.shape) > 0 {
+		indices = indices.become(indices.Narrow(dim, 0, k))
+	}
+	return t.gatherOrSelf(dim, indices), indices
+}
+
+// gatherOrSelf is Gather, also of a single number.
+func (t *Tensor) gatherOrSelf(dim int, indices *Tensor) *Tensor {
+	if len(t.shape) == 0 {
+		return t.Clone()
+	}
+	return Gather(t, dim, indices)
+}
+
+// CumSum returns the running sums along a dimension, in the dtype of Sum.
+func CumSum(t *Tensor, dim int) *Tensor {
+	in := t.dtype.computed()
+	n := in.numeric()
+	sums := t.alongRows(dim, in, n.total, func(out, row []byte) { n.running(out, [3][]byte{row}) })
+	if t.dtype.category() < 2 {
+		return sums
+	}
+	return sums.become(sums.To(t.dtype))
+}
+
+func runningSum[A, T ordered](r []A, a []T) {
+	var sum A
+	each(r, a, func(x T) A { sum += A(x); return sum })
+}
+
+func runningComplexSum[T cplx](r []complex128, a []T) {
+	var sum complex128
+	each(r, a, func(x T) complex128 { sum += complex128(x); return sum })
+}
+
+// alongRows lets f compute a row of dtype out from each row of dimension dim, in dtype in.
+func (t *Tensor) alongRows(dim int, in, out DType, f func(out, row []byte)) *Tensor {
+	shape := t.shape
+	if len(shape) == 0 {
+		t = t.peek([]int{1}, []int{1}, t.offset)
+	}
+	dim = t.axis(dim)
+	var order, back []int
+	for d := range t.shape {
+		switch {
+		case d < dim:
+			order, back = append(order, d), append(back, d)
+		case d == dim:
+			back = append(back, len(t.shape)-1)
+		default:
+			order, back = append(order, d), append(back, d-1)
+		}
+	}
+	rows := t.rowsOf(in, order, []int{dim})
+	result := New(out, rows.shape...)
+	if n := t.shape[dim]; n > 0 {
+		from, to := rows.span(), result.span()
+		for width, wide := n*in.Size(), n*out.Size(); len(from) > 0; from, to = from[width:], to[wide:] {
+			f(to[:wide], from[:width])
+		}
+	}
+	runtime.KeepAlive(t)
+	result = result.become(result.Permute(back...))
+	result = result.become(result.Contiguous())
+	return result.become(result.View(shape...))
+}
