@@ -9,14 +9,7 @@ package tensor
 // and some not.
 
 // Fill sets all elements to v.
-func (t *Tensor) Fill(v float64) *Tensor { return t.CopyFrom(t.constant(v)) }
-
-// constant returns v as a tensor without dimensions of t's dtype, converted as To does.
-func (t *Tensor) constant(v float64) *Tensor {
-	s := New(t.dtype)
-	caster(t.dtype, Float64)(s.span(), 1, raw([]float64{v}), 1, 1)
-	return s
-}
+func (t *Tensor) Fill(v float64) *Tensor { return t.CopyFrom(Scalar(t.dtype, v)) }
 
 // Zero sets all elements to 0.
 func (t *Tensor) Zero() *Tensor {
@@ -133,5 +126,5 @@ func (t *Tensor) Remainder(o *Tensor) *Tensor { return opRemainder.into(t, o) }
 // MaskedFill sets elements to v where mask, which is Bool and broadcast, is true.
 func (t *Tensor) MaskedFill(mask *Tensor, v float64) *Tensor {
 	mask.want(Bool)
-	return choice(t.dtype).apply(t, mask, t.constant(v), t)
+	return choice(t.dtype).apply(t, mask, Scalar(t.dtype, v), t)
 }

@@ -30,7 +30,11 @@ func Ones(dt DType, shape ...int) *Tensor { return Full(dt, 1, shape...) }
 func Full(dt DType, v float64, shape ...int) *Tensor { return New(dt, shape...).Fill(v) }
 
 // Scalar returns a tensor without dimensions that holds v.
-func Scalar(dt DType, v float64) *Tensor { return Full(dt, v) }
+func Scalar(dt DType, v float64) *Tensor {
+	t := New(dt)
+	caster(dt, Float64)(t.span(), 1, raw([]float64{v}), 1, 1)
+	return t
+}
 
 // Arange returns start, start+step and so on up to but without end.
 func Arange(dt DType, start, end, step float64) *Tensor {
