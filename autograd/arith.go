@@ -63,12 +63,12 @@ func Div(a, b *Var) *Var {
 
 // AddScalar returns x + c.
 func AddScalar(x *Var, c float64) *Var {
-	return unary("AddScalar", x, x.t.Clone().AddScalar(c), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy })
+	return unary("AddScalar", x, plus(x.t, c), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy })
 }
 
 // MulScalar returns c · x.
 func MulScalar(x *Var, c float64) *Var {
-	return unary("MulScalar", x, x.t.Clone().MulScalar(c), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy.Clone().MulScalar(c) })
+	return unary("MulScalar", x, tensor.Mul(x.t, x.t.Number(c)), nil, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, dy.Number(c)) })
 }
 
 // Neg returns -x.
@@ -94,15 +94,35 @@ func Sqrt(x *Var) *Var {
 // Abs returns the absolute values; the gradient at zero is zero.
 func Abs(x *Var) *Var {
 	return unary("Abs", x, tensor.Abs(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		zero := tensor.Scalar(x.t.DType(), 0)
-		sign := tensor.Sub(tensor.Gt(x.t, zero).To(dy.DType()), tensor.Lt(x.t, zero).To(dy.DType()))
-		return sign.Mul(dy)
+		return tensor.Sign(x.t).Mul(dy)
 	})
+}
+
+// Power returns a to the power of b, element by element.
+func Power(a, b *Var) *Var {
+	v := wrap("Power", tensor.Power(a.t, b.t), a, b)
+	if v.needs {
+		v.save(a.t, b.t, v.t)
+		v.backward = func(dy *tensor.Tensor) {
+			if a.needs { // b · a^(b-1), and 0 where b is 0
+				da := tensor.Power(a.t, plus(b.t, -1)).Mul(dy)
+				a.add(tensor.Mul(tensor.Where(tensor.Eq(b.t, b.t.Number(0)), da.Number(0), da), b.t))
+			}
+			if b.needs { // v · log a, and 0 where v is 0
+				db := tensor.Mul(tensor.Log(a.t), v.t).Mul(dy)
+				b.add(tensor.Where(tensor.Eq(v.t, v.t.Number(0)), db.Number(0), db))
+			}
+		}
+	}
+	return v
 }
 
 // Pow returns each element to the power of p.
 func Pow(x *Var, p float64) *Var {
 	return unary("Pow", x, tensor.Pow(x.t, p), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		if p == 0 { // also where x is
+			return dy.Number(0)
+		}
 		return tensor.Pow(x.t, p-1).MulScalar(p).Mul(dy)
 	})
 }

@@ -89,6 +89,23 @@ func TestATensorChangedAfterItWasSavedIsNoticed(t *testing.T) {
 	y.Backward()
 }
 
+func TestIndicesAndMasksAreSaved(t *testing.T) {
+	x := autograd.NewParam("x", values(1, 1, 2, 3)).Var()
+	mask, idx := tensor.New(tensor.Bool, 3), tensor.New(tensor.Int64, 2)
+	for name, y := range map[string]*autograd.Var{
+		"Where": autograd.Where(mask, x, x), "MaskedFill": autograd.MaskedFill(x, mask, 1),
+		"IndexSelect": autograd.IndexSelect(x, 0, idx), "Index": autograd.Index(x, idx), "Embedding": autograd.Embedding(x, idx),
+	} {
+		changed := idx
+		if name == "Where" || name == "MaskedFill" {
+			changed = mask
+		}
+		loss := autograd.Sum(y)
+		changed.Touch()
+		mustPanic(t, name+" needs a tensor", loss.Backward)
+	}
+}
+
 func TestAViewOfASavedTensorCountsAsTheTensor(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 1, 2, 3))
 	y := autograd.Sum(autograd.Mul(p.Var(), p.Var()))

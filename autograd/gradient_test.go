@@ -1,8 +1,13 @@
 package autograd_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -58,12 +63,24 @@ func checkGradient(t *testing.T, f func(in []*autograd.Var) *autograd.Var, input
 
 type vars = []*autograd.Var
 
-func TestEveryOperationHasTheGradientOfItsDifferences(t *testing.T) {
+// gradients has rows for every operation, see TestNoOperationIsLeftOut. A row's name begins with that of its operation.
+func gradients() map[string]gradient {
 	target := tensor.FromSlice([]int64{2, 0, 3}, 3)
-	for name, c := range map[string]struct {
-		f      func(in vars) *autograd.Var
-		inputs []*tensor.Tensor
-	}{
+	ints := func(v ...int64) *tensor.Tensor { return tensor.FromSlice(v, len(v)) }
+	mask := tensor.FromSlice([]bool{true, false, true}, 3)
+	f := func(op func(x *autograd.Var) *autograd.Var) func(in vars) *autograd.Var {
+		return func(in vars) *autograd.Var { return op(in[0]) }
+	}
+	g := func(op func(a, b *autograd.Var) *autograd.Var) func(in vars) *autograd.Var {
+		return func(in vars) *autograd.Var { return op(in[0], in[1]) }
+	}
+	h := func(op func(x *autograd.Var, dims ...int) *autograd.Var, dims ...int) func(in vars) *autograd.Var {
+		return func(in vars) *autograd.Var { return op(in[0], dims...) }
+	}
+	withZeros := values(1, 1, 3, 4)
+	withZeros.Select(0, 0).Zero()
+	tensor.SetAt(withZeros, 0.0, 1, 2)
+	return map[string]gradient{
 		"Add":        {func(in vars) *autograd.Var { return autograd.Add(in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 3))},
 		"Add twice":  {func(in vars) *autograd.Var { return autograd.Add(in[0], in[0]) }, one(values(1, 1, 2, 3))},
 		"Add row":    {func(in vars) *autograd.Var { return autograd.Add(in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 3))},
@@ -130,9 +147,139 @@ func TestEveryOperationHasTheGradientOfItsDifferences(t *testing.T) {
 		"Select":       {func(in vars) *autograd.Var { return autograd.Select(in[0], 1, -1) }, one(values(1, 1, 2, 3))},
 		"Narrow":       {func(in vars) *autograd.Var { return autograd.Narrow(in[0], 1, 1, 2) }, one(values(1, 1, 2, 4))},
 		"Cat":          {func(in vars) *autograd.Var { return autograd.Cat(-1, in[0], in[1], in[0]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
-	} {
+
+		"Power":        {g(autograd.Power), two(positive(1, 2, 3), values(2, 2, 3))},
+		"Pow of zero":  {func(in vars) *autograd.Var { return autograd.Pow(in[0], 0) }, one(tensor.New(tensor.Float64, 2))},
+		"Log1p":        {f(autograd.Log1p), one(positive(1, 4))},
+		"Expm1":        {f(autograd.Expm1), one(values(1, 1, 4))},
+		"Rsqrt":        {f(autograd.Rsqrt), one(positive(1, 4))},
+		"Reciprocal":   {f(autograd.Reciprocal), one(positive(1, 4))},
+		"Sin":          {f(autograd.Sin), one(values(1, 3, 4))},
+		"Cos":          {f(autograd.Cos), one(values(1, 3, 4))},
+		"Erf":          {f(autograd.Erf), one(values(1, 2, 4))},
+		"LeakyReLU":    {func(in vars) *autograd.Var { return autograd.LeakyReLU(in[0], 0.1) }, one(values(1, 1, 6))},
+		"GELU":         {f(autograd.GELU), one(values(1, 2, 6))},
+		"SiLU":         {f(autograd.SiLU), one(values(1, 2, 6))},
+		"Softmax":      {f(autograd.Softmax), one(values(1, 2, 3, 4))},
+		"Where":        {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
+		"Maximum":      {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"Minimum":      {g(autograd.Minimum), two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
+		"Clamp":        {func(in vars) *autograd.Var { return autograd.Clamp(in[0], -0.4, 0.3) }, one(values(1, 1, 9))},
+		"MaskedFill":   {func(in vars) *autograd.Var { return autograd.MaskedFill(in[0], mask, 7) }, one(values(1, 1, 2, 3))},
+		"Gather":       {func(in vars) *autograd.Var { return autograd.Gather(in[0], 1, ints(2, 2, 0, 1).Reshape(2, 2)) }, one(values(1, 1, 2, 3))},
+		"IndexSelect":  {func(in vars) *autograd.Var { return autograd.IndexSelect(in[0], -1, ints(2, 2, -3)) }, one(values(1, 1, 2, 3))},
+		"Index":        {func(in vars) *autograd.Var { return autograd.Index(in[0], ints(1, 0, 1), ints(2, 2, 2)) }, one(values(1, 1, 2, 3, 2))},
+		"MaskedSelect": {func(in vars) *autograd.Var { return autograd.MaskedSelect(in[0], mask) }, one(values(1, 1, 2, 3))},
+		"MaskedSelect of few": {func(in vars) *autograd.Var {
+			return autograd.MaskedSelect(in[0], tensor.FromSlice([]bool{true, false, true, true}, 4, 1))
+		}, one(values(1, 1, 3))},
+		"Max":        {func(in vars) *autograd.Var { v, _ := autograd.Max(in[0], -2); return v }, one(values(1, 1, 2, 3, 2))},
+		"Min":        {func(in vars) *autograd.Var { v, _ := autograd.Min(in[0], 0); return v }, one(values(1, 1, 2, 3))},
+		"Sort":       {func(in vars) *autograd.Var { v, _ := autograd.Sort(in[0], 1, true); return v }, one(values(1, 1, 2, 3))},
+		"TopK":       {func(in vars) *autograd.Var { v, _ := autograd.TopK(in[0], 2, 0); return v }, one(values(1, 1, 4, 3))},
+		"ScatterAdd": {func(in vars) *autograd.Var { return autograd.ScatterAdd(in[0], 0, ints(3, 0, 3), in[1]) }, two(values(1, 1, 4), values(2, 1, 3))},
+		"ScatterAdd of a part": {func(in vars) *autograd.Var {
+			return autograd.ScatterAdd(in[0], 1, ints(1, 2).Reshape(1, 2), in[1])
+		}, two(values(1, 1, 2, 3), values(2, 1, 2, 3))},
+		"Embedding":     {func(in vars) *autograd.Var { return autograd.Embedding(in[0], ints(1, 3, 1, 0).Reshape(2, 2)) }, one(values(1, 1, 4, 3))},
+		"Keep":          {func(in vars) *autograd.Var { return autograd.Keep(autograd.Sum, in[0], -1) }, one(values(1, 1, 2, 3))},
+		"Variance":      {h(autograd.Variance, 0), one(values(1, 1, 4, 2))},
+		"Variance all":  {h(autograd.Variance), one(values(1, 1, 4, 2))},
+		"Std":           {h(autograd.Std, -1, 0), one(values(1, 1, 4, 2, 2))},
+		"Prod":          {h(autograd.Prod), one(values(1, 1, 2, 3))},
+		"Prod of zeros": {h(autograd.Prod, -1), one(withZeros)},
+		"Amax":          {h(autograd.Amax, 0, 2), one(values(1, 1, 2, 3, 2))},
+		"Amin":          {h(autograd.Amin), one(values(1, 1, 2, 3))},
+		"CumSum":        {func(in vars) *autograd.Var { return autograd.CumSum(in[0], 0) }, one(values(1, 1, 3, 2))},
+		"BMM":           {g(autograd.BMM), two(values(1, 1, 2, 2, 3), values(2, 1, 2, 3, 2))},
+		"Squeeze":       {h(autograd.Squeeze), one(values(1, 1, 2, 1, 3))},
+		"Unsqueeze":     {func(in vars) *autograd.Var { return autograd.Unsqueeze(in[0], -1) }, one(values(1, 1, 2, 3))},
+		"Expand":        {h(autograd.Expand, 2, -1, 3), one(values(1, 1, 2, 1))},
+		"Stack":         {func(in vars) *autograd.Var { return autograd.Stack(1, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 3))},
+		"Slice":         {func(in vars) *autograd.Var { return autograd.Slice(in[0], 1, 1, 5, 2) }, one(values(1, 1, 2, 5))},
+		"Split":         {func(in vars) *autograd.Var { p := autograd.Split(in[0], 2, 0); return autograd.Mul(p[0], p[2]) }, one(values(1, 1, 5, 2))},
+		"AvgPool2d": {func(in vars) *autograd.Var {
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: autograd.Square(2)})
+		}, one(values(1, 1, 2, 2, 5, 4))},
+		"AvgPool2d moved": {func(in vars) *autograd.Var {
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{1, 2}, Padding: [2]int{1, 1}})
+		}, one(values(1, 1, 2, 2, 5, 4))},
+		"BatchNorm2d": {func(in vars) *autograd.Var { y, _, _ := autograd.BatchNorm2d(in[0], in[1], in[2], 1e-5); return y },
+			[]*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
+		"BatchNorm2d without parameters": {func(in vars) *autograd.Var { y, _, _ := autograd.BatchNorm2d(in[0], nil, nil, 1e-5); return y }, one(values(1, 1, 3, 2, 2, 2))},
+		"BatchNorm2dBy": {func(in vars) *autograd.Var {
+			return autograd.BatchNorm2dBy(values(5, 1, 2), positive(6, 2), in[0], in[1], in[2], 1e-5)
+		}, []*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
+		"LayerNorm": {func(in vars) *autograd.Var { return autograd.LayerNorm(in[0], in[1], in[2], 1e-5) },
+			[]*tensor.Tensor{values(1, 1, 2, 2, 3), values(2, 1, 2, 3), values(3, 1, 2, 3)}},
+		"NLLLoss unreduced":      {func(in vars) *autograd.Var { return autograd.NLLLoss(in[0], target, autograd.Unreduced) }, one(values(1, 1, 3, 4))},
+		"MSELoss unreduced":      {func(in vars) *autograd.Var { return autograd.MSELoss(in[0], in[1], autograd.Unreduced) }, two(values(1, 1, 3), values(2, 1, 3))},
+		"SmoothL1Loss":           {func(in vars) *autograd.Var { return autograd.SmoothL1Loss(in[0], in[1], 0.7, autograd.ByMean) }, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},
+		"SmoothL1Loss of L1":     {func(in vars) *autograd.Var { return autograd.SmoothL1Loss(in[0], in[1], 0, autograd.BySum) }, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},
+		"BCEWithLogitsLoss":      {func(in vars) *autograd.Var { return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.ByMean) }, two(values(1, 3, 3, 4), values(2, 1, 3, 4))},
+		"BCEWithLogitsLoss at 0": {func(in vars) *autograd.Var { return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.Unreduced) }, two(tensor.New(tensor.Float64, 2), values(2, 1, 2))},
+	}
+}
+
+type gradient struct {
+	f      func(in vars) *autograd.Var
+	inputs []*tensor.Tensor
+}
+
+func TestEveryOperationHasTheGradientOfItsDifferences(t *testing.T) {
+	for name, c := range gradients() {
 		t.Run(name, func(t *testing.T) { checkGradient(t, c.f, c.inputs...) })
 	}
+}
+
+// TestNoOperationIsLeftOut reads the package's source for functions from Vars to Vars.
+func TestNoOperationIsLeftOut(t *testing.T) {
+	covered := map[string]bool{}
+	for name := range gradients() {
+		covered[strings.Fields(name)[0]] = true
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	found := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !f.Name.IsExported() || !mentionsVar(f.Type.Params) || !mentionsVar(f.Type.Results) {
+				continue
+			}
+			found++
+			if !covered[f.Name.Name] {
+				t.Errorf("%s in %s has no row in gradients", f.Name, name)
+			}
+		}
+	}
+	if found < len(covered) {
+		t.Errorf("%d operations found, rows for %d", found, len(covered))
+	}
+}
+
+func mentionsVar(l *ast.FieldList) (yes bool) {
+	if l == nil {
+		return false
+	}
+	ast.Inspect(l, func(n ast.Node) bool {
+		s, ok := n.(*ast.StarExpr)
+		if ok {
+			id, isName := s.X.(*ast.Ident)
+			yes = yes || isName && id.Name == "Var"
+		}
+		return true
+	})
+	return yes
 }
 
 func one(a *tensor.Tensor) []*tensor.Tensor    { return []*tensor.Tensor{a} }

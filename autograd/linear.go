@@ -72,6 +72,14 @@ func MatMul(a, b *Var) *Var {
 	return v
 }
 
+// BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m).
+func BMM(a, b *Var) *Var {
+	if a.t.Dims() != 3 || b.t.Dims() != 3 || a.t.Dim(0) != b.t.Dim(0) {
+		misuse("BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.Shape(), b.Shape())
+	}
+	return MatMul(a, b)
+}
+
 // matMulBackward sees vectors as the matrices that they stand for.
 func matMulBackward(a, b *Var, dy *tensor.Tensor) {
 	at, bt := a.t, b.t

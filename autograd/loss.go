@@ -8,10 +8,11 @@ import (
 // A Reduction says how the losses of a batch become one number.
 type Reduction uint8
 
-// The reductions of PyTorch that give one number.
+// The reductions of PyTorch.
 const (
-	ByMean Reduction = iota // divided by the number of rows, or of elements
-	BySum
+	ByMean    Reduction = iota // divided by the number of rows, or of elements
+	BySum                      // added up
+	Unreduced                  // a loss for each row, or element
 )
 
 // NLLLoss returns the negative log-likelihood of the classes in target, (N) of any integer type, under the
@@ -19,6 +20,9 @@ const (
 func NLLLoss(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	want("NLLLoss", "log-probabilities (N, classes)", logp, 2)
 	checkTarget(logp, target)
+	if r == Unreduced {
+		return Neg(Reshape(Gather(logp, 1, target.To(tensor.Int64).Unsqueeze(1)), -1))
+	}
 	return byType("NLLLoss", logp, nllLoss[float32], nllLoss[float64])(logp, target, r)
 }
 
@@ -73,8 +77,10 @@ func CrossEntropy(logits *Var, target *tensor.Tensor, r Reduction) *Var {
 
 // MSELoss returns the squared differences of x and target, which have one shape.
 func MSELoss(x, target *Var, r Reduction) *Var {
-	if !sameShape(x.Shape(), target.Shape()) {
-		misuse("MSELoss of shapes %v and %v: they must be equal", x.Shape(), target.Shape())
+	checkShapes("MSELoss", x, target)
+	if r == Unreduced {
+		d := Sub(x, target)
+		return Mul(d, d)
 	}
 	return byType("MSELoss", x, mseLoss[float32], mseLoss[float64])(x, target, r)
 }
@@ -94,4 +100,57 @@ func mseLoss[F kernel.Float](x, target *Var, r Reduction) *Var {
 		}
 	}
 	return y
+}
+
+func checkShapes(op string, x, target *Var) {
+	if !sameShape(x.Shape(), target.Shape()) {
+		misuse("%s of shapes %v and %v: they must be equal", op, x.Shape(), target.Shape())
+	}
+}
+
+// of reduces the losses of elements.
+func (r Reduction) of(losses *Var) *Var {
+	switch r {
+	case ByMean:
+		return Mean(losses)
+	case BySum:
+		return Sum(losses)
+	}
+	return losses
+}
+
+// SmoothL1Loss returns half the squared differences of x and target, which have one shape, divided by beta where they are
+// less than beta, and elsewhere the differences less half of beta: there the gradient is 1. With beta 0 it is the L1 loss.
+func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
+	checkShapes("SmoothL1Loss", x, target)
+	if !(beta >= 0) {
+		misuse("SmoothL1Loss with beta %v: it is at least 0", beta)
+	}
+	d := Abs(Sub(x, target))
+	if beta == 0 {
+		return r.of(d)
+	}
+	near := tensor.Lt(d.t, d.t.Number(beta))
+	return r.of(Where(near, MulScalar(Mul(d, d), 0.5/beta), AddScalar(d, -0.5*beta)))
+}
+
+// BCEWithLogitsLoss returns the binary cross-entropy of probabilities target, of x's shape, and the sigmoid of x.
+func BCEWithLogitsLoss(x, target *Var, r Reduction) *Var {
+	checkShapes("BCEWithLogitsLoss", x, target)
+	// max(x, 0) - x·target + log(1 + e^-|x|)
+	losses := tensor.Abs(x.t).Neg().Exp()
+	losses = tensor.Log1p(losses).Add(tensor.Relu(x.t)).Sub(tensor.Mul(x.t, target.t))
+	v := wrap("BCEWithLogitsLoss", losses, x, target)
+	if v.needs {
+		v.save(x.t, target.t)
+		v.backward = func(dy *tensor.Tensor) {
+			if x.needs {
+				x.add(tensor.Sigmoid(x.t).Sub(target.t).Mul(dy))
+			}
+			if target.needs {
+				target.add(tensor.Mul(x.t, dy).Neg())
+			}
+		}
+	}
+	return r.of(v)
 }

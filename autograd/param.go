@@ -69,6 +69,10 @@ func (p *Param) tensors() []*tensor.Tensor {
 	return []*tensor.Tensor{p.T, p.Grad}
 }
 
+// WireOnce lets a Param arrive once in a message, so that a module and its optimizer, and layers that share a weight, still
+// have the same Param.
+func (*Param) WireOnce() {}
+
 // MarshalWire writes name, frozen, T and, where it exists, Grad.
 func (p *Param) MarshalWire(e *wire.Encoder) error {
 	e.ArrayLen(2 + len(p.tensors()))

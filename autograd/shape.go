@@ -22,6 +22,29 @@ func Reshape(x *Var, shape ...int) *Var {
 	return v
 }
 
+// Squeeze returns x without the given dimensions, by default without all, where their size is 1.
+func Squeeze(x *Var, dims ...int) *Var {
+	squeezed := x.t.Squeeze(dims...)
+	defer squeezed.Close()
+	return Reshape(x, squeezed.Shape()...)
+}
+
+// Unsqueeze returns x with a dimension of size 1 put in as dimension dim.
+func Unsqueeze(x *Var, dim int) *Var {
+	unsqueezed := x.t.Unsqueeze(dim)
+	defer unsqueezed.Close()
+	return Reshape(x, unsqueezed.Shape()...)
+}
+
+// Expand returns x broadcast to a shape, in which -1 stands for x's own size.
+func Expand(x *Var, shape ...int) *Var {
+	v := wrap("Expand", owned(x.t.Expand(shape...)), x)
+	if v.needs {
+		v.backward = func(dy *tensor.Tensor) { x.add(dy) }
+	}
+	return v
+}
+
 // Flatten returns x, (N, ...), as rows: (N, features).
 func Flatten(x *Var) *Var {
 	if x.t.Dims() == 0 {
@@ -66,6 +89,23 @@ func Narrow(x *Var, dim, start, n int) *Var {
 	return part("Narrow", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Narrow(dim, start, n) })
 }
 
+// Slice returns every step-th index of a dimension of x, from from up to but without to, see tensor.Tensor.Slice.
+func Slice(x *Var, dim, from, to, step int) *Var {
+	return part("Slice", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Slice(dim, from, to, step) })
+}
+
+// Split returns parts of x of size indices of a dimension each; the last may have fewer.
+func Split(x *Var, size, dim int) []*Var {
+	if size < 1 {
+		misuse("Split into parts of %d: want at least 1", size)
+	}
+	var parts []*Var
+	for at := 0; at < x.t.Dim(dim) || at == 0; at += size {
+		parts = append(parts, Narrow(x, dim, at, min(size, x.t.Dim(dim)-at)))
+	}
+	return parts
+}
+
 // part returns what view sees of x; the gradient of the rest is zero.
 func part(op string, x *Var, view func(*tensor.Tensor) *tensor.Tensor) *Var {
 	v := wrap(op, owned(view(x.t)), x)
@@ -99,54 +139,11 @@ func Cat(dim int, xs ...*Var) *Var {
 	return v
 }
 
-// Sum returns the sum of x over dims, which disappear, or over all dimensions if there are none.
-func Sum(x *Var, dims ...int) *Var {
-	if len(dims) == 0 {
-		dims = allDims(x)
+// Stack joins values of one shape along a new dimension.
+func Stack(dim int, xs ...*Var) *Var {
+	wide := make([]*Var, len(xs))
+	for i, x := range xs {
+		wide[i] = Unsqueeze(x, dim)
 	}
-	v := wrap("Sum", sumOver(x.t, dims), x)
-	if v.needs {
-		v.backward = func(dy *tensor.Tensor) { x.add(stretch(dy, x.Shape(), dims)) }
-	}
-	return v
-}
-
-// Mean returns the mean of x over dims, which disappear, or over all dimensions if there are none.
-func Mean(x *Var, dims ...int) *Var {
-	if len(dims) == 0 {
-		dims = allDims(x)
-	}
-	n := 1
-	for _, d := range dims {
-		n *= x.t.Dim(d)
-	}
-	return MulScalar(Sum(x, dims...), 1/float64(n))
-}
-
-func allDims(x *Var) []int {
-	dims := make([]int, x.t.Dims())
-	for i := range dims {
-		dims[i] = i
-	}
-	return dims
-}
-
-// sumOver is tensor.Sum, but of no dimensions it is a copy.
-func sumOver(t *tensor.Tensor, dims []int) *tensor.Tensor {
-	if len(dims) == 0 {
-		return t.Clone()
-	}
-	return tensor.Sum(t, dims...)
-}
-
-// stretch puts the dimensions back that a sum took away and gives each element its share.
-func stretch(dy *tensor.Tensor, shape, dims []int) *tensor.Tensor {
-	kept := append([]int(nil), shape...)
-	for _, d := range dims {
-		if d < 0 {
-			d += len(shape)
-		}
-		kept[d] = 1
-	}
-	return dy.Reshape(kept...).Expand(shape...)
+	return Cat(dim, wide...)
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"unicode/utf8"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -20,6 +21,7 @@ type Decoder struct {
 	off    int
 	table  []shm.Handle
 	blocks Blocks
+	seen   []reflect.Value // values that others may refer to
 	hooks  []func(kept bool)
 	depth  int
 	spare  int   // bytes that may still be allocated for what the message only announces
@@ -33,6 +35,7 @@ func (d *Decoder) Reset(m Message, blocks Blocks) {
 		panic("wire: Decoder.Reset before Done of the message before it")
 	}
 	d.body, d.off, d.depth, d.err = m.Body, 0, 0, nil
+	d.forget()
 	d.table, d.blocks, d.spare = m.Blocks, blocks, memoryPerByte*len(m.Body)
 	if limit := d.Limits.bytes(); len(m.Body) > limit {
 		d.body, d.err = nil, fmt.Errorf("decode %d bytes, of at most %d: %w", len(m.Body), limit, ErrTooLong)
@@ -57,7 +60,15 @@ func (d *Decoder) OnDone(f func(kept bool)) { d.hooks = append(d.hooks, f) }
 
 // Done says whether the decoded values are used and runs the functions given to OnDone, the last one first. Whoever
 // called Reset calls it exactly once for each message, then releases the blocks of the table that nobody took.
-func (d *Decoder) Done(kept bool) { runHooks(&d.hooks, kept) }
+func (d *Decoder) Done(kept bool) {
+	runHooks(&d.hooks, kept)
+	d.forget()
+}
+
+func (d *Decoder) forget() {
+	clear(d.seen)
+	d.seen = d.seen[:0]
+}
 
 // IsNil reports whether the next value is nil, and if so reads it.
 func (d *Decoder) IsNil() bool {

@@ -13,7 +13,7 @@
 //
 // # What is lost
 //
-// Pointers are trees: two pointers to one value arrive as two values, and a cycle is [ErrTooDeep]. A time keeps its instant, not its location. Of an
+// Pointers are trees: two pointers to one value arrive as two values, unless it is a [Once], and a cycle is [ErrTooDeep]. A time keeps its instant, not its location. Of an
 // error arrive its text, the sentinels that [RegisterError] knows, and its causes of registered types.
 //
 // # The trap

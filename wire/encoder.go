@@ -21,6 +21,7 @@ type Encoder struct {
 	buf    []byte
 	blocks []shm.Handle
 	index  map[shm.Handle]int // of blocks, once they are many
+	seen   map[any]int        // pointers to values that are written once
 	hooks  []func(sent bool)
 	depth  int
 	err    error
@@ -34,6 +35,7 @@ func (e *Encoder) Reset(buf []byte) {
 	}
 	e.buf, e.blocks, e.depth, e.err = buf[:0], e.blocks[:0], 0, nil
 	clear(e.index)
+	clear(e.seen)
 }
 
 // Message returns what was encoded since Reset, until the next Reset. After an error it is of no use.
@@ -48,7 +50,10 @@ func (e *Encoder) OnDone(f func(sent bool)) { e.hooks = append(e.hooks, f) }
 
 // Done says what became of the message and runs the functions given to OnDone, the last one first. Whoever called Reset calls
 // it exactly once for each message, after an error of Encode as well.
-func (e *Encoder) Done(sent bool) { runHooks(&e.hooks, sent) }
+func (e *Encoder) Done(sent bool) {
+	runHooks(&e.hooks, sent)
+	clear(e.seen)
+}
 
 func runHooks(hooks *[]func(bool), ok bool) {
 	for _, f := range slices.Backward(*hooks) {

@@ -45,6 +45,10 @@ const (
 	// is the big-endian index of a block in Message.Blocks.
 	ExtBlock = 'S'
 
+	// extAgain, the letter A, stands for a value that was written before in the message, see Once. Its payload of one or four
+	// bytes is the value's number among them.
+	extAgain = 'A'
+
 	// extTime is MessagePack's own timestamp, type −1.
 	extTime = 0xff
 )

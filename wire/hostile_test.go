@@ -34,6 +34,7 @@ var readers = map[string]func(t testing.TB, body []byte) (once, twice []byte, er
 	"**int":        reread[**int],
 	"forest":       reread[forest],
 	"any":          reread[any],
+	"*model":       reread[*model],
 	"error":        reread[error],
 	"[]*buffer":    reread[[]*buffer],
 	"[]wide":       reread[[][4096]*int],
@@ -88,6 +89,8 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(encode(f, job{Layers: []layer{{}}, Tags: map[string]int{"a": 1}, Extra: []any{1, "x"}, Cause: os.ErrNotExist}).Body)
 	f.Add(encode(f, &tree{1, &tree{}, &tree{}}).Body)
+	w := &weight{1}
+	f.Add(encode(f, &model{First: w, Tied: w, All: []*weight{{2}, w}}).Body)
 	f.Add(encode(f, []*buffer{{block: 1}, {block: 2}, {block: 1}}).Body)
 	f.Fuzz(func(t *testing.T, body []byte) { checkReaders(t, body) })
 }

@@ -20,6 +20,9 @@ func (b *builder) fillPointer(n *node, t reflect.Type, path string) error {
 		return err
 	}
 	n.codec = nilCodec{&pointerCodec{elem, t.Elem(), elem.nil}}
+	if t.Implements(reflect.TypeFor[Once]()) {
+		n.codec = nilCodec{onceCodec{&pointerCodec{elem, t.Elem(), elem.nil}}}
+	}
 	return nil
 }
 

@@ -1,0 +1,74 @@
+package autograd
+
+import (
+	"math"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Log1p returns log(1 + x), exact near zero.
+func Log1p(x *Var) *Var {
+	return unary("Log1p", x, tensor.Log1p(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Div(dy, plus(x.t, 1)) })
+}
+
+// Expm1 returns e^x - 1, exact near zero.
+func Expm1(x *Var) *Var {
+	y := tensor.Expm1(x.t)
+	return unary("Expm1", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor { return plus(y, 1).Mul(dy) })
+}
+
+// Rsqrt returns 1 / √x.
+func Rsqrt(x *Var) *Var {
+	y := tensor.Rsqrt(x.t)
+	return unary("Rsqrt", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Pow(y, 3).MulScalar(-0.5).Mul(dy) })
+}
+
+// Reciprocal returns 1 / x.
+func Reciprocal(x *Var) *Var {
+	y := tensor.Reciprocal(x.t)
+	return unary("Reciprocal", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(y, y).Neg().Mul(dy) })
+}
+
+// Sin returns the sines.
+func Sin(x *Var) *Var {
+	return unary("Sin", x, tensor.Sin(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Cos(x.t).Mul(dy) })
+}
+
+// Cos returns the cosines.
+func Cos(x *Var) *Var {
+	return unary("Cos", x, tensor.Cos(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sin(x.t).Neg().Mul(dy) })
+}
+
+// Erf returns the error function.
+func Erf(x *Var) *Var {
+	return unary("Erf", x, tensor.Erf(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		return tensor.Mul(x.t, x.t).Neg().Exp().MulScalar(2 / math.Sqrt(math.Pi)).Mul(dy)
+	})
+}
+
+// LeakyReLU returns x where it is positive, and slope · x elsewhere.
+func LeakyReLU(x *Var, slope float64) *Var {
+	positive := tensor.Gt(x.t, x.t.Number(0))
+	leak := func(t *tensor.Tensor) *tensor.Tensor {
+		return tensor.Where(positive, t, tensor.Mul(t, t.Number(slope)))
+	}
+	return unary("LeakyReLU", x, leak(x.t), nil, leak)
+}
+
+// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution: PyTorch's with approximate="none".
+func GELU(x *Var) *Var {
+	phi := plus(tensor.Erf(tensor.Mul(x.t, x.t.Number(math.Sqrt2/2))), 1).MulScalar(0.5)
+	return unary("GELU", x, tensor.Mul(x.t, phi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		density := tensor.Mul(x.t, x.t).MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
+		return density.Mul(x.t).Add(phi).Mul(dy)
+	})
+}
+
+// SiLU returns x · sigmoid(x).
+func SiLU(x *Var) *Var { return Mul(x, Sigmoid(x)) }
+
+// Softmax returns e^x divided by its sum over the last dimension, (..., classes).
+func Softmax(x *Var) *Var { return Exp(LogSoftmax(x)) }
+
+// plus returns t + c.
+func plus(t *tensor.Tensor, c float64) *tensor.Tensor { return tensor.Add(t, t.Number(c)) }

@@ -1,0 +1,108 @@
+package autograd
+
+import "github.com/shoal-mp/shoal/tensor"
+
+// picked returns elements of x that f selects, by indices that are kept: the gradient of an element is the sum of those
+// of the places that it was put into. What f does to x it does to the numbers of x's elements, too.
+func picked(op string, x *Var, f func(t *tensor.Tensor) *tensor.Tensor, indices ...*tensor.Tensor) *Var {
+	v := wrap(op, f(x.t), x)
+	if v.needs {
+		v.save(indices...)
+		v.backward = func(dy *tensor.Tensor) {
+			n := x.t.Numel()
+			from := f(tensor.Arange(tensor.Int64, 0, float64(n), 1).Reshape(x.Shape()...))
+			dx := tensor.New(dy.DType(), n).IndexAdd(0, from.Reshape(-1), dy.Reshape(-1))
+			x.add(dx.Reshape(x.Shape()...))
+		}
+	}
+	return v
+}
+
+// Gather returns, for each element of idx, Int64, the element of x at the same indices but that along dim, which the
+// element says.
+func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
+	return picked("Gather", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, idx) }, idx)
+}
+
+// IndexSelect returns the indices of a dimension that idx, Int64 and of one dimension, lists.
+func IndexSelect(x *Var, dim int, idx *tensor.Tensor) *Var {
+	return picked("IndexSelect", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(t, dim, idx) }, idx)
+}
+
+// Index returns x[idx[0], idx[1], ...], see tensor.Index.
+func Index(x *Var, idx ...*tensor.Tensor) *Var {
+	return picked("Index", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Index(t, idx...) }, idx...)
+}
+
+// MaskedSelect returns the elements where mask, which is Bool, is true, one after another.
+func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
+	return picked("MaskedSelect", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.MaskedSelect(t, mask) }, mask)
+}
+
+// Max returns the greatest elements along a dimension, which disappears, and their indices. They alone get the gradient.
+func Max(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
+	return extreme("Max", x, dim, tensor.Argmax(x.t, dim))
+}
+
+// Min returns the least elements along a dimension, which disappears, and their indices. They alone get the gradient.
+func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
+	return extreme("Min", x, dim, tensor.Argmin(x.t, dim))
+}
+
+func extreme(op string, x *Var, dim int, at *tensor.Tensor) (*Var, *tensor.Tensor) {
+	wide := at.Unsqueeze(dim)
+	return picked(op, x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, wide).Squeeze(dim) }, at), at
+}
+
+// Sort returns the elements sorted along a dimension, and where they were, see tensor.Argsort.
+func Sort(x *Var, dim int, descending bool) (values *Var, indices *tensor.Tensor) {
+	at := tensor.Argsort(x.t, dim, descending)
+	return picked("Sort", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, at) }, at), at
+}
+
+// TopK returns the k greatest elements along a dimension, the greatest first, and where they were.
+func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
+	_, at := tensor.TopK(x.t, k, dim)
+	return picked("TopK", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, at) }, at), at
+}
+
+// ScatterAdd returns x with the elements of src added where idx, Int64, says, see tensor.Tensor.ScatterAdd.
+func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
+	v := wrap("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src)
+	if v.needs {
+		v.save(idx)
+		v.backward = func(dy *tensor.Tensor) {
+			x.add(dy)
+			src.addPart(idx.Shape(), tensor.Gather(dy, dim, idx))
+		}
+	}
+	return v
+}
+
+// addPart adds a gradient of the first elements along each dimension; the others have none.
+func (v *Var) addPart(shape []int, dx *tensor.Tensor) {
+	if sameShape(shape, v.Shape()) {
+		v.add(dx)
+		return
+	}
+	whole := tensor.New(dx.DType(), v.Shape()...)
+	corner := whole
+	for d, n := range shape {
+		corner = corner.Narrow(d, 0, n)
+	}
+	corner.CopyFrom(dx)
+	v.add(whole)
+}
+
+// Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (..., features).
+func Embedding(w *Var, idx *tensor.Tensor) *Var {
+	want("Embedding", "a weight (n, features)", w, 2)
+	flat := idx.Reshape(-1)
+	rows := tensor.IndexSelect(w.t, 0, flat)
+	v := wrap("Embedding", rows.Reshape(append(append([]int(nil), idx.Shape()...), w.t.Dim(1))...), w)
+	if v.needs {
+		v.save(idx)
+		v.backward = func(dy *tensor.Tensor) { w.total().IndexAdd(0, flat, dy.Reshape(rows.Shape()...)) }
+	}
+	return v
+}

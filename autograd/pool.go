@@ -1,0 +1,44 @@
+package autograd
+
+import "github.com/shoal-mp/shoal/tensor"
+
+// AvgPool2d returns the mean of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down as in Conv2d. Padding
+// counts as zeros.
+func AvgPool2d(x *Var, o Window) *Var {
+	want("AvgPool2d", "an image batch (N, C, H, W)", x, 4)
+	if o.Stride == [2]int{} {
+		o.Stride = o.Size
+	}
+	checkWindow("AvgPool2d", o.Size, o, x.Shape())
+	var out [2]int
+	for i := range out {
+		out[i] = (x.t.Dim(2+i)+2*o.Padding[i]-o.Size[i])/o.Stride[i] + 1
+	}
+	share := 1 / float64(o.Size[0]*o.Size[1])
+	padded, image := o.pad(x.Shape(), x.t.DType())
+	image.CopyFrom(x.t)
+	y := tensor.New(x.t.DType(), x.t.Dim(0), x.t.Dim(1), out[0], out[1])
+	o.taps(padded, out, func(tap *tensor.Tensor) { y.Add(tap) })
+	return unary("AvgPool2d", x, y.MulScalar(share), nil, func(dy *tensor.Tensor) *tensor.Tensor {
+		padded, image := o.pad(x.Shape(), dy.DType())
+		o.taps(padded, out, func(tap *tensor.Tensor) { tap.Axpy(share, dy) })
+		return image
+	})
+}
+
+// pad returns zeros with room for an image and its padding, and the part of them that is the image.
+func (o Window) pad(shape []int, dt tensor.DType) (padded, image *tensor.Tensor) {
+	h, w := shape[2], shape[3]
+	padded = tensor.New(dt, shape[0], shape[1], h+2*o.Padding[0], w+2*o.Padding[1])
+	return padded, padded.Narrow(2, o.Padding[0], h).Narrow(3, o.Padding[1], w)
+}
+
+// taps calls f with the views of all elements that are at one place of their window, for each place.
+func (o Window) taps(padded *tensor.Tensor, out [2]int, f func(tap *tensor.Tensor)) {
+	for i := range o.Size[0] {
+		rows := padded.Slice(2, i, i+(out[0]-1)*o.Stride[0]+1, o.Stride[0])
+		for j := range o.Size[1] {
+			f(rows.Slice(3, j, j+(out[1]-1)*o.Stride[1]+1, o.Stride[1]))
+		}
+	}
+}

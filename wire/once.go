@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"reflect"
+)
+
+// Once is a Marshaler of which a message has one, however many pointers lead to it: they arrive as pointers to one value.
+// Pointers to other values are trees. A Once does not lead to itself. WireOnce is not called.
+type Once interface {
+	Marshaler
+	WireOnce()
+}
+
+// A onceCodec writes what a pointer leads to, or where that was written before in the message.
+type onceCodec struct{ codec }
+
+func (c onceCodec) encode(e *Encoder, v reflect.Value) error {
+	p := v.Interface()
+	i, again := e.seen[p]
+	switch {
+	case again && i <= math.MaxUint8:
+		e.buf = append(e.buf, codeFixext1, extAgain, byte(i))
+		return nil
+	case again:
+		e.buf = binary.BigEndian.AppendUint32(append(e.buf, codeFixext4, extAgain), uint32(i))
+		return nil
+	case e.seen == nil:
+		e.seen = make(map[any]int)
+	}
+	e.seen[p] = len(e.seen)
+	return c.codec.encode(e, v)
+}
+
+func (c onceCodec) decode(d *Decoder, v reflect.Value) error {
+	if again, err := d.again(v); again || err != nil {
+		return err
+	}
+	i := len(d.seen)
+	d.seen = append(d.seen, reflect.Value{}) // not yet
+	err := c.codec.decode(d, v)
+	d.seen[i] = reflect.ValueOf(v.Interface())
+	return err
+}
+
+// again sets v to a value that was read before in this message, if that is what comes next.
+func (d *Decoder) again(v reflect.Value) (bool, error) {
+	at := d.off
+	if at+1 >= len(d.body) || d.body[at+1] != extAgain || d.body[at] != codeFixext1 && d.body[at] != codeFixext4 {
+		return false, nil
+	}
+	b, err := d.ext(extAgain, "a value once more")
+	if err != nil {
+		return false, err
+	}
+	var i uint64
+	for _, digits := range b {
+		i = i<<8 | uint64(digits)
+	}
+	if i >= uint64(len(d.seen)) || !d.seen[i].IsValid() || d.seen[i].Type() != v.Type() {
+		return false, d.fail(at, "value %d once more, which is no %s before this one", i, v.Type())
+	}
+	v.Set(d.seen[i])
+	return true, nil
+}
