@@ -1,0 +1,369 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// An Array is a fixed number of numbers in the server. In the server's machine its elements stand in shared memory, where
+// reads find them without a call; what changes them are calls, so none is lost and transactions hold.
+type Array[T Number] struct{ Proxy }
+
+// NewArray makes an Array of these values. The caller closes it.
+func NewArray[T Number](ctx context.Context, m *Manager, vs ...T) (*Array[T], error) {
+	p, err := m.create(ctx, "Array", in(kindOf[T]()), in(wordsOf(vs)))
+	return &Array[T]{p}, err
+}
+
+func wordsOf[T Number](vs []T) []uint64 {
+	ws := make([]uint64, len(vs))
+	for i, v := range vs {
+		ws[i] = word(v)
+	}
+	return ws
+}
+
+func numbersOf[T Number](ws []uint64, err error) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	vs := make([]T, len(ws))
+	for i, w := range ws {
+		vs[i] = number[T](w)
+	}
+	return vs, nil
+}
+
+// Len returns the number of elements.
+func (a *Array[T]) Len(ctx context.Context) (int, error) {
+	defer runtime.KeepAlive(a.ref)
+	if s := a.shared(ctx); s != nil {
+		return s.len(), nil
+	}
+	return one[int](a.call(ctx, "len"))
+}
+
+// Get returns element i. It never waits, but for a transaction that has changed the array.
+func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
+	defer runtime.KeepAlive(a.ref)
+	if s := a.shared(ctx); s != nil && i >= 0 && i < s.len() {
+		if w, ok := s.load(i); ok {
+			return number[T](w), nil
+		}
+	}
+	w, err := one[uint64](a.call(ctx, "get", in(i)))
+	return number[T](w), err
+}
+
+// Slice returns the elements from low to high-1 as they were at one moment.
+func (a *Array[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
+	defer runtime.KeepAlive(a.ref)
+	if s := a.shared(ctx); s != nil && low >= 0 && low <= high && high <= s.len() {
+		ws := make([]uint64, high-low)
+		if s.loadAll(low, ws) {
+			return numbersOf[T](ws, nil)
+		}
+	}
+	return numbersOf[T](one[[]uint64](a.call(ctx, "slice", in(low), in(high))))
+}
+
+// All returns all elements as they were at one moment.
+func (a *Array[T]) All(ctx context.Context) ([]T, error) {
+	n, err := a.Len(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.Slice(ctx, 0, n)
+}
+
+// Set sets element i.
+func (a *Array[T]) Set(ctx context.Context, i int, v T) error { return a.SetSlice(ctx, i, []T{v}) }
+
+// SetSlice sets the elements from low on, all in one call.
+func (a *Array[T]) SetSlice(ctx context.Context, low int, vs []T) error {
+	return a.call(ctx, "set", in(low), in(wordsOf(vs))).none()
+}
+
+// Add adds delta to element i and returns the sum: a[i] += delta in one call.
+func (a *Array[T]) Add(ctx context.Context, i int, delta T) (T, error) {
+	w, err := one[uint64](a.call(ctx, "add", in(i), in(word(delta))))
+	return number[T](w), err
+}
+
+// AddSlice adds deltas to the elements from low on, all in one call.
+func (a *Array[T]) AddSlice(ctx context.Context, low int, deltas []T) error {
+	return a.call(ctx, "addall", in(low), in(wordsOf(deltas))).none()
+}
+
+// CompareAndSwap sets element i to v if it is old, and reports whether it was.
+func (a *Array[T]) CompareAndSwap(ctx context.Context, i int, old, v T) (bool, error) {
+	return one[bool](a.call(ctx, "cas", in(i), in(word(old)), in(word(v))))
+}
+
+// MarshalWire lets an Array be part of a value that is sent.
+func (a *Array[T]) MarshalWire(e *wire.Encoder) error { return a.marshal(e, typeName[Array[T]]()) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+func (a *Array[T]) UnmarshalWire(d *wire.Decoder) error { return a.unmarshal(d, typeName[Array[T]]()) }
+
+// shared returns the array's memory, or nil where a call is needed: on another machine, in a transaction, and where
+// there is an error to be returned.
+func (p *Proxy) shared(ctx context.Context) words {
+	if c, err := p.open(); err != nil || c.transaction(ctx) != nil {
+		return nil
+	}
+	return p.ref.words
+}
+
+// words is an array in shared memory: a version, which is odd while the array changes, the length, and the elements. Only
+// the server writes it.
+type words []atomic.Uint64
+
+const (
+	wordVersion = iota
+	wordLen
+	wordFirst
+)
+
+func wordsIn(k keeper, h shm.Handle) words {
+	d, ok := k.(*shm.Domain)
+	if !ok {
+		return nil
+	}
+	b, err := d.Bytes(h)
+	if err != nil || len(b) < 8*wordFirst {
+		return nil
+	}
+	w := words(sys.Words(b))
+	if n := w[wordLen].Load(); n > uint64(len(w)-wordFirst) {
+		return nil
+	}
+	return w
+}
+
+func (w words) len() int { return min(int(w[wordLen].Load()), len(w)-wordFirst) }
+
+// readTries is how often a reader looks before it asks the server, which is in the middle of something longer.
+const readTries = 64
+
+func (w words) load(i int) (v uint64, ok bool) {
+	for range readTries {
+		at := w[wordVersion].Load()
+		v = w[wordFirst+i].Load()
+		if at&1 == 0 && w[wordVersion].Load() == at {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+func (w words) loadAll(low int, to []uint64) bool {
+	for range readTries {
+		at := w[wordVersion].Load()
+		if at&1 != 0 {
+			continue
+		}
+		for i := range to {
+			to[i] = w[wordFirst+low+i].Load()
+		}
+		if w[wordVersion].Load() == at {
+			return true
+		}
+	}
+	return false
+}
+
+// An array is the state of Array and Value.
+type array struct {
+	words
+	arithmetic
+	handle shm.Handle
+	held   bool // by a transaction: the version stays odd
+}
+
+func init() {
+	kinds["Array"] = &kind{"Array", newArray, map[string]method{
+		"len": on((*array).length), "get": on((*array).get), "slice": on((*array).slice), "set": on((*array).set), "add": on((*array).add),
+		"addall": on((*array).addAll), "cas": on((*array).cas), "swap": on((*array).swap),
+	}}
+}
+
+func newArray(c *call) (any, error) {
+	a := new(array)
+	var err error
+	if a.arithmetic, err = c.arithmetic(1); err != nil {
+		return nil, err
+	}
+	vs, err := arg[[]uint64](c, 2)
+	if err != nil {
+		return nil, err
+	}
+	if a.handle, err = c.s.d.Alloc(8 * (wordFirst + len(vs))); err != nil {
+		return nil, err
+	}
+	b, err := c.s.d.Bytes(a.handle)
+	if err != nil {
+		return nil, err
+	}
+	clear(b)
+	a.words = words(sys.Words(b))
+	for i, v := range vs {
+		a.words[wordFirst+i].Store(v)
+	}
+	a.words[wordLen].Store(uint64(len(vs)))
+	return a, nil
+}
+
+func (a *array) shared() shm.Handle { return a.handle }
+
+// change runs f while readers see that the array changes.
+func (a *array) change(f func()) {
+	if !a.held {
+		a.words[wordVersion].Add(1)
+		defer a.words[wordVersion].Add(1)
+	}
+	f()
+}
+
+// span reads two arguments, an index and words, which must fit.
+func (a *array) span(c *call) (elems []atomic.Uint64, vs []uint64, err error) {
+	low, err := at(c, a.len()+1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if vs, err = arg[[]uint64](c, 1); err != nil {
+		return nil, nil, err
+	}
+	if len(vs) > a.len()-low {
+		return nil, nil, fmt.Errorf("%w: %d to %d of %d", ErrIndex, low, low+len(vs), a.len())
+	}
+	return a.words[wordFirst+low:], vs, nil
+}
+
+func (a *array) elem(c *call) (*atomic.Uint64, error) {
+	i, err := at(c, a.len())
+	if err != nil {
+		return nil, err
+	}
+	return &a.words[wordFirst+i], nil
+}
+
+func (a *array) length(c *call) error { return give(c, a.len()) }
+
+func (a *array) get(c *call) error {
+	e, err := a.elem(c)
+	if err != nil {
+		return err
+	}
+	return give(c, e.Load())
+}
+
+func (a *array) slice(c *call) error {
+	low, high, err := bounds(c, a.len())
+	if err != nil {
+		return err
+	}
+	vs := make([]uint64, high-low)
+	for i := range vs {
+		vs[i] = a.words[wordFirst+low+i].Load()
+	}
+	return give(c, vs)
+}
+
+func (a *array) set(c *call) error {
+	elems, vs, err := a.span(c)
+	if err != nil {
+		return err
+	}
+	a.change(func() {
+		for i, v := range vs {
+			elems[i].Store(v)
+		}
+	})
+	return nil
+}
+
+func (a *array) addAll(c *call) error {
+	elems, vs, err := a.span(c)
+	if err != nil {
+		return err
+	}
+	a.change(func() {
+		for i, v := range vs {
+			elems[i].Store(a.arithmetic.words(elems[i].Load(), v))
+		}
+	})
+	return nil
+}
+
+// update replaces an element by what f makes of it and of the next argument, and gives what f says.
+func (a *array) update(c *call, f func(old, by uint64) (next, result uint64)) error {
+	e, err := a.elem(c)
+	if err != nil {
+		return err
+	}
+	by, err := arg[uint64](c, 1)
+	if err != nil {
+		return err
+	}
+	next, result := f(e.Load(), by)
+	a.change(func() { e.Store(next) })
+	return give(c, result)
+}
+
+func (a *array) add(c *call) error {
+	return a.update(c, func(old, by uint64) (next, result uint64) {
+		sum := a.arithmetic.words(old, by)
+		return sum, sum
+	})
+}
+
+func (a *array) swap(c *call) error {
+	return a.update(c, func(old, by uint64) (next, result uint64) { return by, old })
+}
+
+func (a *array) cas(c *call) error {
+	e, err := a.elem(c)
+	if err != nil {
+		return err
+	}
+	old, err := arg[uint64](c, 1)
+	if err != nil {
+		return err
+	}
+	v, err := arg[uint64](c, 2)
+	if err != nil {
+		return err
+	}
+	same := e.Load() == old
+	if same {
+		a.change(func() { e.Store(v) })
+	}
+	return give(c, same)
+}
+
+// save keeps readers out until the transaction ends: they ask the server, and wait there.
+func (a *array) save(keeper) undo {
+	old := make([]uint64, a.len())
+	for i := range old {
+		old[i] = a.words[wordFirst+i].Load()
+	}
+	a.words[wordVersion].Add(1)
+	a.held = true
+	end := func() {
+		a.held = false
+		a.words[wordVersion].Add(1)
+	}
+	return undo{discard: end, restore: func() {
+		for i, v := range old {
+			a.words[wordFirst+i].Store(v)
+		}
+		end()
+	}}
+}

@@ -1,0 +1,33 @@
+package manager
+
+import (
+	"context"
+	"errors"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A beacon tells when the last holder of its token is gone, in whatever process or message, and however it died: a ring
+// that carries nothing, of which the token is the sending end.
+type beacon struct {
+	d         *shm.Domain
+	ring      *shm.Ring
+	receivers shm.Handle
+}
+
+// newBeacon returns a beacon and its token, which the caller holds once.
+func newBeacon(d *shm.Domain) (*beacon, shm.Handle, error) {
+	ring, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
+	if err != nil {
+		return nil, 0, err
+	}
+	return &beacon{d, ring, receivers}, senders, nil
+}
+
+// await returns nil when nobody holds the token any more.
+func (b *beacon) await(ctx context.Context) error { return b.ring.Await(ctx) }
+
+func (b *beacon) close() error {
+	b.ring.Close()
+	return errors.Join(b.d.Release(b.receivers), b.d.Release(b.ring.Handle()))
+}

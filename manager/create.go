@@ -1,0 +1,96 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// kinds are what a server can make, by name.
+var kinds = map[string]*kind{}
+
+// create makes the object that the first argument names and returns a proxy of it. The other arguments are its own.
+func (l *served) create(c *call) error {
+	name, err := arg[string](c, 0)
+	if err != nil {
+		return err
+	}
+	k := kinds[name]
+	if k == nil {
+		return fmt.Errorf("%w: kind %q is not registered in the server", ErrNoObject, name)
+	}
+	c.obj.kind = &kind{name: name}
+	state, err := k.make(c)
+	if err != nil {
+		return err
+	}
+	proxy, err := l.s.add(k, state)
+	if err != nil {
+		return errors.Join(err, closeState(l.s.d, state))
+	}
+	c.results = append(c.results, proxy)
+	return nil
+}
+
+// add gives an object a number and a beacon, and returns its first proxy.
+func (s *server) add(k *kind, state any) (proxy item, err error) {
+	life, token, err := newBeacon(s.d)
+	if err != nil {
+		return item{}, err
+	}
+	o := &object{kind: k, life: life, state: state}
+	if sh, ok := state.(sharer); ok {
+		o.data = sh.shared()
+	}
+	s.mu.Lock()
+	s.last++
+	o.id = s.last
+	s.objects[o.id] = o
+	s.named[token] = o.id
+	if o.data != 0 {
+		s.named[o.data] = o.id
+	}
+	s.mu.Unlock()
+	f := form{id: o.id, life: token, data: o.data, address: address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()}}
+	a, err := packWith(f.write)
+	if err == nil {
+		proxy, err = a.item.retain(s.d)
+		a.done(err == nil)
+	}
+	err = errors.Join(err, s.d.Release(token)) // from here on the proxies hold it
+	s.done.Go(func() { s.outlive(o, token) })
+	return proxy, err
+}
+
+// outlive waits until nobody has a proxy of o any more, and lets it go.
+func (s *server) outlive(o *object, token shm.Handle) {
+	if o.life.await(s.ctx) != nil {
+		return // the server ends, and closes what is left
+	}
+	s.mu.Lock()
+	delete(s.objects, o.id)
+	delete(s.named, token)
+	delete(s.named, o.data)
+	s.mu.Unlock()
+	s.dispose(o)
+}
+
+func (s *server) dispose(o *object) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gone = true
+	o.changed.fire()
+	return errors.Join(closeState(s.d, o.state), o.life.close())
+}
+
+func closeState(k keeper, state any) error {
+	if c, ok := state.(closer); ok {
+		c.close(k)
+	}
+	if sh, ok := state.(sharer); ok {
+		return k.Release(sh.shared())
+	}
+	return nil
+}

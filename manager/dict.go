@@ -1,0 +1,298 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Dict is a map in the server. The values of one call are set together: no other call sees some of them.
+//
+// A key is compared by the bytes that stand for it, see package wire. V may be any type that can cross, a proxy too; what a
+// value holds of shared memory, such as a tensor's elements, the Dict holds as well and does not copy.
+type Dict[K comparable, V any] struct{ Proxy }
+
+// NewDict makes an empty Dict. The caller closes it.
+func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V], error) {
+	if err := check[map[K]V](); err != nil {
+		return nil, fmt.Errorf("manager: new Dict: %w", err)
+	}
+	p, err := m.create(ctx, "Dict")
+	return &Dict[K, V]{p}, err
+}
+
+// Get returns the value of k, or ErrNoKey. What it holds is the caller's to close.
+func (d *Dict[K, V]) Get(ctx context.Context, k K) (V, error) { return one[V](d.call(ctx, "get", in(k))) }
+
+// Set sets the value of k. v is copied, but for the blocks of shared memory that it holds, and stays the caller's to close.
+func (d *Dict[K, V]) Set(ctx context.Context, k K, v V) error {
+	return d.call(ctx, "update", in(k), in(v)).none()
+}
+
+// Update sets several values.
+func (d *Dict[K, V]) Update(ctx context.Context, all map[K]V) error {
+	args := make([]argument, 0, 2*len(all))
+	for k, v := range all {
+		args = append(args, in(k), in(v))
+	}
+	return d.call(ctx, "update", args...).none()
+}
+
+// Add adds delta to the value of k, which must be a number, and returns the sum: d[k] += delta in one call. A key that is
+// not there counts as 0.
+func (d *Dict[K, V]) Add(ctx context.Context, k K, delta V) (V, error) {
+	return one[V](d.call(ctx, "add", in(k), in(kindOf[V]()), in(delta)))
+}
+
+// SetDefault sets the value of k if it has none, and returns its value.
+func (d *Dict[K, V]) SetDefault(ctx context.Context, k K, v V) (V, error) {
+	return one[V](d.call(ctx, "setdefault", in(k), in(v)))
+}
+
+// CompareAndSwap sets the value of k to v if it is old, compared by bytes, and reports whether it was.
+func (d *Dict[K, V]) CompareAndSwap(ctx context.Context, k K, old, v V) (bool, error) {
+	return one[bool](d.call(ctx, "cas", in(k), in(old), in(v)))
+}
+
+// Pop removes k and returns its value, or ErrNoKey.
+func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
+	back := func(results []item) request {
+		key := in(k)
+		if key.err != nil || len(results) != 1 {
+			return request{Method: "len"}
+		}
+		key.done(true)
+		return request{Method: "update", Args: []item{key.item, results[0]}}
+	}
+	return one[V](d.callUndo(ctx, back, "pop", in(k)))
+}
+
+// Delete removes k, or returns ErrNoKey.
+func (d *Dict[K, V]) Delete(ctx context.Context, k K) error { return d.call(ctx, "delete", in(k)).none() }
+
+// Has reports whether there is a k.
+func (d *Dict[K, V]) Has(ctx context.Context, k K) (bool, error) {
+	return one[bool](d.call(ctx, "has", in(k)))
+}
+
+// Len returns the number of keys.
+func (d *Dict[K, V]) Len(ctx context.Context) (int, error) { return one[int](d.call(ctx, "len")) }
+
+// Keys returns the keys, in the order of their bytes.
+func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) { return all[K](d.call(ctx, "keys")) }
+
+// All returns a copy of the whole map, in one call.
+func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
+	a := d.call(ctx, "items")
+	if a.err != nil || len(a.items)%2 != 0 {
+		return nil, errors.Join(a.none())
+	}
+	m := make(map[K]V, len(a.items)/2)
+	for i := 0; i < len(a.items); i += 2 {
+		k, err1 := unpack[K](a.c, a.items[i])
+		v, err2 := unpack[V](a.c, a.items[i+1])
+		if err := errors.Join(err1, err2); err != nil {
+			releaseAll(a.c, a.items[i+2:])
+			return nil, err
+		}
+		m[k] = v
+	}
+	return m, nil
+}
+
+// Clear removes every key.
+func (d *Dict[K, V]) Clear(ctx context.Context) error { return d.call(ctx, "clear").none() }
+
+// MarshalWire lets a Dict be part of a value that is sent.
+func (d *Dict[K, V]) MarshalWire(e *wire.Encoder) error { return d.marshal(e, typeName[Dict[K, V]]()) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+func (d *Dict[K, V]) UnmarshalWire(dec *wire.Decoder) error {
+	return d.unmarshal(dec, typeName[Dict[K, V]]())
+}
+
+// A dict is the state of Dict, Set and Namespace: items by the bytes of their keys.
+type dict struct{ items map[string]item }
+
+func init() {
+	kinds["Dict"] = &kind{"Dict", func(*call) (any, error) { return &dict{make(map[string]item)}, nil }, map[string]method{
+		"get": on((*dict).get), "update": on((*dict).update), "add": on((*dict).add), "setdefault": on((*dict).setDefault),
+		"cas": on((*dict).cas), "pop": on((*dict).pop), "delete": on((*dict).delete), "has": on((*dict).has), "len": on((*dict).len),
+		"keys": on((*dict).keys), "items": on((*dict).all), "clear": on((*dict).clear), "first": on((*dict).first),
+	}}
+}
+
+func (d *dict) find(c *call) (k string, it item, err error) {
+	if k, err = c.key(0); err != nil {
+		return k, it, err
+	}
+	it, ok := d.items[k]
+	if !ok {
+		err = ErrNoKey
+	}
+	return k, it, err
+}
+
+func (d *dict) get(c *call) error {
+	_, it, err := d.find(c)
+	if err != nil {
+		return err
+	}
+	return c.give(it)
+}
+
+func (d *dict) put(k string, it item, keep keeper) {
+	d.items[k].release(keep)
+	d.items[k] = it
+}
+
+func (d *dict) update(c *call) error {
+	if len(c.Args)%2 != 0 {
+		return fmt.Errorf("%w: %d keys and values", ErrArgument, len(c.Args))
+	}
+	for i := 0; i < len(c.Args); i += 2 {
+		if _, err := c.key(i); err != nil {
+			return err // before anything is set
+		}
+	}
+	for i := 0; i < len(c.Args); i += 2 {
+		k, _ := c.key(i)
+		it, _ := c.item(i + 1)
+		d.put(k, it, c.s.d)
+	}
+	return nil
+}
+
+func (d *dict) add(c *call) error {
+	k, old, err := d.find(c)
+	if err != nil && err != ErrNoKey {
+		return err
+	}
+	sum, err := c.addTo(old, err == nil, 1, 2)
+	if err != nil {
+		return err
+	}
+	d.put(k, sum, c.s.d)
+	return c.give(sum)
+}
+
+func (d *dict) setDefault(c *call) error {
+	k, it, err := d.find(c)
+	if err == ErrNoKey {
+		if it, err = c.item(1); err == nil {
+			d.items[k] = it
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.give(it)
+}
+
+func (d *dict) cas(c *call) error {
+	k, old, err := d.find(c)
+	if err != nil && err != ErrNoKey {
+		return err
+	}
+	if len(c.Args) != 3 {
+		return fmt.Errorf("%w: %d instead of 3", ErrArgument, len(c.Args))
+	}
+	same := err == nil && same(old, c.Args[1])
+	if same {
+		it, _ := c.item(2)
+		d.put(k, it, c.s.d)
+	}
+	return give(c, same)
+}
+
+// same reports whether two items are equal by bytes and share the same memory.
+func same(a, b item) bool {
+	return string(a.body) == string(b.body) && slices.Equal(a.blocks, b.blocks)
+}
+
+func (d *dict) pop(c *call) error {
+	k, it, err := d.find(c)
+	if err == nil {
+		delete(d.items, k)
+		c.results = append(c.results, it)
+	}
+	return err
+}
+
+func (d *dict) delete(c *call) error {
+	k, it, err := d.find(c)
+	if err == nil {
+		delete(d.items, k)
+		it.release(c.s.d)
+	}
+	return err
+}
+
+func (d *dict) has(c *call) error {
+	_, _, err := d.find(c)
+	if err != nil && err != ErrNoKey {
+		return err
+	}
+	return give(c, err == nil)
+}
+
+func (d *dict) len(c *call) error { return give(c, len(d.items)) }
+
+func (d *dict) sorted() []string { return slices.Sorted(maps.Keys(d.items)) }
+
+func (d *dict) keys(c *call) error {
+	for _, k := range d.sorted() {
+		c.results = append(c.results, item{body: []byte(k)})
+	}
+	return nil
+}
+
+func (d *dict) all(c *call) error {
+	for _, k := range d.sorted() {
+		c.results = append(c.results, item{body: []byte(k)})
+		if err := c.give(d.items[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// first removes any key and returns it.
+func (d *dict) first(c *call) error {
+	for k, it := range d.items {
+		delete(d.items, k)
+		it.release(c.s.d)
+		c.results = append(c.results, item{body: []byte(k)})
+		return nil
+	}
+	return ErrNoKey
+}
+
+func (d *dict) clear(c *call) error {
+	d.close(c.s.d)
+	return nil
+}
+
+func (d *dict) close(k keeper) {
+	for _, it := range d.items {
+		it.release(k)
+	}
+	clear(d.items)
+}
+
+func (d *dict) save(k keeper) undo {
+	old := make(map[string]item, len(d.items))
+	for key, it := range d.items {
+		if kept, err := it.retain(k); err == nil {
+			old[key] = kept
+		}
+	}
+	return undo{
+		restore: func() { d.close(k); d.items = old },
+		discard: func() { (&dict{old}).close(k) },
+	}
+}

@@ -1,0 +1,2 @@
+// Package manager keeps values in one process
+package manager

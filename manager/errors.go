@@ -1,0 +1,134 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// Sentinels of this package; the errors that it returns wrap them.
+var (
+	// ErrClosed is returned by what a manager or a proxy that this process has closed is asked for.
+	ErrClosed = errors.New("manager: closed")
+	// ErrServerDied is returned once the server is gone; it comes as *ServerError.
+	ErrServerDied = errors.New("manager: the server is gone")
+	// ErrNoObject is returned for an object that the server does not have.
+	ErrNoObject = errors.New("manager: no such object")
+	// ErrNoMethod is returned for a method that an object does not have.
+	ErrNoMethod = errors.New("manager: no such method")
+	// ErrArgument is returned where the arguments of a call, or their number, are not what the method takes.
+	ErrArgument = errors.New("manager: wrong argument")
+	// ErrType is returned where a proxy is received as one of another type.
+	ErrType = errors.New("manager: proxy of another type")
+	// ErrNotNumber is returned by an Add to what is no number.
+	ErrNotNumber = errors.New("manager: not a number")
+	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace does not have.
+	ErrNoKey = errors.New("manager: no such key")
+	// ErrIndex is returned for an index outside of a List or an Array.
+	ErrIndex = errors.New("manager: index out of range")
+	// ErrFull and ErrEmpty are what a queue was, at once or until the deadline.
+	ErrFull  = errors.New("manager: queue is full")
+	ErrEmpty = errors.New("manager: queue is empty")
+	// ErrNotOwner is returned to who lets go of a lock that it does not hold.
+	ErrNotOwner = errors.New("manager: not the owner of the lock")
+	// ErrOwnerDied is returned by a Lock that was acquired after its owner died, as *OwnerError: what it protects may be
+	// half changed. Repair that and call MarkConsistent, or Unlock makes the lock unusable for all.
+	ErrOwnerDied = errors.New("manager: the owner of the lock died")
+	// ErrNotRecoverable is returned by a lock that was unlocked after ErrOwnerDied without MarkConsistent.
+	ErrNotRecoverable = errors.New("manager: the lock was given up")
+	// ErrBroken is returned by a Barrier that a waiter has left, by its death or its deadline, or that was aborted.
+	ErrBroken = errors.New("manager: the barrier is broken")
+	// ErrTooOften is returned by a Release of a bounded semaphore, or a TaskDone, that nothing stands against.
+	ErrTooOften = errors.New("manager: more often than there was cause for")
+	// ErrTasksLost is returned by Join when processes died with unfinished tasks; it comes as *OwnerError.
+	ErrTasksLost = errors.New("manager: tasks of a dead process are not done")
+	// ErrPanic is returned where a method panicked in the server, which goes on; it comes as *PanicError.
+	ErrPanic = errors.New("manager: a method panicked")
+	// ErrTxn is returned within a Txn by what cannot be undone, or would wait for others, whom the Txn keeps out.
+	ErrTxn = errors.New("manager: not possible in a transaction")
+	// ErrShared is returned where shared memory, such as a tensor's, would have to leave the machine: send its values.
+	ErrShared = errors.New("manager: shared memory does not cross machines")
+	// ErrForeign is returned where a proxy is given to a server that it does not belong to.
+	ErrForeign = errors.New("manager: proxy of another server")
+)
+
+func init() {
+	for name, err := range map[string]error{
+		"ErrClosed": ErrClosed, "ErrServerDied": ErrServerDied, "ErrNoObject": ErrNoObject, "ErrNoMethod": ErrNoMethod, "ErrArgument": ErrArgument,
+		"ErrType": ErrType, "ErrNotNumber": ErrNotNumber, "ErrNoKey": ErrNoKey, "ErrIndex": ErrIndex, "ErrFull": ErrFull, "ErrEmpty": ErrEmpty,
+		"ErrNotOwner": ErrNotOwner, "ErrOwnerDied": ErrOwnerDied, "ErrNotRecoverable": ErrNotRecoverable, "ErrBroken": ErrBroken,
+		"ErrTooOften": ErrTooOften, "ErrTasksLost": ErrTasksLost, "ErrPanic": ErrPanic, "ErrTxn": ErrTxn, "ErrShared": ErrShared, "ErrForeign": ErrForeign,
+	} {
+		wire.RegisterError("manager."+name, err)
+	}
+	wire.RegisterType[*OwnerError]("manager.OwnerError")
+	wire.RegisterType[*PanicError]("manager.PanicError")
+}
+
+// A ServerError says that the server of an object is gone, and why as far as this process can know.
+type ServerError struct {
+	PID   int   // of the server, 0 if it was on another machine
+	Cause error // the *shoal.ProcessError where this process had started the server
+}
+
+func (e *ServerError) Error() string {
+	s := ErrServerDied.Error()
+	if e.PID != 0 {
+		s += fmt.Sprintf(" (pid %d)", e.PID)
+	}
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap returns ErrServerDied and the cause.
+func (e *ServerError) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{ErrServerDied}
+	}
+	return []error{ErrServerDied, e.Cause}
+}
+
+// An OwnerError says which client died with something in its hands, and what that means for the caller.
+type OwnerError struct {
+	PID int   // of the client, 0 if it was on another machine
+	N   int   // how many tasks it had, 0 where it is not about tasks
+	Err error // ErrOwnerDied, ErrBroken or ErrTasksLost
+}
+
+func (e *OwnerError) Error() string {
+	s := fmt.Sprintf("%v (pid %d)", e.Err, e.PID)
+	if e.N != 0 {
+		s += fmt.Sprintf(": %d of them", e.N)
+	}
+	return s
+}
+
+// Unwrap returns Err.
+func (e *OwnerError) Unwrap() error { return e.Err }
+
+// A PanicError is a panic of a method in the server. %+v prints the stack.
+type PanicError struct {
+	Object, Method string
+	Text           string
+	Stack          string // of the server's goroutine
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("%v: %s.%s: %s", ErrPanic, e.Object, e.Method, e.Text)
+}
+
+// Unwrap returns ErrPanic.
+func (e *PanicError) Unwrap() error { return ErrPanic }
+
+// Format prints the line for %v and %s, and the stack as well for %+v.
+func (e *PanicError) Format(s fmt.State, verb rune) {
+	io.WriteString(s, e.Error())
+	if verb == 'v' && s.Flag('+') {
+		fmt.Fprintf(s, "\n\t%s", strings.ReplaceAll(strings.TrimSpace(e.Stack), "\n", "\n\t"))
+	}
+}

@@ -1,0 +1,68 @@
+package manager
+
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// An Event is a flag in the server that can be waited for.
+type Event struct{ Proxy }
+
+// NewEvent makes an event that is not set. The caller closes it.
+func NewEvent(ctx context.Context, m *Manager) (*Event, error) {
+	p, err := m.create(ctx, "Event")
+	return &Event{p}, err
+}
+
+// Set sets the event; all that wait go on.
+func (e *Event) Set(ctx context.Context) error { return e.call(ctx, "set", in(true)).none() }
+
+// Clear resets the event.
+func (e *Event) Clear(ctx context.Context) error { return e.call(ctx, "set", in(false)).none() }
+
+// IsSet reports whether the event is set.
+func (e *Event) IsSet(ctx context.Context) (bool, error) { return one[bool](e.call(ctx, "isset")) }
+
+// Wait waits until the event is set.
+func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, "wait").none() }
+
+// MarshalWire lets an Event be part of a value that is sent.
+func (e *Event) MarshalWire(enc *wire.Encoder) error { return e.marshal(enc, "Event") }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+func (e *Event) UnmarshalWire(d *wire.Decoder) error { return e.unmarshal(d, "Event") }
+
+// An event is the state of an Event. round counts how often it was set: who waited then goes on, even if it was reset since.
+type event struct {
+	set   bool
+	round int
+}
+
+func init() {
+	kinds["Event"] = &kind{"Event", func(*call) (any, error) { return new(event), nil }, map[string]method{
+		"set": on((*event).change), "isset": on((*event).isSet), "wait": on((*event).wait),
+	}}
+}
+
+func (e *event) change(c *call) error {
+	set, err := arg[bool](c, 0)
+	if err == nil {
+		e.set = set
+		if set {
+			e.round++
+		}
+	}
+	return err
+}
+
+func (e *event) isSet(c *call) error { return give(c, e.set) }
+
+func (e *event) wait(c *call) error {
+	if begun, ok := c.arrived.(int); e.set || ok && begun != e.round {
+		return nil
+	} else if !ok {
+		c.arrived = e.round
+	}
+	return errWait
+}

@@ -1,0 +1,105 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A form is a proxy on its way: the address of the server, the object's number there, and the blocks that keep both alive.
+//
+//	[server, pid, object, life, accept, alive, data]
+//
+// data is there if clients read the object without a call. A proxy of a server on another machine has only the block
+// life, which is none: see remote.go.
+type form struct {
+	address
+	id         uint64
+	life, data shm.Handle
+}
+
+const formHead = 3 // entries before the blocks
+
+func (f form) write(e *wire.Encoder) error {
+	blocks := []shm.Handle{f.life}
+	if f.accept != 0 {
+		blocks = append(blocks, f.accept, f.alive)
+		if f.data != 0 {
+			blocks = append(blocks, f.data)
+		}
+	}
+	e.ArrayLen(formHead + len(blocks))
+	e.Bytes(f.server[:])
+	e.Int(int64(f.pid))
+	e.Uint(f.id)
+	for _, h := range blocks {
+		e.Block(h)
+	}
+	return e.Err()
+}
+
+// readForm returns a form, which owns its references, and its client, used once more.
+func readForm(d *wire.Decoder) (f form, c *client, err error) {
+	n, err := d.ArrayLen()
+	if err != nil {
+		return f, nil, err
+	}
+	if n != formHead+1 && n != formHead+3 && n != formHead+4 {
+		return f, nil, fmt.Errorf("%w: a proxy of %d parts", wire.ErrFormat, n)
+	}
+	server, err := d.Bytes()
+	if err != nil {
+		return f, nil, err
+	}
+	if len(server) != len(f.server) {
+		return f, nil, fmt.Errorf("%w: a server's name of %d bytes", wire.ErrFormat, len(server))
+	}
+	copy(f.server[:], server)
+	pid, err := d.Int()
+	if err != nil {
+		return f, nil, err
+	}
+	f.pid = int(pid)
+	if f.id, err = d.Uint(); err != nil {
+		return f, nil, err
+	}
+	var blocks [4]shm.Handle
+	for i := range n - formHead {
+		if blocks[i], err = d.Block(); err != nil {
+			return f, nil, errors.Join(err, releaseBlocks(blocks))
+		}
+	}
+	if r := remoteOf(blocks[0]); r != nil {
+		for _, h := range blocks[1:] {
+			r.Release(h)
+		}
+		f.life = blocks[0]
+		if r.server != f.server {
+			return f, nil, errors.Join(ErrForeign, r.Release(f.life))
+		}
+		r.use()
+		return f, r, nil
+	}
+	f.life, f.accept, f.alive, f.data = blocks[0], blocks[1], blocks[2], blocks[3]
+	if c, err = clientOf(f.address); err != nil {
+		k := defaultKeeper()
+		err = errors.Join(err, k.Release(f.life))
+		if f.data != 0 {
+			err = errors.Join(err, k.Release(f.data))
+		}
+	}
+	return f, c, err
+}
+
+func releaseBlocks(blocks [4]shm.Handle) error {
+	for _, h := range blocks {
+		if r := remoteOf(h); r != nil {
+			r.Release(h)
+		} else if h != 0 {
+			defaultKeeper().Release(h)
+		}
+	}
+	return nil
+}

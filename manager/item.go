@@ -1,0 +1,196 @@
+package manager
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// An item is one value as bytes, and the blocks of shared memory that it refers to by index. The server keeps items and
+// compares their bytes; it never needs to know the types of what it keeps.
+type item struct {
+	body   []byte
+	blocks []shm.Handle
+}
+
+// A keeper counts references of blocks: a domain, or a client whose server is on another machine.
+type keeper interface {
+	Retain(shm.Handle) error
+	Release(shm.Handle) error
+}
+
+// MarshalWire writes the item. Its blocks must be held until the message is sent.
+func (it *item) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(1 + len(it.blocks))
+	e.Bytes(it.body)
+	for _, h := range it.blocks {
+		e.Block(h)
+	}
+	return e.Err()
+}
+
+// UnmarshalWire reads an item, which holds its blocks.
+func (it *item) UnmarshalWire(d *wire.Decoder) error {
+	n, err := d.ArrayLen()
+	if err != nil {
+		return err
+	}
+	if n < 1 {
+		return fmt.Errorf("%w: an item without bytes", wire.ErrFormat)
+	}
+	if it.body, err = d.Bytes(); err != nil {
+		return err
+	}
+	d.OnDone(func(kept bool) {
+		if !kept {
+			it.release(defaultKeeper())
+		}
+	})
+	for range n - 1 {
+		h, err := d.Block()
+		if err != nil {
+			return err
+		}
+		it.blocks = append(it.blocks, h)
+	}
+	return nil
+}
+
+// defaultKeeper is the domain of this process. It exists where items with blocks do.
+func defaultKeeper() keeper {
+	d, err := shm.Default()
+	if err != nil {
+		return noKeeper{}
+	}
+	return d
+}
+
+type noKeeper struct{}
+
+func (noKeeper) Retain(shm.Handle) error  { return shm.ErrClosed }
+func (noKeeper) Release(shm.Handle) error { return nil }
+
+// retain returns the item with references of its own.
+func (it item) retain(k keeper) (item, error) {
+	for i, h := range it.blocks {
+		if err := k.Retain(h); err != nil {
+			item{blocks: it.blocks[:i]}.release(k)
+			return item{}, err
+		}
+	}
+	return it, nil
+}
+
+func (it item) release(k keeper) {
+	for _, h := range it.blocks {
+		k.Release(h)
+	}
+}
+
+func releaseAll(k keeper, items []item) {
+	for _, it := range items {
+		it.release(k)
+	}
+}
+
+// An argument is a value that became an item for one call: done says that the server has it, or never will.
+type argument struct {
+	item
+	done func(sent bool)
+	err  error // the value cannot be sent
+}
+
+// in makes an argument of v.
+func in[T any](v T) argument {
+	a, err := pack(v)
+	a.err = err
+	return a
+}
+
+// pack makes an item of v, with blocks that v holds until done is called.
+func pack[T any](v T) (argument, error) {
+	plan, err := wire.PlanOf[T]()
+	if err != nil {
+		return argument{}, err
+	}
+	return packWith(func(e *wire.Encoder) error { return plan.Encode(e, v) })
+}
+
+func packValue(plan *wire.TypePlan, v reflect.Value) (argument, error) {
+	return packWith(func(e *wire.Encoder) error { return plan.Encode(e, v) })
+}
+
+func packWith(encode func(e *wire.Encoder) error) (argument, error) {
+	e := new(wire.Encoder)
+	e.Reset(nil)
+	if err := encode(e); err != nil {
+		e.Done(false)
+		return argument{}, err
+	}
+	m := e.Message()
+	return argument{item: item{m.Body, m.Blocks}, done: e.Done}, nil
+}
+
+// unpack makes the value of an item, whose references it takes over whatever comes of it.
+func unpack[T any](k keeper, it item) (v T, err error) {
+	plan, err := wire.PlanOf[T]()
+	if err != nil {
+		it.release(k)
+		return v, err
+	}
+	err = unpackWith(k, it, func(d *wire.Decoder) (err error) {
+		v, err = plan.Decode(d)
+		return err
+	})
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return v, nil
+}
+
+func unpackValue(k keeper, it item, plan *wire.TypePlan) (v reflect.Value, err error) {
+	err = unpackWith(k, it, func(d *wire.Decoder) (err error) {
+		v, err = plan.Decode(d)
+		return err
+	})
+	return v, err
+}
+
+func unpackWith(k keeper, it item, decode func(d *wire.Decoder) error) error {
+	t := taker{k, it.blocks, make([]bool, len(it.blocks))}
+	d := new(wire.Decoder)
+	d.Reset(wire.Message{Body: it.body, Blocks: it.blocks}, t)
+	err := decode(d)
+	if err == nil {
+		err = d.Finish()
+	}
+	d.Done(err == nil)
+	for i, h := range it.blocks {
+		if !t.taken[i] {
+			k.Release(h)
+		}
+	}
+	return err
+}
+
+// A taker gives the item's reference of a block to the first who takes it, and another to each later one.
+type taker struct {
+	keeper
+	blocks []shm.Handle
+	taken  []bool
+}
+
+// Take implements wire.Blocks.
+func (t taker) Take(i int) (shm.Handle, error) {
+	h := t.blocks[i]
+	if t.taken[i] {
+		if err := t.Retain(h); err != nil {
+			return 0, err
+		}
+	}
+	t.taken[i] = true
+	return h, nil
+}

@@ -1,0 +1,268 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A List is a slice in the server. Indexes run from 0; one that is out of range is ErrIndex.
+type List[T any] struct{ Proxy }
+
+// NewList makes a List of these values. The caller closes it.
+func NewList[T any](ctx context.Context, m *Manager, vs ...T) (*List[T], error) {
+	if err := check[T](); err != nil {
+		return nil, fmt.Errorf("manager: new List: %w", err)
+	}
+	p, err := m.create(ctx, "List", ins(vs)...)
+	return &List[T]{p}, err
+}
+
+func ins[T any](vs []T) []argument {
+	args := make([]argument, len(vs))
+	for i, v := range vs {
+		args[i] = in(v)
+	}
+	return args
+}
+
+// Append adds values at the end, all in one call.
+func (l *List[T]) Append(ctx context.Context, vs ...T) error {
+	return l.call(ctx, "append", ins(vs)...).none()
+}
+
+// Insert puts v before element i, or at the end if i is the length.
+func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
+	return l.call(ctx, "insert", in(i), in(v)).none()
+}
+
+// Get returns element i. What it holds is the caller's to close.
+func (l *List[T]) Get(ctx context.Context, i int) (T, error) { return one[T](l.call(ctx, "get", in(i))) }
+
+// Set sets element i.
+func (l *List[T]) Set(ctx context.Context, i int, v T) error {
+	return l.call(ctx, "set", in(i), in(v)).none()
+}
+
+// Add adds delta to element i, which must be a number, and returns the sum: l[i] += delta in one call.
+func (l *List[T]) Add(ctx context.Context, i int, delta T) (T, error) {
+	return one[T](l.call(ctx, "add", in(i), in(kindOf[T]()), in(delta)))
+}
+
+// Pop removes element i and returns it.
+func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
+	back := func(results []item) request {
+		at := in(i)
+		at.done(true)
+		return request{Method: "insert", Args: append([]item{at.item}, results...)}
+	}
+	return one[T](l.callUndo(ctx, back, "pop", in(i)))
+}
+
+// Delete removes element i.
+func (l *List[T]) Delete(ctx context.Context, i int) error { return l.call(ctx, "delete", in(i)).none() }
+
+// Index returns the first element that is v, compared by bytes, and ErrNoKey if none is.
+func (l *List[T]) Index(ctx context.Context, v T) (int, error) {
+	return one[int](l.call(ctx, "index", in(v)))
+}
+
+// Len returns the number of elements.
+func (l *List[T]) Len(ctx context.Context) (int, error) { return one[int](l.call(ctx, "len")) }
+
+// Slice returns the elements from low to high-1, in one call.
+func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
+	return all[T](l.call(ctx, "slice", in(low), in(high)))
+}
+
+// All returns all elements, in one call.
+func (l *List[T]) All(ctx context.Context) ([]T, error) { return l.Slice(ctx, 0, -1) }
+
+// SetAll replaces all elements, in one call.
+func (l *List[T]) SetAll(ctx context.Context, vs ...T) error {
+	return l.call(ctx, "setall", ins(vs)...).none()
+}
+
+// Reverse reverses the order.
+func (l *List[T]) Reverse(ctx context.Context) error { return l.call(ctx, "reverse").none() }
+
+// MarshalWire lets a List be part of a value that is sent.
+func (l *List[T]) MarshalWire(e *wire.Encoder) error { return l.marshal(e, typeName[List[T]]()) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+func (l *List[T]) UnmarshalWire(d *wire.Decoder) error { return l.unmarshal(d, typeName[List[T]]()) }
+
+// A list is the state of a List.
+type list struct{ items []item }
+
+func init() {
+	kinds["List"] = &kind{"List", newList, map[string]method{
+		"append": on((*list).append), "insert": on((*list).insert), "get": on((*list).get), "set": on((*list).set), "add": on((*list).add),
+		"pop": on((*list).pop), "delete": on((*list).delete), "index": on((*list).index), "len": on((*list).len), "slice": on((*list).slice),
+		"setall": on((*list).setAll), "reverse": on((*list).reverse),
+	}}
+}
+
+func newList(c *call) (any, error) {
+	l := new(list)
+	for i := range c.Args[1:] {
+		it, _ := c.item(1 + i)
+		l.items = append(l.items, it)
+	}
+	return l, nil
+}
+
+// at returns an argument that is an index below limit.
+func at(c *call, limit int) (int, error) {
+	i, err := arg[int](c, 0)
+	if err == nil && (i < 0 || i >= limit) {
+		err = fmt.Errorf("%w: %d of %d", ErrIndex, i, limit)
+	}
+	return i, err
+}
+
+func (l *list) append(c *call) error {
+	for i := range c.Args {
+		it, _ := c.item(i)
+		l.items = append(l.items, it)
+	}
+	return nil
+}
+
+func (l *list) insert(c *call) error {
+	i, err := at(c, len(l.items)+1)
+	if err != nil {
+		return err
+	}
+	it, err := c.item(1)
+	if err == nil {
+		l.items = slices.Insert(l.items, i, it)
+	}
+	return err
+}
+
+func (l *list) get(c *call) error {
+	i, err := at(c, len(l.items))
+	if err != nil {
+		return err
+	}
+	return c.give(l.items[i])
+}
+
+func (l *list) set(c *call) error {
+	i, err := at(c, len(l.items))
+	if err != nil {
+		return err
+	}
+	it, err := c.item(1)
+	if err == nil {
+		l.items[i].release(c.s.d)
+		l.items[i] = it
+	}
+	return err
+}
+
+func (l *list) add(c *call) error {
+	i, err := at(c, len(l.items))
+	if err != nil {
+		return err
+	}
+	sum, err := c.addTo(l.items[i], true, 1, 2)
+	if err != nil {
+		return err
+	}
+	l.items[i].release(c.s.d)
+	l.items[i] = sum
+	return c.give(sum)
+}
+
+func (l *list) pop(c *call) error {
+	i, err := at(c, len(l.items))
+	if err == nil {
+		c.results = append(c.results, l.items[i])
+		l.items = slices.Delete(l.items, i, i+1)
+	}
+	return err
+}
+
+func (l *list) delete(c *call) error {
+	i, err := at(c, len(l.items))
+	if err == nil {
+		l.items[i].release(c.s.d)
+		l.items = slices.Delete(l.items, i, i+1)
+	}
+	return err
+}
+
+func (l *list) index(c *call) error {
+	if len(c.Args) != 1 {
+		return fmt.Errorf("%w: %d instead of 1", ErrArgument, len(c.Args))
+	}
+	i := slices.IndexFunc(l.items, func(it item) bool { return same(it, c.Args[0]) })
+	if i < 0 {
+		return ErrNoKey
+	}
+	return give(c, i)
+}
+
+func (l *list) len(c *call) error { return give(c, len(l.items)) }
+
+// bounds reads two arguments, of which the second may be -1 for the end.
+func bounds(c *call, n int) (low, high int, err error) {
+	if low, err = arg[int](c, 0); err != nil {
+		return 0, 0, err
+	}
+	if high, err = arg[int](c, 1); err != nil {
+		return 0, 0, err
+	}
+	if high == -1 {
+		high = n
+	}
+	if low < 0 || high < low || high > n {
+		err = fmt.Errorf("%w: %d to %d of %d", ErrIndex, low, high, n)
+	}
+	return low, high, err
+}
+
+func (l *list) slice(c *call) error {
+	low, high, err := bounds(c, len(l.items))
+	if err != nil {
+		return err
+	}
+	for _, it := range l.items[low:high] {
+		if err := c.give(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *list) setAll(c *call) error {
+	l.close(c.s.d)
+	return l.append(c)
+}
+
+func (l *list) reverse(*call) error {
+	slices.Reverse(l.items)
+	return nil
+}
+
+func (l *list) close(k keeper) {
+	releaseAll(k, l.items)
+	l.items = nil
+}
+
+func (l *list) save(k keeper) undo {
+	old := new(list)
+	for _, it := range l.items {
+		if kept, err := it.retain(k); err == nil {
+			old.items = append(old.items, kept)
+		}
+	}
+	return undo{
+		restore: func() { l.close(k); l.items = old.items },
+		discard: func() { old.close(k) },
+	}
+}

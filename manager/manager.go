@@ -1,0 +1,184 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Manager is a server of objects, as this process reaches it. It travels to other processes, which can make objects too.
+// Its methods may be called by several goroutines. The zero Manager is closed.
+type Manager struct {
+	c      *client
+	stop   func() error // ends the server, where it was started
+	closed atomic.Bool
+}
+
+func newManager(c *client) *Manager { return &Manager{c: c} }
+
+// New starts a server on goroutines of this process and returns when it serves. It ends with ctx, with Close, and with this process.
+func New(ctx context.Context) (*Manager, error) {
+	s, err := newServer(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.run() }()
+	m, err := s.manager()
+	if err != nil {
+		s.end()
+		return nil, errors.Join(fmt.Errorf("manager: %w", err), <-ended)
+	}
+	m.stop = func() error { s.end(); return <-ended }
+	return m, nil
+}
+
+// serve is the server in a process of its own.
+var serve = shoal.Register("shoal manager", func(ctx context.Context, _ int, back *ipc.Sender[*Manager]) error {
+	s, err := newServer(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := s.manager()
+	if err == nil {
+		err = errors.Join(back.Put(ctx, m), back.Close(), m.Close())
+	}
+	if err != nil {
+		s.end()
+	}
+	return errors.Join(err, s.run())
+})
+
+// Start starts a server in a process of its own and returns when it serves. It ends with ctx, with Close, and with this process.
+func Start(ctx context.Context) (*Manager, error) {
+	q, err := ipc.NewQueue[*Manager](1)
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	defer q.Close()
+	g := shoal.NewGroup(ctx, shoal.Options{Workers: 1})
+	p := serve.Go(g, q.Sender())
+	if err := q.Sender().Close(); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	m, err := q.Get(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("manager: start the server: %w", err), g.Close())
+	}
+	m.c.mu.Lock()
+	m.c.how = p.Wait
+	m.c.mu.Unlock()
+	m.stop = g.Close
+	return m, nil
+}
+
+// Close ends the server if this process has started it, and otherwise lets go of the manager only. Proxies that are left fail. It
+// is idempotent.
+func (m *Manager) Close() error {
+	if m.c == nil || m.closed.Swap(true) {
+		return nil
+	}
+	if m.stop != nil {
+		m.c.fail(ErrClosed)
+	}
+	m.c.done()
+	if m.stop != nil {
+		return m.stop()
+	}
+	return nil
+}
+
+// PID returns the process id of the server, 0 if it is on another machine.
+func (m *Manager) PID() int {
+	if m.c == nil {
+		return 0
+	}
+	return m.c.pid
+}
+
+func (m *Manager) open() (*client, error) {
+	if m == nil || m.c == nil || m.closed.Load() {
+		return nil, ErrClosed
+	}
+	return m.c, m.c.failure()
+}
+
+// create makes an object of a kind.
+func (m *Manager) create(ctx context.Context, kind string, args ...argument) (p Proxy, err error) {
+	c, err := m.open()
+	if err != nil {
+		discard(args)
+		return p, err
+	}
+	a := c.invoke(ctx, request{Method: "new"}, nil, append([]argument{in(kind)}, args...))
+	if a.err != nil {
+		return p, fmt.Errorf("new %s: %w", kind, a.err)
+	}
+	if len(a.items) != 1 {
+		return p, errors.Join(wire.ErrFormat, a.none())
+	}
+	err = unpackWith(c, a.items[0], p.read)
+	return p, err
+}
+
+// MarshalWire lets a manager be part of a value that is sent. Whoever receives it cannot end the server.
+func (m *Manager) MarshalWire(e *wire.Encoder) error {
+	c, err := m.open()
+	if err != nil {
+		return fmt.Errorf("send a manager: %w", err)
+	}
+	if c.accept == 0 {
+		return fmt.Errorf("send a manager on another machine: %w", ErrShared)
+	}
+	e.ArrayLen(4)
+	e.Bytes(c.server[:])
+	e.Int(int64(c.pid))
+	e.Block(c.accept)
+	e.Block(c.alive)
+	return e.Err()
+}
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (m *Manager) UnmarshalWire(d *wire.Decoder) error {
+	if err := d.ArrayOf(4); err != nil {
+		return err
+	}
+	var a address
+	server, err := d.Bytes()
+	if err != nil {
+		return err
+	}
+	if len(server) != len(a.server) {
+		return fmt.Errorf("%w: a server's name of %d bytes", wire.ErrFormat, len(server))
+	}
+	copy(a.server[:], server)
+	pid, err := d.Int()
+	if err != nil {
+		return err
+	}
+	a.pid = int(pid)
+	if a.accept, err = d.Block(); err != nil {
+		return err
+	}
+	if a.alive, err = d.Block(); err != nil {
+		return errors.Join(err, releaseBlocks([4]shm.Handle{a.accept}))
+	}
+	if remoteOf(a.accept) != nil {
+		return fmt.Errorf("receive a manager: %w", ErrShared)
+	}
+	if m.c, err = clientOf(a); err != nil {
+		return err
+	}
+	d.OnDone(func(kept bool) {
+		if !kept {
+			m.Close()
+		}
+	})
+	return nil
+}

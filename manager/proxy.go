@@ -1,0 +1,212 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Proxy stands for an object in the server. Proxies travel to other processes, as arguments, through queues and in
+// other objects of the manager; whoever receives one has one of its own, and closes it. The object lives as long as there is
+// a proxy of it, in a process, in a message or in an object: those of a process that dies are closed by that. An object that
+// holds a proxy of itself is there until the manager is closed.
+//
+// Every kind of object has its own type with a Proxy in it. Methods may be called by several goroutines.
+type Proxy struct{ ref *ref }
+
+// A ref is what a proxy holds.
+type ref struct {
+	*hold
+	id    uint64
+	owner uint64 // tells the proxies of this process apart
+	words words  // of an array in this machine
+}
+
+// A hold is the part of a ref that is released once.
+type hold struct {
+	c          *client
+	life, data shm.Handle
+	closed     atomic.Bool
+}
+
+var owners atomic.Uint64
+
+func newProxy(c *client, f form) Proxy {
+	r := &ref{hold: &hold{c: c, life: f.life, data: f.data}, id: f.id, owner: owners.Add(1)}
+	if f.data != 0 {
+		r.words = wordsIn(c.keeper, f.data)
+	}
+	runtime.AddCleanup(r, func(h *hold) { h.close() }, r.hold)
+	return Proxy{r}
+}
+
+func (h *hold) close() error {
+	if h.closed.Swap(true) {
+		return nil
+	}
+	err := h.c.Release(h.life)
+	if h.data != 0 {
+		err = errors.Join(err, h.c.Release(h.data))
+	}
+	h.c.done()
+	if errors.Is(err, shm.ErrClosed) {
+		return nil // the domain was closed before
+	}
+	return err
+}
+
+// Close lets go of the object. It is idempotent; what goes on with the proxy in other goroutines fails.
+func (p *Proxy) Close() error {
+	if p.ref == nil {
+		return nil
+	}
+	return p.ref.close()
+}
+
+// open returns the proxy's client. The caller keeps the ref alive.
+func (p *Proxy) open() (*client, error) {
+	if p.ref == nil || p.ref.closed.Load() {
+		return nil, ErrClosed
+	}
+	return p.ref.c, p.ref.c.failure()
+}
+
+// An answer is what came of a call.
+type answer struct {
+	c     *client
+	items []item
+	err   error
+}
+
+func (p *Proxy) call(ctx context.Context, method string, args ...argument) answer {
+	return p.callUndo(ctx, nil, method, args...)
+}
+
+// callUndo is call of a method whose effect undo takes back if the caller could not wait.
+func (p *Proxy) callUndo(ctx context.Context, undo late, method string, args ...argument) answer {
+	defer runtime.KeepAlive(p.ref)
+	c, err := p.open()
+	if err != nil {
+		discard(args)
+		return answer{err: err}
+	}
+	req := request{Object: p.ref.id, Method: method, Owner: p.ref.owner}
+	if undo != nil {
+		inner, id, owner := undo, req.Object, req.Owner
+		undo = func(results []item) request {
+			r := inner(results)
+			r.Object, r.Owner = id, owner
+			return r
+		}
+	}
+	return c.invoke(ctx, req, undo, args)
+}
+
+func (c *client) invoke(ctx context.Context, req request, undo late, args []argument) answer {
+	for i, a := range args {
+		if a.err != nil {
+			discard(args)
+			return answer{err: fmt.Errorf("%w %d of %s: %w", ErrArgument, i, req.Method, a.err)}
+		}
+		req.Args = append(req.Args, a.item)
+	}
+	items, err := c.call(ctx, req, undo)
+	for _, a := range args {
+		a.done(err == nil)
+	}
+	return answer{c, items, err}
+}
+
+func discard(args []argument) {
+	for _, a := range args {
+		if a.err == nil {
+			a.done(false)
+		}
+	}
+}
+
+// none returns the error of a call without results.
+func (a answer) none() error {
+	if a.c != nil {
+		releaseAll(a.c, a.items)
+	}
+	return a.err
+}
+
+// one decodes the only result.
+func one[R any](a answer) (v R, err error) {
+	if a.err != nil {
+		return v, a.err
+	}
+	if len(a.items) != 1 {
+		releaseAll(a.c, a.items)
+		return v, fmt.Errorf("%w: %d results instead of 1", wire.ErrFormat, len(a.items))
+	}
+	return unpack[R](a.c, a.items[0])
+}
+
+// all decodes every result.
+func all[R any](a answer) (vs []R, err error) {
+	for i, it := range a.items {
+		v, e := unpack[R](a.c, it)
+		if e != nil {
+			releaseAll(a.c, a.items[i+1:])
+			return nil, e
+		}
+		vs = append(vs, v)
+	}
+	return vs, a.err
+}
+
+// typeName tells the types of proxies apart, those of one name in packages of one name too.
+func typeName[T any]() string { return reflect.TypeFor[T]().Name() }
+
+// marshal writes the proxy as one of the named type.
+func (p *Proxy) marshal(e *wire.Encoder, name string) error {
+	c, err := p.open()
+	if err != nil && p.ref == nil || errors.Is(err, ErrClosed) {
+		return fmt.Errorf("send a proxy: %w", ErrClosed)
+	}
+	r := p.ref
+	e.OnDone(func(bool) { runtime.KeepAlive(r) })
+	e.ArrayLen(2)
+	e.String(name)
+	f := form{id: r.id, life: r.life, data: r.data, address: c.address}
+	return f.write(e)
+}
+
+func (p *Proxy) unmarshal(d *wire.Decoder, name string) error {
+	if err := d.ArrayOf(2); err != nil {
+		return err
+	}
+	found, err := d.String()
+	if err != nil {
+		return err
+	}
+	if found != name {
+		return fmt.Errorf("%w: it is a %s, not a %s", ErrType, found, name)
+	}
+	return p.read(d)
+}
+
+// read reads a form.
+func (p *Proxy) read(d *wire.Decoder) error {
+	f, c, err := readForm(d)
+	if err != nil {
+		return err
+	}
+	*p = newProxy(c, f)
+	h := p.ref.hold
+	d.OnDone(func(kept bool) {
+		if !kept {
+			h.close()
+		}
+	})
+	return nil
+}

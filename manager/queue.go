@@ -1,0 +1,199 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Queue is a first-in-first-out queue in the server, which another machine can reach too. In one domain an ipc.Queue
+// does the same without a server.
+type Queue[T any] struct{ Proxy }
+
+// NewQueue makes a queue in which capacity values may wait, 0 for any number. The caller closes it.
+func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], error) {
+	if err := check[T](); err != nil {
+		return nil, fmt.Errorf("manager: new Queue: %w", err)
+	}
+	p, err := m.create(ctx, "Queue", in(capacity))
+	return &Queue[T]{p}, err
+}
+
+// Put puts v and waits while the queue is full; ErrFull if ctx had a deadline.
+func (q *Queue[T]) Put(ctx context.Context, v T) error {
+	return outlasted(q.call(ctx, "put", in(v)).none(), ErrFull)
+}
+
+// TryPut is Put that returns ErrFull instead of waiting.
+func (q *Queue[T]) TryPut(ctx context.Context, v T) error { return q.call(ctx, "tryput", in(v)).none() }
+
+// Get takes the oldest value and waits while there is none; ErrEmpty if ctx had a deadline. What the value holds is the
+// caller's to close. A value that arrives too late for its caller goes back to where it was.
+func (q *Queue[T]) Get(ctx context.Context) (T, error) {
+	v, err := one[T](q.callUndo(ctx, func(results []item) request { return request{Method: "unget", Args: results} }, "get"))
+	return v, outlasted(err, ErrEmpty)
+}
+
+// TryGet is Get that returns ErrEmpty instead of waiting.
+func (q *Queue[T]) TryGet(ctx context.Context) (T, error) {
+	return one[T](q.callUndo(ctx, func(results []item) request { return request{Method: "unget", Args: results} }, "tryget"))
+}
+
+// Len returns the number of values that wait.
+func (q *Queue[T]) Len(ctx context.Context) (int, error) { return one[int](q.call(ctx, "len")) }
+
+// MarshalWire lets a Queue be part of a value that is sent.
+func (q *Queue[T]) MarshalWire(e *wire.Encoder) error { return q.marshal(e, typeName[Queue[T]]()) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+func (q *Queue[T]) UnmarshalWire(d *wire.Decoder) error { return q.unmarshal(d, typeName[Queue[T]]()) }
+
+// outlasted adds the state that a deadline did not see the end of.
+func outlasted(err, state error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", state, err)
+	}
+	return err
+}
+
+// A JoinableQueue is a Queue that counts the values that were put and are not done yet.
+type JoinableQueue[T any] struct{ Queue[T] }
+
+// NewJoinableQueue makes a queue in which capacity values may wait, 0 for any number. The caller closes it.
+func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*JoinableQueue[T], error) {
+	q, err := NewQueue[T](ctx, m, capacity)
+	if err != nil {
+		return nil, err
+	}
+	return &JoinableQueue[T]{*q}, nil
+}
+
+// TaskDone says that one of the values that were got is done with. ErrTooOften if all of them are.
+func (q *JoinableQueue[T]) TaskDone(ctx context.Context) error { return q.call(ctx, "done").none() }
+
+// Join waits until every value that was put is done. If processes died that had got values, Join waits for all others and
+// then returns ErrTasksLost with the process id and the number of values, of each of them: those will never be done. They
+// are reported to one Join and count no more then.
+func (q *JoinableQueue[T]) Join(ctx context.Context) error { return q.call(ctx, "join").none() }
+
+// A queue is the state of Queue and JoinableQueue.
+type queue struct {
+	capacity   int
+	items      []item
+	unfinished int
+	taken      map[*session]int // got and not done
+	lost       []error
+}
+
+func init() {
+	kinds["Queue"] = &kind{"Queue", newQueue, map[string]method{
+		"put": on((*queue).put), "tryput": on((*queue).tryPut), "get": on((*queue).get), "tryget": on((*queue).tryGet), "unget": on((*queue).unget),
+		"len": on((*queue).len), "done": on((*queue).done), "join": on((*queue).join),
+	}}
+}
+
+func newQueue(c *call) (any, error) {
+	n, err := arg[int](c, 1)
+	if err == nil && n < 0 {
+		err = fmt.Errorf("%w: capacity %d", ErrArgument, n)
+	}
+	return &queue{capacity: n, taken: make(map[*session]int)}, err
+}
+
+func (q *queue) tryPut(c *call) error {
+	if q.capacity > 0 && len(q.items) >= q.capacity {
+		return ErrFull
+	}
+	it, err := c.item(0)
+	if err == nil {
+		q.items = append(q.items, it)
+		q.unfinished++
+	}
+	return err
+}
+
+func (q *queue) put(c *call) error { return orWait(q.tryPut(c), ErrFull) }
+
+func (q *queue) tryGet(c *call) error {
+	if len(q.items) == 0 {
+		return ErrEmpty
+	}
+	c.results = append(c.results, q.items[0])
+	q.items = q.items[1:]
+	q.taken[c.session()]++
+	return nil
+}
+
+func (q *queue) get(c *call) error { return orWait(q.tryGet(c), ErrEmpty) }
+
+func orWait(err, state error) error {
+	if err == state {
+		return errWait
+	}
+	return err
+}
+
+// unget puts a value back that nobody waited for any more.
+func (q *queue) unget(c *call) error {
+	it, err := c.item(0)
+	if err == nil {
+		q.items = append([]item{it}, q.items...)
+		q.taken[c.session()]--
+	}
+	return err
+}
+
+func (q *queue) len(c *call) error { return give(c, len(q.items)) }
+
+// done counts against the process that says it, which has got the value as a rule.
+func (q *queue) done(c *call) error {
+	if q.unfinished <= len(q.items) {
+		return ErrTooOften
+	}
+	q.unfinished--
+	if q.taken[c.session()] > 0 {
+		q.taken[c.session()]--
+	}
+	return nil
+}
+
+func (q *queue) join(*call) error {
+	if q.unfinished > 0 {
+		return errWait
+	}
+	err := errors.Join(q.lost...)
+	q.lost = nil
+	return err
+}
+
+func (q *queue) leave(s *session) {
+	if n := q.taken[s]; n > 0 {
+		q.unfinished = max(q.unfinished-n, len(q.items))
+		q.lost = append(q.lost, &OwnerError{PID: s.pid, N: n, Err: ErrTasksLost})
+	}
+	delete(q.taken, s)
+}
+
+func (q *queue) close(k keeper) {
+	releaseAll(k, q.items)
+	q.items = nil
+}
+
+func (q *queue) save(k keeper) undo {
+	old := *q
+	old.items, old.taken = nil, make(map[*session]int)
+	for _, it := range q.items {
+		if kept, err := it.retain(k); err == nil {
+			old.items = append(old.items, kept)
+		}
+	}
+	for s, n := range q.taken {
+		old.taken[s] = n
+	}
+	return undo{
+		restore: func() { q.close(k); *q = old },
+		discard: func() { old.close(k) },
+	}
+}

@@ -1,0 +1,116 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Semaphore is a number of permits in the server. The permits of a process that dies are returned.
+type Semaphore struct{ Proxy }
+
+// NewSemaphore makes a semaphore with n permits. The caller closes it.
+func NewSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
+	p, err := m.create(ctx, "Semaphore", in(n), in(false))
+	return &Semaphore{p}, err
+}
+
+// NewBoundedSemaphore makes a semaphore that never has more than its n permits: a Release too many is ErrTooOften.
+func NewBoundedSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
+	p, err := m.create(ctx, "Semaphore", in(n), in(true))
+	return &Semaphore{p}, err
+}
+
+func releaseLate([]item) request { return request{Method: "return"} }
+
+// Acquire takes a permit and waits while there is none.
+func (s *Semaphore) Acquire(ctx context.Context) error {
+	return s.callUndo(ctx, releaseLate, "acquire").none()
+}
+
+// TryAcquire takes a permit if there is one, and reports whether there was.
+func (s *Semaphore) TryAcquire(ctx context.Context) (bool, error) {
+	return one[bool](s.callUndo(ctx, releaseLate, "tryacquire"))
+}
+
+// Release returns a permit. Anybody may, also one who has taken none.
+func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, "release").none() }
+
+// Value returns the number of permits that nobody has.
+func (s *Semaphore) Value(ctx context.Context) (int, error) { return one[int](s.call(ctx, "value")) }
+
+// MarshalWire lets a Semaphore be part of a value that is sent.
+func (s *Semaphore) MarshalWire(e *wire.Encoder) error { return s.marshal(e, "Semaphore") }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+func (s *Semaphore) UnmarshalWire(d *wire.Decoder) error { return s.unmarshal(d, "Semaphore") }
+
+// A semaphore is the state of a Semaphore.
+type semaphore struct {
+	free, limit int // limit is -1 where there is none
+	held        map[*session]int
+}
+
+func init() {
+	kinds["Semaphore"] = &kind{"Semaphore", newSemaphore, map[string]method{
+		"acquire": on((*semaphore).acquire), "tryacquire": on((*semaphore).tryAcquire), "release": on((*semaphore).release),
+		"return": on((*semaphore).giveBack), "value": on((*semaphore).value),
+	}}
+}
+
+func newSemaphore(c *call) (any, error) {
+	n, err := arg[int](c, 1)
+	if err != nil {
+		return nil, err
+	}
+	bounded, err := arg[bool](c, 2)
+	if err == nil && n < 0 {
+		err = fmt.Errorf("%w: %d permits", ErrArgument, n)
+	}
+	s := &semaphore{free: n, limit: -1, held: make(map[*session]int)}
+	if bounded {
+		s.limit = n
+	}
+	return s, err
+}
+
+func (s *semaphore) acquire(c *call) error {
+	if s.free == 0 {
+		return errWait
+	}
+	s.free--
+	s.held[c.session()]++
+	return nil
+}
+
+func (s *semaphore) tryAcquire(c *call) error { return give(c, s.acquire(c) == nil) }
+
+func (s *semaphore) release(c *call) error {
+	if s.free == s.limit {
+		return fmt.Errorf("release: %w", ErrTooOften)
+	}
+	s.free++
+	if s.held[c.session()] > 0 {
+		s.held[c.session()]--
+	}
+	return nil
+}
+
+// giveBack returns a permit that came too late, if it is still there to be returned.
+func (s *semaphore) giveBack(c *call) error {
+	if s.held[c.session()] == 0 {
+		return nil
+	}
+	return s.release(c)
+}
+
+func (s *semaphore) value(c *call) error { return give(c, s.free) }
+
+func (s *semaphore) leave(p *session) {
+	s.free += s.held[p]
+	if s.limit >= 0 {
+		s.free = min(s.free, s.limit)
+	}
+	delete(s.held, p)
+}

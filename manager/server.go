@@ -1,0 +1,289 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A server keeps the objects. Everything that it shares with clients are rings: one where they say hello, a beacon that
+// goes out when the server dies, one for each object that goes out with its last proxy, and the lanes.
+type server struct {
+	d     *shm.Domain
+	id    [16]byte
+	gate  gate
+	alive *beacon
+	light shm.Handle // token of alive, held by the server only
+
+	accept             *shm.Ring
+	senders, receivers shm.Handle // tokens of accept
+
+	ctx  context.Context
+	end  context.CancelFunc
+	done sync.WaitGroup
+
+	mu       sync.Mutex
+	objects  map[uint64]*object
+	named    map[shm.Handle]uint64 // by the handles that proxies have of them
+	last     uint64                // object
+	sessions map[[16]byte]*session
+}
+
+// helloRoom is how many clients may be on the way to the server at once.
+const helloRoom = 64
+
+func newServer(ctx context.Context) (_ *server, err error) {
+	d, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{d: d, objects: make(map[uint64]*object), named: make(map[shm.Handle]uint64), sessions: make(map[[16]byte]*session)}
+	if err := sys.Random(s.id[:]); err != nil {
+		return nil, err
+	}
+	if s.alive, s.light, err = newBeacon(d); err != nil {
+		return nil, err
+	}
+	if s.accept, s.senders, s.receivers, err = d.NewRing(shm.RingOptions{Capacity: helloRoom}); err != nil {
+		return nil, errors.Join(err, d.Release(s.light), s.alive.close())
+	}
+	s.ctx, s.end = context.WithCancel(ctx)
+	return s, nil
+}
+
+// manager returns the server's handle, which holds its two rings.
+func (s *server) manager() (*Manager, error) {
+	if err := s.d.Retain(s.accept.Handle()); err != nil {
+		return nil, err
+	}
+	if err := s.d.Retain(s.alive.ring.Handle()); err != nil {
+		return nil, errors.Join(err, s.d.Release(s.accept.Handle()))
+	}
+	c, err := clientOf(address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()})
+	if err != nil {
+		return nil, err
+	}
+	return newManager(c), nil
+}
+
+// run serves until its context ends, and leaves nothing.
+func (s *server) run() error {
+	defer s.end()
+	for s.ctx.Err() == nil {
+		var m shm.Message
+		err := s.accept.Get(s.ctx, &m)
+		switch {
+		case err == nil:
+			s.welcome(&m)
+		case errors.Is(err, shm.ErrCorrupt): // one hello is lost
+		default:
+			s.end()
+		}
+	}
+	return s.close()
+}
+
+// welcome begins to serve a lane.
+func (s *server) welcome(m *shm.Message) {
+	it := item{slices.Clone(m.Body), m.Blocks}
+	m.Done()
+	h, err := unpack[hello](s.d, it)
+	if err != nil {
+		return // whoever it was finds its lane closed
+	}
+	l := &served{s: s, lane: h.Lane, session: s.enter(h)}
+	s.done.Go(l.serve)
+}
+
+// close ends what is left. Who said hello too late finds its lane closed.
+func (s *server) close() error {
+	s.done.Wait()
+	err := s.d.Release(s.receivers)
+	for {
+		var m shm.Message
+		if e := s.accept.TryGet(&m); e == nil {
+			m.Discard()
+		} else if !errors.Is(e, shm.ErrCorrupt) {
+			break
+		}
+	}
+	s.mu.Lock()
+	left := s.objects
+	s.objects = nil
+	s.mu.Unlock()
+	for _, o := range left {
+		s.dispose(o)
+	}
+	s.accept.Close()
+	return errors.Join(err, s.d.Release(s.senders), s.d.Release(s.accept.Handle()), s.d.Release(s.light), s.alive.close())
+}
+
+// A session is one client process, or one on another machine.
+type session struct {
+	id    [16]byte
+	pid   int
+	lanes int // guarded by the server's lock
+}
+
+func (s *server) enter(h hello) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.sessions[h.Session]
+	if p == nil {
+		p = &session{id: h.Session, pid: h.PID}
+		s.sessions[h.Session] = p
+	}
+	p.lanes++
+	return p
+}
+
+// depart is the end of a lane. With the last one the client is gone, and what it held is let go of.
+func (s *server) depart(p *session) {
+	s.mu.Lock()
+	p.lanes--
+	var all []*object
+	if p.lanes == 0 {
+		delete(s.sessions, p.id)
+		for _, o := range s.objects {
+			all = append(all, o)
+		}
+	}
+	s.mu.Unlock()
+	for _, o := range all {
+		o.mu.Lock()
+		if l, ok := o.state.(leaver); ok {
+			l.leave(p)
+			o.changed.fire()
+		}
+		o.mu.Unlock()
+	}
+}
+
+// served is a lane, seen from the server.
+type served struct {
+	s       *server
+	session *session
+	lane    lane[reply, request]
+	txn     *txn
+}
+
+func (l *served) serve() {
+	defer l.s.depart(l.session)
+	defer l.lane.Close()
+	defer func() {
+		if l.txn != nil {
+			l.txn.end(false)
+		}
+	}()
+	for {
+		req, err := l.lane.Recv(l.s.ctx)
+		switch {
+		case err == nil && req.Method == cancel: // of a call that was quicker
+			releaseAll(l.s.d, req.Args)
+			continue
+		case errors.Is(err, ipc.ErrClosed) || l.s.ctx.Err() != nil:
+			return
+		}
+		var r reply
+		if err != nil { // it could not be read, but who sent it waits
+			r.Err = fmt.Errorf("%w: %w", ErrArgument, err)
+		} else {
+			r.Results, r.Err = l.perform(&req)
+		}
+		err = l.lane.Send(l.s.ctx, r)
+		if err != nil && !errors.Is(err, ipc.ErrClosed) { // what a method returned does not cross
+			err = l.lane.Send(l.s.ctx, reply{Err: fmt.Errorf("reply of %s: %w", req.Method, err)})
+		}
+		releaseAll(l.s.d, r.Results)
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (l *served) perform(req *request) ([]item, error) {
+	c := &call{request: req, s: l.s, lane: l}
+	defer c.end()
+	err := l.dispatch(c)
+	return c.results, err
+}
+
+func (l *served) dispatch(c *call) error {
+	if c.Object == 0 {
+		c.obj = &object{kind: &serverKind}
+		m, ok := serverKind.methods[c.Method]
+		if !ok {
+			return fmt.Errorf("%w: %q of the server", ErrNoMethod, c.Method)
+		}
+		return c.guard(func() error { return m(l, c) })
+	}
+	if c.obj = l.s.object(c.Object); c.obj == nil {
+		return fmt.Errorf("%w: number %d", ErrNoObject, c.Object)
+	}
+	m, ok := c.obj.kind.methods[c.Method]
+	if !ok {
+		return fmt.Errorf("%w: %s has no %q", ErrNoMethod, c.obj.kind.name, c.Method)
+	}
+	return c.run(m)
+}
+
+func (s *server) object(id uint64) *object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[id]
+}
+
+// serverKind is what the server itself can do.
+var serverKind kind
+
+func init() { // it refers to the kinds, which refer to it
+	serverKind = kind{name: "server", methods: map[string]method{
+		"new":      on((*served).create),
+		"begin":    on((*served).begin),
+		"commit":   on(func(l *served, _ *call) error { return l.finish(true) }),
+		"rollback": on(func(l *served, _ *call) error { return l.finish(false) }),
+		"identify": on((*served).identify),
+	}}
+}
+
+func (l *served) begin(c *call) error {
+	if l.txn != nil {
+		return fmt.Errorf("%w: it has begun already", ErrTxn)
+	}
+	t := &txn{s: l.s, touched: make(map[*object]undo)}
+	if err := l.s.gate.begin(c, t); err != nil {
+		return err
+	}
+	l.txn = t
+	return nil
+}
+
+func (l *served) finish(commit bool) error {
+	if l.txn == nil {
+		return fmt.Errorf("%w: there is none", ErrTxn)
+	}
+	l.txn.end(commit)
+	l.txn = nil
+	return nil
+}
+
+// identify says which objects the handles of an argument belong to, 0 for those that are something else.
+func (l *served) identify(c *call) error {
+	handles, err := arg[[]uint64](c, 0)
+	if err != nil {
+		return err
+	}
+	l.s.mu.Lock()
+	for i, h := range handles {
+		handles[i] = l.s.named[shm.Handle(h)]
+	}
+	l.s.mu.Unlock()
+	return give(c, handles)
+}

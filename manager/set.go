@@ -1,0 +1,62 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Set is a set in the server. Its elements are compared by the bytes that stand for them, see package wire.
+type Set[T comparable] struct{ Proxy }
+
+// NewSet makes an empty Set. The caller closes it.
+func NewSet[T comparable](ctx context.Context, m *Manager) (*Set[T], error) {
+	if err := check[map[T]bool](); err != nil {
+		return nil, fmt.Errorf("manager: new Set: %w", err)
+	}
+	p, err := m.create(ctx, "Dict")
+	return &Set[T]{p}, err
+}
+
+// Add adds elements, all in one call.
+func (s *Set[T]) Add(ctx context.Context, vs ...T) error {
+	args := make([]argument, 0, 2*len(vs))
+	for _, v := range vs {
+		args = append(args, in(v), in(true))
+	}
+	return s.call(ctx, "update", args...).none()
+}
+
+// Remove removes v, or returns ErrNoKey.
+func (s *Set[T]) Remove(ctx context.Context, v T) error { return s.call(ctx, "delete", in(v)).none() }
+
+// Has reports whether v is in the set.
+func (s *Set[T]) Has(ctx context.Context, v T) (bool, error) {
+	return one[bool](s.call(ctx, "has", in(v)))
+}
+
+// Pop removes any element and returns it, or ErrNoKey if there is none.
+func (s *Set[T]) Pop(ctx context.Context) (T, error) {
+	back := func(results []item) request {
+		yes := in(true)
+		yes.done(true)
+		return request{Method: "update", Args: append(results, yes.item)}
+	}
+	return one[T](s.callUndo(ctx, back, "first"))
+}
+
+// Len returns the number of elements.
+func (s *Set[T]) Len(ctx context.Context) (int, error) { return one[int](s.call(ctx, "len")) }
+
+// All returns the elements, in the order of their bytes.
+func (s *Set[T]) All(ctx context.Context) ([]T, error) { return all[T](s.call(ctx, "keys")) }
+
+// Clear removes every element.
+func (s *Set[T]) Clear(ctx context.Context) error { return s.call(ctx, "clear").none() }
+
+// MarshalWire lets a Set be part of a value that is sent.
+func (s *Set[T]) MarshalWire(e *wire.Encoder) error { return s.marshal(e, typeName[Set[T]]()) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+func (s *Set[T]) UnmarshalWire(d *wire.Decoder) error { return s.unmarshal(d, typeName[Set[T]]()) }
