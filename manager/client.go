@@ -269,12 +269,12 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 	if err := c.failure(); err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, cause(ctx, req.Method)
-	}
 	if t := c.transaction(ctx); t != nil {
 		r, err := t.call(ctx, req)
 		return c.judge(ctx, req.Method, r, err)
+	}
+	if ctx.Err() != nil {
+		return nil, cause(ctx, req.Method)
 	}
 	l, err := c.take(ctx)
 	if err != nil {

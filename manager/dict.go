@@ -172,7 +172,7 @@ func (d *dict) add(c *call) error {
 	if err != nil && err != ErrNoKey {
 		return err
 	}
-	sum, err := c.addTo(old, err == nil, 1, 2)
+	sum, err := c.addTo(old, 1, 2)
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func (l *list) add(c *call) error {
 	if err != nil {
 		return err
 	}
-	sum, err := c.addTo(l.items[i], true, 1, 2)
+	sum, err := c.addTo(l.items[i], 1, 2)
 	if err != nil {
 		return err
 	}
