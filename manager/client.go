@@ -28,8 +28,9 @@ type client struct {
 	keeper
 	session [16]byte
 	dial    func(ctx context.Context) (lane[request, reply], error)
-	shut    func() // lets go of what dial needs
+	shut    func()                          // lets go of what dial needs
 	how     func(ctx context.Context) error // says how the server ended, if this process has started it; or nil
+	hellos  *shm.Ring                       // a view of accept
 
 	failed atomic.Pointer[error] // why no call is possible any more
 	fails  sync.Once
@@ -101,7 +102,8 @@ func newClient(d *shm.Domain, a address) (*client, error) {
 			c.lost()
 		}
 	})
-	c.dial = func(ctx context.Context) (lane[request, reply], error) { return c.greet(ctx, accept) }
+	c.hellos = accept
+	c.dial = func(ctx context.Context) (lane[request, reply], error) { return c.greet(ctx, c.session, os.Getpid()) }
 	c.shut = func() {
 		end()
 		alive.Close()
@@ -112,15 +114,15 @@ func newClient(d *shm.Domain, a address) (*client, error) {
 	return c, nil
 }
 
-// greet makes a lane and tells the server.
-func (c *client) greet(ctx context.Context, accept *shm.Ring) (lane[request, reply], error) {
+// greet makes a lane and tells the server whose it is.
+func (c *client) greet(ctx context.Context, session [16]byte, pid int) (lane[request, reply], error) {
 	ours, theirs, err := ipc.Pipe2[request, reply]()
 	if err != nil {
 		return nil, err
 	}
-	a := in(hello{Session: c.session, PID: os.Getpid(), Lane: theirs})
+	a := in(hello{Session: session, PID: pid, Lane: theirs})
 	if err = a.err; err == nil {
-		err = accept.Put(ctx, a.body, a.blocks, false)
+		err = c.hellos.Put(ctx, a.body, a.blocks, false)
 		a.done(err == nil)
 	}
 	err = errors.Join(err, theirs.Close())
@@ -269,12 +271,12 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 	if err := c.failure(); err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, cause(ctx, req.Method)
-	}
 	if t := c.transaction(ctx); t != nil {
 		r, err := t.call(ctx, req)
 		return c.judge(ctx, req.Method, r, err)
+	}
+	if ctx.Err() != nil {
+		return nil, cause(ctx, req.Method)
 	}
 	l, err := c.take(ctx)
 	if err != nil {

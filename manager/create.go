@@ -50,7 +50,7 @@ func (s *server) add(k *kind, state any) (proxy item, err error) {
 	s.objects[o.id] = o
 	s.named[token] = o.id
 	if o.data != 0 {
-		s.named[o.data] = o.id
+		s.named[o.data] = anyBlock
 	}
 	s.mu.Unlock()
 	f := form{id: o.id, life: token, data: o.data, address: address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()}}

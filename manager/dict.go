@@ -26,7 +26,9 @@ func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V],
 }
 
 // Get returns the value of k, or ErrNoKey. What it holds is the caller's to close.
-func (d *Dict[K, V]) Get(ctx context.Context, k K) (V, error) { return one[V](d.call(ctx, "get", in(k))) }
+func (d *Dict[K, V]) Get(ctx context.Context, k K) (V, error) {
+	return one[V](d.call(ctx, "get", in(k)))
+}
 
 // Set sets the value of k. v is copied, but for the blocks of shared memory that it holds, and stays the caller's to close.
 func (d *Dict[K, V]) Set(ctx context.Context, k K, v V) error {
@@ -72,7 +74,9 @@ func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
 }
 
 // Delete removes k, or returns ErrNoKey.
-func (d *Dict[K, V]) Delete(ctx context.Context, k K) error { return d.call(ctx, "delete", in(k)).none() }
+func (d *Dict[K, V]) Delete(ctx context.Context, k K) error {
+	return d.call(ctx, "delete", in(k)).none()
+}
 
 // Has reports whether there is a k.
 func (d *Dict[K, V]) Has(ctx context.Context, k K) (bool, error) {
@@ -172,7 +176,7 @@ func (d *dict) add(c *call) error {
 	if err != nil && err != ErrNoKey {
 		return err
 	}
-	sum, err := c.addTo(old, err == nil, 1, 2)
+	sum, err := c.addTo(old, 1, 2)
 	if err != nil {
 		return err
 	}

@@ -102,6 +102,9 @@ type OwnerError struct {
 
 func (e *OwnerError) Error() string {
 	s := fmt.Sprintf("%v (pid %d)", e.Err, e.PID)
+	if e.PID == 0 {
+		s = fmt.Sprintf("%v (on another machine)", e.Err)
+	}
 	if e.N != 0 {
 		s += fmt.Sprintf(": %d of them", e.N)
 	}

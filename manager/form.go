@@ -13,7 +13,7 @@ import (
 //	[server, pid, object, life, accept, alive, data]
 //
 // data is there if clients read the object without a call. A proxy of a server on another machine has only the block
-// life, which is none: see remote.go.
+// life, which is none: see Note [Far blocks].
 type form struct {
 	address
 	id         uint64
@@ -71,9 +71,10 @@ func readForm(d *wire.Decoder) (f form, c *client, err error) {
 			return f, nil, errors.Join(err, releaseBlocks(blocks))
 		}
 	}
-	if r := remoteOf(blocks[0]); r != nil {
-		for _, h := range blocks[1:] {
-			r.Release(h)
+	if isFar(blocks[0]) {
+		r := farOf(blocks[0]) // the others are nothing, see adopt
+		if r == nil {
+			return f, nil, ErrForeign
 		}
 		f.life = blocks[0]
 		if r.server != f.server {
@@ -95,9 +96,10 @@ func readForm(d *wire.Decoder) (f form, c *client, err error) {
 
 func releaseBlocks(blocks [4]shm.Handle) error {
 	for _, h := range blocks {
-		if r := remoteOf(h); r != nil {
+		switch r := farOf(h); {
+		case r != nil:
 			r.Release(h)
-		} else if h != 0 {
+		case h != 0 && !isFar(h):
 			defaultKeeper().Release(h)
 		}
 	}

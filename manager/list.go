@@ -39,7 +39,9 @@ func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
 }
 
 // Get returns element i. What it holds is the caller's to close.
-func (l *List[T]) Get(ctx context.Context, i int) (T, error) { return one[T](l.call(ctx, "get", in(i))) }
+func (l *List[T]) Get(ctx context.Context, i int) (T, error) {
+	return one[T](l.call(ctx, "get", in(i)))
+}
 
 // Set sets element i.
 func (l *List[T]) Set(ctx context.Context, i int, v T) error {
@@ -62,7 +64,9 @@ func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
 }
 
 // Delete removes element i.
-func (l *List[T]) Delete(ctx context.Context, i int) error { return l.call(ctx, "delete", in(i)).none() }
+func (l *List[T]) Delete(ctx context.Context, i int) error {
+	return l.call(ctx, "delete", in(i)).none()
+}
 
 // Index returns the first element that is v, compared by bytes, and ErrNoKey if none is.
 func (l *List[T]) Index(ctx context.Context, v T) (int, error) {
@@ -169,7 +173,7 @@ func (l *list) add(c *call) error {
 	if err != nil {
 		return err
 	}
-	sum, err := c.addTo(l.items[i], true, 1, 2)
+	sum, err := c.addTo(l.items[i], 1, 2)
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func (m *Manager) UnmarshalWire(d *wire.Decoder) error {
 	if a.alive, err = d.Block(); err != nil {
 		return errors.Join(err, releaseBlocks([4]shm.Handle{a.accept}))
 	}
-	if remoteOf(a.accept) != nil {
+	if isFar(a.accept) || isFar(a.alive) {
 		return fmt.Errorf("receive a manager: %w", ErrShared)
 	}
 	if m.c, err = clientOf(a); err != nil {

@@ -45,7 +45,9 @@ func (n *Namespace) Delete(ctx context.Context, name string) error {
 }
 
 // Names returns the names.
-func (n *Namespace) Names(ctx context.Context) ([]string, error) { return all[string](n.call(ctx, "keys")) }
+func (n *Namespace) Names(ctx context.Context) ([]string, error) {
+	return all[string](n.call(ctx, "keys"))
+}
 
 // MarshalWire lets a Namespace be part of a value that is sent.
 func (n *Namespace) MarshalWire(e *wire.Encoder) error { return n.marshal(e, "Namespace") }

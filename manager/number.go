@@ -34,26 +34,29 @@ func number[T Number](w uint64) T {
 // arithmetic is what the server knows of a type of numbers: how to add two words, and two items.
 type arithmetic struct {
 	words func(a, b uint64) uint64
-	items func(a, b item) (item, error)
+	items func(a, b item) (item, error) // no bytes are 0
 }
 
 func arithmeticOf[T Number]() arithmetic {
 	return arithmetic{
 		words: func(a, b uint64) uint64 { return word(number[T](a) + number[T](b)) },
 		items: func(a, b item) (item, error) {
-			x, err := unpack[T](noKeeper{}, item{body: a.body})
-			if err != nil {
-				return item{}, fmt.Errorf("%w: %w", ErrNotNumber, err)
+			var sum T
+			for _, it := range []item{a, b} {
+				if it.body == nil {
+					continue
+				}
+				v, err := unpack[T](noKeeper{}, item{body: it.body})
+				if err != nil {
+					return item{}, fmt.Errorf("%w: %w", ErrNotNumber, err)
+				}
+				sum += v
 			}
-			y, err := unpack[T](noKeeper{}, item{body: b.body})
-			if err != nil {
-				return item{}, fmt.Errorf("%w: %w", ErrNotNumber, err)
+			total := in(sum)
+			if total.err == nil {
+				total.done(true)
 			}
-			sum := in(x + y)
-			if sum.err == nil {
-				sum.done(true)
-			}
-			return sum.item, sum.err
+			return total.item, total.err
 		},
 	}
 }
@@ -81,8 +84,8 @@ func (c *call) arithmetic(i int) (arithmetic, error) {
 	return a, nil
 }
 
-// addTo is the item that a number becomes by adding another. Without the first one, it is the other.
-func (c *call) addTo(old item, found bool, kind, delta int) (item, error) {
+// addTo is the item that a number, or none, becomes by adding another.
+func (c *call) addTo(old item, kind, delta int) (item, error) {
 	a, err := c.arithmetic(kind)
 	if err != nil {
 		return item{}, err
@@ -92,12 +95,6 @@ func (c *call) addTo(old item, found bool, kind, delta int) (item, error) {
 		return item{}, err
 	}
 	by.release(c.s.d)
-	by.blocks = nil
-	if !found {
-		zero := in(0)
-		zero.done(true)
-		old = zero.item
-	}
 	return a.items(old, by)
 }
 

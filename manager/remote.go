@@ -1,5 +1,191 @@
 package manager
 
-import "github.com/shoal-mp/shoal/shm"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 
-func remoteOf(h shm.Handle) *client { return nil }
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// Note [Far blocks]
+// A proxy of an object on another machine has a block, too, which is none: a handle that no domain has, since a bit beyond
+// every index is set in it. It is made of the object's number and of the client's, which counts the references in the
+// place of a domain, and tells the gateway when there are none. So proxies, items and calls are the same everywhere.
+//
+//	63       32 31 30      0
+//	| object   | 1 | client |
+const farBit = 1 << 31
+
+func farBlock(object uint64, client uint32) shm.Handle {
+	return shm.Handle(object<<32 | farBit | uint64(client))
+}
+
+func isFar(h shm.Handle) bool            { return uint64(h)&farBit != 0 }
+func farObject(h shm.Handle) uint64      { return uint64(h) >> 32 }
+func farClient(h shm.Handle) uint32      { return uint32(h) &^ farBit }
+func (r *far) block(o uint64) shm.Handle { return farBlock(o, r.number) }
+
+// far is what a client of a server on another machine knows of the objects that it has proxies of.
+type far struct {
+	c      *client
+	number uint32
+
+	mu      sync.Mutex
+	objects map[uint64]*granted
+}
+
+// granted is one object: the references here, and how often the gateway has granted it. The two differ while messages
+// are on their way.
+type granted struct{ refs, grants int }
+
+var fars struct {
+	last atomic.Uint32
+	byNo sync.Map // of *client by number
+}
+
+// farOf returns the client whose block h is, or nil.
+func farOf(h shm.Handle) *client {
+	if !isFar(h) {
+		return nil
+	}
+	c, ok := fars.byNo.Load(farClient(h))
+	if !ok {
+		return nil
+	}
+	return c.(*client)
+}
+
+// Connect returns a manager whose server is at the other end of the streams that dial makes: one for each call that goes on at
+// the same time, and one more. The other end is a Gateway. The caller closes the manager, which closes the streams.
+//
+// Proxies of the manager can be given to its server, in calls, and to nobody else: what another process of this machine
+// is to have, it gets by a Connect of its own.
+func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)) (*Manager, error) {
+	f := &far{number: fars.last.Add(1), objects: make(map[uint64]*granted)}
+	c := &client{keeper: f, uses: 1, shut: func() { fars.byNo.Delete(f.number) }}
+	f.c = c
+	if err := sys.Random(c.session[:]); err != nil {
+		return nil, err
+	}
+	c.dial = func(ctx context.Context) (lane[request, reply], error) {
+		s, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		conn := link.NewConn(s, maxFrame)
+		if err := c.introduce(ctx, conn); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return &streamLane[request, reply]{conn, f}, nil
+	}
+	anchor, err := c.dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("manager: connect: %w", err)
+	}
+	c.moor(anchor)
+	fars.byNo.Store(f.number, c)
+	return newManager(c), nil
+}
+
+// introduce tells the gateway which client it is, and learns which server.
+func (c *client) introduce(ctx context.Context, conn *link.Conn) error {
+	if err := conn.Send(ctx, frameHello, c.session[:]); err != nil {
+		return err
+	}
+	kind, body, err := conn.Recv(ctx)
+	if err != nil {
+		return err
+	}
+	if kind != frameWelcome || len(body) != len(c.server) {
+		return fmt.Errorf("%w: a welcome of kind %d and %d bytes", wire.ErrFormat, kind, len(body))
+	}
+	server := [16]byte(body)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server == [16]byte{} {
+		c.server = server
+	}
+	if c.server != server {
+		return fmt.Errorf("%w: another server answers at its address", ErrServerDied)
+	}
+	return nil
+}
+
+// Retain counts one more reference.
+func (r *far) Retain(h shm.Handle) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if farObject(h) == 0 {
+		return nil
+	}
+	g := r.objects[farObject(h)]
+	if g == nil {
+		return ErrClosed
+	}
+	g.refs++
+	return nil
+}
+
+// Release counts one less, and gives the object back with the last.
+func (r *far) Release(h shm.Handle) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := farObject(h)
+	g := r.objects[id]
+	if g == nil {
+		return nil
+	}
+	if g.refs--; g.refs > 0 {
+		return nil
+	}
+	delete(r.objects, id)
+	r.c.use() // the client stays until the gateway knows
+	go func() {
+		defer r.c.done()
+		r.c.invoke(context.Background(), request{Method: "drop"}, nil, []argument{in(id), in(g.grants)}).none()
+	}()
+	return nil
+}
+
+func (r *far) export(_ context.Context, blocks []shm.Handle) ([]uint64, error) {
+	numbers := make([]uint64, len(blocks))
+	for i, h := range blocks {
+		switch {
+		case !isFar(h):
+			return nil, ErrShared
+		case farClient(h) != r.number:
+			return nil, ErrForeign
+		}
+		numbers[i] = farObject(h)
+	}
+	return numbers, nil
+}
+
+func (r *far) adopt(numbers []uint64) ([]shm.Handle, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	blocks := make([]shm.Handle, len(numbers))
+	for i, id := range numbers {
+		if id > 1<<32-1 {
+			return nil, fmt.Errorf("%w: object %d", wire.ErrFormat, id)
+		}
+		blocks[i] = r.block(id)
+		if id == 0 {
+			continue
+		}
+		g := r.objects[id]
+		if g == nil {
+			g = new(granted)
+			r.objects[id] = g
+		}
+		g.refs++
+		g.grants++
+	}
+	return blocks, nil
+}

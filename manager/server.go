@@ -33,6 +33,7 @@ type server struct {
 	objects  map[uint64]*object
 	named    map[shm.Handle]uint64 // by the handles that proxies have of them
 	last     uint64                // object
+	names    map[string]item       // published
 	sessions map[[16]byte]*session
 }
 
@@ -44,7 +45,7 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{d: d, objects: make(map[uint64]*object), named: make(map[shm.Handle]uint64), sessions: make(map[[16]byte]*session)}
+	s := &server{d: d, objects: make(map[uint64]*object), named: make(map[shm.Handle]uint64), names: make(map[string]item), sessions: make(map[[16]byte]*session)}
 	if err := sys.Random(s.id[:]); err != nil {
 		return nil, err
 	}
@@ -54,6 +55,7 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	if s.accept, s.senders, s.receivers, err = d.NewRing(shm.RingOptions{Capacity: helloRoom}); err != nil {
 		return nil, errors.Join(err, d.Release(s.light), s.alive.close())
 	}
+	s.named[s.accept.Handle()], s.named[s.alive.ring.Handle()] = anyBlock, anyBlock
 	s.ctx, s.end = context.WithCancel(ctx)
 	return s, nil
 }
@@ -113,6 +115,9 @@ func (s *server) close() error {
 		} else if !errors.Is(e, shm.ErrCorrupt) {
 			break
 		}
+	}
+	for name := range s.names {
+		s.rename(name, nil)
 	}
 	s.mu.Lock()
 	left := s.objects
@@ -250,6 +255,9 @@ func init() { // it refers to the kinds, which refer to it
 		"commit":   on(func(l *served, _ *call) error { return l.finish(true) }),
 		"rollback": on(func(l *served, _ *call) error { return l.finish(false) }),
 		"identify": on((*served).identify),
+		"publish":  on((*served).publish),
+		"find":     on((*served).find),
+		"withdraw": on((*served).withdraw),
 	}}
 }
 
@@ -274,7 +282,7 @@ func (l *served) finish(commit bool) error {
 	return nil
 }
 
-// identify says which objects the handles of an argument belong to, 0 for those that are something else.
+// identify says whose proxies the handles of an argument stand for: 0 for those that are something else.
 func (l *served) identify(c *call) error {
 	handles, err := arg[[]uint64](c, 0)
 	if err != nil {

@@ -137,7 +137,10 @@ func (t *transaction) call(ctx context.Context, req request) (reply, error) {
 	if t.failed != nil {
 		return reply{}, fmt.Errorf("%w: undone, because a call failed: %w", ErrTxn, t.failed)
 	}
-	err := t.lane.Send(ctx, req)
+	err := context.Cause(ctx)
+	if err == nil {
+		err = t.lane.Send(ctx, req)
+	}
 	var r reply
 	if err == nil {
 		r, err = t.lane.Recv(ctx)

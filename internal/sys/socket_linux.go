@@ -57,6 +57,12 @@ func (c *Conn) Write(b []byte) (int, error) { return c.file.Write(b) }
 // SetDeadline ends reads and writes at t, with os.ErrDeadlineExceeded; the zero time means never.
 func (c *Conn) SetDeadline(t time.Time) error { return c.file.SetDeadline(t) }
 
+// SetReadDeadline is SetDeadline for reads alone.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.file.SetReadDeadline(t) }
+
+// SetWriteDeadline is SetDeadline for writes alone.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.file.SetWriteDeadline(t) }
+
 // SyscallConn gives access to the descriptor.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallConn() }
 

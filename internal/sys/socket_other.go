@@ -19,6 +19,12 @@ func (c *Conn) Write(b []byte) (int, error) { return 0, unsupported("an abstract
 // SetDeadline needs Linux.
 func (c *Conn) SetDeadline(t time.Time) error { return unsupported("an abstract socket address") }
 
+// SetReadDeadline needs Linux.
+func (c *Conn) SetReadDeadline(t time.Time) error { return unsupported("an abstract socket address") }
+
+// SetWriteDeadline needs Linux.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return unsupported("an abstract socket address") }
+
 // CloseWrite needs Linux.
 func (c *Conn) CloseWrite() error { return unsupported("an abstract socket address") }
 

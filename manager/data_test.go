@@ -1,0 +1,231 @@
+package manager_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/shoal-mp/shoal/manager"
+)
+
+func TestADictIsAMap(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		d, err := manager.NewDict[string, int](ctx, m)
+		closing(t, d, err)
+		check(t, d.Set(ctx, "a", 1))
+		check(t, d.Update(ctx, map[string]int{"b": 2, "c": 3}))
+		v, err := d.Get(ctx, "b")
+		want(t, v, err, 2)
+		_, err = d.Get(ctx, "z")
+		wantErr(t, err, manager.ErrNoKey)
+		v, err = d.Add(ctx, "a", 41)
+		want(t, v, err, 42)
+		v, err = d.Add(ctx, "new", -3)
+		want(t, v, err, -3)
+		v, err = d.SetDefault(ctx, "a", 7)
+		want(t, v, err, 42)
+		v, err = d.SetDefault(ctx, "e", 7)
+		want(t, v, err, 7)
+		v, err = d.Pop(ctx, "e")
+		want(t, v, err, 7)
+		check(t, d.Delete(ctx, "new"))
+		wantErr(t, d.Delete(ctx, "new"), manager.ErrNoKey)
+		ok, err := d.CompareAndSwap(ctx, "a", 42, 43)
+		want(t, ok, err, true)
+		ok, err = d.CompareAndSwap(ctx, "a", 42, 44)
+		want(t, ok, err, false)
+		ok, err = d.Has(ctx, "c")
+		want(t, ok, err, true)
+		n, err := d.Len(ctx)
+		want(t, n, err, 3)
+		all, err := d.All(ctx)
+		if err != nil || !maps.Equal(all, map[string]int{"a": 43, "b": 2, "c": 3}) {
+			t.Errorf("%v, %v", all, err)
+		}
+		keys, err := d.Keys(ctx)
+		if err != nil || !slices.Equal(keys, []string{"a", "b", "c"}) {
+			t.Errorf("%v, %v", keys, err)
+		}
+		check(t, d.Clear(ctx))
+		n, err = d.Len(ctx)
+		want(t, n, err, 0)
+	})
+}
+
+func TestNoUpdateIsLost(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		d, err := manager.NewDict[string, float64](ctx, m)
+		closing(t, d, err)
+		l, err := manager.NewList(ctx, m, 0)
+		closing(t, l, err)
+		v, err := manager.NewValue[int32](ctx, m, 0)
+		closing(t, v, err)
+		const callers, times = 4, 200
+		var wg sync.WaitGroup
+		for range callers {
+			wg.Go(func() {
+				for range times {
+					_, err1 := d.Add(ctx, "x", 0.5)
+					_, err2 := l.Add(ctx, 0, 1)
+					_, err3 := v.Add(ctx, 2)
+					for _, err := range []error{err1, err2, err3} {
+						if err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		x, err := d.Get(ctx, "x")
+		want(t, x, err, callers*times/2)
+		n, err := l.Get(ctx, 0)
+		want(t, n, err, callers*times)
+		i, err := v.Get(ctx)
+		want(t, i, err, 2*callers*times)
+	})
+}
+
+func TestAnArrayIsReadWithoutACall(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		a, err := manager.NewArray(ctx, m, 1.5, 2.5, -3)
+		closing(t, a, err)
+		n, err := a.Len(ctx)
+		want(t, n, err, 3)
+		v, err := a.Get(ctx, 2)
+		want(t, v, err, -3)
+		v, err = a.Add(ctx, 0, 0.25)
+		want(t, v, err, 1.75)
+		check(t, a.AddSlice(ctx, 1, []float64{1, 1}))
+		check(t, a.Set(ctx, 0, 9))
+		all, err := a.All(ctx)
+		if err != nil || !slices.Equal(all, []float64{9, 3.5, -2}) {
+			t.Errorf("%v, %v", all, err)
+		}
+		ok, err := a.CompareAndSwap(ctx, 0, 9, 10)
+		want(t, ok, err, true)
+		_, err = a.Get(ctx, 3)
+		wantErr(t, err, manager.ErrIndex)
+		_, err = a.Slice(ctx, 2, 1)
+		wantErr(t, err, manager.ErrIndex)
+		wantErr(t, a.SetSlice(ctx, 2, []float64{1, 2}), manager.ErrIndex)
+	})
+}
+
+// Arithmetic is that of the element's type, the overflow included.
+func TestNumbersAreThoseOfTheirType(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	i8, err := manager.NewValue[int8](ctx, m, 127)
+	closing(t, i8, err)
+	v8, err := i8.Add(ctx, 1)
+	want(t, v8, err, -128)
+	u64, err := manager.NewValue[uint64](ctx, m, 1<<63)
+	closing(t, u64, err)
+	v64, err := u64.Add(ctx, 1<<63+5)
+	want(t, v64, err, 5)
+	f32, err := manager.NewValue[float32](ctx, m, 1<<24)
+	closing(t, f32, err)
+	v32, err := f32.Add(ctx, 1)
+	want(t, v32, err, 1<<24)
+	d, err := manager.NewDict[string, string](ctx, m)
+	closing(t, d, err)
+	_, err = d.Add(ctx, "a", "b")
+	wantErr(t, err, manager.ErrNotNumber)
+	check(t, d.Set(ctx, "a", "b"))
+	_, err = d.Add(ctx, "a", "b")
+	wantErr(t, err, manager.ErrNotNumber)
+}
+
+func TestProxiesNest(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
+		closing(t, d, err)
+		l, err := manager.NewList(ctx, m, 1, 2)
+		check(t, err)
+		check(t, d.Set(ctx, "list", l))
+		check(t, l.Close()) // now only the dict has it
+		for range 3 {
+			inner, err := d.Get(ctx, "list")
+			check(t, err)
+			check(t, inner.Append(ctx, 3))
+			check(t, inner.Close())
+		}
+		inner, err := d.Get(ctx, "list")
+		closing(t, inner, err)
+		all, err := inner.All(ctx)
+		if err != nil || !slices.Equal(all, []int{1, 2, 3, 3, 3}) {
+			t.Errorf("%v, %v", all, err)
+		}
+		check(t, d.Clear(ctx))
+		n, err := inner.Len(ctx)
+		want(t, n, err, 5)
+	})
+}
+
+func TestAListIsASlice(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	l, err := manager.NewList(ctx, m, "b", "d")
+	closing(t, l, err)
+	check(t, l.Insert(ctx, 0, "a"))
+	check(t, l.Insert(ctx, 2, "c"))
+	check(t, l.Append(ctx, "e", "f"))
+	check(t, l.Set(ctx, 5, "F"))
+	i, err := l.Index(ctx, "d")
+	want(t, i, err, 3)
+	_, err = l.Index(ctx, "z")
+	wantErr(t, err, manager.ErrNoKey)
+	v, err := l.Pop(ctx, 0)
+	want(t, v, err, "a")
+	check(t, l.Delete(ctx, 0))
+	check(t, l.Reverse(ctx))
+	s, err := l.Slice(ctx, 1, 3)
+	if err != nil || fmt.Sprint(s) != "[e d]" {
+		t.Errorf("%v, %v", s, err)
+	}
+	check(t, l.SetAll(ctx, "x"))
+	_, err = l.Get(ctx, 1)
+	wantErr(t, err, manager.ErrIndex)
+	_, err = l.Get(ctx, -1)
+	wantErr(t, err, manager.ErrIndex)
+	n, err := l.Len(ctx)
+	want(t, n, err, 1)
+}
+
+func TestSetsAndNamespaces(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	s, err := manager.NewSet[int](ctx, m)
+	closing(t, s, err)
+	check(t, s.Add(ctx, 3, 1, 2, 3))
+	n, err := s.Len(ctx)
+	want(t, n, err, 3)
+	check(t, s.Remove(ctx, 2))
+	wantErr(t, s.Remove(ctx, 2), manager.ErrNoKey)
+	all, err := s.All(ctx)
+	if err != nil || !slices.Equal(all, []int{1, 3}) {
+		t.Errorf("%v, %v", all, err)
+	}
+	_, err = s.Pop(ctx)
+	check(t, err)
+	ns, err := manager.NewNamespace(ctx, m)
+	closing(t, ns, err)
+	check(t, ns.Set(ctx, "lr", 0.5))
+	check(t, ns.Set(ctx, "name", "net"))
+	lr, err := manager.GetAs[float64](ctx, ns, "lr")
+	want(t, lr, err, 0.5)
+	_, err = manager.GetAs[int](ctx, ns, "lr")
+	wantErr(t, err, manager.ErrType)
+	check(t, ns.Delete(ctx, "lr"))
+	_, err = ns.Get(ctx, "lr")
+	wantErr(t, err, manager.ErrNoKey)
+	names, err := ns.Names(ctx)
+	if err != nil || !slices.Equal(names, []string{"name"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+}

@@ -1,0 +1,264 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Gateway passes on the calls of clients on other machines. It may be in any process that has the manager. To the server, each
+// such client is one more process, whose number is 0.
+type Gateway struct {
+	m *Manager
+
+	mu     sync.Mutex
+	guests map[[16]byte]*guest
+}
+
+// NewGateway returns a gateway to m, which must stay open.
+func NewGateway(m *Manager) *Gateway { return &Gateway{m: m, guests: make(map[[16]byte]*guest)} }
+
+// A guest is a client on another machine, and the objects that it has proxies of: the gateway holds those for it.
+type guest struct {
+	g       *Gateway
+	c       *client
+	session [16]byte
+	streams int // guarded by the gateway's lock
+
+	mu      sync.Mutex
+	objects map[uint64]*lent
+}
+
+// lent is an object, and how often it was granted.
+type lent struct {
+	life   shm.Handle
+	grants int
+}
+
+// Serve serves one stream of a client, until it is closed or ctx ends, and closes it. The client must have proven already
+// who it is: a Gateway lets everybody in. It returns nil when the client has closed the stream.
+func (g *Gateway) Serve(ctx context.Context, s Stream) error {
+	conn := link.NewConn(s, maxFrame)
+	defer conn.Close()
+	c, err := g.m.open()
+	if err != nil {
+		return err
+	}
+	if c.accept == 0 {
+		return fmt.Errorf("manager: gateway: %w", ErrShared)
+	}
+	kind, body, err := conn.Recv(ctx)
+	if err == nil && (kind != frameHello || len(body) != len(c.session)) {
+		err = fmt.Errorf("%w: a hello of kind %d and %d bytes", wire.ErrFormat, kind, len(body))
+	}
+	if err != nil {
+		return fmt.Errorf("manager: gateway: %w", err)
+	}
+	gu := g.enter(c, [16]byte(body))
+	defer g.leave(gu)
+	inner, err := c.greet(ctx, gu.session, 0)
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	if err := conn.Send(ctx, frameWelcome, c.server[:]); err != nil {
+		return err
+	}
+	outer := &streamLane[reply, request]{conn, gu}
+	for {
+		req, err := outer.Recv(ctx)
+		switch {
+		case errors.Is(err, ipc.ErrClosed):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil && req.Method == cancel:
+			continue
+		}
+		var r reply
+		if err != nil {
+			r.Err = fmt.Errorf("%w: %w", ErrArgument, err)
+		} else {
+			r = gu.forward(ctx, outer, inner, req)
+			releaseAll(c, req.Args)
+		}
+		err = outer.Send(ctx, r)
+		if err != nil && !errors.Is(err, ipc.ErrClosed) { // such as a tensor, which cannot leave
+			err = outer.Send(ctx, reply{Err: fmt.Errorf("reply of %s: %w", req.Method, err)})
+		}
+		releaseAll(c, r.Results)
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// forward has the server do a call, and passes on that the client cancels it or is gone.
+func (gu *guest) forward(ctx context.Context, outer lane[reply, request], inner lane[request, reply], req request) reply {
+	switch {
+	case req.Object != 0 && !gu.granted(req.Object):
+		return reply{Err: fmt.Errorf("%w: number %d is not granted", ErrNoObject, req.Object)}
+	case req.Object == 0 && req.Method == "drop":
+		return reply{Err: gu.drop(req)}
+	}
+	if err := inner.Send(ctx, req); err != nil {
+		return reply{Err: err}
+	}
+	listening, stop := context.WithCancel(ctx)
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		late, err := outer.Recv(listening)
+		switch {
+		case err == nil:
+			releaseAll(gu.c, late.Args)
+			inner.Send(ctx, request{Method: cancel})
+		case listening.Err() == nil:
+			inner.Close()
+		}
+	}()
+	r, err := inner.Recv(ctx)
+	stop()
+	<-heard
+	if errors.Is(err, ipc.ErrClosed) {
+		err = &ServerError{}
+	}
+	if err != nil {
+		return reply{Err: err}
+	}
+	return r
+}
+
+func (g *Gateway) enter(c *client, session [16]byte) *guest {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	gu := g.guests[session]
+	if gu == nil {
+		gu = &guest{g: g, c: c, session: session, objects: make(map[uint64]*lent)}
+		g.guests[session] = gu
+	}
+	gu.streams++
+	return gu
+}
+
+// leave is the end of a stream. With the last one the client is gone, and its proxies.
+func (g *Gateway) leave(gu *guest) {
+	g.mu.Lock()
+	gu.streams--
+	last := gu.streams == 0
+	if last {
+		delete(g.guests, gu.session)
+	}
+	g.mu.Unlock()
+	if !last {
+		return
+	}
+	gu.mu.Lock()
+	defer gu.mu.Unlock()
+	for _, l := range gu.objects {
+		gu.c.Release(l.life)
+	}
+	gu.objects = nil
+}
+
+// anyBlock is what identify says of blocks that proxies have but for the one by which they are known.
+const anyBlock = math.MaxUint64
+
+// Retain and Release are those of the domain: what a guest sends was translated.
+func (gu *guest) Retain(h shm.Handle) error  { return gu.c.Retain(h) }
+func (gu *guest) Release(h shm.Handle) error { return gu.c.Release(h) }
+
+// export grants the objects that a reply has proxies of. Everything else in shared memory stays here.
+func (gu *guest) export(ctx context.Context, blocks []shm.Handle) ([]uint64, error) {
+	if len(blocks) == 0 {
+		return nil, nil
+	}
+	handles := make([]uint64, len(blocks))
+	for i, h := range blocks {
+		handles[i] = uint64(h)
+	}
+	numbers, err := one[[]uint64](gu.c.invoke(ctx, request{Method: "identify"}, nil, []argument{in(handles)}))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range numbers {
+		if n == 0 {
+			return nil, ErrShared
+		}
+	}
+	gu.mu.Lock()
+	defer gu.mu.Unlock()
+	for i, n := range numbers {
+		if n == anyBlock {
+			numbers[i] = 0
+			continue
+		}
+		if gu.objects[n] == nil {
+			if err := gu.c.Retain(blocks[i]); err != nil {
+				return nil, err
+			}
+			gu.objects[n] = &lent{life: blocks[i]}
+		}
+		gu.objects[n].grants++
+	}
+	return numbers, nil
+}
+
+// adopt lets a guest name what it was granted, and nothing else.
+func (gu *guest) adopt(numbers []uint64) ([]shm.Handle, error) {
+	gu.mu.Lock()
+	defer gu.mu.Unlock()
+	var blocks []shm.Handle
+	for _, n := range numbers {
+		l := gu.objects[n]
+		if l == nil {
+			releaseAll(gu.c, []item{{blocks: blocks}})
+			return nil, fmt.Errorf("%w: number %d is not granted", ErrNoObject, n)
+		}
+		if err := gu.c.Retain(l.life); err != nil {
+			releaseAll(gu.c, []item{{blocks: blocks}})
+			return nil, err
+		}
+		blocks = append(blocks, l.life)
+	}
+	return blocks, nil
+}
+
+func (gu *guest) granted(object uint64) bool {
+	gu.mu.Lock()
+	defer gu.mu.Unlock()
+	return gu.objects[object] != nil
+}
+
+// drop takes back as many grants as the guest had counted when it let go. What was granted since it keeps.
+func (gu *guest) drop(req request) error {
+	if len(req.Args) != 2 {
+		return fmt.Errorf("%w: %d instead of 2", ErrArgument, len(req.Args))
+	}
+	id, err := unpack[uint64](noKeeper{}, item{body: req.Args[0].body})
+	if err != nil {
+		return err
+	}
+	n, err := unpack[int](noKeeper{}, item{body: req.Args[1].body})
+	if err != nil {
+		return err
+	}
+	gu.mu.Lock()
+	defer gu.mu.Unlock()
+	l := gu.objects[id]
+	if l == nil || n < 1 || n > l.grants {
+		return fmt.Errorf("%w: %d grants of number %d", ErrNoObject, n, id)
+	}
+	if l.grants -= n; l.grants == 0 {
+		delete(gu.objects, id)
+		return gu.c.Release(l.life)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// An Instance is a proxy of an object of a registered type.
+type Instance struct {
+	Proxy
+	typ *Type `wire:"-"`
+}
+
+// New makes an object, in the server, with the arguments of the type's constructor. The caller closes it.
+func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, error) {
+	packed, err := t.make.pack(args)
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.create(ctx, t.name, packed...)
+	return &Instance{p, t}, err
+}
+
+// Call calls a method in the server and returns its results, without the error, which is its own where it crosses. The
+// arguments must have the types of the method's parameters, or it is ErrArgument.
+func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any, error) {
+	f, a := o.do(ctx, method, args)
+	if a.err != nil {
+		return nil, a.none()
+	}
+	if len(a.items) != len(f.out) {
+		return nil, fmt.Errorf("%s: %w: %d results instead of %d", f.name, wire.ErrFormat, len(a.items), len(f.out))
+	}
+	results := make([]any, len(a.items))
+	for i, it := range a.items {
+		v, err := unpackValue(a.c, it, f.out[i].plan)
+		if err != nil {
+			releaseAll(a.c, a.items[i+1:])
+			return nil, err
+		}
+		results[i] = v.Interface()
+	}
+	return results, nil
+}
+
+// Call is Instance.Call of a method with one result, of type R; ErrType if it has others.
+func Call[R any](ctx context.Context, o *Instance, method string, args ...any) (r R, err error) {
+	if f := o.method(method); f != nil && (len(f.out) != 1 || f.out[0].typ != reflect.TypeFor[R]()) {
+		return r, fmt.Errorf("%w: %s does not return one %s", ErrType, f.name, reflect.TypeFor[R]())
+	}
+	_, a := o.do(ctx, method, args)
+	return one[R](a)
+}
+
+func (o *Instance) method(name string) *function {
+	if o.typ == nil {
+		return nil
+	}
+	return o.typ.methods[name]
+}
+
+func (o *Instance) do(ctx context.Context, method string, args []any) (*function, answer) {
+	defer runtime.KeepAlive(o.ref)
+	if o.typ == nil {
+		return nil, answer{err: ErrClosed}
+	}
+	f := o.method(method)
+	if f == nil {
+		return nil, answer{err: fmt.Errorf("%w: %s has no %q", ErrNoMethod, o.typ.name, method)}
+	}
+	packed, err := f.pack(args)
+	if err != nil {
+		return nil, answer{err: err}
+	}
+	return f, o.call(ctx, method, packed...)
+}
+
+// MarshalWire lets a proxy be part of a value that is sent.
+func (o *Instance) MarshalWire(e *wire.Encoder) error {
+	if o.typ == nil {
+		return fmt.Errorf("send a proxy: %w", ErrClosed)
+	}
+	return o.marshal(e, o.typ.name)
+}
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the type is not registered here.
+func (o *Instance) UnmarshalWire(d *wire.Decoder) error {
+	if err := d.ArrayOf(2); err != nil {
+		return err
+	}
+	name, err := d.String()
+	if err != nil {
+		return err
+	}
+	types.RLock()
+	o.typ = types.byName[name]
+	types.RUnlock()
+	if o.typ == nil {
+		return fmt.Errorf("%w: %s is not registered", ErrType, name)
+	}
+	return o.read(d)
+}

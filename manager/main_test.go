@@ -1,0 +1,96 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+func TestMain(m *testing.M) { shoal.TestMain(m) }
+
+// watched returns a context that ends long after any of these tests should have.
+func watched(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v is not %v", err, w)
+		}
+	}
+}
+
+func want[T comparable](t testing.TB, got T, err error, wanted T) {
+	t.Helper()
+	if err != nil || got != wanted {
+		t.Fatalf("got %v, %v; want %v", got, err, wanted)
+	}
+}
+
+// settled fails if blocks are left when everything is closed. Another process may still be about to let go.
+func settled(t testing.TB) {
+	t.Helper()
+	d, err := shm.Default()
+	check(t, err)
+	before := d.Stats()
+	t.Cleanup(func() {
+		begin := time.Now()
+		for s := d.Stats(); s.Blocks != before.Blocks || s.InTransit != before.InTransit; s = d.Stats() {
+			if time.Since(begin) > 20*time.Second {
+				t.Fatalf("%d blocks became %d, and %d references in messages %d", before.Blocks, s.Blocks, before.InTransit, s.InTransit)
+			}
+			d.Reap()
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
+// local starts a server on goroutines, of which nothing may be left.
+func local(t testing.TB) *manager.Manager {
+	t.Helper()
+	settled(t)
+	m, err := manager.New(context.Background())
+	check(t, err)
+	t.Cleanup(func() { check(t, m.Close()) })
+	return m
+}
+
+// process starts a server in a process of its own.
+func process(t testing.TB) *manager.Manager {
+	t.Helper()
+	settled(t)
+	m, err := manager.Start(context.Background())
+	check(t, err)
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// each runs a test against both.
+func each(t *testing.T, f func(t *testing.T, m *manager.Manager)) {
+	t.Helper()
+	t.Run("local", func(t *testing.T) { f(t, local(t)) })
+	t.Run("process", func(t *testing.T) { f(t, process(t)) })
+}
+
+func closing(t testing.TB, c interface{ Close() error }, err error) {
+	t.Helper()
+	check(t, err)
+	t.Cleanup(func() { check(t, c.Close()) })
+}

@@ -1,0 +1,86 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+)
+
+// Publish gives a value of the manager, a proxy as a rule, a name under which every client finds it, also those on other machines.
+// The manager holds it until another is published under the name, or Withdraw.
+func Publish[T any](ctx context.Context, m *Manager, name string, v T) error {
+	c, err := m.open()
+	if err != nil {
+		return err
+	}
+	return c.invoke(ctx, request{Method: "publish"}, nil, []argument{in(name), in(v)}).none()
+}
+
+// Find returns what was published under a name: ErrNoKey if nothing was, and ErrType if it is a proxy of another type. The
+// caller closes it.
+func Find[T any](ctx context.Context, m *Manager, name string) (v T, err error) {
+	c, err := m.open()
+	if err != nil {
+		return v, err
+	}
+	return one[T](c.invoke(ctx, request{Method: "find"}, nil, []argument{in(name)}))
+}
+
+// Withdraw takes a name back; ErrNoKey if there is none.
+func (m *Manager) Withdraw(ctx context.Context, name string) error {
+	c, err := m.open()
+	if err != nil {
+		return err
+	}
+	return c.invoke(ctx, request{Method: "withdraw"}, nil, []argument{in(name)}).none()
+}
+
+func (l *served) publish(c *call) error {
+	name, err := arg[string](c, 0)
+	if err != nil {
+		return err
+	}
+	it, err := c.item(1)
+	if err != nil {
+		return err
+	}
+	return l.s.rename(name, &it)
+}
+
+func (l *served) withdraw(c *call) error {
+	name, err := arg[string](c, 0)
+	if err != nil {
+		return err
+	}
+	return l.s.rename(name, nil)
+}
+
+// rename replaces what a name stands for, by nothing if it is nil.
+func (s *server) rename(name string, it *item) error {
+	s.mu.Lock()
+	old, ok := s.names[name]
+	if it != nil {
+		s.names[name] = *it
+	} else {
+		delete(s.names, name)
+	}
+	s.mu.Unlock()
+	if it == nil && !ok {
+		return fmt.Errorf("%w: %q is not published", ErrNoKey, name)
+	}
+	old.release(s.d)
+	return nil
+}
+
+func (l *served) find(c *call) error {
+	name, err := arg[string](c, 0)
+	if err != nil {
+		return err
+	}
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	it, ok := l.s.names[name]
+	if !ok {
+		return fmt.Errorf("%w: %q is not published", ErrNoKey, name)
+	}
+	return c.give(it)
+}

@@ -1,0 +1,276 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Type is a type of this program whose values stand in a server. It is made by Register.
+type Type struct {
+	name    string
+	make    *function
+	methods map[string]*function
+}
+
+// A Saver is an object of a registered type that takes part in transactions: Save returns what makes it again as it is now.
+type Saver interface{ Save() (restore func()) }
+
+// types are those of this program, by name.
+var types struct {
+	sync.RWMutex
+	byName map[string]*Type
+}
+
+// Register makes a type known whose objects a server can keep. Keep the result in a package-level variable, so that the server's
+// process, which is the same program, has it too:
+//
+//	var counters = manager.Register("Counter", NewCounter, (*Counter).Add, (*Counter).Get)
+//
+// construct is a function that returns a *T, or a *T and an error. Methods are method expressions of *T, known to callers by their
+// Go names; they run in the server, one at a time for each object, so that T needs no lock. What they take and return crosses
+// processes; a first parameter of type context.Context ends when the caller cancels the call or dies. A panic in one
+// is a *PanicError for its caller, and the server goes on. A method must not call its own manager.
+//
+// Register panics where that is not so, and says which parameter cannot cross and why.
+func Register(name string, construct any, methods ...any) *Type {
+	t, err := newType(name, construct, methods)
+	if err != nil {
+		panic(fmt.Sprintf("manager: Register(%q): %v", name, err))
+	}
+	types.Lock()
+	defer types.Unlock()
+	if types.byName == nil {
+		types.byName = make(map[string]*Type)
+	}
+	if name == "" || types.byName[name] != nil || kinds[name] != nil {
+		panic(fmt.Sprintf("manager: Register(%q): the name is empty or taken", name))
+	}
+	types.byName[name] = t
+	kinds[name] = t.kind()
+	return t
+}
+
+func newType(name string, construct any, methods []any) (t *Type, err error) {
+	t = &Type{name: name, methods: make(map[string]*function)}
+	if t.make, err = newFunction(name, reflect.ValueOf(construct), nil); err != nil {
+		return nil, err
+	}
+	if len(t.make.out) != 1 || t.make.out[0].typ.Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("the first function must return a pointer, or a pointer and an error")
+	}
+	self := t.make.out[0].typ
+	for i, m := range methods {
+		v := reflect.ValueOf(m)
+		if v.Kind() != reflect.Func {
+			return nil, fmt.Errorf("method %d is a %T, not a method expression such as (*T).Get", i, m)
+		}
+		method := methodName(v)
+		if method == "" || v.Type().NumIn() == 0 || v.Type().In(0) != self {
+			return nil, fmt.Errorf("method %d is %s, not a method expression of %s", i, v.Type(), self)
+		}
+		if t.methods[method] != nil {
+			return nil, fmt.Errorf("method %s is there twice", method)
+		}
+		if t.methods[method], err = newFunction(name+"."+method, v, self); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// methodName returns the name of a method from its expression, and nothing for another function.
+func methodName(v reflect.Value) string {
+	name := runtime.FuncForPC(v.Pointer()).Name()
+	receiver, method, ok := strings.Cut(name[strings.LastIndex(name, "/")+1:], ").")
+	if !ok || !strings.Contains(receiver, "(*") || strings.HasSuffix(method, "-fm") || strings.Contains(method, ".") {
+		return ""
+	}
+	return method
+}
+
+// A parameter is one that crosses, or a result.
+type parameter struct {
+	typ  reflect.Type
+	plan *wire.TypePlan // nil for the pointer that a constructor returns
+}
+
+// A function is one that is called from another process.
+type function struct {
+	name    string
+	body    reflect.Value
+	self    bool // the first parameter is the object
+	context bool // the next one is a context
+	in, out []parameter
+	fails   bool // the last result is an error
+}
+
+// newFunction checks f. self is the type of the object, nil for a constructor.
+func newFunction(name string, f reflect.Value, self reflect.Type) (*function, error) {
+	if f.Kind() != reflect.Func || f.IsNil() {
+		return nil, fmt.Errorf("%s is no function", name)
+	}
+	t := f.Type()
+	if t.IsVariadic() {
+		return nil, fmt.Errorf("%s is variadic; take a slice", name)
+	}
+	fn := &function{name: name, body: f, self: self != nil}
+	i := 0
+	if fn.self {
+		i++
+	}
+	if i < t.NumIn() && t.In(i) == reflect.TypeFor[context.Context]() {
+		fn.context = true
+		i++
+	}
+	for n := 1; i < t.NumIn(); i, n = i+1, n+1 {
+		plan, err := wire.PlanOfType(t.In(i))
+		if err != nil {
+			return nil, fmt.Errorf("%s, argument %d: %w", name, n, err)
+		}
+		fn.in = append(fn.in, parameter{t.In(i), plan})
+	}
+	for i := range t.NumOut() {
+		typ := t.Out(i)
+		if i == t.NumOut()-1 && typ == reflect.TypeFor[error]() {
+			fn.fails = true
+			break
+		}
+		p := parameter{typ: typ}
+		if fn.self {
+			var err error
+			if p.plan, err = wire.PlanOfType(typ); err != nil {
+				return nil, fmt.Errorf("%s, result %d: %w", name, i+1, err)
+			}
+		}
+		fn.out = append(fn.out, p)
+	}
+	return fn, nil
+}
+
+// pack makes arguments of values, which must be of the right types.
+func (f *function) pack(vs []any) ([]argument, error) {
+	if len(vs) != len(f.in) {
+		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(vs))
+	}
+	args := make([]argument, len(vs))
+	for i, v := range vs {
+		want, x := f.in[i], reflect.ValueOf(v)
+		if v == nil {
+			x = reflect.Zero(want.typ)
+		}
+		if v == nil && !nilable(want.typ) || !x.Type().AssignableTo(want.typ) {
+			discard(args[:i])
+			return nil, fmt.Errorf("%w %d of %s: want %s, not %T", ErrArgument, i+1, f.name, want.typ, v)
+		}
+		var err error
+		if args[i], err = packValue(want.plan, x); err != nil {
+			discard(args[:i])
+			return nil, fmt.Errorf("%w %d of %s: %w", ErrArgument, i+1, f.name, err)
+		}
+	}
+	return args, nil
+}
+
+func nilable(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+		return true
+	}
+	return false
+}
+
+// call runs the function in the server, with the arguments of a call from the first-th on.
+func (f *function) call(c *call, self any, first int) ([]reflect.Value, error) {
+	if len(c.Args)-first != len(f.in) {
+		return nil, fmt.Errorf("%w: %s takes %d, not %d", ErrArgument, f.name, len(f.in), len(c.Args)-first)
+	}
+	var args []reflect.Value
+	if f.self {
+		args = append(args, reflect.ValueOf(self))
+	}
+	if f.context {
+		args = append(args, reflect.ValueOf(c.context()))
+	}
+	for i, p := range f.in {
+		it, err := c.item(first + i)
+		if err != nil {
+			return nil, err
+		}
+		v, err := unpackValue(c.s.d, it, p.plan)
+		if err != nil {
+			return nil, fmt.Errorf("%w %d of %s: %w", ErrArgument, i+1, f.name, err)
+		}
+		args = append(args, v)
+	}
+	out := f.body.Call(args)
+	if f.fails {
+		last := len(out) - 1
+		if err, _ := out[last].Interface().(error); err != nil {
+			return nil, err
+		}
+		out = out[:last]
+	}
+	return out, nil
+}
+
+// kind is what the server does with objects of the type.
+func (t *Type) kind() *kind {
+	k := &kind{name: t.name, methods: make(map[string]method)}
+	k.make = func(c *call) (any, error) {
+		out, err := t.make.call(c, nil, 1)
+		if err != nil {
+			return nil, err
+		}
+		if out[0].IsNil() {
+			return nil, fmt.Errorf("%w: the constructor of %s returned nil", ErrNoObject, t.name)
+		}
+		self := out[0].Interface()
+		if s, ok := self.(Saver); ok {
+			return savable{own{self}, s}, nil
+		}
+		return own{self}, nil
+	}
+	for name, f := range t.methods {
+		k.methods[name] = func(state any, c *call) error { return f.serve(c, state.(interface{ object() any }).object()) }
+	}
+	return k
+}
+
+func (f *function) serve(c *call, self any) error {
+	out, err := f.call(c, self, 0)
+	if err != nil {
+		return err
+	}
+	for i, v := range out {
+		a, err := packValue(f.out[i].plan, v)
+		if err != nil {
+			return fmt.Errorf("result %d of %s: %w", i+1, f.name, err)
+		}
+		kept, err := a.item.retain(c.s.d)
+		a.done(err == nil)
+		if err != nil {
+			return err
+		}
+		c.results = append(c.results, kept)
+	}
+	return nil
+}
+
+// own is the state of an object of a registered type.
+type own struct{ self any }
+
+func (o own) object() any { return o.self }
+
+// savable is one that takes part in transactions.
+type savable struct {
+	own
+	saver Saver
+}
+
+func (s savable) save(keeper) undo { return undo{restore: s.saver.Save(), discard: func() {}} }

@@ -1,0 +1,153 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/manager"
+)
+
+// How a connection can fail before it serves calls. Test for them with errors.Is.
+var (
+	// ErrKey is returned when the two sides do not have the same key, or somebody is between them.
+	ErrKey = link.ErrKey
+	// ErrPeer is returned when the other side is no manager, or of another version.
+	ErrPeer = link.ErrPeer
+	// ErrFingerprint is returned by Dial when the certificate is not the one that was asked for.
+	ErrFingerprint = errors.New("remote: certificate of another fingerprint")
+)
+
+// Options are those of Listen and Dial.
+type Options struct {
+	// Key is the secret that both sides know. It is needed.
+	Key []byte
+	// TLS replaces what is used otherwise: for Listen a new certificate that signs itself, for Dial no check of the
+	// certificate but Fingerprint and Key. Its MinVersion is at least TLS 1.3 in any case.
+	TLS *tls.Config
+	// Fingerprint is the SHA-256 of the listener's certificate, which Dial insists on if it is not zero.
+	Fingerprint [sha256.Size]byte
+}
+
+// handshakeTime is how long a connection has to prove the key.
+const handshakeTime = 10 * time.Second
+
+// maxStrangers is how many connections may be busy proving it. The next one is closed at once.
+const maxStrangers = 64
+
+// A Listener serves a manager, until it is closed.
+type Listener struct {
+	gate *manager.Gateway
+	key  []byte
+	tcp  net.Listener
+	tls  *tls.Config
+	cert [sha256.Size]byte
+
+	ctx       context.Context
+	end       context.CancelFunc
+	done      sync.WaitGroup
+	strangers chan struct{}
+}
+
+// Listen serves m at a TCP address such as ":7000", or ":0" for a free port. m must stay open until the listener is closed, which is the
+// caller's.
+func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
+	if len(opts.Key) == 0 {
+		return nil, fmt.Errorf("remote: listen: %w: it is empty", ErrKey)
+	}
+	l := &Listener{gate: manager.NewGateway(m), key: opts.Key, strangers: make(chan struct{}, maxStrangers)}
+	var err error
+	if l.tls, err = serverConfig(opts.TLS); err != nil {
+		return nil, fmt.Errorf("remote: listen: %w", err)
+	}
+	if len(l.tls.Certificates) > 0 {
+		l.cert = sha256.Sum256(l.tls.Certificates[0].Certificate[0])
+	}
+	if l.tcp, err = net.Listen("tcp", addr); err != nil {
+		return nil, fmt.Errorf("remote: %w", err)
+	}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	l.done.Go(l.accept)
+	return l, nil
+}
+
+// Addr returns the address, with the port that was free.
+func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
+
+// Fingerprint returns that of the certificate, for Options of Dial; zero if the tls.Config chooses among several.
+func (l *Listener) Fingerprint() [sha256.Size]byte { return l.cert }
+
+// Close ends the listener and every connection. To the manager its clients are gone then.
+func (l *Listener) Close() error {
+	l.end()
+	err := l.tcp.Close()
+	l.done.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (l *Listener) accept() {
+	for pause := time.Duration(0); ; {
+		c, err := l.tcp.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			l.meet(c)
+		case l.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
+			return
+		default: // no descriptors left, as a rule
+			pause = min(max(2*pause, time.Millisecond), time.Second)
+			time.Sleep(pause)
+		}
+	}
+}
+
+func (l *Listener) meet(c net.Conn) {
+	select {
+	case l.strangers <- struct{}{}:
+	default:
+		c.Close()
+		return
+	}
+	l.done.Go(func() {
+		defer context.AfterFunc(l.ctx, func() { c.Close() })()
+		s, err := l.prove(c)
+		<-l.strangers
+		if err != nil {
+			c.Close()
+			return // the client knows why, if it is one
+		}
+		l.gate.Serve(l.ctx, s) // what goes wrong is the client's matter, which sees the stream end
+	})
+}
+
+// prove returns the stream when the client has proven the key.
+func (l *Listener) prove(c net.Conn) (*tls.Conn, error) {
+	c.SetDeadline(time.Now().Add(handshakeTime))
+	s := tls.Server(c, l.tls)
+	if err := s.HandshakeContext(l.ctx); err != nil {
+		return nil, err
+	}
+	b, err := binding(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := link.Server(s, l.key, b); err != nil {
+		return nil, err
+	}
+	return s, c.SetDeadline(time.Time{})
+}
+
+// binding is a secret that only the two ends of this connection know.
+func binding(s *tls.Conn) ([]byte, error) {
+	state := s.ConnectionState()
+	return state.ExportKeyingMaterial("EXPORTER-shoal-manager", nil, 32)
+}

@@ -1,0 +1,297 @@
+package remote_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/manager/remote"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func TestMain(m *testing.M) { shoal.TestMain(m) }
+
+var key = []byte("sixteen bytes, or more")
+
+func watched(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v is not %v", err, w)
+		}
+	}
+}
+
+// served returns a manager whose server has a process of its own, and a listener to it.
+func served(t testing.TB, opts remote.Options) (*manager.Manager, *remote.Listener) {
+	t.Helper()
+	m, err := manager.Start(context.Background())
+	check(t, err)
+	l, err := remote.Listen(m, "127.0.0.1:0", opts)
+	check(t, err)
+	t.Cleanup(func() { check(t, errors.Join(l.Close(), m.Close())) })
+	return m, l
+}
+
+func dialed(t testing.TB, l *remote.Listener, opts remote.Options) *manager.Manager {
+	t.Helper()
+	m, err := remote.Dial(watched(t), l.Addr().String(), opts)
+	check(t, err)
+	t.Cleanup(func() { check(t, m.Close()) })
+	return m
+}
+
+func TestARemoteManagerIsAManager(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	for name, opts := range map[string]remote.Options{"key": {Key: key}, "key and fingerprint": {Key: key, Fingerprint: l.Fingerprint()}} {
+		t.Run(name, func(t *testing.T) {
+			m := dialed(t, l, opts)
+			d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
+			check(t, err)
+			defer d.Close()
+			list, err := manager.NewList(ctx, m, 1, 2)
+			check(t, err)
+			check(t, d.Set(ctx, "list", list))
+			check(t, list.Close())
+			again, err := d.Get(ctx, "list")
+			check(t, err)
+			defer again.Close()
+			_, err = again.Add(ctx, 0, 41)
+			check(t, err)
+			all, err := again.All(ctx)
+			if err != nil || !slices.Equal(all, []int{42, 2}) {
+				t.Errorf("%v, %v", all, err)
+			}
+			a, err := manager.NewArray(ctx, m, 1.5, 2)
+			check(t, err)
+			defer a.Close()
+			v, err := a.Add(ctx, 1, 1)
+			if v != 3 || err != nil {
+				t.Errorf("%v, %v", v, err)
+			}
+			_, err = a.Get(ctx, 2)
+			wantErr(t, err, manager.ErrIndex)
+			check(t, m.Txn(ctx, func(tx context.Context) error { return a.Set(tx, 0, 7) }))
+			vs, err := a.All(ctx)
+			if err != nil || !slices.Equal(vs, []float64{7, 3}) {
+				t.Errorf("%v, %v", vs, err)
+			}
+		})
+	}
+}
+
+// Two machines and the server's own share one object; no addition is lost.
+func TestClientsHereAndThereShareAnObject(t *testing.T) {
+	ctx := watched(t)
+	here, l := served(t, remote.Options{Key: key})
+	there := [2]*manager.Manager{dialed(t, l, remote.Options{Key: key}), dialed(t, l, remote.Options{Key: key})}
+	v, err := manager.NewValue(ctx, here, 0)
+	check(t, err)
+	defer v.Close()
+	check(t, manager.Publish(ctx, here, "total", v))
+	var wg sync.WaitGroup
+	const times = 100
+	add := func(v *manager.Value[int]) {
+		for range times {
+			if _, err := v.Add(ctx, 1); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	wg.Go(func() { add(v) })
+	for _, m := range there {
+		mine, err := manager.Find[*manager.Value[int]](ctx, m, "total")
+		check(t, err)
+		defer mine.Close()
+		wg.Go(func() { add(mine) })
+	}
+	wg.Wait()
+	n, err := v.Get(ctx)
+	if n != 3*times || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	_, err = manager.Find[*manager.Value[float64]](ctx, there[0], "total")
+	wantErr(t, err, manager.ErrType)
+	check(t, there[0].Withdraw(ctx, "total"))
+	_, err = manager.Find[*manager.Value[int]](ctx, there[1], "total")
+	wantErr(t, err, manager.ErrNoKey)
+}
+
+func TestACallThatWaitsThereIsCancelledHere(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	m := dialed(t, l, remote.Options{Key: key})
+	q, err := manager.NewQueue[int](ctx, m, 0)
+	check(t, err)
+	defer q.Close()
+	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	_, err = q.Get(short)
+	wantErr(t, err, manager.ErrEmpty, context.DeadlineExceeded)
+	check(t, q.Put(ctx, 5))
+	v, err := q.Get(ctx)
+	if v != 5 || err != nil {
+		t.Errorf("%d, %v", v, err)
+	}
+}
+
+func TestATensorStaysInItsMachine(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	m := dialed(t, l, remote.Options{Key: key})
+	d, err := manager.NewDict[string, *tensor.Tensor](ctx, m)
+	check(t, err)
+	defer d.Close()
+	x, err := tensor.NewShared(tensor.Float32, 4)
+	check(t, err)
+	defer x.Close()
+	wantErr(t, d.Set(ctx, "x", x), manager.ErrShared)
+	n, err := d.Len(ctx) // the connection goes on
+	if n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestAProxyOfAnotherServerIsRefused(t *testing.T) {
+	ctx := watched(t)
+	_, l1 := served(t, remote.Options{Key: key})
+	_, l2 := served(t, remote.Options{Key: key})
+	m1, m2 := dialed(t, l1, remote.Options{Key: key}), dialed(t, l2, remote.Options{Key: key})
+	v, err := manager.NewValue(ctx, m1, 1)
+	check(t, err)
+	defer v.Close()
+	d, err := manager.NewDict[int, *manager.Value[int]](ctx, m2)
+	check(t, err)
+	defer d.Close()
+	wantErr(t, d.Set(ctx, 1, v), manager.ErrForeign)
+}
+
+func TestWhoHasNotTheKeyIsRefused(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	for _, k := range []string{"another key of this length", "s", ""} {
+		_, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: []byte(k)})
+		wantErr(t, err, remote.ErrKey)
+	}
+	_, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key, Fingerprint: [32]byte{1}})
+	wantErr(t, err, remote.ErrFingerprint)
+	_, err = remote.Listen(nil, "127.0.0.1:0", remote.Options{})
+	wantErr(t, err, remote.ErrKey)
+}
+
+// Somebody in the middle ends one TLS connection and begins another; it does not know the key, and what it passes on proves
+// nothing.
+func TestSomebodyInTheMiddleIsFoundOut(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer tcp.Close()
+	cert := remote.SelfSigned(t)
+	go func() {
+		c, err := tcp.Accept()
+		if err != nil {
+			return
+		}
+		front := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
+		back, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			return
+		}
+		go io.Copy(back, front)
+		io.Copy(front, back)
+		front.Close()
+		back.Close()
+	}()
+	_, err = remote.Dial(ctx, tcp.Addr().String(), remote.Options{Key: key})
+	wantErr(t, err, remote.ErrKey)
+}
+
+// What is no manager is said to be none, and what sends garbage is sent away, while others are served.
+func TestGarbageAtThePort(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	for _, garbage := range []string{"", "GET / HTTP/1.0\r\n\r\n", strings.Repeat("\xff", 100_000)} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		check(t, err)
+		c.SetDeadline(time.Now().Add(30 * time.Second))
+		io.WriteString(c, garbage)
+		c.(*net.TCPConn).CloseWrite()
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%.10q was kept", garbage)
+		}
+		c.Close()
+	}
+	s, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	check(t, err)
+	defer s.Close()
+	s.Write([]byte(strings.Repeat("garbage ", 9)))
+	if _, err := io.Copy(io.Discard, bufio.NewReader(s)); err != nil && !errors.Is(err, io.EOF) {
+		t.Log(err) // a reset is as good
+	}
+	m := dialed(t, l, remote.Options{Key: key})
+	v, err := manager.NewValue(ctx, m, 1)
+	check(t, err)
+	check(t, v.Close())
+
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer tcp.Close()
+	go func() {
+		if c, err := tcp.Accept(); err == nil {
+			io.WriteString(c, "SSH-2.0-nobody\r\n")
+			c.Close()
+		}
+	}()
+	_, err = remote.Dial(ctx, tcp.Addr().String(), remote.Options{Key: key})
+	wantErr(t, err, remote.ErrPeer)
+}
+
+func TestTheListenersEndIsNoticed(t *testing.T) {
+	ctx := watched(t)
+	m, err := manager.New(ctx)
+	check(t, err)
+	defer m.Close()
+	l, err := remote.Listen(m, "127.0.0.1:0", remote.Options{Key: key})
+	check(t, err)
+	far, err := remote.Dial(ctx, l.Addr().String(), remote.Options{Key: key})
+	check(t, err)
+	defer far.Close()
+	q, err := manager.NewQueue[int](ctx, far, 0)
+	check(t, err)
+	defer q.Close()
+	got := make(chan error)
+	go func() { _, err := q.Get(ctx); got <- err }()
+	check(t, q.Put(ctx, 1))
+	check(t, <-got)
+	go func() { _, err := q.Get(ctx); got <- err }()
+	check(t, l.Close())
+	wantErr(t, <-got, manager.ErrServerDied)
+	wantErr(t, q.Put(ctx, 1), manager.ErrServerDied)
+}

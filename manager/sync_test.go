@@ -1,0 +1,304 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/manager"
+)
+
+func brief(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestAQueueKeepsItsOrder(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		q, err := manager.NewQueue[int](ctx, m, 3)
+		closing(t, q, err)
+		var got []int
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range 100 {
+				v, err := q.Get(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got = append(got, v)
+			}
+		})
+		for i := range 100 {
+			check(t, q.Put(ctx, i))
+		}
+		wg.Wait()
+		if len(got) != 100 || !slices.IsSorted(got) {
+			t.Errorf("%v", got)
+		}
+		_, err = q.TryGet(ctx)
+		wantErr(t, err, manager.ErrEmpty)
+		for i := range 3 {
+			check(t, q.TryPut(ctx, i))
+		}
+		wantErr(t, q.TryPut(ctx, 3), manager.ErrFull)
+		wantErr(t, q.Put(brief(t), 3), manager.ErrFull, context.DeadlineExceeded)
+	})
+}
+
+// A value that arrives when its caller has gone away is the next one's.
+func TestACancelledGetLosesNothing(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		q, err := manager.NewQueue[int](ctx, m, 0)
+		closing(t, q, err)
+		const count = 100
+		go func() {
+			for i := range count {
+				if err := q.Put(ctx, i); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		seen := make(map[int]bool)
+		for len(seen) < count && ctx.Err() == nil {
+			short, cancel := context.WithTimeout(ctx, time.Duration(len(seen)%7)*20*time.Microsecond)
+			v, err := q.Get(short)
+			cancel()
+			if err == nil {
+				if seen[v] {
+					t.Fatalf("%d arrived twice", v)
+				}
+				seen[v] = true
+			} else {
+				wantErr(t, err, context.DeadlineExceeded)
+			}
+			if len(seen)%7 == 0 { // a deadline of 0 never succeeds
+				v, err := q.Get(ctx)
+				check(t, err)
+				seen[v] = true
+			}
+		}
+	})
+}
+
+func TestJoinWaitsForWhatIsNotDone(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	q, err := manager.NewJoinableQueue[int](ctx, m, 0)
+	closing(t, q, err)
+	check(t, q.Join(ctx))
+	wantErr(t, q.TaskDone(ctx), manager.ErrTooOften)
+	for i := range 3 {
+		check(t, q.Put(ctx, i))
+	}
+	wantErr(t, q.TaskDone(ctx), manager.ErrTooOften)
+	wantErr(t, q.Join(brief(t)), context.DeadlineExceeded)
+	joined := make(chan error)
+	go func() { joined <- q.Join(ctx) }()
+	for range 3 {
+		_, err := q.Get(ctx)
+		check(t, err)
+		select {
+		case err := <-joined:
+			t.Fatalf("joined too early: %v", err)
+		default:
+		}
+		check(t, q.TaskDone(ctx))
+	}
+	check(t, <-joined)
+}
+
+func TestLocksExclude(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		l, err := manager.NewLock(ctx, m)
+		closing(t, l, err)
+		inside, n := 0, 0
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 50 {
+					if err := l.Lock(ctx); err != nil {
+						t.Error(err)
+						return
+					}
+					if inside++; inside != 1 {
+						t.Errorf("%d are inside", inside)
+					}
+					n++
+					inside--
+					if err := l.Unlock(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n != 200 {
+			t.Errorf("%d", n)
+		}
+		wantErr(t, l.Unlock(ctx), manager.ErrNotOwner)
+		ok, err := l.TryLock(ctx)
+		want(t, ok, err, true)
+		ok, err = l.TryLock(ctx)
+		want(t, ok, err, false)
+		wantErr(t, l.Lock(brief(t)), context.DeadlineExceeded)
+		check(t, l.Unlock(ctx))
+	})
+}
+
+// The lock that a cancelled caller was given all the same is free again.
+func TestACancelledLockIsNotKept(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	l, err := manager.NewLock(ctx, m)
+	closing(t, l, err)
+	for i := range 100 {
+		short, cancel := context.WithTimeout(ctx, time.Duration(i)*time.Microsecond)
+		if err := l.Lock(short); err == nil {
+			check(t, l.Unlock(ctx))
+		}
+		cancel()
+	}
+	check(t, l.Lock(ctx))
+	check(t, l.Unlock(ctx))
+}
+
+func TestAnRLockBelongsToItsProxy(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	d, err := manager.NewDict[int, *manager.RLock](ctx, m)
+	closing(t, d, err)
+	a, err := manager.NewRLock(ctx, m)
+	closing(t, a, err)
+	check(t, d.Set(ctx, 0, a))
+	b, err := d.Get(ctx, 0)
+	closing(t, b, err)
+	check(t, a.Lock(ctx))
+	check(t, a.Lock(ctx))
+	ok, err := b.TryLock(ctx)
+	want(t, ok, err, false)
+	wantErr(t, b.Unlock(ctx), manager.ErrNotOwner)
+	check(t, a.Unlock(ctx))
+	ok, err = b.TryLock(ctx)
+	want(t, ok, err, false)
+	check(t, a.Unlock(ctx))
+	ok, err = b.TryLock(ctx)
+	want(t, ok, err, true)
+	check(t, b.Unlock(ctx))
+}
+
+func TestEventsSemaphoresBarriers(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	e, err := manager.NewEvent(ctx, m)
+	closing(t, e, err)
+	wantErr(t, e.Wait(brief(t)), context.DeadlineExceeded)
+	waited := make(chan error)
+	go func() { waited <- e.Wait(ctx) }()
+	check(t, e.Set(ctx))
+	check(t, <-waited)
+	ok, err := e.IsSet(ctx)
+	want(t, ok, err, true)
+	check(t, e.Clear(ctx))
+	ok, err = e.IsSet(ctx)
+	want(t, ok, err, false)
+
+	s, err := manager.NewBoundedSemaphore(ctx, m, 2)
+	closing(t, s, err)
+	check(t, s.Acquire(ctx))
+	check(t, s.Acquire(ctx))
+	ok, err = s.TryAcquire(ctx)
+	want(t, ok, err, false)
+	wantErr(t, s.Acquire(brief(t)), context.DeadlineExceeded)
+	check(t, s.Release(ctx))
+	check(t, s.Release(ctx))
+	wantErr(t, s.Release(ctx), manager.ErrTooOften)
+	n, err := s.Value(ctx)
+	want(t, n, err, 2)
+
+	b, err := manager.NewBarrier(ctx, m, 3)
+	closing(t, b, err)
+	for range 3 {
+		places := make([]bool, 3)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				i, err := b.Wait(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				places[i] = true
+			})
+		}
+		wg.Wait()
+		if slices.Contains(places, false) {
+			t.Errorf("%v", places)
+		}
+	}
+	_, err = b.Wait(brief(t))
+	wantErr(t, err, context.DeadlineExceeded)
+	for broken := false; !broken && ctx.Err() == nil; { // the server hears of it a little later
+		broken, err = b.Broken(ctx)
+		check(t, err)
+	}
+	_, err = b.Wait(ctx)
+	wantErr(t, err, manager.ErrBroken)
+	check(t, b.Reset(ctx))
+	go func() { _, err := b.Wait(ctx); waited <- err }()
+	for n := 0; n == 0 && ctx.Err() == nil; {
+		n, err = b.Waiting(ctx)
+		check(t, err)
+	}
+	check(t, b.Abort(ctx))
+	wantErr(t, <-waited, manager.ErrBroken)
+}
+
+func TestAConditionWakesThoseItNotifies(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	c, err := manager.NewCondition(ctx, m)
+	closing(t, c, err)
+	ready, err := manager.NewValue(ctx, m, 0)
+	closing(t, ready, err)
+	wantErr(t, c.Wait(ctx), manager.ErrNotOwner)
+	wantErr(t, c.Notify(ctx, 1), manager.ErrNotOwner)
+	const waiters = 3
+	woken := make(chan error, waiters)
+	var waiting sync.WaitGroup
+	for range waiters {
+		waiting.Add(1)
+		d, err := manager.NewDict[int, *manager.Condition](ctx, m) // each waiter needs a proxy of its own
+		check(t, err)
+		check(t, d.Set(ctx, 0, c))
+		mine, err := d.Get(ctx, 0)
+		check(t, errors.Join(err, d.Close()))
+		go func() {
+			defer mine.Close()
+			err := mine.Lock(ctx)
+			waiting.Done()
+			err = errors.Join(err, mine.WaitFor(ctx, func() bool { n, err := ready.Get(ctx); return err != nil || n > 0 }))
+			woken <- errors.Join(err, mine.Unlock(ctx))
+		}()
+	}
+	waiting.Wait()
+	check(t, c.Lock(ctx))
+	_, err = ready.Add(ctx, 1)
+	check(t, err)
+	check(t, c.NotifyAll(ctx))
+	check(t, c.Unlock(ctx))
+	for range waiters {
+		check(t, <-woken)
+	}
+	check(t, c.Lock(ctx))
+	wantErr(t, c.Wait(brief(t)), context.DeadlineExceeded)
+	for ctx.Err() == nil { // it was released
+		if ok, err := c.TryLock(ctx); ok || err != nil {
+			check(t, err)
+			break
+		}
+	}
+	check(t, c.Unlock(ctx))
+}
