@@ -1,0 +1,118 @@
+package pickle
+
+// extend appends values to what is uppermost.
+func (m *machine) extend(values []any) error {
+	return withTop(m, func(to any) error {
+		switch to := to.(type) {
+		case *List:
+			to.Items = append(to.Items, values...)
+		case *Object:
+			to.List = append(to.List, values...)
+		default:
+			return malformed("append to %T", to)
+		}
+		return nil
+	})
+}
+
+// setItems sets keys and values, one after the other, in what is uppermost.
+func (m *machine) setItems(pairs []any) error {
+	return withTop(m, func(to any) error {
+		d, ok := to.(*Dict)
+		if o, is := to.(*Object); is {
+			if o.Dict == nil {
+				o.Dict = new(Dict)
+			}
+			d, ok = o.Dict, true
+		}
+		if !ok || len(pairs)%2 != 0 {
+			return malformed("set %d keys and values of %T", len(pairs), to)
+		}
+		for i := 0; i < len(pairs); i += 2 {
+			if err := d.Set(pairs[i], pairs[i+1]); err != nil {
+				return malformed("%v", err)
+			}
+		}
+		return nil
+	})
+}
+
+func (m *machine) addItems(members []any) error {
+	return withTop(m, func(to any) error {
+		s, ok := to.(*Set)
+		if !ok || s.Frozen {
+			return malformed("add members to %T", to)
+		}
+		for _, v := range members {
+			if err := s.Add(v); err != nil {
+				return malformed("%v", err)
+			}
+		}
+		return nil
+	})
+}
+
+func (m *machine) globalLines() error {
+	module, err := m.src.line()
+	if err != nil {
+		return err
+	}
+	name, err := m.src.line()
+	if err != nil {
+		return err
+	}
+	return m.global(module, name)
+}
+
+func (m *machine) stackGlobal(v []any) error {
+	module, ok := v[0].(string)
+	name, both := v[1].(string)
+	if !ok || !both {
+		return malformed("a name made of %T and %T", v[0], v[1])
+	}
+	return m.global(module, name)
+}
+
+// call makes the value of a call: what the constructor of its name returns, or an Object.
+func (m *machine) call(callee, args, kwargs any, newObj bool) error {
+	g, ok := callee.(Global)
+	list, tuple := args.(Tuple)
+	if !ok || !tuple {
+		return malformed("a call of %T with %T", callee, args)
+	}
+	named, ok := kwargs.(*Dict)
+	if !ok && kwargs != nil {
+		return malformed("keyword arguments in %T", kwargs)
+	}
+	construct, _ := m.find(g)
+	if construct == nil {
+		return m.push(&Object{Class: g, New: newObj, Args: list, Kwargs: named})
+	}
+	if named.Len() > 0 {
+		return malformed("%s has no keyword arguments", g)
+	}
+	v, err := construct(list)
+	if err != nil {
+		return malformed("%s: %v", g, err)
+	}
+	return m.push(v)
+}
+
+func (m *machine) build(v []any) error {
+	state := v[0]
+	return withTop(m, func(to any) error {
+		switch to := to.(type) {
+		case builder:
+			if err := to.build(state); err != nil {
+				return malformed("state of %T: %v", to, err)
+			}
+		case *Object:
+			to.State, to.HasState = state, true
+		case *Dict:
+			to.Attrs = state
+		default:
+			return malformed("state for %T", to)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,65 @@
+package pickle
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// A Decoder reads pickles that follow one another, with nothing between them and perhaps no end of the stream after them. It
+// may read ahead.
+type Decoder struct {
+	src     source
+	globals Globals
+	limits  Limits
+}
+
+// NewDecoder returns a decoder of what r has. The names of package builtins and collections that the table in the package comment
+// implies are always allowed.
+func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
+	return &Decoder{src: source{r: bufio.NewReader(r)}, globals: allowed, limits: limits.orDefaults()}
+}
+
+// Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, and only then, the value is there
+// too, for whoever must give back what it names: the refused name and its calls are a Global and Objects in it.
+func (d *Decoder) Decode() (any, error) {
+	if _, err := d.src.r.Peek(1); err != nil {
+		return nil, err
+	}
+	d.src.left = d.limits.Bytes
+	m := &machine{src: &d.src, globals: d.globals, limits: d.limits, room: d.limits.Items}
+	v, op, err := m.run()
+	if err != nil {
+		return nil, &SyntaxError{d.src.at, op, err}
+	}
+	if err := checkDepth(v, d.limits.Depth); err != nil {
+		return nil, &SyntaxError{d.src.at, opStop, err}
+	}
+	if m.refused != nil {
+		return v, m.refused
+	}
+	return v, nil
+}
+
+// Unmarshal reads the one pickle that b is. See Decode for the errors.
+func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
+	limits = limits.orDefaults()
+	if int64(len(b)) > limits.Bytes {
+		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", len(b), ErrLimit)}
+	}
+	limits.Bytes = int64(len(b)) // lengths beyond it are refused before anything is allocated
+	d := NewDecoder(bytes.NewReader(b), allowed, limits)
+	d.src.whole = true
+	v, err := d.Decode()
+	if err == io.EOF {
+		err = &SyntaxError{0, opProto, unexpected(err)}
+	}
+	if v == nil && err != nil {
+		return nil, err
+	}
+	if d.src.at != int64(len(b)) {
+		return nil, &SyntaxError{d.src.at, opStop, malformed("%d bytes follow its end", int64(len(b))-d.src.at)}
+	}
+	return v, err
+}

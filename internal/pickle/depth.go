@@ -1,0 +1,80 @@
+package pickle
+
+import "fmt"
+
+// A walk visits values, each container once.
+type walk struct {
+	limit int
+	seen  map[any]bool
+}
+
+// checkDepth refuses what nests deeper than limit, so that others may recurse.
+func checkDepth(v any, limit int) error {
+	w := walk{limit, map[any]bool{}}
+	return w.visit(v, 0)
+}
+
+// A span identifies a tuple.
+type span struct {
+	first *any
+	n     int
+}
+
+// place identifies a container. It is nil for what has no identity.
+func place(v any) any {
+	switch v := v.(type) {
+	case Tuple:
+		if len(v) > 0 {
+			return span{&v[0], len(v)}
+		}
+	case *List, *Dict, *Set, *Object, *Persistent:
+		return v
+	}
+	return nil
+}
+
+func (w *walk) visit(v any, depth int) error {
+	at := place(v)
+	if at == nil || w.seen[at] {
+		return nil
+	}
+	w.seen[at] = true
+	if depth >= w.limit {
+		return fmt.Errorf("values nest deeper than %d: %w", w.limit, ErrLimit)
+	}
+	for child := range children(v) {
+		if err := w.visit(child, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// children yields what is directly in a container.
+func children(v any) func(yield func(any) bool) {
+	return func(yield func(any) bool) {
+		switch v := v.(type) {
+		case Tuple:
+			yieldAll(yield, v)
+		case *List:
+			yieldAll(yield, v.Items)
+		case *Set:
+			yieldAll(yield, v.Members())
+		case *Persistent:
+			yield(v.ID)
+		case *Dict:
+			_ = yieldAll(yield, v.keys) && yieldAll(yield, v.values) && yield(v.Attrs)
+		case *Object:
+			_ = yield(v.Args) && (v.Kwargs == nil || yield(v.Kwargs)) && yield(v.State) && yieldAll(yield, v.List) && (v.Dict == nil || yield(v.Dict))
+		}
+	}
+}
+
+func yieldAll(yield func(any) bool, values []any) bool {
+	for _, v := range values {
+		if !yield(v) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,270 @@
+package pickle
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+)
+
+// An encoder writes one pickle.
+type encoder struct {
+	b     []byte
+	proto int
+	memo  map[any]uint32 // what was written, by pointer or name
+	next  uint32         // place in the reader's memo
+	depth int
+}
+
+// Marshal returns the pickle of v, which is of the types of the package comment, in protocol 2, 3, 4 or 5. What is one pointer
+// in v will be one object in Python. The error wraps ErrValue where v holds another type, and ErrLimit where it nests deeper
+// than 1000 values.
+func Marshal(v any, protocol int) ([]byte, error) {
+	if protocol < minProtocol || protocol > maxProtocol {
+		return nil, fmt.Errorf("%w: protocol %d is not %d to %d", ErrValue, protocol, minProtocol, maxProtocol)
+	}
+	e := &encoder{b: []byte{opProto, byte(protocol)}, proto: protocol, memo: map[any]uint32{}}
+	if err := e.value(v); err != nil {
+		return nil, fmt.Errorf("write pickle: %w", err)
+	}
+	return append(e.b, opStop), nil
+}
+
+func (e *encoder) op(op byte, operands ...byte) { e.b = append(append(e.b, op), operands...) }
+
+func (e *encoder) value(v any) error {
+	if e.depth++; e.depth > (Limits{}).orDefaults().Depth {
+		return fmt.Errorf("values nest deeper than %d: %w", e.depth-1, ErrLimit)
+	}
+	defer func() { e.depth-- }()
+	switch v := v.(type) {
+	case nil:
+		e.op(opNone)
+	case bool:
+		if v {
+			e.op(opNewTrue)
+		} else {
+			e.op(opNewFalse)
+		}
+	case int:
+		e.integer(int64(v))
+	case int64:
+		e.integer(v)
+	case *big.Int:
+		e.long(v)
+	case float64:
+		e.b = binary.BigEndian.AppendUint64(append(e.b, opBinFloat), math.Float64bits(v))
+	case complex128:
+		return e.call(Global{"builtins", "complex"}, real(v), imag(v))
+	case string:
+		return e.text(v)
+	case []byte:
+		return e.bytes(v)
+	case Tuple:
+		return e.tuple(v)
+	case Global:
+		return e.global(v)
+	default:
+		return e.shared(v)
+	}
+	return nil
+}
+
+// shared writes what has an identity: in full the first time, and by its place in the memo after that.
+func (e *encoder) shared(v any) error {
+	if e.remembered(v) {
+		return nil
+	}
+	switch v := v.(type) {
+	case *ByteArray:
+		return e.byteArray(v)
+	case *List:
+		e.op(opEmptyList)
+		e.remember(v)
+		return e.several(opAppends, v.Items)
+	case *Dict:
+		return e.dict(v)
+	case *Set:
+		return e.set(v)
+	case *Object:
+		return e.object(v)
+	case *Persistent:
+		if err := e.value(v.ID); err != nil {
+			return err
+		}
+		e.op(opBinPersID)
+		return nil
+	case interface{ object() (*Object, error) }:
+		o, err := v.object()
+		if err != nil {
+			return err
+		}
+		err = e.object(o)
+		e.memo[v] = e.memo[o]
+		return err
+	}
+	return fmt.Errorf("%w: %T has no form in a pickle", ErrValue, v)
+}
+
+// remembered writes a reference to what was written before.
+func (e *encoder) remembered(v any) bool {
+	at, ok := e.memo[v]
+	switch {
+	case !ok:
+		return false
+	case at < 256:
+		e.op(opBinGet, byte(at))
+	default:
+		e.b = binary.LittleEndian.AppendUint32(append(e.b, opLongBinGet), at)
+	}
+	return true
+}
+
+// remember gives the value on top of the stack a place in the memo.
+func (e *encoder) remember(v any) {
+	at := e.next
+	e.memo[v] = at
+	e.next++
+	switch {
+	case e.proto >= 4:
+		e.op(opMemoize)
+	case at < 256:
+		e.op(opBinPut, byte(at))
+	default:
+		e.b = binary.LittleEndian.AppendUint32(append(e.b, opLongBinPut), at)
+	}
+}
+
+// several writes values that op takes from the stack down to a mark.
+func (e *encoder) several(op byte, values []any) error {
+	if len(values) == 0 {
+		return nil
+	}
+	e.op(opMark)
+	for _, v := range values {
+		if err := e.value(v); err != nil {
+			return err
+		}
+	}
+	e.op(op)
+	return nil
+}
+
+func (e *encoder) tuple(t Tuple) error {
+	if len(t) == 0 {
+		e.op(opEmptyTuple)
+		return nil
+	}
+	if e.remembered(place(t)) {
+		return nil
+	}
+	if err := e.several(opTuple, t); err != nil {
+		return err
+	}
+	e.remember(place(t))
+	return nil
+}
+
+func (e *encoder) pairs(d *Dict) error {
+	if d.Len() == 0 {
+		return nil
+	}
+	both := make([]any, 0, 2*d.Len())
+	for k, v := range d.All() {
+		both = append(both, k, v)
+	}
+	return e.several(opSetItems, both)
+}
+
+func (e *encoder) dict(d *Dict) error {
+	if d.Ordered {
+		if err := e.call(Global{"collections", "OrderedDict"}); err != nil {
+			return err
+		}
+	} else {
+		e.op(opEmptyDict)
+	}
+	e.remember(d)
+	if err := e.pairs(d); err != nil || d.Attrs == nil {
+		return err
+	}
+	return e.state(d.Attrs)
+}
+
+func (e *encoder) state(v any) error {
+	if err := e.value(v); err != nil {
+		return err
+	}
+	e.op(opBuild)
+	return nil
+}
+
+func (e *encoder) set(s *Set) error {
+	switch {
+	case e.proto < 4:
+		name := "set"
+		if s.Frozen {
+			name = "frozenset"
+		}
+		if err := e.call(Global{"builtins", name}, &List{s.Members()}); err != nil {
+			return err
+		}
+	case s.Frozen:
+		e.op(opMark)
+		for _, v := range s.Members() {
+			if err := e.value(v); err != nil {
+				return err
+			}
+		}
+		e.op(opFrozenSet)
+	default:
+		e.op(opEmptySet)
+		if err := e.several(opAddItems, s.Members()); err != nil {
+			return err
+		}
+	}
+	e.remember(s)
+	return nil
+}
+
+func (e *encoder) object(o *Object) error {
+	if err := e.global(o.Class); err != nil {
+		return err
+	}
+	if err := e.value(o.Args); err != nil {
+		return err
+	}
+	switch {
+	case o.Kwargs != nil && e.proto >= 4:
+		if err := e.value(o.Kwargs); err != nil {
+			return err
+		}
+		e.op(opNewObjEx)
+	case o.Kwargs != nil:
+		return fmt.Errorf("%w: keyword arguments of %s need protocol 4", ErrValue, o.Class)
+	case o.New:
+		e.op(opNewObj)
+	default:
+		e.op(opReduce)
+	}
+	e.remember(o)
+	if err := e.several(opAppends, o.List); err != nil {
+		return err
+	}
+	if err := e.pairs(o.Dict); err != nil || !o.HasState {
+		return err
+	}
+	return e.state(o.State)
+}
+
+// call writes the call of a name.
+func (e *encoder) call(g Global, args ...any) error {
+	if err := e.global(g); err != nil {
+		return err
+	}
+	if err := e.tuple(args); err != nil {
+		return err
+	}
+	e.op(opReduce)
+	return nil
+}

@@ -1,0 +1,141 @@
+package pickle
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A machine runs one pickle.
+type machine struct {
+	src     *source
+	globals Globals
+	limits  Limits
+	stack   []any
+	marks   []int // heights of the stack
+	memo    map[uint64]any
+	room    int // for so many more values
+	refused *GlobalError
+	done    bool
+}
+
+func (m *machine) run() (v any, op byte, err error) {
+	for !m.done {
+		if op, err = m.src.byte(); err != nil {
+			return nil, op, err
+		}
+		do := ops[op]
+		if do == nil {
+			return nil, op, malformed("the opcode is not of the dialect")
+		}
+		if err := do(m); err != nil {
+			return nil, op, err
+		}
+	}
+	if len(m.stack) != 1 || len(m.marks) != 0 {
+		return nil, op, malformed("%d values and %d marks are left instead of one value", len(m.stack), len(m.marks))
+	}
+	return m.stack[0], op, nil
+}
+
+func (m *machine) push(v any) error {
+	if m.room--; m.room < 0 {
+		return fmt.Errorf("more than %d values: %w", m.limits.Items, ErrLimit)
+	}
+	m.stack = append(m.stack, v)
+	return nil
+}
+
+// above is how many values there are above the last mark, none of which an opcode may take from below it.
+func (m *machine) above() int {
+	if len(m.marks) == 0 {
+		return len(m.stack)
+	}
+	return len(m.stack) - m.marks[len(m.marks)-1]
+}
+
+// pop takes the upper n values, in the order in which they were pushed. The slice is valid until the next push.
+func (m *machine) pop(n int) ([]any, error) {
+	if m.above() < n {
+		return nil, malformed("the stack is short of values")
+	}
+	at := len(m.stack) - n
+	values := m.stack[at:]
+	m.stack = m.stack[:at]
+	return values, nil
+}
+
+func (m *machine) top() (any, error) {
+	if m.above() < 1 {
+		return nil, malformed("the stack is short of values")
+	}
+	return m.stack[len(m.stack)-1], nil
+}
+
+func (m *machine) mark() error {
+	if m.room--; m.room < 0 {
+		return fmt.Errorf("more than %d values: %w", m.limits.Items, ErrLimit)
+	}
+	m.marks = append(m.marks, len(m.stack))
+	return nil
+}
+
+// popMark takes all values above the last mark, and the mark.
+func (m *machine) popMark() ([]any, error) {
+	if len(m.marks) == 0 {
+		return nil, malformed("there is no mark")
+	}
+	values, err := m.pop(m.above())
+	m.marks = m.marks[:len(m.marks)-1]
+	return values, err
+}
+
+// tuple makes a tuple of the upper n values.
+func (m *machine) tuple(n int) error {
+	values, err := m.pop(n)
+	if err != nil {
+		return err
+	}
+	return m.push(Tuple(slices.Clone(values)))
+}
+
+func (m *machine) put(at uint64) error {
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	if m.room--; m.room < 0 {
+		return fmt.Errorf("more than %d values: %w", m.limits.Items, ErrLimit)
+	}
+	if m.memo == nil {
+		m.memo = map[uint64]any{}
+	}
+	m.memo[at] = v
+	return nil
+}
+
+func (m *machine) get(at uint64) error {
+	v, ok := m.memo[at]
+	if !ok {
+		return malformed("nothing is remembered under %d", at)
+	}
+	return m.push(v)
+}
+
+// global pushes a name, known or not.
+func (m *machine) global(module, name string) error {
+	g := Global{canonicalModule(module), name}
+	if _, ok := m.find(g); !ok && m.refused == nil {
+		m.refused = &GlobalError{g}
+	}
+	return m.push(g)
+}
+
+func (m *machine) find(g Global) (Constructor, bool) {
+	if c, ok := standard[g]; ok {
+		return c, true
+	}
+	if m.globals == nil {
+		return nil, false
+	}
+	return m.globals(g)
+}

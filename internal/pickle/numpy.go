@@ -1,0 +1,239 @@
+package pickle
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// An Array is a numpy.ndarray: its elements are in Data, in the order of C, or of Fortran.
+type Array struct {
+	DType   string // as numpy's dtype.str: byte order, kind, bytes, such as "<f4" or "|b1"
+	Shape   []int
+	Fortran bool
+	Data    []byte
+}
+
+// A Scalar is a number of a numpy type.
+type Scalar struct {
+	DType string // as in Array
+	Data  []byte
+}
+
+// numpyKinds are those of plain numbers, with the sizes that there are.
+var numpyKinds = map[byte][]int{
+	'b': {1}, 'i': {1, 2, 4, 8}, 'u': {1, 2, 4, 8}, 'f': {2, 4, 8}, 'c': {8, 16},
+}
+
+// A numpyType is a numpy.dtype of a plain number.
+type numpyType struct {
+	code  string // kind and size: "f4"
+	order byte   // '<', '>' or '|'
+}
+
+func (t *numpyType) String() string { return string(t.order) + t.code }
+
+// NumpySize returns the bytes of an element of a numpy dtype such as "<f4". The error wraps ErrValue where that is no plain number.
+func NumpySize(dtype string) (int, error) {
+	if len(dtype) < 3 || strings.IndexByte("<>|=", dtype[0]) < 0 {
+		return 0, fmt.Errorf("%w: numpy dtype %q", ErrValue, dtype)
+	}
+	size, err := strconv.Atoi(dtype[2:])
+	for _, n := range numpyKinds[dtype[1]] {
+		if n == size && err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: numpy dtype %q is no plain number", ErrValue, dtype)
+}
+
+func newNumpyType(args Tuple) (any, error) {
+	if err := arity(args, 1, 3); err != nil {
+		return nil, err
+	}
+	code, err := argument[string](args, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := NumpySize("|" + code); err != nil {
+		return nil, err
+	}
+	return &numpyType{code, '|'}, nil
+}
+
+// build takes (3, order, subdtype, names, fields, itemsize, alignment, flags).
+func (t *numpyType) build(state any) error {
+	s, _ := state.(Tuple)
+	order, err := argument[string](s, 1)
+	if err != nil {
+		return err
+	}
+	if len(order) != 1 || strings.IndexByte("<>|=", order[0]) < 0 {
+		return fmt.Errorf("byte order %q", order)
+	}
+	for i := 2; i <= 4 && i < len(s); i++ {
+		if s[i] != nil {
+			return fmt.Errorf("a dtype with fields or parts: %w", ErrValue)
+		}
+	}
+	t.order = order[0]
+	return nil
+}
+
+func newScalar(args Tuple) (any, error) {
+	t, err := argument[*numpyType](args, 0)
+	if err != nil {
+		return nil, err
+	}
+	b, err := argument[[]byte](args, 1)
+	if err != nil {
+		return nil, err
+	}
+	if size, err := NumpySize(t.String()); err != nil || len(b) != size {
+		return nil, fmt.Errorf("%d bytes for a number of %s", len(b), t)
+	}
+	return &Scalar{t.String(), b}, nil
+}
+
+// newArray makes an array that BUILD fills.
+func newArray(args Tuple) (any, error) {
+	if g, err := argument[Global](args, 0); err != nil || g != (Global{"numpy", "ndarray"}) {
+		return nil, fmt.Errorf("%v is not numpy.ndarray", g)
+	}
+	return new(Array), nil
+}
+
+// build takes (1, shape, dtype, fortran, data).
+func (a *Array) build(state any) error {
+	s, _ := state.(Tuple)
+	shape, err := argument[Tuple](s, 1)
+	if err != nil {
+		return err
+	}
+	t, err := argument[*numpyType](s, 2)
+	if err != nil {
+		return err
+	}
+	fortran, err := argument[bool](s, 3)
+	if err != nil {
+		return err
+	}
+	data, err := argument[[]byte](s, 4)
+	if err != nil {
+		return err
+	}
+	return a.fill(t, shape, fortran, data)
+}
+
+// arrayFromBuffer takes (data, dtype, shape, order).
+func arrayFromBuffer(args Tuple) (any, error) {
+	if err := arity(args, 4, 4); err != nil {
+		return nil, err
+	}
+	data, ok := args[0].([]byte)
+	if b, is := args[0].(*ByteArray); is {
+		data, ok = b.Bytes, true
+	}
+	if !ok {
+		return nil, fmt.Errorf("elements in %T", args[0])
+	}
+	t, err := argument[*numpyType](args, 1)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := argument[Tuple](args, 2)
+	if err != nil {
+		return nil, err
+	}
+	order, err := argument[string](args, 3)
+	if err == nil && order != "C" && order != "F" {
+		err = fmt.Errorf("order %q", order)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := new(Array)
+	return a, a.fill(t, shape, order == "F", data)
+}
+
+// fill sets the array, whose elements must be as many bytes as data has.
+func (a *Array) fill(t *numpyType, shape Tuple, fortran bool, data []byte) error {
+	size, err := NumpySize(t.String())
+	if err != nil {
+		return err
+	}
+	want, empty := uint64(size), false
+	dims := make([]int, len(shape))
+	for i := range shape {
+		n, err := argument[int64](shape, i)
+		if err != nil {
+			return err
+		}
+		if n < 0 {
+			return fmt.Errorf("shape %v", shape)
+		}
+		empty = empty || n == 0
+		hi, lo := bits.Mul64(want, uint64(max(n, 1)))
+		if hi != 0 || lo > 1<<62 {
+			return fmt.Errorf("shape %v has more elements than there are addresses", shape)
+		}
+		want, dims[i] = lo, int(n)
+	}
+	if empty {
+		want = 0
+	}
+	if uint64(len(data)) != want {
+		return fmt.Errorf("%d bytes for %v of %s", len(data), dims, t)
+	}
+	*a = Array{t.String(), dims, fortran, data}
+	return nil
+}
+
+// object is how numpy itself writes a dtype.
+func (t *numpyType) object() *Object {
+	return &Object{Class: Global{"numpy", "dtype"}, Args: Tuple{t.code, false, true},
+		HasState: true, State: Tuple{3, string(t.order), nil, nil, nil, -1, -1, 0}}
+}
+
+// parseNumpyType is the inverse of numpyType.String.
+func parseNumpyType(dtype string) (*numpyType, error) {
+	if _, err := NumpySize(dtype); err != nil {
+		return nil, err
+	}
+	return &numpyType{dtype[1:], dtype[0]}, nil
+}
+
+// The names by which arrays are written are those of numpy 1; numpy 2 still has them.
+var (
+	reconstruct = Global{"numpy.core.multiarray", "_reconstruct"}
+	scalarOf    = Global{"numpy.core.multiarray", "scalar"}
+)
+
+// object is how numpy writes an array in protocol 4.
+func (a *Array) object() (*Object, error) {
+	t, err := parseNumpyType(a.DType)
+	if err != nil {
+		return nil, err
+	}
+	shape := make(Tuple, len(a.Shape))
+	for i, n := range a.Shape {
+		shape[i] = int64(n)
+	}
+	if err := new(Array).fill(t, shape, a.Fortran, a.Data); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrValue, err)
+	}
+	return &Object{Class: reconstruct, Args: Tuple{Global{"numpy", "ndarray"}, Tuple{0}, []byte("b")},
+		HasState: true, State: Tuple{1, shape, t.object(), a.Fortran, a.Data}}, nil
+}
+
+func (s *Scalar) object() (*Object, error) {
+	t, err := parseNumpyType(s.DType)
+	if err != nil {
+		return nil, err
+	}
+	if size, _ := NumpySize(s.DType); size != len(s.Data) {
+		return nil, fmt.Errorf("%w: %d bytes for a number of %s", ErrValue, len(s.Data), t)
+	}
+	return &Object{Class: scalarOf, Args: Tuple{t.object(), s.Data}}, nil
+}

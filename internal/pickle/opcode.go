@@ -1,0 +1,63 @@
+package pickle
+
+// The opcodes of the dialect, with Python's names. Those of protocols 0 and 1 that are text, those for extension codes and
+// those for buffers outside the pickle are not in it.
+const (
+	opMark            = '('
+	opStop            = '.'
+	opPop             = '0'
+	opPopMark         = '1'
+	opDup             = '2'
+	opBinBytes        = 'B'
+	opShortBinBytes   = 'C'
+	opBinFloat        = 'G'
+	opBinInt          = 'J'
+	opBinInt1         = 'K'
+	opBinInt2         = 'M'
+	opNone            = 'N'
+	opBinPersID       = 'Q'
+	opReduce          = 'R'
+	opBinString       = 'T'
+	opShortBinString  = 'U'
+	opBinUnicode      = 'X'
+	opAppend          = 'a'
+	opBuild           = 'b'
+	opGlobal          = 'c'
+	opAppends         = 'e'
+	opBinGet          = 'h'
+	opLongBinGet      = 'j'
+	opBinPut          = 'q'
+	opLongBinPut      = 'r'
+	opSetItem         = 's'
+	opTuple           = 't'
+	opSetItems        = 'u'
+	opEmptyTuple      = ')'
+	opEmptyList       = ']'
+	opEmptyDict       = '}'
+	opProto           = 0x80
+	opNewObj          = 0x81
+	opTuple1          = 0x85
+	opTuple2          = 0x86
+	opTuple3          = 0x87
+	opNewTrue         = 0x88
+	opNewFalse        = 0x89
+	opLong1           = 0x8a
+	opLong4           = 0x8b
+	opShortBinUnicode = 0x8c
+	opBinUnicode8     = 0x8d
+	opBinBytes8       = 0x8e
+	opEmptySet        = 0x8f
+	opAddItems        = 0x90
+	opFrozenSet       = 0x91
+	opNewObjEx        = 0x92
+	opStackGlobal     = 0x93
+	opMemoize         = 0x94
+	opFrame           = 0x95
+	opByteArray8      = 0x96
+)
+
+// The protocols that are read and written.
+const (
+	minProtocol = 2
+	maxProtocol = 5
+)

@@ -1,0 +1,126 @@
+package pickle
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+func (e *encoder) integer(v int64) {
+	switch {
+	case v >= 0 && v < 1<<8:
+		e.op(opBinInt1, byte(v))
+	case v >= 0 && v < 1<<16:
+		e.b = binary.LittleEndian.AppendUint16(append(e.b, opBinInt2), uint16(v))
+	case v == int64(int32(v)):
+		e.b = binary.LittleEndian.AppendUint32(append(e.b, opBinInt), uint32(v))
+	default:
+		e.b = binary.LittleEndian.AppendUint64(append(e.b, opLong1, 8), uint64(v))
+	}
+}
+
+func (e *encoder) long(v *big.Int) {
+	if v.IsInt64() {
+		e.integer(v.Int64())
+		return
+	}
+	b := twosComplement(v)
+	if len(b) < 256 {
+		e.op(opLong1, byte(len(b)))
+	} else {
+		e.b = binary.LittleEndian.AppendUint32(append(e.b, opLong4), uint32(len(b)))
+	}
+	e.b = append(e.b, b...)
+}
+
+// twosComplement returns v little-endian, with at least one bit for the sign.
+func twosComplement(v *big.Int) []byte {
+	n := v.BitLen()/8 + 1
+	if v.Sign() < 0 {
+		v = new(big.Int).Add(v, new(big.Int).Lsh(big.NewInt(1), uint(8*n)))
+	}
+	b := v.FillBytes(make([]byte, n))
+	slices.Reverse(b)
+	return b
+}
+
+// sized writes an opcode, the length of b and b. The three opcodes are those for lengths of 1, 4 and 8 bytes; 0 is none.
+func (e *encoder) sized(ops [3]byte, b []byte) error {
+	switch {
+	case len(b) < 1<<8 && ops[0] != 0:
+		e.op(ops[0], byte(len(b)))
+	case len(b) <= math.MaxUint32 && ops[1] != 0:
+		e.b = binary.LittleEndian.AppendUint32(append(e.b, ops[1]), uint32(len(b)))
+	case ops[2] != 0:
+		e.b = binary.LittleEndian.AppendUint64(append(e.b, ops[2]), uint64(len(b)))
+	default:
+		return fmt.Errorf("%w: %d bytes need protocol 4", ErrValue, len(b))
+	}
+	e.b = append(e.b, b...)
+	return nil
+}
+
+func (e *encoder) text(s string) error {
+	if _, err := text([]byte(s)); err != nil {
+		return fmt.Errorf("%w: the string %.40q is not UTF-8", ErrValue, s)
+	}
+	ops := [3]byte{0, opBinUnicode, 0}
+	if e.proto >= 4 {
+		ops = [3]byte{opShortBinUnicode, opBinUnicode, opBinUnicode8}
+	}
+	return e.sized(ops, []byte(s))
+}
+
+func (e *encoder) bytes(b []byte) error {
+	if e.proto >= 3 {
+		ops := [3]byte{opShortBinBytes, opBinBytes, 0}
+		if e.proto >= 4 {
+			ops[2] = opBinBytes8
+		}
+		return e.sized(ops, b)
+	}
+	runes := make([]rune, len(b))
+	for i, c := range b {
+		runes[i] = rune(c)
+	}
+	return e.call(Global{"_codecs", "encode"}, string(runes), "latin1")
+}
+
+func (e *encoder) byteArray(b *ByteArray) error {
+	var err error
+	if e.proto >= 5 {
+		err = e.sized([3]byte{0, 0, opByteArray8}, b.Bytes)
+	} else {
+		err = e.call(Global{"builtins", "bytearray"}, b.Bytes)
+	}
+	e.remember(b)
+	return err
+}
+
+func (e *encoder) global(g Global) error {
+	if e.remembered(g) {
+		return nil
+	}
+	if g.Module == "" || g.Name == "" || strings.ContainsAny(g.Module+g.Name, "\n\r") {
+		return fmt.Errorf("%w: %q is no Python name", ErrValue, g)
+	}
+	if e.proto < 4 {
+		module := g.Module
+		if e.proto == 2 && module == "builtins" {
+			module = "__builtin__"
+		}
+		e.b = fmt.Appendf(append(e.b, opGlobal), "%s\n%s\n", module, g.Name)
+	} else {
+		for _, part := range []string{g.Module, g.Name} {
+			if err := e.text(part); err != nil {
+				return err
+			}
+		}
+		e.op(opStackGlobal)
+	}
+	e.remember(g)
+	return nil
+}

@@ -1,0 +1,146 @@
+package pickle
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// standard are the names that plain values use in one protocol or another.
+var standard = Table{
+	{"builtins", "set"}:            func(args Tuple) (any, error) { return setOf(false, args) },
+	{"builtins", "frozenset"}:      func(args Tuple) (any, error) { return setOf(true, args) },
+	{"builtins", "list"}:           newList,
+	{"builtins", "bytearray"}:      newByteArray,
+	{"builtins", "bytes"}:          newBytes,
+	{"builtins", "complex"}:        newComplex,
+	{"_codecs", "encode"}:          latin1,
+	{"collections", "OrderedDict"}: newOrderedDict,
+
+	{"numpy", "ndarray"}:                       nil,
+	{"numpy", "dtype"}:                         newNumpyType,
+	{"numpy.core.multiarray", "_reconstruct"}:  newArray,
+	{"numpy._core.multiarray", "_reconstruct"}: newArray,
+	{"numpy.core.multiarray", "scalar"}:        newScalar,
+	{"numpy._core.multiarray", "scalar"}:       newScalar,
+	{"numpy.core.numeric", "_frombuffer"}:      arrayFromBuffer,
+	{"numpy._core.numeric", "_frombuffer"}:     arrayFromBuffer,
+}
+
+// canonicalModule undoes the names of Python 2 that protocol 2 is written with.
+func canonicalModule(module string) string {
+	if module == "__builtin__" {
+		return "builtins"
+	}
+	return module
+}
+
+// arity is the error of a call with a wrong number of arguments.
+func arity(args Tuple, least, most int) error {
+	if len(args) < least || len(args) > most {
+		return fmt.Errorf("%d arguments, not %d to %d", len(args), least, most)
+	}
+	return nil
+}
+
+// argument returns args[i] as a T.
+func argument[T any](args Tuple, i int) (v T, err error) {
+	if i >= len(args) {
+		return v, fmt.Errorf("%d arguments, too few", len(args))
+	}
+	v, ok := args[i].(T)
+	if !ok {
+		return v, fmt.Errorf("argument %d is %T, not %T", i+1, args[i], v)
+	}
+	return v, nil
+}
+
+// items are the elements of the only argument, a list or a tuple, if there is one.
+func items(args Tuple) ([]any, error) {
+	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
+		return nil, err
+	}
+	switch v := args[0].(type) {
+	case *List:
+		return v.Items, nil
+	case Tuple:
+		return v, nil
+	}
+	return nil, fmt.Errorf("argument 1 is %T, not a list", args[0])
+}
+
+func setOf(frozen bool, args Tuple) (any, error) {
+	list, err := items(args)
+	if err != nil {
+		return nil, err
+	}
+	return NewSet(frozen, list...)
+}
+
+func newList(args Tuple) (any, error) {
+	list, err := items(args)
+	return &List{append([]any(nil), list...)}, err
+}
+
+func newByteArray(args Tuple) (any, error) {
+	if len(args) == 2 { // a str and "latin-1", as protocol 2 has it
+		b, err := latin1(args)
+		if err != nil {
+			return nil, err
+		}
+		return &ByteArray{b.([]byte)}, nil
+	}
+	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
+		return new(ByteArray), err
+	}
+	b, err := argument[[]byte](args, 0)
+	return &ByteArray{append([]byte(nil), b...)}, err
+}
+
+// newBytes is how protocol 2 writes empty bytes.
+func newBytes(args Tuple) (any, error) { return []byte{}, arity(args, 0, 0) }
+
+func newComplex(args Tuple) (any, error) {
+	re, err := argument[float64](args, 0)
+	if err != nil {
+		return nil, err
+	}
+	im, err := argument[float64](args, 1)
+	return complex(re, im), err
+}
+
+// latin1 is how protocol 2 writes bytes: as a str of the characters 0 to 255.
+func latin1(args Tuple) (any, error) {
+	s, err := argument[string](args, 0)
+	if err != nil {
+		return nil, err
+	}
+	if name, err := argument[string](args, 1); err != nil || name != "latin1" && name != "latin-1" {
+		return nil, fmt.Errorf("encoding %q, not latin1", name)
+	}
+	b := make([]byte, 0, utf8.RuneCountInString(s))
+	for _, r := range s {
+		if r > 0xff {
+			return nil, fmt.Errorf("character %U is not in latin1", r)
+		}
+		b = append(b, byte(r))
+	}
+	return b, nil
+}
+
+func newOrderedDict(args Tuple) (any, error) {
+	pairs, err := items(args)
+	d := &Dict{Ordered: true}
+	for _, p := range pairs {
+		pair, ok := p.(Tuple)
+		if l, is := p.(*List); is {
+			pair, ok = l.Items, true
+		}
+		if !ok || len(pair) != 2 {
+			return nil, fmt.Errorf("%T is no pair", p)
+		}
+		if err := d.Set(pair[0], pair[1]); err != nil {
+			return nil, err
+		}
+	}
+	return d, err
+}
