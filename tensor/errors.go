@@ -15,6 +15,8 @@ var (
 	ErrLayout = errors.New("tensor: layout does not fit its memory")
 	// ErrDomain is wrapped where a tensor is sent that is shared in another domain than the process's default one.
 	ErrDomain = errors.New("tensor: shared in another domain")
+	// ErrForeign is wrapped where memory that came from elsewhere, such as a tensor of PyTorch, would have to move. Send a Clone.
+	ErrForeign = errors.New("tensor: its memory belongs to another program")
 	// ErrNested is wrapped where nested slices have no rectangular shape or hold what is no number.
 	ErrNested = errors.New("tensor: nested slices are not a tensor")
 	// ErrState is wrapped by Generator.SetState for what State has not returned.

@@ -24,8 +24,11 @@ type storage struct {
 // A memory is where bytes are. It does not change.
 type memory struct {
 	bytes []byte
-	lease *lease // nil on the heap
+	lease holder // nil on the heap
 }
+
+// A holder is what keeps shared memory: a lease of a block, or memory from elsewhere.
+type holder interface{ end() error }
 
 // A lease is this process's one reference of a block.
 type lease struct {
@@ -77,15 +80,23 @@ func allocate(n int) (*memory, error) {
 	return &memory{b[:n:n], &lease{domain: d, block: h}}, nil
 }
 
+// block returns the lease of a block in the arena, if that is where the memory is.
+func (m *memory) block() (l *lease, ok bool) {
+	l, ok = m.lease.(*lease)
+	return l, ok
+}
+
 // settle makes shared memory the storage's own: known by its block, and given back when the storage is collected.
 func (s *storage) settle(m *memory) {
-	known.put(m.lease, s)
+	if l, ok := m.block(); ok {
+		known.put(l, s)
+	}
 	s.rent(m)
 }
 
 func (s *storage) rent(m *memory) {
 	s.mem.Store(m)
-	runtime.AddCleanup(s, func(l *lease) { l.end() }, m.lease)
+	runtime.AddCleanup(s, func(h holder) { h.end() }, m.lease)
 }
 
 // share moves the storage's bytes into shared memory, unless they are there.
@@ -93,15 +104,20 @@ func (s *storage) share() error {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
 	old := s.mem.Load()
-	if old.lease != nil {
+	if _, ok := old.block(); ok {
 		return nil
+	}
+	if old.lease != nil {
+		return ErrForeign
 	}
 	m, err := allocate(len(old.bytes))
 	if err != nil {
 		return fmt.Errorf("share %d bytes: %w", len(old.bytes), err)
 	}
 	copy(m.bytes, old.bytes)
-	m.lease.domain.CountCopied(len(old.bytes))
+	if l, ok := m.block(); ok {
+		l.domain.CountCopied(len(old.bytes))
+	}
 	s.settle(m)
 	return nil
 }

@@ -27,7 +27,7 @@ func (t *Tensor) MarshalWire(e *wire.Encoder) error {
 	if err := s.share(); err != nil {
 		return fmt.Errorf("send tensor: %w", err)
 	}
-	lease := s.mem.Load().lease
+	lease, _ := s.mem.Load().block()
 	if d, err := shm.Default(); err != nil || d != lease.domain {
 		return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
 	}

@@ -78,3 +78,31 @@ func yieldAll(yield func(any) bool, values []any) bool {
 	}
 	return true
 }
+
+// Objects yields every Object in a value once.
+func Objects(v any) func(yield func(*Object) bool) {
+	return func(yield func(*Object) bool) {
+		seen := map[any]bool{}
+		var visit func(v any) bool
+		visit = func(v any) bool {
+			at := place(v)
+			if at == nil || seen[at] {
+				return true
+			}
+			seen[at] = true
+			if o, ok := v.(*Object); ok && !yield(o) {
+				return false
+			}
+			for child := range children(v) {
+				if !visit(child) {
+					return false
+				}
+			}
+			return true
+		}
+		visit(v)
+	}
+}
+
+// Identity returns what a container has in common only with itself, nil for what is no container.
+func Identity(v any) any { return place(v) }

@@ -30,6 +30,38 @@ func Dial(addr string) (*Conn, error) {
 	return newConn(fd), nil
 }
 
+// NewConn makes a connection of a socket that came from elsewhere, and of which it is the owner from then on, also on an error. The
+// socket becomes non-blocking, for all who have it.
+func NewConn(f *os.File) (*Conn, error) {
+	defer f.Close()
+	var again int
+	err := control(f, func(fd int) (err error) {
+		if again, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return err
+		}
+		return unix.SetNonblock(again, true)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("use %s as a socket: %w", f.Name(), err)
+	}
+	return newConn(again), nil
+}
+
+// Pair returns the ends of a new connection: ours, and one for a child process, which blocks, as programs expect. The caller
+// closes both.
+func Pair() (ours *Conn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	return newConn(fds[0]), os.NewFile(uintptr(fds[1]), "connection"), nil
+}
+
 func newConn(fd int) *Conn { return &Conn{os.NewFile(uintptr(fd), "connection")} }
 
 // streamSocket makes a socket and gives it an address by bind or connect.

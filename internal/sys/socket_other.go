@@ -2,7 +2,10 @@
 
 package sys
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
 // A Conn needs Linux; no value of it can be made elsewhere.
 type Conn struct{}
@@ -15,6 +18,20 @@ func (c *Conn) Read(b []byte) (int, error) { return 0, unsupported("an abstract 
 
 // Write needs Linux.
 func (c *Conn) Write(b []byte) (int, error) { return 0, unsupported("an abstract socket address") }
+
+// SetReadDeadline needs Linux.
+func (c *Conn) SetReadDeadline(t time.Time) error { return unsupported("an abstract socket address") }
+
+// SetWriteDeadline needs Linux.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return unsupported("an abstract socket address") }
+
+// NewConn needs Linux.
+func NewConn(f *os.File) (*Conn, error) { return nil, unsupported("a socket in Go's poller") }
+
+// Pair needs Linux.
+func Pair() (ours *Conn, theirs *os.File, err error) {
+	return nil, nil, unsupported("a pair of sockets")
+}
 
 // SetDeadline needs Linux.
 func (c *Conn) SetDeadline(t time.Time) error { return unsupported("an abstract socket address") }

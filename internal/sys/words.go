@@ -5,6 +5,16 @@ import (
 	"unsafe"
 )
 
+// Counter returns the first 4 bytes of mem as a number that several processes may change at once. mem must begin at a multiple
+// of 4 bytes.
+func Counter(mem []byte) *atomic.Int32 {
+	p := unsafe.Pointer(unsafe.SliceData(mem[:4]))
+	if uintptr(p)%4 != 0 {
+		panic("sys: Counter needs memory that begins at a multiple of 4 bytes")
+	}
+	return (*atomic.Int32)(p)
+}
+
 // Words returns mem as 64-bit words that several processes may change at once. mem must begin at a multiple of 8 bytes, as
 // every mapping and block does; bytes beyond the last whole word are left out.
 func Words(mem []byte) []atomic.Uint64 {
@@ -14,4 +24,10 @@ func Words(mem []byte) []atomic.Uint64 {
 	}
 	// atomic.Uint64 is 8 bytes without a pointer, and its methods work on any aligned memory.
 	return unsafe.Slice((*atomic.Uint64)(p), len(mem)/8)
+}
+
+// Contains reports whether addr is in mem.
+func Contains(mem []byte, addr uintptr) bool {
+	begin := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	return addr >= begin && addr-begin < uintptr(len(mem))
 }

@@ -1,0 +1,101 @@
+package sys
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// An OpenWatch tells which of its files were opened, through /proc for those without a name. It is kept for the life of the
+// process.
+type OpenWatch struct {
+	mu sync.Mutex
+	fd int
+}
+
+// NewOpenWatch returns a watch of no files.
+func NewOpenWatch() (*OpenWatch, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("watch files being opened: %w", err)
+	}
+	return &OpenWatch{fd: fd}, nil
+}
+
+// Add watches f, and returns the number by which Opened will name it. It needs /proc.
+func (w *OpenWatch) Add(f *os.File) (id int, err error) {
+	err = control(f, func(fd int) error {
+		id, err = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", fd), unix.IN_OPEN)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("watch %s being opened: %w", f.Name(), err)
+	}
+	return id, nil
+}
+
+// Remove ends the watch of a file.
+func (w *OpenWatch) Remove(id int) { unix.InotifyRmWatch(w.fd, uint32(id)) }
+
+// Opened calls opened with the number of each file that was opened since the last call. It does not wait. Of several openings in a
+// row the kernel may tell one.
+func (w *OpenWatch) Opened(opened func(id int)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var buf [4096]byte
+	for {
+		n, err := unix.Read(w.fd, buf[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n < unix.SizeofInotifyEvent {
+			return
+		}
+		for b := buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
+			id, mask := int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:])
+			if mask&unix.IN_OPEN != 0 {
+				opened(int(id))
+			}
+			b = b[min(len(b), unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:]))):]
+		}
+	}
+}
+
+// OpenElsewhere reports whether an open file description other than f's can write to the file, a mapping without a descriptor
+// included. f must come from [Reopen]: the kernel does not count the description that memfd_create makes.
+func OpenElsewhere(f *os.File) (open bool, err error) {
+	err = control(f, func(fd int) error {
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
+		if err == nil {
+			_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
+		}
+		return err
+	})
+	if errors.Is(err, unix.EAGAIN) {
+		return true, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("ask who has %s open: %w", f.Name(), err)
+	}
+	return false, nil
+}
+
+// A FileID names a file while somebody has it.
+type FileID struct{ Device, Inode uint64 }
+
+// Identify returns the file behind f, and its size in bytes.
+func Identify(f *os.File) (id FileID, size int64, err error) {
+	err = control(f, func(fd int) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return fmt.Errorf("look at %s: %w", f.Name(), err)
+		}
+		id, size = FileID{uint64(st.Dev), st.Ino}, st.Size
+		return nil
+	})
+	return id, size, err
+}

@@ -1,0 +1,29 @@
+//go:build !linux
+
+package sys
+
+import "os"
+
+// An OpenWatch needs Linux.
+type OpenWatch struct{}
+
+// NewOpenWatch needs Linux.
+func NewOpenWatch() (*OpenWatch, error) { return nil, unsupported("inotify") }
+
+// Add needs Linux.
+func (w *OpenWatch) Add(f *os.File) (id int, err error) { return 0, unsupported("inotify") }
+
+// Remove needs Linux.
+func (w *OpenWatch) Remove(id int) {}
+
+// Opened needs Linux.
+func (w *OpenWatch) Opened(opened func(id int)) {}
+
+// OpenElsewhere needs Linux.
+func OpenElsewhere(f *os.File) (open bool, err error) { return true, unsupported("F_SETLEASE") }
+
+// A FileID names a file while somebody has it.
+type FileID struct{ Device, Inode uint64 }
+
+// Identify needs Linux.
+func Identify(f *os.File) (id FileID, size int64, err error) { return id, 0, unsupported("fstat") }

@@ -1,0 +1,220 @@
+package torch
+
+import (
+	"fmt"
+	"math/big"
+	"reflect"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// assign stores what was received where dst, a pointer, points to. Numbers must fit.
+func assign(dst, v any) error { return assignTo(reflect.ValueOf(dst).Elem(), v) }
+
+func assignTo(dst reflect.Value, v any) error {
+	if v == nil {
+		return assignNone(dst)
+	}
+	if got := reflect.ValueOf(v); got.Type().AssignableTo(dst.Type()) {
+		dst.Set(got)
+		return nil
+	}
+	switch v := v.(type) {
+	case *Array:
+		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
+			t, err := TensorOf(v)
+			dst.Set(reflect.ValueOf(t))
+			return err
+		}
+	case *Scalar:
+		n, err := NumberOf(v)
+		if err != nil {
+			return err
+		}
+		return assignTo(dst, n)
+	case *autograd.Param:
+		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
+			dst.Set(reflect.ValueOf(v.T))
+			return nil
+		}
+	case Tuple:
+		return assignItems(dst, v)
+	case []any:
+		return assignItems(dst, v)
+	case Size:
+		items := make([]any, len(v))
+		for i, n := range v {
+			items[i] = int64(n)
+		}
+		return assignItems(dst, items)
+	case *Set:
+		return assignItems(dst, v.Members())
+	case *Dict:
+		return assignDict(dst, v)
+	}
+	if dst.Kind() == reflect.Pointer {
+		dst.Set(reflect.New(dst.Type().Elem()))
+		return assignTo(dst.Elem(), v)
+	}
+	return assignScalar(dst, v)
+}
+
+func mismatch(dst reflect.Value, v any) error {
+	return unsupported("%T does not become %s", v, dst.Type())
+}
+
+func assignNone(dst reflect.Value) error {
+	switch dst.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+		dst.SetZero()
+		return nil
+	}
+	return unsupported("None does not become %s", dst.Type())
+}
+
+func assignScalar(dst reflect.Value, v any) error {
+	switch n := v.(type) {
+	case bool:
+		if dst.Kind() == reflect.Bool {
+			dst.SetBool(n)
+			return nil
+		}
+	case string:
+		if dst.Kind() == reflect.String {
+			dst.SetString(n)
+			return nil
+		}
+	case Device:
+		return assignScalar(dst, string(n))
+	case []byte:
+		if dst.Kind() == reflect.Slice && dst.Type().Elem().Kind() == reflect.Uint8 {
+			dst.SetBytes(n)
+			return nil
+		}
+	case *big.Int:
+		if dst.CanUint() && n.IsUint64() && !dst.OverflowUint(n.Uint64()) {
+			dst.SetUint(n.Uint64())
+			return nil
+		}
+		return unsupported("%v does not fit %s", n, dst.Type())
+	case int64:
+		return assignInt(dst, n)
+	case float64:
+		if dst.CanFloat() {
+			dst.SetFloat(n)
+			return nil
+		}
+	case complex128:
+		if dst.CanComplex() {
+			dst.SetComplex(n)
+			return nil
+		}
+	}
+	return mismatch(dst, v)
+}
+
+func assignInt(dst reflect.Value, n int64) error {
+	switch {
+	case dst.CanInt() && !dst.OverflowInt(n):
+		dst.SetInt(n)
+	case dst.CanUint() && n >= 0 && !dst.OverflowUint(uint64(n)):
+		dst.SetUint(uint64(n))
+	case dst.CanFloat() && int64(float64(n)) == n:
+		dst.SetFloat(float64(n))
+	case dst.CanInt() || dst.CanUint() || dst.CanFloat():
+		return unsupported("%d does not fit %s", n, dst.Type())
+	default:
+		return mismatch(dst, n)
+	}
+	return nil
+}
+
+func assignItems(dst reflect.Value, items []any) error {
+	switch dst.Kind() {
+	case reflect.Slice:
+		dst.Set(reflect.MakeSlice(dst.Type(), len(items), len(items)))
+	case reflect.Array:
+		if dst.Len() != len(items) {
+			return unsupported("%d values do not become %s", len(items), dst.Type())
+		}
+	case reflect.Struct:
+		return assignFields(dst, items)
+	default:
+		return mismatch(dst, items)
+	}
+	for i, item := range items {
+		if err := assignTo(dst.Index(i), item); err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// assignFields stores the parts of a tuple in a struct that is one.
+func assignFields(dst reflect.Value, items []any) error {
+	fields, tuple, err := fieldsOf(dst.Type())
+	if err != nil {
+		return err
+	}
+	if !tuple || len(fields) != len(items) {
+		return unsupported("a tuple of %d does not become %s", len(items), dst.Type())
+	}
+	for i, f := range fields {
+		if err := assignTo(dst.Field(f.index), items[i]); err != nil {
+			return fmt.Errorf("field %s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+func assignDict(dst reflect.Value, d *Dict) error {
+	switch dst.Kind() {
+	case reflect.Pointer:
+		dst.Set(reflect.New(dst.Type().Elem()))
+		return assignDict(dst.Elem(), d)
+	case reflect.Struct:
+		return assignNamed(dst, d)
+	case reflect.Map:
+	default:
+		return mismatch(dst, d)
+	}
+	dst.Set(reflect.MakeMapWithSize(dst.Type(), d.Len()))
+	for k, v := range d.All() {
+		key, value := reflect.New(dst.Type().Key()).Elem(), reflect.New(dst.Type().Elem()).Elem()
+		if err := assignTo(key, k); err != nil {
+			return fmt.Errorf("key %v: %w", k, err)
+		}
+		if !key.Comparable() {
+			return unsupported("the key %v is no key in Go", k)
+		}
+		if err := assignTo(value, v); err != nil {
+			return fmt.Errorf("value of %v: %w", k, err)
+		}
+		dst.SetMapIndex(key, value)
+	}
+	return nil
+}
+
+// assignNamed stores the values of a dict in the fields of a struct. What the struct does not have is an error: it would be lost.
+func assignNamed(dst reflect.Value, d *Dict) error {
+	fields, _, err := fieldsOf(dst.Type())
+	if err != nil {
+		return err
+	}
+	found := 0
+	for _, f := range fields {
+		v, ok := d.Get(f.name)
+		if !ok {
+			continue
+		}
+		found++
+		if err := assignTo(dst.Field(f.index), v); err != nil {
+			return fmt.Errorf("field %s: %w", f.name, err)
+		}
+	}
+	if found != d.Len() {
+		return unsupported("a dict has %d keys that %s does not have", d.Len()-found, dst.Type())
+	}
+	return nil
+}

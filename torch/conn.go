@@ -1,0 +1,172 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+)
+
+// A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods may be called by several
+// goroutines at once; messages are whole.
+type Conn struct {
+	stream  stream
+	opts    Options
+	peer    peer
+	sending sync.Mutex
+	reading sync.Mutex
+	broken  atomic.Bool
+}
+
+func newConn(s stream, opts Options) *Conn { return &Conn{stream: s, opts: opts, peer: peerOf(s)} }
+
+// Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v stay the caller's; they may be
+// closed at once. A Conn in v becomes the receiver's. The error wraps ErrUnsupported or ErrArena where v has no form in Python; then nothing was sent.
+func (c *Conn) Send(ctx context.Context, v any) error {
+	out := c.exporter()
+	b, err := out.marshal(v)
+	if err == nil {
+		err = c.SendBytes(ctx, b)
+	}
+	if err != nil {
+		out.undo()
+		return err
+	}
+	for _, sent := range out.moved {
+		sent.Close()
+	}
+	return nil
+}
+
+// Recv receives what Python sent. It is of the types that docs/torch.md lists; see the function Recv for a type of one's own.
+// The caller closes the tensors in it. The error is io.EOF where the other side has closed, wraps ErrUnsupported, ErrGlobal or ErrGone
+// where a message came that cannot be used, after which the next can be received, and ErrClosed where there is no next.
+func (c *Conn) Recv(ctx context.Context) (any, error) {
+	b, err := c.RecvBytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.importer(ctx).unmarshal(b)
+}
+
+// Recv receives a value of type T: where Conn.Recv would return something else it is converted, a dict to a struct for
+// example. The error wraps ErrUnsupported where that cannot be.
+func Recv[T any](ctx context.Context, c *Conn) (v T, err error) {
+	got, err := c.Recv(ctx)
+	if err != nil {
+		return v, err
+	}
+	if err := assign(&v, got); err != nil {
+		CloseAll(got)
+		return *new(T), fmt.Errorf("receive: %w", err)
+	}
+	return v, nil
+}
+
+// SendBytes sends one message as Connection.send_bytes does.
+func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	return c.within(ctx, c.stream.SetWriteDeadline, func() error { return writeFrame(c.stream, b) })
+}
+
+// RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF where the other side has closed.
+func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	err = c.within(ctx, c.stream.SetReadDeadline, func() (err error) {
+		b, err = readFrame(c.stream, c.opts.maxMessage())
+		return err
+	})
+	return b, err
+}
+
+// Close closes the connection, and ends what waits on it with ErrClosed. It is idempotent.
+func (c *Conn) Close() error {
+	c.broken.Store(true)
+	if err := c.stream.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("close connection: %w", err)
+	}
+	return nil
+}
+
+// both sets the deadline of reads and writes.
+func both(s stream) func(time.Time) error {
+	return func(t time.Time) error { return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t)) }
+}
+
+// within runs do until ctx ends it, through a deadline. After an error in the middle of a message nobody knows where the next
+// would begin, and the connection is closed.
+func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do func() error) error {
+	if c.broken.Load() {
+		return ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	set := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		deadline(time.Unix(1, 0))
+		close(set)
+	})
+	err := do()
+	if !stop() {
+		<-set
+		deadline(time.Time{})
+	}
+	switch err {
+	case nil, io.EOF:
+		return err
+	case errIdle:
+		return context.Cause(ctx)
+	}
+	closed := c.broken.Load()
+	c.Close()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case closed:
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return err
+}
+
+// Marshal returns the pickle of a value without tensors, in protocol 2 to 5.
+func Marshal(v any, protocol int) ([]byte, error) {
+	return (&exporter{opts: Options{Protocol: protocol}, alone: true}).marshal(v)
+}
+
+// Unmarshal reads a pickle without shared tensors. See Conn.Recv for the types. It never runs what the pickle names.
+func Unmarshal(b []byte) (any, error) {
+	return (&importer{opts: Options{}, alone: true}).unmarshal(b)
+}
+
+// The values of Python that have no type of their own in Go.
+type (
+	// A Tuple is a Python tuple.
+	Tuple = pickle.Tuple
+	// A Dict is a Python dict or OrderedDict, in its order.
+	Dict = pickle.Dict
+	// A Set is a Python set or frozenset.
+	Set = pickle.Set
+	// A ByteArray is a Python bytearray.
+	ByteArray = pickle.ByteArray
+	// An Array is a numpy.ndarray. It is not shared, its elements are in the message.
+	Array = pickle.Array
+	// A Scalar is a number of a numpy type.
+	Scalar = pickle.Scalar
+	// A Global is a Python class or function, by name.
+	Global = pickle.Global
+)
+
+// NewDict returns a dict of string keys: key, value, key, value.
+func NewDict(pairs ...any) *Dict { return pickle.NewDict(pairs...) }
+
+// NewSet returns a set, or a frozenset. The error is that of a member which Python could not hash.
+func NewSet(frozen bool, members ...any) (*Set, error) { return pickle.NewSet(frozen, members...) }

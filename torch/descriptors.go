@@ -1,0 +1,111 @@
+package torch
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// connection makes a connection of rebuild_connection(descriptor, readable, writable).
+func (i *importer) connection(o *pickle.Object) (any, error) {
+	df, err := arg[*pickle.Object](o, 0)
+	if err != nil {
+		return nil, err
+	}
+	readable, err := arg[bool](o, 1)
+	if err != nil {
+		return nil, err
+	}
+	f, err := i.fetch(df)
+	if err != nil {
+		return nil, err
+	}
+	return connOf(f, readable, i.opts)
+}
+
+// connOf makes a connection of a socket or of one end of a pipe, which becomes the connection's. A pipe is opened once more, so
+// that those who share it do not find it non-blocking.
+func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	if info.Mode()&os.ModeSocket != 0 {
+		s, err := sys.NewConn(f)
+		if err != nil {
+			return nil, err
+		}
+		return newConn(s, opts), nil
+	}
+	defer f.Close()
+	if info.Mode()&os.ModeNamedPipe == 0 {
+		return nil, protocolError("a connection of %v", info.Mode())
+	}
+	mode := os.O_WRONLY
+	if readable {
+		mode = os.O_RDONLY
+	}
+	pipe, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the end of a pipe: %w", err)
+	}
+	return newConn(pipe, opts), nil
+}
+
+// socket makes a net.Conn of _rebuild_socket(descriptor, family, type, proto).
+func (i *importer) socket(o *pickle.Object) (any, error) {
+	df, err := arg[*pickle.Object](o, 0)
+	if err != nil {
+		return nil, err
+	}
+	f, err := i.fetch(df)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("receive a socket: %w", err)
+	}
+	return c, nil
+}
+
+// connection writes a connection, which is the receiver's once it is sent.
+func (e *exporter) connection(c *Conn) (any, error) {
+	raw, ok := c.stream.(syscall.Conn)
+	if !ok || e.alone {
+		return nil, unsupported("a connection over %T", c.stream)
+	}
+	f, err := sys.Share(raw)
+	if err != nil {
+		return nil, fmt.Errorf("send a connection: %w", err)
+	}
+	df, err := e.offer(f)
+	if err != nil {
+		return nil, err
+	}
+	e.moved = append(e.moved, c)
+	return connectionOn(df), nil
+}
+
+// connectionOn is a connection in Python on what a DupFd promises.
+func connectionOn(df *pickle.Object) *pickle.Object {
+	return &pickle.Object{Class: rebuildConn, Args: Tuple{df, true, true}}
+}
+
+// descriptor writes an open file, of which the receiver gets a descriptor by detach().
+func (e *exporter) descriptor(f *os.File) (any, error) {
+	if e.alone {
+		return nil, unsupported("an open file outside a connection")
+	}
+	again, err := sys.Share(f)
+	if err != nil {
+		return nil, fmt.Errorf("send %s: %w", f.Name(), err)
+	}
+	return e.offer(again)
+}

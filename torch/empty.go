@@ -1,0 +1,55 @@
+package torch
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Empty returns a tensor in memory that PyTorch can map, so that to send it copies nothing; the elements hold anything. It is
+// Options{}.Empty. The caller closes the tensor; its memory is used again when PyTorch has let go of it, too.
+func Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
+	return Options{}.Empty(dt, shape...)
+}
+
+// Empty returns a tensor in memory of the kind that o.Strategy sends: with a name in /dev/shm for FileSystem, and without one
+// otherwise. The error wraps syscall.ENOSPC where /dev/shm is full.
+func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
+	n := uint64(dt.Size())
+	strides := make([]int, len(shape))
+	for i := len(shape) - 1; i >= 0; i-- {
+		strides[i] = 1
+		if i < len(shape)-1 {
+			strides[i] = strides[i+1] * max(shape[i+1], 1)
+		}
+		hi, lo := bits.Mul64(max(n, 1), uint64(shape[i]))
+		if shape[i] < 0 || hi != 0 || lo > math.MaxInt64/2 {
+			panic(fmt.Sprintf("torch: no tensor has the shape %v", shape))
+		}
+		n = lo
+	}
+	if n == 0 {
+		return tensor.New(dt, shape...), nil
+	}
+	r, err := regions.allocate(int(n), o.Strategy == FileSystem)
+	if err != nil {
+		return nil, err
+	}
+	return regions.occupy(r).View(dt, shape, strides, 0)
+}
+
+// Zeros is Empty, with zeros.
+func (o Options) Zeros(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
+	t, err := o.Empty(dt, shape...)
+	if err != nil {
+		return nil, err
+	}
+	return t.Zero(), nil
+}
+
+// Zeros is Empty, with zeros.
+func Zeros(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
+	return Options{}.Zeros(dt, shape...)
+}

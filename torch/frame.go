@@ -1,0 +1,81 @@
+package torch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// Note [Frames]
+// A message is its length, 4 bytes big-endian and signed, and its bytes. Longer ones than that can say have -1 there and the
+// length in the next 8 bytes.
+
+// together is up to which size Python writes length and bytes at once. Readers do not depend on it.
+const together = 16 << 10
+
+func writeFrame(w io.Writer, b []byte) error {
+	var head []byte
+	if len(b) > math.MaxInt32 {
+		head = binary.BigEndian.AppendUint64([]byte{0xff, 0xff, 0xff, 0xff}, uint64(len(b)))
+	} else {
+		head = binary.BigEndian.AppendUint32(make([]byte, 0, 4+min(len(b), together)), uint32(len(b)))
+	}
+	if len(b) <= together {
+		head, b = append(head, b...), nil
+	}
+	if _, err := w.Write(head); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	if _, err := w.Write(b); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	return nil
+}
+
+// errIdle means that the time was up before a message had begun, so that no harm is done.
+var errIdle = errors.New("torch: nothing came")
+
+// readFrame returns the next message; io.EOF if the other side has closed before it.
+func readFrame(r io.Reader, limit int64) ([]byte, error) {
+	var head [8]byte
+	if n, err := io.ReadFull(r, head[:4]); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, errIdle
+	} else if err != nil {
+		return nil, err
+	}
+	n := int64(int32(binary.BigEndian.Uint32(head[:])))
+	if n == -1 {
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return nil, cutShort(err)
+		}
+		n = int64(binary.BigEndian.Uint64(head[:]))
+	}
+	if n < 0 {
+		return nil, protocolError("a message of %d bytes", n)
+	}
+	if n > limit {
+		return nil, fmt.Errorf("receive %d bytes where %d are allowed: %w", n, limit, ErrTooLong)
+	}
+	b := make([]byte, 0, min(n, 1<<20)) // what never comes is not allocated
+	for int64(len(b)) < n {
+		have := len(b)
+		b = append(b, make([]byte, min(n-int64(have), int64(max(have, 1<<20))))...)
+		if _, err := io.ReadFull(r, b[have:]); err != nil {
+			return nil, cutShort(err)
+		}
+	}
+	return b, nil
+}
+
+func cutShort(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+package torch
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A process is one for all time: numbers are given again, with another start.
+type process struct {
+	pid   int
+	start uint64
+}
+
+// anyone is a process that is not known, and so may always live.
+var anyone = process{}
+
+func (p process) alive() bool {
+	if p == anyone {
+		return true
+	}
+	start, err := sys.StartTime(p.pid)
+	return err == nil && start == p.start
+}
+
+// A peer is what is known of who is at the other end of a connection.
+type peer struct {
+	process
+	seesProc bool // it can open what is in this process's /proc
+}
+
+// peerOf asks the kernel. Of a connection that is no Unix socket nothing is known.
+func peerOf(s stream) peer {
+	c, ok := s.(*sys.Conn)
+	if !ok {
+		return peer{}
+	}
+	uid, pid, err := sys.PeerUID(c)
+	if err != nil {
+		return peer{}
+	}
+	return newPeer(uid, pid)
+}
+
+func newPeer(uid, pid int) peer {
+	start, err := sys.StartTime(pid)
+	if err != nil {
+		return peer{}
+	}
+	return peer{process{pid, start}, uid == os.Getuid() && samePIDs(pid)}
+}
+
+// samePIDs reports whether a process numbers processes as this one does.
+func samePIDs(pid int) bool {
+	mine, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return false
+	}
+	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	return err == nil && mine == theirs
+}

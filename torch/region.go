@@ -1,0 +1,202 @@
+package torch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"weak"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Note [Regions]
+// A region is a file that both sides map: of ours, which PyTorch was given or can be, or of PyTorch's. It is mapped once, however
+// often and under whatever name it arrives, and found by device and inode. Tenants are the storages on it: one, or for a moment
+// two where a tensor comes back while the garbage collector ends the storage it left with.
+//
+// A file without a name is exactly the storage. A named one, in /dev/shm, has 64 bytes before it, of which the first 4 count who
+// has it: one for each opener and one for each message. Whoever lets the count fall to 0 removes the name.
+
+// headerSize is what stands before the bytes of a storage in a named file.
+const headerSize = 64
+
+// shmDir is where the C library has named shared memory.
+const shmDir = "/dev/shm"
+
+// A region is guarded by the lock of regions but for what never changes.
+type region struct {
+	file    *os.File // of ours, a description that the kernel counts; see sys.OpenElsewhere
+	mem     []byte   // the whole mapping
+	nbytes  int      // of the storage, as PyTorch was told or has told
+	id      sys.FileID
+	ours    bool
+	name    string // as shm_open knows it, "" without
+	manager []byte // of PyTorch's that looks after the name
+
+	tenants int
+	storage weak.Pointer[tensor.Storage]
+	watch   int       // number in the watch, 0 if not in it
+	sends   int       // openings that are to be expected
+	opens   int       // those that were seen
+	peers   []process // who may open
+}
+
+// data is the memory of the storage.
+func (r *region) data() []byte { return r.mem[r.header() : r.header()+r.nbytes : r.header()+r.nbytes] }
+
+func (r *region) header() int {
+	if r.name == "" {
+		return 0
+	}
+	return headerSize
+}
+
+// count is how many have a named region.
+func (r *region) count() *atomic.Int32 { return sys.Counter(r.mem) }
+
+// path is that of a named region.
+func (r *region) path() string { return shmDir + r.name }
+
+// newRegion makes a region of ours with room for n bytes.
+func newRegion(n int, named bool) (_ *region, err error) {
+	r := &region{nbytes: n, ours: true}
+	if named {
+		err = r.createNamed()
+	} else {
+		err = r.createFile()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("new memory for PyTorch: %w", err)
+	}
+	if err := r.prepare(capacity(n)); err != nil {
+		r.discard()
+		return nil, fmt.Errorf("new memory for PyTorch: %w", err)
+	}
+	return r, nil
+}
+
+// createFile makes a memory file, and keeps a description of it that the kernel counts.
+func (r *region) createFile() error {
+	first, err := sys.Memfd("shoal-torch")
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	r.file, err = sys.Reopen(first)
+	return err
+}
+
+func (r *region) createNamed() (err error) {
+	sweepOnce()
+	if r.name, err = freshName(); err != nil {
+		return err
+	}
+	r.file, err = os.OpenFile(r.path(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	return err
+}
+
+// prepare gives the file its size for ever, pages for the storage, and maps it.
+func (r *region) prepare(room int) (err error) {
+	size := r.header() + room
+	if err := sys.Resize(r.file, int64(size)); err != nil {
+		return err
+	}
+	if r.name == "" {
+		if err := sys.Seal(r.file); err != nil {
+			return err
+		}
+	}
+	if err := r.commit(); err != nil {
+		return err
+	}
+	if r.id, _, err = sys.Identify(r.file); err != nil {
+		return err
+	}
+	if r.mem, err = sys.Map(r.file, size); err != nil {
+		return err
+	}
+	if r.name != "" {
+		r.count().Store(1)
+	}
+	return nil
+}
+
+// commit backs the storage with pages: a full /dev/shm is an error here and would be a signal later.
+func (r *region) commit() error { return sys.Commit(r.file, 0, int64(r.header()+r.nbytes)) }
+
+// room is for how many bytes a storage may have.
+func (r *region) room() int { return len(r.mem) - r.header() }
+
+// discard gives everything up. Nobody may use the memory any more.
+func (r *region) discard() error {
+	if r.name != "" {
+		if r.mem == nil {
+			os.Remove(r.path())
+		} else if fault := Guard(func() { r.drop() }); fault != nil {
+			os.Remove(r.path()) // its count is gone with its pages
+		}
+	}
+	var err error
+	if r.mem != nil {
+		err = sys.Unmap(r.mem)
+	}
+	r.file.Close()
+	return err
+}
+
+// drop gives up one of a named region's count.
+func (r *region) drop() {
+	if r.count().Add(-1) == 0 {
+		os.Remove(r.path())
+	}
+}
+
+// named reports whether the name is still there and is this file's. A manager of PyTorch's removes names when its processes have
+// ended.
+func (r *region) named() bool {
+	f, err := os.OpenFile(r.path(), os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	id, _, err := sys.Identify(f)
+	return err == nil && id == r.id
+}
+
+// capacity rounds up to what a region may be used for again: powers of two, at least a page. Only what is used has pages.
+func capacity(n int) int {
+	c := 4096
+	for c < n {
+		c *= 2
+	}
+	return c
+}
+
+const namePrefix = "shoal_"
+
+var names atomic.Int64
+
+// freshName returns a name that says whose it is, so that others can remove it after this process.
+func freshName() (string, error) {
+	start, err := sys.StartTime(os.Getpid())
+	return fmt.Sprintf("/%s%d_%d_%d", namePrefix, os.Getpid(), start, names.Add(1)), err
+}
+
+// sweep removes the names of processes that have ended without doing so.
+func sweep() {
+	files, err := filepath.Glob(filepath.Join(shmDir, namePrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		var owner process
+		var n int64
+		name := strings.TrimPrefix(filepath.Base(f), namePrefix)
+		if k, err := fmt.Sscanf(name, "%d_%d_%d", &owner.pid, &owner.start, &n); k == 3 && err == nil && !owner.alive() {
+			os.Remove(f)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package torch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"weak"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Note [Warm memory]
+// A fresh page costs more than what a tensor's way to PyTorch costs otherwise, so memory of ours is used again once PyTorch has let
+// go of it. That is known exactly, without PyTorch's help: the kernel counts the descriptions of a file that can write
+// (sys.OpenElsewhere), mappings included, and a named file has its own count. What is under way by name, through /proc, has no
+// description yet; for that the openings are watched, and memory whose opening is still to come is neither used again nor closed
+// while the receiver lives, since the number of its descriptor is in the message.
+
+const (
+	idleBytes = 256 << 20 // that wait to be used again
+	idleFiles = 64        // and as many descriptors
+)
+
+// regions are those of this process.
+var regions = &regionTable{byID: map[sys.FileID]*region{}, watched: map[int]*region{}}
+
+var sweepOnce = sync.OnceFunc(sweep)
+
+type regionTable struct {
+	mu      sync.Mutex
+	byID    map[sys.FileID]*region // all
+	idle    []*region              // of ours without tenants, and any that are still under way; oldest first
+	watch   *sys.OpenWatch         // nil before the first use, or where it is not to be had
+	watched map[int]*region
+}
+
+// A tenant is the Loan of a storage on a region.
+type tenant struct{ *region }
+
+// End leaves the region.
+func (t tenant) End() error { return regions.leave(t.region) }
+
+// allocate returns a storage of n bytes, which hold anything, in memory that PyTorch can map.
+func (t *regionTable) allocate(n int, named bool) (*region, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+	for i, r := range slices.Backward(t.idle) { // the warmest first
+		if r.ours && r.room() == capacity(n) && (r.name != "") == named && t.quiet(r) {
+			t.idle = slices.Delete(t.idle, i, i+1)
+			r.nbytes = n
+			if err := r.commit(); err != nil {
+				return nil, errors.Join(err, t.forget(r))
+			}
+			return r, nil
+		}
+	}
+	r, err := newRegion(n, named)
+	if err != nil {
+		return nil, err
+	}
+	t.byID[r.id] = r
+	return r, nil
+}
+
+// settle makes a storage on r its tenant. The table is locked, or r not yet in it.
+func (t *regionTable) settle(r *region) *tensor.Storage {
+	s := tensor.Adopt(r.data(), t.enter(r))
+	r.storage = weak.Make(s)
+	return s
+}
+
+func (t *regionTable) enter(r *region) tenant {
+	r.tenants++
+	return tenant{r}
+}
+
+// leave ends a tenancy. What is PyTorch's goes with the last one, unless it is under way; what is ours waits to be used again.
+func (t *regionTable) leave(r *region) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.tenants--; r.tenants > 0 {
+		return nil
+	}
+	t.look()
+	if !r.ours && !t.underWay(r) {
+		return t.forget(r)
+	}
+	t.idle = append(t.idle, r)
+	return t.trim(idleBytes)
+}
+
+// Trim gives back the memory that waits to be sent to PyTorch again, but for what is under way. A program that sends by FileSystem calls
+// it before it ends, so that no name stays in /dev/shm until another such program removes it.
+func Trim() error {
+	regions.mu.Lock()
+	defer regions.mu.Unlock()
+	regions.look()
+	return regions.trim(0)
+}
+
+// trim lets the oldest idle regions go, while there are too many, but for those under way.
+func (t *regionTable) trim(bytes int) (err error) {
+	total := 0
+	for _, r := range t.idle {
+		total += len(r.mem)
+	}
+	kept := t.idle[:0]
+	for i, r := range t.idle {
+		tooMuch := total > bytes || len(kept)+len(t.idle)-i > idleFiles || !r.ours
+		if !tooMuch || t.underWay(r) {
+			kept = append(kept, r)
+			continue
+		}
+		total -= len(r.mem)
+		err = errors.Join(err, t.forget(r))
+	}
+	clear(t.idle[len(kept):])
+	t.idle = kept
+	return err
+}
+
+func (t *regionTable) forget(r *region) error {
+	delete(t.byID, r.id)
+	if r.watch != 0 {
+		t.watch.Remove(r.watch)
+		delete(t.watched, r.watch)
+	}
+	return r.discard()
+}
+
+// quiet reports whether nobody has, or will have, an idle region of ours.
+func (t *regionTable) quiet(r *region) bool {
+	if r.name != "" {
+		return r.count().Load() == 1 && r.named()
+	}
+	if t.underWay(r) {
+		return false
+	}
+	elsewhere, err := sys.OpenElsewhere(r.file)
+	return err == nil && !elsewhere
+}
+
+// underWay reports whether somebody may still open r by the number of its descriptor.
+func (t *regionTable) underWay(r *region) bool {
+	r.peers = slices.DeleteFunc(r.peers, func(p process) bool { return !p.alive() })
+	if r.opens >= r.sends {
+		r.sends, r.opens, r.peers = 0, 0, nil
+	}
+	return len(r.peers) > 0
+}
+
+// look takes note of the openings since the last look.
+func (t *regionTable) look() {
+	if t.watch != nil {
+		t.watch.Opened(func(id int) {
+			if r := t.watched[id]; r != nil {
+				r.opens++
+			}
+		})
+	}
+}
+
+// expect notes that r will be opened once, by a peer if it is not by this process.
+func (t *regionTable) expect(r *region, by *process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+	if by != nil && r.watch == 0 {
+		t.observe(r)
+	}
+	t.underWay(r) // begins to count anew if nothing is
+	if r.watch != 0 || by != nil {
+		r.sends++
+	}
+	if by != nil && !slices.Contains(r.peers, *by) {
+		r.peers = append(r.peers, *by)
+	}
+}
+
+// observe puts r into the watch. Where that is not to be had r stays under way while its receiver lives.
+func (t *regionTable) observe(r *region) {
+	if t.watch == nil {
+		w, err := sys.NewOpenWatch()
+		if err != nil {
+			return
+		}
+		t.watch = w
+	}
+	if id, err := t.watch.Add(r.file); err == nil {
+		r.watch = id
+		t.watched[id] = r
+	}
+}
+
+// recall undoes expect.
+func (t *regionTable) recall(r *region) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.sends--
+}
+
+// receive returns a tensor of no elements on the storage in the file f, which becomes the table's. The caller views its storage, and
+// closes it.
+func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byte) (*tensor.Tensor, error) {
+	id, size, err := sys.Identify(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.byID[id]
+	if r == nil {
+		r = &region{file: f, nbytes: nbytes, id: id, name: name, manager: manager}
+		err = t.mapTheirs(r, size)
+	} else {
+		f.Close()
+		err = t.again(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.tenantOf(r)
+}
+
+// again takes a region that has arrived once more: the reference that the message had is given up, since there is one already.
+func (t *regionTable) again(r *region) error {
+	if r.name == "" {
+		return nil
+	}
+	return Guard(r.drop)
+}
+
+// tenantOf views the storage on r, a new one where there is none or it is about to end.
+func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
+	if s := r.storage.Value(); s != nil {
+		if hold, err := s.View(tensor.Uint8, []int{0}, []int{1}, 0); err == nil {
+			return hold, nil
+		}
+	}
+	if at := slices.Index(t.idle, r); at >= 0 {
+		t.idle = slices.Delete(t.idle, at, at+1)
+	}
+	return t.settle(r).View(tensor.Uint8, []int{0}, []int{1}, 0)
+}
+
+// mapTheirs maps a file of PyTorch's, which is closed on an error.
+func (t *regionTable) mapTheirs(r *region, size int64) (err error) {
+	whole := int64(r.header()) + int64(r.nbytes)
+	if size < whole {
+		err = fmt.Errorf("map a storage of %d bytes in a file of %d: %w", whole, size, ErrTruncated)
+	} else {
+		r.mem, err = sys.Map(r.file, int(whole))
+	}
+	if err != nil {
+		r.file.Close()
+		return err
+	}
+	t.byID[r.id] = r
+	return nil
+}
+
+// openNamed opens the file of a name that came in a message.
+func openNamed(name string) (*os.File, error) {
+	bare, ok := strings.CutPrefix(name, "/")
+	if !ok || bare == "" || bare == "." || bare == ".." || strings.ContainsAny(bare, "/\x00") || len(bare) > 255 {
+		return nil, protocolError("%q is no name of shared memory", name)
+	}
+	f, err := os.OpenFile(shmDir+name, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open %s: %w", name, ErrGone)
+	}
+	return f, err
+}
+
+// occupy makes a storage on a region that was just allocated.
+func (t *regionTable) occupy(r *region) *tensor.Storage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.settle(r)
+}
+
+// move moves the storage of t, which is on the heap, to memory that PyTorch can map.
+func (t *regionTable) move(s *tensor.Storage, named bool) error {
+	r, err := t.allocate(len(s.Bytes()), named)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	loan := t.enter(r)
+	t.mu.Unlock()
+	if err := s.MoveTo(r.data(), loan); err != nil {
+		return errors.Join(err, loan.End())
+	}
+	t.mu.Lock()
+	r.storage = weak.Make(s)
+	t.mu.Unlock()
+	return nil
+}
+
+// holds reports whether an address is in a region.
+func (t *regionTable) holds(addr uintptr) bool {
+	if !t.mu.TryLock() { // whoever has it may be who has met the fault
+		return true
+	}
+	defer t.mu.Unlock()
+	for _, r := range t.byID {
+		if sys.Contains(r.mem, addr) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,193 @@
+package torch
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// Note [Giving descriptors away]
+// A message cannot carry a descriptor, so it carries an address and a key: whoever unpickles it connects to a socket of the sender
+// (multiprocessing.resource_sharer), authenticates itself with the sender's authkey, names the key and gets the descriptor. A
+// key works once. From Python 3.14 on the receiver acknowledges and its sender waits for that; before, a receiver just closes.
+// So a sender waits for either, and a receiver always acknowledges.
+
+const (
+	sharedByte = 0x01 // beside the descriptor: how many there are
+	ackByte    = 'A'
+	// keepFor is how long a descriptor waits for whoever was promised it.
+	keepFor = 10 * time.Minute
+)
+
+// A sharer gives descriptors to the processes of one authkey.
+type sharer struct {
+	key      []byte
+	listener *sys.Listener
+	mu       sync.Mutex
+	next     int64
+	waiting  map[int64]*waiting
+}
+
+// A waiting descriptor is the sharer's to close.
+type waiting struct {
+	file  *os.File
+	timer *time.Timer
+}
+
+// sharers are those of this process, by authkey. They stay as long as the process.
+var sharers = struct {
+	sync.Mutex
+	byKey map[string]*sharer
+}{byKey: map[string]*sharer{}}
+
+func sharerFor(key []byte) (*sharer, error) {
+	if len(key) == 0 {
+		return nil, ErrNoKey
+	}
+	sharers.Lock()
+	defer sharers.Unlock()
+	if s := sharers.byKey[string(key)]; s != nil {
+		return s, nil
+	}
+	l, err := sys.Listen(fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(), rand.Text()))
+	if err != nil {
+		return nil, err
+	}
+	s := &sharer{key: append([]byte(nil), key...), listener: l, waiting: map[int64]*waiting{}}
+	sharers.byKey[string(key)] = s
+	go s.serve()
+	return s, nil
+}
+
+// offer takes f over, and returns the key for it.
+func (s *sharer) offer(f *os.File) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	key := s.next
+	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdraw(key) })}
+	return key
+}
+
+// take returns the descriptor of a key, once.
+func (s *sharer) take(key int64) (*os.File, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, ok := s.waiting[key]
+	if !ok {
+		return nil, false
+	}
+	delete(s.waiting, key)
+	w.timer.Stop()
+	return w.file, true
+}
+
+func (s *sharer) withdraw(key int64) {
+	if f, ok := s.take(key); ok {
+		f.Close()
+	}
+}
+
+func (s *sharer) serve() {
+	for {
+		c, err := s.listener.Accept()
+		if errors.Is(err, os.ErrClosed) {
+			return
+		}
+		if err != nil { // no descriptor is free: those who wait may bring one back
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		go s.answer(c)
+	}
+}
+
+// answer serves one receiver. What goes wrong is the receiver's trouble: it finds the connection closed.
+func (s *sharer) answer(c *sys.Conn) {
+	defer c.Close()
+	if both(c)(time.Now().Add(patience)) != nil || authServer(c, s.key) != nil {
+		return
+	}
+	request, err := readFrame(c, authLimit)
+	if err != nil {
+		return
+	}
+	key, err := requestedKey(request)
+	if err != nil {
+		return
+	}
+	f, ok := s.take(key)
+	if !ok {
+		return
+	}
+	defer f.Close()
+	if sys.SendFiles(c, []byte{sharedByte}, f) != nil {
+		return
+	}
+	c.Read(make([]byte, 1)) // the acknowledgement, or the end
+}
+
+// requestedKey reads (key, pid).
+func requestedKey(request []byte) (int64, error) {
+	v, err := pickle.Unmarshal(request, nil, pickle.Limits{})
+	if err != nil {
+		return 0, err
+	}
+	pair, _ := v.(Tuple)
+	if len(pair) != 2 {
+		return 0, protocolError("a request for a descriptor is %T", v)
+	}
+	key, ok := pair[0].(int64)
+	if !ok {
+		return 0, protocolError("the key of a descriptor is %T", pair[0])
+	}
+	return key, nil
+}
+
+// oneAtATime has a lock for each sharer of others: Python's serve one receiver at a time and have little room for more.
+var oneAtATime sync.Map // address to *sync.Mutex
+
+// detach fetches a descriptor from the sharer at addr.
+func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.File, error) {
+	if len(authkey) == 0 {
+		return nil, ErrNoKey
+	}
+	lock, _ := oneAtATime.LoadOrStore(addr, new(sync.Mutex))
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := dialUnix(ctx, addr)
+	if err != nil {
+		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	if err := authClient(c, authkey); err != nil {
+		return nil, fmt.Errorf("fetch a descriptor: %w", err)
+	}
+	request, err := pickle.Marshal(Tuple{key, os.Getpid()}, 4)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFrame(c, request); err != nil {
+		return nil, fmt.Errorf("fetch a descriptor: %w", err)
+	}
+	n, files, err := sys.RecvFiles(c, make([]byte, 1), 1)
+	if err != nil {
+		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
+	}
+	if n != 1 || len(files) != 1 {
+		return nil, protocolError("%d descriptors and %d bytes from a sharer", len(files), n)
+	}
+	c.Write([]byte{ackByte}) // Python up to 3.13 has closed already
+	return files[0], nil
+}

@@ -1,0 +1,224 @@
+package torch
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// Note [Starting Python]
+// A process under the start method spawn is "python -c 'from multiprocessing.spawn import spawn_main; spawn_main(…)'" with the read
+// end of a pipe. On the pipe come two pickles: what the interpreter shall be like, and the process object, whose target is a
+// name. The pipe stays open as long as the parent lives. So to be the parent needs nothing on Python's side.
+
+// A Python says how to start Python functions. The zero value is usable: python3 from the PATH, in this process's directory
+// and environment.
+type Python struct {
+	Path    string    // of the interpreter; "" stands for python3
+	Flags   []string  // of the interpreter, before all else
+	Dir     string    // its working directory, where modules are looked for first; "" stands for this process's
+	Env     []string  // as in os/exec; nil stands for this process's
+	Stdout  io.Writer // nil stands for os.Stdout
+	Stderr  io.Writer // nil stands for os.Stderr; the last lines are in a ProcessError as well
+	Options Options   // of the connection; with no AuthKey one is made up, since the process is told
+}
+
+// Spawn is Python{}.Spawn.
+func Spawn(ctx context.Context, target string, args ...any) (*Process, error) {
+	return Python{}.Spawn(ctx, target, args...)
+}
+
+// Spawn starts target in a new Python process, as multiprocessing.Process does under the start method spawn. The target is
+// "module:function" or "script.py:function"; the function is called with a Connection, whose other end is Process.Conn, and with args,
+// which may be whatever Conn.Send takes. When ctx is done the process is killed. The caller calls Close.
+func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Process, err error) {
+	module, function, ok := strings.Cut(target, ":")
+	if !ok || module == "" || function == "" {
+		return nil, fmt.Errorf("spawn %q: a target is module:function or script.py:function", target)
+	}
+	if len(py.Options.AuthKey) == 0 {
+		py.Options.AuthKey = []byte(rand.Text() + rand.Text())
+	}
+	p := &Process{target: target, name: fmt.Sprintf("go-%d", spawned.Add(1)), ended: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			p.Close()
+		}
+	}()
+	tell, err := py.start(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("spawn %s: %w", target, err)
+	}
+	p.start = tell
+	if err := py.describe(p, module, function, args); err != nil {
+		return nil, fmt.Errorf("spawn %s: %w", target, err)
+	}
+	return p, nil
+}
+
+var spawned atomic.Int64
+
+// The descriptors of the new process after the three that every one has.
+const (
+	startFD = 3 + iota
+	connFD
+)
+
+// start starts the interpreter, and returns the pipe on which it waits for what to do.
+func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
+	ours, theirs, err := sys.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	p.Conn = newConn(ours, py.Options)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	path := py.Path
+	if path == "" {
+		path = "python3"
+	}
+	code := fmt.Sprintf("from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=None, pipe_handle=%d)", startFD)
+	argv := append(append([]string{}, py.Flags...), "-c", code, "--multiprocessing-fork")
+	p.cmd = exec.CommandContext(ctx, path, argv...)
+	p.cmd.Dir, p.cmd.Env = py.Dir, py.Env
+	p.cmd.Stdout, p.cmd.Stderr = orStandard(py.Stdout, os.Stdout), io.MultiWriter(&p.stderr, orStandard(py.Stderr, os.Stderr))
+	p.cmd.ExtraFiles = []*os.File{read, theirs}
+	p.cmd.WaitDelay = time.Second // for grandchildren that have its stderr
+	if err := p.cmd.Start(); err != nil {
+		write.Close()
+		p.cmd = nil
+		return nil, err
+	}
+	p.Conn.peer = newPeer(os.Getuid(), p.cmd.Process.Pid)
+	go p.await()
+	return write, nil
+}
+
+func orStandard(w io.Writer, standard *os.File) io.Writer {
+	if w == nil {
+		return standard
+	}
+	return w
+}
+
+// describe writes the two pickles. The process reads them when its interpreter is ready; they may be longer than a pipe.
+func (py Python) describe(p *Process, module, function string, args []any) error {
+	preparation := NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn")
+	if strings.HasSuffix(module, ".py") {
+		path, err := py.scriptPath(module)
+		if err != nil {
+			return err
+		}
+		preparation.Set("init_main_from_path", path)
+		module = "__main__"
+	}
+	state := NewDict(
+		"_identity", Tuple{1}, "_config", NewDict("authkey", py.Options.AuthKey, "semprefix", "/mp"),
+		"_parent_pid", os.Getpid(), "_parent_name", "go", "_popen", nil, "_closed", false,
+		"_target", Global{Module: module, Name: function}, "_args", append(Tuple{inherited(connFD)}, args...),
+		"_kwargs", new(Dict), "_name", p.name)
+	out := p.Conn.exporter()
+	first, err := out.marshal(preparation)
+	if err != nil {
+		return err
+	}
+	low, err := out.lower(state, 0)
+	if err != nil {
+		out.undo()
+		return err
+	}
+	process := &pickle.Object{Class: named("multiprocessing.context.SpawnProcess"), New: true, Args: Tuple{}, State: low, HasState: true}
+	second, err := pickle.Marshal(process, 4)
+	if err != nil {
+		out.undo()
+		return err
+	}
+	go p.start.Write(append(first, second...)) // what nobody reads fails when the process has ended
+	return nil
+}
+
+// scriptPath is where Python finds a script, whatever its directory.
+func (py Python) scriptPath(script string) (string, error) {
+	if filepath.IsAbs(script) || py.Dir == "" {
+		return filepath.Abs(script)
+	}
+	return filepath.Abs(filepath.Join(py.Dir, script))
+}
+
+// inherited is a connection on a descriptor that the new process has.
+func inherited(fd int) *pickle.Object {
+	return connectionOn(&pickle.Object{Class: inheritedFD, New: true, Args: Tuple{}, State: NewDict("fd", fd), HasState: true})
+}
+
+// A Process is a Python process that this one has started. Its methods may be called by several goroutines.
+type Process struct {
+	// Conn is the other end of the connection that the function got as its first argument.
+	Conn *Conn
+
+	target string
+	name   string
+	cmd    *exec.Cmd
+	start  *os.File // its closing tells the process that its parent has ended
+	stderr tail
+	ended  chan struct{}
+	err    error // set before ended is closed
+}
+
+// PID returns the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Wait blocks until the process has ended, and returns nil or a *ProcessError; or until ctx is done, and returns its cause.
+func (p *Process) Wait(ctx context.Context) error {
+	select {
+	case <-p.ended:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Signal sends a signal; os.ErrProcessDone if the process has ended.
+func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
+
+// Close kills the process, if it has not ended, waits for that, and closes Conn. It is idempotent.
+func (p *Process) Close() error {
+	if p.cmd != nil {
+		p.cmd.Process.Kill()
+		<-p.ended
+	}
+	if p.start != nil {
+		p.start.Close()
+	}
+	if p.Conn == nil {
+		return nil
+	}
+	return p.Conn.Close()
+}
+
+func (p *Process) await() {
+	defer close(p.ended)
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil || errors.Is(err, exec.ErrWaitDelay) && p.cmd.ProcessState.Success():
+	case errors.As(err, &exit) || p.cmd.ProcessState != nil:
+		p.err = p.failure(p.cmd.ProcessState, err)
+	default:
+		p.err = fmt.Errorf("wait for %s: %w", p.target, err)
+	}
+}

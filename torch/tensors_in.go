@@ -1,0 +1,196 @@
+package torch
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// tensor makes a tensor of rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
+func (i *importer) tensor(o *pickle.Object) (any, error) {
+	class, err := arg[Global](o, 0)
+	if err != nil {
+		return nil, err
+	}
+	if class != tensorClass && class != parameterClass {
+		return nil, unsupported("a tensor of class %s", class)
+	}
+	typed, err := arg[*pickle.Object](o, 1)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := arg[Tuple](o, 2)
+	if err != nil || len(layout) < 4 {
+		return nil, protocolError("the layout of a tensor has %d parts", len(layout))
+	}
+	hold, dt, err := i.typedStorage(typed)
+	if err != nil {
+		return nil, err
+	}
+	t, err := view(hold, dt, layout)
+	if err != nil || class == tensorClass {
+		return t, err
+	}
+	learned, ok := layout[3].(bool)
+	if !ok {
+		t.Close()
+		return nil, protocolError("requires_grad is %T", layout[3])
+	}
+	return &autograd.Param{T: t, Frozen: !learned}, nil
+}
+
+func view(hold *tensor.Tensor, dt tensor.DType, layout Tuple) (*tensor.Tensor, error) {
+	offset, ok := layout[0].(int64)
+	if !ok || offset < 0 || offset > 1<<48 {
+		return nil, protocolError("the offset of a tensor is %v", layout[0])
+	}
+	size, err := numbers(layout[1])
+	if err != nil {
+		return nil, err
+	}
+	stride, err := numbers(layout[2])
+	if err != nil {
+		return nil, err
+	}
+	return hold.Storage().View(dt, size, stride, int(offset))
+}
+
+// typedStorage reads rebuild_typed_storage(storage, dtype), or the older rebuild_typed_storage_child(storage, class).
+func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tensor.DType, err error) {
+	untyped, err := arg[*pickle.Object](o, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	kind, err := arg[Global](o, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	old, isClass := storageTypes[kind.Name]
+	switch {
+	case o.Class == rebuildTyped:
+		dt, err = dtypeOf(kind)
+	case o.Class == rebuildChild && isClass && kind.Module == "torch":
+		dt = old
+	default:
+		err = protocolError("%s is no typed storage", o.Class)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	hold, err = i.untypedStorage(untyped)
+	return hold, dt, err
+}
+
+// bareStorage makes a storage that was sent by itself a tensor of one dimension, of bytes if it has no dtype.
+func (i *importer) bareStorage(o *pickle.Object) (any, error) {
+	dt := tensor.Uint8
+	var hold *tensor.Tensor
+	var err error
+	if o.Class == rebuildTyped || o.Class == rebuildChild {
+		hold, dt, err = i.typedStorage(o)
+	} else {
+		hold, err = i.untypedStorage(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return hold.Storage().View(dt, []int{len(hold.Storage().Bytes()) / dt.Size()}, []int{1}, 0)
+}
+
+// untypedStorage returns a tensor of no elements on a storage, once for each.
+func (i *importer) untypedStorage(o *pickle.Object) (hold *tensor.Tensor, err error) {
+	if hold := i.storages[o]; hold != nil {
+		return hold, nil
+	}
+	switch o.Class {
+	case rebuildFD:
+		hold, err = i.storageByDescriptor(o)
+	case rebuildFilename:
+		hold, err = i.storageByName(o)
+	case rebuildEmpty:
+		hold = tensor.New(tensor.Uint8, 0)
+	default:
+		err = protocolError("%s is no storage", o.Class)
+	}
+	if err != nil {
+		return nil, err
+	}
+	i.storages[o] = hold
+	return hold, nil
+}
+
+// storageByDescriptor reads rebuild_storage_fd(class, descriptor, bytes).
+func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error) {
+	df, err := arg[*pickle.Object](o, 1)
+	if err != nil {
+		return nil, err
+	}
+	n, err := storageSize(o, 2)
+	if err != nil {
+		return nil, err
+	}
+	f, err := i.fetch(df)
+	if err != nil {
+		return nil, err
+	}
+	return regions.receive(f, n, "", nil)
+}
+
+// storageByName reads rebuild_storage_filename(class, manager, name, bytes), where a fifth argument would make the bytes elements.
+func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
+	manager, err := arg[[]byte](o, 1)
+	if err != nil {
+		return nil, err
+	}
+	name, err := arg[[]byte](o, 2)
+	if err != nil {
+		return nil, err
+	}
+	n, err := storageSize(o, 3)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Args) > 4 && o.Args[4] != nil {
+		return nil, unsupported("a storage as torch 1.12 and older write it")
+	}
+	f, err := openNamed(string(name))
+	if err != nil {
+		return nil, err
+	}
+	return regions.receive(f, n, string(name), manager)
+}
+
+func storageSize(o *pickle.Object, at int) (int, error) {
+	n, err := arg[int64](o, at)
+	if err == nil && (n < 0 || n > 1<<48) {
+		err = protocolError("a storage of %d bytes", n)
+	}
+	return int(n), err
+}
+
+// fetch takes the descriptor that a DupFd promises.
+func (i *importer) fetch(o *pickle.Object) (*os.File, error) {
+	i.fetched[o] = true
+	state, _ := o.State.(*Dict)
+	id, _ := state.Get("_id")
+	pair, _ := id.(Tuple)
+	if o.Class != sharedFD || len(pair) != 2 {
+		return nil, protocolError("%s promises no descriptor", o.Class)
+	}
+	key, ok := pair[1].(int64)
+	if !ok {
+		return nil, protocolError("the key of a descriptor is %T", pair[1])
+	}
+	addr, err := fromPython(pair[0])
+	if err != nil {
+		return nil, err
+	}
+	f, err := detach(i.ctx, addr, key, i.opts.AuthKey)
+	if err != nil {
+		return nil, fmt.Errorf("storage: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,123 @@
+package torch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// tensor writes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
+func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, error) {
+	if t == nil {
+		return nil, nil
+	}
+	if e.alone {
+		return nil, unsupported("a tensor outside a connection; send ArrayOf its copy")
+	}
+	untyped, err := e.storage(t)
+	if err != nil {
+		return nil, err
+	}
+	typed := &pickle.Object{Class: rebuildTyped, Args: Tuple{untyped, named("torch." + t.DType().String())}}
+	layout := Tuple{t.Offset(), sizes(t.Shape()), sizes(t.Strides()), learned}
+	return &pickle.Object{Class: rebuildTensor, Args: Tuple{class, typed, layout}}, nil
+}
+
+// storage writes the storage of a tensor, once for all tensors on it.
+func (e *exporter) storage(t *tensor.Tensor) (*pickle.Object, error) {
+	s := t.Storage()
+	if o := e.storages[s]; o != nil {
+		return o, nil
+	}
+	o, err := e.newStorage(s)
+	if err == nil {
+		e.storages[s] = o
+	}
+	return o, err
+}
+
+func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
+	if len(s.Bytes()) == 0 {
+		return &pickle.Object{Class: rebuildEmpty, Args: Tuple{untypedStorage}}, nil
+	}
+	home, ok := s.Loan().(tenant)
+	if !ok {
+		err := regions.move(s, e.opts.Strategy == FileSystem)
+		if errors.Is(err, tensor.ErrForeign) {
+			err = ErrArena
+		}
+		if err != nil {
+			return nil, err
+		}
+		home = s.Loan().(tenant)
+	}
+	if home.name != "" {
+		return e.byName(home.region)
+	}
+	return e.byDescriptor(home.region)
+}
+
+// byName writes rebuild_storage_filename, for which the message has one of the file's count. An empty manager is the receiver's.
+func (e *exporter) byName(r *region) (*pickle.Object, error) {
+	if !r.named() {
+		return nil, fmt.Errorf("name %s: %w", r.name, ErrGone)
+	}
+	if err := Guard(func() { r.count().Add(1) }); err != nil {
+		return nil, err
+	}
+	e.undoing = append(e.undoing, func() { Guard(r.drop) })
+	manager := append([]byte{}, r.manager...)
+	return &pickle.Object{Class: rebuildFilename, Args: Tuple{untypedStorage, manager, []byte(r.name), r.nbytes}}, nil
+}
+
+// byDescriptor writes rebuild_storage_fd.
+func (e *exporter) byDescriptor(r *region) (*pickle.Object, error) {
+	df, err := e.promise(r)
+	if err != nil {
+		return nil, err
+	}
+	return &pickle.Object{Class: rebuildFD, Args: Tuple{untypedStorage, df, r.nbytes}}, nil
+}
+
+func (e *exporter) promise(r *region) (*pickle.Object, error) {
+	proc := e.opts.Strategy == Proc || e.opts.Strategy == Auto && e.peer.seesProc
+	if proc {
+		return e.promiseProc(r)
+	}
+	regions.expect(r, nil)
+	again, err := sys.Reopen(r.file)
+	if err != nil {
+		regions.recall(r)
+		return nil, err
+	}
+	return e.offer(again)
+}
+
+// offer gives f to the sharer, and writes the DupFd that fetches it.
+func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
+	s, err := sharerFor(e.opts.AuthKey)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	key := s.offer(f)
+	e.undoing = append(e.undoing, func() { s.withdraw(key) })
+	addr := "\x00" + s.listener.Addr()[1:]
+	return &pickle.Object{Class: sharedFD, New: true, HasState: true, State: NewDict("_id", Tuple{addr, key})}, nil
+}
+
+// promiseProc writes what makes PyTorch open the descriptor in this process's /proc: an object that has the method detach.
+func (e *exporter) promiseProc(r *region) (*pickle.Object, error) {
+	regions.expect(r, &e.peer.process)
+	e.undoing = append(e.undoing, func() { regions.recall(r) })
+	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), r.file.Fd())
+	open := &pickle.Object{Class: posixOpen, Args: Tuple{path, os.O_RDWR | closeOnExec}}
+	return &pickle.Object{Class: inheritedFD, Args: Tuple{open}}, nil
+}
+
+// closeOnExec is O_CLOEXEC of Linux.
+const closeOnExec = 0o2000000
