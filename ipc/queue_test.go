@@ -412,9 +412,14 @@ func TestBatches(t *testing.T) {
 
 func TestPutNSaysHowFarItCame(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(t.Context())
 		q := newQueue[int](t, 3)
+		go func() {
+			for q.Len() < 3 {
+				time.Sleep(time.Millisecond)
+			}
+			cancel(context.DeadlineExceeded)
+		}()
 		n, err := q.PutN(ctx, []int{1, 2, 3, 4, 5})
 		wantErr(t, err, ipc.ErrFull, context.DeadlineExceeded)
 		if n != 3 {

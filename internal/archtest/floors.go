@@ -12,7 +12,7 @@ var floors = [...][]string{
 	2: {"wire"},
 	3: {"tensor"},
 	4: {"autograd", "safetensors", "npy", "hdf5", "ipc", ".", "cuda"},
-	5: {"nn", "optim", "pool", "manager", "dist"},
+	5: {"nn", "optim", "pool", "manager", "manager/*", "dist"},
 	6: {"data", "data/*"},
 	7: {"torch"},
 	8: {"examples", "examples/*", "bench", "bench/*", "internal/crashtest"},

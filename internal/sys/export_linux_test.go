@@ -7,7 +7,7 @@ var (
 	AddressBitsIn       = addressBits
 	CPUsIn              = cpus
 	MemoryLimitIn       = memoryLimit
-	NewConn             = newConn
+	ConnOf              = newConn
 	OOMKillsIn          = oomKills
 	PeerByNumber        = peerByNumber
 	PSSIn               = pss
