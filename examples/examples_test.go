@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -31,9 +32,12 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./"+c.command[0]).CombinedOutput(); err != nil {
 			t.Fatalf("build %s: %v\n%s", c.command[0], err, out)
 		}
-		out, err := exec.CommandContext(ctx, binary, c.command[1:]...).CombinedOutput()
+		var errs strings.Builder // warnings about the machine, as a rule
+		run := exec.CommandContext(ctx, binary, c.command[1:]...)
+		run.Stderr = &errs
+		out, err := run.Output()
 		if err != nil || !regexp.MustCompile(c.want).Match(out) {
-			t.Errorf("%q: %v\n%s\nwant %s", c.command, err, out, c.want)
+			t.Errorf("%q: %v\n%s%s\nwant %s", c.command, err, out, &errs, c.want)
 		}
 	}
 }

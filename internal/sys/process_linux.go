@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -85,22 +86,45 @@ func residentMemory(root fs.FS, pid int) (Resident, error) {
 	return Resident{kibibytes(peak), kibibytes(private)}, err
 }
 
-// VoluntarySwitches returns how often all living threads of process pid gave up a processor to wait for something.
-func VoluntarySwitches(pid int) (int64, error) { return voluntarySwitches(rootFS(), pid) }
+// Switches is how often the threads of a process have given up a processor.
+type Switches struct {
+	Voluntary   int64 // to wait for something
+	Involuntary int64 // because others wanted it: on a machine with enough processors that is rare
+}
 
-func voluntarySwitches(root fs.FS, pid int) (total int64, err error) {
+// ContextSwitches returns the switches of all living threads of process pid.
+func ContextSwitches(pid int) (Switches, error) { return contextSwitches(rootFS(), pid) }
+
+func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	threads, err := fs.ReadDir(root, procFile(pid, "task"))
 	if err != nil {
-		return 0, fmt.Errorf("list the threads of process %d: %w", pid, err)
+		return total, fmt.Errorf("list the threads of process %d: %w", pid, err)
 	}
 	for _, t := range threads {
-		n, err := readKey(root, procFile(pid, "task", t.Name(), "status"), "voluntary_ctxt_switches:")
+		keys, err := readKeys(root, procFile(pid, "task", t.Name(), "status"))
 		if err != nil && !gone(err) {
-			return 0, err
+			return total, fmt.Errorf("read the context switches of process %d: %w", pid, err)
 		}
-		total += n
+		total.Voluntary += keys["voluntary_ctxt_switches:"]
+		total.Involuntary += keys["nonvoluntary_ctxt_switches:"]
 	}
 	return total, nil
+}
+
+// Processes returns the numbers of all processes that this one can see, in ascending order.
+func Processes() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var pids []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids, nil
 }
 
 // gone reports whether a thread ended between being listed and being read.
@@ -135,6 +159,14 @@ func SetThreadName(name string) error {
 	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
 	if errno != 0 {
 		return fmt.Errorf("name a thread: %w", errno)
+	}
+	return nil
+}
+
+// SetProcessName names the main thread, and so this process, from any thread. Of a longer name the kernel keeps 15 bytes.
+func SetProcessName(name string) error {
+	if err := os.WriteFile("/proc/self/comm", []byte(name), 0); err != nil {
+		return fmt.Errorf("name this process: %w", err)
 	}
 	return nil
 }

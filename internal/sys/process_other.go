@@ -5,6 +5,7 @@ package sys
 import (
 	"os"
 	"runtime"
+	"time"
 )
 
 // StartTime needs Linux.
@@ -22,8 +23,17 @@ type Resident struct {
 // ResidentMemory needs Linux.
 func ResidentMemory(pid int) (Resident, error) { return Resident{}, unsupported("/proc") }
 
-// VoluntarySwitches needs Linux.
-func VoluntarySwitches(pid int) (int64, error) { return 0, unsupported("/proc") }
+// Switches is how often the threads of a process have given up a processor.
+type Switches struct {
+	Voluntary   int64 // to wait for something
+	Involuntary int64 // because others wanted it
+}
+
+// ContextSwitches needs Linux.
+func ContextSwitches(pid int) (Switches, error) { return Switches{}, unsupported("/proc") }
+
+// Processes needs Linux.
+func Processes() ([]int, error) { return nil, unsupported("/proc") }
 
 // OpenFiles needs Linux.
 func OpenFiles(pid int) (int, error) { return 0, unsupported("/proc") }
@@ -38,6 +48,9 @@ func KillSelf() {
 
 // SetThreadName needs Linux.
 func SetThreadName(name string) error { return unsupported("PR_SET_NAME") }
+
+// SetProcessName needs Linux.
+func SetProcessName(name string) error { return unsupported("/proc/self/comm") }
 
 // SetSubreaper needs Linux.
 func SetSubreaper() error { return unsupported("PR_SET_CHILD_SUBREAPER") }
@@ -56,6 +69,18 @@ func OOMKills() (n int64, shared bool, err error) { return 0, true, unsupported(
 
 // CPUs returns the number of processors that Go sees.
 func CPUs() int { return runtime.NumCPU() }
+
+// MachineCPUs returns the number of processors that Go sees.
+func MachineCPUs() int { return runtime.NumCPU() }
+
+// CPUQuota returns 0: no quota is known.
+func CPUQuota() float64 { return 0 }
+
+// A CPUTime is how long all processors together have worked and rested since the machine started.
+type CPUTime struct{ Busy, Idle time.Duration }
+
+// MachineTime needs Linux.
+func MachineTime() (CPUTime, error) { return CPUTime{}, unsupported("/proc/stat") }
 
 // AddressBits returns 47, which every 64-bit system gives.
 func AddressBits() int { return 47 }
