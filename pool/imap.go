@@ -20,7 +20,7 @@ func (f *Func[In, Out]) ImapUnordered(ctx context.Context, p *Pool, in iter.Seq[
 	return f.lazily(ctx, p, in, false)
 }
 
-// A chunk is on its way, or has arrived.
+// A chunk is on its way until it is in its slot.
 type chunk[Out any] struct {
 	out []Out
 	err error
@@ -28,14 +28,14 @@ type chunk[Out any] struct {
 
 // A stream is one loop of an Imap.
 type stream[In, Out any] struct {
-	f       *Func[In, Out]
-	p       *Pool
-	next    func() (In, bool)
-	size    int // of a chunk
-	drawn   int // values
-	dropped atomic.Bool
-	slots   []chan chunk[Out] // in the order of the input; of an unordered one all are the same
-	common  chan chunk[Out]   // nil if ordered
+	f     *Func[In, Out]
+	p     *Pool
+	next  func() (In, bool) // nil when the input is over
+	size  int               // of a chunk
+	drawn int               // values
+	drop  atomic.Bool
+	slots []chan chunk[Out] // of the chunks under way, in the order in which they are wanted
+	any   chan chunk[Out]   // the one slot for all, if the order does not matter
 }
 
 func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], ordered bool) iter.Seq2[Out, error] {
@@ -44,9 +44,9 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 		defer stop()
 		size, window := p.opts.lazy()
 		s := &stream[In, Out]{f: f, p: p, next: next, size: size}
-		defer s.dropped.Store(true)
+		defer s.drop.Store(true)
 		if !ordered {
-			s.common = make(chan chunk[Out], window)
+			s.any = make(chan chunk[Out], window)
 		}
 		for {
 			for len(s.slots) < window && s.draw() {
@@ -60,11 +60,28 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 
 // draw hands in one more chunk, unless the input is over.
 func (s *stream[In, Out]) draw() bool {
-	if s.next == nil {
+	in := s.take()
+	if len(in) == 0 {
 		return false
 	}
-	var in []In
-	for len(in) < s.size {
+	slot := s.any
+	if slot == nil {
+		slot = make(chan chunk[Out], 1)
+	}
+	s.slots = append(s.slots, slot)
+	t, err := s.f.newTask(in, s.drawn, &slotted[In, Out]{s, slot})
+	s.drawn += len(in)
+	if err != nil {
+		slot <- chunk[Out]{nil, err}
+		return true
+	}
+	s.p.submit([]*task{t})
+	return true
+}
+
+// take draws the values of one chunk.
+func (s *stream[In, Out]) take() (in []In) {
+	for s.next != nil && len(in) < s.size {
 		v, ok := s.next()
 		if !ok {
 			s.next = nil
@@ -72,22 +89,20 @@ func (s *stream[In, Out]) draw() bool {
 		}
 		in = append(in, v)
 	}
-	if len(in) == 0 {
-		return false
-	}
-	slot := s.common
-	if slot == nil {
-		slot = make(chan chunk[Out], 1)
-	}
-	s.slots = append(s.slots, slot)
-	t, err := s.f.newTask(in, s.drawn, &s.dropped, func(out []Out, err error) { slot <- chunk[Out]{out, err} })
-	s.drawn += len(in)
-	if err != nil {
-		slot <- chunk[Out]{nil, err}
-		return true
-	}
-	s.p.submit(t)
-	return true
+	return in
+}
+
+// A slotted owner puts what comes of its task into a slot, which has room.
+type slotted[In, Out any] struct {
+	s    *stream[In, Out]
+	slot chan chunk[Out]
+}
+
+func (o *slotted[In, Out]) dropped() bool { return o.s.drop.Load() }
+
+func (o *slotted[In, Out]) over(t *task, r reply, err error) {
+	out, err := o.s.f.results(t, r, err)
+	o.slot <- chunk[Out]{out, err}
 }
 
 // pass yields the next chunk, and reports whether the loop goes on.

@@ -6,29 +6,28 @@ import (
 	"sync/atomic"
 )
 
-// newTask packs a chunk. done gets its results, or why there are none.
-func (f *Func[In, Out]) newTask(in []In, first int, dropped *atomic.Bool, done func(out []Out, err error)) (*task, error) {
+// newTask packs a chunk.
+func (f *Func[In, Out]) newTask(in []In, first int, o owner) (*task, error) {
 	args, err := pack(f.in, in)
 	if err != nil {
 		return nil, &TaskError{Func: f.name, Index: first, Err: err}
 	}
-	return &task{
-		call: call{fn: f.name, args: args}, values: len(in), first: first, dropped: dropped,
-		done: func(r reply, err error) {
-			if err != nil {
-				done(nil, err)
-				return
-			}
-			out, err := unpack(f.out, r.results)
-			if err == nil && len(out) != len(in) {
-				err = errLength
-			}
-			if err != nil {
-				err = &TaskError{Func: f.name, Index: first, Err: err}
-			}
-			done(out, err)
-		},
-	}, nil
+	return &task{call: call{fn: f.name, args: args}, owner: o, values: len(in), first: first}, nil
+}
+
+// results unpacks what came of a task.
+func (f *Func[In, Out]) results(t *task, r reply, err error) ([]Out, error) {
+	if err != nil {
+		return nil, err
+	}
+	out, err := unpack(f.out, r.results)
+	if err == nil && len(out) != t.values {
+		err = errLength
+	}
+	if err != nil {
+		return nil, &TaskError{Func: f.name, Index: t.first, Err: err}
+	}
+	return out, nil
 }
 
 // Apply runs the function with one value and returns its result. When ctx is done it returns, and a task that has begun runs on.
@@ -59,8 +58,8 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
 	g := f.gather(p, in)
 	out, err := g.result.Get(ctx)
-	if err != nil && !g.result.Ready() {
-		g.dropped.Store(true)
+	if err != nil {
+		g.drop.Store(true)
 	}
 	return out, err
 }
@@ -69,10 +68,11 @@ func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error
 func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] { return f.gather(p, in).result }
 
 // A gathering collects the chunks of one Map.
-type gathering[Out any] struct {
-	result  *Result[[]Out]
-	out     []Out
-	dropped atomic.Bool // no more chunks
+type gathering[In, Out any] struct {
+	f      *Func[In, Out]
+	result *Result[[]Out]
+	out    []Out
+	drop   atomic.Bool
 
 	mu   sync.Mutex
 	left int // chunks
@@ -82,41 +82,43 @@ type gathering[Out any] struct {
 // handIn is how many chunks are handed in at once.
 const handIn = 64
 
-func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[Out] {
+func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[In, Out] {
 	size := p.opts.chunk(len(in))
 	chunks := (len(in) + size - 1) / size
-	g := &gathering[Out]{result: newResult[[]Out](), out: make([]Out, len(in)), left: chunks}
+	g := &gathering[In, Out]{f: f, result: newResult[[]Out](), out: make([]Out, len(in)), left: chunks}
 	if chunks == 0 {
 		g.result.set(g.out, nil)
 	}
-	var tasks []*task
+	tasks := make([]*task, 0, min(chunks, handIn))
 	for lo := 0; lo < len(in); lo += size {
-		hi := min(lo+size, len(in))
-		t, err := f.newTask(in[lo:hi], lo, &g.dropped, func(out []Out, err error) {
-			copy(g.out[lo:hi], out)
-			g.arrived(1, err)
-		})
+		t, err := f.newTask(in[lo:min(lo+size, len(in))], lo, g)
 		if err != nil {
-			g.arrived((len(in)-lo+size-1)/size, err)
+			g.count((len(in)-lo+size-1)/size, err)
 			break
 		}
 		if tasks = append(tasks, t); len(tasks) == handIn {
-			p.submit(tasks...)
-			tasks = nil
+			p.submit(tasks)
+			tasks = tasks[:0]
 		}
 	}
-	if len(tasks) > 0 {
-		p.submit(tasks...)
-	}
+	p.submit(tasks)
 	return g
 }
 
-// arrived counts chunks that are over. The last one makes the result.
-func (g *gathering[Out]) arrived(chunks int, err error) {
+func (g *gathering[In, Out]) dropped() bool { return g.drop.Load() }
+
+func (g *gathering[In, Out]) over(t *task, r reply, err error) {
+	out, err := g.f.results(t, r, err)
+	copy(g.out[t.first:], out)
+	g.count(1, err)
+}
+
+// count counts chunks that are over. The last one makes the result.
+func (g *gathering[In, Out]) count(chunks int, err error) {
 	g.mu.Lock()
 	if err != nil && g.err == nil {
 		g.err = err
-		g.dropped.Store(true)
+		g.drop.Store(true)
 	}
 	g.left -= chunks
 	over, err := g.left == 0, g.err

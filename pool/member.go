@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ type member struct {
 	replies *ipc.Queue[reply]
 
 	feeding sync.Mutex // held while calls are put or taken back; before Pool.mu
+	batch   []*task    // what is being put
+	out     []call
 
 	// Under Pool.mu.
 	ready   bool
@@ -33,7 +36,6 @@ type member struct {
 	sent    []*task // what it was given and has not answered, the oldest first
 	count   int     // of all that it was given
 	pace    time.Duration
-	since   time.Time   // when it came to the oldest
 	alarm   *time.Timer // for the oldest's timeout
 }
 
@@ -166,7 +168,11 @@ func (m *member) ahead() int {
 func (m *member) drop(id uint64) *task {
 	for i, t := range m.sent {
 		if t.id == id {
-			m.sent = append(m.sent[:i], m.sent[i+1:]...)
+			if i == 0 {
+				m.sent[0], m.sent = nil, m.sent[1:]
+			} else {
+				m.sent = slices.Delete(m.sent, i, i+1)
+			}
 			m.p.given--
 			return t
 		}
@@ -184,38 +190,69 @@ func (m *member) feed() {
 func (m *member) fill() {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()
-	for t := m.next(); t != nil; t = m.next() {
-		if t.dropped.Load() {
-			m.refuse(t, errDropped)
-		} else if err := m.calls.TryPut(t.call); err != nil {
-			m.refuse(t, &TaskError{Func: t.fn, Index: t.first, Err: err})
-		}
+	for m.next(); len(m.batch) > 0; m.next() {
+		m.put()
 	}
 	if m.parts() {
 		m.calls.Finish()
 	}
 }
 
-// next returns a task for the worker, which is on its list then.
-func (m *member) next() *task {
+// next fetches tasks for the worker, which are on its list then. So as not to do it for each single one, it waits until half of what
+// the worker may have is done.
+func (m *member) next() {
 	p := m.p
+	m.batch = m.batch[:0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(m.sent) >= m.ahead() {
-		return nil
+	ahead := m.ahead()
+	if len(m.sent) > ahead/2 {
+		return
 	}
-	t := p.pending.pop()
-	if t == nil {
-		return nil
+	for len(m.sent) < ahead {
+		t := p.pending.pop()
+		if t == nil {
+			break
+		}
+		m.sent = append(m.sent, t)
+		m.batch = append(m.batch, t)
+		p.given++
+		if m.count++; m.count == p.opts.MaxTasksPerWorker {
+			m.leaving = true
+			break
+		}
 	}
-	m.sent = append(m.sent, t)
-	m.count++
-	p.given++
-	if len(m.sent) == 1 {
+	if len(m.sent) == len(m.batch) && len(m.batch) > 0 {
 		m.rearm()
 	}
-	m.leaving = m.count == p.opts.MaxTasksPerWorker
-	return t
+}
+
+// put puts the batch into the queue, which has room. What cannot be sent has ended.
+func (m *member) put() {
+	m.out = m.out[:0]
+	for _, t := range m.batch {
+		if t.owner.dropped() {
+			m.refuse(t, errDropped)
+			continue
+		}
+		m.out = append(m.out, t.call)
+	}
+	for out := m.out; len(out) > 0; {
+		n, err := m.calls.PutN(context.Background(), out)
+		if err != nil {
+			m.refuse(m.of(out[n].id), err)
+			n++
+		}
+		out = out[n:]
+	}
+	clear(m.batch)
+	clear(m.out)
+}
+
+// of returns the task of the batch that has an id.
+func (m *member) of(id uint64) *task {
+	i := slices.IndexFunc(m.batch, func(t *task) bool { return t.id == id })
+	return m.batch[i]
 }
 
 // refuse ends a task that is not sent.
@@ -226,7 +263,7 @@ func (m *member) refuse(t *task, err error) {
 	m.count--
 	m.leaving = false
 	m.p.mu.Unlock()
-	t.fail(err)
+	t.die(err)
 }
 
 // parts reports whether the worker was given all that it ever gets.

@@ -16,11 +16,14 @@ type parcel struct {
 
 var encoders = sync.Pool{New: func() any { return new(wire.Encoder) }}
 
+// smallBody is room for most that is not big; less than this would save nothing.
+const smallBody = 64
+
 // pack encodes v, which stays the caller's.
 func pack[T any](plan *wire.Plan[T], v T) (p parcel, err error) {
 	e := encoders.Get().(*wire.Encoder)
 	defer encoders.Put(e)
-	e.Reset(nil)
+	e.Reset(make([]byte, 0, smallBody))
 	if err = plan.Encode(e, v); err == nil {
 		m := e.Message()
 		p.body = m.Body

@@ -139,7 +139,7 @@ func (p *Pool) leave() {
 }
 
 // submit hands tasks in. Those that the pool does not take fail.
-func (p *Pool) submit(tasks ...*task) {
+func (p *Pool) submit(tasks []*task) {
 	p.mu.Lock()
 	err := p.cause
 	if err == nil && p.finished {

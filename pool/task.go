@@ -1,17 +1,18 @@
 package pool
 
-import (
-	"sync/atomic"
-)
-
-// A task is a call until its end, which is exactly one call of done.
+// A task is a call until its end, of which its owner learns exactly once.
 type task struct {
 	call
-	values  int          // in its chunk
-	first   int          // index of the first of them
-	tries   int          // workers that have died of it
-	dropped *atomic.Bool // nobody wants the result any more
-	done    func(r reply, err error)
+	owner  owner
+	values int // in its chunk
+	first  int // index of the first of them
+	tries  int // workers that have died of it
+}
+
+// An owner is who has handed tasks in.
+type owner interface {
+	dropped() bool                    // it does not want results any more
+	over(t *task, r reply, err error) // t has ended: with r, unless there is an error
 }
 
 // finish delivers what a worker has replied.
@@ -21,7 +22,7 @@ func (t *task) finish(r reply) {
 	if r.err != nil {
 		err = &TaskError{Func: t.fn, Index: t.first + r.index, Err: r.err}
 	}
-	t.done(r, err)
+	t.owner.over(t, r, err)
 	r.results.release()
 }
 
@@ -31,7 +32,7 @@ func (t *task) die(err error) { t.fail(&TaskError{Func: t.fn, Index: t.first, Er
 // fail ends a task that was not run.
 func (t *task) fail(err error) {
 	t.args.release()
-	t.done(reply{}, err)
+	t.owner.over(t, reply{}, err)
 }
 
 // A queue of tasks, first in, first out.
