@@ -55,7 +55,7 @@ func watchCrowd() {
 	}
 	if !crowd.watching {
 		crowd.watching = true
-		go watchSwitches(cpus)
+		watchSwitches(workerSwitches(), cpus)
 	}
 }
 
@@ -68,17 +68,13 @@ func warnCrowd(workers, threads, cpus int) {
 		"workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
 }
 
-// watchSwitches looks now and then, as long as there are too many threads, and until it has said so.
-func watchSwitches(cpus int) {
-	var before map[int]int64
-	for {
-		now := workerSwitches()
-		if before != nil && judgeSwitches(before, now, cpus) {
-			return
+// watchSwitches looks now and then, as long as there are too many threads, and until it has said so. Nothing waits in between.
+func watchSwitches(before map[int]int64, cpus int) {
+	time.AfterFunc(crowdPeriod, func() {
+		if now := workerSwitches(); !judgeSwitches(before, now, cpus) {
+			watchSwitches(now, cpus)
 		}
-		before = now
-		time.Sleep(crowdPeriod)
-	}
+	})
 }
 
 // judgeSwitches reports whether there is nothing left to watch for.

@@ -160,8 +160,11 @@ func TestTerminateAndKillHaveNegativeExitCodes(t *testing.T) {
 	}
 }
 
-// hang blocks, whatever its context says.
-var hang = shoal.Register("hang", func(context.Context, int, struct{}) error { select {} })
+// hang blocks until there is something to read, whatever its context says.
+var (
+	hang    = shoal.Register("hang", func(context.Context, int, struct{}) error { <-hanging; return nil })
+	hanging = make(chan struct{})
+)
 
 func TestGoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 	opts := shoal.Options{Start: shoal.GoroutineStart, Grace: 10 * time.Millisecond}
@@ -180,6 +183,9 @@ func TestGoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 	}
 	if err := p.Wait(deadline(t)); !errors.Is(err, shoal.ErrAbandoned) || g.Wait() != nil {
 		t.Errorf("got %v", err)
+	}
+	for range 2 {
+		hanging <- struct{}{} // they are there still
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-var base int
+var base atomic.Int64
 
 var setBase = pool.RegisterInit("setBase", func(ctx context.Context, n int) error {
 	if n < 0 {
@@ -23,11 +24,11 @@ var setBase = pool.RegisterInit("setBase", func(ctx context.Context, n int) erro
 	if n == 0 {
 		os.Exit(4)
 	}
-	base = n
+	base.Store(int64(n))
 	return nil
 })
 
-var addBase = pool.Register("addBase", func(_ context.Context, x int) (int, error) { return base + x, nil })
+var addBase = pool.Register("addBase", func(_ context.Context, x int) (int, error) { return int(base.Load()) + x, nil })
 
 func TestInitializerRunsInEachWorker(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
@@ -40,7 +41,7 @@ func TestInitializerRunsInEachWorker(t *testing.T) {
 				t.Errorf("value %d: %d", i, v)
 			}
 		}
-		base = 0
+		base.Store(0)
 	})
 }
 

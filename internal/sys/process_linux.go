@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -111,6 +112,64 @@ func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	return total, nil
 }
 
+// A Load is what a process asks of the processors.
+type Load struct {
+	CPU      time.Duration // that it has had, in its life, to the hundredth of a second
+	Threads  int
+	Runnable int // threads that run or could, at this moment
+}
+
+// ProcessLoad returns the load of process pid.
+func ProcessLoad(pid int) (Load, error) { return processLoad(rootFS(), pid) }
+
+func processLoad(root fs.FS, pid int) (l Load, err error) {
+	fields, err := statFields(root, pid)
+	if err != nil {
+		return l, err
+	}
+	for _, f := range fields[14-3 : 16-3] { // user and system time, in ticks
+		ticks, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return l, fmt.Errorf("time of process %d: %w", pid, err)
+		}
+		l.CPU += time.Duration(ticks) * (10 * time.Millisecond)
+	}
+	threads, err := fs.ReadDir(root, procFile(pid, "task"))
+	if err != nil {
+		return l, fmt.Errorf("list the threads of process %d: %w", pid, err)
+	}
+	l.Threads = len(threads)
+	for _, t := range threads {
+		data, err := fs.ReadFile(root, procFile(pid, "task", t.Name(), "stat"))
+		if s := string(data); err == nil && strings.HasPrefix(s[strings.LastIndexByte(s, ')')+1:], " R") {
+			l.Runnable++
+		}
+	}
+	return l, nil
+}
+
+// ProcessName returns what ps calls process pid, at most 15 bytes of it.
+func ProcessName(pid int) (string, error) {
+	data, err := os.ReadFile("/" + procFile(pid, "comm"))
+	if err != nil {
+		return "", fmt.Errorf("read the name of process %d: %w", pid, err)
+	}
+	return strings.TrimSuffix(string(data), "\n"), nil
+}
+
+// Family returns process pid and its living descendants, in ascending order of their numbers.
+func Family(pid int) ([]int, error) {
+	all, err := Processes()
+	if err != nil {
+		return nil, err
+	}
+	root := rootFS()
+	return slices.DeleteFunc(all, func(p int) bool {
+		_, err := startTime(root, p)
+		return err != nil || !descends(root, p, pid)
+	}), nil
+}
+
 // Processes returns the numbers of all processes that this one can see, in ascending order.
 func Processes() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
@@ -181,6 +240,18 @@ func SetSubreaper() error {
 
 // FileSizeLimit returns RLIMIT_FSIZE in bytes, -1 if unlimited: no file, in memory or not, may be made larger.
 func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
+
+// OpenFileLimit returns RLIMIT_NOFILE, -1 if unlimited.
+func OpenFileLimit() int64 { return limit(unix.RLIMIT_NOFILE) }
+
+// KernelRelease returns what uname -r prints.
+func KernelRelease() (string, error) {
+	data, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "", fmt.Errorf("read the release of the kernel: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
 
 // AddressSpaceLimit returns RLIMIT_AS in bytes, -1 if unlimited.
 func AddressSpaceLimit() int64 { return limit(unix.RLIMIT_AS) }

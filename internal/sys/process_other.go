@@ -32,6 +32,22 @@ type Switches struct {
 // ContextSwitches needs Linux.
 func ContextSwitches(pid int) (Switches, error) { return Switches{}, unsupported("/proc") }
 
+// A Load is what a process asks of the processors.
+type Load struct {
+	CPU      time.Duration // that it has had, in its life
+	Threads  int
+	Runnable int // threads that run or could, at this moment
+}
+
+// ProcessLoad needs Linux.
+func ProcessLoad(pid int) (Load, error) { return Load{}, unsupported("/proc") }
+
+// ProcessName needs Linux.
+func ProcessName(pid int) (string, error) { return "", unsupported("/proc") }
+
+// Family needs Linux.
+func Family(pid int) ([]int, error) { return nil, unsupported("/proc") }
+
 // Processes needs Linux.
 func Processes() ([]int, error) { return nil, unsupported("/proc") }
 
@@ -57,6 +73,12 @@ func SetSubreaper() error { return unsupported("PR_SET_CHILD_SUBREAPER") }
 
 // FileSizeLimit returns -1: no limit is known.
 func FileSizeLimit() int64 { return -1 }
+
+// OpenFileLimit returns -1: no limit is known.
+func OpenFileLimit() int64 { return -1 }
+
+// KernelRelease needs Linux.
+func KernelRelease() (string, error) { return "", unsupported("/proc") }
 
 // AddressSpaceLimit returns -1: no limit is known.
 func AddressSpaceLimit() int64 { return -1 }
