@@ -1,4 +1,3 @@
-// Package doctor looks at the machine as Shoal sees it, and at the Shoal programs that run on it, and says what to set.
 package doctor
 
 import (
