@@ -61,7 +61,8 @@ func watchCrowd() {
 
 func warnCrowd(workers, threads, cpus int) {
 	if workers > cpus {
-		slog.Warn("shoal: more workers than CPUs; start fewer, or let Threads alone so that each has one", "workers", workers, "threads", threads, "cpus", cpus)
+		slog.Warn("shoal: more workers than CPUs, so they take turns; start at most as many as there are CPUs",
+			"workers", workers, "threads", threads, "cpus", cpus)
 		return
 	}
 	slog.Warn("shoal: the workers' threads exceed the CPUs; set Options.Threads to the share or leave it 0",
