@@ -1,6 +1,5 @@
-// Tasks is the pattern of a task queue and a result queue: workers take chunks of a shared tensor from one, put sums into the other, and
-// go home when there has been no task for a while. Results are keyed by their chunk: which worker has made them, and in which order
-// they come, means nothing.
+// Tasks is a task queue and a result queue: workers take chunks of a shared tensor from one, put sums into the other, and go home when
+// there has been no task for a while. Results are keyed by their chunk: who has made them, and when, means nothing.
 package main
 
 import (
@@ -32,19 +31,17 @@ type desk struct {
 }
 
 var sum = shoal.Register("sum", func(ctx context.Context, rank int, d desk) error {
-	defer d.Results.Close()
 	for {
 		wait, cancel := context.WithTimeout(ctx, patience)
 		t, err := d.Tasks.Get(wait)
 		cancel()
-		if errors.Is(err, ipc.ErrEmpty) { // nothing came in time
+		switch {
+		case errors.Is(err, ipc.ErrEmpty): // nothing came in time
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
-		r := result{t.Chunk, t.Data.Sum()}
-		if err := errors.Join(t.Data.Close(), d.Results.Put(ctx, r)); err != nil {
+		if err := d.Results.Put(ctx, result{t.Chunk, t.Data.Sum()}); err != nil {
 			return err
 		}
 	}
