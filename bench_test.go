@@ -30,24 +30,47 @@ func BenchmarkSpawn(b *testing.B) {
 func BenchmarkFirstStatement(b *testing.B) {
 	for _, n := range []int{1, 64} {
 		b.Run(fmt.Sprintf("workers=%d", n), func(b *testing.B) {
-			var all []time.Duration
-			for b.Loop() {
-				dir := b.TempDir()
-				begin := time.Now()
-				if err := started.Spawn(b.Context(), n, dir); err != nil {
-					b.Fatal(err)
-				}
-				last := begin
-				for _, at := range stamps(b, dir) {
-					if at.After(last) {
-						last = at
-					}
-				}
-				all = append(all, last.Sub(begin))
-			}
-			slices.Sort(all)
-			b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs-median")
-			b.ReportMetric(float64(all[len(all)-1].Microseconds()), "µs-max")
+			firstStatements(b, n, shoal.Options{Start: shoal.SpawnStart}, func() {})
 		})
 	}
+}
+
+// BenchmarkWarmFirstStatement is the same with a process that waits for its job.
+func BenchmarkWarmFirstStatement(b *testing.B) {
+	opts := shoal.Options{Start: shoal.WarmStart}
+	firstStatements(b, 1, opts, func() {
+		if err := shoal.Warm(b.Context(), 2, opts); err != nil {
+			b.Fatal(err)
+		}
+	})
+	if err := shoal.Warm(b.Context(), 0, opts); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func firstStatements(b *testing.B, n int, opts shoal.Options, prepare func()) {
+	var all []time.Duration
+	for b.Loop() {
+		dir := b.TempDir()
+		prepare()
+		begin := time.Now()
+		g, err := started.Start(b.Context(), n, dir, opts)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := g.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		last := begin
+		for _, at := range stamps(b, dir) {
+			if at.After(last) {
+				last = at
+			}
+		}
+		all = append(all, last.Sub(begin))
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs-median")
+	b.ReportMetric(float64(all[0].Microseconds()), "µs-min")
+	b.ReportMetric(float64(all[len(all)-1].Microseconds()), "µs-max")
 }

@@ -8,8 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // budget prints what this process may use, and then has children do so.
@@ -44,6 +46,7 @@ func TestBudgetIsDividedAndDividedAgain(t *testing.T) {
 		{shoal.Options{Workers: 1}, []int{all, max(1, all/3), max(1, all/3), max(1, all/3)}},
 		{shoal.Options{Workers: all + 1}, []int{1, 1, 1, 1}},
 		{shoal.Options{Threads: 7}, []int{7, 2, 2, 2}},
+		{shoal.Options{Threads: 7, Start: shoal.WarmStart}, []int{7, 2, 2, 2}},
 	} {
 		var out strings.Builder
 		c.opts.Stdout = &out
@@ -77,5 +80,70 @@ func TestOptionsEnvReplaces(t *testing.T) {
 		if err := g.Wait(); err != nil || out.String() != value+"\n" {
 			t.Errorf("%s is %q, %v", key, out.String(), err)
 		}
+	}
+}
+
+var resized = shoal.Register("resized", func(ctx context.Context, _ int, n int) error {
+	shoal.SetThreads(n)
+	fmt.Println(shoal.Threads(), runtime.GOMAXPROCS(0), kernel.Threads())
+	return budget.Spawn(ctx, 1, 0)
+})
+
+func TestSetThreadsIsForTheProcessAndThoseBelow(t *testing.T) {
+	t.Parallel()
+	var out, warning strings.Builder
+	g := shoal.NewGroup(deadline(t), shoal.Options{Threads: 2, Stdout: &out, Stderr: &warning})
+	resized.Go(g, 3)
+	if err := g.Wait(); err != nil || out.String() != "3 3 3\n3\n" {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
+	if !strings.Contains(warning.String(), "WARN shoal: SetThreads exceeds the share of this process threads=3 share=2") {
+		t.Errorf("no warning in %q", warning.String())
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no thread at all is accepted")
+		}
+	}()
+	shoal.SetThreads(0)
+}
+
+func init() {
+	programs["crowd"] = func() {
+		shoal.Main(func(ctx context.Context) error {
+			g := shoal.NewGroup(ctx, shoal.Options{Threads: shoal.Threads() + 1})
+			for range 2 {
+				nothing.Go(g, struct{}{})
+			}
+			return g.Wait()
+		})
+	}
+	programs["many"] = func() {
+		shoal.Main(func(ctx context.Context) error {
+			g := shoal.NewGroup(ctx, shoal.Options{})
+			for range shoal.Threads() + 2 {
+				obey.Go(g, false)
+			}
+			return g.Close()
+		})
+	}
+}
+
+func TestTooManyThreadsAreSaidOnce(t *testing.T) {
+	t.Parallel()
+	for program, want := range map[string]string{
+		"crowd": "WARN shoal: the workers' threads exceed the CPUs", "many": "WARN shoal: more workers than CPUs", "ok": "",
+	} {
+		status, out := statusOf(t, program)
+		if n := strings.Count(out, "WARN"); status != 0 || !strings.Contains(out, want) || n != min(len(want), 1) {
+			t.Errorf("%s: status %d, output %q", program, status, out)
+		}
+	}
+}
+
+func TestSwitchesAreCountedOfThoseWhoStay(t *testing.T) {
+	before, now := map[int]int64{1: 10, 2: 100, 3: 5}, map[int]int64{1: 1010, 3: 5, 4: 1 << 40}
+	if got := shoal.SwitchesPerSecond(before, now, 2*time.Second); got != 500 {
+		t.Errorf("%v switches a second, want 500", got)
 	}
 }

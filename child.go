@@ -6,10 +6,11 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// A child is the operating system's side of a Process: the process itself, and our ends of what connects us.
+// A child is a life of a Process in an operating system process: that one itself, and our ends of what connects us.
 type child struct {
 	process *os.Process
 	death   death
@@ -20,11 +21,97 @@ type child struct {
 	tail    *tail      // of stderr, nil with Files
 	theirs  []*os.File // the ends that only the child needs once it runs
 	pumps   sync.WaitGroup
+
+	warm   bool     // it was started before its job was known
+	owner  *Process // nil while it waits for that
+	reply  reply
+	forced atomic.Pointer[string] // why the owner made it end
+	told   chan struct{}          // closed when the job is written
+	ended  chan struct{}          // closed when there is nobody to tell anything
+}
+
+// newChild gives the job of p to a child: a new one, or one that waits for it.
+func newChild(p *Process, s *shipment) (life, error) {
+	opts := p.group.opts
+	body, err := encode(jobPlan, job{
+		Func: p.name, Rank: p.rank, Arg: s.parcel,
+		Threads: opts.threads(), Nice: opts.Nice, CPUs: opts.cpus(p.rank), Parent: Current(),
+	})
+	if err != nil {
+		return nil, describe("encode job: "+err.Error(), ErrArgument, err)
+	}
+	b := birthOf(opts)
+	var c *child
+	if opts.Start == WarmStart {
+		c = reserve.take(b)
+	}
+	if c == nil {
+		b.title = title(p.name, p.rank)
+		if opts.Output == Files {
+			b.files = func() (out, errs *os.File, err error) { return openOutputs(opts.Dir, p.name, p.rank) }
+		}
+		if c, err = startChild(b); err != nil {
+			return nil, err
+		}
+	}
+	c.serve(p, appendFrame(nil, frameJob, body))
+	return c, nil
+}
+
+// atOnce is what certainly fits into the buffer of a fresh socket.
+const atOnce = 32 << 10
+
+// serve writes the job, on a goroutine if that may block, and begins to read what the child writes. What cannot be written has no
+// reader any more.
+func (c *child) serve(p *Process, job []byte) {
+	c.owner = p
+	write := func() {
+		c.control.Write(job)
+		close(c.told)
+	}
+	if len(job) <= atOnce {
+		write()
+	} else {
+		go write()
+	}
+	c.listen()
+}
+
+func (c *child) pid() int { return c.process.Pid }
+
+func (c *child) signal(sig os.Signal) error { return c.process.Signal(sig) }
+
+func (c *child) end(sig os.Signal, why string) error {
+	if why != "" {
+		c.forced.Store(&why)
+	}
+	return c.signal(sig)
+}
+
+// cancel writes behind the job, which a process that hangs may never have read.
+func (c *child) cancel(cause error) {
+	go func() {
+		select {
+		case <-c.told:
+			c.control.Write(cancelFrame(cause))
+		case <-c.ended:
+		}
+	}()
+}
+
+// cancelFrame carries the cause, or its text if it does not cross.
+func cancelFrame(cause error) []byte {
+	body, err := encode(cancellationPlan, cancellation{cause})
+	if err != nil {
+		body, _ = encode(cancellationPlan, cancellation{errors.New(cause.Error())})
+	}
+	return appendFrame(nil, frameCancel, body)
 }
 
 // listen begins to read what the child writes.
-func (c *child) listen(p *Process) {
-	c.pump(c.control, &frames{each: p.receive})
+func (c *child) listen() {
+	p := c.owner
+	c.pump(c.control, &frames{each: c.receive})
 	if c.stdout == nil {
 		return
 	}
@@ -58,12 +145,15 @@ func (c *child) pump(r *os.File, w io.Writer) {
 	})
 }
 
-// await blocks until the child has ended and all that it wrote was passed on. It must be called once.
+// wait blocks until the child has ended and all that it wrote was passed on.
+func (c *child) wait() error { return c.verdict(c.await()) }
+
 func (c *child) await() ending {
 	var e ending
 	if e.err = c.death.wait(); e.err == nil {
 		e.state, e.err = c.process.Wait()
 	}
+	close(c.ended)
 	for _, r := range []*os.File{c.control, c.stdout, c.stderr} {
 		if r != nil {
 			r.SetReadDeadline(time.Unix(1, 0)) // a file has none, and no pump

@@ -1,6 +1,7 @@
 package shoal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,24 +16,24 @@ import (
 // process, whose image is still its starter's at that moment.
 const image = "/proc/self/exe"
 
-// startChild runs the program again, as the worker p.
-func startChild(p *Process) (_ *child, err error) {
-	c := new(child)
+// startChild runs the program again.
+func startChild(b birth) (_ *child, err error) {
+	c := &child{warm: b.warm, told: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		closeAll(c.theirs)
 		if err != nil {
 			c.close()
 		}
 	}()
-	files, err := c.open(p)
+	files, err := c.open(b)
 	if err != nil {
 		return nil, err
 	}
-	opts, threads := p.group.opts, p.group.threads()
-	m := mark{lifelines: len(files) - fdLifelines, threads: threads, orphanGrace: opts.OrphanGrace}
-	c.process, err = os.StartProcess(image, append([]string{title(p.name, p.rank)}, os.Args[1:]...), &os.ProcAttr{
+	m := mark{lifelines: len(files) - fdLifelines, threads: b.threads, orphanGrace: b.orphanGrace, warm: b.warm}
+	c.process, err = os.StartProcess(cmp.Or(b.executable, image), append([]string{b.title}, os.Args[1:]...), &os.ProcAttr{
 		Files: files,
-		Env:   mergeEnv(os.Environ(), budgetEnv(threads), opts.Env, []string{m.String()}),
+		Dir:   b.workDir,
+		Env:   mergeEnv(os.Environ(), budgetEnv(b.threads), b.env, []string{m.String()}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start process: %w", err)
@@ -42,22 +43,16 @@ func startChild(p *Process) (_ *child, err error) {
 		c.process.Wait()
 		return nil, err
 	}
-	c.listen(p)
 	return c, nil
 }
 
-const titlePrefix = "shoal: "
-
-// title is what ps shows.
-func title(name string, rank int) string { return fmt.Sprintf("%s%s %d", titlePrefix, name, rank) }
-
 // open makes the descriptors of a worker, in the order of the fd constants. Our ends stay in c, and the worker's in c.theirs.
-func (c *child) open(p *Process) ([]*os.File, error) {
+func (c *child) open(b birth) ([]*os.File, error) {
 	inherited, err := heritage()
 	if err != nil {
 		return nil, err
 	}
-	out, errs, err := c.openOutput(p)
+	out, errs, err := c.openOutput(b)
 	if err != nil {
 		return nil, fmt.Errorf("open output: %w", err)
 	}
@@ -77,9 +72,9 @@ func (c *child) open(p *Process) ([]*os.File, error) {
 }
 
 // openOutput returns the worker's stdout and stderr.
-func (c *child) openOutput(p *Process) (out, errs *os.File, err error) {
-	if p.group.opts.Output == Files {
-		out, errs, err = openOutputs(p.group.opts.Dir, p.name, p.rank)
+func (c *child) openOutput(b birth) (out, errs *os.File, err error) {
+	if b.files != nil {
+		out, errs, err = b.files()
 		c.theirs, c.stderr = append(c.theirs, out), errs
 		return out, errs, err
 	}
@@ -172,6 +167,12 @@ type death struct{ pidfd *sys.Pidfd }
 
 // wait parks the goroutine, not a thread, until the process has ended. It does not reap it.
 func (d death) wait() error { return d.pidfd.Wait(context.Background()) }
+
+// over reports whether the process has ended, without waiting.
+func (d death) over() bool {
+	ended, err := d.pidfd.Exited()
+	return ended || err != nil
+}
 
 func (d death) close() {
 	if d.pidfd != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // startChild needs Linux.
-func startChild(p *Process) (*child, error) {
+func startChild(b birth) (*child, error) {
 	return nil, fmt.Errorf("shoal: processes need Linux: %w", errors.ErrUnsupported)
 }
 
@@ -19,6 +19,7 @@ func drain(r *os.File, w io.Writer, buf []byte) {}
 type death struct{}
 
 func (death) wait() error { return errors.ErrUnsupported }
+func (death) over() bool  { return true }
 func (death) close()      {}
 
 func signalOf(s *os.ProcessState) os.Signal { return nil }

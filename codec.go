@@ -21,10 +21,15 @@ type job struct {
 	Func string
 	Rank int
 	Arg  parcel
+
+	Threads int
+	Nice    int   // 0: as it is
+	CPUs    []int // nil: all
+	Parent  Identity
 }
 
 // ready is the first message of a process.
-type ready struct{ Slot int } // in the domain
+type ready struct{ Slot int } // in the domain; of one that waits for its job, the first two
 
 // outcome is the last message of a process.
 type outcome struct {
@@ -38,6 +43,7 @@ const (
 	kindReturned      = "returned"
 	kindPanicked      = "panicked"
 	kindArgument      = "argument"
+	kindUnprepared    = "unprepared"
 	kindNotRegistered = "not registered"
 )
 

@@ -2,6 +2,7 @@ package shoal
 
 import (
 	"os"
+	"sync"
 
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -14,8 +15,15 @@ func domainFiles() ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if self == nil {
+		inspectable.Do(func() { go d.Serve() })
+	}
 	return d.Files(), nil
 }
+
+// inspectable makes the domain of a family answer to shm.Inspect, which is its root's affair. Where it cannot, nobody depends on it; the listener
+// ends with the domain.
+var inspectable sync.Once
 
 // joinDomain makes the inherited domain this process's default and returns its slot there.
 func joinDomain(control, data *os.File) (slot int, err error) {

@@ -33,6 +33,12 @@ var (
 	// ancestor of that one, has died. The worker ends a moment later, see Options.OrphanGrace.
 	ErrOrphaned = errors.New("shoal: a parent process has died")
 
+	// ErrInterrupted is the cause of a worker's context after Process.Interrupt.
+	ErrInterrupted = errors.New("shoal: interrupted")
+
+	// ErrAbandoned is wrapped where a goroutine did not stop when it was told to, so that it was left alone and runs on.
+	ErrAbandoned = errors.New("shoal: goroutine left alone")
+
 	// ErrClosed is wrapped by what a Group answers after Wait or Close, and is the cause of its workers' cancellation.
 	ErrClosed = errors.New("shoal: group is closed")
 )
@@ -44,7 +50,7 @@ type ProcessError struct {
 	Rank int
 	PID  int // 0 if the process could not be started
 
-	// Err is what the function returned, or wraps ErrPanic, ErrExited, ErrOOM, ErrNotRegistered or ErrArgument.
+	// Err is what the function returned, or wraps ErrPanic, ErrExited, ErrOOM, ErrNotRegistered, ErrArgument or ErrAbandoned.
 	// Of a returned error there are the text and every sentinel that is known to wire.RegisterError.
 	Err error
 

@@ -38,7 +38,10 @@ func Understand(body []byte) {
 	decode(cancellationPlan, body)
 }
 
-var SplitCrash = splitCrash
+var (
+	SplitCrash        = splitCrash
+	SwitchesPerSecond = switchesPerSecond
+)
 
 // Unsaid returns what is reported of sig besides err.
 func Unsaid(sig os.Signal, err error) error { return (&interrupt{sig}).unlessIn(err) }

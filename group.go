@@ -5,42 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"slices"
 	"sync"
-	"time"
-)
-
-// Options of a Group. The zero value is good.
-type Options struct {
-	// Workers is how many processes are expected, for the thread budget: each gets Threads()/Workers, at least one. 0 means as
-	// many as there are threads, so each gets one.
-	Workers int
-
-	// Threads replaces the share that a worker would get.
-	Threads int
-
-	// Grace is how long a cancelled worker has until SIGTERM, and from there to SIGKILL. Default 2 s.
-	Grace time.Duration
-
-	// OrphanGrace is how long a worker, and its descendants, live on after their starter has died, however it died. Default 50 ms.
-	OrphanGrace time.Duration
-
-	// Env has entries KEY=VALUE that replace or add to those of this process.
-	Env []string
-
-	// Stdout and Stderr receive what workers print. Defaults are os.Stdout and os.Stderr. A group
-	// writes to each from one goroutine at a time.
-	Stdout, Stderr io.Writer
-
-	// Output is what is done with it, and Dir the folder for Files.
-	Output Output
-	Dir    string
-}
-
-const (
-	defaultGrace       = 2 * time.Second
-	defaultOrphanGrace = 50 * time.Millisecond
 )
 
 // A Group is a set of processes that live and end together: the first that fails cancels the others. Its methods may be called
@@ -55,6 +21,7 @@ type Group struct {
 	mu       sync.Mutex
 	changed  sync.Cond // of live
 	live     map[*Process]struct{}
+	all      []*Process // in the order of their start
 	ranks    map[string]int
 	failures []error
 	closed   bool
@@ -62,14 +29,7 @@ type Group struct {
 
 // NewGroup returns an empty group. When ctx is cancelled its processes are, too.
 func NewGroup(ctx context.Context, opts Options) *Group {
-	opts.Grace = cmp.Or(opts.Grace, defaultGrace)
-	opts.OrphanGrace = cmp.Or(opts.OrphanGrace, defaultOrphanGrace)
-	if opts.Stdout == nil {
-		opts.Stdout = os.Stdout
-	}
-	if opts.Stderr == nil {
-		opts.Stderr = os.Stderr
-	}
+	opts = opts.withDefaults()
 	g := &Group{
 		opts:  opts,
 		live:  make(map[*Process]struct{}),
@@ -92,15 +52,37 @@ func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 		return fmt.Errorf("shoal: %s.Spawn: %d processes; at least 1 is needed", f.name, n)
 	}
 	g := NewGroup(ctx, Options{Workers: n})
-	s, err := f.ship(in, n)
-	if err != nil {
+	if err := f.startIn(g, n, in); err != nil {
 		g.Close()
 		return fmt.Errorf("shoal: %s.Spawn: %w", f.name, err)
+	}
+	return g.Wait()
+}
+
+// Start is Spawn with Options that does not wait: Python's start_processes. The group is the caller's, to Join, Wait for or Close.
+func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Group, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("shoal: %s.Start: %d processes; at least 1 is needed", f.name, n)
+	}
+	opts.Workers = cmp.Or(opts.Workers, n)
+	g := NewGroup(ctx, opts)
+	if err := f.startIn(g, n, in); err != nil {
+		g.Close()
+		return nil, fmt.Errorf("shoal: %s.Start: %w", f.name, err)
+	}
+	return g, nil
+}
+
+// startIn starts n processes with one copy of the argument.
+func (f *Func[In]) startIn(g *Group, n int, in In) error {
+	s, err := f.ship(in, n)
+	if err != nil {
+		return err
 	}
 	for range n {
 		g.start(f.name, s)
 	}
-	return g.Wait()
+	return nil
 }
 
 // Go starts one more process in g. Ranks count per function within a group. It does not wait for the process, and never returns
@@ -145,9 +127,10 @@ func (g *Group) unstarted(name string, err error) *Process {
 func (g *Group) enter(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := &Process{group: g, name: name, rank: g.ranks[name], origin: caller(), ended: make(chan struct{})}
+	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: caller(), ended: make(chan struct{})}
 	g.ranks[name]++
 	g.live[p] = struct{}{}
+	g.all = append(g.all, p)
 	if len(g.live) == 1 {
 		groups.add(g)
 	}
@@ -157,7 +140,7 @@ func (g *Group) enter(name string) (*Process, error) {
 	if g.ctx.Err() != nil {
 		return p, fmt.Errorf("not started, because its group is cancelled: %w", context.Cause(g.ctx))
 	}
-	return p, nil
+	return p, g.opts.check()
 }
 
 // leave is the end of a process.
@@ -168,7 +151,7 @@ func (g *Group) leave(p *Process, err error) {
 	if len(g.live) == 0 {
 		groups.remove(g)
 	}
-	if err != nil && !g.echo(err) {
+	if err != nil && !p.asked.Load() && !g.echo(err) {
 		g.failures = append(g.failures, err)
 		g.cancel(&halt{err})
 	}
@@ -192,6 +175,11 @@ func (g *Group) Wait() error {
 	for len(g.live) > 0 {
 		g.changed.Wait()
 	}
+	return g.conclude()
+}
+
+// conclude closes a group without processes and returns its error.
+func (g *Group) conclude() error {
 	if !g.closed {
 		g.closed = true
 		if g.ctx.Err() != nil && !g.halted() && len(g.ranks) > 0 {
@@ -200,6 +188,43 @@ func (g *Group) Wait() error {
 		g.cancel(&halt{ErrClosed})
 	}
 	return join(g.failures)
+}
+
+// Join is Wait with an end: it returns false and no error when ctx is done while all is well, and may be called again. Once
+// a process has failed it waits, for as long as Grace lets the others live, and returns true and the error of Wait. With
+// context.WithTimeout it is Python's ProcessContext.join(timeout).
+func (g *Group) Join(ctx context.Context) (ended bool, err error) {
+	stop := context.AfterFunc(ctx, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.changed.Broadcast()
+	})
+	defer stop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.live) > 0 {
+		if ctx.Err() != nil && len(g.failures) == 0 {
+			return false, nil
+		}
+		g.changed.Wait()
+	}
+	return true, g.conclude()
+}
+
+// Processes returns the processes that were started, in that order; with one function it is the order of ranks.
+func (g *Group) Processes() []*Process {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.all)
+}
+
+// PIDs returns their numbers; see Process.PID.
+func (g *Group) PIDs() []int {
+	var pids []int
+	for _, p := range g.Processes() {
+		pids = append(pids, p.PID())
+	}
+	return pids
 }
 
 // A halt is the cause of a cancellation by the group itself, not by the context that it was given.
@@ -217,60 +242,4 @@ func (g *Group) halted() bool {
 func (g *Group) Close() error {
 	g.cancel(&halt{ErrClosed})
 	return g.Wait()
-}
-
-// threads returns the budget of one worker.
-func (g *Group) threads() int {
-	switch {
-	case g.opts.Threads > 0:
-		return g.opts.Threads
-	case g.opts.Workers > 0:
-		return share(Threads(), g.opts.Workers)
-	}
-	return 1
-}
-
-// liveGroups are the groups with processes.
-type liveGroups struct {
-	mu  sync.Mutex
-	set map[*Group]struct{}
-}
-
-var groups liveGroups
-
-func (l *liveGroups) add(g *Group) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.set == nil {
-		l.set = make(map[*Group]struct{})
-	}
-	l.set[g] = struct{}{}
-}
-
-func (l *liveGroups) remove(g *Group) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.set, g)
-}
-
-// list returns them.
-func (l *liveGroups) list() []*Group {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []*Group
-	for g := range l.set {
-		all = append(all, g)
-	}
-	return all
-}
-
-// close ends every process that this one has started.
-func (l *liveGroups) close() {
-	all := l.list()
-	for _, g := range all {
-		g.cancel(&halt{ErrClosed}) // all of them at once
-	}
-	for _, g := range all {
-		g.Close()
-	}
 }

@@ -25,6 +25,7 @@ func takeInventory() inventory {
 
 // leave ends all that this package has, step by step, and describes what is left over at each.
 func (before inventory) leave() (left []string) {
+	reserve.close()
 	left = children()
 	groups.close()
 	left = append(left, settled(before.heldBlocks)...)
@@ -104,19 +105,6 @@ func children() []string {
 	}
 	slices.Sort(left)
 	return left
-}
-
-// running returns the processes that have not ended.
-func (g *Group) running() []*Process {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var all []*Process
-	for p := range g.live {
-		if p.child != nil {
-			all = append(all, p)
-		}
-	}
-	return all
 }
 
 // caller returns file and line of the nearest caller outside this package.

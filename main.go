@@ -89,6 +89,7 @@ func runRoot(run func(ctx context.Context) error) int {
 // leave ends what this process has started and gives up its place in the domain.
 func leave() {
 	groups.close()
+	reserve.close()
 	leaveDomain()
 }
 

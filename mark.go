@@ -10,13 +10,14 @@ import (
 const markKey = "SHOAL_WORKER"
 
 // markVersion changes whenever the meaning of the mark, the descriptors or the frames does.
-const markVersion = 1
+const markVersion = 2
 
 // A mark is what a worker must know before it has read its job.
 type mark struct {
 	lifelines   int // how many descriptors from fdLifelines on
 	threads     int
 	orphanGrace time.Duration
+	warm        bool // it waits for its job when it has joined the domain, and says so
 }
 
 // The descriptors of a new worker. 0 is /dev/null, 1 and 2 are its output.
@@ -29,14 +30,14 @@ const (
 )
 
 func (m mark) String() string {
-	return fmt.Sprintf("%s=%d %d %d %d", markKey, markVersion, m.lifelines, m.threads, int64(m.orphanGrace))
+	return fmt.Sprintf("%s=%d %d %d %d %t", markKey, markVersion, m.lifelines, m.threads, int64(m.orphanGrace), m.warm)
 }
 
 // parseMark reads the value of the variable.
 func parseMark(value string) (m mark, err error) {
 	var version int
-	n, err := fmt.Sscanf(value, "%d %d %d %d", &version, &m.lifelines, &m.threads, (*int64)(&m.orphanGrace))
-	if err != nil || n != 4 || version != markVersion || m.lifelines < 1 || m.threads < 1 || m.orphanGrace < 0 {
+	n, err := fmt.Sscanf(value, "%d %d %d %d %t", &version, &m.lifelines, &m.threads, (*int64)(&m.orphanGrace), &m.warm)
+	if err != nil || n != 5 || version != markVersion || m.lifelines < 1 || m.threads < 1 || m.orphanGrace < 0 {
 		return mark{}, fmt.Errorf("shoal: %s=%q was not set by this program; unset it", markKey, value)
 	}
 	return m, nil

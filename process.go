@@ -11,42 +11,82 @@ import (
 	"time"
 )
 
-// A Process is one that this process has started. Its methods may be called by several goroutines.
+// A Process is one that this process has started, or a goroutine that stands for one. Its methods may be called by several goroutines.
 type Process struct {
 	group *Group
 	name  string
 	rank  int
 
-	child *child // nil if it could not be started
-	reply reply
+	origin  string        // file and line of the call that started it
+	release func()        // lets go of the argument
+	asked   atomic.Bool   // its end was asked for by one of its methods, so it is no failure of the group
+	ended   chan struct{} // closed when it has ended for good
+	err     error         // set before ended is closed
 
-	origin string        // file and line of the call that started it
-	forced atomic.Bool   // the group had to send it a signal
-	told   chan struct{} // closed when the job is written
-	ended  chan struct{}
-	err    error // set before ended is closed
+	mu       sync.Mutex
+	life     life // the latest; nil if it could not be started
+	restarts int
 }
 
-// reply is what the process has told. It is written by the goroutine that reads the control
-// socket and read when that has ended.
-type reply struct {
-	ready  func() // called once, when the argument has arrived or never will
-	member bool   // of the domain, in slot
-	slot   int
-	done   bool
-	result outcome
-	err    error // the reply made no sense
+// A life of a Process is one child process, or one goroutine. A Process that is restarted has several.
+type life interface {
+	pid() int
+	cancel(cause error)                  // tells the function to stop, without waiting
+	signal(sig os.Signal) error          // any signal
+	end(sig os.Signal, why string) error // one that is to end it; why goes into the error if it is not empty
+	wait() error                         // until the end; nil or a *ProcessError; called once
 }
+
+// Name returns the name of its function.
+func (p *Process) Name() string { return p.name }
 
 // Rank returns the number of the process among those of its function in its group.
 func (p *Process) Rank() int { return p.rank }
 
-// PID returns its process id, 0 if it could not be started.
+// PID returns its process id, after a restart the new one, 0 if it could not be started. That of a goroutine is this process's.
 func (p *Process) PID() int {
-	if p.child == nil {
-		return 0
+	if l := p.now(); l != nil {
+		return l.pid()
 	}
-	return p.child.process.Pid
+	return 0
+}
+
+// Restarts returns how often it was started again, see Options.Restart.
+func (p *Process) Restarts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restarts
+}
+
+// Done is closed when the process has ended and all that it printed was passed on: Python's sentinel, for a select.
+func (p *Process) Done() <-chan struct{} { return p.ended }
+
+// Alive reports whether the process has been started and has not ended.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return p.now() != nil
+	}
+}
+
+// ExitCode returns the exit status, -N if signal N has ended the process, -1 too if it could not be started; false while it runs.
+// A goroutine has the one that a process would have had.
+func (p *Process) ExitCode() (code int, ended bool) {
+	select {
+	case <-p.ended:
+	default:
+		return 0, false
+	}
+	pe, failed := errors.AsType[*ProcessError](p.err)
+	if !failed {
+		return 0, true
+	}
+	if s, ok := pe.Signal.(syscall.Signal); ok {
+		return -int(s), true
+	}
+	return pe.ExitCode, true
 }
 
 // Wait blocks until the process has ended and all that it printed was passed on, or ctx is done. It returns nil, a
@@ -65,96 +105,140 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// Signal sends sig to the process; os.ErrProcessDone if it has ended.
+// Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker is deaf to SIGINT, which a terminal sends to everybody;
+// see Interrupt. To a goroutine any signal is errors.ErrUnsupported.
 func (p *Process) Signal(sig os.Signal) error {
-	if p.child == nil {
+	l := p.now()
+	if l == nil || !p.Alive() {
 		return os.ErrProcessDone
 	}
-	return p.child.process.Signal(sig)
+	return l.signal(sig)
 }
 
-// start runs the program again and hands it the job.
-func (p *Process) start(s *shipment) error {
-	body, err := encode(jobPlan, job{Func: p.name, Rank: p.rank, Arg: s.parcel})
-	if err != nil {
-		return describe("encode job: "+err.Error(), ErrArgument, err)
+// Interrupt cancels the context of this process alone, with the cause ErrInterrupted. Like Terminate and Kill it makes the end of the process
+// what its starter wanted: it is not started again, and the group takes it for no failure.
+func (p *Process) Interrupt() error {
+	p.asked.Store(true)
+	if !p.Alive() {
+		return os.ErrProcessDone
 	}
-	c, err := startChild(p)
-	if err != nil {
-		return err
-	}
-	p.reply.ready = sync.OnceFunc(s.done)
-	p.child = c
-	p.tell(appendFrame(nil, frameJob, body))
-	uncancel := context.AfterFunc(p.group.ctx, p.stop)
-	go func() {
-		defer uncancel()
-		p.finish(p.verdict(c.await()))
-	}()
+	p.now().cancel(ErrInterrupted)
 	return nil
 }
 
-// atOnce is what certainly fits into the buffer of a fresh socket.
-const atOnce = 32 << 10
+// Terminate sends SIGTERM, which ends a worker that does not catch it. A goroutine has its context cancelled.
+func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
 
-// tell writes the job, on a goroutine if that may block. What cannot be written has no reader any more.
-func (p *Process) tell(job []byte) {
-	p.told = make(chan struct{})
-	write := func() {
-		p.child.control.Write(job)
-		close(p.told)
+// Kill ends the process at once, by SIGKILL. A goroutine cannot be ended: its context is cancelled and it is left alone, so that
+// Wait returns an error that wraps ErrAbandoned.
+func (p *Process) Kill() error { return p.end(os.Kill) }
+
+func (p *Process) end(sig os.Signal) error {
+	p.asked.Store(true)
+	if !p.Alive() {
+		return os.ErrProcessDone
 	}
-	if len(job) <= atOnce {
-		write()
-	} else {
-		go write()
-	}
+	return p.now().end(sig, "")
 }
 
-// cancelFrame carries the cause, or its text if it does not cross.
-func cancelFrame(cause error) []byte {
-	body, err := encode(cancellationPlan, cancellation{cause})
+func (p *Process) now() life {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.life
+}
+
+// start begins the first life. Those that follow, and the end, are a goroutine's.
+func (p *Process) start(s *shipment) error {
+	p.release = sync.OnceFunc(s.done)
+	first, err := p.begin(s)
 	if err != nil {
-		body, _ = encode(cancellationPlan, cancellation{errors.New(cause.Error())})
+		return err
 	}
-	return appendFrame(nil, frameCancel, body)
+	uncancel := context.AfterFunc(p.group.ctx, p.stop)
+	go func() {
+		defer uncancel()
+		p.finish(p.live(first, s))
+	}()
+	watchCrowd()
+	return nil
 }
 
-// receive takes a frame of the process.
-func (p *Process) receive(kind frameKind, body []byte) {
-	switch kind {
-	case frameReady:
-		var r ready
-		if r, p.reply.err = decode(readyPlan, body); p.reply.err == nil {
-			p.reply.member, p.reply.slot = true, r.Slot
-		}
-		p.reply.ready()
-	case frameDone:
-		p.reply.result, p.reply.err = decode(outcomePlan, body)
-		p.reply.done = p.reply.err == nil
+// begin begins a life.
+func (p *Process) begin(s *shipment) (l life, err error) {
+	switch p.group.opts.Start {
+	case GoroutineStart:
+		l = newRoutine(p, s)
 	default:
-		p.reply.err = fmt.Errorf("control frame of unknown kind %d", kind)
+		l, err = newChild(p, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.life = l
+	p.mu.Unlock()
+	if p.group.ctx.Err() != nil { // stop may have spoken to the life before
+		l.cancel(context.Cause(p.group.ctx))
+	}
+	return l, nil
+}
+
+// live returns the error of the last life.
+func (p *Process) live(l life, s *shipment) error {
+	for n := 0; ; {
+		err := l.wait()
+		if c, ok := l.(*child); ok && c.unused() && p.wanted() {
+			// Another one takes its place.
+		} else if err == nil || !p.mayRestart(n) {
+			return err
+		} else {
+			n++
+			p.countRestart()
+		}
+		if l, err = p.begin(s); err != nil {
+			return p.failure(err)
+		}
 	}
 }
 
-// stop runs when the group is cancelled. It tells the process, and if that does not help, sends signals.
+func (p *Process) countRestart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarts++
+}
+
+// wanted reports whether nobody has asked for the end of p.
+func (p *Process) wanted() bool { return !p.asked.Load() && p.group.ctx.Err() == nil }
+
+// mayRestart waits until it is time for restart n and reports whether there shall be one.
+func (p *Process) mayRestart(n int) bool {
+	pause, ok := p.group.opts.Restart.pause(n)
+	if !ok || !p.wanted() {
+		return false
+	}
+	select {
+	case <-time.After(pause):
+		return p.wanted()
+	case <-p.group.ctx.Done():
+		return false
+	}
+}
+
+// arrived is called when the process holds the argument. Who may have to start another keeps it.
+func (p *Process) arrived() {
+	if p.group.opts.Restart.Max == 0 {
+		p.release()
+	}
+}
+
+// stop runs when the group is cancelled. It tells the process, and if that does not help, makes it end.
 func (p *Process) stop() {
-	go p.tellCancel()
+	p.now().cancel(context.Cause(p.group.ctx))
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Kill} {
 		if p.endsWithin(p.group.opts.Grace) {
 			return
 		}
-		p.forced.Store(true)
-		p.Signal(sig)
-	}
-}
-
-// tellCancel writes behind the job, which a process that hangs may never have read.
-func (p *Process) tellCancel() {
-	select {
-	case <-p.told:
-		p.child.control.Write(cancelFrame(context.Cause(p.group.ctx)))
-	case <-p.ended:
+		p.now().end(sig, fmt.Sprintf("it had not stopped %v after it was told to", p.group.opts.Grace))
 	}
 }
 
@@ -171,8 +255,8 @@ func (p *Process) endsWithin(d time.Duration) bool {
 
 // finish publishes the result.
 func (p *Process) finish(err error) {
-	if p.reply.ready != nil {
-		p.reply.ready()
+	if p.release != nil {
+		p.release()
 	}
 	p.err = err
 	close(p.ended)

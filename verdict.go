@@ -17,45 +17,45 @@ type ending struct {
 }
 
 // verdict makes an error of an ending and the reply, or nil where all went well.
-func (p *Process) verdict(e ending) error {
-	pe := &ProcessError{Func: p.name, Rank: p.rank, PID: p.PID(), Stderr: e.stderr, ExitCode: -1}
+func (c *child) verdict(e ending) error {
+	pe := &ProcessError{Func: c.owner.name, Rank: c.owner.rank, PID: c.pid(), Stderr: e.stderr, ExitCode: -1}
 	if e.state != nil {
 		pe.ExitCode, pe.Signal = e.state.ExitCode(), signalOf(e.state)
 	}
-	switch r := p.reply; {
+	switch r := c.reply; {
 	case r.done && r.result.failed():
 		pe.Err, pe.Stack = r.result.err(), r.result.Stack
 	case e.crash != "":
 		var text string
 		text, pe.Stack = splitCrash(e.crash, e.fatal)
-		pe.Err = p.died(describe(text, ErrPanic))
+		pe.Err = c.died(describe(text, ErrPanic))
 	case r.done && pe.ExitCode == 0:
 		return nil
 	default:
-		pe.Err = p.died(p.untimely(e, pe))
+		pe.Err = c.died(c.untimely(e, pe))
 	}
 	return pe
 }
 
 // died adds that a participant of the domain has gone without taking leave: what it held was reaped.
-func (p *Process) died(how error) error {
-	if !p.reply.member {
+func (c *child) died(how error) error {
+	if !c.reply.member {
 		return how
 	}
-	return describe(how.Error(), how, &shm.PeerError{PID: p.PID(), Slot: p.reply.slot, Cause: how})
+	return describe(how.Error(), how, &shm.PeerError{PID: c.pid(), Slot: c.reply.slot, Cause: how})
 }
 
 // untimely is the error of a process that ended without a word, or badly after it.
-func (p *Process) untimely(e ending, pe *ProcessError) error {
+func (c *child) untimely(e ending, pe *ProcessError) error {
 	if e.state == nil {
 		return describe(fmt.Sprintf("its end could not be read: %v", e.err), ErrExited, e.err)
 	}
 	how, kinds := e.state.String(), []error{ErrExited}
 	switch {
-	case p.reply.err != nil:
-		return describe(fmt.Sprintf("%s, after a malformed reply: %v", how, p.reply.err), ErrExited, p.reply.err)
-	case p.forced.Load():
-		how = fmt.Sprintf("%s, because it had not stopped %v after it was told to", how, p.group.opts.Grace)
+	case c.reply.err != nil:
+		return describe(fmt.Sprintf("%s, after a malformed reply: %v", how, c.reply.err), ErrExited, c.reply.err)
+	case c.forced.Load() != nil:
+		how += ", because " + *c.forced.Load()
 	case pe.Signal == os.Kill:
 		var probable string
 		if pe.OOM, probable = oom().verdict(); pe.OOM {
@@ -64,7 +64,7 @@ func (p *Process) untimely(e ending, pe *ProcessError) error {
 	case pe.ExitCode == 66:
 		how += " (the race detector's)"
 	}
-	if p.reply.done {
+	if c.reply.done {
 		how += ", after its function had returned"
 	} else if pe.ExitCode == 0 {
 		how += " before its function had returned"
@@ -91,6 +91,8 @@ func (o outcome) err() error {
 		return o.Err
 	case kindNotRegistered:
 		return fmt.Errorf("%w; Register must run in every process, unconditionally", ErrNotRegistered)
+	case kindUnprepared:
+		return o.Err
 	case kindArgument:
 		return describe(fmt.Sprintf("decode argument: %v", o.Err), ErrArgument, o.Err)
 	}

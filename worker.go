@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -22,6 +25,8 @@ type worker struct {
 	domain    [2]*os.File    // control and data
 	lifelines []*os.File     // of the ancestors, passed on to every descendant
 	guarded   sync.WaitGroup // until ancestors are watched and SIGINT is caught
+	slot      int
+	job       job
 }
 
 // Exit statuses of a worker whose function did not return nil. The starter goes by the reply; these are for ps and the shell.
@@ -34,6 +39,11 @@ const (
 // serve does the job that this process was started for, and never returns.
 func (w *worker) serve() {
 	functions.seal()
+	if w.warm {
+		if err := w.enterEarly(); err != nil {
+			w.end(outcome{Kind: kindUnprepared, Err: err})
+		}
+	}
 	kind, body, err := readFrame(w.control)
 	if err != nil {
 		os.Exit(exitOrphaned) // the starter has died, or given up
@@ -47,9 +57,38 @@ func (w *worker) serve() {
 	if err != nil {
 		w.end(outcome{Kind: kindArgument, Err: err})
 	}
+	w.job = j
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go w.listen(cancel)
-	w.run(ctx, j)
+	w.run(ctx)
+}
+
+// enter makes this process a participant of the domain.
+func (w *worker) enter() (err error) {
+	if w.slot, err = joinDomain(w.domain[0], w.domain[1]); err == nil {
+		w.guarded.Wait() // nothing that was asked for runs unwatched
+	}
+	return err
+}
+
+// enterEarly does it before the job is known.
+func (w *worker) enterEarly() error {
+	if err := w.enter(); err != nil {
+		return err
+	}
+	return w.ready()
+}
+
+// ready tells the starter that this process is ready for what comes next.
+func (w *worker) ready() error {
+	body, err := encode(readyPlan, ready{w.slot})
+	if err != nil {
+		return err
+	}
+	if _, err := w.control.Write(appendFrame(nil, frameReady, body)); err != nil {
+		return ErrOrphaned
+	}
+	return nil
 }
 
 // listen waits for the end of the parent, which is also what a lifeline that hung up looks like, and for a cancellation.
@@ -72,41 +111,71 @@ type cancelled struct{ error }
 
 func (c *cancelled) Unwrap() []error { return []error{c.error, context.Canceled} }
 
+// goexited is the outcome of a function that has neither returned nor panicked.
+var goexited = outcome{Kind: kindPanicked, Text: "runtime.Goexit ended the function"}
+
 // run does the job, on the main goroutine, and exits. The deferred call is reached however the function ends,
 // by runtime.Goexit, too.
-func (w *worker) run(ctx context.Context, j job) {
-	o := outcome{Kind: kindPanicked, Text: "runtime.Goexit ended the function"}
+func (w *worker) run(ctx context.Context) {
+	o := goexited
 	defer func() {
 		if v := recover(); v != nil {
 			o = panicked(v, debug.Stack())
 		}
 		w.end(o)
 	}()
-	o = w.perform(ctx, j)
+	o = w.perform(ctx)
 }
 
-func (w *worker) perform(ctx context.Context, j job) outcome {
-	f, ok := functions.get(j.Func)
+func (w *worker) perform(ctx context.Context) outcome {
+	f, ok := functions.get(w.job.Func)
 	if !ok {
 		return outcome{Kind: kindNotRegistered}
 	}
-	slot, err := joinDomain(w.domain[0], w.domain[1])
+	if err := w.prepare(); err != nil {
+		return outcome{Kind: kindUnprepared, Err: err}
+	}
+	run, err := f.prepare(w.job.Arg)
 	if err != nil {
 		return outcome{Kind: kindArgument, Err: err}
 	}
-	w.guarded.Wait() // nothing that was asked for runs unwatched
-	run, err := f.prepare(j.Arg)
-	if err != nil {
-		return outcome{Kind: kindArgument, Err: err}
+	if err := w.ready(); err != nil {
+		return outcome{Kind: kindReturned, Err: err}
 	}
-	holding, err := encode(readyPlan, ready{slot})
-	if err != nil {
-		return outcome{Kind: kindArgument, Err: err}
+	return outcome{Kind: kindReturned, Err: run(ctx, w.job.Rank)}
+}
+
+// prepare makes of this process what the job wants.
+func (w *worker) prepare() error {
+	if w.warm {
+		w.dress()
+	} else if err := w.enter(); err != nil {
+		return err
 	}
-	if _, err := w.control.Write(appendFrame(nil, frameReady, holding)); err != nil {
-		return outcome{Kind: kindReturned, Err: ErrOrphaned}
+	if n := w.job.Nice; n != 0 {
+		if err := sys.SetNice(n); err != nil {
+			return err
+		}
 	}
-	return outcome{Kind: kindReturned, Err: run(ctx, j.Rank)}
+	if cpus := w.job.CPUs; len(cpus) > 0 {
+		return sys.SetAffinity(cpus...)
+	}
+	return nil
+}
+
+// dress gives a process that was started without a job what others get at their start: the name of its function, as far as that is
+// possible, and its threads.
+func (w *worker) dress() {
+	os.Args[0] = title(w.job.Func, w.job.Rank)
+	sys.SetProcessName(strings.TrimPrefix(os.Args[0], titlePrefix))
+	if n := max(w.job.Threads, 1); n != w.threads {
+		w.threads = n
+		runtime.GOMAXPROCS(n)
+		for _, kv := range budgetEnv(n) {
+			key, value, _ := strings.Cut(kv, "=")
+			os.Setenv(key, value)
+		}
+	}
 }
 
 // panicked describes what was recovered.
@@ -137,8 +206,7 @@ func textOf(v any) (s string) {
 
 // end tells the outcome, leaves and exits.
 func (w *worker) end(o outcome) {
-	groups.close()
-	leaveDomain()
+	leave()
 	w.control.Write(appendFrame(nil, frameDone, encodeOutcome(o)))
 	switch {
 	case !o.failed():
@@ -195,6 +263,9 @@ func init() {
 		"shoal.ErrNotRegistered": ErrNotRegistered,
 		"shoal.ErrArgument":      ErrArgument,
 		"shoal.ErrOrphaned":      ErrOrphaned,
+		"shoal.ErrInterrupted":   ErrInterrupted,
+		"shoal.ErrAbandoned":     ErrAbandoned,
+		"shoal.ErrStartMethod":   ErrStartMethod,
 		"shoal.ErrClosed":        ErrClosed,
 	} {
 		wire.RegisterError(name, err)

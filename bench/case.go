@@ -38,4 +38,4 @@ type Suite struct {
 }
 
 // Suites returns all suites, the default one first.
-func Suites() []Suite { return []Suite{core, sizes, floors, idle} }
+func Suites() []Suite { return []Suite{core, sizes, pools, floors, idle} }

@@ -63,15 +63,15 @@ func idlerSwitches(h *hall, span time.Duration) func(ctx context.Context) (float
 			if err := sleep(ctx, min(settled, span)); err != nil {
 				return err
 			}
-			before, err := sys.VoluntarySwitches(pid)
+			before, err := sys.ContextSwitches(pid)
 			if err != nil {
 				return err
 			}
 			if err := sleep(ctx, span); err != nil {
 				return err
 			}
-			after, err := sys.VoluntarySwitches(pid)
-			perSecond = float64(after-before) / span.Seconds()
+			after, err := sys.ContextSwitches(pid)
+			perSecond = float64(after.Voluntary-before.Voluntary) / span.Seconds()
 			return err
 		})
 		return perSecond, err

@@ -3,19 +3,24 @@ package bench
 import (
 	"bufio"
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-//go:embed peers/torch_core.py
-var torchCore []byte
+// scripts are what the peer runs: torch_core.py, which imports the others.
+//
+//go:embed peers/*.py
+var scripts embed.FS
+
+const mainScript = "torch_core.py"
 
 // A peer is a program that does the same work with other means, one piece when it is asked: a line of JSON there, a line back.
 type peer struct {
@@ -72,12 +77,15 @@ func startPeer(ctx context.Context, opts Options) (_ *peer, err error) {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	// A file, because the processes that Python starts read their main program again.
-	script := filepath.Join(dir, "torch_core.py")
-	if err := os.WriteFile(script, torchCore, 0o600); err != nil {
+	// Files, because the processes that Python starts read their main program again.
+	folder, err := fs.Sub(scripts, "peers")
+	if err != nil {
 		return nil, err
 	}
-	p.cmd = exec.CommandContext(ctx, python, script)
+	if err := os.CopyFS(dir, folder); err != nil {
+		return nil, err
+	}
+	p.cmd = exec.CommandContext(ctx, python, filepath.Join(dir, mainScript))
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -35,6 +35,16 @@ func atLeast(limit float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≥ " + text, r.Value >= limit }
 }
 
+// timesPeer wants to be so many times better than the peer's best, or what else says where there is no peer.
+func timesPeer(times float64, alone Target) Target {
+	return func(r Result, before []Result) (string, bool) {
+		if r.RatioToPeer == 0 {
+			return alone(r, before)
+		}
+		return fmt.Sprintf("≥ %.3g × peer", times), r.RatioToPeer >= times
+	}
+}
+
 // besidesFloor wants at most so much more than the floor.
 func besidesFloor(more float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≤ floor + " + text, r.Value <= r.Floor+more }

@@ -13,6 +13,8 @@ import time
 import torch
 import torch.multiprocessing as mp
 
+import torch_pool
+
 STRATEGIES = ["file_descriptor", "file_system"]
 INT64 = 8
 
@@ -198,6 +200,7 @@ def main():
     variants = {op: ["SimpleQueue " + s for s in STRATEGIES] for op in paired}
     variants["numbers_per_s"] = ["SimpleQueue"]
     variants["spawn"] = variants["pss"] = ["spawn"]
+    variants.update(torch_pool.VARIANTS)
     print(json.dumps({"Name": "torch " + torch.__version__,
                       "Detail": "Python %s, spawn, one thread a process" % sys.version.split()[0],
                       "Variants": variants}), file=out, flush=True)
@@ -207,6 +210,8 @@ def main():
         try:
             if r["op"] == "spawn":
                 value = brood(r["rounds"], lambda ns, pids: ns)
+            elif r["op"] in torch_pool.VARIANTS:
+                value = torch_pool.measure(r["op"], r["variant"], r["size"], r["rounds"])
             elif r["op"] == "pss":
                 value = brood(1, lambda ns, pids: pss(pids[0]))
             else:
@@ -221,6 +226,7 @@ def main():
         print(json.dumps(answer), file=out, flush=True)
     for p in pairs.values():
         p.close()
+    torch_pool.close()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ var commands = []struct {
 }{
 	{"hogwild", "Train one network on handwritten digits by several processes without locks.", new(hogwildCommand)},
 	{"bench", "Measure Shoal against this machine, and against PyTorch.", new(benchCommand)},
+	{"doctor", "Look at this machine and at the Shoal programs on it, and say what to set.", new(doctorCommand)},
 }
 
 func main() { shoal.Main(run) }

@@ -8,9 +8,7 @@ import (
 
 var threads atomic.Int32
 
-func init() { threads.Store(int32(runtime.GOMAXPROCS(0))) }
-
-// SetThreads sets how many goroutines one kernel may compute with, at least 1; it starts as GOMAXPROCS. With 1, a
+// SetThreads sets how many goroutines one kernel may compute with, at least 1; until then it is GOMAXPROCS. With 1, a
 // kernel runs on the goroutine that calls it and starts no other. Safe for concurrent use; kernels that have begun
 // keep what they began with.
 //
@@ -24,12 +22,20 @@ func SetThreads(n int) {
 }
 
 // Threads is how many goroutines one kernel may compute with.
-func Threads() int { return int(threads.Load()) }
+func Threads() int {
+	if n := threads.Load(); n > 0 {
+		return int(n)
+	}
+	return runtime.GOMAXPROCS(0)
+}
 
 // workers is how many goroutines are worth their start for work that divides into parts and costs cost operations.
 func workers(parts, cost int) int {
 	const worthOne = 1 << 16 // operations that take longer than starting a goroutine and waiting for it
-	return max(1, min(Threads(), parts, cost/worthOne))
+	if n := min(parts, cost/worthOne); n > 1 {
+		return min(Threads(), n)
+	}
+	return 1
 }
 
 // fork calls do(worker, lo, hi) for each of the n-th parts of [0, total), all but the first on goroutines of their own,

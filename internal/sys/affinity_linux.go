@@ -30,9 +30,40 @@ const wordBytes = 8
 func SetAffinity(cpus ...int) error {
 	var set unix.CPUSet
 	for _, c := range cpus {
+		if c < 0 || c >= 8*len(set)*wordBytes {
+			return fmt.Errorf("run on processors %v only: %w", cpus, unix.EINVAL)
+		}
 		set.Set(c)
 	}
-	// A thread that one of the others starts meanwhile inherits what that one had: go on until a round finds nobody new.
+	err := eachThread(func(tid int) error { return unix.SchedSetaffinity(tid, &set) })
+	if err != nil {
+		return fmt.Errorf("run on processors %v only: %w", cpus, err)
+	}
+	return nil
+}
+
+// SetNice sets the niceness of every thread of this process, and of those that it starts later: -20 to 19, less than
+// now only with the privilege. On Linux it belongs to threads.
+func SetNice(n int) error {
+	err := eachThread(func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, n) })
+	if err != nil {
+		return fmt.Errorf("set niceness %d: %w", n, err)
+	}
+	return nil
+}
+
+// Nice returns the niceness of the thread that calls.
+func Nice() (int, error) {
+	n, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the bare call: 20 less the niceness
+	if err != nil {
+		return 0, fmt.Errorf("read niceness: %w", err)
+	}
+	return 20 - n, nil
+}
+
+// eachThread calls do for every thread of this process. A thread that one of the others starts meanwhile inherits what that one
+// had: it goes on until a round finds nobody new.
+func eachThread(do func(tid int) error) error {
 	done := make(map[int]bool)
 	for fresh := true; fresh; {
 		fresh = false
@@ -46,8 +77,8 @@ func SetAffinity(cpus ...int) error {
 				continue
 			}
 			done[tid], fresh = true, true
-			if err := unix.SchedSetaffinity(tid, &set); err != nil && err != unix.ESRCH {
-				return fmt.Errorf("run on processors %v only: %w", cpus, err)
+			if err := do(tid); err != nil && err != unix.ESRCH {
+				return err
 			}
 		}
 	}

@@ -251,8 +251,8 @@ func TestProcessFilesOfFixtures(t *testing.T) {
 	if m, err := sys.ResidentMemoryIn(root, self); m != (sys.Resident{Peak: 9 << 10, Private: 3 << 10}) || err != nil {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if n, err := sys.VoluntarySwitchesIn(root, self); n != 12 || err != nil {
-		t.Errorf("%d voluntary switches, %v", n, err)
+	if n, err := sys.ContextSwitchesIn(root, self); n.Voluntary != 12 || err != nil {
+		t.Errorf("%+v switches, %v", n, err)
 	}
 }
 
@@ -328,8 +328,8 @@ func FuzzStat(f *testing.F) {
 		if m, err := sys.ResidentMemoryIn(root, self); m.Peak < 0 || m.Private < 0 {
 			t.Errorf("%+v, %v", m, err)
 		}
-		if n, err := sys.VoluntarySwitchesIn(root, self); n < 0 {
-			t.Errorf("%d voluntary switches, %v", n, err)
+		if n, err := sys.ContextSwitchesIn(root, self); n.Voluntary < 0 || n.Involuntary < 0 {
+			t.Errorf("%+v switches, %v", n, err)
 		}
 	})
 }

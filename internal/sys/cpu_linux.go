@@ -1,11 +1,14 @@
 package sys
 
 import (
+	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // CPUs returns how many processors this process can keep busy: the smaller of its affinity mask at start and the
@@ -13,17 +16,75 @@ import (
 func CPUs() int { return cpus(rootFS(), runtime.NumCPU()) }
 
 func cpus(root fs.FS, affinity int) int {
-	n := affinity
+	if quota := quotaCPUs(root); quota > 0 {
+		affinity = min(affinity, int(math.Ceil(quota)))
+	}
+	return max(affinity, 1)
+}
+
+// CPUQuota returns how many processors' time the control groups of this process and all their visible ancestors allow, 0 where
+// there is no limit.
+func CPUQuota() float64 { return quotaCPUs(rootFS()) }
+
+func quotaCPUs(root fs.FS) (least float64) {
 	groups, err := cgroups(root, "cpu")
 	if err != nil {
-		return max(n, 1) // without the files there is no quota to see
+		return 0 // without the files there is no quota to see
 	}
 	for _, g := range groups {
 		if quota, period := g.cpuQuota(); quota > 0 && period > 0 {
-			n = min(n, int((quota-1)/period)+1)
+			if n := float64(quota) / float64(period); least == 0 || n < least {
+				least = n
+			}
+		}
+	}
+	return least
+}
+
+// MachineCPUs returns how many processors the machine has running, whoever may use them.
+func MachineCPUs() int { return machineCPUs(rootFS()) }
+
+func machineCPUs(root fs.FS) (n int) {
+	data, _ := fs.ReadFile(root, "proc/stat")
+	for line := range strings.Lines(string(data)) {
+		name, _, _ := strings.Cut(line, " ")
+		if _, err := strconv.Atoi(strings.TrimPrefix(name, "cpu")); err == nil {
+			n++
 		}
 	}
 	return max(n, 1)
+}
+
+// A CPUTime is how long all processors together have worked and rested since the machine started.
+type CPUTime struct{ Busy, Idle time.Duration }
+
+// MachineTime returns the time of the machine's processors, to the hundredth of a second.
+func MachineTime() (CPUTime, error) { return machineTime(rootFS()) }
+
+// machineTime reads the first line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks of 10 ms. What
+// follows is part of the first two.
+func machineTime(root fs.FS) (t CPUTime, err error) {
+	data, err := fs.ReadFile(root, "proc/stat")
+	if err != nil {
+		return t, fmt.Errorf("read the time of the processors: %w", err)
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	f := strings.Fields(line)
+	if len(f) < 9 || f[0] != "cpu" {
+		return t, fmt.Errorf("read the time of the processors: /proc/stat begins with %q", line)
+	}
+	for i, s := range f[1:9] {
+		ticks, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return t, fmt.Errorf("read the time of the processors: %w", err)
+		}
+		if d := time.Duration(ticks) * (10 * time.Millisecond); i == 3 || i == 4 {
+			t.Idle += d
+		} else {
+			t.Busy += d
+		}
+	}
+	return t, nil
 }
 
 // cpuQuota returns the microseconds of processor time that the group has in each period; quota is 0 where there is no limit.

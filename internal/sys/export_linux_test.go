@@ -4,16 +4,16 @@ import "golang.org/x/sys/unix"
 
 // What the tests feed fixture trees to, or must reach on kernels that have something newer.
 var (
-	AddressBitsIn       = addressBits
-	CPUsIn              = cpus
-	MemoryLimitIn       = memoryLimit
-	ConnOf              = newConn
-	OOMKillsIn          = oomKills
-	PeerByNumber        = peerByNumber
-	PSSIn               = pss
-	ResidentMemoryIn    = residentMemory
-	StartTimeIn         = startTime
-	VoluntarySwitchesIn = voluntarySwitches
+	AddressBitsIn     = addressBits
+	ContextSwitchesIn = contextSwitches
+	CPUsIn            = cpus
+	MemoryLimitIn     = memoryLimit
+	ConnOf            = newConn
+	OOMKillsIn        = oomKills
+	PeerByNumber      = peerByNumber
+	PSSIn             = pss
+	ResidentMemoryIn  = residentMemory
+	StartTimeIn       = startTime
 )
 
 // PendingBytes returns the size of the next ring that nobody has taken, 0 if there is none.

@@ -14,6 +14,12 @@ func Affinity() ([]int, error) { return nil, unsupported("sched_getaffinity") }
 // SetAffinity needs Linux.
 func SetAffinity(cpus ...int) error { return unsupported("sched_setaffinity") }
 
+// SetNice needs Linux.
+func SetNice(n int) error { return unsupported("setpriority") }
+
+// Nice needs Linux.
+func Nice() (int, error) { return 0, unsupported("getpriority") }
+
 // Eventfd needs Linux.
 func Eventfd(name string) (*os.File, error) { return nil, unsupported("eventfd") }
 

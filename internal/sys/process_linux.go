@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -85,22 +87,103 @@ func residentMemory(root fs.FS, pid int) (Resident, error) {
 	return Resident{kibibytes(peak), kibibytes(private)}, err
 }
 
-// VoluntarySwitches returns how often all living threads of process pid gave up a processor to wait for something.
-func VoluntarySwitches(pid int) (int64, error) { return voluntarySwitches(rootFS(), pid) }
+// Switches is how often the threads of a process have given up a processor.
+type Switches struct {
+	Voluntary   int64 // to wait for something
+	Involuntary int64 // because others wanted it: on a machine with enough processors that is rare
+}
 
-func voluntarySwitches(root fs.FS, pid int) (total int64, err error) {
+// ContextSwitches returns the switches of all living threads of process pid.
+func ContextSwitches(pid int) (Switches, error) { return contextSwitches(rootFS(), pid) }
+
+func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	threads, err := fs.ReadDir(root, procFile(pid, "task"))
 	if err != nil {
-		return 0, fmt.Errorf("list the threads of process %d: %w", pid, err)
+		return total, fmt.Errorf("list the threads of process %d: %w", pid, err)
 	}
 	for _, t := range threads {
-		n, err := readKey(root, procFile(pid, "task", t.Name(), "status"), "voluntary_ctxt_switches:")
+		keys, err := readKeys(root, procFile(pid, "task", t.Name(), "status"))
 		if err != nil && !gone(err) {
-			return 0, err
+			return total, fmt.Errorf("read the context switches of process %d: %w", pid, err)
 		}
-		total += n
+		total.Voluntary += keys["voluntary_ctxt_switches:"]
+		total.Involuntary += keys["nonvoluntary_ctxt_switches:"]
 	}
 	return total, nil
+}
+
+// A Load is what a process asks of the processors.
+type Load struct {
+	CPU      time.Duration // that it has had, in its life, to the hundredth of a second
+	Threads  int
+	Runnable int // threads that run or could, at this moment
+}
+
+// ProcessLoad returns the load of process pid.
+func ProcessLoad(pid int) (Load, error) { return processLoad(rootFS(), pid) }
+
+func processLoad(root fs.FS, pid int) (l Load, err error) {
+	fields, err := statFields(root, pid)
+	if err != nil {
+		return l, err
+	}
+	for _, f := range fields[14-3 : 16-3] { // user and system time, in ticks
+		ticks, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return l, fmt.Errorf("time of process %d: %w", pid, err)
+		}
+		l.CPU += time.Duration(ticks) * (10 * time.Millisecond)
+	}
+	threads, err := fs.ReadDir(root, procFile(pid, "task"))
+	if err != nil {
+		return l, fmt.Errorf("list the threads of process %d: %w", pid, err)
+	}
+	l.Threads = len(threads)
+	for _, t := range threads {
+		data, err := fs.ReadFile(root, procFile(pid, "task", t.Name(), "stat"))
+		if s := string(data); err == nil && strings.HasPrefix(s[strings.LastIndexByte(s, ')')+1:], " R") {
+			l.Runnable++
+		}
+	}
+	return l, nil
+}
+
+// ProcessName returns what ps calls process pid, at most 15 bytes of it.
+func ProcessName(pid int) (string, error) {
+	data, err := os.ReadFile("/" + procFile(pid, "comm"))
+	if err != nil {
+		return "", fmt.Errorf("read the name of process %d: %w", pid, err)
+	}
+	return strings.TrimSuffix(string(data), "\n"), nil
+}
+
+// Family returns process pid and its living descendants, in ascending order of their numbers.
+func Family(pid int) ([]int, error) {
+	all, err := Processes()
+	if err != nil {
+		return nil, err
+	}
+	root := rootFS()
+	return slices.DeleteFunc(all, func(p int) bool {
+		_, err := startTime(root, p)
+		return err != nil || !descends(root, p, pid)
+	}), nil
+}
+
+// Processes returns the numbers of all processes that this one can see, in ascending order.
+func Processes() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var pids []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids, nil
 }
 
 // gone reports whether a thread ended between being listed and being read.
@@ -139,6 +222,14 @@ func SetThreadName(name string) error {
 	return nil
 }
 
+// SetProcessName names the main thread, and so this process, from any thread. Of a longer name the kernel keeps 15 bytes.
+func SetProcessName(name string) error {
+	if err := os.WriteFile("/proc/self/comm", []byte(name), 0); err != nil {
+		return fmt.Errorf("name this process: %w", err)
+	}
+	return nil
+}
+
 // SetSubreaper makes this process the parent of every descendant whose own parent has ended.
 func SetSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -149,6 +240,18 @@ func SetSubreaper() error {
 
 // FileSizeLimit returns RLIMIT_FSIZE in bytes, -1 if unlimited: no file, in memory or not, may be made larger.
 func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
+
+// OpenFileLimit returns RLIMIT_NOFILE, -1 if unlimited.
+func OpenFileLimit() int64 { return limit(unix.RLIMIT_NOFILE) }
+
+// KernelRelease returns what uname -r prints.
+func KernelRelease() (string, error) {
+	data, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "", fmt.Errorf("read the release of the kernel: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
 
 // AddressSpaceLimit returns RLIMIT_AS in bytes, -1 if unlimited.
 func AddressSpaceLimit() int64 { return limit(unix.RLIMIT_AS) }

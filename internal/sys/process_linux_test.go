@@ -27,14 +27,14 @@ func TestPSSGrowsWithWhatIsTouched(t *testing.T) {
 	}
 }
 
-func TestVoluntarySwitchesCountWaits(t *testing.T) {
-	before := must(sys.VoluntarySwitches(os.Getpid()))(t)
+func TestContextSwitchesCountWaits(t *testing.T) {
+	before := must(sys.ContextSwitches(os.Getpid()))(t).Voluntary
 	var ts unix.Timespec
 	for range 20 {
 		ts.Nsec = 1000 // each is one wait of this thread in the kernel
 		unix.Nanosleep(&ts, nil)
 	}
-	if n := must(sys.VoluntarySwitches(os.Getpid()))(t) - before; n < 10 {
+	if n := must(sys.ContextSwitches(os.Getpid()))(t).Voluntary - before; n < 10 {
 		t.Errorf("%d voluntary switches in 20 sleeps", n)
 	}
 }

@@ -5,6 +5,7 @@ package sys
 import (
 	"os"
 	"runtime"
+	"time"
 )
 
 // StartTime needs Linux.
@@ -22,8 +23,33 @@ type Resident struct {
 // ResidentMemory needs Linux.
 func ResidentMemory(pid int) (Resident, error) { return Resident{}, unsupported("/proc") }
 
-// VoluntarySwitches needs Linux.
-func VoluntarySwitches(pid int) (int64, error) { return 0, unsupported("/proc") }
+// Switches is how often the threads of a process have given up a processor.
+type Switches struct {
+	Voluntary   int64 // to wait for something
+	Involuntary int64 // because others wanted it
+}
+
+// ContextSwitches needs Linux.
+func ContextSwitches(pid int) (Switches, error) { return Switches{}, unsupported("/proc") }
+
+// A Load is what a process asks of the processors.
+type Load struct {
+	CPU      time.Duration // that it has had, in its life
+	Threads  int
+	Runnable int // threads that run or could, at this moment
+}
+
+// ProcessLoad needs Linux.
+func ProcessLoad(pid int) (Load, error) { return Load{}, unsupported("/proc") }
+
+// ProcessName needs Linux.
+func ProcessName(pid int) (string, error) { return "", unsupported("/proc") }
+
+// Family needs Linux.
+func Family(pid int) ([]int, error) { return nil, unsupported("/proc") }
+
+// Processes needs Linux.
+func Processes() ([]int, error) { return nil, unsupported("/proc") }
 
 // OpenFiles needs Linux.
 func OpenFiles(pid int) (int, error) { return 0, unsupported("/proc") }
@@ -39,11 +65,20 @@ func KillSelf() {
 // SetThreadName needs Linux.
 func SetThreadName(name string) error { return unsupported("PR_SET_NAME") }
 
+// SetProcessName needs Linux.
+func SetProcessName(name string) error { return unsupported("/proc/self/comm") }
+
 // SetSubreaper needs Linux.
 func SetSubreaper() error { return unsupported("PR_SET_CHILD_SUBREAPER") }
 
 // FileSizeLimit returns -1: no limit is known.
 func FileSizeLimit() int64 { return -1 }
+
+// OpenFileLimit returns -1: no limit is known.
+func OpenFileLimit() int64 { return -1 }
+
+// KernelRelease needs Linux.
+func KernelRelease() (string, error) { return "", unsupported("/proc") }
 
 // AddressSpaceLimit returns -1: no limit is known.
 func AddressSpaceLimit() int64 { return -1 }
@@ -56,6 +91,18 @@ func OOMKills() (n int64, shared bool, err error) { return 0, true, unsupported(
 
 // CPUs returns the number of processors that Go sees.
 func CPUs() int { return runtime.NumCPU() }
+
+// MachineCPUs returns the number of processors that Go sees.
+func MachineCPUs() int { return runtime.NumCPU() }
+
+// CPUQuota returns 0: no quota is known.
+func CPUQuota() float64 { return 0 }
+
+// A CPUTime is how long all processors together have worked and rested since the machine started.
+type CPUTime struct{ Busy, Idle time.Duration }
+
+// MachineTime needs Linux.
+func MachineTime() (CPUTime, error) { return CPUTime{}, unsupported("/proc/stat") }
 
 // AddressBits returns 47, which every 64-bit system gives.
 func AddressBits() int { return 47 }

@@ -1,0 +1,66 @@
+package doctor
+
+import "fmt"
+
+const (
+	manySwitches = 250       // involuntary switches a second for each processor: somebody is sent away every 4 ms
+	littleMemory = 256 << 20 // bytes
+	fewFiles     = 64
+)
+
+// advise says what to set. An empty list means nothing.
+func advise(r *Report) (advice []string) {
+	advice = []string{} // not null in JSON
+	say := func(format string, args ...any) { advice = append(advice, fmt.Sprintf(format, args...)) }
+	if r.Kernel.tooOld() {
+		say("Linux %s is too old: Shoal needs %d.%d or later", r.Kernel.Release, oldest[0], oldest[1])
+	}
+	for _, c := range r.Kernel.Missing {
+		say("%s does not work here (%s): allow it in the seccomp profile of the container", c.Name, c.Err)
+	}
+	adviseMemory(r.Memory, say)
+	for _, d := range r.Domains {
+		adviseDomain(d, r.CPUs.Usable, say)
+	}
+	if n := r.Machine.InvoluntaryPerSecond; n > manySwitches*float64(r.CPUs.Machine) && len(r.Domains) == 0 {
+		say("other programs take the processors from each other (%.0f involuntary switches a second): what is measured now will be slow", n)
+	}
+	return advice
+}
+
+func adviseMemory(m Memory, say func(string, ...any)) {
+	if m.Budget < littleMemory {
+		whose := "the machine"
+		if m.CgroupLimit >= 0 && m.CgroupLimit < m.Total {
+			whose = "the container"
+		}
+		say("a domain would get a budget of only %s: give %s more memory, or set shm.Options.Budget knowingly", bytesText(m.Budget), whose)
+	}
+	if m.AddressSpace >= 0 {
+		say("the address space is limited to %s (ulimit -v): a domain reserves more; set it to unlimited", bytesText(m.AddressSpace))
+	}
+	if m.FileSize >= 0 {
+		say("files are limited to %s (ulimit -f): memory that is shared is a file, too; set it to unlimited", bytesText(m.FileSize))
+	}
+	if m.OpenFiles >= 0 && m.OpenFiles < fewFiles {
+		say("only %d files may be open (ulimit -n): each worker needs about ten in its starter", m.OpenFiles)
+	}
+}
+
+func adviseDomain(d Domain, usable int, say func(string, ...any)) {
+	workers, threads := d.workers()
+	name := fmt.Sprintf("domain %s", d.Address)
+	switch {
+	case workers > usable:
+		say("%s has %d workers on %d CPUs: start %d, which have one thread each", name, workers, usable, usable)
+	case threads > usable:
+		say("%s has %d workers with %d threads on %d CPUs: set Options.Threads to %d, or leave it 0", name, workers, threads, usable, share(usable, workers))
+	}
+	if n := d.involuntary(); n > manySwitches*float64(usable) && d.runnable() > usable {
+		say("%s is sent away by the kernel %.0f times a second, with %d threads that want %d CPUs: set Options.Threads, or SetThreads in a worker, to %d",
+			name, n, d.runnable(), usable, share(usable, max(workers, 1)))
+	}
+	if d.Limit > 0 && d.Committed > d.Limit/10*9 {
+		say("%s has used %s of its budget of %s: close what is not needed, or raise shm.Options.Budget", name, bytesText(d.Committed), bytesText(d.Limit))
+	}
+}

@@ -1,0 +1,138 @@
+package shoal
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Options of a Group. The zero value is good.
+type Options struct {
+	// Start is how processes come to life.
+	Start StartMethod
+
+	// Workers is how many processes are expected, for the thread budget: each gets Threads()/Workers, at least one. 0 means as
+	// many as there are threads, so each gets one.
+	Workers int
+
+	// Threads replaces the share that a worker would get.
+	Threads int
+
+	// Grace is how long a cancelled worker has until SIGTERM, and from there to SIGKILL. Default 2 s.
+	Grace time.Duration
+
+	// OrphanGrace is how long a worker, and its descendants, live on after their starter has died, however it died. Default 50 ms.
+	OrphanGrace time.Duration
+
+	// Restart says what is done about a process that fails. The zero value does nothing.
+	Restart Restart
+
+	// FirstRank is the rank of the first process of each function; 0 unless a group replaces a process of another one.
+	FirstRank int
+
+	// Executable is the program that is started, which must be a build of this one: with the same functions and the same types. Empty
+	// means the running one.
+	Executable string
+
+	// Env has entries KEY=VALUE that replace or add to those of this process.
+	Env []string
+
+	// WorkDir is the working directory; empty means that of this process.
+	WorkDir string
+
+	// Nice is the niceness, -20 to 19, 0 to leave it as it is. Less than this process's needs the privilege.
+	Nice int
+
+	// CPUs are the sets of processors to which workers are confined: worker r gets CPUs[r % len(CPUs)]. Empty means no confinement. A
+	// worker that shall have threads for its processors needs Threads, too.
+	CPUs [][]int
+
+	// Stdout and Stderr receive what workers print. Defaults are os.Stdout and os.Stderr. A group
+	// writes to each from one goroutine at a time.
+	Stdout, Stderr io.Writer
+
+	// Output is what is done with it, and Dir the folder for Files.
+	Output Output
+	Dir    string
+}
+
+const (
+	defaultGrace       = 2 * time.Second
+	defaultOrphanGrace = 50 * time.Millisecond
+	defaultBackoff     = 100 * time.Millisecond
+	defaultMaxBackoff  = 10 * time.Second
+)
+
+// withDefaults fills in what is not set.
+func (o Options) withDefaults() Options {
+	if o.Start == DefaultStart {
+		o.Start = CurrentStartMethod()
+	}
+	o.Grace = cmp.Or(o.Grace, defaultGrace)
+	o.OrphanGrace = cmp.Or(o.OrphanGrace, defaultOrphanGrace)
+	o.Restart.Backoff = cmp.Or(o.Restart.Backoff, defaultBackoff)
+	o.Restart.MaxBackoff = cmp.Or(o.Restart.MaxBackoff, defaultMaxBackoff)
+	if o.Stdout == nil {
+		o.Stdout = os.Stdout
+	}
+	if o.Stderr == nil {
+		o.Stderr = os.Stderr
+	}
+	return o
+}
+
+// check finds what no process could be started with.
+func (o Options) check() error {
+	switch {
+	case !o.Start.valid():
+		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, o.Start, StartMethods())
+	case o.Start == WarmStart && o.Output == Files:
+		return fmt.Errorf("%w: the output of a process that waits for its job cannot go to Files; start it by spawn", ErrStartMethod)
+	case o.Nice < -20 || o.Nice > 19:
+		return fmt.Errorf("niceness %d is outside -20 to 19", o.Nice)
+	}
+	return nil
+}
+
+// threads returns the budget of one worker.
+func (o Options) threads() int {
+	switch {
+	case o.Threads > 0:
+		return o.Threads
+	case o.Workers > 0:
+		return share(Threads(), o.Workers)
+	}
+	return 1
+}
+
+// cpus returns the processors of the worker with that rank, nil for all.
+func (o Options) cpus(rank int) []int {
+	if len(o.CPUs) == 0 {
+		return nil
+	}
+	return o.CPUs[rank%len(o.CPUs)]
+}
+
+// Restart is a policy about processes that fail. One that the group has cancelled, or that its starter has ended, is not started again.
+type Restart struct {
+	// Max is how often a process is started again after a failure, with its rank and its argument as it was first: 0 never, -1 without limit.
+	// The group notices only the failure after the last.
+	Max int
+
+	// Backoff is the pause before the first time, default 100 ms. It doubles each time, up to MaxBackoff, default 10 s.
+	Backoff, MaxBackoff time.Duration
+}
+
+// pause returns how long to wait before restart n, the first being 0, and whether there is one.
+func (r Restart) pause(n int) (time.Duration, bool) {
+	if r.Max >= 0 && n >= r.Max {
+		return 0, false
+	}
+	d := r.Backoff
+	for ; n > 0 && d < r.MaxBackoff; n-- {
+		d *= 2
+	}
+	return min(d, r.MaxBackoff), true
+}

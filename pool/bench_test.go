@@ -1,0 +1,55 @@
+package pool_test
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/pool"
+)
+
+// BenchmarkMap is a thousand tiny tasks by four workers.
+func BenchmarkMap(b *testing.B) {
+	for _, m := range shoal.StartMethods() {
+		for _, c := range []struct {
+			name  string
+			chunk int
+		}{{"chunk=1", 1}, {"chunk=auto", 0}} {
+			b.Run(m.String()+"/"+c.name, func(b *testing.B) {
+				p := open(b, pool.Options{Workers: 4, Start: m, ChunkSize: c.chunk})
+				in := upTo(1000)
+				get[[]int](b)(square.Map(b.Context(), p, in))
+				for b.Loop() {
+					get[[]int](b)(square.Map(b.Context(), p, in))
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkApply is one call and its answer.
+func BenchmarkApply(b *testing.B) {
+	p := open(b, pool.Options{Workers: 1})
+	for b.Loop() {
+		get[int](b)(square.Apply(b.Context(), p, 3))
+	}
+}
+
+// BenchmarkReady is from nothing to four workers, each of which could answer.
+func BenchmarkReady(b *testing.B) {
+	for _, m := range shoal.StartMethods() {
+		b.Run(m.String(), func(b *testing.B) {
+			for b.Loop() {
+				p, err := pool.New(b.Context(), pool.Options{Workers: 4, Start: m})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := p.Ready(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				p.Close()
+				b.StartTimer()
+			}
+		})
+	}
+}

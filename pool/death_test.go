@@ -1,0 +1,211 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/pool"
+)
+
+// A fate is a number to square, and how to die of it.
+type fate struct {
+	X   int
+	How string
+	Dir string // those that have died leave a file there, and the next time live
+}
+
+var deaths = map[string]func(){
+	"SIGKILL": func() { signalSelf(syscall.SIGKILL) },
+	"SIGSEGV": func() { signalSelf(syscall.SIGSEGV) },
+	"SIGSTOP": func() { signalSelf(syscall.SIGSTOP) },
+	"os.Exit": func() { os.Exit(7) },
+	"panic":   func() { panic("deep in a task") },
+}
+
+// signalSelf does not come back.
+func signalSelf(sig syscall.Signal) {
+	syscall.Kill(os.Getpid(), sig)
+	select {}
+}
+
+var mortal = pool.Register("mortal", func(_ context.Context, f fate) (int, error) {
+	if f.Dir != "" {
+		mark := filepath.Join(f.Dir, strconv.Itoa(f.X))
+		if _, err := os.Stat(mark); err == nil {
+			f.How = ""
+		} else if err := os.WriteFile(mark, nil, 0o600); err != nil {
+			return 0, err
+		}
+	}
+	if die := deaths[f.How]; die != nil {
+		die()
+	}
+	return f.X * f.X, nil
+})
+
+// taskTimeout is long enough for a task that does nothing on a machine that is busy.
+const taskTimeout = 3 * time.Second
+
+// TestDeathMatrix kills a worker in the middle of a task, in every way, and looks whether that task alone fails, with the reason; whether the
+// others are done; and whether the pool is whole afterwards. The values are in the input of one Imap, so the queue of the
+// one that dies is not empty.
+func TestDeathMatrix(t *testing.T) {
+	for _, c := range []struct {
+		how  string
+		is   []error
+		says string
+	}{
+		{"SIGKILL", []error{shoal.ErrExited}, "signal: killed"},
+		{"SIGSEGV", nil, "SIGSEGV"},
+		{"SIGSTOP", []error{pool.ErrTimeout, context.DeadlineExceeded}, "more than 3s"},
+		{"os.Exit", []error{shoal.ErrExited}, "exit status 7"},
+		{"panic", []error{shoal.ErrPanic}, "deep in a task"},
+	} {
+		t.Run(c.how+" inside pool task", func(t *testing.T) {
+			t.Parallel()
+			const victim, n = 30, 60
+			opts := pool.Options{Workers: 2}
+			if c.how == "SIGSTOP" {
+				opts.TaskTimeout = taskTimeout
+			}
+			p := open(t, opts)
+			input := make([]fate, n)
+			for i := range input {
+				input[i].X = i
+			}
+			input[victim].How = c.how
+			i := 0
+			for v, err := range mortal.Imap(deadline(t), p, slices.Values(input)) {
+				if i == victim {
+					checkDeath(t, err, victim, c.is, c.says)
+				} else if err != nil || v != i*i {
+					t.Errorf("value %d: %d, %v", i, v, err)
+				}
+				i++
+			}
+			if i != n {
+				t.Errorf("%d results", i)
+			}
+			get[[]int](t)(square.Map(deadline(t), p, upTo(100)))
+		})
+	}
+}
+
+func checkDeath(t *testing.T, err error, index int, is []error, says string) {
+	t.Helper()
+	te, ok := errors.AsType[*pool.TaskError](err)
+	pe, ok2 := errors.AsType[*shoal.ProcessError](err)
+	if !ok || !ok2 {
+		t.Fatalf("got %v, want a TaskError with a ProcessError", err)
+	}
+	if te.Index != index || te.Func != "mortal" || pe.PID == 0 || pe.PID == os.Getpid() || !strings.Contains(err.Error()+pe.Stderr, says) {
+		t.Errorf("index %d, pid %d: %v", te.Index, pe.PID, err)
+	}
+	for _, want := range is {
+		if !errors.Is(err, want) {
+			t.Errorf("%v is not %v", err, want)
+		}
+	}
+}
+
+func TestGoroutineThatPanicsOrHangsFailsItsTaskAlone(t *testing.T) {
+	p := open(t, pool.Options{Workers: 2, Start: shoal.GoroutineStart, TaskTimeout: taskTimeout})
+	if _, err := mortal.Apply(deadline(t), p, fate{How: "panic"}); !errors.Is(err, shoal.ErrPanic) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := gated.Apply(deadline(t), p, t.TempDir()); !errors.Is(err, pool.ErrTimeout) || !errors.Is(err, shoal.ErrAbandoned) {
+		t.Errorf("got %v", err)
+	}
+	get[[]int](t)(square.Map(deadline(t), p, upTo(100)))
+}
+
+func TestTasksAreRunAgainIfThatIsWanted(t *testing.T) {
+	p := open(t, pool.Options{Workers: 2, Retries: 1, ChunkSize: 5})
+	input := make([]fate, 20)
+	for i := range input {
+		input[i] = fate{i, "", t.TempDir()}
+	}
+	input[7].How, input[13].How = "SIGKILL", "panic"
+	if got := get[[]int](t)(mortal.Map(deadline(t), p, input)); !slices.Equal(got, squares(20)) {
+		t.Errorf("got %v", got)
+	}
+	if _, err := mortal.Apply(deadline(t), p, fate{How: "os.Exit"}); !errors.Is(err, shoal.ErrExited) { // each time
+		t.Errorf("got %v", err)
+	}
+}
+
+// Killing an idle worker of a pool of Python's makes the next call hang, as often as not.
+func TestIdleWorkerIsReplaced(t *testing.T) {
+	p := open(t, pool.Options{Workers: 2})
+	for range 5 {
+		pids := make(map[int]bool)
+		for _, w := range get[[][2]int](t)(whoRuns.Map(deadline(t), p, upTo(20))) {
+			pids[w[0]] = true
+		}
+		for pid := range pids {
+			syscall.Kill(pid, syscall.SIGKILL) // it may be gone already
+		}
+		// A call may come to a worker before its death is known: then it fails, and does not hang.
+		for range 4 {
+			if _, err := square.Apply(deadline(t), p, 3); err != nil && !errors.Is(err, shoal.ErrExited) {
+				t.Fatal(err)
+			}
+		}
+	}
+	get[[]int](t)(square.Map(deadline(t), p, upTo(100)))
+}
+
+// Workers are killed at random, all the time; every value has its result nevertheless.
+func TestKillStorm(t *testing.T) {
+	p := open(t, pool.Options{Workers: 3, Retries: 1000, ChunkSize: 1})
+	var mu sync.Mutex
+	pids := make(map[int]bool)
+	stop := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(3 * time.Millisecond):
+			}
+			mu.Lock()
+			for pid := range pids {
+				if rand.IntN(2) == 0 {
+					syscall.Kill(pid, syscall.SIGKILL)
+				}
+				delete(pids, pid)
+				break
+			}
+			mu.Unlock()
+		}
+	})
+	for range 30 {
+		n := 0
+		for w, err := range whoRuns.ImapUnordered(deadline(t), p, slices.Values(upTo(100))) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			mu.Lock()
+			pids[w[0]] = true
+			mu.Unlock()
+		}
+		if n != 100 {
+			t.Fatalf("%d results of 100 values", n)
+		}
+	}
+	close(stop)
+	killer.Wait()
+}

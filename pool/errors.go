@@ -1,0 +1,54 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// Sentinels of this package; the errors that it returns are or wrap them.
+var (
+	// ErrClosed is the error of tasks that are handed in after Finish or Close, and of those that Close has ended.
+	ErrClosed = errors.New("pool: closed")
+
+	// ErrBroken is the error of all tasks when no worker can be started or initialised any more; it comes with the reason.
+	ErrBroken = errors.New("pool: no worker can be started")
+
+	// ErrTimeout is wrapped where a task took longer than Options.TaskTimeout. It is context.DeadlineExceeded, too.
+	ErrTimeout = fmt.Errorf("pool: the task took too long: %w", context.DeadlineExceeded)
+
+	// ErrRunning is returned by Join of a pool that takes tasks, which would wait for ever.
+	ErrRunning = errors.New("pool: call Finish or Close before Join")
+
+	// ErrNotReady is returned by Result.Successful while there is no result.
+	ErrNotReady = errors.New("pool: no result yet")
+)
+
+var (
+	errDropped = errors.New("pool: nobody wants the result any more")
+	errLength  = errors.New("pool: a reply with another number of results than of values")
+)
+
+// A TaskError says which task failed, and why.
+type TaskError struct {
+	Func  string // name given to Register
+	Index int    // of the value among those of its call, from 0; of a chunk that died with its worker, the first
+	Err   error  // what the function returned, or a *shoal.ProcessError
+}
+
+// Error returns one line.
+func (e *TaskError) Error() string {
+	return fmt.Sprintf("pool: %s of value %d: %v", e.Func, e.Index, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// A worker that uses a pool itself passes these on.
+func init() {
+	wire.RegisterError("pool.ErrClosed", ErrClosed)
+	wire.RegisterError("pool.ErrBroken", ErrBroken)
+	wire.RegisterError("pool.ErrTimeout", ErrTimeout)
+}

@@ -1,0 +1,115 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Func is a function that workers run. It is made by Register and may be used by several goroutines, with any pool.
+type Func[In, Out any] struct {
+	name string
+	in   *wire.Plan[[]In]
+	out  *wire.Plan[[]Out]
+	body func(ctx context.Context, in In) (Out, error)
+}
+
+// Register makes fn runnable by workers. Keep the result in a package-level variable, as with shoal.Register, so that every process of the
+// program has it under the same name. It panics if the name is taken, or if In or Out cannot cross processes.
+//
+// What fn is given is its own: it closes what has to be closed, or leaves it to the garbage collector. The context ends with the pool.
+func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
+	if name == "" || fn == nil {
+		panic(fmt.Sprintf("pool: Register(%q): a name and a function are needed", name))
+	}
+	f := &Func[In, Out]{name: name, body: fn}
+	var err error
+	if f.in, err = wire.PlanOf[[]In](); err == nil {
+		f.out, err = wire.PlanOf[[]Out]()
+	}
+	if err != nil {
+		panic(fmt.Sprintf("pool: Register(%q): %v", name, err))
+	}
+	functions.add(name, f)
+	return f
+}
+
+// Name returns the name given to Register.
+func (f *Func[In, Out]) Name() string { return f.name }
+
+// run does a call, in a worker. The first value that fails ends it.
+func (f *Func[In, Out]) run(ctx context.Context, args parcel) (r reply) {
+	in, err := unpack(f.in, args)
+	if err != nil {
+		return reply{err: fmt.Errorf("%w: %w", shoal.ErrArgument, err)}
+	}
+	out := make([]Out, len(in))
+	for i, v := range in {
+		if out[i], err = f.body(ctx, v); err != nil {
+			return reply{err: err, index: i}
+		}
+	}
+	if r.results, err = pack(f.out, out); err != nil {
+		return reply{err: fmt.Errorf("the result cannot cross: %w", err)}
+	}
+	return r
+}
+
+// A function is what a worker needs of a Func.
+type function interface {
+	run(ctx context.Context, args parcel) reply
+}
+
+// registry is the set of functions of this program.
+type registry struct {
+	mu     sync.Mutex
+	byName map[string]function
+}
+
+var functions = registry{byName: make(map[string]function)}
+
+func (r *registry) add(name string, f function) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, taken := r.byName[name]; taken {
+		panic(fmt.Sprintf("pool: Register(%q): the name is taken; names are unique in a program", name))
+	}
+	r.byName[name] = f
+}
+
+// perform does a call by name.
+func (r *registry) perform(ctx context.Context, c call) reply {
+	r.mu.Lock()
+	f, ok := r.byName[c.fn]
+	r.mu.Unlock()
+	if !ok {
+		return reply{err: fmt.Errorf("%w: %s", shoal.ErrNotRegistered, c.fn)}
+	}
+	return f.run(ctx, c.args)
+}
+
+// An Init is a function that each worker runs before its first task. It is made by RegisterInit.
+type Init[In any] struct{ f *Func[In, struct{}] }
+
+// RegisterInit makes fn usable as Options.Initializer. What holds for Register holds here, too; the names are shared. What fn prepares, it keeps in
+// package-level variables; workers on goroutines have those in common.
+func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error) *Init[In] {
+	if fn == nil {
+		panic(fmt.Sprintf("pool: RegisterInit(%q): a function is needed", name))
+	}
+	return &Init[In]{Register(name, func(ctx context.Context, in In) (struct{}, error) { return struct{}{}, fn(ctx, in) })}
+}
+
+// With returns the initializer with its argument, which is captured by New.
+func (i *Init[In]) With(in In) Initializer {
+	return Initializer{func() (call, error) {
+		args, err := pack(i.f.in, []In{in})
+		return call{fn: i.f.name, args: args}, err
+	}}
+}
+
+// An Initializer is an Init with its argument. The zero Initializer does nothing.
+type Initializer struct{ capture func() (call, error) }

@@ -1,0 +1,78 @@
+package pool_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+func TestMain(m *testing.M) { shoal.TestMain(m) }
+
+// watchdog is far beyond what anything here takes, so that a hang becomes a failure with a place.
+const watchdog = 60 * time.Second
+
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// everyStart runs a test once for each start method.
+func everyStart(t *testing.T, test func(t *testing.T, m shoal.StartMethod)) {
+	for _, m := range shoal.StartMethods() {
+		t.Run(m.String(), func(t *testing.T) { test(t, m) })
+	}
+}
+
+// pools is how many are open.
+var pools atomic.Int64
+
+// open makes a pool that the test closes. The last one to be closed leaves no memory behind.
+func open(t testing.TB, opts pool.Options) *pool.Pool {
+	t.Helper()
+	pools.Add(1)
+	p, err := pool.New(deadline(t), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if pools.Add(-1) == 0 {
+			nothingIsLeft(t)
+		}
+	})
+	return p
+}
+
+func nothingIsLeft(t testing.TB) {
+	d, err := shm.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); d.Stats().Blocks > 0; {
+		if pools.Load() > 0 {
+			return // of another test, which runs beside this one
+		}
+		if time.Since(begin) > watchdog/2 {
+			t.Fatalf("%d blocks are left", d.Stats().Blocks)
+		}
+		time.Sleep(time.Millisecond) // a goroutine that was left alone gives its own back when it ends
+	}
+}
+
+func get[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}

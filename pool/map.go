@@ -1,0 +1,133 @@
+package pool
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// newTask packs a chunk.
+func (f *Func[In, Out]) newTask(in []In, first int, o owner) (*task, error) {
+	args, err := pack(f.in, in)
+	if err != nil {
+		return nil, &TaskError{Func: f.name, Index: first, Err: err}
+	}
+	return &task{call: call{fn: f.name, args: args}, owner: o, values: len(in), first: first}, nil
+}
+
+// results unpacks what came of a task.
+func (f *Func[In, Out]) results(t *task, r reply, err error) ([]Out, error) {
+	if err != nil {
+		return nil, err
+	}
+	out, err := unpack(f.out, r.results)
+	if err == nil && len(out) != t.values {
+		err = errLength
+	}
+	if err != nil {
+		return nil, &TaskError{Func: f.name, Index: t.first, Err: err}
+	}
+	return out, nil
+}
+
+// Apply runs the function with one value and returns its result. When ctx is done it returns, and a task that has begun runs on.
+func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) {
+	out, err := f.Map(ctx, p, []In{in})
+	if err != nil {
+		var zero Out
+		return zero, err
+	}
+	return out[0], nil
+}
+
+// ApplyAsync is Apply that does not wait.
+func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
+	r := newResult[Out]()
+	f.MapAsync(p, []In{in}).Then(func(out []Out, err error) {
+		var v Out
+		if err == nil {
+			v = out[0]
+		}
+		r.set(v, err)
+	})
+	return r
+}
+
+// Map runs the function with each value and returns the results in their order. The first failure, a *TaskError as a rule, is the error; chunks
+// that no worker has then are not run, and the others are waited for, unless ctx is done.
+func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
+	g := f.gather(p, in)
+	out, err := g.result.Get(ctx)
+	if err != nil {
+		g.drop.Store(true)
+	}
+	return out, err
+}
+
+// MapAsync is Map that does not wait. The values are captured when it returns.
+func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] { return f.gather(p, in).result }
+
+// A gathering collects the chunks of one Map.
+type gathering[In, Out any] struct {
+	f      *Func[In, Out]
+	result *Result[[]Out]
+	out    []Out
+	drop   atomic.Bool
+
+	mu   sync.Mutex
+	left int // chunks
+	err  error
+}
+
+// handIn is how many chunks are handed in at once.
+const handIn = 64
+
+func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[In, Out] {
+	size := p.opts.chunk(len(in))
+	chunks := (len(in) + size - 1) / size
+	g := &gathering[In, Out]{f: f, result: newResult[[]Out](), out: make([]Out, len(in)), left: chunks}
+	if chunks == 0 {
+		g.result.set(g.out, nil)
+	}
+	tasks := make([]*task, 0, min(chunks, handIn))
+	for lo := 0; lo < len(in); lo += size {
+		t, err := f.newTask(in[lo:min(lo+size, len(in))], lo, g)
+		if err != nil {
+			g.count((len(in)-lo+size-1)/size, err)
+			break
+		}
+		if tasks = append(tasks, t); len(tasks) == handIn {
+			p.submit(tasks)
+			tasks = tasks[:0]
+		}
+	}
+	p.submit(tasks)
+	return g
+}
+
+func (g *gathering[In, Out]) dropped() bool { return g.drop.Load() }
+
+func (g *gathering[In, Out]) over(t *task, r reply, err error) {
+	out, err := g.f.results(t, r, err)
+	copy(g.out[t.first:], out)
+	g.count(1, err)
+}
+
+// count counts chunks that are over. The last one makes the result.
+func (g *gathering[In, Out]) count(chunks int, err error) {
+	g.mu.Lock()
+	if err != nil && g.err == nil {
+		g.err = err
+		g.drop.Store(true)
+	}
+	g.left -= chunks
+	over, err := g.left == 0, g.err
+	g.mu.Unlock()
+	switch {
+	case !over:
+	case err != nil:
+		g.result.set(nil, err)
+	default:
+		g.result.set(g.out, nil)
+	}
+}

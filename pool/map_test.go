@@ -1,0 +1,181 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var square = pool.Register("square", func(_ context.Context, x int) (int, error) { return x * x, nil })
+
+// oddOnly refuses the even ones.
+var oddOnly = pool.Register("oddOnly", func(_ context.Context, x int) (int, error) {
+	if x%2 == 0 {
+		return 0, fmt.Errorf("number %d: %w", x, fs.ErrInvalid)
+	}
+	return x, nil
+})
+
+func upTo(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func squares(n int) []int {
+	all := upTo(n)
+	for i, x := range all {
+		all[i] = x * x
+	}
+	return all
+}
+
+func TestMapReturnsResultsInOrder(t *testing.T) {
+	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
+		for _, chunk := range []int{0, 1, 7, 5000} {
+			p := open(t, pool.Options{Workers: 3, Start: m, ChunkSize: chunk})
+			for _, n := range []int{0, 1, 1000} {
+				if got := get[[]int](t)(square.Map(deadline(t), p, upTo(n))); !slices.Equal(got, squares(n)) {
+					t.Errorf("%d values in chunks of %d: %v", n, chunk, got)
+				}
+			}
+		}
+	})
+}
+
+func TestFirstFailureIsTheErrorOfMap(t *testing.T) {
+	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
+		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 3})
+		_, err := oddOnly.Map(deadline(t), p, []int{1, 3, 5, 7, 8, 9, 11})
+		te, ok := errors.AsType[*pool.TaskError](err)
+		if !ok || te.Index != 4 || te.Func != "oddOnly" || !errors.Is(err, fs.ErrInvalid) || te.Error() != "pool: oddOnly of value 4: number 8: invalid argument" {
+			t.Errorf("got %v", err)
+		}
+		if got := get[int](t)(oddOnly.Apply(deadline(t), p, 3)); got != 3 { // nobody has died of it
+			t.Errorf("then it says %d", got)
+		}
+	})
+}
+
+var sum = pool.Register2("sum", func(_ context.Context, i int, chunk *tensor.Tensor) (float64, error) {
+	defer chunk.Close()
+	return float64(i) * chunk.Sum(), nil
+})
+
+func TestStarMapSharesTensors(t *testing.T) {
+	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
+		p := open(t, pool.Options{Workers: 2, Start: m})
+		whole := get[*tensor.Tensor](t)(tensor.NewShared(tensor.Float32, 40, 10))
+		defer whole.Close()
+		whole.Fill(1)
+		chunks := whole.Split(10)
+		got := get[[]float64](t)(sum.StarMap(deadline(t), p, slices.All(chunks)))
+		if !slices.Equal(got, []float64{0, 100, 200, 300}) {
+			t.Errorf("sums %v", got)
+		}
+		if got := get[float64](t)(sum.Apply(deadline(t), p, 2, chunks[0])); got != 200 {
+			t.Errorf("sum %v", got)
+		}
+		r := sum.StarMapAsync(p, slices.All(chunks))
+		for _, c := range chunks {
+			c.Close() // what was handed in is held
+		}
+		if got := get[[]float64](t)(r.Get(deadline(t))); got[3] != 300 {
+			t.Errorf("sums %v", got)
+		}
+	})
+}
+
+// twice returns a tensor of its own.
+var twice = pool.Register("twice", func(_ context.Context, in *tensor.Tensor) (*tensor.Tensor, error) {
+	defer in.Close()
+	out, err := tensor.NewShared(in.DType(), in.Shape()...)
+	if err == nil {
+		out.CopyFrom(in)
+		out.MulScalar(2)
+	}
+	return out, err
+})
+
+func TestResultsAreSharedToo(t *testing.T) {
+	p := open(t, pool.Options{Workers: 2})
+	in := get[*tensor.Tensor](t)(tensor.NewShared(tensor.Float32, 1000))
+	defer in.Close()
+	in.Fill(3)
+	for _, out := range get[[]*tensor.Tensor](t)(twice.Map(deadline(t), p, []*tensor.Tensor{in, in, in})) {
+		if !out.IsShared() || tensor.At[float32](out, 999) != 6 {
+			t.Errorf("shared %v, element %v", out.IsShared(), tensor.At[float32](out, 999))
+		}
+		out.Close()
+	}
+}
+
+// anything returns what it gets, of which the pool learns only then that it cannot travel.
+var anything = pool.Register("anything", func(_ context.Context, give bool) (any, error) {
+	if give {
+		return struct{ C chan int }{}, nil
+	}
+	return 7, nil
+})
+
+var accepts = pool.Register("accepts", func(context.Context, any) (int, error) { return 1, nil })
+
+func TestWhatCannotCrossIsAnErrorOfItsTask(t *testing.T) {
+	p := open(t, pool.Options{Workers: 1})
+	if _, err := anything.Apply(deadline(t), p, true); err == nil {
+		t.Error("a channel has crossed")
+	}
+	if _, err := accepts.Map(deadline(t), p, []any{1, make(chan int), 2}); err == nil {
+		t.Error("a channel was handed in")
+	}
+	if got := get[any](t)(anything.Apply(deadline(t), p, false)); fmt.Sprint(got) != "7" {
+		t.Errorf("then it says %v", got)
+	}
+}
+
+func TestApplyAsyncAndItsResult(t *testing.T) {
+	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
+		p := open(t, pool.Options{Workers: 2, Start: m})
+		var all []*pool.Result[int]
+		for i := range 100 {
+			all = append(all, oddOnly.ApplyAsync(p, i))
+		}
+		called := make(chan error, 100)
+		for i, r := range all {
+			r.Then(func(v int, err error) { called <- err })
+			v, err := r.Get(deadline(t))
+			ok, err2 := r.Successful()
+			if odd := i%2 == 1; (err == nil) != odd || ok != odd || err2 != nil || odd && v != i || !r.Ready() {
+				t.Errorf("%d: %v, %v, %v, %v", i, v, err, ok, err2)
+			}
+			if err := <-called; errors.Is(err, fs.ErrInvalid) == (i%2 == 1) {
+				t.Errorf("%d: called with %v", i, err)
+			}
+		}
+	})
+}
+
+func TestResultThatIsNotThere(t *testing.T) {
+	p := open(t, pool.Options{Workers: 1})
+	r := gated.ApplyAsync(p, t.TempDir())
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Get(over); err != context.Canceled || r.Ready() {
+		t.Errorf("got %v", err)
+	}
+	if _, err := r.Successful(); err != pool.ErrNotReady {
+		t.Errorf("got %v", err)
+	}
+	if _, err := gated.Map(over, p, []string{t.TempDir()}); err != context.Canceled {
+		t.Errorf("Map with a context that is done: %v", err)
+	}
+}

@@ -1,0 +1,92 @@
+package pool
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A call is what a worker is to do: a chunk of values for one function.
+type call struct {
+	id   uint64
+	fn   string
+	args parcel // of a slice
+}
+
+// A reply is what came of a call, and the first one, with id 0, says that the worker is ready.
+type reply struct {
+	id      uint64
+	err     error
+	index   int           // of the value that failed, in its chunk
+	took    time.Duration // of all values together
+	results parcel        // of a slice, unless err
+}
+
+const (
+	callLen  = 3
+	replyLen = 5
+)
+
+var errorPlan = must(wire.PlanOf[error]())
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("pool: " + err.Error())
+	}
+	return v
+}
+
+// MarshalWire writes [id, name, arguments].
+func (c *call) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(callLen)
+	e.Uint(c.id)
+	e.String(c.fn)
+	return c.args.MarshalWire(e)
+}
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (c *call) UnmarshalWire(d *wire.Decoder) (err error) {
+	if err := d.ArrayOf(callLen); err != nil {
+		return err
+	}
+	if c.id, err = d.Uint(); err != nil {
+		return err
+	}
+	if c.fn, err = d.String(); err != nil {
+		return err
+	}
+	return c.args.UnmarshalWire(d)
+}
+
+// MarshalWire writes [id, index, nanoseconds, error, results].
+func (r *reply) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(replyLen)
+	e.Uint(r.id)
+	e.Uint(uint64(r.index))
+	e.Uint(uint64(r.took))
+	if err := errorPlan.Encode(e, r.err); err != nil {
+		return err
+	}
+	return r.results.MarshalWire(e)
+}
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (r *reply) UnmarshalWire(d *wire.Decoder) (err error) {
+	if err := d.ArrayOf(replyLen); err != nil {
+		return err
+	}
+	if r.id, err = d.Uint(); err != nil {
+		return err
+	}
+	index, err1 := d.Uint()
+	took, err2 := d.Uint()
+	if err := cmp.Or(err1, err2); err != nil {
+		return err
+	}
+	r.index, r.took = int(index), time.Duration(took)
+	if r.err, err = errorPlan.Decode(d); err != nil {
+		return err
+	}
+	return r.results.UnmarshalWire(d)
+}

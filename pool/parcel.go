@@ -1,0 +1,132 @@
+package pool
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A parcel is an encoded value that holds its blocks, wherever it is: who has one releases it. It may be sent any number of times.
+type parcel struct {
+	body   []byte
+	blocks []shm.Handle
+}
+
+var encoders = sync.Pool{New: func() any { return new(wire.Encoder) }}
+
+// smallBody is room for most that is not big; less than this would save nothing.
+const smallBody = 64
+
+// pack encodes v, which stays the caller's.
+func pack[T any](plan *wire.Plan[T], v T) (p parcel, err error) {
+	e := encoders.Get().(*wire.Encoder)
+	defer encoders.Put(e)
+	e.Reset(make([]byte, 0, smallBody))
+	if err = plan.Encode(e, v); err == nil {
+		m := e.Message()
+		p.body = m.Body
+		err = p.hold(m.Blocks)
+	}
+	e.Done(err == nil)
+	return p, err
+}
+
+// hold takes a reference of each block, all or none.
+func (p *parcel) hold(blocks []shm.Handle) error {
+	if len(blocks) == 0 {
+		return nil
+	}
+	d, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	for _, h := range blocks {
+		if err := d.Retain(h); err != nil {
+			p.release()
+			return err
+		}
+		p.blocks = append(p.blocks, h)
+	}
+	return nil
+}
+
+// release gives the references back. That the domain is gone by now is not this caller's affair.
+func (p *parcel) release() {
+	if len(p.blocks) == 0 {
+		return
+	}
+	d, err := shm.Default()
+	for _, h := range p.blocks {
+		if err == nil {
+			d.Release(h)
+		}
+	}
+	p.blocks = nil
+}
+
+var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
+
+// unpack decodes what pack has made. What the value holds is its own.
+func unpack[T any](plan *wire.Plan[T], p parcel) (T, error) {
+	d := decoders.Get().(*wire.Decoder)
+	defer decoders.Put(d)
+	d.Reset(wire.Message{Body: p.body, Blocks: p.blocks}, p)
+	v, err := plan.Decode(d)
+	if err == nil {
+		err = d.Finish()
+	}
+	d.Done(err == nil)
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return v, nil
+}
+
+// Take implements wire.Blocks.
+func (p parcel) Take(i int) (shm.Handle, error) {
+	d, err := shm.Default()
+	if err != nil {
+		return 0, err
+	}
+	return p.blocks[i], d.Retain(p.blocks[i])
+}
+
+// MarshalWire writes the bytes and the blocks. The message becomes another holder of them.
+func (p *parcel) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(1 + len(p.blocks))
+	e.Bytes(p.body)
+	for _, h := range p.blocks {
+		e.Block(h)
+	}
+	return e.Err()
+}
+
+// UnmarshalWire reads a parcel with references of its own.
+func (p *parcel) UnmarshalWire(d *wire.Decoder) error {
+	n, err := d.ArrayLen()
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errors.New("a parcel without a body")
+	}
+	if p.body, err = d.Bytes(); err != nil {
+		return err
+	}
+	d.OnDone(func(kept bool) {
+		if !kept {
+			p.release()
+		}
+	})
+	for range n - 1 {
+		h, err := d.Block()
+		if err != nil {
+			return err
+		}
+		p.blocks = append(p.blocks, h)
+	}
+	return nil
+}

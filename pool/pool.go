@@ -1,0 +1,197 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A Pool is a number of workers that do tasks. Its methods may be called by several goroutines. The caller closes it.
+type Pool struct {
+	opts Options
+	init call // of each worker
+
+	ctx    context.Context // of the workers
+	cancel context.CancelCauseFunc
+	detach func() bool   // from the context given to New
+	ready  chan struct{} // closed when every worker was ready once, or none will be
+	gone   chan struct{} // closed when no worker is left and none will come
+
+	mu       sync.Mutex
+	members  []*member // by rank
+	pending  queue     // tasks that no worker has
+	given    int       // tasks that workers have
+	lastID   uint64
+	lives    int // workers that have not ended
+	newborn  int // workers of the first generation that are not ready yet
+	barren   int // workers in a row that ended before they were ready
+	finished bool
+	cause    error // of the end, once the pool has ended
+}
+
+// New starts the workers of a pool and does not wait for them: tasks do. When ctx is cancelled the pool ends as by Close.
+func New(ctx context.Context, opts Options) (*Pool, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers}
+	if capture := opts.Initializer.capture; capture != nil {
+		if p.init, err = capture(); err != nil {
+			return nil, fmt.Errorf("pool: the initializer's argument cannot cross: %w", err)
+		}
+	}
+	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	p.members = make([]*member, opts.Workers)
+	p.lives = opts.Workers
+	for rank := range opts.Workers {
+		p.hire(rank)
+	}
+	p.detach = context.AfterFunc(ctx, func() { p.end(context.Cause(ctx)) })
+	return p, nil
+}
+
+// Workers returns how many workers the pool has.
+func (p *Pool) Workers() int { return p.opts.Workers }
+
+// Ready waits until every worker has run its initializer. Its error says why that will not happen.
+func (p *Pool) Ready(ctx context.Context) error {
+	select {
+	case <-p.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cause
+}
+
+// Finish says that no more tasks come: Python's close. Workers end when all is done.
+func (p *Pool) Finish() {
+	p.mu.Lock()
+	p.finished = true
+	p.mu.Unlock()
+	p.feedAll()
+}
+
+// Join waits, after Finish or Close, until all workers have ended. Its error is why the pool ended if it was not Finish or Close,
+// or that of ctx.
+func (p *Pool) Join(ctx context.Context) error {
+	p.mu.Lock()
+	running := !p.finished && p.cause == nil
+	p.mu.Unlock()
+	if running {
+		return ErrRunning
+	}
+	select {
+	case <-p.gone:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cause == ErrClosed {
+		return nil
+	}
+	return p.cause
+}
+
+// Close ends the pool at once and waits for its workers: Python's terminate and join. Tasks that are not done fail with ErrClosed. After
+// Finish and Join there are none. Close is idempotent.
+func (p *Pool) Close() error {
+	p.end(ErrClosed)
+	<-p.gone
+	if p.detach != nil {
+		p.detach()
+	}
+	return nil
+}
+
+// end fails what waits and cancels the workers, whose tasks fail when they have ended.
+func (p *Pool) end(cause error) {
+	p.mu.Lock()
+	if p.cause == nil {
+		p.cause = cause
+		p.cancel(cause)
+	}
+	waiting := p.pending.clear()
+	if p.newborn > 0 {
+		p.newborn = 0
+		close(p.ready)
+	}
+	p.mu.Unlock()
+	for _, t := range waiting {
+		t.fail(cause)
+	}
+}
+
+// leave is the end of a worker that gets no successor.
+func (p *Pool) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lives--; p.lives > 0 {
+		return
+	}
+	p.cancel(p.cause)
+	p.init.args.release()
+	close(p.gone)
+}
+
+// submit hands tasks in. Those that the pool does not take fail.
+func (p *Pool) submit(tasks []*task) {
+	p.mu.Lock()
+	err := p.cause
+	if err == nil && p.finished {
+		err = ErrClosed
+	}
+	if err == nil {
+		for _, t := range tasks {
+			p.lastID++
+			t.id = p.lastID
+		}
+		p.pending.push(tasks...)
+	}
+	p.mu.Unlock()
+	if err != nil {
+		for _, t := range tasks {
+			t.fail(err)
+		}
+		return
+	}
+	p.feedAll()
+}
+
+// feedAll gives each worker what it can take.
+func (p *Pool) feedAll() {
+	p.mu.Lock()
+	members := slices.Clone(p.members)
+	p.mu.Unlock()
+	for _, m := range members {
+		if m != nil {
+			m.feed()
+		}
+	}
+}
+
+// hire starts a worker that is counted among the living already.
+func (p *Pool) hire(rank int) {
+	m, err := newMember(p, rank)
+	if err != nil {
+		p.end(fmt.Errorf("%w: %w", ErrBroken, err))
+		p.leave()
+		return
+	}
+	p.mu.Lock()
+	p.members[rank] = m
+	p.mu.Unlock()
+	m.feed() // it may have been ready before it was in its place
+}
+
+// exhausted reports whether nothing is left to do, ever. mu is held.
+func (p *Pool) exhausted() bool { return p.finished && p.pending.len() == 0 && p.given == 0 }
+
+// share is how many tasks one worker may have: its part of what there is. mu is held.
+func (p *Pool) share() int {
+	return (p.pending.len() + p.given + p.opts.Workers - 1) / p.opts.Workers
+}

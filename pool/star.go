@@ -1,0 +1,52 @@
+package pool
+
+import (
+	"context"
+	"iter"
+)
+
+// A Pair is the two arguments of a Func2.
+type Pair[A, B any] struct {
+	First  A
+	Second B
+}
+
+// A Func2 is a Func of two arguments. What takes pairs is in Func.
+type Func2[A, B, Out any] struct{ Func *Func[Pair[A, B], Out] }
+
+// Register2 is Register for functions of two arguments, which StarMap calls.
+func Register2[A, B, Out any](name string, fn func(ctx context.Context, a A, b B) (Out, error)) *Func2[A, B, Out] {
+	if fn == nil {
+		panic("pool: Register2: a function is needed")
+	}
+	return &Func2[A, B, Out]{Register(name, func(ctx context.Context, in Pair[A, B]) (Out, error) {
+		return fn(ctx, in.First, in.Second)
+	})}
+}
+
+// StarMap is Map over pairs of arguments: with slices.All(chunks), of the index and the chunk.
+func (f *Func2[A, B, Out]) StarMap(ctx context.Context, p *Pool, in iter.Seq2[A, B]) ([]Out, error) {
+	return f.Func.Map(ctx, p, pairs(in))
+}
+
+// StarMapAsync is StarMap that does not wait.
+func (f *Func2[A, B, Out]) StarMapAsync(p *Pool, in iter.Seq2[A, B]) *Result[[]Out] {
+	return f.Func.MapAsync(p, pairs(in))
+}
+
+// Apply is Func.Apply.
+func (f *Func2[A, B, Out]) Apply(ctx context.Context, p *Pool, a A, b B) (Out, error) {
+	return f.Func.Apply(ctx, p, Pair[A, B]{a, b})
+}
+
+// ApplyAsync is Func.ApplyAsync.
+func (f *Func2[A, B, Out]) ApplyAsync(p *Pool, a A, b B) *Result[Out] {
+	return f.Func.ApplyAsync(p, Pair[A, B]{a, b})
+}
+
+func pairs[A, B any](in iter.Seq2[A, B]) (all []Pair[A, B]) {
+	for a, b := range in {
+		all = append(all, Pair[A, B]{a, b})
+	}
+	return all
+}

@@ -1,0 +1,41 @@
+package shoal
+
+import "fmt"
+
+// A reply is what a child has told on the control socket. It is written by the goroutine that reads there, and read
+// when that has ended.
+type reply struct {
+	member bool // of the domain, in slot
+	slot   int
+	begun  bool // it has the argument
+	done   bool
+	result outcome
+	err    error // the reply made no sense
+}
+
+// receive takes a frame of the child.
+func (c *child) receive(kind frameKind, body []byte) {
+	switch kind {
+	case frameReady:
+		c.reply.join(body)
+		c.reply.begun = true
+		c.owner.arrived()
+	case frameDone:
+		c.reply.result, c.reply.err = decode(outcomePlan, body)
+		c.reply.done = c.reply.err == nil
+	default:
+		c.reply.err = fmt.Errorf("control frame of unknown kind %d", kind)
+	}
+}
+
+// unused reports whether the child has died before it had its job, so that the function has not begun. That is nobody's failure where it had
+// been waiting for one.
+func (c *child) unused() bool { return c.warm && !c.reply.begun && !c.reply.done }
+
+// join notes the slot in the domain.
+func (r *reply) join(body []byte) {
+	var m ready
+	if m, r.err = decode(readyPlan, body); r.err == nil {
+		r.member, r.slot = true, m.Slot
+	}
+}

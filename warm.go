@@ -1,0 +1,203 @@
+package shoal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart, and returns when they are. A job that one
+// of them gets begins as soon as it has read it; its successor is started meanwhile. Kinds differ by Executable, Env, WorkDir
+// and OrphanGrace; what else is in opts does not matter. With n = 0 those that wait are ended. They end with this
+// process at the latest, and each costs its memory and a slot of the domain's 256.
+//
+// A group with WarmStart that finds none of its kind starts a process, and from then on one waits.
+func Warm(ctx context.Context, n int, opts Options) error {
+	switch {
+	case n < 0:
+		return fmt.Errorf("shoal: Warm: %d processes; at least 0 are needed", n)
+	case !functions.ready():
+		return ErrNoMain
+	}
+	return reserve.keep(ctx, birthOf(opts.withDefaults()), n)
+}
+
+// reserve are the processes that wait for a job.
+var reserve = warmth{racks: make(map[string]*rack)}
+
+type warmth struct {
+	mu     sync.Mutex
+	racks  map[string]*rack // by kind of birth
+	closed bool
+}
+
+// A rack are those of one kind.
+type rack struct {
+	birth birth
+	want  int
+	ready []*child
+	busy  bool // somebody is starting more
+	err   error
+	more  chan struct{} // closed and made anew at each change
+}
+
+// rackOf returns the rack for a kind of birth. mu is held.
+func (w *warmth) rackOf(b birth) *rack {
+	b.warm, b.title, b.threads = true, titlePrefix+"warm", 1
+	r := w.racks[b.kind()]
+	if r == nil {
+		r = &rack{birth: b, more: make(chan struct{})}
+		w.racks[b.kind()] = r
+	}
+	return r
+}
+
+func (r *rack) changed() {
+	close(r.more)
+	r.more = make(chan struct{})
+}
+
+// keep sets how many shall wait, and waits until they do.
+func (w *warmth) keep(ctx context.Context, b birth, n int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.rackOf(b)
+	r.want = n
+	for len(r.ready) > n {
+		r.dismiss()
+	}
+	w.fill(r)
+	for len(r.ready) < r.want && r.err == nil && !w.closed {
+		more := r.more
+		w.mu.Unlock()
+		select {
+		case <-more:
+		case <-ctx.Done():
+		}
+		w.mu.Lock()
+		if ctx.Err() != nil {
+			return fmt.Errorf("shoal: Warm: %w", context.Cause(ctx))
+		}
+	}
+	if r.err != nil {
+		return fmt.Errorf("shoal: Warm: %w", r.err)
+	}
+	return nil
+}
+
+// refillDelay is how long the start of a successor is put off, so that it does not take the processor from who begins.
+const refillDelay = time.Millisecond
+
+// take returns a process that waits, and has another one started; nil if there is none.
+func (w *warmth) take(b birth) *child {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.rackOf(b)
+	r.want = max(r.want, 1)
+	defer time.AfterFunc(refillDelay, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.fill(r)
+	})
+	for len(r.ready) > 0 {
+		c := r.ready[0]
+		r.ready = r.ready[1:]
+		if !c.death.over() {
+			return c
+		}
+		go c.await() // it has died while it waited
+	}
+	return nil
+}
+
+// fill starts what is missing, one after the other, unless somebody does already. mu is held.
+func (w *warmth) fill(r *rack) {
+	if r.busy || w.closed || len(r.ready) >= r.want {
+		return
+	}
+	r.busy, r.err = true, nil
+	go func() {
+		for w.add(r) {
+		}
+	}()
+}
+
+// add starts one process, unless there are enough, and reports whether it did.
+func (w *warmth) add(r *rack) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || r.err != nil || len(r.ready) >= r.want {
+		r.busy = false
+		r.changed()
+		return false
+	}
+	w.mu.Unlock()
+	c, err := startWarm(r.birth)
+	w.mu.Lock()
+	switch {
+	case err != nil:
+		r.err = err
+	default:
+		r.ready = append(r.ready, c)
+	}
+	r.changed()
+	return true
+}
+
+// startWarm starts a process and returns when it waits for its job.
+func startWarm(b birth) (*child, error) {
+	c, err := startChild(b)
+	if err != nil {
+		return nil, err
+	}
+	kind, body, err := readFrame(c.control)
+	if err == nil && kind == frameReady {
+		if c.reply.join(body); c.reply.err == nil {
+			return c, nil
+		}
+	}
+	return nil, c.stillborn(cmp.Or(c.reply.err, err))
+}
+
+// stillborn is the error of a process that ended before it could wait for a job.
+func (c *child) stillborn(err error) error {
+	c.process.Kill()
+	c.death.wait()
+	var said strings.Builder
+	drain(c.stderr, &said, make([]byte, 4<<10))
+	e := c.await()
+	if e.state != nil {
+		err = fmt.Errorf("%w: %v", ErrExited, e.state)
+	}
+	return fmt.Errorf("a process ended before it could wait for a job: %w: %s", err, lastLines([]byte(said.String())))
+}
+
+// dismiss ends one that waits. mu is held.
+func (r *rack) dismiss() {
+	c := r.ready[len(r.ready)-1]
+	r.ready = r.ready[:len(r.ready)-1]
+	c.process.Kill()
+	c.await()
+}
+
+// close ends them all. Those that are being started follow.
+func (w *warmth) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for _, r := range w.racks {
+		for len(r.ready) > 0 || r.busy {
+			if len(r.ready) > 0 {
+				r.dismiss()
+				continue
+			}
+			more := r.more
+			w.mu.Unlock()
+			<-more
+			w.mu.Lock()
+		}
+	}
+}
