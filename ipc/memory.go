@@ -88,12 +88,13 @@ func (m *Memory) Size() int {
 	return m.lease.size
 }
 
-// Handle returns the handle of the memory's block, 0 if m is closed.
-func (m *Memory) Handle() shm.Handle {
+// Block returns the memory's block, its domain and the number of bytes; the block is 0 if m is closed. It makes a Memory a
+// tensor.Buffer.
+func (m *Memory) Block() (*shm.Domain, shm.Handle, int) {
 	if m.lease == nil || m.lease.closed.Load() {
-		return 0
+		return nil, 0, 0
 	}
-	return m.lease.block
+	return m.lease.d, m.lease.block, m.lease.size
 }
 
 // Close drops this process's reference. The name stays, and so do those who have the memory open. Close is idempotent; a

@@ -27,7 +27,7 @@ func TestMemoryByName(t *testing.T) {
 		copy(m.Bytes(), "hello")
 		check(t, m.Close())
 		check(t, m.Close())
-		if string(again.Bytes()[:5]) != "hello" || m.Bytes() != nil || m.Handle() != 0 {
+		if _, h, _ := m.Block(); string(again.Bytes()[:5]) != "hello" || m.Bytes() != nil || h != 0 {
 			t.Errorf("%q after the creator closed", again.Bytes()[:5])
 		}
 		check(t, ipc.Unlink("m"))
