@@ -20,7 +20,7 @@ var (
 	// ErrEmpty is returned by a get for which there is no message, at once or until its deadline.
 	ErrEmpty = errors.New("ipc: queue is empty")
 	// ErrType is returned when an end of a queue is received as one that carries values of another type, or a Mutex as an
-	// Event.
+	// Event, and for a name that stands for another type.
 	ErrType = errors.New("ipc: another type")
 	// ErrNotEnd is returned when what is received as an end of a queue is none.
 	ErrNotEnd = errors.New("ipc: not an end of a queue")
@@ -28,8 +28,12 @@ var (
 	ErrLocked = errors.New("ipc: locked")
 	// ErrNotObject is returned when what is received as a Mutex or the like is none.
 	ErrNotObject = errors.New("ipc: not what it is received as")
-	// ErrIndex is returned for elements that an Array does not have.
+	// ErrIndex is returned for elements that an Array or a list does not have.
 	ErrIndex = errors.New("ipc: index out of range")
+	// ErrSize is returned for what has no room in its memory, and for sizes below 0.
+	ErrSize = errors.New("ipc: size does not fit")
+	// ErrNotList is returned when what is received as a ShareableList, or as an element of one, is none.
+	ErrNotList = errors.New("ipc: not a shareable list")
 )
 
 // What package shm says of locks, semaphores and barriers. Where it was a death, the error is a *[shm.PeerError] that
@@ -62,6 +66,11 @@ func init() {
 	wire.RegisterError("ipc.ErrNotRecoverable", ErrNotRecoverable)
 	wire.RegisterError("ipc.ErrBroken", ErrBroken)
 	wire.RegisterError("ipc.ErrReleased", ErrReleased)
+	wire.RegisterError("ipc.ErrSize", ErrSize)
+	wire.RegisterError("ipc.ErrNotList", ErrNotList)
+	wire.RegisterError("shm.ErrExist", shm.ErrExist)
+	wire.RegisterError("shm.ErrNotExist", shm.ErrNotExist)
+	wire.RegisterError("shm.ErrName", shm.ErrName)
 }
 
 // shmError returns what an error of package shm means here. state is why the operation waited, or nil.

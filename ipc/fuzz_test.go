@@ -19,6 +19,8 @@ type parcel struct {
 	Conn   *ipc.Conn[string]
 	More   map[string]parcel
 	Sender ipc.Sender[parcel]
+	Memory *ipc.Memory
+	List   *ipc.ShareableList
 }
 
 // FuzzMessage puts arbitrary bytes, and blocks that are a ring, its tokens and plain ones, into a queue's ring. Who
@@ -60,7 +62,8 @@ func FuzzMessage(f *testing.F) {
 }
 
 func typed(err error) bool {
-	for _, want := range []error{wire.ErrFormat, wire.ErrOverflow, wire.ErrTooDeep, wire.ErrTooLong, wire.ErrNoBlock, ipc.ErrType, ipc.ErrNotEnd, ipc.ErrNotObject} {
+	for _, want := range []error{wire.ErrFormat, wire.ErrOverflow, wire.ErrTooDeep, wire.ErrTooLong, wire.ErrNoBlock, ipc.ErrType, ipc.ErrNotEnd,
+		ipc.ErrNotObject, ipc.ErrSize, ipc.ErrNotList} {
 		if errors.Is(err, want) {
 			return true
 		}
@@ -90,6 +93,72 @@ func (p parcel) close(t *testing.T) {
 		m.close(t)
 	}
 	check(t, p.Sender.Close())
+	if p.Memory != nil {
+		check(t, p.Memory.Close())
+	}
+	if p.List != nil {
+		values(p.List)
+		check(t, p.List.Close())
+	}
+}
+
+// FuzzShareableList reads and changes lists in memory that holds anything.
+func FuzzShareableList(f *testing.F) {
+	local(f)
+	l, err := ipc.NewShareableList(1, "two", []byte{3}, nil, true, 6.5)
+	check(f, err)
+	f.Add(append([]byte(nil), listMemory(f, l).Bytes()...))
+	f.Add([]byte{})
+	f.Cleanup(func() { check(f, l.Close()) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := ipc.NewMemory(len(b))
+		check(t, err)
+		defer m.Close()
+		copy(m.Bytes(), b)
+		l, err := passAs[*ipc.ShareableList](t, m)
+		if err != nil {
+			wantErr(t, err, ipc.ErrNotList)
+			return
+		}
+		defer l.Close()
+		for i := range min(l.Len(), 100) {
+			if _, err := l.At(i); err != nil {
+				wantErr(t, err, ipc.ErrNotList)
+			}
+			if err := l.Set(i, "text"); err != nil {
+				wantErr(t, err, ipc.ErrSize)
+			} else if v, err := l.At(i); v != "text" || err != nil {
+				t.Errorf("set to text, and it is %v, %v", v, err)
+			}
+		}
+	})
+}
+
+// passAs sends v and receives it as another type.
+func passAs[U, T any](t testing.TB, v T) (U, error) {
+	from, err := wire.PlanOf[T]()
+	check(t, err)
+	to, err := wire.PlanOf[U]()
+	check(t, err)
+	d, err := shm.Default()
+	check(t, err)
+	var enc wire.Encoder
+	enc.Reset(nil)
+	check(t, from.Encode(&enc, v))
+	defer enc.Done(true)
+	var dec wire.Decoder
+	dec.Reset(enc.Message(), importer{d, enc.Message().Blocks})
+	u, err := to.Decode(&dec)
+	dec.Done(err == nil)
+	return u, err
+}
+
+// listMemory returns the memory of a list.
+func listMemory(t testing.TB, l *ipc.ShareableList) *ipc.Memory {
+	m, err := passAs[*ipc.Memory](t, l)
+	check(t, err)
+	t.Cleanup(func() { check(t, m.Close()) })
+	return m
 }
 
 // blocksOf returns the blocks of a value, in the order in which its message has them.

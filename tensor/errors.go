@@ -13,6 +13,10 @@ var (
 	ErrDType = errors.New("tensor: unknown dtype")
 	// ErrLayout is wrapped where a tensor that arrives has a shape, strides or an offset that its memory has no room for.
 	ErrLayout = errors.New("tensor: layout does not fit its memory")
+	// ErrAlign is wrapped where a tensor would begin at bytes that are not a multiple of its elements' size.
+	ErrAlign = errors.New("tensor: not aligned")
+	// ErrFile is wrapped where a file is not, or no longer, what a tensor needs; it comes as *FileError.
+	ErrFile = errors.New("tensor: file does not fit the tensor")
 	// ErrDomain is wrapped where a tensor is sent that is shared in another domain than the process's default one.
 	ErrDomain = errors.New("tensor: shared in another domain")
 	// ErrForeign is wrapped where memory that came from elsewhere, such as a tensor of PyTorch, would have to move. Send a Clone.

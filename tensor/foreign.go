@@ -34,19 +34,9 @@ func Adopt(b []byte, l Loan) *Storage {
 // View returns a tensor of the storage, to be closed by the caller. The error wraps ErrLayout or ErrDType where the tensor is not
 // in the storage, and ErrClosed where the storage has ended.
 func (s *storage) View(dt DType, shape, strides []int, offset int) (*Tensor, error) {
-	if !dt.valid() {
-		return nil, fmt.Errorf("view storage as %v: %w", dt, ErrDType)
-	}
-	t := &Tensor{dtype: dt, shape: append([]int{}, shape...), strides: append([]int{}, strides...), offset: offset}
-	bad := len(shape) != len(strides) || len(shape) > maxDims || offset < 0
-	for _, n := range append(append([]int{}, shape...), strides...) {
-		bad = bad || n < 0
-	}
-	if bad {
-		return nil, t.misfit(len(s.mem.Load().bytes))
-	}
-	if err := t.checkLayout(len(s.mem.Load().bytes)); err != nil {
-		return nil, err
+	t, err := layOut(dt, shape, strides, offset, len(s.mem.Load().bytes))
+	if err != nil {
+		return nil, fmt.Errorf("view storage: %w", err)
 	}
 	if !s.retain() {
 		return nil, ErrClosed

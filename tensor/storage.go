@@ -27,7 +27,7 @@ type memory struct {
 	lease holder // nil on the heap
 }
 
-// A holder is what keeps shared memory: a lease of a block, or memory from elsewhere.
+// A holder is what keeps shared memory: a lease of a block, a file, or memory from elsewhere.
 type holder interface{ end() error }
 
 // A lease is this process's one reference of a block.
@@ -107,7 +107,11 @@ func (s *storage) share() error {
 	if _, ok := old.block(); ok {
 		return nil
 	}
-	if old.lease != nil {
+	if f, ok := old.lease.(*file); ok {
+		if err := f.short(); f.shared || err != nil {
+			return err
+		}
+	} else if old.lease != nil {
 		return ErrForeign
 	}
 	m, err := allocate(len(old.bytes))

@@ -44,7 +44,13 @@ func (t *Tensor) store() *storage {
 }
 
 // bytes returns the memory of the storage, which is borrowed: the caller keeps t alive.
-func (t *Tensor) bytes() []byte { return t.store().mem.Load().bytes }
+func (t *Tensor) bytes() []byte {
+	m := t.store().mem.Load()
+	if f, ok := m.lease.(*file); ok {
+		f.check()
+	}
+	return m.bytes
+}
 
 // span returns the bytes of a contiguous tensor, borrowed.
 func (t *Tensor) span() []byte {
@@ -83,8 +89,12 @@ func (t *Tensor) ElementSize() int { return t.dtype.Size() }
 // Nbytes returns the bytes of all elements.
 func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
 
-// IsShared reports whether the storage is shared memory.
-func (t *Tensor) IsShared() bool { return t.store().mem.Load().lease != nil }
+// IsShared reports whether the storage is shared memory, or a file that others can map.
+func (t *Tensor) IsShared() bool {
+	l := t.store().mem.Load().lease
+	f, ok := l.(*file)
+	return l != nil && (!ok || f.shared)
+}
 
 // IsContiguous reports whether the elements stand in the storage one after another in the order of their indices.
 func (t *Tensor) IsContiguous() bool {

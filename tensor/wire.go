@@ -27,14 +27,20 @@ func (t *Tensor) MarshalWire(e *wire.Encoder) error {
 	if err := s.share(); err != nil {
 		return fmt.Errorf("send tensor: %w", err)
 	}
-	lease, _ := s.mem.Load().block()
-	if d, err := shm.Default(); err != nil || d != lease.domain {
-		return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
+	switch l := s.mem.Load().lease.(type) {
+	case *file:
+		e.ArrayLen(5)
+		e.Uint(uint64(t.dtype))
+		l.marshal(e)
+	case *lease:
+		if d, err := shm.Default(); err != nil || d != l.domain {
+			return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
+		}
+		e.ArrayLen(4)
+		e.Uint(uint64(t.dtype))
+		e.Block(l.block)
 	}
 	dense := t.IsContiguous()
-	e.ArrayLen(4)
-	e.Uint(uint64(t.dtype))
-	e.Block(lease.block)
 	e.Uint(uint64(t.offset))
 	n := len(t.shape)
 	if !dense {
@@ -56,12 +62,17 @@ func (t *Tensor) MarshalWire(e *wire.Encoder) error {
 // UnmarshalWire reads what MarshalWire wrote: a tensor on the sender's storage, to be closed by the caller. The error
 // wraps ErrLayout or ErrDType where the message does not describe a tensor in its block. It is for package wire.
 func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
-	domain, err := shm.Default()
+	parts, err := d.ArrayLen()
 	if err != nil {
 		return err
 	}
-	if err := d.ArrayOf(4); err != nil {
-		return err
+	read := readBlock
+	switch parts {
+	case 4:
+	case 5:
+		read = readFile
+	default:
+		return fmt.Errorf("receive tensor of %d parts, where 4 or 5 belong: %w", parts, wire.ErrFormat)
 	}
 	dt, err := d.Uint()
 	if err == nil && dt >= dtypes {
@@ -70,11 +81,7 @@ func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
 	if err != nil {
 		return err
 	}
-	h, err := d.Block()
-	if err != nil {
-		return err
-	}
-	s, err := adopt(domain, h)
+	s, err := read(d)
 	if err != nil {
 		return fmt.Errorf("receive tensor: %w", err)
 	}
@@ -92,6 +99,19 @@ func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
 		return fmt.Errorf("receive: %w", err)
 	}
 	return nil
+}
+
+// readBlock returns the storage of a block.
+func readBlock(d *wire.Decoder) (*storage, error) {
+	domain, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	h, err := d.Block()
+	if err != nil {
+		return nil, err
+	}
+	return adopt(domain, h)
 }
 
 func (t *Tensor) readLayout(d *wire.Decoder) error {

@@ -52,9 +52,14 @@ func Seal(f *os.File) error {
 // Map maps the first size bytes of f for reading and writing, shared with every other mapping of the
 // file and left out of core dumps. The garbage collector does not know the memory: the caller ends
 // it with [Unmap], and no slice of it may be used afterwards.
-func Map(f *os.File, size int) (mem []byte, err error) {
+func Map(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_SHARED) }
+
+// MapPrivate is Map of a file that need not be writable: what is written stays in this process.
+func MapPrivate(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_PRIVATE) }
+
+func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 	err = control(f, func(fd int) error {
-		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
 		return err
 	})
 	if err != nil {

@@ -16,6 +16,9 @@ func Seal(f *os.File) error { return unsupported("F_ADD_SEALS") }
 // Map needs Linux.
 func Map(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap") }
 
+// MapPrivate needs Linux.
+func MapPrivate(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap") }
+
 // Unmap needs Linux.
 func Unmap(b []byte) error { return unsupported("munmap") }
 

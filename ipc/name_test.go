@@ -1,0 +1,196 @@
+package ipc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+func TestMemoryByName(t *testing.T) {
+	each(t, func(t *testing.T, _ *shm.Domain) {
+		m, err := ipc.Create("m", 1000)
+		check(t, err)
+		again, err := ipc.Open("m")
+		check(t, err)
+		if m.Size() != 1000 || len(again.Bytes()) != 1000 || !bytes.Equal(again.Bytes(), make([]byte, 1000)) {
+			t.Errorf("%d bytes, opened %d", m.Size(), len(again.Bytes()))
+		}
+		copy(m.Bytes(), "hello")
+		check(t, m.Close())
+		check(t, m.Close())
+		if _, h, _ := m.Block(); string(again.Bytes()[:5]) != "hello" || m.Bytes() != nil || h != 0 {
+			t.Errorf("%q after the creator closed", again.Bytes()[:5])
+		}
+		check(t, ipc.Unlink("m"))
+		third, err := ipc.Create("m", 8)
+		check(t, err)
+		copy(third.Bytes(), "other")
+		if string(again.Bytes()[:5]) != "hello" {
+			t.Errorf("a holder reads %q after the name was used again", again.Bytes()[:5])
+		}
+		check(t, errors.Join(again.Close(), third.Close(), ipc.Unlink("m")))
+	})
+}
+
+func TestNamesAreRefused(t *testing.T) {
+	local(t)
+	_, err := ipc.Open("m")
+	wantErr(t, err, shm.ErrNotExist, fs.ErrNotExist)
+	wantErr(t, ipc.Unlink("m"), shm.ErrNotExist)
+	_, err = ipc.Create("", 10)
+	wantErr(t, err, shm.ErrName)
+	_, err = ipc.Create("m", -1)
+	wantErr(t, err, ipc.ErrSize)
+	_, err = ipc.Create("m", 1<<40)
+	wantErr(t, err, shm.ErrTooLarge)
+	check(t, ipc.Bind("m", 5))
+	_, err = ipc.Create("m", 10)
+	wantErr(t, err, shm.ErrExist, fs.ErrExist)
+	_, err = ipc.Open("m")
+	wantErr(t, err, ipc.ErrType)
+	if n, err := ipc.Lookup[int]("m"); n != 5 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := ipc.Bind("f", func() {}); err == nil {
+		t.Error("a function has a name")
+	}
+	if names, err := ipc.Names(); err != nil || len(names) != 1 || names[0] != "m" {
+		t.Errorf("names %q, %v", names, err)
+	}
+	check(t, ipc.Unlink("m"))
+	var zero ipc.Memory
+	check(t, zero.Close())
+	wantErr(t, ipc.Bind("m", &zero), ipc.ErrClosed)
+}
+
+// A queue whose end has a name stays open for whoever looks it up.
+func TestQueueByName(t *testing.T) {
+	each(t, func(t *testing.T, _ *shm.Domain) {
+		q := newQueue[string](t, 4)
+		check(t, ipc.Bind("q", q.Sender()))
+		check(t, q.Sender().Close())
+		for i := range 3 {
+			s, err := ipc.Lookup[*ipc.Sender[string]]("q")
+			check(t, err)
+			check(t, s.Put(watched(t), fmt.Sprint(i)))
+			check(t, s.Close())
+		}
+		_, err := ipc.Lookup[*ipc.Sender[int]]("q")
+		wantErr(t, err, ipc.ErrType)
+		check(t, ipc.Unlink("q"))
+		n := 0
+		for s, err := range q.All(watched(t)) {
+			if check(t, err); s != fmt.Sprint(n) {
+				t.Errorf("%q arrived", s)
+			}
+			n++
+		}
+		if n != 3 {
+			t.Errorf("%d of 3 arrived", n)
+		}
+	})
+}
+
+func TestForgottenMemoryIsClosed(t *testing.T) {
+	d := local(t)
+	m, err := ipc.NewMemory(100)
+	check(t, err)
+	check(t, ipc.Bind("m", m))
+	if _, err := ipc.Open("m"); err != nil {
+		t.Fatal(err)
+	}
+	runtime.KeepAlive(m)
+	m = nil
+	check(t, ipc.Unlink("m"))
+	for ctx := watched(t); d.Stats().Blocks > 0 && ctx.Err() == nil; {
+		runtime.GC()
+	}
+}
+
+// first tries to be the one that creates.
+var first = newRole("first", func(ctx context.Context, won *ipc.Sender[bool]) error {
+	defer won.Close()
+	m, err := ipc.Create("once", 64)
+	if err != nil && !errors.Is(err, shm.ErrExist) {
+		return err
+	}
+	won.Put(ctx, err == nil)
+	if err != nil {
+		return nil
+	}
+	copy(m.Bytes(), "first")
+	<-ctx.Done() // until it is killed
+	return nil
+})
+
+func TestOneProcessCreatesAndItsMemoryOutlivesIt(t *testing.T) {
+	d := shared(t)
+	won := newQueue[bool](t, 8)
+	var cmds []func()
+	for range 3 {
+		c := first.start(t, d, won.Sender())
+		cmds = append(cmds, func() { c.Process.Kill(); c.Wait() })
+	}
+	check(t, won.Sender().Close())
+	winners := 0
+	for range 3 {
+		w, err := won.Get(watched(t))
+		check(t, err)
+		if w {
+			winners++
+		}
+	}
+	m, err := ipc.Open("once")
+	check(t, err)
+	for ctx := watched(t); string(m.Bytes()[:5]) != "first" && ctx.Err() == nil; {
+		runtime.Gosched()
+	}
+	for _, kill := range cmds {
+		kill()
+	}
+	if again, err := ipc.Open("once"); err != nil || winners != 1 || string(again.Bytes()[:5]) != "first" {
+		t.Errorf("%d created it, after their death: %v", winners, err)
+	} else {
+		check(t, again.Close())
+	}
+	check(t, errors.Join(m.Close(), ipc.Unlink("once")))
+}
+
+func TestManyCreateAndOneDoes(t *testing.T) {
+	each(t, func(t *testing.T, _ *shm.Domain) {
+		var wg sync.WaitGroup
+		var won atomic.Int32
+		for range 8 {
+			wg.Go(func() {
+				m, err := ipc.Create("m", 10)
+				switch {
+				case err == nil:
+					won.Add(1)
+				case errors.Is(err, shm.ErrExist):
+					if m, err = ipc.Open("m"); err != nil {
+						t.Error(err)
+						return
+					}
+				default:
+					t.Error(err)
+					return
+				}
+				m.Close()
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 {
+			t.Errorf("%d of 8 have created it", won.Load())
+		}
+		check(t, ipc.Unlink("m"))
+	})
+}

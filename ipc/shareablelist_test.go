@@ -1,0 +1,116 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+func values(l *ipc.ShareableList) (all []any) {
+	for _, v := range l.All() {
+		all = append(all, v)
+	}
+	return all
+}
+
+func TestShareableList(t *testing.T) {
+	each(t, func(t *testing.T, _ *shm.Domain) {
+		l, err := ipc.NewShareableList("howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42, uint8(7), float32(0.5), "")
+		check(t, err)
+		check(t, ipc.Bind("list", l))
+		again, err := ipc.Lookup[*ipc.ShareableList]("list")
+		check(t, err)
+		want := []any{"howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42, 7, 0.5, ""}
+		if got := values(again); !reflect.DeepEqual(got, want) {
+			t.Errorf("%#v", got)
+		}
+		check(t, l.Set(0, "8 bytes."))
+		check(t, l.Set(2, "now text"))
+		check(t, l.Set(3, 42))
+		check(t, l.Set(4, math.Inf(1)))
+		check(t, l.Set(5, nil))
+		check(t, l.Set(9, false))
+		want = []any{"8 bytes.", []byte("HoWdY\x00\x00"), "now text", 42, math.Inf(1), nil, 42, 7, 0.5, false}
+		if got := values(again); !reflect.DeepEqual(got, want) {
+			t.Errorf("%#v", got)
+		}
+		if n, i, no := again.Count(42), again.Index(42), again.Index("none"); n != 2 || i != 3 || no != -1 {
+			t.Errorf("count %d, index %d, %d", n, i, no)
+		}
+		for i, v := range map[int]any{0: "9 bytes..", 1: []byte("9 bytes.."), 3: "9 bytes.."} {
+			wantErr(t, l.Set(i, v), ipc.ErrSize)
+		}
+		wantErr(t, l.Set(6, uint64(math.MaxUint64)), ipc.ErrSize)
+		wantErr(t, l.Set(10, 1), ipc.ErrIndex)
+		wantErr(t, l.Set(-1, 1), ipc.ErrIndex)
+		wantErr(t, l.Set(0, struct{}{}), ipc.ErrType)
+		if got := values(again); !reflect.DeepEqual(got, want) {
+			t.Errorf("refused and changed: %#v", got)
+		}
+		_, err = ipc.NewShareableList(1, func() {})
+		wantErr(t, err, ipc.ErrType)
+		check(t, errors.Join(l.Close(), l.Close(), again.Close(), ipc.Unlink("list")))
+		_, err = l.At(0)
+		wantErr(t, err, ipc.ErrClosed)
+		wantErr(t, l.Set(0, 1), ipc.ErrClosed)
+		wantErr(t, ipc.Bind("list", l), ipc.ErrClosed)
+		if l.Len() != 0 || values(l) != nil {
+			t.Error("a closed list has elements")
+		}
+	})
+}
+
+// double doubles the numbers of a list in place.
+var double = newRole("double", func(ctx context.Context, l *ipc.ShareableList) error {
+	for i, v := range l.All() {
+		if n, ok := v.(int); ok {
+			if err := l.Set(i, 2*n); err != nil {
+				return err
+			}
+		}
+	}
+	return l.Close()
+})
+
+func TestShareableListInAnotherProcess(t *testing.T) {
+	d := shared(t)
+	l, err := ipc.NewShareableList(1, "two", 3)
+	check(t, err)
+	wait(t, double.start(t, d, l))
+	if got := fmt.Sprint(values(l)); got != "[2 two 6]" {
+		t.Errorf("%s", got)
+	}
+	check(t, l.Close())
+}
+
+// What another process has written into a list's memory is not believed.
+func TestShareableListOfNonsense(t *testing.T) {
+	local(t)
+	plain, err := ipc.NewMemory(4)
+	check(t, err)
+	check(t, ipc.Bind("plain", plain))
+	_, err = ipc.Lookup[*ipc.ShareableList]("plain")
+	wantErr(t, err, ipc.ErrType)
+	l, err := ipc.NewShareableList(1, 2, 3)
+	check(t, err)
+	b := listMemory(t, l).Bytes()
+	for i := range b {
+		old := b[i]
+		for _, x := range []byte{0, 1, 7, 0x80, 0xff} {
+			b[i] = x
+			values(l)
+			for k := range 4 {
+				l.At(k)
+				l.Set(k, "text")
+			}
+		}
+		b[i] = old
+	}
+	check(t, errors.Join(l.Close(), plain.Close(), ipc.Unlink("plain")))
+}

@@ -1,0 +1,65 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A Buffer is a block of shared memory of which tensors can be made: *ipc.Memory is one.
+type Buffer interface {
+	// Block returns the block, its domain, and how many of its bytes may be used; 0 for the block if it is closed.
+	Block() (*shm.Domain, shm.Handle, int)
+}
+
+// FromBuffer returns a tensor of bytes that are there, without a copy: torch.frombuffer. The first element is offset bytes
+// from the start; strides are in elements, and nil is row-major. The tensor has a reference of its own, so b may be
+// closed before it; the caller closes the tensor.
+//
+// All of it may come from somebody else: the error wraps ErrDType, ErrLayout where the bytes are too few or the layout is
+// none, ErrAlign where offset is not a multiple of the element's size, and ErrClosed.
+func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, error) {
+	d, h, size := b.Block()
+	if h == 0 {
+		return nil, fmt.Errorf("tensor from buffer: %w", ErrClosed)
+	}
+	if dt.valid() && offset%dt.Size() != 0 {
+		return nil, fmt.Errorf("tensor from buffer: %v at byte %d: %w", dt, offset, ErrAlign)
+	}
+	if dt.valid() {
+		offset /= dt.Size()
+	}
+	if strides == nil {
+		strides = rowMajor(shape)
+	}
+	t, err := layOut(dt, shape, strides, offset, size)
+	if err != nil {
+		return nil, fmt.Errorf("tensor from buffer: %w", err)
+	}
+	if err := d.Retain(h); err != nil {
+		return nil, errors.Join(fmt.Errorf("tensor from buffer: %w", ErrClosed), err)
+	}
+	s, err := adopt(d, h)
+	if err != nil {
+		return nil, fmt.Errorf("tensor from buffer: %w", err)
+	}
+	t.storage.Store(s)
+	return t, nil
+}
+
+// layOut returns a tensor, as yet without storage, of which all elements are within size bytes.
+func layOut(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
+	if !dt.valid() {
+		return nil, fmt.Errorf("%v: %w", dt, ErrDType)
+	}
+	t := &Tensor{dtype: dt, shape: append([]int{}, shape...), strides: append([]int{}, strides...), offset: offset}
+	bad := len(shape) != len(strides) || len(shape) > maxDims || offset < 0
+	for _, n := range append(t.shape, t.strides...) {
+		bad = bad || n < 0 || n >= 1<<48
+	}
+	if bad {
+		return nil, t.misfit(size)
+	}
+	return t, t.checkLayout(size)
+}

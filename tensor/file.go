@@ -1,0 +1,278 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+	"weak"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A file is one that is mapped under tensors.
+type file struct {
+	*os.File
+	id     sys.FileID
+	bytes  []byte
+	shared bool
+	ended  atomic.Bool
+}
+
+// A FileError says that a file is not what a tensor needs. It wraps ErrFile.
+type FileError struct {
+	Path string
+	Have int64 // bytes of the file
+	Want int64 // bytes of the mapping
+	Why  string
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("tensor over file %s of %d bytes, where %d are wanted: %s", e.Path, e.Have, e.Want, e.Why)
+}
+
+// Unwrap returns ErrFile.
+func (e *FileError) Unwrap() error { return ErrFile }
+
+// FromFile returns a tensor whose elements are a file's bytes, mapped and not read: torch.from_file. The caller closes it.
+//
+// With shared, what is written goes to the file, every process that maps it sees it, and a file that is missing or too short is
+// made or lengthened, with zeros. Sent to another process, the tensor is the same memory there: that process opens the
+// file by its path and refuses one that is not the same. Without shared, the file is only read, and what is written stays in
+// the tensor; sent or shared, it is copied to shared memory once, as any tensor is.
+//
+// The error is a *FileError where the file is too short, or no regular file. Whoever cuts the file short later does it
+// under the tensor: each operation asks for the file's size first and panics with a *FileError; what it cannot see is a cut in
+// the middle of an operation, and an access to a slice of Data. [Guard] makes errors of all of these.
+func FromFile(path string, shared bool, dt DType, shape ...int) (*Tensor, error) {
+	t, err := fromFile(path, shared, dt, shape)
+	if err != nil {
+		return nil, fmt.Errorf("tensor from file: %w", err)
+	}
+	return t, nil
+}
+
+func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) {
+	t, err := layOut(dt, shape, rowMajor(shape), 0, 1<<50)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openFile(path, shared, shared, t.Nbytes())
+	if err != nil {
+		return nil, err
+	}
+	t.storage.Store(files.house(f))
+	return t, nil
+}
+
+// openFile maps the first size bytes of a file. With extend it is made, or lengthened, where need be.
+func openFile(path string, shared, extend bool, size int) (*file, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	flags := os.O_RDONLY
+	if shared {
+		flags = os.O_RDWR
+	}
+	if extend {
+		flags |= os.O_CREATE
+	}
+	o, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{File: o, shared: shared}
+	if err := f.mapIn(extend, size); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return f, nil
+}
+
+func (f *file) mapIn(extend bool, size int) error {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return &FileError{f.Name(), info.Size(), int64(size), "it is not a regular file"}
+	case info.Size() < int64(size) && !extend:
+		return &FileError{f.Name(), info.Size(), int64(size), "it is too short"}
+	case info.Size() < int64(size):
+		if err := lengthen(f.File, int64(size)); err != nil {
+			return err
+		}
+	}
+	if f.id, _, err = sys.Identify(f.File); err != nil || size == 0 {
+		return err
+	}
+	if f.shared {
+		f.bytes, err = sys.Map(f.File, size)
+	} else {
+		f.bytes, err = sys.MapPrivate(f.File, size)
+	}
+	return err
+}
+
+// end unmaps the file, once.
+func (f *file) end() error {
+	if f.ended.Swap(true) {
+		return nil
+	}
+	files.drop(f)
+	err := f.Close()
+	if len(f.bytes) > 0 {
+		err = errors.Join(err, sys.Unmap(f.bytes))
+	}
+	return err
+}
+
+// lengthen makes room on the disk, where the file system can say so, since a full disk under a mapping is a fault.
+func lengthen(f *os.File, size int64) error {
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	if err := sys.Commit(f, 0, size); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// check panics if the file has become too short.
+func (f *file) check() {
+	if err := f.short(); err != nil {
+		panic(err)
+	}
+}
+
+func (f *file) short() error {
+	info, err := f.Stat()
+	if err == nil && info.Size() < int64(len(f.bytes)) {
+		return &FileError{f.Name(), info.Size(), int64(len(f.bytes)), "it was cut short"}
+	}
+	return nil // or it was closed, which others find out
+}
+
+// Guard calls f and returns the *FileError if f meets a file that was cut short under a tensor. Only what f does in its own
+// goroutine is guarded. All other panics go on.
+func Guard(f func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *FileError:
+			err = p
+		case interface {
+			runtime.Error
+			Addr() uintptr
+		}:
+			if err = files.fault(p.Addr()); err == nil {
+				panic(p)
+			}
+		default:
+			panic(p)
+		}
+	}()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	f()
+	return nil
+}
+
+// files are those that are mapped: a file that is mapped once more is the storage that it is, and a fault is told by its
+// address.
+var files = fileTable{open: map[*file]weak.Pointer[storage]{}}
+
+type fileTable struct {
+	mu   sync.Mutex
+	open map[*file]weak.Pointer[storage]
+}
+
+// house returns the storage of f with one view more. If that has a mapping of its own already, f is closed again.
+func (t *fileTable) house(f *file) *storage {
+	s := t.enter(f)
+	if s.mem.Load().lease != f {
+		f.end()
+	}
+	return s
+}
+
+func (t *fileTable) enter(f *file) *storage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for old, w := range t.open {
+		if !f.shared || !old.shared || old.id != f.id || len(old.bytes) != len(f.bytes) {
+			continue
+		}
+		if s := w.Value(); s != nil && s.retain() {
+			return s
+		}
+	}
+	s := new(storage)
+	s.views.Store(1)
+	s.rent(&memory{f.bytes, f})
+	t.open[f] = weak.Make(s)
+	return s
+}
+
+func (t *fileTable) drop(f *file) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, f)
+}
+
+// fault returns why an access to an address failed, or nil if there is no file.
+func (t *fileTable) fault(at uintptr) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f := range t.open {
+		from := uintptr(unsafe.Pointer(unsafe.SliceData(f.bytes)))
+		if at >= from && at-from < uintptr(len(f.bytes)) {
+			return f.short()
+		}
+	}
+	return nil
+}
+
+// marshal writes how another process finds the file, and how much of it is mapped.
+func (f *file) marshal(e *wire.Encoder) {
+	e.ArrayLen(3)
+	e.String(f.Name())
+	e.Uint(f.id.Device)
+	e.Uint(f.id.Inode)
+	e.Uint(uint64(len(f.bytes)))
+}
+
+// readFile maps the file that marshal described.
+func readFile(d *wire.Decoder) (*storage, error) {
+	if err := d.ArrayOf(3); err != nil {
+		return nil, err
+	}
+	path, err := d.String()
+	if err != nil {
+		return nil, err
+	}
+	var id sys.FileID
+	if id.Device, err = d.Uint(); err != nil {
+		return nil, err
+	}
+	if id.Inode, err = d.Uint(); err != nil {
+		return nil, err
+	}
+	size, err := natural(d)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openFile(path, true, false, size)
+	if err != nil {
+		return nil, err
+	}
+	if f.id != id {
+		return nil, errors.Join(&FileError{path, int64(size), int64(size), "it is another file than the sender's"}, f.end())
+	}
+	return files.house(f), nil
+}
