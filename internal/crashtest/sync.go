@@ -209,33 +209,17 @@ var syncScenarios = map[string]*scenario{
 			return errors.Join(syncs(aMutex)(w), w.kill("sync mutex", "Mutex.Lock", "CAS", "after"))
 		},
 		prep: opensSyncs(shm.FormMutex),
-		ready: func(w *world) {
-			w.do(func() {
-				m := shm.Mutex{Sync: w.syncs[0]}
-				switch err := m.Lock(background); {
-				case errors.Is(err, shm.ErrOwnerDied):
-					if err := m.Unlock(); err != nil {
-						w.say("unlock: %v", err)
-					}
-				case !errors.Is(err, shm.ErrNotRecoverable):
-					w.say("the lock: %v", err)
-				}
-			})
-		},
 		act: func(v *victim) error {
 			m := v.mutex(0)
-			err := m.Lock(background)
-			if errors.Is(err, shm.ErrOwnerDied) {
-				err = m.Unlock()
-			}
-			if errors.Is(err, shm.ErrNotRecoverable) {
-				err = nil
-			}
-			return err
+			return errors.Join(wants(m.Lock(background), shm.ErrOwnerDied), m.Unlock(), wants(m.TryLock(), shm.ErrNotRecoverable))
 		},
-		after: func(w *world) {
-			w.wait()
-			if err := (shm.Mutex{Sync: w.syncs[0]}).TryLock(); !errors.Is(err, shm.ErrNotRecoverable) {
+		after: func(w *world) { // lost by now, or to be lost here
+			m := shm.Mutex{Sync: w.syncs[0]}
+			err := m.TryLock()
+			if errors.Is(err, shm.ErrOwnerDied) {
+				err = errors.Join(m.Unlock(), m.TryLock())
+			}
+			if !errors.Is(err, shm.ErrNotRecoverable) {
 				w.say("the lock: %v", err)
 			}
 		},
@@ -414,9 +398,7 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aBarrier)(w), w.kill("sync barrier alone", "Barrier.Wait", "CAS", "after"))
 		},
-		prep: func(v *victim) error {
-			return opensSyncs(shm.FormBarrier)(v)
-		},
+		prep: opensSyncs(shm.FormBarrier),
 		act: func(v *victim) error {
 			b := v.barrier()
 			_, err := b.Wait(background, nil)
@@ -433,6 +415,19 @@ var syncScenarios = map[string]*scenario{
 			v.barrier().Reset()
 			return err
 		},
+		after: meets,
+	},
+	"sync barrier is reset": { // after the death of a member
+		setup: syncs(aBarrier),
+		prep:  opensSyncs(shm.FormBarrier),
+		ready: func(w *world) {
+			before := w.d.Stats().Reaped
+			if err := w.leaveDead("sync barrier alone", "Barrier.Wait", "CAS", "after"); err != nil {
+				w.say("ready: %v", err)
+			}
+			w.briefly(func() bool { w.d.Reap(); return w.d.Stats().Reaped > before })
+		},
+		act:   func(v *victim) error { v.barrier().Reset(); return nil },
 		after: meets,
 	},
 	"sync barrier of the dead is joined": {
