@@ -304,6 +304,28 @@ var syncScenarios = map[string]*scenario{
 		},
 		after: counted,
 	},
+	"sync semaphore parked": { // two wait for one permit
+		setup: syncs(shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1, Bounded: true}), prep: opensSyncs(shm.FormSemaphore),
+		ready: func(w *world) {
+			m := shm.Semaphore{Sync: w.syncs[0]}
+			m.TryAcquire()
+			w.do(func() {
+				if err := errors.Join(m.Acquire(background), m.Release()); err != nil {
+					w.say("acquire: %v", err)
+				}
+			})
+			w.do(func() { w.until(m.Parked); m.Release() })
+		},
+		act: func(v *victim) error {
+			return errors.Join(v.semaphore(0).Acquire(background), v.semaphore(0).Release())
+		},
+		after: func(w *world) {
+			w.wait()
+			if n, err := (shm.Semaphore{Sync: w.syncs[0]}).Permits(); n != 1 || err != nil {
+				w.say("%d permits of one, %v", n, err)
+			}
+		},
+	},
 	"sync signal": {
 		setup: syncs(aSignal), prep: opensSyncs(shm.FormSemaphore),
 		ready: func(w *world) {
