@@ -20,9 +20,7 @@ type lane struct {
 	mags *[magazineClasses]magazine // nil until it frees: a process that joins should not touch 100 KiB first
 	// reaping is set while a reaper runs in this lane, with the recovery lock: whom it reaps.
 	reaping *deadSet
-	// with is, while that reaper frees a block, the dead participant that held it last, as in a lock word.
-	with uint64
-	_    [64]byte
+	_       [64]byte
 }
 
 func (l *lane) tryLock() bool { return l.busy.Load() == 0 && l.busy.CompareAndSwap(0, 1) }

@@ -36,9 +36,18 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	return h, nil
 }
 
-// endGone tells a ring that its last sending or receiving end is gone, and wakes who waits for the other one. The
-// ring itself may be gone too, or its block may be something else by now: it is held while we look.
+// endGone tells a ring that its last sending or receiving end is gone, and wakes who waits for the other one.
 func (l *lane) endGone(token *block, flag uint64) {
+	l.withRing(token, func(hdr *ring) {
+		hdr.flags.Or(flag)
+		l.d.ringBits(&hdr.notEmpty)
+		l.d.ringBits(&hdr.notFull)
+	})
+}
+
+// withRing calls f with the ring of an end. The ring may be gone, or its block may be something else by now: it is held
+// while we look.
+func (l *lane) withRing(token *block, f func(*ring)) {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
 	if i == 0 || uint64(i) >= d.hdr.blocks.Load() {
@@ -55,15 +64,9 @@ func (l *lane) endGone(token *block, flag uint64) {
 		return
 	}
 	me := uint64(makeHandle(d.indexOf(token), generation(token.w.Load())))
-	if hdr.senders.Load() != me && hdr.receivers.Load() != me {
-		return
+	if hdr.senders.Load() == me || hdr.receivers.Load() == me {
+		f(hdr)
 	}
-	if l.with != 0 {
-		hdr.dead[deadIndex(flag)].Store(l.with)
-	}
-	hdr.flags.Or(flag)
-	d.ringBits(&hdr.notEmpty)
-	d.ringBits(&hdr.notFull)
 }
 
 // stays reports whether a block on which we have just set our bit is there, and will be. A FREE stamp of somebody who

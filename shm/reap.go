@@ -487,24 +487,35 @@ func (r *reaper) owners() {
 		b := &r.d.blocks[i]
 		for j, dead := range r.bits {
 			if held := b.own[j].Load() & dead; held != 0 && !disabled("owner bits") {
-				r.l.with = r.name(j*64 + bits.TrailingZeros64(held))
+				r.blame(b, j*64+bits.TrailingZeros64(held))
 				b.own[j].AndNot(dead)
 			}
 		}
 		if !disabled("try free") {
 			r.l.tryFree(i)
 		}
-		r.l.with = 0
 	}
 }
 
-// name returns a dead participant as a lock word has it, or 0 for this one, which leaves in order.
-func (r *reaper) name(slot int) uint64 {
-	if slot == r.d.slot {
-		return 0
+// blame writes into a ring with whom its last sender or receiver goes, before the bit goes that says so. Who leaves in
+// order is not blamed.
+func (r *reaper) blame(b *block, slot int) {
+	kind := extKind(b.ext.Load())
+	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || transit(b.w.Load()) != 0 || r.heldByLiving(b) {
+		return
 	}
 	p := &r.d.parts[slot]
-	return identity(p.pid.Load(), p.state.Load()>>32) | uint64(slot)<<idSlotShift
+	who := identity(p.pid.Load(), p.state.Load()>>32) | uint64(slot)<<idSlotShift
+	r.l.withRing(b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(who) })
+}
+
+func (r *reaper) heldByLiving(b *block) bool {
+	for i := range b.own {
+		if b.own[i].Load()&^r.bits[i] != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // bury makes the slots of the dead free again and wakes everybody: a ring that the dead owed is rung now.

@@ -240,17 +240,14 @@ func (r *Ring) finished(flags uint64) bool { return r.hdr.flags.Load()&flags != 
 
 // lonely returns why nobody puts, or gets, any more: ErrFinished, and who died if that was it.
 func (r *Ring) lonely(without uint64) error {
-	if w := r.hdr.dead[deadIndex(without)].Load(); w != 0 && !r.finished(ringFinished) {
-		return bereaved(w, ErrFinished)
+	w := r.hdr.dead[0].Load()
+	if without == ringNoReceivers {
+		w = r.hdr.dead[1].Load()
 	}
-	return ErrFinished
-}
-
-func deadIndex(without uint64) int {
-	if without == ringNoSenders {
-		return 0
+	if w == 0 || r.finished(ringFinished) {
+		return ErrFinished
 	}
-	return 1
+	return bereaved(w, ErrFinished)
 }
 
 func (r *Ring) slot(ticket uint64) *slot {

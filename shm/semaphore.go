@@ -108,8 +108,12 @@ func (m Semaphore) grant(permits uint64, slot int, id, share uint64) {
 	m.c.shares[slot].Store(id | share)
 }
 
-// ready reports whether a TryAcquire would find a permit.
-func (m Semaphore) ready() bool { return m.permits() > 0 || m.bereft() || m.over() }
+// ready reports whether a TryAcquire may find a permit. One that a dead participant was taking when it died is in no share
+// yet: the lock says so.
+func (m Semaphore) ready() bool {
+	w := m.c.lock.Load()
+	return w != lockFree && m.d.gone(slotOf(w), w) || m.permits() > 0 || m.bereft() || m.over()
+}
 
 // enter takes the lock, which is never held for long, and ends what a dead holder was in the middle of.
 func (m Semaphore) enter(ctx context.Context) error {

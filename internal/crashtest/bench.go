@@ -331,6 +331,15 @@ func (w *world) resume() {
 
 // kill lets a child die at a point of the scenario and be reaped before the trial begins.
 func (w *world) kill(scenario, fn, method, phase string) error {
+	err := w.leaveDead(scenario, fn, method, phase)
+	if err == nil {
+		w.b.reaped(false, w)
+	}
+	return err
+}
+
+// leaveDead is kill that does not wait for a reaper.
+func (w *world) leaveDead(scenario, fn, method, phase string) error {
 	old := w.sc
 	defer w.over.Store(false)
 	w.sc = scenarios[scenario]
@@ -339,7 +348,6 @@ func (w *world) kill(scenario, fn, method, phase string) error {
 	if !killed {
 		return fmt.Errorf("nobody died in %s", fn)
 	}
-	w.b.reaped(false, w)
 	return nil
 }
 

@@ -357,6 +357,27 @@ func init() {
 			},
 			act: func(v *victim) error { return v.d.Release(shm.Handle(v.Args[1])) },
 		},
+		"dead sender": { // it holds the last sending end, and a receiver is told whose death it was
+			setup: func(w *world) error { err := rings(4)(w); w.passEnds(); return err },
+			prep: func(v *victim) error {
+				return errors.Join(opens(1)(v), v.d.Import(shm.Handle(v.Args[1])))
+			},
+			ready: func(w *world) {
+				release(w.d, w.held[1])
+				w.held[1] = 0
+				w.do(func() {
+					var m shm.Message
+					err := w.rings[0].Get(background, &m)
+					for ; err == nil; err = w.rings[0].Get(background, &m) {
+						w.take(&m)
+					}
+					if p := new(shm.PeerError); !errors.As(err, &p) || !errors.Is(err, shm.ErrFinished) {
+						w.say("the last sender died and a get returns %v", err)
+					}
+				})
+			},
+			act: puts(2, 1, 0, true),
+		},
 		"last receiver": {
 			setup: func(w *world) error { err := errors.Join(rings(2)(w), fills(2, 1, 0)(w)); w.passEnds(); return err },
 			prep: func(v *victim) error {

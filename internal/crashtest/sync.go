@@ -209,33 +209,17 @@ var syncScenarios = map[string]*scenario{
 			return errors.Join(syncs(aMutex)(w), w.kill("sync mutex", "Mutex.Lock", "CAS", "after"))
 		},
 		prep: opensSyncs(shm.FormMutex),
-		ready: func(w *world) {
-			w.do(func() {
-				m := shm.Mutex{Sync: w.syncs[0]}
-				switch err := m.Lock(background); {
-				case errors.Is(err, shm.ErrOwnerDied):
-					if err := m.Unlock(); err != nil {
-						w.say("unlock: %v", err)
-					}
-				case !errors.Is(err, shm.ErrNotRecoverable):
-					w.say("the lock: %v", err)
-				}
-			})
-		},
 		act: func(v *victim) error {
 			m := v.mutex(0)
-			err := m.Lock(background)
-			if errors.Is(err, shm.ErrOwnerDied) {
-				err = m.Unlock()
-			}
-			if errors.Is(err, shm.ErrNotRecoverable) {
-				err = nil
-			}
-			return err
+			return errors.Join(wants(m.Lock(background), shm.ErrOwnerDied), m.Unlock(), wants(m.TryLock(), shm.ErrNotRecoverable))
 		},
-		after: func(w *world) {
-			w.wait()
-			if err := (shm.Mutex{Sync: w.syncs[0]}).TryLock(); !errors.Is(err, shm.ErrNotRecoverable) {
+		after: func(w *world) { // lost by now, or to be lost here
+			m := shm.Mutex{Sync: w.syncs[0]}
+			err := m.TryLock()
+			if errors.Is(err, shm.ErrOwnerDied) {
+				err = errors.Join(m.Unlock(), m.TryLock())
+			}
+			if !errors.Is(err, shm.ErrNotRecoverable) {
 				w.say("the lock: %v", err)
 			}
 		},
@@ -319,6 +303,28 @@ var syncScenarios = map[string]*scenario{
 			return errors.Join(m.Acquire(background), m.Acquire(background), m.Release(), m.Release())
 		},
 		after: counted,
+	},
+	"sync semaphore parked": { // two wait for one permit
+		setup: syncs(shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1, Bounded: true}), prep: opensSyncs(shm.FormSemaphore),
+		ready: func(w *world) {
+			m := shm.Semaphore{Sync: w.syncs[0]}
+			m.TryAcquire()
+			w.do(func() {
+				if err := errors.Join(m.Acquire(background), m.Release()); err != nil {
+					w.say("acquire: %v", err)
+				}
+			})
+			w.do(func() { w.until(m.Parked); m.Release() })
+		},
+		act: func(v *victim) error {
+			return errors.Join(v.semaphore(0).Acquire(background), v.semaphore(0).Release())
+		},
+		after: func(w *world) {
+			w.wait()
+			if n, err := (shm.Semaphore{Sync: w.syncs[0]}).Permits(); n != 1 || err != nil {
+				w.say("%d permits of one, %v", n, err)
+			}
+		},
 	},
 	"sync signal": {
 		setup: syncs(aSignal), prep: opensSyncs(shm.FormSemaphore),
@@ -414,9 +420,7 @@ var syncScenarios = map[string]*scenario{
 		setup: func(w *world) error {
 			return errors.Join(syncs(aBarrier)(w), w.kill("sync barrier alone", "Barrier.Wait", "CAS", "after"))
 		},
-		prep: func(v *victim) error {
-			return opensSyncs(shm.FormBarrier)(v)
-		},
+		prep: opensSyncs(shm.FormBarrier),
 		act: func(v *victim) error {
 			b := v.barrier()
 			_, err := b.Wait(background, nil)
@@ -433,6 +437,19 @@ var syncScenarios = map[string]*scenario{
 			v.barrier().Reset()
 			return err
 		},
+		after: meets,
+	},
+	"sync barrier is reset": { // after the death of a member
+		setup: syncs(aBarrier),
+		prep:  opensSyncs(shm.FormBarrier),
+		ready: func(w *world) {
+			before := w.d.Stats().Reaped
+			if err := w.leaveDead("sync barrier alone", "Barrier.Wait", "CAS", "after"); err != nil {
+				w.say("ready: %v", err)
+			}
+			w.briefly(func() bool { w.d.Reap(); return w.d.Stats().Reaped > before })
+		},
+		act:   func(v *victim) error { v.barrier().Reset(); return nil },
 		after: meets,
 	},
 	"sync barrier of the dead is joined": {

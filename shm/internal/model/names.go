@@ -46,6 +46,15 @@ var names = map[reflect.Type][]string{
 		"cStart", "cLock", "cCount", "cBit", "cUnlock", "cStamp", "cClear", "cDrop", "cDropLock", "cDropCount", "cDropBit", "cDropUnlock", "cTry",
 		"cOwn", "cFree", "cBack", "cAgain", "cEnd",
 	},
+	reflect.TypeFor[mutexPC](): {
+		"mTry", "mSetBit", "mAgain", "mParked", "mFirst", "mSecond", "mMarkGood", "mWithdraw", "mUnlock", "mPick", "mRing", "mDone",
+	},
+	reflect.TypeFor[semPC](): {
+		"sWait", "sEnter", "sRedo", "sLook", "sSettle", "sGrant", "sExit", "sHold", "sDone",
+	},
+	reflect.TypeFor[mutexLife](): {
+		"isAlive", "isKilled", "isMarked", "isFree",
+	},
 	reflect.TypeFor[slotState](): {
 		"empty", "writing", "full", "reading", "skip",
 	},

@@ -1,0 +1,55 @@
+package model_test
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal/shm/internal/model"
+)
+
+func TestMutex(t *testing.T) {
+	holds(t, model.Explore(model.Mutex{Locks: 1, Kills: kills(2), Births: 1}.Model(), limit))
+	holds(t, model.Explore(model.Mutex{Locks: 2, Kills: kills(1)}.Model(), limit))
+}
+
+func TestMutexMutations(t *testing.T) {
+	for _, bug := range []string{
+		model.SlotOnly, model.TakeFromLiving, model.NotTold, model.UnlockForgets, model.WithdrawFrees, model.LockNoLook, model.UnlockQuiet,
+		model.LockNoPassOn, model.DeadBitsStay, model.LockReaperMute, model.RingThenBits,
+	} {
+		t.Run(bug, func(t *testing.T) {
+			fails(t, model.Explore(model.Mutex{Locks: 2, Kills: 2, Births: births(bug), Bug: bug}.Model(), limit))
+		})
+	}
+}
+
+// births is for the mutation that needs a slot used again.
+func births(bug string) int {
+	if bug == model.SlotOnly {
+		return 1
+	}
+	return 0
+}
+
+func TestSemaphore(t *testing.T) {
+	holds(t, model.Explore(model.Semaphore{Permits: 1, Takes: 2, Kills: kills(2), Births: 1}.Model(), limit))
+	holds(t, model.Explore(model.Semaphore{Permits: 2, Takes: 2, Kills: kills(3), Births: 2}.Model(), limit))
+}
+
+func TestSemaphoreMutations(t *testing.T) {
+	for _, bug := range []string{
+		model.NoRedo, model.ShareFirst, model.BlindSettle, model.NoSettle, model.ForgetShare, model.NoOrphan,
+		model.SettleLiving,
+	} {
+		t.Run(bug, func(t *testing.T) {
+			fails(t, model.Explore(model.Semaphore{Permits: permits(bug), Takes: 2, Kills: 2, Births: 1, Bug: bug}.Model(), limit))
+		})
+	}
+}
+
+// permits is for the mutation that needs one left.
+func permits(bug string) int {
+	if bug == model.ForgetShare {
+		return 2
+	}
+	return 1
+}
