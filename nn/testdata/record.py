@@ -1,4 +1,4 @@
-"""Writes what PyTorch computes, for the tests of packages nn and optim. Run with PyTorch 2.9.1: python3 record.py"""
+"""Writes what PyTorch computes, for the tests of package nn. Run with PyTorch 2.9.1: python3 record.py"""
 import json, pathlib, struct
 import torch, torch.nn as nn, torch.nn.functional as F
 
@@ -43,20 +43,4 @@ def net():
     (here / "mnist_state.json").write_text(json.dumps({k: list(v.shape) for k, v in m.state_dict().items()}) + "\n")
 
 
-def sgd():
-    cases = []
-    for o in [{}, {"momentum": 0.5}, {"momentum": 0.9, "dampening": 0.3}, {"weight_decay": 0.1},
-              {"momentum": 0.9, "weight_decay": 0.01, "nesterov": True}, {"momentum": 0.8, "dampening": 0.1, "weight_decay": 0.2}]:
-        p = nn.Parameter(values(1, 1, 7, dtype=torch.float64))
-        opt = torch.optim.SGD([p], lr=0.1, **o)
-        steps = []
-        for k in range(4):
-            p.grad = values(k + 2, 1, 7, dtype=torch.float64)
-            opt.step()
-            steps.append(p.detach().tolist())
-        cases.append({"options": o, "steps": steps})
-    (here / "../../optim/testdata/sgd.json").write_text(json.dumps(cases, indent=1) + "\n")
-
-
 net()
-sgd()
