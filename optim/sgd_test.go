@@ -23,21 +23,33 @@ func values(seed, n int) *tensor.Tensor {
 
 func TestAtomicStepsOfManyAreAllTaken(t *testing.T) {
 	const goroutines, steps = 4, 500
-	shared := tensor.New(tensor.Float32, 3)
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() { // each has a Param of its own, as a process has
-			p := autograd.NewParam("p", shared.View(3))
-			p.Grad = tensor.Ones(tensor.Float32, 3)
-			sgd := optim.NewSGD(slices.Values([]*autograd.Param{p}), optim.SGDOptions{LR: 1, Atomic: true})
-			for range steps {
-				sgd.Step()
-			}
-		})
-	}
-	all.Wait()
-	if want := tensor.Full(tensor.Float32, -goroutines*steps, 3); !tensor.Equal(shared, want) {
-		t.Errorf("%v, want %v", shared, want)
+	for name, c := range map[string]struct {
+		make func(p *autograd.Param) optim.Optimizer
+		near float64
+	}{
+		"SGD": {func(p *autograd.Param) optim.Optimizer {
+			return optim.NewSGD(slices.Values([]*autograd.Param{p}), optim.SGDOptions{LR: 1, Atomic: true})
+		}, 0},
+		"Adam": {func(p *autograd.Param) optim.Optimizer { // whose steps are of LR where the gradient is always the same
+			return optim.NewAdam(slices.Values([]*autograd.Param{p}), optim.AdamOptions{LR: 1, Atomic: true})
+		}, 0.1},
+	} {
+		shared := tensor.New(tensor.Float64, 3)
+		var all sync.WaitGroup
+		for range goroutines {
+			all.Go(func() { // each has a Param of its own, as a process has
+				p := autograd.NewParam("p", shared.View(3))
+				p.Grad = tensor.Ones(tensor.Float64, 3)
+				o := c.make(p)
+				for range steps {
+					o.Step()
+				}
+			})
+		}
+		all.Wait()
+		if d := tensor.Sub(shared, tensor.Full(tensor.Float64, -goroutines*steps, 3)).Abs().Sum(); d > c.near {
+			t.Errorf("%s: %v, want %v", name, shared, -goroutines*steps)
+		}
 	}
 }
 

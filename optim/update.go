@@ -1,10 +1,8 @@
 package optim
 
 import (
-	"math"
 	"runtime"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
@@ -63,15 +61,7 @@ func (u *update[F]) move(atomically bool, by func(i int, p, g F) F) {
 	}
 	var one [1]F
 	for i, g := range u.g {
-		one[0] = by(i, load(&u.p[i]), g)
+		one[0] = by(i, kernel.LoadAtomic(&u.p[i]), g)
 		kernel.AxpyAtomic(-1, one[:], u.p[i:i+1])
 	}
-}
-
-// load reads an element that others change at the same time.
-func load[F kernel.Float](p *F) F {
-	if unsafe.Sizeof(*p) == 4 {
-		return F(math.Float32frombits(atomic.LoadUint32((*uint32)(unsafe.Pointer(p)))))
-	}
-	return F(math.Float64frombits(atomic.LoadUint64((*uint64)(unsafe.Pointer(p)))))
 }
