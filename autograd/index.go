@@ -1,6 +1,10 @@
 package autograd
 
-import "github.com/shoal-mp/shoal/tensor"
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
 
 // picked returns elements of x that f selects, by indices that are kept: the gradient of an element is the sum of those
 // of the places that it was put into. What f does to x it does to the numbers of x's elements, too.
@@ -94,14 +98,18 @@ func (v *Var) addPart(shape []int, dx *tensor.Tensor) {
 	v.add(whole)
 }
 
-// Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (..., features).
-func Embedding(w *Var, idx *tensor.Tensor) *Var {
+// Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (..., features). As elsewhere,
+// nothing is recorded if idx is NoGrad.
+func Embedding(w, idx *Var) *Var {
 	want("Embedding", "a weight (n, features)", w, 2)
-	flat := idx.Reshape(-1)
+	flat := owned(idx.t.Reshape(-1))
 	rows := tensor.IndexSelect(w.t, 0, flat)
-	v := wrap("Embedding", rows.Reshape(append(append([]int(nil), idx.Shape()...), w.t.Dim(1))...), w)
+	v := idx.scope.newVar()
+	v.quiet = idx.quiet
+	v.from("Embedding", []*Var{w})
+	v.t = rows.Reshape(append(slices.Clone(idx.Shape()), w.t.Dim(1))...)
 	if v.needs {
-		v.save(idx)
+		v.save(idx.t)
 		v.backward = func(dy *tensor.Tensor) { w.total().IndexAdd(0, flat, dy.Reshape(rows.Shape()...)) }
 	}
 	return v

@@ -21,7 +21,7 @@ func NLLLoss(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	want("NLLLoss", "log-probabilities (N, classes)", logp, 2)
 	checkTarget(logp, target)
 	if r == Unreduced {
-		return Neg(Reshape(Gather(logp, 1, target.To(tensor.Int64).Unsqueeze(1)), -1))
+		return Neg(Reshape(Gather(logp, 1, target.Clone().To(tensor.Int64).Reshape(-1, 1)), -1))
 	}
 	return byType("NLLLoss", logp, nllLoss[float32], nllLoss[float64])(logp, target, r)
 }

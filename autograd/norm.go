@@ -31,7 +31,7 @@ func BatchNorm2dBy(mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Va
 	checkChannels("BatchNorm2dBy", mean, c)
 	checkChannels("BatchNorm2dBy", variance, c)
 	scale := plus(variance, eps).Pow(-0.5)
-	y := Mul(Sub(x, Const(mean.Reshape(c, 1, 1).Clone())), Const(scale.Reshape(c, 1, 1)))
+	y := Mul(Sub(x, Const(mean.Clone().Reshape(c, 1, 1))), Const(scale.Reshape(c, 1, 1)))
 	return affine("BatchNorm2dBy", y, w, b, c, []int{c, 1, 1})
 }
 

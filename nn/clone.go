@@ -4,23 +4,28 @@ import (
 	"reflect"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Clone returns a copy of m with parameters of its own, on the heap and without gradients. Parameters that m uses twice
-// are so in the copy. What its fields hold besides layers and parameters is copied as an assignment does; a generator of
+// Clone returns a copy of m with parameters and buffers of its own, on the heap and without gradients. Those that m uses
+// twice are so in the copy. What its fields hold besides layers and parameters is copied as an assignment does; a generator of
 // random numbers is shared.
 func Clone[M Module](m M) M {
-	c := cloner{params: map[*autograd.Param]*autograd.Param{}}
+	c := cloner{params: map[*autograd.Param]*autograd.Param{}, buffers: map[*tensor.Tensor]*tensor.Tensor{}}
 	return c.value(reflect.ValueOf(&m).Elem()).Interface().(M)
 }
 
 type cloner struct {
-	params map[*autograd.Param]*autograd.Param
+	params  map[*autograd.Param]*autograd.Param
+	buffers map[*tensor.Tensor]*tensor.Tensor
 }
 
 func (c cloner) value(v reflect.Value) reflect.Value {
-	if p, ok := v.Interface().(*autograd.Param); ok {
+	switch p := v.Interface().(type) {
+	case *autograd.Param:
 		return reflect.ValueOf(c.param(p))
+	case *tensor.Tensor:
+		return reflect.ValueOf(c.buffer(p))
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice:
@@ -72,4 +77,14 @@ func (c cloner) param(p *autograd.Param) *autograd.Param {
 		c.params[p] = &autograd.Param{Name: p.Name, T: p.T.Clone(), Frozen: p.Frozen}
 	}
 	return c.params[p]
+}
+
+func (c cloner) buffer(t *tensor.Tensor) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	if c.buffers[t] == nil {
+		c.buffers[t] = t.Clone()
+	}
+	return c.buffers[t]
 }

@@ -28,26 +28,5 @@ func (c *Conv2d) Params() iter.Seq[*autograd.Param] { return Params(c) }
 
 // Forward takes x (N, in, H, W) and returns (N, out, H', W').
 func (c *Conv2d) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.Conv2d(x, c.Weight.Var(), bias(c.Bias), autograd.Window{Stride: c.Stride, Padding: c.Padding})
-}
-
-// A MaxPool2d layer keeps the largest element of each window.
-type MaxPool2d struct {
-	Size    [2]int
-	Stride  [2]int // zero: Size
-	Padding [2]int
-}
-
-// NewMaxPool2d returns a layer with square windows side by side.
-func NewMaxPool2d(size int) *MaxPool2d {
-	checkSizes("NewMaxPool2d", size)
-	return &MaxPool2d{Size: autograd.Square(size)}
-}
-
-// Params returns nothing.
-func (*MaxPool2d) Params() iter.Seq[*autograd.Param] { return Join() }
-
-// Forward takes x (N, C, H, W) and returns (N, C, H', W').
-func (m *MaxPool2d) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.MaxPool2d(x, autograd.Window{Size: m.Size, Stride: m.Stride, Padding: m.Padding})
+	return autograd.Conv2d(x, c.Weight.Var(), optional(c.Bias), autograd.Window{Stride: c.Stride, Padding: c.Padding})
 }

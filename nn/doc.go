@@ -12,6 +12,10 @@
 //	}
 //
 // Layers are used by pointer. Parameters are float32 and start as PyTorch's do. [State] names them as PyTorch does: hidden.weight, out.bias.
+// *tensor.Tensor fields are buffers, which are in the state and travel, too, but are not trained.
+//
+// Any number of goroutines may call Forward of one module after [Eval]. In training they may not: BatchNorm2d changes its
+// statistics, and Dropout draws from one generator, so that which goroutine gets which numbers is up to the scheduler.
 //
 // # The trap
 //

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"iter"
 	"reflect"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -10,6 +9,7 @@ import (
 
 // A Dropout layer drops elements while it trains. It trains until Eval is called, as in PyTorch.
 type Dropout struct {
+	NoParams
 	P   float64 // the probability to be dropped
 	Off bool    // set by Eval: pass everything on as it is
 
@@ -20,9 +20,6 @@ type Dropout struct {
 
 // NewDropout returns a layer that drops elements with probability p.
 func NewDropout(p float64) *Dropout { return &Dropout{P: p} }
-
-// Params returns nothing.
-func (*Dropout) Params() iter.Seq[*autograd.Param] { return Join() }
 
 // Forward returns x with elements dropped and the others enlarged, or x itself outside of training.
 func (d *Dropout) Forward(x *autograd.Var) *autograd.Var {
@@ -37,9 +34,6 @@ type Dropout2d Dropout
 
 // NewDropout2d returns a layer that drops channels with probability p.
 func NewDropout2d(p float64) *Dropout2d { return &Dropout2d{P: p} }
-
-// Params returns nothing.
-func (*Dropout2d) Params() iter.Seq[*autograd.Param] { return Join() }
 
 // Forward takes x (N, C, H, W).
 func (d *Dropout2d) Forward(x *autograd.Var) *autograd.Var {

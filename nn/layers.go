@@ -1,52 +1,60 @@
 package nn
 
-import (
-	"iter"
-
-	"github.com/shoal-mp/shoal/autograd"
-)
+import "github.com/shoal-mp/shoal/autograd"
 
 // ReLU is autograd.ReLU as a layer.
-type ReLU struct{}
-
-// Params returns nothing.
-func (ReLU) Params() iter.Seq[*autograd.Param] { return Join() }
+type ReLU struct{ NoParams }
 
 // Forward returns the larger of x and zero.
 func (ReLU) Forward(x *autograd.Var) *autograd.Var { return autograd.ReLU(x) }
 
 // Tanh is autograd.Tanh as a layer.
-type Tanh struct{}
-
-// Params returns nothing.
-func (Tanh) Params() iter.Seq[*autograd.Param] { return Join() }
+type Tanh struct{ NoParams }
 
 // Forward returns the hyperbolic tangents of x.
 func (Tanh) Forward(x *autograd.Var) *autograd.Var { return autograd.Tanh(x) }
 
 // Sigmoid is autograd.Sigmoid as a layer.
-type Sigmoid struct{}
-
-// Params returns nothing.
-func (Sigmoid) Params() iter.Seq[*autograd.Param] { return Join() }
+type Sigmoid struct{ NoParams }
 
 // Forward returns 1 / (1 + e^-x).
 func (Sigmoid) Forward(x *autograd.Var) *autograd.Var { return autograd.Sigmoid(x) }
 
-// LogSoftmax is autograd.LogSoftmax, over the last dimension, as a layer.
-type LogSoftmax struct{}
+// LeakyReLU is autograd.LeakyReLU as a layer.
+type LeakyReLU struct {
+	NoParams
+	Slope float64 // where x is negative; PyTorch's default is 0.01
+}
 
-// Params returns nothing.
-func (LogSoftmax) Params() iter.Seq[*autograd.Param] { return Join() }
+// Forward returns x where it is positive, and Slope · x elsewhere.
+func (l LeakyReLU) Forward(x *autograd.Var) *autograd.Var { return autograd.LeakyReLU(x, l.Slope) }
+
+// GELU is autograd.GELU as a layer.
+type GELU struct{ NoParams }
+
+// Forward returns x · Φ(x).
+func (GELU) Forward(x *autograd.Var) *autograd.Var { return autograd.GELU(x) }
+
+// SiLU is autograd.SiLU as a layer.
+type SiLU struct{ NoParams }
+
+// Forward returns x · sigmoid(x).
+func (SiLU) Forward(x *autograd.Var) *autograd.Var { return autograd.SiLU(x) }
+
+// Softmax is autograd.Softmax, over the last dimension, as a layer.
+type Softmax struct{ NoParams }
+
+// Forward takes x (..., classes).
+func (Softmax) Forward(x *autograd.Var) *autograd.Var { return autograd.Softmax(x) }
+
+// LogSoftmax is autograd.LogSoftmax, over the last dimension, as a layer.
+type LogSoftmax struct{ NoParams }
 
 // Forward takes x (..., classes).
 func (LogSoftmax) Forward(x *autograd.Var) *autograd.Var { return autograd.LogSoftmax(x) }
 
 // Flatten makes rows of what each example has.
-type Flatten struct{}
-
-// Params returns nothing.
-func (Flatten) Params() iter.Seq[*autograd.Param] { return Join() }
+type Flatten struct{ NoParams }
 
 // Forward takes x (N, ...) and returns (N, features).
 func (Flatten) Forward(x *autograd.Var) *autograd.Var { return autograd.Flatten(x) }

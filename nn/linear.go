@@ -26,11 +26,11 @@ func (l *Linear) Params() iter.Seq[*autograd.Param] { return Params(l) }
 
 // Forward takes x (..., in) and returns (..., out).
 func (l *Linear) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.Linear(x, l.Weight.Var(), bias(l.Bias))
+	return autograd.Linear(x, l.Weight.Var(), optional(l.Bias))
 }
 
-// bias returns p as a value, or nil if a layer has no bias.
-func bias(p *autograd.Param) *autograd.Var {
+// optional returns p as a value, or nil if a layer has no such parameter.
+func optional(p *autograd.Param) *autograd.Var {
 	if p == nil {
 		return nil
 	}

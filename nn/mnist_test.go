@@ -46,11 +46,16 @@ func (n *MNISTNet) Forward(x *autograd.Var) *autograd.Var {
 
 // values returns the numbers that testdata/record.py calls values.
 func values(seed int, scale float64, shape ...int) *tensor.Tensor {
+	return exact(seed, scale, shape...).To(tensor.Float32)
+}
+
+// exact is values in float64.
+func exact(seed int, scale float64, shape ...int) *tensor.Tensor {
 	t := tensor.New(tensor.Float64, shape...)
 	for i, d := 0, tensor.Data[float64](t); i < len(d); i++ {
 		d[i] = (float64((i*7919+seed*104729)%1009)/504.5 - 1) * scale
 	}
-	return t.To(tensor.Float32)
+	return t
 }
 
 func TestTheMNISTNetComputesWhatPyTorchDoes(t *testing.T) {

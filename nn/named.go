@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // A Module is something with parameters: a layer, or a struct of layers.
@@ -21,6 +22,12 @@ type Layer interface {
 	Module
 	Forward(x *autograd.Var) *autograd.Var
 }
+
+// NoParams is embedded in layers that have no parameters.
+type NoParams struct{}
+
+// Params returns nothing.
+func (NoParams) Params() iter.Seq[*autograd.Param] { return Join() }
 
 // Join returns the parameters of modules, each once, in order. It is how a struct of layers makes its Params.
 func Join(modules ...Module) iter.Seq[*autograd.Param] {
@@ -93,6 +100,17 @@ func checkComplete(m Module) {
 	}
 }
 
+// Buffers returns the tensors of m that are no parameters, such as the running statistics of a BatchNorm2d, with the names
+// that PyTorch would give them: *tensor.Tensor fields, see Named.
+func Buffers(m Module) iter.Seq2[string, *tensor.Tensor] {
+	return func(yield func(string, *tensor.Tensor) bool) {
+		walk(reflect.ValueOf(m), "", func(path string, v any) bool {
+			t, ok := v.(*tensor.Tensor)
+			return !ok || yield(path, t)
+		})
+	}
+}
+
 // walk visits every pointer that the exported fields of v lead to, with its path, until visit returns false. Fields that
 // do not travel (`wire:"-"`) are no part of a module.
 func walk(v reflect.Value, path string, visit func(path string, v any) bool) bool {
@@ -106,12 +124,17 @@ func walk(v reflect.Value, path string, visit func(path string, v any) bool) boo
 		if !visit(path, v.Interface()) {
 			return false
 		}
-		if v.Type() == reflect.TypeFor[*autograd.Param]() {
+		if isLeaf(v.Type()) {
 			return true
 		}
 		return walkParts(v.Elem(), path, visit)
 	}
 	return walkParts(v, path, visit)
+}
+
+// isLeaf reports whether values of t are what a module is about, and not made of parts.
+func isLeaf(t reflect.Type) bool {
+	return t == reflect.TypeFor[*autograd.Param]() || t == reflect.TypeFor[*tensor.Tensor]()
 }
 
 func walkParts(v reflect.Value, path string, visit func(path string, v any) bool) bool {

@@ -38,12 +38,13 @@ func watched(t *testing.T) context.Context {
 func inDomain(t *testing.T) {
 	d, err := shm.NewLocal(8 << 20)
 	check(t, err)
+	before := shm.Current()
 	shm.SetDefault(d)
 	t.Cleanup(func() {
 		if n := d.Stats().Blocks; n != 0 {
 			t.Errorf("%d blocks are left", n)
 		}
-		shm.SetDefault(nil)
+		shm.SetDefault(before)
 		check(t, d.Close())
 	})
 }

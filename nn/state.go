@@ -6,71 +6,80 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// State returns the values of m's parameters under the names that PyTorch's state_dict has. They are m's own tensors:
-// close neither them nor m before they were written, and Clone those that must stay as they are.
+// State returns the values of m's parameters and buffers under the names that PyTorch's state_dict has. They are m's own
+// tensors: close neither them nor m before they were written, and Clone those that must stay as they are.
 func State(m Module) map[string]*tensor.Tensor {
 	state := map[string]*tensor.Tensor{}
 	for name, p := range Named(m) {
 		state[name] = p.T
 	}
+	maps.Insert(state, Buffers(m))
 	return state
 }
 
-// Load copies the tensors of state into m's parameters, where other processes that share them see it. Names, shapes and
-// dtypes must be those of State: the error wraps ErrMissing, ErrUnexpected, ErrShape or ErrDType for each that is not,
+// Load copies the tensors of state into m's parameters and buffers, where other processes that share them see it. Names,
+// shapes and dtypes must be those of State: the error wraps ErrMissing, ErrUnexpected, ErrShape or ErrDType for each that is not,
 // and then nothing was changed.
 func Load(m Module, state map[string]*tensor.Tensor) error {
-	params := maps.Collect(Named(m))
+	own := State(m)
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		problems = append(problems, fits(name, params[name], state[name]))
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		problems = append(problems, fits(name, own[name], state[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(state)) {
-		if params[name] == nil {
+		if own[name] == nil {
 			problems = append(problems, fmt.Errorf("load %s: %w", name, ErrUnexpected))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	for name, p := range params {
-		p.T.CopyFrom(state[name])
+	for name, t := range own {
+		t.CopyFrom(state[name])
 	}
 	return nil
 }
 
-func fits(name string, p *autograd.Param, t *tensor.Tensor) error {
+func fits(name string, own, t *tensor.Tensor) error {
 	switch {
 	case t == nil:
 		return fmt.Errorf("load %s: %w", name, ErrMissing)
-	case !slices.Equal(t.Shape(), p.T.Shape()):
-		return fmt.Errorf("load %s of shape %v into %v: %w", name, t.Shape(), p.T.Shape(), ErrShape)
-	case t.DType() != p.T.DType():
-		return fmt.Errorf("load %s of %v into %v, convert it with To: %w", name, t.DType(), p.T.DType(), ErrDType)
+	case !slices.Equal(t.Shape(), own.Shape()):
+		return fmt.Errorf("load %s of shape %v into %v: %w", name, t.Shape(), own.Shape(), ErrShape)
+	case t.DType() != own.DType():
+		return fmt.Errorf("load %s of %v into %v, convert it with To: %w", name, t.DType(), own.DType(), ErrDType)
 	}
 	return nil
 }
 
-// Share moves the parameters of m to shared memory, where processes that it is sent to find them. Sending m does it too; Share
-// says before whether there is room: the error wraps shm.ErrNoSpace. Call Close when m is no longer needed.
+// Share moves the parameters and buffers of m to shared memory, where processes that it is sent to find them. Sending m
+// does it too; Share says before whether there is room: the error wraps shm.ErrNoSpace. Call Close when m is no longer needed.
 func Share(m Module) error {
 	for name, p := range Named(m) {
 		if err := p.Share(); err != nil {
 			return fmt.Errorf("share %s: %w", name, err)
 		}
 	}
+	for name, t := range Buffers(m) {
+		if err := t.Share(); err != nil {
+			return fmt.Errorf("share %s: %w", name, err)
+		}
+	}
 	return nil
 }
 
-// Close gives up the parameters of m, for this process. It is idempotent. Who received m from another process calls it too.
+// Close gives up the parameters and buffers of m, for this process. It is idempotent. Who received m from another process
+// calls it too.
 func Close(m Module) error {
 	var problems []error
 	for _, p := range named(m) {
 		problems = append(problems, p.Close())
+	}
+	for _, t := range Buffers(m) {
+		problems = append(problems, t.Close())
 	}
 	return errors.Join(problems...)
 }

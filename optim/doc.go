@@ -19,9 +19,19 @@
 // add to an element at the same moment and one of the steps is lost, and a gradient is computed from parameters of
 // which some are newer than others. What cannot: an element is an aligned word of 4 or 8 bytes, so nobody reads
 // half of a number, and a lost step is one of thousands that all point down the hill. Gradients and momentum belong to
-// each process, so nothing else is shared.
+// each process, so nothing else is shared, unless Share was called.
 //
 // The race detector does not see it, as it knows only the memory of its own process. Goroutines that train one tensor would be
-// a data race in the sense of Go: use processes. Where no step may be lost, SGDOptions.Atomic adds each element
+// a data race in the sense of Go: use processes. Where no step may be lost, the option Atomic adds each element
 // atomically, which takes several times as long.
+//
+// # Note [Shared state]
+//
+// An optimizer travels to other processes as its numbers and references to its parameters; sent in one message with its
+// module, it arrives with the Params that the module has there. Its state (momentum, moments, the number of steps) stays at
+// home, and the receiver starts with none, unless Share was called before: then all go on with one state, as the shared
+// RMSprop and Adam of A3C do. The numbers of steps are counted atomically. Moments are plain words, with Atomic as well:
+// of what two processes make of one at the same moment, one is lost, which an average over a thousand gradients does not notice.
+//
+// Close gives up the state. The parameters are their module's to close.
 package optim

@@ -3,12 +3,10 @@ package optim
 import (
 	"fmt"
 	"iter"
-	"runtime"
-	"slices"
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
-	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // SGDOptions are the numbers of stochastic gradient descent, as in torch.optim.SGD. The zero value of each but LR is
@@ -23,89 +21,57 @@ type SGDOptions struct {
 }
 
 // SGD takes steps against the gradients of parameters. Its momentum belongs to this process, also where the parameters
-// are shared. One goroutine at a time may use it.
+// are shared, unless Share was called. One goroutine at a time may use it.
 type SGD struct {
 	SGDOptions // may be changed between steps, as a schedule of LR does
 
-	slots []slot
-}
-
-// A slot is a parameter and its momentum.
-type slot struct {
-	param *autograd.Param
-	buf   *tensor.Tensor // nil before the first step, and without momentum
+	core
 }
 
 // NewSGD returns the optimizer of params, of which it keeps a list. It panics if an option makes no sense.
-func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD {
-	o.check()
-	s := &SGD{SGDOptions: o}
-	for p := range params {
-		s.slots = append(s.slots, slot{param: p})
-	}
-	return s
-}
+func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD { return &SGD{o, newCore(params, o)} }
 
-func (o SGDOptions) check() {
+func (o SGDOptions) problem() string {
 	switch {
 	case !(o.LR >= 0):
-		misuse("learning rate %v: it is at least 0", o.LR)
+		return fmt.Sprintf("learning rate %v: it is at least 0", o.LR)
 	case !(o.Momentum >= 0):
-		misuse("momentum %v: it is at least 0", o.Momentum)
+		return fmt.Sprintf("momentum %v: it is at least 0", o.Momentum)
 	case !(o.WeightDecay >= 0):
-		misuse("weight decay %v: it is at least 0", o.WeightDecay)
+		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
 	case o.Nesterov && (o.Momentum == 0 || o.Dampening != 0):
-		misuse("Nesterov momentum needs a momentum and no dampening, not %v and %v", o.Momentum, o.Dampening)
+		return fmt.Sprintf("Nesterov momentum needs a momentum and no dampening, not %v and %v", o.Momentum, o.Dampening)
 	}
+	return ""
 }
 
-// ZeroGrad sets the gradients to zeros. Parameters that have none yet stay so.
-func (s *SGD) ZeroGrad() {
-	for _, l := range s.slots {
-		l.param.ZeroGrad()
+func (o SGDOptions) states() int {
+	if o.Momentum == 0 {
+		return 0
 	}
+	return 1
 }
 
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
-func (s *SGD) Step() {
-	for i := range s.slots {
-		l := &s.slots[i]
-		if l.param.Grad == nil || l.param.Frozen {
-			continue
-		}
-		switch dt := l.param.T.DType(); dt {
-		case tensor.Float32:
-			step[float32](s.SGDOptions, l)
-		case tensor.Float64:
-			step[float64](s.SGDOptions, l)
-		default:
-			misuse("parameter %s is %v: steps are taken in float32 and float64", l.param.Name, dt)
-		}
-	}
-}
+func (s *SGD) Step() { step(&s.core, &s.SGDOptions, descend[float32], descend[float64]) }
 
-func step[F kernel.Float](o SGDOptions, l *slot) {
-	p, g := l.param.T, l.param.Grad
-	if !slices.Equal(p.Shape(), g.Shape()) {
-		misuse("parameter %s of shape %v has a gradient of %v", l.param.Name, p.Shape(), g.Shape())
-	}
-	first := l.buf == nil
-	var buf []F
-	if o.Momentum != 0 {
-		if first {
-			l.buf = tensor.New(p.DType(), p.Shape()...)
-		}
-		buf = tensor.Data[F](l.buf)
-	}
-	descend := kernel.SGD[F]
+func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
+	lr, momentum, dampening, decay := F(o.LR), F(o.Momentum), F(o.Dampening), F(o.WeightDecay)
 	if o.Atomic {
-		descend = kernel.SGDAtomic[F]
+		kernel.SGDAtomic(u.p, u.g, u.state[0], lr, momentum, dampening, decay, o.Nesterov, u.n == 1)
+	} else {
+		kernel.SGD(u.p, u.g, u.state[0], lr, momentum, dampening, decay, o.Nesterov, u.n == 1)
 	}
-	descend(tensor.Data[F](p), tensor.Data[F](g), buf,
-		F(o.LR), F(o.Momentum), F(o.Dampening), F(o.WeightDecay), o.Nesterov, first)
-	p.Touch() // graphs that need the old value notice
-	runtime.KeepAlive(g)
 }
 
-// misuse panics with a sentence about a programmer's mistake.
-func misuse(format string, args ...any) { panic("optim: " + fmt.Sprintf(format, args...)) }
+// Share makes the momentum and moves it to shared memory, see Note [Shared state].
+func (s *SGD) Share() error { return s.share(s.states()) }
+
+// MarshalWire writes options, parameters and, after Share, the state.
+func (s *SGD) MarshalWire(e *wire.Encoder) error { return marshal(e, &s.core, s.SGDOptions) }
+
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (s *SGD) UnmarshalWire(d *wire.Decoder) (err error) {
+	s.SGDOptions, s.core, err = unmarshal[SGDOptions](d)
+	return err
+}

@@ -13,7 +13,19 @@
 //	fmt.Println(t)
 //
 // Functions such as [Add] return new tensors; methods such as [Tensor.Add] change their receiver and return it. Whoever
-// misuses a tensor, with shapes that do not fit for example, gets a panic; errors are for what the world does.
+// misuses a tensor, with shapes that do not fit for example, gets a panic; errors are for what the world does. Results,
+// dtypes included, are PyTorch's: testdata/ops.jsonl has what that made of some two thousand calls, and a test repeats them.
+//
+// # Writing while others read
+//
+// A method that changes its receiver panics where the elements have no room for the result (whose category of bool,
+// integer, float and complex is above theirs), and where several indices name one element, as after Expand.
+//
+// On a tensor that other processes use at the same moment, an element of at most 8 bytes is read and written whole, at an
+// aligned address. But methods read, compute and then write, so what another process writes in between is lost: of two that add 1
+// at once, one may win. [Tensor.AddAtomic] loses nothing, nor do the Atomic options of package optim. No method changes all elements
+// at once: others may see some changed and others not yet. Goroutines of one process need a lock, or AddAtomic: what is a
+// race between processes is one for Go's memory model, too.
 //
 // # The trap
 //

@@ -1,6 +1,9 @@
 package tensor
 
-import "runtime"
+import (
+	"runtime"
+	"slices"
+)
 
 // A reduction makes one element of a row of them.
 type reduction uint8
@@ -56,8 +59,58 @@ func (r reduction) on(dt DType) fold {
 	return f
 }
 
-// of reduces dimensions of t, by default all.
-func (r reduction) of(t *Tensor, dims []int) *Tensor { return r.on(t.dtype).over(t, dims) }
+// combines are the operations that put together what parts of a row were reduced to.
+var combines = map[reduction]op{redSum: opAdd, redProd: opMul, redMax: opMax, redMin: opMin}
+
+// wideRow is from how many elements on adding up whole rows is quicker than copying columns to be rows.
+const wideRow = 64
+
+// of reduces dimensions of t, by default all. If it can put parts together it takes the last dimensions first: their elements
+// are often next to each other, and what is left is small.
+func (r reduction) of(t *Tensor, dims []int) *Tensor {
+	f := r.on(t.dtype)
+	combine, ok := combines[r]
+	reduced := t.mark(dims)
+	first, last := slices.Index(reduced, true), len(reduced)
+	for last > 0 && reduced[last-1] {
+		last--
+	}
+	switch {
+	case !ok || first < 0 || first >= last || t.Numel() == 0: // nothing but last dimensions
+	case last < len(reduced):
+		part := f.over(t, from(last, reduced))
+		return r.of(part, from(0, reduced[:last]))
+	case t.strides[last-1] == 1 && t.shape[last-1] >= wideRow:
+		part := f.combined(combine, t, first)
+		if rest := slices.Delete(reduced, first, first+1); slices.Contains(rest, true) {
+			return r.of(part, from(0, rest))
+		}
+		return part
+	}
+	return f.over(t, dims)
+}
+
+// from returns where marked is true, from i on.
+func from(i int, marked []bool) (dims []int) {
+	for ; i < len(marked); i++ {
+		if marked[i] {
+			dims = append(dims, i)
+		}
+	}
+	return dims
+}
+
+// combined puts together what t has at each index of dimension dim.
+func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
+	shape, strides := without(t.shape, dim), without(t.strides, dim)
+	out := New(f.out, shape...).CopyFrom(t.peek(shape, strides, t.offset))
+	step := o.rows(f.out)
+	for i := 1; i < t.shape[dim]; i++ {
+		step.apply(out, out, t.peek(shape, strides, t.offset+i*t.strides[dim]))
+	}
+	runtime.KeepAlive(t)
+	return out
+}
 
 // over lays the dimensions out as rows, which costs a copy unless they are there already.
 func (f fold) over(t *Tensor, dims []int) *Tensor {

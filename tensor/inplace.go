@@ -1,13 +1,5 @@
 package tensor
 
-// Methods change their receiver and return it. They panic where its elements have no room for the result (its category of
-// dtype, of bool, integer, float and complex, is above theirs), and where the receiver was expanded, as in PyTorch.
-//
-// On tensors that other processes or goroutines use at the same moment: an element of at most 8 bytes is read and written
-// whole, but a method reads, computes and then writes, so what another writes in between is lost. AddAtomic
-// and the Atomic options of package optim lose nothing. No method changes all elements at once: others may see some changed
-// and some not.
-
 // Fill sets all elements to v.
 func (t *Tensor) Fill(v float64) *Tensor { return t.CopyFrom(Scalar(t.dtype, v)) }
 

@@ -50,12 +50,13 @@ func local(t testing.TB) *shm.Domain {
 
 func use(t testing.TB, d *shm.Domain) *shm.Domain {
 	t.Helper()
+	before := shm.Current()
 	shm.SetDefault(d)
 	t.Cleanup(func() {
 		if n := d.Stats().Blocks; n != 0 {
 			t.Errorf("%d blocks are left", n)
 		}
-		shm.SetDefault(nil)
+		shm.SetDefault(before)
 		check(t, d.Close())
 	})
 	return d

@@ -239,6 +239,32 @@ func TestSumsAreThoseOfTheElements(t *testing.T) {
 	}
 }
 
+func TestReductionsOfWideRowsAreThoseOfTheirColumns(t *testing.T) {
+	r := shuffler{rand.New(rand.NewPCG(7, 8))}
+	for name, f := range map[string]func(t *tensor.Tensor, dims ...int) *tensor.Tensor{"Sum": tensor.Sum, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin} {
+		for _, dt := range []tensor.DType{tensor.Bool, tensor.Int8, tensor.Int64, tensor.Float16, tensor.Float32, tensor.Float64} {
+			x := r.tensor(dt, 3, 2, 70).Contiguous()
+			for _, dims := range [][]int{{0}, {1}, {0, 1}, {0, 2}, {1, 2}} {
+				got := f(x, dims...)
+				indices(got.Shape(), func(idx []int) {
+					at := slices.Clone(idx)
+					column := x
+					for d := range x.Dims() {
+						if slices.Contains(dims, d) {
+							continue
+						}
+						column = column.Narrow(d, at[0], 1)
+						at = at[1:]
+					}
+					if want := f(column.Clone()); !near(number(got, idx), number(want, nil), 1e-6) {
+						t.Fatalf("%s of %v over %v at %v: %v, want %v", name, dt, dims, idx, number(got, idx), want)
+					}
+				})
+			}
+		}
+	}
+}
+
 func TestMatrixProductsOfAllLayouts(t *testing.T) {
 	r := shuffler{rand.New(rand.NewPCG(5, 6))}
 	for _, c := range []struct{ a, b, want []int }{

@@ -1,4 +1,4 @@
-"""Writes what PyTorch computes, for the tests of packages nn and optim. Run with PyTorch 2.9.1: python3 record.py"""
+"""Writes what PyTorch computes, for the tests of package nn: python3 record.py"""
 import json, pathlib, struct
 import torch, torch.nn as nn, torch.nn.functional as F
 
@@ -43,20 +43,84 @@ def net():
     (here / "mnist_state.json").write_text(json.dumps({k: list(v.shape) for k, v in m.state_dict().items()}) + "\n")
 
 
-def sgd():
-    cases = []
-    for o in [{}, {"momentum": 0.5}, {"momentum": 0.9, "dampening": 0.3}, {"weight_decay": 0.1},
-              {"momentum": 0.9, "weight_decay": 0.01, "nesterov": True}, {"momentum": 0.8, "dampening": 0.1, "weight_decay": 0.2}]:
-        p = nn.Parameter(values(1, 1, 7, dtype=torch.float64))
-        opt = torch.optim.SGD([p], lr=0.1, **o)
-        steps = []
-        for k in range(4):
-            p.grad = values(k + 2, 1, 7, dtype=torch.float64)
-            opt.step()
-            steps.append(p.detach().tolist())
-        cases.append({"options": o, "steps": steps})
-    (here / "../../optim/testdata/sgd.json").write_text(json.dumps(cases, indent=1) + "\n")
+def numbers(t):
+    return [float(f"{v:.9g}") for v in t.detach().flatten().tolist()]
+
+
+def case(name, layer, x):
+    """Two steps forward in training and back, then one forward in eval mode."""
+    with torch.no_grad():
+        for k, p in enumerate(layer.parameters()):
+            p.copy_(values(k + 1, 1, *p.shape))
+    layer.train()
+    layer(x.detach())
+    if x.is_floating_point():
+        x.requires_grad_()
+    y = layer(x)
+    y.backward(values(77, 1, *y.shape))
+    return {"layer": name, "shape": list(x.shape), "y": numbers(y), "dx": numbers(x.grad) if x.is_floating_point() else None,
+            "grads": {k: numbers(p.grad) for k, p in layer.named_parameters()},
+            "buffers": {k: numbers(b) for k, b in layer.named_buffers()},
+            "state": {k: list(v.shape) for k, v in layer.state_dict().items()}, "eval": numbers(layer.eval()(x))}
+
+
+def loss(f, x, target):
+    out = []
+    for reduction in ["mean", "sum", "none"]:
+        x = x.detach().clone().requires_grad_()
+        y = f(x, target, reduction=reduction)
+        y.backward(values(77, 1, *y.shape))
+        out.append({"y": numbers(y), "dx": numbers(x.grad)})
+    return out
+
+
+def layers():
+    image = values(5, 2, 3, 2, 5, 4)
+    rows = values(6, 3, 4, 6)
+    cases = [case(name, layer, x.clone()) for name, layer, x in [
+        ("Linear", nn.Linear(6, 3), rows), ("Conv2d", nn.Conv2d(2, 3, 3), image), ("MaxPool2d", nn.MaxPool2d(2), image), ("AvgPool2d", nn.AvgPool2d(2), image),
+        ("AvgPool2d moved", nn.AvgPool2d(3, stride=2, padding=1), image), ("BatchNorm2d", nn.BatchNorm2d(2), image), ("LayerNorm", nn.LayerNorm(6), rows), ("LayerNorm of images", nn.LayerNorm([5, 4]), image),
+        ("Embedding", nn.Embedding(5, 3), torch.tensor([[1, 4, 1], [0, 1, 3]])), ("ReLU", nn.ReLU(), rows), ("LeakyReLU", nn.LeakyReLU(0.1), rows), ("GELU", nn.GELU(), rows), ("SiLU", nn.SiLU(), rows),
+        ("Tanh", nn.Tanh(), rows), ("Sigmoid", nn.Sigmoid(), rows), ("Softmax", nn.Softmax(-1), rows), ("LogSoftmax", nn.LogSoftmax(-1), rows)]]
+    classes, probabilities = torch.tensor([3, 0, 5, 1]), values(8, 0.5, 4, 6) + 0.5
+    losses = {"NLL": loss(F.nll_loss, rows, classes), "CrossEntropy": loss(F.cross_entropy, rows, classes), "MSE": loss(F.mse_loss, rows, probabilities),
+              "SmoothL1": loss(lambda *a, **k: F.smooth_l1_loss(*a, beta=0.5, **k), rows, probabilities),
+              "BCEWithLogits": loss(F.binary_cross_entropy_with_logits, rows, probabilities)}
+    (here / "layers.json").write_text(json.dumps({"torch": torch.__version__, "layers": cases, "losses": losses}, separators=(",", ":")) + "\n")
+
+
+def summary(t):
+    """Stands for a tensor: its norm, its product with known numbers, and eight of its elements."""
+    t = t.detach().flatten().double()
+    return [t.norm().item(), (t * values(99, 1, len(t), dtype=torch.float64)).sum().item()] + t[:: max(1, len(t) // 7)][:8].tolist()
+
+
+def training():
+    """20 steps of the MNIST net from weights and data that Go makes, too."""
+    runs = []
+    for dtype in [torch.float32, torch.float64]:
+        for name, make in {"sgd": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.5), "adam": lambda p: torch.optim.Adam(p, lr=1e-3)}.items():
+            m = Net().to(dtype).eval()
+            with torch.no_grad():
+                for k, p in enumerate(m.parameters()):
+                    p.copy_(values(k + 1, 1 / p[0].numel() ** 0.5 if p.dim() > 1 else 0.1, *p.shape, dtype=dtype))
+            opt = make(m.parameters())
+            losses = []
+            for k in range(20):
+                x = values(100 + k, 1, 16, 1, 28, 28, dtype=dtype)
+                opt.zero_grad()
+                y = m(x)
+                l = F.nll_loss(y, torch.tensor([(k + 3 * i) % 10 for i in range(16)]))
+                l.backward()
+                if k == 0:
+                    first = {"forward": summary(y), "gradients": {n: summary(p.grad) for n, p in m.named_parameters()}}
+                opt.step()
+                losses.append(l.item())
+            runs.append({"dtype": str(dtype).removeprefix("torch."), "optimizer": name, "losses": losses, **first,
+                         "weights": {n: summary(p) for n, p in m.named_parameters()}})
+    (here / "training.json").write_text(json.dumps({"torch": torch.__version__, "runs": runs}, separators=(",", ":")) + "\n")
 
 
 net()
-sgd()
+layers()
+training()

@@ -1,0 +1,41 @@
+package nn
+
+import "github.com/shoal-mp/shoal/autograd"
+
+// A MaxPool2d layer keeps the largest element of each window.
+type MaxPool2d struct {
+	NoParams
+	Size    [2]int
+	Stride  [2]int // zero: Size
+	Padding [2]int
+}
+
+// NewMaxPool2d returns a layer with square windows side by side.
+func NewMaxPool2d(size int) *MaxPool2d {
+	checkSizes("NewMaxPool2d", size)
+	return &MaxPool2d{Size: autograd.Square(size)}
+}
+
+// Forward takes x (N, C, H, W) and returns (N, C, H', W').
+func (m *MaxPool2d) Forward(x *autograd.Var) *autograd.Var {
+	return autograd.MaxPool2d(x, autograd.Window{Size: m.Size, Stride: m.Stride, Padding: m.Padding})
+}
+
+// An AvgPool2d layer makes the mean of each window. Padding counts as zeros.
+type AvgPool2d struct {
+	NoParams
+	Size    [2]int
+	Stride  [2]int // zero: Size
+	Padding [2]int
+}
+
+// NewAvgPool2d returns a layer with square windows side by side.
+func NewAvgPool2d(size int) *AvgPool2d {
+	checkSizes("NewAvgPool2d", size)
+	return &AvgPool2d{Size: autograd.Square(size)}
+}
+
+// Forward takes x (N, C, H, W) and returns (N, C, H', W').
+func (a *AvgPool2d) Forward(x *autograd.Var) *autograd.Var {
+	return autograd.AvgPool2d(x, autograd.Window{Size: a.Size, Stride: a.Stride, Padding: a.Padding})
+}

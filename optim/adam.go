@@ -1,0 +1,100 @@
+package optim
+
+import (
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. The zero value of Beta1, Beta2 and Eps stands for
+// PyTorch's default; the others are taken as they are.
+type AdamOptions struct {
+	LR          float64 // the learning rate; PyTorch's default is 0.001
+	Beta1       float64 // how much of the mean gradient is kept, 0.9
+	Beta2       float64 // how much of the mean squared gradient is kept, 0.999
+	Eps         float64 // added to the root of the latter, 1e-8
+	WeightDecay float64 // how much of the parameter itself is added to its gradient
+	Decoupled   bool    // weight decay shrinks the parameter instead, by LR times itself: AdamW, for which PyTorch's default is 0.01
+	Atomic      bool    // add each element atomically, so that no process's step is lost; see Note [Hogwild]
+}
+
+// Adam takes steps against the mean gradients of parameters, which are divided by the roots of the mean squares. Its moments belong
+// to this process, also where the parameters are shared, unless Share was called. One goroutine at a time may use it.
+type Adam struct {
+	AdamOptions // may be changed between steps, as a schedule of LR does
+
+	core
+}
+
+// NewAdam returns the optimizer of params, of which it keeps a list. It panics if an option makes no sense.
+func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
+	o.Beta1, o.Beta2, o.Eps = or(o.Beta1, 0.9), or(o.Beta2, 0.999), or(o.Eps, 1e-8)
+	return &Adam{o, newCore(params, o)}
+}
+
+// NewAdamW is NewAdam with Decoupled weight decay.
+func NewAdamW(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
+	o.Decoupled = true
+	return NewAdam(params, o)
+}
+
+// or returns v, or its default if it is 0.
+func or(v, otherwise float64) float64 {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+func (o AdamOptions) problem() string {
+	switch {
+	case !(o.LR >= 0):
+		return fmt.Sprintf("learning rate %v: it is at least 0", o.LR)
+	case !(o.Beta1 >= 0 && o.Beta1 < 1) || !(o.Beta2 >= 0 && o.Beta2 < 1):
+		return fmt.Sprintf("betas %v and %v: they are at least 0 and less than 1", o.Beta1, o.Beta2)
+	case !(o.Eps >= 0):
+		return fmt.Sprintf("eps %v: it is at least 0", o.Eps)
+	case !(o.WeightDecay >= 0):
+		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
+	}
+	return ""
+}
+
+func (AdamOptions) states() int { return 2 }
+
+// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
+func (a *Adam) Step() { step(&a.core, &a.AdamOptions, adam[float32], adam[float64]) }
+
+func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
+	n := float64(u.n)
+	rate := F(o.LR / (1 - math.Pow(o.Beta1, n)))
+	root := F(math.Sqrt(1 - math.Pow(o.Beta2, n)))
+	fresh1, kept2, fresh2, eps := F(1-o.Beta1), F(o.Beta2), F(1-o.Beta2), F(o.Eps)
+	decay, shrink := F(o.WeightDecay), F(0)
+	if o.Decoupled {
+		decay, shrink = 0, F(o.LR*o.WeightDecay)
+	}
+	mean, square := u.state[0], u.state[1]
+	u.move(o.Atomic, func(i int, p, g F) F {
+		g += decay * p
+		mean[i] += fresh1 * (g - mean[i])
+		square[i] = kept2*square[i] + fresh2*g*g
+		return shrink*p + rate*mean[i]/(F(math.Sqrt(float64(square[i])))/root+eps)
+	})
+}
+
+// Share makes the moments and moves them to shared memory, see Note [Shared state].
+func (a *Adam) Share() error { return a.share(a.states()) }
+
+// MarshalWire writes options, parameters and, after Share, the state.
+func (a *Adam) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, a.AdamOptions) }
+
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (a *Adam) UnmarshalWire(d *wire.Decoder) (err error) {
+	a.AdamOptions, a.core, err = unmarshal[AdamOptions](d)
+	return err
+}

@@ -1,0 +1,63 @@
+package optim
+
+import (
+	"iter"
+	"math"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// ClipGradNorm scales the gradients of params so that their norm, as of one vector, is at most limit, and returns the norm
+// that they had. If it is no number or infinite, so are the gradients then, as in PyTorch: look at it.
+func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
+	if !(limit >= 0) {
+		misuse("ClipGradNorm to %v: it is at least 0", limit)
+	}
+	squares := 0.0
+	for p := range params {
+		if p.Grad != nil {
+			squares += onData(p.Grad, squaresOf[float32], squaresOf[float64])
+		}
+	}
+	norm := math.Sqrt(squares)
+	factor := limit / (norm + 1e-6)
+	if factor >= 1 {
+		return norm
+	}
+	for p := range params {
+		if p.Grad != nil {
+			onData(p.Grad, scaleBy[float32](factor), scaleBy[float64](factor))
+			p.Grad.Touch()
+		}
+	}
+	return norm
+}
+
+func squaresOf[F kernel.Float](x []F) (sum float64) {
+	for _, v := range x {
+		sum += float64(v) * float64(v)
+	}
+	return sum
+}
+
+func scaleBy[F kernel.Float](factor float64) func(x []F) float64 {
+	return func(x []F) float64 {
+		kernel.Scale(F(factor), x)
+		return 0
+	}
+}
+
+// onData returns what one of two functions, that of t's dtype, makes of its elements.
+func onData(t *tensor.Tensor, f32 func([]float32) float64, f64 func([]float64) float64) float64 {
+	switch dt := t.DType(); dt {
+	case tensor.Float32:
+		return f32(tensor.Data[float32](t))
+	case tensor.Float64:
+		return f64(tensor.Data[float64](t))
+	default:
+		misuse("a gradient of %v: want float32 or float64", dt)
+		return 0
+	}
+}

@@ -1,0 +1,101 @@
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// An Optimizer changes parameters by their gradients.
+type Optimizer interface {
+	// ZeroGrad sets the gradients to zeros. Parameters that have none yet stay so.
+	ZeroGrad()
+	// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
+	Step()
+}
+
+// core is what all optimizers have: parameters, and for each some tensors of its shape.
+type core struct {
+	slots  []slot
+	shared bool
+	single update[float32] // of the parameter that is being changed
+	double update[float64]
+}
+
+// A slot is a parameter and its state, which is nil before the first step unless it is shared.
+type slot struct {
+	Param *autograd.Param
+	Steps *tensor.Tensor   // how many were taken: Int64, a single number
+	State []*tensor.Tensor // of the parameter's dtype and shape
+}
+
+func newCore(params iter.Seq[*autograd.Param], o options) core {
+	if p := o.problem(); p != "" {
+		misuse("%s", p)
+	}
+	var c core
+	for p := range params {
+		c.slots = append(c.slots, slot{Param: p})
+	}
+	return c
+}
+
+// ZeroGrad sets the gradients to zeros. Parameters that have none yet stay so.
+func (c *core) ZeroGrad() {
+	for _, s := range c.slots {
+		s.Param.ZeroGrad()
+	}
+}
+
+// share makes states tensors for each parameter, and moves them to shared memory.
+func (c *core) share(states int) error {
+	c.shared = true
+	for i := range c.slots {
+		s := &c.slots[i]
+		s.prepare(states)
+		for _, t := range append(s.State, s.Steps) {
+			if err := t.Share(); err != nil {
+				return fmt.Errorf("share the state of parameter %s: %w", s.Param.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Close gives up the state, for this process, and leaves the parameters to their module. It is idempotent.
+func (c *core) Close() error {
+	var problems []error
+	for i := range c.slots {
+		s := &c.slots[i]
+		if s.Steps != nil {
+			problems = append(problems, s.Steps.Close())
+		}
+		for _, t := range s.State {
+			problems = append(problems, t.Close())
+		}
+		s.Steps, s.State = nil, nil
+	}
+	return errors.Join(problems...)
+}
+
+func (s *slot) prepare(states int) {
+	if s.Steps == nil {
+		s.Steps = tensor.New(tensor.Int64)
+	}
+	for len(s.State) < states {
+		s.State = append(s.State, tensor.New(s.Param.T.DType(), s.Param.T.Shape()...))
+	}
+}
+
+func (s *slot) check() {
+	if p, g := s.Param.T, s.Param.Grad; !slices.Equal(p.Shape(), g.Shape()) {
+		misuse("parameter %s of shape %v has a gradient of %v", s.Param.Name, p.Shape(), g.Shape())
+	}
+}
+
+// misuse panics with a sentence about a programmer's mistake.
+func misuse(format string, args ...any) { panic("optim: " + fmt.Sprintf(format, args...)) }

@@ -1,0 +1,78 @@
+package optim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A parcel is how an optimizer travels: numbers, parameters, and the state if it is shared.
+type parcel[O any] struct {
+	Options O
+	Shared  bool
+	Slots   []slot
+}
+
+// marshal writes an optimizer with options o.
+func marshal[O any](e *wire.Encoder, c *core, o O) error {
+	plan, err := wire.PlanOf[parcel[O]]()
+	if err != nil {
+		return err
+	}
+	slots := slices.Clone(c.slots)
+	for i := range slots {
+		if !c.shared {
+			slots[i].Steps, slots[i].State = nil, nil
+		}
+	}
+	return plan.Encode(e, parcel[O]{o, c.shared, slots})
+}
+
+// unmarshal reads what marshal wrote.
+func unmarshal[O options](d *wire.Decoder) (o O, c core, err error) {
+	plan, err := wire.PlanOf[parcel[O]]()
+	if err != nil {
+		return o, c, err
+	}
+	p, err := plan.Decode(d)
+	if err != nil {
+		return o, c, err
+	}
+	if problem := p.Options.problem(); problem != "" {
+		return o, c, fmt.Errorf("read an optimizer: %s: %w", problem, wire.ErrFormat)
+	}
+	c = core{slots: p.Slots, shared: p.Shared}
+	for _, s := range c.slots {
+		if !s.fits(p.Shared, p.Options.states()) {
+			return o, c, fmt.Errorf("read an optimizer whose state does not fit its parameters: %w", wire.ErrFormat)
+		}
+	}
+	return p.Options, c, nil
+}
+
+// fits reports whether a slot that arrived can be used.
+func (s slot) fits(shared bool, states int) bool {
+	if s.Param == nil || (s.Steps != nil) != shared {
+		return false
+	}
+	if !shared {
+		return len(s.State) == 0
+	}
+	if len(s.State) != states || s.Steps.DType() != tensor.Int64 || s.Steps.Numel() != 1 || !s.Steps.IsContiguous() {
+		return false
+	}
+	for _, t := range s.State {
+		if t == nil || t.DType() != s.Param.T.DType() || !slices.Equal(t.Shape(), s.Param.T.Shape()) || !t.IsContiguous() {
+			return false
+		}
+	}
+	return true
+}
+
+// options are the numbers of an optimizer.
+type options interface {
+	problem() string // with them; empty if there is none
+	states() int     // that a parameter has
+}

@@ -1,0 +1,93 @@
+package optim
+
+import (
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. The zero value of Alpha and Eps stands for
+// PyTorch's default; the others are taken as they are.
+type RMSpropOptions struct {
+	LR          float64 // the learning rate; PyTorch's default is 0.01
+	Alpha       float64 // how much of the mean squared gradient is kept, 0.99
+	Eps         float64 // added to its root, 1e-8
+	WeightDecay float64 // how much of the parameter itself is added to its gradient
+	Momentum    float64 // how much of the last step is taken again
+	Centered    bool    // divide by the standard deviation of the gradient instead of the root of its mean square
+	Atomic      bool    // add each element atomically, so that no process's step is lost; see Note [Hogwild]
+}
+
+// RMSprop takes steps against the gradients of parameters, divided by the roots of their mean squares. Its state belongs to this
+// process, also where the parameters are shared, unless Share was called. One goroutine at a time may use it.
+type RMSprop struct {
+	RMSpropOptions // may be changed between steps, as a schedule of LR does
+
+	core
+}
+
+// NewRMSprop returns the optimizer of params, of which it keeps a list. It panics if an option makes no sense.
+func NewRMSprop(params iter.Seq[*autograd.Param], o RMSpropOptions) *RMSprop {
+	o.Alpha, o.Eps = or(o.Alpha, 0.99), or(o.Eps, 1e-8)
+	return &RMSprop{o, newCore(params, o)}
+}
+
+func (o RMSpropOptions) problem() string {
+	switch {
+	case !(o.LR >= 0):
+		return fmt.Sprintf("learning rate %v: it is at least 0", o.LR)
+	case !(o.Alpha >= 0 && o.Alpha <= 1):
+		return fmt.Sprintf("alpha %v: it is between 0 and 1", o.Alpha)
+	case !(o.Eps >= 0):
+		return fmt.Sprintf("eps %v: it is at least 0", o.Eps)
+	case !(o.WeightDecay >= 0):
+		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
+	case !(o.Momentum >= 0):
+		return fmt.Sprintf("momentum %v: it is at least 0", o.Momentum)
+	}
+	return ""
+}
+
+// states are the mean square, the mean, which only Centered uses, and the last step, which only Momentum uses.
+func (RMSpropOptions) states() int { return maxStates }
+
+// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
+func (r *RMSprop) Step() {
+	step(&r.core, &r.RMSpropOptions, rmsprop[float32], rmsprop[float64])
+}
+
+func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
+	rate, kept, fresh, eps, decay, again := F(o.LR), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(o.WeightDecay), F(o.Momentum)
+	square, mean, last := u.state[0], u.state[1], u.state[2]
+	u.move(o.Atomic, func(i int, p, g F) F {
+		g += decay * p
+		square[i] = kept*square[i] + fresh*g*g
+		spread := square[i]
+		if o.Centered {
+			mean[i] += fresh * (g - mean[i])
+			spread -= mean[i] * mean[i]
+		}
+		step := g / (F(math.Sqrt(float64(spread))) + eps)
+		if again != 0 {
+			last[i] = again*last[i] + step
+			step = last[i]
+		}
+		return rate * step
+	})
+}
+
+// Share makes the state and moves it to shared memory, see Note [Shared state].
+func (r *RMSprop) Share() error { return r.share(r.states()) }
+
+// MarshalWire writes options, parameters and, after Share, the state.
+func (r *RMSprop) MarshalWire(e *wire.Encoder) error { return marshal(e, &r.core, r.RMSpropOptions) }
+
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+func (r *RMSprop) UnmarshalWire(d *wire.Decoder) (err error) {
+	r.RMSpropOptions, r.core, err = unmarshal[RMSpropOptions](d)
+	return err
+}
