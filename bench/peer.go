@@ -3,7 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,11 +14,12 @@ import (
 	"strings"
 )
 
-//go:embed peers/torch_core.py
-var torchCore []byte
+//go:embed peers/*.py
+var peers embed.FS
 
 // A peer is a program that does the same work with other means, one piece when it is asked: a line of JSON there, a line back.
 type peer struct {
+	script string
 	hello  hello
 	cmd    *exec.Cmd
 	dir    string // where its script is
@@ -41,6 +42,7 @@ type peerWork struct {
 	op     string
 	Size   int
 	Rounds int
+	Args   []int // of the operation, as its script reads them
 	once   bool
 }
 
@@ -49,6 +51,7 @@ type request struct {
 	Variant string `json:"variant"`
 	Size    int    `json:"size"`
 	Rounds  int    `json:"rounds"`
+	Args    []int  `json:"args"`
 }
 
 type answer struct {
@@ -56,8 +59,8 @@ type answer struct {
 	Error string
 }
 
-// startPeer runs the script that does what this package does, in the Python that opts name.
-func startPeer(ctx context.Context, opts Options) (_ *peer, err error) {
+// startPeer runs the script that does what a suite does, in the Python that opts name.
+func startPeer(ctx context.Context, opts Options, script string) (_ *peer, err error) {
 	python := opts.Python
 	if python == "" {
 		python = "python3"
@@ -66,18 +69,22 @@ func startPeer(ctx context.Context, opts Options) (_ *peer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{dir: dir, stderr: new(lastLines)}
+	p := &peer{script: script, dir: dir, stderr: new(lastLines)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
 		}
 	}()
 	// A file, because the processes that Python starts read their main program again.
-	script := filepath.Join(dir, "torch_core.py")
-	if err := os.WriteFile(script, torchCore, 0o600); err != nil {
+	text, err := peers.ReadFile("peers/" + script)
+	if err != nil {
 		return nil, err
 	}
-	p.cmd = exec.CommandContext(ctx, python, script)
+	file := filepath.Join(dir, script)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	p.cmd = exec.CommandContext(ctx, python, file)
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -107,7 +114,7 @@ func (p *peer) name(variant string) string { return p.hello.Name + " " + variant
 // probe has the peer do a work once.
 func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
 	return func(context.Context) (float64, error) {
-		line, err := json.Marshal(request{w.op, variant, w.Size, w.Rounds})
+		line, err := json.Marshal(request{w.op, variant, w.Size, w.Rounds, w.Args})
 		if err != nil {
 			return 0, err
 		}
@@ -135,8 +142,11 @@ func (p *peer) read(v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// close lets the peer end, which it does when it is asked for nothing more.
+// close lets the peer end, which it does when it is asked for nothing more. There may be none.
 func (p *peer) close() (err error) {
+	if p == nil {
+		return nil
+	}
 	if p.in != nil {
 		p.in.Close()
 	}

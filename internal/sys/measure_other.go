@@ -27,3 +27,6 @@ var begin = time.Now()
 
 // Monotonic returns the time since this process began; that all processes share a clock needs Linux.
 func Monotonic() time.Duration { return time.Since(begin) }
+
+// ThreadTime is Monotonic; that a thread has a clock needs Linux.
+func ThreadTime() time.Duration { return Monotonic() }
