@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -34,26 +33,24 @@ type job struct {
 // repeats is how often a computation is done in a round, so that the round takes about a hundredth of a second.
 func (h *hall) repeats(cost int) int { return max(1, h.scale(500_000_000/cost)) }
 
-// flops measures how many operations a second a computation does, in one thread and by the time that this thread ran: what others
-// compute on the machine meanwhile counts little.
+// flops measures how many operations a second a computation does, by the time that processors spend on it: it has one thread, whatever
+// gonum does, and what others compute on the machine meanwhile counts little.
 func (h *hall) flops(cost int, do func()) *Probe {
 	rounds := h.repeats(cost)
 	return &Probe{Measure: func(context.Context) (float64, error) {
-		return float64(cost) * float64(rounds) / threadTime(rounds, do).Seconds(), nil
+		return float64(cost) * float64(rounds) / cpuTime(rounds, do).Seconds(), nil
 	}}
 }
 
-// threadTime returns how long a thread computes that does it so often.
-func threadTime(rounds int, do func()) time.Duration {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+// cpuTime returns how long processors compute when it is done so often, by one thread of our kernels.
+func cpuTime(rounds int, do func()) time.Duration {
 	defer kernel.SetThreads(kernel.Threads())
 	kernel.SetThreads(1)
-	begin := sys.ThreadTime()
+	begin := sys.CPUTime()
 	for range rounds {
 		do()
 	}
-	return max(sys.ThreadTime()-begin, 1)
+	return max(sys.CPUTime()-begin, 1)
 }
 
 func (h *hall) rows(jobs []job, target Target) (cases []Case) {

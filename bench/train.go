@@ -24,7 +24,7 @@ func stepRows(_ context.Context, h *hall) (group, error) {
 	return group{rounds: 21, cases: []Case{{
 		Name: "mnist_step", Unit: Nanoseconds, Target: timesPeer(1.5),
 		Ours: &Probe{Measure: func(context.Context) (float64, error) {
-			return float64(threadTime(steps, func() { t.train(1) })) / float64(steps), nil
+			return float64(cpuTime(steps, func() { t.train(1) })) / float64(steps), nil
 		}},
 		Peer: &peerWork{op: "step", Rounds: steps},
 	}}}, nil

@@ -10,8 +10,8 @@ import (
 // part when it crosses to another process.
 func Monotonic() time.Duration { return clock(unix.CLOCK_MONOTONIC) }
 
-// ThreadTime returns how long the calling thread has computed. Lock the goroutine to its thread to compare two.
-func ThreadTime() time.Duration { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
+// CPUTime returns how long the threads of this process have computed, together.
+func CPUTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 func clock(id int32) time.Duration {
 	var ts unix.Timespec

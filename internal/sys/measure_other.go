@@ -28,5 +28,5 @@ var begin = time.Now()
 // Monotonic returns the time since this process began; that all processes share a clock needs Linux.
 func Monotonic() time.Duration { return time.Since(begin) }
 
-// ThreadTime is Monotonic; that a thread has a clock needs Linux.
-func ThreadTime() time.Duration { return Monotonic() }
+// CPUTime is Monotonic; that computing has a clock needs Linux.
+func CPUTime() time.Duration { return Monotonic() }
