@@ -14,11 +14,13 @@ func relu[F kernel.Float](x *Var) *Var {
 	hold(x)
 	if y.needs {
 		y.save(y.t)
-		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
-		}
+		y.derive = reluBackward[F]
 	}
 	return y
+}
+
+func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	y.inputs[0].write(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
 }
 
 // LogSoftmax returns the logarithm of the softmax over the last dimension of x, (..., classes).
@@ -33,13 +35,16 @@ func logSoftmax[F kernel.Float](x *Var) *Var {
 	hold(x)
 	if y.needs {
 		y.save(y.t)
-		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) {
-				kernel.LogSoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
-			})
-		}
+		y.derive = logSoftmaxBackward[F]
 	}
 	return y
+}
+
+func logSoftmaxBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	rows, cols := rowsOf("LogSoftmax", y)
+	y.inputs[0].write(func(dx *tensor.Tensor) {
+		kernel.LogSoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
+	})
 }
 
 // rowsOf returns x's shape as a matrix whose columns are the last dimension.
@@ -76,31 +81,28 @@ func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run 
 	}
 	y := result(op, x.t.DType(), x.Shape(), x)
 	kept := y.scope.empty(x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
-	factor := 1.0 // of no matter with p = 1, which keeps nothing
+	y.note.run, y.note.factor = run, 1 // the factor is of no matter with p = 1, which keeps nothing
 	if p < 1 {
-		factor = 1 / (1 - p)
+		y.note.factor = 1 / (1 - p)
 	}
-	scale := byType(op, x, scaleRuns[float32], scaleRuns[float64])
-	scale(run, factor, kept, x.dense(), y.t)
+	byType(op, x, keep[float32], keep[float64])(y, kept, x.dense(), y.t)
 	hold(x)
 	if y.needs {
-		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) { scale(run, factor, kept, dy, dx) })
-		}
+		y.save(kept)
+		y.derive = dropoutBackward
 	}
 	return y
 }
 
-// scaleRuns multiplies each run of x by factor if its element of kept is 1, and by zero if that is 0.
-func scaleRuns[F kernel.Float](run int, factor float64, kept, x, y *tensor.Tensor) {
-	in, out := data[F](x), data[F](y)
-	for i, m := range data[F](kept) {
-		m *= F(factor)
-		from, to := in[i*run:(i+1)*run], out[i*run:(i+1)*run]
-		for j, v := range from {
-			to[j] = m * v
-		}
-	}
+func dropoutBackward(y *Var, dy *tensor.Tensor) {
+	y.inputs[0].write(func(dx *tensor.Tensor) {
+		byType(y.op, y, keep[float32], keep[float64])(y, y.saved[0].t, dy, dx)
+	})
+}
+
+// keep writes what y's dropout keeps of from to to.
+func keep[F kernel.Float](y *Var, kept, from, to *tensor.Tensor) {
+	kernel.Dropout(y.note.run, F(y.note.factor), data[F](kept), data[F](from), data[F](to))
 }
 
 // want panics unless x has so many dimensions.

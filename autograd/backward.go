@@ -33,7 +33,7 @@ func (v *Var) BackwardFrom(dy *tensor.Tensor) {
 		ready = ready[:last]
 		n.give()
 		for _, in := range n.inputs {
-			if in.waiting--; in.waiting == 0 && in.backward != nil {
+			if in.waiting--; in.waiting == 0 && in.param == nil && in.needs {
 				ready = append(ready, in)
 			}
 		}
@@ -68,13 +68,17 @@ func (v *Var) countUses(stack []*Var) []*Var {
 // give lets v's operation give its inputs their gradients.
 func (v *Var) give() {
 	v.checkSaved()
-	v.backward(v.grad)
+	if v.derive != nil {
+		v.derive(v, v.grad)
+	} else {
+		v.backward(v.grad)
+	}
 }
 
 // forget lets go of all that a walked value does not need any more.
 func (v *Var) forget() {
 	v.scope.recycle(v.grad)
-	v.grad, v.backward, v.inputs, v.saved, v.walked = nil, nil, nil, nil, true
+	v.grad, v.backward, v.derive, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, true
 	clear(v.inputRoom[:])
 	clear(v.savedRoom[:])
 }

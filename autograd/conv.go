@@ -64,12 +64,15 @@ func conv2d[F kernel.Float](s kernel.ConvShape, x, w, b *Var) *Var {
 	hold(x, w, b)
 	if y.needs {
 		y.save(xt, wt)
-		y.backward = func(dy *tensor.Tensor) { conv2dBackward[F](s, x, w, b, xt, wt, dy) }
+		y.note.conv = s
+		y.derive = conv2dBackward[F]
 	}
 	return y
 }
 
-func conv2dBackward[F kernel.Float](s kernel.ConvShape, x, w, b *Var, xt, wt, dy *tensor.Tensor) {
+func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	s, xt, wt := y.note.conv, y.saved[0].t, y.saved[1].t
+	x, w, b := y.inputs[0], y.inputs[1], y.input(2)
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
 	var dw, db []F
@@ -114,12 +117,18 @@ func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
 		data[F](x.dense()), data[F](y.t), tensor.Data[int32](at))
 	hold(x)
 	if y.needs {
-		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) {
-				kernel.MaxPool2dBackward(n, c, h, w, o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
-					data[F](dy), tensor.Data[int32](at), data[F](dx))
-			})
-		}
+		y.save(at)
+		y.note.window = o
+		y.derive = maxPool2dBackward[F]
 	}
 	return y
+}
+
+func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	x, o := y.inputs[0], y.note.window
+	x.write(func(dx *tensor.Tensor) {
+		kernel.MaxPool2dBackward(dx.Dim(0), dx.Dim(1), dx.Dim(2), dx.Dim(3),
+			o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
+			data[F](dy), tensor.Data[int32](y.saved[0].t), data[F](dx))
+	})
 }

@@ -29,7 +29,10 @@ func linear[F kernel.Float](x, w, b *Var) *Var {
 	rows, in := rowsOf("Linear", x)
 	out := w.t.Dim(0)
 	xt, wt := x.dense(), w.dense()
-	y := result("Linear", x.t.DType(), withLast(x.Shape(), out), x, w, b)
+	var room [maxDims]int
+	shape := append(room[:0], x.Shape()...)
+	shape[len(shape)-1] = out
+	y := result("Linear", x.t.DType(), shape, x, w, b)
 	kernel.Gemm(false, true, rows, out, in, 1, data[F](xt), in, data[F](wt), in, 0, data[F](y.t), out)
 	if b != nil {
 		kernel.AddBias(rows, out, data[F](y.t), data[F](b.dense()))
@@ -37,28 +40,25 @@ func linear[F kernel.Float](x, w, b *Var) *Var {
 	hold(x, w, b)
 	if y.needs {
 		y.save(xt, wt)
-		y.backward = func(dy *tensor.Tensor) {
-			g := data[F](dy)
-			x.write(func(dx *tensor.Tensor) {
-				kernel.Gemm(false, false, rows, in, out, 1, g, out, data[F](wt), in, 0, data[F](dx), in)
-			})
-			if w.needs {
-				kernel.Gemm(true, false, out, in, rows, 1, g, out, data[F](xt), in, 1, data[F](w.total()), in)
-			}
-			if b != nil && b.needs {
-				kernel.ColSum(rows, out, g, data[F](b.total()))
-			}
-		}
+		y.derive = linearBackward[F]
 	}
 	return y
 }
 
-// withLast returns the shape with another last dimension.
-func withLast(shape []int, n int) []int {
-	var room [maxDims]int
-	out := append(room[:0], shape...)
-	out[len(out)-1] = n
-	return out
+func linearBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	x, w, b := y.inputs[0], y.inputs[1], y.input(2)
+	rows, out := rowsOf("Linear", y)
+	_, in := rowsOf("Linear", x)
+	xt, wt, g := y.saved[0].t, y.saved[1].t, data[F](dy)
+	x.write(func(dx *tensor.Tensor) {
+		kernel.Gemm(false, false, rows, in, out, 1, g, out, data[F](wt), in, 0, data[F](dx), in)
+	})
+	if w.needs {
+		kernel.Gemm(true, false, out, in, rows, 1, g, out, data[F](xt), in, 1, data[F](w.total()), in)
+	}
+	if b != nil && b.needs {
+		kernel.ColSum(rows, out, g, data[F](b.total()))
+	}
 }
 
 // MatMul returns the matrix product of a (..., n, k) and b (..., k, m). Leading dimensions broadcast; a vector is a row

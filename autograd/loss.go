@@ -45,13 +45,18 @@ func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var
 	hold(logp)
 	if y.needs {
 		y.save(target)
-		y.backward = func(dy *tensor.Tensor) {
-			logp.write(func(dx *tensor.Tensor) {
-				kernel.NLLLossBackward(rows, cols, tensor.Data[int64](target), F(scale)*data[F](dy)[0], data[F](dx))
-			})
-		}
+		y.note.factor = scale
+		y.derive = nllLossBackward[F]
 	}
 	return y
+}
+
+func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	logp, target := y.inputs[0], y.saved[0].t
+	rows, cols := rowsOf("NLLLoss", logp)
+	logp.write(func(dx *tensor.Tensor) {
+		kernel.NLLLossBackward(rows, cols, tensor.Data[int64](target), F(y.note.factor)*data[F](dy)[0], data[F](dx))
+	})
 }
 
 func checkClasses(classes []int64, n int) {

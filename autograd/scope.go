@@ -1,6 +1,10 @@
 package autograd
 
-import "github.com/shoal-mp/shoal/tensor"
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
 
 // A Scope lends the memory of a training step, and gets it back at once instead of leaving it to the garbage collector:
 // the values computed from its constants live until Reset.
@@ -85,7 +89,7 @@ func formOf(dt tensor.DType, shape []int) form {
 // empty returns a tensor whose elements are anything.
 func (s *Scope) empty(dt tensor.DType, shape []int) *tensor.Tensor {
 	if s == nil || len(shape) > maxDims {
-		return tensor.Empty(dt, shape...)
+		return tensor.Empty(dt, slices.Clone(shape)...)
 	}
 	var t *tensor.Tensor
 	f := formOf(dt, shape)
@@ -93,7 +97,7 @@ func (s *Scope) empty(dt tensor.DType, shape []int) *tensor.Tensor {
 		last := len(kept) - 1
 		t, s.free[f] = kept[last], kept[:last]
 	} else {
-		t = tensor.Empty(dt, shape...)
+		t = tensor.Empty(dt, slices.Clone(shape)...) // so that a shape may be on the caller's stack
 	}
 	s.lent = append(s.lent, t)
 	return t

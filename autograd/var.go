@@ -3,6 +3,7 @@ package autograd
 import (
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -19,12 +20,34 @@ type Var struct {
 
 	op       string
 	backward func(dy *tensor.Tensor) // gives each input its part
+	derive   derivation              // the same, of operations that make no closure for it
+	note     note
 	inputs   []*Var
 	saved    []saved
 	waiting  int // in Backward: uses of v that have not been walked yet
 
 	inputRoom [3]*Var // so that most operations need no slice of their own
 	savedRoom [3]saved
+}
+
+// A derivation gives the inputs of y their part of the gradient dy. It finds what it needs in y: operations on the path of
+// training would otherwise allocate a closure at every step.
+type derivation func(y *Var, dy *tensor.Tensor)
+
+// A note is the numbers that a derivation needs.
+type note struct {
+	conv   kernel.ConvShape
+	window Window
+	run    int
+	factor float64
+}
+
+// input returns an input, or nil where there are fewer.
+func (v *Var) input(i int) *Var {
+	if i < len(v.inputs) {
+		return v.inputs[i]
+	}
+	return nil
 }
 
 // Const returns t as a value that needs no gradient: a batch, or a target. t must stay open and unchanged until

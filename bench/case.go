@@ -10,6 +10,13 @@ type Case struct {
 	Floor  *Probe    // nil where nothing bounds the row; may be shared by the rows of a group
 	Target Target    // nil where there is none
 	Peer   *peerWork // nil where the peer has no such thing
+	Rival  *Rival    // nil where no Go library has
+}
+
+// A Rival is a Go library that does the same work in this process. It counts as a peer.
+type Rival struct {
+	Name string
+	*Probe
 }
 
 // A Probe is something that can be measured again and again.
@@ -32,10 +39,11 @@ type group struct {
 type Suite struct {
 	Name string
 	Doc  string
+	peer string // the script that does the same
 
 	// groups set up what they need when they are called, so that only one group has processes at a time.
 	groups []func(ctx context.Context, h *hall) (group, error)
 }
 
 // Suites returns all suites, the default one first.
-func Suites() []Suite { return []Suite{core, sizes, pools, floors, idle} }
+func Suites() []Suite { return []Suite{core, sizes, pools, floors, idle, kernels, train} }

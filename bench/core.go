@@ -8,6 +8,7 @@ import (
 var core = Suite{
 	Name: "core",
 	Doc:  "what every program pays for: handing over, waking, allocating, starting, dying",
+	peer: "torch_core.py",
 	groups: []func(context.Context, *hall) (group, error){
 		handleRows, wakeRows, tensorRows, freshRows, spawnRows, crowdRows, memoryRows, reapRows,
 	},

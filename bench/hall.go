@@ -44,7 +44,7 @@ func (h *hall) scale(n int) int {
 // header says where the numbers come from.
 func (h *hall) header(p *peer) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, Linux %s, %d CPUs usable, %s\n", processor(), memory(), kernel(), sys.CPUs(), runtime.Version())
+	fmt.Fprintf(&b, "%s, %s, Linux %s, %d CPUs usable, %s\n", processor(), memory(), release(), sys.CPUs(), runtime.Version())
 	fmt.Fprintf(&b, "processes of a pair on CPU %d and %d; GOMAXPROCS %d here, %d in each of two workers\n",
 		h.cpus[0], h.cpus[1], runtime.GOMAXPROCS(0), max(shoal.Threads()/2, 1))
 	if p != nil {
@@ -67,7 +67,7 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-func kernel() string {
+func release() string {
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	return strings.TrimSpace(string(release))
 }

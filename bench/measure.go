@@ -77,6 +77,12 @@ func newMeasurement(cases []Case, p *peer) *measurement {
 	for _, c := range cases {
 		m.add(c.Name, c.Ours)
 		m.add(c.Name+", floor", c.Floor)
+		if c.Rival != nil {
+			name := c.Rival.Name
+			t := &take{name: c.Name + ", " + name, probe: c.Rival.Measure}
+			m.takes = append(m.takes, t)
+			m.peers[c.Name] = append(m.peers[c.Name], peerTake{name, t})
+		}
 		if p == nil || c.Peer == nil {
 			continue
 		}

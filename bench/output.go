@@ -40,6 +40,8 @@ func quantity(v float64, u Unit) string {
 		return scaled(v, 1000, "ns", "µs", "ms", "s")
 	case u == Bytes:
 		return scaled(v, 1024, "B", "KiB", "MiB", "GiB")
+	case u == Flops:
+		return scaled(v, 1000, "FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s")
 	case u == PerSecond:
 		return scaled(v, 1000, "/s", "k/s", "M/s", "G/s")
 	}

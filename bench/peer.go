@@ -15,15 +15,14 @@ import (
 	"strings"
 )
 
-// scripts are what the peer runs: torch_core.py, which imports the others.
+// scripts are what the peers run. They may import each other.
 //
 //go:embed peers/*.py
 var scripts embed.FS
 
-const mainScript = "torch_core.py"
-
 // A peer is a program that does the same work with other means, one piece when it is asked: a line of JSON there, a line back.
 type peer struct {
+	script string
 	hello  hello
 	cmd    *exec.Cmd
 	dir    string // where its script is
@@ -46,6 +45,7 @@ type peerWork struct {
 	op     string
 	Size   int
 	Rounds int
+	Args   []int // of the operation, as its script reads them
 	once   bool
 }
 
@@ -54,6 +54,7 @@ type request struct {
 	Variant string `json:"variant"`
 	Size    int    `json:"size"`
 	Rounds  int    `json:"rounds"`
+	Args    []int  `json:"args"`
 }
 
 type answer struct {
@@ -61,8 +62,8 @@ type answer struct {
 	Error string
 }
 
-// startPeer runs the script that does what this package does, in the Python that opts name.
-func startPeer(ctx context.Context, opts Options) (_ *peer, err error) {
+// startPeer runs the script that does what a suite does, in the Python that opts name.
+func startPeer(ctx context.Context, opts Options, script string) (_ *peer, err error) {
 	python := opts.Python
 	if python == "" {
 		python = "python3"
@@ -71,7 +72,7 @@ func startPeer(ctx context.Context, opts Options) (_ *peer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{dir: dir, stderr: new(lastLines)}
+	p := &peer{script: script, dir: dir, stderr: new(lastLines)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -85,7 +86,7 @@ func startPeer(ctx context.Context, opts Options) (_ *peer, err error) {
 	if err := os.CopyFS(dir, folder); err != nil {
 		return nil, err
 	}
-	p.cmd = exec.CommandContext(ctx, python, filepath.Join(dir, mainScript))
+	p.cmd = exec.CommandContext(ctx, python, filepath.Join(dir, script))
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -115,7 +116,7 @@ func (p *peer) name(variant string) string { return p.hello.Name + " " + variant
 // probe has the peer do a work once.
 func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
 	return func(context.Context) (float64, error) {
-		line, err := json.Marshal(request{w.op, variant, w.Size, w.Rounds})
+		line, err := json.Marshal(request{w.op, variant, w.Size, w.Rounds, w.Args})
 		if err != nil {
 			return 0, err
 		}
@@ -143,8 +144,11 @@ func (p *peer) read(v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// close lets the peer end, which it does when it is asked for nothing more.
+// close lets the peer end, which it does when it is asked for nothing more. There may be none.
 func (p *peer) close() (err error) {
+	if p == nil {
+		return nil
+	}
 	if p.in != nil {
 		p.in.Close()
 	}

@@ -17,6 +17,7 @@ import (
 var pools = Suite{
 	Name:   "sync",
 	Doc:    "what waits for another: pools",
+	peer:   "torch_core.py",
 	groups: []func(context.Context, *hall) (group, error){poolStartRows, poolRows},
 }
 

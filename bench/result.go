@@ -7,6 +7,7 @@ type Unit string
 const (
 	Nanoseconds Unit = "ns"
 	PerSecond   Unit = "1/s"
+	Flops       Unit = "FLOP/s"
 	Bytes       Unit = "B"
 	Ratio       Unit = "ratio"
 )
@@ -35,7 +36,7 @@ type Result struct {
 
 // better returns how many times better a is than b: a rate is better when it is higher, a cost when it is lower.
 func (u Unit) better(a, b float64) float64 {
-	if u == PerSecond {
+	if u == PerSecond || u == Flops {
 		a, b = b, a
 	}
 	if a == 0 {

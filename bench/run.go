@@ -24,16 +24,15 @@ func Run(ctx context.Context, opts Options) (err error) {
 	bar := newProgress(log)
 	defer bar.clear()
 	s := &session{quick: opts.Quick, step: bar.step}
-	if opts.Against != "" {
-		bar.step("start " + opts.Against)
-		if s.peer, err = startPeer(ctx, opts); err != nil {
+	defer func() { err = errors.Join(err, s.peer.close()) }()
+	for i, suite := range chosen {
+		if err := s.hire(ctx, opts, suite.peer); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, s.peer.close()) }()
-	}
-	bar.clear()
-	s.emit = writer(out, log, opts.JSON, h.header(s.peer), bar)
-	for _, suite := range chosen {
+		if i == 0 {
+			bar.clear()
+			s.emit = writer(out, log, opts.JSON, h.header(s.peer), bar)
+		}
 		for _, setUp := range suite.groups {
 			if err := s.runGroup(ctx, suite.Name, h, setUp); err != nil {
 				return err
@@ -41,6 +40,19 @@ func Run(ctx context.Context, opts Options) (err error) {
 		}
 	}
 	return nil
+}
+
+// hire makes the script the peer, unless it is or none is wanted.
+func (s *session) hire(ctx context.Context, opts Options, script string) (err error) {
+	if opts.Against == "" || s.peer != nil && s.peer.script == script {
+		return nil
+	}
+	s.step("start " + opts.Against)
+	err = s.peer.close()
+	if s.peer = nil; err == nil {
+		s.peer, err = startPeer(ctx, opts, script)
+	}
+	return err
 }
 
 func (s *session) runGroup(ctx context.Context, suite string, h *hall, setUp func(context.Context, *hall) (group, error)) (err error) {

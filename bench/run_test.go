@@ -24,6 +24,12 @@ var rows = map[string][]string{
 	"sync":   {"pool_start_4", "pool_start_4_warm", "pool_map_1000_tiny", "pool_starmap_4_chunks"},
 	"floors": {"line_rtt", "bare_ring_per_s", "futex_rtt", "eventfd_rtt", "cas", "memcpy_64MiB", "sum_64MiB"},
 	"idle":   {"idle_switches_per_s"},
+	"kernels": {
+		"product_256", "product_512", "product_1024",
+		"conv1_forward", "conv1_filters", "conv2_forward", "conv2_filters", "conv2_images",
+		"fc1_forward", "fc1_weights", "fc1_input", "fc2_forward", "fc2_weights", "fc2_input", "mnist_products",
+	},
+	"train": {"mnist_step", "hogwild_1", "hogwild_2", "hogwild_4", "hogwild_4_oversubscribed"},
 }
 
 func run(t *testing.T, opts bench.Options) []bench.Result {

@@ -8,18 +8,21 @@ import (
 var sizes = Suite{
 	Name:   "sizes",
 	Doc:    "round trips of 4 B to 64 MiB",
+	peer:   "torch_core.py",
 	groups: []func(context.Context, *hall) (group, error){sizeRows},
 }
 
 var floors = Suite{
 	Name:   "floors",
 	Doc:    "what the machine allows, bare",
+	peer:   "torch_core.py",
 	groups: []func(context.Context, *hall) (group, error){floorRows},
 }
 
 var idle = Suite{
 	Name:   "idle",
 	Doc:    "how often a process wakes that waits for a message, over a minute",
+	peer:   "torch_core.py",
 	groups: []func(context.Context, *hall) (group, error){idleRows},
 }
 

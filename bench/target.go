@@ -60,3 +60,13 @@ func asFlatAs(other string, limit float64) Target {
 		return fmt.Sprintf("≤ %.3g × %s", limit, other), met
 	}
 }
+
+// timesPeer wants a part or a multiple of what the best peer does; without a peer there is nothing to reach.
+func timesPeer(factor float64) Target {
+	return func(r Result, _ []Result) (string, bool) {
+		if r.Peer == "" {
+			return "", true
+		}
+		return fmt.Sprintf("≥ %.3g × peer", factor), r.RatioToPeer >= factor
+	}
+}

@@ -1,6 +1,9 @@
 package tensor
 
-import "math"
+import (
+	"math"
+	"runtime"
+)
 
 // Rand returns numbers of [0, 1) in a dtype of floats. A nil generator is the default one, here as everywhere.
 func Rand(dt DType, g *Generator, shape ...int) *Tensor { return New(dt, shape...).Uniform(g, 0, 1) }
@@ -114,13 +117,24 @@ func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 
 // draw sets the elements, in the order of their indices, to what f makes.
 func (t *Tensor) draw(g *Generator, f func(g *Generator) float64) *Tensor {
-	values := make([]float64, t.Numel())
+	switch {
+	case t.dtype == Float32 && t.IsContiguous():
+		return drawInto[float32](t, g, f)
+	case t.dtype == Float64 && t.IsContiguous():
+		return drawInto[float64](t, g, f)
+	}
+	return t.CopyFrom(drawInto[float64](Empty(Float64, t.shape...), g, f))
+}
+
+func drawInto[F float32 | float64](t *Tensor, g *Generator, f func(g *Generator) float64) *Tensor {
+	values := Data[F](t)
 	g.locked(func(g *Generator) {
 		for i := range values {
-			values[i] = f(g)
+			values[i] = F(f(g))
 		}
 	})
-	return t.CopyFrom(FromSlice(values, t.shape...))
+	runtime.KeepAlive(t)
+	return t.Touch()
 }
 
 func (g *Generator) orDefault() *Generator {

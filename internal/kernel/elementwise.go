@@ -34,10 +34,30 @@ func Sum[F Float](x []F) (sum F) {
 }
 
 // Scale multiplies x by alpha in place.
-func Scale[F Float](alpha F, x []F) {
-	for i := range x {
-		x[i] *= alpha
+func Scale[F Float](alpha F, x []F) { scaleTo(alpha, x, x) }
+
+// scaleTo overwrites y with alpha·x.
+func scaleTo[F Float](alpha F, x, y []F) {
+	y = y[:len(x)]
+	for i, n := range short(len(x)) {
+		inner[F]().scale(n, alpha, &x[i], &y[i])
 	}
+}
+
+// Dropout overwrites y with x, each run of so many elements of it multiplied by factor and by its element of kept, which is 1 or 0.
+// y may be x.
+func Dropout[F Float](run int, factor F, kept, x, y []F) {
+	if run > 1 {
+		for i, m := range kept {
+			scaleTo(m*factor, x[i*run:][:run], y[i*run:][:run])
+		}
+		return
+	}
+	x, y = x[:len(kept)], y[:len(kept)]
+	for i, n := range short(len(kept)) {
+		inner[F]().mul(n, &x[i], &kept[i], &y[i])
+	}
+	Scale(factor, y)
 }
 
 // AddBias adds b to every row of y (rows×cols).

@@ -49,6 +49,30 @@ func drawNumbers[F kernel.Float](t *rapid.T, name string, n int) []F {
 	return x
 }
 
+func checkDropout[F kernel.Float](t *rapid.T) {
+	onSomeMachine(t)
+	run := rapid.SampledFrom([]int{1, 1, 2, 5, 64}).Draw(t, "run")
+	kept := make([]F, rapid.IntRange(0, 70).Draw(t, "runs"))
+	x := drawNumbers[F](t, "x", run*len(kept))
+	want := widen(x)
+	for i := range kept {
+		kept[i] = F(rapid.IntRange(0, 1).Draw(t, "kept"))
+		for j := range run {
+			want[i*run+j] *= 1.25 * float64(kept[i])
+		}
+	}
+	y := noise[F](1, len(x))
+	kernel.Dropout(run, 1.25, kept, x, y)
+	near(t, "y", y, want, 1)
+	kernel.Dropout(run, 1.25, kept, x, x)
+	near(t, "x in place", x, want, 1)
+}
+
+func TestDropoutKeepsOrDropsRuns(t *testing.T) {
+	t.Run("float32", rapid.MakeCheck(checkDropout[float32]))
+	t.Run("float64", rapid.MakeCheck(checkDropout[float64]))
+}
+
 func TestElementwiseKernelsAreTheirFormulas(t *testing.T) {
 	t.Run("float32", rapid.MakeCheck(checkElementwise[float32]))
 	t.Run("float64", rapid.MakeCheck(checkElementwise[float64]))

@@ -1,11 +1,11 @@
 package kernel_test
 
 import (
+	"syscall"
 	"testing"
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
-	"syscall"
 )
 
 // guarded is noise between two pages that nobody may touch, as close to the second one, or to the first, as can be.

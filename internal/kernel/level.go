@@ -27,6 +27,8 @@ type loops[F Float] struct {
 	columns   int
 
 	axpy         func(n int, alpha F, x, y *F) // adds alpha·x to y
+	scale        func(n int, alpha F, x, y *F) // writes alpha·x to y
+	mul          func(n int, x, y, z *F)       // writes x·y to z
 	relu         func(n int, x, y *F)          // writes the larger of x and zero to y
 	reluBackward func(n int, y, dy, dx *F)     // writes dy to dx where y is above zero, and zero elsewhere
 	sum          func(n int, x *F) F           // of x

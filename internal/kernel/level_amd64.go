@@ -11,13 +11,13 @@ var avx2 = level{
 	f32: loops[float32]{
 		lanes: 8, tiles: tiles(asm.TilesAVX2F32), copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
-		axpy: asm.AxpyAVX2F32, relu: asm.ReluAVX2F32, reluBackward: asm.ReluBackwardAVX2F32, sum: asm.SumAVX2F32, descend: asm.DescendAVX2F32,
+		axpy: asm.AxpyAVX2F32, scale: asm.ScaleAVX2F32, mul: asm.MulAVX2F32, relu: asm.ReluAVX2F32, reluBackward: asm.ReluBackwardAVX2F32, sum: asm.SumAVX2F32, descend: asm.DescendAVX2F32,
 		pool: asm.PoolAVX2F32, poolBackward: asm.PoolBackwardAVX2F32,
 	},
 	f64: loops[float64]{
 		lanes: 4, tiles: tiles(asm.TilesAVX2F64), copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
-		axpy: asm.AxpyAVX2F64, relu: asm.ReluAVX2F64, reluBackward: asm.ReluBackwardAVX2F64, sum: asm.SumAVX2F64, descend: asm.DescendAVX2F64,
+		axpy: asm.AxpyAVX2F64, scale: asm.ScaleAVX2F64, mul: asm.MulAVX2F64, relu: asm.ReluAVX2F64, reluBackward: asm.ReluBackwardAVX2F64, sum: asm.SumAVX2F64, descend: asm.DescendAVX2F64,
 		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
 	},
 }
@@ -28,13 +28,13 @@ var avx512 = level{
 	f32: loops[float32]{
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
-		axpy: asm.AxpyAVX512F32, relu: asm.ReluAVX512F32, reluBackward: asm.ReluBackwardAVX512F32, sum: asm.SumAVX512F32, descend: asm.DescendAVX512F32,
+		axpy: asm.AxpyAVX512F32, scale: asm.ScaleAVX512F32, mul: asm.MulAVX512F32, relu: asm.ReluAVX512F32, reluBackward: asm.ReluBackwardAVX512F32, sum: asm.SumAVX512F32, descend: asm.DescendAVX512F32,
 		pool: asm.PoolAVX512F32, poolBackward: asm.PoolBackwardAVX512F32,
 	},
 	f64: loops[float64]{
 		lanes: 8, tiles: tiles(asm.TilesAVX512F64), copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
-		axpy: asm.AxpyAVX512F64, relu: asm.ReluAVX512F64, reluBackward: asm.ReluBackwardAVX512F64, sum: asm.SumAVX512F64, descend: asm.DescendAVX512F64,
+		axpy: asm.AxpyAVX512F64, scale: asm.ScaleAVX512F64, mul: asm.MulAVX512F64, relu: asm.ReluAVX512F64, reluBackward: asm.ReluBackwardAVX512F64, sum: asm.SumAVX512F64, descend: asm.DescendAVX512F64,
 		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
 	},
 }

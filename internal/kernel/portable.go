@@ -14,7 +14,7 @@ func portableLoops[F Float]() loops[F] {
 	one[3] = tile4x4(one[3])
 	return loops[F]{
 		lanes: lanes, tiles: [][]tile[F]{one}, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
-		axpy: axpy[F], relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], descend: descend[F],
+		axpy: axpy[F], scale: scale[F], mul: mul[F], relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], descend: descend[F],
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
 	}
 }
@@ -100,6 +100,20 @@ func axpy[F Float](n int, alpha F, x, y *F) {
 	to := unsafe.Slice(y, n)
 	for i, v := range unsafe.Slice(x, n) {
 		to[i] += alpha * v
+	}
+}
+
+func scale[F Float](n int, alpha F, x, y *F) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] = alpha * v
+	}
+}
+
+func mul[F Float](n int, x, y, z *F) {
+	by, to := unsafe.Slice(y, n), unsafe.Slice(z, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] = v * by[i]
 	}
 }
 

@@ -9,6 +9,16 @@ package asm
 //go:noescape
 func AxpyAVX2F32(n int, alpha float32, x *float32, y *float32)
 
+// ScaleAVX2F32 writes alpha·x to y.
+//
+//go:noescape
+func ScaleAVX2F32(n int, alpha float32, x *float32, y *float32)
+
+// MulAVX2F32 writes x·y to z, element by element.
+//
+//go:noescape
+func MulAVX2F32(n int, x *float32, y *float32, z *float32)
+
 // ReluAVX2F32 writes the larger of x and zero to y, and NaN where x is.
 //
 //go:noescape
@@ -44,6 +54,16 @@ func PoolBackwardAVX2F32(rows int, n int, dy *float32, idx *int32, dx *float32, 
 //go:noescape
 func AxpyAVX2F64(n int, alpha float64, x *float64, y *float64)
 
+// ScaleAVX2F64 writes alpha·x to y.
+//
+//go:noescape
+func ScaleAVX2F64(n int, alpha float64, x *float64, y *float64)
+
+// MulAVX2F64 writes x·y to z, element by element.
+//
+//go:noescape
+func MulAVX2F64(n int, x *float64, y *float64, z *float64)
+
 // ReluAVX2F64 writes the larger of x and zero to y, and NaN where x is.
 //
 //go:noescape
@@ -68,6 +88,16 @@ func SumAVX2F64(n int, x *float64) float64
 //
 //go:noescape
 func AxpyAVX512F32(n int, alpha float32, x *float32, y *float32)
+
+// ScaleAVX512F32 writes alpha·x to y.
+//
+//go:noescape
+func ScaleAVX512F32(n int, alpha float32, x *float32, y *float32)
+
+// MulAVX512F32 writes x·y to z, element by element.
+//
+//go:noescape
+func MulAVX512F32(n int, x *float32, y *float32, z *float32)
 
 // ReluAVX512F32 writes the larger of x and zero to y, and NaN where x is.
 //
@@ -103,6 +133,16 @@ func PoolBackwardAVX512F32(rows int, n int, dy *float32, idx *int32, dx *float32
 //
 //go:noescape
 func AxpyAVX512F64(n int, alpha float64, x *float64, y *float64)
+
+// ScaleAVX512F64 writes alpha·x to y.
+//
+//go:noescape
+func ScaleAVX512F64(n int, alpha float64, x *float64, y *float64)
+
+// MulAVX512F64 writes x·y to z, element by element.
+//
+//go:noescape
+func MulAVX512F64(n int, x *float64, y *float64, z *float64)
 
 // ReluAVX512F64 writes the larger of x and zero to y, and NaN where x is.
 //

@@ -59,6 +59,78 @@ DATA lanes32<>+112(SB)/8, $0x0000000000000000
 DATA lanes32<>+120(SB)/8, $0x0000000000000000
 GLOBL lanes32<>(SB), RODATA|NOPTR, $128
 
+// func ScaleAVX2F32(n int, alpha float32, x *float32, y *float32)
+// Requires: AVX
+TEXT ·ScaleAVX2F32(SB), NOSPLIT, $0-32
+	VBROADCASTSS alpha+8(FP), Y0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x07, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPS (AX)(SI*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(SI*4)
+	ADDQ    $0x08, SI
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       lanes32<>+0(SB), DX
+	NEGQ       BX
+	VMOVUPS    64(DX)(BX*4), Y1
+	VMASKMOVPS (AX)(SI*4), Y1, Y2
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func MulAVX2F32(n int, x *float32, y *float32, z *float32)
+// Requires: AVX
+TEXT ·MulAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x07, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPS (AX)(DI*4), Y0
+	VMOVUPS (CX)(DI*4), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DX)(DI*4)
+	ADDQ    $0x08, DI
+	JMP     whole
+
+rest:
+	TESTQ      SI, SI
+	JZ         end
+	LEAQ       lanes32<>+0(SB), BX
+	NEGQ       SI
+	VMOVUPS    64(BX)(SI*4), Y0
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (DX)(DI*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func ReluAVX2F32(n int, x *float32, y *float32)
 // Requires: AVX
 TEXT ·ReluAVX2F32(SB), NOSPLIT, $0-24
@@ -546,6 +618,78 @@ DATA lanes64<>+112(SB)/8, $0x0000000000000000
 DATA lanes64<>+120(SB)/8, $0x0000000000000000
 GLOBL lanes64<>(SB), RODATA|NOPTR, $128
 
+// func ScaleAVX2F64(n int, alpha float64, x *float64, y *float64)
+// Requires: AVX
+TEXT ·ScaleAVX2F64(SB), NOSPLIT, $0-32
+	VBROADCASTSD alpha+8(FP), Y0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x03, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPD (AX)(SI*8), Y1
+	VMULPD  Y0, Y1, Y1
+	VMOVUPD Y1, (CX)(SI*8)
+	ADDQ    $0x04, SI
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       lanes64<>+0(SB), DX
+	NEGQ       BX
+	VMOVUPS    64(DX)(BX*8), Y1
+	VMASKMOVPD (AX)(SI*8), Y1, Y2
+	VMULPD     Y0, Y2, Y2
+	VMASKMOVPD Y2, Y1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func MulAVX2F64(n int, x *float64, y *float64, z *float64)
+// Requires: AVX
+TEXT ·MulAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x03, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPD (AX)(DI*8), Y0
+	VMOVUPD (CX)(DI*8), Y1
+	VMULPD  Y1, Y0, Y0
+	VMOVUPD Y0, (DX)(DI*8)
+	ADDQ    $0x04, DI
+	JMP     whole
+
+rest:
+	TESTQ      SI, SI
+	JZ         end
+	LEAQ       lanes64<>+0(SB), BX
+	NEGQ       SI
+	VMOVUPS    64(BX)(SI*8), Y0
+	VMASKMOVPD (AX)(DI*8), Y0, Y1
+	VMASKMOVPD (CX)(DI*8), Y0, Y2
+	VMULPD     Y2, Y1, Y1
+	VMASKMOVPD Y1, Y0, (DX)(DI*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func ReluAVX2F64(n int, x *float64, y *float64)
 // Requires: AVX
 TEXT ·ReluAVX2F64(SB), NOSPLIT, $0-24
@@ -750,6 +894,78 @@ rest:
 	VMOVUPS.Z   (CX)(SI*4), K1, Z2
 	VFMADD231PS Z1, Z0, Z2
 	VMOVUPS     Z2, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func ScaleAVX512F32(n int, alpha float32, x *float32, y *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ScaleAVX512F32(SB), NOSPLIT, $0-32
+	VBROADCASTSS alpha+8(FP), Z0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x0f, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPS (AX)(SI*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (CX)(SI*4)
+	ADDQ    $0x10, SI
+	JMP     whole
+
+rest:
+	TESTQ     BX, BX
+	JZ        end
+	MOVQ      $-1, DX
+	BZHIQ     BX, DX, DX
+	KMOVW     DX, K1
+	VMOVUPS.Z (AX)(SI*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func MulAVX512F32(n int, x *float32, y *float32, z *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·MulAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x0f, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPS (AX)(DI*4), Z0
+	VMOVUPS (CX)(DI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (DX)(DI*4)
+	ADDQ    $0x10, DI
+	JMP     whole
+
+rest:
+	TESTQ     SI, SI
+	JZ        end
+	MOVQ      $-1, BX
+	BZHIQ     SI, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (AX)(DI*4), K1, Z0
+	VMOVUPS.Z (CX)(DI*4), K1, Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (DX)(DI*4)
 
 end:
 	VZEROUPPER
@@ -1297,6 +1513,78 @@ rest:
 	VMOVUPD.Z   (CX)(SI*8), K1, Z2
 	VFMADD231PD Z1, Z0, Z2
 	VMOVUPD     Z2, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func ScaleAVX512F64(n int, alpha float64, x *float64, y *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ScaleAVX512F64(SB), NOSPLIT, $0-32
+	VBROADCASTSD alpha+8(FP), Z0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x07, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPD (AX)(SI*8), Z1
+	VMULPD  Z0, Z1, Z1
+	VMOVUPD Z1, (CX)(SI*8)
+	ADDQ    $0x08, SI
+	JMP     whole
+
+rest:
+	TESTQ     BX, BX
+	JZ        end
+	MOVQ      $-1, DX
+	BZHIQ     BX, DX, DX
+	KMOVW     DX, K1
+	VMOVUPD.Z (AX)(SI*8), K1, Z1
+	VMULPD    Z0, Z1, Z1
+	VMOVUPD   Z1, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func MulAVX512F64(n int, x *float64, y *float64, z *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·MulAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x07, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPD (AX)(DI*8), Z0
+	VMOVUPD (CX)(DI*8), Z1
+	VMULPD  Z1, Z0, Z0
+	VMOVUPD Z0, (DX)(DI*8)
+	ADDQ    $0x08, DI
+	JMP     whole
+
+rest:
+	TESTQ     SI, SI
+	JZ        end
+	MOVQ      $-1, BX
+	BZHIQ     SI, BX, BX
+	KMOVW     BX, K1
+	VMOVUPD.Z (AX)(DI*8), K1, Z0
+	VMOVUPD.Z (CX)(DI*8), K1, Z1
+	VMULPD    Z1, Z0, Z0
+	VMOVUPD   Z0, K1, (DX)(DI*8)
 
 end:
 	VZEROUPPER

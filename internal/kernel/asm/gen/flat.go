@@ -87,6 +87,29 @@ func (v vector) axpy() {
 	v.end()
 }
 
+func (v vector) scale() {
+	v.text("Scale", "n int, alpha F, x, y *F")
+	v.doc("Scale", "writes alpha·x to y.")
+	alpha := v.scalar("alpha")
+	v.flat([]string{"x", "y"}, func(f *flat) {
+		x := f.read("x")
+		f.mul(alpha, x, x)
+		f.write(x, "y")
+	})
+	v.end()
+}
+
+func (v vector) product() {
+	v.text("Mul", "n int, x, y, z *F")
+	v.doc("Mul", "writes x·y to z, element by element.")
+	v.flat([]string{"x", "y", "z"}, func(f *flat) {
+		x, y := f.read("x"), f.read("y")
+		f.mul(y, x, x)
+		f.write(x, "z")
+	})
+	v.end()
+}
+
 func (v vector) relu() {
 	v.text("Relu", "n int, x, y *F")
 	v.doc("Relu", "writes the larger of x and zero to y, and NaN where x is.")

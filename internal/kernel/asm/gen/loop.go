@@ -4,6 +4,8 @@ package main
 func writeLoops(vectors []vector) {
 	for _, v := range vectors {
 		v.axpy()
+		v.scale()
+		v.product()
 		v.relu()
 		v.reluBackward()
 		v.descend()

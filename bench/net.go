@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"iter"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A digitNet is the network of PyTorch's MNIST Hogwild example.
+type digitNet struct {
+	Conv1, Conv2 *nn.Conv2d
+	Conv2Drop    *nn.Dropout2d
+	FC1, FC2     *nn.Linear
+	Drop         *nn.Dropout
+}
+
+func newDigitNet() *digitNet {
+	g := tensor.NewGenerator(1)
+	return &digitNet{
+		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: nn.NewDropout2d(0.5),
+		FC1: nn.NewLinear(320, 50, g), FC2: nn.NewLinear(50, 10, g), Drop: nn.NewDropout(0.5),
+	}
+}
+
+func (n *digitNet) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
+
+func (n *digitNet) Forward(x *autograd.Var) *autograd.Var {
+	two := autograd.Window{Size: autograd.Square(2)}
+	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))
+	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two))
+	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
+	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)))
+}
+
+// A trainer takes steps on images that lie ready: what is measured is the network.
+type trainer struct {
+	net            *digitNet
+	images, labels []*tensor.Tensor // by batch
+	scope          *autograd.Scope
+	sgd            *optim.SGD
+	steps          int
+}
+
+// poolBatches is how many different batches there are.
+const poolBatches = 32
+
+func newTrainer(net *digitNet) *trainer {
+	t := &trainer{net: net, scope: autograd.NewScope(), sgd: optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})}
+	g := tensor.NewGenerator(2)
+	for range poolBatches {
+		t.images = append(t.images, tensor.RandN(tensor.Float32, g, batch, 1, 28, 28))
+		t.labels = append(t.labels, tensor.RandInt(g, 0, 10, batch))
+	}
+	return t
+}
+
+// train takes n steps.
+func (t *trainer) train(n int) {
+	for range n {
+		i := t.steps % poolBatches
+		t.steps++
+		t.sgd.ZeroGrad()
+		nn.NLLLoss(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
+		t.sgd.Step()
+		t.scope.Reset()
+	}
+}

@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
+)
+
+var train = Suite{
+	Name:   "train",
+	Doc:    "a training step of the MNIST net, and several processes that train one net without locks",
+	peer:   "torch_train.py",
+	groups: []func(context.Context, *hall) (group, error){stepRows, hogwildRows},
+}
+
+func stepRows(_ context.Context, h *hall) (group, error) {
+	t, steps := newTrainer(newDigitNet()), max(2, h.scale(30))
+	return group{rounds: 21, cases: []Case{{
+		Name: "mnist_step", Unit: Nanoseconds, Target: timesPeer(1.5),
+		Ours: &Probe{Measure: func(context.Context) (float64, error) {
+			return float64(cpuTime(steps, func() { t.train(1) })) / float64(steps), nil
+		}},
+		Peer: &peerWork{op: "step", Rounds: steps},
+	}}}, nil
+}
+
+func hogwildRows(_ context.Context, h *hall) (group, error) {
+	g := group{rounds: 7}
+	for _, workers := range []int{1, 2, 4} {
+		steps := max(2, h.scale(1200/workers))
+		g.cases = append(g.cases, Case{
+			Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond, Ours: hogwild(workers, steps), Target: timesPeer(1.5),
+			Peer: &peerWork{op: "hogwild", Rounds: steps, Args: []int{workers}},
+		})
+	}
+	// As many threads in each of four processes as the machine has processors is what PyTorch does unless it is told otherwise.
+	steps := max(2, h.scale(1200/4))
+	g.cases = append(g.cases, Case{
+		Name: "hogwild_4_oversubscribed", Unit: PerSecond, Ours: hogwild(4, steps), Target: timesPeer(20),
+		Peer: &peerWork{op: "hogwild_oversubscribed", Rounds: max(2, steps/30), Args: []int{4}, once: true},
+	})
+	return g, nil
+}
+
+// A race is the argument of a process that trains.
+type race struct {
+	Net   *digitNet
+	Steps int
+	Start *ipc.Receiver[bool]
+	Laps  *ipc.Sender[lap]
+}
+
+// A lap is from when to when a process trained, on the machine's clock. The first report, that it is ready, is empty.
+type lap struct{ Begin, End time.Duration }
+
+var racer = shoal.Register("bench racer", func(ctx context.Context, _ int, r race) error {
+	defer r.Start.Close()
+	defer r.Laps.Close()
+	defer nn.Close(r.Net)
+	t := newTrainer(r.Net)
+	t.train(2)
+	if err := r.Laps.Put(ctx, lap{}); err != nil {
+		return err
+	}
+	if _, err := r.Start.Get(ctx); err != nil {
+		return err
+	}
+	begin := sys.Monotonic()
+	t.train(r.Steps)
+	return r.Laps.Put(ctx, lap{begin, sys.Monotonic()})
+})
+
+// hogwild measures samples a second of processes that train one net, each so many steps, from the first one's begin to the last one's end.
+func hogwild(workers, steps int) *Probe {
+	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
+		net := newDigitNet()
+		if err := nn.Share(net); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, nn.Close(net)) }()
+		start, err := ipc.NewQueue[bool](workers)
+		if err != nil {
+			return 0, err
+		}
+		defer start.Close()
+		laps, err := ipc.NewQueue[lap](2 * workers)
+		if err != nil {
+			return 0, err
+		}
+		defer laps.Close()
+		g := shoal.NewGroup(ctx, shoal.Options{Workers: workers})
+		for range workers {
+			racer.Go(g, race{net, steps, start.Receiver(), laps.Sender()})
+		}
+		span, err := clock(ctx, workers, start, laps)
+		return float64(workers*steps*batch) / span.Seconds(), errors.Join(g.Wait(), err)
+	}}
+}
+
+// clock starts all when all are ready, and returns how long they took.
+func clock(ctx context.Context, workers int, start *ipc.Queue[bool], laps *ipc.Queue[lap]) (time.Duration, error) {
+	laps.Sender().Close() // so that the queue ends with the last process, should they fail
+	for range workers {
+		if _, err := laps.Get(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for range workers {
+		if err := start.Put(ctx, true); err != nil {
+			return 0, err
+		}
+	}
+	begin, end := time.Duration(1<<63-1), time.Duration(0)
+	for range workers {
+		l, err := laps.Get(ctx)
+		if err != nil {
+			return 0, err
+		}
+		begin, end = min(begin, l.Begin), max(end, l.End)
+	}
+	return end - begin, nil
+}
