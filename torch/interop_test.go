@@ -88,10 +88,15 @@ func TestOddTensors(t *testing.T) {
 			k.ask("make", "plain", "float32") // starts what PyTorch starts once
 			k.ask("drop")
 			before := asked[[]int](k, "open")
+			leaks := 0 // of PyTorch's own, where it gives up in the middle of a message
 			for _, kind := range []string{"sparse", "meta", "quantized", "subclass", "class", "uint16"} {
-				cell(t, theirs+" "+kind, func(t *testing.T) { oddTensor(t, k, kind) })
+				cell(t, theirs+" "+kind, func(t *testing.T) {
+					if oddTensor(t, k, kind) {
+						leaks++
+					}
+				})
 			}
-			if after := asked[[]int](k, "open"); after[0] > before[0] {
+			if after := asked[[]int](k, "open"); after[0] > before[0]+leaks {
 				t.Errorf("%s: PyTorch had %d descriptors open, and has %d", theirs, before[0], after[0])
 			}
 			k.bye()
@@ -99,13 +104,15 @@ func TestOddTensors(t *testing.T) {
 	})
 }
 
-func oddTensor(t *testing.T, k *talk, kind string) {
+// oddTensor reports whether it was PyTorch itself that refused, which depends on the version.
+func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 	if err := k.Send(k.ctx, Tuple{"odd", kind}); err != nil {
 		t.Fatal(err)
 	}
 	v, err := k.Recv(k.ctx)
-	switch text, refused := v.(string); {
-	case refused && err == nil: // PyTorch itself does not send it, in 1.13
+	text, refused := v.(string)
+	switch {
+	case refused && err == nil:
 		if !strings.Contains(text, ": ") {
 			t.Errorf("%q", text)
 		}
@@ -119,6 +126,7 @@ func oddTensor(t *testing.T, k *talk, kind string) {
 	if got := k.ask("say", "next"); got != "next" {
 		t.Errorf("after it came %v", got)
 	}
+	return refused
 }
 
 // TestValues sends plain values and wants Python's repr of them, and the same back.
