@@ -2,7 +2,7 @@
 KILLS ?= 1000
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm model fuzz lint bench
+.PHONY: test check race crashpoints storm model fuzz lint bench interop
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -18,6 +18,9 @@ crashpoints: ## kill a process before and after every write to shared memory
 
 storm: ## kill processes at random under load
 	go run -tags shoalcrash ./internal/crashtest storm -kills $(KILLS)
+
+interop: ## every test of torch against real PyTorch, an old and a current one, which are installed where they are missing
+	./scripts/interop
 
 lint:
 	test -z "$$(gofmt -l .)"

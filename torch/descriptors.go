@@ -36,7 +36,7 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 		return nil, err
 	}
 	if info.Mode()&os.ModeSocket != 0 {
-		s, err := sys.NewConn(f)
+		s, err := sys.ConnOf(f)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ func Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 }
 
 // Empty returns a tensor in memory of the kind that o.Strategy sends: with a name in /dev/shm for FileSystem, and without one
-// otherwise. The error wraps syscall.ENOSPC where /dev/shm is full.
+// otherwise. The error wraps shm.ErrNoSpace where the machine, a control group or /dev/shm has no room.
 func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	n := uint64(dt.Size())
 	strides := make([]int, len(shape))

@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -124,8 +125,40 @@ func (r *region) prepare(room int) (err error) {
 	return nil
 }
 
-// commit backs the storage with pages: a full /dev/shm is an error here and would be a signal later.
-func (r *region) commit() error { return sys.Commit(r.file, 0, int64(r.header()+r.nbytes)) }
+// commit backs the storage with pages. What the machine, a control group or /dev/shm has no room for is an error here, and would be
+// a signal later.
+func (r *region) commit() error {
+	need := int64(r.header() + r.nbytes)
+	if err := r.checkRoom(need); err != nil {
+		return err
+	}
+	return sys.Commit(r.file, 0, need)
+}
+
+// askFrom is the size from which on the machine is asked whether it has room, which takes as long as to fill so much.
+const askFrom = 2 << 20
+
+func (r *region) checkRoom(need int64) error {
+	if need < askFrom {
+		return nil
+	}
+	have, err := sys.Allocated(r.file)
+	if err != nil || have >= need {
+		return err
+	}
+	machine, err := sys.MemoryLimit()
+	if err != nil {
+		return err
+	}
+	room := machine.Headroom()
+	if files, err := sys.FileSystemRoom(r.file); err == nil && files >= 0 {
+		room = min(room, files)
+	}
+	if need-have > room {
+		return fmt.Errorf("%d bytes where there is room for %d: %w", need-have, room, shm.ErrNoSpace)
+	}
+	return nil
+}
 
 // room is for how many bytes a storage may have.
 func (r *region) room() int { return len(r.mem) - r.header() }
@@ -192,11 +225,15 @@ func sweep() {
 		return
 	}
 	for _, f := range files {
-		var owner process
-		var n int64
-		name := strings.TrimPrefix(filepath.Base(f), namePrefix)
-		if k, err := fmt.Sscanf(name, "%d_%d_%d", &owner.pid, &owner.start, &n); k == 3 && err == nil && !owner.alive() {
+		if owner, ok := ownerOf(filepath.Base(f)); ok && !owner.alive() {
 			os.Remove(f)
 		}
 	}
+}
+
+// ownerOf reads a name that freshName made, without its slash.
+func ownerOf(name string) (owner process, ok bool) {
+	var n int64
+	k, err := fmt.Sscanf(strings.TrimPrefix(name, namePrefix), "%d_%d_%d", &owner.pid, &owner.start, &n)
+	return owner, k == 3 && err == nil
 }

@@ -11,6 +11,7 @@ import (
 	"weak"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -61,6 +62,12 @@ func (t *regionTable) allocate(n int, named bool) (*region, error) {
 		}
 	}
 	r, err := newRegion(n, named)
+	if errors.Is(err, shm.ErrNoSpace) { // what waits may be what is missing
+		err = t.trim(0)
+		if err == nil {
+			r, err = newRegion(n, named)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -18,6 +19,9 @@ func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, er
 	if e.alone {
 		return nil, unsupported("a tensor outside a connection; send ArrayOf its copy")
 	}
+	if learned && !slices.Contains(learnable, t.DType()) {
+		return nil, unsupported("a parameter of %v that is not frozen: PyTorch has no gradients of it", t.DType())
+	}
 	untyped, err := e.storage(t)
 	if err != nil {
 		return nil, err
@@ -26,6 +30,9 @@ func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, er
 	layout := Tuple{t.Offset(), sizes(t.Shape()), sizes(t.Strides()), learned}
 	return &pickle.Object{Class: rebuildTensor, Args: Tuple{class, typed, layout}}, nil
 }
+
+// learnable are the dtypes that have gradients.
+var learnable = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128}
 
 // storage writes the storage of a tensor, once for all tensors on it.
 func (e *exporter) storage(t *tensor.Tensor) (*pickle.Object, error) {

@@ -25,8 +25,8 @@ func (c *Conn) SetReadDeadline(t time.Time) error { return unsupported("an abstr
 // SetWriteDeadline needs Linux.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return unsupported("an abstract socket address") }
 
-// NewConn needs Linux.
-func NewConn(f *os.File) (*Conn, error) { return nil, unsupported("a socket in Go's poller") }
+// ConnOf needs Linux.
+func ConnOf(f *os.File) (*Conn, error) { return nil, unsupported("a socket in Go's poller") }
 
 // Pair needs Linux.
 func Pair() (ours *Conn, theirs *os.File, err error) {

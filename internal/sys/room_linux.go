@@ -1,0 +1,24 @@
+package sys
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// FileSystemRoom returns how many bytes the file system of f has left, -1 if it has no limit of its own.
+func FileSystemRoom(f *os.File) (room int64, err error) {
+	err = control(f, func(fd int) error {
+		var st unix.Statfs_t
+		if err := retry(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
+			return fmt.Errorf("ask for the room beside %s: %w", f.Name(), err)
+		}
+		room = int64(st.Bavail) * int64(st.Bsize)
+		if st.Blocks == 0 {
+			room = -1
+		}
+		return nil
+	})
+	return room, err
+}

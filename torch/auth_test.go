@@ -1,0 +1,215 @@
+package torch
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+// TestDigestVectors has what Python computes for the key wire-secret.
+func TestDigestVectors(t *testing.T) {
+	key := []byte("wire-secret")
+	count := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(i)
+		}
+		return b
+	}
+	modern := append([]byte("{sha256}"), count(40)...)
+	for _, c := range []struct {
+		message      []byte
+		digest, want string
+	}{
+		{count(20), "", "e4646225fcc105dde130be2b7160a2b1"},
+		{modern, "", "354d1e1097dc3b45d6ec123a2efae551"},
+		{modern, "sha256", hex.EncodeToString([]byte("{sha256}")) + "9fdf39b9d1b10278a1a00dc6b9338f170e56ad8af10ab2b1feba773c1f96e5f0"},
+	} {
+		response := respond(key, c.message, c.digest)
+		if hex.EncodeToString(response) != c.want {
+			t.Errorf("%q: %x", c.digest, response)
+		}
+		if !verify(key, c.message, response) {
+			t.Errorf("%q: refused", c.digest)
+		}
+		if verify([]byte("other"), c.message, response) {
+			t.Errorf("%q: accepted with another key", c.digest)
+		}
+	}
+}
+
+// TestHandshakeRefusals meets sides that do not know the key, or the protocol.
+func TestHandshakeRefusals(t *testing.T) {
+	frame := func(parts ...string) []byte {
+		var b bytes.Buffer
+		for _, p := range parts {
+			writeFrame(&b, []byte(p))
+		}
+		return b.Bytes()
+	}
+	long := strings.Repeat("x", authLimit+1)
+	for name, c := range map[string]struct {
+		says []byte
+		want error
+	}{
+		"silence":              {nil, io.ErrUnexpectedEOF},
+		"no challenge":         {frame("hello"), ErrAuth},
+		"an unknown digest":    {frame(challenge + "{md4}" + strings.Repeat("x", 40)), ErrAuth},
+		"a failure":            {frame(challenge+strings.Repeat("x", 20), failure), ErrAuth},
+		"something long":       {frame(long), ErrTooLong},
+		"a wrong response":     {frame(challenge+strings.Repeat("x", 20), welcome, strings.Repeat("y", 16)), ErrAuth},
+		"an empty response":    {frame(challenge+strings.Repeat("x", 20), welcome, ""), ErrAuth},
+		"a negative length":    {[]byte{0xff, 0xff, 0xff, 0xfe}, ErrProtocol},
+		"a length of 8 bytes":  {[]byte{0xff, 0xff, 0xff, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0}, ErrProtocol},
+		"an end in the middle": {[]byte{0, 0, 0, 9, '#'}, io.ErrUnexpectedEOF},
+	} {
+		rw := struct {
+			io.Reader
+			io.Writer
+		}{bytes.NewReader(c.says), io.Discard}
+		if err := authClient(rw, []byte("key")); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// pair returns both ends of a connection within this process.
+func pair(t testing.TB, network string, opts Options) (accepted, dialled *Conn) {
+	t.Helper()
+	addr := "127.0.0.1:0"
+	if network == "unix" {
+		addr = t.TempDir() + "/socket"
+	}
+	ctx := testContext(t)
+	l, err := Listen(network, addr, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		dialled, err = Dial(ctx, network, l.Addr(), opts)
+		done <- err
+	}()
+	if accepted, err = l.Accept(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { accepted.Close(); dialled.Close() })
+	return accepted, dialled
+}
+
+// TestWrongKey wants an error on the side that dials, and that Accept passes over it.
+func TestWrongKey(t *testing.T) {
+	ctx := testContext(t)
+	l, err := Listen("tcp", "127.0.0.1:0", Options{AuthKey: []byte("right")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		if _, err := Dial(ctx, "tcp", l.Addr(), Options{AuthKey: []byte("wrong")}); !errors.Is(err, ErrAuth) {
+			t.Errorf("with the wrong key: %v", err)
+		}
+		silent, err := net.Dial("tcp", l.Addr())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		silent.Close()
+		c, err := Dial(ctx, "tcp", l.Addr(), Options{AuthKey: []byte("right")})
+		if err != nil {
+			t.Errorf("with the right key: %v", err)
+			return
+		}
+		c.Send(ctx, "hello")
+		c.Close()
+	}()
+	c, err := l.Accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if v, err := c.Recv(ctx); v != "hello" || err != nil {
+		t.Errorf("%v, %v", v, err)
+	}
+	if _, err := c.Recv(ctx); err != io.EOF {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+// TestCancel ends a wait without harm where no message has begun.
+func TestCancel(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		a, b := pair(t, network, Options{})
+		ctx, cancel := context.WithCancelCause(testContext(t))
+		why := errors.New("enough")
+		go cancel(why)
+		if _, err := a.Recv(ctx); !errors.Is(err, why) {
+			t.Errorf("%s: %v", network, err)
+		}
+		if err := b.Send(testContext(t), 1); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := Recv[int](testContext(t), a); v != 1 || err != nil {
+			t.Errorf("%s: after it: %v, %v", network, v, err)
+		}
+		go a.Close()
+		if _, err := a.Recv(testContext(t)); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: closed meanwhile: %v", network, err)
+		}
+	}
+}
+
+// TestBigMessage crosses sizes at which the form of a message changes, and limits.
+func TestBigMessage(t *testing.T) {
+	a, b := pair(t, "unix", Options{AuthKey: []byte("k"), MaxMessage: 3 << 20})
+	ctx := testContext(t)
+	for _, n := range []int{0, 1, together, together + 1, 3 << 20} {
+		done := make(chan error, 1)
+		go func() { done <- a.SendBytes(ctx, bytes.Repeat([]byte("x"), n)) }()
+		got, err := b.RecvBytes(ctx)
+		if err != nil || len(got) != n || <-done != nil {
+			t.Fatalf("%d bytes: %d, %v", n, len(got), err)
+		}
+	}
+	go a.SendBytes(ctx, make([]byte, 3<<20+1))
+	if _, err := b.RecvBytes(ctx); !errors.Is(err, ErrTooLong) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
+// FuzzFrame wants a message or an error, and no more memory than bytes came.
+func FuzzFrame(f *testing.F) {
+	for _, s := range []string{"", "\x00\x00\x00\x01x", "\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x02xy", "\x7f\xff\xff\xffx", "\x80\x00\x00\x00"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := readFrame(bytes.NewReader(b), 1<<30)
+		if err == nil && len(got) > len(b) {
+			t.Fatal("more came out than went in")
+		}
+		var w bytes.Buffer
+		if err == nil {
+			if err := writeFrame(&w, got); err != nil {
+				t.Fatal(err)
+			}
+			if again, err := readFrame(&w, 1<<30); err != nil || !bytes.Equal(again, got) {
+				t.Fatal(fmt.Sprint(again, err))
+			}
+		}
+		_ = authClient(struct {
+			io.Reader
+			io.Writer
+		}{bytes.NewReader(b), io.Discard}, []byte("k"))
+	})
+}

@@ -1,0 +1,405 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var testKey = []byte("loopback key")
+
+// transmit sends v from one end to the other, in this process.
+func transmit(t *testing.T, opts Options, v any) (any, error) {
+	t.Helper()
+	a, b := pair(t, "unix", opts)
+	if err := a.Send(testContext(t), v); err != nil {
+		return nil, err
+	}
+	return b.Recv(testContext(t))
+}
+
+// TestLoopback sends tensors through both strategies to this very process, which must find its own memory.
+func TestLoopback(t *testing.T) {
+	for _, s := range []Strategy{FileDescriptor, FileSystem} {
+		opts := Options{AuthKey: testKey, Strategy: s}
+		x := tensor.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3) // moves
+		turned := x.T()
+		got, err := transmit(t, opts, Tuple{x, turned})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, z := got.(Tuple)[0].(*tensor.Tensor), got.(Tuple)[1].(*tensor.Tensor)
+		if !y.SameStorage(x) || !z.SameStorage(x) || tensor.At[float32](z, 2, 1) != 6 {
+			t.Errorf("%v: other memory, or another layout", s)
+		}
+		CloseAll(got)
+		CloseAll([]any{x, turned})
+	}
+	if err := Trim(); err != nil {
+		t.Fatal(err)
+	}
+	if left := shmFiles(t); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// shmFiles are the names of this process.
+func shmFiles(t *testing.T) (mine []string) {
+	t.Helper()
+	files, err := os.ReadDir(shmDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if owner, ok := ownerOf(f.Name()); ok && owner.pid == os.Getpid() {
+			mine = append(mine, f.Name())
+		}
+	}
+	return mine
+}
+
+// TestRefusedAtSend wants errors that say what cannot be sent, and nothing on the wire.
+func TestRefusedAtSend(t *testing.T) {
+	a, b := pair(t, "unix", Options{AuthKey: testKey})
+	ctx := testContext(t)
+	arena := sharedTensor(t)
+	loop := []any{nil}
+	loop[0] = loop
+	type hidden struct{ x int }
+	for name, c := range map[string]struct {
+		v    any
+		want error
+	}{
+		"a channel":                  {make(chan int), ErrUnsupported},
+		"a function":                 {func() {}, ErrUnsupported},
+		"a field that is not public": {hidden{1}, ErrUnsupported},
+		"a value in itself":          {loop, ErrUnsupported},
+		"a tensor of a domain":       {arena, ErrArena},
+		"a parameter of ints":        {autograd.NewParam("", tensor.New(tensor.Int64, 2)), ErrUnsupported},
+		"text that is not UTF-8":     {"\xff", pickle.ErrValue},
+	} {
+		if err := a.Send(ctx, Tuple{tensor.New(tensor.Float32, 2), c.v}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := a.Send(ctx, "next"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := b.Recv(ctx); v != "next" || err != nil {
+		t.Errorf("after the refusals: %v, %v", v, err)
+	}
+}
+
+func sharedTensor(t *testing.T) *tensor.Tensor {
+	t.Helper()
+	x, err := tensor.NewShared(tensor.Float32, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+// TestForeignStaysPut refuses to move memory that PyTorch may have into a domain.
+func TestForeignStaysPut(t *testing.T) {
+	x, err := Zeros(tensor.Float32, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.Share(); !errors.Is(err, tensor.ErrForeign) {
+		t.Errorf("Share: %v", err)
+	}
+	if !x.IsShared() {
+		t.Error("memory that others may map says that it is not shared")
+	}
+}
+
+// TestNoKey wants the error that says which line of Python is missing.
+func TestNoKey(t *testing.T) {
+	if _, err := transmit(t, Options{Strategy: FileDescriptor}, tensor.New(tensor.Float32, 2)); !errors.Is(err, ErrNoKey) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDescriptorsTravel sends an open file and a connection.
+func TestDescriptorsTravel(t *testing.T) {
+	ctx := testContext(t)
+	f, err := sys.Memfd("note")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.WriteString("written")
+	opts := Options{AuthKey: testKey}
+	got, err := transmit(t, opts, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer CloseAll(got)
+	b := make([]byte, 7)
+	if _, err := got.(*os.File).ReadAt(b, 0); string(b) != "written" || err != nil {
+		t.Errorf("read %q, %v", b, err)
+	}
+
+	near, far := pair(t, "unix", opts)
+	sent, err := transmit(t, opts, far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := sent.(*Conn)
+	defer c.Close()
+	if err := far.Send(ctx, 1); !errors.Is(err, ErrClosed) {
+		t.Errorf("a connection that was sent away is still usable here: %v", err)
+	}
+	if err := near.Send(ctx, "through"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := c.Recv(ctx); v != "through" || err != nil {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
+// TestDetachOnce wants an error where a message is read a second time, and no fault.
+func TestDetachOnce(t *testing.T) {
+	a, b := pair(t, "unix", Options{AuthKey: testKey, Strategy: FileDescriptor})
+	ctx := testContext(t)
+	x := tensor.New(tensor.Float32, 2)
+	if err := a.Send(ctx, x); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := b.RecvBytes(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := b.importer(ctx).unmarshal(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer CloseAll(v)
+	if _, err := b.importer(ctx).unmarshal(raw); !errors.Is(err, ErrGone) {
+		t.Errorf("the second time: %v", err)
+	}
+}
+
+// TestSharerServesBesideAStalled client, and wants no descriptor of a client that went away.
+func TestSharerServesBesideAStalledClient(t *testing.T) {
+	s, err := sharerFor(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalled, err := sys.Dial(s.listener.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stalled.Close()
+	f, err := sys.Memfd("given")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := detach(testContext(t), s.listener.Addr(), s.offer(f), testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Close()
+	if _, err := detach(testContext(t), s.listener.Addr(), 1<<40, testKey); !errors.Is(err, ErrGone) {
+		t.Errorf("a key that was never given: %v", err)
+	}
+	if _, err := detach(testContext(t), s.listener.Addr(), 1, []byte("other")); !errors.Is(err, ErrAuth) {
+		t.Errorf("another authkey: %v", err)
+	}
+}
+
+// TestSharerWaitsForAcknowledgement keeps the connection of a receiver open until it says that it has the descriptor, which
+// Python 3.14 needs.
+func TestSharerWaitsForAcknowledgement(t *testing.T) {
+	s, err := sharerFor(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := sys.Memfd("given")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := s.offer(f)
+	c, err := sys.Dial(s.listener.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	request, _ := pickle.Marshal(Tuple{key, 1}, 2)
+	if err := errors.Join(authClient(c, testKey), writeFrame(c, request)); err != nil {
+		t.Fatal(err)
+	}
+	_, files, err := sys.RecvFiles(c, make([]byte, 1), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[0].Close()
+	c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("before the acknowledgement: %v", err)
+	}
+	c.SetReadDeadline(time.Time{})
+	if _, err := c.Write([]byte{ackByte}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+// TestSmallBacklog fetches from a listener with a backlog of one, as Python's up to 3.12 is, from many goroutines at once.
+func TestSmallBacklog(t *testing.T) {
+	s, err := sharerFor(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := testContext(t)
+	var wg sync.WaitGroup
+	for range 32 {
+		f, err := sys.Memfd("given")
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := s.offer(f)
+		wg.Go(func() {
+			got, err := detach(ctx, s.listener.Addr(), key, testKey)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got.Close()
+		})
+	}
+	wg.Wait()
+}
+
+// TestDialRetries dials a socket whose listener takes nobody for now.
+func TestDialRetries(t *testing.T) {
+	addr := t.TempDir() + "/narrow"
+	l, err := sys.Listen(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var waiting []*sys.Conn
+	for {
+		c, err := sys.Dial(addr)
+		if err != nil {
+			break
+		}
+		defer c.Close()
+		waiting = append(waiting, c)
+	}
+	ctx, cancel := context.WithCancel(testContext(t))
+	cancel()
+	if _, err := dialUnix(ctx, addr); !errors.Is(err, context.Canceled) {
+		t.Errorf("without patience: %v", err)
+	}
+	go func() {
+		for range len(waiting) + 1 {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+		}
+	}()
+	c, err := dialUnix(testContext(t), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+// TestGuard takes memory away under a tensor.
+func TestGuard(t *testing.T) {
+	x, err := Options{Strategy: FileSystem}.Zeros(tensor.Float32, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := x.Storage().Loan().(tenant).region
+	if err := os.Truncate(r.path(), 0); err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	if err := Guard(func() { sum = x.Sum() }); !errors.Is(err, ErrTruncated) {
+		t.Errorf("%v, %v", sum, err)
+	}
+	x.Close() // counts in memory that is no longer there
+	if err := Guard(func() {}); err != nil {
+		t.Error(err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("Guard took an ordinary panic for itself")
+		}
+	}()
+	Guard(func() { panic("mine") })
+}
+
+// TestNoRoom wants an error, not a signal.
+func TestNoRoom(t *testing.T) {
+	for _, s := range []Strategy{Auto, FileSystem} {
+		if x, err := (Options{Strategy: s}).Empty(tensor.Uint8, 1<<44); !errors.Is(err, shm.ErrNoSpace) {
+			t.Errorf("%v: %v, %v", s, x, err)
+		}
+	}
+}
+
+// TestCollected gives back memory whose tensors were forgotten.
+func TestCollected(t *testing.T) {
+	id := func() sys.FileID {
+		x, err := Zeros(tensor.Float32, 1<<16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.Storage().Loan().(tenant).id
+	}()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		runtime.GC()
+		regions.mu.Lock()
+		tenants := regions.byID[id].tenants
+		regions.mu.Unlock()
+		if tenants == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a forgotten tensor still holds its memory")
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestSweep removes what a process left in /dev/shm that has ended.
+func TestSweep(t *testing.T) {
+	dead := shmDir + "/" + namePrefix + "4194303_1_1" // no process has run since tick 1
+	if err := os.WriteFile(dead, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(dead)
+	x, err := Options{Strategy: FileSystem}.Zeros(tensor.Float32, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	sweep()
+	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the dead process's name: %v", err)
+	}
+	if len(shmFiles(t)) == 0 {
+		t.Error("a living process's name was removed")
+	}
+}
