@@ -60,6 +60,14 @@ func (e *end) close() error {
 	return e.port.close()
 }
 
+func (e *end) empty() bool {
+	if e.enter() != nil {
+		return true
+	}
+	defer e.leave()
+	return e.ring.Empty()
+}
+
 func (e *end) len() int {
 	if e.enter() != nil {
 		return 0

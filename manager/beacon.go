@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -10,9 +9,8 @@ import (
 // A beacon tells when the last holder of its token is gone, in whatever process or message, and however it died: a ring
 // that carries nothing, of which the token is the sending end.
 type beacon struct {
-	d         *shm.Domain
-	ring      *shm.Ring
-	receivers shm.Handle
+	d    *shm.Domain
+	ring *shm.Ring
 }
 
 // newBeacon returns a beacon and its token, which the caller holds once.
@@ -21,7 +19,7 @@ func newBeacon(d *shm.Domain) (*beacon, shm.Handle, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	return &beacon{d, ring, receivers}, senders, nil
+	return &beacon{d, ring}, senders, d.Release(receivers) // nobody receives anything
 }
 
 // await returns nil when nobody holds the token any more.
@@ -29,5 +27,5 @@ func (b *beacon) await(ctx context.Context) error { return b.ring.Await(ctx) }
 
 func (b *beacon) close() error {
 	b.ring.Close()
-	return errors.Join(b.d.Release(b.receivers), b.d.Release(b.ring.Handle()))
+	return b.d.Release(b.ring.Handle())
 }

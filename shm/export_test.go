@@ -422,3 +422,6 @@ func (c Cond) Waiting() (n int) {
 	}
 	return n
 }
+
+// Waiters returns how many goroutines of this process are parked for a message.
+func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }

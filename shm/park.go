@@ -263,16 +263,17 @@ func (d *Domain) ringNext(bitmap *[ownWords]Word) {
 	}
 }
 
-// ringBits rings every participant of the bitmap, and clears it.
+// ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is rung for something else
+// than it waits for, as this one may be, sets its bit again, and looks at the condition after that.
 func (d *Domain) ringBits(bitmap *[ownWords]Word) {
 	for i := range bitmap {
 		w := &bitmap[i]
-		for v := w.Load(); v != 0; v = w.Load() {
-			if w.CAS(v, 0) {
-				for ; v != 0; v &= v - 1 {
-					d.ringSlot(i*64 + bits.TrailingZeros64(v))
-				}
-			}
+		v := w.Load()
+		for v != 0 && !w.CAS(v, 0) {
+			v = w.Load()
+		}
+		for ; v != 0; v &= v - 1 {
+			d.ringSlot(i*64 + bits.TrailingZeros64(v))
 		}
 	}
 }

@@ -226,6 +226,18 @@ func (r *Ring) Len() int {
 	return int(min(max(int64(tail-head), 0), int64(r.limit)))
 }
 
+// Empty reports whether there is no message for a get to take. A message that is being put is none yet.
+func (r *Ring) Empty() bool {
+	r.passRead()
+	tk := r.hdr.head.Load()
+	if !r.backed(tk) {
+		return true
+	}
+	w := r.slot(tk).word.Load()
+	st := slotState(w)
+	return slotLap(w) == tk>>r.bits && st != slotFull && st != slotSkip
+}
+
 // Finish says that nobody puts any more: puts fail, and gets fail once the ring is empty.
 func (r *Ring) Finish() {
 	r.hdr.flags.Or(ringFinished)

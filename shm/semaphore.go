@@ -79,6 +79,29 @@ func (m Semaphore) Permits() (int, error) {
 	return int(m.permits()), nil
 }
 
+// Watch waits until ready is true of the permits there are, or until ctx ends. ready is asked again whenever somebody takes a
+// permit, gives one back, or has died with one.
+func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) error {
+	for {
+		n, err := m.Permits()
+		if err != nil || ready(n) {
+			return err
+		}
+		if err := m.watch(ctx, func() bool { return m.bereft() || ready(int(m.permits())) }); err != nil {
+			return err
+		}
+	}
+}
+
+// Mourn returns a *PeerError with ErrOwnerDied if a participant has died with permits since the last Mourn, anywhere: of several
+// the last one that was noticed.
+func (m Semaphore) Mourn() error {
+	if w := m.c.dead.Load(); w != 0 && m.c.dead.CAS(w, 0) {
+		return bereaved(w, ErrOwnerDied)
+	}
+	return nil
+}
+
 func (m Semaphore) permits() uint64 { return m.c.state.Load() >> permitShift }
 
 // debtor returns a participant that has permits, and its share.
@@ -95,6 +118,7 @@ func (m Semaphore) debtor() (slot int, share uint64) {
 // first: those beyond were signals, and a signal is not heard twice.
 func (m Semaphore) settleEstates() {
 	m.estates(func(i int, v uint64) bool {
+		m.c.dead.Store(v&idMask | uint64(i)<<idSlotShift) // whose it was, for Mourn
 		n := m.permits()
 		back := min(v&countMask, max(m.c.limit.Load(), n)-n)
 		m.grant(n+back, i, v&idMask, 0)

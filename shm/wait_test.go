@@ -153,3 +153,24 @@ func TestMoreGoroutinesThanLanes(t *testing.T) {
 		wantRest(t, d, 3)
 	})
 }
+
+// Who waits for a message need not be a receiver: it is rung when the last one goes, has nothing to do with that, and waits on.
+func TestAWaiterIsRungOnceForAnEndThatIsNotIts(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	ctx := watchdog(t)
+	r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
+	check(t, err)
+	waited := make(chan error)
+	go func() { waited <- r.Await(ctx) }()
+	eventually(t, "somebody waits", func() bool { return r.Waiters() > 0 })
+	check(t, d.Release(receivers))
+	select {
+	case err := <-waited:
+		t.Fatalf("woken for nothing: %v", err)
+	default:
+	}
+	check(t, d.Release(senders))
+	check(t, <-waited)
+	r.Close()
+	check(t, d.Release(r.Handle()))
+}

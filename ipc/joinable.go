@@ -1,0 +1,177 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A JoinableQueue is a queue of tasks: Join waits until each value that was put was also got, and is done. It travels like a
+// Queue, and whoever has it has both ends. The zero JoinableQueue is closed.
+//
+// Each task in somebody's hands is a permit of a semaphore, and permits of the dead are returned. So Join does not wait for
+// who died: it waits for all others, and then says that tasks are lost.
+type JoinableQueue[T any] struct {
+	q     Queue[T]
+	taken *object // the semaphore
+	mu    Mutex   // held from taking a permit to taking the task
+}
+
+const joinableName = "JoinableQueue"
+
+// maxTasks is how many tasks may be in hand at once.
+const maxTasks = 1<<20 - 1
+
+// ErrTasksLost is returned by Join in a *shm.PeerError that names a process which died with tasks in its hands.
+var ErrTasksLost = errors.New("ipc: tasks of a dead process are not done")
+
+func init() { wire.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
+
+// NewJoinableQueue makes a queue in which capacity values may wait, 0 for as many as there is memory. The caller closes it.
+func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
+	q, err := NewQueueWith[T](QueueOptions{Capacity: capacity})
+	if err != nil {
+		return nil, fmt.Errorf("joinable queue: %w", err)
+	}
+	mu, err := NewMutex()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("joinable queue: %w", err), q.Close())
+	}
+	taken, err := newObject(joinableName, shm.SyncOptions{Form: shm.FormSemaphore, Limit: maxTasks, Bounded: true})
+	if err != nil {
+		return nil, errors.Join(err, q.Close(), mu.Close())
+	}
+	return &JoinableQueue[T]{*q, taken, *mu}, nil
+}
+
+// Put puts a task; see Sender.Put.
+func (j *JoinableQueue[T]) Put(ctx context.Context, v T) error { return j.q.Put(ctx, v) }
+
+// TryPut is Put that returns ErrFull instead of waiting.
+func (j *JoinableQueue[T]) TryPut(v T) error { return j.q.TryPut(v) }
+
+// Get takes the oldest task and waits while there is none; see Receiver.Get. Each Get needs a TaskDone, unless it fails.
+func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
+	for {
+		v, err := j.take(ctx)
+		if err != ErrEmpty {
+			return v, err
+		}
+		if err := j.q.Poll(ctx); err != nil {
+			return v, err
+		}
+	}
+}
+
+// TryGet is Get that returns ErrEmpty instead of waiting.
+func (j *JoinableQueue[T]) TryGet() (T, error) { return j.take(context.Background()) }
+
+// take takes a permit before the task: between the two the task is in the queue, and Join waits for it there.
+func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
+	if err := j.lock(ctx); err != nil {
+		return v, err
+	}
+	defer j.mu.Unlock()
+	err = j.permits(ctx, "get", func(s shm.Semaphore) error { return s.TryAcquire() })
+	if err != nil {
+		return v, err
+	}
+	if v, err = j.q.TryGet(); err != nil {
+		err = errors.Join(err, j.permits(ctx, "get", shm.Semaphore.Release))
+		if errors.Is(err, ErrEmpty) {
+			err = ErrEmpty
+		}
+	}
+	return v, err
+}
+
+// lock does not mind a death: what the lock guards is in order at each step.
+func (j *JoinableQueue[T]) lock(ctx context.Context) error {
+	err := j.mu.Lock(ctx)
+	if errors.Is(err, ErrOwnerDied) {
+		return j.mu.MarkConsistent()
+	}
+	return err
+}
+
+func (j *JoinableQueue[T]) permits(ctx context.Context, op string, f func(shm.Semaphore) error) error {
+	return j.taken.do(ctx, op, ErrLocked, func() error { return f(shm.Semaphore{Sync: j.taken.sync}) })
+}
+
+// TaskDone says that a task that was got is done: one of this process's, or if it has none, of another's. It returns
+// ErrReleased if nobody has any.
+func (j *JoinableQueue[T]) TaskDone() error {
+	return j.permits(context.Background(), "task done", shm.Semaphore.Release)
+}
+
+// Join waits until the queue is empty and every task that was got is done. If a process has died with tasks in its hands,
+// Join waits for the others and then returns ErrTasksLost in a *shm.PeerError with the process's id, of several such processes
+// that of one. Who joins next does not hear of it again.
+func (j *JoinableQueue[T]) Join(ctx context.Context) error {
+	for {
+		err := j.permits(ctx, "join", func(s shm.Semaphore) error { return s.Watch(ctx, j.idle) })
+		if err != nil {
+			return err
+		}
+		done, err := j.done(ctx)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+func (j *JoinableQueue[T]) idle(permits int) bool { return permits == maxTasks && j.q.recv.end.empty() }
+
+// done looks again while nobody can take a task. The permits come first: who put a task and gave its permit back did it in
+// this order.
+func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
+	if err := j.lock(ctx); err != nil {
+		return false, err
+	}
+	defer j.mu.Unlock()
+	err = j.permits(ctx, "join", func(s shm.Semaphore) error {
+		n, err := s.Permits()
+		if done = err == nil && j.idle(n); done {
+			err = s.Mourn()
+		}
+		return err
+	})
+	if p := new(shm.PeerError); errors.As(err, &p) {
+		err = &shm.PeerError{PID: p.PID, Slot: p.Slot, Cause: ErrTasksLost}
+	}
+	return done, err
+}
+
+// Len returns the number of tasks that wait to be got.
+func (j *JoinableQueue[T]) Len() int { return j.q.Len() }
+
+// Poll waits until a Get would not; see Receiver.Poll.
+func (j *JoinableQueue[T]) Poll(ctx context.Context) error { return j.q.Poll(ctx) }
+
+// Close closes the queue in this process. It is idempotent.
+func (j *JoinableQueue[T]) Close() error {
+	return errors.Join(j.q.Close(), j.taken.close(), j.mu.Close())
+}
+
+// MarshalWire lets a queue be part of a value that is sent.
+func (j *JoinableQueue[T]) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(3)
+	return errors.Join(j.q.MarshalWire(e), j.taken.marshal(e), j.mu.MarshalWire(e))
+}
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
+func (j *JoinableQueue[T]) UnmarshalWire(d *wire.Decoder) (err error) {
+	if err := d.ArrayOf(3); err != nil {
+		return err
+	}
+	if err := j.q.UnmarshalWire(d); err != nil {
+		return err
+	}
+	if j.taken, err = readObject(d, joinableName, shm.FormSemaphore); err != nil {
+		return err
+	}
+	return j.mu.UnmarshalWire(d)
+}

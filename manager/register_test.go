@@ -1,0 +1,150 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/manager"
+)
+
+type Counter struct{ n int }
+
+func NewCounter(n int) (*Counter, error) {
+	if n < 0 {
+		return nil, errors.New("below zero")
+	}
+	return &Counter{n}, nil
+}
+
+func (c *Counter) Add(n int) int                         { c.n += n; return c.n }
+func (c *Counter) Get() int                              { return c.n }
+func (c *Counter) Two() (int, string)                    { return c.n, fmt.Sprint(c.n) }
+func (c *Counter) Save() (restore func())                { n := c.n; return func() { c.n = n } }
+func (c *Counter) Many(ns ...int)                        {}
+func (c *Counter) Chan(c2 chan int)                      {}
+func (c *Counter) Deep(x struct{ F struct{ G func() } }) {}
+func (c *Counter) Give() func()                          { return nil }
+
+var counters = manager.Register("Counter", NewCounter, (*Counter).Add, (*Counter).Get, (*Counter).Two)
+
+func TestObjectsOfOwnTypes(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		c, err := counters.New(ctx, m, 40)
+		closing(t, c, err)
+		n, err := manager.Call[int](ctx, c, "Add", 2)
+		want(t, n, err, 42)
+		two, err := c.Call(ctx, "Two")
+		if err != nil || fmt.Sprint(two) != "[42 42]" {
+			t.Errorf("%v, %v", two, err)
+		}
+		no := errors.New("no")
+		wantErr(t, m.Txn(ctx, func(tx context.Context) error {
+			n, err := manager.Call[int](tx, c, "Add", 1)
+			want(t, n, err, 43)
+			return no
+		}), no)
+		n, err = manager.Call[int](ctx, c, "Get")
+		want(t, n, err, 42)
+		d, err := manager.NewDict[string, *manager.Instance](ctx, m)
+		closing(t, d, err)
+		check(t, d.Set(ctx, "c", c))
+		again, err := d.Get(ctx, "c")
+		closing(t, again, err)
+		n, err = manager.Call[int](ctx, again, "Add", 1)
+		want(t, n, err, 43)
+	})
+}
+
+func TestCallsAreChecked(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	_, err := counters.New(ctx, m, "one")
+	wantErr(t, err, manager.ErrArgument)
+	if want := "manager: wrong argument 1 of Counter: want int, not string"; err.Error() != want {
+		t.Errorf("%q", err)
+	}
+	_, err = counters.New(ctx, m, -1)
+	if err == nil || !strings.Contains(err.Error(), "below zero") {
+		t.Errorf("%v", err)
+	}
+	c, err := counters.New(ctx, m, 0)
+	closing(t, c, err)
+	_, err = c.Call(ctx, "Sub", 1)
+	wantErr(t, err, manager.ErrNoMethod)
+	_, err = c.Call(ctx, "Add")
+	wantErr(t, err, manager.ErrArgument)
+	_, err = c.Call(ctx, "Add", int64(1))
+	wantErr(t, err, manager.ErrArgument)
+	_, err = c.Call(ctx, "Add", nil)
+	wantErr(t, err, manager.ErrArgument)
+	_, err = manager.Call[string](ctx, c, "Get")
+	wantErr(t, err, manager.ErrType)
+	_, err = manager.Call[int](ctx, c, "Two")
+	wantErr(t, err, manager.ErrType)
+}
+
+func TestRegisterSaysWhatIsWrong(t *testing.T) {
+	c := new(Counter)
+	for _, r := range []struct {
+		name      string
+		construct any
+		methods   []any
+		want      string
+	}{
+		{"Counter", NewCounter, nil, "the name is empty or taken"},
+		{"", NewCounter, nil, "the name is empty or taken"},
+		{"Dict", NewCounter, nil, "the name is empty or taken"},
+		{"A", 1, nil, "A is no function"},
+		{"A", func() int { return 1 }, nil, "must return a pointer"},
+		{"A", NewCounter, []any{1}, "method 0 is a int"},
+		{"A", NewCounter, []any{c.Add}, "not a method expression of *manager_test.Counter"},
+		{"A", NewCounter, []any{func(*Counter) {}}, "not a method expression of *manager_test.Counter"},
+		{"A", NewCounter, []any{(*Deadly).Count}, "not a method expression of *manager_test.Counter"},
+		{"A", NewCounter, []any{(*Counter).Add, (*Counter).Add}, "Add is there twice"},
+		{"A", NewCounter, []any{(*Counter).Many}, "A.Many is variadic"},
+		{"A", NewCounter, []any{(*Counter).Chan}, "A.Chan, argument 1: chan int: chan int cannot cross"},
+		{"A", NewCounter, []any{(*Counter).Deep}, ".F.G: func() cannot cross"},
+		{"A", NewCounter, []any{(*Counter).Give}, "A.Give, result 1: func(): func() cannot cross"},
+		{"A", func(f func()) *Counter { return nil }, nil, "A, argument 1: func(): func() cannot cross"},
+	} {
+		func() {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, r.want) || !strings.HasPrefix(text, "manager: Register(") {
+					t.Errorf("Register(%q) says %q, not %q", r.name, text, r.want)
+				}
+			}()
+			manager.Register(r.name, r.construct, r.methods...)
+		}()
+	}
+}
+
+func TestAPanicInAMethodIsItsCallersError(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		d, err := deadly.New(ctx, m)
+		closing(t, d, err)
+		_, err = manager.Call[int](ctx, d, "Panic", "oh no")
+		var p *manager.PanicError
+		if wantErr(t, err, manager.ErrPanic); !errors.As(err, &p) || p.Method != "Panic" || p.Text != "oh no" || !strings.Contains(p.Stack, "(*Deadly).Panic") {
+			t.Errorf("%+v", err)
+		}
+		if text := fmt.Sprintf("%+v", p); !strings.Contains(text, "death_test.go") {
+			t.Errorf("%s", text)
+		}
+		_, err = d.Call(ctx, "Nil")
+		wantErr(t, err, manager.ErrPanic)
+		_, err = d.Call(ctx, "Fail")
+		wantErr(t, err, fs.ErrNotExist)
+		short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+		defer cancel()
+		_, err = d.Call(short, "Wait")
+		wantErr(t, err, context.DeadlineExceeded)
+		n, err := manager.Call[int](ctx, d, "Count")
+		want(t, n, err, 1)
+	})
+}
