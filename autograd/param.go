@@ -19,6 +19,8 @@ type Param struct {
 	Frozen bool           // Backward does not reach it, and optimizers leave it alone
 }
 
+func init() { wire.RegisterType[*Param]("autograd.Param") }
+
 // NewParam returns a parameter with value t, which becomes the Param's to close.
 func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
 

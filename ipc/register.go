@@ -1,0 +1,17 @@
+package ipc
+
+import "github.com/shoal-mp/shoal/wire"
+
+// What travels in an any. Queues, pipes and their ends are registered by who knows the type of their values.
+func init() {
+	wire.RegisterType[*Mutex]("ipc.Mutex")
+	wire.RegisterType[*RWMutex]("ipc.RWMutex")
+	wire.RegisterType[*RecursiveMutex]("ipc.RecursiveMutex")
+	wire.RegisterType[*Semaphore]("ipc.Semaphore")
+	wire.RegisterType[*Cond]("ipc.Cond")
+	wire.RegisterType[*Event]("ipc.Event")
+	wire.RegisterType[*Barrier]("ipc.Barrier")
+	wire.RegisterType[*Once]("ipc.Once")
+	wire.RegisterType[*Memory]("ipc.Memory")
+	wire.RegisterType[*ShareableList]("ipc.ShareableList")
+}
