@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// A row says of one name what there is in its place.
+type row struct {
+	line    int
+	name    string
+	here    string   // "" if nothing is
+	note    string   // the difference, or the reason
+	tests   []string // directory.Function
+	pending bool     // some of it is not there yet
+}
+
+// parseRow reads `name | counterpart | note | tests`. A test that may be missing yet begins with a question mark.
+func parseRow(line string) (row, error) {
+	f := strings.Split(line, " | ")
+	if len(f) != 4 {
+		return row{}, fmt.Errorf("%d columns, want 4: %q", len(f), line)
+	}
+	for i := range f {
+		f[i] = strings.TrimSpace(f[i])
+	}
+	r := row{name: f[0], here: strings.TrimPrefix(f[1], "-"), note: f[2]}
+	for _, t := range strings.Fields(strings.ReplaceAll(f[3], ",", " ")) {
+		if t == "-" {
+			continue
+		}
+		name, pending := strings.CutPrefix(t, "?")
+		r.pending = r.pending || pending
+		r.tests = append(r.tests, name)
+	}
+	switch {
+	case r.here == "" && r.note == "":
+		return row{}, fmt.Errorf("%s has neither a counterpart nor a reason", r.name)
+	case r.here != "" && len(r.tests) == 0:
+		return row{}, fmt.Errorf("%s has a counterpart and no test", r.name)
+	}
+	return r, nil
+}
+
+// render returns the page for the project at root, or everything that is wrong with the table.
+func render(root string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "parity.txt"))
+	if err != nil {
+		return nil, err
+	}
+	t, err := readTree(root)
+	if err != nil {
+		return nil, err
+	}
+	return renderTable(string(text), t)
+}
+
+func renderTable(text string, t *tree) ([]byte, error) {
+	var page bytes.Buffer
+	var wrong []error
+	seen := map[string]bool{}
+	inTable := false
+	for i, line := range strings.Split(text, "\n") {
+		if !strings.Contains(line, " | ") {
+			inTable = false
+			fmt.Fprintln(&page, line)
+			continue
+		}
+		r, err := parseRow(line)
+		if err == nil && seen[r.name] {
+			err = fmt.Errorf("%s stands there twice", r.name)
+		}
+		if err == nil {
+			err = t.check(r)
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("docs/parity.txt:%d: %w", i+1, err))
+			continue
+		}
+		seen[r.name] = true
+		if !inTable {
+			fmt.Fprint(&page, "| Python | here | what is different | proof |\n|---|---|---|---|\n")
+			inTable = true
+		}
+		t.write(&page, r)
+	}
+	return append(bytes.TrimRight(page.Bytes(), "\n"), '\n'), errors.Join(wrong...)
+}
+
+// goName is what stands for a declaration: `ipc.Queue.Put`, `shoal.Spawn`.
+var goName = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*(?:\\.[A-Z]\\w*)?)`")
+
+// check reports names and tests that do not exist.
+func (t *tree) check(r row) error {
+	if r.pending {
+		return nil
+	}
+	var wrong []error
+	for _, m := range goName.FindAllStringSubmatch(r.here+" "+r.note, -1) {
+		if !t.names[m[1]+"."+m[2]] {
+			wrong = append(wrong, fmt.Errorf("%s: there is no %s.%s", r.name, m[1], m[2]))
+		}
+	}
+	for _, name := range r.tests {
+		if !t.tests[name] {
+			wrong = append(wrong, fmt.Errorf("%s: there is no test %s", r.name, name))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (t *tree) write(page *bytes.Buffer, r row) {
+	here := r.here
+	if here == "" {
+		here = "–"
+	}
+	var proof []string
+	for _, name := range r.tests {
+		p := "`" + name + "`"
+		if !t.tests[name] {
+			p += " (to come)"
+		}
+		proof = append(proof, p)
+	}
+	fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", r.name, here, r.note, strings.Join(proof, ", "))
+}

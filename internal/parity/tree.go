@@ -1,0 +1,102 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// A tree has the tests of a project, by directory and function, and the exported names of its packages.
+type tree struct {
+	tests map[string]bool // "ipc.TestX", and "shoal.TestX" for the root
+	names map[string]bool // "ipc.Queue", "ipc.Queue.Put"
+}
+
+func readTree(root string) (*tree, error) {
+	t := &tree{map[string]bool{}, map[string]bool{}}
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != root && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata"):
+			return fs.SkipDir
+		case e.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		return t.read(path, filepath.ToSlash(dir))
+	})
+	return t, err
+}
+
+func (t *tree) read(path, dir string) error {
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	test := strings.HasSuffix(path, "_test.go")
+	if dir == "." {
+		dir = "shoal"
+	}
+	for _, d := range f.Decls {
+		for _, name := range declared(d) {
+			switch {
+			case !test:
+				t.names[f.Name.Name+"."+name] = true
+			case strings.HasPrefix(name, "Test"), strings.HasPrefix(name, "Example"), strings.HasPrefix(name, "Fuzz"):
+				t.tests[dir+"."+name] = true
+			}
+		}
+	}
+	return nil
+}
+
+// declared returns the names that a declaration makes, those of methods and fields with their type.
+func declared(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			return []string{d.Name.Name}
+		}
+		return []string{receiver(d.Recv.List[0].Type) + "." + d.Name.Name}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					names = append(names, n.Name)
+				}
+			case *ast.TypeSpec:
+				names = append(names, s.Name.Name)
+				if st, ok := s.Type.(*ast.StructType); ok {
+					for _, f := range st.Fields.List {
+						for _, n := range f.Names {
+							names = append(names, s.Name.Name+"."+n.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
