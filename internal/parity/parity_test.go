@@ -24,7 +24,7 @@ func TestThePageIsUpToDate(t *testing.T) {
 }
 
 func TestTheTableIsChecked(t *testing.T) {
-	tree := &tree{tests: map[string]bool{"ipc.TestA": true}, names: map[string]bool{"ipc.Queue": true, "ipc.Queue.Put": true}}
+	tree := &tree{tests: map[string]bool{"ipc.TestA": true}, names: map[string]bool{"ipc": true, "ipc.Queue": true, "ipc.Queue.Put": true}}
 	for _, c := range []struct{ text, want string }{
 		{"Queue | `ipc.Queue` |  | ipc.TestA", ""},
 		{"Queue.put | `ipc.Queue.Put` |  | ipc.TestA", ""},

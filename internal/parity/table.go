@@ -102,7 +102,7 @@ func (t *tree) check(r row) error {
 	}
 	var wrong []error
 	for _, m := range goName.FindAllStringSubmatch(r.here+" "+r.note, -1) {
-		if !t.names[m[1]+"."+m[2]] {
+		if t.names[m[1]] && !t.names[m[1]+"."+m[2]] { // other packages are Go's
 			wrong = append(wrong, fmt.Errorf("%s: there is no %s.%s", r.name, m[1], m[2]))
 		}
 	}

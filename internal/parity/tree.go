@@ -12,7 +12,7 @@ import (
 // A tree has the tests of a project, by directory and function, and the exported names of its packages.
 type tree struct {
 	tests map[string]bool // "ipc.TestX", and "shoal.TestX" for the root
-	names map[string]bool // "ipc.Queue", "ipc.Queue.Put"
+	names map[string]bool // "ipc.Queue", "ipc.Queue.Put", and "ipc"
 }
 
 func readTree(root string) (*tree, error) {
@@ -44,6 +44,7 @@ func (t *tree) read(path, dir string) error {
 	if dir == "." {
 		dir = "shoal"
 	}
+	t.names[f.Name.Name] = true
 	for _, d := range f.Decls {
 		for _, name := range declared(d) {
 			switch {
@@ -79,6 +80,9 @@ func declared(d ast.Decl) (names []string) {
 						for _, n := range f.Names {
 							names = append(names, s.Name.Name+"."+n.Name)
 						}
+						if len(f.Names) == 0 {
+							names = append(names, s.Name.Name+"."+receiver(f.Type))
+						}
 					}
 				}
 			}
@@ -87,6 +91,7 @@ func declared(d ast.Decl) (names []string) {
 	return names
 }
 
+// receiver returns the name of a type without its pointer and its parameters.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
