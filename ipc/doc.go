@@ -20,6 +20,11 @@
 // ends: a consumer that has one keeps the queue open for itself, and waits for ever for a producer that died. Give
 // consumers a Receiver and producers a Sender, and close the Queue once they have theirs.
 //
+// # Names
+//
+// [Bind] gives a value a name, under which every process of the domain finds it with [Lookup], also one that has joined by a
+// socket and after the death of who bound it. [Create] and [Open] are that for raw memory, which tensor.FromBuffer wraps.
+//
 // # The trap
 //
 // Values are copied, blocks are shared. A receiver that changes a number changes its own; one that changes an element
