@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"github.com/shoal-mp/shoal/ipc"
 )
 
 type small struct {
@@ -68,4 +70,27 @@ func BenchmarkBatch(b *testing.B) {
 			}
 		}
 	})
+}
+
+func BenchmarkCreateAndUnlink(b *testing.B) {
+	shared(b)
+	for b.Loop() {
+		m, err := ipc.Create("m", 4096)
+		check(b, err)
+		check(b, m.Close())
+		check(b, ipc.Unlink("m"))
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	shared(b)
+	m, err := ipc.Create("m", 4096)
+	check(b, err)
+	for b.Loop() {
+		again, err := ipc.Open("m")
+		check(b, err)
+		check(b, again.Close())
+	}
+	check(b, m.Close())
+	check(b, ipc.Unlink("m"))
 }

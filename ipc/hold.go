@@ -12,7 +12,7 @@ import (
 type hold struct {
 	d      *shm.Domain
 	blocks []shm.Handle
-	view   interface{ Close() }
+	view   interface{ Close() } // nil where nobody waits
 
 	users atomic.Int64 // operations going on, in steps of holdKept locks that are held, and holdClosed, holdReleased
 }
@@ -55,7 +55,9 @@ func (h *hold) close() error {
 	if h.users.Or(holdClosed)&holdClosed != 0 {
 		return nil
 	}
-	h.view.Close()
+	if h.view != nil {
+		h.view.Close()
+	}
 	if h.users.Load() == holdClosed {
 		return h.release()
 	}

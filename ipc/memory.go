@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
@@ -12,23 +11,26 @@ import (
 
 // A Memory is so many bytes of shared memory, mostly under a name: Python's SharedMemory. It travels to other processes,
 // with or without a name. tensor.FromBuffer makes tensors of it. The zero Memory is closed.
-type Memory struct{ lease *watched }
+type Memory struct{ region *region }
 
-// A watched lease is closed when the garbage collector finds that nobody has it any more: the Memory itself may be copied.
-type watched struct{ *lease }
-
-func watch(l *lease) *watched {
-	w := &watched{l}
-	runtime.AddCleanup(w, func(l *lease) { l.close() }, l)
-	return w
+// A region is what a Memory holds, and what the garbage collector is asked about: the Memory itself may be copied.
+type region struct {
+	*hold
+	bytes []byte
 }
 
-// A lease is one reference of a block, and how much of it is used.
-type lease struct {
-	d      *shm.Domain
-	block  shm.Handle
-	size   int
-	closed atomic.Bool
+// newRegion makes a region of a reference of h, which it releases if it cannot. The error is ErrSize if the block is smaller.
+func newRegion(d *shm.Domain, h shm.Handle, size uint64) (*region, error) {
+	b, err := d.Bytes(h)
+	if err == nil && size > uint64(len(b)) {
+		err = fmt.Errorf("memory of %d bytes in a block of %d: %w", size, len(b), ErrSize)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Release(h))
+	}
+	r := &region{&hold{d: d, blocks: []shm.Handle{h}}, b[:size:size]}
+	runtime.AddCleanup(r, func(h *hold) { h.close() }, r.hold)
+	return r, nil
 }
 
 // NewMemory makes a memory of size zeros, without a name. The caller closes it.
@@ -42,11 +44,14 @@ func NewMemory(size int) (*Memory, error) {
 	}
 	h, err := d.Alloc(size)
 	if err != nil {
+		return nil, fmt.Errorf("new memory: %w", err)
+	}
+	r, err := newRegion(d, h, uint64(size))
+	if err != nil {
 		return nil, err
 	}
-	m := &Memory{watch(&lease{d: d, block: h, size: size})}
-	clear(m.Bytes())
-	return m, nil
+	clear(r.bytes)
+	return &Memory{r}, nil
 }
 
 // Create makes a memory of size zeros and gives it a name. The caller closes it; somebody unlinks the name. The error is
@@ -66,69 +71,50 @@ func Create(name string, size int) (*Memory, error) {
 // and ErrType if something else is.
 func Open(name string) (*Memory, error) { return Lookup[*Memory](name) }
 
+// open reports whether m is neither zero nor closed.
+func (m *Memory) open() bool { return m.region != nil && m.region.users.Load()&holdClosed == 0 }
+
 // Bytes returns the bytes, nil if m is closed. The slice is borrowed: m must stay open and reachable while it is used.
 // Nothing keeps others from reading and writing at the same time.
 func (m *Memory) Bytes() []byte {
-	l := m.lease
-	if l == nil || l.closed.Load() {
+	if !m.open() {
 		return nil
 	}
-	b, err := l.d.Bytes(l.block)
-	if err != nil {
-		return nil // closed meanwhile
-	}
-	return b[:l.size:l.size]
+	return m.region.bytes
 }
 
-// Size returns the number of bytes.
-func (m *Memory) Size() int {
-	if m.lease == nil {
-		return 0
-	}
-	return m.lease.size
-}
+// Size returns the number of bytes, 0 if m is closed.
+func (m *Memory) Size() int { return len(m.Bytes()) }
 
 // Block returns the memory's block, its domain and the number of bytes; the block is 0 if m is closed. It makes a Memory a
 // tensor.Buffer.
 func (m *Memory) Block() (*shm.Domain, shm.Handle, int) {
-	if m.lease == nil || m.lease.closed.Load() {
+	if !m.open() {
 		return nil, 0, 0
 	}
-	return m.lease.d, m.lease.block, m.lease.size
+	return m.region.d, m.region.blocks[0], len(m.region.bytes)
 }
 
 // Close drops this process's reference. The name stays, and so do those who have the memory open. Close is idempotent; a
 // process that dies closes what it has.
 func (m *Memory) Close() error {
-	if m.lease == nil {
+	if m.region == nil {
 		return nil
 	}
-	return m.lease.close()
-}
-
-func (l *lease) close() error {
-	if l.closed.Swap(true) {
-		return nil
-	}
-	if err := l.d.Release(l.block); err != nil && !errors.Is(err, shm.ErrClosed) {
-		return fmt.Errorf("close memory: %w", err)
-	}
-	return nil
+	defer runtime.KeepAlive(m.region)
+	return m.region.close()
 }
 
 // MarshalWire lets a memory be part of a value that is sent. Whoever receives it has one of its own, of the same bytes.
 func (m *Memory) MarshalWire(e *wire.Encoder) error {
-	l := m.lease
-	if l == nil || l.closed.Load() {
+	if m.region == nil || m.region.enter() != nil {
 		return fmt.Errorf("send memory: %w", ErrClosed)
 	}
-	if err := l.d.Retain(l.block); err != nil { // until the message holds it
-		return fmt.Errorf("send memory: %w", err)
-	}
-	e.OnDone(func(bool) { l.d.Release(l.block) })
+	r := m.region
+	e.OnDone(func(bool) { r.leave() })
 	e.ArrayLen(2)
-	e.Block(l.block)
-	e.Uint(uint64(l.size))
+	e.Block(r.blocks[0])
+	e.Uint(uint64(len(r.bytes)))
 	return nil
 }
 
@@ -145,24 +131,19 @@ func (m *Memory) UnmarshalWire(dec *wire.Decoder) error {
 	if err != nil {
 		return err
 	}
-	l := &lease{d: d, block: h}
-	dec.OnDone(func(kept bool) {
-		if !kept {
-			l.close()
-		}
-	})
 	size, err := dec.Uint()
 	if err != nil {
-		return err
+		return errors.Join(err, d.Release(h))
 	}
-	b, err := d.Bytes(h)
+	r, err := newRegion(d, h, size)
 	if err != nil {
 		return err
 	}
-	if size > uint64(len(b)) {
-		return fmt.Errorf("receive a memory of %d bytes in a block of %d: %w", size, len(b), ErrSize)
-	}
-	l.size = int(size)
-	m.lease = watch(l)
+	dec.OnDone(func(kept bool) {
+		if !kept {
+			r.close()
+		}
+	})
+	m.region = r
 	return nil
 }

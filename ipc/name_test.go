@@ -165,6 +165,56 @@ func TestOneProcessCreatesAndItsMemoryOutlivesIt(t *testing.T) {
 	check(t, errors.Join(m.Close(), ipc.Unlink("once")))
 }
 
+// An invitation is what a stranger is told.
+type invitation struct {
+	Addr  string
+	Token shm.Token
+}
+
+// stranger joins by the socket, as a process that has inherited nothing does, and changes what it finds under a name.
+var stranger = newRole("stranger", func(ctx context.Context, i invitation) error {
+	d, err := shm.Join(ctx, i.Addr, i.Token)
+	if err != nil {
+		return err
+	}
+	inherited, err := shm.Default()
+	shm.SetDefault(d)
+	defer shm.SetDefault(inherited)
+	m, err1 := ipc.Open("raw")
+	q, err2 := ipc.Lookup[*ipc.Sender[string]]("answers")
+	if err := errors.Join(err, err1, err2); err != nil {
+		return err
+	}
+	copy(m.Bytes(), "written")
+	mine, err := ipc.Create("mine", 8)
+	if err != nil {
+		return err
+	}
+	copy(mine.Bytes(), "left")
+	return errors.Join(q.Put(ctx, string(m.Bytes()[8:13])), mine.Close(), m.Close(), q.Close(), d.Close())
+})
+
+func TestStrangersShareByName(t *testing.T) {
+	d := shared(t)
+	l, err := d.Listen(shm.ListenOptions{})
+	check(t, err)
+	m, err := ipc.Create("raw", 16)
+	check(t, err)
+	copy(m.Bytes()[8:], "for you")
+	q := newQueue[string](t, 1)
+	check(t, ipc.Bind("answers", q.Sender()))
+	wait(t, stranger.start(t, d, invitation{l.Addr(), l.Token()}))
+	if s, err := q.Get(watched(t)); s != "for y" || err != nil {
+		t.Errorf("it read %q, %v", s, err)
+	}
+	left, err := ipc.Open("mine")
+	check(t, err)
+	if string(m.Bytes()[:7]) != "written" || string(left.Bytes()[:4]) != "left" {
+		t.Errorf("it has written %q and left %q", m.Bytes()[:7], left.Bytes())
+	}
+	check(t, errors.Join(left.Close(), m.Close(), l.Close(), ipc.Unlink("raw"), ipc.Unlink("answers"), ipc.Unlink("mine")))
+}
+
 func TestManyCreateAndOneDoes(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
 		var wg sync.WaitGroup

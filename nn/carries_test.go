@@ -261,6 +261,10 @@ var cargoes = []cargo{
 		a, b, err := ipc.Pipe[int]()
 		return a, errors.Join(err, b.TrySend(1), hold(b))
 	}, func(c *ipc.Conn[int]) string { return fmt.Sprint(c.Len()) }, func(c *ipc.Conn[int]) { c.TryRecv() })),
+	carries("simple queue", "carries.simple", changing(ipc.NewSimpleQueue[int],
+		func(q *ipc.SimpleQueue[int]) string { return fmt.Sprint(q.Empty()) }, func(q *ipc.SimpleQueue[int]) { q.Put(context.Background(), 1) })),
+	carries("joinable queue", "carries.joinable", changing(func() (*ipc.JoinableQueue[int], error) { return ipc.NewJoinableQueue[int](4) },
+		func(q *ipc.JoinableQueue[int]) string { return fmt.Sprint(q.Len()) }, func(q *ipc.JoinableQueue[int]) { q.Put(context.Background(), 1) })),
 	carries("memory", "", changing(func() (*ipc.Memory, error) { return ipc.NewMemory(8) },
 		func(m *ipc.Memory) string { return fmt.Sprint(m.Bytes()) }, func(m *ipc.Memory) { m.Bytes()[0]++ })),
 	carries("shareable list", "", changing(func() (*ipc.ShareableList, error) { return ipc.NewShareableList("text", 5) },

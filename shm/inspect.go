@@ -19,11 +19,12 @@ type Report struct {
 	Slot    int
 	Stats   Stats
 	Holders []Holder // who holds memory, largest first
+	Names   []string // that are bound, sorted
 }
 
 // Report reads the domain's counters and who holds how much.
 func (d *Domain) Report() Report {
-	return Report{PID: os.Getpid(), Slot: d.slot, Stats: d.Stats(), Holders: d.holders(maxParticipants)}
+	return Report{PID: os.Getpid(), Slot: d.slot, Stats: d.Stats(), Holders: d.holders(maxParticipants), Names: d.Names()}
 }
 
 const maxReport = 1 << 20 // bytes of JSON

@@ -221,6 +221,7 @@ func TestListenSparesFilesThatAreNoSockets(t *testing.T) {
 func TestInspectTellsTheStatistics(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	alloc(t, d, 1<<20, "x")
+	check(t, d.Bind("a name", nil, nil))
 	s, err := d.Serve()
 	check(t, err)
 	all, err := shm.Domains()
@@ -230,7 +231,7 @@ func TestInspectTellsTheStatistics(t *testing.T) {
 	}
 	r, err := shm.Inspect(watchdog(t), s.Addr())
 	check(t, err)
-	if r.PID != os.Getpid() || r.Stats != d.Stats() || len(r.Holders) != 1 || r.Holders[0].Bytes != 1<<20 {
+	if r.PID != os.Getpid() || r.Stats != d.Stats() || len(r.Holders) != 1 || r.Holders[0].Bytes != 1<<20 || !slices.Equal(r.Names, []string{"a name"}) {
 		t.Errorf("report: %+v", r)
 	}
 	check(t, d.Close())
