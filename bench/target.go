@@ -35,13 +35,23 @@ func atLeast(limit float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≥ " + text, r.Value >= limit }
 }
 
-// timesPeer wants to be so many times better than the peer's best, or what else says where there is no peer.
-func timesPeer(times float64, alone Target) Target {
+// timesPeer wants a part or a multiple of what the best peer does; without a peer there is nothing to reach.
+func timesPeer(factor float64) Target {
+	return func(r Result, _ []Result) (string, bool) {
+		if r.Peer == "" {
+			return "", true
+		}
+		return fmt.Sprintf("≥ %.3g × peer", factor), r.RatioToPeer >= factor
+	}
+}
+
+// orAlone wants against, or alone where there is no peer.
+func orAlone(against, alone Target) Target {
 	return func(r Result, before []Result) (string, bool) {
-		if r.RatioToPeer == 0 {
+		if r.Peer == "" {
 			return alone(r, before)
 		}
-		return fmt.Sprintf("≥ %.3g × peer", times), r.RatioToPeer >= times
+		return against(r, before)
 	}
 }
 
@@ -58,15 +68,5 @@ func asFlatAs(other string, limit float64) Target {
 			met = met || b.Name == other && r.Value <= limit*b.Value
 		}
 		return fmt.Sprintf("≤ %.3g × %s", limit, other), met
-	}
-}
-
-// timesPeer wants a part or a multiple of what the best peer does; without a peer there is nothing to reach.
-func timesPeer(factor float64) Target {
-	return func(r Result, _ []Result) (string, bool) {
-		if r.Peer == "" {
-			return "", true
-		}
-		return fmt.Sprintf("≥ %.3g × peer", factor), r.RatioToPeer >= factor
 	}
 }

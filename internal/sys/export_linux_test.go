@@ -8,7 +8,7 @@ var (
 	ContextSwitchesIn = contextSwitches
 	CPUsIn            = cpus
 	MemoryLimitIn     = memoryLimit
-	ConnOf            = newConn
+	ConnOfFD          = newConn
 	OOMKillsIn        = oomKills
 	PeerByNumber      = peerByNumber
 	PSSIn             = pss

@@ -34,5 +34,5 @@ var begin = time.Now()
 // Monotonic returns the time since this process began; that all processes share a clock needs Linux.
 func Monotonic() time.Duration { return time.Since(begin) }
 
-// CPUTime is Monotonic; that computing has a clock needs Linux.
+// ProcessTime is Monotonic; that computing has a clock needs Linux.
 func ProcessTime() time.Duration { return Monotonic() }

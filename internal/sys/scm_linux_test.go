@@ -19,7 +19,7 @@ func socketPair() (a, b *sys.Conn, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return sys.ConnOf(fds[0]), sys.ConnOf(fds[1]), nil
+	return sys.ConnOfFD(fds[0]), sys.ConnOfFD(fds[1]), nil
 }
 
 func connected(t *testing.T) (a, b *sys.Conn) {

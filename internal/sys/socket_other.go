@@ -19,12 +19,6 @@ func (c *Conn) Read(b []byte) (int, error) { return 0, unsupported("an abstract 
 // Write needs Linux.
 func (c *Conn) Write(b []byte) (int, error) { return 0, unsupported("an abstract socket address") }
 
-// SetReadDeadline needs Linux.
-func (c *Conn) SetReadDeadline(t time.Time) error { return unsupported("an abstract socket address") }
-
-// SetWriteDeadline needs Linux.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return unsupported("an abstract socket address") }
-
 // ConnOf needs Linux.
 func ConnOf(f *os.File) (*Conn, error) { return nil, unsupported("a socket in Go's poller") }
 
