@@ -22,7 +22,7 @@ func (m *member) rearm() {
 		return
 	}
 	oldest := m.sent[0]
-	m.alarm = time.AfterFunc(limit*time.Duration(oldest.values), func() { m.timeout(oldest) })
+	m.alarm = time.AfterFunc(limit*time.Duration(oldest.n), func() { m.timeout(oldest) })
 }
 
 // timeout kills the worker if it is still at t.
