@@ -18,16 +18,37 @@ type routine struct {
 	err      error
 }
 
+// newRoutine reads the argument before it returns: who is left alone has no right to it any more.
 func newRoutine(p *Process, s *shipment) *routine {
 	r := &routine{p: p, ended: make(chan struct{})}
 	var ctx context.Context
 	ctx, r.undo = context.WithCancelCause(context.Background())
-	go r.run(ctx, s)
+	go r.run(ctx, r.prepare(s))
 	return r
 }
 
+// prepare returns what does the job, or says why it cannot be done.
+func (r *routine) prepare(s *shipment) (do func(ctx context.Context) outcome) {
+	fail := func(o outcome) func(context.Context) outcome { return func(context.Context) outcome { return o } }
+	defer func() {
+		if v := recover(); v != nil {
+			do = fail(panicked(v, debug.Stack()))
+		}
+	}()
+	f, ok := functions.get(r.p.name)
+	if !ok {
+		return fail(outcome{Kind: kindNotRegistered})
+	}
+	run, err := f.prepare(s.parcel)
+	if err != nil {
+		return fail(outcome{Kind: kindArgument, Err: err})
+	}
+	r.p.arrived()
+	return func(ctx context.Context) outcome { return outcome{Kind: kindReturned, Err: run(ctx, r.p.rank)} }
+}
+
 // run does the job. The deferred call is reached however the function ends, by runtime.Goexit, too.
-func (r *routine) run(ctx context.Context, s *shipment) {
+func (r *routine) run(ctx context.Context, do func(ctx context.Context) outcome) {
 	o := goexited
 	defer func() {
 		if v := recover(); v != nil {
@@ -36,20 +57,7 @@ func (r *routine) run(ctx context.Context, s *shipment) {
 		r.undo(nil)
 		r.tell(o)
 	}()
-	o = r.perform(ctx, s)
-}
-
-func (r *routine) perform(ctx context.Context, s *shipment) outcome {
-	f, ok := functions.get(r.p.name)
-	if !ok {
-		return outcome{Kind: kindNotRegistered}
-	}
-	run, err := f.prepare(s.parcel)
-	if err != nil {
-		return outcome{Kind: kindArgument, Err: err}
-	}
-	r.p.arrived()
-	return outcome{Kind: kindReturned, Err: run(ctx, r.p.rank)}
+	o = do(ctx)
 }
 
 // tell makes the error of an outcome.

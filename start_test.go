@@ -95,6 +95,16 @@ func TestEveryStartMethodReportsFailures(t *testing.T) {
 	})
 }
 
+func TestArgumentThatCannotBeReadIsAFailure(t *testing.T) {
+	everyStart(t, func(t *testing.T, opts shoal.Options) {
+		g := shoal.NewGroup(deadline(t), opts)
+		takesBad.Go(g, badArgument{"x"})
+		if err := g.Wait(); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestEveryStartMethodCancels(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		g := shoal.NewGroup(deadline(t), opts)

@@ -47,6 +47,12 @@ func poolStartRows(ctx context.Context, h *hall) (group, error) {
 	return group{rounds: 11, cases: []Case{
 		row("pool_start_4", shoal.SpawnStart, firstStatement(h, poolWorkers)),
 		row("pool_start_4_warm", shoal.WarmStart, nil),
+		{
+			Name: "warm_first_statement", Unit: Nanoseconds,
+			Ours:   warmFirstStatement(),
+			Target: atMost(float64(200*time.Microsecond), "200 µs"),
+			Peer:   &peerWork{op: "spawn", Rounds: 1, once: true},
+		},
 	}, close: func() error { return shoal.Warm(context.Background(), 0, shoal.Options{}) }}, nil
 }
 

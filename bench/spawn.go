@@ -26,14 +26,14 @@ var newborn = shoal.Register("bench newborn", func(ctx context.Context, rank int
 	return nil
 })
 
-// brood starts n processes and calls do when all of them have reported; latest is when the last one's first statement ran.
-func brood(ctx context.Context, n int, do func(latest time.Duration, all []*shoal.Process) error) (err error) {
+// brood starts n processes, each by m, and calls do when all of them have reported; latest is when the last one's first statement ran.
+func brood(ctx context.Context, m shoal.StartMethod, n int, do func(latest time.Duration, all []*shoal.Process) error) (err error) {
 	q, err := ipc.NewQueue[birth](n)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	g := shoal.NewGroup(ctx, shoal.Options{Workers: n})
+	g := shoal.NewGroup(ctx, shoal.Options{Start: m, Workers: n})
 	// That they are cancelled is how they end.
 	defer func() {
 		if e := g.Close(); err == nil && e != nil && !errors.Is(e, context.Canceled) {
@@ -66,7 +66,22 @@ func firstStatement(h *hall, n int) *Probe {
 	}
 	return &Probe{Measure: func(ctx context.Context) (ns float64, err error) {
 		begin := sys.Monotonic()
-		err = brood(ctx, n, func(latest time.Duration, _ []*shoal.Process) error {
+		err = brood(ctx, shoal.SpawnStart, n, func(latest time.Duration, _ []*shoal.Process) error {
+			ns = float64(latest - begin)
+			return nil
+		})
+		return ns, err
+	}}
+}
+
+// warmFirstStatement measures the same of one process that waited for its job.
+func warmFirstStatement() *Probe {
+	return &Probe{Measure: func(ctx context.Context) (ns float64, err error) {
+		if err := shoal.Warm(ctx, 1, shoal.Options{}); err != nil {
+			return 0, err
+		}
+		begin := sys.Monotonic()
+		err = brood(ctx, shoal.WarmStart, 1, func(latest time.Duration, _ []*shoal.Process) error {
 			ns = float64(latest - begin)
 			return nil
 		})

@@ -9,20 +9,22 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// rearm sets the alarm for the oldest call, which the worker has just come to. Pool.mu is held.
+// rearm sets the alarm for the oldest call, if the worker has just come to it. Pool.mu is held.
 func (m *member) rearm() {
 	limit := m.p.opts.TaskTimeout
-	if limit == 0 {
+	var oldest *task
+	if len(m.sent) > 0 {
+		oldest = m.sent[0]
+	}
+	if limit == 0 || oldest == m.timed {
 		return
 	}
 	if m.alarm != nil {
 		m.alarm.Stop()
 	}
-	if len(m.sent) == 0 {
-		return
+	if m.timed = oldest; oldest != nil {
+		m.alarm = time.AfterFunc(limit*time.Duration(oldest.n), func() { m.timeout(oldest) })
 	}
-	oldest := m.sent[0]
-	m.alarm = time.AfterFunc(limit*time.Duration(oldest.values), func() { m.timeout(oldest) })
 }
 
 // timeout kills the worker if it is still at t.
@@ -89,9 +91,7 @@ func (m *member) lose(untaken int) (lost []*task) {
 	m.p.pending.back(rest...)
 	m.p.given -= len(m.sent)
 	m.sent, m.leaving = nil, true
-	if m.alarm != nil {
-		m.alarm.Stop()
-	}
+	m.rearm()
 	return lost
 }
 

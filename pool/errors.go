@@ -26,10 +26,7 @@ var (
 	ErrNotReady = errors.New("pool: no result yet")
 )
 
-var (
-	errDropped = errors.New("pool: nobody wants the result any more")
-	errLength  = errors.New("pool: a reply with another number of results than of values")
-)
+var errDropped = errors.New("pool: nobody wants the result any more")
 
 // A TaskError says which task failed, and why.
 type TaskError struct {

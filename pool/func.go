@@ -12,8 +12,8 @@ import (
 // A Func is a function that workers run. It is made by Register and may be used by several goroutines, with any pool.
 type Func[In, Out any] struct {
 	name string
-	in   *wire.Plan[[]In]
-	out  *wire.Plan[[]Out]
+	in   *wire.Plan[In]
+	out  *wire.Plan[Out]
 	body func(ctx context.Context, in In) (Out, error)
 }
 
@@ -27,8 +27,8 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	}
 	f := &Func[In, Out]{name: name, body: fn}
 	var err error
-	if f.in, err = wire.PlanOf[[]In](); err == nil {
-		f.out, err = wire.PlanOf[[]Out]()
+	if f.in, err = wire.PlanOf[In](); err == nil {
+		f.out, err = wire.PlanOf[Out]()
 	}
 	if err != nil {
 		panic(fmt.Sprintf("pool: Register(%q): %v", name, err))
@@ -41,26 +41,40 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 func (f *Func[In, Out]) Name() string { return f.name }
 
 // run does a call, in a worker. The first value that fails ends it.
-func (f *Func[In, Out]) run(ctx context.Context, args parcel) (r reply) {
-	in, err := unpack(f.in, args)
-	if err != nil {
-		return reply{err: fmt.Errorf("%w: %w", shoal.ErrArgument, err)}
-	}
-	out := make([]Out, len(in))
-	for i, v := range in {
-		if out[i], err = f.body(ctx, v); err != nil {
-			return reply{err: err, index: i}
-		}
-	}
-	if r.results, err = pack(f.out, out); err != nil {
-		return reply{err: fmt.Errorf("the result cannot cross: %w", err)}
-	}
+func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {
+	r.err = c.args.unpack(func(d *wire.Decoder) (err error) {
+		r.results, err = pack(func(e *wire.Encoder) error {
+			for r.index = range c.n {
+				if err := f.one(ctx, d, e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return err
+	})
 	return r
+}
+
+// one reads a value, runs the function with it and writes the result.
+func (f *Func[In, Out]) one(ctx context.Context, d *wire.Decoder, e *wire.Encoder) error {
+	in, err := next(f.in, d)
+	if err != nil {
+		return fmt.Errorf("%w: %w", shoal.ErrArgument, err)
+	}
+	out, err := f.body(ctx, in)
+	if err != nil {
+		return err
+	}
+	if err := f.out.Encode(e, out); err != nil {
+		return fmt.Errorf("the result cannot cross: %w", err)
+	}
+	return nil
 }
 
 // A function is what a worker needs of a Func.
 type function interface {
-	run(ctx context.Context, args parcel) reply
+	run(ctx context.Context, c call) reply
 }
 
 // registry is the set of functions of this program.
@@ -88,7 +102,7 @@ func (r *registry) perform(ctx context.Context, c call) reply {
 	if !ok {
 		return reply{err: fmt.Errorf("%w: %s", shoal.ErrNotRegistered, c.fn)}
 	}
-	return f.run(ctx, c.args)
+	return f.run(ctx, c)
 }
 
 // An Init is a function that each worker runs before its first task. It is made by RegisterInit.
@@ -106,8 +120,8 @@ func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error
 // With returns the initializer with its argument, which is captured by New.
 func (i *Init[In]) With(in In) Initializer {
 	return Initializer{func() (call, error) {
-		args, err := pack(i.f.in, []In{in})
-		return call{fn: i.f.name, args: args}, err
+		args, err := packAll(i.f.in, []In{in})
+		return call{fn: i.f.name, n: 1, args: args}, err
 	}}
 }
 

@@ -101,7 +101,8 @@ type slotted[In, Out any] struct {
 func (o *slotted[In, Out]) dropped() bool { return o.s.drop.Load() }
 
 func (o *slotted[In, Out]) over(t *task, r reply, err error) {
-	out, err := o.s.f.results(t, r, err)
+	out := make([]Out, t.n)
+	err = o.s.f.results(t, r, err, out)
 	o.slot <- chunk[Out]{out, err}
 }
 

@@ -8,26 +8,22 @@ import (
 
 // newTask packs a chunk.
 func (f *Func[In, Out]) newTask(in []In, first int, o owner) (*task, error) {
-	args, err := pack(f.in, in)
+	args, err := packAll(f.in, in)
 	if err != nil {
 		return nil, &TaskError{Func: f.name, Index: first, Err: err}
 	}
-	return &task{call: call{fn: f.name, args: args}, owner: o, values: len(in), first: first}, nil
+	return &task{call: call{fn: f.name, n: len(in), args: args}, owner: o, first: first}, nil
 }
 
-// results unpacks what came of a task.
-func (f *Func[In, Out]) results(t *task, r reply, err error) ([]Out, error) {
+// results unpacks into out what came of a task.
+func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) error {
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out, err := unpack(f.out, r.results)
-	if err == nil && len(out) != t.values {
-		err = errLength
+	if err := unpackAll(f.out, r.results, out); err != nil {
+		return &TaskError{Func: f.name, Index: t.first, Err: err}
 	}
-	if err != nil {
-		return nil, &TaskError{Func: f.name, Index: t.first, Err: err}
-	}
-	return out, nil
+	return nil
 }
 
 // Apply runs the function with one value and returns its result. When ctx is done it returns, and a task that has begun runs on.
@@ -108,9 +104,7 @@ func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[In, Out] {
 func (g *gathering[In, Out]) dropped() bool { return g.drop.Load() }
 
 func (g *gathering[In, Out]) over(t *task, r reply, err error) {
-	out, err := g.f.results(t, r, err)
-	copy(g.out[t.first:], out)
-	g.count(1, err)
+	g.count(1, g.f.results(t, r, err, g.out[t.first:t.first+t.n]))
 }
 
 // count counts chunks that are over. The last one makes the result.

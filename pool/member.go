@@ -22,7 +22,7 @@ type member struct {
 	rank    int
 	group   *shoal.Group
 	process *shoal.Process
-	calls   *ipc.Queue[call] // both ends are ours, too: see take
+	calls   *ipc.Queue[call] // both ends are ours, too: see giveBack
 	replies *ipc.Queue[reply]
 
 	feeding sync.Mutex // held while calls are put or taken back; before Pool.mu
@@ -36,7 +36,8 @@ type member struct {
 	sent    []*task // what it was given and has not answered, the oldest first
 	count   int     // of all that it was given
 	pace    time.Duration
-	alarm   *time.Timer // for the oldest's timeout
+	timed   *task // whose timeout runs
+	alarm   *time.Timer
 }
 
 const (
@@ -132,9 +133,11 @@ func (m *member) unreadable(err error) {
 		m.rearm()
 	}
 	m.p.mu.Unlock()
-	if t != nil {
-		t.die(fmt.Errorf("its result cannot be read: %w", err))
+	if t == nil {
+		m.process.Kill() // it talks nonsense, unasked
+		return
 	}
+	t.die(fmt.Errorf("its result cannot be read: %w", err))
 	m.feed()
 }
 
@@ -222,9 +225,7 @@ func (m *member) next() {
 			break
 		}
 	}
-	if len(m.sent) == len(m.batch) && len(m.batch) > 0 {
-		m.rearm()
-	}
+	m.rearm()
 }
 
 // put puts the batch into the queue, which has room. What cannot be sent has ended.

@@ -11,7 +11,8 @@ import (
 type call struct {
 	id   uint64
 	fn   string
-	args parcel // of a slice
+	n    int    // how many values
+	args parcel // of the values
 }
 
 // A reply is what came of a call, and the first one, with id 0, says that the worker is ready.
@@ -20,11 +21,11 @@ type reply struct {
 	err     error
 	index   int           // of the value that failed, in its chunk
 	took    time.Duration // of all values together
-	results parcel        // of a slice, unless err
+	results parcel        // of as many values, unless err
 }
 
 const (
-	callLen  = 3
+	callLen  = 4
 	replyLen = 5
 )
 
@@ -37,11 +38,12 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// MarshalWire writes [id, name, arguments].
+// MarshalWire writes [id, name, count, arguments].
 func (c *call) MarshalWire(e *wire.Encoder) error {
 	e.ArrayLen(callLen)
 	e.Uint(c.id)
 	e.String(c.fn)
+	e.Uint(uint64(c.n))
 	return c.args.MarshalWire(e)
 }
 
@@ -56,6 +58,11 @@ func (c *call) UnmarshalWire(d *wire.Decoder) (err error) {
 	if c.fn, err = d.String(); err != nil {
 		return err
 	}
+	n, err := d.Uint()
+	if err != nil {
+		return err
+	}
+	c.n = int(n)
 	return c.args.UnmarshalWire(d)
 }
 
@@ -65,7 +72,9 @@ func (r *reply) MarshalWire(e *wire.Encoder) error {
 	e.Uint(r.id)
 	e.Uint(uint64(r.index))
 	e.Uint(uint64(r.took))
-	if err := errorPlan.Encode(e, r.err); err != nil {
+	if r.err == nil {
+		e.Nil() // what the plan does with it, sooner
+	} else if err := errorPlan.Encode(e, r.err); err != nil {
 		return err
 	}
 	return r.results.MarshalWire(e)

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A parcel is an encoded value that holds its blocks, wherever it is: who has one releases it. It may be sent any number of times.
+// A parcel is encoded values that hold their blocks, wherever it is: who has one releases it. It may be sent any number of times.
 type parcel struct {
 	body   []byte
 	blocks []shm.Handle
@@ -19,18 +19,30 @@ var encoders = sync.Pool{New: func() any { return new(wire.Encoder) }}
 // smallBody is room for most that is not big; less than this would save nothing.
 const smallBody = 64
 
-// pack encodes v, which stays the caller's.
-func pack[T any](plan *wire.Plan[T], v T) (p parcel, err error) {
+// pack makes a parcel of what encode writes.
+func pack(encode func(e *wire.Encoder) error) (p parcel, err error) {
 	e := encoders.Get().(*wire.Encoder)
-	defer encoders.Put(e)
 	e.Reset(make([]byte, 0, smallBody))
-	if err = plan.Encode(e, v); err == nil {
+	if err = encode(e); err == nil {
 		m := e.Message()
 		p.body = m.Body
 		err = p.hold(m.Blocks)
 	}
 	e.Done(err == nil)
+	encoders.Put(e)
 	return p, err
+}
+
+// packAll makes a parcel of values, which stay the caller's.
+func packAll[T any](plan *wire.Plan[T], vs []T) (parcel, error) {
+	return pack(func(e *wire.Encoder) error {
+		for _, v := range vs {
+			if err := plan.Encode(e, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // hold takes a reference of each block, all or none.
@@ -68,21 +80,35 @@ func (p *parcel) release() {
 
 var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
 
-// unpack decodes what pack has made. What the value holds is its own.
-func unpack[T any](plan *wire.Plan[T], p parcel) (T, error) {
+// unpack calls decode with what reads the parcel's values, of which it must read all. What they hold is their own.
+func (p parcel) unpack(decode func(d *wire.Decoder) error) error {
 	d := decoders.Get().(*wire.Decoder)
-	defer decoders.Put(d)
 	d.Reset(wire.Message{Body: p.body, Blocks: p.blocks}, p)
-	v, err := plan.Decode(d)
+	err := decode(d)
 	if err == nil {
 		err = d.Finish()
 	}
+	decoders.Put(d)
+	return err
+}
+
+// next decodes one value. It is its reader's at once, whatever comes after it.
+func next[T any](plan *wire.Plan[T], d *wire.Decoder) (T, error) {
+	v, err := plan.Decode(d)
 	d.Done(err == nil)
-	if err != nil {
-		var zero T
-		return zero, err
-	}
-	return v, nil
+	return v, err
+}
+
+// unpackAll fills vs with the parcel's values.
+func unpackAll[T any](plan *wire.Plan[T], p parcel, vs []T) error {
+	return p.unpack(func(d *wire.Decoder) (err error) {
+		for i := range vs {
+			if vs[i], err = next(plan, d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Take implements wire.Blocks.
@@ -115,6 +141,9 @@ func (p *parcel) UnmarshalWire(d *wire.Decoder) error {
 	}
 	if p.body, err = d.Bytes(); err != nil {
 		return err
+	}
+	if n == 1 {
+		return nil
 	}
 	d.OnDone(func(kept bool) {
 		if !kept {

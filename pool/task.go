@@ -3,10 +3,9 @@ package pool
 // A task is a call until its end, of which its owner learns exactly once.
 type task struct {
 	call
-	owner  owner
-	values int // in its chunk
-	first  int // index of the first of them
-	tries  int // workers that have died of it
+	owner owner
+	first int // index of the first of its values
+	tries int // workers that have died of it
 }
 
 // An owner is who has handed tasks in.
@@ -20,7 +19,7 @@ func (t *task) finish(r reply) {
 	t.args.release()
 	var err error
 	if r.err != nil {
-		err = &TaskError{Func: t.fn, Index: t.first + r.index, Err: r.err}
+		err = &TaskError{Func: t.fn, Index: t.first + min(max(r.index, 0), t.n-1), Err: r.err}
 	}
 	t.owner.over(t, r, err)
 	r.results.release()

@@ -39,6 +39,10 @@ func work(ctx context.Context, rank int, s station) error {
 		if errors.Is(err, ipc.ErrClosed) {
 			return nil
 		}
+		if err == nil && ctx.Err() != nil {
+			c.args.release() // who has been left alone on a goroutine must not begin what others may have been given
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return err
 		}

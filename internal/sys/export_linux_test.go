@@ -7,6 +7,10 @@ var (
 	AddressBitsIn     = addressBits
 	ContextSwitchesIn = contextSwitches
 	CPUsIn            = cpus
+	MachineCPUsIn     = machineCPUs
+	MachineTimeIn     = machineTime
+	ProcessLoadIn     = processLoad
+	QuotaCPUsIn       = quotaCPUs
 	MemoryLimitIn     = memoryLimit
 	ConnOfFD          = newConn
 	OOMKillsIn        = oomKills

@@ -1,0 +1,102 @@
+package sys_test
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+func fixture(files map[string]string) fstest.MapFS {
+	root := make(fstest.MapFS)
+	for name, text := range files {
+		root[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return root
+}
+
+func TestMachineTimeAddsUpTheFirstLine(t *testing.T) {
+	root := fixture(map[string]string{"proc/stat": "cpu  100 20 30 4000 500 6 7 8 99 99\ncpu0 1 2 3\ncpu1 1 2 3\ncpufreq 1\nintr 5\n"})
+	got := must(sys.MachineTimeIn(root))(t)
+	if got != (sys.CPUTime{Busy: 1710 * time.Millisecond, Idle: 45 * time.Second}) {
+		t.Errorf("%+v", got)
+	}
+	if n := sys.MachineCPUsIn(root); n != 2 {
+		t.Errorf("%d processors, want 2", n)
+	}
+	for _, bad := range []string{"", "cpu 1 2", "cpu  a b c d e f g h", "intr 1 2 3 4 5 6 7 8"} {
+		root := fixture(map[string]string{"proc/stat": bad})
+		if got, err := sys.MachineTimeIn(root); err == nil {
+			t.Errorf("%q: %+v", bad, got)
+		}
+		if n := sys.MachineCPUsIn(root); n != 1 {
+			t.Errorf("%q: %d processors, want 1 at least", bad, n)
+		}
+	}
+}
+
+func TestQuotaIsAFraction(t *testing.T) {
+	for quota, want := range map[string]float64{"150000 100000": 1.5, "max 100000": 0, "50000 100000": 0.5} {
+		root := fixture(map[string]string{
+			"proc/self/cgroup":        "0::/a\n",
+			"proc/self/mountinfo":     "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			"sys/fs/cgroup/a/cpu.max": quota,
+		})
+		if got := sys.QuotaCPUsIn(root); got != want {
+			t.Errorf("%q: %v, want %v", quota, got, want)
+		}
+	}
+}
+
+func TestProcessLoad(t *testing.T) {
+	stat := "7 (a) b) R 1 7 7 0 -1 0 0 0 0 0 250 50 0 0 20 0 3 0 777 0 0"
+	root := fixture(map[string]string{
+		"proc/7/stat": stat, "proc/7/task/7/stat": stat, "proc/7/task/8/stat": "8 (a) b) S 1", "proc/7/task/9/stat": "9 (R) R 1",
+	})
+	got := must(sys.ProcessLoadIn(root, 7))(t)
+	if got != (sys.Load{CPU: 3 * time.Second, Threads: 3, Runnable: 2}) {
+		t.Errorf("%+v", got)
+	}
+	if _, err := sys.ProcessLoadIn(root, 8); err == nil {
+		t.Error("a process that is not there has a load")
+	}
+	now := must(sys.ProcessLoad(os.Getpid()))(t)
+	if now.Threads < 1 || now.Runnable < 1 { // this thread runs
+		t.Errorf("%+v", now)
+	}
+}
+
+func TestFamilyIsTheProcessAndItsDescendants(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	family := must(sys.Family(os.Getpid()))(t)
+	if !slices.Contains(family, os.Getpid()) || !slices.Contains(family, cmd.Process.Pid) || slices.Contains(family, os.Getppid()) {
+		t.Errorf("the family of %d, with the child %d: %v", os.Getpid(), cmd.Process.Pid, family)
+	}
+	if name := must(sys.ProcessName(os.Getpid()))(t); name == "" {
+		t.Error("this process has no name")
+	}
+}
+
+func TestNiceAndAffinityThatCannotBeSet(t *testing.T) {
+	before := must(sys.Nice())(t)
+	if err := sys.SetNice(before); err != nil { // another one stays, without the privilege
+		t.Errorf("to stay as it is: %v", err)
+	}
+	if after := must(sys.Nice())(t); after != before {
+		t.Errorf("niceness %d became %d", before, after)
+	}
+	if err := sys.SetAffinity(1 << 20); err == nil {
+		t.Error("a processor that there is not")
+	}
+}

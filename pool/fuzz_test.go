@@ -1,0 +1,80 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// FuzzMessages feeds hostile bytes to whatever reads them: the messages, and the values in their parcels.
+func FuzzMessages(f *testing.F) {
+	calls, replies := must(wire.PlanOf[call]()), must(wire.PlanOf[reply]())
+	args, err := packAll(tiny.in, []int{1, 2, 3})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(encoded(f, calls, call{id: 1, fn: "tiny", n: 3, args: args}))
+	f.Add(encoded(f, replies, reply{id: 1, took: time.Second, results: args}))
+	f.Add(encoded(f, replies, reply{id: 2, index: 1, err: context.Canceled}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if c, err := decoded(calls, body); err == nil {
+			again, err := decoded(calls, encoded(t, calls, c))
+			if err != nil || !reflect.DeepEqual(again, c) {
+				t.Errorf("%+v comes back as %+v, %v", c, again, err)
+			}
+			c.fn, c.n = "tiny", min(c.n, 1000)
+			if r := functions.perform(t.Context(), c); r.err == nil && len(r.results.body) < c.n {
+				t.Errorf("%d results in %d bytes", c.n, len(r.results.body))
+			}
+		}
+		if r, err := decoded(replies, body); err == nil {
+			unpackAll(tiny.out, r.results, make([]int, 3))
+		}
+	})
+}
+
+func encoded[T any](t testing.TB, p *wire.Plan[T], v T) []byte {
+	var e wire.Encoder
+	e.Reset(nil)
+	err := p.Encode(&e, v)
+	e.Done(err == nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Message().Body
+}
+
+func decoded[T any](p *wire.Plan[T], body []byte) (T, error) {
+	var d wire.Decoder
+	d.Reset(wire.Message{Body: body}, nil)
+	v, err := p.Decode(&d)
+	if err == nil {
+		err = d.Finish()
+	}
+	d.Done(err == nil)
+	return v, err
+}
+
+// A chunk of which the bytes say less or more than its count is an error of its task, and nothing worse.
+func TestCallThatContradictsItself(t *testing.T) {
+	args, err := packAll(tiny.in, []int{1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 2, 4, -1} {
+		r := functions.perform(t.Context(), call{id: 1, fn: "tiny", n: n, args: args})
+		if r.err == nil || n == 4 && r.index != 3 {
+			t.Errorf("%d values of 3: %+v", n, r)
+		}
+	}
+	if r := functions.perform(t.Context(), call{id: 1, fn: "nobody", n: 3, args: args}); r.err == nil {
+		t.Error("an unknown function runs")
+	}
+	if err := unpackAll(tiny.out, parcel{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, wire.ErrFormat) {
+		t.Errorf("half a reply: %v", err)
+	}
+}
