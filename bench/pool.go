@@ -14,13 +14,6 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-var pools = Suite{
-	Name:   "sync",
-	Doc:    "what waits for another: pools",
-	peer:   "torch_core.py",
-	groups: []func(context.Context, *hall) (group, error){poolStartRows, poolRows},
-}
-
 const poolWorkers = 4
 
 var (
