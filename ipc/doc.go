@@ -1,4 +1,5 @@
-// Package ipc is how processes talk: queues and pipes of Go values, over memory that they share.
+// Package ipc is how processes talk and wait for each other: queues and pipes of Go values, locks and the like, over memory that
+// they share.
 //
 // A [Queue] has two ends, a [Sender] and a [Receiver], which travel to other processes like any other value:
 //
@@ -19,6 +20,22 @@
 // killed, receivers get what is left and then [ErrClosed]; when the last receiving end is, puts return it. A *Queue is both
 // ends: a consumer that has one keeps the queue open for itself, and waits for ever for a producer that died. Give
 // consumers a Receiver and producers a Sender, and close the Queue once they have theirs.
+//
+// # Synchronising
+//
+// A [Mutex], [RWMutex], [RecursiveMutex], [Semaphore], [Cond], [Event], [Barrier], [Once], [Value] and [Array] travel in the same
+// way. Every wait takes a context. Whoever is killed holds nobody up: its lock goes to the next one with [ErrOwnerDied], its permits
+// come back, its barrier is broken, and the error is a *shm.PeerError that says which process it was.
+//
+//	err := m.Lock(ctx)
+//	if errors.Is(err, ipc.ErrOwnerDied) { // we hold it, and another process died while it did
+//		repair(data)
+//		err = m.MarkConsistent()
+//	}
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Unlock()
 //
 // # The trap
 //
