@@ -47,4 +47,6 @@ var (
 	AtLeast      = atLeast
 	BesidesFloor = besidesFloor
 	AsFlatAs     = asFlatAs
+	TimesPeer    = timesPeer
+	Both         = both
 )

@@ -110,6 +110,11 @@ func TestTargets(t *testing.T) {
 		{"besides", bench.BesidesFloor(5, "five"), bench.Result{Value: 11, Floor: 6}, "≤ floor + five", true},
 		{"flat", bench.AsFlatAs("flat", 1.2), bench.Result{Value: 119}, "≤ 1.2 × flat", true},
 		{"not flat", bench.AsFlatAs("flat", 1.2), bench.Result{Value: 121}, "≤ 1.2 × flat", false},
+		{"as good as the peer", bench.TimesPeer(2), bench.Result{Peer: "torch", RatioToPeer: 2}, "≥ 2 × peer", true},
+		{"worse", bench.TimesPeer(2), bench.Result{Peer: "torch", RatioToPeer: 1.9}, "≥ 2 × peer", false},
+		{"without a peer", bench.TimesPeer(2), bench.Result{}, "", true},
+		{"both", bench.Both(bench.OverFloor(2), bench.TimesPeer(2)), bench.Result{RatioToFloor: 1, Peer: "torch", RatioToPeer: 1}, "≤ 2 × floor, ≥ 2 × peer", false},
+		{"one of both", bench.Both(bench.OverFloor(2), bench.TimesPeer(2)), bench.Result{RatioToFloor: 1}, "≤ 2 × floor", true},
 		{"without the other row", bench.AsFlatAs("other", 1.2), bench.Result{Value: 1}, "≤ 1.2 × other", false},
 	} {
 		if text, met := c.target(c.r, before); text != c.text || met != c.met {

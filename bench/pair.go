@@ -34,6 +34,7 @@ type script struct {
 	Rings   [2]block // from the first to the second process, and back
 	Queues  [2]*ipc.Queue[cargo]
 	Numbers *ipc.Queue[int]
+	Tools   *tools
 	Files   string // abstract address where two eventfds are to be had
 }
 
@@ -108,6 +109,9 @@ func (p *pair) stage(h *hall) (s script, err error) {
 		return s, err
 	}
 	p.later(s.Numbers.Close)
+	if s.Tools, err = p.tools(); err != nil {
+		return s, err
+	}
 	s.Files, err = p.serveEventfds(h)
 	return s, err
 }

@@ -28,7 +28,8 @@ type side struct {
 	send    *ipc.Queue[cargo]
 	recv    *ipc.Queue[cargo]
 	numbers *ipc.Queue[int] // from rank 0 to rank 1
-	bellOut *os.File        // eventfds
+	tools   *tools
+	bellOut *os.File // eventfds
 	bellIn  *os.File
 
 	scratch [2][]byte // private memory, see private
@@ -70,7 +71,7 @@ func takePart(ctx context.Context, rank int, s script) (*side, error) {
 	}
 	me := &side{
 		ctx: ctx, rank: rank, d: d, words: sys.Words(words),
-		send: s.Queues[rank], recv: s.Queues[1-rank], numbers: s.Numbers,
+		send: s.Queues[rank], recv: s.Queues[1-rank], numbers: s.Numbers, tools: s.Tools,
 	}
 	if me.out, err = d.OpenRing(s.Rings[rank].Handle); err != nil {
 		return nil, err

@@ -14,13 +14,6 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-var pools = Suite{
-	Name:   "sync",
-	Doc:    "what waits for another: pools",
-	peer:   "torch_core.py",
-	groups: []func(context.Context, *hall) (group, error){poolStartRows, poolRows},
-}
-
 const poolWorkers = 4
 
 var (
@@ -40,7 +33,7 @@ func poolStartRows(ctx context.Context, h *hall) (group, error) {
 			Name: name, Unit: Nanoseconds,
 			Ours:   &Probe{Measure: func(ctx context.Context) (float64, error) { return poolStart(ctx, m) }},
 			Floor:  floor,
-			Target: orAlone(timesPeer(100), atMost(float64(ready), ready.String())),
+			Target: timesPeer(100, atMost(float64(ready), ready.String())),
 			Peer:   peer,
 		}
 	}
@@ -85,14 +78,14 @@ func poolRows(ctx context.Context, h *hall) (group, error) {
 		{
 			Name: "pool_map_1000_tiny", Unit: Nanoseconds,
 			Ours:   &Probe{Measure: poolMap(p, h.scale(20))},
-			Target: orAlone(timesPeer(10), atMost(1.54e6, "1.54 ms")),
+			Target: timesPeer(10, atMost(1.54e6, "1.54 ms")),
 			Peer:   &peerWork{op: "pool_map", Size: tinyTasks, Rounds: h.scale(20)},
 		},
 		{
 			Name: "pool_starmap_4_chunks", Unit: Nanoseconds,
 			Ours:   &Probe{Measure: poolStarMap(p, h.scale(200))},
 			Floor:  &Probe{Measure: sumChunks(h.scale(200))},
-			Target: orAlone(timesPeer(8), atMost(81e3, "81 µs")),
+			Target: timesPeer(8, atMost(81e3, "81 µs")),
 			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scale(50)},
 		},
 	}}, nil

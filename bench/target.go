@@ -12,6 +12,18 @@ func overFloor(limit float64) Target {
 	}
 }
 
+// both wants one and the other.
+func both(a, b Target) Target {
+	return func(r Result, before []Result) (string, bool) {
+		one, metOne := a(r, before)
+		other, metOther := b(r, before)
+		if one != "" && other != "" {
+			one += ", "
+		}
+		return one + other, metOne && metOther
+	}
+}
+
 // farLine is the round trip of a cache line, in ns, above which two processors are far apart: in other sockets, or placed so by a host.
 const farLine = 300
 
@@ -35,23 +47,16 @@ func atLeast(limit float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≥ " + text, r.Value >= limit }
 }
 
-// timesPeer wants a part or a multiple of what the best peer does; without a peer there is nothing to reach.
-func timesPeer(factor float64) Target {
-	return func(r Result, _ []Result) (string, bool) {
-		if r.Peer == "" {
-			return "", true
+// timesPeer wants to be so many times better than the best peer; without a peer it is what alone says, if anything.
+func timesPeer(times float64, alone ...Target) Target {
+	return func(r Result, before []Result) (text string, met bool) {
+		switch {
+		case r.Peer != "":
+			return fmt.Sprintf("≥ %.3g × peer", times), r.RatioToPeer >= times
+		case len(alone) > 0:
+			return alone[0](r, before)
 		}
-		return fmt.Sprintf("≥ %.3g × peer", factor), r.RatioToPeer >= factor
-	}
-}
-
-// orAlone wants against, or alone where there is no peer.
-func orAlone(against, alone Target) Target {
-	return func(r Result, before []Result) (string, bool) {
-		if r.Peer == "" {
-			return alone(r, before)
-		}
-		return against(r, before)
+		return "", true
 	}
 }
 

@@ -17,6 +17,7 @@ var works = map[string]work{
 	"futex_rtt":      {leadFutex, followFutex},
 	"eventfd_parked": {leadEventfd, followEventfd},
 	"cas":            {leadCAS, nil},
+	"cas_pair":       alone(casPair),
 	"memcpy":         {leadCopy, nil},
 	"sum":            {leadSum, nil},
 
@@ -32,4 +33,16 @@ var works = map[string]work{
 	"tensor_rtt":   {leadTensor, followTensor},
 	"tensor_touch": {leadTensor, followSum},
 	"fresh_tensor": {leadFresh, followFresh},
+
+	// The same, to synchronise by.
+	"mutex":            alone(locking),
+	"mutex_contended":  together(locking),
+	"value_add":        alone(adding),
+	"value_add_2":      together(adding),
+	"event_rtt":        byEvent.spinning(),
+	"event_parked":     byEvent.parked(),
+	"semaphore_rtt":    bySemaphore.spinning(),
+	"semaphore_parked": bySemaphore.parked(),
+	"barrier_cycles":   byBarrier.spinning(),
+	"barrier_parked":   byBarrier.parked(),
 }

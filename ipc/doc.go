@@ -1,4 +1,5 @@
-// Package ipc is how processes talk: queues and pipes of Go values, over memory that they share.
+// Package ipc is how processes talk and wait for each other: queues and pipes of Go values, locks and the like, over memory that
+// they share.
 //
 // A [Queue] has two ends, a [Sender] and a [Receiver], which travel to other processes like any other value:
 //
@@ -24,6 +25,22 @@
 //
 // [Bind] gives a value a name, under which every process of the domain finds it with [Lookup], also one that has joined by a
 // socket and after the death of who bound it. [Create] and [Open] are that for raw memory, which tensor.FromBuffer wraps.
+//
+// # Synchronising
+//
+// A [Mutex], [RWMutex], [RecursiveMutex], [Semaphore], [Cond], [Event], [Barrier], [Once], [Value] and [Array] travel in the same
+// way. Every wait takes a context. Whoever is killed holds nobody up: its lock goes to the next one with [ErrOwnerDied], its permits
+// come back, its barrier is broken, and the error is a *shm.PeerError that says which process it was.
+//
+//	err := m.Lock(ctx)
+//	if errors.Is(err, ipc.ErrOwnerDied) { // we hold it, and another process died while it did
+//		repair(data)
+//		err = m.MarkConsistent()
+//	}
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Unlock()
 //
 // # The trap
 //

@@ -31,9 +31,11 @@ func (o *Once) Do(ctx context.Context, f func() error) (err error) {
 	if done, err := o.Done(); done || err != nil {
 		return err
 	}
-	if err := o.mu.Lock(ctx); errors.Is(err, ErrOwnerDied) {
+	err = o.mu.Lock(ctx)
+	if errors.Is(err, ErrOwnerDied) { // in the middle of f: it is to be done again
 		err = o.mu.MarkConsistent()
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.mu.Unlock()) }()

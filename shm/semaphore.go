@@ -129,7 +129,7 @@ func (m Semaphore) settleEstates() {
 // grant sets the permits and one participant's share.
 func (m Semaphore) grant(permits uint64, slot int, id, share uint64) {
 	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(slot+1))
-	m.c.shares[slot].Store(id | share)
+	m.c.shares[slot].Set(id | share)
 }
 
 // ready reports whether a TryAcquire may find a permit. One that a dead participant was taking when it died is in no share

@@ -14,6 +14,7 @@ import torch
 import torch.multiprocessing as mp
 
 import torch_pool
+import torch_sync
 
 STRATEGIES = ["file_descriptor", "file_system"]
 INT64 = 8
@@ -201,10 +202,11 @@ def main():
     variants["numbers_per_s"] = ["SimpleQueue"]
     variants["spawn"] = variants["pss"] = ["spawn"]
     variants.update(torch_pool.VARIANTS)
+    variants.update((op, ["multiprocessing"]) for op in torch_sync.OPS)
     print(json.dumps({"Name": "torch " + torch.__version__,
                       "Detail": "Python %s, spawn, one thread a process" % sys.version.split()[0],
                       "Variants": variants}), file=out, flush=True)
-    pairs = {}
+    pairs, sync = {}, None
     for line in sys.stdin:
         r = json.loads(line)
         try:
@@ -214,6 +216,9 @@ def main():
                 value = torch_pool.measure(r["op"], r["variant"], r["size"], r["rounds"])
             elif r["op"] == "pss":
                 value = brood(1, lambda ns, pids: pss(pids[0]))
+            elif r["op"] in torch_sync.OPS:
+                sync = sync or torch_sync.Sync()
+                value = sync.measure(r["op"], r["rounds"])
             else:
                 strategy = r["variant"].partition(" ")[2] or STRATEGIES[0]
                 if strategy not in pairs:
@@ -224,8 +229,9 @@ def main():
         except Exception as e:
             answer = {"Error": f"{r['op']}: {type(e).__name__}: {e}"}
         print(json.dumps(answer), file=out, flush=True)
-    for p in pairs.values():
-        p.close()
+    for p in [*pairs.values(), sync]:
+        if p is not None:
+            p.close()
     torch_pool.close()
 
 
