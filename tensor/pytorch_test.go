@@ -115,7 +115,9 @@ func TestOperationsGiveWhatPyTorchDoes(t *testing.T) {
 			if f == nil {
 				t.Fatalf("no operation for recorded %s", r.Op)
 			}
-			what := fmt.Sprintf("%s row %d: %s%v of %s", layout, i, r.Op, r.Args, describe(r.In, inputs))
+			what := func() string {
+				return fmt.Sprintf("%s row %d: %s%v of %s", layout, i, r.Op, r.Args, describe(r.In, inputs))
+			}
 			var in ts
 			before := d.Stats().Blocks
 			for _, name := range r.In {
@@ -124,15 +126,15 @@ func TestOperationsGiveWhatPyTorchDoes(t *testing.T) {
 			out, refused := attempt(func() ts { return f(in, r.Args) })
 			switch {
 			case r.Error != "" && refused == "":
-				t.Errorf("%s: %v; PyTorch refuses it: %s", what, out, r.Error)
+				t.Errorf("%s: %v; PyTorch refuses it: %s", what(), out, r.Error)
 			case r.Error == "" && refused != "":
-				t.Errorf("%s: %s; PyTorch makes %q", what, refused, r.Out)
+				t.Errorf("%s: %s; PyTorch makes %q", what(), refused, r.Out)
 			case r.Error == "":
 				compareRecorded(t, what, out, r.Out)
 			}
 			closeAll(t, append(out, in...))
 			if after := d.Stats().Blocks; after > before && refused == "" {
-				t.Errorf("%s: a tensor in between holds shared memory", what)
+				t.Errorf("%s: a tensor in between holds shared memory", what())
 			}
 		}
 	}
@@ -170,20 +172,20 @@ func attempt(f func() ts) (out ts, refused string) {
 	return f(), ""
 }
 
-func compareRecorded(t *testing.T, what string, got ts, want []string) {
+func compareRecorded(t *testing.T, what func() string, got ts, want []string) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Errorf("%s: %d tensors, want %d", what, len(got), len(want))
+		t.Errorf("%s: %d tensors, want %d", what(), len(got), len(want))
 		return
 	}
 	for i, s := range want {
 		w := parse(t, s)
 		if got[i].DType() != w.DType() || !slices.Equal(got[i].Shape(), w.Shape()) {
-			t.Errorf("%s: %v %v, want %v %v", what, got[i].DType(), got[i].Shape(), w.DType(), w.Shape())
+			t.Errorf("%s: %v %v, want %v %v", what(), got[i].DType(), got[i].Shape(), w.DType(), w.Shape())
 			continue
 		}
 		if !closeEnough(got[i], w) {
-			t.Errorf("%s: %v, want %v", what, got[i].ToNested(), w.ToNested())
+			t.Errorf("%s: %v, want %v", what(), got[i].ToNested(), w.ToNested())
 		}
 	}
 }
