@@ -1,0 +1,166 @@
+package autograd_test
+
+import (
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// gradients has rows for every operation, see TestNoOperationIsLeftOut. A row's name begins with that of its operation.
+func gradients() map[string]gradient {
+	target := tensor.FromSlice([]int64{2, 0, 3}, 3)
+	ints := func(v ...int64) *tensor.Tensor { return tensor.FromSlice(v, len(v)) }
+	mask := tensor.FromSlice([]bool{true, false, true}, 3)
+	f := func(op func(x *autograd.Var) *autograd.Var) func(in vars) *autograd.Var {
+		return func(in vars) *autograd.Var { return op(in[0]) }
+	}
+	g := func(op func(a, b *autograd.Var) *autograd.Var) func(in vars) *autograd.Var {
+		return func(in vars) *autograd.Var { return op(in[0], in[1]) }
+	}
+	h := func(op func(x *autograd.Var, dims ...int) *autograd.Var, dims ...int) func(in vars) *autograd.Var {
+		return func(in vars) *autograd.Var { return op(in[0], dims...) }
+	}
+	withZeros := values(1, 1, 3, 4)
+	withZeros.Select(0, 0).Zero()
+	tensor.SetAt(withZeros, 0.0, 1, 2)
+	return map[string]gradient{
+		"Add":        {func(in vars) *autograd.Var { return autograd.Add(in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 3))},
+		"Add twice":  {func(in vars) *autograd.Var { return autograd.Add(in[0], in[0]) }, one(values(1, 1, 2, 3))},
+		"Add row":    {func(in vars) *autograd.Var { return autograd.Add(in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"Sub column": {func(in vars) *autograd.Var { return autograd.Sub(in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
+		"Mul":        {func(in vars) *autograd.Var { return autograd.Mul(in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
+		"Mul square": {func(in vars) *autograd.Var { return autograd.Mul(in[0], in[0]) }, one(values(1, 1, 5))},
+		"Div":        {func(in vars) *autograd.Var { return autograd.Div(in[0], in[1]) }, two(values(1, 1, 2, 3), positive(2, 3))},
+		"Neg":        {func(in vars) *autograd.Var { return autograd.Neg(in[0]) }, one(values(1, 1, 4))},
+		"AddScalar":  {func(in vars) *autograd.Var { return autograd.AddScalar(in[0], 3) }, one(values(1, 1, 4))},
+		"MulScalar":  {func(in vars) *autograd.Var { return autograd.MulScalar(in[0], 3) }, one(values(1, 1, 4))},
+		"Exp":        {func(in vars) *autograd.Var { return autograd.Exp(in[0]) }, one(values(1, 1, 4))},
+		"Log":        {func(in vars) *autograd.Var { return autograd.Log(in[0]) }, one(positive(1, 4))},
+		"Sqrt":       {func(in vars) *autograd.Var { return autograd.Sqrt(in[0]) }, one(positive(1, 4))},
+		"Abs":        {func(in vars) *autograd.Var { return autograd.Abs(in[0]) }, one(values(1, 1, 6))},
+		"Pow":        {func(in vars) *autograd.Var { return autograd.Pow(in[0], 2.5) }, one(positive(1, 4))},
+		"Tanh":       {func(in vars) *autograd.Var { return autograd.Tanh(in[0]) }, one(values(1, 2, 4))},
+		"Sigmoid":    {func(in vars) *autograd.Var { return autograd.Sigmoid(in[0]) }, one(values(1, 2, 4))},
+		"ReLU":       {func(in vars) *autograd.Var { return autograd.ReLU(in[0]) }, one(values(1, 1, 3, 4))},
+		"LogSoftmax": {func(in vars) *autograd.Var { return autograd.LogSoftmax(in[0]) }, one(values(1, 2, 3, 4))},
+		"Dropout": {func(in vars) *autograd.Var {
+			return autograd.Dropout(in[0], 0.4, tensor.NewGenerator(5), true)
+		}, one(values(1, 1, 4, 5))},
+		"Dropout2d": {func(in vars) *autograd.Var {
+			return autograd.Dropout2d(in[0], 0.4, tensor.NewGenerator(5), true)
+		}, one(values(1, 1, 2, 3, 2, 2))},
+		"Linear":         {func(in vars) *autograd.Var { return autograd.Linear(in[0], in[1], in[2]) }, []*tensor.Tensor{values(1, 1, 3, 4), values(2, 1, 2, 4), values(3, 1, 2)}},
+		"Linear no bias": {func(in vars) *autograd.Var { return autograd.Linear(in[0], in[1], nil) }, two(values(1, 1, 2, 3, 4), values(2, 1, 5, 4))},
+		"Linear of a vector": {func(in vars) *autograd.Var {
+			return autograd.Linear(in[0], in[1], nil)
+		}, two(values(1, 1, 4), values(2, 1, 5, 4))},
+		"Linear transposed": {func(in vars) *autograd.Var {
+			return autograd.Linear(autograd.Transpose(in[0], 0, 1), in[1], nil)
+		}, two(values(1, 1, 4, 3), values(2, 1, 5, 4))},
+		"MatMul":         {func(in vars) *autograd.Var { return autograd.MatMul(in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 3, 4))},
+		"MatMul batches": {func(in vars) *autograd.Var { return autograd.MatMul(in[0], in[1]) }, two(values(1, 1, 2, 2, 3), values(2, 1, 3, 2))},
+		"MatMul vector":  {func(in vars) *autograd.Var { return autograd.MatMul(in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"MatMul row":     {func(in vars) *autograd.Var { return autograd.MatMul(in[0], in[1]) }, two(values(1, 1, 3), values(2, 1, 3, 2))},
+		"MatMul dot":     {func(in vars) *autograd.Var { return autograd.MatMul(in[0], in[1]) }, two(values(1, 1, 3), values(2, 1, 3))},
+		"Conv2d": {func(in vars) *autograd.Var {
+			return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{})
+		}, []*tensor.Tensor{values(1, 1, 2, 2, 5, 4), values(2, 1, 3, 2, 3, 2), values(3, 1, 3)}},
+		"Conv2d moved": {func(in vars) *autograd.Var {
+			return autograd.Conv2d(in[0], in[1], nil, autograd.Window{Stride: [2]int{2, 1}, Padding: [2]int{1, 2}})
+		}, two(values(1, 1, 2, 2, 5, 4), values(2, 1, 3, 2, 3, 2))},
+		"MaxPool2d": {func(in vars) *autograd.Var {
+			return autograd.MaxPool2d(in[0], autograd.Window{Size: autograd.Square(2)})
+		}, one(values(1, 1, 2, 2, 5, 4))},
+		"MaxPool2d moved": {func(in vars) *autograd.Var {
+			return autograd.MaxPool2d(in[0], autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{1, 2}, Padding: [2]int{1, 1}})
+		}, one(values(1, 1, 2, 2, 5, 4))},
+		"NLLLoss":      {func(in vars) *autograd.Var { return autograd.NLLLoss(in[0], target, autograd.ByMean) }, one(values(1, 1, 3, 4))},
+		"NLLLoss sum":  {func(in vars) *autograd.Var { return autograd.NLLLoss(in[0], target, autograd.BySum) }, one(values(1, 1, 3, 4))},
+		"CrossEntropy": {func(in vars) *autograd.Var { return autograd.CrossEntropy(in[0], target, autograd.ByMean) }, one(values(1, 1, 3, 4))},
+		"MSELoss":      {func(in vars) *autograd.Var { return autograd.MSELoss(in[0], in[1], autograd.ByMean) }, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},
+		"MSELoss sum":  {func(in vars) *autograd.Var { return autograd.MSELoss(in[0], in[1], autograd.BySum) }, two(values(1, 1, 3), values(2, 1, 3))},
+		"Sum":          {func(in vars) *autograd.Var { return autograd.Sum(in[0]) }, one(values(1, 1, 3, 4))},
+		"Sum dims":     {func(in vars) *autograd.Var { return autograd.Sum(in[0], 0, -1) }, one(values(1, 1, 3, 2, 2))},
+		"Mean":         {func(in vars) *autograd.Var { return autograd.Mean(in[0]) }, one(values(1, 1, 3, 4))},
+		"Mean dim":     {func(in vars) *autograd.Var { return autograd.Mean(in[0], 1) }, one(values(1, 1, 3, 4))},
+		"Reshape":      {func(in vars) *autograd.Var { return autograd.Reshape(in[0], 2, -1) }, one(values(1, 1, 4, 3))},
+		"Flatten":      {func(in vars) *autograd.Var { return autograd.Flatten(in[0]) }, one(values(1, 1, 2, 3, 2))},
+		"Permute":      {func(in vars) *autograd.Var { return autograd.Permute(in[0], 2, 0, -2) }, one(values(1, 1, 2, 3, 4))},
+		"Transpose":    {func(in vars) *autograd.Var { return autograd.Transpose(in[0], 0, 1) }, one(values(1, 1, 2, 3))},
+		"Select":       {func(in vars) *autograd.Var { return autograd.Select(in[0], 1, -1) }, one(values(1, 1, 2, 3))},
+		"Narrow":       {func(in vars) *autograd.Var { return autograd.Narrow(in[0], 1, 1, 2) }, one(values(1, 1, 2, 4))},
+		"Cat":          {func(in vars) *autograd.Var { return autograd.Cat(-1, in[0], in[1], in[0]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
+
+		"Power":        {g(autograd.Power), two(positive(1, 2, 3), values(2, 2, 3))},
+		"Pow of zero":  {func(in vars) *autograd.Var { return autograd.Pow(in[0], 0) }, one(tensor.New(tensor.Float64, 2))},
+		"Log1p":        {f(autograd.Log1p), one(positive(1, 4))},
+		"Expm1":        {f(autograd.Expm1), one(values(1, 1, 4))},
+		"Rsqrt":        {f(autograd.Rsqrt), one(positive(1, 4))},
+		"Reciprocal":   {f(autograd.Reciprocal), one(positive(1, 4))},
+		"Sin":          {f(autograd.Sin), one(values(1, 3, 4))},
+		"Cos":          {f(autograd.Cos), one(values(1, 3, 4))},
+		"Erf":          {f(autograd.Erf), one(values(1, 2, 4))},
+		"LeakyReLU":    {func(in vars) *autograd.Var { return autograd.LeakyReLU(in[0], 0.1) }, one(values(1, 1, 6))},
+		"GELU":         {f(autograd.GELU), one(values(1, 2, 6))},
+		"SiLU":         {f(autograd.SiLU), one(values(1, 2, 6))},
+		"Softmax":      {f(autograd.Softmax), one(values(1, 2, 3, 4))},
+		"Where":        {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
+		"Maximum":      {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"Minimum":      {g(autograd.Minimum), two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
+		"Clamp":        {func(in vars) *autograd.Var { return autograd.Clamp(in[0], -0.4, 0.3) }, one(values(1, 1, 9))},
+		"MaskedFill":   {func(in vars) *autograd.Var { return autograd.MaskedFill(in[0], mask, 7) }, one(values(1, 1, 2, 3))},
+		"Gather":       {func(in vars) *autograd.Var { return autograd.Gather(in[0], 1, ints(2, 2, 0, 1).Reshape(2, 2)) }, one(values(1, 1, 2, 3))},
+		"IndexSelect":  {func(in vars) *autograd.Var { return autograd.IndexSelect(in[0], -1, ints(2, 2, -3)) }, one(values(1, 1, 2, 3))},
+		"Index":        {func(in vars) *autograd.Var { return autograd.Index(in[0], ints(1, 0, 1), ints(2, 2, 2)) }, one(values(1, 1, 2, 3, 2))},
+		"MaskedSelect": {func(in vars) *autograd.Var { return autograd.MaskedSelect(in[0], mask) }, one(values(1, 1, 2, 3))},
+		"MaskedSelect of few": {func(in vars) *autograd.Var {
+			return autograd.MaskedSelect(in[0], tensor.FromSlice([]bool{true, false, true, true}, 4, 1))
+		}, one(values(1, 1, 3))},
+		"Max":        {func(in vars) *autograd.Var { v, _ := autograd.Max(in[0], -2); return v }, one(values(1, 1, 2, 3, 2))},
+		"Min":        {func(in vars) *autograd.Var { v, _ := autograd.Min(in[0], 0); return v }, one(values(1, 1, 2, 3))},
+		"Sort":       {func(in vars) *autograd.Var { v, _ := autograd.Sort(in[0], 1, true); return v }, one(values(1, 1, 2, 3))},
+		"TopK":       {func(in vars) *autograd.Var { v, _ := autograd.TopK(in[0], 2, 0); return v }, one(values(1, 1, 4, 3))},
+		"ScatterAdd": {func(in vars) *autograd.Var { return autograd.ScatterAdd(in[0], 0, ints(3, 0, 3), in[1]) }, two(values(1, 1, 4), values(2, 1, 3))},
+		"ScatterAdd of a part": {func(in vars) *autograd.Var {
+			return autograd.ScatterAdd(in[0], 1, ints(1, 2).Reshape(1, 2), in[1])
+		}, two(values(1, 1, 2, 3), values(2, 1, 2, 3))},
+		"Embedding": {func(in vars) *autograd.Var {
+			return autograd.Embedding(in[0], autograd.Const(ints(1, 3, 1, 0).Reshape(2, 2)))
+		}, one(values(1, 1, 4, 3))},
+		"Keep":          {func(in vars) *autograd.Var { return autograd.Keep(autograd.Sum, in[0], -1) }, one(values(1, 1, 2, 3))},
+		"Variance":      {h(autograd.Variance, 0), one(values(1, 1, 4, 2))},
+		"Variance all":  {h(autograd.Variance), one(values(1, 1, 4, 2))},
+		"Std":           {h(autograd.Std, -1, 0), one(values(1, 1, 4, 2, 2))},
+		"Prod":          {h(autograd.Prod), one(values(1, 1, 2, 3))},
+		"Prod of zeros": {h(autograd.Prod, -1), one(withZeros)},
+		"Amax":          {h(autograd.Amax, 0, 2), one(values(1, 1, 2, 3, 2))},
+		"Amin":          {h(autograd.Amin), one(values(1, 1, 2, 3))},
+		"CumSum":        {func(in vars) *autograd.Var { return autograd.CumSum(in[0], 0) }, one(values(1, 1, 3, 2))},
+		"BMM":           {g(autograd.BMM), two(values(1, 1, 2, 2, 3), values(2, 1, 2, 3, 2))},
+		"Squeeze":       {h(autograd.Squeeze), one(values(1, 1, 2, 1, 3))},
+		"Unsqueeze":     {func(in vars) *autograd.Var { return autograd.Unsqueeze(in[0], -1) }, one(values(1, 1, 2, 3))},
+		"Expand":        {h(autograd.Expand, 2, -1, 3), one(values(1, 1, 2, 1))},
+		"Stack":         {func(in vars) *autograd.Var { return autograd.Stack(1, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 3))},
+		"Slice":         {func(in vars) *autograd.Var { return autograd.Slice(in[0], 1, 1, 5, 2) }, one(values(1, 1, 2, 5))},
+		"Split":         {func(in vars) *autograd.Var { p := autograd.Split(in[0], 2, 0); return autograd.Mul(p[0], p[2]) }, one(values(1, 1, 5, 2))},
+		"AvgPool2d": {func(in vars) *autograd.Var {
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: autograd.Square(2)})
+		}, one(values(1, 1, 2, 2, 5, 4))},
+		"AvgPool2d moved": {func(in vars) *autograd.Var {
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{1, 2}, Padding: [2]int{1, 1}})
+		}, one(values(1, 1, 2, 2, 5, 4))},
+		"BatchNorm2d": {func(in vars) *autograd.Var { y, _, _ := autograd.BatchNorm2d(in[0], in[1], in[2], 1e-5); return y },
+			[]*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
+		"BatchNorm2d without parameters": {func(in vars) *autograd.Var { y, _, _ := autograd.BatchNorm2d(in[0], nil, nil, 1e-5); return y }, one(values(1, 1, 3, 2, 2, 2))},
+		"BatchNorm2dBy": {func(in vars) *autograd.Var {
+			return autograd.BatchNorm2dBy(values(5, 1, 2), positive(6, 2), in[0], in[1], in[2], 1e-5)
+		}, []*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
+		"LayerNorm": {func(in vars) *autograd.Var { return autograd.LayerNorm(in[0], in[1], in[2], 1e-5) },
+			[]*tensor.Tensor{values(1, 1, 2, 2, 3), values(2, 1, 2, 3), values(3, 1, 2, 3)}},
+		"NLLLoss unreduced":      {func(in vars) *autograd.Var { return autograd.NLLLoss(in[0], target, autograd.Unreduced) }, one(values(1, 1, 3, 4))},
+		"MSELoss unreduced":      {func(in vars) *autograd.Var { return autograd.MSELoss(in[0], in[1], autograd.Unreduced) }, two(values(1, 1, 3), values(2, 1, 3))},
+		"SmoothL1Loss":           {func(in vars) *autograd.Var { return autograd.SmoothL1Loss(in[0], in[1], 0.7, autograd.ByMean) }, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},
+		"SmoothL1Loss of L1":     {func(in vars) *autograd.Var { return autograd.SmoothL1Loss(in[0], in[1], 0, autograd.BySum) }, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},
+		"BCEWithLogitsLoss":      {func(in vars) *autograd.Var { return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.ByMean) }, two(values(1, 3, 3, 4), values(2, 1, 3, 4))},
+		"BCEWithLogitsLoss at 0": {func(in vars) *autograd.Var { return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.Unreduced) }, two(tensor.New(tensor.Float64, 2), values(2, 1, 2))},
+	}
+}

@@ -1,0 +1,146 @@
+package tensor_test
+
+import "github.com/shoal-mp/shoal/tensor"
+
+type (
+	tt = tensor.Tensor
+	ts = []*tt
+)
+
+// args are those of a recorded row that are no tensors.
+type args []any
+
+func (a args) n(i int) int      { return int(a[i].(float64)) }
+func (a args) f(i int) float64  { return a[i].(float64) }
+func (a args) b(i int) bool     { return a[i].(bool) }
+func (a args) list(i int) []int { return toInts(a[i].([]any)) }
+func (a args) dtype(i int) tensor.DType {
+	dt, err := tensor.ParseDType(a[i].(string))
+	if err != nil {
+		panic(err)
+	}
+	return dt
+}
+
+func toInts(v []any) []int {
+	out := make([]int, len(v))
+	for i := range v {
+		out[i] = int(v[i].(float64))
+	}
+	return out
+}
+
+type recordedOp = func(in ts, a args) ts
+
+func one1(f func(*tt) *tt) recordedOp { return func(in ts, _ args) ts { return ts{f(in[0])} } }
+func two2(f func(_, _ *tt) *tt) recordedOp {
+	return func(in ts, _ args) ts { return ts{f(in[0], in[1])} }
+}
+
+func withNumber(f func(_, _ *tt) *tt) recordedOp {
+	return func(in ts, a args) ts { return ts{f(in[0], in[0].Number(a.f(0)))} }
+}
+
+func reducing(f func(t *tt, dims ...int) *tt) recordedOp {
+	return func(in ts, a args) ts {
+		if a.b(1) {
+			return ts{tensor.Keep(f, in[0], a.list(0)...)}
+		}
+		return ts{f(in[0], a.list(0)...)}
+	}
+}
+
+func pair(a, b *tt) ts { return ts{a, b} }
+
+func viewing(f func(t *tt, s []int) *tt) recordedOp {
+	return func(in ts, a args) ts { return ts{f(in[0], a.list(0))} }
+}
+
+func indexing(f func(t *tt, dim int, idx, src *tt) *tt) recordedOp {
+	return func(in ts, a args) ts { return ts{f(in[0], a.n(0), in[1], in[2])} }
+}
+
+func expanded(f func(t, o *tt) *tt) recordedOp {
+	return func(in ts, _ args) ts { return ts{f(in[0].Expand(2, 3), in[1])} }
+}
+
+func itself(f func(t, o *tt) *tt) recordedOp {
+	return func(in ts, _ args) ts { return ts{f(in[0], in[0])} }
+}
+
+var recordedOps = map[string]recordedOp{
+	"Add": two2(tensor.Add), "Sub": two2(tensor.Sub), "Mul": two2(tensor.Mul), "Div": two2(tensor.Div), "Power": two2(tensor.Power),
+	"Maximum": two2(tensor.Maximum), "Minimum": two2(tensor.Minimum), "Remainder": two2(tensor.Remainder), "FloorDivide": two2(tensor.FloorDivide),
+	"Eq": two2(tensor.Eq), "Ne": two2(tensor.Ne), "Lt": two2(tensor.Lt), "Le": two2(tensor.Le), "Gt": two2(tensor.Gt), "Ge": two2(tensor.Ge),
+	"And": two2(tensor.And), "Or": two2(tensor.Or), "Xor": two2(tensor.Xor), "Not": one1(tensor.Not),
+	"AddNumber": withNumber(tensor.Add), "MulNumber": withNumber(tensor.Mul), "DivNumber": withNumber(tensor.Div), "GtNumber": withNumber(tensor.Gt),
+	"PowNumber": func(in ts, a args) ts { return ts{tensor.Pow(in[0], a.f(0))} },
+
+	"Neg": one1(tensor.Neg), "Abs": one1(tensor.Abs), "Relu": one1(tensor.Relu), "Sign": one1(tensor.Sign),
+	"Floor": one1(tensor.Floor), "Ceil": one1(tensor.Ceil), "Round": one1(tensor.Round), "Trunc": one1(tensor.Trunc),
+	"Exp": one1(tensor.Exp), "Expm1": one1(tensor.Expm1), "Log": one1(tensor.Log), "Log1p": one1(tensor.Log1p), "Sqrt": one1(tensor.Sqrt),
+	"Rsqrt": one1(tensor.Rsqrt), "Reciprocal": one1(tensor.Reciprocal), "Sin": one1(tensor.Sin), "Cos": one1(tensor.Cos),
+	"Tanh": one1(tensor.Tanh), "Sigmoid": one1(tensor.Sigmoid), "Erf": one1(tensor.Erf),
+	"IsNaN": one1(tensor.IsNaN), "IsInf": one1(tensor.IsInf), "IsFinite": one1(tensor.IsFinite),
+	"Clamp": func(in ts, a args) ts { return ts{tensor.Clamp(in[0], a.f(0), a.f(1))} },
+	"Where": func(in ts, _ args) ts { return ts{tensor.Where(in[0], in[1], in[2])} },
+
+	"AddTo": two2((*tt).Add), "SubTo": two2((*tt).Sub), "MulTo": two2((*tt).Mul), "DivTo": two2((*tt).Div), "FloorDivideTo": two2((*tt).FloorDivide),
+	"RemainderTo": two2((*tt).Remainder), "CopyTo": two2((*tt).CopyFrom),
+	"AddToExpanded": expanded((*tt).Add), "SubToExpanded": expanded((*tt).Sub), "MulToExpanded": expanded((*tt).Mul), "DivToExpanded": expanded((*tt).Div),
+	"FloorDivideToExpanded": expanded((*tt).FloorDivide), "RemainderToExpanded": expanded((*tt).Remainder), "CopyToExpanded": expanded((*tt).CopyFrom),
+	"AddToItself": itself((*tt).Add), "SubToItself": itself((*tt).Sub), "MulToItself": itself((*tt).Mul), "DivToItself": itself((*tt).Div),
+	"FloorDivideToItself": itself((*tt).FloorDivide), "RemainderToItself": itself((*tt).Remainder), "CopyToItself": itself((*tt).CopyFrom),
+	"ExpTo": one1((*tt).Exp), "LogTo": one1((*tt).Log), "SqrtTo": one1((*tt).Sqrt), "TanhTo": one1((*tt).Tanh), "SigmoidTo": one1((*tt).Sigmoid),
+	"AbsTo": one1((*tt).Abs), "NegTo": one1((*tt).Neg), "ReluTo": one1((*tt).Relu),
+	"AddNumberTo": func(in ts, a args) ts { return ts{in[0].AddScalar(a.f(0))} },
+	"MulNumberTo": func(in ts, a args) ts { return ts{in[0].MulScalar(a.f(0))} },
+	"PowTo":       func(in ts, a args) ts { return ts{in[0].Pow(a.f(0))} },
+	"FillTo":      func(in ts, a args) ts { return ts{in[0].Fill(a.f(0))} },
+	"AxpyTo":      func(in ts, a args) ts { return ts{in[0].Axpy(a.f(0), in[1])} },
+	"MaskedFill":  func(in ts, a args) ts { return ts{in[0].MaskedFill(in[1], a.f(0))} },
+
+	"Sum": reducing(tensor.Sum), "Mean": reducing(tensor.Mean), "Prod": reducing(tensor.Prod), "Amax": reducing(tensor.Amax), "Amin": reducing(tensor.Amin),
+	"Argmax": reducing(tensor.Argmax), "Argmin": reducing(tensor.Argmin), "Var": reducing(tensor.Var), "Std": reducing(tensor.Std),
+	"All": reducing(tensor.All), "Any": reducing(tensor.Any),
+	"Max": func(in ts, a args) ts { return pair(tensor.Max(in[0], a.n(0))) },
+	"Min": func(in ts, a args) ts { return pair(tensor.Min(in[0], a.n(0))) },
+
+	"Sort":   func(in ts, a args) ts { return pair(tensor.Sort(in[0], a.n(0), a.b(1))) },
+	"TopK":   func(in ts, a args) ts { return pair(tensor.TopK(in[0], a.n(0), a.n(1))) },
+	"CumSum": func(in ts, a args) ts { return ts{tensor.CumSum(in[0], a.n(0))} },
+
+	"Reshape":          viewing(func(t *tt, s []int) *tt { return t.Reshape(s...) }),
+	"ViewOfTransposed": viewing(func(t *tt, s []int) *tt { return t.Clone().Transpose(0, 1).View(s...) }),
+	"Permute":          viewing(func(t *tt, s []int) *tt { return t.Permute(s...) }),
+	"Expand":           viewing(func(t *tt, s []int) *tt { return t.Expand(s...) }),
+	"Transpose":        viewing(func(t *tt, s []int) *tt { return t.Transpose(s[0], s[1]) }),
+	"Squeeze":          viewing(func(t *tt, s []int) *tt { return t.Squeeze(s...) }),
+	"Unsqueeze":        viewing(func(t *tt, s []int) *tt { return t.Unsqueeze(s[0]) }),
+	"Flatten":          viewing(func(t *tt, s []int) *tt { return t.Flatten(s[0], s[1]) }),
+	"Narrow":           viewing(func(t *tt, s []int) *tt { return t.Narrow(s[0], s[1], s[2]) }),
+	"Select":           viewing(func(t *tt, s []int) *tt { return t.Select(s[0], s[1]) }),
+	"Slice":            viewing(func(t *tt, s []int) *tt { return t.Slice(1, s[0], s[1], s[2]) }),
+	"Split":            func(in ts, a args) ts { s := a.list(0); return in[0].Split(s[0], s[1]) },
+	"Chunk":            func(in ts, a args) ts { s := a.list(0); return in[0].Chunk(s[0], s[1]) },
+
+	"Cat":          func(in ts, a args) ts { return ts{tensor.Cat(in, a.n(0))} },
+	"Stack":        func(in ts, a args) ts { return ts{tensor.Stack(in, a.n(0))} },
+	"Gather":       func(in ts, a args) ts { return ts{tensor.Gather(in[0], a.n(0), in[1])} },
+	"IndexSelect":  func(in ts, a args) ts { return ts{tensor.IndexSelect(in[0], a.n(0), in[1])} },
+	"Scatter":      indexing((*tt).Scatter),
+	"ScatterAdd":   indexing((*tt).ScatterAdd),
+	"IndexAdd":     indexing((*tt).IndexAdd),
+	"IndexCopy":    indexing((*tt).IndexCopy),
+	"Index":        func(in ts, _ args) ts { return ts{tensor.Index(in[0], in[1:]...)} },
+	"MaskedSelect": two2(tensor.MaskedSelect),
+	"Nonzero":      one1(tensor.Nonzero),
+	"MatMul":       two2(tensor.MatMul),
+	"BMM":          two2(tensor.BMM),
+
+	"To":       func(in ts, a args) ts { return ts{in[0].To(a.dtype(0))} },
+	"Arange":   func(_ ts, a args) ts { return ts{tensor.Arange(a.dtype(0), a.f(1), a.f(2), a.f(3))} },
+	"Linspace": func(_ ts, a args) ts { return ts{tensor.Linspace(a.dtype(0), a.f(1), a.f(2), a.n(3))} },
+	"Eye":      func(_ ts, a args) ts { return ts{tensor.Eye(a.dtype(0), a.n(1))} },
+	"Full":     func(_ ts, a args) ts { return ts{tensor.Full(a.dtype(0), a.f(1), a.list(2)...)} },
+}
