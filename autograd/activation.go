@@ -14,7 +14,7 @@ func relu[F kernel.Float](x *Var) *Var {
 	hold(x)
 	if y.needs {
 		y.save(y.t)
-		y.derive = reluBackward[F]
+		y.derive = byType(y.op, y, reluBackward[float32], reluBackward[float64])
 	}
 	return y
 }
@@ -35,7 +35,7 @@ func logSoftmax[F kernel.Float](x *Var) *Var {
 	hold(x)
 	if y.needs {
 		y.save(y.t)
-		y.derive = logSoftmaxBackward[F]
+		y.derive = byType(y.op, y, logSoftmaxBackward[float32], logSoftmaxBackward[float64])
 	}
 	return y
 }

@@ -1,6 +1,9 @@
 package autograd
 
-import "github.com/shoal-mp/shoal/tensor"
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
 
 // Backward computes the derivatives of v, a single number, with respect to every [Param] that it was computed from, and
 // adds them to their Grad, which is created when missing. It uses the graph up: what was saved on the way is let go,
@@ -12,9 +15,12 @@ func (v *Var) Backward() {
 		misuse("Backward of shape %v: only a single number has a gradient; take its Sum, or call BackwardFrom", v.t.Shape())
 	}
 	one := v.scope.empty(v.t.DType(), v.t.Shape())
-	v.BackwardFrom(one.Fill(1))
+	byType("Backward", v, setOne[float32], setOne[float64])(one)
+	v.BackwardFrom(one)
 	v.scope.recycle(one)
 }
+
+func setOne[F kernel.Float](t *tensor.Tensor) { data[F](t)[0] = 1 }
 
 // BackwardFrom is Backward for a v of any shape, given dy, the derivative of what is wanted with respect to v, of v's shape.
 func (v *Var) BackwardFrom(dy *tensor.Tensor) {

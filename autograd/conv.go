@@ -65,7 +65,7 @@ func conv2d[F kernel.Float](s kernel.ConvShape, x, w, b *Var) *Var {
 	if y.needs {
 		y.save(xt, wt)
 		y.note.conv = s
-		y.derive = conv2dBackward[F]
+		y.derive = byType(y.op, y, conv2dBackward[float32], conv2dBackward[float64])
 	}
 	return y
 }
@@ -119,7 +119,7 @@ func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
 	if y.needs {
 		y.save(at)
 		y.note.window = o
-		y.derive = maxPool2dBackward[F]
+		y.derive = byType(y.op, y, maxPool2dBackward[float32], maxPool2dBackward[float64])
 	}
 	return y
 }

@@ -40,7 +40,7 @@ func linear[F kernel.Float](x, w, b *Var) *Var {
 	hold(x, w, b)
 	if y.needs {
 		y.save(xt, wt)
-		y.derive = linearBackward[F]
+		y.derive = byType(y.op, y, linearBackward[float32], linearBackward[float64])
 	}
 	return y
 }

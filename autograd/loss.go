@@ -46,7 +46,7 @@ func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var
 	if y.needs {
 		y.save(target)
 		y.note.factor = scale
-		y.derive = nllLossBackward[F]
+		y.derive = byType(y.op, y, nllLossBackward[float32], nllLossBackward[float64])
 	}
 	return y
 }

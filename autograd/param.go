@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
@@ -17,6 +18,8 @@ type Param struct {
 	T      *tensor.Tensor // the value: float32 or float64
 	Grad   *tensor.Tensor // the sum of gradients since it was last zeroed; nil before the first Backward
 	Frozen bool           // Backward does not reach it, and optimizers leave it alone
+
+	leaf atomic.Pointer[Var] // what Var returned last
 }
 
 func init() { wire.RegisterType[*Param]("autograd.Param") }
@@ -27,7 +30,14 @@ func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, 
 // Var returns the parameter as a value of a graph. A parameter may be used several times; its gradients add up. One
 // goroutine at a time may use a Param, since Backward writes its Grad: goroutines that train together have a Param each,
 // of views of one tensor, as processes do.
-func (p *Param) Var() *Var { return &Var{t: p.T, param: p, needs: !p.Frozen} }
+func (p *Param) Var() *Var {
+	if v := p.leaf.Load(); v != nil && v.t == p.T && v.needs != p.Frozen {
+		return v
+	}
+	v := &Var{t: p.T, param: p, needs: !p.Frozen}
+	p.leaf.Store(v)
+	return v
+}
 
 // ZeroGrad sets the gradient to zeros, in place, so that those who share it see it.
 func (p *Param) ZeroGrad() {

@@ -20,10 +20,17 @@ import (
 // belongs to one goroutine. A nil *Scope is what [Const] uses: every value is new and lives as long as it is referred to.
 type Scope struct {
 	free  map[form][]*tensor.Tensor
+	views map[look]*tensor.Tensor
 	lent  []*tensor.Tensor
 	vars  []*Var
 	used  int // of vars
 	stack []*Var
+}
+
+// A look is a tensor with another shape.
+type look struct {
+	t *tensor.Tensor
+	form
 }
 
 // A form is what tensors must have in common to stand in for each other.
@@ -37,7 +44,9 @@ type form struct {
 const maxDims = 4
 
 // NewScope returns an empty scope.
-func NewScope() *Scope { return &Scope{free: map[form][]*tensor.Tensor{}} }
+func NewScope() *Scope {
+	return &Scope{free: map[form][]*tensor.Tensor{}, views: map[look]*tensor.Tensor{}}
+}
 
 // Const is the function [Const], in the scope.
 func (s *Scope) Const(t *tensor.Tensor) *Var {

@@ -1,6 +1,11 @@
 package autograd
 
-import "github.com/shoal-mp/shoal/tensor"
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
 
 // owned returns a view as a tensor of its own where it is one of shared memory, whose block it would keep from those
 // who wait for it to be closed.
@@ -15,11 +20,32 @@ func owned(t *tensor.Tensor) *tensor.Tensor {
 
 // Reshape returns x with another shape of as many elements; one size may be -1.
 func Reshape(x *Var, shape ...int) *Var {
-	v := wrap("Reshape", owned(x.t.Reshape(shape...)), x)
+	v := wrap("Reshape", x.reshaped(shape), x)
 	if v.needs {
-		v.backward = func(dy *tensor.Tensor) { x.add(dy.Reshape(x.Shape()...)) }
+		v.derive = reshapeBackward
 	}
 	return v
+}
+
+func reshapeBackward(y *Var, dy *tensor.Tensor) {
+	y.inputs[0].write(func(dx *tensor.Tensor) { byType(y.op, y, copyData[float32], copyData[float64])(dx, dy) })
+}
+
+// copyData copies the elements of a contiguous tensor to one of another shape.
+func copyData[F kernel.Float](to, from *tensor.Tensor) { copy(data[F](to), data[F](from)) }
+
+// reshaped returns the value with another shape. A Scope keeps the views of what it lends, since it lends it again.
+func (v *Var) reshaped(shape []int) *tensor.Tensor {
+	if !v.lent || len(shape) > maxDims {
+		return owned(v.t.Reshape(slices.Clone(shape)...))
+	}
+	key := look{v.t, formOf(v.t.DType(), shape)}
+	t := v.scope.views[key]
+	if t == nil {
+		t = v.t.Reshape(slices.Clone(shape)...)
+		v.scope.views[key] = t
+	}
+	return t
 }
 
 // Squeeze returns x without the given dimensions, by default without all, where their size is 1.

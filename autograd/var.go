@@ -17,6 +17,7 @@ type Var struct {
 	needs  bool // a Param is among what v was computed from
 	quiet  bool // see NoGrad
 	walked bool
+	lent   bool // t belongs to the scope
 
 	op       string
 	backward func(dy *tensor.Tensor) // gives each input its part
@@ -90,6 +91,7 @@ func result(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
 	v := scopeOf(inputs).newVar()
 	v.from(op, inputs)
 	v.t = v.scope.empty(dt, shape)
+	v.lent = v.scope != nil && len(shape) <= maxDims
 	return v
 }
 

@@ -31,19 +31,19 @@ func stepRows(_ context.Context, h *hall) (group, error) {
 }
 
 func hogwildRows(_ context.Context, h *hall) (group, error) {
-	g := group{rounds: 7}
+	g := group{rounds: 5}
 	for _, workers := range []int{1, 2, 4} {
-		steps := max(2, h.scale(1200/workers))
+		steps := max(2, h.scale(480/workers))
 		g.cases = append(g.cases, Case{
 			Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond, Ours: hogwild(workers, steps), Target: timesPeer(1.5),
 			Peer: &peerWork{op: "hogwild", Rounds: steps, Args: []int{workers}},
 		})
 	}
 	// As many threads in each of four processes as the machine has processors is what PyTorch does unless it is told otherwise.
-	steps := max(2, h.scale(1200/4))
+	steps := max(2, h.scale(480/4))
 	g.cases = append(g.cases, Case{
 		Name: "hogwild_4_oversubscribed", Unit: PerSecond, Ours: hogwild(4, steps), Target: timesPeer(20),
-		Peer: &peerWork{op: "hogwild_oversubscribed", Rounds: max(2, steps/30), Args: []int{4}, once: true},
+		Peer: &peerWork{op: "hogwild_oversubscribed", Rounds: max(2, steps/10), Args: []int{4}, once: true},
 	})
 	return g, nil
 }

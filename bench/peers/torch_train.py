@@ -156,7 +156,7 @@ def main():
     products, trainers = Products(), {}
     variants = {op: list(FORMATS) for op in ("conv_forward", "conv_filters", "conv_images", "step", "all")}
     variants["product"] = ["one thread"]
-    variants["hogwild"] = ["1 thread contiguous", "1 thread channels_last", "%d threads contiguous" % cpus]
+    variants["hogwild"] = ["1 thread contiguous"] + ["%d threads contiguous" % cpus] * (cpus > 1)
     variants["hogwild_oversubscribed"] = ["%d threads contiguous" % cpus]
     mkl = "MKL" if torch.backends.mkl.is_available() else "no MKL"
     dnn = "oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"

@@ -70,7 +70,7 @@ type gemm[F Float] struct {
 // cache, blockRows of a in the second, blockCols of b in the third.
 const (
 	blockDeep = 256
-	blockRows = 168
+	blockRows = 84
 	blockCols = 1024
 )
 

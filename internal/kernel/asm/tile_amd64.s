@@ -5,21 +5,30 @@
 #include "textflag.h"
 
 // func Tile1x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile1x1AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	VXORPS  Y1, Y1, Y1
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	VXORPS Y1, Y1, Y1
 
 loop:
 	MOVQ         (SI), DI
@@ -68,22 +77,33 @@ DATA lanes32<>+120(SB)/8, $0x0000000000000000
 GLOBL lanes32<>(SB), RODATA|NOPTR, $128
 
 // func Tile2x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile2x1AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
 
 loop:
 	MOVQ         (SI), R8
@@ -123,23 +143,36 @@ set:
 	RET
 
 // func Tile3x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile3x1AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
 
 loop:
 	MOVQ         (SI), R8
@@ -188,25 +221,40 @@ set:
 	RET
 
 // func Tile4x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile4x1AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	LEAQ    (DI)(DI*2), R8
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	LEAQ   (DI)(DI*2), R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
 
 loop:
 	MOVQ         (SI), R9
@@ -264,26 +312,43 @@ set:
 	RET
 
 // func Tile5x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile5x1AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	LEAQ    (DI)(DI*2), R8
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	LEAQ   (DI)(DI*2), R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
 
 loop:
 	MOVQ         (SI), R9
@@ -350,28 +415,47 @@ set:
 	RET
 
 // func Tile6x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile6x1AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	LEAQ    (DI)(DI*2), R8
-	LEAQ    (R8)(DI*2), R9
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	LEAQ   (DI)(DI*2), R8
+	LEAQ   (R8)(DI*2), R9
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
 
 loop:
 	MOVQ         (SI), R10
@@ -447,22 +531,32 @@ set:
 	RET
 
 // func Tile1x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile1x2AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
 
 loop:
 	MOVQ         (SI), DI
@@ -500,24 +594,37 @@ set:
 	RET
 
 // func Tile2x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile2x2AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
 
 loop:
 	MOVQ         (SI), R8
@@ -570,26 +677,42 @@ set:
 	RET
 
 // func Tile3x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile3x2AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
 
 loop:
 	MOVQ         (SI), R8
@@ -657,29 +780,48 @@ set:
 	RET
 
 // func Tile4x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile4x2AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	LEAQ    (DI)(DI*2), R8
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	LEAQ   (DI)(DI*2), R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
 
 loop:
 	MOVQ         (SI), R9
@@ -762,31 +904,53 @@ set:
 	RET
 
 // func Tile5x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile5x2AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	LEAQ    (DI)(DI*2), R8
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
-	VXORPS  Y9, Y9, Y9
-	VXORPS  Y10, Y10, Y10
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	LEAQ   (DI)(DI*2), R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
 
 loop:
 	MOVQ         (SI), R9
@@ -884,34 +1048,59 @@ set:
 	RET
 
 // func Tile6x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile6x2AVX2F32(SB), NOSPLIT, $0-77
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes32<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*4), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x02, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x02, DI
-	LEAQ    (DI)(DI*2), R8
-	LEAQ    (R8)(DI*2), R9
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
-	VXORPS  Y9, Y9, Y9
-	VXORPS  Y10, Y10, Y10
-	VXORPS  Y11, Y11, Y11
-	VXORPS  Y12, Y12, Y12
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes32<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*4), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x02, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x02, DI
+	LEAQ   (DI)(DI*2), R8
+	LEAQ   (R8)(DI*2), R9
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
 
 loop:
 	MOVQ         (SI), R10
@@ -1024,21 +1213,30 @@ set:
 	RET
 
 // func Tile1x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile1x1AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	VXORPS  Y1, Y1, Y1
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	VXORPS Y1, Y1, Y1
 
 loop:
 	MOVQ         (SI), DI
@@ -1087,22 +1285,33 @@ DATA lanes64<>+120(SB)/8, $0x0000000000000000
 GLOBL lanes64<>(SB), RODATA|NOPTR, $128
 
 // func Tile2x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile2x1AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
 
 loop:
 	MOVQ         (SI), R8
@@ -1142,23 +1351,36 @@ set:
 	RET
 
 // func Tile3x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile3x1AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
 
 loop:
 	MOVQ         (SI), R8
@@ -1207,25 +1429,40 @@ set:
 	RET
 
 // func Tile4x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile4x1AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	LEAQ    (DI)(DI*2), R8
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	LEAQ   (DI)(DI*2), R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
 
 loop:
 	MOVQ         (SI), R9
@@ -1283,26 +1520,43 @@ set:
 	RET
 
 // func Tile5x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile5x1AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	LEAQ    (DI)(DI*2), R8
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	LEAQ   (DI)(DI*2), R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
 
 loop:
 	MOVQ         (SI), R9
@@ -1369,28 +1623,47 @@ set:
 	RET
 
 // func Tile6x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile6x1AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	LEAQ    (DI)(DI*2), R8
-	LEAQ    (R8)(DI*2), R9
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	LEAQ   (DI)(DI*2), R8
+	LEAQ   (R8)(DI*2), R9
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
 
 loop:
 	MOVQ         (SI), R10
@@ -1466,22 +1739,32 @@ set:
 	RET
 
 // func Tile1x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile1x2AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
 
 loop:
 	MOVQ         (SI), DI
@@ -1519,24 +1802,37 @@ set:
 	RET
 
 // func Tile2x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile2x2AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
 
 loop:
 	MOVQ         (SI), R8
@@ -1589,26 +1885,42 @@ set:
 	RET
 
 // func Tile3x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile3x2AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
 
 loop:
 	MOVQ         (SI), R8
@@ -1676,29 +1988,48 @@ set:
 	RET
 
 // func Tile4x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile4x2AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	LEAQ    (DI)(DI*2), R8
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	LEAQ   (DI)(DI*2), R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
 
 loop:
 	MOVQ         (SI), R9
@@ -1781,31 +2112,53 @@ set:
 	RET
 
 // func Tile5x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile5x2AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	LEAQ    (DI)(DI*2), R8
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
-	VXORPS  Y9, Y9, Y9
-	VXORPS  Y10, Y10, Y10
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	LEAQ   (DI)(DI*2), R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
 
 loop:
 	MOVQ         (SI), R9
@@ -1903,34 +2256,59 @@ set:
 	RET
 
 // func Tile6x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·Tile6x2AVX2F64(SB), NOSPLIT, $0-81
-	MOVQ    n+64(FP), AX
-	LEAQ    lanes64<>+0(SB), CX
-	NEGQ    AX
-	VMOVUPS 64(CX)(AX*8), Y0
-	MOVQ    k+0(FP), AX
-	MOVQ    a+8(FP), CX
-	MOVQ    csa+24(FP), DX
-	SHLQ    $0x03, DX
-	MOVQ    b+32(FP), BX
-	MOVQ    off+40(FP), SI
-	MOVQ    rsa+16(FP), DI
-	SHLQ    $0x03, DI
-	LEAQ    (DI)(DI*2), R8
-	LEAQ    (R8)(DI*2), R9
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
-	VXORPS  Y9, Y9, Y9
-	VXORPS  Y10, Y10, Y10
-	VXORPS  Y11, Y11, Y11
-	VXORPS  Y12, Y12, Y12
+	MOVQ       n+64(FP), AX
+	LEAQ       lanes64<>+0(SB), CX
+	NEGQ       AX
+	VMOVUPS    64(CX)(AX*8), Y0
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 32(AX)
+
+short:
+	MOVQ   k+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   csa+24(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   b+32(FP), BX
+	MOVQ   off+40(FP), SI
+	MOVQ   rsa+16(FP), DI
+	SHLQ   $0x03, DI
+	LEAQ   (DI)(DI*2), R8
+	LEAQ   (R8)(DI*2), R9
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
 
 loop:
 	MOVQ         (SI), R10
@@ -2043,12 +2421,21 @@ set:
 	RET
 
 // func Tile1x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile1x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2088,12 +2475,23 @@ set:
 	RET
 
 // func Tile2x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile2x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2143,12 +2541,25 @@ set:
 	RET
 
 // func Tile3x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile3x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2208,12 +2619,27 @@ set:
 	RET
 
 // func Tile4x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile4x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2284,12 +2710,29 @@ set:
 	RET
 
 // func Tile5x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile5x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2370,12 +2813,31 @@ set:
 	RET
 
 // func Tile6x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile6x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2467,12 +2929,33 @@ set:
 	RET
 
 // func Tile7x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile7x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2574,12 +3057,35 @@ set:
 	RET
 
 // func Tile8x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile8x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2692,12 +3198,37 @@ set:
 	RET
 
 // func Tile9x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile9x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2820,12 +3351,39 @@ set:
 	RET
 
 // func Tile10x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile10x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -2959,12 +3517,41 @@ set:
 	RET
 
 // func Tile11x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile11x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -3108,12 +3695,43 @@ set:
 	RET
 
 // func Tile12x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile12x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -3268,12 +3886,45 @@ set:
 	RET
 
 // func Tile13x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile13x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -3438,12 +4089,47 @@ set:
 	RET
 
 // func Tile14x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile14x1AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -3619,12 +4305,22 @@ set:
 	RET
 
 // func Tile1x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile1x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -3672,12 +4368,25 @@ set:
 	RET
 
 // func Tile2x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile2x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -3742,12 +4451,28 @@ set:
 	RET
 
 // func Tile3x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile3x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -3829,12 +4554,31 @@ set:
 	RET
 
 // func Tile4x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile4x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -3934,12 +4678,34 @@ set:
 	RET
 
 // func Tile5x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile5x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -4056,12 +4822,37 @@ set:
 	RET
 
 // func Tile6x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile6x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -4196,12 +4987,40 @@ set:
 	RET
 
 // func Tile7x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile7x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -4353,12 +5172,43 @@ set:
 	RET
 
 // func Tile8x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile8x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -4528,12 +5378,46 @@ set:
 	RET
 
 // func Tile9x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile9x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -4720,12 +5604,49 @@ set:
 	RET
 
 // func Tile10x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile10x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -4930,12 +5851,52 @@ set:
 	RET
 
 // func Tile11x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile11x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -5157,12 +6118,55 @@ set:
 	RET
 
 // func Tile12x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile12x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -5402,12 +6406,58 @@ set:
 	RET
 
 // func Tile13x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile13x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -5664,12 +6714,61 @@ set:
 	RET
 
 // func Tile14x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile14x2AVX512F32(SB), NOSPLIT, $0-77
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x02, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -5944,12 +7043,21 @@ set:
 	RET
 
 // func Tile1x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile1x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -5989,12 +7097,23 @@ set:
 	RET
 
 // func Tile2x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile2x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6044,12 +7163,25 @@ set:
 	RET
 
 // func Tile3x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile3x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6109,12 +7241,27 @@ set:
 	RET
 
 // func Tile4x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile4x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6185,12 +7332,29 @@ set:
 	RET
 
 // func Tile5x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile5x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6271,12 +7435,31 @@ set:
 	RET
 
 // func Tile6x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile6x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6368,12 +7551,33 @@ set:
 	RET
 
 // func Tile7x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile7x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6475,12 +7679,35 @@ set:
 	RET
 
 // func Tile8x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile8x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6593,12 +7820,37 @@ set:
 	RET
 
 // func Tile9x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile9x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6721,12 +7973,39 @@ set:
 	RET
 
 // func Tile10x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile10x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -6860,12 +8139,41 @@ set:
 	RET
 
 // func Tile11x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile11x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7009,12 +8317,43 @@ set:
 	RET
 
 // func Tile12x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile12x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7169,12 +8508,45 @@ set:
 	RET
 
 // func Tile13x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile13x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7339,12 +8711,47 @@ set:
 	RET
 
 // func Tile14x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile14x1AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7520,12 +8927,22 @@ set:
 	RET
 
 // func Tile1x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile1x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7573,12 +8990,25 @@ set:
 	RET
 
 // func Tile2x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile2x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7643,12 +9073,28 @@ set:
 	RET
 
 // func Tile3x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile3x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7730,12 +9176,31 @@ set:
 	RET
 
 // func Tile4x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile4x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7835,12 +9300,34 @@ set:
 	RET
 
 // func Tile5x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile5x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -7957,12 +9444,37 @@ set:
 	RET
 
 // func Tile6x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile6x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -8097,12 +9609,40 @@ set:
 	RET
 
 // func Tile7x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile7x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -8254,12 +9794,43 @@ set:
 	RET
 
 // func Tile8x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile8x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -8429,12 +10000,46 @@ set:
 	RET
 
 // func Tile9x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile9x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -8621,12 +10226,49 @@ set:
 	RET
 
 // func Tile10x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile10x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -8831,12 +10473,52 @@ set:
 	RET
 
 // func Tile11x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile11x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -9058,12 +10740,55 @@ set:
 	RET
 
 // func Tile12x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile12x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -9303,12 +11028,58 @@ set:
 	RET
 
 // func Tile13x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile13x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX
@@ -9565,12 +11336,61 @@ set:
 	RET
 
 // func Tile14x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·Tile14x2AVX512F64(SB), NOSPLIT, $0-81
-	MOVQ   n+64(FP), AX
-	MOVQ   $-1, CX
-	BZHIQ  AX, CX, CX
-	KMOVW  CX, K1
+	MOVQ       n+64(FP), AX
+	MOVQ       $-1, CX
+	BZHIQ      AX, CX, CX
+	KMOVW      CX, K1
+	MOVQ       k+0(FP), AX
+	CMPQ       AX, $0x40
+	JL         short
+	MOVQ       c+48(FP), AX
+	MOVQ       ldc+56(FP), CX
+	SHLQ       $0x03, CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+
+short:
 	MOVQ   k+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   csa+24(FP), DX

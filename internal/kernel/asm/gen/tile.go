@@ -32,6 +32,7 @@ func (v vector) tile(rows, vecs int) {
 	v.text(name, "k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool")
 	Doc(fmt.Sprintf("%s%s is a product of %d rows and %d registers; see the table of tiles.", name, v.suffix, rows, vecs))
 	last := v.first(pointer("n"))
+	v.prefetch(rows, vecs)
 	k, a, csa, b, off := pointer("k"), pointer("a"), v.elements("csa"), pointer("b"), pointer("off")
 	at := places(rows, a, v.elements("rsa"))
 	acc := make([][]reg.VecVirtual, rows)
@@ -84,6 +85,23 @@ func (v vector) tile(rows, vecs int) {
 	})
 	Label("set")
 	v.finish(acc, c, ldc, last, func(_ Op, _ bool, x reg.VecVirtual) { v.mul(alpha, x, x) })
+}
+
+// prefetch asks for the rows of the result before a long sum, at whose end they are read or written.
+func (v vector) prefetch(rows, vecs int) {
+	k := pointer("k")
+	CMPQ(k, Imm(64))
+	JL(LabelRef("short"))
+	c, ldc := pointer("c"), v.elements("ldc")
+	for i := range rows {
+		for j := range vecs {
+			PREFETCHT0(Mem{Base: c, Disp: j * v.bytes()})
+		}
+		if i < rows-1 {
+			ADDQ(ldc, c)
+		}
+	}
+	Label("short")
 }
 
 // finish stores the sums, after last was done to each, and returns.
