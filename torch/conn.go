@@ -19,6 +19,7 @@ type Conn struct {
 	stream  stream
 	opts    Options
 	peer    peer
+	child   bool // what comes is from the Python that has started this process
 	sending sync.Mutex
 	reading sync.Mutex
 	broken  atomic.Bool

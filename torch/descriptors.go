@@ -20,11 +20,15 @@ func (i *importer) connection(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := i.fetch(df)
+	f, err := i.inheritedOrFetched(df)
 	if err != nil {
 		return nil, err
 	}
-	return connOf(f, readable, i.opts)
+	c, err := connOf(f, readable, i.opts)
+	if err == nil && i.child {
+		c.child, c.peer = true, parentPeer()
+	}
+	return c, err
 }
 
 // connOf makes a connection of a socket or of one end of a pipe, which becomes the connection's. A pipe is opened once more, so

@@ -16,6 +16,7 @@ type importer struct {
 	ctx   context.Context
 	opts  Options
 	alone bool // not from a connection: nothing in it can be fetched
+	child bool // from the Python that has started this process: any name may be in it, and inherited descriptors
 
 	seen     map[any]any                       // what became of containers
 	storages map[*pickle.Object]*tensor.Tensor // of no elements, which hold them
@@ -23,13 +24,19 @@ type importer struct {
 	made     []io.Closer
 }
 
-func (c *Conn) importer(ctx context.Context) *importer { return &importer{ctx: ctx, opts: c.opts} }
+func (c *Conn) importer(ctx context.Context) *importer {
+	return &importer{ctx: ctx, opts: c.opts, child: c.child}
+}
 
 // unmarshal reads a message. Whatever it promises is taken, also on an error: a descriptor that nobody fetches stays open in the
 // sender for ever.
 func (i *importer) unmarshal(b []byte) (v any, err error) {
-	tree, err := pickle.Unmarshal(b, allowed.Find, i.opts.limits())
-	i.seen, i.storages, i.fetched = map[any]any{}, map[*pickle.Object]*tensor.Tensor{}, map[*pickle.Object]bool{}
+	names := allowed.Find
+	if i.child {
+		names = inertNames
+	}
+	tree, err := pickle.Unmarshal(b, names, i.opts.limits())
+	i.begin()
 	if err == nil {
 		v, err = i.lift(tree)
 	}
@@ -46,6 +53,10 @@ func (i *importer) unmarshal(b []byte) (v any, err error) {
 		i.declineAll(tree)
 	}
 	return nil, fmt.Errorf("receive: %w", err)
+}
+
+func (i *importer) begin() {
+	i.seen, i.storages, i.fetched = map[any]any{}, map[*pickle.Object]*tensor.Tensor{}, map[*pickle.Object]bool{}
 }
 
 // declineAll takes and drops what was promised and not taken.
@@ -150,6 +161,11 @@ func (i *importer) dict(d *Dict) (any, error) {
 
 // object makes what a call would have made.
 func (i *importer) object(o *pickle.Object) (any, error) {
+	if i.child {
+		if v, ok, err := i.inherited(o); ok {
+			return v, err
+		}
+	}
 	if what, known := cannotCross[o.Class]; known {
 		return nil, unsupported("%s", what)
 	}

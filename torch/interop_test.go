@@ -644,6 +644,23 @@ func plainTalk(t *testing.T, c *Conn) {
 	}
 }
 
+// TestExample trains with the workers of examples/torchloader.
+func TestExample(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		program := filepath.Join(t.TempDir(), "loader")
+		if out, err := exec.Command("go", "build", "-o", program, "../examples/torchloader").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		cmd := exec.CommandContext(testContext(t), py.path, "../examples/torchloader/train.py", program)
+		cmd.Env = pythonEnv()
+		out, err := cmd.CombinedOutput()
+		var right float64
+		if _, scan := fmt.Sscanf(string(out), "%f of the samples", &right); err != nil || scan != nil || right < 0.5 {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
 // TestSocketsAndPipes takes the ends of Python's pipes and sockets, and gives one.
 func TestSocketsAndPipes(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {

@@ -31,6 +31,7 @@ var summary struct {
 }
 
 func TestMain(m *testing.M) {
+	testChild.Main()
 	code := m.Run()
 	if err := Trim(); err != nil {
 		fmt.Println(err)

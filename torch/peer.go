@@ -60,3 +60,6 @@ func samePIDs(pid int) bool {
 	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 	return err == nil && mine == theirs
 }
+
+// parentPeer is the process that has started this one.
+func parentPeer() peer { return newPeer(os.Getuid(), os.Getppid()) }

@@ -1,0 +1,59 @@
+// Torchloader serves a PyTorch training script, train.py beside it, with samples from Go:
+//
+//	go build -o loader ./examples/torchloader
+//	python3 examples/torchloader/train.py ./loader [directory of MNIST]
+//
+// PyTorch starts the program as the workers of its DataLoader. It finds the data set by the name that the script gives, reads,
+// gathers and normalizes the samples, and PyTorch gets batches in memory that both share.
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+func main() {
+	torch.Child{Datasets: map[string]torch.OpenDataset{"digits": openDigits}}.Main()
+	fmt.Println("PyTorch starts this program: python3 examples/torchloader/train.py PROGRAM")
+}
+
+// openDigits opens MNIST, or drawn digits where the script names no directory.
+func openDigits(_ context.Context, w torch.Worker) (data.Dataset, error) {
+	root, _ := w.Args.Get("root")
+	n, _ := w.Args.Get("n")
+	dir, ok := root.(string)
+	if !ok {
+		return ready{data.Digits(int(n.(int64)), 1)}, nil
+	}
+	set, err := data.MNIST(dir, true)
+	if err != nil {
+		return nil, err
+	}
+	return ready{set}, nil
+}
+
+// A ready data set has images of float32 with a channel, from 0 to 1.
+type ready struct{ *data.TensorDataset }
+
+// Get returns one image and its label.
+func (r ready) Get(ctx context.Context, i int) (data.Sample, error) {
+	s, err := r.TensorDataset.Get(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	return data.Sample{data.ToTensor(nil, s[0]), s[1]}, nil
+}
+
+// Gather writes a batch.
+func (r ready) Gather(ctx context.Context, indices []int, into data.Batch) error {
+	raw := data.Batch{tensor.New(tensor.Uint8, len(indices), 28, 28), into[1]}
+	if err := r.TensorDataset.Gather(ctx, indices, raw); err != nil {
+		return err
+	}
+	data.ToTensor(into[0], raw[0])
+	return nil
+}

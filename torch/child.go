@@ -1,0 +1,205 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+)
+
+// Note [Being started by Python]
+// After torch.multiprocessing.set_executable("program") every process of a spawn context is our program with the arguments that a
+// Python interpreter would get: see Note [Starting Python]. So are the helpers that multiprocessing starts for itself; those are
+// Python code, for which the program becomes the interpreter that started it.
+
+// A Record is an object of a class that only Python knows, as data: it was not made, and nothing of it ran.
+type Record struct {
+	Class Global
+	Args  Tuple // of its constructor
+	State any   // its attributes: a *Dict, as a rule
+}
+
+// Attr returns an attribute.
+func (r *Record) Attr(name string) (v any, ok bool) {
+	d, _ := r.State.(*Dict)
+	return d.Get(name)
+}
+
+// A Child says what a program does when Python starts it.
+type Child struct {
+	// Functions are what Process(target=…) may name: by the target's name in Python, "module.function", where module is
+	// "__main__" for what the user's script defines. The arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Event
+	// and *Record. An error, or a panic, is printed and ends the process with status 1.
+	Functions map[string]func(ctx context.Context, args Tuple, kwargs *Dict) error
+	// Datasets and Streams are what the workers of a DataLoader serve: see Dataset and Stream.
+	Datasets map[string]OpenDataset
+	Streams  map[string]OpenStream
+}
+
+// dataLoaderWorker is the target of the workers of a DataLoader.
+const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
+
+// Main returns at once in a program that was started by hand. In one that Python has started, as its interpreter, it does what it
+// was started for, and does not return. It comes first in main.
+func (c Child) Main() {
+	code, ok := pythonCode(os.Args)
+	if !ok {
+		return
+	}
+	match := regexp.MustCompile(`spawn_main\(.*pipe_handle=(\d+)`).FindStringSubmatch(code)
+	if match == nil {
+		becomePython()
+	}
+	fd, err := strconv.Atoi(match[1])
+	if err == nil {
+		err = c.run(os.NewFile(uintptr(fd), "start"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// pythonCode returns the code of python -c, if that is what the arguments are for.
+func pythonCode(args []string) (code string, ok bool) {
+	at := slices.Index(args, "-c")
+	if at < 0 || at+1 >= len(args) || !strings.HasPrefix(args[at+1], "from multiprocessing.") {
+		return "", false
+	}
+	return args[at+1], true
+}
+
+// becomePython replaces the program by the interpreter that started it.
+func becomePython() {
+	python := fmt.Sprintf("/proc/%d/exe", os.Getppid())
+	path, err := os.Readlink(python)
+	if err == nil {
+		err = syscall.Exec(path, append([]string{path}, os.Args[1:]...), os.Environ())
+	}
+	fmt.Fprintf(os.Stderr, "become the Python of the parent process: %v\n", err)
+	os.Exit(1)
+}
+
+// run reads what to do, and does it. When the pipe ends the parent has ended, and so does this process.
+func (c Child) run(start *os.File) error {
+	d := pickle.NewDecoder(start, inertNames, pickle.Limits{})
+	first, err := d.Decode()
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	preparation, ok := first.(*Dict)
+	if !ok {
+		return protocolError("a process is prepared by %T", first)
+	}
+	second, err := d.Decode()
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	go func() {
+		io.Copy(io.Discard, start)
+		os.Exit(1)
+	}()
+	if dir, ok := preparation.Get("orig_dir"); ok && dir != nil {
+		if err := os.Chdir(fmt.Sprint(dir)); err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+	}
+	key, _ := preparation.Get("authkey")
+	keyBytes, _ := key.([]byte)
+	return c.call(ctx, second, Options{AuthKey: keyBytes})
+}
+
+// inertNames lets all names be in what the parent says: nothing in it runs.
+func inertNames(g Global) (pickle.Constructor, bool) {
+	construct := allowed[g]
+	return construct, true
+}
+
+// call runs the target of a process object.
+func (c Child) call(ctx context.Context, process any, opts Options) error {
+	o, ok := process.(*pickle.Object)
+	if !ok {
+		return protocolError("a process is %T", process)
+	}
+	state, _ := o.State.(*Dict)
+	i := &importer{ctx: ctx, opts: opts, child: true}
+	i.begin()
+	get := func(name string) (any, error) {
+		v, _ := state.Get(name)
+		return i.lift(v)
+	}
+	target, err1 := get("_target")
+	args, err2 := get("_args")
+	kwargs, err3 := get("_kwargs")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return fmt.Errorf("arguments: %w", err)
+	}
+	list, _ := args.(Tuple)
+	named, _ := kwargs.(*Dict)
+	name, _ := target.(Global)
+	if name.String() == dataLoaderWorker {
+		return c.loaderWorker(ctx, list)
+	}
+	f := c.Functions[name.String()]
+	if f == nil {
+		return fmt.Errorf("the program has no function %q; Child.Functions has those that it has", name)
+	}
+	return f(ctx, list, named)
+}
+
+// inherited makes what only the arguments of a process have: queues, locks, events, and records of all that is not known.
+func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
+	switch o.Class.String() {
+	case "multiprocessing.queues.Queue", "multiprocessing.queues.SimpleQueue", "torch.multiprocessing.queue.Queue", "torch.multiprocessing.queue.SimpleQueue":
+		v, err = i.queue(o)
+	case "multiprocessing.synchronize.Lock", "multiprocessing.synchronize.RLock",
+		"multiprocessing.synchronize.Semaphore", "multiprocessing.synchronize.BoundedSemaphore":
+		v, err = i.semaphore(o)
+	case "multiprocessing.synchronize.Event":
+		v, err = i.event(o)
+	default:
+		if _, known := allowed[o.Class]; known {
+			return nil, false, nil
+		}
+		v, err = i.record(o)
+	}
+	return v, true, err
+}
+
+func (i *importer) record(o *pickle.Object) (any, error) {
+	args, err := i.lift(o.Args)
+	if err != nil {
+		return nil, err
+	}
+	state, err := i.lift(o.State)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := args.(Tuple)
+	return &Record{o.Class, list, state}, nil
+}
+
+// inheritedOrFetched takes the descriptor that a connection is on: one that this process was born with, or one that is promised.
+func (i *importer) inheritedOrFetched(df *pickle.Object) (*os.File, error) {
+	if df.Class != inheritedFD || !i.child {
+		return i.fetch(df)
+	}
+	state, _ := df.State.(*Dict)
+	n, _ := state.Get("fd")
+	fd, ok := n.(int64)
+	if !ok || fd < 3 || fd > 1<<20 {
+		return nil, protocolError("the number of a descriptor is %v", n)
+	}
+	return os.NewFile(uintptr(fd), "inherited"), nil
+}

@@ -1,0 +1,106 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+)
+
+// A Queue is a Queue or SimpleQueue of multiprocessing, or torch's, that was made under the start method spawn and came as an
+// argument of this process. Its methods may be called by several goroutines.
+type Queue struct {
+	reader, writer *Conn
+	readLock       *Semaphore // nil where nobody else reads
+	writeLock      *Semaphore
+	free           *Semaphore // places, nil for a SimpleQueue
+}
+
+// Get receives the next message; see Conn.Recv. Should ctx end it, nothing is lost.
+func (q *Queue) Get(ctx context.Context) (any, error) {
+	b, err := q.next(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	return q.reader.importer(ctx).unmarshal(b)
+}
+
+// next reads one message as bytes, under the lock of the readers.
+func (q *Queue) next(ctx context.Context) (b []byte, err error) {
+	err = holding(ctx, q.readLock, func() error {
+		if b, err = q.reader.RecvBytes(ctx); err != nil || q.free == nil {
+			return err
+		}
+		return q.free.Release()
+	})
+	return b, err
+}
+
+// Put sends v; see Conn.Send. It waits while a bounded queue is full.
+func (q *Queue) Put(ctx context.Context, v any) error {
+	out := q.writer.exporter()
+	b, err := out.marshal(v)
+	if err == nil {
+		err = q.write(ctx, b)
+	}
+	if err != nil {
+		out.undo()
+		return fmt.Errorf("put: %w", err)
+	}
+	return nil
+}
+
+func (q *Queue) write(ctx context.Context, b []byte) error {
+	if q.free != nil {
+		if err := q.free.Acquire(ctx); err != nil {
+			return err
+		}
+	}
+	return holding(ctx, q.writeLock, func() error { return q.writer.SendBytes(ctx, b) })
+}
+
+// holding runs do under a lock of Python's.
+func holding(ctx context.Context, lock *Semaphore, do func() error) error {
+	if lock == nil {
+		return do()
+	}
+	if err := lock.Acquire(ctx); err != nil {
+		return err
+	}
+	return errors.Join(do(), lock.Release())
+}
+
+// queue reads the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of a Queue, or (reader, writer, rlock, wlock)
+// of a SimpleQueue.
+func (i *importer) queue(o *pickle.Object) (any, error) {
+	state, _ := o.State.(Tuple)
+	q := new(Queue)
+	var places any
+	switch len(state) {
+	case 8:
+		places, state = state[6], state[2:6]
+	case 4:
+	default:
+		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
+	}
+	parts := append(append(Tuple{}, state...), places)
+	for n, p := range parts {
+		v, err := i.lift(p)
+		if err != nil {
+			return nil, err
+		}
+		parts[n] = v
+	}
+	var ok bool
+	if q.reader, ok = parts[0].(*Conn); !ok {
+		return nil, protocolError("the reader of a queue is %T", parts[0])
+	}
+	if q.writer, ok = parts[1].(*Conn); !ok {
+		return nil, protocolError("the writer of a queue is %T", parts[1])
+	}
+	q.readLock, _ = parts[2].(*Semaphore)
+	q.writeLock, _ = parts[3].(*Semaphore)
+	q.free, _ = parts[4].(*Semaphore)
+	return q, nil
+}
