@@ -69,7 +69,7 @@ func productRows(_ context.Context, h *hall) (group, error) {
 	for _, n := range []int{256, 512, 1024} {
 		jobs = append(jobs, gemm(fmt.Sprint("product_", n), false, false, n, n, n, false))
 	}
-	return group{rounds: 15, cases: h.rows(jobs, timesPeer(0.85))}, nil
+	return group{rounds: 15, cases: h.rows(jobs, ratioToPeer(0.85))}, nil
 }
 
 // layerRows are the products of a step of the MNIST net: each alone, and all after one another, which weighs them by their operations.
@@ -99,7 +99,7 @@ func layerRows(_ context.Context, h *hall) (group, error) {
 		}
 	}
 	cases := h.rows(append(jobs, all), nil)
-	cases[len(cases)-1].Target = timesPeer(0.8)
+	cases[len(cases)-1].Target = ratioToPeer(0.8)
 	return group{rounds: 15, cases: cases}, nil
 }
 

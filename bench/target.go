@@ -61,8 +61,8 @@ func asFlatAs(other string, limit float64) Target {
 	}
 }
 
-// timesPeer wants a part or a multiple of what the best peer does; without a peer there is nothing to reach.
-func timesPeer(factor float64) Target {
+// ratioToPeer wants a part or a multiple of what the best peer does; without a peer there is nothing to reach.
+func ratioToPeer(factor float64) Target {
 	return func(r Result, _ []Result) (string, bool) {
 		if r.Peer == "" {
 			return "", true

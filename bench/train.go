@@ -22,7 +22,7 @@ var train = Suite{
 func stepRows(_ context.Context, h *hall) (group, error) {
 	t, steps := newTrainer(newDigitNet()), max(2, h.scale(30))
 	return group{rounds: 21, cases: []Case{{
-		Name: "mnist_step", Unit: Nanoseconds, Target: timesPeer(1.5),
+		Name: "mnist_step", Unit: Nanoseconds, Target: ratioToPeer(1.5),
 		Ours: &Probe{Measure: func(context.Context) (float64, error) {
 			return float64(cpuTime(steps, func() { t.train(1) })) / float64(steps), nil
 		}},
@@ -35,14 +35,14 @@ func hogwildRows(_ context.Context, h *hall) (group, error) {
 	for _, workers := range []int{1, 2, 4} {
 		steps := max(2, h.scale(1200/workers))
 		g.cases = append(g.cases, Case{
-			Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond, Ours: hogwild(workers, steps), Target: timesPeer(1.5),
+			Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond, Ours: hogwild(workers, steps), Target: ratioToPeer(1.5),
 			Peer: &peerWork{op: "hogwild", Rounds: steps, Args: []int{workers}},
 		})
 	}
 	// As many threads in each of four processes as the machine has processors is what PyTorch does unless it is told otherwise.
 	steps := max(2, h.scale(1200/4))
 	g.cases = append(g.cases, Case{
-		Name: "hogwild_4_oversubscribed", Unit: PerSecond, Ours: hogwild(4, steps), Target: timesPeer(20),
+		Name: "hogwild_4_oversubscribed", Unit: PerSecond, Ours: hogwild(4, steps), Target: ratioToPeer(20),
 		Peer: &peerWork{op: "hogwild_oversubscribed", Rounds: max(2, steps/30), Args: []int{4}, once: true},
 	})
 	return g, nil
