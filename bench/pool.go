@@ -16,9 +16,9 @@ import (
 
 var pools = Suite{
 	Name:   "sync",
-	Doc:    "what waits for another: pools",
+	Doc:    "what waits for another: pools, managers",
 	peer:   "torch_core.py",
-	groups: []func(context.Context, *hall) (group, error){poolStartRows, poolRows},
+	groups: []func(context.Context, *hall) (group, error){poolStartRows, poolRows, managerRows},
 }
 
 const poolWorkers = 4

@@ -21,7 +21,7 @@ var rows = map[string][]string{
 		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks",
 	},
 	"sizes":  {"rtt_4B", "rtt_64B", "rtt_200B", "rtt_1KiB", "rtt_16KiB", "rtt_256KiB", "rtt_4MiB", "rtt_64MiB"},
-	"sync":   {"pool_start_4", "pool_start_4_warm", "pool_map_1000_tiny", "pool_starmap_4_chunks"},
+	"sync":   {"pool_start_4", "pool_start_4_warm", "pool_map_1000_tiny", "pool_starmap_4_chunks", "manager_call", "manager_call_parked", "manager_read"},
 	"floors": {"line_rtt", "bare_ring_per_s", "futex_rtt", "eventfd_rtt", "cas", "memcpy_64MiB", "sum_64MiB"},
 	"idle":   {"idle_switches_per_s"},
 	"kernels": {
