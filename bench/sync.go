@@ -11,7 +11,7 @@ var syncing = Suite{
 	Name:   "sync",
 	Doc:    "what waits for another: locks, events, semaphores, barriers, shared numbers, pools",
 	peer:   "torch_core.py",
-	groups: []func(context.Context, *hall) (group, error){lockRows, spinRows, parkRows, poolStartRows, poolRows},
+	groups: []func(context.Context, *hall) (group, error){lockRows, spinRows, parkRows, poolStartRows, poolRows, managerRows},
 }
 
 // tools is what the two processes of a pair synchronise by.

@@ -43,7 +43,7 @@ func hogwildRows(_ context.Context, h *hall) (group, error) {
 	steps := max(2, h.scale(480/4))
 	g.cases = append(g.cases, Case{
 		Name: "hogwild_4_oversubscribed", Unit: PerSecond, Ours: hogwild(4, steps), Target: timesPeer(20),
-		Peer: &peerWork{op: "hogwild_oversubscribed", Rounds: max(2, steps/10), Args: []int{4}, once: true},
+		Peer: &peerWork{op: "hogwild_oversubscribed", Rounds: max(2, steps/30), Args: []int{4}, once: true},
 	})
 	return g, nil
 }

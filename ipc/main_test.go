@@ -286,3 +286,12 @@ func wantErr(t testing.TB, err error, want ...error) {
 		}
 	}
 }
+
+func wait(t *testing.T, cmds ...*exec.Cmd) {
+	t.Helper()
+	for _, c := range cmds {
+		if err := c.Wait(); err != nil {
+			t.Errorf("a worker: %v", err)
+		}
+	}
+}

@@ -71,15 +71,6 @@ var get = newRole("get", func(ctx context.Context, g getting) error {
 	return nil
 })
 
-func wait(t *testing.T, cmds ...*exec.Cmd) {
-	t.Helper()
-	for _, c := range cmds {
-		if err := c.Wait(); err != nil {
-			t.Errorf("a worker: %v", err)
-		}
-	}
-}
-
 func TestProcessesShareAQueue(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)

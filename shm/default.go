@@ -36,3 +36,14 @@ func SetDefault(d *Domain) {
 	defer process.mu.Unlock()
 	process.d = d
 }
+
+// SetFirst is SetDefault for a process that has no domain yet. It reports whether it had none.
+func SetFirst(d *Domain) bool {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if process.d != nil {
+		return false
+	}
+	process.d = d
+	return true
+}

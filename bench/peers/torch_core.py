@@ -13,6 +13,7 @@ import time
 import torch
 import torch.multiprocessing as mp
 
+import torch_manager
 import torch_pool
 import torch_sync
 
@@ -203,6 +204,7 @@ def main():
     variants["spawn"] = variants["pss"] = ["spawn"]
     variants.update(torch_pool.VARIANTS)
     variants.update((op, ["multiprocessing"]) for op in torch_sync.OPS)
+    variants.update(torch_manager.VARIANTS)
     print(json.dumps({"Name": "torch " + torch.__version__,
                       "Detail": "Python %s, spawn, one thread a process" % sys.version.split()[0],
                       "Variants": variants}), file=out, flush=True)
@@ -214,6 +216,8 @@ def main():
                 value = brood(r["rounds"], lambda ns, pids: ns)
             elif r["op"] in torch_pool.VARIANTS:
                 value = torch_pool.measure(r["op"], r["variant"], r["size"], r["rounds"])
+            elif r["op"] in torch_manager.VARIANTS:
+                value = torch_manager.measure(r["op"], r["rounds"])
             elif r["op"] == "pss":
                 value = brood(1, lambda ns, pids: pss(pids[0]))
             elif r["op"] in torch_sync.OPS:
@@ -233,6 +237,7 @@ def main():
         if p is not None:
             p.close()
     torch_pool.close()
+    torch_manager.close()
 
 
 if __name__ == "__main__":

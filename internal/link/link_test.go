@@ -1,0 +1,218 @@
+package link_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/link"
+)
+
+func watched(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func wantErr(t testing.TB, err error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("error %v is not %v", err, w)
+		}
+	}
+}
+
+// pair returns two ends of a stream.
+func pair(t testing.TB) (a, b net.Conn) {
+	a, b = net.Pipe()
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
+}
+
+// shake has both sides prove their keys, and ends when both have.
+func shake(t testing.TB, server, client, sb, cb string) (serr, cerr error) {
+	a, b := pair(t)
+	done := make(chan error)
+	go func() {
+		err := link.Server(a, []byte(server), []byte(sb))
+		a.Close()
+		done <- err
+	}()
+	cerr = link.Client(b, []byte(client), []byte(cb))
+	b.Close()
+	return <-done, cerr
+}
+
+func TestBothSidesProveTheKey(t *testing.T) {
+	serr, cerr := shake(t, "key", "key", "same", "same")
+	if serr != nil || cerr != nil {
+		t.Errorf("%v, %v", serr, cerr)
+	}
+	serr, cerr = shake(t, "key", "Key", "", "")
+	wantErr(t, serr, link.ErrKey)
+	wantErr(t, cerr, link.ErrKey)
+	serr, cerr = shake(t, "key", "key", "this connection", "that one")
+	wantErr(t, serr, link.ErrKey)
+	wantErr(t, cerr, link.ErrKey)
+	_, cerr = shake(t, "key", "", "", "")
+	wantErr(t, cerr, link.ErrKey)
+	serr, _ = shake(t, "", "key", "", "")
+	wantErr(t, serr, link.ErrKey)
+}
+
+// A server that does not know the key cannot answer with what the client has proven.
+func TestAProofSentBackIsNone(t *testing.T) {
+	a, b := pair(t)
+	go func() {
+		a.Write(append([]byte("shoalL\x01\x00"), make([]byte, 32)...))
+		answer := make([]byte, 8+32+32)
+		for n := 0; n < len(answer); {
+			m, err := a.Read(answer[n:])
+			if err != nil {
+				return
+			}
+			n += m
+		}
+		a.Write(append([]byte{0}, answer[40:]...))
+	}()
+	wantErr(t, link.Client(b, []byte("key"), nil), link.ErrKey)
+}
+
+func TestWhoSpeaksOtherwiseIsNoPeer(t *testing.T) {
+	for _, text := range []string{"", "sho", "HTTP/1.1 400 Bad Request\r\n\r\n with more", "shoalL\x02\x00" + string(make([]byte, 100)), "shoalL\x01\x00short"} {
+		a, b := pair(t)
+		go func() { a.Write([]byte(text)); a.Close() }()
+		wantErr(t, link.Client(b, []byte("key"), nil), link.ErrPeer)
+	}
+}
+
+func TestFramesArrive(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair(t)
+	x, y := link.NewConn(a, 1<<20), link.NewConn(b, 1<<20)
+	sizes := []int{0, 1, 4095, 4096, 4097, 1 << 20}
+	go func() {
+		for i, n := range sizes {
+			if err := x.Send(ctx, byte(i), bytes.Repeat([]byte{byte(i)}, n)); err != nil {
+				t.Error(err)
+			}
+		}
+		x.Close()
+	}()
+	for i, n := range sizes {
+		kind, body, err := y.Recv(ctx)
+		if err != nil || kind != byte(i) || !bytes.Equal(body, bytes.Repeat([]byte{byte(i)}, n)) {
+			t.Fatalf("frame %d: kind %d, %d bytes, %v", i, kind, len(body), err)
+		}
+	}
+	_, _, err := y.Recv(ctx)
+	wantErr(t, err, link.ErrClosed)
+	wantErr(t, y.Send(ctx, 0, nil), link.ErrClosed)
+	wantErr(t, x.Send(ctx, 0, make([]byte, 1<<20+1)), link.ErrFrame)
+}
+
+// Who stops waiting loses nothing: the frame is the next one's.
+func TestACancelledRecvLosesNoFrame(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair(t)
+	x, y := link.NewConn(a, 100), link.NewConn(b, 100)
+	const count = 200
+	go func() {
+		for i := range count {
+			if err := x.Send(ctx, byte(i), []byte{1, 2, 3}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for next := 0; next < count; {
+		short, cancel := context.WithTimeout(ctx, time.Duration(next%5)*10*time.Microsecond)
+		kind, body, err := y.Recv(short)
+		cancel()
+		if err == nil {
+			if kind != byte(next) || len(body) != 3 {
+				t.Fatalf("frame %d instead of %d", kind, next)
+			}
+			next++
+			continue
+		}
+		wantErr(t, err, context.DeadlineExceeded)
+		if next%5 == 0 {
+			if _, _, err := y.Recv(ctx); err != nil {
+				t.Fatal(err)
+			}
+			next++
+		}
+	}
+}
+
+func TestAFrameThatIsTooLongEndsTheStream(t *testing.T) {
+	ctx := watched(t)
+	a, b := pair(t)
+	go a.Write(append(binary.LittleEndian.AppendUint32(nil, 1<<31), 'V'))
+	_, _, err := link.NewConn(b, 100).Recv(ctx)
+	wantErr(t, err, link.ErrFrame)
+	if _, err := b.Write([]byte{0}); err == nil {
+		t.Error("the stream is open")
+	}
+}
+
+// FuzzRecv feeds arbitrary bytes to a receiver, which returns frames, or an error of a type, and ends.
+func FuzzRecv(f *testing.F) {
+	f.Add([]byte{3, 0, 0, 0, 'V', 1, 2, 3})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0})
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		c := link.NewConn(&replay{Reader: *bytes.NewReader(stream)}, 1<<16)
+		for left := len(stream); ; {
+			_, body, err := c.Recv(t.Context())
+			if err != nil {
+				if !errors.Is(err, link.ErrClosed) && !errors.Is(err, link.ErrFrame) {
+					t.Errorf("an error of no type: %v", err)
+				}
+				return
+			}
+			if left -= 5 + len(body); left < 0 {
+				t.Fatal("more came out than went in")
+			}
+		}
+	})
+}
+
+// FuzzHandshake plays both sides against arbitrary bytes, which prove nothing.
+func FuzzHandshake(f *testing.F) {
+	f.Add([]byte("shoalL\x01\x00" + string(make([]byte, 64))))
+	f.Add([]byte("GET /"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		for _, side := range []func(*replay) error{
+			func(r *replay) error { return link.Server(r, []byte("key"), nil) },
+			func(r *replay) error { return link.Client(r, []byte("key"), nil) },
+		} {
+			if err := side(&replay{Reader: *bytes.NewReader(stream)}); !errors.Is(err, link.ErrKey) && !errors.Is(err, link.ErrPeer) {
+				t.Errorf("%q proves the key, or %v", stream, err)
+			}
+		}
+	})
+}
+
+// A replay is a stream of which the other side was recorded.
+type replay struct {
+	bytes.Reader
+	closed bool
+}
+
+func (r *replay) Write(b []byte) (int, error) {
+	if r.closed {
+		return 0, os.ErrClosed
+	}
+	return len(b), nil
+}
+func (r *replay) Close() error                     { r.closed = true; return nil }
+func (r *replay) SetReadDeadline(time.Time) error  { return nil }
+func (r *replay) SetWriteDeadline(time.Time) error { return nil }

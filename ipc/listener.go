@@ -1,0 +1,204 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// How two processes fail to meet. Test for them with errors.Is.
+var (
+	// ErrKey is returned when the two sides do not have the same key.
+	ErrKey = link.ErrKey
+	// ErrPeer is returned by Dial when what answers is no Listener, or of another version.
+	ErrPeer = link.ErrPeer
+	// ErrShared is returned by the Send of a value with shared memory on a Connection between two domains.
+	ErrShared = errors.New("ipc: shared memory does not reach the other side")
+)
+
+func init() { wire.RegisterError("ipc.ErrShared", ErrShared) }
+
+// meetingTime is how long who calls has to prove the key and to join.
+const meetingTime = 10 * time.Second
+
+// maxStrangers is how many may be busy with it. The next one is sent away.
+const maxStrangers = 64
+
+// A Listener is where processes that were not started by each other meet. Its methods may be called by several
+// goroutines.
+type Listener[T any] struct {
+	key   []byte
+	sock  *sys.Listener
+	joins *shm.Listener // nil if the domain cannot be joined
+
+	ctx       context.Context
+	end       context.CancelFunc
+	done      sync.WaitGroup
+	strangers chan struct{}
+	met       chan *Connection[T]
+
+	mu   sync.Mutex
+	next *Connection[T] // that Poll has found
+}
+
+// Listen lets other processes of this machine connect by Dial if they know the key. addr is "@" and a name, which is gone with the
+// process, or the path of a socket, which Close removes; what a killed process has left there is removed by Listen.
+// For other machines there is package manager/remote. The caller closes the listener.
+func Listen[T any](addr string, key []byte) (*Listener[T], error) {
+	if len(key) == 0 {
+		return nil, fmt.Errorf("listen: %w: it is empty", ErrKey)
+	}
+	if err := wire.Check[T](); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	d, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	sock, err := listenAt(addr)
+	if err != nil {
+		return nil, err
+	}
+	l := &Listener[T]{key: key, sock: sock, strangers: make(chan struct{}, maxStrangers), met: make(chan *Connection[T])}
+	if l.joins, err = d.Listen(shm.ListenOptions{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, errors.Join(err, sock.Close())
+	}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	l.done.Go(l.accept)
+	return l, nil
+}
+
+// listenAt binds addr. A socket at which nobody answers is that of a dead process.
+func listenAt(addr string) (*sys.Listener, error) {
+	l, err := sys.Listen(addr)
+	if !errors.Is(err, syscall.EADDRINUSE) || addr[0] == '@' {
+		return l, err
+	}
+	if info, e := os.Lstat(addr); e != nil || info.Mode().Type() != os.ModeSocket {
+		return nil, err
+	}
+	if c, e := sys.Dial(addr); !errors.Is(e, syscall.ECONNREFUSED) {
+		if e == nil {
+			c.Close()
+		}
+		return nil, err
+	}
+	if err := os.Remove(addr); err != nil {
+		return nil, err
+	}
+	return sys.Listen(addr)
+}
+
+// Addr returns the address for Dial.
+func (l *Listener[T]) Addr() string { return l.sock.Addr() }
+
+// Accept waits for a process that proves the key, and returns the connection with it, which the caller closes.
+func (l *Listener[T]) Accept(ctx context.Context) (*Connection[T], error) {
+	l.mu.Lock()
+	c := l.next
+	l.next = nil
+	l.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	select {
+	case c := <-l.met:
+		return c, nil
+	case <-l.ctx.Done():
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, contextError(ctx, "accept", ErrEmpty)
+	}
+}
+
+// Poll waits until an Accept would not.
+func (l *Listener[T]) Poll(ctx context.Context) error {
+	c, err := l.Accept(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next != nil { // somebody else polls, too
+		l.done.Go(func() { l.deliver(c) })
+		return nil
+	}
+	l.next = c
+	return nil
+}
+
+// Close ends the listener, not the connections that were accepted. It is idempotent.
+func (l *Listener[T]) Close() error {
+	l.end()
+	err := l.sock.Close()
+	if errors.Is(err, os.ErrClosed) {
+		err = nil
+	}
+	if l.joins != nil {
+		err = errors.Join(err, l.joins.Close())
+	}
+	l.done.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next != nil {
+		err = errors.Join(err, l.next.Close())
+		l.next = nil
+	}
+	return err
+}
+
+func (l *Listener[T]) accept() {
+	for pause := time.Duration(0); ; {
+		c, err := l.sock.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			l.meet(c)
+		case l.ctx.Err() != nil || errors.Is(err, os.ErrClosed):
+			return
+		default: // no descriptors left, as a rule
+			pause = min(max(2*pause, time.Millisecond), time.Second)
+			time.Sleep(pause)
+		}
+	}
+}
+
+func (l *Listener[T]) meet(c *sys.Conn) {
+	select {
+	case l.strangers <- struct{}{}:
+	default:
+		c.Close()
+		return
+	}
+	l.done.Go(func() {
+		stop := context.AfterFunc(l.ctx, func() { c.Close() })
+		conn, err := l.receive(c)
+		<-l.strangers
+		if !stop() && err == nil {
+			conn.Close()
+			return
+		}
+		if err != nil {
+			c.Close() // it is the caller's matter, which sees the stream end
+			return
+		}
+		l.deliver(conn)
+	})
+}
+
+func (l *Listener[T]) deliver(c *Connection[T]) {
+	select {
+	case l.met <- c:
+	case <-l.ctx.Done():
+		c.Close()
+	}
+}

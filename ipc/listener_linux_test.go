@@ -1,0 +1,246 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+var meetingKey = []byte("a key of the tests")
+
+// A word is what the two sides say: text, and perhaps shared memory.
+type word struct {
+	Text string
+	Blob *blob
+}
+
+// A stranger is a process that inherits nothing: it has the address and a mode from its environment.
+const strangerEnv = "SHOAL_IPC_TEST_STRANGER"
+
+func init() {
+	if text := os.Getenv(strangerEnv); text != "" {
+		if err := beStrange(text); err != nil {
+			fmt.Fprintln(os.Stderr, "stranger:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+func beStrange(text string) error {
+	addr, mode, _ := strings.Cut(text, " ")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if mode == "own domain" {
+		if _, err := shm.Default(); err != nil {
+			return err
+		}
+	}
+	c, err := ipc.Dial[word](ctx, addr, meetingKey)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		w, err := c.Recv(ctx)
+		if errors.Is(err, ipc.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if w.Blob != nil {
+			copy(w.Blob.bytes(), "seen")
+		}
+		w.Text = fmt.Sprint(w.Text, " ", c.Shared())
+		if err := c.Send(ctx, w); err != nil {
+			return err
+		}
+		if w.Blob != nil {
+			w.Blob.Close()
+		}
+	}
+}
+
+func outsider(t *testing.T, addr, mode string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), strangerEnv+"="+addr+" "+mode, "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	check(t, cmd.Start())
+	return cmd
+}
+
+func listen[T any](t *testing.T, addr string) *ipc.Listener[T] {
+	t.Helper()
+	l, err := ipc.Listen[T](addr, meetingKey)
+	check(t, err)
+	t.Cleanup(func() { check(t, l.Close()) })
+	return l
+}
+
+func abstract(t *testing.T) string {
+	return fmt.Sprintf("@shoal-test/%d/%s", os.Getpid(), t.Name())
+}
+
+func TestAStrangerJoinsAndSharesMemory(t *testing.T) {
+	d := shared(t)
+	ctx := watched(t)
+	for _, addr := range []string{abstract(t), filepath.Join(t.TempDir(), "socket")} {
+		l := listen[word](t, addr)
+		cmd := outsider(t, addr, "")
+		c, err := l.Accept(ctx)
+		check(t, err)
+		if !c.Shared() {
+			t.Fatal("nothing is shared")
+		}
+		b := newBlob(t, d, "unseen")
+		check(t, c.Send(ctx, word{"hello", b}))
+		w, err := c.Recv(ctx)
+		check(t, err)
+		if w.Text != "hello true" || string(b.bytes()[:4]) != "seen" {
+			t.Errorf("%q, %q", w.Text, b.bytes())
+		}
+		check(t, errors.Join(w.Blob.Close(), b.Close()))
+		check(t, cmd.Process.Kill())
+		_, err = c.Recv(ctx)
+		wantErr(t, err, ipc.ErrClosed)
+		cmd.Wait()
+		check(t, c.Close())
+	}
+}
+
+func TestBetweenTwoDomainsValuesGoByCopy(t *testing.T) {
+	d := shared(t)
+	ctx := watched(t)
+	l := listen[word](t, abstract(t))
+	cmd := outsider(t, l.Addr(), "own domain")
+	c, err := l.Accept(ctx)
+	check(t, err)
+	defer c.Close()
+	if c.Shared() {
+		t.Fatal("two domains are one")
+	}
+	b := newBlob(t, d, "x")
+	defer b.Close()
+	wantErr(t, c.Send(ctx, word{"hello", b}), ipc.ErrShared)
+	wantErr(t, c.Send(ctx, word{Text: strings.Repeat("x", 65<<20)}), wire.ErrTooLong)
+	for _, text := range []string{"hello", strings.Repeat("long ", 1<<20)} {
+		check(t, c.Send(ctx, word{Text: text}))
+		check(t, c.Poll(ctx))
+		w, err := c.Recv(ctx)
+		if err != nil || w.Text != text+" false" {
+			t.Errorf("%.10q, %v", w.Text, err)
+		}
+	}
+	brief, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	_, err = c.Recv(brief)
+	wantErr(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
+	wantErr(t, c.Poll(brief), context.DeadlineExceeded)
+	check(t, cmd.Process.Kill())
+	_, err = c.Recv(ctx)
+	wantErr(t, err, ipc.ErrClosed)
+	wantErr(t, c.Send(ctx, word{}), ipc.ErrClosed)
+	cmd.Wait()
+}
+
+func TestTheWrongOnesDoNotMeet(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	l := listen[word](t, abstract(t))
+	_, err := ipc.Dial[word](ctx, l.Addr(), []byte("another key"))
+	wantErr(t, err, ipc.ErrKey)
+	_, err = ipc.Dial[word](ctx, l.Addr(), nil)
+	wantErr(t, err, ipc.ErrKey)
+	_, err = ipc.Listen[word](abstract(t)+"x", nil)
+	wantErr(t, err, ipc.ErrKey)
+	_, err = ipc.Dial[int](ctx, l.Addr(), meetingKey)
+	wantErr(t, err, ipc.ErrType)
+	_, err = ipc.Dial[func()](ctx, l.Addr(), meetingKey)
+	wantErr(t, err, wire.ErrType)
+	_, err = ipc.Dial[word](ctx, "@shoal-test/nobody", meetingKey)
+	wantErr(t, err, syscall.ECONNREFUSED)
+	_, err = ipc.Listen[word](l.Addr(), meetingKey)
+	wantErr(t, err, syscall.EADDRINUSE)
+
+	// Who sends garbage is sent away; who proves the key and then says something else, too.
+	for _, garbage := range []string{"GET / HTTP/1.0\r\n\r\n", strings.Repeat("\xff", 1<<16)} {
+		s, err := sys.Dial(l.Addr())
+		check(t, err)
+		s.Write([]byte(garbage))
+		for b := make([]byte, 256); err == nil; _, err = s.Read(b) {
+		}
+		s.Close()
+	}
+	s, err := sys.Dial(l.Addr())
+	check(t, err)
+	check(t, link.Client(s, meetingKey, nil))
+	odd := link.NewConn(s, 1<<30)
+	check(t, odd.Send(ctx, 'A', []byte("no answer")))
+	for err == nil {
+		_, _, err = odd.Recv(ctx)
+	}
+	wantErr(t, err, link.ErrClosed)
+	s.Close()
+
+	c, err := ipc.Dial[word](ctx, l.Addr(), meetingKey) // still there, and in one process, too
+	check(t, err)
+	defer c.Close()
+	ready, err := ipc.Wait(ctx, ipc.PollFunc(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }), l)
+	if err != nil || fmt.Sprint(ready) != "[1]" {
+		t.Errorf("%v, %v", ready, err)
+	}
+	other, err := l.Accept(ctx)
+	check(t, err)
+	defer other.Close()
+	check(t, other.Send(ctx, word{Text: "hi"}))
+	w, err := c.Recv(ctx)
+	if w.Text != "hi" || err != nil || !c.Shared() {
+		t.Errorf("%q, %v", w.Text, err)
+	}
+}
+
+func TestThePathOfADeadListenerIsTaken(t *testing.T) {
+	shared(t)
+	path := filepath.Join(t.TempDir(), "socket")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	check(t, err)
+	check(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}))
+	check(t, syscall.Close(fd)) // as a killed process leaves it
+	l := listen[int](t, path)
+	_, err = ipc.Listen[int](path, meetingKey)
+	wantErr(t, err, syscall.EADDRINUSE)
+	check(t, l.Close())
+	check(t, os.WriteFile(path, nil, 0o600))
+	_, err = ipc.Listen[int](path, meetingKey)
+	wantErr(t, err, syscall.EADDRINUSE)
+}
+
+func TestAListenersEndIsEverybodys(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	l := listen[int](t, abstract(t))
+	waiting := make(chan error)
+	go func() { _, err := l.Accept(ctx); waiting <- err }()
+	brief, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	wantErr(t, l.Poll(brief), context.DeadlineExceeded)
+	check(t, l.Close())
+	wantErr(t, <-waiting, ipc.ErrClosed)
+	_, err := ipc.Dial[int](ctx, l.Addr(), meetingKey)
+	wantErr(t, err, syscall.ECONNREFUSED)
+}

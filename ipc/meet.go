@@ -1,0 +1,278 @@
+package ipc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// Note [Meeting]
+// When the key is proven (see package link), the listener offers its domain, the caller says whether it is in it now, and if
+// so the listener sends the caller's side of a pipe, which holds it until the caller says that it does, too. From there on
+// the socket is not needed. Each step is a frame.
+const (
+	frameOffer  = 'O' // from the listener: an offer
+	frameAnswer = 'A' // from the caller: an answer
+	framePipe   = 'P' // from the listener: a parcel
+	frameKeep   = 'K' // from the caller: it holds what the parcel names
+)
+
+// An offer is the listener's domain, and how to join it.
+type offer struct {
+	Elem   string // name of the type of the values
+	Domain [16]byte
+	Addr   string // empty if it cannot be joined
+	Token  [16]byte
+}
+
+// An answer is what the caller makes of it.
+type answer struct {
+	Elem   string
+	Shared bool
+}
+
+// A parcel is a value with blocks on a stream.
+type parcel struct {
+	Body   []byte
+	Blocks []uint64
+}
+
+// Dial connects to the Listener at addr. The error wraps ErrKey, ErrPeer, ErrType or syscall.ECONNREFUSED where that is why. The
+// caller closes the connection.
+//
+// A process that has no domain yet joins the listener's, which is its default domain then, for good.
+func Dial[T any](ctx context.Context, addr string, key []byte) (*Connection[T], error) {
+	c, err := dial[T](ctx, addr, key)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	return c, nil
+}
+
+func dial[T any](ctx context.Context, addr string, key []byte) (_ *Connection[T], err error) {
+	if err := wire.Check[T](); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, meetingTime)
+	defer cancel()
+	s, err := sys.Dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { s.SetDeadline(time.Unix(1, 0)) })
+	err = link.Client(s, key, nil)
+	if !stop() && err != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.SetDeadline(time.Time{})
+	m := meeting{link.NewConn(s, maxValue)}
+	c, err := accepted[T](ctx, m)
+	if err != nil {
+		m.Close()
+	}
+	return c, err
+}
+
+// accepted is the caller's part after the handshake.
+func accepted[T any](ctx context.Context, m meeting) (*Connection[T], error) {
+	o, err := hear[offer](ctx, m, frameOffer)
+	if err != nil {
+		return nil, err
+	}
+	a := answer{Elem: elemName[T](), Shared: together(ctx, o)}
+	if err := say(ctx, m, frameAnswer, a); err != nil {
+		return nil, err
+	}
+	if o.Elem != a.Elem {
+		return nil, fmt.Errorf("%w: it carries %s, not %s", ErrType, o.Elem, a.Elem)
+	}
+	if !a.Shared {
+		return streamOf[T](m)
+	}
+	p, err := hear[parcel](ctx, m, framePipe)
+	if err != nil {
+		return nil, err
+	}
+	pipe, err := unpackPipe[T](p)
+	if err == nil {
+		err = m.Send(ctx, frameKeep, nil)
+	}
+	if err != nil {
+		if pipe != nil {
+			pipe.Close()
+		}
+		return nil, err
+	}
+	m.Close()
+	return &Connection[T]{pipe: pipe}, nil
+}
+
+// together reports whether this process is in the domain of an offer, which it joins if it is in none.
+func together(ctx context.Context, o offer) bool {
+	d := shm.Current()
+	if d == nil && o.Addr != "" {
+		var err error
+		if d, err = shm.Join(ctx, o.Addr, o.Token); err != nil {
+			return false // another namespace, as a rule: values go by copy
+		}
+		if !shm.SetFirst(d) { // somebody else was quicker
+			d.Close()
+			d = shm.Current()
+		}
+	}
+	return d != nil && d.Token() == o.Domain
+}
+
+// receive is the listener's part.
+func (l *Listener[T]) receive(s *sys.Conn) (*Connection[T], error) {
+	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
+	defer cancel()
+	s.SetDeadline(time.Now().Add(meetingTime))
+	if err := link.Server(s, l.key, nil); err != nil {
+		return nil, err
+	}
+	s.SetDeadline(time.Time{})
+	m := meeting{link.NewConn(s, maxValue)}
+	d, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	o := offer{Elem: elemName[T](), Domain: d.Token()}
+	if l.joins != nil {
+		o.Addr, o.Token = l.joins.Addr(), l.joins.Token()
+	}
+	if err := say(ctx, m, frameOffer, o); err != nil {
+		return nil, err
+	}
+	a, err := hear[answer](ctx, m, frameAnswer)
+	if err != nil {
+		return nil, err
+	}
+	if a.Elem != o.Elem {
+		return nil, ErrType
+	}
+	if !a.Shared {
+		return streamOf[T](m)
+	}
+	ours, theirs, err := Pipe[T]()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close() // the caller holds it, or nobody does
+	if err := handOver(ctx, m, theirs); err != nil {
+		return nil, errors.Join(err, ours.Close())
+	}
+	m.Close()
+	return &Connection[T]{pipe: ours}, nil
+}
+
+func streamOf[T any](m meeting) (*Connection[T], error) {
+	plan, err := wire.PlanOf[T]()
+	return &Connection[T]{stream: m.Conn, plan: plan}, err
+}
+
+// handOver sends one side of a pipe and waits until the other process holds it.
+func handOver[T any](ctx context.Context, m meeting, side *Conn[T]) error {
+	plan, err := wire.PlanOf[*Conn[T]]()
+	if err != nil {
+		return err
+	}
+	var e wire.Encoder
+	e.Reset(nil)
+	err = plan.Encode(&e, side)
+	p := parcel{Body: e.Message().Body}
+	for _, h := range e.Message().Blocks {
+		p.Blocks = append(p.Blocks, uint64(h))
+	}
+	if err == nil {
+		err = say(ctx, m, framePipe, p)
+	}
+	if err == nil {
+		_, err = m.expect(ctx, frameKeep)
+	}
+	e.Done(err == nil)
+	return err
+}
+
+// unpackPipe imports a side of a pipe, which its sender holds meanwhile.
+func unpackPipe[T any](p parcel) (*Conn[T], error) {
+	d, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := wire.PlanOf[*Conn[T]]()
+	if err != nil {
+		return nil, err
+	}
+	im := importer{d: d}
+	for _, h := range p.Blocks {
+		im.handles = append(im.handles, shm.Handle(h))
+	}
+	var dec wire.Decoder
+	dec.Reset(wire.Message{Body: p.Body, Blocks: im.handles}, im)
+	pipe, err := plan.Decode(&dec)
+	if err == nil && pipe == nil {
+		err = fmt.Errorf("%w: no pipe", wire.ErrFormat)
+	}
+	dec.Done(err == nil)
+	if err != nil {
+		return nil, err
+	}
+	return pipe, nil
+}
+
+// An importer takes blocks that somebody else holds for it.
+type importer struct {
+	d       *shm.Domain
+	handles []shm.Handle
+}
+
+// Take implements wire.Blocks.
+func (im importer) Take(i int) (shm.Handle, error) { return im.handles[i], im.d.Import(im.handles[i]) }
+
+// A meeting is a stream on which the key is proven and nothing else is settled.
+type meeting struct{ *link.Conn }
+
+func (m meeting) expect(ctx context.Context, kind byte) ([]byte, error) {
+	got, body, err := m.Recv(ctx)
+	if err == nil && got != kind {
+		err = fmt.Errorf("%w: a frame of kind %d, not %d", wire.ErrFormat, got, kind)
+	}
+	return body, err
+}
+
+func hear[M any](ctx context.Context, m meeting, kind byte) (v M, err error) {
+	body, err := m.expect(ctx, kind)
+	if err != nil {
+		return v, err
+	}
+	plan, err := wire.PlanOf[M]()
+	if err != nil {
+		return v, err
+	}
+	return decodeBody(plan, body)
+}
+
+func say[M any](ctx context.Context, m meeting, kind byte, v M) error {
+	plan, err := wire.PlanOf[M]()
+	if err != nil {
+		return err
+	}
+	var e wire.Encoder
+	e.Reset(nil)
+	err = plan.Encode(&e, v)
+	if err == nil {
+		err = m.Send(ctx, kind, e.Message().Body)
+	}
+	e.Done(err == nil)
+	return err
+}

@@ -1,0 +1,112 @@
+package manager_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A recorder is a stream that keeps what is written to it.
+type recorder struct {
+	net.Conn
+	bytes.Buffer
+}
+
+func (r *recorder) Read(b []byte) (int, error) { return r.Conn.Read(b) }
+func (r *recorder) Write(b []byte) (int, error) {
+	r.Buffer.Write(b)
+	return r.Conn.Write(b)
+}
+
+// session records what a client says to a gateway when it works with some objects.
+func session(f *testing.F, m *manager.Manager) (said [][]byte) {
+	ctx := context.Background()
+	g := manager.NewGateway(m)
+	var all []*recorder
+	far, err := manager.Connect(ctx, func(context.Context) (manager.Stream, error) {
+		a, b := net.Pipe()
+		go g.Serve(ctx, b)
+		r := &recorder{Conn: a}
+		all = append(all, r)
+		return r, nil
+	})
+	check(f, err)
+	d, err := manager.NewDict[string, *manager.Value[int]](ctx, far)
+	check(f, err)
+	v, err := manager.NewValue(ctx, far, 1)
+	check(f, err)
+	check(f, d.Set(ctx, "v", v))
+	_, err = v.Add(ctx, 1)
+	check(f, err)
+	_, err = d.All(ctx)
+	check(f, err)
+	check(f, v.Close())
+	check(f, far.Txn(ctx, func(tx context.Context) error { return d.Clear(tx) }))
+	check(f, d.Close())
+	check(f, far.Close())
+	for _, r := range all {
+		said = append(said, slices.Clone(r.Bytes()))
+	}
+	return said
+}
+
+// FuzzGateway has a gateway, and the server behind it, hear arbitrary bytes from who has proven the key. They answer or
+// end the stream; the server lives on, and nothing is left.
+func FuzzGateway(f *testing.F) {
+	ctx := context.Background()
+	m, err := manager.New(ctx)
+	check(f, err)
+	f.Cleanup(func() { check(f, m.Close()) })
+	for _, said := range session(f, m) {
+		f.Add(said)
+	}
+	hello := append(binary.LittleEndian.AppendUint32(nil, 16), 'H')
+	hello = append(hello, make([]byte, 16)...)
+	f.Add(hello)
+	f.Add(append(slices.Clone(hello), 4, 0, 0, 0, 'C', 0xff, 0xff, 0xff, 0xff))
+	witness, err := manager.NewValue(ctx, m, 1)
+	check(f, err)
+	f.Cleanup(func() { check(f, witness.Close()) })
+	check(f, witness.Set(ctx, 1)) // the lanes of this process are there
+	domain, err := shm.Default()
+	check(f, err)
+	before := domain.Stats().Blocks
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		g := manager.NewGateway(m)
+		served := make(chan struct{})
+		a, b := net.Pipe()
+		go func() { g.Serve(limited, b); close(served) }()
+		go func() {
+			a.Write(stream)
+			a.Write(make([]byte, 16)) // a frame of nothing, so that a hello is answered
+			a.Close()
+		}()
+		a.SetReadDeadline(time.Now().Add(20 * time.Second))
+		for buf := make([]byte, 4096); ; {
+			if _, err := a.Read(buf); err != nil {
+				break
+			}
+		}
+		<-served
+		if limited.Err() != nil {
+			t.Fatal("it hangs")
+		}
+		if n, err := witness.Add(ctx, 0); n != 1 || err != nil {
+			t.Fatalf("the server is not well: %d, %v", n, err)
+		}
+		for begin := time.Now(); domain.Stats().Blocks > before; time.Sleep(100 * time.Microsecond) {
+			if time.Since(begin) > 20*time.Second {
+				t.Fatalf("%d blocks became %d", before, domain.Stats().Blocks)
+			}
+		}
+	})
+}
