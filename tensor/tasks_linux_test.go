@@ -1,0 +1,70 @@
+package tensor_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A shift is what the workers of TestAllTasksArePutBeforeTheFirstWorkerExists get.
+type shift struct {
+	Tasks *ipc.Receiver[*tensor.Tensor]
+	Done  *ipc.Sender[float64]
+}
+
+// toil says the mean of each task.
+var toil = shoal.Register("toil", func(ctx context.Context, _ int, s shift) error {
+	for t, err := range s.Tasks.All(ctx) {
+		if err != nil {
+			return err
+		}
+		mean := t.Sum() / float64(t.Numel())
+		if err := t.Close(); err != nil {
+			return err
+		}
+		if err := s.Done.Put(ctx, mean); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+// A queue with a bound would wait for ever here: nobody is there to take anything.
+func TestAllTasksArePutBeforeTheFirstWorkerExists(t *testing.T) {
+	d, err := shm.New(shm.Options{Budget: 128 << 20})
+	check(t, err)
+	use(t, d)
+	ctx := watched(t)
+	tasks, err := ipc.NewUnbounded[*tensor.Tensor]()
+	check(t, err)
+	done, err := ipc.NewUnbounded[float64]()
+	check(t, err)
+	const count = 1000
+	for i := range count {
+		x, err := tensor.NewShared(tensor.Float32, 100, 100)
+		check(t, err)
+		x.Fill(float64(i))
+		check(t, tasks.Put(ctx, x))
+		check(t, x.Close())
+	}
+	check(t, tasks.Finish())
+	check(t, toil.Spawn(ctx, 3, shift{tasks.Receiver(), done.Sender()}))
+	check(t, done.Finish())
+	seen := make(map[float64]bool)
+	for mean, err := range done.All(ctx) {
+		check(t, err)
+		if seen[mean] || mean < 0 || mean >= count {
+			t.Errorf("task %v was done twice, or never given", mean)
+		}
+		seen[mean] = true
+	}
+	if len(seen) != count {
+		t.Errorf("%d tasks of %d were done", len(seen), count)
+	}
+	check(t, tasks.Close())
+	check(t, done.Close())
+}
