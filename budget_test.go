@@ -1,6 +1,7 @@
 package shoal_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -139,6 +140,51 @@ func TestTooManyThreadsAreSaidOnce(t *testing.T) {
 			t.Errorf("%s: status %d, output %q", program, status, out)
 		}
 	}
+}
+
+var spin = shoal.Register("spin", func(ctx context.Context, _ int, _ struct{}) error {
+	for range shoal.Threads() {
+		go func() {
+			for ctx.Err() == nil {
+			}
+		}()
+	}
+	<-ctx.Done()
+	return nil
+})
+
+func init() {
+	programs["spinning crowd"] = func() {
+		*shoal.CrowdPeriod = 100 * time.Millisecond
+		shoal.Main(func(ctx context.Context) error {
+			g := shoal.NewGroup(ctx, shoal.Options{Threads: 2 * shoal.Threads()})
+			for range 2 {
+				spin.Go(g, struct{}{})
+			}
+			return g.Wait()
+		})
+	}
+}
+
+func TestCrowdThatHurtsIsSaid(t *testing.T) {
+	t.Parallel()
+	cmd := program(t, "spinning crowd")
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := false
+	for lines := bufio.NewScanner(errs); !said && lines.Scan(); {
+		said = strings.Contains(lines.Text(), "get in each other's way") && strings.Contains(lines.Text(), "share=")
+	}
+	if !said {
+		t.Error("it was not said")
+	}
+	cmd.Process.Signal(os.Interrupt)
+	cmd.Wait()
 }
 
 func TestSwitchesAreCountedOfThoseWhoStay(t *testing.T) {

@@ -13,10 +13,9 @@ import (
 // that is told Threads, or more workers than there are processors, can. That is said once, when it is so; and once more if it is
 // seen to hurt, which is when the kernel takes processors away from the workers all the time.
 
-const (
-	crowdPeriod   = 5 * time.Second
-	crowdSwitches = 500 // involuntary switches a second, of all workers together: ten times what one program alone has
-)
+const crowdSwitches = 100 // involuntary switches a second for each CPU, of all workers together: more than that is a queue
+
+var crowdPeriod = 5 * time.Second
 
 // crowd watches the workers of this process.
 var crowd struct {
@@ -84,7 +83,7 @@ func judgeSwitches(before, now map[int]int64, cpus int) (over bool) {
 	perSecond := switchesPerSecond(before, now, crowdPeriod)
 	crowd.mu.Lock()
 	defer crowd.mu.Unlock()
-	crowd.hurt = crowd.hurt || perSecond > crowdSwitches
+	crowd.hurt = crowd.hurt || perSecond > float64(crowdSwitches*cpus)
 	if crowd.hurt {
 		slog.Warn("shoal: workers get in each other's way; each should have the share of threads, and shoal doctor shows more",
 			"involuntary_switches_per_s", int(perSecond), "workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))

@@ -23,6 +23,9 @@
 // What workers print comes out of the starter's stdout and stderr in whole lines. Their threads share the starter's budget,
 // see [Threads], so that many workers do not get into each other's way.
 //
+// A process is started for its function, or has waited for one, or is a goroutine: see [StartMethod]. [Options] have its environment, its
+// place, its niceness and its processors, and what is done when it fails.
+//
 // The trap: package-level initialisers, init functions and what main does before Main run in every worker as well. A program that
 // loads a data set there loads it once per worker; [IsWorker] tells. And flags are not parsed in workers.
 //

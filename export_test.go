@@ -38,6 +38,9 @@ func Understand(body []byte) {
 	decode(cancellationPlan, body)
 }
 
+// CrowdPeriod is how often a crowd is looked at.
+var CrowdPeriod = &crowdPeriod
+
 var (
 	SplitCrash        = splitCrash
 	SwitchesPerSecond = switchesPerSecond

@@ -180,7 +180,7 @@ func TestGoroutineThatDoesNotStopIsLeftAlone(t *testing.T) {
 	opts := shoal.Options{Start: shoal.GoroutineStart, Grace: 10 * time.Millisecond}
 	g := shoal.NewGroup(deadline(t), opts)
 	p := hang.Go(g, struct{}{})
-	if err := p.Signal(syscall.SIGUSR1); !errors.Is(err, errors.ErrUnsupported) {
+	if err := p.Signal(syscall.SIGTERM); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a signal to a goroutine: %v", err)
 	}
 	if err := g.Close(); !errors.Is(err, shoal.ErrAbandoned) || !strings.Contains(err.Error(), "had not stopped") {

@@ -3,7 +3,7 @@ package doctor
 import "fmt"
 
 const (
-	manySwitches = 250       // involuntary switches a second for each processor: somebody is sent away every 4 ms
+	manySwitches = 100       // involuntary switches a second for each processor: somebody waits all the time
 	littleMemory = 256 << 20 // bytes
 	fewFiles     = 64
 )
