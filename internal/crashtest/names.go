@@ -115,3 +115,25 @@ func (w *world) names() {
 		}
 	}
 }
+
+// name binds, looks up or unlinks one of a few names.
+func (w *worker) name() error {
+	name := string(rune('a' + w.rand.IntN(4)))
+	var m shm.Message
+	var err error
+	switch w.rand.IntN(3) {
+	case 0:
+		err = bindName(w.d, name, w.rand.IntN(6), w.rand.IntN(300))
+	case 1:
+		err = w.d.Unlink(name)
+	default:
+		if err = w.d.Lookup(name, &m); err == nil {
+			err = checkName(w.d, name, &m)
+			m.Discard()
+		}
+	}
+	if errors.Is(err, shm.ErrExist) || errors.Is(err, shm.ErrNotExist) || errors.Is(err, shm.ErrNoSpace) {
+		err = nil
+	}
+	return err
+}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -197,7 +198,11 @@ func (s *storm) judge(kills int, took time.Duration) error {
 		}
 		r.Close()
 	}
-	if err := release(s.d, s.held...); err != nil {
+	err := release(s.d, s.held...)
+	for _, n := range s.d.Names() {
+		err = errors.Join(err, s.d.Unlink(n))
+	}
+	if err != nil {
 		s.violate = append(s.violate, err.Error())
 	}
 	s.violate = append(s.violate, settled(s.d)...)

@@ -71,7 +71,7 @@ func (w *worker) say(kind byte, id uint64) {
 
 func (w *worker) step() error {
 	r := w.rings[w.rand.IntN(len(w.rings))]
-	switch w.rand.IntN(10) {
+	switch w.rand.IntN(11) {
 	case 0, 1, 2:
 		return w.put(r, w.rand.IntN(5), 1<<w.rand.IntN(16), 0)
 	case 3:
@@ -82,6 +82,8 @@ func (w *worker) step() error {
 		return w.keep()
 	case 8:
 		return w.share()
+	case 9:
+		return w.name()
 	default:
 		return w.ring()
 	}
