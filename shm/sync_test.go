@@ -371,6 +371,21 @@ func TestADeadWaiterSwallowsNoNotification(t *testing.T) {
 	})
 }
 
+func TestWaitersLearnThatTheHolderDied(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		a, b := f.first, f.join()
+		cs := newSync(t, shm.SyncOptions{Form: shm.FormCond}, a, b)
+		ms := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b)
+		c, m := shm.Cond{cs[0]}, shm.Mutex{ms[0]}
+		w := async(func() error { return waitIn(ctx, c, m) })
+		eventually(t, "nobody waits", func() bool { return c.Waiting() == 1 })
+		check(t, shm.Mutex{ms[1]}.Lock(ctx))
+		died(t, b, a)
+		wantPeer(t, <-w, b.Slot(), shm.ErrOwnerDied)
+	})
+}
+
 func TestAnEventWakesEverybody(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
