@@ -42,8 +42,8 @@ func (c *Cond) Mutex() *Mutex { return &c.mu }
 // case, however long that takes. It may return without a notification, in particular when another process dies that
 // waited, so the caller checks what it waits for in a loop; WaitFor does.
 //
-// With nil, and with an error of ctx, the Mutex is held. So it is with ErrOwnerDied; see Mutex.Lock. It is not with
-// ErrNotRecoverable and with ErrClosed.
+// With nil, and with an error of ctx, the Mutex is held. So it is with ErrOwnerDied, which comes without a notification if
+// the holder of the Mutex dies; see Mutex.Lock. It is not with ErrNotRecoverable and with ErrClosed.
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.obj.do(ctx, "wait", nil, func() error {
 		if !c.mu.obj.kept() {
@@ -67,7 +67,8 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// Notify wakes up to n of those who wait.
+// Notify wakes up to n of those who wait. Who notifies does it best while it holds the Mutex: if it dies before, those who wait
+// learn that the holder of the Mutex died, and whoever is told so notifies all before it marks it consistent.
 func (c *Cond) Notify(n int) error {
 	return c.obj.do(context.Background(), "notify", nil, func() error {
 		shm.Cond{Sync: c.obj.sync}.Notify(n)

@@ -5,7 +5,8 @@ import "context"
 // A Cond lets participants wait, having let go of a Mutex, until another notifies them. Each participant has a word of
 // two numbers: tickets that its goroutines took, and how many of them were served. Its share counts those that wait.
 //
-// A notification that went to one who died is not lost: whoever finds that somebody who waited is gone serves everybody.
+// A notification that went to one who died is not lost: whoever finds that somebody who waited is gone serves everybody,
+// and who waits sees it if the holder of the Mutex dies.
 type Cond struct{ *Sync }
 
 const (
@@ -32,7 +33,8 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		return false, err
 	}
 	served := func() bool { return int32(uint32(c.c.tickets[c.d.slot].Load())-t) > 0 }
-	err = c.watch(ctx, func() bool { return served() || c.bereft() })
+	// The death of who holds m is news, too: it may have been notified, and have given up its share.
+	err = c.watch(ctx, func() bool { return served() || c.bereft() || m.troubled() })
 	if c.bereft() {
 		c.serveAll()
 	}

@@ -89,10 +89,19 @@ func (m Mutex) withdraw() {
 	m.d.ringOne(&m.c.waiting)
 }
 
+// orphaned reports whether the holder of the lock is gone.
+func (s *Sync) orphaned() bool {
+	w := s.c.lock.Load()
+	return w != lockFree && w&lockMask != lockLost && s.d.gone(slotOf(w), w)
+}
+
+// troubled reports whether a holder died and nobody has said yet that all is well.
+func (m Mutex) troubled() bool { return m.c.lock.Load()&lockMask > lockHeld || m.orphaned() }
+
 // lockReady reports whether a TryLock would not return ErrLocked.
 func (s *Sync) lockReady() bool {
 	w := s.c.lock.Load()
-	return w == lockFree || w&lockMask == lockLost || s.d.gone(slotOf(w), w) || s.over()
+	return w == lockFree || w&lockMask == lockLost || s.orphaned() || s.over()
 }
 
 func (m Mutex) holds() bool {

@@ -87,7 +87,7 @@ func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) erro
 		if err != nil || ready(n) {
 			return err
 		}
-		if err := m.watch(ctx, func() bool { return m.bereft() || ready(int(m.permits())) }); err != nil {
+		if err := m.watch(ctx, func() bool { return m.orphaned() || m.bereft() || ready(int(m.permits())) }); err != nil {
 			return err
 		}
 	}
@@ -135,8 +135,7 @@ func (m Semaphore) grant(permits uint64, slot int, id, share uint64) {
 // ready reports whether a TryAcquire may find a permit. One that a dead participant was taking when it died is in no share
 // yet: the lock says so.
 func (m Semaphore) ready() bool {
-	w := m.c.lock.Load()
-	return w != lockFree && m.d.gone(slotOf(w), w) || m.permits() > 0 || m.bereft() || m.over()
+	return m.permits() > 0 || m.orphaned() || m.bereft() || m.over()
 }
 
 // enter takes the lock, which is never held for long, and ends what a dead holder was in the middle of.

@@ -354,7 +354,8 @@ func TestADeadWaiterSwallowsNoNotification(t *testing.T) {
 		a, b := f.first, f.join()
 		cs := newSync(t, shm.SyncOptions{Form: shm.FormCond}, a, b)
 		ms := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b)
-		go waitIn(context.Background(), shm.Cond{cs[1]}, shm.Mutex{ms[1]})
+		forgotten, forget := context.WithCancel(ctx) // a goroutine outlives its participant
+		dead := async(func() error { return waitIn(forgotten, shm.Cond{cs[1]}, shm.Mutex{ms[1]}) })
 		c := shm.Cond{cs[0]}
 		eventually(t, "nobody waits", func() bool { return c.Waiting() == 1 })
 		w := async(func() error { return waitIn(ctx, c, shm.Mutex{ms[0]}) })
@@ -365,6 +366,23 @@ func TestADeadWaiterSwallowsNoNotification(t *testing.T) {
 		}
 		eventually(t, "nobody reaped", func() bool { reap(t, a); return a.Stats().Reaped == 1 })
 		check(t, <-w)
+		forget()
+		<-dead
+	})
+}
+
+func TestWaitersLearnThatTheHolderDied(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		a, b := f.first, f.join()
+		cs := newSync(t, shm.SyncOptions{Form: shm.FormCond}, a, b)
+		ms := newSync(t, shm.SyncOptions{Form: shm.FormMutex}, a, b)
+		c, m := shm.Cond{cs[0]}, shm.Mutex{ms[0]}
+		w := async(func() error { return waitIn(ctx, c, m) })
+		eventually(t, "nobody waits", func() bool { return c.Waiting() == 1 })
+		check(t, shm.Mutex{ms[1]}.Lock(ctx))
+		died(t, b, a)
+		wantPeer(t, <-w, b.Slot(), shm.ErrOwnerDied)
 	})
 }
 

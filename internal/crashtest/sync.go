@@ -326,6 +326,17 @@ var syncScenarios = map[string]*scenario{
 			}
 		},
 	},
+	"sync semaphore mourned": {
+		setup: func(w *world) error {
+			return errors.Join(syncs(aSemaphore)(w), w.kill("sync semaphore", "Semaphore.exit", "CAS", "after"))
+		},
+		prep: opensSyncs(shm.FormSemaphore),
+		act: func(v *victim) error {
+			_, err := v.semaphore(0).Permits()
+			return errors.Join(err, wants(v.semaphore(0).Mourn(), shm.ErrOwnerDied), v.semaphore(0).Mourn())
+		},
+		after: counted,
+	},
 	"sync signal": {
 		setup: syncs(aSignal), prep: opensSyncs(shm.FormSemaphore),
 		ready: func(w *world) {

@@ -52,6 +52,9 @@ var names = map[reflect.Type][]string{
 	reflect.TypeFor[semPC](): {
 		"sWait", "sEnter", "sRedo", "sLook", "sSettle", "sGrant", "sExit", "sHold", "sDone",
 	},
+	reflect.TypeFor[condPC](): {
+		"cwLock", "cwMark", "cwUnshare", "cwCheck", "cwAdd", "cwNotify", "cwShare", "cwArrive", "cwLetGo", "cwWait", "cwServe", "cwForget", "cwForgo", "cwUnlock", "cwEnd",
+	},
 	reflect.TypeFor[mutexLife](): {
 		"isAlive", "isKilled", "isMarked", "isFree",
 	},

@@ -53,3 +53,23 @@ func permits(bug string) int {
 	}
 	return 1
 }
+
+func TestCond(t *testing.T) {
+	holds(t, model.Explore(model.Cond{Takers: 2, Things: 2, Kills: kills(2), Ends: 1}.Model(), limit))
+	holds(t, model.Explore(model.Cond{Takers: 3, Things: 2, Kills: kills(1)}.Model(), limit))
+}
+
+func TestCondMutations(t *testing.T) {
+	for _, bug := range []string{
+		model.CondDeaf, model.CondNoHolder, model.UnshareEarly, model.ForgetFirst, model.NoForgo, model.ArriveLate,
+		model.RepairQuiet, model.NotifyBlindly,
+	} {
+		t.Run(bug, func(t *testing.T) {
+			takers, ends := 2, 1
+			if bug == model.ForgetFirst || bug == model.NotifyBlindly { // one to die, one to settle, one to miss it
+				takers, ends = 3, 0
+			}
+			fails(t, model.Explore(model.Cond{Takers: takers, Things: 2, Kills: 2, Ends: ends, Bug: bug}.Model(), limit))
+		})
+	}
+}

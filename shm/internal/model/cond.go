@@ -1,0 +1,282 @@
+package model
+
+import "fmt"
+
+// The cond model: one participant adds things under a lock and notifies for each, still under it; up to three take one each, and wait while there is none. What must hold:
+// when nothing moves any more, nobody that lives waits while there is something. Waits are steps that are not enabled; that who may go on is rung is the matter
+// of the mutex and wake models.
+
+type condPC uint8
+
+const (
+	cwLock condPC = iota
+	cwMark
+	cwUnshare
+	cwCheck
+	cwAdd
+	cwNotify
+	cwShare
+	cwArrive
+	cwLetGo
+	cwWait
+	cwServe // everybody, one after the other
+	cwForget
+	cwForgo
+	cwUnlock
+	cwEnd
+)
+
+const (
+	condTakers = 3
+	condAll    = condTakers + 1 // the last one adds
+)
+
+type condUser struct {
+	life    mutexLife
+	pc      condPC
+	left    uint8
+	shared  bool // its share
+	ticket  uint8
+	arrived uint8
+	served  uint8
+	at      uint8 // whom it serves
+	then    condPC
+}
+
+type condState struct {
+	holder uint8 // + 1
+	dirty  bool
+	things uint8
+	p      [condAll]condUser
+	kills  uint8
+	ended  uint8 // waits that ended with their context
+}
+
+// Cond is a configuration of the cond model.
+type Cond struct {
+	Takers int
+	Things int
+	Kills  int
+	Ends   int
+	Bug    string
+}
+
+// The mutations of the cond model.
+const (
+	CondDeaf      = "who waits does not see that another one who waited is gone"
+	CondNoHolder  = "who waits does not see that the holder of the lock is gone"
+	UnshareEarly  = "who was notified gives up its share before it has the lock"
+	ForgetFirst   = "the share of the dead is cleared before everybody is served"
+	NoForgo       = "who gives up leaves its ticket to be served"
+	ArriveLate    = "a ticket is taken after the lock was given back"
+	RepairQuiet   = "who takes the lock of a dead one does not notify all before it says that all is well"
+	NotifyBlindly = "who notifies serves the dead like the living, and does not look for them"
+)
+
+// Model returns the transition system of c.
+func (c Cond) Model() Model[condState] {
+	var s condState
+	for i := range condTakers {
+		if s.p[i].left = 1; i >= c.Takers {
+			s.p[i].pc = cwEnd
+		}
+	}
+	s.p[condTakers].left = uint8(c.Things)
+	return Model[condState]{Init: s, Steps: c.steps, Events: c.events, Check: func(*condState) error { return nil }, Done: c.done}
+}
+
+func (c Cond) steps(s condState, emit func(condState)) {
+	for i := range s.p {
+		p := &s.p[i]
+		switch n := s; {
+		case p.life == isKilled:
+			n.p[i].life = isMarked
+			emit(n)
+		case p.life != isAlive:
+		case p.pc == cwNotify:
+			c.notify(s, i, emit)
+		case c.step(&n, i):
+			emit(n)
+		}
+	}
+}
+
+func (c Cond) events(s condState, emit func(condState)) {
+	for i := range s.p {
+		if n := s; s.p[i].life == isAlive && int(s.kills) < c.Kills && s.p[i].pc != cwEnd {
+			n.p[i].life = isKilled
+			n.kills++
+			emit(n)
+		}
+		if n := s; s.p[i].life == isAlive && s.p[i].pc == cwWait && int(s.ended) < c.Ends {
+			n.p[i].pc = cwForgo
+			n.ended++
+			emit(n)
+		}
+	}
+}
+
+func (s *condState) gone(i int) bool { return s.p[i].life == isMarked }
+
+func (s *condState) bereft() bool {
+	for i := range s.p {
+		if s.p[i].shared && s.gone(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *condState) troubled() bool { return s.dirty || s.holder != 0 && s.gone(int(s.holder-1)) }
+
+func (c Cond) step(s *condState, i int) bool {
+	p := &s.p[i]
+	switch p.pc {
+	case cwLock:
+		if s.holder != 0 && !s.gone(int(s.holder-1)) {
+			return false
+		}
+		p.pc = cwMark
+		if s.dirty = s.dirty || s.holder != 0; s.dirty && c.Bug != RepairQuiet {
+			p.pc, p.then, p.at = cwServe, cwMark, 0
+		}
+		s.holder = uint8(i + 1)
+	case cwMark:
+		s.dirty, p.pc = false, cwUnshare
+	case cwUnshare:
+		p.shared, p.pc = false, cwCheck
+		if i == condTakers {
+			p.pc = cwAdd
+		}
+	case cwAdd:
+		s.things++
+		p.left--
+		c.grieve(s, p, cwNotify)
+	case cwCheck:
+		if p.pc = cwShare; s.things > 0 {
+			s.things--
+			p.left--
+			p.pc = cwUnlock
+			break
+		}
+		c.grieve(s, p, cwShare)
+	case cwShare:
+		p.shared = true
+		if p.pc = cwArrive; c.Bug == ArriveLate {
+			p.pc = cwLetGo
+		}
+	case cwArrive:
+		p.ticket = p.arrived
+		p.arrived++
+		if p.pc = cwLetGo; c.Bug == ArriveLate {
+			p.pc = cwWait
+		}
+	case cwLetGo:
+		s.holder = 0
+		if p.pc = cwWait; c.Bug == ArriveLate {
+			p.pc = cwArrive
+		}
+	case cwWait:
+		return c.wake(s, p)
+	case cwServe, cwForget:
+		c.settle(s, p)
+	case cwForgo:
+		if c.Bug != NoForgo {
+			p.served = p.arrived
+		}
+		p.pc = cwLock
+	case cwUnlock:
+		s.holder = 0
+		if p.pc = cwLock; p.left == 0 {
+			p.pc = cwEnd
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// wake ends a wait: served, or for the sake of a death.
+func (c Cond) wake(s *condState, p *condUser) bool {
+	served := p.served > p.ticket
+	bereft := s.bereft() && c.Bug != CondDeaf
+	if !served && !bereft && (!s.troubled() || c.Bug == CondNoHolder) {
+		return false
+	}
+	if c.Bug == UnshareEarly {
+		p.shared = false
+	}
+	switch {
+	case bereft:
+		c.grieve(s, p, cwForgo)
+	case served:
+		p.pc = cwLock
+	default:
+		p.pc = cwForgo
+	}
+	return true
+}
+
+// grieve serves everybody if somebody is gone who waited, and then goes on.
+func (c Cond) grieve(s *condState, p *condUser, then condPC) {
+	p.pc = then
+	if !s.bereft() || c.Bug == CondDeaf || c.Bug == NotifyBlindly && then == cwNotify {
+		return
+	}
+	p.then, p.at = then, 0
+	if p.pc = cwServe; c.Bug == ForgetFirst {
+		p.pc = cwForget
+	}
+}
+
+// settle is one step of serving everybody, and then of forgetting who is gone.
+func (c Cond) settle(s *condState, p *condUser) {
+	q := &s.p[p.at]
+	if p.pc == cwServe {
+		q.served = q.arrived
+	} else if q.shared && s.gone(int(p.at)) {
+		q.shared = false
+	}
+	if p.at++; p.at < condAll {
+		return
+	}
+	p.at = 0
+	first := c.Bug == ForgetFirst
+	switch {
+	case p.pc == cwServe && !first:
+		p.pc = cwForget
+	case p.pc == cwForget && first:
+		p.pc = cwServe
+	default:
+		p.pc, p.then = p.then, 0
+	}
+}
+
+// notify serves one ticket of anybody.
+func (c Cond) notify(s condState, i int, emit func(condState)) {
+	s.p[i].pc = cwUnlock
+	found := false
+	for k := range s.p {
+		if n := s; s.p[k].served < s.p[k].arrived {
+			n.p[k].served++
+			found = true
+			emit(n)
+		}
+	}
+	if !found {
+		emit(s)
+	}
+}
+
+func (c Cond) done(s *condState) error {
+	for i := range s.p {
+		p := &s.p[i]
+		if p.life == isAlive && p.pc == cwWait && s.things > 0 {
+			return fmt.Errorf("participant %d waits, and there are %d", i, s.things)
+		}
+		if p.life == isAlive && p.pc != cwWait && p.pc != cwEnd {
+			return fmt.Errorf("participant %d is stuck", i)
+		}
+	}
+	return nil
+}
