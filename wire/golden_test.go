@@ -33,6 +33,8 @@ func TestTheFormatIsTheGoldenOne(t *testing.T) {
 	golden(t, "map", map[string]int{"b": 1, "aa": 2, "a": 3})
 	golden(t, "pointers", []**int{nil, new((*int)(nil)), new(new(7))})
 	golden(t, "blocks", []*buffer{{block: 0x701, length: 16}, nil, {block: 0x902, length: 32}, {block: 0x701, length: 8}})
+	tied := &weight{7}
+	golden(t, "once", []*weight{tied, nil, {8}, tied})
 	golden(t, "any", []any{nil, 5, "five", []any{true}, layer{Name: "fc2"}})
 	golden(t, "errors", []error{nil, io.EOF, errors.New("plain"), fmt.Errorf("epoch 1: %w", &batchError{7, io.ErrUnexpectedEOF})})
 }
