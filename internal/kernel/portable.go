@@ -6,14 +6,12 @@ import "unsafe"
 var portable = level{name: "portable", f32: portableLoops[float32](), f64: portableLoops[float64]()}
 
 func portableLoops[F Float]() loops[F] {
-	const lanes = 4
 	one := make([]tile[F], 4)
 	for i := range one {
 		one[i] = portableTile[F](i + 1)
 	}
-	one[3] = tile4x4(one[3])
 	return loops[F]{
-		lanes: lanes, tiles: [][]tile[F]{one}, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
+		lanes: 4, tiles: [][]tile[F]{one}, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
 		axpy: axpy[F], scale: scale[F], mul: mul[F], relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], descend: descend[F],
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
 	}
@@ -24,19 +22,48 @@ func at[F any](p *F, i int) *F {
 	return (*F)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p))))
 }
 
-// portableTile is a tile of any size.
+// portableTile keeps the sums of 4×4 in variables. With fewer rows the last one is computed again and left out; with fewer columns,
+// which cannot be read, each sum is computed alone.
 func portableTile[F Float](rows int) tile[F] {
 	return func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool) {
-		for i := range rows {
-			for j := range n {
-				var sum F
-				for l := range k {
-					sum += *at(a, i*rsa+l*csa) * *at(b, *at(off, l)+j)
+		if n < 4 {
+			for i := range rows {
+				for j := range n {
+					settle(at(c, i*ldc+j), alpha*dot(k, at(a, i*rsa), csa, at(b, j), off), add)
 				}
+			}
+			return
+		}
+		r1, r2, r3 := min(1, rows-1)*rsa, min(2, rows-1)*rsa, min(3, rows-1)*rsa
+		var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 F
+		for _, begin := range unsafe.Slice(off, k) {
+			row := (*[4]F)(unsafe.Pointer(at(b, begin)))
+			b0, b1, b2, b3 := row[0], row[1], row[2], row[3]
+			a0, a1, a2, a3 := *a, *at(a, r1), *at(a, r2), *at(a, r3)
+			c00, c01, c02, c03 = c00+a0*b0, c01+a0*b1, c02+a0*b2, c03+a0*b3
+			c10, c11, c12, c13 = c10+a1*b0, c11+a1*b1, c12+a1*b2, c13+a1*b3
+			c20, c21, c22, c23 = c20+a2*b0, c21+a2*b1, c22+a2*b2, c23+a2*b3
+			c30, c31, c32, c33 = c30+a3*b0, c31+a3*b1, c32+a3*b2, c33+a3*b3
+			k--
+			if k > 0 { // no pointer to what is not there
+				a = at(a, csa)
+			}
+		}
+		sums := [4][4]F{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}}
+		for i, row := range sums[:rows] {
+			for j, sum := range row {
 				settle(at(c, i*ldc+j), alpha*sum, add)
 			}
 		}
 	}
+}
+
+// dot is one element of a product.
+func dot[F Float](k int, a *F, csa int, b *F, off *int) (sum F) {
+	for l, begin := range unsafe.Slice(off, k) {
+		sum += *at(a, l*csa) * *at(b, begin)
+	}
+	return sum
 }
 
 // settle is how a sum arrives in the result.
@@ -45,32 +72,6 @@ func settle[F Float](c *F, sum F, add bool) {
 		sum += *c
 	}
 	*c = sum
-}
-
-// tile4x4 keeps its sums in variables; edge is for fewer columns.
-func tile4x4[F Float](edge tile[F]) tile[F] {
-	return func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool) {
-		if n < 4 {
-			edge(k, a, rsa, csa, b, off, c, ldc, n, alpha, add)
-			return
-		}
-		var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 F
-		for l := range k {
-			row := (*[4]F)(unsafe.Pointer(at(b, *at(off, l))))
-			b0, b1, b2, b3 := row[0], row[1], row[2], row[3]
-			p := at(a, l*csa)
-			a0, a1, a2, a3 := *p, *at(p, rsa), *at(p, 2*rsa), *at(p, 3*rsa)
-			c00, c01, c02, c03 = c00+a0*b0, c01+a0*b1, c02+a0*b2, c03+a0*b3
-			c10, c11, c12, c13 = c10+a1*b0, c11+a1*b1, c12+a1*b2, c13+a1*b3
-			c20, c21, c22, c23 = c20+a2*b0, c21+a2*b1, c22+a2*b2, c23+a2*b3
-			c30, c31, c32, c33 = c30+a3*b0, c31+a3*b1, c32+a3*b2, c33+a3*b3
-		}
-		for i, sums := range [4][4]F{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}} {
-			for j, sum := range sums {
-				settle(at(c, i*ldc+j), alpha*sum, add)
-			}
-		}
-	}
 }
 
 func copyRows[F Float](rows, n int, src *F, lds int, dst *F, ldd int) {
