@@ -40,7 +40,7 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 		return nil, err
 	}
 	if info.Mode()&os.ModeSocket != 0 {
-		s, err := sys.ConnOf(f)
+		s, err := sys.SocketConn(f)
 		if err != nil {
 			return nil, err
 		}

@@ -30,9 +30,9 @@ func Dial(addr string) (*Conn, error) {
 	return newConn(fd), nil
 }
 
-// ConnOf makes a connection of a socket that came from elsewhere, and of which it is the owner from then on, also on an error. The
+// SocketConn makes a connection of a socket that came from elsewhere, and of which it is the owner from then on, also on an error. The
 // socket becomes non-blocking, for all who have it.
-func ConnOf(f *os.File) (*Conn, error) {
+func SocketConn(f *os.File) (*Conn, error) {
 	defer f.Close()
 	var again int
 	err := control(f, func(fd int) (err error) {

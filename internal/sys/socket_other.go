@@ -19,8 +19,8 @@ func (c *Conn) Read(b []byte) (int, error) { return 0, unsupported("an abstract 
 // Write needs Linux.
 func (c *Conn) Write(b []byte) (int, error) { return 0, unsupported("an abstract socket address") }
 
-// ConnOf needs Linux.
-func ConnOf(f *os.File) (*Conn, error) { return nil, unsupported("a socket in Go's poller") }
+// SocketConn needs Linux.
+func SocketConn(f *os.File) (*Conn, error) { return nil, unsupported("a socket in Go's poller") }
 
 // Pair needs Linux.
 func Pair() (ours *Conn, theirs *os.File, err error) {

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An OpenWatch tells which of its files were opened, through /proc for those without a name. It is kept for the life of the
-// process.
+// An OpenWatch tells which of its files were opened, through /proc for those without a name. The caller closes it.
 type OpenWatch struct {
 	mu sync.Mutex
 	fd int
@@ -40,6 +39,9 @@ func (w *OpenWatch) Add(f *os.File) (id int, err error) {
 
 // Remove ends the watch of a file.
 func (w *OpenWatch) Remove(id int) { unix.InotifyRmWatch(w.fd, uint32(id)) }
+
+// Close ends the watch.
+func (w *OpenWatch) Close() error { return unix.Close(w.fd) }
 
 // Opened calls opened with the number of each file that was opened since the last call. It does not wait. Of several openings in a
 // row the kernel may tell one.

@@ -16,6 +16,9 @@ func (w *OpenWatch) Add(f *os.File) (id int, err error) { return 0, unsupported(
 // Remove needs Linux.
 func (w *OpenWatch) Remove(id int) {}
 
+// Close needs Linux.
+func (w *OpenWatch) Close() error { return unsupported("inotify") }
+
 // Opened needs Linux.
 func (w *OpenWatch) Opened(opened func(id int)) {}
 

@@ -1,0 +1,116 @@
+package tensor_test
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// loan counts its ends.
+type loan struct{ ended atomic.Int32 }
+
+func (l *loan) End() error {
+	l.ended.Add(1)
+	return nil
+}
+
+// TestForeignMemory ends a loan with the last tensor, once, and makes no tensor after that.
+func TestForeignMemory(t *testing.T) {
+	l := new(loan)
+	memory := make([]byte, 64)
+	s := tensor.Adopt(memory, l)
+	a, err := s.View(tensor.Float32, []int{2, 3}, []int{3, 1}, 0)
+	check(t, err)
+	b, err := s.View(tensor.Uint8, []int{4}, []int{1}, 0)
+	check(t, err)
+	a.Fill(1)
+	if memory[3] != 0x3f || tensor.At[uint8](b, 3) != 0x3f {
+		t.Error("a view does not write to the memory")
+	}
+	if !a.SameStorage(b) || !a.IsShared() || s.Loan() != tensor.Loan(l) || len(a.Storage().Bytes()) != 64 {
+		t.Error("views of one storage are not")
+	}
+	if err := a.Share(); !errors.Is(err, tensor.ErrForeign) {
+		t.Errorf("Share: %v", err)
+	}
+	check(t, a.Close())
+	if l.ended.Load() != 0 {
+		t.Error("the loan ended before the last tensor")
+	}
+	check(t, b.Close())
+	check(t, b.Close())
+	if n := l.ended.Load(); n != 1 {
+		t.Errorf("the loan ended %d times", n)
+	}
+	if _, err := s.View(tensor.Uint8, []int{1}, []int{1}, 0); !errors.Is(err, tensor.ErrClosed) {
+		t.Errorf("a view after the end: %v", err)
+	}
+}
+
+// TestForeignLayouts refuses tensors that are not in the memory.
+func TestForeignLayouts(t *testing.T) {
+	s := tensor.Adopt(make([]byte, 64), new(loan))
+	hold, err := s.View(tensor.Uint8, []int{0}, []int{1}, 0)
+	check(t, err)
+	defer hold.Close()
+	for _, c := range []struct {
+		dt             tensor.DType
+		shape, strides []int
+		offset         int
+		want           error
+	}{
+		{tensor.Float32, []int{17}, []int{1}, 0, tensor.ErrLayout},
+		{tensor.Float32, []int{16}, []int{1}, 1, tensor.ErrLayout},
+		{tensor.Float32, []int{2}, []int{16}, 0, tensor.ErrLayout},
+		{tensor.Float32, []int{2}, []int{-1}, 1, tensor.ErrLayout},
+		{tensor.Float32, []int{-2}, []int{1}, 0, tensor.ErrLayout},
+		{tensor.Float32, []int{2}, []int{1}, -1, tensor.ErrLayout},
+		{tensor.Float32, []int{2, 2}, []int{1}, 0, tensor.ErrLayout},
+		{tensor.Float32, []int{1 << 62, 8}, []int{1 << 62, 1}, 0, tensor.ErrLayout},
+		{tensor.Float32, make([]int, 100), make([]int, 100), 0, tensor.ErrLayout},
+		{tensor.DType(200), []int{1}, []int{1}, 0, tensor.ErrDType},
+	} {
+		if _, err := s.View(c.dt, c.shape, c.strides, c.offset); !errors.Is(err, c.want) {
+			t.Errorf("%v %v %v %d: %v", c.dt, c.shape, c.strides, c.offset, err)
+		}
+	}
+}
+
+// TestMoveTo moves the heap once, with all views, and nothing else.
+func TestMoveTo(t *testing.T) {
+	a := tensor.FromSlice([]int32{1, 2, 3}, 3)
+	b := a.Narrow(0, 1, 2)
+	memory, l := make([]byte, 12), new(loan)
+	check(t, a.Storage().MoveTo(memory, l))
+	a.Fill(9)
+	if memory[4] != 9 || tensor.At[int32](b, 0) != 9 {
+		t.Error("a view did not move")
+	}
+	if err := a.Storage().MoveTo(memory, new(loan)); !errors.Is(err, tensor.ErrForeign) {
+		t.Errorf("the second time: %v", err)
+	}
+	check(t, a.Close())
+	check(t, b.Close())
+	if l.ended.Load() != 1 {
+		t.Error("the loan has not ended")
+	}
+}
+
+// TestForgottenLoan ends with the garbage collector.
+func TestForgottenLoan(t *testing.T) {
+	l := new(loan)
+	func() {
+		_, err := tensor.Adopt(make([]byte, 16), l).View(tensor.Uint8, []int{16}, []int{1}, 0)
+		check(t, err)
+	}()
+	for deadline := time.Now().Add(30 * time.Second); l.ended.Load() == 0; runtime.Gosched() {
+		runtime.GC()
+		if time.Now().After(deadline) {
+			t.Fatal("a forgotten tensor keeps its loan")
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package torch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// fetchNumbered makes the batch of a list of numbers, or the sample of one.
+func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
+	if !w.collate {
+		n, ok := index.(int64)
+		if !ok {
+			return nil, protocolError("the number of a sample is %T", index)
+		}
+		sample, err := ds.Get(ctx, int(n))
+		if err != nil {
+			return nil, err
+		}
+		return w.collated([]data.Sample{sample}, false)
+	}
+	var numbers []int
+	if err := assign(&numbers, index); err != nil {
+		return nil, err
+	}
+	if g, ok := ds.(data.Gatherer); ok && len(numbers) > 0 {
+		return w.gathered(ctx, g, numbers)
+	}
+	samples := make([]data.Sample, len(numbers))
+	for i, n := range numbers {
+		var err error
+		if samples[i], err = ds.Get(ctx, n); err != nil {
+			return nil, fmt.Errorf("load sample %d: %w", n, err)
+		}
+	}
+	return w.collated(samples, true)
+}
+
+// gathered lets the data set write the rows of a batch.
+func (w *loaderWorker) gathered(ctx context.Context, g data.Gatherer, numbers []int) (any, error) {
+	first, err := g.Get(ctx, numbers[0])
+	if err != nil {
+		return nil, fmt.Errorf("load sample %d: %w", numbers[0], err)
+	}
+	batch, err := w.rows(first, len(numbers), true)
+	if err != nil {
+		return nil, err
+	}
+	into := make(data.Batch, len(batch))
+	for k := range batch {
+		into[k] = batch[k].(*tensor.Tensor)
+	}
+	if err := g.Gather(ctx, numbers, into); err != nil {
+		CloseAll(batch)
+		return nil, err
+	}
+	return batch, nil
+}
+
+// fetchNext makes a batch of the next samples of a stream, as many as the index has; io.EOF at the end.
+func (w *loaderWorker) fetchNext(next func() (data.Sample, error, bool), index any) (any, error) {
+	n := 1
+	if w.collate {
+		list, ok := index.([]any)
+		if !ok {
+			return nil, protocolError("the places of a batch are %T", index)
+		}
+		n = len(list)
+	}
+	var samples []data.Sample
+	for len(samples) < n {
+		s, err, ok := next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		samples = append(samples, s)
+	}
+	if len(samples) == 0 || w.dropLast && len(samples) < n {
+		return nil, io.EOF
+	}
+	return w.collated(samples, w.collate)
+}
+
+// rows makes the tensors of a batch of n samples like s, or of one sample, in memory that PyTorch can map.
+func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
+	batch := make([]any, len(s))
+	for k, t := range s {
+		shape := t.Shape()
+		if batched {
+			shape = append([]int{n}, shape...)
+		}
+		x, err := Empty(t.DType(), shape...)
+		if err != nil {
+			CloseAll(batch[:k])
+			return nil, err
+		}
+		batch[k] = x
+	}
+	return batch, nil
+}
+
+// collated copies samples to the rows of a batch, as default_collate does with tuples: it is a list.
+func (w *loaderWorker) collated(samples []data.Sample, batched bool) (any, error) {
+	if len(samples) == 0 {
+		return nil, unsupported("a batch without samples")
+	}
+	batch, err := w.rows(samples[0], len(samples), batched)
+	if err != nil {
+		return nil, err
+	}
+	for row, s := range samples {
+		if err := fillRow(batch, row, s, batched); err != nil {
+			CloseAll(batch)
+			return nil, err
+		}
+	}
+	return batch, nil
+}
+
+func fillRow(batch []any, row int, s data.Sample, batched bool) error {
+	if len(s) != len(batch) {
+		return fmt.Errorf("a sample of %d fields in a batch of %d: %w", len(s), len(batch), data.ErrShape)
+	}
+	for k, t := range s {
+		to := batch[k].(*tensor.Tensor)
+		if batched {
+			to = to.Select(0, row)
+			defer to.Close()
+		}
+		if !slices.Equal(t.Shape(), to.Shape()) || t.DType() != to.DType() {
+			return fmt.Errorf("a field of %v %v in a batch of %v %v: %w", t.DType(), t.Shape(), to.DType(), to.Shape(), data.ErrShape)
+		}
+		to.CopyFrom(t)
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package torch
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// TestKilled kills PyTorch while Go has its tensors, and lets go of everything after that.
+func TestKilled(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		for _, theirs := range []string{"file_descriptor", "file_system"} {
+			cell(t, theirs, func(t *testing.T) {
+				names := torchFiles(t)
+				k := converse(t, py, Options{}, theirs)
+				files, maps := openFiles(t), mappings(t)
+				v := k.ask("make", "list", "float32")
+				mine := pattern(k, tensor.Float32, 6)
+				k.ask("take", mine)
+				if err := k.Send(k.ctx, Tuple{"take", mine}); err != nil { // perhaps never received
+					t.Fatal(err)
+				}
+				k.p.Signal(syscall.SIGKILL)
+				k.p.Wait(k.ctx)
+				for _, x := range append(flat(v), mine) {
+					x.Fill(3)
+				}
+				wantAll(t, append(flat(v), mine), 3, "what was written after the death of PyTorch")
+				for err := error(nil); err == nil; {
+					_, err = k.Recv(k.ctx) // ends: the connection is closed
+				}
+				CloseAll(v)
+				mine.Close()
+				k.Close()
+				if err := Trim(); err != nil {
+					t.Fatal(err)
+				}
+				if got := openFiles(t); got > files {
+					t.Errorf("%d descriptors were open before, and %d are", files, got)
+				}
+				if got := mappings(t); got > maps {
+					t.Errorf("%d mappings were there before, and %d are", maps, got)
+				}
+				waitFor(t, func() bool { return len(torchFiles(t)) <= len(names) }, "PyTorch's files in /dev/shm to go")
+			})
+		}
+	})
+}
+
+// TestGoKilled kills a Go process while PyTorch has its tensors: they stay, and nothing else does.
+func TestGoKilled(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		for _, s := range []Strategy{Proc, FileSystem} {
+			cell(t, s.String(), func(t *testing.T) {
+				ctx := testContext(t)
+				addr := filepath.Join(t.TempDir(), "socket")
+				l, err := Listen("unix", addr, Options{AuthKey: testKey})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				py3 := exec.CommandContext(ctx, py.path, "-c", "import peer; peer.connect('unix', "+fmt.Sprintf("%q", addr)+", b'"+string(testKey)+"')")
+				py3.Dir, py3.Stderr, py3.Env = "testdata", os.Stderr, pythonEnv()
+				if err := py3.Start(); err != nil {
+					t.Fatal(err)
+				}
+				c, err := l.Accept(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k := &talk{t: t, ctx: ctx, Conn: c}
+				victim(t, k, addr, s)
+				if got := k.ask("read"); !sameNumbers(got, [][]float64{{5, 5, 5}}) {
+					t.Errorf("after the death of Go PyTorch has %v", got)
+				}
+				k.ask("fill", 6)
+				if got := k.ask("echo"); !sameNumbers([]any{anyFloats(got)}, [][]float64{{6, 6, 6}}) {
+					t.Errorf("PyTorch sent %v on", got)
+				} else {
+					CloseAll(got)
+				}
+				k.Close()
+				if err := py3.Wait(); err != nil {
+					t.Error(err)
+				}
+				waitFor(t, func() bool { sweep(); return len(deadFiles(t)) == 0 }, "the dead process's files to go")
+			})
+		}
+	})
+}
+
+func anyFloats(v any) (list []any) {
+	for _, f := range elements(v.(*tensor.Tensor)) {
+		list = append(list, f)
+	}
+	return list
+}
+
+// victim lets another Go process send a tensor to k's PyTorch, and kills it.
+func victim(t *testing.T, k *talk, addr string, s Strategy) {
+	t.Helper()
+	reader, theirs, err := sys.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	cmd := exec.CommandContext(k.ctx, os.Args[0], "-test.run", "^TestVictim$")
+	cmd.Env = append(os.Environ(), "SHOAL_TORCH_VICTIM="+s.String())
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{theirs}, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	// The victim writes its message to us, and we pass it on: PyTorch has one connection.
+	relay := newConn(reader, Options{})
+	raw, err := relay.RecvBytes(k.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.SendBytes(k.ctx, raw); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Recv(k.ctx); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+}
+
+// TestVictim is what the process of TestGoKilled does.
+func TestVictim(t *testing.T) {
+	s := os.Getenv("SHOAL_TORCH_VICTIM")
+	if s == "" {
+		t.Skip("only a part of TestGoKilled")
+	}
+	opts := Options{Strategy: Proc}
+	if s == FileSystem.String() {
+		opts.Strategy = FileSystem
+	}
+	c, err := connOf(os.NewFile(3, "relay"), true, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := opts.Zeros(tensor.Float32, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(context.Background(), Tuple{"take", x.Fill(5)}); err != nil {
+		t.Fatal(err)
+	}
+	c.Recv(context.Background()) // until it is killed
+}
+
+// torchFiles are the names of PyTorch's shared memory.
+func torchFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(shmDir + "/torch_*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// deadFiles are the names of Shoal's processes that have ended.
+func deadFiles(t *testing.T) (dead []string) {
+	t.Helper()
+	files, err := filepath.Glob(shmDir + "/" + namePrefix + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if owner, ok := ownerOf(filepath.Base(f)); ok && !owner.alive() {
+			dead = append(dead, f)
+		}
+	}
+	return dead
+}
+
+// mappings counts those of shared memory in this process.
+func mappings(t *testing.T) (n int) {
+	t.Helper()
+	f, err := os.Open("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if strings.Contains(s.Text(), "torch") {
+			n++
+		}
+	}
+	return n
+}
+
+func waitFor(t *testing.T, done func() bool, what string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); {
+		if time.Now().After(deadline) {
+			t.Errorf("waited in vain for %s", what)
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,168 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// TestDetachOnce wants an error where a message is read a second time, and no fault.
+func TestDetachOnce(t *testing.T) {
+	a, b := pair(t, "unix", Options{AuthKey: testKey, Strategy: FileDescriptor})
+	ctx := testContext(t)
+	x := tensor.New(tensor.Float32, 2)
+	if err := a.Send(ctx, x); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := b.RecvBytes(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := b.importer(ctx).unmarshal(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer CloseAll(v)
+	if _, err := b.importer(ctx).unmarshal(raw); !errors.Is(err, ErrGone) {
+		t.Errorf("the second time: %v", err)
+	}
+}
+
+// TestSharerServesBesideAStalled client, and wants no descriptor of a client that went away.
+func TestSharerServesBesideAStalledClient(t *testing.T) {
+	s, err := sharerFor(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalled, err := sys.Dial(s.listener.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stalled.Close()
+	f, err := sys.Memfd("given")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := detach(testContext(t), s.listener.Addr(), s.offer(f), testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Close()
+	if _, err := detach(testContext(t), s.listener.Addr(), 1<<40, testKey); !errors.Is(err, ErrGone) {
+		t.Errorf("a key that was never given: %v", err)
+	}
+	if _, err := detach(testContext(t), s.listener.Addr(), 1, []byte("other")); !errors.Is(err, ErrAuth) {
+		t.Errorf("another authkey: %v", err)
+	}
+}
+
+// TestSharerWaitsForAcknowledgement keeps the connection of a receiver open until it says that it has the descriptor, which
+// Python 3.14 needs.
+func TestSharerWaitsForAcknowledgement(t *testing.T) {
+	s, err := sharerFor(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := sys.Memfd("given")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := s.offer(f)
+	c, err := sys.Dial(s.listener.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	request, _ := pickle.Marshal(Tuple{key, 1}, 2)
+	if err := errors.Join(authClient(c, testKey), writeFrame(c, request)); err != nil {
+		t.Fatal(err)
+	}
+	_, files, err := sys.RecvFiles(c, make([]byte, 1), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[0].Close()
+	c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("before the acknowledgement: %v", err)
+	}
+	c.SetReadDeadline(time.Time{})
+	if _, err := c.Write([]byte{ackByte}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+// TestSmallBacklog fetches from a listener with a backlog of one, as Python's up to 3.12 is, from many goroutines at once.
+func TestSmallBacklog(t *testing.T) {
+	s, err := sharerFor(testKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := testContext(t)
+	var wg sync.WaitGroup
+	for range 32 {
+		f, err := sys.Memfd("given")
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := s.offer(f)
+		wg.Go(func() {
+			got, err := detach(ctx, s.listener.Addr(), key, testKey)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got.Close()
+		})
+	}
+	wg.Wait()
+}
+
+// TestDialRetries dials a socket whose listener takes nobody for now.
+func TestDialRetries(t *testing.T) {
+	addr := t.TempDir() + "/narrow"
+	l, err := sys.Listen(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var waiting []*sys.Conn
+	for {
+		c, err := sys.Dial(addr)
+		if err != nil {
+			break
+		}
+		defer c.Close()
+		waiting = append(waiting, c)
+	}
+	ctx, cancel := context.WithCancel(testContext(t))
+	cancel()
+	if _, err := dialUnix(ctx, addr); !errors.Is(err, context.Canceled) {
+		t.Errorf("without patience: %v", err)
+	}
+	go func() {
+		for range len(waiting) + 1 {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+		}
+	}()
+	c, err := dialUnix(testContext(t), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
