@@ -28,6 +28,8 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"starmap"}, `^chunk 0: each column sums to 31125\n(chunk \d: .*\n){3}all together: 4\.995e\+07\n$`},
 		{[]string{"goroutines"}, `^\d+ workers by goroutine: \d+\.\d\d times as fast as one; results 3\.2e\+06 and 3\.2e\+06\n$`},
 		{[]string{"goroutines", "-processes"}, `^\d+ workers by spawn: \d+\.\d\d times as fast as one; results 3\.2e\+06 and 3\.2e\+06\n$`},
+		{[]string{"counters"}, `^4 processes added up to 5000: \[670 2670 1660\]\n$`},
+		{[]string{"pipe"}, `^1 squared is 1\n2 squared is 4\n3 squared is 9\n$`},
 		{[]string{"hogwild"}, `^2 processes trained one network: 9\d\d of 1000 digits are right\n$`},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), watchdog)
