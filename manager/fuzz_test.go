@@ -110,4 +110,3 @@ func FuzzGateway(f *testing.F) {
 		}
 	})
 }
-
