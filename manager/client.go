@@ -265,7 +265,7 @@ type late func(results []item) request
 
 // call sends a request and waits for its reply.
 //
-// If ctx ends first, the server is told, and what it did all the same is made undone by after, if there is such a thing.
+// If ctx ends first, the server is told, a stopped one for giveUpTime, and what it did all the same is made undone by after, if there is such a thing.
 // Whatever else a call does may or may not have been done then.
 func (c *client) call(ctx context.Context, req request, after late) ([]item, error) {
 	if err := c.failure(); err != nil {
@@ -292,7 +292,7 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 		r, err = l.Recv(ctx)
 	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ipc.ErrClosed) {
-		go c.settle(l, after)
+		c.giveUp(l, after)
 		return nil, cause(ctx, req.Method)
 	}
 	if err == nil {
@@ -321,6 +321,24 @@ func (c *client) judge(ctx context.Context, method string, r reply, err error) (
 		return nil, cause(ctx, method)
 	}
 	return nil, fmt.Errorf("reply of %s: %w", method, err)
+}
+
+// giveUpTime is how long a caller whose context has ended waits for the server to know it, so that as a rule nothing of the call
+// is left when it returns.
+const giveUpTime = 100 * time.Millisecond
+
+func (c *client) giveUp(l lane[request, reply], after late) {
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		c.settle(l, after)
+	}()
+	t := time.NewTimer(giveUpTime)
+	defer t.Stop()
+	select {
+	case <-settled:
+	case <-t.C:
+	}
 }
 
 // settle waits for the reply of a call that nobody waits for any more. Then its lane can be used again.

@@ -215,9 +215,12 @@ func TestEventsSemaphoresBarriers(t *testing.T) {
 	wantErr(t, s.Acquire(brief(t)), context.DeadlineExceeded)
 	check(t, s.Release(ctx))
 	check(t, s.Release(ctx))
+	n := 0
+	for n != 2 { // the Acquire that gave up may have got one too late, and returns it
+		n, err = s.Value(ctx)
+		check(t, err)
+	}
 	wantErr(t, s.Release(ctx), manager.ErrTooOften)
-	n, err := s.Value(ctx)
-	want(t, n, err, 2)
 
 	b, err := manager.NewBarrier(ctx, m, 3)
 	closing(t, b, err)
