@@ -1,9 +1,7 @@
 package ipc_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"testing"
@@ -64,29 +62,6 @@ func TestShareableList(t *testing.T) {
 			t.Error("a closed list has elements")
 		}
 	})
-}
-
-// double doubles the numbers of a list in place.
-var double = newRole("double", func(ctx context.Context, l *ipc.ShareableList) error {
-	for i, v := range l.All() {
-		if n, ok := v.(int); ok {
-			if err := l.Set(i, 2*n); err != nil {
-				return err
-			}
-		}
-	}
-	return l.Close()
-})
-
-func TestShareableListInAnotherProcess(t *testing.T) {
-	d := shared(t)
-	l, err := ipc.NewShareableList(1, "two", 3)
-	check(t, err)
-	wait(t, double.start(t, d, l))
-	if got := fmt.Sprint(values(l)); got != "[2 two 6]" {
-		t.Errorf("%s", got)
-	}
-	check(t, l.Close())
 }
 
 // What another process has written into a list's memory is not believed.

@@ -81,9 +81,10 @@ func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
 
 // find returns the slot with the name and its word, or nil.
 func (r *Ring) find(name string) (*slot, uint64) {
+	label := makeLabel(name, nil)
 	for i := uint64(0); i < r.cap && r.backed(i); i++ {
 		s := r.slot(i)
-		if w := s.word.Load(); slotState(w) == slotFull && s.named(name) {
+		if w := s.word.Load(); slotState(w) == slotFull && s.begins(label) {
 			return s, w
 		}
 	}
@@ -234,8 +235,14 @@ func (s *slot) label(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-func (s *slot) named(name string) bool {
-	var room [slotBody]byte
-	b, err := s.label(room[:0])
-	return err == nil && string(b[1:1+b[0]]) == name
+// begins reports whether the slot's label begins with the one of a name alone, whose first byte is its length.
+func (s *slot) begins(label []byte) bool {
+	for i := 0; i < len(label); i += 8 {
+		var b [8]byte
+		unused := 8 * (8 - copy(b[:], label[i:]))
+		if (s.words()[i/8].Load()^binary.LittleEndian.Uint64(b[:]))<<unused != 0 {
+			return false
+		}
+	}
+	return true
 }

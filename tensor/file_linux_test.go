@@ -149,10 +149,11 @@ func TestGuardLetsOtherPanicsGo(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a nil map was written")
+			t.Error("an index out of range went by")
 		}
 	}()
-	tensor.Guard(func() { var m map[int]int; m[0] = 1 })
+	var none []int
+	tensor.Guard(func() { none[len(os.Args)]++ })
 }
 
 var addToFile = shoal.Register("addToFile", func(ctx context.Context, rank int, x *tensor.Tensor) error {

@@ -1,0 +1,134 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// first tries to be the one that creates.
+var first = newRole("first", func(ctx context.Context, won *ipc.Sender[bool]) error {
+	defer won.Close()
+	m, err := ipc.Create("once", 64)
+	if err != nil && !errors.Is(err, shm.ErrExist) {
+		return err
+	}
+	won.Put(ctx, err == nil)
+	if err != nil {
+		return nil
+	}
+	copy(m.Bytes(), "first")
+	<-ctx.Done() // until it is killed
+	return nil
+})
+
+func TestOneProcessCreatesAndItsMemoryOutlivesIt(t *testing.T) {
+	d := shared(t)
+	won := newQueue[bool](t, 8)
+	var cmds []func()
+	for range 3 {
+		c := first.start(t, d, won.Sender())
+		cmds = append(cmds, func() { c.Process.Kill(); c.Wait() })
+	}
+	check(t, won.Sender().Close())
+	winners := 0
+	for range 3 {
+		w, err := won.Get(watched(t))
+		check(t, err)
+		if w {
+			winners++
+		}
+	}
+	m, err := ipc.Open("once")
+	check(t, err)
+	for ctx := watched(t); string(m.Bytes()[:5]) != "first" && ctx.Err() == nil; {
+		runtime.Gosched()
+	}
+	for _, kill := range cmds {
+		kill()
+	}
+	if again, err := ipc.Open("once"); err != nil || winners != 1 || string(again.Bytes()[:5]) != "first" {
+		t.Errorf("%d created it, after their death: %v", winners, err)
+	} else {
+		check(t, again.Close())
+	}
+	check(t, errors.Join(m.Close(), ipc.Unlink("once")))
+}
+
+// An invitation is what a stranger is told.
+type invitation struct {
+	Addr  string
+	Token shm.Token
+}
+
+// stranger joins by the socket, as a process that has inherited nothing does, and changes what it finds under a name.
+var stranger = newRole("stranger", func(ctx context.Context, i invitation) error {
+	d, err := shm.Join(ctx, i.Addr, i.Token)
+	if err != nil {
+		return err
+	}
+	inherited, err := shm.Default()
+	shm.SetDefault(d)
+	defer shm.SetDefault(inherited)
+	m, err1 := ipc.Open("raw")
+	q, err2 := ipc.Lookup[*ipc.Sender[string]]("answers")
+	if err := errors.Join(err, err1, err2); err != nil {
+		return err
+	}
+	copy(m.Bytes(), "written")
+	mine, err := ipc.Create("mine", 8)
+	if err != nil {
+		return err
+	}
+	copy(mine.Bytes(), "left")
+	return errors.Join(q.Put(ctx, string(m.Bytes()[8:13])), mine.Close(), m.Close(), q.Close(), d.Close())
+})
+
+func TestStrangersShareByName(t *testing.T) {
+	d := shared(t)
+	l, err := d.Listen(shm.ListenOptions{})
+	check(t, err)
+	m, err := ipc.Create("raw", 16)
+	check(t, err)
+	copy(m.Bytes()[8:], "for you")
+	q := newQueue[string](t, 1)
+	check(t, ipc.Bind("answers", q.Sender()))
+	wait(t, stranger.start(t, d, invitation{l.Addr(), l.Token()}))
+	if s, err := q.Get(watched(t)); s != "for y" || err != nil {
+		t.Errorf("it read %q, %v", s, err)
+	}
+	left, err := ipc.Open("mine")
+	check(t, err)
+	if string(m.Bytes()[:7]) != "written" || string(left.Bytes()[:4]) != "left" {
+		t.Errorf("it has written %q and left %q", m.Bytes()[:7], left.Bytes())
+	}
+	check(t, errors.Join(left.Close(), m.Close(), l.Close(), ipc.Unlink("raw"), ipc.Unlink("answers"), ipc.Unlink("mine")))
+}
+
+// double doubles the numbers of a list in place.
+var double = newRole("double", func(ctx context.Context, l *ipc.ShareableList) error {
+	for i, v := range l.All() {
+		if n, ok := v.(int); ok {
+			if err := l.Set(i, 2*n); err != nil {
+				return err
+			}
+		}
+	}
+	return l.Close()
+})
+
+func TestShareableListInAnotherProcess(t *testing.T) {
+	d := shared(t)
+	l, err := ipc.NewShareableList(1, "two", 3)
+	check(t, err)
+	wait(t, double.start(t, d, l))
+	if got := fmt.Sprint(values(l)); got != "[2 two 6]" {
+		t.Errorf("%s", got)
+	}
+	check(t, l.Close())
+}
