@@ -31,8 +31,8 @@ func NewMutex() (*Mutex, error) {
 // names the process that holds it.
 //
 // An error that wraps ErrOwnerDied comes *with* the lock, and with a *shm.PeerError: its holder died, and what it guards
-// may be half done. Whoever makes that good calls MarkConsistent and then Unlock, having notified all who wait in a Cond with it. Who unlocks it without that gives it up
-// for all: every Lock then returns ErrNotRecoverable.
+// may be half done. Whoever makes that good calls MarkConsistent and then Unlock, having notified all who wait in a Cond
+// with it. Who unlocks it without that gives it up for all: every Lock then returns ErrNotRecoverable.
 func (m *Mutex) Lock(ctx context.Context) error {
 	if err := m.obj.enter(); err != nil {
 		return err
