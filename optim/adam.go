@@ -72,18 +72,22 @@ func (a *Adam) Step() { step(&a.core, &a.AdamOptions, adam[float32], adam[float6
 func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
 	n := float64(u.n)
 	rate := F(o.LR / (1 - math.Pow(o.Beta1, n)))
-	root := F(math.Sqrt(1 - math.Pow(o.Beta2, n)))
+	root := F(1 / math.Sqrt(1-math.Pow(o.Beta2, n)))
 	fresh1, kept2, fresh2, eps := F(1-o.Beta1), F(o.Beta2), F(1-o.Beta2), F(o.Eps)
 	decay, shrink := F(o.WeightDecay), F(0)
 	if o.Decoupled {
 		decay, shrink = 0, F(o.LR*o.WeightDecay)
 	}
-	mean, square := u.state[0], u.state[1]
-	u.move(o.Atomic, func(i int, p, g F) F {
-		g += decay * p
-		mean[i] += fresh1 * (g - mean[i])
-		square[i] = kept2*square[i] + fresh2*g*g
-		return shrink*p + rate*mean[i]/(F(math.Sqrt(float64(square[i])))/root+eps)
+	u.move(o.Atomic, func(at int, p, g, by []F) {
+		mean, square := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)]
+		p, by = p[:len(g)], by[:len(g)]
+		for i, g := range g {
+			g += decay * p[i]
+			m := mean[i] + fresh1*(g-mean[i])
+			v := kept2*square[i] + fresh2*g*g
+			mean[i], square[i] = m, v
+			by[i] = shrink*p[i] + rate*m/(F(math.Sqrt(float64(v)))*root+eps)
+		}
 	})
 }
 

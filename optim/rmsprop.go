@@ -62,21 +62,24 @@ func (r *RMSprop) Step() {
 
 func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 	rate, kept, fresh, eps, decay, again := F(o.LR), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(o.WeightDecay), F(o.Momentum)
-	square, mean, last := u.state[0], u.state[1], u.state[2]
-	u.move(o.Atomic, func(i int, p, g F) F {
-		g += decay * p
-		square[i] = kept*square[i] + fresh*g*g
-		spread := square[i]
-		if o.Centered {
-			mean[i] += fresh * (g - mean[i])
-			spread -= mean[i] * mean[i]
+	u.move(o.Atomic, func(at int, p, g, by []F) {
+		square, mean, last := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)], u.state[2][at:][:len(g)]
+		p, by = p[:len(g)], by[:len(g)]
+		for i, g := range g {
+			g += decay * p[i]
+			spread := kept*square[i] + fresh*g*g
+			square[i] = spread
+			if o.Centered {
+				mean[i] += fresh * (g - mean[i])
+				spread -= mean[i] * mean[i]
+			}
+			step := g / (F(math.Sqrt(float64(spread))) + eps)
+			if again != 0 {
+				last[i] = again*last[i] + step
+				step = last[i]
+			}
+			by[i] = rate * step
 		}
-		step := g / (F(math.Sqrt(float64(spread))) + eps)
-		if again != 0 {
-			last[i] = again*last[i] + step
-			step = last[i]
-		}
-		return rate * step
 	})
 }
 

@@ -13,7 +13,12 @@ type update[F kernel.Float] struct {
 	n     int64 // of this step, from 1 on
 	p, g  []F
 	state [maxStates][]F
+
+	now, by [stretch]F
 }
+
+// stretch is how many elements move at a time.
+const stretch = 256
 
 // maxStates is how many tensors of state a parameter has at most.
 const maxStates = 3
@@ -39,29 +44,34 @@ func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O,
 }
 
 func run[O options, F kernel.Float](s *slot, o *O, u *update[F], f func(*O, *update[F])) {
-	*u = update[F]{p: tensor.Data[F](s.Param.T), g: tensor.Data[F](s.Param.Grad)}
+	u.p, u.g = tensor.Data[F](s.Param.T), tensor.Data[F](s.Param.Grad)
 	for i, t := range s.State {
 		u.state[i] = tensor.Data[F](t)
 	}
 	u.n = atomic.AddInt64(&tensor.Data[int64](s.Steps)[0], 1)
 	f(o, u)
-	*u = update[F]{}
+	u.p, u.g, u.state = nil, nil, [maxStates][]F{}
 	s.Param.T.Touch() // graphs that need the old value notice
 	runtime.KeepAlive(s.Param.Grad)
 	runtime.KeepAlive(s)
 }
 
-// move takes from each element what by says, of the element and its gradient.
-func (u *update[F]) move(atomically bool, by func(i int, p, g F) F) {
-	if !atomically {
-		for i, g := range u.g {
-			u.p[i] -= by(i, u.p[i], g)
+// move takes from the elements what f says: of those from at on, with their gradients, it sets by.
+func (u *update[F]) move(atomically bool, f func(at int, p, g, by []F)) {
+	for at := 0; at < len(u.g); at += stretch {
+		g := u.g[at:min(at+stretch, len(u.g))]
+		p, by := u.p[at:at+len(g)], u.by[:len(g)]
+		if atomically {
+			for i := range g {
+				u.now[i] = kernel.LoadAtomic(&p[i])
+			}
+			f(at, u.now[:len(g)], g, by)
+			kernel.AxpyAtomic(-1, by, p)
+			continue
 		}
-		return
-	}
-	var one [1]F
-	for i, g := range u.g {
-		one[0] = by(i, kernel.LoadAtomic(&u.p[i]), g)
-		kernel.AxpyAtomic(-1, one[:], u.p[i:i+1])
+		f(at, p, g, by)
+		for i, v := range by {
+			p[i] -= v
+		}
 	}
 }
