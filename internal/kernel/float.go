@@ -10,8 +10,3 @@ func single[F Float]() bool {
 	var f F
 	return unsafe.Sizeof(f) == 4
 }
-
-// reinterpret is s seen as elements of To, which must be of the size of From.
-func reinterpret[To, From any](s []From) []To {
-	return unsafe.Slice((*To)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
-}
