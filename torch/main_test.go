@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		code = 1
 	}
-	if left, _ := filepath.Glob(fmt.Sprintf("/dev/shm/shoal_%d_*", os.Getpid())); len(left) > 0 && code == 0 {
+	if left := leftNames(); len(left) > 0 && code == 0 {
 		fmt.Println("left in /dev/shm:", left)
 		code = 1
 	}
@@ -52,6 +52,17 @@ func TestMain(m *testing.M) {
 		fmt.Println(string(line))
 	}
 	os.Exit(code)
+}
+
+// leftNames are this process's names in /dev/shm, when those are gone that a manager of PyTorch's removes two seconds after
+// its last process was killed.
+func leftNames() (left []string) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		left, _ = filepath.Glob(fmt.Sprintf("%s/%s%d_*", shmDir, namePrefix, os.Getpid()))
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
+		}
+	}
 }
 
 // A python is an interpreter that has a PyTorch.

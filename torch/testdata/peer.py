@@ -120,6 +120,10 @@ def serve(conn):
         elif op == "take":
             kept = args[0]
             conn.send((describe(kept), read(kept)))
+        elif op == "hold":
+            kept = args[0]
+            args = None
+            conn.send(0)
         elif op == "say":
             conn.send(args[0])
         elif op == "repr":

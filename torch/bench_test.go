@@ -1,0 +1,48 @@
+package torch
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// BenchmarkToTorch writes a tensor, sends it and waits until PyTorch has it: in warm memory, which PyTorch has dropped before, and
+// in memory that is fresh each time.
+func BenchmarkToTorch(b *testing.B) {
+	if len(pythons()) == 0 {
+		b.Skip("python3 has no PyTorch")
+	}
+	for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
+		k := converse(b, pythons()[len(pythons())-1], Options{Strategy: s}, "file_descriptor")
+		for _, size := range []int{1 << 10, 1 << 20, 64 << 20} {
+			for _, warm := range []bool{true, false} {
+				b.Run(fmt.Sprintf("%v/%dKiB/warm=%v", s, size>>10, warm), func(b *testing.B) { toTorchBench(b, k, size, warm) })
+			}
+		}
+	}
+}
+
+func toTorchBench(b *testing.B, k *talk, size int, warm bool) {
+	var spans []time.Duration
+	for b.Loop() {
+		if !warm {
+			if err := Trim(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		began := time.Now()
+		x, err := k.opts.Empty(tensor.Uint8, size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		x.Fill(1)
+		k.ask("hold", x)
+		x.Close()
+		spans = append(spans, time.Since(began))
+	}
+	slices.Sort(spans)
+	b.ReportMetric(float64(spans[len(spans)/2].Microseconds()), "µs/median")
+}
