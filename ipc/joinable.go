@@ -109,7 +109,8 @@ func (j *JoinableQueue[T]) TaskDone() error {
 
 // Join waits until the queue is empty and every task that was got is done. If a process has died with tasks in its hands,
 // Join waits for the others and then returns ErrTasksLost in a *shm.PeerError with the process's id, of several such processes
-// that of one. Who joins next does not hear of it again.
+// that of one. Who joins next does not hear of it again. A process that died just as it took a task counts, too, also if the
+// task is still there and somebody else does it.
 func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	for {
 		err := j.permits(ctx, "join", func(s shm.Semaphore) error { return s.Watch(ctx, j.idle) })

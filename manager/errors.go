@@ -6,10 +6,11 @@ import (
 	"io"
 	"strings"
 
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// Sentinels of this package; the errors that it returns wrap them.
+// Sentinels of this package; the errors that it returns wrap them. What package ipc has too is the same error here.
 var (
 	// ErrClosed is returned by what a manager or a proxy that this process has closed is asked for.
 	ErrClosed = errors.New("manager: closed")
@@ -28,29 +29,29 @@ var (
 	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace does not have.
 	ErrNoKey = errors.New("manager: no such key")
 	// ErrIndex is returned for an index outside of a List or an Array.
-	ErrIndex = errors.New("manager: index out of range")
+	ErrIndex = ipc.ErrIndex
 	// ErrFull and ErrEmpty are what a queue was, at once or until the deadline.
-	ErrFull  = errors.New("manager: queue is full")
-	ErrEmpty = errors.New("manager: queue is empty")
+	ErrFull  = ipc.ErrFull
+	ErrEmpty = ipc.ErrEmpty
 	// ErrNotOwner is returned to who lets go of a lock that it does not hold.
-	ErrNotOwner = errors.New("manager: not the owner of the lock")
+	ErrNotOwner = ipc.ErrNotOwner
 	// ErrOwnerDied is returned by a Lock that was acquired after its owner died, as *OwnerError: what it protects may be
 	// half changed. Repair that and call MarkConsistent, or Unlock makes the lock unusable for all.
-	ErrOwnerDied = errors.New("manager: the owner of the lock died")
+	ErrOwnerDied = ipc.ErrOwnerDied
 	// ErrNotRecoverable is returned by a lock that was unlocked after ErrOwnerDied without MarkConsistent.
-	ErrNotRecoverable = errors.New("manager: the lock was given up")
+	ErrNotRecoverable = ipc.ErrNotRecoverable
 	// ErrBroken is returned by a Barrier that a waiter has left, by its death or its deadline, or that was aborted.
-	ErrBroken = errors.New("manager: the barrier is broken")
+	ErrBroken = ipc.ErrBroken
 	// ErrTooOften is returned by a Release of a bounded semaphore, or a TaskDone, that nothing stands against.
-	ErrTooOften = errors.New("manager: more often than there was cause for")
+	ErrTooOften = ipc.ErrReleased
 	// ErrTasksLost is returned by Join when processes died with unfinished tasks; it comes as *OwnerError.
-	ErrTasksLost = errors.New("manager: tasks of a dead process are not done")
+	ErrTasksLost = ipc.ErrTasksLost
 	// ErrPanic is returned where a method panicked in the server, which goes on; it comes as *PanicError.
 	ErrPanic = errors.New("manager: a method panicked")
 	// ErrTxn is returned within a Txn by what cannot be undone, or would wait for others, whom the Txn keeps out.
 	ErrTxn = errors.New("manager: not possible in a transaction")
 	// ErrShared is returned where shared memory, such as a tensor's, would have to leave the machine: send its values.
-	ErrShared = errors.New("manager: shared memory does not cross machines")
+	ErrShared = ipc.ErrShared
 	// ErrForeign is returned where a proxy is given to a server that it does not belong to.
 	ErrForeign = errors.New("manager: proxy of another server")
 )
@@ -58,9 +59,8 @@ var (
 func init() {
 	for name, err := range map[string]error{
 		"ErrClosed": ErrClosed, "ErrServerDied": ErrServerDied, "ErrNoObject": ErrNoObject, "ErrNoMethod": ErrNoMethod, "ErrArgument": ErrArgument,
-		"ErrType": ErrType, "ErrNotNumber": ErrNotNumber, "ErrNoKey": ErrNoKey, "ErrIndex": ErrIndex, "ErrFull": ErrFull, "ErrEmpty": ErrEmpty,
-		"ErrNotOwner": ErrNotOwner, "ErrOwnerDied": ErrOwnerDied, "ErrNotRecoverable": ErrNotRecoverable, "ErrBroken": ErrBroken,
-		"ErrTooOften": ErrTooOften, "ErrTasksLost": ErrTasksLost, "ErrPanic": ErrPanic, "ErrTxn": ErrTxn, "ErrShared": ErrShared, "ErrForeign": ErrForeign,
+		"ErrType": ErrType, "ErrNotNumber": ErrNotNumber, "ErrNoKey": ErrNoKey, "ErrPanic": ErrPanic,
+		"ErrTxn": ErrTxn, "ErrForeign": ErrForeign,
 	} {
 		wire.RegisterError("manager."+name, err)
 	}

@@ -1,0 +1,118 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A debtor changes values in a transaction, or holds objects, and says so. Then it waits for its end.
+type debtor struct {
+	M     *manager.Manager
+	V     *manager.Value[int]
+	D     *manager.Dict[string, *manager.List[int]]
+	Ready *ipc.Sender[bool]
+}
+
+var dieInTxn = shoal.Register("manager txn victim", func(ctx context.Context, _ int, w debtor) error {
+	return w.M.Txn(ctx, func(tx context.Context) error {
+		l, err := manager.NewList(tx, w.M, 1)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(w.V.Set(tx, 2), w.D.Set(tx, "new", l), w.Ready.Put(ctx, true)); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	})
+})
+
+// Who asks while the transaction goes on waits, and sees nothing of it when its client has been killed.
+func TestAKilledClientsTxnIsUndone(t *testing.T) {
+	ctx, m := watched(t), process(t)
+	v, err := manager.NewValue(ctx, m, 1)
+	closing(t, v, err)
+	d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
+	closing(t, d, err)
+	ready, err := ipc.NewQueue[bool](1)
+	closing(t, ready, err)
+	g := shoal.NewGroup(ctx, shoal.Options{})
+	defer g.Close()
+	p := dieInTxn.Go(g, debtor{m, v, d, ready.Sender()})
+	_, err = ready.Get(ctx)
+	check(t, err)
+	asked := make(chan int)
+	go func() {
+		n, err := v.Get(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		asked <- n
+	}()
+	select {
+	case n := <-asked:
+		t.Fatalf("%d was seen within the transaction", n)
+	case <-time.After(10 * time.Millisecond): // it would be a coincidence, and no failure, if it asked later
+	}
+	check(t, p.Signal(os.Kill))
+	if n := <-asked; n != 1 {
+		t.Errorf("%d, not 1", n)
+	}
+	n, err := d.Len(ctx)
+	want(t, n, err, 0)
+	sum, err := v.Add(ctx, 5)
+	want(t, sum, err, 6)
+}
+
+var holdObjects = shoal.Register("manager holder", func(ctx context.Context, _ int, w debtor) error {
+	for range 3 {
+		l, err := manager.NewList(ctx, w.M, 1, 2, 3)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+	}
+	if err := w.Ready.Put(ctx, true); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+})
+
+// The server is asked for nothing meanwhile: it hears of the death by itself.
+func TestAKilledClientsObjectsAreFreed(t *testing.T) {
+	ctx, m := watched(t), process(t)
+	v, err := manager.NewValue(ctx, m, 1)
+	closing(t, v, err)
+	d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
+	closing(t, d, err)
+	ready, err := ipc.NewQueue[bool](1)
+	closing(t, ready, err)
+	domain, err := shm.Default()
+	check(t, err)
+	before := domain.Stats().Blocks
+	g := shoal.NewGroup(ctx, shoal.Options{})
+	defer g.Close()
+	p := holdObjects.Go(g, debtor{m, v, d, ready.Sender()})
+	_, err = ready.Get(ctx)
+	check(t, err)
+	if n := domain.Stats().Blocks; n < before+3 {
+		t.Errorf("%d blocks became %d", before, n)
+	}
+	check(t, p.Signal(os.Kill))
+	<-end(ctx, p)
+	for n := domain.Stats().Blocks; n != before; n = domain.Stats().Blocks {
+		if ctx.Err() != nil {
+			t.Fatalf("%d blocks became %d", before, n)
+		}
+		time.Sleep(time.Millisecond) // there is nothing to wait on
+	}
+}
