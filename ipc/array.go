@@ -2,7 +2,6 @@ package ipc
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
@@ -31,7 +30,7 @@ func NewArray[T Number](n int) (*Array[T], error) {
 
 // newNumbers makes an object of a lock and n numbers. How many they are is its flag.
 func newNumbers[T Number](name string, n int) (*object, error) {
-	size := int(unsafe.Sizeof(*new(T)))
+	size := shm.SizeOf[T]()
 	if n < 0 || n > 1<<48/size {
 		return nil, fmt.Errorf("new %s: %w: %d elements", name, ErrIndex, n)
 	}
@@ -64,47 +63,47 @@ func (a *Array[T]) Len() int {
 
 // At returns element i.
 func (a *Array[T]) At(i int) (v T, err error) {
-	err = a.with(i, 1, func(p unsafe.Pointer) { v = load[T](p) })
+	err = a.with(i, 1, func(n shm.Numbers[T]) { v = n.At(0) })
 	return v, err
 }
 
 // Set sets element i.
 func (a *Array[T]) Set(i int, v T) error {
-	return a.with(i, 1, func(p unsafe.Pointer) { store(p, v) })
+	return a.with(i, 1, func(n shm.Numbers[T]) { n.Set(0, v) })
 }
 
 // Add adds delta to element i and returns the sum. No addition is lost, whoever else adds.
 func (a *Array[T]) Add(i int, delta T) (sum T, err error) {
-	err = a.with(i, 1, func(p unsafe.Pointer) { sum = add(p, delta) })
+	err = a.with(i, 1, func(n shm.Numbers[T]) { sum = n.Add(0, delta) })
 	return sum, err
 }
 
 // CompareAndSwap sets element i to v if it equals old, and reports whether it did.
 func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
-	err = a.with(i, 1, func(p unsafe.Pointer) { swapped = compareAndSwap(p, old, v) })
+	err = a.with(i, 1, func(n shm.Numbers[T]) { swapped = n.CompareAndSwap(0, old, v) })
 	return swapped, err
 }
 
 // Read reads the elements from i on into all of dst. Each is whole; that they are of one moment is a matter of the lock.
 func (a *Array[T]) Read(i int, dst []T) error {
-	return a.with(i, len(dst), func(p unsafe.Pointer) {
+	return a.with(i, len(dst), func(n shm.Numbers[T]) {
 		for k := range dst {
-			dst[k] = load[T](unsafe.Add(p, uintptr(k)*unsafe.Sizeof(*new(T))))
+			dst[k] = n.At(k)
 		}
 	})
 }
 
 // Write writes src to the elements from i on.
 func (a *Array[T]) Write(i int, src []T) error {
-	return a.with(i, len(src), func(p unsafe.Pointer) {
+	return a.with(i, len(src), func(n shm.Numbers[T]) {
 		for k, v := range src {
-			store(unsafe.Add(p, uintptr(k)*unsafe.Sizeof(v)), v)
+			n.Set(k, v)
 		}
 	})
 }
 
-// with calls f with the address of element i, which n elements begin with.
-func (a *Array[T]) with(i, n int, f func(unsafe.Pointer)) error {
+// with calls f with the n elements from i on.
+func (a *Array[T]) with(i, n int, f func(shm.Numbers[T])) error {
 	if err := a.obj.enter(); err != nil {
 		return err
 	}
@@ -112,9 +111,7 @@ func (a *Array[T]) with(i, n int, f func(unsafe.Pointer)) error {
 	if have := int(a.obj.sync.Flag()); i < 0 || i > have || n > have-i {
 		return fmt.Errorf("%w: %d elements from %d of %d", ErrIndex, n, i, have)
 	}
-	if n > 0 {
-		f(unsafe.Pointer(&a.obj.sync.Data()[uintptr(i)*unsafe.Sizeof(*new(T))]))
-	}
+	f(shm.NumbersIn[T](a.obj.sync.Data())[i : i+n])
 	return nil
 }
 
@@ -123,12 +120,12 @@ func (a *Array[T]) MarshalWire(e *wire.Encoder) error { return a.obj.marshal(e) 
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of other numbers.
 func (a *Array[T]) UnmarshalWire(d *wire.Decoder) (err error) {
-	a.obj, err = readNumbers(d, arrayName[T](), unsafe.Sizeof(*new(T)))
+	a.obj, err = readNumbers(d, arrayName[T](), shm.SizeOf[T]())
 	return err
 }
 
 // readNumbers reads an object of so many numbers as its flag says.
-func readNumbers(d *wire.Decoder, name string, size uintptr) (*object, error) {
+func readNumbers(d *wire.Decoder, name string, size int) (*object, error) {
 	o, err := readObject(d, name, shm.FormMutex)
 	if err != nil {
 		return nil, err

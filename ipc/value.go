@@ -1,8 +1,7 @@
 package ipc
 
 import (
-	"unsafe"
-
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -45,6 +44,6 @@ func (v *Value[T]) MarshalWire(e *wire.Encoder) error { return v.obj.marshal(e) 
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another type.
 func (v *Value[T]) UnmarshalWire(d *wire.Decoder) (err error) {
-	v.obj, err = readNumbers(d, valueName[T](), unsafe.Sizeof(*new(T)))
+	v.obj, err = readNumbers(d, valueName[T](), shm.SizeOf[T]())
 	return err
 }
