@@ -277,6 +277,19 @@ func (d *Domain) Collected() bool {
 	return n != 0 && d.parts[d.slot].collected.Load() == n
 }
 
+// ParkedForMemory reports whether a goroutine of this process is parked until memory becomes free, everybody having collected.
+func (d *Domain) ParkedForMemory() bool {
+	d.park.mu.Lock()
+	lots := d.park.lots
+	d.park.mu.Unlock()
+	for _, l := range lots {
+		if l.bits == &d.hdr.memwait && l.waiters.Load() != 0 {
+			return d.allCollected(d.hdr.pressure.Load())
+		}
+	}
+	return false
+}
+
 // Corrupt makes the oldest message unreadable.
 func (r *Ring) Corrupt() { r.slot(r.hdr.head.Load()).meta.Store(^uint64(0)) }
 

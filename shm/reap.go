@@ -532,6 +532,9 @@ func (r *reaper) bury() int {
 	if !disabled("lost hints") {
 		d.hdr.lost.Store(1)
 	}
+	if !disabled("relief") {
+		d.relieve() // one of the dead may have freed a block and told nobody
+	}
 	// Before the slots are free: a reaper that dies in between leaves them to the next one, which rings.
 	if !disabled("ring all") {
 		d.ringAll()

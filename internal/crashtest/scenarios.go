@@ -138,7 +138,7 @@ func init() {
 			},
 		},
 		"relieve": {
-			most:  1,
+			most:  2,
 			setup: func(w *world) error { return w.keep(10 << 20) },
 			prep: func(v *victim) (err error) {
 				hs, err := blocks(v.d, 1, 1, 40<<20)
@@ -153,7 +153,7 @@ func init() {
 					}
 					release(w.d, h)
 				})
-				w.until(w.d.WaitsForMemory)
+				w.until(w.d.ParkedForMemory)
 			},
 			act: func(v *victim) error { return v.d.Release(shm.Handle(v.Args[len(v.Args)-1])) },
 		},
