@@ -212,3 +212,35 @@ func TestParticipantsAllocateAndFreeAtTheSameTime(t *testing.T) {
 		wantRest(t, f.first, 0)
 	})
 }
+
+// An operation that finds all lanes taken by Close is told so.
+func TestNobodyWaitsForAClosedDomain(t *testing.T) {
+	for range 200 {
+		d, err := shm.NewLocal(1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g sync.WaitGroup
+		for range 4 {
+			g.Go(func() {
+				for {
+					h, err := d.Alloc(64)
+					if err == nil {
+						err = d.Release(h)
+					}
+					if errors.Is(err, shm.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		g.Wait()
+	}
+}

@@ -222,6 +222,7 @@ func (d *Domain) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
+	d.wakeLanes()
 	unheard := d.listeners.close()
 	for i := range commonLanes {
 		d.lanes[i].lock() // waits for the operation that is going on

@@ -57,6 +57,9 @@ func (d *Domain) enter() (*lane, error) {
 		return nil, ErrClosed
 	}
 	l := d.anyLane()
+	if l == nil {
+		return nil, ErrClosed
+	}
 	if d.closed.Load() { // Close holds all lanes but one
 		l.unlock()
 		return nil, ErrClosed
@@ -82,12 +85,13 @@ func (d *Domain) otherLane(at int) *lane {
 	return d.waitLane(at)
 }
 
+// waitLane returns nil when the domain is closed, since Close keeps the lanes.
 func (d *Domain) waitLane(at int) *lane {
 	d.laneQueue.Add(1)
 	defer d.laneQueue.Add(-1)
 	d.laneWait.Lock()
 	defer d.laneWait.Unlock()
-	for {
+	for !d.closed.Load() {
 		for i := range commonLanes {
 			if l := &d.lanes[(at+i)%commonLanes]; l.tryLock() {
 				return l
@@ -95,4 +99,5 @@ func (d *Domain) waitLane(at int) *lane {
 		}
 		d.laneFree.Wait()
 	}
+	return nil
 }

@@ -148,8 +148,14 @@ func (l *lot) shut() {
 }
 
 // leave takes the process's bit back, which nobody here would answer to, unless another lot of the process waits for
-// the same thing. A ring that has come already goes to another process.
+// the same thing. A ring that has come already goes to another process. After the domain was closed, the bit has been
+// taken by the reaper and the memory may be somebody else's; in a lane, Close waits for us.
 func (l *lot) leave() {
+	in, err := l.d.enter()
+	if err != nil {
+		return
+	}
+	defer in.unlock()
 	l.bits[l.d.word].AndNot(l.d.bit)
 	l.d.park.rung()
 	l.d.ringOne(l.bits)
