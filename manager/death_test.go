@@ -45,16 +45,12 @@ var deaths = []string{"SIGKILL", "SIGSEGV", "SIGSTOP", "os.Exit", "panic"}
 
 func die(how string) {
 	switch how {
-	case "SIGKILL":
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	case "SIGSEGV":
-		syscall.Kill(os.Getpid(), syscall.SIGSEGV)
-	case "SIGSTOP":
-		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case "os.Exit":
 		os.Exit(7)
 	case "panic":
 		go panic("on purpose") // in another goroutine nothing recovers it
+	default:
+		kill(os.Getpid(), how)
 	}
 }
 
@@ -150,7 +146,7 @@ func clientDies(t *testing.T, how string) {
 		for _, err := range results {
 			wantErr(t, err, context.DeadlineExceeded)
 		}
-		check(t, syscall.Kill(pid, syscall.SIGKILL))
+		check(t, kill(pid, "SIGKILL"))
 		<-end(ctx, p)
 		check(t, func() error {
 			err := v.Lock.Lock(ctx)
@@ -278,7 +274,7 @@ func serverDies(t *testing.T, how string) {
 		wantErr(t, err, context.DeadlineExceeded)
 		wantErr(t, other, context.DeadlineExceeded)
 		wantErr(t, there.Err, context.DeadlineExceeded)
-		check(t, syscall.Kill(pid, syscall.SIGKILL))
+		check(t, kill(pid, "SIGKILL"))
 		for ctx.Err() == nil && !errors.Is(err, manager.ErrServerDied) {
 			_, err = empty.Get(ctx)
 		}

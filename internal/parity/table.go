@@ -12,7 +12,6 @@ import (
 
 // A row says of one name what there is in its place.
 type row struct {
-	line    int
 	name    string
 	here    string   // "" if nothing is
 	note    string   // the difference, or the reason
