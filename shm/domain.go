@@ -123,9 +123,11 @@ func (d *Domain) checkLayout() error {
 const joinWait = time.Second
 
 // join takes a free participant slot. Where all are taken, the living are asked to reap the dead: who has no slot has
-// no name for the recovery lock, so it cannot do it itself.
+// no name for the recovery lock, so it cannot do it itself. The last look for a slot comes after nobody was found dead:
+// those that were may have been reaped since the look before.
 func (d *Domain) join() error {
-	for begun := time.Now(); ; {
+	begun, dead := time.Now(), 1
+	for {
 		joined, err := d.tryJoin()
 		if err != nil {
 			return fmt.Errorf("join domain: %w", err)
@@ -133,12 +135,17 @@ func (d *Domain) join() error {
 		if joined {
 			return d.start()
 		}
-		if _, dead, err := d.findDead(); err != nil || dead == 0 || time.Since(begun) > joinWait {
+		if dead == 0 || time.Since(begun) > joinWait {
+			return ErrTooManyParticipants
+		}
+		if _, dead, err = d.findDead(); err != nil {
 			return errors.Join(ErrTooManyParticipants, err)
 		}
-		d.hdr.members.Add(1)
-		d.ringAll()
-		time.Sleep(time.Millisecond)
+		if dead != 0 {
+			d.hdr.members.Add(1)
+			d.ringAll()
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 
