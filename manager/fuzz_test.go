@@ -1,11 +1,11 @@
 package manager_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,27 +13,38 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A recorder is a stream that keeps what is written to it.
+// A recorder is a stream that keeps what is written to it. A closed proxy is released on the side, so that may still be going on.
 type recorder struct {
 	net.Conn
-	bytes.Buffer
+	mu   sync.Mutex
+	said []byte
 }
 
-func (r *recorder) Read(b []byte) (int, error) { return r.Conn.Read(b) }
 func (r *recorder) Write(b []byte) (int, error) {
-	r.Buffer.Write(b)
+	r.mu.Lock()
+	r.said = append(r.said, b...)
+	r.mu.Unlock()
 	return r.Conn.Write(b)
+}
+
+func (r *recorder) bytes() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.said)
 }
 
 // session records what a client says to a gateway when it works with some objects.
 func session(f *testing.F, m *manager.Manager) (said [][]byte) {
 	ctx := context.Background()
 	g := manager.NewGateway(m)
+	var mu sync.Mutex
 	var all []*recorder
 	far, err := manager.Connect(ctx, func(context.Context) (manager.Stream, error) {
 		a, b := net.Pipe()
 		go g.Serve(ctx, b)
 		r := &recorder{Conn: a}
+		mu.Lock()
+		defer mu.Unlock()
 		all = append(all, r)
 		return r, nil
 	})
@@ -51,8 +62,10 @@ func session(f *testing.F, m *manager.Manager) (said [][]byte) {
 	check(f, far.Txn(ctx, func(tx context.Context) error { return d.Clear(tx) }))
 	check(f, d.Close())
 	check(f, far.Close())
+	mu.Lock()
+	defer mu.Unlock()
 	for _, r := range all {
-		said = append(said, slices.Clone(r.Bytes()))
+		said = append(said, r.bytes())
 	}
 	return said
 }
