@@ -58,13 +58,15 @@ func TestACancelledGetLosesNothing(t *testing.T) {
 		q, err := manager.NewQueue[int](ctx, m, 0)
 		closing(t, q, err)
 		const count = 100
-		go func() {
+		var puts sync.WaitGroup
+		defer puts.Wait() // the last value may be here before its Put knows
+		puts.Go(func() {
 			for i := range count {
 				if err := q.Put(ctx, i); err != nil {
 					t.Error(err)
 				}
 			}
-		}()
+		})
 		seen := make(map[int]bool)
 		for len(seen) < count && ctx.Err() == nil {
 			short, cancel := context.WithTimeout(ctx, time.Duration(len(seen)%7)*20*time.Microsecond)
