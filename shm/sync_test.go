@@ -361,8 +361,9 @@ func TestADeadWaiterSwallowsNoNotification(t *testing.T) {
 		w := async(func() error { return waitIn(ctx, c, shm.Mutex{ms[0]}) })
 		eventually(t, "not both wait", func() bool { return c.Waiting() == 2 })
 		check(t, b.Abandon())
-		if n := c.Notify(1); n != 1 { // b is dead, and nobody knows: the ticket may be its
-			t.Errorf("%d woke", n)
+		// b is dead. Where nobody knows, the ticket may be its; where the watcher was quicker, all are served by now.
+		if n := c.Notify(1); n != 1 && c.Waiting() != 0 {
+			t.Errorf("%d woke, %d wait", n, c.Waiting())
 		}
 		eventually(t, "nobody reaped", func() bool { reap(t, a); return a.Stats().Reaped == 1 })
 		check(t, <-w)
