@@ -3,7 +3,6 @@ package optim
 import (
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -70,25 +69,8 @@ func (AdamOptions) states() int { return 2 }
 func (a *Adam) Step() { step(&a.core, &a.AdamOptions, adam[float32], adam[float64]) }
 
 func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
-	n := float64(u.n)
-	rate := F(o.LR / (1 - math.Pow(o.Beta1, n)))
-	root := F(1 / math.Sqrt(1-math.Pow(o.Beta2, n)))
-	fresh1, kept2, fresh2, eps := F(1-o.Beta1), F(o.Beta2), F(1-o.Beta2), F(o.Eps)
-	decay, shrink := F(o.WeightDecay), F(0)
-	if o.Decoupled {
-		decay, shrink = 0, F(o.LR*o.WeightDecay)
-	}
-	u.move(o.Atomic, func(at int, p, g, by []F) {
-		mean, square := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)]
-		p, by = p[:len(g)], by[:len(g)]
-		for i, g := range g {
-			g += decay * p[i]
-			m := mean[i] + fresh1*(g-mean[i])
-			v := kept2*square[i] + fresh2*g*g
-			mean[i], square[i] = m, v
-			by[i] = shrink*p[i] + rate*m/(F(math.Sqrt(float64(v)))*root+eps)
-		}
-	})
+	s := kernel.AdamStep{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay, Decoupled: o.Decoupled, N: u.n}
+	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
 }
 
 // Share makes the moments and moves them to shared memory, see Note [Shared state].

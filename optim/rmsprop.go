@@ -62,9 +62,9 @@ func (r *RMSprop) Step() {
 
 func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 	rate, kept, fresh, eps, decay, again := F(o.LR), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(o.WeightDecay), F(o.Momentum)
-	u.move(o.Atomic, func(at int, p, g, by []F) {
+	u.move(o.Atomic, func(at int, p, g []F) {
 		square, mean, last := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)], u.state[2][at:][:len(g)]
-		p, by = p[:len(g)], by[:len(g)]
+		p = p[:len(g)]
 		for i, g := range g {
 			g += decay * p[i]
 			spread := kept*square[i] + fresh*g*g
@@ -78,7 +78,7 @@ func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 				last[i] = again*last[i] + step
 				step = last[i]
 			}
-			by[i] = rate * step
+			p[i] -= rate * step
 		}
 	})
 }

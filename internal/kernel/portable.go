@@ -12,7 +12,9 @@ func portableLoops[F Float]() loops[F] {
 	}
 	return loops[F]{
 		lanes: 4, tiles: [][]tile[F]{one}, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
-		axpy: axpy[F], scale: scale[F], mul: mul[F], relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], descend: descend[F],
+		axpy: axpy[F], scale: scale[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
+		relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
+		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], lessExp: lessExp[F], descend: descend[F], adam: adam[F],
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
 	}
 }
@@ -29,7 +31,7 @@ func portableTile[F Float](rows int) tile[F] {
 		if n < 4 {
 			for i := range rows {
 				for j := range n {
-					settle(at(c, i*ldc+j), alpha*dot(k, at(a, i*rsa), csa, at(b, j), off), add)
+					settle(at(c, i*ldc+j), alpha*element(k, at(a, i*rsa), csa, at(b, j), off), add)
 				}
 			}
 			return
@@ -58,8 +60,8 @@ func portableTile[F Float](rows int) tile[F] {
 	}
 }
 
-// dot is one element of a product.
-func dot[F Float](k int, a *F, csa int, b *F, off *int) (sum F) {
+// element is one of a product.
+func element[F Float](k int, a *F, csa int, b *F, off *int) (sum F) {
 	for l, begin := range unsafe.Slice(off, k) {
 		sum += *at(a, l*csa) * *at(b, begin)
 	}
@@ -94,68 +96,6 @@ func transpose[F Float](rows, cols int, src *F, off *int, dst *F, ldd int) {
 		for j, v := range unsafe.Slice(at(src, *at(off, i)), cols) {
 			*at(dst, j*ldd+i) = v
 		}
-	}
-}
-
-func axpy[F Float](n int, alpha F, x, y *F) {
-	to := unsafe.Slice(y, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] += alpha * v
-	}
-}
-
-func scale[F Float](n int, alpha F, x, y *F) {
-	to := unsafe.Slice(y, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] = alpha * v
-	}
-}
-
-func mul[F Float](n int, x, y, z *F) {
-	by, to := unsafe.Slice(y, n), unsafe.Slice(z, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] = v * by[i]
-	}
-}
-
-func relu[F Float](n int, x, y *F) {
-	to := unsafe.Slice(y, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] = max(v, 0)
-	}
-}
-
-func reluBackward[F Float](n int, y, dy, dx *F) {
-	if single[F]() {
-		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint32)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint32)(unsafe.Pointer(dx)), n))
-	} else {
-		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint64)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint64)(unsafe.Pointer(dx)), n))
-	}
-}
-
-// passPositive is reluBackward on the bits of dy and dx: the signs of y are random, and a mask needs no branch.
-func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
-	for i, v := range y {
-		var mask B
-		if v > 0 {
-			mask = ^B(0)
-		}
-		dx[i] = dy[i] & mask
-	}
-}
-
-func sum[F Float](n int, x *F) (sum F) {
-	for _, v := range unsafe.Slice(x, n) {
-		sum += v
-	}
-	return sum
-}
-
-func descend[F Float](n int, p, g, buf *F, lr, decay, keep, take F) {
-	ps, gs, bufs := unsafe.Slice(p, n), unsafe.Slice(g, n), unsafe.Slice(buf, n)
-	for i, v := range ps {
-		bufs[i] = keep*bufs[i] + take*(gs[i]+decay*v)
-		ps[i] = v - lr*bufs[i]
 	}
 }
 
