@@ -10,7 +10,7 @@ import (
 )
 
 // AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. The zero value of Beta1, Beta2 and Eps stands for
-// PyTorch's default; the others are taken as they are.
+// PyTorch's default, and [Zero] for 0; the others are taken as they are. NewAdam puts the numbers in: those of an optimizer mean what they say.
 type AdamOptions struct {
 	LR          float64 // the learning rate; PyTorch's default is 0.001
 	Beta1       float64 // how much of the mean gradient is kept, 0.9
@@ -18,7 +18,7 @@ type AdamOptions struct {
 	Eps         float64 // added to the root of the latter, 1e-8
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	Decoupled   bool    // weight decay shrinks the parameter instead, by LR times itself: AdamW, for which PyTorch's default is 0.01
-	Atomic      bool    // add each element atomically, so that no process's step is lost; see Note [Hogwild]
+	Atomic      bool    // add each element atomically, so that no process's step is lost; moments are not, see Note [Shared state]
 }
 
 // Adam takes steps against the mean gradients of parameters, which are divided by the roots of the mean squares. Its moments belong
@@ -39,14 +39,6 @@ func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 func NewAdamW(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	o.Decoupled = true
 	return NewAdam(params, o)
-}
-
-// or returns v, or its default if it is 0.
-func or(v, otherwise float64) float64 {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }
 
 func (o AdamOptions) problem() string {

@@ -11,7 +11,7 @@ import (
 )
 
 // RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. The zero value of Alpha and Eps stands for
-// PyTorch's default; the others are taken as they are.
+// PyTorch's default, and [Zero] for 0; the others are taken as they are. NewRMSprop puts the numbers in: those of an optimizer mean what they say.
 type RMSpropOptions struct {
 	LR          float64 // the learning rate; PyTorch's default is 0.01
 	Alpha       float64 // how much of the mean squared gradient is kept, 0.99
@@ -19,7 +19,7 @@ type RMSpropOptions struct {
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	Momentum    float64 // how much of the last step is taken again
 	Centered    bool    // divide by the standard deviation of the gradient instead of the root of its mean square
-	Atomic      bool    // add each element atomically, so that no process's step is lost; see Note [Hogwild]
+	Atomic      bool    // add each element atomically, so that no process's step is lost; the state is not, see Note [Shared state]
 }
 
 // RMSprop takes steps against the gradients of parameters, divided by the roots of their mean squares. Its state belongs to this
