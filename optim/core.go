@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -21,7 +22,7 @@ type Optimizer interface {
 // Zero stands for 0 where the zero value of an option stands for PyTorch's default:
 //
 //	optim.NewAdam(net.Params(), optim.AdamOptions{LR: 0.001, Beta1: optim.Zero})
-const Zero = -1
+const Zero = -math.SmallestNonzeroFloat64
 
 // or returns what an option says: 0 is the default.
 func or(v, otherwise float64) float64 {
