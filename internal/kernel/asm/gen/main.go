@@ -14,6 +14,7 @@ import (
 var writers = map[string]func(vectors []vector){
 	"tile": writeTiles,
 	"loop": writeLoops,
+	"exp":  writeExps,
 }
 
 func main() {
