@@ -151,6 +151,23 @@ func one[R any](a answer) (v R, err error) {
 	return unpack[R](a.c, a.items[0])
 }
 
+// pair decodes two results.
+func pair[A, B any](a answer) (x A, y B, err error) {
+	if a.err != nil {
+		return x, y, a.err
+	}
+	if len(a.items) != 2 {
+		releaseAll(a.c, a.items)
+		return x, y, fmt.Errorf("%w: %d results instead of 2", wire.ErrFormat, len(a.items))
+	}
+	if x, err = unpack[A](a.c, a.items[0]); err != nil {
+		releaseAll(a.c, a.items[1:])
+		return x, y, err
+	}
+	y, err = unpack[B](a.c, a.items[1])
+	return x, y, err
+}
+
 // all decodes every result.
 func all[R any](a answer) (vs []R, err error) {
 	for i, it := range a.items {
