@@ -67,8 +67,7 @@ func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
 		if key.err != nil || len(results) != 1 {
 			return request{Method: "len"}
 		}
-		key.done(true)
-		return request{Method: "update", Args: []item{key.item, results[0]}}
+		return request{Method: "update", Args: []item{key.own(), results[0]}}
 	}
 	return one[V](d.callUndo(ctx, back, "pop", in(k)))
 }

@@ -65,8 +65,7 @@ func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
 			return request{Method: "append", Args: results}
 		}
 		at := in(i)
-		at.done(true)
-		return request{Method: "insert", Args: append([]item{at.item}, results...)}
+		return request{Method: "insert", Args: append([]item{at.own()}, results...)}
 	}
 	return one[T](l.callUndo(ctx, back, "pop", in(i)))
 }

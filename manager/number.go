@@ -55,10 +55,10 @@ func arithmeticOf[T Number]() arithmetic {
 				sum += v
 			}
 			total := in(sum)
-			if total.err == nil {
-				total.done(true)
+			if total.err != nil {
+				return item{}, total.err
 			}
-			return total.item, total.err
+			return total.own(), nil
 		},
 	}
 }

@@ -109,6 +109,7 @@ func (p *Proxy) callUndo(ctx context.Context, undo late, method string, args ...
 }
 
 func (c *client) invoke(ctx context.Context, req request, undo late, args []argument) answer {
+	req.Args = make([]item, 0, len(args))
 	for i, a := range args {
 		if a.err != nil {
 			discard(args)
