@@ -11,7 +11,7 @@ import (
 )
 
 // sizes of tensors: none, fewer elements than ranks, one turn, and several.
-var lengths = []int{0, 1, 5, 1000, 300_001}
+var lengths = []int{0, 1, 5, 1000, 140_001}
 
 // operand is what a rank has: the same numbers in every run, small enough for exact sums.
 func operand(dt tensor.DType, rank, n int) *tensor.Tensor {
@@ -68,7 +68,7 @@ func TestReductions(t *testing.T) {
 		for _, n := range lengths {
 			for _, op := range []dist.Op{dist.Sum, dist.Mean, dist.Max, dist.Min, dist.Prod} {
 				for i, dt := range kinds {
-					if op == dist.Mean && i > 1 || n > 1000 && (i > 1 || op > dist.Mean) {
+					if op == dist.Mean && i > 1 || n > 1000 && (dt != tensor.Float64 || op > dist.Sum || size == 1) {
 						continue
 					}
 					what := fmt.Sprintf("%v of %d %v in %d ranks", op, n, dt, size)
@@ -115,6 +115,9 @@ func TestBroadcastAndAllGather(t *testing.T) {
 		groups, ctx := handles(t, size), deadline(t)
 		for _, n := range lengths {
 			for _, dt := range append(kinds, tensor.Bool, tensor.Float16, tensor.Complex128) {
+				if n > 1000 && dt != tensor.Float64 {
+					continue
+				}
 				ts := fresh(t, dt, size, n)
 				root := size / 2
 				given := ts[root].Clone()
