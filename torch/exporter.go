@@ -2,7 +2,9 @@ package torch
 
 import (
 	"fmt"
+	"io"
 	"math/big"
+	"net"
 	"os"
 	"reflect"
 
@@ -20,7 +22,7 @@ type exporter struct {
 	seen     map[any]any                        // what became of pointers
 	storages map[*tensor.Storage]*pickle.Object // so that views stay views of one storage
 	undoing  []func()
-	moved    []*Conn // to be closed when they are on their way
+	moved    []io.Closer // to be closed when they are on their way
 }
 
 func (c *Conn) exporter() *exporter { return &exporter{opts: c.opts, peer: c.peer} }
@@ -41,6 +43,13 @@ func (e *exporter) marshal(v any) ([]byte, error) {
 func (e *exporter) undo() {
 	for _, f := range e.undoing {
 		f()
+	}
+}
+
+// moveAway closes what is the receiver's now.
+func (e *exporter) moveAway() {
+	for _, sent := range e.moved {
+		sent.Close()
 	}
 }
 
@@ -67,9 +76,21 @@ func (e *exporter) lower(v any, depth int) (any, error) {
 	case Device:
 		return &pickle.Object{Class: named("torch.device"), Args: Tuple{string(v)}}, nil
 	case *Conn:
-		return e.connection(v)
+		return e.once(v, func() (any, error) { return e.connection(v) })
+	case net.Conn:
+		return e.once(v, func() (any, error) { return e.socket(v) })
 	case *os.File:
 		return e.descriptor(v)
+	case *PackedSequence:
+		return e.once(v, func() (any, error) { return e.packed(v, depth) })
+	case *Queue:
+		return e.once(v, func() (any, error) { return e.queue(v) })
+	case *Semaphore:
+		return e.once(v, func() (any, error) { return e.semaphore(v) })
+	case *Condition:
+		return e.once(v, func() (any, error) { return e.condition(v) })
+	case *Event:
+		return e.once(v, func() (any, error) { return e.event(v) })
 	case Tuple:
 		items, err := e.several(reflect.ValueOf(v), depth)
 		return Tuple(items), err

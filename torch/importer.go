@@ -194,6 +194,8 @@ func (i *importer) resolve(o *pickle.Object) (any, error) {
 		return i.socket(o)
 	case sharedFD:
 		return i.fetch(o)
+	case packedClass:
+		return i.packed(o)
 	}
 	return nil, unsupported("a call of %s", o.Class)
 }

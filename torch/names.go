@@ -66,7 +66,7 @@ func allow() pickle.Table {
 		named("socket.SOCK_STREAM"): nil, named("socket.SOCK_DGRAM"): nil,
 	}
 	for _, g := range []Global{rebuildTensor, rebuildTyped, rebuildChild, rebuildFD, rebuildFilename, rebuildEmpty, untypedStorage,
-		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket} {
+		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, packedClass} {
 		t[g] = nil
 	}
 	for g := range cannotCross {
