@@ -83,6 +83,8 @@ func (e *exporter) lower(v any, depth int) (any, error) {
 		return e.descriptor(v)
 	case *PackedSequence:
 		return e.once(v, func() (any, error) { return e.packed(v, depth) })
+	case interface{ self() *Proxy }:
+		return e.proxy(v.self())
 	case *Queue:
 		return e.once(v, func() (any, error) { return e.queue(v) })
 	case *Semaphore:

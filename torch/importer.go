@@ -13,10 +13,11 @@ import (
 
 // An importer makes the values of one message.
 type importer struct {
-	ctx   context.Context
-	opts  Options
-	alone bool // not from a connection: nothing in it can be fetched
-	child bool // from the Python that has started this process: any name may be in it, and inherited descriptors
+	ctx     context.Context
+	opts    Options
+	alone   bool     // not from a connection: nothing in it can be fetched
+	manager *Manager // whose answer it is, if any
+	child   bool     // from the Python that has started this process: any name may be in it, and inherited descriptors
 
 	seen     map[any]any                       // what became of containers
 	storages map[*pickle.Object]*tensor.Tensor // of no elements, which hold them
@@ -194,6 +195,10 @@ func (i *importer) resolve(o *pickle.Object) (any, error) {
 		return i.socket(o)
 	case sharedFD:
 		return i.fetch(o)
+	case rebuildProxy:
+		return i.proxy(o)
+	case tokenClass:
+		return i.token(o)
 	case packedClass:
 		return i.packed(o)
 	}

@@ -66,7 +66,10 @@ func allow() pickle.Table {
 		named("socket.SOCK_STREAM"): nil, named("socket.SOCK_DGRAM"): nil,
 	}
 	for _, g := range []Global{rebuildTensor, rebuildTyped, rebuildChild, rebuildFD, rebuildFilename, rebuildEmpty, untypedStorage,
-		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, packedClass} {
+		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, packedClass, rebuildProxy, autoProxy, tokenClass} {
+		t[g] = nil
+	}
+	for _, g := range proxyClasses {
 		t[g] = nil
 	}
 	for g := range cannotCross {
