@@ -69,6 +69,8 @@ func (e *exporter) lower(v any, depth int) (any, error) {
 		return e.once(v, func() (any, error) { return e.tensor(v, tensorClass, false) })
 	case *autograd.Param:
 		return e.once(v, func() (any, error) { return e.tensor(v.T, parameterClass, !v.Frozen) })
+	case *CUDATensor:
+		return e.cudaTensor(v)
 	case tensor.DType:
 		return named("torch." + v.String()), nil
 	case Size:

@@ -69,6 +69,10 @@ func (i *importer) declineAll(tree any) {
 			if f, err := i.fetch(o); err == nil {
 				f.Close()
 			}
+		case o.Class == rebuildCUDA && i.seen[o] == nil:
+			if c, err := i.cudaTensor(o); err == nil {
+				c.(*CUDATensor).Close()
+			}
 		case o.Class == rebuildFilename && i.storages[o] == nil:
 			if hold, err := i.storageByName(o); err == nil {
 				hold.Close()
@@ -195,6 +199,8 @@ func (i *importer) resolve(o *pickle.Object) (any, error) {
 		return i.socket(o)
 	case sharedFD:
 		return i.fetch(o)
+	case rebuildCUDA:
+		return i.cudaTensor(o)
 	case rebuildProxy:
 		return i.proxy(o)
 	case tokenClass:

@@ -134,7 +134,7 @@ func managedQueue(t *testing.T, m *Manager, k *talk) {
 		}
 		done <- v
 	}()
-	k.wantTold("q.put(torch.full((2,), 3.0))", nil)
+	k.wantTold("q.put(full((2,), 3.0))", nil)
 	got, ok := (<-done).(*tensor.Tensor)
 	if !ok || !reflect.DeepEqual(elements(got), []float64{3, 3}) {
 		t.Fatalf("got %v", got)

@@ -223,30 +223,36 @@ func lostLock(t *testing.T, k *talk, b toolbox) {
 	}
 }
 
-// TestPackedSequence sends and receives sequences of different lengths.
-func TestPackedSequence(t *testing.T) {
+// TestForms sends and receives what is more than a tensor, or less.
+func TestForms(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		k := converse(t, py, Options{}, "file_descriptor")
-		v := k.ask("packed")
-		p, ok := v.(*PackedSequence)
-		if !ok || !reflect.DeepEqual(elements(p.BatchSizes), []float64{2, 2, 1}) || !reflect.DeepEqual(elements(p.SortedIndices), []float64{1, 0}) {
-			t.Fatalf("%T %+v", v, v)
-		}
-		p.Data.Fill(5)
-		k.wantEval("[float(x) for x in kept.data]", []any{5.0, 5.0, 5.0, 5.0, 5.0})
-		want := Tuple{"PackedSequence", []any{[]any{5.0, 5.0, 0.0}, []any{5.0, 5.0, 5.0}}, []any{int64(2), int64(3)}}
-		if got := k.ask("unpack", p); !reflect.DeepEqual(got, want) {
-			t.Errorf("%v, not %v", got, want)
-		}
-		sorted := &PackedSequence{Data: pattern(k, tensor.Float32, 3), BatchSizes: tensor.FromSlice([]int64{2, 1}, 2)}
-		want = Tuple{"PackedSequence", []any{[]any{0.0, 0.0}, []any{1.0, 0.0}}, []any{int64(2), int64(1)}}
-		if got := k.ask("unpack", sorted); !reflect.DeepEqual(got, want) {
-			t.Errorf("%v, not %v", got, want)
-		}
-		if err := k.Send(k.ctx, Tuple{"unpack", &PackedSequence{Data: sorted.Data}}); !errors.Is(err, ErrUnsupported) {
-			t.Errorf("without batch sizes: %v", err)
-		}
-		CloseAll(Tuple{p, sorted})
+		cell(t, "packed sequences", func(t *testing.T) { packedSequences(t, k) })
+		cell(t, "tensors on a GPU", func(t *testing.T) { cudaForm(t, k) })
 		k.bye()
 	})
+}
+
+// packedSequences are of different lengths, sorted and not.
+func packedSequences(t *testing.T, k *talk) {
+	v := k.ask("packed")
+	p, ok := v.(*PackedSequence)
+	if !ok || !reflect.DeepEqual(elements(p.BatchSizes), []float64{2, 2, 1}) || !reflect.DeepEqual(elements(p.SortedIndices), []float64{1, 0}) {
+		t.Fatalf("%T %+v", v, v)
+	}
+	p.Data.Fill(5)
+	k.wantEval("[float(x) for x in kept.data]", []any{5.0, 5.0, 5.0, 5.0, 5.0})
+	want := Tuple{"PackedSequence", []any{[]any{5.0, 5.0, 0.0}, []any{5.0, 5.0, 5.0}}, []any{int64(2), int64(3)}}
+	if got := k.ask("unpack", p); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	sorted := &PackedSequence{Data: pattern(k, tensor.Float32, 3), BatchSizes: tensor.FromSlice([]int64{2, 1}, 2)}
+	want = Tuple{"PackedSequence", []any{[]any{0.0, 0.0}, []any{1.0, 0.0}}, []any{int64(2), int64(1)}}
+	if got := k.ask("unpack", sorted); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	if err := k.Send(k.ctx, Tuple{"unpack", &PackedSequence{Data: sorted.Data}}); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("without batch sizes: %v", err)
+	}
+	CloseAll(Tuple{p, sorted})
 }

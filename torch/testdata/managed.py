@@ -3,8 +3,6 @@ import multiprocessing
 import queue
 from multiprocessing.managers import SyncManager
 
-import torch
-
 work = queue.Queue()
 
 
@@ -36,6 +34,11 @@ def get_work():
     return work
 
 
+def full(*args):
+    import torch
+    return torch.full(*args)
+
+
 class Manager(SyncManager):
     pass
 
@@ -50,7 +53,7 @@ def run(conn, address):
     m = Manager(address=address if isinstance(address, str) else tuple(address), authkey=key)
     m.start()
     conn.send(m.address)
-    names = {"m": m, "torch": torch}
+    names = {"m": m, "full": full}
     while True:
         try:
             code = conn.recv()

@@ -93,6 +93,16 @@ class Thing:
     pass
 
 
+class OnGPU:
+    """Is reduced as a tensor on a GPU would be."""
+
+    def __init__(self, args):
+        self.args = args
+
+    def __reduce__(self):
+        return torch.multiprocessing.reductions.rebuild_cuda_tensor, self.args
+
+
 def run(conn, strategy):
     torch.multiprocessing.set_sharing_strategy(strategy)
     serve(conn)
@@ -173,6 +183,13 @@ def serve(conn):
         elif op == "flood":
             for i in range(args[0]):
                 conn.send(torch.zeros(2))
+        elif op == "cuda":
+            reductions = torch.multiprocessing.reductions
+            rebuild = reductions.rebuild_cuda_tensor
+            args = (torch.Tensor, torch.Size([2, 3]), (3, 1), 0, torch.storage.TypedStorage, torch.bfloat16, 1, b"\x02c" + b"H" * 64, 24, 512,
+                    False, b"/torch_4242_1234567890", 3, b"E" * 64, True)
+            conn.send(OnGPU(args))
+            reductions.rebuild_cuda_tensor = lambda *a: tuple(len(x) if isinstance(x, bytes) and len(x) == 64 else x for x in a)
         elif op == "packed":
             rnn = torch.nn.utils.rnn
             kept = rnn.pack_sequence([values(torch.float32, 2), values(torch.float32, 3)], enforce_sorted=False)
