@@ -2,7 +2,9 @@ package torch
 
 import (
 	"fmt"
+	"io"
 	"math/big"
+	"net"
 	"os"
 	"reflect"
 
@@ -20,7 +22,7 @@ type exporter struct {
 	seen     map[any]any                        // what became of pointers
 	storages map[*tensor.Storage]*pickle.Object // so that views stay views of one storage
 	undoing  []func()
-	moved    []*Conn // to be closed when they are on their way
+	moved    []io.Closer // to be closed when they are on their way
 }
 
 func (c *Conn) exporter() *exporter { return &exporter{opts: c.opts, peer: c.peer} }
@@ -44,6 +46,13 @@ func (e *exporter) undo() {
 	}
 }
 
+// moveAway closes what is the receiver's now.
+func (e *exporter) moveAway() {
+	for _, sent := range e.moved {
+		sent.Close()
+	}
+}
+
 // maxDepth bounds values in values.
 const maxDepth = 900
 
@@ -60,6 +69,8 @@ func (e *exporter) lower(v any, depth int) (any, error) {
 		return e.once(v, func() (any, error) { return e.tensor(v, tensorClass, false) })
 	case *autograd.Param:
 		return e.once(v, func() (any, error) { return e.tensor(v.T, parameterClass, !v.Frozen) })
+	case *CUDATensor:
+		return e.cudaTensor(v)
 	case tensor.DType:
 		return named("torch." + v.String()), nil
 	case Size:
@@ -67,9 +78,23 @@ func (e *exporter) lower(v any, depth int) (any, error) {
 	case Device:
 		return &pickle.Object{Class: named("torch.device"), Args: Tuple{string(v)}}, nil
 	case *Conn:
-		return e.connection(v)
+		return e.once(v, func() (any, error) { return e.connection(v) })
+	case net.Conn:
+		return e.once(v, func() (any, error) { return e.socket(v) })
 	case *os.File:
 		return e.descriptor(v)
+	case *PackedSequence:
+		return e.once(v, func() (any, error) { return e.packed(v, depth) })
+	case interface{ self() *Proxy }:
+		return e.proxy(v.self())
+	case *Queue:
+		return e.once(v, func() (any, error) { return e.queue(v) })
+	case *Semaphore:
+		return e.once(v, func() (any, error) { return e.semaphore(v) })
+	case *Condition:
+		return e.once(v, func() (any, error) { return e.condition(v) })
+	case *Event:
+		return e.once(v, func() (any, error) { return e.event(v) })
 	case Tuple:
 		items, err := e.several(reflect.ValueOf(v), depth)
 		return Tuple(items), err
