@@ -93,7 +93,7 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 	}
 	c := new(Condition)
 	for n, dst := range []**Semaphore{&c.Lock, &c.sleeping, &c.woken, &c.wake} {
-		v, err := i.lift(state[n])
+		v, err := i.Lift(state[n])
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (i *importer) condition(o *pickle.Object) (any, error) {
 func (e *exporter) condition(c *Condition) (any, error) {
 	state := Tuple{}
 	for _, s := range []*Semaphore{c.Lock, c.sleeping, c.woken, c.wake} {
-		low, err := e.lower(s, 0)
+		low, err := e.Lower(s)
 		if err != nil {
 			return nil, err
 		}

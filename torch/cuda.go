@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // Note [Tensors on a GPU]
@@ -101,18 +102,18 @@ var (
 // cudaTensor reads rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device, handle, storage bytes, storage offset,
 // requires_grad, counters, slot, event, whether it is to be waited for).
 func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
-	class, err := arg[Global](o, 0)
+	class, err := value.Arg[Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
 		return nil, protocolError("a CUDA tensor of %d parts, of class %s", len(o.Args), class)
 	}
 	c := &CUDATensor{Parameter: class == parameterClass, received: true}
-	if c.Shape, err = numbers(o.Args[1]); err == nil {
-		c.Strides, err = numbers(o.Args[2])
+	if c.Shape, err = value.Numbers(o.Args[1]); err == nil {
+		c.Strides, err = value.Numbers(o.Args[2])
 	}
 	if err != nil {
 		return nil, err
 	}
-	if c.DType, err = dtypeOf(o.Args[5]); err != nil {
+	if c.DType, err = value.DTypeOf(o.Args[5]); err != nil {
 		return nil, err
 	}
 	wait, isBool := o.Args[14].(bool)
@@ -134,10 +135,10 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 
 // readHandles reads what is there if there is memory.
 func (c *CUDATensor) readHandles(o *pickle.Object, wait bool) (err error) {
-	if c.Handle, err = arg[[]byte](o, 7); err != nil {
+	if c.Handle, err = value.Arg[[]byte](o, 7); err != nil {
 		return err
 	}
-	counters, err := arg[[]byte](o, 11)
+	counters, err := value.Arg[[]byte](o, 11)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (c *CUDATensor) readHandles(o *pickle.Object, wait bool) (err error) {
 		return protocolError("slot %d of the counters %q", c.Slot, c.Counters)
 	}
 	if wait {
-		c.Event, err = arg[[]byte](o, 13)
+		c.Event, err = value.Arg[[]byte](o, 13)
 	}
 	return err
 }
@@ -172,7 +173,7 @@ func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
 		handle, counters = memory[:], []byte(c.Counters)
 	}
 	event := append([]byte{}, c.Event...)
-	size := &pickle.Object{Class: named("torch.Size"), Args: Tuple{sizes(c.Shape)}}
-	return &pickle.Object{Class: rebuildCUDA, Args: Tuple{class, size, sizes(c.Strides), c.Offset, typedStorage,
+	size := &pickle.Object{Class: named("torch.Size"), Args: Tuple{value.Sizes(c.Shape)}}
+	return &pickle.Object{Class: rebuildCUDA, Args: Tuple{class, size, value.Sizes(c.Strides), c.Offset, typedStorage,
 		named("torch." + c.DType.String()), c.Device, handle, c.StorageBytes, c.StorageOffset, c.RequiresGrad, counters, c.Slot, event, len(event) > 0}}, nil
 }

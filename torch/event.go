@@ -76,7 +76,7 @@ func (e *Event) Close() error { return errors.Join(e.cond.Close(), e.flag.Close(
 
 // event reads the state {'_cond': Condition, '_flag': Semaphore}.
 func (i *importer) event(o *pickle.Object) (any, error) {
-	state, err := i.lift(o.State)
+	state, err := i.Lift(o.State)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +94,11 @@ func (i *importer) event(o *pickle.Object) (any, error) {
 }
 
 func (e *exporter) event(v *Event) (any, error) {
-	cond, err := e.lower(v.cond, 0)
+	cond, err := e.Lower(v.cond)
 	if err != nil {
 		return nil, err
 	}
-	flag, err := e.lower(v.flag, 0)
+	flag, err := e.Lower(v.flag)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (i *importer) packed(o *pickle.Object) (any, error) {
 		return nil, protocolError("a PackedSequence has %d parts", len(o.Args))
 	}
 	for n, dst := range parts {
-		v, err := i.lift(o.Args[n])
+		v, err := i.Lift(o.Args[n])
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (i *importer) packed(o *pickle.Object) (any, error) {
 	return p, nil
 }
 
-func (e *exporter) packed(p *PackedSequence, depth int) (any, error) {
+func (e *exporter) packed(p *PackedSequence) (any, error) {
 	if p == nil {
 		return nil, nil
 	}
@@ -61,7 +61,7 @@ func (e *exporter) packed(p *PackedSequence, depth int) (any, error) {
 	}
 	args := Tuple{}
 	for _, t := range p.parts() {
-		low, err := e.lower(*t, depth+1)
+		low, err := e.Lower(*t)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // A Proxy stands for an object in a Python manager's server, which it keeps there until it is closed. It may be sent to Python, where it is a
@@ -169,11 +170,11 @@ func (i *importer) token(o *pickle.Object) (t token, err error) {
 
 // proxy reads RebuildProxy(class, token, serializer, {'exposed': …}), and counts a reference.
 func (i *importer) proxy(o *pickle.Object) (any, error) {
-	class, err := arg[Global](o, 0)
+	class, err := value.Arg[Global](o, 0)
 	if err != nil {
 		return nil, err
 	}
-	to, err := arg[*pickle.Object](o, 1)
+	to, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil || to.Class != tokenClass {
 		return nil, protocolError("a proxy without a Token")
 	}
@@ -181,7 +182,7 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if serializer, err := arg[string](o, 2); err != nil || serializer != "pickle" {
+	if serializer, err := value.Arg[string](o, 2); err != nil || serializer != "pickle" {
 		return nil, unsupported("a proxy that speaks %q", serializer)
 	}
 	m := i.manager
@@ -194,9 +195,9 @@ func (i *importer) proxy(o *pickle.Object) (any, error) {
 	}
 	p := m.adopt(t.name, t.id, nil)
 	p.class = class
-	kwds, _ := arg[*Dict](o, 3)
+	kwds, _ := value.Arg[*Dict](o, 3)
 	if exposed, ok := kwds.Get("exposed"); ok {
-		lifted, err := i.lift(exposed)
+		lifted, err := i.Lift(exposed)
 		if err == nil {
 			err = assign(&p.exposed, lifted)
 		}

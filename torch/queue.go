@@ -142,7 +142,7 @@ func (e *exporter) queue(q *Queue) (any, error) {
 		state = append(state, o)
 	}
 	for _, s := range []*Semaphore{q.readLock, q.writeLock, q.free} {
-		low, err := e.lower(s, 0)
+		low, err := e.Lower(s)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 	}
 	parts := append(append(Tuple{}, state...), places)
 	for n, p := range parts {
-		v, err := i.lift(p)
+		v, err := i.Lift(p)
 		if err != nil {
 			return nil, err
 		}
