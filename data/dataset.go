@@ -20,7 +20,7 @@ type Batch []*tensor.Tensor
 // shape in all of a batch. A [Loader] with workers on goroutines calls Get from several of them at once; for workers that are processes, the
 // Dataset is of a type that was given to Register. What is random in a sample comes from [Rand] or [SampleSeed].
 //
-// The Loader closes the tensors that Get returns, after it has copied them into the batch.
+// The Loader copies what Get returns into the batch and does not close it.
 type Dataset interface {
 	Len() int
 	Get(ctx context.Context, i int) (Sample, error)
