@@ -1,0 +1,3 @@
+package pixel
+
+func native() *loops { return &portable }
