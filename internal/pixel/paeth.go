@@ -34,3 +34,11 @@ func abs(v int32) int32 {
 	sign := v >> 31
 	return (v ^ sign) - sign
 }
+
+// Add writes the sums of raw and above, as bytes.
+func Add(dst, raw, above []uint8) {
+	above, dst = above[:len(raw)], dst[:len(raw)]
+	for i, v := range raw {
+		dst[i] = v + above[i]
+	}
+}
