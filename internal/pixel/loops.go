@@ -11,6 +11,7 @@ type loops struct {
 	float       func(dst []float32, src []uint8, scale, bias float32)
 	merge       func(packed, r, g, b []uint8)
 	split       func(r, g, b, packed []uint8)
+	add         func(dst, a, b []uint8)
 	paeth       func(dst, raw, above []uint8, step int)
 	column      func(dst, src []uint8, stride int, weights []int32)
 	row         func(dst, src []uint8, w *Weights)
@@ -18,7 +19,7 @@ type loops struct {
 
 var portable = loops{
 	idct: idctPortable, upsample: upsamplePortable, upsampleTwo: upsampleTwoPortable, rgb: rgbPortable, float: floatPortable,
-	merge: mergePortable, split: splitPortable, paeth: paethPortable, column: columnPortable, row: rowPortable,
+	merge: mergePortable, split: splitPortable, add: addPortable, paeth: paethPortable, column: columnPortable, row: rowPortable,
 }
 
 var current = choose()

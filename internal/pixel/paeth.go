@@ -1,7 +1,8 @@
 package pixel
 
 // Paeth undoes the filter of a row of PNG: to each byte of raw it adds that of the three neighbours, step bytes to the left, above and both, which
-// is nearest to left + above - both. dst has step bytes more than raw in capacity, which may be written.
+// is nearest to left + above - both. A byte behind dst may be
+// written, if it has the capacity.
 func Paeth(dst, raw, above []uint8, step int) {
 	n := len(raw)
 	current.paeth(dst[:n], raw, above[:n], step)
@@ -35,10 +36,14 @@ func abs(v int32) int32 {
 	return (v ^ sign) - sign
 }
 
-// Add writes the sums of raw and above, as bytes.
-func Add(dst, raw, above []uint8) {
-	above, dst = above[:len(raw)], dst[:len(raw)]
-	for i, v := range raw {
-		dst[i] = v + above[i]
+// Add writes the sums of a and b, as bytes.
+func Add(dst, a, b []uint8) {
+	n := len(a)
+	current.add(dst[:n], a, b[:n])
+}
+
+func addPortable(dst, a, b []uint8) {
+	for i, v := range a {
+		dst[i] = v + b[i]
 	}
 }
