@@ -265,6 +265,9 @@ func (w *window) finished(j *job, out outcome, err error) {
 		w.note(j, out, err)
 	}
 	if s.open--; s.open > 0 {
+		if j.kind == probeJob {
+			w.advance() // the layout is known
+		}
 		return
 	}
 	if s.other && !w.left {
