@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods may be called by several
@@ -164,6 +165,12 @@ type (
 	Scalar = pickle.Scalar
 	// A Global is a Python class or function, by name.
 	Global = pickle.Global
+	// A Size is a torch.Size.
+	Size = value.Size
+	// A Device is a torch.device, such as "cpu" or "cuda:0".
+	Device = value.Device
+	// A Record is an object of a class that only Python knows, as data.
+	Record = value.Record
 )
 
 // NewDict returns a dict of string keys: key, value, key, value.

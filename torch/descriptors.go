@@ -8,15 +8,16 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // connection makes a connection of rebuild_connection(descriptor, readable, writable).
 func (i *importer) connection(o *pickle.Object) (any, error) {
-	df, err := arg[*pickle.Object](o, 0)
+	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, err
 	}
-	readable, err := arg[bool](o, 1)
+	readable, err := value.Arg[bool](o, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 
 // socket makes a net.Conn of _rebuild_socket(descriptor, family, type, proto).
 func (i *importer) socket(o *pickle.Object) (any, error) {
-	df, err := arg[*pickle.Object](o, 0)
+	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 	}
 	parts := append(append(Tuple{}, state...), places)
 	for n, p := range parts {
-		v, err := i.lift(p)
+		v, err := i.Lift(p)
 		if err != nil {
 			return nil, err
 		}

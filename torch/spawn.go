@@ -137,7 +137,7 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 	if err != nil {
 		return err
 	}
-	low, err := out.lower(state, 0)
+	low, err := out.Lower(state)
 	if err != nil {
 		out.undo()
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // tensor writes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
@@ -27,7 +28,7 @@ func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, er
 		return nil, err
 	}
 	typed := &pickle.Object{Class: rebuildTyped, Args: Tuple{untyped, named("torch." + t.DType().String())}}
-	layout := Tuple{t.Offset(), sizes(t.Shape()), sizes(t.Strides()), learned}
+	layout := Tuple{t.Offset(), value.Sizes(t.Shape()), value.Sizes(t.Strides()), learned}
 	return &pickle.Object{Class: rebuildTensor, Args: Tuple{class, typed, layout}}, nil
 }
 
