@@ -83,7 +83,7 @@ var hoard = shoal.Register("hoard", func(ctx context.Context, _ int, in *ipc.Rec
 		all = append(all, x)
 	}
 	nowFiles, nowMaps, err := held()
-	if err != nil || nowFiles > files || nowMaps > maps {
+	if err != nil || nowFiles > files+few || nowMaps > maps+few {
 		return fmt.Errorf("%d files and %d mappings became %d and %d, %v", files, maps, nowFiles, nowMaps, err)
 	}
 	for i, x := range all {
@@ -99,6 +99,9 @@ var hoard = shoal.Register("hoard", func(ctx context.Context, _ int, in *ipc.Rec
 	}
 	return nil
 })
+
+// few descriptors come and go with who watches whom, however many tensors there are.
+const few = 8
 
 // Who keeps tensors needs no descriptors and no mappings for them.
 func TestAHundredThousandTensorsNeedNoDescriptors(t *testing.T) {
