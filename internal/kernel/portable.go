@@ -25,6 +25,14 @@ const portableLanes = 64
 
 // portableTile has one row, whose sums it reads and writes once for four products of each.
 func portableTile[F Float](k int, a *F, _, csa int, b *F, off *int, c *F, _, n int, alpha F, add bool) {
+	if k == 1 && add {
+		axpy(n, alpha**a, at(b, *off), c)
+		return
+	}
+	if k == 1 {
+		scale(n, alpha**a, at(b, *off), c)
+		return
+	}
 	var room [portableLanes]F
 	sums, begin := room[:n], unsafe.Slice(off, k)
 	l := k % 4
