@@ -34,7 +34,11 @@ var rows = map[string][]string{
 		"conv1_forward", "conv1_filters", "conv2_forward", "conv2_filters", "conv2_images",
 		"fc1_forward", "fc1_weights", "fc1_input", "fc2_forward", "fc2_weights", "fc2_input", "mnist_products",
 	},
-	"train":  {"mnist_step", "hogwild_1", "hogwild_2", "hogwild_4", "hogwild_4_oversubscribed"},
+	"train": {"mnist_step", "hogwild_1", "hogwild_2", "hogwild_4", "hogwild_4_oversubscribed"},
+	"hogwild": {
+		"hogwild_1", "hogwild_2", "hogwild_4", "hogwild_1_ignored", "hogwild_2_ignored", "hogwild_4_ignored",
+	},
+	"dist":   {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
 	"loader": {"loader_light", "loader_first_batch", "loader_memory_1", "loader_memory_2", "loader_memory_8"},
 }
 
