@@ -34,8 +34,9 @@ var rows = map[string][]string{
 		"conv1_forward", "conv1_filters", "conv2_forward", "conv2_filters", "conv2_images",
 		"fc1_forward", "fc1_weights", "fc1_input", "fc2_forward", "fc2_weights", "fc2_input", "mnist_products",
 	},
-	"train": {"mnist_step", "hogwild_1", "hogwild_2", "hogwild_4", "hogwild_4_oversubscribed"},
-	"files": append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB", "pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
+	"train":  {"mnist_step", "hogwild_1", "hogwild_2", "hogwild_4", "hogwild_4_oversubscribed"},
+	"loader": {"loader_light", "loader_first_batch", "loader_memory_1", "loader_memory_2", "loader_memory_8"},
+	"files":  append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB", "pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
 }
 
 // fileRows are those of one size.
