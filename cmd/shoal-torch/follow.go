@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -65,6 +66,14 @@ func follow(ctx context.Context, args torch.Tuple, _ *torch.Dict) error {
 
 func (f *follower) empty() (*tensor.Tensor, error) { return f.opts.Empty(tensor.Int64, f.Size/8) }
 
+// write writes every element.
+func write(t *tensor.Tensor, i int) {
+	x := tensor.Data[int64](t)
+	for k := range x {
+		x[k] = int64(i)
+	}
+}
+
 // answered sends a message and waits for the script's.
 func (f *follower) answered(v any) error {
 	if err := f.conn.Send(f.ctx, v); err != nil {
@@ -82,7 +91,7 @@ func (f *follower) to() error {
 		if err != nil {
 			return err
 		}
-		t.Fill(float64(i))
+		write(t, i)
 		err = f.answered(torch.Tuple{int64(begin), t})
 		t.Close()
 		if err != nil {
@@ -107,7 +116,7 @@ func (f *follower) kept() error {
 	}
 	for i := range f.Rounds {
 		begin := sys.Monotonic()
-		buffers[i%keptBuffers].Fill(float64(i))
+		write(buffers[i%keptBuffers], i)
 		if err := f.answered(torch.Tuple{int64(begin), i % keptBuffers}); err != nil {
 			return err
 		}
@@ -115,28 +124,24 @@ func (f *follower) kept() error {
 	return nil
 }
 
-// take receives a tensor, looks at it, and returns when it began and when it was here.
-func (f *follower) take(i int) (begin, at int64, err error) {
-	got, err := torch.Recv[sent](f.ctx, f.conn)
-	if err != nil {
-		return 0, 0, err
-	}
-	at = int64(sys.Monotonic())
-	x := tensor.Data[int64](got.T)
+// drop looks at a tensor that was received, and lets it go.
+func (s sent) drop(i int) error {
+	defer s.T.Close()
+	x := tensor.Data[int64](s.T)
 	if x[0] != int64(i) || x[len(x)-1] != int64(i) {
-		err = fmt.Errorf("tensor %d has %d and %d", i, x[0], x[len(x)-1])
+		return fmt.Errorf("tensor %d has %d and %d", i, x[0], x[len(x)-1])
 	}
-	got.T.Close()
-	return got.Begin, at, err
+	return nil
 }
 
 func (f *follower) from() error {
 	for i := range f.Rounds {
-		begin, at, err := f.take(i)
+		got, err := torch.Recv[sent](f.ctx, f.conn)
 		if err != nil {
 			return err
 		}
-		if err := f.conn.Send(f.ctx, at-begin); err != nil {
+		took := int64(sys.Monotonic()) - got.Begin
+		if err := errors.Join(got.drop(i), f.conn.Send(f.ctx, took)); err != nil {
 			return err
 		}
 	}
@@ -150,12 +155,12 @@ func (f *follower) share() error {
 	var spent time.Duration
 	for i := range f.Rounds {
 		began := sys.ThreadTime()
-		_, _, err := f.take(i)
+		got, err := torch.Recv[sent](f.ctx, f.conn)
 		spent += sys.ThreadTime() - began
 		if err != nil {
 			return err
 		}
-		if err := f.conn.Send(f.ctx, 0); err != nil {
+		if err := errors.Join(got.drop(i), f.conn.Send(f.ctx, 0)); err != nil {
 			return err
 		}
 	}
