@@ -20,6 +20,7 @@ type Loader struct {
 	sampler Sampler // nil for a Stream, and where there are Batches
 	meter   meter
 	epochs  atomic.Int64 // that Batches has begun
+	kind    atomic.Uint32
 
 	closed context.Context // is done after Close, because of ErrClosed
 	close  context.CancelCauseFunc
@@ -57,6 +58,7 @@ func NewStreamLoader(s Stream, opts Options) *Loader { return newLoader(s, opts.
 
 func newLoader(source any, opts Options) *Loader {
 	l := &Loader{source: source, opts: opts}
+	l.choose(opts.Kind)
 	l.closed, l.close = context.WithCancelCause(context.Background())
 	return l
 }
@@ -143,10 +145,10 @@ func (l *Loader) run(w *window, yield func(Batch, error) bool) {
 			continue
 		}
 		more := yield(s.batch, nil)
-		if !l.opts.Shared {
+		if !l.opts.Shared && (more || s.frame != nil && s.frame.shared) {
 			l.forget(s)
 		}
-		if !more {
+		if !more { // a batch on the heap may live on: whoever breaks out often wants it
 			return
 		}
 	}
@@ -199,7 +201,7 @@ func (l *Loader) Close() error {
 		crew.close()
 	}
 	for _, f := range idle {
-		closeAll(f.batch)
+		f.end()
 	}
 	return nil
 }
@@ -244,11 +246,21 @@ func (l *Loader) newCrew() (crew, error) {
 	if l.opts.Collate != nil {
 		s.Collate = l.opts.Collate.name
 	}
-	if l.opts.Workers > 0 && l.opts.Kind == Processes {
+	kind := Kind(l.kind.Load())
+	switch {
+	case l.opts.Workers > 0 && kind == Processes:
 		return newProcesses(s, l.opts.Process)
+	case l.opts.Workers > 0 && kind == Auto:
+		return newAuto(l, s), nil
 	}
 	return newLocals(s), nil
 }
+
+// choose is what Auto has come to.
+func (l *Loader) choose(k Kind) { l.kind.Store(uint32(k)) }
+
+// Kind returns what the workers are: with Auto, which of the two kinds it has come to, and Auto while it measures.
+func (l *Loader) Kind() Kind { return Kind(l.kind.Load()) }
 
 // dismiss is the end of a window, and of its crew unless that is kept.
 func (l *Loader) dismiss(w *window, cancel context.CancelCauseFunc) {
@@ -272,8 +284,8 @@ func (l *Loader) ahead() int { return max(1, min(l.opts.Prefetch, l.opts.Prefetc
 
 // frame returns memory for a batch, of an earlier one if it fits.
 func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
-	_, apart := c.(*processes)
-	shared := apart || l.opts.Shared && l.opts.Transform == nil
+	_, here := c.(*locals)
+	shared := !here && l.Kind() != Goroutines || l.opts.Shared && l.opts.Transform == nil
 	l.mu.Lock()
 	i := slices.IndexFunc(l.idle, func(f *frame) bool { return f.rows == rows && f.shared == shared && f.layout.equal(lay) })
 	if i >= 0 {
@@ -297,7 +309,7 @@ func (l *Loader) shed() bool {
 	l.idle = nil
 	l.mu.Unlock()
 	for _, f := range idle {
-		closeAll(f.batch)
+		f.end()
 	}
 	return len(idle) > 0
 }

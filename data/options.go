@@ -92,6 +92,9 @@ func (o Options) complete(stream bool) Options {
 	misuse(stream && (o.Shuffle || o.Sampler != nil || o.Batches != nil), "a Stream has its own order: no Shuffle, Sampler or Batches")
 	misuse(o.Persistent && o.Workers == 0, "Persistent without Workers")
 	misuse(o.Kind == Processes && o.Transform != nil, "Transform does not go to processes: make it part of the Dataset")
+	if o.Kind == Auto && o.Transform != nil {
+		o.Kind = Goroutines
+	}
 	o.World = cmp.Or(o.World, 1)
 	misuse(o.Rank < 0 || o.Rank >= o.World, "Rank %d of %d", o.Rank, o.World)
 	o.BatchSize = cmp.Or(o.BatchSize, 1)

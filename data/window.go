@@ -57,6 +57,7 @@ type window struct {
 	usual  int     // of the last batch that told
 	layout layout  // of the last batch that told
 	out    []*job  // to be submitted when mu is free
+	more   bool    // advance has not come to its end
 	left   bool    // the consumer has
 	over   bool    // nothing is planned any more
 	cost   time.Duration
@@ -76,8 +77,10 @@ func (w *window) take() (*slot, error) {
 			return nil, err
 		}
 		w.mu.Lock()
-		w.advance()
 		s := w.deliverable()
+		if s == nil || w.l.opts.Workers > 0 {
+			w.advance() // also in the place that s has left
+		}
 		idle := s == nil && len(w.line) == 0
 		w.unlock()
 		if s != nil || idle {
@@ -123,34 +126,40 @@ func (w *window) deliverable() *slot {
 	return nil
 }
 
-// unlock lets go of mu and submits what has to be.
+// unlock lets go of mu and submits what has to be. What one batch needs is on its way before the memory of the next is looked for.
 func (w *window) unlock() {
-	jobs := w.out
-	w.out = nil
-	w.mu.Unlock()
-	for _, j := range jobs {
-		w.crew.submit(j)
+	for {
+		jobs, more := w.out, w.more
+		w.out, w.more = nil, false
+		w.mu.Unlock()
+		for _, j := range jobs {
+			w.crew.submit(j)
+		}
+		if !more {
+			return
+		}
+		w.mu.Lock()
+		w.advance()
 	}
 }
 
-// advance begins batches as far as the window goes. mu is held.
+// advance begins a batch, if the window has room, and has unlock go on with the next. mu is held.
 func (w *window) advance() {
 	for _, s := range w.line {
 		if !s.begun && !w.begin(s) {
 			return
 		}
 	}
-	for !w.left && !w.over && len(w.line) < w.l.ahead() && w.room() {
-		s, ok := w.plan.next()
-		if !ok {
-			w.over = true
-			return
-		}
-		w.line = append(w.line, s)
-		if !w.begin(s) {
-			return
-		}
+	if w.left || w.over || len(w.line) >= w.l.ahead() || !w.room() {
+		return
 	}
+	s, ok := w.plan.next()
+	if !ok {
+		w.over = true
+		return
+	}
+	w.line = append(w.line, s)
+	w.more = w.begin(s)
 }
 
 // room reports whether another batch may be begun as far as bytes go. mu is held.
@@ -180,7 +189,7 @@ func (w *window) begin(s *slot) bool {
 		}
 		s.before, s.begun, s.from = nil, true, s.progress.read
 		if s.progress.end {
-			s.ready = true
+			w.complete(s)
 			return true
 		}
 		w.weigh(s, w.usual)
@@ -235,7 +244,7 @@ func (w *window) chunk(n int) int {
 		return max(1, n)
 	}
 	unit := goroutineUnit
-	if w.l.opts.Kind == Processes {
+	if w.l.opts.Kind != Goroutines {
 		unit = processUnit
 	}
 	return min(max(1, int(unit/w.cost)), n)
@@ -255,7 +264,7 @@ func (w *window) send(j *job) {
 
 // finished is told what came of a job. err is why nobody has done it. Whoever finishes a batch transforms it, too.
 func (w *window) finished(j *job, out outcome, err error) {
-	w.l.meter.did(out, err)
+	w.l.meter.did(j.n, out, err)
 	w.mu.Lock()
 	defer w.unlock()
 	s := j.s
