@@ -107,7 +107,7 @@ func (s *storage) share() error {
 	if _, ok := old.block(); ok {
 		return nil
 	}
-	if f, ok := old.lease.(*file); ok {
+	if f, ok := old.file(); ok {
 		if err := f.short(); f.shared || err != nil {
 			return err
 		}

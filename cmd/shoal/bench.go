@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
 	"github.com/shoal-mp/shoal/bench"
@@ -21,6 +22,7 @@ type benchCommand struct {
 
 // run measures, and writes to standard output.
 func (c *benchCommand) run(ctx context.Context) error {
+	slog.SetLogLoggerLevel(slog.LevelError) // some rows crowd the processors on purpose
 	return bench.Run(ctx, bench.Options{
 		Suites: c.Suites.Names, All: c.All, Quick: c.Quick,
 		Against: c.Against, Python: c.Python,

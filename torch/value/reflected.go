@@ -1,9 +1,8 @@
-package torch
+package value
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math/big"
 	"reflect"
 	"slices"
@@ -13,7 +12,7 @@ import (
 )
 
 // reflected lowers what has no case of its own in lower.
-func (e *exporter) reflected(v reflect.Value, depth int) (any, error) {
+func (l *Lowerer) reflected(v reflect.Value, depth int) (any, error) {
 	switch v.Kind() {
 	case reflect.Bool:
 		return v.Bool(), nil
@@ -28,45 +27,45 @@ func (e *exporter) reflected(v reflect.Value, depth int) (any, error) {
 	case reflect.String:
 		return v.String(), nil
 	case reflect.Slice:
-		return e.list(v, depth)
+		return l.list(v, depth)
 	case reflect.Array:
-		items, err := e.several(v, depth)
+		items, err := l.several(v, depth)
 		return Tuple(items), err
 	case reflect.Map:
-		return e.mapping(v, depth)
+		return l.mapping(v, depth)
 	case reflect.Struct:
-		return e.structure(v, depth)
+		return l.structure(v, depth)
 	case reflect.Pointer:
 		if v.IsNil() {
 			return nil, nil
 		}
 		if v.Elem().Kind() != reflect.Struct {
-			return e.lower(v.Elem().Interface(), depth+1)
+			return l.lower(v.Elem().Interface(), depth+1)
 		}
-		return e.once(v.Interface(), func() (any, error) { return e.structure(v.Elem(), depth) })
+		return l.structure(v.Elem(), depth)
 	}
-	return nil, unsupported("%s has no form in Python", v.Type())
+	return nil, Unsupported("%s has no form in Python", v.Type())
 }
 
-func (e *exporter) list(v reflect.Value, depth int) (any, error) {
+func (l *Lowerer) list(v reflect.Value, depth int) (any, error) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		return v.Bytes(), nil
 	}
-	items, err := e.several(v, depth)
+	items, err := l.several(v, depth)
 	return &pickle.List{Items: items}, err
 }
 
 // mapping makes a dict, in the order of the keys as text, so that equal maps are equal messages.
-func (e *exporter) mapping(v reflect.Value, depth int) (any, error) {
+func (l *Lowerer) mapping(v reflect.Value, depth int) (any, error) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	d := new(Dict)
 	for _, k := range keys {
-		key, err := e.lower(k.Interface(), depth+1)
+		key, err := l.lower(k.Interface(), depth+1)
 		if err != nil {
 			return nil, err
 		}
-		value, err := e.lower(v.MapIndex(k).Interface(), depth+1)
+		value, err := l.lower(v.MapIndex(k).Interface(), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -78,19 +77,19 @@ func (e *exporter) mapping(v reflect.Value, depth int) (any, error) {
 }
 
 // structure makes a dict of a struct's fields by name, or a tuple of them in order.
-func (e *exporter) structure(v reflect.Value, depth int) (any, error) {
-	fields, tuple, err := fieldsOf(v.Type())
+func (l *Lowerer) structure(v reflect.Value, depth int) (any, error) {
+	fields, tuple, err := FieldsOf(v.Type())
 	if err != nil {
 		return nil, err
 	}
 	d, items := new(Dict), Tuple{}
 	for _, f := range fields {
-		value, err := e.lower(v.Field(f.index).Interface(), depth+1)
+		value, err := l.lower(v.Field(f.Index).Interface(), depth+1)
 		if err != nil {
-			return nil, fmt.Errorf("field %s: %w", f.name, err)
+			return nil, fmt.Errorf("field %s: %w", f.Name, err)
 		}
 		items = append(items, value)
-		if err := d.Set(f.name, value); err != nil {
+		if err := d.Set(f.Name, value); err != nil {
 			return nil, err
 		}
 	}
@@ -100,15 +99,15 @@ func (e *exporter) structure(v reflect.Value, depth int) (any, error) {
 	return d, nil
 }
 
-// A field of a struct, and what it is called in Python.
-type field struct {
-	index int
-	name  string
+// A Field of a struct, and what it is called in Python.
+type Field struct {
+	Index int
+	Name  string
 }
 
-// fieldsOf reads the tags of a struct: `torch:"name"` is the key in the dict, the field's own name without; `torch:"-"` leaves a
+// FieldsOf reads the tags of a struct: `torch:"name"` is the key in the dict, the field's own name without; `torch:"-"` leaves a
 // field out; and a field _ with `torch:",tuple"` makes the struct a tuple.
-func fieldsOf(t reflect.Type) (fields []field, tuple bool, err error) {
+func FieldsOf(t reflect.Type) (fields []Field, tuple bool, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, option, _ := strings.Cut(f.Tag.Get("torch"), ",")
@@ -119,29 +118,11 @@ func fieldsOf(t reflect.Type) (fields []field, tuple bool, err error) {
 		case name == "-":
 			continue
 		case !f.IsExported():
-			return nil, false, unsupported("%s.%s is not exported; tag it torch:\"-\"", t, f.Name)
+			return nil, false, Unsupported("%s.%s is not exported; tag it torch:\"-\"", t, f.Name)
 		case name == "":
 			name = f.Name
 		}
-		fields = append(fields, field{i, name})
+		fields = append(fields, Field{i, name})
 	}
 	return fields, tuple, nil
-}
-
-// CloseAll closes all tensors, parameters, connections and files in a received value.
-func CloseAll(v any) {
-	switch v := v.(type) {
-	case io.Closer:
-		v.Close()
-	case []any:
-		for _, item := range v {
-			CloseAll(item)
-		}
-	case Tuple:
-		CloseAll([]any(v))
-	case *Dict:
-		for _, item := range v.All() {
-			CloseAll(item)
-		}
-	}
 }
