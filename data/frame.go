@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -57,23 +58,23 @@ type frame struct {
 	rows        int
 	size        int            // in bytes
 	batch       Batch          // all rows
+	block       *tensor.Tensor // what they are views of, on the heap
 	shared      bool           // has to be closed
 	transformed *tensor.Tensor // what Transform made of the last batch here, to be used again
 }
 
 func newFrame(lay layout, rows int, shared bool) (*frame, error) {
 	shapes, starts, size := lay.places(rows)
-	var block *tensor.Tensor
-	if shared {
-		var err error
-		if block, err = tensor.EmptyShared(tensor.Uint8, size); err != nil {
-			return nil, fmt.Errorf("make a batch in shared memory: %w", err)
-		}
-	} else {
-		block = tensor.Empty(tensor.Uint8, size)
+	block, err := newBlock(size, shared)
+	if err != nil {
+		return nil, err
 	}
-	defer block.Close()
 	f := &frame{layout: lay, rows: rows, size: size, shared: shared}
+	if shared {
+		defer block.Close()
+	} else {
+		f.block = block
+	}
 	for k, shape := range shapes {
 		t, err := block.Storage().View(lay[k].dtype, shape, rowMajor(shape), starts[k]/lay[k].dtype.Size())
 		if err != nil {
@@ -85,6 +86,23 @@ func newFrame(lay layout, rows int, shared bool) (*frame, error) {
 	return f, nil
 }
 
+// spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a clearing for each page.
+var spare sync.Pool
+
+func newBlock(size int, shared bool) (*tensor.Tensor, error) {
+	if !shared {
+		if t, ok := spare.Get().(*tensor.Tensor); ok && t.Nbytes() >= size {
+			return t, nil
+		}
+		return tensor.Empty(tensor.Uint8, size), nil
+	}
+	block, err := tensor.EmptyShared(tensor.Uint8, size)
+	if err != nil {
+		return nil, fmt.Errorf("make a batch in shared memory: %w", err)
+	}
+	return block, nil
+}
+
 func rowMajor(shape []int) []int {
 	strides, step := make([]int, len(shape)), 1
 	for i, n := range slices.Backward(shape) {
@@ -92,6 +110,14 @@ func rowMajor(shape []int) []int {
 		step *= max(n, 1)
 	}
 	return strides
+}
+
+// end gives the memory of a frame back that nobody uses.
+func (f *frame) end() {
+	closeAll(f.batch)
+	if f.block != nil {
+		spare.Put(f.block)
+	}
 }
 
 // rows returns views of n rows of a batch from one on, to be closed.
