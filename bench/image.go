@@ -33,7 +33,7 @@ func imageDir(format string) string {
 
 func imageRows(_ context.Context, h *hall) (g group, err error) {
 	files := h.scale(imageFiles)
-	g = group{rounds: 7, close: func() error { return os.RemoveAll(filepath.Dir(imageDir(""))) }}
+	g = group{rounds: 5, close: func() error { return os.RemoveAll(filepath.Dir(imageDir(""))) }}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.close())
