@@ -34,6 +34,10 @@ func assignTo(dst reflect.Value, v any) error {
 			return err
 		}
 		return assignTo(dst, n)
+	case *CUDATensor:
+		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
+			return ErrCUDA
+		}
 	case *autograd.Param:
 		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
 			dst.Set(reflect.ValueOf(v.T))

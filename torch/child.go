@@ -23,8 +23,8 @@ import (
 // A Child says what a program does when Python starts it.
 type Child struct {
 	// Functions are what Process(target=…) may name: by the target's name in Python, "module.function", where module is
-	// "__main__" for what the user's script defines. The arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Event
-	// and *Record. An error, or a panic, is printed and ends the process with status 1.
+	// "__main__" for what the user's script defines. The arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Condition,
+	// *Event and *Record. An error, or a panic, is printed and ends the process with status 1.
 	Functions map[string]func(ctx context.Context, args Tuple, kwargs *Dict) error
 	// Datasets and Streams are what the workers of a DataLoader serve: see Dataset and Stream.
 	Datasets map[string]OpenDataset
@@ -104,6 +104,7 @@ func (c Child) run(start *os.File) error {
 	}
 	key, _ := preparation.Get("authkey")
 	keyBytes, _ := key.([]byte)
+	processKey = func() []byte { return keyBytes }
 	return c.call(ctx, second, Options{AuthKey: keyBytes})
 }
 
@@ -155,6 +156,8 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 		v, err = i.semaphore(o)
 	case "multiprocessing.synchronize.Event":
 		v, err = i.event(o)
+	case "multiprocessing.synchronize.Condition":
+		v, err = i.condition(o)
 	default:
 		if _, known := allowed[o.Class]; known {
 			return nil, false, nil

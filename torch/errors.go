@@ -2,6 +2,7 @@ package torch
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/torch/value"
@@ -27,6 +28,8 @@ var (
 	ErrTruncated = errors.New("torch: memory was truncated")
 	// ErrArena is wrapped where a tensor is sent that lives in the memory of a Shoal domain. Send a Clone, or allocate it with Empty.
 	ErrArena = errors.New("torch: tensor is shared with processes of Shoal; clone it or allocate it with torch.Empty")
+	// ErrCUDA is wrapped where a tensor in the memory of a GPU was to become a *tensor.Tensor; receive it as a *CUDATensor, or call .cpu() first.
+	ErrCUDA = fmt.Errorf("%w: tensor is in the memory of a GPU", ErrUnsupported)
 	// ErrGlobal is wrapped where a message names what is not on the list of what may be used; see pickle's GlobalError for the name.
 	ErrGlobal = pickle.ErrGlobal
 )

@@ -2,6 +2,8 @@ package torch
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -19,7 +21,7 @@ type exporter struct {
 	value.Lowerer
 	storages map[*tensor.Storage]*pickle.Object // so that views stay views of one storage
 	undoing  []func()
-	moved    []*Conn // to be closed when they are on their way
+	moved    []io.Closer // to be closed when they are on their way
 }
 
 func (c *Conn) exporter() *exporter { return &exporter{opts: c.opts, peer: c.peer} }
@@ -44,6 +46,13 @@ func (e *exporter) undo() {
 	}
 }
 
+// moveAway closes what is the receiver's now.
+func (e *exporter) moveAway() {
+	for _, sent := range e.moved {
+		sent.Close()
+	}
+}
+
 // own writes what only messages can have.
 func (e *exporter) own(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
@@ -53,10 +62,26 @@ func (e *exporter) own(v any) (low any, ok bool, err error) {
 		low, err = e.tensor(v, tensorClass, false)
 	case *autograd.Param:
 		low, err = e.tensor(v.T, parameterClass, !v.Frozen)
+	case *CUDATensor:
+		low, err = e.cudaTensor(v)
 	case *Conn:
 		low, err = e.connection(v)
+	case net.Conn:
+		low, err = e.socket(v)
 	case *os.File:
 		low, err = e.descriptor(v)
+	case *PackedSequence:
+		low, err = e.packed(v)
+	case interface{ self() *Proxy }:
+		low, err = e.proxy(v.self())
+	case *Queue:
+		low, err = e.queue(v)
+	case *Semaphore:
+		low, err = e.semaphore(v)
+	case *Condition:
+		low, err = e.condition(v)
+	case *Event:
+		low, err = e.event(v)
 	default:
 		return nil, false, nil
 	}

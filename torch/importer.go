@@ -13,10 +13,11 @@ import (
 
 // An importer makes the values of one message.
 type importer struct {
-	ctx   context.Context
-	opts  Options
-	alone bool // not from a connection: nothing in it can be fetched
-	child bool // from the Python that has started this process: any name may be in it, and inherited descriptors
+	ctx     context.Context
+	opts    Options
+	alone   bool     // not from a connection: nothing in it can be fetched
+	manager *Manager // whose answer it is, if any
+	child   bool     // from the Python that has started this process: any name may be in it, and inherited descriptors
 
 	value.Lifter
 	storages map[*pickle.Object]*tensor.Tensor // of no elements, which hold them
@@ -69,6 +70,10 @@ func (i *importer) declineAll(tree any) {
 			if f, err := i.fetch(o); err == nil {
 				f.Close()
 			}
+		case o.Class == rebuildCUDA && !i.Lifted(o):
+			if c, err := i.cudaTensor(o); err == nil {
+				c.(*CUDATensor).Close()
+			}
 		case o.Class == rebuildFilename && i.storages[o] == nil:
 			if hold, err := i.storageByName(o); err == nil {
 				hold.Close()
@@ -112,6 +117,14 @@ func (i *importer) resolve(o *pickle.Object) (any, error) {
 		return i.socket(o)
 	case sharedFD:
 		return i.fetch(o)
+	case rebuildCUDA:
+		return i.cudaTensor(o)
+	case rebuildProxy:
+		return i.proxy(o)
+	case tokenClass:
+		return i.token(o)
+	case packedClass:
+		return i.packed(o)
 	}
 	return nil, unsupported("a call of %s", o.Class)
 }

@@ -33,7 +33,6 @@ var cannotCross = map[Global]string{
 	named("torch.multiprocessing.reductions.rebuild_sparse_compressed_tensor"): "a sparse tensor; send its indices and values",
 	named("torch.multiprocessing.reductions.rebuild_nested_tensor"):            "a nested tensor; send its parts",
 	named("torch.multiprocessing.reductions.rebuild_meta_tensor"):              "a meta tensor, which has no elements",
-	named("torch.multiprocessing.reductions.rebuild_cuda_tensor"):              "a CUDA tensor; call .cpu() first",
 	named("torch._tensor._rebuild_from_type_v2"):                               "a subclass of Tensor; call .as_subclass(torch.Tensor) first",
 	named("torch._utils._rebuild_tensor_v2"):                                   "a tensor in a form for files",
 	named("multiprocessing.queues.Queue"):                                      "a queue outside the arguments of a process",
@@ -51,7 +50,10 @@ func allow() pickle.Table {
 		named("socket.SOCK_STREAM"): nil, named("socket.SOCK_DGRAM"): nil,
 	}
 	for _, g := range []Global{rebuildTensor, rebuildTyped, rebuildChild, rebuildFD, rebuildFilename, rebuildEmpty, untypedStorage,
-		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket} {
+		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, packedClass, rebuildProxy, autoProxy, tokenClass, rebuildCUDA, typedStorage} {
+		t[g] = nil
+	}
+	for _, g := range proxyClasses {
 		t[g] = nil
 	}
 	for g := range cannotCross {

@@ -11,7 +11,7 @@ var floors = [...][]string{
 	1: {"shm"},
 	2: {"wire"},
 	3: {"tensor"},
-	4: {"autograd", "safetensors", "npy", "hdf5", "ipc", ".", "cuda"},
+	4: {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda"},
 	5: {"nn", "optim", "pool", "manager", "dist", "torch/value"},
 	6: {"data", "data/*", "manager/*", "torch/pt"},
 	7: {"torch"},
@@ -23,8 +23,8 @@ var floors = [...][]string{
 var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
-	mayBeDynamic  = []string{"internal/dl", "cuda", "hdf5"} // of the floors up to core
-	mustBeStatic  = []string{"cmd/shoal"}                   // of the floors above
+	mayBeDynamic  = []string{"internal/dl", "cuda"} // of the floors up to core
+	mustBeStatic  = []string{"cmd/shoal"}           // of the floors above
 	mayBeUnsafe   = []string{"internal/sys", "shm", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )
