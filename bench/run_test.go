@@ -40,7 +40,7 @@ var rows = map[string][]string{
 		"hogwild_1", "hogwild_2", "hogwild_4", "hogwild_1_ignored", "hogwild_2_ignored", "hogwild_4_ignored",
 	},
 	"dist":   {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
-	"loader": {"loader_light", "loader_first_batch", "loader_memory_1", "loader_memory_2", "loader_memory_8"},
+	"loader": {"loader_light", "loader_first_batch", "loader_jpeg", "loader_first_jpegs", "loader_png", "loader_memory_1", "loader_memory_2", "loader_memory_8"},
 	"files":  append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB", "pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
 }
 
