@@ -33,7 +33,7 @@ func (l *library) call(e entry, args ...uintptr) error {
 	if l.entries[e] == 0 {
 		return &Error{symbols[e], ErrorNotSupported}
 	}
-	return check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
+	return Check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
 }
 
 // get calls an entry point whose first argument is where it puts its result. The rest are numbers, at most four: more registers

@@ -75,8 +75,8 @@ func (e *Error) Error() string { return e.Call + ": " + e.Result.Error() }
 // Unwrap returns the Result.
 func (e *Error) Unwrap() error { return e.Result }
 
-// check makes an error of a result.
-func check(call string, r Result) error {
+// Check makes an error of a result.
+func Check(call string, r Result) error {
 	if r == Success {
 		return nil
 	}
