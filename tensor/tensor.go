@@ -46,8 +46,11 @@ func (t *Tensor) store() *storage {
 // bytes returns the memory of the storage, which is borrowed: the caller keeps t alive.
 func (t *Tensor) bytes() []byte {
 	m := t.store().mem.Load()
-	if f, ok := m.lease.(*file); ok {
-		f.check()
+	switch l := m.lease.(type) {
+	case *file:
+		l.check()
+	case *onDevice:
+		misuse("the tensor is on %v: Cpu copies it to the host", l.DeviceMemory.Device())
 	}
 	return m.bytes
 }
@@ -195,6 +198,8 @@ func (t *Tensor) Item() float64 {
 	if t.Numel() != 1 {
 		misuse("Item of a tensor of %d elements", t.Numel())
 	}
+	t, done := t.near()
+	defer done()
 	var v float64
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&v)), 8)
 	caster(Float64, t.dtype)(b, 1, t.bytes()[t.offset*t.dtype.Size():], 1, 1)
