@@ -77,4 +77,3 @@ func onHost(t testing.TB, x *tensor.Tensor) []float32 {
 	defer dense.Close()
 	return append([]float32{}, tensor.Data[float32](dense)...)
 }
-
