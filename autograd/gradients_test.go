@@ -156,7 +156,19 @@ func gradients() map[string]gradient {
 		}, []*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"LayerNorm": {func(in vars) *autograd.Var { return autograd.LayerNorm(in[0], in[1], in[2], 1e-5) },
 			[]*tensor.Tensor{values(1, 1, 2, 2, 3), values(2, 1, 2, 3), values(3, 1, 2, 3)}},
-		"NLLLoss unreduced":      {func(in vars) *autograd.Var { return autograd.NLLLoss(in[0], target, autograd.Unreduced) }, one(values(1, 1, 3, 4))},
+		"NLLLoss unreduced": {func(in vars) *autograd.Var { return autograd.NLLLoss(in[0], target, autograd.Unreduced) }, one(values(1, 1, 3, 4))},
+		"NLLLoss weighted": {func(in vars) *autograd.Var {
+			return autograd.Classification{Weight: positive(3, 4), Ignore: []int64{0}}.NLLLoss(in[0], target)
+		}, one(values(1, 1, 3, 4))},
+		"CrossEntropy smoothed": {func(in vars) *autograd.Var {
+			return autograd.Classification{Weight: positive(3, 4), Smoothing: 0.3, Reduction: autograd.Unreduced}.CrossEntropy(in[0], target)
+		}, one(values(1, 1, 3, 4))},
+		"CrossEntropy ignored": {func(in vars) *autograd.Var {
+			return autograd.CrossEntropy(in[0], ints(1, autograd.Ignored, 3), autograd.ByMean)
+		}, one(values(1, 1, 3, 4))},
+		"WeightedBCEWithLogitsLoss": {func(in vars) *autograd.Var {
+			return autograd.WeightedBCEWithLogitsLoss(in[0], in[1], positive(3, 4), autograd.ByMean)
+		}, two(values(1, 3, 3, 4), values(2, 1, 3, 4))},
 		"MSELoss unreduced":      {func(in vars) *autograd.Var { return autograd.MSELoss(in[0], in[1], autograd.Unreduced) }, two(values(1, 1, 3), values(2, 1, 3))},
 		"SmoothL1Loss":           {func(in vars) *autograd.Var { return autograd.SmoothL1Loss(in[0], in[1], 0.7, autograd.ByMean) }, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},
 		"SmoothL1Loss of L1":     {func(in vars) *autograd.Var { return autograd.SmoothL1Loss(in[0], in[1], 0, autograd.BySum) }, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},

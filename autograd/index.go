@@ -98,9 +98,9 @@ func (v *Var) addPart(shape []int, dx *tensor.Tensor) {
 	v.add(whole)
 }
 
-// Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (..., features). As elsewhere,
-// nothing is recorded if idx is NoGrad.
-func Embedding(w, idx *Var) *Var {
+// Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (..., features). Rows that padding names get no
+// gradient. As elsewhere, nothing is recorded if idx is NoGrad.
+func Embedding(w, idx *Var, padding ...int64) *Var {
 	want("Embedding", "a weight (n, features)", w, 2)
 	flat := owned(idx.t.Reshape(-1))
 	rows := tensor.IndexSelect(w.t, 0, flat)
@@ -110,7 +110,13 @@ func Embedding(w, idx *Var) *Var {
 	v.t = rows.Reshape(append(slices.Clone(idx.Shape()), w.t.Dim(1))...)
 	if v.needs {
 		v.save(idx.t)
-		v.backward = func(dy *tensor.Tensor) { w.total().IndexAdd(0, flat, dy.Reshape(rows.Shape()...)) }
+		v.backward = func(dy *tensor.Tensor) {
+			dy = dy.Reshape(rows.Shape()...)
+			for _, p := range padding {
+				dy = tensor.Where(tensor.Eq(flat, tensor.Scalar(tensor.Int64, float64(p))).Unsqueeze(1), dy.Number(0), dy)
+			}
+			w.total().IndexAdd(0, flat, dy)
+		}
 	}
 	return v
 }

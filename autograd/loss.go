@@ -16,14 +16,9 @@ const (
 )
 
 // NLLLoss returns the negative log-likelihood of the classes in target, (N) of any integer type, under the
-// log-probabilities logp, (N, classes).
+// log-probabilities logp, (N, classes). Rows whose target is Ignored do not count.
 func NLLLoss(logp *Var, target *tensor.Tensor, r Reduction) *Var {
-	want("NLLLoss", "log-probabilities (N, classes)", logp, 2)
-	checkTarget(logp, target)
-	if r == Unreduced {
-		return Neg(Reshape(Gather(logp, 1, target.Clone().To(tensor.Int64).Reshape(-1, 1)), -1))
-	}
-	return byType("NLLLoss", logp, nllLoss[float32], nllLoss[float64])(logp, target, r)
+	return Classification{Reduction: r}.NLLLoss(logp, target)
 }
 
 func checkTarget(logp *Var, target *tensor.Tensor) {
@@ -34,14 +29,9 @@ func checkTarget(logp *Var, target *tensor.Tensor) {
 
 func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	rows, cols := rowsOf("NLLLoss", logp)
-	if target.DType() != tensor.Int64 || !target.IsContiguous() {
-		target = target.To(tensor.Int64).Contiguous()
-	}
 	scale := r.scale(rows)
 	y := result("NLLLoss", logp.t.DType(), nil, logp)
-	classes := tensor.Data[int64](target)
-	checkClasses(classes, cols)
-	data[F](y.t)[0] = F(scale) * kernel.NLLLoss(rows, cols, data[F](logp.dense()), classes)
+	data[F](y.t)[0] = F(scale) * kernel.NLLLoss(rows, cols, data[F](logp.dense()), tensor.Data[int64](target))
 	hold(logp)
 	if y.needs {
 		y.save(target)
@@ -59,14 +49,6 @@ func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-func checkClasses(classes []int64, n int) {
-	for i, c := range classes {
-		if c < 0 || c >= int64(n) {
-			misuse("NLLLoss with target[%d] = %d: there are %d classes", i, c, n)
-		}
-	}
-}
-
 // scale is what a sum over n is multiplied by.
 func (r Reduction) scale(n int) float64 {
 	if r == BySum {
@@ -77,7 +59,7 @@ func (r Reduction) scale(n int) float64 {
 
 // CrossEntropy returns NLLLoss of the LogSoftmax of logits, (N, classes).
 func CrossEntropy(logits *Var, target *tensor.Tensor, r Reduction) *Var {
-	return NLLLoss(LogSoftmax(logits), target, r)
+	return Classification{Reduction: r}.CrossEntropy(logits, target)
 }
 
 // MSELoss returns the squared differences of x and target, which have one shape.
@@ -141,19 +123,28 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 
 // BCEWithLogitsLoss returns the binary cross-entropy of probabilities target, of x's shape, and the sigmoid of x.
 func BCEWithLogitsLoss(x, target *Var, r Reduction) *Var {
+	return WeightedBCEWithLogitsLoss(x, target, x.t.Number(1), r)
+}
+
+// WeightedBCEWithLogitsLoss is BCEWithLogitsLoss in which what target says to be true counts as often as positive says, which broadcasts
+// to x's shape: the recall of classes that are rare.
+func WeightedBCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
 	checkShapes("BCEWithLogitsLoss", x, target)
-	// max(x, 0) - x·target + log(1 + e^-|x|)
-	losses := tensor.Abs(x.t).Neg().Exp()
-	losses = tensor.Log1p(losses).Add(tensor.Relu(x.t)).Sub(tensor.Mul(x.t, target.t))
+	rest := tensor.Sub(positive, positive.Number(1))
+	count := plus(tensor.Mul(rest, target.t), 1) // how often an element counts, where all of it is the logarithm
+	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is max(-x, 0) + log(1 + e^-|x|)
+	logs := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Neg(x.t).Relu())
+	losses := plus(tensor.Neg(target.t), 1).Mul(x.t).Add(tensor.Mul(count, logs))
 	v := wrap("BCEWithLogitsLoss", losses, x, target)
 	if v.needs {
-		v.save(x.t, target.t)
+		v.save(x.t, target.t, positive)
 		v.backward = func(dy *tensor.Tensor) {
-			if x.needs {
-				x.add(tensor.Sigmoid(x.t).Sub(target.t).Mul(dy))
+			if x.needs { // 1 - target - count·sigmoid(-x)
+				dx := plus(tensor.Neg(target.t), 1).Sub(tensor.Sigmoid(tensor.Neg(x.t)).Mul(count))
+				x.add(dx.Mul(dy))
 			}
 			if target.needs {
-				target.add(tensor.Mul(x.t, dy).Neg())
+				target.add(tensor.Mul(rest, logs).Sub(x.t).Mul(dy))
 			}
 		}
 	}

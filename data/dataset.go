@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // A Sample is one example: its fields, such as an image and a label, each without a dimension for the batch.
@@ -15,17 +17,71 @@ type Sample []*tensor.Tensor
 type Batch []*tensor.Tensor
 
 // A Dataset is a numbered set of examples. All samples have the same number of fields, and a field the same dtype and
-// shape in all of them. A [Loader] with Workers calls Get from several goroutines.
+// shape in all of a batch. A [Loader] with workers on goroutines calls Get from several of them at once; for workers that are processes, the
+// Dataset is of a type that was given to Register. What is random in a sample comes from [Rand] or [SampleSeed].
+//
+// The Loader copies what Get returns into the batch and does not close it.
 type Dataset interface {
 	Len() int
 	Get(ctx context.Context, i int) (Sample, error)
 }
 
-// A Gatherer is a Dataset that writes whole batches by itself, faster than sample by sample. Gather writes sample indices[k] to
-// row k of each tensor of into, which has as many rows.
+// A Gatherer is a Dataset that writes several samples of a batch by itself: faster than one by one, and without a tensor for
+// each. Gather writes sample indices[k] to row k of each tensor of into, which has as many rows. What is random in sample i comes from
+// SampleSeed(ctx, i).
 type Gatherer interface {
 	Dataset
 	Gather(ctx context.Context, indices []int, into Batch) error
+}
+
+// An Opener is a Dataset, or a Stream, of which each worker has its own: what it opens, a file or a connection, lives where it is
+// used. Open is called once in each worker before its first sample: torch's worker_init_fn. It returns the same or another Dataset, or
+// Stream, which is closed with the worker if it has a Close.
+type Opener interface {
+	Open(ctx context.Context) (any, error)
+}
+
+// Register lets Datasets, or Streams, of type T go to workers that are processes. Call it in init; the name is any that no other type has.
+// It panics if T cannot cross: its fields are exported, and a Dataset in it is a [Boxed].
+func Register[T any](name string) { wire.RegisterType[T](name) }
+
+// A Boxed is a Dataset as a field of one that can cross.
+type Boxed struct{ Dataset }
+
+var anyPlan = sync.OnceValues(wire.PlanOf[any])
+
+// MarshalWire writes a Dataset of any type that was given to Register.
+func (b *Boxed) MarshalWire(e *wire.Encoder) error { return encodeAny(e, b.Dataset) }
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (b *Boxed) UnmarshalWire(d *wire.Decoder) (err error) {
+	b.Dataset, err = decodeAny[Dataset](d)
+	return err
+}
+
+func encodeAny(e *wire.Encoder, v any) error {
+	plan, err := anyPlan()
+	if err != nil {
+		return err
+	}
+	return plan.Encode(e, v)
+}
+
+// decodeAny reads a value of any type that is a T.
+func decodeAny[T any](d *wire.Decoder) (t T, err error) {
+	plan, err := anyPlan()
+	if err != nil {
+		return t, err
+	}
+	v, err := plan.Decode(d)
+	if err != nil {
+		return t, err
+	}
+	t, ok := v.(T)
+	if !ok {
+		return t, fmt.Errorf("%w: a %T is no %T", wire.ErrFormat, v, &t)
+	}
+	return t, nil
 }
 
 // A TensorDataset is a Dataset in memory: sample i is row i of every tensor. After Share it can be passed to other processes, which
@@ -35,6 +91,8 @@ type TensorDataset struct {
 }
 
 var _ Gatherer = (*TensorDataset)(nil)
+
+func init() { Register[*TensorDataset]("data.TensorDataset") }
 
 // NewTensorDataset makes a TensorDataset of tensors with the same first dimension, and takes them over: its Close closes
 // them.

@@ -1,8 +1,11 @@
 package data
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/wire"
 )
 
 var (
@@ -10,8 +13,49 @@ var (
 	ErrMagic     = errors.New("data: not an IDX file")                // its first four bytes are not an IDX magic number
 	ErrTruncated = errors.New("data: the file ends early")            // fewer bytes than its header promises
 	ErrTrailing  = errors.New("data: bytes after the last element")   // more bytes than its header promises
-	ErrShape     = errors.New("data: not the shape of this data set") // a sound file, but of something else
+	ErrShape     = errors.New("data: not the shape of this data set") // a sound file, but of something else; a sample unlike the others
+	ErrPart      = errors.New("data: the stream does not heed its Part")
+	ErrState     = errors.New("data: not a state of this Loader")
+
+	// ErrTimeout is returned where a batch took longer than Options.Timeout. It is context.DeadlineExceeded, too.
+	ErrTimeout = fmt.Errorf("data: the batch took too long: %w", context.DeadlineExceeded)
 )
+
+// A SampleError says which sample could not be loaded, by whom, and why.
+type SampleError struct {
+	Index  int  // of the sample; in its part, if it is one of a Stream
+	Part   Part // of the Stream
+	Epoch  int
+	Worker int   // ID of the worker, -1 without workers
+	At     int   // where in its batch the sample belongs
+	Err    error // of the Dataset; a *shoal.ProcessError is in it where the sample has ended its workers
+}
+
+func (e *SampleError) Error() string {
+	what := fmt.Sprintf("load sample %d", e.Index)
+	if e.Part.Count > 0 {
+		what += fmt.Sprintf(" of part %d of %d", e.Part.Index, e.Part.Count)
+	}
+	if e.Worker >= 0 {
+		what += fmt.Sprintf(" in worker %d", e.Worker)
+	}
+	return fmt.Sprintf("%s: %v", what, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *SampleError) Unwrap() error { return e.Err }
+
+// A loader in a worker process returns these to its starter.
+func init() {
+	for name, err := range map[string]error{
+		"ErrClosed": ErrClosed, "ErrMagic": ErrMagic, "ErrTruncated": ErrTruncated, "ErrTrailing": ErrTrailing, "ErrShape": ErrShape,
+		"ErrPart": ErrPart, "ErrState": ErrState, "ErrTimeout": ErrTimeout,
+	} {
+		wire.RegisterError("data."+name, err)
+	}
+	wire.RegisterType[*SampleError]("data.SampleError")
+	wire.RegisterType[*FileError]("data.FileError")
+}
 
 // A FileError says which file of a data set is no good, and where.
 type FileError struct {

@@ -2,140 +2,358 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal/shm"
 )
 
-// Options say how a Loader makes batches. The zero value makes batches of one sample, in order, in the consumer's goroutine.
-type Options struct {
-	BatchSize int     // samples in a batch; 0 means 1
-	Shuffle   bool    // in a new random order every epoch
-	Seed      uint64  // of the orders; the same seed and epoch give the same batches
-	Sampler   Sampler // the order, instead of Shuffle and Seed
-	DropLast  bool    // without the last batch of an epoch if it is smaller than the others
-
-	// Workers is how many goroutines load batches ahead; 0 means that the consumer loads each batch when it asks for it. They
-	// run on the CPUs that the process may use, so that more of them than CPUs only help where Get waits for something.
-	Workers  int
-	Prefetch int // how many batches are ready or being made while the consumer works on one; 0 means two for each worker
-
-	Transform Transform // of the first tensor of each batch, such as the images
-
-	// Shared makes each batch anew, in shared memory. It is then the consumer's, to send to another process and to close.
-	Shared bool
-}
-
-// A Loader makes batches of a Dataset. It may be used by several goroutines, each with its own Batches.
+// A Loader makes batches of a Dataset or a Stream. It may be used by several goroutines, each with its own Batches.
 type Loader struct {
-	ds      Dataset
+	source  any // a Dataset or a Stream
 	opts    Options
-	sampler Sampler
+	sampler Sampler // nil for a Stream, and where there are Batches
+	meter   meter
 	epochs  atomic.Int64 // that Batches has begun
 
 	closed context.Context // is done after Close, because of ErrClosed
 	close  context.CancelCauseFunc
 
-	mu   sync.Mutex
-	idle []*slot
+	mu     sync.Mutex
+	idle   []*frame // to be used again
+	kept   crew     // if it is Persistent
+	window *window  // of the loop that was last given a batch
+	state  State    // of that loop
+	resume *State   // where the next loop begins, nil at the beginning of its epoch
 }
 
-// NewLoader makes a Loader of ds, which it does not close. It panics if a number in opts is negative.
+// NewLoader makes a Loader of ds, which it does not close. It panics if opts contradict each other.
 func NewLoader(ds Dataset, opts Options) *Loader {
-	if opts.BatchSize < 0 || opts.Workers < 0 || opts.Prefetch < 0 {
-		panic(fmt.Sprintf("data: NewLoader with BatchSize %d, Workers %d, Prefetch %d: none can be negative", opts.BatchSize, opts.Workers, opts.Prefetch))
-	}
-	opts.BatchSize = max(1, opts.BatchSize)
-	if opts.Prefetch == 0 {
-		opts.Prefetch = 2 * opts.Workers
-	}
-	l := &Loader{ds: ds, opts: opts, sampler: opts.Sampler}
+	l := newLoader(ds, opts.complete(false))
+	opts = l.opts
 	switch {
-	case l.sampler != nil:
+	case opts.Batches != nil:
+		return l
+	case opts.Sampler != nil:
+		l.sampler = opts.Sampler
 	case opts.Shuffle:
 		l.sampler = Random(ds.Len(), opts.Seed)
 	default:
 		l.sampler = Sequential(ds.Len())
 	}
+	if opts.World > 1 {
+		l.sampler = Distributed(l.sampler, opts.Rank, opts.World, opts.DropLast)
+	}
+	return l
+}
+
+// NewStreamLoader makes a Loader of a Stream. It panics if opts contradict each other, or ask for an order.
+func NewStreamLoader(s Stream, opts Options) *Loader { return newLoader(s, opts.complete(true)) }
+
+func newLoader(source any, opts Options) *Loader {
+	l := &Loader{source: source, opts: opts}
 	l.closed, l.close = context.WithCancelCause(context.Background())
 	return l
 }
 
-// Len returns the number of batches of an epoch.
+// Len returns the number of batches of an epoch; of a Stream, which does not know, -1.
 func (l *Loader) Len() int {
-	n := l.sampler.Len()
-	if !l.opts.DropLast {
-		n += l.opts.BatchSize - 1
+	if l.opts.Batches != nil {
+		return l.opts.Batches.Len()
 	}
-	return n / l.opts.BatchSize
+	if l.sampler == nil {
+		return -1
+	}
+	n, size := l.sampler.Len(), max(1, l.opts.BatchSize)
+	if !l.opts.DropLast {
+		n += size - 1
+	}
+	return n / size
 }
 
-// Batches returns the batches of the next epoch: the first call is epoch 0. See Epoch.
+// Batches returns the batches of the next epoch: the first call is epoch 0, unless Resume says otherwise. See Epoch.
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 	return l.Epoch(ctx, int(l.epochs.Add(1)-1))
 }
 
-// Epoch returns the batches of an epoch. Their order depends on the sampler alone, whatever Workers is. A batch is the consumer's
+// Epoch returns the batches of an epoch. They depend on the seed, the epoch and the sampler alone, whatever Workers and Kind are. A batch is the consumer's
 // until it asks for the next one: its tensors are then written again, unless the option Shared is set. What should live longer
 // is to be cloned.
 //
-// The first error ends the sequence, with no batch: that of a sample, which it names by its index, that of ctx, or ErrClosed. Breaking
-// out of the loop ends the loading; all of its goroutines have ended when the loop has.
+// The first error ends the sequence, with no batch: a [*SampleError], that of ctx, ErrTimeout, or ErrClosed. Breaking
+// out of the loop ends the loading; all of its goroutines and, unless they are Persistent, its processes have ended when the loop has.
 func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
+		if err := l.ended(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(l.closed, func() { cancel(ErrClosed) })()
-		order := l.sampler.Order(epoch)
-		order = order[:min(len(order), l.Len()*l.opts.BatchSize)]
-		l.run(ctx, slices.Collect(slices.Chunk(order, l.opts.BatchSize)), yield)
+		l.meter.loop(1)
+		defer l.meter.loop(-1)
+		w := &window{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int)}
+		w.plan, w.mark = l.plan(epoch)
+		if err := l.hire(w); err != nil {
+			yield(nil, err)
+			return
+		}
+		defer l.dismiss(w, cancel)
+		l.run(w, yield)
 	}
 }
 
-func (l *Loader) run(ctx context.Context, chunks [][]int, yield func(Batch, error) bool) {
-	if l.opts.Workers > 0 {
-		l.ahead(ctx, chunks, yield)
-		return
+// ended returns why there are no more batches.
+func (l *Loader) ended(ctx context.Context) error {
+	if l.closed.Err() != nil { // the cancelling of ctx may still be under way
+		return ErrClosed
 	}
-	s := l.take(1)
-	defer l.give(s)
-	for _, indices := range chunks {
-		batch, err := l.load(ctx, s[0], indices)
-		if !yield(batch, err) || err != nil {
+	return context.Cause(ctx)
+}
+
+// run yields the batches of a window.
+func (l *Loader) run(w *window, yield func(Batch, error) bool) {
+	for {
+		begin := time.Now()
+		s, err := w.take()
+		l.meter.waited(time.Since(begin))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if s == nil {
+			l.note(w, State{Seed: l.opts.Seed, Epoch: w.epoch + 1})
+			return
+		}
+		n, err := l.settle(s)
+		if err != nil {
+			l.forget(s)
+			yield(nil, err)
+			return
+		}
+		l.note(w, w.mark.passed(s))
+		if n == 0 {
+			l.forget(s)
+			continue
+		}
+		more := yield(s.batch, nil)
+		if !l.opts.Shared {
+			l.forget(s)
+		}
+		if !more {
 			return
 		}
 	}
 }
 
-// Close ends all iterations over l, with ErrClosed, and drops the buffers. It may be called again, and by any goroutine.
+// settle decides about the samples of a batch that failed, and returns how many are left.
+func (l *Loader) settle(s *slot) (n int, err error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	slices.SortFunc(s.bad, func(a, b SampleError) int { return a.At - b.At })
+	var gaps []int
+	for i := range s.bad {
+		if e := &s.bad[i]; l.opts.Skip == nil || !l.opts.Skip(e) {
+			return 0, e
+		}
+		gaps = append(gaps, s.bad[i].At)
+	}
+	switch {
+	case s.rows && len(gaps) == len(s.indices):
+	case s.rows && len(gaps) > 0:
+		s.batch = s.batch.without(gaps)
+		fallthrough
+	default:
+		n = s.batch.samples(l.opts.BatchSize)
+	}
+	l.meter.delivered(n, len(gaps))
+	return n, nil
+}
+
+// samples returns how many samples a batch has; size is the option.
+func (b Batch) samples(size int) int {
+	switch {
+	case len(b) == 0:
+		return 0
+	case size == Single || b[0].Dims() == 0:
+		return 1
+	}
+	return b[0].Dim(0)
+}
+
+// Close ends all iterations over l, with ErrClosed, and its workers, and drops the buffers. It may be called again, and by any goroutine.
 func (l *Loader) Close() error {
 	l.close(ErrClosed)
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.idle = nil
+	crew, idle := l.kept, l.idle
+	l.kept, l.idle = nil, nil
+	l.mu.Unlock()
+	if crew != nil {
+		crew.close()
+	}
+	for _, f := range idle {
+		closeAll(f.batch)
+	}
 	return nil
 }
 
-// take returns n slots, with the buffers of earlier epochs where there are any.
-func (l *Loader) take(n int) []*slot {
+// Stats returns what l has done so far, and how fast.
+func (l *Loader) Stats() Stats {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	k := max(0, len(l.idle)-n)
-	slots := slices.Clone(l.idle[k:])
-	l.idle = l.idle[:k]
-	for len(slots) < n {
-		slots = append(slots, &slot{ready: make(chan struct{}, 1)})
+	w := l.window
+	l.mu.Unlock()
+	ready := 0
+	if w != nil {
+		ready = w.ready()
 	}
-	return slots
+	return l.meter.read(l.opts.Workers, ready)
 }
 
-// give keeps slots for later epochs.
-func (l *Loader) give(slots []*slot) {
+// hire gives a window its crew.
+func (l *Loader) hire(w *window) (err error) {
+	if !l.opts.Persistent {
+		w.crew, err = l.newCrew()
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed.Err() == nil {
-		l.idle = append(l.idle, slots...)
+	if l.kept == nil && l.closed.Err() == nil {
+		if l.kept, err = l.newCrew(); err != nil {
+			l.kept = nil
+			return err
+		}
 	}
+	if w.crew = l.kept; w.crew == nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (l *Loader) newCrew() (crew, error) {
+	s := station{
+		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries, Skip: l.opts.Skip != nil,
+		Single: l.opts.BatchSize == Single, Shared: l.opts.Shared && l.opts.Transform == nil, Debug: l.opts.Debug,
+	}
+	if l.opts.Collate != nil {
+		s.Collate = l.opts.Collate.name
+	}
+	if l.opts.Workers > 0 && l.opts.Kind == Processes {
+		return newProcesses(s, l.opts.Process)
+	}
+	return newLocals(s), nil
+}
+
+// dismiss is the end of a window, and of its crew unless that is kept.
+func (l *Loader) dismiss(w *window, cancel context.CancelCauseFunc) {
+	w.leave()
+	cancel(nil)
+	if !l.opts.Persistent {
+		w.crew.close()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.window == w {
+		l.window = nil
+	}
+}
+
+// fills reports whether workers write to rows of frames, and do not make batches.
+func (l *Loader) fills() bool { return l.opts.Collate == nil && l.opts.BatchSize != Single }
+
+// ahead is how many batches are ready or being made.
+func (l *Loader) ahead() int { return max(1, min(l.opts.Prefetch, l.opts.Prefetch*l.opts.Workers)) }
+
+// frame returns memory for a batch, of an earlier one if it fits.
+func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
+	_, apart := c.(*processes)
+	shared := apart || l.opts.Shared && l.opts.Transform == nil
+	l.mu.Lock()
+	i := slices.IndexFunc(l.idle, func(f *frame) bool { return f.rows == rows && f.shared == shared && f.layout.equal(lay) })
+	if i >= 0 {
+		f := l.idle[i]
+		l.idle = slices.Delete(l.idle, i, i+1)
+		l.mu.Unlock()
+		return f, nil
+	}
+	l.mu.Unlock()
+	f, err := newFrame(lay, rows, shared)
+	if errors.Is(err, shm.ErrNoSpace) && l.shed() {
+		f, err = newFrame(lay, rows, shared)
+	}
+	return f, err
+}
+
+// shed closes the frames that are kept for later, and reports whether there were any.
+func (l *Loader) shed() bool {
+	l.mu.Lock()
+	idle := l.idle
+	l.idle = nil
+	l.mu.Unlock()
+	for _, f := range idle {
+		closeAll(f.batch)
+	}
+	return len(idle) > 0
+}
+
+// forget takes back a batch that nobody has any more. It keeps its memory, unless parts of it are gone.
+func (l *Loader) forget(s *slot) {
+	if s.frame == nil || len(s.bad) > 0 {
+		closeAll(s.batch)
+	}
+	if s.frame != nil && len(s.bad) > 0 {
+		closeAll(s.frame.batch)
+	} else if s.frame != nil {
+		l.recycle(s.frame)
+	}
+	s.frame, s.batch = nil, nil
+}
+
+// recycle keeps a frame for later, unless its batch would be the consumer's.
+func (l *Loader) recycle(f *frame) {
+	l.mu.Lock()
+	keep := l.closed.Err() == nil && len(l.idle) <= l.ahead() && !(f.shared && l.opts.Shared)
+	if keep {
+		l.idle = append(l.idle, f)
+	}
+	l.mu.Unlock()
+	if !keep {
+		closeAll(f.batch)
+	}
+}
+
+// transform makes of a slot's batch what the consumer gets.
+func (l *Loader) transform(s *slot) error {
+	var last = new(frame)
+	if s.frame != nil {
+		last = s.frame
+	}
+	images := l.opts.Transform(last.transformed, s.batch[0])
+	if !images.SameStorage(s.batch[0]) {
+		last.transformed = images
+	}
+	s.batch[0] = images
+	if !l.opts.Shared {
+		return nil
+	}
+	lay, rows := layoutOf(s.batch, 0), single
+	f, err := newFrame(lay, rows, true)
+	if err != nil {
+		return fmt.Errorf("share a transformed batch: %w", err)
+	}
+	for k, t := range s.batch {
+		f.batch[k].CopyFrom(t)
+	}
+	s.batch = f.batch
+	if s.frame != nil {
+		l.recycle(s.frame)
+		s.frame = nil
+	}
+	return nil
 }

@@ -2,7 +2,9 @@ package data
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // A Sampler says which samples an epoch visits, and in which order. The same epoch always gets the same order, in every process. The
@@ -27,41 +29,135 @@ func (n sequential) Order(int) []int {
 	return order
 }
 
+// An ordered is a Sampler whose orders have one length and begin with a generator of their epoch.
+type ordered struct {
+	n     int
+	seed  uint64
+	order func(rng *rand.Rand) []int
+}
+
+func (o ordered) Len() int { return o.n }
+
+func (o ordered) Order(epoch int) []int { return o.order(rand.New(rand.NewPCG(o.seed, uint64(epoch)))) }
+
 // Random visits 0 … n-1 once each, shuffled anew for every epoch, by the seed and the epoch's number alone.
-func Random(n int, seed uint64) Sampler { return random{n, seed} }
-
-type random struct {
-	n    int
-	seed uint64
+func Random(n int, seed uint64) Sampler {
+	return ordered{n, seed, func(rng *rand.Rand) []int { return rng.Perm(n) }}
 }
 
-func (r random) Len() int { return r.n }
-
-func (r random) Order(epoch int) []int {
-	return rand.New(rand.NewPCG(r.seed, uint64(epoch))).Perm(r.n)
-}
-
-// Shard visits one part of s: of n workers, the one of this rank gets every n-th sample of s's order. Together they visit
-// all, each sample once, and no two parts differ in length by more than one.
-func Shard(s Sampler, rank, n int) Sampler {
-	if rank < 0 || rank >= n {
-		panic(fmt.Sprintf("data: Shard for rank %d of %d", rank, n))
+// RandomDraws visits count of 0 … n-1, shuffled anew for every epoch: with replacement each one as if no other had been drawn; without
+// it each once before any comes again. It panics if there is nothing to draw from.
+func RandomDraws(n, count int, replacement bool, seed uint64) Sampler {
+	if n < 1 || count < 0 {
+		panic(fmt.Sprintf("data: RandomDraws of %d samples from %d", count, n))
 	}
-	return shard{s, rank, n}
+	return ordered{count, seed, func(rng *rand.Rand) []int {
+		order := make([]int, 0, count)
+		for len(order) < count {
+			if replacement {
+				order = append(order, rng.IntN(n))
+				continue
+			}
+			order = append(order, rng.Perm(n)[:min(n, count-len(order))]...)
+		}
+		return order
+	}}
 }
 
-type shard struct {
-	of      Sampler
-	rank, n int
+// SubsetRandom visits the samples of indices once each, shuffled anew for every epoch.
+func SubsetRandom(indices []int, seed uint64) Sampler {
+	indices = slices.Clone(indices)
+	return ordered{len(indices), seed, func(rng *rand.Rand) []int {
+		order := slices.Clone(indices)
+		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		return order
+	}}
 }
 
-func (s shard) Len() int { return (s.of.Len() - s.rank + s.n - 1) / s.n }
-
-func (s shard) Order(epoch int) []int {
-	all := s.of.Order(epoch)
-	mine := all[:0]
-	for i := s.rank; i < len(all); i += s.n {
-		mine = append(mine, all[i])
+// Weighted visits count samples, i with a probability proportional to weights[i]; without replacement none twice. It panics if a weight
+// is negative or not finite, if all are 0, and if without replacement fewer than count are not.
+func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampler {
+	sums, positive := make([]float64, len(weights)), 0
+	sum := 0.0
+	for i, w := range weights {
+		if w < 0 || math.IsNaN(w) || math.IsInf(w, 0) {
+			panic(fmt.Sprintf("data: Weighted with weight %v of sample %d", w, i))
+		}
+		if w > 0 {
+			positive++
+		}
+		sum += w
+		sums[i] = sum
 	}
-	return mine
+	if count < 0 || count > 0 && positive == 0 || !replacement && count > positive {
+		panic(fmt.Sprintf("data: Weighted: %d samples, of which %d have a weight above 0", count, positive))
+	}
+	draw := func(rng *rand.Rand) []int {
+		order := make([]int, count)
+		for k := range order {
+			order[k], _ = slices.BinarySearchFunc(sums, rng.Float64()*sum, func(s, at float64) int {
+				if s <= at {
+					return -1
+				}
+				return 1
+			})
+		}
+		return order
+	}
+	if !replacement {
+		weights := slices.Clone(weights)
+		draw = func(rng *rand.Rand) []int { return race(rng, weights)[:count] }
+	}
+	return ordered{count, seed, draw}
+}
+
+// race returns the samples in the order in which they come in, each after an exponential time of the rate of its weight: the first is i with
+// a probability proportional to weights[i], the second one of the others likewise, and so on.
+func race(rng *rand.Rand, weights []float64) []int {
+	order, times := make([]int, len(weights)), make([]float64, len(weights))
+	for i, w := range weights {
+		order[i], times[i] = i, rng.ExpFloat64()/w // +Inf for a weight of 0
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case times[a] < times[b]:
+			return -1
+		case times[a] > times[b]:
+			return 1
+		}
+		return 0
+	})
+	return order
+}
+
+// A BatchSampler says what the batches of an epoch consist of. The same epoch always gets the same ones.
+type BatchSampler interface {
+	Len() int // of any epoch
+	Batches(epoch int) [][]int
+}
+
+// Batched puts samples that follow each other in s into batches of a size, the last one smaller or dropped.
+func Batched(s Sampler, size int, dropLast bool) BatchSampler {
+	if size < 1 {
+		panic(fmt.Sprintf("data: Batched to batches of %d", size))
+	}
+	return batched{s, size, dropLast}
+}
+
+type batched struct {
+	of   Sampler
+	size int
+	drop bool
+}
+
+func (b batched) Len() int {
+	n := b.of.Len()
+	if !b.drop {
+		n += b.size - 1
+	}
+	return n / b.size
+}
+
+func (b batched) Batches(epoch int) [][]int {
+	return slices.Collect(slices.Chunk(b.of.Order(epoch), b.size))[:b.Len()]
 }

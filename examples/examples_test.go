@@ -13,8 +13,12 @@ import (
 // watchdog is far beyond what an example takes.
 const watchdog = 2 * time.Minute
 
-// TestExamplesPrintWhatTheyPromise builds each example, as a user does, and runs it.
+// TestExamplesPrintWhatTheyPromise builds the examples, as a user does, and runs each.
 func TestExamplesPrintWhatTheyPromise(t *testing.T) {
+	bin := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./...").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
 	for _, c := range []struct {
 		command []string
 		want    string
@@ -33,15 +37,16 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"counters"}, `^4 processes added up to 5000: \[670 2670 1660\]\n$`},
 		{[]string{"pipe"}, `^1 squared is 1\n2 squared is 4\n3 squared is 9\n$`},
 		{[]string{"hogwild"}, `^2 processes trained one network: 9\d\d of 1000 digits are right\n$`},
+		{[]string{"allreduce"}, `^the replicas are equal: true\n9\d\d of 1000 digits are right\n$`},
+		{[]string{"dataparallel"}, `^(epoch \d: loss 0\.\d\d\n){3}9\d\d of 1000 digits are right\n$`},
+		{[]string{"periodic"}, `^(round \d: 9\d\d of 1000 digits are right\n){5}$`},
+		{[]string{"replicas"}, `^private: parent \[0\.00 0\.00\], worker 0 \[1\.00 2\.00\], worker 1 \[3\.00 4\.00\]\nreduced: parent \[0\.00 0\.00\], worker 0 \[2\.00 3\.00\], worker 1 \[2\.00 3\.00\]\n$`},
+		{[]string{"a3c"}, `^(episode +\d+: mean return +\d+\.\d\n)*solved in \d+ episodes: mean return (19[5-9]|[2-5]\d\d)\.\d\n$`},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 		defer cancel()
-		binary := filepath.Join(t.TempDir(), c.command[0])
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./"+c.command[0]).CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", c.command[0], err, out)
-		}
 		var errs strings.Builder // warnings about the machine, as a rule
-		run := exec.CommandContext(ctx, binary, c.command[1:]...)
+		run := exec.CommandContext(ctx, filepath.Join(bin, c.command[0]), c.command[1:]...)
 		run.Stderr = &errs
 		out, err := run.Output()
 		if err != nil || !regexp.MustCompile(c.want).Match(out) {

@@ -3,29 +3,82 @@ package manager
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/shoal-mp/shoal/wire"
 )
 
 // A Barrier lets a number of callers go on together. If one of those that wait dies, is cancelled or reaches its deadline,
 // the barrier is broken for all, until Reset.
-type Barrier struct{ Proxy }
+type Barrier struct {
+	Proxy
+
+	// Action is called once in each turn, by the last one to come and before anybody goes on. If it returns an error or
+	// panics, or its process dies, the barrier is broken. It does not travel: a proxy that has none calls none, so whoever may be
+	// the last one sets it.
+	Action func() error
+}
 
 // NewBarrier makes a barrier for that many parties. The caller closes it.
 func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) {
 	p, err := m.create(ctx, "Barrier", in(parties))
-	return &Barrier{p}, err
+	return &Barrier{Proxy: p}, err
 }
 
 // Wait waits for all parties and returns the order in which the caller came, 0 to parties-1: an action that only one of
 // them is to take is that of who got 0. It returns ErrBroken if the barrier is broken, with the process id of who died.
-func (b *Barrier) Wait(ctx context.Context) (int, error) { return one[int](b.call(ctx, "wait")) }
+func (b *Barrier) Wait(ctx context.Context) (int, error) {
+	tooLate := func(results []item) request { return request{Method: "miss", Args: results} }
+	place, turn, err := pair[int, uint64](b.callUndo(ctx, tooLate, "wait", in(b.Action != nil)))
+	if err == nil && turn != 0 {
+		err = b.act(ctx, turn)
+	}
+	return place, err
+}
+
+// act runs the action of a turn and ends the turn.
+func (b *Barrier) act(ctx context.Context, turn uint64) error {
+	done := false
+	defer func() {
+		if !done { // it panics
+			b.end(ctx, turn, false)
+		}
+	}()
+	err := b.Action()
+	done = true
+	if e := b.end(ctx, turn, err == nil); err == nil {
+		return e
+	}
+	return fmt.Errorf("%w: %w", ErrBroken, err)
+}
+
+// end tells the server how the action went. The others wait for that, so it is told also if ctx has ended; only this caller does not wait then.
+func (b *Barrier) end(ctx context.Context, turn uint64, well bool) error {
+	told := make(chan error, 1)
+	go func() { told <- b.call(context.WithoutCancel(ctx), "end", in(turn), in(well)).none() }()
+	select {
+	case err := <-told:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-told:
+		return err
+	case <-time.After(giveUpTime):
+		return cause(ctx, "end")
+	}
+}
 
 // Abort breaks the barrier: who waits, and who comes, gets ErrBroken.
 func (b *Barrier) Abort(ctx context.Context) error { return b.call(ctx, "abort").none() }
 
 // Reset makes the barrier as new. Who waits gets ErrBroken.
 func (b *Barrier) Reset(ctx context.Context) error { return b.call(ctx, "reset").none() }
+
+// Parties returns for how many the barrier is.
+func (b *Barrier) Parties(ctx context.Context) (int, error) {
+	return one[int](b.call(ctx, "parties"))
+}
 
 // Waiting returns how many wait.
 func (b *Barrier) Waiting(ctx context.Context) (int, error) {
@@ -44,11 +97,14 @@ func (b *Barrier) UnmarshalWire(d *wire.Decoder) error { return b.unmarshal(d, "
 // A barrier is the state of a Barrier: the round that is going on.
 type barrier struct {
 	parties int
+	last    uint64 // number of a round, which is not 0
 	*round
 }
 
 type round struct {
+	number  uint64
 	arrived int
+	actor   *session // the last one to come, at its action
 	over    bool
 	err     error // why it is broken
 }
@@ -60,8 +116,8 @@ type arrival struct {
 
 func init() {
 	kinds["Barrier"] = &kind{"Barrier", newBarrier, map[string]method{
-		"wait": on((*barrier).wait), "abort": on((*barrier).abort), "reset": on((*barrier).reset),
-		"waiting": on((*barrier).waiting), "broken": on((*barrier).isBroken),
+		"wait": on((*barrier).wait), "end": on((*barrier).end), "miss": on((*barrier).miss), "abort": on((*barrier).abort), "reset": on((*barrier).reset),
+		"parties": on((*barrier).count), "waiting": on((*barrier).waiting), "broken": on((*barrier).isBroken),
 	}}
 }
 
@@ -70,30 +126,92 @@ func newBarrier(c *call) (any, error) {
 	if err == nil && n < 1 {
 		err = fmt.Errorf("%w: %d parties", ErrArgument, n)
 	}
-	return &barrier{n, new(round)}, err
+	b := &barrier{parties: n}
+	b.next()
+	return b, err
 }
 
+// next begins a round.
+func (b *barrier) next() {
+	b.last++
+	b.round = &round{number: b.last}
+}
+
+// wait gives the caller's place, and the number of the round if it is to act and to end it.
 func (b *barrier) wait(c *call) error {
 	a, ok := c.arrived.(arrival)
 	if !ok {
-		if b.err != nil {
+		acts, err := arg[bool](c, 0)
+		switch {
+		case err != nil:
+			return err
+		case b.err != nil:
 			return b.err
+		case b.actor != nil:
+			return errWait // for the next round
 		}
 		a = arrival{b.round, b.arrived}
 		b.arrived++
+		if b.arrived == b.parties && acts {
+			b.actor = c.session()
+			return b.place(c, a.place, b.number)
+		}
 		if b.arrived == b.parties {
-			b.over = true
-			b.round = new(round)
+			b.pass()
 		}
 		c.arrived, c.abandon = a, func() { a.breakUp(c) }
 	}
 	switch {
 	case a.over:
-		return give(c, a.place)
+		return b.place(c, a.place, 0)
 	case a.err != nil:
 		return a.err
 	}
 	return errWait
+}
+
+func (b *barrier) place(c *call, place int, turn uint64) error {
+	if err := give(c, place); err != nil {
+		return err
+	}
+	return give(c, turn)
+}
+
+// pass lets everybody go on.
+func (b *barrier) pass() {
+	b.over = true
+	b.next()
+}
+
+// end is what the actor of a round says: whether all went well.
+func (b *barrier) end(c *call) error {
+	number, err := arg[uint64](c, 0)
+	if err != nil {
+		return err
+	}
+	well, err := arg[bool](c, 1)
+	switch {
+	case err != nil:
+		return err
+	case number != b.number || b.actor != c.session(): // it was reset meanwhile
+		return ErrBroken
+	case b.err != nil:
+		return b.err
+	case well:
+		b.pass()
+	default:
+		b.err = ErrBroken
+	}
+	return nil
+}
+
+// miss is for a caller that was to act, and is not there any more.
+func (b *barrier) miss(c *call) error {
+	if number, err := arg[uint64](c, 1); err != nil || number != b.number || b.actor != c.session() || b.err != nil {
+		return err
+	}
+	b.err = ErrBroken
+	return nil
 }
 
 // breakUp is what a waiter does that leaves.
@@ -107,6 +225,13 @@ func (r *round) breakUp(c *call) {
 	}
 }
 
+// leave breaks the barrier if it is the actor who is gone.
+func (b *barrier) leave(s *session) {
+	if b.actor == s && b.err == nil {
+		b.err = &OwnerError{PID: s.pid, Err: ErrBroken}
+	}
+}
+
 func (b *barrier) abort(*call) error {
 	b.err = ErrBroken
 	return nil
@@ -116,9 +241,11 @@ func (b *barrier) reset(*call) error {
 	if b.err == nil && b.arrived > 0 {
 		b.err = ErrBroken
 	}
-	b.round = new(round)
+	b.next()
 	return nil
 }
+
+func (b *barrier) count(c *call) error { return give(c, b.parties) }
 
 func (b *barrier) waiting(c *call) error {
 	if b.err != nil {

@@ -56,7 +56,7 @@ func (s *server) add(k *kind, state any) (proxy item, err error) {
 	f := form{id: o.id, life: token, data: o.data, address: address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()}}
 	a, err := packWith(f.write)
 	if err == nil {
-		proxy, err = a.item.retain(s.d)
+		proxy, err = a.item.clone(s.d)
 		a.done(err == nil)
 	}
 	err = errors.Join(err, s.d.Release(token)) // from here on the proxies hold it

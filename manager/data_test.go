@@ -1,12 +1,15 @@
 package manager_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
 )
 
@@ -49,9 +52,19 @@ func TestADictIsAMap(t *testing.T) {
 		if err != nil || !slices.Equal(keys, []string{"a", "b", "c"}) {
 			t.Errorf("%v, %v", keys, err)
 		}
+		values, err := d.Values(ctx)
+		if err != nil || !slices.Equal(values, []int{43, 2, 3}) {
+			t.Errorf("%v, %v", values, err)
+		}
+		k, v, err := d.PopItem(ctx)
+		if err != nil || all[k] != v {
+			t.Errorf("%v: %v, %v", k, v, err)
+		}
 		check(t, d.Clear(ctx))
 		n, err = d.Len(ctx)
 		want(t, n, err, 0)
+		_, _, err = d.PopItem(ctx)
+		wantErr(t, err, manager.ErrNoKey)
 	})
 }
 
@@ -198,6 +211,78 @@ func TestAListIsASlice(t *testing.T) {
 	want(t, n, err, 1)
 }
 
+func TestAListIsPythonsList(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	l, err := manager.NewList(ctx, m, 3, -1, 200, 3)
+	closing(t, l, err)
+	is := func(what string, vs ...int) {
+		t.Helper()
+		if got, err := l.All(ctx); err != nil || !slices.Equal(got, vs) {
+			t.Errorf("%s: %v, %v; want %v", what, got, err, vs)
+		}
+	}
+	n, err := l.Count(ctx, 3)
+	want(t, n, err, 2)
+	ok, err := l.Has(ctx, 200)
+	want(t, ok, err, true)
+	ok, err = l.Has(ctx, 4)
+	want(t, ok, err, false)
+	check(t, l.Sort(ctx))
+	is("sorted", -1, 3, 3, 200)
+	check(t, l.SortFunc(ctx, func(a, b int) int { return b - a }))
+	is("sorted down", 200, 3, 3, -1)
+	check(t, m.Txn(ctx, func(tx context.Context) error { return l.SortFunc(tx, func(a, b int) int { return a - b }) }))
+	is("sorted within a Txn", -1, 3, 3, 200)
+	check(t, l.Remove(ctx, 3))
+	is("removed", -1, 3, 200)
+	wantErr(t, l.Remove(ctx, 4), manager.ErrNoKey)
+	v, err := l.Pop(ctx, -1)
+	want(t, v, err, 200)
+	check(t, l.Repeat(ctx, 3))
+	is("repeated", -1, 3, -1, 3, -1, 3)
+	wantErr(t, l.Repeat(ctx, -1), manager.ErrArgument)
+	wantErr(t, l.Repeat(ctx, 1<<40), manager.ErrArgument)
+	check(t, l.Replace(ctx, 1, 5, 7, 8))
+	is("replaced", -1, 7, 8, 3)
+	check(t, l.Replace(ctx, 2, -1))
+	is("cut", -1, 7)
+	wantErr(t, l.Replace(ctx, 1, 3, 5), manager.ErrIndex)
+	check(t, l.Repeat(ctx, 0))
+	is("emptied")
+	_, err = l.Pop(ctx, -1)
+	wantErr(t, err, manager.ErrIndex)
+
+	words, err := manager.NewList(ctx, m, "b", "", "ab", "a")
+	closing(t, words, err)
+	check(t, words.Sort(ctx))
+	if got, err := words.All(ctx); err != nil || !slices.Equal(got, []string{"", "a", "ab", "b"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	pairs, err := manager.NewList(ctx, m, [2]int{2, 1}, [2]int{1, 2})
+	closing(t, pairs, err)
+	wantErr(t, pairs.Sort(ctx), manager.ErrNotOrdered)
+	if got, err := pairs.All(ctx); err != nil || got[0] != [2]int{2, 1} {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// What a list holds of shared memory is counted for each of its elements.
+func TestRepeatedElementsHoldTheirMemory(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	l, err := manager.NewList[*ipc.Event](ctx, m)
+	closing(t, l, err)
+	e, err := ipc.NewEvent()
+	check(t, err)
+	check(t, l.Append(ctx, e))
+	check(t, e.Close())
+	check(t, l.Repeat(ctx, 3))
+	check(t, l.Delete(ctx, 0))
+	check(t, l.Replace(ctx, 0, 1))
+	e, err = l.Pop(ctx, -1)
+	check(t, err)
+	check(t, errors.Join(e.Set(), e.Close()))
+}
+
 func TestSetsAndNamespaces(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	s, err := manager.NewSet[int](ctx, m)
@@ -209,6 +294,13 @@ func TestSetsAndNamespaces(t *testing.T) {
 	wantErr(t, s.Remove(ctx, 2), manager.ErrNoKey)
 	all, err := s.All(ctx)
 	if err != nil || !slices.Equal(all, []int{1, 3}) {
+		t.Errorf("%v, %v", all, err)
+	}
+	check(t, s.Add(ctx, 4, 5))
+	check(t, s.Discard(ctx, 5, 6))
+	check(t, s.Keep(ctx, 3, 4, 5))
+	all, err = s.All(ctx)
+	if err != nil || !slices.Equal(all, []int{3, 4}) {
 		t.Errorf("%v, %v", all, err)
 	}
 	_, err = s.Pop(ctx)

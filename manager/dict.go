@@ -67,11 +67,17 @@ func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
 		if key.err != nil || len(results) != 1 {
 			return request{Method: "len"}
 		}
-		key.done(true)
-		return request{Method: "update", Args: []item{key.item, results[0]}}
+		return request{Method: "update", Args: []item{key.own(), results[0]}}
 	}
 	return one[V](d.callUndo(ctx, back, "pop", in(k)))
 }
+
+// PopItem removes any key and returns it with its value, or ErrNoKey if there is none.
+func (d *Dict[K, V]) PopItem(ctx context.Context) (K, V, error) {
+	return pair[K, V](d.callUndo(ctx, putBack, "first"))
+}
+
+func putBack(results []item) request { return request{Method: "update", Args: results} }
 
 // Delete removes k, or returns ErrNoKey.
 func (d *Dict[K, V]) Delete(ctx context.Context, k K) error {
@@ -88,6 +94,11 @@ func (d *Dict[K, V]) Len(ctx context.Context) (int, error) { return one[int](d.c
 
 // Keys returns the keys, in the order of their bytes.
 func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) { return all[K](d.call(ctx, "keys")) }
+
+// Values returns the values, in the order of their keys' bytes.
+func (d *Dict[K, V]) Values(ctx context.Context) ([]V, error) {
+	return all[V](d.call(ctx, "values"))
+}
 
 // All returns a copy of the whole map, in one call.
 func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
@@ -126,7 +137,8 @@ func init() {
 	kinds["Dict"] = &kind{"Dict", func(*call) (any, error) { return &dict{make(map[string]item)}, nil }, map[string]method{
 		"get": on((*dict).get), "update": on((*dict).update), "add": on((*dict).add), "setdefault": on((*dict).setDefault),
 		"cas": on((*dict).cas), "pop": on((*dict).pop), "delete": on((*dict).delete), "has": on((*dict).has), "len": on((*dict).len),
-		"keys": on((*dict).keys), "items": on((*dict).all), "clear": on((*dict).clear), "first": on((*dict).first),
+		"keys": on((*dict).keys), "values": on((*dict).values), "items": on((*dict).all), "clear": on((*dict).clear), "first": on((*dict).first),
+		"discard": on((*dict).discard), "keep": on((*dict).keep),
 	}}
 }
 
@@ -255,6 +267,15 @@ func (d *dict) keys(c *call) error {
 	return nil
 }
 
+func (d *dict) values(c *call) error {
+	for _, k := range d.sorted() {
+		if err := c.give(d.items[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (d *dict) all(c *call) error {
 	for _, k := range d.sorted() {
 		c.results = append(c.results, item{body: []byte(k)})
@@ -265,15 +286,45 @@ func (d *dict) all(c *call) error {
 	return nil
 }
 
-// first removes any key and returns it.
+// first removes any key and returns it with its value.
 func (d *dict) first(c *call) error {
 	for k, it := range d.items {
 		delete(d.items, k)
-		it.release(c.s.d)
-		c.results = append(c.results, item{body: []byte(k)})
+		c.results = append(c.results, item{body: []byte(k)}, it)
 		return nil
 	}
 	return ErrNoKey
+}
+
+// keys returns the set of the arguments, which are keys.
+func (c *call) keys() (map[string]bool, error) {
+	set := make(map[string]bool, len(c.Args))
+	for i := range c.Args {
+		k, err := c.key(i)
+		if err != nil {
+			return nil, err
+		}
+		set[k] = true
+	}
+	return set, nil
+}
+
+func (d *dict) discard(c *call) error { return d.sift(c, false) }
+func (d *dict) keep(c *call) error    { return d.sift(c, true) }
+
+// sift leaves the keys that are, or are not, among the arguments.
+func (d *dict) sift(c *call, wanted bool) error {
+	named, err := c.keys()
+	if err != nil {
+		return err
+	}
+	for k, it := range d.items {
+		if named[k] != wanted {
+			delete(d.items, k)
+			it.release(c.s.d)
+		}
+	}
+	return nil
 }
 
 func (d *dict) clear(c *call) error {

@@ -26,7 +26,9 @@ var (
 	ErrType = errors.New("manager: proxy of another type")
 	// ErrNotNumber is returned by an Add to what is no number.
 	ErrNotNumber = errors.New("manager: not a number")
-	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace does not have.
+	// ErrNotOrdered is returned by a Sort of what is neither number nor string.
+	ErrNotOrdered = errors.New("manager: not ordered")
+	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace, or a value that a List does not have.
 	ErrNoKey = errors.New("manager: no such key")
 	// ErrIndex is returned for an index outside of a List or an Array.
 	ErrIndex = ipc.ErrIndex
@@ -59,7 +61,7 @@ var (
 func init() {
 	for name, err := range map[string]error{
 		"ErrClosed": ErrClosed, "ErrServerDied": ErrServerDied, "ErrNoObject": ErrNoObject, "ErrNoMethod": ErrNoMethod, "ErrArgument": ErrArgument,
-		"ErrType": ErrType, "ErrNotNumber": ErrNotNumber, "ErrNoKey": ErrNoKey, "ErrPanic": ErrPanic,
+		"ErrType": ErrType, "ErrNotNumber": ErrNotNumber, "ErrNotOrdered": ErrNotOrdered, "ErrNoKey": ErrNoKey, "ErrPanic": ErrPanic,
 		"ErrTxn": ErrTxn, "ErrForeign": ErrForeign,
 	} {
 		wire.RegisterError("manager."+name, err)

@@ -3,6 +3,8 @@ package manager
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"sync"
 
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
@@ -40,7 +42,7 @@ func (it *item) UnmarshalWire(d *wire.Decoder) error {
 	if n < 1 {
 		return fmt.Errorf("%w: an item without bytes", wire.ErrFormat)
 	}
-	if it.body, err = d.Bytes(); err != nil {
+	if it.body, err = d.Bytes(); err != nil || n == 1 {
 		return err
 	}
 	d.OnDone(func(kept bool) {
@@ -72,6 +74,11 @@ type noKeeper struct{}
 func (noKeeper) Retain(shm.Handle) error  { return shm.ErrClosed }
 func (noKeeper) Release(shm.Handle) error { return nil }
 
+// clone returns the item with memory and references of its own.
+func (it item) clone(k keeper) (item, error) {
+	return item{slices.Clone(it.body), slices.Clone(it.blocks)}.retain(k)
+}
+
 // retain returns the item with references of its own.
 func (it item) retain(k keeper) (item, error) {
 	for i, h := range it.blocks {
@@ -95,11 +102,31 @@ func releaseAll(k keeper, items []item) {
 	}
 }
 
-// An argument is a value that became an item for one call: done says that the server has it, or never will.
+// An argument is a value that became an item for one call. Its bytes are the encoder's, so the item is good until done.
 type argument struct {
 	item
-	done func(sent bool)
-	err  error // the value cannot be sent
+	encoder *wire.Encoder
+	err     error // the value cannot be sent
+}
+
+var encoders = sync.Pool{New: func() any { return new(wire.Encoder) }}
+
+// keepBytes is the most memory that an encoder keeps for the next value.
+const keepBytes = 64 << 10
+
+// done says, once, that the server has the value, or never will.
+func (a *argument) done(sent bool) {
+	a.encoder.Done(sent)
+	if cap(a.body) <= keepBytes {
+		encoders.Put(a.encoder)
+	}
+}
+
+// own is done that returns an item to keep, for values that hold nothing.
+func (a *argument) own() item {
+	it := item{body: slices.Clone(a.body)}
+	a.done(true)
+	return it
 }
 
 // in makes an argument of v.
@@ -123,14 +150,17 @@ func packValue(plan *wire.TypePlan, v reflect.Value) (argument, error) {
 }
 
 func packWith(encode func(e *wire.Encoder) error) (argument, error) {
-	e := new(wire.Encoder)
-	e.Reset(nil)
-	if err := encode(e); err != nil {
-		e.Done(false)
+	e := encoders.Get().(*wire.Encoder)
+	e.Reset(e.Message().Body)
+	a := argument{encoder: e}
+	err := encode(e)
+	m := e.Message()
+	a.item = item{m.Body, m.Blocks}
+	if err != nil {
+		a.done(false)
 		return argument{}, err
 	}
-	m := e.Message()
-	return argument{item: item{m.Body, m.Blocks}, done: e.Done}, nil
+	return a, nil
 }
 
 // unpack makes the value of an item, whose references it takes over whatever comes of it.
@@ -159,20 +189,31 @@ func unpackValue(k keeper, it item, plan *wire.TypePlan) (v reflect.Value, err e
 	return v, err
 }
 
+var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
+
 func unpackWith(k keeper, it item, decode func(d *wire.Decoder) error) error {
-	t := taker{k, it.blocks, make([]bool, len(it.blocks))}
-	d := new(wire.Decoder)
-	d.Reset(wire.Message{Body: it.body, Blocks: it.blocks}, t)
-	err := decode(d)
-	if err == nil {
-		err = d.Finish()
+	d := decoders.Get().(*wire.Decoder)
+	defer decoders.Put(d)
+	if len(it.blocks) == 0 {
+		return decodeAll(d, it, nil, decode)
 	}
-	d.Done(err == nil)
+	t := taker{k, it.blocks, make([]bool, len(it.blocks))}
+	err := decodeAll(d, it, t, decode)
 	for i, h := range it.blocks {
 		if !t.taken[i] {
 			k.Release(h)
 		}
 	}
+	return err
+}
+
+func decodeAll(d *wire.Decoder, it item, blocks wire.Blocks, decode func(d *wire.Decoder) error) error {
+	d.Reset(wire.Message{Body: it.body, Blocks: it.blocks}, blocks)
+	err := decode(d)
+	if err == nil {
+		err = d.Finish()
+	}
+	d.Done(err == nil)
 	return err
 }
 

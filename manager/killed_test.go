@@ -116,3 +116,44 @@ func TestAKilledClientsObjectsAreFreed(t *testing.T) {
 		time.Sleep(time.Millisecond) // there is nothing to wait on
 	}
 }
+
+// An actor is killed in the action of a barrier.
+type actor struct {
+	Barrier *manager.Barrier
+	Ready   *ipc.Sender[int]
+}
+
+var act = shoal.Register("manager actor", func(ctx context.Context, _ int, a actor) error {
+	a.Barrier.Action = func() error {
+		err := a.Ready.Put(ctx, os.Getpid())
+		<-ctx.Done()
+		return err
+	}
+	_, err := a.Barrier.Wait(ctx)
+	return err
+})
+
+func TestAKilledActorBreaksItsBarrier(t *testing.T) {
+	ctx, m := watched(t), process(t)
+	b, err := manager.NewBarrier(ctx, m, 2)
+	closing(t, b, err)
+	ready, err := ipc.NewQueue[int](1)
+	closing(t, ready, err)
+	waited := make(chan error, 1)
+	go func() { _, err := b.Wait(ctx); waited <- err }()
+	for n := 0; n == 0 && ctx.Err() == nil; {
+		n, err = b.Waiting(ctx)
+		check(t, err)
+	}
+	g := shoal.NewGroup(ctx, shoal.Options{})
+	defer g.Close()
+	p := act.Go(g, actor{b, ready.Sender()})
+	pid, err := ready.Get(ctx)
+	check(t, err)
+	check(t, p.Kill())
+	err = <-waited
+	var owner *manager.OwnerError
+	if !errors.Is(err, manager.ErrBroken) || !errors.As(err, &owner) || owner.PID != pid {
+		t.Errorf("%v does not say that process %d broke it", err, pid)
+	}
+}

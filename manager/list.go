@@ -53,12 +53,19 @@ func (l *List[T]) Add(ctx context.Context, i int, delta T) (T, error) {
 	return one[T](l.call(ctx, "add", in(i), in(kindOf[T]()), in(delta)))
 }
 
-// Pop removes element i and returns it.
+// Repeat makes the list n times as long, by its elements once more and again: l *= n. 0 leaves nothing.
+func (l *List[T]) Repeat(ctx context.Context, n int) error {
+	return l.call(ctx, "repeat", in(n)).none()
+}
+
+// Pop removes element i, or the last one if i is -1, and returns it.
 func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
 	back := func(results []item) request {
+		if i == -1 {
+			return request{Method: "append", Args: results}
+		}
 		at := in(i)
-		at.done(true)
-		return request{Method: "insert", Args: append([]item{at.item}, results...)}
+		return request{Method: "insert", Args: append([]item{at.own()}, results...)}
 	}
 	return one[T](l.callUndo(ctx, back, "pop", in(i)))
 }
@@ -73,6 +80,20 @@ func (l *List[T]) Index(ctx context.Context, v T) (int, error) {
 	return one[int](l.call(ctx, "index", in(v)))
 }
 
+// Remove removes the first element that is v, compared by bytes, or returns ErrNoKey.
+func (l *List[T]) Remove(ctx context.Context, v T) error { return l.call(ctx, "remove", in(v)).none() }
+
+// Count returns how many elements are v, compared by bytes.
+func (l *List[T]) Count(ctx context.Context, v T) (int, error) {
+	return one[int](l.call(ctx, "count", in(v)))
+}
+
+// Has reports whether an element is v, compared by bytes.
+func (l *List[T]) Has(ctx context.Context, v T) (bool, error) {
+	n, err := l.Count(ctx, v)
+	return n > 0, err
+}
+
 // Len returns the number of elements.
 func (l *List[T]) Len(ctx context.Context) (int, error) { return one[int](l.call(ctx, "len")) }
 
@@ -84,9 +105,34 @@ func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 // All returns all elements, in one call.
 func (l *List[T]) All(ctx context.Context) ([]T, error) { return l.Slice(ctx, 0, -1) }
 
+// Replace puts values in the place of the elements from low to high-1, of which there may be more or fewer, in one call; a high of -1 is the end:
+// l[low:high] = vs, and without values del l[low:high].
+func (l *List[T]) Replace(ctx context.Context, low, high int, vs ...T) error {
+	return l.call(ctx, "replace", append([]argument{in(low), in(high)}, ins(vs)...)...).none()
+}
+
 // SetAll replaces all elements, in one call.
-func (l *List[T]) SetAll(ctx context.Context, vs ...T) error {
-	return l.call(ctx, "setall", ins(vs)...).none()
+func (l *List[T]) SetAll(ctx context.Context, vs ...T) error { return l.Replace(ctx, 0, -1, vs...) }
+
+// Sort sorts the elements, numbers or strings, in ascending order, in one call; ErrNotOrdered if they are anything else, and then
+// nothing has changed.
+func (l *List[T]) Sort(ctx context.Context) error { return l.call(ctx, "sort", in(kindOf[T]())).none() }
+
+// SortFunc sorts the elements by a function like that of slices.SortStableFunc, in a transaction. What an element holds of shared memory is lent
+// to it.
+func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error {
+	c, err := l.open()
+	if err != nil {
+		return err
+	}
+	return c.within(ctx, func(tx context.Context) error {
+		vs, err := l.All(tx)
+		if err != nil {
+			return err
+		}
+		slices.SortStableFunc(vs, compare)
+		return l.SetAll(tx, vs...)
+	})
 }
 
 // Reverse reverses the order.
@@ -105,7 +151,8 @@ func init() {
 	kinds["List"] = &kind{"List", newList, map[string]method{
 		"append": on((*list).append), "insert": on((*list).insert), "get": on((*list).get), "set": on((*list).set), "add": on((*list).add),
 		"pop": on((*list).pop), "delete": on((*list).delete), "index": on((*list).index), "len": on((*list).len), "slice": on((*list).slice),
-		"setall": on((*list).setAll), "reverse": on((*list).reverse),
+		"replace": on((*list).replace), "reverse": on((*list).reverse), "sort": on((*list).sort), "repeat": on((*list).repeat),
+		"remove": on((*list).remove), "count": on((*list).count),
 	}}
 }
 
@@ -184,6 +231,9 @@ func (l *list) add(c *call) error {
 
 func (l *list) pop(c *call) error {
 	i, err := at(c, len(l.items))
+	if i == -1 && len(l.items) > 0 {
+		i, err = len(l.items)-1, nil
+	}
 	if err == nil {
 		c.results = append(c.results, l.items[i])
 		l.items = slices.Delete(l.items, i, i+1)
@@ -200,15 +250,46 @@ func (l *list) delete(c *call) error {
 	return err
 }
 
-func (l *list) index(c *call) error {
+// find returns the index of the first element that is the argument, or ErrNoKey.
+func (l *list) find(c *call) (int, error) {
 	if len(c.Args) != 1 {
-		return fmt.Errorf("%w: %d instead of 1", ErrArgument, len(c.Args))
+		return 0, fmt.Errorf("%w: %d instead of 1", ErrArgument, len(c.Args))
 	}
 	i := slices.IndexFunc(l.items, func(it item) bool { return same(it, c.Args[0]) })
 	if i < 0 {
-		return ErrNoKey
+		return 0, ErrNoKey
+	}
+	return i, nil
+}
+
+func (l *list) index(c *call) error {
+	i, err := l.find(c)
+	if err != nil {
+		return err
 	}
 	return give(c, i)
+}
+
+func (l *list) remove(c *call) error {
+	i, err := l.find(c)
+	if err == nil {
+		l.items[i].release(c.s.d)
+		l.items = slices.Delete(l.items, i, i+1)
+	}
+	return err
+}
+
+func (l *list) count(c *call) error {
+	if len(c.Args) != 1 {
+		return fmt.Errorf("%w: %d instead of 1", ErrArgument, len(c.Args))
+	}
+	n := 0
+	for _, it := range l.items {
+		if same(it, c.Args[0]) {
+			n++
+		}
+	}
+	return give(c, n)
 }
 
 func (l *list) len(c *call) error { return give(c, len(l.items)) }
@@ -243,9 +324,56 @@ func (l *list) slice(c *call) error {
 	return nil
 }
 
-func (l *list) setAll(c *call) error {
-	l.close(c.s.d)
-	return l.append(c)
+func (l *list) replace(c *call) error {
+	low, high, err := bounds(c, len(l.items))
+	if err != nil {
+		return err
+	}
+	items := make([]item, len(c.Args)-2)
+	for i := range items {
+		items[i], _ = c.item(2 + i)
+	}
+	releaseAll(c.s.d, l.items[low:high])
+	l.items = slices.Replace(l.items, low, high, items...)
+	return nil
+}
+
+// maxItems bounds what one Repeat makes of a list.
+const maxItems = 1 << 24
+
+func (l *list) repeat(c *call) error {
+	n, err := arg[int](c, 0)
+	if err != nil {
+		return err
+	}
+	if n < 0 || n > 0 && len(l.items) > maxItems/n {
+		return fmt.Errorf("%w: %d elements %d times", ErrArgument, len(l.items), n)
+	}
+	if n == 0 {
+		l.close(c.s.d)
+		return nil
+	}
+	all := slices.Repeat(l.items, n)
+	for i := len(l.items); i < len(all); i++ {
+		if all[i], err = all[i].retain(c.s.d); err != nil {
+			releaseAll(c.s.d, all[len(l.items):i])
+			return err
+		}
+	}
+	l.items = all
+	return nil
+}
+
+func (l *list) sort(c *call) error {
+	name, err := arg[string](c, 0)
+	if err != nil {
+		return err
+	}
+	sort, ok := orders[name]
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrNotOrdered, name)
+	}
+	return sort(l.items)
 }
 
 func (l *list) reverse(*call) error {

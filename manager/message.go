@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // A request is one call. Object 0 is the server itself.
@@ -19,6 +20,112 @@ type reply struct {
 	Err     error
 	Results []item
 }
+
+const (
+	requestLen = 4
+	replyLen   = 2
+)
+
+// MarshalWire writes [object, method, owner, arguments].
+func (r *request) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(requestLen)
+	e.Uint(r.Object)
+	e.String(r.Method)
+	e.Uint(r.Owner)
+	return writeItems(e, r.Args)
+}
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (r *request) UnmarshalWire(d *wire.Decoder) (err error) {
+	if err := d.ArrayOf(requestLen); err != nil {
+		return err
+	}
+	if r.Object, err = d.Uint(); err != nil {
+		return err
+	}
+	if r.Method, err = d.String(); err != nil {
+		return err
+	}
+	if r.Owner, err = d.Uint(); err != nil {
+		return err
+	}
+	r.Args, err = readItems(d)
+	return err
+}
+
+var errorPlan = must(wire.PlanOf[error]())
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("manager: " + err.Error())
+	}
+	return v
+}
+
+// MarshalWire writes [error, results].
+func (r *reply) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(replyLen)
+	if r.Err == nil {
+		e.Nil() // what the plan does with it, sooner
+	} else if err := errorPlan.Encode(e, r.Err); err != nil {
+		return err
+	}
+	return writeItems(e, r.Results)
+}
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (r *reply) UnmarshalWire(d *wire.Decoder) (err error) {
+	if err := d.ArrayOf(replyLen); err != nil {
+		return err
+	}
+	if !d.IsNil() {
+		if r.Err, err = errorPlan.Decode(d); err != nil {
+			return err
+		}
+	}
+	r.Results, err = readItems(d)
+	return err
+}
+
+func writeItems(e *wire.Encoder, items []item) error {
+	if items == nil {
+		e.Nil()
+		return nil
+	}
+	e.ArrayLen(len(items))
+	for i := range items {
+		if err := items[i].MarshalWire(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readItems reads items that hold their blocks. Each is one byte of the message at least, so what is announced is there.
+func readItems(d *wire.Decoder) ([]item, error) {
+	if d.IsNil() {
+		return nil, nil
+	}
+	n, err := d.ArrayLen()
+	if err != nil {
+		return nil, err
+	}
+	var items []item
+	if n <= few {
+		items = make([]item, 0, n)
+	}
+	for range n {
+		var it item
+		if err := it.UnmarshalWire(d); err != nil {
+			return nil, err
+		}
+		items = append(items, it)
+	}
+	return items, nil
+}
+
+// few is for how many items memory is taken before they were read.
+const few = 64
 
 // cancel is the method of a request that has no reply: it ends the wait of the call that is going on, if it waits.
 const cancel = "cancel"

@@ -1,9 +1,11 @@
 package manager
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/shoal-mp/shoal/wire"
 )
@@ -53,19 +55,56 @@ func arithmeticOf[T Number]() arithmetic {
 				sum += v
 			}
 			total := in(sum)
-			if total.err == nil {
-				total.done(true)
+			if total.err != nil {
+				return item{}, total.err
 			}
-			return total.item, total.err
+			return total.own(), nil
 		},
 	}
 }
 
-// arithmetics are the types of numbers, by the name of their kind.
-var arithmetics = map[string]arithmetic{
-	"int": arithmeticOf[int](), "int8": arithmeticOf[int8](), "int16": arithmeticOf[int16](), "int32": arithmeticOf[int32](), "int64": arithmeticOf[int64](),
-	"uint": arithmeticOf[uint](), "uint8": arithmeticOf[uint8](), "uint16": arithmeticOf[uint16](), "uint32": arithmeticOf[uint32](), "uint64": arithmeticOf[uint64](),
-	"float32": arithmeticOf[float32](), "float64": arithmeticOf[float64](),
+// arithmetics and orders are what the server knows of types, by the name of their kind.
+var (
+	arithmetics = make(map[string]arithmetic)
+	orders      = make(map[string]order)
+)
+
+func init() {
+	for _, know := range []func(){
+		know[int], know[int8], know[int16], know[int32], know[int64], know[uint], know[uint8], know[uint16], know[uint32], know[uint64],
+		know[float32], know[float64],
+	} {
+		know()
+	}
+	orders[kindOf[string]()] = sortBy[string]
+}
+
+func know[T Number]() {
+	arithmetics[kindOf[T]()] = arithmeticOf[T]()
+	orders[kindOf[T]()] = sortBy[T]
+}
+
+// An order sorts items in place, or returns ErrNotOrdered and leaves them as they are.
+type order func(items []item) error
+
+func sortBy[T cmp.Ordered](items []item) error {
+	type keyed struct {
+		key T
+		item
+	}
+	all := make([]keyed, len(items))
+	for i, it := range items {
+		key, err := unpack[T](noKeeper{}, item{body: it.body})
+		if err != nil {
+			return fmt.Errorf("%w: element %d: %w", ErrNotOrdered, i, err)
+		}
+		all[i] = keyed{key, it}
+	}
+	slices.SortStableFunc(all, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
+	for i, k := range all {
+		items[i] = k.item
+	}
+	return nil
 }
 
 // kindOf returns the name of T's kind, by which the server finds its arithmetic.

@@ -240,7 +240,6 @@ func give[T any](c *call, v T) error {
 	if err != nil {
 		return err
 	}
-	a.done(true)
-	c.results = append(c.results, a.item)
+	c.results = append(c.results, a.own())
 	return nil
 }

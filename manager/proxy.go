@@ -109,6 +109,7 @@ func (p *Proxy) callUndo(ctx context.Context, undo late, method string, args ...
 }
 
 func (c *client) invoke(ctx context.Context, req request, undo late, args []argument) answer {
+	req.Args = make([]item, 0, len(args))
 	for i, a := range args {
 		if a.err != nil {
 			discard(args)
@@ -149,6 +150,23 @@ func one[R any](a answer) (v R, err error) {
 		return v, fmt.Errorf("%w: %d results instead of 1", wire.ErrFormat, len(a.items))
 	}
 	return unpack[R](a.c, a.items[0])
+}
+
+// pair decodes two results.
+func pair[A, B any](a answer) (x A, y B, err error) {
+	if a.err != nil {
+		return x, y, a.err
+	}
+	if len(a.items) != 2 {
+		releaseAll(a.c, a.items)
+		return x, y, fmt.Errorf("%w: %d results instead of 2", wire.ErrFormat, len(a.items))
+	}
+	if x, err = unpack[A](a.c, a.items[0]); err != nil {
+		releaseAll(a.c, a.items[1:])
+		return x, y, err
+	}
+	y, err = unpack[B](a.c, a.items[1])
+	return x, y, err
 }
 
 // all decodes every result.

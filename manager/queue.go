@@ -44,6 +44,9 @@ func (q *Queue[T]) TryGet(ctx context.Context) (T, error) {
 // Len returns the number of values that wait.
 func (q *Queue[T]) Len(ctx context.Context) (int, error) { return one[int](q.call(ctx, "len")) }
 
+// Cap returns the number of values that may wait, 0 if that is any number.
+func (q *Queue[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, "cap")) }
+
 // MarshalWire lets a Queue be part of a value that is sent.
 func (q *Queue[T]) MarshalWire(e *wire.Encoder) error { return q.marshal(e, typeName[Queue[T]]()) }
 
@@ -90,7 +93,7 @@ type queue struct {
 func init() {
 	kinds["Queue"] = &kind{"Queue", newQueue, map[string]method{
 		"put": on((*queue).put), "tryput": on((*queue).tryPut), "get": on((*queue).get), "tryget": on((*queue).tryGet), "unget": on((*queue).unget),
-		"len": on((*queue).len), "done": on((*queue).done), "join": on((*queue).join),
+		"len": on((*queue).len), "cap": on((*queue).cap), "done": on((*queue).done), "join": on((*queue).join),
 	}}
 }
 
@@ -146,6 +149,8 @@ func (q *queue) unget(c *call) error {
 }
 
 func (q *queue) len(c *call) error { return give(c, len(q.items)) }
+
+func (q *queue) cap(c *call) error { return give(c, q.capacity) }
 
 // done counts against the process that says it, which has got the value as a rule.
 func (q *queue) done(c *call) error {

@@ -252,7 +252,7 @@ func (f *function) serve(c *call, self any) error {
 		if err != nil {
 			return fmt.Errorf("result %d of %s: %w", i+1, f.name, err)
 		}
-		kept, err := a.item.retain(c.s.d)
+		kept, err := a.item.clone(c.s.d)
 		a.done(err == nil)
 		if err != nil {
 			return err

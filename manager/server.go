@@ -177,6 +177,8 @@ type served struct {
 	session *session
 	lane    lane[reply, request]
 	txn     *txn
+	now     call // the one that is going on, or the last one
+	req     request
 }
 
 func (l *served) serve() {
@@ -188,10 +190,11 @@ func (l *served) serve() {
 		}
 	}()
 	for {
-		req, err := l.lane.Recv(l.s.ctx)
+		var err error
+		l.req, err = l.lane.Recv(l.s.ctx)
 		switch {
-		case err == nil && req.Method == cancel: // of a call that was quicker
-			releaseAll(l.s.d, req.Args)
+		case err == nil && l.req.Method == cancel: // of a call that was quicker
+			releaseAll(l.s.d, l.req.Args)
 			continue
 		case errors.Is(err, ipc.ErrClosed) || l.s.ctx.Err() != nil:
 			return
@@ -200,11 +203,11 @@ func (l *served) serve() {
 		if err != nil { // it could not be read, but who sent it waits
 			r.Err = fmt.Errorf("%w: %w", ErrArgument, err)
 		} else {
-			r.Results, r.Err = l.perform(&req)
+			r.Results, r.Err = l.perform()
 		}
 		err = l.lane.Send(l.s.ctx, r)
 		if err != nil && !errors.Is(err, ipc.ErrClosed) { // what a method returned does not cross
-			err = l.lane.Send(l.s.ctx, reply{Err: fmt.Errorf("reply of %s: %w", req.Method, err)})
+			err = l.lane.Send(l.s.ctx, reply{Err: fmt.Errorf("reply of %s: %w", l.req.Method, err)})
 		}
 		releaseAll(l.s.d, r.Results)
 		if err != nil {
@@ -213,8 +216,11 @@ func (l *served) serve() {
 	}
 }
 
-func (l *served) perform(req *request) ([]item, error) {
-	c := &call{request: req, s: l.s, lane: l}
+// perform does the call of l.req. Its results are good until the next one.
+func (l *served) perform() ([]item, error) {
+	c := &l.now
+	clear(c.results)
+	*c = call{request: &l.req, s: l.s, lane: l, results: c.results[:0]}
 	defer c.end()
 	err := l.dispatch(c)
 	return c.results, err

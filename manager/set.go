@@ -31,6 +31,16 @@ func (s *Set[T]) Add(ctx context.Context, vs ...T) error {
 // Remove removes v, or returns ErrNoKey.
 func (s *Set[T]) Remove(ctx context.Context, v T) error { return s.call(ctx, "delete", in(v)).none() }
 
+// Discard removes those of the values that are there, all in one call: s -= vs.
+func (s *Set[T]) Discard(ctx context.Context, vs ...T) error {
+	return s.call(ctx, "discard", ins(vs)...).none()
+}
+
+// Keep removes all other elements, in one call: s &= vs.
+func (s *Set[T]) Keep(ctx context.Context, vs ...T) error {
+	return s.call(ctx, "keep", ins(vs)...).none()
+}
+
 // Has reports whether v is in the set.
 func (s *Set[T]) Has(ctx context.Context, v T) (bool, error) {
 	return one[bool](s.call(ctx, "has", in(v)))
@@ -38,12 +48,8 @@ func (s *Set[T]) Has(ctx context.Context, v T) (bool, error) {
 
 // Pop removes any element and returns it, or ErrNoKey if there is none.
 func (s *Set[T]) Pop(ctx context.Context) (T, error) {
-	back := func(results []item) request {
-		yes := in(true)
-		yes.done(true)
-		return request{Method: "update", Args: append(results, yes.item)}
-	}
-	return one[T](s.callUndo(ctx, back, "first"))
+	v, _, err := pair[T, bool](s.callUndo(ctx, putBack, "first"))
+	return v, err
 }
 
 // Len returns the number of elements.

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -260,6 +261,94 @@ func TestEventsSemaphoresBarriers(t *testing.T) {
 	}
 	check(t, b.Abort(ctx))
 	wantErr(t, <-waited, manager.ErrBroken)
+}
+
+// The last one to come acts, before anybody goes on.
+func TestABarriersActionIsTheLastOnes(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		b, err := manager.NewBarrier(ctx, m, 3)
+		closing(t, b, err)
+		n, err := b.Parties(ctx)
+		want(t, n, err, 3)
+		acted := 0 // no lock: who waits goes on after it
+		b.Action = func() error { acted++; return nil }
+		for turn := 1; turn <= 3; turn++ {
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() {
+					if _, err := b.Wait(ctx); err != nil || acted != turn {
+						t.Errorf("turn %d: the action ran %d times, %v", turn, acted, err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		failure := errors.New("failure")
+		b.Action = func() error { return failure }
+		errs := make(chan error, 3)
+		for range 3 {
+			go func() { _, err := b.Wait(ctx); errs <- err }()
+		}
+		failed := 0
+		for range 3 {
+			err := <-errs
+			wantErr(t, err, manager.ErrBroken)
+			if errors.Is(err, failure) {
+				failed++
+			}
+		}
+		if failed != 1 {
+			t.Errorf("%d of them failed", failed)
+		}
+	})
+}
+
+// Whatever becomes of the action, nobody waits for it for ever.
+func TestABarrierWhoseActionDoesNotEnd(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	b, err := manager.NewBarrier(ctx, m, 2)
+	closing(t, b, err)
+	for name, act := range map[string]func(){
+		"a panic":        func() { panic("at once") },
+		"a Goexit":       runtime.Goexit,
+		"a reset in it":  func() { check(t, b.Reset(ctx)) },
+		"an abort in it": func() { check(t, b.Abort(ctx)) },
+	} {
+		check(t, b.Reset(ctx))
+		b.Action = func() error { act(); return nil }
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() {
+				defer func() {
+					if recover() != nil {
+						errs <- manager.ErrBroken
+					}
+				}()
+				err := errors.New("left")
+				defer func() { errs <- err }()
+				_, err = b.Wait(ctx)
+			}()
+		}
+		for range 2 {
+			if err := <-errs; err == nil {
+				t.Errorf("%s: somebody went on", name)
+			}
+		}
+	}
+	// The caller's deadline ends while it acts: the turn ends all the same.
+	check(t, b.Reset(ctx))
+	waited := make(chan error, 1)
+	b.Action = nil
+	go func() { _, err := b.Wait(ctx); waited <- err }()
+	for n := 0; n == 0 && ctx.Err() == nil; {
+		n, err = b.Waiting(ctx)
+		check(t, err)
+	}
+	short, cancel := context.WithCancel(ctx)
+	last := &manager.Barrier{Proxy: b.Proxy, Action: func() error { cancel(); return nil }}
+	last.Wait(short)
+	check(t, <-waited)
 }
 
 func TestAConditionWakesThoseItNotifies(t *testing.T) {

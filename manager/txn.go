@@ -80,13 +80,21 @@ func (c *client) transaction(ctx context.Context) *transaction {
 //
 // Dict, List, Set, Namespace, Value, Array and Queue take part, and objects of registered types that are a Saver. Others,
 // and calls that would wait, such as a Get of an empty queue, return ErrTxn. So does a Txn within one.
-func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) (err error) {
+func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) error {
 	c, err := m.open()
 	if err != nil {
 		return err
 	}
 	if c.transaction(ctx) != nil {
 		return fmt.Errorf("%w: it has begun already", ErrTxn)
+	}
+	return c.within(ctx, f)
+}
+
+// within runs f in the transaction of ctx, or in one of its own.
+func (c *client) within(ctx context.Context, f func(tx context.Context) error) (err error) {
+	if c.transaction(ctx) != nil {
+		return f(ctx)
 	}
 	l, err := c.take(ctx)
 	if err != nil {

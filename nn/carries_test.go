@@ -135,6 +135,8 @@ func shut(v any) error {
 		}
 	case interface{ Close() error }:
 		return v.Close()
+	case nn.CrossEntropy:
+		return v.Weight.Close()
 	case nn.Module:
 		return nn.Close(v)
 	case map[string]*tensor.Tensor:
@@ -225,6 +227,16 @@ var cargoes = []cargo{
 		func() (*nn.Linear, error) { return nn.NewLinear(3, 2, tensor.NewGenerator(1)), nil },
 		func(m *nn.Linear) string { return lookAtParam(m.Weight) + lookAtParam(m.Bias) },
 		func(m *nn.Linear) { m.Weight.T.Fill(7) })),
+	carries("loss", "", changing(
+		func() (nn.CrossEntropy, error) {
+			return nn.CrossEntropy{Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1, Reduction: autograd.BySum}, nil
+		},
+		func(l nn.CrossEntropy) string {
+			return fmt.Sprint(lookAt(l.Weight), l.Ignore, l.Smoothing, l.Reduction)
+		},
+		func(l nn.CrossEntropy) { l.Weight.Fill(7) })),
+	carries("loss without weights", "", load[nn.BCEWithLogits]{func(context.Context) (nn.BCEWithLogits, error) { return nn.BCEWithLogits{}, nil },
+		func(l nn.BCEWithLogits) string { return lookAt(l.Positive) }, func(nn.BCEWithLogits) {}, false}),
 	carries("dtype", "", copied(tensor.BFloat16)),
 	carries("shape", "", copied([]int{2, 3, 4})),
 	carries("generator state", "", load[*tensor.Generator]{

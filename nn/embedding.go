@@ -9,14 +9,19 @@ import (
 
 // An Embedding layer has a row of learned features for each of n things.
 type Embedding struct {
-	Weight *autograd.Param // (n, features)
+	Weight  *autograd.Param // (n, features)
+	Padding []int64         // things that stand for nothing: their rows get no gradient
 }
 
 // NewEmbedding returns a float32 layer, initialised as PyTorch's with numbers from g, or from the default generator if g
-// is nil.
-func NewEmbedding(n, features int, g *tensor.Generator) *Embedding {
+// is nil. The rows of what is padding, PyTorch's padding_idx, are zeros and stay so.
+func NewEmbedding(n, features int, g *tensor.Generator, padding ...int64) *Embedding {
 	checkSizes("NewEmbedding", n, features)
-	return &Embedding{autograd.NewParam("weight", tensor.RandN(tensor.Float32, g, n, features))}
+	w := tensor.RandN(tensor.Float32, g, n, features)
+	for _, p := range padding {
+		w.Select(0, int(p)).Zero()
+	}
+	return &Embedding{autograd.NewParam("weight", w), padding}
 }
 
 // Params returns Weight.
@@ -24,5 +29,5 @@ func (e *Embedding) Params() iter.Seq[*autograd.Param] { return Params(e) }
 
 // Forward takes the numbers of things, Int64 of any shape, and returns (..., features).
 func (e *Embedding) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.Embedding(e.Weight.Var(), x)
+	return autograd.Embedding(e.Weight.Var(), x, e.Padding...)
 }

@@ -12,11 +12,11 @@ type Loss interface {
 	Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var
 }
 
-// NLL is autograd.NLLLoss of log-probabilities and classes, as a value.
-type NLL struct{ Reduction autograd.Reduction }
+// NLL is autograd.NLLLoss of log-probabilities and classes, as a value: NLL{Weight: w}.
+type NLL autograd.Classification
 
-// CrossEntropy is autograd.CrossEntropy of logits and classes, as a value.
-type CrossEntropy struct{ Reduction autograd.Reduction }
+// CrossEntropy is autograd.CrossEntropy of logits and classes, as a value: CrossEntropy{Smoothing: 0.1}.
+type CrossEntropy autograd.Classification
 
 // MSE is autograd.MSELoss as a value.
 type MSE struct{ Reduction autograd.Reduction }
@@ -28,16 +28,19 @@ type SmoothL1 struct {
 }
 
 // BCEWithLogits is autograd.BCEWithLogitsLoss of logits and probabilities, as a value.
-type BCEWithLogits struct{ Reduction autograd.Reduction }
+type BCEWithLogits struct {
+	Positive  *tensor.Tensor // PyTorch's pos_weight, see autograd.WeightedBCEWithLogitsLoss; nil: 1
+	Reduction autograd.Reduction
+}
 
 // Of returns the loss of x, (N, classes), for classes, (N).
 func (l NLL) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.NLLLoss(x, target, l.Reduction)
+	return autograd.Classification(l).NLLLoss(x, target)
 }
 
 // Of returns the loss of x, (N, classes), for classes, (N).
 func (l CrossEntropy) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.CrossEntropy(x, target, l.Reduction)
+	return autograd.Classification(l).CrossEntropy(x, target)
 }
 
 // Of returns the loss of x for a target of its shape.
@@ -52,7 +55,10 @@ func (l SmoothL1) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 
 // Of returns the loss of x for a target of its shape.
 func (l BCEWithLogits) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
-	return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Reduction)
+	if l.Positive == nil {
+		return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Reduction)
+	}
+	return autograd.WeightedBCEWithLogitsLoss(x, autograd.Const(target), l.Positive, l.Reduction)
 }
 
 func init() {

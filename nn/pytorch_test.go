@@ -34,6 +34,7 @@ var recordedLayers = map[string]func() nn.Layer{
 	"LayerNorm":           func() nn.Layer { return nn.NewLayerNorm(6) },
 	"LayerNorm of images": func() nn.Layer { return nn.NewLayerNorm(5, 4) },
 	"Embedding":           func() nn.Layer { return nn.NewEmbedding(5, 3, nil) },
+	"Embedding padded":    func() nn.Layer { return nn.NewEmbedding(5, 3, nil, 1) },
 	"ReLU":                func() nn.Layer { return nn.ReLU{} },
 	"LeakyReLU":           func() nn.Layer { return nn.LeakyReLU{Slope: 0.1} },
 	"GELU":                func() nn.Layer { return nn.GELU{} },
@@ -125,10 +126,27 @@ func TestLossesAreThoseOfPyTorch(t *testing.T) {
 	var r struct{ Losses recordedLosses }
 	readJSON(t, "testdata/layers.json", &r)
 	classes, probabilities := tensor.FromSlice([]int64{3, 0, 5, 1}, 4), values(8, 0.5, 4, 6).AddScalar(0.5)
+	ignoring, weight := tensor.FromSlice([]int32{3, autograd.Ignored, 5, 1}, 4), values(7, 0.5, 6).AddScalar(0.75)
 	makers := map[string]func(r autograd.Reduction) (nn.Loss, *tensor.Tensor){
 		"NLL":          func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLL{Reduction: r}, classes },
 		"CrossEntropy": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.CrossEntropy{Reduction: r}, classes },
-		"MSE":          func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.MSE{Reduction: r}, probabilities },
+		"NLL ignoring": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLL{Reduction: r}, ignoring },
+		"NLL ignoring 5": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
+			return nn.NLL{Ignore: []int64{5}, Reduction: r}, classes
+		},
+		"NLL weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
+			return nn.NLL{Weight: weight, Reduction: r}, ignoring
+		},
+		"CrossEntropy smoothed": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
+			return nn.CrossEntropy{Smoothing: 0.2, Reduction: r}, ignoring
+		},
+		"CrossEntropy smoothed and weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
+			return nn.CrossEntropy{Weight: weight, Smoothing: 0.2, Reduction: r}, ignoring
+		},
+		"BCEWithLogits weighted": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
+			return nn.BCEWithLogits{Positive: weight, Reduction: r}, probabilities
+		},
+		"MSE": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.MSE{Reduction: r}, probabilities },
 		"SmoothL1": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
 			return nn.SmoothL1{Beta: 0.5, Reduction: r}, probabilities
 		},

@@ -25,6 +25,17 @@ func State(m Module) map[string]*tensor.Tensor {
 // and then nothing was changed.
 func Load(m Module, state map[string]*tensor.Tensor) error {
 	own := State(m)
+	if err := matches(own, state); err != nil {
+		return err
+	}
+	for name, t := range own {
+		t.CopyFrom(state[name])
+	}
+	return nil
+}
+
+// matches reports how a state is not one of a module that has the tensors of own.
+func matches(own, state map[string]*tensor.Tensor) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		problems = append(problems, fits(name, own[name], state[name]))
@@ -34,13 +45,7 @@ func Load(m Module, state map[string]*tensor.Tensor) error {
 			problems = append(problems, fmt.Errorf("load %s: %w", name, ErrUnexpected))
 		}
 	}
-	if err := errors.Join(problems...); err != nil {
-		return err
-	}
-	for name, t := range own {
-		t.CopyFrom(state[name])
-	}
-	return nil
+	return errors.Join(problems...)
 }
 
 func fits(name string, own, t *tensor.Tensor) error {

@@ -3,7 +3,6 @@ package optim
 import (
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -11,7 +10,7 @@ import (
 )
 
 // AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. The zero value of Beta1, Beta2 and Eps stands for
-// PyTorch's default; the others are taken as they are.
+// PyTorch's default, and [Zero] for 0; the others are taken as they are. NewAdam puts the numbers in: those of an optimizer mean what they say.
 type AdamOptions struct {
 	LR          float64 // the learning rate; PyTorch's default is 0.001
 	Beta1       float64 // how much of the mean gradient is kept, 0.9
@@ -19,7 +18,7 @@ type AdamOptions struct {
 	Eps         float64 // added to the root of the latter, 1e-8
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	Decoupled   bool    // weight decay shrinks the parameter instead, by LR times itself: AdamW, for which PyTorch's default is 0.01
-	Atomic      bool    // add each element atomically, so that no process's step is lost; see Note [Hogwild]
+	Atomic      bool    // add each element atomically, so that no process's step is lost; moments are not, see Note [Shared state]
 }
 
 // Adam takes steps against the mean gradients of parameters, which are divided by the roots of the mean squares. Its moments belong
@@ -42,14 +41,6 @@ func NewAdamW(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	return NewAdam(params, o)
 }
 
-// or returns v, or its default if it is 0.
-func or(v, otherwise float64) float64 {
-	if v == 0 {
-		return otherwise
-	}
-	return v
-}
-
 func (o AdamOptions) problem() string {
 	switch {
 	case !(o.LR >= 0):
@@ -70,25 +61,8 @@ func (AdamOptions) states() int { return 2 }
 func (a *Adam) Step() { step(&a.core, &a.AdamOptions, adam[float32], adam[float64]) }
 
 func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
-	n := float64(u.n)
-	rate := F(o.LR / (1 - math.Pow(o.Beta1, n)))
-	root := F(1 / math.Sqrt(1-math.Pow(o.Beta2, n)))
-	fresh1, kept2, fresh2, eps := F(1-o.Beta1), F(o.Beta2), F(1-o.Beta2), F(o.Eps)
-	decay, shrink := F(o.WeightDecay), F(0)
-	if o.Decoupled {
-		decay, shrink = 0, F(o.LR*o.WeightDecay)
-	}
-	u.move(o.Atomic, func(at int, p, g, by []F) {
-		mean, square := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)]
-		p, by = p[:len(g)], by[:len(g)]
-		for i, g := range g {
-			g += decay * p[i]
-			m := mean[i] + fresh1*(g-mean[i])
-			v := kept2*square[i] + fresh2*g*g
-			mean[i], square[i] = m, v
-			by[i] = shrink*p[i] + rate*m/(F(math.Sqrt(float64(v)))*root+eps)
-		}
-	})
+	s := kernel.AdamStep{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay, Decoupled: o.Decoupled, N: u.n}
+	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
 }
 
 // Share makes the moments and moves them to shared memory, see Note [Shared state].

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -16,6 +17,22 @@ type Optimizer interface {
 	ZeroGrad()
 	// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
 	Step()
+}
+
+// Zero stands for 0 where the zero value of an option stands for PyTorch's default:
+//
+//	optim.NewAdam(net.Params(), optim.AdamOptions{LR: 0.001, Beta1: optim.Zero})
+const Zero = -math.SmallestNonzeroFloat64
+
+// or returns what an option says: 0 is the default.
+func or(v, otherwise float64) float64 {
+	switch v {
+	case 0:
+		return otherwise
+	case Zero:
+		return 0
+	}
+	return v
 }
 
 // core is what all optimizers have: parameters, and for each some tensors of its shape.

@@ -30,8 +30,10 @@
 // An optimizer travels to other processes as its numbers and references to its parameters; sent in one message with its
 // module, it arrives with the Params that the module has there. Its state (momentum, moments, the number of steps) stays at
 // home, and the receiver starts with none, unless Share was called before: then all go on with one state, as the shared
-// RMSprop and Adam of A3C do. The numbers of steps are counted atomically. Moments are plain words, with Atomic as well:
-// of what two processes make of one at the same moment, one is lost, which an average over a thousand gradients does not notice.
+// RMSprop and Adam of A3C do. The numbers of steps are counted atomically: each step has a number of its own, and with it the right bias correction.
+// Momentum, moments and mean squares are plain words, with Atomic as well, since they are multiplied as they are added to, which no single instruction does:
+// of what two processes make of one at the same moment, one is lost, which an average over a thousand gradients does not notice. What
+// Atomic promises is that the step that a process computed from them arrives whole in the parameters.
 //
 // Close gives up the state. The parameters are their module's to close.
 package optim

@@ -31,10 +31,19 @@ type recordings struct {
 }
 
 type recordedOptions struct {
-	Momentum, Dampening, Eps, Alpha float64
-	WeightDecay                     *float64 `json:"weight_decay"`
-	Nesterov, Centered              bool
-	Betas                           []float64
+	Momentum, Dampening, Eps float64
+	Alpha                    *float64
+	WeightDecay              *float64 `json:"weight_decay"`
+	Nesterov, Centered       bool
+	Betas                    []float64
+}
+
+// given is a number that was recorded, as an option.
+func given(v float64) float64 {
+	if v == 0 {
+		return optim.Zero
+	}
+	return v
 }
 
 // decay returns the weight decay, of which PyTorch's optimizers have different defaults.
@@ -49,7 +58,7 @@ func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim
 	params := slices.Values([]*autograd.Param{p})
 	adam := optim.AdamOptions{LR: 0.1, Eps: o.Eps, WeightDecay: o.decay(0), Atomic: atomic}
 	if o.Betas != nil {
-		adam.Beta1, adam.Beta2 = o.Betas[0], o.Betas[1]
+		adam.Beta1, adam.Beta2 = given(o.Betas[0]), given(o.Betas[1])
 	}
 	switch kind {
 	case "sgd":
@@ -60,7 +69,11 @@ func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim
 		adam.WeightDecay = o.decay(0.01)
 		return optim.NewAdamW(params, adam)
 	case "rmsprop":
-		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: o.Alpha, Eps: o.Eps, WeightDecay: o.decay(0), Momentum: o.Momentum, Centered: o.Centered, Atomic: atomic})
+		alpha := 0.0
+		if o.Alpha != nil {
+			alpha = given(*o.Alpha)
+		}
+		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: alpha, Eps: o.Eps, WeightDecay: o.decay(0), Momentum: o.Momentum, Centered: o.Centered, Atomic: atomic})
 	}
 	panic(kind)
 }

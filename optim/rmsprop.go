@@ -11,7 +11,7 @@ import (
 )
 
 // RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. The zero value of Alpha and Eps stands for
-// PyTorch's default; the others are taken as they are.
+// PyTorch's default, and [Zero] for 0; the others are taken as they are. NewRMSprop puts the numbers in: those of an optimizer mean what they say.
 type RMSpropOptions struct {
 	LR          float64 // the learning rate; PyTorch's default is 0.01
 	Alpha       float64 // how much of the mean squared gradient is kept, 0.99
@@ -19,7 +19,7 @@ type RMSpropOptions struct {
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	Momentum    float64 // how much of the last step is taken again
 	Centered    bool    // divide by the standard deviation of the gradient instead of the root of its mean square
-	Atomic      bool    // add each element atomically, so that no process's step is lost; see Note [Hogwild]
+	Atomic      bool    // add each element atomically, so that no process's step is lost; the state is not, see Note [Shared state]
 }
 
 // RMSprop takes steps against the gradients of parameters, divided by the roots of their mean squares. Its state belongs to this
@@ -62,9 +62,9 @@ func (r *RMSprop) Step() {
 
 func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 	rate, kept, fresh, eps, decay, again := F(o.LR), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(o.WeightDecay), F(o.Momentum)
-	u.move(o.Atomic, func(at int, p, g, by []F) {
+	u.move(o.Atomic, func(at int, p, g []F) {
 		square, mean, last := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)], u.state[2][at:][:len(g)]
-		p, by = p[:len(g)], by[:len(g)]
+		p = p[:len(g)]
 		for i, g := range g {
 			g += decay * p[i]
 			spread := kept*square[i] + fresh*g*g
@@ -78,7 +78,7 @@ func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 				last[i] = again*last[i] + step
 				step = last[i]
 			}
-			by[i] = rate * step
+			p[i] -= rate * step
 		}
 	})
 }

@@ -17,7 +17,7 @@ type SGDOptions struct {
 	Dampening   float64 // how much less of the gradient enters the momentum
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	Nesterov    bool    // look one step of momentum ahead; needs Momentum and no Dampening
-	Atomic      bool    // add each element atomically, so that no process's step is lost; see Note [Hogwild]
+	Atomic      bool    // add each element atomically, so that no process's step is lost; momentum is not, see Note [Shared state]
 }
 
 // SGD takes steps against the gradients of parameters. Its momentum belongs to this process, also where the parameters

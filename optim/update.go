@@ -14,10 +14,10 @@ type update[F kernel.Float] struct {
 	p, g  []F
 	state [maxStates][]F
 
-	now, by [stretch]F
+	was, now [stretch]F // see move
 }
 
-// stretch is how many elements move at a time.
+// stretch is how many elements move atomically at a time.
 const stretch = 256
 
 // maxStates is how many tensors of state a parameter has at most.
@@ -56,22 +56,22 @@ func run[O options, F kernel.Float](s *slot, o *O, u *update[F], f func(*O, *upd
 	runtime.KeepAlive(s)
 }
 
-// move takes from the elements what f says: of those from at on, with their gradients, it sets by.
-func (u *update[F]) move(atomically bool, f func(at int, p, g, by []F)) {
+// move lets f change the elements p from at on, by their gradients g. Atomically, it changes a copy of a stretch of them, and what it
+// has changed them by is added.
+func (u *update[F]) move(atomically bool, f func(at int, p, g []F)) {
+	if !atomically {
+		f(0, u.p, u.g)
+		return
+	}
 	for at := 0; at < len(u.g); at += stretch {
 		g := u.g[at:min(at+stretch, len(u.g))]
-		p, by := u.p[at:at+len(g)], u.by[:len(g)]
-		if atomically {
-			for i := range g {
-				u.now[i] = kernel.LoadAtomic(&p[i])
-			}
-			f(at, u.now[:len(g)], g, by)
-			kernel.AxpyAtomic(-1, by, p)
-			continue
+		p, was, now := u.p[at:at+len(g)], u.was[:len(g)], u.now[:len(g)]
+		for i := range p {
+			was[i] = kernel.LoadAtomic(&p[i])
 		}
-		f(at, p, g, by)
-		for i, v := range by {
-			p[i] -= v
-		}
+		copy(now, was)
+		f(at, now, g)
+		kernel.Axpy(-1, was, now)
+		kernel.AxpyAtomic(1, now, p)
 	}
 }

@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoal-mp/shoal"
 )
 
-// rearm sets the alarm for the oldest call, if the worker has just come to it. Pool.mu is held.
+// rearm is called where the oldest call may be another one than before: it sets the alarm for it, and stops it if nobody wants it. Pool.mu is held.
 func (m *member) rearm() {
 	limit := m.p.opts.TaskTimeout
 	var oldest *task
 	if len(m.sent) > 0 {
 		oldest = m.sent[0]
+		m.stop(oldest)
 	}
 	if limit == 0 || oldest == m.timed {
 		return
@@ -24,6 +26,25 @@ func (m *member) rearm() {
 	}
 	if m.timed = oldest; oldest != nil {
 		m.alarm = time.AfterFunc(limit*time.Duration(oldest.n), func() { m.timeout(oldest) })
+	}
+}
+
+// stop tells the worker, once, to cancel the context of the call that it is at, or comes to next, if nobody wants its result.
+func (m *member) stop(t *task) {
+	if t.id != m.stopped && t.owner.away() && m.stops.TryPut(t.id) == nil {
+		m.stopped = t.id
+	}
+}
+
+// stop sets what the away of an owner returns, and stops its tasks.
+func (p *Pool) stop(away *atomic.Bool) {
+	away.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.members {
+		if m != nil && len(m.sent) > 0 {
+			m.stop(m.sent[0])
+		}
 	}
 }
 
@@ -53,6 +74,7 @@ func (m *member) bury() {
 	m.feeding.Unlock()
 	m.calls.Close()
 	m.replies.Close()
+	m.stops.Close()
 	if broken != nil {
 		p.end(broken)
 	}

@@ -24,6 +24,6 @@
 // # The trap
 //
 // A worker takes what was captured when the task was handed in, but the blocks of shared memory in it are the same: who changes the
-// elements of a tensor before the result is there changes them for the task. And a task that runs when its Map was cancelled
-// runs on; only Options.TaskTimeout and Close end it.
+// elements of a tensor before the result is there changes them for the task. And a task that runs when its Map is
+// cancelled has its context cancelled, no more: one that does not look at it is ended by Options.TaskTimeout and Close only.
 package pool

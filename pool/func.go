@@ -20,7 +20,8 @@ type Func[In, Out any] struct {
 // Register makes fn runnable by workers. Keep the result in a package-level variable, as with shoal.Register, so that every process of the
 // program has it under the same name. It panics if the name is taken, or if In or Out cannot cross processes.
 //
-// What fn is given is its own: it closes what has to be closed, or leaves it to the garbage collector. The context ends with the pool.
+// What fn is given is its own: it closes what has to be closed, or leaves it to the garbage collector. The context ends with the pool, and when
+// nobody waits for the result any more; it is good until fn returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("pool: Register(%q): a name and a function are needed", name))

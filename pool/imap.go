@@ -10,7 +10,7 @@ import (
 // goroutine of the loop, no more than Options.Window ahead of the loop.
 //
 // A value that failed is yielded as its error, a chunk of several once, and the loop may go on; the end of ctx or of the pool is the last thing
-// that is yielded. When the loop breaks off, chunks that no worker has are not run.
+// that is yielded. When the loop breaks off, chunks that no worker has are not run, and the context of those that run is cancelled.
 func (f *Func[In, Out]) Imap(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
 	return f.lazily(ctx, p, in, true)
 }
@@ -44,7 +44,7 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 		defer stop()
 		size, window := p.opts.lazy()
 		s := &stream[In, Out]{f: f, p: p, next: next, size: size}
-		defer s.drop.Store(true)
+		defer p.stop(&s.drop)
 		if !ordered {
 			s.any = make(chan chunk[Out], window)
 		}
@@ -99,6 +99,7 @@ type slotted[In, Out any] struct {
 }
 
 func (o *slotted[In, Out]) dropped() bool { return o.s.drop.Load() }
+func (o *slotted[In, Out]) away() bool    { return o.s.drop.Load() }
 
 func (o *slotted[In, Out]) over(t *task, r reply, err error) {
 	out := make([]Out, t.n)

@@ -26,7 +26,7 @@ func (f *Func[In, Out]) results(t *task, r reply, err error, out []Out) error {
 	return nil
 }
 
-// Apply runs the function with one value and returns its result. When ctx is done it returns, and a task that has begun runs on.
+// Apply is Map of one value.
 func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) {
 	out, err := f.Map(ctx, p, []In{in})
 	if err != nil {
@@ -50,12 +50,12 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 }
 
 // Map runs the function with each value and returns the results in their order. The first failure, a *TaskError as a rule, is the error; chunks
-// that no worker has then are not run, and the others are waited for, unless ctx is done.
+// that no worker has then are not run, and the others are waited for. When ctx is done Map returns, and the context of what runs is cancelled.
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
 	g := f.gather(p, in)
 	out, err := g.result.Get(ctx)
-	if err != nil {
-		g.drop.Store(true)
+	if err != nil && ctx.Err() != nil {
+		p.stop(&g.gone)
 	}
 	return out, err
 }
@@ -68,7 +68,8 @@ type gathering[In, Out any] struct {
 	f      *Func[In, Out]
 	result *Result[[]Out]
 	out    []Out
-	drop   atomic.Bool
+	drop   atomic.Bool // a chunk has failed
+	gone   atomic.Bool // nobody waits for the result
 
 	mu   sync.Mutex
 	left int // chunks
@@ -101,7 +102,8 @@ func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[In, Out] {
 	return g
 }
 
-func (g *gathering[In, Out]) dropped() bool { return g.drop.Load() }
+func (g *gathering[In, Out]) dropped() bool { return g.drop.Load() || g.gone.Load() }
+func (g *gathering[In, Out]) away() bool    { return g.gone.Load() }
 
 func (g *gathering[In, Out]) over(t *task, r reply, err error) {
 	g.count(1, g.f.results(t, r, err, g.out[t.first:t.first+t.n]))

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -177,5 +179,73 @@ func TestResultThatIsNotThere(t *testing.T) {
 	}
 	if _, err := gated.Map(over, p, []string{t.TempDir()}); err != context.Canceled {
 		t.Errorf("Map with a context that is done: %v", err)
+	}
+}
+
+// A patient task says that it has begun, and waits for the end of its context, which it reports.
+type patient struct {
+	Began *ipc.Sender[int]
+	Ended *ipc.Sender[bool]
+}
+
+var waitForStop = pool.Register("waitForStop", func(ctx context.Context, p patient) (int, error) {
+	defer p.Began.Close()
+	defer p.Ended.Close()
+	if err := p.Began.Put(ctx, os.Getpid()); err != nil {
+		return 0, err
+	}
+	<-ctx.Done()
+	return 0, p.Ended.Put(context.WithoutCancel(ctx), true)
+})
+
+var processID = pool.Register("processID", func(ctx context.Context, _ int) (int, error) { return os.Getpid(), ctx.Err() })
+
+// Whoever does not wait for a Map, an Apply or an Imap any more stops what runs of it; its workers go on with other tasks.
+func TestTasksThatNobodyWaitsForAreStopped(t *testing.T) {
+	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
+		p := open(t, pool.Options{Workers: 1, Start: m, ChunkSize: 1})
+		began, err := ipc.NewQueue[int](4)
+		check(t, err)
+		defer began.Close()
+		ended, err := ipc.NewQueue[bool](4)
+		check(t, err)
+		defer ended.Close()
+		task := patient{began.Sender(), ended.Sender()}
+		for name, call := range map[string]func(ctx context.Context) error{
+			"Map": func(ctx context.Context) error {
+				_, err := waitForStop.Map(ctx, p, []patient{task, task, task})
+				return err
+			},
+			"Apply": func(ctx context.Context) error { _, err := waitForStop.Apply(ctx, p, task); return err },
+			"Imap": func(ctx context.Context) (err error) {
+				for _, err = range waitForStop.Imap(ctx, p, slices.Values([]patient{task, task})) {
+				}
+				return err
+			},
+		} {
+			ctx, cancel := context.WithCancel(deadline(t))
+			returned := make(chan error, 1)
+			go func() { returned <- call(ctx) }()
+			pid := get[int](t)(began.Get(deadline(t)))
+			cancel()
+			if err := <-returned; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s returned %v", name, err)
+			}
+			get[bool](t)(ended.Get(deadline(t)))
+			if now := get[int](t)(processID.Apply(deadline(t), p, 0)); now != pid {
+				t.Errorf("%s: worker %d became %d", name, pid, now)
+			}
+			for began.Len() > 0 { // the worker had been given another one already
+				get[int](t)(began.TryGet())
+				get[bool](t)(ended.Get(deadline(t)))
+			}
+		}
+	})
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -24,6 +24,7 @@ type member struct {
 	process *shoal.Process
 	calls   *ipc.Queue[call] // both ends are ours, too: see giveBack
 	replies *ipc.Queue[reply]
+	stops   *ipc.Queue[uint64] // the call whose context is to be cancelled: the last one said counts
 
 	feeding sync.Mutex // held while calls are put or taken back; before Pool.mu
 	batch   []*task    // what is being put
@@ -36,7 +37,8 @@ type member struct {
 	sent    []*task // what it was given and has not answered, the oldest first
 	count   int     // of all that it was given
 	pace    time.Duration
-	timed   *task // whose timeout runs
+	timed   *task  // whose timeout runs
+	stopped uint64 // the call that it was told to stop
 	alarm   *time.Timer
 }
 
@@ -55,10 +57,13 @@ func newMember(p *Pool, rank int) (m *member, err error) {
 	if m.replies, err = ipc.NewQueue[reply](maxAhead); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), m.calls.Close())
 	}
+	if m.stops, err = ipc.NewQueue[uint64](maxAhead); err != nil {
+		return nil, errors.Join(fmt.Errorf("pool: %w", err), m.calls.Close(), m.replies.Close())
+	}
 	opts := p.opts.Process
 	opts.FirstRank = rank
 	m.group = shoal.NewGroup(p.ctx, opts)
-	m.process = employ.Go(m.group, station{m.calls.Receiver(), m.replies.Sender(), p.init})
+	m.process = employ.Go(m.group, station{m.calls.Receiver(), m.replies.Sender(), m.stops.Receiver(), p.init})
 	go m.attend()
 	return m, nil
 }
@@ -310,6 +315,7 @@ func (m *member) giveBack() bool {
 	if t == nil {
 		return false
 	}
+	m.rearm()
 	m.count--
 	m.p.pending.back(t)
 	return true

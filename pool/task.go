@@ -10,7 +10,8 @@ type task struct {
 
 // An owner is who has handed tasks in.
 type owner interface {
-	dropped() bool                    // it does not want results any more
+	dropped() bool                    // it wants no more tasks begun
+	away() bool                       // nor those finished that have begun
 	over(t *task, r reply, err error) // t has ended: with r, unless there is an error
 }
 

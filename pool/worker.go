@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/shoal-mp/shoal"
@@ -13,6 +14,7 @@ import (
 type station struct {
 	Calls   *ipc.Receiver[call]
 	Replies *ipc.Sender[reply]
+	Stops   *ipc.Receiver[uint64]
 	Init    call // its name is empty if there is none
 }
 
@@ -25,7 +27,9 @@ func work(ctx context.Context, rank int, s station) error {
 	defer s.Calls.Close()
 	defer s.Replies.Close()
 	defer s.Init.args.release()
-	ctx = context.WithValue(ctx, rankKey{}, rank)
+	defer s.Stops.Close()
+	ctx, end := context.WithCancel(context.WithValue(ctx, rankKey{}, rank))
+	defer end()
 	if s.Init.fn != "" {
 		if r := functions.perform(ctx, s.Init); r.err != nil {
 			return r.err
@@ -34,6 +38,8 @@ func work(ctx context.Context, rank int, s station) error {
 	if err := s.Replies.Put(ctx, reply{}); err != nil {
 		return err
 	}
+	b := &bench{ctx: ctx}
+	go b.listen(s.Stops)
 	for {
 		c, err := s.Calls.Get(ctx)
 		if errors.Is(err, ipc.ErrClosed) {
@@ -46,17 +52,17 @@ func work(ctx context.Context, rank int, s station) error {
 		if err != nil {
 			return err
 		}
-		if err := s.answer(ctx, c); err != nil {
+		if err := s.answer(ctx, b, c); err != nil {
 			return err
 		}
 	}
 }
 
 // answer does one call.
-func (s *station) answer(ctx context.Context, c call) error {
+func (s *station) answer(ctx context.Context, b *bench, c call) error {
 	defer c.args.release()
 	begin := time.Now()
-	r := functions.perform(ctx, c)
+	r := functions.perform(b.begin(c.id), c)
 	r.id, r.took = c.id, time.Since(begin)
 	defer r.results.release()
 	err := s.Replies.Put(ctx, r)
@@ -65,6 +71,50 @@ func (s *station) answer(ctx context.Context, c call) error {
 	}
 	// No room for the results, say. The error has some.
 	return s.Replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
+}
+
+// A bench is where a worker is at a call that can be stopped. Calls have the same context until one of them is.
+type bench struct {
+	ctx context.Context // of the worker
+
+	mu      sync.Mutex
+	at      uint64          // the call
+	stopped uint64          // the last one that was to be stopped: it may be still to come, or over
+	task    context.Context // nil if the next call needs another one
+	cancel  context.CancelCauseFunc
+}
+
+// begin returns the context of a call.
+func (b *bench) begin(id uint64) context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.task == nil {
+		b.task, b.cancel = context.WithCancelCause(b.ctx)
+	}
+	task := b.task
+	if b.at = id; id == b.stopped {
+		b.stop()
+	}
+	return task
+}
+
+func (b *bench) stop() {
+	b.cancel(errDropped)
+	b.task = nil
+}
+
+// listen stops calls until the worker ends.
+func (b *bench) listen(stops *ipc.Receiver[uint64]) {
+	for id, err := range stops.All(b.ctx) {
+		if err != nil {
+			return
+		}
+		b.mu.Lock()
+		if b.stopped = id; id == b.at && b.task != nil {
+			b.stop()
+		}
+		b.mu.Unlock()
+	}
 }
 
 type rankKey struct{}

@@ -13,5 +13,8 @@
 // Save replaces the file at once: whoever opens it finds the old one or the new one, never a part. Open checks the whole header
 // before anything is allocated: every offset, size and name, and that the elements fill the file without holes and overlaps.
 //
-// The trap: Tensor returns a copy on the heap. What many processes shall have, share once in one of them and send.
+// A model in several files has an index, model.safetensors.index.json: [OpenSharded] opens it, and [SaveSharded] writes one.
+//
+// The trap: Tensor returns a copy on the heap. What many processes shall have, share once in one of them and send. Map copies nothing:
+// the tensor is the file, and who cuts that short does it under the tensor; see tensor.Guard.
 package safetensors

@@ -2,11 +2,13 @@ package safetensors
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -16,6 +18,9 @@ type File struct {
 	f      *os.File
 	header header
 	body   int64 // where the elements begin
+
+	mu     sync.Mutex
+	mapped *tensor.FileMap // which has the file then; nil until Map is called
 }
 
 // Open opens a file and checks its header. The caller closes the File. A malformed file is a *[FormatError].
@@ -87,19 +92,49 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	if _, err := io.ReadFull(io.NewSectionReader(f.f, f.body+int64(info.begin), int64(len(b))), b); err != nil {
 		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)
 	}
-	if info.DType == tensor.Bool { // every other byte than 0 and 1 is true, and no bool in Go
-		for i, v := range b {
-			b[i] = min(v, 1)
-		}
+	info.DType.CleanBools(b)
+	return t, nil
+}
+
+// Map returns a tensor whose elements are pages of the file, read when they are touched and copied when they are written to, as
+// tensor.FromFile has them; one that the file has not aligned is read. The caller closes it, before the File or after. The error
+// wraps [ErrName], or is a *tensor.FileError where the file was cut short.
+func (f *File) Map(name string) (t *tensor.Tensor, err error) {
+	info, ok := f.header.infos[name]
+	at := f.body + int64(info.begin)
+	if !ok || at%int64(info.DType.Size()) != 0 {
+		return f.Tensor(name)
+	}
+	m, err := f.mapping()
+	if err != nil {
+		return nil, fmt.Errorf("map %s: tensor %q: %w", f.f.Name(), name, err)
+	}
+	guarded := tensor.Guard(func() { t, err = view(m, at, info) })
+	if err = errors.Join(err, guarded); err != nil {
+		return nil, fmt.Errorf("map %s: tensor %q: %w", f.f.Name(), name, err)
 	}
 	return t, nil
 }
 
+// view makes a tensor of what the header says is there.
+func view(m *tensor.FileMap, at int64, info Info) (*tensor.Tensor, error) {
+	hold, err := m.Storage(at, int64(info.end-info.begin))
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Close()
+	info.DType.CleanBools(tensor.Bytes(hold))
+	return tensor.Contiguous(hold.Storage(), info.DType, info.Shape...)
+}
+
 // Tensors reads all tensors.
-func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
-	all := make(map[string]*tensor.Tensor, len(f.header.infos))
-	for _, name := range f.Names() {
-		t, err := f.Tensor(name)
+func (f *File) Tensors() (map[string]*tensor.Tensor, error) { return each(f.Names(), f.Tensor) }
+
+// each calls get for all names.
+func each(names []string, get func(string) (*tensor.Tensor, error)) (map[string]*tensor.Tensor, error) {
+	all := make(map[string]*tensor.Tensor, len(names))
+	for _, name := range names {
+		t, err := get(name)
 		if err != nil {
 			return nil, err
 		}
@@ -108,5 +143,22 @@ func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	return all, nil
 }
 
-// Close closes the file. Tensors that were read stay.
-func (f *File) Close() error { return f.f.Close() }
+// Close closes the file. Tensors that were read or mapped stay.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mapped != nil {
+		return f.mapped.Close()
+	}
+	return f.f.Close()
+}
+
+// mapping maps the file, once.
+func (f *File) mapping() (m *tensor.FileMap, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mapped == nil {
+		f.mapped, err = tensor.MapFile(f.f)
+	}
+	return f.mapped, err
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -138,24 +137,10 @@ func (h header) names() []string {
 	return names
 }
 
-// size is how many bytes the tensor has, unless that, or the product of any of its dimensions but the zeros, is no int.
+// size is how many bytes the tensor has, unless that is no int.
 func (i Info) size() (size uint64, ok bool) {
-	product, empty := uint64(i.DType.Size()), false
-	for _, n := range i.Shape {
-		if n == 0 {
-			empty = true
-			continue
-		}
-		high, low := bits.Mul64(product, uint64(n))
-		if high != 0 || low > 1<<62 {
-			return 0, false
-		}
-		product = low
-	}
-	if empty {
-		product = 0
-	}
-	return product, true
+	n, err := i.DType.SizeOf(i.Shape...)
+	return uint64(n), err == nil
 }
 
 // object decodes a JSON object: field decodes the value of each key. A key that comes twice is an error.

@@ -4,40 +4,28 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"unicode/utf8"
 
+	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // Save writes the tensors, and meta beside them (which may be nil), to a file at path, readable by all. It writes a file
 // of another name in the same directory first, and renames it when it is whole and on disk. The same tensors make the
 // same bytes. Nobody may write to the tensors meanwhile, or the file has a mixture.
-func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) (err error) {
+func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	names := order(tensors)
 	head, err := encodeHeader(names, tensors, meta)
 	if err != nil {
 		return fmt.Errorf("save %s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("save %s: %w", path, err)
-	}
-	err = write(f, head, names, tensors)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("save %s: %w", path, errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
+	return replace.Write(path, func(f *os.File) error { return write(f, head, names, tensors) })
 }
 
 // order sorts the tensors by the size of their elements, largest first, so that all are aligned, and then by name.
@@ -47,11 +35,8 @@ func order(tensors map[string]*tensor.Tensor) []string {
 	})
 }
 
-// write writes length, header and elements, and sees to it that they are on disk.
+// write writes length, header and elements.
 func write(f *os.File, head []byte, names []string, tensors map[string]*tensor.Tensor) error {
-	if err := f.Chmod(0o644); err != nil && runtime.GOOS != "windows" {
-		return err
-	}
 	if _, err := f.Write(head); err != nil {
 		return err
 	}
@@ -60,7 +45,7 @@ func write(f *os.File, head []byte, names []string, tensors map[string]*tensor.T
 			return err
 		}
 	}
-	return f.Sync()
+	return nil
 }
 
 func writeElements(w io.Writer, t *tensor.Tensor) error {

@@ -68,17 +68,15 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 // await waits for the end of the turn.
 func (b Barrier) await(ctx context.Context, turn uint64) error {
 	err := b.watch(ctx, func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.broken(v) })
-	v := b.c.state.Load()
 	switch {
 	case b.d.closed.Load():
 		return err
-	case turnOf(v) == turn && err == nil:
+	case !b.breakTurn(turn): // so that it ends badly for all, also if a reset forgets the death that we have seen
+		return b.outcome(turn)
+	case err == nil:
 		return b.why()
 	}
-	if turnOf(v) == turn && b.breakTurn(turn) {
-		return err
-	}
-	return b.outcome(turn)
+	return err
 }
 
 // end runs the action and ends the turn.
@@ -99,10 +97,14 @@ func (b Barrier) end(turn uint64, action func() error) error {
 	}
 	for {
 		v := b.c.state.Load()
-		if turnOf(v) != turn || b.broken(v) {
+		switch {
+		case turnOf(v) != turn: // it was reset
 			return b.why()
-		}
-		if b.c.state.CAS(v, nextTurn(v, 0)) {
+		case b.broken(v):
+			if b.breakTurn(turn) {
+				return b.why()
+			}
+		case b.c.state.CAS(v, nextTurn(v, 0)):
 			b.d.ringBits(&b.c.watching)
 			return nil
 		}
@@ -142,8 +144,11 @@ func (b Barrier) breakTurn(turn uint64) bool {
 	}
 }
 
-// Abort breaks the barrier.
-func (b Barrier) Abort() { b.breakTurn(turnOf(b.c.state.Load())) }
+// Abort breaks the barrier, in whatever turn it is.
+func (b Barrier) Abort() {
+	for !b.breakTurn(turnOf(b.c.state.Load())) {
+	}
+}
 
 // Reset makes the barrier as new. Who waits in it gets ErrBroken; members that died are no members any more.
 func (b Barrier) Reset() {

@@ -60,7 +60,7 @@ type header struct {
 	spinners [ownWords]Word // 256  who spins
 	xowait   [ownWords]Word // 288  who waits for a stamp to clear
 	memwait  [ownWords]Word // 320  who waits for memory
-	relief   Word           // 352  times a block became free while somebody waited for memory
+	relief   Word           // 352  0, or 1 and the blocks that became free since somebody first wanted memory in vain
 	names    Word           // 360  handle of the board of names, which may be stale; 0: there never was one
 	_        [16]byte
 	lists    [classCount]Word // 384  heads of the free lists: tag 32 | index 32

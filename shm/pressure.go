@@ -17,7 +17,12 @@ import (
 
 const collectWait = time.Second // for others that are stopped, and for cleanups that wait for who allocates
 
-const pressureRounds = 16 // of which each, but for the last, has found something that others took
+// Whoever is short of memory tries again as long as others take what it finds, so many times and so long at least: goroutines
+// that forget all they allocate can be quicker than one of them for many rounds.
+const (
+	pressureRounds = 16
+	pressureTime   = 5 * time.Second
+)
 
 func (d *Domain) allocUnderPressure(size, commit uint64, kind objectKind, err error) (Handle, error) {
 	need := charged(size, commit)
@@ -26,10 +31,9 @@ func (d *Domain) allocUnderPressure(size, commit uint64, kind objectKind, err er
 		func() { d.collect(); d.giveBack(need) },
 		func() { d.collectEverywhere(); d.giveBack(need) },
 	}
-	for range pressureRounds {
-		seen := d.hdr.relief.Load()
+	for round, begin := 0, time.Now(); round < pressureRounds || time.Since(begin) < pressureTime; round++ {
+		seen := d.seekRelief()
 		for _, step := range steps {
-			d.setBit(&d.hdr.memwait) // so that blocks which become free are counted
 			step()
 			var h Handle
 			if h, err = d.alloc(size, commit, kind); !errors.Is(err, ErrNoSpace) {
@@ -71,8 +75,7 @@ func (d *Domain) collectSoon() {
 // AllocWait is Alloc, but waits for memory while the budget is used up, until ctx ends.
 func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	for {
-		seen := d.hdr.relief.Load()
-		d.setBit(&d.hdr.memwait) // before we look: a block that becomes free after it counts as relief
+		seen := d.seekRelief() // before we look
 		h, err := d.Alloc(size)
 		if !errors.Is(err, ErrNoSpace) || uint64(size) > d.hdr.limit.Load()*pageSize {
 			return h, err
@@ -90,9 +93,21 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	}
 }
 
-// relieve tells who waits for memory that a block has become free.
+// seekRelief returns how many blocks became free so far. Each one that becomes free from now on is counted, and the next one
+// rings this participant.
+func (d *Domain) seekRelief() uint64 {
+	if d.hdr.relief.Load() == 0 {
+		d.hdr.relief.CAS(0, 1)
+	}
+	d.setBit(&d.hdr.memwait)
+	return d.hdr.relief.Load()
+}
+
+// relieve tells who waits for memory that a block has become free. In a domain that was never short of it, that is nobody. In
+// others every block counts, whether somebody is to be rung or not: who takes the bits off the bitmap may be slow to ring,
+// and what becomes free meanwhile must not escape those who look.
 func (d *Domain) relieve() {
-	if !empty(&d.hdr.memwait) {
+	if d.hdr.relief.Load() != 0 {
 		d.hdr.relief.Add(1)
 		d.ringBits(&d.hdr.memwait)
 	}

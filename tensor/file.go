@@ -22,6 +22,7 @@ type file struct {
 	id     sys.FileID
 	bytes  []byte
 	shared bool
+	parts  atomic.Int64 // storages in it, where there are several
 	ended  atomic.Bool
 }
 
@@ -217,6 +218,13 @@ func (t *fileTable) enter(f *file) *storage {
 	s.rent(&memory{f.bytes, f})
 	t.open[f] = weak.Make(s)
 	return s
+}
+
+// know lets faults in f be found.
+func (t *fileTable) know(f *file, s *storage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open[f] = weak.Make(s)
 }
 
 func (t *fileTable) drop(f *file) {

@@ -2,7 +2,8 @@ package tensor
 
 import (
 	"math"
-	"slices"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 func complexFolds[T cplx](folds *[reductions]foldFunc) {
@@ -30,8 +31,8 @@ func orderedFolds[T ordered, A int64 | float64](folds *[reductions]foldFunc) {
 		}
 		return product
 	})
-	folds[redMax] = folding(slices.Max[[]T])
-	folds[redMin] = folding(slices.Min[[]T])
+	folds[redMax] = folding(func(row []T) T { return row[first(row, greater[T])] })
+	folds[redMin] = folding(func(row []T) T { return row[first(row, less[T])] })
 	folds[redArgmax] = folding(func(row []T) int64 { return first(row, greater[T]) })
 	folds[redArgmin] = folding(func(row []T) int64 { return first(row, less[T]) })
 }
@@ -66,16 +67,18 @@ func first[T ordered](row []T, before func(a, b T) bool) int64 {
 func greater[T ordered](a, b T) bool { return a > b || a != a && b == b }
 func less[T ordered](a, b T) bool    { return a < b || a != a && b == b }
 
-// varianceOf is Welford's.
+// varianceOf adds the squares of what the mean leaves. Their sum, which would be 0 but for rounding, corrects that.
 func varianceOf[T float](row []T) float64 {
-	var mean, squares float64
-	for i, v := range row {
-		d := float64(v) - mean
-		mean += d / float64(i+1)
-		squares += d * (float64(v) - mean)
-	}
-	if len(row) < 2 {
+	n := float64(len(row))
+	if n < 2 {
 		return math.NaN()
 	}
-	return squares / float64(len(row)-1)
+	mean := kernel.Sum64(row) / n
+	var rest, squares float64
+	for _, v := range row {
+		d := float64(v) - mean
+		rest += d
+		squares += d * d
+	}
+	return (squares - rest*rest/n) / (n - 1)
 }

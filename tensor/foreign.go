@@ -45,6 +45,14 @@ func (s *storage) View(dt DType, shape, strides []int, offset int) (*Tensor, err
 	return t, nil
 }
 
+// Contiguous returns the tensor of a storage from its first byte on; see View for the error.
+func Contiguous(s *Storage, dt DType, shape ...int) (*Tensor, error) {
+	if _, err := dt.SizeOf(shape...); err != nil {
+		return nil, fmt.Errorf("view storage: %w", err)
+	}
+	return s.View(dt, shape, rowMajor(shape), 0)
+}
+
 // Bytes returns the memory as a whole. It is borrowed: the caller keeps a tensor of the storage open.
 func (s *storage) Bytes() []byte { return s.mem.Load().bytes }
 

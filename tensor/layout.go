@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 )
@@ -22,6 +23,27 @@ func rowMajor(shape []int) []int {
 		step *= max(n, 1)
 	}
 	return strides
+}
+
+// SizeOf returns the bytes of a contiguous tensor of a shape that may come from anywhere. The error wraps ErrDType, or ErrLayout where
+// a size is negative or there are more elements than addresses.
+func (d DType) SizeOf(shape ...int) (size int, err error) {
+	if !d.valid() {
+		return 0, fmt.Errorf("%v: %w", d, ErrDType)
+	}
+	n, empty := uint64(d.Size()), false
+	for _, k := range shape {
+		empty = empty || k == 0
+		hi, lo := bits.Mul64(n, uint64(max(k, 1)))
+		if k < 0 || hi != 0 || lo>>62 != 0 || len(shape) > maxDims {
+			return 0, fmt.Errorf("shape %v: %w", shape, ErrLayout)
+		}
+		n = lo
+	}
+	if empty {
+		return 0, nil
+	}
+	return int(n), nil
 }
 
 // checkShape returns a copy of shape, and the bytes of a tensor of it.

@@ -1,6 +1,10 @@
 package tensor
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+)
 
 // A numeric is what can be done with elements of one dtype: a function for each operation on rows, and nil for those that
 // are not defined. Dtypes that are only stored, see DType.computed, have none.
@@ -56,6 +60,7 @@ func floatNumeric[T float]() *numeric {
 	orderedRows[T](&n.rows)
 	floatRows[T](&n.rows)
 	orderedFolds[T, float64](&n.folds)
+	n.folds[redSum] = folding(kernel.Sum64[T])
 	n.folds[redVar] = folding(varianceOf[T])
 	return n
 }

@@ -3,6 +3,8 @@ package tensor
 import (
 	"math"
 	"math/cmplx"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // A rowFunc computes a row from up to three rows of its length, of which it may be one itself.
@@ -133,8 +135,13 @@ func integerFloorDivide[T integer](x, y T) T {
 	return x / y
 }
 
+// kernels makes rows of kernels of two operands, and kernels1 of those of one.
+func kernels[T float](f func(x, y, z []T)) rowFunc { return pairwise(func(r, a, b []T) { f(a, b, r) }) }
+func kernels1[T float](f func(x, y []T)) rowFunc   { return single(func(r, a []T) { f(a, r) }) }
+
 func floatRows[T float](rows *[ops]rowFunc) {
-	rows[opDiv] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x / y }) })
+	rows[opAdd], rows[opSub] = kernels(kernel.Add[T]), kernels(kernel.Sub[T])
+	rows[opMul], rows[opDiv] = kernels(kernel.Mul[T]), kernels(kernel.Div[T])
 	rows[opPow] = lift2[T](math.Pow)
 	rows[opRemainder] = lift2[T](remainder)
 	rows[opFloorDivide] = lift2[T](floorDivide)
@@ -142,11 +149,12 @@ func floatRows[T float](rows *[ops]rowFunc) {
 	rows[opIsInf] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x == x && x-x != 0) }) })
 	rows[opIsFinite] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x-x == 0) }) })
 	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
-	rows[opSigmoid] = lift[T](func(x float64) float64 { return 1 / (1 + math.Exp(-x)) })
+	rows[opRelu] = kernels1(kernel.Relu[T])
+	rows[opExp], rows[opSigmoid], rows[opTanh] = kernels1(kernel.Exp[T]), kernels1(kernel.Sigmoid[T]), kernels1(kernel.Tanh[T])
 	rows[opRsqrt] = lift[T](func(x float64) float64 { return 1 / math.Sqrt(x) })
 	for o, f := range map[op]func(float64) float64{
-		opExp: math.Exp, opExpm1: math.Expm1, opLog: math.Log, opLog1p: math.Log1p, opSqrt: math.Sqrt, opSin: math.Sin, opCos: math.Cos,
-		opTanh: math.Tanh, opErf: math.Erf, opFloor: math.Floor, opCeil: math.Ceil, opRound: math.RoundToEven, opTrunc: math.Trunc,
+		opExpm1: math.Expm1, opLog: math.Log, opLog1p: math.Log1p, opSqrt: math.Sqrt, opSin: math.Sin, opCos: math.Cos,
+		opErf: math.Erf, opFloor: math.Floor, opCeil: math.Ceil, opRound: math.RoundToEven, opTrunc: math.Trunc,
 	} {
 		rows[o] = lift[T](f)
 	}

@@ -110,7 +110,7 @@ func (s *storage) share() error {
 	if _, ok := old.lease.(*onDevice); ok {
 		return nil // for all processes that have the device
 	}
-	if f, ok := old.lease.(*file); ok {
+	if f, ok := old.file(); ok {
 		if err := f.short(); f.shared || err != nil {
 			return err
 		}

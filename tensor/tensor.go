@@ -46,10 +46,10 @@ func (t *Tensor) store() *storage {
 // bytes returns the memory of the storage, which is borrowed: the caller keeps t alive.
 func (t *Tensor) bytes() []byte {
 	m := t.store().mem.Load()
-	switch l := m.lease.(type) {
-	case *file:
-		l.check()
-	case *onDevice:
+	if f, ok := m.file(); ok {
+		f.check()
+	}
+	if l, ok := m.lease.(*onDevice); ok {
 		misuse("the tensor is on %v: Cpu copies it to the host", l.DeviceMemory.Device())
 	}
 	return m.bytes
@@ -94,9 +94,9 @@ func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
 
 // IsShared reports whether the storage is shared memory, or a file that others can map.
 func (t *Tensor) IsShared() bool {
-	l := t.store().mem.Load().lease
-	f, ok := l.(*file)
-	return l != nil && (!ok || f.shared)
+	m := t.store().mem.Load()
+	f, ok := m.file()
+	return m.lease != nil && (!ok || f.shared)
 }
 
 // IsContiguous reports whether the elements stand in the storage one after another in the order of their indices.

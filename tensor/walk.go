@@ -200,8 +200,15 @@ func (o *operand) load(at, from, n int) []byte {
 	if o.filled {
 		return b
 	}
-	o.cast(o.buf, 1, o.mem[(at+from*o.step)*o.size:], o.step, n)
-	o.filled = o.step == 0
+	if o.step != 0 {
+		o.cast(o.buf, 1, o.mem[(at+from*o.step)*o.size:], o.step, n)
+		return b
+	}
+	o.cast(o.buf, 1, o.mem[at*o.size:], 1, 1)
+	for done := o.width; done < len(b); done *= 2 {
+		copy(b[done:], b[:done])
+	}
+	o.filled = true
 	return b
 }
 

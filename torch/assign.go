@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // assign stores what was received where dst, a pointer, points to. Numbers must fit.
@@ -33,6 +34,10 @@ func assignTo(dst reflect.Value, v any) error {
 			return err
 		}
 		return assignTo(dst, n)
+	case *CUDATensor:
+		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
+			return ErrCUDA
+		}
 	case *autograd.Param:
 		if dst.Type() == reflect.TypeFor[*tensor.Tensor]() {
 			dst.Set(reflect.ValueOf(v.T))
@@ -153,7 +158,7 @@ func assignItems(dst reflect.Value, items []any) error {
 
 // assignFields stores the parts of a tuple in a struct that is one.
 func assignFields(dst reflect.Value, items []any) error {
-	fields, tuple, err := fieldsOf(dst.Type())
+	fields, tuple, err := value.FieldsOf(dst.Type())
 	if err != nil {
 		return err
 	}
@@ -161,8 +166,8 @@ func assignFields(dst reflect.Value, items []any) error {
 		return unsupported("a tuple of %d does not become %s", len(items), dst.Type())
 	}
 	for i, f := range fields {
-		if err := assignTo(dst.Field(f.index), items[i]); err != nil {
-			return fmt.Errorf("field %s: %w", f.name, err)
+		if err := assignTo(dst.Field(f.Index), items[i]); err != nil {
+			return fmt.Errorf("field %s: %w", f.Name, err)
 		}
 	}
 	return nil
@@ -198,19 +203,19 @@ func assignDict(dst reflect.Value, d *Dict) error {
 
 // assignNamed stores the values of a dict in the fields of a struct. What the struct does not have is an error: it would be lost.
 func assignNamed(dst reflect.Value, d *Dict) error {
-	fields, _, err := fieldsOf(dst.Type())
+	fields, _, err := value.FieldsOf(dst.Type())
 	if err != nil {
 		return err
 	}
 	found := 0
 	for _, f := range fields {
-		v, ok := d.Get(f.name)
+		v, ok := d.Get(f.Name)
 		if !ok {
 			continue
 		}
 		found++
-		if err := assignTo(dst.Field(f.index), v); err != nil {
-			return fmt.Errorf("field %s: %w", f.name, err)
+		if err := assignTo(dst.Field(f.Index), v); err != nil {
+			return fmt.Errorf("field %s: %w", f.Name, err)
 		}
 	}
 	if found != d.Len() {

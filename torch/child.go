@@ -20,24 +20,11 @@ import (
 // Python interpreter would get: see Note [Starting Python]. So are the helpers that multiprocessing starts for itself; those are
 // Python code, for which the program becomes the interpreter that started it.
 
-// A Record is an object of a class that only Python knows, as data: it was not made, and nothing of it ran.
-type Record struct {
-	Class Global
-	Args  Tuple // of its constructor
-	State any   // its attributes: a *Dict, as a rule
-}
-
-// Attr returns an attribute.
-func (r *Record) Attr(name string) (v any, ok bool) {
-	d, _ := r.State.(*Dict)
-	return d.Get(name)
-}
-
 // A Child says what a program does when Python starts it.
 type Child struct {
 	// Functions are what Process(target=…) may name: by the target's name in Python, "module.function", where module is
-	// "__main__" for what the user's script defines. The arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Event
-	// and *Record. An error, or a panic, is printed and ends the process with status 1.
+	// "__main__" for what the user's script defines. The arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Condition,
+	// *Event and *Record. An error, or a panic, is printed and ends the process with status 1.
 	Functions map[string]func(ctx context.Context, args Tuple, kwargs *Dict) error
 	// Datasets and Streams are what the workers of a DataLoader serve: see Dataset and Stream.
 	Datasets map[string]OpenDataset
@@ -117,6 +104,7 @@ func (c Child) run(start *os.File) error {
 	}
 	key, _ := preparation.Get("authkey")
 	keyBytes, _ := key.([]byte)
+	processKey = func() []byte { return keyBytes }
 	return c.call(ctx, second, Options{AuthKey: keyBytes})
 }
 
@@ -137,7 +125,7 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	i.begin()
 	get := func(name string) (any, error) {
 		v, _ := state.Get(name)
-		return i.lift(v)
+		return i.Lift(v)
 	}
 	target, err1 := get("_target")
 	args, err2 := get("_args")
@@ -168,26 +156,15 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 		v, err = i.semaphore(o)
 	case "multiprocessing.synchronize.Event":
 		v, err = i.event(o)
+	case "multiprocessing.synchronize.Condition":
+		v, err = i.condition(o)
 	default:
 		if _, known := allowed[o.Class]; known {
 			return nil, false, nil
 		}
-		v, err = i.record(o)
+		v, err = i.Record(o)
 	}
 	return v, true, err
-}
-
-func (i *importer) record(o *pickle.Object) (any, error) {
-	args, err := i.lift(o.Args)
-	if err != nil {
-		return nil, err
-	}
-	state, err := i.lift(o.State)
-	if err != nil {
-		return nil, err
-	}
-	list, _ := args.(Tuple)
-	return &Record{o.Class, list, state}, nil
 }
 
 // inheritedOrFetched takes the descriptor that a connection is on: one that this process was born with, or one that is promised.

@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods may be called by several
 // goroutines at once; messages are whole.
 type Conn struct {
 	stream  stream
+	reads   bool // both but for the end of a pipe
+	writes  bool
 	opts    Options
 	peer    peer
 	child   bool // what comes is from the Python that has started this process
@@ -25,10 +28,12 @@ type Conn struct {
 	broken  atomic.Bool
 }
 
-func newConn(s stream, opts Options) *Conn { return &Conn{stream: s, opts: opts, peer: peerOf(s)} }
+func newConn(s stream, opts Options) *Conn {
+	return &Conn{stream: s, reads: true, writes: true, opts: opts, peer: peerOf(s)}
+}
 
 // Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v stay the caller's; they may be
-// closed at once. A Conn in v becomes the receiver's. The error wraps ErrUnsupported or ErrArena where v has no form in Python; then nothing was sent.
+// closed at once. A Conn or net.Conn in v becomes the receiver's. The error wraps ErrUnsupported or ErrArena where v has no form in Python; then nothing was sent.
 func (c *Conn) Send(ctx context.Context, v any) error {
 	out := c.exporter()
 	b, err := out.marshal(v)
@@ -39,9 +44,7 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 		out.undo()
 		return err
 	}
-	for _, sent := range out.moved {
-		sent.Close()
-	}
+	out.moveAway()
 	return nil
 }
 
@@ -164,6 +167,12 @@ type (
 	Scalar = pickle.Scalar
 	// A Global is a Python class or function, by name.
 	Global = pickle.Global
+	// A Size is a torch.Size.
+	Size = value.Size
+	// A Device is a torch.device, such as "cpu" or "cuda:0".
+	Device = value.Device
+	// A Record is an object of a class that only Python knows, as data.
+	Record = value.Record
 )
 
 // NewDict returns a dict of string keys: key, value, key, value.

@@ -8,15 +8,16 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // connection makes a connection of rebuild_connection(descriptor, readable, writable).
 func (i *importer) connection(o *pickle.Object) (any, error) {
-	df, err := arg[*pickle.Object](o, 0)
+	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, err
 	}
-	readable, err := arg[bool](o, 1)
+	readable, err := value.Arg[bool](o, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +59,14 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the end of a pipe: %w", err)
 	}
-	return newConn(pipe, opts), nil
+	c := newConn(pipe, opts)
+	c.reads, c.writes = readable, !readable
+	return c, nil
 }
 
 // socket makes a net.Conn of _rebuild_socket(descriptor, family, type, proto).
 func (i *importer) socket(o *pickle.Object) (any, error) {
-	df, err := arg[*pickle.Object](o, 0)
+	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +84,25 @@ func (i *importer) socket(o *pickle.Object) (any, error) {
 
 // connection writes a connection, which is the receiver's once it is sent.
 func (e *exporter) connection(c *Conn) (any, error) {
+	o, err := e.end(c)
+	if err == nil {
+		e.moved = append(e.moved, c)
+	}
+	return o, err
+}
+
+// end writes a connection that stays open here.
+func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 	raw, ok := c.stream.(syscall.Conn)
 	if !ok || e.alone {
 		return nil, unsupported("a connection over %T", c.stream)
 	}
-	f, err := sys.Share(raw)
+	var f *os.File
+	if c.reads && c.writes {
+		f, err = sys.Share(raw)
+	} else {
+		f, err = sys.ShareEnd(raw, c.writes)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("send a connection: %w", err)
 	}
@@ -93,13 +110,34 @@ func (e *exporter) connection(c *Conn) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return connectionOn(df, c.reads, c.writes), nil
+}
+
+// socket writes a socket of package net, which is the receiver's once it is sent.
+func (e *exporter) socket(c net.Conn) (any, error) {
+	raw, ok := c.(syscall.Conn)
+	if !ok || e.alone {
+		return nil, unsupported("a socket that is %T", c)
+	}
+	family, kind, protocol, err := sys.SocketKind(raw)
+	if err != nil {
+		return nil, fmt.Errorf("send %T: %w", c, err)
+	}
+	f, err := sys.Share(raw)
+	if err != nil {
+		return nil, fmt.Errorf("send %T: %w", c, err)
+	}
+	df, err := e.offer(f)
+	if err != nil {
+		return nil, err
+	}
 	e.moved = append(e.moved, c)
-	return connectionOn(df), nil
+	return &pickle.Object{Class: rebuildSocket, Args: Tuple{df, family, kind, protocol}}, nil
 }
 
 // connectionOn is a connection in Python on what a DupFd promises.
-func connectionOn(df *pickle.Object) *pickle.Object {
-	return &pickle.Object{Class: rebuildConn, Args: Tuple{df, true, true}}
+func connectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
+	return &pickle.Object{Class: rebuildConn, Args: Tuple{df, reads, writes}}
 }
 
 // descriptor writes an open file, of which the receiver gets a descriptor by detach().

@@ -2,13 +2,14 @@ package torch
 
 import (
 	"fmt"
-	"math/big"
+	"io"
+	"net"
 	"os"
-	"reflect"
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // An exporter makes one message.
@@ -17,17 +18,18 @@ type exporter struct {
 	peer  peer
 	alone bool // not for a connection: no memory can be promised
 
-	seen     map[any]any                        // what became of pointers
+	value.Lowerer
 	storages map[*tensor.Storage]*pickle.Object // so that views stay views of one storage
 	undoing  []func()
-	moved    []*Conn // to be closed when they are on their way
+	moved    []io.Closer // to be closed when they are on their way
 }
 
 func (c *Conn) exporter() *exporter { return &exporter{opts: c.opts, peer: c.peer} }
 
 func (e *exporter) marshal(v any) ([]byte, error) {
-	e.seen, e.storages = map[any]any{}, map[*tensor.Storage]*pickle.Object{}
-	low, err := e.lower(v, 0)
+	e.Lowerer = value.Lowerer{Own: e.own}
+	e.storages = map[*tensor.Storage]*pickle.Object{}
+	low, err := e.Lower(v)
 	if err == nil {
 		var b []byte
 		if b, err = pickle.Marshal(low, e.opts.protocol()); err == nil {
@@ -44,93 +46,44 @@ func (e *exporter) undo() {
 	}
 }
 
-// maxDepth bounds values in values.
-const maxDepth = 900
-
-// lower makes a value of pickle's of one of Go's.
-func (e *exporter) lower(v any, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, unsupported("values nest deeper than %d, or contain themselves", maxDepth)
+// moveAway closes what is the receiver's now.
+func (e *exporter) moveAway() {
+	for _, sent := range e.moved {
+		sent.Close()
 	}
+}
+
+// own writes what only messages can have.
+func (e *exporter) own(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
-	case nil, bool, int64, int, *big.Int, float64, complex128, string, []byte, Global, *pickle.Object,
-		*ByteArray, *Array, *Scalar:
-		return v, nil
+	case *pickle.Object:
+		return v, true, nil
 	case *tensor.Tensor:
-		return e.once(v, func() (any, error) { return e.tensor(v, tensorClass, false) })
+		low, err = e.tensor(v, tensorClass, false)
 	case *autograd.Param:
-		return e.once(v, func() (any, error) { return e.tensor(v.T, parameterClass, !v.Frozen) })
-	case tensor.DType:
-		return named("torch." + v.String()), nil
-	case Size:
-		return &pickle.Object{Class: named("torch.Size"), Args: Tuple{sizes(v)}}, nil
-	case Device:
-		return &pickle.Object{Class: named("torch.device"), Args: Tuple{string(v)}}, nil
+		low, err = e.tensor(v.T, parameterClass, !v.Frozen)
+	case *CUDATensor:
+		low, err = e.cudaTensor(v)
 	case *Conn:
-		return e.connection(v)
+		low, err = e.connection(v)
+	case net.Conn:
+		low, err = e.socket(v)
 	case *os.File:
-		return e.descriptor(v)
-	case Tuple:
-		items, err := e.several(reflect.ValueOf(v), depth)
-		return Tuple(items), err
-	case *Dict:
-		return e.once(v, func() (any, error) { return e.dict(v, depth) })
-	case *Set:
-		return v, nil
+		low, err = e.descriptor(v)
+	case *PackedSequence:
+		low, err = e.packed(v)
+	case interface{ self() *Proxy }:
+		low, err = e.proxy(v.self())
+	case *Queue:
+		low, err = e.queue(v)
+	case *Semaphore:
+		low, err = e.semaphore(v)
+	case *Condition:
+		low, err = e.condition(v)
+	case *Event:
+		low, err = e.event(v)
+	default:
+		return nil, false, nil
 	}
-	return e.reflected(reflect.ValueOf(v), depth)
-}
-
-// once makes one thing of a pointer that occurs several times.
-func (e *exporter) once(p any, do func() (any, error)) (any, error) {
-	if got, ok := e.seen[p]; ok {
-		return got, nil
-	}
-	got, err := do()
-	if err == nil {
-		e.seen[p] = got
-	}
-	return got, err
-}
-
-func (e *exporter) dict(d *Dict, depth int) (any, error) {
-	if d == nil {
-		return nil, nil
-	}
-	out := &Dict{Ordered: d.Ordered}
-	for k, v := range d.All() {
-		key, err := e.lower(k, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		value, err := e.lower(v, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		if err := out.Set(key, value); err != nil {
-			return nil, err
-		}
-	}
-	attrs, err := e.lower(d.Attrs, depth+1)
-	out.Attrs = attrs
-	return out, err
-}
-
-func (e *exporter) several(v reflect.Value, depth int) ([]any, error) {
-	out := make([]any, v.Len())
-	for i := range out {
-		var err error
-		if out[i], err = e.lower(v.Index(i).Interface(), depth+1); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func sizes(list []int) Tuple {
-	t := make(Tuple, len(list))
-	for i, n := range list {
-		t[i] = n
-	}
-	return t
+	return low, true, err
 }

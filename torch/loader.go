@@ -94,7 +94,11 @@ func (c Child) loaderWorker(ctx context.Context, args Tuple) error {
 			if len(m) != 2 {
 				return protocolError("a DataLoader asks for %d parts", len(m))
 			}
-			if w.done.IsSet() || w.ended {
+			over, err := w.done.IsSet(ctx)
+			if err != nil {
+				return err
+			}
+			if over || w.ended {
 				continue
 			}
 			if err := w.answer(ctx, m[0], m[1], failed); err != nil {
@@ -199,7 +203,7 @@ func (w *loaderWorker) resume(ctx context.Context, m *Record) error {
 		return protocolError("a DataLoader says %s", m.Class)
 	}
 	w.ended = false
-	back := &pickle.Object{Class: m.Class, New: true, Args: Tuple{}, State: m.State, HasState: true}
+	back := withState(m.Class, m.State)
 	if err := w.results.Put(ctx, Tuple{back, nil}); err != nil {
 		return err
 	}
@@ -216,7 +220,7 @@ func (w *loaderWorker) answer(ctx context.Context, number, index any, failed err
 	switch {
 	case err == io.EOF:
 		w.ended = true
-		batch = &pickle.Object{Class: endOfStream, New: true, Args: Tuple{}, State: NewDict("worker_id", w.ID), HasState: true}
+		batch = withState(endOfStream, NewDict("worker_id", w.ID))
 	case err != nil:
 		batch = w.exception(err)
 	}
@@ -226,9 +230,9 @@ func (w *loaderWorker) answer(ctx context.Context, number, index any, failed err
 
 // exception is what PyTorch raises again in the training process.
 func (w *loaderWorker) exception(err error) *pickle.Object {
-	return &pickle.Object{Class: exceptionWrapper, New: true, Args: Tuple{}, HasState: true, State: NewDict(
+	return withState(exceptionWrapper, NewDict(
 		"exc_type", named("builtins.RuntimeError"), "exc_msg", "error in Go: "+err.Error(),
-		"where", fmt.Sprintf("in DataLoader worker process %d", w.ID))}
+		"where", fmt.Sprintf("in DataLoader worker process %d", w.ID)))
 }
 
 // guarded makes a panic of the user's data set an error with its stack.

@@ -18,7 +18,7 @@ import (
 
 // testChild is what this test program does when PyTorch starts it.
 var testChild = Child{
-	Functions: map[string]func(context.Context, Tuple, *Dict) error{"__main__.rows": scaleAll},
+	Functions: map[string]func(context.Context, Tuple, *Dict) error{"__main__.rows": scaleAll, "__main__.error": takeTurns},
 	Datasets: map[string]OpenDataset{
 		"squares": func(_ context.Context, w Worker) (data.Dataset, error) { return openSquares(w) },
 		"info": func(_ context.Context, w Worker) (data.Dataset, error) {
@@ -88,10 +88,35 @@ func scaleAll(ctx context.Context, args Tuple, kwargs *Dict) error {
 	if err := lock.Acquire(ctx); err != nil {
 		return err
 	}
-	if err := done.Put(ctx, event.IsSet()); err != nil {
+	set, err := event.IsSet(ctx)
+	if err != nil {
+		return err
+	}
+	if err := done.Put(ctx, set); err != nil {
 		return err
 	}
 	return lock.Release()
+}
+
+// takeTurns is the other side of what loader.py does with a Condition, an RLock and an Event.
+func takeTurns(ctx context.Context, args Tuple, _ *Dict) error {
+	cond, rlock, event, back := args[0].(*Condition), args[1].(*Semaphore), args[2].(*Event), args[3].(*Queue)
+	err := holding(ctx, cond.Lock, func() error { // which Python gives up by waiting
+		if err := cond.Notify(ctx, 1); err != nil {
+			return err
+		}
+		return cond.Wait(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if err := rlock.Acquire(ctx); err != nil {
+		return err
+	}
+	if err := back.Put(ctx, "taken"); err != nil {
+		return err
+	}
+	return event.Set(ctx)
 }
 
 // TestDataLoader runs an unmodified script whose workers are this program.
@@ -138,6 +163,9 @@ func dataLoader(t *testing.T, py python, theirs string) {
 		"function":     "[[0.0, 0.0], [3.0, 3.0], [6.0, 6.0], [9.0, 9.0], [12.0, 12.0]]",
 		"function_end": "true",
 		"exitcode":     "0",
+		"notified":     "true",
+		"set":          "true",
+		"taken":        `"taken"`,
 	} {
 		if got := string(out[name]); got != want {
 			t.Errorf("%s: %s, not %s", name, got, want)

@@ -59,6 +59,8 @@ func TestMain(m *testing.M) {
 func leftNames() (left []string) {
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left, _ = filepath.Glob(fmt.Sprintf("%s/%s%d_*", shmDir, namePrefix, os.Getpid()))
+		semaphores, _ := filepath.Glob(fmt.Sprintf("%s/%s%s%d_*", shmDir, semaphorePrefix, namePrefix, os.Getpid()))
+		left = append(left, semaphores...)
 		if len(left) == 0 || time.Now().After(deadline) {
 			return left
 		}

@@ -5,24 +5,13 @@ import (
 	"math"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// numpyTypes are numpy's names of the dtypes that it has, without the byte order.
-var numpyTypes = map[string]tensor.DType{
-	"b1": tensor.Bool, "u1": tensor.Uint8, "i1": tensor.Int8, "i2": tensor.Int16, "i4": tensor.Int32, "i8": tensor.Int64,
-	"f2": tensor.Float16, "f4": tensor.Float32, "f8": tensor.Float64, "c8": tensor.Complex64, "c16": tensor.Complex128,
-}
-
 // TensorOf returns a tensor with the elements of a numpy array, on the heap. A little-endian array of C's order is not copied.
 func TensorOf(a *Array) (*tensor.Tensor, error) {
-	size, err := pickle.NumpySize(a.DType)
-	if err != nil {
-		return nil, unsupported("%v", err)
-	}
-	dt, ok := numpyTypes[a.DType[1:]]
-	if !ok || a.DType[0] == '>' && size > 1 {
+	dt, swapped, err := tensor.ParseNumpy(a.DType)
+	if err != nil || swapped {
 		return nil, unsupported("a numpy array of %s; call .astype first", a.DType)
 	}
 	t := tensor.New(dt, a.Shape...)
@@ -48,16 +37,11 @@ func TensorOf(a *Array) (*tensor.Tensor, error) {
 // ArrayOf returns a numpy array with a copy of the elements of a tensor. The error wraps ErrUnsupported for bfloat16, which numpy
 // does not have.
 func ArrayOf(t *tensor.Tensor) (*Array, error) {
-	for name, dt := range numpyTypes {
-		if dt == t.DType() {
-			order := "<"
-			if dt.Size() == 1 {
-				order = "|"
-			}
-			return &Array{DType: order + name, Shape: slices.Clone(t.Shape()), Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
-		}
+	name := t.DType().Numpy()
+	if name == "" {
+		return nil, unsupported("numpy has no %v", t.DType())
 	}
-	return nil, unsupported("numpy has no %v", t.DType())
+	return &Array{DType: name, Shape: slices.Clone(t.Shape()), Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
 }
 
 // NumberOf returns a numpy scalar as bool, int64, float64 or complex128; unsigned ones must fit.

@@ -1,6 +1,15 @@
 package torch
 
-import "github.com/shoal-mp/shoal/internal/pickle"
+import (
+	"crypto/rand"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+)
+
+// processKey is the authkey of this process, as multiprocessing.current_process().authkey is one of Python's: of all that it starts, and of
+// the Python that has started it.
+var processKey = sync.OnceValue(func() []byte { return []byte(rand.Text() + rand.Text()) })
 
 // A Strategy says how the memory of a tensor is made known to PyTorch. Whatever it is, both of PyTorch's own are received.
 type Strategy int

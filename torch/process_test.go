@@ -141,6 +141,11 @@ func TestSocketsAndPipes(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 
+		for network, addr := range map[string]string{"unix": filepath.Join(t.TempDir(), "given"), "tcp": "127.0.0.1:0"} {
+			giveSocket(t, k, network, addr)
+		}
+		giveEnds(t, k)
+
 		near, far := pair(t, "unix", k.opts)
 		if err := k.Send(k.ctx, Tuple{"use", far}); err != nil {
 			t.Fatal(err)
@@ -158,6 +163,44 @@ func TestSocketsAndPipes(t *testing.T) {
 		}
 		k.bye()
 	})
+}
+
+// giveSocket gives one end of a socket of package net away.
+func giveSocket(t *testing.T, k *talk, network, addr string) {
+	l := must(net.Listen(network, addr))(t)
+	defer l.Close()
+	far := must(net.Dial(network, l.Addr().String()))(t)
+	near := must(l.Accept())(t)
+	defer near.Close()
+	if _, err := near.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	family := map[string]int64{"unix": 1, "tcp": 2}[network]
+	if got := k.ask("reverse", far); fmt.Sprint(got) != fmt.Sprint(Tuple{family, int64(1), true}) {
+		t.Errorf("a socket of %s arrived as %v", network, got)
+	}
+	if b, err := io.ReadAll(near); string(b) != "cba" || err != nil {
+		t.Errorf("through a socket of %s: %q, %v", network, b, err)
+	}
+	if _, err := far.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a socket that was given away: %v", err)
+	}
+}
+
+// giveEnds gives the far ends of two pipes away.
+func giveEnds(t *testing.T, k *talk) {
+	a, b := must(k.opts.NewSimpleQueue())(t), must(k.opts.NewSimpleQueue())(t)
+	defer a.Close()
+	defer b.Close()
+	if err := a.writer.Send(k.ctx, 41); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.ask("ends", Tuple{a.reader, b.writer}); fmt.Sprint(got) != fmt.Sprint(Tuple{false, false}) {
+		t.Errorf("the ends of pipes can do %v", got)
+	}
+	if v, err := b.reader.Recv(k.ctx); v != int64(42) || err != nil {
+		t.Errorf("%v, %v", v, err)
+	}
 }
 
 func must2(v any, err error) any {

@@ -4,17 +4,77 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// A Queue is a Queue or SimpleQueue of multiprocessing, or torch's, that was made under the start method spawn and came as an
-// argument of this process. Its methods may be called by several goroutines.
+// A Queue is a Queue or SimpleQueue of multiprocessing, or torch's: one that was made under the start method spawn and came as an
+// argument of this process, or one of NewQueue. Its methods may be called by several goroutines.
 type Queue struct {
 	reader, writer *Conn
 	readLock       *Semaphore // nil where nobody else reads
 	writeLock      *Semaphore
 	free           *Semaphore // places, nil for a SimpleQueue
+}
+
+// NewQueue makes a Queue for processes of Python that this one starts: pass it to Spawn. It has room for size messages, or for as many as the
+// memory where size is 0. The caller closes it when those processes are at their end. It is Options{}.NewQueue.
+func NewQueue(size int) (*Queue, error) { return Options{}.NewQueue(size) }
+
+// NewSimpleQueue makes a SimpleQueue, which has room for what a pipe holds; see NewQueue.
+func NewSimpleQueue() (*Queue, error) { return Options{}.NewSimpleQueue() }
+
+// NewQueue is NewQueue; o.Strategy is that of what is put. Auto is FileDescriptor here: it is not known who will get it.
+func (o Options) NewQueue(size int) (_ *Queue, err error) {
+	q, err := o.NewSimpleQueue()
+	if err != nil {
+		return nil, err
+	}
+	if size == 0 {
+		size = maxPermits
+	}
+	if q.free, err = NewBoundedSemaphore(size); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+// NewSimpleQueue is NewSimpleQueue; see Options.NewQueue.
+func (o Options) NewSimpleQueue() (_ *Queue, err error) {
+	if len(o.AuthKey) == 0 {
+		o.AuthKey = processKey()
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("new queue: %w", err)
+	}
+	q := &Queue{reader: newConn(reader, o), writer: newConn(writer, o)}
+	q.reader.writes, q.writer.reads = false, false
+	q.readLock, err = NewLock()
+	if err == nil {
+		q.writeLock, err = NewLock()
+	}
+	if err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
+}
+
+// Close closes this process's ends. Other processes that have the queue keep it; those that have not opened it yet cannot any more,
+// where this process has made it. Close is idempotent.
+func (q *Queue) Close() (err error) {
+	for _, c := range []*Conn{q.reader, q.writer} {
+		if c != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	for _, s := range []*Semaphore{q.readLock, q.writeLock, q.free} {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return err
 }
 
 // Get receives the next message; see Conn.Recv. Should ctx end it, nothing is lost.
@@ -71,6 +131,34 @@ func holding(ctx context.Context, lock *Semaphore, do func() error) error {
 	return errors.Join(do(), lock.Release())
 }
 
+// queue writes the state of a queue; see importer.queue.
+func (e *exporter) queue(q *Queue) (any, error) {
+	state := Tuple{}
+	for _, c := range []*Conn{q.reader, q.writer} {
+		o, err := e.end(c)
+		if err != nil {
+			return nil, err
+		}
+		state = append(state, o)
+	}
+	for _, s := range []*Semaphore{q.readLock, q.writeLock, q.free} {
+		low, err := e.Lower(s)
+		if err != nil {
+			return nil, err
+		}
+		state = append(state, low)
+	}
+	if q.free == nil {
+		return withState(simpleQueueClass, state[:4]), nil
+	}
+	return withState(queueClass, append(Tuple{false, q.free.max}, append(state, os.Getpid())...)), nil
+}
+
+var (
+	queueClass       = named("multiprocessing.queues.Queue")
+	simpleQueueClass = named("multiprocessing.queues.SimpleQueue")
+)
+
 // queue reads the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of a Queue, or (reader, writer, rlock, wlock)
 // of a SimpleQueue.
 func (i *importer) queue(o *pickle.Object) (any, error) {
@@ -86,7 +174,7 @@ func (i *importer) queue(o *pickle.Object) (any, error) {
 	}
 	parts := append(append(Tuple{}, state...), places)
 	for n, p := range parts {
-		v, err := i.lift(p)
+		v, err := i.Lift(p)
 		if err != nil {
 			return nil, err
 		}

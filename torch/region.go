@@ -208,7 +208,10 @@ func capacity(n int) int {
 	return c
 }
 
-const namePrefix = "shoal_"
+const (
+	namePrefix      = "shoal_"
+	semaphorePrefix = "sem." // the C library's, before the names of semaphores
+)
 
 var names atomic.Int64
 
@@ -220,13 +223,15 @@ func freshName() (string, error) {
 
 // sweep removes the names of processes that have ended without doing so.
 func sweep() {
-	files, err := filepath.Glob(filepath.Join(shmDir, namePrefix+"*"))
-	if err != nil {
-		return
-	}
-	for _, f := range files {
-		if owner, ok := ownerOf(filepath.Base(f)); ok && !owner.alive() {
-			os.Remove(f)
+	for _, kind := range []string{"", semaphorePrefix} {
+		files, err := filepath.Glob(filepath.Join(shmDir, kind+namePrefix+"*"))
+		if err != nil {
+			return
+		}
+		for _, f := range files {
+			if owner, ok := ownerOf(strings.TrimPrefix(filepath.Base(f), kind)); ok && !owner.alive() {
+				os.Remove(f)
+			}
 		}
 	}
 }

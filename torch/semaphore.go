@@ -2,8 +2,10 @@ package torch
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -20,23 +22,94 @@ import (
 
 const (
 	semaphoreSize = 32
+	sharedBetween = 0x80 // in the third word: processes
 	oneSleeper    = 1 << 32
 	napAtMost     = 100 * time.Millisecond // after which a sleeper looks whether it was cancelled
 )
 
-// A Semaphore is a Lock, Semaphore or BoundedSemaphore of multiprocessing. Its methods may be called by several goroutines.
+// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing. Its methods may be called by several goroutines. In
+// Go an RLock is a Lock: goroutines have no identity by which one that has it could take it again.
 type Semaphore struct {
-	word *atomic.Uint64
-	max  int64
+	word  *atomic.Uint64
+	class Global
+	name  string // as sem_open knows it
+	max   int64
+	ours  bool // so that Close removes the name
+}
+
+// What multiprocessing has on semaphores.
+var (
+	lockClass      = named("multiprocessing.synchronize.Lock")
+	rlockClass     = named("multiprocessing.synchronize.RLock")
+	semaphoreClass = named("multiprocessing.synchronize.Semaphore")
+	boundedClass   = named("multiprocessing.synchronize.BoundedSemaphore")
+)
+
+// maxPermits is SEM_VALUE_MAX.
+const maxPermits = math.MaxInt32
+
+// NewLock makes a Lock for processes of Python: pass it to Spawn. The caller closes it when those processes are at their end.
+func NewLock() (*Semaphore, error) { return newSemaphore(lockClass, 1, 1) }
+
+// NewRLock makes an RLock; see NewLock.
+func NewRLock() (*Semaphore, error) { return newSemaphore(rlockClass, 1, 1) }
+
+// NewSemaphore makes a Semaphore of n; see NewLock. It panics where n is not from 0 to 2^31-1.
+func NewSemaphore(n int) (*Semaphore, error) { return newSemaphore(semaphoreClass, n, maxPermits) }
+
+// NewBoundedSemaphore makes a BoundedSemaphore of n, which cannot be released more often than it was acquired; see NewSemaphore.
+func NewBoundedSemaphore(n int) (*Semaphore, error) { return newSemaphore(boundedClass, n, int64(n)) }
+
+// newSemaphore makes the file that sem_open would.
+func newSemaphore(class Global, n int, most int64) (_ *Semaphore, err error) {
+	if n < 0 || n > maxPermits {
+		panic(fmt.Sprintf("torch: no semaphore has the value %d", n))
+	}
+	sweepOnce()
+	name, err := freshName()
+	if err != nil {
+		return nil, fmt.Errorf("new semaphore: %w", err)
+	}
+	image := make([]byte, semaphoreSize)
+	binary.LittleEndian.PutUint64(image, uint64(n))
+	binary.LittleEndian.PutUint32(image[8:], sharedBetween)
+	path := semaphorePath(name)
+	if err := os.WriteFile(path, image, 0o600); err != nil { // nobody knows the name yet
+		return nil, fmt.Errorf("new semaphore: %w", errors.Join(err, ignoreMissing(os.Remove(path))))
+	}
+	s, err := openSemaphore(class, name, most)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	s.ours = true
+	return s, nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func semaphorePath(name string) string { return shmDir + "/" + semaphorePrefix + name[1:] }
+
+// Close removes the name of a semaphore that this process has made: nobody else can open it after that. Those who have it keep it, and
+// here, too, it can still be used. Close is idempotent.
+func (s *Semaphore) Close() error {
+	if !s.ours {
+		return nil
+	}
+	return ignoreMissing(os.Remove(semaphorePath(s.name)))
 }
 
 // openSemaphore maps the semaphore of a name. It stays mapped as long as the process: objects of Python's are few.
-func openSemaphore(name string, most int64) (*Semaphore, error) {
+func openSemaphore(class Global, name string, most int64) (*Semaphore, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || strings.ContainsAny(bare, "/\x00") {
 		return nil, protocolError("%q is no name of a semaphore", name)
 	}
-	f, err := os.OpenFile(shmDir+"/sem."+bare, os.O_RDWR, 0)
+	f, err := os.OpenFile(semaphorePath(name), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open semaphore %s: %w", name, errors.Join(ErrGone, err))
 	}
@@ -48,7 +121,7 @@ func openSemaphore(name string, most int64) (*Semaphore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Semaphore{&sys.Words(mem)[0], most}, nil
+	return &Semaphore{word: &sys.Words(mem)[0], class: class, name: name, max: most}, nil
 }
 
 // Acquire takes one, and waits for it until ctx is done.
@@ -114,35 +187,27 @@ func (i *importer) semaphore(o *pickle.Object) (any, error) {
 	if len(state) != 4 {
 		return nil, protocolError("the state of %s has %d parts", o.Class, len(state))
 	}
-	kind, _ := state[1].(int64)
 	most, ok := state[2].(int64)
 	name, named := state[3].(string)
-	switch {
-	case kind == 0:
-		return nil, unsupported("an RLock: its owner is a thread of Python")
-	case !ok || !named:
+	if !ok || !named {
 		return nil, unsupported("%s has no name: it must be made by a context of spawn or forkserver", o.Class)
 	}
-	return openSemaphore(name, most)
+	return openSemaphore(o.Class, name, most)
 }
 
-// An Event is multiprocessing's.
-type Event struct{ flag *Semaphore }
-
-// IsSet reports whether the event is set.
-func (e *Event) IsSet() bool { return e.flag.Value() != 0 }
-
-// event reads the state {'_cond': …, '_flag': Semaphore}.
-func (i *importer) event(o *pickle.Object) (any, error) {
-	state, _ := o.State.(*Dict)
-	flag, _ := state.Get("_flag")
-	s, ok := flag.(*pickle.Object)
-	if !ok {
-		return nil, protocolError("the flag of an Event is %T", flag)
+// semaphore writes the state of a semaphore, whose handle is of no use elsewhere.
+func (e *exporter) semaphore(s *Semaphore) (any, error) {
+	if s == nil {
+		return nil, nil
 	}
-	v, err := i.semaphore(s)
-	if err != nil {
-		return nil, err
+	kind := 1
+	if s.class == rlockClass {
+		kind = 0
 	}
-	return &Event{v.(*Semaphore)}, nil
+	return withState(s.class, Tuple{0, kind, s.max, s.name}), nil
+}
+
+// withState is an object of a class that has a state and was not called.
+func withState(class Global, state any) *pickle.Object {
+	return &pickle.Object{Class: class, New: true, Args: Tuple{}, State: state, HasState: true}
 }

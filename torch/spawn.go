@@ -2,7 +2,6 @@ package torch
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +30,7 @@ type Python struct {
 	Env     []string  // as in os/exec; nil stands for this process's
 	Stdout  io.Writer // nil stands for os.Stdout
 	Stderr  io.Writer // nil stands for os.Stderr; the last lines are in a ProcessError as well
-	Options Options   // of the connection; with no AuthKey one is made up, since the process is told
+	Options Options   // of the connection; with no AuthKey it is that of all processes that this one starts, since they are told
 }
 
 // Spawn is Python{}.Spawn.
@@ -41,14 +40,14 @@ func Spawn(ctx context.Context, target string, args ...any) (*Process, error) {
 
 // Spawn starts target in a new Python process, as multiprocessing.Process does under the start method spawn. The target is
 // "module:function" or "script.py:function"; the function is called with a Connection, whose other end is Process.Conn, and with args,
-// which may be whatever Conn.Send takes. When ctx is done the process is killed. The caller calls Close.
+// which may be whatever Conn.Send takes, queues, locks, conditions and events among it. When ctx is done the process is killed. The caller calls Close.
 func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Process, err error) {
 	module, function, ok := strings.Cut(target, ":")
 	if !ok || module == "" || function == "" {
 		return nil, fmt.Errorf("spawn %q: a target is module:function or script.py:function", target)
 	}
 	if len(py.Options.AuthKey) == 0 {
-		py.Options.AuthKey = []byte(rand.Text() + rand.Text())
+		py.Options.AuthKey = processKey()
 	}
 	p := &Process{target: target, name: fmt.Sprintf("go-%d", spawned.Add(1)), ended: make(chan struct{})}
 	defer func() {
@@ -137,17 +136,18 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 	if err != nil {
 		return err
 	}
-	low, err := out.lower(state, 0)
+	low, err := out.Lower(state)
 	if err != nil {
 		out.undo()
 		return err
 	}
-	process := &pickle.Object{Class: named("multiprocessing.context.SpawnProcess"), New: true, Args: Tuple{}, State: low, HasState: true}
+	process := withState(named("multiprocessing.context.SpawnProcess"), low)
 	second, err := pickle.Marshal(process, 4)
 	if err != nil {
 		out.undo()
 		return err
 	}
+	out.moveAway()
 	go p.start.Write(append(first, second...)) // what nobody reads fails when the process has ended
 	return nil
 }
@@ -162,7 +162,7 @@ func (py Python) scriptPath(script string) (string, error) {
 
 // inherited is a connection on a descriptor that the new process has.
 func inherited(fd int) *pickle.Object {
-	return connectionOn(&pickle.Object{Class: inheritedFD, New: true, Args: Tuple{}, State: NewDict("fd", fd), HasState: true})
+	return connectionOn(withState(inheritedFD, NewDict("fd", fd)), true, true)
 }
 
 // A Process is a Python process that this one has started. Its methods may be called by several goroutines.

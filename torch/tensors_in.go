@@ -7,22 +7,23 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // tensor makes a tensor of rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
 func (i *importer) tensor(o *pickle.Object) (any, error) {
-	class, err := arg[Global](o, 0)
+	class, err := value.Arg[Global](o, 0)
 	if err != nil {
 		return nil, err
 	}
 	if class != tensorClass && class != parameterClass {
 		return nil, unsupported("a tensor of class %s", class)
 	}
-	typed, err := arg[*pickle.Object](o, 1)
+	typed, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil {
 		return nil, err
 	}
-	layout, err := arg[Tuple](o, 2)
+	layout, err := value.Arg[Tuple](o, 2)
 	if err != nil || len(layout) < 4 {
 		return nil, protocolError("the layout of a tensor has %d parts", len(layout))
 	}
@@ -47,11 +48,11 @@ func view(hold *tensor.Tensor, dt tensor.DType, layout Tuple) (*tensor.Tensor, e
 	if !ok || offset < 0 || offset > 1<<48 {
 		return nil, protocolError("the offset of a tensor is %v", layout[0])
 	}
-	size, err := numbers(layout[1])
+	size, err := value.Numbers(layout[1])
 	if err != nil {
 		return nil, err
 	}
-	stride, err := numbers(layout[2])
+	stride, err := value.Numbers(layout[2])
 	if err != nil {
 		return nil, err
 	}
@@ -60,18 +61,18 @@ func view(hold *tensor.Tensor, dt tensor.DType, layout Tuple) (*tensor.Tensor, e
 
 // typedStorage reads rebuild_typed_storage(storage, dtype), or the older rebuild_typed_storage_child(storage, class).
 func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tensor.DType, err error) {
-	untyped, err := arg[*pickle.Object](o, 0)
+	untyped, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, 0, err
 	}
-	kind, err := arg[Global](o, 1)
+	kind, err := value.Arg[Global](o, 1)
 	if err != nil {
 		return nil, 0, err
 	}
-	old, isClass := storageTypes[kind.Name]
+	old, isClass := value.StorageTypes[kind.Name]
 	switch {
 	case o.Class == rebuildTyped:
-		dt, err = dtypeOf(kind)
+		dt, err = value.DTypeOf(kind)
 	case o.Class == rebuildChild && isClass && kind.Module == "torch":
 		dt = old
 	default:
@@ -124,7 +125,7 @@ func (i *importer) untypedStorage(o *pickle.Object) (hold *tensor.Tensor, err er
 
 // storageByDescriptor reads rebuild_storage_fd(class, descriptor, bytes).
 func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error) {
-	df, err := arg[*pickle.Object](o, 1)
+	df, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +142,11 @@ func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error)
 
 // storageByName reads rebuild_storage_filename(class, manager, name, bytes), where a fifth argument would make the bytes elements.
 func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
-	manager, err := arg[[]byte](o, 1)
+	manager, err := value.Arg[[]byte](o, 1)
 	if err != nil {
 		return nil, err
 	}
-	name, err := arg[[]byte](o, 2)
+	name, err := value.Arg[[]byte](o, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
 }
 
 func storageSize(o *pickle.Object, at int) (int, error) {
-	n, err := arg[int64](o, at)
+	n, err := value.Arg[int64](o, at)
 	if err == nil && (n < 0 || n > 1<<48) {
 		err = protocolError("a storage of %d bytes", n)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/value"
 )
 
 // tensor writes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
@@ -27,7 +28,7 @@ func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, er
 		return nil, err
 	}
 	typed := &pickle.Object{Class: rebuildTyped, Args: Tuple{untyped, named("torch." + t.DType().String())}}
-	layout := Tuple{t.Offset(), sizes(t.Shape()), sizes(t.Strides()), learned}
+	layout := Tuple{t.Offset(), value.Sizes(t.Shape()), value.Sizes(t.Strides()), learned}
 	return &pickle.Object{Class: rebuildTensor, Args: Tuple{class, typed, layout}}, nil
 }
 
@@ -114,7 +115,7 @@ func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
 	key := s.offer(f)
 	e.undoing = append(e.undoing, func() { s.withdraw(key) })
 	addr := "\x00" + s.listener.Addr()[1:]
-	return &pickle.Object{Class: sharedFD, New: true, HasState: true, State: NewDict("_id", Tuple{addr, key})}, nil
+	return withState(sharedFD, NewDict("_id", Tuple{addr, key})), nil
 }
 
 // promiseProc writes what makes PyTorch open the descriptor in this process's /proc: an object that has the method detach.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
 	"github.com/shoal-mp/shoal/bench"
@@ -10,7 +11,7 @@ import (
 // benchCommand is shoal bench.
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels or train"`
+		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, train or loader"`
 	} `positional-args:"yes"`
 	All     bool   `long:"all" description:"Every suite."`
 	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
@@ -21,6 +22,7 @@ type benchCommand struct {
 
 // run measures, and writes to standard output.
 func (c *benchCommand) run(ctx context.Context) error {
+	slog.SetLogLoggerLevel(slog.LevelError) // some rows crowd the processors on purpose
 	return bench.Run(ctx, bench.Options{
 		Suites: c.Suites.Names, All: c.All, Quick: c.Quick,
 		Against: c.Against, Python: c.Python,

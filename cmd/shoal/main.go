@@ -21,6 +21,8 @@ var commands = []struct {
 }{
 	{"hogwild", "Train one network on handwritten digits by several processes without locks.", new(hogwildCommand)},
 	{"bench", "Measure Shoal against this machine, and against PyTorch.", new(benchCommand)},
+	{"inspect", "Print the tensors in a file: names, dtypes, shapes, sizes, statistics.", new(inspectCommand)},
+	{"convert", "Write the tensors of one file to another, of another format.", new(convertCommand)},
 	{"doctor", "Look at this machine and at the Shoal programs on it, and say what to set.", new(doctorCommand)},
 }
 

@@ -17,6 +17,25 @@ func ReluBackward[F Float](y, dy, dx []F) {
 	}
 }
 
+// Add overwrites z with x+y, element by element; Sub, Mul and Div likewise. z may be x or y.
+func Add[F Float](x, y, z []F) { pairwise(inner[F]().add, x, y, z) }
+
+// Sub overwrites z with x-y.
+func Sub[F Float](x, y, z []F) { pairwise(inner[F]().sub, x, y, z) }
+
+// Mul overwrites z with x·y.
+func Mul[F Float](x, y, z []F) { pairwise(inner[F]().mul, x, y, z) }
+
+// Div overwrites z with x/y.
+func Div[F Float](x, y, z []F) { pairwise(inner[F]().div, x, y, z) }
+
+func pairwise[F Float](do func(n int, x, y, z *F), x, y, z []F) {
+	y, z = y[:len(x)], z[:len(x)]
+	for i, n := range short(len(x)) {
+		do(n, &x[i], &y[i], &z[i])
+	}
+}
+
 // Axpy adds alpha·x to y.
 func Axpy[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
@@ -29,6 +48,23 @@ func Axpy[F Float](alpha F, x, y []F) {
 func Sum[F Float](x []F) (sum F) {
 	for i, n := range short(len(x)) {
 		sum += inner[F]().sum(n, &x[i])
+	}
+	return sum
+}
+
+// Dot is the sum of the products of x and y.
+func Dot[F Float](x, y []F) (sum F) {
+	y = y[:len(x)]
+	for i, n := range short(len(x)) {
+		sum += inner[F]().dot(n, &x[i], &y[i])
+	}
+	return sum
+}
+
+// Sum64 is the sum of x in double precision.
+func Sum64[F Float](x []F) (sum float64) {
+	for i, n := range short(len(x)) {
+		sum += inner[F]().sum64(n, &x[i])
 	}
 	return sum
 }
@@ -53,11 +89,8 @@ func Dropout[F Float](run int, factor F, kept, x, y []F) {
 		}
 		return
 	}
-	x, y = x[:len(kept)], y[:len(kept)]
-	for i, n := range short(len(kept)) {
-		inner[F]().mul(n, &x[i], &kept[i], &y[i])
-	}
-	Scale(factor, y)
+	Mul(kept, x, y)
+	Scale(factor, y[:len(kept)])
 }
 
 // AddBias adds b to every row of y (rows×cols).

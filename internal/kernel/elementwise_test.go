@@ -25,6 +25,27 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 		scale[i] *= float64(alpha)
 	}
 	got, dx := make([]F, n), noise[F](9, n)
+	products := 0.0
+	for i, v := range x {
+		products += float64(v) * float64(y[i])
+	}
+	near(t, "dot", []F{kernel.Dot(x, y)}, []float64{products}, 150)
+	near(t, "sum in double precision", []float64{kernel.Sum64(x)}, []float64{total}, 10)
+	for _, p := range []struct {
+		name string
+		do   func(x, y, z []F)
+		f    func(x, y float64) float64
+	}{
+		{"sum", kernel.Add[F], func(x, y float64) float64 { return x + y }}, {"difference", kernel.Sub[F], func(x, y float64) float64 { return x - y }},
+		{"product", kernel.Mul[F], func(x, y float64) float64 { return x * y }}, {"quotient", kernel.Div[F], func(x, y float64) float64 { return x / y }},
+	} {
+		want := make([]float64, n)
+		for i, v := range x {
+			want[i] = p.f(float64(v), float64(y[i]))
+		}
+		p.do(x, y, got)
+		near(t, p.name, got, want, 1)
+	}
 	kernel.Relu(x, got)
 	near(t, "relu", got, relu, 1)
 	near(t, "sum", []F{kernel.Sum(x)}, []float64{total}, 150)

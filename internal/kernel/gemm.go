@@ -87,6 +87,10 @@ var spaces = sync.Pool{New: func() any { return new(Scratch) }}
 
 // compute is the product for rows i0 to i1 and columns j0 to j1.
 func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
+	if g.narrow() {
+		g.dots(i0, i1, j0, j1)
+		return
+	}
 	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
 	off := borrow[int](space, offsets, min(g.k, blockDeep))

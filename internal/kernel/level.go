@@ -18,6 +18,7 @@ type level struct {
 type loops[F Float] struct {
 	lanes int         // numbers in a register
 	tiles [][]tile[F] // of a product, by registers and rows, from 1 each
+	few   int         // rows or columns of a product up to which each element is a sum of its own
 
 	// copyRows writes rows of n elements to dst, and addRows adds them. lds and ldd are the distances between rows.
 	copyRows, addRows func(rows, n int, src *F, lds int, dst *F, ldd int)
@@ -28,13 +29,28 @@ type loops[F Float] struct {
 
 	axpy         func(n int, alpha F, x, y *F) // adds alpha·x to y
 	scale        func(n int, alpha F, x, y *F) // writes alpha·x to y
+	add          func(n int, x, y, z *F)       // writes x+y to z
+	sub          func(n int, x, y, z *F)       // writes x-y to z
 	mul          func(n int, x, y, z *F)       // writes x·y to z
+	div          func(n int, x, y, z *F)       // writes x/y to z
 	relu         func(n int, x, y *F)          // writes the larger of x and zero to y
 	reluBackward func(n int, y, dy, dx *F)     // writes dy to dx where y is above zero, and zero elsewhere
 	sum          func(n int, x *F) F           // of x
+	sum64        func(n int, x *F) float64     // of x, in double precision
+	dot          func(n int, x, y *F) F        // the sum of the products of x and y
+
+	exp     func(n int, x, y *F)             // writes e to the power of x to y
+	sigmoid func(n int, x, y *F)             // writes 1/(1+exp(-x)) to y
+	tanh    func(n int, x, y *F)             // writes the hyperbolic tangent of x to y
+	expSum  func(n int, x *F, shift F) F     // the sum of e to the power of x-shift
+	lessExp func(n int, alpha F, x, y, z *F) // writes y - alpha·exp(x) to z
 
 	// descend makes buf keep·buf + take·(g + decay·p), and p loses lr times that.
 	descend func(n int, p, g, buf *F, lr, decay, keep, take F)
+
+	// adam, with g = grad + decay·p, moves mean by fresh1·(g - mean), makes square keep2·square + fresh2·g², and p loses
+	// shrink·p + rate·mean/(root·√square + eps).
+	adam func(n int, p, grad, mean, square *F, rate, root, fresh1, keep2, fresh2, eps, decay, shrink F)
 
 	// pool writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base and rows
 	// are w apart. poolBackward writes dy to these pixels, and zero to the others of the windows.
@@ -43,7 +59,7 @@ type loops[F Float] struct {
 }
 
 // longest is how many elements one call of a loop is given at most.
-const longest = 1 << 18
+const longest = 1 << 16
 
 // short yields pieces of n elements, where they begin and how many there are, that are not too long for one call.
 func short(n int) func(yield func(lo, n int) bool) {

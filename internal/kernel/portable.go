@@ -6,13 +6,11 @@ import "unsafe"
 var portable = level{name: "portable", f32: portableLoops[float32](), f64: portableLoops[float64]()}
 
 func portableLoops[F Float]() loops[F] {
-	one := make([]tile[F], 4)
-	for i := range one {
-		one[i] = portableTile[F](i + 1)
-	}
 	return loops[F]{
-		lanes: 4, tiles: [][]tile[F]{one}, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
-		axpy: axpy[F], scale: scale[F], mul: mul[F], relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], descend: descend[F],
+		lanes: portableLanes, tiles: [][]tile[F]{{portableTile[F]}}, few: 6, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
+		axpy: axpy[F], scale: scale[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
+		relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
+		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], lessExp: lessExp[F], descend: descend[F], adam: adam[F],
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
 	}
 }
@@ -22,56 +20,36 @@ func at[F any](p *F, i int) *F {
 	return (*F)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p))))
 }
 
-// portableTile keeps the sums of 4×4 in variables. With fewer rows the last one is computed again and left out; with fewer columns,
-// which cannot be read, each sum is computed alone.
-func portableTile[F Float](rows int) tile[F] {
-	return func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool) {
-		if n < 4 {
-			for i := range rows {
-				for j := range n {
-					settle(at(c, i*ldc+j), alpha*dot(k, at(a, i*rsa), csa, at(b, j), off), add)
-				}
-			}
-			return
-		}
-		r1, r2, r3 := min(1, rows-1)*rsa, min(2, rows-1)*rsa, min(3, rows-1)*rsa
-		var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 F
-		for _, begin := range unsafe.Slice(off, k) {
-			row := (*[4]F)(unsafe.Pointer(at(b, begin)))
-			b0, b1, b2, b3 := row[0], row[1], row[2], row[3]
-			a0, a1, a2, a3 := *a, *at(a, r1), *at(a, r2), *at(a, r3)
-			c00, c01, c02, c03 = c00+a0*b0, c01+a0*b1, c02+a0*b2, c03+a0*b3
-			c10, c11, c12, c13 = c10+a1*b0, c11+a1*b1, c12+a1*b2, c13+a1*b3
-			c20, c21, c22, c23 = c20+a2*b0, c21+a2*b1, c22+a2*b2, c23+a2*b3
-			c30, c31, c32, c33 = c30+a3*b0, c31+a3*b1, c32+a3*b2, c33+a3*b3
-			k--
-			if k > 0 { // no pointer to what is not there
-				a = at(a, csa)
-			}
-		}
-		sums := [4][4]F{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}}
-		for i, row := range sums[:rows] {
-			for j, sum := range row {
-				settle(at(c, i*ldc+j), alpha*sum, add)
-			}
-		}
-	}
-}
+// portableLanes is how many columns a tile has: few enough that a block of the rows that it reads stays in the first-level cache.
+const portableLanes = 32
 
-// dot is one element of a product.
-func dot[F Float](k int, a *F, csa int, b *F, off *int) (sum F) {
-	for l, begin := range unsafe.Slice(off, k) {
-		sum += *at(a, l*csa) * *at(b, begin)
+// portableTile has one row, whose sums it reads and writes once for four products of each.
+func portableTile[F Float](k int, a *F, _, csa int, b *F, off *int, c *F, _, n int, alpha F, add bool) {
+	var room [portableLanes]F
+	sums := room[:n]
+	begin := unsafe.Slice(off, k)
+	l := 0
+	for ; l+4 <= k; l += 4 {
+		a0, a1, a2, a3 := *at(a, l*csa), *at(a, (l+1)*csa), *at(a, (l+2)*csa), *at(a, (l+3)*csa)
+		b0, b1 := unsafe.Slice(at(b, begin[l]), n), unsafe.Slice(at(b, begin[l+1]), n)
+		b2, b3 := unsafe.Slice(at(b, begin[l+2]), n), unsafe.Slice(at(b, begin[l+3]), n)
+		for j, sum := range sums {
+			sums[j] = sum + a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]
+		}
 	}
-	return sum
-}
-
-// settle is how a sum arrives in the result.
-func settle[F Float](c *F, sum F, add bool) {
-	if add {
-		sum += *c
+	for ; l < k; l++ {
+		factor := *at(a, l*csa)
+		for j, v := range unsafe.Slice(at(b, begin[l]), n) {
+			sums[j] += factor * v
+		}
 	}
-	*c = sum
+	to := unsafe.Slice(c, n)
+	for j, sum := range sums {
+		if sum *= alpha; add {
+			sum += to[j]
+		}
+		to[j] = sum
+	}
 }
 
 func copyRows[F Float](rows, n int, src *F, lds int, dst *F, ldd int) {
@@ -94,68 +72,6 @@ func transpose[F Float](rows, cols int, src *F, off *int, dst *F, ldd int) {
 		for j, v := range unsafe.Slice(at(src, *at(off, i)), cols) {
 			*at(dst, j*ldd+i) = v
 		}
-	}
-}
-
-func axpy[F Float](n int, alpha F, x, y *F) {
-	to := unsafe.Slice(y, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] += alpha * v
-	}
-}
-
-func scale[F Float](n int, alpha F, x, y *F) {
-	to := unsafe.Slice(y, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] = alpha * v
-	}
-}
-
-func mul[F Float](n int, x, y, z *F) {
-	by, to := unsafe.Slice(y, n), unsafe.Slice(z, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] = v * by[i]
-	}
-}
-
-func relu[F Float](n int, x, y *F) {
-	to := unsafe.Slice(y, n)
-	for i, v := range unsafe.Slice(x, n) {
-		to[i] = max(v, 0)
-	}
-}
-
-func reluBackward[F Float](n int, y, dy, dx *F) {
-	if single[F]() {
-		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint32)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint32)(unsafe.Pointer(dx)), n))
-	} else {
-		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint64)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint64)(unsafe.Pointer(dx)), n))
-	}
-}
-
-// passPositive is reluBackward on the bits of dy and dx: the signs of y are random, and a mask needs no branch.
-func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
-	for i, v := range y {
-		var mask B
-		if v > 0 {
-			mask = ^B(0)
-		}
-		dx[i] = dy[i] & mask
-	}
-}
-
-func sum[F Float](n int, x *F) (sum F) {
-	for _, v := range unsafe.Slice(x, n) {
-		sum += v
-	}
-	return sum
-}
-
-func descend[F Float](n int, p, g, buf *F, lr, decay, keep, take F) {
-	ps, gs, bufs := unsafe.Slice(p, n), unsafe.Slice(g, n), unsafe.Slice(buf, n)
-	for i, v := range ps {
-		bufs[i] = keep*bufs[i] + take*(gs[i]+decay*v)
-		ps[i] = v - lr*bufs[i]
 	}
 }
 

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"math"
 	"sync"
 	"testing"
 
@@ -57,6 +58,40 @@ func checkSGD[F kernel.Float](t *rapid.T) {
 func TestThreeStepsOfSGDAreItsFormula(t *testing.T) {
 	t.Run("float32", rapid.MakeCheck(checkSGD[float32]))
 	t.Run("float64", rapid.MakeCheck(checkSGD[float64]))
+}
+
+func checkAdam[F kernel.Float](t *rapid.T) {
+	onSomeMachine(t)
+	n := rapid.IntRange(0, 70).Draw(t, "n")
+	some := rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.875})
+	s := kernel.AdamStep{LR: some.Draw(t, "lr"), Beta1: some.Draw(t, "beta1"), Beta2: some.Draw(t, "beta2"), Eps: 0.125, WeightDecay: some.Draw(t, "decay"),
+		Decoupled: rapid.Bool().Draw(t, "decoupled")}
+	p := noise[F](rapid.Uint64().Draw(t, "p"), n)
+	mean, square := make([]F, n), make([]F, n)
+	want, wantMean, wantSquare := widen(p), make([]float64, n), make([]float64, n)
+	for s.N = 1; s.N <= 3; s.N++ {
+		g := noise[F](uint64(s.N), n)
+		for i, g := range widen(g) {
+			if s.Decoupled {
+				want[i] -= s.LR * s.WeightDecay * want[i]
+			} else {
+				g += s.WeightDecay * want[i]
+			}
+			wantMean[i] = s.Beta1*wantMean[i] + (1-s.Beta1)*g
+			wantSquare[i] = s.Beta2*wantSquare[i] + (1-s.Beta2)*g*g
+			m, v := wantMean[i]/(1-math.Pow(s.Beta1, float64(s.N))), wantSquare[i]/(1-math.Pow(s.Beta2, float64(s.N)))
+			want[i] -= s.LR * m / (math.Sqrt(v) + s.Eps)
+		}
+		kernel.Adam(s, p, g, mean, square)
+	}
+	near(t, "p", p, want, 20)
+	near(t, "mean", mean, wantMean, 4)
+	near(t, "square", square, wantSquare, 4)
+}
+
+func TestThreeStepsOfAdamAreItsFormula(t *testing.T) {
+	t.Run("float32", rapid.MakeCheck(checkAdam[float32]))
+	t.Run("float64", rapid.MakeCheck(checkAdam[float64]))
 }
 
 // together calls do on several goroutines at once, often.

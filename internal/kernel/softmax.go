@@ -15,11 +15,11 @@ func logSoftmax[F Float](x, y []F) {
 	for _, v := range x {
 		largest = max(largest, v)
 	}
-	var sum float64
-	for _, v := range x {
-		sum += math.Exp(float64(v - largest))
+	var sum F
+	for i, n := range short(len(x)) {
+		sum += inner[F]().expSum(n, &x[i], largest)
 	}
-	logSum := largest + F(math.Log(sum))
+	logSum := largest + F(math.Log(float64(sum)))
 	for i, v := range x {
 		y[i] = v - logSum
 	}
@@ -29,12 +29,9 @@ func logSoftmax[F Float](x, y []F) {
 func LogSoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
 	for r := range rows {
 		y, dy, dx := y[r*cols:][:cols], dy[r*cols:][:cols], dx[r*cols:][:cols]
-		var sum F
-		for _, g := range dy {
-			sum += g
-		}
-		for i, g := range dy {
-			dx[i] = g - F(math.Exp(float64(y[i])))*sum
+		sum := Sum(dy)
+		for i, n := range short(cols) {
+			inner[F]().lessExp(n, sum, &y[i], &dy[i], &dx[i])
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
@@ -185,8 +186,75 @@ func FuzzRecv(f *testing.F) {
 	})
 }
 
-// FuzzHandshake plays both sides against arbitrary bytes, which prove nothing.
+// FuzzHandshake changes a byte of a true handshake, or ends one side's stream there: then who reads it does not believe the other one, and a handshake of
+// which nothing was changed is believed by both.
 func FuzzHandshake(f *testing.F) {
+	for _, at := range []uint8{0, 6, 8, 39, 40, 71, 72, 200} {
+		f.Add(true, at, uint8(1), false, []byte("key"), []byte("binding"))
+		f.Add(false, at, uint8(0x80), false, []byte("key"), []byte(nil))
+		f.Add(at%2 == 0, at, uint8(0), true, []byte{0}, []byte("binding"))
+	}
+	f.Fuzz(func(t *testing.T, server bool, at, mask uint8, cut bool, key, binding []byte) {
+		if len(key) == 0 {
+			return
+		}
+		a, b := pair(t)
+		spoiled := &spoiler{Conn: a, at: int(at), mask: mask, cut: cut}
+		if !server {
+			spoiled.Conn = b
+		}
+		run := func(c net.Conn, side func(rw io.ReadWriter, key, binding []byte) error) error {
+			defer c.Close()
+			if c == spoiled.Conn {
+				return side(spoiled, key, binding)
+			}
+			return side(c, key, binding)
+		}
+		done := make(chan error)
+		go func() { done <- run(a, link.Server) }()
+		cerr := run(b, link.Client)
+		serr := <-done
+		reader, writer := cerr, serr
+		if !server {
+			reader, writer = serr, cerr
+		}
+		switch {
+		case !spoiled.did && (reader != nil || writer != nil):
+			t.Errorf("a true handshake fails: %v, %v", serr, cerr)
+		case spoiled.did && !errors.Is(reader, link.ErrKey) && !errors.Is(reader, link.ErrPeer):
+			t.Errorf("byte %d was changed by %#x (cut: %v), and its reader says %v, its writer %v", at, mask, cut, reader, writer)
+		}
+	})
+}
+
+// A spoiler changes a byte of what is written to a connection, or ends it there.
+type spoiler struct {
+	net.Conn
+	at   int
+	mask uint8
+	cut  bool
+	did  bool
+}
+
+func (s *spoiler) Write(p []byte) (int, error) {
+	at := s.at
+	s.at -= len(p)
+	switch {
+	case at < 0 || at >= len(p):
+		return s.Conn.Write(p)
+	case s.cut:
+		s.did = true
+		s.Conn.Write(p[:at])
+		return 0, errors.Join(os.ErrClosed, s.Conn.Close())
+	}
+	s.did = s.mask != 0
+	p = bytes.Clone(p)
+	p[at] ^= s.mask
+	return s.Conn.Write(p)
+}
+
+// FuzzBytes plays both sides against arbitrary bytes, which prove nothing.
+func FuzzBytes(f *testing.F) {
 	f.Add([]byte("shoalL\x01\x00" + string(make([]byte, 64))))
 	f.Add([]byte("GET /"))
 	f.Fuzz(func(t *testing.T, stream []byte) {

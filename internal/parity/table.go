@@ -46,9 +46,20 @@ func parseRow(line string) (row, error) {
 	return r, nil
 }
 
+// A page is one that is made from a table of the same name.
+type page struct {
+	name    string
+	columns string
+}
+
+var pages = []page{
+	{"parity", "| Python | here | what is different | proof |"},
+	{"acceptance", "| test | what it tries | how far | proof |"},
+}
+
 // render returns the page for the project at root, or everything that is wrong with the table.
-func render(root string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "parity.txt"))
+func (p page) render(root string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", p.name+".txt"))
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +67,10 @@ func render(root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return renderTable(string(text), t)
+	return p.renderTable(string(text), t)
 }
 
-func renderTable(text string, t *tree) ([]byte, error) {
+func (p page) renderTable(text string, t *tree) ([]byte, error) {
 	var page bytes.Buffer
 	var wrong []error
 	seen := map[string]bool{}
@@ -78,12 +89,12 @@ func renderTable(text string, t *tree) ([]byte, error) {
 			err = t.check(r)
 		}
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("docs/parity.txt:%d: %w", i+1, err))
+			wrong = append(wrong, fmt.Errorf("docs/%s.txt:%d: %w", p.name, i+1, err))
 			continue
 		}
 		seen[r.name] = true
 		if !inTable {
-			fmt.Fprint(&page, "| Python | here | what is different | proof |\n|---|---|---|---|\n")
+			fmt.Fprintf(&page, "%s\n|---|---|---|---|\n", p.columns)
 			inTable = true
 		}
 		t.write(&page, r)

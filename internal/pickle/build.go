@@ -116,3 +116,15 @@ func (m *machine) build(v []any) error {
 		return nil
 	})
 }
+
+// outside pushes what stands for a persistent id.
+func (m *machine) outside(v []any) error {
+	if m.persistent == nil {
+		return m.push(&Persistent{v[0]})
+	}
+	value, err := m.persistent(v[0])
+	if err != nil {
+		return malformed("persistent id: %v", err)
+	}
+	return m.push(value)
+}

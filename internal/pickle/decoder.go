@@ -10,10 +10,16 @@ import (
 // A Decoder reads pickles that follow one another, with nothing between them and perhaps no end of the stream after them. It
 // may read ahead.
 type Decoder struct {
+	// Persistent makes the value of a reference to something outside the pickle; where it is nil that is a [*Persistent].
+	Persistent func(id any) (any, error)
+
 	src     source
 	globals Globals
 	limits  Limits
 }
+
+// Offset returns where in the stream the last pickle ended.
+func (d *Decoder) Offset() int64 { return d.src.at }
 
 // NewDecoder returns a decoder of what r has. The names of package builtins and collections that the table in the package comment
 // implies are always allowed.
@@ -28,7 +34,7 @@ func (d *Decoder) Decode() (any, error) {
 		return nil, err
 	}
 	d.src.left = d.limits.Bytes
-	m := &machine{src: &d.src, globals: d.globals, limits: d.limits, room: d.limits.Items}
+	m := &machine{src: &d.src, globals: d.globals, persistent: d.Persistent, limits: d.limits, room: d.limits.Items}
 	v, op, err := m.run()
 	if err != nil {
 		return nil, &SyntaxError{d.src.at, op, err}

@@ -79,9 +79,9 @@ func yieldAll(yield func(any) bool, values []any) bool {
 	return true
 }
 
-// Objects yields every Object in a value once.
-func Objects(v any) func(yield func(*Object) bool) {
-	return func(yield func(*Object) bool) {
+// Each yields every container of type T in a value once.
+func Each[T any](v any) func(yield func(T) bool) {
+	return func(yield func(T) bool) {
 		seen := map[any]bool{}
 		var visit func(v any) bool
 		visit = func(v any) bool {
@@ -90,7 +90,7 @@ func Objects(v any) func(yield func(*Object) bool) {
 				return true
 			}
 			seen[at] = true
-			if o, ok := v.(*Object); ok && !yield(o) {
+			if o, ok := v.(T); ok && !yield(o) {
 				return false
 			}
 			for child := range children(v) {

@@ -7,15 +7,16 @@ import (
 
 // A machine runs one pickle.
 type machine struct {
-	src     *source
-	globals Globals
-	limits  Limits
-	stack   []any
-	marks   []int // heights of the stack
-	memo    map[uint64]any
-	room    int // for so many more values
-	refused *GlobalError
-	done    bool
+	src        *source
+	globals    Globals
+	persistent func(id any) (any, error)
+	limits     Limits
+	stack      []any
+	marks      []int // heights of the stack
+	memo       map[uint64]any
+	room       int // for so many more values
+	refused    *GlobalError
+	done       bool
 }
 
 func (m *machine) run() (v any, op byte, err error) {

@@ -66,7 +66,7 @@ var ops = [256]func(*machine) error{
 	opNewObj:      taking(2, func(m *machine, v []any) error { return m.call(v[0], v[1], nil, true) }),
 	opNewObjEx:    taking(3, func(m *machine, v []any) error { return m.call(v[0], v[1], v[2], true) }),
 	opBuild:       taking(1, (*machine).build),
-	opBinPersID:   taking(1, func(m *machine, v []any) error { return m.push(&Persistent{v[0]}) }),
+	opBinPersID:   taking(1, (*machine).outside),
 }
 
 func constant(v any) func(*machine) error {

@@ -24,3 +24,45 @@ func Share(c syscall.Conn) (again *os.File, err error) {
 	}
 	return again, nil
 }
+
+// ShareEnd is Share for one end of a pipe: what it returns blocks, and is a description of its own, so that c does not begin to block.
+func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
+	mode := unix.O_RDONLY
+	if writes {
+		mode = unix.O_WRONLY
+	}
+	err = control(c, func(fd int) error {
+		return retry(func() error {
+			n, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) // or it would wait for the other end
+			if err != nil {
+				return err
+			}
+			if err := unix.SetNonblock(n, false); err != nil {
+				unix.Close(n)
+				return err
+			}
+			again = os.NewFile(uintptr(n), "shared")
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("share the end of a pipe: %w", err)
+	}
+	return again, nil
+}
+
+// SocketKind returns what a socket was made with.
+func SocketKind(c syscall.Conn) (family, kind, protocol int, err error) {
+	err = control(c, func(fd int) (err error) {
+		for option, dst := range map[int]*int{unix.SO_DOMAIN: &family, unix.SO_TYPE: &kind, unix.SO_PROTOCOL: &protocol} {
+			if *dst, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("ask what a socket is: %w", err)
+	}
+	return family, kind, protocol, nil
+}

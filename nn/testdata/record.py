@@ -80,10 +80,16 @@ def layers():
     cases = [case(name, layer, x.clone()) for name, layer, x in [
         ("Linear", nn.Linear(6, 3), rows), ("Conv2d", nn.Conv2d(2, 3, 3), image), ("MaxPool2d", nn.MaxPool2d(2), image), ("AvgPool2d", nn.AvgPool2d(2), image),
         ("AvgPool2d moved", nn.AvgPool2d(3, stride=2, padding=1), image), ("BatchNorm2d", nn.BatchNorm2d(2), image), ("LayerNorm", nn.LayerNorm(6), rows), ("LayerNorm of images", nn.LayerNorm([5, 4]), image),
-        ("Embedding", nn.Embedding(5, 3), torch.tensor([[1, 4, 1], [0, 1, 3]])), ("ReLU", nn.ReLU(), rows), ("LeakyReLU", nn.LeakyReLU(0.1), rows), ("GELU", nn.GELU(), rows), ("SiLU", nn.SiLU(), rows),
+        ("Embedding", nn.Embedding(5, 3), torch.tensor([[1, 4, 1], [0, 1, 3]])), ("Embedding padded", nn.Embedding(5, 3, padding_idx=1), torch.tensor([[1, 4, 1], [0, 1, 3]])), ("ReLU", nn.ReLU(), rows), ("LeakyReLU", nn.LeakyReLU(0.1), rows), ("GELU", nn.GELU(), rows), ("SiLU", nn.SiLU(), rows),
         ("Tanh", nn.Tanh(), rows), ("Sigmoid", nn.Sigmoid(), rows), ("Softmax", nn.Softmax(-1), rows), ("LogSoftmax", nn.LogSoftmax(-1), rows)]]
     classes, probabilities = torch.tensor([3, 0, 5, 1]), values(8, 0.5, 4, 6) + 0.5
-    losses = {"NLL": loss(F.nll_loss, rows, classes), "CrossEntropy": loss(F.cross_entropy, rows, classes), "MSE": loss(F.mse_loss, rows, probabilities),
+    ignoring, weight = torch.tensor([3, -100, 5, 1]), values(7, 0.5, 6) + 0.75
+    losses = {"NLL ignoring": loss(F.nll_loss, rows, ignoring), "NLL ignoring 5": loss(lambda *a, **k: F.nll_loss(*a, ignore_index=5, **k), rows, classes),
+              "NLL weighted": loss(lambda *a, **k: F.nll_loss(*a, weight=weight, **k), rows, ignoring),
+              "CrossEntropy smoothed": loss(lambda *a, **k: F.cross_entropy(*a, label_smoothing=0.2, **k), rows, ignoring),
+              "CrossEntropy smoothed and weighted": loss(lambda *a, **k: F.cross_entropy(*a, weight=weight, label_smoothing=0.2, **k), rows, ignoring),
+              "BCEWithLogits weighted": loss(lambda *a, **k: F.binary_cross_entropy_with_logits(*a, pos_weight=weight, **k), rows, probabilities),
+              "NLL": loss(F.nll_loss, rows, classes), "CrossEntropy": loss(F.cross_entropy, rows, classes), "MSE": loss(F.mse_loss, rows, probabilities),
               "SmoothL1": loss(lambda *a, **k: F.smooth_l1_loss(*a, beta=0.5, **k), rows, probabilities),
               "BCEWithLogits": loss(F.binary_cross_entropy_with_logits, rows, probabilities)}
     (here / "layers.json").write_text(json.dumps({"torch": torch.__version__, "layers": cases, "losses": losses}, separators=(",", ":")) + "\n")

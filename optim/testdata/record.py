@@ -43,8 +43,8 @@ json.dump({
     "steps": [steps(*c) for c in [
         ("sgd", {}), ("sgd", {"momentum": 0.5}), ("sgd", {"momentum": 0.9, "dampening": 0.3}), ("sgd", {"weight_decay": 0.1}),
         ("sgd", {"momentum": 0.9, "weight_decay": 0.01, "nesterov": True}), ("sgd", {"momentum": 0.8, "dampening": 0.1, "weight_decay": 0.2}),
-        ("adam", {}), ("adam", {"betas": [0.8, 0.9], "eps": 1e-3}), ("adam", {"weight_decay": 0.1}), ("adamw", {}), ("adamw", {"weight_decay": 0.2, "betas": [0.5, 0.95]}),
-        ("rmsprop", {}), ("rmsprop", {"alpha": 0.9, "eps": 1e-3}), ("rmsprop", {"centered": True}), ("rmsprop", {"momentum": 0.9}),
+        ("adam", {}), ("adam", {"betas": [0.8, 0.9], "eps": 1e-3}), ("adam", {"betas": [0.0, 0.9]}), ("adam", {"betas": [0.8, 0.0], "eps": 1e-3}), ("adam", {"weight_decay": 0.1}), ("adamw", {}), ("adamw", {"weight_decay": 0.2, "betas": [0.5, 0.95]}),
+        ("rmsprop", {}), ("rmsprop", {"alpha": 0.9, "eps": 1e-3}), ("rmsprop", {"alpha": 0.0}), ("rmsprop", {"centered": True}), ("rmsprop", {"momentum": 0.9}),
         ("rmsprop", {"momentum": 0.5, "centered": True, "weight_decay": 0.1})]],
     "schedules": [schedule("StepLR", optim.lr_scheduler.StepLR, 8, step_size=3, gamma=0.1),
                   schedule("CosineAnnealing", optim.lr_scheduler.CosineAnnealingLR, 9, T_max=6, eta_min=0.1)],

@@ -82,4 +82,16 @@ if __name__ == "__main__":
     out["function_end"] = done.get()
     p.join()
     out["exitcode"] = p.exitcode
+
+    cond, rlock, event, back = ctx.Condition(), ctx.RLock(), ctx.Event(), ctx.Queue()
+    p = ctx.Process(target=error, args=(cond, rlock, event, back))
+    rlock.acquire()
+    with cond:
+        p.start()
+        out["notified"] = cond.wait(60)  # Go notifies, and waits to be notified
+        cond.notify()
+    rlock.release()
+    out["set"] = event.wait(60)
+    out["taken"] = back.get()
+    p.join()
     print(json.dumps(out))

@@ -93,9 +93,42 @@ class Thing:
     pass
 
 
+class OnGPU:
+    """Is reduced as a tensor on a GPU would be."""
+
+    def __init__(self, args):
+        self.args = args
+
+    def __reduce__(self):
+        return torch.multiprocessing.reductions.rebuild_cuda_tensor, self.args
+
+
 def run(conn, strategy):
     torch.multiprocessing.set_sharing_strategy(strategy)
     serve(conn)
+
+
+def primitives(conn, queue, simple, lock, rlock, semaphore, bounded, event, cond):
+    """Has what Go has made, for eval."""
+    globals().update(locals())
+    serve(conn)
+
+
+def error(f):
+    try:
+        return f()
+    except Exception as e:
+        return type(e).__name__
+
+
+def wait_for(condition):
+    with condition:
+        return condition.wait(60)
+
+
+def notify(condition):
+    with condition:
+        condition.notify_all()
 
 
 def serve(conn):
@@ -150,6 +183,32 @@ def serve(conn):
         elif op == "flood":
             for i in range(args[0]):
                 conn.send(torch.zeros(2))
+        elif op == "cuda":
+            reductions = torch.multiprocessing.reductions
+            rebuild = reductions.rebuild_cuda_tensor
+            args = (torch.Tensor, torch.Size([2, 3]), (3, 1), 0, torch.storage.TypedStorage, torch.bfloat16, 1, b"\x02c" + b"H" * 64, 24, 512,
+                    False, b"/torch_4242_1234567890", 3, b"E" * 64, True)
+            conn.send(OnGPU(args))
+            reductions.rebuild_cuda_tensor = lambda *a: tuple(len(x) if isinstance(x, bytes) and len(x) == 64 else x for x in a)
+        elif op == "packed":
+            rnn = torch.nn.utils.rnn
+            kept = rnn.pack_sequence([values(torch.float32, 2), values(torch.float32, 3)], enforce_sorted=False)
+            conn.send(kept)
+        elif op == "unpack":
+            padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(args[0], batch_first=True)
+            conn.send((type(args[0]).__name__, padded.tolist(), lengths.tolist()))
+        elif op == "reverse":
+            b = args[0]
+            sent = b.recv(100)
+            b.sendall(sent[::-1])
+            conn.send((int(b.family), int(b.type), b.getblocking()))
+            b.close()
+        elif op == "ends":
+            reader, writer = args[0]
+            writer.send(reader.recv() + 1)
+            conn.send((reader.writable, writer.readable))
+            reader.close()
+            writer.close()
         elif op == "pipe":
             kinds["pipe"], other = multiprocessing.Pipe()
             conn.send(other)

@@ -14,10 +14,25 @@ func AxpyAVX2F32(n int, alpha float32, x *float32, y *float32)
 //go:noescape
 func ScaleAVX2F32(n int, alpha float32, x *float32, y *float32)
 
+// AddAVX2F32 writes x+y to z, element by element.
+//
+//go:noescape
+func AddAVX2F32(n int, x *float32, y *float32, z *float32)
+
+// SubAVX2F32 writes x-y to z, element by element.
+//
+//go:noescape
+func SubAVX2F32(n int, x *float32, y *float32, z *float32)
+
 // MulAVX2F32 writes x·y to z, element by element.
 //
 //go:noescape
 func MulAVX2F32(n int, x *float32, y *float32, z *float32)
+
+// DivAVX2F32 writes x/y to z, element by element.
+//
+//go:noescape
+func DivAVX2F32(n int, x *float32, y *float32, z *float32)
 
 // ReluAVX2F32 writes the larger of x and zero to y, and NaN where x is.
 //
@@ -34,10 +49,20 @@ func ReluBackwardAVX2F32(n int, y *float32, dy *float32, dx *float32)
 //go:noescape
 func DescendAVX2F32(n int, p *float32, grad *float32, buf *float32, lr float32, decay float32, keep float32, take float32)
 
+// AdamAVX2F32 is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
+//
+//go:noescape
+func AdamAVX2F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
+
 // SumAVX2F32 returns the sum of x.
 //
 //go:noescape
 func SumAVX2F32(n int, x *float32) float32
+
+// DotAVX2F32 returns the sum of the products of x and y.
+//
+//go:noescape
+func DotAVX2F32(n int, x *float32, y *float32) float32
 
 // PoolAVX2F32 writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base.
 //
@@ -59,10 +84,25 @@ func AxpyAVX2F64(n int, alpha float64, x *float64, y *float64)
 //go:noescape
 func ScaleAVX2F64(n int, alpha float64, x *float64, y *float64)
 
+// AddAVX2F64 writes x+y to z, element by element.
+//
+//go:noescape
+func AddAVX2F64(n int, x *float64, y *float64, z *float64)
+
+// SubAVX2F64 writes x-y to z, element by element.
+//
+//go:noescape
+func SubAVX2F64(n int, x *float64, y *float64, z *float64)
+
 // MulAVX2F64 writes x·y to z, element by element.
 //
 //go:noescape
 func MulAVX2F64(n int, x *float64, y *float64, z *float64)
+
+// DivAVX2F64 writes x/y to z, element by element.
+//
+//go:noescape
+func DivAVX2F64(n int, x *float64, y *float64, z *float64)
 
 // ReluAVX2F64 writes the larger of x and zero to y, and NaN where x is.
 //
@@ -79,10 +119,20 @@ func ReluBackwardAVX2F64(n int, y *float64, dy *float64, dx *float64)
 //go:noescape
 func DescendAVX2F64(n int, p *float64, grad *float64, buf *float64, lr float64, decay float64, keep float64, take float64)
 
+// AdamAVX2F64 is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
+//
+//go:noescape
+func AdamAVX2F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
+
 // SumAVX2F64 returns the sum of x.
 //
 //go:noescape
 func SumAVX2F64(n int, x *float64) float64
+
+// DotAVX2F64 returns the sum of the products of x and y.
+//
+//go:noescape
+func DotAVX2F64(n int, x *float64, y *float64) float64
 
 // AxpyAVX512F32 adds alpha·x to y.
 //
@@ -94,10 +144,25 @@ func AxpyAVX512F32(n int, alpha float32, x *float32, y *float32)
 //go:noescape
 func ScaleAVX512F32(n int, alpha float32, x *float32, y *float32)
 
+// AddAVX512F32 writes x+y to z, element by element.
+//
+//go:noescape
+func AddAVX512F32(n int, x *float32, y *float32, z *float32)
+
+// SubAVX512F32 writes x-y to z, element by element.
+//
+//go:noescape
+func SubAVX512F32(n int, x *float32, y *float32, z *float32)
+
 // MulAVX512F32 writes x·y to z, element by element.
 //
 //go:noescape
 func MulAVX512F32(n int, x *float32, y *float32, z *float32)
+
+// DivAVX512F32 writes x/y to z, element by element.
+//
+//go:noescape
+func DivAVX512F32(n int, x *float32, y *float32, z *float32)
 
 // ReluAVX512F32 writes the larger of x and zero to y, and NaN where x is.
 //
@@ -114,10 +179,20 @@ func ReluBackwardAVX512F32(n int, y *float32, dy *float32, dx *float32)
 //go:noescape
 func DescendAVX512F32(n int, p *float32, grad *float32, buf *float32, lr float32, decay float32, keep float32, take float32)
 
+// AdamAVX512F32 is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
+//
+//go:noescape
+func AdamAVX512F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
+
 // SumAVX512F32 returns the sum of x.
 //
 //go:noescape
 func SumAVX512F32(n int, x *float32) float32
+
+// DotAVX512F32 returns the sum of the products of x and y.
+//
+//go:noescape
+func DotAVX512F32(n int, x *float32, y *float32) float32
 
 // PoolAVX512F32 writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base.
 //
@@ -139,10 +214,25 @@ func AxpyAVX512F64(n int, alpha float64, x *float64, y *float64)
 //go:noescape
 func ScaleAVX512F64(n int, alpha float64, x *float64, y *float64)
 
+// AddAVX512F64 writes x+y to z, element by element.
+//
+//go:noescape
+func AddAVX512F64(n int, x *float64, y *float64, z *float64)
+
+// SubAVX512F64 writes x-y to z, element by element.
+//
+//go:noescape
+func SubAVX512F64(n int, x *float64, y *float64, z *float64)
+
 // MulAVX512F64 writes x·y to z, element by element.
 //
 //go:noescape
 func MulAVX512F64(n int, x *float64, y *float64, z *float64)
+
+// DivAVX512F64 writes x/y to z, element by element.
+//
+//go:noescape
+func DivAVX512F64(n int, x *float64, y *float64, z *float64)
 
 // ReluAVX512F64 writes the larger of x and zero to y, and NaN where x is.
 //
@@ -159,10 +249,20 @@ func ReluBackwardAVX512F64(n int, y *float64, dy *float64, dx *float64)
 //go:noescape
 func DescendAVX512F64(n int, p *float64, grad *float64, buf *float64, lr float64, decay float64, keep float64, take float64)
 
+// AdamAVX512F64 is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
+//
+//go:noescape
+func AdamAVX512F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
+
 // SumAVX512F64 returns the sum of x.
 //
 //go:noescape
 func SumAVX512F64(n int, x *float64) float64
+
+// DotAVX512F64 returns the sum of the products of x and y.
+//
+//go:noescape
+func DotAVX512F64(n int, x *float64, y *float64) float64
 
 // CopyRowsAVX2F32 writes rows of src to dst.
 //

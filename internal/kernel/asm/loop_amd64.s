@@ -94,6 +94,80 @@ end:
 	VZEROUPPER
 	RET
 
+// func AddAVX2F32(n int, x *float32, y *float32, z *float32)
+// Requires: AVX
+TEXT ·AddAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x07, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPS (AX)(DI*4), Y0
+	VMOVUPS (CX)(DI*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DX)(DI*4)
+	ADDQ    $0x08, DI
+	JMP     whole
+
+rest:
+	TESTQ      SI, SI
+	JZ         end
+	LEAQ       lanes32<>+0(SB), BX
+	NEGQ       SI
+	VMOVUPS    64(BX)(SI*4), Y0
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (DX)(DI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func SubAVX2F32(n int, x *float32, y *float32, z *float32)
+// Requires: AVX
+TEXT ·SubAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x07, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPS (AX)(DI*4), Y0
+	VMOVUPS (CX)(DI*4), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DX)(DI*4)
+	ADDQ    $0x08, DI
+	JMP     whole
+
+rest:
+	TESTQ      SI, SI
+	JZ         end
+	LEAQ       lanes32<>+0(SB), BX
+	NEGQ       SI
+	VMOVUPS    64(BX)(SI*4), Y0
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VSUBPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (DX)(DI*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func MulAVX2F32(n int, x *float32, y *float32, z *float32)
 // Requires: AVX
 TEXT ·MulAVX2F32(SB), NOSPLIT, $0-32
@@ -125,6 +199,43 @@ rest:
 	VMASKMOVPS (AX)(DI*4), Y0, Y1
 	VMASKMOVPS (CX)(DI*4), Y0, Y2
 	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (DX)(DI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func DivAVX2F32(n int, x *float32, y *float32, z *float32)
+// Requires: AVX
+TEXT ·DivAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x07, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPS (AX)(DI*4), Y0
+	VMOVUPS (CX)(DI*4), Y1
+	VDIVPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DX)(DI*4)
+	ADDQ    $0x08, DI
+	JMP     whole
+
+rest:
+	TESTQ      SI, SI
+	JZ         end
+	LEAQ       lanes32<>+0(SB), BX
+	NEGQ       SI
+	VMOVUPS    64(BX)(SI*4), Y0
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VDIVPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (DX)(DI*4)
 
 end:
@@ -257,6 +368,82 @@ end:
 	VZEROUPPER
 	RET
 
+// func AdamAVX2F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
+// Requires: AVX, FMA3
+TEXT ·AdamAVX2F32(SB), NOSPLIT, $0-72
+	VBROADCASTSS rate+40(FP), Y0
+	VBROADCASTSS root+44(FP), Y1
+	VBROADCASTSS fresh1+48(FP), Y2
+	VBROADCASTSS keep2+52(FP), Y3
+	VBROADCASTSS fresh2+56(FP), Y4
+	VBROADCASTSS eps+60(FP), Y5
+	VBROADCASTSS decay+64(FP), Y6
+	VBROADCASTSS shrink+68(FP), Y7
+	MOVQ         p+8(FP), AX
+	MOVQ         grad+16(FP), CX
+	MOVQ         mean+24(FP), DX
+	MOVQ         square+32(FP), BX
+	MOVQ         n+0(FP), SI
+	MOVQ         SI, DI
+	ANDQ         $0x07, DI
+	SUBQ         DI, SI
+	XORQ         R8, R8
+
+whole:
+	CMPQ        R8, SI
+	JGE         rest
+	VMOVUPS     (AX)(R8*4), Y8
+	VMOVUPS     (CX)(R8*4), Y9
+	VMOVUPS     (DX)(R8*4), Y10
+	VFMADD231PS Y8, Y6, Y9
+	VSUBPS      Y10, Y9, Y11
+	VFMADD231PS Y11, Y2, Y10
+	VMOVUPS     Y10, (DX)(R8*4)
+	VMOVUPS     (BX)(R8*4), Y11
+	VMULPS      Y3, Y11, Y11
+	VMULPS      Y9, Y9, Y9
+	VFMADD231PS Y9, Y4, Y11
+	VMOVUPS     Y11, (BX)(R8*4)
+	VSQRTPS     Y11, Y11
+	VFMADD213PS Y5, Y1, Y11
+	VMULPS      Y0, Y10, Y10
+	VDIVPS      Y11, Y10, Y10
+	VFMADD231PS Y8, Y7, Y10
+	VSUBPS      Y10, Y8, Y8
+	VMOVUPS     Y8, (AX)(R8*4)
+	ADDQ        $0x08, R8
+	JMP         whole
+
+rest:
+	TESTQ       DI, DI
+	JZ          end
+	LEAQ        lanes32<>+0(SB), SI
+	NEGQ        DI
+	VMOVUPS     64(SI)(DI*4), Y8
+	VMASKMOVPS  (AX)(R8*4), Y8, Y9
+	VMASKMOVPS  (CX)(R8*4), Y8, Y10
+	VMASKMOVPS  (DX)(R8*4), Y8, Y11
+	VFMADD231PS Y9, Y6, Y10
+	VSUBPS      Y11, Y10, Y6
+	VFMADD231PS Y6, Y2, Y11
+	VMASKMOVPS  Y11, Y8, (DX)(R8*4)
+	VMASKMOVPS  (BX)(R8*4), Y8, Y2
+	VMULPS      Y3, Y2, Y2
+	VMULPS      Y10, Y10, Y10
+	VFMADD231PS Y10, Y4, Y2
+	VMASKMOVPS  Y2, Y8, (BX)(R8*4)
+	VSQRTPS     Y2, Y2
+	VFMADD213PS Y5, Y1, Y2
+	VMULPS      Y0, Y11, Y11
+	VDIVPS      Y2, Y11, Y11
+	VFMADD231PS Y9, Y7, Y11
+	VSUBPS      Y11, Y9, Y9
+	VMASKMOVPS  Y9, Y8, (AX)(R8*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func SumAVX2F32(n int, x *float32) float32
 // Requires: AVX, SSE
 TEXT ·SumAVX2F32(SB), NOSPLIT, $0-20
@@ -282,8 +469,8 @@ whole:
 	CMPQ   AX, $0x08
 	JL     rest
 	VADDPS (CX), Y0, Y0
-	ADDQ   $0x20, CX
-	SUBQ   $0x08, AX
+	ADDQ   $+32, CX
+	SUBQ   $+8, AX
 	JMP    whole
 
 rest:
@@ -302,6 +489,64 @@ rest:
 	VMOVSHDUP    X1, X0
 	VADDPS       X0, X1, X1
 	MOVSS        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func DotAVX2F32(n int, x *float32, y *float32) float32
+// Requires: AVX, FMA3, SSE
+TEXT ·DotAVX2F32(SB), NOSPLIT, $0-28
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+ways:
+	CMPQ        AX, $+32
+	JL          whole
+	VMOVUPS     (CX), Y4
+	VFMADD231PS (DX), Y4, Y0
+	VMOVUPS     32(CX), Y4
+	VFMADD231PS 32(DX), Y4, Y1
+	VMOVUPS     64(CX), Y4
+	VFMADD231PS 64(DX), Y4, Y2
+	VMOVUPS     96(CX), Y4
+	VFMADD231PS 96(DX), Y4, Y3
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+32, AX
+	JMP         ways
+
+whole:
+	CMPQ        AX, $0x08
+	JL          rest
+	VMOVUPS     (CX), Y4
+	VFMADD231PS (DX), Y4, Y0
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	SUBQ        $+8, AX
+	JMP         whole
+
+rest:
+	LEAQ         lanes32<>+0(SB), BX
+	NEGQ         AX
+	VMOVUPS      64(BX)(AX*4), Y4
+	VMASKMOVPS   (CX), Y4, Y5
+	VMASKMOVPS   (DX), Y4, Y4
+	VMOVUPS      Y5, Y5
+	VFMADD231PS  Y4, Y5, Y1
+	VADDPS       Y1, Y0, Y0
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X0, X1, X1
+	MOVSS        X1, ret+24(FP)
 	VZEROUPPER
 	RET
 
@@ -653,6 +898,80 @@ end:
 	VZEROUPPER
 	RET
 
+// func AddAVX2F64(n int, x *float64, y *float64, z *float64)
+// Requires: AVX
+TEXT ·AddAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x03, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPD (AX)(DI*8), Y0
+	VMOVUPD (CX)(DI*8), Y1
+	VADDPD  Y1, Y0, Y0
+	VMOVUPD Y0, (DX)(DI*8)
+	ADDQ    $0x04, DI
+	JMP     whole
+
+rest:
+	TESTQ      SI, SI
+	JZ         end
+	LEAQ       lanes64<>+0(SB), BX
+	NEGQ       SI
+	VMOVUPS    64(BX)(SI*8), Y0
+	VMASKMOVPD (AX)(DI*8), Y0, Y1
+	VMASKMOVPD (CX)(DI*8), Y0, Y2
+	VADDPD     Y2, Y1, Y1
+	VMASKMOVPD Y1, Y0, (DX)(DI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func SubAVX2F64(n int, x *float64, y *float64, z *float64)
+// Requires: AVX
+TEXT ·SubAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x03, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPD (AX)(DI*8), Y0
+	VMOVUPD (CX)(DI*8), Y1
+	VSUBPD  Y1, Y0, Y0
+	VMOVUPD Y0, (DX)(DI*8)
+	ADDQ    $0x04, DI
+	JMP     whole
+
+rest:
+	TESTQ      SI, SI
+	JZ         end
+	LEAQ       lanes64<>+0(SB), BX
+	NEGQ       SI
+	VMOVUPS    64(BX)(SI*8), Y0
+	VMASKMOVPD (AX)(DI*8), Y0, Y1
+	VMASKMOVPD (CX)(DI*8), Y0, Y2
+	VSUBPD     Y2, Y1, Y1
+	VMASKMOVPD Y1, Y0, (DX)(DI*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func MulAVX2F64(n int, x *float64, y *float64, z *float64)
 // Requires: AVX
 TEXT ·MulAVX2F64(SB), NOSPLIT, $0-32
@@ -684,6 +1003,43 @@ rest:
 	VMASKMOVPD (AX)(DI*8), Y0, Y1
 	VMASKMOVPD (CX)(DI*8), Y0, Y2
 	VMULPD     Y2, Y1, Y1
+	VMASKMOVPD Y1, Y0, (DX)(DI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func DivAVX2F64(n int, x *float64, y *float64, z *float64)
+// Requires: AVX
+TEXT ·DivAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x03, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPD (AX)(DI*8), Y0
+	VMOVUPD (CX)(DI*8), Y1
+	VDIVPD  Y1, Y0, Y0
+	VMOVUPD Y0, (DX)(DI*8)
+	ADDQ    $0x04, DI
+	JMP     whole
+
+rest:
+	TESTQ      SI, SI
+	JZ         end
+	LEAQ       lanes64<>+0(SB), BX
+	NEGQ       SI
+	VMOVUPS    64(BX)(SI*8), Y0
+	VMASKMOVPD (AX)(DI*8), Y0, Y1
+	VMASKMOVPD (CX)(DI*8), Y0, Y2
+	VDIVPD     Y2, Y1, Y1
 	VMASKMOVPD Y1, Y0, (DX)(DI*8)
 
 end:
@@ -816,6 +1172,82 @@ end:
 	VZEROUPPER
 	RET
 
+// func AdamAVX2F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
+// Requires: AVX, FMA3
+TEXT ·AdamAVX2F64(SB), NOSPLIT, $0-104
+	VBROADCASTSD rate+40(FP), Y0
+	VBROADCASTSD root+48(FP), Y1
+	VBROADCASTSD fresh1+56(FP), Y2
+	VBROADCASTSD keep2+64(FP), Y3
+	VBROADCASTSD fresh2+72(FP), Y4
+	VBROADCASTSD eps+80(FP), Y5
+	VBROADCASTSD decay+88(FP), Y6
+	VBROADCASTSD shrink+96(FP), Y7
+	MOVQ         p+8(FP), AX
+	MOVQ         grad+16(FP), CX
+	MOVQ         mean+24(FP), DX
+	MOVQ         square+32(FP), BX
+	MOVQ         n+0(FP), SI
+	MOVQ         SI, DI
+	ANDQ         $0x03, DI
+	SUBQ         DI, SI
+	XORQ         R8, R8
+
+whole:
+	CMPQ        R8, SI
+	JGE         rest
+	VMOVUPD     (AX)(R8*8), Y8
+	VMOVUPD     (CX)(R8*8), Y9
+	VMOVUPD     (DX)(R8*8), Y10
+	VFMADD231PD Y8, Y6, Y9
+	VSUBPD      Y10, Y9, Y11
+	VFMADD231PD Y11, Y2, Y10
+	VMOVUPD     Y10, (DX)(R8*8)
+	VMOVUPD     (BX)(R8*8), Y11
+	VMULPD      Y3, Y11, Y11
+	VMULPD      Y9, Y9, Y9
+	VFMADD231PD Y9, Y4, Y11
+	VMOVUPD     Y11, (BX)(R8*8)
+	VSQRTPD     Y11, Y11
+	VFMADD213PD Y5, Y1, Y11
+	VMULPD      Y0, Y10, Y10
+	VDIVPD      Y11, Y10, Y10
+	VFMADD231PD Y8, Y7, Y10
+	VSUBPD      Y10, Y8, Y8
+	VMOVUPD     Y8, (AX)(R8*8)
+	ADDQ        $0x04, R8
+	JMP         whole
+
+rest:
+	TESTQ       DI, DI
+	JZ          end
+	LEAQ        lanes64<>+0(SB), SI
+	NEGQ        DI
+	VMOVUPS     64(SI)(DI*8), Y8
+	VMASKMOVPD  (AX)(R8*8), Y8, Y9
+	VMASKMOVPD  (CX)(R8*8), Y8, Y10
+	VMASKMOVPD  (DX)(R8*8), Y8, Y11
+	VFMADD231PD Y9, Y6, Y10
+	VSUBPD      Y11, Y10, Y6
+	VFMADD231PD Y6, Y2, Y11
+	VMASKMOVPD  Y11, Y8, (DX)(R8*8)
+	VMASKMOVPD  (BX)(R8*8), Y8, Y2
+	VMULPD      Y3, Y2, Y2
+	VMULPD      Y10, Y10, Y10
+	VFMADD231PD Y10, Y4, Y2
+	VMASKMOVPD  Y2, Y8, (BX)(R8*8)
+	VSQRTPD     Y2, Y2
+	VFMADD213PD Y5, Y1, Y2
+	VMULPD      Y0, Y11, Y11
+	VDIVPD      Y2, Y11, Y11
+	VFMADD231PD Y9, Y7, Y11
+	VSUBPD      Y11, Y9, Y9
+	VMASKMOVPD  Y9, Y8, (AX)(R8*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func SumAVX2F64(n int, x *float64) float64
 // Requires: AVX, SSE2
 TEXT ·SumAVX2F64(SB), NOSPLIT, $0-24
@@ -841,8 +1273,8 @@ whole:
 	CMPQ   AX, $0x04
 	JL     rest
 	VADDPD (CX), Y0, Y0
-	ADDQ   $0x20, CX
-	SUBQ   $0x04, AX
+	ADDQ   $+32, CX
+	SUBQ   $+4, AX
 	JMP    whole
 
 rest:
@@ -859,6 +1291,62 @@ rest:
 	VUNPCKHPD    X1, X1, X0
 	VADDPD       X0, X1, X1
 	MOVSD        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func DotAVX2F64(n int, x *float64, y *float64) float64
+// Requires: AVX, FMA3, SSE2
+TEXT ·DotAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+ways:
+	CMPQ        AX, $+16
+	JL          whole
+	VMOVUPD     (CX), Y4
+	VFMADD231PD (DX), Y4, Y0
+	VMOVUPD     32(CX), Y4
+	VFMADD231PD 32(DX), Y4, Y1
+	VMOVUPD     64(CX), Y4
+	VFMADD231PD 64(DX), Y4, Y2
+	VMOVUPD     96(CX), Y4
+	VFMADD231PD 96(DX), Y4, Y3
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	SUBQ        $+16, AX
+	JMP         ways
+
+whole:
+	CMPQ        AX, $0x04
+	JL          rest
+	VMOVUPD     (CX), Y4
+	VFMADD231PD (DX), Y4, Y0
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	SUBQ        $+4, AX
+	JMP         whole
+
+rest:
+	LEAQ         lanes64<>+0(SB), BX
+	NEGQ         AX
+	VMOVUPS      64(BX)(AX*8), Y4
+	VMASKMOVPD   (CX), Y4, Y5
+	VMASKMOVPD   (DX), Y4, Y4
+	VMOVUPD      Y5, Y5
+	VFMADD231PD  Y4, Y5, Y1
+	VADDPD       Y1, Y0, Y0
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	MOVSD        X1, ret+24(FP)
 	VZEROUPPER
 	RET
 
@@ -934,6 +1422,80 @@ end:
 	VZEROUPPER
 	RET
 
+// func AddAVX512F32(n int, x *float32, y *float32, z *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·AddAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x0f, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPS (AX)(DI*4), Z0
+	VMOVUPS (CX)(DI*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (DX)(DI*4)
+	ADDQ    $0x10, DI
+	JMP     whole
+
+rest:
+	TESTQ     SI, SI
+	JZ        end
+	MOVQ      $-1, BX
+	BZHIQ     SI, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (AX)(DI*4), K1, Z0
+	VMOVUPS.Z (CX)(DI*4), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (DX)(DI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func SubAVX512F32(n int, x *float32, y *float32, z *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·SubAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x0f, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPS (AX)(DI*4), Z0
+	VMOVUPS (CX)(DI*4), Z1
+	VSUBPS  Z1, Z0, Z0
+	VMOVUPS Z0, (DX)(DI*4)
+	ADDQ    $0x10, DI
+	JMP     whole
+
+rest:
+	TESTQ     SI, SI
+	JZ        end
+	MOVQ      $-1, BX
+	BZHIQ     SI, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (AX)(DI*4), K1, Z0
+	VMOVUPS.Z (CX)(DI*4), K1, Z1
+	VSUBPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (DX)(DI*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func MulAVX512F32(n int, x *float32, y *float32, z *float32)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·MulAVX512F32(SB), NOSPLIT, $0-32
@@ -965,6 +1527,43 @@ rest:
 	VMOVUPS.Z (AX)(DI*4), K1, Z0
 	VMOVUPS.Z (CX)(DI*4), K1, Z1
 	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (DX)(DI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func DivAVX512F32(n int, x *float32, y *float32, z *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·DivAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x0f, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPS (AX)(DI*4), Z0
+	VMOVUPS (CX)(DI*4), Z1
+	VDIVPS  Z1, Z0, Z0
+	VMOVUPS Z0, (DX)(DI*4)
+	ADDQ    $0x10, DI
+	JMP     whole
+
+rest:
+	TESTQ     SI, SI
+	JZ        end
+	MOVQ      $-1, BX
+	BZHIQ     SI, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (AX)(DI*4), K1, Z0
+	VMOVUPS.Z (CX)(DI*4), K1, Z1
+	VDIVPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (DX)(DI*4)
 
 end:
@@ -1097,6 +1696,82 @@ end:
 	VZEROUPPER
 	RET
 
+// func AdamAVX512F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·AdamAVX512F32(SB), NOSPLIT, $0-72
+	VBROADCASTSS rate+40(FP), Z0
+	VBROADCASTSS root+44(FP), Z1
+	VBROADCASTSS fresh1+48(FP), Z2
+	VBROADCASTSS keep2+52(FP), Z3
+	VBROADCASTSS fresh2+56(FP), Z4
+	VBROADCASTSS eps+60(FP), Z5
+	VBROADCASTSS decay+64(FP), Z6
+	VBROADCASTSS shrink+68(FP), Z7
+	MOVQ         p+8(FP), AX
+	MOVQ         grad+16(FP), CX
+	MOVQ         mean+24(FP), DX
+	MOVQ         square+32(FP), BX
+	MOVQ         n+0(FP), SI
+	MOVQ         SI, DI
+	ANDQ         $0x0f, DI
+	SUBQ         DI, SI
+	XORQ         R8, R8
+
+whole:
+	CMPQ        R8, SI
+	JGE         rest
+	VMOVUPS     (AX)(R8*4), Z8
+	VMOVUPS     (CX)(R8*4), Z9
+	VMOVUPS     (DX)(R8*4), Z10
+	VFMADD231PS Z8, Z6, Z9
+	VSUBPS      Z10, Z9, Z11
+	VFMADD231PS Z11, Z2, Z10
+	VMOVUPS     Z10, (DX)(R8*4)
+	VMOVUPS     (BX)(R8*4), Z11
+	VMULPS      Z3, Z11, Z11
+	VMULPS      Z9, Z9, Z9
+	VFMADD231PS Z9, Z4, Z11
+	VMOVUPS     Z11, (BX)(R8*4)
+	VSQRTPS     Z11, Z11
+	VFMADD213PS Z5, Z1, Z11
+	VMULPS      Z0, Z10, Z10
+	VDIVPS      Z11, Z10, Z10
+	VFMADD231PS Z8, Z7, Z10
+	VSUBPS      Z10, Z8, Z8
+	VMOVUPS     Z8, (AX)(R8*4)
+	ADDQ        $0x10, R8
+	JMP         whole
+
+rest:
+	TESTQ       DI, DI
+	JZ          end
+	MOVQ        $-1, SI
+	BZHIQ       DI, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (AX)(R8*4), K1, Z8
+	VMOVUPS.Z   (CX)(R8*4), K1, Z9
+	VMOVUPS.Z   (DX)(R8*4), K1, Z10
+	VFMADD231PS Z8, Z6, Z9
+	VSUBPS      Z10, Z9, Z6
+	VFMADD231PS Z6, Z2, Z10
+	VMOVUPS     Z10, K1, (DX)(R8*4)
+	VMOVUPS.Z   (BX)(R8*4), K1, Z2
+	VMULPS      Z3, Z2, Z2
+	VMULPS      Z9, Z9, Z9
+	VFMADD231PS Z9, Z4, Z2
+	VMOVUPS     Z2, K1, (BX)(R8*4)
+	VSQRTPS     Z2, Z2
+	VFMADD213PS Z5, Z1, Z2
+	VMULPS      Z0, Z10, Z10
+	VDIVPS      Z2, Z10, Z10
+	VFMADD231PS Z8, Z7, Z10
+	VSUBPS      Z10, Z8, Z8
+	VMOVUPS     Z8, K1, (AX)(R8*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func SumAVX512F32(n int, x *float32) float32
 // Requires: AVX, AVX512F, BMI2, SSE
 TEXT ·SumAVX512F32(SB), NOSPLIT, $0-20
@@ -1122,8 +1797,8 @@ whole:
 	CMPQ   AX, $0x10
 	JL     rest
 	VADDPS (CX), Z0, Z0
-	ADDQ   $0x40, CX
-	SUBQ   $0x10, AX
+	ADDQ   $+64, CX
+	SUBQ   $+16, AX
 	JMP    whole
 
 rest:
@@ -1144,6 +1819,66 @@ rest:
 	VMOVSHDUP     X0, X1
 	VADDPS        X1, X0, X0
 	MOVSS         X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func DotAVX512F32(n int, x *float32, y *float32) float32
+// Requires: AVX, AVX512F, BMI2, SSE
+TEXT ·DotAVX512F32(SB), NOSPLIT, $0-28
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+ways:
+	CMPQ        AX, $+64
+	JL          whole
+	VMOVUPS     (CX), Z4
+	VFMADD231PS (DX), Z4, Z0
+	VMOVUPS     64(CX), Z4
+	VFMADD231PS 64(DX), Z4, Z1
+	VMOVUPS     128(CX), Z4
+	VFMADD231PS 128(DX), Z4, Z2
+	VMOVUPS     192(CX), Z4
+	VFMADD231PS 192(DX), Z4, Z3
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+64, AX
+	JMP         ways
+
+whole:
+	CMPQ        AX, $0x10
+	JL          rest
+	VMOVUPS     (CX), Z4
+	VFMADD231PS (DX), Z4, Z0
+	ADDQ        $+64, CX
+	ADDQ        $+64, DX
+	SUBQ        $+16, AX
+	JMP         whole
+
+rest:
+	MOVQ          $-1, BX
+	BZHIQ         AX, BX, BX
+	KMOVW         BX, K1
+	VMOVUPS.Z     (CX), K1, Z4
+	VMOVUPS.Z     (DX), K1, Z5
+	VMOVUPS       Z4, Z4
+	VFMADD231PS   Z5, Z4, Z1
+	VADDPS        Z1, Z0, Z0
+	VADDPS        Z3, Z2, Z2
+	VADDPS        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VUNPCKHPD     X0, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDPS        X1, X0, X0
+	MOVSS         X0, ret+24(FP)
 	VZEROUPPER
 	RET
 
@@ -1553,6 +2288,80 @@ end:
 	VZEROUPPER
 	RET
 
+// func AddAVX512F64(n int, x *float64, y *float64, z *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·AddAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x07, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPD (AX)(DI*8), Z0
+	VMOVUPD (CX)(DI*8), Z1
+	VADDPD  Z1, Z0, Z0
+	VMOVUPD Z0, (DX)(DI*8)
+	ADDQ    $0x08, DI
+	JMP     whole
+
+rest:
+	TESTQ     SI, SI
+	JZ        end
+	MOVQ      $-1, BX
+	BZHIQ     SI, BX, BX
+	KMOVW     BX, K1
+	VMOVUPD.Z (AX)(DI*8), K1, Z0
+	VMOVUPD.Z (CX)(DI*8), K1, Z1
+	VADDPD    Z1, Z0, Z0
+	VMOVUPD   Z0, K1, (DX)(DI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func SubAVX512F64(n int, x *float64, y *float64, z *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·SubAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x07, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPD (AX)(DI*8), Z0
+	VMOVUPD (CX)(DI*8), Z1
+	VSUBPD  Z1, Z0, Z0
+	VMOVUPD Z0, (DX)(DI*8)
+	ADDQ    $0x08, DI
+	JMP     whole
+
+rest:
+	TESTQ     SI, SI
+	JZ        end
+	MOVQ      $-1, BX
+	BZHIQ     SI, BX, BX
+	KMOVW     BX, K1
+	VMOVUPD.Z (AX)(DI*8), K1, Z0
+	VMOVUPD.Z (CX)(DI*8), K1, Z1
+	VSUBPD    Z1, Z0, Z0
+	VMOVUPD   Z0, K1, (DX)(DI*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func MulAVX512F64(n int, x *float64, y *float64, z *float64)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·MulAVX512F64(SB), NOSPLIT, $0-32
@@ -1584,6 +2393,43 @@ rest:
 	VMOVUPD.Z (AX)(DI*8), K1, Z0
 	VMOVUPD.Z (CX)(DI*8), K1, Z1
 	VMULPD    Z1, Z0, Z0
+	VMOVUPD   Z0, K1, (DX)(DI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func DivAVX512F64(n int, x *float64, y *float64, z *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·DivAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ x+8(FP), AX
+	MOVQ y+16(FP), CX
+	MOVQ z+24(FP), DX
+	MOVQ n+0(FP), BX
+	MOVQ BX, SI
+	ANDQ $0x07, SI
+	SUBQ SI, BX
+	XORQ DI, DI
+
+whole:
+	CMPQ    DI, BX
+	JGE     rest
+	VMOVUPD (AX)(DI*8), Z0
+	VMOVUPD (CX)(DI*8), Z1
+	VDIVPD  Z1, Z0, Z0
+	VMOVUPD Z0, (DX)(DI*8)
+	ADDQ    $0x08, DI
+	JMP     whole
+
+rest:
+	TESTQ     SI, SI
+	JZ        end
+	MOVQ      $-1, BX
+	BZHIQ     SI, BX, BX
+	KMOVW     BX, K1
+	VMOVUPD.Z (AX)(DI*8), K1, Z0
+	VMOVUPD.Z (CX)(DI*8), K1, Z1
+	VDIVPD    Z1, Z0, Z0
 	VMOVUPD   Z0, K1, (DX)(DI*8)
 
 end:
@@ -1716,6 +2562,82 @@ end:
 	VZEROUPPER
 	RET
 
+// func AdamAVX512F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·AdamAVX512F64(SB), NOSPLIT, $0-104
+	VBROADCASTSD rate+40(FP), Z0
+	VBROADCASTSD root+48(FP), Z1
+	VBROADCASTSD fresh1+56(FP), Z2
+	VBROADCASTSD keep2+64(FP), Z3
+	VBROADCASTSD fresh2+72(FP), Z4
+	VBROADCASTSD eps+80(FP), Z5
+	VBROADCASTSD decay+88(FP), Z6
+	VBROADCASTSD shrink+96(FP), Z7
+	MOVQ         p+8(FP), AX
+	MOVQ         grad+16(FP), CX
+	MOVQ         mean+24(FP), DX
+	MOVQ         square+32(FP), BX
+	MOVQ         n+0(FP), SI
+	MOVQ         SI, DI
+	ANDQ         $0x07, DI
+	SUBQ         DI, SI
+	XORQ         R8, R8
+
+whole:
+	CMPQ        R8, SI
+	JGE         rest
+	VMOVUPD     (AX)(R8*8), Z8
+	VMOVUPD     (CX)(R8*8), Z9
+	VMOVUPD     (DX)(R8*8), Z10
+	VFMADD231PD Z8, Z6, Z9
+	VSUBPD      Z10, Z9, Z11
+	VFMADD231PD Z11, Z2, Z10
+	VMOVUPD     Z10, (DX)(R8*8)
+	VMOVUPD     (BX)(R8*8), Z11
+	VMULPD      Z3, Z11, Z11
+	VMULPD      Z9, Z9, Z9
+	VFMADD231PD Z9, Z4, Z11
+	VMOVUPD     Z11, (BX)(R8*8)
+	VSQRTPD     Z11, Z11
+	VFMADD213PD Z5, Z1, Z11
+	VMULPD      Z0, Z10, Z10
+	VDIVPD      Z11, Z10, Z10
+	VFMADD231PD Z8, Z7, Z10
+	VSUBPD      Z10, Z8, Z8
+	VMOVUPD     Z8, (AX)(R8*8)
+	ADDQ        $0x08, R8
+	JMP         whole
+
+rest:
+	TESTQ       DI, DI
+	JZ          end
+	MOVQ        $-1, SI
+	BZHIQ       DI, SI, SI
+	KMOVW       SI, K1
+	VMOVUPD.Z   (AX)(R8*8), K1, Z8
+	VMOVUPD.Z   (CX)(R8*8), K1, Z9
+	VMOVUPD.Z   (DX)(R8*8), K1, Z10
+	VFMADD231PD Z8, Z6, Z9
+	VSUBPD      Z10, Z9, Z6
+	VFMADD231PD Z6, Z2, Z10
+	VMOVUPD     Z10, K1, (DX)(R8*8)
+	VMOVUPD.Z   (BX)(R8*8), K1, Z2
+	VMULPD      Z3, Z2, Z2
+	VMULPD      Z9, Z9, Z9
+	VFMADD231PD Z9, Z4, Z2
+	VMOVUPD     Z2, K1, (BX)(R8*8)
+	VSQRTPD     Z2, Z2
+	VFMADD213PD Z5, Z1, Z2
+	VMULPD      Z0, Z10, Z10
+	VDIVPD      Z2, Z10, Z10
+	VFMADD231PD Z8, Z7, Z10
+	VSUBPD      Z10, Z8, Z8
+	VMOVUPD     Z8, K1, (AX)(R8*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func SumAVX512F64(n int, x *float64) float64
 // Requires: AVX, AVX512F, BMI2, SSE2
 TEXT ·SumAVX512F64(SB), NOSPLIT, $0-24
@@ -1741,8 +2663,8 @@ whole:
 	CMPQ   AX, $0x08
 	JL     rest
 	VADDPD (CX), Z0, Z0
-	ADDQ   $0x40, CX
-	SUBQ   $0x08, AX
+	ADDQ   $+64, CX
+	SUBQ   $+8, AX
 	JMP    whole
 
 rest:
@@ -1761,6 +2683,64 @@ rest:
 	VUNPCKHPD     X0, X0, X1
 	VADDPD        X1, X0, X0
 	MOVSD         X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func DotAVX512F64(n int, x *float64, y *float64) float64
+// Requires: AVX, AVX512F, BMI2, SSE2
+TEXT ·DotAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+ways:
+	CMPQ        AX, $+32
+	JL          whole
+	VMOVUPD     (CX), Z4
+	VFMADD231PD (DX), Z4, Z0
+	VMOVUPD     64(CX), Z4
+	VFMADD231PD 64(DX), Z4, Z1
+	VMOVUPD     128(CX), Z4
+	VFMADD231PD 128(DX), Z4, Z2
+	VMOVUPD     192(CX), Z4
+	VFMADD231PD 192(DX), Z4, Z3
+	ADDQ        $+256, CX
+	ADDQ        $+256, DX
+	SUBQ        $+32, AX
+	JMP         ways
+
+whole:
+	CMPQ        AX, $0x08
+	JL          rest
+	VMOVUPD     (CX), Z4
+	VFMADD231PD (DX), Z4, Z0
+	ADDQ        $+64, CX
+	ADDQ        $+64, DX
+	SUBQ        $+8, AX
+	JMP         whole
+
+rest:
+	MOVQ          $-1, BX
+	BZHIQ         AX, BX, BX
+	KMOVW         BX, K1
+	VMOVUPD.Z     (CX), K1, Z4
+	VMOVUPD.Z     (DX), K1, Z5
+	VMOVUPD       Z4, Z4
+	VFMADD231PD   Z5, Z4, Z1
+	VADDPD        Z1, Z0, Z0
+	VADDPD        Z3, Z2, Z2
+	VADDPD        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X1, X0, X0
+	VUNPCKHPD     X0, X0, X1
+	VADDPD        X1, X0, X0
+	MOVSD         X0, ret+24(FP)
 	VZEROUPPER
 	RET
 

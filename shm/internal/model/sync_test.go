@@ -73,3 +73,43 @@ func TestCondMutations(t *testing.T) {
 		})
 	}
 }
+
+func TestRWMutex(t *testing.T) {
+	holds(t, model.Explore(model.RWMutex{Writers: 1, Rounds: 3, Kills: kills(3), Births: 2}.Model(), limit))
+	holds(t, model.Explore(model.RWMutex{Writers: 2, Rounds: 3, Kills: kills(3), Births: 2}.Model(), limit))
+}
+
+func TestRWMutexMutations(t *testing.T) {
+	for _, bug := range []string{
+		model.LookFirst, model.DrainFirst, model.DrainDead, model.DrainSuspected, model.ReadTorn, model.KeepShare, model.ShareOfSlot, model.RWNotTold,
+		model.RWGiveUpFrees,
+	} {
+		t.Run(bug, func(t *testing.T) {
+			fails(t, model.Explore(model.RWMutex{Writers: 2, Rounds: 2, Kills: 2, Births: 1, Bug: bug}.Model(), limit))
+		})
+	}
+}
+
+func TestBarrier(t *testing.T) {
+	holds(t, model.Explore(model.Barrier{Parties: 2, Rounds: 2, Kills: kills(1), Ends: 1}.Model(), limit))
+	holds(t, model.Explore(model.Barrier{Parties: 2, Rounds: 1, Kills: kills(1), Births: 1, Resets: 1}.Model(), limit))
+	holds(t, model.Explore(model.Barrier{Parties: 3, Rounds: 2, Kills: kills(1), Ends: 1, Resets: 1}.Model(), limit))
+}
+
+func TestBarrierMutations(t *testing.T) {
+	for _, bug := range []string{
+		model.BarrierDeaf, model.JoinForgets, model.AbortOnce, model.NoHistory, model.EndBlind, model.FailQuiet, model.Overrun, model.ResetInTurn,
+		model.ActLate,
+	} {
+		t.Run(bug, func(t *testing.T) {
+			b := model.Barrier{Parties: 2, Rounds: 2, Kills: 1, Resets: 1, Bug: bug}
+			switch bug {
+			case model.JoinForgets, model.AbortOnce: // somebody comes after the death
+				b.Rounds, b.Births, b.Resets = 1, 1, 0
+			case model.EndBlind, model.FailQuiet:
+				b.Ends = 1
+			}
+			fails(t, model.Explore(b.Model(), limit))
+		})
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -99,14 +100,23 @@ func (v vector) scale() {
 	v.end()
 }
 
-func (v vector) product() {
-	v.text("Mul", "n int, x, y, z *F")
-	v.doc("Mul", "writes x·y to z, element by element.")
+// pairwise writes z = op(x, y), element by element. do gets y, x and where its result goes, as instructions do.
+func (v vector) pairwise(name, what string, do func(ops ...Op)) {
+	v.text(name, "n int, x, y, z *F")
+	v.doc(name, "writes "+what+" to z, element by element.")
 	v.flat([]string{"x", "y", "z"}, func(f *flat) {
 		x, y := f.read("x"), f.read("y")
-		f.mul(y, x, x)
+		do(y, x, x)
 		f.write(x, "z")
 	})
+	v.end()
+}
+
+// apart writes y = do(x), element by element.
+func (v vector) apart(name, what string, do func(x reg.VecVirtual) reg.VecVirtual) {
+	v.text(name, "n int, x, y *F")
+	v.doc(name, "writes "+what+" to y, element by element.")
+	v.flat([]string{"x", "y"}, func(f *flat) { f.write(do(f.read("x")), "y") })
 	v.end()
 }
 
@@ -184,38 +194,94 @@ func (v vector) descend() {
 	v.end()
 }
 
-// sum adds with four accumulators, which hides the latency of an addition, and then their lanes.
+func (v vector) adam() {
+	numbers := []string{"rate", "root", "fresh1", "keep2", "fresh2", "eps", "decay", "shrink"}
+	v.text("Adam", "n int, p, grad, mean, square *F, "+strings.Join(numbers, ", ")+" F")
+	v.doc("Adam", "is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).")
+	c := map[string]reg.VecVirtual{}
+	for _, name := range numbers {
+		c[name] = v.scalar(name)
+	}
+	v.flat([]string{"p", "grad", "mean", "square"}, func(f *flat) {
+		p, g, mean, change := f.read("p"), f.read("grad"), f.read("mean"), f.fresh()
+		f.fma231(p, c["decay"], g)
+		f.sub(mean, g, change)
+		f.fma231(change, c["fresh1"], mean)
+		f.write(mean, "mean")
+		square := f.read("square")
+		f.mul(c["keep2"], square, square)
+		f.mul(g, g, g)
+		f.fma231(g, c["fresh2"], square)
+		f.write(square, "square")
+		f.sqrt(square, square)
+		f.fma213(c["eps"], c["root"], square)
+		f.mul(c["rate"], mean, mean)
+		f.div(square, mean, mean)
+		f.fma231(p, c["shrink"], mean)
+		f.sub(mean, p, p)
+		f.write(p, "p")
+	})
+	v.end()
+}
+
+// sum and dot are strands of one and two vectors.
 func (v vector) sum() {
+	v.strands("Sum", "returns the sum of x.", []string{"x"}, func(acc reg.VecVirtual, x func(i int) Op) { v.add(x(0), acc, acc) })
+}
+
+func (v vector) dot() {
+	v.strands("Dot", "returns the sum of the products of x and y.", []string{"x", "y"}, func(acc reg.VecVirtual, x func(i int) Op) {
+		factor := v.fresh()
+		v.move(x(0), factor)
+		v.fma231(x(1), factor, acc)
+	})
+}
+
+// strands adds in four accumulators, which hides the latency of an addition, and then their lanes. add gets elements of the vectors, in
+// memory or in registers.
+func (v vector) strands(name, what string, vectors []string, add func(acc reg.VecVirtual, x func(i int) Op)) {
 	const ways = 4
-	TEXT("Sum"+v.suffix, NOSPLIT, "func(n int, x *"+v.goType+") "+v.goType)
+	TEXT(name+v.suffix, NOSPLIT, "func(n int, "+strings.Join(vectors, ", ")+" *"+v.goType+") "+v.goType)
 	Pragma("noescape")
-	v.doc("Sum", "returns the sum of x.")
-	n, x := pointer("n"), pointer("x")
+	v.doc(name, what)
+	n := pointer("n")
+	var from []reg.GPVirtual
+	for _, name := range vectors {
+		from = append(from, pointer(name))
+	}
 	acc := make([]reg.VecVirtual, ways)
 	for i := range acc {
 		acc[i] = v.fresh()
 		v.zero(acc[i])
 	}
+	// take adds so many whole registers and goes on to what is behind them.
+	take := func(registers int) {
+		for i := range registers {
+			add(acc[i], func(j int) Op { return Mem{Base: from[j], Disp: i * v.bytes()} })
+		}
+		for _, p := range from {
+			ADDQ(I32(int32(registers*v.bytes())), p)
+		}
+		SUBQ(I32(int32(registers*v.lanes)), n)
+	}
 	Label("ways")
 	CMPQ(n, I32(int32(ways*v.lanes)))
 	JL(LabelRef("whole"))
-	for i := range acc {
-		v.add(Mem{Base: x, Disp: i * v.bytes()}, acc[i], acc[i])
-	}
-	ADDQ(I32(int32(ways*v.bytes())), x)
-	SUBQ(I32(int32(ways*v.lanes)), n)
+	take(ways)
 	JMP(LabelRef("ways"))
 	Label("whole")
 	CMPQ(n, Imm(uint64(v.lanes)))
 	JL(LabelRef("rest"))
-	v.add(Mem{Base: x}, acc[0], acc[0])
-	ADDQ(Imm(uint64(v.bytes())), x)
-	SUBQ(Imm(uint64(v.lanes)), n)
+	take(1)
 	JMP(LabelRef("whole"))
 	Label("rest")
-	last := v.fresh()
-	v.load(Mem{Base: x}, v.first(n), last)
-	v.add(last, acc[1], acc[1])
+	rest := v.first(n)
+	last := make([]reg.VecVirtual, len(from))
+	for i, p := range from {
+		last[i] = v.fresh()
+		v.load(Mem{Base: p}, rest, last[i])
+	}
+	add(acc[1], func(i int) Op { return last[i] })
 	v.add(acc[1], acc[0], acc[0])
 	v.add(acc[3], acc[2], acc[2])
 	v.add(acc[2], acc[0], acc[0])

@@ -5,11 +5,16 @@ func writeLoops(vectors []vector) {
 	for _, v := range vectors {
 		v.axpy()
 		v.scale()
-		v.product()
+		v.pairwise("Add", "x+y", v.add)
+		v.pairwise("Sub", "x-y", v.sub)
+		v.pairwise("Mul", "x·y", v.mul)
+		v.pairwise("Div", "x/y", v.div)
 		v.relu()
 		v.reluBackward()
 		v.descend()
+		v.adam()
 		v.sum()
+		v.dot()
 		if v.single() { // pooling in float64 is for tests
 			v.pool()
 			v.poolBackward()

@@ -20,6 +20,9 @@ type vector struct {
 
 	fresh                                                       func() reg.VecVirtual
 	move, broadcast, fma231, fma213, less231, add, mul, largest func(ops ...Op)
+	sub, div, sqrt, least                                       func(ops ...Op)
+	and, andNot, or                                             func(ops ...Op) // of bits
+	shift, plus                                                 func(ops ...Op) // of integers as wide as a number
 	zero                                                        func(v reg.VecVirtual)
 }
 
@@ -43,9 +46,15 @@ func (v vector) of(size int) vector {
 	if size == 4 {
 		v.move, v.broadcast, v.add, v.mul, v.largest = VMOVUPS, VBROADCASTSS, VADDPS, VMULPS, VMAXPS
 		v.fma231, v.fma213, v.less231 = VFMADD231PS, VFMADD213PS, VFNMADD231PS
+		v.sub, v.div, v.sqrt, v.least = VSUBPS, VDIVPS, VSQRTPS, VMINPS
+		v.and, v.andNot, v.or = VANDPS, VANDNPS, VORPS
+		v.shift, v.plus = VPSLLD, VPADDD
 	} else {
 		v.move, v.broadcast, v.add, v.mul, v.largest = VMOVUPD, VBROADCASTSD, VADDPD, VMULPD, VMAXPD
 		v.fma231, v.fma213, v.less231 = VFMADD231PD, VFMADD213PD, VFNMADD231PD
+		v.sub, v.div, v.sqrt, v.least = VSUBPD, VDIVPD, VSQRTPD, VMINPD
+		v.and, v.andNot, v.or = VANDPD, VANDNPD, VORPD
+		v.shift, v.plus = VPSLLQ, VPADDQ
 	}
 	return v
 }
@@ -84,11 +93,12 @@ func (v vector) scalar(name string) reg.VecVirtual {
 // elements loads a parameter that counts elements, in bytes.
 func (v vector) elements(name string) reg.GPVirtual {
 	x := Load(Param(name), GP64()).(reg.GPVirtual)
-	SHLQ(U8(v.shift()), x)
+	SHLQ(U8(v.log()), x)
 	return x
 }
 
-func (v vector) shift() int {
+// log is the binary logarithm of the size of a number.
+func (v vector) log() int {
 	if v.single() {
 		return 2
 	}
@@ -103,9 +113,6 @@ type mask struct {
 	k reg.OpmaskVirtual
 	y reg.VecVirtual
 }
-
-// laneMasks is what the masks of AVX2 are cut out of, by size of a number.
-var laneMasks = map[int]Mem{}
 
 // first returns the mask of the first n lanes, where n is from 0 to their number. It uses n up.
 func (v vector) first(n reg.GPVirtual) mask { return v.masks(n, 1)[0] }

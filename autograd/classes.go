@@ -1,0 +1,86 @@
+package autograd
+
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Ignored is a target that says that its row does not count, as in PyTorch.
+const Ignored = -100
+
+// A Classification says how classes and rows count in a loss. The zero value is the mean over rows, of classes that count alike.
+type Classification struct {
+	Weight    *tensor.Tensor // of each class, (classes), of the dtype of the loss; nil: all 1. A mean divides by the weights of the targets
+	Ignore    []int64        // targets whose rows do not count, as if they were Ignored
+	Smoothing float64        // of CrossEntropy, from 0 to 1: how much of the target's probability is spread over all classes
+	Reduction Reduction
+}
+
+// NLLLoss is the function NLLLoss with these weights.
+func (c Classification) NLLLoss(logp *Var, target *tensor.Tensor) *Var {
+	want("NLLLoss", "log-probabilities (N, classes)", logp, 2)
+	checkTarget(logp, target)
+	if target.DType() != tensor.Int64 || !target.IsContiguous() {
+		target = target.To(tensor.Int64).Contiguous()
+	}
+	ignored := c.checkClasses(tensor.Data[int64](target), logp.t.Dim(1))
+	if !ignored && c.Weight == nil && c.Smoothing == 0 && c.Reduction != Unreduced {
+		return byType("NLLLoss", logp, nllLoss[float32], nllLoss[float64])(logp, target, c.Reduction)
+	}
+	return c.weighted(logp, target)
+}
+
+// CrossEntropy is the function CrossEntropy with these weights and this smoothing.
+func (c Classification) CrossEntropy(logits *Var, target *tensor.Tensor) *Var {
+	return c.NLLLoss(LogSoftmax(logits), target)
+}
+
+// checkClasses panics unless there are classes of that number, and weights for them. It reports whether rows are ignored.
+func (c Classification) checkClasses(target []int64, n int) (ignored bool) {
+	if !(c.Smoothing >= 0 && c.Smoothing <= 1) {
+		misuse("NLLLoss with smoothing %v: it is between 0 and 1", c.Smoothing)
+	}
+	if c.Weight != nil && !sameShape(c.Weight.Shape(), []int{n}) {
+		misuse("NLLLoss with weights %v of %d classes", c.Weight.Shape(), n)
+	}
+	for i, class := range target {
+		if c.ignores(class) {
+			ignored = true
+		} else if class < 0 || class >= int64(n) {
+			misuse("NLLLoss with target[%d] = %d: there are %d classes", i, class, n)
+		}
+	}
+	return ignored
+}
+
+func (c Classification) ignores(class int64) bool {
+	return class == Ignored || len(c.Ignore) > 0 && slices.Contains(c.Ignore, class)
+}
+
+// weighted is the loss of rows, each multiplied by the weight of its class, less what smoothing takes of it and with what it
+// adds: the mean loss of all classes, multiplied by their weights.
+func (c Classification) weighted(logp *Var, target *tensor.Tensor) *Var {
+	ignored, classes := tensor.New(tensor.Bool, target.Shape()...), target.Clone()
+	out, class := tensor.Data[bool](ignored), tensor.Data[int64](classes)
+	for i, k := range class {
+		if out[i] = c.ignores(k); out[i] {
+			class[i] = 0
+		}
+	}
+	weight := c.Weight
+	if weight == nil {
+		weight = tensor.Ones(logp.t.DType(), logp.t.Dim(1))
+	}
+	counts := tensor.IndexSelect(weight, 0, classes).MaskedFill(ignored, 0)
+	losses := Neg(Reshape(Gather(logp, 1, classes.Reshape(-1, 1)), -1))
+	losses = Mul(MaskedFill(losses, ignored, 0), Const(counts))
+	if c.Smoothing > 0 {
+		all := MaskedFill(Neg(Mean(Mul(logp, Const(weight)), 1)), ignored, 0)
+		losses = Add(MulScalar(losses, 1-c.Smoothing), MulScalar(all, c.Smoothing))
+	}
+	if c.Reduction == ByMean {
+		return MulScalar(Sum(losses), 1/counts.Sum())
+	}
+	return c.Reduction.of(losses)
+}

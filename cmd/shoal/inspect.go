@@ -1,0 +1,21 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/files"
+)
+
+// inspectCommand is shoal inspect.
+type inspectCommand struct {
+	Args struct {
+		File string `positional-arg-name:"FILE" description:"A file of tensors; its name says the format."`
+	} `positional-args:"yes" required:"yes"`
+	JSON bool `long:"json" description:"One JSON object, for programs."`
+}
+
+// run prints to standard output.
+func (c *inspectCommand) run(context.Context) error {
+	return files.Inspect(os.Stdout, c.Args.File, c.JSON)
+}

@@ -1,0 +1,172 @@
+package data
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A layout is the dtype and the shape of each field of a sample.
+type layout []field
+
+type field struct {
+	dtype tensor.DType
+	shape []int
+}
+
+// layoutOf returns the layout of fields that have skip dimensions in front of those of a sample.
+func layoutOf(fields []*tensor.Tensor, skip int) layout {
+	lay := make(layout, len(fields))
+	for k, t := range fields {
+		lay[k] = field{t.DType(), t.Shape()[skip:]}
+	}
+	return lay
+}
+
+func (lay layout) equal(o layout) bool {
+	return slices.EqualFunc(lay, o, func(a, b field) bool { return a.dtype == b.dtype && slices.Equal(a.shape, b.shape) })
+}
+
+// single is the number of rows of a batch that is one sample, without a dimension for the batch.
+const single = -1
+
+// places returns the shapes of the fields of so many rows, where each begins, and how many bytes all take.
+func (lay layout) places(rows int) (shapes [][]int, starts []int, size int) {
+	for _, f := range lay {
+		shape := slices.Clone(f.shape)
+		if rows != single {
+			shape = slices.Insert(shape, 0, rows)
+		}
+		n := f.dtype.Size()
+		for _, d := range shape {
+			n *= d
+		}
+		shapes, starts = append(shapes, shape), append(starts, size)
+		size += (n + fieldAlign - 1) &^ (fieldAlign - 1)
+	}
+	return shapes, starts, size
+}
+
+// fieldAlign is what the fields of a batch begin at a multiple of: a cache line.
+const fieldAlign = 64
+
+// A frame is the memory of a batch: one block, whatever the number of its fields.
+type frame struct {
+	layout      layout
+	rows        int
+	size        int            // in bytes
+	batch       Batch          // all rows
+	shared      bool           // has to be closed
+	transformed *tensor.Tensor // what Transform made of the last batch here, to be used again
+}
+
+func newFrame(lay layout, rows int, shared bool) (*frame, error) {
+	shapes, starts, size := lay.places(rows)
+	var block *tensor.Tensor
+	if shared {
+		var err error
+		if block, err = tensor.EmptyShared(tensor.Uint8, size); err != nil {
+			return nil, fmt.Errorf("make a batch in shared memory: %w", err)
+		}
+	} else {
+		block = tensor.Empty(tensor.Uint8, size)
+	}
+	defer block.Close()
+	f := &frame{layout: lay, rows: rows, size: size, shared: shared}
+	for k, shape := range shapes {
+		t, err := block.Storage().View(lay[k].dtype, shape, rowMajor(shape), starts[k]/lay[k].dtype.Size())
+		if err != nil {
+			closeAll(f.batch)
+			return nil, fmt.Errorf("make a batch: %w", err)
+		}
+		f.batch = append(f.batch, t)
+	}
+	return f, nil
+}
+
+func rowMajor(shape []int) []int {
+	strides, step := make([]int, len(shape)), 1
+	for i, n := range slices.Backward(shape) {
+		strides[i] = step
+		step *= max(n, 1)
+	}
+	return strides
+}
+
+// rows returns views of n rows of a batch from one on, to be closed.
+func (b Batch) rows(from, n int) Batch {
+	views := make(Batch, len(b))
+	for k, t := range b {
+		views[k] = t.Narrow(0, from, n)
+	}
+	return views
+}
+
+// put copies a sample to a row.
+func (b Batch) put(row int, s Sample) error {
+	if err := b.fits(s); err != nil {
+		return err
+	}
+	for k, t := range s {
+		to := b[k].Select(0, row)
+		to.CopyFrom(t)
+		if err := to.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits returns an ErrShape unless a sample has the dtypes and shapes of the rows.
+func (b Batch) fits(s Sample) error {
+	if len(s) != len(b) {
+		return fmt.Errorf("%w: %d fields, where the first sample of the batch has %d", ErrShape, len(s), len(b))
+	}
+	for k, t := range s {
+		if t.DType() != b[k].DType() || !slices.Equal(t.Shape(), b[k].Shape()[1:]) {
+			return fmt.Errorf("%w: field %d is %v of %v, and of the first sample of the batch %v of %v",
+				ErrShape, k, t.Shape(), t.DType(), b[k].Shape()[1:], b[k].DType())
+		}
+	}
+	return nil
+}
+
+// without moves the rows that follow one of those given up, and returns views of what is left.
+func (b Batch) without(gaps []int) Batch {
+	n := b[0].Dim(0)
+	for k, t := range b {
+		to := 0
+		for from := range n {
+			if slices.Contains(gaps, from) {
+				continue
+			}
+			if to < from {
+				dst, src := t.Select(0, to), t.Select(0, from)
+				dst.CopyFrom(src)
+				dst.Close()
+				src.Close()
+			}
+			to++
+		}
+		b[k] = t.Narrow(0, 0, to)
+		t.Close()
+	}
+	return b
+}
+
+// nbytes returns how many bytes all fields have.
+func (b Batch) nbytes() (n int) {
+	for _, t := range b {
+		n += t.Nbytes()
+	}
+	return n
+}
+
+func closeAll(b Batch) {
+	for _, t := range b {
+		if t != nil {
+			t.Close()
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+)
+
+// Stats are what a Loader has done so far.
+type Stats struct {
+	Samples, Batches int           // delivered
+	Skipped          int           // samples left out because of an error
+	Deaths           int           // workers that were lost with a job
+	Ready            int           // batches that are ready and not delivered
+	Elapsed          time.Duration // of all loops over batches
+	ConsumerStall    time.Duration // of which the consumer has waited for a batch
+	Busy             time.Duration // of all workers together, loading and decoding samples
+	WorkerStall      time.Duration // of all workers together, with nothing to do
+	Workers          int
+}
+
+// SamplesPerSecond returns how many samples the consumer gets.
+func (s Stats) SamplesPerSecond() float64 { return float64(s.Samples) / s.Elapsed.Seconds() }
+
+// stalled is the part of the time that a consumer may wait without being the one that is waited for.
+const stalled = 0.05
+
+// LoaderIsSlow reports whether the consumer has to wait for the Loader, rather than the other way round.
+func (s Stats) LoaderIsSlow() bool { return s.ConsumerStall.Seconds() > stalled*s.Elapsed.Seconds() }
+
+// EnoughWorkers returns how many workers would keep up with the consumer, by what loading has cost them and the consumer so
+// far; 0 while nothing is known. Where loading keeps a CPU busy, more than [shoal.Threads] do not help.
+func (s Stats) EnoughWorkers() int {
+	consumer := s.Elapsed - s.ConsumerStall
+	if s.Samples == 0 || s.Busy == 0 || consumer <= 0 {
+		return 0
+	}
+	return int(math.Ceil(min(s.Busy.Seconds()/consumer.Seconds(), math.MaxInt32)))
+}
+
+// String says in a line how fast it goes, and which side holds the other one up.
+func (s Stats) String() string {
+	line := fmt.Sprintf("%d samples in %d batches, %.0f samples/s, %d batches ready, %d skipped, %d workers lost", s.Samples, s.Batches, s.SamplesPerSecond(), s.Ready, s.Skipped, s.Deaths)
+	n := s.EnoughWorkers()
+	switch {
+	case n == 0:
+		return line
+	case !s.LoaderIsSlow():
+		return line + fmt.Sprintf("; the consumer is what takes the time: %d of %d workers would do", min(n, max(1, s.Workers)), s.Workers)
+	case n > shoal.Threads() && s.Workers >= shoal.Threads():
+		return line + fmt.Sprintf("; loading is what takes the time: %d workers would keep up, on as many CPUs; there are %d", n, shoal.Threads())
+	}
+	return line + fmt.Sprintf("; loading is what takes the time: %d workers would keep up, there are %d", n, s.Workers)
+}
+
+// A meter counts for Stats.
+type meter struct {
+	mu    sync.Mutex
+	stats Stats
+	loops int       // under way
+	since time.Time // the first of them began, or time was last added up
+}
+
+// did counts a job.
+func (m *meter) did(out outcome, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.Busy += out.Took
+	if isDeath(err) {
+		m.stats.Deaths++
+	}
+}
+
+func (m *meter) delivered(samples, skipped int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.Skipped += skipped
+	if samples > 0 {
+		m.stats.Batches++
+		m.stats.Samples += samples
+	}
+}
+
+func (m *meter) waited(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stats.ConsumerStall += d
+}
+
+// loop counts a loop over batches that begins or, with -1, ends.
+func (m *meter) loop(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tick()
+	m.loops += n
+}
+
+// tick adds up the time. mu is held.
+func (m *meter) tick() {
+	now := time.Now()
+	if m.loops > 0 {
+		m.stats.Elapsed += now.Sub(m.since) * time.Duration(m.loops)
+	}
+	m.since = now
+}
+
+func (m *meter) read(workers, ready int) Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tick()
+	s := m.stats
+	s.Workers, s.Ready = workers, ready
+	s.WorkerStall = max(0, s.Elapsed*time.Duration(max(1, workers))-s.Busy)
+	return s
+}

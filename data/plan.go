@@ -1,0 +1,75 @@
+package data
+
+// A plan says what an epoch's batches consist of, one after the other.
+type plan interface {
+	next() (s *slot, ok bool)
+}
+
+// A numbered plan has the samples of a Dataset.
+type numbered struct {
+	order   []int        // samples that are left,
+	size    int          // so many to a batch
+	drop    bool         // the last one if it is smaller
+	batches [][]int      // or all batches that are left
+	done    map[int]bool // batches, by number, that were delivered before
+	number  int
+}
+
+func (p *numbered) next() (s *slot, ok bool) {
+	for {
+		if s, ok = p.step(); !ok {
+			return nil, false
+		}
+		s.number = p.number
+		if p.number++; !p.done[s.number] {
+			return s, true
+		}
+	}
+}
+
+func (p *numbered) step() (*slot, bool) {
+	if len(p.batches) > 0 {
+		s := &slot{indices: p.batches[0]}
+		p.batches = p.batches[1:]
+		return s, true
+	}
+	n := min(p.size, len(p.order))
+	if n == 0 || p.drop && n < p.size {
+		return nil, false
+	}
+	s := &slot{indices: p.order[:n]}
+	p.order = p.order[n:]
+	return s, true
+}
+
+// A dealt plan has the parts of a Stream in turn: the next batch is of that part of which there were fewest.
+type dealt struct {
+	size  int
+	count int // of all parts
+	parts []*progress
+}
+
+// A progress is how far a part of a Stream has been planned, and read.
+type progress struct {
+	index   int
+	planned int // batches
+	read    int // samples
+	end     bool
+	last    *slot // the last one planned
+}
+
+func (p *dealt) next() (*slot, bool) {
+	var part *progress
+	for _, q := range p.parts {
+		if !q.end && (part == nil || q.planned < part.planned) {
+			part = q
+		}
+	}
+	if part == nil {
+		return nil, false
+	}
+	part.planned++
+	s := &slot{part: Part{part.index, p.count}, progress: part, before: part.last, size: p.size}
+	part.last = s
+	return s, true
+}

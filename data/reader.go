@@ -1,0 +1,105 @@
+package data
+
+import (
+	"fmt"
+	"hash/fnv"
+	"iter"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A reader is where a worker is in a part of a Stream.
+type reader struct {
+	epoch int
+	at    int // samples read
+	work  work
+	next  func() (Sample, error, bool)
+	stop  func()
+	end   bool
+}
+
+// reader returns the reader of a part that has read so many samples: the one that there is, or a new one that skips them.
+func (w *worker) reader(o order) *reader {
+	r := w.readers[o.Part.Index]
+	if r != nil && r.epoch == o.Epoch && r.at == o.From {
+		return r
+	}
+	if r != nil {
+		r.stop()
+	}
+	r = &reader{epoch: o.Epoch, work: work{info: w.work.info}}
+	r.next, r.stop = iter.Pull2(w.stream.Samples(r.work.in(w.parent), o.Part))
+	w.readers[o.Part.Index] = r
+	for r.at < o.From && !r.end {
+		r.sample(o.Part)
+	}
+	return r
+}
+
+// sample reads the next sample. Its number, for what is random in it, is that which it would have if the parts were dealt out one by one.
+func (r *reader) sample(p Part) (Sample, error) {
+	r.work.begin(r.at*p.Count + p.Index)
+	s, err, ok := r.next()
+	if !ok {
+		r.end = true
+		return nil, nil
+	}
+	r.at++
+	return s, err
+}
+
+// read makes a batch of the next samples of a part.
+func (w *worker) read(o order) (out outcome) {
+	var samples []Sample
+	var at []int
+	var r *reader
+	err := w.try(func() error {
+		r = w.reader(o)
+		for out.Read < o.N {
+			s, err := r.sample(o.Part)
+			if r.end {
+				break
+			}
+			if out.Read++; err != nil {
+				out.Bad = append(out.Bad, failed{out.Read - 1, err})
+				if !w.Skip {
+					break
+				}
+				continue
+			}
+			samples, at = append(samples, s), append(at, out.Read-1)
+		}
+		return nil
+	})
+	if err != nil { // a part that has panicked is over
+		out.Bad, out.Read, out.End = append(out.Bad, failed{out.Read, err}), out.Read+1, true
+		delete(w.readers, o.Part.Index)
+	} else {
+		out.End = r.end
+	}
+	if w.Debug {
+		out.Print = fingerprint(samples)
+	}
+	if len(out.Bad) == 0 || w.Skip {
+		w.join(&out, samples, at)
+	}
+	return out
+}
+
+// printed is how many samples a fingerprint is made of, at most.
+const printed = 8
+
+// fingerprint returns a hash of the first samples that is the same in all processes, 0 if there are none.
+func fingerprint(samples []Sample) uint64 {
+	if len(samples) == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	for _, s := range samples[:min(len(samples), printed)] {
+		for _, t := range s {
+			fmt.Fprint(h, t.DType(), t.Shape())
+			h.Write(tensor.Bytes(dense(t)))
+		}
+	}
+	return h.Sum64()
+}

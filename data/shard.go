@@ -1,0 +1,93 @@
+package data
+
+import "fmt"
+
+// Shard visits one part of s: of n workers, the one of this rank gets every n-th sample of s's order. Together they visit
+// all, each sample once, and no two parts differ in length by more than one. See Distributed for parts of one length.
+func Shard(s Sampler, rank, n int) Sampler { return newShard("Shard", s, rank, n, uneven) }
+
+// Distributed is Shard with parts of one length, so that all ranks have the same number of batches: torch's DistributedSampler. If they do not
+// work out even, the first samples of s are visited again at the end or, with dropLast, its last samples left out.
+func Distributed(s Sampler, rank, world int, dropLast bool) Sampler {
+	if dropLast {
+		return newShard("Distributed", s, rank, world, dropped)
+	}
+	return newShard("Distributed", s, rank, world, padded)
+}
+
+// An evening is how parts come to one length.
+type evening int
+
+const (
+	uneven evening = iota
+	padded
+	dropped
+)
+
+type shard struct {
+	of      Sampler
+	rank, n int
+	evening evening
+}
+
+func newShard(what string, s Sampler, rank, n int, e evening) Sampler {
+	if rank < 0 || rank >= n {
+		panic(fmt.Sprintf("data: %s for rank %d of %d", what, rank, n))
+	}
+	return shard{s, rank, n, e}
+}
+
+func (s shard) Len() int { return s.part(s.of.Len()) }
+
+// part returns how many of total samples this rank gets.
+func (s shard) part(total int) int {
+	switch s.evening {
+	case padded:
+		return (total + s.n - 1) / s.n
+	case dropped:
+		return total / s.n
+	}
+	return (total - s.rank + s.n - 1) / s.n
+}
+
+func (s shard) Order(epoch int) []int { return s.from(epoch, 0) }
+
+// from returns what is left of an order when all ranks together have had so many samples of it.
+func (s shard) from(epoch, seen int) []int {
+	whole := s.of.Order(epoch)
+	all := whole[min(seen, len(whole)):]
+	mine := make([]int, 0, s.part(len(all)))
+	for i := s.rank; len(mine) < cap(mine); i += s.n {
+		if i < len(all) {
+			mine = append(mine, all[i])
+		} else {
+			mine = append(mine, whole[(i-len(all))%len(whole)])
+		}
+	}
+	return mine
+}
+
+// rest returns the order of an epoch after the first samples, which all ranks have had together.
+func rest(s Sampler, epoch, seen int) []int {
+	if s, ok := s.(shard); ok {
+		return s.from(epoch, seen)
+	}
+	order := s.Order(epoch)
+	return order[min(seen, len(order)):]
+}
+
+// ranks returns how many processes share the order of s.
+func ranks(s Sampler) int {
+	if s, ok := s.(shard); ok {
+		return s.n
+	}
+	return 1
+}
+
+// total returns the length of the order that they share.
+func total(s Sampler) int {
+	if s, ok := s.(shard); ok {
+		return s.of.Len()
+	}
+	return s.Len()
+}

@@ -1,0 +1,208 @@
+package data
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// A State is where a Loader is between two batches: a few numbers, which encoding/json writes. It holds for Loaders with any number of workers of any
+// kind, and, if batches come in order, for any batch size and number of ranks: each rank takes its own State after the same number of batches, and all
+// of them are equal. Of a Stream each rank knows its parts, which MergeStates brings together.
+type State struct {
+	Seed    uint64      `json:"seed"`
+	Epoch   int         `json:"epoch"`
+	Samples int         `json:"samples,omitempty"` // of the epoch's order, that were delivered to all ranks together
+	Batches int         `json:"batches,omitempty"` // of a BatchSampler
+	Ahead   []int       `json:"ahead,omitempty"`   // batches delivered too soon: 0 is the first one after Samples
+	Width   int         `json:"width,omitempty"`   // samples in a batch of all ranks, for which Ahead holds
+	Count   int         `json:"count,omitempty"`   // parts of a Stream
+	Parts   []PartState `json:"parts,omitempty"`   // those that have begun
+}
+
+// A PartState is how far a part of a Stream has been delivered.
+type PartState struct {
+	Index   int  `json:"index"`
+	Samples int  `json:"samples"`
+	Batches int  `json:"batches"`
+	End     bool `json:"end,omitempty"`
+}
+
+// State returns where l is: after the batch that its last loop was given. What that consumer does with the batch is not lost if it
+// takes the State afterwards.
+func (l *Loader) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.resume != nil:
+		return *l.resume
+	case l.window == nil && l.state.zero():
+		return State{Seed: l.opts.Seed, Epoch: int(l.epochs.Load())}
+	}
+	s := l.state
+	s.Ahead, s.Parts = slices.Clone(s.Ahead), slices.Clone(s.Parts)
+	return s
+}
+
+func (s State) zero() bool {
+	return s.Epoch == 0 && s.Samples == 0 && s.Batches == 0 && s.Ahead == nil && s.Parts == nil
+}
+
+// Resume has the next Batches go on where the Loader was whose State s is. The error wraps ErrState, and then nothing has changed.
+func (l *Loader) Resume(s State) error {
+	if err := l.check(s); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resume = &s
+	l.epochs.Store(int64(s.Epoch))
+	return nil
+}
+
+// check says why a State is none of this Loader.
+func (l *Loader) check(s State) error {
+	_, stream := l.source.(Stream)
+	switch {
+	case s.Seed != l.opts.Seed:
+		return fmt.Errorf("its seed is %d, and this one's %d", s.Seed, l.opts.Seed)
+	case s.Epoch < 0 || s.Samples < 0 || s.Batches < 0:
+		return fmt.Errorf("epoch %d, %d samples, %d batches: none can be negative", s.Epoch, s.Samples, s.Batches)
+	case stream && (s.Samples > 0 || s.Batches > 0 || len(s.Ahead) > 0):
+		return fmt.Errorf("it is of a Dataset, and this one reads a Stream")
+	case !stream && len(s.Parts) > 0:
+		return fmt.Errorf("it is of a Stream, and this one reads a Dataset")
+	case (s.Batches > 0) != (l.opts.Batches != nil) && s.Samples+s.Batches > 0:
+		return fmt.Errorf("only one of the two has a BatchSampler")
+	case len(s.Ahead) > 0 && s.Width != l.width():
+		return fmt.Errorf("batches of %d samples were not delivered in order, and this one's have %d", s.Width, l.width())
+	case len(s.Parts) > 0 && s.Count < 1:
+		return fmt.Errorf("%d parts of %d", len(s.Parts), s.Count)
+	}
+	for _, n := range s.Ahead {
+		if n < 0 {
+			return fmt.Errorf("batch %d ahead", n)
+		}
+	}
+	for _, p := range s.Parts {
+		if p.Index < 0 || p.Index >= s.Count || p.Samples < 0 || p.Batches < 0 {
+			return fmt.Errorf("part %d of %d with %d samples in %d batches", p.Index, s.Count, p.Samples, p.Batches)
+		}
+	}
+	return nil
+}
+
+// width is how many samples all ranks get at once.
+func (l *Loader) width() int { return max(1, l.opts.BatchSize) * ranks(l.sampler) }
+
+// MergeStates returns the State of a Stream of which each rank has read some parts.
+func MergeStates(states ...State) (State, error) {
+	if len(states) == 0 {
+		return State{}, fmt.Errorf("%w: none to merge", ErrState)
+	}
+	all := states[0]
+	parts := make(map[int]PartState)
+	for _, s := range states {
+		if s.Seed != all.Seed || s.Epoch != all.Epoch || s.Samples != all.Samples || s.Batches != all.Batches || len(s.Ahead) > 0 ||
+			s.Count > 0 && all.Count > 0 && s.Count != all.Count {
+			return State{}, fmt.Errorf("%w: %+v and %+v are of different times or Loaders", ErrState, all, s)
+		}
+		all.Count = max(all.Count, s.Count)
+		for _, p := range s.Parts {
+			if p.Samples >= parts[p.Index].Samples {
+				parts[p.Index] = p
+			}
+		}
+	}
+	all.Parts = nil
+	for _, k := range slices.Sorted(maps.Keys(parts)) {
+		all.Parts = append(all.Parts, parts[k])
+	}
+	return all, nil
+}
+
+// note keeps the State of the loop that was last given a batch.
+func (l *Loader) note(w *window, s State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.window, l.state = w, s
+}
+
+// A mark follows how far an iteration has come.
+type mark struct {
+	start  State // where the iteration began
+	width  int   // samples of all ranks in a batch, 0 for a BatchSampler
+	total  int   // samples in the order
+	prefix int   // batches, all of which are delivered
+	ahead  map[int]bool
+	parts  map[int]PartState
+}
+
+// passed notes that a batch was delivered, and returns the State after it.
+func (m *mark) passed(s *slot) State {
+	st := m.start
+	st.Ahead, st.Parts, st.Width = nil, nil, 0
+	if s.progress != nil {
+		m.parts[s.part.Index] = PartState{s.part.Index, s.from + s.read, m.parts[s.part.Index].Batches + 1, s.end}
+		for _, k := range slices.Sorted(maps.Keys(m.parts)) {
+			st.Parts = append(st.Parts, m.parts[k])
+		}
+		return st
+	}
+	for m.ahead[s.number] = true; m.ahead[m.prefix]; m.prefix++ {
+		delete(m.ahead, m.prefix)
+	}
+	if m.width == 0 {
+		st.Batches += m.prefix
+	} else {
+		st.Samples = min(st.Samples+m.prefix*m.width, m.total)
+	}
+	for _, n := range slices.Sorted(maps.Keys(m.ahead)) {
+		st.Ahead = append(st.Ahead, n-m.prefix)
+		st.Width = max(1, m.width)
+	}
+	return st
+}
+
+// plan returns what the batches of an epoch are, from where Resume has said that it goes on.
+func (l *Loader) plan(epoch int) (plan, *mark) {
+	start := State{Seed: l.opts.Seed, Epoch: epoch}
+	l.mu.Lock()
+	if l.resume != nil && l.resume.Epoch == epoch {
+		start = *l.resume
+		l.resume = nil
+	}
+	l.mu.Unlock()
+	m := &mark{start: start, ahead: make(map[int]bool), parts: make(map[int]PartState)}
+	for _, n := range start.Ahead {
+		m.ahead[n] = true
+	}
+	switch {
+	case l.opts.Batches != nil:
+		all := l.opts.Batches.Batches(epoch)
+		return &numbered{batches: all[min(start.Batches, len(all)):], done: maps.Clone(m.ahead)}, m
+	case l.sampler != nil:
+		m.width, m.total = l.width(), total(l.sampler)
+		p := &numbered{order: rest(l.sampler, epoch, start.Samples), size: max(1, l.opts.BatchSize), drop: l.opts.DropLast}
+		p.done = maps.Clone(m.ahead)
+		return p, m
+	}
+	return l.deal(m), m
+}
+
+// deal returns the plan of a Stream.
+func (l *Loader) deal(m *mark) plan {
+	d := &dealt{size: max(1, l.opts.BatchSize), count: l.opts.Parts}
+	if m.start.Count > 0 {
+		d.count = m.start.Count
+	}
+	m.start.Count = d.count
+	for _, p := range m.start.Parts {
+		m.parts[p.Index] = p
+	}
+	for k := l.opts.Rank; k < d.count; k += l.opts.World {
+		p := m.parts[k]
+		d.parts = append(d.parts, &progress{index: k, planned: p.Batches, read: p.Samples, end: p.End})
+	}
+	return d
+}

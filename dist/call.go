@@ -1,0 +1,215 @@
+package dist
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"runtime"
+	"slices"
+	"strconv"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A call is what a rank is at.
+type call struct {
+	text    []byte // what all ranks must have in common
+	problem error  // why this rank cannot do it; it says so to the others all the same
+	agreed  bool   // all ranks have the same text
+
+	op      Op
+	dtype   tensor.DType
+	in, out vector
+	from    []int // where the slots begin that are reduced
+}
+
+// begin begins a call, which needs an end unless there is an error. arg is a rank or an operation, if there is any.
+func (g *Group) begin(name, arg string) (*call, error) {
+	g.mu.Lock()
+	if g.barrier == nil || g.stage.bytes == nil {
+		g.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if g.Rank() < 0 {
+		g.mu.Unlock()
+		return nil, fmt.Errorf("%s before Join: %w", name, ErrRank)
+	}
+	c := &g.call
+	c.text, c.problem, c.agreed, c.dtype = append(c.text[:0], name...), nil, false, 0
+	if arg != "" {
+		c.text = append(append(append(c.text, '('), arg...), ')')
+	}
+	c.in.reset()
+	c.out.reset()
+	return c, nil
+}
+
+func (g *Group) end(ts ...*tensor.Tensor) {
+	g.call.in.reset()
+	g.call.out.reset()
+	runtime.KeepAlive(ts)
+	runtime.KeepAlive(g)
+	g.mu.Unlock()
+}
+
+// of says on which tensors the call is.
+func (c *call) of(ts ...*tensor.Tensor) {
+	for i, t := range ts {
+		if i == 0 {
+			c.dtype = t.DType()
+			c.text = append(append(c.text, " of "...), c.dtype.String()...)
+		}
+		c.text = append(c.text, ' ', '[')
+		for k, n := range t.Shape() {
+			if k > 0 {
+				c.text = append(c.text, ' ')
+			}
+			c.text = strconv.AppendInt(c.text, int64(n), 10)
+		}
+		c.text = append(c.text, ']')
+	}
+}
+
+// check finds tensors that the call cannot work on.
+func (c *call) check(ts ...*tensor.Tensor) {
+	for _, t := range ts {
+		if t.DType() != c.dtype {
+			c.cannot("a tensor is %v, another %v", t.DType(), c.dtype)
+		}
+		if !t.IsContiguous() {
+			c.cannot("a tensor of shape %v and strides %v is not contiguous", t.Shape(), t.Strides())
+		}
+	}
+}
+
+// reduces says that the elements are reduced, by what.
+func (c *call) reduces(op Op) {
+	if c.op = op; !op.can(c.dtype) {
+		c.cannot("there is no %v of %v", op, c.dtype)
+	}
+}
+
+// cannot says why this rank cannot make the call. The others read it too, and so do not wait for it.
+func (c *call) cannot(format string, args ...any) {
+	if c.problem == nil {
+		c.problem = fmt.Errorf("dist: %s: %w: %s", c.text, ErrTensor, fmt.Sprintf(format, args...))
+		c.text = fmt.Appendf(append(c.text, ", where "...), format, args...)
+	}
+}
+
+// run makes a call on so many bytes, of which step takes those from at on, at most limit.
+func (g *Group) run(ctx context.Context, c *call, total, limit int, step func(at, n int) error) error {
+	if c.problem != nil {
+		return g.turn(ctx, c)
+	}
+	for at := 0; at == 0 || at < total; at += limit {
+		if err := step(at, min(limit, total-at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A turn is where all ranks meet. What they have written before it can be read after it.
+func (g *Group) turn(ctx context.Context, c *call) error {
+	rank := g.Rank()
+	if !c.agreed {
+		writeHead(g.stage.head(g.turns, rank), c.text)
+	}
+	if err := g.ranks.Set(g.stage.size+rank, g.turns+1); err != nil {
+		return err
+	}
+	if _, err := g.barrier.Wait(ctx); err != nil {
+		return g.blame(c, err)
+	}
+	g.turns++
+	if c.agreed {
+		return nil
+	}
+	return g.agree(c)
+}
+
+// agree compares what the ranks call. All of them find the same, and go on after this turn if it is not.
+func (g *Group) agree(c *call) error {
+	if c.problem != nil {
+		return c.problem
+	}
+	own := g.stage.head(g.turns-1, g.Rank())
+	others := &RankError{Call: string(c.text)}
+	var theirs []byte
+	for r := range g.stage.size {
+		if head := g.stage.head(g.turns-1, r); !sameHead(own, head) {
+			others.Ranks = append(others.Ranks, r)
+			if theirs == nil {
+				theirs = textOf(head)
+			}
+		}
+	}
+	if c.agreed = others.Ranks == nil; c.agreed {
+		return nil
+	}
+	others.Err = fmt.Errorf("%w: rank %d: %s", ErrMismatch, others.Ranks[0], theirs)
+	return others
+}
+
+// The head of a slot: the hash of the text, its length, and as much of it as there is room for.
+const textAt = 10
+
+func writeHead(head, text []byte) {
+	h := fnv.New64a()
+	h.Write(text)
+	binary.LittleEndian.PutUint64(head, h.Sum64())
+	n := copy(head[textAt:], text)
+	binary.LittleEndian.PutUint16(head[8:], uint16(n))
+}
+
+func sameHead(a, b []byte) bool {
+	return bytes.Equal(a[:8], b[:8]) && bytes.Equal(textOf(a), textOf(b))
+}
+
+func textOf(head []byte) []byte {
+	n := int(binary.LittleEndian.Uint16(head[8:]))
+	return head[textAt:min(textAt+n, len(head))]
+}
+
+// blame finds the ranks for which a turn did not end.
+func (g *Group) blame(c *call, err error) error {
+	if errors.Is(err, ipc.ErrClosed) {
+		return ErrClosed
+	}
+	state := make([]int64, 2*g.stage.size)
+	if e := g.ranks.Read(0, state); e != nil {
+		return errors.Join(err, e)
+	}
+	pids, turns := state[:g.stage.size], state[g.stage.size:]
+	if pids[g.Rank()] < 0 { // our own Close
+		return ErrClosed
+	}
+	e := &RankError{Call: string(c.text), Err: err}
+	var dead *shm.PeerError
+	if errors.As(err, &dead) {
+		e.Ranks = where(pids, func(pid int64) bool { return pid == int64(dead.PID) })
+		return e
+	}
+	if e.Ranks = where(pids, func(pid int64) bool { return pid < 0 }); e.Ranks != nil {
+		e.Err = fmt.Errorf("%w: %w", ErrLeft, err)
+		return e
+	}
+	e.Ranks = where(turns, func(n int64) bool { return n <= g.turns })
+	return e
+}
+
+// where returns the indexes of the elements for which is returns true.
+func where(s []int64, is func(int64) bool) (found []int) {
+	for i, v := range s {
+		if is(v) {
+			found = append(found, i)
+		}
+	}
+	return slices.Clip(found)
+}

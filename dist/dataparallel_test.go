@@ -1,0 +1,223 @@
+package dist_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A net is one hidden layer, in float64 so that only the order of additions tells processes and one process apart.
+type net struct{ W1, B1, W2, B2 *autograd.Param }
+
+func newNet(seed uint64) *net {
+	g := tensor.NewGenerator(seed)
+	param := func(name string, shape ...int) *autograd.Param {
+		return autograd.NewParam(name, tensor.RandN(tensor.Float64, g, shape...))
+	}
+	return &net{param("w1", 8, 5), param("b1", 8), param("w2", 3, 8), param("b2", 3)}
+}
+
+func (n *net) Params() iter.Seq[*autograd.Param] {
+	return func(yield func(*autograd.Param) bool) {
+		_ = yield(n.W1) && yield(n.B1) && yield(n.W2) && yield(n.B2)
+	}
+}
+
+func (n *net) loss(s *autograd.Scope, batch []*tensor.Tensor) *autograd.Var {
+	h := autograd.Tanh(autograd.Linear(s.Const(batch[0]), n.W1.Var(), n.B1.Var()))
+	return autograd.CrossEntropy(autograd.Linear(h, n.W2.Var(), n.B2.Var()), batch[1], autograd.ByMean)
+}
+
+// samples returns a batch of n.
+func samples(seed uint64, n int) []*tensor.Tensor {
+	g := tensor.NewGenerator(seed)
+	return []*tensor.Tensor{tensor.RandN(tensor.Float64, g, n, 5), tensor.RandInt(g, 0, 3, n)}
+}
+
+// step takes the step of plain SGD.
+func step(n *net) {
+	for p := range n.Params() {
+		p.T.Axpy(-0.1, p.Grad)
+	}
+}
+
+func zeroGrad(n *net) {
+	for p := range n.Params() {
+		p.ZeroGrad()
+	}
+}
+
+// alone trains by one process with whole batches, and returns the gradients of the last one beside the net.
+func alone(seed uint64, steps, size int) *net {
+	n := newNet(seed)
+	for i := range steps {
+		zeroGrad(n)
+		n.loss(autograd.NewScope(), samples(uint64(i), size)).Backward()
+		step(n)
+	}
+	return n
+}
+
+// equal wants parameters and gradients of one net to be within 1e-6 of those of another.
+func equal(t testing.TB, got, want *net) {
+	t.Helper()
+	others, stop := iter.Pull(want.Params())
+	defer stop()
+	for p := range got.Params() {
+		o, _ := others()
+		if !tensor.AllClose(p.T, o.T, 1e-6, 1e-9) || !tensor.AllClose(p.Grad, o.Grad, 1e-6, 1e-9) {
+			t.Errorf("%s: %v with gradient %v\nwant %v with %v", p.Name, p.T, p.Grad, o.T, o.Grad)
+		}
+	}
+}
+
+func TestAveragedGradientsAreThoseOfTheWholeBatch(t *testing.T) {
+	const size, steps, batch = 3, 10, 24
+	groups, ctx := handles(t, size), deadline(t)
+	nets := make([]*net, size)
+	all(t, together(groups, func(g *dist.Group) error {
+		n := newNet(uint64(g.Rank()) + 7) // which rank 0's replaces
+		nets[g.Rank()] = n
+		if err := g.BroadcastParams(ctx, 0, n.Params()); err != nil {
+			return err
+		}
+		for i := range steps {
+			zeroGrad(n)
+			part := samples(uint64(i), batch)
+			for k, s := range part {
+				part[k] = s.Narrow(0, g.Rank()*batch/size, batch/size)
+			}
+			n.loss(autograd.NewScope(), part).Backward()
+			if err := g.AverageGrads(ctx, n.Params()); err != nil {
+				return err
+			}
+			step(n)
+		}
+		return nil
+	}))
+	equal(t, nets[0], alone(7, steps, batch))
+	for _, n := range nets[1:] {
+		first, stop := iter.Pull(nets[0].Params())
+		for p := range n.Params() {
+			o, _ := first()
+			want(t, "the same bits in all replicas: "+p.Name, p.T, o.T)
+		}
+		stop()
+	}
+}
+
+func TestMissingGradientsCountAsZerosAndFrozenOnesNot(t *testing.T) {
+	groups, ctx := handles(t, 2), deadline(t)
+	nets := []*net{newNet(1), newNet(1)}
+	all(t, together(groups, func(g *dist.Group) error {
+		n := nets[g.Rank()]
+		n.B2.Frozen = true
+		if g.Rank() == 0 {
+			n.loss(nil, samples(1, 4)).Backward()
+		}
+		return g.AverageGrads(ctx, n.Params())
+	}))
+	whole := newNet(1)
+	whole.loss(nil, samples(1, 4)).Backward()
+	for _, n := range nets {
+		want(t, "half of the gradient", n.W1.Grad, whole.W1.Grad.Clone().MulScalar(0.5))
+		if n.B2.Grad != nil {
+			t.Error("a frozen parameter has a gradient")
+		}
+	}
+}
+
+var netLoss = dist.RegisterLoss("net loss", func(s *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {
+	return n.loss(s, batch)
+})
+
+func TestDataParallelIsTrainingByOneProcess(t *testing.T) {
+	for _, m := range shoal.StartMethods() {
+		// The last batch but one has parts of different sizes, and the last one fewer samples than there are processes.
+		const steps = 6
+		sizes := []int{24, 24, 24, 24, 23, 2}
+		n, single, ctx := newNet(3), newNet(3), deadline(t)
+		d, err := dist.NewDataParallel(ctx, netLoss, n, shoal.Options{Workers: 3, Start: m})
+		check(t, err)
+		for i := range steps {
+			zeroGrad(n)
+			zeroGrad(single)
+			loss, err := d.Backward(ctx, samples(uint64(i), sizes[i])...)
+			check(t, err)
+			whole := single.loss(nil, samples(uint64(i), sizes[i]))
+			whole.Backward()
+			if diff := loss - whole.Item(); diff > 1e-9 || diff < -1e-9 {
+				t.Errorf("a loss of %v, not %v", loss, whole.Item())
+			}
+			equal(t, n, single)
+			step(n)
+			step(single)
+		}
+		_, err = d.Backward(ctx, samples(9, 6)...) // adds up, as there was no ZeroGrad
+		check(t, err)
+		single.loss(nil, samples(9, 6)).Backward()
+		equal(t, n, single)
+		check(t, d.Close())
+		check(t, d.Close())
+		if _, err := d.Backward(ctx, samples(9, 6)...); !errors.Is(err, dist.ErrClosed) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDataParallelRefusesBatchesThatAreNone(t *testing.T) {
+	ctx := deadline(t)
+	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2})
+	check(t, err)
+	defer d.Close()
+	for _, b := range [][]*tensor.Tensor{nil, {ones(2), ones(3)}, {ones()}} {
+		if _, err := d.Backward(ctx, b...); !errors.Is(err, dist.ErrTensor) {
+			t.Error(err)
+		}
+	}
+	_, err = d.Backward(ctx, samples(1, 4)...)
+	check(t, err)
+}
+
+var failing = dist.RegisterLoss("failing loss", func(_ *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {
+	if batch[0].Sum() > 0 {
+		panic("no such label")
+	}
+	return n.loss(nil, batch)
+})
+
+func TestAReplicaThatFails(t *testing.T) {
+	ctx := deadline(t)
+	// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end this one before it has spoken.
+	d, err := dist.NewDataParallel(ctx, failing, newNet(3), shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
+	check(t, err)
+	batch := samples(1, 4)
+	batch[0].Fill(-1)
+	_, err = d.Backward(ctx, batch...)
+	check(t, err)
+	tensor.SetAt(batch[0], 99., 3, 0) // in the part of rank 1
+	var p *shoal.ProcessError
+	if _, err = d.Backward(ctx, batch...); !errors.As(err, &p) || !strings.Contains(err.Error(), "rank 1 ") || !strings.Contains(err.Error(), "no such label") {
+		t.Errorf("%v", err)
+	}
+	if _, err := d.Backward(ctx, batch...); !errors.Is(err, dist.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestDataParallelEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(deadline(t))
+	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2, Start: shoal.SpawnStart})
+	check(t, err)
+	cancel()
+	if _, err := d.Backward(ctx, samples(1, 4)...); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,45 @@
+// Package dist lets the processes of one machine compute together: they broadcast, reduce and gather tensors, under the names
+// that torch.distributed has for it.
+//
+//	var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
+//		defer j.Group.Close()
+//		if err := j.Group.Join(rank); err != nil {
+//			return err
+//		}
+//		params := j.Net.Params() // of a private copy
+//		if err := j.Group.BroadcastParams(ctx, 0, params); err != nil { // all begin with those of rank 0
+//			return err
+//		}
+//		for batch := range batches {
+//			sgd.ZeroGrad()
+//			loss(batch).Backward()
+//			if err := j.Group.AverageGrads(ctx, params); err != nil {
+//				return err
+//			}
+//			sgd.Step() // the same in every rank, to the last bit
+//		}
+//		return nil
+//	})
+//
+//	group, err := dist.NewGroup(4) // it travels, like a queue
+//	err = train.Spawn(ctx, 4, job{group, net})
+//
+// Tensors may be anywhere; what ranks exchange goes through memory that the group shares. Each element is reduced by one rank,
+// in the order of the ranks, and copied by the others: all have the same bits, and have them again in the next run.
+//
+// # When something goes wrong
+//
+// Every rank makes the same calls in the same order, on tensors of the same dtypes and shapes. If one does not, all get
+// ErrMismatch and may go on. If one is killed, closes its Group or lets its context end, the group is broken: whoever waits is
+// told at once, whoever comes later when it does, and nobody hangs. The error is a *RankError that names the ranks.
+//
+// # Data parallelism
+//
+// A [Trainer] is the counterpart of torch.nn.DataParallel: one process has the network and its optimizer, others compute the
+// gradients of parts of each batch. See docs/training.md for what to take when.
+//
+// # The trap
+//
+// A rank leaves by Close, or by its death. One whose function returns without Close has done neither, and the others wait for it as
+// long as their contexts let them.
+package dist

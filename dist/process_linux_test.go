@@ -1,0 +1,119 @@
+package dist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var summing = shoal.Register("sum", func(ctx context.Context, rank int, g *dist.Group) error {
+	defer g.Close()
+	if err := g.Join(rank); err != nil {
+		return err
+	}
+	t := tensor.Full(tensor.Int64, float64(rank), 200_000)
+	if err := g.AllReduce(ctx, dist.Sum, t); err != nil {
+		return err
+	}
+	if want := g.Size() * (g.Size() - 1) / 2 * t.Numel(); int(t.Sum()) != want {
+		return fmt.Errorf("rank %d of %d has a sum of %v, not %d", rank, g.Size(), t.Sum(), want)
+	}
+	return g.Barrier(ctx)
+})
+
+func TestEveryStartMethod(t *testing.T) {
+	for _, m := range shoal.StartMethods() {
+		group, err := summing.Start(deadline(t), 3, newGroup(t, 3), shoal.Options{Start: m})
+		check(t, err)
+		check(t, group.Wait())
+	}
+}
+
+// A victim is the argument of a rank that reports how it ends.
+type victim struct {
+	Group   *dist.Group
+	Rank    int
+	Reports *ipc.Sender[report]
+}
+
+type report struct {
+	Rank    int
+	Going   bool  // the first report
+	Dead    bool  // the error was a death
+	PID     int   // whose
+	Blamed  []int // ranks
+	Message string
+}
+
+var endless = shoal.Register("reduce until somebody dies", func(ctx context.Context, _ int, v victim) error {
+	defer v.Group.Close()
+	defer v.Reports.Close()
+	if err := v.Group.Join(v.Rank); err != nil {
+		return err
+	}
+	t := tensor.Full(tensor.Float32, 1, 400_000) // several chunks
+	err := v.Group.AllReduce(ctx, dist.Mean, t)
+	if err := v.Reports.Put(ctx, report{Rank: v.Rank, Going: true}); err != nil {
+		return err
+	}
+	for err == nil {
+		err = v.Group.AllReduce(ctx, dist.Mean, t)
+	}
+	r := report{Rank: v.Rank, Message: err.Error()}
+	var peer *shm.PeerError
+	var rank *dist.RankError
+	if r.Dead = errors.As(err, &peer); r.Dead {
+		r.PID = peer.PID
+	}
+	if errors.As(err, &rank) {
+		r.Blamed = rank.Ranks
+	}
+	return v.Reports.Put(ctx, r)
+})
+
+func TestAKilledRankIsNamedByAllOthers(t *testing.T) {
+	const size = 3
+	for round := range 6 {
+		killed := round % size
+		ctx, g := deadline(t), newGroup(t, size)
+		q, err := ipc.NewQueue[report](2 * size)
+		check(t, err)
+		groups, pids := make([]*shoal.Group, size), make([]int, size)
+		processes := make([]*shoal.Process, size)
+		for r := range groups {
+			groups[r] = shoal.NewGroup(ctx, shoal.Options{Workers: size}) // of its own, so that none is cancelled by another's end
+			processes[r] = endless.Go(groups[r], victim{g, r, q.Sender()})
+		}
+		for range size {
+			if r, err := q.Get(ctx); err != nil || !r.Going {
+				t.Fatal(r, err)
+			}
+		}
+		for r, p := range processes {
+			pids[r] = p.PID()
+		}
+		check(t, syscall.Kill(pids[killed], syscall.SIGKILL)) // wherever it is
+		for range size - 1 {
+			r, err := q.Get(ctx)
+			check(t, err)
+			if !r.Dead || r.PID != pids[killed] || !slices.Equal(r.Blamed, []int{killed}) {
+				t.Errorf("rank %d died; rank %d says %q and blames %v", killed, r.Rank, r.Message, r.Blamed)
+			}
+		}
+		for r, group := range groups {
+			if err := group.Wait(); (err != nil) != (r == killed) {
+				t.Error(err)
+			}
+		}
+		check(t, q.Close())
+	}
+}

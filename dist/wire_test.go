@@ -1,0 +1,107 @@
+package dist_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// holder takes blocks as a queue does: those of a message that this process holds.
+type holder struct {
+	d *shm.Domain
+	m wire.Message
+}
+
+func (h holder) Take(n int) (shm.Handle, error) { return h.m.Blocks[n], h.d.Import(h.m.Blocks[n]) }
+
+// receive decodes a Group from a message with other bytes.
+func receive(t testing.TB, body []byte, m wire.Message) (g *dist.Group, err error) {
+	d, err := shm.Default()
+	check(t, err)
+	plan, err := wire.PlanOf[*dist.Group]()
+	check(t, err)
+	m.Body = body
+	var dec wire.Decoder
+	dec.Reset(m, holder{d, m})
+	g, err = plan.Decode(&dec)
+	dec.Done(err == nil)
+	return g, err
+}
+
+// parts marshal what they are made of as a Group does.
+type parts struct {
+	barrier *ipc.Barrier
+	ranks   *ipc.Array[int64]
+	memory  *ipc.Memory
+}
+
+func (p parts) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(3)
+	return errors.Join(p.barrier.MarshalWire(e), p.ranks.MarshalWire(e), p.memory.MarshalWire(e))
+}
+
+func TestPartsOfDifferentGroupsAreRefused(t *testing.T) {
+	barrier, err := ipc.NewBarrier(2)
+	check(t, err)
+	ranks, err := ipc.NewArray[int64](4)
+	check(t, err)
+	memory, err := ipc.NewMemory(1 << 20)
+	check(t, err)
+	huge, err := ipc.NewBarrier(1000)
+	check(t, err)
+	for _, p := range []parts{{barrier, ranks, memory}, {huge, ranks, memory}} {
+		var e wire.Encoder
+		e.Reset(nil)
+		check(t, p.MarshalWire(&e))
+		m := e.Message()
+		if _, err := receive(t, m.Body, m); !errors.Is(err, wire.ErrFormat) {
+			t.Error(err)
+		}
+		e.Done(true)
+	}
+	check(t, errors.Join(barrier.Close(), ranks.Close(), memory.Close(), huge.Close()))
+	nothingIsLeft(t)
+}
+
+// nothingIsLeft wants all memory back that groups of this process had.
+func nothingIsLeft(t testing.TB) {
+	t.Helper()
+	d, err := shm.Default()
+	check(t, err)
+	if n := d.Stats().Blocks; n > 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
+func TestClosedGroupsLeaveNothing(t *testing.T) {
+	t.Run("work", func(t *testing.T) {
+		groups, ctx := handles(t, 2), deadline(t)
+		all(t, together(groups, func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(3).To(tensor.Float64)) }))
+	})
+	nothingIsLeft(t)
+}
+
+func FuzzGroup(f *testing.F) {
+	g, err := dist.NewGroup(2)
+	check(f, err)
+	defer g.Close()
+	var e wire.Encoder
+	e.Reset(nil)
+	plan, err := wire.PlanOf[*dist.Group]()
+	check(f, err)
+	check(f, plan.Encode(&e, g))
+	defer func() { e.Done(true) }()
+	m := e.Message()
+	f.Add(m.Body)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		g, err := receive(t, body, m)
+		if err == nil && g != nil {
+			check(t, g.Close())
+		}
+	})
+}

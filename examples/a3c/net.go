@@ -1,0 +1,24 @@
+package main
+
+import (
+	"iter"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// An actorCritic says how promising each action is in a state, and the state itself.
+type actorCritic struct{ Hidden, Policy, Value *nn.Linear }
+
+func (n *actorCritic) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Policy, n.Value) }
+
+func (n *actorCritic) Forward(x *autograd.Var) (logits, value *autograd.Var) {
+	h := autograd.ReLU(n.Hidden.Forward(x))
+	return n.Policy.Forward(h), n.Value.Forward(h)
+}
+
+// look is about the state of one game, and nothing to learn from.
+func (n *actorCritic) look(s *autograd.Scope, game cartPole) (logits, value *autograd.Var) {
+	return n.Forward(s.NoGrad(tensor.FromSlice(game.state[:], 1, 4)))
+}

@@ -1,0 +1,77 @@
+// Allreduce trains equal replicas of one network by two processes: each computes the gradients of its half of every batch, and
+// takes the same step with their mean. It is what PyTorch's DistributedDataParallel does.
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+type job struct {
+	Group        *dist.Group
+	Digits, Test *data.TensorDataset
+}
+
+var pixels = data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))
+
+var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
+	defer j.Group.Close()
+	if err := j.Group.Join(rank); err != nil {
+		return err
+	}
+	g := tensor.NewGenerator(uint64(rank)) // other weights in each rank, until those of rank 0 replace them
+	last := nn.NewLinear(64, 10, g)
+	net := nn.NewSequential(nn.Flatten{}, nn.NewLinear(784, 64, g), nn.ReLU{}, last, nn.LogSoftmax{})
+	if err := j.Group.BroadcastParams(ctx, 0, net.Params()); err != nil {
+		return err
+	}
+	mine := data.Shard(data.Random(j.Digits.Len(), 1), rank, j.Group.Size())
+	loader, scope := data.NewLoader(j.Digits, data.Options{BatchSize: 32, Sampler: mine, Transform: pixels}), autograd.NewScope()
+	sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
+	for range 3 {
+		for batch, err := range loader.Batches(ctx) {
+			if err != nil {
+				return err
+			}
+			sgd.ZeroGrad()
+			nn.NLLLoss(net.Forward(scope.Const(batch[0])), batch[1]).Backward()
+			if err := j.Group.AverageGrads(ctx, net.Params()); err != nil {
+				return err
+			}
+			sgd.Step()
+			scope.Reset()
+		}
+	}
+	all := tensor.New(tensor.Float32, 2, 10, 64) // the weights of a layer in both ranks
+	if err := j.Group.AllGather(ctx, all, last.Weight.T); err != nil || rank != 0 {
+		return err
+	}
+	fmt.Println("the replicas are equal:", tensor.Equal(all.Select(0, 0), all.Select(0, 1)))
+	for batch, err := range data.NewLoader(j.Test, data.Options{BatchSize: 1000, Transform: pixels}).Batches(ctx) {
+		if err != nil {
+			return err
+		}
+		guess := tensor.Argmax(net.Forward(autograd.NoGrad(batch[0])).T(), 1)
+		fmt.Println(tensor.Eq(guess, batch[1]).To(tensor.Float32).Sum(), "of 1000 digits are right")
+	}
+	return nil
+})
+
+func main() { shoal.Main(run) }
+
+func run(ctx context.Context) error {
+	group, err := dist.NewGroup(2)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	return train.Spawn(ctx, 2, job{group, data.Digits(6000, 1), data.Digits(1000, 2)})
+}

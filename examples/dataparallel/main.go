@@ -1,0 +1,71 @@
+// Dataparallel trains one network whose gradients two processes compute, each those of its half of every batch: the counterpart of
+// PyTorch's nn.DataParallel. All but the loss is training by one process.
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+type net struct{ Hidden, Out *nn.Linear }
+
+func (n *net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
+
+func (n *net) Forward(x *autograd.Var) *autograd.Var {
+	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(autograd.Flatten(x)))))
+}
+
+var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {
+	return nn.NLLLoss(n.Forward(s.Const(batch[0])), batch[1])
+})
+
+// options are those of both loaders.
+var options = data.Options{BatchSize: 64, Shuffle: true, Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))}
+
+func main() { shoal.Main(run) }
+
+func run(ctx context.Context) error {
+	g := tensor.NewGenerator(1)
+	n := &net{nn.NewLinear(784, 64, g), nn.NewLinear(64, 10, g)}
+	parallel, err := dist.NewDataParallel(ctx, loss, n, shoal.Options{Workers: 2})
+	if err != nil {
+		return err
+	}
+	defer parallel.Close()
+	loader, sgd := data.NewLoader(data.Digits(6000, 1), options), optim.NewSGD(n.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
+	for epoch := range 3 {
+		var sum float64
+		for batch, err := range loader.Batches(ctx) {
+			if err != nil {
+				return err
+			}
+			sgd.ZeroGrad()
+			l, err := parallel.Backward(ctx, batch...)
+			if err != nil {
+				return err
+			}
+			sgd.Step()
+			sum += l / float64(loader.Len())
+		}
+		fmt.Printf("epoch %d: loss %.2f\n", epoch, sum)
+	}
+	right, test := 0., data.Digits(1000, 2)
+	for batch, err := range data.NewLoader(test, options).Batches(ctx) {
+		if err != nil {
+			return err
+		}
+		guess := tensor.Argmax(n.Forward(autograd.NoGrad(batch[0])).T(), 1)
+		right += tensor.Eq(guess, batch[1]).To(tensor.Float32).Sum()
+	}
+	fmt.Printf("%v of %d digits are right\n", right, test.Len())
+	return nil
+}

@@ -1,0 +1,80 @@
+// Periodic trains by two processes that learn apart from each other and meet from time to time: each pushes its state dict,
+// the parent averages them, and each pulls the result. Between two meetings nothing is exchanged.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+const workers, rounds = 2, 5
+
+type job struct {
+	Digits *data.TensorDataset
+	Net    *nn.Sequential
+	Meet   *ipc.Conn[state]
+}
+
+var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
+	defer j.Meet.Close()
+	own, mine := nn.Clone(j.Net), data.Shard(data.Random(j.Digits.Len(), 1), rank, workers)
+	loader := data.NewLoader(j.Digits, data.Options{BatchSize: 64, Sampler: mine, Transform: pixels})
+	sgd := optim.NewSGD(own.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
+	for range rounds {
+		for batch, err := range loader.Batches(ctx) {
+			if err != nil {
+				return err
+			}
+			sgd.ZeroGrad()
+			nn.NLLLoss(own.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+			sgd.Step()
+		}
+		if err := j.Meet.Send(ctx, nn.State(own)); err != nil { // push, and leave it as it is until the pull
+			return err
+		}
+		mean, err := j.Meet.Recv(ctx) // pull
+		if err != nil {
+			return err
+		}
+		if err := nn.Load(own, mean); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+func main() { shoal.Main(run) }
+
+func run(ctx context.Context) error {
+	g := tensor.NewGenerator(1)
+	net := nn.NewSequential(nn.Flatten{}, nn.NewLinear(784, 64, g), nn.ReLU{}, nn.NewLinear(64, 10, g), nn.LogSoftmax{})
+	digits, group := data.Digits(6000, 1), shoal.NewGroup(ctx, shoal.Options{Workers: workers})
+	defer group.Close()
+	var conns [workers]*ipc.Conn[state]
+	for i := range conns {
+		ours, theirs, err := ipc.Pipe[state]()
+		if err != nil {
+			return err
+		}
+		defer ours.Close()
+		train.Go(group, job{digits, net, theirs})
+		theirs.Close()
+		conns[i] = ours
+	}
+	for round := range rounds {
+		if err := average(ctx, net, conns[:]); err != nil {
+			return errors.Join(group.Wait(), err)
+		}
+		fmt.Printf("round %d: %v of 1000 digits are right\n", round, score(ctx, net))
+	}
+	return group.Wait()
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// writeExps writes exponentials and what is made of them.
+func writeExps(vectors []vector) {
+	for _, v := range vectors {
+		v.apart("Exp", "e to the power of x", v.exp)
+		v.apart("Sigmoid", "1/(1+exp(-x))", v.sigmoid)
+		v.apart("Tanh", "the hyperbolic tangent of x", v.tanh)
+		v.expSum()
+		v.lessExp()
+		v.sum64()
+	}
+}
+
+// A reduced is a number x as k·ln 2 + r with |r| up to half of ln 2: e^x is 2^k·(1 + q), where q is e^r - 1.
+type reduced struct {
+	vector
+	k, q reg.VecVirtual
+}
+
+// reduce cuts x, except NaN, to [lo, hi] first. It uses x up.
+//
+// k is found by adding so large a number that only whole ones can be told apart. q is the sum of r^n/n! for n from 1 on, until what is left out is less than a
+// tenth of a unit in the last place.
+func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
+	terms, high, low := 13, 0x1.62e42fefp-1, math.Ln2-0x1.62e42fefp-1 // k·high is exact
+	if v.single() {
+		terms, high, low = 7, 0x1.63p-1, math.Ln2-0x1.63p-1
+	}
+	limit := v.fresh()
+	v.move(v.constant(lo), limit)
+	v.largest(x, limit, x) // of a NaN and a number it is the first operand in this order
+	v.move(v.constant(hi), limit)
+	v.least(x, limit, x)
+
+	k := v.fresh()
+	v.move(v.constant(v.large()), k)
+	v.fma231(v.constant(math.Log2E), x, k)
+	v.sub(v.constant(v.large()), k, k)
+	v.less231(v.constant(high), k, x)
+	v.less231(v.constant(low), k, x)
+
+	q := v.fresh()
+	v.move(v.constant(1/math.Gamma(float64(terms+1))), q)
+	for n := terms - 1; n > 1; n-- {
+		v.fma213(v.constant(1/math.Gamma(float64(n+1))), x, q)
+	}
+	v.mul(x, q, q)
+	v.fma213(x, x, q)
+	return reduced{v, k, q}
+}
+
+// large is so large that neighbours are 1 apart; it is positive with any k added, and the lowest bits of the sum are those of k.
+func (v vector) large() float64 {
+	if v.single() {
+		return 1.5 * (1 << 23)
+	}
+	return 1.5 * (1 << 52)
+}
+
+// power returns 2 to the power of whole numbers k, of which they must not leave the range of exponents. It uses k up.
+func (v vector) power(k reg.VecVirtual) reg.VecVirtual {
+	v.add(v.constant(v.large()), k, k)
+	digits := uint8(52)
+	if v.single() {
+		digits = 23
+	}
+	v.shift(U8(digits), k, k)
+	v.plus(v.constant(1), k, k)
+	return k
+}
+
+// exp returns e^x. 2^k may be too large or too small for a number while e^x is not, so it is multiplied by in two halves.
+func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
+	lo, hi := -746.0, 710.0 // from where on it is 0 and infinite
+	if v.single() {
+		lo, hi = -104, 89
+	}
+	r := v.reduce(x, lo, hi)
+	half := v.fresh()
+	v.move(v.constant(v.large()), half)
+	v.fma231(v.constant(0.5), r.k, half)
+	v.sub(v.constant(v.large()), half, half)
+	v.sub(half, r.k, r.k)
+	v.add(v.constant(1), r.q, r.q)
+	v.mul(v.power(half), r.q, r.q)
+	v.mul(v.power(r.k), r.q, r.q)
+	return r.q
+}
+
+// sigmoid is 1/(1+e) or, where x is negative, e/(1+e) with e = exp(-|x|), which loses no digits on either side.
+func (v vector) sigmoid(x reg.VecVirtual) reg.VecVirtual {
+	zero, above := v.fresh(), v.fresh()
+	v.zero(zero)
+	v.move(v.constant(1), above)
+	above = v.where(v.compare(greater, zero, x), above)
+	v.or(v.sign(), x, x)
+	e, sum := v.exp(x), v.fresh()
+	v.add(v.constant(1), e, sum)
+	v.largest(above, e, e)
+	v.div(sum, e, e)
+	return e
+}
+
+// tanh is -m/(m+2), with x's sign, where m = exp(-2|x|) - 1, which is exact near 0.
+func (v vector) tanh(x reg.VecVirtual) reg.VecVirtual {
+	sign, twice := v.fresh(), v.fresh()
+	v.move(v.sign(), sign)
+	v.or(sign, x, twice)
+	v.add(twice, twice, twice)
+	r := v.reduce(twice, -40, 0)
+	m, scale := v.fresh(), v.power(r.k)
+	v.sub(v.constant(1), scale, m)
+	v.fma231(scale, r.q, m)
+	sum := v.fresh()
+	v.add(v.constant(2), m, sum)
+	v.div(sum, m, m)
+	v.andNot(m, sign, m)
+	v.and(sign, x, x)
+	v.or(x, m, m)
+	return m
+}
+
+// expSum is the sum in a softmax.
+func (v vector) expSum() {
+	TEXT("ExpSum"+v.suffix, NOSPLIT, fmt.Sprintf("func(n int, x *%s, shift %[1]s) %[1]s", v.goType))
+	Pragma("noescape")
+	v.doc("ExpSum", "returns the sum of e to the power of x-shift.")
+	shift, sum := v.scalar("shift"), v.fresh()
+	v.zero(sum)
+	v.flat([]string{"x"}, func(f *flat) {
+		x := f.read("x")
+		f.sub(shift, x, x)
+		x = f.exp(x)
+		if !f.whole {
+			x = f.where(f.rest, x)
+		}
+		f.add(x, sum, sum)
+	})
+	v.result(v.added(sum))
+	v.end()
+}
+
+// lessExp is the gradient of a log-softmax.
+func (v vector) lessExp() {
+	v.text("LessExp", "n int, alpha F, x, y, z *F")
+	v.doc("LessExp", "writes y - alpha·exp(x) to z.")
+	alpha := v.scalar("alpha")
+	v.flat([]string{"x", "y", "z"}, func(f *flat) {
+		e, y := f.exp(f.read("x")), f.read("y")
+		f.less231(e, alpha, y)
+		f.write(y, "z")
+	})
+	v.end()
+}
+
+// sum64 adds up numbers in double precision.
+func (v vector) sum64() {
+	if !v.single() {
+		return // Sum does
+	}
+	const ways = 4
+	TEXT("Sum64"+v.suffix, NOSPLIT, "func(n int, x *float32) float64")
+	Pragma("noescape")
+	v.doc("Sum64", "returns the sum of x in double precision.")
+	wide := avx2(8)
+	if v.wide {
+		wide = avx512(8)
+	}
+	n, x := pointer("n"), pointer("x")
+	acc := make([]reg.VecVirtual, ways)
+	for i := range acc {
+		acc[i] = wide.fresh()
+		wide.zero(acc[i])
+	}
+	Label("ways")
+	CMPQ(n, I32(int32(ways*wide.lanes)))
+	JL(LabelRef("ones"))
+	for i := range acc {
+		double := wide.fresh()
+		VCVTPS2PD(Mem{Base: x, Disp: i * wide.lanes * v.size}, double)
+		wide.add(double, acc[i], acc[i])
+	}
+	ADDQ(I32(int32(ways*wide.lanes*v.size)), x)
+	SUBQ(I32(int32(ways*wide.lanes)), n)
+	JMP(LabelRef("ways"))
+	Label("ones")
+	for i := 1; i < ways; i++ {
+		wide.add(acc[i], acc[0], acc[0])
+	}
+	sum := wide.added(acc[0])
+	one := XMM()
+	VXORPS(one, one, one)
+	Label("one")
+	TESTQ(n, n)
+	JZ(LabelRef("end"))
+	VCVTSS2SD(Mem{Base: x}, one, one)
+	VADDSD(one, sum, sum)
+	ADDQ(Imm(uint64(v.size)), x)
+	DECQ(n)
+	JMP(LabelRef("one"))
+	Label("end")
+	wide.result(sum)
+	v.end()
+}
+
+// everywhere is numbers in all lanes of a register, in memory.
+var everywhere = map[string]Mem{}
+
+// constant returns c in all lanes.
+func (v vector) constant(c float64) Mem {
+	if v.single() {
+		return v.bits(uint64(math.Float32bits(float32(c))))
+	}
+	return v.bits(math.Float64bits(c))
+}
+
+// sign returns the bit of the sign in all lanes.
+func (v vector) sign() Mem { return v.bits(1 << (8*v.size - 1)) }
+
+func (v vector) bits(b uint64) Mem {
+	name := fmt.Sprintf("all%d_%d_%x", 8*v.bytes(), 8*v.size, b)
+	if v.single() {
+		b |= b << 32
+	}
+	m, ok := everywhere[name]
+	if !ok {
+		m = GLOBL(name, RODATA|NOPTR)
+		for i := range v.bytes() / 8 {
+			DATA(8*i, U64(b))
+		}
+		everywhere[name] = m
+	}
+	return m
+}

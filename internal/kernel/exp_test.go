@@ -1,0 +1,111 @@
+package kernel_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"pgregory.net/rapid"
+)
+
+// An exponential is a function that kernels compute, and what package math says it is.
+type exponential[F kernel.Float] struct {
+	name  string
+	do    func(x, y []F)
+	exact func(x float64) float64
+	units float64 // in the last place that they may be apart
+}
+
+func exponentials[F kernel.Float]() []exponential[F] {
+	units := 1.1
+	if isDouble[F]() {
+		units = 2 // one of them is math.Exp's
+	}
+	return []exponential[F]{
+		{"Exp", kernel.Exp[F], math.Exp, units},
+		{"Sigmoid", kernel.Sigmoid[F], func(x float64) float64 {
+			e := math.Exp(-math.Abs(x))
+			if x < 0 {
+				return e / (1 + e)
+			}
+			return 1 / (1 + e)
+		}, 3},
+		{"Tanh", kernel.Tanh[F], math.Tanh, 3},
+	}
+}
+
+func isDouble[F kernel.Float]() bool {
+	_, ok := any(F(0)).(float64)
+	return ok
+}
+
+// unit is the distance of numbers of F around x, one in the last place.
+func unit[F kernel.Float](x float64) float64 {
+	x = math.Abs(x)
+	if isDouble[F]() {
+		x = min(x, math.Nextafter(math.MaxFloat64, 0))
+		return math.Nextafter(x, math.Inf(1)) - x
+	}
+	single := min(float32(x), math.Nextafter32(math.MaxFloat32, 0))
+	return float64(math.Nextafter32(single, math.MaxFloat32) - single)
+}
+
+func (e exponential[F]) check(t rapid.TB, x []F) {
+	y := make([]F, len(x))
+	e.do(x, y)
+	for i, v := range x {
+		want := e.exact(float64(v))
+		switch got := float64(y[i]); {
+		case math.IsNaN(want) && math.IsNaN(got), F(got) == F(want):
+		case math.IsInf(want, 1) && v < F(math.Log(math.MaxFloat64)): // math.Exp of amd64 overflows a little too early
+		case !(math.Abs(got-want) <= e.units*unit[F](want)):
+			t.Fatalf("%s of %v is %v, want %v: %.2f units in the last place away", e.name, v, got, want, math.Abs(got-want)/unit[F](want))
+		}
+	}
+}
+
+// special is where something ends.
+func special[F kernel.Float]() (x []F) {
+	for _, v := range []float64{0, math.Inf(1), math.NaN(), 5e-324, 1e-310, 1e-45, 1e-40, 1e-38, 1e-8, 0.5 * math.Ln2, math.Ln2, 1, 17, 19.1, 20, 40,
+		87.33, 88.72283, 88.72284, 88.73, 103.27, 103.28, 103.97, 103.98, 104, 709.78, 709.79, 708.4, 744.44, 745.13, 745.14, 746, 1e10, 3e38, 1e308} {
+		x = append(x, F(v), F(-v))
+	}
+	return x
+}
+
+func checkExponentials[F kernel.Float](t *rapid.T) {
+	onSomeMachine(t)
+	x := drawNumbers[F](t, "x", rapid.IntRange(0, 100).Draw(t, "n"))
+	size := math.Exp(rapid.Float64Range(-60, 7).Draw(t, "size"))
+	for i := range x {
+		x[i] *= F(size)
+	}
+	for _, e := range exponentials[F]() {
+		e.check(t, x)
+	}
+}
+
+func TestExponentialsAreThoseOfPackageMath(t *testing.T) {
+	t.Run("float32", rapid.MakeCheck(checkExponentials[float32]))
+	t.Run("float64", rapid.MakeCheck(checkExponentials[float64]))
+}
+
+// Numbers of all sizes, down to those that are not normal, and the ends of the range.
+func TestExponentialsOfAllSizes(t *testing.T) {
+	onEachLevel(t, func(t *testing.T) {
+		var single []float32
+		for b := uint64(0); b < 1<<32; b += 1<<13 + 77 {
+			single = append(single, math.Float32frombits(uint32(b)))
+		}
+		for _, e := range exponentials[float32]() {
+			e.check(t, append(special[float32](), single...))
+		}
+		double := special[float64]()
+		for b := uint64(0); b < 1<<63; b += 1<<45 + 12345 {
+			double = append(double, math.Float64frombits(b), -math.Float64frombits(b))
+		}
+		for _, e := range exponentials[float64]() {
+			e.check(t, double)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package kernel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// The loops over whole slices in plain Go.
+
+func axpy[F Float](n int, alpha F, x, y *F) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] += alpha * v
+	}
+}
+
+func scale[F Float](n int, alpha F, x, y *F) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] = alpha * v
+	}
+}
+
+func add[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x + y }) }
+func sub[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x - y }) }
+func mul[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x * y }) }
+func div[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x / y }) }
+
+// zip and each are so small that the compiler puts them, with f, where they are called: a loop without calls.
+func zip[F Float](n int, x, y, z *F, f func(x, y F) F) {
+	xs, ys, zs := unsafe.Slice(x, n), unsafe.Slice(y, n), unsafe.Slice(z, n)
+	for i := range zs {
+		zs[i] = f(xs[i], ys[i])
+	}
+}
+
+func each[F Float](n int, x, y *F, f func(x float64) float64) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] = F(f(float64(v)))
+	}
+}
+
+func exp[F Float](n int, x, y *F)  { each(n, x, y, math.Exp) }
+func tanh[F Float](n int, x, y *F) { each(n, x, y, math.Tanh) }
+func sigmoid[F Float](n int, x, y *F) {
+	each(n, x, y, func(x float64) float64 {
+		e := math.Exp(-math.Abs(x)) // at most 1
+		if x < 0 {
+			return e / (1 + e)
+		}
+		return 1 / (1 + e)
+	})
+}
+
+func expSum[F Float](n int, x *F, shift F) F {
+	var sum float64
+	for _, v := range unsafe.Slice(x, n) {
+		sum += math.Exp(float64(v - shift))
+	}
+	return F(sum)
+}
+
+func lessExp[F Float](n int, alpha F, x, y, z *F) {
+	zip(n, x, y, z, func(x, y F) F { return y - F(math.Exp(float64(x)))*alpha })
+}
+
+func relu[F Float](n int, x, y *F) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] = max(v, 0)
+	}
+}
+
+func reluBackward[F Float](n int, y, dy, dx *F) {
+	if single[F]() {
+		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint32)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint32)(unsafe.Pointer(dx)), n))
+	} else {
+		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint64)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint64)(unsafe.Pointer(dx)), n))
+	}
+}
+
+// passPositive is reluBackward on the bits of dy and dx: the signs of y are random, and a mask needs no branch.
+func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
+	for i, v := range y {
+		var mask B
+		if v > 0 {
+			mask = ^B(0)
+		}
+		dx[i] = dy[i] & mask
+	}
+}
+
+func sum[F Float](n int, x *F) F         { return total[F](unsafe.Slice(x, n)) }
+func sum64[F Float](n int, x *F) float64 { return total[float64](unsafe.Slice(x, n)) }
+
+// total adds up in four strands, which a processor works on at once; so does dot.
+func total[A, F Float](x []F) A {
+	var a, b, c, d A
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a+A(x[0]), b+A(x[1]), c+A(x[2]), d+A(x[3])
+	}
+	for _, v := range x {
+		a += A(v)
+	}
+	return (a + b) + (c + d)
+}
+
+func dot[F Float](n int, x, y *F) F {
+	var a, b, c, d F
+	xs, ys := unsafe.Slice(x, n), unsafe.Slice(y, n)
+	for ; len(xs) >= 4 && len(ys) >= 4; xs, ys = xs[4:], ys[4:] {
+		a, b, c, d = a+xs[0]*ys[0], b+xs[1]*ys[1], c+xs[2]*ys[2], d+xs[3]*ys[3]
+	}
+	for i, v := range xs {
+		a += v * ys[i]
+	}
+	return (a + b) + (c + d)
+}
+
+func descend[F Float](n int, p, g, buf *F, lr, decay, keep, take F) {
+	ps, gs, bufs := unsafe.Slice(p, n), unsafe.Slice(g, n), unsafe.Slice(buf, n)
+	for i, v := range ps {
+		bufs[i] = keep*bufs[i] + take*(gs[i]+decay*v)
+		ps[i] = v - lr*bufs[i]
+	}
+}
+
+func adam[F Float](n int, p, grad, mean, square *F, rate, root, fresh1, keep2, fresh2, eps, decay, shrink F) {
+	ps, ms, vs := unsafe.Slice(p, n), unsafe.Slice(mean, n), unsafe.Slice(square, n)
+	for i, g := range unsafe.Slice(grad, n) {
+		g += decay * ps[i]
+		ms[i] += fresh1 * (g - ms[i])
+		vs[i] = keep2*vs[i] + fresh2*g*g
+		ps[i] -= shrink*ps[i] + rate*ms[i]/(F(math.Sqrt(float64(vs[i])))*root+eps)
+	}
+}

@@ -1,0 +1,66 @@
+package replace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// A File is a file that is being written beside the one whose place it will take.
+type File struct {
+	*os.File
+	path string
+	done bool
+}
+
+// Create makes a file of another name in the directory of path. It takes path's place by Commit, and is removed by Discard.
+func Create(path string) (*File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, fmt.Errorf("save %s: %w", path, err)
+	}
+	return &File{File: f, path: path}, nil
+}
+
+// Commit makes the file readable by all, sees to it that it is on disk, and gives it its place. On an error it is removed.
+func (f *File) Commit() error {
+	err := f.Chmod(0o644)
+	if runtime.GOOS == "windows" {
+		err = nil
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), f.path)
+	}
+	f.done = err == nil
+	if err != nil {
+		return fmt.Errorf("save %s: %w", f.path, errors.Join(err, f.Discard()))
+	}
+	return nil
+}
+
+// Discard removes the file, unless it was committed.
+func (f *File) Discard() error {
+	if f.done {
+		return nil
+	}
+	f.done = true
+	f.Close()
+	return os.Remove(f.Name())
+}
+
+// Write calls write with a new file, which then takes the place of the one at path. On an error there is nothing new at all.
+func Write(path string, write func(f *os.File) error) error {
+	f, err := Create(path)
+	if err != nil {
+		return err
+	}
+	if err := write(f.File); err != nil {
+		return fmt.Errorf("save %s: %w", path, errors.Join(err, f.Discard()))
+	}
+	return f.Commit()
+}

@@ -1,0 +1,55 @@
+package manager
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// BenchmarkPath is what a call costs besides its two messages.
+func BenchmarkPath(b *testing.B) {
+	srv, err := newServer(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.run() }()
+	defer func() { srv.end(); <-ended }()
+	m, err := srv.manager()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	l, err := NewList(b.Context(), m, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	s := &served{s: srv}
+	requests, replies := must(wire.PlanOf[request]()), must(wire.PlanOf[reply]())
+	var e wire.Encoder
+	var d wire.Decoder
+	buf := make([]byte, 0, 256)
+	b.ReportAllocs()
+	for b.Loop() {
+		a := in(0)
+		e.Reset(buf)
+		requests.Encode(&e, request{Object: l.ref.id, Method: "get", Owner: l.ref.owner, Args: []item{a.item}})
+		e.Done(true)
+		d.Reset(e.Message(), nil)
+		s.req, _ = requests.Decode(&d)
+		d.Done(true)
+		var r reply
+		r.Results, r.Err = s.perform()
+		e.Reset(buf)
+		replies.Encode(&e, r)
+		e.Done(true)
+		d.Reset(e.Message(), nil)
+		r, _ = replies.Decode(&d)
+		d.Done(true)
+		a.done(true)
+		if v, err := one[int](answer{l.ref.c, r.Results, r.Err}); v != 1 {
+			b.Fatal(v, err)
+		}
+	}
+}

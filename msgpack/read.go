@@ -1,0 +1,224 @@
+package msgpack
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Unmarshal reads the one value that b is. The error wraps ErrFormat or ErrUnsupported.
+func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(len(b))) }
+
+// Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and numbers, with dots between, and an array
+// alone as "tensor". Other values are passed over.
+func Load(path string) (map[string]*tensor.Tensor, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("load tensors: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("load tensors: %w", err)
+	}
+	v, err := read(bufio.NewReaderSize(f, 1<<16), info.Size())
+	all := map[string]*tensor.Tensor{}
+	if err == nil {
+		err = collect(all, "", v)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return all, nil
+}
+
+// collect adds the tensors in v.
+func collect(all map[string]*tensor.Tensor, name string, v any) (err error) {
+	switch v := v.(type) {
+	case *tensor.Tensor:
+		if name == "" {
+			name = ".tensor"
+		}
+		if _, twice := all[name[1:]]; twice {
+			return malformed("two tensors are called %q", name[1:])
+		}
+		all[name[1:]] = v
+	case []any:
+		for i := 0; i < len(v) && err == nil; i++ {
+			err = collect(all, fmt.Sprint(name, ".", i), v[i])
+		}
+	case map[string]any:
+		for key, item := range v {
+			if err := collect(all, name+"."+key, item); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+type decoder struct {
+	*msgpack.Decoder
+	size int64 // of all that there is
+}
+
+// read reads one value, and nothing must follow it.
+func read(r io.Reader, size int64) (any, error) {
+	d := decoder{msgpack.NewDecoder(r), size}
+	v, err := d.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.PeekCode(); err != io.EOF {
+		return nil, malformed("bytes follow its end")
+	}
+	return v, nil
+}
+
+func (d decoder) value(depth int) (v any, err error) {
+	if depth > maxDepth {
+		return nil, malformed("values nest deeper than %d", maxDepth)
+	}
+	code, err := d.PeekCode()
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	switch {
+	case msgpcode.IsFixedMap(code), code == msgpcode.Map16, code == msgpcode.Map32:
+		return d.dict(depth)
+	case msgpcode.IsFixedArray(code), code == msgpcode.Array16, code == msgpcode.Array32:
+		return d.list(depth)
+	case msgpcode.IsBin(code):
+		b, err := d.bytes()
+		if err != nil {
+			return nil, err
+		}
+		return tensor.Bytes(b), nil
+	case msgpcode.IsExt(code):
+		return nil, unsupported("a value of an extension type")
+	}
+	if v, err = d.DecodeInterfaceLoose(); err != nil {
+		return nil, malformed("%v", err)
+	}
+	return v, nil
+}
+
+func (d decoder) list(depth int) (any, error) {
+	n, err := d.DecodeArrayLen()
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	list := []any{}
+	for range n {
+		v, err := d.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// bytes reads bytes into a tensor, so that they are an array's own.
+func (d decoder) bytes() (*tensor.Tensor, error) {
+	n, err := d.DecodeBytesLen()
+	if err != nil || int64(n) > d.size {
+		return nil, malformed("%d bytes: %v", n, err)
+	}
+	t := tensor.New(tensor.Uint8, max(n, 0))
+	if err := d.ReadFull(tensor.Bytes(t)); err != nil {
+		return nil, malformed("%v", err)
+	}
+	return t, nil
+}
+
+// dict reads a map: a dict, or what stands for an array or a complex number.
+func (d decoder) dict(depth int) (any, error) {
+	n, err := d.DecodeMapLen()
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	m, data := map[string]any{}, (*tensor.Tensor)(nil)
+	for range n {
+		key, err := d.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		name, ok := key.(string)
+		if b, is := key.([]byte); is {
+			name, ok = string(b), true
+		}
+		if _, twice := m[name]; !ok || twice {
+			return nil, malformed("a key of %T, or %q twice", key, name)
+		}
+		if code, err := d.PeekCode(); err == nil && name == "data" && msgpcode.IsBin(code) {
+			if data, err = d.bytes(); err != nil {
+				return nil, err
+			}
+			m[name] = tensor.Bytes(data)
+			continue
+		}
+		if m[name], err = d.value(depth + 1); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case m["complex"] == true:
+		return number(m["data"])
+	case m["nd"] != nil && data != nil:
+		return array(m, data)
+	}
+	return m, nil
+}
+
+// array makes a tensor of {nd, type, shape, data}; a scalar has no shape.
+func array(m map[string]any, data *tensor.Tensor) (any, error) {
+	name, ok := m["type"].(string)
+	if b, is := m["type"].([]byte); is {
+		name, ok = string(b), true
+	}
+	if !ok {
+		return nil, unsupported("an array of records: %.100v", m["type"])
+	}
+	dt, swapped, err := tensor.ParseNumpy(name)
+	if err != nil {
+		return nil, unsupported("%v", err)
+	}
+	var shape []int
+	list, _ := m["shape"].([]any)
+	for _, n := range list {
+		k, ok := n.(int64)
+		if !ok {
+			return nil, malformed("the shape is %v", list)
+		}
+		shape = append(shape, int(k))
+	}
+	if n, err := dt.SizeOf(shape...); err != nil || n != data.Nbytes() {
+		return nil, malformed("%d bytes for an array of %v: %v", data.Nbytes(), shape, err)
+	}
+	if swapped {
+		dt.SwapBytes(tensor.Bytes(data))
+	}
+	dt.CleanBools(tensor.Bytes(data))
+	defer data.Close()
+	return tensor.Contiguous(data.Storage(), dt, shape...)
+}
+
+// number reads a complex number as Python prints it.
+func number(v any) (any, error) {
+	s, _ := v.(string)
+	c, err := strconv.ParseComplex(strings.ReplaceAll(s, "j", "i"), 128)
+	if err != nil {
+		return nil, malformed("a complex number %.40q", s)
+	}
+	return c, nil
+}

@@ -1,0 +1,113 @@
+package msgpack
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Marshal returns a value of the types of the package comment as MessagePack; ints may be int. Maps are in the order of their keys. The
+// error wraps ErrUnsupported.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := write(&b, v)
+	return b.Bytes(), err
+}
+
+// Save writes tensors as a dict of arrays. The file takes its place when it is whole.
+func Save(path string, tensors map[string]*tensor.Tensor) error {
+	return replace.Write(path, func(f *os.File) error { return write(f, tensors) })
+}
+
+func write(w io.Writer, v any) (err error) {
+	e := encoder{msgpack.NewEncoder(w)}
+	guarded := tensor.Guard(func() { err = e.value(v, 0) })
+	return errors.Join(err, guarded)
+}
+
+type encoder struct{ *msgpack.Encoder }
+
+// maxDepth bounds values in values.
+const maxDepth = 200
+
+func (e encoder) value(v any, depth int) error {
+	if depth > maxDepth {
+		return unsupported("values nest deeper than %d, or contain themselves", maxDepth)
+	}
+	switch v := v.(type) {
+	case nil, bool, int, int64, uint64, float64, string:
+		return e.Encode(v)
+	case []byte:
+		return e.raw(v)
+	case complex128:
+		return e.pairs(2, "complex", true, "data", strings.ReplaceAll(strconv.FormatComplex(v, 'g', -1, 128), "i", "j"))
+	case *tensor.Tensor:
+		return e.array(v)
+	case []any:
+		err := e.EncodeArrayLen(len(v))
+		for _, item := range v {
+			err = errors.Join(err, e.value(item, depth+1))
+		}
+		return err
+	case map[string]any:
+		return dict(e, v, depth)
+	case map[string]*tensor.Tensor:
+		return dict(e, v, depth)
+	}
+	return unsupported("%T", v)
+}
+
+func dict[V any](e encoder, d map[string]V, depth int) error {
+	err := e.EncodeMapLen(len(d))
+	for _, key := range slices.Sorted(maps.Keys(d)) {
+		err = errors.Join(err, e.EncodeString(key), e.value(d[key], depth+1))
+	}
+	return err
+}
+
+// pairs writes a map with keys of bytes, as msgpack-numpy does, or its first n pairs where others follow.
+func (e encoder) pairs(n int, pairs ...any) error {
+	err := e.EncodeMapLen(n)
+	for i := 0; i < len(pairs); i += 2 {
+		err = errors.Join(err, e.EncodeBytes([]byte(pairs[i].(string))), e.Encode(pairs[i+1]))
+	}
+	return err
+}
+
+// raw writes bytes, also where there are none.
+func (e encoder) raw(b []byte) error {
+	if b == nil {
+		b = []byte{}
+	}
+	return e.EncodeBytes(b)
+}
+
+func (e encoder) array(t *tensor.Tensor) error {
+	name := t.DType().Numpy()
+	if name == "" {
+		return unsupported("a tensor of %v, which numpy does not have", t.DType())
+	}
+	if err := e.pairs(5, "nd", true, "type", name, "kind", []byte{}); err != nil {
+		return err
+	}
+	whole := t.Contiguous()
+	defer whole.Close()
+	err := errors.Join(e.EncodeBytes([]byte("shape")), e.EncodeArrayLen(t.Dims()))
+	for _, n := range t.Shape() {
+		err = errors.Join(err, e.EncodeInt(int64(n)))
+	}
+	err = errors.Join(err, e.EncodeBytes([]byte("data")), e.raw(tensor.Bytes(whole)))
+	runtime.KeepAlive(whole)
+	return err
+}

@@ -1,0 +1,37 @@
+package nn
+
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Average sets the parameters and buffers of m to the means of those in several states, as periodic synchronisation does with what
+// workers have learned apart from each other. Means of integers, such as a number of batches, are rounded towards 0. The states may include
+// State(m). The error is that of Load, and then nothing was changed.
+func Average(m Module, states ...map[string]*tensor.Tensor) error {
+	own := State(m)
+	var problems []error
+	for _, state := range states {
+		problems = append(problems, matches(own, state))
+	}
+	if err := errors.Join(problems...); err != nil || len(states) == 0 {
+		return err
+	}
+	for name, t := range own {
+		sum := tensor.New(wide(t.DType()), t.Shape()...)
+		for _, state := range states {
+			sum.Add(state[name].To(sum.DType()))
+		}
+		t.CopyFrom(sum.Div(tensor.Full(sum.DType(), float64(len(states)))).To(t.DType()))
+	}
+	return nil
+}
+
+// wide returns the dtype in which elements of dt are added up.
+func wide(dt tensor.DType) tensor.DType {
+	if dt == tensor.Float32 {
+		return dt
+	}
+	return tensor.Float64
+}

@@ -1,0 +1,104 @@
+package npy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Save writes a tensor as a .npy of version 1, in C's order. The file takes its place when it is whole. The error wraps ErrDType for
+// bfloat16.
+func Save(path string, t *tensor.Tensor) error {
+	return replace.Write(path, func(f *os.File) error { return write(f, t) })
+}
+
+// write writes an array.
+func write(w io.Writer, t *tensor.Tensor) error {
+	head, err := appendHeader(nil, t)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	guarded := tensor.Guard(func() {
+		whole := t.Contiguous()
+		defer whole.Close()
+		_, err = w.Write(tensor.Bytes(whole))
+		runtime.KeepAlive(whole)
+	})
+	return errors.Join(err, guarded)
+}
+
+// Load reads a .npy to the heap. An array in Fortran's order has strides. The error is a *[FileError].
+func Load(path string) (*tensor.Tensor, error) { return open(path, read) }
+
+// Map maps a .npy: the tensor is pages of the file, read when they are touched and copied when they are written to, as
+// tensor.FromFile has them. A file of the other byte order is read. The caller closes the tensor.
+func Map(path string) (*tensor.Tensor, error) { return open(path, mapped) }
+
+// open lets how make a tensor of a file.
+func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &FileError{path, "", err}
+	}
+	h, err := readHeader(f)
+	if err == nil {
+		err = h.fits(f)
+	}
+	if err != nil {
+		return nil, &FileError{path, "", errors.Join(err, f.Close())}
+	}
+	var t *tensor.Tensor
+	guarded := tensor.Guard(func() { t, err = how(f, h) })
+	if err = errors.Join(err, guarded); err != nil {
+		return nil, &FileError{path, "", err}
+	}
+	return t, nil
+}
+
+// fits checks that the file has all elements. What follows them is passed over, as numpy does.
+func (h header) fits(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && info.Size()-int64(h.length) < int64(h.size) {
+		err = malformed("%v of %v need %d bytes, and it has %d", h.shape, h.dtype, h.size, info.Size()-int64(h.length))
+	}
+	return err
+}
+
+// read reads the elements, and closes f.
+func read(f *os.File, h header) (*tensor.Tensor, error) {
+	defer f.Close()
+	t := tensor.New(tensor.Uint8, h.size)
+	defer t.Close()
+	if err := tensor.ReadFileAt(t, f, int64(h.length)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	h.clean(tensor.Bytes(t))
+	return h.view(t.Storage())
+}
+
+// mapped maps the elements; f goes with them.
+func mapped(f *os.File, h header) (*tensor.Tensor, error) {
+	if h.swapped || h.length%h.dtype.Size() != 0 {
+		return read(f, h)
+	}
+	m, err := tensor.MapFile(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	defer m.Close()
+	t, err := m.Storage(int64(h.length), int64(h.size))
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	h.clean(tensor.Bytes(t))
+	return h.view(t.Storage())
+}

@@ -1,0 +1,159 @@
+package npy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+const (
+	magic     = "\x93NUMPY"
+	maxHeader = 1 << 20
+	alignment = 64 // of the elements
+)
+
+// A header says what the elements after it are.
+type header struct {
+	dtype   tensor.DType
+	swapped bool // big-endian
+	fortran bool
+	shape   []int
+	size    int // bytes of the elements
+	length  int // bytes of the header itself
+}
+
+// readHeader reads a header of version 1, 2 or 3.
+func readHeader(r io.Reader) (h header, err error) {
+	var start [len(magic) + 2]byte
+	if _, err := io.ReadFull(r, start[:]); err != nil || string(start[:len(magic)]) != magic {
+		return h, malformed("it does not begin with %q", magic)
+	}
+	width := 4
+	switch version := start[len(magic)]; version {
+	case 1:
+		width = 2
+	case 2, 3:
+	default:
+		return h, malformed("version %d", version)
+	}
+	length := make([]byte, 4)
+	if _, err := io.ReadFull(r, length[:width]); err != nil {
+		return h, malformed("the header is cut short")
+	}
+	n := int(binary.LittleEndian.Uint32(length))
+	if n > maxHeader {
+		return h, malformed("a header of %d bytes", n)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return h, malformed("the header is cut short")
+	}
+	h, err = parseHeader(string(text))
+	h.length = len(start) + width + n
+	return h, err
+}
+
+// parseHeader reads a dict such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
+func parseHeader(text string) (h header, err error) {
+	p := literal{rest: text}
+	d, err := p.dict()
+	if err != nil {
+		return h, err
+	}
+	descr, ok := d["descr"].(string)
+	if _, list := d["descr"].([]any); list {
+		return h, fmt.Errorf("%w: an array of records: %.100s", ErrDType, strings.TrimSpace(text))
+	}
+	order, ok2 := d["fortran_order"].(bool)
+	shape, ok3 := d["shape"].([]any)
+	if !ok || !ok2 || !ok3 || len(d) != 3 {
+		return h, malformed("the header is %.100q", text)
+	}
+	h.fortran = order
+	if h.dtype, h.swapped, err = tensor.ParseNumpy(descr); err != nil {
+		return h, fmt.Errorf("%w: %w", ErrDType, err)
+	}
+	for _, n := range shape {
+		k, ok := n.(int)
+		if !ok {
+			return h, malformed("the shape is %v", shape)
+		}
+		h.shape = append(h.shape, k)
+	}
+	if h.size, err = h.dtype.SizeOf(h.shape...); err != nil {
+		return h, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return h, nil
+}
+
+// strides are those of the elements as they are in the file.
+func (h header) strides() []int {
+	strides, step := make([]int, len(h.shape)), 1
+	for i := range h.shape {
+		if !h.fortran {
+			i = len(h.shape) - 1 - i
+		}
+		strides[i] = step
+		step *= max(h.shape[i], 1)
+	}
+	return strides
+}
+
+// view returns the array as a tensor of a storage.
+func (h header) view(s *tensor.Storage) (*tensor.Tensor, error) {
+	return s.View(h.dtype, h.shape, h.strides(), 0)
+}
+
+// appendHeader writes the header of a contiguous tensor as numpy does, with room for its first dimension to grow.
+func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
+	descr := t.DType().Numpy()
+	if descr == "" {
+		return nil, fmt.Errorf("%w: numpy has no %v", ErrDType, t.DType())
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr)
+	for i, n := range t.Shape() {
+		if i > 0 {
+			text.WriteString(" ")
+		}
+		text.WriteString(strconv.Itoa(n) + ",")
+	}
+	if t.Dims() > 1 {
+		text.Truncate(text.Len() - 1)
+	}
+	text.WriteString("), }")
+	const room = 21 // digits of the first dimension
+	if t.Dims() > 0 {
+		text.WriteString(strings.Repeat(" ", room-len(strconv.Itoa(t.Dim(0)))))
+	}
+	const start = len(magic) + 4
+	pad := alignment - (start+text.Len()+1)%alignment
+	text.WriteString(strings.Repeat(" ", pad) + "\n")
+	b = append(append(b, magic...), 1, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(text.Len()))
+	return append(b, text.Bytes()...), nil
+}
+
+// clean returns the elements as Go has them.
+func (h header) clean(b []byte) {
+	if h.swapped {
+		h.dtype.SwapBytes(b)
+	}
+	h.dtype.CleanBools(b)
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,90 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+)
+
+// A FileMap is a mapped file in which tensors are found, each with a storage of its own. The mapping lasts until the FileMap and all
+// of them are closed or collected.
+type FileMap struct {
+	hold *Tensor // of no elements
+	file *file
+}
+
+// MapFile maps an open file, for packages that know where tensors are in it. The file becomes the FileMap's, which the caller closes;
+// on an error it stays the caller's.
+//
+// The file is only read: what is written stays in the memory of the tensors. It may be removed or replaced; one that is cut short
+// is the *FileError that [FromFile] speaks of.
+func MapFile(f *os.File) (*FileMap, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("map file: %w", err)
+	}
+	mapped := &file{File: f}
+	if err := mapped.mapIn(false, int(info.Size())); err != nil {
+		return nil, fmt.Errorf("map file: %w", err)
+	}
+	return &FileMap{mapped.part(0, 0), mapped}, nil
+}
+
+// Storage returns a tensor of Uint8 whose storage are the n bytes at an offset, which should be a multiple of 8, or of 16 for
+// Complex128. The caller views its Storage and closes it. The error wraps ErrLayout where the file has no such bytes.
+func (m *FileMap) Storage(at, n int64) (*Tensor, error) {
+	if size := int64(len(m.file.bytes)); at < 0 || n < 0 || at > size || n > size-at {
+		return nil, fmt.Errorf("%d bytes at %d of a file of %d: %w", n, at, size, ErrLayout)
+	}
+	return m.file.part(int(at), int(n)), nil
+}
+
+// Close closes the mapping when the tensors in it are closed, too.
+func (m *FileMap) Close() error { return m.hold.Close() }
+
+// A part is the hold of one storage on a file under several.
+type part struct {
+	*file
+	ended atomic.Bool
+}
+
+func (p *part) end() error {
+	if p.ended.Swap(true) || p.parts.Add(-1) > 0 {
+		return nil
+	}
+	return p.file.end()
+}
+
+// part returns a tensor of bytes of the file.
+func (f *file) part(at, n int) *Tensor {
+	f.parts.Add(1)
+	s := new(storage)
+	s.rent(&memory{f.bytes[at : at+n : at+n], &part{file: f}})
+	files.know(f, s)
+	return contiguous(s, Uint8, []int{n})
+}
+
+// file returns the file that memory is in, if it is one.
+func (m *memory) file() (f *file, ok bool) {
+	switch l := m.lease.(type) {
+	case *file:
+		return l, true
+	case *part:
+		return l.file, true
+	}
+	return nil, false
+}
+
+// ReadFileAt fills t with the bytes at an offset of a file, as a copy that needs no mapping.
+func ReadFileAt(t *Tensor, f *os.File, at int64) error {
+	b := Bytes(t)
+	if _, err := f.ReadAt(b, at); err != nil {
+		info, statErr := f.Stat()
+		if statErr == nil && info.Size() < at+int64(len(b)) {
+			return &FileError{f.Name(), info.Size(), at + int64(len(b)), "it was cut short"}
+		}
+		return errors.Join(err, statErr)
+	}
+	return nil
+}

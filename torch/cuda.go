@@ -1,0 +1,179 @@
+package torch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/value"
+)
+
+// Note [Tensors on a GPU]
+// A message has a handle by which the CUDA driver opens the sender's memory, and no memory. The sender keeps that until the receiver has
+// counted down the message's slot in a file of counters in /dev/shm. Where the sender has not waited for its stream, an event comes, too.
+
+// A CUDATensor is a tensor in the memory of a GPU, as a message describes it. This package opens nothing of it. The receiver closes it
+// when it does not use the memory any more, which gives that back to its sender.
+type CUDATensor struct {
+	DType          tensor.DType
+	Shape, Strides []int // in elements
+	Offset         int   // in elements, from the beginning of the storage
+	Parameter      bool  // an nn.Parameter
+	RequiresGrad   bool
+	Device         int    // as the sender numbers those that it sees
+	Handle         []byte // of the memory that the storage is in, see CUDAHandle; nil where the storage is empty
+	StorageBytes   int
+	StorageOffset  int    // in bytes, of the storage in the memory of the handle
+	Counters       string // of the shared memory with the sender's counters
+	Slot           int    // of this message among them
+	Event          []byte // cudaIpcEventHandle_t to wait for before the memory is read; nil where the sender has waited
+
+	received bool
+	closed   atomic.Bool
+}
+
+// The counters of a sender: 64 bytes of which the first 4 count who has the file, and after them one counter for each message.
+const counterSlots = 10_000
+
+// Close counts the message down. That the sender has ended meanwhile is no error. It is idempotent; a CUDATensor that was not received
+// has nothing to be closed.
+func (c *CUDATensor) Close() error {
+	if !c.received || c.Handle == nil || c.closed.Swap(true) {
+		return nil
+	}
+	f, err := openNamed(c.Counters)
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("give CUDA memory back: %w", err)
+	}
+	defer f.Close()
+	const size = headerSize + 8*counterSlots
+	if _, have, err := sys.Identify(f); err != nil || have < size {
+		return errors.Join(err, fmt.Errorf("give CUDA memory back: counters of %d bytes: %w", have, ErrTruncated))
+	}
+	mem, err := sys.Map(f, size)
+	if err != nil {
+		return fmt.Errorf("give CUDA memory back: %w", err)
+	}
+	openers := sys.Counter(mem)
+	err = guard(func(addr uintptr) bool { return sys.Contains(mem, addr) }, func() {
+		openers.Add(1)
+		sys.Words(mem[headerSize:])[c.Slot].Add(^uint64(0))
+		if openers.Add(-1) == 0 {
+			os.Remove(shmDir + c.Counters)
+		}
+	})
+	return errors.Join(err, sys.Unmap(mem))
+}
+
+// CUDAHandle reads a handle: the cudaIpcMemHandle_t in it, which is what all versions of PyTorch take as a handle. The error
+// wraps ErrUnsupported for memory of expandable segments, and for versions that are not known.
+func CUDAHandle(b []byte) (memory [64]byte, err error) {
+	version, kind, rest := 0, byte('c'), b
+	switch {
+	case len(b) == len(memory): // torch up to 2.4
+	case len(b) == 1+len(memory): // on its way to 2.5
+		kind, rest = b[0], b[1:]
+	case len(b) >= 2:
+		version, kind, rest = int(b[0]), b[1], b[2:]
+	}
+	switch {
+	case version > 3:
+		return memory, unsupported("a CUDA handle of version %d", version)
+	case kind == 'e':
+		return memory, unsupported("CUDA memory in expandable segments; set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False where it is sent")
+	case kind != 'c' || len(rest) != len(memory):
+		return memory, protocolError("a CUDA handle of %d bytes", len(b))
+	}
+	return [64]byte(rest), nil
+}
+
+var (
+	rebuildCUDA  = named("torch.multiprocessing.reductions.rebuild_cuda_tensor")
+	typedStorage = named("torch.storage.TypedStorage")
+)
+
+// cudaTensor reads rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device, handle, storage bytes, storage offset,
+// requires_grad, counters, slot, event, whether it is to be waited for).
+func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
+	class, err := value.Arg[Global](o, 0)
+	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
+		return nil, protocolError("a CUDA tensor of %d parts, of class %s", len(o.Args), class)
+	}
+	c := &CUDATensor{Parameter: class == parameterClass, received: true}
+	if c.Shape, err = value.Numbers(o.Args[1]); err == nil {
+		c.Strides, err = value.Numbers(o.Args[2])
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.DType, err = value.DTypeOf(o.Args[5]); err != nil {
+		return nil, err
+	}
+	wait, isBool := o.Args[14].(bool)
+	learned, both := o.Args[10].(bool)
+	if !isBool || !both {
+		return nil, protocolError("the flags of a CUDA tensor are %T and %T", o.Args[10], o.Args[14])
+	}
+	c.RequiresGrad = learned
+	for at, dst := range map[int]*int{3: &c.Offset, 6: &c.Device, 8: &c.StorageBytes, 9: &c.StorageOffset} {
+		if *dst, err = storageSize(o, at); err != nil {
+			return nil, err
+		}
+	}
+	if o.Args[7] == nil {
+		return c, nil
+	}
+	return c, c.readHandles(o, wait)
+}
+
+// readHandles reads what is there if there is memory.
+func (c *CUDATensor) readHandles(o *pickle.Object, wait bool) (err error) {
+	if c.Handle, err = value.Arg[[]byte](o, 7); err != nil {
+		return err
+	}
+	counters, err := value.Arg[[]byte](o, 11)
+	if err != nil {
+		return err
+	}
+	c.Counters = string(counters)
+	if c.Slot, err = storageSize(o, 12); err != nil {
+		return err
+	}
+	if c.Slot >= counterSlots {
+		return protocolError("slot %d of the counters %q", c.Slot, c.Counters)
+	}
+	if wait {
+		c.Event, err = value.Arg[[]byte](o, 13)
+	}
+	return err
+}
+
+// cudaTensor writes what importer.cudaTensor reads. Its memory is the caller's, and so are the counters.
+func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
+	if c.received {
+		return nil, unsupported("a CUDA tensor that came from another process: PyTorch does not open such memory twice; send a clone")
+	}
+	class := tensorClass
+	if c.Parameter {
+		class = parameterClass
+	}
+	var handle, counters any
+	if c.Handle != nil {
+		memory, err := CUDAHandle(c.Handle)
+		if err != nil {
+			return nil, err
+		}
+		handle, counters = memory[:], []byte(c.Counters)
+	}
+	event := append([]byte{}, c.Event...)
+	size := &pickle.Object{Class: named("torch.Size"), Args: Tuple{value.Sizes(c.Shape)}}
+	return &pickle.Object{Class: rebuildCUDA, Args: Tuple{class, size, value.Sizes(c.Strides), c.Offset, typedStorage,
+		named("torch." + c.DType.String()), c.Device, handle, c.StorageBytes, c.StorageOffset, c.RequiresGrad, counters, c.Slot, event, len(event) > 0}}, nil
+}

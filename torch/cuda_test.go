@@ -1,0 +1,173 @@
+package torch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// cudaMessage is what a PyTorch with a GPU would send: 15 arguments in this order.
+func cudaMessage(change func(args Tuple)) *pickle.Object {
+	size := &pickle.Object{Class: named("torch.Size"), Args: Tuple{Tuple{2, 3}}}
+	args := Tuple{tensorClass, size, Tuple{3, 1}, 4, typedStorage, named("torch.float32"), 1,
+		append([]byte("\x01c"), bytes.Repeat([]byte("H"), 64)...), 96, 512, false, []byte("/torch_4242_1234567890"), 3, bytes.Repeat([]byte("E"), 64), true}
+	if change != nil {
+		change(args)
+	}
+	return &pickle.Object{Class: rebuildCUDA, Args: args}
+}
+
+func received(t *testing.T, message any) (any, error) {
+	t.Helper()
+	b := must(pickle.Marshal(message, 4))(t)
+	return (&importer{ctx: testContext(t)}).unmarshal(b)
+}
+
+func TestCUDATensor(t *testing.T) {
+	v, err := received(t, cudaMessage(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &CUDATensor{DType: tensor.Float32, Shape: []int{2, 3}, Strides: []int{3, 1}, Offset: 4, Device: 1,
+		Handle: append([]byte("\x01c"), bytes.Repeat([]byte("H"), 64)...), StorageBytes: 96, StorageOffset: 512,
+		Counters: "/torch_4242_1234567890", Slot: 3, Event: bytes.Repeat([]byte("E"), 64), received: true}
+	if !reflect.DeepEqual(v, want) {
+		t.Errorf("%+v, not %+v", v, want)
+	}
+	var as *tensor.Tensor
+	if err := assign(&as, v); !errors.Is(err, ErrCUDA) || !errors.Is(err, ErrUnsupported) {
+		t.Errorf("as a tensor: %v", err)
+	}
+	if err := want.Close(); err != nil { // its sender has ended long since
+		t.Error(err)
+	}
+	if _, err := Marshal(v, 4); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("sent on: %v", err)
+	}
+
+	v, err = received(t, cudaMessage(func(args Tuple) { args[14], args[0], args[10] = false, parameterClass, true }))
+	if c, ok := v.(*CUDATensor); !ok || c.Event != nil || !c.Parameter || !c.RequiresGrad {
+		t.Errorf("whose sender has waited: %+v, %v", v, err)
+	}
+	v, err = received(t, cudaMessage(func(args Tuple) { args[7], args[8], args[11], args[13] = nil, 0, nil, nil }))
+	if c, ok := v.(*CUDATensor); !ok || c.Handle != nil || c.Close() != nil {
+		t.Errorf("without memory: %+v, %v", v, err)
+	}
+	for name, change := range map[string]func(Tuple){
+		"the class":    func(args Tuple) { args[0] = named("torch.Size") },
+		"a size":       func(args Tuple) { args[1] = Tuple{-1} },
+		"the strides":  func(args Tuple) { args[2] = "x" },
+		"the offset":   func(args Tuple) { args[3] = -1 },
+		"the dtype":    func(args Tuple) { args[5] = named("torch.Size") },
+		"the handle":   func(args Tuple) { args[7] = "x" },
+		"a number":     func(args Tuple) { args[8] = 1 << 60 },
+		"the gradient": func(args Tuple) { args[10] = 1 },
+		"the counters": func(args Tuple) { args[11] = "x" },
+		"the slot":     func(args Tuple) { args[12] = 10_000 },
+		"the event":    func(args Tuple) { args[13] = 1 },
+		"the wait":     func(args Tuple) { args[14] = nil },
+	} {
+		if v, err := received(t, cudaMessage(change)); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s: %v, %v", name, v, err)
+		}
+	}
+	if _, err := received(t, &pickle.Object{Class: rebuildCUDA, Args: Tuple{tensorClass}}); !errors.Is(err, ErrProtocol) {
+		t.Errorf("of one part: %v", err)
+	}
+}
+
+func TestCUDAHandles(t *testing.T) {
+	raw := bytes.Repeat([]byte("H"), 64)
+	for name, c := range map[string]struct {
+		handle []byte
+		want   error
+	}{
+		"raw": {raw, nil}, "without a version": {append([]byte("c"), raw...), nil},
+		"1": {append([]byte("\x01c"), raw...), nil}, "2": {append([]byte("\x02c"), raw...), nil}, "3": {append([]byte("\x03c"), raw...), nil},
+		"of a later version": {append([]byte("\x04c"), raw...), ErrUnsupported}, "an expandable segment": {append([]byte("\x01e"), raw...), ErrUnsupported},
+		"short": {append([]byte("\x01c"), raw[1:]...), ErrProtocol}, "of another kind": {append([]byte("\x01x"), raw...), ErrProtocol}, "empty": {nil, ErrProtocol},
+	} {
+		memory, err := CUDAHandle(c.handle)
+		if !errors.Is(err, c.want) || err == nil && !bytes.Equal(memory[:], raw) {
+			t.Errorf("%s: %v, %v", name, memory, err)
+		}
+	}
+}
+
+// counters makes the file of a sender that has counted three openers, and 1 in slot 3.
+func counters(t *testing.T, size int) string {
+	t.Helper()
+	name := must(freshName())(t)
+	b := make([]byte, size)
+	b[0] = 3
+	b[headerSize+8*3] = 1
+	if err := os.WriteFile(shmDir+name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(shmDir + name) })
+	return name
+}
+
+// TestCUDACounters gives memory back: once, also where the message could not be used.
+func TestCUDACounters(t *testing.T) {
+	const size = headerSize + 8*counterSlots
+	count := func(name string) (openers uint32, slot int64) {
+		b := must(os.ReadFile(shmDir + name))(t)
+		return binary.LittleEndian.Uint32(b), int64(binary.LittleEndian.Uint64(b[headerSize+8*3:]))
+	}
+	name := counters(t, size)
+	with := func(args Tuple) { args[11] = []byte(name) }
+	v := must(received(t, cudaMessage(with)))(t)
+	if _, slot := count(name); slot != 1 {
+		t.Fatalf("it is counted down before it is closed: %d", slot)
+	}
+	CloseAll(Tuple{v, v})
+	if openers, slot := count(name); openers != 3 || slot != 0 {
+		t.Errorf("closed twice, the counters are %d and %d", openers, slot)
+	}
+	name = counters(t, size)
+	if _, err := received(t, Tuple{cudaMessage(with), named("os.system")}); !errors.Is(err, ErrGlobal) {
+		t.Fatalf("a message with a name that is not allowed: %v", err)
+	}
+	name = counters(t, size)
+	if _, err := received(t, Tuple{cudaMessage(with), &pickle.Object{Class: rebuildTensor}}); err == nil {
+		t.Fatal("half a tensor was received")
+	}
+	if _, slot := count(name); slot != 0 {
+		t.Errorf("memory of a message that could not be used was not given back: %d", slot)
+	}
+	name = counters(t, size-1)
+	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrTruncated) {
+		t.Errorf("counters that are cut short: %v", err)
+	}
+	name = "/../x"
+	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrProtocol) {
+		t.Errorf("counters outside of shared memory: %v", err)
+	}
+}
+
+// cudaForm lets PyTorch write and read the form, whose function is replaced there: it would open a GPU.
+func cudaForm(t *testing.T, k *talk) {
+	k.wantEval("','.join(__import__('inspect').signature(torch.multiprocessing.reductions.rebuild_cuda_tensor).parameters)",
+		"tensor_cls,tensor_size,tensor_stride,tensor_offset,storage_cls,dtype,storage_device,storage_handle,storage_size_bytes,"+
+			"storage_offset_bytes,requires_grad,ref_counter_handle,ref_counter_offset,event_handle,event_sync_required")
+	v := k.ask("cuda")
+	c, ok := v.(*CUDATensor)
+	if !ok || c.DType != tensor.BFloat16 || fmt.Sprint(c.Shape, c.Strides) != "[2 3] [3 1]" || c.Device != 1 || c.Slot != 3 || c.Counters != "/torch_4242_1234567890" {
+		t.Fatalf("%T %+v", v, v)
+	}
+	sent := &CUDATensor{DType: tensor.BFloat16, Shape: c.Shape, Strides: c.Strides, Device: 1, Handle: c.Handle, StorageBytes: 24, StorageOffset: 512,
+		Counters: c.Counters, Slot: 3, Event: c.Event}
+	want := "(<class 'torch.Tensor'>, torch.Size([2, 3]), (3, 1), 0, <class 'torch.storage.TypedStorage'>, torch.bfloat16, 1, 64, 24, 512, False, " +
+		"b'/torch_4242_1234567890', 3, 64, True)"
+	if got := k.ask("repr", sent); got != want {
+		t.Errorf("PyTorch reads %v, not %v", got, want)
+	}
+}

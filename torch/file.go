@@ -1,0 +1,32 @@
+package torch
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/pt"
+)
+
+// LoadOptions says how to load a file; the zero value copies all tensors to the heap.
+type LoadOptions = pt.Options
+
+// Save writes v to a .pt file that torch.load reads, with weights_only=True too. It is [pt.Save].
+func Save(path string, v any) error { return pt.Save(path, v) }
+
+// Load reads what torch.save has written as a T, by the rules of [Recv]: any takes whatever there is, a map[string]*tensor.Tensor a
+// state dict. The caller closes what was mapped (see [CloseAll]). It is [pt.Load], which says more.
+func Load[T any](path string, o LoadOptions) (v T, err error) {
+	loaded, err := pt.Load(path, o)
+	if err != nil {
+		return v, err
+	}
+	if err := assign(&v, loaded); err != nil {
+		CloseAll(loaded)
+		return v, fmt.Errorf("load %s: %w", path, err)
+	}
+	return v, nil
+}
+
+// StateDict returns the tensors in what Load returned as any, by the names of state_dict(): of a whole module, too. It is
+// [pt.StateDict].
+func StateDict(v any) (map[string]*tensor.Tensor, error) { return pt.StateDict(v) }

@@ -1,0 +1,250 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+)
+
+// Note [Managers]
+// A server of multiprocessing.managers answers requests (object, method, args, kwargs), each with (kind, value). A connection for one request
+// has no object: create, incref, decref. One that has said accept_connection is a thread of the server until it is closed, and that
+// thread does what it is asked for, one thing after the other, in any object: so it is what a lock of Python's with an owner knows its
+// owner by. An object lives as long as its references are counted to more than none.
+
+// A Manager is a client of a Python BaseManager or SyncManager, which runs already. Its methods may be called by several goroutines.
+type Manager struct {
+	network, addr string
+	opts          Options
+	alone         bool // of one proxy, and closed with it
+
+	mu      sync.Mutex
+	idle    []*Conn         // each a thread of the server with nothing to do
+	proxies map[*Proxy]bool // to be closed
+	closed  bool
+}
+
+// idleThreads is how many connections are kept that nobody needs at the moment.
+const idleThreads = 4
+
+// DialManager connects to the manager at an address; see Dial. Options.AuthKey is the manager's authkey; tensors need it to be the
+// server's current_process().authkey, too, as it is where the manager was given none. The caller closes the Manager.
+func DialManager(ctx context.Context, network, addr string, opts Options) (*Manager, error) {
+	m := newManager(network, addr, opts)
+	if _, err := m.once(ctx, "dummy"); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func newManager(network, addr string, opts Options) *Manager {
+	return &Manager{network: network, addr: addr, opts: opts, proxies: map[*Proxy]bool{}}
+}
+
+// Keywords as the last argument of a call are its keyword arguments.
+type Keywords map[string]any
+
+// Create calls what was registered under a name, and returns a proxy of what it returns.
+func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy, error) {
+	v, err := m.once(ctx, "create", append([]any{name}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	var made struct {
+		_       struct{} `torch:",tuple"`
+		ID      string
+		Exposed []string
+	}
+	if err := assign(&made, v); err != nil {
+		return nil, protocolError("a manager creates %v", v)
+	}
+	return m.adopt(name, made.ID, made.Exposed), nil // with the reference that create has counted
+}
+
+// Objects returns how many objects there are at the server that somebody has.
+func (m *Manager) Objects(ctx context.Context) (n int, err error) {
+	v, err := m.once(ctx, "number_of_objects")
+	if err != nil {
+		return 0, err
+	}
+	return n, assign(&n, v)
+}
+
+// Shutdown ends the server.
+func (m *Manager) Shutdown(ctx context.Context) error {
+	_, err := m.once(ctx, "shutdown")
+	return err
+}
+
+// Close gives up the proxies of the manager that are still open, and closes its connections. The server stays. It is idempotent.
+func (m *Manager) Close() (err error) {
+	m.mu.Lock()
+	proxies := m.proxies
+	m.proxies = map[*Proxy]bool{}
+	m.mu.Unlock()
+	for p := range proxies {
+		err = errors.Join(err, p.Close())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	for _, c := range m.idle {
+		c.Close()
+	}
+	m.idle = nil
+	return err
+}
+
+// once makes one request on a connection of its own.
+func (m *Manager) once(ctx context.Context, method string, args ...any) (any, error) {
+	c, err := Dial(ctx, m.network, m.addr, m.opts)
+	if err != nil {
+		return nil, fmt.Errorf("call manager: %w", err)
+	}
+	defer c.Close()
+	return m.request(ctx, c, nil, method, args)
+}
+
+// thread returns a connection that has a thread of the server.
+func (m *Manager) thread(ctx context.Context) (*Conn, error) {
+	m.mu.Lock()
+	if n := len(m.idle); n > 0 {
+		c := m.idle[n-1]
+		m.idle = m.idle[:n-1]
+		m.mu.Unlock()
+		return c, nil
+	}
+	m.mu.Unlock()
+	c, err := Dial(ctx, m.network, m.addr, m.opts)
+	if err != nil {
+		return nil, fmt.Errorf("call manager: %w", err)
+	}
+	if _, err := m.request(ctx, c, nil, "accept_connection", []any{"go"}); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// spare takes a connection back.
+func (m *Manager) spare(c *Conn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || len(m.idle) >= idleThreads || c.broken.Load() {
+		c.Close()
+		return
+	}
+	m.idle = append(m.idle, c)
+}
+
+// request asks and waits for the answer. After an error that is not the server's the connection is closed: its answer might come later.
+func (m *Manager) request(ctx context.Context, c *Conn, object any, method string, args []any) (v any, err error) {
+	kwargs := Keywords{}
+	if n := len(args); n > 0 {
+		if last, ok := args[n-1].(Keywords); ok {
+			args, kwargs = args[:n-1], last
+		}
+	}
+	if err := c.Send(ctx, Tuple{object, method, Tuple(args), kwargs}); err != nil {
+		return nil, fmt.Errorf("call %s: %w", method, err)
+	}
+	b, err := c.RecvBytes(ctx)
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("call %s: %w", method, cutShort(err))
+	}
+	i := c.importer(ctx)
+	i.manager = m
+	got, err := i.unmarshal(b)
+	if err != nil {
+		if remote := remoteException(b, c.opts); remote != nil {
+			err = remote
+		}
+		return nil, fmt.Errorf("call %s: %w", method, err)
+	}
+	if v, err = m.answer(got); err != nil {
+		CloseAll(got)
+		return nil, fmt.Errorf("call %s: %w", method, err)
+	}
+	return v, nil
+}
+
+// answer reads (kind, value).
+func (m *Manager) answer(got any) (any, error) {
+	pair, _ := got.(Tuple)
+	if len(pair) != 2 {
+		return nil, protocolError("a manager answers %T", got)
+	}
+	switch kind, _ := pair[0].(string); kind {
+	case "#RETURN":
+		return pair[1], nil
+	case "#PROXY":
+		made, _ := pair[1].(Tuple)
+		var exposed []string
+		if len(made) != 2 || assign(&exposed, made[0]) != nil {
+			return nil, protocolError("a manager answers with a proxy of %v", pair[1])
+		}
+		t, ok := made[1].(token)
+		if !ok {
+			return nil, protocolError("a manager answers with a proxy of %T", made[1])
+		}
+		return m.adopt(t.name, t.id, exposed), nil
+	case "#TRACEBACK", "#UNSERIALIZABLE":
+		text, _ := pair[1].(string)
+		return nil, &RemoteError{Traceback: text}
+	default:
+		return nil, protocolError("a manager answers %v", pair[0])
+	}
+}
+
+// A RemoteError is an exception that a call raised at a manager's server.
+type RemoteError struct {
+	Class     string // with its module, such as "builtins.KeyError"; "" where only the traceback was sent
+	Args      Tuple  // of the exception; what has no plain form in Go is its class's name
+	Traceback string // "" where the exception itself was sent
+}
+
+// Error is what Python would print.
+func (e *RemoteError) Error() string {
+	class, text := e.Class, ""
+	if e.Class == "" {
+		class, text = lastException(e.Traceback)
+		if class == "" {
+			text = strings.TrimSpace(e.Traceback)
+		}
+	} else if len(e.Args) == 1 {
+		text = fmt.Sprint(e.Args[0])
+	} else if len(e.Args) > 1 {
+		text = fmt.Sprint([]any(e.Args))
+	}
+	return "torch: manager: " + strings.TrimPrefix(class, "builtins.") + ": " + text
+}
+
+// remoteException reads ("#ERROR", exception), whose class may be any: it is data. It returns nil for other answers.
+func remoteException(b []byte, opts Options) *RemoteError {
+	tree, err := pickle.Unmarshal(b, inertNames, opts.limits())
+	pair, _ := tree.(Tuple)
+	if err != nil || len(pair) != 2 || pair[0] != "#ERROR" {
+		return nil
+	}
+	o, ok := pair[1].(*pickle.Object)
+	if !ok {
+		return nil
+	}
+	e := &RemoteError{Class: o.Class.String()}
+	for _, a := range o.Args {
+		switch v := a.(type) {
+		case *pickle.Object:
+			a = v.Class.String()
+		case nil, bool, int64, float64, string, []byte:
+		default:
+			a = fmt.Sprintf("%T", a)
+		}
+		e.Args = append(e.Args, a)
+	}
+	return e
+}

@@ -1,0 +1,258 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"syscall"
+	"testing"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A toolbox is one of each that Go makes for Python.
+type toolbox struct {
+	queue, simple                   *Queue
+	lock, rlock, semaphore, bounded *Semaphore
+	event                           *Event
+	cond                            *Condition
+}
+
+func must[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// equip starts a Python process that has a new toolbox.
+func equip(t *testing.T, py python) (*talk, toolbox) {
+	b := toolbox{
+		must(NewQueue(2))(t), must(NewSimpleQueue())(t),
+		must(NewLock())(t), must(NewRLock())(t), must(NewSemaphore(1))(t), must(NewBoundedSemaphore(1))(t),
+		must(NewEvent())(t), must(NewCondition(nil))(t),
+	}
+	ctx := testContext(t)
+	p := must(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "peer:primitives",
+		b.queue, b.simple, b.lock, b.rlock, b.semaphore, b.bounded, b.event, b.cond))(t)
+	t.Cleanup(func() {
+		p.Close()
+		for _, c := range []interface{ Close() error }{b.queue, b.simple, b.lock, b.rlock, b.semaphore, b.bounded, b.event, b.cond} {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return &talk{t, ctx, p, p.Conn}, b
+}
+
+// wantEval wants what an expression has for value in Python.
+func (k *talk) wantEval(code string, want any) {
+	k.t.Helper()
+	if got := k.ask("eval", code); !reflect.DeepEqual(got, want) {
+		k.t.Errorf("%s is %v, not %v", code, got, want)
+	}
+}
+
+// TestPrimitives gives what Go makes to a Python process, and uses it on both sides.
+func TestPrimitives(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		k, b := equip(t, py)
+		cell(t, "queues", func(t *testing.T) { sharedQueues(t, k, b) })
+		cell(t, "locks", func(t *testing.T) { sharedLocks(t, k, b) })
+		cell(t, "event", func(t *testing.T) { sharedEvent(t, k, b.event) })
+		cell(t, "condition", func(t *testing.T) { sharedCondition(t, k, b.cond) })
+		cell(t, "a lock whose holder was killed", func(t *testing.T) { lostLock(t, k, b) })
+	})
+}
+
+func sharedQueues(t *testing.T, k *talk, b toolbox) {
+	for _, q := range []struct {
+		*Queue
+		name string
+	}{{b.queue, "queue"}, {b.simple, "simple"}} {
+		x := pattern(k, tensor.Float32, 3)
+		if err := errors.Join(q.Put(k.ctx, x), q.Put(k.ctx, "second")); err != nil {
+			t.Fatal(err)
+		}
+		if q.name == "queue" {
+			k.wantEval("(queue.full(), queue.qsize())", Tuple{true, int64(2)})
+			full, cancel := context.WithCancel(k.ctx)
+			cancel()
+			if err := q.Put(full, 3); !errors.Is(err, context.Canceled) {
+				t.Errorf("put into a full queue: %v", err)
+			}
+		}
+		k.wantEval(q.name+".get().add_(1).tolist()", []any{1.0, 2.0, 1.0})
+		if got := elements(x); !reflect.DeepEqual(got, []float64{1, 2, 1}) {
+			t.Errorf("through %s it is other memory: %v", q.name, got)
+		}
+		x.Close()
+		k.wantEval(q.name+".get()", "second")
+		k.wantEval(q.name+".put((torch.ones(2), 7))", nil)
+		v, err := q.Get(k.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := v.(Tuple); got[1] != int64(7) || !reflect.DeepEqual(elements(got[0].(*tensor.Tensor)), []float64{1, 1}) {
+			t.Errorf("from %s: %v", q.name, got)
+		}
+		CloseAll(v)
+		k.wantEval(q.name+".empty()", true)
+	}
+	k.wantEval("queue.qsize()", int64(0))
+}
+
+func sharedLocks(t *testing.T, k *talk, b toolbox) {
+	for _, l := range []struct {
+		*Semaphore
+		name string
+	}{{b.lock, "lock"}, {b.rlock, "rlock"}, {b.semaphore, "semaphore"}, {b.bounded, "bounded"}} {
+		if err := l.Acquire(k.ctx); err != nil {
+			t.Fatal(err)
+		}
+		k.wantEval(l.name+".acquire(False)", false)
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+		k.wantEval(l.name+".acquire()", true)
+		if l.TryAcquire() {
+			t.Errorf("%s was acquired twice", l.name)
+		}
+		k.wantEval(l.name+".release()", nil)
+		if l.Value() != 1 {
+			t.Errorf("%s is %d after all", l.name, l.Value())
+		}
+	}
+	k.wantEval("rlock.acquire() and rlock.acquire()", true)
+	k.wantEval("rlock.release()", nil)
+	if b.rlock.TryAcquire() {
+		t.Error("an RLock that was acquired twice is free after one release")
+	}
+	k.wantEval("rlock.release()", nil)
+	if err := b.bounded.Release(); !errors.Is(err, ErrProtocol) {
+		t.Errorf("released too often: %v", err)
+	}
+	k.wantEval("error(bounded.release)", "ValueError")
+	if err := b.semaphore.Release(); err != nil {
+		t.Error(err)
+	}
+	k.wantEval("[semaphore.acquire(False) for _ in range(3)]", []any{true, true, false})
+}
+
+func sharedEvent(t *testing.T, k *talk, e *Event) {
+	if err := k.Send(k.ctx, Tuple{"eval", "event.wait(60)"}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return e.cond.sleeping.Value() == 1 }, "Python to wait")
+	if err := e.Set(k.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := k.Recv(k.ctx); v != true || err != nil {
+		t.Errorf("Python's wait: %v, %v", v, err)
+	}
+	k.wantEval("event.is_set()", true)
+	k.wantEval("event.clear()", nil)
+	if set, err := e.IsSet(k.ctx); set || err != nil {
+		t.Errorf("set: %v, %v", set, err)
+	}
+	cancelled, cancel := context.WithCancel(k.ctx)
+	cancel()
+	if err := e.Wait(cancelled); !errors.Is(err, context.Canceled) {
+		t.Errorf("a wait that was cancelled: %v", err)
+	}
+	done := make(chan error, 2)
+	for range 2 {
+		go func() { done <- e.Wait(k.ctx) }()
+	}
+	k.wantEval("event.set()", nil)
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Error(err)
+	}
+	if err := e.Clear(k.ctx); err != nil {
+		t.Error(err)
+	}
+	k.wantEval("event.is_set()", false)
+}
+
+func sharedCondition(t *testing.T, k *talk, c *Condition) {
+	if err := k.Send(k.ctx, Tuple{"eval", "wait_for(cond)"}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- holding(k.ctx, c.Lock, func() error { return c.Wait(k.ctx) }) }()
+	waitFor(t, func() bool { return c.sleeping.Value() == 2 }, "both to wait")
+	gaveUp, cancel := context.WithCancel(k.ctx)
+	cancel()
+	if err := holding(k.ctx, c.Lock, func() error { return c.Wait(gaveUp) }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a wait that was cancelled: %v", err)
+	}
+	if err := holding(k.ctx, c.Lock, func() error { return c.NotifyAll(k.ctx) }); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := k.Recv(k.ctx); v != true || err != nil {
+		t.Errorf("Python's wait: %v, %v", v, err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	go func() { done <- holding(k.ctx, c.Lock, func() error { return c.Wait(k.ctx) }) }()
+	waitFor(t, func() bool { return c.sleeping.Value() == 1 }, "the goroutine to wait")
+	k.wantEval("notify(cond)", nil)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// lostLock kills the holder of a lock: who wants it waits as long as it wishes to, and no longer.
+func lostLock(t *testing.T, k *talk, b toolbox) {
+	k.wantEval("lock.acquire()", true)
+	k.p.Signal(syscall.SIGKILL)
+	if err := k.p.Wait(k.ctx); err == nil {
+		t.Error("a killed process ended well")
+	}
+	soon, cancel := context.WithCancel(k.ctx)
+	done := make(chan error, 1)
+	go func() { done <- b.lock.Acquire(soon) }()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestForms sends and receives what is more than a tensor, or less.
+func TestForms(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		k := converse(t, py, Options{}, "file_descriptor")
+		cell(t, "packed sequences", func(t *testing.T) { packedSequences(t, k) })
+		cell(t, "tensors on a GPU", func(t *testing.T) { cudaForm(t, k) })
+		k.bye()
+	})
+}
+
+// packedSequences are of different lengths, sorted and not.
+func packedSequences(t *testing.T, k *talk) {
+	v := k.ask("packed")
+	p, ok := v.(*PackedSequence)
+	if !ok || !reflect.DeepEqual(elements(p.BatchSizes), []float64{2, 2, 1}) || !reflect.DeepEqual(elements(p.SortedIndices), []float64{1, 0}) {
+		t.Fatalf("%T %+v", v, v)
+	}
+	p.Data.Fill(5)
+	k.wantEval("[float(x) for x in kept.data]", []any{5.0, 5.0, 5.0, 5.0, 5.0})
+	want := Tuple{"PackedSequence", []any{[]any{5.0, 5.0, 0.0}, []any{5.0, 5.0, 5.0}}, []any{int64(2), int64(3)}}
+	if got := k.ask("unpack", p); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	sorted := &PackedSequence{Data: pattern(k, tensor.Float32, 3), BatchSizes: tensor.FromSlice([]int64{2, 1}, 2)}
+	want = Tuple{"PackedSequence", []any{[]any{0.0, 0.0}, []any{1.0, 0.0}}, []any{int64(2), int64(1)}}
+	if got := k.ask("unpack", sorted); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	if err := k.Send(k.ctx, Tuple{"unpack", &PackedSequence{Data: sorted.Data}}); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("without batch sizes: %v", err)
+	}
+	CloseAll(Tuple{p, sorted})
+}

@@ -1,0 +1,243 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/torch/value"
+)
+
+// A Proxy stands for an object in a Python manager's server, which it keeps there until it is closed. It may be sent to Python, where it is a
+// proxy, too, once it has arrived; until then somebody has to keep the object. Its methods may be called by several goroutines.
+type Proxy struct {
+	m        *Manager
+	name, id string
+	exposed  []string
+	class    Global       // of its proxies in Python
+	shared   *sharedProxy // with those that Thread has made
+	own      *Conn        // the connection of a Thread, else nil
+	calling  sync.Mutex   // of own
+}
+
+// sharedProxy is one reference at the server.
+type sharedProxy struct {
+	once sync.Once
+	err  error
+}
+
+// adopt makes a proxy that has a reference which was counted already.
+func (m *Manager) adopt(name, id string, exposed []string) *Proxy {
+	p := &Proxy{m: m, name: name, id: id, exposed: exposed, class: proxyClass(name), shared: new(sharedProxy)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.proxies[p] = true
+	return p
+}
+
+// self is the proxy, also of a DictProxy and the like.
+func (p *Proxy) self() *Proxy { return p }
+
+// Name returns what the object was registered as.
+func (p *Proxy) Name() string { return p.name }
+
+// Methods returns the methods that may be called.
+func (p *Proxy) Methods() []string { return p.exposed }
+
+// Call calls a method, and returns what it returns: see Conn.Recv, and *Proxy where the method was registered to return one. The
+// error is a *RemoteError where the method raises. A call whose ctx ends goes on at the server, and what it returns is lost: see the methods of
+// QueueProxy, LockProxy and so on for calls that wait.
+func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, error) {
+	if p.own != nil {
+		p.calling.Lock()
+		defer p.calling.Unlock()
+		return p.m.request(ctx, p.own, p.id, method, args)
+	}
+	c, err := p.m.thread(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer p.m.spare(c)
+	return p.m.request(ctx, c, p.id, method, args)
+}
+
+// Call is Proxy.Call for a result of type T; see Recv.
+func Call[T any](ctx context.Context, p *Proxy, method string, args ...any) (v T, err error) {
+	got, err := p.Call(ctx, method, args...)
+	if err != nil {
+		return v, err
+	}
+	if err := assign(&v, got); err != nil {
+		CloseAll(got)
+		return *new(T), fmt.Errorf("call %s: %w", method, err)
+	}
+	return v, nil
+}
+
+// Thread returns a proxy of the same object whose calls are made by one thread at the server, one after the other. An RLock knows its owner by
+// that, and a Condition that whoever notifies has acquired it. The caller closes it, before p.
+func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
+	c, err := p.m.thread(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Proxy{m: p.m, name: p.name, id: p.id, exposed: p.exposed, class: p.class, shared: p.shared, own: c}, nil
+}
+
+// Close lets the object go: it ends when nobody has it any more. It is idempotent.
+func (p *Proxy) Close() error {
+	if p.own != nil {
+		return p.own.Close()
+	}
+	p.shared.once.Do(func() {
+		p.m.mu.Lock()
+		delete(p.m.proxies, p)
+		p.m.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, p.shared.err = p.m.once(ctx, "decref", p.id)
+		if p.m.alone {
+			p.shared.err = errors.Join(p.shared.err, p.m.Close())
+		}
+	})
+	return p.shared.err
+}
+
+var (
+	rebuildProxy = named("multiprocessing.managers.RebuildProxy")
+	autoProxy    = named("multiprocessing.managers.AutoProxy")
+	tokenClass   = named("multiprocessing.managers.Token")
+)
+
+// proxyClasses are those of a SyncManager's objects, whose methods the classes know. An AutoProxy, which asks the server for its methods, would not do for
+// all of them: that of a Namespace calls itself for ever.
+var proxyClasses = map[string]Global{
+	"dict": managersName("DictProxy"), "list": managersName("ListProxy"), "Namespace": managersName("NamespaceProxy"),
+	"Value": managersName("ValueProxy"), "Array": managersName("ArrayProxy"), "Event": managersName("EventProxy"),
+	"Lock": managersName("AcquirerProxy"), "RLock": managersName("AcquirerProxy"), "Semaphore": managersName("AcquirerProxy"),
+	"BoundedSemaphore": managersName("AcquirerProxy"), "Condition": managersName("ConditionProxy"),
+	"Barrier": managersName("BarrierProxy"), "Pool": managersName("PoolProxy"), "Iterator": managersName("IteratorProxy"),
+}
+
+func managersName(name string) Global {
+	return Global{Module: "multiprocessing.managers", Name: name}
+}
+
+// proxyClass is the class of proxies for what is registered under a name.
+func proxyClass(name string) Global {
+	if class, ok := proxyClasses[name]; ok {
+		return class
+	}
+	return autoProxy
+}
+
+// A token names an object of a manager.
+type token struct {
+	name, id      string
+	network, addr string
+}
+
+// token reads the state (name, address, id) of a Token.
+func (i *importer) token(o *pickle.Object) (t token, err error) {
+	state, _ := o.State.(Tuple)
+	if len(state) != 3 {
+		return t, protocolError("a Token of %d parts", len(state))
+	}
+	var ok, both bool
+	t.name, ok = state[0].(string)
+	t.id, both = state[2].(string)
+	if !ok || !both {
+		return t, protocolError("a Token of %T and %T", state[0], state[2])
+	}
+	if pair, tcp := state[1].(Tuple); tcp && len(pair) == 2 {
+		host, ok := pair[0].(string)
+		port, both := pair[1].(int64)
+		if !ok || !both {
+			return t, protocolError("an address of %T and %T", pair[0], pair[1])
+		}
+		t.network, t.addr = "tcp", net.JoinHostPort(host, strconv.FormatInt(port, 10))
+		return t, nil
+	}
+	t.network = "unix"
+	t.addr, err = fromPython(state[1])
+	return t, err
+}
+
+// proxy reads RebuildProxy(class, token, serializer, {'exposed': …}), and counts a reference.
+func (i *importer) proxy(o *pickle.Object) (any, error) {
+	class, err := value.Arg[Global](o, 0)
+	if err != nil {
+		return nil, err
+	}
+	to, err := value.Arg[*pickle.Object](o, 1)
+	if err != nil || to.Class != tokenClass {
+		return nil, protocolError("a proxy without a Token")
+	}
+	t, err := i.token(to)
+	if err != nil {
+		return nil, err
+	}
+	if serializer, err := value.Arg[string](o, 2); err != nil || serializer != "pickle" {
+		return nil, unsupported("a proxy that speaks %q", serializer)
+	}
+	m := i.manager
+	if m == nil || m.network != t.network || m.addr != t.addr {
+		m = newManager(t.network, t.addr, i.opts)
+		m.alone = true
+	}
+	if _, err := m.once(i.ctx, "incref", t.id); err != nil {
+		return nil, err
+	}
+	p := m.adopt(t.name, t.id, nil)
+	p.class = class
+	kwds, _ := value.Arg[*Dict](o, 3)
+	if exposed, ok := kwds.Get("exposed"); ok {
+		lifted, err := i.Lift(exposed)
+		if err == nil {
+			err = assign(&p.exposed, lifted)
+		}
+		if err != nil {
+			return nil, errors.Join(protocolError("the methods of a proxy are %T", exposed), p.Close())
+		}
+	}
+	return p, nil
+}
+
+// proxy writes a proxy, of which the receiver has one of its own then.
+func (e *exporter) proxy(p *Proxy) (any, error) {
+	if p == nil {
+		return nil, nil
+	}
+	var addr any
+	switch name, abstract := strings.CutPrefix(p.m.addr, "@"); {
+	case p.m.network == "tcp":
+		host, port, err := net.SplitHostPort(p.m.addr)
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			return nil, err
+		}
+		addr = Tuple{host, n}
+	case abstract:
+		addr = "\x00" + name
+	default:
+		addr = p.m.addr
+	}
+	kwds := new(Dict)
+	if p.class == autoProxy && p.exposed != nil {
+		exposed := Tuple{}
+		for _, method := range p.exposed {
+			exposed = append(exposed, method)
+		}
+		kwds = NewDict("exposed", exposed)
+	}
+	to := withState(tokenClass, Tuple{p.name, addr, p.id})
+	return &pickle.Object{Class: rebuildProxy, Args: Tuple{p.class, to, "pickle", kwds}}, nil
+}

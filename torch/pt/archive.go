@@ -1,0 +1,176 @@
+package pt
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/zipfile"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// An archive is the zip file that PyTorch writes since 1.6: data.pkl, data/<key> for each storage, byteorder and version, all in
+// one folder, and nothing compressed.
+type archive struct {
+	file    *os.File
+	mapped  *tensor.FileMap // nil where the file is read
+	entries map[string]zipfile.Entry
+	root    string
+	swapped bool // storages are big-endian
+}
+
+// maxText is more than the small entries have.
+const maxText = 64
+
+// openArchive reads the directory. The file becomes the archive's, unless there is an error.
+func openArchive(f *os.File, mmap bool) (*archive, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := zipfile.Read(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	a := &archive{file: f, entries: entries}
+	if err := a.findRoot(); err != nil {
+		return nil, err
+	}
+	if err := a.checkVersion(); err != nil {
+		return nil, err
+	}
+	if mmap {
+		a.mapped, err = tensor.MapFile(f)
+	}
+	return a, err
+}
+
+// Close gives up the file; what was mapped of it stays.
+func (a *archive) Close() error {
+	if a.mapped != nil {
+		return a.mapped.Close()
+	}
+	return a.file.Close()
+}
+
+// findRoot finds the folder, whose name may be any.
+func (a *archive) findRoot() error {
+	found := 0
+	for name := range a.entries {
+		root, file, _ := strings.Cut(name, "/")
+		switch file {
+		case "data.pkl":
+			a.root = root
+			found++
+		case "constants.pkl":
+			return fmt.Errorf("%w: a TorchScript program; save its state_dict()", ErrUnsupported)
+		}
+	}
+	if found != 1 {
+		return malformed("it has data.pkl %d times", found)
+	}
+	return nil
+}
+
+// checkVersion reads what says how the rest is written.
+func (a *archive) checkVersion() error {
+	text, err := a.text("version")
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(text); err != nil || n < 1 || n > 10 {
+		return malformed("its version is %q, not 1 to 10", text)
+	}
+	if _, ok := a.entries[a.root+"/byteorder"]; !ok {
+		return nil // before 2.1 it was the machine's, and those are little-endian
+	}
+	order, err := a.text("byteorder")
+	if err == nil && order != "little" && order != "big" {
+		err = malformed("its byte order is %q", order)
+	}
+	a.swapped = order == "big"
+	return err
+}
+
+func (a *archive) text(name string) (string, error) {
+	b, err := a.read(name, maxText)
+	return strings.TrimSpace(string(b)), err
+}
+
+// entry finds what is stored under a name.
+func (a *archive) entry(name string) (zipfile.Entry, error) {
+	e, ok := a.entries[a.root+"/"+name]
+	if !ok {
+		return e, malformed("it has no %.100q", name)
+	}
+	if e.CompressedSize64 != e.UncompressedSize64 {
+		return e, malformed("%.100q is compressed, which torch.save does not do", name)
+	}
+	return e, nil
+}
+
+// read reads a small entry.
+func (a *archive) read(name string, limit int64) ([]byte, error) {
+	e, err := a.entry(name)
+	if err != nil {
+		return nil, err
+	}
+	if e.UncompressedSize64 > uint64(limit) {
+		return nil, malformed("%q has %d bytes", name, e.UncompressedSize64)
+	}
+	b := make([]byte, e.UncompressedSize64)
+	return b, a.fill(e, b)
+}
+
+// fill reads an entry, and compares its checksum.
+func (a *archive) fill(e zipfile.Entry, b []byte) error {
+	r, err := e.Open()
+	if err != nil {
+		return malformed("%.100q: %v", e.Name, err)
+	}
+	defer r.Close()
+	if _, err := io.ReadFull(r, b); err != nil {
+		return malformed("%.100q: %v", e.Name, err)
+	}
+	if _, err := r.Read(make([]byte, 1)); err != io.EOF { // where the checksum is compared
+		return malformed("%.100q: %v", e.Name, err)
+	}
+	return nil
+}
+
+func (a *archive) load(o Options) (any, error) {
+	b, err := a.read("data.pkl", limits.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := pickle.Unmarshal(b, names, limits)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return lift(tree, a, o)
+}
+
+// storage maps a storage, or reads it.
+func (a *archive) storage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error) {
+	e, err := a.entry("data/" + key)
+	if err != nil {
+		return nil, err
+	}
+	if e.UncompressedSize64 != uint64(size) {
+		return nil, malformed("storage %q has %d bytes, not %d", key, e.UncompressedSize64, size)
+	}
+	if a.mapped != nil && !a.swapped && e.Offset%int64(max(dt.Size(), 8)) == 0 {
+		return a.mapped.Storage(e.Offset, size)
+	}
+	t := tensor.New(tensor.Uint8, int(size))
+	if err := a.fill(e, tensor.Bytes(t)); err != nil {
+		return nil, err
+	}
+	if a.swapped {
+		dt.SwapBytes(tensor.Bytes(t))
+	}
+	return t, nil
+}

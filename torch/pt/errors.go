@@ -1,0 +1,33 @@
+package pt
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/torch/value"
+)
+
+// What may be wrong with a file or a value. Test for them with errors.Is.
+var (
+	// ErrFormat is wrapped where a file is not what torch.save writes, is damaged, or is made to deceive.
+	ErrFormat = errors.New("pt: malformed file")
+	// ErrUnsupported is wrapped where a file has, or a value is, what has no form here; the text names it.
+	ErrUnsupported = value.ErrUnsupported
+	// ErrLocation is wrapped where a storage is to be loaded to another device than the CPU. Options.MapLocation maps it.
+	ErrLocation = errors.New("pt: no such device")
+)
+
+// A FileError says which file cannot be read, and why.
+type FileError struct {
+	Path string
+	Err  error
+}
+
+func (e *FileError) Error() string { return fmt.Sprintf("load %s: %v", e.Path, e.Err) }
+
+// Unwrap returns Err.
+func (e *FileError) Unwrap() error { return e.Err }
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,103 @@
+package pt
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/value"
+)
+
+// A place says where elements are: ('storage', class, key, location, elements).
+type place struct {
+	dtype    tensor.DType
+	untyped  bool // elements are bytes, and tensors say their dtype
+	key      string
+	location string
+	elements int64
+}
+
+// maxElements is more than any memory has.
+const maxElements = 1 << 47
+
+func parsePlace(p *pickle.Persistent) (at place, err error) {
+	id, _ := p.ID.(value.Tuple)
+	if len(id) < 5 || id[0] != "storage" {
+		return at, malformed("a persistent id of %d parts", len(id))
+	}
+	class, ok1 := id[1].(value.Global)
+	key, ok2 := id[2].(string)
+	location, ok3 := id[3].(string)
+	n, ok4 := id[4].(int64)
+	if !ok1 || !ok2 || !ok3 || !ok4 || n < 0 || n > maxElements {
+		return at, malformed("a persistent id of %T, %T, %T, %v", id[1], id[2], id[3], id[4])
+	}
+	if len(id) > 5 && id[5] != nil {
+		return at, fmt.Errorf("%w: a view of a storage, as PyTorch 0.3 saved it", ErrUnsupported)
+	}
+	dt, known := value.StorageTypes[class.Name]
+	untyped := class == value.Named("torch.storage.UntypedStorage") || class == value.Named("torch.UntypedStorage")
+	if untyped {
+		dt, known = tensor.Uint8, true
+	}
+	if !known {
+		return at, fmt.Errorf("%w: a storage of class %s", ErrUnsupported, class)
+	}
+	return place{dt, untyped, key, location, n}, nil
+}
+
+// hold returns a tensor on the storage that p names, once for each, which the loader closes.
+func (l *loader) hold(p *pickle.Persistent, dt *tensor.DType) (*tensor.Tensor, error) {
+	at, err := parsePlace(p)
+	if err != nil {
+		return nil, err
+	}
+	if !at.untyped {
+		*dt = at.dtype
+	}
+	if l.opts.MapLocation != nil {
+		at.location = l.opts.MapLocation(at.location)
+	}
+	if at.location != "cpu" {
+		return nil, fmt.Errorf("%w as %q: map the location to \"cpu\"", ErrLocation, at.location)
+	}
+	size := at.elements * int64(at.dtype.Size())
+	if h, ok := l.holds[at.key]; ok {
+		if int64(h.Nbytes()) != size {
+			return nil, malformed("storage %q has %d bytes, and then %d", at.key, h.Nbytes(), size)
+		}
+		if h.dtype != *dt {
+			dt.CleanBools(tensor.Bytes(h.Tensor))
+		}
+		return h.Tensor, nil
+	}
+	t, err := l.from.storage(at.key, *dt, size)
+	if err != nil {
+		return nil, err
+	}
+	dt.CleanBools(tensor.Bytes(t))
+	l.holds[at.key] = held{t, *dt}
+	return t, nil
+}
+
+// bare makes a storage that was saved by itself a tensor of one dimension.
+func (l *loader) bare(p *pickle.Persistent) (any, error) {
+	dt := tensor.Uint8
+	h, err := l.hold(p, &dt)
+	if err != nil {
+		return nil, err
+	}
+	return l.view(h, dt, []int{h.Nbytes() / dt.Size()}, []int{1}, 0)
+}
+
+func (l *loader) view(h *tensor.Tensor, dt tensor.DType, shape, strides []int, offset int64) (*tensor.Tensor, error) {
+	if offset < 0 || offset > maxElements {
+		return nil, malformed("a tensor at element %d", offset)
+	}
+	t, err := h.Storage().View(dt, shape, strides, int(offset))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	l.made = append(l.made, t)
+	return t, nil
+}

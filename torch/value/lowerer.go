@@ -1,0 +1,114 @@
+package value
+
+import (
+	"math/big"
+	"reflect"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A Lowerer makes values of pickles of Go's. What is one pointer in Go is one object in Python.
+type Lowerer struct {
+	// Own makes what the rest does not know, tensors above all, and says ok to that. A pointer is shown to it once.
+	Own  func(v any) (low any, ok bool, err error)
+	seen map[any]any // what became of pointers
+}
+
+// maxDepth bounds values in values.
+const maxDepth = 900
+
+// Lower returns the value for pickle.Marshal. The error wraps ErrUnsupported where there is none.
+func (l *Lowerer) Lower(v any) (any, error) { return l.lower(v, 0) }
+
+func (l *Lowerer) lower(v any, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, Unsupported("values nest deeper than %d, or contain themselves", maxDepth)
+	}
+	if got, ok := l.seen[pointer(v)]; ok {
+		return got, nil
+	}
+	if low, ok, err := l.Own(v); ok {
+		return l.keep(v, low, err)
+	}
+	switch v := v.(type) {
+	case nil, bool, int64, int, *big.Int, float64, complex128, string, []byte, Global, *ByteArray, *pickle.Array, *pickle.Scalar, *Set:
+		return v, nil
+	case tensor.DType:
+		return Named("torch." + v.String()), nil
+	case Size:
+		return &pickle.Object{Class: Named("torch.Size"), Args: Tuple{Sizes(v)}}, nil
+	case Device:
+		return &pickle.Object{Class: Named("torch.device"), Args: Tuple{string(v)}}, nil
+	case Tuple:
+		items, err := l.several(reflect.ValueOf(v), depth)
+		return Tuple(items), err
+	case *Dict:
+		low, err := l.dict(v, depth)
+		return l.keep(v, low, err)
+	}
+	low, err := l.reflected(reflect.ValueOf(v), depth)
+	return l.keep(v, low, err)
+}
+
+// pointer returns what identifies v, nil where nothing does.
+func pointer(v any) any {
+	if t := reflect.TypeOf(v); t == nil || t.Kind() != reflect.Pointer {
+		return nil
+	}
+	return v
+}
+
+// keep remembers what became of a pointer.
+func (l *Lowerer) keep(v, low any, err error) (any, error) {
+	if p := pointer(v); p != nil && err == nil {
+		if l.seen == nil {
+			l.seen = map[any]any{}
+		}
+		l.seen[p] = low
+	}
+	return low, err
+}
+
+func (l *Lowerer) dict(d *Dict, depth int) (any, error) {
+	if d == nil {
+		return nil, nil
+	}
+	out := &Dict{Ordered: d.Ordered}
+	for k, v := range d.All() {
+		key, err := l.lower(k, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		value, err := l.lower(v, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if err := out.Set(key, value); err != nil {
+			return nil, err
+		}
+	}
+	attrs, err := l.lower(d.Attrs, depth+1)
+	out.Attrs = attrs
+	return out, err
+}
+
+func (l *Lowerer) several(v reflect.Value, depth int) ([]any, error) {
+	out := make([]any, v.Len())
+	for i := range out {
+		var err error
+		if out[i], err = l.lower(v.Index(i).Interface(), depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Sizes returns a tuple of numbers.
+func Sizes(list []int) Tuple {
+	t := make(Tuple, len(list))
+	for i, n := range list {
+		t[i] = n
+	}
+	return t
+}

@@ -1,0 +1,128 @@
+package value
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+)
+
+// reflected lowers what has no case of its own in lower.
+func (l *Lowerer) reflected(v reflect.Value, depth int) (any, error) {
+	switch v.Kind() {
+	case reflect.Bool:
+		return v.Bool(), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return v.Int(), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return new(big.Int).SetUint64(v.Uint()), nil
+	case reflect.Float32, reflect.Float64:
+		return v.Float(), nil
+	case reflect.Complex64, reflect.Complex128:
+		return v.Complex(), nil
+	case reflect.String:
+		return v.String(), nil
+	case reflect.Slice:
+		return l.list(v, depth)
+	case reflect.Array:
+		items, err := l.several(v, depth)
+		return Tuple(items), err
+	case reflect.Map:
+		return l.mapping(v, depth)
+	case reflect.Struct:
+		return l.structure(v, depth)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil, nil
+		}
+		if v.Elem().Kind() != reflect.Struct {
+			return l.lower(v.Elem().Interface(), depth+1)
+		}
+		return l.structure(v.Elem(), depth)
+	}
+	return nil, Unsupported("%s has no form in Python", v.Type())
+}
+
+func (l *Lowerer) list(v reflect.Value, depth int) (any, error) {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		return v.Bytes(), nil
+	}
+	items, err := l.several(v, depth)
+	return &pickle.List{Items: items}, err
+}
+
+// mapping makes a dict, in the order of the keys as text, so that equal maps are equal messages.
+func (l *Lowerer) mapping(v reflect.Value, depth int) (any, error) {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	d := new(Dict)
+	for _, k := range keys {
+		key, err := l.lower(k.Interface(), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		value, err := l.lower(v.MapIndex(k).Interface(), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.Set(key, value); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// structure makes a dict of a struct's fields by name, or a tuple of them in order.
+func (l *Lowerer) structure(v reflect.Value, depth int) (any, error) {
+	fields, tuple, err := FieldsOf(v.Type())
+	if err != nil {
+		return nil, err
+	}
+	d, items := new(Dict), Tuple{}
+	for _, f := range fields {
+		value, err := l.lower(v.Field(f.Index).Interface(), depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("field %s: %w", f.Name, err)
+		}
+		items = append(items, value)
+		if err := d.Set(f.Name, value); err != nil {
+			return nil, err
+		}
+	}
+	if tuple {
+		return items, nil
+	}
+	return d, nil
+}
+
+// A Field of a struct, and what it is called in Python.
+type Field struct {
+	Index int
+	Name  string
+}
+
+// FieldsOf reads the tags of a struct: `torch:"name"` is the key in the dict, the field's own name without; `torch:"-"` leaves a
+// field out; and a field _ with `torch:",tuple"` makes the struct a tuple.
+func FieldsOf(t reflect.Type) (fields []Field, tuple bool, err error) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, option, _ := strings.Cut(f.Tag.Get("torch"), ",")
+		switch {
+		case f.Name == "_":
+			tuple = tuple || option == "tuple"
+			continue
+		case name == "-":
+			continue
+		case !f.IsExported():
+			return nil, false, Unsupported("%s.%s is not exported; tag it torch:\"-\"", t, f.Name)
+		case name == "":
+			name = f.Name
+		}
+		fields = append(fields, Field{i, name})
+	}
+	return fields, tuple, nil
+}
