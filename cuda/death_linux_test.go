@@ -69,7 +69,7 @@ func comesTo(t *testing.T, ctx context.Context, devices *sim.Devices, want int64
 }
 
 func TestKilledConsumersLeaveNothing(t *testing.T) {
-	devices := simulate(t, 1, 512*mib)
+	devices := simulate(t, 1, 64<<30) // sparse: room for a segment of each, should they all be reaped late
 	ctx := watched(t)
 	in, err := ipc.NewQueue[*tensor.Tensor](atOnce)
 	check(t, err)
@@ -160,7 +160,7 @@ var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, o
 })
 
 func TestWhatAKilledProducerSentIsWhole(t *testing.T) {
-	devices := simulate(t, 1, 256*mib)
+	devices := simulate(t, 1, 4<<30)
 	ctx := watched(t)
 	for range atOnce {
 		q, err := ipc.NewQueue[*tensor.Tensor](64)
