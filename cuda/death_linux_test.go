@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"syscall"
@@ -12,8 +13,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -51,22 +52,6 @@ var devour = shoal.Register("devour", func(ctx context.Context, _ int, e ends) e
 		}
 	}
 })
-
-// comesTo waits until a device has so many bytes in use.
-func comesTo(t *testing.T, ctx context.Context, devices *sim.Devices, want int64) {
-	t.Helper()
-	for {
-		n, err := devices.Used(0)
-		check(t, err)
-		if n == want {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("%d bytes of the device are in use, want %d", n, want)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
 
 func TestKilledConsumersLeaveNothing(t *testing.T) {
 	devices := simulate(t, 1, 64<<30) // sparse: room for a segment of each, should they all be reaped late
@@ -128,7 +113,10 @@ func TestKilledConsumersLeaveNothing(t *testing.T) {
 	for _, q := range []*ipc.Queue[*tensor.Tensor]{in, out} {
 		check(t, q.Close())
 	}
-	comesTo(t, ctx, devices, base)
+	d, err := shm.Default()
+	check(t, err)
+	eventually(t, func() string { return fmt.Sprint(d.Unreaped()) }, "false <nil>")
+	comesTo(t, devices, 0, base)
 	check(t, x.Close())
 	whole, err := tensor.EmptyOn(dev, tensor.Float32, int(base)/4) // every place in the segment is free again
 	check(t, err)
@@ -191,5 +179,5 @@ func TestWhatAKilledProducerSentIsWhole(t *testing.T) {
 		}
 		check(t, q.Close())
 	}
-	comesTo(t, ctx, devices, 0)
+	comesTo(t, devices, 0, 0)
 }

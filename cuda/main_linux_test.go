@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -45,18 +46,33 @@ func simulate(t testing.TB, n int, size int64) *sim.Devices {
 	t.Cleanup(func() {
 		check(t, cuda.Reset())
 		for i := range n {
-			if used, err := devices.Used(i); used != 0 || err != nil {
-				t.Errorf("%d bytes of device %d are left, %v", used, i, err)
-			}
+			comesTo(t, devices, i, 0)
 		}
-		if n := d.Stats().Blocks; n != 0 {
-			t.Errorf("%d blocks are left", n)
-		}
+		eventually(t, func() string { return fmt.Sprintf("%d blocks are left", d.Stats().Blocks) }, "0 blocks are left")
 		shm.SetDefault(before)
 		check(t, d.Close())
 		check(t, devices.Close())
 	})
 	return devices
+}
+
+// eventually waits until f says what is wanted, as it does when all who died have been reaped.
+func eventually(t testing.TB, f func() string, want string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); f() != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s; want %s", f(), want)
+		}
+	}
+}
+
+// comesTo waits until so many bytes of a device are in use.
+func comesTo(t testing.TB, devices *sim.Devices, device int, want int64) {
+	t.Helper()
+	say := func(n int64, err error) string {
+		return fmt.Sprintf("%d bytes of device %d are in use, %v", n, device, err)
+	}
+	eventually(t, func() string { return say(devices.Used(device)) }, say(want, nil))
 }
 
 // device returns one.

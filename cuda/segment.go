@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"syscall"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/shm"
 )
 
@@ -125,17 +125,9 @@ func (d *Device) create(n int) (h cudriver.MemHandle, err error) {
 	return h, err
 }
 
-// export returns the file of memory. The driver may make it inheritable, and then a child that is started at this moment would keep the
-// memory for ever: so none is.
+// export returns the file of memory.
 func (d *Device) export(h cudriver.MemHandle) (*os.File, error) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	fd, err := d.driver.MemExport(h)
-	if err != nil {
-		return nil, err
-	}
-	syscall.CloseOnExec(fd)
-	return os.NewFile(uintptr(fd), "segment"), nil
+	return sys.FileOf("segment", func() (int, error) { return d.driver.MemExport(h) })
 }
 
 // mapIn gives memory an address, at which it stays when the handle has gone.

@@ -104,9 +104,7 @@ func TestASenderNeedNotStayAlive(t *testing.T) {
 	}
 	check(t, q.Close())
 	for i := range 2 { // the last one lets go of the memory
-		if n, err := devices.Used(i); n != 0 || err != nil {
-			t.Errorf("%d bytes of device %d are left, %v", n, i, err)
-		}
+		comesTo(t, devices, i, 0)
 	}
 }
 

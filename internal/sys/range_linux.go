@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,4 +76,17 @@ func DuplicateNumber(fd int) (*os.File, error) {
 		return nil, fmt.Errorf("duplicate descriptor %d: %w", fd, err)
 	}
 	return os.NewFile(uintptr(again), fmt.Sprintf("descriptor %d", fd)), nil
+}
+
+// FileOf makes a file of a descriptor that foreign code opens in f. The descriptor may be inheritable at first, so no child is started meanwhile: it would
+// have it for ever.
+func FileOf(name string, f func() (fd int, err error)) (*os.File, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := f()
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), name), nil
 }

@@ -23,3 +23,8 @@ func ThreadID() int { return 0 }
 
 // DuplicateNumber needs Linux.
 func DuplicateNumber(fd int) (*os.File, error) { return nil, unsupported("F_DUPFD_CLOEXEC") }
+
+// FileOf needs Linux.
+func FileOf(name string, f func() (fd int, err error)) (*os.File, error) {
+	return nil, unsupported("O_CLOEXEC")
+}
