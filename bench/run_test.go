@@ -85,7 +85,7 @@ func TestEveryRowAppearsOnce(t *testing.T) {
 	}
 	for _, s := range bench.Suites() {
 		if strings.HasPrefix(s.Name, "torch") {
-			continue // see TestRowsOfPyTorch
+			continue // both of their sides need a PyTorch
 		}
 		if s.Doc == "" || !slices.Equal(got[s.Name], rows[s.Name]) {
 			t.Errorf("suite %s has rows\n%v, want\n%v", s.Name, got[s.Name], rows[s.Name])

@@ -54,10 +54,7 @@ func peerRows(size int, name string, rounds int) func(context.Context, *hall) (g
 				{"rtt", "rtt", "rtt", timesPeer(1.1)},
 				{"kept", "kept", "to", timesPeer(5)},
 			} {
-				w := &peerWork{op: row.theirs + " " + s.strategy, ours: row.ours + " " + s.strategy, Size: size, Rounds: h.scale(rounds)}
-				if row.name == "rtt" { // makes no new memory, so there is time for more
-					w.Rounds = h.scale(100)
-				}
+				w := &peerWork{op: row.theirs + " " + s.strategy, ours: row.ours + " " + s.strategy, Size: size, Rounds: max(h.scale(rounds), 1)}
 				g.cases = append(g.cases, Case{Name: "torchpeer_" + name + "_" + row.name + s.suffix, Unit: Nanoseconds, Target: row.target, Peer: w})
 			}
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -66,14 +65,6 @@ func follow(ctx context.Context, args torch.Tuple, _ *torch.Dict) error {
 
 func (f *follower) empty() (*tensor.Tensor, error) { return f.opts.Empty(tensor.Int64, f.Size/8) }
 
-// write writes every element.
-func write(t *tensor.Tensor, i int) {
-	x := tensor.Data[int64](t)
-	for k := range x {
-		x[k] = int64(i)
-	}
-}
-
 // answered sends a message and waits for the script's.
 func (f *follower) answered(v any) error {
 	if err := f.conn.Send(f.ctx, v); err != nil {
@@ -91,7 +82,7 @@ func (f *follower) to() error {
 		if err != nil {
 			return err
 		}
-		write(t, i)
+		t.Fill(float64(i))
 		err = f.answered(torch.Tuple{int64(begin), t})
 		t.Close()
 		if err != nil {
@@ -116,7 +107,7 @@ func (f *follower) kept() error {
 	}
 	for i := range f.Rounds {
 		begin := sys.Monotonic()
-		write(buffers[i%keptBuffers], i)
+		buffers[i%keptBuffers].Fill(float64(i))
 		if err := f.answered(torch.Tuple{int64(begin), i % keptBuffers}); err != nil {
 			return err
 		}
@@ -124,24 +115,28 @@ func (f *follower) kept() error {
 	return nil
 }
 
-// drop looks at a tensor that was received, and lets it go.
-func (s sent) drop(i int) error {
-	defer s.T.Close()
-	x := tensor.Data[int64](s.T)
-	if x[0] != int64(i) || x[len(x)-1] != int64(i) {
-		return fmt.Errorf("tensor %d has %d and %d", i, x[0], x[len(x)-1])
+// take receives a tensor, looks at it, and returns when it began and when it was here.
+func (f *follower) take(i int) (begin, at int64, err error) {
+	got, err := torch.Recv[sent](f.ctx, f.conn)
+	if err != nil {
+		return 0, 0, err
 	}
-	return nil
+	at = int64(sys.Monotonic())
+	x := tensor.Data[int64](got.T)
+	if x[0] != int64(i) || x[len(x)-1] != int64(i) {
+		err = fmt.Errorf("tensor %d has %d and %d", i, x[0], x[len(x)-1])
+	}
+	got.T.Close()
+	return got.Begin, at, err
 }
 
 func (f *follower) from() error {
 	for i := range f.Rounds {
-		got, err := torch.Recv[sent](f.ctx, f.conn)
+		begin, at, err := f.take(i)
 		if err != nil {
 			return err
 		}
-		took := int64(sys.Monotonic()) - got.Begin
-		if err := errors.Join(got.drop(i), f.conn.Send(f.ctx, took)); err != nil {
+		if err := f.conn.Send(f.ctx, at-begin); err != nil {
 			return err
 		}
 	}
@@ -155,12 +150,12 @@ func (f *follower) share() error {
 	var spent time.Duration
 	for i := range f.Rounds {
 		began := sys.ThreadTime()
-		got, err := torch.Recv[sent](f.ctx, f.conn)
+		_, _, err := f.take(i)
 		spent += sys.ThreadTime() - began
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(got.drop(i), f.conn.Send(f.ctx, 0)); err != nil {
+		if err := f.conn.Send(f.ctx, 0); err != nil {
 			return err
 		}
 	}
