@@ -247,7 +247,7 @@ func TestTruncatedByPyTorch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for o := range pickle.Objects(tree) {
+		for o := range pickle.Each[*pickle.Object](tree) {
 			if o.Class == rebuildFilename {
 				k.p.Signal(syscall.SIGKILL) // it would fault itself
 				k.p.Wait(k.ctx)
