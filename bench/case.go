@@ -46,4 +46,4 @@ type Suite struct {
 }
 
 // Suites returns all suites, the default one first.
-func Suites() []Suite { return []Suite{core, sizes, syncing, floors, idle, kernels, train, loader} }
+func Suites() []Suite { return []Suite{core, sizes, syncing, floors, idle, kernels, train, hogwildSuite, distSuite, loader, files} }
