@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -55,34 +56,80 @@ const fieldAlign = 64
 type frame struct {
 	layout      layout
 	rows        int
-	size        int            // in bytes
-	batch       Batch          // all rows
+	size        int // in bytes
+	once        sync.Once
+	batch       Batch          // all rows; see all
+	block       *tensor.Tensor // what they are views of, on the heap
 	shared      bool           // has to be closed
 	transformed *tensor.Tensor // what Transform made of the last batch here, to be used again
 }
 
+// newFrame makes a frame with its memory.
 func newFrame(lay layout, rows int, shared bool) (*frame, error) {
-	shapes, starts, size := lay.places(rows)
-	var block *tensor.Tensor
-	if shared {
-		var err error
-		if block, err = tensor.EmptyShared(tensor.Uint8, size); err != nil {
-			return nil, fmt.Errorf("make a batch in shared memory: %w", err)
-		}
+	f := planFrame(lay, rows, shared)
+	err := f.furnish()
+	return f, err
+}
+
+// planFrame makes a frame that has no memory yet.
+func planFrame(lay layout, rows int, shared bool) *frame {
+	_, _, size := lay.places(rows)
+	return &frame{layout: lay, rows: rows, size: size, shared: shared}
+}
+
+// furnish gives a frame its memory.
+func (f *frame) furnish() error {
+	shapes, starts, size := f.layout.places(f.rows)
+	block, err := newBlock(size, f.shared)
+	if err != nil {
+		return err
+	}
+	if f.shared {
+		defer block.Close()
 	} else {
-		block = tensor.Empty(tensor.Uint8, size)
+		f.block = block
 	}
-	defer block.Close()
-	f := &frame{layout: lay, rows: rows, size: size, shared: shared}
+	batch := make(Batch, len(shapes))
 	for k, shape := range shapes {
-		t, err := block.Storage().View(lay[k].dtype, shape, rowMajor(shape), starts[k]/lay[k].dtype.Size())
-		if err != nil {
-			closeAll(f.batch)
-			return nil, fmt.Errorf("make a batch: %w", err)
+		dt := f.layout[k].dtype
+		if batch[k], err = block.Storage().View(dt, shape, rowMajor(shape), starts[k]/dt.Size()); err != nil {
+			closeAll(batch)
+			return fmt.Errorf("make a batch: %w", err)
 		}
-		f.batch = append(f.batch, t)
 	}
-	return f, nil
+	f.batch = batch
+	return nil
+}
+
+// all returns the batch of all rows. On the heap it is made when the first worker comes to it, since it costs about as much as filling it: nothing that
+// is needed sooner has to wait.
+func (f *frame) all() Batch {
+	f.once.Do(func() {
+		if f.batch != nil {
+			return
+		}
+		if err := f.furnish(); err != nil {
+			panic(err) // the heap has room, and a view of a block of its size is sound
+		}
+	})
+	return f.batch
+}
+
+// spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a clearing for each page.
+var spare sync.Pool
+
+func newBlock(size int, shared bool) (*tensor.Tensor, error) {
+	if !shared {
+		if t, ok := spare.Get().(*tensor.Tensor); ok && t.Nbytes() >= size {
+			return t, nil
+		}
+		return tensor.Empty(tensor.Uint8, size), nil
+	}
+	block, err := tensor.EmptyShared(tensor.Uint8, size)
+	if err != nil {
+		return nil, fmt.Errorf("make a batch in shared memory: %w", err)
+	}
+	return block, nil
 }
 
 func rowMajor(shape []int) []int {
@@ -92,6 +139,14 @@ func rowMajor(shape []int) []int {
 		step *= max(n, 1)
 	}
 	return strides
+}
+
+// end gives the memory of a frame back that nobody uses.
+func (f *frame) end() {
+	closeAll(f.batch)
+	if f.block != nil {
+		spare.Put(f.block)
+	}
 }
 
 // rows returns views of n rows of a batch from one on, to be closed.

@@ -2,15 +2,11 @@ package data
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A Loader makes batches of a Dataset or a Stream. It may be used by several goroutines, each with its own Batches.
@@ -20,6 +16,7 @@ type Loader struct {
 	sampler Sampler // nil for a Stream, and where there are Batches
 	meter   meter
 	epochs  atomic.Int64 // that Batches has begun
+	kind    atomic.Uint32
 
 	closed context.Context // is done after Close, because of ErrClosed
 	close  context.CancelCauseFunc
@@ -57,6 +54,7 @@ func NewStreamLoader(s Stream, opts Options) *Loader { return newLoader(s, opts.
 
 func newLoader(source any, opts Options) *Loader {
 	l := &Loader{source: source, opts: opts}
+	l.choose(opts.Kind)
 	l.closed, l.close = context.WithCancelCause(context.Background())
 	return l
 }
@@ -143,10 +141,10 @@ func (l *Loader) run(w *window, yield func(Batch, error) bool) {
 			continue
 		}
 		more := yield(s.batch, nil)
-		if !l.opts.Shared {
+		if !l.opts.Shared && (more || s.frame != nil && s.frame.shared) {
 			l.forget(s)
 		}
-		if !more {
+		if !more { // a batch on the heap may live on: whoever breaks out often wants it
 			return
 		}
 	}
@@ -199,7 +197,7 @@ func (l *Loader) Close() error {
 		crew.close()
 	}
 	for _, f := range idle {
-		closeAll(f.batch)
+		f.end()
 	}
 	return nil
 }
@@ -216,144 +214,11 @@ func (l *Loader) Stats() Stats {
 	return l.meter.read(l.opts.Workers, ready)
 }
 
-// hire gives a window its crew.
-func (l *Loader) hire(w *window) (err error) {
-	if !l.opts.Persistent {
-		w.crew, err = l.newCrew()
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.kept == nil && l.closed.Err() == nil {
-		if l.kept, err = l.newCrew(); err != nil {
-			l.kept = nil
-			return err
-		}
-	}
-	if w.crew = l.kept; w.crew == nil {
-		return ErrClosed
-	}
-	return nil
-}
-
-func (l *Loader) newCrew() (crew, error) {
-	s := station{
-		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries, Skip: l.opts.Skip != nil,
-		Single: l.opts.BatchSize == Single, Shared: l.opts.Shared && l.opts.Transform == nil, Debug: l.opts.Debug,
-	}
-	if l.opts.Collate != nil {
-		s.Collate = l.opts.Collate.name
-	}
-	if l.opts.Workers > 0 && l.opts.Kind == Processes {
-		return newProcesses(s, l.opts.Process)
-	}
-	return newLocals(s), nil
-}
-
-// dismiss is the end of a window, and of its crew unless that is kept.
-func (l *Loader) dismiss(w *window, cancel context.CancelCauseFunc) {
-	w.leave()
-	cancel(nil)
-	if !l.opts.Persistent {
-		w.crew.close()
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.window == w {
-		l.window = nil
-	}
-}
+// Kind returns what the workers are: with Auto, which of the two kinds it has come to, and Auto while it measures.
+func (l *Loader) Kind() Kind { return Kind(l.kind.Load()) }
 
 // fills reports whether workers write to rows of frames, and do not make batches.
 func (l *Loader) fills() bool { return l.opts.Collate == nil && l.opts.BatchSize != Single }
 
 // ahead is how many batches are ready or being made.
 func (l *Loader) ahead() int { return max(1, min(l.opts.Prefetch, l.opts.Prefetch*l.opts.Workers)) }
-
-// frame returns memory for a batch, of an earlier one if it fits.
-func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
-	_, apart := c.(*processes)
-	shared := apart || l.opts.Shared && l.opts.Transform == nil
-	l.mu.Lock()
-	i := slices.IndexFunc(l.idle, func(f *frame) bool { return f.rows == rows && f.shared == shared && f.layout.equal(lay) })
-	if i >= 0 {
-		f := l.idle[i]
-		l.idle = slices.Delete(l.idle, i, i+1)
-		l.mu.Unlock()
-		return f, nil
-	}
-	l.mu.Unlock()
-	f, err := newFrame(lay, rows, shared)
-	if errors.Is(err, shm.ErrNoSpace) && l.shed() {
-		f, err = newFrame(lay, rows, shared)
-	}
-	return f, err
-}
-
-// shed closes the frames that are kept for later, and reports whether there were any.
-func (l *Loader) shed() bool {
-	l.mu.Lock()
-	idle := l.idle
-	l.idle = nil
-	l.mu.Unlock()
-	for _, f := range idle {
-		closeAll(f.batch)
-	}
-	return len(idle) > 0
-}
-
-// forget takes back a batch that nobody has any more. It keeps its memory, unless parts of it are gone.
-func (l *Loader) forget(s *slot) {
-	if s.frame == nil || len(s.bad) > 0 {
-		closeAll(s.batch)
-	}
-	if s.frame != nil && len(s.bad) > 0 {
-		closeAll(s.frame.batch)
-	} else if s.frame != nil {
-		l.recycle(s.frame)
-	}
-	s.frame, s.batch = nil, nil
-}
-
-// recycle keeps a frame for later, unless its batch would be the consumer's.
-func (l *Loader) recycle(f *frame) {
-	l.mu.Lock()
-	keep := l.closed.Err() == nil && len(l.idle) <= l.ahead() && !(f.shared && l.opts.Shared)
-	if keep {
-		l.idle = append(l.idle, f)
-	}
-	l.mu.Unlock()
-	if !keep {
-		closeAll(f.batch)
-	}
-}
-
-// transform makes of a slot's batch what the consumer gets.
-func (l *Loader) transform(s *slot) error {
-	var last = new(frame)
-	if s.frame != nil {
-		last = s.frame
-	}
-	images := l.opts.Transform(last.transformed, s.batch[0])
-	if !images.SameStorage(s.batch[0]) {
-		last.transformed = images
-	}
-	s.batch[0] = images
-	if !l.opts.Shared {
-		return nil
-	}
-	lay, rows := layoutOf(s.batch, 0), single
-	f, err := newFrame(lay, rows, true)
-	if err != nil {
-		return fmt.Errorf("share a transformed batch: %w", err)
-	}
-	for k, t := range s.batch {
-		f.batch[k].CopyFrom(t)
-	}
-	s.batch = f.batch
-	if s.frame != nil {
-		l.recycle(s.frame)
-		s.frame = nil
-	}
-	return nil
-}

@@ -60,18 +60,29 @@ func (s Stats) String() string {
 type meter struct {
 	mu    sync.Mutex
 	stats Stats
-	loops int       // under way
-	since time.Time // the first of them began, or time was last added up
+	by    [kinds]cost // of workers of each Kind
+	loops int         // under way
+	since time.Time   // the first of them began, or time was last added up
 }
 
-// did counts a job.
-func (m *meter) did(out outcome, err error) {
+// did counts a job of so many samples.
+func (m *meter) did(samples int, out outcome, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.Busy += out.Took
+	if err == nil {
+		m.by[out.Kind].samples += samples
+		m.by[out.Kind].busy += out.Took
+	}
 	if isDeath(err) {
 		m.stats.Deaths++
 	}
+}
+
+func (m *meter) costs() [kinds]cost {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.by
 }
 
 func (m *meter) delivered(samples, skipped int) {

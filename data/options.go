@@ -84,6 +84,7 @@ func (o Options) complete(stream bool) Options {
 	misuse(o.BatchSize < Single || o.Workers < 0 || o.Prefetch < 0 || o.PrefetchBytes < 0 || o.Retries < 0 || o.Parts < 0 || o.Timeout < 0,
 		"BatchSize %d, Workers %d, Prefetch %d, PrefetchBytes %d, Retries %d, Parts %d, Timeout %v: none can be negative",
 		o.BatchSize, o.Workers, o.Prefetch, o.PrefetchBytes, o.Retries, o.Parts, o.Timeout)
+	misuse(o.Parts > maxParts || o.World > maxParts, "%d parts, %d ranks: at most %d", o.Parts, o.World, maxParts)
 	misuse(o.Kind > Auto, "kind %d of workers", o.Kind)
 	misuse(o.Shuffle && o.Sampler != nil, "Shuffle and a Sampler exclude each other")
 	misuse(o.Batches != nil && (o.BatchSize != 0 || o.Shuffle || o.Sampler != nil || o.DropLast),
@@ -92,6 +93,9 @@ func (o Options) complete(stream bool) Options {
 	misuse(stream && (o.Shuffle || o.Sampler != nil || o.Batches != nil), "a Stream has its own order: no Shuffle, Sampler or Batches")
 	misuse(o.Persistent && o.Workers == 0, "Persistent without Workers")
 	misuse(o.Kind == Processes && o.Transform != nil, "Transform does not go to processes: make it part of the Dataset")
+	if o.Kind == Auto && o.Transform != nil {
+		o.Kind = Goroutines
+	}
 	o.World = cmp.Or(o.World, 1)
 	misuse(o.Rank < 0 || o.Rank >= o.World, "Rank %d of %d", o.Rank, o.World)
 	o.BatchSize = cmp.Or(o.BatchSize, 1)

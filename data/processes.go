@@ -55,6 +55,27 @@ func (c *processes) submit(j *job) {
 	})
 }
 
+// ready waits until all have opened the data set.
+func (c *processes) ready(ctx context.Context) error {
+	for _, p := range c.pools {
+		if err := p.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish is close after all jobs are done.
+func (c *processes) finish() {
+	for _, p := range c.pools {
+		p.Finish()
+	}
+	for _, p := range c.pools {
+		p.Join(context.Background())
+	}
+	c.close()
+}
+
 func (c *processes) step() bool { return false }
 
 func (c *processes) close() {
@@ -82,7 +103,9 @@ var (
 		if !ok {
 			return reply{}, errors.New("data: a worker without its data set")
 		}
-		return reply(w.(*worker).do(ctx, r.Order)), nil
+		out := w.(*worker).do(ctx, r.Order)
+		out.Kind = Processes
+		return reply(out), nil
 	})
 )
 

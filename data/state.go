@@ -60,6 +60,9 @@ func (l *Loader) Resume(s State) error {
 	return nil
 }
 
+// maxParts is how many parts a Stream may have.
+const maxParts = 1 << 20
+
 // check says why a State is none of this Loader.
 func (l *Loader) check(s State) error {
 	_, stream := l.source.(Stream)
@@ -76,7 +79,7 @@ func (l *Loader) check(s State) error {
 		return fmt.Errorf("only one of the two has a BatchSampler")
 	case len(s.Ahead) > 0 && s.Width != l.width():
 		return fmt.Errorf("batches of %d samples were not delivered in order, and this one's have %d", s.Width, l.width())
-	case len(s.Parts) > 0 && s.Count < 1:
+	case s.Count < 0 || s.Count > maxParts || len(s.Parts) > s.Count:
 		return fmt.Errorf("%d parts of %d", len(s.Parts), s.Count)
 	}
 	for _, n := range s.Ahead {

@@ -43,6 +43,7 @@ type outcome struct {
 	End    bool // the part is over
 	Print  uint64
 	Worker int
+	Kind   Kind
 	Took   time.Duration
 }
 

@@ -19,9 +19,12 @@ import (
 
 // The tests of docs/acceptance.md that need tensors in several processes.
 
-// domain makes one of so many bytes for this test and its workers.
+// domain makes one of so many bytes for this test and its workers, which is more than an emulator can do.
 func domain(t *testing.T, budget int64) *shm.Domain {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes many processes, or much memory")
+	}
 	d, err := shm.New(shm.Options{Budget: budget})
 	check(t, err)
 	use(t, d)
@@ -83,7 +86,7 @@ var hoard = shoal.Register("hoard", func(ctx context.Context, _ int, in *ipc.Rec
 		all = append(all, x)
 	}
 	nowFiles, nowMaps, err := held()
-	if err != nil || nowFiles > files || nowMaps > maps {
+	if err != nil || nowFiles > files+few || nowMaps > maps+few {
 		return fmt.Errorf("%d files and %d mappings became %d and %d, %v", files, maps, nowFiles, nowMaps, err)
 	}
 	for i, x := range all {
@@ -99,6 +102,9 @@ var hoard = shoal.Register("hoard", func(ctx context.Context, _ int, in *ipc.Rec
 	}
 	return nil
 })
+
+// few descriptors come and go with who watches whom, however many tensors there are.
+const few = 8
 
 // Who keeps tensors needs no descriptors and no mappings for them.
 func TestAHundredThousandTensorsNeedNoDescriptors(t *testing.T) {

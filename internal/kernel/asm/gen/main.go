@@ -13,8 +13,7 @@ import (
 // writers are the files.
 var writers = map[string]func(vectors []vector){
 	"tile": writeTiles,
-	"loop": writeLoops,
-	"exp":  writeExps,
+	"loop": writeLoops, "exp": writeExps, "pixel": writePixels,
 }
 
 func main() {

@@ -1,0 +1,140 @@
+package data
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// An auto is a crew that begins with goroutines, tries processes where a sample takes long enough, and stays with what needs less time for one:
+// goroutines get into each other's way at the allocator, the garbage collector or a lock of a decoder, and processes do not.
+type auto struct {
+	l      *Loader
+	s      station
+	locals *locals
+	trying sync.WaitGroup // the start of the processes
+
+	mu     sync.Mutex
+	phase  phase
+	apart  *processes
+	before [kinds]cost // when the trial began
+}
+
+type phase int
+
+const (
+	alone   phase = iota // goroutines are being measured
+	coming               // so they are while processes start
+	trial                // processes are being measured
+	decided              // for processes, or for goroutines if there is no apart
+)
+
+const (
+	kinds        = 2                      // Goroutines and Processes
+	trialSamples = 64                     // are enough to know what one costs
+	worthwhile   = 100 * time.Microsecond // a sample that costs less does not pay for being handed to a process
+	margin       = 0.9                    // by how much processes have to be better
+)
+
+func newAuto(l *Loader, s station) *auto {
+	return &auto{l: l, s: s, locals: newLocals(s), before: l.meter.costs()}
+}
+
+func (a *auto) submit(j *job) {
+	if p := a.pick(); p != nil {
+		p.submit(j)
+		return
+	}
+	a.locals.submit(j)
+}
+
+func (a *auto) step() bool { return a.locals.step() }
+
+// pick returns the processes if they are to do the next job.
+func (a *auto) pick() *processes {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.l.meter.costs()
+	local, apart := now[Goroutines].since(a.before[Goroutines]), now[Processes].since(a.before[Processes])
+	switch a.phase {
+	case alone:
+		if local.samples >= trialSamples {
+			a.try(local)
+		}
+	case trial:
+		if apart.samples >= trialSamples {
+			a.decide(apart.each() < time.Duration(margin*float64(local.each())))
+		}
+	}
+	if a.phase < trial {
+		return nil
+	}
+	return a.apart
+}
+
+// try has processes started, if they may be worth it. mu is held.
+func (a *auto) try(local cost) {
+	if local.each() < worthwhile {
+		a.decide(false)
+		return
+	}
+	a.phase = coming
+	a.trying.Go(func() {
+		p, err := newProcesses(a.s, a.l.opts.Process)
+		if err == nil {
+			err = p.ready(context.Background())
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.phase != coming { // closed meanwhile
+			if p != nil {
+				a.trying.Go(p.close)
+			}
+			return
+		}
+		if err != nil { // the Dataset cannot go there, say
+			if p != nil {
+				a.trying.Go(p.close)
+			}
+			a.decide(false)
+			return
+		}
+		a.apart, a.phase = p, trial
+	})
+}
+
+// decide ends the trial. mu is held.
+func (a *auto) decide(processes bool) {
+	a.phase = decided
+	kind := Goroutines
+	if processes {
+		kind = Processes
+	}
+	a.l.choose(kind)
+	if p := a.apart; p != nil && !processes {
+		a.apart = nil
+		a.trying.Go(p.finish)
+	}
+}
+
+func (a *auto) close() {
+	a.mu.Lock()
+	apart := a.apart
+	a.phase, a.apart = decided, nil
+	a.mu.Unlock()
+	a.locals.close()
+	if apart != nil {
+		apart.close()
+	}
+	a.trying.Wait()
+}
+
+// A cost is how many samples workers of a kind have loaded, and how long that took them.
+type cost struct {
+	samples int
+	busy    time.Duration
+}
+
+func (c cost) since(before cost) cost { return cost{c.samples - before.samples, c.busy - before.busy} }
+
+func (c cost) each() time.Duration { return c.busy / time.Duration(max(1, c.samples)) }

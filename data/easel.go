@@ -1,0 +1,83 @@
+package data
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// An easel is the memory in which an image is made.
+type easel struct {
+	image image.Image
+	file  []byte
+	pcg   rand.PCG
+	rng   *rand.Rand
+}
+
+var easels = sync.Pool{New: func() any { e := new(easel); e.rng = rand.New(&e.pcg); return e }}
+
+// seed begins the generator of a sample.
+func (e *easel) seed(s uint64) *rand.Rand {
+	e.pcg.Seed(s, mix(s))
+	return e.rng
+}
+
+// read reads a file to the memory of the easel.
+func (e *easel) read(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	e.file = e.file[:0]
+	for {
+		e.file = slices.Grow(e.file, 4096)
+		n, err := f.Read(e.file[len(e.file):cap(e.file)])
+		if e.file = e.file[:len(e.file)+n]; n == 0 || err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return err
+		}
+	}
+}
+
+// tensor makes an image of a file: (C, H, W) of float32, if there is a Normalize, or of uint8.
+func (e *easel) tensor(steps image.Pipeline, file []byte, channels int, r *rand.Rand) (*tensor.Tensor, error) {
+	im := &e.image
+	if err := steps.Make(im, file, cmp.Or(channels, 3), r); err != nil {
+		return nil, err
+	}
+	if im.Numbers != nil {
+		return tensor.FromSlice(slices.Clone(im.Numbers), im.C, im.H, im.W), nil
+	}
+	return tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W), nil
+}
+
+// row makes an image in row k of a tensor.
+func (e *easel) row(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int, r *rand.Rand) error {
+	n := into.Numel() / max(1, into.Dim(0))
+	var pixels []uint8
+	var numbers []float32
+	if into.DType() == tensor.Uint8 {
+		pixels = tensor.Data[uint8](into)[k*n:][:n]
+	} else {
+		numbers = tensor.Data[float32](into)[k*n:][:n]
+	}
+	err := steps.Write(pixels, numbers, &e.image, file, cmp.Or(channels, 3), r)
+	if errors.Is(err, image.ErrSize) {
+		return fmt.Errorf("%w: %w", ErrShape, err)
+	}
+	return err
+}
+
+// scalar is a label.
+func scalar(v int64) *tensor.Tensor { return tensor.FromSlice([]int64{v}) }

@@ -1,0 +1,133 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func init() { Register[*ImageFolder]("data.ImageFolder") }
+
+// An ImageFolder is images in files, in a folder for each class: torchvision's. A sample is an image (C, H, W), of uint8 or, if the steps have a Normalize,
+// of float32, and the number of its class, int64. An image is decoded, and the last step done, into the row of the batch.
+//
+// What is random in the steps begins with the sample's SampleSeed. A file that is no image is a [*FileError] with the byte at which that was noticed, which wraps an error
+// of package image. All images of a batch must have the same size when the steps are done.
+type ImageFolder struct {
+	Root      string
+	Classes   []string       // the names of the folders, sorted
+	Paths     *List          // of the files in Root, by class and by name
+	Labels    *tensor.Tensor // (n) int64
+	Channels  int            // 3, or 1 for grey; 0 means 3
+	MaxPixels int            // of a file; 0 means image.DefaultMaxPixels
+	Steps     image.Pipeline
+}
+
+var _ Gatherer = (*ImageFolder)(nil)
+
+// ErrNoImages is returned where a folder has no classes, or a class no images.
+var ErrNoImages = errors.New("data: no images")
+
+// NewImageFolder finds the images in root: files that end in .png, .jpg or .jpeg, at any depth in the folders that are its classes.
+func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
+	d := &ImageFolder{Root: root, Steps: steps}
+	entries, err := os.ReadDir(root) // sorted
+	if err != nil {
+		return nil, fmt.Errorf("image folder: %w", err)
+	}
+	var paths []string
+	var labels []int64
+	for _, e := range entries {
+		if !isDir(root, e) {
+			continue
+		}
+		files, err := images(root, e.Name())
+		if err != nil {
+			return nil, fmt.Errorf("image folder: %w", err)
+		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("%w in %s: .png, .jpg or .jpeg", ErrNoImages, filepath.Join(root, e.Name()))
+		}
+		paths = append(paths, files...)
+		labels = append(labels, slices.Repeat([]int64{int64(len(d.Classes))}, len(files))...)
+		d.Classes = append(d.Classes, e.Name())
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%w in %s: it has no folders, one for each class", ErrNoImages, root)
+	}
+	d.Paths, d.Labels = NewList(paths), tensor.FromSlice(labels, len(labels))
+	return d, nil
+}
+
+// Len returns the number of images.
+func (d *ImageFolder) Len() int { return d.Paths.Len() }
+
+// Path returns the file of image i.
+func (d *ImageFolder) Path(i int) string { return filepath.Join(d.Root, string(d.Paths.At(i))) }
+
+// Close drops this process's hold of the paths and labels.
+func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labels.Close()) }
+
+// fail says which file was no image, and where.
+func (d *ImageFolder) fail(i int, err error) error {
+	if at := (*image.DecodeError)(nil); errors.As(err, &at) {
+		return &FileError{d.Path(i), int64(at.Offset), err}
+	}
+	return fmt.Errorf("image %s: %w", d.Path(i), err)
+}
+
+// Get returns an image and its class.
+func (d *ImageFolder) Get(ctx context.Context, i int) (Sample, error) {
+	if i < 0 || i >= d.Len() {
+		return nil, outside(i, d.Len())
+	}
+	e := easels.Get().(*easel)
+	defer easels.Put(e)
+	if err := e.read(d.Path(i)); err != nil {
+		return nil, fmt.Errorf("image: %w", err)
+	}
+	e.image.MaxPixels = d.MaxPixels
+	picture, err := e.tensor(d.Steps, e.file, d.Channels, e.seed(SampleSeed(ctx, i)))
+	if err != nil {
+		return nil, d.fail(i, err)
+	}
+	return Sample{picture, scalar(d.label(i))}, nil
+}
+
+func (d *ImageFolder) label(i int) int64 {
+	defer runtime.KeepAlive(d.Labels)
+	return tensor.Data[int64](d.Labels)[i]
+}
+
+// Gather makes images in the rows of a batch.
+func (d *ImageFolder) Gather(ctx context.Context, indices []int, into Batch) error {
+	e := easels.Get().(*easel)
+	defer easels.Put(e)
+	e.image.MaxPixels = d.MaxPixels
+	labels := tensor.Data[int64](into[1])
+	for k, i := range indices {
+		if i < 0 || i >= d.Len() {
+			return outside(i, d.Len())
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := e.read(d.Path(i)); err != nil {
+			return fmt.Errorf("image: %w", err)
+		}
+		if err := e.row(into[0], k, d.Steps, e.file, d.Channels, e.seed(SampleSeed(ctx, i))); err != nil {
+			return d.fail(i, err)
+		}
+		labels[k] = d.label(i)
+	}
+	into[0].Touch()
+	into[1].Touch()
+	return nil
+}

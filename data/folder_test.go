@@ -1,0 +1,240 @@
+package data_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	stdimage "image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// drawing is a picture that i tells apart.
+func drawing(i, h, w int) stdimage.Image {
+	im := stdimage.NewRGBA(stdimage.Rect(0, 0, w, h))
+	for y := range h {
+		for x := range w {
+			im.Set(x, y, color.RGBA{uint8(40*i + x), uint8(y * 5), uint8(x * y), 255})
+		}
+	}
+	return im
+}
+
+// encoded is a file of a drawing.
+func encoded(t testing.TB, kind string, im stdimage.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	err := png.Encode(&b, im)
+	if kind != "png" {
+		b.Reset()
+		err = jpeg.Encode(&b, im, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func put(t testing.TB, path string, content []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// zoo is a folder of seven images of 20×24 pixels in three classes.
+func zoo(t testing.TB) string {
+	root := t.TempDir()
+	for i, name := range []string{"bee/2.png", "bee/10.PNG", "bee/a.txt", "cat/x/1.jpg", "cat/b.jpeg", "cat/a/z.png", "ant/0.png", "ant/1.JPG", "notes.txt"} {
+		kind := "jpg"
+		if filepath.Ext(name) == ".png" || filepath.Ext(name) == ".PNG" {
+			kind = "png"
+		}
+		put(t, filepath.Join(root, name), encoded(t, kind, drawing(i, 20, 24)))
+	}
+	return root
+}
+
+func TestAnImageFolderHasTheOrderOfTorchvision(t *testing.T) {
+	d, err := data.NewImageFolder(zoo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var got []string
+	for _, p := range d.Paths.All() {
+		got = append(got, string(p))
+	}
+	// What datasets.ImageFolder(root).samples has, of torchvision 0.29.
+	want := []string{"ant/0.png", "ant/1.JPG", "bee/10.PNG", "bee/2.png", "cat/b.jpeg", "cat/a/z.png", "cat/x/1.jpg"}
+	if !slices.Equal(got, want) {
+		t.Errorf("files %q, want %q", got, want)
+	}
+	if want := []string{"ant", "bee", "cat"}; !slices.Equal(d.Classes, want) {
+		t.Errorf("classes %q, want %q", d.Classes, want)
+	}
+	if got, want := tensor.Data[int64](d.Labels), []int64{0, 0, 1, 1, 2, 2, 2}; !slices.Equal(got, want) {
+		t.Errorf("labels %v, want %v", got, want)
+	}
+}
+
+func TestAFolderWithoutImagesIsAnError(t *testing.T) {
+	empty := t.TempDir()
+	if _, err := data.NewImageFolder(empty); !errors.Is(err, data.ErrNoImages) {
+		t.Errorf("without classes: %v", err)
+	}
+	put(t, filepath.Join(empty, "class", "a.txt"), nil)
+	if _, err := data.NewImageFolder(empty); !errors.Is(err, data.ErrNoImages) {
+		t.Errorf("a class without images: %v", err)
+	}
+	if _, err := data.NewImageFolder(filepath.Join(empty, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no folder: %v", err)
+	}
+}
+
+// augment is steps with much that is random.
+var augment = []image.Step{
+	image.RandomResizedCrop{H: 16, W: 12}, image.RandomHorizontalFlip{P: 0.5}, image.RandomVerticalFlip{P: 0.5},
+	image.RandomAffine{Degrees: 20, Translate: [2]float64{0.1, 0.1}, Scale: [2]float64{0.8, 1.2}, Shear: [2]float64{5, 5}},
+	image.ColorJitter{Brightness: 0.4, Contrast: 0.4, Saturation: 0.4, Hue: 0.1},
+	image.Normalize{Mean: image.MeanOfImageNet, Std: image.StdOfImageNet}, image.RandomErasing{P: 0.5},
+}
+
+// epoch is all batches of an epoch as text.
+func epoch(t *testing.T, d data.Dataset, opts data.Options, n int) string {
+	t.Helper()
+	l := data.NewLoader(d, opts)
+	defer l.Close()
+	var all []byte
+	for b, err := range l.Epoch(t.Context(), n) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range b {
+			all = append(all, tensor.Bytes(f)...)
+		}
+		if opts.Shared {
+			for _, f := range b {
+				f.Close()
+			}
+		}
+	}
+	return string(all)
+}
+
+func TestImagesAreTheSameWhoeverMakesThem(t *testing.T) {
+	d, err := data.NewImageFolder(zoo(t), augment...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	opts := data.Options{BatchSize: 3, Shuffle: true, Seed: 7}
+	want := epoch(t, d, opts, 0)
+	if epoch(t, d, opts, 1) == want {
+		t.Error("two epochs have the same pixels")
+	}
+	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
+		for _, workers := range []int{1, 2, 3} {
+			opts.Kind, opts.Workers = kind, workers
+			if epoch(t, d, opts, 0) != want {
+				t.Errorf("%d workers of kind %d make other pixels than none", workers, kind)
+			}
+		}
+	}
+}
+
+func TestGetAndGatherMakeTheSameImages(t *testing.T) {
+	for _, steps := range [][]image.Step{nil, {image.Resize{H: 8, W: 9}}, {image.RandomCrop{H: 10, W: 10}, image.RandomHorizontalFlip{P: 0.5}}, augment} {
+		d, err := data.NewImageFolder(zoo(t), steps...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		ctx := data.WithSample(t.Context(), 3, 4, 0)
+		for _, channels := range []int{1, 3} {
+			if d.Channels = channels; channels == 1 && len(steps) == len(augment) {
+				continue // normalized by three numbers
+			}
+			s, err := d.Get(ctx, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := data.Batch{tensor.Empty(s[0].DType(), append([]int{2}, s[0].Shape()...)...), tensor.Empty(tensor.Int64, 2)}
+			if err := d.Gather(ctx, []int{0, 5}, rows); err != nil {
+				t.Fatal(err)
+			}
+			if got := rows[0].Select(0, 1); !bytes.Equal(tensor.Bytes(got.Clone()), tensor.Bytes(s[0])) {
+				t.Errorf("%v: Gather and Get differ", steps)
+			}
+			if got := tensor.Data[int64](rows[1]); !slices.Equal(got, []int64{0, 2}) {
+				t.Errorf("labels %v", got)
+			}
+		}
+	}
+}
+
+func TestADamagedImageIsNamed(t *testing.T) {
+	root := zoo(t)
+	good, err := os.ReadFile(filepath.Join(root, "cat/b.jpeg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := data.NewImageFolder(root, image.Resize{H: 8, W: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, c := range []struct {
+		file []byte
+		want error
+	}{
+		{good[:len(good)/2], image.ErrTruncated},
+		{nil, image.ErrFormat},
+		{[]byte("hello"), image.ErrFormat},
+		{append([]byte{0xFF, 0xD8, 0xFF, 0xDB, 0, 3}, good[20:]...), image.ErrCorrupt},
+	} {
+		put(t, filepath.Join(root, "cat/b.jpeg"), c.file)
+		for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
+			l := data.NewLoader(d, data.Options{BatchSize: 7, Workers: 1, Kind: kind})
+			var last error
+			for _, err := range l.Batches(t.Context()) {
+				last = err
+			}
+			l.Close()
+			var file *data.FileError
+			if !errors.As(last, &file) || !errors.Is(last, c.want) || file.Path != filepath.Join(root, "cat/b.jpeg") || file.Offset > int64(len(c.file)) {
+				t.Errorf("%.10q in workers of kind %d: %v, want a FileError that wraps %v", c.file, kind, last, c.want)
+			}
+		}
+	}
+}
+
+func TestImagesOfAnotherSizeAreAnError(t *testing.T) {
+	root := zoo(t)
+	put(t, filepath.Join(root, "cat/b.jpeg"), encoded(t, "jpeg", drawing(1, 21, 24)))
+	d, err := data.NewImageFolder(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	l := data.NewLoader(d, data.Options{BatchSize: 7})
+	defer l.Close()
+	for _, err := range l.Batches(t.Context()) {
+		if !errors.Is(err, data.ErrShape) {
+			t.Errorf("%v", err)
+		}
+	}
+	d.MaxPixels = 100
+	if _, err := d.Get(context.Background(), 0); !errors.Is(err, image.ErrTooLarge) {
+		t.Errorf("more pixels than MaxPixels: %v", err)
+	}
+}

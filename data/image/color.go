@@ -1,0 +1,107 @@
+package image
+
+import (
+	"math/rand/v2"
+
+	"github.com/shoal-mp/shoal/internal/pixel"
+)
+
+// blend moves the pixels of a plane from other ones, of: a factor of 0 leaves these, 1 what is there, and more exaggerates.
+func blend(p []uint8, factor float64, of func(i int) uint8) {
+	f := float32(factor)
+	for i, v := range p {
+		o := of(i)
+		p[i] = uint8(max(0, min(255, float32(o)+float32(f*float32(int(v)-int(o))))))
+	}
+}
+
+// gray is the brightness of all pixels.
+func (im *Image) gray() []uint8 {
+	if im.C == 1 {
+		return im.plane(0)
+	}
+	im.lines = sized(im.lines, im.H*im.W)
+	pixel.Gray(im.lines, im.plane(0), im.plane(1), im.plane(2))
+	return im.lines
+}
+
+// blendAll does so with one other pixel.
+func (im *Image) blendAll(factor float64, other uint8) {
+	var table [256]uint8
+	for i := range table {
+		table[i] = uint8(i)
+	}
+	blend(table[:], factor, func(int) uint8 { return other })
+	for i, v := range im.Pix {
+		im.Pix[i] = table[v]
+	}
+}
+
+// AdjustBrightness makes the image black for a factor of 0, and leaves it alone for 1.
+func (im *Image) AdjustBrightness(factor float64) { im.blendAll(factor, 0) }
+
+// AdjustContrast makes the image its mean brightness for a factor of 0, and leaves it alone for 1.
+func (im *Image) AdjustContrast(factor float64) {
+	sum, gray := 0, im.gray()
+	for _, v := range gray {
+		sum += int(v)
+	}
+	im.blendAll(factor, uint8(float64(sum)/float64(len(gray))+0.5))
+}
+
+// AdjustSaturation makes the image grey for a factor of 0, and leaves it alone for 1. One plane has no colours.
+func (im *Image) AdjustSaturation(factor float64) {
+	if im.C == 1 {
+		return
+	}
+	gray := im.gray()
+	for c := range im.C {
+		blend(im.plane(c), factor, func(i int) uint8 { return gray[i] })
+	}
+}
+
+// ColorJitter changes brightness, contrast and saturation by a random factor of up to so much more or less than 1, and the hue by up to so much of its
+// circle, in random order.
+type ColorJitter struct {
+	Brightness, Contrast, Saturation float64 // factors of 1-x to 1+x, but not below 0
+	Hue                              float64 // up to 0.5
+}
+
+// Apply changes the colours.
+func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
+	if err := sane(im, 1, 1); err != nil {
+		return err
+	}
+	for _, i := range r.Perm(4) {
+		switch {
+		case i == 0 && s.Brightness > 0:
+			im.AdjustBrightness(between(r, max(0, 1-s.Brightness), 1+s.Brightness))
+		case i == 1 && s.Contrast > 0:
+			im.AdjustContrast(between(r, max(0, 1-s.Contrast), 1+s.Contrast))
+		case i == 2 && s.Saturation > 0:
+			im.AdjustSaturation(between(r, max(0, 1-s.Saturation), 1+s.Saturation))
+		case i == 3 && s.Hue > 0:
+			im.AdjustHue(between(r, -s.Hue, s.Hue))
+		}
+	}
+	return nil
+}
+
+// Grayscale leaves the brightness, in Channels planes; 0 means 1.
+type Grayscale struct{ Channels int }
+
+// Apply takes the colours away.
+func (s Grayscale) Apply(im *Image, _ *rand.Rand) error {
+	if err := sane(im, 1, 1); err != nil {
+		return err
+	}
+	gray := im.gray()
+	before := im.become(max(1, s.Channels), im.H, im.W)
+	if len(gray) == len(before) {
+		gray = before
+	}
+	for c := range im.C {
+		copy(im.plane(c), gray)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package image
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// Crop leaves of the image the h×w pixels that begin in row y and column x, which may be outside of it: what is there is black.
+func (im *Image) Crop(y, x, h, w int) {
+	if y == 0 && x == 0 && h == im.H && w == im.W {
+		return
+	}
+	srcH, srcW := im.H, im.W
+	before := im.become(im.C, h, w)
+	left, right := min(w, max(0, -x)), max(0, min(w, srcW-x))
+	for c := range im.C {
+		src, dst := before[c*srcH*srcW:][:srcH*srcW], im.plane(c)
+		for i := range h {
+			row := dst[i*w:][:w]
+			if y+i < 0 || y+i >= srcH || right <= left {
+				clear(row)
+				continue
+			}
+			clear(row[:left])
+			copy(row[left:right], src[(y+i)*srcW+x+left:])
+			clear(row[right:])
+		}
+	}
+}
+
+// CenterCrop leaves the H×W pixels in the middle, in black if the image is smaller.
+type CenterCrop struct{ H, W int }
+
+// Apply crops the image.
+func (s CenterCrop) Apply(im *Image, _ *rand.Rand) error {
+	if err := sane(im, s.H, s.W); err != nil {
+		return err
+	}
+	padH, padW := max(0, (s.H-im.H)/2), max(0, (s.W-im.W)/2) // as torchvision pads, before it rounds
+	if s.H > im.H || s.W > im.W {
+		im.Crop(-padH, -padW, max(s.H, im.H), max(s.W, im.W))
+	}
+	im.Crop(middle(im.H-s.H), middle(im.W-s.W), s.H, s.W)
+	return nil
+}
+
+// middle is half of n, rounded as Python does.
+func middle(n int) int { return int(math.RoundToEven(float64(n) / 2)) }
+
+func sane(im *Image, h, w int) error {
+	if im.Pix == nil {
+		return fmt.Errorf("%w: there are no pixels; this step comes before Normalize", ErrSize)
+	}
+	if h < 1 || w < 1 {
+		return fmt.Errorf("%w: a crop of %d×%d", ErrSize, h, w)
+	}
+	return nil
+}
+
+// RandomCrop leaves H×W pixels of anywhere in the image, of which Padding black ones are a part on each side.
+type RandomCrop struct{ H, W, Padding int }
+
+// Apply crops the image.
+func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
+	if err := sane(im, s.H, s.W); err != nil {
+		return err
+	}
+	spareH, spareW := im.H+2*s.Padding-s.H, im.W+2*s.Padding-s.W
+	if spareH < 0 || spareW < 0 {
+		return fmt.Errorf("%w: a crop of %d×%d of %d×%d pixels and %d around them", ErrSize, s.H, s.W, im.H, im.W, s.Padding)
+	}
+	y, x := r.IntN(spareH+1), r.IntN(spareW+1)
+	im.Crop(y-s.Padding, x-s.Padding, s.H, s.W)
+	return nil
+}
+
+// RandomResizedCrop resizes a part of anywhere in the image to H×W: Scale[0] to Scale[1] of its pixels, Ratio[0] to Ratio[1] times as wide
+// as high. Zeros mean torchvision's 0.08 to 1, and 3/4 to 4/3.
+type RandomResizedCrop struct {
+	H, W         int
+	Scale, Ratio [2]float64
+	Filter       Filter
+}
+
+// Apply crops and resizes the image.
+func (s RandomResizedCrop) Apply(im *Image, r *rand.Rand) error {
+	if err := sane(im, s.H, s.W); err != nil {
+		return err
+	}
+	y, x, h, w := s.part(im.H, im.W, r)
+	im.ResizePart(y, x, h, w, s.H, s.W, s.Filter)
+	return nil
+}
+
+// part draws a part of h×w pixels: ten times at most, and then the largest one in the middle.
+func (s RandomResizedCrop) part(h, w int, r *rand.Rand) (y, x, ph, pw int) {
+	scale, ratio := s.Scale, s.Ratio
+	if scale == [2]float64{} {
+		scale = [2]float64{0.08, 1}
+	}
+	if ratio == [2]float64{} {
+		ratio = [2]float64{3. / 4, 4. / 3}
+	}
+	for range 10 {
+		area := float64(h*w) * between(r, scale[0], scale[1])
+		aspect := math.Exp(between(r, math.Log(ratio[0]), math.Log(ratio[1])))
+		pw, ph = int(math.RoundToEven(math.Sqrt(area*aspect))), int(math.RoundToEven(math.Sqrt(area/aspect)))
+		if pw > 0 && pw <= w && ph > 0 && ph <= h {
+			return r.IntN(h - ph + 1), r.IntN(w - pw + 1), ph, pw
+		}
+	}
+	ph, pw = h, w
+	if whole := float64(w) / float64(h); whole < ratio[0] {
+		ph = int(math.RoundToEven(float64(w) / ratio[0]))
+	} else if whole > ratio[1] {
+		pw = int(math.RoundToEven(float64(h) * ratio[1]))
+	}
+	ph, pw = max(1, min(h, ph)), max(1, min(w, pw))
+	return (h - ph) / 2, (w - pw) / 2, ph, pw
+}
+
+// between draws a number from low to high.
+func between(r *rand.Rand, low, high float64) float64 { return low + r.Float64()*(high-low) }

@@ -1,0 +1,33 @@
+package image
+
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/internal/pixel"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// What is wrong with an encoded image. A decoder returns them in a [*DecodeError].
+var (
+	ErrFormat      = pixel.ErrFormat      // neither JPEG nor PNG
+	ErrCorrupt     = pixel.ErrCorrupt     // damaged
+	ErrTruncated   = pixel.ErrTruncated   // the file ends early
+	ErrUnsupported = pixel.ErrUnsupported // of a kind that is not read
+	ErrTooLarge    = pixel.ErrTooLarge    // more pixels than allowed
+)
+
+// ErrSize is returned where an image does not have the size that a step needs, or a batch's row.
+var ErrSize = errors.New("image: not of this size")
+
+// A DecodeError says what is wrong with an encoded image, and at which byte.
+type DecodeError = pixel.DecodeError
+
+func init() {
+	for name, err := range map[string]error{
+		"ErrFormat": ErrFormat, "ErrCorrupt": ErrCorrupt, "ErrTruncated": ErrTruncated, "ErrUnsupported": ErrUnsupported,
+		"ErrTooLarge": ErrTooLarge, "ErrSize": ErrSize,
+	} {
+		wire.RegisterError("image."+name, err)
+	}
+	wire.RegisterType[*DecodeError]("image.DecodeError")
+}

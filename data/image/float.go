@@ -1,0 +1,114 @@
+package image
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/shoal-mp/shoal/internal/pixel"
+)
+
+// What images of ImageNet are normalized with.
+var (
+	MeanOfImageNet = []float32{0.485, 0.456, 0.406}
+	StdOfImageNet  = []float32{0.229, 0.224, 0.225}
+)
+
+// ToTensor makes float32 of pixels, from 0 to 1.
+var ToTensor = Normalize{}
+
+// Normalize makes float32 of pixels: (x/255 - Mean) / Std, with one number for each plane or one for all. Without them it is [ToTensor]. Steps that
+// follow see numbers and no pixels, which only RandomErasing does.
+type Normalize struct{ Mean, Std []float32 }
+
+// Apply makes the numbers.
+func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
+	if err := sane(im, 1, 1); err != nil {
+		return err
+	}
+	n := im.H * im.W
+	if len(im.numbers) == im.C*n {
+		im.Numbers = im.numbers
+	} else {
+		im.floats = sized(im.floats, im.C*n)
+		im.Numbers = im.floats
+	}
+	for c := range im.C {
+		mean, err := of(s.Mean, c, im.C, 0)
+		if err != nil {
+			return err
+		}
+		std, err := of(s.Std, c, im.C, 1)
+		if err != nil {
+			return err
+		}
+		pixel.Float(im.Numbers[c*n:][:n], im.plane(c), 1/(255*std), -mean/std)
+	}
+	im.Pix = nil
+	return nil
+}
+
+// of returns the number of plane c.
+func of(numbers []float32, c, planes int, none float32) (float32, error) {
+	switch len(numbers) {
+	case 0:
+		return none, nil
+	case 1:
+		return numbers[0], nil
+	case planes:
+		return numbers[c], nil
+	}
+	return 0, fmt.Errorf("%w: %d numbers for %d planes", ErrSize, len(numbers), planes)
+}
+
+// RandomErasing writes Value over a part of anywhere in the image, with probability P: Scale[0] to Scale[1] of its pixels, Ratio[0] to Ratio[1] times
+// as high as wide. Zeros mean torchvision's 0.02 to 0.33, and 0.3 to 3.3. The value is one of numbers after Normalize, and of bytes before.
+type RandomErasing struct {
+	P            float64
+	Scale, Ratio [2]float64
+	Value        float32
+}
+
+// Apply erases a part, or not.
+func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
+	if r.Float64() >= s.P {
+		return nil
+	}
+	scale, ratio := s.Scale, s.Ratio
+	if scale == [2]float64{} {
+		scale = [2]float64{0.02, 0.33}
+	}
+	if ratio == [2]float64{} {
+		ratio = [2]float64{0.3, 3.3}
+	}
+	for range 10 {
+		area := float64(im.H*im.W) * between(r, scale[0], scale[1])
+		aspect := math.Exp(between(r, math.Log(ratio[0]), math.Log(ratio[1])))
+		h, w := int(math.RoundToEven(math.Sqrt(area*aspect))), int(math.RoundToEven(math.Sqrt(area/aspect)))
+		if h < im.H && w < im.W {
+			im.Erase(r.IntN(im.H-h+1), r.IntN(im.W-w+1), h, w, s.Value)
+			return nil
+		}
+	}
+	return nil
+}
+
+// Erase writes a value over h×w pixels, or numbers, that begin in row y and column x.
+func (im *Image) Erase(y, x, h, w int, value float32) {
+	for c := range im.C {
+		for i := range h {
+			from := (c*im.H+y+i)*im.W + x
+			if im.Numbers != nil {
+				fill(im.Numbers[from:][:w], value)
+			} else {
+				fill(im.Pix[from:][:w], uint8(value))
+			}
+		}
+	}
+}
+
+func fill[T any](s []T, v T) {
+	for i := range s {
+		s[i] = v
+	}
+}

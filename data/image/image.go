@@ -1,0 +1,107 @@
+package image
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/jpeg"
+	"github.com/shoal-mp/shoal/internal/pixel"
+	"github.com/shoal-mp/shoal/internal/png"
+)
+
+// DefaultMaxPixels is how many pixels an image may have unless MaxPixels says otherwise: Pillow's limit.
+const DefaultMaxPixels = 1 << 30 / 4 / 3
+
+// An Image is planes of pixels, and the memory with which steps change them. Its zero value is ready to be decoded into, again and again;
+// it is for one goroutine at a time.
+type Image struct {
+	C, H, W   int
+	Pix       []uint8   // C planes of H rows of W pixels; nil if Numbers are there
+	Numbers   []float32 // the same after Normalize
+	MaxPixels int       // of what is decoded; 0 means DefaultMaxPixels
+
+	own, spare     []uint8 // take turns to be Pix
+	floats         []float32
+	row            []uint8 // of a batch, where the last step is to write
+	numbers        []float32
+	last           bool
+	jpeg           jpeg.Decoder
+	png            png.Decoder
+	across, down   weights
+	lines, padding []uint8
+}
+
+// Decode decodes a JPEG or PNG file into channels planes, 1 for grey or 3 for red, green and blue; other kinds of images are converted as
+// Pillow's convert("L") and convert("RGB") do. An error is a [*DecodeError], and the image is then empty.
+func (im *Image) Decode(data []byte, channels int) error {
+	if channels != 1 && channels != 3 {
+		panic(fmt.Sprintf("image: Decode to %d channels, not 1 or 3", channels))
+	}
+	im.C, im.H, im.W, im.Pix, im.Numbers = 0, 0, 0, nil, nil
+	decode := im.jpeg.Decode
+	if len(data) > 0 && data[0] == 0x89 {
+		decode = im.png.Decode
+	}
+	err := decode(data, channels, im.place)
+	if err != nil {
+		im.C, im.H, im.W, im.Pix = 0, 0, 0, nil
+	}
+	return err
+}
+
+// place is where a decoder writes.
+func (im *Image) place(c, h, w int) ([]uint8, error) {
+	most := im.MaxPixels
+	if most == 0 {
+		most = DefaultMaxPixels
+	}
+	if h > most/w {
+		return nil, fmt.Errorf("%w: %d×%d pixels, where %d are", ErrTooLarge, h, w, most)
+	}
+	im.become(c, h, w)
+	return im.Pix, nil
+}
+
+// become makes the image c planes of h×w pixels of any value, in other memory than before, which it returns. Of the last step it is the row of the batch.
+func (im *Image) become(c, h, w int) (before []uint8) {
+	before = im.Pix
+	n := c * h * w
+	im.own, im.spare = im.spare, im.own
+	if im.C, im.H, im.W = c, h, w; im.last && len(im.row) == n {
+		im.Pix = im.row
+		return before
+	}
+	im.own = sized(im.own, n)
+	im.Pix = im.own
+	return before
+}
+
+// plane returns plane c of H×W pixels.
+func (im *Image) plane(c int) []uint8 { return im.Pix[c*im.H*im.W:][:im.H*im.W] }
+
+// sized returns s with n elements of any value.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// Packed writes the pixels as most other programs have them: (H, W, C), channel after channel. dst has C·H·W bytes.
+func (im *Image) Packed(dst []uint8) {
+	if im.C == 3 {
+		pixel.Merge(dst, im.plane(0), im.plane(1), im.plane(2))
+		return
+	}
+	copy(dst, im.Pix)
+}
+
+// SetPacked makes the image one of (h, w, c) pixels, of which it keeps nothing.
+func (im *Image) SetPacked(src []uint8, c, h, w int) {
+	im.Numbers = nil
+	im.become(c, h, w)
+	if c == 3 {
+		pixel.Split(im.plane(0), im.plane(1), im.plane(2), src)
+		return
+	}
+	copy(im.Pix, src[:c*h*w])
+}

@@ -1,0 +1,194 @@
+package image
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/shoal-mp/shoal/internal/pixel"
+)
+
+// A Filter says of which pixels a new one is made. All but Nearest widen where an image becomes smaller, so that nothing is skipped: antialiasing.
+type Filter uint8
+
+const (
+	Bilinear Filter = iota // torchvision's default
+	Nearest
+	Box
+	Bicubic
+	Lanczos
+)
+
+// filters are the weights of a distance, and how far they go.
+var filters = map[Filter]struct {
+	reach  float64
+	weight func(x float64) float64
+}{
+	Bilinear: {1, func(x float64) float64 { return max(0, 1-math.Abs(x)) }},
+	Box: {0.5, func(x float64) float64 {
+		if x > -0.5 && x <= 0.5 {
+			return 1
+		}
+		return 0
+	}},
+	Bicubic: {2, func(x float64) float64 {
+		const a = -0.5
+		switch x = math.Abs(x); {
+		case x < 1:
+			return ((a+2)*x-(a+3))*x*x + 1
+		case x < 2:
+			return (((x-5)*x+8)*x - 4) * a
+		}
+		return 0
+	}},
+	Lanczos: {3, func(x float64) float64 {
+		if x < -3 || x >= 3 {
+			return 0
+		}
+		return sinc(x) * sinc(x/3)
+	}},
+}
+
+func sinc(x float64) float64 {
+	if x == 0 {
+		return 1
+	}
+	x *= math.Pi
+	return math.Sin(x) / x
+}
+
+// weights are those of one direction, kept for the next image of the same size.
+type weights struct {
+	pixel.Weights
+	from, to int
+	filter   Filter
+	floats   []float64
+}
+
+// set computes how from pixels become to.
+func (w *weights) set(from, to int, filter Filter) {
+	if w.from == from && w.to == to && w.filter == filter {
+		return
+	}
+	w.from, w.to, w.filter = from, to, filter
+	f := filters[filter]
+	scale := float64(from) / float64(to)
+	wide := max(scale, 1)
+	reach := f.reach * wide
+	most := 2*int(math.Ceil(reach)) + 1
+	w.Taps = (most + 7) &^ 7
+	w.First, w.Weight, w.floats = sized(w.First, to), sized(w.Weight, to*w.Taps), sized(w.floats, most)
+	clear(w.Weight)
+	for i := range to {
+		center := (float64(i) + 0.5) * scale
+		first, end := max(0, int(center-reach+0.5)), min(from, int(center+reach+0.5))
+		sum := 0.0
+		for k := range end - first {
+			w.floats[k] = f.weight((float64(k+first) - center + 0.5) / wide)
+			sum += w.floats[k]
+		}
+		w.First[i] = int32(first)
+		for k, into := 0, w.At(i); k < end-first; k++ {
+			into[k] = int32(math.Round(w.floats[k] / sum * pixel.One))
+		}
+	}
+}
+
+// used returns the weights of place i without the zeros at their end.
+func (w *weights) used(i int) []int32 {
+	all := w.At(i)
+	for len(all) > 1 && all[len(all)-1] == 0 {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// Resize makes the image h×w pixels.
+func (im *Image) Resize(h, w int, filter Filter) { im.ResizePart(0, 0, im.H, im.W, h, w, filter) }
+
+// ResizePart makes h×w pixels of those fromH×fromW that begin in row y and column x, as if the image had no others.
+func (im *Image) ResizePart(y, x, fromH, fromW, h, w int, filter Filter) {
+	if y < 0 || x < 0 || fromH < 1 || fromW < 1 || y > im.H-fromH || x > im.W-fromW || h < 1 || w < 1 {
+		panic(fmt.Sprintf("image: resize %d×%d pixels at (%d, %d) of %d×%d to %d×%d", fromH, fromW, y, x, im.H, im.W, h, w))
+	}
+	switch {
+	case fromH == h && fromW == w:
+		im.Crop(y, x, h, w)
+		return
+	case filter == Nearest:
+		im.pick(y, x, fromH, fromW, h, w)
+		return
+	}
+	im.across.set(fromW, w, filter)
+	im.down.set(fromH, h, filter)
+	srcH, srcW := im.H, im.W
+	before := im.become(im.C, h, w)
+	for c := range im.C {
+		src := before[c*srcH*srcW+y*srcW+x:]
+		stride := srcW
+		if fromW != w { // only what a row needs is there
+			src, stride = im.squeeze(src, srcW, fromH, fromW, w), w
+		}
+		dst := im.plane(c)
+		for i := range h {
+			row := dst[i*w:][:w]
+			if fromH == h {
+				copy(row, src[i*stride:])
+				continue
+			}
+			pixel.Column(row, src[int(im.down.First[i])*stride:], stride, im.down.used(i))
+		}
+	}
+}
+
+// squeeze makes rows of fromW pixels, stride apart, w pixels long.
+func (im *Image) squeeze(src []uint8, stride, h, fromW, w int) []uint8 {
+	im.lines = sized(im.lines, h*w)
+	need := fromW + im.across.Taps
+	im.padding = sized(im.padding, need)
+	for i := range h {
+		row := src[i*stride:]
+		if len(row) < need { // the end of the image is read beyond, with weights of zero
+			row = im.padding[:copy(im.padding, row[:fromW])]
+			row = row[:need]
+		}
+		pixel.Row(im.lines[i*w:][:w], row, &im.across.Weights)
+	}
+	return im.lines
+}
+
+// pick takes the nearest pixels.
+func (im *Image) pick(y, x, fromH, fromW, h, w int) {
+	srcH, srcW := im.H, im.W
+	before := im.become(im.C, h, w)
+	for c := range im.C {
+		src, dst := before[c*srcH*srcW:], im.plane(c)
+		for i := range h {
+			from := src[(y+(2*i+1)*fromH/(2*h))*srcW+x:]
+			for j := range w {
+				dst[i*w+j] = from[(2*j+1)*fromW/(2*w)]
+			}
+		}
+	}
+}
+
+// Resize makes images H×W pixels; with a W of 0, H is the length of the shorter side, and the other one follows.
+type Resize struct {
+	H, W   int
+	Filter Filter
+}
+
+// Apply resizes the image.
+func (s Resize) Apply(im *Image, _ *rand.Rand) error {
+	h, w := s.H, s.W
+	if w == 0 && im.W <= im.H {
+		h, w = int(float64(s.H)*float64(im.H)/float64(im.W)), s.H
+	} else if w == 0 {
+		w = int(float64(s.H) * float64(im.W) / float64(im.H))
+	}
+	if h < 1 || w < 1 || im.Pix == nil {
+		return fmt.Errorf("%w: %d×%d pixels are to become %d×%d", ErrSize, im.H, im.W, h, w)
+	}
+	im.Resize(h, w, s.Filter)
+	return nil
+}

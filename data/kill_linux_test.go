@@ -1,0 +1,75 @@
+package data_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/data"
+)
+
+// TestAnyWorkerMayBeKilledAtAnyTime kills one of eight workers again and again, from outside. Each batch is delivered once, in order.
+func TestAnyWorkerMayBeKilledAtAnyTime(t *testing.T) {
+	o := data.Options{BatchSize: 5, Shuffle: true, Seed: 7}
+	want := digests(t, data.NewLoader(&noisy{N: 300}, o), 0)
+	o.Workers, o.Kind = 8, data.Processes
+	l := data.NewLoader(&noisy{N: 300}, o)
+	defer l.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var got []uint64
+	kills := 0
+	for b, err := range l.Epoch(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, digest(t, b)); len(got)%6 == 0 {
+			if all := shoal.ActiveChildren(); len(all) > 0 {
+				all[rng.IntN(len(all))].Kill()
+				kills++
+			}
+		}
+	}
+	if !slices.Equal(got, want) || kills == 0 {
+		t.Errorf("%d batches after %d kills, want these %d", len(got), kills, len(want))
+	}
+}
+
+func TestStatsSayWhoIsWaitedFor(t *testing.T) {
+	s := data.Stats{Samples: 1000, Batches: 10, Workers: 2, Elapsed: 10 * time.Second, ConsumerStall: 8 * time.Second, Busy: 16 * time.Second}
+	if !s.LoaderIsSlow() || s.EnoughWorkers() != 8 || s.SamplesPerSecond() != 100 {
+		t.Errorf("slow loader %v, %d workers, %v samples/s; want true, 8, 100", s.LoaderIsSlow(), s.EnoughWorkers(), s.SamplesPerSecond())
+	}
+	s.ConsumerStall, s.Busy = 10*time.Millisecond, 5*time.Second
+	if s.LoaderIsSlow() || s.EnoughWorkers() != 1 {
+		t.Errorf("slow loader %v, %d workers; want false, 1", s.LoaderIsSlow(), s.EnoughWorkers())
+	}
+	if n := (data.Stats{}).EnoughWorkers(); n != 0 {
+		t.Errorf("%d workers before anything is known", n)
+	}
+}
+
+func TestStatsCount(t *testing.T) {
+	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
+		l := data.NewLoader(&noisy{N: 40}, data.Options{BatchSize: 4, Workers: 2, Kind: kind})
+		n := 0
+		for _, err := range l.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			if s := l.Stats(); s.Batches != n || s.Samples != 4*n || s.Ready < 0 || s.Ready > 4 || s.Elapsed <= 0 || s.Workers != 2 {
+				t.Errorf("kind %d: after batch %d: %+v", kind, n, s)
+			}
+		}
+		s := l.Stats()
+		if s.Busy <= 0 || s.ConsumerStall > s.Elapsed || s.Ready != 0 || s.String() == "" {
+			t.Errorf("kind %d: %+v", kind, s)
+		}
+		if again := l.Stats(); again.Elapsed != s.Elapsed {
+			t.Errorf("kind %d: the time goes on without a loop: %v, then %v", kind, s.Elapsed, again.Elapsed)
+		}
+		l.Close()
+	}
+}

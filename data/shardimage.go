@@ -1,0 +1,45 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/shoal-mp/shoal/data/image"
+)
+
+func init() { Register[ImageDecoder]("data.ImageDecoder") }
+
+// An ImageDecoder makes samples of Records with an image, in a file .jpg, .jpeg or .png, and the number of its class in .cls: what ImageFolder
+// makes of files.
+type ImageDecoder struct {
+	Channels  int // 3, or 1 for grey; 0 means 3
+	MaxPixels int // 0 means image.DefaultMaxPixels
+	Steps     image.Pipeline
+}
+
+// Decode makes a sample.
+func (d ImageDecoder) Decode(ctx context.Context, r Record) (Sample, error) {
+	var file []byte
+	for _, kind := range []string{"jpg", "jpeg", "png"} {
+		if f, ok := r.Files[kind]; ok {
+			file = f
+		}
+	}
+	if file == nil {
+		return nil, fmt.Errorf("%w: no .jpg, .jpeg or .png", ErrShape)
+	}
+	class, err := strconv.ParseInt(strings.TrimSpace(string(r.Files["cls"])), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: .cls is %q", ErrShape, r.Files["cls"])
+	}
+	e := easels.Get().(*easel)
+	defer easels.Put(e)
+	e.image.MaxPixels = d.MaxPixels
+	picture, err := e.tensor(d.Steps, file, d.Channels, Rand(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return Sample{picture, scalar(class)}, nil
+}

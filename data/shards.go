@@ -1,0 +1,167 @@
+package data
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+func init() { Register[*Shards]("data.Shards") }
+
+// A Record is what a shard has of one sample: the files with its name, by what follows the first dot.
+type Record struct {
+	Key   string            // with its directory
+	Files map[string][]byte // such as "jpg" and "cls"; the memory is the receiver's
+}
+
+// Shards is a Stream of samples in tar files, in the layout of WebDataset: files one after the other that have the same name up to the first dot
+// are one sample. The shards are dealt out to the parts of the stream, and so to ranks and workers; use as many parts as shards, or fewer.
+//
+// A damaged file is a [*FileError] with the byte at which that was noticed.
+type Shards struct {
+	Paths   []string
+	Decoder Box[Decoder]
+}
+
+// NewShards makes Shards of files.
+func NewShards(d Decoder, paths ...string) *Shards { return &Shards{paths, Box[Decoder]{d}} }
+
+// A Decoder makes a sample of a Record. Its type is given to Register if it goes to workers that are processes.
+type Decoder interface {
+	Decode(ctx context.Context, r Record) (Sample, error)
+}
+
+// Samples yields the samples of every shard of a part.
+func (d *Shards) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
+	return func(yield func(Sample, error) bool) {
+		for i, path := range d.Paths {
+			if !p.Has(i) {
+				continue
+			}
+			for r, err := range Records(path) {
+				var s Sample
+				if err == nil {
+					if s, err = d.Decoder.It.Decode(ctx, r); err != nil {
+						err = fmt.Errorf("%s: sample %s: %w", path, r.Key, err)
+					}
+				}
+				if !yield(s, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Records yields the records of a tar file, and ends with an error if there is one.
+func Records(path string) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			yield(Record{}, fmt.Errorf("shard: %w", err))
+			return
+		}
+		defer f.Close()
+		in := &counter{r: bufio.NewReaderSize(f, 1<<16)}
+		s := tarReader{tar: tar.NewReader(in)}
+		for {
+			r, err := s.next()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Record{}, &FileError{path, in.n, early(err)})
+				return
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// counter counts the bytes that are read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// maxFile bounds a file in a shard, of which all is read to memory.
+const maxFile = 1 << 30
+
+// A tarReader is a shard while it is read, and the record that has begun.
+type tarReader struct {
+	tar    *tar.Reader
+	record Record
+}
+
+// next returns the record before the one that begins, or io.EOF.
+func (s *tarReader) next() (Record, error) {
+	for {
+		h, err := s.tar.Next()
+		if err == io.EOF && s.record.Files != nil {
+			last := s.record
+			s.record = Record{}
+			return last, nil
+		}
+		if err != nil {
+			return Record{}, err
+		}
+		key, kind, ok := split(h.Name)
+		if h.Typeflag != tar.TypeReg || !ok {
+			continue
+		}
+		if h.Size > maxFile {
+			return Record{}, fmt.Errorf("file %s has %d bytes", h.Name, h.Size)
+		}
+		body, err := readAll(s.tar, h.Size)
+		if err != nil {
+			return Record{}, err
+		}
+		before := s.record
+		if key != before.Key || before.Files == nil {
+			s.record = Record{key, map[string][]byte{}}
+		}
+		if _, twice := s.record.Files[kind]; twice {
+			return Record{}, fmt.Errorf("%w: two files %s", ErrShape, h.Name)
+		}
+		s.record.Files[kind] = body
+		if before.Files != nil && key != before.Key {
+			return before, nil
+		}
+	}
+}
+
+// readAll reads n bytes, and makes no room for more than come.
+func readAll(r io.Reader, n int64) ([]byte, error) {
+	var all []byte
+	for int64(len(all)) < n {
+		all = slices.Grow(all, int(min(n-int64(len(all)), 1<<20)))
+		k, err := io.ReadFull(r, all[len(all):min(int64(cap(all)), n)])
+		all = all[:len(all)+k]
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// split cuts a path at the first dot of its last part. Files that begin with a dot belong to no sample.
+func split(name string) (key, kind string, ok bool) {
+	dir, base := path.Split(name)
+	key, kind, ok = strings.Cut(base, ".")
+	return dir + key, strings.ToLower(kind), ok && key != ""
+}

@@ -1,0 +1,115 @@
+package jpeg
+
+import (
+	"encoding/binary"
+
+	"github.com/shoal-mp/shoal/internal/pixel"
+)
+
+// A block is 8×8 coefficients, in rows.
+type block = [64]int16
+
+// zigzag is where in a block the coefficients are that come one after another.
+var zigzag = [64]uint8{
+	0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5,
+	12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28,
+	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+}
+
+// baseline decodes a block of c and writes its pixels.
+func (d *Decoder) baseline(c *component, at int) bool {
+	b := &d.block
+	diff, ok := d.bits.number(c.dc)
+	if !ok {
+		return false
+	}
+	c.pred += diff
+	b[0] = int16(c.pred)
+	alone, ok := d.bits.rest(b, c.ac)
+	if !ok {
+		return false
+	}
+	d.draw(c, at, b, alone)
+	if alone {
+		b[0] = 0
+	} else {
+		*b = block{}
+	}
+	return true
+}
+
+// draw writes the pixels of a block.
+func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
+	stride := 8 * c.across
+	dst := c.plane[at/c.across*8*stride+at%c.across*8:]
+	if alone {
+		pixel.Flat(b[0], c.quant[0], dst, stride)
+		return
+	}
+	pixel.IDCT(b, c.quant, dst, stride)
+}
+
+// number reads how a block's first coefficient differs from that of the block before.
+func (r *bits) number(h *huffman) (int32, bool) {
+	if r.n < 32 {
+		r.fill()
+	}
+	e := h.look[r.acc>>(64-lookBits)]
+	if e&0x7F != 0 && e&open == 0 && e>>8&0xFF == 0 {
+		r.skip(uint(e & 0x7F))
+		return int32(int16(e >> 16)), true
+	}
+	size, ok := r.symbol(h)
+	if !ok || size > 16 {
+		return 0, false
+	}
+	return r.signed(uint(size)), true
+}
+
+// rest reads the other coefficients of a block. alone says that there are none. The state of r is in variables so that it is in registers.
+func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
+	acc, n, pos, buf := r.acc, r.n, r.pos, r.buf
+	k := 1
+	for k < 64 {
+		if n < 32 {
+			if pos+8 <= len(buf) {
+				acc |= binary.BigEndian.Uint64(buf[pos:]) >> (n & 63)
+			}
+			pos += int((63 - n) >> 3)
+			n |= 56
+		}
+		e := h.look[acc>>(64-lookBits)]
+		if e&0x7F == 0 {
+			r.acc, r.n = acc, n
+			symbol, known := r.symbol(h)
+			if !known {
+				return false, false
+			}
+			acc, n = r.acc, r.n
+			e = open | entry(symbol>>4)<<8 | entry(symbol&15)<<16
+		}
+		acc, n = acc<<(e&31), n-uint(e&31)
+		run, v := int(e>>8&0xFF), int32(int16(e>>16))
+		if e&open != 0 {
+			if v == 0 {
+				if run < 15 {
+					break
+				}
+				k += 16
+				continue
+			}
+			size := uint(v) & 15
+			v = int32(acc >> (64 - size))
+			v += (v>>(size-1) - 1) & (1 - 1<<size) // those that begin with a zero are negative
+			acc, n = acc<<size, n-size
+		}
+		if k += run; k > 63 {
+			return false, false
+		}
+		b[zigzag[k&63]&63] = int16(v)
+		k++
+	}
+	r.acc, r.n, r.pos = acc, n, pos
+	return k == 1, true
+}

@@ -1,0 +1,104 @@
+package jpeg
+
+// Progressive images come in scans, each with some coefficients of all blocks, or one bit more of them.
+
+// firstDC reads the upper bits of a block's first coefficient.
+func (d *Decoder) firstDC(c *component, at int) bool {
+	diff, ok := d.bits.number(c.dc)
+	c.pred += diff
+	c.blocks[at][0] = int16(c.pred << d.low)
+	return ok
+}
+
+// nextDC reads one bit more of it.
+func (d *Decoder) nextDC(c *component, at int) bool {
+	c.blocks[at][0] |= int16(d.bits.take(1) << d.low)
+	return true
+}
+
+// firstAC reads the upper bits of a band of coefficients.
+func (d *Decoder) firstAC(c *component, at int) bool {
+	if d.ended > 0 {
+		d.ended--
+		return true
+	}
+	for k := d.from; k <= d.to; k++ {
+		symbol, ok := d.bits.symbol(c.ac)
+		if !ok {
+			return false
+		}
+		run, size := int(symbol>>4), uint(symbol&15)
+		if size == 0 && run < 15 {
+			d.ended = 1<<run + d.bits.take(uint(run)) - 1
+			return true
+		}
+		if k += run; size == 0 {
+			continue
+		}
+		if k > d.to {
+			return false
+		}
+		c.blocks[at][zigzag[k]] = int16(d.bits.signed(size) << d.low)
+	}
+	return true
+}
+
+// nextAC reads one bit more of a band: of each coefficient that is not zero, and which of the zeros are no longer.
+func (d *Decoder) nextAC(c *component, at int) bool {
+	b, k := &c.blocks[at], d.from
+	for ; k <= d.to && d.ended == 0; k++ {
+		symbol, ok := d.bits.symbol(c.ac)
+		if !ok {
+			return false
+		}
+		run, v := int(symbol>>4), int16(0)
+		switch symbol & 15 {
+		case 0:
+			if run < 15 {
+				d.ended = 1<<run + d.bits.take(uint(run))
+			}
+		case 1:
+			v = int16(2*d.bits.take(1)-1) << d.low
+		default:
+			return false
+		}
+		if d.ended > 0 {
+			break
+		}
+		k = d.refine(b, k, run)
+		if v != 0 {
+			if k > d.to {
+				return false
+			}
+			b[zigzag[k]] = v
+		}
+	}
+	if d.ended > 0 {
+		d.refine(b, k, 64)
+		d.ended--
+	}
+	return true
+}
+
+// refine reads a bit for each coefficient from k on that is not zero, until it comes to a zero after as many as zeros. It returns where.
+func (d *Decoder) refine(b *block, k, zeros int) int {
+	for ; k <= d.to; k++ {
+		v := &b[zigzag[k]]
+		if *v == 0 {
+			if zeros == 0 {
+				break
+			}
+			zeros--
+			continue
+		}
+		if d.bits.take(1) == 0 || *v>>d.low&1 != 0 && *v > 0 || -*v>>d.low&1 != 0 && *v < 0 {
+			continue
+		}
+		if *v > 0 {
+			*v += 1 << d.low
+		} else {
+			*v -= 1 << d.low
+		}
+	}
+	return k
+}

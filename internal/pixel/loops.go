@@ -1,0 +1,50 @@
+package pixel
+
+import "github.com/shoal-mp/shoal/internal/kernel"
+
+// loops is what differs between processors. Lengths have been checked.
+type loops struct {
+	idct        func(coef *[64]int16, quant *[64]int32, dst []uint8, stride int)
+	upsample    func(dst, src []uint8, first, n int)       // see Upsample: pixels first … first+n-1, which have neighbours
+	upsampleTwo func(dst, near, far []uint8, first, n int) // see UpsampleTwo
+	rgb         func(r, g, b, y, cb, cr []uint8)
+	float       func(dst []float32, src []uint8, scale, bias float32)
+	merge       func(packed, r, g, b []uint8)
+	split       func(r, g, b, packed []uint8)
+	add         func(dst, a, b []uint8)
+	paeth       func(dst, raw, above []uint8, step int)
+	column      func(dst, src []uint8, stride int, weights []int32)
+	row         func(dst, src []uint8, w *Weights)
+}
+
+var portable = loops{
+	idct: idctPortable, upsample: upsamplePortable, upsampleTwo: upsampleTwoPortable, rgb: rgbPortable, float: floatPortable,
+	merge: mergePortable, split: splitPortable, add: addPortable, paeth: paethPortable, column: columnPortable, row: rowPortable,
+}
+
+var current = choose()
+
+// choose returns the loops for the level that package kernel uses.
+func choose() *loops {
+	if kernel.Level() == "portable" {
+		return &portable
+	}
+	return native()
+}
+
+// Levels returns what Use takes: portable, and native where there is assembly.
+func Levels() []string {
+	if native() == &portable {
+		return []string{"portable"}
+	}
+	return []string{"portable", "native"}
+}
+
+// Use makes tests run on a level until restore is called. No loop may be running.
+func Use(level string) (restore func()) {
+	before := current
+	if current = &portable; level == "native" {
+		current = native()
+	}
+	return func() { current = before }
+}

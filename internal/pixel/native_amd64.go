@@ -1,0 +1,98 @@
+package pixel
+
+import (
+	"slices"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/shoal-mp/shoal/internal/kernel/asm"
+)
+
+// avx2 has the assembly for whole registers; what is left over is for the portable loops.
+var avx2 = loops{
+	idct: func(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
+		asm.IDCTAVX2(&coef[0], &quant[0], &dst[0], stride)
+	},
+	upsample: func(dst, src []uint8, first, n int) {
+		m := n &^ 15
+		if m > 0 {
+			asm.UpsampleAVX2(m, &src[first], &dst[2*first])
+		}
+		upsamplePortable(dst, src, first+m, n-m)
+	},
+	upsampleTwo: func(dst, near, far []uint8, first, n int) {
+		m := n &^ 15
+		if m > 0 {
+			asm.UpsampleTwoAVX2(m, &near[first], &far[first], &dst[2*first])
+		}
+		upsampleTwoPortable(dst, near, far, first+m, n-m)
+	},
+	rgb: func(r, g, b, y, cb, cr []uint8) {
+		m := len(y) &^ 7
+		if m > 0 {
+			asm.RGBAVX2(m, &y[0], &cb[0], &cr[0], &r[0], &g[0], &b[0])
+		}
+		rgbPortable(r[m:], g[m:], b[m:], y[m:], cb[m:], cr[m:])
+	},
+	float: func(dst []float32, src []uint8, scale, bias float32) {
+		m := len(dst) &^ 7
+		if m > 0 {
+			asm.FloatAVX2(m, scale, bias, &src[0], &dst[0])
+		}
+		floatPortable(dst[m:], src[m:], scale, bias)
+	},
+	merge: func(packed, r, g, b []uint8) {
+		m := len(r) &^ 15
+		if m > 0 {
+			asm.MergeAVX2(m, &packed[0], &r[0], &g[0], &b[0])
+		}
+		mergePortable(packed[3*m:], r[m:], g[m:], b[m:])
+	},
+	split: func(r, g, b, packed []uint8) {
+		m := len(r) &^ 15
+		if m > 0 {
+			asm.SplitAVX2(m, &packed[0], &r[0], &g[0], &b[0])
+		}
+		splitPortable(r[m:], g[m:], b[m:], packed[3*m:])
+	},
+	add: func(dst, a, b []uint8) {
+		m := len(a) &^ 31
+		if m > 0 {
+			asm.AddBytesAVX2(m, &a[0], &b[0], &dst[0])
+		}
+		addPortable(dst[m:], a[m:], b[m:])
+	},
+	paeth: func(dst, raw, above []uint8, step int) {
+		n := len(raw) / max(1, step)
+		spare := min(cap(dst), cap(raw), cap(above)) > len(raw) // a pixel of three bytes is read and written as four
+		switch {
+		case step == 3 && spare && n > 0:
+			asm.Paeth3AVX2(n, &raw[0], &above[0], &dst[0])
+		case step == 4 && n > 0:
+			asm.Paeth4AVX2(n, &raw[0], &above[0], &dst[0])
+		default:
+			paethPortable(dst, raw, above, step)
+		}
+	},
+	column: func(dst, src []uint8, stride int, weights []int32) {
+		m := len(dst) &^ 7
+		if m > 0 {
+			asm.ColumnAVX2(m, len(weights), stride, &weights[0], &src[0], &dst[0])
+		}
+		columnPortable(dst[m:], src[m:], stride, weights)
+	},
+	row: func(dst, src []uint8, w *Weights) {
+		if len(dst) == 0 {
+			return
+		}
+		_ = src[int(slices.Max(w.First))+w.Taps-1]
+		asm.RowAVX2(len(dst), w.Taps, &w.First[0], &w.Weight[0], &src[0], &dst[0])
+	},
+}
+
+func native() *loops {
+	if !cpu.X86.HasAVX2 {
+		return &portable
+	}
+	return &avx2
+}

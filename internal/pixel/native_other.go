@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package pixel
+
+func native() *loops { return &portable }

@@ -1,0 +1,49 @@
+package pixel
+
+// Paeth undoes the filter of a row of PNG: to each byte of raw it adds that of the three neighbours, step bytes to the left, above and both, which
+// is nearest to left + above - both. A byte behind dst may be
+// written, if it has the capacity.
+func Paeth(dst, raw, above []uint8, step int) {
+	n := len(raw)
+	current.paeth(dst[:n], raw, above[:n], step)
+}
+
+func paethPortable(dst, raw, above []uint8, step int) {
+	for i := range min(step, len(raw)) {
+		dst[i] = raw[i] + above[i]
+	}
+	for i := step; i < len(raw); i++ {
+		dst[i] = raw[i] + nearest(int32(dst[i-step]), int32(above[i]), int32(above[i-step]))
+	}
+}
+
+// nearest is one of its arguments: a, then b, then c where they are as near.
+func nearest(a, b, c int32) uint8 {
+	toA, toB := b-c, a-c
+	toC := abs(toA + toB)
+	toA, toB = abs(toA), abs(toB)
+	if toA <= toB && toA <= toC {
+		return uint8(a)
+	}
+	if toB <= toC {
+		return uint8(b)
+	}
+	return uint8(c)
+}
+
+func abs(v int32) int32 {
+	sign := v >> 31
+	return (v ^ sign) - sign
+}
+
+// Add writes the sums of a and b, as bytes.
+func Add(dst, a, b []uint8) {
+	n := len(a)
+	current.add(dst[:n], a, b[:n])
+}
+
+func addPortable(dst, a, b []uint8) {
+	for i, v := range a {
+		dst[i] = v + b[i]
+	}
+}
