@@ -12,7 +12,7 @@ import (
 )
 
 // A Group is some processes, or goroutines, that compute together. It travels to other processes; each joins it as one of
-// its ranks. The calls of one Group happen one after another; a process that is several ranks has a Group for each.
+// its ranks. The death of any process that has it breaks it. The calls of one Group happen one after another; a process that is several ranks has a Group for each.
 // The zero Group is closed.
 type Group struct {
 	barrier *ipc.Barrier
@@ -49,7 +49,10 @@ func NewGroup(size int) (_ *Group, err error) {
 	if g.memory, err = ipc.NewMemory(stageBytes(size)); err != nil {
 		return nil, err
 	}
-	return g, g.setUp(size)
+	if err = g.setUp(size); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 func (g *Group) setUp(size int) (err error) {
