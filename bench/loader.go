@@ -20,7 +20,7 @@ var loader = Suite{
 	Name:   "loader",
 	Doc:    "batches a second of small samples, the first batch, and the memory of a large set with several processes",
 	peer:   "torch_loader.py",
-	groups: []func(context.Context, *hall) (group, error){loaderLightRows, loaderMemoryRows},
+	groups: []func(context.Context, *hall) (group, error){loaderLightRows, imageRows, loaderMemoryRows},
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
@@ -35,6 +36,7 @@ type script struct {
 	Queues  [2]*ipc.Queue[cargo]
 	Numbers *ipc.Queue[int]
 	Tools   *tools
+	Group   *dist.Group
 	Files   string // abstract address where two eventfds are to be had
 }
 
@@ -112,6 +114,10 @@ func (p *pair) stage(h *hall) (s script, err error) {
 	if s.Tools, err = p.tools(); err != nil {
 		return s, err
 	}
+	if s.Group, err = dist.NewGroup(2); err != nil {
+		return s, err
+	}
+	p.later(s.Group.Close)
 	s.Files, err = p.serveEventfds(h)
 	return s, err
 }

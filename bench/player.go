@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 var player = shoal.Register("bench player", play)
@@ -29,7 +31,9 @@ type side struct {
 	recv    *ipc.Queue[cargo]
 	numbers *ipc.Queue[int] // from rank 0 to rank 1
 	tools   *tools
-	bellOut *os.File // eventfds
+	group   *dist.Group
+	vector  *tensor.Tensor // what collectives work on
+	bellOut *os.File       // eventfds
 	bellIn  *os.File
 
 	scratch [2][]byte // private memory, see private
@@ -38,6 +42,7 @@ type side struct {
 // play does what it is told until its director closes the pipe.
 func play(ctx context.Context, rank int, s script) error {
 	defer s.Orders.Close()
+	defer s.Group.Close()
 	if err := sys.SetAffinity(s.CPU); err != nil {
 		return err
 	}
@@ -71,7 +76,10 @@ func takePart(ctx context.Context, rank int, s script) (*side, error) {
 	}
 	me := &side{
 		ctx: ctx, rank: rank, d: d, words: sys.Words(words),
-		send: s.Queues[rank], recv: s.Queues[1-rank], numbers: s.Numbers, tools: s.Tools,
+		send: s.Queues[rank], recv: s.Queues[1-rank], numbers: s.Numbers, tools: s.Tools, group: s.Group,
+	}
+	if err := s.Group.Join(rank); err != nil {
+		return nil, err
 	}
 	if me.out, err = d.OpenRing(s.Rings[rank].Handle); err != nil {
 		return nil, err

@@ -32,20 +32,56 @@ func stepRows(_ context.Context, h *hall) (group, error) {
 
 func hogwildRows(_ context.Context, h *hall) (group, error) {
 	g := group{rounds: 5}
-	for _, workers := range []int{1, 2, 4} {
-		steps := max(2, h.scale(480/workers))
-		g.cases = append(g.cases, Case{
-			Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond, Ours: hogwild(workers, steps), Target: timesPeer(1.5),
-			Peer: &peerWork{op: "hogwild", Rounds: steps, Args: []int{workers}},
-		})
+	for _, workers := range crowds {
+		c := h.hogwildCase(workers, false)
+		c.Target = timesPeer(1.5)
+		g.cases = append(g.cases, c)
 	}
 	// As many threads in each of four processes as the machine has processors is what PyTorch does unless it is told otherwise.
-	steps := max(2, h.scale(480/4))
-	g.cases = append(g.cases, Case{
-		Name: "hogwild_4_oversubscribed", Unit: PerSecond, Ours: hogwild(4, steps), Target: timesPeer(20),
-		Peer: &peerWork{op: "hogwild_oversubscribed", Rounds: max(2, steps/30), Args: []int{4}, once: true},
-	})
+	four := h.hogwildCase(4, true)
+	four.Name, four.Ours, four.Target = "hogwild_4_oversubscribed", g.cases[2].Ours, timesPeer(20)
+	g.cases = append(g.cases, four)
 	return g, nil
+}
+
+var hogwildSuite = Suite{
+	Name:   "hogwild",
+	Doc:    "processes that train one net, with the threads that they are given and with as many as there are processors in each",
+	peer:   "torch_train.py",
+	groups: []func(context.Context, *hall) (group, error){budgetRows},
+}
+
+func budgetRows(_ context.Context, h *hall) (group, error) {
+	g := group{rounds: 5}
+	for _, ignored := range []bool{false, true} {
+		for _, workers := range crowds {
+			g.cases = append(g.cases, h.hogwildCase(workers, ignored))
+		}
+	}
+	return g, nil
+}
+
+// crowds are how many processes train together.
+var crowds = []int{1, 2, 4}
+
+// hogwildCase trains by so many processes, with the budget of threads that a group has or as if there were none. A peer that ignores
+// it may take a hundred times as long for a step, so it takes few, once.
+func (h *hall) hogwildCase(workers int, ignored bool) Case {
+	steps, opts := max(2, h.scale(480/workers)), shoal.Options{Workers: workers}
+	c := Case{
+		Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond,
+		Peer: &peerWork{op: "hogwild", Rounds: steps, Args: []int{workers}},
+	}
+	switch {
+	case ignored:
+		c.Name += "_ignored"
+		opts.Threads = shoal.Threads()
+		c.Peer.op, c.Peer.Rounds, c.Peer.once = "hogwild_oversubscribed", max(2, steps/30), true
+	case workers == 1:
+		c.Peer.op = "hogwild_alone"
+	}
+	c.Ours = hogwild(opts, steps)
+	return c
 }
 
 // A race is the argument of a process that trains.
@@ -77,7 +113,8 @@ var racer = shoal.Register("bench racer", func(ctx context.Context, _ int, r rac
 })
 
 // hogwild measures samples a second of processes that train one net, each so many steps, from the first one's begin to the last one's end.
-func hogwild(workers, steps int) *Probe {
+func hogwild(opts shoal.Options, steps int) *Probe {
+	workers := opts.Workers
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
 		net := newDigitNet()
 		if err := nn.Share(net); err != nil {
@@ -94,7 +131,7 @@ func hogwild(workers, steps int) *Probe {
 			return 0, err
 		}
 		defer laps.Close()
-		g := shoal.NewGroup(ctx, shoal.Options{Workers: workers})
+		g := shoal.NewGroup(ctx, opts)
 		for range workers {
 			racer.Go(g, race{net, steps, start.Receiver(), laps.Sender()})
 		}

@@ -45,4 +45,9 @@ var works = map[string]work{
 	"semaphore_parked": bySemaphore.parked(),
 	"barrier_cycles":   byBarrier.spinning(),
 	"barrier_parked":   byBarrier.parked(),
+
+	// What dist makes of that.
+	"all_reduce": collective(allReduce),
+	"broadcast":  collective(broadcast),
+	"all_gather": collective(allGather),
 }

@@ -60,7 +60,7 @@ func TestFilesOfMsgpackNumpy(t *testing.T) {
 }
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
-	all := map[string]*tensor.Tensor{"t": tensor.Arange(tensor.Int32, 0, 6, 1).Reshape(2, 3).T(), "empty": tensor.New(tensor.Float32, 0, 2)}
+	all := map[string]*tensor.Tensor{"t": tensor.Arange(tensor.Int32, 0, 6, 1).Reshape(2, 3).T(), "empty": tensor.New(tensor.Float32, 0, 2), "long": tensor.New(tensor.Int8, 70_000)}
 	for dt := tensor.Bool; dt <= tensor.Complex128; dt++ {
 		if dt != tensor.BFloat16 {
 			all[dt.String()] = tensor.Ones(dt, 3)

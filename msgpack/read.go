@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -108,6 +109,9 @@ func (d decoder) value(depth int) (v any, err error) {
 	}
 	if v, err = d.DecodeInterfaceLoose(); err != nil {
 		return nil, malformed("%v", err)
+	}
+	if n, ok := v.(uint64); ok && n <= math.MaxInt64 {
+		return int64(n), nil
 	}
 	return v, nil
 }

@@ -3,6 +3,7 @@
 package nn_test
 
 import (
+	"iter"
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
@@ -12,24 +13,43 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+// A lap is a training step in a scope, of the MNIST net.
+func lap(make func(params iter.Seq[*autograd.Param]) optim.Optimizer) (step func()) {
+	g := tensor.NewGenerator(1)
+	net, scope := NewMNISTNet(g), autograd.NewScope()
+	x, target := tensor.RandN(tensor.Float32, g, 8, 1, 28, 28), tensor.RandInt(g, 0, 10, 8)
+	o := make(net.Params())
+	return func() {
+		o.ZeroGrad()
+		nn.NLLLoss(net.Forward(scope.Const(x)), target).Backward()
+		o.Step()
+		scope.Reset()
+	}
+}
+
+var optimizers = map[string]func(params iter.Seq[*autograd.Param]) optim.Optimizer{
+	"sgd": func(params iter.Seq[*autograd.Param]) optim.Optimizer {
+		return optim.NewSGD(params, optim.SGDOptions{LR: 0.01, Momentum: 0.5})
+	},
+	"adam": func(params iter.Seq[*autograd.Param]) optim.Optimizer {
+		return optim.NewAdam(params, optim.AdamOptions{LR: 0.001})
+	},
+	"rmsprop": func(params iter.Seq[*autograd.Param]) optim.Optimizer {
+		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.001})
+	},
+}
+
 // The race detector makes pools forget on purpose.
 func TestATrainingStepInAScopeAllocatesNothing(t *testing.T) {
 	defer kernel.SetThreads(kernel.Threads())
 	kernel.SetThreads(1)
-	g := tensor.NewGenerator(1)
-	net, scope := NewMNISTNet(g), autograd.NewScope()
-	x, target := tensor.RandN(tensor.Float32, g, 8, 1, 28, 28), tensor.RandInt(g, 0, 10, 8)
-	sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
-	step := func() {
-		sgd.ZeroGrad()
-		nn.NLLLoss(net.Forward(scope.Const(x)), target).Backward()
-		sgd.Step()
-		scope.Reset()
-	}
-	for range 3 {
-		step()
-	}
-	if n := testing.AllocsPerRun(100, step); n != 0 {
-		t.Fatalf("a step allocates %v times, want 0", n)
+	for name, make := range optimizers {
+		step := lap(make)
+		for range 3 {
+			step()
+		}
+		if n := testing.AllocsPerRun(100, step); n != 0 {
+			t.Errorf("a step of %s allocates %v times, want 0", name, n)
+		}
 	}
 }

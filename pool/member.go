@@ -45,7 +45,8 @@ type member struct {
 const (
 	aheadTime = time.Millisecond // a worker has calls for so long ahead
 	minAhead  = 2                // and at least one besides that which it is at
-	maxAhead  = 64
+	maxAhead  = 256
+	maxStops  = 64 // of which the worker has not heard yet; there is one for a call at most
 )
 
 // newMember starts a worker.
@@ -57,7 +58,7 @@ func newMember(p *Pool, rank int) (m *member, err error) {
 	if m.replies, err = ipc.NewQueue[reply](maxAhead); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), m.calls.Close())
 	}
-	if m.stops, err = ipc.NewQueue[uint64](maxAhead); err != nil {
+	if m.stops, err = ipc.NewQueue[uint64](maxStops); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), m.calls.Close(), m.replies.Close())
 	}
 	opts := p.opts.Process

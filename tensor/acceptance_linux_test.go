@@ -19,9 +19,12 @@ import (
 
 // The tests of docs/acceptance.md that need tensors in several processes.
 
-// domain makes one of so many bytes for this test and its workers.
+// domain makes one of so many bytes for this test and its workers, which is more than an emulator can do.
 func domain(t *testing.T, budget int64) *shm.Domain {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes many processes, or much memory")
+	}
 	d, err := shm.New(shm.Options{Budget: budget})
 	check(t, err)
 	use(t, d)

@@ -17,7 +17,8 @@
 //	err = p.Wait(ctx)                          // a *ProcessError with the traceback, if it failed
 //
 // Or it meets one that runs already, through [Dial] and [Listen], which are multiprocessing.connection's Client and Listener.
-// What crosses, and what does not, is in docs/torch.md.
+// What crosses, and what does not, is in docs/torch.md. [Save] and [Load] write and read the files of torch.save; docs/files.md has those,
+// and other formats.
 //
 // # The trap
 //

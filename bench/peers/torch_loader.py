@@ -11,6 +11,8 @@ import time
 import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+import torch_image
+
 
 class Flipped(Dataset):
     """Images in memory, each of which is mirrored or not, at random."""
@@ -97,6 +99,7 @@ def main():
         "light": ["%s %d workers" % (k, n) for k in SETS for n in [0] + counts],
         "first_batch": ["samples %d workers" % cpus],
         "memory": ["spawn", "fork"],
+        **torch_image.variants(counts),
     }
     print(json.dumps({"Name": "torch " + torch.__version__, "Detail": "Python %s, fork unless it says otherwise" % sys.version.split()[0],
                       "Variants": variants}), file=out, flush=True)
@@ -107,6 +110,8 @@ def main():
         try:
             if op == "memory":
                 value = memory(size, rounds, args[0], variant)
+            elif op in torch_image.variants(counts):
+                value = torch_image.run(op, args, rounds, variant)
             else:
                 if size not in sets:
                     sets[size] = torch.rand(size, 3, 32, 32)

@@ -6,12 +6,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// blend moves the pixels of a plane away from other ones, or of: factor 0 leaves these, 1 what is there, and more exaggerates.
+// blend moves the pixels of a plane from other ones, of: a factor of 0 leaves these, 1 what is there, and more exaggerates.
 func blend(p []uint8, factor float64, of func(i int) uint8) {
 	f := float32(factor)
 	for i, v := range p {
 		o := of(i)
-		p[i] = uint8(max(0, min(255, float32(o)+f*float32(int(v)-int(o)))))
+		p[i] = uint8(max(0, min(255, float32(o)+float32(f*float32(int(v)-int(o))))))
 	}
 }
 
@@ -25,17 +25,20 @@ func (im *Image) gray() []uint8 {
 	return im.lines
 }
 
-// AdjustBrightness makes the image black for a factor of 0, and leaves it alone for 1.
-func (im *Image) AdjustBrightness(factor float64) {
+// blendAll does so with one other pixel.
+func (im *Image) blendAll(factor float64, other uint8) {
 	var table [256]uint8
 	for i := range table {
 		table[i] = uint8(i)
 	}
-	blend(table[:], factor, func(int) uint8 { return 0 })
+	blend(table[:], factor, func(int) uint8 { return other })
 	for i, v := range im.Pix {
 		im.Pix[i] = table[v]
 	}
 }
+
+// AdjustBrightness makes the image black for a factor of 0, and leaves it alone for 1.
+func (im *Image) AdjustBrightness(factor float64) { im.blendAll(factor, 0) }
 
 // AdjustContrast makes the image its mean brightness for a factor of 0, and leaves it alone for 1.
 func (im *Image) AdjustContrast(factor float64) {
@@ -43,15 +46,7 @@ func (im *Image) AdjustContrast(factor float64) {
 	for _, v := range gray {
 		sum += int(v)
 	}
-	mean := uint8(float64(sum)/float64(len(gray)) + 0.5)
-	var table [256]uint8
-	for i := range table {
-		table[i] = uint8(i)
-	}
-	blend(table[:], factor, func(int) uint8 { return mean })
-	for i, v := range im.Pix {
-		im.Pix[i] = table[v]
-	}
+	im.blendAll(factor, uint8(float64(sum)/float64(len(gray))+0.5))
 }
 
 // AdjustSaturation makes the image grey for a factor of 0, and leaves it alone for 1. One plane has no colours.

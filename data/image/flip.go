@@ -30,10 +30,13 @@ type RandomHorizontalFlip struct{ P float64 }
 
 // Apply flips the image, or not.
 func (s RandomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
+	if err := sane(im, 1, 1); err != nil {
+		return err
+	}
 	if r.Float64() < s.P {
 		im.FlipHorizontal()
 	}
-	return sane(im, 1, 1)
+	return nil
 }
 
 // RandomVerticalFlip makes the top the bottom, with probability P.
@@ -41,8 +44,11 @@ type RandomVerticalFlip struct{ P float64 }
 
 // Apply flips the image, or not.
 func (s RandomVerticalFlip) Apply(im *Image, r *rand.Rand) error {
+	if err := sane(im, 1, 1); err != nil {
+		return err
+	}
 	if r.Float64() < s.P {
 		im.FlipVertical()
 	}
-	return sane(im, 1, 1)
+	return nil
 }

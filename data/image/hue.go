@@ -43,7 +43,7 @@ func fromHSV(h, s, v uint8) (r, g, b uint8) {
 	sector := math.Floor(hue)
 	f, sat := float32(hue-sector), float32(s)/255
 	part := func(x float64) uint8 { return uint8(max(0, min(255, math.Round(float64(v)*x)))) }
-	p, q, t := part(1-float64(sat)), part(1-float64(sat*f)), part(1-float64(sat)*(1-float64(f)))
+	p, q, t := part(1-float64(sat)), part(1-float64(sat*f)), part(1-float64(float64(sat)*(1-float64(f))))
 	switch int(sector) % 6 {
 	case 0:
 		return v, t, p

@@ -1,6 +1,10 @@
 package jpeg
 
-import "github.com/shoal-mp/shoal/internal/pixel"
+import (
+	"encoding/binary"
+
+	"github.com/shoal-mp/shoal/internal/pixel"
+)
 
 // A block is 8×8 coefficients, in rows.
 type block = [64]int16
@@ -63,24 +67,30 @@ func (r *bits) number(h *huffman) (int32, bool) {
 	return r.signed(uint(size)), true
 }
 
-// rest reads the other coefficients of a block. alone says that there are none.
+// rest reads the other coefficients of a block. alone says that there are none. The state of r is in variables so that it is in registers.
 func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
-	q := *r // in registers
+	acc, n, pos, buf := r.acc, r.n, r.pos, r.buf
 	k := 1
 	for k < 64 {
-		if q.n < 32 {
-			q.fill()
+		if n < 32 {
+			if pos+8 <= len(buf) {
+				acc |= binary.BigEndian.Uint64(buf[pos:]) >> (n & 63)
+			}
+			pos += int((63 - n) >> 3)
+			n |= 56
 		}
-		e := h.look[q.acc>>(64-lookBits)]
+		e := h.look[acc>>(64-lookBits)]
 		if e&0x7F == 0 {
-			symbol, known := q.symbol(h)
+			r.acc, r.n = acc, n
+			symbol, known := r.symbol(h)
 			if !known {
 				return false, false
 			}
+			acc, n = r.acc, r.n
 			e = open | entry(symbol>>4)<<8 | entry(symbol&15)<<16
 		}
-		q.skip(uint(e & 0x7F))
-		run, v := int(e>>8&0xFF), int16(e>>16)
+		acc, n = acc<<(e&31), n-uint(e&31)
+		run, v := int(e>>8&0xFF), int32(int16(e>>16))
 		if e&open != 0 {
 			if v == 0 {
 				if run < 15 {
@@ -89,14 +99,17 @@ func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
 				k += 16
 				continue
 			}
-			v = int16(q.signed(uint(v)))
+			size := uint(v) & 15
+			v = int32(acc >> (64 - size))
+			v += (v>>(size-1) - 1) & (1 - 1<<size) // those that begin with a zero are negative
+			acc, n = acc<<size, n-size
 		}
 		if k += run; k > 63 {
 			return false, false
 		}
-		b[zigzag[k&63]&63] = v
+		b[zigzag[k&63]&63] = int16(v)
 		k++
 	}
-	*r = q
+	r.acc, r.n, r.pos = acc, n, pos
 	return k == 1, true
 }

@@ -41,9 +41,7 @@ func (r *bits) load(data []byte) int {
 func (r *bits) fill() {
 	if r.pos+8 <= len(r.buf) {
 		r.acc |= binary.BigEndian.Uint64(r.buf[r.pos:]) >> (r.n & 63)
-	} else if r.pos < r.size { // the last bytes, which slack makes eight: cannot be
-		panic("jpeg: a segment without slack")
-	}
+	} // else there are zeros
 	r.pos += int((63 - r.n) >> 3)
 	r.n |= 56
 }

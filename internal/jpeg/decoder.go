@@ -36,7 +36,7 @@ type header struct {
 	restart     int // MCUs between markers; 0: there are none
 	adobe       int // the colours by Adobe's marker; -1: it is not there
 	jfif        bool
-	drawn       bool // there was a scan
+	scans       int
 	dst         []uint8
 	channels    int
 }
@@ -77,7 +77,7 @@ func (d *Decoder) decode(place pixel.Place) error {
 	for {
 		marker, err := d.marker()
 		switch {
-		case err != nil && d.drawn: // an end without its marker
+		case err != nil && d.scans > 0: // an end without its marker
 			return d.finish()
 		case err != nil:
 			return err

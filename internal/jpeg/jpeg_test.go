@@ -114,6 +114,18 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 	}
 }
 
+func TestMoreScansThanAnybodyNeedsAreAnError(t *testing.T) {
+	data := read(t, "testdata/progressive_grey.jpg")
+	last := bytes.LastIndex(data, []byte{0xFF, 0xDA})
+	end := bytes.LastIndex(data, []byte{0xFF, 0xD9})
+	all := append(bytes.Clone(data[:end]), bytes.Repeat(data[last:end], 500)...)
+	var d jpeg.Decoder
+	var p picture
+	if err := d.Decode(append(all, 0xFF, 0xD9), 3, p.place); !errors.Is(err, pixel.ErrUnsupported) {
+		t.Errorf("%v, want ErrUnsupported", err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, name := range files(f) {
 		f.Add(read(f, name), true)

@@ -6,6 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
+// maxScans bounds the work that a small file can make: each scan may go over all pixels in a few bytes. Encoders write about ten.
+const maxScans = 500
+
 // scan is what is known of the scan that is being read.
 type scan struct {
 	in       [4]*component
@@ -21,7 +24,9 @@ func (d *Decoder) scanned(body []byte) error {
 	if d.planes == 0 {
 		return fmt.Errorf("%w: pixels before their dimensions", pixel.ErrCorrupt)
 	}
-	d.drawn = true
+	if d.scans++; d.scans > maxScans {
+		return fmt.Errorf("%w: more than %d scans", pixel.ErrUnsupported, maxScans)
+	}
 	high, err := d.choose(body)
 	if err != nil {
 		return err

@@ -18,10 +18,16 @@ func Gemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b 
 	if k == 0 {
 		return
 	}
-	g := gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: lda, col: 1}, b, ldb, beta != 0, c, ldc, m, n}
+	down, right := lda, 1 // of op(a)
 	if transA {
-		g.a.row, g.a.col = 1, lda
+		down, right = 1, lda
 	}
+	loops := inner[F]()
+	if m*n*k <= loops.tiny {
+		plain(m, n, k, alpha, a, down, right, b, ldb, transB, beta != 0, c, ldc)
+		return
+	}
+	g := gemm[F]{loops, transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, beta != 0, c, ldc, m, n}
 	if parts := workers(max(m, n), m*n*k); parts > 1 {
 		g.split(parts)
 	} else {
@@ -123,7 +129,7 @@ func (g *gemm[F]) panels(packed bool, m, n, k int, a *operand[F], b []F, off []i
 		g.multiply(m, n, k, g.alpha, a, b, off, add, c, g.ldc)
 		return
 	}
-	width := g.width()
+	width := g.panel(n, k)
 	for j := 0; j < n; j += width {
 		g.multiply(m, min(width, n-j), k, g.alpha, a, b[j*k:], off, add, c[j:], g.ldc)
 	}

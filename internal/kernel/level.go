@@ -19,6 +19,7 @@ type loops[F Float] struct {
 	lanes int         // numbers in a register
 	tiles [][]tile[F] // of a product, by registers and rows, from 1 each
 	few   int         // rows or columns of a product up to which each element is a sum of its own
+	tiny  int         // multiplications up to which it takes longer to prepare a product than to compute it
 
 	// copyRows writes rows of n elements to dst, and addRows adds them. lds and ldd are the distances between rows.
 	copyRows, addRows func(rows, n int, src *F, lds int, dst *F, ldd int)

@@ -9,7 +9,7 @@ import (
 var avx2 = level{
 	name: "avx2",
 	f32: loops[float32]{
-		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 1, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
+		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
 		axpy: asm.AxpyAVX2F32, scale: asm.ScaleAVX2F32, add: asm.AddAVX2F32, sub: asm.SubAVX2F32, mul: asm.MulAVX2F32, div: asm.DivAVX2F32,
 		relu: asm.ReluAVX2F32, reluBackward: asm.ReluBackwardAVX2F32, sum: asm.SumAVX2F32, sum64: asm.Sum64AVX2F32, dot: asm.DotAVX2F32,
@@ -18,7 +18,7 @@ var avx2 = level{
 		pool: asm.PoolAVX2F32, poolBackward: asm.PoolBackwardAVX2F32,
 	},
 	f64: loops[float64]{
-		lanes: 4, tiles: tiles(asm.TilesAVX2F64), few: 1, copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
+		lanes: 4, tiles: tiles(asm.TilesAVX2F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
 		axpy: asm.AxpyAVX2F64, scale: asm.ScaleAVX2F64, add: asm.AddAVX2F64, sub: asm.SubAVX2F64, mul: asm.MulAVX2F64, div: asm.DivAVX2F64,
 		relu: asm.ReluAVX2F64, reluBackward: asm.ReluBackwardAVX2F64, sum: asm.SumAVX2F64, sum64: asm.SumAVX2F64, dot: asm.DotAVX2F64,
@@ -32,7 +32,7 @@ var avx2 = level{
 var avx512 = level{
 	name: "avx512",
 	f32: loops[float32]{
-		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 1, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
+		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
 		axpy: asm.AxpyAVX512F32, scale: asm.ScaleAVX512F32, add: asm.AddAVX512F32, sub: asm.SubAVX512F32, mul: asm.MulAVX512F32, div: asm.DivAVX512F32,
 		relu: asm.ReluAVX512F32, reluBackward: asm.ReluBackwardAVX512F32, sum: asm.SumAVX512F32, sum64: asm.Sum64AVX512F32, dot: asm.DotAVX512F32,
@@ -41,7 +41,7 @@ var avx512 = level{
 		pool: asm.PoolAVX512F32, poolBackward: asm.PoolBackwardAVX512F32,
 	},
 	f64: loops[float64]{
-		lanes: 8, tiles: tiles(asm.TilesAVX512F64), few: 1, copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
+		lanes: 8, tiles: tiles(asm.TilesAVX512F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
 		axpy: asm.AxpyAVX512F64, scale: asm.ScaleAVX512F64, add: asm.AddAVX512F64, sub: asm.SubAVX512F64, mul: asm.MulAVX512F64, div: asm.DivAVX512F64,
 		relu: asm.ReluAVX512F64, reluBackward: asm.ReluBackwardAVX512F64, sum: asm.SumAVX512F64, sum64: asm.SumAVX512F64, dot: asm.DotAVX512F64,

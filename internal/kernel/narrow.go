@@ -3,7 +3,8 @@ package kernel
 // narrow reports whether each element of the result is best a sum of its own: a few rows or columns, of factors that have what is summed over in
 // one piece. A factor with one row or column has it after a short copy.
 func (g *gemm[F]) narrow() bool {
-	return min(g.m, g.n) <= g.few && (g.a.col == 1 || g.m == 1) && (g.transB || g.n == 1)
+	const long = 16 // enough for a register or more
+	return g.k >= long && min(g.m, g.n) <= g.few && (g.a.col == 1 || g.m == 1) && (g.transB || g.n == 1)
 }
 
 // dots is compute for a narrow product.
@@ -22,17 +23,24 @@ func (g *gemm[F]) dots(i0, i1, j0, j1 int) {
 	if !g.transB {
 		ldb = g.k
 	}
-	for i := i0; i < i1; i++ {
-		row := a[i*lda:][:g.k]
-		for j := j0; j < j1; j++ {
-			sum := g.alpha * Dot(row, b[j*ldb:])
-			if to := &g.c[i*g.ldc+j]; g.add {
-				*to += sum
-			} else {
-				*to = sum
+	if i1-i0 > j1-j0 { // what there are few of stays in the cache
+		for i := i0; i < i1; i++ {
+			for j := j0; j < j1; j++ {
+				g.settle(i, j, Dot(a[i*lda:][:g.k], b[j*ldb:]))
 			}
 		}
+		return
 	}
+	for j := j0; j < j1; j++ {
+		for i := i0; i < i1; i++ {
+			g.settle(i, j, Dot(a[i*lda:][:g.k], b[j*ldb:]))
+		}
+	}
+}
+
+// settle puts the sum of an element into the result.
+func (g *gemm[F]) settle(i, j int, sum F) {
+	settle(&g.c[i*g.ldc+j], g.alpha*sum, g.add)
 }
 
 // gather writes elements of x that are step apart to y.
@@ -41,4 +49,34 @@ func gather[F Float](y, x []F, step int) []F {
 		y[i] = x[i*step]
 	}
 	return y
+}
+
+// plain is a product by the book.
+func plain[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, ldb int, transB, add bool, c []F, ldc int) {
+	for i := range m {
+		row := c[i*ldc:][:n]
+		if !add {
+			clear(row)
+		}
+		for l := range k {
+			factor := alpha * a[i*down+l*right]
+			if transB {
+				for j := range row {
+					row[j] += factor * b[j*ldb+l]
+				}
+				continue
+			}
+			for j, v := range b[l*ldb:][:n] {
+				row[j] += factor * v
+			}
+		}
+	}
+}
+
+// settle is how a sum arrives in the result.
+func settle[F Float](c *F, sum F, add bool) {
+	if add {
+		sum += *c
+	}
+	*c = sum
 }

@@ -16,9 +16,18 @@ func multiples(off []int, step int) {
 	}
 }
 
-// pack copies rows l to l+len(off) and columns j to j+n of op(b) as panels as wide as a tile, and says in off where their rows are.
+// panel is how wide panels are of k rows and n columns: as a tile, or all in one if that is better read row by row.
+func (g *gemm[F]) panel(n, k int) int {
+	if n*k <= shallow {
+		return n
+	}
+	return g.width()
+}
+
+// pack copies rows l to l+len(off) and columns j to j+n of op(b) as panels, and says in off where their rows are.
 func (g *gemm[F]) pack(space *Scratch, off []int, l, j, n int) []F {
-	width, k := g.width(), len(off)
+	k := len(off)
+	width := g.panel(n, k)
 	panels := (n + width - 1) / width
 	packed := borrow[F](space, seconds, panels*width*k)
 	for p := range panels {

@@ -7,7 +7,7 @@ var portable = level{name: "portable", f32: portableLoops[float32](), f64: porta
 
 func portableLoops[F Float]() loops[F] {
 	return loops[F]{
-		lanes: portableLanes, tiles: [][]tile[F]{{portableTile[F]}}, few: 6, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
+		lanes: portableLanes, tiles: [][]tile[F]{{portableTile[F]}}, few: 6, tiny: 128, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
 		axpy: axpy[F], scale: scale[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
 		relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
 		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], lessExp: lessExp[F], descend: descend[F], adam: adam[F],
@@ -21,26 +21,33 @@ func at[F any](p *F, i int) *F {
 }
 
 // portableLanes is how many columns a tile has: few enough that a block of the rows that it reads stays in the first-level cache.
-const portableLanes = 32
+const portableLanes = 64
 
 // portableTile has one row, whose sums it reads and writes once for four products of each.
 func portableTile[F Float](k int, a *F, _, csa int, b *F, off *int, c *F, _, n int, alpha F, add bool) {
+	if k == 1 && add {
+		axpy(n, alpha**a, at(b, *off), c)
+		return
+	}
+	if k == 1 {
+		scale(n, alpha**a, at(b, *off), c)
+		return
+	}
 	var room [portableLanes]F
-	sums := room[:n]
-	begin := unsafe.Slice(off, k)
-	l := 0
-	for ; l+4 <= k; l += 4 {
+	sums, begin := room[:n], unsafe.Slice(off, k)
+	l := k % 4
+	for i, row := range begin[:l] {
+		factor := *at(a, i*csa)
+		for j, v := range unsafe.Slice(at(b, row), n) {
+			sums[j] += factor * v
+		}
+	}
+	for ; l < k; l += 4 {
 		a0, a1, a2, a3 := *at(a, l*csa), *at(a, (l+1)*csa), *at(a, (l+2)*csa), *at(a, (l+3)*csa)
 		b0, b1 := unsafe.Slice(at(b, begin[l]), n), unsafe.Slice(at(b, begin[l+1]), n)
 		b2, b3 := unsafe.Slice(at(b, begin[l+2]), n), unsafe.Slice(at(b, begin[l+3]), n)
 		for j, sum := range sums {
 			sums[j] = sum + a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]
-		}
-	}
-	for ; l < k; l++ {
-		factor := *at(a, l*csa)
-		for j, v := range unsafe.Slice(at(b, begin[l]), n) {
-			sums[j] += factor * v
 		}
 	}
 	to := unsafe.Slice(c, n)

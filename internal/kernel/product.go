@@ -29,24 +29,35 @@ func (p *loops[F]) width() int { return len(p.tiles) * p.lanes }
 // deepest is how many products one tile adds up at a time: even the largest takes a small part of a millisecond for them.
 const deepest = 4096
 
+// shallow is how many elements of the second factor stay in the first-level cache while the result is written row by row, which is quicker where
+// sums are short.
+const shallow = 1 << 12
+
 // multiply computes c = alpha·a·b, or adds it to c, on the calling goroutine. a is m×k, c is m×n with rows ldc apart, and row l
 // of b begins at b[off[l]]: rows may lie anywhere and overlap, so that the patches of an image are a matrix as
 // they are. The order of the sums does not depend on m and n.
 func (p *loops[F]) multiply(m, n, k int, alpha F, a *operand[F], b []F, off []int, add bool, c []F, ldc int) {
 	height, width := p.height(m), p.width()
+	rowwise := n*k <= shallow
+	outer, inner := (n+width-1)/width, (m+height-1)/height
+	if rowwise {
+		outer, inner = inner, outer
+	}
 	for l := 0; l < k; l += deepest {
 		deep := min(deepest, k-l)
-		for j := 0; j < n; j += width {
-			w := min(width, n-j)
-			vecs, last := 0, w
-			for last > p.lanes {
-				vecs, last = vecs+1, last-p.lanes
-			}
-			tiles := p.tiles[vecs]
-			for lo := 0; lo < m; lo += height {
+		for x := range outer {
+			for y := range inner {
+				lo, j := y*height, x*width
+				if rowwise {
+					lo, j = x*height, y*width
+				}
+				vecs, last := 0, min(width, n-j)
+				for last > p.lanes {
+					vecs, last = vecs+1, last-p.lanes
+				}
 				hi := min(lo+height, m)
 				first, row, col := a.block(lo, hi, l)
-				tiles[hi-lo-1](deep, first, row, col, &b[j], &off[l], &c[lo*ldc+j], ldc, last, alpha, add || l > 0)
+				p.tiles[vecs][hi-lo-1](deep, first, row, col, &b[j], &off[l], &c[lo*ldc+j], ldc, last, alpha, add || l > 0)
 			}
 		}
 	}

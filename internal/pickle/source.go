@@ -36,10 +36,14 @@ func (s *source) take(n uint64) ([]byte, error) {
 	if n > uint64(s.left) {
 		return nil, s.tooLong()
 	}
-	b := make([]byte, 0, min(n, step))
+	least := uint64(step)
+	if s.whole {
+		least = n // they are there
+	}
+	b := make([]byte, 0, min(n, least))
 	for uint64(len(b)) < n {
 		have := len(b)
-		more := int(min(n-uint64(have), uint64(max(step, have))))
+		more := int(min(n-uint64(have), max(least, uint64(have))))
 		b = append(b, make([]byte, more)...)
 		if _, err := io.ReadFull(s.r, b[have:]); err != nil {
 			return nil, unexpected(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shoal-mp/shoal/hdf5"
 	"github.com/shoal-mp/shoal/msgpack"
 	"github.com/shoal-mp/shoal/npy"
 	"github.com/shoal-mp/shoal/safetensors"
@@ -39,6 +40,7 @@ var formats = []Format{
 	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, loadPT, savePT},
 	{"numpy array", []string{".npy"}, loadNPY, saveNPY},
 	{"numpy archive", []string{".npz"}, npy.LoadAll, npy.SaveAll},
+	{"HDF5", []string{".h5", ".hdf5"}, hdf5.Load, saveHDF5},
 	{"MessagePack", []string{".msgpack", ".mpk"}, msgpack.Load, msgpack.Save},
 }
 
@@ -118,3 +120,5 @@ func saveNPY(path string, tensors Tensors) error {
 	}
 	return nil
 }
+
+func saveHDF5(path string, tensors Tensors) error { return hdf5.Save(path, tensors, hdf5.Options{}) }

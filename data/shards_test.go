@@ -1,0 +1,164 @@
+package data_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// archive is a tar file of names and contents, in turn.
+func archive(t testing.TB, entries ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for i := 0; i < len(entries); i += 2 {
+		h := &tar.Header{Name: entries[i], Mode: 0o644, Size: int64(len(entries[i+1])), Typeflag: tar.TypeReg}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, entries[i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestRecordsAreFilesOfOneName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.tar")
+	put(t, path, archive(t, "a/1.jpg", "x", "a/1.seg.png", "y", "a/1.CLS", "3", ".hidden", "no", "README", "no", "b/1.jpg", "z", "b/2.cls", "w"))
+	var got []string
+	for r, err := range data.Records(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %q", r.Key, r.Files))
+	}
+	want := []string{`a/1 map["cls":"3" "jpg":"x" "seg.png":"y"]`, `b/1 map["jpg":"z"]`, `b/2 map["cls":"w"]`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for range data.Records(path) {
+		break
+	}
+}
+
+func TestADamagedShardIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.tar")
+	good := archive(t, "1.jpg", string(make([]byte, 2000)), "2.jpg", "two")
+	long := bytes.Clone(good)
+	copy(long[124:], "77777777777") // the size of the first file
+	sum := 0
+	copy(long[148:], "        ")
+	for _, v := range long[:512] {
+		sum += int(v)
+	}
+	copy(long[148:], fmt.Sprintf("%06o\x00 ", sum))
+	for what, b := range map[string][]byte{
+		"a cut in a file":   good[:1000],
+		"a cut in a header": good[:2700],
+		"a damaged header":  append([]byte{1, 2, 3}, good[3:]...),
+		"a long file":       long,
+		"twice":             archive(t, "1.jpg", "a", "1.jpg", "b"),
+	} {
+		put(t, path, b)
+		var last error
+		for _, err := range data.Records(path) {
+			last = err
+		}
+		var file *data.FileError
+		if !errors.As(last, &file) || file.Path != path || file.Offset > int64(len(b)) {
+			t.Errorf("%s: %v, want a FileError", what, last)
+		}
+	}
+	for _, err := range data.Records(filepath.Join(t.TempDir(), "none")) {
+		if err == nil {
+			t.Error("no file is no error")
+		}
+	}
+}
+
+// shardsOf writes 4 shards of 3 images each.
+func shardsOf(t *testing.T) (paths []string) {
+	dir := t.TempDir()
+	for s := range 4 {
+		var entries []string
+		for i := range 3 {
+			kind := []string{"jpg", "png"}[i%2]
+			entries = append(entries, fmt.Sprintf("%d.%s", 3*s+i, kind), string(encoded(t, kind, drawing(i, 20, 24))), fmt.Sprintf("%d.cls", 3*s+i), fmt.Sprint(3*s+i, "\n"))
+		}
+		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%d.tar", s)))
+		put(t, paths[s], archive(t, entries...))
+	}
+	return paths
+}
+
+func TestShardsAreSharedOut(t *testing.T) {
+	set := data.NewShards(data.ImageDecoder{Steps: image.Pipeline{image.RandomResizedCrop{H: 8, W: 8}, image.ToTensor}}, shardsOf(t)...)
+	var want string
+	for _, c := range []struct {
+		kind    data.Kind
+		workers int
+	}{{data.Goroutines, 0}, {data.Goroutines, 3}, {data.Processes, 2}} {
+		l := data.NewStreamLoader(set, data.Options{BatchSize: 2, Workers: c.workers, Kind: c.kind, Seed: 3, Parts: 4, Debug: true})
+		var all []byte
+		var classes []int64
+		for b, err := range l.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, tensor.Bytes(b[0])...)
+			classes = append(classes, tensor.Data[int64](b[1])...)
+		}
+		l.Close()
+		if want == "" {
+			want = string(all)
+		}
+		if string(all) != want {
+			t.Errorf("%d workers of kind %d make other pixels", c.workers, c.kind)
+		}
+		slices.Sort(classes)
+		if !slices.Equal(classes, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}) {
+			t.Errorf("samples %v", classes)
+		}
+	}
+	var ranks []int64
+	for rank := range 2 {
+		l := data.NewStreamLoader(set, data.Options{BatchSize: 2, Rank: rank, World: 2, Parts: 4})
+		for b, err := range l.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranks = append(ranks, tensor.Data[int64](b[1])...)
+		}
+		l.Close()
+	}
+	slices.Sort(ranks)
+	if !slices.Equal(ranks, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}) {
+		t.Errorf("two ranks have samples %v", ranks)
+	}
+}
+
+func TestARecordThatIsNoImageIsAnError(t *testing.T) {
+	for _, files := range []map[string][]byte{
+		{"cls": []byte("1")},
+		{"jpg": encoded(t, "jpg", drawing(1, 8, 8))},
+		{"jpg": encoded(t, "jpg", drawing(1, 8, 8)), "cls": []byte("one")},
+		{"png": []byte("no"), "cls": []byte("1")},
+	} {
+		if _, err := (data.ImageDecoder{}).Decode(t.Context(), data.Record{Files: files}); err == nil {
+			t.Errorf("%q is no error", files)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package hdf5
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// The classes of datatypes.
+const (
+	classFixed    = 0
+	classFloat    = 1
+	classCompound = 6
+	classEnum     = 8
+)
+
+var classNames = [...]string{"integers", "floats", "times", "text", "bit fields", "opaque bytes", "records", "references", "an enumeration", "lists of any length", "arrays as elements"}
+
+// A layout of floats: sizes and places of sign, exponent and mantissa in bits.
+type floatFormat struct{ sign, exponentAt, exponent, mantissa, bias int }
+
+var floats = map[tensor.DType]floatFormat{
+	tensor.Float16: {15, 10, 5, 10, 15}, tensor.BFloat16: {15, 7, 8, 7, 127},
+	tensor.Float32: {31, 23, 8, 23, 127}, tensor.Float64: {63, 52, 11, 52, 1023},
+}
+
+var signed = map[int]tensor.DType{1: tensor.Int8, 2: tensor.Int16, 4: tensor.Int32, 8: tensor.Int64}
+
+// A datatype is the type of elements.
+type datatype struct {
+	dtype   tensor.DType
+	swapped bool
+	size    int
+}
+
+// parseDatatype reads a datatype, and leaves what follows it.
+func parseDatatype(c *cursor, depth int) (t datatype, err error) {
+	first := c.int(1)
+	class, version, bits := first&15, first>>4, c.int(3)
+	t.size = c.int(4)
+	if c.short || version < 1 || version > 4 || depth > 2 {
+		return t, malformed("a datatype of version %d", version)
+	}
+	switch class {
+	case classFixed:
+		return t, t.fixed(c, bits)
+	case classFloat:
+		return t, t.float(c, bits)
+	case classCompound:
+		return t, t.complex(c, version, bits, depth)
+	case classEnum:
+		return t, t.bool(c, version, bits, depth)
+	}
+	if class < len(classNames) {
+		return t, unsupported("elements that are %s", classNames[class])
+	}
+	return t, unsupported("elements of class %d", class)
+}
+
+func (t *datatype) fixed(c *cursor, bits int) error {
+	offset, precision := c.int(2), c.int(2)
+	dt, ok := signed[t.size]
+	if bits&8 == 0 {
+		dt, ok = tensor.Uint8, t.size == 1
+	}
+	if !ok || offset != 0 || precision != 8*t.size {
+		return unsupported("integers of %d bits in %d bytes, signed: %v", precision, t.size, bits&8 != 0)
+	}
+	t.dtype, t.swapped = dt, bits&1 != 0 && t.size > 1
+	return nil
+}
+
+func (t *datatype) float(c *cursor, bits int) error {
+	offset, precision := c.int(2), c.int(2)
+	f := floatFormat{sign: bits >> 8 & 255, exponentAt: c.int(1), exponent: c.int(1)}
+	at := c.int(1)
+	f.mantissa, f.bias = c.int(1), c.int(4)
+	for dt, known := range floats {
+		if f == known && at == 0 && offset == 0 && precision == 8*t.size && dt.Size() == t.size && bits&0x40 == 0 {
+			t.dtype, t.swapped = dt, bits&1 != 0
+			return nil
+		}
+	}
+	return unsupported("floats of %d bits with a mantissa of %d", precision, f.mantissa)
+}
+
+// complex reads a record of two floats, r and i.
+func (t *datatype) complex(c *cursor, version, members, depth int) error {
+	var part [2]datatype
+	for i, want := range []string{"r", "i"} {
+		if members&0xffff != 2 {
+			break
+		}
+		pad, width := 8, 4
+		if version >= 3 {
+			pad, width = 1, offsetWidth(t.size)
+		}
+		name, offset := c.text(pad), c.int(width)
+		if version == 1 {
+			c.take(28)
+		}
+		p, err := parseDatatype(c, depth+1)
+		if err != nil {
+			return err
+		}
+		if name != want || offset != i*p.size {
+			members = 0
+		}
+		part[i] = p
+	}
+	single, double := tensor.Float32, tensor.Float64
+	if members&0xffff != 2 || part[0] != part[1] || part[0].dtype != single && part[0].dtype != double || t.size != 2*part[0].size {
+		return unsupported("elements that are records, other than h5py's complex numbers")
+	}
+	t.dtype, t.swapped = tensor.Complex64, part[0].swapped
+	if part[0].dtype == double {
+		t.dtype = tensor.Complex128
+	}
+	return nil
+}
+
+// offsetWidth is how many bytes hold the place of a member.
+func offsetWidth(size int) int {
+	n := 1
+	for size >>= 8; size > 0; size >>= 8 {
+		n++
+	}
+	return n
+}
+
+// bool reads an enumeration of FALSE and TRUE.
+func (t *datatype) bool(c *cursor, version, members, depth int) error {
+	base, err := parseDatatype(c, depth+1)
+	if err != nil {
+		return err
+	}
+	pad := 8
+	if version >= 3 {
+		pad = 1
+	}
+	if members&0xffff == 2 && base.size == 1 && c.text(pad) == "FALSE" && c.text(pad) == "TRUE" && string(c.take(2)) == "\x00\x01" {
+		t.dtype = tensor.Bool
+		return nil
+	}
+	return unsupported("elements that are an enumeration, other than h5py's bool")
+}
+
+// appendDatatype writes a dtype.
+func appendDatatype(b []byte, dt tensor.DType) []byte {
+	le := binary.LittleEndian
+	head := func(b []byte, class, version, bits, size int) []byte {
+		b = append(b, byte(version<<4|class), byte(bits), byte(bits>>8), byte(bits>>16))
+		return le.AppendUint32(b, uint32(size))
+	}
+	switch f, isFloat := floats[dt]; {
+	case isFloat:
+		b = head(b, classFloat, 1, 0x20|f.sign<<8, dt.Size()) // the mantissa's first bit is implied
+		b = le.AppendUint16(b, 0)
+		b = le.AppendUint16(b, uint16(8*dt.Size()))
+		b = append(b, byte(f.exponentAt), byte(f.exponent), 0, byte(f.mantissa))
+		return le.AppendUint32(b, uint32(f.bias))
+	case dt == tensor.Bool:
+		b = appendDatatype(head(b, classEnum, 1, 2, 1), tensor.Int8)
+		return append(b, "FALSE\x00\x00\x00TRUE\x00\x00\x00\x00\x00\x01"...)
+	case dt == tensor.Complex64 || dt == tensor.Complex128:
+		part := tensor.Float32
+		if dt == tensor.Complex128 {
+			part = tensor.Float64
+		}
+		b = head(b, classCompound, 3, 2, dt.Size())
+		b = appendDatatype(append(b, 'r', 0, 0), part)
+		return appendDatatype(append(b, 'i', 0, byte(part.Size())), part)
+	default:
+		bits := 8
+		if dt == tensor.Uint8 {
+			bits = 0
+		}
+		b = head(b, classFixed, 1, bits, dt.Size())
+		b = le.AppendUint16(b, 0)
+		return le.AppendUint16(b, uint16(8*dt.Size()))
+	}
+}
+
+func (t datatype) String() string { return fmt.Sprint(t.dtype) }

@@ -1,0 +1,165 @@
+package hdf5
+
+import (
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+)
+
+// A headerWriter writes an object's header, of version 2.
+type headerWriter struct{ b []byte }
+
+// add adds a message.
+func (h *headerWriter) add(kind int, body []byte) {
+	h.b = append(h.b, byte(kind))
+	h.b = binary.LittleEndian.AppendUint16(h.b, uint16(len(body)))
+	h.b = append(append(h.b, 0), body...)
+}
+
+// finish returns the header.
+func (h *headerWriter) finish() []byte {
+	const sizeOfFourBytes = 2
+	b := append([]byte("OHDR"), 2, sizeOfFourBytes)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(h.b)))
+	b = append(b, h.b...)
+	return binary.LittleEndian.AppendUint32(b, lookup3(b))
+}
+
+// linkInfo says that links are in the header.
+func linkInfo() []byte {
+	b := binary.LittleEndian.AppendUint64([]byte{0, 0}, undefined)
+	return binary.LittleEndian.AppendUint64(b, undefined)
+}
+
+// groupInfo says that links stay in the header, should others add to them.
+func groupInfo() []byte {
+	const hasLimits, least = 1, 6
+	b := binary.LittleEndian.AppendUint16([]byte{0, hasLimits}, math.MaxUint16)
+	return binary.LittleEndian.AppendUint16(b, least)
+}
+
+// link is a hard link with a name in UTF-8.
+func link(name string, address uint64) []byte {
+	const hasCharset, lengthOfTwoBytes = 16, 1
+	b := binary.LittleEndian.AppendUint16([]byte{1, hasCharset | lengthOfTwoBytes, 1}, uint16(len(name)))
+	return binary.LittleEndian.AppendUint64(append(b, name...), address)
+}
+
+// finish writes the tree of chunks and the header, and returns the header's address.
+func (d *Output) finish() uint64 {
+	le := binary.LittleEndian
+	var h headerWriter
+	space := []byte{2, byte(len(d.shape)), 0, 1}
+	if len(d.shape) == 0 {
+		space[3] = 0 // a scalar
+	}
+	for _, n := range d.shape {
+		space = le.AppendUint64(space, uint64(n))
+	}
+	h.add(msgDataspace, space)
+	h.add(msgDatatype, appendDatatype(nil, d.kind.dtype))
+	layout := []byte{3, byte(d.store.kind)}
+	if d.store.kind == layoutContiguous {
+		const late, whenSet = 2, 2 << 2
+		h.add(msgFill, []byte{3, late | whenSet})
+		layout = le.AppendUint64(layout, d.address)
+		layout = le.AppendUint64(layout, d.size)
+	} else {
+		const incremental, whenSet = 3, 2 << 2
+		h.add(msgFill, []byte{3, incremental | whenSet})
+		layout = append(layout, byte(len(d.shape)+1))
+		layout = le.AppendUint64(layout, d.chunkTree())
+		for _, n := range append(slices.Clone(d.chunk), d.kind.size) {
+			layout = le.AppendUint32(layout, uint32(n))
+		}
+	}
+	h.add(msgLayout, layout)
+	if len(d.filters) > 0 {
+		list := []byte{2, byte(len(d.filters))}
+		for _, f := range d.filters {
+			list = le.AppendUint16(list, uint16(f.id))
+			list = le.AppendUint16(list, 0)
+			list = le.AppendUint16(list, uint16(len(f.values)))
+			for _, v := range f.values {
+				list = le.AppendUint32(list, v)
+			}
+		}
+		h.add(msgFilters, list)
+	}
+	return d.w.append(h.finish())
+}
+
+// fanout is how many children a node of a tree of chunks has room for, where a file does not say otherwise.
+const fanout = 64
+
+// A child of a node: its address, and the key before it.
+type child struct {
+	key     []byte
+	address uint64
+}
+
+// chunkTree writes a B-tree of version 1 and returns its root.
+func (d *Output) chunkTree() uint64 {
+	if len(d.chunks) == 0 {
+		return undefined
+	}
+	all := grid(d.shape, d.chunk)
+	var level []child
+	for _, index := range slices.Sorted(maps.Keys(d.chunks)) {
+		c := d.chunks[index]
+		level = append(level, child{d.key(all.place(index), c.size, 0), c.address})
+	}
+	end := d.key(all.place(all.last()), 0, 1)
+	for height := 0; ; height++ {
+		if level = d.nodes(level, end, height); len(level) == 1 {
+			return level[0].address
+		}
+	}
+}
+
+// last is the index of the last chunk.
+func (c counts) last() int {
+	n := 1
+	for _, k := range c {
+		n *= k
+	}
+	return n - 1
+}
+
+// key is that of a chunk at a place of the grid, or of the one that is after it by so many in each dimension.
+func (d *Output) key(at []int, size, after int) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(size))
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	for i, n := range at {
+		b = binary.LittleEndian.AppendUint64(b, uint64((n+after)*d.chunk[i]))
+	}
+	return binary.LittleEndian.AppendUint64(b, uint64(after*d.kind.size))
+}
+
+// nodes writes the nodes of one height over children, before a last key, and returns them as children.
+func (d *Output) nodes(children []child, end []byte, height int) (parents []child) {
+	size := uint64(24 + fanout*8 + (fanout+1)*len(end))
+	first := uint64(d.w.tree.size)
+	for group := range slices.Chunk(children, fanout) {
+		number := len(parents)
+		left, right, last := undefined, undefined, end
+		if number > 0 {
+			left = first + uint64(number-1)*size
+		}
+		if done := (number + 1) * fanout; done < len(children) {
+			right, last = first+uint64(number+1)*size, children[done].key
+		}
+		b := append([]byte("TREE"), 1, byte(height))
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(group)))
+		b = binary.LittleEndian.AppendUint64(b, left)
+		b = binary.LittleEndian.AppendUint64(b, right)
+		for _, c := range group {
+			b = binary.LittleEndian.AppendUint64(append(b, c.key...), c.address)
+		}
+		b = append(b, last...)
+		b = append(b, make([]byte, int(size)-len(b))...)
+		parents = append(parents, child{group[0].key, d.w.append(b)})
+	}
+	return parents
+}

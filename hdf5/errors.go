@@ -1,0 +1,26 @@
+package hdf5
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What may be wrong. Test for them with errors.Is.
+var (
+	// ErrFormat is wrapped where a file is no HDF5, is damaged or cut short, or is made to deceive.
+	ErrFormat = errors.New("hdf5: malformed file")
+	// ErrUnsupported is wrapped where a file uses what this package does not read, which the text names, or a tensor has no form.
+	ErrUnsupported = errors.New("hdf5: unsupported")
+	// ErrName is wrapped where a file has no data set of that name, or has it already, or a name is none.
+	ErrName = errors.New("hdf5: no such name")
+	// ErrShape is wrapped where a slab is not in its data set, or has another dtype.
+	ErrShape = errors.New("hdf5: slab does not fit")
+)
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+}
+
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
+}

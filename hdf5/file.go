@@ -1,0 +1,87 @@
+package hdf5
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// File is an open file whose groups were walked. Its methods may be called concurrently, Close after all others.
+type File struct {
+	f *os.File
+	tree
+}
+
+// Open opens a file and finds its data sets. The caller closes the File. The error wraps ErrFormat or ErrUnsupported, or is what reading
+// says.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open data sets: %w", err)
+	}
+	file, err := open(f)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, f.Close()))
+	}
+	return file, nil
+}
+
+func open(f *os.File) (*File, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	file := &File{f, tree{source: source{f, info.Size()}, inside: map[uint64]bool{}, datasets: map[string]uint64{}}}
+	root, err := file.readSuperblock()
+	if err == nil {
+		err = file.walk("", root, 0)
+	}
+	return file, err
+}
+
+// Names returns the names of the data sets in order, with the groups that they are in: "train/x".
+func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
+
+// Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or ErrUnsupported where it cannot be read.
+func (f *File) Dataset(name string) (*Dataset, error) {
+	address, ok := f.datasets[name]
+	if !ok {
+		return nil, fmt.Errorf("read %s: data set %q: %w; Names lists what there is", f.f.Name(), name, ErrName)
+	}
+	d := &Dataset{tree: &f.tree}
+	all, err := f.messages(address)
+	if err == nil {
+		err = d.describe(all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: data set %q: %w", f.f.Name(), name, err)
+	}
+	return d, nil
+}
+
+// Close closes the file, which ends its data sets, too.
+func (f *File) Close() error { return f.f.Close() }
+
+// Load reads all data sets of a file to the heap.
+func Load(path string) (map[string]*tensor.Tensor, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all := map[string]*tensor.Tensor{}
+	for _, name := range f.Names() {
+		d, err := f.Dataset(name)
+		if err != nil {
+			return nil, err
+		}
+		if all[name], err = d.Read(); err != nil {
+			return nil, fmt.Errorf("read %s: data set %q: %w", path, name, err)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,182 @@
+package hdf5
+
+// A tree walks the groups of a file.
+type tree struct {
+	source
+	inside   map[uint64]bool   // headers of the groups that are being walked
+	datasets map[string]uint64 // addresses of headers
+	visits   int
+}
+
+// Bounds of a walk, so that it ends.
+const (
+	maxDepth  = 64
+	maxVisits = 1 << 20
+)
+
+// walk adds what is in an object: itself if it is a data set, its members if it is a group.
+func (t *tree) walk(name string, address uint64, depth int) error {
+	if t.inside[address] {
+		return nil // a group that is in itself
+	}
+	if t.visits++; t.visits > maxVisits || depth > maxDepth {
+		return malformed("groups nest deeper than %d, or are in many others", maxDepth)
+	}
+	all, err := t.messages(address)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.kind == msgLayout {
+			t.datasets[name] = address
+			return nil
+		}
+	}
+	t.inside[address] = true
+	defer delete(t.inside, address)
+	for _, m := range all {
+		switch c := (&cursor{b: m.body}); m.kind {
+		case msgSymbolTable:
+			tree, heap := c.uint(8), c.uint(8)
+			err = t.symbols(name, tree, heap, depth)
+		case msgLink:
+			err = t.link(name, c, depth)
+		case msgLinkInfo:
+			err = noHeap(c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join is the name of a member.
+func join(group, name string) string {
+	if group == "" {
+		return name
+	}
+	return group + "/" + name
+}
+
+// link follows a hard link.
+func (t *tree) link(group string, c *cursor, depth int) error {
+	version, flags, kind := c.int(1), c.int(1), 0
+	if flags&8 != 0 {
+		kind = c.int(1)
+	}
+	if flags&4 != 0 {
+		c.take(8)
+	}
+	if flags&16 != 0 {
+		c.take(1)
+	}
+	name := string(c.take(c.int(1 << (flags & 3))))
+	if version != 1 || c.short || name == "" {
+		return malformed("a link in group %q", group)
+	}
+	if kind != 0 { // a path, in this file or in another
+		return nil
+	}
+	address := c.uint(8)
+	if c.short {
+		return malformed("the link %q in group %q", name, group)
+	}
+	return t.walk(join(group, name), address, depth+1)
+}
+
+// noHeap refuses a group whose links are in a heap.
+func noHeap(c *cursor) error {
+	c.take(1)
+	if c.int(1)&1 != 0 {
+		c.take(8)
+	}
+	if heap := c.uint(8); heap != undefined && !c.short {
+		return unsupported("a group whose links are in a fractal heap (made with libver=\"latest\" or track_order, and of more than 8 members)")
+	}
+	return nil
+}
+
+// symbols follows the links of a group in the form before HDF5 1.8.
+func (t *tree) symbols(group string, address, heap uint64, depth int) error {
+	c, err := t.signed("HEAP", heap, 32)
+	if err != nil {
+		return err
+	}
+	c.take(4)
+	size := c.uint(8)
+	c.take(8)
+	names, err := t.at(c.uint(8), int(min(size, maxHeader)))
+	if err != nil {
+		return err
+	}
+	return t.eachLeaf(address, 0, -1, 8, func(_ *cursor, node uint64) error {
+		return t.symbolNode(group, node, names, depth)
+	})
+}
+
+// symbolNode follows the links of one node.
+func (t *tree) symbolNode(group string, address uint64, names []byte, depth int) error {
+	c, err := t.signed("SNOD", address, 8)
+	if err != nil {
+		return err
+	}
+	c.take(2)
+	n := c.int(2)
+	b, err := t.at(address+8, n*40)
+	if err != nil {
+		return err
+	}
+	for c = (&cursor{b: b}); len(c.b) > 0; {
+		at, header, kind := c.uint(8), c.uint(8), c.uint(4)
+		c.take(20)
+		if at > uint64(len(names)) {
+			return malformed("a name in group %q", group)
+		}
+		name := (&cursor{b: names[at:]}).text(1)
+		if name == "" {
+			return malformed("a name in group %q", group)
+		}
+		if kind == 2 { // a path
+			continue
+		}
+		if err := t.walk(join(group, name), header, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachLeaf calls do with the key and the address of each child of the leaves of a B-tree of version 1. The level of a node is one less
+// than that of its parent, which is -1 for the root.
+func (t *tree) eachLeaf(address uint64, kind, level, keySize int, do func(key *cursor, child uint64) error) error {
+	if t.visits++; t.visits > maxVisits {
+		return malformed("more than %d nodes in a tree", maxVisits)
+	}
+	c, err := t.signed("TREE", address, 24)
+	if err != nil {
+		return err
+	}
+	at, height, n := c.int(1), c.int(1), c.int(2)
+	if at != kind || level >= 0 && height != level-1 || height > maxDepth {
+		return malformed("the tree at %d", address)
+	}
+	b, err := t.at(address+24, n*(keySize+8)+keySize)
+	if err != nil {
+		return err
+	}
+	c = &cursor{b: b}
+	for range n {
+		key := &cursor{b: c.take(keySize)}
+		child := c.uint(8)
+		if height == 0 {
+			err = do(key, child)
+		} else {
+			err = t.eachLeaf(child, kind, height, keySize, do)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package hdf5
+
+// The messages of object headers.
+const (
+	msgDataspace    = 0x01
+	msgLinkInfo     = 0x02
+	msgDatatype     = 0x03
+	msgFill         = 0x05
+	msgLink         = 0x06
+	msgExternal     = 0x07
+	msgLayout       = 0x08
+	msgGroupInfo    = 0x0a
+	msgFilters      = 0x0b
+	msgContinuation = 0x10
+	msgSymbolTable  = 0x11
+)
+
+// A message is a piece of an object's header.
+type message struct {
+	kind   int
+	body   []byte
+	shared bool // the body is only where another has it
+}
+
+// Bounds of a header, so that it ends.
+const (
+	maxChunks   = 1 << 12
+	maxMessages = 1 << 20
+	maxHeader   = 64 << 20
+)
+
+// A block is where messages are.
+type block struct {
+	address uint64
+	size    uint64
+}
+
+// messages reads an object's header, of version 1 or 2.
+func (s source) messages(address uint64) ([]message, error) {
+	start, err := s.at(address, 16)
+	if err != nil {
+		return nil, err
+	}
+	if string(start[:4]) == "OHDR" {
+		return s.newMessages(address)
+	}
+	c := &cursor{b: start}
+	if version := c.int(1); version != 1 {
+		return nil, malformed("at %d is no header of an object", address)
+	}
+	c.take(7)
+	first := block{address + 16, c.uint(4)}
+	return s.collect(first, func(at block) (*cursor, error) {
+		b, err := s.at(at.address, int(min(at.size, maxHeader)))
+		return &cursor{b: b}, err
+	}, func(c *cursor) message {
+		m := message{kind: c.int(2)}
+		size := c.int(2)
+		m.shared = c.int(1)&2 != 0
+		c.take(3)
+		m.body = c.take(size)
+		return m
+	})
+}
+
+// newMessages reads a header of version 2, whose blocks have checksums.
+func (s source) newMessages(address uint64) ([]message, error) {
+	start, err := s.at(address, int(min(uint64(s.size)-address, 40)))
+	if err != nil {
+		return nil, err
+	}
+	c := &cursor{b: start[4:]}
+	if version := c.int(1); version != 2 {
+		return nil, unsupported("version %d of an object's header", version)
+	}
+	flags := c.int(1)
+	if flags&0x20 != 0 {
+		c.take(16)
+	}
+	if flags&0x10 != 0 {
+		c.take(4)
+	}
+	size := c.uint(1 << (flags & 3))
+	if c.short || size > maxHeader {
+		return nil, malformed("the header of an object at %d", address)
+	}
+	prefix := uint64(len(start) - len(c.b))
+	return s.collect(block{address, prefix + size + 4}, func(at block) (*cursor, error) {
+		b, err := s.at(at.address, int(min(at.size, maxHeader)))
+		if err != nil {
+			return nil, err
+		}
+		if len(b) < 8 {
+			return nil, malformed("a block of %d bytes", len(b))
+		}
+		sum := &cursor{b: b[len(b)-4:]}
+		if b = b[:len(b)-4]; uint32(sum.uint(4)) != lookup3(b) {
+			return nil, malformed("the checksum of the header at %d", at.address)
+		}
+		if at.address == address {
+			return &cursor{b: b[prefix:]}, nil
+		}
+		if string(b[:4]) != "OCHK" {
+			return nil, malformed("at %d is no OCHK", at.address)
+		}
+		return &cursor{b: b[4:]}, nil
+	}, func(c *cursor) message {
+		m := message{kind: c.int(1)}
+		size := c.int(2)
+		m.shared = c.int(1)&2 != 0
+		if flags&4 != 0 {
+			c.take(2)
+		}
+		m.body = c.take(size)
+		return m
+	})
+}
+
+// collect reads the messages of a block and of those that it continues in.
+func (s source) collect(first block, open func(block) (*cursor, error), next func(*cursor) message) (all []message, err error) {
+	blocks := []block{first}
+	for i := 0; i < len(blocks); i++ {
+		if i == maxChunks {
+			return nil, malformed("a header of more than %d pieces", maxChunks)
+		}
+		c, err := open(blocks[i])
+		if err != nil {
+			return nil, err
+		}
+		for len(c.b) >= 8 || len(c.b) >= 4 && c.b[0] != 0 { // less is a gap
+			m := next(c)
+			if c.short || len(all) == maxMessages {
+				return nil, malformed("a message in a header is cut short")
+			}
+			if m.kind == msgContinuation {
+				to := &cursor{b: m.body}
+				blocks = append(blocks, block{to.uint(8), to.uint(8)})
+				continue
+			}
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}

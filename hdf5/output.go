@@ -1,0 +1,136 @@
+package hdf5
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// An Output is a data set that is being written. What was written can be read.
+type Output struct {
+	Dataset
+	w *Writer
+	o Options
+}
+
+// chunkBytes is about how large chunks are that nobody has chosen.
+const chunkBytes = 1 << 20
+
+// plan finds a place for the elements.
+func (d *Output) plan() error {
+	size, err := d.kind.dtype.SizeOf(d.shape...)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrShape, err)
+	}
+	if d.o.Gzip < 0 || d.o.Gzip > 9 {
+		return unsupported("gzip of level %d, not 0 to 9", d.o.Gzip)
+	}
+	if d.o.Chunk == nil && !d.o.Shuffle && d.o.Gzip == 0 {
+		d.store.kind, d.size = layoutContiguous, uint64(size)
+		if d.address = undefined; size > 0 {
+			d.address = d.w.reserve(size)
+		}
+		return d.w.err
+	}
+	if d.chunk = d.o.Chunk; d.chunk == nil {
+		d.chunk = d.guess()
+	}
+	bytes, err := d.kind.dtype.SizeOf(d.chunk...)
+	if err != nil || bytes == 0 || bytes > maxChunk || len(d.chunk) != len(d.shape) || len(d.shape) == 0 {
+		return fmt.Errorf("%w: chunks of %v for a shape of %v", ErrShape, d.chunk, d.shape)
+	}
+	d.store.kind, d.chunks = layoutChunked, map[int]stored{}
+	if d.o.Shuffle && d.kind.size > 1 {
+		d.filters = append(d.filters, filter{filterShuffle, []uint32{uint32(d.kind.size)}})
+	}
+	if d.o.Gzip > 0 {
+		d.filters = append(d.filters, filter{filterGzip, []uint32{uint32(d.o.Gzip)}})
+	}
+	return nil
+}
+
+// guess halves the first dimensions until chunks are small enough.
+func (d *Output) guess() []int {
+	chunk := make([]int, len(d.shape))
+	for i, n := range d.shape {
+		chunk[i] = max(n, 1)
+	}
+	for i := 0; i < len(chunk); {
+		if size, _ := d.kind.dtype.SizeOf(chunk...); size <= chunkBytes {
+			break
+		}
+		if chunk[i] == 1 {
+			i++
+			continue
+		}
+		chunk[i] = (chunk[i] + 1) / 2
+	}
+	return chunk
+}
+
+// WriteSlab writes the elements of src, which may be any view, from start on, one number for each dimension. Chunks that it fills are
+// written at once; others are read first. The error wraps ErrShape, or is what writing says.
+func (d *Output) WriteSlab(src *tensor.Tensor, start ...int) (err error) {
+	guarded := tensor.Guard(func() {
+		whole := src.Contiguous()
+		defer whole.Close()
+		if err = fits(d.kind.dtype, d.shape, whole, start); err == nil && whole.Numel() > 0 {
+			err = d.write(tensor.Bytes(whole), start, whole.Shape())
+		}
+		runtime.KeepAlive(whole)
+	})
+	if err = errors.Join(err, guarded); err == nil {
+		return d.w.err
+	}
+	if d.w.err == nil && !errors.Is(err, ErrShape) {
+		d.w.err = err // the file is not whole any more
+	}
+	return err
+}
+
+func (d *Output) write(b []byte, start, shape []int) error {
+	size := d.kind.size
+	if d.store.kind == layoutContiguous {
+		return boxOf(d.shape, start, shape).each(func(in, out, n int) error {
+			d.w.put(d.address+uint64(in*size), b[out*size:(out+n)*size])
+			return d.w.err
+		})
+	}
+	all := grid(d.shape, d.chunk)
+	return meet(d.shape, d.chunk, start, shape, func(index int, common overlap) (err error) {
+		bytes, _ := d.kind.dtype.SizeOf(d.chunk...)
+		chunk := make([]byte, bytes)
+		if !common.whole(d.shape, d.chunk, all.place(index)) {
+			if chunk, err = d.readChunk(index); err != nil {
+				return err
+			}
+		}
+		common.move(b, chunk, size, true)
+		return d.keep(index, chunk)
+	})
+}
+
+// keep writes a chunk, where it was if there is room.
+func (d *Output) keep(index int, b []byte) (err error) {
+	for _, f := range d.filters {
+		if f.id == filterShuffle {
+			b = shuffle(b, d.kind.size, true)
+		} else if b, err = deflate(b, int(f.values[0])); err != nil {
+			return err
+		}
+	}
+	if len(b) > maxChunk {
+		return unsupported("a chunk of %d bytes", len(b))
+	}
+	old, ok := d.chunks[index]
+	if ok && len(b) <= old.size {
+		d.w.put(old.address, b)
+	} else {
+		old.address = d.w.append(b)
+	}
+	old.size = len(b)
+	d.chunks[index] = old
+	return d.w.err
+}

@@ -1,0 +1,127 @@
+package hdf5
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Read returns the whole data set on the heap.
+func (d *Dataset) Read() (*tensor.Tensor, error) {
+	size, _ := d.kind.dtype.SizeOf(d.shape...)
+	if there := d.stored(); size > maxUnwritten && size/expansion > there {
+		return nil, unsupported("to read %d bytes of which the file has %d; read slabs", size, there)
+	}
+	t := tensor.New(d.kind.dtype, d.shape...)
+	return t, d.ReadSlab(t, make([]int, len(d.shape))...)
+}
+
+// maxUnwritten is how much may be read that a file does not have.
+const maxUnwritten = 1 << 30
+
+// stored is how many bytes the file has of the elements.
+func (d *Dataset) stored() (n int) {
+	for _, c := range d.chunks {
+		n += c.size
+	}
+	return n + len(d.compact) + int(d.size)
+}
+
+// ReadSlab fills dst, which is contiguous, with the elements from start on, one number for each dimension. What was never written is
+// the data set's fill value. The error wraps ErrShape where dst is not in the data set or has another dtype, ErrFormat, or is
+// what reading says.
+func (d *Dataset) ReadSlab(dst *tensor.Tensor, start ...int) error {
+	if err := fits(d.kind.dtype, d.shape, dst, start); err != nil {
+		return err
+	}
+	b := tensor.Bytes(dst)
+	defer runtime.KeepAlive(dst)
+	if len(b) == 0 {
+		return nil
+	}
+	if err := d.read(b, start, dst.Shape()); err != nil {
+		return err
+	}
+	if d.kind.swapped {
+		d.kind.dtype.SwapBytes(b)
+	}
+	d.kind.dtype.CleanBools(b)
+	dst.Touch()
+	return nil
+}
+
+// fits checks a slab.
+func fits(dt tensor.DType, shape []int, slab *tensor.Tensor, start []int) error {
+	bad := slab.DType() != dt || slab.Dims() != len(shape) || len(start) != len(shape) || !slab.IsContiguous()
+	for i := 0; i < len(shape) && !bad; i++ {
+		bad = start[i] < 0 || start[i] > shape[i] || slab.Dim(i) > shape[i]-start[i]
+	}
+	if bad {
+		return fmt.Errorf("%w: %v %v at %v of %v %v", ErrShape, slab.DType(), slab.Shape(), start, dt, shape)
+	}
+	return nil
+}
+
+// read fills b with a box of elements as they are in the file.
+func (d *Dataset) read(b []byte, start, shape []int) error {
+	switch {
+	case d.store.kind == layoutChunked:
+		return d.readChunks(b, start, shape)
+	case d.store.kind == layoutContiguous && d.address == undefined:
+		d.blank(b)
+		return nil
+	}
+	size := d.kind.size
+	return boxOf(d.shape, start, shape).each(func(in, out, n int) error {
+		to := b[out*size : (out+n)*size]
+		if d.store.kind == layoutCompact {
+			copy(to, d.compact[in*size:])
+			return nil
+		}
+		if _, err := d.tree.r.ReadAt(to, int64(d.address)+int64(in*size)); err != nil {
+			if err == io.EOF {
+				err = malformed("the file was cut short")
+			}
+			return err
+		}
+		return nil
+	})
+}
+
+// blank writes the fill value.
+func (d *Dataset) blank(b []byte) {
+	clear(b)
+	for at := 0; d.fill != nil && at < len(b); at += len(d.fill) {
+		copy(b[at:], d.fill)
+	}
+}
+
+// readChunks copies from each chunk that the box meets what is in both.
+func (d *Dataset) readChunks(b []byte, start, shape []int) error {
+	return meet(d.shape, d.chunk, start, shape, func(index int, common overlap) error {
+		chunk, err := d.readChunk(index)
+		if err != nil {
+			return err
+		}
+		common.copy(b, chunk, d.kind.size)
+		return nil
+	})
+}
+
+// readChunk returns a chunk's elements.
+func (d *Dataset) readChunk(index int) ([]byte, error) {
+	size, _ := d.kind.dtype.SizeOf(d.chunk...)
+	s, ok := d.chunks[index]
+	if !ok {
+		b := make([]byte, size)
+		d.blank(b)
+		return b, nil
+	}
+	b, err := d.tree.at(s.address, s.size)
+	if err != nil {
+		return nil, err
+	}
+	return decode(b, d.filters, s.skipped, size, d.kind.size)
+}

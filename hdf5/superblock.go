@@ -1,0 +1,59 @@
+package hdf5
+
+import "encoding/binary"
+
+const signature = "\x89HDF\r\n\x1a\n"
+
+// readSuperblock returns the address of the root group's header.
+func (s source) readSuperblock() (root uint64, err error) {
+	c, err := s.signed(signature, 0, int(min(s.size, 96)))
+	if err != nil {
+		return 0, malformed("it does not begin with HDF5's signature")
+	}
+	whole := c.b
+	version := c.int(1)
+	var offsets, lengths int
+	var base uint64
+	switch version {
+	case 0, 1:
+		c.take(4)
+		offsets, lengths = c.int(1), c.int(1)
+		c.take(9 + 4*version)
+		base = c.uint(8)
+		c.take(24 + 8)
+		root = c.uint(8)
+	case 2, 3:
+		offsets, lengths = c.int(1), c.int(1)
+		c.take(1)
+		base = c.uint(8)
+		c.take(16)
+		root = c.uint(8)
+		if sum := c.uint(4); !c.short && uint32(sum) != lookup3(append([]byte(signature), whole[:36]...)) {
+			return 0, malformed("the checksum of the superblock")
+		}
+	default:
+		return 0, unsupported("version %d of the superblock", version)
+	}
+	switch {
+	case c.short:
+		return 0, malformed("the superblock is cut short")
+	case offsets != 8 || lengths != 8:
+		return 0, unsupported("addresses of %d bytes and lengths of %d", offsets, lengths)
+	case base != 0:
+		return 0, unsupported("a file that begins at byte %d", base)
+	}
+	return root, nil
+}
+
+// appendSuperblock writes one of version 2.
+func appendSuperblock(b []byte, root, size uint64) []byte {
+	from := len(b)
+	b = append(append(b, signature...), 2, 8, 8, 0)
+	for _, v := range []uint64{0, undefined, size, root} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return binary.LittleEndian.AppendUint32(b, lookup3(b[from:]))
+}
+
+// superblockSize is that of version 2.
+const superblockSize = 48

@@ -1,0 +1,166 @@
+package hdf5
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A Writer writes a file, which takes its place when it is closed. It, and its data sets, are for one goroutine at a time.
+type Writer struct {
+	f        *replace.File
+	path     string
+	tree     tree // of no groups; its size is where the next thing goes
+	datasets map[string]*Output
+	err      error // the first; Close returns it
+}
+
+// Options says how elements are stored. The zero value is one piece, as they are.
+type Options struct {
+	// Chunk is the shape of chunks, of which each is compressed by itself. Where it is nil and another option needs chunks, they
+	// are of about a mebibyte.
+	Chunk []int
+	// Shuffle puts the first bytes of all elements together, then the second ones and so on, which gzip makes more of.
+	Shuffle bool
+	// Gzip is a level from 1 to 9; 0 does not compress.
+	Gzip int
+}
+
+// Create begins a file. The caller calls Close, which makes it, or Discard, which does not.
+func Create(path string) (*Writer, error) {
+	f, err := replace.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{f: f, path: path, tree: tree{source: source{f, superblockSize}}, datasets: map[string]*Output{}}, nil
+}
+
+// Dataset begins a data set of zeros, in groups that the slashes of its name make. The error wraps ErrName, ErrShape or
+// ErrUnsupported where name, shape or options are none.
+func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (*Output, error) {
+	d := &Output{w: w, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()}, shape: slices.Clone(shape)}}
+	err := w.checkName(name)
+	if err == nil {
+		err = d.plan()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
+	}
+	w.datasets[name] = d
+	return d, nil
+}
+
+// checkName refuses what is no path, and what is already there as a data set or a group.
+func (w *Writer) checkName(name string) error {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || strings.ContainsRune(part, 0) || len(part) > maxName {
+			return fmt.Errorf("%w: %q", ErrName, name)
+		}
+	}
+	for other := range w.datasets {
+		if name == other || strings.HasPrefix(name, other+"/") || strings.HasPrefix(other, name+"/") {
+			return fmt.Errorf("%w: there is %q", ErrName, other)
+		}
+	}
+	return nil
+}
+
+// maxName is the longest name in a group.
+const maxName = 1 << 15
+
+// append writes b at the end.
+func (w *Writer) append(b []byte) (address uint64) {
+	address = uint64(w.tree.size)
+	w.put(address, b)
+	w.tree.size += int64(len(b))
+	return address
+}
+
+// reserve makes room for n bytes of zeros at the end, aligned as tensors are.
+func (w *Writer) reserve(n int) (address uint64) {
+	const alignment = 64
+	w.tree.size = (w.tree.size + alignment - 1) / alignment * alignment
+	address = uint64(w.tree.size)
+	w.tree.size += int64(n)
+	if w.err == nil {
+		w.err = w.f.Truncate(w.tree.size)
+	}
+	return address
+}
+
+// put writes b at an address.
+func (w *Writer) put(address uint64, b []byte) {
+	if w.err == nil {
+		_, w.err = w.f.WriteAt(b, int64(address))
+	}
+}
+
+// Close writes what says where the data sets are, and lets the file take its place. The error is the first of all that were met; then
+// there is no file.
+func (w *Writer) Close() error {
+	root := w.group("")
+	w.put(0, appendSuperblock(nil, root, uint64(w.tree.size)))
+	if w.err != nil {
+		return fmt.Errorf("write %s: %w", w.path, errors.Join(w.err, w.f.Discard()))
+	}
+	return w.f.Commit()
+}
+
+// Discard removes the file. After Close it does nothing.
+func (w *Writer) Discard() error { return w.f.Discard() }
+
+// group writes the header of a group, after those of its members.
+func (w *Writer) group(prefix string) uint64 {
+	members := map[string]uint64{}
+	for name, d := range w.datasets {
+		rest, in := strings.CutPrefix(name, prefix)
+		if !in {
+			continue
+		}
+		member, _, nested := strings.Cut(rest, "/")
+		if _, done := members[member]; done {
+			continue
+		}
+		if nested {
+			members[member] = w.group(prefix + member + "/")
+		} else {
+			members[member] = d.finish()
+		}
+	}
+	var h headerWriter
+	h.add(msgLinkInfo, linkInfo())
+	h.add(msgGroupInfo, groupInfo())
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		h.add(msgLink, link(name, members[name]))
+	}
+	return w.append(h.finish())
+}
+
+// Save writes tensors as data sets of a file. Names are paths: a slash makes a group.
+func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
+	w, err := Create(path)
+	if err != nil {
+		return err
+	}
+	defer w.Discard()
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
+		t := tensors[name]
+		own := o
+		if t.Numel() == 0 || t.Dims() == 0 { // which have no chunks
+			own = Options{}
+		}
+		d, err := w.Dataset(name, t.DType(), t.Shape(), own)
+		if err != nil {
+			return err
+		}
+		if err := d.WriteSlab(t, make([]int, t.Dims())...); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
