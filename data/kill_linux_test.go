@@ -1,21 +1,45 @@
 package data_test
 
 import (
+	"context"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
+
+// traced is noisy with the number of the process that has loaded each sample.
+type traced struct{ noisy }
+
+func (d *traced) Get(ctx context.Context, i int) (data.Sample, error) {
+	s, err := d.noisy.Get(ctx, i)
+	return append(s, tensor.Scalar(tensor.Int64, float64(os.Getpid()))), err
+}
+
+// MarshalWire writes what noisy is.
+func (d *traced) MarshalWire(e *wire.Encoder) error { e.Uint(uint64(d.N)); return nil }
+
+// UnmarshalWire is the counterpart of MarshalWire.
+func (d *traced) UnmarshalWire(dec *wire.Decoder) error {
+	n, err := dec.Uint()
+	d.N = int(n)
+	return err
+}
+
+func init() { data.Register[*traced]("test.traced") }
 
 // TestAnyWorkerMayBeKilledAtAnyTime kills one of eight workers again and again, from outside. Each batch is delivered once, in order.
 func TestAnyWorkerMayBeKilledAtAnyTime(t *testing.T) {
 	o := data.Options{BatchSize: 5, Shuffle: true, Seed: 7}
 	want := digests(t, data.NewLoader(&noisy{N: 300}, o), 0)
 	o.Workers, o.Kind = 8, data.Processes
-	l := data.NewLoader(&noisy{N: 300}, o)
+	l := data.NewLoader(&traced{noisy{N: 300}}, o)
 	defer l.Close()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var got []uint64
@@ -24,15 +48,19 @@ func TestAnyWorkerMayBeKilledAtAnyTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got = append(got, digest(t, b)); len(got)%6 == 0 {
-			if all := shoal.ActiveChildren(); len(all) > 0 {
-				all[rng.IntN(len(all))].Kill()
+		if got = append(got, digest(t, b[:3])); len(got)%6 != 0 {
+			continue
+		}
+		pid := int(tensor.At[int64](b[3], rng.IntN(5))) // that of a worker which has begun to work
+		for _, p := range shoal.ActiveChildren() {
+			if p.PID() == pid {
+				p.Kill()
 				kills++
 			}
 		}
 	}
 	if !slices.Equal(got, want) || kills == 0 {
-		t.Errorf("%d batches after %d kills, want these %d", len(got), kills, len(want))
+		t.Errorf("%d batches after %d kills, want %d, the same", len(got), kills, len(want))
 	}
 }
 

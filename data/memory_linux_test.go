@@ -40,6 +40,7 @@ func TestADataSetIsInMemoryOnce(t *testing.T) {
 		t.Skip("the race detector keeps memory for each byte that is read")
 	}
 	const rows, width = 1 << 14, 1 << 10 // 64 MiB
+	before := pssOf(t, os.Getpid())
 	x, err := tensor.NewShared(tensor.Float32, rows, width)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func TestADataSetIsInMemoryOnce(t *testing.T) {
 		}
 		l.Close()
 		// Each worker, and this process, may have 15 MiB, and the batches under way theirs.
-		limit := size + (len(children)+4)*15<<20 + 2*workers*64*width*4
+		limit := before + size + (len(children)+4)*15<<20 + 2*workers*64*width*4
 		if n != rows || len(children) != workers || all > limit {
 			t.Errorf("%d workers: %d MiB in %d processes for a set of %d MiB, want at most %d", workers, all>>20, 1+len(children), size>>20, limit>>20)
 		}
