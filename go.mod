@@ -3,6 +3,7 @@ module github.com/shoal-mp/shoal
 go 1.26
 
 require (
+	github.com/ebitengine/purego v0.11.3
 	github.com/jessevdk/go-flags v1.6.1
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/vbauerster/mpb/v8 v8.11.3

@@ -6,7 +6,7 @@ import "context"
 type Case struct {
 	Name   string
 	Unit   Unit
-	Ours   *Probe
+	Ours   *Probe    // nil where the peer does it with a partner of ours
 	Floor  *Probe    // nil where nothing bounds the row; may be shared by the rows of a group
 	Target Target    // nil where there is none
 	Peer   *peerWork // nil where the peer has no such thing
@@ -41,9 +41,18 @@ type Suite struct {
 	Doc  string
 	peer string // the script that does the same
 
+	// partner prepares the script's directory and its environment, for a suite that needs the peer for its own side, too: its
+	// cases have no Ours. Nil for others.
+	partner func(ctx context.Context, dir string) (env []string, err error)
+
 	// groups set up what they need when they are called, so that only one group has processes at a time.
 	groups []func(ctx context.Context, h *hall) (group, error)
 }
 
 // Suites returns all suites, the default one first.
-func Suites() []Suite { return []Suite{core, sizes, syncing, floors, idle, kernels, train, hogwildSuite, distSuite, loader, files} }
+func Suites() []Suite {
+	return []Suite{
+		core, sizes, syncing, floors, idle, kernels, train, hogwildSuite, distSuite, loader, files,
+		torchPeer, torchLight, torchJPEG,
+	}
+}

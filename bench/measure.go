@@ -74,7 +74,11 @@ type peerTake struct {
 
 func newMeasurement(cases []Case, p *peer) *measurement {
 	m := &measurement{cases: cases, probes: make(map[*Probe]*take), peers: make(map[string][]peerTake)}
-	for _, c := range cases {
+	for i := range cases {
+		if cases[i].Ours == nil && p != nil {
+			cases[i].Ours = &Probe{Measure: p.probe(cases[i].Peer, ourVariant)}
+		}
+		c := cases[i]
 		m.add(c.Name, c.Ours)
 		m.add(c.Name+", floor", c.Floor)
 		if c.Rival != nil {

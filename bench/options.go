@@ -4,7 +4,8 @@ import "io"
 
 // Options say what is measured and where it is written. The zero value measures the suite core and writes nothing.
 type Options struct {
-	// Suites are the names of the suites to run, see Suites. Empty means core, or every suite with All.
+	// Suites are the names of the suites to run, see Suites. Empty means core, or every suite with All; but those that
+	// need a PyTorch for both sides are not among all without Against.
 	Suites []string
 	All    bool
 

@@ -43,6 +43,7 @@ func (h hello) String() string { return h.Name + " (" + h.Detail + ")" }
 // peerWork is what a peer is asked for.
 type peerWork struct {
 	op     string
+	ours   string // the operation that is measured with a partner of ours, where there is one
 	Size   int
 	Rounds int
 	Args   []int // of the operation, as its script reads them
@@ -62,8 +63,8 @@ type answer struct {
 	Error string
 }
 
-// startPeer runs the script that does what a suite does, in the Python that opts name.
-func startPeer(ctx context.Context, opts Options, script string) (_ *peer, err error) {
+// startPeer runs the script that does what s does, in the Python that opts name.
+func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) {
 	python := opts.Python
 	if python == "" {
 		python = "python3"
@@ -72,7 +73,7 @@ func startPeer(ctx context.Context, opts Options, script string) (_ *peer, err e
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{script: script, dir: dir, stderr: new(lastLines)}
+	p := &peer{script: s.peer, dir: dir, stderr: new(lastLines)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -86,7 +87,14 @@ func startPeer(ctx context.Context, opts Options, script string) (_ *peer, err e
 	if err := os.CopyFS(dir, folder); err != nil {
 		return nil, err
 	}
-	p.cmd = exec.CommandContext(ctx, python, filepath.Join(dir, script))
+	var env []string
+	if s.partner != nil {
+		if env, err = s.partner(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	p.cmd = exec.CommandContext(ctx, python, filepath.Join(dir, s.peer))
+	p.cmd.Env = env
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -116,7 +124,11 @@ func (p *peer) name(variant string) string { return p.hello.Name + " " + variant
 // probe has the peer do a work once.
 func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
 	return func(context.Context) (float64, error) {
-		line, err := json.Marshal(request{w.op, variant, w.Size, w.Rounds, w.Args})
+		op := w.op
+		if variant == ourVariant {
+			op = w.ours
+		}
+		line, err := json.Marshal(request{op, variant, w.Size, w.Rounds, w.Args})
 		if err != nil {
 			return 0, err
 		}

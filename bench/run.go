@@ -26,7 +26,7 @@ func Run(ctx context.Context, opts Options) (err error) {
 	s := &session{quick: opts.Quick, step: bar.step}
 	defer func() { err = errors.Join(err, s.peer.close()) }()
 	for i, suite := range chosen {
-		if err := s.hire(ctx, opts, suite.peer); err != nil {
+		if err := s.hire(ctx, opts, suite); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -42,15 +42,15 @@ func Run(ctx context.Context, opts Options) (err error) {
 	return nil
 }
 
-// hire makes the script the peer, unless it is or none is wanted.
-func (s *session) hire(ctx context.Context, opts Options, script string) (err error) {
-	if opts.Against == "" || s.peer != nil && s.peer.script == script {
+// hire makes the script of a suite the peer, unless it is or none is wanted.
+func (s *session) hire(ctx context.Context, opts Options, suite Suite) (err error) {
+	if opts.Against == "" && suite.partner == nil || s.peer != nil && s.peer.script == suite.peer {
 		return nil
 	}
-	s.step("start " + opts.Against)
+	s.step("start torch")
 	err = s.peer.close()
 	if s.peer = nil; err == nil {
-		s.peer, err = startPeer(ctx, opts, script)
+		s.peer, err = startPeer(ctx, opts, suite)
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (o Options) choose() ([]Suite, error) {
 	}
 	all := Suites()
 	if o.All {
-		return all, nil
+		return slices.DeleteFunc(all, func(s Suite) bool { return s.partner != nil && o.Against == "" }), nil
 	}
 	if len(o.Suites) == 0 {
 		return all[:1], nil

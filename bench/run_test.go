@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/bench"
@@ -83,6 +84,9 @@ func TestEveryRowAppearsOnce(t *testing.T) {
 		}
 	}
 	for _, s := range bench.Suites() {
+		if strings.HasPrefix(s.Name, "torch") {
+			continue // see TestRowsOfPyTorch
+		}
 		if s.Doc == "" || !slices.Equal(got[s.Name], rows[s.Name]) {
 			t.Errorf("suite %s has rows\n%v, want\n%v", s.Name, got[s.Name], rows[s.Name])
 		}

@@ -21,6 +21,9 @@ func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
 		return f, nil
 	}
 	l.mu.Unlock()
+	if !shared {
+		return planFrame(lay, rows, false), nil
+	}
 	f, err := newFrame(lay, rows, shared)
 	if errors.Is(err, shm.ErrNoSpace) && l.shed() {
 		f, err = newFrame(lay, rows, shared)

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"runtime"
 	"sync"
 )
 
@@ -115,6 +116,9 @@ func (c *locals) serve(id int) {
 	}
 	for j := c.next(id); j != nil; j = c.next(id) {
 		c.do(w, err, j)
+		if j.s.done.Load() && j.w.waiting.Swap(false) {
+			runtime.Gosched() // to the consumer, who would otherwise wait until a worker has nothing to do
+		}
 	}
 }
 
@@ -173,7 +177,7 @@ func (j *job) order() order {
 		o.Indices = j.s.indices[j.from : j.from+j.n]
 	}
 	if j.kind == fillJob {
-		o.Into = j.s.frame.batch
+		o.Into = j.s.frame.all()
 		if j.n < j.s.frame.rows {
 			o.Into = o.Into.rows(j.from, j.n)
 		}

@@ -17,6 +17,9 @@
 // several processes read is loaded once, moved to shared memory by Share and passed to the workers as an argument; each has
 // a [Loader] of its own, with its own seed, or with a [Shard] of the samples.
 //
+// The workers of a Loader are goroutines or processes, and what they make depends on neither: a sample is a function of the seed, the
+// epoch and its number. A worker that dies is replaced; a State goes on in another program. See docs/data.md.
+//
 // The trap: a batch is overwritten when the next one is asked for. Clone what is kept; set [Options].Shared for batches that
 // are sent to another process.
 package data

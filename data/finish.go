@@ -51,7 +51,7 @@ func (w *window) finished(j *job, out outcome, err error) {
 // whole makes the rows of a slot its batch, and reports whether there are any.
 func (s *slot) whole() bool {
 	if s.frame != nil {
-		s.batch, s.rows = slices.Clone(s.frame.batch), true
+		s.batch, s.rows = slices.Clone(s.frame.all()), true
 	}
 	return s.batch != nil
 }
@@ -115,7 +115,7 @@ func (w *window) probed(j *job, out outcome) {
 		s.err = err
 		return
 	}
-	row := s.frame.batch.rows(j.from, 1)
+	row := s.frame.all().rows(j.from, 1)
 	for k, t := range out.Batch {
 		row[k].CopyFrom(t)
 	}
@@ -189,6 +189,7 @@ func (w *window) compare(s *slot, print uint64) {
 // complete makes a batch deliverable. mu is held.
 func (w *window) complete(s *slot) {
 	s.ready = true
+	s.done.Store(true)
 	select {
 	case w.wake <- struct{}{}:
 	default:

@@ -56,34 +56,63 @@ const fieldAlign = 64
 type frame struct {
 	layout      layout
 	rows        int
-	size        int            // in bytes
-	batch       Batch          // all rows
+	size        int // in bytes
+	once        sync.Once
+	batch       Batch          // all rows; see all
 	block       *tensor.Tensor // what they are views of, on the heap
 	shared      bool           // has to be closed
 	transformed *tensor.Tensor // what Transform made of the last batch here, to be used again
 }
 
+// newFrame makes a frame with its memory.
 func newFrame(lay layout, rows int, shared bool) (*frame, error) {
-	shapes, starts, size := lay.places(rows)
-	block, err := newBlock(size, shared)
+	f := planFrame(lay, rows, shared)
+	err := f.furnish()
+	return f, err
+}
+
+// planFrame makes a frame that has no memory yet.
+func planFrame(lay layout, rows int, shared bool) *frame {
+	_, _, size := lay.places(rows)
+	return &frame{layout: lay, rows: rows, size: size, shared: shared}
+}
+
+// furnish gives a frame its memory.
+func (f *frame) furnish() error {
+	shapes, starts, size := f.layout.places(f.rows)
+	block, err := newBlock(size, f.shared)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f := &frame{layout: lay, rows: rows, size: size, shared: shared}
-	if shared {
+	if f.shared {
 		defer block.Close()
 	} else {
 		f.block = block
 	}
+	batch := make(Batch, len(shapes))
 	for k, shape := range shapes {
-		t, err := block.Storage().View(lay[k].dtype, shape, rowMajor(shape), starts[k]/lay[k].dtype.Size())
-		if err != nil {
-			closeAll(f.batch)
-			return nil, fmt.Errorf("make a batch: %w", err)
+		dt := f.layout[k].dtype
+		if batch[k], err = block.Storage().View(dt, shape, rowMajor(shape), starts[k]/dt.Size()); err != nil {
+			closeAll(batch)
+			return fmt.Errorf("make a batch: %w", err)
 		}
-		f.batch = append(f.batch, t)
 	}
-	return f, nil
+	f.batch = batch
+	return nil
+}
+
+// all returns the batch of all rows. On the heap it is made when the first worker comes to it, since it costs about as much as filling it: nothing that
+// is needed sooner has to wait.
+func (f *frame) all() Batch {
+	f.once.Do(func() {
+		if f.batch != nil {
+			return
+		}
+		if err := f.furnish(); err != nil {
+			panic(err) // the heap has room, and a view of a block of its size is sound
+		}
+	})
+	return f.batch
 }
 
 // spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a clearing for each page.

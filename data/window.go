@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,6 +31,7 @@ type slot struct {
 	sure  bool // the layout is that of its own first sample
 	other bool // the layout has turned out to be another one
 	ready bool
+	done  atomic.Bool   // is ready, for who does not have mu
 	bad   []SampleError // At is where in the batch
 	err   error
 }
@@ -44,6 +46,8 @@ type window struct {
 	mark  *mark
 	crew  crew
 	wake  chan struct{} // holds one token: something has become ready
+
+	waiting atomic.Bool // the consumer is, or was until something became ready
 
 	mu     sync.Mutex
 	line   []*slot // planned and not delivered, in order
@@ -83,6 +87,7 @@ func (w *window) take() (*slot, error) {
 		if w.crew.step() {
 			continue
 		}
+		w.waiting.Store(true)
 		select {
 		case <-w.wake:
 		case <-w.ctx.Done():

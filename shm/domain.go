@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,7 @@ type Domain struct {
 	unfinished  atomic.Bool // a reap waits for a living lane
 	trimmer     trimmer
 	listeners   listeners
+	services    []io.Closer
 	lastCollect atomic.Int64
 	collecting  sync.Mutex // held by who collects garbage for memory
 	collected   atomic.Uint64
@@ -230,7 +232,7 @@ func (d *Domain) Close() error {
 		return nil
 	}
 	d.wakeLanes()
-	unheard := d.listeners.close()
+	unheard := errors.Join(d.listeners.close(), d.closeServices())
 	for i := range commonLanes {
 		d.lanes[i].lock() // waits for the operation that is going on
 	}

@@ -57,6 +57,9 @@ func New(opts Options) (*Domain, error) {
 		s.unmap()
 		return nil, errors.Join(fmt.Errorf("new domain: %w", err), s.ctlFile.Close(), s.dataFile.Close())
 	}
+	if err := d.startServices(); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 

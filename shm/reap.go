@@ -130,6 +130,23 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 	return &dead, n, nil
 }
 
+// Unreaped reports whether somebody has died of whom not everything was taken back yet, because another process is at it or has to wait.
+func (d *Domain) Unreaped() (bool, error) {
+	if d.closed.Load() {
+		return false, ErrClosed
+	}
+	for s := range d.parts {
+		v := d.parts[s].state.Load() & 0xff
+		if v == slotFree || s == d.slot {
+			continue
+		}
+		if alive, err := d.store.alive(s); err != nil || !alive {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
 // depart reaps this process itself, in whose lanes nothing goes on any more.
 func (d *Domain) depart() error {
 	l := &d.lanes[reaperLane]

@@ -158,6 +158,16 @@ func (d *Domain) Import(h Handle) error {
 	}
 }
 
+// Stale reports whether the block of h has been freed: once it is, it stays so. It is how to find out that nobody uses something any more for which a
+// block stands. A handle that is not stale may be the next moment.
+func (d *Domain) Stale(h Handle) bool {
+	if !h.wellFormed() || uint64(h.index()) >= d.hdr.blocks.Load() {
+		return true
+	}
+	w := d.blocks[h.index()].w.Load()
+	return w&allocBit == 0 || generation(w) != h.gen()
+}
+
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be used after the
 // process has released its last reference; SHOAL_DEBUG=lifetime finds who does. Its length is that of the pages committed, at least what was asked for.
 func (d *Domain) Bytes(h Handle) ([]byte, error) {

@@ -21,6 +21,8 @@ var (
 	ErrDomain = errors.New("tensor: shared in another domain")
 	// ErrForeign is wrapped where memory that came from elsewhere, such as a tensor of PyTorch, would have to move. Send a Clone.
 	ErrForeign = errors.New("tensor: its memory belongs to another program")
+	// ErrDevice is wrapped where a tensor arrives that is on a device of which this program knows nothing.
+	ErrDevice = errors.New("tensor: unknown device")
 	// ErrNested is wrapped where nested slices have no rectangular shape or hold what is no number.
 	ErrNested = errors.New("tensor: nested slices are not a tensor")
 	// ErrState is wrapped by Generator.SetState for what State has not returned.

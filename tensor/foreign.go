@@ -34,7 +34,7 @@ func Adopt(b []byte, l Loan) *Storage {
 // View returns a tensor of the storage, to be closed by the caller. The error wraps ErrLayout or ErrDType where the tensor is not
 // in the storage, and ErrClosed where the storage has ended.
 func (s *storage) View(dt DType, shape, strides []int, offset int) (*Tensor, error) {
-	t, err := layOut(dt, shape, strides, offset, len(s.mem.Load().bytes))
+	t, err := layOut(dt, shape, strides, offset, s.mem.Load().size())
 	if err != nil {
 		return nil, fmt.Errorf("view storage: %w", err)
 	}

@@ -22,7 +22,9 @@ func (t *Tensor) String() string {
 	}
 	body := "[]"
 	if t.Numel() > 0 {
-		body = newPrinter(t).print()
+		near, done := t.near()
+		body = newPrinter(near).print()
+		done()
 	}
 	runtime.KeepAlive(t)
 	return addSuffixes(printPrefix+body, t.suffixes())
@@ -30,6 +32,9 @@ func (t *Tensor) String() string {
 
 // suffixes are what does not follow from the elements.
 func (t *Tensor) suffixes() (s []string) {
+	if dev := t.Device(); dev != nil {
+		s = append(s, fmt.Sprintf("device='%v'", dev))
+	}
 	plain := t.dtype == Float32
 	if t.Numel() > 0 {
 		plain = plain || t.dtype == Int64 || t.dtype == Bool || t.dtype == Complex64

@@ -12,7 +12,7 @@ func init() {
 	wire.RegisterType[*FileError]("tensor.FileError")
 	for name, err := range map[string]error{
 		"ErrClosed": ErrClosed, "ErrDType": ErrDType, "ErrLayout": ErrLayout, "ErrAlign": ErrAlign, "ErrFile": ErrFile,
-		"ErrDomain": ErrDomain, "ErrNested": ErrNested, "ErrState": ErrState,
+		"ErrDomain": ErrDomain, "ErrDevice": ErrDevice, "ErrNested": ErrNested, "ErrState": ErrState,
 	} {
 		wire.RegisterError("tensor."+name, err)
 	}

@@ -107,6 +107,9 @@ func (s *storage) share() error {
 	if _, ok := old.block(); ok {
 		return nil
 	}
+	if _, ok := old.lease.(*onDevice); ok {
+		return nil // for all processes that have the device
+	}
 	if f, ok := old.file(); ok {
 		if err := f.short(); f.shared || err != nil {
 			return err

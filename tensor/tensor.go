@@ -49,6 +49,9 @@ func (t *Tensor) bytes() []byte {
 	if f, ok := m.file(); ok {
 		f.check()
 	}
+	if l, ok := m.lease.(*onDevice); ok {
+		misuse("the tensor is on %v: Cpu copies it to the host", l.DeviceMemory.Device())
+	}
 	return m.bytes
 }
 
@@ -195,6 +198,8 @@ func (t *Tensor) Item() float64 {
 	if t.Numel() != 1 {
 		misuse("Item of a tensor of %d elements", t.Numel())
 	}
+	t, done := t.near()
+	defer done()
 	var v float64
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&v)), 8)
 	caster(Float64, t.dtype)(b, 1, t.bytes()[t.offset*t.dtype.Size():], 1, 1)

@@ -242,7 +242,7 @@ func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
 		misuse("AsStrided with shape %v, strides %v, offset %d", shape, strides, offset)
 	}
 	v := t.peek(own, slices.Clone(strides), offset)
-	if err := v.checkLayout(len(t.bytes())); err != nil {
+	if err := v.checkLayout(t.store().mem.Load().size()); err != nil {
 		misuse("AsStrided: %v", err)
 	}
 	return t.view(v.shape, v.strides, v.offset)

@@ -32,6 +32,10 @@ func (t *Tensor) MarshalWire(e *wire.Encoder) error {
 		e.ArrayLen(5)
 		e.Uint(uint64(t.dtype))
 		l.marshal(e)
+	case *onDevice:
+		if err := l.marshal(t.dtype, e); err != nil {
+			return fmt.Errorf("send tensor: %w", err)
+		}
 	case *lease:
 		if d, err := shm.Default(); err != nil || d != l.domain {
 			return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
@@ -71,8 +75,10 @@ func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
 	case 4:
 	case 5:
 		read = readFile
+	case 6:
+		read = readDevice
 	default:
-		return fmt.Errorf("receive tensor of %d parts, where 4 or 5 belong: %w", parts, wire.ErrFormat)
+		return fmt.Errorf("receive tensor of %d parts, where 4 to 6 belong: %w", parts, wire.ErrFormat)
 	}
 	dt, err := d.Uint()
 	if err == nil && dt >= dtypes {
@@ -95,7 +101,7 @@ func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
 	if err := t.readLayout(d); err != nil {
 		return err
 	}
-	if err := t.checkLayout(len(s.mem.Load().bytes)); err != nil {
+	if err := t.checkLayout(s.mem.Load().size()); err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
 	return nil

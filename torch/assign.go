@@ -145,6 +145,9 @@ func assignItems(dst reflect.Value, items []any) error {
 		}
 	case reflect.Struct:
 		return assignFields(dst, items)
+	case reflect.Pointer:
+		dst.Set(reflect.New(dst.Type().Elem()))
+		return assignItems(dst.Elem(), items)
 	default:
 		return mismatch(dst, items)
 	}

@@ -13,6 +13,8 @@ type hogwildCommand struct {
 	Download bool   `long:"download" description:"Fetch the files that the folder lacks, by the program shoal-download."`
 	Mirror   string `long:"mirror" value-name:"URL" description:"Where --download fetches them, instead of PyTorch's own copy."`
 
+	Device string `long:"device" default:"cpu" value-name:"NAME" description:"Where to train: cpu, or auto, which is the CPU as well, so far, and says so."`
+
 	Workers      int  `long:"workers" default:"2" value-name:"N" description:"Processes that train the one network."`
 	NumProcesses *int `long:"num-processes" value-name:"N" description:"The original's name of --workers."`
 	Threads      int  `long:"threads" value-name:"N" description:"Threads of each worker; its share of the machine unless given."`
@@ -42,7 +44,7 @@ const (
 // run trains and tests.
 func (c *hogwildCommand) run(ctx context.Context) error {
 	return hogwild.Run(ctx, hogwild.Options{
-		Data: c.Data, Download: c.Download, Mirror: c.Mirror,
+		Data: c.Data, Download: c.Download, Mirror: c.Mirror, Device: c.Device,
 		Workers: c.workers(), Threads: c.Threads, Shard: c.Shard,
 		Epochs: c.epochs(), BatchSize: c.BatchSize, TestBatchSize: c.TestBatchSize,
 		LR: c.LR, Momentum: c.Momentum, Seed: c.Seed, DryRun: c.DryRun,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/shoal-mp/shoal"
 )
@@ -14,6 +15,8 @@ type Options struct {
 	Data     string // folder of the four MNIST files; empty means that digits are rendered
 	Download bool   // fetches the files that Data lacks
 	Mirror   string // where from; empty means the usual place
+
+	Device string // where to train: cpu, which empty means too, or auto; cuda is refused
 
 	Workers int
 	Threads int  // of each worker; 0 means its share of the machine
@@ -62,12 +65,23 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --lr %v: a learning rate is a positive number", ErrOption, o.LR)
 	case !(o.Momentum >= 0 && o.Momentum < 1):
 		return fmt.Errorf("%w: --momentum %v: it is at least 0 and less than 1", ErrOption, o.Momentum)
+	case o.Device != "" && o.Device != "cpu" && o.Device != "auto":
+		return o.refuseDevice()
 	case o.Download && o.Data == "":
 		return fmt.Errorf("%w: --download needs --data DIR, the folder to put the files into", ErrOption)
 	case o.Mirror != "" && !o.Download:
 		return fmt.Errorf("%w: --mirror says where --download fetches from, and is nothing without it", ErrOption)
 	}
 	return nil
+}
+
+// refuseDevice says what is to be done instead.
+func (o *Options) refuseDevice() error {
+	if o.Device == "cuda" || strings.HasPrefix(o.Device, "cuda:") {
+		return fmt.Errorf("%w: --device %s: networks train on the CPU only, so far; leave it out, or say auto. Tensors on a GPU have package cuda (docs/cuda.md), in programs of your own",
+			ErrOption, o.Device)
+	}
+	return fmt.Errorf("%w: --device %s: it is cpu or auto", ErrOption, o.Device)
 }
 
 // threads is the budget of one worker.

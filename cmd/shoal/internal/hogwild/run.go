@@ -19,6 +19,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if o.Device == "auto" {
+		fmt.Fprintln(o.log(), "device auto: networks train on the CPU only, so far")
+	}
 	r, err := newRun(ctx, o)
 	if err != nil {
 		return err

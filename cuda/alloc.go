@@ -1,0 +1,122 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// alignment is that of allocations in a segment, as the driver's own are.
+const alignment = 512
+
+// Alloc returns n bytes of the device's memory, which hold anything. The error wraps ErrorOutOfMemory where there are none, and ErrKeeper, or
+// what allocating a block in the domain says.
+func (d *Device) Alloc(n int) (tensor.DeviceMemory, error) {
+	domain, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	m, err := d.alloc(domain, n)
+	if err != nil {
+		return nil, fmt.Errorf("allocate %d bytes on %v: %w", n, d, err)
+	}
+	return m, nil
+}
+
+func (d *Device) alloc(domain *shm.Domain, n int) (*Memory, error) {
+	block, err := domain.Alloc(0)
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		if m, err := d.place(domain, n, block); m != nil || err != nil {
+			return m, err
+		}
+		_, err := newSegment(d, domain, n)
+		if errors.Is(err, ErrorOutOfMemory) && try == 0 {
+			err = EmptyCache()
+		}
+		if err != nil {
+			return nil, errors.Join(err, domain.Release(block))
+		}
+	}
+}
+
+// place takes room in a segment that this process allocates in. It returns nil where there is none. On an error it has released the block.
+func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*Memory, error) {
+	segments.Lock()
+	defer segments.Unlock()
+	for _, s := range segments.m {
+		if !s.mine || s.dev != d || s.d != domain {
+			continue
+		}
+		off, ok := s.take(roundUp(n, alignment), block)
+		if !ok {
+			continue
+		}
+		if err := domain.Retain(s.block); err != nil {
+			return nil, errors.Join(err, domain.Release(block))
+		}
+		s.refs++
+		return &Memory{segment: s, block: block, off: off, size: n}, nil
+	}
+	return nil, nil
+}
+
+// take finds room for n bytes: first between what is in use as far as is known, and then between what is.
+func (s *segment) take(n int, block shm.Handle) (off int, ok bool) {
+	if off, ok = s.fit(n, block); !ok && s.collect() {
+		off, ok = s.fit(n, block)
+	}
+	return off, ok
+}
+
+func (s *segment) fit(n int, block shm.Handle) (off int, ok bool) {
+	for i, e := range s.used {
+		if e.off-off >= n {
+			s.used = slices.Insert(s.used, i, extent{off, n, block})
+			return off, true
+		}
+		off = e.off + e.size
+	}
+	if s.size-off < n {
+		return 0, false
+	}
+	s.used = append(s.used, extent{off, n, block})
+	return off, true
+}
+
+// collect forgets the extents of allocations that nobody has any more, and reports whether there were some.
+func (s *segment) collect() bool {
+	before := len(s.used)
+	s.used = slices.DeleteFunc(s.used, func(e extent) bool { return s.d.Stale(e.block) })
+	return len(s.used) < before
+}
+
+// EmptyCache gives back to the devices what this process keeps for its next allocations: torch.cuda.empty_cache.
+func EmptyCache() error {
+	err := emptyCache()
+	segments.Lock()
+	c := segments.client
+	segments.Unlock()
+	if c != nil {
+		err = errors.Join(err, c.sweep())
+	}
+	return err
+}
+
+func emptyCache() (err error) {
+	segments.Lock()
+	defer segments.Unlock()
+	for _, s := range segments.m {
+		if s.collect(); !s.mine || len(s.used) > 0 {
+			continue
+		}
+		err = errors.Join(err, s.dev.do(func(stream cudriver.Stream) error { return s.dev.driver.StreamSynchronize(stream) }), s.unmap(), s.d.Release(s.block))
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package cuda_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var kills = flag.Int("cuda.kills", 64, "consumers that are killed")
+
+// atOnce is how many of them live at the same time.
+const atOnce = 8
+
+// dieSoon kills this process at a moment that nothing of what it does decides.
+func dieSoon() {
+	time.AfterFunc(rand.N(4*time.Millisecond), func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+}
+
+// devour receives tensors, keeps them, makes its own and sends both on, until it is killed.
+var devour = shoal.Register("devour", func(ctx context.Context, _ int, e ends) error {
+	dieSoon()
+	var all []*tensor.Tensor
+	for {
+		x, err := e.In.Get(ctx)
+		if err != nil {
+			return err
+		}
+		mine, err := tensor.OnesOn(x.Device(), tensor.Float32, 1000)
+		if err != nil {
+			return err
+		}
+		if err := x.DeviceMemory().Fill(0, 4, []byte{1}); err != nil {
+			return err
+		}
+		all = append(all, x, mine)
+		for _, t := range all[len(all)-2:] {
+			if err := e.Out.TryPut(t); err != nil && !errors.Is(err, ipc.ErrFull) {
+				return err
+			}
+		}
+	}
+})
+
+func TestKilledConsumersLeaveNothing(t *testing.T) {
+	devices := simulate(t, 1, 64<<30) // sparse: room for a segment of each, should they all be reaped late
+	ctx := watched(t)
+	in, err := ipc.NewQueue[*tensor.Tensor](atOnce)
+	check(t, err)
+	out, err := ipc.NewQueue[*tensor.Tensor](atOnce)
+	check(t, err)
+	dev := device(t, "cuda")
+	x, err := tensor.NewOn(dev, tensor.Float32, 1000, 1000)
+	check(t, err)
+	base, err := devices.Used(0)
+	check(t, err)
+	feed, stop := context.WithCancel(ctx)
+	fed := make(chan error, 2)
+	go func() { // each time another tensor, in the one segment
+		for {
+			y, err := tensor.OnesOn(dev, tensor.Float32, 10)
+			if err == nil {
+				err = errors.Join(in.Put(feed, y), y.Close())
+			}
+			if err != nil {
+				fed <- err
+				return
+			}
+		}
+	}()
+	go func() {
+		for {
+			y, err := out.Get(feed)
+			if err == nil {
+				err = y.Close()
+			}
+			if err != nil {
+				fed <- err
+				return
+			}
+		}
+	}()
+	for n := 0; n < *kills; n += atOnce {
+		var groups [atOnce]*shoal.Group
+		for i := range groups {
+			groups[i], err = devour.Start(ctx, 1, ends{in.Receiver(), out.Sender()}, shoal.Options{})
+			check(t, err)
+		}
+		for _, g := range groups {
+			died, ok := errors.AsType[*shoal.ProcessError](g.Wait())
+			if !ok || died.Signal != syscall.SIGKILL {
+				t.Fatalf("a consumer ended by itself: %v", died)
+			}
+		}
+	}
+	stop()
+	for range 2 {
+		if err := <-fed; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	for _, q := range []*ipc.Queue[*tensor.Tensor]{in, out} {
+		check(t, q.Close())
+	}
+	d, err := shm.Default()
+	check(t, err)
+	eventually(t, func() string { return fmt.Sprint(d.Unreaped()) }, "false <nil>")
+	comesTo(t, devices, 0, base)
+	check(t, x.Close())
+	whole, err := tensor.EmptyOn(dev, tensor.Float32, int(base)/4) // every place in the segment is free again
+	check(t, err)
+	if n := cuda.Mapped(); n != 1 {
+		t.Errorf("%d segments are mapped", n)
+	}
+	check(t, whole.Close())
+}
+
+// sendAndDie sends as much as it can until it is killed.
+var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, out *ipc.Sender[*tensor.Tensor]) error {
+	x, err := tensor.FullOn(cuda.ForRank(0), tensor.Float32, 7, 100)
+	if err != nil {
+		return err
+	}
+	if err := out.Put(ctx, x); err != nil {
+		return err
+	}
+	dieSoon()
+	for {
+		y, err := tensor.FullOn(x.Device(), tensor.Float32, 7, 100)
+		if err == nil {
+			err = errors.Join(out.Put(ctx, y), y.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+})
+
+func TestWhatAKilledProducerSentIsWhole(t *testing.T) {
+	devices := simulate(t, 1, 4<<30)
+	ctx := watched(t)
+	for range atOnce {
+		q, err := ipc.NewQueue[*tensor.Tensor](64)
+		check(t, err)
+		g, err := sendAndDie.Start(ctx, 1, q.Sender(), shoal.Options{})
+		check(t, err)
+		died, ok := errors.AsType[*shoal.ProcessError](g.Wait())
+		if !ok || died.Signal != syscall.SIGKILL {
+			t.Fatalf("the producer ended by itself: %v", died)
+		}
+		got := 0
+		for {
+			x, err := q.TryGet()
+			if errors.Is(err, ipc.ErrEmpty) {
+				break
+			}
+			check(t, err)
+			for _, v := range onHost(t, x) {
+				if v != 7 {
+					t.Fatalf("tensor %d: %v", got, x)
+				}
+			}
+			got++
+			check(t, x.Close())
+		}
+		if got == 0 {
+			t.Error("nothing of what was sent before the death is there")
+		}
+		check(t, q.Close())
+	}
+	comesTo(t, devices, 0, 0)
+}

@@ -1,0 +1,194 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+)
+
+// SimulateKey is the environment variable that names simulated devices, by the paths of their files with commas between. It is there for
+// tests and demonstrations on machines without a GPU; children inherit it.
+const SimulateKey = "SHOAL_CUDA_SIMULATE"
+
+// A Device is one GPU, as this process sees it. It is a tensor.Device. Its context is made when it is used first, the primary one, so
+// that other libraries in the process have the same.
+type Device struct {
+	driver  cudriver.Driver
+	ordinal int
+	id      cudriver.Device
+	uuid    [16]byte
+
+	opening sync.Mutex
+	ready   atomic.Pointer[ready]
+}
+
+// ready is what a device has that is in use.
+type ready struct {
+	ctx         cudriver.Context
+	stream      cudriver.Stream
+	granularity int
+	total       int
+}
+
+// system is the driver and what it has.
+type system struct {
+	driver  cudriver.Driver
+	devices []*Device
+}
+
+var process struct {
+	sync.Mutex
+	system *system
+	err    error
+	chosen int
+}
+
+// open initialises the driver, once.
+func open() (*system, error) {
+	process.Lock()
+	defer process.Unlock()
+	if process.system == nil && process.err == nil {
+		if process.system, process.err = initialise(); process.err != nil {
+			process.err = fmt.Errorf("%w: %w", ErrUnavailable, process.err)
+		}
+	}
+	return process.system, process.err
+}
+
+func load() (cudriver.Driver, error) {
+	if paths := os.Getenv(SimulateKey); paths != "" {
+		return sim.New(strings.Split(paths, ",")), nil
+	}
+	return cudriver.Load()
+}
+
+func initialise() (*system, error) {
+	driver, err := load()
+	if err != nil {
+		return nil, err
+	}
+	if err := driver.Init(); err != nil {
+		if visible, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok && errors.Is(err, cudriver.ErrorNoDevice) {
+			err = fmt.Errorf("%w, and CUDA_VISIBLE_DEVICES is %q", err, visible)
+		}
+		return nil, err
+	}
+	n, err := driver.DeviceCount()
+	if err == nil && n == 0 {
+		err = cudriver.ErrorNoDevice
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &system{driver: driver}
+	for i := range n {
+		d := &Device{driver: driver, ordinal: i}
+		if d.id, err = driver.DeviceGet(i); err != nil {
+			return nil, err
+		}
+		if d.uuid, err = driver.DeviceUUID(d.id); err != nil {
+			return nil, err
+		}
+		s.devices = append(s.devices, d)
+	}
+	return s, nil
+}
+
+// String returns the device as PyTorch writes it.
+func (d *Device) String() string { return fmt.Sprintf("cuda:%d", d.ordinal) }
+
+// Ordinal returns its place among the devices that this process sees.
+func (d *Device) Ordinal() int { return d.ordinal }
+
+// Name returns what the maker calls it.
+func (d *Device) Name() (string, error) { return d.driver.DeviceName(d.id) }
+
+// UUID returns the device's own identity, which is the same in every process.
+func (d *Device) UUID() [16]byte { return d.uuid }
+
+// use makes the device's context, once.
+func (d *Device) use() (*ready, error) {
+	if r := d.ready.Load(); r != nil {
+		return r, nil
+	}
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	if r := d.ready.Load(); r != nil {
+		return r, nil
+	}
+	r, err := d.begin()
+	if err != nil {
+		return nil, fmt.Errorf("use %v: %w", d, err)
+	}
+	d.ready.Store(r)
+	return r, nil
+}
+
+func (d *Device) begin() (*ready, error) {
+	for _, a := range []cudriver.Attribute{cudriver.AttributeVirtualMemory, cudriver.AttributePosixFileDescriptors} {
+		if can, err := d.driver.DeviceAttribute(a, d.id); err != nil || can == 0 {
+			return nil, errors.Join(fmt.Errorf("its memory cannot be shared as file descriptors (attribute %d): %w", a, cudriver.ErrorNotSupported), err)
+		}
+	}
+	total, err := d.driver.DeviceTotalMem(d.id)
+	if err != nil {
+		return nil, err
+	}
+	r := &ready{total: int(total)}
+	if r.ctx, err = d.driver.PrimaryCtxRetain(d.id); err != nil {
+		return nil, err
+	}
+	err = d.within(r, func() error {
+		n, err := d.driver.MemGetAllocationGranularity(cudriver.Pinned(d.id, true), cudriver.GranularityRecommended)
+		r.granularity = int(n)
+		if err == nil {
+			r.stream, err = d.driver.StreamCreate(cudriver.StreamNonBlocking)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, d.driver.PrimaryCtxRelease(d.id))
+	}
+	return r, nil
+}
+
+// do runs calls of the driver with the device's context. What is current belongs to a thread, and a goroutine has none of its own: so it is set
+// each time.
+func (d *Device) do(calls func(s cudriver.Stream) error) error {
+	r, err := d.use()
+	if err != nil {
+		return err
+	}
+	return d.within(r, func() error { return calls(r.stream) })
+}
+
+func (d *Device) within(r *ready, calls func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.driver.CtxSetCurrent(r.ctx); err != nil {
+		return err
+	}
+	return calls()
+}
+
+// Synchronize waits until the device has done all that this process has asked for.
+func (d *Device) Synchronize() error {
+	return d.do(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
+}
+
+// MemInfo returns the device's free and total memory, in bytes. What this process keeps for later is not free.
+func (d *Device) MemInfo() (free, total int, err error) {
+	err = d.do(func(cudriver.Stream) error {
+		f, t, err := d.driver.MemGetInfo()
+		free, total = int(f), int(t)
+		return err
+	})
+	return free, total, err
+}

@@ -1,0 +1,209 @@
+package cuda_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
+	simulate(t, 2, 64*mib)
+	if !cuda.Available() || cuda.Count() != 2 {
+		t.Fatalf("%d devices, %v", cuda.Count(), cuda.Why())
+	}
+	check(t, cuda.SetDevice(1))
+	for text, want := range map[string]string{"cuda:0": "cuda:0", "cuda:1": "cuda:1", "cuda": "cuda:1", "auto": "cuda:1"} {
+		if d := device(t, text); d.String() != want {
+			t.Errorf("%s is %v, want %s", text, d, want)
+		}
+	}
+	if d := device(t, "cpu"); d != nil {
+		t.Errorf("cpu is %v", d)
+	}
+	for _, text := range []string{"", "cuda:", "cuda:2", "cuda:-1", "cuda:+1", "cuda:x", "gpu", "cpu:1", "mps"} {
+		if d, err := cuda.ParseDevice(text); !errors.Is(err, cuda.ErrDevice) || d != nil {
+			t.Errorf("%q is %v, %v", text, d, err)
+		}
+	}
+	if err := cuda.SetDevice(2); !errors.Is(err, cuda.ErrDevice) {
+		t.Errorf("device 2 of 2: %v", err)
+	}
+	var turns []string
+	for rank := range 5 {
+		turns = append(turns, cuda.ForRank(rank).String())
+	}
+	if want := []string{"cuda:0", "cuda:1", "cuda:0", "cuda:1", "cuda:0"}; !slices.Equal(turns, want) {
+		t.Errorf("ranks have %v, want %v", turns, want)
+	}
+}
+
+func TestWithoutADeviceEverythingSaysSo(t *testing.T) {
+	t.Setenv(cuda.SimulateKey, "/dev/null")
+	t.Setenv("CUDA_VISIBLE_DEVICES", "7")
+	check(t, cuda.Reset())
+	defer cuda.Reset()
+	if cuda.Available() || cuda.Count() != 0 {
+		t.Error("there is one")
+	}
+	for rank := range 3 {
+		if d := cuda.ForRank(rank); d != nil {
+			t.Errorf("rank %d has %v", rank, d)
+		}
+	}
+	_, err := cuda.ParseDevice("cuda")
+	if !errors.Is(err, cuda.ErrUnavailable) || !errors.Is(err, cudriver.ErrorNoDevice) || !strings.Contains(err.Error(), `CUDA_VISIBLE_DEVICES is "7"`) {
+		t.Errorf("%v", err)
+	}
+	if d, err := cuda.ParseDevice("auto"); d != nil || err != nil {
+		t.Errorf("auto is %v, %v", d, err)
+	}
+	if _, err := cuda.Get(0); !errors.Is(err, cuda.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTensorsOnADevice(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	x := tensor.Arange(tensor.Float32, 0, 6, 1).View(2, 3)
+	there, err := x.ToDevice(dev)
+	check(t, err)
+	defer there.Close()
+	if there.Device() != dev || x.Device() != nil || !there.IsShared() {
+		t.Errorf("on %v and %v", there.Device(), x.Device())
+	}
+	if want := "tensor([[0., 1., 2.],\n        [3., 4., 5.]], device='cuda:0')"; there.String() != want {
+		t.Errorf("printed:\n%v\nwant:\n%s", there, want)
+	}
+	column := there.Select(1, 1)
+	defer column.Close()
+	if got := onHost(t, column); !slices.Equal(got, []float32{1, 4}) {
+		t.Errorf("a column: %v", got)
+	}
+	turned := there.T()
+	defer turned.Close()
+	again, err := turned.ToDevice(nil)
+	check(t, err)
+	if got := tensor.Data[float32](again); !slices.Equal(got, []float32{0, 3, 1, 4, 2, 5}) {
+		t.Errorf("turned: %v", got)
+	}
+	for _, dt := range []tensor.DType{tensor.Bool, tensor.Int8, tensor.Float16, tensor.Float32, tensor.Int64, tensor.Float64, tensor.Complex128} {
+		one, err := tensor.OnesOn(dev, dt, 3, 2)
+		check(t, err)
+		seven := one.Select(0, 2)
+		last := seven.Select(0, 1)
+		if last.Item() != 1 {
+			t.Errorf("%v: %v", dt, one)
+		}
+		for _, c := range []*tensor.Tensor{last, seven, one} {
+			check(t, c.Close())
+		}
+	}
+	empty, err := tensor.NewOn(dev, tensor.Float32, 0, 3)
+	check(t, err)
+	if s := empty.String(); s != "tensor([], device='cuda:0', size=(0, 3))" {
+		t.Errorf("an empty one: %s", s)
+	}
+	check(t, empty.Close())
+	func() {
+		defer func() {
+			if s, ok := recover().(string); !ok || !strings.Contains(s, "on cuda:0: Cpu copies it") {
+				t.Errorf("the elements of a tensor on a device: %v", s)
+			}
+		}()
+		tensor.Data[float32](there)
+	}()
+}
+
+func TestTensorsGoFromDeviceToDevice(t *testing.T) {
+	simulate(t, 2, 64*mib)
+	x, err := tensor.FullOn(device(t, "cuda:0"), tensor.Float32, 2.5, 100)
+	check(t, err)
+	defer x.Close()
+	every := x.Slice(0, 10, 90, 2)
+	defer every.Close()
+	y, err := every.ToDevice(device(t, "cuda:1"))
+	check(t, err)
+	defer y.Close()
+	same, err := y.ToDevice(device(t, "cuda:1"))
+	check(t, err)
+	defer same.Close()
+	if got := onHost(t, y); y.Device().String() != "cuda:1" || len(got) != 40 || got[39] != 2.5 || !same.SameStorage(y) {
+		t.Errorf("%v", y)
+	}
+}
+
+func TestMemoryIsUsedAgain(t *testing.T) {
+	devices := simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	big := func() (*tensor.Tensor, error) { return tensor.EmptyOn(dev, tensor.Float32, 5*mib) } // 20 MiB
+	var all []*tensor.Tensor
+	for range 3 {
+		x, err := big()
+		check(t, err)
+		all = append(all, x)
+	}
+	_, err := big()
+	if !errors.Is(err, cuda.ErrorOutOfMemory) || !strings.Contains(err.Error(), "CUDA_ERROR_OUT_OF_MEMORY") {
+		t.Errorf("a fourth of three: %v", err)
+	}
+	for range 10 {
+		check(t, all[0].Close())
+		all[0], err = big()
+		check(t, err)
+	}
+	for _, x := range all {
+		check(t, x.Close())
+	}
+	if n, err := devices.Used(0); n == 0 || err != nil {
+		t.Errorf("%d bytes are kept for later, %v", n, err)
+	}
+	other, err := tensor.EmptyOn(dev, tensor.Float32, 15*mib) // 60 MiB, so that what is kept has to go
+	check(t, err)
+	check(t, other.Close())
+	check(t, cuda.EmptyCache())
+	if n, err := devices.Used(0); n != 0 || err != nil || cuda.Mapped() != 0 {
+		t.Errorf("%d bytes, %d segments are left, %v", n, cuda.Mapped(), err)
+	}
+}
+
+func TestSmallAllocationsShareASegment(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	var all []*tensor.Tensor
+	for i := range 1000 {
+		x, err := tensor.FullOn(dev, tensor.Int32, float64(i), 10)
+		check(t, err)
+		all = append(all, x)
+	}
+	if n := cuda.Mapped(); n != 1 {
+		t.Errorf("%d segments", n)
+	}
+	for i, x := range all {
+		if one := x.Select(0, 9); one.Item() != float64(i) {
+			t.Errorf("tensor %d holds %v", i, one.Item())
+		} else {
+			check(t, one.Close())
+		}
+		check(t, x.Close())
+	}
+}
+
+func TestADriversErrorHasItsName(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	x, err := tensor.NewOn(dev, tensor.Float32, 4)
+	check(t, err)
+	defer x.Close()
+	cuda.Simulator().Fail("cuMemcpyDtoHAsync", 1, cudriver.ErrorNotPermitted)
+	_, err = x.Cpu()
+	failed, ok := errors.AsType[*cuda.Error](err)
+	if !ok || failed.Call != "cuMemcpyDtoHAsync" || !errors.Is(err, cuda.ErrorNotPermitted) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,41 @@
+package cuda
+
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+var (
+	// ErrUnavailable is wrapped where there is no CUDA: no driver, or no device that this process may see. The error says which.
+	ErrUnavailable = errors.New("cuda: not available")
+	// ErrDevice is wrapped where a text names no device, or one that this process does not see.
+	ErrDevice = errors.New("cuda: no such device")
+	// ErrKeeper is wrapped where the process that made the domain does not answer for the memory of devices: it has ended, or its program does
+	// not import this package.
+	ErrKeeper = errors.New("cuda: nobody keeps the memory of this domain's devices")
+	// ErrRange is wrapped where memory arrives that is not within its segment.
+	ErrRange = errors.New("cuda: memory outside of its segment")
+)
+
+// An Error is a call of the driver that failed; it wraps a Result.
+type Error = cudriver.Error
+
+// A Result is what the driver answered, with CUDA's own name: errors.Is(err, cuda.ErrorOutOfMemory).
+type Result = cudriver.Result
+
+// Results that programs decide by. After ErrorIllegalAddress this process cannot use the device any more: another one has to.
+const (
+	ErrorOutOfMemory    = cudriver.ErrorOutOfMemory
+	ErrorInvalidContext = cudriver.ErrorInvalidContext
+	ErrorIllegalAddress = cudriver.ErrorIllegalAddress
+	ErrorNotPermitted   = cudriver.ErrorNotPermitted
+	ErrorNotSupported   = cudriver.ErrorNotSupported
+)
+
+func init() {
+	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange} {
+		wire.RegisterError("cuda."+name, err)
+	}
+}

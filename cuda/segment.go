@@ -1,0 +1,226 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// A segment is a large piece of a device's memory, mapped in this process. One process allocates in it, its maker; all that use it map
+// the whole of it once.
+type segment struct {
+	dev   *Device
+	d     *shm.Domain
+	block shm.Handle // see Note [Who keeps a segment]
+	base  cudriver.Ptr
+	size  int
+
+	mine bool     // made here: the segment has a reference of its block as long as it is in the table
+	used []extent // of a segment that is mine, in order
+	refs int      // allocations of this process
+}
+
+// An extent is the place of an allocation. It is free again when the allocation's block is stale: the reaper's work for the dead is all
+// that is needed to have their memory again, too.
+type extent struct {
+	off, size int
+	block     shm.Handle
+}
+
+// segments are those that this process has mapped. Its lock is not held while the keeper is asked for something, who may have something to say first.
+var segments = struct {
+	sync.Mutex
+	m      map[shm.Handle]*segment
+	client *client
+	domain *shm.Domain
+}{m: map[shm.Handle]*segment{}}
+
+// segmentSize is that of a segment unless an allocation needs more, or the device has less than 8 times as much.
+const segmentSize = 64 << 20
+
+// keeperOf returns the connection to the domain's keeper.
+func keeperOf(d *shm.Domain) (*client, error) {
+	segments.Lock()
+	defer segments.Unlock()
+	if segments.client != nil && segments.domain == d {
+		return segments.client, nil
+	}
+	c, err := dial(d, dropSegment)
+	if err != nil {
+		return nil, err
+	}
+	segments.client, segments.domain = c, d
+	return c, nil
+}
+
+// dropSegment unmaps a segment that nobody uses any more.
+func dropSegment(block shm.Handle) {
+	segments.Lock()
+	defer segments.Unlock()
+	if s := segments.m[block]; s != nil && s.refs == 0 && !s.mine {
+		s.unmap()
+	}
+}
+
+// unmap ends the segment in this process. The device has done all that this process wanted of it.
+func (s *segment) unmap() error {
+	delete(segments.m, s.block)
+	return s.dev.do(func(cudriver.Stream) error {
+		return errors.Join(s.dev.driver.MemUnmap(s.base, uint64(s.size)), s.dev.driver.MemAddressFree(s.base, uint64(s.size)))
+	})
+}
+
+// newSegment makes a segment with room for n bytes and gives its file to the keeper.
+func newSegment(dev *Device, d *shm.Domain, n int) (*segment, error) {
+	c, err := keeperOf(d)
+	if err != nil {
+		return nil, err
+	}
+	r, err := dev.use()
+	if err != nil {
+		return nil, err
+	}
+	need := roundUp(n, r.granularity)
+	size := max(need, roundUp(min(segmentSize, r.total/8), r.granularity))
+	h, err := dev.create(size)
+	if errors.Is(err, ErrorOutOfMemory) && size > need {
+		size = need
+		h, err = dev.create(size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{dev: dev, d: d, size: size, mine: true}
+	if s.block, err = d.Alloc(0); err != nil {
+		return nil, errors.Join(err, dev.driver.MemRelease(h))
+	}
+	f, err := dev.export(h)
+	if err == nil {
+		err = errors.Join(c.keep(s.block, size, dev.uuid, f), f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, dev.driver.MemRelease(h), d.Release(s.block))
+	}
+	if err := s.mapIn(h); err != nil {
+		return nil, errors.Join(err, d.Release(s.block), c.sweep())
+	}
+	segments.Lock()
+	defer segments.Unlock()
+	segments.m[s.block] = s
+	return s, nil
+}
+
+func roundUp(n, unit int) int { return (max(n, 1) + unit - 1) / unit * unit }
+
+func (d *Device) create(n int) (h cudriver.MemHandle, err error) {
+	err = d.do(func(cudriver.Stream) error {
+		h, err = d.driver.MemCreate(uint64(n), cudriver.Pinned(d.id, true))
+		return err
+	})
+	return h, err
+}
+
+// export returns the file of memory.
+func (d *Device) export(h cudriver.MemHandle) (*os.File, error) {
+	return sys.FileOf("segment", func() (int, error) { return d.driver.MemExport(h) })
+}
+
+// mapIn gives memory an address, at which it stays when the handle has gone.
+func (s *segment) mapIn(h cudriver.MemHandle) error {
+	driver := s.dev.driver
+	return s.dev.do(func(cudriver.Stream) (err error) {
+		defer func() { err = errors.Join(err, driver.MemRelease(h)) }()
+		if s.base, err = driver.MemAddressReserve(uint64(s.size), 0); err != nil {
+			return err
+		}
+		if err = driver.MemMap(s.base, uint64(s.size), h); err != nil {
+			return errors.Join(err, driver.MemAddressFree(s.base, uint64(s.size)))
+		}
+		return driver.MemSetAccess(s.base, uint64(s.size), []cudriver.AccessDesc{cudriver.Access(s.dev.id, cudriver.AccessReadWrite)})
+	})
+}
+
+// importSegment returns the segment of a block, of which the caller has a reference, with one more allocation counted.
+func importSegment(d *shm.Domain, block shm.Handle) (*segment, error) {
+	if s := enterSegment(block, nil); s != nil {
+		return s, nil
+	}
+	c, err := keeperOf(d)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.fetch(block)
+	if err != nil {
+		return nil, err
+	}
+	defer a.file.Close()
+	dev, err := deviceOf(a.uuid)
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{dev: dev, d: d, block: block, size: int(a.size)}
+	var h cudriver.MemHandle
+	err = dev.do(func(cudriver.Stream) error {
+		return useNumber(a.file, func(fd int) (err error) {
+			h, err = dev.driver.MemImport(fd)
+			return err
+		})
+	})
+	if err == nil {
+		err = s.mapIn(h)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("import segment of %d bytes on %v: %w", s.size, dev, err)
+	}
+	return enterSegment(block, s), nil
+}
+
+// useNumber runs f with the number of an open file.
+func useNumber(file *os.File, f func(fd int) error) (err error) {
+	raw, failed := file.SyscallConn()
+	if failed != nil {
+		return failed
+	}
+	if failed := raw.Control(func(fd uintptr) { err = f(int(fd)) }); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// enterSegment counts one more allocation of a segment: of that in the table, or else of fresh, which is entered then, unless it is nil.
+func enterSegment(block shm.Handle, fresh *segment) *segment {
+	segments.Lock()
+	defer segments.Unlock()
+	s := segments.m[block]
+	switch {
+	case s != nil && fresh != nil: // two imported it at once
+		fresh.dev.do(func(cudriver.Stream) error {
+			return errors.Join(fresh.dev.driver.MemUnmap(fresh.base, uint64(fresh.size)), fresh.dev.driver.MemAddressFree(fresh.base, uint64(fresh.size)))
+		})
+	case s == nil && fresh == nil:
+		return nil
+	case s == nil:
+		segments.m[block], s = fresh, fresh
+	}
+	s.refs++
+	return s
+}
+
+// deviceOf finds a device by its identity.
+func deviceOf(uuid [16]byte) (*Device, error) {
+	all, err := open()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all.devices {
+		if d.uuid == uuid {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: this process does not see the one with UUID %x", ErrDevice, uuid)
+}

@@ -1,0 +1,188 @@
+package cuda_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// ends are what a worker of these tests gets.
+type ends struct {
+	In  *ipc.Receiver[*tensor.Tensor]
+	Out *ipc.Sender[*tensor.Tensor]
+}
+
+// fillColumn writes its rank into its column of a tensor on a device, and sends on the tensor that it received.
+var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int, e ends) error {
+	x, err := e.In.Get(ctx)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	rows, columns := x.Dim(0), x.Dim(1)
+	for i := range rows {
+		at := (x.Offset() + i*columns + rank) * x.ElementSize()
+		one := tensor.FromSlice([]float32{float32(rank + 1)}, 1)
+		if err := x.DeviceMemory().Write(at, tensor.Bytes(one)); err != nil {
+			return err
+		}
+	}
+	return e.Out.Put(ctx, x)
+})
+
+func TestProcessesWorkOnOneTensor(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	ctx := watched(t)
+	const workers = 4
+	in, err := ipc.NewQueue[*tensor.Tensor](workers)
+	check(t, err)
+	out, err := ipc.NewQueue[*tensor.Tensor](workers)
+	check(t, err)
+	x, err := tensor.NewOn(device(t, "cuda"), tensor.Float32, 5, workers)
+	check(t, err)
+	for range workers {
+		check(t, in.Put(ctx, x))
+	}
+	check(t, fillColumn.Spawn(ctx, workers, ends{in.Receiver(), out.Sender()}))
+	for range workers {
+		y, err := out.Get(ctx)
+		check(t, err)
+		if !y.SameStorage(x) {
+			t.Error("what comes back is another storage")
+		}
+		check(t, y.Close())
+	}
+	for i, v := range onHost(t, x) {
+		if v != float32(i%workers+1) {
+			t.Fatalf("element %d is %v:\n%v", i, v, x)
+		}
+	}
+	check(t, x.Close())
+	check(t, in.Close())
+	check(t, out.Close())
+}
+
+// makeAndGo sends a tensor and ends.
+var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, out *ipc.Sender[*tensor.Tensor]) error {
+	x, err := tensor.FullOn(cuda.ForRank(rank), tensor.Float32, float64(rank), 1000, 10)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	part := x.Select(1, 3)
+	defer part.Close()
+	return out.Put(ctx, part)
+})
+
+func TestASenderNeedNotStayAlive(t *testing.T) {
+	devices := simulate(t, 2, 64*mib)
+	ctx := watched(t)
+	const senders = 4
+	q, err := ipc.NewQueue[*tensor.Tensor](senders)
+	check(t, err)
+	check(t, makeAndGo.Spawn(ctx, senders, q.Sender()))
+	var seen [senders]bool
+	for range senders {
+		x, err := q.Get(ctx)
+		check(t, err)
+		first := x.Select(0, 999)
+		rank := int(first.Item())
+		if want := fmt.Sprintf("cuda:%d", rank%2); x.Device().String() != want || x.Numel() != 1000 || seen[rank] {
+			t.Errorf("from rank %d: %v on %v", rank, x.Shape(), x.Device())
+		}
+		seen[rank] = true
+		check(t, first.Close())
+		check(t, x.Close())
+	}
+	check(t, q.Close())
+	for i := range 2 { // the last one lets go of the memory
+		comesTo(t, devices, i, 0)
+	}
+}
+
+// blocks take the blocks of a message within one process.
+type blocks struct {
+	d     *shm.Domain
+	table []shm.Handle
+}
+
+func (b blocks) Take(i int) (shm.Handle, error) { return b.table[i], b.d.Import(b.table[i]) }
+
+// cross sends what write wrote to this process, as a tensor.
+func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
+	t.Helper()
+	d, err := shm.Default()
+	check(t, err)
+	var e wire.Encoder
+	e.Reset(nil)
+	write(&e)
+	check(t, e.Err())
+	defer e.Done(true)
+	m := e.Message()
+	var dec wire.Decoder
+	dec.Reset(m, blocks{d, m.Blocks})
+	x := new(tensor.Tensor)
+	err = x.UnmarshalWire(&dec)
+	dec.Done(err == nil)
+	return x, err
+}
+
+func TestWhatArrivesIsLookedAt(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	d, err := shm.Default()
+	check(t, err)
+	x, err := tensor.NewOn(device(t, "cuda"), tensor.Float32, 10)
+	check(t, err)
+	defer x.Close()
+	y, err := cross(t, func(e *wire.Encoder) { check(t, x.MarshalWire(e)) })
+	check(t, err)
+	if !y.SameStorage(x) {
+		t.Error("sent to itself it is another storage")
+	}
+	check(t, y.Close())
+
+	segment := x.DeviceMemory().(*cuda.Memory).Segment()
+	stranger, err := d.Alloc(0)
+	check(t, err)
+	defer d.Release(stranger)
+	put := func(kind string, segment shm.Handle, announced, off, size uint64) func(e *wire.Encoder) {
+		return func(e *wire.Encoder) {
+			e.ArrayLen(6)
+			e.Uint(uint64(tensor.Float32))
+			e.String(kind)
+			e.Uint(announced)
+			e.ArrayLen(4)
+			e.Block(segment)
+			e.Block(stranger)
+			e.Uint(off)
+			e.Uint(size)
+			e.Uint(0)
+			e.ArrayLen(2)
+			e.Bool(true)
+			e.Uint(10)
+		}
+	}
+	for name, c := range map[string]struct {
+		write func(e *wire.Encoder)
+		want  error
+	}{
+		"a device of another kind": {put("tpu", segment, 40, 0, 40), tensor.ErrDevice},
+		"no segment":               {put("cuda", stranger, 40, 0, 40), cuda.ErrKeeper},
+		"beyond the segment":       {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},
+		"larger than the segment":  {put("cuda", segment, 1<<40, 0, 1<<40), cuda.ErrRange},
+		"not as announced":         {put("cuda", segment, 80, 0, 40), tensor.ErrLayout},
+		"too small for its shape":  {put("cuda", segment, 36, 0, 36), tensor.ErrLayout},
+	} {
+		if _, err := cross(t, c.write); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package cudriver
+
+// A Driver is what CUDA's driver does. Every error is an *Error. Methods with a Stream only queue the work; what they are given must stay
+// as it is until that is done.
+type Driver interface {
+	Init() error
+	DriverVersion() (int, error) // 1000 × major + 10 × minor
+	DeviceCount() (int, error)
+	DeviceGet(ordinal int) (Device, error)
+	DeviceName(d Device) (string, error)
+	DeviceUUID(d Device) ([16]byte, error)
+	DeviceTotalMem(d Device) (uint64, error)
+	DeviceAttribute(a Attribute, d Device) (int, error)
+	DeviceCanAccessPeer(d, peer Device) (bool, error)
+
+	PrimaryCtxRetain(d Device) (Context, error)
+	PrimaryCtxRelease(d Device) error
+	CtxSetCurrent(c Context) error // of this thread
+	CtxGetCurrent() (Context, error)
+	CtxSynchronize() error
+	CtxEnablePeerAccess(peer Context) error
+
+	MemGetInfo() (free, total uint64, err error)
+	MemAlloc(n uint64) (Ptr, error)
+	MemFree(p Ptr) error
+	MemGetAddressRange(p Ptr) (base Ptr, size uint64, err error)
+	MemHostRegister(host []byte, f HostFlags) error
+	MemHostUnregister(host []byte) error
+	MemHostGetDevicePointer(host []byte) (Ptr, error)
+	MemcpyHtoDAsync(dst Ptr, src []byte, s Stream) error
+	MemcpyDtoHAsync(dst []byte, src Ptr, s Stream) error
+	MemcpyDtoDAsync(dst, src Ptr, n uint64, s Stream) error
+	MemcpyPeerAsync(dst Ptr, dstCtx Context, src Ptr, srcCtx Context, n uint64, s Stream) error
+	MemsetD8Async(dst Ptr, v uint8, n uint64, s Stream) error
+	MemsetD16Async(dst Ptr, v uint16, n uint64, s Stream) error
+	MemsetD32Async(dst Ptr, v uint32, n uint64, s Stream) error
+
+	StreamCreate(f StreamFlags) (Stream, error)
+	StreamDestroy(s Stream) error
+	StreamSynchronize(s Stream) error
+	StreamQuery(s Stream) error // ErrorNotReady while there is work
+	StreamWaitEvent(s Stream, e Event) error
+	EventCreate(f EventFlags) (Event, error)
+	EventDestroy(e Event) error
+	EventRecord(e Event, s Stream) error
+	EventSynchronize(e Event) error
+	EventQuery(e Event) error // ErrorNotReady while what was recorded is not done
+	EventElapsedTime(start, end Event) (ms float32, err error)
+
+	MemGetAllocationGranularity(p AllocationProp, g Granularity) (uint64, error)
+	MemCreate(n uint64, p AllocationProp) (MemHandle, error)
+	MemRelease(h MemHandle) error
+	MemExport(h MemHandle) (fd int, err error) // cuMemExportToShareableHandle
+	MemImport(fd int) (MemHandle, error)       // cuMemImportFromShareableHandle; fd stays the caller's
+	MemAddressReserve(n, align uint64) (Ptr, error)
+	MemAddressFree(p Ptr, n uint64) error
+	MemMap(p Ptr, n uint64, h MemHandle) error
+	MemUnmap(p Ptr, n uint64) error
+	MemSetAccess(p Ptr, n uint64, access []AccessDesc) error
+
+	IPCGetMemHandle(p Ptr) (IPCHandle, error)
+	IPCOpenMemHandle(h IPCHandle) (Ptr, error)
+	IPCCloseMemHandle(p Ptr) error
+	IPCGetEventHandle(e Event) (IPCHandle, error)
+	IPCOpenEventHandle(h IPCHandle) (Event, error)
+
+	ModuleLoadData(image []byte) (Module, error) // text ends with a zero byte
+	ModuleUnload(m Module) error
+	ModuleGetFunction(m Module, name string) (Function, error)
+	LaunchKernel(f Function, grid, block [3]uint32, shared uint32, s Stream, args []byte) error
+}

@@ -1,0 +1,131 @@
+package cudriver
+
+// An entry is a function of the library.
+type entry int
+
+const (
+	cuInit entry = iota
+	cuDriverGetVersion
+	cuDeviceGetCount
+	cuDeviceGet
+	cuDeviceGetName
+	cuDeviceGetUUID
+	cuDeviceTotalMem
+	cuDeviceGetAttribute
+	cuDeviceCanAccessPeer
+	cuDevicePrimaryCtxRetain
+	cuDevicePrimaryCtxRelease
+	cuCtxSetCurrent
+	cuCtxGetCurrent
+	cuCtxSynchronize
+	cuCtxEnablePeerAccess
+	cuMemGetInfo
+	cuMemAlloc
+	cuMemFree
+	cuMemGetAddressRange
+	cuMemHostRegister
+	cuMemHostUnregister
+	cuMemHostGetDevicePointer
+	cuMemcpyHtoDAsync
+	cuMemcpyDtoHAsync
+	cuMemcpyDtoDAsync
+	cuMemcpyPeerAsync
+	cuMemsetD8Async
+	cuMemsetD16Async
+	cuMemsetD32Async
+	cuStreamCreate
+	cuStreamDestroy
+	cuStreamSynchronize
+	cuStreamQuery
+	cuStreamWaitEvent
+	cuEventCreate
+	cuEventDestroy
+	cuEventRecord
+	cuEventSynchronize
+	cuEventQuery
+	cuEventElapsedTime
+	cuMemGetAllocationGranularity
+	cuMemCreate
+	cuMemRelease
+	cuMemExport
+	cuMemImport
+	cuMemAddressReserve
+	cuMemAddressFree
+	cuMemMap
+	cuMemUnmap
+	cuMemSetAccess
+	cuIPCGetMemHandle
+	cuIPCOpenMemHandle
+	cuIPCCloseMemHandle
+	cuIPCGetEventHandle
+	cuIPCOpenEventHandle
+	cuModuleLoadData
+	cuModuleUnload
+	cuModuleGetFunction
+	cuLaunchKernel
+	entries = iota
+)
+
+// symbols are the names of the entries. Where there is one with _v2, C means it by the name without: the symbol without is an interface of 2008,
+// with addresses of 32 bits.
+var symbols = [entries]string{
+	cuInit:                        "cuInit",
+	cuDriverGetVersion:            "cuDriverGetVersion",
+	cuDeviceGetCount:              "cuDeviceGetCount",
+	cuDeviceGet:                   "cuDeviceGet",
+	cuDeviceGetName:               "cuDeviceGetName",
+	cuDeviceGetUUID:               "cuDeviceGetUuid",
+	cuDeviceTotalMem:              "cuDeviceTotalMem_v2",
+	cuDeviceGetAttribute:          "cuDeviceGetAttribute",
+	cuDeviceCanAccessPeer:         "cuDeviceCanAccessPeer",
+	cuDevicePrimaryCtxRetain:      "cuDevicePrimaryCtxRetain",
+	cuDevicePrimaryCtxRelease:     "cuDevicePrimaryCtxRelease_v2",
+	cuCtxSetCurrent:               "cuCtxSetCurrent",
+	cuCtxGetCurrent:               "cuCtxGetCurrent",
+	cuCtxSynchronize:              "cuCtxSynchronize",
+	cuCtxEnablePeerAccess:         "cuCtxEnablePeerAccess",
+	cuMemGetInfo:                  "cuMemGetInfo_v2",
+	cuMemAlloc:                    "cuMemAlloc_v2",
+	cuMemFree:                     "cuMemFree_v2",
+	cuMemGetAddressRange:          "cuMemGetAddressRange_v2",
+	cuMemHostRegister:             "cuMemHostRegister_v2",
+	cuMemHostUnregister:           "cuMemHostUnregister",
+	cuMemHostGetDevicePointer:     "cuMemHostGetDevicePointer_v2",
+	cuMemcpyHtoDAsync:             "cuMemcpyHtoDAsync_v2",
+	cuMemcpyDtoHAsync:             "cuMemcpyDtoHAsync_v2",
+	cuMemcpyDtoDAsync:             "cuMemcpyDtoDAsync_v2",
+	cuMemcpyPeerAsync:             "cuMemcpyPeerAsync",
+	cuMemsetD8Async:               "cuMemsetD8Async",
+	cuMemsetD16Async:              "cuMemsetD16Async",
+	cuMemsetD32Async:              "cuMemsetD32Async",
+	cuStreamCreate:                "cuStreamCreate",
+	cuStreamDestroy:               "cuStreamDestroy_v2",
+	cuStreamSynchronize:           "cuStreamSynchronize",
+	cuStreamQuery:                 "cuStreamQuery",
+	cuStreamWaitEvent:             "cuStreamWaitEvent",
+	cuEventCreate:                 "cuEventCreate",
+	cuEventDestroy:                "cuEventDestroy_v2",
+	cuEventRecord:                 "cuEventRecord",
+	cuEventSynchronize:            "cuEventSynchronize",
+	cuEventQuery:                  "cuEventQuery",
+	cuEventElapsedTime:            "cuEventElapsedTime",
+	cuMemGetAllocationGranularity: "cuMemGetAllocationGranularity",
+	cuMemCreate:                   "cuMemCreate",
+	cuMemRelease:                  "cuMemRelease",
+	cuMemExport:                   "cuMemExportToShareableHandle",
+	cuMemImport:                   "cuMemImportFromShareableHandle",
+	cuMemAddressReserve:           "cuMemAddressReserve",
+	cuMemAddressFree:              "cuMemAddressFree",
+	cuMemMap:                      "cuMemMap",
+	cuMemUnmap:                    "cuMemUnmap",
+	cuMemSetAccess:                "cuMemSetAccess",
+	cuIPCGetMemHandle:             "cuIpcGetMemHandle",
+	cuIPCOpenMemHandle:            "cuIpcOpenMemHandle_v2",
+	cuIPCCloseMemHandle:           "cuIpcCloseMemHandle",
+	cuIPCGetEventHandle:           "cuIpcGetEventHandle",
+	cuIPCOpenEventHandle:          "cuIpcOpenEventHandle",
+	cuModuleLoadData:              "cuModuleLoadData",
+	cuModuleUnload:                "cuModuleUnload",
+	cuModuleGetFunction:           "cuModuleGetFunction",
+	cuLaunchKernel:                "cuLaunchKernel",
+}

@@ -1,0 +1,182 @@
+package cudriver
+
+import (
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/dl"
+)
+
+// library is a Driver by the functions of a shared library.
+type library struct{ entries [entries]uintptr }
+
+// Load binds the first of the libraries that can be loaded; if none is named, libcuda.so.1, also where WSL keeps it. A function that
+// an old library lacks is ErrorNotSupported when it is called. The error wraps dl.ErrNotLoaded where there is no driver.
+func Load(names ...string) (Driver, error) {
+	if len(names) == 0 {
+		names = []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
+	}
+	lib, err := dl.Open(names...)
+	if err != nil {
+		return nil, err
+	}
+	d := new(library)
+	for i, name := range symbols {
+		d.entries[i], _ = lib.Symbol(name) // 0 if it is not there
+	}
+	return d, nil
+}
+
+// call calls an entry point. Arguments may be narrower than a word: the callee looks at no more of the register.
+//
+//go:uintptrescapes
+func (l *library) call(e entry, args ...uintptr) error {
+	if l.entries[e] == 0 {
+		return &Error{symbols[e], ErrorNotSupported}
+	}
+	return Check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
+}
+
+// get calls an entry point whose first argument is where it puts its result. The rest are numbers, at most four: more registers
+// than a function has arguments do it no harm.
+func get[T any](l *library, e entry, args ...uintptr) (T, error) {
+	v, a := new(T), [4]uintptr{}
+	copy(a[:], args)
+	err := l.call(e, uintptr(unsafe.Pointer(v)), a[0], a[1], a[2], a[3])
+	return *v, err
+}
+
+func start[T any](b []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+
+// Init runs the library's own initialisation, which may take signals.
+func (l *library) Init() error {
+	return dl.Guard(func() error { return l.call(cuInit, 0) })
+}
+
+func (l *library) DriverVersion() (int, error) {
+	v, err := get[int32](l, cuDriverGetVersion)
+	return int(v), err
+}
+
+func (l *library) DeviceCount() (int, error) {
+	n, err := get[int32](l, cuDeviceGetCount)
+	return int(n), err
+}
+
+func (l *library) DeviceGet(ordinal int) (Device, error) {
+	return get[Device](l, cuDeviceGet, uintptr(ordinal))
+}
+
+func (l *library) DeviceName(d Device) (string, error) {
+	name := make([]byte, 256)
+	err := l.call(cuDeviceGetName, uintptr(start(name)), uintptr(len(name)), uintptr(d))
+	for i, c := range name {
+		if c == 0 {
+			return string(name[:i]), err
+		}
+	}
+	return string(name), err
+}
+
+func (l *library) DeviceUUID(d Device) ([16]byte, error) {
+	return get[[16]byte](l, cuDeviceGetUUID, uintptr(d))
+}
+
+func (l *library) DeviceTotalMem(d Device) (uint64, error) {
+	return get[uint64](l, cuDeviceTotalMem, uintptr(d))
+}
+
+func (l *library) DeviceAttribute(a Attribute, d Device) (int, error) {
+	v, err := get[int32](l, cuDeviceGetAttribute, uintptr(a), uintptr(d))
+	return int(v), err
+}
+
+func (l *library) DeviceCanAccessPeer(d, peer Device) (bool, error) {
+	v, err := get[int32](l, cuDeviceCanAccessPeer, uintptr(d), uintptr(peer))
+	return v != 0, err
+}
+
+func (l *library) PrimaryCtxRetain(d Device) (Context, error) {
+	var c Context
+	err := dl.Guard(func() (err error) {
+		c, err = get[Context](l, cuDevicePrimaryCtxRetain, uintptr(d))
+		return err
+	})
+	return c, err
+}
+
+func (l *library) PrimaryCtxRelease(d Device) error {
+	return l.call(cuDevicePrimaryCtxRelease, uintptr(d))
+}
+
+func (l *library) CtxSetCurrent(c Context) error { return l.call(cuCtxSetCurrent, uintptr(c)) }
+
+func (l *library) CtxGetCurrent() (Context, error) { return get[Context](l, cuCtxGetCurrent) }
+
+func (l *library) CtxSynchronize() error { return l.call(cuCtxSynchronize) }
+
+func (l *library) CtxEnablePeerAccess(peer Context) error {
+	return l.call(cuCtxEnablePeerAccess, uintptr(peer), 0)
+}
+
+func (l *library) StreamCreate(f StreamFlags) (Stream, error) {
+	return get[Stream](l, cuStreamCreate, uintptr(f))
+}
+
+func (l *library) StreamDestroy(s Stream) error { return l.call(cuStreamDestroy, uintptr(s)) }
+
+func (l *library) StreamSynchronize(s Stream) error { return l.call(cuStreamSynchronize, uintptr(s)) }
+
+func (l *library) StreamQuery(s Stream) error { return l.call(cuStreamQuery, uintptr(s)) }
+
+func (l *library) StreamWaitEvent(s Stream, e Event) error {
+	return l.call(cuStreamWaitEvent, uintptr(s), uintptr(e), 0)
+}
+
+func (l *library) EventCreate(f EventFlags) (Event, error) {
+	return get[Event](l, cuEventCreate, uintptr(f))
+}
+
+func (l *library) EventDestroy(e Event) error { return l.call(cuEventDestroy, uintptr(e)) }
+
+func (l *library) EventRecord(e Event, s Stream) error {
+	return l.call(cuEventRecord, uintptr(e), uintptr(s))
+}
+
+func (l *library) EventSynchronize(e Event) error { return l.call(cuEventSynchronize, uintptr(e)) }
+
+func (l *library) EventQuery(e Event) error { return l.call(cuEventQuery, uintptr(e)) }
+
+func (l *library) EventElapsedTime(start, end Event) (float32, error) {
+	return get[float32](l, cuEventElapsedTime, uintptr(start), uintptr(end))
+}
+
+func (l *library) ModuleLoadData(image []byte) (Module, error) {
+	m := new(Module)
+	err := l.call(cuModuleLoadData, uintptr(unsafe.Pointer(m)), uintptr(start(image)))
+	return *m, err
+}
+
+func (l *library) ModuleUnload(m Module) error { return l.call(cuModuleUnload, uintptr(m)) }
+
+func (l *library) ModuleGetFunction(m Module, name string) (Function, error) {
+	f, text := new(Function), append([]byte(name), 0)
+	err := l.call(cuModuleGetFunction, uintptr(unsafe.Pointer(f)), uintptr(m), uintptr(start(text)))
+	return *f, err
+}
+
+// launchArgs is the array of tags and values by which cuLaunchKernel takes all arguments of a kernel as one buffer.
+type launchArgs struct {
+	buffer uintptr // 1
+	args   unsafe.Pointer
+	length uintptr // 2
+	size   *uint64
+	end    uintptr // 0
+}
+
+// LaunchKernel gives the arguments as one buffer, laid out as C lays out a struct of them.
+func (l *library) LaunchKernel(f Function, grid, block [3]uint32, shared uint32, s Stream, args []byte) error {
+	size := uint64(len(args))
+	extra := &launchArgs{buffer: 1, args: start(args), length: 2, size: &size}
+	return l.call(cuLaunchKernel, uintptr(f), uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]),
+		uintptr(block[0]), uintptr(block[1]), uintptr(block[2]), uintptr(shared), uintptr(s), 0, uintptr(unsafe.Pointer(extra)))
+}

@@ -1,0 +1,253 @@
+package sim
+
+import (
+	"encoding/binary"
+	"slices"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// How memory came to have an address.
+type origin int
+
+const (
+	allocated origin = iota // cuMemAlloc
+	mapped                  // cuMemMap
+	opened                  // cuIpcOpenMemHandle
+	host                    // cuMemHostRegister
+)
+
+// A mapping is memory at an address of the device.
+type mapping struct {
+	origin origin
+	base   cudriver.Ptr
+	mem    []byte
+	dev    *device
+	at     span // in the device
+	access map[cudriver.Device]int32
+	count  int // of opens
+}
+
+func (m *mapping) end() {
+	if m.origin != host {
+		sys.Unmap(m.mem)
+	}
+}
+
+// addresses gives out n bytes of address space, with a gap behind them.
+func (d *Driver) addresses(n uint64) cudriver.Ptr {
+	p := d.address
+	d.address += cudriver.Ptr((n + 2*granularity - 1) / granularity * granularity)
+	return p
+}
+
+func (d *Driver) mappingAt(p cudriver.Ptr, of origin) *mapping {
+	for _, m := range d.mappings {
+		if m.base == p && m.origin == of {
+			return m
+		}
+	}
+	return nil
+}
+
+func (d *Driver) forget(m *mapping) {
+	d.mappings = slices.DeleteFunc(d.mappings, func(o *mapping) bool { return o == m })
+	m.end()
+}
+
+// reach returns n bytes at p as c's device sees them; nil where it may not.
+func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte {
+	for _, m := range d.mappings {
+		if p < m.base || uint64(p-m.base) > uint64(len(m.mem)) || n > uint64(len(m.mem))-uint64(p-m.base) || n == 0 {
+			continue
+		}
+		if m.origin == mapped && m.access[c.dev.id]&flags != flags || m.origin == opened && !m.dev.holds(m.at) {
+			return nil
+		}
+		return m.mem[p-m.base:][:n]
+	}
+	return nil
+}
+
+// MemGetInfo counts what any process has.
+func (d *Driver) MemGetInfo() (free, total uint64, err error) {
+	err = d.do("cuMemGetInfo", inContext, func(c *context) cudriver.Result {
+		n, err := used(c.dev.file, c.dev.size)
+		if err != nil {
+			return cudriver.ErrorOperatingSystem
+		}
+		free, total = uint64(c.dev.size-n), uint64(c.dev.size)
+		return cudriver.Success
+	})
+	return free, total, err
+}
+
+// MemAlloc takes whole pages.
+func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
+	err = d.do("cuMemAlloc", inContext, func(c *context) cudriver.Result {
+		if n == 0 {
+			return cudriver.ErrorInvalidValue
+		}
+		size := int64(n+page-1) / page * page
+		ph, r := c.dev.create(size, page)
+		if r != cudriver.Success {
+			return r
+		}
+		defer ph.file.Close() // the mapping keeps it
+		mem, err := sys.MapRange(ph.file, ph.at.off, int(size))
+		if err != nil {
+			return cudriver.ErrorOutOfMemory
+		}
+		p = d.addresses(uint64(size))
+		d.mappings = append(d.mappings, &mapping{origin: allocated, base: p, mem: mem, dev: c.dev, at: ph.at})
+		return cudriver.Success
+	})
+	return p, err
+}
+
+// MemFree takes the address that MemAlloc returned.
+func (d *Driver) MemFree(p cudriver.Ptr) error {
+	return d.do("cuMemFree", inContext, func(*context) cudriver.Result {
+		m := d.mappingAt(p, allocated)
+		if m == nil {
+			return cudriver.ErrorInvalidValue
+		}
+		d.forget(m)
+		return cudriver.Success
+	})
+}
+
+// MemGetAddressRange returns the allocation that p is in.
+func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uint64, err error) {
+	err = d.do("cuMemGetAddressRange", inContext, func(*context) cudriver.Result {
+		for _, m := range d.mappings {
+			if p >= m.base && uint64(p-m.base) < uint64(len(m.mem)) {
+				base, size = m.base, uint64(len(m.mem))
+				return cudriver.Success
+			}
+		}
+		return cudriver.ErrorNotFound
+	})
+	return base, size, err
+}
+
+// MemHostRegister gives memory of the host an address on the device.
+func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
+	return d.do("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
+		switch {
+		case len(b) == 0:
+			return cudriver.ErrorInvalidValue
+		case d.registered(b) != nil:
+			return 712 // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+		}
+		d.mappings = append(d.mappings, &mapping{origin: host, base: d.addresses(uint64(len(b))), mem: b, dev: c.dev})
+		return cudriver.Success
+	})
+}
+
+func (d *Driver) registered(b []byte) *mapping {
+	for _, m := range d.mappings {
+		if m.origin == host && unsafe.SliceData(m.mem) == unsafe.SliceData(b) {
+			return m
+		}
+	}
+	return nil
+}
+
+// MemHostUnregister ends it.
+func (d *Driver) MemHostUnregister(b []byte) error {
+	return d.do("cuMemHostUnregister", inContext, func(*context) cudriver.Result {
+		m := d.registered(b)
+		if m == nil {
+			return 713 // CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+		}
+		d.forget(m)
+		return cudriver.Success
+	})
+}
+
+// MemHostGetDevicePointer returns that address.
+func (d *Driver) MemHostGetDevicePointer(b []byte) (p cudriver.Ptr, err error) {
+	err = d.do("cuMemHostGetDevicePointer", inContext, func(*context) cudriver.Result {
+		m := d.registered(b)
+		if m == nil {
+			return cudriver.ErrorInvalidValue
+		}
+		p = m.base
+		return cudriver.Success
+	})
+	return p, err
+}
+
+// MemcpyHtoDAsync queues a copy.
+func (d *Driver) MemcpyHtoDAsync(dst cudriver.Ptr, src []byte, s cudriver.Stream) error {
+	return d.queue("cuMemcpyHtoDAsync", s, func(c *context) cudriver.Result {
+		return put(d.reach(c, dst, uint64(len(src)), cudriver.AccessReadWrite), src)
+	})
+}
+
+// MemcpyDtoHAsync queues a copy.
+func (d *Driver) MemcpyDtoHAsync(dst []byte, src cudriver.Ptr, s cudriver.Stream) error {
+	return d.queue("cuMemcpyDtoHAsync", s, func(c *context) cudriver.Result {
+		return put(dst, d.reach(c, src, uint64(len(dst)), cudriver.AccessRead))
+	})
+}
+
+// MemcpyDtoDAsync queues a copy.
+func (d *Driver) MemcpyDtoDAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Stream) error {
+	return d.queue("cuMemcpyDtoDAsync", s, func(c *context) cudriver.Result {
+		return put(d.reach(c, dst, n, cudriver.AccessReadWrite), d.reach(c, src, n, cudriver.AccessRead))
+	})
+}
+
+// MemcpyPeerAsync queues a copy between contexts.
+func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src cudriver.Ptr, srcCtx cudriver.Context, n uint64, s cudriver.Stream) error {
+	return d.queue("cuMemcpyPeerAsync", s, func(*context) cudriver.Result {
+		to, from := d.contexts[dstCtx], d.contexts[srcCtx]
+		if to == nil || from == nil {
+			return cudriver.ErrorInvalidContext
+		}
+		return put(d.reach(to, dst, n, cudriver.AccessReadWrite), d.reach(from, src, n, cudriver.AccessRead))
+	})
+}
+
+func put(dst, src []byte) cudriver.Result {
+	if dst == nil || src == nil {
+		return cudriver.ErrorIllegalAddress
+	}
+	copy(dst, src)
+	return cudriver.Success
+}
+
+// MemsetD8Async queues a fill.
+func (d *Driver) MemsetD8Async(dst cudriver.Ptr, v uint8, n uint64, s cudriver.Stream) error {
+	return d.set("cuMemsetD8Async", dst, []byte{v}, n, s)
+}
+
+// MemsetD16Async queues a fill.
+func (d *Driver) MemsetD16Async(dst cudriver.Ptr, v uint16, n uint64, s cudriver.Stream) error {
+	return d.set("cuMemsetD16Async", dst, binary.NativeEndian.AppendUint16(nil, v), n, s)
+}
+
+// MemsetD32Async queues a fill.
+func (d *Driver) MemsetD32Async(dst cudriver.Ptr, v uint32, n uint64, s cudriver.Stream) error {
+	return d.set("cuMemsetD32Async", dst, binary.NativeEndian.AppendUint32(nil, v), n, s)
+}
+
+func (d *Driver) set(call string, dst cudriver.Ptr, v []byte, n uint64, s cudriver.Stream) error {
+	if uint64(dst)%uint64(len(v)) != 0 {
+		return cudriver.Check(call, cudriver.ErrorInvalidValue)
+	}
+	return d.queue(call, s, func(c *context) cudriver.Result {
+		b := d.reach(c, dst, n*uint64(len(v)), cudriver.AccessReadWrite)
+		if b == nil {
+			return cudriver.ErrorIllegalAddress
+		}
+		for i := range b {
+			b[i] = v[i%len(v)]
+		}
+		return cudriver.Success
+	})
+}

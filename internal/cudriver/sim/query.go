@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// DriverVersion is CUDA 12.8's.
+func (d *Driver) DriverVersion() (int, error) { return 12080, nil }
+
+// DeviceCount returns how many there are.
+func (d *Driver) DeviceCount() (n int, err error) {
+	err = d.do("cuDeviceGetCount", initialised, func(*context) cudriver.Result {
+		n = len(d.devices)
+		return cudriver.Success
+	})
+	return n, err
+}
+
+// DeviceGet returns a device by its place.
+func (d *Driver) DeviceGet(ordinal int) (id cudriver.Device, err error) {
+	err = d.device("cuDeviceGet", cudriver.Device(ordinal), func(dev *device) cudriver.Result {
+		id = dev.id
+		return cudriver.Success
+	})
+	return id, err
+}
+
+// DeviceName says that it is none.
+func (d *Driver) DeviceName(id cudriver.Device) (string, error) {
+	return "Simulated device", d.device("cuDeviceGetName", id, func(*device) cudriver.Result { return cudriver.Success })
+}
+
+// DeviceUUID follows from the file.
+func (d *Driver) DeviceUUID(id cudriver.Device) (u [16]byte, err error) {
+	err = d.device("cuDeviceGetUuid", id, func(dev *device) cudriver.Result {
+		file, _, err := sys.Identify(dev.file)
+		if err != nil {
+			return cudriver.ErrorOperatingSystem
+		}
+		for i := range 8 {
+			u[i], u[8+i] = byte(file.Device>>(8*i)), byte(file.Inode>>(8*i))
+		}
+		return cudriver.Success
+	})
+	return u, err
+}
+
+// DeviceTotalMem returns the size of the memory.
+func (d *Driver) DeviceTotalMem(id cudriver.Device) (n uint64, err error) {
+	err = d.device("cuDeviceTotalMem", id, func(dev *device) cudriver.Result {
+		n = uint64(dev.size)
+		return cudriver.Success
+	})
+	return n, err
+}
+
+// DeviceAttribute answers for a device that can do all that Shoal asks for.
+func (d *Driver) DeviceAttribute(a cudriver.Attribute, id cudriver.Device) (v int, err error) {
+	err = d.device("cuDeviceGetAttribute", id, func(*device) cudriver.Result {
+		switch a {
+		case cudriver.AttributeUnifiedAddressing, cudriver.AttributeVirtualMemory, cudriver.AttributePosixFileDescriptors, cudriver.AttributeIPCEvents:
+			v = 1
+		case cudriver.AttributeComputeMajor:
+			v = 9
+		case cudriver.AttributeComputeMinor, cudriver.AttributeComputeMode:
+		default:
+			return cudriver.ErrorInvalidValue
+		}
+		return cudriver.Success
+	})
+	return v, err
+}
+
+// DeviceCanAccessPeer is true for every other device.
+func (d *Driver) DeviceCanAccessPeer(id, peer cudriver.Device) (can bool, err error) {
+	err = d.device("cuDeviceCanAccessPeer", id, func(*device) cudriver.Result {
+		if peer < 0 || int(peer) >= len(d.devices) {
+			return cudriver.ErrorInvalidDevice
+		}
+		can = peer != id
+		return cudriver.Success
+	})
+	return can, err
+}
+
+// PrimaryCtxRetain makes the context when it is retained first, and does not make it current.
+func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err error) {
+	err = d.device("cuDevicePrimaryCtxRetain", id, func(dev *device) cudriver.Result {
+		if dev.ctx == nil {
+			dev.ctx = &context{id: cudriver.Context(d.number()), dev: dev, opened: map[cudriver.IPCHandle]*mapping{}}
+			d.contexts[dev.ctx.id] = dev.ctx
+		}
+		dev.refs++
+		c = dev.ctx.id
+		return cudriver.Success
+	})
+	return c, err
+}
+
+// PrimaryCtxRelease destroys the context when nobody retains it.
+func (d *Driver) PrimaryCtxRelease(id cudriver.Device) error {
+	return d.device("cuDevicePrimaryCtxRelease", id, func(dev *device) cudriver.Result {
+		if dev.ctx == nil {
+			return cudriver.ErrorInvalidContext
+		}
+		if dev.refs--; dev.refs == 0 {
+			delete(d.contexts, dev.ctx.id)
+			dev.ctx = nil
+		}
+		return cudriver.Success
+	})
+}
+
+// CtxSetCurrent is for this thread alone.
+func (d *Driver) CtxSetCurrent(id cudriver.Context) error {
+	return d.do("cuCtxSetCurrent", initialised, func(*context) cudriver.Result {
+		if id != 0 && d.contexts[id] == nil {
+			return cudriver.ErrorInvalidContext
+		}
+		d.current[sys.ThreadID()] = id
+		return cudriver.Success
+	})
+}
+
+// CtxGetCurrent returns this thread's, or 0.
+func (d *Driver) CtxGetCurrent() (id cudriver.Context, err error) {
+	err = d.do("cuCtxGetCurrent", initialised, func(*context) cudriver.Result {
+		id = d.current[sys.ThreadID()]
+		return cudriver.Success
+	})
+	return id, err
+}
+
+// CtxEnablePeerAccess checks; here every device can reach every other's memory.
+func (d *Driver) CtxEnablePeerAccess(peer cudriver.Context) error {
+	return d.do("cuCtxEnablePeerAccess", inContext, func(c *context) cudriver.Result {
+		if peer == c.id || d.contexts[peer] == nil {
+			return cudriver.ErrorInvalidContext
+		}
+		return cudriver.Success
+	})
+}

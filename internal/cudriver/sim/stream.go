@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+)
+
+// tick is how often waiting looks again: here nothing rings.
+const tick = 50 * time.Microsecond
+
+// work is a piece of what a stream does. It is done alone; it is asked again, later, while it returns ErrorNotReady.
+type work func(c *context) cudriver.Result
+
+// A stream does its work in order, on a goroutine of its own.
+type stream struct {
+	ctx    *context
+	work   chan work
+	queued uint64 // under the driver's lock, as done is
+	done   uint64
+}
+
+// maxQueued is how much work a stream takes before who gives it more has to wait.
+const maxQueued = 1024
+
+// StreamCreate starts a stream.
+func (d *Driver) StreamCreate(cudriver.StreamFlags) (id cudriver.Stream, err error) {
+	err = d.do("cuStreamCreate", inContext, func(c *context) cudriver.Result {
+		s := &stream{ctx: c, work: make(chan work, maxQueued)}
+		id = cudriver.Stream(d.number())
+		d.streams[id] = s
+		go d.run(s)
+		return cudriver.Success
+	})
+	return id, err
+}
+
+func (d *Driver) run(s *stream) {
+	for w := range s.work {
+		for !d.try(s, w) {
+			time.Sleep(tick)
+		}
+	}
+}
+
+func (d *Driver) try(s *stream, w work) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held {
+		return false
+	}
+	if s.ctx.lost == cudriver.Success {
+		switch r := w(s.ctx); r {
+		case cudriver.Success:
+		case cudriver.ErrorNotReady:
+			return false
+		default:
+			s.ctx.lost = r
+		}
+	}
+	s.done++
+	return true
+}
+
+// queue gives a stream work.
+func (d *Driver) queue(call string, id cudriver.Stream, w work) error {
+	var s *stream
+	err := d.do(call, inContext, func(c *context) cudriver.Result {
+		if s = d.streams[id]; s == nil || s.ctx != c {
+			return cudriver.ErrorInvalidHandle
+		}
+		s.queued++
+		return cudriver.Success
+	})
+	if err == nil {
+		s.work <- w
+	}
+	return err
+}
+
+// StreamDestroy lets the stream finish what it has.
+func (d *Driver) StreamDestroy(id cudriver.Stream) error {
+	return d.do("cuStreamDestroy", inContext, func(*context) cudriver.Result {
+		s := d.streams[id]
+		if s == nil {
+			return cudriver.ErrorInvalidHandle
+		}
+		delete(d.streams, id)
+		close(s.work)
+		return cudriver.Success
+	})
+}
+
+// StreamQuery returns ErrorNotReady while there is work.
+func (d *Driver) StreamQuery(id cudriver.Stream) error { return d.ask("cuStreamQuery", id) }
+
+func (d *Driver) ask(call string, id cudriver.Stream) error {
+	return d.do(call, inContext, func(*context) cudriver.Result {
+		s := d.streams[id]
+		switch {
+		case s == nil:
+			return cudriver.ErrorInvalidHandle
+		case s.done < s.queued:
+			return cudriver.ErrorNotReady
+		}
+		return cudriver.Success
+	})
+}
+
+// StreamSynchronize waits until the stream has done all its work.
+func (d *Driver) StreamSynchronize(id cudriver.Stream) error {
+	return patiently(func() error { return d.ask("cuStreamSynchronize", id) })
+}
+
+// patiently asks until the answer is another one than ErrorNotReady.
+func patiently(ask func() error) error {
+	for {
+		err := ask()
+		if e, ok := err.(*cudriver.Error); !ok || e.Result != cudriver.ErrorNotReady {
+			return err
+		}
+		time.Sleep(tick)
+	}
+}
+
+// CtxSynchronize waits for all streams of the context.
+func (d *Driver) CtxSynchronize() error {
+	return patiently(func() error {
+		return d.do("cuCtxSynchronize", inContext, func(c *context) cudriver.Result {
+			for _, s := range d.streams {
+				if s.ctx == c && s.done < s.queued {
+					return cudriver.ErrorNotReady
+				}
+			}
+			return cudriver.Success
+		})
+	})
+}

@@ -1,0 +1,76 @@
+//go:build amd64 || arm64
+
+package dl
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A Library is a shared library. It stays loaded until the process ends: nobody knows which threads it has started.
+type Library struct {
+	name   string
+	handle uintptr
+}
+
+// Open loads the first of the libraries that can be. The error says of each why not.
+func Open(names ...string) (*Library, error) {
+	var lib *Library
+	err := Guard(func() error {
+		var failed error
+		for _, name := range names {
+			h, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+			if err == nil {
+				lib = &Library{name, h}
+				return nil
+			}
+			failed = errors.Join(failed, err)
+		}
+		return fmt.Errorf("%w: %w", ErrNotLoaded, failed)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lib, nil
+}
+
+// Name returns the name under which the library was found.
+func (l *Library) Name() string { return l.name }
+
+// Symbol returns the address of a function.
+func (l *Library) Symbol(name string) (uintptr, error) {
+	p, err := purego.Dlsym(l.handle, name)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrNoSymbol, err)
+	}
+	return p, nil
+}
+
+// Call calls a C function whose arguments are integers and pointers, at most 32 words, and returns the register of the result. What the
+// arguments point to is kept alive and in its place until the function has returned, if it is converted to uintptr in
+// the call itself.
+//
+//go:uintptrescapes
+func Call(fn uintptr, args ...uintptr) uintptr {
+	r, _, _ := purego.SyscallN(fn, args...)
+	return r
+}
+
+// Guard runs f, which runs foreign code for the first time, on one thread, and takes back the signals and the signal stack that
+// it has taken.
+func Guard(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := sys.SaveSignals()
+	if err != nil {
+		return err
+	}
+	err = f()
+	_, restored := before.Restore()
+	return errors.Join(err, restored)
+}

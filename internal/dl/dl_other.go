@@ -1,0 +1,28 @@
+//go:build !linux || (!amd64 && !arm64)
+
+package dl
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Library needs Linux on amd64 or arm64.
+type Library struct{}
+
+// Open needs Linux on amd64 or arm64.
+func Open(names ...string) (*Library, error) {
+	return nil, fmt.Errorf("%w: %q: %w", ErrNotLoaded, names, errors.ErrUnsupported)
+}
+
+// Name is never called.
+func (l *Library) Name() string { return "" }
+
+// Symbol is never called.
+func (l *Library) Symbol(name string) (uintptr, error) { return 0, ErrNoSymbol }
+
+// Call is never called.
+func Call(fn uintptr, args ...uintptr) uintptr { return 0 }
+
+// Guard runs f.
+func Guard(f func() error) error { return f() }

@@ -1,0 +1,92 @@
+package sys
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// LockRange takes the exclusive lock of n bytes of f and reports false where another open file description holds one of them. The kernel
+// lets go of it when the last descriptor and the last mapping of this description are gone, in whatever process they are: so
+// it counts what nobody could count who may be killed.
+func LockRange(f *os.File, off, n int64) (ok bool, err error) {
+	err = control(f, func(fd int) error {
+		lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
+		return retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lk) })
+	})
+	switch err {
+	case nil:
+		return true, nil
+	case unix.EAGAIN, unix.EACCES:
+		return false, nil
+	}
+	return false, fmt.Errorf("lock %d bytes at %d of %s: %w", n, off, f.Name(), err)
+}
+
+// LockedRange returns one range that another open file description than f's has locked among the n bytes at off; size is 0 if there is
+// none. It may begin before them and end behind.
+func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
+	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
+	err = control(f, func(fd int) error {
+		return retry(func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lk) })
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("query the locks of %s: %w", f.Name(), err)
+	}
+	if lk.Type == unix.F_UNLCK {
+		return 0, 0, nil
+	}
+	return lk.Start, lk.Len, nil
+}
+
+// MapRange maps n bytes of f from off on, which is a multiple of the page, as [Map] maps them from the start.
+func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
+	err = control(f, func(fd int) error {
+		mem, err = unix.Mmap(fd, off, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes at %d of %s: %w", n, off, f.Name(), err)
+	}
+	return mem, nil
+}
+
+// Duplicate returns another descriptor, close-on-exec, of f's open file description.
+func Duplicate(f *os.File) (again int, err error) {
+	err = control(f, func(fd int) error {
+		again, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return -1, fmt.Errorf("duplicate %s: %w", f.Name(), err)
+	}
+	return again, nil
+}
+
+// ThreadID returns the number of the calling thread.
+func ThreadID() int { return unix.Gettid() }
+
+// DuplicateNumber is Duplicate of a descriptor that belongs to foreign code.
+func DuplicateNumber(fd int) (*os.File, error) {
+	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate descriptor %d: %w", fd, err)
+	}
+	return os.NewFile(uintptr(again), fmt.Sprintf("descriptor %d", fd)), nil
+}
+
+// FileOf makes a file of a descriptor that foreign code opens in f. The descriptor may be inheritable at first, so no child is started meanwhile: it would
+// have it for ever.
+func FileOf(name string, f func() (fd int, err error)) (*os.File, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := f()
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), name), nil
+}

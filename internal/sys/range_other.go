@@ -1,0 +1,30 @@
+//go:build !linux
+
+package sys
+
+import "os"
+
+// LockRange needs Linux.
+func LockRange(f *os.File, off, n int64) (bool, error) { return false, unsupported("F_OFD_SETLK") }
+
+// LockedRange needs Linux.
+func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
+	return 0, 0, unsupported("F_OFD_GETLK")
+}
+
+// MapRange needs Linux.
+func MapRange(f *os.File, off int64, n int) ([]byte, error) { return nil, unsupported("mmap") }
+
+// Duplicate needs Linux.
+func Duplicate(f *os.File) (int, error) { return -1, unsupported("F_DUPFD_CLOEXEC") }
+
+// ThreadID needs Linux.
+func ThreadID() int { return 0 }
+
+// DuplicateNumber needs Linux.
+func DuplicateNumber(fd int) (*os.File, error) { return nil, unsupported("F_DUPFD_CLOEXEC") }
+
+// FileOf needs Linux.
+func FileOf(name string, f func() (fd int, err error)) (*os.File, error) {
+	return nil, unsupported("O_CLOEXEC")
+}

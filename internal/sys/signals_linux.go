@@ -1,0 +1,73 @@
+//go:build amd64 || arm64
+
+package sys
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signals is what the process does on each signal, and the stack on which one thread does it.
+type Signals struct {
+	actions [lastSignal + 1]sigaction
+	stack   signalStack
+}
+
+// lastSignal is the kernel's _NSIG.
+const lastSignal = 64
+
+// signalStack is the kernel's stack_t.
+type signalStack struct {
+	base  uintptr
+	flags int32
+	size  uintptr
+}
+
+// SaveSignals notes the handlers of all signals and this thread's signal stack, before foreign code is loaded that may take them.
+// The caller locks the goroutine to the thread until Restore.
+func SaveSignals() (*Signals, error) {
+	s := new(Signals)
+	for i := 1; i <= lastSignal; i++ {
+		if err := changeAction(syscall.Signal(i), nil, &s.actions[i]); err != nil {
+			return nil, fmt.Errorf("ask for the handler of signal %d: %w", i, err)
+		}
+	}
+	if err := changeStack(nil, &s.stack); err != nil {
+		return nil, fmt.Errorf("ask for the signal stack: %w", err)
+	}
+	return s, nil
+}
+
+// Restore writes back what has changed since SaveSignals, and returns the signals that somebody had taken.
+func (s *Signals) Restore() (taken []syscall.Signal, err error) {
+	now, err := SaveSignals()
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.actions {
+		if now.actions[i] == s.actions[i] {
+			continue
+		}
+		if err := changeAction(syscall.Signal(i), &s.actions[i], nil); err != nil {
+			return taken, fmt.Errorf("take signal %d back: %w", i, err)
+		}
+		taken = append(taken, syscall.Signal(i))
+	}
+	if now.stack != s.stack {
+		if err := changeStack(&s.stack, nil); err != nil {
+			return taken, fmt.Errorf("take the signal stack back: %w", err)
+		}
+	}
+	return taken, nil
+}
+
+func changeStack(to, from *signalStack) error {
+	_, _, errno := unix.RawSyscall(unix.SYS_SIGALTSTACK, uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(from)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

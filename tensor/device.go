@@ -1,0 +1,281 @@
+package tensor
+
+import (
+	"fmt"
+	"sync"
+	"weak"
+
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Device is where the memory of tensors is that is not the host's; package cuda has them. nil stands for the host.
+type Device interface {
+	fmt.Stringer // as PyTorch writes it: cuda:0
+	// Alloc returns n bytes, which hold anything.
+	Alloc(n int) (DeviceMemory, error)
+}
+
+// DeviceMemory is one allocation on a device, of which a process holds a reference until End. Ranges of bytes are within Size.
+type DeviceMemory interface {
+	Loan
+	Device() Device
+	Size() int
+	// Write copies src to the bytes from off on, and Read copies them back, when the work before is done. Both return when they are done with the slice.
+	Write(off int, src []byte) error
+	Read(dst []byte, off int) error
+	// Fill repeats a pattern of 1, 2, 4, 8 or 16 bytes over n bytes, and Copy takes n bytes of other memory of a device of the same kind.
+	Fill(off, n int, pattern []byte) error
+	Copy(off int, src DeviceMemory, from, n int) error
+	// Key is the same for the same memory, however often it arrives in this process.
+	Key() any
+	// Marshal writes one value by which another process finds the memory, and its blocks.
+	Marshal(e *wire.Encoder) error
+}
+
+// deviceKinds are the readers of what Marshal wrote.
+var deviceKinds sync.Map // name: func(*wire.Decoder) (DeviceMemory, error)
+
+// RegisterDevice says how memory arrives whose device is called kind, up to the colon.
+func RegisterDevice(kind string, read func(d *wire.Decoder) (DeviceMemory, error)) {
+	deviceKinds.Store(kind, read)
+}
+
+// onDevice is the lease of memory on a device.
+type onDevice struct {
+	DeviceMemory
+	once sync.Once
+}
+
+func (l *onDevice) end() (err error) {
+	l.once.Do(func() {
+		residents.Lock()
+		if r := residents.m[l.Key()]; r.lease == l {
+			delete(residents.m, l.Key())
+		}
+		residents.Unlock()
+		err = l.DeviceMemory.End()
+	})
+	return err
+}
+
+// residents finds the storage of memory that arrives once more.
+var residents = struct {
+	sync.Mutex
+	m map[any]resident
+}{m: map[any]resident{}}
+
+type resident struct {
+	lease   *onDevice
+	storage weak.Pointer[storage]
+}
+
+// settleOn returns the storage of m, of which it counts one view more. If that was there already, the reference that came with m is given back.
+func settleOn(m DeviceMemory) (*storage, error) {
+	residents.Lock()
+	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retain() {
+		residents.Unlock()
+		return old, m.End()
+	}
+	defer residents.Unlock()
+	s, l := new(storage), &onDevice{DeviceMemory: m}
+	s.views.Store(1)
+	s.rent(&memory{nil, l})
+	residents.m[m.Key()] = resident{l, weak.Make(s)}
+	return s, nil
+}
+
+// size is the bytes of the memory, wherever it is.
+func (m *memory) size() int {
+	if l, ok := m.lease.(*onDevice); ok {
+		return l.Size()
+	}
+	return len(m.bytes)
+}
+
+// device returns the lease of a tensor that is on a device.
+func (t *Tensor) device() (l *onDevice, ok bool) {
+	l, ok = t.store().mem.Load().lease.(*onDevice)
+	return l, ok
+}
+
+// Device returns where the tensor's memory is, nil for the host.
+func (t *Tensor) Device() Device {
+	if l, ok := t.device(); ok {
+		return l.DeviceMemory.Device()
+	}
+	return nil
+}
+
+// DeviceMemory returns the memory of a tensor on a device, nil of one on the host.
+func (t *Tensor) DeviceMemory() DeviceMemory {
+	if l, ok := t.device(); ok {
+		return l.DeviceMemory
+	}
+	return nil
+}
+
+// EmptyOn returns a tensor on a device whose elements hold anything. The caller closes it; with nil it is Empty.
+func EmptyOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
+	own, size := checkShape(dt, shape)
+	if dev == nil {
+		return Empty(dt, own...), nil
+	}
+	m, err := dev.Alloc(size)
+	if err != nil {
+		return nil, fmt.Errorf("new tensor of %v %v on %v: %w", dt, shape, dev, err)
+	}
+	s, err := settleOn(m)
+	if err != nil {
+		return nil, err
+	}
+	return newTensor(s, dt, own, rowMajor(own), 0), nil
+}
+
+// FullOn is EmptyOn with all elements v.
+func FullOn(dev Device, dt DType, v float64, shape ...int) (*Tensor, error) {
+	t, err := EmptyOn(dev, dt, shape...)
+	if err != nil || t.Numel() == 0 {
+		return t, err
+	}
+	l, ok := t.device()
+	if !ok {
+		return t.Fill(v), nil
+	}
+	if err := l.Fill(0, t.Nbytes(), Scalar(dt, v).span()); err != nil {
+		t.Close()
+		return nil, fmt.Errorf("fill tensor on %v: %w", dev, err)
+	}
+	return t, nil
+}
+
+// NewOn is New on a device.
+func NewOn(dev Device, dt DType, shape ...int) (*Tensor, error) { return FullOn(dev, dt, 0, shape...) }
+
+// OnesOn is Ones on a device.
+func OnesOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
+	return FullOn(dev, dt, 1, shape...)
+}
+
+// ToDevice returns the tensor's elements on dev, or on the host if that is nil: a view if they are there, and otherwise a copy. The
+// caller closes it.
+func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
+	if dev == t.Device() {
+		return t.view(t.shape, t.strides, t.offset), nil
+	}
+	moved, err := t.moveTo(dev)
+	if err != nil {
+		return nil, fmt.Errorf("tensor to %s: %w", deviceName(dev), err)
+	}
+	return moved, nil
+}
+
+// Cpu returns the tensor's elements on the host: a view if they are there, and otherwise a copy on the heap.
+func (t *Tensor) Cpu() (*Tensor, error) { return t.ToDevice(nil) }
+
+func deviceName(dev Device) string {
+	if dev == nil {
+		return "cpu"
+	}
+	return dev.String()
+}
+
+// moveTo copies all bytes from the first element to the last, so that the strides stay what they are. On the host it makes them
+// contiguous.
+func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
+	from, ok := t.device()
+	if !ok && !t.IsContiguous() {
+		dense := t.Clone()
+		defer dense.release()
+		return dense.moveTo(dev)
+	}
+	at, end := t.extent()
+	n := end - at
+	if dev == nil {
+		b := make([]byte, n)
+		if err := from.Read(b, at); err != nil {
+			return nil, err
+		}
+		near := contiguous(onHeap(b), t.dtype, t.shape)
+		near.strides = t.strides
+		if near.IsContiguous() {
+			return near, nil
+		}
+		return near.Clone(), nil
+	}
+	m, err := dev.Alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		err = m.Copy(0, from.DeviceMemory, at, n)
+	} else {
+		err = m.Write(0, t.span())
+	}
+	if err != nil {
+		m.End()
+		return nil, err
+	}
+	s, err := settleOn(m)
+	if err != nil {
+		return nil, err
+	}
+	return newTensor(s, t.dtype, t.shape, t.strides, 0), nil
+}
+
+// near returns t on the host for the length of one call of a function that has no error to return, and how to end it. What the device
+// says no to is a panic with its error.
+func (t *Tensor) near() (*Tensor, func()) {
+	if _, ok := t.device(); !ok {
+		return t, func() {}
+	}
+	h, err := t.Cpu()
+	if err != nil {
+		panic(err)
+	}
+	return h, h.release
+}
+
+// marshal writes the dtype and where the memory is.
+func (l *onDevice) marshal(dt DType, e *wire.Encoder) error {
+	kind := kindOf(l.DeviceMemory.Device())
+	e.ArrayLen(6)
+	e.Uint(uint64(dt))
+	e.String(kind)
+	e.Uint(uint64(l.Size()))
+	return l.Marshal(e)
+}
+
+func kindOf(dev Device) string {
+	name := dev.String()
+	for i, c := range name {
+		if c == ':' {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// readDevice returns the storage of what marshal wrote.
+func readDevice(d *wire.Decoder) (*storage, error) {
+	kind, err := d.String()
+	if err != nil {
+		return nil, err
+	}
+	size, err := natural(d)
+	if err != nil {
+		return nil, err
+	}
+	read, ok := deviceKinds.Load(kind)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q: does this program import the package that has it?", ErrDevice, kind)
+	}
+	m, err := read.(func(*wire.Decoder) (DeviceMemory, error))(d)
+	if err != nil {
+		return nil, err
+	}
+	if m.Size() != size {
+		m.End()
+		return nil, fmt.Errorf("%d bytes on %v, where %d are announced: %w", m.Size(), m.Device(), size, ErrLayout)
+	}
+	return settleOn(m)
+}
