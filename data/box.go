@@ -13,3 +13,10 @@ func (b *Box[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	b.It, err = decodeAny[T](d)
 	return err
 }
+
+// Workers that are processes return these.
+func init() {
+	wire.RegisterError("data.ErrRecords", ErrRecords)
+	wire.RegisterError("data.ErrNoImages", ErrNoImages)
+	wire.RegisterError("data.ErrTar", ErrTar)
+}

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"archive/tar"
 	"bufio"
 	"context"
 	"fmt"
@@ -70,7 +69,7 @@ func Records(path string) iter.Seq2[Record, error] {
 		}
 		defer f.Close()
 		in := &counter{r: bufio.NewReaderSize(f, 1<<16)}
-		s := tarReader{tar: tar.NewReader(in)}
+		s := shardReader{tar: tarball{r: in}}
 		for {
 			r, err := s.next()
 			if err == io.EOF {
@@ -102,16 +101,16 @@ func (c *counter) Read(p []byte) (int, error) {
 // maxFile bounds a file in a shard, of which all is read to memory.
 const maxFile = 1 << 30
 
-// A tarReader is a shard while it is read, and the record that has begun.
-type tarReader struct {
-	tar    *tar.Reader
+// A shardReader is a shard while it is read, and the record that has begun.
+type shardReader struct {
+	tar    tarball
 	record Record
 }
 
 // next returns the record before the one that begins, or io.EOF.
-func (s *tarReader) next() (Record, error) {
+func (s *shardReader) next() (Record, error) {
 	for {
-		h, err := s.tar.Next()
+		name, size, regular, err := s.tar.next()
 		if err == io.EOF && s.record.Files != nil {
 			last := s.record
 			s.record = Record{}
@@ -120,14 +119,14 @@ func (s *tarReader) next() (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
-		key, kind, ok := split(h.Name)
-		if h.Typeflag != tar.TypeReg || !ok {
+		key, kind, ok := split(name)
+		if !regular || !ok {
 			continue
 		}
-		if h.Size > maxFile {
-			return Record{}, fmt.Errorf("file %s has %d bytes", h.Name, h.Size)
+		if size > maxFile {
+			return Record{}, fmt.Errorf("file %s has %d bytes", name, size)
 		}
-		body, err := readAll(s.tar, h.Size)
+		body, err := s.tar.content(size)
 		if err != nil {
 			return Record{}, err
 		}
@@ -136,7 +135,7 @@ func (s *tarReader) next() (Record, error) {
 			s.record = Record{key, map[string][]byte{}}
 		}
 		if _, twice := s.record.Files[kind]; twice {
-			return Record{}, fmt.Errorf("%w: two files %s", ErrShape, h.Name)
+			return Record{}, fmt.Errorf("%w: two files %s", ErrShape, name)
 		}
 		s.record.Files[kind] = body
 		if before.Files != nil && key != before.Key {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
@@ -52,6 +53,54 @@ func TestRecordsAreFilesOfOneName(t *testing.T) {
 	for range data.Records(path) {
 		break
 	}
+}
+
+func TestLongNamesAreWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.tar")
+	long := strings.Repeat("directory/", 30) + strings.Repeat("n", 120)
+	for _, format := range []tar.Format{tar.FormatPAX, tar.FormatGNU, tar.FormatUSTAR} {
+		name := long
+		if format == tar.FormatUSTAR {
+			name = long[200:]
+			name = name[:len(name)-60]
+		}
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for _, kind := range []string{".txt", ".cls"} {
+			if err := w.WriteHeader(&tar.Header{Name: name + kind, Size: 2, Mode: 0o644, Format: format, Typeflag: tar.TypeReg}); err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(w, kind[1:3])
+		}
+		w.WriteHeader(&tar.Header{Name: "a.link", Linkname: "b", Typeflag: tar.TypeSymlink})
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		put(t, path, b.Bytes())
+		n := 0
+		for r, err := range data.Records(path) {
+			if n++; err != nil || r.Key != name || string(r.Files["txt"]) != "tx" || string(r.Files["cls"]) != "cl" {
+				t.Errorf("%v: %v, %.20q… %q", format, err, r.Key, r.Files)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%v: %d records", format, n)
+		}
+	}
+}
+
+func FuzzShard(f *testing.F) {
+	f.Add(archive(f, "a/1.jpg", "x", "a/1.cls", "3"))
+	f.Add(archive(f, strings.Repeat("long", 60)+".jpg", "x"))
+	path := filepath.Join(f.TempDir(), "a.tar")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		put(t, path, b)
+		for _, err := range data.Records(path) {
+			if file := (*data.FileError)(nil); err != nil && !errors.As(err, &file) {
+				t.Errorf("%v is no FileError", err)
+			}
+		}
+	})
 }
 
 func TestADamagedShardIsAnError(t *testing.T) {

@@ -116,12 +116,12 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 
 func TestMoreScansThanAnybodyNeedsAreAnError(t *testing.T) {
 	data := read(t, "testdata/progressive_grey.jpg")
-	last := bytes.LastIndex(data, []byte{0xFF, 0xDA})
-	end := bytes.LastIndex(data, []byte{0xFF, 0xD9})
-	all := append(bytes.Clone(data[:end]), bytes.Repeat(data[last:end], 500)...)
+	first := bytes.Index(data, []byte{0xFF, 0xDA})
+	end := first + bytes.Index(data[first:], []byte{0xFF, 0xC4}) // the tables of the next one
+	all := append(bytes.Clone(data[:end]), bytes.Repeat(data[first:end], 500)...)
 	var d jpeg.Decoder
 	var p picture
-	if err := d.Decode(append(all, 0xFF, 0xD9), 3, p.place); !errors.Is(err, pixel.ErrUnsupported) {
+	if err := d.Decode(append(all, data[end:]...), 3, p.place); !errors.Is(err, pixel.ErrUnsupported) {
 		t.Errorf("%v, want ErrUnsupported", err)
 	}
 }
