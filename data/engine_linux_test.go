@@ -178,25 +178,6 @@ func TestASampleThatKillsItsWorkersIsFound(t *testing.T) {
 	}
 }
 
-// loadAll returns the numbers of the samples of an epoch.
-func loadAll(t testing.TB, l *data.Loader) (all []int) {
-	t.Helper()
-	defer l.Close()
-	for b, err := range l.Batches(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := b[0].Contiguous()
-		each := max(1, first.Numel()/max(1, first.Dim(0)))
-		for i, v := range tensor.Data[int64](first) {
-			if i%each == 0 {
-				all = append(all, int(v))
-			}
-		}
-	}
-	return all
-}
-
 func TestPoliciesForBadSamples(t *testing.T) {
 	crews(func(name string, workers int, kind data.Kind) {
 		o := data.Options{BatchSize: 4, Workers: workers, Kind: kind}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // sound fails unless a Sampler says how long its orders are, and repeats them.
@@ -82,6 +83,25 @@ func TestDistributedDividesAsTorchDoes(t *testing.T) {
 			t.Errorf("rank %d of %d, of %d samples, drop %v: %v, Len %d; want %v", c.rank, c.world, c.n, c.drop, got, s.Len(), c.want)
 		}
 	}
+}
+
+// loadAll returns the numbers of the samples of an epoch.
+func loadAll(t testing.TB, l *data.Loader) (all []int) {
+	t.Helper()
+	defer l.Close()
+	for b, err := range l.Batches(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := b[0].Contiguous()
+		each := max(1, first.Numel()/max(1, first.Dim(0)))
+		for i, v := range tensor.Data[int64](first) {
+			if i%each == 0 {
+				all = append(all, int(v))
+			}
+		}
+	}
+	return all
 }
 
 func TestBatchedMakesBatches(t *testing.T) {
