@@ -235,7 +235,7 @@ func TestSharedBatchesBelongToTheConsumer(t *testing.T) {
 		b[0].Close()
 		b[1].Close()
 	}
-	if after := dom.Stats().Blocks; after != before {
+	if after := dom.Stats().Blocks; after > before { // fewer, if the garbage collector has found what other tests left
 		t.Errorf("%d blocks are left", after-before)
 	}
 }

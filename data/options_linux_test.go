@@ -28,7 +28,6 @@ var longest = data.RegisterCollate("test.longest", func(ctx context.Context, sam
 })
 
 func TestCollateMakesBatchesOfItsOwn(t *testing.T) {
-	data.RegisterCollate("test.other", longest2)
 	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
 		l := data.NewLoader(registeredRagged{30}, data.Options{BatchSize: 4, Workers: 2, Kind: kind, Collate: longest})
 		var shapes []string
