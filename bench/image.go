@@ -26,14 +26,16 @@ const (
 	drawings   = 100 // that differ
 )
 
-// imageDir is where the files of a format are; a peer finds them by our pid.
-func imageDir(format string) string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("shoal-bench-images-%d", os.Getpid()), format)
+// imageRoot is where the files of all formats are; a peer finds them by our pid.
+func imageRoot() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("shoal-bench-images-%d", os.Getpid()))
 }
+
+func imageDir(format string) string { return filepath.Join(imageRoot(), format) }
 
 func imageRows(_ context.Context, h *hall) (g group, err error) {
 	files := h.scale(imageFiles)
-	g = group{rounds: 5, close: func() error { return os.RemoveAll(filepath.Dir(imageDir(""))) }}
+	g = group{rounds: 5, close: func() error { return os.RemoveAll(imageRoot()) }}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.close())

@@ -17,7 +17,6 @@ import (
 type legacy struct {
 	file   *os.File
 	at     map[string]int64 // where a storage's length is
-	order  []string
 	places map[string]place
 	size   int64
 }
