@@ -79,7 +79,9 @@ func TestEveryRowAppearsOnce(t *testing.T) {
 	got := make(map[string][]string)
 	for _, r := range run(t, bench.Options{All: true}) {
 		got[r.Suite] = append(got[r.Suite], r.Name)
-		if r.Unit == "" || r.Value < 0 || r.Value == 0 && r.Suite != "idle" || (r.Floor > 0) != (r.RatioToFloor > 0) {
+		// What a small set needs may drown in what the garbage collector gives back meanwhile.
+		none := r.Suite == "idle" || strings.HasPrefix(r.Name, "loader_memory")
+		if r.Unit == "" || r.Value < 0 || r.Value == 0 && !none || (r.Floor > 0) != (r.RatioToFloor > 0) {
 			t.Errorf("row %+v", r)
 		}
 	}
