@@ -73,12 +73,13 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 // may have missed the bit is waited for, but not the end of a block that is gone: ring R may hold the last end
 // of ring S, and S that of R or its own.
 func (l *lane) stays(b *block) bool {
-	w := b.w.Load()
-	l.patience(func() bool {
-		w = b.w.Load()
-		return stampKind(w) != kindFree || w&goneBit != 0
-	}, b.markWait)
-	return w&allocBit != 0 && stampKind(w) != kindFree
+	decided := func(w uint64) bool { return stampKind(w) != kindFree || w&goneBit != 0 }
+	for {
+		l.patience(func() bool { return decided(b.w.Load()) }, b.markWait)
+		if w := b.w.Load(); decided(w) {
+			return w&allocBit != 0 && stampKind(w) != kindFree
+		}
+	}
 }
 
 // drain takes every message out of a ring that nobody holds, and keeps nothing.

@@ -42,15 +42,15 @@ func (l *lane) patience(done func() bool, mark func()) {
 			runtime.Gosched()
 		}
 	}
-	d := l.d
+	d, reaping := l.d, l.reaping != nil // who rings looks at the condition too, even when this goroutine has gone on; so it reads no field of the lane
 	for !done() {
 		seen, stuck := d.hdr.obituary.Load(), obstacle{}
-		if l.reaping != nil {
+		if reaping {
 			stuck = d.reapStamps(l)
 		}
 		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool { // it cannot be cancelled
 			mark()
-			return done() || stuck.gone() || l.reaping != nil && d.hdr.obituary.Load() != seen
+			return done() || stuck.gone() || reaping && d.hdr.obituary.Load() != seen
 		})
 	}
 }
