@@ -36,8 +36,8 @@ func TestAutoStaysWithWhatIsQuicker(t *testing.T) {
 		want data.Kind
 	}{
 		"light":                    {upTo(2000), data.Goroutines},
-		"better in processes":      {&crowded{100, me, 100 * time.Millisecond, time.Microsecond}, data.Processes},
-		"better in goroutines":     {&crowded{200, me, time.Millisecond, 100 * time.Millisecond}, data.Goroutines},
+		"better in processes":      {&crowded{100, me, 40 * time.Millisecond, time.Microsecond}, data.Processes},
+		"better in goroutines":     {&crowded{200, me, time.Millisecond, 60 * time.Millisecond}, data.Goroutines},
 		"cannot go into processes": {&slowly{upTo(200)}, data.Goroutines},
 	} {
 		l := data.NewLoader(c.set, data.Options{BatchSize: 8, Workers: 4, Kind: data.Auto, Persistent: true})
