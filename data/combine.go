@@ -40,20 +40,20 @@ func gatherFrom(ctx context.Context, ds Dataset, names, indices []int, into Batc
 }
 
 // closeDatasets closes those that can be.
-func closeDatasets(of []Boxed) error {
+func closeDatasets(of []Box[Dataset]) error {
 	var errs []error
 	for _, d := range of {
-		if c, ok := d.Dataset.(interface{ Close() error }); ok {
+		if c, ok := d.It.(interface{ Close() error }); ok {
 			errs = append(errs, c.Close())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func boxed(of []Dataset) []Boxed {
-	all := make([]Boxed, len(of))
+func boxed(of []Dataset) []Box[Dataset] {
+	all := make([]Box[Dataset], len(of))
 	for i, d := range of {
-		all[i] = Boxed{d}
+		all[i] = Box[Dataset]{d}
 	}
 	return all
 }
@@ -63,7 +63,7 @@ func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range"
 
 // A ConcatDataset is several data sets one after the other.
 type ConcatDataset struct {
-	Of   []Boxed
+	Of   []Box[Dataset]
 	Ends []int // where each ends: torch's cumulative_sizes
 }
 
@@ -106,7 +106,7 @@ func (d *ConcatDataset) Get(ctx context.Context, i int) (Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.Of[part].Get(ctx, inside)
+	return d.Of[part].It.Get(ctx, inside)
 }
 
 // Gather writes samples to the rows of a batch, as many at once as follow each other in one data set.
@@ -124,7 +124,7 @@ func (d *ConcatDataset) Gather(ctx context.Context, indices []int, into Batch) e
 			}
 		}
 		rows := into.rows(first, len(run))
-		err = gatherFrom(ctx, d.Of[part].Dataset, indices[first:], run, rows)
+		err = gatherFrom(ctx, d.Of[part].It, indices[first:], run, rows)
 		closeAll(rows)
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (d *ConcatDataset) Gather(ctx context.Context, indices []int, into Batch) e
 func (d *ConcatDataset) Close() error { return closeDatasets(d.Of) }
 
 // A StackDataset has samples with the fields of several data sets side by side.
-type StackDataset struct{ Of []Boxed }
+type StackDataset struct{ Of []Box[Dataset] }
 
 // NewStackDataset makes a StackDataset of data sets of the same length and takes them over: its Close closes them.
 func NewStackDataset(of ...Dataset) *StackDataset {
@@ -154,13 +154,13 @@ func NewStackDataset(of ...Dataset) *StackDataset {
 }
 
 // Len returns the number of samples.
-func (d *StackDataset) Len() int { return d.Of[0].Len() }
+func (d *StackDataset) Len() int { return d.Of[0].It.Len() }
 
 // Get returns the fields of sample i of each data set.
 func (d *StackDataset) Get(ctx context.Context, i int) (Sample, error) {
 	var all Sample
 	for _, part := range d.Of {
-		s, err := part.Get(ctx, i)
+		s, err := part.It.Get(ctx, i)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (d *StackDataset) Close() error { return closeDatasets(d.Of) }
 
 // A Subset is those samples of a data set that Indices says.
 type Subset struct {
-	Of      Boxed
+	Of      Box[Dataset]
 	Indices []int
 }
 
@@ -187,7 +187,7 @@ func NewSubset(of Dataset, indices []int) *Subset {
 			panic("data: NewSubset: " + outside(i, of.Len()).Error())
 		}
 	}
-	return &Subset{Boxed{of}, indices}
+	return &Subset{Box[Dataset]{of}, indices}
 }
 
 // Len returns the number of samples.
@@ -198,7 +198,7 @@ func (d *Subset) Get(ctx context.Context, i int) (Sample, error) {
 	if i < 0 || i >= len(d.Indices) {
 		return nil, outside(i, len(d.Indices))
 	}
-	return d.Of.Get(ctx, d.Indices[i])
+	return d.Of.It.Get(ctx, d.Indices[i])
 }
 
 // Gather writes samples to the rows of a batch.
@@ -210,7 +210,7 @@ func (d *Subset) Gather(ctx context.Context, indices []int, into Batch) error {
 		}
 		inside[k] = d.Indices[i]
 	}
-	return gatherFrom(ctx, d.Of.Dataset, indices, inside, into)
+	return gatherFrom(ctx, d.Of.It, indices, inside, into)
 }
 
 // RandomSplit deals the samples of a data set out to Subsets of the given lengths, at random by the seed alone. Lengths are numbers of samples that
@@ -243,7 +243,7 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []*Subset {
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(n)
 	var all []*Subset
 	for _, c := range counts {
-		all = append(all, &Subset{Boxed{of}, order[:c:c]})
+		all = append(all, &Subset{Box[Dataset]{of}, order[:c:c]})
 		order = order[c:]
 	}
 	return all

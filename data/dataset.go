@@ -42,22 +42,10 @@ type Opener interface {
 }
 
 // Register lets Datasets, or Streams, of type T go to workers that are processes. Call it in init; the name is any that no other type has.
-// It panics if T cannot cross: its fields are exported, and a Dataset in it is a [Boxed].
+// It panics if T cannot cross: its fields are exported, and a Dataset in it is a [Box].
 func Register[T any](name string) { wire.RegisterType[T](name) }
 
-// A Boxed is a Dataset as a field of one that can cross.
-type Boxed struct{ Dataset }
-
 var anyPlan = sync.OnceValues(wire.PlanOf[any])
-
-// MarshalWire writes a Dataset of any type that was given to Register.
-func (b *Boxed) MarshalWire(e *wire.Encoder) error { return encodeAny(e, b.Dataset) }
-
-// UnmarshalWire is the counterpart of MarshalWire.
-func (b *Boxed) UnmarshalWire(d *wire.Decoder) (err error) {
-	b.Dataset, err = decodeAny[Dataset](d)
-	return err
-}
 
 func encodeAny(e *wire.Encoder, v any) error {
 	plan, err := anyPlan()
