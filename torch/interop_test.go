@@ -3,12 +3,14 @@ package torch
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -221,6 +223,43 @@ func TestTraps(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	})
+}
+
+// TestTruncatedByPyTorch has PyTorch cut its own memory, while a tensor here is on it, and before one arrives.
+func TestTruncatedByPyTorch(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		k := converse(t, py, Options{}, "file_system")
+		x := k.ask("make", "plain", "float32").(*tensor.Tensor)
+		cut := fmt.Sprintf("__import__('os').truncate(%q, 0)", x.Storage().Loan().(tenant).path())
+		k.wantEval(cut, nil)
+		if err := Guard(func() { x.Fill(1) }); !errors.Is(err, ErrTruncated) {
+			t.Errorf("a write to memory that was cut: %v", err)
+		}
+		if err := k.Send(k.ctx, Tuple{"make", "plain", "int64"}); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := k.RecvBytes(k.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := pickle.Unmarshal(raw, allowed.Find, pickle.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for o := range pickle.Each[*pickle.Object](tree) {
+			if o.Class == rebuildFilename {
+				k.p.Signal(syscall.SIGKILL) // it would fault itself
+				k.p.Wait(k.ctx)
+				if err := os.Truncate(shmDir+string(o.Args[2].([]byte)), 8); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := k.importer(k.ctx).unmarshal(raw); !errors.Is(err, ErrTruncated) {
+			t.Errorf("memory that was cut before it arrived: %v", err)
+		}
+		x.Close()
 	})
 }
 

@@ -60,7 +60,7 @@ func TestKilled(t *testing.T) {
 // TestGoKilled kills a Go process while PyTorch has its tensors: they stay, and nothing else does.
 func TestGoKilled(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
-		for _, s := range []Strategy{Proc, FileSystem} {
+		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
 			cell(t, s.String(), func(t *testing.T) {
 				ctx := testContext(t)
 				addr := filepath.Join(t.TempDir(), "socket")
@@ -143,9 +143,11 @@ func TestVictim(t *testing.T) {
 	if s == "" {
 		t.Skip("only a part of TestGoKilled")
 	}
-	opts := Options{Strategy: Proc}
-	if s == FileSystem.String() {
-		opts.Strategy = FileSystem
+	opts := Options{Strategy: Proc, AuthKey: testKey}
+	for _, known := range []Strategy{FileDescriptor, FileSystem} {
+		if s == known.String() {
+			opts.Strategy = known
+		}
 	}
 	c, err := connOf(os.NewFile(3, "relay"), true, opts)
 	if err != nil {

@@ -229,19 +229,32 @@ func TestCollected(t *testing.T) {
 
 // TestSweep removes what a process left in /dev/shm that has ended.
 func TestSweep(t *testing.T) {
-	dead := shmDir + "/" + namePrefix + "4194303_1_1" // no process has run since tick 1
-	if err := os.WriteFile(dead, nil, 0o600); err != nil {
-		t.Fatal(err)
+	var dead []string
+	for _, kind := range []string{"", semaphorePrefix} {
+		file := shmDir + "/" + kind + namePrefix + "4194303_1_1" // no process has run since tick 1
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(file)
+		dead = append(dead, file)
 	}
-	defer os.Remove(dead)
+	lock := must(NewLock())(t)
 	x, err := Options{Strategy: FileSystem}.Zeros(tensor.Float32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Close()
 	sweep()
-	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the dead process's name: %v", err)
+	for _, file := range dead {
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the dead process's name: %v", err)
+		}
+	}
+	if _, err := os.Stat(semaphorePath(lock.name)); err != nil {
+		t.Errorf("a lock of this process: %v", err)
+	}
+	if err := errors.Join(lock.Close(), lock.Close()); err != nil {
+		t.Error(err)
 	}
 	if len(shmFiles(t)) == 0 {
 		t.Error("a living process's name was removed")
