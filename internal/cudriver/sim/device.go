@@ -93,9 +93,9 @@ type span struct{ off, n int64 }
 
 // locked returns the ranges that somebody has among the n bytes at off, in order.
 func locked(f *os.File, off, n int64) (all []span, err error) {
-	for todo := []span{{off, n}}; len(todo) > 0; {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+	for left := []span{{off, n}}; len(left) > 0; {
+		s := left[len(left)-1]
+		left = left[:len(left)-1]
 		if s.n <= 0 {
 			continue
 		}
@@ -105,7 +105,7 @@ func locked(f *os.File, off, n int64) (all []span, err error) {
 		}
 		if size > 0 {
 			all = append(all, span{start, size})
-			todo = append(todo, span{s.off, start - s.off}, span{start + size, s.off + s.n - start - size})
+			left = append(left, span{s.off, start - s.off}, span{start + size, s.off + s.n - start - size})
 		}
 	}
 	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.off, b.off) })
