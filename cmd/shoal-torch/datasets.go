@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"image"
-	"image/color"
-	"image/jpeg"
 	"os"
 	"path/filepath"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -59,8 +57,6 @@ type photographs struct {
 	dir string
 }
 
-const photographSide = 224
-
 func openJPEG(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	dir, _ := w.Args.Get("path")
 	path, ok := dir.(string)
@@ -73,33 +69,16 @@ func openJPEG(_ context.Context, w torch.Worker) (data.Dataset, error) {
 func (p *photographs) Len() int { return p.n }
 
 func (p *photographs) Get(_ context.Context, i int) (data.Sample, error) {
-	f, err := os.Open(filepath.Join(p.dir, fmt.Sprintf("%d.jpg", i%100)))
+	path := filepath.Join(p.dir, fmt.Sprintf("%d.jpg", i%100))
+	file, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	img, err := jpeg.Decode(f)
-	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", f.Name(), err)
+	var im image.Image
+	if err := im.Decode(file, 3); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", path, err)
 	}
-	return data.Sample{pixels(img), tensor.Scalar(tensor.Int64, float64(i))}, nil
-}
-
-// pixels is the image in rows of red, green and blue.
-func pixels(img image.Image) *tensor.Tensor {
-	out := make([]uint8, 0, 3*photographSide*photographSide)
-	ycc, ok := img.(*image.YCbCr)
-	for y := range photographSide {
-		for x := range photographSide {
-			if ok {
-				at, c := ycc.YOffset(x, y), ycc.COffset(x, y)
-				r, g, b := color.YCbCrToRGB(ycc.Y[at], ycc.Cb[c], ycc.Cr[c])
-				out = append(out, r, g, b)
-				continue
-			}
-			r, g, b, _ := img.At(x, y).RGBA()
-			out = append(out, uint8(r>>8), uint8(g>>8), uint8(b>>8))
-		}
-	}
-	return tensor.FromSlice(out, photographSide, photographSide, 3)
+	x := tensor.New(tensor.Uint8, im.H, im.W, 3)
+	im.Packed(tensor.Data[uint8](x))
+	return data.Sample{x, tensor.Scalar(tensor.Int64, float64(i))}, nil
 }
