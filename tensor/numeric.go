@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -62,6 +63,8 @@ func floatNumeric[T float]() *numeric {
 	orderedFolds[T, float64](&n.folds)
 	n.folds[redSum] = folding(kernel.Sum64[T])
 	n.folds[redVar] = folding(varianceOf[T])
+	n.folds[redMax] = folding(extremeOf(kernel.Max[T], slices.Max[[]T]))
+	n.folds[redMin] = folding(extremeOf(kernel.Min[T], slices.Min[[]T]))
 	return n
 }
 

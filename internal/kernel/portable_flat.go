@@ -135,3 +135,12 @@ func adam[F Float](n int, p, grad, mean, square *F, rate, root, fresh1, keep2, f
 		ps[i] -= shrink*ps[i] + rate*ms[i]/(F(math.Sqrt(float64(vs[i])))*root+eps)
 	}
 }
+
+func rmsprop[F Float](n int, p, grad, square *F, rate, kept, fresh, eps, decay F) {
+	ps, vs := unsafe.Slice(p, n), unsafe.Slice(square, n)
+	for i, g := range unsafe.Slice(grad, n) {
+		g += decay * ps[i]
+		vs[i] = kept*vs[i] + fresh*g*g
+		ps[i] -= rate * g / (F(math.Sqrt(float64(vs[i]))) + eps)
+	}
+}

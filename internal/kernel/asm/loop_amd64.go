@@ -54,6 +54,11 @@ func DescendAVX2F32(n int, p *float32, grad *float32, buf *float32, lr float32, 
 //go:noescape
 func AdamAVX2F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
 
+// RMSpropAVX2F32 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+//
+//go:noescape
+func RMSpropAVX2F32(n int, p *float32, grad *float32, square *float32, rate float32, kept float32, fresh float32, eps float32, decay float32)
+
 // SumAVX2F32 returns the sum of x.
 //
 //go:noescape
@@ -124,6 +129,11 @@ func DescendAVX2F64(n int, p *float64, grad *float64, buf *float64, lr float64, 
 //go:noescape
 func AdamAVX2F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
 
+// RMSpropAVX2F64 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+//
+//go:noescape
+func RMSpropAVX2F64(n int, p *float64, grad *float64, square *float64, rate float64, kept float64, fresh float64, eps float64, decay float64)
+
 // SumAVX2F64 returns the sum of x.
 //
 //go:noescape
@@ -183,6 +193,11 @@ func DescendAVX512F32(n int, p *float32, grad *float32, buf *float32, lr float32
 //
 //go:noescape
 func AdamAVX512F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
+
+// RMSpropAVX512F32 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+//
+//go:noescape
+func RMSpropAVX512F32(n int, p *float32, grad *float32, square *float32, rate float32, kept float32, fresh float32, eps float32, decay float32)
 
 // SumAVX512F32 returns the sum of x.
 //
@@ -253,6 +268,11 @@ func DescendAVX512F64(n int, p *float64, grad *float64, buf *float64, lr float64
 //
 //go:noescape
 func AdamAVX512F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
+
+// RMSpropAVX512F64 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+//
+//go:noescape
+func RMSpropAVX512F64(n int, p *float64, grad *float64, square *float64, rate float64, kept float64, fresh float64, eps float64, decay float64)
 
 // SumAVX512F64 returns the sum of x.
 //

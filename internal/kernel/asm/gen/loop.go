@@ -13,6 +13,7 @@ func writeLoops(vectors []vector) {
 		v.reluBackward()
 		v.descend()
 		v.adam()
+		v.rmsprop()
 		v.sum()
 		v.dot()
 		if v.single() { // pooling in float64 is for tests
