@@ -158,7 +158,20 @@ func Sigmoid(a *Tensor) *Tensor { return opSigmoid.one(a) }
 func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 
 // Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN stays.
-func Clamp(a *Tensor, lo, hi float64) *Tensor { return Minimum(Maximum(a, a.bound(lo)), a.bound(hi)) }
+func Clamp(a *Tensor, lo, hi float64) *Tensor {
+	dt := Promote(opMax.meet(a, a.bound(lo)), opMin.meet(a, a.bound(hi)))
+	return New(dt, a.shape...).clamp(a, lo, hi)
+}
+
+// clamp sets the elements to those of a between bounds.
+func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
+	dt := t.dtype.computed()
+	if clamp := dt.numeric().clamp; clamp != nil {
+		return rows{in: [3]DType{dt}, out: dt, run: clamp(lo, hi)}.apply(t, a)
+	}
+	opMax.rows(dt).apply(t, a, a.bound(lo))
+	return opMin.rows(dt).apply(t, t, a.bound(hi))
+}
 
 // Where returns a's elements where c is true and b's elsewhere; all three are broadcast. c is Bool.
 func Where(c, a, b *Tensor) *Tensor {

@@ -37,24 +37,6 @@ func orderedFolds[T ordered, A int64 | float64](folds *[reductions]foldFunc) {
 	folds[redArgmin] = folding(func(row []T) int64 { return first(row, less[T]) })
 }
 
-// extremeOf reduces a row to the length of a part of it, with which it goes over the row by a kernel, and the part to one element.
-func extremeOf[T float](kernel func(x, y, z []T), last func(part []T) T) func(row []T) T {
-	const width = 128
-	return func(row []T) T {
-		if len(row) < 2*width {
-			return last(row)
-		}
-		var room [width]T
-		part := room[:]
-		copy(part, row)
-		for at := width; at < len(row); at += width {
-			at = min(at, len(row)-width) // some elements twice, which makes no difference
-			kernel(part, row[at:at+width], part)
-		}
-		return last(part)
-	}
-}
-
 // sumOf adds up in four strands, which a processor works on at once.
 func sumOf[T ordered, A int64 | float64](row []T) A {
 	var a, b, c, d A

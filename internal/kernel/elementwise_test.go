@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -50,6 +51,10 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 	clamped := make([]float64, n)
 	for i, v := range x {
 		clamped[i] = min(max(float64(v), -0.5), float64(alpha))
+	}
+	if n > 0 {
+		near(t, "largest", []F{kernel.Largest(x)}, []float64{slices.Max(widen(x))}, 1)
+		near(t, "smallest", []F{kernel.Smallest(x)}, []float64{slices.Min(widen(x))}, 1)
 	}
 	kernel.Clamp(-0.5, alpha, x, got)
 	near(t, "clamp", got, clamped, 1)

@@ -30,6 +30,31 @@ func Max[F Float](x, y, z []F) { pairwise(inner[F]().max, x, y, z) }
 // Min overwrites z with the smaller of x and y.
 func Min[F Float](x, y, z []F) { pairwise(inner[F]().min, x, y, z) }
 
+// Largest is the largest element of x, which has one, and Smallest the smallest; NaN if one is.
+func Largest[F Float](x []F) F {
+	return extreme(x, inner[F]().largest, func(x, y F) F { return max(x, y) })
+}
+
+// Smallest is the smallest element of x.
+func Smallest[F Float](x []F) F {
+	return extreme(x, inner[F]().smallest, func(x, y F) F { return min(x, y) })
+}
+
+func extreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F {
+	best, lanes := x[0], inner[F]().lanes
+	if len(x) < lanes {
+		for _, v := range x[1:] {
+			best = two(best, v)
+		}
+		return best
+	}
+	for i, n := range short(len(x)) {
+		i = min(i, len(x)-lanes) // a last piece that is too short begins in the one before
+		best = two(best, of(max(n, lanes), &x[i]))
+	}
+	return best
+}
+
 // Clamp overwrites y with x, moved up to lo and then down to hi; NaN stays NaN. y may be x.
 func Clamp[F Float](lo, hi F, x, y []F) {
 	y = y[:len(x)]

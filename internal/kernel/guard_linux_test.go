@@ -57,6 +57,8 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Div(x, y, z)
 			kernel.Max(x, y, z)
 			kernel.Min(x, y, z)
+			kernel.Largest(x)
+			kernel.Smallest(x)
 			kernel.Clamp(-1, 1, x, y)
 			for f := range kernel.Functions {
 				kernel.Map(f, x, y)

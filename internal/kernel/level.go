@@ -30,6 +30,7 @@ type loops[F Float] struct {
 
 	axpy         func(n int, alpha F, x, y *F)  // adds alpha·x to y
 	scale        func(n int, alpha F, x, y *F)  // writes alpha·x to y
+	shift        func(n int, alpha F, x, y *F)  // writes x+alpha to y
 	add          func(n int, x, y, z *F)        // writes x+y to z
 	sub          func(n int, x, y, z *F)        // writes x-y to z
 	mul          func(n int, x, y, z *F)        // writes x·y to z
@@ -37,6 +38,8 @@ type loops[F Float] struct {
 	max          func(n int, x, y, z *F)        // writes the larger of x and y to z, NaN if one is
 	min          func(n int, x, y, z *F)        // writes the smaller of x and y to z, NaN if one is
 	clamp        func(n int, lo, hi F, x, y *F) // writes x, moved up to lo and down to hi, to y
+	largest      func(n int, x *F) F            // of x, NaN if one is; n is at least lanes
+	smallest     func(n int, x *F) F            // the same
 	relu         func(n int, x, y *F)           // writes the larger of x and zero to y
 	reluBackward func(n int, y, dy, dx *F)      // writes dy to dx where y is above zero, and zero elsewhere
 	sum          func(n int, x *F) F            // of x

@@ -21,6 +21,13 @@ func scale[F Float](n int, alpha F, x, y *F) {
 	}
 }
 
+func shift[F Float](n int, alpha F, x, y *F) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] = v + alpha
+	}
+}
+
 func add[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x + y }) }
 func sub[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x - y }) }
 func mul[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x * y }) }

@@ -1,6 +1,10 @@
 package kernel
 
-import "math"
+import (
+	"math"
+	"slices"
+	"unsafe"
+)
 
 // portableFunctions computes in float64, whose roots and quotients, rounded again, are those of float32.
 func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
@@ -28,6 +32,9 @@ func log(x float64) float64 {
 
 func larger[F Float](n int, x, y, z *F)  { zip(n, x, y, z, func(x, y F) F { return max(x, y) }) }
 func smaller[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return min(x, y) }) }
+
+func largest[F Float](n int, x *F) F  { return slices.Max(unsafe.Slice(x, n)) }
+func smallest[F Float](n int, x *F) F { return slices.Min(unsafe.Slice(x, n)) }
 
 func clamp[F Float](n int, lo, hi F, x, y *F) {
 	each(n, x, y, func(x float64) float64 { return min(max(x, float64(lo)), float64(hi)) })

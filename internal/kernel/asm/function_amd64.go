@@ -69,6 +69,16 @@ func MaxAVX2F32(n int, x *float32, y *float32, z *float32)
 //go:noescape
 func MinAVX2F32(n int, x *float32, y *float32, z *float32)
 
+// LargestAVX2F32 returns the largest element of x, NaN if one is. There are as many as a register has lanes, or more.
+//
+//go:noescape
+func LargestAVX2F32(n int, x *float32) float32
+
+// SmallestAVX2F32 returns the smallest element of x, NaN if one is. There are as many as a register has lanes, or more.
+//
+//go:noescape
+func SmallestAVX2F32(n int, x *float32) float32
+
 // NegAVX2F64 writes -x to y, element by element.
 //
 //go:noescape
@@ -133,6 +143,16 @@ func MaxAVX2F64(n int, x *float64, y *float64, z *float64)
 //
 //go:noescape
 func MinAVX2F64(n int, x *float64, y *float64, z *float64)
+
+// LargestAVX2F64 returns the largest element of x, NaN if one is. There are as many as a register has lanes, or more.
+//
+//go:noescape
+func LargestAVX2F64(n int, x *float64) float64
+
+// SmallestAVX2F64 returns the smallest element of x, NaN if one is. There are as many as a register has lanes, or more.
+//
+//go:noescape
+func SmallestAVX2F64(n int, x *float64) float64
 
 // NegAVX512F32 writes -x to y, element by element.
 //
@@ -199,6 +219,16 @@ func MaxAVX512F32(n int, x *float32, y *float32, z *float32)
 //go:noescape
 func MinAVX512F32(n int, x *float32, y *float32, z *float32)
 
+// LargestAVX512F32 returns the largest element of x, NaN if one is. There are as many as a register has lanes, or more.
+//
+//go:noescape
+func LargestAVX512F32(n int, x *float32) float32
+
+// SmallestAVX512F32 returns the smallest element of x, NaN if one is. There are as many as a register has lanes, or more.
+//
+//go:noescape
+func SmallestAVX512F32(n int, x *float32) float32
+
 // NegAVX512F64 writes -x to y, element by element.
 //
 //go:noescape
@@ -263,3 +293,13 @@ func MaxAVX512F64(n int, x *float64, y *float64, z *float64)
 //
 //go:noescape
 func MinAVX512F64(n int, x *float64, y *float64, z *float64)
+
+// LargestAVX512F64 returns the largest element of x, NaN if one is. There are as many as a register has lanes, or more.
+//
+//go:noescape
+func LargestAVX512F64(n int, x *float64) float64
+
+// SmallestAVX512F64 returns the smallest element of x, NaN if one is. There are as many as a register has lanes, or more.
+//
+//go:noescape
+func SmallestAVX512F64(n int, x *float64) float64

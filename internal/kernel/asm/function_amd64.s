@@ -722,6 +722,98 @@ end:
 	VZEROUPPER
 	RET
 
+// func LargestAVX2F32(n int, x *float32) float32
+// Requires: AVX, SSE
+TEXT ·LargestAVX2F32(SB), NOSPLIT, $0-20
+	MOVQ         n+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS (CX), Y0
+	VXORPS       Y1, Y1, Y1
+
+whole:
+	CMPQ    AX, $0x08
+	JLE     rest
+	VMOVUPS (CX), Y2
+	VMAXPS  Y0, Y2, Y0
+	VCMPPS  $0x03, Y2, Y2, Y3
+	VANDPS  Y3, Y2, Y2
+	VORPS   Y2, Y1, Y1
+	ADDQ    $+32, CX
+	SUBQ    $0x08, AX
+	JMP     whole
+
+rest:
+	VMOVUPS      -32(CX)(AX*4), Y2
+	VMAXPS       Y0, Y2, Y0
+	VCMPPS       $0x03, Y2, Y2, Y3
+	VANDPS       Y3, Y2, Y2
+	VORPS        Y2, Y1, Y1
+	VORPS        Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VCMPPS       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMAXPS       X1, X0, X1
+	VORPS        X2, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VCMPPS       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMAXPS       X1, X0, X1
+	VORPS        X2, X1, X1
+	VMOVSHDUP    X1, X0
+	VCMPPS       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMAXPS       X1, X0, X1
+	VORPS        X2, X1, X1
+	MOVSS        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func SmallestAVX2F32(n int, x *float32) float32
+// Requires: AVX, SSE
+TEXT ·SmallestAVX2F32(SB), NOSPLIT, $0-20
+	MOVQ         n+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS (CX), Y0
+	VXORPS       Y1, Y1, Y1
+
+whole:
+	CMPQ    AX, $0x08
+	JLE     rest
+	VMOVUPS (CX), Y2
+	VMINPS  Y0, Y2, Y0
+	VCMPPS  $0x03, Y2, Y2, Y3
+	VANDPS  Y3, Y2, Y2
+	VORPS   Y2, Y1, Y1
+	ADDQ    $+32, CX
+	SUBQ    $0x08, AX
+	JMP     whole
+
+rest:
+	VMOVUPS      -32(CX)(AX*4), Y2
+	VMINPS       Y0, Y2, Y0
+	VCMPPS       $0x03, Y2, Y2, Y3
+	VANDPS       Y3, Y2, Y2
+	VORPS        Y2, Y1, Y1
+	VORPS        Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VCMPPS       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMINPS       X1, X0, X1
+	VORPS        X2, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VCMPPS       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMINPS       X1, X0, X1
+	VORPS        X2, X1, X1
+	VMOVSHDUP    X1, X0
+	VCMPPS       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMINPS       X1, X0, X1
+	VORPS        X2, X1, X1
+	MOVSS        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
 // func NegAVX2F64(n int, x *float64, y *float64)
 // Requires: AVX
 TEXT ·NegAVX2F64(SB), NOSPLIT, $0-24
@@ -1485,6 +1577,88 @@ rest:
 	VMASKMOVPD Y1, Y0, (DX)(DI*8)
 
 end:
+	VZEROUPPER
+	RET
+
+// func LargestAVX2F64(n int, x *float64) float64
+// Requires: AVX, SSE2
+TEXT ·LargestAVX2F64(SB), NOSPLIT, $0-24
+	MOVQ         n+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSD (CX), Y0
+	VXORPS       Y1, Y1, Y1
+
+whole:
+	CMPQ    AX, $0x04
+	JLE     rest
+	VMOVUPD (CX), Y2
+	VMAXPD  Y0, Y2, Y0
+	VCMPPD  $0x03, Y2, Y2, Y3
+	VANDPS  Y3, Y2, Y2
+	VORPD   Y2, Y1, Y1
+	ADDQ    $+32, CX
+	SUBQ    $0x04, AX
+	JMP     whole
+
+rest:
+	VMOVUPD      -32(CX)(AX*8), Y2
+	VMAXPD       Y0, Y2, Y0
+	VCMPPD       $0x03, Y2, Y2, Y3
+	VANDPS       Y3, Y2, Y2
+	VORPD        Y2, Y1, Y1
+	VORPD        Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VCMPPD       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMAXPD       X1, X0, X1
+	VORPS        X2, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VCMPPD       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMAXPD       X1, X0, X1
+	VORPS        X2, X1, X1
+	MOVSD        X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func SmallestAVX2F64(n int, x *float64) float64
+// Requires: AVX, SSE2
+TEXT ·SmallestAVX2F64(SB), NOSPLIT, $0-24
+	MOVQ         n+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSD (CX), Y0
+	VXORPS       Y1, Y1, Y1
+
+whole:
+	CMPQ    AX, $0x04
+	JLE     rest
+	VMOVUPD (CX), Y2
+	VMINPD  Y0, Y2, Y0
+	VCMPPD  $0x03, Y2, Y2, Y3
+	VANDPS  Y3, Y2, Y2
+	VORPD   Y2, Y1, Y1
+	ADDQ    $+32, CX
+	SUBQ    $0x04, AX
+	JMP     whole
+
+rest:
+	VMOVUPD      -32(CX)(AX*8), Y2
+	VMINPD       Y0, Y2, Y0
+	VCMPPD       $0x03, Y2, Y2, Y3
+	VANDPS       Y3, Y2, Y2
+	VORPD        Y2, Y1, Y1
+	VORPD        Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VCMPPD       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMINPD       X1, X0, X1
+	VORPS        X2, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VCMPPD       $0x03, X0, X0, X2
+	VANDPS       X0, X2, X2
+	VMINPD       X1, X0, X1
+	VORPS        X2, X1, X1
+	MOVSD        X1, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -2273,6 +2447,108 @@ rest:
 	VMOVUPS   Z0, K1, (DX)(DI*4)
 
 end:
+	VZEROUPPER
+	RET
+
+// func LargestAVX512F32(n int, x *float32) float32
+// Requires: AVX, AVX512DQ, AVX512F, SSE
+TEXT ·LargestAVX512F32(SB), NOSPLIT, $0-20
+	MOVQ         n+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS (CX), Z0
+	VPXORD       Z1, Z1, Z1
+
+whole:
+	CMPQ      AX, $0x10
+	JLE       rest
+	VMOVUPS   (CX), Z2
+	VMAXPS    Z0, Z2, Z0
+	VCMPPS    $0x03, Z2, Z2, K1
+	VMOVAPS.Z Z2, K1, Z2
+	VORPS     Z2, Z1, Z1
+	ADDQ      $+64, CX
+	SUBQ      $0x10, AX
+	JMP       whole
+
+rest:
+	VMOVUPS       -64(CX)(AX*4), Z2
+	VMAXPS        Z0, Z2, Z0
+	VCMPPS        $0x03, Z2, Z2, K1
+	VMOVAPS.Z     Z2, K1, Z2
+	VORPS         Z2, Z1, Z1
+	VORPS         Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VCMPPS        $0x03, Y0, Y0, Y2
+	VANDPS        Y0, Y2, Y2
+	VMAXPS        Y1, Y0, Y1
+	VORPS         Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VCMPPS        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMAXPS        X0, X1, X0
+	VORPS         X2, X0, X0
+	VUNPCKHPD     X0, X0, X1
+	VCMPPS        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMAXPS        X0, X1, X0
+	VORPS         X2, X0, X0
+	VMOVSHDUP     X0, X1
+	VCMPPS        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMAXPS        X0, X1, X0
+	VORPS         X2, X0, X0
+	MOVSS         X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func SmallestAVX512F32(n int, x *float32) float32
+// Requires: AVX, AVX512DQ, AVX512F, SSE
+TEXT ·SmallestAVX512F32(SB), NOSPLIT, $0-20
+	MOVQ         n+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS (CX), Z0
+	VPXORD       Z1, Z1, Z1
+
+whole:
+	CMPQ      AX, $0x10
+	JLE       rest
+	VMOVUPS   (CX), Z2
+	VMINPS    Z0, Z2, Z0
+	VCMPPS    $0x03, Z2, Z2, K1
+	VMOVAPS.Z Z2, K1, Z2
+	VORPS     Z2, Z1, Z1
+	ADDQ      $+64, CX
+	SUBQ      $0x10, AX
+	JMP       whole
+
+rest:
+	VMOVUPS       -64(CX)(AX*4), Z2
+	VMINPS        Z0, Z2, Z0
+	VCMPPS        $0x03, Z2, Z2, K1
+	VMOVAPS.Z     Z2, K1, Z2
+	VORPS         Z2, Z1, Z1
+	VORPS         Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VCMPPS        $0x03, Y0, Y0, Y2
+	VANDPS        Y0, Y2, Y2
+	VMINPS        Y1, Y0, Y1
+	VORPS         Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VCMPPS        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMINPS        X0, X1, X0
+	VORPS         X2, X0, X0
+	VUNPCKHPD     X0, X0, X1
+	VCMPPS        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMINPS        X0, X1, X0
+	VORPS         X2, X0, X0
+	VMOVSHDUP     X0, X1
+	VCMPPS        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMINPS        X0, X1, X0
+	VORPS         X2, X0, X0
+	MOVSS         X0, ret+16(FP)
 	VZEROUPPER
 	RET
 
@@ -3133,5 +3409,97 @@ rest:
 	VMOVUPD   Z0, K1, (DX)(DI*8)
 
 end:
+	VZEROUPPER
+	RET
+
+// func LargestAVX512F64(n int, x *float64) float64
+// Requires: AVX, AVX512DQ, AVX512F, SSE2
+TEXT ·LargestAVX512F64(SB), NOSPLIT, $0-24
+	MOVQ         n+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSD (CX), Z0
+	VPXORD       Z1, Z1, Z1
+
+whole:
+	CMPQ      AX, $0x08
+	JLE       rest
+	VMOVUPD   (CX), Z2
+	VMAXPD    Z0, Z2, Z0
+	VCMPPD    $0x03, Z2, Z2, K1
+	VMOVAPD.Z Z2, K1, Z2
+	VORPD     Z2, Z1, Z1
+	ADDQ      $+64, CX
+	SUBQ      $0x08, AX
+	JMP       whole
+
+rest:
+	VMOVUPD       -64(CX)(AX*8), Z2
+	VMAXPD        Z0, Z2, Z0
+	VCMPPD        $0x03, Z2, Z2, K1
+	VMOVAPD.Z     Z2, K1, Z2
+	VORPD         Z2, Z1, Z1
+	VORPD         Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VCMPPD        $0x03, Y0, Y0, Y2
+	VANDPS        Y0, Y2, Y2
+	VMAXPD        Y1, Y0, Y1
+	VORPS         Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VCMPPD        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMAXPD        X0, X1, X0
+	VORPS         X2, X0, X0
+	VUNPCKHPD     X0, X0, X1
+	VCMPPD        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMAXPD        X0, X1, X0
+	VORPS         X2, X0, X0
+	MOVSD         X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func SmallestAVX512F64(n int, x *float64) float64
+// Requires: AVX, AVX512DQ, AVX512F, SSE2
+TEXT ·SmallestAVX512F64(SB), NOSPLIT, $0-24
+	MOVQ         n+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSD (CX), Z0
+	VPXORD       Z1, Z1, Z1
+
+whole:
+	CMPQ      AX, $0x08
+	JLE       rest
+	VMOVUPD   (CX), Z2
+	VMINPD    Z0, Z2, Z0
+	VCMPPD    $0x03, Z2, Z2, K1
+	VMOVAPD.Z Z2, K1, Z2
+	VORPD     Z2, Z1, Z1
+	ADDQ      $+64, CX
+	SUBQ      $0x08, AX
+	JMP       whole
+
+rest:
+	VMOVUPD       -64(CX)(AX*8), Z2
+	VMINPD        Z0, Z2, Z0
+	VCMPPD        $0x03, Z2, Z2, K1
+	VMOVAPD.Z     Z2, K1, Z2
+	VORPD         Z2, Z1, Z1
+	VORPD         Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VCMPPD        $0x03, Y0, Y0, Y2
+	VANDPS        Y0, Y2, Y2
+	VMINPD        Y1, Y0, Y1
+	VORPS         Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VCMPPD        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMINPD        X0, X1, X0
+	VORPS         X2, X0, X0
+	VUNPCKHPD     X0, X0, X1
+	VCMPPD        $0x03, X1, X1, X2
+	VANDPS        X1, X2, X2
+	VMINPD        X0, X1, X0
+	VORPS         X2, X0, X0
+	MOVSD         X0, ret+16(FP)
 	VZEROUPPER
 	RET

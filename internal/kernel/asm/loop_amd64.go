@@ -14,6 +14,11 @@ func AxpyAVX2F32(n int, alpha float32, x *float32, y *float32)
 //go:noescape
 func ScaleAVX2F32(n int, alpha float32, x *float32, y *float32)
 
+// ShiftAVX2F32 writes x + alpha to y.
+//
+//go:noescape
+func ShiftAVX2F32(n int, alpha float32, x *float32, y *float32)
+
 // AddAVX2F32 writes x+y to z, element by element.
 //
 //go:noescape
@@ -89,6 +94,11 @@ func AxpyAVX2F64(n int, alpha float64, x *float64, y *float64)
 //go:noescape
 func ScaleAVX2F64(n int, alpha float64, x *float64, y *float64)
 
+// ShiftAVX2F64 writes x + alpha to y.
+//
+//go:noescape
+func ShiftAVX2F64(n int, alpha float64, x *float64, y *float64)
+
 // AddAVX2F64 writes x+y to z, element by element.
 //
 //go:noescape
@@ -153,6 +163,11 @@ func AxpyAVX512F32(n int, alpha float32, x *float32, y *float32)
 //
 //go:noescape
 func ScaleAVX512F32(n int, alpha float32, x *float32, y *float32)
+
+// ShiftAVX512F32 writes x + alpha to y.
+//
+//go:noescape
+func ShiftAVX512F32(n int, alpha float32, x *float32, y *float32)
 
 // AddAVX512F32 writes x+y to z, element by element.
 //
@@ -228,6 +243,11 @@ func AxpyAVX512F64(n int, alpha float64, x *float64, y *float64)
 //
 //go:noescape
 func ScaleAVX512F64(n int, alpha float64, x *float64, y *float64)
+
+// ShiftAVX512F64 writes x + alpha to y.
+//
+//go:noescape
+func ShiftAVX512F64(n int, alpha float64, x *float64, y *float64)
 
 // AddAVX512F64 writes x+y to z, element by element.
 //

@@ -94,6 +94,41 @@ end:
 	VZEROUPPER
 	RET
 
+// func ShiftAVX2F32(n int, alpha float32, x *float32, y *float32)
+// Requires: AVX
+TEXT ·ShiftAVX2F32(SB), NOSPLIT, $0-32
+	VBROADCASTSS alpha+8(FP), Y0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x07, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPS (AX)(SI*4), Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(SI*4)
+	ADDQ    $0x08, SI
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       lanes32<>+0(SB), DX
+	NEGQ       BX
+	VMOVUPS    64(DX)(BX*4), Y1
+	VMASKMOVPS (AX)(SI*4), Y1, Y2
+	VADDPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func AddAVX2F32(n int, x *float32, y *float32, z *float32)
 // Requires: AVX
 TEXT ·AddAVX2F32(SB), NOSPLIT, $0-32
@@ -960,6 +995,41 @@ end:
 	VZEROUPPER
 	RET
 
+// func ShiftAVX2F64(n int, alpha float64, x *float64, y *float64)
+// Requires: AVX
+TEXT ·ShiftAVX2F64(SB), NOSPLIT, $0-32
+	VBROADCASTSD alpha+8(FP), Y0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x03, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPD (AX)(SI*8), Y1
+	VADDPD  Y0, Y1, Y1
+	VMOVUPD Y1, (CX)(SI*8)
+	ADDQ    $0x04, SI
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       lanes64<>+0(SB), DX
+	NEGQ       BX
+	VMOVUPS    64(DX)(BX*8), Y1
+	VMASKMOVPD (AX)(SI*8), Y1, Y2
+	VADDPD     Y0, Y2, Y2
+	VMASKMOVPD Y2, Y1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func AddAVX2F64(n int, x *float64, y *float64, z *float64)
 // Requires: AVX
 TEXT ·AddAVX2F64(SB), NOSPLIT, $0-32
@@ -1540,6 +1610,41 @@ rest:
 	KMOVW     DX, K1
 	VMOVUPS.Z (AX)(SI*4), K1, Z1
 	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func ShiftAVX512F32(n int, alpha float32, x *float32, y *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ShiftAVX512F32(SB), NOSPLIT, $0-32
+	VBROADCASTSS alpha+8(FP), Z0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x0f, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPS (AX)(SI*4), Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (CX)(SI*4)
+	ADDQ    $0x10, SI
+	JMP     whole
+
+rest:
+	TESTQ     BX, BX
+	JZ        end
+	MOVQ      $-1, DX
+	BZHIQ     BX, DX, DX
+	KMOVW     DX, K1
+	VMOVUPS.Z (AX)(SI*4), K1, Z1
+	VADDPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (CX)(SI*4)
 
 end:
@@ -2468,6 +2573,41 @@ rest:
 	KMOVW     DX, K1
 	VMOVUPD.Z (AX)(SI*8), K1, Z1
 	VMULPD    Z0, Z1, Z1
+	VMOVUPD   Z1, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func ShiftAVX512F64(n int, alpha float64, x *float64, y *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ShiftAVX512F64(SB), NOSPLIT, $0-32
+	VBROADCASTSD alpha+8(FP), Z0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x07, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPD (AX)(SI*8), Z1
+	VADDPD  Z0, Z1, Z1
+	VMOVUPD Z1, (CX)(SI*8)
+	ADDQ    $0x08, SI
+	JMP     whole
+
+rest:
+	TESTQ     BX, BX
+	JZ        end
+	MOVQ      $-1, DX
+	BZHIQ     BX, DX, DX
+	KMOVW     DX, K1
+	VMOVUPD.Z (AX)(SI*8), K1, Z1
+	VADDPD    Z0, Z1, Z1
 	VMOVUPD   Z1, K1, (CX)(SI*8)
 
 end:

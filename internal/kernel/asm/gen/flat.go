@@ -100,6 +100,18 @@ func (v vector) scale() {
 	v.end()
 }
 
+func (v vector) shiftBy() {
+	v.text("Shift", "n int, alpha F, x, y *F")
+	v.doc("Shift", "writes x + alpha to y.")
+	alpha := v.scalar("alpha")
+	v.flat([]string{"x", "y"}, func(f *flat) {
+		x := f.read("x")
+		f.add(alpha, x, x)
+		f.write(x, "y")
+	})
+	v.end()
+}
+
 // pairwise writes z = op(x, y), element by element. do gets y, x and where its result goes, as instructions do.
 func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, x, y, z *F")

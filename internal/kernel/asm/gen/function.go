@@ -34,8 +34,10 @@ func writeFunctions(vectors []vector) {
 			v.apart(f.name, f.what, func(x reg.VecVirtual) reg.VecVirtual { return f.of(v, x) })
 		}
 		v.clamp()
-		v.extreme("Max", "the larger of x and y, NaN if one is,", v.largest)
-		v.extreme("Min", "the smaller of x and y, NaN if one is,", v.least)
+		v.extreme("Max", "larger", v.largest)
+		v.extreme("Min", "smaller", v.least)
+		v.extremes("Largest", "largest", v.largest)
+		v.extremes("Smallest", "smallest", v.least)
 	}
 }
 
@@ -161,16 +163,4 @@ func (v vector) clamp() {
 		f.write(x, "y")
 	})
 	v.end()
-}
-
-// extreme is of a NaN and a number the first operand; if that is the number, the NaN is put in.
-func (v vector) extreme(name, what string, do func(ops ...Op)) {
-	v.pairwise(name, what, func(ops ...Op) {
-		y, x, z := ops[0].(reg.VecVirtual), ops[1].(reg.VecVirtual), ops[2]
-		none := v.fresh()
-		v.move(x, none)
-		none = v.where(v.compare(unordered, x, x), none)
-		do(y, x, z)
-		v.or(none, z, z)
-	})
 }

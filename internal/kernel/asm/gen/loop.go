@@ -5,6 +5,7 @@ func writeLoops(vectors []vector) {
 	for _, v := range vectors {
 		v.axpy()
 		v.scale()
+		v.shiftBy()
 		v.pairwise("Add", "x+y", v.add)
 		v.pairwise("Sub", "x-y", v.sub)
 		v.pairwise("Mul", "x·y", v.mul)
