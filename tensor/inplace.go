@@ -57,8 +57,9 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 
 // Clamp moves elements below lo up to lo and those above hi down to hi.
 func (t *Tensor) Clamp(lo, hi float64) *Tensor {
-	opMax.into(t, t.bound(lo))
-	return opMin.into(t, t.bound(hi))
+	t.wantRoom(opMax.meet(t, t.bound(lo)))
+	t.wantRoom(opMin.meet(t, t.bound(hi)))
+	return t.clamp(t, lo, hi)
 }
 
 // bound is Number for limits, which may be infinite.
@@ -107,7 +108,12 @@ func (t *Tensor) Tanh() *Tensor { return opTanh.into(t) }
 func (t *Tensor) Sigmoid() *Tensor { return opSigmoid.into(t) }
 
 // Pow raises elements to the power of x.
-func (t *Tensor) Pow(x float64) *Tensor { return opPow.into(t, t.Number(x)) }
+func (t *Tensor) Pow(x float64) *Tensor {
+	if x == 2 && t.dtype != Bool {
+		return t.Mul(t)
+	}
+	return opPow.into(t, t.Number(x))
+}
 
 // FloorDivide divides by o and rounds down, Remainder keeps what that leaves.
 func (t *Tensor) FloorDivide(o *Tensor) *Tensor { return opFloorDivide.into(t, o) }
