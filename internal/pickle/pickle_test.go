@@ -1,8 +1,8 @@
 package pickle
 
 import (
-	"bytes"
 	"bufio"
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
