@@ -5,8 +5,10 @@ import (
 	"slices"
 )
 
-// A reduction makes one element of a row of them.
-type reduction uint8
+// A Reduction makes one element of a row of them.
+type Reduction uint8
+
+type reduction = Reduction
 
 const (
 	redSum reduction = iota
@@ -22,7 +24,8 @@ const (
 
 var reductionNames = [reductions]string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"}
 
-func (r reduction) String() string { return reductionNames[r] }
+// String returns the name of the function that applies it; of Var and Std it is Var.
+func (r Reduction) String() string { return reductionNames[r] }
 
 // A foldFunc sets out's elements to what it makes of as many rows of n.
 type foldFunc = func(out, rows []byte, n int)

@@ -1,7 +1,9 @@
 package tensor
 
-// An op is an elementwise operation: for each dtype that is computed with, a function on contiguous rows.
-type op uint8
+// An Op is an elementwise operation: for each dtype that is computed with, a function on contiguous rows, or what a Computer has.
+type Op uint8
+
+type op = Op
 
 // The operations of one kind stand together, see result.
 const (
@@ -51,14 +53,23 @@ const (
 	ops = iota
 )
 
-var opNames = [ops]string{
+// What is done element by element without computing.
+const (
+	opCopy op = ops + iota
+	opWhere
+	opAddAtomic
+)
+
+var opNames = [...]string{
 	"Add", "Sub", "Mul", "Maximum", "Minimum", "Pow", "Remainder", "FloorDivide",
 	"Eq", "Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite",
 	"Neg", "Abs", "Relu", "Sign", "Floor", "Ceil", "Round", "Trunc",
 	"Div", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Sin", "Cos", "Tanh", "Sigmoid", "Erf",
+	"Copy", "Where", "AddAtomic",
 }
 
-func (o op) String() string { return opNames[o] }
+// String returns the name of the function that applies it, such as Add.
+func (o Op) String() string { return opNames[o] }
 
 // operands returns the dtype that o computes in where the operands meet in dt.
 func (o op) operands(dt DType) DType {
