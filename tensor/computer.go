@@ -66,9 +66,12 @@ type Sequence struct {
 	Key  uint64
 	A, B float64
 	Bits int // of the random part of RandomUniform
+
+	From  int64 // of RandomInteger
+	Count uint64
 }
 
-// A SequenceKind is a kind of Sequence. All is computed in float64, each step rounded by itself, and converted to out's dtype then.
+// A SequenceKind is a kind of Sequence. But for RandomInteger all is computed in float64, each step rounded by itself, and converted to out's dtype then.
 type SequenceKind uint8
 
 // The kinds of sequences.
@@ -80,7 +83,7 @@ const (
 	RandomNormal
 	// RandomBernoulli is 1 where (u>>11) / 2^53 < A, and 0 elsewhere.
 	RandomBernoulli
-	// RandomInteger is A, as an Int64, plus the high 64 bits of u times the uint64 that B is; out is Int64.
+	// RandomInteger is From plus the high 64 bits of u times Count; out is Int64.
 	RandomInteger
 )
 
