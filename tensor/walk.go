@@ -106,6 +106,7 @@ func (w *walk) visit(dims int, f func(at [4]int)) {
 // rows is an elementwise operation on contiguous rows of given dtypes. Everything else (strides, broadcasting, other
 // dtypes) is apply's affair.
 type rows struct {
+	op  op // for a device
 	in  [3]DType
 	out DType
 	run func(out []byte, in [3][]byte)
@@ -138,6 +139,9 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		own[i] = out.apart(t)
 	}
 	in = own[:len(in)]
+	if dev := home(in); dev != nil || out.Device() != nil {
+		return r.remote(dev, out, slices.Clone(in))
+	}
 	w := newWalk(out, in)
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -212,7 +216,7 @@ func (o *operand) load(at, from, n int) []byte {
 		return o.row(at+from*o.step, b, n)
 	}
 	o.cast(o.buf, 1, o.mem[at*o.size:], 1, 1)
-	repeat(b, o.width)
+	repeat(b, b[:o.width])
 	o.filled = true
 	return b
 }
