@@ -85,7 +85,7 @@ func Not(a *Tensor) *Tensor { return opEq.logical(a, New(Bool)) }
 
 // logical returns o of a and b as truths.
 func (o op) logical(a, b *Tensor) *Tensor {
-	return o.rows(Bool).apply(New(Bool, broadcast(a.shape, b.shape)...), a, b)
+	return o.rows(Bool).apply(Empty(Bool, broadcast(a.shape, b.shape)...), a, b)
 }
 
 // IsNaN returns where a is not a number, as Bool; IsInf where it is infinite, IsFinite where it is neither.
@@ -160,7 +160,7 @@ func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 // Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN stays.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := Promote(opMax.meet(a, a.bound(lo)), opMin.meet(a, a.bound(hi)))
-	return New(dt, a.shape...).clamp(a, lo, hi)
+	return Empty(dt, a.shape...).clamp(a, lo, hi)
 }
 
 // clamp sets the elements to those of a between bounds.
@@ -177,7 +177,7 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)
-	return choice(dt).apply(New(dt, broadcast(c.shape, a.shape, b.shape)...), c, a, b)
+	return choice(dt).apply(Empty(dt, broadcast(c.shape, a.shape, b.shape)...), c, a, b)
 }
 
 // choice takes elements of dt from its second operand where the first is true, and else from the third.

@@ -48,8 +48,7 @@ func (o *operand) block(at, count, n int) []byte {
 	case o.filled:
 	case o.apart == 0: // the same row again and again
 		row := o.load(at, 0, n)
-		all := o.buf[:chunk/n*n*o.width]
-		repeat(all, copy(all, row))
+		repeat(o.buf[:chunk/n*n*o.width], row)
 		o.filled = true
 	case o.step == 0: // each row is one element again and again
 		o.cast(b, 1, o.mem[at*o.size:], o.apart, count)
@@ -78,13 +77,6 @@ func (o *operand) store(at int, row []byte) {
 		return
 	}
 	o.cast(o.mem[at*o.size:], o.step, row, 1, len(row)/o.width)
-}
-
-// repeat fills b with what its first bytes are.
-func repeat(b []byte, done int) {
-	for ; done < len(b); done *= 2 {
-		copy(b[done:], b[:done])
-	}
 }
 
 // widen makes n elements of each of the first ones, from the last one on, so that none is overwritten before.

@@ -209,7 +209,7 @@ func (t *Tensor) To(dt DType) *Tensor {
 	if dt == t.dtype {
 		return t.view(t.shape, t.strides, t.offset)
 	}
-	return New(dt, t.shape...).CopyFrom(t)
+	return Empty(dt, t.shape...).CopyFrom(t)
 }
 
 // CopyFrom sets the elements to those of src, which is broadcast to t's shape and converted.
@@ -223,7 +223,7 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 }
 
 // Clone returns a contiguous copy on the heap.
-func (t *Tensor) Clone() *Tensor { return New(t.dtype, t.shape...).CopyFrom(t) }
+func (t *Tensor) Clone() *Tensor { return Empty(t.dtype, t.shape...).CopyFrom(t) }
 
 // Contiguous returns a view of t if t is contiguous, and a copy otherwise.
 func (t *Tensor) Contiguous() *Tensor {

@@ -60,7 +60,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
-	out := New(t.dtype, idx.shape...)
+	out := Empty(t.dtype, idx.shape...)
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
 	t.along(what, dim, idx, out, visitor{
 		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
@@ -233,7 +233,7 @@ func Nonzero(t *Tensor) *Tensor {
 	}
 	truth := t.rowsOf(Bool, all, nil)
 	mask := truth.span()
-	out := New(Int64, countTrue(mask), len(t.shape))
+	out := Empty(Int64, countTrue(mask), len(t.shape))
 	found, last := typed[int64](out.span()), len(t.shape)-1
 	index := make([]int64, len(t.shape))
 	for _, yes := range mask {
@@ -274,7 +274,7 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	defer x.release()
 	defer m.release()
 	chosen := m.rowsOf(Bool, order, nil).span()
-	out := New(t.dtype, countTrue(chosen))
+	out := Empty(t.dtype, countTrue(chosen))
 	bySize(t.dtype.Size(), selecting[uint8], selecting[uint16], selecting[uint32], selecting[uint64], selecting[complex128])(
 		out.span(), x.rowsOf(t.dtype, order, nil).span(), chosen)
 	runtime.KeepAlive(t)

@@ -102,13 +102,13 @@ func (o op) meet(a, b *Tensor) DType {
 // two returns a new tensor of o applied to a and b, broadcast and promoted.
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
-	return o.rows(dt).apply(New(o.result(dt), broadcast(a.shape, b.shape)...), a, b)
+	return o.rows(dt).apply(Empty(o.result(dt), broadcast(a.shape, b.shape)...), a, b)
 }
 
 // one returns a new tensor of o applied to a.
 func (o op) one(a *Tensor) *Tensor {
 	dt := o.operands(a.dtype)
-	return o.rows(dt).apply(New(o.result(dt), a.shape...), a)
+	return o.rows(dt).apply(Empty(o.result(dt), a.shape...), a)
 }
 
 // into applies o to t and b, if there is one, and stores the result in t.
