@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/safetensors"
 	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
