@@ -162,7 +162,7 @@ func (m *Memory) Marshal(e *wire.Encoder) error {
 }
 
 func init() {
-	tensor.RegisterDeviceName("cuda", ParseDevice)
+	tensor.RegisterPlaces("cuda", ParseDevice)
 	tensor.RegisterDevice("cuda", func(d *wire.Decoder) (tensor.DeviceMemory, error) {
 		m, err := read(d)
 		if err != nil {

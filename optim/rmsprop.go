@@ -67,6 +67,11 @@ func (r *RMSprop) Step() {
 }
 
 func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
+	if o.Momentum == 0 && !o.Centered {
+		s := kernel.RMSpropStep{LR: o.LR, Alpha: o.Alpha, Eps: o.Eps, WeightDecay: o.WeightDecay}
+		u.move(o.Atomic, func(at int, p, g []F) { kernel.RMSprop(s, p, g, u.state[0][at:]) })
+		return
+	}
 	rate, kept, fresh, eps, decay, again := F(o.LR), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(o.WeightDecay), F(o.Momentum)
 	u.move(o.Atomic, func(at int, p, g []F) {
 		square, mean, last := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)], u.state[2][at:][:len(g)]

@@ -3,7 +3,6 @@ package tensor
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,35 +41,6 @@ var deviceKinds sync.Map // name: func(*wire.Decoder) (DeviceMemory, error)
 // RegisterDevice says how memory arrives whose device is called kind, up to the colon.
 func RegisterDevice(kind string, read func(d *wire.Decoder) (DeviceMemory, error)) {
 	deviceKinds.Store(kind, read)
-}
-
-// deviceNames are what finds devices by their names.
-var deviceNames sync.Map // kind: func(text string) (Device, error)
-
-// RegisterDeviceName says who finds the devices that are called kind, or kind, a colon and more, and "auto": nil is the host.
-func RegisterDeviceName(kind string, find func(text string) (Device, error)) {
-	deviceNames.Store(kind, find)
-}
-
-// ParseDevice returns the device that a text names, as PyTorch writes it: cpu, which is nil, or cuda and cuda:1 in a program that imports package
-// cuda; auto is a device if there is one. The error wraps ErrDevice, or says why there is none.
-func ParseDevice(text string) (Device, error) {
-	kind, _, _ := strings.Cut(text, ":")
-	if text == "cpu" || text == "cpu:0" {
-		return nil, nil
-	}
-	if find, ok := deviceNames.Load(kind); ok {
-		return find.(func(string) (Device, error))(text)
-	}
-	if text == "auto" {
-		for _, find := range deviceNames.Range {
-			if dev, err := find.(func(string) (Device, error))(text); dev != nil || err != nil {
-				return dev, err
-			}
-		}
-		return nil, nil
-	}
-	return nil, fmt.Errorf("%w: %q: does this program import the package that has it?", ErrDevice, text)
 }
 
 // onDevice is the lease of memory on a device.

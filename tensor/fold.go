@@ -89,7 +89,7 @@ func (r reduction) of(t *Tensor, dims []int) *Tensor {
 	case last < len(reduced):
 		part := f.over(t, from(last, reduced))
 		return r.of(part, from(0, reduced[:last]))
-	case t.strides[last-1] == 1 && t.shape[last-1] >= wideRow:
+	case t.strides[last-1] == 1 && t.shape[last-1] >= wideRow && slices.Min(t.strides) > 0:
 		part := f.combined(combine, t, first)
 		if rest := slices.Delete(reduced, first, first+1); slices.Contains(rest, true) {
 			return r.of(part, from(0, rest))
@@ -113,10 +113,22 @@ func from(i int, marked []bool) (dims []int) {
 func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
 	shape, strides := without(t.shape, dim), without(t.strides, dim)
 	out := New(f.out, shape...).CopyFrom(t.peek(shape, strides, t.offset))
-	step := o.rows(f.out)
-	for i := 1; i < t.shape[dim]; i++ {
-		step.apply(out, out, t.peek(shape, strides, t.offset+i*t.strides[dim]))
+	if t.shape[dim] == 1 {
+		return out
 	}
+	rest, over := slices.Clone(t.shape), slices.Insert(slices.Clone(out.strides), dim, 0)
+	rest[dim]--
+	w := newWalk(t.peek(rest, t.strides, t.offset+t.strides[dim]), []*Tensor{out.peek(rest, over, 0)})
+	row := w.dims[len(w.dims)-1]
+	x := newOperand(t, f.out, row.steps[output], make([]byte, chunk*f.out.Size()), false)
+	step, sums, size := o.rows(f.out).run, out.span(), f.out.Size()
+	w.rows(func(at [4]int) {
+		for from := 0; from < row.size; from += chunk {
+			n := min(chunk, row.size-from)
+			sum := sums[(at[0]+from)*size:][:n*size]
+			step(sum, [3][]byte{sum, x.load(at[output], from, n)})
+		}
+	})
 	runtime.KeepAlive(t)
 	return out
 }

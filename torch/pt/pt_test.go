@@ -209,7 +209,7 @@ func TestMapLocation(t *testing.T) {
 
 func TestMapLocationToADevice(t *testing.T) {
 	dev := devicetest.New("pttest:1")
-	tensor.RegisterDeviceName("pttest", func(text string) (tensor.Device, error) {
+	tensor.RegisterPlaces("pttest", func(text string) (tensor.Device, error) {
 		if text != "pttest:1" {
 			return nil, tensor.ErrDevice
 		}

@@ -61,7 +61,7 @@ func (l *loader) hold(p *pickle.Persistent, dt *tensor.DType) (*tensor.Tensor, e
 		at.location = cmp.Or(l.opts.MapLocation(at.location), at.location)
 	}
 	dev, err := tensor.ParseDevice(at.location)
-	if err != nil || at.location == "auto" {
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w as %q: map the location to \"cpu\"", ErrLocation, at.location), err)
 	}
 	size := at.elements * int64(at.dtype.Size())
