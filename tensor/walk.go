@@ -216,7 +216,7 @@ func (o *operand) load(at, from, n int) []byte {
 		return o.row(at+from*o.step, b, n)
 	}
 	o.cast(o.buf, 1, o.mem[at*o.size:], 1, 1)
-	repeat(b, o.width)
+	repeat(b, b[:o.width])
 	o.filled = true
 	return b
 }
