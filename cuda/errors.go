@@ -15,6 +15,8 @@ var (
 	// ErrKeeper is wrapped where the process that made the domain does not answer for the memory of devices: it has ended, or its program does
 	// not import this package.
 	ErrKeeper = errors.New("cuda: nobody keeps the memory of this domain's devices")
+	// ErrUnfinished is wrapped where the process that sent memory ended before its device had written it. What was computed from it is wrong.
+	ErrUnfinished = errors.New("cuda: the sender of this memory ended before its device had written it")
 	// ErrRange is wrapped where memory arrives that is not within its segment.
 	ErrRange = errors.New("cuda: memory outside of its segment")
 )
@@ -35,7 +37,8 @@ const (
 )
 
 func init() {
-	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange} {
+	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange,
+		"ErrUnfinished": ErrUnfinished} {
 		wire.RegisterError("cuda."+name, err)
 	}
 }

@@ -29,7 +29,10 @@ func Reset() error {
 	if process.system != nil {
 		for _, d := range process.system.devices {
 			if d.ready.Load() != nil {
-				err = errors.Join(err, d.do(func(s cudriver.Stream) error { return d.driver.StreamDestroy(s) }), d.driver.PrimaryCtxRelease(d.id))
+				err = errors.Join(err, d.do(func(s cudriver.Stream) error {
+					return errors.Join(d.driver.StreamDestroy(s), d.driver.StreamDestroy(d.ready.Load().side))
+				}), d.driver.PrimaryCtxRelease(d.id))
+				d.ready.Store(nil)
 			}
 		}
 	}

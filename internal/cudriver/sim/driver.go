@@ -88,6 +88,18 @@ func (d *Driver) Open() Open {
 	return Open{len(d.contexts), len(d.handles), len(d.reserved), len(d.mappings), len(d.streams), len(d.events)}
 }
 
+// Idle reports whether all streams have done all their work.
+func (d *Driver) Idle() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.streams {
+		if s.done < s.queued {
+			return false
+		}
+	}
+	return true
+}
+
 // do runs the body of a call, alone, if what it needs is there.
 func (d *Driver) do(call string, n need, f func(c *context) cudriver.Result) error {
 	d.mu.Lock()
