@@ -61,7 +61,7 @@ func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*Memory, er
 			return nil, errors.Join(err, domain.Release(block))
 		}
 		s.refs++
-		return &Memory{segment: s, block: block, off: off, size: n}, nil
+		return s.memory(block, off, n), nil
 	}
 	return nil, nil
 }

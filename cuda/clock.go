@@ -50,7 +50,7 @@ type events struct {
 	left    *shm.Domain // the one that is left only when the device has finished
 	waits   bool        // the driver has no numbers for streams: who sends waits
 	awaited []*sent     // by the stream
-	lost    error       // not yet told
+	lost    error       // of used memory, not yet told
 }
 
 // tick returns a number that the stream reaches when it has done what it has now; nil where there is nothing to wait for. What this process
@@ -172,14 +172,25 @@ func (d *Device) judge(r *ready) error {
 			return err
 		}
 		d.events.Lock()
-		if !came && !s.judged {
-			s.of.unfinished.Store(true)
-			d.events.lost = fmt.Errorf("%d bytes on %v: %w", s.of.size, d, ErrUnfinished)
-		}
+		first := !s.judged
 		s.judged = true
 		d.events.Unlock()
+		if came || !first {
+			continue
+		}
+		s.of.fate.unfinished.Store(true)
+		if s.of.fate.used.Load() {
+			d.lose(s.of)
+		}
 	}
 	return nil
+}
+
+// lose notes that work has used what is not there. It is told once to who waits for the device: nobody knows which memory holds what became of it.
+func (d *Device) lose(m *Memory) {
+	d.events.Lock()
+	defer d.events.Unlock()
+	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
 }
 
 // judgeOne waits until the number has come, or will never.

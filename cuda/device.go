@@ -75,10 +75,15 @@ func known() []*Device {
 }
 
 func load() (cudriver.Driver, error) {
-	if paths := os.Getenv(SimulateKey); paths != "" {
-		return sim.New(strings.Split(paths, ",")), nil
+	if paths, ok := simulatedPaths(); ok {
+		return sim.New(paths), nil
 	}
 	return cudriver.Load()
+}
+
+func simulatedPaths() (paths []string, ok bool) {
+	text := os.Getenv(SimulateKey)
+	return strings.Split(text, ","), text != ""
 }
 
 func initialise() (*system, error) {

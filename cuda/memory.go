@@ -19,8 +19,36 @@ type Memory struct {
 	block     shm.Handle
 	off, size int
 	ended     atomic.Bool
+	fate      *fate
+}
 
+// A fate is what an allocation has met in this process, however often it has arrived.
+type fate struct {
+	holders    int         // under the lock of the segments
+	used       atomic.Bool // by work that was queued
 	unfinished atomic.Bool // its sender has ended before its device had written it
+}
+
+// memory returns an allocation that is counted already. The segments are locked.
+func (s *segment) memory(block shm.Handle, off, size int) *Memory {
+	f := s.fates[block]
+	if f == nil {
+		f = new(fate)
+		if s.fates == nil {
+			s.fates = map[shm.Handle]*fate{}
+		}
+		s.fates[block] = f
+	}
+	f.holders++
+	return &Memory{segment: s, block: block, off: off, size: size, fate: f}
+}
+
+// forget ends what memory began, under the same lock.
+func (m *Memory) forget() {
+	m.refs--
+	if m.fate.holders--; m.fate.holders == 0 {
+		delete(m.fates, m.block)
+	}
 }
 
 // Device returns the device.
@@ -30,12 +58,16 @@ func (m *Memory) Device() tensor.Device { return m.dev }
 func (m *Memory) Size() int { return m.size }
 
 // Pointer returns the address on the device, for other libraries of this process. It means nothing in another one.
-func (m *Memory) Pointer() uint64 { return uint64(m.base) + uint64(m.off) }
+func (m *Memory) Pointer() uint64 { return uint64(m.at(0, m.size)) }
 
-// at returns the address of a byte. It panics where the n bytes from it on are not the allocation's.
+// at returns the address of a byte, for work that is queued. It panics where the n bytes from it on are not the allocation's.
 func (m *Memory) at(off, n int) cudriver.Ptr {
 	if off < 0 || n < 0 || n > m.size-off {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of an allocation of %d", off, off+n, m.size))
+	}
+	m.fate.used.Store(true)
+	if m.fate.unfinished.Load() {
+		m.dev.lose(m)
 	}
 	return m.base + cudriver.Ptr(m.off+off)
 }
@@ -59,7 +91,7 @@ func (m *Memory) Read(dst []byte, off int) error {
 
 // whole returns ErrUnfinished of memory that does not hold what was sent. That is known when the device has finished.
 func (m *Memory) whole() error {
-	if m.unfinished.Load() {
+	if m.fate.unfinished.Load() {
 		return fmt.Errorf("%d bytes on %v: %w", m.size, m.dev, ErrUnfinished)
 	}
 	return nil
@@ -141,7 +173,7 @@ func (m *Memory) End() (err error) {
 // giveBack is End when the device has finished.
 func (m *Memory) giveBack() (err error) {
 	segments.Lock()
-	m.refs--
+	m.forget()
 	c := segments.client
 	segments.Unlock()
 	for _, b := range []shm.Handle{m.block, m.segment.block} {
@@ -286,7 +318,9 @@ func readPlace(dec *wire.Decoder, d *shm.Domain) (*Memory, error) {
 		segments.Unlock()
 		return give(fmt.Errorf("%w: %d bytes at %d of %d", ErrRange, size, off, s.size))
 	}
-	return &Memory{segment: s, block: held[1], off: int(off), size: int(size)}, nil
+	segments.Lock()
+	defer segments.Unlock()
+	return s.memory(held[1], int(off), int(size)), nil
 }
 
 var _ tensor.DeviceMemory = (*Memory)(nil)

@@ -23,6 +23,8 @@ type segment struct {
 	mine bool     // made here: the segment has a reference of its block as long as it is in the table
 	used []extent // of a segment that is mine, in order
 	refs int      // allocations of this process
+
+	fates map[shm.Handle]*fate // of those allocations
 }
 
 // An extent is the place of an allocation. It is free again when the allocation's block is stale: the reaper's work for the dead is all
