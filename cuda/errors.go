@@ -17,6 +17,10 @@ var (
 	ErrKeeper = errors.New("cuda: nobody keeps the memory of this domain's devices")
 	// ErrUnfinished is wrapped where the process that sent memory ended before its device had written it. What was computed from it is wrong.
 	ErrUnfinished = errors.New("cuda: the sender of this memory ended before its device had written it")
+	// ErrNotLegacy is wrapped where memory was to be opened by other programs that is not a LegacyDevice's, and ErrForeign where memory was to be sent to
+	// a process of the domain that is: its tensor's Clone can be.
+	ErrNotLegacy = errors.New("cuda: other programs cannot open this memory")
+	ErrForeign   = errors.New("cuda: this memory is not the domain's, so its allocator would have to stay alive")
 	// ErrRange is wrapped where memory arrives that is not within its segment.
 	ErrRange = errors.New("cuda: memory outside of its segment")
 )
@@ -38,7 +42,7 @@ const (
 
 func init() {
 	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange,
-		"ErrUnfinished": ErrUnfinished} {
+		"ErrUnfinished": ErrUnfinished, "ErrNotLegacy": ErrNotLegacy, "ErrForeign": ErrForeign} {
 		wire.RegisterError("cuda."+name, err)
 	}
 }

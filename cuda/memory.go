@@ -152,7 +152,12 @@ func (m *Memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
 }
 
 // Key is the block.
-func (m *Memory) Key() any { return key{m.d, m.block} }
+func (m *Memory) Key() any {
+	if m.end != nil {
+		return address{m.dev, uint64(m.base) + uint64(m.off), m.size}
+	}
+	return key{m.d, m.block}
+}
 
 type key struct {
 	d     *shm.Domain
@@ -163,6 +168,12 @@ type key struct {
 func (m *Memory) End() (err error) {
 	if m.ended.Swap(true) {
 		return nil
+	}
+	if m.end != nil {
+		if r := m.dev.ready.Load(); r != nil {
+			err = m.dev.finish(r)
+		}
+		return errors.Join(err, m.end())
 	}
 	if r := m.dev.ready.Load(); !m.mine && r != nil {
 		err = m.dev.finish(r) // what was lost is told to who wants to know what the device has done
@@ -190,6 +201,9 @@ func (m *Memory) giveBack() (err error) {
 // Marshal writes the two blocks and the place, and what the receiver's stream waits for if the device is not idle: the two blocks and the place of
 // a clock, whose it is, and the number. See Note [An event that travels].
 func (m *Memory) Marshal(e *wire.Encoder) error {
+	if m.end != nil {
+		return fmt.Errorf("send %d bytes on %v: %w", m.size, m.dev, ErrForeign)
+	}
 	d, err := shm.Default()
 	if err != nil || d != m.d {
 		return errors.Join(tensor.ErrDomain, err)

@@ -25,6 +25,8 @@ type segment struct {
 	refs int      // allocations of this process
 
 	fates map[shm.Handle]*fate // of those allocations
+
+	end func() error // of memory that is not the domain's, which has no more than this and dev, base and size
 }
 
 // An extent is the place of an allocation. It is free again when the allocation's block is stale: the reaper's work for the dead is all
