@@ -21,6 +21,8 @@ var (
 	// a process of the domain that is: its tensor's Clone can be.
 	ErrNotLegacy = errors.New("cuda: other programs cannot open this memory")
 	ErrForeign   = errors.New("cuda: this memory is not the domain's, so its allocator would have to stay alive")
+	// ErrNotPageable is wrapped where memory was to be pinned that is not whole pages of shared memory.
+	ErrNotPageable = errors.New("cuda: cannot be pinned")
 	// ErrRange is wrapped where memory arrives that is not within its segment.
 	ErrRange = errors.New("cuda: memory outside of its segment")
 )
@@ -42,7 +44,8 @@ const (
 
 func init() {
 	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange,
-		"ErrUnfinished": ErrUnfinished, "ErrNotLegacy": ErrNotLegacy, "ErrForeign": ErrForeign} {
+		"ErrUnfinished": ErrUnfinished, "ErrNotLegacy": ErrNotLegacy, "ErrForeign": ErrForeign,
+		"ErrNotPageable": ErrNotPageable} {
 		wire.RegisterError("cuda."+name, err)
 	}
 }

@@ -134,21 +134,7 @@ func (m *Memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
 	if m.dev == o.dev {
 		return m.dev.do(func(s cudriver.Stream) error { return m.dev.driver.MemcpyDtoDAsync(to, at, uint64(n), s) })
 	}
-	theirs, err := o.dev.use()
-	if err == nil {
-		err = o.dev.Synchronize()
-	}
-	if err != nil {
-		return err
-	}
-	ours, err := m.dev.use()
-	if err != nil {
-		return err
-	}
-	return m.dev.do(func(s cudriver.Stream) error { // nobody but us keeps the source for the device
-		err := m.dev.driver.MemcpyPeerAsync(to, ours.ctx, at, theirs.ctx, uint64(n), s)
-		return errors.Join(err, m.dev.driver.StreamSynchronize(s))
-	})
+	return m.dev.copyFrom(to, o, at, n)
 }
 
 // Key is the block.

@@ -24,7 +24,8 @@ type segment struct {
 	used []extent // of a segment that is mine, in order
 	refs int      // allocations of this process
 
-	fates map[shm.Handle]*fate // of those allocations
+	fates  map[shm.Handle]*fate // of those allocations
+	guests map[*Device]bool     // other devices that reach it
 
 	end func() error // of memory that is not the domain's, which has no more than this and dev, base and size
 }

@@ -28,6 +28,7 @@ type Driver struct {
 	address   cudriver.Ptr
 	faults    map[string]*fault
 	held      bool
+	apart     bool
 }
 
 var _ cudriver.Driver = (*Driver)(nil)
