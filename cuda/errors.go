@@ -23,6 +23,8 @@ var (
 	ErrForeign   = errors.New("cuda: this memory is not the domain's, so its allocator would have to stay alive")
 	// ErrNotPageable is wrapped where memory was to be pinned that is not whole pages of shared memory.
 	ErrNotPageable = errors.New("cuda: cannot be pinned")
+	// ErrArray is wrapped where what another library says of an array makes no sense, or cannot be had here.
+	ErrArray = errors.New("cuda: not an array of a device that can be used")
 	// ErrRange is wrapped where memory arrives that is not within its segment.
 	ErrRange = errors.New("cuda: memory outside of its segment")
 )
@@ -45,7 +47,7 @@ const (
 func init() {
 	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange,
 		"ErrUnfinished": ErrUnfinished, "ErrNotLegacy": ErrNotLegacy, "ErrForeign": ErrForeign,
-		"ErrNotPageable": ErrNotPageable} {
+		"ErrNotPageable": ErrNotPageable, "ErrArray": ErrArray} {
 		wire.RegisterError("cuda."+name, err)
 	}
 }
