@@ -28,6 +28,7 @@ type Driver struct {
 	address   cudriver.Ptr
 	faults    map[string]*fault
 	held      bool
+	apart     bool
 }
 
 var _ cudriver.Driver = (*Driver)(nil)
@@ -86,6 +87,18 @@ func (d *Driver) Open() Open {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return Open{len(d.contexts), len(d.handles), len(d.reserved), len(d.mappings), len(d.streams), len(d.events)}
+}
+
+// Idle reports whether all streams have done all their work.
+func (d *Driver) Idle() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.streams {
+		if s.done < s.queued {
+			return false
+		}
+	}
+	return true
 }
 
 // do runs the body of a call, alone, if what it needs is there.
