@@ -80,7 +80,7 @@ func Not(a *Tensor) *Tensor { return opEq.logical(a, New(Bool)) }
 
 // logical returns o of a and b as truths.
 func (o op) logical(a, b *Tensor) *Tensor {
-	return o.rows(Bool).apply(New(Bool, broadcast(a.shape, b.shape)...), a, b)
+	return o.rows(Bool).apply(emptyFor(Bool, broadcast(a.shape, b.shape), a, b), a, b)
 }
 
 // IsNaN returns where a is not a number, as Bool; IsInf where it is infinite, IsFinite where it is neither.
@@ -159,13 +159,13 @@ func Clamp(a *Tensor, lo, hi float64) *Tensor { return Minimum(Maximum(a, a.boun
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)
-	return choice(dt).apply(New(dt, broadcast(c.shape, a.shape, b.shape)...), c, a, b)
+	return choice(dt).apply(emptyFor(dt, broadcast(c.shape, a.shape, b.shape), c, a, b), c, a, b)
 }
 
 // choice takes elements of dt from its second operand where the first is true, and else from the third.
 func choice(dt DType) rows {
 	size := dt.Size()
-	return rows{in: [3]DType{Bool, dt, dt}, out: dt, run: func(out []byte, in [3][]byte) {
+	return rows{op: opWhere, in: [3]DType{Bool, dt, dt}, out: dt, run: func(out []byte, in [3][]byte) {
 		for i, yes := range in[0] {
 			copy(out[i*size:(i+1)*size], in[2-yes][i*size:])
 		}

@@ -9,14 +9,14 @@ package tensor
 type Computer interface {
 	Device
 
-	// Map sets the elements of out to o of those of in, all of out's shape, which has no dimensions of size 1 and none that could be one with
-	// its neighbour. out may be one of in, and does not overlap them otherwise. Where it is Bool the operation compares.
+	// Map sets the elements of out to o of those of in, all of out's shape. That has at least one dimension, no more than the layouts need, and all
+	// have elements. out may be one of in, and does not overlap them otherwise. Of comparisons out is Bool.
 	//
 	// Besides the operations of package tensor, by their names, there are Copy, of two dtypes; Where, whose first operand is Bool; and
 	// AddAtomic, which adds its only operand to out, without a loss where others add atomically (Float32, Float64, Int32, Int64).
 	Map(o Op, out Operand, in ...Operand) error
 
-	// Reduce sets each element of out to r of those that the last dimensions of in, which out does not have, hold for it. Sums, products and
+	// Reduce sets each element of out, which is contiguous, to r of those that the last dimensions of in, which out does not have, hold for it: at least one. Sums, products and
 	// variances of floats are computed in Float64, and out is; those of integers are Int64. Argmax and Argmin are Int64, the place in row-major order
 	// of what is reduced; of equals the first, and NaN before everything.
 	Reduce(r Reduction, out, in Operand) error
@@ -31,7 +31,7 @@ type Computer interface {
 	// Scatter is the way back: each element of in, of index's shape, replaces that of out where the index says, or is added to it, and all of those that go to one place.
 	Scatter(out, in, index Operand, dim int, add bool) error
 
-	// Generate sets each element of out by its place in row-major order.
+	// Generate sets each element of out, which is contiguous, by its place.
 	Generate(out Operand, s Sequence) error
 
 	// Unfold sets out, (n, c·KH·KW, outH·outW), to the elements of in, (n, c, h, w), that each place of a window sees, zeros outside: im2col.
@@ -65,21 +65,25 @@ type Sequence struct {
 	Kind SequenceKind
 	Key  uint64
 	A, B float64
+	Bits int // of the random part of RandomUniform
+
+	From  int64 // of RandomInteger
+	Count uint64
 }
 
-// A SequenceKind is a kind of Sequence. All is computed in float64, each step rounded by itself, and converted to out's dtype then.
+// A SequenceKind is a kind of Sequence. But for RandomInteger all is computed in float64, each step rounded by itself, and converted to out's dtype then.
 type SequenceKind uint8
 
 // The kinds of sequences.
 const (
 	Arithmetic SequenceKind = iota // A + place·B
-	// RandomUniform is A + (B-A)·(u >> (64-f)) / 2^f where f is 53, and of Float32 24.
+	// RandomUniform is A + (B-A)·(u >> (64-Bits)) / 2^Bits.
 	RandomUniform
 	// RandomNormal is A + B·√(-2·ln(((u>>11)+1) / 2^53))·cos(2π·(v>>11) / 2^53).
 	RandomNormal
 	// RandomBernoulli is 1 where (u>>11) / 2^53 < A, and 0 elsewhere.
 	RandomBernoulli
-	// RandomInteger is A, as an Int64, plus the high 64 bits of u times the uint64 that B is; out is Int64.
+	// RandomInteger is From plus the high 64 bits of u times Count; out is Int64.
 	RandomInteger
 )
 

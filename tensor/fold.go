@@ -71,6 +71,9 @@ const wideRow = 64
 // of reduces dimensions of t, by default all. If it can put parts together it takes the last dimensions first: their elements
 // are often next to each other, and what is left is small.
 func (r reduction) of(t *Tensor, dims []int) *Tensor {
+	if t.Device() != nil {
+		return r.remote(t, dims)
+	}
 	f := r.on(t.dtype)
 	combine, ok := combines[r]
 	reduced := t.mark(dims)

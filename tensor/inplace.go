@@ -5,7 +5,7 @@ func (t *Tensor) Fill(v float64) *Tensor { return t.CopyFrom(Scalar(t.dtype, v))
 
 // Zero sets all elements to 0.
 func (t *Tensor) Zero() *Tensor {
-	if t.IsContiguous() {
+	if t.IsContiguous() && t.Device() == nil {
 		clear(t.span())
 		return t.Touch()
 	}
@@ -39,6 +39,11 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	dt = dt.computed()
 	if dt == Bool {
 		misuse("Axpy is not defined for bool")
+	}
+	if t.Device() != nil {
+		term := opMul.two(x, factor)
+		defer term.release()
+		return opAdd.into(t, term)
 	}
 	mul, add := opMul.rows(dt).run, opAdd.rows(dt).run
 	width := dt.Size()

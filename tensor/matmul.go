@@ -21,7 +21,8 @@ func MatMul(a, b *Tensor) *Tensor {
 		misuse("MatMul of shapes %v and %v: %d columns meet %d rows", a.shape, b.shape, k, y.Dim(-2))
 	}
 	batch := broadcast(x.shape[:len(x.shape)-2], y.shape[:len(y.shape)-2])
-	out := New(dt.computed(), append(slices.Clone(batch), m, n)...)
+	home([]*Tensor{a, b})
+	out := a.beside(dt.computed(), append(slices.Clone(batch), m, n)...)
 	out.multiply(x, y, batch)
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(b)
@@ -53,7 +54,7 @@ func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 		}
 	}
 	if _, _, ok := x.leading(); dt != x.dtype || !ok {
-		return New(dt, x.shape...).CopyFrom(x)
+		return x.beside(dt, x.shape...).CopyFrom(x)
 	}
 	return x
 }
@@ -74,6 +75,10 @@ func (t *Tensor) leading() (trans bool, ld int, ok bool) {
 
 // multiply sets t, which is contiguous, to the products of the matrices of x and y.
 func (t *Tensor) multiply(x, y *Tensor, batch []int) {
+	if t.Device() != nil {
+		t.multiplyRemote(x, y, batch, 0)
+		return
+	}
 	if t.Numel() == 0 || x.Dim(-1) == 0 {
 		return
 	}

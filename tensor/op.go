@@ -99,7 +99,7 @@ func (o op) rows(dt DType) rows {
 	if run == nil {
 		misuse("%v is not defined for %v", o, dt)
 	}
-	return rows{in: [3]DType{dt, dt, dt}, out: o.result(dt), run: run}
+	return rows{op: o, in: [3]DType{dt, dt, dt}, out: o.result(dt), run: run}
 }
 
 // meet returns the dtype that o computes in for a and b.
@@ -113,13 +113,13 @@ func (o op) meet(a, b *Tensor) DType {
 // two returns a new tensor of o applied to a and b, broadcast and promoted.
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
-	return o.rows(dt).apply(New(o.result(dt), broadcast(a.shape, b.shape)...), a, b)
+	return o.rows(dt).apply(emptyFor(o.result(dt), broadcast(a.shape, b.shape), a, b), a, b)
 }
 
 // one returns a new tensor of o applied to a.
 func (o op) one(a *Tensor) *Tensor {
 	dt := o.operands(a.dtype)
-	return o.rows(dt).apply(New(o.result(dt), a.shape...), a)
+	return o.rows(dt).apply(a.beside(o.result(dt), a.shape...), a)
 }
 
 // into applies o to t and b, if there is one, and stores the result in t.
