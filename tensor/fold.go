@@ -27,6 +27,9 @@ var reductionNames = [reductions]string{"Sum", "Prod", "Amax", "Amin", "Argmax",
 // String returns the name of the function that applies it; of Var and Std it is Var.
 func (r Reduction) String() string { return reductionNames[r] }
 
+// Of returns what r makes of dimensions of t, by default all, in the dtype that it is computed in.
+func (r Reduction) Of(t *Tensor, dims ...int) *Tensor { return r.of(t, dims) }
+
 // A foldFunc sets out's elements to what it makes of as many rows of n.
 type foldFunc = func(out, rows []byte, n int)
 

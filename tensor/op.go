@@ -71,6 +71,19 @@ var opNames = [...]string{
 // String returns the name of the function that applies it, such as Add.
 func (o Op) String() string { return opNames[o] }
 
+// Into sets the elements of out to o of those of in, as a Computer's Map does, and returns out. Shapes are broadcast to out's, and dtypes converted to those that o has for the first operand's.
+func (o Op) Into(out *Tensor, in ...*Tensor) *Tensor {
+	switch o {
+	case opCopy:
+		return out.CopyFrom(in[0])
+	case opWhere:
+		return choice(out.dtype).apply(out, in...)
+	case opAddAtomic:
+		return out.AddAtomic(in[0])
+	}
+	return o.rows(in[0].dtype).apply(out, in...)
+}
+
 // operands returns the dtype that o computes in where the operands meet in dt.
 func (o op) operands(dt DType) DType {
 	if o >= opDiv {
