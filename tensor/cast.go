@@ -209,7 +209,7 @@ func (t *Tensor) To(dt DType) *Tensor {
 	if dt == t.dtype {
 		return t.view(t.shape, t.strides, t.offset)
 	}
-	return t.beside(dt, t.shape...).CopyFrom(t)
+	return t.NewEmpty(dt, t.shape...).CopyFrom(t)
 }
 
 // CopyFrom sets the elements to those of src, which is broadcast to t's shape and converted.
@@ -226,7 +226,7 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 }
 
 // Clone returns a contiguous copy on the heap, or on the device that t is on.
-func (t *Tensor) Clone() *Tensor { return t.beside(t.dtype, t.shape...).CopyFrom(t) }
+func (t *Tensor) Clone() *Tensor { return t.NewEmpty(t.dtype, t.shape...).CopyFrom(t) }
 
 // Contiguous returns a view of t if t is contiguous, and a copy otherwise.
 func (t *Tensor) Contiguous() *Tensor {

@@ -248,6 +248,18 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 	return moved, nil
 }
 
+// Set makes t another view of what o views, with o's dtype and layout, instead of what it viewed before: torch.Tensor.set_. Nobody else may use
+// t meanwhile.
+func (t *Tensor) Set(o *Tensor) *Tensor {
+	v := o.view(o.shape, o.strides, o.offset)
+	old := t.storage.Swap(v.storage.Swap(nil))
+	t.dtype, t.shape, t.strides, t.offset = v.dtype, v.shape, v.strides, v.offset
+	if old != nil {
+		must(old.release())
+	}
+	return t
+}
+
 // Cpu returns the tensor's elements on the host: a view if they are there, and otherwise a copy on the heap.
 func (t *Tensor) Cpu() (*Tensor, error) { return t.ToDevice(nil) }
 

@@ -181,7 +181,7 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 		shapes = append(shapes, i.shape)
 	}
 	shape := broadcast(shapes...)
-	flat := idx[0].beside(Int64, shape...).Zero() // places in the first dimensions, flattened
+	flat := idx[0].NewZeros(Int64, shape...) // places in the first dimensions, flattened
 	for d, i := range idx {
 		size := Scalar(Int64, float64(t.shape[d]))
 		if Any(Or(Ge(i, size), Lt(i, Neg(size)))).Item() != 0 {

@@ -66,4 +66,4 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 }
 
 // apartAs returns a copy of dtype dt.
-func (t *Tensor) apartAs(dt DType) *Tensor { return t.beside(dt, t.shape...).CopyFrom(t) }
+func (t *Tensor) apartAs(dt DType) *Tensor { return t.NewEmpty(dt, t.shape...).CopyFrom(t) }

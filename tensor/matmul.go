@@ -22,7 +22,7 @@ func MatMul(a, b *Tensor) *Tensor {
 	}
 	batch := broadcast(x.shape[:len(x.shape)-2], y.shape[:len(y.shape)-2])
 	home([]*Tensor{a, b})
-	out := a.beside(dt.computed(), append(slices.Clone(batch), m, n)...)
+	out := a.NewEmpty(dt.computed(), append(slices.Clone(batch), m, n)...)
 	out.multiply(x, y, batch)
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(b)
@@ -33,6 +33,19 @@ func MatMul(a, b *Tensor) *Tensor {
 		out = out.become(out.Squeeze(-1))
 	}
 	return out.become(out.To(dt))
+}
+
+// AddMM adds the product of two matrices to t, which is contiguous and of their dtype, in place: torch.addmm.
+func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
+	if len(t.shape) != 2 || len(a.shape) != 2 || len(b.shape) != 2 || a.shape[1] != b.shape[0] || t.shape[0] != a.shape[0] || t.shape[1] != b.shape[1] {
+		misuse("AddMM of shapes %v and %v to %v", a.shape, b.shape, t.shape)
+	}
+	if t.Device() == nil || !t.IsContiguous() || t.dtype != a.dtype || t.dtype != b.dtype || t.dtype != t.dtype.computed() {
+		return t.Add(MatMul(a, b))
+	}
+	home([]*Tensor{t, a, b})
+	t.multiplyRemote(a.matrices(t.dtype, 0), b.matrices(t.dtype, 1), nil, 1)
+	return t
 }
 
 // BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m). Nothing is broadcast.
@@ -54,7 +67,7 @@ func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 		}
 	}
 	if _, _, ok := x.leading(); dt != x.dtype || !ok {
-		return x.beside(dt, x.shape...).CopyFrom(x)
+		return x.NewEmpty(dt, x.shape...).CopyFrom(x)
 	}
 	return x
 }

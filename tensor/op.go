@@ -132,7 +132,7 @@ func (o op) two(a, b *Tensor) *Tensor {
 // one returns a new tensor of o applied to a.
 func (o op) one(a *Tensor) *Tensor {
 	dt := o.operands(a.dtype)
-	return o.rows(dt).apply(a.beside(o.result(dt), a.shape...), a)
+	return o.rows(dt).apply(a.NewEmpty(o.result(dt), a.shape...), a)
 }
 
 // into applies o to t and b, if there is one, and stores the result in t.

@@ -64,11 +64,20 @@ func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 	return t
 }
 
-// emptyFor is beside of several operands.
+// emptyFor is NewEmpty of several operands.
 func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(home(in), dt, shape...) }
 
-// beside returns a tensor where t is, whose elements hold anything; on the host they are zeros.
-func (t *Tensor) beside(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
+// NewEmpty returns a tensor where t is, on the host on the heap. Its elements are zeros there, and hold anything on a device, whose refusal is a panic with its
+// error.
+func (t *Tensor) NewEmpty(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
+
+// NewZeros is NewEmpty with zeros.
+func (t *Tensor) NewZeros(dt DType, shape ...int) *Tensor {
+	if t.Device() == nil {
+		return New(dt, shape...)
+	}
+	return t.NewEmpty(dt, shape...).Zero()
+}
 
 func must(err error) {
 	if err != nil {
@@ -310,7 +319,7 @@ func (t *Tensor) generate(s Sequence) *Tensor {
 		return t
 	}
 	if dt != t.dtype || !t.IsContiguous() {
-		dense := t.beside(dt, t.shape...)
+		dense := t.NewEmpty(dt, t.shape...)
 		defer dense.release()
 		return t.CopyFrom(dense.generate(s))
 	}
