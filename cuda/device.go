@@ -35,6 +35,7 @@ type ready struct {
 	stream      cudriver.Stream
 	granularity int
 	total       int
+	code        code
 }
 
 // system is the driver and what it has.

@@ -71,7 +71,7 @@ func resultSize(op string) int {
 		return 8
 	}
 	switch last {
-	case "u16":
+	case "u16", "s16":
 		return 2
 	case "u32":
 		return 4

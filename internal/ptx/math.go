@@ -181,7 +181,9 @@ func power(a *asm, t Type, x ...string) string {
 	odd := a.do("setp.ne.f64", a.do("cvt.rni.f64.f64", half), half) // among the whole ones
 	y := a.do("mov.f64", exp(a, t, a.do("mul.rn.f64", exponent, log(a, t, a.do("abs.f64", base)))))
 	a.when(a.do("setp.lt.f64", base, c(0)), func() {
-		a.set(y, "selp.f64", a.do("selp.f64", a.do("neg.f64", y), y, odd), c(math.NaN()), whole)
+		defined := a.do("or.pred", whole, a.do("setp.eq.f64", base, c(math.Inf(-1))))
+		turned := a.do("selp.f64", a.do("neg.f64", y), y, a.do("and.pred", odd, whole))
+		a.set(y, "selp.f64", turned, c(math.NaN()), defined)
 	})
 	a.set(y, "selp.f64", c(1), y, a.do("setp.eq.f64", base, c(1)))
 	infinite := a.do("setp.eq.f64", a.do("abs.f64", exponent), c(math.Inf(1)))

@@ -66,7 +66,9 @@ func (a *asm) widen(t Type, v string) string {
 	switch t {
 	case Bool, Uint8:
 		return a.do("cvt.s64.u32", v)
-	case Int8, Int16, Int32:
+	case Int16:
+		return a.do("cvt.s64.s16", v)
+	case Int8, Int32:
 		return a.do("cvt.s64.s32", v)
 	case Float16:
 		return a.do("cvt.f32.f16", v)
@@ -79,7 +81,9 @@ func (a *asm) widen(t Type, v string) string {
 // narrow makes what is stored of a value that was computed.
 func (a *asm) narrow(t Type, v string) string {
 	switch t {
-	case Bool, Uint8, Int8, Int16, Int32:
+	case Int16:
+		return a.do("cvt.u16.u64", v)
+	case Bool, Uint8, Int8, Int32:
 		return a.do("cvt.u32.u64", v)
 	case Float16:
 		return a.do("cvt.rn.f16.f32", v)
