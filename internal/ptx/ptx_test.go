@@ -47,7 +47,28 @@ func kernels() (all []ptx.Kernel) {
 			add(ptx.Sequence(kind, t), true)
 		}
 	}
+	for _, t := range elements {
+		for _, name := range []string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"} {
+			out := t
+			switch name {
+			case "Sum", "Prod", "Var":
+				if out = ptx.Int64; t == ptx.Float32 || t == ptx.Float64 || t == ptx.Float16 || t == ptx.BFloat16 {
+					out = ptx.Float64
+				}
+			case "Argmax", "Argmin":
+				out = ptx.Int64
+			}
+			add(ptx.Reduce(name, out, t))
+		}
+		add(ptx.MatMul(t))
+		add(ptx.Fold(t))
+		add(ptx.MaxPool(t), true)
+		add(ptx.Scatter(t, true), true)
+	}
 	for _, t := range []ptx.Type{ptx.Bits8, ptx.Bits16, ptx.Bits32, ptx.Bits64} {
+		add(ptx.Unfold(t), true)
+		add(ptx.Gather(t), true)
+		add(ptx.Scatter(t, false), true)
 		add(ptx.Map("Where", t, ptx.Operand{Type: ptx.Bool}, ptx.Operand{Type: t}, ptx.Operand{Type: t, Number: true}))
 		add(ptx.Map("Copy", t, ptx.Operand{Type: t}))
 	}
