@@ -37,6 +37,7 @@ type ready struct {
 	side        cudriver.Stream // for what must not wait behind the stream
 	granularity int
 	total       int
+	code        code
 }
 
 // system is the driver and what it has.
