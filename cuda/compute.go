@@ -33,7 +33,7 @@ func (d *Device) Map(o tensor.Op, out tensor.Operand, in ...tensor.Operand) erro
 		operands[i] = ptx.Operand{Type: types[x.DType], Number: x.Memory == nil}
 	}
 	if o.String() == opWhere || moves && out.DType == in[0].DType { // bits are enough
-		kind = bits[out.DType.Size()]
+		kind = moved[out.DType.Size()]
 		for i := range operands[len(operands)-1:] {
 			operands[i].Type = kind
 		}
@@ -56,8 +56,8 @@ func (d *Device) Map(o tensor.Op, out tensor.Operand, in ...tensor.Operand) erro
 	return d.each(k, w)
 }
 
-// bits are what is moved without being looked at, by size.
-var bits = map[int]ptx.Type{1: ptx.Bits8, 2: ptx.Bits16, 4: ptx.Bits32, 8: ptx.Bits64}
+// moved are the types of what is moved without being looked at, by size.
+var moved = map[int]ptx.Type{1: ptx.Bits8, 2: ptx.Bits16, 4: ptx.Bits32, 8: ptx.Bits64}
 
 // complexParts are what complex numbers are made of; 0, which is Bool, of other dtypes.
 var complexParts = map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64}

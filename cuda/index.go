@@ -9,7 +9,7 @@ import (
 
 // Gather is tensor.Computer's.
 func (d *Device) Gather(out, in, index tensor.Operand, dim int) error {
-	kind, ok := bits[out.DType.Size()]
+	kind, ok := moved[out.DType.Size()]
 	if !ok {
 		return fmt.Errorf("%w: Gather of %v on %v", tensor.ErrUnsupported, in.DType, d)
 	}
@@ -22,7 +22,7 @@ func (d *Device) Gather(out, in, index tensor.Operand, dim int) error {
 
 // Scatter is tensor.Computer's.
 func (d *Device) Scatter(out, in, index tensor.Operand, dim int, add bool) error {
-	kind, ok := bits[out.DType.Size()]
+	kind, ok := moved[out.DType.Size()]
 	if add {
 		kind, ok = types[out.DType]
 	}

@@ -9,7 +9,7 @@ import (
 
 // Unfold is tensor.Computer's.
 func (d *Device) Unfold(out, in tensor.Operand, w tensor.Window) error {
-	kind, ok := bits[in.DType.Size()]
+	kind, ok := moved[in.DType.Size()]
 	if !ok {
 		return d.lacksWindow("Unfold", in.DType)
 	}
