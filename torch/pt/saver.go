@@ -38,7 +38,7 @@ func (s *saver) lower(v any) (any, error) {
 		return nil, err
 	}
 	for i, o := range s.order {
-		o.id.ID = value.Tuple{"storage", o.class(), strconv.Itoa(i), "cpu", o.hi - o.lo}
+		o.id.ID = value.Tuple{"storage", o.class(), strconv.Itoa(i), tensor.Place{Device: o.tensor.Device()}.String(), o.hi - o.lo}
 		for _, call := range o.calls {
 			call.Args[1] = max(0, call.Args[1].(int)-o.lo) // a tensor without elements may be anywhere
 		}
@@ -56,12 +56,16 @@ func (o *origin) class() value.Global {
 	panic("pt: a dtype without a storage class")
 }
 
-// bytes is what is saved, borrowed.
-func (o *origin) bytes() []byte {
+// bytes is what is saved, borrowed, or copied from a device.
+func (o *origin) bytes() (b []byte, err error) {
 	size := o.tensor.ElementSize()
 	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)
 	defer part.Close()
-	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size]
+	if m := part.DeviceMemory(); m != nil {
+		b = make([]byte, part.Nbytes())
+		return b, m.Read(b, part.Offset()*size)
+	}
+	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size], nil
 }
 
 // own writes tensors and parameters.

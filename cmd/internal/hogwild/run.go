@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // Run trains, tests, saves, and writes the result. What a failure of a worker, an interrupt or a file that cannot
@@ -19,10 +20,14 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.Device == "auto" {
-		fmt.Fprintln(o.log(), "device auto: networks train on the CPU only, so far")
+	dev, err := o.device()
+	switch {
+	case o.Device == "auto" && err != nil:
+		fmt.Fprintf(o.log(), "device auto: the CPU, since there is no GPU to be used: %v\n", err)
+	case o.Device == "auto":
+		fmt.Fprintf(o.log(), "device auto: %v\n", dev)
 	}
-	r, err := newRun(ctx, o)
+	r, err := newRun(ctx, o, dev)
 	if err != nil {
 		return err
 	}
@@ -47,14 +52,15 @@ func join(errs ...error) error {
 type run struct {
 	Options
 	domain *shm.Domain
+	device tensor.Device
 	digits *digits
 	net    *Net
 	result *Result
 }
 
-// newRun puts the data set and a new network into shared memory.
-func newRun(ctx context.Context, o Options) (r *run, err error) {
-	r = &run{Options: o, result: newResult(&o)}
+// newRun puts the data set into shared memory, and a new network, which is on a device if there is one.
+func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err error) {
+	r = &run{Options: o, device: dev, result: newResult(&o)}
 	if r.domain, err = open(); err != nil {
 		return nil, err
 	}
@@ -62,7 +68,7 @@ func newRun(ctx context.Context, o Options) (r *run, err error) {
 		return nil, err
 	}
 	r.net = newNet(o.Seed)
-	if err := errors.Join(r.digits.train.Share(), nn.Share(r.net)); err != nil {
+	if err := errors.Join(nn.To(r.net, dev), r.digits.train.Share(), nn.Share(r.net)); err != nil {
 		r.close()
 		return nil, fmt.Errorf("put the network and %s into shared memory: %w", r.digits.name, err)
 	}
@@ -149,7 +155,15 @@ func (r *run) save() (err error) {
 	return err
 }
 
-// close gives back what the root has of shared memory.
+// close gives back what the root has of shared memory, and of a device.
 func (r *run) close() error {
-	return errors.Join(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net))
+	err := errors.Join(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net))
+	keeper, ok := r.device.(interface{ EmptyCache() error })
+	for try := 0; r.device != nil && try < 10 && r.domain.Stats().Blocks > 0; try++ {
+		tensor.Collect() // what the test has made
+		if ok {
+			err = errors.Join(err, keeper.EmptyCache())
+		}
+	}
+	return err
 }

@@ -22,11 +22,17 @@ func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize 
 		if err != nil {
 			return 0, 0, err
 		}
-		labels := batch[1]
-		logp := net.Forward(scope.NoGrad(batch[0]))
+		images, labels, err := net.fetch(batch)
+		if err != nil {
+			return 0, 0, err
+		}
+		logp := net.Forward(scope.NoGrad(images))
 		loss += nn.NLLLoss(logp, labels).Item() * float64(labels.Numel())
 		correct += hits(logp.T(), labels)
 		scope.Reset()
+		if err := net.leave(images, labels); err != nil {
+			return 0, 0, err
+		}
 	}
 	return loss / float64(max(1, set.Len())), correct, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/beside"
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
 )
 
 // downloader is a program of its own: this one would be dynamic with package net.

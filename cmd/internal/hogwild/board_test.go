@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/hogwild"
+	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 )
 
 var (

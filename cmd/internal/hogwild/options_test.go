@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/hogwild"
+	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 )
 
 func original() hogwild.Options {
@@ -34,10 +34,10 @@ func TestOptionsThatMakeNoSenseAreNamed(t *testing.T) {
 		"--lr +Inf":           func(o *hogwild.Options) { o.LR = math.Inf(1) },
 		"--momentum 1":        func(o *hogwild.Options) { o.Momentum = 1 },
 		"--momentum NaN":      func(o *hogwild.Options) { o.Momentum = math.NaN() },
-		"--device cuda:1: networks train on the CPU": func(o *hogwild.Options) { o.Device = "cuda:1" },
-		"--device gpu: it is cpu":                    func(o *hogwild.Options) { o.Device = "gpu" },
-		"--download needs":                           func(o *hogwild.Options) { o.Download = true },
-		"--mirror says":                              func(o *hogwild.Options) { o.Data, o.Mirror = "mnist", "http://localhost" },
+		"--device cuda:1: ":   func(o *hogwild.Options) { o.Device = "cuda:1" },
+		"--device gpu: tensor: unknown device: \"gpu\"": func(o *hogwild.Options) { o.Device = "gpu" },
+		"--download needs": func(o *hogwild.Options) { o.Download = true },
+		"--mirror says":    func(o *hogwild.Options) { o.Data, o.Mirror = "mnist", "http://localhost" },
 	} {
 		o := original()
 		spoil(&o)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/beside"
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
 )
 
 func TestAProgramThatIsNowhereAndCannotBeBuiltSaysWhereItIsToBeHad(t *testing.T) {

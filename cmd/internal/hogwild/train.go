@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A job is what every worker is given. The network and the digits are in shared memory: all have the same.
+// A job is what every worker is given. The digits are in shared memory, and the network there or on a device: all have the same.
 type job struct {
 	Net     *Net
 	Digits  *data.TensorDataset
@@ -94,7 +94,9 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 		if err != nil {
 			return err
 		}
-		w.step(batch)
+		if err := w.step(batch); err != nil {
+			return err
+		}
 		last := w.said.Done == w.said.Of || w.DryRun
 		if steps++; last || steps%w.LogInterval == 0 {
 			w.said.Peak, w.said.Alone = memory()
@@ -110,9 +112,13 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 }
 
 // step learns from one batch. See Note [Hogwild] in package optim: other workers change the parameters meanwhile.
-func (w *worker) step(batch data.Batch) {
+func (w *worker) step(batch data.Batch) error {
+	images, labels, err := w.Net.fetch(batch)
+	if err != nil {
+		return err
+	}
 	w.sgd.ZeroGrad()
-	loss := nn.NLLLoss(w.Net.Forward(w.scope.Const(batch[0])), batch[1])
+	loss := nn.NLLLoss(w.Net.Forward(w.scope.Const(images)), labels)
 	loss.Backward()
 	w.sgd.Step()
 	w.said.Loss = loss.Item()
@@ -120,4 +126,5 @@ func (w *worker) step(batch data.Batch) {
 	w.said.Done += n
 	w.said.Total += n
 	w.scope.Reset()
+	return w.Net.leave(images, labels)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/hogwild"
+	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 )
 
 func TestResultCountsTheLastReportOfEachWorker(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // Options say how to train. Every number must be given; the defaults are the command's.
@@ -16,7 +17,7 @@ type Options struct {
 	Download bool   // fetches the files that Data lacks
 	Mirror   string // where from; empty means the usual place
 
-	Device string // where to train: cpu, which empty means too, or auto; cuda is refused
+	Device string // where to train: cpu, which empty means too; a device that tensor.ParseDevice finds, such as cuda:1; or auto, cuda if there is one
 
 	Workers int
 	Threads int  // of each worker; 0 means its share of the machine
@@ -65,23 +66,34 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --lr %v: a learning rate is a positive number", ErrOption, o.LR)
 	case !(o.Momentum >= 0 && o.Momentum < 1):
 		return fmt.Errorf("%w: --momentum %v: it is at least 0 and less than 1", ErrOption, o.Momentum)
-	case o.Device != "" && o.Device != "cpu" && o.Device != "auto":
-		return o.refuseDevice()
 	case o.Download && o.Data == "":
 		return fmt.Errorf("%w: --download needs --data DIR, the folder to put the files into", ErrOption)
 	case o.Mirror != "" && !o.Download:
 		return fmt.Errorf("%w: --mirror says where --download fetches from, and is nothing without it", ErrOption)
 	}
+	if _, err := o.device(); o.Device != "auto" {
+		return err
+	}
 	return nil
 }
 
-// refuseDevice says what is to be done instead.
-func (o *Options) refuseDevice() error {
-	if o.Device == "cuda" || strings.HasPrefix(o.Device, "cuda:") {
-		return fmt.Errorf("%w: --device %s: networks train on the CPU only, so far; leave it out, or say auto. Tensors on a GPU have package cuda (docs/cuda.md), in programs of your own",
-			ErrOption, o.Device)
+// OnGPU reports whether a name is that of a GPU.
+func OnGPU(device string) bool { return device == "cuda" || strings.HasPrefix(device, "cuda:") }
+
+// device returns where to train, nil for the host. The error wraps ErrOption; that of auto says why there is no GPU.
+func (o *Options) device() (tensor.Device, error) {
+	name := o.Device
+	switch name {
+	case "":
+		return nil, nil
+	case "auto":
+		name = "cuda"
 	}
-	return fmt.Errorf("%w: --device %s: it is cpu or auto", ErrOption, o.Device)
+	dev, err := tensor.ParseDevice(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --device %s: %w", ErrOption, o.Device, err)
+	}
+	return dev, nil
 }
 
 // threads is the budget of one worker.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/hogwild"
+	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 )
 
 func TestADownloadWithoutTheDownloaderSaysWhereItIsToBeHad(t *testing.T) {
