@@ -153,17 +153,36 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	stranger, err := d.Alloc(0)
 	check(t, err)
 	defer d.Release(stranger)
+	place := func(e *wire.Encoder, segment, block shm.Handle, off, size uint64) {
+		e.ArrayLen(4)
+		e.Block(segment)
+		e.Block(block)
+		e.Uint(off)
+		e.Uint(size)
+	}
+	timed := func(size, number uint64) func(e *wire.Encoder) {
+		return func(e *wire.Encoder) {
+			e.ArrayLen(6)
+			e.Uint(uint64(tensor.Float32))
+			e.String("cuda")
+			e.Uint(40)
+			e.ArrayLen(2)
+			place(e, segment, stranger, 0, 40)
+			e.ArrayLen(3)
+			place(e, segment, stranger, 0, size)
+			e.Uint(uint64(stranger))
+			e.Uint(number)
+		}
+	}
 	put := func(kind string, segment shm.Handle, announced, off, size uint64) func(e *wire.Encoder) {
 		return func(e *wire.Encoder) {
 			e.ArrayLen(6)
 			e.Uint(uint64(tensor.Float32))
 			e.String(kind)
 			e.Uint(announced)
-			e.ArrayLen(4)
-			e.Block(segment)
-			e.Block(stranger)
-			e.Uint(off)
-			e.Uint(size)
+			e.ArrayLen(2)
+			place(e, segment, stranger, off, size)
+			e.Nil()
 			e.Uint(0)
 			e.ArrayLen(2)
 			e.Bool(true)
@@ -179,6 +198,10 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 		"beyond the segment":       {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},
 		"larger than the segment":  {put("cuda", segment, 1<<40, 0, 1<<40), cuda.ErrRange},
 		"not as announced":         {put("cuda", segment, 80, 0, 40), tensor.ErrLayout},
+		"a clock of eight bytes":   {timed(8, 1), cuda.ErrRange},
+		"number 0 of a clock":      {timed(4, 0), cuda.ErrRange},
+		"a number beyond a clock":  {timed(4, 1<<30), cuda.ErrRange},
+		"a clock beyond memory":    {timed(1<<40, 1), cuda.ErrRange},
 		"too small for its shape":  {put("cuda", segment, 36, 0, 36), tensor.ErrLayout},
 	} {
 		if _, err := cross(t, c.write); !errors.Is(err, c.want) {
