@@ -220,6 +220,7 @@ func (m *Memory) place(e *wire.Encoder) {
 }
 
 func init() {
+	tensor.RegisterPlaces("cuda", ParseDevice)
 	tensor.RegisterDevice("cuda", func(d *wire.Decoder) (tensor.DeviceMemory, error) {
 		m, err := read(d)
 		if err != nil {

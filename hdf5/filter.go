@@ -13,13 +13,18 @@ const (
 	filterGzip     = 1
 	filterShuffle  = 2
 	filterChecksum = 3
+	filterLZF      = 32000
+
+	firstNamed = 256 // filters from here on may have names
+	optional   = 1   // a flag: chunks may go without
 )
 
-var filterNames = map[int]string{4: "szip", 5: "nbit", 6: "scale-offset", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
+var filterNames = map[int]string{4: "szip", 5: "nbit", 6: "scale-offset", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
 
 // A filter is a step of the way from elements to bytes in the file.
 type filter struct {
 	id     int
+	flags  uint16
 	values []uint32
 }
 
@@ -32,10 +37,10 @@ func parseFilters(c *cursor) (list []filter, err error) {
 	for range n {
 		f := filter{id: c.int(2)}
 		nameSize := 0
-		if version == 1 || f.id >= 256 {
+		if version == 1 || f.id >= firstNamed {
 			nameSize = c.int(2)
 		}
-		c.take(2)
+		f.flags = uint16(c.uint(2))
 		count := c.int(2)
 		if version == 1 {
 			nameSize = (nameSize + 7) / 8 * 8
@@ -61,7 +66,7 @@ func parseFilters(c *cursor) (list []filter, err error) {
 // known says which filter of a list is not.
 func known(list []filter) error {
 	for _, f := range list {
-		if f.id >= filterGzip && f.id <= filterChecksum {
+		if f.id >= filterGzip && f.id <= filterChecksum || f.id == filterLZF {
 			continue
 		}
 		if name := filterNames[f.id]; name != "" {
@@ -83,6 +88,8 @@ func decode(b []byte, list []filter, skipped uint32, size, element int) (out []b
 			b, err = unsum(b)
 		case filterGzip:
 			b, err = inflate(b, size)
+		case filterLZF:
+			b, err = unlzf(b, size)
 		case filterShuffle:
 			b = shuffle(b, element, false)
 		}
@@ -91,6 +98,25 @@ func decode(b []byte, list []filter, skipped uint32, size, element int) (out []b
 		err = malformed("a chunk has %d bytes, not %d", len(b), size)
 	}
 	return b, err
+}
+
+// encode is the inverse of decode.
+func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, err error) {
+	for i, f := range list {
+		switch f.id {
+		case filterShuffle:
+			b = shuffle(b, element, true)
+		case filterGzip:
+			b, err = deflate(b, int(f.values[0]))
+		case filterLZF:
+			if packed := lzf(b); packed != nil {
+				b = packed
+			} else {
+				skipped |= 1 << i
+			}
+		}
+	}
+	return b, skipped, err
 }
 
 // expansion is more than deflate can make of one byte.

@@ -10,12 +10,20 @@ import (
 
 // Read returns the whole data set on the heap.
 func (d *Dataset) Read() (*tensor.Tensor, error) {
-	size, _ := d.kind.dtype.SizeOf(d.shape...)
-	if there := d.stored(); size > maxUnwritten && size/expansion > there {
-		return nil, unsupported("to read %d bytes of which the file has %d; read slabs", size, there)
+	if _, err := d.readable(); err != nil {
+		return nil, err
 	}
 	t := tensor.New(d.kind.dtype, d.shape...)
 	return t, d.ReadSlab(t, make([]int, len(d.shape))...)
+}
+
+// readable returns how many bytes all elements have, unless a file made them up.
+func (d *Dataset) readable() (int, error) {
+	size, err := d.kind.sizeOf(d.shape...)
+	if there := d.stored(); err == nil && size > maxUnwritten && size/expansion > there {
+		err = unsupported("to read %d bytes of which the file has %d; read slabs", size, there)
+	}
+	return size, err
 }
 
 // maxUnwritten is how much may be read that a file does not have.
@@ -112,7 +120,7 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) error {
 
 // readChunk returns a chunk's elements.
 func (d *Dataset) readChunk(index int) ([]byte, error) {
-	size, _ := d.kind.dtype.SizeOf(d.chunk...)
+	size, _ := d.kind.sizeOf(d.chunk...)
 	s, ok := d.chunks[index]
 	if !ok {
 		b := make([]byte, size)

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 	"weak"
 
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/shm"
 )
 
@@ -42,7 +43,7 @@ const alignment = 64
 
 // newHeap makes a storage of n zeros on the heap.
 func newHeap(n int) *storage {
-	b := make([]byte, n+alignment-1)
+	b := sys.HeapBytes(n + alignment - 1)
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % alignment)
 	return onHeap(b[skip : skip+n : skip+n])
 }

@@ -22,6 +22,8 @@ func MapPrivate(f *os.File, size int) ([]byte, error) { return nil, unsupported(
 // Unmap needs Linux.
 func Unmap(b []byte) error { return unsupported("munmap") }
 
+func wantHugePages([]byte) {}
+
 // ProtectNone needs Linux.
 func ProtectNone(b []byte) error { return unsupported("mprotect") }
 
