@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -36,7 +37,7 @@ const (
 	recordsHead  = 40
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // NewList makes a List of records, on the heap: Share moves it, and so does sending it.
 func NewList[T string | []byte](records []T) *List { return &List{build(records, 0)} }
@@ -69,7 +70,7 @@ func build[T string | []byte](records []T, slots int) *tensor.Tensor {
 		}
 		le.PutUint64(table[8*at:], uint64(i+1))
 	}
-	le.PutUint32(b[32:], crc32.Checksum(b[recordsHead:data], castagnoli))
+	le.PutUint32(b[32:], crc32.Checksum(b[recordsHead:data], castagnoli()))
 	runtime.KeepAlive(t)
 	return t
 }
@@ -103,7 +104,7 @@ func check(t *tensor.Tensor, isMap bool) error {
 		return bad(8, "%d records and %d slots in %d bytes", n, slots, size)
 	case (slots > 0) != isMap || slots&(slots-1) != 0 || isMap && (n%2 != 0 || slots <= n/2):
 		return bad(16, "a table of %d slots for %d records", slots, n)
-	case crc32.Checksum(b[recordsHead:data], castagnoli) != le.Uint32(b[32:]):
+	case crc32.Checksum(b[recordsHead:data], castagnoli()) != le.Uint32(b[32:]):
 		return bad(32, "the checksum of the index")
 	}
 	last := uint64(0)
