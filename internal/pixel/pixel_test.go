@@ -127,7 +127,7 @@ func TestFlatIsTheTransformOfOneCoefficient(t *testing.T) {
 		coef[0], quant[0] = int16(dc), 3
 		want, got := make([]uint8, 64), make([]uint8, 64)
 		pixel.IDCT(&coef, &quant, want, 8)
-		pixel.Flat(int16(dc), 3, got, 8)
+		pixel.Flat(int16(dc), 3, got, 8, 8)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%d: %v, want %v", dc, got[:8], want[:8])
 		}
