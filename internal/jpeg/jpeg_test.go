@@ -102,19 +102,21 @@ func TestSmallerImagesAreThoseOfPillow(t *testing.T) {
 	if err != nil || len(drafts) < 40 {
 		t.Fatalf("%d drafts, %v", len(drafts), err)
 	}
-	var d jpeg.Decoder
-	for _, draft := range drafts {
-		base, times := draft[:len(draft)-len(".draft0.gz")], int(draft[len(draft)-4]-'0')
-		var p picture
-		d.Scale = func(_, _ int) (int, error) { return times, nil }
-		if err := d.Decode(read(t, base+".jpg"), 3, p.place); err != nil {
-			t.Errorf("%s: %v", draft, err)
-			continue
+	onEachLevel(t, func(t *testing.T) {
+		var d jpeg.Decoder
+		for _, draft := range drafts {
+			base, times := draft[:len(draft)-len(".draft0.gz")], int(draft[len(draft)-4]-'0')
+			var p picture
+			d.Scale = func(_, _ int) (int, error) { return times, nil }
+			if err := d.Decode(read(t, base+".jpg"), 3, p.place); err != nil {
+				t.Errorf("%s: %v", draft, err)
+				continue
+			}
+			if want := recorded(t, base+".jpg", fmt.Sprint("draft", times)); !bytes.Equal(p.pix, want) {
+				t.Errorf("%s: %d×%d pixels differ from %d that Pillow has", draft, p.h, p.w, len(want)/3)
+			}
 		}
-		if want := recorded(t, base+".jpg", fmt.Sprint("draft", times)); !bytes.Equal(p.pix, want) {
-			t.Errorf("%s: %d×%d pixels differ from %d that Pillow has", draft, p.h, p.w, len(want)/3)
-		}
-	}
+	})
 }
 
 func TestATruncatedFileIsAnError(t *testing.T) {

@@ -108,8 +108,10 @@ func TestIDCTIsTheSameOnAllLevels(t *testing.T) {
 		var want []uint8
 		for _, level := range pixel.Levels() {
 			restore := pixel.Use(level)
-			got := make([]uint8, 8*20)
+			got := make([]uint8, (8+4+2)*20)
 			pixel.IDCT(&coef, &quant, got, 20)
+			pixel.Reduced(&coef, &quant, got[8*20:], 20, 4)
+			pixel.Reduced(&coef, &quant, got[12*20:], 20, 2)
 			restore()
 			if want == nil {
 				want = got

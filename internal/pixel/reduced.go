@@ -14,8 +14,13 @@ const (
 	c3624509785 = 29692
 )
 
-// Reduced writes a block as 4×4 or 2×2 pixels, as libjpeg does where it makes an image smaller. See IDCT.
+// Reduced writes a block as size×size pixels, 4×4 or 2×2, as libjpeg does where it makes an image smaller. See IDCT.
 func Reduced(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int) {
+	_ = dst[(size-1)*stride+size-1]
+	current.reduced(coef, quant, dst, stride, size)
+}
+
+func reducedPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int) {
 	transform, last := toFour, fraction+extra+4
 	if size == 2 {
 		transform, last = toTwo, fraction+extra+5
