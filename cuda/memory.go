@@ -162,6 +162,7 @@ func (m *Memory) Marshal(e *wire.Encoder) error {
 }
 
 func init() {
+	tensor.RegisterPlaces("cuda", ParseDevice)
 	tensor.RegisterDevice("cuda", func(d *wire.Decoder) (tensor.DeviceMemory, error) {
 		m, err := read(d)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -20,7 +21,7 @@ const (
 	recordsHead  = 40
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // build lays out records, and a table of so many slots for those that are keys: every other one.
 func build[T string | []byte](records []T, slots int) *tensor.Tensor {
@@ -29,7 +30,7 @@ func build[T string | []byte](records []T, slots int) *tensor.Tensor {
 	for _, r := range records {
 		size += len(r)
 	}
-	t := tensor.Empty(tensor.Uint8, size)
+	t := tensor.New(tensor.Uint8, size)
 	b := tensor.Bytes(t)
 	copy(b, recordsMagic)
 	le := binary.LittleEndian
@@ -50,7 +51,7 @@ func build[T string | []byte](records []T, slots int) *tensor.Tensor {
 		}
 		le.PutUint64(table[8*at:], uint64(i+1))
 	}
-	le.PutUint32(b[32:], crc32.Checksum(b[recordsHead:data], castagnoli))
+	le.PutUint32(b[32:], crc32.Checksum(b[recordsHead:data], castagnoli()))
 	runtime.KeepAlive(t)
 	return t
 }
@@ -84,7 +85,7 @@ func check(t *tensor.Tensor, isMap bool) error {
 		return bad(8, "%d records and %d slots in %d bytes", n, slots, size)
 	case (slots > 0) != isMap || slots&(slots-1) != 0 || isMap && (n%2 != 0 || slots <= n/2):
 		return bad(16, "a table of %d slots for %d records", slots, n)
-	case crc32.Checksum(b[recordsHead:data], castagnoli) != le.Uint32(b[32:]):
+	case crc32.Checksum(b[recordsHead:data], castagnoli()) != le.Uint32(b[32:]):
 		return bad(32, "the checksum of the index")
 	}
 	last := uint64(0)

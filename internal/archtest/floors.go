@@ -11,7 +11,7 @@ var floors = [...][]string{
 	1: {"shm"},
 	2: {"wire"},
 	3: {"tensor"},
-	4: {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda"},
+	4: {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest"},
 	5: {"nn", "optim", "pool", "manager", "dist", "torch/value"},
 	6: {"data", "data/*", "manager/*", "torch/pt"},
 	7: {"torch"},

@@ -24,7 +24,11 @@ func (d *Decoder) Offset() int64 { return d.src.at }
 // NewDecoder returns a decoder of what r has. The names of package builtins and collections that the table in the package comment
 // implies are always allowed.
 func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
-	return &Decoder{src: source{r: bufio.NewReader(r)}, globals: allowed, limits: limits.orDefaults()}
+	return newDecoder(r, 4096, allowed, limits)
+}
+
+func newDecoder(r io.Reader, buffer int, allowed Globals, limits Limits) *Decoder {
+	return &Decoder{src: source{r: bufio.NewReaderSize(r, buffer)}, globals: allowed, limits: limits.orDefaults()}
 }
 
 // Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, and only then, the value is there
@@ -39,8 +43,10 @@ func (d *Decoder) Decode() (any, error) {
 	if err != nil {
 		return nil, &SyntaxError{d.src.at, op, err}
 	}
-	if err := checkDepth(v, d.limits.Depth); err != nil {
-		return nil, &SyntaxError{d.src.at, opStop, err}
+	if made := d.limits.Items - m.room; made > d.limits.Depth { // fewer cannot nest deeper
+		if err := checkDepth(v, d.limits.Depth); err != nil {
+			return nil, &SyntaxError{d.src.at, opStop, err}
+		}
 	}
 	if m.refused != nil {
 		return v, m.refused
@@ -50,12 +56,17 @@ func (d *Decoder) Decode() (any, error) {
 
 // Unmarshal reads the one pickle that b is. See Decode for the errors.
 func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
+	return Read(bytes.NewReader(b), int64(len(b)), allowed, limits)
+}
+
+// Read reads the one pickle that the n bytes of r are, without a copy of them as a whole. See Decode for the errors.
+func Read(r io.Reader, n int64, allowed Globals, limits Limits) (any, error) {
 	limits = limits.orDefaults()
-	if int64(len(b)) > limits.Bytes {
-		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", len(b), ErrLimit)}
+	if n > limits.Bytes {
+		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", n, ErrLimit)}
 	}
-	limits.Bytes = int64(len(b)) // lengths beyond it are refused before anything is allocated
-	d := NewDecoder(bytes.NewReader(b), allowed, limits)
+	limits.Bytes = n // lengths beyond it are refused before anything is allocated
+	d := newDecoder(r, int(min(n, 4096)), allowed, limits)
 	d.src.whole = true
 	v, err := d.Decode()
 	if err == io.EOF {
@@ -64,8 +75,8 @@ func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
 	if v == nil && err != nil {
 		return nil, err
 	}
-	if d.src.at != int64(len(b)) {
-		return nil, &SyntaxError{d.src.at, opStop, malformed("%d bytes follow its end", int64(len(b))-d.src.at)}
+	if d.src.at != n {
+		return nil, &SyntaxError{d.src.at, opStop, malformed("%d bytes follow its end", n-d.src.at)}
 	}
 	return v, err
 }

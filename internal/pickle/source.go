@@ -2,9 +2,11 @@ package pickle
 
 import (
 	"bufio"
-	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A source reads the pieces of pickles, of which each has so many bytes left.
@@ -40,11 +42,11 @@ func (s *source) take(n uint64) ([]byte, error) {
 	if s.whole {
 		least = n // they are there
 	}
-	b := make([]byte, 0, min(n, least))
+	b := sys.HeapBytes(int(min(n, least)))[:0]
 	for uint64(len(b)) < n {
 		have := len(b)
 		more := int(min(n-uint64(have), max(least, uint64(have))))
-		b = append(b, make([]byte, more)...)
+		b = slices.Grow(b, more)[:have+more]
 		if _, err := io.ReadFull(s.r, b[have:]); err != nil {
 			return nil, unexpected(err)
 		}
@@ -64,12 +66,15 @@ func (s *source) sized(width int) ([]byte, error) {
 }
 
 // uint reads a little-endian number of so many bytes, at most 8.
-func (s *source) uint(width int) (uint64, error) {
-	b, err := s.take(uint64(width))
-	if err != nil {
-		return 0, err
+func (s *source) uint(width int) (n uint64, err error) {
+	for i := range width {
+		b, err := s.byte()
+		if err != nil {
+			return 0, err
+		}
+		n |= uint64(b) << (8 * i)
 	}
-	return binary.LittleEndian.Uint64(append(b, make([]byte, 8-width)...)), nil
+	return n, nil
 }
 
 // line reads up to a newline, without it.

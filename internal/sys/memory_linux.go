@@ -3,6 +3,7 @@ package sys
 import (
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,12 +73,25 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 	return mem, nil
 }
 
+// Populate prepares this process to write b, which begins at a page of a mapping, so that no page of it is a fault later. It is advice: where
+// the kernel has none of it (before Linux 5.14) the faults come.
+func Populate(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
+
 // Unmap ends a mapping; b must be exactly what [Map] returned.
 func Unmap(b []byte) error {
 	if err := unix.Munmap(b); err != nil {
 		return fmt.Errorf("unmap %d bytes: %w", len(b), err)
 	}
 	return nil
+}
+
+// wantHugePages asks that memory come in huge pages when it is touched, where the kernel has such to give. It is advice, so what the
+// kernel says to it is nobody's error.
+func wantHugePages(b []byte) {
+	page := os.Getpagesize()
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
+	b = b[skip:]
+	unix.Madvise(b[:len(b)/page*page], unix.MADV_HUGEPAGE)
 }
 
 // ProtectNone makes every access to b a fault; b must start and end at page boundaries of a mapping.

@@ -19,8 +19,13 @@ func Map(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap")
 // MapPrivate needs Linux.
 func MapPrivate(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap") }
 
+// Populate needs Linux.
+func Populate(b []byte) {}
+
 // Unmap needs Linux.
 func Unmap(b []byte) error { return unsupported("munmap") }
+
+func wantHugePages([]byte) {}
 
 // ProtectNone needs Linux.
 func ProtectNone(b []byte) error { return unsupported("mprotect") }
