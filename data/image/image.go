@@ -24,7 +24,7 @@ type Image struct {
 	row            []uint8 // of a batch, where the last step is to write
 	numbers        []float32
 	last           bool
-	wholeH, wholeW int // pixels of the file, if it is a JPEG that may have been decoded smaller
+	wholeH, wholeW int // pixels of a JPEG that may have been decoded smaller for the Resize that comes now; 0 otherwise
 	jpeg           jpeg.Decoder
 	png            png.Decoder
 	across, down   weights
@@ -59,10 +59,7 @@ func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) err
 	im.C, im.H, im.W, im.Pix, im.Numbers = 0, 0, 0, nil, nil
 	im.wholeH, im.wholeW, im.jpeg.Scale = 0, 0, nil
 	if draft != nil {
-		im.jpeg.Scale = func(h, w int) (int, error) {
-			im.wholeH, im.wholeW = h, w
-			return draft(h, w), im.fits(h, w)
-		}
+		im.jpeg.Scale = func(h, w int) (int, error) { return draft(h, w), im.fits(h, w) }
 	}
 	decode := im.jpeg.Decode
 	if len(data) > 0 && data[0] == 0x89 {

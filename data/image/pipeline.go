@@ -64,7 +64,10 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 		return s.decode(im, data, channels)
 	case Resize:
 		if s.Gap > 0 {
-			return im.decode(data, channels, s.draft)
+			return im.decode(data, channels, func(h, w int) int {
+				im.wholeH, im.wholeW = h, w
+				return s.draft(h, w)
+			})
 		}
 	}
 	return im.Decode(data, channels)
