@@ -49,22 +49,22 @@ func only(all map[string]*tensor.Tensor, err error) (*tensor.Tensor, error) { re
 
 // savePickle writes a numpy array, as Python's pickle does.
 func savePickle(path string, t *tensor.Tensor) error {
-	b, err := pickle.Marshal(&pickle.Array{DType: t.DType().Numpy(), Shape: t.Shape(), Data: tensor.Bytes(t)}, 4)
-	if err != nil {
-		return err
-	}
 	return replace.Write(path, func(f *os.File) error {
-		_, err := f.Write(b)
-		return err
+		return pickle.Write(f, &pickle.Array{DType: t.DType().Numpy(), Shape: t.Shape(), Data: tensor.Bytes(t)}, 4)
 	})
 }
 
 func loadPickle(path string) (*tensor.Tensor, error) {
-	b, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	v, err := pickle.Unmarshal(b, nil, pickle.Limits{})
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	v, err := pickle.Read(f, info.Size(), nil, pickle.Limits{})
 	a, ok := v.(*pickle.Array)
 	if err != nil || !ok {
 		return nil, errors.Join(err, errors.ErrUnsupported)

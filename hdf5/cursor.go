@@ -64,6 +64,21 @@ func (s source) at(address uint64, n int) ([]byte, error) {
 	return b, nil
 }
 
+// sealed is signed for what ends in a checksum of itself, which it leaves out.
+func (s source) sealed(signature string, address uint64, n int) (*cursor, error) {
+	const width = 4
+	b, err := s.at(address, n)
+	if err != nil {
+		return nil, err
+	}
+	sum := &cursor{b: b[max(0, n-width):]}
+	b = b[:max(0, n-width)]
+	if !bytes.HasPrefix(b, []byte(signature)) || uint32(sum.uint(width)) != lookup3(b) {
+		return nil, malformed("at %d is no %q, or its checksum is another", address, signature)
+	}
+	return &cursor{b: b[len(signature):]}, nil
+}
+
 // signed reads n bytes at an address, which begin with a signature, and returns what is after it.
 func (s source) signed(signature string, address uint64, n int) (*cursor, error) {
 	b, err := s.at(address, n)

@@ -1,7 +1,6 @@
 package hdf5
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/shoal-mp/shoal/tensor"
@@ -12,6 +11,7 @@ type Dataset struct {
 	tree    *tree
 	kind    datatype
 	shape   []int
+	most    []int // how large the dimensions may become, -1 for any size
 	filters []filter
 	fill    []byte // an element that was never written; nil is zeros
 	store
@@ -21,10 +21,11 @@ type Dataset struct {
 type store struct {
 	kind    int    // of the layout
 	compact []byte // the elements themselves
-	address uint64 // of the elements, or of the tree of chunks
+	address uint64 // of the elements
 	size    uint64
 	chunk   []int // nil unless chunked
 	chunks  map[int]stored
+	index   index
 }
 
 // The kinds of layouts.
@@ -63,7 +64,7 @@ func (d *Dataset) describe(all []message) (err error) {
 		}
 		switch m.kind {
 		case msgDataspace:
-			d.shape, err = parseDataspace(c)
+			d.shape, d.most, err = parseDataspace(c)
 			has |= 1
 		case msgDatatype:
 			d.kind, err = parseDatatype(c, 0)
@@ -90,29 +91,40 @@ func (d *Dataset) describe(all []message) (err error) {
 	return d.check()
 }
 
-func parseDataspace(c *cursor) (shape []int, err error) {
+// parseDataspace reads a shape, and how large its dimensions may become.
+func parseDataspace(c *cursor) (shape, most []int, err error) {
 	version, rank, flags := c.int(1), c.int(1), c.int(1)
 	switch {
 	case version == 1:
 		c.take(5)
 	case version == 2 && c.int(1) == 2:
-		return nil, unsupported("a data set without a shape")
+		return nil, nil, unsupported("a data set without a shape")
 	case version != 2:
-		return nil, malformed("a shape of version %d", version)
+		return nil, nil, malformed("a shape of version %d", version)
 	}
-	_ = flags // the most that dimensions may become follows them
-	shape = make([]int, rank)
-	for i := range shape {
-		n := c.uint(8)
-		if n > 1<<48 {
-			return nil, malformed("a dimension of %d", n)
+	shape = c.dims(rank)
+	most = shape
+	if flags&1 != 0 {
+		most = c.dims(rank)
+	}
+	for i, n := range shape {
+		if n < 0 || n > 1<<48 || most[i] > 1<<48 {
+			return nil, nil, malformed("a dimension of %d", n)
 		}
-		shape[i] = int(n)
 	}
 	if c.short {
-		return nil, malformed("a shape is cut short")
+		return nil, nil, malformed("a shape is cut short")
 	}
-	return shape, nil
+	return shape, most, nil
+}
+
+// dims reads sizes; one without a limit is -1.
+func (c *cursor) dims(rank int) []int {
+	dims := make([]int, rank)
+	for i := range dims {
+		dims[i] = c.int(8)
+	}
+	return dims
 }
 
 // parseFill keeps the value of what was never written.
@@ -132,8 +144,8 @@ func (d *Dataset) parseFill(c *cursor) {
 
 func (d *Dataset) parseLayout(c *cursor) error {
 	version := c.int(1)
-	if version != 3 && version != 4 {
-		return unsupported("version %d of a layout (made with libver=\"latest\", or before HDF5 1.6)", version)
+	if version < 3 || version > 5 {
+		return unsupported("version %d of a layout (made before HDF5 1.6?)", version)
 	}
 	switch d.store.kind = c.int(1); d.store.kind {
 	case layoutCompact:
@@ -141,11 +153,14 @@ func (d *Dataset) parseLayout(c *cursor) error {
 	case layoutContiguous:
 		d.address, d.size = c.uint(8), c.uint(8)
 	case layoutChunked:
-		if version == 4 {
-			return d.parseNewChunks(c)
+		if version > 3 {
+			if err := d.parseIndex(c); err != nil {
+				return err
+			}
+			break
 		}
 		rank := c.int(1)
-		d.address = c.uint(8)
+		d.index.address = c.uint(8)
 		d.parseChunk(c, rank, 4)
 	default:
 		return unsupported("a virtual data set, whose elements are in others")
@@ -164,46 +179,9 @@ func (d *Dataset) parseChunk(c *cursor, rank, width int) {
 	}
 }
 
-// The indexes of chunks of version 4 of the layout.
-var chunkIndexes = map[int]string{3: "fixed array", 4: "extensible array", 5: "B-tree of version 2"}
-
-// parseNewChunks reads how libver="latest" stores chunks, as far as they need no index.
-func (d *Dataset) parseNewChunks(c *cursor) error {
-	flags, rank := c.int(1), c.int(1)
-	d.parseChunk(c, rank, c.int(1)&15)
-	if rank < 1 || c.short {
-		return malformed("a layout is cut short")
-	}
-	size := 1
-	for _, n := range d.chunk {
-		if n < 1 || n > 1<<32 || size > 1<<40 {
-			return malformed("chunks of %v", d.chunk)
-		}
-		size *= n
-	}
-	index := c.int(1)
-	if index != 1 {
-		name := chunkIndexes[index]
-		if name == "" {
-			name = fmt.Sprint("index ", index)
-		}
-		return unsupported("chunks in a %s (made with libver=\"latest\")", name)
-	}
-	only := stored{size: size}
-	if flags&2 != 0 {
-		only.size, only.skipped = c.int(8), uint32(c.uint(4))
-	}
-	only.address = c.uint(8)
-	d.chunks = map[int]stored{}
-	if only.address != undefined {
-		d.chunks[0] = only
-	}
-	return nil
-}
-
 // check compares what the header says of one thing in several places, and reads the tree of chunks.
 func (d *Dataset) check() error {
-	size, err := d.kind.dtype.SizeOf(d.shape...)
+	size, err := d.kind.sizeOf(d.shape...)
 	if err != nil {
 		return malformed("%v", err)
 	}
@@ -242,31 +220,8 @@ func (d *Dataset) checkChunks() error {
 			return nil
 		}
 	}
-	if size, err := d.kind.dtype.SizeOf(d.chunk...); err != nil || size > maxChunk {
+	if size, err := d.kind.sizeOf(d.chunk...); err != nil || size > maxChunk {
 		return malformed("chunks of %v", d.chunk)
 	}
-	if d.chunks != nil {
-		return nil
-	}
-	d.chunks = map[int]stored{}
-	if d.address == undefined {
-		return nil
-	}
-	t := tree{source: d.tree.source}
-	return t.eachLeaf(d.address, 1, -1, 8+8*(rank+1), d.enter)
-}
-
-// enter notes a chunk of the tree.
-func (d *Dataset) enter(key *cursor, address uint64) error {
-	s := stored{address: address, size: key.int(4), skipped: uint32(key.uint(4))}
-	at := make([]int, len(d.shape))
-	for i := range at {
-		offset := key.int(8)
-		if offset < 0 || offset%d.chunk[i] != 0 || offset >= d.shape[i] {
-			return malformed("a chunk at %d of dimension %d of %v", offset, i, d.shape)
-		}
-		at[i] = offset / d.chunk[i]
-	}
-	d.chunks[grid(d.shape, d.chunk).index(at)] = s
-	return nil
+	return d.readIndex()
 }

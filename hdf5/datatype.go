@@ -1,8 +1,8 @@
 package hdf5
 
 import (
-	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -11,11 +11,13 @@ import (
 const (
 	classFixed    = 0
 	classFloat    = 1
+	classText     = 3
 	classCompound = 6
 	classEnum     = 8
+	classLong     = 9
 )
 
-var classNames = [...]string{"integers", "floats", "times", "text", "bit fields", "opaque bytes", "records", "references", "an enumeration", "lists of any length", "arrays as elements"}
+var classNames = [...]string{"integers", "floats", "times", "text", "bit fields", "opaque bytes", "records", "references", "an enumeration", "lists of any length", "arrays as elements", "complex numbers of HDF5 2"}
 
 // A layout of floats: sizes and places of sign, exponent and mantissa in bits.
 type floatFormat struct{ sign, exponentAt, exponent, mantissa, bias int }
@@ -23,15 +25,25 @@ type floatFormat struct{ sign, exponentAt, exponent, mantissa, bias int }
 var floats = map[tensor.DType]floatFormat{
 	tensor.Float16: {15, 10, 5, 10, 15}, tensor.BFloat16: {15, 7, 8, 7, 127},
 	tensor.Float32: {31, 23, 8, 23, 127}, tensor.Float64: {63, 52, 11, 52, 1023},
+	tensor.Float8E4M3FN: {7, 3, 4, 3, 7}, tensor.Float8E5M2: {7, 2, 5, 2, 15},
 }
 
-var signed = map[int]tensor.DType{1: tensor.Int8, 2: tensor.Int16, 4: tensor.Int32, 8: tensor.Int64}
+var (
+	signed   = map[int]tensor.DType{1: tensor.Int8, 2: tensor.Int16, 4: tensor.Int32, 8: tensor.Int64}
+	unsigned = map[int]tensor.DType{1: tensor.Uint8, 2: tensor.Uint16, 4: tensor.Uint32, 8: tensor.Uint64}
+)
 
 // A datatype is the type of elements.
 type datatype struct {
-	dtype   tensor.DType
+	dtype   tensor.DType // unless it is text
+	text    text
 	swapped bool
 	size    int
+}
+
+// sizeOf is how many bytes elements of a shape have.
+func (t datatype) sizeOf(shape ...int) (int, error) {
+	return tensor.Uint8.SizeOf(append(slices.Clone(shape), t.size)...)
 }
 
 // parseDatatype reads a datatype, and leaves what follows it.
@@ -39,7 +51,7 @@ func parseDatatype(c *cursor, depth int) (t datatype, err error) {
 	first := c.int(1)
 	class, version, bits := first&15, first>>4, c.int(3)
 	t.size = c.int(4)
-	if c.short || version < 1 || version > 4 || depth > 2 {
+	if c.short || version < 1 || version > 5 || depth > 2 {
 		return t, malformed("a datatype of version %d", version)
 	}
 	switch class {
@@ -51,6 +63,10 @@ func parseDatatype(c *cursor, depth int) (t datatype, err error) {
 		return t, t.complex(c, version, bits, depth)
 	case classEnum:
 		return t, t.bool(c, version, bits, depth)
+	case classText:
+		return t, t.parseText(bits)
+	case classLong:
+		return t, t.parseLong(c, bits, depth)
 	}
 	if class < len(classNames) {
 		return t, unsupported("elements that are %s", classNames[class])
@@ -62,7 +78,7 @@ func (t *datatype) fixed(c *cursor, bits int) error {
 	offset, precision := c.int(2), c.int(2)
 	dt, ok := signed[t.size]
 	if bits&8 == 0 {
-		dt, ok = tensor.Uint8, t.size == 1
+		dt, ok = unsigned[t.size]
 	}
 	if !ok || offset != 0 || precision != 8*t.size {
 		return unsupported("integers of %d bits in %d bytes, signed: %v", precision, t.size, bits&8 != 0)
@@ -146,37 +162,38 @@ func (t *datatype) bool(c *cursor, version, members, depth int) error {
 	return unsupported("elements that are an enumeration, other than h5py's bool")
 }
 
+// datatypeHead writes what all datatypes begin with.
+func datatypeHead(b []byte, class, version, bits, size int) []byte {
+	b = append(b, byte(version<<4|class), byte(bits), byte(bits>>8), byte(bits>>16))
+	return le.AppendUint32(b, uint32(size))
+}
+
 // appendDatatype writes a dtype.
 func appendDatatype(b []byte, dt tensor.DType) []byte {
-	le := binary.LittleEndian
-	head := func(b []byte, class, version, bits, size int) []byte {
-		b = append(b, byte(version<<4|class), byte(bits), byte(bits>>8), byte(bits>>16))
-		return le.AppendUint32(b, uint32(size))
-	}
 	switch f, isFloat := floats[dt]; {
 	case isFloat:
-		b = head(b, classFloat, 1, 0x20|f.sign<<8, dt.Size()) // the mantissa's first bit is implied
+		b = datatypeHead(b, classFloat, 1, 0x20|f.sign<<8, dt.Size()) // the mantissa's first bit is implied
 		b = le.AppendUint16(b, 0)
 		b = le.AppendUint16(b, uint16(8*dt.Size()))
 		b = append(b, byte(f.exponentAt), byte(f.exponent), 0, byte(f.mantissa))
 		return le.AppendUint32(b, uint32(f.bias))
 	case dt == tensor.Bool:
-		b = appendDatatype(head(b, classEnum, 1, 2, 1), tensor.Int8)
+		b = appendDatatype(datatypeHead(b, classEnum, 1, 2, 1), tensor.Int8)
 		return append(b, "FALSE\x00\x00\x00TRUE\x00\x00\x00\x00\x00\x01"...)
 	case dt == tensor.Complex64 || dt == tensor.Complex128:
 		part := tensor.Float32
 		if dt == tensor.Complex128 {
 			part = tensor.Float64
 		}
-		b = head(b, classCompound, 3, 2, dt.Size())
+		b = datatypeHead(b, classCompound, 3, 2, dt.Size())
 		b = appendDatatype(append(b, 'r', 0, 0), part)
 		return appendDatatype(append(b, 'i', 0, byte(part.Size())), part)
 	default:
 		bits := 8
-		if dt == tensor.Uint8 {
+		if unsigned[dt.Size()] == dt {
 			bits = 0
 		}
-		b = head(b, classFixed, 1, bits, dt.Size())
+		b = datatypeHead(b, classFixed, 1, bits, dt.Size())
 		b = le.AppendUint16(b, 0)
 		return le.AppendUint16(b, uint16(8*dt.Size()))
 	}

@@ -12,9 +12,9 @@
 //	err = d.ReadSlab(shared, 200, 0, 0) // into a tensor, a shared one say
 //
 // What is written, h5py and all else on libhdf5 1.8 or newer reads, dtypes as they are: float32 stays float32, bool is h5py's bool,
-// complex numbers are h5py's. Read is what h5py writes unless it is told otherwise: groups, numbers of both byte orders, contiguous,
-// compact and chunked data sets, gzip, shuffle and Fletcher's checksum. What a file uses beyond that is an error that wraps
-// ErrUnsupported and names it; attributes, links other than hard ones and data sets of other types are passed over.
+// complex numbers are h5py's. Read is what h5py writes, also with libver="latest": groups, numbers of both byte orders, contiguous,
+// compact and chunked data sets in any index, gzip, lzf, shuffle and Fletcher's checksum; text and attributes. What a file uses beyond
+// that is an error that wraps ErrUnsupported and names it; links other than hard ones and data sets of other types are passed over.
 //
 // The trap: a slab is copied out of whole chunks, which are decompressed for it. Read and write in slabs that are whole chunks.
 package hdf5

@@ -7,13 +7,15 @@ import (
 	"slices"
 )
 
+var le = binary.LittleEndian
+
 // A headerWriter writes an object's header, of version 2.
 type headerWriter struct{ b []byte }
 
 // add adds a message.
 func (h *headerWriter) add(kind int, body []byte) {
 	h.b = append(h.b, byte(kind))
-	h.b = binary.LittleEndian.AppendUint16(h.b, uint16(len(body)))
+	h.b = le.AppendUint16(h.b, uint16(len(body)))
 	h.b = append(append(h.b, 0), body...)
 }
 
@@ -21,44 +23,40 @@ func (h *headerWriter) add(kind int, body []byte) {
 func (h *headerWriter) finish() []byte {
 	const sizeOfFourBytes = 2
 	b := append([]byte("OHDR"), 2, sizeOfFourBytes)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(h.b)))
+	b = le.AppendUint32(b, uint32(len(h.b)))
 	b = append(b, h.b...)
-	return binary.LittleEndian.AppendUint32(b, lookup3(b))
+	return le.AppendUint32(b, lookup3(b))
 }
 
 // linkInfo says that links are in the header.
 func linkInfo() []byte {
-	b := binary.LittleEndian.AppendUint64([]byte{0, 0}, undefined)
-	return binary.LittleEndian.AppendUint64(b, undefined)
+	b := le.AppendUint64([]byte{0, 0}, undefined)
+	return le.AppendUint64(b, undefined)
 }
 
 // groupInfo says that links stay in the header, should others add to them.
 func groupInfo() []byte {
 	const hasLimits, least = 1, 6
-	b := binary.LittleEndian.AppendUint16([]byte{0, hasLimits}, math.MaxUint16)
-	return binary.LittleEndian.AppendUint16(b, least)
+	b := le.AppendUint16([]byte{0, hasLimits}, math.MaxUint16)
+	return le.AppendUint16(b, least)
 }
 
 // link is a hard link with a name in UTF-8.
 func link(name string, address uint64) []byte {
 	const hasCharset, lengthOfTwoBytes = 16, 1
-	b := binary.LittleEndian.AppendUint16([]byte{1, hasCharset | lengthOfTwoBytes, 1}, uint16(len(name)))
-	return binary.LittleEndian.AppendUint64(append(b, name...), address)
+	b := le.AppendUint16([]byte{1, hasCharset | lengthOfTwoBytes, 1}, uint16(len(name)))
+	return le.AppendUint64(append(b, name...), address)
 }
 
 // finish writes the tree of chunks and the header, and returns the header's address.
-func (d *Output) finish() uint64 {
-	le := binary.LittleEndian
+func (d *Output) finish(name string) uint64 {
 	var h headerWriter
-	space := []byte{2, byte(len(d.shape)), 0, 1}
-	if len(d.shape) == 0 {
-		space[3] = 0 // a scalar
+	h.add(msgDataspace, appendDataspace(nil, d.shape))
+	if d.kind.text.is {
+		h.add(msgDatatype, textType())
+	} else {
+		h.add(msgDatatype, appendDatatype(nil, d.kind.dtype))
 	}
-	for _, n := range d.shape {
-		space = le.AppendUint64(space, uint64(n))
-	}
-	h.add(msgDataspace, space)
-	h.add(msgDatatype, appendDatatype(nil, d.kind.dtype))
 	layout := []byte{3, byte(d.store.kind)}
 	if d.store.kind == layoutContiguous {
 		const late, whenSet = 2, 2 << 2
@@ -79,7 +77,10 @@ func (d *Output) finish() uint64 {
 		list := []byte{2, byte(len(d.filters))}
 		for _, f := range d.filters {
 			list = le.AppendUint16(list, uint16(f.id))
-			list = le.AppendUint16(list, 0)
+			if f.id >= firstNamed {
+				list = le.AppendUint16(list, 0) // no name
+			}
+			list = le.AppendUint16(list, f.flags)
 			list = le.AppendUint16(list, uint16(len(f.values)))
 			for _, v := range f.values {
 				list = le.AppendUint32(list, v)
@@ -87,7 +88,18 @@ func (d *Output) finish() uint64 {
 		}
 		h.add(msgFilters, list)
 	}
+	d.w.addAttrs(&h, name)
 	return d.w.append(h.finish())
+}
+
+// appendDataspace writes a shape.
+func appendDataspace(b []byte, shape []int) []byte {
+	const array = 1 // and a scalar is 0
+	b = append(b, 2, byte(len(shape)), 0, byte(min(len(shape), array)))
+	for _, n := range shape {
+		b = le.AppendUint64(b, uint64(n))
+	}
+	return b
 }
 
 // fanout is how many children a node of a tree of chunks has room for, where a file does not say otherwise.
@@ -108,9 +120,9 @@ func (d *Output) chunkTree() uint64 {
 	var level []child
 	for _, index := range slices.Sorted(maps.Keys(d.chunks)) {
 		c := d.chunks[index]
-		level = append(level, child{d.key(all.place(index), c.size, 0), c.address})
+		level = append(level, child{d.key(all.place(index), c, 0), c.address})
 	}
-	end := d.key(all.place(all.last()), 0, 1)
+	end := d.key(all.place(all.last()), stored{}, 1)
 	for height := 0; ; height++ {
 		if level = d.nodes(level, end, height); len(level) == 1 {
 			return level[0].address
@@ -128,13 +140,13 @@ func (c counts) last() int {
 }
 
 // key is that of a chunk at a place of the grid, or of the one that is after it by so many in each dimension.
-func (d *Output) key(at []int, size, after int) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(size))
-	b = binary.LittleEndian.AppendUint32(b, 0)
+func (d *Output) key(at []int, c stored, after int) []byte {
+	b := le.AppendUint32(nil, uint32(c.size))
+	b = le.AppendUint32(b, c.skipped)
 	for i, n := range at {
-		b = binary.LittleEndian.AppendUint64(b, uint64((n+after)*d.chunk[i]))
+		b = le.AppendUint64(b, uint64((n+after)*d.chunk[i]))
 	}
-	return binary.LittleEndian.AppendUint64(b, uint64(after*d.kind.size))
+	return le.AppendUint64(b, uint64(after*d.kind.size))
 }
 
 // nodes writes the nodes of one height over children, before a last key, and returns them as children.
@@ -151,11 +163,11 @@ func (d *Output) nodes(children []child, end []byte, height int) (parents []chil
 			right, last = first+uint64(number+1)*size, children[done].key
 		}
 		b := append([]byte("TREE"), 1, byte(height))
-		b = binary.LittleEndian.AppendUint16(b, uint16(len(group)))
-		b = binary.LittleEndian.AppendUint64(b, left)
-		b = binary.LittleEndian.AppendUint64(b, right)
+		b = le.AppendUint16(b, uint16(len(group)))
+		b = le.AppendUint64(b, left)
+		b = le.AppendUint64(b, right)
 		for _, c := range group {
-			b = binary.LittleEndian.AppendUint64(append(b, c.key...), c.address)
+			b = le.AppendUint64(append(b, c.key...), c.address)
 		}
 		b = append(b, last...)
 		b = append(b, make([]byte, int(size)-len(b))...)

@@ -11,6 +11,8 @@ var (
 	ErrFormat = errors.New("hdf5: malformed file")
 	// ErrUnsupported is wrapped where a file uses what this package does not read, which the text names, or a tensor has no form.
 	ErrUnsupported = errors.New("hdf5: unsupported")
+	// ErrText is wrapped where a data set is text. It wraps ErrUnsupported.
+	ErrText = fmt.Errorf("%w: elements that are text", ErrUnsupported)
 	// ErrName is wrapped where a file has no data set of that name, or has it already, or a name is none.
 	ErrName = errors.New("hdf5: no such name")
 	// ErrShape is wrapped where a slab is not in its data set, or has another dtype.

@@ -35,7 +35,7 @@ func open(f *os.File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := &File{f, tree{source: source{f, info.Size()}, inside: map[uint64]bool{}, datasets: map[string]uint64{}}}
+	file := &File{f, tree{source: source{f, info.Size()}, inside: map[uint64]bool{}, datasets: map[string]uint64{}, groups: map[string]uint64{}}}
 	root, err := file.readSuperblock()
 	if err == nil {
 		err = file.walk("", root, 0)
@@ -46,27 +46,42 @@ func open(f *os.File) (*File, error) {
 // Names returns the names of the data sets in order, with the groups that they are in: "train/x".
 func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
 
-// Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or ErrUnsupported where it cannot be read.
+// Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or ErrUnsupported where it cannot be read,
+// ErrText of that where it is text.
 func (f *File) Dataset(name string) (*Dataset, error) {
+	d, err := f.find(name)
+	if err == nil && d.kind.text.is {
+		err = fmt.Errorf("%w: Strings reads it", ErrText)
+	}
+	if err != nil {
+		return nil, f.about(name, err)
+	}
+	return d, nil
+}
+
+// find finds a data set of numbers or of text.
+func (f *File) find(name string) (*Dataset, error) {
 	address, ok := f.datasets[name]
 	if !ok {
-		return nil, fmt.Errorf("read %s: data set %q: %w; Names lists what there is", f.f.Name(), name, ErrName)
+		return nil, fmt.Errorf("%w; Names lists what there is", ErrName)
 	}
 	d := &Dataset{tree: &f.tree}
 	all, err := f.messages(address)
 	if err == nil {
 		err = d.describe(all)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: data set %q: %w", f.f.Name(), name, err)
-	}
-	return d, nil
+	return d, err
+}
+
+// about says of what an error is.
+func (f *File) about(name string, err error) error {
+	return fmt.Errorf("read %s: %q: %w", f.f.Name(), name, err)
 }
 
 // Close closes the file, which ends its data sets, too.
 func (f *File) Close() error { return f.f.Close() }
 
-// Load reads all data sets of a file to the heap.
+// Load reads all data sets of numbers of a file to the heap.
 func Load(path string) (map[string]*tensor.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -76,11 +91,14 @@ func Load(path string) (map[string]*tensor.Tensor, error) {
 	all := map[string]*tensor.Tensor{}
 	for _, name := range f.Names() {
 		d, err := f.Dataset(name)
+		if errors.Is(err, ErrText) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		if all[name], err = d.Read(); err != nil {
-			return nil, fmt.Errorf("read %s: data set %q: %w", path, name, err)
+			return nil, f.about(name, err)
 		}
 	}
 	return all, nil

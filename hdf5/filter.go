@@ -2,10 +2,11 @@ package hdf5
 
 import (
 	"bytes"
-	"compress/zlib"
 	"encoding/binary"
 	"errors"
 	"io"
+
+	"github.com/klauspost/compress/zlib" // compresses in a third of the time that Go's own takes
 )
 
 // The filters that are known.
@@ -13,13 +14,18 @@ const (
 	filterGzip     = 1
 	filterShuffle  = 2
 	filterChecksum = 3
+	filterLZF      = 32000
+
+	firstNamed = 256 // filters from here on may have names
+	optional   = 1   // a flag: chunks may go without
 )
 
-var filterNames = map[int]string{4: "szip", 5: "nbit", 6: "scale-offset", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
+var filterNames = map[int]string{4: "szip", 5: "nbit", 6: "scale-offset", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
 
 // A filter is a step of the way from elements to bytes in the file.
 type filter struct {
 	id     int
+	flags  uint16
 	values []uint32
 }
 
@@ -32,10 +38,10 @@ func parseFilters(c *cursor) (list []filter, err error) {
 	for range n {
 		f := filter{id: c.int(2)}
 		nameSize := 0
-		if version == 1 || f.id >= 256 {
+		if version == 1 || f.id >= firstNamed {
 			nameSize = c.int(2)
 		}
-		c.take(2)
+		f.flags = uint16(c.uint(2))
 		count := c.int(2)
 		if version == 1 {
 			nameSize = (nameSize + 7) / 8 * 8
@@ -61,7 +67,7 @@ func parseFilters(c *cursor) (list []filter, err error) {
 // known says which filter of a list is not.
 func known(list []filter) error {
 	for _, f := range list {
-		if f.id >= filterGzip && f.id <= filterChecksum {
+		if f.id >= filterGzip && f.id <= filterChecksum || f.id == filterLZF {
 			continue
 		}
 		if name := filterNames[f.id]; name != "" {
@@ -83,6 +89,8 @@ func decode(b []byte, list []filter, skipped uint32, size, element int) (out []b
 			b, err = unsum(b)
 		case filterGzip:
 			b, err = inflate(b, size)
+		case filterLZF:
+			b, err = unlzf(b, size)
 		case filterShuffle:
 			b = shuffle(b, element, false)
 		}
@@ -91,6 +99,25 @@ func decode(b []byte, list []filter, skipped uint32, size, element int) (out []b
 		err = malformed("a chunk has %d bytes, not %d", len(b), size)
 	}
 	return b, err
+}
+
+// encode is the inverse of decode.
+func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, err error) {
+	for i, f := range list {
+		switch f.id {
+		case filterShuffle:
+			b = shuffle(b, element, true)
+		case filterGzip:
+			b, err = deflate(b, int(f.values[0]))
+		case filterLZF:
+			if packed := lzf(b); packed != nil {
+				b = packed
+			} else {
+				skipped |= 1 << i
+			}
+		}
+	}
+	return b, skipped, err
 }
 
 // expansion is more than deflate can make of one byte.
@@ -128,7 +155,15 @@ func deflate(b []byte, level int) ([]byte, error) {
 // shuffle puts the first bytes of all elements together, then the second ones and so on; or undoes that.
 func shuffle(b []byte, element int, there bool) []byte {
 	out, n := make([]byte, len(b)), len(b)/element
-	for i := range element {
+	fours := min(element, n*element) &^ 3 // none where there are no elements
+	for i := 0; i < fours; i += 4 {
+		if there {
+			split(out[i*n:][:4*n], b[i:], element)
+		} else {
+			weave(out[i:], b[i*n:][:4*n], element)
+		}
+	}
+	for i := fours; i < element; i++ {
 		plane := i * n
 		for j := range n {
 			if there {
@@ -140,6 +175,25 @@ func shuffle(b []byte, element int, there bool) []byte {
 	}
 	copy(out[n*element:], b[n*element:])
 	return out
+}
+
+// weave puts together four bytes of each element, which are so many bytes apart, from their planes.
+func weave(out, planes []byte, step int) {
+	n := len(planes) / 4
+	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
+	for j := range a {
+		binary.LittleEndian.PutUint32(out[j*step:], uint32(a[j])|uint32(b[j])<<8|uint32(c[j])<<16|uint32(d[j])<<24)
+	}
+}
+
+// split is the inverse of weave.
+func split(planes, in []byte, step int) {
+	n := len(planes) / 4
+	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
+	for j := range a {
+		v := binary.LittleEndian.Uint32(in[j*step:])
+		a[j], b[j], c[j], d[j] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+	}
 }
 
 // unsum takes Fletcher's checksum from the end of a chunk, and compares it.

@@ -5,6 +5,7 @@ type tree struct {
 	source
 	inside   map[uint64]bool   // headers of the groups that are being walked
 	datasets map[string]uint64 // addresses of headers
+	groups   map[string]uint64
 	visits   int
 }
 
@@ -32,7 +33,7 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 			return nil
 		}
 	}
-	t.inside[address] = true
+	t.inside[address], t.groups[name] = true, address
 	defer delete(t.inside, address)
 	for _, m := range all {
 		switch c := (&cursor{b: m.body}); m.kind {
@@ -42,7 +43,7 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 		case msgLink:
 			err = t.link(name, c, depth)
 		case msgLinkInfo:
-			err = noHeap(c)
+			err = t.dense(name, c, depth)
 		}
 		if err != nil {
 			return err
@@ -85,16 +86,39 @@ func (t *tree) link(group string, c *cursor, depth int) error {
 	return t.walk(join(group, name), address, depth+1)
 }
 
-// noHeap refuses a group whose links are in a heap.
-func noHeap(c *cursor) error {
+// dense follows the links of a group that has them in a heap.
+func (t *tree) dense(group string, c *cursor, depth int) error {
 	c.take(1)
 	if c.int(1)&1 != 0 {
 		c.take(8)
 	}
-	if heap := c.uint(8); heap != undefined && !c.short {
-		return unsupported("a group whose links are in a fractal heap (made with libver=\"latest\" or track_order, and of more than 8 members)")
+	return t.inHeap(c.uint(8), c.uint(8), recordLink, 4, func(c *cursor) error { return t.link(group, c, depth) })
+}
+
+// inHeap calls do for what a heap has, by a tree whose records have so many bytes before a place in it.
+func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) error) error {
+	if heap == undefined || tree == undefined {
+		return nil
 	}
-	return nil
+	h, err := s.openHeap(heap)
+	if err != nil {
+		return err
+	}
+	index, err := s.openBTree(tree)
+	if err != nil {
+		return err
+	}
+	if index.kind != kind {
+		return malformed("a tree of kind %d, not %d", index.kind, kind)
+	}
+	return index.each(func(id *cursor) error {
+		id.take(before)
+		c, err := h.get(id)
+		if err != nil {
+			return err
+		}
+		return do(c)
+	})
 }
 
 // symbols follows the links of a group in the form before HDF5 1.8.

@@ -2,17 +2,19 @@ package hdf5
 
 // The messages of object headers.
 const (
-	msgDataspace    = 0x01
-	msgLinkInfo     = 0x02
-	msgDatatype     = 0x03
-	msgFill         = 0x05
-	msgLink         = 0x06
-	msgExternal     = 0x07
-	msgLayout       = 0x08
-	msgGroupInfo    = 0x0a
-	msgFilters      = 0x0b
-	msgContinuation = 0x10
-	msgSymbolTable  = 0x11
+	msgDataspace     = 0x01
+	msgLinkInfo      = 0x02
+	msgDatatype      = 0x03
+	msgFill          = 0x05
+	msgLink          = 0x06
+	msgExternal      = 0x07
+	msgLayout        = 0x08
+	msgGroupInfo     = 0x0a
+	msgFilters       = 0x0b
+	msgAttribute     = 0x0c
+	msgContinuation  = 0x10
+	msgSymbolTable   = 0x11
+	msgAttributeInfo = 0x15
 )
 
 // A message is a piece of an object's header.

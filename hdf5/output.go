@@ -20,14 +20,14 @@ const chunkBytes = 1 << 20
 
 // plan finds a place for the elements.
 func (d *Output) plan() error {
-	size, err := d.kind.dtype.SizeOf(d.shape...)
+	size, err := d.kind.sizeOf(d.shape...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrShape, err)
 	}
-	if d.o.Gzip < 0 || d.o.Gzip > 9 {
-		return unsupported("gzip of level %d, not 0 to 9", d.o.Gzip)
+	if d.o.Gzip < 0 || d.o.Gzip > 9 || d.o.Gzip > 0 && d.o.LZF {
+		return unsupported("gzip of level %d, not 0 to 9, or gzip and lzf", d.o.Gzip)
 	}
-	if d.o.Chunk == nil && !d.o.Shuffle && d.o.Gzip == 0 {
+	if d.o.Chunk == nil && !d.o.Shuffle && d.o.Gzip == 0 && !d.o.LZF {
 		d.store.kind, d.size = layoutContiguous, uint64(size)
 		if d.address = undefined; size > 0 {
 			d.address = d.w.reserve(size)
@@ -37,16 +37,19 @@ func (d *Output) plan() error {
 	if d.chunk = d.o.Chunk; d.chunk == nil {
 		d.chunk = d.guess()
 	}
-	bytes, err := d.kind.dtype.SizeOf(d.chunk...)
+	bytes, err := d.kind.sizeOf(d.chunk...)
 	if err != nil || bytes == 0 || bytes > maxChunk || len(d.chunk) != len(d.shape) || len(d.shape) == 0 {
 		return fmt.Errorf("%w: chunks of %v for a shape of %v", ErrShape, d.chunk, d.shape)
 	}
 	d.store.kind, d.chunks = layoutChunked, map[int]stored{}
 	if d.o.Shuffle && d.kind.size > 1 {
-		d.filters = append(d.filters, filter{filterShuffle, []uint32{uint32(d.kind.size)}})
+		d.filters = append(d.filters, filter{id: filterShuffle, values: []uint32{uint32(d.kind.size)}})
 	}
 	if d.o.Gzip > 0 {
-		d.filters = append(d.filters, filter{filterGzip, []uint32{uint32(d.o.Gzip)}})
+		d.filters = append(d.filters, filter{id: filterGzip, values: []uint32{uint32(d.o.Gzip)}})
+	}
+	if d.o.LZF {
+		d.filters = append(d.filters, filter{id: filterLZF, flags: optional, values: []uint32{lzfRevision, lzfVersion, uint32(bytes)}})
 	}
 	return nil
 }
@@ -58,7 +61,7 @@ func (d *Output) guess() []int {
 		chunk[i] = max(n, 1)
 	}
 	for i := 0; i < len(chunk); {
-		if size, _ := d.kind.dtype.SizeOf(chunk...); size <= chunkBytes {
+		if size, _ := d.kind.sizeOf(chunk...); size <= chunkBytes {
 			break
 		}
 		if chunk[i] == 1 {
@@ -100,7 +103,7 @@ func (d *Output) write(b []byte, start, shape []int) error {
 	}
 	all := grid(d.shape, d.chunk)
 	return meet(d.shape, d.chunk, start, shape, func(index int, common overlap) (err error) {
-		bytes, _ := d.kind.dtype.SizeOf(d.chunk...)
+		bytes, _ := d.kind.sizeOf(d.chunk...)
 		chunk := make([]byte, bytes)
 		if !common.whole(d.shape, d.chunk, all.place(index)) {
 			if chunk, err = d.readChunk(index); err != nil {
@@ -113,13 +116,10 @@ func (d *Output) write(b []byte, start, shape []int) error {
 }
 
 // keep writes a chunk, where it was if there is room.
-func (d *Output) keep(index int, b []byte) (err error) {
-	for _, f := range d.filters {
-		if f.id == filterShuffle {
-			b = shuffle(b, d.kind.size, true)
-		} else if b, err = deflate(b, int(f.values[0])); err != nil {
-			return err
-		}
+func (d *Output) keep(index int, b []byte) error {
+	b, skipped, err := encode(b, d.filters, d.kind.size)
+	if err != nil {
+		return err
 	}
 	if len(b) > maxChunk {
 		return unsupported("a chunk of %d bytes", len(b))
@@ -130,7 +130,7 @@ func (d *Output) keep(index int, b []byte) (err error) {
 	} else {
 		old.address = d.w.append(b)
 	}
-	old.size = len(b)
+	old.size, old.skipped = len(b), skipped
 	d.chunks[index] = old
 	return d.w.err
 }

@@ -1,6 +1,8 @@
 package hdf5
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -10,12 +12,20 @@ import (
 
 // Read returns the whole data set on the heap.
 func (d *Dataset) Read() (*tensor.Tensor, error) {
-	size, _ := d.kind.dtype.SizeOf(d.shape...)
-	if there := d.stored(); size > maxUnwritten && size/expansion > there {
-		return nil, unsupported("to read %d bytes of which the file has %d; read slabs", size, there)
+	if _, err := d.readable(); err != nil {
+		return nil, err
 	}
 	t := tensor.New(d.kind.dtype, d.shape...)
 	return t, d.ReadSlab(t, make([]int, len(d.shape))...)
+}
+
+// readable returns how many bytes all elements have, unless a file made them up.
+func (d *Dataset) readable() (int, error) {
+	size, err := d.kind.sizeOf(d.shape...)
+	if there := d.stored(); err == nil && size > maxUnwritten && size/expansion > there {
+		err = unsupported("to read %d bytes of which the file has %d; read slabs", size, there)
+	}
+	return size, err
 }
 
 // maxUnwritten is how much may be read that a file does not have.
@@ -98,21 +108,45 @@ func (d *Dataset) blank(b []byte) {
 	}
 }
 
-// readChunks copies from each chunk that the box meets what is in both.
-func (d *Dataset) readChunks(b []byte, start, shape []int) error {
-	return meet(d.shape, d.chunk, start, shape, func(index int, common overlap) error {
-		chunk, err := d.readChunk(index)
-		if err != nil {
-			return err
-		}
-		common.copy(b, chunk, d.kind.size)
+// readChunks copies from each chunk that the box meets what is in both, on all processors.
+func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
+	type part struct {
+		index  int
+		common overlap
+	}
+	parts, errs := make(chan part), make(chan error)
+	workers := runtime.GOMAXPROCS(0)
+	for range workers {
+		go func() {
+			var err error
+			guarded := tensor.Guard(func() {
+				for p := range parts {
+					if chunk, bad := d.readChunk(p.index); bad == nil {
+						p.common.copy(b, chunk, d.kind.size)
+					} else {
+						err = cmp.Or(err, bad)
+					}
+				}
+			})
+			for range parts { // what is left after a fault
+			}
+			errs <- errors.Join(err, guarded)
+		}()
+	}
+	meet(d.shape, d.chunk, start, shape, func(index int, common overlap) error {
+		parts <- part{index, common}
 		return nil
 	})
+	close(parts)
+	for range workers {
+		err = cmp.Or(err, <-errs)
+	}
+	return err
 }
 
 // readChunk returns a chunk's elements.
 func (d *Dataset) readChunk(index int) ([]byte, error) {
-	size, _ := d.kind.dtype.SizeOf(d.chunk...)
+	size, _ := d.kind.sizeOf(d.chunk...)
 	s, ok := d.chunks[index]
 	if !ok {
 		b := make([]byte, size)

@@ -1,6 +1,7 @@
 package hdf5
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,7 +18,8 @@ type Writer struct {
 	path     string
 	tree     tree // of no groups; its size is where the next thing goes
 	datasets map[string]*Output
-	err      error // the first; Close returns it
+	attrs    map[string]map[string][]byte // by name of the object and of the attribute
+	err      error                        // the first; Close returns it
 }
 
 // Options says how elements are stored. The zero value is one piece, as they are.
@@ -29,6 +31,8 @@ type Options struct {
 	Shuffle bool
 	// Gzip is a level from 1 to 9; 0 does not compress.
 	Gzip int
+	// LZF compresses by h5py's lzf, which is quicker and makes less of it; not with Gzip.
+	LZF bool
 }
 
 // Create begins a file. The caller calls Close, which makes it, or Discard, which does not.
@@ -37,22 +41,29 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{f: f, path: path, tree: tree{source: source{f, superblockSize}}, datasets: map[string]*Output{}}, nil
+	return &Writer{f: f, path: path, tree: tree{source: source{f, superblockSize}}, datasets: map[string]*Output{}, attrs: map[string]map[string][]byte{}}, nil
 }
 
 // Dataset begins a data set of zeros, in groups that the slashes of its name make. The error wraps ErrName, ErrShape or
 // ErrUnsupported where name, shape or options are none.
 func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (*Output, error) {
 	d := &Output{w: w, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()}, shape: slices.Clone(shape)}}
+	if err := w.add(name, d); err != nil {
+		return nil, fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
+	}
+	return d, nil
+}
+
+// add finds a place for a data set, and gives it its name.
+func (w *Writer) add(name string, d *Output) error {
 	err := w.checkName(name)
 	if err == nil {
 		err = d.plan()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
+	if err == nil {
+		w.datasets[name] = d
 	}
-	w.datasets[name] = d
-	return d, nil
+	return err
 }
 
 // checkName refuses what is no path, and what is already there as a data set or a group.
@@ -105,6 +116,9 @@ func (w *Writer) put(address uint64, b []byte) {
 func (w *Writer) Close() error {
 	root := w.group("")
 	w.put(0, appendSuperblock(nil, root, uint64(w.tree.size)))
+	for name := range w.attrs {
+		w.err = cmp.Or(w.err, fmt.Errorf("%w: there are attributes of %q, and it is not there", ErrName, name))
+	}
 	if w.err != nil {
 		return fmt.Errorf("write %s: %w", w.path, errors.Join(w.err, w.f.Discard()))
 	}
@@ -129,7 +143,7 @@ func (w *Writer) group(prefix string) uint64 {
 		if nested {
 			members[member] = w.group(prefix + member + "/")
 		} else {
-			members[member] = d.finish()
+			members[member] = d.finish(name)
 		}
 	}
 	var h headerWriter
@@ -138,6 +152,7 @@ func (w *Writer) group(prefix string) uint64 {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		h.add(msgLink, link(name, members[name]))
 	}
+	w.addAttrs(&h, strings.TrimSuffix(prefix, "/"))
 	return w.append(h.finish())
 }
 
@@ -148,6 +163,14 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 		return err
 	}
 	defer w.Discard()
+	if err := w.Save(tensors, o); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// Save writes tensors as data sets, beside others.
+func (w *Writer) Save(tensors map[string]*tensor.Tensor, o Options) error {
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		t := tensors[name]
 		own := o
@@ -162,5 +185,5 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 			return err
 		}
 	}
-	return w.Close()
+	return nil
 }

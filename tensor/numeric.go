@@ -15,6 +15,7 @@ type numeric struct {
 	add     castFunc // adds src to dst, which is of the same dtype
 	running rowFunc  // the running sums of a row, in total
 	order   orderFunc
+	clamp   func(lo, hi float64) rowFunc // of floats only
 	product func(p matrixProduct, a, b, c []byte)
 }
 
@@ -33,7 +34,12 @@ var numerics = [dtypes]func() *numeric{
 }
 
 // numeric returns what is done with elements of d, which is a dtype that is computed with.
-func (d DType) numeric() *numeric { return numerics[d]() }
+func (d DType) numeric() *numeric {
+	if numerics[d] == nil {
+		misuse("operations on %v, which is only kept: To converts it", d)
+	}
+	return numerics[d]()
+}
 
 // boolNumeric has what PyTorch defines: addition is or, multiplication is and.
 func boolNumeric() *numeric {
@@ -60,8 +66,11 @@ func floatNumeric[T float]() *numeric {
 	orderedRows[T](&n.rows)
 	floatRows[T](&n.rows)
 	orderedFolds[T, float64](&n.folds)
+	n.clamp = func(lo, hi float64) rowFunc { return kernels1(func(x, y []T) { kernel.Clamp(T(lo), T(hi), x, y) }) }
 	n.folds[redSum] = folding(kernel.Sum64[T])
 	n.folds[redVar] = folding(varianceOf[T])
+	n.folds[redMax] = folding(kernel.Largest[T])
+	n.folds[redMin] = folding(kernel.Smallest[T])
 	return n
 }
 

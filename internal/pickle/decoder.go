@@ -56,12 +56,17 @@ func (d *Decoder) Decode() (any, error) {
 
 // Unmarshal reads the one pickle that b is. See Decode for the errors.
 func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
+	return Read(bytes.NewReader(b), int64(len(b)), allowed, limits)
+}
+
+// Read reads the one pickle that the n bytes of r are, without a copy of them as a whole. See Decode for the errors.
+func Read(r io.Reader, n int64, allowed Globals, limits Limits) (any, error) {
 	limits = limits.orDefaults()
-	if int64(len(b)) > limits.Bytes {
-		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", len(b), ErrLimit)}
+	if n > limits.Bytes {
+		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", n, ErrLimit)}
 	}
-	limits.Bytes = int64(len(b)) // lengths beyond it are refused before anything is allocated
-	d := newDecoder(bytes.NewReader(b), min(len(b), 4096), allowed, limits)
+	limits.Bytes = n // lengths beyond it are refused before anything is allocated
+	d := newDecoder(r, int(min(n, 4096)), allowed, limits)
 	d.src.whole = true
 	v, err := d.Decode()
 	if err == io.EOF {
@@ -70,8 +75,8 @@ func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
 	if v == nil && err != nil {
 		return nil, err
 	}
-	if d.src.at != int64(len(b)) {
-		return nil, &SyntaxError{d.src.at, opStop, malformed("%d bytes follow its end", int64(len(b))-d.src.at)}
+	if d.src.at != n {
+		return nil, &SyntaxError{d.src.at, opStop, malformed("%d bytes follow its end", n-d.src.at)}
 	}
 	return v, err
 }

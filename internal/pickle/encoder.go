@@ -3,12 +3,14 @@ package pickle
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"math/big"
 )
 
 // An encoder writes one pickle.
 type encoder struct {
+	w     io.Writer // nil where b becomes all of it
 	b     []byte
 	proto int
 	memo  map[any]uint32 // what was written, by pointer or name
@@ -19,11 +21,23 @@ type encoder struct {
 // Marshal returns the pickle of v, which is of the types of the package comment, in protocol 2, 3, 4 or 5. What is one pointer
 // in v will be one object in Python. The error wraps ErrValue where v holds another type, and ErrLimit where it nests deeper
 // than 1000 values.
-func Marshal(v any, protocol int) ([]byte, error) {
+func Marshal(v any, protocol int) ([]byte, error) { return encode(nil, v, protocol) }
+
+// Write writes what Marshal returns, without a copy of large bytes in v.
+func Write(w io.Writer, v any, protocol int) error {
+	rest, err := encode(w, v, protocol)
+	if err == nil {
+		_, err = w.Write(rest)
+	}
+	return err
+}
+
+// encode returns the end of a pickle, of which w has the rest.
+func encode(w io.Writer, v any, protocol int) ([]byte, error) {
 	if protocol < minProtocol || protocol > maxProtocol {
 		return nil, fmt.Errorf("%w: protocol %d is not %d to %d", ErrValue, protocol, minProtocol, maxProtocol)
 	}
-	e := &encoder{b: []byte{opProto, byte(protocol)}, proto: protocol, memo: map[any]uint32{}}
+	e := &encoder{w: w, b: []byte{opProto, byte(protocol)}, proto: protocol, memo: map[any]uint32{}}
 	if err := e.value(v); err != nil {
 		return nil, fmt.Errorf("write pickle: %w", err)
 	}

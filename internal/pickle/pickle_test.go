@@ -2,6 +2,7 @@ package pickle
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -278,3 +279,29 @@ func TestUnwritable(t *testing.T) {
 		t.Errorf("protocol 6: %v", err)
 	}
 }
+
+// TestWrite streams large bytes from where they are, and reads them from a stream.
+func TestWrite(t *testing.T) {
+	v := Tuple{"before", bytes.Repeat([]byte("0123456789"), 50_000), &ByteArray{bytes.Repeat([]byte{1}, 100_000)}, "after"}
+	for protocol := minProtocol; protocol <= maxProtocol; protocol++ {
+		want, err := Marshal(v, protocol)
+		var got bytes.Buffer
+		if err = errors.Join(err, Write(&got, v, protocol)); err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Fatalf("protocol %d: %d bytes, not the %d of Marshal; %v", protocol, got.Len(), len(want), err)
+		}
+		again, err := Read(&got, int64(got.Len()), inert, Limits{})
+		if err != nil || show(again) != show(v) {
+			t.Errorf("protocol %d: %v", protocol, err)
+		}
+	}
+	if err := Write(full{}, v, maxProtocol); !errors.Is(err, errFull) {
+		t.Errorf("to what is full: %v", err)
+	}
+}
+
+var errFull = errors.New("full")
+
+// full takes nothing.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }

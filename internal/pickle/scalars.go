@@ -59,9 +59,19 @@ func (e *encoder) sized(ops [3]byte, b []byte) error {
 	default:
 		return fmt.Errorf("%w: %d bytes need protocol 4", ErrValue, len(b))
 	}
-	e.b = append(e.b, b...)
-	return nil
+	if e.w == nil || len(b) < direct {
+		e.b = append(e.b, b...)
+		return nil
+	}
+	_, err := e.w.Write(e.b)
+	if e.b = e.b[:0]; err == nil {
+		_, err = e.w.Write(b)
+	}
+	return err
 }
+
+// direct is how many bytes are written from where they are.
+const direct = 64 << 10
 
 func (e *encoder) text(s string) error {
 	if _, err := text([]byte(s)); err != nil {

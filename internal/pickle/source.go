@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A source reads the pieces of pickles, of which each has so many bytes left.
@@ -39,11 +42,11 @@ func (s *source) take(n uint64) ([]byte, error) {
 	if s.whole {
 		least = n // they are there
 	}
-	b := make([]byte, 0, min(n, least))
+	b := sys.HeapBytes(int(min(n, least)))[:0]
 	for uint64(len(b)) < n {
 		have := len(b)
 		more := int(min(n-uint64(have), max(least, uint64(have))))
-		b = append(b, make([]byte, more)...)
+		b = slices.Grow(b, more)[:have+more]
 		if _, err := io.ReadFull(s.r, b[have:]); err != nil {
 			return nil, unexpected(err)
 		}

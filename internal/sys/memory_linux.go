@@ -3,6 +3,7 @@ package sys
 import (
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,6 +83,15 @@ func Unmap(b []byte) error {
 		return fmt.Errorf("unmap %d bytes: %w", len(b), err)
 	}
 	return nil
+}
+
+// wantHugePages asks that memory come in huge pages when it is touched, where the kernel has such to give. It is advice, so what the
+// kernel says to it is nobody's error.
+func wantHugePages(b []byte) {
+	page := os.Getpagesize()
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
+	b = b[skip:]
+	unix.Madvise(b[:len(b)/page*page], unix.MADV_HUGEPAGE)
 }
 
 // ProtectNone makes every access to b a fault; b must start and end at page boundaries of a mapping.

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/sys"
 	"golang.org/x/sys/unix"
@@ -198,4 +199,38 @@ func TestMissingCallErrorSaysWhatToDo(t *testing.T) {
 			t.Errorf("%q does not name %s", err, word)
 		}
 	}
+}
+
+// Large memory is in a mapping that may have huge pages, and is zeros like any other.
+func TestHeapBytes(t *testing.T) {
+	for _, n := range []int{0, 1, 4096, 8*mib + 3} {
+		b := sys.HeapBytes(n)
+		if len(b) != n || bytes.Count(b, []byte{0}) != n {
+			t.Errorf("%d bytes, %d of them zeros, not %d", len(b), bytes.Count(b, []byte{0}), n)
+		}
+		if n > mib && !advised(t, &b[n/2]) {
+			t.Errorf("%d bytes were not asked for in huge pages", n)
+		}
+	}
+}
+
+// advised reports whether an address is in a mapping of which the kernel knows that huge pages are wanted.
+func advised(t *testing.T, at *byte) bool {
+	t.Helper()
+	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
+		t.Skip("this kernel has no huge pages")
+	}
+	maps := must(os.ReadFile("/proc/self/smaps"))(t)
+	inside := false
+	for line := range strings.Lines(string(maps)) {
+		var from, to uintptr
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			here := uintptr(unsafe.Pointer(at))
+			inside = from <= here && here < to
+		}
+		if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok && inside {
+			return strings.Contains(flags, " hg")
+		}
+	}
+	return false
 }

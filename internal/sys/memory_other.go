@@ -25,6 +25,8 @@ func Populate(b []byte) {}
 // Unmap needs Linux.
 func Unmap(b []byte) error { return unsupported("munmap") }
 
+func wantHugePages([]byte) {}
+
 // ProtectNone needs Linux.
 func ProtectNone(b []byte) error { return unsupported("mprotect") }
 

@@ -1,0 +1,163 @@
+package hdf5
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Attrs returns the attributes of a data set, of a group, or with the name "" of the file: a string, a []string in C's order, or a
+// *tensor.Tensor on the heap for each. Those of types that are not read are passed over. The error wraps ErrName or ErrFormat.
+func (f *File) Attrs(name string) (map[string]any, error) {
+	address, ok := f.datasets[name]
+	if !ok {
+		address, ok = f.groups[name]
+	}
+	if !ok {
+		return nil, f.about(name, fmt.Errorf("%w; Names lists what there is", ErrName))
+	}
+	all, err := f.messages(address)
+	attrs := map[string]any{}
+	add := func(c *cursor) error {
+		key, v, err := f.attribute(c)
+		if errors.Is(err, ErrUnsupported) {
+			return nil
+		}
+		attrs[key] = v
+		return err
+	}
+	for i := 0; i < len(all) && err == nil; i++ {
+		switch c := (&cursor{b: all[i].body}); all[i].kind {
+		case msgAttribute:
+			err = add(c)
+		case msgAttributeInfo:
+			c.take(1)
+			if c.int(1)&1 != 0 {
+				c.take(2)
+			}
+			err = f.inHeap(c.uint(8), c.uint(8), recordAttribute, 0, add)
+		}
+	}
+	if err != nil {
+		return nil, f.about(name, err)
+	}
+	return attrs, nil
+}
+
+// attribute reads a message of version 1, 2 or 3.
+func (f *File) attribute(c *cursor) (key string, v any, err error) {
+	version, flags := c.int(1), c.int(1)
+	sizes := [3]int{c.int(2), c.int(2), c.int(2)}
+	if version == 3 {
+		c.take(1) // the name is UTF-8 or a part of it
+	}
+	var parts [3]*cursor
+	for i, n := range sizes {
+		if parts[i] = (&cursor{b: c.take(n)}); version == 1 {
+			c.take(-n & 7)
+		}
+	}
+	switch {
+	case version < 1 || version > 3 || c.short:
+		return "", nil, malformed("an attribute of version %d", version)
+	case version > 1 && flags != 0:
+		return "", nil, unsupported("an attribute whose type or shape has a name of its own")
+	}
+	key = strings.TrimRight(string(parts[0].b), "\x00")
+	d := &Dataset{tree: &f.tree}
+	if d.kind, err = parseDatatype(parts[1], 0); err != nil {
+		return key, nil, err
+	}
+	if d.shape, _, err = parseDataspace(parts[2]); err != nil {
+		return key, nil, err
+	}
+	size, err := d.kind.sizeOf(d.shape...)
+	if err != nil || size > len(c.b) {
+		return key, nil, malformed("the attribute %q has %d bytes for %v", key, len(c.b), d.shape)
+	}
+	d.compact = c.take(size) // kind 0 of the layout
+	v, err = d.value()
+	return key, v, err
+}
+
+// value is what an attribute is.
+func (d *Dataset) value() (any, error) {
+	if !d.kind.text.is {
+		return d.Read()
+	}
+	values, err := d.strings()
+	if err == nil && len(d.shape) == 0 {
+		return values[0], nil
+	}
+	return values, err
+}
+
+// Attr gives an attribute to a data set, to a group that data sets are in, or with the name "" to the file: v is a string, a []string or a
+// *tensor.Tensor. The error wraps ErrName where a key comes twice, and ErrUnsupported where v is something else or larger than 32 KiB.
+func (w *Writer) Attr(name, key string, v any) error {
+	body, err := w.encodeAttr(key, v)
+	if _, twice := w.attrs[name][key]; twice {
+		err = fmt.Errorf("%w: it is there", ErrName)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: attribute %q of %q: %w", w.path, key, name, err)
+	}
+	if w.attrs[name] == nil {
+		w.attrs[name] = map[string][]byte{}
+	}
+	w.attrs[name][key] = body
+	return nil
+}
+
+// maxAttr is how large an attribute may be, so that it is in the header.
+const maxAttr = 32 << 10
+
+func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
+	var kind, space, data []byte
+	switch v := v.(type) {
+	case string:
+		kind, space = textType(), appendDataspace(nil, nil)
+		data = w.putStrings([]string{v})
+		if err := checkText(v); err != nil {
+			return nil, err
+		}
+	case []string:
+		kind, space = textType(), appendDataspace(nil, []int{len(v)})
+		data = w.putStrings(v)
+		if err := checkText(v...); err != nil {
+			return nil, err
+		}
+	case *tensor.Tensor:
+		kind, space = appendDatatype(nil, v.DType()), appendDataspace(nil, v.Shape())
+		whole := v.Contiguous()
+		data = slices.Clone(tensor.Bytes(whole))
+		if err := whole.Close(); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, unsupported("%T", v)
+	}
+	if key == "" || strings.ContainsRune(key, 0) || len(key)+len(data) > maxAttr {
+		return nil, unsupported("a name of %d bytes with %d", len(key), len(data))
+	}
+	const utf8 = 1
+	b := []byte{3, 0}
+	for _, n := range []int{len(key) + 1, len(kind), len(space)} {
+		b = le.AppendUint16(b, uint16(n))
+	}
+	b = append(append(append(b, utf8), key...), 0)
+	return append(append(append(b, kind...), space...), data...), nil
+}
+
+// addAttrs adds the attributes of an object to its header.
+func (w *Writer) addAttrs(h *headerWriter, name string) {
+	own := w.attrs[name]
+	delete(w.attrs, name)
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		h.add(msgAttribute, own[key])
+	}
+}

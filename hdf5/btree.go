@@ -1,0 +1,110 @@
+package hdf5
+
+import "math/bits"
+
+// The kinds of records in B-trees of version 2.
+const (
+	recordLink      = 5 // by name
+	recordAttribute = 8
+	recordChunk     = 10
+	recordFiltered  = 11
+)
+
+// A btree is a B-tree of version 2.
+type btree struct {
+	source
+	kind   int
+	record int // bytes
+	node   int // bytes
+	levels []level
+	root   uint64
+	first  int // records in the root
+	left   int // nodes and records that a file of this size may have yet
+}
+
+// A level says how children of nodes of a depth are written.
+type level struct {
+	most    uint64 // records in a node
+	all     uint64 // records in it and below
+	counter int    // bytes of the number of all
+}
+
+const nodeHead = 4 + 1 + 1 + 4 // signature, version, kind, checksum
+
+// openBTree reads a header.
+func (s source) openBTree(address uint64) (*btree, error) {
+	c, err := s.sealed("BTHD", address, 38)
+	if err != nil {
+		return nil, err
+	}
+	version := c.int(1)
+	t := &btree{source: s, kind: c.int(1), node: c.int(4), record: c.int(2)}
+	depth := c.int(2)
+	c.take(2)
+	t.root, t.first = c.uint(8), c.int(2)
+	if version != 0 || t.record < 1 || t.node < nodeHead+t.record || int64(t.node) > s.size || depth > maxDepth {
+		return nil, malformed("a tree of version %d with records of %d bytes in nodes of %d, of depth %d", version, t.record, t.node, depth)
+	}
+	t.left = 2*int(s.size)/t.record + 2
+	leaf := uint64((t.node - nodeHead) / t.record)
+	t.levels = []level{{leaf, leaf, 0}}
+	for i := range depth {
+		below := t.levels[i]
+		child := 8 + t.few() + below.counter
+		most := uint64(max(0, t.node-nodeHead-child) / (t.record + child))
+		hi, all := bits.Mul64(most+1, below.all)
+		if all += most; hi != 0 || most == 0 || all < most {
+			return nil, malformed("a tree of depth %d", depth)
+		}
+		t.levels = append(t.levels, level{most, all, width(all)})
+	}
+	return t, nil
+}
+
+// few is how many bytes count the records of a node.
+func (t *btree) few() int { return width(t.levels[0].most) }
+
+// width is how many bytes numbers up to n take.
+func width(n uint64) int { return max(1, (bits.Len64(n)+7)/8) }
+
+// each calls do for each record in order.
+func (t *btree) each(do func(c *cursor) error) error {
+	if t.root == undefined {
+		return nil
+	}
+	return t.walk(t.root, t.first, len(t.levels)-1, do)
+}
+
+func (t *btree) walk(address uint64, records, depth int, do func(c *cursor) error) error {
+	if t.left -= 1 + records; t.left < 0 || uint64(records) > t.levels[depth].most {
+		return malformed("the tree at %d has more records than it has room for", address)
+	}
+	signature, size := "BTLF", records*t.record
+	if depth > 0 {
+		signature = "BTIN"
+		size += (records + 1) * (8 + t.few() + t.levels[depth-1].counter)
+	}
+	c, err := t.sealed(signature, address, size+nodeHead)
+	if err != nil {
+		return err
+	}
+	if version, kind := c.int(1), c.int(1); version != 0 || kind != t.kind {
+		return malformed("a node of kind %d in a tree of kind %d", kind, t.kind)
+	}
+	own := &cursor{b: c.take(records * t.record)}
+	for i := range records + 1 {
+		if depth > 0 {
+			child, n := c.uint(8), c.int(t.few())
+			c.take(t.levels[depth-1].counter)
+			if err := t.walk(child, n, depth-1, do); err != nil {
+				return err
+			}
+		}
+		if i < records {
+			if err := do(&cursor{b: own.take(t.record)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package hdf5
+
+import "math/bits"
+
+// A heap is a fractal heap, which has the links and the attributes of large groups: blocks in rows, each row twice as large as
+// that before it but for the second, and below the rows that are too large for one block rows of their own.
+type heap struct {
+	source
+	offset, length int // bytes of these in an id
+	flags          int
+	width          uint64 // blocks in a row
+	start, direct  uint64 // sizes of the first blocks and of the largest
+	root           uint64
+	rows           int // of the root, 0 where it is one block
+}
+
+// openHeap reads a header.
+func (s source) openHeap(address uint64) (*heap, error) {
+	c, err := s.signed("FRHP", address, 146)
+	if err != nil {
+		return nil, err
+	}
+	h := &heap{source: s}
+	version, _, filters := c.int(1), c.int(2), c.int(2)
+	h.flags = c.int(1)
+	most := c.uint(4)
+	c.take(12 * 8)
+	h.width, h.start, h.direct = c.uint(2), c.uint(8), c.uint(8)
+	limit := c.int(2)
+	c.take(2)
+	h.root, h.rows = c.uint(8), c.int(2)
+	switch {
+	case filters != 0:
+		return nil, unsupported("links or attributes in a heap that is compressed")
+	case version != 0 || limit > 64 || h.width == 0 || !power(h.width) || !power(h.start) || !power(h.direct) || h.direct < h.start || h.rows > limit:
+		return nil, malformed("the heap at %d", address)
+	}
+	if _, err := s.sealed("FRHP", address, 146); err != nil {
+		return nil, err
+	}
+	h.offset, h.length = (limit+7)/8, width(min(h.direct, most))
+	return h, nil
+}
+
+func power(n uint64) bool { return bits.OnesCount64(n) == 1 && n < 1<<40 }
+
+// get returns what an id stands for.
+func (h *heap) get(id *cursor) (*cursor, error) {
+	switch kind := id.int(1); {
+	case kind>>6 != 0:
+		return nil, malformed("a place in a heap of version %d", kind>>6)
+	case kind>>4 == 1:
+		return nil, unsupported("a name or an attribute of more than 4 KiB in a heap")
+	case kind>>4 == 2:
+		return &cursor{b: id.take(kind&15 + 1)}, nil
+	}
+	at, n := id.uint(h.offset), id.uint(h.length)
+	if id.short || n > maxHeader {
+		return nil, malformed("%d bytes at %d of a heap", n, at)
+	}
+	b, err := h.find(at, int(n))
+	return &cursor{b: b}, err
+}
+
+// find reads n bytes at a place of the heap.
+func (h *heap) find(at uint64, n int) ([]byte, error) {
+	block, rows := h.root, h.rows
+	for range maxDepth {
+		if rows == 0 {
+			return h.in(block, h.start, at, n)
+		}
+		row, first, size := h.row(at)
+		if row >= rows {
+			break
+		}
+		column := (at - first) / size
+		head := uint64(4 + 1 + 8 + h.offset)
+		if _, err := h.signed("FHIB", block, 4); err != nil {
+			return nil, err
+		}
+		b, err := h.at(block+head+8*(uint64(row)*h.width+column), 8)
+		if err != nil {
+			return nil, err
+		}
+		block = (&cursor{b: b}).uint(8)
+		at -= first + column*size
+		if size <= h.direct {
+			return h.in(block, size, at, n)
+		}
+		if rows = bits.Len64(size) - bits.Len64(h.start*h.width) + 1; rows < 1 {
+			break
+		}
+	}
+	return nil, malformed("a place in a heap that has none there")
+}
+
+// row is the row that a place is in, where it begins, and how large its blocks are.
+func (h *heap) row(at uint64) (row int, first, size uint64) {
+	if row = bits.Len64(at / (h.start * h.width)); row == 0 {
+		return 0, 0, h.start
+	}
+	size = h.start << (row - 1)
+	return row, size * h.width, size
+}
+
+// in reads n bytes at a place of a block.
+func (h *heap) in(block, size, at uint64, n int) ([]byte, error) {
+	if _, err := h.signed("FHDB", block, 4); err != nil {
+		return nil, err
+	}
+	if at > size || uint64(n) > size-at {
+		return nil, malformed("%d bytes at %d of a block of %d in a heap", n, at, size)
+	}
+	return h.source.at(block+at, n)
+}

@@ -1,0 +1,242 @@
+package hdf5
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// How text ends that is shorter than its place.
+const (
+	padNull  = 0 // at the first zero
+	padZeros = 1
+	padSpace = 2
+)
+
+// text is a datatype of strings: in places of one size, or in the global heap.
+type text struct {
+	is, long bool
+	pad      int
+}
+
+// parseText reads what a datatype of text has besides its size.
+func (t *datatype) parseText(bits int) error {
+	t.text = text{is: true, pad: bits & 15}
+	if t.text.pad > padSpace || t.size < 1 {
+		return malformed("text of %d bytes that ends in way %d", t.size, t.text.pad)
+	}
+	return nil
+}
+
+// parseLong reads a datatype of lists, of which those of text are strings of any length.
+func (t *datatype) parseLong(c *cursor, bits, depth int) error {
+	if bits&15 != 1 {
+		return unsupported("elements that are lists of any length")
+	}
+	t.text = text{is: true, long: true}
+	if t.size != longSize {
+		return malformed("strings of any length in %d bytes", t.size)
+	}
+	_, err := parseDatatype(c, depth+1) // of a byte
+	return err
+}
+
+// longSize is that of a reference to the global heap: a length, an address, a number.
+const longSize = 4 + 8 + 4
+
+// Strings returns the elements of a data set of text, in C's order, and its shape. The error wraps ErrName, ErrFormat, or ErrUnsupported
+// where it has something else.
+func (f *File) Strings(name string) (values []string, shape []int, err error) {
+	d, err := f.find(name)
+	if err == nil && !d.kind.text.is {
+		err = unsupported("to read %v as text", d.kind.dtype)
+	}
+	if err == nil {
+		values, err = d.strings()
+	}
+	if err != nil {
+		return nil, nil, f.about(name, err)
+	}
+	return values, d.Shape(), nil
+}
+
+// strings reads text.
+func (d *Dataset) strings() ([]string, error) {
+	size, err := d.readable()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	if size > 0 {
+		if err := d.read(b, make([]int, len(d.shape)), d.shape); err != nil {
+			return nil, err
+		}
+	}
+	values := make([]string, size/d.kind.size)
+	heaps := collections{source: d.tree.source, read: map[uint64]map[int]string{}}
+	for i := range values {
+		if values[i], err = d.kind.text.value(b[i*d.kind.size:][:d.kind.size], &heaps); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// value is the string that an element is.
+func (t text) value(b []byte, heaps *collections) (string, error) {
+	switch {
+	case t.long:
+		c := &cursor{b: b}
+		return heaps.get(c.int(4), c.uint(8), c.int(4))
+	case t.pad == padNull:
+		b, _, _ = bytes.Cut(b, []byte{0})
+	case t.pad == padZeros:
+		b = bytes.TrimRight(b, "\x00")
+	default:
+		b = bytes.TrimRight(b, " ")
+	}
+	return string(b), nil
+}
+
+// collections are those of the global heap which were read.
+type collections struct {
+	source
+	read map[uint64]map[int]string
+}
+
+// get returns n bytes of an object in a collection.
+func (h *collections) get(n int, address uint64, number int) (string, error) {
+	if n == 0 || address == 0 || address == undefined {
+		return "", nil
+	}
+	if h.read[address] == nil {
+		all, err := h.collection(address)
+		if err != nil {
+			return "", err
+		}
+		h.read[address] = all
+	}
+	s, ok := h.read[address][number]
+	if !ok || n > len(s) {
+		return "", malformed("%d bytes of object %d in the global heap at %d", n, number, address)
+	}
+	return s[:n], nil
+}
+
+const collectionHead = 4 + 4 + 8 // signature, version, size
+
+// collection reads all that one has.
+func (h *collections) collection(address uint64) (map[int]string, error) {
+	c, err := h.signed("GCOL", address, collectionHead)
+	if err != nil {
+		return nil, err
+	}
+	version, size := c.int(4), c.uint(8)
+	if version != 1 || size < collectionHead || size > maxHeader {
+		return nil, malformed("a global heap of version %d and %d bytes", version, size)
+	}
+	b, err := h.at(address, int(size))
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]string{}
+	for c := (&cursor{b: b[collectionHead:]}); len(c.b) >= 16; {
+		number := c.int(2)
+		c.take(6)
+		n := c.int(8)
+		if number == 0 { // what is free
+			break
+		}
+		all[number] = string(c.take(n))
+		c.take(min(-n&7, len(c.b)))
+		if c.short {
+			return nil, malformed("object %d in the global heap at %d", number, address)
+		}
+	}
+	return all, nil
+}
+
+// appendCollection writes strings as objects 1 and so on, and fills up to the least size that there is.
+func appendCollection(values []string) []byte {
+	const least, free = 4096, 16
+	b := append([]byte("GCOL"), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	for i, s := range values {
+		b = le.AppendUint16(b, uint16(i+1))
+		b = le.AppendUint64(append(b, 1, 0, 0, 0, 0, 0), uint64(len(s)))
+		b = append(append(b, s...), make([]byte, -len(s)&7)...)
+	}
+	rest := max(free, least-len(b))
+	b = le.AppendUint64(append(b, make([]byte, 8)...), uint64(rest))
+	b = append(b, make([]byte, rest-free)...)
+	le.PutUint64(b[8:], uint64(len(b)))
+	return b
+}
+
+// perCollection bounds the objects of one, whose numbers have 16 bits.
+const perCollection = 1 << 12
+
+// putStrings writes strings to the global heap, and returns what refers to them.
+func (w *Writer) putStrings(values []string) (refs []byte) {
+	for start := 0; start < len(values); {
+		end, size := start, 0
+		for end < len(values) && end-start < perCollection && (end == start || size+len(values[end]) < maxHeader/2) {
+			size += len(values[end])
+			end++
+		}
+		address := w.append(appendCollection(values[start:end]))
+		for i, s := range values[start:end] {
+			if s == "" {
+				refs = append(refs, make([]byte, longSize)...)
+				continue
+			}
+			refs = le.AppendUint32(refs, uint32(len(s)))
+			refs = le.AppendUint64(refs, address)
+			refs = le.AppendUint32(refs, uint32(i+1))
+		}
+		start = end
+	}
+	return refs
+}
+
+// textType is the datatype of strings of any length in UTF-8.
+func textType() []byte {
+	const utf8 = 1
+	b := datatypeHead(nil, classLong, 1, 1|utf8<<8, longSize)
+	b = datatypeHead(b, classText, 1, utf8<<4, 1)
+	return b
+}
+
+// Strings writes a data set of text, of the shape that is given or of one dimension. The error wraps ErrName, ErrShape or
+// ErrUnsupported.
+func (w *Writer) Strings(name string, values []string, shape ...int) error {
+	if shape == nil {
+		shape = []int{len(values)}
+	}
+	d := &Output{w: w, Dataset: Dataset{tree: &w.tree, kind: datatype{size: longSize, text: text{is: true, long: true}}, shape: slices.Clone(shape)}}
+	err := checkText(values...)
+	if err == nil {
+		err = w.add(name, d)
+	}
+	if size := len(values) * longSize; err == nil && size != int(d.size) {
+		err = fmt.Errorf("%w: %d strings in a shape of %v", ErrShape, len(values), shape)
+		delete(w.datasets, name)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
+	}
+	if len(values) > 0 {
+		w.put(d.address, w.putStrings(values))
+	}
+	return w.err
+}
+
+// checkText refuses strings that a file cannot have.
+func checkText(values ...string) error {
+	for _, s := range values {
+		if strings.ContainsRune(s, 0) || len(s) > maxHeader/4 {
+			return fmt.Errorf("%w: text with a zero byte or of %d bytes", ErrUnsupported, len(s))
+		}
+	}
+	return nil
+}
