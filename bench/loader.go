@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
@@ -51,19 +52,11 @@ func (f *flipped) Gather(ctx context.Context, indices []int, into data.Batch) er
 			copy(dst, src)
 			continue
 		}
-		for at := 0; at < lightPixels; at += lightSide {
-			mirror((*[lightSide]float32)(dst[at:]), (*[lightSide]float32)(src[at:]))
-		}
+		image.Mirror(dst, src, lightSide)
 	}
 	runtime.KeepAlive(f)
 	into[0].Touch()
 	return nil
-}
-
-func mirror(dst, src *[lightSide]float32) {
-	for x := range lightSide {
-		dst[x] = src[lightSide-1-x]
-	}
 }
 
 func loaderLightRows(_ context.Context, h *hall) (group, error) {

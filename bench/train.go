@@ -67,7 +67,7 @@ var crowds = []int{1, 2, 4}
 // hogwildCase trains by so many processes, with the budget of threads that a group has or as if there were none. A peer that ignores
 // it may take a hundred times as long for a step, so it takes few, once.
 func (h *hall) hogwildCase(workers int, ignored bool) Case {
-	steps, opts := max(2, h.scale(480/workers)), shoal.Options{Workers: workers}
+	steps, opts := max(2, h.scale(320/workers)), shoal.Options{Workers: workers}
 	c := Case{
 		Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond,
 		Peer: &peerWork{op: "hogwild", Rounds: steps, Args: []int{workers}},

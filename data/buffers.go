@@ -6,29 +6,52 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
-// frame returns memory for a batch, of an earlier one if it fits.
+// frame returns the frame of a batch. If it is in shared memory, it has that.
 func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
 	_, here := c.(*locals)
-	shared := !here && l.Kind() != Goroutines || l.opts.Shared && l.opts.Transform == nil
-	l.mu.Lock()
-	i := slices.IndexFunc(l.idle, func(f *frame) bool { return f.rows == rows && f.shared == shared && f.layout.equal(lay) })
-	if i >= 0 {
-		f := l.idle[i]
-		l.idle = slices.Delete(l.idle, i, i+1)
-		l.mu.Unlock()
+	shared := !here && l.Kind() != Goroutines || l.inSharedMemory()
+	f := planFrame(l, lay, rows, shared)
+	if !shared {
 		return f, nil
 	}
-	l.mu.Unlock()
-	if !shared {
-		return planFrame(lay, rows, false), nil
-	}
-	f, err := newFrame(lay, rows, shared)
+	err := f.furnish()
 	if errors.Is(err, shm.ErrNoSpace) && l.shed() {
-		f, err = newFrame(lay, rows, shared)
+		err = f.furnish()
 	}
 	return f, err
+}
+
+// inSharedMemory reports whether batches are to be there even if goroutines make them.
+func (l *Loader) inSharedMemory() bool { return l.opts.Shared || l.opts.PinMemory }
+
+// reuse gives a frame the memory of an earlier batch, if there is any that fits: of the last one, which is most likely in a cache.
+func (l *Loader) reuse(f *frame) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, old := range slices.Backward(l.idle) {
+		if old.rows == f.rows && old.shared == f.shared && old.layout.equal(f.layout) {
+			f.batch, f.block = old.batch, old.block
+			l.idle = slices.Delete(l.idle, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// pin locks the pages of a batch, if that is wanted, and there is a device.
+func (l *Loader) pin(b Batch) error {
+	if !l.opts.PinMemory {
+		return nil
+	}
+	for _, t := range b {
+		if err := t.PinMemory(); err != nil && !errors.Is(err, tensor.ErrDevice) {
+			return fmt.Errorf("a batch: %w", err)
+		}
+	}
+	return nil
 }
 
 // shed closes the frames that are kept for later, and reports whether there were any.
@@ -59,7 +82,7 @@ func (l *Loader) forget(s *slot) {
 // recycle keeps a frame for later, unless its batch would be the consumer's.
 func (l *Loader) recycle(f *frame) {
 	l.mu.Lock()
-	keep := l.closed.Err() == nil && len(l.idle) <= l.ahead() && !(f.shared && l.opts.Shared)
+	keep := f.batch != nil && l.closed.Err() == nil && len(l.idle) <= l.ahead() && !(f.shared && l.opts.Shared)
 	if keep {
 		l.idle = append(l.idle, f)
 	}
@@ -67,34 +90,4 @@ func (l *Loader) recycle(f *frame) {
 	if !keep {
 		closeAll(f.batch)
 	}
-}
-
-// transform makes of a slot's batch what the consumer gets.
-func (l *Loader) transform(s *slot) error {
-	var last = new(frame)
-	if s.frame != nil {
-		last = s.frame
-	}
-	images := l.opts.Transform(last.transformed, s.batch[0])
-	if !images.SameStorage(s.batch[0]) {
-		last.transformed = images
-	}
-	s.batch[0] = images
-	if !l.opts.Shared {
-		return nil
-	}
-	lay, rows := layoutOf(s.batch, 0), single
-	f, err := newFrame(lay, rows, true)
-	if err != nil {
-		return fmt.Errorf("share a transformed batch: %w", err)
-	}
-	for k, t := range s.batch {
-		f.batch[k].CopyFrom(t)
-	}
-	s.batch = f.batch
-	if s.frame != nil {
-		l.recycle(s.frame)
-		s.frame = nil
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// finished is told what came of a job. err is why nobody has done it. Whoever finishes a batch transforms it, too.
+// finished is told what came of a job. err is why nobody has done it.
 func (w *window) finished(j *job, out outcome, err error) {
 	w.l.meter.did(j.n, out, err)
 	w.mu.Lock()
@@ -32,13 +31,8 @@ func (w *window) finished(j *job, out outcome, err error) {
 		w.restart(s)
 		return
 	}
-	if s.whole() && w.l.opts.Transform != nil {
-		s.open++
-		w.unlock()
-		err := w.l.transform(s)
-		w.mu.Lock()
-		s.open--
-		s.err = cmp.Or(s.err, err)
+	if s.frame != nil {
+		s.batch, s.rows = slices.Clone(s.frame.all()), true
 	}
 	if w.left {
 		w.l.forget(s)
@@ -46,14 +40,6 @@ func (w *window) finished(j *job, out outcome, err error) {
 	}
 	w.complete(s)
 	w.advance()
-}
-
-// whole makes the rows of a slot its batch, and reports whether there are any.
-func (s *slot) whole() bool {
-	if s.frame != nil {
-		s.batch, s.rows = slices.Clone(s.frame.all()), true
-	}
-	return s.batch != nil
 }
 
 // note puts what came of a job into its slot. mu is held.

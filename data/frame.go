@@ -54,31 +54,34 @@ const fieldAlign = 64
 
 // A frame is the memory of a batch: one block, whatever the number of its fields.
 type frame struct {
-	layout      layout
-	rows        int
-	size        int // in bytes
-	once        sync.Once
-	batch       Batch          // all rows; see all
-	block       *tensor.Tensor // what they are views of, on the heap
-	shared      bool           // has to be closed
-	transformed *tensor.Tensor // what Transform made of the last batch here, to be used again
+	owner  *Loader // has memory that is used again; may be nil
+	layout layout
+	rows   int
+	size   int // in bytes
+	once   sync.Once
+	batch  Batch          // all rows; see all
+	block  *tensor.Tensor // what they are views of, on the heap
+	shared bool           // has to be closed
 }
 
 // newFrame makes a frame with its memory.
 func newFrame(lay layout, rows int, shared bool) (*frame, error) {
-	f := planFrame(lay, rows, shared)
+	f := planFrame(nil, lay, rows, shared)
 	err := f.furnish()
 	return f, err
 }
 
 // planFrame makes a frame that has no memory yet.
-func planFrame(lay layout, rows int, shared bool) *frame {
+func planFrame(owner *Loader, lay layout, rows int, shared bool) *frame {
 	_, _, size := lay.places(rows)
-	return &frame{layout: lay, rows: rows, size: size, shared: shared}
+	return &frame{owner: owner, layout: lay, rows: rows, size: size, shared: shared}
 }
 
 // furnish gives a frame its memory.
 func (f *frame) furnish() error {
+	if f.owner != nil && f.owner.reuse(f) {
+		return nil
+	}
 	shapes, starts, size := f.layout.places(f.rows)
 	block, err := newBlock(size, f.shared)
 	if err != nil {
@@ -101,8 +104,8 @@ func (f *frame) furnish() error {
 	return nil
 }
 
-// all returns the batch of all rows. On the heap it is made when the first worker comes to it, since it costs about as much as filling it: nothing that
-// is needed sooner has to wait.
+// all returns the batch of all rows. On the heap it has its memory from when the first worker comes to it: new memory costs about as much as filling it, so nothing
+// that is needed sooner has to wait, and what an earlier batch had is the later taken the warmer.
 func (f *frame) all() Batch {
 	f.once.Do(func() {
 		if f.batch != nil {

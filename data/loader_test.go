@@ -261,12 +261,12 @@ func TestShardsShareOutAllSamples(t *testing.T) {
 func TestTransformsComputeWhatTorchDoes(t *testing.T) {
 	img := tensor.FromSlice([]uint8{0, 255, 51, 102}, 1, 2, 2)
 	tr := data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))
-	got := tr(nil, img)
+	got := tr.Apply(nil, img)
 	want := tensor.FromSlice([]float32{-0.4242, 2.8215, 0.2249, 0.8740}, 1, 1, 2, 2) // torchvision's, to four digits
 	if !slices.Equal(got.Shape(), want.Shape()) || !tensor.AllClose(got, want, 0, 1e-4) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if again := tr(got, img); again != got {
+	if again := tr.Apply(got, img); again != got {
 		t.Error("the memory of the first result was not used again")
 	}
 }

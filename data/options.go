@@ -47,11 +47,15 @@ type Options struct {
 	Parts int
 	Debug bool // find a Stream that does not heed its Part: ErrPart where two parts begin alike
 
-	Transform Transform // of the first tensor of each batch, such as the images; not in processes
+	Transform Transform // of the first tensor of each sample, such as an image; workers do it
 
 	// Shared makes each batch anew, in one block of shared memory. It is then the consumer's, to send to another process and to
 	// close.
 	Shared bool
+
+	// PinMemory has batches lie in shared memory whose pages are locked, which a device copies by itself. It asks for nothing where there is no
+	// device: where no package that the program imports has given tensor.RegisterPinner a function, or that one's error wraps tensor.ErrDevice.
+	PinMemory bool
 }
 
 // Single is the BatchSize of batches that are one sample, without a dimension for the batch: torch's batch_size=None.
@@ -92,10 +96,6 @@ func (o Options) complete(stream bool) Options {
 	misuse(o.BatchSize == Single && o.DropLast, "DropLast of single samples")
 	misuse(stream && (o.Shuffle || o.Sampler != nil || o.Batches != nil), "a Stream has its own order: no Shuffle, Sampler or Batches")
 	misuse(o.Persistent && o.Workers == 0, "Persistent without Workers")
-	misuse(o.Kind == Processes && o.Transform != nil, "Transform does not go to processes: make it part of the Dataset")
-	if o.Kind == Auto && o.Transform != nil {
-		o.Kind = Goroutines
-	}
 	o.World = cmp.Or(o.World, 1)
 	misuse(o.Rank < 0 || o.Rank >= o.World, "Rank %d of %d", o.Rank, o.World)
 	o.BatchSize = cmp.Or(o.BatchSize, 1)

@@ -136,9 +136,14 @@ func TestWhatCannotGoToProcessesIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "numbers") {
 		t.Errorf("%v, want the name of the type that is not registered", err)
 	}
+	same := data.TransformFunc(func(_, src *tensor.Tensor) *tensor.Tensor { return src })
+	_, err = read(t, data.NewLoader(&pids{10}, data.Options{Workers: 2, Kind: data.Processes, Transform: same}), 0)
+	if err == nil || !strings.Contains(err.Error(), "TransformFunc") {
+		t.Errorf("%v, want the name of the type that does not go there", err)
+	}
 	for name, o := range map[string]data.Options{
 		"negative": {Workers: -1}, "shuffle": {Shuffle: true, Sampler: data.Sequential(1)}, "batches": {BatchSize: 2, Batches: data.Batched(data.Sequential(1), 1, false)},
-		"single": {BatchSize: data.Single, DropLast: true}, "persistent": {Persistent: true}, "transform": {Kind: data.Processes, Transform: data.ToTensor},
+		"single": {BatchSize: data.Single, DropLast: true}, "persistent": {Persistent: true},
 		"rank": {Rank: 1}, "timeout": {Timeout: -1}, "kind": {Kind: 9},
 	} {
 		func() {

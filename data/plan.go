@@ -7,7 +7,7 @@ type plan interface {
 
 // A numbered plan has the samples of a Dataset.
 type numbered struct {
-	order   []int        // samples that are left,
+	order   *deck        // samples that are left,
 	size    int          // so many to a batch
 	drop    bool         // the last one if it is smaller
 	batches [][]int      // or all batches that are left
@@ -33,13 +33,11 @@ func (p *numbered) step() (*slot, bool) {
 		p.batches = p.batches[1:]
 		return s, true
 	}
-	n := min(p.size, len(p.order))
+	n := min(p.size, len(p.order.left))
 	if n == 0 || p.drop && n < p.size {
 		return nil, false
 	}
-	s := &slot{indices: p.order[:n]}
-	p.order = p.order[n:]
-	return s, true
+	return &slot{indices: p.order.take(n)}, true
 }
 
 // A dealt plan has the parts of a Stream in turn: the next batch is of that part of which there were fewest.

@@ -67,7 +67,7 @@ func (w *worker) read(o order) (out outcome) {
 				}
 				continue
 			}
-			samples, at = append(samples, s), append(at, out.Read-1)
+			samples, at = append(samples, w.transformed(s)), append(at, out.Read-1)
 		}
 		return nil
 	})

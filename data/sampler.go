@@ -38,11 +38,43 @@ type ordered struct {
 
 func (o ordered) Len() int { return o.n }
 
-func (o ordered) Order(epoch int) []int { return o.order(rand.New(rand.NewPCG(o.seed, uint64(epoch)))) }
+func (o ordered) Order(epoch int) []int { return o.order(generator(o.seed, epoch)) }
+
+func generator(seed uint64, epoch int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(epoch))) }
 
 // Random visits 0 … n-1 once each, shuffled anew for every epoch, by the seed and the epoch's number alone.
-func Random(n int, seed uint64) Sampler {
-	return ordered{n, seed, func(rng *rand.Rand) []int { return rng.Perm(n) }}
+func Random(n int, seed uint64) Sampler { return random{n, seed} }
+
+type random struct {
+	n    int
+	seed uint64
+}
+
+func (s random) Len() int { return s.n }
+
+func (s random) Order(epoch int) []int { return s.deck(epoch).take(s.n) }
+
+func (s random) deck(epoch int) *deck {
+	return &deck{sequential(s.n).Order(0), generator(s.seed, epoch)}
+}
+
+// A deck is the rest of an order. It is shuffled as it is taken, so that the first batch does not wait for the last one's samples.
+type deck struct {
+	left []int
+	rng  *rand.Rand // nil if there is nothing to be shuffled
+}
+
+// take returns the next n.
+func (d *deck) take(n int) []int {
+	if d.rng != nil {
+		for k := range n {
+			other := k + d.rng.IntN(len(d.left)-k)
+			d.left[k], d.left[other] = d.left[other], d.left[k]
+		}
+	}
+	next := d.left[:n:n]
+	d.left = d.left[n:]
+	return next
 }
 
 // RandomDraws visits count of 0 … n-1, shuffled anew for every epoch: with replacement each one as if no other had been drawn; without

@@ -68,12 +68,18 @@ func (s shard) from(epoch, seen int) []int {
 }
 
 // rest returns the order of an epoch after the first samples, which all ranks have had together.
-func rest(s Sampler, epoch, seen int) []int {
-	if s, ok := s.(shard); ok {
-		return s.from(epoch, seen)
+func rest(s Sampler, epoch, seen int) *deck {
+	var d *deck
+	switch s := s.(type) {
+	case shard:
+		return &deck{left: s.from(epoch, seen)}
+	case random:
+		d = s.deck(epoch)
+	default:
+		d = &deck{left: s.Order(epoch)}
 	}
-	order := s.Order(epoch)
-	return order[min(seen, len(order)):]
+	d.take(min(seen, len(d.left)))
+	return d
 }
 
 // ranks returns how many processes share the order of s.

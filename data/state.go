@@ -183,7 +183,7 @@ func (l *Loader) plan(epoch int) (plan, *mark) {
 	switch {
 	case l.opts.Batches != nil:
 		all := l.opts.Batches.Batches(epoch)
-		return &numbered{batches: all[min(start.Batches, len(all)):], done: maps.Clone(m.ahead)}, m
+		return &numbered{order: new(deck), batches: all[min(start.Batches, len(all)):], done: maps.Clone(m.ahead)}, m
 	case l.sampler != nil:
 		m.width, m.total = l.width(), total(l.sampler)
 		p := &numbered{order: rest(l.sampler, epoch, start.Samples), size: max(1, l.opts.BatchSize), drop: l.opts.DropLast}

@@ -10,12 +10,32 @@ import (
 
 // A Transform computes one tensor from another, as append does one slice from another: dst is nil or what an earlier call
 // returned, and its memory is used again if it fits. dst may be src itself, which is then overwritten. A Transform works on a single
-// sample and on a batch, because it leaves dimensions in front alone; several goroutines may call it with different tensors.
-type Transform func(dst, src *tensor.Tensor) *tensor.Tensor
+// sample and on several, because it leaves dimensions in front alone; several goroutines may call it with different tensors.
+//
+// One of your own goes to workers that are processes if its type was given to Register, like that of a Dataset.
+type Transform interface {
+	Apply(dst, src *tensor.Tensor) *tensor.Tensor
+}
+
+// A TransformFunc is a Transform for workers that are goroutines: a function does not go to processes.
+type TransformFunc func(dst, src *tensor.Tensor) *tensor.Tensor
+
+// Apply calls f.
+func (f TransformFunc) Apply(dst, src *tensor.Tensor) *tensor.Tensor { return f(dst, src) }
+
+func init() {
+	Register[toTensor]("data.ToTensor")
+	Register[normalize]("data.Normalize")
+	Register[compose]("data.Compose")
+}
 
 // ToTensor makes pixels numbers: (…, H, W) uint8 becomes (…, 1, H, W) float32 from 0 to 1. The new dimension is the one channel
 // of a grey image.
-func ToTensor(dst, src *tensor.Tensor) *tensor.Tensor {
+var ToTensor Transform = toTensor{}
+
+type toTensor struct{}
+
+func (toTensor) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	if src.DType() != tensor.Uint8 || src.Dims() < 2 {
 		panic(fmt.Sprintf("data: ToTensor of a tensor of %v of shape %v: it takes images, (…, H, W) of uint8", src.DType(), src.Shape()))
 	}
@@ -34,33 +54,47 @@ func Normalize(mean, std float64) Transform {
 	if std == 0 {
 		panic("data: Normalize by a standard deviation of 0")
 	}
-	m, perStd := float32(mean), float32(1/std)
-	return func(dst, src *tensor.Tensor) *tensor.Tensor {
-		if src.DType() != tensor.Float32 {
-			panic(fmt.Sprintf("data: Normalize of a tensor of %v: it takes float32, which ToTensor makes", src.DType()))
-		}
-		dst = reuse(dst, tensor.Float32, src.Shape())
-		to := tensor.Data[float32](dst)
-		for i, v := range tensor.Data[float32](dense(src)) {
-			to[i] = (v - m) * perStd
-		}
-		runtime.KeepAlive(src)
-		return dst.Touch()
+	return normalize{mean, std}
+}
+
+type normalize struct{ Mean, Std float64 }
+
+func (n normalize) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
+	if src.DType() != tensor.Float32 {
+		panic(fmt.Sprintf("data: Normalize of a tensor of %v: it takes float32, which ToTensor makes", src.DType()))
 	}
+	m, perStd := float32(n.Mean), float32(1/n.Std)
+	dst = reuse(dst, tensor.Float32, src.Shape())
+	to := tensor.Data[float32](dst)
+	for i, v := range tensor.Data[float32](dense(src)) {
+		to[i] = (v - m) * perStd
+	}
+	runtime.KeepAlive(src)
+	return dst.Touch()
 }
 
 // Compose returns the Transform that applies ts one after the other.
 func Compose(ts ...Transform) Transform {
-	return func(dst, src *tensor.Tensor) *tensor.Tensor {
-		if len(ts) == 0 {
-			return src
-		}
-		dst = ts[0](dst, src)
-		for _, t := range ts[1:] {
-			dst = t(dst, dst)
-		}
-		return dst
+	steps := make([]Box[Transform], len(ts))
+	for i, t := range ts {
+		steps[i].It = t
 	}
+	return compose{steps}
+}
+
+type compose struct{ Steps []Box[Transform] }
+
+func (c compose) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
+	for i, s := range c.Steps {
+		if i > 0 {
+			src = dst
+		}
+		dst = s.It.Apply(dst, src)
+	}
+	if len(c.Steps) == 0 {
+		return src
+	}
+	return dst
 }
 
 // reuse returns t if it is a contiguous tensor of this dtype and shape, and otherwise a new one.

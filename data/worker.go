@@ -9,21 +9,23 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // A station is what a worker needs to know, once.
 type station struct {
-	Loader  uint64 // number of the Loader in its process
-	Source  any    // a Dataset or a Stream
-	First   int    // ID of the first worker
-	Workers int
-	Seed    uint64
-	Retries int
-	Skip    bool   // go on after a sample that failed
-	Single  bool   // batches of one sample, without a dimension for the batch
-	Collate string // name, empty for the default
-	Shared  bool   // batches that the worker makes
-	Debug   bool
+	Loader    uint64 // number of the Loader in its process
+	Source    any    // a Dataset or a Stream
+	First     int    // ID of the first worker
+	Workers   int
+	Seed      uint64
+	Retries   int
+	Skip      bool   // go on after a sample that failed
+	Single    bool   // batches of one sample, without a dimension for the batch
+	Collate   string // name, empty for the default
+	Transform any    // nil, or a Transform
+	Shared    bool   // batches that the worker makes
+	Debug     bool
 }
 
 // An order is what a worker is to do at once: some samples, for rows of a batch or to make a batch of.
@@ -56,15 +58,17 @@ type failed struct {
 // A worker does orders, one after the other.
 type worker struct {
 	station
-	id      int
-	ds      Dataset
-	stream  Stream
-	collate *Collate
-	opened  io.Closer // what Open returned, if it is to be closed
-	work    work
-	parent  context.Context
-	ctx     context.Context // parent with work
-	readers map[int]*reader // of a Stream, by part
+	id        int
+	ds        Dataset
+	stream    Stream
+	collate   *Collate
+	transform Transform
+	scratch   *tensor.Tensor // see raw
+	opened    io.Closer      // what Open returned, if it is to be closed
+	work      work
+	parent    context.Context
+	ctx       context.Context // parent with work
+	readers   map[int]*reader // of a Stream, by part
 }
 
 // newWorker opens what a worker reads.
@@ -78,6 +82,7 @@ func newWorker(ctx context.Context, s station, id int) (*worker, error) {
 		}
 		w.collate = c.(*Collate)
 	}
+	w.transform, _ = s.Transform.(Transform)
 	if o, ok := s.Source.(Opener); ok {
 		opened, err := o.Open(w.work.in(ctx))
 		if err != nil {
@@ -126,7 +131,7 @@ func (w *worker) do(ctx context.Context, o order) (out outcome) {
 
 // fill writes samples to their rows.
 func (w *worker) fill(o order) (bad []failed) {
-	if g, ok := w.ds.(Gatherer); ok && w.try(func() error { return g.Gather(w.ctx, o.Indices, o.Into) }) == nil {
+	if g, ok := w.ds.(Gatherer); ok && w.try(func() error { return w.gather(g, o.Indices, o.Into) }) == nil {
 		return nil
 	}
 	for k, i := range o.Indices {
@@ -152,14 +157,16 @@ func (w *worker) row(i int, into Batch, row int) error {
 	}
 	one := into.rows(row, 1)
 	defer closeAll(one)
-	return w.again(func() error { return g.Gather(w.ctx, []int{i}, one) })
+	return w.again(func() error { return w.gather(g, []int{i}, one) })
 }
 
-// get loads a sample.
+// get loads a sample and transforms it.
 func (w *worker) get(i int) (s Sample, err error) {
 	err = w.again(func() error {
 		w.work.begin(i)
-		s, err = w.ds.Get(w.ctx, i)
+		if s, err = w.ds.Get(w.ctx, i); err == nil {
+			s = w.transformed(s)
+		}
 		return err
 	})
 	return s, err

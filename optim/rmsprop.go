@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -55,12 +56,22 @@ func (o RMSpropOptions) problem() string {
 // states are the mean square, the mean, which only Centered uses, and the last step, which only Momentum uses.
 func (RMSpropOptions) states() int { return maxStates }
 
+func (o RMSpropOptions) descent() tensor.Descent {
+	return tensor.Descent{Rule: tensor.DescendRMSprop, LR: o.LR, Beta2: o.Alpha, Eps: o.Eps,
+		WeightDecay: o.WeightDecay, Momentum: o.Momentum, Centered: o.Centered, Atomic: o.Atomic}
+}
+
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
 func (r *RMSprop) Step() {
 	step(&r.core, &r.RMSpropOptions, rmsprop[float32], rmsprop[float64])
 }
 
 func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
+	if o.Momentum == 0 && !o.Centered {
+		s := kernel.RMSpropStep{LR: o.LR, Alpha: o.Alpha, Eps: o.Eps, WeightDecay: o.WeightDecay}
+		u.move(o.Atomic, func(at int, p, g []F) { kernel.RMSprop(s, p, g, u.state[0][at:]) })
+		return
+	}
 	rate, kept, fresh, eps, decay, again := F(o.LR), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(o.WeightDecay), F(o.Momentum)
 	u.move(o.Atomic, func(at int, p, g []F) {
 		square, mean, last := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)], u.state[2][at:][:len(g)]

@@ -40,7 +40,12 @@ func Remainder(a, b *Tensor) *Tensor { return opRemainder.two(a, b) }
 func Power(a, b *Tensor) *Tensor { return opPow.two(a, b) }
 
 // Pow returns a to the power of a number.
-func Pow(a *Tensor, x float64) *Tensor { return Power(a, a.Number(x)) }
+func Pow(a *Tensor, x float64) *Tensor {
+	if x == 2 && a.dtype != Bool {
+		return Mul(a, a)
+	}
+	return Power(a, a.Number(x))
+}
 
 // Maximum returns the greater of each pair of elements; NaN where one of them is NaN.
 func Maximum(a, b *Tensor) *Tensor { return opMax.two(a, b) }
@@ -80,7 +85,7 @@ func Not(a *Tensor) *Tensor { return opEq.logical(a, New(Bool)) }
 
 // logical returns o of a and b as truths.
 func (o op) logical(a, b *Tensor) *Tensor {
-	return o.rows(Bool).apply(New(Bool, broadcast(a.shape, b.shape)...), a, b)
+	return o.rows(Bool).apply(emptyFor(Bool, broadcast(a.shape, b.shape), a, b), a, b)
 }
 
 // IsNaN returns where a is not a number, as Bool; IsInf where it is infinite, IsFinite where it is neither.
@@ -153,21 +158,40 @@ func Sigmoid(a *Tensor) *Tensor { return opSigmoid.one(a) }
 func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 
 // Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN stays.
-func Clamp(a *Tensor, lo, hi float64) *Tensor { return Minimum(Maximum(a, a.bound(lo)), a.bound(hi)) }
+func Clamp(a *Tensor, lo, hi float64) *Tensor {
+	dt := Promote(opMax.meet(a, a.bound(lo)), opMin.meet(a, a.bound(hi)))
+	return a.NewEmpty(dt, a.shape...).clamp(a, lo, hi)
+}
+
+// clamp sets the elements to those of a between bounds.
+func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
+	dt := t.dtype.computed()
+	if clamp := dt.numeric().clamp; clamp != nil && t.Device() == nil {
+		return rows{in: [3]DType{dt}, out: dt, run: clamp(lo, hi)}.apply(t, a)
+	}
+	opMax.rows(dt).apply(t, a, a.bound(lo))
+	return opMin.rows(dt).apply(t, t, a.bound(hi))
+}
 
 // Where returns a's elements where c is true and b's elsewhere; all three are broadcast. c is Bool.
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)
-	return choice(dt).apply(New(dt, broadcast(c.shape, a.shape, b.shape)...), c, a, b)
+	return choice(dt).apply(emptyFor(dt, broadcast(c.shape, a.shape, b.shape), c, a, b), c, a, b)
 }
 
 // choice takes elements of dt from its second operand where the first is true, and else from the third.
 func choice(dt DType) rows {
-	size := dt.Size()
-	return rows{in: [3]DType{Bool, dt, dt}, out: dt, run: func(out []byte, in [3][]byte) {
-		for i, yes := range in[0] {
-			copy(out[i*size:(i+1)*size], in[2-yes][i*size:])
+	return rows{op: opWhere, in: [3]DType{Bool, dt, dt}, out: dt, run: bySize(dt.Size(), choose[uint8], choose[uint16], choose[uint32], choose[uint64], choose[complex128])}
+}
+
+func choose[T any](out []byte, in [3][]byte) {
+	r, a, b := typed[T](out), typed[T](in[1]), typed[T](in[2])
+	for i, yes := range in[0] {
+		x, y := a[i], b[i] // both, so that no branch is needed
+		if yes != 0 {
+			y = x
 		}
-	}}
+		r[i] = y
+	}
 }

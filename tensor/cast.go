@@ -247,11 +247,14 @@ func (t *Tensor) To(dt DType) *Tensor {
 	if dt == t.dtype {
 		return t.view(t.shape, t.strides, t.offset)
 	}
-	return New(dt, t.shape...).CopyFrom(t)
+	return t.NewEmpty(dt, t.shape...).CopyFrom(t)
 }
 
 // CopyFrom sets the elements to those of src, which is broadcast to t's shape and converted.
 func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
+	if t.Device() != nil || src.Device() != nil {
+		return t.copyHere(src)
+	}
 	if t.dtype == src.dtype && slices.Equal(t.shape, src.shape) && t.IsContiguous() && src.IsContiguous() {
 		copy(t.span(), src.span())
 		runtime.KeepAlive(src)
@@ -260,8 +263,8 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 	return rows{in: [3]DType{t.dtype}, out: t.dtype, run: func(out []byte, in [3][]byte) { copy(out, in[0]) }}.apply(t, src)
 }
 
-// Clone returns a contiguous copy on the heap.
-func (t *Tensor) Clone() *Tensor { return New(t.dtype, t.shape...).CopyFrom(t) }
+// Clone returns a contiguous copy on the heap, or on the device that t is on.
+func (t *Tensor) Clone() *Tensor { return t.NewEmpty(t.dtype, t.shape...).CopyFrom(t) }
 
 // Contiguous returns a view of t if t is contiguous, and a copy otherwise.
 func (t *Tensor) Contiguous() *Tensor {

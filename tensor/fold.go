@@ -5,8 +5,10 @@ import (
 	"slices"
 )
 
-// A reduction makes one element of a row of them.
-type reduction uint8
+// A Reduction makes one element of a row of them.
+type Reduction uint8
+
+type reduction = Reduction
 
 const (
 	redSum reduction = iota
@@ -22,7 +24,11 @@ const (
 
 var reductionNames = [reductions]string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"}
 
-func (r reduction) String() string { return reductionNames[r] }
+// String returns the name of the function that applies it; of Var and Std it is Var.
+func (r Reduction) String() string { return reductionNames[r] }
+
+// Of returns what r makes of dimensions of t, by default all, in the dtype that it is computed in.
+func (r Reduction) Of(t *Tensor, dims ...int) *Tensor { return r.of(t, dims) }
 
 // A foldFunc sets out's elements to what it makes of as many rows of n.
 type foldFunc = func(out, rows []byte, n int)
@@ -68,6 +74,9 @@ const wideRow = 64
 // of reduces dimensions of t, by default all. If it can put parts together it takes the last dimensions first: their elements
 // are often next to each other, and what is left is small.
 func (r reduction) of(t *Tensor, dims []int) *Tensor {
+	if t.Device() != nil {
+		return r.remote(t, dims)
+	}
 	f := r.on(t.dtype)
 	combine, ok := combines[r]
 	reduced := t.mark(dims)
@@ -80,7 +89,7 @@ func (r reduction) of(t *Tensor, dims []int) *Tensor {
 	case last < len(reduced):
 		part := f.over(t, from(last, reduced))
 		return r.of(part, from(0, reduced[:last]))
-	case t.strides[last-1] == 1 && t.shape[last-1] >= wideRow:
+	case t.strides[last-1] == 1 && t.shape[last-1] >= wideRow && slices.Min(t.strides) > 0:
 		part := f.combined(combine, t, first)
 		if rest := slices.Delete(reduced, first, first+1); slices.Contains(rest, true) {
 			return r.of(part, from(0, rest))
@@ -103,11 +112,23 @@ func from(i int, marked []bool) (dims []int) {
 // combined puts together what t has at each index of dimension dim.
 func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
 	shape, strides := without(t.shape, dim), without(t.strides, dim)
-	out := New(f.out, shape...).CopyFrom(t.peek(shape, strides, t.offset))
-	step := o.rows(f.out)
-	for i := 1; i < t.shape[dim]; i++ {
-		step.apply(out, out, t.peek(shape, strides, t.offset+i*t.strides[dim]))
+	out := Empty(f.out, shape...).CopyFrom(t.peek(shape, strides, t.offset))
+	if t.shape[dim] == 1 {
+		return out
 	}
+	rest, over := slices.Clone(t.shape), slices.Insert(slices.Clone(out.strides), dim, 0)
+	rest[dim]--
+	w := newWalk(t.peek(rest, t.strides, t.offset+t.strides[dim]), []*Tensor{out.peek(rest, over, 0)})
+	row := w.dims[len(w.dims)-1]
+	x := newOperand(t, f.out, row.steps[output], make([]byte, chunk*f.out.Size()), false)
+	step, sums, size := o.rows(f.out).run, out.span(), f.out.Size()
+	w.rows(func(at [4]int) {
+		for from := 0; from < row.size; from += chunk {
+			n := min(chunk, row.size-from)
+			sum := sums[(at[0]+from)*size:][:n*size]
+			step(sum, [3][]byte{sum, x.load(at[output], from, n)})
+		}
+	})
 	runtime.KeepAlive(t)
 	return out
 }
@@ -126,7 +147,7 @@ func (f fold) over(t *Tensor, dims []int) *Tensor {
 		}
 	}
 	rows := t.rowsOf(f.in, order, tail)
-	out := New(f.out, shape...)
+	out := Empty(f.out, shape...)
 	f.run(out.span(), rows.span(), n)
 	runtime.KeepAlive(t)
 	return out
@@ -136,7 +157,7 @@ func (f fold) over(t *Tensor, dims []int) *Tensor {
 func (t *Tensor) rowsOf(dt DType, order, tail []int) *Tensor {
 	rows := t.peek(pick(t.shape, order, tail), pick(t.strides, order, tail), t.offset)
 	if t.dtype != dt || !rows.IsContiguous() {
-		rows = New(dt, rows.shape...).CopyFrom(rows)
+		rows = Empty(dt, rows.shape...).CopyFrom(rows)
 	}
 	return rows
 }

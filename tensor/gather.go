@@ -5,10 +5,49 @@ import (
 	"slices"
 )
 
+// A visitor is shown elements of one tensor together with elements of another. neighbours gets n of them with the places of the first
+// ones and the distances of the others, scattered those of the first tensor at places.
+type visitor struct {
+	neighbours func(at, step, oAt, oStep, n int)
+	scattered  func(places []int, oAt, oStep int)
+}
+
 // along visits, for each element of idx (Int64), the element of t at the same indices but that along dim, which idx says,
-// and the element of o at the same indices. Other dimensions of idx are at most as large as those of t and o. f gets n elements at a time
-// with the places of the first ones and the distances of the others.
-func (t *Tensor) along(what string, dim int, idx, o *Tensor, f func(at, step, oAt, oStep, n int)) {
+// and the element of o at the same indices. Other dimensions of idx are at most as large as those of t and o.
+func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
+	dim = t.wantAlong(what, dim, idx, o)
+	strides := slices.Clone(t.strides)
+	strides[dim] = 0
+	frame := o.peek(idx.shape, o.strides, o.offset)
+	w := newWalk(frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
+	row := w.dims[len(w.dims)-1]
+	index, size, stride := typed[int64](idx.bytes()), t.shape[dim], t.strides[dim]
+	places := make([]int, min(row.size, chunk))
+	w.rows(func(at [4]int) {
+		if row.steps[0] == 0 { // one index for the whole row
+			k := wrap(int(index[at[0]]), size, what+" index")
+			v.neighbours(at[1]+k*stride, row.steps[1], at[output], row.steps[output], row.size)
+			return
+		}
+		for from := 0; from < row.size; from += chunk {
+			some := places[:min(chunk, row.size-from)]
+			for i := range some {
+				k := int(index[at[0]+(from+i)*row.steps[0]])
+				if uint(k) >= uint(size) {
+					k = wrap(k, size, what+" index")
+				}
+				some[i] = at[1] + (from+i)*row.steps[1] + k*stride
+			}
+			v.scattered(some, at[output]+from*row.steps[output], row.steps[output])
+		}
+	})
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(idx)
+	runtime.KeepAlive(o)
+}
+
+// wantAlong refuses indices of another shape or dtype than along takes. It returns the dimension counted from the start.
+func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	idx.want(Int64)
 	dim = t.axis(dim)
 	if len(idx.shape) != len(t.shape) || len(o.shape) != len(t.shape) {
@@ -19,25 +58,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, f func(at, step, oA
 			misuse("%s in %v by indices of %v along dimension %d", what, t.shape, idx.shape, dim)
 		}
 	}
-	strides := slices.Clone(t.strides)
-	strides[dim] = 0
-	frame := o.peek(idx.shape, o.strides, o.offset)
-	w := newWalk(frame, []*Tensor{idx, t.peek(idx.shape, strides, t.offset)})
-	row := w.dims[len(w.dims)-1]
-	count, length := row.size, 1
-	if row.steps[0] == 0 { // one index for the whole row
-		count, length = 1, row.size
-	}
-	index := typed[int64](idx.bytes())
-	w.rows(func(at [4]int) {
-		for i := range count {
-			k := wrap(int(index[at[0]+i*row.steps[0]]), t.shape[dim], what+" index")
-			f(at[1]+i*row.steps[1]+k*t.strides[dim], row.steps[1], at[output]+i*row.steps[output], row.steps[output], length)
-		}
-	})
-	runtime.KeepAlive(t)
-	runtime.KeepAlive(idx)
-	runtime.KeepAlive(o)
+	return dim
 }
 
 // Gather returns, for each element of idx (Int64), the element of t at the same indices but that along dim, which the
@@ -45,12 +66,42 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, f func(at, step, oA
 func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
-	out := New(t.dtype, idx.shape...)
+	out := emptyFor(t.dtype, idx.shape, t, idx)
+	if t.Device() != nil {
+		t.gatherRemote(what, t.wantAlong(what, dim, idx, out), idx, out)
+		return out
+	}
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
-	t.along(what, dim, idx, out, func(at, step, to, toStep, n int) {
-		move(dst[to*size:], toStep, src[at*size:], step, n)
+	t.along(what, dim, idx, out, visitor{
+		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
+		bySize(size, gathering[uint8], gathering[uint16], gathering[uint32], gathering[uint64], gathering[complex128])(dst, src),
 	})
 	return out
+}
+
+// bySize returns the function for elements of a size.
+func bySize[F any](size int, one, two, four, eight, sixteen F) F {
+	switch size {
+	case 1:
+		return one
+	case 2:
+		return two
+	case 4:
+		return four
+	case 8:
+		return eight
+	}
+	return sixteen
+}
+
+func gathering[T any](dst, src []byte) func(places []int, to, step int) {
+	d, s := typed[T](dst), typed[T](src)
+	return func(places []int, to, step int) {
+		for _, at := range places {
+			d[to] = s[at]
+			to += step
+		}
+	}
 }
 
 // Scatter sets, for each element of idx (Int64), the element of t at the same indices but that along dim, which the
@@ -61,10 +112,10 @@ func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
 
 // ScatterAdd is Scatter that adds to the elements. Where several name one element, all are added.
 func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
-	return t.scatter("ScatterAdd", dim, idx, src, t.adding())
+	return t.scatter("ScatterAdd", dim, idx, src, nil)
 }
 
-// scatter lets move change elements of t by those of src.
+// scatter lets move change elements of t by those of src; nil adds.
 func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
 	if src.dtype != t.dtype {
 		misuse("%s of %v into %v: convert it with To first", what, src.dtype, t.dtype)
@@ -76,9 +127,21 @@ func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) 
 	if t.SameStorage(idx) {
 		idx = idx.Clone()
 	}
+	if t.Device() != nil {
+		t.scatterRemote(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
+		return t
+	}
+	if move == nil {
+		move = t.adding()
+	}
 	size, from, to := t.dtype.Size(), src.bytes(), t.bytes()
-	t.along(what, dim, idx, src, func(at, step, srcAt, srcStep, n int) {
-		move(to[at*size:], step, from[srcAt*size:], srcStep, n)
+	t.along(what, dim, idx, src, visitor{
+		func(at, step, srcAt, srcStep, n int) { move(to[at*size:], step, from[srcAt*size:], srcStep, n) },
+		func(places []int, srcAt, srcStep int) {
+			for i, at := range places {
+				move(to[at*size:], 1, from[(srcAt+i*srcStep)*size:], 1, 1)
+			}
+		},
 	})
 	return t.Touch()
 }
@@ -132,7 +195,7 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 	wide := t.widened("IndexAdd", dim, idx)
 	wide.wantShape("IndexAdd", src)
 	defer wide.release()
-	return t.scatter("IndexAdd", dim, wide, src, t.adding())
+	return t.scatter("IndexAdd", dim, wide, src, nil)
 }
 
 // widened returns idx, of one dimension, as indices along dim for all elements of t.
@@ -164,10 +227,10 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 		shapes = append(shapes, i.shape)
 	}
 	shape := broadcast(shapes...)
-	flat := New(Int64, shape...) // places in the first dimensions, flattened
+	flat := idx[0].NewZeros(Int64, shape...) // places in the first dimensions, flattened
 	for d, i := range idx {
 		size := Scalar(Int64, float64(t.shape[d]))
-		if At[bool](Any(Or(Ge(i, size), Lt(i, Neg(size))))) {
+		if Any(Or(Ge(i, size), Lt(i, Neg(size)))).Item() != 0 {
 			misuse("Index %v is out of range of dimension %d of %v", i, d, t.shape)
 		}
 		flat.Mul(size).Add(Remainder(i, Maximum(size, Scalar(Int64, 1))))
@@ -181,26 +244,39 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 
 // Nonzero returns the indices (Int64) of the elements other than 0, one in each row: (n, dimensions).
 func Nonzero(t *Tensor) *Tensor {
+	if t.Device() != nil {
+		return t.viaHost(Nonzero)
+	}
 	all := make([]int, len(t.shape))
 	for d := range all {
 		all[d] = d
 	}
 	truth := t.rowsOf(Bool, all, nil)
-	var found []int64
+	mask := truth.span()
+	out := New(Int64, countTrue(mask), len(t.shape))
+	found, last := typed[int64](out.span()), len(t.shape)-1
 	index := make([]int64, len(t.shape))
-	n := int64(0)
-	for at, yes := range truth.span() {
-		if yes == 0 {
-			continue
+	for _, yes := range mask {
+		if yes != 0 {
+			copy(found, index)
+			found = found[len(index):]
 		}
-		n++
-		for d, rest := len(index)-1, at; d >= 0; d-- {
-			index[d], rest = int64(rest%t.shape[d]), rest/t.shape[d]
+		for d := last; d >= 0; d-- {
+			if index[d]++; d == 0 || int(index[d]) < t.shape[d] {
+				break
+			}
+			index[d] = 0
 		}
-		found = append(found, index...)
 	}
 	runtime.KeepAlive(t)
-	return FromSlice(found, int(n), len(t.shape))
+	return out
+}
+
+func countTrue(mask []byte) (n int) {
+	for _, yes := range mask {
+		n += int(number(yes != 0))
+	}
+	return n
 }
 
 // MaskedSelect returns the elements where mask (Bool) is true, one after another; t and mask are broadcast.
@@ -210,16 +286,30 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	if len(shape) == 0 {
 		shape = []int{1}
 	}
+	order := make([]int, len(shape))
+	for d := range order {
+		order[d] = d
+	}
 	x, m := t.Expand(shape...), mask.Expand(shape...)
 	defer x.release()
 	defer m.release()
-	if len(shape) == 1 {
-		return Index(x, Nonzero(m).Select(1, 0))
+	if home([]*Tensor{t, mask}) != nil {
+		return Index(x.Reshape(-1), Nonzero(m.Reshape(-1)).Select(1, 0))
 	}
-	var idx []*Tensor
-	at := Nonzero(m)
-	for d := range shape {
-		idx = append(idx, at.Select(1, d))
+	chosen := m.rowsOf(Bool, order, nil).span()
+	out := Empty(t.dtype, countTrue(chosen))
+	bySize(t.dtype.Size(), selecting[uint8], selecting[uint16], selecting[uint32], selecting[uint64], selecting[complex128])(
+		out.span(), x.rowsOf(t.dtype, order, nil).span(), chosen)
+	runtime.KeepAlive(t)
+	runtime.KeepAlive(mask)
+	return out
+}
+
+func selecting[T any](dst, src, chosen []byte) {
+	d, s := typed[T](dst), typed[T](src)
+	for i, yes := range chosen {
+		if yes != 0 {
+			d[0], d = s[i], d[1:]
+		}
 	}
-	return Index(x, idx...)
 }

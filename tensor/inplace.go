@@ -1,11 +1,30 @@
 package tensor
 
 // Fill sets all elements to v.
-func (t *Tensor) Fill(v float64) *Tensor { return t.CopyFrom(Scalar(t.dtype, v)) }
+func (t *Tensor) Fill(v float64) *Tensor {
+	one := Scalar(t.dtype, v)
+	if !t.IsContiguous() || t.Device() != nil {
+		return t.CopyFrom(one)
+	}
+	repeat(t.span(), one.span())
+	return t.Touch()
+}
+
+// repeat fills dst with one again and again, from a block that stays in a cache: the nearest, or where dst has no room in any, one so long
+// that the processor's copy does not read what it overwrites.
+func repeat(dst, one []byte) {
+	block := 16 << 10
+	if len(dst) >= 32<<20 {
+		block = 256 << 10
+	}
+	for n := copy(dst, one); n < len(dst); {
+		n += copy(dst[n:], dst[:min(n, block)])
+	}
+}
 
 // Zero sets all elements to 0.
 func (t *Tensor) Zero() *Tensor {
-	if t.IsContiguous() {
+	if t.IsContiguous() && t.Device() == nil {
 		clear(t.span())
 		return t.Touch()
 	}
@@ -40,6 +59,11 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	if dt == Bool {
 		misuse("Axpy is not defined for bool")
 	}
+	if t.Device() != nil {
+		term := opMul.two(x, factor)
+		defer term.release()
+		return opAdd.into(t, term)
+	}
 	mul, add := opMul.rows(dt).run, opAdd.rows(dt).run
 	width := dt.Size()
 	run := func(out []byte, in [3][]byte) {
@@ -57,8 +81,9 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 
 // Clamp moves elements below lo up to lo and those above hi down to hi.
 func (t *Tensor) Clamp(lo, hi float64) *Tensor {
-	opMax.into(t, t.bound(lo))
-	return opMin.into(t, t.bound(hi))
+	t.wantRoom(opMax.meet(t, t.bound(lo)))
+	t.wantRoom(opMin.meet(t, t.bound(hi)))
+	return t.clamp(t, lo, hi)
 }
 
 // bound is Number for limits, which may be infinite.
@@ -107,7 +132,12 @@ func (t *Tensor) Tanh() *Tensor { return opTanh.into(t) }
 func (t *Tensor) Sigmoid() *Tensor { return opSigmoid.into(t) }
 
 // Pow raises elements to the power of x.
-func (t *Tensor) Pow(x float64) *Tensor { return opPow.into(t, t.Number(x)) }
+func (t *Tensor) Pow(x float64) *Tensor {
+	if x == 2 && t.dtype != Bool {
+		return t.Mul(t)
+	}
+	return opPow.into(t, t.Number(x))
+}
 
 // FloorDivide divides by o and rounds down, Remainder keeps what that leaves.
 func (t *Tensor) FloorDivide(o *Tensor) *Tensor { return opFloorDivide.into(t, o) }

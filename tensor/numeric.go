@@ -15,6 +15,7 @@ type numeric struct {
 	add     castFunc // adds src to dst, which is of the same dtype
 	running rowFunc  // the running sums of a row, in total
 	order   orderFunc
+	clamp   func(lo, hi float64) rowFunc // of floats only
 	product func(p matrixProduct, a, b, c []byte)
 }
 
@@ -65,8 +66,11 @@ func floatNumeric[T float]() *numeric {
 	orderedRows[T](&n.rows)
 	floatRows[T](&n.rows)
 	orderedFolds[T, float64](&n.folds)
+	n.clamp = func(lo, hi float64) rowFunc { return kernels1(func(x, y []T) { kernel.Clamp(T(lo), T(hi), x, y) }) }
 	n.folds[redSum] = folding(kernel.Sum64[T])
 	n.folds[redVar] = folding(varianceOf[T])
+	n.folds[redMax] = folding(kernel.Largest[T])
+	n.folds[redMin] = folding(kernel.Smallest[T])
 	return n
 }
 

@@ -148,13 +148,17 @@ func floatRows[T float](rows *[ops]rowFunc) {
 	rows[opIsNaN] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x != x) }) })
 	rows[opIsInf] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x == x && x-x != 0) }) })
 	rows[opIsFinite] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x-x == 0) }) })
-	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
+	rows[opMax], rows[opMin] = kernels(kernel.Max[T]), kernels(kernel.Min[T])
 	rows[opRelu] = kernels1(kernel.Relu[T])
 	rows[opExp], rows[opSigmoid], rows[opTanh] = kernels1(kernel.Exp[T]), kernels1(kernel.Sigmoid[T]), kernels1(kernel.Tanh[T])
-	rows[opRsqrt] = lift[T](func(x float64) float64 { return 1 / math.Sqrt(x) })
+	for o, f := range map[op]kernel.Function{
+		opNeg: kernel.Neg, opAbs: kernel.Abs, opFloor: kernel.Floor, opCeil: kernel.Ceil, opRound: kernel.Round, opTrunc: kernel.Trunc,
+		opSqrt: kernel.Sqrt, opRsqrt: kernel.Rsqrt, opReciprocal: kernel.Reciprocal, opLog: kernel.Log,
+	} {
+		rows[o] = kernels1(func(x, y []T) { kernel.Map(f, x, y) })
+	}
 	for o, f := range map[op]func(float64) float64{
-		opExpm1: math.Expm1, opLog: math.Log, opLog1p: math.Log1p, opSqrt: math.Sqrt, opSin: math.Sin, opCos: math.Cos,
-		opErf: math.Erf, opFloor: math.Floor, opCeil: math.Ceil, opRound: math.RoundToEven, opTrunc: math.Trunc,
+		opExpm1: math.Expm1, opLog1p: math.Log1p, opSin: math.Sin, opCos: math.Cos, opErf: math.Erf,
 	} {
 		rows[o] = lift[T](f)
 	}

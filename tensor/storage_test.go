@@ -176,3 +176,19 @@ func TestAtomicAdditionsAreNotLost(t *testing.T) {
 		}
 	}
 }
+
+func TestFillReachesEveryElement(t *testing.T) {
+	for _, dt := range allDTypes {
+		want := tensor.Scalar(dt, 1)
+		for _, n := range []int{0, 1, 3, 16<<10 + 1, 33<<20/dt.Size() + 1} {
+			x := tensor.New(dt, n+2)
+			x.Narrow(0, 1, n).Fill(1)
+			if !tensor.Equal(x.Narrow(0, 1, n), want.Expand(n)) {
+				t.Errorf("%v: not all of %d elements were filled", dt, n)
+			}
+			if edges := tensor.Cat([]*tensor.Tensor{x.Narrow(0, 0, 1), x.Narrow(0, n+1, 1)}, 0); !tensor.Equal(edges, tensor.New(dt, 2)) {
+				t.Errorf("%v: more than %d elements were filled", dt, n)
+			}
+		}
+	}
+}

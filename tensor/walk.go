@@ -69,8 +69,11 @@ func (w *walk) merge() {
 }
 
 // rows calls f for each row with the places where the operands begin.
-func (w *walk) rows(f func(at [4]int)) {
-	outer := w.dims[:len(w.dims)-1]
+func (w *walk) rows(f func(at [4]int)) { w.visit(len(w.dims)-1, f) }
+
+// visit calls f for each index of the first dimensions, so many, with the places where the operands begin.
+func (w *walk) visit(dims int, f func(at [4]int)) {
+	outer := w.dims[:dims]
 	for _, d := range w.dims {
 		if d.size == 0 {
 			return
@@ -103,6 +106,7 @@ func (w *walk) rows(f func(at [4]int)) {
 // rows is an elementwise operation on contiguous rows of given dtypes. Everything else (strides, broadcasting, other
 // dtypes) is apply's affair.
 type rows struct {
+	op  op // for a device
 	in  [3]DType
 	out DType
 	run func(out []byte, in [3][]byte)
@@ -119,6 +123,7 @@ var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 type operand struct {
 	mem    []byte
 	step   int      // between neighbours in a row
+	apart  int      // rows of a block are
 	size   int      // of its elements
 	width  int      // of the elements computed with
 	cast   castFunc // nil if rows are used where they are
@@ -134,6 +139,9 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		own[i] = out.apart(t)
 	}
 	in = own[:len(in)]
+	if dev := home(in); dev != nil || out.Device() != nil {
+		return r.remote(dev, out, slices.Clone(in))
+	}
 	w := newWalk(out, in)
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -147,6 +155,10 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	}
 	ops[output] = newOperand(out, r.out, row.steps[output], bufs[output][:], true)
 	direct = direct && ops[output].cast == nil
+	if len(w.dims) > 1 && row.size <= shortRow {
+		r.blocks(&w, &ops, len(in))
+		return out.Touch()
+	}
 	length := chunk
 	if direct {
 		length = max(row.size, 1)
@@ -174,7 +186,7 @@ func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
 	}
 	b := o.buf[:n*o.width]
 	r.run(b, in)
-	o.cast(o.mem[(at[output]+from*o.step)*o.size:], o.step, b, 1, n)
+	o.store(at[output]+from*o.step, b)
 }
 
 func newOperand(t *Tensor, dt DType, step int, buf []byte, store bool) operand {
@@ -201,13 +213,10 @@ func (o *operand) load(at, from, n int) []byte {
 		return b
 	}
 	if o.step != 0 {
-		o.cast(o.buf, 1, o.mem[(at+from*o.step)*o.size:], o.step, n)
-		return b
+		return o.row(at+from*o.step, b, n)
 	}
 	o.cast(o.buf, 1, o.mem[at*o.size:], 1, 1)
-	for done := o.width; done < len(b); done *= 2 {
-		copy(b[done:], b[:done])
-	}
+	repeat(b, b[:o.width])
 	o.filled = true
 	return b
 }

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import time
-from multiprocessing.connection import wait
 
 # One thread in every library, unless an operation says otherwise: tuned as well as a user can.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -120,39 +119,48 @@ class Products:
         return self.backward(channels, side, out, variant, [True, False, False])
 
 
-def race(net, steps, threads, layout, barrier, laps):
-    torch.set_num_threads(threads)
-    t = Trainer(net, FORMATS[layout])
-    t.train(2)
-    barrier.wait()
-    begin = time.perf_counter_ns()
-    t.train(steps)
-    laps.put((begin, time.perf_counter_ns()))
+def race(pipe):
+    """What a process does that trains when it is told to: it stays, since to import torch takes longer than to train."""
+    while True:
+        try:
+            net, steps, threads, layout = pipe.recv()
+        except EOFError:
+            return
+        torch.set_num_threads(threads)
+        t = Trainer(net, FORMATS[layout])
+        t.train(2)
+        pipe.send("ready")
+        pipe.recv()
+        begin = time.perf_counter_ns()
+        t.train(steps)
+        pipe.send((begin, time.perf_counter_ns()))
 
 
-def hogwild(workers, steps, threads, layout):
-    context = mp.get_context("spawn")
-    net = Net()
-    net.share_memory()
-    barrier, laps = context.Barrier(workers), context.SimpleQueue()
-    all_ = [context.Process(target=race, args=(net, steps, threads, layout, barrier, laps), daemon=True) for _ in range(workers)]
-    try:
-        for p in all_:
-            p.start()
-        spans = []
-        while len(spans) < workers:  # a process that fails puts nothing
-            wait([laps._reader] + [p.sentinel for p in all_ if p.exitcode is None])
-            while not laps.empty():
-                spans.append(laps.get())
-            if len(spans) < workers and any(p.exitcode for p in all_):
-                raise RuntimeError("a process that trains has failed")
-        for p in all_:
-            p.join()
-    finally:
-        for p in all_:
-            if p.pid is not None and p.is_alive():
-                p.kill()
-    return workers * steps * BATCH * 1e9 / (max(e for _, e in spans) - min(b for b, _ in spans))
+class Racers:
+    """Processes that train one network without locks: as many as were ever needed."""
+
+    def __init__(self):
+        self.pipes = []
+
+    def start(self, workers):
+        context = mp.get_context("spawn")
+        while len(self.pipes) < workers:
+            pipe, theirs = context.Pipe()
+            context.Process(target=race, args=(theirs,), daemon=True).start()
+            theirs.close()  # so that the pipe ends with the process
+            self.pipes.append(pipe)
+        return self.pipes[:workers]
+
+    def rate(self, workers, steps, threads, layout):
+        pipes, net = self.start(workers), Net().share_memory()
+        for p in pipes:
+            p.send((net, steps, threads, layout))
+        for p in pipes:
+            p.recv()
+        for p in pipes:
+            p.send("go")
+        spans = [p.recv() for p in pipes]
+        return workers * steps * BATCH * 1e9 / (max(e for _, e in spans) - min(b for b, _ in spans))
 
 
 def main():
@@ -160,7 +168,7 @@ def main():
     os.dup2(2, 1)  # whatever a library prints is not an answer
     torch.set_num_threads(1)
     cpus = len(os.sched_getaffinity(0))
-    products, trainers = Products(), {}
+    products, trainers, racers = Products(), {}, Racers()
     variants = {op: list(FORMATS) for op in ("conv_forward", "conv_filters", "conv_images", "step", "all")}
     variants["product"] = ["one thread"]
     # With more threads than processors a step takes so long that only the rows which are about that measure it.
@@ -182,7 +190,7 @@ def main():
                 value = timed(1, lambda: trainers[variant].train(rounds)) / rounds
             elif op.startswith("hogwild"):
                 threads, _, layout = variant.split()
-                value = hogwild(args[0], rounds, int(threads), layout)
+                value = racers.rate(args[0], rounds, int(threads), layout)
             else:
                 value = products.rate(op, args, rounds, variant)
             answer = {"Value": value}

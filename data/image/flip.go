@@ -2,15 +2,19 @@ package image
 
 import (
 	"math/rand/v2"
-	"slices"
+
+	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
 // FlipHorizontal makes left right.
 func (im *Image) FlipHorizontal() {
-	for i := range im.C * im.H {
-		slices.Reverse(im.Pix[i*im.W:][:im.W])
-	}
+	before := im.become(im.C, im.H, im.W)
+	pixel.Mirror(im.Pix, before, im.W)
 }
+
+// Mirror writes rows of width elements from right to left, for data sets whose images are in memory: it is a copy and a flip in one. dst and src have as
+// many elements and do not overlap; it panics if these are not rows.
+func Mirror[T uint8 | float32](dst, src []T, width int) { pixel.Mirror(dst, src, width) }
 
 // FlipVertical makes the top the bottom.
 func (im *Image) FlipVertical() {

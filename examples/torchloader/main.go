@@ -45,7 +45,7 @@ func (r ready) Get(ctx context.Context, i int) (data.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data.Sample{data.ToTensor(nil, s[0]), s[1]}, nil
+	return data.Sample{data.ToTensor.Apply(nil, s[0]), s[1]}, nil
 }
 
 // Gather writes a batch.
@@ -54,6 +54,6 @@ func (r ready) Gather(ctx context.Context, indices []int, into data.Batch) error
 	if err := r.TensorDataset.Gather(ctx, indices, raw); err != nil {
 		return err
 	}
-	data.ToTensor(into[0], raw[0])
+	data.ToTensor.Apply(into[0], raw[0])
 	return nil
 }

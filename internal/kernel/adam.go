@@ -25,3 +25,14 @@ func Adam[F Float](s AdamStep, p, g, mean, square []F) {
 		inner[F]().adam(n, &p[i], &g[i], &mean[i], &square[i], rate, root, fresh1, keep2, fresh2, F(s.Eps), decay, shrink)
 	}
 }
+
+// An RMSpropStep is the numbers of a step of torch.optim.RMSprop, without momentum and not centered.
+type RMSpropStep struct{ LR, Alpha, Eps, WeightDecay float64 }
+
+// RMSprop takes a step with gradients g: it changes p and square, the mean of the squares of the gradients.
+func RMSprop[F Float](s RMSpropStep, p, g, square []F) {
+	g, square = g[:len(p)], square[:len(p)]
+	for i, n := range short(len(p)) {
+		inner[F]().rmsprop(n, &p[i], &g[i], &square[i], F(s.LR), F(s.Alpha), F(1-s.Alpha), F(s.Eps), F(s.WeightDecay))
+	}
+}

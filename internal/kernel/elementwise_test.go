@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -38,6 +39,7 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 	}{
 		{"sum", kernel.Add[F], func(x, y float64) float64 { return x + y }}, {"difference", kernel.Sub[F], func(x, y float64) float64 { return x - y }},
 		{"product", kernel.Mul[F], func(x, y float64) float64 { return x * y }}, {"quotient", kernel.Div[F], func(x, y float64) float64 { return x / y }},
+		{"larger", kernel.Max[F], func(x, y float64) float64 { return max(x, y) }}, {"smaller", kernel.Min[F], func(x, y float64) float64 { return min(x, y) }},
 	} {
 		want := make([]float64, n)
 		for i, v := range x {
@@ -46,6 +48,16 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 		p.do(x, y, got)
 		near(t, p.name, got, want, 1)
 	}
+	clamped := make([]float64, n)
+	for i, v := range x {
+		clamped[i] = min(max(float64(v), -0.5), float64(alpha))
+	}
+	if n > 0 {
+		near(t, "largest", []F{kernel.Largest(x)}, []float64{slices.Max(widen(x))}, 1)
+		near(t, "smallest", []F{kernel.Smallest(x)}, []float64{slices.Min(widen(x))}, 1)
+	}
+	kernel.Clamp(-0.5, alpha, x, got)
+	near(t, "clamp", got, clamped, 1)
 	kernel.Relu(x, got)
 	near(t, "relu", got, relu, 1)
 	near(t, "sum", []F{kernel.Sum(x)}, []float64{total}, 150)

@@ -31,7 +31,30 @@ func exponentials[F kernel.Float]() []exponential[F] {
 			return 1 / (1 + e)
 		}, 3},
 		{"Tanh", kernel.Tanh[F], math.Tanh, 3},
+		{"Log", mapped[F](kernel.Log), exactLog, 1.1},
+		{"Neg", mapped[F](kernel.Neg), func(x float64) float64 { return -x }, 0},
+		{"Abs", mapped[F](kernel.Abs), math.Abs, 0},
+		{"Floor", mapped[F](kernel.Floor), math.Floor, 0},
+		{"Ceil", mapped[F](kernel.Ceil), math.Ceil, 0},
+		{"Round", mapped[F](kernel.Round), math.RoundToEven, 0},
+		{"Trunc", mapped[F](kernel.Trunc), math.Trunc, 0},
+		{"Sqrt", mapped[F](kernel.Sqrt), math.Sqrt, 0},
+		{"Rsqrt", mapped[F](kernel.Rsqrt), func(x float64) float64 { return 1 / math.Sqrt(x) }, 2},
+		{"Reciprocal", mapped[F](kernel.Reciprocal), func(x float64) float64 { return 1 / x }, 0},
 	}
+}
+
+// exactLog knows numbers below the normal ones, which math.Log of amd64 does not.
+func exactLog(x float64) float64 {
+	fraction, exp := math.Frexp(x)
+	if exp > -1000 {
+		return math.Log(x)
+	}
+	return math.Log(fraction) + float64(exp)*math.Ln2
+}
+
+func mapped[F kernel.Float](f kernel.Function) func(x, y []F) {
+	return func(x, y []F) { kernel.Map(f, x, y) }
 }
 
 func isDouble[F kernel.Float]() bool {

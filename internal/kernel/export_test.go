@@ -24,3 +24,6 @@ const (
 	Deepest   = deepest
 	BlockDeep = blockDeep
 )
+
+// Functions is how many there are.
+const Functions Function = functions

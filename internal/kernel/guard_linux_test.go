@@ -55,6 +55,14 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Sub(x, y, z)
 			kernel.Mul(x, y, z)
 			kernel.Div(x, y, z)
+			kernel.Max(x, y, z)
+			kernel.Min(x, y, z)
+			kernel.Largest(x)
+			kernel.Smallest(x)
+			kernel.Clamp(-1, 1, x, y)
+			for f := range kernel.Functions {
+				kernel.Map(f, x, y)
+			}
 			kernel.Exp(x, y)
 			kernel.Sigmoid(x, y)
 			kernel.Tanh(x, y)
@@ -62,6 +70,7 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.LogSoftmaxBackward(1, n, x, y, z)
 			kernel.SGD(x, y, z, 0.1, 0.5, 0, 0, false, false)
 			kernel.Adam(kernel.AdamStep{LR: 0.1, Beta1: 0.9, Beta2: 0.9, Eps: 1, N: 1}, x, y, z, make(n))
+			kernel.RMSprop(kernel.RMSpropStep{LR: 0.1, Alpha: 0.9, Eps: 1}, x, y, z)
 		}
 		for _, s := range []struct{ m, n, k int }{{1, 1, 1}, {3, 5, 7}, {15, 33, 9}, {14, 32, 31}, {7, 17, 300}, {29, 70, 5}, {40, 300, 260}} {
 			for layout := range 4 {

@@ -28,17 +28,25 @@ type loops[F Float] struct {
 	transpose func(rows, cols int, src *F, off *int, dst *F, ldd int)
 	columns   int
 
-	axpy         func(n int, alpha F, x, y *F) // adds alpha·x to y
-	scale        func(n int, alpha F, x, y *F) // writes alpha·x to y
-	add          func(n int, x, y, z *F)       // writes x+y to z
-	sub          func(n int, x, y, z *F)       // writes x-y to z
-	mul          func(n int, x, y, z *F)       // writes x·y to z
-	div          func(n int, x, y, z *F)       // writes x/y to z
-	relu         func(n int, x, y *F)          // writes the larger of x and zero to y
-	reluBackward func(n int, y, dy, dx *F)     // writes dy to dx where y is above zero, and zero elsewhere
-	sum          func(n int, x *F) F           // of x
-	sum64        func(n int, x *F) float64     // of x, in double precision
-	dot          func(n int, x, y *F) F        // the sum of the products of x and y
+	axpy         func(n int, alpha F, x, y *F)  // adds alpha·x to y
+	scale        func(n int, alpha F, x, y *F)  // writes alpha·x to y
+	shift        func(n int, alpha F, x, y *F)  // writes x+alpha to y
+	add          func(n int, x, y, z *F)        // writes x+y to z
+	sub          func(n int, x, y, z *F)        // writes x-y to z
+	mul          func(n int, x, y, z *F)        // writes x·y to z
+	div          func(n int, x, y, z *F)        // writes x/y to z
+	max          func(n int, x, y, z *F)        // writes the larger of x and y to z, NaN if one is
+	min          func(n int, x, y, z *F)        // writes the smaller of x and y to z, NaN if one is
+	clamp        func(n int, lo, hi F, x, y *F) // writes x, moved up to lo and down to hi, to y
+	largest      func(n int, x *F) F            // of x, NaN if one is; n is at least lanes
+	smallest     func(n int, x *F) F            // the same
+	relu         func(n int, x, y *F)           // writes the larger of x and zero to y
+	reluBackward func(n int, y, dy, dx *F)      // writes dy to dx where y is above zero, and zero elsewhere
+	sum          func(n int, x *F) F            // of x
+	sum64        func(n int, x *F) float64      // of x, in double precision
+	dot          func(n int, x, y *F) F         // the sum of the products of x and y
+
+	functions [functions]func(n int, x, y *F) // of Map
 
 	exp     func(n int, x, y *F)             // writes e to the power of x to y
 	sigmoid func(n int, x, y *F)             // writes 1/(1+exp(-x)) to y
@@ -52,6 +60,9 @@ type loops[F Float] struct {
 	// adam, with g = grad + decay·p, moves mean by fresh1·(g - mean), makes square keep2·square + fresh2·g², and p loses
 	// shrink·p + rate·mean/(root·√square + eps).
 	adam func(n int, p, grad, mean, square *F, rate, root, fresh1, keep2, fresh2, eps, decay, shrink F)
+
+	// rmsprop, with g = grad + decay·p, makes square kept·square + fresh·g², and p loses rate·g/(√square + eps).
+	rmsprop func(n int, p, grad, square *F, rate, kept, fresh, eps, decay F)
 
 	// pool writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base and rows
 	// are w apart. poolBackward writes dy to these pixels, and zero to the others of the windows.

@@ -11,19 +11,21 @@ var avx2 = level{
 	f32: loops[float32]{
 		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
-		axpy: asm.AxpyAVX2F32, scale: asm.ScaleAVX2F32, add: asm.AddAVX2F32, sub: asm.SubAVX2F32, mul: asm.MulAVX2F32, div: asm.DivAVX2F32,
+		axpy: asm.AxpyAVX2F32, scale: asm.ScaleAVX2F32, shift: asm.ShiftAVX2F32, add: asm.AddAVX2F32, sub: asm.SubAVX2F32, mul: asm.MulAVX2F32, div: asm.DivAVX2F32,
+		max: asm.MaxAVX2F32, min: asm.MinAVX2F32, largest: asm.LargestAVX2F32, smallest: asm.SmallestAVX2F32, clamp: asm.ClampAVX2F32, functions: asm.FunctionsAVX2F32,
 		relu: asm.ReluAVX2F32, reluBackward: asm.ReluBackwardAVX2F32, sum: asm.SumAVX2F32, sum64: asm.Sum64AVX2F32, dot: asm.DotAVX2F32,
 		exp: asm.ExpAVX2F32, sigmoid: asm.SigmoidAVX2F32, tanh: asm.TanhAVX2F32, expSum: asm.ExpSumAVX2F32, lessExp: asm.LessExpAVX2F32,
-		descend: asm.DescendAVX2F32, adam: asm.AdamAVX2F32,
+		descend: asm.DescendAVX2F32, adam: asm.AdamAVX2F32, rmsprop: asm.RMSpropAVX2F32,
 		pool: asm.PoolAVX2F32, poolBackward: asm.PoolBackwardAVX2F32,
 	},
 	f64: loops[float64]{
 		lanes: 4, tiles: tiles(asm.TilesAVX2F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
-		axpy: asm.AxpyAVX2F64, scale: asm.ScaleAVX2F64, add: asm.AddAVX2F64, sub: asm.SubAVX2F64, mul: asm.MulAVX2F64, div: asm.DivAVX2F64,
+		axpy: asm.AxpyAVX2F64, scale: asm.ScaleAVX2F64, shift: asm.ShiftAVX2F64, add: asm.AddAVX2F64, sub: asm.SubAVX2F64, mul: asm.MulAVX2F64, div: asm.DivAVX2F64,
+		max: asm.MaxAVX2F64, min: asm.MinAVX2F64, largest: asm.LargestAVX2F64, smallest: asm.SmallestAVX2F64, clamp: asm.ClampAVX2F64, functions: asm.FunctionsAVX2F64,
 		relu: asm.ReluAVX2F64, reluBackward: asm.ReluBackwardAVX2F64, sum: asm.SumAVX2F64, sum64: asm.SumAVX2F64, dot: asm.DotAVX2F64,
 		exp: asm.ExpAVX2F64, sigmoid: asm.SigmoidAVX2F64, tanh: asm.TanhAVX2F64, expSum: asm.ExpSumAVX2F64, lessExp: asm.LessExpAVX2F64,
-		descend: asm.DescendAVX2F64, adam: asm.AdamAVX2F64,
+		descend: asm.DescendAVX2F64, adam: asm.AdamAVX2F64, rmsprop: asm.RMSpropAVX2F64,
 		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
 	},
 }
@@ -34,19 +36,21 @@ var avx512 = level{
 	f32: loops[float32]{
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
-		axpy: asm.AxpyAVX512F32, scale: asm.ScaleAVX512F32, add: asm.AddAVX512F32, sub: asm.SubAVX512F32, mul: asm.MulAVX512F32, div: asm.DivAVX512F32,
+		axpy: asm.AxpyAVX512F32, scale: asm.ScaleAVX512F32, shift: asm.ShiftAVX512F32, add: asm.AddAVX512F32, sub: asm.SubAVX512F32, mul: asm.MulAVX512F32, div: asm.DivAVX512F32,
+		max: asm.MaxAVX512F32, min: asm.MinAVX512F32, largest: asm.LargestAVX512F32, smallest: asm.SmallestAVX512F32, clamp: asm.ClampAVX512F32, functions: asm.FunctionsAVX512F32,
 		relu: asm.ReluAVX512F32, reluBackward: asm.ReluBackwardAVX512F32, sum: asm.SumAVX512F32, sum64: asm.Sum64AVX512F32, dot: asm.DotAVX512F32,
 		exp: asm.ExpAVX512F32, sigmoid: asm.SigmoidAVX512F32, tanh: asm.TanhAVX512F32, expSum: asm.ExpSumAVX512F32, lessExp: asm.LessExpAVX512F32,
-		descend: asm.DescendAVX512F32, adam: asm.AdamAVX512F32,
+		descend: asm.DescendAVX512F32, adam: asm.AdamAVX512F32, rmsprop: asm.RMSpropAVX512F32,
 		pool: asm.PoolAVX512F32, poolBackward: asm.PoolBackwardAVX512F32,
 	},
 	f64: loops[float64]{
 		lanes: 8, tiles: tiles(asm.TilesAVX512F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64, addRows: asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
-		axpy: asm.AxpyAVX512F64, scale: asm.ScaleAVX512F64, add: asm.AddAVX512F64, sub: asm.SubAVX512F64, mul: asm.MulAVX512F64, div: asm.DivAVX512F64,
+		axpy: asm.AxpyAVX512F64, scale: asm.ScaleAVX512F64, shift: asm.ShiftAVX512F64, add: asm.AddAVX512F64, sub: asm.SubAVX512F64, mul: asm.MulAVX512F64, div: asm.DivAVX512F64,
+		max: asm.MaxAVX512F64, min: asm.MinAVX512F64, largest: asm.LargestAVX512F64, smallest: asm.SmallestAVX512F64, clamp: asm.ClampAVX512F64, functions: asm.FunctionsAVX512F64,
 		relu: asm.ReluAVX512F64, reluBackward: asm.ReluBackwardAVX512F64, sum: asm.SumAVX512F64, sum64: asm.SumAVX512F64, dot: asm.DotAVX512F64,
 		exp: asm.ExpAVX512F64, sigmoid: asm.SigmoidAVX512F64, tanh: asm.TanhAVX512F64, expSum: asm.ExpSumAVX512F64, lessExp: asm.LessExpAVX512F64,
-		descend: asm.DescendAVX512F64, adam: asm.AdamAVX512F64,
+		descend: asm.DescendAVX512F64, adam: asm.AdamAVX512F64, rmsprop: asm.RMSpropAVX512F64,
 		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
 	},
 }

@@ -8,9 +8,10 @@ var portable = level{name: "portable", f32: portableLoops[float32](), f64: porta
 func portableLoops[F Float]() loops[F] {
 	return loops[F]{
 		lanes: portableLanes, tiles: [][]tile[F]{{portableTile[F]}}, few: 6, tiny: 128, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
-		axpy: axpy[F], scale: scale[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
+		axpy: axpy[F], scale: scale[F], shift: shift[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
+		max: larger[F], min: smaller[F], largest: largest[F], smallest: smallest[F], clamp: clamp[F], functions: portableFunctions[F](),
 		relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
-		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], lessExp: lessExp[F], descend: descend[F], adam: adam[F],
+		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], lessExp: lessExp[F], descend: descend[F], adam: adam[F], rmsprop: rmsprop[F],
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
 	}
 }

@@ -21,6 +21,13 @@ func scale[F Float](n int, alpha F, x, y *F) {
 	}
 }
 
+func shift[F Float](n int, alpha F, x, y *F) {
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		to[i] = v + alpha
+	}
+}
+
 func add[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x + y }) }
 func sub[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x - y }) }
 func mul[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x * y }) }
@@ -133,5 +140,14 @@ func adam[F Float](n int, p, grad, mean, square *F, rate, root, fresh1, keep2, f
 		ms[i] += fresh1 * (g - ms[i])
 		vs[i] = keep2*vs[i] + fresh2*g*g
 		ps[i] -= shrink*ps[i] + rate*ms[i]/(F(math.Sqrt(float64(vs[i])))*root+eps)
+	}
+}
+
+func rmsprop[F Float](n int, p, grad, square *F, rate, kept, fresh, eps, decay F) {
+	ps, vs := unsafe.Slice(p, n), unsafe.Slice(square, n)
+	for i, g := range unsafe.Slice(grad, n) {
+		g += decay * ps[i]
+		vs[i] = kept*vs[i] + fresh*g*g
+		ps[i] -= rate * g / (F(math.Sqrt(float64(vs[i]))) + eps)
 	}
 }

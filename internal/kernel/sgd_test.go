@@ -94,6 +94,31 @@ func TestThreeStepsOfAdamAreItsFormula(t *testing.T) {
 	t.Run("float64", rapid.MakeCheck(checkAdam[float64]))
 }
 
+func checkRMSprop[F kernel.Float](t *rapid.T) {
+	onSomeMachine(t)
+	n := rapid.IntRange(0, 70).Draw(t, "n")
+	some := rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.875})
+	s := kernel.RMSpropStep{LR: some.Draw(t, "lr"), Alpha: some.Draw(t, "alpha"), Eps: 0.125, WeightDecay: some.Draw(t, "decay")}
+	p, square := noise[F](rapid.Uint64().Draw(t, "p"), n), make([]F, n)
+	want, wantSquare := widen(p), make([]float64, n)
+	for step := range uint64(3) {
+		g := noise[F](step, n)
+		for i, g := range widen(g) {
+			g += s.WeightDecay * want[i]
+			wantSquare[i] = s.Alpha*wantSquare[i] + (1-s.Alpha)*g*g
+			want[i] -= s.LR * g / (math.Sqrt(wantSquare[i]) + s.Eps)
+		}
+		kernel.RMSprop(s, p, g, square)
+	}
+	near(t, "p", p, want, 20)
+	near(t, "square", square, wantSquare, 4)
+}
+
+func TestThreeStepsOfRMSpropAreItsFormula(t *testing.T) {
+	t.Run("float32", rapid.MakeCheck(checkRMSprop[float32]))
+	t.Run("float64", rapid.MakeCheck(checkRMSprop[float64]))
+}
+
 // together calls do on several goroutines at once, often.
 func together(times int, do func()) {
 	var all sync.WaitGroup

@@ -11,17 +11,17 @@ func LogSoftmax[F Float](rows, cols int, x, y []F) {
 
 // logSoftmax subtracts the largest element first, so that no exponential overflows.
 func logSoftmax[F Float](x, y []F) {
-	largest := F(math.Inf(-1))
-	for _, v := range x {
-		largest = max(largest, v)
+	if len(x) == 0 {
+		return
 	}
+	largest := Largest(x)
 	var sum F
 	for i, n := range short(len(x)) {
 		sum += inner[F]().expSum(n, &x[i], largest)
 	}
 	logSum := largest + F(math.Log(float64(sum)))
-	for i, v := range x {
-		y[i] = v - logSum
+	for i, n := range short(len(x)) {
+		inner[F]().shift(n, -logSum, &x[i], &y[i])
 	}
 }
 

@@ -15,11 +15,14 @@ type loops struct {
 	paeth       func(dst, raw, above []uint8, step int)
 	column      func(dst, src []uint8, stride int, weights []int32)
 	row         func(dst, src []uint8, w *Weights)
+	bytes       func(dst, src []uint8, width int) // see Mirror
+	floats      func(dst, src []float32, width int)
 }
 
 var portable = loops{
 	idct: idctPortable, upsample: upsamplePortable, upsampleTwo: upsampleTwoPortable, rgb: rgbPortable, float: floatPortable,
 	merge: mergePortable, split: splitPortable, add: addPortable, paeth: paethPortable, column: columnPortable, row: rowPortable,
+	bytes: mirrorPortable[uint8], floats: mirrorPortable[float32],
 }
 
 var current = choose()

@@ -88,7 +88,27 @@ var avx2 = loops{
 		_ = src[int(slices.Max(w.First))+w.Taps-1]
 		asm.RowAVX2(len(dst), w.Taps, &w.First[0], &w.Weight[0], &src[0], &dst[0])
 	},
+	bytes:  mirrorBy(16, asm.MirrorBytesAVX2),
+	floats: mirrorBy(8, asm.MirrorFloatsAVX2),
 }
+
+// mirrorBy uses a loop for rows of at least so many elements.
+func mirrorBy[T uint8 | float32](least int, loop func(rows, width int, src, dst *T)) func(dst, src []T, width int) {
+	return func(dst, src []T, width int) {
+		if width < least {
+			mirrorPortable(dst, src, width)
+			return
+		}
+		for most := max(1, longest/width) * width; len(dst) > 0; {
+			n := min(most, len(dst))
+			loop(n/width, width, &src[0], &dst[0])
+			dst, src = dst[n:], src[n:]
+		}
+	}
+}
+
+// longest is about how many elements a loop is given at once, since the scheduler cannot interrupt it.
+const longest = 1 << 16
 
 func native() *loops {
 	if !cpu.X86.HasAVX2 {

@@ -48,6 +48,12 @@ func outputs(n int) map[string]any {
 	floats := make([]float32, n)
 	pixel.Float(floats, a, 1.7/255, -0.3)
 	all["float"] = floats
+	for _, width := range []int{1, 3, n} { // of the last one, a row is two and more registers, or less than one
+		pixel.Mirror(fresh(fmt.Sprint("mirror ", width), 3*n), noise(r, 3*n), width)
+		mirrored := make([]float32, 3*n)
+		pixel.Mirror(mirrored, slices.Repeat(floats, 3), width)
+		all[fmt.Sprint("mirror floats ", width)] = mirrored
+	}
 
 	weights := make([]int32, 5)
 	for i := range weights {
@@ -125,5 +131,28 @@ func TestFlatIsTheTransformOfOneCoefficient(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%d: %v, want %v", dc, got[:8], want[:8])
 		}
+	}
+}
+
+func TestMirrorTurnsEachRow(t *testing.T) {
+	for _, level := range pixel.Levels() {
+		restore := pixel.Use(level)
+		for width := 1; width < 70; width++ {
+			const rows = 3
+			src, numbers := make([]uint8, rows*width), make([]float32, rows*width)
+			for i := range src {
+				src[i], numbers[i] = uint8(i), float32(i)
+			}
+			dst, turned := make([]uint8, rows*width), make([]float32, rows*width)
+			pixel.Mirror(dst, src, width)
+			pixel.Mirror(turned, numbers, width)
+			for i := range dst {
+				want := i/width*width + width - 1 - i%width
+				if dst[i] != uint8(want) || turned[i] != float32(want) {
+					t.Fatalf("%s, rows of %d: element %d is %d and %v, want %d", level, width, i, dst[i], turned[i], want)
+				}
+			}
+		}
+		restore()
 	}
 }

@@ -39,7 +39,7 @@ func (s *saver) lower(v any) (any, error) {
 	}
 	for i, o := range s.order {
 		class, size := o.class()
-		o.id.ID = value.Tuple{"storage", class, strconv.Itoa(i), "cpu", size}
+		o.id.ID = value.Tuple{"storage", class, strconv.Itoa(i), tensor.Place{Device: o.tensor.Device()}.String(), size}
 		for _, call := range o.calls {
 			call.Args[1] = max(0, call.Args[1].(int)-o.lo) // a tensor without elements may be anywhere
 		}
@@ -65,12 +65,16 @@ func classOf(dt tensor.DType) (name string, ok bool) {
 	return "", false
 }
 
-// bytes is what is saved, borrowed.
-func (o *origin) bytes() []byte {
+// bytes is what is saved, borrowed, or copied from a device.
+func (o *origin) bytes() (b []byte, err error) {
 	size := o.tensor.ElementSize()
 	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)
 	defer part.Close()
-	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size]
+	if m := part.DeviceMemory(); m != nil {
+		b = make([]byte, part.Nbytes())
+		return b, m.Read(b, part.Offset()*size)
+	}
+	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size], nil
 }
 
 // own writes tensors and parameters.

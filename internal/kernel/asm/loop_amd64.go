@@ -14,6 +14,11 @@ func AxpyAVX2F32(n int, alpha float32, x *float32, y *float32)
 //go:noescape
 func ScaleAVX2F32(n int, alpha float32, x *float32, y *float32)
 
+// ShiftAVX2F32 writes x + alpha to y.
+//
+//go:noescape
+func ShiftAVX2F32(n int, alpha float32, x *float32, y *float32)
+
 // AddAVX2F32 writes x+y to z, element by element.
 //
 //go:noescape
@@ -54,6 +59,11 @@ func DescendAVX2F32(n int, p *float32, grad *float32, buf *float32, lr float32, 
 //go:noescape
 func AdamAVX2F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
 
+// RMSpropAVX2F32 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+//
+//go:noescape
+func RMSpropAVX2F32(n int, p *float32, grad *float32, square *float32, rate float32, kept float32, fresh float32, eps float32, decay float32)
+
 // SumAVX2F32 returns the sum of x.
 //
 //go:noescape
@@ -83,6 +93,11 @@ func AxpyAVX2F64(n int, alpha float64, x *float64, y *float64)
 //
 //go:noescape
 func ScaleAVX2F64(n int, alpha float64, x *float64, y *float64)
+
+// ShiftAVX2F64 writes x + alpha to y.
+//
+//go:noescape
+func ShiftAVX2F64(n int, alpha float64, x *float64, y *float64)
 
 // AddAVX2F64 writes x+y to z, element by element.
 //
@@ -124,6 +139,11 @@ func DescendAVX2F64(n int, p *float64, grad *float64, buf *float64, lr float64, 
 //go:noescape
 func AdamAVX2F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
 
+// RMSpropAVX2F64 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+//
+//go:noescape
+func RMSpropAVX2F64(n int, p *float64, grad *float64, square *float64, rate float64, kept float64, fresh float64, eps float64, decay float64)
+
 // SumAVX2F64 returns the sum of x.
 //
 //go:noescape
@@ -143,6 +163,11 @@ func AxpyAVX512F32(n int, alpha float32, x *float32, y *float32)
 //
 //go:noescape
 func ScaleAVX512F32(n int, alpha float32, x *float32, y *float32)
+
+// ShiftAVX512F32 writes x + alpha to y.
+//
+//go:noescape
+func ShiftAVX512F32(n int, alpha float32, x *float32, y *float32)
 
 // AddAVX512F32 writes x+y to z, element by element.
 //
@@ -184,6 +209,11 @@ func DescendAVX512F32(n int, p *float32, grad *float32, buf *float32, lr float32
 //go:noescape
 func AdamAVX512F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
 
+// RMSpropAVX512F32 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+//
+//go:noescape
+func RMSpropAVX512F32(n int, p *float32, grad *float32, square *float32, rate float32, kept float32, fresh float32, eps float32, decay float32)
+
 // SumAVX512F32 returns the sum of x.
 //
 //go:noescape
@@ -213,6 +243,11 @@ func AxpyAVX512F64(n int, alpha float64, x *float64, y *float64)
 //
 //go:noescape
 func ScaleAVX512F64(n int, alpha float64, x *float64, y *float64)
+
+// ShiftAVX512F64 writes x + alpha to y.
+//
+//go:noescape
+func ShiftAVX512F64(n int, alpha float64, x *float64, y *float64)
 
 // AddAVX512F64 writes x+y to z, element by element.
 //
@@ -253,6 +288,11 @@ func DescendAVX512F64(n int, p *float64, grad *float64, buf *float64, lr float64
 //
 //go:noescape
 func AdamAVX512F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
+
+// RMSpropAVX512F64 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+//
+//go:noescape
+func RMSpropAVX512F64(n int, p *float64, grad *float64, square *float64, rate float64, kept float64, fresh float64, eps float64, decay float64)
 
 // SumAVX512F64 returns the sum of x.
 //

@@ -94,6 +94,41 @@ end:
 	VZEROUPPER
 	RET
 
+// func ShiftAVX2F32(n int, alpha float32, x *float32, y *float32)
+// Requires: AVX
+TEXT ·ShiftAVX2F32(SB), NOSPLIT, $0-32
+	VBROADCASTSS alpha+8(FP), Y0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x07, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPS (AX)(SI*4), Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(SI*4)
+	ADDQ    $0x08, SI
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       lanes32<>+0(SB), DX
+	NEGQ       BX
+	VMOVUPS    64(DX)(BX*4), Y1
+	VMASKMOVPS (AX)(SI*4), Y1, Y2
+	VADDPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func AddAVX2F32(n int, x *float32, y *float32, z *float32)
 // Requires: AVX
 TEXT ·AddAVX2F32(SB), NOSPLIT, $0-32
@@ -439,6 +474,68 @@ rest:
 	VFMADD231PS Y9, Y7, Y11
 	VSUBPS      Y11, Y9, Y9
 	VMASKMOVPS  Y9, Y8, (AX)(R8*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func RMSpropAVX2F32(n int, p *float32, grad *float32, square *float32, rate float32, kept float32, fresh float32, eps float32, decay float32)
+// Requires: AVX, FMA3
+TEXT ·RMSpropAVX2F32(SB), NOSPLIT, $0-52
+	VBROADCASTSS rate+32(FP), Y0
+	VBROADCASTSS kept+36(FP), Y1
+	VBROADCASTSS fresh+40(FP), Y2
+	VBROADCASTSS eps+44(FP), Y3
+	VBROADCASTSS decay+48(FP), Y4
+	MOVQ         p+8(FP), AX
+	MOVQ         grad+16(FP), CX
+	MOVQ         square+24(FP), DX
+	MOVQ         n+0(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $0x07, SI
+	SUBQ         SI, BX
+	XORQ         DI, DI
+
+whole:
+	CMPQ        DI, BX
+	JGE         rest
+	VMOVUPS     (AX)(DI*4), Y5
+	VMOVUPS     (CX)(DI*4), Y6
+	VMOVUPS     (DX)(DI*4), Y7
+	VFMADD231PS Y5, Y4, Y6
+	VMULPS      Y6, Y6, Y8
+	VMULPS      Y1, Y7, Y7
+	VFMADD231PS Y8, Y2, Y7
+	VMOVUPS     Y7, (DX)(DI*4)
+	VSQRTPS     Y7, Y7
+	VADDPS      Y3, Y7, Y7
+	VMULPS      Y0, Y6, Y6
+	VDIVPS      Y7, Y6, Y6
+	VSUBPS      Y6, Y5, Y5
+	VMOVUPS     Y5, (AX)(DI*4)
+	ADDQ        $0x08, DI
+	JMP         whole
+
+rest:
+	TESTQ       SI, SI
+	JZ          end
+	LEAQ        lanes32<>+0(SB), BX
+	NEGQ        SI
+	VMOVUPS     64(BX)(SI*4), Y5
+	VMASKMOVPS  (AX)(DI*4), Y5, Y6
+	VMASKMOVPS  (CX)(DI*4), Y5, Y7
+	VMASKMOVPS  (DX)(DI*4), Y5, Y8
+	VFMADD231PS Y6, Y4, Y7
+	VMULPS      Y7, Y7, Y4
+	VMULPS      Y1, Y8, Y8
+	VFMADD231PS Y4, Y2, Y8
+	VMASKMOVPS  Y8, Y5, (DX)(DI*4)
+	VSQRTPS     Y8, Y8
+	VADDPS      Y3, Y8, Y8
+	VMULPS      Y0, Y7, Y7
+	VDIVPS      Y8, Y7, Y7
+	VSUBPS      Y7, Y6, Y6
+	VMASKMOVPS  Y6, Y5, (AX)(DI*4)
 
 end:
 	VZEROUPPER
@@ -898,6 +995,41 @@ end:
 	VZEROUPPER
 	RET
 
+// func ShiftAVX2F64(n int, alpha float64, x *float64, y *float64)
+// Requires: AVX
+TEXT ·ShiftAVX2F64(SB), NOSPLIT, $0-32
+	VBROADCASTSD alpha+8(FP), Y0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x03, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPD (AX)(SI*8), Y1
+	VADDPD  Y0, Y1, Y1
+	VMOVUPD Y1, (CX)(SI*8)
+	ADDQ    $0x04, SI
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JZ         end
+	LEAQ       lanes64<>+0(SB), DX
+	NEGQ       BX
+	VMOVUPS    64(DX)(BX*8), Y1
+	VMASKMOVPD (AX)(SI*8), Y1, Y2
+	VADDPD     Y0, Y2, Y2
+	VMASKMOVPD Y2, Y1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func AddAVX2F64(n int, x *float64, y *float64, z *float64)
 // Requires: AVX
 TEXT ·AddAVX2F64(SB), NOSPLIT, $0-32
@@ -1248,6 +1380,68 @@ end:
 	VZEROUPPER
 	RET
 
+// func RMSpropAVX2F64(n int, p *float64, grad *float64, square *float64, rate float64, kept float64, fresh float64, eps float64, decay float64)
+// Requires: AVX, FMA3
+TEXT ·RMSpropAVX2F64(SB), NOSPLIT, $0-72
+	VBROADCASTSD rate+32(FP), Y0
+	VBROADCASTSD kept+40(FP), Y1
+	VBROADCASTSD fresh+48(FP), Y2
+	VBROADCASTSD eps+56(FP), Y3
+	VBROADCASTSD decay+64(FP), Y4
+	MOVQ         p+8(FP), AX
+	MOVQ         grad+16(FP), CX
+	MOVQ         square+24(FP), DX
+	MOVQ         n+0(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $0x03, SI
+	SUBQ         SI, BX
+	XORQ         DI, DI
+
+whole:
+	CMPQ        DI, BX
+	JGE         rest
+	VMOVUPD     (AX)(DI*8), Y5
+	VMOVUPD     (CX)(DI*8), Y6
+	VMOVUPD     (DX)(DI*8), Y7
+	VFMADD231PD Y5, Y4, Y6
+	VMULPD      Y6, Y6, Y8
+	VMULPD      Y1, Y7, Y7
+	VFMADD231PD Y8, Y2, Y7
+	VMOVUPD     Y7, (DX)(DI*8)
+	VSQRTPD     Y7, Y7
+	VADDPD      Y3, Y7, Y7
+	VMULPD      Y0, Y6, Y6
+	VDIVPD      Y7, Y6, Y6
+	VSUBPD      Y6, Y5, Y5
+	VMOVUPD     Y5, (AX)(DI*8)
+	ADDQ        $0x04, DI
+	JMP         whole
+
+rest:
+	TESTQ       SI, SI
+	JZ          end
+	LEAQ        lanes64<>+0(SB), BX
+	NEGQ        SI
+	VMOVUPS     64(BX)(SI*8), Y5
+	VMASKMOVPD  (AX)(DI*8), Y5, Y6
+	VMASKMOVPD  (CX)(DI*8), Y5, Y7
+	VMASKMOVPD  (DX)(DI*8), Y5, Y8
+	VFMADD231PD Y6, Y4, Y7
+	VMULPD      Y7, Y7, Y4
+	VMULPD      Y1, Y8, Y8
+	VFMADD231PD Y4, Y2, Y8
+	VMASKMOVPD  Y8, Y5, (DX)(DI*8)
+	VSQRTPD     Y8, Y8
+	VADDPD      Y3, Y8, Y8
+	VMULPD      Y0, Y7, Y7
+	VDIVPD      Y8, Y7, Y7
+	VSUBPD      Y7, Y6, Y6
+	VMASKMOVPD  Y6, Y5, (AX)(DI*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func SumAVX2F64(n int, x *float64) float64
 // Requires: AVX, SSE2
 TEXT ·SumAVX2F64(SB), NOSPLIT, $0-24
@@ -1416,6 +1610,41 @@ rest:
 	KMOVW     DX, K1
 	VMOVUPS.Z (AX)(SI*4), K1, Z1
 	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (CX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func ShiftAVX512F32(n int, alpha float32, x *float32, y *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ShiftAVX512F32(SB), NOSPLIT, $0-32
+	VBROADCASTSS alpha+8(FP), Z0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x0f, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPS (AX)(SI*4), Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (CX)(SI*4)
+	ADDQ    $0x10, SI
+	JMP     whole
+
+rest:
+	TESTQ     BX, BX
+	JZ        end
+	MOVQ      $-1, DX
+	BZHIQ     BX, DX, DX
+	KMOVW     DX, K1
+	VMOVUPS.Z (AX)(SI*4), K1, Z1
+	VADDPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (CX)(SI*4)
 
 end:
@@ -1767,6 +1996,68 @@ rest:
 	VFMADD231PS Z8, Z7, Z10
 	VSUBPS      Z10, Z8, Z8
 	VMOVUPS     Z8, K1, (AX)(R8*4)
+
+end:
+	VZEROUPPER
+	RET
+
+// func RMSpropAVX512F32(n int, p *float32, grad *float32, square *float32, rate float32, kept float32, fresh float32, eps float32, decay float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·RMSpropAVX512F32(SB), NOSPLIT, $0-52
+	VBROADCASTSS rate+32(FP), Z0
+	VBROADCASTSS kept+36(FP), Z1
+	VBROADCASTSS fresh+40(FP), Z2
+	VBROADCASTSS eps+44(FP), Z3
+	VBROADCASTSS decay+48(FP), Z4
+	MOVQ         p+8(FP), AX
+	MOVQ         grad+16(FP), CX
+	MOVQ         square+24(FP), DX
+	MOVQ         n+0(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $0x0f, SI
+	SUBQ         SI, BX
+	XORQ         DI, DI
+
+whole:
+	CMPQ        DI, BX
+	JGE         rest
+	VMOVUPS     (AX)(DI*4), Z5
+	VMOVUPS     (CX)(DI*4), Z6
+	VMOVUPS     (DX)(DI*4), Z7
+	VFMADD231PS Z5, Z4, Z6
+	VMULPS      Z6, Z6, Z8
+	VMULPS      Z1, Z7, Z7
+	VFMADD231PS Z8, Z2, Z7
+	VMOVUPS     Z7, (DX)(DI*4)
+	VSQRTPS     Z7, Z7
+	VADDPS      Z3, Z7, Z7
+	VMULPS      Z0, Z6, Z6
+	VDIVPS      Z7, Z6, Z6
+	VSUBPS      Z6, Z5, Z5
+	VMOVUPS     Z5, (AX)(DI*4)
+	ADDQ        $0x10, DI
+	JMP         whole
+
+rest:
+	TESTQ       SI, SI
+	JZ          end
+	MOVQ        $-1, BX
+	BZHIQ       SI, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   (AX)(DI*4), K1, Z5
+	VMOVUPS.Z   (CX)(DI*4), K1, Z6
+	VMOVUPS.Z   (DX)(DI*4), K1, Z7
+	VFMADD231PS Z5, Z4, Z6
+	VMULPS      Z6, Z6, Z4
+	VMULPS      Z1, Z7, Z7
+	VFMADD231PS Z4, Z2, Z7
+	VMOVUPS     Z7, K1, (DX)(DI*4)
+	VSQRTPS     Z7, Z7
+	VADDPS      Z3, Z7, Z7
+	VMULPS      Z0, Z6, Z6
+	VDIVPS      Z7, Z6, Z6
+	VSUBPS      Z6, Z5, Z5
+	VMOVUPS     Z5, K1, (AX)(DI*4)
 
 end:
 	VZEROUPPER
@@ -2288,6 +2579,41 @@ end:
 	VZEROUPPER
 	RET
 
+// func ShiftAVX512F64(n int, alpha float64, x *float64, y *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·ShiftAVX512F64(SB), NOSPLIT, $0-32
+	VBROADCASTSD alpha+8(FP), Z0
+	MOVQ         x+16(FP), AX
+	MOVQ         y+24(FP), CX
+	MOVQ         n+0(FP), DX
+	MOVQ         DX, BX
+	ANDQ         $0x07, BX
+	SUBQ         BX, DX
+	XORQ         SI, SI
+
+whole:
+	CMPQ    SI, DX
+	JGE     rest
+	VMOVUPD (AX)(SI*8), Z1
+	VADDPD  Z0, Z1, Z1
+	VMOVUPD Z1, (CX)(SI*8)
+	ADDQ    $0x08, SI
+	JMP     whole
+
+rest:
+	TESTQ     BX, BX
+	JZ        end
+	MOVQ      $-1, DX
+	BZHIQ     BX, DX, DX
+	KMOVW     DX, K1
+	VMOVUPD.Z (AX)(SI*8), K1, Z1
+	VADDPD    Z0, Z1, Z1
+	VMOVUPD   Z1, K1, (CX)(SI*8)
+
+end:
+	VZEROUPPER
+	RET
+
 // func AddAVX512F64(n int, x *float64, y *float64, z *float64)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·AddAVX512F64(SB), NOSPLIT, $0-32
@@ -2633,6 +2959,68 @@ rest:
 	VFMADD231PD Z8, Z7, Z10
 	VSUBPD      Z10, Z8, Z8
 	VMOVUPD     Z8, K1, (AX)(R8*8)
+
+end:
+	VZEROUPPER
+	RET
+
+// func RMSpropAVX512F64(n int, p *float64, grad *float64, square *float64, rate float64, kept float64, fresh float64, eps float64, decay float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·RMSpropAVX512F64(SB), NOSPLIT, $0-72
+	VBROADCASTSD rate+32(FP), Z0
+	VBROADCASTSD kept+40(FP), Z1
+	VBROADCASTSD fresh+48(FP), Z2
+	VBROADCASTSD eps+56(FP), Z3
+	VBROADCASTSD decay+64(FP), Z4
+	MOVQ         p+8(FP), AX
+	MOVQ         grad+16(FP), CX
+	MOVQ         square+24(FP), DX
+	MOVQ         n+0(FP), BX
+	MOVQ         BX, SI
+	ANDQ         $0x07, SI
+	SUBQ         SI, BX
+	XORQ         DI, DI
+
+whole:
+	CMPQ        DI, BX
+	JGE         rest
+	VMOVUPD     (AX)(DI*8), Z5
+	VMOVUPD     (CX)(DI*8), Z6
+	VMOVUPD     (DX)(DI*8), Z7
+	VFMADD231PD Z5, Z4, Z6
+	VMULPD      Z6, Z6, Z8
+	VMULPD      Z1, Z7, Z7
+	VFMADD231PD Z8, Z2, Z7
+	VMOVUPD     Z7, (DX)(DI*8)
+	VSQRTPD     Z7, Z7
+	VADDPD      Z3, Z7, Z7
+	VMULPD      Z0, Z6, Z6
+	VDIVPD      Z7, Z6, Z6
+	VSUBPD      Z6, Z5, Z5
+	VMOVUPD     Z5, (AX)(DI*8)
+	ADDQ        $0x08, DI
+	JMP         whole
+
+rest:
+	TESTQ       SI, SI
+	JZ          end
+	MOVQ        $-1, BX
+	BZHIQ       SI, BX, BX
+	KMOVW       BX, K1
+	VMOVUPD.Z   (AX)(DI*8), K1, Z5
+	VMOVUPD.Z   (CX)(DI*8), K1, Z6
+	VMOVUPD.Z   (DX)(DI*8), K1, Z7
+	VFMADD231PD Z5, Z4, Z6
+	VMULPD      Z6, Z6, Z4
+	VMULPD      Z1, Z7, Z7
+	VFMADD231PD Z4, Z2, Z7
+	VMOVUPD     Z7, K1, (DX)(DI*8)
+	VSQRTPD     Z7, Z7
+	VADDPD      Z3, Z7, Z7
+	VMULPD      Z0, Z6, Z6
+	VDIVPD      Z7, Z6, Z6
+	VSUBPD      Z6, Z5, Z5
+	VMOVUPD     Z5, K1, (AX)(DI*8)
 
 end:
 	VZEROUPPER

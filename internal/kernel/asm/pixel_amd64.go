@@ -63,3 +63,13 @@ func ColumnAVX2(n int, taps int, stride int, weights *int32, src *uint8, dst *ui
 //
 //go:noescape
 func RowAVX2(n int, taps int, first *int32, weights *int32, src *uint8, dst *uint8)
+
+// MirrorBytesAVX2 writes rows from right to left, each of width elements, at least 16.
+//
+//go:noescape
+func MirrorBytesAVX2(rows int, width int, src *uint8, dst *uint8)
+
+// MirrorFloatsAVX2 writes rows from right to left, each of width elements, at least 8.
+//
+//go:noescape
+func MirrorFloatsAVX2(rows int, width int, src *float32, dst *float32)

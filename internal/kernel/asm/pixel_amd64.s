@@ -1276,3 +1276,111 @@ taps:
 done:
 	VZEROUPPER
 	RET
+
+// func MirrorBytesAVX2(rows int, width int, src *uint8, dst *uint8)
+// Requires: AVX
+TEXT ·MirrorBytesAVX2(SB), NOSPLIT, $0-32
+	MOVQ rows+0(FP), AX
+	MOVQ width+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ dst+24(FP), BX
+	MOVQ CX, R8
+	SUBQ $0x10, R8
+
+row:
+	TESTQ AX, AX
+	JLE   done
+	XORQ  SI, SI
+	MOVQ  R8, DI
+
+register:
+	VMOVDQU (DX)(SI*1), X0
+	VPSHUFB pixelBackwards<>+0(SB), X0, X0
+	VMOVDQU X0, (BX)(DI*1)
+	ADDQ    $0x10, SI
+	SUBQ    $0x10, DI
+	JGE     register
+	ADDQ    $0x10, DI
+	JZ      next
+	VMOVDQU (DX)(R8*1), X0
+	VPSHUFB pixelBackwards<>+0(SB), X0, X0
+	VMOVDQU X0, (BX)
+
+next:
+	ADDQ CX, DX
+	ADDQ CX, BX
+	DECQ AX
+	JMP  row
+
+done:
+	VZEROUPPER
+	RET
+
+DATA pixelBackwards<>+0(SB)/1, $0x0f
+DATA pixelBackwards<>+1(SB)/1, $0x0e
+DATA pixelBackwards<>+2(SB)/1, $0x0d
+DATA pixelBackwards<>+3(SB)/1, $0x0c
+DATA pixelBackwards<>+4(SB)/1, $0x0b
+DATA pixelBackwards<>+5(SB)/1, $0x0a
+DATA pixelBackwards<>+6(SB)/1, $0x09
+DATA pixelBackwards<>+7(SB)/1, $0x08
+DATA pixelBackwards<>+8(SB)/1, $0x07
+DATA pixelBackwards<>+9(SB)/1, $0x06
+DATA pixelBackwards<>+10(SB)/1, $0x05
+DATA pixelBackwards<>+11(SB)/1, $0x04
+DATA pixelBackwards<>+12(SB)/1, $0x03
+DATA pixelBackwards<>+13(SB)/1, $0x02
+DATA pixelBackwards<>+14(SB)/1, $0x01
+DATA pixelBackwards<>+15(SB)/1, $0x00
+GLOBL pixelBackwards<>(SB), RODATA|NOPTR, $16
+
+// func MirrorFloatsAVX2(rows int, width int, src *float32, dst *float32)
+// Requires: AVX, AVX2
+TEXT ·MirrorFloatsAVX2(SB), NOSPLIT, $0-32
+	MOVQ    rows+0(FP), AX
+	MOVQ    width+8(FP), CX
+	MOVQ    src+16(FP), DX
+	MOVQ    dst+24(FP), BX
+	VMOVDQU pixelBackwards8<>+0(SB), Y1
+	SHLQ    $0x02, CX
+	MOVQ    CX, R8
+	SUBQ    $0x20, R8
+
+row:
+	TESTQ AX, AX
+	JLE   done
+	XORQ  SI, SI
+	MOVQ  R8, DI
+
+register:
+	VMOVDQU (DX)(SI*1), Y0
+	VPERMD  Y0, Y1, Y0
+	VMOVDQU Y0, (BX)(DI*1)
+	ADDQ    $0x20, SI
+	SUBQ    $0x20, DI
+	JGE     register
+	ADDQ    $0x20, DI
+	JZ      next
+	VMOVDQU (DX)(R8*1), Y0
+	VPERMD  Y0, Y1, Y0
+	VMOVDQU Y0, (BX)
+
+next:
+	ADDQ CX, DX
+	ADDQ CX, BX
+	DECQ AX
+	JMP  row
+
+done:
+	VZEROUPPER
+	RET
+
+DATA pixelBackwards8<>+0(SB)/4, $0x00000007
+DATA pixelBackwards8<>+4(SB)/4, $0x00000006
+DATA pixelBackwards8<>+8(SB)/4, $0x00000005
+DATA pixelBackwards8<>+12(SB)/4, $0x00000004
+DATA pixelBackwards8<>+16(SB)/4, $0x00000003
+DATA pixelBackwards8<>+20(SB)/4, $0x00000002
+DATA pixelBackwards8<>+24(SB)/4, $0x00000001
+DATA pixelBackwards8<>+28(SB)/4, $0x00000000
+GLOBL pixelBackwards8<>(SB), RODATA|NOPTR, $32

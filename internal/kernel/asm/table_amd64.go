@@ -8,10 +8,38 @@ var TilesAVX2F32 = [][]Tile[float32]{
 	{Tile1x2AVX2F32, Tile2x2AVX2F32, Tile3x2AVX2F32, Tile4x2AVX2F32, Tile5x2AVX2F32, Tile6x2AVX2F32},
 }
 
+// FunctionsAVX2F32 are those of one number, in the order of package kernel.
+var FunctionsAVX2F32 = [...]func(n int, x, y *float32){
+	NegAVX2F32,
+	AbsAVX2F32,
+	FloorAVX2F32,
+	CeilAVX2F32,
+	RoundAVX2F32,
+	TruncAVX2F32,
+	SqrtAVX2F32,
+	RsqrtAVX2F32,
+	ReciprocalAVX2F32,
+	LogAVX2F32,
+}
+
 // TilesAVX2F64 are the tiles by registers and rows, from 1 each.
 var TilesAVX2F64 = [][]Tile[float64]{
 	{Tile1x1AVX2F64, Tile2x1AVX2F64, Tile3x1AVX2F64, Tile4x1AVX2F64, Tile5x1AVX2F64, Tile6x1AVX2F64},
 	{Tile1x2AVX2F64, Tile2x2AVX2F64, Tile3x2AVX2F64, Tile4x2AVX2F64, Tile5x2AVX2F64, Tile6x2AVX2F64},
+}
+
+// FunctionsAVX2F64 are those of one number, in the order of package kernel.
+var FunctionsAVX2F64 = [...]func(n int, x, y *float64){
+	NegAVX2F64,
+	AbsAVX2F64,
+	FloorAVX2F64,
+	CeilAVX2F64,
+	RoundAVX2F64,
+	TruncAVX2F64,
+	SqrtAVX2F64,
+	RsqrtAVX2F64,
+	ReciprocalAVX2F64,
+	LogAVX2F64,
 }
 
 // TilesAVX512F32 are the tiles by registers and rows, from 1 each.
@@ -20,8 +48,36 @@ var TilesAVX512F32 = [][]Tile[float32]{
 	{Tile1x2AVX512F32, Tile2x2AVX512F32, Tile3x2AVX512F32, Tile4x2AVX512F32, Tile5x2AVX512F32, Tile6x2AVX512F32, Tile7x2AVX512F32, Tile8x2AVX512F32, Tile9x2AVX512F32, Tile10x2AVX512F32, Tile11x2AVX512F32, Tile12x2AVX512F32, Tile13x2AVX512F32, Tile14x2AVX512F32},
 }
 
+// FunctionsAVX512F32 are those of one number, in the order of package kernel.
+var FunctionsAVX512F32 = [...]func(n int, x, y *float32){
+	NegAVX512F32,
+	AbsAVX512F32,
+	FloorAVX512F32,
+	CeilAVX512F32,
+	RoundAVX512F32,
+	TruncAVX512F32,
+	SqrtAVX512F32,
+	RsqrtAVX512F32,
+	ReciprocalAVX512F32,
+	LogAVX512F32,
+}
+
 // TilesAVX512F64 are the tiles by registers and rows, from 1 each.
 var TilesAVX512F64 = [][]Tile[float64]{
 	{Tile1x1AVX512F64, Tile2x1AVX512F64, Tile3x1AVX512F64, Tile4x1AVX512F64, Tile5x1AVX512F64, Tile6x1AVX512F64, Tile7x1AVX512F64, Tile8x1AVX512F64, Tile9x1AVX512F64, Tile10x1AVX512F64, Tile11x1AVX512F64, Tile12x1AVX512F64, Tile13x1AVX512F64, Tile14x1AVX512F64},
 	{Tile1x2AVX512F64, Tile2x2AVX512F64, Tile3x2AVX512F64, Tile4x2AVX512F64, Tile5x2AVX512F64, Tile6x2AVX512F64, Tile7x2AVX512F64, Tile8x2AVX512F64, Tile9x2AVX512F64, Tile10x2AVX512F64, Tile11x2AVX512F64, Tile12x2AVX512F64, Tile13x2AVX512F64, Tile14x2AVX512F64},
+}
+
+// FunctionsAVX512F64 are those of one number, in the order of package kernel.
+var FunctionsAVX512F64 = [...]func(n int, x, y *float64){
+	NegAVX512F64,
+	AbsAVX512F64,
+	FloorAVX512F64,
+	CeilAVX512F64,
+	RoundAVX512F64,
+	TruncAVX512F64,
+	SqrtAVX512F64,
+	RsqrtAVX512F64,
+	ReciprocalAVX512F64,
+	LogAVX512F64,
 }

@@ -100,6 +100,18 @@ func (v vector) scale() {
 	v.end()
 }
 
+func (v vector) shiftBy() {
+	v.text("Shift", "n int, alpha F, x, y *F")
+	v.doc("Shift", "writes x + alpha to y.")
+	alpha := v.scalar("alpha")
+	v.flat([]string{"x", "y"}, func(f *flat) {
+		x := f.read("x")
+		f.add(alpha, x, x)
+		f.write(x, "y")
+	})
+	v.end()
+}
+
 // pairwise writes z = op(x, y), element by element. do gets y, x and where its result goes, as instructions do.
 func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, x, y, z *F")
@@ -145,10 +157,12 @@ func (v vector) reluBackward() {
 	v.end()
 }
 
-// The predicates of comparisons: both are false of NaN but unordered, which is true.
+// The predicates of comparisons. Of NaN, unordered and notAtLeast are true, the others false.
 const (
-	greater   = 0x1e
-	unordered = 0x03
+	equal      = 0x00
+	greater    = 0x1e
+	unordered  = 0x03
+	notAtLeast = 0x19
 )
 
 // compare returns in which lanes b is related to a as the predicate says.
@@ -219,6 +233,31 @@ func (v vector) adam() {
 		f.div(square, mean, mean)
 		f.fma231(p, c["shrink"], mean)
 		f.sub(mean, p, p)
+		f.write(p, "p")
+	})
+	v.end()
+}
+
+func (v vector) rmsprop() {
+	numbers := []string{"rate", "kept", "fresh", "eps", "decay"}
+	v.text("RMSprop", "n int, p, grad, square *F, "+strings.Join(numbers, ", ")+" F")
+	v.doc("RMSprop", "is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).")
+	c := map[string]reg.VecVirtual{}
+	for _, name := range numbers {
+		c[name] = v.scalar(name)
+	}
+	v.flat([]string{"p", "grad", "square"}, func(f *flat) {
+		p, g, square, fresh := f.read("p"), f.read("grad"), f.read("square"), f.fresh()
+		f.fma231(p, c["decay"], g)
+		f.mul(g, g, fresh)
+		f.mul(c["kept"], square, square)
+		f.fma231(fresh, c["fresh"], square)
+		f.write(square, "square")
+		f.sqrt(square, square)
+		f.add(c["eps"], square, square)
+		f.mul(c["rate"], g, g)
+		f.div(square, g, g)
+		f.sub(g, p, p)
 		f.write(p, "p")
 	})
 	v.end()

@@ -5,6 +5,7 @@ func writeLoops(vectors []vector) {
 	for _, v := range vectors {
 		v.axpy()
 		v.scale()
+		v.shiftBy()
 		v.pairwise("Add", "x+y", v.add)
 		v.pairwise("Sub", "x-y", v.sub)
 		v.pairwise("Mul", "x·y", v.mul)
@@ -13,6 +14,7 @@ func writeLoops(vectors []vector) {
 		v.reluBackward()
 		v.descend()
 		v.adam()
+		v.rmsprop()
 		v.sum()
 		v.dot()
 		if v.single() { // pooling in float64 is for tests

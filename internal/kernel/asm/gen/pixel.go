@@ -22,6 +22,8 @@ func writePixels([]vector) {
 	paeth(4)
 	column()
 	row()
+	mirror("MirrorBytesAVX2", "uint8", 1)
+	mirror("MirrorFloatsAVX2", "float32", 4)
 }
 
 // pixels begins a function.
@@ -481,4 +483,57 @@ func row() {
 		ADDQ(Imm(4), first)
 		INCQ(dst)
 	})
+}
+
+// mirror writes rows from right to left, a register at a time. The last one of a row overlaps the one before.
+func mirror(name, kind string, size int) {
+	x := XMM()
+	if size == 4 {
+		x = YMM()
+	}
+	step := 32 // bytes
+	if size == 1 {
+		step = 16
+	}
+	pixels(name, fmt.Sprintf("rows, width int, src, dst *%s", kind),
+		fmt.Sprintf("writes rows from right to left, each of width elements, at least %d.", step/size))
+	rows, width, src, dst := pointer("rows"), pointer("width"), pointer("src"), pointer("dst")
+	var turn func()
+	if size == 1 {
+		backwards := shuffle("Backwards", func(i int) int { return 15 - i })
+		turn = func() { VPSHUFB(backwards, x, x) }
+	} else {
+		backwards := YMM()
+		VMOVDQU(words("Backwards8", 7, 6, 5, 4, 3, 2, 1, 0), backwards)
+		turn = func() { VPERMD(x, backwards, x) }
+		SHLQ(Imm(2), width)
+	}
+	from, to, last := GP64(), GP64(), GP64()
+	MOVQ(width, last)
+	SUBQ(Imm(uint64(step)), last)
+	Label("row")
+	TESTQ(rows, rows)
+	JLE(LabelRef("done"))
+	XORQ(from, from)
+	MOVQ(last, to)
+	Label("register")
+	VMOVDQU(Mem{Base: src, Index: from, Scale: 1}, x) // in the order that memory is fetched ahead in
+	turn()
+	VMOVDQU(x, Mem{Base: dst, Index: to, Scale: 1})
+	ADDQ(Imm(uint64(step)), from)
+	SUBQ(Imm(uint64(step)), to)
+	JGE(LabelRef("register"))
+	ADDQ(Imm(uint64(step)), to)
+	JZ(LabelRef("next")) // nothing is left of the row
+	VMOVDQU(Mem{Base: src, Index: last, Scale: 1}, x)
+	turn()
+	VMOVDQU(x, at(dst, 0))
+	Label("next")
+	ADDQ(width, src)
+	ADDQ(width, dst)
+	DECQ(rows)
+	JMP(LabelRef("row"))
+	Label("done")
+	VZEROUPPER()
+	RET()
 }

@@ -21,8 +21,8 @@ type vector struct {
 	fresh                                                       func() reg.VecVirtual
 	move, broadcast, fma231, fma213, less231, add, mul, largest func(ops ...Op)
 	sub, div, sqrt, least                                       func(ops ...Op)
-	and, andNot, or                                             func(ops ...Op) // of bits
-	shift, plus                                                 func(ops ...Op) // of integers as wide as a number
+	and, andNot, or, xor                                        func(ops ...Op) // of bits
+	shift, shiftRight, plus                                     func(ops ...Op) // of integers as wide as a number
 	zero                                                        func(v reg.VecVirtual)
 }
 
@@ -47,14 +47,14 @@ func (v vector) of(size int) vector {
 		v.move, v.broadcast, v.add, v.mul, v.largest = VMOVUPS, VBROADCASTSS, VADDPS, VMULPS, VMAXPS
 		v.fma231, v.fma213, v.less231 = VFMADD231PS, VFMADD213PS, VFNMADD231PS
 		v.sub, v.div, v.sqrt, v.least = VSUBPS, VDIVPS, VSQRTPS, VMINPS
-		v.and, v.andNot, v.or = VANDPS, VANDNPS, VORPS
-		v.shift, v.plus = VPSLLD, VPADDD
+		v.and, v.andNot, v.or, v.xor = VANDPS, VANDNPS, VORPS, VXORPS
+		v.shift, v.shiftRight, v.plus = VPSLLD, VPSRLD, VPADDD
 	} else {
 		v.move, v.broadcast, v.add, v.mul, v.largest = VMOVUPD, VBROADCASTSD, VADDPD, VMULPD, VMAXPD
 		v.fma231, v.fma213, v.less231 = VFMADD231PD, VFMADD213PD, VFNMADD231PD
 		v.sub, v.div, v.sqrt, v.least = VSUBPD, VDIVPD, VSQRTPD, VMINPD
-		v.and, v.andNot, v.or = VANDPD, VANDNPD, VORPD
-		v.shift, v.plus = VPSLLQ, VPADDQ
+		v.and, v.andNot, v.or, v.xor = VANDPD, VANDNPD, VORPD, VXORPD
+		v.shift, v.shiftRight, v.plus = VPSLLQ, VPSRLQ, VPADDQ
 	}
 	return v
 }
@@ -93,12 +93,12 @@ func (v vector) scalar(name string) reg.VecVirtual {
 // elements loads a parameter that counts elements, in bytes.
 func (v vector) elements(name string) reg.GPVirtual {
 	x := Load(Param(name), GP64()).(reg.GPVirtual)
-	SHLQ(U8(v.log()), x)
+	SHLQ(U8(v.sizeLog()), x)
 	return x
 }
 
-// log is the binary logarithm of the size of a number.
-func (v vector) log() int {
+// sizeLog is the binary logarithm of the size of a number.
+func (v vector) sizeLog() int {
 	if v.single() {
 		return 2
 	}

@@ -1,0 +1,115 @@
+"""The rows of shoal bench ops, done with torch in one thread.
+
+Says hello in one line of JSON, then does what each line of stdin asks for and answers in a line: ns of processor time for an operation.
+"""
+
+import json
+import os
+import sys
+import time
+
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import torch
+
+
+def operations():
+    x, y, row, col = torch.randn(512, 512), torch.randn(512, 512), torch.randn(512), torch.randn(512, 1)
+    short, short_row, short_col = torch.randn(32768, 8), torch.randn(8), torch.randn(32768, 1)
+    images, channels = torch.randn(16, 16, 32, 32), torch.randn(16, 1, 1)
+    positive, mask, byte = x.abs(), x > y, torch.randint(0, 256, (512, 512)).to(torch.uint8)
+    whole, half, picks = x.to(torch.int64), x.half(), torch.randint(0, 512, (512,))
+    places = torch.randint(0, 512, (512, 512))
+    transposed = y.t()
+    return {
+        "add": lambda: x + y,
+        "add_number": lambda: x + 0,
+        "mul_row": lambda: x * row,
+        "mul_col": lambda: x * col,
+        "add_short_row": lambda: short + short_row,
+        "add_short_col": lambda: short + short_col,
+        "add_channels": lambda: images + channels,
+        "add_transposed": lambda: x + transposed,
+        "div": lambda: x / y,
+        "maximum": lambda: torch.maximum(x, y),
+        "gt": lambda: x > y,
+        "gt_number": lambda: x > 0,
+        "eq_int64": lambda: whole == whole,
+        "add_int64": lambda: whole + whole,
+        "where": lambda: torch.where(mask, x, y),
+        "masked_fill": lambda: x.masked_fill(mask, 0),
+        "clamp": lambda: x.clamp(-1, 1),
+        "neg": lambda: -x,
+        "abs": lambda: x.abs(),
+        "relu": lambda: x.relu(),
+        "sqrt": lambda: positive.sqrt(),
+        "rsqrt": lambda: positive.rsqrt(),
+        "reciprocal": lambda: x.reciprocal(),
+        "floor": lambda: x.floor(),
+        "round": lambda: x.round(),
+        "exp": lambda: x.exp(),
+        "log": lambda: positive.log(),
+        "tanh": lambda: x.tanh(),
+        "sigmoid": lambda: x.sigmoid(),
+        "square": lambda: x.pow(2),
+        "softmax": lambda: x.softmax(1),
+        "sum": lambda: x.sum(),
+        "sum_0": lambda: x.sum(0),
+        "sum_1": lambda: x.sum(1),
+        "sum_short": lambda: short.sum(1),
+        "mean_channels": lambda: images.mean((0, 2, 3)),
+        "var_0": lambda: x.var(0),
+        "var_1": lambda: x.var(1),
+        "amax": lambda: x.amax(),
+        "amax_0": lambda: x.amax(0),
+        "amax_1": lambda: x.amax(1),
+        "argmax_0": lambda: x.argmax(0),
+        "argmax_1": lambda: x.argmax(1),
+        "argmax_short": lambda: short.argmax(1),
+        "any_1": lambda: mask.any(1),
+        "cumsum": lambda: x.cumsum(1),
+        "cat_0": lambda: torch.cat([x, y], 0),
+        "cat_1": lambda: torch.cat([x, y], 1),
+        "transpose": lambda: x.t().contiguous(),
+        "channels_last": lambda: images.permute(0, 2, 3, 1).contiguous(),
+        "to_float64": lambda: x.double(),
+        "to_int64": lambda: x.long(),
+        "to_float16": lambda: x.half(),
+        "to_bfloat16": lambda: x.bfloat16(),
+        "byte_to_float32": lambda: byte.float(),
+        "int64_to_float32": lambda: whole.float(),
+        "float16_to_float32": lambda: half.float(),
+        "bool_to_float32": lambda: mask.float(),
+        "index_select_0": lambda: x.index_select(0, picks),
+        "index_select_1": lambda: x.index_select(1, picks),
+        "gather_0": lambda: x.gather(0, places),
+        "gather_1": lambda: x.gather(1, places),
+        "masked_select": lambda: x.masked_select(mask),
+        "nonzero": lambda: mask.nonzero(),
+        "sort": lambda: x.sort(1),
+    }
+
+
+def main():
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a library prints is not an answer
+    torch.set_num_threads(1)
+    works = operations()
+    print(json.dumps({"Name": "torch " + torch.__version__, "Detail": "Python %s, one thread" % sys.version.split()[0],
+                      "Variants": {name: ["one thread"] for name in works}}), file=out, flush=True)
+    for line in sys.stdin:
+        r = json.loads(line)
+        try:
+            work = works[r["op"]]
+            begin = time.process_time_ns()
+            for _ in range(r["rounds"]):
+                work()
+            answer = {"Value": max(time.process_time_ns() - begin, 1) / r["rounds"]}
+        except Exception as e:
+            answer = {"Error": f"{r['op']}: {type(e).__name__}: {e}"}
+        print(json.dumps(answer), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+package data
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// gather has the Dataset write samples to rows. What a Transform changes is written to memory of the worker's first, and the rest where it
+// belongs.
+func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
+	if w.transform == nil {
+		return g.Gather(w.ctx, indices, into)
+	}
+	raw, err := w.raw(indices)
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	parts := slices.Clone(into)
+	parts[0] = raw
+	if err := g.Gather(w.ctx, indices, parts); err != nil {
+		w.scratch = nil // the next samples may be of another layout
+		return err
+	}
+	return w.apply(into[0], raw)
+}
+
+// raw returns memory for the first fields of samples as they are before the Transform. It is to be closed.
+func (w *worker) raw(indices []int) (*tensor.Tensor, error) {
+	n := len(indices)
+	if w.scratch == nil {
+		w.work.begin(indices[0])
+		s, err := w.ds.Get(w.ctx, indices[0])
+		if err != nil {
+			return nil, err
+		}
+		w.scratch = tensor.Empty(s[0].DType(), slices.Insert(s[0].Shape(), 0, n)...)
+	}
+	if w.scratch.Dim(0) < n {
+		w.scratch = tensor.Empty(w.scratch.DType(), slices.Insert(w.scratch.Shape()[1:], 0, n)...)
+	}
+	return w.scratch.Narrow(0, 0, n), nil
+}
+
+// apply writes the Transform of src to dst.
+func (w *worker) apply(dst, src *tensor.Tensor) error {
+	out := w.transform.Apply(dst, src)
+	if out == dst {
+		return nil
+	}
+	if out.DType() != dst.DType() || !slices.Equal(out.Shape(), dst.Shape()) {
+		return fmt.Errorf("%w: the Transform makes %v of %v, and of the first sample of the batch %v of %v",
+			ErrShape, out.Shape(), out.DType(), dst.Shape(), dst.DType())
+	}
+	dst.CopyFrom(out)
+	return nil
+}
+
+// transformed returns a sample with the Transform of its first tensor.
+func (w *worker) transformed(s Sample) Sample {
+	if w.transform == nil || len(s) == 0 {
+		return s
+	}
+	s = slices.Clone(s)
+	s[0] = w.transform.Apply(nil, s[0])
+	return s
+}

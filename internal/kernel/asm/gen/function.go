@@ -1,0 +1,166 @@
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// A function is one of a number. It uses its argument up.
+type function struct {
+	name, what string
+	of         func(v vector, x reg.VecVirtual) reg.VecVirtual
+}
+
+// functions are in the order of the constants of package kernel.
+var functions = []function{
+	{"Neg", "-x", func(v vector, x reg.VecVirtual) reg.VecVirtual { v.xor(v.sign(), x, x); return x }},
+	{"Abs", "the magnitude of x", vector.abs},
+	{"Floor", "x rounded down", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 1) }},
+	{"Ceil", "x rounded up", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 2) }},
+	{"Round", "x rounded to the nearest, halves to even,", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 0) }},
+	{"Trunc", "x rounded towards 0", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 3) }},
+	{"Sqrt", "the square root of x", func(v vector, x reg.VecVirtual) reg.VecVirtual { v.sqrt(x, x); return x }},
+	{"Rsqrt", "1/√x", func(v vector, x reg.VecVirtual) reg.VecVirtual { v.sqrt(x, x); return v.over(x) }},
+	{"Reciprocal", "1/x", vector.over},
+	{"Log", "the natural logarithm of x", vector.log},
+}
+
+func writeFunctions(vectors []vector) {
+	for _, v := range vectors {
+		for _, f := range functions {
+			v.apart(f.name, f.what, func(x reg.VecVirtual) reg.VecVirtual { return f.of(v, x) })
+		}
+		v.clamp()
+		v.extreme("Max", "larger", v.largest)
+		v.extreme("Min", "smaller", v.least)
+		v.extremes("Largest", "largest", v.largest)
+		v.extremes("Smallest", "smallest", v.least)
+	}
+}
+
+func (v vector) abs(x reg.VecVirtual) reg.VecVirtual {
+	sign := v.fresh()
+	v.move(v.sign(), sign)
+	v.andNot(x, sign, x)
+	return x
+}
+
+// round is by the processor's modes.
+func (v vector) round(x reg.VecVirtual, mode uint8) reg.VecVirtual {
+	switch {
+	case v.wide && v.single():
+		VRNDSCALEPS(U8(mode), x, x)
+	case v.wide:
+		VRNDSCALEPD(U8(mode), x, x)
+	case v.single():
+		VROUNDPS(U8(mode), x, x)
+	default:
+		VROUNDPD(U8(mode), x, x)
+	}
+	return x
+}
+
+// over returns 1/x.
+func (v vector) over(x reg.VecVirtual) reg.VecVirtual {
+	one := v.fresh()
+	v.move(v.constant(1), one)
+	v.div(x, one, x)
+	return x
+}
+
+// log takes x apart into 2^k·(1+f) with 1+f between √½ and √2, and log(1+f) is f - (f²/2 - s·(f²/2 + r)) with s = f/(2+f), where r is the sum of
+// 2·s^2n/(2n+1) for n from 1 on, until what is left out is less than a tenth of a unit in the last place.
+func (v vector) log(x reg.VecVirtual) reg.VecVirtual {
+	terms, digits, least := 10, 52, 0x1p-1022
+	one, root := math.Float64bits(1), math.Float64bits(math.Sqrt2/2)
+	high, low := 0x1.62e42fefp-1, math.Ln2-0x1.62e42fefp-1 // k·high is exact
+	if v.single() {
+		terms, digits, least = 4, 23, 0x1p-126
+		one, root = uint64(math.Float32bits(1)), uint64(math.Float32bits(math.Sqrt2/2))
+		high, low = 0x1.63p-1, math.Ln2-0x1.63p-1
+	}
+	bound, tiny, m := v.fresh(), v.fresh(), v.fresh()
+	v.move(v.constant(least), bound)
+	v.move(v.constant(float64(uint64(1)<<digits)-1), tiny)
+	small := v.compare(greater, x, bound)
+	tiny = v.where(small, tiny)
+	v.add(v.constant(1), tiny, m)
+	v.mul(x, m, m) // what is below the normal numbers becomes one
+	shift := v.fresh()
+	v.move(v.constant(float64(digits)), shift)
+	shift = v.where(small, shift)
+
+	v.plus(v.bits(one-root), m, m)
+	k := v.fresh()
+	v.shiftRight(U8(digits), m, k)
+	v.or(v.constant(math.Ldexp(1, digits)), k, k) // the number 2^digits + the exponent
+	v.sub(v.constant(math.Ldexp(1, digits)+float64(one>>digits)), k, k)
+	v.sub(shift, k, k)
+	v.and(v.bits(1<<digits-1), m, m)
+	v.plus(v.bits(root), m, m)
+
+	f, s, z, half, r := m, v.fresh(), v.fresh(), v.fresh(), v.fresh()
+	v.sub(v.constant(1), f, f)
+	v.add(v.constant(2), f, s)
+	v.div(s, f, s)
+	v.mul(s, s, z)
+	v.mul(f, f, half)
+	v.mul(v.constant(0.5), half, half)
+	v.move(v.constant(2/float64(2*terms+1)), r)
+	for n := terms - 1; n > 0; n-- {
+		v.fma213(v.constant(2/float64(2*n+1)), z, r)
+	}
+	v.mul(z, r, r)
+	v.add(half, r, r)
+	v.mul(s, r, r)
+	v.fma231(v.constant(low), k, r)
+	v.sub(r, half, half)
+	v.sub(f, half, half)
+	v.mul(v.constant(high), k, k)
+	v.sub(half, k, k)
+	return v.logOfNone(x, k)
+}
+
+// logOfNone puts right what y, the logarithm of x, is for x that have none: -∞ for 0, NaN below, ∞ and NaN for themselves.
+func (v vector) logOfNone(x, y reg.VecVirtual) reg.VecVirtual {
+	zero, largest := v.fresh(), v.fresh()
+	v.zero(zero)
+	v.move(v.constant(v.greatest()), largest)
+	for _, c := range []struct {
+		in mask
+		of float64
+	}{
+		{v.compare(equal, zero, x), math.Inf(-1)},
+		{v.compare(greater, largest, x), math.Inf(1)},
+		{v.compare(notAtLeast, zero, x), math.NaN()},
+	} {
+		extra := v.fresh()
+		v.move(v.constant(c.of), extra)
+		v.add(v.where(c.in, extra), y, y)
+	}
+	return y
+}
+
+// greatest is the largest finite number.
+func (v vector) greatest() float64 {
+	if v.single() {
+		return math.MaxFloat32
+	}
+	return math.MaxFloat64
+}
+
+func (v vector) clamp() {
+	v.text("Clamp", "n int, lo, hi F, x, y *F")
+	v.doc("Clamp", "writes x, moved up to lo and down to hi, to y, and NaN where x is.")
+	lo, hi := v.scalar("lo"), v.scalar("hi")
+	v.flat([]string{"x", "y"}, func(f *flat) {
+		x := f.read("x")
+		f.largest(x, lo, x) // of a NaN and a number they are the first operand in this order
+		f.least(x, hi, x)
+		f.write(x, "y")
+	})
+	v.end()
+}

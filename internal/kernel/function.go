@@ -1,0 +1,64 @@
+package kernel
+
+// A Function is one of a number, for [Map].
+type Function int
+
+// The functions of Map, as IEEE 754 has them; Log is good to a unit in the last place.
+const (
+	Neg Function = iota
+	Abs
+	Floor
+	Ceil
+	Round // halves to even
+	Trunc
+	Sqrt
+	Rsqrt
+	Reciprocal
+	Log
+
+	functions = iota
+)
+
+// Map overwrites y with f of x, element by element. y may be x.
+func Map[F Float](f Function, x, y []F) {
+	apart(inner[F]().functions[f], x, y)
+}
+
+// Max overwrites z with the larger of x and y, element by element, and Min with the smaller; NaN if one is. z may be x or y.
+func Max[F Float](x, y, z []F) { pairwise(inner[F]().max, x, y, z) }
+
+// Min overwrites z with the smaller of x and y.
+func Min[F Float](x, y, z []F) { pairwise(inner[F]().min, x, y, z) }
+
+// Largest is the largest element of x, which has one, and Smallest the smallest; NaN if one is.
+func Largest[F Float](x []F) F {
+	return extreme(x, inner[F]().largest, func(x, y F) F { return max(x, y) })
+}
+
+// Smallest is the smallest element of x.
+func Smallest[F Float](x []F) F {
+	return extreme(x, inner[F]().smallest, func(x, y F) F { return min(x, y) })
+}
+
+func extreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F {
+	best, lanes := x[0], inner[F]().lanes
+	if len(x) < lanes {
+		for _, v := range x[1:] {
+			best = two(best, v)
+		}
+		return best
+	}
+	for i, n := range short(len(x)) {
+		i = min(i, len(x)-lanes) // a last piece that is too short begins in the one before
+		best = two(best, of(max(n, lanes), &x[i]))
+	}
+	return best
+}
+
+// Clamp overwrites y with x, moved up to lo and then down to hi; NaN stays NaN. y may be x.
+func Clamp[F Float](lo, hi F, x, y []F) {
+	y = y[:len(x)]
+	for i, n := range short(len(x)) {
+		inner[F]().clamp(n, lo, hi, &x[i], &y[i])
+	}
+}

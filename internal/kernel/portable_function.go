@@ -1,0 +1,41 @@
+package kernel
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+)
+
+// portableFunctions computes in float64, whose roots and quotients, rounded again, are those of float32.
+func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
+	return [functions]func(n int, x, y *F){
+		Neg:        func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return -x }) },
+		Abs:        func(n int, x, y *F) { each(n, x, y, math.Abs) },
+		Floor:      func(n int, x, y *F) { each(n, x, y, math.Floor) },
+		Ceil:       func(n int, x, y *F) { each(n, x, y, math.Ceil) },
+		Round:      func(n int, x, y *F) { each(n, x, y, math.RoundToEven) },
+		Trunc:      func(n int, x, y *F) { each(n, x, y, math.Trunc) },
+		Sqrt:       func(n int, x, y *F) { each(n, x, y, math.Sqrt) },
+		Rsqrt:      func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return 1 / math.Sqrt(x) }) },
+		Reciprocal: func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return 1 / x }) },
+		Log:        func(n int, x, y *F) { each(n, x, y, log) },
+	}
+}
+
+// log is math.Log, which on amd64 takes numbers below the normal ones for the smallest of these.
+func log(x float64) float64 {
+	if x > 0 && x < 0x1p-1022 {
+		return math.Log(x*0x1p52) - 52*math.Ln2
+	}
+	return math.Log(x)
+}
+
+func larger[F Float](n int, x, y, z *F)  { zip(n, x, y, z, func(x, y F) F { return max(x, y) }) }
+func smaller[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return min(x, y) }) }
+
+func largest[F Float](n int, x *F) F  { return slices.Max(unsafe.Slice(x, n)) }
+func smallest[F Float](n int, x *F) F { return slices.Min(unsafe.Slice(x, n)) }
+
+func clamp[F Float](n int, lo, hi F, x, y *F) {
+	each(n, x, y, func(x float64) float64 { return min(max(x, float64(lo)), float64(hi)) })
+}

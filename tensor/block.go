@@ -1,0 +1,91 @@
+package tensor
+
+// shortRow is up to how many elements a row is computed together with others: what there is to do for each row costs as much as for hundreds of elements.
+const shortRow = 64
+
+// blocks computes rows that are short, as many at a time as buffers hold. Operands whose rows follow each other are used where they are, others copied.
+func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
+	last := len(w.dims) - 1
+	n, column := w.dims[last].size, w.dims[last-1]
+	for i := range ops {
+		ops[i].apart = column.steps[i]
+	}
+	w.visit(last-1, func(at [4]int) {
+		for i := range inputs {
+			ops[i].filled = false
+		}
+		for first := 0; first < column.size; first += chunk / n {
+			count := min(chunk/n, column.size-first)
+			var in [3][]byte
+			for i := range inputs {
+				in[i] = ops[i].block(at[i]+first*ops[i].apart, count, n)
+			}
+			o := &ops[output]
+			to := at[output] + first*o.apart
+			if o.dense(n) {
+				r.run(o.here(to, count*n), in)
+				continue
+			}
+			b := o.buf[:count*n*o.width]
+			r.run(b, in)
+			for i := range count {
+				o.store(to+i*o.apart, b[i*n*o.width:][:n*o.width])
+			}
+		}
+	})
+}
+
+// dense reports whether rows of n elements follow each other, as they are computed with.
+func (o *operand) dense(n int) bool { return o.cast == nil && o.apart == n }
+
+// block returns so many rows of n elements as they are computed with.
+func (o *operand) block(at, count, n int) []byte {
+	if o.dense(n) {
+		return o.here(at, count*n)
+	}
+	b := o.buf[:count*n*o.width]
+	switch {
+	case o.filled:
+	case o.apart == 0: // the same row again and again
+		row := o.load(at, 0, n)
+		repeat(o.buf[:chunk/n*n*o.width], row)
+		o.filled = true
+	case o.step == 0: // each row is one element again and again
+		o.cast(b, 1, o.mem[at*o.size:], o.apart, count)
+		bySize(o.width, widen[uint8], widen[uint16], widen[uint32], widen[uint64], widen[complex128])(b, count, n)
+	default:
+		for i := range count {
+			copy(b[i*n*o.width:], o.row(at+i*o.apart, b[i*n*o.width:], n))
+		}
+	}
+	return b
+}
+
+// row returns n elements from a place on, converted into room if they have to be.
+func (o *operand) row(at int, room []byte, n int) []byte {
+	if o.cast == nil {
+		return o.here(at, n)
+	}
+	o.cast(room, 1, o.mem[at*o.size:], o.step, n)
+	return room[:n*o.width]
+}
+
+// store puts a row into the tensor.
+func (o *operand) store(at int, row []byte) {
+	if o.cast == nil {
+		copy(o.here(at, len(row)/o.width), row)
+		return
+	}
+	o.cast(o.mem[at*o.size:], o.step, row, 1, len(row)/o.width)
+}
+
+// widen makes n elements of each of the first ones, from the last one on, so that none is overwritten before.
+func widen[T any](b []byte, count, n int) {
+	x := typed[T](b)
+	for i := count - 1; i >= 0; i-- {
+		v, run := x[i], x[i*n:][:n]
+		for j := range run {
+			run[j] = v
+		}
+	}
+}
