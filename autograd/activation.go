@@ -6,7 +6,12 @@ import (
 )
 
 // ReLU returns the larger of x and zero. The gradient at zero is zero.
-func ReLU(x *Var) *Var { return byType("ReLU", x, relu[float32], relu[float64])(x) }
+func ReLU(x *Var) *Var {
+	if x.far() {
+		return reluOn(x)
+	}
+	return byType("ReLU", x, relu[float32], relu[float64])(x)
+}
 
 func relu[F kernel.Float](x *Var) *Var {
 	y := result("ReLU", x.t.DType(), x.Shape(), x)
@@ -25,6 +30,9 @@ func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 
 // LogSoftmax returns the logarithm of the softmax over the last dimension of x, (..., classes).
 func LogSoftmax(x *Var) *Var {
+	if x.far() {
+		return logSoftmaxOn(x)
+	}
 	return byType("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64])(x)
 }
 
@@ -79,8 +87,11 @@ func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run 
 	if !train || p == 0 || x.t.Numel() == 0 {
 		return x
 	}
+	if x.far() {
+		return dropoutOn(op, x, p, g, run)
+	}
 	y := result(op, x.t.DType(), x.Shape(), x)
-	kept := y.scope.empty(x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
+	kept := y.scope.empty(nil, x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
 	y.note.run, y.note.factor = run, 1 // the factor is of no matter with p = 1, which keeps nothing
 	if p < 1 {
 		y.note.factor = 1 / (1 - p)

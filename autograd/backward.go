@@ -14,8 +14,12 @@ func (v *Var) Backward() {
 	if v.t.Numel() != 1 {
 		misuse("Backward of shape %v: only a single number has a gradient; take its Sum, or call BackwardFrom", v.t.Shape())
 	}
-	one := v.scope.empty(v.t.DType(), v.t.Shape())
-	byType("Backward", v, setOne[float32], setOne[float64])(one)
+	one := v.room()
+	if v.far() {
+		one.Fill(1)
+	} else {
+		byType("Backward", v, setOne[float32], setOne[float64])(one)
+	}
 	v.BackwardFrom(one)
 	v.scope.recycle(one)
 }
@@ -95,11 +99,11 @@ func (v *Var) write(f func(dx *tensor.Tensor)) {
 		return
 	}
 	if v.param == nil && v.grad == nil {
-		v.grad = v.scope.empty(v.t.DType(), v.t.Shape())
+		v.grad = v.room()
 		f(v.grad)
 		return
 	}
-	dx := v.scope.empty(v.t.DType(), v.t.Shape())
+	dx := v.room()
 	f(dx)
 	v.total().Add(dx)
 	v.scope.recycle(dx)
@@ -112,13 +116,16 @@ func (v *Var) add(dx *tensor.Tensor) {
 	}
 }
 
+// room returns a tensor like v's, whose elements are anything.
+func (v *Var) room() *tensor.Tensor { return v.scope.empty(v.t.Device(), v.t.DType(), v.t.Shape()) }
+
 // total returns what the gradients of v are added up in, zeros at first.
 func (v *Var) total() *tensor.Tensor {
 	if v.param != nil {
 		return v.param.gradient()
 	}
 	if v.grad == nil {
-		v.grad = v.scope.empty(v.t.DType(), v.t.Shape()).Zero()
+		v.grad = v.room().Zero()
 	}
 	return v.grad
 }

@@ -24,11 +24,19 @@ func (c Classification) NLLLoss(logp *Var, target *tensor.Tensor) *Var {
 	if target.DType() != tensor.Int64 || !target.IsContiguous() {
 		target = target.To(tensor.Int64).Contiguous()
 	}
-	ignored := c.checkClasses(tensor.Data[int64](target), logp.t.Dim(1))
+	near := target
+	if logp.far() || target.Device() != nil {
+		tensor.ComputerOf(logp.t, target)
+		near = onHost(target)
+	}
+	ignored := c.checkClasses(tensor.Data[int64](near), logp.t.Dim(1))
 	if !ignored && c.Weight == nil && c.Smoothing == 0 && c.Reduction != Unreduced {
+		if logp.far() {
+			return nllLossOn(logp, target, c.Reduction)
+		}
 		return byType("NLLLoss", logp, nllLoss[float32], nllLoss[float64])(logp, target, c.Reduction)
 	}
-	return c.weighted(logp, target)
+	return c.weighted(logp, near)
 }
 
 // CrossEntropy is the function CrossEntropy with these weights and this smoothing.
@@ -58,7 +66,7 @@ func (c Classification) ignores(class int64) bool {
 	return class == Ignored || len(c.Ignore) > 0 && slices.Contains(c.Ignore, class)
 }
 
-// weighted is the loss of rows, each multiplied by the weight of its class, less what smoothing takes of it and with what it
+// weighted, of targets on the host, is the loss of rows, each multiplied by the weight of its class, less what smoothing takes of it and with what it
 // adds: the mean loss of all classes, multiplied by their weights.
 func (c Classification) weighted(logp *Var, target *tensor.Tensor) *Var {
 	ignored, classes := tensor.New(tensor.Bool, target.Shape()...), target.Clone()
@@ -68,9 +76,12 @@ func (c Classification) weighted(logp *Var, target *tensor.Tensor) *Var {
 			class[i] = 0
 		}
 	}
+	if dev := logp.t.Device(); dev != nil {
+		ignored, classes = movedTo(dev, ignored), movedTo(dev, classes)
+	}
 	weight := c.Weight
 	if weight == nil {
-		weight = tensor.Ones(logp.t.DType(), logp.t.Dim(1))
+		weight = logp.t.NewEmpty(logp.t.DType(), logp.t.Dim(1)).Fill(1)
 	}
 	counts := tensor.IndexSelect(weight, 0, classes).MaskedFill(ignored, 0)
 	losses := Neg(Reshape(Gather(logp, 1, classes.Reshape(-1, 1)), -1))

@@ -25,6 +25,9 @@ var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
 func Conv2d(x, w, b *Var, o Window) *Var {
 	s := convShape(x, w, o)
 	checkBias("Conv2d", b, s.OutC)
+	if x.far() {
+		return conv2dOn(s, x, w, b)
+	}
 	return byType("Conv2d", x, conv2d[float32], conv2d[float64])(s, x, w, b)
 }
 
@@ -104,6 +107,9 @@ func MaxPool2d(x *Var, o Window) *Var {
 			misuse("MaxPool2d with padding %v: it is at most half of the window %v", o.Padding, o.Size)
 		}
 	}
+	if x.far() {
+		return maxPool2dOn(x, o)
+	}
 	return byType("MaxPool2d", x, maxPool2d[float32], maxPool2d[float64])(x, o)
 }
 
@@ -112,7 +118,7 @@ func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
 	outH := (h+2*o.Padding[0]-o.Size[0])/o.Stride[0] + 1
 	outW := (w+2*o.Padding[1]-o.Size[1])/o.Stride[1] + 1
 	y := result("MaxPool2d", x.t.DType(), []int{n, c, outH, outW}, x)
-	at := y.scope.empty(tensor.Int32, y.Shape())
+	at := y.scope.empty(nil, tensor.Int32, y.Shape())
 	kernel.MaxPool2d(n, c, h, w, o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
 		data[F](x.dense()), data[F](y.t), tensor.Data[int32](at))
 	hold(x)

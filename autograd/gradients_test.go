@@ -5,11 +5,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// gradients has rows for every operation, see TestNoOperationIsLeftOut. A row's name begins with that of its operation.
-func gradients() map[string]gradient {
-	target := tensor.FromSlice([]int64{2, 0, 3}, 3)
-	ints := func(v ...int64) *tensor.Tensor { return tensor.FromSlice(v, len(v)) }
-	mask := tensor.FromSlice([]bool{true, false, true}, 3)
+// gradients has rows for every operation, see TestNoOperationIsLeftOut. A row's name begins with that of its operation. What they take besides their inputs
+// is where put puts it.
+func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
+	target := put(tensor.FromSlice([]int64{2, 0, 3}, 3))
+	ints := func(v ...int64) *tensor.Tensor { return put(tensor.FromSlice(v, len(v))) }
+	mask := put(tensor.FromSlice([]bool{true, false, true}, 3))
 	f := func(op func(x *autograd.Var) *autograd.Var) func(in vars) *autograd.Var {
 		return func(in vars) *autograd.Var { return op(in[0]) }
 	}
@@ -113,7 +114,7 @@ func gradients() map[string]gradient {
 		"Index":        {func(in vars) *autograd.Var { return autograd.Index(in[0], ints(1, 0, 1), ints(2, 2, 2)) }, one(values(1, 1, 2, 3, 2))},
 		"MaskedSelect": {func(in vars) *autograd.Var { return autograd.MaskedSelect(in[0], mask) }, one(values(1, 1, 2, 3))},
 		"MaskedSelect of few": {func(in vars) *autograd.Var {
-			return autograd.MaskedSelect(in[0], tensor.FromSlice([]bool{true, false, true, true}, 4, 1))
+			return autograd.MaskedSelect(in[0], put(tensor.FromSlice([]bool{true, false, true, true}, 4, 1)))
 		}, one(values(1, 1, 3))},
 		"Max":        {func(in vars) *autograd.Var { v, _ := autograd.Max(in[0], -2); return v }, one(values(1, 1, 2, 3, 2))},
 		"Min":        {func(in vars) *autograd.Var { v, _ := autograd.Min(in[0], 0); return v }, one(values(1, 1, 2, 3))},
@@ -152,22 +153,22 @@ func gradients() map[string]gradient {
 			[]*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"BatchNorm2d without parameters": {func(in vars) *autograd.Var { y, _, _ := autograd.BatchNorm2d(in[0], nil, nil, 1e-5); return y }, one(values(1, 1, 3, 2, 2, 2))},
 		"BatchNorm2dBy": {func(in vars) *autograd.Var {
-			return autograd.BatchNorm2dBy(values(5, 1, 2), positive(6, 2), in[0], in[1], in[2], 1e-5)
+			return autograd.BatchNorm2dBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
 		}, []*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"LayerNorm": {func(in vars) *autograd.Var { return autograd.LayerNorm(in[0], in[1], in[2], 1e-5) },
 			[]*tensor.Tensor{values(1, 1, 2, 2, 3), values(2, 1, 2, 3), values(3, 1, 2, 3)}},
 		"NLLLoss unreduced": {func(in vars) *autograd.Var { return autograd.NLLLoss(in[0], target, autograd.Unreduced) }, one(values(1, 1, 3, 4))},
 		"NLLLoss weighted": {func(in vars) *autograd.Var {
-			return autograd.Classification{Weight: positive(3, 4), Ignore: []int64{0}}.NLLLoss(in[0], target)
+			return autograd.Classification{Weight: put(positive(3, 4)), Ignore: []int64{0}}.NLLLoss(in[0], target)
 		}, one(values(1, 1, 3, 4))},
 		"CrossEntropy smoothed": {func(in vars) *autograd.Var {
-			return autograd.Classification{Weight: positive(3, 4), Smoothing: 0.3, Reduction: autograd.Unreduced}.CrossEntropy(in[0], target)
+			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3, Reduction: autograd.Unreduced}.CrossEntropy(in[0], target)
 		}, one(values(1, 1, 3, 4))},
 		"CrossEntropy ignored": {func(in vars) *autograd.Var {
 			return autograd.CrossEntropy(in[0], ints(1, autograd.Ignored, 3), autograd.ByMean)
 		}, one(values(1, 1, 3, 4))},
 		"WeightedBCEWithLogitsLoss": {func(in vars) *autograd.Var {
-			return autograd.WeightedBCEWithLogitsLoss(in[0], in[1], positive(3, 4), autograd.ByMean)
+			return autograd.WeightedBCEWithLogitsLoss(in[0], in[1], put(positive(3, 4)), autograd.ByMean)
 		}, two(values(1, 3, 3, 4), values(2, 1, 3, 4))},
 		"MSELoss unreduced":      {func(in vars) *autograd.Var { return autograd.MSELoss(in[0], in[1], autograd.Unreduced) }, two(values(1, 1, 3), values(2, 1, 3))},
 		"SmoothL1Loss":           {func(in vars) *autograd.Var { return autograd.SmoothL1Loss(in[0], in[1], 0.7, autograd.ByMean) }, two(values(1, 1, 3, 4), values(2, 1, 3, 4))},

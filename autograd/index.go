@@ -14,12 +14,21 @@ func picked(op string, x *Var, f func(t *tensor.Tensor) *tensor.Tensor, indices 
 		v.save(indices...)
 		v.backward = func(dy *tensor.Tensor) {
 			n := x.t.Numel()
-			from := f(tensor.Arange(tensor.Int64, 0, float64(n), 1).Reshape(x.Shape()...))
-			dx := tensor.New(dy.DType(), n).IndexAdd(0, from.Reshape(-1), dy.Reshape(-1))
+			from := f(numbered(x.t.Device(), n).Reshape(x.Shape()...))
+			dx := dy.NewZeros(dy.DType(), n).IndexAdd(0, from.Reshape(-1), dy.Reshape(-1))
 			x.add(dx.Reshape(x.Shape()...))
 		}
 	}
 	return v
+}
+
+// numbered returns the numbers 0 to n-1.
+func numbered(dev tensor.Device, n int) *tensor.Tensor {
+	t, err := tensor.ArangeOn(dev, tensor.Int64, 0, float64(n), 1)
+	if err != nil {
+		panic(err)
+	}
+	return t
 }
 
 // Gather returns, for each element of idx, Int64, the element of x at the same indices but that along dim, which the
@@ -89,7 +98,7 @@ func (v *Var) addPart(shape []int, dx *tensor.Tensor) {
 		v.add(dx)
 		return
 	}
-	whole := tensor.New(dx.DType(), v.Shape()...)
+	whole := dx.NewZeros(dx.DType(), v.Shape()...)
 	corner := whole
 	for d, n := range shape {
 		corner = corner.Narrow(d, 0, n)

@@ -8,6 +8,9 @@ import (
 // Linear returns x·wᵀ + b, of shape (..., out), where x is (..., in), w is (out, in) and b is (out), or nil.
 func Linear(x, w, b *Var) *Var {
 	checkLinear(x, w, b)
+	if x.far() {
+		return linearOn(x, w, b)
+	}
 	return byType("Linear", x, linear[float32], linear[float64])(x, w, b)
 }
 

@@ -65,9 +65,9 @@ func CrossEntropy(logits *Var, target *tensor.Tensor, r Reduction) *Var {
 // MSELoss returns the squared differences of x and target, which have one shape.
 func MSELoss(x, target *Var, r Reduction) *Var {
 	checkShapes("MSELoss", x, target)
-	if r == Unreduced {
+	if r == Unreduced || x.far() {
 		d := Sub(x, target)
-		return Mul(d, d)
+		return r.of(Mul(d, d))
 	}
 	return byType("MSELoss", x, mseLoss[float32], mseLoss[float64])(x, target, r)
 }

@@ -20,7 +20,7 @@ func BatchNorm2d(x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tens
 	if s.parts*s.width < 2 {
 		misuse("BatchNorm2d of shape %v in training: a channel needs more than one element", x.Shape())
 	}
-	y, mean, variance = byType("BatchNorm2d", x, standardize[float32], standardize[float64])("BatchNorm2d", x, s, eps)
+	y, mean, variance = standardized("BatchNorm2d", x, s, eps)
 	return affine("BatchNorm2d", y, w, b, s.n, []int{s.n, 1, 1}), mean, variance
 }
 
@@ -48,7 +48,7 @@ func LayerNorm(x, w, b *Var, eps float64) *Var {
 		misuse("LayerNorm of shape %v with a weight of %v: the last dimensions differ", x.Shape(), w.Shape())
 	}
 	s := groups{n: x.t.Numel() / max(1, w.t.Numel()), parts: 1, width: w.t.Numel()}
-	y, _, _ := byType("LayerNorm", x, standardize[float32], standardize[float64])("LayerNorm", x, s, eps)
+	y, _, _ := standardized("LayerNorm", x, s, eps)
 	return affine("LayerNorm", y, w, b, w.t.Numel(), w.Shape())
 }
 
@@ -68,6 +68,13 @@ func affine(op string, y, w, b *Var, n int, shape []int) *Var {
 		}
 	}
 	return y
+}
+
+func standardized(op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+	if x.far() {
+		return standardizeOn(op, x, s, eps)
+	}
+	return byType(op, x, standardize[float32], standardize[float64])(op, x, s, eps)
 }
 
 // standardize moves and scales each group of x to mean 0 and variance 1.

@@ -48,7 +48,7 @@ func (p *Param) ZeroGrad() {
 
 func (p *Param) gradient() *tensor.Tensor {
 	if p.Grad == nil {
-		p.Grad = tensor.New(p.T.DType(), p.T.Shape()...)
+		p.Grad = p.T.NewZeros(p.T.DType(), p.T.Shape()...)
 	}
 	return p.Grad
 }

@@ -15,21 +15,21 @@ func AvgPool2d(x *Var, o Window) *Var {
 		out[i] = (x.t.Dim(2+i)+2*o.Padding[i]-o.Size[i])/o.Stride[i] + 1
 	}
 	share := 1 / float64(o.Size[0]*o.Size[1])
-	padded, image := o.pad(x.Shape(), x.t.DType())
+	padded, image := o.pad(x.t)
 	image.CopyFrom(x.t)
-	y := tensor.New(x.t.DType(), x.t.Dim(0), x.t.Dim(1), out[0], out[1])
+	y := x.t.NewZeros(x.t.DType(), x.t.Dim(0), x.t.Dim(1), out[0], out[1])
 	o.taps(padded, out, func(tap *tensor.Tensor) { y.Add(tap) })
 	return unary("AvgPool2d", x, y.MulScalar(share), nil, func(dy *tensor.Tensor) *tensor.Tensor {
-		padded, image := o.pad(x.Shape(), dy.DType())
+		padded, image := o.pad(x.t)
 		o.taps(padded, out, func(tap *tensor.Tensor) { tap.Axpy(share, dy) })
 		return image
 	})
 }
 
-// pad returns zeros with room for an image and its padding, and the part of them that is the image.
-func (o Window) pad(shape []int, dt tensor.DType) (padded, image *tensor.Tensor) {
-	h, w := shape[2], shape[3]
-	padded = tensor.New(dt, shape[0], shape[1], h+2*o.Padding[0], w+2*o.Padding[1])
+// pad returns zeros with room for an image like x and its padding, and the part of them that is the image.
+func (o Window) pad(x *tensor.Tensor) (padded, image *tensor.Tensor) {
+	h, w := x.Dim(2), x.Dim(3)
+	padded = x.NewZeros(x.DType(), x.Dim(0), x.Dim(1), h+2*o.Padding[0], w+2*o.Padding[1])
 	return padded, padded.Narrow(2, o.Padding[0], h).Narrow(3, o.Padding[1], w)
 }
 

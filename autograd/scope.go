@@ -37,6 +37,7 @@ type look struct {
 
 // A form is what tensors must have in common to stand in for each other.
 type form struct {
+	dev   tensor.Device
 	dtype tensor.DType
 	dims  int
 	shape [maxDims]int
@@ -74,7 +75,7 @@ func (s *Scope) Reset() {
 	}
 	s.used = 0
 	for _, t := range s.lent {
-		f := formOf(t.DType(), t.Shape())
+		f := formOf(t.Device(), t.DType(), t.Shape())
 		s.free[f] = append(s.free[f], t)
 	}
 	clear(s.lent)
@@ -94,24 +95,24 @@ func (s *Scope) newVar() *Var {
 	return v
 }
 
-func formOf(dt tensor.DType, shape []int) form {
-	f := form{dtype: dt, dims: len(shape)}
+func formOf(dev tensor.Device, dt tensor.DType, shape []int) form {
+	f := form{dev: dev, dtype: dt, dims: len(shape)}
 	copy(f.shape[:], shape)
 	return f
 }
 
 // empty returns a tensor whose elements are anything.
-func (s *Scope) empty(dt tensor.DType, shape []int) *tensor.Tensor {
+func (s *Scope) empty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
 	if s == nil || len(shape) > maxDims {
-		return tensor.Empty(dt, slices.Clone(shape)...)
+		return emptyOn(dev, dt, slices.Clone(shape))
 	}
 	var t *tensor.Tensor
-	f := formOf(dt, shape)
+	f := formOf(dev, dt, shape)
 	if kept := s.free[f]; len(kept) > 0 {
 		last := len(kept) - 1
 		t, s.free[f] = kept[last], kept[:last]
 	} else {
-		t = tensor.Empty(dt, slices.Clone(shape)...) // so that a shape may be on the caller's stack
+		t = emptyOn(dev, dt, slices.Clone(shape)) // so that a shape may be on the caller's stack
 	}
 	s.lent = append(s.lent, t)
 	return t
@@ -127,7 +128,7 @@ func (s *Scope) recycle(t *tensor.Tensor) {
 			last := len(s.lent) - 1
 			s.lent[i], s.lent[last] = s.lent[last], nil
 			s.lent = s.lent[:last]
-			f := formOf(t.DType(), t.Shape())
+			f := formOf(t.Device(), t.DType(), t.Shape())
 			s.free[f] = append(s.free[f], t)
 			return
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// owned returns a view as a tensor of its own where it is one of shared memory, whose block it would keep from those
+// owned returns a view as a tensor of its own where it is one of the host's shared memory, whose block it would keep from those
 // who wait for it to be closed.
 func owned(t *tensor.Tensor) *tensor.Tensor {
-	if !t.IsShared() {
+	if !t.IsShared() || t.Device() != nil {
 		return t
 	}
 	c := t.Clone()
@@ -28,7 +28,13 @@ func Reshape(x *Var, shape ...int) *Var {
 }
 
 func reshapeBackward(y *Var, dy *tensor.Tensor) {
-	y.inputs[0].write(func(dx *tensor.Tensor) { byType(y.op, y, copyData[float32], copyData[float64])(dx, dy) })
+	y.inputs[0].write(func(dx *tensor.Tensor) {
+		if y.far() {
+			dx.CopyFrom(dy.View(dx.Shape()...))
+			return
+		}
+		byType(y.op, y, copyData[float32], copyData[float64])(dx, dy)
+	})
 }
 
 // copyData copies the elements of a contiguous tensor to one of another shape.
@@ -39,7 +45,7 @@ func (v *Var) reshaped(shape []int) *tensor.Tensor {
 	if !v.lent || len(shape) > maxDims {
 		return owned(v.t.Reshape(slices.Clone(shape)...))
 	}
-	key := look{v.t, formOf(v.t.DType(), shape)}
+	key := look{v.t, formOf(nil, v.t.DType(), shape)}
 	t := v.scope.views[key]
 	if t == nil {
 		t = v.t.Reshape(slices.Clone(shape)...)
@@ -137,7 +143,7 @@ func part(op string, x *Var, view func(*tensor.Tensor) *tensor.Tensor) *Var {
 	v := wrap(op, owned(view(x.t)), x)
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) {
-			dx := tensor.New(x.t.DType(), x.Shape()...)
+			dx := x.t.NewZeros(x.t.DType(), x.Shape()...)
 			view(dx).CopyFrom(dy)
 			x.add(dx)
 		}

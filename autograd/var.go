@@ -93,7 +93,7 @@ func (v *Var) Detach() *Var { return &Var{t: v.t, scope: v.scope, quiet: v.quiet
 func result(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
 	v := scopeOf(inputs).newVar()
 	v.from(op, inputs)
-	v.t = v.scope.empty(dt, shape)
+	v.t = v.scope.empty(inputs[0].t.Device(), dt, shape)
 	v.lent = v.scope != nil && len(shape) <= maxDims
 	return v
 }
@@ -110,12 +110,18 @@ func wrap(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 func (v *Var) from(op string, inputs []*Var) {
 	v.op, v.inputs, v.saved = op, v.inputRoom[:0], v.savedRoom[:0]
 	var dt tensor.DType
+	var first *tensor.Tensor
 	for i, in := range inputs {
 		if in == nil {
 			continue
 		}
 		if i > 0 && in.t.DType() != dt {
 			misuse("%s of %v and %v: convert one with tensor.To", op, dt, in.t.DType())
+		}
+		if first == nil {
+			first = in.t
+		} else if in.t.Device() != first.Device() {
+			tensor.ComputerOf(first, in.t) // panics unless one is a number
 		}
 		dt = in.t.DType()
 		v.quiet = v.quiet || in.quiet

@@ -9,6 +9,9 @@ type Options struct {
 	Suites []string
 	All    bool
 
+	// More are suites besides those of this package.
+	More []Suite
+
 	// Against is the peer that the same work is measured with: torch, or empty for none. Python is the interpreter that
 	// has it, python3 if empty.
 	Against string

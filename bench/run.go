@@ -71,7 +71,7 @@ func (o Options) choose() ([]Suite, error) {
 	if o.Against != "" && o.Against != "torch" {
 		return nil, fmt.Errorf("%w: %q is unknown; the one peer is torch", ErrPeer, o.Against)
 	}
-	all := Suites()
+	all := append(Suites(), o.More...)
 	if o.All {
 		return slices.DeleteFunc(all, func(s Suite) bool { return s.partner != nil && o.Against == "" }), nil
 	}

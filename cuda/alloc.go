@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -62,7 +61,7 @@ func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*Memory, er
 			return nil, errors.Join(err, domain.Release(block))
 		}
 		s.refs++
-		return &Memory{segment: s, block: block, off: off, size: n}, nil
+		return s.memory(block, off, n), nil
 	}
 	return nil, nil
 }
@@ -99,7 +98,13 @@ func (s *segment) collect() bool {
 
 // EmptyCache gives back to the devices what this process keeps for its next allocations: torch.cuda.empty_cache.
 func EmptyCache() error {
-	err := emptyCache()
+	var err error
+	for _, d := range known() {
+		if d.ready.Load() != nil {
+			err = errors.Join(err, d.Synchronize(), d.dropClock())
+		}
+	}
+	err = errors.Join(err, emptyCache())
 	segments.Lock()
 	c := segments.client
 	segments.Unlock()
@@ -109,6 +114,9 @@ func EmptyCache() error {
 	return err
 }
 
+// EmptyCache is the function EmptyCache.
+func (d *Device) EmptyCache() error { return EmptyCache() }
+
 func emptyCache() (err error) {
 	segments.Lock()
 	defer segments.Unlock()
@@ -116,7 +124,7 @@ func emptyCache() (err error) {
 		if s.collect(); !s.mine || len(s.used) > 0 {
 			continue
 		}
-		err = errors.Join(err, s.dev.do(func(stream cudriver.Stream) error { return s.dev.driver.StreamSynchronize(stream) }), s.unmap(), s.d.Release(s.block))
+		err = errors.Join(err, s.unmap(), s.d.Release(s.block))
 	}
 	return err
 }

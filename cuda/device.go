@@ -27,14 +27,18 @@ type Device struct {
 
 	opening sync.Mutex
 	ready   atomic.Pointer[ready]
+	events  events
 }
 
 // ready is what a device has that is in use.
 type ready struct {
 	ctx         cudriver.Context
 	stream      cudriver.Stream
+	side        cudriver.Stream // for what must not wait behind the stream
 	granularity int
 	total       int
+	code        code
+	products    products
 }
 
 // system is the driver and what it has.
@@ -62,11 +66,26 @@ func open() (*system, error) {
 	return process.system, process.err
 }
 
+// known returns the devices, if this process has asked for them.
+func known() []*Device {
+	process.Lock()
+	defer process.Unlock()
+	if process.system == nil {
+		return nil
+	}
+	return process.system.devices
+}
+
 func load() (cudriver.Driver, error) {
-	if paths := os.Getenv(SimulateKey); paths != "" {
-		return sim.New(strings.Split(paths, ",")), nil
+	if paths, ok := simulatedPaths(); ok {
+		return sim.New(paths), nil
 	}
 	return cudriver.Load()
+}
+
+func simulatedPaths() (paths []string, ok bool) {
+	text := os.Getenv(SimulateKey)
+	return strings.Split(text, ","), text != ""
 }
 
 func initialise() (*system, error) {
@@ -151,6 +170,9 @@ func (d *Device) begin() (*ready, error) {
 		if err == nil {
 			r.stream, err = d.driver.StreamCreate(cudriver.StreamNonBlocking)
 		}
+		if err == nil {
+			r.side, err = d.driver.StreamCreate(cudriver.StreamNonBlocking)
+		}
 		return err
 	})
 	if err != nil {
@@ -178,9 +200,22 @@ func (d *Device) within(r *ready, calls func() error) error {
 	return calls()
 }
 
-// Synchronize waits until the device has done all that this process has asked for.
+// Synchronize waits until the device has done all that this process has asked for. The error wraps ErrUnfinished, once, where that was to wait for
+// a process which ended before.
 func (d *Device) Synchronize() error {
-	return d.do(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
+	return d.ask(func(cudriver.Stream) error { return nil })
+}
+
+// ask queues work and waits until it is done.
+func (d *Device) ask(calls func(s cudriver.Stream) error) error {
+	r, err := d.use()
+	if err == nil {
+		err = d.within(r, func() error { return calls(r.stream) })
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.finish(r), d.tell())
 }
 
 // MemInfo returns the device's free and total memory, in bytes. What this process keeps for later is not free.

@@ -15,6 +15,16 @@ var (
 	// ErrKeeper is wrapped where the process that made the domain does not answer for the memory of devices: it has ended, or its program does
 	// not import this package.
 	ErrKeeper = errors.New("cuda: nobody keeps the memory of this domain's devices")
+	// ErrUnfinished is wrapped where the process that sent memory ended before its device had written it. What was computed from it is wrong.
+	ErrUnfinished = errors.New("cuda: the sender of this memory ended before its device had written it")
+	// ErrNotLegacy is wrapped where memory was to be opened by other programs that is not a LegacyDevice's, and ErrForeign where memory was to be sent to
+	// a process of the domain that is: its tensor's Clone can be.
+	ErrNotLegacy = errors.New("cuda: other programs cannot open this memory")
+	ErrForeign   = errors.New("cuda: this memory is not the domain's, so its allocator would have to stay alive")
+	// ErrNotPageable is wrapped where memory was to be pinned that is not whole pages of shared memory.
+	ErrNotPageable = errors.New("cuda: cannot be pinned")
+	// ErrArray is wrapped where what another library says of an array makes no sense, or cannot be had here.
+	ErrArray = errors.New("cuda: not an array of a device that can be used")
 	// ErrRange is wrapped where memory arrives that is not within its segment.
 	ErrRange = errors.New("cuda: memory outside of its segment")
 )
@@ -35,7 +45,9 @@ const (
 )
 
 func init() {
-	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange} {
+	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange,
+		"ErrUnfinished": ErrUnfinished, "ErrNotLegacy": ErrNotLegacy, "ErrForeign": ErrForeign,
+		"ErrNotPageable": ErrNotPageable, "ErrArray": ErrArray} {
 		wire.RegisterError("cuda."+name, err)
 	}
 }

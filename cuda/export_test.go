@@ -29,7 +29,10 @@ func Reset() error {
 	if process.system != nil {
 		for _, d := range process.system.devices {
 			if d.ready.Load() != nil {
-				err = errors.Join(err, d.do(func(s cudriver.Stream) error { return d.driver.StreamDestroy(s) }), d.driver.PrimaryCtxRelease(d.id))
+				err = errors.Join(err, d.do(func(s cudriver.Stream) error {
+					return errors.Join(d.driver.StreamDestroy(s), d.driver.StreamDestroy(d.ready.Load().side))
+				}), d.driver.PrimaryCtxRelease(d.id))
+				d.ready.Store(nil)
 			}
 		}
 	}
@@ -49,3 +52,18 @@ func Mapped() int {
 
 // Segment returns the block of m's segment.
 func (m *Memory) Segment() shm.Handle { return m.segment.block }
+
+// RecordForOthers returns the handle of an event that comes to pass when the device has done what it has now.
+func RecordForOthers(d *Device) (h Handle, end func() error, err error) {
+	var e cudriver.Event
+	err = d.do(func(s cudriver.Stream) (err error) {
+		if e, err = d.driver.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming); err != nil {
+			return err
+		}
+		if err = d.driver.EventRecord(e, s); err == nil {
+			h, err = d.driver.IPCGetEventHandle(e)
+		}
+		return err
+	})
+	return h, func() error { return d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }) }, err
+}

@@ -19,6 +19,36 @@ type Memory struct {
 	block     shm.Handle
 	off, size int
 	ended     atomic.Bool
+	fate      *fate
+}
+
+// A fate is what an allocation has met in this process, however often it has arrived.
+type fate struct {
+	holders    int         // under the lock of the segments
+	used       atomic.Bool // by work that was queued
+	unfinished atomic.Bool // its sender has ended before its device had written it
+}
+
+// memory returns an allocation that is counted already. The segments are locked.
+func (s *segment) memory(block shm.Handle, off, size int) *Memory {
+	f := s.fates[block]
+	if f == nil {
+		f = new(fate)
+		if s.fates == nil {
+			s.fates = map[shm.Handle]*fate{}
+		}
+		s.fates[block] = f
+	}
+	f.holders++
+	return &Memory{segment: s, block: block, off: off, size: size, fate: f}
+}
+
+// forget ends what memory began, under the same lock.
+func (m *Memory) forget() {
+	m.refs--
+	if m.fate.holders--; m.fate.holders == 0 {
+		delete(m.fates, m.block)
+	}
 }
 
 // Device returns the device.
@@ -28,12 +58,16 @@ func (m *Memory) Device() tensor.Device { return m.dev }
 func (m *Memory) Size() int { return m.size }
 
 // Pointer returns the address on the device, for other libraries of this process. It means nothing in another one.
-func (m *Memory) Pointer() uint64 { return uint64(m.base) + uint64(m.off) }
+func (m *Memory) Pointer() uint64 { return uint64(m.at(0, m.size)) }
 
-// at returns the address of a byte. It panics where the n bytes from it on are not the allocation's.
+// at returns the address of a byte, for work that is queued. It panics where the n bytes from it on are not the allocation's.
 func (m *Memory) at(off, n int) cudriver.Ptr {
 	if off < 0 || n < 0 || n > m.size-off {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of an allocation of %d", off, off+n, m.size))
+	}
+	m.fate.used.Store(true)
+	if m.fate.unfinished.Load() {
+		m.dev.lose(m)
 	}
 	return m.base + cudriver.Ptr(m.off+off)
 }
@@ -43,21 +77,24 @@ func (m *Memory) Write(off int, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	return m.dev.do(func(s cudriver.Stream) error {
-		err := m.dev.driver.MemcpyHtoDAsync(m.at(off, len(src)), src, s)
-		return errors.Join(err, m.dev.driver.StreamSynchronize(s))
-	})
+	return m.dev.ask(func(s cudriver.Stream) error { return m.dev.driver.MemcpyHtoDAsync(m.at(off, len(src)), src, s) })
 }
 
-// Read copies to the host.
+// Read copies to the host. The error wraps ErrUnfinished where the sender of the memory ended before its device had written it.
 func (m *Memory) Read(dst []byte, off int) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	return m.dev.do(func(s cudriver.Stream) error {
-		err := m.dev.driver.MemcpyDtoHAsync(dst, m.at(off, len(dst)), s)
-		return errors.Join(err, m.dev.driver.StreamSynchronize(s))
-	})
+	err := m.dev.ask(func(s cudriver.Stream) error { return m.dev.driver.MemcpyDtoHAsync(dst, m.at(off, len(dst)), s) })
+	return errors.Join(err, m.whole())
+}
+
+// whole returns ErrUnfinished of memory that does not hold what was sent. That is known when the device has finished.
+func (m *Memory) whole() error {
+	if m.fate.unfinished.Load() {
+		return fmt.Errorf("%d bytes on %v: %w", m.size, m.dev, ErrUnfinished)
+	}
+	return nil
 }
 
 // Fill repeats a pattern. What CUDA has no fill for is copied from the host.
@@ -70,16 +107,17 @@ func (m *Memory) Fill(off, n int, pattern []byte) error {
 		narrow = narrow[:len(narrow)/2]
 	}
 	p, driver := m.at(off, n), m.dev.driver
+	if len(narrow) > 4 {
+		return m.Write(off, bytes.Repeat(narrow, n/len(narrow)))
+	}
 	return m.dev.do(func(s cudriver.Stream) error {
 		switch len(narrow) {
 		case 1:
 			return driver.MemsetD8Async(p, narrow[0], uint64(n), s)
 		case 2:
 			return driver.MemsetD16Async(p, binary.NativeEndian.Uint16(narrow), uint64(n/2), s)
-		case 4:
-			return driver.MemsetD32Async(p, binary.NativeEndian.Uint32(narrow), uint64(n/4), s)
 		}
-		return errors.Join(driver.MemcpyHtoDAsync(p, bytes.Repeat(narrow, n/len(narrow)), s), driver.StreamSynchronize(s))
+		return driver.MemsetD32Async(p, binary.NativeEndian.Uint32(narrow), uint64(n/4), s)
 	})
 }
 
@@ -96,25 +134,16 @@ func (m *Memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
 	if m.dev == o.dev {
 		return m.dev.do(func(s cudriver.Stream) error { return m.dev.driver.MemcpyDtoDAsync(to, at, uint64(n), s) })
 	}
-	theirs, err := o.dev.use()
-	if err == nil {
-		err = o.dev.Synchronize()
-	}
-	if err != nil {
-		return err
-	}
-	ours, err := m.dev.use()
-	if err != nil {
-		return err
-	}
-	return m.dev.do(func(s cudriver.Stream) error { // nobody but us keeps the source for the device
-		err := m.dev.driver.MemcpyPeerAsync(to, ours.ctx, at, theirs.ctx, uint64(n), s)
-		return errors.Join(err, m.dev.driver.StreamSynchronize(s))
-	})
+	return m.dev.copyFrom(to, o, at, n)
 }
 
 // Key is the block.
-func (m *Memory) Key() any { return key{m.d, m.block} }
+func (m *Memory) Key() any {
+	if m.end != nil {
+		return address{m.dev, uint64(m.base) + uint64(m.off), m.size}
+	}
+	return key{m.d, m.block}
+}
 
 type key struct {
 	d     *shm.Domain
@@ -126,11 +155,22 @@ func (m *Memory) End() (err error) {
 	if m.ended.Swap(true) {
 		return nil
 	}
-	if !m.mine {
-		err = m.dev.Synchronize()
+	if m.end != nil {
+		if r := m.dev.ready.Load(); r != nil {
+			err = m.dev.finish(r)
+		}
+		return errors.Join(err, m.end())
 	}
+	if r := m.dev.ready.Load(); !m.mine && r != nil {
+		err = m.dev.finish(r) // what was lost is told to who wants to know what the device has done
+	}
+	return errors.Join(err, m.giveBack())
+}
+
+// giveBack is End when the device has finished.
+func (m *Memory) giveBack() (err error) {
 	segments.Lock()
-	m.refs--
+	m.forget()
 	c := segments.client
 	segments.Unlock()
 	for _, b := range []shm.Handle{m.block, m.segment.block} {
@@ -144,21 +184,39 @@ func (m *Memory) End() (err error) {
 	return err
 }
 
-// Marshal waits until the device has written what is sent, since this process may not be there any more when it is read, and writes the two
-// blocks and the place.
+// Marshal writes the two blocks and the place, and what the receiver's stream waits for if the device is not idle: the two blocks and the place of
+// a clock, whose it is, and the number. See Note [An event that travels].
 func (m *Memory) Marshal(e *wire.Encoder) error {
-	if d, err := shm.Default(); err != nil || d != m.d {
+	if m.end != nil {
+		return fmt.Errorf("send %d bytes on %v: %w", m.size, m.dev, ErrForeign)
+	}
+	d, err := shm.Default()
+	if err != nil || d != m.d {
 		return errors.Join(tensor.ErrDomain, err)
 	}
-	if err := m.dev.Synchronize(); err != nil {
+	c, number, err := m.dev.tick(d)
+	if err = errors.Join(err, m.whole()); err != nil {
 		return err
 	}
+	e.ArrayLen(2)
+	m.place(e)
+	if c == nil {
+		e.Nil()
+		return nil
+	}
+	e.ArrayLen(3)
+	c.place(e)
+	e.Uint(uint64(c.life))
+	e.Uint(uint64(number))
+	return nil
+}
+
+func (m *Memory) place(e *wire.Encoder) {
 	e.ArrayLen(4)
 	e.Block(m.segment.block)
 	e.Block(m.block)
 	e.Uint(uint64(m.off))
 	e.Uint(uint64(m.size))
-	return nil
 }
 
 func init() {
@@ -178,7 +236,54 @@ func read(dec *wire.Decoder) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := dec.ArrayOf(4); err != nil {
+	if err := dec.ArrayOf(2); err != nil {
+		return nil, err
+	}
+	m, err := readPlace(dec, d)
+	if err != nil {
+		return nil, err
+	}
+	if dec.IsNil() {
+		return m, nil
+	}
+	s := &sent{of: m}
+	if err = s.read(dec, d); err == nil {
+		err = m.dev.await(s)
+	}
+	if err != nil {
+		if s.clock != nil {
+			err = errors.Join(err, s.clock.giveBack())
+		}
+		return nil, errors.Join(err, m.giveBack())
+	}
+	return m, nil
+}
+
+func (s *sent) read(dec *wire.Decoder, d *shm.Domain) (err error) {
+	if err = dec.ArrayOf(3); err != nil {
+		return err
+	}
+	if s.clock, err = readPlace(dec, d); err != nil {
+		return err
+	}
+	life, err := dec.Uint()
+	if err != nil {
+		return err
+	}
+	number, err := dec.Uint()
+	if err != nil {
+		return err
+	}
+	if s.clock.dev != s.of.dev || s.clock.size != 4 || number == 0 || number >= abandoned {
+		return fmt.Errorf("%w: a clock of %d bytes on %v, number %d", ErrRange, s.clock.size, s.clock.dev, number)
+	}
+	s.life, s.number = shm.Handle(life), uint32(number)
+	return nil
+}
+
+func readPlace(dec *wire.Decoder, d *shm.Domain) (*Memory, error) {
+	err := dec.ArrayOf(4)
+	if err != nil {
 		return nil, err
 	}
 	var held [2]shm.Handle
@@ -214,7 +319,9 @@ func read(dec *wire.Decoder) (*Memory, error) {
 		segments.Unlock()
 		return give(fmt.Errorf("%w: %d bytes at %d of %d", ErrRange, size, off, s.size))
 	}
-	return &Memory{segment: s, block: held[1], off: int(off), size: int(size)}, nil
+	segments.Lock()
+	defer segments.Unlock()
+	return s.memory(held[1], int(off), int(size)), nil
 }
 
 var _ tensor.DeviceMemory = (*Memory)(nil)

@@ -23,6 +23,11 @@ type segment struct {
 	mine bool     // made here: the segment has a reference of its block as long as it is in the table
 	used []extent // of a segment that is mine, in order
 	refs int      // allocations of this process
+
+	fates  map[shm.Handle]*fate // of those allocations
+	guests map[*Device]bool     // other devices that reach it
+
+	end func() error // of memory that is not the domain's, which has no more than this and dev, base and size
 }
 
 // An extent is the place of an allocation. It is free again when the allocation's block is stale: the reaper's work for the dead is all

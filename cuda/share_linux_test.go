@@ -39,7 +39,7 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 })
 
 func TestProcessesWorkOnOneTensor(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	ctx := watched(t)
 	const workers = 4
 	in, err := ipc.NewQueue[*tensor.Tensor](workers)
@@ -83,7 +83,7 @@ var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, 
 })
 
 func TestASenderNeedNotStayAlive(t *testing.T) {
-	devices := simulate(t, 2, 64*mib)
+	devices := onDevices(t, 2, 64*mib)
 	ctx := watched(t)
 	const senders = 4
 	q, err := ipc.NewQueue[*tensor.Tensor](senders)
@@ -136,7 +136,7 @@ func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
 }
 
 func TestWhatArrivesIsLookedAt(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	d, err := shm.Default()
 	check(t, err)
 	x, err := tensor.NewOn(device(t, "cuda"), tensor.Float32, 10)
@@ -153,17 +153,36 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	stranger, err := d.Alloc(0)
 	check(t, err)
 	defer d.Release(stranger)
+	place := func(e *wire.Encoder, segment, block shm.Handle, off, size uint64) {
+		e.ArrayLen(4)
+		e.Block(segment)
+		e.Block(block)
+		e.Uint(off)
+		e.Uint(size)
+	}
+	timed := func(size, number uint64) func(e *wire.Encoder) {
+		return func(e *wire.Encoder) {
+			e.ArrayLen(6)
+			e.Uint(uint64(tensor.Float32))
+			e.String("cuda")
+			e.Uint(40)
+			e.ArrayLen(2)
+			place(e, segment, stranger, 0, 40)
+			e.ArrayLen(3)
+			place(e, segment, stranger, 0, size)
+			e.Uint(uint64(stranger))
+			e.Uint(number)
+		}
+	}
 	put := func(kind string, segment shm.Handle, announced, off, size uint64) func(e *wire.Encoder) {
 		return func(e *wire.Encoder) {
 			e.ArrayLen(6)
 			e.Uint(uint64(tensor.Float32))
 			e.String(kind)
 			e.Uint(announced)
-			e.ArrayLen(4)
-			e.Block(segment)
-			e.Block(stranger)
-			e.Uint(off)
-			e.Uint(size)
+			e.ArrayLen(2)
+			place(e, segment, stranger, off, size)
+			e.Nil()
 			e.Uint(0)
 			e.ArrayLen(2)
 			e.Bool(true)
@@ -179,6 +198,10 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 		"beyond the segment":       {put("cuda", segment, 40, 1<<40, 40), cuda.ErrRange},
 		"larger than the segment":  {put("cuda", segment, 1<<40, 0, 1<<40), cuda.ErrRange},
 		"not as announced":         {put("cuda", segment, 80, 0, 40), tensor.ErrLayout},
+		"a clock of eight bytes":   {timed(8, 1), cuda.ErrRange},
+		"number 0 of a clock":      {timed(4, 0), cuda.ErrRange},
+		"a number beyond a clock":  {timed(4, 1<<30), cuda.ErrRange},
+		"a clock beyond memory":    {timed(1<<40, 1), cuda.ErrRange},
 		"too small for its shape":  {put("cuda", segment, 36, 0, 36), tensor.ErrLayout},
 	} {
 		if _, err := cross(t, c.write); !errors.Is(err, c.want) {

@@ -19,9 +19,9 @@ func Average(m Module, states ...map[string]*tensor.Tensor) error {
 		return err
 	}
 	for name, t := range own {
-		sum := tensor.New(wide(t.DType()), t.Shape()...)
+		sum := t.NewZeros(wide(t.DType()), t.Shape()...)
 		for _, state := range states {
-			sum.Add(state[name].To(sum.DType()))
+			sum.Add(t.NewEmpty(sum.DType(), t.Shape()...).CopyFrom(state[name]))
 		}
 		t.CopyFrom(sum.Div(tensor.Full(sum.DType(), float64(len(states)))).To(t.DType()))
 	}

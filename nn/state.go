@@ -76,6 +76,37 @@ func Share(m Module) error {
 	return nil
 }
 
+// To moves the parameters of m, with their gradients, and its buffers to a device, or to the host if that is nil, as PyTorch's Module.to does: the Params
+// and tensors stay the same ones, so that an optimizer keeps them. Its state does not move, so make it afterwards. On an error nothing has moved.
+func To(m Module, dev tensor.Device) error {
+	var own, moved []*tensor.Tensor
+	move := func(name string, t *tensor.Tensor) error {
+		if t == nil {
+			return nil
+		}
+		there, err := t.ToDevice(dev)
+		if err != nil {
+			return fmt.Errorf("move %s: %w", name, err)
+		}
+		own, moved = append(own, t), append(moved, there)
+		return nil
+	}
+	var err error
+	for name, p := range Named(m) {
+		err = errors.Join(err, move(name, p.T), move(name, p.Grad))
+	}
+	for name, t := range Buffers(m) {
+		err = errors.Join(err, move(name, t))
+	}
+	for i, t := range moved {
+		if err == nil {
+			own[i].Set(t)
+		}
+		err = errors.Join(err, t.Close())
+	}
+	return err
+}
+
 // Close gives up the parameters and buffers of m, for this process. It is idempotent. Who received m from another process
 // calls it too.
 func Close(m Module) error {

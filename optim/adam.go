@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -56,6 +57,11 @@ func (o AdamOptions) problem() string {
 }
 
 func (AdamOptions) states() int { return 2 }
+
+func (o AdamOptions) descent() tensor.Descent {
+	return tensor.Descent{Rule: tensor.DescendAdam, LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps,
+		WeightDecay: o.WeightDecay, Decoupled: o.Decoupled, Atomic: o.Atomic}
+}
 
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
 func (a *Adam) Step() { step(&a.core, &a.AdamOptions, adam[float32], adam[float64]) }

@@ -17,7 +17,11 @@ func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 	}
 	squares := 0.0
 	for p := range params {
-		if p.Grad != nil {
+		switch {
+		case p.Grad == nil:
+		case p.Grad.Device() != nil:
+			squares += tensor.Mul(p.Grad, p.Grad).Sum()
+		default:
 			squares += onData(p.Grad, squaresOf[float32], squaresOf[float64])
 		}
 	}
@@ -27,7 +31,11 @@ func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 		return norm
 	}
 	for p := range params {
-		if p.Grad != nil {
+		switch {
+		case p.Grad == nil:
+		case p.Grad.Device() != nil:
+			p.Grad.MulScalar(factor)
+		default:
 			onData(p.Grad, scaleBy[float32](factor), scaleBy[float64](factor))
 			p.Grad.Touch()
 		}

@@ -104,7 +104,7 @@ func (s *slot) prepare(states int) {
 		s.Steps = tensor.New(tensor.Int64)
 	}
 	for len(s.State) < states {
-		s.State = append(s.State, tensor.New(s.Param.T.DType(), s.Param.T.Shape()...))
+		s.State = append(s.State, s.Param.T.NewZeros(s.Param.T.DType(), s.Param.T.Shape()...))
 	}
 }
 

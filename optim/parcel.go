@@ -75,4 +75,6 @@ func (s slot) fits(shared bool, states int) bool {
 type options interface {
 	problem() string // with them; empty if there is none
 	states() int     // that a parameter has
+	// descent is a step as a device takes it.
+	descent() tensor.Descent
 }

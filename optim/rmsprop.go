@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -54,6 +55,11 @@ func (o RMSpropOptions) problem() string {
 
 // states are the mean square, the mean, which only Centered uses, and the last step, which only Momentum uses.
 func (RMSpropOptions) states() int { return maxStates }
+
+func (o RMSpropOptions) descent() tensor.Descent {
+	return tensor.Descent{Rule: tensor.DescendRMSprop, LR: o.LR, Beta2: o.Alpha, Eps: o.Eps,
+		WeightDecay: o.WeightDecay, Momentum: o.Momentum, Centered: o.Centered, Atomic: o.Atomic}
+}
 
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
 func (r *RMSprop) Step() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -50,6 +51,11 @@ func (o SGDOptions) states() int {
 		return 0
 	}
 	return 1
+}
+
+func (o SGDOptions) descent() tensor.Descent {
+	return tensor.Descent{Rule: tensor.DescendSGD, LR: o.LR, Momentum: o.Momentum, Dampening: o.Dampening,
+		WeightDecay: o.WeightDecay, Nesterov: o.Nesterov, Atomic: o.Atomic}
 }
 
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.

@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"fmt"
 	"runtime"
 	"sync/atomic"
 
@@ -32,6 +33,10 @@ func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O,
 		}
 		s.check()
 		s.prepare((*o).states())
+		if s.Param.T.Device() != nil {
+			s.descend((*o).descent())
+			continue
+		}
 		switch dt := s.Param.T.DType(); dt {
 		case tensor.Float32:
 			run(s, o, &c.single, f32)
@@ -40,6 +45,28 @@ func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O,
 		default:
 			misuse("parameter %s is %v: steps are taken in float32 and float64", s.Param.Name, dt)
 		}
+	}
+}
+
+// descend takes a step on the device that parameter, gradient and state are on.
+func (s *slot) descend(d tensor.Descent) {
+	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, s.State...)
+	operands := make([]tensor.Operand, len(all))
+	for i, t := range all {
+		if !t.IsContiguous() {
+			misuse("parameter %s, its gradient or its state is not contiguous", s.Param.Name)
+		}
+		operands[i] = t.Operand()
+	}
+	device := tensor.ComputerOf(all...)
+	d.N = atomic.AddInt64(&tensor.Data[int64](s.Steps)[0], 1)
+	if s.Param.T.Numel() > 0 {
+		if err := device.Descend(d, operands[0], operands[1], operands[2:]...); err != nil {
+			panic(fmt.Errorf("optim: step of parameter %s on %v: %w", s.Param.Name, device, err))
+		}
+	}
+	for _, t := range all {
+		t.Touch()
 	}
 }
 

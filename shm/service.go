@@ -36,6 +36,18 @@ func (d *Domain) startServices() error {
 	return nil
 }
 
+// AtClose has c closed when this process leaves the domain, before what it holds is given up. It is for packages whose references need something
+// to be done first. Of a domain that was left already it is ErrClosed.
+func (d *Domain) AtClose(c io.Closer) error {
+	d.closing.Lock()
+	defer d.closing.Unlock()
+	if d.closed.Load() {
+		return ErrClosed
+	}
+	d.services = append(d.services, c)
+	return nil
+}
+
 func (d *Domain) closeServices() (err error) {
 	for _, c := range d.services {
 		err = errors.Join(err, c.Close())

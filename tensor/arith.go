@@ -85,7 +85,7 @@ func Not(a *Tensor) *Tensor { return opEq.logical(a, New(Bool)) }
 
 // logical returns o of a and b as truths.
 func (o op) logical(a, b *Tensor) *Tensor {
-	return o.rows(Bool).apply(Empty(Bool, broadcast(a.shape, b.shape)...), a, b)
+	return o.rows(Bool).apply(emptyFor(Bool, broadcast(a.shape, b.shape), a, b), a, b)
 }
 
 // IsNaN returns where a is not a number, as Bool; IsInf where it is infinite, IsFinite where it is neither.
@@ -160,13 +160,13 @@ func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 // Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN stays.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := Promote(opMax.meet(a, a.bound(lo)), opMin.meet(a, a.bound(hi)))
-	return Empty(dt, a.shape...).clamp(a, lo, hi)
+	return a.NewEmpty(dt, a.shape...).clamp(a, lo, hi)
 }
 
 // clamp sets the elements to those of a between bounds.
 func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := t.dtype.computed()
-	if clamp := dt.numeric().clamp; clamp != nil {
+	if clamp := dt.numeric().clamp; clamp != nil && t.Device() == nil {
 		return rows{in: [3]DType{dt}, out: dt, run: clamp(lo, hi)}.apply(t, a)
 	}
 	opMax.rows(dt).apply(t, a, a.bound(lo))
@@ -177,12 +177,12 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 func Where(c, a, b *Tensor) *Tensor {
 	c.want(Bool)
 	dt := promote(a, b)
-	return choice(dt).apply(Empty(dt, broadcast(c.shape, a.shape, b.shape)...), c, a, b)
+	return choice(dt).apply(emptyFor(dt, broadcast(c.shape, a.shape, b.shape), c, a, b), c, a, b)
 }
 
 // choice takes elements of dt from its second operand where the first is true, and else from the third.
 func choice(dt DType) rows {
-	return rows{in: [3]DType{Bool, dt, dt}, out: dt, run: bySize(dt.Size(), choose[uint8], choose[uint16], choose[uint32], choose[uint64], choose[complex128])}
+	return rows{op: opWhere, in: [3]DType{Bool, dt, dt}, out: dt, run: bySize(dt.Size(), choose[uint8], choose[uint16], choose[uint32], choose[uint64], choose[complex128])}
 }
 
 func choose[T any](out []byte, in [3][]byte) {

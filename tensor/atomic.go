@@ -16,6 +16,9 @@ func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 		o = o.To(t.dtype)
 	}
 	o = t.apart(o)
+	if t.Device() != nil {
+		return rows{op: opAddAtomic, in: [3]DType{t.dtype}, out: t.dtype}.apply(t, o)
+	}
 	add := t.adder()
 	w := newWalk(t, []*Tensor{o})
 	row := w.dims[len(w.dims)-1]

@@ -2,7 +2,10 @@ package tensor
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 	"weak"
 
 	"github.com/shoal-mp/shoal/wire"
@@ -53,9 +56,53 @@ func (l *onDevice) end() (err error) {
 			delete(residents.m, l.Key())
 		}
 		residents.Unlock()
+		rented.Add(-int64(l.Size()))
 		err = l.DeviceMemory.End()
 	})
 	return err
+}
+
+// rented is how many bytes of devices this process's tensors have, and collectAt at how many of them the garbage collector is asked for those that
+// nobody has any more: to it each is some bytes of the heap only.
+var rented, collectAt atomic.Int64
+
+// roomy is up to how many bytes nobody looks.
+const roomy = 256 << 20
+
+func allocateOn(dev Device, n int) (DeviceMemory, error) {
+	if rented.Load()+int64(n) > max(collectAt.Load(), roomy) {
+		Collect()
+		collectAt.Store(2 * rented.Load())
+	}
+	m, err := dev.Alloc(n)
+	if err != nil && rented.Load() > 0 {
+		Collect()
+		m, err = dev.Alloc(n)
+	}
+	return m, err
+}
+
+// Synchronize waits until a device has done all that this process has asked of it. On the host nothing is under way.
+func Synchronize(dev Device) error {
+	if d, ok := dev.(interface{ Synchronize() error }); ok {
+		return d.Synchronize()
+	}
+	return nil
+}
+
+// Collect ends the memory of tensors on devices that nobody has any more, and was not closed. What is to be done when something was collected is done some time after: it waits for
+// that of a value of its own.
+func Collect() {
+	done := make(chan struct{})
+	runtime.AddCleanup(new(*Tensor), func(c chan struct{}) { close(c) }, done)
+	for range 2 {
+		runtime.GC()
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // residents finds the storage of memory that arrives once more.
@@ -78,6 +125,7 @@ func settleOn(m DeviceMemory) (*storage, error) {
 	}
 	defer residents.Unlock()
 	s, l := new(storage), &onDevice{DeviceMemory: m}
+	rented.Add(int64(m.Size()))
 	s.views.Store(1)
 	s.rent(&memory{nil, l})
 	residents.m[m.Key()] = resident{l, weak.Make(s)}
@@ -120,7 +168,7 @@ func EmptyOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
 	if dev == nil {
 		return Empty(dt, own...), nil
 	}
-	m, err := dev.Alloc(size)
+	m, err := allocateOn(dev, size)
 	if err != nil {
 		return nil, fmt.Errorf("new tensor of %v %v on %v: %w", dt, shape, dev, err)
 	}
@@ -156,6 +204,45 @@ func OnesOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
 	return FullOn(dev, dt, 1, shape...)
 }
 
+// RandOn is Rand on a device. The numbers of one seed are the same on all devices, but others than on the host.
+func RandOn(dev Device, dt DType, g *Generator, shape ...int) (*Tensor, error) {
+	return created(dev, dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
+}
+
+// RandNOn is RandN on a device, see RandOn.
+func RandNOn(dev Device, dt DType, g *Generator, shape ...int) (*Tensor, error) {
+	return created(dev, dt, shape, func(t *Tensor) { t.Normal(g, 0, 1) })
+}
+
+// RandIntOn is RandInt on a device, see RandOn.
+func RandIntOn(dev Device, g *Generator, lo, hi int, shape ...int) (*Tensor, error) {
+	return created(dev, Int64, shape, func(t *Tensor) { t.integers(g, lo, hi) })
+}
+
+// ArangeOn is Arange on a device.
+func ArangeOn(dev Device, dt DType, start, end, step float64) (*Tensor, error) {
+	return created(dev, dt, []int{steps(start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
+}
+
+// created returns a tensor on a device that set has set the elements of. What that panics with, as the device refuses it, is the error.
+func created(dev Device, dt DType, shape []int, set func(t *Tensor)) (t *Tensor, err error) {
+	if t, err = EmptyOn(dev, dt, shape...); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			failed, ok := r.(error)
+			if !ok {
+				panic(r)
+			}
+			t.Close()
+			t, err = nil, failed
+		}
+	}()
+	set(t)
+	return t, nil
+}
+
 // ToDevice returns the tensor's elements on dev, or on the host if that is nil: a view if they are there, and otherwise a copy. The
 // caller closes it.
 func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
@@ -167,6 +254,18 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 		return nil, fmt.Errorf("tensor to %s: %w", deviceName(dev), err)
 	}
 	return moved, nil
+}
+
+// Set makes t another view of what o views, with o's dtype and layout, instead of what it viewed before: torch.Tensor.set_. Nobody else may use
+// t meanwhile.
+func (t *Tensor) Set(o *Tensor) *Tensor {
+	v := o.view(o.shape, o.strides, o.offset)
+	old := t.storage.Swap(v.storage.Swap(nil))
+	t.dtype, t.shape, t.strides, t.offset = v.dtype, v.shape, v.strides, v.offset
+	if old != nil {
+		must(old.release())
+	}
+	return t
 }
 
 // Cpu returns the tensor's elements on the host: a view if they are there, and otherwise a copy on the heap.
@@ -202,7 +301,7 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 		}
 		return near.Clone(), nil
 	}
-	m, err := dev.Alloc(n)
+	m, err := allocateOn(dev, n)
 	if err != nil {
 		return nil, err
 	}

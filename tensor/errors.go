@@ -23,6 +23,10 @@ var (
 	ErrForeign = errors.New("tensor: its memory belongs to another program")
 	// ErrDevice is wrapped where a tensor arrives that is on a device of which this program knows nothing.
 	ErrDevice = errors.New("tensor: unknown device")
+	// ErrUnsupported is wrapped where a device has no kernel for an operation, or for a dtype. Cpu copies a tensor to where there is one.
+	ErrUnsupported = errors.New("tensor: not defined on the device")
+	// ErrDevices is wrapped by the panic of an operation on tensors of several devices.
+	ErrDevices = errors.New("tensor: expected all tensors to be on the same device")
 	// ErrNested is wrapped where nested slices have no rectangular shape or hold what is no number.
 	ErrNested = errors.New("tensor: nested slices are not a tensor")
 	// ErrState is wrapped by Generator.SetState for what State has not returned.

@@ -5,8 +5,10 @@ import (
 	"slices"
 )
 
-// A reduction makes one element of a row of them.
-type reduction uint8
+// A Reduction makes one element of a row of them.
+type Reduction uint8
+
+type reduction = Reduction
 
 const (
 	redSum reduction = iota
@@ -22,7 +24,11 @@ const (
 
 var reductionNames = [reductions]string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"}
 
-func (r reduction) String() string { return reductionNames[r] }
+// String returns the name of the function that applies it; of Var and Std it is Var.
+func (r Reduction) String() string { return reductionNames[r] }
+
+// Of returns what r makes of dimensions of t, by default all, in the dtype that it is computed in.
+func (r Reduction) Of(t *Tensor, dims ...int) *Tensor { return r.of(t, dims) }
 
 // A foldFunc sets out's elements to what it makes of as many rows of n.
 type foldFunc = func(out, rows []byte, n int)
@@ -68,6 +74,9 @@ const wideRow = 64
 // of reduces dimensions of t, by default all. If it can put parts together it takes the last dimensions first: their elements
 // are often next to each other, and what is left is small.
 func (r reduction) of(t *Tensor, dims []int) *Tensor {
+	if t.Device() != nil {
+		return r.remote(t, dims)
+	}
 	f := r.on(t.dtype)
 	combine, ok := combines[r]
 	reduced := t.mark(dims)

@@ -15,16 +15,7 @@ type visitor struct {
 // along visits, for each element of idx (Int64), the element of t at the same indices but that along dim, which idx says,
 // and the element of o at the same indices. Other dimensions of idx are at most as large as those of t and o.
 func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
-	idx.want(Int64)
-	dim = t.axis(dim)
-	if len(idx.shape) != len(t.shape) || len(o.shape) != len(t.shape) {
-		misuse("%s in %v by indices of %v: want as many dimensions", what, t.shape, idx.shape)
-	}
-	for d, n := range idx.shape {
-		if d != dim && n > t.shape[d] || n > o.shape[d] {
-			misuse("%s in %v by indices of %v along dimension %d", what, t.shape, idx.shape, dim)
-		}
-	}
+	dim = t.wantAlong(what, dim, idx, o)
 	strides := slices.Clone(t.strides)
 	strides[dim] = 0
 	frame := o.peek(idx.shape, o.strides, o.offset)
@@ -55,12 +46,31 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	runtime.KeepAlive(o)
 }
 
+// wantAlong refuses indices of another shape or dtype than along takes. It returns the dimension counted from the start.
+func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
+	idx.want(Int64)
+	dim = t.axis(dim)
+	if len(idx.shape) != len(t.shape) || len(o.shape) != len(t.shape) {
+		misuse("%s in %v by indices of %v: want as many dimensions", what, t.shape, idx.shape)
+	}
+	for d, n := range idx.shape {
+		if d != dim && n > t.shape[d] || n > o.shape[d] {
+			misuse("%s in %v by indices of %v along dimension %d", what, t.shape, idx.shape, dim)
+		}
+	}
+	return dim
+}
+
 // Gather returns, for each element of idx (Int64), the element of t at the same indices but that along dim, which the
 // element says. Other dimensions of idx are at most as large as t's.
 func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
-	out := Empty(t.dtype, idx.shape...)
+	out := emptyFor(t.dtype, idx.shape, t, idx)
+	if t.Device() != nil {
+		t.gatherRemote(what, t.wantAlong(what, dim, idx, out), idx, out)
+		return out
+	}
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
 	t.along(what, dim, idx, out, visitor{
 		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
@@ -102,10 +112,10 @@ func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
 
 // ScatterAdd is Scatter that adds to the elements. Where several name one element, all are added.
 func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
-	return t.scatter("ScatterAdd", dim, idx, src, t.adding())
+	return t.scatter("ScatterAdd", dim, idx, src, nil)
 }
 
-// scatter lets move change elements of t by those of src.
+// scatter lets move change elements of t by those of src; nil adds.
 func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
 	if src.dtype != t.dtype {
 		misuse("%s of %v into %v: convert it with To first", what, src.dtype, t.dtype)
@@ -116,6 +126,13 @@ func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) 
 	}
 	if t.SameStorage(idx) {
 		idx = idx.Clone()
+	}
+	if t.Device() != nil {
+		t.scatterRemote(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
+		return t
+	}
+	if move == nil {
+		move = t.adding()
 	}
 	size, from, to := t.dtype.Size(), src.bytes(), t.bytes()
 	t.along(what, dim, idx, src, visitor{
@@ -178,7 +195,7 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 	wide := t.widened("IndexAdd", dim, idx)
 	wide.wantShape("IndexAdd", src)
 	defer wide.release()
-	return t.scatter("IndexAdd", dim, wide, src, t.adding())
+	return t.scatter("IndexAdd", dim, wide, src, nil)
 }
 
 // widened returns idx, of one dimension, as indices along dim for all elements of t.
@@ -210,10 +227,10 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 		shapes = append(shapes, i.shape)
 	}
 	shape := broadcast(shapes...)
-	flat := New(Int64, shape...) // places in the first dimensions, flattened
+	flat := idx[0].NewZeros(Int64, shape...) // places in the first dimensions, flattened
 	for d, i := range idx {
 		size := Scalar(Int64, float64(t.shape[d]))
-		if At[bool](Any(Or(Ge(i, size), Lt(i, Neg(size))))) {
+		if Any(Or(Ge(i, size), Lt(i, Neg(size)))).Item() != 0 {
 			misuse("Index %v is out of range of dimension %d of %v", i, d, t.shape)
 		}
 		flat.Mul(size).Add(Remainder(i, Maximum(size, Scalar(Int64, 1))))
@@ -227,13 +244,16 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 
 // Nonzero returns the indices (Int64) of the elements other than 0, one in each row: (n, dimensions).
 func Nonzero(t *Tensor) *Tensor {
+	if t.Device() != nil {
+		return t.viaHost(Nonzero)
+	}
 	all := make([]int, len(t.shape))
 	for d := range all {
 		all[d] = d
 	}
 	truth := t.rowsOf(Bool, all, nil)
 	mask := truth.span()
-	out := Empty(Int64, countTrue(mask), len(t.shape))
+	out := New(Int64, countTrue(mask), len(t.shape))
 	found, last := typed[int64](out.span()), len(t.shape)-1
 	index := make([]int64, len(t.shape))
 	for _, yes := range mask {
@@ -273,6 +293,9 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	x, m := t.Expand(shape...), mask.Expand(shape...)
 	defer x.release()
 	defer m.release()
+	if home([]*Tensor{t, mask}) != nil {
+		return Index(x.Reshape(-1), Nonzero(m.Reshape(-1)).Select(1, 0))
+	}
 	chosen := m.rowsOf(Bool, order, nil).span()
 	out := Empty(t.dtype, countTrue(chosen))
 	bySize(t.dtype.Size(), selecting[uint8], selecting[uint16], selecting[uint32], selecting[uint64], selecting[complex128])(

@@ -21,7 +21,7 @@ func Cat(ts []*Tensor, dim int) *Tensor {
 		}
 		shape[dim] += t.shape[dim]
 	}
-	out := Empty(dt, shape...)
+	out := emptyFor(dt, shape, ts...)
 	at := 0
 	for _, t := range ts {
 		out.peek(t.shape, out.strides, at*out.strides[dim]).CopyFrom(t)
@@ -43,7 +43,7 @@ func Stack(ts []*Tensor, dim int) *Tensor {
 			misuse("Stack of shapes %v and %v", ts[0].shape, t.shape)
 		}
 	}
-	out := Empty(dt, slices.Insert(slices.Clone(ts[0].shape), dim, len(ts))...)
+	out := emptyFor(dt, slices.Insert(slices.Clone(ts[0].shape), dim, len(ts)), ts...)
 	for i, t := range ts {
 		out.peek(t.shape, without(out.strides, dim), i*out.strides[dim]).CopyFrom(t)
 	}
@@ -66,4 +66,4 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 }
 
 // apartAs returns a copy of dtype dt.
-func (t *Tensor) apartAs(dt DType) *Tensor { return Empty(dt, t.shape...).CopyFrom(t) }
+func (t *Tensor) apartAs(dt DType) *Tensor { return t.NewEmpty(dt, t.shape...).CopyFrom(t) }

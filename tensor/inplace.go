@@ -3,7 +3,7 @@ package tensor
 // Fill sets all elements to v.
 func (t *Tensor) Fill(v float64) *Tensor {
 	one := Scalar(t.dtype, v)
-	if !t.IsContiguous() {
+	if !t.IsContiguous() || t.Device() != nil {
 		return t.CopyFrom(one)
 	}
 	repeat(t.span(), one.span())
@@ -24,7 +24,7 @@ func repeat(dst, one []byte) {
 
 // Zero sets all elements to 0.
 func (t *Tensor) Zero() *Tensor {
-	if t.IsContiguous() {
+	if t.IsContiguous() && t.Device() == nil {
 		clear(t.span())
 		return t.Touch()
 	}
@@ -58,6 +58,11 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	dt = dt.computed()
 	if dt == Bool {
 		misuse("Axpy is not defined for bool")
+	}
+	if t.Device() != nil {
+		term := opMul.two(x, factor)
+		defer term.release()
+		return opAdd.into(t, term)
 	}
 	mul, add := opMul.rows(dt).run, opAdd.rows(dt).run
 	width := dt.Size()

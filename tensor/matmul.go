@@ -21,7 +21,8 @@ func MatMul(a, b *Tensor) *Tensor {
 		misuse("MatMul of shapes %v and %v: %d columns meet %d rows", a.shape, b.shape, k, y.Dim(-2))
 	}
 	batch := broadcast(x.shape[:len(x.shape)-2], y.shape[:len(y.shape)-2])
-	out := New(dt.computed(), append(slices.Clone(batch), m, n)...)
+	home([]*Tensor{a, b})
+	out := a.NewEmpty(dt.computed(), append(slices.Clone(batch), m, n)...)
 	out.multiply(x, y, batch)
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(b)
@@ -32,6 +33,19 @@ func MatMul(a, b *Tensor) *Tensor {
 		out = out.become(out.Squeeze(-1))
 	}
 	return out.become(out.To(dt))
+}
+
+// AddMM adds the product of two matrices to t, which is contiguous and of their dtype, in place: torch.addmm.
+func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
+	if len(t.shape) != 2 || len(a.shape) != 2 || len(b.shape) != 2 || a.shape[1] != b.shape[0] || t.shape[0] != a.shape[0] || t.shape[1] != b.shape[1] {
+		misuse("AddMM of shapes %v and %v to %v", a.shape, b.shape, t.shape)
+	}
+	if t.Device() == nil || !t.IsContiguous() || t.dtype != a.dtype || t.dtype != b.dtype || t.dtype != t.dtype.computed() {
+		return t.Add(MatMul(a, b))
+	}
+	home([]*Tensor{t, a, b})
+	t.multiplyRemote(a.matrices(t.dtype, 0), b.matrices(t.dtype, 1), nil, 1)
+	return t
 }
 
 // BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m). Nothing is broadcast.
@@ -53,7 +67,7 @@ func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 		}
 	}
 	if _, _, ok := x.leading(); dt != x.dtype || !ok {
-		return New(dt, x.shape...).CopyFrom(x)
+		return x.NewEmpty(dt, x.shape...).CopyFrom(x)
 	}
 	return x
 }
@@ -74,7 +88,15 @@ func (t *Tensor) leading() (trans bool, ld int, ok bool) {
 
 // multiply sets t, which is contiguous, to the products of the matrices of x and y.
 func (t *Tensor) multiply(x, y *Tensor, batch []int) {
-	if t.Numel() == 0 || x.Dim(-1) == 0 {
+	if t.Device() != nil {
+		t.multiplyRemote(x, y, batch, 0)
+		return
+	}
+	if t.Numel() == 0 {
+		return
+	}
+	if x.Dim(-1) == 0 {
+		clear(t.span())
 		return
 	}
 	size := t.dtype.Size()
@@ -127,6 +149,7 @@ func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	}
 	for i := range p.m {
 		row := z[i*p.n : (i+1)*p.n]
+		clear(row)
 		for l := range p.k {
 			v := x[i*down+l*right]
 			for j := range row {

@@ -41,16 +41,28 @@ func Scalar(dt DType, v float64) *Tensor {
 
 // Arange returns start, start+step and so on up to but without end.
 func Arange(dt DType, start, end, step float64) *Tensor {
+	return New(dt, steps(start, end, step)).arithmetic(start, step)
+}
+
+// steps returns how many numbers Arange makes.
+func steps(start, end, step float64) int {
 	n := math.Ceil((end - start) / step)
 	if !(n >= 0) || math.IsInf(n, 0) {
 		misuse("Arange from %v to %v by %v has no end", start, end, step)
 	}
-	v := make([]float64, int(n))
+	return int(n)
+}
+
+// arithmetic sets t, of one dimension, to start, start+step and so on.
+func (t *Tensor) arithmetic(start, step float64) *Tensor {
+	if t.Device() != nil {
+		return t.generate(Sequence{Kind: Arithmetic, A: start, B: step})
+	}
+	v := make([]float64, t.Numel())
 	for i := range v {
 		v[i] = start + float64(i)*step
 	}
-	t := FromSlice(v, len(v))
-	return t.become(t.To(dt))
+	return t.CopyFrom(FromSlice(v, len(v)))
 }
 
 // Linspace returns n numbers with equal steps between them, from start to end, both included.

@@ -1,7 +1,9 @@
 package tensor
 
-// An op is an elementwise operation: for each dtype that is computed with, a function on contiguous rows.
-type op uint8
+// An Op is an elementwise operation: for each dtype that is computed with, a function on contiguous rows, or what a Computer has.
+type Op uint8
+
+type op = Op
 
 // The operations of one kind stand together, see result.
 const (
@@ -51,14 +53,36 @@ const (
 	ops = iota
 )
 
-var opNames = [ops]string{
+// What is done element by element without computing.
+const (
+	opCopy op = ops + iota
+	opWhere
+	opAddAtomic
+)
+
+var opNames = [...]string{
 	"Add", "Sub", "Mul", "Maximum", "Minimum", "Pow", "Remainder", "FloorDivide",
 	"Eq", "Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite",
 	"Neg", "Abs", "Relu", "Sign", "Floor", "Ceil", "Round", "Trunc",
 	"Div", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Sin", "Cos", "Tanh", "Sigmoid", "Erf",
+	"Copy", "Where", "AddAtomic",
 }
 
-func (o op) String() string { return opNames[o] }
+// String returns the name of the function that applies it, such as Add.
+func (o Op) String() string { return opNames[o] }
+
+// Into sets the elements of out to o of those of in, as a Computer's Map does, and returns out. Shapes are broadcast to out's, and dtypes converted to those that o has for the first operand's.
+func (o Op) Into(out *Tensor, in ...*Tensor) *Tensor {
+	switch o {
+	case opCopy:
+		return out.CopyFrom(in[0])
+	case opWhere:
+		return choice(out.dtype).apply(out, in...)
+	case opAddAtomic:
+		return out.AddAtomic(in[0])
+	}
+	return o.rows(in[0].dtype).apply(out, in...)
+}
 
 // operands returns the dtype that o computes in where the operands meet in dt.
 func (o op) operands(dt DType) DType {
@@ -88,7 +112,7 @@ func (o op) rows(dt DType) rows {
 	if run == nil {
 		misuse("%v is not defined for %v", o, dt)
 	}
-	return rows{in: [3]DType{dt, dt, dt}, out: o.result(dt), run: run}
+	return rows{op: o, in: [3]DType{dt, dt, dt}, out: o.result(dt), run: run}
 }
 
 // meet returns the dtype that o computes in for a and b.
@@ -102,13 +126,13 @@ func (o op) meet(a, b *Tensor) DType {
 // two returns a new tensor of o applied to a and b, broadcast and promoted.
 func (o op) two(a, b *Tensor) *Tensor {
 	dt := o.meet(a, b)
-	return o.rows(dt).apply(Empty(o.result(dt), broadcast(a.shape, b.shape)...), a, b)
+	return o.rows(dt).apply(emptyFor(o.result(dt), broadcast(a.shape, b.shape), a, b), a, b)
 }
 
 // one returns a new tensor of o applied to a.
 func (o op) one(a *Tensor) *Tensor {
 	dt := o.operands(a.dtype)
-	return o.rows(dt).apply(Empty(o.result(dt), a.shape...), a)
+	return o.rows(dt).apply(a.NewEmpty(o.result(dt), a.shape...), a)
 }
 
 // into applies o to t and b, if there is one, and stores the result in t.

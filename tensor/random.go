@@ -13,10 +13,16 @@ func RandN(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shap
 
 // RandInt returns integers of [lo, hi), as Int64.
 func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {
+	return New(Int64, shape...).integers(g, lo, hi)
+}
+
+func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 	if hi <= lo {
 		misuse("RandInt from %d to %d: no integer is between", lo, hi)
 	}
-	t := New(Int64, shape...)
+	if t.Device() != nil {
+		return t.generate(Sequence{Kind: RandomInteger, Key: g.orDefault().Uint64(), From: int64(lo), Count: uint64(hi) - uint64(lo)})
+	}
 	values := Data[int64](t)
 	g.locked(func(g *Generator) {
 		for i := range values {
@@ -43,6 +49,9 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	}
 	width := hi - lo
 	fraction := t.dtype.fraction()
+	if t.Device() != nil {
+		return t.generate(Sequence{Kind: RandomUniform, Key: g.orDefault().Uint64(), A: lo, B: hi, Bits: fraction})
+	}
 	return t.draw(g, func(g *Generator) float64 {
 		return lo + float64(width*float64(g.next()>>(64-fraction)))/float64(uint64(1)<<fraction)
 	})
@@ -65,6 +74,9 @@ func (d DType) fraction() int {
 func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse("Normal for a tensor of %v: want floats", t.dtype)
+	}
+	if t.Device() != nil {
+		return t.generate(Sequence{Kind: RandomNormal, Key: g.orDefault().Uint64(), A: mean, B: std})
 	}
 	var spare float64
 	var has bool
@@ -111,6 +123,9 @@ func logarithm(v float64) float64 {
 func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 	if !(p >= 0 && p <= 1) {
 		misuse("Bernoulli with probability %v", p)
+	}
+	if t.Device() != nil {
+		return t.generate(Sequence{Kind: RandomBernoulli, Key: g.orDefault().Uint64(), A: p})
 	}
 	return t.draw(g, func(g *Generator) float64 { return float64(number(unit(g.next()) < p)) })
 }

@@ -66,6 +66,14 @@ func Any(t *Tensor, dims ...int) *Tensor { return truthful(redMax, 0, t, dims) }
 
 // truthful reduces t as Bool; of nothing it makes empty.
 func truthful(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
+	if t.Device() != nil {
+		if t.Numel() == 0 {
+			return mustOn(truthful(r, empty, New(t.dtype, t.shape...), dims), t.Device())
+		}
+		truth := t.To(Bool)
+		defer truth.release()
+		return r.remote(truth, dims)
+	}
 	f := r.on(Bool)
 	some := f.run
 	f.run = func(out, rows []byte, n int) {

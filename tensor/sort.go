@@ -93,6 +93,9 @@ func runningComplexSum[T cplx](r []complex128, a []T) {
 
 // alongRows lets f compute a row of dtype out from each row of dimension dim, in dtype in.
 func (t *Tensor) alongRows(dim int, in, out DType, f func(out, row []byte)) *Tensor {
+	if t.Device() != nil {
+		return t.viaHost(func(near *Tensor) *Tensor { return near.alongRows(dim, in, out, f) })
+	}
 	shape := t.shape
 	if len(shape) == 0 {
 		t = t.peek([]int{1}, []int{1}, t.offset)

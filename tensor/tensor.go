@@ -163,7 +163,13 @@ func Data[T Elem](t *Tensor) []T {
 // At returns the element at an index, which has a number for each dimension. Negative ones count from the end.
 func At[T Elem](t *Tensor, idx ...int) T {
 	t.want(DTypeOf[T]())
-	v := typed[T](t.bytes())[t.locate(idx)]
+	at := t.locate(idx)
+	if m := t.DeviceMemory(); m != nil {
+		var v [1]T
+		must(m.Read(raw(v[:]), at*t.dtype.Size()))
+		return v[0]
+	}
+	v := typed[T](t.bytes())[at]
 	runtime.KeepAlive(t)
 	return v
 }
@@ -171,7 +177,12 @@ func At[T Elem](t *Tensor, idx ...int) T {
 // SetAt sets the element at an index.
 func SetAt[T Elem](t *Tensor, v T, idx ...int) {
 	t.want(DTypeOf[T]())
-	typed[T](t.bytes())[t.locate(idx)] = v
+	at := t.locate(idx)
+	if m := t.DeviceMemory(); m != nil {
+		must(m.Write(at*t.dtype.Size(), raw([]T{v})))
+	} else {
+		typed[T](t.bytes())[at] = v
+	}
 	t.Touch()
 }
 

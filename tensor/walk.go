@@ -106,6 +106,7 @@ func (w *walk) visit(dims int, f func(at [4]int)) {
 // rows is an elementwise operation on contiguous rows of given dtypes. Everything else (strides, broadcasting, other
 // dtypes) is apply's affair.
 type rows struct {
+	op  op // for a device
 	in  [3]DType
 	out DType
 	run func(out []byte, in [3][]byte)
@@ -138,6 +139,9 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 		own[i] = out.apart(t)
 	}
 	in = own[:len(in)]
+	if dev := home(in); dev != nil || out.Device() != nil {
+		return r.remote(dev, out, slices.Clone(in))
+	}
 	w := newWalk(out, in)
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)

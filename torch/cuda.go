@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
@@ -15,8 +16,19 @@ import (
 // Note [Tensors on a GPU]
 // A message has a handle by which the CUDA driver opens the sender's memory, and no memory. The sender keeps that until the receiver has
 // counted down the message's slot in a file of counters in /dev/shm. Where the sender has not waited for its stream, an event comes, too.
+// This package loads no driver: package cuda does, through the interface CUDA, where a program wants it.
 
-// A CUDATensor is a tensor in the memory of a GPU, as a message describes it. This package opens nothing of it. The receiver closes it
+// CUDA is what Options.CUDA does with the memory of GPUs.
+type CUDA interface {
+	// Open returns n bytes at off of the memory that a handle names, on the device that has this number. The device waits for event, a
+	// cudaIpcEventHandle_t, before it does anything else, unless it is nil. done is called once, when the memory is not used any more; not on an error.
+	Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error)
+	// Share returns how another process opens memory: the device's number, a cudaIpcMemHandle_t, and where the memory begins there. The
+	// device has written it.
+	Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, err error)
+}
+
+// A CUDATensor is a tensor in the memory of a GPU, as a message describes it, where nobody opens it. The receiver closes it
 // when it does not use the memory any more, which gives that back to its sender.
 type CUDATensor struct {
 	DType          tensor.DType
@@ -101,7 +113,7 @@ var (
 
 // cudaTensor reads rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device, handle, storage bytes, storage offset,
 // requires_grad, counters, slot, event, whether it is to be waited for).
-func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
+func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 	class, err := value.Arg[Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
 		return nil, protocolError("a CUDA tensor of %d parts, of class %s", len(o.Args), class)
@@ -131,6 +143,35 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 		return c, nil
 	}
 	return c, c.readHandles(o, wait)
+}
+
+// cudaTensor opens what the form describes, if somebody can.
+func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
+	c, err := i.cudaForm(o)
+	if err != nil {
+		return nil, err
+	}
+	if i.opts.CUDA == nil || c.Handle == nil {
+		return c, nil
+	}
+	return c.open(i.opts.CUDA)
+}
+
+// open makes a tensor of it, or a parameter. It is closed with that, or on an error.
+func (c *CUDATensor) open(by CUDA) (any, error) {
+	handle, err := CUDAHandle(c.Handle)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	m, err := by.Open(c.Device, handle, c.StorageOffset, c.StorageBytes, c.Event, c.Close)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	t, err := tensor.FromDeviceMemory(m, c.DType, c.Shape, c.Strides, c.Offset)
+	if err != nil || !c.Parameter {
+		return t, err
+	}
+	return &autograd.Param{T: t, Frozen: !c.RequiresGrad}, nil
 }
 
 // readHandles reads what is there if there is memory.

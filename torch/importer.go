@@ -71,8 +71,8 @@ func (i *importer) declineAll(tree any) {
 				f.Close()
 			}
 		case o.Class == rebuildCUDA && !i.Lifted(o):
-			if c, err := i.cudaTensor(o); err == nil {
-				c.(*CUDATensor).Close()
+			if c, err := i.cudaForm(o); err == nil {
+				c.Close()
 			}
 		case o.Class == rebuildFilename && i.storages[o] == nil:
 			if hold, err := i.storageByName(o); err == nil {

@@ -39,6 +39,9 @@ type Options struct {
 	Strategy Strategy
 	// Protocol is the version of pickles that are sent, 2 to 5; 0 stands for 4.
 	Protocol int
+	// CUDA opens tensors in the memory of a GPU that are received, and shares those that are sent: cuda.Legacy{}. With nil they are
+	// received as a *CUDATensor, and none is sent.
+	CUDA CUDA
 	// MaxMessage bounds the bytes of a received message, the memory of tensors not counted; 0 stands for 1 GiB.
 	MaxMessage int64
 }

@@ -23,6 +23,9 @@ func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, er
 	if learned && !slices.Contains(learnable, t.DType()) {
 		return nil, unsupported("a parameter of %v that is not frozen: PyTorch has no gradients of it", t.DType())
 	}
+	if m := t.DeviceMemory(); m != nil {
+		return e.shareCUDA(t, m, class, learned)
+	}
 	untyped, err := e.storage(t)
 	if err != nil {
 		return nil, err

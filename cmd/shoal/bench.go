@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/shoal-mp/shoal/bench"
 )
@@ -11,7 +12,7 @@ import (
 // benchCommand is shoal bench.
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, torchpeer, torchloader_light or torchloader_jpeg"`
+		Names []string `positional-arg-name:"suite" description:"core (default), sizes, sync, floors, idle, kernels, ops, train, hogwild, ways, dist, loader, files, torchpeer, torchloader_light or torchloader_jpeg; and cuda, by itself, which the program shoal-accel has"`
 	} `positional-args:"yes"`
 	All     bool   `long:"all" description:"Every suite."`
 	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
@@ -22,6 +23,9 @@ type benchCommand struct {
 
 // run measures, and writes to standard output.
 func (c *benchCommand) run(ctx context.Context) error {
+	if slices.Contains(c.Suites.Names, "cuda") {
+		return handOver(ctx)
+	}
 	slog.SetLogLoggerLevel(slog.LevelError) // some rows crowd the processors on purpose
 	return bench.Run(ctx, bench.Options{
 		Suites: c.Suites.Names, All: c.All, Quick: c.Quick,

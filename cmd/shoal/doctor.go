@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"time"
 
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/doctor"
 )
 
@@ -22,7 +25,34 @@ func (c *doctorCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.JSON {
+		report.GPUs = gpus(ctx)
 		return json.NewEncoder(os.Stdout).Encode(report)
 	}
-	return report.Print(os.Stdout)
+	if err := report.Print(os.Stdout); err != nil {
+		return err
+	}
+	said, err := examineGPUs(ctx)
+	if err != nil {
+		said = []byte("no GPU was looked for: " + err.Error() + "\n")
+	}
+	_, err = fmt.Printf("\n%s", said)
+	return err
+}
+
+// gpus returns JSON.
+func gpus(ctx context.Context) any {
+	said, err := examineGPUs(ctx, "--json")
+	if err != nil {
+		return map[string]string{"missing": err.Error()}
+	}
+	return json.RawMessage(said)
+}
+
+// examineGPUs asks the program for GPUs, which is not built for this.
+func examineGPUs(ctx context.Context, flags ...string) ([]byte, error) {
+	program, err := beside.Find(accel)
+	if err != nil {
+		return nil, err
+	}
+	return exec.CommandContext(ctx, program, append([]string{"doctor"}, flags...)...).Output()
 }

@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"disturb": disturb, "status": status, "idx": idx, "build": build, "mirror": mirror,
+			"disturb": disturb, "program": program, "status": status, "idx": idx, "build": build, "mirror": mirror,
 		},
 	})
 }
@@ -68,6 +68,11 @@ func disturb(ts *testscript.TestScript, _ bool, args []string) {
 	} {
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
 	}
+}
+
+// program FILE makes a file one that can be run.
+func program(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.Chmod(ts.MkAbs(args[0]), 0o700))
 }
 
 // status N fails unless the program that was disturbed exited with N.

@@ -7,25 +7,26 @@ import (
 
 // floors is the house from the ground up: floors[n] lists what lives on floor n. "a/*" is everything below a, and "." is the root package.
 var floors = [...][]string{
-	0: {"internal/*", "shm/internal/model"},
-	1: {"shm"},
-	2: {"wire"},
-	3: {"tensor"},
-	4: {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda"},
-	5: {"nn", "optim", "pool", "manager", "dist", "torch/value"},
-	6: {"data", "data/*", "manager/*", "torch/pt"},
-	7: {"torch"},
-	8: {"examples", "examples/*", "bench", "bench/*", "internal/crashtest"},
-	9: {"cmd/*"},
+	0:  {"internal/*", "shm/internal/model"},
+	1:  {"shm"},
+	2:  {"wire"},
+	3:  {"tensor"},
+	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest"},
+	5:  {"nn", "optim", "pool", "manager", "dist", "torch/value"},
+	6:  {"data", "data/*", "manager/*", "torch/pt"},
+	7:  {"torch"},
+	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest"},
+	9:  {"bench/cuda", "cmd/internal/beside"},
+	10: {"cmd/*"},
 }
 
 // Who may do what only few may. A package may do what its parent directory may.
 var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
-	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "cuda"} // of the floors up to core
+	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "internal/cublas", "cuda"} // of the floors up to core
 	mustBeStatic  = []string{"cmd/shoal"}                                // of the floors above
-	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "shm", "tensor", "internal/kernel", "cuda"}
+	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "shm", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )
 

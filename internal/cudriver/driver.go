@@ -40,6 +40,8 @@ type Driver interface {
 	StreamSynchronize(s Stream) error
 	StreamQuery(s Stream) error // ErrorNotReady while there is work
 	StreamWaitEvent(s Stream, e Event) error
+	StreamWriteValue32(s Stream, p Ptr, v uint32) error // behind all that was queued before
+	StreamWaitValue32(s Stream, p Ptr, v uint32) error  // until int32(what is there - v) >= 0
 	EventCreate(f EventFlags) (Event, error)
 	EventDestroy(e Event) error
 	EventRecord(e Event, s Stream) error

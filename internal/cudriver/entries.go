@@ -38,6 +38,8 @@ const (
 	cuStreamSynchronize
 	cuStreamQuery
 	cuStreamWaitEvent
+	cuStreamWriteValue32
+	cuStreamWaitValue32
 	cuEventCreate
 	cuEventDestroy
 	cuEventRecord
@@ -103,6 +105,8 @@ var symbols = [entries]string{
 	cuStreamSynchronize:           "cuStreamSynchronize",
 	cuStreamQuery:                 "cuStreamQuery",
 	cuStreamWaitEvent:             "cuStreamWaitEvent",
+	cuStreamWriteValue32:          "cuStreamWriteValue32_v2",
+	cuStreamWaitValue32:           "cuStreamWaitValue32_v2",
 	cuEventCreate:                 "cuEventCreate",
 	cuEventDestroy:                "cuEventDestroy_v2",
 	cuEventRecord:                 "cuEventRecord",

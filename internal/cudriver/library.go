@@ -132,6 +132,14 @@ func (l *library) StreamWaitEvent(s Stream, e Event) error {
 	return l.call(cuStreamWaitEvent, uintptr(s), uintptr(e), 0)
 }
 
+func (l *library) StreamWriteValue32(s Stream, p Ptr, v uint32) error {
+	return l.call(cuStreamWriteValue32, uintptr(s), uintptr(p), uintptr(v), 0)
+}
+
+func (l *library) StreamWaitValue32(s Stream, p Ptr, v uint32) error {
+	return l.call(cuStreamWaitValue32, uintptr(s), uintptr(p), uintptr(v), 0)
+}
+
 func (l *library) EventCreate(f EventFlags) (Event, error) {
 	return get[Event](l, cuEventCreate, uintptr(f))
 }

@@ -127,6 +127,8 @@ func TestEachCallReachesCAsItWasMeant(t *testing.T) {
 	call(d.StreamSynchronize(stream), "cuStreamSynchronize 0x1b0000000002")
 	call(d.StreamQuery(stream), "cuStreamQuery 0x1b0000000002")
 	call(d.StreamWaitEvent(stream, event), "cuStreamWaitEvent 0x1b0000000002 0x1c0000000003 0")
+	call(d.StreamWriteValue32(stream, p, 0xfedcba98), "cuStreamWriteValue32_v2 0x1b0000000002 fedcba9876543210 4275878552 0")
+	call(d.StreamWaitValue32(stream, p, 0xfedcba98), "cuStreamWaitValue32_v2 0x1b0000000002 fedcba9876543210 4275878552 0")
 	e, err := d.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
 	check(e, err, "cuEventCreate 6", 0x7d0000000001)
 	call(d.EventDestroy(event), "cuEventDestroy_v2 0x1c0000000003")

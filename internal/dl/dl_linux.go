@@ -61,6 +61,11 @@ func Call(fn uintptr, args ...uintptr) uintptr {
 	return r
 }
 
+// Callback returns the address of a C function that calls f with its one argument, a pointer. It is never given back.
+func Callback(f func(p uintptr)) uintptr {
+	return purego.NewCallback(func(p uintptr) uintptr { f(p); return 0 })
+}
+
 // Guard runs f, which runs foreign code for the first time, on one thread, and takes back the signals and the signal stack that
 // it has taken.
 func Guard(f func() error) error {

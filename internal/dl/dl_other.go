@@ -24,5 +24,8 @@ func (l *Library) Symbol(name string) (uintptr, error) { return 0, ErrNoSymbol }
 // Call is never called.
 func Call(fn uintptr, args ...uintptr) uintptr { return 0 }
 
+// Callback is never called.
+func Callback(f func(p uintptr)) uintptr { return 0 }
+
 // Guard runs f.
 func Guard(f func() error) error { return f() }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim/vm"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -22,12 +23,13 @@ type Driver struct {
 	mappings  []*mapping
 	streams   map[cudriver.Stream]*stream
 	events    map[cudriver.Event]*event
-	modules   map[cudriver.Module]string
-	functions map[cudriver.Function]Kernel
+	modules   map[cudriver.Module]*vm.Module
+	functions map[cudriver.Function]*vm.Entry
 	last      uintptr // number given out
 	address   cudriver.Ptr
 	faults    map[string]*fault
 	held      bool
+	apart     bool
 }
 
 var _ cudriver.Driver = (*Driver)(nil)
@@ -37,7 +39,7 @@ func New(paths []string) *Driver {
 	return &Driver{
 		paths: paths, contexts: map[cudriver.Context]*context{}, current: map[int]cudriver.Context{},
 		handles: map[cudriver.MemHandle]*physical{}, reserved: map[cudriver.Ptr]uint64{}, streams: map[cudriver.Stream]*stream{},
-		events: map[cudriver.Event]*event{}, modules: map[cudriver.Module]string{}, functions: map[cudriver.Function]Kernel{},
+		events: map[cudriver.Event]*event{}, modules: map[cudriver.Module]*vm.Module{}, functions: map[cudriver.Function]*vm.Entry{},
 		faults: map[string]*fault{},
 	}
 }
@@ -86,6 +88,18 @@ func (d *Driver) Open() Open {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return Open{len(d.contexts), len(d.handles), len(d.reserved), len(d.mappings), len(d.streams), len(d.events)}
+}
+
+// Idle reports whether all streams have done all their work.
+func (d *Driver) Idle() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.streams {
+		if s.done < s.queued {
+			return false
+		}
+	}
+	return true
 }
 
 // do runs the body of a call, alone, if what it needs is there.

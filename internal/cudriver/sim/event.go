@@ -20,6 +20,8 @@ type event struct {
 	area     []byte // mapped; nil for an event of this process alone
 	imported bool
 	when     time.Time
+	waits    int  // that are queued: they outlive the event
+	over     bool // destroyed, so that the last wait ends the mapping
 }
 
 type counts struct {
@@ -89,7 +91,7 @@ func (d *Driver) EventDestroy(id cudriver.Event) error {
 			return cudriver.ErrorInvalidHandle
 		}
 		delete(d.events, id)
-		if e.area != nil {
+		if e.over = e.imported && e.waits > 0; e.area != nil && !e.over {
 			e.counts = new(counts) // for work that is queued
 			sys.Unmap(e.area)
 		}
@@ -126,16 +128,20 @@ func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
 	var turn uint64
 	err := d.event("cuStreamWaitEvent", id, func(_ *context, found *event) cudriver.Result {
 		e, turn = found, found.counts.recorded.Load()
+		e.waits++
 		return cudriver.Success
 	})
 	if err != nil {
 		return err
 	}
 	return d.queue("cuStreamWaitEvent", s, func(*context) cudriver.Result {
-		if e.counts.completed.Load() >= turn || e.gone() {
-			return cudriver.Success
+		if e.counts.completed.Load() < turn && !e.gone() {
+			return cudriver.ErrorNotReady
 		}
-		return cudriver.ErrorNotReady
+		if e.waits--; e.over && e.waits == 0 {
+			sys.Unmap(e.area)
+		}
+		return cudriver.Success
 	})
 }
 

@@ -139,12 +139,26 @@ func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 		switch {
 		case len(b) == 0:
 			return cudriver.ErrorInvalidValue
-		case d.registered(b) != nil:
+		case d.overlapped(b):
 			return 712 // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
 		}
 		d.mappings = append(d.mappings, &mapping{origin: host, base: d.addresses(uint64(len(b))), mem: b, dev: c.dev})
 		return cudriver.Success
 	})
+}
+
+// overlapped reports whether a page of b is registered.
+func (d *Driver) overlapped(b []byte) bool {
+	begin, end := pagesOf(b)
+	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
+		from, to := pagesOf(m.mem)
+		return m.origin == host && from < end && begin < to
+	})
+}
+
+func pagesOf(b []byte) (begin, end uintptr) {
+	begin = uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return begin / page * page, (begin + uintptr(len(b)) + page - 1) / page * page
 }
 
 func (d *Driver) registered(b []byte) *mapping {
@@ -202,14 +216,17 @@ func (d *Driver) MemcpyDtoDAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Str
 	})
 }
 
-// MemcpyPeerAsync queues a copy between contexts.
+// MemcpyPeerAsync queues a copy between contexts. The one that is copied to needs access to the other's memory.
 func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src cudriver.Ptr, srcCtx cudriver.Context, n uint64, s cudriver.Stream) error {
 	return d.queue("cuMemcpyPeerAsync", s, func(*context) cudriver.Result {
 		to, from := d.contexts[dstCtx], d.contexts[srcCtx]
 		if to == nil || from == nil {
 			return cudriver.ErrorInvalidContext
 		}
-		return put(d.reach(to, dst, n, cudriver.AccessReadWrite), d.reach(from, src, n, cudriver.AccessRead))
+		if d.reach(from, src, n, cudriver.AccessRead) == nil {
+			return cudriver.ErrorIllegalAddress
+		}
+		return put(d.reach(to, dst, n, cudriver.AccessReadWrite), d.reach(to, src, n, cudriver.AccessRead))
 	})
 }
 

@@ -72,13 +72,20 @@ func (d *Driver) DeviceAttribute(a cudriver.Attribute, id cudriver.Device) (v in
 	return v, err
 }
 
-// DeviceCanAccessPeer is true for every other device.
+// Part puts the devices where none reaches another's memory, or together again.
+func (d *Driver) Part(apart bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.apart = apart
+}
+
+// DeviceCanAccessPeer is true for every other device, unless they are apart.
 func (d *Driver) DeviceCanAccessPeer(id, peer cudriver.Device) (can bool, err error) {
 	err = d.device("cuDeviceCanAccessPeer", id, func(*device) cudriver.Result {
 		if peer < 0 || int(peer) >= len(d.devices) {
 			return cudriver.ErrorInvalidDevice
 		}
-		can = peer != id
+		can = peer != id && !d.apart
 		return cudriver.Success
 	})
 	return can, err

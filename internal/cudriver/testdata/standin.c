@@ -79,6 +79,8 @@ int cuStreamDestroy_v2(Obj s) { return say("cuStreamDestroy_v2 %p", s); }
 int cuStreamSynchronize(Obj s) { return say("cuStreamSynchronize %p", s); }
 int cuStreamQuery(Obj s) { return say("cuStreamQuery %p", s); }
 int cuStreamWaitEvent(Obj s, Obj e, unsigned flags) { return say("cuStreamWaitEvent %p %p %u", s, e, flags); }
+int cuStreamWriteValue32_v2(Obj s, u64 p, unsigned v, unsigned flags) { return say("cuStreamWriteValue32_v2 %p %llx %u %u", s, p, v, flags); }
+int cuStreamWaitValue32_v2(Obj s, u64 p, unsigned v, unsigned flags) { return say("cuStreamWaitValue32_v2 %p %llx %u %u", s, p, v, flags); }
 int cuEventCreate(Obj *out, unsigned flags) { OUT(Obj, 0x7d0000000001ull); return say("cuEventCreate %u", flags); }
 int cuEventDestroy_v2(Obj e) { return say("cuEventDestroy_v2 %p", e); }
 int cuEventRecord(Obj e, Obj s) { return say("cuEventRecord %p %p", e, s); }

@@ -14,6 +14,7 @@ type Report struct {
 	Memory  Memory   `json:"memory"`
 	Machine Sample   `json:"machine"`
 	Domains []Domain `json:"domains"`
+	GPUs    any      `json:"gpus"`   // what the program that loads drivers says, or why it says nothing
 	Advice  []string `json:"advice"` // empty where nothing is to be done
 }
 

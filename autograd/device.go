@@ -1,0 +1,203 @@
+package autograd
+
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// What has a kernel of its own on the host is on a device made of the operations of package tensor, or of a tensor.Computer's.
+
+// far reports whether v is on a device.
+func (v *Var) far() bool { return v.t.Device() != nil }
+
+func emptyOn(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
+	if dev == nil {
+		return tensor.Empty(dt, shape...)
+	}
+	t, err := tensor.EmptyOn(dev, dt, shape...)
+	must(err)
+	return t
+}
+
+func movedTo(dev tensor.Device, t *tensor.Tensor) *tensor.Tensor {
+	there, err := t.ToDevice(dev)
+	must(err)
+	return there
+}
+
+func onHost(t *tensor.Tensor) *tensor.Tensor { return movedTo(nil, t) }
+
+// must panics with a device's error, as tensor's operations do.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func reluOn(x *Var) *Var {
+	y := tensor.Relu(x.t)
+	return unary("ReLU", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+		return tensor.Where(tensor.Gt(y, y.Number(0)), dy, dy.Number(0))
+	})
+}
+
+func logSoftmaxOn(x *Var) *Var {
+	if rows, cols := rowsOf("LogSoftmax", x); rows*cols == 0 {
+		return unary("LogSoftmax", x, x.t.Clone(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy })
+	}
+	y := tensor.Sub(x.t, tensor.Keep(tensor.Amax, x.t, -1))
+	y.Sub(tensor.Keep(tensor.Sum, tensor.Exp(y), -1).Log())
+	return unary("LogSoftmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+		return tensor.Sub(dy, tensor.Exp(y).Mul(tensor.Keep(tensor.Sum, dy, -1)))
+	})
+}
+
+func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var {
+	shape := append([]int{}, x.Shape()...)
+	if run > 1 {
+		shape[2], shape[3] = 1, 1
+	}
+	kept := x.t.NewEmpty(x.t.DType(), shape...).Bernoulli(g, 1-p)
+	if p < 1 {
+		kept.MulScalar(1 / (1 - p))
+	}
+	return unary(op, x, tensor.Mul(x.t, kept), kept, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) })
+}
+
+func linearOn(x, w, b *Var) *Var {
+	rows, in := rowsOf("Linear", x)
+	flat := x.t.Reshape(rows, in)
+	shape := append([]int{}, x.Shape()...)
+	shape[len(shape)-1] = w.t.Dim(0)
+	y := tensor.MatMul(flat, w.t.T())
+	if b != nil {
+		y.Add(b.t)
+	}
+	v := wrap("Linear", y.Reshape(shape...), x, w, b)
+	if v.needs {
+		v.save(x.t, w.t)
+		v.backward = func(dy *tensor.Tensor) {
+			dy = dy.Reshape(rows, w.t.Dim(0))
+			if x.needs {
+				x.add(tensor.MatMul(dy, w.t).Reshape(x.Shape()...))
+			}
+			if w.needs {
+				w.total().AddMM(dy.T(), flat)
+			}
+			if b != nil && b.needs {
+				b.total().Add(tensor.Sum(dy, 0))
+			}
+		}
+	}
+	return v
+}
+
+// conv2dOn multiplies the filters with what they see of each image.
+func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
+	o := tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW}, Padding: [2]int{s.PadH, s.PadW}}
+	patch, places := s.C*s.KH*s.KW, s.OutH()*s.OutW()
+	device := tensor.ComputerOf(x.t, w.t)
+	images := x.dense()
+	filters := w.dense().View(s.OutC, patch)
+	unfold := func() *tensor.Tensor {
+		columns := images.NewEmpty(images.DType(), s.N, patch, places)
+		if columns.Numel() > 0 {
+			must(device.Unfold(columns.Operand(), images.Operand(), o))
+		}
+		return columns
+	}
+	columns := unfold()
+	y := tensor.MatMul(filters, columns)
+	columns.Close()
+	if b != nil {
+		y.Add(b.t.Reshape(s.OutC, 1))
+	}
+	v := wrap("Conv2d", y.View(s.N, s.OutC, s.OutH(), s.OutW()), x, w, b)
+	if v.needs {
+		v.save(images, w.t)
+		v.backward = func(dy *tensor.Tensor) {
+			dy = dy.Reshape(s.N, s.OutC, places)
+			if w.needs {
+				columns := unfold()
+				each := tensor.MatMul(dy, columns.Transpose(1, 2)) // of one image
+				w.total().Add(tensor.Sum(each, 0).View(w.Shape()...))
+				columns.Close()
+				each.Close()
+			}
+			if b != nil && b.needs {
+				b.total().Add(tensor.Sum(dy, 0, 2))
+			}
+			x.write(func(dx *tensor.Tensor) {
+				if dx.Numel() > 0 {
+					columns := tensor.MatMul(filters.T(), dy)
+					must(device.Fold(dx.Operand(), columns.Operand(), o))
+					dx.Touch()
+					columns.Close()
+				}
+			})
+		}
+	}
+	return v
+}
+
+func maxPool2dOn(x *Var, o Window) *Var {
+	images := x.dense()
+	window := tensor.Window{Size: o.Size, Stride: o.Stride, Padding: o.Padding}
+	n, c, h, w := x.t.Dim(0), x.t.Dim(1), x.t.Dim(2), x.t.Dim(3)
+	outH, outW := window.Out(h, w)
+	y, at := images.NewEmpty(images.DType(), n*c, outH*outW), images.NewEmpty(tensor.Int64, n*c, outH*outW)
+	device := tensor.ComputerOf(images)
+	if y.Numel() > 0 {
+		must(device.MaxPool(y.Operand(), at.Operand(), images.View(n*c, h, w).Operand(), window))
+	}
+	v := wrap("MaxPool2d", y.View(n, c, outH, outW), x)
+	if v.needs {
+		v.save(at)
+		v.backward = func(dy *tensor.Tensor) {
+			x.write(func(dx *tensor.Tensor) {
+				if dx.Zero(); dx.Numel() > 0 {
+					must(device.Scatter(dx.View(n*c, h*w).Operand(), dy.Reshape(n*c, outH*outW).Operand(), at.Operand(), 1, true))
+					dx.Touch()
+				}
+			})
+		}
+	}
+	return v
+}
+
+// nllLossOn is the loss of targets that were checked.
+func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
+	rows, scale := logp.t.Dim(0), r.scale(logp.t.Dim(0))
+	device, places := tensor.ComputerOf(logp.t, target), target.View(rows, 1)
+	picked := logp.t.NewEmpty(logp.t.DType(), rows, 1)
+	if rows > 0 {
+		must(device.Gather(picked.Operand(), logp.t.Operand(), places.Operand(), 1))
+	}
+	return unary("NLLLoss", logp, tensor.Sum(picked).MulScalar(-scale), target, func(dy *tensor.Tensor) *tensor.Tensor {
+		dx := logp.t.NewZeros(logp.t.DType(), logp.Shape()...)
+		if rows > 0 {
+			share := tensor.Mul(dy, dy.Number(-scale)).Expand(rows, 1)
+			must(device.Scatter(dx.Operand(), share.Operand(), places.Operand(), 1, false))
+		}
+		return dx.Touch()
+	})
+}
+
+func standardizeOn(op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+	average := func(t *tensor.Tensor) *tensor.Tensor { return tensor.Keep(tensor.Mean, t, 0, 2) }
+	group := func(t *tensor.Tensor) *tensor.Tensor { return t.Reshape(s.parts, s.n, s.width) }
+	from := group(x.t)
+	m := average(from)
+	centred := tensor.Sub(from, m)
+	squares := average(tensor.Mul(centred, centred))
+	scale := plus(squares, eps).Pow(-0.5)
+	to := centred.Mul(scale)
+	count := float64(s.parts * s.width)
+	mean, variance = m.Reshape(s.n), tensor.Mul(squares, squares.Number(count/(count-1))).Reshape(s.n)
+	y = unary(op, x, to.Reshape(x.Shape()...), to, func(dy *tensor.Tensor) *tensor.Tensor {
+		dy = group(dy)
+		along := tensor.Mul(to, average(tensor.Mul(dy, to)))
+		return tensor.Sub(dy, average(dy)).Sub(along).Mul(scale).Reshape(x.Shape()...)
+	})
+	return y, mean, variance
+}

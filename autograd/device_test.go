@@ -1,0 +1,115 @@
+package autograd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// backward returns a value computed from inputs, and their gradients of its sum with weights. The inputs are where put puts them.
+func backward(t *testing.T, put func(t *tensor.Tensor) *tensor.Tensor, c gradient, s *autograd.Scope) []*tensor.Tensor {
+	var params []*autograd.Param
+	var in vars
+	for _, x := range c.inputs {
+		p := autograd.NewParam("input", put(x))
+		params, in = append(params, p), append(in, p.Var())
+	}
+	y := c.f(in)
+	autograd.Sum(autograd.Mul(y, s.Const(put(values(77, 1, y.Shape()...))))).Backward()
+	got := []*tensor.Tensor{y.T()}
+	for _, p := range params {
+		got = append(got, p.Grad)
+	}
+	return got
+}
+
+func TestAGraphIsTheSameOnADevice(t *testing.T) {
+	dev := devicetest.New("test:0")
+	there := func(x *tensor.Tensor) *tensor.Tensor { return devicetest.On(t, dev, x) }
+	near, far := gradients(here), gradients(there)
+	for name := range near {
+		t.Run(name, func(t *testing.T) {
+			if strings.HasPrefix(name, "Dropout") {
+				t.Skip("a device's random numbers are others")
+			}
+			want := backward(t, here, near[name], nil)
+			for _, s := range []*autograd.Scope{nil, autograd.NewScope()} {
+				for i, got := range backward(t, there, far[name], s) {
+					if got.Device() != dev {
+						t.Errorf("output or gradient %d is on %v", i, got.Device())
+					}
+					devicetest.Same(t, got, want[i], 1e-12)
+				}
+			}
+		})
+	}
+}
+
+func TestDropoutOnADevice(t *testing.T) {
+	dev := devicetest.New("test:0")
+	ones, err := tensor.OnesOn(dev, tensor.Float64, 100, 10, 2, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		f   func(x *autograd.Var, p float64, g *tensor.Generator, train bool) *autograd.Var
+		run int
+	}{"Dropout": {autograd.Dropout, 1}, "Dropout2d": {autograd.Dropout2d, 6}} {
+		p := autograd.NewParam("x", ones.Clone())
+		y := c.f(p.Var(), 0.25, tensor.NewGenerator(1), true)
+		autograd.Sum(y).Backward()
+		devicetest.Same(t, p.Grad, onHost(t, y.T()), 0) // of ones, what is kept is what it is multiplied by
+		runs := tensor.Data[float64](onHost(t, y.T()))
+		kept := 0
+		for i := range runs {
+			if first := runs[i-i%c.run]; runs[i] != first || first != 0 && first != 1/0.75 {
+				t.Fatalf("%s: element %d is %v, the first of its run %v", name, i, runs[i], first)
+			}
+			if runs[i] != 0 {
+				kept++
+			}
+		}
+		if share := float64(kept) / float64(len(runs)); share < 0.7 || share > 0.8 { // three standard deviations of 1000 are 0.04
+			t.Errorf("%s kept %v of its elements, want 0.75", name, share)
+		}
+	}
+}
+
+func onHost(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
+	t.Helper()
+	h, err := x.Cpu()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestAGraphOfSeveralDevicesIsRefused(t *testing.T) {
+	here, there := devicetest.New("test:0"), devicetest.New("test:1")
+	x, w := autograd.Const(devicetest.On(t, here, values(1, 1, 2, 3))), autograd.NewParam("w", devicetest.On(t, there, values(2, 1, 4, 3)))
+	for name, f := range map[string]func(){
+		"two devices":         func() { autograd.Linear(x, w.Var(), nil) },
+		"host and device":     func() { autograd.Linear(autograd.Const(values(1, 1, 2, 3)), w.Var(), nil) },
+		"device and host":     func() { autograd.Linear(w.Var(), autograd.Const(values(1, 1, 2, 3)), nil) },
+		"targets on the host": func() { autograd.NLLLoss(x, tensor.New(tensor.Int64, 2), autograd.ByMean) },
+		"logits on the host": func() {
+			autograd.NLLLoss(autograd.Const(values(1, 1, 2, 3)), devicetest.On(t, here, tensor.New(tensor.Int64, 2)), autograd.ByMean)
+		},
+	} {
+		refuses(t, name, f)
+	}
+}
+
+// refuses fails unless f panics with tensor.ErrDevices.
+func refuses(t *testing.T, name string, f func()) {
+	t.Helper()
+	defer func() {
+		if err, ok := recover().(error); !ok || !strings.Contains(err.Error(), "expected all tensors to be on the same device, but found at least two devices, ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}()
+	f()
+}

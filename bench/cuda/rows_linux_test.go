@@ -1,0 +1,54 @@
+package cuda_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/bench"
+	cudabench "github.com/shoal-mp/shoal/bench/cuda"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+)
+
+func TestMain(m *testing.M) { shoal.TestMain(last{m}) }
+
+// last ends with the tests: a process keeps its driver, so what is left behind is not looked for.
+type last struct{ *testing.M }
+
+func (m last) Run() int {
+	os.Exit(m.M.Run())
+	return 0
+}
+
+// Every row runs on a simulated device, and is done: what it says there means nothing but that nobody who was killed left anything.
+func TestEveryRowRuns(t *testing.T) {
+	devices, err := sim.Create(1, 4<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer devices.Close()
+	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
+	var out, log bytes.Buffer
+	err = bench.Run(t.Context(), bench.Options{Suites: []string{"cuda"}, More: []bench.Suite{cudabench.Suite}, Quick: true, JSON: true, Out: &out, Log: &log})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	seen := map[string]bench.Result{}
+	for d := json.NewDecoder(&out); d.More(); {
+		var r bench.Result
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		seen[r.Name] = r
+	}
+	if seen["handoff_1GiB"].Value <= 0 || seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 {
+		t.Errorf("%+v", seen)
+	}
+	if r, ok := seen["left_by_200_killed"]; !ok || r.Value != 0 {
+		t.Errorf("killed processes left %v bytes", r.Value)
+	}
+}

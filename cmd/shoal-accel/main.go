@@ -1,0 +1,100 @@
+// Command shoal-accel is what the command shoal does on GPUs: it loads the driver's library, so it is dynamic, and shoal is not. Shoal finds
+// it beside itself or on the PATH.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/jessevdk/go-flags"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/bench"
+	cudabench "github.com/shoal-mp/shoal/bench/cuda"
+	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
+	"github.com/shoal-mp/shoal/cuda"
+)
+
+// commands are named and flagged as those of shoal, which hands its arguments over as they are.
+var commands = []struct {
+	name, help string
+	command    interface {
+		run(ctx context.Context) error
+	}
+}{
+	{"bench", "Measure tensors on a GPU against the driver, and against PyTorch.", new(benchCommand)},
+	{"hogwild", "Train one network by several processes at once, on a GPU.", new(hogwildCommand)},
+	{"doctor", "Look at the driver and the devices, and try every way of sharing.", new(doctorCommand)},
+}
+
+func main() { shoal.Main(run) }
+
+func run(ctx context.Context) error {
+	parser := flags.NewNamedParser("shoal-accel", flags.HelpFlag|flags.PassDoubleDash)
+	parser.ShortDescription = "What shoal does on GPUs."
+	for _, c := range commands {
+		if _, err := parser.AddCommand(c.name, c.help, c.help, c.command); err != nil {
+			return err
+		}
+	}
+	rest, err := parser.ParseArgs(os.Args[1:])
+	if bad, ok := errors.AsType[*flags.Error](err); ok && bad.Type == flags.ErrHelp {
+		fmt.Println(bad)
+		return nil
+	}
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("unexpected argument %q", rest[0])
+	}
+	if err != nil {
+		return fmt.Errorf("%w; shoal-accel --help shows what there is", err)
+	}
+	for _, c := range commands {
+		if c.name == parser.Active.Name {
+			return c.command.run(ctx)
+		}
+	}
+	return nil
+}
+
+type hogwildCommand struct{ hogwild.Command }
+
+func (c *hogwildCommand) run(ctx context.Context) error { return hogwild.Run(ctx, c.Options()) }
+
+type doctorCommand struct {
+	JSON bool `long:"json" description:"One JSON object, for programs."`
+}
+
+func (c *doctorCommand) run(context.Context) error {
+	r := cuda.Examine()
+	if c.JSON {
+		return json.NewEncoder(os.Stdout).Encode(r)
+	}
+	return r.Print(os.Stdout)
+}
+
+type benchCommand struct {
+	Suites struct {
+		Names []string `positional-arg-name:"suite" description:"cuda"`
+	} `positional-args:"yes"`
+	JSON    bool   `long:"json" description:"One JSON object a line, for programs."`
+	Against string `long:"against" value-name:"torch" description:"Do the same work with a real PyTorch, too, in turn."`
+	Python  string `long:"python" default:"python3" value-name:"PROGRAM" description:"The interpreter that has it."`
+	Quick   bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
+}
+
+func (c *benchCommand) run(ctx context.Context) error {
+	if err := cuda.Why(); err != nil {
+		return err
+	}
+	if len(c.Suites.Names) == 0 {
+		c.Suites.Names = []string{cudabench.Suite.Name}
+	}
+	return bench.Run(ctx, bench.Options{
+		Suites: c.Suites.Names, More: []bench.Suite{cudabench.Suite}, Quick: c.Quick,
+		Against: c.Against, Python: c.Python,
+		Out: os.Stdout, JSON: c.JSON, Log: os.Stderr,
+	})
+}

@@ -1,0 +1,145 @@
+package cuda
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// An ArrayInterface is a __cuda_array_interface__, version 3: how libraries of one process see each other's memory on a device. Its JSON form is
+// Python's dict. The address means nothing in another process.
+type ArrayInterface struct {
+	Shape    []int
+	Typestr  string // numpy's, such as <f4
+	Data     uint64 // address
+	ReadOnly bool
+	Strides  []int   // in bytes; nil is row-major
+	Stream   *uint64 // that the memory is ready behind: 1 the legacy one, 2 the thread's, else a CUstream; nil says that it is ready
+}
+
+// dict is what Python sees.
+type dict struct {
+	Shape   []int     `json:"shape"`
+	Typestr string    `json:"typestr"`
+	Data    [2]any    `json:"data"`
+	Strides []int     `json:"strides"`
+	Version int       `json:"version"`
+	Stream  *uint64   `json:"stream"`
+	Mask    any       `json:"mask,omitempty"`
+	Descr   *[][2]any `json:"descr,omitempty"`
+}
+
+// MarshalJSON writes the dict.
+func (a ArrayInterface) MarshalJSON() ([]byte, error) {
+	return json.Marshal(dict{Shape: a.Shape, Typestr: a.Typestr, Data: [2]any{a.Data, a.ReadOnly}, Strides: a.Strides, Version: 3, Stream: a.Stream})
+}
+
+// UnmarshalJSON reads it. The error wraps ErrArray.
+func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
+	var d struct {
+		dict
+		Data []json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		return fmt.Errorf("%w: %w", ErrArray, err)
+	}
+	switch {
+	case d.Version < 2 || d.Version > 3:
+		return fmt.Errorf("%w: version %d", ErrArray, d.Version)
+	case d.Mask != nil:
+		return fmt.Errorf("%w: it is masked", ErrArray)
+	case len(d.Data) != 2:
+		return fmt.Errorf("%w: data of %d parts", ErrArray, len(d.Data))
+	case d.Stream != nil && *d.Stream == 0:
+		return fmt.Errorf("%w: stream 0, which is ambiguous", ErrArray)
+	}
+	got := ArrayInterface{Shape: d.Shape, Typestr: d.Typestr, Strides: d.Strides, Stream: d.Stream}
+	if err := errors.Join(json.Unmarshal(d.Data[0], &got.Data), json.Unmarshal(d.Data[1], &got.ReadOnly)); err != nil {
+		return fmt.Errorf("%w: %w", ErrArray, err)
+	}
+	*a = got
+	return nil
+}
+
+// ArrayInterfaceOf describes a tensor on a device to another library of this process. The tensor must stay as long as that uses it. The error wraps
+// ErrDevice of a tensor on the host, and tensor.ErrDType of bfloat16, of which numpy has no name.
+func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
+	m, ok := t.DeviceMemory().(*Memory)
+	if !ok {
+		return a, fmt.Errorf("%w: the tensor is on the host", ErrDevice)
+	}
+	a = ArrayInterface{Shape: slices.Clone(t.Shape()), Typestr: t.DType().Numpy(), Data: m.Pointer() + uint64(t.Offset()*t.ElementSize())}
+	if a.Typestr == "" {
+		return a, fmt.Errorf("__cuda_array_interface__ of %v: %w", t.DType(), tensor.ErrDType)
+	}
+	if !t.IsContiguous() {
+		for _, s := range t.Strides() {
+			a.Strides = append(a.Strides, s*t.ElementSize())
+		}
+	}
+	r, err := m.dev.use()
+	if err == nil {
+		stream := uint64(r.stream)
+		a.Stream = &stream
+	}
+	return a, err
+}
+
+// Tensor returns a tensor over memory that another library of this process has. The device waits for its stream; done is called when the tensor and its
+// views are closed, and not on an error. The error wraps ErrArray, and ErrRange where the memory is not within one of the driver's allocations.
+func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
+	dt, swapped, err := tensor.ParseNumpy(a.Typestr)
+	if err != nil || swapped {
+		return nil, errors.Join(fmt.Errorf("%w: typestr %q", ErrArray, a.Typestr), err)
+	}
+	var strides []int
+	for _, s := range a.Strides {
+		if s%dt.Size() != 0 {
+			return nil, fmt.Errorf("%w: a stride of %d bytes, of %v", ErrArray, s, dt)
+		}
+		strides = append(strides, s/dt.Size())
+	}
+	if a.Stream != nil {
+		if err := d.waitStream(cudriver.Stream(*a.Stream)); err != nil {
+			return nil, err
+		}
+	}
+	return d.adopt(a.Data, dt, a.Shape, strides, done)
+}
+
+// adopt returns a tensor over memory from an address on, as far as the driver's allocation goes.
+func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done func() error) (*tensor.Tensor, error) {
+	n := 0
+	if !slices.Contains(shape, 0) {
+		err := d.do(func(cudriver.Stream) error {
+			base, size, err := d.driver.MemGetAddressRange(cudriver.Ptr(at))
+			n = int(uint64(base) + size - at)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%w: address %#x on %v: %w", ErrRange, at, d, err)
+		}
+	}
+	kept := false
+	t, err := tensor.FromDeviceMemory(d.foreign(cudriver.Ptr(at), 0, n, func() error {
+		if kept {
+			return done()
+		}
+		return nil
+	}), dt, shape, strides, 0)
+	kept = err == nil
+	return t, err
+}
+
+// waitStream lets the device wait for what another stream has now.
+func (d *Device) waitStream(s cudriver.Stream) error {
+	e, err := d.record(s)
+	if err != nil {
+		return err
+	}
+	return d.Wait(e)
+}

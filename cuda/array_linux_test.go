@@ -1,0 +1,160 @@
+package cuda_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/dl"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func TestTheArrayInterfaceIsPythons(t *testing.T) {
+	onDevices(t, 1, 64*mib)
+	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
+	check(t, err)
+	columns := x.Select(1, 2)
+	a, err := cuda.ArrayInterfaceOf(columns)
+	check(t, err)
+	b, err := json.Marshal(a)
+	check(t, err)
+	if want := fmt.Sprintf(`{"shape":[3],"typestr":"\u003cf4","data":[%d,false],"strides":[16],"version":3,"stream":%d}`, on(x).Pointer()+8, *a.Stream); string(b) != want {
+		t.Errorf("%s\nwant %s", b, want)
+	}
+	if whole, err := cuda.ArrayInterfaceOf(x); err != nil || whole.Strides != nil {
+		t.Errorf("row-major: %v, %v", whole, err)
+	}
+	var back cuda.ArrayInterface
+	check(t, json.Unmarshal(b, &back))
+	done := 0
+	y, err := back.Tensor(x.Device().(*cuda.Device), func() error { done++; return nil })
+	check(t, err)
+	if got := onHost(t, y); !slices.Equal(got, []float32{2, 6, 10}) || done != 0 {
+		t.Errorf("%v, done %d times", got, done)
+	}
+	check(t, y.Close())
+	if done != 1 {
+		t.Errorf("done %d times", done)
+	}
+	for text, want := range map[string]error{
+		`{`: cuda.ErrArray, `{"version":1}`: cuda.ErrArray, `{"version":3,"data":[1]}`: cuda.ErrArray, `{"version":3,"data":["x",false]}`: cuda.ErrArray,
+		`{"version":3,"data":[1,false],"mask":[1]}`: cuda.ErrArray, `{"version":3,"data":[1,false],"stream":0}`: cuda.ErrArray,
+	} {
+		if err := back.UnmarshalJSON([]byte(text)); !errors.Is(err, want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	good := a
+	for name, c := range map[string]struct {
+		change func(a *cuda.ArrayInterface)
+		want   error
+	}{
+		"another byte order":  {func(a *cuda.ArrayInterface) { a.Typestr = ">f4" }, cuda.ErrArray},
+		"no dtype":            {func(a *cuda.ArrayInterface) { a.Typestr = "<f3" }, cuda.ErrArray},
+		"a stride of 3 bytes": {func(a *cuda.ArrayInterface) { a.Strides = []int{3} }, cuda.ErrArray},
+		"memory of nobody":    {func(a *cuda.ArrayInterface) { a.Data = 4096 }, cuda.ErrRange},
+		"beyond its memory":   {func(a *cuda.ArrayInterface) { a.Shape = []int{1 << 30} }, tensor.ErrLayout},
+		"a stride too few":    {func(a *cuda.ArrayInterface) { a.Shape = []int{1, 1} }, tensor.ErrLayout},
+		"an invalid stream":   {func(a *cuda.ArrayInterface) { s := uint64(77); a.Stream = &s }, cudriver.ErrorInvalidHandle},
+	} {
+		if *real && c.want == cudriver.ErrorInvalidHandle {
+			continue // a driver believes what it is given
+		}
+		bad := good
+		c.change(&bad)
+		if _, err := bad.Tensor(x.Device().(*cuda.Device), func() error { t.Error(name, "was done with"); return nil }); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := cuda.ArrayInterfaceOf(tensor.New(tensor.Float32, 1)); !errors.Is(err, cuda.ErrDevice) {
+		t.Errorf("on the host: %v", err)
+	}
+	check(t, errors.Join(columns.Close(), x.Close()))
+}
+
+// library compiles what a library in C does with DLPack, and returns how to call its functions.
+func library(t *testing.T) func(name string, args ...uintptr) uintptr {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: nobody there to check the structs")
+	}
+	if _, err := os.Stat("testdata/dlpack.c"); err != nil {
+		t.Skip(err) // a prebuilt test, on another machine
+	}
+	so := filepath.Join(t.TempDir(), "libdlpack.so")
+	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-o", so, "testdata/dlpack.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lib, err := dl.Open(so)
+	check(t, err)
+	return func(name string, args ...uintptr) uintptr {
+		f, err := lib.Symbol(name)
+		check(t, err)
+		return dl.Call(f, args...)
+	}
+}
+
+func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+
+func text(p uintptr) string {
+	var b []byte
+	for c := (*byte)(pointer(p)); *c != 0; c = (*byte)(unsafe.Add(unsafe.Pointer(c), 1)) {
+		b = append(b, *c)
+	}
+	return string(b)
+}
+
+func TestDLPackIsCs(t *testing.T) {
+	call := library(t)
+	devices := onDevices(t, 1, 64*mib)
+	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
+	check(t, err)
+	part := x.Slice(1, 1, 3, 1)
+	p, err := cuda.ToDLPack(part)
+	check(t, err)
+	if got, want := text(call("describe", uintptr(p))), fmt.Sprintf("1 flags 0 device 2:0 type 2/32/1 at %x+4: 3 by 4 2 by 1", on(x).Pointer()); got != want {
+		t.Errorf("C sees %q, want %q", got, want)
+	}
+	at := uintptr(on(x).Pointer())
+	for name, take := range map[string]func() (*tensor.Tensor, error){
+		"plain":     func() (*tensor.Tensor, error) { return cuda.FromDLPackUnversioned(pointer(call("produce", at))) },
+		"versioned": func() (*tensor.Tensor, error) { return cuda.FromDLPack(pointer(call("produce_versioned", at, 1, 0))) },
+	} {
+		y, err := take()
+		check(t, err)
+		before := call("deletions")
+		if got := onHost(t, y); !slices.Equal(got, []float32{2, 4, 6, 3, 5, 7}) {
+			t.Errorf("%s: %v", name, got)
+		}
+		check(t, y.Close())
+		if n := call("deletions") - before; n != 1 && n != 100 {
+			t.Errorf("%s: %d deletions", name, n)
+		}
+	}
+	if _, err := cuda.FromDLPack(pointer(call("produce_versioned", at, 2, 0))); !errors.Is(err, cuda.ErrArray) {
+		t.Errorf("of another version: %v", err)
+	}
+	if _, err := cuda.FromDLPack(pointer(call("produce_versioned", at, 1, 1))); !errors.Is(err, cuda.ErrArray) {
+		t.Errorf("read-only: %v", err)
+	}
+	if _, err := cuda.FromDLPack(pointer(call("produce_versioned", 4096, 1, 0))); !errors.Is(err, cuda.ErrRange) {
+		t.Errorf("memory of nobody: %v", err)
+	}
+	if n := call("deletions"); n != 101 {
+		t.Errorf("%d deletions, and 101 of what was taken", n)
+	}
+	check(t, errors.Join(part.Close(), x.Close()))
+	if used, err := devices.Used(0); used == 0 || err != nil {
+		t.Errorf("%d bytes are used, %v: C has the tensor", used, err)
+	}
+	call("finish", uintptr(p))
+}

@@ -1,0 +1,267 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// Note [An event that travels]
+// Who sends memory does not wait until its device has written it. Behind that work its stream writes the next number to a word of the device's
+// memory, its clock, and the message says which number of which clock; the receiver's stream waits for it before anything else. The clock is an
+// allocation like others: message and receiver hold its block, so it is there as long as somebody waits, whoever has died.
+//
+// CUDA has events for several processes. What becomes of one whose process has died is said nowhere, and it may be that a stream which waits
+// for it waits for ever. With a word somebody can help. A process that may not use a stream's wait on the host before it has judged all
+// that the stream waits for: the number has come, or the sender, whose life is a block that it alone holds, has ended. Then whoever sees it
+// first adds abandoned to the word: every wait ends, and everybody can tell what had been done from what had not.
+//
+// A sender's orderly end waits for its device. The receivers of one that was killed get ErrUnfinished, unless its device was quicker.
+
+// abandoned is added to a clock whose process has ended. A clock is replaced before it has come that far.
+const abandoned = 1 << 30
+
+// A clock is how far a device has come with the work of this process.
+type clock struct {
+	*Memory
+	life shm.Handle // a block that is stale when this process has ended
+	now  uint32     // the number that was given out last
+}
+
+// A sent is what memory that arrived waits for.
+type sent struct {
+	clock  *Memory
+	life   shm.Handle
+	number uint32
+	of     *Memory
+	judged bool // under the lock
+}
+
+// events are the sending and the receiving side of a device.
+type events struct {
+	sync.Mutex
+	clock   *clock
+	left    *shm.Domain // the one that is left only when the device has finished
+	waits   bool        // the driver has no numbers for streams: who sends waits
+	awaited []*sent     // by the stream
+	lost    error       // of used memory, not yet told
+}
+
+// tick returns a number that the stream reaches when it has done what it has now; nil where there is nothing to wait for. What this process
+// itself was promised has come, or it says that it has not.
+func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
+	r, err := d.use()
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := errors.Join(d.judge(r), d.tell()); err != nil {
+		return nil, 0, err
+	}
+	if idle := d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }); !errors.Is(idle, cudriver.ErrorNotReady) {
+		return nil, 0, idle
+	}
+	if err := d.leaveLate(domain); err != nil {
+		return nil, 0, err
+	}
+	d.events.Lock()
+	defer d.events.Unlock()
+	c := d.events.clock
+	if c == nil || c.d != domain || c.now == abandoned-1 {
+		if c, err = d.newClock(domain); err != nil {
+			return nil, 0, err
+		}
+		d.events.clock = c
+	}
+	if !d.events.waits {
+		c.now++
+		err = d.do(func(s cudriver.Stream) error { return d.driver.StreamWriteValue32(s, c.at(0, 4), c.now) })
+		if !errors.Is(err, ErrorNotSupported) {
+			return c, c.now, err
+		}
+		d.events.waits = true
+	}
+	return nil, 0, d.do(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
+}
+
+// newClock starts at 0, before the stream writes to it. One that was there stays with its life: somebody may wait for it.
+func (d *Device) newClock(domain *shm.Domain) (c *clock, err error) {
+	c = new(clock)
+	if c.Memory, err = d.alloc(domain, 4); err != nil {
+		return nil, err
+	}
+	if c.life, err = domain.Alloc(0); err != nil {
+		return nil, errors.Join(err, c.giveBack())
+	}
+	if err = c.Fill(0, 4, make([]byte, 4)); err != nil {
+		return nil, errors.Join(err, domain.Release(c.life), c.giveBack())
+	}
+	return c, nil
+}
+
+// dropClock gives the clock back if the stream has written all its numbers: then nobody asks whether this process lives.
+func (d *Device) dropClock() error {
+	d.events.Lock()
+	defer d.events.Unlock()
+	c := d.events.clock
+	if c == nil || d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }) != nil {
+		return nil
+	}
+	d.events.clock = nil
+	err := c.d.Release(c.life)
+	if errors.Is(err, shm.ErrClosed) {
+		err = nil
+	}
+	return errors.Join(err, c.giveBack())
+}
+
+// leaveLate has this process finish what it has sent before it leaves the domain.
+func (d *Device) leaveLate(domain *shm.Domain) error {
+	d.events.Lock()
+	known := d.events.left == domain
+	d.events.left = domain
+	d.events.Unlock()
+	if known {
+		return nil
+	}
+	return domain.AtClose(leaving{d})
+}
+
+type leaving struct{ *Device }
+
+func (l leaving) Close() error {
+	r := l.ready.Load()
+	if r == nil {
+		return nil
+	}
+	return l.finish(r)
+}
+
+// await lets the stream wait for what m's sender has not done yet.
+func (d *Device) await(s *sent) error {
+	d.events.Lock()
+	defer d.events.Unlock()
+	err := d.do(func(stream cudriver.Stream) error {
+		return d.driver.StreamWaitValue32(stream, s.clock.at(0, 4), s.number)
+	})
+	if err == nil {
+		d.events.awaited = append(d.events.awaited, s)
+	}
+	return err
+}
+
+// Waiting grows from the first to the last of these.
+const (
+	soon = 20 * time.Microsecond
+	late = 2 * time.Millisecond
+)
+
+// judge waits until all that the stream waits for has come, or will never.
+func (d *Device) judge(r *ready) error {
+	d.events.Lock()
+	all := slices.DeleteFunc(slices.Clone(d.events.awaited), func(s *sent) bool { return s.judged })
+	d.events.Unlock()
+	for _, s := range all {
+		came, err := d.judgeOne(r, s)
+		if err != nil {
+			return err
+		}
+		d.events.Lock()
+		first := !s.judged
+		s.judged = true
+		d.events.Unlock()
+		if came || !first {
+			continue
+		}
+		s.of.fate.unfinished.Store(true)
+		if s.of.fate.used.Load() {
+			d.lose(s.of)
+		}
+	}
+	return nil
+}
+
+// lose notes that work has used what is not there. It is told once to who waits for the device: nobody knows which memory holds what became of it.
+func (d *Device) lose(m *Memory) {
+	d.events.Lock()
+	defer d.events.Unlock()
+	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
+}
+
+// judgeOne waits until the number has come, or will never.
+func (d *Device) judgeOne(r *ready, s *sent) (came bool, err error) {
+	for pause := soon; ; pause = min(2*pause, late) {
+		ended := s.clock.d.Stale(s.life) // before the clock is read: what it wrote last counts
+		now, err := d.read(r, s.clock)
+		switch {
+		case err != nil:
+			return false, err
+		case now&^abandoned >= s.number:
+			return true, nil
+		case now&abandoned != 0:
+			return false, nil
+		case ended:
+			return false, d.abandon(r, s.clock, now)
+		case pause == late:
+			s.clock.d.Reap() // as others do; here somebody waits for it
+		}
+		time.Sleep(pause)
+	}
+}
+
+// tell returns, once, that something was lost which work of this process may have used.
+func (d *Device) tell() error {
+	d.events.Lock()
+	defer d.events.Unlock()
+	err := d.events.lost
+	d.events.lost = nil
+	return err
+}
+
+// read looks at a clock beside the stream, which may be waiting for it.
+func (d *Device) read(r *ready, c *Memory) (uint32, error) {
+	b := make([]byte, 4)
+	err := d.within(r, func() error {
+		err := d.driver.MemcpyDtoHAsync(b, c.at(0, 4), r.side)
+		return errors.Join(err, d.driver.StreamSynchronize(r.side))
+	})
+	return binary.NativeEndian.Uint32(b), err
+}
+
+func (d *Device) abandon(r *ready, c *Memory, now uint32) error {
+	return d.within(r, func() error {
+		err := d.driver.StreamWriteValue32(r.side, c.at(0, 4), now|abandoned)
+		return errors.Join(err, d.driver.StreamSynchronize(r.side))
+	})
+}
+
+// finish waits for the stream, which cannot wait for ever, and lets go of the clocks that it has waited for.
+func (d *Device) finish(r *ready) error {
+	d.events.Lock()
+	all := slices.Clone(d.events.awaited)
+	d.events.Unlock()
+	err := d.judge(r)
+	if err == nil {
+		err = d.within(r, func() error { return d.driver.StreamSynchronize(r.stream) })
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		d.events.Lock()
+		at := slices.Index(d.events.awaited, s)
+		if at >= 0 {
+			d.events.awaited = slices.Delete(d.events.awaited, at, at+1)
+		}
+		d.events.Unlock()
+		if at >= 0 {
+			err = errors.Join(err, s.clock.giveBack())
+		}
+	}
+	return err
+}

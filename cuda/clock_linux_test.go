@@ -1,0 +1,157 @@
+package cuda_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// held are a queue of tensors, and what the sender waits for before its device may go on.
+type held struct {
+	Out *ipc.Sender[*tensor.Tensor]
+	Go  *ipc.Receiver[bool]
+}
+
+// sendHeld sends what its device has not written yet: once that is allowed to go on if it gets true, and never if it gets false.
+var sendHeld = shoal.Register("sendHeld", func(ctx context.Context, _ int, h held) error {
+	dev := cuda.ForRank(0)
+	first, err := tensor.FullOn(dev, tensor.Float32, 6, 100)
+	if err == nil {
+		err = h.Out.Put(ctx, first)
+	}
+	if err == nil {
+		err = dev.(*cuda.Device).Synchronize()
+	}
+	if err != nil {
+		return err
+	}
+	cuda.Simulator().Hold(true)
+	x, err := tensor.FullOn(dev, tensor.Float32, 7, 100)
+	if err == nil {
+		err = h.Out.Put(ctx, x) // returns, though nothing is written
+	}
+	if err != nil {
+		return err
+	}
+	on, err := h.Go.Get(ctx)
+	if err != nil {
+		return err
+	}
+	if !on {
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	cuda.Simulator().Hold(false)
+	return nil // which waits for the device
+})
+
+// startHeld starts sendHeld, and returns the tensor that is not written yet.
+func startHeld(t *testing.T) (ctx context.Context, x *tensor.Tensor, g *shoal.Group, on *ipc.Queue[bool]) {
+	t.Helper()
+	simulate(t, 1, 64*mib)
+	ctx = watched(t)
+	q, err := ipc.NewQueue[*tensor.Tensor](2)
+	check(t, err)
+	on, err = ipc.NewQueue[bool](1)
+	check(t, err)
+	g, err = sendHeld.Start(ctx, 1, held{q.Sender(), on.Receiver()}, shoal.Options{})
+	check(t, err)
+	first, err := q.Get(ctx)
+	check(t, err)
+	if got := onHost(t, first); got[99] != 6 {
+		t.Errorf("what the device had written: %v", got)
+	}
+	check(t, first.Close())
+	x, err = q.Get(ctx)
+	check(t, err)
+	t.Cleanup(func() { check(t, on.Close()) })
+	check(t, q.Close())
+	return ctx, x, g, on
+}
+
+func TestTheReceiversStreamWaitsAndNotTheHosts(t *testing.T) {
+	ctx, x, g, on := startHeld(t)
+	y, err := tensor.EmptyOn(x.Device(), tensor.Float32, 100)
+	check(t, err)
+	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes())) // queued behind what is not written
+	check(t, on.Put(ctx, true))
+	if got := onHost(t, y); got[0] != 7 || got[99] != 7 {
+		t.Errorf("copied before it was written: %v", got)
+	}
+	check(t, g.Wait())
+	check(t, x.Close())
+	check(t, y.Close())
+}
+
+func TestASenderThatIsKilledBeforeItsDeviceIsReadyIsAnError(t *testing.T) {
+	ctx, x, g, on := startHeld(t)
+	y, err := tensor.EmptyOn(x.Device(), tensor.Float32, 100)
+	check(t, err)
+	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes()))
+	check(t, on.Put(ctx, false))
+	if died, ok := errors.AsType[*shoal.ProcessError](g.Wait()); !ok || died.Signal != syscall.SIGKILL {
+		t.Fatalf("the sender ended by itself: %v", died)
+	}
+	if _, err := y.Cpu(); !errors.Is(err, cuda.ErrUnfinished) { // what was made of it
+		t.Errorf("%v", err)
+	}
+	for range 2 {
+		if _, err := x.Cpu(); !errors.Is(err, cuda.ErrUnfinished) {
+			t.Errorf("%v", err)
+		}
+	}
+	if _, err := y.Cpu(); err != nil { // said once: the device goes on
+		t.Error(err)
+	}
+	q, err := ipc.NewQueue[*tensor.Tensor](1)
+	check(t, err)
+	if err := q.Put(ctx, x); !errors.Is(err, cuda.ErrUnfinished) {
+		t.Errorf("sent on: %v", err)
+	}
+	check(t, q.Close())
+	check(t, x.Close())
+	check(t, y.Close())
+}
+
+func TestClosingWhatWasLostDoesNotHideIt(t *testing.T) {
+	ctx, x, g, on := startHeld(t)
+	y, err := tensor.EmptyOn(x.Device(), tensor.Float32, 100)
+	check(t, err)
+	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes()))
+	check(t, on.Put(ctx, false))
+	g.Wait()
+	check(t, x.Close())
+	if _, err := y.Cpu(); !errors.Is(err, cuda.ErrUnfinished) {
+		t.Errorf("%v", err)
+	}
+	check(t, y.Close())
+}
+
+func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	x, err := tensor.NewOn(device(t, "cuda"), tensor.Float32, 100)
+	check(t, err)
+	q, err := ipc.NewQueue[*tensor.Tensor](1)
+	check(t, err)
+	d := cuda.Simulator()
+	d.Hold(true)
+	check(t, x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0}))
+	d.Fail("cuStreamWriteValue32", 1, cudriver.ErrorNotSupported)
+	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
+	defer timer.Stop()
+	check(t, q.Put(watched(t), x))
+	if !d.Idle() {
+		t.Error("Put has returned, and the device is not ready")
+	}
+	y, err := q.TryGet()
+	check(t, err)
+	check(t, errors.Join(y.Close(), x.Close(), q.Close()))
+}

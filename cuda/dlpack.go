@@ -1,0 +1,172 @@
+package cuda
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/dl"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// The structs of dlpack.h, version 1, with C's offsets.
+type (
+	dlTensor struct {
+		data       uintptr
+		deviceType int32
+		deviceID   int32
+		ndim       int32
+		code, bits uint8
+		lanes      uint16
+		shape      *int64
+		strides    *int64 // in elements; nil is row-major
+		offset     uint64 // bytes
+	}
+	dlManaged struct { // DLManagedTensor
+		tensor  dlTensor
+		context uintptr
+		deleter uintptr // void (*)(DLManagedTensor *), or NULL
+	}
+	dlVersioned struct { // DLManagedTensorVersioned
+		major, minor uint32
+		context      uintptr
+		deleter      uintptr
+		flags        uint64
+		tensor       dlTensor
+	}
+)
+
+const (
+	dlCUDA     = 2 // kDLCUDA
+	dlMajor    = 1
+	dlReadOnly = 1 // DLPACK_FLAG_BITMASK_READ_ONLY
+)
+
+// dlCodes are DLDataTypeCode.
+var dlCodes = map[tensor.DType]uint8{
+	tensor.Bool: 6, tensor.Uint8: 1, tensor.Int8: 0, tensor.Int16: 0, tensor.Int32: 0, tensor.Int64: 0,
+	tensor.Float16: 2, tensor.BFloat16: 4, tensor.Float32: 2, tensor.Float64: 2, tensor.Complex64: 5, tensor.Complex128: 5,
+}
+
+// exported keeps what C has a pointer to.
+var exported = struct {
+	sync.Mutex
+	m map[uintptr]*export
+}{m: map[uintptr]*export{}}
+
+// deleter is the C function that all exports have.
+var deleter = sync.OnceValue(func() uintptr { return dl.Callback(deleteExport) })
+
+type export struct {
+	managed dlVersioned
+	numbers []int64
+	hold    *tensor.Tensor
+}
+
+func deleteExport(p uintptr) {
+	exported.Lock()
+	e := exported.m[p]
+	delete(exported.m, p)
+	exported.Unlock()
+	if e != nil {
+		e.hold.Close()
+	}
+}
+
+// ToDLPack returns a DLManagedTensorVersioned of a tensor on a device, for another library of this process, when the device has written it. Whoever gets
+// it calls its deleter once; until then the memory stays, whatever becomes of t. The error wraps ErrDevice of a tensor on the host.
+func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
+	m, ok := t.DeviceMemory().(*Memory)
+	if !ok {
+		return nil, fmt.Errorf("%w: the tensor is on the host", ErrDevice)
+	}
+	if err := m.dev.Synchronize(); err != nil {
+		return nil, err
+	}
+	hold, err := t.ToDevice(t.Device())
+	if err != nil {
+		return nil, err
+	}
+	dims := len(t.Shape())
+	e := &export{hold: hold, numbers: make([]int64, 2*dims+1)}
+	for i := range dims {
+		e.numbers[i], e.numbers[dims+i] = int64(t.Dim(i)), int64(t.Strides()[i])
+	}
+	e.managed = dlVersioned{major: dlMajor, deleter: deleter(), tensor: dlTensor{
+		data: uintptr(m.Pointer()), deviceType: dlCUDA, deviceID: int32(m.dev.ordinal), ndim: int32(dims),
+		code: dlCodes[t.DType()], bits: uint8(8 * t.ElementSize()), lanes: 1,
+		shape: &e.numbers[0], strides: &e.numbers[dims], offset: uint64(t.Offset() * t.ElementSize()),
+	}}
+	p := unsafe.Pointer(&e.managed)
+	exported.Lock()
+	defer exported.Unlock()
+	exported.m[uintptr(p)] = e
+	return p, nil
+}
+
+// FromDLPack returns a tensor over what a DLManagedTensorVersioned has, of a capsule "dltensor_versioned", whose memory is ready. Its deleter is called when the
+// tensor and its views are closed; on an error it is not. The error wraps ErrArray, ErrDevice or ErrRange.
+func FromDLPack(p unsafe.Pointer) (*tensor.Tensor, error) {
+	v := (*dlVersioned)(p)
+	if v.major != dlMajor {
+		return nil, fmt.Errorf("%w: DLPack %d.%d", ErrArray, v.major, v.minor)
+	}
+	if v.flags&dlReadOnly != 0 {
+		return nil, fmt.Errorf("%w: it is read-only", ErrArray)
+	}
+	return v.tensor.adopt(uintptr(p), v.deleter)
+}
+
+// FromDLPackUnversioned is FromDLPack of a DLManagedTensor, of a capsule "dltensor".
+func FromDLPackUnversioned(p unsafe.Pointer) (*tensor.Tensor, error) {
+	v := (*dlManaged)(p)
+	return v.tensor.adopt(uintptr(p), v.deleter)
+}
+
+func (v *dlTensor) adopt(self, deleter uintptr) (*tensor.Tensor, error) {
+	if v.deviceType != dlCUDA {
+		return nil, fmt.Errorf("%w: DLPack device type %d", ErrDevice, v.deviceType)
+	}
+	d, err := Get(int(v.deviceID))
+	if err != nil {
+		return nil, err
+	}
+	dt, err := v.dtype()
+	if err != nil {
+		return nil, err
+	}
+	const most = 64
+	if v.ndim < 0 || v.ndim > most {
+		return nil, fmt.Errorf("%w: %d dimensions", ErrArray, v.ndim)
+	}
+	var strides []int
+	if v.strides != nil {
+		strides = numbers(v.strides, v.ndim)
+	}
+	return d.adopt(uint64(v.data)+v.offset, dt, numbers(v.shape, v.ndim), strides, func() error {
+		if deleter != 0 {
+			dl.Call(deleter, self)
+		}
+		return nil
+	})
+}
+
+func (v *dlTensor) dtype() (tensor.DType, error) {
+	for dt, code := range dlCodes {
+		if code == v.code && dt.Size()*8 == int(v.bits) && v.lanes == 1 {
+			return dt, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: DLPack type %d of %d bits and %d lanes", ErrArray, v.code, v.bits, v.lanes)
+}
+
+func numbers(p *int64, n int32) []int {
+	all := []int{}
+	for _, v := range unsafe.Slice(p, n) {
+		all = append(all, int(v))
+	}
+	return all
+}
+
+var _ = [1]struct{}{}[bits.UintSize-64] // the structs are of C with 64 bits

@@ -1,0 +1,186 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Note [Legacy memory]
+// PyTorch, CuPy and Numba know no other memory than cuMemAlloc's, which another process opens by a handle of 64 bytes. The driver counts nobody:
+// whoever allocated it must keep it, and live, until everybody has closed it, and CUDA does not say what becomes of those who have not. So
+// it is for them alone. Between processes of this module it does not travel.
+
+// legacyUnit is what the driver cuts smaller allocations from: who opens one of those sees its neighbours.
+const legacyUnit = 2 << 20
+
+// A LegacyDevice allocates memory that processes of PyTorch, CuPy and Numba can open: x.ToDevice(cuda.LegacyDevice{d}). It is slow to
+// allocate, and takes 2 MiB at least. Its memory is the device's: Device of a tensor on it is the *Device.
+type LegacyDevice struct{ *Device }
+
+// Alloc returns n bytes, which hold anything.
+func (d LegacyDevice) Alloc(n int) (tensor.DeviceMemory, error) {
+	var p cudriver.Ptr
+	size := roundUp(n, legacyUnit)
+	err := d.do(func(cudriver.Stream) (err error) {
+		p, err = d.driver.MemAlloc(uint64(size))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("allocate %d bytes on %v for other programs: %w", n, d, err)
+	}
+	free := func() error { return d.do(func(cudriver.Stream) error { return d.driver.MemFree(p) }) }
+	return d.foreign(p, 0, n, free), nil
+}
+
+// foreign returns memory at an address that the domain knows nothing of. end is called when nobody uses it any more and the device has finished.
+func (d *Device) foreign(base cudriver.Ptr, off, n int, end func() error) *Memory {
+	return &Memory{segment: &segment{dev: d, base: base, size: off + n, end: end}, off: off, size: n, fate: new(fate)}
+}
+
+// An address is how memory is known, that the domain does not know, when it arrives again.
+type address struct {
+	dev  *Device
+	at   uint64
+	size int
+}
+
+// A Handle is a CUipcMemHandle: how another process opens legacy memory.
+type Handle = cudriver.IPCHandle
+
+// Handle returns the handle of the memory that m is in, and where m begins there. It does not wait for the device. The error wraps
+// ErrNotLegacy of memory that is not a LegacyDevice's.
+func (m *Memory) Handle() (h Handle, off int, err error) {
+	if m.segment.end == nil {
+		return h, 0, fmt.Errorf("%w: copy it to a cuda.LegacyDevice", ErrNotLegacy)
+	}
+	var base cudriver.Ptr
+	err = m.dev.do(func(cudriver.Stream) error {
+		var err error
+		if base, _, err = m.dev.driver.MemGetAddressRange(m.base); err == nil {
+			h, err = m.dev.driver.IPCGetMemHandle(base)
+		}
+		return err
+	})
+	return h, int(m.base-base) + m.off, err
+}
+
+// An opening is memory of another process, which is opened once however often its handle arrives.
+type opening struct {
+	dev   *Device
+	base  cudriver.Ptr
+	size  int
+	count int
+}
+
+var openings = struct {
+	sync.Mutex
+	m map[Handle]*opening
+}{m: map[Handle]*opening{}}
+
+// Open returns n bytes at off of memory that another process has allocated. That must keep it until End has returned, and live: what
+// happens otherwise CUDA leaves open. The error wraps ErrorInvalidContext in the process that allocated it, and ErrRange.
+func (d *Device) Open(h Handle, off, n int) (*Memory, error) {
+	o, err := d.open(h)
+	if err != nil {
+		return nil, fmt.Errorf("open memory of another process on %v: %w", d, err)
+	}
+	if off < 0 || n < 0 || off > o.size || n > o.size-off {
+		return nil, errors.Join(fmt.Errorf("%w: %d bytes at %d of %d", ErrRange, n, off, o.size), o.close(h))
+	}
+	return d.foreign(o.base, off, n, func() error { return o.close(h) }), nil
+}
+
+func (d *Device) open(h Handle) (*opening, error) {
+	openings.Lock()
+	defer openings.Unlock()
+	if o := openings.m[h]; o != nil && o.dev == d {
+		o.count++
+		return o, nil
+	}
+	o := &opening{dev: d, count: 1}
+	err := d.do(func(cudriver.Stream) (err error) {
+		if o.base, err = d.driver.IPCOpenMemHandle(h); err != nil {
+			return err
+		}
+		_, size, err := d.driver.MemGetAddressRange(o.base)
+		if err != nil {
+			return errors.Join(err, d.driver.IPCCloseMemHandle(o.base))
+		}
+		o.size = int(size)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	openings.m[h] = o
+	return o, nil
+}
+
+func (o *opening) close(h Handle) error {
+	openings.Lock()
+	defer openings.Unlock()
+	if o.count--; o.count > 0 {
+		return nil
+	}
+	delete(openings.m, h)
+	return o.dev.do(func(cudriver.Stream) error { return o.dev.driver.IPCCloseMemHandle(o.base) })
+}
+
+// WaitHandle lets the device wait for an event of another process, such as PyTorch sends with a tensor, before anything else. The host does not
+// wait.
+func (d *Device) WaitHandle(event Handle) error {
+	return d.do(func(s cudriver.Stream) error {
+		e, err := d.driver.IPCOpenEventHandle(event)
+		if err != nil {
+			return err
+		}
+		return errors.Join(d.driver.StreamWaitEvent(s, e), d.driver.EventDestroy(e))
+	})
+}
+
+// Legacy is how package torch reaches the memory of devices: torch.Options{CUDA: cuda.Legacy{}}.
+type Legacy struct{}
+
+// Open returns memory of another process, by its handle, when the device will wait for the event if there is one. done is called once, when the
+// memory is not used any more.
+func (Legacy) Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error) {
+	d, err := Get(device)
+	if err != nil {
+		return nil, err
+	}
+	m, err := d.Open(handle, off, n)
+	if err != nil {
+		return nil, err
+	}
+	close := m.segment.end
+	m.segment.end = func() error { return errors.Join(close(), done()) }
+	if event == nil {
+		return m, nil
+	}
+	if len(event) != len(Handle{}) {
+		err = fmt.Errorf("%w: an event's handle of %d bytes", ErrRange, len(event))
+	} else {
+		err = d.WaitHandle(Handle(event))
+	}
+	if err != nil {
+		m.segment.end = close
+		return nil, errors.Join(err, m.End())
+	}
+	return m, nil
+}
+
+// Share returns how another process opens memory, when the device has written it.
+func (Legacy) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, err error) {
+	own, ok := m.(*Memory)
+	if !ok {
+		return 0, handle, 0, fmt.Errorf("%w: memory of %v", ErrDevice, m.Device())
+	}
+	if handle, off, err = own.Handle(); err == nil {
+		err = own.dev.Synchronize()
+	}
+	return own.dev.ordinal, handle, off, err
+}

@@ -1,0 +1,152 @@
+package cuda_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+var torchOptions = torch.Options{AuthKey: []byte("between two Go processes"), CUDA: cuda.Legacy{}}
+
+// doubleTorch receives what PyTorch would: tensors in PyTorch's form, of which it says the first and the last element before it doubles the first.
+var doubleTorch = shoal.Register("doubleTorch", func(ctx context.Context, _ int, addr string) error {
+	c, err := torch.Dial(ctx, "unix", addr, torchOptions)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		v, err := c.Recv(ctx)
+		if err != nil {
+			return err
+		}
+		x, ok := v.(*tensor.Tensor)
+		if p, learned := v.(*autograd.Param); learned {
+			x, ok = p.T, true
+		}
+		if !ok {
+			return nil
+		}
+		h, err := x.Cpu()
+		if err != nil {
+			return err
+		}
+		first, last := tensor.At[float32](h, 0, 0), tensor.At[float32](h, 1, 2)
+		one := tensor.FromSlice([]float32{2 * first}, 1)
+		err = x.DeviceMemory().Write(x.Offset()*4, tensor.Bytes(one))
+		if err = errors.Join(err, x.Close()); err == nil {
+			err = c.Send(ctx, torch.Tuple{first, last})
+		}
+		if err != nil {
+			return err
+		}
+	}
+})
+
+// startDoubling starts doubleTorch and returns the connection with it, and how to end it.
+func startDoubling(t *testing.T) (ctx context.Context, c *torch.Conn, end func()) {
+	t.Helper()
+	ctx = watched(t)
+	l, err := torch.Listen("unix", t.TempDir()+"/socket", torchOptions)
+	check(t, err)
+	g, err := doubleTorch.Start(ctx, 1, l.Addr(), shoal.Options{})
+	check(t, err)
+	c, err = l.Accept(ctx)
+	check(t, err)
+	check(t, l.Close())
+	return ctx, c, func() { check(t, errors.Join(c.Send(ctx, "enough"), g.Wait(), c.Close())) }
+}
+
+func legacy(t *testing.T) tensor.Device {
+	t.Helper()
+	return cuda.LegacyDevice{Device: device(t, "cuda").(*cuda.Device)}
+}
+
+func TestTensorsCrossInPyTorchsForm(t *testing.T) {
+	devices := onDevices(t, 1, 64*mib)
+	ctx, c, end := startDoubling(t)
+	defer end()
+	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(4, 3).ToDevice(legacy(t))
+	check(t, err)
+	part := x.Slice(0, 1, 3, 1)
+	if used, err := devices.Used(0); used < 2*mib || err != nil {
+		t.Errorf("%d bytes are used, %v: who opens less sees its neighbours", used, err)
+	}
+	for round, v := range []any{part, &autograd.Param{T: part}} {
+		check(t, c.Send(ctx, v))
+		got, err := c.Recv(ctx)
+		check(t, err)
+		if want := []float64{[]float64{3, 6}[round], 8}; !slices.Equal([]float64{got.(torch.Tuple)[0].(float64), got.(torch.Tuple)[1].(float64)}, want) {
+			t.Errorf("it read %v, not %v", got, want)
+		}
+	}
+	if got := onHost(t, x); got[2] != 2 || got[3] != 12 || got[4] != 4 {
+		t.Errorf("it wrote %v", got)
+	}
+	check(t, part.Close())
+	check(t, x.Close())
+	eventually(t, func() string { // it said so before it ended the last
+		out, err := torch.CollectCUDA()
+		check(t, err)
+		return []string{"all are back", "some are out", "some are out"}[out]
+	}, "all are back")
+	comesTo(t, devices, 0, 0)
+}
+
+func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
+	onDevices(t, 1, 64*mib)
+	ctx, c, end := startDoubling(t)
+	defer end()
+	x, err := tensor.OnesOn(device(t, "cuda"), tensor.Float32, 2, 3)
+	check(t, err)
+	if err := c.Send(ctx, x); !errors.Is(err, cuda.ErrNotLegacy) {
+		t.Errorf("memory of a segment: %v", err)
+	}
+	y, err := tensor.OnesOn(legacy(t), tensor.Float32, 2, 3)
+	check(t, err)
+	q, err := ipc.NewQueue[*tensor.Tensor](1)
+	check(t, err)
+	if err := q.Put(ctx, y); !errors.Is(err, cuda.ErrForeign) {
+		t.Errorf("legacy memory in a queue: %v", err)
+	}
+	h, _, err := y.DeviceMemory().(*cuda.Memory).Handle()
+	check(t, err)
+	dev := device(t, "cuda").(*cuda.Device)
+	if _, err := dev.Open(h, 0, 8); !errors.Is(err, cuda.ErrorInvalidContext) {
+		t.Errorf("opened where it was allocated: %v", err)
+	}
+	check(t, errors.Join(x.Close(), y.Close(), q.Close()))
+}
+
+// A message of PyTorch's has an event, for which the receiver's stream waits.
+func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	ctx, c, end := startDoubling(t)
+	defer end()
+	x, err := tensor.NewOn(legacy(t), tensor.Float32, 2, 3)
+	check(t, err)
+	h, _, err := x.DeviceMemory().(*cuda.Memory).Handle()
+	check(t, err)
+	cuda.Simulator().Hold(true)
+	check(t, x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
+	event, destroy, err := cuda.RecordForOthers(x.Device().(*cuda.Device))
+	check(t, err)
+	check(t, c.Send(ctx, &torch.CUDATensor{DType: tensor.Float32, Shape: []int{2, 3}, Strides: []int{3, 1}, Handle: h[:], StorageBytes: 24,
+		Counters: "/torch_1_2", Event: event[:]}))
+	cuda.Simulator().Hold(false)
+	got, err := c.Recv(ctx)
+	check(t, err)
+	if got.(torch.Tuple)[0] != 1.0 || got.(torch.Tuple)[1] != 1.0 {
+		t.Errorf("it did not wait: %v", got)
+	}
+	check(t, destroy())
+	check(t, x.Close())
+}

@@ -1,0 +1,92 @@
+package cuda
+
+import (
+	"errors"
+	"os"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+)
+
+// copyFrom copies from another device, when that has written it: from memory to memory where the driver lets one reach the other's, and otherwise
+// through the host. It waits, since nobody but the caller keeps the source.
+func (d *Device) copyFrom(to cudriver.Ptr, src *Memory, from cudriver.Ptr, n int) error {
+	theirs, err := src.dev.use()
+	if err == nil {
+		err = src.dev.Synchronize()
+	}
+	if err != nil {
+		return err
+	}
+	ours, err := d.use()
+	if err != nil {
+		return err
+	}
+	near, err := src.segment.letIn(d)
+	if err != nil {
+		return err
+	}
+	if !near {
+		return d.copyThrough(to, src.dev, from, n)
+	}
+	return d.ask(func(s cudriver.Stream) error {
+		return d.driver.MemcpyPeerAsync(to, ours.ctx, from, theirs.ctx, uint64(n), s)
+	})
+}
+
+// letIn gives another device access to the segment, once. It reports whether that can have it. Memory that is not a segment needs none.
+func (s *segment) letIn(peer *Device) (bool, error) {
+	can, err := s.dev.driver.DeviceCanAccessPeer(peer.id, s.dev.id)
+	if err != nil || !can || s.end != nil {
+		return can, err
+	}
+	segments.Lock()
+	defer segments.Unlock()
+	if s.guests[peer] {
+		return true, nil
+	}
+	err = s.dev.do(func(cudriver.Stream) error {
+		return s.dev.driver.MemSetAccess(s.base, uint64(s.size), []cudriver.AccessDesc{
+			cudriver.Access(s.dev.id, cudriver.AccessReadWrite), cudriver.Access(peer.id, cudriver.AccessReadWrite)})
+	})
+	if err != nil {
+		return false, err
+	}
+	if s.guests == nil {
+		s.guests = map[*Device]bool{}
+	}
+	s.guests[peer] = true
+	return true, nil
+}
+
+// stage is how much goes through the host at once.
+const stage = 4 << 20
+
+// copyThrough copies by way of pages of the host that both devices reach.
+func (d *Device) copyThrough(to cudriver.Ptr, src *Device, from cudriver.Ptr, n int) (err error) {
+	pages := wholePages(min(n, stage))
+	pinned, err := src.lock(pages, func() error { return nil })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pinned.End()) }()
+	for done := 0; done < n; done += stage {
+		part := pages[:min(stage, n-done)]
+		err := src.ask(func(s cudriver.Stream) error { return src.driver.MemcpyDtoHAsync(part, from+cudriver.Ptr(done), s) })
+		if err == nil {
+			err = d.ask(func(s cudriver.Stream) error { return d.driver.MemcpyHtoDAsync(to+cudriver.Ptr(done), part, s) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wholePages returns n bytes at least, of pages that have nothing else.
+func wholePages(n int) []byte {
+	page := os.Getpagesize()
+	b := make([]byte, roundUp(n, page)+page)
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (page - 1)
+	return b[skip:][:roundUp(n, page)]
+}

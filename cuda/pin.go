@@ -1,0 +1,88 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// pins are the pages of the host that this process has locked for the devices, by the address of the first.
+var pins = struct {
+	sync.Mutex
+	m map[*byte]*pin
+}{m: map[*byte]*pin{}}
+
+type pin struct {
+	dev   *Device // that registered them, for all
+	pages []byte
+	count int
+}
+
+// Pin returns a tensor of the device that is t itself, in the memory of the host: its pages stay where they are, and the device reaches them
+// without a copy. A copy between it and memory of the device does not keep the host waiting, as one from other memory of the host does. Before the host
+// reads what the device wrote there, it calls Synchronize. The caller closes the tensor, which has a reference of t's memory of its own.
+//
+// t is in shared memory and has a page at least, or the error wraps ErrNotPageable.
+func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t.Device() != nil || !t.IsShared() {
+		return nil, fmt.Errorf("%w: a tensor that is not in shared memory", ErrNotPageable)
+	}
+	hold, err := t.ToDevice(nil)
+	if err != nil {
+		return nil, err
+	}
+	m, err := d.lock(hold.Storage().Bytes(), hold.Close)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("pin %d bytes for %v: %w", t.Nbytes(), d, err), hold.Close())
+	}
+	return tensor.FromDeviceMemory(m, t.DType(), t.Shape(), t.Strides(), t.Offset())
+}
+
+// lock registers pages, once for all devices, and returns them as memory of this one. end is called when that has ended.
+func (d *Device) lock(pages []byte, end func() error) (*Memory, error) {
+	first := unsafe.SliceData(pages)
+	if uintptr(unsafe.Pointer(first))%uintptr(os.Getpagesize()) != 0 || len(pages) < os.Getpagesize() {
+		return nil, fmt.Errorf("%w: %d bytes that share a page with others", ErrNotPageable, len(pages))
+	}
+	pins.Lock()
+	defer pins.Unlock()
+	p := pins.m[first]
+	if p == nil {
+		p = &pin{dev: d, pages: pages}
+		err := d.do(func(cudriver.Stream) error {
+			return d.driver.MemHostRegister(pages, cudriver.HostPortable|cudriver.HostDeviceMap)
+		})
+		if err != nil {
+			return nil, err
+		}
+		pins.m[first] = p
+	}
+	p.count++
+	var at cudriver.Ptr
+	err := d.do(func(cudriver.Stream) (err error) {
+		at, err = d.driver.MemHostGetDevicePointer(p.pages)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.unlock())
+	}
+	return d.foreign(at, 0, len(p.pages), func() error {
+		pins.Lock()
+		defer pins.Unlock()
+		return errors.Join(p.unlock(), end())
+	}), nil
+}
+
+// unlock is called with the lock.
+func (p *pin) unlock() error {
+	if p.count--; p.count > 0 {
+		return nil
+	}
+	delete(pins.m, unsafe.SliceData(p.pages))
+	return p.dev.do(func(cudriver.Stream) error { return p.dev.driver.MemHostUnregister(p.pages) })
+}

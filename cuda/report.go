@@ -1,0 +1,181 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+)
+
+// A Report is what this process can do with devices. Its JSON form is for programs.
+type Report struct {
+	Missing   string         `json:"missing,omitempty"`   // why there are none
+	Simulated bool           `json:"simulated,omitempty"` // they are files, see SimulateKey
+	Driver    string         `json:"driver,omitempty"`    // the version of CUDA that it is of
+	Devices   []DeviceReport `json:"devices,omitempty"`
+}
+
+// A DeviceReport is one device.
+type DeviceReport struct {
+	Name     string `json:"name"` // as PyTorch writes it
+	Model    string `json:"model"`
+	UUID     string `json:"uuid"`
+	Compute  string `json:"compute"`
+	Free     int    `json:"free"` // bytes
+	Total    int    `json:"total"`
+	Peers    []int  `json:"peers"`              // devices whose memory it reaches
+	Unusable string `json:"unusable,omitempty"` // why it is, and then nothing below was tried
+	Ways     []Way  `json:"ways"`
+}
+
+// A Way is one by which processes share. It was tried.
+type Way struct {
+	Name string `json:"name"`
+	Err  string `json:"error,omitempty"` // what the driver says; empty where it works
+}
+
+// The ways, in the order of a report.
+var ways = []struct {
+	name string
+	try  func(d *Device) error
+}{
+	{"memory by descriptors (how tensors are shared)", tryDescriptors},
+	{"numbers that a stream waits for (a sender need not)", tryNumbers},
+	{"legacy handles of memory (PyTorch, CuPy)", tryLegacy},
+	{"events of several processes (PyTorch's)", tryEvents},
+	{"host memory registered (pinned batches)", tryHost},
+}
+
+// Examine looks at the driver and all devices, and tries each way of sharing on each. It makes their contexts.
+func Examine() *Report {
+	all, err := open()
+	if err != nil {
+		return &Report{Missing: err.Error()}
+	}
+	_, simulated := simulatedPaths()
+	r := &Report{Simulated: simulated, Driver: "unknown"}
+	if v, err := all.driver.DriverVersion(); err == nil {
+		r.Driver = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
+	}
+	for _, d := range all.devices {
+		r.Devices = append(r.Devices, d.examine(all.devices))
+	}
+	return r
+}
+
+func (d *Device) examine(all []*Device) DeviceReport {
+	r := DeviceReport{Name: d.String(), UUID: fmt.Sprintf("%x", d.uuid), Model: "unknown", Peers: []int{}, Ways: []Way{}}
+	if name, err := d.Name(); err == nil {
+		r.Model = name
+	}
+	major, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMajor, d.id)
+	minor, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMinor, d.id)
+	r.Compute = fmt.Sprintf("%d.%d", major, minor)
+	for _, o := range all {
+		if can, err := d.driver.DeviceCanAccessPeer(d.id, o.id); err == nil && can {
+			r.Peers = append(r.Peers, o.ordinal)
+		}
+	}
+	var err error
+	if r.Free, r.Total, err = d.MemInfo(); err != nil {
+		r.Unusable = err.Error()
+		return r
+	}
+	for _, w := range ways {
+		way := Way{Name: w.name}
+		if err := d.do(func(cudriver.Stream) error { return w.try(d) }); err != nil {
+			way.Err = err.Error()
+		}
+		r.Ways = append(r.Ways, way)
+	}
+	return r
+}
+
+func tryDescriptors(d *Device) error {
+	h, err := d.create(d.ready.Load().granularity)
+	if err != nil {
+		return err
+	}
+	f, err := d.export(h)
+	if err == nil {
+		err = f.Close()
+	}
+	return errors.Join(err, d.driver.MemRelease(h))
+}
+
+// onLegacy runs f with a little memory of cuMemAlloc.
+func (d *Device) onLegacy(f func(p cudriver.Ptr) error) error {
+	p, err := d.driver.MemAlloc(4)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(p), d.driver.MemFree(p))
+}
+
+func tryNumbers(d *Device) error {
+	s := d.ready.Load().side
+	return d.onLegacy(func(p cudriver.Ptr) error {
+		err := d.driver.StreamWriteValue32(s, p, 1)
+		if err == nil {
+			err = d.driver.StreamWaitValue32(s, p, 1)
+		}
+		return errors.Join(err, d.driver.StreamSynchronize(s))
+	})
+}
+
+func tryLegacy(d *Device) error {
+	return d.onLegacy(func(p cudriver.Ptr) error {
+		_, err := d.driver.IPCGetMemHandle(p)
+		return err
+	})
+}
+
+func tryEvents(d *Device) error {
+	e, err := d.driver.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
+	if err != nil {
+		return err
+	}
+	_, err = d.driver.IPCGetEventHandle(e)
+	return errors.Join(err, d.driver.EventDestroy(e))
+}
+
+func tryHost(d *Device) error {
+	host := make([]byte, 1<<16)
+	if err := d.driver.MemHostRegister(host, cudriver.HostPortable|cudriver.HostDeviceMap); err != nil {
+		return err
+	}
+	return d.driver.MemHostUnregister(host)
+}
+
+// Print writes the report for people.
+func (r *Report) Print(out io.Writer) (err error) {
+	line := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(out, format+"\n", args...)
+		}
+	}
+	if r.Missing != "" {
+		line("no GPU: %s", r.Missing)
+		return err
+	}
+	what := "driver of CUDA " + r.Driver
+	if r.Simulated {
+		what = "simulated devices, as " + SimulateKey + " has it"
+	}
+	line("%s", what)
+	for _, d := range r.Devices {
+		line("%s  %s, compute %s, %d of %d MiB free, reaches the memory of devices %v, %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.Peers, d.UUID)
+		if d.Unusable != "" {
+			line("  cannot be used: %s", d.Unusable)
+		}
+		for _, w := range d.Ways {
+			if w.Err == "" {
+				line("  %s: permitted", w.Name)
+			} else {
+				line("  %s: NOT permitted: %s", w.Name, w.Err)
+			}
+		}
+	}
+	return err
+}

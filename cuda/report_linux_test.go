@@ -1,0 +1,41 @@
+package cuda_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver"
+)
+
+func TestTheReportTriesEveryWay(t *testing.T) {
+	simulate(t, 2, 64*mib)
+	device(t, "cuda")
+	cuda.Simulator().Fail("cuIpcGetMemHandle", 2, cudriver.ErrorNotPermitted)
+	r := cuda.Examine()
+	if !r.Simulated || len(r.Devices) != 2 || r.Devices[0].Total != 64*mib || len(r.Devices[1].Peers) != 1 {
+		t.Errorf("%+v", r)
+	}
+	refused := 0
+	for _, d := range r.Devices {
+		for _, w := range d.Ways {
+			if w.Err != "" {
+				refused++
+			}
+		}
+	}
+	if w := r.Devices[1].Ways[2]; refused != 1 || !strings.Contains(w.Err, "CUDA_ERROR_NOT_PERMITTED") {
+		t.Errorf("%d are refused: %+v", refused, r.Devices)
+	}
+	var text strings.Builder
+	check(t, r.Print(&text))
+	if got := strings.Count(text.String(), ": permitted\n"); got != 9 || !strings.Contains(text.String(), "(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle") {
+		t.Errorf("%s", &text)
+	}
+	b, err := json.Marshal(r)
+	check(t, err)
+	if !strings.Contains(string(b), `"driver":"12.8"`) {
+		t.Errorf("%s", b)
+	}
+}

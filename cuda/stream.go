@@ -1,0 +1,114 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+)
+
+// A Stream is work of a device that is done in order, beside that of the device's own stream, which everything uses that names no other.
+// What the two have to do with each other is said by events.
+type Stream struct {
+	dev *Device
+	id  cudriver.Stream
+}
+
+// An Event is a point in the work of a stream. It is given back when nobody has it any more.
+type Event struct {
+	dev *Device
+	id  cudriver.Event
+}
+
+// NewStream returns a stream. The caller closes it.
+func (d *Device) NewStream() (*Stream, error) {
+	s := &Stream{dev: d}
+	err := d.do(func(cudriver.Stream) (err error) {
+		s.id, err = d.driver.StreamCreate(cudriver.StreamNonBlocking)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("new stream of %v: %w", d, err)
+	}
+	return s, nil
+}
+
+// Synchronize waits until the stream has done what it was asked for.
+func (s *Stream) Synchronize() error {
+	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamSynchronize(s.id) })
+}
+
+// Close waits for the stream and ends it.
+func (s *Stream) Close() error {
+	err := s.Synchronize()
+	return errors.Join(err, s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamDestroy(s.id) }))
+}
+
+// Copy queues a copy of n bytes within the device, or between it and pinned memory of the host. Both stay until it is done.
+func (s *Stream) Copy(dst *Memory, off int, src *Memory, from, n int) error {
+	if dst.dev != s.dev || src.dev != s.dev {
+		return fmt.Errorf("%w: a stream of %v copies from %v to %v", ErrDevice, s.dev, src.dev, dst.dev)
+	}
+	return s.dev.do(func(cudriver.Stream) error {
+		return s.dev.driver.MemcpyDtoDAsync(dst.at(off, n), src.at(from, n), uint64(n), s.id)
+	})
+}
+
+// Record returns an event that comes to pass when the stream has done what it has now.
+func (s *Stream) Record() (*Event, error) { return s.dev.record(s.id) }
+
+// Wait lets the stream wait for an event, also of another device, before it does more.
+func (s *Stream) Wait(e *Event) error {
+	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamWaitEvent(s.id, e.id) })
+}
+
+// Record returns an event of the device's own stream.
+func (d *Device) Record() (e *Event, err error) {
+	r, err := d.use()
+	if err != nil {
+		return nil, err
+	}
+	return d.record(r.stream)
+}
+
+// Wait lets the device's own stream wait for an event.
+func (d *Device) Wait(e *Event) error {
+	return d.do(func(s cudriver.Stream) error { return d.driver.StreamWaitEvent(s, e.id) })
+}
+
+func (d *Device) record(s cudriver.Stream) (*Event, error) {
+	e := &Event{dev: d}
+	err := d.do(func(cudriver.Stream) (err error) {
+		if e.id, err = d.driver.EventCreate(cudriver.EventDisableTiming); err != nil {
+			return err
+		}
+		if err = d.driver.EventRecord(e.id, s); err != nil {
+			err = errors.Join(err, d.driver.EventDestroy(e.id))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("record event of %v: %w", d, err)
+	}
+	runtime.AddCleanup(e, func(id cudriver.Event) {
+		if r := d.ready.Load(); r != nil {
+			d.within(r, func() error { return d.driver.EventDestroy(id) })
+		}
+	}, e.id)
+	return e, nil
+}
+
+// Done reports whether the event has come to pass.
+func (e *Event) Done() (bool, error) {
+	err := e.dev.do(func(cudriver.Stream) error { return e.dev.driver.EventQuery(e.id) })
+	if errors.Is(err, cudriver.ErrorNotReady) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Synchronize waits for the event.
+func (e *Event) Synchronize() error {
+	return e.dev.do(func(cudriver.Stream) error { return e.dev.driver.EventSynchronize(e.id) })
+}

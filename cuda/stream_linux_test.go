@@ -1,0 +1,123 @@
+package cuda_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// on returns the memory of a tensor on a device.
+func on(t *tensor.Tensor) *cuda.Memory { return t.DeviceMemory().(*cuda.Memory) }
+
+func TestADeviceWorksOnPagesOfTheHost(t *testing.T) {
+	simulate(t, 2, 64*mib)
+	dev := device(t, "cuda:0").(*cuda.Device)
+	other := device(t, "cuda:1").(*cuda.Device)
+	x, err := tensor.NewShared(tensor.Float32, 64, 32)
+	check(t, err)
+	row := x.Select(0, 1)
+	pinned, err := dev.Pin(row)
+	check(t, err)
+	again, err := other.Pin(x) // the same pages, once for all devices
+	check(t, err)
+	if pinned.Device() != tensor.Device(dev) || pinned.Numel() != 32 || again.Device() != tensor.Device(other) {
+		t.Errorf("on %v and %v", pinned.Device(), again.Device())
+	}
+	check(t, on(pinned).Fill(pinned.Offset()*4, pinned.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
+	check(t, dev.Synchronize())
+	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 1 || tensor.At[float32](x, 1, 31) != 1 || tensor.At[float32](x, 2, 0) != 0 {
+		t.Errorf("the host sees:\n%v", x)
+	}
+	y, err := tensor.NewOn(dev, tensor.Float32, 32)
+	check(t, err)
+	cuda.Simulator().Hold(true)
+	check(t, on(y).Copy(0, on(pinned), pinned.Offset()*4, y.Nbytes())) // returns, though nothing is done
+	cuda.Simulator().Hold(false)
+	if got := onHost(t, y); got[0] != 1 || got[31] != 1 {
+		t.Errorf("copied: %v", got)
+	}
+	check(t, errors.Join(x.Close(), row.Close())) // the pinned ones keep the pages
+	check(t, on(again).Fill(0, 4, []byte{7}))
+	check(t, other.Synchronize())
+	check(t, errors.Join(pinned.Close(), again.Close(), y.Close()))
+	if n := cuda.Simulator().Open().Mappings; n != cuda.Mapped() {
+		t.Errorf("%d mappings are left, of %d segments", n, cuda.Mapped())
+	}
+}
+
+func TestWhatHasNoPagesOfItsOwnIsNotPinned(t *testing.T) {
+	onDevices(t, 1, 64*mib)
+	dev := device(t, "cuda").(*cuda.Device)
+	small, err := tensor.NewShared(tensor.Float32, 4)
+	check(t, err)
+	there, err := tensor.NewOn(dev, tensor.Float32, 4096)
+	check(t, err)
+	for name, x := range map[string]*tensor.Tensor{"on the heap": tensor.New(tensor.Float32, 4096), "of 16 bytes": small, "on the device": there} {
+		if _, err := dev.Pin(x); !errors.Is(err, cuda.ErrNotPageable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	check(t, errors.Join(small.Close(), there.Close()))
+}
+
+func TestStreamsGoOnBesideEachOther(t *testing.T) {
+	simulate(t, 2, 64*mib)
+	dev := device(t, "cuda").(*cuda.Device)
+	x, err := tensor.FullOn(dev, tensor.Float32, 5, 100)
+	check(t, err)
+	y, err := tensor.NewOn(dev, tensor.Float32, 100)
+	check(t, err)
+	check(t, dev.Synchronize())
+	s, err := dev.NewStream()
+	check(t, err)
+	cuda.Simulator().Hold(true)
+	check(t, on(x).Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
+	filled, err := dev.Record()
+	check(t, err)
+	check(t, s.Wait(filled))
+	check(t, s.Copy(on(y), 0, on(x), 0, x.Nbytes()))
+	copied, err := s.Record()
+	check(t, err)
+	check(t, dev.Wait(copied))
+	check(t, on(x).Fill(0, x.Nbytes(), []byte{0})) // not before it was copied
+	for _, e := range []*cuda.Event{filled, copied} {
+		if done, err := e.Done(); done || err != nil {
+			t.Errorf("it has come to pass while the device is held: %v", err)
+		}
+	}
+	cuda.Simulator().Hold(false)
+	check(t, copied.Synchronize())
+	if done, err := copied.Done(); !done || err != nil {
+		t.Errorf("waited for, it has not come to pass: %v", err)
+	}
+	if got := onHost(t, y); got[0] != 1 || got[99] != 1 {
+		t.Errorf("copied: %v", got)
+	}
+	far, err := tensor.NewOn(device(t, "cuda:1"), tensor.Float32, 100)
+	check(t, err)
+	if err := s.Copy(on(far), 0, on(x), 0, 4); !errors.Is(err, cuda.ErrDevice) {
+		t.Errorf("to another device: %v", err)
+	}
+	check(t, errors.Join(s.Close(), x.Close(), y.Close(), far.Close()))
+}
+
+func TestDevicesThatDoNotReachEachOtherCopyThroughTheHost(t *testing.T) {
+	for name, apart := range map[string]bool{"near": false, "apart": true} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 2, 64*mib)
+			x, err := tensor.NewOn(device(t, "cuda:0"), tensor.Float32, 3*mib) // three times what goes through at once
+			check(t, err)
+			cuda.Simulator().Part(apart)
+			check(t, on(x).Fill(4<<20, 8<<20, []byte{0, 0, 0x80, 0x3f}))
+			y, err := x.ToDevice(device(t, "cuda:1"))
+			check(t, err)
+			got := onHost(t, y)
+			if got[0] != 0 || got[mib-1] != 0 || got[mib] != 1 || got[3*mib-1] != 1 {
+				t.Errorf("%v %v %v %v", got[0], got[mib-1], got[mib], got[3*mib-1])
+			}
+			check(t, errors.Join(x.Close(), y.Close()))
+		})
+	}
+}

@@ -1,0 +1,219 @@
+package devicetest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// see returns an operand as a tensor on the host of the same memory.
+func (d *Device) see(o tensor.Operand) *tensor.Tensor {
+	if o.Memory == nil {
+		return must(tensor.Contiguous(tensor.Adopt(append([]byte{}, o.Value[:]...), nobody{}), o.DType))
+	}
+	m := o.Memory.(*memory)
+	if m.dev != d {
+		panic(fmt.Sprintf("devicetest: memory of %v is given to %v", m.dev, d))
+	}
+	return must(m.storage.View(o.DType, o.Shape, o.Strides, o.Offset))
+}
+
+func must(t *tensor.Tensor, err error) *tensor.Tensor {
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func (d *Device) seeAll(in []tensor.Operand) (ts []*tensor.Tensor) {
+	for _, o := range in {
+		ts = append(ts, d.see(o))
+	}
+	return ts
+}
+
+// compute counts a call, which may be made to fail.
+func (d *Device) compute() error {
+	d.calls.Add(1)
+	return d.failure()
+}
+
+// Map is tensor.Computer's.
+func (d *Device) Map(o tensor.Op, out tensor.Operand, in ...tensor.Operand) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	o.Into(d.see(out), d.seeAll(in)...)
+	return nil
+}
+
+// Reduce is tensor.Computer's.
+func (d *Device) Reduce(r tensor.Reduction, out, in tensor.Operand) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	var dims []int
+	for i := len(out.Shape); i < len(in.Shape); i++ {
+		dims = append(dims, i)
+	}
+	x := d.see(in)
+	if dims == nil { // of one element each
+		x = x.Unsqueeze(-1)
+		dims = []int{-1}
+	}
+	d.see(out).CopyFrom(r.Of(x, dims...))
+	return nil
+}
+
+// MatMul is tensor.Computer's.
+func (d *Device) MatMul(out, a, b tensor.Operand, beta float64) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	y := d.see(out)
+	if beta == 0 {
+		y.Zero()
+	}
+	y.MulScalar(beta).Add(tensor.MatMul(d.see(a), d.see(b)))
+	return nil
+}
+
+// Gather is tensor.Computer's.
+func (d *Device) Gather(out, in, index tensor.Operand, dim int) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	d.see(out).CopyFrom(tensor.Gather(d.see(in), dim, d.see(index)))
+	return nil
+}
+
+// Scatter is tensor.Computer's.
+func (d *Device) Scatter(out, in, index tensor.Operand, dim int, add bool) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	if add {
+		d.see(out).ScatterAdd(dim, d.see(index), d.see(in))
+	} else {
+		d.see(out).Scatter(dim, d.see(index), d.see(in))
+	}
+	return nil
+}
+
+// Generate is tensor.Computer's.
+func (d *Device) Generate(out tensor.Operand, s tensor.Sequence) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	t := d.see(out)
+	if s.Kind == tensor.RandomInteger {
+		for i := range tensor.Data[int64](t) {
+			tensor.Data[int64](t)[i] = Integer(s, uint64(i))
+		}
+		return nil
+	}
+	v := make([]float64, t.Numel())
+	for i := range v {
+		v[i] = Number(s, uint64(i))
+	}
+	t.CopyFrom(tensor.FromSlice(v, t.Shape()...))
+	return nil
+}
+
+// window calls f for each place of a window in images of h by w and each element of the window there: which place, which element of the window, and
+// where in the image, -1 outside.
+func window(w tensor.Window, height, width int, f func(place, element, at int)) {
+	outH, outW := w.Out(height, width)
+	for place := range outH * outW {
+		for element := range w.Size[0] * w.Size[1] {
+			y := place/outW*w.Stride[0] - w.Padding[0] + element/w.Size[1]
+			x := place%outW*w.Stride[1] - w.Padding[1] + element%w.Size[1]
+			at := -1
+			if y >= 0 && y < height && x >= 0 && x < width {
+				at = y*width + x
+			}
+			f(place, element, at)
+		}
+	}
+}
+
+// numbers returns the elements of a tensor in float64.
+func numbers(t *tensor.Tensor) []float64 {
+	return append([]float64{}, tensor.Data[float64](t.To(tensor.Float64))...)
+}
+
+// Unfold is tensor.Computer's.
+func (d *Device) Unfold(out, in tensor.Operand, w tensor.Window) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	x, y := numbers(d.see(in)), numbers(d.see(out))
+	d.patches(in.Shape, w, func(image, column int) {
+		y[column] = 0
+		if image >= 0 {
+			y[column] = x[image]
+		}
+	})
+	d.see(out).CopyFrom(tensor.FromSlice(y, out.Shape...))
+	return nil
+}
+
+// Fold is tensor.Computer's.
+func (d *Device) Fold(out, in tensor.Operand, w tensor.Window) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	x, y := numbers(d.see(in)), make([]float64, d.see(out).Numel())
+	d.patches(out.Shape, w, func(image, column int) {
+		if image >= 0 {
+			y[image] += x[column]
+		}
+	})
+	d.see(out).CopyFrom(tensor.FromSlice(y, out.Shape...))
+	return nil
+}
+
+// patches calls f for each element of unfolded images with the pixel that it is, or -1.
+func (d *Device) patches(images []int, w tensor.Window, f func(image, column int)) {
+	outH, outW := w.Out(images[2], images[3])
+	places, taps, area := outH*outW, w.Size[0]*w.Size[1], images[2]*images[3]
+	for plane := range images[0] * images[1] {
+		window(w, images[2], images[3], func(place, element, at int) {
+			if at >= 0 {
+				at += plane * area
+			}
+			f(at, (plane*taps+element)*places+place)
+		})
+	}
+}
+
+// MaxPool is tensor.Computer's.
+func (d *Device) MaxPool(out, at, in tensor.Operand, w tensor.Window) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	x, places := numbers(d.see(in)), out.Shape[1]
+	y, found := make([]float64, out.Shape[0]*places), tensor.Data[int64](d.see(at))
+	area := in.Shape[1] * in.Shape[2]
+	for plane := range in.Shape[0] {
+		best := y[plane*places:]
+		for i := range places {
+			best[i] = math.Inf(-1)
+			found[plane*places+i] = -1
+		}
+		window(w, in.Shape[1], in.Shape[2], func(place, _, pixel int) {
+			if pixel < 0 {
+				return
+			}
+			v := x[plane*area+pixel]
+			if found[plane*places+place] < 0 || v > best[place] || v != v && best[place] == best[place] {
+				best[place], found[plane*places+place] = v, int64(pixel)
+			}
+		})
+	}
+	d.see(out).CopyFrom(tensor.FromSlice(y, out.Shape...))
+	return nil
+}
+
+var _ tensor.Computer = (*Device)(nil)

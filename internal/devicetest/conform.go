@@ -1,0 +1,159 @@
+package devicetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// needed are the dtypes that a device computes with, and allDTypes those that it moves and converts.
+var (
+	needed    = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32, tensor.Bool}
+	allDTypes = []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
+		tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128}
+	floats = []tensor.DType{tensor.Float32, tensor.Float64}
+)
+
+// Conform runs operations on tensors of dev and on the host, and compares. A device may lack a kernel for dtypes that are not needed.
+func Conform(t *testing.T, dev tensor.Device) {
+	if dev == nil {
+		t.Fatal("no device")
+	}
+	if _, ok := dev.(tensor.Computer); !ok {
+		t.Fatalf("%v has no kernels", dev)
+	}
+	t.Run("elementwise", func(t *testing.T) { elementwise(t, dev) })
+	t.Run("conversions", func(t *testing.T) { conversions(t, dev) })
+	t.Run("in place", func(t *testing.T) { inPlace(t, dev) })
+	t.Run("reductions", func(t *testing.T) { reductions(t, dev) })
+	t.Run("products", func(t *testing.T) { products(t, dev) })
+	t.Run("indices", func(t *testing.T) { indices(t, dev) })
+	t.Run("sequences", func(t *testing.T) { sequences(t, dev) })
+	t.Run("windows", func(t *testing.T) { windows(t, dev) })
+	t.Run("optimizers", func(t *testing.T) { optimizers(t, dev) })
+}
+
+// A form makes the operands of an operation, with the elements of x.
+type form struct {
+	name string
+	of   func(x *tensor.Tensor) *tensor.Tensor
+}
+
+// forms are the layouts of a tensor (6, 10).
+var forms = []form{
+	{"contiguous", func(x *tensor.Tensor) *tensor.Tensor { return x }},
+	{"turned", func(x *tensor.Tensor) *tensor.Tensor { return x.Transpose(0, 1) }},
+	{"every other", func(x *tensor.Tensor) *tensor.Tensor { return x.Slice(1, 1, 9, 2) }},
+	{"an inner part", func(x *tensor.Tensor) *tensor.Tensor { return x.Slice(0, 1, 6, 2).Narrow(1, 3, 5) }},
+	{"expanded", func(x *tensor.Tensor) *tensor.Tensor { return x.Narrow(0, 2, 1).Expand(4, 3, 10) }},
+	{"one", func(x *tensor.Tensor) *tensor.Tensor { return x.Select(0, 3).Select(0, 7) }},
+	{"none", func(x *tensor.Tensor) *tensor.Tensor { return x.Narrow(0, 2, 0) }},
+	{"all in four dimensions", func(x *tensor.Tensor) *tensor.Tensor { return x.View(2, 3, 2, 5).Permute(3, 0, 2, 1) }},
+}
+
+// numbersOf returns a tensor (6, 10) with elements of either sign, of which some are equal, infinite or no numbers.
+func numbersOf(dt tensor.DType, seed uint64) *tensor.Tensor {
+	x := tensor.RandN(tensor.Float64, tensor.NewGenerator(seed), 6, 10).MulScalar(3)
+	switch dt {
+	case tensor.Bool:
+		return tensor.Gt(x, x.Number(0))
+	case tensor.Uint8:
+		return x.Abs().To(dt)
+	case tensor.Float32, tensor.Float64:
+		for i, special := range []string{"NaN", "+Inf", "-Inf"} {
+			var v float64
+			fmt.Sscan(special, &v)
+			tensor.SetAt(x, v, 5, int(seed+uint64(i))%10)
+		}
+		tensor.SetAt(x, 0.0, 4, 1)
+	}
+	return x.To(dt)
+}
+
+// compare has f compute on the host and on dev, and fails unless both make the same, of which floats may differ by tolerance.
+func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor, in ...*tensor.Tensor) {
+	t.Helper()
+	there := make([]*tensor.Tensor, len(in))
+	for i, x := range in {
+		there[i] = On(t, dev, x)
+	}
+	want := f(in...)
+	got, err := tried(func() *tensor.Tensor { return f(there...) })
+	switch {
+	case errors.Is(err, tensor.ErrUnsupported) && !slices.ContainsFunc(in, func(x *tensor.Tensor) bool { return slices.Contains(needed, x.DType()) }):
+		return
+	case err != nil:
+		t.Error(err)
+		return
+	case got.Device() != dev && got.Numel() > 0:
+		t.Errorf("on %v", got.Device())
+	}
+	Same(t, got, want, tolerance)
+	for i, x := range in { // f may have changed some
+		Same(t, there[i], x, tolerance)
+	}
+}
+
+// On returns x on dev, of the same layout.
+func On(t testing.TB, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
+	t.Helper()
+	there, err := x.ToDevice(dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return there
+}
+
+// tried returns the error that f panics with.
+func tried(f func() *tensor.Tensor) (got *tensor.Tensor, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			failed, ok := r.(error)
+			if !ok {
+				panic(r)
+			}
+			err = failed
+		}
+	}()
+	return f(), nil
+}
+
+// Same fails unless got, wherever it is, has the dtype, the shape and the elements of want, of which floats may differ by tolerance.
+func Same(t testing.TB, got, want *tensor.Tensor, tolerance float64) {
+	t.Helper()
+	near, err := got.Cpu()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	switch {
+	case near.DType() != want.DType() || !slices.Equal(near.Shape(), want.Shape()):
+		t.Errorf("%v %v, want %v %v", near.DType(), near.Shape(), want.DType(), want.Shape())
+		return
+	case want.Numel() == 0:
+		return
+	}
+	if want.DType() == tensor.Float16 || want.DType() == tensor.BFloat16 {
+		tolerance = max(tolerance, 1e-2)
+	}
+	a, b := near, want
+	if want.DType() == tensor.Bool {
+		a, b = near.To(tensor.Uint8), want.To(tensor.Uint8)
+	}
+	equal := tensor.Eq(a, b)
+	if tolerance > 0 && want.DType() != tensor.Bool {
+		limit := tensor.Abs(b).To(tensor.Float64).MulScalar(tolerance).AddScalar(tolerance)
+		equal = tensor.Or(equal, tensor.Le(tensor.Abs(tensor.Sub(a, b)).To(tensor.Float64), limit))
+	}
+	if real := want.DType(); real != tensor.Complex64 && real != tensor.Complex128 {
+		equal = tensor.Or(equal, tensor.And(tensor.IsNaN(a), tensor.IsNaN(b)))
+	}
+	if tensor.All(equal).Item() == 0 {
+		wrong := tensor.Nonzero(tensor.Not(equal))
+		t.Errorf("%d of %d elements are wrong, first at %v: %v, want %v", wrong.Dim(0), want.Numel(), wrong.Narrow(0, 0, 1),
+			tensor.MaskedSelect(a, tensor.Not(equal)), tensor.MaskedSelect(b, tensor.Not(equal)))
+	}
+}

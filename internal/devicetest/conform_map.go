@@ -1,0 +1,124 @@
+package devicetest
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+type (
+	one = func(a *tensor.Tensor) *tensor.Tensor
+	two = func(a, b *tensor.Tensor) *tensor.Tensor
+)
+
+var singles = map[string]one{
+	"Neg": tensor.Neg, "Abs": tensor.Abs, "Relu": tensor.Relu, "Sign": tensor.Sign, "Floor": tensor.Floor, "Ceil": tensor.Ceil,
+	"Round": tensor.Round, "Trunc": tensor.Trunc, "Exp": tensor.Exp, "Expm1": tensor.Expm1, "Log": tensor.Log, "Log1p": tensor.Log1p,
+	"Sqrt": tensor.Sqrt, "Rsqrt": tensor.Rsqrt, "Reciprocal": tensor.Reciprocal, "Sin": tensor.Sin, "Cos": tensor.Cos,
+	"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "Erf": tensor.Erf, "IsNaN": tensor.IsNaN, "IsInf": tensor.IsInf,
+	"IsFinite": tensor.IsFinite, "Not": tensor.Not, "Clone": (*tensor.Tensor).Clone,
+	"Clamp":                      func(a *tensor.Tensor) *tensor.Tensor { return tensor.Clamp(a, -1, 2) },
+	"Pow":                        func(a *tensor.Tensor) *tensor.Tensor { return tensor.Pow(a, 3) },
+	"with a number on the right": func(a *tensor.Tensor) *tensor.Tensor { return tensor.Sub(a, a.Number(2)) },
+	"with a number on the left":  func(a *tensor.Tensor) *tensor.Tensor { return tensor.Div(a.Number(2), a) },
+}
+
+var pairs = map[string]two{
+	"Add": tensor.Add, "Sub": tensor.Sub, "Mul": tensor.Mul, "Div": tensor.Div, "Maximum": tensor.Maximum, "Minimum": tensor.Minimum,
+	"Power": tensor.Power, "Eq": tensor.Eq, "Ne": tensor.Ne, "Lt": tensor.Lt, "Le": tensor.Le, "Gt": tensor.Gt, "Ge": tensor.Ge,
+	"And": tensor.And, "Or": tensor.Or, "Xor": tensor.Xor,
+	"Where":       func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Where(tensor.Lt(a, b), a, b) },
+	"Remainder":   func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Remainder(a, notZero(b)) },
+	"FloorDivide": func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.FloorDivide(a, notZero(b)) },
+}
+
+// notZero returns b with ones where it is 0.
+func notZero(b *tensor.Tensor) *tensor.Tensor {
+	return tensor.Where(tensor.Eq(b, b.Number(0)), b.Number(1).To(b.DType()), b)
+}
+
+// defined reports whether an operation is, for dt, on the host.
+func defined(f func(in ...*tensor.Tensor) *tensor.Tensor, dt tensor.DType) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	x := tensor.Ones(dt, 2)
+	f(x, x)
+	return true
+}
+
+func elementwise(t *testing.T, dev tensor.Device) {
+	all := map[string]func(in ...*tensor.Tensor) *tensor.Tensor{}
+	for name, f := range singles {
+		all[name] = func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0]) }
+	}
+	for name, f := range pairs {
+		all[name] = func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0], in[1]) }
+	}
+	for name, f := range all {
+		for _, dt := range allDTypes {
+			if !defined(f, dt) {
+				continue
+			}
+			t.Run(name+" "+dt.String(), func(t *testing.T) {
+				x, y := numbersOf(dt, 1), numbersOf(dt, 2)
+				for _, l := range forms {
+					compare(t, dev, 2e-6, f, l.of(x), l.of(y))
+				}
+				compare(t, dev, 2e-6, f, x, y.Narrow(0, 1, 1))
+				compare(t, dev, 2e-6, f, x.Narrow(1, 1, 1), y.Select(0, 1))
+				compare(t, dev, 2e-6, f, x, y.Select(0, 1).Select(0, 1))
+			})
+		}
+	}
+	long := tensor.RandN(tensor.Float32, tensor.NewGenerator(3), 100_003)
+	compare(t, dev, 2e-6, all["Mul"], long, long.Clone())
+	for _, mixed := range [][2]tensor.DType{{tensor.Int64, tensor.Float32}, {tensor.Float32, tensor.Float64}, {tensor.Bool, tensor.Int32}, {tensor.Float16, tensor.Float32}} {
+		compare(t, dev, 2e-6, all["Add"], numbersOf(mixed[0], 1), numbersOf(mixed[1], 2))
+	}
+}
+
+func conversions(t *testing.T, dev tensor.Device) {
+	for _, from := range allDTypes {
+		for _, to := range allDTypes {
+			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
+				x := tensor.Arange(tensor.Float64, 0, 60, 1).MulScalar(1.5).View(6, 10).To(from)
+				for _, l := range forms {
+					compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).Clone() }, l.of(x))
+				}
+			})
+		}
+	}
+}
+
+func inPlace(t *testing.T, dev tensor.Device) {
+	for name, f := range map[string]two{
+		"Add": (*tensor.Tensor).Add, "Sub": (*tensor.Tensor).Sub, "Mul": (*tensor.Tensor).Mul, "Div": (*tensor.Tensor).Div,
+		"CopyFrom": (*tensor.Tensor).CopyFrom, "AddAtomic": (*tensor.Tensor).AddAtomic,
+		"Axpy":       func(a, b *tensor.Tensor) *tensor.Tensor { return a.Axpy(-0.5, b) },
+		"Fill":       func(a, _ *tensor.Tensor) *tensor.Tensor { return a.Fill(2.5) },
+		"Zero":       func(a, _ *tensor.Tensor) *tensor.Tensor { return a.Zero() },
+		"MulScalar":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.MulScalar(3) },
+		"AddScalar":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.AddScalar(3) },
+		"MaskedFill": func(a, b *tensor.Tensor) *tensor.Tensor { return a.MaskedFill(tensor.Gt(a, b), 7) },
+		"to itself":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.Add(a) },
+		"of its own storage": func(a, _ *tensor.Tensor) *tensor.Tensor {
+			a.Narrow(0, 0, a.Dim(0)-1).CopyFrom(a.Narrow(0, 1, a.Dim(0)-1))
+			return a
+		},
+		"of a wider dtype": func(a, b *tensor.Tensor) *tensor.Tensor { return a.Add(b.To(tensor.Float64)) },
+	} {
+		for _, dt := range floats {
+			for _, l := range forms[:4] {
+				t.Run(name+" "+dt.String()+" "+l.name, func(t *testing.T) {
+					compare(t, dev, 1e-6, func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0], in[1]) }, l.of(numbersOf(dt, 1)), l.of(numbersOf(dt, 2)))
+				})
+			}
+		}
+	}
+	for _, dt := range []tensor.DType{tensor.Int32, tensor.Int64} {
+		compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].AddAtomic(in[1]) }, numbersOf(dt, 1), numbersOf(dt, 2))
+	}
+}

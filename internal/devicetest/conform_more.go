@@ -1,0 +1,162 @@
+package devicetest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func reductions(t *testing.T, dev tensor.Device) {
+	type reduce = func(t *tensor.Tensor, dims ...int) *tensor.Tensor
+	for name, f := range map[string]reduce{
+		"Sum": tensor.Sum, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin, "Mean": tensor.Mean, "Var": tensor.Var,
+		"Std": tensor.Std, "All": tensor.All, "Any": tensor.Any,
+		"Argmax": func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
+			return tensor.Argmax(t, dims[:min(1, len(dims))]...)
+		},
+		"Argmin": func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
+			return tensor.Argmin(t, dims[:min(1, len(dims))]...)
+		},
+	} {
+		for _, dt := range allDTypes {
+			if !defined(func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0]) }, dt) {
+				continue
+			}
+			t.Run(name+" "+dt.String(), func(t *testing.T) {
+				x := numbersOf(dt, 1).View(2, 3, 10)
+				for _, y := range []*tensor.Tensor{x, x.Transpose(0, 2), x.Slice(2, 1, 10, 3), x.Select(1, 1), x.Select(0, 0).Select(0, 0)} {
+					for d := range y.Dims() {
+						compare(t, dev, 2e-6, func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0], d) }, y)
+					}
+					compare(t, dev, 2e-6, func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0]) }, y)
+				}
+				compare(t, dev, 2e-6, func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0], 0, 2) }, x)
+			})
+		}
+	}
+	g := tensor.NewGenerator(4)
+	for _, shape := range [][]int{{100_003}, {3, 5000}, {5000, 3}, {1000, 33}} {
+		x := tensor.RandN(tensor.Float32, g, shape...)
+		for d := range shape {
+			compare(t, dev, 1e-5, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0], d) }, x)
+			compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argmax(in[0], d) }, x)
+		}
+	}
+	compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0], 0) }, tensor.New(tensor.Float32, 0, 3))
+	compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { v, _ := tensor.Max(in[0], 1); return v }, tensor.RandN(tensor.Float32, g, 4, 9))
+}
+
+func products(t *testing.T, dev tensor.Device) {
+	g := tensor.NewGenerator(5)
+	matmul := func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[1]) }
+	for _, dt := range floats {
+		for _, s := range [][2][]int{
+			{{3, 4}, {4, 5}}, {{1, 7}, {7, 1}}, {{65, 33}, {33, 70}}, {{4}, {4}}, {{3, 4}, {4}}, {{4}, {4, 5}}, {{2, 3, 4}, {2, 4, 5}}, {{2, 3, 4}, {4, 5}},
+			{{2, 1, 3, 4}, {5, 4, 6}}, {{3, 0}, {0, 5}}, {{0, 4}, {4, 5}}, {{128, 784}, {784, 10}},
+		} {
+			t.Run(fmt.Sprint(dt, s), func(t *testing.T) {
+				x, y := tensor.RandN(dt, g, s[0]...), tensor.RandN(dt, g, s[1]...)
+				compare(t, dev, 1e-4, matmul, x, y)
+				if x.Dims() < 2 || y.Dims() < 2 {
+					return
+				}
+				compare(t, dev, 1e-4, matmul, x.Transpose(-1, -2).Contiguous().Transpose(-1, -2), y)
+				compare(t, dev, 1e-4, matmul, x, y.Transpose(-1, -2).Contiguous().Transpose(-1, -2))
+			})
+		}
+		wide := tensor.RandN(dt, g, 8, 12)
+		compare(t, dev, 1e-4, matmul, wide.Slice(1, 0, 12, 2), wide.Narrow(0, 1, 6).Narrow(1, 3, 5))
+	}
+}
+
+func indices(t *testing.T, dev tensor.Device) {
+	idx := tensor.FromSlice([]int64{2, 0, -1, 2, 1, 1, 0, 0}, 2, 4)
+	row := tensor.FromSlice([]int64{3, 1, 1}, 3)
+	for _, dt := range append(slices.Clone(needed), tensor.Float16) {
+		t.Run(dt.String(), func(t *testing.T) {
+			x, src := numbersOf(dt, 1), numbersOf(dt, 2)
+			for name, f := range map[string]func(in ...*tensor.Tensor) *tensor.Tensor{
+				"Gather":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Gather(in[0], 0, in[2]) },
+				"Gather 1":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Gather(in[0].Transpose(0, 1), 1, in[2]) },
+				"IndexSelect": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(in[0], 1, in[3]) },
+				"Index":       func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Index(in[0], in[3]) },
+				"Scatter": func(in ...*tensor.Tensor) *tensor.Tensor {
+					return in[0].Scatter(0, tensor.Add(in[3], in[3].Number(1)).View(3, 1), in[1])
+				},
+				"ScatterAdd":   func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].ScatterAdd(1, in[2], in[1]) },
+				"IndexAdd":     func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].IndexAdd(0, in[3], in[1].Narrow(0, 0, 3)) },
+				"MaskedSelect": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MaskedSelect(in[0], tensor.Gt(in[0], in[1])) },
+				"Nonzero":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Nonzero(in[0]) },
+				"Argsort":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argsort(in[0], 1, true) },
+				"CumSum":       func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.CumSum(in[0], 0) },
+				"Cat":          func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cat(in[:2], 1) },
+				"Stack":        func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Stack(in[:2], 1) },
+			} {
+				t.Run(name, func(t *testing.T) { compare(t, dev, 1e-6, f, x.Clone(), src, idx, row) })
+			}
+		})
+	}
+	for _, bad := range []int64{6, -7, math.MaxInt64} {
+		there := On(t, dev, tensor.FromSlice([]int64{0, bad}, 2))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("index %d of 6 is in range", bad)
+				}
+			}()
+			tensor.IndexSelect(On(t, dev, numbersOf(tensor.Float32, 1)), 0, there)
+		}()
+	}
+}
+
+func sequences(t *testing.T, dev tensor.Device) {
+	const n = 1031
+	key := tensor.NewGenerator(9).Uint64()
+	f32, f64 := tensor.Float32, tensor.Float64
+	make := func(f func(g *tensor.Generator) (*tensor.Tensor, error)) *tensor.Tensor {
+		x, err := f(tensor.NewGenerator(9))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	want := func(dt tensor.DType, s tensor.Sequence) *tensor.Tensor {
+		s.Key = key
+		v := tensor.New(f64, n)
+		for i := range n {
+			tensor.Data[float64](v)[i] = Number(s, uint64(i))
+		}
+		return v.To(dt)
+	}
+	for _, dt := range floats {
+		bits := map[tensor.DType]int{f32: 24, f64: 53}[dt]
+		Same(t, make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandOn(dev, dt, g, n) }), want(dt, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: bits}), 0)
+		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandNOn(dev, dt, g, n) })
+		Same(t, normal, want(dt, tensor.Sequence{Kind: tensor.RandomNormal, B: 1}), 1e-6)
+		kept := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.EmptyOn(dev, dt, n) }).Bernoulli(tensor.NewGenerator(9), 0.3)
+		Same(t, kept, want(dt, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
+	}
+	for _, dt := range []tensor.DType{f32, f64, tensor.Int64, tensor.Int32, tensor.Float16} {
+		x, err := tensor.ArangeOn(dev, dt, -3, 400, 1.5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Same(t, x, tensor.Arange(dt, -3, 400, 1.5), 0)
+	}
+	dice := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandIntOn(dev, g, -2, 5, n) })
+	rolls := tensor.New(tensor.Int64, n)
+	for i := range n {
+		tensor.Data[int64](rolls)[i] = Integer(tensor.Sequence{Key: key, From: -2, Count: 7}, uint64(i))
+	}
+	Same(t, dice, rolls, 0)
+	half := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandOn(dev, tensor.Float16, g, n) })
+	if least, most := tensor.Amin(half).Item(), tensor.Amax(half).Item(); least < 0 || most >= 1 || most < 0.9 {
+		t.Errorf("halves are from %v to %v", least, most)
+	}
+	grid := On(t, dev, tensor.New(f32, 5, 7))
+	turned := grid.Transpose(0, 1).Uniform(tensor.NewGenerator(9), 0, 1)
+	Same(t, turned.Reshape(35), want(f32, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
+}

@@ -1,0 +1,108 @@
+package devicetest
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A Device is one of them. Devices made by New are different ones.
+type Device struct {
+	name  string
+	used  atomic.Int64
+	calls atomic.Int64
+	fail  atomic.Pointer[error]
+}
+
+// New returns a device called name, such as test:0.
+func New(name string) *Device { return &Device{name: name} }
+
+// String returns its name.
+func (d *Device) String() string { return d.name }
+
+// Used returns how many bytes are allocated.
+func (d *Device) Used() int64 { return d.used.Load() }
+
+// Calls returns how often something was computed.
+func (d *Device) Calls() int64 { return d.calls.Load() }
+
+// Fail makes all that is asked of the device fail with err, until that is nil.
+func (d *Device) Fail(err error) { d.fail.Store(&err) }
+
+func (d *Device) failure() error {
+	if p := d.fail.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Alloc returns n bytes, which are no zeros.
+func (d *Device) Alloc(n int) (tensor.DeviceMemory, error) {
+	if err := d.failure(); err != nil {
+		return nil, err
+	}
+	m := &memory{dev: d, bytes: make([]byte, n)}
+	for i := range m.bytes {
+		m.bytes[i] = 0x5a
+	}
+	d.used.Add(int64(n))
+	m.storage = tensor.Adopt(m.bytes, nobody{})
+	return m, nil
+}
+
+// nobody lends memory.
+type nobody struct{}
+
+func (nobody) End() error { return nil }
+
+type memory struct {
+	dev     *Device
+	bytes   []byte
+	storage *tensor.Storage
+}
+
+func (m *memory) Device() tensor.Device { return m.dev }
+func (m *memory) Size() int             { return len(m.bytes) }
+func (m *memory) Key() any              { return m }
+
+func (m *memory) End() error {
+	m.dev.used.Add(-int64(len(m.bytes)))
+	for i := range m.bytes {
+		m.bytes[i] = 0x5a
+	}
+	return nil
+}
+
+func (m *memory) Write(off int, src []byte) error {
+	copy(m.bytes[off:off+len(src)], src)
+	return m.dev.failure()
+}
+
+func (m *memory) Read(dst []byte, off int) error {
+	copy(dst, m.bytes[off:off+len(dst)])
+	return m.dev.failure()
+}
+
+func (m *memory) Fill(off, n int, pattern []byte) error {
+	for b := m.bytes[off : off+n]; len(b) > 0; b = b[len(pattern):] {
+		copy(b, pattern)
+	}
+	return m.dev.failure()
+}
+
+func (m *memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
+	o, ok := src.(*memory)
+	if !ok {
+		return fmt.Errorf("%w: copy from %v to %v", tensor.ErrDevice, src.Device(), m.dev)
+	}
+	copy(m.bytes[off:off+n], o.bytes[from:from+n])
+	return m.dev.failure()
+}
+
+// errStays is what sending says.
+var errStays = errors.New("devicetest: the memory stays in its process")
+
+func (m *memory) Marshal(*wire.Encoder) error { return errStays }

@@ -1,0 +1,51 @@
+package devicetest
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Philox returns what Philox 4×32-10 (Salmon and others, 2011) makes of a counter and a key.
+func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
+	for range 10 {
+		hi0, lo0 := bits.Mul32(0xd2511f53, counter[0])
+		hi1, lo1 := bits.Mul32(0xcd9e8d57, counter[2])
+		counter = [4]uint32{hi1 ^ counter[1] ^ key[0], lo1, hi0 ^ counter[3] ^ key[1], lo0}
+		key[0] += 0x9e3779b9
+		key[1] += 0xbb67ae85
+	}
+	return counter
+}
+
+// words returns u and v of a tensor.Sequence at a place.
+func words(key, place uint64) (u, v uint64) {
+	r := Philox([4]uint32{uint32(place), uint32(place >> 32)}, [2]uint32{uint32(key), uint32(key >> 32)})
+	return uint64(r[1])<<32 | uint64(r[0]), uint64(r[3])<<32 | uint64(r[2])
+}
+
+// Number returns what a sequence has at a place.
+func Number(s tensor.Sequence, place uint64) float64 {
+	u, v := words(s.Key, place)
+	switch s.Kind {
+	case tensor.Arithmetic:
+		return s.A + float64(float64(place)*s.B)
+	case tensor.RandomUniform:
+		return s.A + float64((s.B-s.A)*float64(u>>(64-s.Bits)))/float64(uint64(1)<<s.Bits)
+	case tensor.RandomNormal:
+		z := math.Sqrt(-2*math.Log(float64(u>>11+1)/(1<<53))) * math.Cos(2*math.Pi*float64(v>>11)/(1<<53))
+		return s.A + float64(s.B*z)
+	}
+	if float64(u>>11)/(1<<53) < s.A {
+		return 1
+	}
+	return 0
+}
+
+// Integer returns what a sequence of integers has at a place.
+func Integer(s tensor.Sequence, place uint64) int64 {
+	u, _ := words(s.Key, place)
+	hi, _ := bits.Mul64(u, s.Count)
+	return s.From + int64(hi)
+}

@@ -1,0 +1,120 @@
+package tensor
+
+// A Computer is a Device that computes with what is in its memory. Package tensor calls it for tensors that are there, and does the rest:
+// broadcasting, dtypes, what may not overlap, and all checks of shapes. Work is queued: a method returns when its arguments have been looked at, and
+// what is asked for later, DeviceMemory's Read included, sees it done. Its error is the device's own, or wraps ErrUnsupported where
+// there is no kernel for a dtype; nothing was written then.
+//
+// The dtype of all operands but those that are named otherwise is the same.
+type Computer interface {
+	Device
+
+	// Map sets the elements of out to o of those of in, all of out's shape. That has at least one dimension, no more than the layouts need, and all
+	// have elements. out may be one of in, and does not overlap them otherwise. Of comparisons out is Bool.
+	//
+	// Besides the operations of package tensor, by their names, there are Copy, of two dtypes; Where, whose first operand is Bool; and
+	// AddAtomic, which adds its only operand to out, without a loss where others add atomically (Float32, Float64, Int32, Int64).
+	Map(o Op, out Operand, in ...Operand) error
+
+	// Reduce sets each element of out, which is contiguous, to r of those that the last dimensions of in, which out does not have, hold for it: at least one. Sums, products and
+	// variances of floats are computed in Float64, and out is; those of integers are Int64. Argmax and Argmin are Int64, the place in row-major order
+	// of what is reduced; of equals the first, and NaN before everything.
+	Reduce(r Reduction, out, in Operand) error
+
+	// MatMul sets out, (batch, n, m), to a, (batch, n, k), times b, (batch, k, m), plus beta times out, which is not read where beta is 0. In
+	// each, one of the last two strides is 1; out is contiguous. The stride of a batch may be 0, of a and b.
+	MatMul(out, a, b Operand, beta float64) error
+
+	// Gather sets each element of out to that of in at the same indices but that along dim, which index, Int64 of out's shape, says. Indices are in range.
+	Gather(out, in, index Operand, dim int) error
+
+	// Scatter is the way back: each element of in, of index's shape, replaces that of out where the index says, or is added to it, and all of those that go to one place.
+	Scatter(out, in, index Operand, dim int, add bool) error
+
+	// Generate sets each element of out, which is contiguous, by its place.
+	Generate(out Operand, s Sequence) error
+
+	// Unfold sets out, (n, c·KH·KW, outH·outW), to the elements of in, (n, c, h, w), that each place of a window sees, zeros outside: im2col.
+	// Both are contiguous.
+	Unfold(out, in Operand, w Window) error
+
+	// Fold sets out, (n, c, h, w), to the sums of what Unfold would have put into in: col2im.
+	Fold(out, in Operand, w Window) error
+
+	// MaxPool sets out, (n·c, outH·outW), to the largest element of each window of in, (n·c, h, w), and at, Int64, to its place in h·w: the first of
+	// equals, NaN before everything. What is padded is less than everything. All are contiguous.
+	MaxPool(out, at, in Operand, w Window) error
+
+	// Descend takes one step of an optimizer. All operands are contiguous and of one size.
+	Descend(d Descent, param, grad Operand, state ...Operand) error
+}
+
+// An Operand is a tensor as a Computer sees it: elements of its device's memory, or one number that stands for all.
+type Operand struct {
+	Memory  DeviceMemory // nil for a number
+	Value   [16]byte     // the number: the first DType.Size() bytes
+	DType   DType
+	Offset  int   // of the first element
+	Shape   []int // as of the tensor
+	Strides []int // between neighbours; like Offset in elements, and at least 0
+}
+
+// A Sequence is how Generate sets elements. Random numbers come from Philox 4×32-10 with the key Key and the counter of an element its place: u is the first
+// two words of what it makes, the first of them the low one, and v the other two. So they do not depend on how the work is divided.
+type Sequence struct {
+	Kind SequenceKind
+	Key  uint64
+	A, B float64
+	Bits int // of the random part of RandomUniform
+
+	From  int64 // of RandomInteger
+	Count uint64
+}
+
+// A SequenceKind is a kind of Sequence. But for RandomInteger all is computed in float64, each step rounded by itself, and converted to out's dtype then.
+type SequenceKind uint8
+
+// The kinds of sequences.
+const (
+	Arithmetic SequenceKind = iota // A + place·B
+	// RandomUniform is A + (B-A)·(u >> (64-Bits)) / 2^Bits.
+	RandomUniform
+	// RandomNormal is A + B·√(-2·ln(((u>>11)+1) / 2^53))·cos(2π·(v>>11) / 2^53).
+	RandomNormal
+	// RandomBernoulli is 1 where (u>>11) / 2^53 < A, and 0 elsewhere.
+	RandomBernoulli
+	// RandomInteger is From plus the high 64 bits of u times Count; out is Int64.
+	RandomInteger
+)
+
+// A Window is how a window moves over images: height first, then width.
+type Window struct{ Size, Stride, Padding [2]int }
+
+// Out returns how many places a window has in an image of h by w.
+func (w Window) Out(height, width int) (h, wide int) {
+	out := func(n, i int) int { return (n+2*w.Padding[i]-w.Size[i])/w.Stride[i] + 1 }
+	return out(height, 0), out(width, 1)
+}
+
+// A Descent is one step of an optimizer, with the numbers of torch.optim.
+type Descent struct {
+	Rule                 DescentRule
+	N                    int64 // of the step, from 1 on
+	LR, WeightDecay, Eps float64
+	Momentum, Dampening  float64 // of SGD; Momentum of RMSprop, too
+	Beta1, Beta2         float64 // of Adam; RMSprop's alpha is Beta2
+	Nesterov             bool    // SGD
+	Decoupled            bool    // Adam: the decay shrinks parameters instead of entering their gradients
+	Centered             bool    // RMSprop
+	Atomic               bool    // what a parameter is changed by is added atomically
+}
+
+// A DescentRule is how a Descent changes parameters.
+type DescentRule uint8
+
+// The rules, and their state.
+const (
+	DescendSGD     DescentRule = iota // momentum, which is the gradient after the first step; none where Momentum is 0
+	DescendAdam                       // the means of gradients and of their squares
+	DescendRMSprop                    // the means of squares and of gradients, and the last step
+)

@@ -1,0 +1,327 @@
+package tensor
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+)
+
+// Operand returns the tensor as a Computer sees it, which is borrowed: t must stay open and reachable until the device was asked.
+func (t *Tensor) Operand() Operand {
+	o := Operand{Memory: t.DeviceMemory(), DType: t.dtype, Offset: t.offset, Shape: t.shape, Strides: t.strides}
+	if o.Memory == nil && t.Numel() == 1 {
+		copy(o.Value[:], t.bytes()[t.offset*t.dtype.Size():][:t.dtype.Size()])
+	}
+	return o
+}
+
+// ComputerOf returns the device that tensors are on, and nil for the host. Of one that cannot compute, and of several devices, it panics with an
+// error that wraps ErrUnsupported or ErrDevices.
+func ComputerOf(ts ...*Tensor) Computer { return computer(home(ts)) }
+
+func computer(dev Device) Computer {
+	if dev == nil {
+		return nil
+	}
+	c, ok := dev.(Computer)
+	if !ok {
+		panic(fmt.Errorf("%w: %v has no kernels", ErrUnsupported, dev))
+	}
+	return c
+}
+
+// home returns the device that operands are on, nil for the host. Numbers of the host, which have no dimensions, go with any device.
+func home(ts []*Tensor) Device {
+	var dev Device
+	near := false
+	for _, t := range ts {
+		switch there := t.Device(); {
+		case there == nil:
+			near = near || len(t.shape) > 0
+		case dev == nil:
+			dev = there
+		case dev != there:
+			panic(apart(dev, there))
+		}
+	}
+	if dev != nil && near {
+		panic(apart(dev, nil))
+	}
+	return dev
+}
+
+func apart(a, b Device) error {
+	return fmt.Errorf("%w, but found at least two devices, %s and %s", ErrDevices, deviceName(a), deviceName(b))
+}
+
+// emptyOn is EmptyOn in the middle of an operation that has no error to return: what the device says no to is a panic with its error.
+func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
+	if dev == nil {
+		return Empty(dt, shape...)
+	}
+	t, err := EmptyOn(dev, dt, shape...)
+	must(err)
+	return t
+}
+
+// emptyFor is NewEmpty of several operands.
+func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(home(in), dt, shape...) }
+
+// NewEmpty returns a tensor where t is, on the host on the heap. Its elements hold anything. A device's refusal is a panic with its error.
+func (t *Tensor) NewEmpty(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
+
+// NewZeros is NewEmpty with zeros.
+func (t *Tensor) NewZeros(dt DType, shape ...int) *Tensor {
+	if t.Device() == nil {
+		return New(dt, shape...)
+	}
+	return t.NewEmpty(dt, shape...).Zero()
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// remote is apply for operands on a device. What is not of the dtype that is computed with is copied.
+func (r rows) remote(there Device, out *Tensor, in []*Tensor) *Tensor {
+	dev := out.Device()
+	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.shape) > 0 })) {
+		panic(apart(dev, there))
+	}
+	if out.Numel() == 0 {
+		return out
+	}
+	if r.op != opCopy && out.dtype != r.out {
+		result := emptyOn(dev, r.out, out.shape...)
+		defer result.release()
+		return out.CopyFrom(r.remote(there, result, in))
+	}
+	for i, t := range in {
+		if r.op != opCopy && t.dtype != r.in[i] {
+			in[i] = t.To(r.in[i])
+			defer in[i].release()
+		}
+	}
+	w := newWalk(out, in)
+	operands := make([]Operand, len(in))
+	for i, t := range in {
+		operands[i] = w.operand(t, i)
+	}
+	must(wrapOp(r.op, dev, computer(dev).Map(r.op, w.operand(out, output), operands...)))
+	runtime.KeepAlive(in)
+	return out.Touch()
+}
+
+// operand returns t as w walks over it.
+func (w *walk) operand(t *Tensor, i int) Operand {
+	o := t.Operand()
+	o.Shape, o.Strides = make([]int, len(w.dims)), make([]int, len(w.dims))
+	for k, d := range w.dims {
+		o.Shape[k], o.Strides[k] = d.size, d.steps[i]
+	}
+	return o
+}
+
+// wrapOp says which operation of which device an error is of.
+func wrapOp(what fmt.Stringer, dev Device, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("tensor: %v on %v: %w", what, dev, err)
+}
+
+// copyHere sets t's elements to those of src where one of them is on a device, or both.
+func (t *Tensor) copyHere(src *Tensor) *Tensor {
+	to, from := t.Device(), src.Device()
+	switch {
+	case t.Numel() == 0:
+		broadcastTo(src, t.shape)
+		return t
+	case to == nil:
+		near := mustOn(src, nil)
+		defer near.release()
+		return t.CopyFrom(near)
+	case to == from || from == nil && len(src.shape) == 0 && !t.IsContiguous():
+		return rows{op: opCopy, in: [3]DType{src.dtype}, out: t.dtype}.apply(t, src)
+	case from == nil && len(src.shape) == 0:
+		number := src.To(t.dtype)
+		must(t.DeviceMemory().Fill(t.offset*t.dtype.Size(), t.Nbytes(), number.span()))
+		return t.Touch()
+	case from == nil && t.dtype == src.dtype && slices.Equal(t.shape, src.shape) && t.IsContiguous() && src.IsContiguous():
+		must(t.DeviceMemory().Write(t.offset*t.dtype.Size(), src.span()))
+		runtime.KeepAlive(src)
+		return t.Touch()
+	}
+	here := mustOn(src, to)
+	defer here.release()
+	return t.CopyFrom(here)
+}
+
+func broadcastTo(t *Tensor, shape []int) { t.stretched(shape) }
+
+// mustOn is ToDevice for functions that have no error to return.
+func mustOn(t *Tensor, dev Device) *Tensor {
+	there, err := t.ToDevice(dev)
+	must(err)
+	return there
+}
+
+// viaHost returns what f makes of t's elements on the host, where t is: for what no device has a kernel for.
+func (t *Tensor) viaHost(f func(near *Tensor) *Tensor) *Tensor {
+	near := mustOn(t, nil)
+	defer near.release()
+	return mustOn(f(near), t.Device())
+}
+
+// remote is of on a device.
+func (r reduction) remote(t *Tensor, dims []int) *Tensor {
+	f := r.on(t.dtype)
+	if t.Numel() == 0 {
+		return mustOn(r.of(New(t.dtype, t.shape...), dims), t.Device())
+	}
+	if t.dtype != f.in {
+		t = t.To(f.in)
+		defer t.release()
+	}
+	var kept, gone, shape []int
+	for i, reduced := range t.mark(dims) {
+		if reduced {
+			gone = append(gone, i)
+		} else {
+			kept, shape = append(kept, i), append(shape, t.shape[i])
+		}
+	}
+	result := emptyOn(t.Device(), f.out, shape...)
+	in, out := t.Operand(), result.Operand()
+	out.Shape, in.Strides = merged(pick(t.shape, kept), pick(t.strides, kept))
+	shape, strides := merged(pick(t.shape, gone), pick(t.strides, gone))
+	in.Shape, in.Strides = slices.Concat(out.Shape, shape), slices.Concat(in.Strides, strides)
+	out.Strides = rowMajor(out.Shape)
+	must(wrapOp(r, t.Device(), computer(t.Device()).Reduce(r, out, in)))
+	runtime.KeepAlive(t)
+	return result
+}
+
+// merged returns a layout with as few dimensions as it needs.
+func merged(shape, strides []int) (sizes, steps []int) {
+	for i, n := range shape {
+		last := len(sizes) - 1
+		switch {
+		case n == 1:
+		case last >= 0 && steps[last] == n*strides[i]:
+			sizes[last], steps[last] = sizes[last]*n, strides[i]
+		default:
+			sizes, steps = append(sizes, n), append(steps, strides[i])
+		}
+	}
+	return sizes, steps
+}
+
+// multiplyRemote is multiply on a device: t = x·y + beta·t.
+func (t *Tensor) multiplyRemote(x, y *Tensor, batch []int, beta float64) {
+	switch {
+	case t.Numel() == 0:
+		return
+	case x.Dim(-1) == 0 && beta == 0: // what is there may not be a number
+		t.Zero()
+		return
+	case x.Dim(-1) == 0:
+		t.MulScalar(beta)
+		return
+	}
+	n := product(batch)
+	a, b := x.batched(batch, n), y.batched(batch, n)
+	out := t.Operand()
+	out.Shape = []int{n, t.Dim(-2), t.Dim(-1)}
+	out.Strides = rowMajor(out.Shape)
+	must(wrapOp(name("MatMul"), t.Device(), computer(t.Device()).MatMul(out, a.Operand(), b.Operand(), beta)))
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(b)
+	t.Touch()
+}
+
+// A name is what an operation is called that is no Op.
+type name string
+
+func (n name) String() string { return string(n) }
+
+// batched returns the matrices of t as n of them, at one distance.
+func (t *Tensor) batched(batch []int, n int) *Tensor {
+	rows, cols := t.Dim(-2), t.Dim(-1)
+	wide := t.peek(append(slices.Clone(batch), rows, cols), nil, t.offset)
+	wide.strides = t.stretched(wide.shape)
+	matrix := wide.strides[len(batch):]
+	if trans, ld, _ := t.leading(); trans {
+		matrix[0], matrix[1] = 1, ld
+	} else {
+		matrix[0], matrix[1] = ld, 1
+	}
+	last := len(batch)
+	sizes, steps := merged(wide.shape[:last], wide.strides[:last])
+	switch len(sizes) {
+	case 0:
+		steps = []int{0}
+	case 1:
+	default:
+		dense := wide.Clone()
+		return newTensor(dense.store(), t.dtype, []int{n, rows, cols}, rowMajor([]int{n, rows, cols}), 0)
+	}
+	return t.peek([]int{n, rows, cols}, append(steps, matrix...), t.offset)
+}
+
+// indices returns idx, of which all are in the range of n, with negative ones counted from the end.
+func (t *Tensor) indices(what string, n int) *Tensor {
+	if t.Numel() == 0 {
+		return t.view(t.shape, t.strides, t.offset)
+	}
+	least, greatest := Amin(t).Item(), Amax(t).Item()
+	wrap(int(least), n, what+" index")
+	wrap(int(greatest), n, what+" index")
+	if least >= 0 {
+		return t.view(t.shape, t.strides, t.offset)
+	}
+	return Where(Lt(t, t.Number(0)), Add(t, t.Number(float64(n))), t)
+}
+
+// gatherRemote and scatterRemote are gather and scatter on a device, of shapes that were checked.
+func (t *Tensor) gatherRemote(what string, dim int, idx, out *Tensor) {
+	if out.Numel() == 0 {
+		return
+	}
+	idx = idx.indices(what, t.shape[dim])
+	defer idx.release()
+	must(wrapOp(name(what), t.Device(), ComputerOf(t, idx).Gather(out.Operand(), t.Operand(), idx.Operand(), dim)))
+	runtime.KeepAlive(t)
+}
+
+func (t *Tensor) scatterRemote(what string, dim int, idx, src *Tensor, add bool) {
+	if idx.Numel() == 0 {
+		return
+	}
+	idx = idx.indices(what, t.shape[dim])
+	defer idx.release()
+	from := src.peek(idx.shape, src.strides, src.offset)
+	must(wrapOp(name(what), t.Device(), ComputerOf(t, idx, src).Scatter(t.Operand(), from.Operand(), idx.Operand(), dim, add)))
+	runtime.KeepAlive(src)
+	t.Touch()
+}
+
+// generate sets the elements of a tensor on a device.
+func (t *Tensor) generate(s Sequence) *Tensor {
+	dt := t.dtype
+	if s.Kind != RandomInteger {
+		dt = dt.computed()
+	}
+	if t.Numel() == 0 {
+		return t
+	}
+	if dt != t.dtype || !t.IsContiguous() {
+		dense := t.NewEmpty(dt, t.shape...)
+		defer dense.release()
+		return t.CopyFrom(dense.generate(s))
+	}
+	must(wrapOp(name("Generate"), t.Device(), ComputerOf(t).Generate(t.Operand(), s)))
+	return t.Touch()
+}

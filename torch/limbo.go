@@ -1,0 +1,126 @@
+package torch
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// limbo has the tensors on a GPU that were sent and are not given back. That they were is seen when somebody looks, as in PyTorch.
+var limbo struct {
+	sync.Mutex
+	counters *region // of the messages to come
+	next     int     // slot
+	parked   []parked
+}
+
+type parked struct {
+	hold     *tensor.Tensor
+	counters *region
+	slot     int
+}
+
+func (p parked) count() int64 { return int64(sys.Words(p.counters.data())[p.slot].Load()) }
+
+// park keeps the memory of t until a slot of the counters is 0.
+func park(t *tensor.Tensor) (p parked, err error) {
+	limbo.Lock()
+	defer limbo.Unlock()
+	if err := collect(); err != nil {
+		return p, err
+	}
+	if limbo.counters == nil || limbo.next == counterSlots {
+		fresh, err := newRegion(8*counterSlots, true)
+		if err != nil {
+			return p, err
+		}
+		if err := dropCounters(); err != nil {
+			return p, errors.Join(err, fresh.discard())
+		}
+		limbo.counters, limbo.next = fresh, 0
+	}
+	hold, err := t.ToDevice(t.Device())
+	if err != nil {
+		return p, err
+	}
+	p = parked{hold, limbo.counters, limbo.next}
+	limbo.next++
+	sys.Words(p.counters.data())[p.slot].Store(1)
+	limbo.parked = append(limbo.parked, p)
+	return p, nil
+}
+
+// giveBack is what a receiver does, for a message that was not sent.
+func (p parked) giveBack() { sys.Words(p.counters.data())[p.slot].Add(^uint64(0)) }
+
+// collect lets go of what was given back. It is called with the lock.
+func collect() (err error) {
+	left := limbo.parked[:0]
+	old := map[*region]int{}
+	for _, p := range limbo.parked {
+		if p.count() > 0 {
+			left = append(left, p)
+			old[p.counters]++
+			continue
+		}
+		err = errors.Join(err, p.hold.Close())
+		old[p.counters] += 0
+	}
+	clear(limbo.parked[len(left):])
+	limbo.parked = left
+	for r, n := range old {
+		if n == 0 && r != limbo.counters {
+			err = errors.Join(err, r.discard())
+		}
+	}
+	return err
+}
+
+// dropCounters ends the present counters where nobody waits for one of them. It is called with the lock.
+func dropCounters() error {
+	r := limbo.counters
+	limbo.counters = nil
+	for _, p := range limbo.parked {
+		if p.counters == r {
+			return nil // with the last of them
+		}
+	}
+	if r == nil {
+		return nil
+	}
+	return r.discard()
+}
+
+// CollectCUDA lets go of tensors on a GPU that were sent and that their receivers have given back, as torch.cuda.ipc_collect does. That happens
+// at the next send as well. It returns how many are still out. A program that ends with some takes their memory from under their receivers.
+func CollectCUDA() (out int, err error) {
+	limbo.Lock()
+	defer limbo.Unlock()
+	err = collect()
+	if len(limbo.parked) == 0 {
+		err = errors.Join(err, dropCounters())
+	}
+	return len(limbo.parked), err
+}
+
+// shareCUDA writes rebuild_cuda_tensor of a tensor that is on a device.
+func (e *exporter) shareCUDA(t *tensor.Tensor, m tensor.DeviceMemory, class Global, learned bool) (any, error) {
+	if e.opts.CUDA == nil {
+		return nil, unsupported("a tensor on %v without Options.CUDA", t.Device())
+	}
+	device, handle, off, err := e.opts.CUDA.Share(m)
+	if err != nil {
+		return nil, err
+	}
+	p, err := park(t)
+	if err != nil {
+		return nil, err
+	}
+	e.undoing = append(e.undoing, p.giveBack)
+	return e.cudaTensor(&CUDATensor{
+		DType: t.DType(), Shape: t.Shape(), Strides: t.Strides(), Offset: t.Offset(), Parameter: class == parameterClass, RequiresGrad: learned,
+		Device: device, Handle: handle[:], StorageBytes: m.Size(), StorageOffset: off, Counters: p.counters.name, Slot: p.slot,
+	})
+}
