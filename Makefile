@@ -2,7 +2,7 @@
 KILLS ?= 1000
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm model fuzz lint bench interop
+.PHONY: test check race crashpoints storm model fuzz lint bench interop gpu gpu-build
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -38,3 +38,13 @@ model: ## the models of the protocol with one more death each; minutes
 
 fuzz: ## every fuzz target for half a minute
 	./scripts/fuzz
+
+gpu-build: ## the programs of scripts/gpu-suite, in build/gpu: what a machine with a GPU needs, and no Go
+	mkdir -p build/gpu
+	CGO_ENABLED=0 go test -c -o build/gpu/cuda.test ./cuda
+	CGO_ENABLED=0 go build -o build/gpu/shoal-accel ./cmd/shoal-accel
+	cp scripts/gpu-suite build/gpu/
+
+gpu: gpu-build ## everything that needs a GPU; writes docs/gpu-report.md. Without one it says what to do
+	./build/gpu/gpu-suite
+	cp build/gpu/report/gpu-report.md docs/gpu-report.md

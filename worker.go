@@ -38,6 +38,7 @@ const (
 
 // serve does the job that this process was started for, and never returns.
 func (w *worker) serve() {
+	wire.Trust(false)
 	functions.seal()
 	if w.warm {
 		if err := w.enterEarly(); err != nil {

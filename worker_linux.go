@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // adopt makes a worker of this process if it was started as one: the mark and the descriptors are hidden from everything that
@@ -30,6 +31,7 @@ func adopt() *worker {
 	}
 	// What ps -e and top show would be "exe". Package initialisation runs on the main thread, whose name is the process's.
 	sys.SetThreadName(strings.TrimPrefix(os.Args[0], titlePrefix))
+	wire.Trust(true)
 	w := &worker{mark: m}
 	for fd := fdControl; fd < fdLifelines+m.lifelines; fd++ {
 		syscall.CloseOnExec(fd)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,7 @@ import (
 )
 
 func TestTheArrayInterfaceIsPythons(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
 	check(t, err)
 	columns := x.Select(1, 2)
@@ -64,6 +65,9 @@ func TestTheArrayInterfaceIsPythons(t *testing.T) {
 		"a stride too few":    {func(a *cuda.ArrayInterface) { a.Shape = []int{1, 1} }, tensor.ErrLayout},
 		"an invalid stream":   {func(a *cuda.ArrayInterface) { s := uint64(77); a.Stream = &s }, cudriver.ErrorInvalidHandle},
 	} {
+		if *real && c.want == cudriver.ErrorInvalidHandle {
+			continue // a driver believes what it is given
+		}
 		bad := good
 		c.change(&bad)
 		if _, err := bad.Tensor(x.Device().(*cuda.Device), func() error { t.Error(name, "was done with"); return nil }); !errors.Is(err, c.want) {
@@ -82,6 +86,9 @@ func library(t *testing.T) func(name string, args ...uintptr) uintptr {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
 		t.Skip("no C compiler: nobody there to check the structs")
+	}
+	if _, err := os.Stat("testdata/dlpack.c"); err != nil {
+		t.Skip(err) // a prebuilt test, on another machine
 	}
 	so := filepath.Join(t.TempDir(), "libdlpack.so")
 	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-o", so, "testdata/dlpack.c").CombinedOutput(); err != nil {
@@ -108,7 +115,7 @@ func text(p uintptr) string {
 
 func TestDLPackIsCs(t *testing.T) {
 	call := library(t)
-	devices := simulate(t, 1, 64*mib)
+	devices := onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
 	check(t, err)
 	part := x.Slice(1, 1, 3, 1)

@@ -38,6 +38,7 @@ type ready struct {
 	granularity int
 	total       int
 	code        code
+	products    products
 }
 
 // system is the driver and what it has.

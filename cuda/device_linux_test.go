@@ -68,7 +68,7 @@ func TestWithoutADeviceEverythingSaysSo(t *testing.T) {
 }
 
 func TestTensorsOnADevice(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	x := tensor.Arange(tensor.Float32, 0, 6, 1).View(2, 3)
 	there, err := x.ToDevice(dev)
@@ -121,7 +121,7 @@ func TestTensorsOnADevice(t *testing.T) {
 }
 
 func TestTensorsGoFromDeviceToDevice(t *testing.T) {
-	simulate(t, 2, 64*mib)
+	onDevices(t, 2, 64*mib)
 	x, err := tensor.FullOn(device(t, "cuda:0"), tensor.Float32, 2.5, 100)
 	check(t, err)
 	defer x.Close()
@@ -173,7 +173,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 }
 
 func TestSmallAllocationsShareASegment(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	var all []*tensor.Tensor
 	for i := range 1000 {

@@ -71,7 +71,7 @@ func legacy(t *testing.T) tensor.Device {
 }
 
 func TestTensorsCrossInPyTorchsForm(t *testing.T) {
-	devices := simulate(t, 1, 64*mib)
+	devices := onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
 	defer end()
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(4, 3).ToDevice(legacy(t))
@@ -102,7 +102,7 @@ func TestTensorsCrossInPyTorchsForm(t *testing.T) {
 }
 
 func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
 	defer end()
 	x, err := tensor.OnesOn(device(t, "cuda"), tensor.Float32, 2, 3)

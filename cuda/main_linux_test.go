@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,27 +34,84 @@ func watched(t testing.TB) context.Context {
 	return ctx
 }
 
-// simulate gives this process and its children n devices of size bytes, and a domain in which nothing may be left, nor on the devices.
+// real has the tests run on the devices of this machine, but for those that need what only simulated ones can do.
+var real = flag.Bool("cuda.real", false, "on the GPUs of this machine, not on simulated ones")
+
+// A machine knows how many bytes of its devices are in use, by any process.
+type machine interface {
+	Used(device int) (int64, error)
+}
+
+// gpus are the devices of this machine, and what was free of them before.
+type gpus []int
+
+func (g gpus) Used(device int) (int64, error) {
+	d, err := cuda.Get(device)
+	if err != nil {
+		return 0, err
+	}
+	free, _, err := d.MemInfo()
+	return int64(g[device] - free), err
+}
+
+// onDevices gives this process and its children n devices of size bytes, or GPUs, and a domain in which nothing may be left, nor on the devices.
+func onDevices(t testing.TB, n int, size int64) machine {
+	t.Helper()
+	if !*real {
+		return simulate(t, n, size)
+	}
+	if have := cuda.Count(); have < n {
+		t.Skipf("%d devices are needed, and there are %d: %v", n, have, cuda.Why())
+	}
+	g := make(gpus, n)
+	for i := range g {
+		d, err := cuda.Get(i)
+		check(t, err)
+		g[i], _, err = d.MemInfo()
+		check(t, err)
+	}
+	inDomain(t, func() {
+		check(t, cuda.EmptyCache())
+		for i := range g {
+			comesTo(t, g, i, 0)
+		}
+		check(t, cuda.Reset())
+	})
+	return g
+}
+
+// simulate is onDevices for tests that hold devices, or have them fail.
 func simulate(t testing.TB, n int, size int64) *sim.Devices {
 	t.Helper()
+	if *real {
+		t.Skip("needs simulated devices")
+	}
 	devices, err := sim.Create(n, size)
 	check(t, err)
 	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
+	t.Cleanup(func() { check(t, devices.Close()) })
+	inDomain(t, func() {
+		check(t, cuda.Reset())
+		for i := range n {
+			comesTo(t, devices, i, 0)
+		}
+	})
+	return devices
+}
+
+// inDomain runs the test in a domain of its own, in which nothing may be left after end.
+func inDomain(t testing.TB, end func()) {
+	t.Helper()
 	d, err := shm.New(shm.Options{Budget: 64 * mib})
 	check(t, err)
 	before := shm.Current()
 	shm.SetDefault(d)
 	t.Cleanup(func() {
-		check(t, cuda.Reset())
-		for i := range n {
-			comesTo(t, devices, i, 0)
-		}
+		end()
 		eventually(t, func() string { return fmt.Sprintf("%d blocks are left", d.Stats().Blocks) }, "0 blocks are left")
 		shm.SetDefault(before)
 		check(t, d.Close())
-		check(t, devices.Close())
 	})
-	return devices
 }
 
 // eventually waits until f says what is wanted, as it does when all who died have been reaped.
@@ -67,7 +125,7 @@ func eventually(t testing.TB, f func() string, want string) {
 }
 
 // comesTo waits until so many bytes of a device are in use.
-func comesTo(t testing.TB, devices *sim.Devices, device int, want int64) {
+func comesTo(t testing.TB, devices machine, device int, want int64) {
 	t.Helper()
 	say := func(n int64, err error) string {
 		return fmt.Sprintf("%d bytes of device %d are in use, %v", n, device, err)

@@ -11,16 +11,26 @@ import (
 // mostBatch is how many blocks there are along z.
 const mostBatch = math.MaxUint16
 
-// MatMul is tensor.Computer's.
+// MatMul is tensor.Computer's: cuBLAS's where that is, and takes the operands, and otherwise a kernel's.
 func (d *Device) MatMul(out, a, b tensor.Operand, beta float64) error {
 	k, ok := ptx.MatMul(types[out.DType])
 	if !ok || types[out.DType] == "" {
 		return fmt.Errorf("%w: MatMul of %v on %v", tensor.ErrUnsupported, out.DType, d)
 	}
-	batch, rows, columns, depth := out.Shape[0], out.Shape[1], out.Shape[2], a.Shape[2]
-	if batch*rows*columns == 0 {
+	if out.Shape[0]*out.Shape[1]*out.Shape[2] == 0 {
 		return nil
 	}
+	if g, ok := gemm(out, a, b, beta); ok {
+		if done, err := d.multiply(g, out, a, b); done {
+			return err
+		}
+	}
+	return d.tiled(k, out, a, b, beta)
+}
+
+// tiled multiplies with the kernel.
+func (d *Device) tiled(k ptx.Kernel, out, a, b tensor.Operand, beta float64) error {
+	batch, rows, columns, depth := out.Shape[0], out.Shape[1], out.Shape[2], a.Shape[2]
 	words := []uint64{uint64(rows), uint64(columns), uint64(depth)}
 	var strides []uint64
 	for _, o := range []tensor.Operand{out, a, b} {

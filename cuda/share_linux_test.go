@@ -39,7 +39,7 @@ var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int
 })
 
 func TestProcessesWorkOnOneTensor(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	ctx := watched(t)
 	const workers = 4
 	in, err := ipc.NewQueue[*tensor.Tensor](workers)
@@ -83,7 +83,7 @@ var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, 
 })
 
 func TestASenderNeedNotStayAlive(t *testing.T) {
-	devices := simulate(t, 2, 64*mib)
+	devices := onDevices(t, 2, 64*mib)
 	ctx := watched(t)
 	const senders = 4
 	q, err := ipc.NewQueue[*tensor.Tensor](senders)
@@ -136,7 +136,7 @@ func cross(t *testing.T, write func(e *wire.Encoder)) (*tensor.Tensor, error) {
 }
 
 func TestWhatArrivesIsLookedAt(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	d, err := shm.Default()
 	check(t, err)
 	x, err := tensor.NewOn(device(t, "cuda"), tensor.Float32, 10)

@@ -48,7 +48,7 @@ func TestADeviceWorksOnPagesOfTheHost(t *testing.T) {
 }
 
 func TestWhatHasNoPagesOfItsOwnIsNotPinned(t *testing.T) {
-	simulate(t, 1, 64*mib)
+	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
 	small, err := tensor.NewShared(tensor.Float32, 4)
 	check(t, err)

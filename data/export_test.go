@@ -18,7 +18,7 @@ func ReadIDX(r io.Reader, size int64) (*tensor.Tensor, error) {
 func Resum(b []byte) []byte {
 	if len(b) >= recordsHead {
 		if end := binary.LittleEndian.Uint64(b[24:]); end >= recordsHead && end <= uint64(len(b)) {
-			binary.LittleEndian.PutUint32(b[32:], crc32.Checksum(b[recordsHead:end], castagnoli))
+			binary.LittleEndian.PutUint32(b[32:], crc32.Checksum(b[recordsHead:end], castagnoli()))
 		}
 	}
 	return b

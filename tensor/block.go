@@ -48,8 +48,7 @@ func (o *operand) block(at, count, n int) []byte {
 	case o.filled:
 	case o.apart == 0: // the same row again and again
 		row := o.load(at, 0, n)
-		all := o.buf[:chunk/n*n*o.width]
-		repeat(all, row)
+		repeat(o.buf[:chunk/n*n*o.width], row)
 		o.filled = true
 	case o.step == 0: // each row is one element again and again
 		o.cast(b, 1, o.mem[at*o.size:], o.apart, count)

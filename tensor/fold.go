@@ -112,7 +112,7 @@ func from(i int, marked []bool) (dims []int) {
 // combined puts together what t has at each index of dimension dim.
 func (f fold) combined(o op, t *Tensor, dim int) *Tensor {
 	shape, strides := without(t.shape, dim), without(t.strides, dim)
-	out := New(f.out, shape...).CopyFrom(t.peek(shape, strides, t.offset))
+	out := Empty(f.out, shape...).CopyFrom(t.peek(shape, strides, t.offset))
 	if t.shape[dim] == 1 {
 		return out
 	}
@@ -147,7 +147,7 @@ func (f fold) over(t *Tensor, dims []int) *Tensor {
 		}
 	}
 	rows := t.rowsOf(f.in, order, tail)
-	out := New(f.out, shape...)
+	out := Empty(f.out, shape...)
 	f.run(out.span(), rows.span(), n)
 	runtime.KeepAlive(t)
 	return out
@@ -157,7 +157,7 @@ func (f fold) over(t *Tensor, dims []int) *Tensor {
 func (t *Tensor) rowsOf(dt DType, order, tail []int) *Tensor {
 	rows := t.peek(pick(t.shape, order, tail), pick(t.strides, order, tail), t.offset)
 	if t.dtype != dt || !rows.IsContiguous() {
-		rows = New(dt, rows.shape...).CopyFrom(rows)
+		rows = Empty(dt, rows.shape...).CopyFrom(rows)
 	}
 	return rows
 }

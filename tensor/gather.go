@@ -293,8 +293,11 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	x, m := t.Expand(shape...), mask.Expand(shape...)
 	defer x.release()
 	defer m.release()
+	if home([]*Tensor{t, mask}) != nil {
+		return Index(x.Reshape(-1), Nonzero(m.Reshape(-1)).Select(1, 0))
+	}
 	chosen := m.rowsOf(Bool, order, nil).span()
-	out := New(t.dtype, countTrue(chosen))
+	out := Empty(t.dtype, countTrue(chosen))
 	bySize(t.dtype.Size(), selecting[uint8], selecting[uint16], selecting[uint32], selecting[uint64], selecting[complex128])(
 		out.span(), x.rowsOf(t.dtype, order, nil).span(), chosen)
 	runtime.KeepAlive(t)

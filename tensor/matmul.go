@@ -92,7 +92,11 @@ func (t *Tensor) multiply(x, y *Tensor, batch []int) {
 		t.multiplyRemote(x, y, batch, 0)
 		return
 	}
-	if t.Numel() == 0 || x.Dim(-1) == 0 {
+	if t.Numel() == 0 {
+		return
+	}
+	if x.Dim(-1) == 0 {
+		clear(t.span())
 		return
 	}
 	size := t.dtype.Size()
@@ -145,6 +149,7 @@ func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	}
 	for i := range p.m {
 		row := z[i*p.n : (i+1)*p.n]
+		clear(row)
 		for l := range p.k {
 			v := x[i*down+l*right]
 			for j := range row {

@@ -20,14 +20,17 @@ func contiguous(s *storage, dt DType, shape []int) *Tensor {
 // Zeros is New.
 func Zeros(dt DType, shape ...int) *Tensor { return New(dt, shape...) }
 
-// Empty is New for elements that will be written anyway; on the heap they are zeros.
-func Empty(dt DType, shape ...int) *Tensor { return New(dt, shape...) }
+// Empty is New for elements that will be written anyway: they are what the memory held before.
+func Empty(dt DType, shape ...int) *Tensor {
+	own, size := checkShape(dt, shape)
+	return contiguous(emptyHeap(size), dt, own)
+}
 
 // Ones returns ones.
 func Ones(dt DType, shape ...int) *Tensor { return Full(dt, 1, shape...) }
 
 // Full returns a tensor whose elements are all v.
-func Full(dt DType, v float64, shape ...int) *Tensor { return New(dt, shape...).Fill(v) }
+func Full(dt DType, v float64, shape ...int) *Tensor { return Empty(dt, shape...).Fill(v) }
 
 // Scalar returns a tensor without dimensions that holds v.
 func Scalar(dt DType, v float64) *Tensor {

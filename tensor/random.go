@@ -6,10 +6,10 @@ import (
 )
 
 // Rand returns numbers of [0, 1) in a dtype of floats. A nil generator is the default one, here as everywhere.
-func Rand(dt DType, g *Generator, shape ...int) *Tensor { return New(dt, shape...).Uniform(g, 0, 1) }
+func Rand(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Uniform(g, 0, 1) }
 
 // RandN returns numbers of the normal distribution with mean 0 and standard deviation 1.
-func RandN(dt DType, g *Generator, shape ...int) *Tensor { return New(dt, shape...).Normal(g, 0, 1) }
+func RandN(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Normal(g, 0, 1) }
 
 // RandInt returns integers of [lo, hi), as Int64.
 func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {

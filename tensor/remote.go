@@ -57,7 +57,7 @@ func apart(a, b Device) error {
 // emptyOn is EmptyOn in the middle of an operation that has no error to return: what the device says no to is a panic with its error.
 func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 	if dev == nil {
-		return New(dt, shape...)
+		return Empty(dt, shape...)
 	}
 	t, err := EmptyOn(dev, dt, shape...)
 	must(err)
@@ -67,8 +67,7 @@ func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 // emptyFor is NewEmpty of several operands.
 func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(home(in), dt, shape...) }
 
-// NewEmpty returns a tensor where t is, on the host on the heap. Its elements are zeros there, and hold anything on a device, whose refusal is a panic with its
-// error.
+// NewEmpty returns a tensor where t is, on the host on the heap. Its elements hold anything. A device's refusal is a panic with its error.
 func (t *Tensor) NewEmpty(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
 
 // NewZeros is NewEmpty with zeros.

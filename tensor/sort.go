@@ -113,7 +113,7 @@ func (t *Tensor) alongRows(dim int, in, out DType, f func(out, row []byte)) *Ten
 		}
 	}
 	rows := t.rowsOf(in, order, []int{dim})
-	result := New(out, rows.shape...)
+	result := Empty(out, rows.shape...)
 	if n := t.shape[dim]; n > 0 {
 		from, to := rows.span(), result.span()
 		for width, wide := n*in.Size(), n*out.Size(); len(from) > 0; from, to = from[width:], to[wide:] {

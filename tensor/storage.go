@@ -42,10 +42,15 @@ type lease struct {
 const alignment = 64
 
 // newHeap makes a storage of n zeros on the heap.
-func newHeap(n int) *storage {
-	b := sys.HeapBytes(n + alignment - 1)
+func newHeap(n int) *storage { return onHeap(aligned(sys.HeapBytes(n+alignment-1), n)) }
+
+// emptyHeap makes a storage of n bytes on the heap, which hold anything: to clear them takes as long as an operation on them.
+func emptyHeap(n int) *storage { return onHeap(aligned(sys.UnclearedBytes(n+alignment-1), n)) }
+
+// aligned returns n bytes of b, which has as many more as it takes.
+func aligned(b []byte, n int) []byte {
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % alignment)
-	return onHeap(b[skip : skip+n : skip+n])
+	return b[skip : skip+n : skip+n]
 }
 
 func onHeap(b []byte) *storage {

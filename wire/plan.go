@@ -4,39 +4,66 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 )
 
-// A Plan knows how values of type T are written and read. It is built once for each type and never changes; any number of
+// A Plan knows how values of type T are written and read. There is one for each type, and it never changes; any number of
 // goroutines may use it at once, each with its own Encoder or Decoder.
 type Plan[T any] struct {
-	node    *node
-	pointer bool      // T is a pointer: it travels in an interface without allocation
-	scratch sync.Pool // of *T: reflection needs an addressable value, and &v of an argument would be a new one each time
+	built   atomic.Pointer[node] // nil until somebody needs it
+	pointer bool                 // T is a pointer: it travels in an interface without allocation
+	scratch sync.Pool            // of *T: reflection needs an addressable value, and &v of an argument would be a new one each time
 }
 
 // plans holds a *Plan[T] for each T by its reflect.Type.
 var plans sync.Map
 
+// trusted is what Trust was told.
+var trusted atomic.Bool
+
+// Trust has PlanOf and RegisterType believe that types can cross, or not believe it any more; those that cannot are found out when they are used. It is for
+// package shoal: the starter of a worker is the same program and has looked at its types, and the worker begins sooner if it does not look again.
+func Trust(types bool) { trusted.Store(types) }
+
 // PlanOf returns the plan of T. If T cannot cross, the error wraps ErrType and names the part that cannot:
 // `job.Net.Log: func() cannot cross processes`.
 func PlanOf[T any]() (*Plan[T], error) {
+	p := planOf[T]()
+	if !trusted.Load() {
+		if _, err := p.node(); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// planOf returns a plan that may not be built yet.
+func planOf[T any]() *Plan[T] {
 	t := reflect.TypeFor[T]()
 	if p, ok := plans.Load(t); ok {
-		return p.(*Plan[T]), nil
+		return p.(*Plan[T])
 	}
-	n, err := nodeOf(t)
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan[T]{node: n, pointer: t.Kind() == reflect.Pointer}
+	p := &Plan[T]{pointer: t.Kind() == reflect.Pointer}
 	p.scratch.New = func() any { return new(T) }
 	kept, _ := plans.LoadOrStore(t, p)
-	return kept.(*Plan[T]), nil
+	return kept.(*Plan[T])
+}
+
+// node builds the plan, unless that is done.
+func (p *Plan[T]) node() (*node, error) {
+	if n := p.built.Load(); n != nil {
+		return n, nil
+	}
+	n, err := nodeOf(reflect.TypeFor[T]())
+	if err == nil {
+		p.built.Store(n)
+	}
+	return n, err
 }
 
 // Check returns nil if values of type T can cross processes, and otherwise the error of PlanOf.
 func Check[T any]() error {
-	_, err := PlanOf[T]()
+	_, err := planOf[T]().node()
 	return err
 }
 
@@ -57,12 +84,16 @@ func (p *Plan[T]) Encode(e *Encoder, v T) error {
 }
 
 func (p *Plan[T]) encode(e *Encoder, v T) error {
+	n, err := p.node()
+	if err != nil {
+		return err
+	}
 	if p.pointer {
-		return p.node.encode(e, reflect.ValueOf(v))
+		return n.encode(e, reflect.ValueOf(v))
 	}
 	ptr := p.scratch.Get().(*T)
 	*ptr = v
-	err := p.node.encode(e, reflect.ValueOf(ptr).Elem())
+	err = n.encode(e, reflect.ValueOf(ptr).Elem())
 	p.recycle(ptr)
 	return err
 }
@@ -70,15 +101,24 @@ func (p *Plan[T]) encode(e *Encoder, v T) error {
 // Decode reads one value. The caller says d.Finish after the last value of a message and d.Done in any case.
 // On an error nothing that was decoded is returned.
 func (p *Plan[T]) Decode(d *Decoder) (T, error) {
-	ptr := p.scratch.Get().(*T)
-	err := p.node.decode(d, reflect.ValueOf(ptr).Elem())
-	v := *ptr
-	p.recycle(ptr)
+	v, err := p.decode(d)
 	if err != nil {
 		var zero T
 		return zero, fmt.Errorf("decode %s: %w", nameOf(reflect.TypeFor[T]()), err)
 	}
 	return v, nil
+}
+
+func (p *Plan[T]) decode(d *Decoder) (v T, err error) {
+	n, err := p.node()
+	if err != nil {
+		return v, err
+	}
+	ptr := p.scratch.Get().(*T)
+	err = n.decode(d, reflect.ValueOf(ptr).Elem())
+	v = *ptr
+	p.recycle(ptr)
+	return v, err
 }
 
 // recycle forgets the value, so that the pool keeps none alive, and lends the memory to the next call.

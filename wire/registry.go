@@ -38,29 +38,20 @@ func RegisterType[T any](name string) {
 	if t.Kind() == reflect.Interface {
 		panic(fmt.Sprintf("wire: RegisterType(%q): %s is an interface; register the types that stand in it", name, t))
 	}
-	register(registeredAs(name, func() *Plan[T] { return p }))
+	register(registeredAs(name, p))
 }
 
-func registeredAs[T any](name string, plan func() *Plan[T]) *registered {
+func registeredAs[T any](name string, p *Plan[T]) *registered {
 	return &registered{
 		name:   name,
 		typ:    reflect.TypeFor[T](),
-		encode: func(e *Encoder, v any) error { return plan().encode(e, v.(T)) },
-		decode: func(d *Decoder) (any, error) { return plan().Decode(d) },
+		encode: func(e *Encoder, v any) error { return p.encode(e, v.(T)) },
+		decode: func(d *Decoder) (any, error) { return p.Decode(d) },
 	}
 }
 
-// builtin registers a type that is known to cross. Its plan is built when it is first needed: every process begins with all of
-// them, and few use any.
-func builtin[T any](name string) {
-	register(registeredAs(name, sync.OnceValue(func() *Plan[T] {
-		p, err := PlanOf[T]()
-		if err != nil {
-			panic(fmt.Sprintf("wire: %q: %v", name, err))
-		}
-		return p
-	})))
-}
+// builtin registers a type that is known to cross.
+func builtin[T any](name string) { register(registeredAs(name, planOf[T]())) }
 
 func register(r *registered) {
 	types.Lock()

@@ -1,13 +1,36 @@
 package sys
 
+import (
+	"strings"
+	"unsafe"
+)
+
 // hugeFrom is how much memory is asked for in huge pages, as numpy does it.
 const hugeFrom = 4 << 20
 
 // HeapBytes returns n zeros on Go's heap. Where they are many they come in huge pages, which the heap does not ask for by itself: the
 // faults of small ones cost more than filling them.
 func HeapBytes(n int) []byte {
-	b := make([]byte, n)
-	if n >= hugeFrom {
+	return inHugePages(make([]byte, n))
+}
+
+// unclearedFrom is from how many bytes on clearing memory takes longer than everything else about it.
+const unclearedFrom = 32 << 10
+
+// UnclearedBytes returns n bytes on Go's heap that hold anything, where they are many. What a [strings.Builder] grows by is the one memory that Go
+// does not clear; no string is made of more than its first byte.
+func UnclearedBytes(n int) []byte {
+	if n < unclearedFrom {
+		return make([]byte, n)
+	}
+	var b strings.Builder
+	b.Grow(n)
+	b.WriteByte(0) // a string without bytes has no address
+	return inHugePages(unsafe.Slice(unsafe.StringData(b.String()), n))
+}
+
+func inHugePages(b []byte) []byte {
+	if len(b) >= hugeFrom {
 		wantHugePages(b)
 	}
 	return b

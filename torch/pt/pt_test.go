@@ -135,6 +135,29 @@ func TestOptimizerState(t *testing.T) {
 	}
 }
 
+// Dtypes without a storage class, which PyTorch has since 2.3.
+func TestYoungDTypes(t *testing.T) {
+	for _, mmap := range []bool{false, true} {
+		v := load(t, "testdata/young-2.15.pt", pt.Options{Mmap: mmap})
+		path := filepath.Join(t.TempDir(), "again.pt")
+		if err := pt.Save(path, v); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []any{v, load(t, path, pt.Options{Mmap: mmap})} {
+			for dt := tensor.Uint16; dt <= tensor.Float8E5M2; dt++ {
+				x := get[*tensor.Tensor](t, v, dt.String())
+				if got := fmt.Sprint(x.Shape(), x.To(tensor.Float64).ToNested()); x.DType() != dt || got != "[2 3] [[0 1 2] [3 4 5]]" {
+					t.Errorf("%v is %v %s", dt, x.DType(), got)
+				}
+				if row := get[*tensor.Tensor](t, v, dt.String()+" row"); !row.SameStorage(x) || row.To(tensor.Float32).Sum() != 12 {
+					t.Errorf("a row of %v: %v", dt, row)
+				}
+			}
+		}
+		aligned(t, path)
+	}
+}
+
 func TestWhatIsSavedIsLoaded(t *testing.T) {
 	base := tensor.Arange(tensor.Float64, 0, 100, 1).Reshape(10, 10)
 	v := map[string]any{"rows": base.Narrow(0, 2, 3), "column": base.Select(1, 4).Narrow(0, 2, 3), "list": []any{int64(1), "two", nil, true, 2.5},

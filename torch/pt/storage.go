@@ -19,6 +19,9 @@ type place struct {
 	elements int64
 }
 
+// untyped is the class of storages without a dtype.
+const untyped = "torch.storage.UntypedStorage"
+
 // maxElements is more than any memory has.
 const maxElements = 1 << 47
 
@@ -38,14 +41,14 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 		return at, fmt.Errorf("%w: a view of a storage, as PyTorch 0.3 saved it", ErrUnsupported)
 	}
 	dt, known := value.StorageTypes[class.Name]
-	untyped := class == value.Named("torch.storage.UntypedStorage") || class == value.Named("torch.UntypedStorage")
-	if untyped {
+	bytes := class == value.Named(untyped) || class == value.Named("torch.UntypedStorage")
+	if bytes {
 		dt, known = tensor.Uint8, true
 	}
 	if !known {
 		return at, fmt.Errorf("%w: a storage of class %s", ErrUnsupported, class)
 	}
-	return place{dt, untyped, key, location, n}, nil
+	return place{dt, bytes, key, location, n}, nil
 }
 
 // hold returns a tensor on the storage that p names, once for each, which the loader closes.
