@@ -5,6 +5,7 @@ go 1.26
 require (
 	github.com/ebitengine/purego v0.11.3
 	github.com/jessevdk/go-flags v1.6.1
+	github.com/klauspost/compress v1.20.3
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/vbauerster/mpb/v8 v8.11.3
 	github.com/vmihailenco/msgpack/v5 v5.4.1

@@ -103,7 +103,11 @@ func decodeBatch(set *data.ImageFolder) func(context.Context) (float64, error) {
 		n := min(imageBatch, set.Len())
 		begin := sys.Monotonic()
 		for i := range n {
-			file, err := os.ReadFile(set.Path(i))
+			path, err := set.Path(i)
+			if err != nil {
+				return 0, err
+			}
+			file, err := os.ReadFile(path)
 			if err == nil {
 				err = im.Decode(file, 3)
 			}

@@ -114,6 +114,9 @@ func EmptyCache() error {
 	return err
 }
 
+// EmptyCache is the function EmptyCache.
+func (d *Device) EmptyCache() error { return EmptyCache() }
+
 func emptyCache() (err error) {
 	segments.Lock()
 	defer segments.Unlock()

@@ -37,6 +37,8 @@ type ready struct {
 	side        cudriver.Stream // for what must not wait behind the stream
 	granularity int
 	total       int
+	code        code
+	products    products
 }
 
 // system is the driver and what it has.

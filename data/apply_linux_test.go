@@ -49,7 +49,7 @@ func TestATransformIsTheSameInWorkersOfAnyKind(t *testing.T) {
 	set := data.Digits(90, 1)
 	tr := data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd), plus{0.5})
 	single := &oneByOne{data.Box[data.Dataset]{It: set}}
-	crews(func(name string, workers int, kind data.Kind) {
+	oneOfEach(func(name string, workers int, kind data.Kind) {
 		for what, o := range map[string]data.Options{
 			"rows": {BatchSize: 16}, "shared rows": {BatchSize: 16, Shared: true}, "samples": {BatchSize: 16}, "single": {BatchSize: data.Single}, "stream": {BatchSize: 15, Parts: 1},
 		} {
@@ -111,7 +111,7 @@ func (d stairs) Gather(ctx context.Context, indices []int, into data.Batch) erro
 }
 
 func TestATransformMeetsOtherShapes(t *testing.T) {
-	crews(func(name string, workers int, kind data.Kind) {
+	oneOfEach(func(name string, workers int, kind data.Kind) {
 		l := data.NewLoader(stairs(95), data.Options{BatchSize: 5, Workers: workers, Kind: kind, Transform: plus{1}})
 		defer l.Close()
 		n := 0

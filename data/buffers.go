@@ -2,15 +2,17 @@ package data
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // frame returns the frame of a batch. If it is in shared memory, it has that.
 func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
 	_, here := c.(*locals)
-	shared := !here && l.Kind() != Goroutines || l.opts.Shared
+	shared := !here && l.Kind() != Goroutines || l.inSharedMemory()
 	f := planFrame(l, lay, rows, shared)
 	if !shared {
 		return f, nil
@@ -21,6 +23,9 @@ func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
 	}
 	return f, err
 }
+
+// inSharedMemory reports whether batches are to be there even if goroutines make them.
+func (l *Loader) inSharedMemory() bool { return l.opts.Shared || l.opts.PinMemory }
 
 // reuse gives a frame the memory of an earlier batch, if there is any that fits: of the last one, which is most likely in a cache.
 func (l *Loader) reuse(f *frame) bool {
@@ -34,6 +39,19 @@ func (l *Loader) reuse(f *frame) bool {
 		}
 	}
 	return false
+}
+
+// pin locks the pages of a batch, if that is wanted, and there is a device.
+func (l *Loader) pin(b Batch) error {
+	if !l.opts.PinMemory {
+		return nil
+	}
+	for _, t := range b {
+		if err := t.PinMemory(); err != nil && !errors.Is(err, tensor.ErrDevice) {
+			return fmt.Errorf("a batch: %w", err)
+		}
+	}
+	return nil
 }
 
 // shed closes the frames that are kept for later, and reports whether there were any.

@@ -105,6 +105,13 @@ func crews(f func(name string, workers int, kind data.Kind)) {
 	}
 }
 
+// oneOfEach is the consumer alone, and two workers of each kind.
+func oneOfEach(f func(name string, workers int, kind data.Kind)) {
+	f("no workers", 0, data.Goroutines)
+	f("2 goroutines", 2, data.Goroutines)
+	f("2 processes", 2, data.Processes)
+}
+
 func TestTheStreamDependsOnSeedEpochAndIndexAlone(t *testing.T) {
 	o := data.Options{BatchSize: 8, Shuffle: true, Seed: 3}
 	var want [2][]uint64

@@ -69,18 +69,32 @@ func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 // Len returns the number of images.
 func (d *ImageFolder) Len() int { return d.Paths.Len() }
 
-// Path returns the file of image i.
-func (d *ImageFolder) Path(i int) string { return filepath.Join(d.Root, string(d.Paths.At(i))) }
+// Path returns the file of image i. The error is that of List.At.
+func (d *ImageFolder) Path(i int) (string, error) {
+	name, err := d.Paths.At(i)
+	return filepath.Join(d.Root, string(name)), err
+}
+
+// read reads image i to the memory of e.
+func (d *ImageFolder) read(e *easel, i int) (path string, err error) {
+	if path, err = d.Path(i); err != nil {
+		return "", fmt.Errorf("image folder %s: %w", d.Root, err)
+	}
+	if err := e.read(path); err != nil {
+		return "", fmt.Errorf("image: %w", err)
+	}
+	return path, nil
+}
 
 // Close drops this process's hold of the paths and labels.
 func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labels.Close()) }
 
 // fail says which file was no image, and where.
-func (d *ImageFolder) fail(i int, err error) error {
+func (d *ImageFolder) fail(path string, err error) error {
 	if at := (*image.DecodeError)(nil); errors.As(err, &at) {
-		return &FileError{d.Path(i), int64(at.Offset), err}
+		return &FileError{path, int64(at.Offset), err}
 	}
-	return fmt.Errorf("image %s: %w", d.Path(i), err)
+	return fmt.Errorf("image %s: %w", path, err)
 }
 
 // Get returns an image and its class.
@@ -90,13 +104,14 @@ func (d *ImageFolder) Get(ctx context.Context, i int) (Sample, error) {
 	}
 	e := easels.Get().(*easel)
 	defer easels.Put(e)
-	if err := e.read(d.Path(i)); err != nil {
-		return nil, fmt.Errorf("image: %w", err)
+	path, err := d.read(e, i)
+	if err != nil {
+		return nil, err
 	}
 	e.image.MaxPixels = d.MaxPixels
 	picture, err := e.tensor(d.Steps, e.file, d.Channels, e.seed(SampleSeed(ctx, i)))
 	if err != nil {
-		return nil, d.fail(i, err)
+		return nil, d.fail(path, err)
 	}
 	return Sample{picture, scalar(d.label(i))}, nil
 }
@@ -111,19 +126,20 @@ func (d *ImageFolder) Gather(ctx context.Context, indices []int, into Batch) err
 	e := easels.Get().(*easel)
 	defer easels.Put(e)
 	e.image.MaxPixels = d.MaxPixels
-	labels := tensor.Data[int64](into[1])
+	labels, n := tensor.Data[int64](into[1]), d.Len()
 	for k, i := range indices {
-		if i < 0 || i >= d.Len() {
-			return outside(i, d.Len())
+		if i < 0 || i >= n {
+			return outside(i, n)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := e.read(d.Path(i)); err != nil {
-			return fmt.Errorf("image: %w", err)
+		path, err := d.read(e, i)
+		if err != nil {
+			return err
 		}
 		if err := e.row(into[0], k, d.Steps, e.file, d.Channels, e.seed(SampleSeed(ctx, i))); err != nil {
-			return d.fail(i, err)
+			return d.fail(path, err)
 		}
 		labels[k] = d.label(i)
 	}

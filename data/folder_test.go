@@ -71,7 +71,10 @@ func TestAnImageFolderHasTheOrderOfTorchvision(t *testing.T) {
 	}
 	defer d.Close()
 	var got []string
-	for _, p := range d.Paths.All() {
+	for p, err := range d.Paths.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
 		got = append(got, string(p))
 	}
 	// What datasets.ImageFolder(root).samples has, of torchvision 0.29.

@@ -27,7 +27,7 @@ func (l *Loader) hire(w *window) (err error) {
 func (l *Loader) newCrew() (crew, error) {
 	s := station{
 		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries, Skip: l.opts.Skip != nil,
-		Single: l.opts.BatchSize == Single, Shared: l.opts.Shared, Debug: l.opts.Debug,
+		Single: l.opts.BatchSize == Single, Shared: l.inSharedMemory(), Debug: l.opts.Debug,
 	}
 	if l.opts.Transform != nil {
 		s.Transform = l.opts.Transform

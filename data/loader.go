@@ -140,6 +140,11 @@ func (l *Loader) run(w *window, yield func(Batch, error) bool) {
 			l.forget(s)
 			continue
 		}
+		if err := l.pin(s.batch); err != nil {
+			l.forget(s)
+			yield(nil, err)
+			return
+		}
 		more := yield(s.batch, nil)
 		if !l.opts.Shared && (more || s.frame != nil && s.frame.shared) {
 			l.forget(s)

@@ -52,6 +52,10 @@ type Options struct {
 	// Shared makes each batch anew, in one block of shared memory. It is then the consumer's, to send to another process and to
 	// close.
 	Shared bool
+
+	// PinMemory has batches lie in shared memory whose pages are locked, which a device copies by itself. It asks for nothing where there is no
+	// device: where no package that the program imports has given tensor.RegisterPinner a function, or that one's error wraps tensor.ErrDevice.
+	PinMemory bool
 }
 
 // Single is the BatchSize of batches that are one sample, without a dimension for the batch: torch's batch_size=None.

@@ -1,21 +1,10 @@
 package data
 
 import (
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"hash/crc32"
 	"iter"
-	"os"
-	"path/filepath"
-	"runtime"
-	"sync"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
-
-// ErrRecords is returned where a file, or memory, does not hold a List or a Map, or is damaged.
-var ErrRecords = errors.New("data: not records")
 
 // A List is strings, or any records of bytes, in one block of memory: however many they are, the garbage collector sees one thing, and all processes to
 // which the List is sent read the same memory. A record is found by its number in two reads, and is not decoded.
@@ -32,103 +21,8 @@ var ErrRecords = errors.New("data: not records")
 // All numbers are little-endian. The memory of a List that was opened is its file's; nobody writes it.
 type List struct{ Block *tensor.Tensor }
 
-const (
-	recordsMagic = "shoalrec"
-	recordsHead  = 40
-)
-
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
-
 // NewList makes a List of records, on the heap: Share moves it, and so does sending it.
 func NewList[T string | []byte](records []T) *List { return &List{build(records, 0)} }
-
-// build lays out records, and a table of so many slots for those that are keys: every other one.
-func build[T string | []byte](records []T, slots int) *tensor.Tensor {
-	data := recordsHead + 8*len(records) + 8*slots
-	size := data
-	for _, r := range records {
-		size += len(r)
-	}
-	t := tensor.Empty(tensor.Uint8, size)
-	b := tensor.Bytes(t)
-	copy(b, recordsMagic)
-	le := binary.LittleEndian
-	le.PutUint64(b[8:], uint64(len(records)))
-	le.PutUint64(b[16:], uint64(slots))
-	le.PutUint64(b[24:], uint64(data))
-	end := 0
-	for i, r := range records {
-		copy(b[data+end:], r)
-		end += len(r)
-		le.PutUint64(b[recordsHead+8*i:], uint64(end))
-	}
-	table := b[recordsHead+8*len(records) : data]
-	for i := 0; slots > 0 && i < len(records); i += 2 {
-		at := hash(records[i]) & uint64(slots-1)
-		for le.Uint64(table[8*at:]) != 0 {
-			at = (at + 1) & uint64(slots-1)
-		}
-		le.PutUint64(table[8*at:], uint64(i+1))
-	}
-	le.PutUint32(b[32:], crc32.Checksum(b[recordsHead:data], castagnoli()))
-	runtime.KeepAlive(t)
-	return t
-}
-
-// hash is FNV-1a with its bits mixed, the same in all processes.
-func hash[T string | []byte](key T) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(key) {
-		h = (h ^ uint64(key[i])) * 1099511628211
-	}
-	return mix(h)
-}
-
-// check returns what is wrong with a block.
-func check(t *tensor.Tensor, isMap bool) error {
-	bad := func(offset int, format string, args ...any) error {
-		return &recordError{offset, fmt.Errorf("%w: %s", ErrRecords, fmt.Sprintf(format, args...))}
-	}
-	if t == nil || t.DType() != tensor.Uint8 || t.Dims() != 1 || !t.IsContiguous() {
-		return bad(0, "not a block of bytes")
-	}
-	b := tensor.Bytes(t)
-	defer runtime.KeepAlive(t)
-	if len(b) < recordsHead || string(b[:8]) != recordsMagic {
-		return bad(0, "the first bytes are not %s", recordsMagic)
-	}
-	le := binary.LittleEndian
-	n, slots, data, size := le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), uint64(len(b))
-	switch {
-	case n > size/8 || slots > size/8 || data != recordsHead+8*n+8*slots || data > size:
-		return bad(8, "%d records and %d slots in %d bytes", n, slots, size)
-	case (slots > 0) != isMap || slots&(slots-1) != 0 || isMap && (n%2 != 0 || slots <= n/2):
-		return bad(16, "a table of %d slots for %d records", slots, n)
-	case crc32.Checksum(b[recordsHead:data], castagnoli()) != le.Uint32(b[32:]):
-		return bad(32, "the checksum of the index")
-	}
-	last := uint64(0)
-	for i := range n {
-		end := le.Uint64(b[recordsHead+8*i:])
-		if end < last || end > size-data {
-			return bad(int(recordsHead+8*i), "record %d ends at %d", i, end)
-		}
-		last = end
-	}
-	if last != size-data {
-		return bad(len(b), "%d bytes of records, where the index has %d", size-data, last)
-	}
-	return nil
-}
-
-// A recordError knows where in a block something is wrong.
-type recordError struct {
-	offset int
-	err    error
-}
-
-func (e *recordError) Error() string { return e.err.Error() }
-func (e *recordError) Unwrap() error { return e.err }
 
 // OpenList maps a file that Save wrote. A file that is damaged is a [*FileError] that wraps ErrRecords; its index is checked here, its records, which
 // may be anything, are not.
@@ -140,45 +34,6 @@ func OpenList(path string) (*List, error) {
 	return &List{t}, nil
 }
 
-func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("open records: %w", err)
-	}
-	if st.Size() < recordsHead {
-		return nil, &FileError{path, st.Size(), fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
-	}
-	t, err := tensor.FromFile(path, false, tensor.Uint8, int(st.Size()))
-	if err != nil {
-		return nil, fmt.Errorf("open records: %w", err)
-	}
-	if err := check(t, isMap); err != nil {
-		t.Close()
-		e := new(recordError)
-		errors.As(err, &e)
-		return nil, &FileError{path, int64(e.offset), e.err}
-	}
-	return t, nil
-}
-
-// save writes a block to a file, whole or not at all.
-func save(path string, t *tensor.Tensor) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".records-*")
-	if err != nil {
-		return fmt.Errorf("save records: %w", err)
-	}
-	_, err = f.Write(tensor.Bytes(t))
-	runtime.KeepAlive(t)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("save records: %w", err)
-	}
-	return nil
-}
-
 // Save writes the List to a file that OpenList maps, in any number of processes.
 func (l *List) Save(path string) error { return save(path, l.Block) }
 
@@ -188,38 +43,28 @@ func (l *List) Share() error { return l.Block.Share() }
 // Close drops this process's hold of the memory. What At returned must not be used then.
 func (l *List) Close() error { return l.Block.Close() }
 
-// Len returns the number of records.
+// Len returns the number of records, 0 where the memory holds a List no longer.
 func (l *List) Len() int { return recordsIn(l.Block) }
 
-func recordsIn(t *tensor.Tensor) int {
-	b := tensor.Bytes(t)
-	defer runtime.KeepAlive(t)
-	return int(binary.LittleEndian.Uint64(b[8:]))
+func recordsIn(t *tensor.Tensor) (n int) {
+	look(t, func(x index) error { n = int(x.records); return nil })
+	return n
 }
 
-// At returns record i, in the memory of the List: it is not to be written, and not to be used after Close. It panics if i is out of range.
-func (l *List) At(i int) []byte { return recordAt(l.Block, i) }
+// At returns record i, in the memory of the List: it is not to be written, and not to be used after Close. The error wraps ErrRecords where there is no
+// such record, or where the memory was damaged after it was checked.
+func (l *List) At(i int) ([]byte, error) { return recordAt(l.Block, i) }
 
-func recordAt(t *tensor.Tensor, i int) []byte {
-	b := tensor.Bytes(t)
-	defer runtime.KeepAlive(t)
-	le := binary.LittleEndian
-	if n := int(le.Uint64(b[8:])); i < 0 || i >= n {
-		panic(fmt.Sprintf("data: record %d of %d", i, n))
-	}
-	from, records := uint64(0), b[le.Uint64(b[24:]):]
-	if i > 0 {
-		from = le.Uint64(b[recordsHead+8*(i-1):])
-	}
-	to := le.Uint64(b[recordsHead+8*i:])
-	return records[from:to:to]
+func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
+	err = look(t, func(x index) (err error) { record, err = x.at(uint64(i)); return err })
+	return record, err
 }
 
-// All returns the records in order. See At.
-func (l *List) All() iter.Seq2[int, []byte] {
-	return func(yield func(int, []byte) bool) {
+// All returns the records in order. An error ends them; see At.
+func (l *List) All() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
 		for i := range l.Len() {
-			if !yield(i, l.At(i)) {
+			if r, err := l.At(i); !yield(r, err) || err != nil {
 				return
 			}
 		}
@@ -270,29 +115,27 @@ func (m *Map) Close() error { return m.Block.Close() }
 func (m *Map) Len() int { return recordsIn(m.Block) / 2 }
 
 // Get returns the record of a key, in the memory of the Map; see List.At.
-func (m *Map) Get(key string) (record []byte, ok bool) {
-	b := tensor.Bytes(m.Block)
-	defer runtime.KeepAlive(m.Block)
-	le := binary.LittleEndian
-	n, slots := le.Uint64(b[8:]), le.Uint64(b[16:])
-	table := b[recordsHead+8*n:]
-	for at, tried := hash(key)&(slots-1), uint64(0); tried < slots; at, tried = (at+1)&(slots-1), tried+1 {
-		i := le.Uint64(table[8*at:])
-		if i == 0 || i >= n {
-			break
-		}
-		if string(recordAt(m.Block, int(i-1))) == key {
-			return recordAt(m.Block, int(i)), true
-		}
-	}
-	return nil, false
+func (m *Map) Get(key string) (record []byte, ok bool, err error) {
+	err = look(m.Block, func(x index) (err error) { record, ok, err = x.find(key); return err })
+	return record, ok, err
 }
 
-// All returns the keys and records, in the order in which NewMap was given them. See Get.
-func (m *Map) All() iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
+// An Entry is a key of a Map and its record.
+type Entry struct {
+	Key    string
+	Record []byte
+}
+
+// All returns the keys and records, in the order in which NewMap was given them. An error ends them; see List.At.
+func (m *Map) All() iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
 		for i := range m.Len() {
-			if !yield(string(recordAt(m.Block, 2*i)), recordAt(m.Block, 2*i+1)) {
+			key, err := recordAt(m.Block, 2*i)
+			e := Entry{Key: string(key)}
+			if err == nil {
+				e.Record, err = recordAt(m.Block, 2*i+1)
+			}
+			if !yield(e, err) || err != nil {
 				return
 			}
 		}

@@ -41,7 +41,10 @@ func TestAListHasItsRecords(t *testing.T) {
 		}
 		for _, l := range []*data.List{l, opened} {
 			var got []string
-			for _, r := range l.All() {
+			for r, err := range l.All() {
+				if err != nil {
+					t.Fatal(err)
+				}
 				got = append(got, string(r))
 			}
 			if l.Len() != n || !slices.Equal(got, want) {
@@ -71,15 +74,22 @@ func TestAMapFindsItsKeys(t *testing.T) {
 		}
 		for _, m := range []*data.Map{m, opened} {
 			for k, v := range want {
-				if got, ok := m.Get(k); !ok || string(got) != v {
-					t.Errorf("%q: %q, %v", k, got, ok)
+				if got, ok, err := m.Get(k); !ok || string(got) != v || err != nil {
+					t.Errorf("%q: %q, %v, %v", k, got, ok, err)
 				}
 			}
-			if got, ok := m.Get("nobody"); ok {
-				t.Errorf("a key that is not there: %q", got)
+			if got, ok, err := m.Get("nobody"); ok || err != nil {
+				t.Errorf("a key that is not there: %q, %v", got, err)
 			}
-			if n := len(maps.Collect(m.All())); m.Len() != len(want) || n != len(want) {
-				t.Errorf("%d keys, %d in All, want %d", m.Len(), n, len(want))
+			all := map[string]string{}
+			for e, err := range m.All() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[e.Key] = string(e.Record)
+			}
+			if m.Len() != n || !maps.Equal(all, want) {
+				t.Errorf("%d keys, want %d; All: %q", m.Len(), n, all)
 			}
 			if err := m.Close(); err != nil {
 				t.Error(err)
@@ -87,7 +97,7 @@ func TestAMapFindsItsKeys(t *testing.T) {
 		}
 	}
 	twice := data.NewMap(func(yield func(string, string) bool) { _ = yield("k", "1") && yield("k", "2") })
-	if v, _ := twice.Get("k"); string(v) != "2" || twice.Len() != 1 {
+	if v, _, _ := twice.Get("k"); string(v) != "2" || twice.Len() != 1 {
 		t.Errorf("a key that comes twice: %q of %d", v, twice.Len())
 	}
 }
@@ -104,8 +114,9 @@ type found struct {
 }
 
 var lookUp = pool.Register("test look", func(_ context.Context, l look) (found, error) {
-	v, _ := l.Map.Get("record 16")
-	return found{string(l.List.At(4)), string(v), l.List.Block.IsShared() && l.Map.Block.IsShared()}, nil
+	v, _, err := l.Map.Get("record 16")
+	r, also := l.List.At(4)
+	return found{string(r), string(v), l.List.Block.IsShared() && l.Map.Block.IsShared()}, errors.Join(err, also)
 })
 
 func TestAListAndAMapGoToWorkersWithoutACopy(t *testing.T) {
@@ -175,6 +186,83 @@ func TestDamagedRecordsAreAnError(t *testing.T) {
 	}
 }
 
+// TestRecordsThatAreDamagedLaterAreAnError has a writer, who should not be there, change memory that was checked.
+func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
+	l := data.NewList(names(5))
+	m := data.NewMap(maps.All(map[string]string{"a": "1", "b": "22", "c": "333"}))
+	if err := errors.Join(l.Share(), m.Share()); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	defer m.Close()
+	const head, high = 40, 0x80
+	bytes := tensor.Bytes(l.Block)
+	for at := 8; at < 32; at++ { // the numbers of the header
+		bytes[at] ^= high
+		if r, err := l.At(0); !errors.Is(err, data.ErrRecords) || r != nil || l.Len() != 0 {
+			t.Errorf("byte %d of a List is damaged: %q, %v, %d records", at, r, err, l.Len())
+		}
+		bytes[at] ^= high
+	}
+	bytes[head+8*2+7] ^= high // where record 2 ends
+	for i := range 5 {
+		if _, err := l.At(i); errors.Is(err, data.ErrRecords) != (i == 2 || i == 3) {
+			t.Errorf("the end of record 2 is damaged: record %d: %v", i, err)
+		}
+	}
+	var last error
+	for _, err := range l.All() {
+		last = err
+	}
+	if !errors.Is(last, data.ErrRecords) {
+		t.Errorf("All ends with %v", last)
+	}
+	for _, i := range []int{-1, 5} {
+		if _, err := l.At(i); !errors.Is(err, data.ErrRecords) {
+			t.Errorf("record %d of 5: %v", i, err)
+		}
+	}
+
+	bytes = tensor.Bytes(m.Block)
+	good := slices.Clone(bytes)
+	for at := range bytes {
+		bytes[at] ^= high
+		_, _, err := m.Get("b")
+		for _, also := range m.All() {
+			err = errors.Join(err, also)
+		}
+		if err != nil && !errors.Is(err, data.ErrRecords) || err == nil && at >= 8 && at < 32 {
+			t.Errorf("byte %d of a Map is damaged: %v", at, err)
+		}
+		copy(bytes, good)
+	}
+	for at := head + 8*2*3; at < int(binary.LittleEndian.Uint64(bytes[24:])); at += 8 { // a table without an end
+		binary.LittleEndian.PutUint64(bytes[at:], 1)
+	}
+	if _, ok, err := m.Get("none"); ok || err != nil {
+		t.Errorf("a table without an end: %v, %v", ok, err)
+	}
+}
+
+func TestRecordsInAFileThatIsCutAreAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "list")
+	if err := data.NewList(names(1000)).Save(path); err != nil {
+		t.Fatal(err)
+	}
+	l, err := data.OpenList(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := os.Truncate(path, 50); err != nil {
+		t.Fatal(err)
+	}
+	var file *tensor.FileError
+	if _, err := l.At(999); !errors.Is(err, data.ErrRecords) || !errors.As(err, &file) || l.Len() != 0 {
+		t.Errorf("%v, want ErrRecords and a FileError", err)
+	}
+}
+
 func FuzzRecords(f *testing.F) {
 	f.Add(tensor.Bytes(data.NewList(names(4)).Block), "a")
 	f.Add(tensor.Bytes(data.NewMap(maps.All(map[string]string{"a": "1", "b": "22"})).Block), "a")
@@ -192,7 +280,9 @@ func FuzzRecords(f *testing.F) {
 		if m, err := data.OpenMap(path); err == nil {
 			for range m.All() {
 			}
-			m.Get(key)
+			if _, _, err := m.Get(key); err != nil && !errors.Is(err, data.ErrRecords) { // only its index was checked
+				t.Error(err)
+			}
 			m.Close()
 		}
 	})

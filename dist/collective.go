@@ -32,13 +32,17 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 	defer touch(ts)
 	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
 		if g.Rank() == root {
-			c.in.read(at, g.mine()[:n])
+			if err := c.in.read(at, g.mine()[:n]); err != nil {
+				return err
+			}
 		}
 		if err := g.turn(ctx, c); err != nil {
 			return err
 		}
 		if g.Rank() != root {
-			c.out.write(at, g.met(root)[:n])
+			if err := c.out.write(at, g.met(root)[:n]); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -74,7 +78,9 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 		defer touch(ts)
 	}
 	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
-		c.in.read(at, g.mine()[:n])
+		if err := c.in.read(at, g.mine()[:n]); err != nil {
+			return err
+		}
 		if err := g.turn(ctx, c); err != nil {
 			return err
 		}
@@ -87,7 +93,9 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 		}
 		for r := range g.Size() {
 			lo, hi := g.part(r, n)
-			c.out.write(at+lo, g.met(r)[lo:hi])
+			if err := c.out.write(at+lo, g.met(r)[lo:hi]); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -107,12 +115,16 @@ func (g *Group) AllGather(ctx context.Context, dst, src *tensor.Tensor) error {
 	c.inOut(src, dst)
 	defer dst.Touch()
 	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
-		c.in.read(at, g.mine()[:n])
+		if err := c.in.read(at, g.mine()[:n]); err != nil {
+			return err
+		}
 		if err := g.turn(ctx, c); err != nil {
 			return err
 		}
 		for r := range g.Size() {
-			c.out.write(r*c.in.size+at, g.met(r)[:n])
+			if err := c.out.write(r*c.in.size+at, g.met(r)[:n]); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -136,7 +148,9 @@ func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tenso
 	limit := room(g.stage.size) / g.Size() &^ 63
 	return g.run(ctx, c, c.out.size, limit, func(at, n int) error {
 		for r := range g.Size() {
-			c.in.read(r*c.out.size+at, g.mine()[r*limit:][:n])
+			if err := c.in.read(r*c.out.size+at, g.mine()[r*limit:][:n]); err != nil {
+				return err
+			}
 		}
 		if err := g.turn(ctx, c); err != nil {
 			return err
@@ -144,8 +158,7 @@ func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tenso
 		if err := g.fold(c, 0, g.Rank()*limit, n); err != nil {
 			return err
 		}
-		c.out.write(at, g.mine()[:n])
-		return nil
+		return c.out.write(at, g.mine()[:n])
 	})
 }
 

@@ -40,8 +40,9 @@ func RegisterLoss[M Module](name string, f func(s *autograd.Scope, net M, batch 
 // So are the buffers: the running statistics of a BatchNorm2d come from all parts, without an order. One goroutine at a time may
 // use a DataParallel.
 type DataParallel struct {
-	group *shoal.Group
-	pipes []*ipc.Duplex[[]*tensor.Tensor, float64]
+	group  *shoal.Group
+	device tensor.Device // of the network
+	pipes  []*ipc.Duplex[[]*tensor.Tensor, float64]
 }
 
 // A replica is the argument of a process.
@@ -62,6 +63,9 @@ func NewDataParallel[M Module](ctx context.Context, loss *Loss[M], net M, opts s
 	}
 	defer group.Close() // the processes have it
 	d := &DataParallel{group: shoal.NewGroup(ctx, opts)}
+	for p := range net.Params() {
+		d.device = p.T.Device()
+	}
 	for range opts.Workers {
 		ours, theirs, err := ipc.Pipe2[[]*tensor.Tensor, float64]()
 		if err != nil {
@@ -88,6 +92,9 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 		if t.Dims() == 0 || t.Dim(0) != batch[0].Dim(0) {
 			return 0, fmt.Errorf("%w: a batch of tensors of shape %v and %v", ErrTensor, batch[0].Shape(), t.Shape())
 		}
+	}
+	if err := tensor.Synchronize(d.device); err != nil { // the processes read what was asked for here
+		return 0, err
 	}
 	for _, p := range d.pipes {
 		if err := p.Send(ctx, batch); err != nil {
@@ -145,6 +152,11 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 		for i, g := range grads {
 			if rank == 0 {
 				sums[i].Add(g)
+			}
+		}
+		if len(grads) > 0 {
+			if err := tensor.Synchronize(grads[0].Device()); err != nil {
+				return err
 			}
 		}
 		scope.Reset()

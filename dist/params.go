@@ -31,7 +31,7 @@ func gradients(params iter.Seq[*autograd.Param]) (all []*tensor.Tensor) {
 			continue
 		}
 		if p.Grad == nil {
-			p.Grad = tensor.New(p.T.DType(), p.T.Shape()...)
+			p.Grad = p.T.NewZeros(p.T.DType(), p.T.Shape()...)
 		}
 		all = append(all, p.Grad)
 	}

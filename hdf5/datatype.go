@@ -25,9 +25,13 @@ type floatFormat struct{ sign, exponentAt, exponent, mantissa, bias int }
 var floats = map[tensor.DType]floatFormat{
 	tensor.Float16: {15, 10, 5, 10, 15}, tensor.BFloat16: {15, 7, 8, 7, 127},
 	tensor.Float32: {31, 23, 8, 23, 127}, tensor.Float64: {63, 52, 11, 52, 1023},
+	tensor.Float8E4M3FN: {7, 3, 4, 3, 7}, tensor.Float8E5M2: {7, 2, 5, 2, 15},
 }
 
-var signed = map[int]tensor.DType{1: tensor.Int8, 2: tensor.Int16, 4: tensor.Int32, 8: tensor.Int64}
+var (
+	signed   = map[int]tensor.DType{1: tensor.Int8, 2: tensor.Int16, 4: tensor.Int32, 8: tensor.Int64}
+	unsigned = map[int]tensor.DType{1: tensor.Uint8, 2: tensor.Uint16, 4: tensor.Uint32, 8: tensor.Uint64}
+)
 
 // A datatype is the type of elements.
 type datatype struct {
@@ -74,7 +78,7 @@ func (t *datatype) fixed(c *cursor, bits int) error {
 	offset, precision := c.int(2), c.int(2)
 	dt, ok := signed[t.size]
 	if bits&8 == 0 {
-		dt, ok = tensor.Uint8, t.size == 1
+		dt, ok = unsigned[t.size]
 	}
 	if !ok || offset != 0 || precision != 8*t.size {
 		return unsupported("integers of %d bits in %d bytes, signed: %v", precision, t.size, bits&8 != 0)
@@ -186,7 +190,7 @@ func appendDatatype(b []byte, dt tensor.DType) []byte {
 		return appendDatatype(append(b, 'i', 0, byte(part.Size())), part)
 	default:
 		bits := 8
-		if dt == tensor.Uint8 {
+		if unsigned[dt.Size()] == dt {
 			bits = 0
 		}
 		b = datatypeHead(b, classFixed, 1, bits, dt.Size())

@@ -2,10 +2,11 @@ package hdf5
 
 import (
 	"bytes"
-	"compress/zlib"
 	"encoding/binary"
 	"errors"
 	"io"
+
+	"github.com/klauspost/compress/zlib" // compresses in a third of the time that Go's own takes
 )
 
 // The filters that are known.
@@ -154,7 +155,15 @@ func deflate(b []byte, level int) ([]byte, error) {
 // shuffle puts the first bytes of all elements together, then the second ones and so on; or undoes that.
 func shuffle(b []byte, element int, there bool) []byte {
 	out, n := make([]byte, len(b)), len(b)/element
-	for i := range element {
+	fours := min(element, n*element) &^ 3 // none where there are no elements
+	for i := 0; i < fours; i += 4 {
+		if there {
+			split(out[i*n:][:4*n], b[i:], element)
+		} else {
+			weave(out[i:], b[i*n:][:4*n], element)
+		}
+	}
+	for i := fours; i < element; i++ {
 		plane := i * n
 		for j := range n {
 			if there {
@@ -166,6 +175,25 @@ func shuffle(b []byte, element int, there bool) []byte {
 	}
 	copy(out[n*element:], b[n*element:])
 	return out
+}
+
+// weave puts together four bytes of each element, which are so many bytes apart, from their planes.
+func weave(out, planes []byte, step int) {
+	n := len(planes) / 4
+	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
+	for j := range a {
+		binary.LittleEndian.PutUint32(out[j*step:], uint32(a[j])|uint32(b[j])<<8|uint32(c[j])<<16|uint32(d[j])<<24)
+	}
+}
+
+// split is the inverse of weave.
+func split(planes, in []byte, step int) {
+	n := len(planes) / 4
+	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
+	for j := range a {
+		v := binary.LittleEndian.Uint32(in[j*step:])
+		a[j], b[j], c[j], d[j] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+	}
 }
 
 // unsum takes Fletcher's checksum from the end of a chunk, and compares it.

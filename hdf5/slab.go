@@ -1,6 +1,8 @@
 package hdf5
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -106,16 +108,40 @@ func (d *Dataset) blank(b []byte) {
 	}
 }
 
-// readChunks copies from each chunk that the box meets what is in both.
-func (d *Dataset) readChunks(b []byte, start, shape []int) error {
-	return meet(d.shape, d.chunk, start, shape, func(index int, common overlap) error {
-		chunk, err := d.readChunk(index)
-		if err != nil {
-			return err
-		}
-		common.copy(b, chunk, d.kind.size)
+// readChunks copies from each chunk that the box meets what is in both, on all processors.
+func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
+	type part struct {
+		index  int
+		common overlap
+	}
+	parts, errs := make(chan part), make(chan error)
+	workers := runtime.GOMAXPROCS(0)
+	for range workers {
+		go func() {
+			var err error
+			guarded := tensor.Guard(func() {
+				for p := range parts {
+					if chunk, bad := d.readChunk(p.index); bad == nil {
+						p.common.copy(b, chunk, d.kind.size)
+					} else {
+						err = cmp.Or(err, bad)
+					}
+				}
+			})
+			for range parts { // what is left after a fault
+			}
+			errs <- errors.Join(err, guarded)
+		}()
+	}
+	meet(d.shape, d.chunk, start, shape, func(index int, common overlap) error {
+		parts <- part{index, common}
 		return nil
 	})
+	close(parts)
+	for range workers {
+		err = cmp.Or(err, <-errs)
+	}
+	return err
 }
 
 // readChunk returns a chunk's elements.

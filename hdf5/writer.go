@@ -163,6 +163,14 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 		return err
 	}
 	defer w.Discard()
+	if err := w.Save(tensors, o); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// Save writes tensors as data sets, beside others.
+func (w *Writer) Save(tensors map[string]*tensor.Tensor, o Options) error {
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		t := tensors[name]
 		own := o
@@ -177,5 +185,5 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 			return err
 		}
 	}
-	return w.Close()
+	return nil
 }

@@ -96,6 +96,19 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
+// TensorOn is Tensor on a device, or on the host if that is nil. The caller closes it.
+func (f *File) TensorOn(name string, dev tensor.Device) (*tensor.Tensor, error) {
+	near, err := f.Tensor(name)
+	if err != nil || dev == nil {
+		return near, err
+	}
+	there, err := near.ToDevice(dev)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)
+	}
+	return there, nil
+}
+
 // Map returns a tensor whose elements are pages of the file, read when they are touched and copied when they are written to, as
 // tensor.FromFile has them; one that the file has not aligned is read. The caller closes it, before the File or after. The error
 // wraps [ErrName], or is a *tensor.FileError where the file was cut short.

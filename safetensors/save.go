@@ -49,9 +49,15 @@ func write(f *os.File, head []byte, names []string, tensors map[string]*tensor.T
 }
 
 func writeElements(w io.Writer, t *tensor.Tensor) error {
-	whole := t.Contiguous()
-	defer whole.Close()
-	_, err := w.Write(tensor.Bytes(whole))
+	whole, err := t.Cpu()
+	if err != nil {
+		return err
+	}
+	defer func() { whole.Close() }()
+	if !whole.IsContiguous() {
+		whole = whole.Clone()
+	}
+	_, err = w.Write(tensor.Bytes(whole))
 	runtime.KeepAlive(whole)
 	return err
 }

@@ -93,6 +93,15 @@ func (s *Sharded) Info(name string) (info Info, ok bool) {
 	return info, false
 }
 
+// Metadata returns what was saved beside the tensors in any of the files.
+func (s *Sharded) Metadata() map[string]string {
+	all := map[string]string{}
+	for _, file := range slices.Sorted(maps.Keys(s.shards)) {
+		maps.Copy(all, s.shards[file].header.meta)
+	}
+	return all
+}
+
 // Tensor reads a tensor, as File.Tensor does.
 func (s *Sharded) Tensor(name string) (*tensor.Tensor, error) {
 	f, err := s.find(name)

@@ -9,7 +9,7 @@ import (
 // The Go types of elements that stand for themselves, by what can be done with them. Booleans are uint8, 0 or 1.
 type (
 	integer interface {
-		uint8 | int8 | int16 | int32 | int64
+		uint8 | int8 | int16 | int32 | int64 | uint16 | uint32 | uint64
 	}
 	float   interface{ float32 | float64 }
 	ordered interface{ integer | float }
@@ -36,6 +36,12 @@ func caster(d, s DType) castFunc {
 		return fromInteger[int32](d, s)
 	case Int64:
 		return fromInteger[int64](d, s)
+	case Uint16:
+		return fromInteger[uint16](d, s)
+	case Uint32:
+		return fromInteger[uint32](d, s)
+	case Uint64:
+		return fromInteger[uint64](d, s)
 	case Float32:
 		return fromFloat[float32](d, s)
 	case Float64:
@@ -48,10 +54,13 @@ func caster(d, s DType) castFunc {
 	if d != Float32 {
 		return throughFloat32(d, s)
 	}
-	if s == Float16 {
+	switch s {
+	case Float16:
 		return castHalf[F16]
+	case BFloat16:
+		return castHalf[BF16]
 	}
-	return castHalf[BF16]
+	return castTiny(tinies[s])
 }
 
 func copier(size int) castFunc {
@@ -80,6 +89,12 @@ func fromInteger[S integer](d, s DType) castFunc {
 		return castReal[int32, S]
 	case Int64:
 		return castReal[int64, S]
+	case Uint16:
+		return castReal[uint16, S]
+	case Uint32:
+		return castReal[uint32, S]
+	case Uint64:
+		return castReal[uint64, S]
 	}
 	return fromReal[S](d, s)
 }
@@ -96,6 +111,12 @@ func fromFloat[S float](d, s DType) castFunc {
 		return truncate[int32, S]
 	case Int64:
 		return truncate[int64, S]
+	case Uint16:
+		return truncate[uint16, S]
+	case Uint32:
+		return truncate[uint32, S]
+	case Uint64:
+		return truncateLarge[S]
 	}
 	return fromReal[S](d, s)
 }
@@ -117,10 +138,13 @@ func fromReal[S ordered](d, s DType) castFunc {
 	if s != Float32 {
 		return throughFloat32(d, s)
 	}
-	if d == Float16 {
-		return roundHalf(MakeF16)
+	switch d {
+	case Float16:
+		return rounding(MakeF16)
+	case BFloat16:
+		return rounding(MakeBF16)
 	}
-	return roundHalf(MakeBF16)
+	return rounding(tinies[d].round)
 }
 
 func fromComplex[S cplx](d, s DType) castFunc {
@@ -158,6 +182,16 @@ func truncate[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
 	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(int64(v)) })
 }
 
+// truncateLarge is truncate for numbers that may be larger than an int64.
+func truncateLarge[S float](dst []byte, ds int, src []byte, ss, n int) {
+	move(typed[uint64](dst), ds, typed[S](src), ss, n, func(v S) uint64 {
+		if v >= 1<<63 {
+			return uint64(v)
+		}
+		return uint64(int64(v))
+	})
+}
+
 func truth[S ordered | cplx](dst []byte, ds int, src []byte, ss, n int) {
 	move(dst, ds, typed[S](src), ss, n, func(v S) uint8 { return number(v != 0) })
 }
@@ -183,7 +217,11 @@ func castHalf[S interface {
 	move(typed[float32](dst), ds, typed[S](src), ss, n, func(v S) float32 { return v.Float32() })
 }
 
-func roundHalf[D F16 | BF16](round func(float32) D) castFunc {
+func castTiny(f tiny) castFunc {
+	return func(dst []byte, ds int, src []byte, ss, n int) { move(typed[float32](dst), ds, src, ss, n, f.float32) }
+}
+
+func rounding[D F16 | BF16 | uint8](round func(float32) D) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
 		move(typed[D](dst), ds, typed[float32](src), ss, n, round)
 	}

@@ -71,20 +71,28 @@ const roomy = 256 << 20
 
 func allocateOn(dev Device, n int) (DeviceMemory, error) {
 	if rented.Load()+int64(n) > max(collectAt.Load(), roomy) {
-		collect()
+		Collect()
 		collectAt.Store(2 * rented.Load())
 	}
 	m, err := dev.Alloc(n)
 	if err != nil && rented.Load() > 0 {
-		collect()
+		Collect()
 		m, err = dev.Alloc(n)
 	}
 	return m, err
 }
 
-// collect ends the memory of tensors that nobody has any more. What is to be done when something was collected is done some time after: it waits for
+// Synchronize waits until a device has done all that this process has asked of it. On the host nothing is under way.
+func Synchronize(dev Device) error {
+	if d, ok := dev.(interface{ Synchronize() error }); ok {
+		return d.Synchronize()
+	}
+	return nil
+}
+
+// Collect ends the memory of tensors on devices that nobody has any more, and was not closed. What is to be done when something was collected is done some time after: it waits for
 // that of a value of its own.
-func collect() {
+func Collect() {
 	done := make(chan struct{})
 	runtime.AddCleanup(new(*Tensor), func(c chan struct{}) { close(c) }, done)
 	for range 2 {

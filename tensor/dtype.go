@@ -25,12 +25,19 @@ const (
 	Complex64
 	Complex128
 
+	// These are kept, viewed, copied, converted and written to files; operations refuse them, as most of PyTorch's do.
+	Uint16
+	Uint32
+	Uint64
+	Float8E4M3FN
+	Float8E5M2
+
 	dtypes = iota
 )
 
 // Elem is the Go type of an element.
 type Elem interface {
-	~bool | ~uint8 | ~int8 | ~int16 | ~int32 | ~int64 | F16 | BF16 | ~float32 | ~float64 | ~complex64 | ~complex128
+	~bool | ~uint8 | uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | F16 | BF16 | ~float32 | ~float64 | ~complex64 | ~complex128
 }
 
 var dtypeInfo = [dtypes]struct {
@@ -39,6 +46,7 @@ var dtypeInfo = [dtypes]struct {
 }{
 	{"bool", 1}, {"uint8", 1}, {"int8", 1}, {"int16", 2}, {"int32", 4}, {"int64", 8},
 	{"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}, {"complex64", 8}, {"complex128", 16},
+	{"uint16", 2}, {"uint32", 4}, {"uint64", 8}, {"float8_e4m3fn", 1}, {"float8_e5m2", 1},
 }
 
 // Size returns the bytes of one element.
@@ -53,9 +61,10 @@ func (d DType) String() string {
 }
 
 func (d DType) valid() bool     { return d < dtypes }
-func (d DType) isInteger() bool { return d >= Uint8 && d <= Int64 }
-func (d DType) isFloat() bool   { return d >= Float16 && d <= Float64 }
+func (d DType) isInteger() bool { return d >= Uint8 && d <= Int64 || d >= Uint16 && d <= Uint64 }
+func (d DType) isFloat() bool   { return d >= Float16 && d <= Float64 || d >= Float8E4M3FN }
 func (d DType) isComplex() bool { return d == Complex64 || d == Complex128 }
+func (d DType) isKept() bool    { return d >= Uint16 } // and not computed with
 
 // ParseDType is the inverse of DType.String; it takes PyTorch's "torch.float32" as well. The error wraps ErrDType.
 func ParseDType(s string) (DType, error) {
@@ -71,11 +80,23 @@ func ParseDType(s string) (DType, error) {
 // DTypeOf returns the dtype of tensors of T.
 func DTypeOf[T Elem]() DType {
 	t := reflect.TypeFor[T]()
+	switch t {
+	case reflect.TypeFor[F16]():
+		return Float16
+	case reflect.TypeFor[BF16]():
+		return BFloat16
+	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return Bool
 	case reflect.Uint8:
 		return Uint8
+	case reflect.Uint16:
+		return Uint16
+	case reflect.Uint32:
+		return Uint32
+	case reflect.Uint64:
+		return Uint64
 	case reflect.Int8:
 		return Int8
 	case reflect.Int16:
@@ -90,13 +111,8 @@ func DTypeOf[T Elem]() DType {
 		return Float64
 	case reflect.Complex64:
 		return Complex64
-	case reflect.Complex128:
-		return Complex128
 	}
-	if t == reflect.TypeFor[F16]() {
-		return Float16
-	}
-	return BFloat16
+	return Complex128
 }
 
 // typed sees bytes as elements.

@@ -93,7 +93,8 @@ func (n *nest) put(cast castFunc, number []byte) {
 	n.out = n.out[n.size:]
 }
 
-// ToNested returns the elements as []any, nested as deep as t has dimensions, of bool, int64, float64 or complex128.
+// ToNested returns the elements as []any, nested as deep as t has dimensions, of bool, int64, float64 or complex128, and
+// uint64 where a number is larger than an int64.
 func (t *Tensor) ToNested() any {
 	v := t.nested(0, t.offset)
 	runtime.KeepAlive(t)
@@ -117,7 +118,10 @@ func (t *Tensor) boxed(at int) any {
 	case 0:
 		return b[0] != 0
 	case 1:
-		return one[int64](Int64, t.dtype, b)
+		if v := one[int64](Int64, t.dtype, b); v >= 0 || t.dtype != Uint64 {
+			return v
+		}
+		return one[uint64](Uint64, t.dtype, b)
 	case 2:
 		return one[float64](Float64, t.dtype, b)
 	}

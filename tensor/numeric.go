@@ -34,7 +34,12 @@ var numerics = [dtypes]func() *numeric{
 }
 
 // numeric returns what is done with elements of d, which is a dtype that is computed with.
-func (d DType) numeric() *numeric { return numerics[d]() }
+func (d DType) numeric() *numeric {
+	if numerics[d] == nil {
+		misuse("operations on %v, which is only kept: To converts it", d)
+	}
+	return numerics[d]()
+}
 
 // boolNumeric has what PyTorch defines: addition is or, multiplication is and.
 func boolNumeric() *numeric {

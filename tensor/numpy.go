@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// numpyNames are numpy's names of dtypes, without the byte order; it has no bfloat16.
+// numpyNames are numpy's names of dtypes, without the byte order; it has no bfloat16 and no floats of 8 bits.
 var numpyNames = [dtypes]string{
 	Bool: "b1", Uint8: "u1", Int8: "i1", Int16: "i2", Int32: "i4", Int64: "i8",
 	Float16: "f2", Float32: "f4", Float64: "f8", Complex64: "c8", Complex128: "c16",
+	Uint16: "u2", Uint32: "u4", Uint64: "u8",
 }
 
 // Numpy returns numpy's dtype.str, such as "<f4" or "|b1", or "" where numpy has no such dtype.

@@ -21,7 +21,7 @@ func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 // UnmarshalText finds the device of a name. The error wraps ErrDevice where this program does not know the kind, or is that of the package that
 // has it.
 func (p *Place) UnmarshalText(name []byte) (err error) {
-	p.Device, err = parsePlace(string(name))
+	p.Device, err = ParseDevice(string(name))
 	return err
 }
 
@@ -33,7 +33,9 @@ func RegisterPlaces(kind string, parse func(name string) (Device, error)) {
 	placeKinds.Store(kind, parse)
 }
 
-func parsePlace(name string) (Device, error) {
+// ParseDevice returns the device of a name, as PyTorch writes it: cpu, which is nil, or cuda and cuda:1 in a program that imports package cuda. The
+// error wraps ErrDevice, or says why there is none.
+func ParseDevice(name string) (Device, error) {
 	kind, _, _ := strings.Cut(name, ":")
 	if kind == "cpu" {
 		return nil, nil

@@ -80,8 +80,8 @@ type printer struct {
 }
 
 func newPrinter(t *Tensor) *printer {
-	if dt := t.dtype.computed(); dt != t.dtype {
-		t = t.To(dt)
+	if t.dtype.isFloat() && t.dtype.Size() < Float32.Size() {
+		t = t.To(Float32)
 	}
 	p := &printer{t: t, mem: t.bytes(), summarise: t.Numel() > printThreshold}
 	var shown []int
@@ -210,10 +210,12 @@ func (p *printer) parts(at int) [2]float64 {
 
 // whole returns the text of an integer or a boolean.
 func (p *printer) whole(at int) string {
-	var n [1]int64
-	caster(Int64, p.t.dtype)(raw(n[:]), 1, p.mem[at*p.t.dtype.Size():], 1, 1)
-	if p.t.dtype != Bool {
-		return fmt.Sprint(n[0])
+	b := p.mem[at*p.t.dtype.Size():]
+	switch p.t.dtype {
+	case Bool:
+		return [2]string{"False", "True"}[b[0]]
+	case Uint64:
+		return fmt.Sprint(one[uint64](Uint64, Uint64, b))
 	}
-	return [2]string{"False", "True"}[n[0]]
+	return fmt.Sprint(one[int64](Int64, p.t.dtype, b))
 }

@@ -13,7 +13,7 @@ func (d DType) category() int {
 	return 3
 }
 
-// Promote returns the dtype in which elements of a and b meet, as PyTorch's promote_types does.
+// Promote returns the dtype in which elements of a and b meet, as PyTorch's promote_types does. It panics for dtypes that are only kept.
 func Promote(a, b DType) DType {
 	if a > b {
 		a, b = b, a
@@ -21,6 +21,8 @@ func Promote(a, b DType) DType {
 	switch {
 	case a == b, a == Bool:
 		return b
+	case b.isKept():
+		misuse("%v and %v do not meet: To converts one", a, b)
 	case a.category() < b.category() && b != Complex64:
 		return b
 	case a == Uint8 && b == Int8:

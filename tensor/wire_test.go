@@ -177,7 +177,7 @@ func TestALayoutBeyondTheBlockIsRefused(t *testing.T) {
 		{forged{f32, h, 0, false, []uint64{1 << 40, 0}}, nil},                                            // one element, expanded
 		{forged{uint64(tensor.Complex128), h, 0, true, []uint64{5}}, tensor.ErrLayout},                   // 80 bytes
 		{forged{uint64(tensor.Uint8), h, 0, true, []uint64{4096}}, tensor.ErrLayout},                     // beyond the block's own end
-		{forged{12, h, 0, true, nil}, tensor.ErrDType},
+		{forged{uint64(tensor.Float8E5M2) + 1, h, 0, true, nil}, tensor.ErrDType},
 		{forged{1<<64 - 1, h, 0, true, nil}, tensor.ErrDType},
 	} {
 		var e wire.Encoder

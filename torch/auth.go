@@ -38,61 +38,88 @@ var digests = map[string]func() hash.Hash{
 
 // authServer is the handshake of whoever accepted the connection.
 func authServer(rw io.ReadWriter, key []byte) error {
-	if err := deliverChallenge(rw, key); err != nil {
-		return err
-	}
-	return answerChallenge(rw, key)
-}
-
-// authClient is the handshake of whoever dialled.
-func authClient(rw io.ReadWriter, key []byte) error {
-	if err := answerChallenge(rw, key); err != nil {
-		return err
-	}
-	return deliverChallenge(rw, key)
-}
-
-func deliverChallenge(rw io.ReadWriter, key []byte) error {
-	message := append([]byte("{"+modernDigest+"}"), make([]byte, modernRandom)...)
-	rand.Read(message[len(message)-modernRandom:])
+	message := newChallenge()
 	if err := writeFrame(rw, append([]byte(challenge), message...)); err != nil {
 		return fmt.Errorf("authenticate: %w", err)
 	}
-	response, err := readAuth(rw)
+	if err := readProof(rw, key, message); err != nil {
+		_ = writeFrame(rw, []byte(failure)) // the failure is what is to be told
+		return err
+	}
+	if err := writeFrame(rw, []byte(welcome)); err != nil {
+		return fmt.Errorf("authenticate: %w", err)
+	}
+	proof, err := readChallenge(rw, key)
 	if err != nil {
 		return err
 	}
-	if !verify(key, message, response) {
-		_ = writeFrame(rw, []byte(failure)) // the failure is what is to be told
-		return fmt.Errorf("%w: the other side has another key", ErrAuth)
+	if err := writeFrame(rw, proof); err != nil {
+		return fmt.Errorf("authenticate: %w", err)
 	}
-	return writeFrame(rw, []byte(welcome))
+	return readVerdict(rw)
 }
 
-func answerChallenge(rw io.ReadWriter, key []byte) error {
-	message, err := readAuth(rw)
+// authClient is the handshake of whoever dialled, with the messages that are to follow it. All that it has to say goes out with the answer to
+// the first challenge, the welcome too: who listens never waits for it again. A listener that has not the key learns only what the messages
+// say, and is an error before anything of its is read.
+func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
+	proof, err := readChallenge(rw, key)
 	if err != nil {
 		return err
+	}
+	message := newChallenge()
+	var out bytes.Buffer
+	for _, b := range append([][]byte{proof, append([]byte(challenge), message...), []byte(welcome)}, follow...) {
+		_ = writeFrame(&out, b) // a buffer takes all
+	}
+	if _, err := rw.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("authenticate: %w", err)
+	}
+	if err := readVerdict(rw); err != nil {
+		return err
+	}
+	return readProof(rw, key, message)
+}
+
+// newChallenge returns what is to be authenticated.
+func newChallenge() []byte {
+	message := append([]byte("{"+modernDigest+"}"), make([]byte, modernRandom)...)
+	rand.Read(message[len(message)-modernRandom:])
+	return message
+}
+
+// readProof reads the answer to message.
+func readProof(r io.Reader, key, message []byte) error {
+	proof, err := readAuth(r)
+	if err == nil && !verify(key, message, proof) {
+		err = fmt.Errorf("%w: the other side has another key", ErrAuth)
+	}
+	return err
+}
+
+// readChallenge reads a challenge, and returns the answer to it.
+func readChallenge(r io.Reader, key []byte) ([]byte, error) {
+	message, err := readAuth(r)
+	if err != nil {
+		return nil, err
 	}
 	message, ok := bytes.CutPrefix(message, []byte(challenge))
 	if !ok {
-		return fmt.Errorf("%w: no challenge came; does the other side have an authkey?", ErrAuth)
+		return nil, fmt.Errorf("%w: no challenge came; does the other side have an authkey?", ErrAuth)
 	}
 	name, _, err := splitDigest(message, legacyRandom)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := writeFrame(rw, respond(key, message, name)); err != nil {
-		return fmt.Errorf("authenticate: %w", err)
+	return respond(key, message, name), nil
+}
+
+func readVerdict(r io.Reader) error {
+	verdict, err := readAuth(r)
+	if err == nil && string(verdict) != welcome {
+		err = fmt.Errorf("%w: the other side refused the key", ErrAuth)
 	}
-	verdict, err := readAuth(rw)
-	if err != nil {
-		return err
-	}
-	if string(verdict) != welcome {
-		return fmt.Errorf("%w: the other side refused the key", ErrAuth)
-	}
-	return nil
+	return err
 }
 
 func readAuth(r io.Reader) ([]byte, error) {

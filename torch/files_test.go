@@ -179,6 +179,18 @@ func TestSavedFiles(t *testing.T) {
 				want string
 			}{tensor.Ones(dt, 1), dt.String() + "[1][1]@0[" + one + "]"})
 		}
+		if runFiles(t, py, "young") == "True" {
+			for dt := tensor.Uint16; dt <= tensor.Float8E5M2; dt++ {
+				one := "1"
+				if dt >= tensor.Float8E4M3FN {
+					one = "1.0"
+				}
+				cases = append(cases, struct {
+					v    any
+					want string
+				}{tensor.Ones(tensor.Float32, 1).To(dt), dt.String() + "[1][1]@0[" + one + "]"})
+			}
+		}
 		call := []string{"reads"}
 		for i, c := range cases {
 			call = append(call, fmt.Sprint(path, i))

@@ -28,7 +28,7 @@ func Dial(ctx context.Context, network, addr string, opts Options) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	return handshake(ctx, s, opts, authClient)
+	return handshake(ctx, s, opts, func(rw io.ReadWriter, key []byte) error { return authClient(rw, key) })
 }
 
 func dialStream(ctx context.Context, network, addr string) (stream, error) {

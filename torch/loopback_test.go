@@ -2,6 +2,7 @@ package torch
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"testing"
@@ -259,4 +260,46 @@ func TestSweep(t *testing.T) {
 	if len(shmFiles(t)) == 0 {
 		t.Error("a living process's name was removed")
 	}
+}
+
+// TestArrivedMemoryIsLetGo closes a tensor of PyTorch's while it is under way back, and wants it to be kept until it was opened, and then to go
+// though nobody sends or closes anything more.
+func TestArrivedMemoryIsLetGo(t *testing.T) {
+	first := memfile(t)
+	if err := sys.Resize(first, 4096); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := sys.Reopen(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _, err := sys.Identify(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := regions.receive(theirs, 4096, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := x.Storage().Loan().(tenant).region
+	self := newPeer(os.Getuid(), os.Getpid()).process
+	regions.expect(r, &self)
+	path := fmt.Sprintf("/proc/self/fd/%d", r.file.Fd())
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	known := func() bool {
+		regions.mu.Lock()
+		defer regions.mu.Unlock()
+		return regions.byID[id] == r
+	}
+	if !known() {
+		t.Fatal("memory under way was let go")
+	}
+	opened, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	waitFor(t, func() bool { return !known() }, "memory that has arrived to be let go")
 }

@@ -31,6 +31,7 @@ const shmDir = "/dev/shm"
 type region struct {
 	file    *os.File // of ours, a description that the kernel counts; see sys.OpenElsewhere
 	mem     []byte   // the whole mapping
+	backed  int      // of mem, from the begin on: has pages
 	nbytes  int      // of the storage, as PyTorch was told or has told
 	id      sys.FileID
 	ours    bool
@@ -119,6 +120,7 @@ func (r *region) prepare(room int) (err error) {
 	if r.mem, err = sys.Map(r.file, size); err != nil {
 		return err
 	}
+	r.populate(0)
 	if r.name != "" {
 		r.count().Store(1)
 	}
@@ -128,12 +130,30 @@ func (r *region) prepare(room int) (err error) {
 // commit backs the storage with pages. What the machine, a control group or /dev/shm has no room for is an error here, and would be
 // a signal later.
 func (r *region) commit() error {
-	need := int64(r.header() + r.nbytes)
-	if err := r.checkRoom(need); err != nil {
+	need := r.header() + r.nbytes
+	if need <= r.backed {
+		return nil
+	}
+	if err := r.checkRoom(int64(need)); err != nil {
 		return err
 	}
-	return sys.Commit(r.file, 0, need)
+	if err := sys.Commit(r.file, int64(r.backed), int64(need-r.backed)); err != nil {
+		return err
+	}
+	from := r.backed
+	r.backed = need
+	r.populate(from)
+	return nil
 }
+
+// populate puts the pages from a place on into the page tables, once there is a mapping: all at once that takes a fraction of a fault for each.
+func (r *region) populate(from int) {
+	if r.mem != nil {
+		sys.Populate(r.mem[from/pageSize*pageSize : r.backed])
+	}
+}
+
+var pageSize = os.Getpagesize()
 
 // askFrom is the size from which on the machine is asked whether it has room, which takes as long as to fill so much.
 const askFrom = 2 << 20

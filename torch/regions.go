@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 	"weak"
 
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -34,6 +35,7 @@ type regionTable struct {
 	idle    []*region              // of ours without tenants, and any that are still under way; oldest first
 	watch   *sys.OpenWatch         // nil before the first use, or where it is not to be had
 	watched map[int]*region
+	tidying bool // PyTorch's memory under way will be looked at again
 }
 
 // A tenant is the Loan of a storage on a region.
@@ -95,7 +97,35 @@ func (t *regionTable) leave(r *region) error {
 		return t.forget(r)
 	}
 	t.idle = append(t.idle, r)
+	if !r.ours {
+		t.tidyIn(tidyFirst)
+	}
 	return t.trim(idleBytes)
+}
+
+// How long after a tensor of PyTorch's was closed here, while it was under way back, it is first looked at whether it has arrived, and how long
+// at most from one look to the next: PyTorch's memory is not to be kept until somebody happens to send or close another tensor.
+const (
+	tidyFirst = 20 * time.Millisecond
+	tidyLast  = time.Second
+)
+
+// tidyIn looks after a pause whether what is PyTorch's and idle is still under way, and again until nothing is.
+func (t *regionTable) tidyIn(pause time.Duration) {
+	if t.tidying {
+		return
+	}
+	t.tidying = true
+	time.AfterFunc(pause, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.tidying = false
+		t.look()
+		_ = t.trim(idleBytes) // nobody is there to be told
+		if slices.ContainsFunc(t.idle, func(r *region) bool { return !r.ours }) {
+			t.tidyIn(min(2*pause, tidyLast))
+		}
+	})
 }
 
 // Trim gives back the memory that waits to be sent to PyTorch again, but for what is under way. A program that sends by FileSystem calls

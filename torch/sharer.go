@@ -171,14 +171,11 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
-	if err := authClient(c, authkey); err != nil {
-		return nil, fmt.Errorf("fetch a descriptor: %w", err)
-	}
 	request, err := pickle.Marshal(Tuple{key, os.Getpid()}, 4)
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFrame(c, request); err != nil {
+	if err := authClient(c, authkey, request); err != nil {
 		return nil, fmt.Errorf("fetch a descriptor: %w", err)
 	}
 	n, files, err := sys.RecvFiles(c, make([]byte, 1), 1)
@@ -188,6 +185,6 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 	if n != 1 || len(files) != 1 {
 		return nil, protocolError("%d descriptors and %d bytes from a sharer", len(files), n)
 	}
-	c.Write([]byte{ackByte}) // Python up to 3.13 has closed already
+	sys.SendFiles(c, []byte{ackByte}) // without a signal: Python up to 3.13 has closed already
 	return files[0], nil
 }

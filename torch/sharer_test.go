@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
@@ -101,6 +102,40 @@ func TestSharerWaitsForAcknowledgement(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("after it: %v", err)
 	}
+}
+
+// TestPromisesEnd keeps a descriptor for whoever was promised it for ten minutes, and then closes it.
+func TestPromisesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sharer{waiting: map[int64]*waiting{}}
+		early, late := memfile(t), memfile(t)
+		first, second := s.offer(early), s.offer(late)
+		time.Sleep(keepFor - time.Second)
+		if f, ok := s.take(first); !ok || f != early {
+			t.Fatal("a descriptor was gone before its time")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if _, ok := s.take(second); ok {
+			t.Error("a descriptor that nobody fetched is kept for ever")
+		}
+		if _, err := late.Stat(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("it is not closed: %v", err)
+		}
+		if _, err := early.Stat(); err != nil {
+			t.Errorf("what was fetched is closed: %v", err)
+		}
+	})
+}
+
+func memfile(t *testing.T) *os.File {
+	t.Helper()
+	f, err := sys.Memfd("given")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
 }
 
 // TestSmallBacklog fetches from a listener with a backlog of one, as Python's up to 3.12 is, from many goroutines at once.

@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/bench"
 	cudabench "github.com/shoal-mp/shoal/bench/cuda"
+	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cuda"
 )
 
@@ -25,6 +26,7 @@ var commands = []struct {
 	}
 }{
 	{"bench", "Measure tensors on a GPU against the driver, and against PyTorch.", new(benchCommand)},
+	{"hogwild", "Train one network by several processes at once, on a GPU.", new(hogwildCommand)},
 	{"doctor", "Look at the driver and the devices, and try every way of sharing.", new(doctorCommand)},
 }
 
@@ -56,6 +58,10 @@ func run(ctx context.Context) error {
 	}
 	return nil
 }
+
+type hogwildCommand struct{ hogwild.Command }
+
+func (c *hogwildCommand) run(ctx context.Context) error { return hogwild.Run(ctx, c.Options()) }
 
 type doctorCommand struct {
 	JSON bool `long:"json" description:"One JSON object, for programs."`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -92,7 +91,7 @@ func (f *follower) to() error {
 	return nil
 }
 
-// kept writes buffers that PyTorch has, and sends which.
+// kept writes buffers that PyTorch has, and sends which. None is fresh, however few the rounds.
 func (f *follower) kept() error {
 	buffers := make([]*tensor.Tensor, keptBuffers)
 	for i := range buffers {
@@ -101,6 +100,7 @@ func (f *follower) kept() error {
 			return err
 		}
 		defer buffers[i].Close()
+		buffers[i].Zero()
 	}
 	if err := f.conn.Send(f.ctx, buffers); err != nil {
 		return err
@@ -115,46 +115,46 @@ func (f *follower) kept() error {
 	return nil
 }
 
-// take receives a tensor, looks at it, and returns when it began and when it was here.
-func (f *follower) take(i int) (begin, at int64, err error) {
-	got, err := torch.Recv[sent](f.ctx, f.conn)
+// take receives a tensor and looks at it. The caller closes it, which is no part of its way.
+func (f *follower) take(i int) (got sent, at int64, err error) {
+	got, err = torch.Recv[sent](f.ctx, f.conn)
 	if err != nil {
-		return 0, 0, err
+		return got, 0, err
 	}
 	at = int64(sys.Monotonic())
 	x := tensor.Data[int64](got.T)
 	if x[0] != int64(i) || x[len(x)-1] != int64(i) {
 		err = fmt.Errorf("tensor %d has %d and %d", i, x[0], x[len(x)-1])
 	}
-	got.T.Close()
-	return got.Begin, at, err
+	return got, at, err
 }
 
 func (f *follower) from() error {
 	for i := range f.Rounds {
-		begin, at, err := f.take(i)
+		got, at, err := f.take(i)
 		if err != nil {
 			return err
 		}
-		if err := f.conn.Send(f.ctx, at-begin); err != nil {
+		got.T.Close()
+		if err := f.conn.Send(f.ctx, at-got.Begin); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// share is from, but says what processor time was spent here on receiving: what is waited for PyTorch does not count.
+// share is from, but says what processor time this process, all of it, has spent from waiting for the message until it had the tensor: what
+// is waited for PyTorch does not count.
 func (f *follower) share() error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	var spent time.Duration
 	for i := range f.Rounds {
-		began := sys.ThreadTime()
-		_, _, err := f.take(i)
-		spent += sys.ThreadTime() - began
+		began := sys.ProcessTime()
+		got, _, err := f.take(i)
+		spent += sys.ProcessTime() - began
 		if err != nil {
 			return err
 		}
+		got.T.Close()
 		if err := f.conn.Send(f.ctx, 0); err != nil {
 			return err
 		}

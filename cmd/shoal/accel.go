@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/beside"
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
 )
 
 // accel is the program for GPUs: it loads the driver's library, which this one, being static, cannot.

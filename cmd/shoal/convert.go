@@ -17,5 +17,5 @@ type convertCommand struct {
 
 // run says on standard output what was written.
 func (c *convertCommand) run(context.Context) error {
-	return files.Convert(os.Stdout, c.Args.From, c.Args.To)
+	return files.Convert(os.Stdout, os.Stderr, c.Args.From, c.Args.To)
 }

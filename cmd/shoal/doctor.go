@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/shoal-mp/shoal/cmd/shoal/internal/beside"
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/doctor"
 )
 

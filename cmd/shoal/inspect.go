@@ -17,5 +17,5 @@ type inspectCommand struct {
 
 // run prints to standard output.
 func (c *inspectCommand) run(context.Context) error {
-	return files.Inspect(os.Stdout, c.Args.File, c.JSON)
+	return files.Inspect(os.Stdout, os.Stderr, c.Args.File, c.JSON)
 }

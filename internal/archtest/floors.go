@@ -16,7 +16,7 @@ var floors = [...][]string{
 	6:  {"data", "data/*", "manager/*", "torch/pt"},
 	7:  {"torch"},
 	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest"},
-	9:  {"bench/cuda", "cmd/shoal/internal/beside"},
+	9:  {"bench/cuda", "cmd/internal/beside"},
 	10: {"cmd/*"},
 }
 
@@ -24,9 +24,9 @@ var floors = [...][]string{
 var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
-	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "cuda"} // of the floors up to core
+	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "internal/cublas", "cuda"} // of the floors up to core
 	mustBeStatic  = []string{"cmd/shoal"}                                // of the floors above
-	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "shm", "tensor", "internal/kernel", "cuda"}
+	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "shm", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )
 

@@ -29,11 +29,11 @@ func (d *Device) Used() int64 { return d.used.Load() }
 // Calls returns how often something was computed.
 func (d *Device) Calls() int64 { return d.calls.Load() }
 
-// Fail makes what is asked of the device next fail with err.
+// Fail makes all that is asked of the device fail with err, until that is nil.
 func (d *Device) Fail(err error) { d.fail.Store(&err) }
 
 func (d *Device) failure() error {
-	if p := d.fail.Swap(nil); p != nil {
+	if p := d.fail.Load(); p != nil {
 		return *p
 	}
 	return nil

@@ -24,7 +24,11 @@ func (d *Decoder) Offset() int64 { return d.src.at }
 // NewDecoder returns a decoder of what r has. The names of package builtins and collections that the table in the package comment
 // implies are always allowed.
 func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
-	return &Decoder{src: source{r: bufio.NewReader(r)}, globals: allowed, limits: limits.orDefaults()}
+	return newDecoder(r, 4096, allowed, limits)
+}
+
+func newDecoder(r io.Reader, buffer int, allowed Globals, limits Limits) *Decoder {
+	return &Decoder{src: source{r: bufio.NewReaderSize(r, buffer)}, globals: allowed, limits: limits.orDefaults()}
 }
 
 // Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, and only then, the value is there
@@ -39,8 +43,10 @@ func (d *Decoder) Decode() (any, error) {
 	if err != nil {
 		return nil, &SyntaxError{d.src.at, op, err}
 	}
-	if err := checkDepth(v, d.limits.Depth); err != nil {
-		return nil, &SyntaxError{d.src.at, opStop, err}
+	if made := d.limits.Items - m.room; made > d.limits.Depth { // fewer cannot nest deeper
+		if err := checkDepth(v, d.limits.Depth); err != nil {
+			return nil, &SyntaxError{d.src.at, opStop, err}
+		}
 	}
 	if m.refused != nil {
 		return v, m.refused
@@ -60,7 +66,7 @@ func Read(r io.Reader, n int64, allowed Globals, limits Limits) (any, error) {
 		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", n, ErrLimit)}
 	}
 	limits.Bytes = n // lengths beyond it are refused before anything is allocated
-	d := NewDecoder(r, allowed, limits)
+	d := newDecoder(r, int(min(n, 4096)), allowed, limits)
 	d.src.whole = true
 	v, err := d.Decode()
 	if err == io.EOF {

@@ -13,7 +13,7 @@ type machine struct {
 	limits     Limits
 	stack      []any
 	marks      []int // heights of the stack
-	memo       map[uint64]any
+	memo       memo
 	room       int // for so many more values
 	refused    *GlobalError
 	done       bool
@@ -107,15 +107,12 @@ func (m *machine) put(at uint64) error {
 	if m.room--; m.room < 0 {
 		return fmt.Errorf("more than %d values: %w", m.limits.Items, ErrLimit)
 	}
-	if m.memo == nil {
-		m.memo = map[uint64]any{}
-	}
-	m.memo[at] = v
+	m.memo.set(at, v)
 	return nil
 }
 
 func (m *machine) get(at uint64) error {
-	v, ok := m.memo[at]
+	v, ok := m.memo.get(at)
 	if !ok {
 		return malformed("nothing is remembered under %d", at)
 	}

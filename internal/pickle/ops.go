@@ -38,7 +38,7 @@ var ops = [256]func(*machine) error{
 	opPopMark: func(m *machine) error { _, err := m.popMark(); return err },
 	opDup:     func(m *machine) error { return withTop(m, m.push) },
 
-	opMemoize:    func(m *machine) error { return m.put(uint64(len(m.memo))) },
+	opMemoize:    func(m *machine) error { return m.put(m.memo.len()) },
 	opBinPut:     indexed(1, (*machine).put),
 	opLongBinPut: indexed(4, (*machine).put),
 	opBinGet:     indexed(1, (*machine).get),
@@ -52,7 +52,7 @@ var ops = [256]func(*machine) error{
 	opEmptyList:  func(m *machine) error { return m.push(new(List)) },
 	opEmptyDict:  func(m *machine) error { return m.push(new(Dict)) },
 	opEmptySet:   func(m *machine) error { return m.push(new(Set)) },
-	opFrozenSet:  marked(func(m *machine, v []any) error { return pushed(m)(NewSet(true, v...)) }),
+	opFrozenSet:  marked(func(m *machine, v []any) error { return m.pushed(NewSet(true, v...)) }),
 
 	opAppend:   taking(1, (*machine).extend),
 	opAppends:  marked((*machine).extend),
@@ -90,7 +90,7 @@ func sized(width int, value func([]byte) (any, error)) func(*machine) error {
 		if err != nil {
 			return err
 		}
-		return pushed(m)(value(b))
+		return m.pushed(value(b))
 	}
 }
 
@@ -135,13 +135,11 @@ func withTop(m *machine, do func(any) error) error {
 }
 
 // pushed pushes what a function returned. A nil pointer in v is never pushed, since err is not nil then.
-func pushed(m *machine) func(v any, err error) error {
-	return func(v any, err error) error {
-		if err != nil {
-			return err
-		}
-		return m.push(v)
+func (m *machine) pushed(v any, err error) error {
+	if err != nil {
+		return err
 	}
+	return m.push(v)
 }
 
 func (m *machine) proto() error {
@@ -196,6 +194,9 @@ func long(b []byte) (any, error) {
 
 // text decodes a str: UTF-8, in which Python writes lone surrogates as if they were characters.
 func text(b []byte) (any, error) {
+	if utf8.Valid(b) {
+		return string(b), nil
+	}
 	for rest := b; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
 		if r == utf8.RuneError && n == 1 {

@@ -2,7 +2,6 @@ package pickle
 
 import (
 	"bufio"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -67,12 +66,15 @@ func (s *source) sized(width int) ([]byte, error) {
 }
 
 // uint reads a little-endian number of so many bytes, at most 8.
-func (s *source) uint(width int) (uint64, error) {
-	b, err := s.take(uint64(width))
-	if err != nil {
-		return 0, err
+func (s *source) uint(width int) (n uint64, err error) {
+	for i := range width {
+		b, err := s.byte()
+		if err != nil {
+			return 0, err
+		}
+		n |= uint64(b) << (8 * i)
 	}
-	return binary.LittleEndian.Uint64(append(b, make([]byte, 8-width)...)), nil
+	return n, nil
 }
 
 // line reads up to a newline, without it.

@@ -19,6 +19,9 @@ func Map(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap")
 // MapPrivate needs Linux.
 func MapPrivate(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap") }
 
+// Populate needs Linux.
+func Populate(b []byte) {}
+
 // Unmap needs Linux.
 func Unmap(b []byte) error { return unsupported("munmap") }
 

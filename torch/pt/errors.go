@@ -13,7 +13,7 @@ var (
 	ErrFormat = errors.New("pt: malformed file")
 	// ErrUnsupported is wrapped where a file has, or a value is, what has no form here; the text names it.
 	ErrUnsupported = value.ErrUnsupported
-	// ErrLocation is wrapped where a storage is to be loaded to another device than the CPU. Options.MapLocation maps it.
+	// ErrLocation is wrapped where a storage is to be loaded to a device that this process has not. Options.MapLocation maps it.
 	ErrLocation = errors.New("pt: no such device")
 )
 

@@ -14,7 +14,8 @@ import (
 // Options says how to load. The zero value copies all tensors to the heap.
 type Options struct {
 	// MapLocation says where a storage goes that was saved from a device such as "cuda:0", as torch.load's map_location does;
-	// [To] returns one. Where it is nil, storages go where they were. All must go to "cpu".
+	// [To] and [Map] return one. Where it is nil, or returns nothing, storages go where they were. All must go to "cpu", or to a device that
+	// tensor.ParseDevice finds; what was mapped is copied there.
 	MapLocation func(location string) string
 	// Mmap maps the file instead of reading it. Tensors are then pages of the file, read when they are touched and copied when they
 	// are written to; checksums are not compared. A legacy file, one of the other byte order, and a storage that is not
@@ -24,6 +25,11 @@ type Options struct {
 
 // To is torch.load's map_location="cpu": every storage goes to one device.
 func To(device string) func(string) string { return func(string) string { return device } }
+
+// Map is torch.load's map_location={"cuda:1": "cuda:0"}: storages that were at a place which is not in the map go where they were.
+func Map(devices map[string]string) func(string) string {
+	return func(location string) string { return devices[location] }
+}
 
 // A Record is an object of a class that only Python knows, as data.
 type Record = value.Record

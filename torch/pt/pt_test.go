@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/pt"
 	"github.com/shoal-mp/shoal/torch/value"
@@ -134,6 +135,29 @@ func TestOptimizerState(t *testing.T) {
 	}
 }
 
+// Dtypes without a storage class, which PyTorch has since 2.3.
+func TestYoungDTypes(t *testing.T) {
+	for _, mmap := range []bool{false, true} {
+		v := load(t, "testdata/young-2.15.pt", pt.Options{Mmap: mmap})
+		path := filepath.Join(t.TempDir(), "again.pt")
+		if err := pt.Save(path, v); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []any{v, load(t, path, pt.Options{Mmap: mmap})} {
+			for dt := tensor.Uint16; dt <= tensor.Float8E5M2; dt++ {
+				x := get[*tensor.Tensor](t, v, dt.String())
+				if got := fmt.Sprint(x.Shape(), x.To(tensor.Float64).ToNested()); x.DType() != dt || got != "[2 3] [[0 1 2] [3 4 5]]" {
+					t.Errorf("%v is %v %s", dt, x.DType(), got)
+				}
+				if row := get[*tensor.Tensor](t, v, dt.String()+" row"); !row.SameStorage(x) || row.To(tensor.Float32).Sum() != 12 {
+					t.Errorf("a row of %v: %v", dt, row)
+				}
+			}
+		}
+		aligned(t, path)
+	}
+}
+
 func TestWhatIsSavedIsLoaded(t *testing.T) {
 	base := tensor.Arange(tensor.Float64, 0, 100, 1).Reshape(10, 10)
 	v := map[string]any{"rows": base.Narrow(0, 2, 3), "column": base.Select(1, 4).Narrow(0, 2, 3), "list": []any{int64(1), "two", nil, true, 2.5},
@@ -203,6 +227,48 @@ func TestMapLocation(t *testing.T) {
 	load(t, path, pt.Options{MapLocation: func(l string) string { asked = l; return "cpu" }})
 	if asked != "cuda:0" {
 		t.Errorf("asked for %q", asked)
+	}
+}
+
+func TestMapLocationToADevice(t *testing.T) {
+	dev := devicetest.New("pttest:1")
+	tensor.RegisterPlaces("pttest", func(text string) (tensor.Device, error) {
+		if text != "pttest:1" {
+			return nil, tensor.ErrDevice
+		}
+		return dev, nil
+	})
+	path := filepath.Join(t.TempDir(), "m.pt")
+	x := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4)
+	if err := pt.Save(path, map[string]*tensor.Tensor{"x": x, "turned": x.T(), "bool": tensor.Gt(x, x.Number(3))}); err != nil {
+		t.Fatal(err)
+	}
+	for name, location := range map[string]func(string) string{
+		"string": pt.To("pttest:1"), "map": pt.Map(map[string]string{"cpu": "pttest:1"}), "function": func(l string) string { return map[string]string{"cpu": "pttest:1"}[l] },
+	} {
+		for _, mmap := range []bool{false, true} {
+			v := load(t, path, pt.Options{MapLocation: location, Mmap: mmap})
+			got, turned := get[*tensor.Tensor](t, v, "x"), get[*tensor.Tensor](t, v, "turned")
+			if got.Device() != dev || !got.SameStorage(turned) {
+				t.Errorf("%s: on %v, of one storage %v", name, got.Device(), got.SameStorage(turned))
+			}
+			devicetest.Same(t, got, x, 0)
+			devicetest.Same(t, turned, x.T(), 0)
+			devicetest.Same(t, get[*tensor.Tensor](t, v, "bool"), tensor.Gt(x, x.Number(3)), 0)
+		}
+	}
+	stays := load(t, path, pt.Options{MapLocation: pt.Map(map[string]string{"cuda:0": "pttest:1"})})
+	if d := get[*tensor.Tensor](t, stays, "x").Device(); d != nil {
+		t.Errorf("what the map does not name is on %v", d)
+	}
+	for _, nowhere := range []string{"pttest:2", "elsewhere", "auto", "cuda:0"} {
+		if _, err := pt.Load(path, pt.Options{MapLocation: pt.To(nowhere)}); !errors.Is(err, pt.ErrLocation) {
+			t.Errorf("to %s: %v", nowhere, err)
+		}
+	}
+	dev.Fail(errors.New("full"))
+	if _, err := pt.Load(path, pt.Options{MapLocation: pt.To("pttest:1")}); err == nil || !strings.Contains(err.Error(), "full") {
+		t.Errorf("to a full device: %v", err)
 	}
 }
 

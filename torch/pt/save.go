@@ -61,7 +61,11 @@ func (s *saver) write(f *os.File, root string, pickled []byte) error {
 	w.add("data.pkl", pickled)
 	w.add("byteorder", []byte("little"))
 	for i, o := range s.order {
-		w.add("data/"+strconv.Itoa(i), o.bytes())
+		b, err := o.bytes()
+		if err != nil {
+			return err
+		}
+		w.add("data/"+strconv.Itoa(i), b)
 	}
 	w.add("version", []byte("3\n"))
 	w.add(".data/serialization_id", fmt.Appendf(nil, "%020d%020d", w.sizes, w.sum.Sum32()))

@@ -38,7 +38,8 @@ func (s *saver) lower(v any) (any, error) {
 		return nil, err
 	}
 	for i, o := range s.order {
-		o.id.ID = value.Tuple{"storage", o.class(), strconv.Itoa(i), "cpu", o.hi - o.lo}
+		class, size := o.class()
+		o.id.ID = value.Tuple{"storage", class, strconv.Itoa(i), tensor.Place{Device: o.tensor.Device()}.String(), size}
 		for _, call := range o.calls {
 			call.Args[1] = max(0, call.Args[1].(int)-o.lo) // a tensor without elements may be anywhere
 		}
@@ -46,22 +47,34 @@ func (s *saver) lower(v any) (any, error) {
 	return tree, nil
 }
 
-// class is PyTorch's storage class of a dtype.
-func (o *origin) class() value.Global {
-	for name, dt := range value.StorageTypes {
-		if dt == o.tensor.DType() {
-			return value.Named("torch." + name)
-		}
+// class is PyTorch's class of a storage, and how large it is: in elements where the class has a dtype, in bytes otherwise.
+func (o *origin) class() (class value.Global, size int) {
+	if name, ok := classOf(o.tensor.DType()); ok {
+		return value.Named("torch." + name), o.hi - o.lo
 	}
-	panic("pt: a dtype without a storage class")
+	return value.Named(untyped), (o.hi - o.lo) * o.tensor.ElementSize()
 }
 
-// bytes is what is saved, borrowed.
-func (o *origin) bytes() []byte {
+// classOf is the name of the class of a dtype that has one.
+func classOf(dt tensor.DType) (name string, ok bool) {
+	for name, other := range value.StorageTypes {
+		if other == dt {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// bytes is what is saved, borrowed, or copied from a device.
+func (o *origin) bytes() (b []byte, err error) {
 	size := o.tensor.ElementSize()
 	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)
 	defer part.Close()
-	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size]
+	if m := part.DeviceMemory(); m != nil {
+		b = make([]byte, part.Nbytes())
+		return b, m.Read(b, part.Offset()*size)
+	}
+	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size], nil
 }
 
 // own writes tensors and parameters.
@@ -83,7 +96,7 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 	return low, true, err
 }
 
-// tensor writes _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks).
+// tensor writes _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), or _v3 with the dtype after them.
 func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	o := s.storages[t.Storage()]
 	if o == nil {
@@ -97,6 +110,10 @@ func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	o.stretch(t)
 	call := &pickle.Object{Class: value.Named(rebuildTensor),
 		Args: value.Tuple{o.id, t.Offset(), value.Sizes(t.Shape()), value.Sizes(t.Strides()), false, &value.Dict{Ordered: true}}}
+	if _, ok := classOf(t.DType()); !ok {
+		call.Class = value.Named(rebuildOther)
+		call.Args = append(call.Args, value.Named("torch."+t.DType().String()))
+	}
 	o.calls = append(o.calls, call)
 	return call, nil
 }

@@ -1,6 +1,8 @@
 package pt
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
@@ -16,6 +18,9 @@ type place struct {
 	location string
 	elements int64
 }
+
+// untyped is the class of storages without a dtype.
+const untyped = "torch.storage.UntypedStorage"
 
 // maxElements is more than any memory has.
 const maxElements = 1 << 47
@@ -36,14 +41,14 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 		return at, fmt.Errorf("%w: a view of a storage, as PyTorch 0.3 saved it", ErrUnsupported)
 	}
 	dt, known := value.StorageTypes[class.Name]
-	untyped := class == value.Named("torch.storage.UntypedStorage") || class == value.Named("torch.UntypedStorage")
-	if untyped {
+	bytes := class == value.Named(untyped) || class == value.Named("torch.UntypedStorage")
+	if bytes {
 		dt, known = tensor.Uint8, true
 	}
 	if !known {
 		return at, fmt.Errorf("%w: a storage of class %s", ErrUnsupported, class)
 	}
-	return place{dt, untyped, key, location, n}, nil
+	return place{dt, bytes, key, location, n}, nil
 }
 
 // hold returns a tensor on the storage that p names, once for each, which the loader closes.
@@ -56,10 +61,11 @@ func (l *loader) hold(p *pickle.Persistent, dt *tensor.DType) (*tensor.Tensor, e
 		*dt = at.dtype
 	}
 	if l.opts.MapLocation != nil {
-		at.location = l.opts.MapLocation(at.location)
+		at.location = cmp.Or(l.opts.MapLocation(at.location), at.location)
 	}
-	if at.location != "cpu" {
-		return nil, fmt.Errorf("%w as %q: map the location to \"cpu\"", ErrLocation, at.location)
+	dev, err := tensor.ParseDevice(at.location)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w as %q: map the location to \"cpu\"", ErrLocation, at.location), err)
 	}
 	size := at.elements * int64(at.dtype.Size())
 	if h, ok := l.holds[at.key]; ok {
@@ -67,7 +73,7 @@ func (l *loader) hold(p *pickle.Persistent, dt *tensor.DType) (*tensor.Tensor, e
 			return nil, malformed("storage %q has %d bytes, and then %d", at.key, h.Nbytes(), size)
 		}
 		if h.dtype != *dt {
-			dt.CleanBools(tensor.Bytes(h.Tensor))
+			return h.Tensor, cleanBools(h.Tensor, *dt)
 		}
 		return h.Tensor, nil
 	}
@@ -76,8 +82,28 @@ func (l *loader) hold(p *pickle.Persistent, dt *tensor.DType) (*tensor.Tensor, e
 		return nil, err
 	}
 	dt.CleanBools(tensor.Bytes(t))
+	if dev != nil {
+		near := t
+		if t, err = near.ToDevice(dev); err != nil {
+			return nil, errors.Join(err, near.Close())
+		}
+		near.Close()
+	}
 	l.holds[at.key] = held{t, *dt}
 	return t, nil
+}
+
+// cleanBools makes 0 and 1 of the bytes of a storage that is seen as dt, wherever it is.
+func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
+	near, err := t.Cpu()
+	if err != nil {
+		return err
+	}
+	defer near.Close()
+	if dt.CleanBools(tensor.Bytes(near)); dt == tensor.Bool && t.Device() != nil {
+		t.CopyFrom(near)
+	}
+	return nil
 }
 
 // bare makes a storage that was saved by itself a tensor of one dimension.

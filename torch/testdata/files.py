@@ -32,6 +32,11 @@ def reads(*paths):
         print(read(path))
 
 
+def young():
+    """Whether there are dtypes without a class of storages."""
+    print(hasattr(torch, "uint16"))
+
+
 def read(path):
     loaded = [torch.load(path, weights_only=False) if modern else torch.load(path)]
     try:

@@ -8,7 +8,7 @@ import numpy as np
 def arrays():
     x = np.arange(24, dtype="<f4").reshape(2, 3, 4)
     all = {"x": x, "scalar": np.array(5, dtype="<i8"), "empty": x[:0], "mask": x > 7}
-    for name in "u1 i1 i2 i4 i8 f2 f4 f8 c8 c16".split():
+    for name in "u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 c8 c16".split():
         all["t" + name] = np.ones(3, dtype=name)
     return all
 

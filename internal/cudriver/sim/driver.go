@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim/vm"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -22,8 +23,8 @@ type Driver struct {
 	mappings  []*mapping
 	streams   map[cudriver.Stream]*stream
 	events    map[cudriver.Event]*event
-	modules   map[cudriver.Module]string
-	functions map[cudriver.Function]Kernel
+	modules   map[cudriver.Module]*vm.Module
+	functions map[cudriver.Function]*vm.Entry
 	last      uintptr // number given out
 	address   cudriver.Ptr
 	faults    map[string]*fault
@@ -38,7 +39,7 @@ func New(paths []string) *Driver {
 	return &Driver{
 		paths: paths, contexts: map[cudriver.Context]*context{}, current: map[int]cudriver.Context{},
 		handles: map[cudriver.MemHandle]*physical{}, reserved: map[cudriver.Ptr]uint64{}, streams: map[cudriver.Stream]*stream{},
-		events: map[cudriver.Event]*event{}, modules: map[cudriver.Module]string{}, functions: map[cudriver.Function]Kernel{},
+		events: map[cudriver.Event]*event{}, modules: map[cudriver.Module]*vm.Module{}, functions: map[cudriver.Function]*vm.Entry{},
 		faults: map[string]*fault{},
 	}
 }

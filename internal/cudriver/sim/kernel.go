@@ -1,87 +1,101 @@
 package sim
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim/vm"
 )
-
-// A Kernel does in Go what an entry of PTX does. args is as C lays a struct of the arguments out; reach returns memory of the device, or nil
-// where there is none that the kernel may write to.
-type Kernel func(threads int, args []byte, reach func(p cudriver.Ptr, n uint64) []byte)
-
-var kernels = map[string]Kernel{}
-
-// Register says what an entry does. It is called before a driver is used.
-func Register(name string, k Kernel) { kernels[name] = k }
 
 // ModuleLoadData takes PTX that ends with a zero byte.
 func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 	err = d.do("cuModuleLoadData", inContext, func(*context) cudriver.Result {
 		text, _, ended := strings.Cut(string(image), "\x00")
-		if !ended || !strings.Contains(text, ".entry") {
+		if !ended {
 			return cudriver.ErrorInvalidImage
 		}
+		code, err := vm.Parse(text)
+		if err != nil {
+			return cudriver.ErrorInvalidPTX
+		}
 		m = cudriver.Module(d.number())
-		d.modules[m] = text
+		d.modules[m] = code
 		return cudriver.Success
 	})
 	return m, err
 }
 
-// ModuleUnload ends a module.
+// ModuleUnload ends a module. Its functions are none any more.
 func (d *Driver) ModuleUnload(m cudriver.Module) error {
 	return d.do("cuModuleUnload", inContext, func(*context) cudriver.Result {
-		if _, ok := d.modules[m]; !ok {
+		code := d.modules[m]
+		if code == nil {
 			return cudriver.ErrorInvalidHandle
+		}
+		for f, e := range d.functions {
+			if code.Entries[e.Name] == e {
+				delete(d.functions, f)
+			}
 		}
 		delete(d.modules, m)
 		return cudriver.Success
 	})
 }
 
-// ModuleGetFunction finds an entry that the text has, and that is registered.
+// ModuleGetFunction finds an entry.
 func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.Function, err error) {
 	err = d.do("cuModuleGetFunction", inContext, func(*context) cudriver.Result {
-		text, ok := d.modules[m]
+		code := d.modules[m]
 		switch {
-		case !ok:
+		case code == nil:
 			return cudriver.ErrorInvalidHandle
-		case !strings.Contains(text, ".entry "+name+"(") || kernels[name] == nil:
+		case code.Entries[name] == nil:
 			return cudriver.ErrorNotFound
 		}
 		f = cudriver.Function(d.number())
-		d.functions[f] = kernels[name]
+		d.functions[f] = code.Entries[name]
 		return cudriver.Success
 	})
 	return f, err
 }
 
-// LaunchKernel queues a kernel.
-func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, _ uint32, s cudriver.Stream, args []byte) error {
-	threads := 1
-	for i := range 3 {
-		threads *= int(grid[i]) * int(block[i])
-	}
+// LaunchKernel queues a kernel. Memory that is shared when it is launched is not simulated: only what the text declares.
+func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared uint32, s cudriver.Stream, args []byte) error {
+	const call = "cuLaunchKernel"
 	d.mu.Lock()
-	k := d.functions[f]
+	e := d.functions[f]
 	d.mu.Unlock()
+	l := vm.Launch{Grid: grid, Block: block, Args: append([]byte{}, args...)}
 	switch {
-	case k == nil:
-		return cudriver.Check("cuLaunchKernel", cudriver.ErrorInvalidHandle)
-	case threads == 0 || block[0]*block[1]*block[2] > 1024:
-		return cudriver.Check("cuLaunchKernel", cudriver.ErrorInvalidValue)
+	case e == nil:
+		return cudriver.Check(call, cudriver.ErrorInvalidHandle)
+	case shared != 0 || e.Check(l) != nil:
+		return cudriver.Check(call, cudriver.ErrorInvalidValue)
 	}
-	args = append([]byte{}, args...)
-	return d.queue("cuLaunchKernel", s, func(c *context) cudriver.Result {
-		r := cudriver.Success
-		k(threads, args, func(p cudriver.Ptr, n uint64) []byte {
-			b := d.reach(c, p, n, cudriver.AccessReadWrite)
-			if b == nil {
-				r = cudriver.ErrorIllegalAddress
-			}
-			return b
-		})
-		return r
+	return d.queue(call, s, func(c *context) cudriver.Result {
+		l.Memory = d.regions(c)
+		err := e.Run(l)
+		if fault, ok := errors.AsType[*vm.Fault](err); ok && fault.Kind == vm.MisalignedAddress {
+			return cudriver.ErrorMisalignedAddress
+		}
+		if err != nil {
+			return cudriver.ErrorIllegalAddress
+		}
+		return cudriver.Success
 	})
+}
+
+// regions returns what kernels of a context may use.
+func (d *Driver) regions(c *context) (all []vm.Region) {
+	for _, m := range d.mappings {
+		switch b := d.reach(c, m.base, uint64(len(m.mem)), cudriver.AccessRead); {
+		case b == nil:
+		case m.origin == mapped:
+			all = append(all, vm.Region{Base: uint64(m.base), Bytes: b, ReadOnly: m.access[c.dev.id]&cudriver.AccessReadWrite != cudriver.AccessReadWrite})
+		default:
+			all = append(all, vm.Region{Base: uint64(m.base), Bytes: b})
+		}
+	}
+	return all
 }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -299,39 +300,61 @@ func TestWorkIsQueuedAndEventsOrderIt(t *testing.T) {
 	fails(t, cudriver.ErrorInvalidHandle, d.MemsetD8Async(p, 1, 1, first))
 }
 
+const counting = `
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry count(.param .u64 p)
+{
+	.reg .b64 %d<2>;
+	ld.param.u64 %d1, [p];
+	red.global.add.u32 [%d1], 1;
+	ret;
+}`
+
 func TestKernelsAreFoundInTheTextAndRun(t *testing.T) {
-	sim.Register("count", func(threads int, args []byte, reach func(cudriver.Ptr, uint64) []byte) {
-		var p cudriver.Ptr
-		for i := range 8 {
-			p |= cudriver.Ptr(args[i]) << (8 * i)
-		}
-		if b := reach(p, 1); b != nil {
-			b[0] = byte(threads)
-		}
-	})
 	_, d := open(t, 1)
-	_, err := d.ModuleLoadData([]byte(".visible .entry count("))
+	_, err := d.ModuleLoadData([]byte(counting))
 	fails(t, cudriver.ErrorInvalidImage, err)
-	m, err := d.ModuleLoadData([]byte(".visible .entry count(.param .u64 p)\x00"))
+	_, err = d.ModuleLoadData([]byte(strings.ReplaceAll(counting, "red", "blue") + "\x00"))
+	fails(t, cudriver.ErrorInvalidPTX, err)
+	m, err := d.ModuleLoadData([]byte(counting + "\x00"))
 	check(t, err)
 	_, err = d.ModuleGetFunction(m, "uncount")
 	fails(t, cudriver.ErrorNotFound, err)
 	f, err := d.ModuleGetFunction(m, "count")
 	check(t, err)
-	p, err := d.MemAlloc(1)
+	p, err := d.MemAlloc(4)
 	check(t, err)
-	s, arg := stream(t, d), make([]byte, 8)
-	for i := range arg {
-		arg[i] = byte(p >> (8 * i))
-	}
-	one := [3]uint32{1, 1, 1}
-	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, one, [3]uint32{2048, 1, 1}, 0, s, arg))
-	check(t, d.LaunchKernel(f, [3]uint32{3, 1, 1}, [3]uint32{4, 2, 1}, 0, s, arg))
-	got := make([]byte, 1)
+	s := stream(t, d)
+	at := func(p cudriver.Ptr) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(p)) }
+	grid, block := [3]uint32{3, 1, 1}, [3]uint32{4, 2, 1}
+	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, [3]uint32{2048, 1, 1}, 0, s, at(p)))
+	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, block, 0, s, at(p)[:4]))
+	fails(t, cudriver.ErrorInvalidHandle, d.LaunchKernel(f+1, grid, block, 0, s, at(p)))
+	check(t, d.LaunchKernel(f, grid, block, 0, s, at(p)))
+	got := make([]byte, 4)
 	check(t, d.MemcpyDtoHAsync(got, p, s))
 	check(t, d.StreamSynchronize(s))
 	if got[0] != 24 {
 		t.Errorf("%d threads, want 24", got[0])
+	}
+	check(t, d.ModuleUnload(m))
+	fails(t, cudriver.ErrorInvalidHandle, d.LaunchKernel(f, grid, block, 0, s, at(p)))
+}
+
+func TestAKernelThatStraysLosesTheContext(t *testing.T) {
+	for want, offset := range map[cudriver.Result]cudriver.Ptr{cudriver.ErrorIllegalAddress: 4096, cudriver.ErrorMisalignedAddress: 2} {
+		_, d := open(t, 1)
+		m, err := d.ModuleLoadData([]byte(counting + "\x00"))
+		check(t, err)
+		f, err := d.ModuleGetFunction(m, "count")
+		check(t, err)
+		p, err := d.MemAlloc(4096)
+		check(t, err)
+		s, one := stream(t, d), [3]uint32{1, 1, 1}
+		check(t, d.LaunchKernel(f, one, one, 0, s, binary.LittleEndian.AppendUint64(nil, uint64(p+offset))))
+		fails(t, want, d.StreamSynchronize(s))
 	}
 }
 

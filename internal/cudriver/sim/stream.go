@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
@@ -114,12 +115,16 @@ func (d *Driver) StreamSynchronize(id cudriver.Stream) error {
 
 // patiently asks until the answer is another one than ErrorNotReady.
 func patiently(ask func() error) error {
-	for {
+	for turn := 0; ; turn++ {
 		err := ask()
 		if e, ok := err.(*cudriver.Error); !ok || e.Result != cudriver.ErrorNotReady {
 			return err
 		}
-		time.Sleep(tick)
+		if turn < 100 { // what there is to do is mostly little
+			runtime.Gosched()
+		} else {
+			time.Sleep(tick)
+		}
 	}
 }
 

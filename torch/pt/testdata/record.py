@@ -29,3 +29,9 @@ adam = torch.optim.Adam(net.parameters())
 net(torch.ones(4, 4)).sum().backward()
 adam.step()
 torch.save(adam.state_dict(), f"opt-{version}.pt")
+if hasattr(torch, "uint16"):
+    young = {}
+    for name in "uint16 uint32 uint64 float8_e4m3fn float8_e5m2".split():
+        young[name] = torch.arange(6.0).reshape(2, 3).to(getattr(torch, name))
+        young[name + " row"] = young[name][1]
+    torch.save(young, f"young-{version}.pt")

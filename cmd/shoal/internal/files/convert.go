@@ -3,12 +3,16 @@ package files
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 )
 
-// Convert writes the tensors of the file from to the file to, whose names say their formats, and a line to out. What is not a tensor
-// is left behind. The error wraps ErrFormat, ErrOne, or is what reading or writing says, a dtype that the format lacks among that;
-// then nothing was written.
-func Convert(out io.Writer, from, to string) error {
+// Convert writes the tensors of the file from to the file to, whose names say their formats, and what was written to out; on log, where
+// that is a terminal, a bar says how far it is. What is not a tensor is left behind, and so is text about them where the format has no
+// room for it, which out names. The error wraps ErrFormat, ErrOne, or is what reading or writing says, a dtype that the format lacks
+// among that; then nothing was written.
+func Convert(out, log io.Writer, from, to string) error {
 	source, err := Of(from)
 	if err != nil {
 		return err
@@ -17,18 +21,31 @@ func Convert(out io.Writer, from, to string) error {
 	if err != nil {
 		return err
 	}
-	tensors, err := source.Load(from)
+	c, err := source.load(log, from)
 	if err != nil {
 		return err
 	}
-	if err := target.Save(to, tensors); err != nil {
-		return err
-	}
 	size := 0
-	for _, t := range tensors {
+	for _, t := range c.Tensors {
 		size += t.Nbytes()
 	}
-	_, err = fmt.Fprintf(out, "%s: %d tensors, %s\n", to, len(tensors), bytes(size))
+	stop := watch(log, "write "+to, size, transferred("wchar"))
+	err = target.Save(to, c)
+	if stop(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "%s: %d tensors, %s\n", to, len(c.Tensors), bytes(size)); err != nil {
+		return err
+	}
+	left := c.Others
+	if !target.Meta {
+		for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
+			left = append(left, "metadata "+key)
+		}
+	}
+	if len(left) > 0 {
+		_, err = fmt.Fprintf(out, "left behind: %s\n", strings.Join(left, ", "))
+	}
 	return err
 }
 

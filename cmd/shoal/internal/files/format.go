@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shoal-mp/shoal/hdf5"
 	"github.com/shoal-mp/shoal/msgpack"
 	"github.com/shoal-mp/shoal/npy"
 	"github.com/shoal-mp/shoal/safetensors"
@@ -24,24 +23,44 @@ var (
 // Tensors are what a file has, by name.
 type Tensors = map[string]*tensor.Tensor
 
+// A Content is what a file has.
+type Content struct {
+	Tensors Tensors
+	Meta    map[string]string // text about them
+	Others  []string          // names of what is neither
+}
+
 // A Format is a kind of file.
 type Format struct {
 	Name   string
 	Suffix []string
 	// Load maps the file where its format lets it, and reads it otherwise.
-	Load func(path string) (Tensors, error)
-	Save func(path string, tensors Tensors) error
+	Load func(path string) (Content, error)
+	Save func(path string, c Content) error
+	Meta bool // the format has room for it
 }
 
 // formats are asked in this order: an index ends in .json, a model in several files as its index does.
 var formats = []Format{
-	{"safetensors in several files", []string{".safetensors.index.json"}, loadSharded, saveSharded},
-	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},
-	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, loadPT, savePT},
-	{"numpy array", []string{".npy"}, loadNPY, saveNPY},
-	{"numpy archive", []string{".npz"}, npy.LoadAll, npy.SaveAll},
-	{"HDF5", []string{".h5", ".hdf5"}, hdf5.Load, saveHDF5},
-	{"MessagePack", []string{".msgpack", ".mpk"}, msgpack.Load, msgpack.Save},
+	{"safetensors in several files", []string{".safetensors.index.json"}, loadSharded, saveSharded, true},
+	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors, true},
+	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, bare(loadPT), plain(savePT), false},
+	{"numpy array", []string{".npy"}, bare(loadNPY), plain(saveNPY), false},
+	{"numpy archive", []string{".npz"}, bare(npy.LoadAll), plain(npy.SaveAll), false},
+	{"HDF5", []string{".h5", ".hdf5"}, loadHDF5, saveHDF5, true},
+	{"MessagePack", []string{".msgpack", ".mpk"}, bare(msgpack.Load), plain(msgpack.Save), false},
+}
+
+// bare is for formats that have tensors alone.
+func bare(load func(path string) (Tensors, error)) func(string) (Content, error) {
+	return func(path string) (Content, error) {
+		tensors, err := load(path)
+		return Content{Tensors: tensors}, err
+	}
+}
+
+func plain(save func(path string, tensors Tensors) error) func(string, Content) error {
+	return func(path string, c Content) error { return save(path, c.Tensors) }
 }
 
 // Of returns the format that the name of a file says. The error wraps ErrFormat.
@@ -62,34 +81,35 @@ func Of(path string) (Format, error) {
 type source interface {
 	Names() []string
 	Map(name string) (*tensor.Tensor, error)
+	Metadata() map[string]string
 	Close() error
 }
 
-func mapped(s source, err error) (Tensors, error) {
+func mapped(s source, err error) (Content, error) {
 	if err != nil {
-		return nil, err
+		return Content{}, err
 	}
 	defer s.Close()
 	all := Tensors{}
 	for _, name := range s.Names() {
 		if all[name], err = s.Map(name); err != nil {
-			return nil, err
+			return Content{}, err
 		}
 	}
-	return all, nil
+	return Content{Tensors: all, Meta: s.Metadata()}, nil
 }
 
-func loadSafetensors(path string) (Tensors, error) { return mapped(safetensors.Open(path)) }
+func loadSafetensors(path string) (Content, error) { return mapped(safetensors.Open(path)) }
 
-func loadSharded(path string) (Tensors, error) { return mapped(safetensors.OpenSharded(path)) }
+func loadSharded(path string) (Content, error) { return mapped(safetensors.OpenSharded(path)) }
 
-func saveSafetensors(path string, tensors Tensors) error { return safetensors.Save(path, tensors, nil) }
+func saveSafetensors(path string, c Content) error { return safetensors.Save(path, c.Tensors, c.Meta) }
 
 // shard is how large a file of several may become.
 const shard = 5 << 30
 
-func saveSharded(path string, tensors Tensors) error {
-	return safetensors.SaveSharded(path, shard, tensors, nil)
+func saveSharded(path string, c Content) error {
+	return safetensors.SaveSharded(path, shard, c.Tensors, c.Meta)
 }
 
 // loadPT loads to the CPU whatever was saved from elsewhere.
@@ -120,5 +140,3 @@ func saveNPY(path string, tensors Tensors) error {
 	}
 	return nil
 }
-
-func saveHDF5(path string, tensors Tensors) error { return hdf5.Save(path, tensors, hdf5.Options{}) }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"text/tabwriter"
 
 	"github.com/shoal-mp/shoal/tensor"
@@ -44,28 +45,30 @@ func (f finite) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// Inspect prints what is in a file, as a table or as one JSON object. The error wraps ErrFormat or is what reading says.
-func Inspect(out io.Writer, path string, asJSON bool) error {
+// Inspect prints what is in a file, as a table or as one JSON object; on log, where that is a terminal, a bar says how far it is. The
+// error wraps ErrFormat or is what reading says.
+func Inspect(out, log io.Writer, path string, asJSON bool) error {
 	format, err := Of(path)
 	if err != nil {
 		return err
 	}
-	tensors, err := format.Load(path)
+	c, err := format.load(log, path)
 	if err != nil {
 		return err
 	}
-	list, size := []Summary{}, 0
-	err = tensor.Guard(func() {
-		for _, name := range slices.Sorted(maps.Keys(tensors)) {
-			list = append(list, summarize(name, tensors[name]))
-			size += tensors[name].Nbytes()
-		}
-	})
+	list, size, err := summaries(log, path, c.Tensors)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return json.NewEncoder(out).Encode(map[string]any{"file": path, "format": format.Name, "bytes": size, "tensors": list})
+		o := map[string]any{"file": path, "format": format.Name, "bytes": size, "tensors": list}
+		if len(c.Meta) > 0 {
+			o["metadata"] = c.Meta
+		}
+		if len(c.Others) > 0 {
+			o["others"] = c.Others
+		}
+		return json.NewEncoder(out).Encode(o)
 	}
 	fmt.Fprintf(out, "%s: %s, %d tensors, %s\n", path, format.Name, len(list), bytes(size))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -73,7 +76,29 @@ func Inspect(out io.Writer, path string, asJSON bool) error {
 	for _, s := range list {
 		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\n", s.Name, s.DType, s.Shape, bytes(s.Bytes), s.statistics())
 	}
+	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
+		fmt.Fprintf(w, "metadata %s: %s\n", key, c.Meta[key])
+	}
+	for _, name := range c.Others {
+		fmt.Fprintln(w, "also", name)
+	}
 	return w.Flush()
+}
+
+// summaries are those of all tensors, in the order of their names, and their bytes.
+func summaries(log io.Writer, path string, tensors Tensors) (list []Summary, size int, err error) {
+	for _, t := range tensors {
+		size += t.Nbytes()
+	}
+	var done atomic.Int64
+	defer watch(log, "inspect "+path, size, done.Load)()
+	list = []Summary{}
+	err = tensor.Guard(func() {
+		for _, name := range slices.Sorted(maps.Keys(tensors)) {
+			list = append(list, summarize(name, tensors[name], &done))
+		}
+	})
+	return list, size, err
 }
 
 // statistics are the last columns of a row.
@@ -93,14 +118,14 @@ func (s Summary) odd() string {
 	return fmt.Sprintf("%d NaN, %d infinite", s.NaN, s.Inf)
 }
 
-func summarize(name string, t *tensor.Tensor) Summary {
+func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 	s := Summary{Name: name, DType: t.DType().String(), Shape: append([]int{}, t.Shape()...), Bytes: t.Nbytes()}
 	if t.DType() == tensor.Complex64 || t.DType() == tensor.Complex128 {
 		return s
 	}
 	low, high, sum, squares, n := math.Inf(1), math.Inf(-1), 0.0, 0.0, 0
 	shift := 0.0 // the first number, about which squares are summed, lest they cancel out
-	for v := range values(t) {
+	for v := range values(t, done) {
 		switch {
 		case math.IsNaN(v):
 			s.NaN++
@@ -125,8 +150,8 @@ func summarize(name string, t *tensor.Tensor) Summary {
 // piece is how many elements are turned into numbers at once.
 const piece = 1 << 16
 
-// values yields the elements.
-func values(t *tensor.Tensor) func(yield func(float64) bool) {
+// values yields the elements, and counts the bytes of those that it has yielded.
+func values(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool) {
 	return func(yield func(float64) bool) {
 		whole := t.Contiguous()
 		defer whole.Close()
@@ -141,6 +166,7 @@ func values(t *tensor.Tensor) func(yield func(float64) bool) {
 				}
 			}
 			runtime.KeepAlive(numbers)
+			done.Add(int64(part.Nbytes()))
 			part.Close()
 		}
 	}

@@ -1,0 +1,29 @@
+package hogwild
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
+)
+
+// downloader is a program of its own: this one would be dynamic with package net.
+const downloader = "shoal-download"
+
+// download fetches the files of MNIST that the folder lacks.
+func (o *Options) download(ctx context.Context) error {
+	var args []string
+	if o.Mirror != "" {
+		args = append(args, "-mirror", o.Mirror)
+	}
+	c, err := beside.Command(ctx, downloader, append(args, "--", o.Data)...)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDownload, err)
+	}
+	o.note("%q", c.Args)
+	c.Stdout, c.Stderr = o.Stderr, o.Stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%w: MNIST to %s: %s ended with %w", ErrDownload, o.Data, downloader, err)
+	}
+	return nil
+}

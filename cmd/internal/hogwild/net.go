@@ -1,0 +1,63 @@
+package hogwild
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Net is the network of the example: two convolutions and two linear layers, 21,840 parameters. It is sent to other
+// processes, where it has the same parameters.
+type Net struct {
+	Conv1, Conv2 *nn.Conv2d
+	Conv2Drop    *nn.Dropout2d
+	FC1, FC2     *nn.Linear
+	Drop         *nn.Dropout
+}
+
+// newNet returns a network with PyTorch's initial values from a seed of our own, in training mode.
+func newNet(seed uint64) *Net {
+	g := tensor.NewGenerator(seed)
+	return &Net{
+		Conv1: nn.NewConv2d(1, 10, 5, g), Conv2: nn.NewConv2d(10, 20, 5, g), Conv2Drop: nn.NewDropout2d(0.5),
+		FC1: nn.NewLinear(320, 50, g), FC2: nn.NewLinear(50, 10, g), Drop: nn.NewDropout(0.5),
+	}
+}
+
+// Params returns the parameters of all layers.
+func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
+
+// Forward returns the logarithms of the probabilities of the ten digits, (N, 10), for images x, (N, 1, 28, 28).
+func (n *Net) Forward(x *autograd.Var) *autograd.Var {
+	two := autograd.Window{Size: autograd.Square(2)}
+	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))                      // (N, 10, 12, 12)
+	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two)) // (N, 20, 4, 4)
+	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
+	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)))
+}
+
+// fetch returns a batch where the network is, and leave gives back what fetch copied.
+func (n *Net) fetch(batch data.Batch) (images, labels *tensor.Tensor, err error) {
+	dev := n.Conv1.Weight.T.Device()
+	if dev == nil {
+		return batch[0], batch[1], nil
+	}
+	if images, err = batch[0].ToDevice(dev); err != nil {
+		return nil, nil, err
+	}
+	if labels, err = batch[1].ToDevice(dev); err != nil {
+		images.Close()
+	}
+	return images, labels, err
+}
+
+func (n *Net) leave(images, labels *tensor.Tensor) error {
+	if n.Conv1.Weight.T.Device() == nil {
+		return nil
+	}
+	return errors.Join(images.Close(), labels.Close())
+}

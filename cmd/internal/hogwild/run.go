@@ -1,0 +1,169 @@
+package hogwild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Run trains, tests, saves, and writes the result. What a failure of a worker, an interrupt or a file that cannot
+// be written leaves of it is tested, saved and reported all the same; the error then says what went wrong.
+func Run(ctx context.Context, o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	dev, err := o.device()
+	switch {
+	case o.Device == "auto" && err != nil:
+		fmt.Fprintf(o.log(), "device auto: the CPU, since there is no GPU to be used: %v\n", err)
+	case o.Device == "auto":
+		fmt.Fprintf(o.log(), "device auto: %v\n", dev)
+	}
+	r, err := newRun(ctx, o, dev)
+	if err != nil {
+		return err
+	}
+	failed := join(r.train(ctx), r.test(ctx), r.save(), r.close())
+	if failed != nil {
+		r.result.Failure = failed.Error()
+	}
+	r.result.tally(r.domain.Stats())
+	return join(failed, r.result.write(o.Stdout, o.JSON))
+}
+
+// join is errors.Join that leaves a single error as it is, so that %+v prints the stack of a worker.
+func join(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// A run is the root's side of the training.
+type run struct {
+	Options
+	domain *shm.Domain
+	device tensor.Device
+	digits *digits
+	net    *Net
+	result *Result
+}
+
+// newRun puts the data set into shared memory, and a new network, which is on a device if there is one.
+func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err error) {
+	r = &run{Options: o, device: dev, result: newResult(&o)}
+	if r.domain, err = open(); err != nil {
+		return nil, err
+	}
+	if r.digits, err = o.digits(ctx); err != nil {
+		return nil, err
+	}
+	r.net = newNet(o.Seed)
+	if err := errors.Join(nn.To(r.net, dev), r.digits.train.Share(), nn.Share(r.net)); err != nil {
+		r.close()
+		return nil, fmt.Errorf("put the network and %s into shared memory: %w", r.digits.name, err)
+	}
+	s := r.domain.Stats()
+	r.result.Dataset, r.result.TrainSize, r.result.TestSize = r.digits.name, r.digits.train.Len(), r.digits.test.Len()
+	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes, s.Copied
+	o.note("%s: %d images to train on, %d to test; %d workers of %d threads; %s shared",
+		r.digits.name, r.result.TrainSize, r.result.TestSize, o.Workers, o.threads(), size(s.Bytes))
+	return r, nil
+}
+
+// train runs the workers and shows what they report, until all have ended, however they did.
+func (r *run) train(ctx context.Context) error {
+	reports, err := ipc.NewQueue[report](64 * r.Workers)
+	if err != nil {
+		return fmt.Errorf("make the queue of reports: %w", err)
+	}
+	defer reports.Close()
+	start := time.Now()
+	g := shoal.NewGroup(ctx, shoal.Options{Workers: r.Workers, Threads: r.Threads})
+	defer g.Close()
+	j := r.job(reports.Sender())
+	for range r.Workers {
+		trainer.Go(g, j)
+	}
+	reports.Sender().Close() // from now on the queue ends with the last worker
+	heard := r.listen(reports.Receiver(), j.totals())
+	failed := g.Wait()
+	r.result.heard(heard, time.Since(start))
+	r.result.BytesCopied = r.domain.Stats().Copied - r.result.BytesMovedIn
+	return failed
+}
+
+// listen shows reports until nobody can send any more. An interrupt does not end it: the workers do, and then their ends of
+// the queue are gone.
+func (r *run) listen(reports *ipc.Receiver[report], totals []int) *journal {
+	b, heard := newBoard(&r.Options, totals), newJournal(r.Workers)
+	defer b.close()
+	for {
+		one, err := reports.Get(context.Background())
+		if errors.Is(err, ipc.ErrClosed) {
+			return heard
+		}
+		if err != nil {
+			r.note("a report was lost: %v", err)
+			continue
+		}
+		heard.add(one)
+		b.show(one)
+	}
+}
+
+// job is what every worker is given.
+func (r *run) job(reports *ipc.Sender[report]) job {
+	return job{
+		Net: r.net, Digits: r.digits.train, Reports: reports,
+		Workers: r.Workers, Shard: r.Shard, Epochs: r.Epochs, BatchSize: r.BatchSize, LogInterval: r.LogInterval,
+		LR: r.LR, Momentum: r.Momentum, Seed: r.Seed, DryRun: r.DryRun,
+	}
+}
+
+// test measures the network on images that it has not been trained on. After an interrupt nobody waits for that.
+func (r *run) test(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	loss, correct, err := evaluate(ctx, r.net, r.digits.test, r.TestBatchSize)
+	if err != nil {
+		return fmt.Errorf("test the network: %w", err)
+	}
+	r.result.Tested, r.result.TestLoss, r.result.Correct = true, Number(loss), correct
+	r.result.Accuracy = float64(correct) / float64(r.digits.test.Len())
+	return nil
+}
+
+// save writes the network if that was asked for.
+func (r *run) save() (err error) {
+	if r.Out == "" {
+		return nil
+	}
+	r.result.Model, err = save(r.net, r.Out, map[string]string{
+		"dataset": r.digits.name, "samples": fmt.Sprint(r.result.Samples), "accuracy": fmt.Sprint(r.result.Accuracy),
+	})
+	return err
+}
+
+// close gives back what the root has of shared memory, and of a device.
+func (r *run) close() error {
+	err := errors.Join(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net))
+	keeper, ok := r.device.(interface{ EmptyCache() error })
+	for try := 0; r.device != nil && try < 10 && r.domain.Stats().Blocks > 0; try++ {
+		tensor.Collect() // what the test has made
+		if ok {
+			err = errors.Join(err, keeper.EmptyCache())
+		}
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package hogwild
+
+import (
+	"context"
+	"os"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A job is what every worker is given. The digits are in shared memory, and the network there or on a device: all have the same.
+type job struct {
+	Net     *Net
+	Digits  *data.TensorDataset
+	Reports *ipc.Sender[report]
+
+	Workers     int
+	Shard       bool
+	Epochs      int
+	BatchSize   int
+	LogInterval int
+	LR          float64
+	Momentum    float64
+	Seed        uint64
+	DryRun      bool
+}
+
+var trainer = shoal.Register("hogwild", func(ctx context.Context, rank int, j job) error {
+	w := newWorker(rank, j)
+	defer w.loader.Close()
+	for epoch := range j.Epochs {
+		if err := w.pass(ctx, epoch); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+// samples is how many a worker sees in an epoch.
+func (j *job) samples(rank int) int { return j.order(rank, 0).Len() }
+
+// totals is how many each worker sees until its end.
+func (j *job) totals() []int {
+	all := make([]int, j.Workers)
+	for rank := range all {
+		n := j.samples(rank)
+		if j.DryRun {
+			n = min(n, j.BatchSize)
+		}
+		all[rank] = n * j.Epochs
+	}
+	return all
+}
+
+// A worker is one process that trains: with its own order of the samples, its own gradients and its own momentum.
+type worker struct {
+	job
+	loader *data.Loader
+	scope  *autograd.Scope
+	sgd    *optim.SGD
+	said   report
+}
+
+func newWorker(rank int, j job) *worker {
+	seed := j.Seed + uint64(rank)
+	tensor.ManualSeed(seed) // for dropout
+	return &worker{
+		job:    j,
+		loader: data.NewLoader(j.Digits, data.Options{BatchSize: j.BatchSize, Sampler: j.order(rank, seed), Transform: pixels}),
+		scope:  autograd.NewScope(),
+		sgd:    optim.NewSGD(j.Net.Params(), optim.SGDOptions{LR: j.LR, Momentum: j.Momentum}),
+		said:   report{Rank: rank, PID: os.Getpid()},
+	}
+}
+
+// order is in which order a worker sees the digits: all of them, or its part of an order that all workers know.
+func (j *job) order(rank int, seed uint64) data.Sampler {
+	if j.Shard {
+		return data.Shard(data.Random(j.Digits.Len(), j.Seed), rank, j.Workers)
+	}
+	return data.Random(j.Digits.Len(), seed)
+}
+
+// pass trains on every sample of the worker once.
+func (w *worker) pass(ctx context.Context, epoch int) error {
+	w.said.Epoch, w.said.Done, w.said.Of = epoch+1, 0, w.samples(w.said.Rank)
+	steps := 0
+	for batch, err := range w.loader.Epoch(ctx, epoch) {
+		if err != nil {
+			return err
+		}
+		if err := w.step(batch); err != nil {
+			return err
+		}
+		last := w.said.Done == w.said.Of || w.DryRun
+		if steps++; last || steps%w.LogInterval == 0 {
+			w.said.Peak, w.said.Alone = memory()
+			if err := w.Reports.Put(ctx, w.said); err != nil {
+				return err
+			}
+		}
+		if last {
+			break
+		}
+	}
+	return nil
+}
+
+// step learns from one batch. See Note [Hogwild] in package optim: other workers change the parameters meanwhile.
+func (w *worker) step(batch data.Batch) error {
+	images, labels, err := w.Net.fetch(batch)
+	if err != nil {
+		return err
+	}
+	w.sgd.ZeroGrad()
+	loss := nn.NLLLoss(w.Net.Forward(w.scope.Const(images)), labels)
+	loss.Backward()
+	w.sgd.Step()
+	w.said.Loss = loss.Item()
+	n := batch[1].Numel()
+	w.said.Done += n
+	w.said.Total += n
+	w.scope.Reset()
+	return w.Net.leave(images, labels)
+}

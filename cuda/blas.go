@@ -1,0 +1,133 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/cublas"
+	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// BLASKey is the environment variable that names cuBLAS's library, where the loader does not find it, as in a Python installation; or "none", for products by
+// Shoal's own kernel. On simulated devices there is cuBLAS if it is "simulate".
+const BLASKey = "SHOAL_CUBLAS"
+
+// products are by cuBLAS, which is looked for when it is needed first.
+type products struct {
+	sync.Mutex // of the handle
+	begun      bool
+	lib        cublas.BLAS
+	handle     cublas.Handle
+	err        error // why it is not there
+}
+
+func loadBLAS(driver cudriver.Driver) (cublas.BLAS, error) {
+	name := os.Getenv(BLASKey)
+	simulator, simulated := driver.(*sim.Driver)
+	switch {
+	case simulated && name == "simulate":
+		return sim.NewBLAS(simulator), nil
+	case simulated || name == "none":
+		return nil, fmt.Errorf("%w: cuBLAS: %s is %q", ErrUnavailable, BLASKey, name)
+	case name != "":
+		return cublas.Load(name)
+	}
+	return cublas.Load()
+}
+
+// begin loads the library and makes a handle, once. The context is current, and p is locked.
+func (p *products) begin(driver cudriver.Driver, s cudriver.Stream) {
+	if p.begun {
+		return
+	}
+	p.begun = true
+	if p.lib, p.err = loadBLAS(driver); p.err != nil {
+		return
+	}
+	if p.handle, p.err = p.lib.Create(); p.err == nil {
+		p.err = p.lib.SetStream(p.handle, s)
+	}
+}
+
+// BLAS returns the name of the library that multiplies matrices on the device. Where the error is not nil, and says why, a kernel does.
+func (d *Device) BLAS() (name string, err error) {
+	r, err := d.use()
+	if err != nil {
+		return "", err
+	}
+	err = d.within(r, func() error {
+		r.products.Lock()
+		defer r.products.Unlock()
+		r.products.begin(d.driver, r.stream)
+		return r.products.err
+	})
+	if err != nil {
+		return "", err
+	}
+	return r.products.lib.Name(), nil
+}
+
+// multiply queues a product, and reports whether there is cuBLAS to do it, and it takes the operands.
+func (d *Device) multiply(g cublas.Gemm, out, a, b tensor.Operand) (done bool, err error) {
+	r, err := d.use()
+	if err != nil {
+		return true, err
+	}
+	for _, o := range []struct {
+		m *cublas.Matrix
+		o tensor.Operand
+	}{{&g.C, out}, {&g.A, b}, {&g.B, a}} {
+		seen, err := d.see(o.o)
+		if err != nil {
+			return true, err
+		}
+		o.m.Ptr = cudriver.Ptr(seen.word)
+	}
+	err = d.within(r, func() error {
+		p := &r.products
+		p.Lock()
+		defer p.Unlock()
+		if p.begin(d.driver, r.stream); p.err != nil {
+			return nil
+		}
+		done = true
+		return p.lib.GemmStridedBatched(p.handle, g)
+	})
+	if errors.Is(err, cublas.NotSupported) || errors.Is(err, cublas.InvalidValue) {
+		return false, nil
+	}
+	return done || err != nil, err
+}
+
+// gemm returns a product as cuBLAS sees it, by columns: there all matrices are transposed, and so is the product, of b and a. It reports
+// whether that is possible.
+func gemm(out, a, b tensor.Operand, beta float64) (g cublas.Gemm, ok bool) {
+	if out.DType != tensor.Float32 && out.DType != tensor.Float64 || a.Memory == nil || b.Memory == nil {
+		return g, false
+	}
+	g = cublas.Gemm{Double: out.DType == tensor.Float64, M: out.Shape[2], N: out.Shape[1], K: a.Shape[2], Beta: beta, Batch: out.Shape[0]}
+	var fits [3]bool
+	g.A, fits[0] = byColumns(b)
+	g.B, fits[1] = byColumns(a)
+	g.C, fits[2] = byColumns(out)
+	return g, fits == [3]bool{true, true, true} && !g.C.Turned && max(g.M, g.N, g.K, g.Batch) <= math.MaxInt32
+}
+
+// byColumns returns how the rows of a matrix are columns of one. Where there is only one, the distance to the next is what it would be.
+func byColumns(o tensor.Operand) (m cublas.Matrix, ok bool) {
+	rows, columns := o.Shape[1], o.Shape[2]
+	m.Stride, m.Leading = o.Strides[0], o.Strides[1]
+	inner, outer, step := columns, rows, o.Strides[2]
+	if m.Turned = step != 1 && columns > 1; m.Turned {
+		m.Leading, inner, outer, step = o.Strides[2], rows, columns, o.Strides[1]
+	}
+	if outer == 1 {
+		m.Leading = max(m.Leading, inner)
+	}
+	return m, (step == 1 || inner <= 1) && m.Leading >= max(inner, 1) && m.Leading <= math.MaxInt32
+}

@@ -1,0 +1,156 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// What is done with elements goes by the names of package tensor.
+var (
+	opCopy  = "Copy"
+	opWhere = "Where"
+)
+
+var _ tensor.Computer = (*Device)(nil)
+
+// lacks says that there is no kernel.
+func (d *Device) lacks(what fmt.Stringer, dt tensor.DType) error {
+	return fmt.Errorf("%w: %v of %v on %v", tensor.ErrUnsupported, what, dt, d)
+}
+
+// Map is tensor.Computer's.
+func (d *Device) Map(o tensor.Op, out tensor.Operand, in ...tensor.Operand) error {
+	moves := o.String() == opCopy || o.String() == opWhere
+	if moves && (complexParts[out.DType] != 0 || complexParts[in[len(in)-1].DType] != 0) {
+		return d.moveComplex(o, out, in)
+	}
+	kind, operands := types[out.DType], make([]ptx.Operand, len(in))
+	for i, x := range in {
+		operands[i] = ptx.Operand{Type: types[x.DType], Number: x.Memory == nil}
+	}
+	if o.String() == opWhere || moves && out.DType == in[0].DType { // bits are enough
+		kind = moved[out.DType.Size()]
+		for i := range operands[len(operands)-1:] {
+			operands[i].Type = kind
+		}
+	}
+	if o.String() == opWhere {
+		operands[1].Type, operands[2].Type = kind, kind
+		operands[0].Type = ptx.Bool
+	}
+	if kind == "" || slices.ContainsFunc(operands, func(x ptx.Operand) bool { return x.Type == "" }) {
+		return d.lacks(o, in[len(in)-1].DType)
+	}
+	k, ok := ptx.Map(o.String(), kind, operands...)
+	if !ok {
+		return d.lacks(o, in[len(in)-1].DType)
+	}
+	w, err := d.walkOver(out.Shape, append([]tensor.Operand{out}, in...)...)
+	if err != nil {
+		return err
+	}
+	return d.each(k, w)
+}
+
+// moved are the types of what is moved without being looked at, by size.
+var moved = map[int]ptx.Type{1: ptx.Bits8, 2: ptx.Bits16, 4: ptx.Bits32, 8: ptx.Bits64}
+
+// complexParts are what complex numbers are made of; 0, which is Bool, of other dtypes.
+var complexParts = map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64}
+
+// part returns the real parts of complex numbers, or the imaginary ones; those of real numbers are 0.
+func part(o tensor.Operand, i int) tensor.Operand {
+	dt, ok := complexParts[o.DType]
+	switch {
+	case !ok && i == 0 || o.DType == tensor.Bool:
+		return o
+	case !ok:
+		return tensor.Operand{DType: o.DType}
+	}
+	o.DType = dt
+	if o.Memory == nil {
+		copy(o.Value[:], o.Value[i*dt.Size():])
+		return o
+	}
+	o.Offset, o.Strides = 2*o.Offset+i, slices.Clone(o.Strides)
+	for k := range o.Strides {
+		o.Strides[k] *= 2
+	}
+	return o
+}
+
+// moveComplex copies or selects one part after the other.
+func (d *Device) moveComplex(o tensor.Op, out tensor.Operand, in []tensor.Operand) error {
+	parts := 1
+	if complexParts[out.DType] != 0 {
+		parts = 2
+	} else if out.DType == tensor.Bool {
+		return d.lacks(o, in[0].DType)
+	}
+	for i := range parts {
+		x := make([]tensor.Operand, len(in))
+		for k := range in {
+			x[k] = part(in[k], i)
+			if in[k].DType == tensor.Bool && i == 1 && o.String() == opCopy {
+				x[k] = tensor.Operand{DType: tensor.Float32}
+			}
+		}
+		if err := d.Map(o, part(out, i), x...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Generate is tensor.Computer's.
+func (d *Device) Generate(out tensor.Operand, s tensor.Sequence) error {
+	names := map[tensor.SequenceKind]string{tensor.Arithmetic: "Arithmetic", tensor.RandomUniform: "RandomUniform",
+		tensor.RandomNormal: "RandomNormal", tensor.RandomBernoulli: "RandomBernoulli", tensor.RandomInteger: "RandomInteger"}
+	kind := types[out.DType]
+	if kind == "" || names[s.Kind] == "" {
+		return fmt.Errorf("%w: a sequence of %v on %v", tensor.ErrUnsupported, out.DType, d)
+	}
+	extra := []uint64{s.Key, math.Float64bits(s.A), math.Float64bits(s.B), uint64(64 - s.Bits), math.Float64bits(math.Ldexp(1, s.Bits))}
+	if s.Kind == tensor.RandomInteger {
+		extra[1], extra[2] = uint64(s.From), s.Count
+	}
+	w, err := d.walkOver(out.Shape, out)
+	if err != nil {
+		return err
+	}
+	return d.each(ptx.Sequence(names[s.Kind], kind), w, extra...)
+}
+
+// Descend is tensor.Computer's.
+func (d *Device) Descend(s tensor.Descent, param, grad tensor.Operand, state ...tensor.Operand) error {
+	k, ok := ptx.Descend(ptx.Descent{
+		Rule:     map[tensor.DescentRule]string{tensor.DescendSGD: "SGD", tensor.DescendAdam: "Adam", tensor.DescendRMSprop: "RMSprop"}[s.Rule],
+		Momentum: s.Momentum != 0, First: s.N == 1, Nesterov: s.Nesterov, Decoupled: s.Decoupled, Centered: s.Centered, Atomic: s.Atomic,
+	}, types[param.DType])
+	if !ok {
+		return fmt.Errorf("%w: a step of %v on %v", tensor.ErrUnsupported, param.DType, d)
+	}
+	w, err := d.walkOver(param.Shape, append([]tensor.Operand{param, grad}, state...)...)
+	if err != nil {
+		return err
+	}
+	numbers := [ptx.Numbers]float64{
+		ptx.Rate: s.LR, ptx.Decay: s.WeightDecay, ptx.Momentum: s.Momentum, ptx.Fresh: 1 - s.Dampening,
+		ptx.Keep: s.Beta2, ptx.Square: 1 - s.Beta2, ptx.Eps: s.Eps, ptx.Shrink: s.LR * s.WeightDecay,
+	}
+	if s.Rule == tensor.DescendAdam {
+		n := float64(s.N)
+		numbers[ptx.Rate] = s.LR / (1 - math.Pow(s.Beta1, n))
+		numbers[ptx.Fresh] = 1 - s.Beta1
+		numbers[ptx.Root] = 1 / math.Sqrt(1-math.Pow(s.Beta2, n))
+	}
+	words := make([]uint64, 0, len(numbers))
+	for _, v := range numbers {
+		words = append(words, math.Float64bits(v))
+	}
+	return d.each(k, w, words...)
+}

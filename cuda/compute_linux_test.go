@@ -1,0 +1,63 @@
+package cuda_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// collected waits until the garbage collector has taken all tensors, and only blocks of segments are left.
+func collected(t *testing.T, segments int) {
+	t.Helper()
+	eventually(t, func() string {
+		runtime.GC()
+		if shm.Current().Stats().Blocks <= segments {
+			return "collected"
+		}
+		return "tensors are left"
+	}, "collected")
+}
+
+func TestTheDeviceComputesWhatTheHostDoes(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	if name, err := device(t, "cuda").(*cuda.Device).BLAS(); name != "" || !errors.Is(err, cuda.ErrUnavailable) {
+		t.Errorf("products are by %q, %v", name, err)
+	}
+	devicetest.Conform(t, device(t, "cuda"))
+	collected(t, 1)
+}
+
+// The products of matrices in many layouts are those of cuBLAS, which sees rows as columns.
+func TestProductsAreByCuBLASWhereThatIs(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	t.Setenv(cuda.BLASKey, "simulate")
+	dev := device(t, "cuda")
+	if name, err := dev.(*cuda.Device).BLAS(); name != "simulated cuBLAS" || err != nil {
+		t.Fatal(name, err)
+	}
+	g := tensor.NewGenerator(1)
+	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		for _, shape := range [][4]int{{1, 3, 4, 5}, {2, 1, 7, 1}, {3, 7, 1, 2}, {2, 1, 1, 9}, {1, 4, 0, 3}} {
+			for turns := range 4 {
+				a, b := tensor.RandN(dt, g, shape[0], shape[1], shape[2]), tensor.RandN(dt, g, shape[0], shape[2], shape[3])
+				if turns&1 != 0 {
+					a = a.Transpose(1, 2).Contiguous().Transpose(1, 2)
+				}
+				if turns&2 != 0 {
+					b = b.Transpose(1, 2).Contiguous().Transpose(1, 2)
+				}
+				got := tensor.MatMul(devicetest.On(t, dev, a), devicetest.On(t, dev, b))
+				devicetest.Same(t, got, tensor.MatMul(a, b), 1e-5)
+				all := devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 2)) // a batch of one matrix
+				check(t, dev.(tensor.Computer).MatMul(all.Operand(), devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 5)).Operand(), devicetest.On(t, dev, tensor.Ones(dt, 1, 5, 2)).Operand(), 2))
+				devicetest.Same(t, all, tensor.Full(dt, 7, 1, 3, 2), 0)
+			}
+		}
+	}
+	collected(t, 1)
+}

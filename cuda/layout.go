@@ -1,0 +1,199 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A walk is how a kernel goes through its operands. The innermost dimension is the first, and strides are in bytes.
+type walk struct {
+	shape    []int
+	place    int // of the first element, in row-major order
+	operands []operand
+}
+
+// An operand is an address or a number, and how far neighbours are apart; a number has no strides.
+type operand struct {
+	word    uint64
+	number  bool
+	size    int // of an element
+	strides []int
+}
+
+// types are what package ptx calls dtypes. Complex numbers are moved as two numbers.
+var types = map[tensor.DType]ptx.Type{
+	tensor.Bool: ptx.Bool, tensor.Uint8: ptx.Uint8, tensor.Int8: ptx.Int8, tensor.Int16: ptx.Int16, tensor.Int32: ptx.Int32, tensor.Int64: ptx.Int64,
+	tensor.Float16: ptx.Float16, tensor.BFloat16: ptx.BFloat16, tensor.Float32: ptx.Float32, tensor.Float64: ptx.Float64,
+}
+
+// see returns an operand as kernels of d see it.
+func (d *Device) see(o tensor.Operand) (operand, error) {
+	if o.Memory == nil {
+		return operand{word: binary.LittleEndian.Uint64(o.Value[:]), number: true, size: o.DType.Size()}, nil
+	}
+	m, ok := o.Memory.(*Memory)
+	if !ok || m.dev != d {
+		return operand{}, fmt.Errorf("%w: memory of %v for a kernel on %v", ErrDevice, o.Memory.Device(), d)
+	}
+	seen, last := operand{size: o.DType.Size()}, o.Offset
+	for i, n := range o.Shape {
+		seen.strides = append(seen.strides, o.Strides[i]*seen.size)
+		last += max(n-1, 0) * o.Strides[i]
+	}
+	slices.Reverse(seen.strides)
+	if slices.Contains(o.Shape, 0) {
+		last = o.Offset - 1
+	}
+	seen.word = uint64(m.at(o.Offset*seen.size, (last+1-o.Offset)*seen.size))
+	return seen, nil
+}
+
+// walkOver returns the walk over a shape of tensors, all of it.
+func (d *Device) walkOver(shape []int, operands ...tensor.Operand) (w walk, err error) {
+	w.shape = slices.Clone(shape)
+	slices.Reverse(w.shape)
+	for _, o := range operands {
+		seen, err := d.see(o)
+		if err != nil {
+			return w, err
+		}
+		w.operands = append(w.operands, seen)
+	}
+	return w, nil
+}
+
+func (w walk) count() int {
+	n := 1
+	for _, size := range w.shape {
+		n *= size
+	}
+	return n
+}
+
+// merged returns the walk with as few dimensions as there can be, at least one.
+func (w walk) merged() walk {
+	out := walk{place: w.place, operands: slices.Clone(w.operands)}
+	for k := range out.operands {
+		out.operands[k].strides = nil
+	}
+	for i, n := range w.shape {
+		if n != 1 && !out.extend(n, func(k int) int { return w.operands[k].strides[i] }) {
+			out.add(n, func(k int) int { return w.operands[k].strides[i] })
+		}
+	}
+	if len(out.shape) == 0 {
+		out.add(1, func(k int) int { return out.operands[k].size })
+	}
+	return out
+}
+
+// extend makes the last dimension n times as large, if the strides of one of n are those of its continuation.
+func (w *walk) extend(n int, stride func(k int) int) bool {
+	last := len(w.shape) - 1
+	if last < 0 {
+		return false
+	}
+	for k, o := range w.operands {
+		if !o.number && stride(k) != o.strides[last]*w.shape[last] {
+			return false
+		}
+	}
+	w.shape[last] *= n
+	return true
+}
+
+func (w *walk) add(n int, stride func(k int) int) {
+	w.shape = append(w.shape, n)
+	for k := range w.operands {
+		if o := &w.operands[k]; !o.number {
+			o.strides = append(o.strides, stride(k))
+		}
+	}
+}
+
+// layout returns the words by which kernels go through the operands in memory.
+func (w walk) layout() ([]uint64, error) {
+	if len(w.shape) > ptx.Dims {
+		return nil, fmt.Errorf("%w: %d dimensions, of which none can be one with its neighbour", tensor.ErrUnsupported, len(w.shape))
+	}
+	words := append(make([]uint64, 0, 64), uint64(len(w.shape)))
+	room := func(s []int) {
+		for i := range ptx.Dims {
+			if i < len(s) {
+				words = append(words, uint64(s[i]))
+			} else {
+				words = append(words, 0)
+			}
+		}
+	}
+	room(w.shape)
+	for _, o := range w.operands {
+		if !o.number {
+			room(o.strides)
+		}
+	}
+	return words, nil
+}
+
+// dense reports whether neighbours are next to each other in all operands, from where whole vectors can be read.
+func (w walk) dense(vector int) bool {
+	if vector == 0 || len(w.shape) > 1 {
+		return false
+	}
+	return !slices.ContainsFunc(w.operands, func(o operand) bool {
+		return !o.number && (o.strides[0] != o.size && w.shape[0] > 1 || o.word%uint64(vector*o.size) != 0)
+	})
+}
+
+// most is how many elements a kernel counts.
+const most = math.MaxInt32 &^ 15
+
+// each runs a kernel over the elements of a walk, in parts if there are too many.
+func (d *Device) each(k ptx.Kernel, w walk, extra ...uint64) error {
+	w = w.merged()
+	n, last := w.count(), len(w.shape)-1
+	if n == 0 {
+		return nil
+	}
+	if n > most {
+		low, high := w.cut(last, max(w.shape[last]/2&^15, 1))
+		if err := d.each(k, low, extra...); err != nil {
+			return err
+		}
+		return d.each(k, high, extra...)
+	}
+	words := []uint64{uint64(n), uint64(w.place)}
+	for _, o := range w.operands {
+		words = append(words, o.word)
+	}
+	words = append(words, extra...)
+	if w.dense(k.Vector) {
+		grid, block := lines((n + k.Vector - 1) / k.Vector)
+		return d.launch(k, "dense", grid, block, words)
+	}
+	layout, err := w.layout()
+	if err != nil {
+		return err
+	}
+	grid, block := lines(n)
+	return d.launch(k, "strided", grid, block, append(words, layout...))
+}
+
+// cut returns the walk over the first n of the outermost dimension, and that over the rest.
+func (w walk) cut(dim, n int) (low, high walk) {
+	low, high = w, w
+	low.shape, high.shape, high.operands = slices.Clone(w.shape), slices.Clone(w.shape), slices.Clone(w.operands)
+	low.shape[dim], high.shape[dim] = n, w.shape[dim]-n
+	high.place += low.count()
+	for k := range high.operands {
+		if o := &high.operands[k]; !o.number {
+			o.word += uint64(n * o.strides[dim])
+		}
+	}
+	return low, high
+}

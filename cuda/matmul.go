@@ -1,0 +1,61 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// mostBatch is how many blocks there are along z.
+const mostBatch = math.MaxUint16
+
+// MatMul is tensor.Computer's: cuBLAS's where that is, and takes the operands, and otherwise a kernel's.
+func (d *Device) MatMul(out, a, b tensor.Operand, beta float64) error {
+	k, ok := ptx.MatMul(types[out.DType])
+	if !ok || types[out.DType] == "" {
+		return fmt.Errorf("%w: MatMul of %v on %v", tensor.ErrUnsupported, out.DType, d)
+	}
+	if out.Shape[0]*out.Shape[1]*out.Shape[2] == 0 {
+		return nil
+	}
+	if g, ok := gemm(out, a, b, beta); ok {
+		if done, err := d.multiply(g, out, a, b); done {
+			return err
+		}
+	}
+	return d.tiled(k, out, a, b, beta)
+}
+
+// tiled multiplies with the kernel.
+func (d *Device) tiled(k ptx.Kernel, out, a, b tensor.Operand, beta float64) error {
+	batch, rows, columns, depth := out.Shape[0], out.Shape[1], out.Shape[2], a.Shape[2]
+	words := []uint64{uint64(rows), uint64(columns), uint64(depth)}
+	var strides []uint64
+	for _, o := range []tensor.Operand{out, a, b} {
+		seen, err := d.see(o)
+		if err != nil {
+			return err
+		}
+		words = append(words, seen.word)
+		for _, s := range o.Strides {
+			strides = append(strides, uint64(s*seen.size))
+		}
+	}
+	words = append(append(words, strides...), math.Float64bits(beta))
+	tiles := ((rows + ptx.Tile - 1) / ptx.Tile) * ((columns + ptx.Tile - 1) / ptx.Tile)
+	if max(rows, columns, depth, tiles) > most {
+		return fmt.Errorf("%w: a product of %d by %d by %d on %v", tensor.ErrUnsupported, rows, depth, columns, d)
+	}
+	for done := 0; done < batch; done += mostBatch {
+		n := min(batch-done, mostBatch)
+		if err := d.launch(k, "matmul", [3]uint32{uint32(tiles), 1, uint32(n)}, [3]uint32{ptx.BlockSize, 1, 1}, words); err != nil {
+			return err
+		}
+		for i := range 3 {
+			words[3+i] += uint64(n) * strides[3*i]
+		}
+	}
+	return nil
+}

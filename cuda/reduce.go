@@ -1,0 +1,141 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A part of a long row is reduced by a block of its own, unless there are enough rows.
+const (
+	enoughBlocks = 256
+	leastPart    = 4096
+)
+
+// Reduce is tensor.Computer's.
+func (d *Device) Reduce(r tensor.Reduction, out, in tensor.Operand) error {
+	k, ok := ptx.Reduce(r.String(), types[out.DType], types[in.DType])
+	if !ok || types[out.DType] == "" || types[in.DType] == "" {
+		return d.lacks(r, in.DType)
+	}
+	outer, inner := in, in
+	kept := len(out.Shape)
+	outer.Shape, outer.Strides = in.Shape[:kept], in.Strides[:kept]
+	inner.Shape, inner.Strides = in.Shape[kept:], in.Strides[kept:]
+	rows, err := d.walkOver(out.Shape, outer, out)
+	if err != nil {
+		return err
+	}
+	if _, err := d.see(in); err != nil { // all of it
+		return err
+	}
+	row, err := d.walkOver(inner.Shape, inner)
+	if err != nil {
+		return err
+	}
+	rows, row = rows.merged(), row.merged()
+	results, n := rows.count(), row.count()
+	switch {
+	case results == 0:
+		return nil
+	case results > most || n > most:
+		return fmt.Errorf("%w: %d reductions of %d elements on %v", tensor.ErrUnsupported, results, n, d)
+	}
+	b := blockFor(rows, row, n)
+	parts := 1
+	if blocks := (results + b.height() - 1) / b.height(); combinable[r.String()] {
+		parts = max(min(enoughBlocks/blocks, n/leastPart), 1)
+	}
+	if parts == 1 {
+		return d.reduce(k, b, rows, row, 1, 0)
+	}
+	return d.reduceInParts(r, k, b, rows, row, parts, out)
+}
+
+// combinable are the reductions of which those of parts can be reduced again.
+var combinable = map[string]bool{"Sum": true, "Prod": true, "Amax": true, "Amin": true}
+
+// reduceInParts reduces the parts into memory of its own, and that.
+func (d *Device) reduceInParts(r tensor.Reduction, k ptx.Kernel, b block, rows, row walk, parts int, out tensor.Operand) error {
+	results := rows.count()
+	m, err := d.Alloc(results * parts * out.DType.Size())
+	if err != nil {
+		return err
+	}
+	// The memory is this process's, and used again by what comes after on the same stream.
+	shape := append(slices.Clone(out.Shape), parts)
+	strides := contiguous(reversed(shape), 1)
+	slices.Reverse(strides)
+	between := tensor.Operand{Memory: m, DType: out.DType, Shape: shape, Strides: strides}
+	to, err := d.see(between)
+	if err == nil {
+		to.strides = contiguous(rows.shape, parts*to.size)
+		rows.operands = []operand{rows.operands[0], to}
+		if err = d.reduce(k, b, rows, row, parts, to.size); err == nil {
+			err = d.Reduce(r, out, between)
+		}
+	}
+	return errors.Join(err, m.End())
+}
+
+func reversed(s []int) []int {
+	s = slices.Clone(s)
+	slices.Reverse(s)
+	return s
+}
+
+// contiguous returns the strides of rows that are next to each other, the innermost first.
+func contiguous(shape []int, size int) (strides []int) {
+	for _, n := range shape {
+		strides = append(strides, size)
+		size *= n
+	}
+	return strides
+}
+
+// A block is how threads share work: so many along the elements of a row, the others across rows; those along are neighbours, or those across.
+type block struct {
+	width  int
+	across bool
+}
+
+func (b block) height() int { return ptx.BlockSize / b.width }
+
+// blockFor lets neighbours among the threads read neighbours in memory.
+func blockFor(rows, row walk, n int) (b block) {
+	b.width = 1
+	b.across = rows.operands[0].strides[0] < row.operands[0].strides[0] && rows.shape[0] > 1
+	widest := ptx.BlockSize
+	if b.across {
+		widest = ptx.BlockSize / 32
+	}
+	for b.width < min(n, widest) {
+		b.width *= 2
+	}
+	return b
+}
+
+func (d *Device) reduce(k ptx.Kernel, b block, rows, row walk, parts, step int) error {
+	results, n := rows.count(), row.count()
+	chunk := (n + parts - 1) / parts
+	alongBy, acrossBy := 1, b.width
+	if b.across {
+		alongBy, acrossBy = b.height(), 1
+	}
+	outer, err := rows.layout()
+	if err != nil {
+		return err
+	}
+	inner, err := row.layout()
+	if err != nil {
+		return err
+	}
+	words := []uint64{uint64(results), uint64(n), uint64(chunk), uint64(b.width), uint64(alongBy), uint64(acrossBy), uint64(step),
+		rows.operands[1].word, rows.operands[0].word}
+	words = append(append(words, outer...), inner...)
+	grid := [3]uint32{uint32((results + b.height() - 1) / b.height()), uint32(parts), 1}
+	return d.launch(k, "reduce", grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
+}

@@ -1,0 +1,83 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Unfold is tensor.Computer's.
+func (d *Device) Unfold(out, in tensor.Operand, w tensor.Window) error {
+	kind, ok := moved[in.DType.Size()]
+	if !ok {
+		return d.lacksWindow("Unfold", in.DType)
+	}
+	return d.window(ptx.Unfold(kind), in.Shape, w, out, in)
+}
+
+// Fold is tensor.Computer's.
+func (d *Device) Fold(out, in tensor.Operand, w tensor.Window) error {
+	k, ok := ptx.Fold(types[in.DType])
+	if !ok || types[in.DType] == "" {
+		return d.lacksWindow("Fold", in.DType)
+	}
+	return d.window(k, out.Shape, w, out, in)
+}
+
+// MaxPool is tensor.Computer's.
+func (d *Device) MaxPool(out, at, in tensor.Operand, w tensor.Window) error {
+	kind := types[in.DType]
+	if kind == "" {
+		return d.lacksWindow("MaxPool", in.DType)
+	}
+	return d.window(ptx.MaxPool(kind), in.Shape, w, out, in, at)
+}
+
+func (d *Device) lacksWindow(what string, dt tensor.DType) error {
+	return fmt.Errorf("%w: %s of %v on %v", tensor.ErrUnsupported, what, dt, d)
+}
+
+// window runs a kernel with a thread for each element of the first operand. The planes of all operands are next to each other, and done in
+// parts if there are too many.
+func (d *Device) window(k ptx.Kernel, images []int, w tensor.Window, operands ...tensor.Operand) error {
+	height, width := images[len(images)-2], images[len(images)-1]
+	planes := 1
+	for _, n := range images[:len(images)-2] {
+		planes *= n
+	}
+	outH, outW := w.Out(height, width)
+	perPlane, largest := make([]int, len(operands)), 0
+	var words []uint64
+	for i, o := range operands {
+		seen, err := d.see(o)
+		if err != nil {
+			return err
+		}
+		words = append(words, seen.word)
+		perPlane[i] = 1
+		for _, n := range o.Shape {
+			perPlane[i] *= n
+		}
+		perPlane[i] /= max(planes, 1)
+		largest = max(largest, perPlane[i])
+	}
+	for _, pair := range [][2]int{{height, width}, {outH, outW}, w.Size, w.Stride, w.Padding} {
+		words = append(words, uint64(pair[0]), uint64(pair[1]))
+	}
+	if largest > most {
+		return fmt.Errorf("%w: windows of images of %d by %d on %v", tensor.ErrUnsupported, height, width, d)
+	}
+	for done := 0; done < planes && perPlane[0] > 0; {
+		n := min(planes-done, most/largest)
+		grid, block := lines(n * perPlane[0])
+		if err := d.launch(k, "window", grid, block, append([]uint64{uint64(n * perPlane[0])}, words...)); err != nil {
+			return err
+		}
+		done += n
+		for i, o := range operands {
+			words[i] += uint64(n * perPlane[i] * o.DType.Size())
+		}
+	}
+	return nil
+}

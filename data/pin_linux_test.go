@@ -1,0 +1,82 @@
+package data_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A device is one that locks pages, or is not there, or cannot.
+type device struct {
+	err  atomic.Pointer[error]
+	ends sync.Map // of locked bytes, by where they begin
+}
+
+func (d *device) lock(b []byte) error {
+	if err := d.err.Load(); err != nil {
+		return *err
+	}
+	d.ends.Store(unsafe.SliceData(b), len(b))
+	return nil
+}
+
+func (d *device) has(t *tensor.Tensor) bool {
+	n, ok := d.ends.Load(unsafe.SliceData(tensor.Bytes(t)))
+	return ok && n.(int) >= t.Nbytes()
+}
+
+var pairs = data.RegisterCollate("test.pairs", func(_ context.Context, s []data.Sample) (data.Batch, error) { return data.Stack(s, false) })
+
+func TestPinnedBatchesLieInLockedMemory(t *testing.T) {
+	gpu := new(device)
+	tensor.RegisterPinner(gpu.lock)
+	none, broken := fmt.Errorf("%w: none is there", tensor.ErrDevice), errors.New("out of luck")
+	oneOfEach(func(name string, workers int, kind data.Kind) {
+		o := data.Options{BatchSize: 8, Workers: workers, Kind: kind, PinMemory: true}
+		for what, change := range map[string]func(*data.Options){
+			"rows": func(*data.Options) {}, "shared": func(o *data.Options) { o.Shared = true },
+			"single": func(o *data.Options) { o.BatchSize = data.Single }, "collate": func(o *data.Options) { o.Collate = pairs },
+		} {
+			o := o
+			change(&o)
+			l := data.NewLoader(&noisy{N: 20}, o)
+			n := 0
+			for b, err := range l.Batches(t.Context()) {
+				if err != nil {
+					t.Fatalf("%s, %s: %v", name, what, err)
+				}
+				for k, f := range b {
+					if !f.IsShared() || !gpu.has(f) {
+						t.Errorf("%s, %s: field %d is not in locked memory", name, what, k)
+					}
+				}
+				n++
+				if o.Shared {
+					for _, f := range b {
+						f.Close()
+					}
+				}
+			}
+			if n != 3 && o.BatchSize == 8 || n != 20 && o.BatchSize != 8 {
+				t.Errorf("%s, %s: %d batches", name, what, n)
+			}
+			l.Close()
+		}
+		gpu.err.Store(&none)
+		if got := loadAll(t, data.NewLoader(&noisy{N: 20}, o)); len(got) != 20 {
+			t.Errorf("%s: %d samples without a device", name, len(got))
+		}
+		gpu.err.Store(&broken)
+		if _, err := read(t, data.NewLoader(&noisy{N: 20}, o), 0); !errors.Is(err, broken) {
+			t.Errorf("%s: %v, want that of the device", name, err)
+		}
+		gpu.err.Store(nil)
+	})
+}

@@ -1,0 +1,225 @@
+package data
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// ErrRecords is returned where a file, or memory, does not hold a List or a Map, or is damaged.
+var ErrRecords = errors.New("data: not records")
+
+const (
+	recordsMagic = "shoalrec"
+	recordsHead  = 40
+)
+
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
+
+// build lays out records, and a table of so many slots for those that are keys: every other one.
+func build[T string | []byte](records []T, slots int) *tensor.Tensor {
+	data := recordsHead + 8*len(records) + 8*slots
+	size := data
+	for _, r := range records {
+		size += len(r)
+	}
+	t := tensor.New(tensor.Uint8, size)
+	b := tensor.Bytes(t)
+	copy(b, recordsMagic)
+	le := binary.LittleEndian
+	le.PutUint64(b[8:], uint64(len(records)))
+	le.PutUint64(b[16:], uint64(slots))
+	le.PutUint64(b[24:], uint64(data))
+	end := 0
+	for i, r := range records {
+		copy(b[data+end:], r)
+		end += len(r)
+		le.PutUint64(b[recordsHead+8*i:], uint64(end))
+	}
+	table := b[recordsHead+8*len(records) : data]
+	for i := 0; slots > 0 && i < len(records); i += 2 {
+		at := hash(records[i]) & uint64(slots-1)
+		for le.Uint64(table[8*at:]) != 0 {
+			at = (at + 1) & uint64(slots-1)
+		}
+		le.PutUint64(table[8*at:], uint64(i+1))
+	}
+	le.PutUint32(b[32:], crc32.Checksum(b[recordsHead:data], castagnoli()))
+	runtime.KeepAlive(t)
+	return t
+}
+
+// hash is FNV-1a with its bits mixed, the same in all processes.
+func hash[T string | []byte](key T) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(key) {
+		h = (h ^ uint64(key[i])) * 1099511628211
+	}
+	return mix(h)
+}
+
+// check returns what is wrong with a block.
+func check(t *tensor.Tensor, isMap bool) error {
+	bad := func(offset int, format string, args ...any) error {
+		return &recordError{offset, fmt.Errorf("%w: %s", ErrRecords, fmt.Sprintf(format, args...))}
+	}
+	if t == nil || t.DType() != tensor.Uint8 || t.Dims() != 1 || !t.IsContiguous() {
+		return bad(0, "not a block of bytes")
+	}
+	b := tensor.Bytes(t)
+	defer runtime.KeepAlive(t)
+	if len(b) < recordsHead || string(b[:8]) != recordsMagic {
+		return bad(0, "the first bytes are not %s", recordsMagic)
+	}
+	le := binary.LittleEndian
+	n, slots, data, size := le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), uint64(len(b))
+	switch {
+	case n > size/8 || slots > size/8 || data != recordsHead+8*n+8*slots || data > size:
+		return bad(8, "%d records and %d slots in %d bytes", n, slots, size)
+	case (slots > 0) != isMap || slots&(slots-1) != 0 || isMap && (n%2 != 0 || slots <= n/2):
+		return bad(16, "a table of %d slots for %d records", slots, n)
+	case crc32.Checksum(b[recordsHead:data], castagnoli()) != le.Uint32(b[32:]):
+		return bad(32, "the checksum of the index")
+	}
+	last := uint64(0)
+	for i := range n {
+		end := le.Uint64(b[recordsHead+8*i:])
+		if end < last || end > size-data {
+			return bad(int(recordsHead+8*i), "record %d ends at %d", i, end)
+		}
+		last = end
+	}
+	if last != size-data {
+		return bad(len(b), "%d bytes of records, where the index has %d", size-data, last)
+	}
+	return nil
+}
+
+// A recordError knows where in a block something is wrong.
+type recordError struct {
+	offset int
+	err    error
+}
+
+func (e *recordError) Error() string { return e.err.Error() }
+func (e *recordError) Unwrap() error { return e.err }
+
+func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open records: %w", err)
+	}
+	if st.Size() < recordsHead {
+		return nil, &FileError{path, st.Size(), fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
+	}
+	t, err := tensor.FromFile(path, false, tensor.Uint8, int(st.Size()))
+	if err != nil {
+		return nil, fmt.Errorf("open records: %w", err)
+	}
+	if err := check(t, isMap); err != nil {
+		t.Close()
+		e := new(recordError)
+		errors.As(err, &e)
+		return nil, &FileError{path, int64(e.offset), e.err}
+	}
+	return t, nil
+}
+
+// save writes a block to a file, whole or not at all.
+func save(path string, t *tensor.Tensor) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".records-*")
+	if err != nil {
+		return fmt.Errorf("save records: %w", err)
+	}
+	_, err = f.Write(tensor.Bytes(t))
+	runtime.KeepAlive(t)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("save records: %w", err)
+	}
+	return nil
+}
+
+// An index is what the first bytes of a block say, as far as that can be so: whoever damages the block later, in another process or in its file, makes
+// errors and no more.
+type index struct {
+	b       []byte
+	records uint64
+	slots   uint64
+	data    uint64
+}
+
+// look has f read a block. What is wrong there is an error that wraps ErrRecords.
+func look(t *tensor.Tensor, f func(x index) error) error {
+	var err error
+	fault := tensor.Guard(func() {
+		defer runtime.KeepAlive(t)
+		var x index
+		if x, err = indexOf(tensor.Bytes(t)); err == nil {
+			err = f(x)
+		}
+	})
+	if fault != nil {
+		return fmt.Errorf("%w: %w", ErrRecords, fault)
+	}
+	return err
+}
+
+func indexOf(b []byte) (index, error) {
+	size := uint64(len(b))
+	if size < recordsHead {
+		return index{}, fmt.Errorf("%w: %d bytes", ErrRecords, size)
+	}
+	le := binary.LittleEndian
+	x := index{b, le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:])}
+	if x.records > size/8 || x.slots > size/8 || x.slots&(x.slots-1) != 0 || x.data != recordsHead+8*x.records+8*x.slots || x.data > size {
+		return index{}, fmt.Errorf("%w: %d records and %d slots in %d bytes", ErrRecords, x.records, x.slots, size)
+	}
+	return x, nil
+}
+
+// at returns record i.
+func (x index) at(i uint64) ([]byte, error) {
+	if i >= x.records {
+		return nil, fmt.Errorf("%w: record %d of %d", ErrRecords, i, x.records)
+	}
+	le := binary.LittleEndian
+	from, to, records := uint64(0), le.Uint64(x.b[recordsHead+8*i:]), x.b[x.data:]
+	if i > 0 {
+		from = le.Uint64(x.b[recordsHead+8*(i-1):])
+	}
+	if from > to || to > uint64(len(records)) {
+		return nil, fmt.Errorf("%w: record %d is bytes %d to %d of %d", ErrRecords, i, from, to, len(records))
+	}
+	return records[from:to:to], nil
+}
+
+// find returns the record of a key of a Map.
+func (x index) find(key string) (record []byte, ok bool, err error) {
+	table := x.b[recordsHead+8*x.records:]
+	for at, tried := hash(key)&(x.slots-1), uint64(0); tried < x.slots; at, tried = (at+1)&(x.slots-1), tried+1 {
+		i := binary.LittleEndian.Uint64(table[8*at:])
+		if i == 0 {
+			return nil, false, nil
+		}
+		k, err := x.at(i - 1)
+		if err != nil {
+			return nil, false, err
+		}
+		if string(k) == key {
+			record, err = x.at(i)
+			return record, err == nil, err
+		}
+	}
+	return nil, false, nil
+}

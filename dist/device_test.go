@@ -1,0 +1,131 @@
+package dist_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// devices returns one for each of size ranks but the last, which is on the host.
+func devices(size int) []tensor.Device {
+	all := make([]tensor.Device, size)
+	for r := range size - 1 {
+		all[r] = devicetest.New(fmt.Sprintf("test:%d", r))
+	}
+	return all
+}
+
+func TestCollectivesOfTensorsOnDevices(t *testing.T) {
+	const size, n = 3, 140_001
+	groups, there := handles(t, size), devices(size)
+	on := func(dt tensor.DType, rank, n int) *tensor.Tensor {
+		x := devicetest.On(t, there[rank], tensor.Cat([]*tensor.Tensor{operand(dt, rank, 7), operand(dt, rank, n)}, 0))
+		return x.Narrow(0, 7, n) // not from the first byte of its memory on
+	}
+	operands := func(dt tensor.DType) (all []*tensor.Tensor) {
+		for r := range size {
+			all = append(all, operand(dt, r, n))
+		}
+		return all
+	}
+	for _, dt := range []tensor.DType{tensor.Float32, tensor.Int64} {
+		sum := serial(dist.Sum, operands(dt))
+		all(t, together(groups, func(g *dist.Group) error {
+			rank, own := g.Rank(), there[g.Rank()]
+			x := on(dt, rank, n)
+			if err := g.AllReduce(deadline(t), dist.Sum, x); err != nil {
+				return err
+			}
+			devicetest.Same(t, x, sum, 0)
+			if x.Device() != own {
+				t.Errorf("rank %d has the sum on %v", rank, x.Device())
+			}
+			y := on(dt, rank, n)
+			if err := g.Broadcast(deadline(t), 1, y); err != nil {
+				return err
+			}
+			devicetest.Same(t, y, operand(dt, 1, n), 0)
+			gathered := devicetest.On(t, own, tensor.New(dt, size*n))
+			if err := g.AllGather(deadline(t), gathered, on(dt, rank, n)); err != nil {
+				return err
+			}
+			devicetest.Same(t, gathered, tensor.Cat(operands(dt), 0), 0)
+			part := devicetest.On(t, own, tensor.New(dt, n/size))
+			if err := g.ReduceScatter(deadline(t), dist.Sum, part, on(dt, rank, n/size*size)); err != nil {
+				return err
+			}
+			whole := serial(dist.Sum, []*tensor.Tensor{operand(dt, 0, n/size*size), operand(dt, 1, n/size*size), operand(dt, 2, n/size*size)})
+			devicetest.Same(t, part, whole.Narrow(0, rank*(n/size), n/size), 0)
+			return nil
+		}))
+	}
+}
+
+// Two ranks on two devices train as one process on the host does.
+func TestRanksTrainOnDevicesOfTheirOwn(t *testing.T) {
+	const steps, batch = 3, 8
+	groups := handles(t, 2)
+	want := newNet(1)
+	take := func(n *net) {
+		for p := range n.Params() {
+			if p.Grad != nil {
+				p.T.Axpy(-0.1, p.Grad)
+				p.ZeroGrad()
+			}
+		}
+	}
+	for i := range steps {
+		want.loss(nil, samples(uint64(i), batch)).Backward()
+		take(want)
+	}
+	all(t, together(groups, func(g *dist.Group) error {
+		dev := devicetest.New(fmt.Sprintf("test:%d", g.Rank()))
+		n := newNet(uint64(1 + g.Rank())) // that of rank 0 counts
+		for p := range n.Params() {
+			p.T.Set(devicetest.On(t, dev, p.T))
+		}
+		if err := g.BroadcastParams(deadline(t), 0, n.Params()); err != nil {
+			return err
+		}
+		sgd := optim.NewSGD(n.Params(), optim.SGDOptions{LR: 0.1})
+		for i := range steps {
+			var part []*tensor.Tensor
+			for _, x := range samples(uint64(i), batch) {
+				part = append(part, devicetest.On(t, dev, x.Narrow(0, g.Rank()*batch/2, batch/2)))
+			}
+			n.loss(autograd.NewScope(), part).Backward()
+			if err := g.AverageGrads(deadline(t), n.Params()); err != nil {
+				return err
+			}
+			sgd.Step()
+			sgd.ZeroGrad()
+		}
+		i := 0
+		var wants []*tensor.Tensor
+		for p := range want.Params() {
+			wants = append(wants, p.T)
+		}
+		for p := range n.Params() {
+			devicetest.Same(t, p.T, wants[i], 1e-5)
+			i++
+		}
+		return nil
+	}))
+}
+
+func TestADeviceThatFailsEndsTheCall(t *testing.T) {
+	groups := handles(t, 1)
+	dev := devicetest.New("test:0")
+	x := devicetest.On(t, dev, tensor.Ones(tensor.Float32, 3))
+	broken := errors.New("broken")
+	dev.Fail(broken)
+	if err := groups[0].AllReduce(deadline(t), dist.Sum, x); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}

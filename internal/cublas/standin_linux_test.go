@@ -1,0 +1,73 @@
+//go:build amd64 || arm64
+
+package cublas_test
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/cublas"
+	"github.com/shoal-mp/shoal/internal/dl"
+)
+
+func TestEachCallReachesCAsItWasMeant(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: nobody there to check the bindings")
+	}
+	so := filepath.Join(t.TempDir(), "libstandin.so")
+	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-o", so, "testdata/standin.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b, err := cublas.Load("libthereisnone.so.1", so)
+	if err != nil || b.Name() != so {
+		t.Fatal(b, err)
+	}
+	lib, err := dl.Open(so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := lib.Symbol("standin_note")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail, err := lib.Symbol("standin_fail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sees := func(err error, want string) {
+		t.Helper()
+		if got := cublas.CString(note); got != want || err != nil {
+			t.Errorf("C saw %q, %v; want %q", got, err, want)
+		}
+	}
+	h, err := b.Create()
+	if sees(err, "cublasCreate"); h != 0x7a0000000001 {
+		t.Errorf("handle %#x", h)
+	}
+	sees(b.SetStream(h, 0x1b0000000002), "cublasSetStream 0x7a0000000001 0x1b0000000002")
+	g := cublas.Gemm{M: 2, N: 3, K: 4, Beta: 0.5, Batch: 7,
+		A: cublas.Matrix{Ptr: 0xfedcba9876543210, Leading: 11, Stride: 1<<40 + 1, Turned: true},
+		B: cublas.Matrix{Ptr: 0xf123456789abcdef, Leading: 12, Stride: 1<<40 + 2}, C: cublas.Matrix{Ptr: 0xffedcba987654321, Leading: 13, Stride: 1<<40 + 3}}
+	const rest = " 0x7a0000000001 1 0 2 3 4 1 0xfedcba9876543210 11 1099511627777 0xf123456789abcdef 12 1099511627778 0.5 0xffedcba987654321 13 1099511627779 7"
+	sees(b.GemmStridedBatched(h, g), "cublasSgemmStridedBatched"+rest)
+	g.Double = true
+	sees(b.GemmStridedBatched(h, g), "cublasDgemmStridedBatched"+rest)
+
+	dl.Call(fail, uintptr(cublas.InvalidValue))
+	err = b.GemmStridedBatched(h, g)
+	if failed, ok := errors.AsType[*cublas.Error](err); !ok || failed.Call != "cublasDgemmStridedBatched" || !errors.Is(err, cublas.InvalidValue) {
+		t.Errorf("a call that fails: %v", err)
+	}
+}
+
+func TestALibraryThatIsNotTheOne(t *testing.T) {
+	if _, err := cublas.Load("libthereisnone.so.1"); !errors.Is(err, dl.ErrNotLoaded) {
+		t.Errorf("no library: %v", err)
+	}
+	if _, err := cublas.Load("libc.so.6"); !errors.Is(err, dl.ErrNoSymbol) {
+		t.Errorf("another library: %v", err)
+	}
+}

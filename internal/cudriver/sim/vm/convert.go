@@ -1,0 +1,133 @@
+package vm
+
+import "math"
+
+// convert returns cvt from one type to another; nil for one that is not known. Floats become integers as PTX has it: what is too large becomes
+// the largest, NaN 0.
+func (o *opcode) convert(to, from scalar) function {
+	whole := whole(o)
+	switch {
+	case to.kind == 'p' || from.kind == 'p':
+		return nil
+	case to.kind != 'f' && from.kind != 'f':
+		if from.kind == 's' {
+			shift := 64 - 8*from.size
+			return func(a, _, _ uint64) uint64 { return to.truncate(uint64(int64(a) << shift >> shift)) }
+		}
+		return func(a, _, _ uint64) uint64 { return to.truncate(from.truncate(a)) }
+	case to.kind != 'f':
+		read := reader(from)
+		low, high := bounds(to)
+		return func(a, _, _ uint64) uint64 {
+			v := whole(read(a))
+			switch {
+			case v != v:
+				return 0
+			case v <= low.float:
+				return to.truncate(low.bits)
+			case v >= high.float:
+				return to.truncate(high.bits)
+			case to.kind == 's':
+				return to.truncate(uint64(int64(v)))
+			}
+			return to.truncate(uint64(v))
+		}
+	case from.kind == 's':
+		shift, write := 64-8*from.size, writer(to)
+		if to.size == 4 {
+			return func(a, _, _ uint64) uint64 { return uint64(math.Float32bits(float32(int64(a) << shift >> shift))) }
+		}
+		return func(a, _, _ uint64) uint64 { return write(float64(int64(a) << shift >> shift)) }
+	case from.kind != 'f':
+		write := writer(to)
+		if to.size == 4 {
+			return func(a, _, _ uint64) uint64 { return uint64(math.Float32bits(float32(from.truncate(a)))) }
+		}
+		return func(a, _, _ uint64) uint64 { return write(float64(from.truncate(a))) }
+	}
+	read, write := reader(from), writer(to)
+	return func(a, _, _ uint64) uint64 { return write(whole(read(a))) }
+}
+
+// whole takes the part that says how a float becomes whole.
+func whole(o *opcode) func(float64) float64 {
+	switch {
+	case o.take("rni"):
+		return math.RoundToEven
+	case o.take("rzi"):
+		return math.Trunc
+	case o.take("rmi"):
+		return math.Floor
+	case o.take("rpi"):
+		return math.Ceil
+	}
+	return func(v float64) float64 { return v }
+}
+
+// A bound of an integer type.
+type bound struct {
+	float float64
+	bits  uint64
+}
+
+func bounds(t scalar) (low, high bound) {
+	n := 8 * t.size
+	if t.kind == 's' {
+		n--
+		least := -1 << 63 >> (63 - n)
+		return bound{float64(least), uint64(least)}, bound{math.Ldexp(1, n), ^uint64(0) >> (64 - n)}
+	}
+	return bound{}, bound{math.Ldexp(1, n), ^uint64(0) >> (64 - n)}
+}
+
+func reader(t scalar) func(uint64) float64 {
+	switch t.size {
+	case 2:
+		return readFloat16
+	case 4:
+		return readFloat32
+	}
+	return math.Float64frombits
+}
+
+func writer(t scalar) func(float64) uint64 {
+	switch t.size {
+	case 2:
+		return writeFloat16
+	case 4:
+		return writeFloat32
+	}
+	return math.Float64bits
+}
+
+func readFloat16(bits uint64) float64 {
+	sign, exponent, fraction := 1-2*float64(bits>>15&1), int(bits>>10&31), float64(bits&1023)
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(fraction, -24)
+	case 31:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+fraction, exponent-25)
+}
+
+// writeFloat16 rounds to even. The steps between what it can be double with the exponent, down to 2^-24.
+func writeFloat16(v float64) uint64 {
+	sign := math.Float64bits(v) >> 63 << 15
+	switch a := math.Abs(v); {
+	case a != a:
+		return 0x7fff
+	case a == 0:
+		return sign
+	case a >= 65520:
+		return sign | 0x7c00
+	default:
+		_, e := math.Frexp(a)
+		e = max(e, -13)
+		steps := uint64(math.RoundToEven(math.Ldexp(a, 11-e))) // below 2^11 or, rounded up, that
+		return sign | (uint64(e+13)<<10 + steps)
+	}
+}

@@ -1,0 +1,329 @@
+package vm
+
+import (
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What an instruction does.
+type kind uint8
+
+const (
+	computes kind = iota // d = f(a, b, c)
+	loads
+	stores
+	updates // memory = f(memory, a, b), and d = what was there
+	jumps
+	exits
+	waits
+)
+
+// A space is a kind of memory.
+type space uint8
+
+const (
+	inGlobal space = iota
+	inShared
+	inParam
+)
+
+// An instruction has the rows of its operands, -1 for none.
+type instruction struct {
+	kind       kind
+	space      space
+	size       int  // of an element in memory
+	signed     bool // widened with its sign
+	unless     bool // the guard is negated
+	guard      int
+	d, a, b, c int
+	address    int
+	offset     uint64
+	vector     []int
+	target     int
+	line       int
+	f          func(a, b, c uint64) uint64
+}
+
+// modifiers that say what every instruction here does anyway, or how far other threads see it at once.
+var idle = []string{"rn", "approx", "uni", "relaxed", "weak", "volatile", "sys", "gpu", "to", "global"}
+
+// An opcode is the word of an instruction, taken apart.
+type opcode struct {
+	text  string
+	name  string
+	parts []string // without types
+	types []scalar
+}
+
+func (p *parser) opcode() (o opcode) {
+	o.text = p.next()
+	words := strings.Split(o.text, ".")
+	o.name = words[0]
+	for _, w := range words[1:] {
+		if t, ok := types[w]; ok {
+			o.types = append(o.types, t)
+		} else {
+			o.parts = append(o.parts, w)
+		}
+	}
+	return o
+}
+
+// take removes a part if it is there.
+func (o *opcode) take(part string) bool {
+	i := slices.Index(o.parts, part)
+	if i >= 0 {
+		o.parts = slices.Delete(o.parts, i, i+1)
+	}
+	return i >= 0
+}
+
+// first removes the first part.
+func (o *opcode) first() (part string) {
+	if len(o.parts) > 0 {
+		part, o.parts = o.parts[0], o.parts[1:]
+	}
+	return part
+}
+
+// instruction reads one, up to its semicolon.
+func (p *parser) instruction() instruction {
+	in := instruction{guard: -1, d: -1, a: -1, b: -1, c: -1, address: -1, line: p.tokens[0].line}
+	if p.accept("@") {
+		in.unless = p.accept("!")
+		in.guard = p.destination()
+	}
+	o := p.opcode()
+	switch o.name {
+	case "bra":
+		in.kind = jumps
+		p.jumps[len(p.entry.code)] = p.tokens[0]
+		p.next()
+	case "ret", "exit":
+		in.kind = exits
+	case "bar":
+		in.kind = waits
+		if !o.take("sync") || p.integer() != 0 {
+			p.fail("only bar.sync 0")
+		}
+	case "ld", "st", "atom", "red":
+		p.memory(&in, &o)
+	default:
+		p.compute(&in, &o)
+	}
+	o.parts = slices.DeleteFunc(o.parts, func(part string) bool { return slices.Contains(idle, part) })
+	if len(o.parts) > 0 {
+		p.fail("%s with .%s", o.name, o.parts[0])
+	}
+	return in
+}
+
+// compute reads an instruction on registers.
+func (p *parser) compute(in *instruction, o *opcode) {
+	var n int
+	var t scalar
+	if len(o.types) > 0 {
+		t = o.types[0]
+		in.f, n = o.function()
+	}
+	if in.f == nil {
+		p.fail("instruction %q", o.text)
+	}
+	in.d = p.destination()
+	for i, row := range []*int{&in.a, &in.b, &in.c}[:n] {
+		p.expect(",")
+		if i == 2 && o.name == "selp" {
+			t = scalar{}
+		}
+		*row = p.operand(t)
+	}
+}
+
+// memory reads an instruction on memory.
+func (p *parser) memory(in *instruction, o *opcode) {
+	if len(o.types) != 1 {
+		p.fail("%s of %d types", o.name, len(o.types))
+	}
+	t := o.types[0]
+	in.size, in.signed = t.size, t.kind == 's'
+	switch {
+	case o.take("shared"):
+		in.space = inShared
+	case o.name == "ld" && o.take("param"):
+		in.space = inParam
+	case !o.take("global"):
+		p.fail("%s without a space", o.name)
+	}
+	lanes := 1
+	if o.take("v2") {
+		lanes = 2
+	} else if o.take("v4") {
+		lanes = 4
+	}
+	if o.name == "atom" || o.name == "red" {
+		p.update(in, o, t)
+		return
+	}
+	if in.kind = stores; o.name == "ld" {
+		in.kind = loads
+		in.vector = p.list(lanes, p.destination)
+		p.expect(",")
+		p.at(in)
+		return
+	}
+	p.at(in)
+	p.expect(",")
+	in.vector = p.list(lanes, func() int { return p.operand(t) })
+}
+
+// update reads the operands of an atomic instruction.
+func (p *parser) update(in *instruction, o *opcode, t scalar) {
+	in.kind = updates
+	if o.name == "atom" {
+		in.d = p.destination()
+		p.expect(",")
+	}
+	p.at(in)
+	p.expect(",")
+	in.a = p.operand(t)
+	if t.size < 4 {
+		p.fail("%s of %d bytes", o.name, t.size)
+	}
+	part := o.first()
+	for slices.Contains(idle, part) {
+		part = o.first()
+	}
+	switch part {
+	case "exch":
+		in.f = func(_, a, _ uint64) uint64 { return a }
+	case "cas":
+		in.f = func(old, a, b uint64) uint64 {
+			if old == a {
+				return b
+			}
+			return old
+		}
+		p.expect(",")
+		in.b = p.operand(t)
+	case "add", "min", "max":
+		in.f, _ = (&opcode{name: part, types: o.types}).function()
+	default:
+		p.fail("%s.%s", o.name, part)
+	}
+}
+
+// list reads an operand, or several within braces.
+func (p *parser) list(n int, one func() int) (rows []int) {
+	if n == 1 {
+		return []int{one()}
+	}
+	p.expect("{")
+	for i := range n {
+		if i > 0 {
+			p.expect(",")
+		}
+		rows = append(rows, one())
+	}
+	p.expect("}")
+	return rows
+}
+
+// at reads an address: a register or a symbol, and a number.
+func (p *parser) at(in *instruction) {
+	p.expect("[")
+	if s, ok := p.symbols[p.peek()]; ok {
+		if s.space != in.space {
+			p.fail("%q is in another space", p.peek())
+		}
+		p.next()
+		in.address = p.constant(uint64(s.offset))
+	} else {
+		in.address = p.destination()
+	}
+	switch {
+	case p.accept("+"):
+		in.offset = uint64(p.integer())
+	case p.accept("-"):
+		in.offset = -uint64(p.integer())
+	}
+	p.expect("]")
+}
+
+// destination reads a register that can be written to.
+func (p *parser) destination() int {
+	row, ok := p.registers[p.peek()]
+	if !ok {
+		p.fail("no register %q", p.peek())
+	}
+	p.next()
+	return row
+}
+
+// operand reads what can be read.
+func (p *parser) operand(t scalar) int {
+	negative := p.accept("-")
+	text := p.peek()
+	if s, ok := p.symbols[text]; ok {
+		p.next()
+		return p.constant(uint64(s.offset))
+	}
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		if slices.Contains(specials, text) {
+			p.next()
+			return p.special(text)
+		}
+		return p.destination()
+	}
+	v, ok := number(text, t)
+	if !ok || negative && t.kind == 'f' {
+		p.fail("%q is no number of its type", text)
+	}
+	p.next()
+	if negative {
+		v = -v
+	}
+	return p.constant(t.truncate(v))
+}
+
+// number reads a constant: 0f and 0d have the bits of floats.
+func number(text string, t scalar) (v uint64, ok bool) {
+	if t.kind == 'f' || t.kind == 'b' && (strings.HasPrefix(text, "0f") || strings.HasPrefix(text, "0d")) {
+		prefix := map[int]string{4: "0f", 8: "0d"}[t.size]
+		digits, found := strings.CutPrefix(text, prefix)
+		if !found || prefix == "" {
+			return 0, false
+		}
+		b, err := hex.DecodeString(digits)
+		if err != nil || len(b) != t.size {
+			return 0, false
+		}
+		for _, c := range b {
+			v = v<<8 | uint64(c)
+		}
+		return v, true
+	}
+	v, err := strconv.ParseUint(strings.TrimSuffix(text, "U"), 0, 64)
+	return v, err == nil
+}
+
+// constant returns the row of a value.
+func (p *parser) constant(v uint64) int {
+	row, ok := p.entry.constant[v]
+	if !ok {
+		row = p.row()
+		p.entry.constant[v] = row
+	}
+	return row
+}
+
+// special returns the row of a register that the machine sets.
+func (p *parser) special(name string) int {
+	row, ok := p.entry.special[name]
+	if !ok {
+		row = p.row()
+		p.entry.special[name] = row
+	}
+	return row
+}

@@ -1,0 +1,52 @@
+package vm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A SyntaxError is text that is no PTX, or more of PTX than the package knows.
+type SyntaxError struct {
+	Line   int
+	Reason string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("ptx: line %d: %s", e.Line, e.Reason) }
+
+// A token is a word (with its dots, and the % of a register) or one character of punctuation. The last one is empty.
+type token struct {
+	text string
+	line int
+}
+
+// lex splits a text into tokens.
+func lex(text string) (tokens []token, err error) {
+	line := 1
+	for len(text) > 0 {
+		n := 1
+		switch c := text[0]; {
+		case c == '\n':
+			line++
+		case c == ' ' || c == '\t' || c == '\r':
+		case strings.HasPrefix(text, "//"):
+			if n = strings.IndexByte(text, '\n'); n < 0 {
+				n = len(text)
+			}
+		case strings.IndexByte(",;:{}()[]+-!@<>=", c) >= 0:
+			tokens = append(tokens, token{text[:1], line})
+		case inWord(c):
+			for n < len(text) && inWord(text[n]) {
+				n++
+			}
+			tokens = append(tokens, token{text[:n], line})
+		default:
+			return nil, &SyntaxError{line, fmt.Sprintf("character %q", c)}
+		}
+		text = text[n:]
+	}
+	return append(tokens, token{"", line}), nil
+}
+
+func inWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c == '%' || c == '.'
+}

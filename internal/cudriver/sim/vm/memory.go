@@ -1,0 +1,151 @@
+package vm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A Region is memory of the device that a kernel may use.
+type Region struct {
+	Base     uint64
+	Bytes    []byte
+	ReadOnly bool
+}
+
+// A Fault is a kernel that did what it may not.
+type Fault struct {
+	Entry   string
+	Line    int // of the text
+	Address uint64
+	Size    int
+	Kind    FaultKind
+}
+
+// A FaultKind is what a kernel may not do.
+type FaultKind string
+
+// The faults.
+const (
+	IllegalAddress    FaultKind = "illegal address"
+	MisalignedAddress FaultKind = "misaligned address"
+)
+
+func (f *Fault) Error() string {
+	return fmt.Sprintf("ptx: %s, line %d: %s: %d bytes at %#x", f.Entry, f.Line, f.Kind, f.Size, f.Address)
+}
+
+// reach returns the n bytes at an address, or panics with a Fault.
+func (w *warp) reach(in *instruction, address uint64, n int) []byte {
+	if address%uint64(n) != 0 {
+		panic(&Fault{w.entry.Name, in.line, address, n, MisalignedAddress})
+	}
+	switch in.space {
+	case inShared:
+		if b := (&Region{Bytes: w.shared}).at(address, n); b != nil {
+			return b
+		}
+	case inParam:
+		if b := (&Region{Bytes: w.args}).at(address, n); b != nil {
+			return b
+		}
+	default:
+		if b := w.recent.at(address, n); b != nil && (!w.recent.ReadOnly || in.kind == loads) {
+			return b
+		}
+		for _, r := range w.memory {
+			if b := r.at(address, n); b != nil && (!r.ReadOnly || in.kind == loads) {
+				w.recent = r
+				return b
+			}
+		}
+	}
+	panic(&Fault{w.entry.Name, in.line, address, n, IllegalAddress})
+}
+
+func (r *Region) at(address uint64, n int) []byte {
+	off := address - r.Base
+	if off >= uint64(len(r.Bytes)) || uint64(n) > uint64(len(r.Bytes))-off {
+		return nil
+	}
+	return r.Bytes[off:][:n]
+}
+
+// load fills a lane's registers.
+func (w *warp) load(in *instruction, lane int) {
+	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
+	for i, row := range in.vector {
+		w.rows[row][lane] = get(b[i*in.size:], in.size, in.signed)
+	}
+}
+
+// store writes a lane's registers.
+func (w *warp) store(in *instruction, lane int) {
+	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
+	for i, row := range in.vector {
+		put(b[i*in.size:], in.size, w.rows[row][lane])
+	}
+}
+
+func get(b []byte, size int, signed bool) uint64 {
+	switch size {
+	case 1:
+		if signed {
+			return uint64(int8(b[0]))
+		}
+		return uint64(b[0])
+	case 2:
+		v := binary.NativeEndian.Uint16(b)
+		if signed {
+			return uint64(int16(v))
+		}
+		return uint64(v)
+	case 4:
+		v := binary.NativeEndian.Uint32(b)
+		if signed {
+			return uint64(int32(v))
+		}
+		return uint64(v)
+	}
+	return binary.NativeEndian.Uint64(b)
+}
+
+func put(b []byte, size int, v uint64) {
+	switch size {
+	case 1:
+		b[0] = byte(v)
+	case 2:
+		binary.NativeEndian.PutUint16(b, uint16(v))
+	case 4:
+		binary.NativeEndian.PutUint32(b, uint32(v))
+	default:
+		binary.NativeEndian.PutUint64(b, v)
+	}
+}
+
+// update changes memory atomically, for other threads, goroutines and processes.
+func (w *warp) update(in *instruction, lane int) {
+	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size)
+	x, y := w.row(in.a, lane), w.row(in.b, lane)
+	var old uint64
+	if in.size == 4 {
+		p := (*uint32)(unsafe.Pointer(&b[0]))
+		for {
+			v := atomic.LoadUint32(p)
+			if old = uint64(v); atomic.CompareAndSwapUint32(p, v, uint32(in.f(old, x, y))) {
+				break
+			}
+		}
+	} else {
+		p := (*uint64)(unsafe.Pointer(&b[0]))
+		for {
+			if old = atomic.LoadUint64(p); atomic.CompareAndSwapUint64(p, old, in.f(old, x, y)) {
+				break
+			}
+		}
+	}
+	if in.d >= 0 {
+		w.rows[in.d][lane] = old
+	}
+}

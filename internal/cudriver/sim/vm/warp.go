@@ -1,0 +1,121 @@
+package vm
+
+import "math/bits"
+
+const lanes = 32
+
+// A mask is a set of lanes.
+type mask uint32
+
+// A row is a register of all lanes.
+type row [lanes]uint64
+
+// A warp is 32 threads that go in step where they can.
+type warp struct {
+	*block
+	rows   []row
+	pc     [lanes]int
+	all    mask // the last warp of a block may have fewer
+	live   mask // those that have not ended
+	parked mask // those that wait at the barrier
+	recent Region
+}
+
+func (w *warp) row(i, lane int) uint64 {
+	if i < 0 {
+		return 0
+	}
+	return w.rows[i][lane]
+}
+
+// run goes on until each lane has ended or waits.
+func (w *warp) run() {
+	for w.live&^w.parked != 0 {
+		w.group()
+	}
+}
+
+// group takes the lanes that are furthest behind, as far as the next jump, or as where others are.
+func (w *warp) group() {
+	pc, end, at := len(w.entry.code), len(w.entry.code), mask(0)
+	for left := w.live &^ w.parked; left != 0; left &= left - 1 {
+		lane := bits.TrailingZeros32(uint32(left))
+		switch here := w.pc[lane]; {
+		case here < pc:
+			pc, end, at = here, pc, 1<<lane
+		case here == pc:
+			at |= 1 << lane
+		default:
+			end = min(end, here)
+		}
+	}
+	for ; pc < end; pc++ {
+		in := &w.entry.code[pc]
+		on := at
+		if in.guard >= 0 {
+			on &= w.holding(in)
+		}
+		switch in.kind {
+		case computes:
+			w.compute(in, on)
+		case loads:
+			for left := on; left != 0; left &= left - 1 {
+				w.load(in, bits.TrailingZeros32(uint32(left)))
+			}
+		case stores:
+			for left := on; left != 0; left &= left - 1 {
+				w.store(in, bits.TrailingZeros32(uint32(left)))
+			}
+		case updates:
+			for left := on; left != 0; left &= left - 1 {
+				w.update(in, bits.TrailingZeros32(uint32(left)))
+			}
+		case jumps:
+			w.move(at&^on, pc+1)
+			w.move(on, in.target)
+			return
+		case exits:
+			w.live &^= on
+		case waits:
+			w.parked |= on
+		}
+		if in.kind >= exits {
+			w.move(at, pc+1)
+			return
+		}
+	}
+	w.move(at, pc)
+}
+
+func (w *warp) move(who mask, to int) {
+	for ; who != 0; who &= who - 1 {
+		w.pc[bits.TrailingZeros32(uint32(who))] = to
+	}
+}
+
+// holding returns the lanes whose guard holds.
+func (w *warp) holding(in *instruction) (m mask) {
+	for lane, v := range &w.rows[in.guard] {
+		m |= mask(v&1) << lane
+	}
+	if in.unless {
+		m = ^m
+	}
+	return m
+}
+
+// compute applies a function. Operands that an instruction has not are any row.
+func (w *warp) compute(in *instruction, on mask) {
+	d, a, b, c := &w.rows[in.d], &w.rows[in.a], &w.rows[max(in.b, 0)], &w.rows[max(in.c, 0)]
+	f := in.f
+	if on == ^mask(0) {
+		for lane := range d {
+			d[lane] = f(a[lane], b[lane], c[lane])
+		}
+		return
+	}
+	for ; on != 0; on &= on - 1 {
+		lane := bits.TrailingZeros32(uint32(on))
+		d[lane] = f(a[lane], b[lane], c[lane])
+	}
+}

@@ -1,0 +1,198 @@
+package ptx
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// An asm writes one entry. Registers are many: the assembler finds out which of them live at once.
+type asm struct {
+	name   string
+	body   strings.Builder
+	shared strings.Builder
+	count  map[byte]int // of registers, by class
+	labels int
+	words  int // of arguments
+}
+
+// The classes of registers, by the first letter of their names, and their types.
+var registers = []struct {
+	letter byte
+	kind   string
+}{{'p', ".pred"}, {'h', ".b16"}, {'r', ".b32"}, {'d', ".b64"}}
+
+func newAsm(name string) *asm { return &asm{name: name, count: map[byte]int{}} }
+
+// text returns the entry.
+func (a *asm) text() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, ".visible .entry %s(.param .align 8 .b8 args[%d])\n{\n", a.name, 8*a.words)
+	for _, r := range registers {
+		if n := a.count[r.letter]; n > 0 {
+			fmt.Fprintf(&s, "\t.reg %s %%%c<%d>;\n", r.kind, r.letter, n)
+		}
+	}
+	s.WriteString(a.shared.String())
+	s.WriteString(a.body.String())
+	s.WriteString("\tret;\n}\n")
+	return s.String()
+}
+
+// module puts entries together.
+func module(entries ...*asm) string {
+	var s strings.Builder
+	s.WriteString(".version 6.3\n.target sm_70\n.address_size 64\n")
+	for _, a := range entries {
+		s.WriteString("\n" + a.text())
+	}
+	return s.String()
+}
+
+// reg returns a new register for values of so many bytes; 0 is for a predicate.
+func (a *asm) reg(size int) string {
+	letter := map[int]byte{0: 'p', 2: 'h', 1: 'r', 4: 'r', 8: 'd'}[size]
+	a.count[letter]++
+	return fmt.Sprintf("%%%c%d", letter, a.count[letter]-1)
+}
+
+// resultSize returns the bytes of what an instruction makes, 0 for a predicate.
+func resultSize(op string) int {
+	words := strings.Split(op, ".")
+	last := Type(words[len(words)-1])
+	switch {
+	case words[0] == "setp" || last == "pred":
+		return 0
+	case words[0] == "cvt":
+		last = Type(words[len(words)-2])
+	case words[0] == "ld" && last.Size() < 2:
+		return 4
+	case len(words) > 1 && words[1] == "wide":
+		return 8
+	}
+	switch last {
+	case "u16", "s16":
+		return 2
+	case "u32":
+		return 4
+	}
+	return last.Size()
+}
+
+// do writes an instruction, and returns the new register that has the result.
+func (a *asm) do(op string, args ...string) string {
+	d := a.reg(resultSize(op))
+	a.set(d, op, args...)
+	return d
+}
+
+// set writes an instruction whose result is in a register that there is.
+func (a *asm) set(d, op string, args ...string) {
+	a.emit("%s %s", op, strings.Join(append([]string{d}, args...), ", "))
+}
+
+// emit writes an instruction without a result.
+func (a *asm) emit(format string, args ...any) { fmt.Fprintf(&a.body, "\t"+format+";\n", args...) }
+
+// label returns a new name, and mark says where it is.
+func (a *asm) label() string {
+	a.labels++
+	return fmt.Sprintf("L%d", a.labels)
+}
+
+func (a *asm) mark(label string) { fmt.Fprintf(&a.body, "%s:\n", label) }
+
+// when runs then where a predicate holds.
+func (a *asm) when(p string, then func()) { a.branch("@!", p, then) }
+
+// unless runs then where it does not.
+func (a *asm) unless(p string, then func()) { a.branch("@", p, then) }
+
+func (a *asm) branch(over, p string, then func()) {
+	end := a.label()
+	a.emit("%s%s bra %s", over, p, end)
+	then()
+	a.mark(end)
+}
+
+// while runs a body as long as a predicate holds before it.
+func (a *asm) while(test func() string, body func()) {
+	again, end := a.label(), a.label()
+	a.mark(again)
+	a.emit("@!%s bra %s", test(), end)
+	body()
+	a.emit("bra.uni %s", again)
+	a.mark(end)
+}
+
+// count runs a body with i from a value on, in steps, below an end. They are u32.
+func (a *asm) loop(from, end, step string, body func(i string)) {
+	i := a.do("mov.u32", from)
+	a.while(func() string { return a.do("setp.lt.u32", i, end) }, func() {
+		body(i)
+		a.set(i, "add.u32", i, step)
+	})
+}
+
+// arg returns the place of n more words of arguments.
+func (a *asm) arg(n int) int {
+	a.words += n
+	return a.words - n
+}
+
+// word loads an argument: its low bytes, if the type has fewer than 8.
+func (a *asm) word(t string, i int) string { return a.do("ld.param."+t, fmt.Sprintf("[args+%d]", 8*i)) }
+
+// u32 and u64 load the next argument.
+func (a *asm) u32() string { return a.word("u32", a.arg(1)) }
+func (a *asm) u64() string { return a.word("u64", a.arg(1)) }
+
+// thread returns the thread's number in the grid, as u32.
+func (a *asm) thread() string {
+	return a.do("mad.lo.u32", a.do("mov.u32", "%ctaid.x"), a.do("mov.u32", "%ntid.x"), a.do("mov.u32", "%tid.x"))
+}
+
+// only ends the threads for which a predicate does not hold.
+func (a *asm) only(p string) { a.emit("@!%s ret", p) }
+
+// number writes a constant of a class.
+func number(class Type, v float64) string {
+	switch class {
+	case Float32:
+		return fmt.Sprintf("0f%08X", math.Float32bits(float32(v)))
+	case Float64:
+		return fmt.Sprintf("0d%016X", math.Float64bits(v))
+	}
+	return fmt.Sprint(int64(v))
+}
+
+// c is a constant of float64.
+func c(v float64) string { return number(Float64, v) }
+
+// op returns an instruction of a class that computes: float64's multiplications and additions are rounded each by itself.
+func op(name string, class Type) string {
+	if class.float() {
+		switch name {
+		case "add", "sub", "mul", "div", "sqrt", "rcp", "fma":
+			name += ".rn"
+		}
+	} else if name == "mul" {
+		name = "mul.lo"
+	}
+	return name + "." + string(class)
+}
+
+// load returns the element at an address, to compute with.
+func (a *asm) load(t Type, address string) string {
+	return a.widen(t, a.do("ld.global."+string(t.stored()), "["+address+"]"))
+}
+
+// store writes a computed value.
+func (a *asm) store(t Type, address, v string) {
+	a.emit("st.global.%s [%s], %s", t.stored(), address, a.narrow(t, v))
+}
+
+// at returns the address of an element: a number of them behind a base, u32.
+func (a *asm) at(base, i string, size int) string {
+	return a.do("mad.wide.u32", i, fmt.Sprint(size), base)
+}

@@ -1,0 +1,236 @@
+package ptx
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Kernel is a module that Text writes. Kernels of one name have one text.
+type Kernel struct {
+	Name    string
+	Vector  int // of "dense": how many elements a thread takes, and of how many the first address is a multiple; 0 if there is no such entry
+	entries func() []*asm
+}
+
+// Text returns the module, with the zero byte at the end that the driver wants.
+func (k Kernel) Text() []byte { return append([]byte(module(k.entries()...)), 0) }
+
+// An Operand is a type of elements, in memory or a Number among the arguments.
+type Operand struct {
+	Type   Type
+	Number bool
+}
+
+// Dims is how many dimensions a layout has room for.
+const Dims = 12
+
+// What is done with an operand.
+type mode uint8
+
+const (
+	reads    mode = 1 << iota // the element, before
+	writes                    // it, afterwards
+	adds                      // to it, atomically
+	points                    // to it: the body has its address
+	inNumber                  // an argument instead of memory
+)
+
+type access struct {
+	kind Type
+	mode mode
+}
+
+// An each does something with each element of its operands, all of one shape. Its arguments are the number of elements, the place of the first, a
+// word for each operand (its address, or the number), extra words, and a layout, which the entry "dense" ignores.
+type each struct {
+	name     string
+	operands []access
+	extra    int
+	// body gets the values that are read and the addresses of what is pointed to, the element's place in row-major order, u64, and where the extra words
+	// are. It returns what is written and added.
+	body func(a *asm, x []string, place string, extra int) []string
+}
+
+func (e each) kernel() Kernel {
+	k := Kernel{Name: e.name, Vector: 4}
+	for _, o := range e.operands {
+		k.Name += fmt.Sprintf(" %s/%d", o.kind, o.mode)
+		if o.mode&inNumber == 0 && o.kind.Size() == 8 {
+			k.Vector = min(k.Vector, 2)
+		}
+		if o.mode&points != 0 {
+			k.Vector = 0
+		}
+	}
+	k.entries = func() []*asm {
+		if k.Vector == 0 {
+			return []*asm{e.strided()}
+		}
+		return []*asm{e.dense(k.Vector), e.strided()}
+	}
+	return k
+}
+
+// begin reads the arguments of all entries.
+func (e each) begin(name string) (a *asm, n, place string, bases []string, extra int) {
+	a = newAsm(name)
+	n, place = a.u32(), a.u64()
+	for _, o := range e.operands {
+		w := a.arg(1)
+		if o.mode&inNumber != 0 {
+			bases = append(bases, a.widen(o.kind, a.word(string(o.kind.stored()), w)))
+		} else {
+			bases = append(bases, a.word("u64", w))
+		}
+	}
+	return a, n, place, bases, a.arg(e.extra)
+}
+
+// apply does one element, whose operands are at addresses.
+func (e each) apply(a *asm, at []string, place string, extra int) {
+	x := make([]string, len(at))
+	for k, o := range e.operands {
+		if x[k] = at[k]; o.mode&reads != 0 {
+			x[k] = a.load(o.kind, at[k])
+		}
+	}
+	results := e.body(a, x, place, extra)
+	for k, o := range e.operands {
+		switch {
+		case o.mode&writes != 0:
+			a.store(o.kind, at[k], results[0])
+		case o.mode&adds != 0:
+			a.addAtomically(o.kind, at[k], results[0])
+		default:
+			continue
+		}
+		results = results[1:]
+	}
+}
+
+// addAtomically adds for all processes that see the memory.
+func (a *asm) addAtomically(t Type, address, v string) {
+	kind := string(t)
+	if t == Int64 {
+		kind = "u64"
+	}
+	a.emit("red.relaxed.sys.global.add.%s [%s], %s", kind, address, a.narrow(t, v))
+}
+
+// strided gives each thread one element.
+func (e each) strided() *asm {
+	a, n, place, bases, extra := e.begin("strided")
+	i := a.thread()
+	a.only(a.do("setp.lt.u32", i, n))
+	var memory []int
+	for k, o := range e.operands {
+		if o.mode&inNumber == 0 {
+			memory = append(memory, k)
+		}
+	}
+	at := append([]string{}, bases...)
+	for _, k := range memory {
+		at[k] = a.do("mov.u64", bases[k])
+	}
+	a.offsets(a.arg(1+Dims*(1+len(memory))), i, pick(at, memory))
+	e.apply(a, at, a.do("add.u64", place, a.do("cvt.u64.u32", i)), extra)
+	return a
+}
+
+func pick(s []string, which []int) (out []string) {
+	for _, k := range which {
+		out = append(out, s[k])
+	}
+	return out
+}
+
+// offsets moves addresses to where a layout, whose words begin at w, has element i. The outermost dimension needs no division.
+func (a *asm) offsets(w int, i string, addresses []string) {
+	rest, left := a.do("mov.u32", i), a.do("mov.u32", a.word("u32", w))
+	dim := a.do("add.u64", a.do("mov.u64", "args"), fmt.Sprint(8*(w+1)))
+	step := func(m string) {
+		wide := a.do("cvt.u64.u32", m)
+		for k, p := range addresses {
+			a.set(p, "mad.lo.s64", wide, a.do("ld.param.s64", fmt.Sprintf("[%s+%d]", dim, 8*Dims*(k+1))), p)
+		}
+	}
+	a.while(func() string { return a.do("setp.gt.u32", left, "1") }, func() {
+		size := a.do("ld.param.u32", "["+dim+"]")
+		quotient := a.do("div.u32", rest, size)
+		step(a.do("sub.u32", rest, a.do("mul.lo.u32", quotient, size)))
+		a.set(rest, "mov.u32", quotient)
+		a.set(left, "sub.u32", left, "1")
+		a.set(dim, "add.u64", dim, "8")
+	})
+	step(rest)
+}
+
+// dense gives each thread some neighbours, all at once.
+func (e each) dense(vector int) *asm {
+	a, n, place, bases, extra := e.begin("dense")
+	first := a.do("shl.b32", a.thread(), fmt.Sprint(vector/2))
+	a.only(a.do("setp.lt.u32", first, n))
+	all := a.do("setp.le.u32", a.do("add.u32", first, fmt.Sprint(vector)), n)
+	a.unless(all, func() {
+		a.loop(first, n, "1", func(i string) {
+			e.apply(a, e.addresses(a, bases, i), a.do("add.u64", place, a.do("cvt.u64.u32", i)), extra)
+		})
+		a.emit("ret")
+	})
+	at := e.addresses(a, bases, first)
+	x := make([][]string, vector)
+	for k, o := range e.operands {
+		values := make([]string, vector)
+		for i := range values {
+			values[i] = at[k]
+			if o.mode&reads != 0 {
+				values[i] = a.reg(resultSize("ld.global." + string(o.kind.stored())))
+			}
+		}
+		if o.mode&reads != 0 {
+			a.emit("ld.global.v%d.%s {%s}, [%s]", vector, o.kind.stored(), strings.Join(values, ", "), at[k])
+		}
+		for i, v := range values {
+			if o.mode&reads != 0 {
+				v = a.widen(o.kind, v)
+			}
+			x[i] = append(x[i], v)
+		}
+	}
+	wide := a.do("add.u64", place, a.do("cvt.u64.u32", first))
+	results := make([][]string, vector)
+	for i := range results {
+		results[i] = e.body(a, x[i], a.do("add.u64", wide, fmt.Sprint(i)), extra)
+	}
+	done := 0
+	for k, o := range e.operands {
+		if o.mode&(writes|adds) == 0 {
+			continue
+		}
+		var values []string
+		for i := range results {
+			if v := results[i][done]; o.mode&writes != 0 {
+				values = append(values, a.narrow(o.kind, v))
+			} else {
+				a.addAtomically(o.kind, a.do("add.u64", at[k], fmt.Sprint(i*o.kind.Size())), v)
+			}
+		}
+		if o.mode&writes != 0 {
+			a.emit("st.global.v%d.%s [%s], {%s}", vector, o.kind.stored(), at[k], strings.Join(values, ", "))
+		}
+		done++
+	}
+	return a
+}
+
+// addresses returns those of element i; numbers stay what they are.
+func (e each) addresses(a *asm, bases []string, i string) (at []string) {
+	for k, o := range e.operands {
+		if o.mode&inNumber != 0 {
+			at = append(at, bases[k])
+		} else {
+			at = append(at, a.at(bases[k], i, o.kind.Size()))
+		}
+	}
+	return at
+}

@@ -1,0 +1,71 @@
+package ptx
+
+import "fmt"
+
+// Gather returns the kernel that reads each element where an index says: its operands are the output, the index, and the input, whose layout has
+// stride 0 along the indexed dimension; the extra word is its stride there.
+func Gather(t Type) Kernel {
+	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 1, body: func(a *asm, x []string, _ string, extra int) []string {
+		return []string{a.load(t, a.indexed(x[2], x[1], extra))}
+	}}.kernel()
+}
+
+// Scatter returns the kernel that writes each element where an index says, or adds it: its operands are the output, whose layout has stride 0 along the
+// indexed dimension, the index, and the input; the extra word is the output's stride there.
+func Scatter(t Type, add bool) Kernel {
+	e := each{name: "Scatter", operands: []access{{t, points}, {Int64, reads}, {t, reads}}, extra: 1}
+	if add {
+		e.name = "ScatterAdd"
+	}
+	e.body = func(a *asm, x []string, _ string, extra int) []string {
+		if at := a.indexed(x[0], x[1], extra); add {
+			a.accumulate(t, at, x[2])
+		} else {
+			a.store(t, at, x[2])
+		}
+		return nil
+	}
+	return e.kernel()
+}
+
+func (a *asm) indexed(base, index string, extra int) string {
+	return a.do("mad.lo.s64", index, a.word("s64", extra), base)
+}
+
+// accumulate adds atomically where there is no instruction for it, too: of what is true the sum is true, and narrow numbers are exchanged within
+// their word of 4 bytes until nobody else was there in between.
+func (a *asm) accumulate(t Type, address, v string) {
+	if t == Bool {
+		a.unless(a.do("setp.eq.s64", v, "0"), func() { a.store(t, address, v) })
+		return
+	}
+	if t.Size() >= 4 {
+		a.addAtomically(t, address, v)
+		return
+	}
+	width := 8 * t.Size()
+	word := a.do("and.b64", address, "0xfffffffffffffffc")
+	shift := a.do("shl.b32", a.do("cvt.u32.u64", a.do("and.b64", address, "3")), "3")
+	mask := a.do("shl.b32", fmt.Sprint(1<<width-1), shift)
+	rest := a.do("not.b32", mask)
+	seen, old, again := a.do("ld.global.u32", "["+word+"]"), a.reg(4), a.do("setp.eq.u32", "0", "0")
+	a.while(func() string { return again }, func() {
+		a.set(old, "mov.u32", seen)
+		own := a.do("shr.u32", old, shift)
+		switch {
+		case width == 16:
+			own = a.do("cvt.u16.u32", own)
+		case t == Int8:
+			own = a.do("cvt.s32.s8", own)
+		default:
+			own = a.do("and.b32", own, "255")
+		}
+		sum := a.narrow(t, a.do(op("add", t.class()), a.widen(t, own), v))
+		if width == 16 {
+			sum = a.do("cvt.u32.u16", sum)
+		}
+		sum = a.do("and.b32", a.do("shl.b32", sum, shift), mask)
+		a.set(seen, "atom.relaxed.sys.global.cas.b32", "["+word+"]", old, a.do("or.b32", a.do("and.b32", old, rest), sum))
+		a.set(again, "setp.ne.u32", seen, old)
+	})
+}

@@ -1,0 +1,232 @@
+package ptx
+
+import (
+	"fmt"
+	"math"
+)
+
+// The functions here compute in float64; t is always that.
+
+// horner is the polynomial with the coefficients, the constant one first.
+func (a *asm) horner(x string, coefficients []float64) string {
+	n := len(coefficients) - 1
+	y := a.do("mov.f64", c(coefficients[n]))
+	for i := n - 1; i >= 0; i-- {
+		y = a.do("fma.rn.f64", y, x, c(coefficients[i]))
+	}
+	return y
+}
+
+// factorials are 1/from!, 1/(from+step)!, …, with signs that alternate if the step is 2.
+func factorials(from, step, n int) (out []float64) {
+	sign := 1.
+	for i := range n {
+		out = append(out, sign/math.Gamma(float64(from+i*step+1)))
+		if step == 2 {
+			sign = -sign
+		}
+	}
+	return out
+}
+
+// nanOf is v, or x where that is NaN.
+func (a *asm) nanOf(x, v string) string { return a.do("selp.f64", x, v, a.do("setp.nan.f64", x, x)) }
+
+func (a *asm) clamp(x string, lo, hi float64) string {
+	return a.do("max.f64", a.do("min.f64", x, c(hi)), c(lo))
+}
+
+// Logarithms and right angles in parts: the first has zeros at its end, so that small multiples of it are exact.
+const (
+	ln2High = 0x1.62e42fee00000p-1
+	ln2Low  = math.Ln2 - ln2High
+
+	rightHigh   = 0x1.921fb54442d18p+0
+	rightMiddle = 0x1.1a62633145c07p-54
+	rightLow    = -0x1.f1976b7ed8fbcp-110
+)
+
+// exp splits off a power of two, which it multiplies in two steps, since that itself may be too large or too small.
+func exp(a *asm, t Type, x ...string) string {
+	v := a.clamp(x[0], -800, 800)
+	k := a.do("cvt.rni.f64.f64", a.do("mul.rn.f64", v, c(math.Log2E)))
+	rest := a.do("fma.rn.f64", k, c(-ln2Low), a.do("fma.rn.f64", k, c(-ln2High), v))
+	y := a.horner(rest, factorials(0, 1, 15))
+	whole := a.do("cvt.rzi.s64.f64", k)
+	half := a.do("shr.s64", whole, "1")
+	for _, n := range []string{half, a.do("sub.s64", whole, half)} {
+		y = a.do("mul.rn.f64", y, a.do("shl.b64", a.do("add.s64", n, "1023"), "52"))
+	}
+	return a.nanOf(x[0], y)
+}
+
+// expm1 is a series near 0.
+func expm1(a *asm, t Type, x ...string) string {
+	near := a.do("mul.rn.f64", x[0], a.horner(x[0], factorials(1, 1, 15)))
+	far := a.do("sub.rn.f64", exp(a, t, x...), c(1))
+	return a.do("selp.f64", near, far, a.do("setp.lt.f64", a.do("abs.f64", x[0]), c(0.4)))
+}
+
+func sigmoid(a *asm, t Type, x ...string) string {
+	return a.do("rcp.rn.f64", a.do("add.rn.f64", exp(a, t, a.do("neg.f64", x[0])), c(1)))
+}
+
+func tanh(a *asm, t Type, x ...string) string {
+	size := a.do("min.f64", a.do("abs.f64", x[0]), c(22))
+	e := expm1(a, t, a.do("add.rn.f64", size, size))
+	return a.nanOf(x[0], a.signOf(x[0], a.do("div.rn.f64", e, a.do("add.rn.f64", e, c(2)))))
+}
+
+// signOf gives v the sign of x.
+func (a *asm) signOf(x, v string) string {
+	sign := a.do("and.b64", x, "0x8000000000000000")
+	return a.do("or.b64", a.do("and.b64", v, "0x7fffffffffffffff"), sign)
+}
+
+// log takes the exponent off, and of what is left, between √½ and √2, the series of the area tangent.
+func log(a *asm, t Type, x ...string) string {
+	tiny := a.do("setp.lt.f64", x[0], c(0x1p-1022))
+	v := a.do("selp.f64", a.do("mul.rn.f64", x[0], c(0x1p54)), x[0], tiny)
+	shift := a.do("selp.s64", "-54", "0", tiny)
+	e := a.do("add.s64", a.do("sub.s64", a.do("shr.s64", v, "52"), "1023"), shift)
+	m := a.do("or.b64", a.do("and.b64", v, "0xfffffffffffff"), "0x3ff0000000000000")
+	large := a.do("setp.gt.f64", m, c(math.Sqrt2))
+	m = a.do("selp.f64", a.do("mul.rn.f64", m, c(.5)), m, large)
+	k := a.do("cvt.rn.f64.s64", a.do("selp.s64", a.do("add.s64", e, "1"), e, large))
+	f := a.do("sub.rn.f64", m, c(1))
+	s := a.do("div.rn.f64", f, a.do("add.rn.f64", m, c(1)))
+	z := a.do("mul.rn.f64", s, s)
+	var series []float64
+	for i := range 12 {
+		series = append(series, 2/float64(2*i+3))
+	}
+	// log m = 2s + s·z·series = f - s·(f - z·series), since 2s = f - s·f
+	tail := a.do("mul.rn.f64", s, a.do("sub.rn.f64", f, a.do("mul.rn.f64", z, a.horner(z, series))))
+	low := a.do("sub.rn.f64", a.do("mul.rn.f64", k, c(ln2Low)), tail)
+	y := a.do("add.rn.f64", a.do("mul.rn.f64", k, c(ln2High)), a.do("add.rn.f64", f, low))
+	y = a.do("selp.f64", x[0], y, a.do("setp.equ.f64", x[0], c(math.Inf(1)))) // and of NaN
+	y = a.do("selp.f64", c(math.Inf(-1)), y, a.do("setp.eq.f64", x[0], c(0)))
+	return a.do("selp.f64", c(math.NaN()), y, a.do("setp.lt.f64", x[0], c(0)))
+}
+
+// log1p corrects what is lost when 1 is added.
+func log1p(a *asm, t Type, x ...string) string {
+	u := a.do("add.rn.f64", x[0], c(1))
+	lost := a.do("sub.rn.f64", a.do("sub.rn.f64", u, c(1)), x[0])
+	y := log(a, t, u)
+	correct := a.do("sub.rn.f64", y, a.do("div.rn.f64", lost, u))
+	y = a.do("selp.f64", correct, y, a.do("setp.lt.f64", a.do("abs.f64", y), c(math.Inf(1))))
+	return a.do("selp.f64", x[0], y, a.do("setp.eq.f64", x[0], c(0))) // -0 too
+}
+
+// sine is that of x and some right angles more. Beyond a thousand million its argument's own rounding is all that is left.
+func sine(more int) opFunc {
+	return func(a *asm, t Type, x ...string) string {
+		k := a.do("cvt.rni.f64.f64", a.do("mul.rn.f64", x[0], c(2/math.Pi)))
+		rest := x[0]
+		for _, part := range []float64{rightHigh, rightMiddle, rightLow} {
+			rest = a.do("fma.rn.f64", k, c(-part), rest)
+		}
+		z := a.do("mul.rn.f64", rest, rest)
+		s := a.do("mul.rn.f64", rest, a.horner(z, factorials(1, 2, 10)))
+		co := a.horner(z, factorials(0, 2, 10))
+		quarter := a.do("add.s64", a.do("cvt.rzi.s64.f64", k), fmt.Sprint(more))
+		bit := func(n string) string { return a.do("setp.ne.s64", a.do("and.b64", quarter, n), "0") }
+		y := a.do("selp.f64", co, s, bit("1"))
+		return a.do("selp.f64", a.do("neg.f64", y), y, bit("2"))
+	}
+}
+
+// erf is odd; what is left of it when x is taken out is fitted as a function of x² up to 6, where it has become 1.
+func erf(a *asm, t Type, x ...string) string {
+	const end, n = 6, 60
+	size := a.do("min.f64", a.do("abs.f64", x[0]), c(end))
+	z := a.do("mul.rn.f64", size, size)
+	coefficients := chebyshev(n, func(u float64) float64 {
+		v := math.Sqrt((u + 1) / 2 * end * end)
+		if v == 0 {
+			return 2 / math.SqrtPi
+		}
+		return math.Erf(v) / v
+	})
+	u := a.do("fma.rn.f64", z, c(2./(end*end)), c(-1))
+	double := a.do("add.rn.f64", u, u)
+	later, y := a.do("mov.f64", c(0)), a.do("mov.f64", c(0))
+	for i := n - 1; i > 0; i-- {
+		later, y = y, a.do("sub.rn.f64", a.do("fma.rn.f64", double, y, c(coefficients[i])), later)
+	}
+	y = a.do("sub.rn.f64", a.do("fma.rn.f64", u, y, c(coefficients[0])), later)
+	y = a.do("selp.f64", c(1), a.do("mul.rn.f64", y, size), a.do("setp.ge.f64", size, c(end)))
+	return a.nanOf(x[0], a.signOf(x[0], y))
+}
+
+// chebyshev returns the first n coefficients of the series of f between -1 and 1.
+func chebyshev(n int, f func(float64) float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		for j := range n {
+			angle := math.Pi * (float64(j) + .5) / float64(n)
+			out[i] += 2 / float64(n) * f(math.Cos(angle)) * math.Cos(float64(i)*angle)
+		}
+	}
+	out[0] /= 2
+	return out
+}
+
+// power multiplies for small whole exponents, and goes through logarithms for others.
+func power(a *asm, t Type, x ...string) string {
+	base, exponent := x[0], x[1]
+	whole := a.do("setp.eq.f64", a.do("cvt.rni.f64.f64", exponent), exponent)
+	half := a.do("mul.rn.f64", exponent, c(.5))
+	odd := a.do("setp.ne.f64", a.do("cvt.rni.f64.f64", half), half) // among the whole ones
+	y := a.do("mov.f64", exp(a, t, a.do("mul.rn.f64", exponent, log(a, t, a.do("abs.f64", base)))))
+	a.when(a.do("setp.lt.f64", base, c(0)), func() {
+		defined := a.do("or.pred", whole, a.do("setp.eq.f64", base, c(math.Inf(-1))))
+		turned := a.do("selp.f64", a.do("neg.f64", y), y, a.do("and.pred", odd, whole))
+		a.set(y, "selp.f64", turned, c(math.NaN()), defined)
+	})
+	a.set(y, "selp.f64", c(1), y, a.do("setp.eq.f64", base, c(1)))
+	infinite := a.do("setp.eq.f64", a.do("abs.f64", exponent), c(math.Inf(1)))
+	a.set(y, "selp.f64", c(1), y, a.do("and.pred", infinite, a.do("setp.eq.f64", base, c(-1))))
+	size := a.do("abs.f64", exponent)
+	a.when(a.do("and.pred", whole, a.do("setp.le.f64", size, c(64))), func() {
+		n, factor := a.do("cvt.rzi.s64.f64", size), a.do("mov.f64", base)
+		a.set(y, "mov.f64", c(1))
+		a.while(func() string { return a.do("setp.ne.s64", n, "0") }, func() {
+			set := a.do("setp.ne.s64", a.do("and.b64", n, "1"), "0")
+			a.set(y, "selp.f64", a.do("mul.rn.f64", y, factor), y, set)
+			a.set(factor, "mul.rn.f64", factor, factor)
+			a.set(n, "shr.s64", n, "1")
+		})
+		a.set(y, "selp.f64", a.do("rcp.rn.f64", y), y, a.do("setp.lt.f64", exponent, c(0)))
+	})
+	return y
+}
+
+// modulo has the sign of x. Each turn takes off all that a quotient of 53 bits can hold, exactly, since it was rounded down.
+func modulo(a *asm, x, y string) string {
+	rest, size := a.do("abs.f64", x), a.do("abs.f64", y)
+	rest = a.do("selp.f64", c(math.NaN()), rest, a.do("setp.eq.f64", rest, c(math.Inf(1))))
+	rest = a.do("selp.f64", c(math.NaN()), rest, a.do("setp.equ.f64", size, c(0)))
+	rest = a.do("mov.f64", rest)
+	a.while(func() string { return a.do("setp.ge.f64", rest, size) }, func() {
+		// of a quotient that is too large for a number, any smaller one brings it nearer
+		q := a.do("cvt.rzi.f64.f64", a.do("min.f64", a.do("div.rz.f64", rest, size), c(math.MaxFloat64)))
+		a.set(rest, "fma.rn.f64", a.do("neg.f64", q), size, rest)
+	})
+	return a.signOf(x, rest)
+}
+
+func remainder(a *asm, t Type, x ...string) string {
+	rest := modulo(a, x[0], x[1])
+	return a.do("selp.f64", a.do("add.rn.f64", rest, x[1]), rest, a.down(t, rest, x[1]))
+}
+
+func floorDivide(a *asm, t Type, x ...string) string {
+	rest, quotient := modulo(a, x[0], x[1]), a.do("div.rn.f64", x...)
+	q := a.do("div.rn.f64", a.do("sub.rn.f64", x[0], rest), x[1])
+	q = a.do("selp.f64", a.do("sub.rn.f64", q, c(1)), q, a.down(t, rest, x[1]))
+	q = a.do("cvt.rni.f64.f64", q)
+	q = a.do("selp.f64", a.signOf(quotient, a.do("mov.f64", c(0))), q, a.do("setp.eq.f64", q, c(0)))
+	return a.do("selp.f64", quotient, q, a.do("setp.eq.f64", x[1], c(0)))
+}

@@ -1,0 +1,125 @@
+package ptx_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/cudriver/sim/vm"
+	"github.com/shoal-mp/shoal/internal/ptx"
+)
+
+var (
+	elements = []ptx.Type{ptx.Bool, ptx.Uint8, ptx.Int8, ptx.Int16, ptx.Int32, ptx.Int64, ptx.Float16, ptx.BFloat16, ptx.Float32, ptx.Float64}
+	ops      = []string{"Add", "Sub", "Mul", "Maximum", "Minimum", "Pow", "Remainder", "FloorDivide", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite",
+		"Neg", "Abs", "Relu", "Sign", "Floor", "Ceil", "Round", "Trunc", "Div", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "AddAtomic"}
+	pairs = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Maximum": true, "Minimum": true, "Pow": true, "Remainder": true, "FloorDivide": true,
+		"Eq": true, "Ne": true, "Lt": true, "Le": true, "Gt": true, "Ge": true, "Div": true}
+)
+
+// kernels returns all that there are, but that of conversions there is only one for each type.
+func kernels() (all []ptx.Kernel) {
+	add := func(k ptx.Kernel, ok bool) {
+		if ok {
+			all = append(all, k)
+		}
+	}
+	for _, t := range elements {
+		for _, name := range ops {
+			in, out := []ptx.Operand{{Type: t}}, t
+			if pairs[name] {
+				in = append(in, ptx.Operand{Type: t, Number: true})
+			}
+			switch name {
+			case "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite":
+				out = ptx.Bool
+			}
+			add(ptx.Map(name, out, in...))
+		}
+		if t != ptx.Bool {
+			add(ptx.Map("Copy", t, ptx.Operand{Type: ptx.Float64}))
+		}
+		add(ptx.Map("Copy", ptx.Float32, ptx.Operand{Type: t, Number: true}))
+		add(ptx.Map("Copy", ptx.Bool, ptx.Operand{Type: t}))
+		for _, kind := range []string{"Arithmetic", "RandomUniform", "RandomNormal", "RandomBernoulli", "RandomInteger"} {
+			add(ptx.Sequence(kind, t), true)
+		}
+	}
+	for _, t := range elements {
+		for _, name := range []string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"} {
+			out := t
+			switch name {
+			case "Sum", "Prod", "Var":
+				if out = ptx.Int64; t == ptx.Float32 || t == ptx.Float64 || t == ptx.Float16 || t == ptx.BFloat16 {
+					out = ptx.Float64
+				}
+			case "Argmax", "Argmin":
+				out = ptx.Int64
+			}
+			add(ptx.Reduce(name, out, t))
+		}
+		add(ptx.MatMul(t))
+		add(ptx.Fold(t))
+		add(ptx.MaxPool(t), true)
+		add(ptx.Scatter(t, true), true)
+	}
+	for _, t := range []ptx.Type{ptx.Bits8, ptx.Bits16, ptx.Bits32, ptx.Bits64} {
+		add(ptx.Unfold(t), true)
+		add(ptx.Gather(t), true)
+		add(ptx.Scatter(t, false), true)
+		add(ptx.Map("Where", t, ptx.Operand{Type: ptx.Bool}, ptx.Operand{Type: t}, ptx.Operand{Type: t, Number: true}))
+		add(ptx.Map("Copy", t, ptx.Operand{Type: t}))
+	}
+	for _, t := range []ptx.Type{ptx.Float32, ptx.Float64} {
+		for _, atomic := range []bool{false, true} {
+			for _, d := range []ptx.Descent{{Rule: "SGD"}, {Rule: "SGD", Momentum: true, First: true}, {Rule: "SGD", Momentum: true, Nesterov: true},
+				{Rule: "Adam"}, {Rule: "Adam", Decoupled: true}, {Rule: "RMSprop"}, {Rule: "RMSprop", Momentum: true, Centered: true}} {
+				d.Atomic = atomic
+				add(ptx.Descend(d, t))
+			}
+		}
+	}
+	return all
+}
+
+func TestAllTextsAreWhatTheSimulatorReads(t *testing.T) {
+	names := map[string]bool{}
+	for _, k := range kernels() {
+		text, ended := bytes.CutSuffix(k.Text(), []byte{0})
+		m, err := vm.Parse(string(text))
+		if err != nil || !ended || (m.Entries["dense"] != nil) != (k.Vector > 0) {
+			t.Errorf("%s: %v\n%s", k.Name, err, text)
+		}
+		if names[k.Name] {
+			t.Errorf("two kernels are called %s", k.Name)
+		}
+		names[k.Name] = true
+	}
+}
+
+// NVIDIA's own assembler has to take all texts, and to find registers for them. scripts/ptxas runs this with one.
+func TestAllTextsAssemble(t *testing.T) {
+	ptxas := os.Getenv("SHOAL_PTXAS")
+	if ptxas == "" {
+		var err error
+		if ptxas, err = exec.LookPath("ptxas"); err != nil {
+			t.Skip("no ptxas here")
+		}
+	}
+	dir := t.TempDir()
+	for _, target := range []string{"sm_70"} {
+		for i, k := range kernels() {
+			src, out := filepath.Join(dir, "k.ptx"), filepath.Join(dir, "k.cubin")
+			if err := os.WriteFile(src, bytes.TrimSuffix(k.Text(), []byte{0}), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			said, err := exec.CommandContext(t.Context(), ptxas, "-v", "-arch="+target, "-o", out, src).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%d %s on %s: %v\n%s\n%s", i, k.Name, target, err, said, k.Text())
+			}
+			t.Logf("%s %s\n%s", target, k.Name, said)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package ptx
+
+import (
+	"fmt"
+	"math"
+)
+
+// A reducer makes one element of many. What it knows of those that it has seen are some values of 8 bytes, or of the class that it computes in.
+type reducer struct {
+	class Type // of a value that is taken in
+	state []Type
+	first []float64 // the state before the first value
+	take  func(a *asm, state []string, x, place string)
+	merge func(a *asm, state, other []string)
+	end   func(a *asm, state []string) string
+}
+
+// BlockSize is how many threads a block has that reduces, or that multiplies matrices.
+const BlockSize = 256
+
+// Reduce returns the kernel of a reduction of package tensor, by its name, with the one entry "reduce". Its arguments are: the number of results, that of the
+// elements for each, and how many of them a part takes; the width of a block along those elements; by what a thread's number is divided to be
+// its place there, modulo the width, and by what to be its result's among those of the block; the bytes between the parts' results; the addresses of output and input; the
+// layout of the input and the output over the results; and that of the input over the elements of one.
+func Reduce(name string, out, in Type) (Kernel, bool) {
+	r, ok := reducerOf(name, in)
+	if !ok {
+		return Kernel{}, false
+	}
+	return Kernel{Name: fmt.Sprintf("%s %s of %s", name, out, in), entries: func() []*asm { return []*asm{r.entry(out, in)} }}, true
+}
+
+func reducerOf(name string, in Type) (reducer, bool) {
+	wide := in.class()
+	if in.float() {
+		wide = Float64
+	}
+	switch least, most := math.Inf(-1), math.Inf(1); name {
+	case "Sum":
+		return folding(wide, 0, simple("add")), true
+	case "Prod":
+		return folding(wide, 1, simple("mul")), true
+	case "Amax":
+		return folding(in.class(), least, extremeOf(in, "max")), true
+	case "Amin":
+		return folding(in.class(), most, extremeOf(in, "min")), true
+	case "Argmax":
+		return finding(in.class(), least, "gt"), true
+	case "Argmin":
+		return finding(in.class(), most, "lt"), true
+	case "Var":
+		return variance, in.float()
+	}
+	return reducer{}, false
+}
+
+func extremeOf(in Type, name string) opFunc {
+	if in.float() {
+		return extreme(name)
+	}
+	return simple(name)
+}
+
+// folding combines values two by two.
+func folding(class Type, first float64, f opFunc) reducer {
+	return reducer{
+		class: class, state: []Type{class}, first: []float64{first},
+		take:  func(a *asm, s []string, x, _ string) { a.set(s[0], "mov."+string(class), f(a, class, s[0], x)) },
+		merge: func(a *asm, s, o []string) { a.set(s[0], "mov."+string(class), f(a, class, s[0], o[0])) },
+		end:   func(a *asm, s []string) string { return s[0] },
+	}
+}
+
+// finding keeps a value and its place. NaN comes before everything, and of equals the first.
+func finding(class Type, first float64, before string) reducer {
+	better := func(a *asm, s []string, x, place string) {
+		t := string(class)
+		same := a.do("setp.eq."+t, x, s[0])
+		wins := a.do("setp."+before+"."+t, x, s[0])
+		if class.float() {
+			nan, had := a.do("setp.nan."+t, x, x), a.do("setp.nan."+t, s[0], s[0])
+			same = a.do("or.pred", same, a.do("and.pred", nan, had))
+			wins = a.do("or.pred", wins, a.do("and.pred", nan, a.do("not.pred", had)))
+		}
+		wins = a.do("or.pred", wins, a.do("and.pred", same, a.do("setp.lt.s64", place, s[1])))
+		a.set(s[0], "selp."+t, x, s[0], wins)
+		a.set(s[1], "selp.s64", place, s[1], wins)
+	}
+	return reducer{
+		class: class, state: []Type{class, Int64}, first: []float64{first, math.Inf(1)},
+		take:  better,
+		merge: func(a *asm, s, o []string) { better(a, s, o[0], o[1]) },
+		end:   func(a *asm, s []string) string { return s[1] },
+	}
+}
+
+// variance keeps how many there were, their mean, and the squares of what that leaves (Welford, 1962; Chan and others, 1979).
+var variance = reducer{
+	class: Float64, state: []Type{Float64, Float64, Float64}, first: []float64{0, 0, 0},
+	take: func(a *asm, s []string, x, _ string) {
+		a.set(s[0], "add.rn.f64", s[0], c(1))
+		off := a.do("sub.rn.f64", x, s[1])
+		a.set(s[1], "add.rn.f64", s[1], a.do("div.rn.f64", off, s[0]))
+		a.set(s[2], "fma.rn.f64", off, a.do("sub.rn.f64", x, s[1]), s[2])
+	},
+	merge: func(a *asm, s, o []string) {
+		n := a.do("add.rn.f64", s[0], o[0])
+		share := a.do("div.rn.f64", o[0], a.do("max.f64", n, c(1)))
+		off := a.do("sub.rn.f64", o[1], s[1])
+		far := a.do("mul.rn.f64", a.do("mul.rn.f64", off, off), a.do("mul.rn.f64", s[0], share))
+		a.set(s[2], "add.rn.f64", a.do("add.rn.f64", s[2], o[2]), far)
+		a.set(s[1], "fma.rn.f64", off, share, s[1])
+		a.set(s[0], "mov.f64", n)
+	},
+	end: func(a *asm, s []string) string {
+		v := a.do("div.rn.f64", s[2], a.do("sub.rn.f64", s[0], c(1)))
+		return a.do("selp.f64", v, c(math.NaN()), a.do("setp.ge.f64", s[0], c(2)))
+	},
+}
+
+// limit is a constant of a class; infinity is the most that a whole number can be.
+func limit(class Type, v float64) string {
+	switch {
+	case class.float() || !math.IsInf(v, 0):
+		return number(class, v)
+	case v > 0:
+		return "0x7fffffffffffffff"
+	}
+	return "0x8000000000000000"
+}
+
+func (r reducer) entry(out, in Type) *asm {
+	a := newAsm("reduce")
+	results, n, chunk, width, alongBy, acrossBy, step := a.u32(), a.u32(), a.u32(), a.u32(), a.u32(), a.u32(), a.u64()
+	to, from := a.u64(), a.u64()
+	outer, inner := a.arg(1+Dims*3), a.arg(1+Dims*2)
+
+	tid, part := a.do("mov.u32", "%tid.x"), a.do("mov.u32", "%ctaid.y")
+	height := a.do("div.u32", fmt.Sprint(BlockSize), width)
+	along := a.do("rem.u32", a.do("div.u32", tid, alongBy), width)
+	across := a.do("rem.u32", a.do("div.u32", tid, acrossBy), height)
+	result := a.do("mad.lo.u32", a.do("mov.u32", "%ctaid.x"), height, across)
+	mine := a.do("setp.lt.u32", result, results)
+
+	state := make([]string, len(r.state))
+	for i, t := range r.state {
+		state[i] = a.do("mov."+string(t), limit(t, r.first[i]))
+	}
+	a.when(mine, func() {
+		a.offsets(outer, result, []string{from, to})
+		begin := a.do("mul.lo.u32", part, chunk)
+		end := a.do("min.u32", a.do("add.u32", begin, chunk), n)
+		a.loop(a.do("add.u32", begin, along), end, width, func(i string) {
+			at := a.do("mov.u64", from)
+			a.offsets(inner, i, []string{at})
+			r.take(a, state, a.cast(r.class, in.class(), a.load(in, at)), a.do("cvt.u64.u32", i))
+		})
+	})
+	r.together(a, state, along, a.do("mad.lo.u32", along, height, across), width, height)
+	a.only(a.do("and.pred", mine, a.do("setp.eq.u32", along, "0")))
+	v := r.end(a, state)
+	a.store(out, a.do("mad.lo.u64", a.do("cvt.u64.u32", part), step, to), v)
+	return a
+}
+
+// together merges what the threads along a row of the block know, half of them into the other half, until the first knows all.
+func (r reducer) together(a *asm, state []string, along, slot, width, height string) {
+	for i := range state {
+		fmt.Fprintf(&a.shared, "\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize)
+	}
+	at := func(i int, slot string) string { return a.at(a.do("mov.u64", fmt.Sprintf("s%d", i)), slot, 8) }
+	for i, t := range r.state {
+		a.emit("st.shared.%s [%s], %s", t, at(i, slot), state[i])
+	}
+	half := a.do("shr.u32", width, "1")
+	a.while(func() string { return a.do("setp.ne.u32", half, "0") }, func() {
+		a.emit("bar.sync 0")
+		a.when(a.do("setp.lt.u32", along, half), func() {
+			partner, other := a.do("mad.lo.u32", half, height, slot), make([]string, len(state))
+			for i, t := range r.state {
+				other[i] = a.do("ld.shared."+string(t), "["+at(i, partner)+"]")
+			}
+			r.merge(a, state, other)
+			for i, t := range r.state {
+				a.emit("st.shared.%s [%s], %s", t, at(i, slot), state[i])
+			}
+		})
+		a.set(half, "shr.u32", half, "1")
+	})
+}

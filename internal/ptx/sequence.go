@@ -1,0 +1,68 @@
+package ptx
+
+import (
+	"fmt"
+	"math"
+)
+
+// Sequence returns the kernel of a kind of tensor.Sequence: Arithmetic, RandomUniform, RandomNormal, RandomBernoulli or RandomInteger. Its extra
+// words are the key, A and B, and for RandomUniform by how much u is shifted and what it is divided by then; RandomInteger has From and Count in the place of A
+// and B.
+func Sequence(kind string, out Type) Kernel {
+	return each{name: kind, operands: []access{{out, writes}}, extra: 5, body: func(a *asm, _ []string, place string, extra int) []string {
+		f, from := sequences[kind], Float64
+		if kind == "RandomInteger" {
+			from = Int64
+		}
+		return []string{a.convert(out, from, f(a, place, func(i int) string { return a.word("u64", extra+i) }))}
+	}}.kernel()
+}
+
+var sequences = map[string]func(a *asm, place string, word func(int) string) string{
+	"Arithmetic": func(a *asm, place string, word func(int) string) string {
+		return a.do("add.rn.f64", word(1), a.do("mul.rn.f64", a.do("cvt.rn.f64.u64", place), word(2)))
+	},
+	"RandomUniform": func(a *asm, place string, word func(int) string) string {
+		u, _ := a.philox(place, word(0))
+		v := a.do("cvt.rn.f64.u64", a.do("shr.u64", u, a.do("cvt.u32.u64", word(3))))
+		v = a.do("mul.rn.f64", a.do("sub.rn.f64", word(2), word(1)), v)
+		return a.do("add.rn.f64", word(1), a.do("div.rn.f64", v, word(4)))
+	},
+	"RandomNormal": func(a *asm, place string, word func(int) string) string {
+		u, v := a.philox(place, word(0))
+		above := a.do("cvt.rn.f64.u64", a.do("add.u64", a.do("shr.u64", u, "11"), "1"))
+		radius := a.do("sqrt.rn.f64", a.do("mul.rn.f64", c(-2), log(a, Float64, a.do("mul.rn.f64", above, c(0x1p-53)))))
+		angle := a.do("mul.rn.f64", a.do("mul.rn.f64", c(2*math.Pi), a.do("cvt.rn.f64.u64", a.do("shr.u64", v, "11"))), c(0x1p-53))
+		z := a.do("mul.rn.f64", radius, sine(1)(a, Float64, angle))
+		return a.do("add.rn.f64", word(1), a.do("mul.rn.f64", word(2), z))
+	},
+	"RandomBernoulli": func(a *asm, place string, word func(int) string) string {
+		u, _ := a.philox(place, word(0))
+		v := a.do("mul.rn.f64", a.do("cvt.rn.f64.u64", a.do("shr.u64", u, "11")), c(0x1p-53))
+		return a.do("selp.f64", c(1), c(0), a.do("setp.lt.f64", v, word(1)))
+	},
+	"RandomInteger": func(a *asm, place string, word func(int) string) string {
+		u, _ := a.philox(place, word(0))
+		return a.do("add.s64", word(1), a.do("mul.hi.u64", u, word(2)))
+	},
+}
+
+// philox is Philox 4×32-10 (Salmon and others, 2011) of a counter whose upper half is 0.
+func (a *asm) philox(counter, key string) (u, v string) {
+	low := func(x string) string { return a.do("cvt.u32.u64", x) }
+	high := func(x string) string { return low(a.do("shr.u64", x, "32")) }
+	x := [4]string{low(counter), high(counter), a.do("mov.u32", "0"), a.do("mov.u32", "0")}
+	k := [2]string{low(key), high(key)}
+	for range 10 {
+		first, second := a.do("mul.wide.u32", x[0], fmt.Sprint(0xd2511f53)), a.do("mul.wide.u32", x[2], fmt.Sprint(0xcd9e8d57))
+		x = [4]string{
+			a.do("xor.b32", a.do("xor.b32", high(second), x[1]), k[0]), low(second),
+			a.do("xor.b32", a.do("xor.b32", high(first), x[3]), k[1]), low(first),
+		}
+		k = [2]string{a.do("add.u32", k[0], fmt.Sprint(0x9e3779b9)), a.do("add.u32", k[1], fmt.Sprint(0xbb67ae85))}
+	}
+	join := func(lo, hi string) string {
+		return a.do("or.b64", a.do("shl.b64", a.do("cvt.u64.u32", hi), "32"), a.do("cvt.u64.u32", lo))
+	}
+	return join(x[0], x[1]), join(x[2], x[3])
+}

@@ -1,0 +1,109 @@
+package ptx
+
+// A Type is the type of elements in memory.
+type Type string
+
+// The types of elements. Bits are copied and not looked at.
+const (
+	Bool     Type = "bool"
+	Uint8    Type = "u8"
+	Int8     Type = "s8"
+	Int16    Type = "s16"
+	Int32    Type = "s32"
+	Int64    Type = "s64"
+	Float16  Type = "f16"
+	BFloat16 Type = "bf16"
+	Float32  Type = "f32"
+	Float64  Type = "f64"
+	Bits8    Type = "b8"
+	Bits16   Type = "b16"
+	Bits32   Type = "b32"
+	Bits64   Type = "b64"
+)
+
+// Size returns the bytes of an element.
+func (t Type) Size() int {
+	switch t {
+	case Bool, Uint8, Int8, Bits8:
+		return 1
+	case Int16, Float16, BFloat16, Bits16:
+		return 2
+	case Int32, Float32, Bits32:
+		return 4
+	}
+	return 8
+}
+
+// float reports whether elements are fractions.
+func (t Type) float() bool { return t == Float16 || t == BFloat16 || t == Float32 || t == Float64 }
+
+// class is the type that elements are computed in: f32, f64, or s64 for whole numbers and what is true; of bits it is themselves.
+func (t Type) class() Type {
+	switch t {
+	case Float16, BFloat16, Float32:
+		return Float32
+	case Float64:
+		return Float64
+	case Bits8, Bits16, Bits32, Bits64:
+		return t
+	}
+	return Int64
+}
+
+// stored is the type of the instruction that loads or stores an element.
+func (t Type) stored() Type {
+	switch t {
+	case Bool:
+		return Uint8
+	case Float16, BFloat16:
+		return Bits16
+	}
+	return t
+}
+
+// widen makes a value to compute with of what was loaded.
+func (a *asm) widen(t Type, v string) string {
+	switch t {
+	case Bool, Uint8:
+		return a.do("cvt.s64.u32", v)
+	case Int16:
+		return a.do("cvt.s64.s16", v)
+	case Int8, Int32:
+		return a.do("cvt.s64.s32", v)
+	case Float16:
+		return a.do("cvt.f32.f16", v)
+	case BFloat16:
+		return a.do("shl.b32", a.do("cvt.u32.u16", v), "16")
+	}
+	return v
+}
+
+// narrow makes what is stored of a value that was computed.
+func (a *asm) narrow(t Type, v string) string {
+	switch t {
+	case Int16:
+		return a.do("cvt.u16.u64", v)
+	case Bool, Uint8, Int8, Int32:
+		return a.do("cvt.u32.u64", v)
+	case Float16:
+		return a.do("cvt.rn.f16.f32", v)
+	case BFloat16: // to the nearest, halves to even
+		odd := a.do("and.b32", a.do("shr.u32", v, "16"), "1")
+		rounded := a.do("shr.u32", a.do("add.u32", a.do("add.u32", v, "0x7fff"), odd), "16")
+		return a.do("cvt.u16.u32", a.do("selp.b32", "0x7fc0", rounded, a.do("setp.nan.f32", v, v)))
+	}
+	return v
+}
+
+// cast converts a value of one class to another, as the host does: fractions lose what is behind the point.
+func (a *asm) cast(to, from Type, v string) string {
+	switch {
+	case to == from:
+		return v
+	case to == Int64:
+		return a.do("cvt.rzi.s64."+string(from), v)
+	case to == Float64 && from == Float32:
+		return a.do("cvt.f64.f32", v)
+	}
+	return a.do("cvt.rn."+string(to)+"."+string(from), v)
+}

@@ -1,0 +1,134 @@
+package ptx
+
+import "math"
+
+// The kernels of windows have one entry, "window", with an element of the output for each thread. Their arguments are the number of these, the addresses of the
+// output and the input, and for MaxPool that of the places; and then height and width of: the image, the places of the window, the window, its
+// steps, and the padding.
+
+// Unfold returns the kernel of im2col, of elements of so many bits.
+func Unfold(t Type) Kernel { return windowKernel("Unfold", t, unfold) }
+
+// Fold returns the kernel of col2im.
+func Fold(t Type) (Kernel, bool) { return windowKernel("Fold", t, fold), t != Bool }
+
+// MaxPool returns the kernel of the largest element in each window, and where it is.
+func MaxPool(t Type) Kernel { return windowKernel("MaxPool", t, maxPool) }
+
+func windowKernel(name string, t Type, write func(w *windowAsm, t Type)) Kernel {
+	return Kernel{Name: name + " " + string(t), entries: func() []*asm {
+		w := &windowAsm{asm: newAsm("window")}
+		n := w.u32()
+		w.out, w.in = w.u64(), w.u64()
+		if name == "MaxPool" {
+			w.whereTo = w.u64()
+		}
+		for i := range w.pairs {
+			w.pairs[i] = [2]string{w.u32(), w.u32()}
+		}
+		w.i = w.thread()
+		w.only(w.do("setp.lt.u32", w.i, n))
+		write(w, t)
+		return []*asm{w.asm}
+	}}
+}
+
+// A windowAsm writes a kernel of windows.
+type windowAsm struct {
+	*asm
+	out, in, whereTo, i string
+	pairs               [5][2]string
+}
+
+func (w *windowAsm) image() [2]string   { return w.pairs[0] }
+func (w *windowAsm) places() [2]string  { return w.pairs[1] }
+func (w *windowAsm) size() [2]string    { return w.pairs[2] }
+func (w *windowAsm) step() [2]string    { return w.pairs[3] }
+func (w *windowAsm) padding() [2]string { return w.pairs[4] }
+
+// split returns quotient and rest.
+func (w *windowAsm) split(n, by string) (quotient, rest string) {
+	quotient = w.do("div.u32", n, by)
+	return quotient, w.do("sub.u32", n, w.do("mul.lo.u32", quotient, by))
+}
+
+// box splits a number into that of a box and where it is there.
+func (w *windowAsm) box(n string, size [2]string) (which, y, x string) {
+	n, x = w.split(n, size[1])
+	which, y = w.split(n, size[0])
+	return which, y, x
+}
+
+// index is the number of a place in a box.
+func (w *windowAsm) index(which, y, x string, size [2]string) string {
+	return w.do("mad.lo.u32", w.do("mad.lo.u32", which, size[0], y), size[1], x)
+}
+
+// pixel returns where an element of a window at a place is, and whether that is within the image. What is before it is very large.
+func (w *windowAsm) pixel(place, tap [2]string) (at [2]string, within string) {
+	var in [2]string
+	for i := range at {
+		at[i] = w.do("sub.u32", w.do("mad.lo.u32", place[i], w.step()[i], tap[i]), w.padding()[i])
+		in[i] = w.do("setp.lt.u32", at[i], w.image()[i])
+	}
+	return at, w.do("and.pred", in[0], in[1])
+}
+
+func unfold(w *windowAsm, t Type) {
+	n, py, px := w.box(w.i, w.places())
+	plane, ky, kx := w.box(n, w.size())
+	at, within := w.pixel([2]string{py, px}, [2]string{ky, kx})
+	v := w.do("mov."+selectable(t), "0")
+	w.when(within, func() {
+		w.set(v, "mov."+selectable(t), w.load(t, w.at(w.in, w.index(plane, at[0], at[1], w.image()), t.Size())))
+	})
+	w.store(t, w.at(w.out, w.i, t.Size()), v)
+}
+
+// taps runs a body for each element of a window.
+func (w *windowAsm) taps(body func(ky, kx string)) {
+	w.loop("0", w.size()[0], "1", func(ky string) {
+		w.loop("0", w.size()[1], "1", func(kx string) { body(ky, kx) })
+	})
+}
+
+func fold(w *windowAsm, t Type) {
+	class := t.class()
+	sum := w.do("mov."+string(class), number(class, 0))
+	plane, y, x := w.box(w.i, w.image())
+	w.taps(func(ky, kx string) {
+		var place [2]string
+		there := ""
+		for i, pair := range [2][2]string{{y, ky}, {x, kx}} {
+			from := w.do("add.u32", pair[0], w.padding()[i])
+			var rest string
+			place[i], rest = w.split(w.do("sub.u32", from, pair[1]), w.step()[i])
+			for _, p := range []string{w.do("setp.ge.u32", from, pair[1]), w.do("setp.eq.u32", rest, "0"), w.do("setp.lt.u32", place[i], w.places()[i])} {
+				if there != "" {
+					p = w.do("and.pred", there, p)
+				}
+				there = p
+			}
+		}
+		w.when(there, func() {
+			at := w.index(w.index(plane, ky, kx, w.size()), place[0], place[1], w.places())
+			w.set(sum, op("add", class), sum, w.load(t, w.at(w.in, at, t.Size())))
+		})
+	})
+	w.store(t, w.at(w.out, w.i, t.Size()), sum)
+}
+
+func maxPool(w *windowAsm, t Type) {
+	r := finding(t.class(), math.Inf(-1), "gt")
+	state := []string{w.do("mov."+string(r.state[0]), limit(r.state[0], r.first[0])), w.do("mov.s64", limit(Int64, r.first[1]))}
+	plane, py, px := w.box(w.i, w.places())
+	w.taps(func(ky, kx string) {
+		at, within := w.pixel([2]string{py, px}, [2]string{ky, kx})
+		w.when(within, func() {
+			x := w.load(t, w.at(w.in, w.index(plane, at[0], at[1], w.image()), t.Size()))
+			r.take(w.asm, state, x, w.do("cvt.u64.u32", w.index("0", at[0], at[1], w.image())))
+		})
+	})
+	w.store(t, w.at(w.out, w.i, t.Size()), state[0])
+	w.store(Int64, w.at(w.whereTo, w.i, 8), state[1])
+}

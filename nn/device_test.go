@@ -1,0 +1,129 @@
+package nn_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// normal is a net with what the MNIST net has not.
+func normal() nn.Module {
+	g := tensor.NewGenerator(1)
+	conv := nn.NewConv2d(1, 4, 5, g)
+	conv.Bias = nil // its gradient would be 0 but for rounding, of which Adam takes steps
+	return nn.NewSequential(conv, nn.NewBatchNorm2d(4), nn.Flatten{}, nn.NewLinear(4*24*24, 10, g), nn.LogSoftmax{})
+}
+
+func someOptimizers(m nn.Module) map[string]optim.Optimizer {
+	return map[string]optim.Optimizer{
+		"sgd":     optim.NewSGD(m.Params(), optim.SGDOptions{LR: 0.05, Momentum: 0.5, WeightDecay: 0.01}),
+		"plain":   optim.NewSGD(m.Params(), optim.SGDOptions{LR: 0.05, Atomic: true}),
+		"adam":    optim.NewAdam(m.Params(), optim.AdamOptions{LR: 0.001, Atomic: true}),
+		"rmsprop": optim.NewRMSprop(m.Params(), optim.RMSpropOptions{LR: 0.001, Momentum: 0.1, Centered: true}),
+	}
+}
+
+func TestANetworkTrainsOnADeviceAsOnTheHost(t *testing.T) {
+	g := tensor.NewGenerator(2)
+	images, labels := tensor.RandN(tensor.Float32, g, 4, 1, 28, 28), tensor.RandInt(g, 0, 10, 4)
+	for name, fresh := range map[string]func() nn.Module{
+		"mnist":  func() nn.Module { m := NewMNISTNet(tensor.NewGenerator(1)); nn.Eval(m); return m },
+		"normal": normal,
+	} {
+		for kind := range someOptimizers(fresh()) {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				dev := devicetest.New("test:0")
+				train := func(dev tensor.Device) map[string]*tensor.Tensor {
+					m := fresh()
+					o := someOptimizers(m)[kind] // before the module moves
+					check(t, nn.To(m, dev))
+					x, y := on(t, dev, images), on(t, dev, labels)
+					scope := autograd.NewScope()
+					for range 3 {
+						o.ZeroGrad()
+						nn.NLLLoss(m.(nn.Layer).Forward(scope.Const(x)), y).Backward()
+						optim.ClipGradNorm(m.Params(), 1)
+						o.Step()
+						scope.Reset()
+					}
+					return nn.State(m)
+				}
+				want, got := train(nil), train(dev)
+				for name, w := range want {
+					if got[name].Device() != dev {
+						t.Errorf("%s is on %v", name, got[name].Device())
+					}
+					devicetest.Same(t, got[name], w, 1e-3)
+				}
+			})
+		}
+	}
+}
+
+func on(t *testing.T, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
+	t.Helper()
+	there, err := x.ToDevice(dev)
+	check(t, err)
+	return there
+}
+
+func TestAModuleMovesAndStaysWhatItIs(t *testing.T) {
+	dev := devicetest.New("test:0")
+	m := normal()
+	before := nn.State(nn.Clone(m))
+	params := slices.Collect(m.Params())
+	params[0].Grad = tensor.Ones(tensor.Float32, params[0].T.Shape()...)
+	dev.Fail(errors.New("no room"))
+	if err := nn.To(m, dev); err == nil || !strings.Contains(err.Error(), "no room") || params[0].T.Device() != nil || params[2].T.Device() != nil {
+		t.Errorf("%v", err)
+	}
+	dev.Fail(nil)
+	check(t, nn.To(m, dev))
+	if now := slices.Collect(m.Params()); !slices.Equal(now, params) || params[0].T.Device() != dev || params[0].Grad.Device() != dev {
+		t.Error("the parameters are others, or somewhere else")
+	}
+	check(t, nn.Load(m, before)) // from the host
+	c := nn.Clone(m)
+	if d := slices.Collect(c.Params())[0].T.Device(); d != dev {
+		t.Errorf("a clone is on %v", d)
+	}
+	check(t, nn.Average(c, before, nn.State(c)))
+	for name, x := range nn.State(c) {
+		devicetest.Same(t, x, before[name], 1e-6)
+	}
+	check(t, nn.To(m, nil))
+	for name, x := range nn.State(m) {
+		if x.Device() != nil {
+			t.Errorf("%s is on %v", name, x.Device())
+		}
+		devicetest.Same(t, x, before[name], 0)
+	}
+	check(t, errors.Join(nn.Close(m), nn.Close(c)))
+	for end := time.Now().Add(time.Minute); dev.Used() != 0; runtime.GC() { // what Average has made is the collector's
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes are left on the device", dev.Used())
+		}
+	}
+}
+
+func TestTrainingOnADeviceNeedsItsTensorsThere(t *testing.T) {
+	dev := devicetest.New("test:0")
+	m := nn.NewLinear(3, 2, nil)
+	check(t, nn.To(m, dev))
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "expected all tensors to be on the same device, but found at least two devices, test:0 and cpu") {
+			t.Error(got)
+		}
+	}()
+	m.Forward(autograd.Const(tensor.New(tensor.Float32, 1, 3)))
+}
