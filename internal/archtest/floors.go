@@ -17,7 +17,8 @@ var floors = [...][]string{
 	7:  {"torch"},
 	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest"},
 	9:  {"bench/cuda", "cmd/internal/beside"},
-	10: {"cmd/*"},
+	10: {"cmd/internal/hogwild"},
+	11: {"cmd/*"},
 }
 
 // Who may do what only few may. A package may do what its parent directory may.
