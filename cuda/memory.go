@@ -261,7 +261,7 @@ func read(dec *wire.Decoder) (*Memory, error) {
 		if s.clock != nil {
 			err = errors.Join(err, s.clock.giveBack())
 		}
-		return nil, errors.Join(err, m.giveBack())
+		return nil, errors.Join(err, m.End())
 	}
 	return m, nil
 }
