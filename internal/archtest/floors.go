@@ -25,7 +25,7 @@ var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
 	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "internal/cublas", "cuda"} // of the floors up to core
-	mustBeStatic  = []string{"cmd/shoal"}                                // of the floors above
+	mustBeStatic  = []string{"cmd/shoal"}                                                   // of the floors above
 	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "shm", "tensor", "internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )
