@@ -143,6 +143,9 @@ var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e end
 		return err
 	}
 	defer x.Close()
+	if err := x.Device().(*cuda.Device).Synchronize(); err != nil { // nobody could look whether it was written while the device is held
+		return err
+	}
 	cuda.Simulator().Hold(true)
 	defer cuda.Simulator().Hold(false)
 	return errors.Join(x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0}), e.Out.Put(ctx, x))
