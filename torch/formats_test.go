@@ -141,6 +141,73 @@ func TestFileFormats(t *testing.T) {
 	}
 }
 
+// TestLatestHDF5 wants what h5py writes with libver="latest" into structures of several levels to be read, and the other way round what
+// h5py's tests would not make: text, attributes and lzf.
+func TestLatestHDF5(t *testing.T) {
+	py := fileLibraries(t)
+	run := func(t *testing.T, task, path string) string {
+		t.Helper()
+		c := exec.CommandContext(testContext(t), py.path, "testdata/latest.py", task, path)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	cell(t, "latest from Python", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "latest.h5")
+		run(t, "write", path)
+		all, err := hdf5.Load(path)
+		if err != nil || len(all) != 603 {
+			t.Fatalf("%d data sets: %v", len(all), err)
+		}
+		for name, n := range map[string]int{"extensible": 20_000, "fixed": 5_000, "tree": 10_000} {
+			if x := all[name]; !tensor.Equal(x.View(-1), tensor.Arange(tensor.Int32, 0, float64(n), 1)) {
+				t.Errorf("%s is %v", name, x)
+			}
+		}
+		for i := range 600 {
+			if x := all[fmt.Sprintf("many/member with a long name %05d", i)]; x == nil || x.Item() != float64(i) {
+				t.Fatalf("member %d is %v", i, x)
+			}
+		}
+		f, err := hdf5.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if attrs, err := f.Attrs("many"); err != nil || len(attrs) != 300 || attrs["attribute 00299"].(*tensor.Tensor).Item() != 299 {
+			t.Errorf("%d attributes: %v", len(attrs), err)
+		}
+	})
+	cell(t, "text, attributes and lzf to Python", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "text.h5")
+		w, err := hdf5.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Discard()
+		all := tensors{"lzf": tensor.Arange(tensor.Int64, 0, 10_000, 1), "noise": tensor.RandN(tensor.Float64, tensor.NewGenerator(1), 100)}
+		if err := w.Save(all, hdf5.Options{LZF: true, Shuffle: true}); err != nil {
+			t.Fatal(err)
+		}
+		for key, v := range map[string]any{"text": "été", "list": []string{"a", ""}, "number": tensor.Scalar(tensor.Uint16, 7)} {
+			if err := w.Attr("group", key, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Strings("group/labels", []string{"a", "", "é", "bc"}, 2, 2); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := run(t, "read", path), "49995000 lzf True 100 [['a', ''], ['é', 'bc']] été ['a', ''] 7 uint16"; got != want {
+			t.Errorf("h5py reads %s, not %s", got, want)
+		}
+	})
+}
+
 // TestSlabsOfH5py writes a data set slab by slab with many chunks, and wants h5py to have the same sum.
 func TestSlabsOfH5py(t *testing.T) {
 	py := fileLibraries(t)
