@@ -2,7 +2,7 @@
 KILLS ?= 1000
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm model fuzz lint bench interop gpu gpu-build
+.PHONY: test check race crashpoints storm model fuzz lint bench interop ptxas gpu gpu-build
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -21,6 +21,9 @@ storm: ## kill processes at random under load
 
 interop: ## every test of torch against real PyTorch, an old and a current one, which are installed where they are missing
 	./scripts/interop
+
+ptxas: ## the text of every kernel by NVIDIA's assembler, which is installed where it is missing
+	./scripts/ptxas
 
 lint:
 	test -z "$$(gofmt -l .)"

@@ -25,6 +25,8 @@ type Scope struct {
 	vars  []*Var
 	used  int // of vars
 	stack []*Var
+
+	keeps bool // buffers
 }
 
 // A look is a tensor with another shape.
@@ -62,6 +64,9 @@ func (s *Scope) NoGrad(t *tensor.Tensor) *Var {
 	v.quiet = true
 	return v
 }
+
+// KeepBuffers has layers leave their running statistics alone: a replica's, when those of another one count.
+func (s *Scope) KeepBuffers() { s.keeps = true }
 
 // Reset takes back everything that was computed in the scope.
 func (s *Scope) Reset() {

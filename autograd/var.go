@@ -80,6 +80,9 @@ func (v *Var) Grad() *tensor.Tensor {
 	return v.param.Grad
 }
 
+// KeepsBuffers reports whether layers leave their running statistics alone, see [Scope.KeepBuffers].
+func (v *Var) KeepsBuffers() bool { return v.scope != nil && v.scope.keeps }
+
 // RequiresGrad reports whether Backward would reach a Param from v.
 func (v *Var) RequiresGrad() bool { return v.needs }
 

@@ -60,11 +60,20 @@ func newTrainer(net *digitNet) *trainer {
 // train takes n steps.
 func (t *trainer) train(n int) {
 	for range n {
-		i := t.steps % poolBatches
-		t.steps++
-		t.sgd.ZeroGrad()
-		nn.NLLLoss(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
-		t.sgd.Step()
-		t.scope.Reset()
+		t.gradient()
+		t.step()
 	}
+}
+
+// gradient computes that of the next batch.
+func (t *trainer) gradient() {
+	i := t.steps % poolBatches
+	t.steps++
+	t.sgd.ZeroGrad()
+	nn.NLLLoss(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
+}
+
+func (t *trainer) step() {
+	t.sgd.Step()
+	t.scope.Reset()
 }

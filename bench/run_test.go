@@ -24,6 +24,7 @@ var rows = map[string][]string{
 	"sync": {
 		"mutex_uncontended", "mutex_contended_2", "value_add", "value_add_2",
 		"event_rtt_spin", "semaphore_rtt_spin", "barrier_cycle_spin", "event_rtt", "semaphore_rtt", "barrier_cycle",
+		"event_rtt_near", "semaphore_rtt_near", "barrier_cycle_near",
 		"pool_start_4", "pool_start_4_warm", "warm_first_statement", "pool_map_1000_tiny", "pool_starmap_4_chunks",
 		"manager_call", "manager_call_parked", "manager_read",
 	},
@@ -39,6 +40,16 @@ var rows = map[string][]string{
 	"hogwild": {
 		"hogwild_1", "hogwild_2", "hogwild_4", "hogwild_1_ignored", "hogwild_2_ignored", "hogwild_4_ignored",
 	},
+	"ways": {
+		"hogwild_1", "all_reduce_1", "periodic_1", "data_parallel_1", "hogwild_2", "all_reduce_2", "periodic_2", "data_parallel_2",
+		"hogwild_4", "all_reduce_4", "periodic_4", "data_parallel_4",
+	},
+	"ops": strings.Fields(`op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
+		op_gt op_gt_number op_eq_int64 op_add_int64 op_where op_masked_fill op_clamp op_neg op_abs op_relu op_sqrt op_rsqrt op_reciprocal op_floor op_round op_exp
+		op_log op_tanh op_sigmoid op_square op_softmax op_sum op_sum_0 op_sum_1 op_sum_short op_mean_channels op_var_0 op_var_1 op_amax op_amax_0 op_amax_1
+		op_argmax_0 op_argmax_1 op_argmax_short op_any_1 op_cumsum op_cat_0 op_cat_1 op_transpose op_channels_last op_to_float64 op_to_int64 op_to_float16
+		op_to_bfloat16 op_byte_to_float32 op_int64_to_float32 op_float16_to_float32 op_bool_to_float32 op_index_select_0 op_index_select_1 op_gather_0
+		op_gather_1 op_masked_select op_nonzero op_sort`),
 	"dist":   {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
 	"loader": {"loader_light", "loader_first_batch", "loader_jpeg", "loader_first_jpegs", "loader_png", "loader_memory_1", "loader_memory_2", "loader_memory_8"},
 	"files":  append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB", "pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),

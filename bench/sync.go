@@ -11,7 +11,7 @@ var syncing = Suite{
 	Name:   "sync",
 	Doc:    "what waits for another: locks, events, semaphores, barriers, shared numbers, pools",
 	peer:   "torch_core.py",
-	groups: []func(context.Context, *hall) (group, error){lockRows, spinRows, parkRows, poolStartRows, poolRows, managerRows},
+	groups: []func(context.Context, *hall) (group, error){lockRows, spinRows, parkRows, nearRows, poolStartRows, poolRows, managerRows},
 }
 
 // tools is what the two processes of a pair synchronise by.
@@ -67,28 +67,28 @@ func lockRows(ctx context.Context, h *hall) (group, error) {
 				Ours:   p.probe(order{Work: "mutex", Rounds: h.scale(1_000_000)}),
 				Floor:  cas,
 				Target: overFloor(5),
-				Peer:   &peerWork{op: "mutex_uncontended", Rounds: h.scale(100_000)},
+				Peer:   h.partners("mutex_uncontended", h.scale(100_000)),
 			},
 			{
 				Name: "mutex_contended_2", Unit: Nanoseconds,
 				Ours:   each(2, p.probe(order{Work: "mutex_contended", Rounds: h.spins(200_000)})),
 				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)}),
 				Target: timesPeer(1),
-				Peer:   &peerWork{op: "mutex_contended_2", Rounds: h.scale(100_000)},
+				Peer:   h.partners("mutex_contended_2", h.scale(100_000)),
 			},
 			{
 				Name: "value_add", Unit: Nanoseconds,
 				Ours:   p.probe(order{Work: "value_add", Rounds: h.scale(1_000_000)}),
 				Floor:  cas,
 				Target: timesPeer(1),
-				Peer:   &peerWork{op: "value_add", Rounds: h.scale(100_000)},
+				Peer:   h.partners("value_add", h.scale(100_000)),
 			},
 			{
 				Name: "value_add_2", Unit: Nanoseconds,
 				Ours:   each(2, p.probe(order{Work: "value_add_2", Rounds: h.spins(200_000)})),
 				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)}),
 				Target: timesPeer(1),
-				Peer:   &peerWork{op: "value_add_2", Rounds: h.scale(100_000)},
+				Peer:   h.partners("value_add_2", h.scale(100_000)),
 			},
 		}
 	})
@@ -103,7 +103,7 @@ func spinRows(ctx context.Context, h *hall) (group, error) {
 				Ours:   each(n, p.probe(order{Work: work, Rounds: h.spins(20_000)})),
 				Floor:  line,
 				Target: timesPeer(50),
-				Peer:   &peerWork{op: peer, Rounds: h.scale(2000)},
+				Peer:   h.partners(peer, h.scale(2000)),
 			}
 		}
 		return []Case{
@@ -114,22 +114,36 @@ func spinRows(ctx context.Context, h *hall) (group, error) {
 	})
 }
 
-func parkRows(ctx context.Context, h *hall) (group, error) {
+// partners is what two processes of the peer do, on the processors of our pair.
+func (h *hall) partners(op string, rounds int) *peerWork {
+	return &peerWork{op: op, Rounds: rounds, Args: h.cpus[:]}
+}
+
+func parkRows(ctx context.Context, h *hall) (group, error) { return sleepers(ctx, h, "") }
+
+// nearRows are the parked rows on one processor, where the kernel likes to put two processes of which one always waits.
+func nearRows(ctx context.Context, h *hall) (group, error) {
+	near := *h
+	near.cpus[1] = near.cpus[0]
+	return sleepers(ctx, &near, "_near")
+}
+
+func sleepers(ctx context.Context, h *hall, where string) (group, error) {
 	return paired(ctx, h, 15, func(p *pair) []Case {
 		bell := p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)})
-		row := func(name, work string, n, limit float64, peer string) Case {
+		row := func(name, work string, n, limit float64) Case {
 			return Case{
-				Name: name, Unit: Nanoseconds,
+				Name: name + where, Unit: Nanoseconds,
 				Ours:   each(n, p.probe(order{Work: work, Rounds: h.scale(300)})),
 				Floor:  each(n, bell),
 				Target: both(overFloor(limit), timesPeer(2)),
-				Peer:   &peerWork{op: peer, Rounds: h.scale(2000)},
+				Peer:   h.partners(name, h.scale(2000)),
 			}
 		}
 		return []Case{
-			row("event_rtt", "event_parked", 1, 1.3, "event_rtt"),
-			row("semaphore_rtt", "semaphore_parked", 1, 1.3, "semaphore_rtt"),
-			row("barrier_cycle", "barrier_parked", 2, 1.5, "barrier_cycle"), // two cycles, in each of which one side wakes the other
+			row("event_rtt", "event_parked", 1, 1.3),
+			row("semaphore_rtt", "semaphore_parked", 1, 1.3),
+			row("barrier_cycle", "barrier_parked", 2, 1.5), // two cycles, in each of which one side wakes the other
 		}
 	})
 }

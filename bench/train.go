@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
@@ -84,22 +85,37 @@ func (h *hall) hogwildCase(workers int, ignored bool) Case {
 	return c
 }
 
-// A race is the argument of a process that trains.
+// A race is the argument of a process that trains: Net itself, or a replica that exchanges gradients or states with others.
 type race struct {
 	Net   *digitNet
 	Steps int
 	Start *ipc.Receiver[bool]
 	Laps  *ipc.Sender[lap]
+	Group *dist.Group         // may be nil
+	Meet  *ipc.Conn[netState] // may be nil
 }
 
 // A lap is from when to when a process trained, on the machine's clock. The first report, that it is ready, is empty.
 type lap struct{ Begin, End time.Duration }
 
-var racer = shoal.Register("bench racer", func(ctx context.Context, _ int, r race) error {
+var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r race) error {
 	defer r.Start.Close()
 	defer r.Laps.Close()
 	defer nn.Close(r.Net)
-	t := newTrainer(r.Net)
+	net := r.Net
+	if r.Group != nil || r.Meet != nil {
+		net = nn.Clone(net)
+	}
+	if r.Meet != nil {
+		defer r.Meet.Close()
+	}
+	if r.Group != nil {
+		defer r.Group.Close()
+		if err := r.Group.Join(rank); err != nil {
+			return err
+		}
+	}
+	t := newTrainer(net)
 	t.train(2)
 	if err := r.Laps.Put(ctx, lap{}); err != nil {
 		return err
@@ -108,12 +124,41 @@ var racer = shoal.Register("bench racer", func(ctx context.Context, _ int, r rac
 		return err
 	}
 	begin := sys.Monotonic()
-	t.train(r.Steps)
+	if err := r.train(ctx, t); err != nil {
+		return err
+	}
 	return r.Laps.Put(ctx, lap{begin, sys.Monotonic()})
 })
 
-// hogwild measures samples a second of processes that train one net, each so many steps, from the first one's begin to the last one's end.
+// train takes the steps, and does what is done together.
+func (r *race) train(ctx context.Context, t *trainer) error {
+	for i := range r.Steps {
+		t.gradient()
+		if r.Group != nil {
+			if err := r.Group.AverageGrads(ctx, t.net.Params()); err != nil {
+				return err
+			}
+		}
+		t.step()
+		if r.Meet != nil && i%period == period-1 {
+			if err := r.meet(ctx, t.net); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hogwild measures processes that train one net.
 func hogwild(opts shoal.Options, steps int) *Probe {
+	return racing(opts, steps, func(context.Context, *digitNet, []race) (func() error, error) {
+		return func() error { return nil }, nil
+	})
+}
+
+// racing measures samples a second of processes that each take so many steps, from the first one's begin to the last one's end. prepare gives
+// them what they share besides the net, until it is closed.
+func racing(opts shoal.Options, steps int, prepare func(ctx context.Context, net *digitNet, races []race) (end func() error, err error)) *Probe {
 	workers := opts.Workers
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
 		net := newDigitNet()
@@ -131,12 +176,18 @@ func hogwild(opts shoal.Options, steps int) *Probe {
 			return 0, err
 		}
 		defer laps.Close()
+		races := make([]race, workers)
+		end, err := prepare(ctx, net, races)
+		if err != nil {
+			return 0, err
+		}
 		g := shoal.NewGroup(ctx, opts)
-		for range workers {
-			racer.Go(g, race{net, steps, start.Receiver(), laps.Sender()})
+		for _, r := range races {
+			r.Net, r.Steps, r.Start, r.Laps = net, steps, start.Receiver(), laps.Sender()
+			racer.Go(g, r)
 		}
 		span, err := clock(ctx, workers, start, laps)
-		return float64(workers*steps*batch) / span.Seconds(), errors.Join(g.Wait(), err)
+		return float64(workers*steps*batch) / span.Seconds(), errors.Join(g.Wait(), end(), err)
 	}}
 }
 

@@ -142,8 +142,18 @@ func (l leaving) Close() error {
 	return l.finish(r)
 }
 
-// await lets the stream wait for what m's sender has not done yet.
+// many is from how many clocks on a process lets go of those that it has before it takes another one.
+const many = 64
+
+// await lets the stream wait for what a sender has not done yet.
 func (d *Device) await(s *sent) error {
+	if r, err := d.use(); err != nil {
+		return err
+	} else if d.awaits() >= many {
+		if err := d.finish(r); err != nil {
+			return err
+		}
+	}
 	d.events.Lock()
 	defer d.events.Unlock()
 	err := d.do(func(stream cudriver.Stream) error {
@@ -153,6 +163,13 @@ func (d *Device) await(s *sent) error {
 		d.events.awaited = append(d.events.awaited, s)
 	}
 	return err
+}
+
+// awaits returns for how much that was sent the stream waits, or has waited.
+func (d *Device) awaits() int {
+	d.events.Lock()
+	defer d.events.Unlock()
+	return len(d.events.awaited)
 }
 
 // Waiting grows from the first to the last of these.

@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"testing"
@@ -133,6 +134,40 @@ func TestClosingWhatWasLostDoesNotHideIt(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	check(t, y.Close())
+}
+
+// sendBack sends what it received, with something to do for its device that has not begun.
+var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e ends) error {
+	x, err := e.In.Get(ctx)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	cuda.Simulator().Hold(true)
+	defer cuda.Simulator().Hold(false)
+	return errors.Join(x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0}), e.Out.Put(ctx, x))
+})
+
+// Memory of this process may come back with the clock of another, which goes with it.
+func TestAClockGoesWithWhatItCameWith(t *testing.T) {
+	simulate(t, 1, 256*mib)
+	ctx := watched(t)
+	in, err := ipc.NewQueue[*tensor.Tensor](1)
+	check(t, err)
+	out, err := ipc.NewQueue[*tensor.Tensor](1)
+	check(t, err)
+	x, err := tensor.OnesOn(device(t, "cuda"), tensor.Float32, 100)
+	check(t, err)
+	check(t, in.Put(ctx, x))
+	g, err := sendBack.Start(ctx, 1, ends{in.Receiver(), out.Sender()}, shoal.Options{})
+	check(t, err)
+	y, err := out.Get(ctx)
+	check(t, err)
+	if !y.SameStorage(x) {
+		t.Error("what comes back is another storage")
+	}
+	check(t, errors.Join(y.Close(), x.Close(), g.Wait(), in.Close(), out.Close()))
+	eventually(t, func() string { return fmt.Sprintf("%d segments are mapped", cuda.Mapped()) }, "1 segments are mapped")
 }
 
 func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {

@@ -24,7 +24,8 @@ type Memory struct {
 
 // A fate is what an allocation has met in this process, however often it has arrived.
 type fate struct {
-	holders    int         // under the lock of the segments
+	holders    int         // under the lock of the segments, as open is
+	open       int         // holders that have not begun to end
 	used       atomic.Bool // by work that was queued
 	unfinished atomic.Bool // its sender has ended before its device had written it
 }
@@ -40,6 +41,7 @@ func (s *segment) memory(block shm.Handle, off, size int) *Memory {
 		s.fates[block] = f
 	}
 	f.holders++
+	f.open++
 	return &Memory{segment: s, block: block, off: off, size: size, fate: f}
 }
 
@@ -150,7 +152,8 @@ type key struct {
 	block shm.Handle
 }
 
-// End gives the references back. Where another process may use the memory again, this one's device has finished with it before.
+// End gives the references back. Where another process may use the memory again, this one's device has finished with it before: the last holder sees to that,
+// and to the clocks with which it came.
 func (m *Memory) End() (err error) {
 	if m.ended.Swap(true) {
 		return nil
@@ -161,7 +164,11 @@ func (m *Memory) End() (err error) {
 		}
 		return errors.Join(err, m.end())
 	}
-	if r := m.dev.ready.Load(); !m.mine && r != nil {
+	segments.Lock()
+	m.fate.open--
+	last := m.fate.open == 0
+	segments.Unlock()
+	if r := m.dev.ready.Load(); last && r != nil && (!m.mine || m.dev.awaits() > 0) {
 		err = m.dev.finish(r) // what was lost is told to who wants to know what the device has done
 	}
 	return errors.Join(err, m.giveBack())
@@ -254,7 +261,7 @@ func read(dec *wire.Decoder) (*Memory, error) {
 		if s.clock != nil {
 			err = errors.Join(err, s.clock.giveBack())
 		}
-		return nil, errors.Join(err, m.giveBack())
+		return nil, errors.Join(err, m.End())
 	}
 	return m, nil
 }

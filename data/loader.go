@@ -97,12 +97,12 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 		l.meter.loop(1)
 		defer l.meter.loop(-1)
 		w := &window{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int)}
-		w.plan, w.mark = l.plan(epoch)
 		if err := l.hire(w); err != nil {
 			yield(nil, err)
 			return
 		}
 		defer l.dismiss(w, cancel)
+		w.plan, w.mark = l.plan(epoch) // while the workers start
 		l.run(w, yield)
 	}
 }

@@ -74,7 +74,7 @@ func (m *meter) did(samples int, out outcome, err error) {
 		m.by[out.Kind].samples += samples
 		m.by[out.Kind].busy += out.Took
 	}
-	if isDeath(err) {
+	if err != nil && isDeath(err) {
 		m.stats.Deaths++
 	}
 }

@@ -24,7 +24,7 @@ type Loss[M Module] struct {
 }
 
 // RegisterLoss registers f under a name. It is called in the declaration of a package-level variable, as shoal.Register is.
-// What f computes lives in the scope, which is reset after each batch.
+// What f computes lives in the scope, which is reset after each batch, and in which layers know whose statistics count.
 //
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
 //		return nn.NLLLoss(net.Forward(s.Const(batch[0])), batch[1])
@@ -37,8 +37,8 @@ func RegisterLoss[M Module](name string, f func(s *autograd.Scope, net M, batch 
 // caller: torch.nn.DataParallel. The replicas are equal because their parameters are the same memory, that of the network, in which the
 // caller's optimizer changes them between batches.
 //
-// So are the buffers: the running statistics of a BatchNorm2d come from all parts, without an order. One goroutine at a time may
-// use a DataParallel.
+// So are the buffers, which one replica writes: the running statistics of a BatchNorm2d are those of the batches' first parts, as
+// in PyTorch. One goroutine at a time may use a DataParallel.
 type DataParallel struct {
 	group  *shoal.Group
 	device tensor.Device // of the network
@@ -138,6 +138,9 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 		}
 	}
 	grads, scope := gradients(r.Net.Params()), autograd.NewScope()
+	if rank != 0 {
+		scope.KeepBuffers()
+	}
 	for batch, err := range r.Pipe.All(ctx) {
 		if err != nil {
 			return err

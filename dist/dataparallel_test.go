@@ -172,6 +172,37 @@ func TestDataParallelIsTrainingByOneProcess(t *testing.T) {
 	}
 }
 
+// A counted net notes whose statistics would count.
+type counted struct {
+	Net           *net
+	First, Others *tensor.Tensor // samples
+}
+
+func (c counted) Params() iter.Seq[*autograd.Param] { return c.Net.Params() }
+
+var countedLoss = dist.RegisterLoss("counted loss", func(s *autograd.Scope, n counted, batch []*tensor.Tensor) *autograd.Var {
+	to := n.First
+	if s.Const(batch[0]).KeepsBuffers() {
+		to = n.Others
+	}
+	to.AddScalarAtomic(float64(batch[0].Dim(0)))
+	return n.Net.loss(s, batch)
+})
+
+func TestOneReplicaOfDataParallelWritesBuffers(t *testing.T) {
+	ctx, n := deadline(t), counted{newNet(3), tensor.New(tensor.Int64), tensor.New(tensor.Int64)}
+	d, err := dist.NewDataParallel(ctx, countedLoss, n, shoal.Options{Workers: 3})
+	check(t, err)
+	for i := range uint64(2) {
+		_, err := d.Backward(ctx, samples(i, 9)...)
+		check(t, err)
+	}
+	check(t, d.Close())
+	if n.First.Item() != 6 || n.Others.Item() != 12 {
+		t.Errorf("%v and %v samples, want 6 and 12", n.First, n.Others)
+	}
+}
+
 func TestDataParallelRefusesBatchesThatAreNone(t *testing.T) {
 	ctx := deadline(t)
 	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2})

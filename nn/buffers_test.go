@@ -13,6 +13,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+func TestAScopeThatKeepsBuffersLeavesRunningStatistics(t *testing.T) {
+	b, x := nn.NewBatchNorm2d(2), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 4, 2, 3, 3)
+	keeping := autograd.NewScope()
+	keeping.KeepBuffers()
+	kept := b.Forward(keeping.Const(x)).T().Clone()
+	if b.RunningMean.Sum() != 0 || b.NumBatchesTracked.Item() != 0 {
+		t.Errorf("the mean is %v after %v batches", b.RunningMean, b.NumBatchesTracked)
+	}
+	y := b.Forward(autograd.NewScope().Const(x)).T()
+	if !tensor.Equal(kept, y) || b.RunningMean.Sum() == 0 || b.NumBatchesTracked.Item() != 1 {
+		t.Errorf("the mean is %v after %v batches, and results are equal: %v", b.RunningMean, b.NumBatchesTracked, tensor.Equal(kept, y))
+	}
+}
+
 func TestBuffersAreInTheStateTravelAndAreShared(t *testing.T) {
 	inDomain(t)
 	m := nn.NewSequential(nn.NewConv2d(1, 2, 3, nil), nn.NewBatchNorm2d(2))

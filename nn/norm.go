@@ -44,6 +44,9 @@ func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
 		return autograd.BatchNorm2dBy(b.RunningMean, b.RunningVar, x, optional(b.Weight), optional(b.Bias), b.Eps)
 	}
 	y, mean, variance := autograd.BatchNorm2d(x, optional(b.Weight), optional(b.Bias), b.Eps)
+	if x.KeepsBuffers() {
+		return y
+	}
 	b.RunningMean.MulScalar(1-b.Momentum).Axpy(b.Momentum, mean)
 	b.RunningVar.MulScalar(1-b.Momentum).Axpy(b.Momentum, variance)
 	b.NumBatchesTracked.AddScalarAtomic(1)

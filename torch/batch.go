@@ -21,7 +21,7 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 		if err != nil {
 			return nil, err
 		}
-		return w.collated([]data.Sample{sample}, false)
+		return w.collated(1, false, func(int) (data.Sample, error) { return sample, nil })
 	}
 	var numbers []int
 	if err := assign(&numbers, index); err != nil {
@@ -30,14 +30,13 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 	if g, ok := ds.(data.Gatherer); ok && len(numbers) > 0 {
 		return w.gathered(ctx, g, numbers)
 	}
-	samples := make([]data.Sample, len(numbers))
-	for i, n := range numbers {
-		var err error
-		if samples[i], err = ds.Get(ctx, n); err != nil {
-			return nil, fmt.Errorf("load sample %d: %w", n, err)
+	return w.collated(len(numbers), true, func(row int) (data.Sample, error) {
+		s, err := ds.Get(ctx, numbers[row])
+		if err != nil {
+			return nil, fmt.Errorf("load sample %d: %w", numbers[row], err)
 		}
-	}
-	return w.collated(samples, true)
+		return s, nil
+	})
 }
 
 // gathered lets the data set write the rows of a batch.
@@ -85,7 +84,7 @@ func (w *loaderWorker) fetchNext(next func() (data.Sample, error, bool), index a
 	if len(samples) == 0 || w.dropLast && len(samples) < n {
 		return nil, io.EOF
 	}
-	return w.collated(samples, w.collate)
+	return w.collated(len(samples), w.collate, func(row int) (data.Sample, error) { return samples[row], nil })
 }
 
 // rows makes the tensors of a batch of n samples like s, or of one sample, in memory that PyTorch can map.
@@ -106,17 +105,22 @@ func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	return batch, nil
 }
 
-// collated copies samples to the rows of a batch, as default_collate does with tuples: it is a list.
-func (w *loaderWorker) collated(samples []data.Sample, batched bool) (any, error) {
-	if len(samples) == 0 {
+// collated copies n samples to the rows of a batch, as default_collate does with tuples: it is a list. Each is copied as soon as it is there,
+// while it is in the cache.
+func (w *loaderWorker) collated(n int, batched bool, sample func(row int) (data.Sample, error)) (any, error) {
+	if n == 0 {
 		return nil, unsupported("a batch without samples")
 	}
-	batch, err := w.rows(samples[0], len(samples), batched)
-	if err != nil {
-		return nil, err
-	}
-	for row, s := range samples {
-		if err := fillRow(batch, row, s, batched); err != nil {
+	var batch []any
+	for row := range n {
+		s, err := sample(row)
+		if err == nil && row == 0 {
+			batch, err = w.rows(s, n, batched)
+		}
+		if err == nil {
+			err = fillRow(batch, row, s, batched)
+		}
+		if err != nil {
 			CloseAll(batch)
 			return nil, err
 		}

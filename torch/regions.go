@@ -181,10 +181,10 @@ func (t *regionTable) quiet(r *region) bool {
 
 // underWay reports whether somebody may still open r by the number of its descriptor.
 func (t *regionTable) underWay(r *region) bool {
-	r.peers = slices.DeleteFunc(r.peers, func(p process) bool { return !p.alive() })
 	if r.opens >= r.sends {
 		r.sends, r.opens, r.peers = 0, 0, nil
 	}
+	r.peers = slices.DeleteFunc(r.peers, func(p process) bool { return !p.alive() })
 	return len(r.peers) > 0
 }
 

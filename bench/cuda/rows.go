@@ -15,7 +15,7 @@ import (
 )
 
 // Suite is the rows. It needs a device.
-var Suite = bench.NewSuite("cuda", "tensors on a GPU: handing over, copying, and what killed processes leave", "torch_cuda.py", 9, rows)
+var Suite = bench.NewSuite("cuda", "tensors on a GPU: handing over, copying, adding, and what killed processes leave", "torch_cuda.py", 9, rows)
 
 const (
 	gib    = 1 << 30
@@ -51,6 +51,8 @@ func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error,
 			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.ours, scale(20)), Floor: probe(c.driver.measure, scale(20)),
 			Peer: bench.AskPeer("cuda_copy", size, scale(20)), Target: ofDriver,
 		}, {
+			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.add, scale(20)), Floor: c.bandwidth(scale(20)), Target: ofBandwidth,
+		}, {
 			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measure, Once: true}, Target: nothing,
 		},
 	}, end, nil
@@ -70,6 +72,10 @@ func handedOver(r bench.Result, _ []bench.Result) (string, bool) {
 
 func ofDriver(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≤ 1.11 × floor", r.RatioToFloor <= 1/0.9
+}
+
+func ofBandwidth(r bench.Result, _ []bench.Result) (string, bool) {
+	return "≤ 1.18 × floor", r.RatioToFloor <= 1/0.85
 }
 
 func nothing(r bench.Result, _ []bench.Result) (string, bool) { return "0 B", r.Value == 0 }
@@ -169,6 +175,28 @@ func (c *copier) ours(_ context.Context, rounds int) error {
 		}
 	}
 	return c.dev.Synchronize()
+}
+
+// add adds one tensor to the other, element by element.
+func (c *copier) add(_ context.Context, rounds int) (err error) {
+	defer func() { // what a device says no to is a panic
+		if p, ok := recover().(error); ok {
+			err = p
+		}
+	}()
+	for range rounds {
+		c.y.Add(c.x)
+	}
+	return c.dev.Synchronize()
+}
+
+// bandwidth is how long the device's memory takes for what add reads and writes, by what the driver's copy takes, which reads once and writes once.
+func (c *copier) bandwidth(rounds int) *bench.Probe {
+	copied := probe(c.driver.measure, rounds)
+	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {
+		ns, err := copied.Measure(ctx)
+		return 1.5 * ns, err
+	}}
 }
 
 func (c *copier) close() error { return errors.Join(c.driver.close(), c.y.Close()) }

@@ -222,7 +222,7 @@ def main():
                 value = brood(1, lambda ns, pids: pss(pids[0]))
             elif r["op"] in torch_sync.OPS:
                 sync = sync or torch_sync.Sync()
-                value = sync.measure(r["op"], r["rounds"])
+                value = sync.measure(r["op"], r["rounds"], r["args"])
             else:
                 strategy = r["variant"].partition(" ")[2] or STRATEGIES[0]
                 if strategy not in pairs:

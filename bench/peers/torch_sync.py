@@ -84,7 +84,8 @@ def follow(tools, orders):
         order = orders.get()
         if order is None:
             return
-        op, rounds = order
+        op, rounds, cpu = order
+        os.sched_setaffinity(0, {cpu})
         tools.start.wait()
         OPS[op][0](tools, 1, rounds)
         tools.start.wait()
@@ -99,10 +100,19 @@ class Sync:
         self.process = context.Process(target=follow, args=(self.tools, self.orders), daemon=True)
         self.process.start()
 
-    def measure(self, op, rounds):
+    def measure(self, op, rounds, cpus):
+        """On these two processors, as the program that is compared with this one."""
+        free = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {cpus[0]})
+        try:
+            return self.measure_here(op, rounds, cpus[1])
+        finally:
+            os.sched_setaffinity(0, free)
+
+    def measure_here(self, op, rounds, cpu):
         do, both, each = OPS[op]
         if both:
-            self.orders.put((op, rounds))
+            self.orders.put((op, rounds, cpu))
             self.tools.start.wait()
         begin = time.perf_counter_ns()
         do(self.tools, 0, rounds)

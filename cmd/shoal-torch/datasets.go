@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
@@ -22,15 +23,16 @@ func size(w torch.Worker) int {
 // light has 1,000 images of 3×32×32 again and again, every other one flipped.
 type light struct {
 	n      int
-	images []float32
+	images *tensor.Tensor
 }
 
-const lightImage = 3 * 32 * 32
+const lightRow = 32
 
 func openLight(_ context.Context, w torch.Worker) (data.Dataset, error) {
-	images := make([]float32, 1000*lightImage)
-	for i := range images {
-		images[i] = float32(i)
+	images := tensor.New(tensor.Float32, 1000, 3, lightRow, lightRow)
+	pixels := tensor.Data[float32](images)
+	for i := range pixels {
+		pixels[i] = float32(i)
 	}
 	return &light{size(w), images}, nil
 }
@@ -38,17 +40,17 @@ func openLight(_ context.Context, w torch.Worker) (data.Dataset, error) {
 func (l *light) Len() int { return l.n }
 
 func (l *light) Get(_ context.Context, i int) (data.Sample, error) {
-	from := l.images[i%1000*lightImage:][:lightImage]
+	image := l.images.Select(0, i%1000)
 	if i%2 == 1 {
-		flipped := make([]float32, lightImage)
-		for row := 0; row < lightImage; row += 32 {
-			for x := range 32 {
-				flipped[row+x] = from[row+31-x]
-			}
+		flipped := tensor.New(tensor.Float32, image.Shape()...)
+		to, from := tensor.Data[float32](flipped), tensor.Data[float32](image)
+		copy(to, from)
+		for row := range slices.Chunk(to, lightRow) {
+			slices.Reverse(row)
 		}
-		from = flipped
+		image = flipped
 	}
-	return data.Sample{tensor.FromSlice(from, 3, 32, 32), tensor.Scalar(tensor.Int64, float64(i))}, nil
+	return data.Sample{image, tensor.Scalar(tensor.Int64, float64(i))}, nil
 }
 
 // photographs are 100 files of JPEG, 224×224, again and again.

@@ -24,6 +24,7 @@ type Image struct {
 	row            []uint8 // of a batch, where the last step is to write
 	numbers        []float32
 	last           bool
+	wholeH, wholeW int // pixels of a JPEG that may have been decoded smaller for the Resize that comes now; 0 otherwise
 	jpeg           jpeg.Decoder
 	png            png.Decoder
 	across, down   weights
@@ -32,11 +33,34 @@ type Image struct {
 
 // Decode decodes a JPEG or PNG file into channels planes, 1 for grey or 3 for red, green and blue; other kinds of images are converted as
 // Pillow's convert("L") and convert("RGB") do. An error is a [*DecodeError], and the image is then empty.
-func (im *Image) Decode(data []byte, channels int) error {
+func (im *Image) Decode(data []byte, channels int) error { return im.decode(data, channels, nil) }
+
+// DecodeDraft is Decode of an image that is to become h×w pixels: a JPEG is decoded at an eighth, a quarter or half of its size, if it then has at least
+// so many rows and columns. That is quicker, and what Pillow's draft makes of it. PNG has no smaller images in it.
+func (im *Image) DecodeDraft(data []byte, channels, h, w int) error {
+	return im.decode(data, channels, func(fromH, fromW int) int { return timesSmaller(fromH, fromW, float64(h), float64(w)) })
+}
+
+// timesSmaller returns how many times smaller h×w pixels are decoded to be at least leastH×leastW.
+func timesSmaller(h, w int, leastH, leastW float64) int {
+	for times := 8; times > 1; times /= 2 {
+		if float64(h) >= leastH*float64(times) && float64(w) >= leastW*float64(times) {
+			return times
+		}
+	}
+	return 1
+}
+
+// decode is Decode, of a JPEG as many times smaller as draft says, which may be nil.
+func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) error {
 	if channels != 1 && channels != 3 {
 		panic(fmt.Sprintf("image: Decode to %d channels, not 1 or 3", channels))
 	}
 	im.C, im.H, im.W, im.Pix, im.Numbers = 0, 0, 0, nil, nil
+	im.wholeH, im.wholeW, im.jpeg.Scale = 0, 0, nil
+	if draft != nil {
+		im.jpeg.Scale = func(h, w int) (int, error) { return draft(h, w), im.fits(h, w) }
+	}
 	decode := im.jpeg.Decode
 	if len(data) > 0 && data[0] == 0x89 {
 		decode = im.png.Decode
@@ -50,15 +74,23 @@ func (im *Image) Decode(data []byte, channels int) error {
 
 // place is where a decoder writes.
 func (im *Image) place(c, h, w int) ([]uint8, error) {
+	if err := im.fits(h, w); err != nil {
+		return nil, err
+	}
+	im.become(c, h, w)
+	return im.Pix, nil
+}
+
+// fits returns an error if a file has too many pixels.
+func (im *Image) fits(h, w int) error {
 	most := im.MaxPixels
 	if most == 0 {
 		most = DefaultMaxPixels
 	}
 	if h > most/w {
-		return nil, fmt.Errorf("%w: %d×%d pixels, where %d are", ErrTooLarge, h, w, most)
+		return fmt.Errorf("%w: %d×%d pixels, where %d are", ErrTooLarge, h, w, most)
 	}
-	im.become(c, h, w)
-	return im.Pix, nil
+	return nil
 }
 
 // become makes the image c planes of h×w pixels of any value, in other memory than before, which it returns. Of the last step it is the row of the batch.

@@ -48,10 +48,29 @@ func (p Pipeline) Float() bool {
 // Make decodes data and applies the steps.
 func (p Pipeline) Make(im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last = nil, nil, false
-	if err := im.Decode(data, channels); err != nil {
+	if err := p.decode(im, data, channels); err != nil {
 		return err
 	}
 	return p.Apply(im, r)
+}
+
+// decode decodes an image as large as the first step needs it.
+func (p Pipeline) decode(im *Image, data []byte, channels int) error {
+	if len(p) == 0 {
+		return im.Decode(data, channels)
+	}
+	switch s := p[0].(type) {
+	case Pipeline:
+		return s.decode(im, data, channels)
+	case Resize:
+		if s.Gap > 0 {
+			return im.decode(data, channels, func(h, w int) int {
+				im.wholeH, im.wholeW = h, w
+				return s.draft(h, w)
+			})
+		}
+	}
+	return im.Decode(data, channels)
 }
 
 // Write does what Make does, and writes the pixels to a row of a batch: pixels, or numbers if the pipeline makes these; the other is nil. The last
@@ -59,7 +78,7 @@ func (p Pipeline) Make(im *Image, data []byte, channels int, r *rand.Rand) error
 func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last = pixels, numbers, len(p) == 0
 	defer func() { im.row, im.numbers, im.last = nil, nil, false }()
-	if err := im.Decode(data, channels); err != nil {
+	if err := p.decode(im, data, channels); err != nil {
 		return err
 	}
 	im.last = true

@@ -173,22 +173,43 @@ func (im *Image) pick(y, x, fromH, fromW, h, w int) {
 }
 
 // Resize makes images H×W pixels; with a W of 0, H is the length of the shorter side, and the other one follows.
+//
+// With a Gap, which Pillow calls reducing_gap, a JPEG that is decoded for this step, the first of a Pipeline, is decoded at an eighth, a quarter or half of
+// its size, if it then still has at least Gap times the rows and columns that are wanted. 1 is fastest; 2 and more are closer to what 0, all of the image, gives.
 type Resize struct {
 	H, W   int
 	Filter Filter
+	Gap    float64
 }
 
 // Apply resizes the image.
 func (s Resize) Apply(im *Image, _ *rand.Rand) error {
-	h, w := s.H, s.W
-	if w == 0 && im.W <= im.H {
-		h, w = int(float64(s.H)*float64(im.H)/float64(im.W)), s.H
-	} else if w == 0 {
-		w = int(float64(s.H) * float64(im.W) / float64(im.H))
+	fromH, fromW := im.H, im.W
+	if im.wholeH > 0 && s.Gap > 0 { // which may differ from the whole image's proportions by a pixel
+		fromH, fromW = im.wholeH, im.wholeW
 	}
+	im.wholeH, im.wholeW = 0, 0
+	h, w := s.size(fromH, fromW)
 	if h < 1 || w < 1 || im.Pix == nil {
 		return fmt.Errorf("%w: %d×%d pixels are to become %d×%d", ErrSize, im.H, im.W, h, w)
 	}
 	im.Resize(h, w, s.Filter)
 	return nil
+}
+
+// size returns what images of fromH×fromW pixels become.
+func (s Resize) size(fromH, fromW int) (h, w int) {
+	switch {
+	case s.W != 0:
+		return s.H, s.W
+	case fromW <= fromH:
+		return int(float64(s.H) * float64(fromH) / float64(fromW)), s.H
+	}
+	return s.H, int(float64(s.H) * float64(fromW) / float64(fromH))
+}
+
+// draft returns how many times smaller an image may be decoded.
+func (s Resize) draft(fromH, fromW int) int {
+	h, w := s.size(fromH, fromW)
+	return timesSmaller(fromH, fromW, s.Gap*float64(h), s.Gap*float64(w))
 }

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
 )
 
 // A Device is one of them. Devices made by New are different ones.
 type Device struct {
-	name  string
-	used  atomic.Int64
-	calls atomic.Int64
-	fail  atomic.Pointer[error]
+	name   string
+	shared bool
+	used   atomic.Int64
+	calls  atomic.Int64
+	fail   atomic.Pointer[error]
 }
 
 // New returns a device called name, such as test:0.
@@ -44,12 +46,27 @@ func (d *Device) Alloc(n int) (tensor.DeviceMemory, error) {
 	if err := d.failure(); err != nil {
 		return nil, err
 	}
-	m := &memory{dev: d, bytes: make([]byte, n)}
+	m := &memory{dev: d}
+	if d.shared {
+		domain, err := shm.Default()
+		if err != nil {
+			return nil, err
+		}
+		block, err := domain.Alloc(max(n, 1))
+		if err != nil {
+			return nil, err
+		}
+		if m, err = d.inBlock(domain, block, n); err != nil {
+			return nil, err
+		}
+	} else {
+		m.bytes = make([]byte, n)
+		d.used.Add(int64(n))
+		m.storage = tensor.Adopt(m.bytes, nobody{})
+	}
 	for i := range m.bytes {
 		m.bytes[i] = 0x5a
 	}
-	d.used.Add(int64(n))
-	m.storage = tensor.Adopt(m.bytes, nobody{})
 	return m, nil
 }
 
@@ -62,14 +79,26 @@ type memory struct {
 	dev     *Device
 	bytes   []byte
 	storage *tensor.Storage
+
+	domain *shm.Domain // of a Shared device
+	block  shm.Handle
 }
 
 func (m *memory) Device() tensor.Device { return m.dev }
 func (m *memory) Size() int             { return len(m.bytes) }
-func (m *memory) Key() any              { return m }
+
+func (m *memory) Key() any {
+	if m.domain != nil {
+		return key{m.domain, m.block}
+	}
+	return m
+}
 
 func (m *memory) End() error {
 	m.dev.used.Add(-int64(len(m.bytes)))
+	if m.domain != nil {
+		return m.domain.Release(m.block)
+	}
 	for i := range m.bytes {
 		m.bytes[i] = 0x5a
 	}
@@ -105,4 +134,13 @@ func (m *memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
 // errStays is what sending says.
 var errStays = errors.New("devicetest: the memory stays in its process")
 
-func (m *memory) Marshal(*wire.Encoder) error { return errStays }
+func (m *memory) Marshal(e *wire.Encoder) error {
+	if m.domain == nil {
+		return errStays
+	}
+	e.ArrayLen(3)
+	e.Block(m.block)
+	e.String(m.dev.name)
+	e.Uint(uint64(len(m.bytes)))
+	return nil
+}

@@ -41,13 +41,16 @@ func (d *Decoder) baseline(c *component, at int) bool {
 
 // draw writes the pixels of a block.
 func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
-	stride := 8 * c.across
-	dst := c.plane[at/c.across*8*stride+at%c.across*8:]
-	if alone {
-		pixel.Flat(b[0], c.quant[0], dst, stride)
-		return
+	stride := c.size * c.across
+	dst := c.plane[at/c.across*c.size*stride+at%c.across*c.size:]
+	switch {
+	case alone || c.size == 1:
+		pixel.Flat(b[0], c.quant[0], dst, stride, c.size)
+	case c.size < 8:
+		pixel.Reduced(b, c.quant, dst, stride, c.size)
+	default:
+		pixel.IDCT(b, c.quant, dst, stride)
 	}
-	pixel.IDCT(b, c.quant, dst, stride)
 }
 
 // number reads how a block's first coefficient differs from that of the block before.

@@ -9,6 +9,9 @@ import (
 
 // A Decoder decodes one image after the other. Its zero value is ready; it is for one goroutine at a time.
 type Decoder struct {
+	// Scale says how many times smaller an image of h×w pixels is decoded: 1, 2, 4 or 8 times. nil is 1. An error is that of Decode.
+	Scale func(h, w int) (int, error)
+
 	data []byte
 	pos  int
 	header
@@ -29,7 +32,8 @@ type Decoder struct {
 
 // header is what is known of an image.
 type header struct {
-	w, h        int
+	w, h        int // of what is decoded
+	size        int // of the smallest blocks: 8, or fewer where the image becomes smaller
 	planes      int // components; 0 before the frame header
 	maxH, maxV  int
 	progressive bool
@@ -46,11 +50,13 @@ type component struct {
 	id     uint8
 	h, v   int // sampling factors
 	quant  *[64]int32
-	table  uint8 // number of quant
-	w, hgt int   // pixels that are in the image
-	across int   // blocks in a row of whole MCUs
+	table  uint8  // number of quant
+	size   int    // pixels that become of a block, in each direction
+	w, hgt int    // pixels that are in the image
+	coded  [2]int // blocks in a row, and in a column, that are in the image
+	across int    // blocks in a row of whole MCUs
 	down   int
-	plane  []uint8 // 64·across·down
+	plane  []uint8 // size²·across·down
 	blocks []block // of a progressive image
 	dc, ac *huffman
 	pred   int32

@@ -61,18 +61,27 @@ func (d *Decoder) sampling(body []byte, n int) error {
 // room makes room for the components, and asks for that of the image.
 func (d *Decoder) room(place pixel.Place) error {
 	mcusX, mcusY := ceil(d.w, 8*d.maxH), ceil(d.h, 8*d.maxV)
+	fullW, fullH := d.w, d.h
+	if err := d.shrink(); err != nil {
+		return err
+	}
 	blocks := 0
 	for i := range d.planes {
 		c := &d.components[i]
 		if d.maxH%c.h != 0 || d.maxV%c.v != 0 {
 			return fmt.Errorf("%w: component %d is %d×%d of %d×%d", pixel.ErrUnsupported, i, c.h, c.v, d.maxH, d.maxV)
 		}
-		c.w, c.hgt = ceil(d.w*c.h, d.maxH), ceil(d.h*c.v, d.maxV)
+		c.size = d.size
+		for c.size < 8 && d.maxH*d.size%(2*c.h*c.size) == 0 && d.maxV*d.size%(2*c.v*c.size) == 0 {
+			c.size *= 2 // rather than upsampling it
+		}
+		c.w, c.hgt = ceil(fullW*c.h*c.size, 8*d.maxH), ceil(fullH*c.v*c.size, 8*d.maxV)
+		c.coded = [2]int{ceil(fullW*c.h, 8*d.maxH), ceil(fullH*c.v, 8*d.maxV)}
 		c.across, c.down = mcusX*c.h, mcusY*c.v
-		blocks += ceil(c.w, 8) * ceil(c.hgt, 8)
+		blocks += c.coded[0] * c.coded[1]
 	}
 	if blocks > 8*len(d.data) { // a block has at least a bit
-		return fmt.Errorf("%w: it cannot hold %d×%d pixels", pixel.ErrTruncated, d.w, d.h)
+		return fmt.Errorf("%w: it cannot hold %d×%d pixels", pixel.ErrTruncated, fullW, fullH)
 	}
 	var err error
 	if d.dst, err = place(d.channels, d.h, d.w); err != nil {
@@ -80,12 +89,27 @@ func (d *Decoder) room(place pixel.Place) error {
 	}
 	for i := range d.planes {
 		c := &d.components[i]
-		c.plane = sized(c.plane, 64*c.across*c.down)
+		c.plane = sized(c.plane, c.size*c.size*c.across*c.down)
 		if d.progressive {
 			c.blocks = sized(c.blocks, c.across*c.down)
 			clear(c.blocks)
 		}
 	}
+	return nil
+}
+
+// shrink makes the image as much smaller as Scale says.
+func (d *Decoder) shrink() error {
+	d.size = 8
+	if d.Scale == nil {
+		return nil
+	}
+	times, err := d.Scale(d.h, d.w)
+	if err != nil {
+		return err
+	}
+	d.size /= times
+	d.w, d.h = ceil(d.w, times), ceil(d.h, times)
 	return nil
 }
 

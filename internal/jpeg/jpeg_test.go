@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -96,6 +97,28 @@ func TestPixelsAreThoseOfPillow(t *testing.T) {
 	})
 }
 
+func TestSmallerImagesAreThoseOfPillow(t *testing.T) {
+	drafts, err := filepath.Glob("testdata/*.draft?.gz")
+	if err != nil || len(drafts) < 40 {
+		t.Fatalf("%d drafts, %v", len(drafts), err)
+	}
+	onEachLevel(t, func(t *testing.T) {
+		var d jpeg.Decoder
+		for _, draft := range drafts {
+			base, times := draft[:len(draft)-len(".draft0.gz")], int(draft[len(draft)-4]-'0')
+			var p picture
+			d.Scale = func(_, _ int) (int, error) { return times, nil }
+			if err := d.Decode(read(t, base+".jpg"), 3, p.place); err != nil {
+				t.Errorf("%s: %v", draft, err)
+				continue
+			}
+			if want := recorded(t, base+".jpg", fmt.Sprint("draft", times)); !bytes.Equal(p.pix, want) {
+				t.Errorf("%s: %d×%d pixels differ from %d that Pillow has", draft, p.h, p.w, len(want)/3)
+			}
+		}
+	})
+}
+
 func TestATruncatedFileIsAnError(t *testing.T) {
 	for _, name := range files(t) {
 		data := read(t, name)
@@ -128,14 +151,15 @@ func TestMoreScansThanAnybodyNeedsAreAnError(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for _, name := range files(f) {
-		f.Add(read(f, name), true)
+		f.Add(read(f, name), true, uint8(0))
+		f.Add(read(f, name), true, uint8(2))
 	}
-	f.Fuzz(func(t *testing.T, data []byte, color bool) {
+	f.Fuzz(func(t *testing.T, data []byte, color bool, smaller uint8) {
 		channels := 1
 		if color {
 			channels = 3
 		}
-		var d jpeg.Decoder
+		d := jpeg.Decoder{Scale: func(_, _ int) (int, error) { return 1 << (smaller % 4), nil }}
 		var p picture
 		var at *pixel.DecodeError
 		if err := d.Decode(data, channels, p.place); err != nil && (!errors.As(err, &at) || at.Offset < 0 || at.Offset > len(data)) {

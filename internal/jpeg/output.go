@@ -102,7 +102,7 @@ func paper(ink, black uint8) uint8 {
 // full returns row y of a component, as long as those of the image.
 func (d *Decoder) full(i, y int) []uint8 {
 	c := &d.components[i]
-	across, down := d.maxH/c.h, d.maxV/c.v
+	across, down := d.maxH*d.size/(c.h*c.size), d.maxV*d.size/(c.v*c.size)
 	if across == 1 && down == 1 {
 		return c.row(y)[:d.w]
 	}
@@ -111,6 +111,8 @@ func (d *Decoder) full(i, y int) []uint8 {
 	near := c.row(y / down)
 	far := c.row(max(0, min(c.hgt-1, y/down+2*(y%down)-1)))
 	switch {
+	case d.size == 1: // libjpeg repeats pixels then
+		repeat(buf[:d.w], near, across)
 	case across == 2 && down == 1:
 		pixel.Upsample(buf, near)
 	case across == 2 && down == 2:
@@ -118,12 +120,17 @@ func (d *Decoder) full(i, y int) []uint8 {
 	case across == 1 && down == 2:
 		pixel.UpsampleDown(buf, near, far, y%2 == 1)
 	default:
-		for x := range d.w {
-			buf[x] = near[x/across]
-		}
+		repeat(buf[:d.w], near, across)
 	}
 	return buf[:d.w]
 }
 
+// repeat writes each pixel of src so many times.
+func repeat(dst, src []uint8, times int) {
+	for x := range dst {
+		dst[x] = src[x/times]
+	}
+}
+
 // row is a row of a component.
-func (c *component) row(y int) []uint8 { return c.plane[y*8*c.across:][:c.w] }
+func (c *component) row(y int) []uint8 { return c.plane[y*c.size*c.across:][:c.w] }

@@ -105,7 +105,7 @@ func (d *Decoder) method(high int) error {
 // mcus reads the blocks of a scan: of one component in rows, of several in MCUs, which have as many of each as their sampling factors say.
 func (d *Decoder) mcus() error {
 	c := d.in[0]
-	across, down := ceil(c.w, 8), ceil(c.hgt, 8)
+	across, down := c.coded[0], c.coded[1]
 	if d.scan.n > 1 {
 		across, down = c.across/c.h, c.down/c.v
 	}

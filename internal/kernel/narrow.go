@@ -58,18 +58,32 @@ func plain[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, ldb int
 		if !add {
 			clear(row)
 		}
+		if transB {
+			plainDots(alpha, a[i*down:], right, b, ldb, k, row)
+			continue
+		}
 		for l := range k {
 			factor := alpha * a[i*down+l*right]
-			if transB {
-				for j := range row {
-					row[j] += factor * b[j*ldb+l]
-				}
-				continue
-			}
 			for j, v := range b[l*ldb:][:n] {
 				row[j] += factor * v
 			}
 		}
+	}
+}
+
+// plainDots adds the products of a row of a, whose elements are right apart, with rows of b.
+func plainDots[F Float](alpha F, a []F, right int, b []F, ldb, k int, row []F) {
+	if right != 1 {
+		var room [portableTiny]F
+		a = gather(room[:k], a, right)
+	}
+	for j := range row {
+		var sum F
+		other := b[j*ldb:][:k]
+		for l, v := range a[:len(other)] {
+			sum += v * other[l]
+		}
+		row[j] += alpha * sum
 	}
 }
 

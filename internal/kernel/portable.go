@@ -7,7 +7,7 @@ var portable = level{name: "portable", f32: portableLoops[float32](), f64: porta
 
 func portableLoops[F Float]() loops[F] {
 	return loops[F]{
-		lanes: portableLanes, tiles: [][]tile[F]{{portableTile[F]}}, few: 6, tiny: 128, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
+		lanes: portableLanes, tiles: [][]tile[F]{{portableTile[F]}}, few: 6, tiny: portableTiny, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
 		axpy: axpy[F], scale: scale[F], shift: shift[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
 		max: larger[F], min: smaller[F], largest: largest[F], smallest: smallest[F], clamp: clamp[F], functions: portableFunctions[F](),
 		relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
@@ -15,6 +15,9 @@ func portableLoops[F Float]() loops[F] {
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
 	}
 }
+
+// portableTiny is the largest of all levels.
+const portableTiny = 128
 
 // at is p[i] where p points into an array.
 func at[F any](p *F, i int) *F {

@@ -26,12 +26,11 @@ func IDCT(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 	current.idct(coef, quant, dst, stride)
 }
 
-// Flat writes the block of a coefficient that stands alone: all of its pixels are alike.
-func Flat(dc int16, quant int32, dst []uint8, stride int) {
-	_ = dst[7*stride+7]
+// Flat writes size×size pixels of the block of a coefficient that stands alone: all of its pixels are alike.
+func Flat(dc int16, quant int32, dst []uint8, stride, size int) {
 	v := clamp((int32(dc)*quant+4)>>3 + 128)
-	for y := range 8 {
-		row := dst[y*stride:][:8]
+	for y := range size {
+		row := dst[y*stride:][:size]
 		for x := range row {
 			row[x] = v
 		}

@@ -13,6 +13,13 @@ var avx2 = loops{
 	idct: func(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 		asm.IDCTAVX2(&coef[0], &quant[0], &dst[0], stride)
 	},
+	reduced: func(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int) {
+		loop := asm.Reduced4AVX2
+		if size == 2 {
+			loop = asm.Reduced2AVX2
+		}
+		loop(&coef[0], &quant[0], &dst[0], stride)
+	},
 	upsample: func(dst, src []uint8, first, n int) {
 		m := n &^ 15
 		if m > 0 {

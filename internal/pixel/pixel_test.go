@@ -108,8 +108,10 @@ func TestIDCTIsTheSameOnAllLevels(t *testing.T) {
 		var want []uint8
 		for _, level := range pixel.Levels() {
 			restore := pixel.Use(level)
-			got := make([]uint8, 8*20)
+			got := make([]uint8, (8+4+2)*20)
 			pixel.IDCT(&coef, &quant, got, 20)
+			pixel.Reduced(&coef, &quant, got[8*20:], 20, 4)
+			pixel.Reduced(&coef, &quant, got[12*20:], 20, 2)
 			restore()
 			if want == nil {
 				want = got
@@ -127,7 +129,7 @@ func TestFlatIsTheTransformOfOneCoefficient(t *testing.T) {
 		coef[0], quant[0] = int16(dc), 3
 		want, got := make([]uint8, 64), make([]uint8, 64)
 		pixel.IDCT(&coef, &quant, want, 8)
-		pixel.Flat(int16(dc), 3, got, 8)
+		pixel.Flat(int16(dc), 3, got, 8, 8)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%d: %v, want %v", dc, got[:8], want[:8])
 		}

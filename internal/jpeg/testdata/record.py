@@ -1,4 +1,5 @@
-"""Writes the images of the tests, with what Pillow makes of them: NAME.jpg and NAME.raw.gz, planes of red, green and blue or of grey."""
+"""Writes the images of the tests, with what Pillow makes of them: NAME.jpg; NAME.MODE.gz, planes of red, green and blue or of grey; and
+NAME.draftN.gz, decoded N times smaller."""
 
 import gzip
 import io
@@ -27,8 +28,17 @@ def write(name, image, **options):
     for mode in ("RGB", "L"):
         raw = np.asarray(read.convert(mode))
         raw = raw if mode == "L" else raw.transpose(2, 0, 1)
-        with gzip.GzipFile(here / f"{name}.{mode}.gz", "wb", mtime=0) as f:
-            f.write(raw.tobytes())
+        record(f"{name}.{mode}", raw)
+    for times in (2, 4, 8):
+        small = Image.open(io.BytesIO(data))
+        if min(small.size) >= times:
+            small.draft(None, (small.width // times, small.height // times))
+            record(f"{name}.draft{times}", np.asarray(small.convert("RGB")).transpose(2, 0, 1))
+
+
+def record(name, raw):
+    with gzip.GzipFile(here / f"{name}.gz", "wb", mtime=0) as f:
+        f.write(raw.tobytes())
 
 
 for name, subsampling in (("444", 0), ("422", 1), ("420", 2)):

@@ -9,6 +9,16 @@ package asm
 //go:noescape
 func IDCTAVX2(coef *int16, quant *int32, dst *uint8, stride int)
 
+// Reduced4AVX2 writes the 4×4 pixels of a block of coefficients, in rows.
+//
+//go:noescape
+func Reduced4AVX2(coef *int16, quant *int32, dst *uint8, stride int)
+
+// Reduced2AVX2 writes the 2×2 pixels of a block of coefficients, in rows.
+//
+//go:noescape
+func Reduced2AVX2(coef *int16, quant *int32, dst *uint8, stride int)
+
 // UpsampleAVX2 writes two pixels for each of n, a multiple of 16: three parts of it and one of that before, or behind it.
 //
 //go:noescape

@@ -11,6 +11,8 @@ import (
 // writePixels writes the loops over pixels, which are integers and need AVX2 only.
 func writePixels([]vector) {
 	idct()
+	reducedIDCT(4)
+	reducedIDCT(2)
 	upsample("UpsampleAVX2", "writes two pixels for each of n, a multiple of 16: three parts of it and one of that before, or behind it.", false)
 	upsample("UpsampleTwoAVX2", "is the same for a row that is three parts near and one part far.", true)
 	rgb()
@@ -107,18 +109,6 @@ func idct() {
 
 // transform is the inverse transform of Loeffler, Ligtenberg and Moschytz of eight registers, rounded to shift bits less.
 func transform(v *[8]reg.VecVirtual, shift uint64) {
-	times := func(x reg.VecVirtual, c int32) reg.VecVirtual {
-		y := YMM()
-		name := fmt.Sprint("C", c)
-		if c < 0 {
-			name = fmt.Sprint("N", -c)
-		}
-		VPMULLD(words(name, c), x, y)
-		return y
-	}
-	sum := func(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPADDD(b, a, y); return y }
-	less := func(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPSUBD(b, a, y); return y }
-
 	e := times(sum(v[2], v[6]), 4433)
 	e2, e3 := sum(e, times(v[6], -15137)), sum(e, times(v[2], 6270))
 	e0, e1 := sum(v[0], v[4]), less(v[0], v[4])
@@ -144,6 +134,91 @@ func transform(v *[8]reg.VecVirtual, shift uint64) {
 		VPSRAD(Imm(shift), v[i], v[i])
 		VPSRAD(Imm(shift), v[7-i], v[7-i])
 	}
+}
+
+// times returns x·c, sum a+b, and less a-b.
+func times(x reg.VecVirtual, c int32) reg.VecVirtual {
+	y := YMM()
+	name := fmt.Sprint("C", c)
+	if c < 0 {
+		name = fmt.Sprint("N", -c)
+	}
+	VPMULLD(words(name, c), x, y)
+	return y
+}
+
+func sum(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPADDD(b, a, y); return y }
+
+func less(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPSUBD(b, a, y); return y }
+
+// reducedIDCT writes the transform of 8×8 coefficients to size×size pixels, 4×4 or 2×2.
+func reducedIDCT(size int) {
+	pixels(fmt.Sprintf("Reduced%dAVX2", size), "coef *int16, quant *int32, dst *uint8, stride int",
+		fmt.Sprintf("writes the %d×%d pixels of a block of coefficients, in rows.", size, size))
+	coef, quant, dst, stride := pointer("coef"), pointer("quant"), pointer("dst"), pointer("stride")
+	transform, first := toFour, uint64(12)
+	if size == 2 {
+		transform, first = toTwo, 13
+	}
+	var v [8]reg.VecVirtual
+	for i := range v {
+		if i == 4 || size == 2 && i%2 == 0 && i > 0 {
+			continue // these are not in the result
+		}
+		v[i] = YMM()
+		VPMOVSXWD(at(coef, 16*i), v[i])
+		VPMULLD(at(quant, 32*i), v[i], v[i])
+	}
+	for _, shift := range []uint64{first, first + 7} {
+		out := transform(&v, shift)
+		for i := range v {
+			v[i] = out[i%size] // the columns are wanted of as many rows
+		}
+		transpose(&v)
+	}
+	middle := YMM()
+	VMOVDQU(words("128", 128), middle)
+	for i := range size {
+		x := sum(v[i], middle).AsX()
+		VPACKSSDW(x, x, x)
+		VPACKUSWB(x, x, x)
+		if size == 4 {
+			VMOVD(x, at(dst, 0))
+		} else {
+			VPEXTRW(Imm(0), x, at(dst, 0))
+		}
+		ADDQ(stride, dst)
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// rounded returns x, which may be changed, without its last bits.
+func rounded(x reg.VecVirtual, shift uint64) reg.VecVirtual {
+	VPADDD(words(fmt.Sprint("Half", shift), 1<<(shift-1)), x, x)
+	VPSRAD(Imm(shift), x, x)
+	return x
+}
+
+// toFour is the transform to four pixels of eight registers, without that in the middle.
+func toFour(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
+	dc := YMM()
+	VPSLLD(Imm(14), v[0], dc)
+	even := sum(times(v[2], 15137), times(v[6], -6270))
+	inner := sum(sum(times(v[1], 8697), times(v[3], -17799)), sum(times(v[5], 11893), times(v[7], -1730)))
+	outer := sum(sum(times(v[1], 20995), times(v[3], 7373)), sum(times(v[5], -4926), times(v[7], -4176)))
+	far, near := sum(dc, even), less(dc, even)
+	return []reg.VecVirtual{
+		rounded(sum(far, outer), shift), rounded(sum(near, inner), shift), rounded(less(near, inner), shift), rounded(less(far, outer), shift),
+	}
+}
+
+// toTwo is that to two pixels, of the first register and the odd ones.
+func toTwo(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
+	dc := YMM()
+	VPSLLD(Imm(15), v[0], dc)
+	odd := sum(sum(times(v[1], 29692), times(v[3], -10426)), sum(times(v[5], 6967), times(v[7], -5906)))
+	return []reg.VecVirtual{rounded(sum(dc, odd), shift), rounded(less(dc, odd), shift)}
 }
 
 // transpose makes rows of the columns of eight registers.

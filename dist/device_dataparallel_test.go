@@ -1,26 +1,18 @@
 package dist_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/dist"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // The processes compute on the device that the network is on, whose parameters and gradients they share.
 func TestDataParallelOnADevice(t *testing.T) {
-	devices, err := sim.Create(1, 128<<20)
-	check(t, err)
-	defer devices.Close()
-	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
-	dev, err := cuda.ParseDevice("cuda")
-	check(t, err)
-	const steps, batch = 2, 6
+	dev := devicetest.Shared("test:0")
+	const steps, batch = 3, 7
 	want := alone(1, steps, batch)
 	n := newNet(1)
 	for p := range n.Params() {
@@ -49,5 +41,16 @@ func TestDataParallelOnADevice(t *testing.T) {
 		}
 		devicetest.Same(t, p.T, wants[p.Name], 1e-6)
 		check(t, p.Close())
+	}
+	emptied(t, dev)
+}
+
+// emptied waits until the collector has found what was not closed.
+func emptied(t *testing.T, dev *devicetest.Device) {
+	t.Helper()
+	for ctx := deadline(t); dev.Used() != 0; tensor.Collect() {
+		if ctx.Err() != nil {
+			t.Fatalf("%d bytes are left on the device", dev.Used())
+		}
 	}
 }

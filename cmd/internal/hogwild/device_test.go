@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
-	"github.com/shoal-mp/shoal/cuda"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+	_ "github.com/shoal-mp/shoal/internal/devicetest" // test:0
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -40,19 +40,14 @@ func fewDigits(t *testing.T, train, test int) (folder string) {
 
 // Two processes train one network in the memory of a device.
 func TestANetworkOnADevice(t *testing.T) {
-	devices, err := sim.Create(1, 256<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer devices.Close()
-	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
 	path := filepath.Join(t.TempDir(), "net.safetensors")
+	data := fewDigits(t, 8, 4)
 	saved := func(device string, lr float64) map[string]*tensor.Tensor {
-		var out, log bytes.Buffer
+		var out bytes.Buffer
 		o := original()
-		o.Data, o.Device, o.Out, o.LR = fewDigits(t, 8, 4), device, path, lr
-		o.Epochs, o.BatchSize, o.TestBatchSize, o.LogInterval = 1, 4, 4, 1
-		o.JSON, o.Stdout, o.Stderr = true, &out, &log
+		o.Data, o.Device, o.Out, o.LR = data, device, path, lr
+		o.Epochs, o.BatchSize, o.TestBatchSize, o.LogInterval = 1, 2, 2, 1
+		o.JSON, o.Stdout, o.Stderr = true, &out, io.Discard
 		if err := hogwild.Run(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -63,18 +58,25 @@ func TestANetworkOnADevice(t *testing.T) {
 		if r.LeakedBlocks != 0 || r.Samples != 16 || !r.Tested {
 			t.Errorf("%s", out.String())
 		}
-		if device == "auto" && !strings.Contains(log.String(), "device auto: cuda:0") {
-			t.Errorf("what auto is: %q", log.String())
-		}
 		return load(t, path)
 	}
-	still, moved := saved("cuda", 1e-30), saved("auto", 0.1)
+	still, moved := saved("cpu", 1e-30), saved("test:0", 0.1)
 	for name, before := range still {
 		if tensor.Equal(before, moved[name]) {
 			t.Errorf("%s has not learned", name)
 		}
 	}
-	if n, err := devices.Used(0); n != 0 || err != nil {
-		t.Errorf("%d bytes are left on the device, %v", n, err)
+}
+
+func TestAutoWithoutAGPUIsTheCPUAndSaysSo(t *testing.T) {
+	var log bytes.Buffer
+	o := original()
+	o.Data, o.Device, o.Epochs, o.BatchSize, o.DryRun = fewDigits(t, 2, 2), "auto", 1, 2, true
+	o.JSON, o.Stdout, o.Stderr = true, io.Discard, &log
+	if err := hogwild.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "device auto: the CPU, since there is no GPU to be used: ") {
+		t.Errorf("%q", log.String())
 	}
 }

@@ -1,0 +1,40 @@
+package cuda
+
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
+)
+
+// Close gives back all that this process has of devices, when its tensors there are closed: what it keeps for the next ones, and the contexts. It
+// may be left to the end of the process; afterwards the process begins anew. The error says that a tensor is in use.
+func Close() error {
+	err := EmptyCache()
+	segments.Lock()
+	c := segments.client
+	segments.client, segments.domain = nil, nil
+	for _, s := range segments.m {
+		if s.refs > 0 {
+			err = errors.Join(err, errors.New("a segment is in use"))
+		}
+		err = errors.Join(err, s.unmap())
+	}
+	segments.Unlock()
+	if c != nil {
+		err = errors.Join(err, c.close())
+	}
+	process.Lock()
+	defer process.Unlock()
+	if process.system != nil {
+		for _, d := range process.system.devices {
+			if d.ready.Load() != nil {
+				err = errors.Join(err, d.do(func(s cudriver.Stream) error {
+					return errors.Join(d.driver.StreamDestroy(s), d.driver.StreamDestroy(d.ready.Load().side))
+				}), d.driver.PrimaryCtxRelease(d.id))
+				d.ready.Store(nil)
+			}
+		}
+	}
+	process.system, process.err, process.chosen = nil, nil, 0
+	return err
+}

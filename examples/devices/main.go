@@ -1,0 +1,177 @@
+// Devices has each worker train where its rank says, on GPUs in turn or on the host where there is none: it loads the model from a file to
+// its device, and moves the batches of a loader of its own there. Then a large tensor goes round: from a device by a queue to another process, which
+// has the same memory and makes a copy on the host of it; back by a pipe; to the next device, and from device to device without the host.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/safetensors"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A job is what a worker gets: the file of the model, and where to say what it has done.
+type job struct {
+	Model string
+	Done  *ipc.Sender[string]
+}
+
+var work = shoal.Register("work", func(ctx context.Context, rank int, j job) error {
+	dev := cuda.ForRank(rank)
+	weight, err := load(j.Model, dev)
+	if err != nil {
+		return err
+	}
+	defer weight.Close()
+	loader := data.NewLoader(data.Digits(100, uint64(rank)), data.Options{BatchSize: 32})
+	defer loader.Close()
+	seen := 0
+	for batch, err := range loader.Batches(ctx) {
+		if err != nil {
+			return err
+		}
+		x, err := batch[0].ToDevice(dev)
+		if err != nil {
+			return err
+		}
+		seen += x.Dim(0)
+		if err := x.Close(); err != nil {
+			return err
+		}
+	}
+	return j.Done.Put(ctx, fmt.Sprintf("rank %d on %v: %d digits, a weight of %v", rank, tensor.Place{Device: dev}, seen, weight.Item()))
+})
+
+// load returns the weight in a file, on a device.
+func load(path string, dev tensor.Device) (*tensor.Tensor, error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	w, err := f.Tensor("weight")
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	return w.ToDevice(dev)
+}
+
+// A route is the way of the large tensor: in by a queue, back by a pipe.
+type route struct {
+	In   *ipc.Receiver[*tensor.Tensor]
+	Back *ipc.Conn[*tensor.Tensor]
+}
+
+var toHost = shoal.Register("toHost", func(ctx context.Context, _ int, r route) error {
+	defer r.Back.Close()
+	x, err := r.In.Get(ctx)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	h, err := x.Cpu()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return r.Back.Send(ctx, h)
+})
+
+func main() { shoal.Main(run) }
+
+func run(ctx context.Context) error {
+	if err := cuda.Why(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return errors.Join(ranks(ctx), round(ctx))
+}
+
+// ranks starts workers and prints what they have done, in the order of their ranks.
+func ranks(ctx context.Context) error {
+	const workers = 4
+	dir, err := os.MkdirTemp("", "devices-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	model := filepath.Join(dir, "model.safetensors")
+	if err := safetensors.Save(model, map[string]*tensor.Tensor{"weight": tensor.FromSlice([]float32{0.25}, 1)}, nil); err != nil {
+		return err
+	}
+	done, err := ipc.NewQueue[string](workers)
+	if err != nil {
+		return err
+	}
+	defer done.Close()
+	if err := work.Spawn(ctx, workers, job{model, done.Sender()}); err != nil {
+		return err
+	}
+	for range workers {
+		said, err := done.Get(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println(said)
+	}
+	return nil
+}
+
+// round sends a tensor round and compares what comes back.
+func round(ctx context.Context) error {
+	x := tensor.Arange(tensor.Float32, 0, 1e6, 1).View(1000, 1000)
+	near, err := x.ToDevice(cuda.ForRank(0))
+	if err != nil {
+		return err
+	}
+	defer near.Close()
+	q, err := ipc.NewQueue[*tensor.Tensor](1)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	here, there, err := ipc.Pipe[*tensor.Tensor]()
+	if err != nil {
+		return err
+	}
+	defer here.Close()
+	g, err := toHost.Start(ctx, 1, route{q.Receiver(), there}, shoal.Options{})
+	if err != nil {
+		return errors.Join(err, there.Close())
+	}
+	there.Close()
+	if err := q.Put(ctx, near); err != nil {
+		return err
+	}
+	host, err := here.Recv(ctx)
+	if err != nil {
+		return errors.Join(err, g.Wait())
+	}
+	defer host.Close()
+	next, err := host.ToDevice(cuda.ForRank(1))
+	if err != nil {
+		return err
+	}
+	defer next.Close()
+	last, err := next.ToDevice(cuda.ForRank(0))
+	if err != nil {
+		return err
+	}
+	defer last.Close()
+	got, err := last.Cpu()
+	if err != nil {
+		return err
+	}
+	defer got.Close()
+	places := []any{tensor.Place{Device: near.Device()}, tensor.Place{Device: host.Device()}, tensor.Place{Device: next.Device()}, tensor.Place{Device: last.Device()}}
+	fmt.Printf("a million numbers went from %v by %v and %v to %v, all as they were: %v\n", append(places, tensor.Equal(got, x))...)
+	return g.Wait()
+}

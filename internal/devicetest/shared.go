@@ -1,0 +1,70 @@
+package devicetest
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// shared are the Shared devices of this process.
+var shared sync.Map // name: *Device
+
+// Shared returns the device called name, which begins with "test:", whose memory is in this process's default domain: other processes find it, and
+// tensor.ParseDevice does.
+func Shared(name string) *Device {
+	d, _ := shared.LoadOrStore(name, &Device{name: name, shared: true})
+	return d.(*Device)
+}
+
+// key is the same for the same memory.
+type key struct {
+	domain *shm.Domain
+	block  shm.Handle
+}
+
+// inBlock returns memory in a block of which it has a reference.
+func (d *Device) inBlock(domain *shm.Domain, block shm.Handle, n int) (*memory, error) {
+	b, err := domain.Bytes(block)
+	if err == nil && len(b) < n {
+		err = tensor.ErrLayout
+	}
+	if err != nil {
+		return nil, errors.Join(err, domain.Release(block))
+	}
+	m := &memory{dev: d, bytes: b[:n:n], domain: domain, block: block}
+	m.storage = tensor.Adopt(m.bytes, nobody{})
+	d.used.Add(int64(n))
+	return m, nil
+}
+
+// read returns what Marshal wrote.
+func read(dec *wire.Decoder) (tensor.DeviceMemory, error) {
+	domain, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	if err := dec.ArrayOf(3); err != nil {
+		return nil, err
+	}
+	block, err := dec.Block()
+	if err != nil {
+		return nil, err
+	}
+	name, err := dec.String()
+	if err != nil {
+		return nil, errors.Join(err, domain.Release(block))
+	}
+	n, err := dec.Uint()
+	if err != nil {
+		return nil, errors.Join(err, domain.Release(block))
+	}
+	return Shared(name).inBlock(domain, block, int(min(n, 1<<40)))
+}
+
+func init() {
+	tensor.RegisterDevice("test", read)
+	tensor.RegisterPlaces("test", func(name string) (tensor.Device, error) { return Shared(name), nil })
+}

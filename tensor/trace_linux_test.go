@@ -1,0 +1,97 @@
+package tensor_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+const (
+	tracedEnv      = "SHOAL_TENSOR_TEST_TRACED"
+	tracedMessages = 10_000
+	tracedMark     = "getpgid(-8" // what nobody else asks for
+)
+
+// A message takes no system call where nobody has to be woken, whatever the tensor's size: its thread makes far fewer than there are messages, and those
+// are the scheduler's and the garbage collector's.
+func TestAMessageTakesNoSystemCall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("an emulator makes calls of its own")
+	}
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed")
+	}
+	file := filepath.Join(t.TempDir(), "calls")
+	cmd := exec.CommandContext(watched(t), strace, "-f", "-qq", "-o", file, os.Args[0], "-test.run=^TestMessagesOfAllSizes$", "-test.count=1")
+	cmd.Env = append(os.Environ(), tracedEnv+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		if strings.Contains(strings.ToLower(string(out)), "ptrace") {
+			t.Skipf("nothing can be traced here: %s", out)
+		}
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	check(t, err)
+	thread, marks := "", 0
+	calls := make(map[string]int)
+	for line := range strings.Lines(string(text)) {
+		by, call, _ := strings.Cut(line, " ")
+		call = strings.TrimSpace(call)
+		switch {
+		case strings.HasPrefix(call, tracedMark):
+			thread = by
+			marks++
+		case marks == 1 && by == thread && !strings.HasPrefix(call, "---") && !strings.HasPrefix(call, "<..."):
+			name, _, _ := strings.Cut(call, "(")
+			calls[name]++
+		}
+	}
+	sum := 0
+	for _, n := range calls {
+		sum += n
+	}
+	t.Logf("%d system calls for %d messages: %v", sum, tracedMessages, calls)
+	if marks != 2 || 4*sum > tracedMessages {
+		t.Errorf("%d system calls for %d messages between %d marks: %v", sum, tracedMessages, marks, calls)
+	}
+}
+
+// TestMessagesOfAllSizes is what is traced.
+func TestMessagesOfAllSizes(t *testing.T) {
+	if os.Getenv(tracedEnv) == "" {
+		t.Skip("only for TestAMessageTakesNoSystemCall")
+	}
+	domain(t, 64<<20)
+	ctx := watched(t)
+	q, err := ipc.NewQueue[*tensor.Tensor](1)
+	check(t, err)
+	var xs []*tensor.Tensor
+	for size := 4; size <= 16<<20; size <<= 2 {
+		x, err := tensor.NewShared(tensor.Uint8, size)
+		check(t, err)
+		xs = append(xs, x)
+	}
+	runtime.LockOSThread()
+	syscall.Getpgid(-8)
+	for i := range tracedMessages {
+		check(t, q.Put(ctx, xs[i%len(xs)]))
+		y, err := q.Get(ctx)
+		check(t, err)
+		check(t, y.Close())
+	}
+	syscall.Getpgid(-8)
+	runtime.UnlockOSThread()
+	for _, x := range xs {
+		err = errors.Join(err, x.Close())
+	}
+	check(t, errors.Join(err, q.Close()))
+}
