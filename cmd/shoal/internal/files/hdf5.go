@@ -9,12 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/hdf5"
 )
 
-// loadHDF5 takes text among the attributes of the file for what is said of its tensors. Other attributes and data sets of text are
-// others.
+// loadHDF5 takes text among the attributes of the file for what is said of its tensors. Other attributes are others, and so are data
+// sets of text or of what is not read.
 func loadHDF5(path string) (c Content, err error) {
-	if c.Tensors, err = hdf5.Load(path); err != nil {
-		return c, err
-	}
 	f, err := hdf5.Open(path)
 	if err != nil {
 		return c, err
@@ -24,7 +21,7 @@ func loadHDF5(path string) (c Content, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.Meta = map[string]string{}
+	c.Tensors, c.Meta = Tensors{}, map[string]string{}
 	for key, v := range attrs {
 		if text, ok := v.(string); ok {
 			c.Meta[key] = text
@@ -33,8 +30,18 @@ func loadHDF5(path string) (c Content, err error) {
 		}
 	}
 	for _, name := range f.Names() {
-		if _, ok := c.Tensors[name]; !ok {
+		d, err := f.Dataset(name)
+		switch {
+		case errors.Is(err, hdf5.ErrText):
 			c.Others = append(c.Others, "text "+name)
+		case errors.Is(err, hdf5.ErrUnsupported):
+			c.Others = append(c.Others, "data set "+name)
+		case err != nil:
+			return c, err
+		default:
+			if c.Tensors[name], err = d.Read(); err != nil {
+				return c, fmt.Errorf("read %s: %q: %w", path, name, err)
+			}
 		}
 		attrs, err := f.Attrs(name)
 		if err != nil {
