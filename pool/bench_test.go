@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/pool"
@@ -23,6 +24,18 @@ func BenchmarkMap(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkBurst is four tiny tasks, that come when the workers sleep.
+func BenchmarkBurst(b *testing.B) {
+	p := open(b, pool.Options{Workers: 4, ChunkSize: 1})
+	in := upTo(4)
+	for b.Loop() {
+		get[[]int](b)(square.Map(b.Context(), p, in))
+		b.StopTimer()
+		time.Sleep(200 * time.Microsecond)
+		b.StartTimer()
 	}
 }
 

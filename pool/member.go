@@ -37,8 +37,9 @@ type member struct {
 	sent    []*task // what it was given and has not answered, the oldest first
 	count   int     // of all that it was given
 	pace    time.Duration
-	timed   *task  // whose timeout runs
-	stopped uint64 // the call that it was told to stop
+	since   time.Time // it was given something while it had nothing, or answered
+	timed   *task     // whose timeout runs
+	stopped uint64    // the call that it was told to stop
 	alarm   *time.Timer
 }
 
@@ -110,6 +111,7 @@ func (m *member) answered(replies []reply) {
 	}
 	p := m.p
 	p.mu.Lock()
+	m.since = time.Now()
 	tasks := make([]*task, len(replies))
 	for i, r := range replies {
 		if r.id == 0 {
@@ -170,7 +172,7 @@ func (m *member) ahead() int {
 	if m.pace > 0 {
 		n = min(max(n, int(aheadTime/m.pace)), maxAhead)
 	}
-	return min(n, m.p.share())
+	return min(n, max(m.p.share(), m.worth()))
 }
 
 // drop takes a task off the list, nil if it is not there. Pool.mu is held.
@@ -187,12 +189,6 @@ func (m *member) drop(id uint64) *task {
 		}
 	}
 	return nil
-}
-
-// feed gives the worker calls as far as it can take them. One that then has nothing takes from another.
-func (m *member) feed() {
-	for m.fill(); m.idle() && m.p.takeBack(); m.fill() {
-	}
 }
 
 // fill puts pending calls into the queue of the worker.
@@ -217,6 +213,9 @@ func (m *member) next() {
 	ahead := m.ahead()
 	if len(m.sent) > ahead/2 {
 		return
+	}
+	if len(m.sent) == 0 {
+		m.since = time.Now()
 	}
 	for len(m.sent) < ahead {
 		t := p.pending.pop()
@@ -279,45 +278,4 @@ func (m *member) parts() bool {
 	defer m.p.mu.Unlock()
 	m.leaving = m.leaving || m.p.exhausted()
 	return m.leaving
-}
-
-// idle reports whether the worker could work and has nothing to do.
-func (m *member) idle() bool {
-	m.p.mu.Lock()
-	defer m.p.mu.Unlock()
-	return m.ready && !m.leaving && len(m.sent) == 0
-}
-
-// takeBack takes a call out of the queue of the worker that has most, and reports whether there was one.
-func (p *Pool) takeBack() bool {
-	p.mu.Lock()
-	var from *member
-	for _, m := range p.members {
-		if m != nil && len(m.sent) > 1 && (from == nil || len(m.sent) > len(from.sent)) {
-			from = m
-		}
-	}
-	p.mu.Unlock()
-	return from != nil && from.giveBack()
-}
-
-// giveBack makes a call that the worker has not begun pending again.
-func (m *member) giveBack() bool {
-	m.feeding.Lock()
-	defer m.feeding.Unlock()
-	c, err := m.calls.TryGet()
-	if err != nil {
-		return false
-	}
-	c.args.release()
-	m.p.mu.Lock()
-	defer m.p.mu.Unlock()
-	t := m.drop(c.id)
-	if t == nil {
-		return false
-	}
-	m.rearm()
-	m.count--
-	m.p.pending.back(t)
-	return true
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // A Pool is a number of workers that do tasks. Its methods may be called by several goroutines. The caller closes it.
@@ -23,9 +24,10 @@ type Pool struct {
 	pending  queue     // tasks that no worker has
 	given    int       // tasks that workers have
 	lastID   uint64
-	lives    int // workers that have not ended
-	newborn  int // workers of the first generation that are not ready yet
-	barren   int // workers in a row that ended before they were ready
+	lives    int         // workers that have not ended
+	newborn  int         // workers of the first generation that are not ready yet
+	spread   *time.Timer // see lookAgain
+	barren   int         // workers in a row that ended before they were ready
 	finished bool
 	cause    error // of the end, once the pool has ended
 }
@@ -116,6 +118,9 @@ func (p *Pool) end(cause error) {
 		p.cancel(cause)
 	}
 	waiting := p.pending.clear()
+	if p.spread != nil {
+		p.spread.Stop()
+	}
 	if p.newborn > 0 {
 		p.newborn = 0
 		close(p.ready)
@@ -190,8 +195,3 @@ func (p *Pool) hire(rank int) {
 
 // exhausted reports whether nothing is left to do, ever. mu is held.
 func (p *Pool) exhausted() bool { return p.finished && p.pending.len() == 0 && p.given == 0 }
-
-// share is how many tasks one worker may have: its part of what there is. mu is held.
-func (p *Pool) share() int {
-	return (p.pending.len() + p.given + p.opts.Workers - 1) / p.opts.Workers
-}
