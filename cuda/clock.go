@@ -20,7 +20,7 @@ import (
 // that the stream waits for: the number has come, or the sender, whose life is a block that it alone holds, has ended. Then whoever sees it
 // first adds abandoned to the word: every wait ends, and everybody can tell what had been done from what had not.
 //
-// A sender's orderly end waits for its device. The receivers of one that was killed get ErrUnfinished, unless its device was quicker.
+// An orderly end waits for the device. The receivers of one that was killed get ErrUnfinished, unless its device was quicker.
 
 // abandoned is added to a clock whose process has ended. A clock is replaced before it has come that far.
 const abandoned = 1 << 30
@@ -65,9 +65,6 @@ func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	}
 	if idle := d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }); !errors.Is(idle, cudriver.ErrorNotReady) {
 		return nil, 0, idle
-	}
-	if err := d.leaveLate(domain); err != nil {
-		return nil, 0, err
 	}
 	d.events.Lock()
 	defer d.events.Unlock()
@@ -120,7 +117,7 @@ func (d *Device) dropClock() error {
 	return errors.Join(err, c.giveBack())
 }
 
-// leaveLate has this process finish what it has sent before it leaves the domain.
+// leaveLate has this process finish what it does to memory that others have, too, before it leaves the domain.
 func (d *Device) leaveLate(domain *shm.Domain) error {
 	d.events.Lock()
 	known := d.events.left == domain
