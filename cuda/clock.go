@@ -47,10 +47,10 @@ type events struct {
 	sync.Mutex
 	look    sync.Mutex // of who judges; see judgeOne
 	clock   *clock
-	left    *shm.Domain // the one that is left only when the device has finished
-	waits   bool        // the driver has no numbers for streams: who sends waits
-	awaited []*sent     // by the stream
-	lost    error       // of used memory, not yet told
+	left    atomic.Pointer[shm.Domain] // the one that is left only when the device has finished
+	waits   bool                       // the driver has no numbers for streams: who sends waits
+	awaited []*sent                    // by the stream
+	lost    error                      // of used memory, not yet told
 }
 
 // tick returns a number that the stream reaches when it has done what it has now; nil where there is nothing to wait for. What this process
@@ -119,11 +119,7 @@ func (d *Device) dropClock() error {
 
 // leaveLate has this process finish what it does to memory that others have, too, before it leaves the domain.
 func (d *Device) leaveLate(domain *shm.Domain) error {
-	d.events.Lock()
-	known := d.events.left == domain
-	d.events.left = domain
-	d.events.Unlock()
-	if known {
+	if d.events.left.Swap(domain) == domain {
 		return nil
 	}
 	return domain.AtClose(leaving{d})
