@@ -10,9 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// dtypes are all that a tensor here can have.
+// dtypes are those that every PyTorch has.
 var dtypes = []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Float16,
 	tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128}
+
+// youngDTypes are those that PyTorch has not always had.
+var youngDTypes = []tensor.DType{tensor.Uint16, tensor.Uint32, tensor.Uint64, tensor.Float8E4M3FN, tensor.Float8E5M2}
 
 // objects are what crosses, besides one plain tensor of each dtype: what peer.py's make makes.
 var objects = []string{"view", "transposed", "scalar", "empty", "parameter", "frozen", "dict", "tuple", "list", "two views", "same twice", "state_dict"}
@@ -32,6 +35,11 @@ func TestMatrix(t *testing.T) {
 				k := converse(t, py, Options{Strategy: m.ours}, m.theirs)
 				for _, dt := range dtypes {
 					kindMatrix(t, k, "plain", dt)
+				}
+				for _, dt := range youngDTypes {
+					if asked[bool](k, "eval", fmt.Sprintf("hasattr(torch, %q)", dt)) {
+						kindMatrix(t, k, "plain", dt)
+					}
 				}
 				for _, kind := range objects {
 					kindMatrix(t, k, kind, tensor.Float32)

@@ -1,5 +1,4 @@
-// Periodic trains by two processes that learn apart from each other and meet from time to time: each pushes its state dict,
-// the parent averages them, and each pulls the result. Between two meetings nothing is exchanged.
+// Periodic trains by two processes that learn apart from each other and meet from time to time: each pushes its state dict, the parent averages them, and each pulls the result.
 package main
 
 import (

@@ -84,8 +84,8 @@ def odd(kind):
         return torch.zeros(2).as_subclass(Sub)
     if kind == "class":
         return Thing()
-    if kind == "uint16":
-        return torch.zeros(2, dtype=torch.uint16)
+    if kind == "float8_e4m3fnuz":
+        return torch.zeros(2, dtype=torch.float8_e4m3fnuz)
     raise KeyError(kind)
 
 

@@ -91,7 +91,7 @@ func (o *Options) device() (tensor.Device, error) {
 	}
 	dev, err := tensor.ParseDevice(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --device %s: %w", ErrOption, o.Device, err)
+		return nil, fmt.Errorf("%w: --device %s: %w; --device cpu trains on the processors, auto on a GPU where there is one", ErrOption, o.Device, err)
 	}
 	return dev, nil
 }
