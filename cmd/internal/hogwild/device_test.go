@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	_ "github.com/shoal-mp/shoal/internal/devicetest" // test:0
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -72,19 +74,30 @@ func TestANetworkOnADevice(t *testing.T) {
 
 // The kernels are interpreted, so there is little to learn: a batch for each process.
 func TestANetworkOnASimulatedGPU(t *testing.T) {
+	if raceEnabled {
+		t.Skip("half a minute under the race detector")
+	}
 	devices, err := sim.Create(1, 256<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer devices.Close()
 	t.Setenv(cuda.SimulateKey, devices.Paths()[0])
-	anew := func() { // others may have asked, and there were none
-		if err := cuda.Close(); err != nil {
+	if err := cuda.Close(); err != nil { // others may have asked, and there were none
+		t.Fatal(err)
+	}
+	domain, err := shm.New(shm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := shm.Current()
+	shm.SetDefault(domain)
+	defer func() {
+		shm.SetDefault(before)
+		if err := errors.Join(cuda.Close(), domain.Close()); err != nil {
 			t.Error(err)
 		}
-	}
-	anew()
-	defer anew()
+	}()
 	path := filepath.Join(t.TempDir(), "net.safetensors")
 	var out bytes.Buffer
 	o := original()
