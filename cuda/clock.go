@@ -1,12 +1,10 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/shm"
@@ -22,7 +20,7 @@ import (
 // that the stream waits for: the number has come, or the sender, whose life is a block that it alone holds, has ended. Then whoever sees it
 // first adds abandoned to the word: every wait ends, and everybody can tell what had been done from what had not.
 //
-// A sender's orderly end waits for its device. The receivers of one that was killed get ErrUnfinished, unless its device was quicker.
+// An orderly end waits for the device. The receivers of one that was killed get ErrUnfinished, unless its device was quicker.
 
 // abandoned is added to a clock whose process has ended. A clock is replaced before it has come that far.
 const abandoned = 1 << 30
@@ -40,17 +38,19 @@ type sent struct {
 	life   shm.Handle
 	number uint32
 	of     *Memory
-	judged bool // under the lock
+	uses   int64 // of its fate when it arrived
+	judged atomic.Bool
 }
 
 // events are the sending and the receiving side of a device.
 type events struct {
 	sync.Mutex
+	look    sync.Mutex // of who judges; see judgeOne
 	clock   *clock
-	left    *shm.Domain // the one that is left only when the device has finished
-	waits   bool        // the driver has no numbers for streams: who sends waits
-	awaited []*sent     // by the stream
-	lost    error       // of used memory, not yet told
+	left    atomic.Pointer[shm.Domain] // the one that is left only when the device has finished
+	waits   bool                       // the driver has no numbers for streams: who sends waits
+	awaited []*sent                    // by the stream
+	lost    error                      // of used memory, not yet told
 }
 
 // tick returns a number that the stream reaches when it has done what it has now; nil where there is nothing to wait for. What this process
@@ -65,9 +65,6 @@ func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	}
 	if idle := d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }); !errors.Is(idle, cudriver.ErrorNotReady) {
 		return nil, 0, idle
-	}
-	if err := d.leaveLate(domain); err != nil {
-		return nil, 0, err
 	}
 	d.events.Lock()
 	defer d.events.Unlock()
@@ -120,13 +117,9 @@ func (d *Device) dropClock() error {
 	return errors.Join(err, c.giveBack())
 }
 
-// leaveLate has this process finish what it has sent before it leaves the domain.
+// leaveLate has this process finish what it does to memory that others have, too, before it leaves the domain.
 func (d *Device) leaveLate(domain *shm.Domain) error {
-	d.events.Lock()
-	known := d.events.left == domain
-	d.events.left = domain
-	d.events.Unlock()
-	if known {
+	if d.events.left.Swap(domain) == domain {
 		return nil
 	}
 	return domain.AtClose(leaving{d})
@@ -172,65 +165,6 @@ func (d *Device) awaits() int {
 	return len(d.events.awaited)
 }
 
-// Waiting grows from the first to the last of these.
-const (
-	soon = 20 * time.Microsecond
-	late = 2 * time.Millisecond
-)
-
-// judge waits until all that the stream waits for has come, or will never.
-func (d *Device) judge(r *ready) error {
-	d.events.Lock()
-	all := slices.DeleteFunc(slices.Clone(d.events.awaited), func(s *sent) bool { return s.judged })
-	d.events.Unlock()
-	for _, s := range all {
-		came, err := d.judgeOne(r, s)
-		if err != nil {
-			return err
-		}
-		d.events.Lock()
-		first := !s.judged
-		s.judged = true
-		d.events.Unlock()
-		if came || !first {
-			continue
-		}
-		s.of.fate.unfinished.Store(true)
-		if s.of.fate.used.Load() {
-			d.lose(s.of)
-		}
-	}
-	return nil
-}
-
-// lose notes that work has used what is not there. It is told once to who waits for the device: nobody knows which memory holds what became of it.
-func (d *Device) lose(m *Memory) {
-	d.events.Lock()
-	defer d.events.Unlock()
-	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
-}
-
-// judgeOne waits until the number has come, or will never.
-func (d *Device) judgeOne(r *ready, s *sent) (came bool, err error) {
-	for pause := soon; ; pause = min(2*pause, late) {
-		ended := s.clock.d.Stale(s.life) // before the clock is read: what it wrote last counts
-		now, err := d.read(r, s.clock)
-		switch {
-		case err != nil:
-			return false, err
-		case now&^abandoned >= s.number:
-			return true, nil
-		case now&abandoned != 0:
-			return false, nil
-		case ended:
-			return false, d.abandon(r, s.clock, now)
-		case pause == late:
-			s.clock.d.Reap() // as others do; here somebody waits for it
-		}
-		time.Sleep(pause)
-	}
-}
-
 // tell returns, once, that something was lost which work of this process may have used.
 func (d *Device) tell() error {
 	d.events.Lock()
@@ -238,23 +172,6 @@ func (d *Device) tell() error {
 	err := d.events.lost
 	d.events.lost = nil
 	return err
-}
-
-// read looks at a clock beside the stream, which may be waiting for it.
-func (d *Device) read(r *ready, c *Memory) (uint32, error) {
-	b := make([]byte, 4)
-	err := d.within(r, func() error {
-		err := d.driver.MemcpyDtoHAsync(b, c.at(0, 4), r.side)
-		return errors.Join(err, d.driver.StreamSynchronize(r.side))
-	})
-	return binary.NativeEndian.Uint32(b), err
-}
-
-func (d *Device) abandon(r *ready, c *Memory, now uint32) error {
-	return d.within(r, func() error {
-		err := d.driver.StreamWriteValue32(r.side, c.at(0, 4), now|abandoned)
-		return errors.Join(err, d.driver.StreamSynchronize(r.side))
-	})
 }
 
 // finish waits for the stream, which cannot wait for ever, and lets go of the clocks that it has waited for.

@@ -78,6 +78,24 @@ func startHeld(t *testing.T) (ctx context.Context, x *tensor.Tensor, g *shoal.Gr
 	return ctx, x, g, on
 }
 
+// change changes a tensor by work that has not been done when it returns, and closes nothing.
+var change = shoal.Register("change", func(_ context.Context, _ int, x *tensor.Tensor) error {
+	cuda.Simulator().Hold(true)
+	time.AfterFunc(10*time.Millisecond, func() { cuda.Simulator().Hold(false) })
+	return x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0, 0, 0xe0, 0x40})
+})
+
+func TestAProcessThatEndsFinishesWhatItDoesToAnothersMemory(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	x, err := tensor.OnesOn(device(t, "cuda"), tensor.Float32, 100)
+	check(t, err)
+	check(t, change.Spawn(watched(t), 1, x))
+	if got := onHost(t, x); got[0] != 7 || got[99] != 7 {
+		t.Errorf("%v", got)
+	}
+	check(t, x.Close())
+}
+
 func TestTheReceiversStreamWaitsAndNotTheHosts(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
 	y, err := tensor.EmptyOn(x.Device(), tensor.Float32, 100)

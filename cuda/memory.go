@@ -24,10 +24,10 @@ type Memory struct {
 
 // A fate is what an allocation has met in this process, however often it has arrived.
 type fate struct {
-	holders    int         // under the lock of the segments, as open is
-	open       int         // holders that have not begun to end
-	used       atomic.Bool // by work that was queued
-	unfinished atomic.Bool // its sender has ended before its device had written it
+	holders    int          // under the lock of the segments, as open is
+	open       int          // holders that have not begun to end
+	uses       atomic.Int64 // by work that was queued
+	unfinished atomic.Bool  // its sender has ended before its device had written it
 }
 
 // memory returns an allocation that is counted already. The segments are locked.
@@ -67,7 +67,7 @@ func (m *Memory) at(off, n int) cudriver.Ptr {
 	if off < 0 || n < 0 || n > m.size-off {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of an allocation of %d", off, off+n, m.size))
 	}
-	m.fate.used.Store(true)
+	m.fate.uses.Add(1)
 	if m.fate.unfinished.Load() {
 		m.dev.lose(m)
 	}
@@ -253,7 +253,7 @@ func read(dec *wire.Decoder) (*Memory, error) {
 	if dec.IsNil() {
 		return m, nil
 	}
-	s := &sent{of: m}
+	s := &sent{of: m, uses: m.fate.uses.Load()}
 	if err = s.read(dec, d); err == nil {
 		err = m.dev.await(s)
 	}

@@ -43,14 +43,36 @@ func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return tensor.FromDeviceMemory(m, t.DType(), t.Shape(), t.Strides(), t.Offset())
 }
 
+// pageable reports whether these are pages that are shared with nobody.
+func pageable(b []byte) bool {
+	return len(b) >= os.Getpagesize() && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(os.Getpagesize()) == 0
+}
+
 // lock registers pages, once for all devices, and returns them as memory of this one. end is called when that has ended.
 func (d *Device) lock(pages []byte, end func() error) (*Memory, error) {
-	first := unsafe.SliceData(pages)
-	if uintptr(unsafe.Pointer(first))%uintptr(os.Getpagesize()) != 0 || len(pages) < os.Getpagesize() {
+	if !pageable(pages) {
 		return nil, fmt.Errorf("%w: %d bytes that share a page with others", ErrNotPageable, len(pages))
 	}
+	p, err := d.register(pages)
+	if err != nil {
+		return nil, err
+	}
+	var at cudriver.Ptr
+	err = d.do(func(cudriver.Stream) (err error) {
+		at, err = d.driver.MemHostGetDevicePointer(p.pages)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.unlock())
+	}
+	return d.foreign(at, 0, len(p.pages), func() error { return errors.Join(p.unlock(), end()) }), nil
+}
+
+// register locks pages, or counts once more that they are.
+func (d *Device) register(pages []byte) (*pin, error) {
 	pins.Lock()
 	defer pins.Unlock()
+	first := unsafe.SliceData(pages)
 	p := pins.m[first]
 	if p == nil {
 		p = &pin{dev: d, pages: pages}
@@ -63,26 +85,51 @@ func (d *Device) lock(pages []byte, end func() error) (*Memory, error) {
 		pins.m[first] = p
 	}
 	p.count++
-	var at cudriver.Ptr
-	err := d.do(func(cudriver.Stream) (err error) {
-		at, err = d.driver.MemHostGetDevicePointer(p.pages)
-		return err
-	})
-	if err != nil {
-		return nil, errors.Join(err, p.unlock())
-	}
-	return d.foreign(at, 0, len(p.pages), func() error {
-		pins.Lock()
-		defer pins.Unlock()
-		return errors.Join(p.unlock(), end())
-	}), nil
+	return p, nil
 }
 
-// unlock is called with the lock.
+// unlock ends what register began.
 func (p *pin) unlock() error {
-	if p.count--; p.count > 0 {
+	pins.Lock()
+	defer pins.Unlock()
+	first := unsafe.SliceData(p.pages)
+	if p.count--; p.count > 0 || pins.m[first] != p { // or Close has unlocked all
 		return nil
 	}
-	delete(pins.m, unsafe.SliceData(p.pages))
+	delete(pins.m, first)
+	return p.unregister()
+}
+
+func (p *pin) unregister() error {
 	return p.dev.do(func(cudriver.Stream) error { return p.dev.driver.MemHostUnregister(p.pages) })
+}
+
+// unlockAll ends all of them, before there are no contexts.
+func unlockAll() (err error) {
+	pins.Lock()
+	defer pins.Unlock()
+	for _, p := range pins.m {
+		err = errors.Join(err, p.unregister())
+	}
+	clear(pins.m)
+	return err
+}
+
+// The pages of a tensor's block are registered until the block is given back: the domain takes pages away from under a free one, and the device would go on with
+// what was there. Less than a page is shared with other blocks, and stays as it is: the driver copies so little by way of pages of its own.
+func init() {
+	tensor.RegisterPinner(func(b []byte) (func() error, error) {
+		d, err := Current()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", tensor.ErrDevice, err)
+		}
+		if !pageable(b) {
+			return nil, nil
+		}
+		p, err := d.register(b)
+		if err != nil {
+			return nil, err
+		}
+		return p.unlock, nil
+	})
 }

@@ -140,6 +140,9 @@ func (s *segment) mapIn(h cudriver.MemHandle) error {
 	driver := s.dev.driver
 	return s.dev.do(func(cudriver.Stream) (err error) {
 		defer func() { err = errors.Join(err, driver.MemRelease(h)) }()
+		if err = s.dev.leaveLate(s.d); err != nil {
+			return err
+		}
 		if s.base, err = driver.MemAddressReserve(uint64(s.size), 0); err != nil {
 			return err
 		}

@@ -36,10 +36,10 @@ func (w *worker) raw(indices []int) (*tensor.Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.scratch = tensor.Empty(s[0].DType(), slices.Insert(s[0].Shape(), 0, n)...)
+		w.scratch = s[0].NewEmpty(s[0].DType(), slices.Insert(s[0].Shape(), 0, n)...)
 	}
 	if w.scratch.Dim(0) < n {
-		w.scratch = tensor.Empty(w.scratch.DType(), slices.Insert(w.scratch.Shape()[1:], 0, n)...)
+		w.scratch = w.scratch.NewEmpty(w.scratch.DType(), slices.Insert(w.scratch.Shape()[1:], 0, n)...)
 	}
 	return w.scratch.Narrow(0, 0, n), nil
 }

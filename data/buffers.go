@@ -12,6 +12,9 @@ import (
 // frame returns the frame of a batch. If it is in shared memory, it has that.
 func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
 	_, here := c.(*locals)
+	if dev := lay.device(); dev != nil && l.opts.Kind == Processes && !here {
+		return nil, apart(dev)
+	}
 	shared := !here && l.Kind() != Goroutines || l.inSharedMemory()
 	f := planFrame(l, lay, rows, shared)
 	if !shared {
@@ -47,6 +50,9 @@ func (l *Loader) pin(b Batch) error {
 		return nil
 	}
 	for _, t := range b {
+		if t.Device() != nil {
+			continue
+		}
 		if err := t.PinMemory(); err != nil && !errors.Is(err, tensor.ErrDevice) {
 			return fmt.Errorf("a batch: %w", err)
 		}

@@ -74,6 +74,8 @@ func decodeAny[T any](d *wire.Decoder) (t T, err error) {
 
 // A TensorDataset is a Dataset in memory: sample i is row i of every tensor. After Share it can be passed to other processes, which
 // then read the same memory; nobody writes it. It may be used by several goroutines.
+//
+// The tensors may be on a device: rows are gathered there, and batches stay there. Workers that are processes are refused by ErrPlace.
 type TensorDataset struct {
 	Tensors []*tensor.Tensor // all of the same first dimension, and contiguous
 }
@@ -121,7 +123,11 @@ func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) err
 		}
 	}
 	for k, t := range d.Tensors {
-		gather(into[k], t, indices)
+		if t.Device() == nil {
+			gather(into[k], t, indices)
+		} else if err := pick(into[k], t, indices); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ var (
 	ErrPart      = errors.New("data: the stream does not heed its Part")
 	ErrState     = errors.New("data: not a state of this Loader")
 
+	// ErrPlace is wrapped where workers that are processes should load samples from a device.
+	ErrPlace = errors.New("data: processes do not load samples from a device")
+
 	// ErrTimeout is returned where a batch took longer than Options.Timeout. It is context.DeadlineExceeded, too.
 	ErrTimeout = fmt.Errorf("data: the batch took too long: %w", context.DeadlineExceeded)
 )
@@ -49,7 +52,7 @@ func (e *SampleError) Unwrap() error { return e.Err }
 func init() {
 	for name, err := range map[string]error{
 		"ErrClosed": ErrClosed, "ErrMagic": ErrMagic, "ErrTruncated": ErrTruncated, "ErrTrailing": ErrTrailing, "ErrShape": ErrShape,
-		"ErrPart": ErrPart, "ErrState": ErrState, "ErrTimeout": ErrTimeout,
+		"ErrPart": ErrPart, "ErrState": ErrState, "ErrTimeout": ErrTimeout, "ErrPlace": ErrPlace,
 	} {
 		wire.RegisterError("data."+name, err)
 	}

@@ -8,32 +8,45 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A layout is the dtype and the shape of each field of a sample.
+// A layout is the dtype and the shape of each field of a sample, and where it is.
 type layout []field
 
 type field struct {
-	dtype tensor.DType
-	shape []int
+	dtype  tensor.DType
+	shape  []int
+	device tensor.Device // nil is the host
 }
 
 // layoutOf returns the layout of fields that have skip dimensions in front of those of a sample.
 func layoutOf(fields []*tensor.Tensor, skip int) layout {
 	lay := make(layout, len(fields))
 	for k, t := range fields {
-		lay[k] = field{t.DType(), t.Shape()[skip:]}
+		lay[k] = field{t.DType(), t.Shape()[skip:], t.Device()}
 	}
 	return lay
 }
 
 func (lay layout) equal(o layout) bool {
-	return slices.EqualFunc(lay, o, func(a, b field) bool { return a.dtype == b.dtype && slices.Equal(a.shape, b.shape) })
+	return slices.EqualFunc(lay, o, func(a, b field) bool {
+		return a.dtype == b.dtype && a.device == b.device && slices.Equal(a.shape, b.shape)
+	})
+}
+
+// device returns where one of the fields is that is not on the host.
+func (lay layout) device() tensor.Device {
+	for _, f := range lay {
+		if f.device != nil {
+			return f.device
+		}
+	}
+	return nil
 }
 
 // single is the number of rows of a batch that is one sample, without a dimension for the batch.
 const single = -1
 
-// places returns the shapes of the fields of so many rows, where each begins, and how many bytes all take.
-func (lay layout) places(rows int) (shapes [][]int, starts []int, size int) {
+// places returns the shapes of the fields of so many rows, where on the host each begins, and how many bytes those take, and all.
+func (lay layout) places(rows int) (shapes [][]int, starts []int, here, size int) {
 	for _, f := range lay {
 		shape := slices.Clone(f.shape)
 		if rows != single {
@@ -43,16 +56,19 @@ func (lay layout) places(rows int) (shapes [][]int, starts []int, size int) {
 		for _, d := range shape {
 			n *= d
 		}
-		shapes, starts = append(shapes, shape), append(starts, size)
-		size += (n + fieldAlign - 1) &^ (fieldAlign - 1)
+		n = (n + fieldAlign - 1) &^ (fieldAlign - 1)
+		shapes, starts, size = append(shapes, shape), append(starts, here), size+n
+		if f.device == nil {
+			here += n
+		}
 	}
-	return shapes, starts, size
+	return shapes, starts, here, size
 }
 
 // fieldAlign is what the fields of a batch begin at a multiple of: a cache line.
 const fieldAlign = 64
 
-// A frame is the memory of a batch: one block, whatever the number of its fields.
+// A frame is the memory of a batch: one block, whatever the number of its fields, but for those on a device.
 type frame struct {
 	owner  *Loader // has memory that is used again; may be nil
 	layout layout
@@ -73,8 +89,8 @@ func newFrame(lay layout, rows int, shared bool) (*frame, error) {
 
 // planFrame makes a frame that has no memory yet.
 func planFrame(owner *Loader, lay layout, rows int, shared bool) *frame {
-	_, _, size := lay.places(rows)
-	return &frame{owner: owner, layout: lay, rows: rows, size: size, shared: shared}
+	_, _, _, size := lay.places(rows)
+	return &frame{owner: owner, layout: lay, rows: rows, size: size, shared: shared || lay.device() != nil}
 }
 
 // furnish gives a frame its memory.
@@ -82,7 +98,7 @@ func (f *frame) furnish() error {
 	if f.owner != nil && f.owner.reuse(f) {
 		return nil
 	}
-	shapes, starts, size := f.layout.places(f.rows)
+	shapes, starts, size, _ := f.layout.places(f.rows)
 	block, err := newBlock(size, f.shared)
 	if err != nil {
 		return err
@@ -94,8 +110,13 @@ func (f *frame) furnish() error {
 	}
 	batch := make(Batch, len(shapes))
 	for k, shape := range shapes {
-		dt := f.layout[k].dtype
-		if batch[k], err = block.Storage().View(dt, shape, rowMajor(shape), starts[k]/dt.Size()); err != nil {
+		dt, dev := f.layout[k].dtype, f.layout[k].device
+		if dev != nil {
+			batch[k], err = tensor.EmptyOn(dev, dt, shape...)
+		} else {
+			batch[k], err = block.Storage().View(dt, shape, rowMajor(shape), starts[k]/dt.Size())
+		}
+		if err != nil {
 			closeAll(batch)
 			return fmt.Errorf("make a batch: %w", err)
 		}
@@ -182,9 +203,9 @@ func (b Batch) fits(s Sample) error {
 		return fmt.Errorf("%w: %d fields, where the first sample of the batch has %d", ErrShape, len(s), len(b))
 	}
 	for k, t := range s {
-		if t.DType() != b[k].DType() || !slices.Equal(t.Shape(), b[k].Shape()[1:]) {
-			return fmt.Errorf("%w: field %d is %v of %v, and of the first sample of the batch %v of %v",
-				ErrShape, k, t.Shape(), t.DType(), b[k].Shape()[1:], b[k].DType())
+		if t.DType() != b[k].DType() || t.Device() != b[k].Device() || !slices.Equal(t.Shape(), b[k].Shape()[1:]) {
+			return fmt.Errorf("%w: field %d is %v of %v on %v, and of the first sample of the batch %v of %v on %v",
+				ErrShape, k, t.Shape(), t.DType(), tensor.Place{Device: t.Device()}, b[k].Shape()[1:], b[k].DType(), tensor.Place{Device: b[k].Device()})
 		}
 	}
 	return nil

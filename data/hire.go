@@ -35,8 +35,14 @@ func (l *Loader) newCrew() (crew, error) {
 	if l.opts.Collate != nil {
 		s.Collate = l.opts.Collate.name
 	}
-	kind := Kind(l.kind.Load())
+	kind, dev := Kind(l.kind.Load()), placeOf(l.source)
+	if dev != nil && kind == Auto {
+		kind = Goroutines
+		l.choose(kind)
+	}
 	switch {
+	case l.opts.Workers > 0 && kind == Processes && dev != nil:
+		return nil, apart(dev)
 	case l.opts.Workers > 0 && kind == Processes:
 		return newProcesses(s, l.opts.Process)
 	case l.opts.Workers > 0 && kind == Auto:

@@ -40,7 +40,12 @@ func (toTensor) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 		panic(fmt.Sprintf("data: ToTensor of a tensor of %v of shape %v: it takes images, (…, H, W) of uint8", src.DType(), src.Shape()))
 	}
 	shape := slices.Insert(slices.Clone(src.Shape()), src.Dims()-2, 1)
-	dst = reuse(dst, tensor.Float32, shape)
+	dst = reuse(dst, src, tensor.Float32, shape)
+	if src.Device() != nil {
+		grey := src.Unsqueeze(-3)
+		defer grey.Close()
+		return dst.CopyFrom(grey).Div(dst.Number(255))
+	}
 	to := tensor.Data[float32](dst)
 	for i, v := range tensor.Data[uint8](dense(src)) {
 		to[i] = float32(v) / 255
@@ -64,7 +69,10 @@ func (n normalize) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 		panic(fmt.Sprintf("data: Normalize of a tensor of %v: it takes float32, which ToTensor makes", src.DType()))
 	}
 	m, perStd := float32(n.Mean), float32(1/n.Std)
-	dst = reuse(dst, tensor.Float32, src.Shape())
+	dst = reuse(dst, src, tensor.Float32, src.Shape())
+	if src.Device() != nil {
+		return dst.CopyFrom(src).AddScalar(-n.Mean).MulScalar(1 / n.Std)
+	}
 	to := tensor.Data[float32](dst)
 	for i, v := range tensor.Data[float32](dense(src)) {
 		to[i] = (v - m) * perStd
@@ -97,12 +105,12 @@ func (c compose) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	return dst
 }
 
-// reuse returns t if it is a contiguous tensor of this dtype and shape, and otherwise a new one.
-func reuse(t *tensor.Tensor, dt tensor.DType, shape []int) *tensor.Tensor {
-	if t != nil && t.DType() == dt && slices.Equal(t.Shape(), shape) && t.IsContiguous() {
+// reuse returns t if it is a contiguous tensor of this dtype and shape where src is, and otherwise a new one.
+func reuse(t, src *tensor.Tensor, dt tensor.DType, shape []int) *tensor.Tensor {
+	if t != nil && t.DType() == dt && t.Device() == src.Device() && slices.Equal(t.Shape(), shape) && t.IsContiguous() {
 		return t
 	}
-	return tensor.Empty(dt, shape...)
+	return src.NewEmpty(dt, shape...)
 }
 
 // dense returns t if its elements stand one after another, and otherwise a copy where they do.

@@ -9,9 +9,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// The processes compute on the device that the network is on, whose parameters and gradients they share.
 func TestDataParallelOnADevice(t *testing.T) {
 	dev := devicetest.Shared("test:0")
+	dataParallel(t, dev)
+	emptied(t, dev)
+}
+
+// dataParallel has processes compute on the device that the network is on, whose parameters and gradients they share.
+func dataParallel(t *testing.T, dev tensor.Device) {
 	const steps, batch = 3, 7
 	want := alone(1, steps, batch)
 	n := newNet(1)
@@ -42,7 +47,6 @@ func TestDataParallelOnADevice(t *testing.T) {
 		devicetest.Same(t, p.T, wants[p.Name], 1e-6)
 		check(t, p.Close())
 	}
-	emptied(t, dev)
 }
 
 // emptied waits until the collector has found what was not closed.

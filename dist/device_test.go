@@ -21,9 +21,12 @@ func devices(size int) []tensor.Device {
 	return all
 }
 
-func TestCollectivesOfTensorsOnDevices(t *testing.T) {
-	const size, n = 3, 140_001
-	groups, there := handles(t, size), devices(size)
+func TestCollectivesOfTensorsOnDevices(t *testing.T) { collectives(t, devices(3), 140_001) }
+
+// collectives has a rank for each device, with n elements there.
+func collectives(t *testing.T, there []tensor.Device, n int) {
+	size := len(there)
+	groups := handles(t, size)
 	on := func(dt tensor.DType, rank, n int) *tensor.Tensor {
 		x := devicetest.On(t, there[rank], tensor.Cat([]*tensor.Tensor{operand(dt, rank, 7), operand(dt, rank, n)}, 0))
 		return x.Narrow(0, 7, n) // not from the first byte of its memory on
@@ -67,8 +70,10 @@ func TestCollectivesOfTensorsOnDevices(t *testing.T) {
 	}
 }
 
-// Two ranks on two devices train as one process on the host does.
-func TestRanksTrainOnDevicesOfTheirOwn(t *testing.T) {
+func TestRanksTrainOnDevicesOfTheirOwn(t *testing.T) { trainRanks(t, devices(3)[:2]) }
+
+// trainRanks has two ranks on two devices train as one process on the host does.
+func trainRanks(t *testing.T, there []tensor.Device) {
 	const steps, batch = 3, 8
 	groups := handles(t, 2)
 	want := newNet(1)
@@ -85,7 +90,7 @@ func TestRanksTrainOnDevicesOfTheirOwn(t *testing.T) {
 		take(want)
 	}
 	all(t, together(groups, func(g *dist.Group) error {
-		dev := devicetest.New(fmt.Sprintf("test:%d", g.Rank()))
+		dev := there[g.Rank()]
 		n := newNet(uint64(1 + g.Rank())) // that of rank 0 counts
 		for p := range n.Params() {
 			p.T.Set(devicetest.On(t, dev, p.T))

@@ -36,6 +36,8 @@ type lease struct {
 	domain *shm.Domain
 	block  shm.Handle
 	ended  atomic.Bool
+	pinned bool         // under the storage's lock; see PinMemory
+	unlock func() error // nil, or what ends that
 }
 
 // alignment is that of a cache line; the blocks of shm have it too.
@@ -167,7 +169,15 @@ func (l *lease) end() error {
 		return nil
 	}
 	known.drop(l)
-	if err := l.domain.Release(l.block); err != nil && !errors.Is(err, shm.ErrClosed) {
+	var unlocked error
+	if l.unlock != nil {
+		unlocked = l.unlock()
+	}
+	err := l.domain.Release(l.block)
+	if errors.Is(err, shm.ErrClosed) {
+		err = nil
+	}
+	if err = errors.Join(unlocked, err); err != nil {
 		return fmt.Errorf("close tensor: %w", err)
 	}
 	return nil

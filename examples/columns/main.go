@@ -1,13 +1,15 @@
 // Columns lets twice as many processes as a tensor has columns write to it at once, two to each column. Every one adds 10 to its
 // column, element by element by an atomic addition, so that nothing is lost: all elements always end at 20. With a plain
-// AddScalar they would mostly, and sometimes be 10.
+// AddScalar they would mostly, and sometimes be 10. With -device cuda the tensor is in the memory of a GPU, and the device adds.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -23,8 +25,14 @@ var raise = shoal.Register("raise", func(ctx context.Context, rank int, t *tenso
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
+	device := flag.String("device", "cpu", "where the tensor is: cpu, cuda, cuda:N or auto")
+	flag.Parse()
 	const rows, columns = 1000, 3
-	t, err := tensor.NewShared(tensor.Float32, rows, columns)
+	dev, err := cuda.ParseDevice(*device)
+	if err != nil {
+		return err
+	}
+	t, err := tensor.NewOn(dev, tensor.Float32, rows, columns)
 	if err != nil {
 		return err
 	}
@@ -32,9 +40,13 @@ func run(ctx context.Context) error {
 	if err := raise.Spawn(ctx, 2*columns, t); err != nil {
 		return err
 	}
+	here, err := t.Cpu()
+	if err != nil {
+		return err
+	}
+	defer here.Close()
 	for c := range columns {
-		column := t.Select(1, c)
-		low, high := rangeOf(column.Contiguous())
+		low, high := rangeOf(here.Select(1, c).Contiguous())
 		fmt.Printf("column %d: all %d elements from %v to %v, after element-atomic additions by 2 processes\n", c, rows, low, high)
 	}
 	return nil

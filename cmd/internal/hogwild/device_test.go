@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,7 +12,10 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	_ "github.com/shoal-mp/shoal/internal/devicetest" // test:0
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -64,6 +68,55 @@ func TestANetworkOnADevice(t *testing.T) {
 	for name, before := range still {
 		if tensor.Equal(before, moved[name]) {
 			t.Errorf("%s has not learned", name)
+		}
+	}
+}
+
+// The kernels are interpreted, so there is little to learn: a batch for each process.
+func TestANetworkOnASimulatedGPU(t *testing.T) {
+	if raceEnabled {
+		t.Skip("half a minute under the race detector")
+	}
+	devices, err := sim.Create(1, 256<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer devices.Close()
+	t.Setenv(cuda.SimulateKey, devices.Paths()[0])
+	if err := cuda.Close(); err != nil { // others may have asked, and there were none
+		t.Fatal(err)
+	}
+	domain, err := shm.New(shm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := shm.Current()
+	shm.SetDefault(domain)
+	defer func() {
+		shm.SetDefault(before)
+		if err := errors.Join(cuda.Close(), domain.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	path := filepath.Join(t.TempDir(), "net.safetensors")
+	var out bytes.Buffer
+	o := original()
+	o.Data, o.Device, o.Out, o.LR = fewDigits(t, 2, 1), "cuda", path, 0.1
+	o.Epochs, o.BatchSize, o.TestBatchSize, o.LogInterval = 1, 2, 1, 1
+	o.JSON, o.Stdout, o.Stderr = true, &out, io.Discard
+	if err := hogwild.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var r hogwild.Result
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.LeakedBlocks != 0 || r.Samples != 4 || !r.Tested {
+		t.Errorf("%s", out.String())
+	}
+	for name, x := range load(t, path) {
+		if sum := tensor.Abs(x).Sum(); sum == 0 || sum != sum {
+			t.Errorf("%s: %v", name, x)
 		}
 	}
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package hogwild_test
+
+const raceEnabled = false

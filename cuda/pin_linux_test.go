@@ -1,0 +1,93 @@
+package cuda_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// wantPinned fails unless so many pieces of the host's memory are registered.
+func wantPinned(t *testing.T, when string, want int) {
+	t.Helper()
+	if n := cuda.Simulator().Open().Mappings - cuda.Mapped(); n != want {
+		t.Errorf("%s: %d pieces of memory are registered, want %d", when, n, want)
+	}
+}
+
+func TestPagesAreUnlockedBeforeTheirBlockIsGivenBack(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda").(*cuda.Device)
+	x, err := tensor.NewShared(tensor.Float32, 64, 32)
+	check(t, err)
+	row := x.Select(0, 1)
+	check(t, errors.Join(x.PinMemory(), row.PinMemory(), x.PinMemory()))
+	wantPinned(t, "a tensor, twice, and a part of it", 1)
+	there, err := dev.Pin(x)
+	check(t, err)
+	wantPinned(t, "the device has it, too", 1)
+	check(t, errors.Join(there.Close(), x.Close()))
+	wantPinned(t, "a view is open", 1)
+	check(t, row.Close())
+	wantPinned(t, "all are closed", 0)
+
+	small := tensor.Ones(tensor.Float32, 3)
+	check(t, small.PinMemory())
+	wantPinned(t, "less than a page", 0)
+	check(t, small.Close())
+
+	check(t, tensor.Ones(tensor.Float32, 5000).PinMemory())
+	eventually(t, func() string {
+		runtime.GC()
+		if cuda.Simulator().Open().Mappings == cuda.Mapped() {
+			return "unlocked"
+		}
+		return "locked"
+	}, "unlocked")
+
+	y := tensor.Ones(tensor.Float32, 5000)
+	cuda.Simulator().Fail("cuMemHostRegister", 1, cuda.ErrorOutOfMemory)
+	if err := y.PinMemory(); !errors.Is(err, cuda.ErrorOutOfMemory) || errors.Is(err, tensor.ErrDevice) {
+		t.Errorf("%v", err)
+	}
+	check(t, y.PinMemory())
+	check(t, cuda.Close()) // unlocks what is left
+	check(t, y.Close())
+	device(t, "cuda")
+	wantPinned(t, "begun anew", 0)
+}
+
+func TestWithoutADeviceNothingIsPinned(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	t.Setenv(cuda.SimulateKey, "/dev/null")
+	x := tensor.Ones(tensor.Float32, 5000)
+	if err := x.PinMemory(); !errors.Is(err, tensor.ErrDevice) || !errors.Is(err, cuda.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	check(t, x.Close())
+}
+
+func TestBatchesArePinnedWhereTheyLie(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	loader := data.NewLoader(data.Digits(100, 1), data.Options{BatchSize: 32, Workers: 2, PinMemory: true})
+	n := 0
+	for batch, err := range loader.Batches(watched(t)) {
+		check(t, err)
+		if cuda.Simulator().Open().Mappings == cuda.Mapped() {
+			t.Error("a batch is not pinned")
+		}
+		x, err := batch[0].ToDevice(dev)
+		check(t, err)
+		n += x.Dim(0)
+		check(t, x.Close())
+	}
+	check(t, loader.Close())
+	if n != 100 {
+		t.Errorf("%d digits", n)
+	}
+	wantPinned(t, "the loader is closed", 0)
+}

@@ -1,0 +1,49 @@
+package data
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// placeOf returns the device on which a data set in memory has samples, nil if it has none there.
+func placeOf(source any) tensor.Device {
+	var parts []Box[Dataset]
+	switch d := source.(type) {
+	case *TensorDataset:
+		return layoutOf(d.Tensors, 1).device()
+	case *Subset:
+		parts = []Box[Dataset]{d.Of}
+	case *ConcatDataset:
+		parts = d.Of
+	case *StackDataset:
+		parts = d.Of
+	}
+	for _, p := range parts {
+		if dev := placeOf(p.It); dev != nil {
+			return dev
+		}
+	}
+	return nil
+}
+
+// apart is the error of samples on a device that processes are to load.
+func apart(dev tensor.Device) error {
+	return fmt.Errorf("%w: they are on %v; take Workers 0, or Goroutines, or a Loader in each process", ErrPlace, dev)
+}
+
+// pick copies rows of src to dst, on their device.
+func pick(dst, src *tensor.Tensor, rows []int) error {
+	at := make([]int64, len(rows))
+	for k, i := range rows {
+		at[k] = int64(i)
+	}
+	index, err := tensor.FromSlice(at, len(at)).ToDevice(src.Device())
+	if err != nil {
+		return err
+	}
+	picked := tensor.IndexSelect(src, 0, index)
+	dst.CopyFrom(picked)
+	closeAll(Batch{index, picked})
+	return nil
+}

@@ -1,0 +1,57 @@
+package dist_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// simulated returns GPUs for this process and its children, which run the kernels' own texts. Nothing may be left on them.
+func simulated(t testing.TB, n int) []tensor.Device {
+	t.Helper()
+	devices, err := sim.Create(n, 64<<20)
+	check(t, err)
+	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
+	domain, err := shm.New(shm.Options{Budget: 64 << 20})
+	check(t, err)
+	before := shm.Current()
+	shm.SetDefault(domain)
+	all := make([]tensor.Device, n)
+	for i := range all {
+		all[i], err = cuda.ParseDevice("cuda:" + strconv.Itoa(i))
+		check(t, err)
+	}
+	t.Cleanup(func() {
+		for i := range n {
+			for end := time.Now().Add(watchdog); ; tensor.Collect() {
+				check(t, cuda.EmptyCache())
+				used, err := devices.Used(i)
+				check(t, err)
+				if used == 0 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%d bytes are left on %v", used, all[i])
+				}
+			}
+		}
+		shm.SetDefault(before)
+		check(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
+	})
+	return all
+}
+
+func TestCollectivesOfTensorsOnGPUs(t *testing.T) {
+	collectives(t, append(simulated(t, 2), nil), 1001)
+}
+
+func TestRanksTrainOnGPUsOfTheirOwn(t *testing.T) { trainRanks(t, simulated(t, 2)) }
+
+func TestDataParallelOnAGPU(t *testing.T) { dataParallel(t, simulated(t, 1)[0]) }
