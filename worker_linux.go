@@ -21,7 +21,6 @@ func adopt() *worker {
 		return nil
 	}
 	os.Unsetenv(markKey)
-	growStack(false)
 	m, err := parseMark(value)
 	if err == nil && !isSocket(fdControl) {
 		err = fmt.Errorf("shoal: %s is set, but descriptor %d is not a worker's; unset it", markKey, fdControl)
@@ -48,19 +47,6 @@ func adopt() *worker {
 	w.domain = [2]*os.File{os.NewFile(fdDomainControl, "domain"), os.NewFile(fdDomainData, "domain")}
 	return w
 }
-
-// growStack makes room on the main goroutine's stack for all that happens until the function begins. It would double four times otherwise, each
-// time moved from frame to frame: a tenth of what a start takes. Only who goes through a door of this size sees to it that it is there.
-//
-//go:noinline
-func growStack(fill bool) {
-	if fill { // never: the frame is made in any case, and the array is not cleared
-		var room [stackRoom]byte
-		runtime.KeepAlive(&room)
-	}
-}
-
-const stackRoom = 20 << 10
 
 // fatal ends a process that cannot be a worker.
 func fatal(err error) {
