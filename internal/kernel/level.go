@@ -9,9 +9,10 @@ import (
 
 // A level is the inner loops for a kind of processor. Everything else is the same code on all of them.
 type level struct {
-	name string
-	f32  loops[float32]
-	f64  loops[float64]
+	name   string
+	f32    loops[float32]
+	f64    loops[float64]
+	stream func(n int, pattern, dst *byte) // fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
 }
 
 // loops is what the kernels spend their time in. None of it checks a bound, starts a goroutine or runs for as long as a millisecond.
