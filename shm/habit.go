@@ -2,8 +2,9 @@ package shm
 
 import "sync/atomic"
 
-// A habit says whether something that costs time is worth trying, from how it went lately: each time that it was in vain it is
-// left out for longer, up to mostRest times. Goroutines may use it at once; what they mix up costs time, no more.
+// A habit says whether something that costs time is worth trying, from how it went lately: from the second time on that it was in
+// vain it is left out for longer and longer, up to mostRest times. Goroutines may use it at once; what they mix up costs time,
+// no more.
 type habit struct{ vain, rest atomic.Int32 }
 
 const mostRest = 63
@@ -15,10 +16,10 @@ func (h *habit) due() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
 func (h *habit) learn(paid bool) {
 	n := int32(0)
 	if !paid {
-		n = min(2*h.vain.Load()+1, mostRest)
+		n = min(2*h.vain.Load()+1, 2*mostRest+1)
 	}
 	h.vain.Store(n)
-	h.rest.Store(n)
+	h.rest.Store(n / 2)
 }
 
 // habits are those of who waits for one thing.
