@@ -142,8 +142,9 @@ func (w *warmth) add(r *rack) bool {
 		r.changed()
 		return false
 	}
+	b := r.birth
 	w.mu.Unlock()
-	c, err := startWarm(r.birth)
+	c, err := startWarm(b)
 	w.mu.Lock()
 	switch {
 	case err != nil:
