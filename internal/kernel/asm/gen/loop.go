@@ -4,8 +4,8 @@ package main
 func writeLoops(vectors []vector) {
 	for _, v := range vectors {
 		v.axpy()
-		v.scale()
-		v.shiftBy()
+		v.scaled("Scale", "alpha·x", v.mul)
+		v.scaled("Shift", "x + alpha", v.add)
 		v.pairwise("Add", "x+y", v.add)
 		v.pairwise("Sub", "x-y", v.sub)
 		v.pairwise("Mul", "x·y", v.mul)
