@@ -118,7 +118,7 @@ func (d *Domain) depart() error {
 		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool {
 			v := d.hdr.recovery.Load()
 			return v == 0 || d.goneHolder(v)
-		})
+		}, nil)
 	}
 	defer d.unlockRecovery()
 	_, err := d.reap(l, &dead)

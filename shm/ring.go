@@ -166,8 +166,8 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 		return nil, fmt.Errorf("%w: %v is the board of names", ErrCorrupt, h)
 	}
 	r.h = h
-	r.notEmpty = lot{d: d, bits: &r.hdr.notEmpty, ready: r.readable}
-	r.notFull = lot{d: d, bits: &r.hdr.notFull, ready: r.writable}
+	r.notEmpty = lot{d: d, bits: &r.hdr.notEmpty, ready: r.readable, habits: new(habits)}
+	r.notFull = lot{d: d, bits: &r.hdr.notFull, ready: r.writable, habits: new(habits)}
 	d.park.add(&r.notEmpty, &r.notFull)
 	return r, nil
 }
