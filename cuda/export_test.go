@@ -1,6 +1,10 @@
 package cuda
 
 import (
+	"errors"
+	"runtime"
+
+	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -32,3 +36,20 @@ func Clock(d *Device) (uint32, error) {
 
 // EmptySegments is the part of EmptyCache that gives back segments.
 func EmptySegments() error { return emptyCache() }
+
+// Context returns this process's context of a device.
+func Context(d *Device) (uint64, error) {
+	r, err := d.use()
+	if err != nil {
+		return 0, err
+	}
+	return uint64(r.ctx), nil
+}
+
+// Enter makes a context current, and leaves it.
+func Enter(context uint64) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := process.system.driver.CtxSetCurrent(cudriver.Context(context))
+	return errors.Join(err, process.system.driver.CtxSetCurrent(0))
+}
