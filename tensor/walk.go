@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // A walk visits the elements of an output and of up to three inputs of one shape, row by row. Dimensions are ordered by
@@ -110,6 +112,8 @@ type rows struct {
 	in  [3]DType
 	out DType
 	run func(out []byte, in [3][]byte)
+
+	copies bool // out is the input
 }
 
 // chunk is how many elements are converted or gathered at a time.
@@ -175,6 +179,10 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 }
 
 func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
+	if x, o := &ops[0], &ops[output]; r.copies && o.cast == nil && x.cast != nil && x.step != 0 {
+		x.row(at[0]+from*x.step, o.here(at[output]+from, n), n) // no need of a buffer
+		return
+	}
 	var in [3][]byte
 	for i := range inputs {
 		in[i] = ops[i].load(at[i], from, n)
@@ -216,7 +224,7 @@ func (o *operand) load(at, from, n int) []byte {
 		return o.row(at+from*o.step, b, n)
 	}
 	o.cast(o.buf, 1, o.mem[at*o.size:], 1, 1)
-	repeat(b, b[:o.width])
+	kernel.Repeat(b, b[:o.width])
 	o.filled = true
 	return b
 }

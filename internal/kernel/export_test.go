@@ -25,5 +25,14 @@ const (
 	BlockDeep = blockDeep
 )
 
+// CastSizes are the bytes of an element before and after each cast.
+var CastSizes = castSizes
+
 // Functions is how many there are.
 const Functions Function = functions
+
+// Stream is the part of Repeat for what is longest.
+func Stream(dst, one []byte) int { return stream(dst, one) }
+
+// Streamed is the length from which on Repeat calls it.
+const Streamed = streamed

@@ -2,6 +2,7 @@ package main
 
 // writeLoops writes everything else that runs over slices.
 func writeLoops(vectors []vector) {
+	stream()
 	for _, v := range vectors {
 		v.axpy()
 		v.scale()
