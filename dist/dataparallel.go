@@ -215,38 +215,3 @@ func (r replica[M]) backward(rank int, s *autograd.Scope, f func(*autograd.Scope
 	loss.Backward()
 	return loss.Item(), nil
 }
-
-// mirrored has what a network is made of be copies on a device, and returns what makes them anew. It leaves alone what is there already.
-func mirrored(net Module, at tensor.Place) (refresh func() error, err error) {
-	type mirror struct{ of, own *tensor.Tensor }
-	var all []mirror
-	add := func(t *tensor.Tensor) {
-		if t.Device() != at.Device {
-			all = append(all, mirror{of: t.View(t.Shape()...), own: t})
-		}
-	}
-	for p := range net.Params() {
-		add(p.T)
-	}
-	if b, ok := net.(interface {
-		Buffers() iter.Seq2[string, *tensor.Tensor]
-	}); ok {
-		for _, t := range b.Buffers() {
-			add(t)
-		}
-	}
-	refresh = func() error {
-		for _, m := range all {
-			there, err := m.of.ToDevice(at.Device)
-			if err != nil {
-				return err
-			}
-			m.own.Set(there)
-			if err := there.Close(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return refresh, refresh()
-}
