@@ -183,7 +183,7 @@ func TestDialRetries(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	cancel()
-	if _, err := dialUnix(ctx, addr); !errors.Is(err, context.Canceled) {
+	if _, err := dialUnix(ctx, sys.Dial, addr); !errors.Is(err, context.Canceled) {
 		t.Errorf("without patience: %v", err)
 	}
 	go func() {
@@ -195,7 +195,7 @@ func TestDialRetries(t *testing.T) {
 			defer c.Close()
 		}
 	}()
-	c, err := dialUnix(testContext(t), addr)
+	c, err := dialUnix(testContext(t), sys.Dial, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
