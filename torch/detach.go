@@ -32,12 +32,21 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { c.Shutdown() })
 	defer stop()
-	in := &catcher{conn: c}
-	defer in.drop()
+	f, err := take(c, key, authkey)
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return f, err
+}
+
+// take gets the descriptor of a key from a sharer that was just dialled.
+func take(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	request, err := pickle.Marshal(Tuple{key, os.Getpid()}, 4)
 	if err != nil {
 		return nil, err
 	}
+	in := &catcher{conn: c}
+	defer in.drop()
 	if err := authClient(in, authkey, request); err != nil {
 		return nil, fmt.Errorf("fetch a descriptor: %w", err)
 	}
@@ -48,7 +57,9 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 		return nil, protocolError("%d descriptors and %d bytes too many from a sharer", len(in.files), len(in.ahead))
 	}
 	sys.SendFiles(c, []byte{ackByte}) // without a signal: Python up to 3.13 has closed already
-	return in.take(), nil
+	f := in.files[0]
+	in.files = nil
+	return f, nil
 }
 
 // A catcher reads all that has come at once, and keeps the descriptors that came with it.
@@ -77,13 +88,6 @@ func (k *catcher) Read(b []byte) (int, error) {
 }
 
 func (k *catcher) Write(b []byte) (int, error) { return k.conn.Write(b) }
-
-// take returns the first file, which is the caller's then.
-func (k *catcher) take() *os.File {
-	f := k.files[0]
-	k.files = k.files[1:]
-	return f
-}
 
 // drop closes the files that nobody took.
 func (k *catcher) drop() {
