@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -61,13 +62,17 @@ func (s *side) echo(m *shm.Message) error {
 	return s.put(m.Blocks[0])
 }
 
-// untilParked is how long a side lets the other wait, so that it is asleep when it is rung: nobody spins for longer than 20 µs.
-const untilParked = 150 * time.Microsecond
+// untilAsleep is how long a side lets the other wait, so that it is asleep when it is rung: it spins for 60 µs at most, and then naps
+// for half a millisecond before it parks.
+const untilAsleep = 150 * time.Microsecond
 
-// letPark keeps the processor busy meanwhile, as a program that computes does, and returns for how long.
-func letPark() time.Duration {
+// untilParked is how long it takes until it is parked for certain.
+const untilParked = 2 * time.Millisecond
+
+// letSleep keeps the processor busy for d, as a program that computes does, and returns for how long.
+func letSleep(d time.Duration) time.Duration {
 	begin := time.Now()
-	for time.Since(begin) < untilParked {
+	for time.Since(begin) < d {
 	}
 	return time.Since(begin)
 }
@@ -80,7 +85,7 @@ func (s *side) asleep(o order, send, recv func() error) (time.Duration, error) {
 	}
 	var waited time.Duration
 	d, err := timed(o.Rounds, func() error {
-		waited += letPark()
+		waited += letSleep(cmp.Or(o.Pause, untilAsleep))
 		if err := send(); err != nil {
 			return err
 		}
@@ -99,7 +104,7 @@ func (s *side) awoken(o order, send, recv func() error) (time.Duration, error) {
 		if err := recv(); err != nil {
 			return err
 		}
-		waited += letPark()
+		waited += letSleep(cmp.Or(o.Pause, untilAsleep))
 		return send()
 	})
 	return -waited, err

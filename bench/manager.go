@@ -93,7 +93,7 @@ func (m *managed) parked(rounds int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		var waited time.Duration
 		d, err := timed(rounds, func() error {
-			waited += letPark()
+			waited += letSleep(untilAsleep)
 			return m.call(ctx)
 		})
 		return float64(d-waited) / float64(rounds), err

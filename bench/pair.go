@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
@@ -19,7 +20,8 @@ import (
 type order struct {
 	Work   string // one of works
 	Rounds int
-	Size   int // bytes of what is handed over
+	Size   int           // bytes of what is handed over
+	Pause  time.Duration // before a side is woken; 0: untilAsleep
 }
 
 type report struct {

@@ -25,6 +25,7 @@ var rows = map[string][]string{
 		"mutex_uncontended", "mutex_contended_2", "value_add", "value_add_2",
 		"event_rtt_spin", "semaphore_rtt_spin", "barrier_cycle_spin", "event_rtt", "semaphore_rtt", "barrier_cycle",
 		"event_rtt_near", "semaphore_rtt_near", "barrier_cycle_near",
+		"event_rtt_2ms",
 		"pool_start_4", "pool_start_4_warm", "warm_first_statement", "pool_map_1000_tiny", "pool_starmap_4_chunks",
 		"manager_call", "manager_call_parked", "manager_read",
 	},

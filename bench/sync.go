@@ -11,7 +11,7 @@ var syncing = Suite{
 	Name:   "sync",
 	Doc:    "what waits for another: locks, events, semaphores, barriers, shared numbers, pools",
 	peer:   "torch_core.py",
-	groups: []func(context.Context, *hall) (group, error){lockRows, spinRows, parkRows, nearRows, poolStartRows, poolRows, managerRows},
+	groups: []func(context.Context, *hall) (group, error){lockRows, spinRows, napRows, nearRows, parkRows, poolStartRows, poolRows, managerRows},
 }
 
 // tools is what the two processes of a pair synchronise by.
@@ -119,9 +119,25 @@ func (h *hall) partners(op string, rounds int) *peerWork {
 	return &peerWork{op: op, Rounds: rounds, Args: h.cpus[:]}
 }
 
-func parkRows(ctx context.Context, h *hall) (group, error) { return sleepers(ctx, h, "") }
+func napRows(ctx context.Context, h *hall) (group, error) { return sleepers(ctx, h, "") }
 
-// nearRows are the parked rows on one processor, where the kernel likes to put two processes of which one always waits.
+// parkRows is a row of sides that wait for so long that they have parked.
+func parkRows(ctx context.Context, h *hall) (group, error) {
+	return paired(ctx, h, 15, func(p *pair) []Case {
+		work := func(name string) *Probe {
+			return p.probe(order{Work: name, Rounds: h.scale(60), Pause: untilParked})
+		}
+		return []Case{{
+			Name: "event_rtt_2ms", Unit: Nanoseconds,
+			Ours:   work("event_parked"),
+			Floor:  work("eventfd_parked"),
+			Target: overFloor(1.3),
+			Peer:   h.partners("event_rtt", h.scale(2000)),
+		}}
+	})
+}
+
+// nearRows are the same on one processor, where the kernel likes to put two processes of which one always waits.
 func nearRows(ctx context.Context, h *hall) (group, error) {
 	near := *h
 	near.cpus[1] = near.cpus[0]
@@ -271,7 +287,7 @@ func (t turn) spinning() work {
 	}
 }
 
-// parked is the same between sides that are asleep.
+// parked is the same between sides that are asleep, in a nap or parked.
 func (t turn) parked() work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {

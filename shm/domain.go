@@ -187,6 +187,7 @@ func (d *Domain) claimSlot(s int) (bool, error) {
 		d.lanes[i].d, d.lanes[i].id, d.lanes[i].rec = d, id, &d.recs[id]
 	}
 	p.pid.Store(uint64(os.Getpid()))
+	p.nap.Store(awake) // the participant before us may have died napping
 	p.state.CAS(state, state|slotJoining)
 	return true, nil
 }
@@ -237,6 +238,7 @@ func (d *Domain) Close() error {
 		d.lanes[i].lock() // waits for the operation that is going on
 	}
 	d.trimmer.stop()
+	d.noNaps()
 	d.lives.endAll()
 	err := d.depart()
 	d.watching() // not before: a reaper that depart waits for may die

@@ -363,6 +363,7 @@ var Offsets = []Offset{
 	{"sizeof participant", unsafe.Sizeof(participant{}), 256},
 	{"participant.state", unsafe.Offsetof(participant{}.state), 0},
 	{"participant.pid", unsafe.Offsetof(participant{}.pid), 8},
+	{"participant.nap", unsafe.Offsetof(participant{}.nap), 32},
 	{"sizeof laneRec", unsafe.Sizeof(laneRec{}), 64},
 	{"laneRec.opseq", unsafe.Offsetof(laneRec{}.opseq), 0},
 	{"laneRec.block", unsafe.Offsetof(laneRec{}.block), 8},
@@ -425,3 +426,22 @@ func (c Cond) Waiting() (n int) {
 
 // Waiters returns how many goroutines of this process are parked for a message.
 func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
+
+// LieDown makes this goroutine its process's napper, and GetUp ends that.
+func (d *Domain) LieDown() bool { return d.lieDown() }
+
+// GetUp reports whether the process was rung meanwhile.
+func (d *Domain) GetUp() bool { return d.getUp() }
+
+// Napping reports whether the participant in the slot is said to nap.
+func (d *Domain) Napping(slot int) bool { return d.parts[slot].nap.Load() == napping }
+
+// Asks reports whether the participant asks to be rung when there is a message.
+func (r *Ring) Asks(slot int) bool { return r.hdr.notEmpty[slot/64].Load()>>(slot%64)&1 != 0 }
+
+// A Habit is a habit.
+type Habit struct{ h habit }
+
+// Due and Learn are its methods.
+func (h *Habit) Due() bool       { return h.h.due() }
+func (h *Habit) Learn(paid bool) { h.h.learn(paid) }

@@ -75,7 +75,8 @@ type participant struct {
 	start Word // process start time in clock ticks since boot
 
 	collected Word // the newest pressure that it has collected for
-	_         [224]byte
+	nap       Word // of a goroutine of it that waits: awake, napping, roused
+	_         [216]byte
 }
 
 // Participant states; the epoch in the upper half grows when a slot is free again.
@@ -115,7 +116,7 @@ type block struct {
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{
-		2, // protocol version: raise when a word's meaning changes
+		3, // protocol version: raise when a word's meaning changes
 		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),

@@ -15,13 +15,15 @@ import (
 // it true looks at the bitmap afterwards, clears a bit and rings. A ring wakes one goroutine; that one passes it on
 // (baton) when it is done, so a ring that a cancelled waiter got is not lost.
 type lot struct {
-	d     *Domain
-	bits  *[ownWords]Word
-	ready func() bool
+	d       *Domain
+	bits    *[ownWords]Word
+	ready   func() bool
+	*habits // nil: who waits here parks at once
 
 	waiters atomic.Int32
 	mu      sync.Mutex
 	queue   []chan struct{}
+	napper  chan struct{} // of who naps, or did
 
 	ringing atomic.Int32 // goroutines in rung
 	closed  atomic.Bool
@@ -30,12 +32,20 @@ type lot struct {
 // wait parks until the condition may be true or ctx ends. After it, the caller tries, and then calls baton.
 func (l *lot) wait(ctx context.Context) error {
 	c := make(chan struct{})
+	nap := l.habits != nil && l.nap.due() && l.d.lieDown()
 	l.mu.Lock()
 	l.queue = append(l.queue, c)
 	l.waiters.Add(1)
+	if nap {
+		l.napper = c
+	}
 	l.mu.Unlock()
 	l.d.setBit(l.bits)
-	if l.ready() {
+	ready := l.ready()
+	if nap {
+		l.rest(ctx, ready)
+	}
+	if ready {
 		l.remove(c)
 		return nil
 	}
@@ -46,6 +56,16 @@ func (l *lot) wait(ctx context.Context) error {
 		l.remove(c)
 		return context.Cause(ctx)
 	}
+}
+
+// rest takes the nap that the caller lay down for, unless there is no need.
+func (l *lot) rest(ctx context.Context, ready bool) {
+	if ready {
+		l.d.getUp()
+		return
+	}
+	l.d.sleep(ctx)
+	l.nap.learn(l.d.getUp())
 }
 
 func (l *lot) remove(c chan struct{}) {
@@ -70,7 +90,11 @@ func (l *lot) wakeFirst() {
 	if len(l.queue) == 0 {
 		return
 	}
-	close(l.queue[0])
+	c := l.queue[0]
+	close(c)
+	if c == l.napper {
+		l.d.rouse(l.d.slot, awake)
+	}
 	l.queue = l.queue[1:]
 	l.waiters.Add(-1)
 }
@@ -124,7 +148,7 @@ func (l *lot) pause(ctx context.Context, over func() bool) error {
 		return err
 	}
 	var err error
-	if !l.d.spin(l.ready) {
+	if !l.d.spin(&l.spin, l.ready) {
 		err = l.wait(ctx)
 	}
 	switch {
@@ -169,9 +193,10 @@ func (l *lot) wakeAll() {
 
 // parking is all lots of a process, and the doorbell that serves them.
 type parking struct {
-	bell bell
-	mu   sync.Mutex
-	lots []*lot
+	bell   bell
+	napper sync.Mutex // held by who naps
+	mu     sync.Mutex
+	lots   []*lot
 }
 
 func (p *parking) add(l ...*lot) {
@@ -206,8 +231,8 @@ func (p *parking) rung() {
 }
 
 // await parks in a lot of its own until ready or until ctx ends. Who makes it ready rings the whole bitmap.
-func (p *parking) await(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool) error {
-	l := &lot{d: d, bits: bits, ready: ready}
+func (p *parking) await(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool, h *habits) error {
+	l := &lot{d: d, bits: bits, ready: ready, habits: h}
 	p.add(l)
 	defer p.remove(l)
 	for !ready() {
@@ -288,18 +313,25 @@ func (d *Domain) ringBits(bitmap *[ownWords]Word) {
 func (d *Domain) ringAll() {
 	for s := range d.parts {
 		if s != d.slot && d.parts[s].state.Load()&0xff != slotFree {
-			d.ringSlot(s)
+			d.ringBell(s)
 		}
 	}
 }
 
+func (d *Domain) ringBell(s int) { d.store.ring(s, uint32(d.parts[s].state.Load()>>32)) }
+
 func (d *Domain) ringSlot(s int) {
-	if s == d.slot {
-		d.park.rung()
-		if d.unfinished.Load() {
-			go d.Reap() // what it waited for may have been one of our own lanes
-		}
-		return
+	switch {
+	case s == d.slot:
+		d.ringSelf()
+	case !d.rouse(s, rung):
+		d.ringBell(s)
 	}
-	d.store.ring(s, uint32(d.parts[s].state.Load()>>32))
+}
+
+func (d *Domain) ringSelf() {
+	d.park.rung()
+	if d.unfinished.Load() {
+		go d.Reap() // what it waited for may have been one of our own lanes
+	}
 }

@@ -166,8 +166,8 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 		return nil, fmt.Errorf("%w: %v is the board of names", ErrCorrupt, h)
 	}
 	r.h = h
-	r.notEmpty = lot{d: d, bits: &r.hdr.notEmpty, ready: r.readable}
-	r.notFull = lot{d: d, bits: &r.hdr.notFull, ready: r.writable}
+	r.notEmpty = lot{d: d, bits: &r.hdr.notEmpty, ready: r.readable, habits: new(habits)}
+	r.notFull = lot{d: d, bits: &r.hdr.notFull, ready: r.writable, habits: new(habits)}
 	d.park.add(&r.notEmpty, &r.notFull)
 	return r, nil
 }
@@ -179,7 +179,7 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 		return nil, err
 	}
 	n := hdr.capacity.Load()
-	if n&(n-1) != 0 || n == 0 || ringHead+n*slotSize > extentSize(extClass(b.ext.Load())) {
+	if n&(n-1) != 0 || n == 0 || n > (extentSize(extClass(b.ext.Load()))-ringHead)/slotSize {
 		return nil, fmt.Errorf("%w: ring of capacity %d", ErrCorrupt, n)
 	}
 	limit := hdr.limit.Load()

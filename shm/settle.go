@@ -51,7 +51,7 @@ func (l *lane) patience(done func() bool, mark func()) {
 		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool { // it cannot be cancelled
 			mark()
 			return done() || stuck.gone() || reaping && d.hdr.obituary.Load() != seen
-		})
+		}, nil)
 	}
 }
 

@@ -81,6 +81,7 @@ type Sync struct {
 	closed atomic.Bool
 
 	waiting lot
+	watches habits
 }
 
 // NewSync makes a Sync. The caller holds its block once and releases it after Close.
@@ -132,7 +133,7 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	}
 	id := d.identity()
 	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: id | uint64(d.slot)<<idSlotShift}
-	s.waiting = lot{d: d, bits: &c.waiting, ready: s.lockReady}
+	s.waiting = lot{d: d, bits: &c.waiting, ready: s.lockReady, habits: new(habits)}
 	switch form {
 	case FormSemaphore:
 		s.waiting.ready = Semaphore{s}.ready
@@ -200,10 +201,10 @@ func (s *Sync) acquire(ctx context.Context, try func() error) error {
 // watch waits until ready, whose coming true rings everybody who watches.
 func (s *Sync) watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.over() }
-	if s.d.spin(wake) {
+	if s.d.spin(&s.watches.spin, wake) {
 		return s.ended()
 	}
-	if err := s.d.park.await(ctx, s.d, &s.c.watching, wake); err != nil {
+	if err := s.d.park.await(ctx, s.d, &s.c.watching, wake, &s.watches); err != nil {
 		return err
 	}
 	return s.ended()

@@ -2,7 +2,10 @@ package shm
 
 import (
 	"sync/atomic"
+	"time"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A Word is one 64-bit word of shared memory. Every change of the domain's state goes through CAS and Store, so that
@@ -86,3 +89,10 @@ func (w *Word) AndNot(bits uint64) {
 		crashPoint("after")
 	}
 }
+
+// sleep sleeps in the kernel, with the thread, until wake, at most for d, and not at all if the word is not v. It may end
+// early, and where there is no futex it does so at once.
+func (w *Word) sleep(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
+
+// wake ends one sleep.
+func (w *Word) wake() { sys.FutexWake(&w.v) }

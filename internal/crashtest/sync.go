@@ -168,6 +168,26 @@ func waits(w *world) {
 	time.Sleep(time.Millisecond) // mostly it is parked then
 }
 
+// napsFor is less than a nap is long.
+const napsFor = 400 * time.Microsecond
+
+// naps waits for an event by one view after the other: who has just begun to use a view has not yet learned that a nap is in vain.
+func naps(w *world) {
+	for !w.over.Load() {
+		s, err := w.d.OpenSync(w.syncs[0].Handle(), shm.FormEvent)
+		if err != nil {
+			w.say("open an event: %v", err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(background, napsFor)
+		if err := (shm.Event{Sync: s}).Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			w.say("wait: %v", err)
+		}
+		cancel()
+		s.Close()
+	}
+}
+
 var syncScenarios = map[string]*scenario{
 	"sync new": {act: func(v *victim) error {
 		for _, opts := range []shm.SyncOptions{aMutex, aSemaphore, aBarrier} {
@@ -365,6 +385,27 @@ var syncScenarios = map[string]*scenario{
 			e.Clear()
 			return briefly(e.Wait)
 		},
+		after: func(w *world) { shm.Event{Sync: w.syncs[0]}.Set() },
+	},
+	"sync event rouses": { // the bench naps again and again
+		setup: syncs(anEvent), prep: opensSyncs(shm.FormEvent),
+		ready: func(w *world) { w.do(func() { naps(w) }) },
+		act: func(v *victim) error {
+			e := v.event()
+			for range 3 {
+				time.Sleep(napsFor / 2) // mostly the bench naps then
+				e.Set()
+				e.Clear()
+			}
+			return nil
+		},
+	},
+	"sync event naps": {
+		setup: syncs(anEvent), prep: opensSyncs(shm.FormEvent),
+		ready: func(w *world) {
+			w.do(func() { w.until(w.syncs[0].Parked); shm.Event{Sync: w.syncs[0]}.Set() })
+		},
+		act:   func(v *victim) error { return v.event().Wait(background) },
 		after: func(w *world) { shm.Event{Sync: w.syncs[0]}.Set() },
 	},
 	"sync cond waits": {

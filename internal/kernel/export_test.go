@@ -25,6 +25,9 @@ const (
 	BlockDeep = blockDeep
 )
 
+// CastSizes are the bytes of an element before and after each cast.
+var CastSizes = castSizes
+
 // Functions is how many there are.
 const Functions Function = functions
 

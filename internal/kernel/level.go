@@ -9,9 +9,11 @@ import (
 
 // A level is the inner loops for a kind of processor. Everything else is the same code on all of them.
 type level struct {
-	name   string
-	f32    loops[float32]
-	f64    loops[float64]
+	name string
+	f32  loops[float32]
+	f64  loops[float64]
+
+	casts  [casts]func(n int, x, y *byte)  // convert n elements, a multiple of 8; nil where there are no instructions for it
 	stream func(n int, pattern, dst *byte) // fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
 }
 

@@ -27,9 +27,9 @@ func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return fmt.Errorf("wait for a futex: %w", errno)
 }
 
-// FutexWake wakes one sleeper on w.
+// FutexWake wakes one sleeper on w. A raw system call is right because it never waits.
 func FutexWake(w *atomic.Uint64) error {
-	if _, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWake, 1, 0, 0, 0); errno != 0 {
+	if _, _, errno := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWake, 1, 0, 0, 0); errno != 0 {
 		return fmt.Errorf("wake a futex: %w", errno)
 	}
 	return nil

@@ -1,0 +1,72 @@
+package shm
+
+import (
+	"context"
+	"time"
+)
+
+// Note [Naps]
+// To wake a goroutine that is parked takes a datagram, Go's poller, a read and two switches of goroutines. Who has spun in
+// vain therefore first takes a nap: it sleeps with its thread on the nap word of its participant, by futex(2), and who rings
+// the participant wakes that thread and sends no datagram. It does so for a moment only and alone in its process, so one
+// thread is held at most, and whatever goes wrong with a wake (its sender dies or is stopped before it) ends with the nap.
+// Then it parks.
+
+// What a nap word says. Its own process changes awake to napping, and anything to awake; others napping to rung.
+const (
+	awake   = iota
+	napping // a goroutine sleeps on the word, or is about to
+	rung    // and is to do what the doorbell's goroutine does
+)
+
+// napTime is how long a nap lasts at most, and so how late who naps may hear of what is no ring, such as the end of a context.
+const napTime = 500 * time.Microsecond
+
+// lieDown makes the calling goroutine the napper of the process, if there is none. It looks at its condition, sleeps if
+// that is not true, and gets up in any case.
+func (d *Domain) lieDown() bool {
+	if !d.park.napper.TryLock() {
+		return false
+	}
+	d.parts[d.slot].nap.Store(napping)
+	return true
+}
+
+// sleep returns when the nap is over, its time or that of ctx.
+func (d *Domain) sleep(ctx context.Context) {
+	most := napTime
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end))
+	}
+	if most > 0 {
+		d.parts[d.slot].nap.sleep(napping, most)
+	}
+}
+
+// getUp ends the nap and reports whether the process was rung by it, for whichever lot.
+func (d *Domain) getUp() bool {
+	w := &d.parts[d.slot].nap
+	heard := !w.CAS(napping, awake) &&
+		w.CAS(rung, awake)
+	d.park.napper.Unlock()
+	if heard {
+		d.ringSelf()
+	}
+	return heard
+}
+
+// rouse ends the nap that the participant takes, if it does: its word is to say so from now on.
+func (d *Domain) rouse(slot int, say uint64) bool {
+	w := &d.parts[slot].nap
+	if w.Load() != napping || !w.CAS(napping, say) {
+		return false
+	}
+	w.wake()
+	return true
+}
+
+// noNaps waits for who naps, and lets nobody nap any more: the word will be another participant's.
+func (d *Domain) noNaps() {
+	d.rouse(d.slot, awake)
+	d.park.napper.Lock()
+}
