@@ -29,8 +29,8 @@
 // The trap: package-level initialisers, init functions and what main does before Main run in every worker as well. A program that
 // loads a data set there loads it once per worker; [IsWorker] tells. And flags are not parsed in workers.
 //
-// Built with CGO_ENABLED=0 a worker starts sooner, by more than half a millisecond where it was measured: package net, which
-// the doorbells use, otherwise has the C library loaded.
+// A program that imports package net is a dynamic binary where there is a C compiler, and each of its workers loads the C library first,
+// which takes more than half a millisecond: build it with CGO_ENABLED=0.
 //
 // Processes need Linux 5.10. Elsewhere Main and Register work, and whatever starts a process returns an error
 // that wraps [errors.ErrUnsupported].

@@ -95,7 +95,33 @@ func leave() {
 
 // report prints the error of the program, with the stacks of other processes.
 func report(err error) {
-	fmt.Fprintf(os.Stderr, "%s: %+v\n", filepath.Base(os.Args[0]), err)
+	name, text := filepath.Base(os.Args[0]), fmt.Sprintf("%+v", err)
+	if d := details(err); d != "" && text == err.Error() {
+		text += "\n" + d
+	}
+	fmt.Fprintf(os.Stderr, "%s: %s\n", name, strings.TrimPrefix(text, name+": "))
+}
+
+// details returns what %+v adds to err, or to what err wraps: fmt.Errorf and errors.Join do not hand it on.
+func details(err error) string {
+	if _, ok := err.(fmt.Formatter); ok {
+		if text := fmt.Sprintf("%+v", err); text != err.Error() {
+			return text
+		}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return details(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var parts []string
+		for _, part := range e.Unwrap() {
+			if text := details(part); text != "" {
+				parts = append(parts, text)
+			}
+		}
+		return strings.Join(parts, "\n")
+	}
+	return ""
 }
 
 // An interrupt is the cause of the context that a signal has cancelled.

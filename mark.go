@@ -3,11 +3,12 @@ package shoal
 import (
 	"fmt"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// markKey is the environment variable by which a new process knows that it is a worker. It is removed before any code of the
-// user's runs, so that programs which a worker starts are not mistaken for workers.
-const markKey = "SHOAL_WORKER"
+// markKey is removed before any code of the user's runs, so that programs which a worker starts are not mistaken for workers.
+const markKey = sys.WorkerKey
 
 // markVersion changes whenever the meaning of the mark, the descriptors or the frames does.
 const markVersion = 2

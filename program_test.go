@@ -29,6 +29,11 @@ var programs = map[string]func(){
 	"fail": func() {
 		shoal.Main(func(ctx context.Context) error { return fails.Spawn(ctx, 1, "panic") })
 	},
+	"fail, and say where": func() {
+		shoal.Main(func(ctx context.Context) error {
+			return errors.Join(errors.New("first"), fmt.Errorf("train: %w", fails.Spawn(ctx, 1, "panic")))
+		})
+	},
 	"wait": func() {
 		shoal.Main(func(ctx context.Context) error { return obey.Spawn(ctx, 2, true) })
 	},
@@ -162,6 +167,14 @@ func TestExitStatusOfMain(t *testing.T) {
 	status, out := statusOf(t, "fail")
 	if status != 1 || !strings.Contains(out, "shoal: fails rank 0 (pid ") || !strings.Contains(out, "shoal_test.deepest(") {
 		t.Errorf("failure: status %d, output %q", status, out)
+	}
+}
+
+func TestAnErrorInAnotherIsPrintedWithItsStack(t *testing.T) {
+	t.Parallel()
+	status, out := statusOf(t, "fail, and say where")
+	if status != 1 || !regexp.MustCompile(`first\ntrain: shoal: fails rank 0 .*\nshoal: fails rank 0 .*\n +stack:\n(?s:.*)shoal_test.deepest\(`).MatchString(out) {
+		t.Errorf("status %d, output %s", status, out)
 	}
 }
 

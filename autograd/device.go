@@ -1,6 +1,9 @@
 package autograd
 
 import (
+	"cmp"
+	"runtime"
+
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -45,23 +48,53 @@ func logSoftmaxOn(x *Var) *Var {
 	if rows, cols := rowsOf("LogSoftmax", x); rows*cols == 0 {
 		return unary("LogSoftmax", x, x.t.Clone(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy })
 	}
-	y := tensor.Sub(x.t, tensor.Keep(tensor.Amax, x.t, -1))
-	y.Sub(tensor.Keep(tensor.Sum, tensor.Exp(y), -1).Log())
+	y := rowsOn(tensor.RowOp{Kind: tensor.RowLogSoftmax}, x.Shape(), x.t)
 	return unary("LogSoftmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Sub(dy, tensor.Exp(y).Mul(tensor.Keep(tensor.Sum, dy, -1)))
+		return rowsOn(tensor.RowOp{Kind: tensor.RowLogSoftmaxGradient}, x.Shape(), y, dy)
 	})
 }
 
-func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var {
-	shape := append([]int{}, x.Shape()...)
-	if run > 1 {
-		shape[2], shape[3] = 1, 1
+// rowsOn returns what a device makes of tensors, of the last one's dtype.
+func rowsOn(o tensor.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
+	device, like := tensor.ComputerOf(in...), in[len(in)-1]
+	y := like.NewEmpty(like.DType(), shape...)
+	operands := make([]tensor.Operand, len(in))
+	for i, x := range in {
+		in[i] = x.Contiguous()
+		operands[i] = in[i].Operand()
 	}
+	must(device.Rows(o, y.Operand(), operands...))
+	runtime.KeepAlive(in)
+	return y.Touch()
+}
+
+func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var {
+	if run == 1 {
+		return keptOn(op, x, 1-p, cmp.Or(g, tensor.DefaultGenerator()).Uint64())
+	}
+	shape := append([]int{}, x.Shape()...)
+	shape[2], shape[3] = 1, 1
 	kept := x.t.NewEmpty(x.t.DType(), shape...).Bernoulli(g, 1-p)
 	if p < 1 {
 		kept.MulScalar(1 / (1 - p))
 	}
 	return unary(op, x, tensor.Mul(x.t, kept), kept, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) })
+}
+
+// keptOn keeps elements with the probability p. Which these are the gradient finds again by the key.
+func keptOn(op string, x *Var, p float64, key uint64) *Var {
+	s := tensor.Sequence{Kind: tensor.RandomKept, Key: key, A: p}
+	if p > 0 {
+		s.B = 1 / p
+	}
+	keep := func(x *tensor.Tensor) *tensor.Tensor {
+		from := x.Contiguous()
+		y := x.NewEmpty(x.DType(), x.Shape()...)
+		must(tensor.ComputerOf(x).Generate(y.Operand(), s, from.Operand()))
+		runtime.KeepAlive(from)
+		return y.Touch()
+	}
+	return unary(op, x, keep(x.t), nil, keep)
 }
 
 func linearOn(x, w, b *Var) *Var {
@@ -168,18 +201,15 @@ func maxPool2dOn(x *Var, o Window) *Var {
 // nllLossOn is the loss of targets that were checked.
 func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	rows, scale := logp.t.Dim(0), r.scale(logp.t.Dim(0))
-	device, places := tensor.ComputerOf(logp.t, target), target.View(rows, 1)
-	picked := logp.t.NewEmpty(logp.t.DType(), rows, 1)
-	if rows > 0 {
-		must(device.Gather(picked.Operand(), logp.t.Operand(), places.Operand(), 1))
+	if rows == 0 {
+		return unary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil, func(*tensor.Tensor) *tensor.Tensor { return logp.t.Clone() })
 	}
-	return unary("NLLLoss", logp, tensor.Sum(picked).MulScalar(-scale), target, func(dy *tensor.Tensor) *tensor.Tensor {
-		dx := logp.t.NewZeros(logp.t.DType(), logp.Shape()...)
-		if rows > 0 {
-			share := tensor.Mul(dy, dy.Number(-scale)).Expand(rows, 1)
-			must(device.Scatter(dx.Operand(), share.Operand(), places.Operand(), 1, false))
-		}
-		return dx.Touch()
+	y := logp.t.NewEmpty(logp.t.DType())
+	from := logp.dense()
+	must(tensor.ComputerOf(from, target).Rows(tensor.RowOp{Kind: tensor.RowNLL, Factor: -scale}, y.Operand(), from.Operand(), target.Operand()))
+	runtime.KeepAlive(from)
+	return unary("NLLLoss", logp, y.Touch(), target, func(dy *tensor.Tensor) *tensor.Tensor {
+		return rowsOn(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy)
 	})
 }
 

@@ -117,14 +117,19 @@ func EmptyCache() error {
 // EmptyCache is the function EmptyCache.
 func (d *Device) EmptyCache() error { return EmptyCache() }
 
+// emptyCache waits again for the device: what was closed since may still be used there.
 func emptyCache() (err error) {
+	var empty []*segment
 	segments.Lock()
-	defer segments.Unlock()
-	for _, s := range segments.m {
-		if s.collect(); !s.mine || len(s.used) > 0 {
-			continue
+	for block, s := range segments.m {
+		if s.collect(); s.mine && len(s.used) == 0 {
+			empty = append(empty, s)
+			delete(segments.m, block)
 		}
-		err = errors.Join(err, s.unmap(), s.d.Release(s.block))
+	}
+	segments.Unlock()
+	for _, s := range empty {
+		err = errors.Join(err, s.dev.Synchronize(), s.unmap(), s.d.Release(s.block))
 	}
 	return err
 }

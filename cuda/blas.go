@@ -40,18 +40,22 @@ func loadBLAS(driver cudriver.Driver) (cublas.BLAS, error) {
 	return cublas.Load()
 }
 
-// begin loads the library and makes a handle, once. The context is current, and p is locked.
-func (p *products) begin(driver cudriver.Driver, s cudriver.Stream) {
+// loadProducts loads the library and makes a handle, once. The products are locked.
+func (d *Device) loadProducts(r *ready) {
+	p := &r.products
 	if p.begun {
 		return
 	}
 	p.begun = true
-	if p.lib, p.err = loadBLAS(driver); p.err != nil {
+	if p.lib, p.err = loadBLAS(d.driver); p.err != nil {
 		return
 	}
-	if p.handle, p.err = p.lib.Create(); p.err == nil {
-		p.err = p.lib.SetStream(p.handle, s)
-	}
+	p.err = d.settled(r, func() (err error) {
+		if p.handle, err = p.lib.Create(); err == nil {
+			err = p.lib.SetStream(p.handle, r.stream)
+		}
+		return err
+	})
 }
 
 // BLAS returns the name of the library that multiplies matrices on the device. Where the error is not nil, and says why, a kernel does.
@@ -60,16 +64,13 @@ func (d *Device) BLAS() (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	err = d.within(r, func() error {
-		r.products.Lock()
-		defer r.products.Unlock()
-		r.products.begin(d.driver, r.stream)
-		return r.products.err
-	})
-	if err != nil {
-		return "", err
+	p := &r.products
+	p.Lock()
+	defer p.Unlock()
+	if d.loadProducts(r); p.err != nil {
+		return "", p.err
 	}
-	return r.products.lib.Name(), nil
+	return p.lib.Name(), nil
 }
 
 // multiply queues a product, and reports whether there is cuBLAS to do it, and it takes the operands.
@@ -88,20 +89,17 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensor.Operand) (done bool, e
 		}
 		o.m.Ptr = cudriver.Ptr(seen.word)
 	}
-	err = d.within(r, func() error {
-		p := &r.products
-		p.Lock()
-		defer p.Unlock()
-		if p.begin(d.driver, r.stream); p.err != nil {
-			return nil
-		}
-		done = true
-		return p.lib.GemmStridedBatched(p.handle, g)
-	})
+	p := &r.products
+	p.Lock()
+	defer p.Unlock()
+	if d.loadProducts(r); p.err != nil {
+		return false, nil
+	}
+	err = d.within(r, func() error { return p.lib.GemmStridedBatched(p.handle, g) })
 	if errors.Is(err, cublas.NotSupported) || errors.Is(err, cublas.InvalidValue) {
 		return false, nil
 	}
-	return done || err != nil, err
+	return true, err
 }
 
 // gemm returns a product as cuBLAS sees it, by columns: there all matrices are transposed, and so is the product, of b and a. It reports

@@ -45,10 +45,11 @@ type sent struct {
 // events are the sending and the receiving side of a device.
 type events struct {
 	sync.Mutex
+	gate    sync.Mutex // of what the stream waits for; see Note [Calls that wait]
 	look    sync.Mutex // of who judges; see judgeOne
 	clock   *clock
 	left    atomic.Pointer[shm.Domain] // the one that is left only when the device has finished
-	waits   bool                       // the driver has no numbers for streams: who sends waits
+	waits   atomic.Bool                // the driver has no numbers for streams: who sends waits
 	awaited []*sent                    // by the stream
 	lost    error                      // of used memory, not yet told
 }
@@ -63,30 +64,69 @@ func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	if err := errors.Join(d.judge(r), d.tell()); err != nil {
 		return nil, 0, err
 	}
-	if idle := d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }); !errors.Is(idle, cudriver.ErrorNotReady) {
-		return nil, 0, idle
-	}
-	d.events.Lock()
-	defer d.events.Unlock()
-	c := d.events.clock
-	if c == nil || c.d != domain || c.now == abandoned-1 {
-		if c, err = d.newClock(domain); err != nil {
+	for {
+		if err := d.haveClock(domain); err != nil {
 			return nil, 0, err
 		}
-		d.events.clock = c
-	}
-	if !d.events.waits {
-		c.now++
-		err = d.do(func(s cudriver.Stream) error { return d.driver.StreamWriteValue32(s, c.at(0, 4), c.now) })
-		if !errors.Is(err, ErrorNotSupported) {
-			return c, c.now, err
+		if idle := d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }); !errors.Is(idle, cudriver.ErrorNotReady) {
+			return nil, 0, idle
 		}
-		d.events.waits = true
+		if c, n, err := d.next(domain); c != nil || err != nil {
+			return c, n, err
+		} else if d.events.waits.Load() {
+			return nil, 0, d.do(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
+		}
 	}
-	return nil, 0, d.do(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
 }
 
-// newClock starts at 0, before the stream writes to it. One that was there stays with its life: somebody may wait for it.
+// next lets the stream write the clock's next number. It returns nil where the clock has gone meanwhile, or the driver has no such numbers.
+func (d *Device) next(domain *shm.Domain) (c *clock, n uint32, err error) {
+	d.events.Lock()
+	defer d.events.Unlock()
+	if c = d.events.clock; !c.goesOn(domain) || d.events.waits.Load() {
+		return nil, 0, nil
+	}
+	c.now++
+	err = d.do(func(s cudriver.Stream) error { return d.driver.StreamWriteValue32(s, c.at(0, 4), c.now) })
+	if errors.Is(err, ErrorNotSupported) {
+		d.events.waits.Store(true)
+		return nil, 0, nil
+	}
+	return c, c.now, err
+}
+
+// goesOn reports whether a clock of a domain has more numbers.
+func (c *clock) goesOn(domain *shm.Domain) bool {
+	return c != nil && c.d == domain && c.now < abandoned-1
+}
+
+// haveClock makes a clock where there is none. One that was there stays with its life: somebody may wait for it. No lock is held, since a device that is full gives
+// back the clock that it has.
+func (d *Device) haveClock(domain *shm.Domain) error {
+	d.events.Lock()
+	had := d.events.clock
+	there := had.goesOn(domain)
+	d.events.Unlock()
+	if there {
+		return nil
+	}
+	c, err := d.newClock(domain)
+	if err != nil {
+		return err
+	}
+	d.events.Lock()
+	first := d.events.clock == had
+	if first {
+		d.events.clock = c
+	}
+	d.events.Unlock()
+	if !first { // another goroutine's
+		return c.drop()
+	}
+	return nil
+}
+
+// newClock returns one that is at 0. It waits for the device: who looked before might find what was in the memory last.
 func (d *Device) newClock(domain *shm.Domain) (c *clock, err error) {
 	c = new(clock)
 	if c.Memory, err = d.alloc(domain, 4); err != nil {
@@ -95,10 +135,19 @@ func (d *Device) newClock(domain *shm.Domain) (c *clock, err error) {
 	if c.life, err = domain.Alloc(0); err != nil {
 		return nil, errors.Join(err, c.giveBack())
 	}
-	if err = c.Fill(0, 4, make([]byte, 4)); err != nil {
-		return nil, errors.Join(err, domain.Release(c.life), c.giveBack())
+	if err = c.Write(0, make([]byte, 4)); err != nil {
+		return nil, errors.Join(err, c.drop())
 	}
 	return c, nil
+}
+
+// drop gives back a clock that nobody waits for.
+func (c *clock) drop() error {
+	err := c.d.Release(c.life)
+	if errors.Is(err, shm.ErrClosed) {
+		err = nil
+	}
+	return errors.Join(err, c.giveBack())
 }
 
 // dropClock gives the clock back if the stream has written all its numbers: then nobody asks whether this process lives.
@@ -110,11 +159,7 @@ func (d *Device) dropClock() error {
 		return nil
 	}
 	d.events.clock = nil
-	err := c.d.Release(c.life)
-	if errors.Is(err, shm.ErrClosed) {
-		err = nil
-	}
-	return errors.Join(err, c.giveBack())
+	return c.drop()
 }
 
 // leaveLate has this process finish what it does to memory that others have, too, before it leaves the domain.
@@ -147,6 +192,8 @@ func (d *Device) await(s *sent) error {
 			return err
 		}
 	}
+	d.events.gate.Lock()
+	defer d.events.gate.Unlock()
 	d.events.Lock()
 	defer d.events.Unlock()
 	err := d.do(func(stream cudriver.Stream) error {

@@ -154,6 +154,15 @@ func TestClosingWhatWasLostDoesNotHideIt(t *testing.T) {
 	check(t, y.Close())
 }
 
+// sendSomething lets a process have the clock that it makes when it sends first, which the device must do something for.
+func sendSomething(ctx context.Context, x *tensor.Tensor) error {
+	q, err := ipc.NewQueue[*tensor.Tensor](1)
+	if err != nil {
+		return err
+	}
+	return errors.Join(q.Put(ctx, x), q.Close())
+}
+
 // sendBack sends what it received, with something to do for its device that has not begun.
 var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e ends) error {
 	x, err := e.In.Get(ctx)
@@ -162,6 +171,9 @@ var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e end
 	}
 	defer x.Close()
 	if err := x.Device().(*cuda.Device).Synchronize(); err != nil { // nobody could look whether it was written while the device is held
+		return err
+	}
+	if err := sendSomething(ctx, x); err != nil {
 		return err
 	}
 	cuda.Simulator().Hold(true)
@@ -210,4 +222,85 @@ func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
 	y, err := q.TryGet()
 	check(t, err)
 	check(t, errors.Join(y.Close(), x.Close(), q.Close()))
+}
+
+// A clock may come to lie where something else was, which must not be taken for a number.
+func TestAClockBeginsAtNought(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	x, err := tensor.FullOn(dev, tensor.Int32, 1<<30+7, 1)
+	check(t, err)
+	keep, err := tensor.NewOn(dev, tensor.Int32, 1) // behind it
+	check(t, err)
+	check(t, x.Device().(*cuda.Device).Synchronize())
+	check(t, x.Close())
+	d := cuda.Simulator()
+	d.Hold(true)
+	check(t, keep.DeviceMemory().Fill(0, 4, []byte{0}))
+	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
+	defer timer.Stop()
+	check(t, sendSomething(watched(t), keep))
+	if !d.Idle() {
+		t.Error("it was sent before it was there")
+	}
+	now, err := cuda.Clock(dev.(*cuda.Device))
+	if now != 0 || err != nil {
+		t.Errorf("it begins at %d, %v", now, err)
+	}
+	check(t, keep.Close())
+}
+
+// Each of these may wait for the device, which waits for a process that was killed.
+func TestNothingHangsWhereASenderWasKilled(t *testing.T) {
+	for name, use := range map[string]func(x *tensor.Tensor) error{
+		"a copy from the host": func(x *tensor.Tensor) error { return on(x).Write(0, make([]byte, 4)) },
+		"a kernel that is new": func(x *tensor.Tensor) error {
+			tensor.Exp(x).Close()
+			return on(x).Read(make([]byte, 4), 0)
+		},
+		"memory for others": func(x *tensor.Tensor) error {
+			y, err := tensor.EmptyOn(legacy(t), tensor.Float32, 1)
+			if err == nil {
+				err = y.Close()
+			}
+			return errors.Join(err, on(x).Read(make([]byte, 4), 0))
+		},
+		"pages that are locked": func(x *tensor.Tensor) error {
+			p, err := tensor.NewShared(tensor.Float32, 4096)
+			if err != nil {
+				return err
+			}
+			pinned, err := x.Device().(*cuda.Device).Pin(p)
+			if err == nil {
+				err = pinned.Close()
+			}
+			return errors.Join(err, p.Close(), on(x).Read(make([]byte, 4), 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, x, g, on := startHeld(t)
+			check(t, on.Put(ctx, false))
+			if err := use(x); !errors.Is(err, cuda.ErrUnfinished) {
+				t.Errorf("%v", err)
+			}
+			g.Wait()
+			check(t, x.Close())
+		})
+	}
+}
+
+// What was closed the device may still have to do something with.
+func TestMemoryIsGivenBackWhenTheDeviceHasDoneWithIt(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	x, err := tensor.NewOn(dev, tensor.Float32, 1)
+	check(t, err)
+	d := cuda.Simulator()
+	d.Hold(true)
+	check(t, x.DeviceMemory().Fill(0, 4, []byte{1}))
+	check(t, x.Close())
+	timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
+	defer timer.Stop()
+	check(t, cuda.EmptySegments())
+	check(t, dev.(*cuda.Device).Synchronize())
 }

@@ -13,10 +13,11 @@ func Close() error {
 	segments.Lock()
 	c := segments.client
 	segments.client, segments.domain = nil, nil
-	for _, s := range segments.m {
+	for block, s := range segments.m {
 		if s.refs > 0 {
 			err = errors.Join(err, errors.New("a segment is in use"))
 		}
+		delete(segments.m, block)
 		err = errors.Join(err, s.unmap())
 	}
 	segments.Unlock()

@@ -107,9 +107,9 @@ func (d *Device) moveComplex(o tensor.Op, out tensor.Operand, in []tensor.Operan
 }
 
 // Generate is tensor.Computer's.
-func (d *Device) Generate(out tensor.Operand, s tensor.Sequence) error {
-	names := map[tensor.SequenceKind]string{tensor.Arithmetic: "Arithmetic", tensor.RandomUniform: "RandomUniform",
-		tensor.RandomNormal: "RandomNormal", tensor.RandomBernoulli: "RandomBernoulli", tensor.RandomInteger: "RandomInteger"}
+func (d *Device) Generate(out tensor.Operand, s tensor.Sequence, in ...tensor.Operand) error {
+	names := map[tensor.SequenceKind]string{tensor.Arithmetic: "Arithmetic", tensor.RandomUniform: "RandomUniform", tensor.RandomNormal: "RandomNormal",
+		tensor.RandomBernoulli: "RandomBernoulli", tensor.RandomInteger: "RandomInteger", tensor.RandomKept: "RandomKept"}
 	kind := types[out.DType]
 	if kind == "" || names[s.Kind] == "" {
 		return fmt.Errorf("%w: a sequence of %v on %v", tensor.ErrUnsupported, out.DType, d)
@@ -118,7 +118,7 @@ func (d *Device) Generate(out tensor.Operand, s tensor.Sequence) error {
 	if s.Kind == tensor.RandomInteger {
 		extra[1], extra[2] = uint64(s.From), s.Count
 	}
-	w, err := d.walkOver(out.Shape, out)
+	w, err := d.walkOver(out.Shape, append([]tensor.Operand{out}, in...)...)
 	if err != nil {
 		return err
 	}

@@ -36,3 +36,15 @@ func RecordForOthers(d *Device) (h Handle, end func() error, err error) {
 	})
 	return h, func() error { return d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }) }, err
 }
+
+// Clock returns how far the clock of a device has come that this process has sent something of.
+func Clock(d *Device) (uint32, error) {
+	r, err := d.use()
+	if err != nil {
+		return 0, err
+	}
+	return d.read(r, d.events.clock.Memory)
+}
+
+// EmptySegments is the part of EmptyCache that gives back segments.
+func EmptySegments() error { return emptyCache() }

@@ -15,14 +15,26 @@ type code struct {
 	functions map[string]cudriver.Function
 }
 
-// function returns an entry of a kernel. The context is current.
-func (c *code) function(driver cudriver.Driver, k ptx.Kernel, entry string) (f cudriver.Function, err error) {
+// function returns an entry of a kernel.
+func (d *Device) function(r *ready, k ptx.Kernel, entry string) (f cudriver.Function, err error) {
+	c := &r.code
 	c.Lock()
 	defer c.Unlock()
 	name := k.Name + ":" + entry
 	if f, ok := c.functions[name]; ok {
 		return f, nil
 	}
+	err = d.settled(r, func() (err error) {
+		f, err = c.load(d.driver, k, entry)
+		return err
+	})
+	if err == nil {
+		c.functions[name] = f
+	}
+	return f, err
+}
+
+func (c *code) load(driver cudriver.Driver, k ptx.Kernel, entry string) (f cudriver.Function, err error) {
 	m, ok := c.modules[k.Name]
 	if !ok {
 		if m, err = driver.ModuleLoadData(k.Text()); err != nil {
@@ -33,10 +45,7 @@ func (c *code) function(driver cudriver.Driver, k ptx.Kernel, entry string) (f c
 		}
 		c.modules[k.Name] = m
 	}
-	if f, err = driver.ModuleGetFunction(m, entry); err == nil {
-		c.functions[name] = f
-	}
-	return f, err
+	return driver.ModuleGetFunction(m, entry)
 }
 
 // threads is how many a block has that goes through memory.
@@ -52,13 +61,11 @@ func (d *Device) launch(k ptx.Kernel, entry string, grid, block [3]uint32, words
 	if err != nil {
 		return err
 	}
-	return d.within(r, func() error {
-		f, err := r.code.function(d.driver, k, entry)
-		if err != nil {
-			return err
-		}
-		return d.driver.LaunchKernel(f, grid, block, 0, r.stream, args)
-	})
+	f, err := d.function(r, k, entry)
+	if err != nil {
+		return err
+	}
+	return d.within(r, func() error { return d.driver.LaunchKernel(f, grid, block, 0, r.stream, args) })
 }
 
 // lines returns a grid and blocks for n threads.

@@ -25,14 +25,14 @@ type LegacyDevice struct{ *Device }
 func (d LegacyDevice) Alloc(n int) (tensor.DeviceMemory, error) {
 	var p cudriver.Ptr
 	size := roundUp(n, legacyUnit)
-	err := d.do(func(cudriver.Stream) (err error) {
+	err := d.doSettled(func() (err error) {
 		p, err = d.driver.MemAlloc(uint64(size))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("allocate %d bytes on %v for other programs: %w", n, d, err)
 	}
-	free := func() error { return d.do(func(cudriver.Stream) error { return d.driver.MemFree(p) }) }
+	free := func() error { return d.doSettled(func() error { return d.driver.MemFree(p) }) }
 	return d.foreign(p, 0, n, free), nil
 }
 

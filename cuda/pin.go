@@ -76,7 +76,7 @@ func (d *Device) register(pages []byte) (*pin, error) {
 	p := pins.m[first]
 	if p == nil {
 		p = &pin{dev: d, pages: pages}
-		err := d.do(func(cudriver.Stream) error {
+		err := d.doSettled(func() error {
 			return d.driver.MemHostRegister(pages, cudriver.HostPortable|cudriver.HostDeviceMap)
 		})
 		if err != nil {
@@ -101,7 +101,7 @@ func (p *pin) unlock() error {
 }
 
 func (p *pin) unregister() error {
-	return p.dev.do(func(cudriver.Stream) error { return p.dev.driver.MemHostUnregister(p.pages) })
+	return p.dev.doSettled(func() error { return p.dev.driver.MemHostUnregister(p.pages) })
 }
 
 // unlockAll ends all of them, before there are no contexts.

@@ -68,16 +68,18 @@ func dropSegment(block shm.Handle) {
 	segments.Lock()
 	defer segments.Unlock()
 	if s := segments.m[block]; s != nil && s.refs == 0 && !s.mine {
+		delete(segments.m, block)
 		s.unmap()
 	}
 }
 
-// unmap ends the segment in this process. The device has done all that this process wanted of it.
+// unmap ends a segment that is not in the table any more. The device has done all that this process wanted of it.
 func (s *segment) unmap() error {
-	delete(segments.m, s.block)
-	return s.dev.do(func(cudriver.Stream) error {
-		return errors.Join(s.dev.driver.MemUnmap(s.base, uint64(s.size)), s.dev.driver.MemAddressFree(s.base, uint64(s.size)))
-	})
+	return s.dev.do(func(cudriver.Stream) error { return s.leave() })
+}
+
+func (s *segment) leave() error {
+	return errors.Join(s.dev.driver.MemUnmap(s.base, uint64(s.size)), s.dev.driver.MemAddressFree(s.base, uint64(s.size)))
 }
 
 // newSegment makes a segment with room for n bytes and gives its file to the keeper.
@@ -149,7 +151,10 @@ func (s *segment) mapIn(h cudriver.MemHandle) error {
 		if err = driver.MemMap(s.base, uint64(s.size), h); err != nil {
 			return errors.Join(err, driver.MemAddressFree(s.base, uint64(s.size)))
 		}
-		return driver.MemSetAccess(s.base, uint64(s.size), []cudriver.AccessDesc{cudriver.Access(s.dev.id, cudriver.AccessReadWrite)})
+		if err = driver.MemSetAccess(s.base, uint64(s.size), []cudriver.AccessDesc{cudriver.Access(s.dev.id, cudriver.AccessReadWrite)}); err != nil {
+			return errors.Join(err, s.leave())
+		}
+		return nil
 	})
 }
 
@@ -207,9 +212,7 @@ func enterSegment(block shm.Handle, fresh *segment) *segment {
 	s := segments.m[block]
 	switch {
 	case s != nil && fresh != nil: // two imported it at once
-		fresh.dev.do(func(cudriver.Stream) error {
-			return errors.Join(fresh.dev.driver.MemUnmap(fresh.base, uint64(fresh.size)), fresh.dev.driver.MemAddressFree(fresh.base, uint64(fresh.size)))
-		})
+		fresh.unmap()
 	case s == nil && fresh == nil:
 		return nil
 	case s == nil:

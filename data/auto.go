@@ -14,10 +14,11 @@ type auto struct {
 	locals *locals
 	trying sync.WaitGroup // the start of the processes
 
-	mu     sync.Mutex
-	phase  phase
-	apart  *processes
-	before [kinds]cost // when the trial began
+	mu      sync.Mutex
+	phase   phase
+	apart   *processes
+	handing sync.WaitGroup // jobs on their way to apart, which must not be finished before they come
+	before  [kinds]cost    // when the trial began
 }
 
 type phase int
@@ -42,6 +43,7 @@ func newAuto(l *Loader, s station) *auto {
 
 func (a *auto) submit(j *job) {
 	if p := a.pick(); p != nil {
+		defer a.handing.Done()
 		p.submit(j)
 		return
 	}
@@ -50,7 +52,7 @@ func (a *auto) submit(j *job) {
 
 func (a *auto) step() bool { return a.locals.step() }
 
-// pick returns the processes if they are to do the next job.
+// pick returns the processes if they are to do the next job; it is being handed to them then.
 func (a *auto) pick() *processes {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,9 +68,10 @@ func (a *auto) pick() *processes {
 			a.decide(apart.each() < time.Duration(margin*float64(local.each())))
 		}
 	}
-	if a.phase < trial {
+	if a.phase < trial || a.apart == nil {
 		return nil
 	}
+	a.handing.Add(1)
 	return a.apart
 }
 
@@ -113,7 +116,10 @@ func (a *auto) decide(processes bool) {
 	a.l.choose(kind)
 	if p := a.apart; p != nil && !processes {
 		a.apart = nil
-		a.trying.Go(p.finish)
+		a.trying.Go(func() {
+			a.handing.Wait()
+			p.finish()
+		})
 	}
 }
 

@@ -35,7 +35,6 @@ func TestAutoStaysWithWhatIsQuicker(t *testing.T) {
 		set  data.Dataset
 		want data.Kind
 	}{
-		"light":                    {upTo(2000), data.Goroutines},
 		"better in processes":      {&crowded{100, me, 40 * time.Millisecond, time.Microsecond}, data.Processes},
 		"better in goroutines":     {&crowded{200, me, time.Millisecond, 60 * time.Millisecond}, data.Goroutines},
 		"cannot go into processes": {&slowly{upTo(200)}, data.Goroutines},

@@ -1,7 +1,6 @@
 package hdf5
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/shoal-mp/shoal/tensor"
@@ -198,5 +197,3 @@ func appendDatatype(b []byte, dt tensor.DType) []byte {
 		return le.AppendUint16(b, uint16(8*dt.Size()))
 	}
 }
-
-func (t datatype) String() string { return fmt.Sprint(t.dtype) }

@@ -15,8 +15,11 @@ func (d *Dataset) Read() (*tensor.Tensor, error) {
 	if _, err := d.readable(); err != nil {
 		return nil, err
 	}
-	t := tensor.New(d.kind.dtype, d.shape...)
-	return t, d.ReadSlab(t, make([]int, len(d.shape))...)
+	t := tensor.Empty(d.kind.dtype, d.shape...)
+	if err := d.ReadSlab(t, make([]int, len(d.shape))...); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // readable returns how many bytes all elements have, unless a file made them up.

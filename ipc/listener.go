@@ -73,7 +73,7 @@ func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 		return nil, errors.Join(err, sock.Close())
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
-	l.done.Go(l.accept)
+	l.done.Go(func() { sys.Accept(l.sock.Accept, l.meet) })
 	return l, nil
 }
 
@@ -126,19 +126,29 @@ func (l *Listener[T]) Poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return l.keep(c)
+}
+
+// keep has the next Accept return c.
+func (l *Listener[T]) keep(c *Connection[T]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.next != nil { // somebody else polls, too
+	switch {
+	case l.ctx.Err() != nil: // Close may have been here already
+		return errors.Join(ErrClosed, c.Close())
+	case l.next != nil: // somebody else polls, too
 		l.done.Go(func() { l.deliver(c) })
-		return nil
+	default:
+		l.next = c
 	}
-	l.next = c
 	return nil
 }
 
 // Close ends the listener, not the connections that were accepted. It is idempotent.
 func (l *Listener[T]) Close() error {
-	l.end()
+	l.mu.Lock()
+	l.end() // nothing is kept from here on
+	l.mu.Unlock()
 	err := l.sock.Close()
 	if errors.Is(err, os.ErrClosed) {
 		err = nil
@@ -154,22 +164,6 @@ func (l *Listener[T]) Close() error {
 		l.next = nil
 	}
 	return err
-}
-
-func (l *Listener[T]) accept() {
-	for pause := time.Duration(0); ; {
-		c, err := l.sock.Accept()
-		switch {
-		case err == nil:
-			pause = 0
-			l.meet(c)
-		case l.ctx.Err() != nil || errors.Is(err, os.ErrClosed):
-			return
-		default: // no descriptors left, as a rule
-			pause = min(max(2*pause, time.Millisecond), time.Second)
-			time.Sleep(pause)
-		}
-	}
 }
 
 func (l *Listener[T]) meet(c *sys.Conn) {

@@ -244,3 +244,23 @@ func TestAListenersEndIsEverybodys(t *testing.T) {
 	_, err := ipc.Dial[int](ctx, l.Addr(), meetingKey)
 	wantErr(t, err, syscall.ECONNREFUSED)
 }
+
+// A listener may be closed while Poll has a connection in its hands, which nobody would close then.
+func TestAConnectionThatPollHasFoundIsClosedWithItsListener(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	l := listen[word](t, abstract(t))
+	cmd := outsider(t, l.Addr(), "own domain")
+	c, err := l.Accept(ctx)
+	check(t, err)
+	check(t, l.Keep(c))
+	again, err := l.Accept(ctx)
+	if err != nil || again != c {
+		t.Fatalf("another connection, %v", err)
+	}
+	check(t, l.Close())
+	wantErr(t, l.Keep(c), ipc.ErrClosed)
+	wantErr(t, c.Send(ctx, word{}), ipc.ErrClosed)
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+}

@@ -138,7 +138,7 @@ func (d decoder) bytes() (*tensor.Tensor, error) {
 	if err != nil || int64(n) > d.size {
 		return nil, malformed("%d bytes: %v", n, err)
 	}
-	t := tensor.New(tensor.Uint8, max(n, 0))
+	t := tensor.Empty(tensor.Uint8, max(n, 0))
 	if err := d.ReadFull(tensor.Bytes(t)); err != nil {
 		return nil, malformed("%v", err)
 	}

@@ -229,9 +229,11 @@ func TestLossesAreMeans(t *testing.T) {
 	x := tensor.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 	target := tensor.FromSlice([]int64{1, 0}, 2)
 	for name, c := range map[string]struct{ got, want float64 }{
-		"NLLLoss":          {nn.NLLLoss(autograd.Const(x), target).Item(), -(2. + 3) / 2},
-		"CrossEntropyLoss": {nn.CrossEntropyLoss(autograd.Const(x), target).Item(), (math.Log1p(math.Exp(-1)) + math.Log1p(math.Exp(1))) / 2},
-		"MSELoss":          {nn.MSELoss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
+		"NLLLoss":           {nn.NLLLoss(autograd.Const(x), target).Item(), -(2. + 3) / 2},
+		"CrossEntropyLoss":  {nn.CrossEntropyLoss(autograd.Const(x), target).Item(), (math.Log1p(math.Exp(-1)) + math.Log1p(math.Exp(1))) / 2},
+		"MSELoss":           {nn.MSELoss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
+		"SmoothL1Loss":      {nn.SmoothL1Loss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), (.5 + 1.5 + 2.5 + 3.5) / 4},
+		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss(autograd.Const(tensor.New(tensor.Float32, 2, 2)), tensor.New(tensor.Float32, 2, 2)).Item(), math.Ln2},
 	} {
 		if math.Abs(c.got-c.want) > 1e-6 {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)

@@ -75,7 +75,7 @@ func unpack(e zipfile.Entry) (*tensor.Tensor, error) {
 	if uint64(h.length)+uint64(h.size) != e.UncompressedSize64 {
 		return nil, malformed("%v of %v need %d bytes, and it has %d", h.shape, h.dtype, h.size, e.UncompressedSize64)
 	}
-	t := tensor.New(tensor.Uint8, h.size)
+	t := tensor.Empty(tensor.Uint8, h.size)
 	defer t.Close()
 	b := tensor.Bytes(t)
 	if _, err := io.ReadFull(r, b); err != nil {

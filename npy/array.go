@@ -75,7 +75,7 @@ func (h header) fits(f *os.File) error {
 // read reads the elements, and closes f.
 func read(f *os.File, h header) (*tensor.Tensor, error) {
 	defer f.Close()
-	t := tensor.New(tensor.Uint8, h.size)
+	t := tensor.Empty(tensor.Uint8, h.size)
 	defer t.Close()
 	if err := tensor.ReadFileAt(t, f, int64(h.length)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)

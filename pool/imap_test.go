@@ -16,7 +16,9 @@ import (
 )
 
 // gated waits until there is a file "open" in its directory.
-var gated = pool.Register("gated", func(ctx context.Context, dir string) (int, error) {
+var gated = pool.Register("gated", atGate)
+
+func atGate(ctx context.Context, dir string) (int, error) {
 	for ctx.Err() == nil {
 		if _, err := os.Stat(filepath.Join(dir, "open")); err == nil {
 			return -1, nil
@@ -24,7 +26,7 @@ var gated = pool.Register("gated", func(ctx context.Context, dir string) (int, e
 		time.Sleep(time.Millisecond) // there is nothing to wait on
 	}
 	return 0, context.Cause(ctx)
-})
+}
 
 // maybeGated waits if it is told a directory.
 var maybeGated = pool.Register("maybeGated", func(ctx context.Context, dir string) (bool, error) {

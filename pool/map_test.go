@@ -87,6 +87,9 @@ func TestStarMapSharesTensors(t *testing.T) {
 		if got := get[float64](t)(sum.Apply(deadline(t), p, 2, chunks[0])); got != 200 {
 			t.Errorf("sum %v", got)
 		}
+		if got := get[float64](t)(sum.ApplyAsync(p, 3, chunks[0]).Get(deadline(t))); got != 300 {
+			t.Errorf("sum %v", got)
+		}
 		r := sum.StarMapAsync(p, slices.All(chunks))
 		for _, c := range chunks {
 			c.Close() // what was handed in is held

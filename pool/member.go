@@ -191,16 +191,23 @@ func (m *member) drop(id uint64) *task {
 	return nil
 }
 
-// fill puts pending calls into the queue of the worker.
+// fill puts pending calls into the queue of the worker. What cannot be sent ends when no lock is held: its owner may hand in more.
 func (m *member) fill() {
+	for _, end := range m.fillUp() {
+		end()
+	}
+}
+
+func (m *member) fillUp() (ends []func()) {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()
 	for m.next(); len(m.batch) > 0; m.next() {
-		m.put()
+		ends = append(ends, m.put()...)
 	}
 	if m.parts() {
 		m.calls.Finish()
 	}
+	return ends
 }
 
 // next fetches tasks for the worker, which are on its list then. So as not to do it for each single one, it waits until half of what
@@ -233,12 +240,12 @@ func (m *member) next() {
 	m.rearm()
 }
 
-// put puts the batch into the queue, which has room. What cannot be sent has ended.
-func (m *member) put() {
+// put puts the batch into the queue, which has room. What is returned ends those that cannot be sent.
+func (m *member) put() (ends []func()) {
 	m.out = m.out[:0]
 	for _, t := range m.batch {
 		if t.owner.dropped() {
-			m.refuse(t, errDropped)
+			ends = append(ends, m.refuse(t, errDropped))
 			continue
 		}
 		m.out = append(m.out, t.call)
@@ -246,13 +253,14 @@ func (m *member) put() {
 	for out := m.out; len(out) > 0; {
 		n, err := m.calls.PutN(context.Background(), out)
 		if err != nil {
-			m.refuse(m.of(out[n].id), err)
+			ends = append(ends, m.refuse(m.of(out[n].id), err))
 			n++
 		}
 		out = out[n:]
 	}
 	clear(m.batch)
 	clear(m.out)
+	return ends
 }
 
 // of returns the task of the batch that has an id.
@@ -261,15 +269,15 @@ func (m *member) of(id uint64) *task {
 	return m.batch[i]
 }
 
-// refuse ends a task that is not sent.
-func (m *member) refuse(t *task, err error) {
+// refuse takes back a task that is not sent, and returns what ends it.
+func (m *member) refuse(t *task, err error) func() {
 	m.p.mu.Lock()
+	defer m.p.mu.Unlock()
 	m.drop(t.id)
 	m.rearm()
 	m.count--
 	m.leaving = false
-	m.p.mu.Unlock()
-	t.die(err)
+	return func() { t.die(err) }
 }
 
 // parts reports whether the worker was given all that it ever gets.

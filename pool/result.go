@@ -62,8 +62,8 @@ func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	return r.value, r.err
 }
 
-// Then has f called with the result: at once if there is one, and otherwise on a goroutine that serves a worker, so f should be short:
-// Python's callback and error_callback.
+// Then has f called with the result: at once if there is one, and otherwise on a goroutine that serves a worker, so f should be short: it
+// may hand in more tasks, and must not wait for them. Python's callback and error_callback.
 func (r *Result[T]) Then(f func(value T, err error)) {
 	r.mu.Lock()
 	if !r.Ready() {

@@ -87,7 +87,7 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	if !ok {
 		return nil, fmt.Errorf("read %s: tensor %q: %w; Names lists what there is", f.f.Name(), name, ErrName)
 	}
-	t := tensor.New(info.DType, info.Shape...)
+	t := tensor.Empty(info.DType, info.Shape...)
 	b := tensor.Bytes(t)
 	if _, err := io.ReadFull(io.NewSectionReader(f.f, f.body+int64(info.begin), int64(len(b))), b); err != nil {
 		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)

@@ -99,10 +99,10 @@ func (d *Domain) listen(path string, joins bool) (*Listener, error) {
 	if err := l.bind(path); err != nil {
 		return nil, fmt.Errorf("listen for domain: %w", err)
 	}
-	if !d.listeners.add(l) {
+	l.done.Go(func() { sys.Accept(l.sock.Accept, l.meet) })
+	if !d.listeners.add(l) { // from here on the domain's Close may wait for what goes on
 		return nil, errors.Join(ErrClosed, l.shut())
 	}
-	l.done.Go(l.accept)
 	return l, nil
 }
 
@@ -198,21 +198,10 @@ func (l *Listener) shut() error {
 	return err
 }
 
-func (l *Listener) accept() {
-	for pause := time.Duration(0); ; {
-		c, err := l.sock.Accept()
-		switch {
-		case err == nil:
-			pause = 0
-			if l.keep(c) {
-				l.done.Go(func() { l.answer(c) })
-			}
-		case errors.Is(err, os.ErrClosed):
-			return
-		default: // no descriptors left, as a rule
-			pause = min(max(2*pause, time.Millisecond), time.Second)
-			time.Sleep(pause)
-		}
+// meet begins to serve a connection.
+func (l *Listener) meet(c *sys.Conn) {
+	if l.keep(c) {
+		l.done.Go(func() { l.answer(c) })
 	}
 }
 

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -263,6 +264,6 @@ func (d *Domain) holders(n int) []Holder {
 			all = append(all, Holder{PID: int(d.parts[s].pid.Load()), Slot: s, Bytes: v})
 		}
 	}
-	slices.SortFunc(all, func(a, b Holder) int { return int(b.Bytes - a.Bytes) })
+	slices.SortFunc(all, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return all[:min(n, len(all))]
 }

@@ -179,7 +179,7 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 		return nil, err
 	}
 	n := hdr.capacity.Load()
-	if n&(n-1) != 0 || n == 0 || ringHead+n*slotSize > extentSize(extClass(b.ext.Load())) {
+	if n&(n-1) != 0 || n == 0 || n > (extentSize(extClass(b.ext.Load()))-ringHead)/slotSize {
 		return nil, fmt.Errorf("%w: ring of capacity %d", ErrCorrupt, n)
 	}
 	limit := hdr.limit.Load()

@@ -364,3 +364,18 @@ func TestRingMovesThroughItself(t *testing.T) {
 	}
 	wantRest(t, d, 0)
 }
+
+// What a ring's head says is written by other processes.
+func TestRingOfImpossibleCapacityIsNotOpened(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	r, _, _ := newRing(t, d, 4)
+	head, err := d.Bytes(r.Handle())
+	check(t, err)
+	for _, slots := range []uint64{0, 3, 1 << 20, 1 << 56, 1 << 63} { // 2^56 slots of 256 bytes are no bytes in 64 bits
+		binary.LittleEndian.PutUint64(head, slots)
+		if _, err := d.OpenRing(r.Handle()); !errors.Is(err, shm.ErrCorrupt) {
+			t.Errorf("%d slots: %v, want ErrCorrupt", slots, err)
+		}
+	}
+	binary.LittleEndian.PutUint64(head, 4)
+}

@@ -39,9 +39,6 @@ func (m RWMutex) Unlock() error {
 // MarkConsistent is Mutex.MarkConsistent.
 func (m RWMutex) MarkConsistent() error { return Mutex(m).MarkConsistent() }
 
-// Holder is Mutex.Holder: the writer, or who waits for the readers to become it.
-func (m RWMutex) Holder() (pid int) { return Mutex(m).Holder() }
-
 // RLock waits until this participant may read beside others, or until ctx ends. With any error it may not: a *PeerError
 // with ErrOwnerDied says that a writer died, and that only a Lock can make it good.
 func (m RWMutex) RLock(ctx context.Context) error { return m.acquire(ctx, m.TryRLock) }

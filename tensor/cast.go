@@ -3,7 +3,10 @@ package tensor
 import (
 	"runtime"
 	"slices"
+	"sync"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // The Go types of elements that stand for themselves, by what can be done with them. Booleans are uint8, 0 or 1.
@@ -22,6 +25,44 @@ type castFunc func(dst []byte, ds int, src []byte, ss, n int)
 // caster returns the conversion from s to d. It rounds as Go does; complex numbers lose their imaginary part and
 // everything that is not 0 is true.
 func caster(d, s DType) castFunc {
+	kernelCasts.Do(fillKernelCasts)
+	if f := kernelCasts.from[s][d]; f != nil {
+		return f
+	}
+	return plainCaster(d, s)
+}
+
+// kernelCasts are the conversions, from one dtype to another, that kernels do as far as they can.
+var kernelCasts struct {
+	sync.Once
+	from [dtypes][dtypes]castFunc
+}
+
+func fillKernelCasts() {
+	for c, dts := range map[kernel.Cast][2]DType{
+		kernel.HalfToFloat32: {Float16, Float32}, kernel.Float32ToHalf: {Float32, Float16},
+		kernel.BrainToFloat32: {BFloat16, Float32}, kernel.Float32ToBrain: {Float32, BFloat16},
+		kernel.Uint8ToFloat32: {Uint8, Float32}, kernel.Int32ToFloat32: {Int32, Float32},
+		kernel.Float32ToFloat64: {Float32, Float64}, kernel.Float64ToFloat32: {Float64, Float32},
+	} {
+		s, d := dts[0], dts[1]
+		kernelCasts.from[s][d] = begunBy(c, plainCaster(d, s), d.Size(), s.Size())
+	}
+	kernelCasts.from[Bool][Float32] = kernelCasts.from[Uint8][Float32]
+}
+
+// begunBy lets a kernel begin rows of neighbours, and end do the rest.
+func begunBy(c kernel.Cast, end castFunc, dsize, ssize int) castFunc {
+	return func(dst []byte, ds int, src []byte, ss, n int) {
+		done := 0
+		if ds == 1 && ss == 1 {
+			done = c.Do(n, dst, src)
+		}
+		end(dst[done*dsize:], ds, src[done*ssize:], ss, n-done)
+	}
+}
+
+func plainCaster(d, s DType) castFunc {
 	if d == s {
 		return copier(d.Size())
 	}
@@ -260,7 +301,7 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 		runtime.KeepAlive(src)
 		return t.Touch()
 	}
-	return rows{in: [3]DType{t.dtype}, out: t.dtype, run: func(out []byte, in [3][]byte) { copy(out, in[0]) }}.apply(t, src)
+	return rows{in: [3]DType{t.dtype}, out: t.dtype, copies: true, run: func(out []byte, in [3][]byte) { copy(out, in[0]) }}.apply(t, src)
 }
 
 // Clone returns a contiguous copy on the heap, or on the device that t is on.

@@ -31,8 +31,11 @@ type Computer interface {
 	// Scatter is the way back: each element of in, of index's shape, replaces that of out where the index says, or is added to it, and all of those that go to one place.
 	Scatter(out, in, index Operand, dim int, add bool) error
 
-	// Generate sets each element of out, which is contiguous, by its place.
-	Generate(out Operand, s Sequence) error
+	// Generate sets each element of out, which is contiguous, by its place, and RandomKept by that of in.
+	Generate(out Operand, s Sequence, in ...Operand) error
+
+	// Rows does something that needs all of a row, which is the last dimension. All operands are contiguous, and not empty.
+	Rows(o RowOp, out Operand, in ...Operand) error
 
 	// Unfold sets out, (n, c·KH·KW, outH·outW), to the elements of in, (n, c, h, w), that each place of a window sees, zeros outside: im2col.
 	// Both are contiguous.
@@ -85,7 +88,34 @@ const (
 	RandomBernoulli
 	// RandomInteger is From plus the high 64 bits of u times Count; out is Int64.
 	RandomInteger
+	// RandomKept is in's element times B where RandomBernoulli is 1, and times 0 elsewhere; out has fractions, and may be in.
+	RandomKept
 )
+
+// A RowOp is what Rows does. Factor is that of NLL and its gradient.
+type RowOp struct {
+	Kind   RowKind
+	Factor float64
+}
+
+// A RowKind is a kind of RowOp. Sums are computed in Float64.
+type RowKind uint8
+
+// The kinds of RowOps.
+const (
+	RowLogSoftmax         RowKind = iota // x - log Σ eˣ
+	RowLogSoftmaxGradient                // of y and dy: dy - eʸ·Σ dy
+	// RowNLL, of x, (n, classes), and a class for each row, (n), Int64 and in range, sets the one element of out to the sum of what the rows have
+	// there, times Factor.
+	RowNLL
+	// RowNLLGradient, of the classes and a number, sets out, (n, classes), to the number times Factor in the places of RowNLL, and to 0 elsewhere.
+	RowNLLGradient
+)
+
+// String returns the name of the kind.
+func (k RowKind) String() string {
+	return [...]string{"LogSoftmax", "LogSoftmaxGradient", "NLL", "NLLGradient"}[k]
+}
 
 // A Window is how a window moves over images: height first, then width.
 type Window struct{ Size, Stride, Padding [2]int }

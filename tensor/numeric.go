@@ -11,10 +11,10 @@ import (
 type numeric struct {
 	rows    [ops]rowFunc
 	folds   [reductions]foldFunc
-	total   DType    // in which sums, products and variances are computed
-	add     castFunc // adds src to dst, which is of the same dtype
-	running rowFunc  // the running sums of a row, in total
-	order   orderFunc
+	total   DType                 // in which sums, products and variances are computed
+	add     castFunc              // adds src to dst, which is of the same dtype
+	running func(out, row []byte) // the running sums of a row: of integers in total, of others in their own dtype
+	keys    keysFunc
 	clamp   func(lo, hi float64) rowFunc // of floats only
 	product func(p matrixProduct, a, b, c []byte)
 }
@@ -43,7 +43,7 @@ func (d DType) numeric() *numeric {
 
 // boolNumeric has what PyTorch defines: addition is or, multiplication is and.
 func boolNumeric() *numeric {
-	n := &numeric{total: Int64, order: argsort[uint8], running: single(runningSum[int64, uint8]), add: accumulate(func(a, b uint8) uint8 { return a | b })}
+	n := &numeric{total: Int64, keys: integerKeys[uint8], running: runningSum[int64, int64, uint8], add: accumulate(func(a, b uint8) uint8 { return a | b })}
 	orderedRows[uint8](&n.rows)
 	n.rows[opAdd], n.rows[opMul] = n.rows[opMax], n.rows[opMin]
 	for _, o := range []op{opSub, opNeg, opAbs, opRelu, opFloor, opCeil, opRound, opTrunc} {
@@ -54,7 +54,7 @@ func boolNumeric() *numeric {
 }
 
 func integerNumeric[T integer]() *numeric {
-	n := &numeric{total: Int64, order: argsort[T], running: single(runningSum[int64, T]), product: plain[T], add: accumulate(sum[T])}
+	n := &numeric{total: Int64, keys: integerKeys[T], running: runningSum[int64, int64, T], product: plain[T], add: accumulate(sum[T])}
 	orderedRows[T](&n.rows)
 	integerRows[T](&n.rows)
 	orderedFolds[T, int64](&n.folds)
@@ -62,7 +62,7 @@ func integerNumeric[T integer]() *numeric {
 }
 
 func floatNumeric[T float]() *numeric {
-	n := &numeric{total: Float64, order: argsort[T], running: single(runningSum[float64, T]), product: gemm[T], add: accumulate(sum[T])}
+	n := &numeric{total: Float64, keys: floatKeys[T], running: runningSum[float64, T, T], product: gemm[T], add: accumulate(sum[T])}
 	orderedRows[T](&n.rows)
 	floatRows[T](&n.rows)
 	orderedFolds[T, float64](&n.folds)
@@ -75,7 +75,7 @@ func floatNumeric[T float]() *numeric {
 }
 
 func complexNumeric[T cplx]() *numeric {
-	n := &numeric{total: Complex128, product: plain[T], running: single(runningComplexSum[T]), add: accumulate(sum[T])}
+	n := &numeric{total: Complex128, product: plain[T], running: runningComplexSum[T], add: accumulate(sum[T])}
 	arithmeticRows[T](&n.rows)
 	complexRows[T](&n.rows)
 	complexFolds[T](&n.folds)

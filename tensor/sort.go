@@ -1,46 +1,31 @@
 package tensor
 
-import (
-	"cmp"
-	"runtime"
-	"slices"
-)
-
-// An orderFunc sorts the numbers of the elements of a row by the elements, equal ones by their numbers. NaN is the greatest.
-type orderFunc = func(numbers []int64, row []byte, descending bool)
-
-func argsort[T ordered](numbers []int64, row []byte, descending bool) {
-	x := typed[T](row)
-	slices.SortStableFunc(numbers, func(i, j int64) int {
-		if descending {
-			i, j = j, i
-		}
-		return order(x[i], x[j])
-	})
-}
-
-// order is cmp.Compare, for which NaN is the least, with NaN the greatest.
-func order[T ordered](a, b T) int {
-	if a != a || b != b {
-		return cmp.Compare(number(a != a), number(b != b))
-	}
-	return cmp.Compare(a, b)
-}
+import "runtime"
 
 // Argsort returns the indices (Int64) that sort the elements along a dimension. Equal elements keep their order; NaN is
 // greater than everything.
 func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	in := t.dtype.computed()
-	order := in.numeric().order
-	if order == nil {
+	keys := in.numeric().keys
+	if keys == nil {
 		misuse("Argsort of %v, which has no order", t.dtype)
 	}
+	var s sorter
 	return t.alongRows(dim, in, Int64, func(out, row []byte) {
 		numbers := typed[int64](out)
-		for i := range numbers {
-			numbers[i] = int64(i)
+		if s.row == nil {
+			s = sorter{make([]keyed, len(numbers)), make([]keyed, len(numbers))}
 		}
-		order(numbers, row, descending)
+		keys(s.row, row)
+		if descending {
+			for i := range s.row {
+				s.row[i].key = ^s.row[i].key
+			}
+		}
+		s.sort(in.Size())
+		for i := range numbers {
+			numbers[i] = s.row[i].index
+		}
 	})
 }
 
@@ -74,21 +59,22 @@ func (t *Tensor) gatherOrSelf(dim int, indices *Tensor) *Tensor {
 func CumSum(t *Tensor, dim int) *Tensor {
 	in := t.dtype.computed()
 	n := in.numeric()
-	sums := t.alongRows(dim, in, n.total, func(out, row []byte) { n.running(out, [3][]byte{row}) })
 	if t.dtype.category() < 2 {
-		return sums
+		return t.alongRows(dim, in, n.total, n.running)
 	}
+	sums := t.alongRows(dim, in, in, n.running)
 	return sums.become(sums.To(t.dtype))
 }
 
-func runningSum[A, T ordered](r []A, a []T) {
+// runningSum adds up numbers in A.
+func runningSum[A, R, T ordered](out, row []byte) {
 	var sum A
-	each(r, a, func(x T) A { sum += A(x); return sum })
+	each(typed[R](out), typed[T](row), func(x T) R { sum += A(x); return R(sum) })
 }
 
-func runningComplexSum[T cplx](r []complex128, a []T) {
+func runningComplexSum[T cplx](out, row []byte) {
 	var sum complex128
-	each(r, a, func(x T) complex128 { sum += complex128(x); return sum })
+	each(typed[T](out), typed[T](row), func(x T) T { sum += complex128(x); return T(sum) })
 }
 
 // alongRows lets f compute a row of dtype out from each row of dimension dim, in dtype in.

@@ -110,6 +110,8 @@ type rows struct {
 	in  [3]DType
 	out DType
 	run func(out []byte, in [3][]byte)
+
+	copies bool // out is the input
 }
 
 // chunk is how many elements are converted or gathered at a time.
@@ -175,6 +177,10 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 }
 
 func (r rows) chunk(ops *[4]operand, at [4]int, from, n, inputs int) {
+	if x, o := &ops[0], &ops[output]; r.copies && o.cast == nil && x.cast != nil && x.step != 0 {
+		x.row(at[0]+from*x.step, o.here(at[output]+from, n), n) // no need of a buffer
+		return
+	}
 	var in [3][]byte
 	for i := range inputs {
 		in[i] = ops[i].load(at[i], from, n)

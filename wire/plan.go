@@ -2,9 +2,12 @@ package wire
 
 import (
 	"fmt"
+	"os"
 	"reflect"
 	"sync"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A Plan knows how values of type T are written and read. There is one for each type, and it never changes; any number of
@@ -18,8 +21,13 @@ type Plan[T any] struct {
 // plans holds a *Plan[T] for each T by its reflect.Type.
 var plans sync.Map
 
-// trusted is what Trust was told.
+// trusted is what Trust was told. In a worker it is so from the start: the packages that register types are initialised before package shoal.
 var trusted atomic.Bool
+
+func init() {
+	_, worker := os.LookupEnv(sys.WorkerKey)
+	Trust(worker)
+}
 
 // Trust has PlanOf and RegisterType believe that types can cross, or not believe it any more; those that cannot are found out when they are used. It is for
 // package shoal: the starter of a worker is the same program and has looked at its types, and the worker begins sooner if it does not look again.

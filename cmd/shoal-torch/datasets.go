@@ -53,10 +53,11 @@ func (l *light) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{image, tensor.Scalar(tensor.Int64, float64(i))}, nil
 }
 
-// photographs are 100 files of JPEG, 224×224, again and again.
+// photographs are 100 files of JPEG, 224×224, again and again. A worker makes one sample at a time, in the memory of the one before.
 type photographs struct {
-	n   int
-	dir string
+	n     int
+	dir   string
+	image image.Image
 }
 
 func openJPEG(_ context.Context, w torch.Worker) (data.Dataset, error) {
@@ -65,22 +66,45 @@ func openJPEG(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	if !ok {
 		return nil, fmt.Errorf("the directory of photographs is %v", dir)
 	}
-	return &photographs{size(w), path}, nil
+	return &photographs{n: size(w), dir: path}, nil
 }
 
 func (p *photographs) Len() int { return p.n }
 
 func (p *photographs) Get(_ context.Context, i int) (data.Sample, error) {
+	if err := p.decode(i); err != nil {
+		return nil, err
+	}
+	x := tensor.New(tensor.Uint8, p.image.H, p.image.W, 3)
+	p.image.Packed(tensor.Data[uint8](x))
+	return data.Sample{x, tensor.Scalar(tensor.Int64, float64(i))}, nil
+}
+
+// Gather writes photographs to the rows of a batch.
+func (p *photographs) Gather(_ context.Context, indices []int, into data.Batch) error {
+	pixels, numbers := tensor.Data[uint8](into[0]), tensor.Data[int64](into[1])
+	row := len(pixels) / len(indices)
+	for k, i := range indices {
+		if err := p.decode(i); err != nil {
+			return err
+		}
+		if n := 3 * p.image.H * p.image.W; n != row {
+			return fmt.Errorf("photograph %d of %d bytes in a batch of %d: %w", i, n, row, data.ErrShape)
+		}
+		p.image.Packed(pixels[k*row:][:row])
+		numbers[k] = int64(i)
+	}
+	return nil
+}
+
+func (p *photographs) decode(i int) error {
 	path := filepath.Join(p.dir, fmt.Sprintf("%d.jpg", i%100))
 	file, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var im image.Image
-	if err := im.Decode(file, 3); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", path, err)
+	if err := p.image.Decode(file, 3); err != nil {
+		return fmt.Errorf("decode %s: %w", path, err)
 	}
-	x := tensor.New(tensor.Uint8, im.H, im.W, 3)
-	im.Packed(tensor.Data[uint8](x))
-	return data.Sample{x, tensor.Scalar(tensor.Int64, float64(i))}, nil
+	return nil
 }

@@ -10,8 +10,8 @@ import (
 // convertCommand is shoal convert.
 type convertCommand struct {
 	Args struct {
-		From string `positional-arg-name:"FROM" description:"A file of tensors; its name says the format."`
-		To   string `positional-arg-name:"TO" description:"The file to write; its name says the format."`
+		From string `positional-arg-name:"FROM" description:"A file of tensors. The end of its name says the format: .safetensors (or .safetensors.index.json), .pt .pth .bin .ckpt, .npy, .npz, .h5 .hdf5, .msgpack .mpk"`
+		To   string `positional-arg-name:"TO" description:"The file to write, in any of these formats."`
 	} `positional-args:"yes" required:"yes"`
 }
 

@@ -14,12 +14,15 @@ import (
 
 // doctorCommand is shoal doctor.
 type doctorCommand struct {
-	Span time.Duration `long:"span" default:"1s" description:"How long to look at what the processors do."`
+	Span time.Duration `long:"span" default:"1s" value-name:"DURATION" description:"How long to look at what the processors do."`
 	JSON bool          `long:"json" description:"One JSON object, for programs."`
 }
 
 // run looks, and writes to standard output.
 func (c *doctorCommand) run(ctx context.Context) error {
+	if c.Span <= 0 {
+		return fmt.Errorf("--span %v: a time to look is longer than 0", c.Span)
+	}
 	report, err := doctor.Examine(ctx, c.Span)
 	if err != nil {
 		return err

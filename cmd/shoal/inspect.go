@@ -10,7 +10,7 @@ import (
 // inspectCommand is shoal inspect.
 type inspectCommand struct {
 	Args struct {
-		File string `positional-arg-name:"FILE" description:"A file of tensors; its name says the format."`
+		File string `positional-arg-name:"FILE" description:"A file of tensors. The end of its name says the format: .safetensors (or .safetensors.index.json), .pt .pth .bin .ckpt, .npy, .npz, .h5 .hdf5, .msgpack .mpk"`
 	} `positional-args:"yes" required:"yes"`
 	JSON bool `long:"json" description:"One JSON object, for programs."`
 }

@@ -24,6 +24,7 @@ var commands = []struct {
 	{"inspect", "Print the tensors in a file: names, dtypes, shapes, sizes, statistics.", new(inspectCommand)},
 	{"convert", "Write the tensors of one file to another, of another format.", new(convertCommand)},
 	{"doctor", "Look at this machine and at the Shoal programs on it, and say what to set.", new(doctorCommand)},
+	{"version", "Print which build of Shoal and of Go this is.", new(versionCommand)},
 }
 
 func main() { shoal.Main(run) }
@@ -46,7 +47,11 @@ func run(ctx context.Context) error {
 		err = fmt.Errorf("unexpected argument %q", rest[0])
 	}
 	if err != nil {
-		return fmt.Errorf("%w; shoal --help shows what there is", err)
+		help := "shoal --help"
+		if parser.Active != nil {
+			help = "shoal " + parser.Active.Name + " --help"
+		}
+		return fmt.Errorf("%w; %s shows what there is", err, help)
 	}
 	for _, c := range commands {
 		if c.name == parser.Active.Name {

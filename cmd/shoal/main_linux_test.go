@@ -37,13 +37,14 @@ func TestScripts(t *testing.T) {
 }
 
 // disturb SIGNAL WHOM PROGRAM ARG… runs a program, and when the first line of a worker is seen on its standard error, sends the signal
-// to that worker, or to the root. The files output, errors and exit have what it wrote and its exit status.
+// to that worker, to the root, or to all, as a terminal does. The files output, errors and exit have what it wrote and its exit status.
 func disturb(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "INT": syscall.SIGINT}
 	self, err := os.Executable()
 	ts.Check(err)
 	var output, errors strings.Builder
-	c := exec.Cmd{Path: self, Args: args[2:], Dir: ts.MkAbs("."), Env: append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR")), Stdout: &output}
+	c := exec.Cmd{Path: self, Args: args[2:], Dir: ts.MkAbs("."), Env: append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR")), Stdout: &output,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
 	pipe, err := c.StderrPipe()
 	ts.Check(err)
 	ts.Check(c.Start())
@@ -55,9 +56,12 @@ func disturb(ts *testscript.TestScript, _ bool, args []string) {
 			continue
 		}
 		pid := c.Process.Pid
-		if args[1] == "worker" {
+		switch args[1] {
+		case "worker":
 			pid, err = strconv.Atoi(worker)
 			ts.Check(err)
+		case "all":
+			pid = -pid
 		}
 		done = true
 		ts.Check(syscall.Kill(pid, signals[args[0]]))

@@ -3,6 +3,7 @@ package devicetest
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -102,7 +103,7 @@ func (d *Device) Scatter(out, in, index tensor.Operand, dim int, add bool) error
 }
 
 // Generate is tensor.Computer's.
-func (d *Device) Generate(out tensor.Operand, s tensor.Sequence) error {
+func (d *Device) Generate(out tensor.Operand, s tensor.Sequence, in ...tensor.Operand) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
@@ -117,7 +118,36 @@ func (d *Device) Generate(out tensor.Operand, s tensor.Sequence) error {
 	for i := range v {
 		v[i] = Number(s, uint64(i))
 	}
-	t.CopyFrom(tensor.FromSlice(v, t.Shape()...))
+	drawn := tensor.FromSlice(v, t.Shape()...)
+	for _, o := range in {
+		drawn.Mul(d.see(o).To(tensor.Float64))
+	}
+	t.CopyFrom(drawn)
+	return nil
+}
+
+// Rows is tensor.Computer's.
+func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) error {
+	if err := d.compute(); err != nil {
+		return err
+	}
+	if !slices.Contains([]tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64}, out.DType) {
+		return fmt.Errorf("%w: %v of %v", tensor.ErrUnsupported, o.Kind, out.DType)
+	}
+	to, x := d.see(out), d.see(in[0]).To(tensor.Float64)
+	switch o.Kind {
+	case tensor.RowLogSoftmax:
+		x = tensor.Sub(x, tensor.Keep(tensor.Amax, x, -1))
+		to.CopyFrom(tensor.Sub(x, tensor.Keep(tensor.Sum, tensor.Exp(x), -1).Log()))
+	case tensor.RowLogSoftmaxGradient:
+		dy := d.see(in[1]).To(tensor.Float64)
+		to.CopyFrom(tensor.Sub(dy, tensor.Exp(x).Mul(tensor.Keep(tensor.Sum, dy, -1))))
+	case tensor.RowNLL:
+		to.Fill(o.Factor * tensor.Sum(tensor.Gather(x, 1, d.see(in[1]).Unsqueeze(1))).Item())
+	case tensor.RowNLLGradient:
+		classes := d.see(in[0]).Unsqueeze(1)
+		to.Zero().Scatter(1, classes, tensor.Full(to.DType(), o.Factor*d.see(in[1]).Item(), classes.Shape()...))
+	}
 	return nil
 }
 

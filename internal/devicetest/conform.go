@@ -32,6 +32,7 @@ func Conform(t *testing.T, dev tensor.Device) {
 	t.Run("products", func(t *testing.T) { products(t, dev) })
 	t.Run("indices", func(t *testing.T) { indices(t, dev) })
 	t.Run("sequences", func(t *testing.T) { sequences(t, dev) })
+	t.Run("rows", func(t *testing.T) { rows(t, dev) })
 	t.Run("windows", func(t *testing.T) { windows(t, dev) })
 	t.Run("optimizers", func(t *testing.T) { optimizers(t, dev) })
 }

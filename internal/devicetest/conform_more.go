@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -138,6 +139,10 @@ func sequences(t *testing.T, dev tensor.Device) {
 		Same(t, normal, want(dt, tensor.Sequence{Kind: tensor.RandomNormal, B: 1}), 1e-6)
 		kept := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.EmptyOn(dev, dt, n) }).Bernoulli(tensor.NewGenerator(9), 0.3)
 		Same(t, kept, want(dt, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
+		s := tensor.Sequence{Kind: tensor.RandomKept, Key: key, A: 0.3, B: 1.5}
+		doubled := On(t, dev, tensor.Full(dt, 2, n))
+		check(t, dev.(tensor.Computer).Generate(doubled.Operand(), s, doubled.Operand()))
+		Same(t, doubled, want(dt, s).MulScalar(2), 0)
 	}
 	for _, dt := range []tensor.DType{f32, f64, tensor.Int64, tensor.Int32, tensor.Float16} {
 		x, err := tensor.ArangeOn(dev, dt, -3, 400, 1.5)
@@ -159,4 +164,40 @@ func sequences(t *testing.T, dev tensor.Device) {
 	grid := On(t, dev, tensor.New(f32, 5, 7))
 	turned := grid.Transpose(0, 1).Uniform(tensor.NewGenerator(9), 0, 1)
 	Same(t, turned.Reshape(35), want(f32, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
+}
+
+// rows are of many lengths, and some have elements that are infinite or no numbers.
+func rows(t *testing.T, dev tensor.Device) {
+	ref, g := New("reference"), tensor.NewGenerator(10)
+	for _, dt := range append(slices.Clone(floats), tensor.Float16, tensor.BFloat16) {
+		for _, shape := range [][2]int{{1, 1}, {3, 10}, {300, 2}, {2, 257}, {5, 700}, {600, 1}} {
+			t.Run(fmt.Sprint(dt, shape), func(t *testing.T) {
+				n, size := shape[0], shape[1]
+				x, dy := tensor.RandN(tensor.Float64, g, n, size).MulScalar(5), tensor.RandN(dt, g, n, size)
+				for i, v := range []float64{math.Inf(-1), 800, math.Inf(1), math.NaN(), -1e4} {
+					tensor.SetAt(x, v, i%n, 7*i%size)
+				}
+				classes := tensor.RandInt(g, 0, size, n)
+				type results struct{ y, dx, loss, dlogp *tensor.Tensor }
+				on := func(d tensor.Device) results {
+					k, c := d.(tensor.Computer), On(t, d, classes)
+					r := results{empty(t, d, dt, n, size), empty(t, d, dt, n, size), empty(t, d, dt), empty(t, d, dt, n, size)}
+					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowLogSoftmax}, r.y.Operand(), On(t, d, x.To(dt)).Operand()))
+					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowLogSoftmaxGradient}, r.dx.Operand(), r.y.Operand(), On(t, d, dy).Operand()))
+					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowNLL, Factor: -0.5}, r.loss.Operand(), On(t, d, dy).Operand(), c.Operand()))
+					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -0.5}, r.dlogp.Operand(), c.Operand(), r.loss.Operand()))
+					return r
+				}
+				got, want := on(dev), on(ref)
+				Same(t, got.y, near(t, want.y), 1e-6)
+				Same(t, got.dx, near(t, want.dx), 1e-5)
+				Same(t, got.loss, near(t, want.loss), 1e-5)
+				Same(t, got.dlogp, near(t, want.dlogp), 1e-5)
+			})
+		}
+	}
+	whole := empty(t, dev, tensor.Int64, 2, 2)
+	if err := dev.(tensor.Computer).Rows(tensor.RowOp{}, whole.Operand(), whole.Operand()); !errors.Is(err, tensor.ErrUnsupported) {
+		t.Errorf("the logarithm of integers' softmax: %v", err)
+	}
 }

@@ -37,10 +37,13 @@ func Number(s tensor.Sequence, place uint64) float64 {
 		z := math.Sqrt(-2*math.Log(float64(u>>11+1)/(1<<53))) * math.Cos(2*math.Pi*float64(v>>11)/(1<<53))
 		return s.A + float64(s.B*z)
 	}
-	if float64(u>>11)/(1<<53) < s.A {
-		return 1
+	switch {
+	case float64(u>>11)/(1<<53) >= s.A:
+		return 0
+	case s.Kind == tensor.RandomKept:
+		return s.B
 	}
-	return 0
+	return 1
 }
 
 // Integer returns what a sequence of integers has at a place.

@@ -1,38 +1,49 @@
 package jpeg
 
-import "github.com/shoal-mp/shoal/internal/pixel"
+import (
+	"bytes"
 
-// lookBits is how many bits are looked up at once: most codes with the number behind them.
+	"github.com/shoal-mp/shoal/internal/pixel"
+)
+
+// lookBits is how many bits are looked up at once: most codes.
 const lookBits = 10
 
-// An entry of the look-up table: how many bits it stands for, how many coefficients are skipped, and which number follows.
+// An entry of the look-up table says what begins with its bits.
 //
-//	0…6    bits, 0 if the code is longer than the table looks at
-//	7      the number is not known yet: what is in its place is how many bits it has
+//	0…7    bits of the code and of the number behind it, 0 if the code is longer than the table looks at
 //	8…15   coefficients skipped
-//	16…31  the number
+//	16…23  bits of the number
+//	24…31  bits of the code
 type entry uint32
 
-const open = 1 << 7
+func (e entry) bits() uint { return uint(e & 31) } // at most lookBits + 15
+func (e entry) run() int   { return int(e >> 8 & 15) }
+func (e entry) size() uint { return uint(e >> 16 & 15) }
+func (e entry) code() uint { return uint(e >> 24) }
 
 // huffman is a table of codes.
 type huffman struct {
 	look    [1 << lookBits]entry
-	limit   [18]int32 // by length: above all codes of it, as if they had 16 bits
+	limit   [17]int32 // by length: above all codes of it, as if they had 16 bits
 	first   [17]int32 // by length: what is added to a code to find its symbol
+	counts  [16]uint8 // what it was made of
 	symbols [256]uint8
 }
 
-// build makes the table of counts[i] codes of i+1 bits, which stand for symbols.
+// build makes the table of counts[i] codes of i+1 bits, which stand for symbols. Most files of a program have the same tables, and those are there.
 func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
-	copy(h.symbols[:], symbols)
+	if counts == h.counts && bytes.Equal(symbols, h.symbols[:len(symbols)]) {
+		return nil
+	}
+	*h = huffman{}
 	code, k := int32(0), int32(0)
-	h.look = [1 << lookBits]entry{}
 	for length := 1; length <= 16; length++ {
 		n := int32(counts[length-1])
 		h.first[length] = k - code
 		for range n {
 			if code >= 1<<length {
+				*h = huffman{}
 				return pixel.ErrCorrupt
 			}
 			h.enter(code, length, symbols[k])
@@ -42,7 +53,8 @@ func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
 		h.limit[length] = code << (16 - length)
 		code <<= 1
 	}
-	h.limit[17] = 1 << 16
+	h.counts = counts
+	copy(h.symbols[:], symbols)
 	return nil
 }
 
@@ -51,14 +63,10 @@ func (h *huffman) enter(code int32, length int, symbol uint8) {
 	if length > lookBits {
 		return
 	}
-	run, size := entry(symbol>>4), int(symbol&15)
+	run, size := entry(symbol>>4), entry(symbol&15)
+	e := (entry(length) + size) | run<<8 | size<<16 | entry(length)<<24
 	rest := lookBits - length
 	for tail := range int32(1) << rest {
-		e := entry(length) | open | run<<8 | entry(size)<<16
-		if size > 0 && size <= rest {
-			v := extend(tail>>(rest-size), uint(size))
-			e = entry(length+size) | run<<8 | entry(uint16(v))<<16
-		}
 		h.look[code<<rest|tail] = e
 	}
 }
@@ -68,8 +76,12 @@ func (r *bits) symbol(h *huffman) (uint8, bool) {
 	if r.n < 16 {
 		r.fill()
 	}
+	if e := h.look[r.acc>>(64-lookBits)]; e != 0 {
+		r.skip(e.code())
+		return uint8(e.run()<<4) | uint8(e.size()), true
+	}
 	code := int32(r.acc >> 48)
-	for length := uint(1); length <= 16; length++ {
+	for length := uint(lookBits + 1); length <= 16; length++ {
 		if code < h.limit[length] {
 			r.skip(length)
 			return h.symbols[(code>>(16-length)+h.first[length])&255], true

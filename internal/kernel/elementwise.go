@@ -61,8 +61,17 @@ func Dot[F Float](x, y []F) (sum F) {
 	return sum
 }
 
+// fewSummed is up to how many numbers are added up before a kernel could begin.
+const fewSummed = 16
+
 // Sum64 is the sum of x in double precision.
 func Sum64[F Float](x []F) (sum float64) {
+	if len(x) <= fewSummed {
+		for _, v := range x {
+			sum += float64(v)
+		}
+		return sum
+	}
 	for i, n := range short(len(x)) {
 		sum += inner[F]().sum64(n, &x[i])
 	}

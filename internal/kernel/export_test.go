@@ -25,5 +25,8 @@ const (
 	BlockDeep = blockDeep
 )
 
+// CastSizes are the bytes of an element before and after each cast.
+var CastSizes = castSizes
+
 // Functions is how many there are.
 const Functions Function = functions

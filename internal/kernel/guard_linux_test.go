@@ -60,6 +60,10 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Largest(x)
 			kernel.Smallest(x)
 			kernel.Clamp(-1, 1, x, y)
+			for c, size := range kernel.CastSizes {
+				elems := n &^ 7 // which the kernel does
+				kernel.Cast(c).Do(elems, memory(make(elems*size[1]/int(unsafe.Sizeof(F(0))))), memory(make(elems*size[0]/int(unsafe.Sizeof(F(0))))))
+			}
 			for f := range kernel.Functions {
 				kernel.Map(f, x, y)
 			}
@@ -102,6 +106,11 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.MaxPool2dBackward(2, 1, side, side, 2, 2, 2, 2, 0, 0, y, idx, x)
 		}
 	}
+}
+
+// memory is x as bytes.
+func memory[F kernel.Float](x []F) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(F(0))))
 }
 
 func guardedIndices(t *testing.T, n int, atEnd bool) []int32 {

@@ -12,6 +12,8 @@ type level struct {
 	name string
 	f32  loops[float32]
 	f64  loops[float64]
+
+	casts [casts]func(n int, x, y *byte) // convert n elements, a multiple of 8; nil where there are no instructions for it
 }
 
 // loops is what the kernels spend their time in. None of it checks a bound, starts a goroutine or runs for as long as a millisecond.

@@ -7,7 +7,8 @@ import (
 )
 
 var avx2 = level{
-	name: "avx2",
+	name:  "avx2",
+	casts: castsAVX2,
 	f32: loops[float32]{
 		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
@@ -32,7 +33,8 @@ var avx2 = level{
 
 // Rows of images are short, and a store that a mask cuts off holds up the load of the next row: there AVX2 is faster.
 var avx512 = level{
-	name: "avx512",
+	name:  "avx512",
+	casts: castsAVX2,
 	f32: loops[float32]{
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
@@ -53,6 +55,12 @@ var avx512 = level{
 		descend: asm.DescendAVX512F64, adam: asm.AdamAVX512F64, rmsprop: asm.RMSpropAVX512F64,
 		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
 	},
+}
+
+// castsAVX2 are in the order of the constants. They wait for memory, so wider registers would not help.
+var castsAVX2 = [casts]func(n int, x, y *byte){
+	asm.HalfToFloat32AVX2, asm.Float32ToHalfAVX2, asm.BrainToFloat32AVX2, asm.Float32ToBrainAVX2,
+	asm.Uint8ToFloat32AVX2, asm.Int32ToFloat32AVX2, asm.Float32ToFloat64AVX2, asm.Float64ToFloat32AVX2,
 }
 
 // native returns the levels of this processor. cpu asks the operating system, too, whether it saves the registers.

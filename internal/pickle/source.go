@@ -38,18 +38,21 @@ func (s *source) take(n uint64) ([]byte, error) {
 	if n > uint64(s.left) {
 		return nil, s.tooLong()
 	}
-	least := uint64(step)
+	first := min(n, step)
 	if s.whole {
-		least = n // they are there
+		first = n // they are there
 	}
-	b := sys.HeapBytes(int(min(n, least)))[:0]
-	for uint64(len(b)) < n {
-		have := len(b)
-		more := int(min(n-uint64(have), max(least, uint64(have))))
-		b = slices.Grow(b, more)[:have+more]
+	b := sys.UnclearedBytes(int(first))
+	for have := 0; ; {
 		if _, err := io.ReadFull(s.r, b[have:]); err != nil {
 			return nil, unexpected(err)
 		}
+		have = len(b)
+		more := int(min(n-uint64(have), uint64(have)))
+		if more == 0 {
+			break
+		}
+		b = slices.Grow(b, more)[:have+more]
 	}
 	s.at += int64(n)
 	s.left -= int64(n)

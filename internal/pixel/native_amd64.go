@@ -21,18 +21,26 @@ var avx2 = loops{
 		loop(&coef[0], &quant[0], &dst[0], stride)
 	},
 	upsample: func(dst, src []uint8, first, n int) {
-		m := n &^ 15
-		if m > 0 {
-			asm.UpsampleAVX2(m, &src[first], &dst[2*first])
+		if n < 16 {
+			upsamplePortable(dst, src, first, n)
+			return
 		}
-		upsamplePortable(dst, src, first+m, n-m)
+		asm.UpsampleAVX2(n&^15, &src[first], &dst[2*first])
+		if n%16 > 0 { // the last sixteen, some of them once more
+			last := first + n - 16
+			asm.UpsampleAVX2(16, &src[last], &dst[2*last])
+		}
 	},
 	upsampleTwo: func(dst, near, far []uint8, first, n int) {
-		m := n &^ 15
-		if m > 0 {
-			asm.UpsampleTwoAVX2(m, &near[first], &far[first], &dst[2*first])
+		if n < 16 {
+			upsampleTwoPortable(dst, near, far, first, n)
+			return
 		}
-		upsampleTwoPortable(dst, near, far, first+m, n-m)
+		asm.UpsampleTwoAVX2(n&^15, &near[first], &far[first], &dst[2*first])
+		if n%16 > 0 {
+			last := first + n - 16
+			asm.UpsampleTwoAVX2(16, &near[last], &far[last], &dst[2*last])
+		}
 	},
 	rgb: func(r, g, b, y, cb, cr []uint8) {
 		m := len(y) &^ 7

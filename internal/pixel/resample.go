@@ -16,9 +16,6 @@ type Weights struct {
 // At returns the weights of place i.
 func (w *Weights) At(i int) []int32 { return w.Weight[i*w.Taps:][:w.Taps] }
 
-// Padded returns how long a slice must be from which a row of n pixels is resampled.
-func Padded(n int, w *Weights) int { return n + w.Taps }
-
 // Row writes a resampled row of len(w.First) pixels. src has w.Taps pixels of any value behind its last one.
 func Row(dst, src []uint8, w *Weights) {
 	current.row(dst[:len(w.First)], src, w)

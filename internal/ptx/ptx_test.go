@@ -67,6 +67,13 @@ func kernels() (all []ptx.Kernel) {
 		add(ptx.MaxPool(t), true)
 		add(ptx.Scatter(t, true), true)
 	}
+	for _, t := range []ptx.Type{ptx.Float16, ptx.BFloat16, ptx.Float32, ptx.Float64} {
+		for _, kind := range []string{"LogSoftmax", "LogSoftmaxGradient", "NLL"} {
+			add(ptx.Rows(kind, t))
+		}
+		add(ptx.NLLGradient(t))
+		add(ptx.Sequence("RandomKept", t), true)
+	}
 	for _, t := range []ptx.Type{ptx.Bits8, ptx.Bits16, ptx.Bits32, ptx.Bits64} {
 		add(ptx.Unfold(t), true)
 		add(ptx.Gather(t), true)

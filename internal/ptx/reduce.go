@@ -168,9 +168,8 @@ func (r reducer) together(a *asm, state []string, along, slot, width, height str
 	for i := range state {
 		fmt.Fprintf(&a.shared, "\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize)
 	}
-	at := func(i int, slot string) string { return a.at(a.do("mov.u64", fmt.Sprintf("s%d", i)), slot, 8) }
 	for i, t := range r.state {
-		a.emit("st.shared.%s [%s], %s", t, at(i, slot), state[i])
+		a.emit("st.shared.%s [%s], %s", t, a.sharedState(i, slot), state[i])
 	}
 	half := a.do("shr.u32", width, "1")
 	a.while(func() string { return a.do("setp.ne.u32", half, "0") }, func() {
@@ -178,13 +177,18 @@ func (r reducer) together(a *asm, state []string, along, slot, width, height str
 		a.when(a.do("setp.lt.u32", along, half), func() {
 			partner, other := a.do("mad.lo.u32", half, height, slot), make([]string, len(state))
 			for i, t := range r.state {
-				other[i] = a.do("ld.shared."+string(t), "["+at(i, partner)+"]")
+				other[i] = a.do("ld.shared."+string(t), "["+a.sharedState(i, partner)+"]")
 			}
 			r.merge(a, state, other)
 			for i, t := range r.state {
-				a.emit("st.shared.%s [%s], %s", t, at(i, slot), state[i])
+				a.emit("st.shared.%s [%s], %s", t, a.sharedState(i, slot), state[i])
 			}
 		})
 		a.set(half, "shr.u32", half, "1")
 	})
+}
+
+// sharedState is where a thread's value is that the others see.
+func (a *asm) sharedState(i int, slot string) string {
+	return a.at(a.do("mov.u64", fmt.Sprintf("s%d", i)), slot, 8)
 }

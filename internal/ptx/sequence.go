@@ -5,17 +5,27 @@ import (
 	"math"
 )
 
-// Sequence returns the kernel of a kind of tensor.Sequence: Arithmetic, RandomUniform, RandomNormal, RandomBernoulli or RandomInteger. Its extra
+// Sequence returns the kernel of a kind of tensor.Sequence: Arithmetic, RandomUniform, RandomNormal, RandomBernoulli, RandomInteger, or RandomKept, which has an operand. Its extra
 // words are the key, A and B, and for RandomUniform by how much u is shifted and what it is divided by then; RandomInteger has From and Count in the place of A
 // and B.
 func Sequence(kind string, out Type) Kernel {
-	return each{name: kind, operands: []access{{out, writes}}, extra: 5, body: func(a *asm, _ []string, place string, extra int) []string {
+	e := each{name: kind, operands: []access{{out, writes}}, extra: 5}
+	if kind == "RandomKept" {
+		e.operands = append(e.operands, access{out, reads})
+	}
+	e.body = func(a *asm, x []string, place string, extra int) []string {
 		f, from := sequences[kind], Float64
 		if kind == "RandomInteger" {
 			from = Int64
 		}
-		return []string{a.convert(out, from, f(a, place, func(i int) string { return a.word("u64", extra+i) }))}
-	}}.kernel()
+		v := f(a, place, func(i int) string { return a.word("u64", extra+i) })
+		if kind == "RandomKept" {
+			t := out.class()
+			return []string{a.do(op("mul", t), x[1], a.cast(t, from, v))}
+		}
+		return []string{a.convert(out, from, v)}
+	}
+	return e.kernel()
 }
 
 var sequences = map[string]func(a *asm, place string, word func(int) string) string{
@@ -37,14 +47,22 @@ var sequences = map[string]func(a *asm, place string, word func(int) string) str
 		return a.do("add.rn.f64", word(1), a.do("mul.rn.f64", word(2), z))
 	},
 	"RandomBernoulli": func(a *asm, place string, word func(int) string) string {
-		u, _ := a.philox(place, word(0))
-		v := a.do("mul.rn.f64", a.do("cvt.rn.f64.u64", a.do("shr.u64", u, "11")), c(0x1p-53))
-		return a.do("selp.f64", c(1), c(0), a.do("setp.lt.f64", v, word(1)))
+		return a.do("selp.f64", c(1), c(0), a.chance(place, word))
+	},
+	"RandomKept": func(a *asm, place string, word func(int) string) string {
+		return a.do("selp.f64", word(2), c(0), a.chance(place, word))
 	},
 	"RandomInteger": func(a *asm, place string, word func(int) string) string {
 		u, _ := a.philox(place, word(0))
 		return a.do("add.s64", word(1), a.do("mul.hi.u64", u, word(2)))
 	},
+}
+
+// chance holds with the probability A.
+func (a *asm) chance(place string, word func(int) string) string {
+	u, _ := a.philox(place, word(0))
+	v := a.do("mul.rn.f64", a.do("cvt.rn.f64.u64", a.do("shr.u64", u, "11")), c(0x1p-53))
+	return a.do("setp.lt.f64", v, word(1))
 }
 
 // philox is Philox 4×32-10 (Salmon and others, 2011) of a counter whose upper half is 0.

@@ -13,9 +13,6 @@ func Monotonic() time.Duration { return clock(unix.CLOCK_MONOTONIC) }
 // ProcessTime returns how long the threads of this process have computed, together.
 func ProcessTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
-// ThreadTime is ProcessTime of the thread that calls: of a goroutine that is locked to its thread.
-func ThreadTime() time.Duration { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
-
 func clock(id int32) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {

@@ -36,6 +36,3 @@ func Monotonic() time.Duration { return time.Since(begin) }
 
 // ProcessTime is Monotonic; that computing has a clock needs Linux.
 func ProcessTime() time.Duration { return Monotonic() }
-
-// ThreadTime is Monotonic where threads have no clock of their own.
-func ThreadTime() time.Duration { return Monotonic() }

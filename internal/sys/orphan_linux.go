@@ -2,6 +2,7 @@ package sys
 
 import (
 	"fmt"
+	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -50,19 +51,24 @@ func entersyscallblock()
 //go:nosplit
 //go:norace
 func (o *Orphanage) Watch() {
-	// Neither moves: both are on the heap, because o came from NewOrphanage, and o lives as long as this frame.
+	// Neither moves: both are on the heap, because o came from NewOrphanage. Neither goes away, because each loop keeps o: without
+	// that the collector would find it dead here, and a signal has the kernel read and write the memory once more.
 	fds, grace := uintptr(unsafe.Pointer(&o.fds[0])), uintptr(unsafe.Pointer(&o.grace))
 	n, wake, code := uintptr(len(o.fds)), o.wake, o.code
 	entersyscallblock()
 	for {
-		if _, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, fds, n, 0, 0, 0, 0); errno != unix.EINTR {
+		_, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, fds, n, 0, 0, 0, 0)
+		runtime.KeepAlive(o)
+		if errno != unix.EINTR {
 			break
 		}
 	}
 	syscall.RawSyscall(unix.SYS_SHUTDOWN, wake, unix.SHUT_RD, 0)
 	for {
 		// The kernel writes the time that is left into grace, so a signal does not prolong it.
-		if _, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, grace, 0, 0, 0); errno != unix.EINTR {
+		_, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, grace, 0, 0, 0)
+		runtime.KeepAlive(o)
+		if errno != unix.EINTR {
 			break
 		}
 	}

@@ -2,12 +2,17 @@ package sys_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -27,18 +32,20 @@ func bereaved() error {
 	if os.Args[1] == "socket" {
 		grace = patience // there must be time to say so
 	}
-	o, err := sys.NewOrphanage([]int{3}, 4, grace, orphanCode)
+	o, err := sys.NewOrphanage([]int{3, 3, 3, 3}, 4, grace, orphanCode)
 	if err != nil {
 		return err
 	}
-	watching := make(chan struct{})
+	watching := make(chan int)
 	go func() {
 		runtime.LockOSThread()
-		close(watching)
+		watching <- unix.Gettid()
 		o.Watch()
 	}()
-	<-watching
+	watcher := <-watching
 	switch os.Args[1] {
+	case "signals":
+		return interrupted(watcher)
 	case "socket": // the reading side is shut down first
 		n, err := syscall.Read(4, make([]byte, 1))
 		fmt.Println("read", n, err)
@@ -57,6 +64,35 @@ func bereaved() error {
 	for { // the scheduler is not told of a raw call: the only P is gone for an hour, as with assembly
 		syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(ep), 0, 1, 3_600_000, 0, 0)
 	}
+}
+
+// interrupted has the watching thread interrupted by signals, after the memory of everything that was garbage has been used again.
+// It returns, and does not end as an orphan does.
+func interrupted(watcher int) error {
+	runtime.GC()
+	runtime.GC()
+	const closed = 1 << 20 // no descriptor
+	reused := make([][]int64, 1<<16)
+	for i := range reused {
+		reused[i] = []int64{closed, closed, closed, closed} // as long as what the kernel looks at
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	for range 100 {
+		if err := unix.Tgkill(os.Getpid(), watcher, unix.SIGINT); err != nil {
+			return err
+		}
+		<-signals
+	}
+	if n, _, err := unix.Recvfrom(4, make([]byte, 1), unix.MSG_DONTWAIT); err != unix.EAGAIN {
+		return fmt.Errorf("the socket has been shut down: %d, %v", n, err)
+	}
+	for i, one := range reused {
+		if !slices.Equal(one, []int64{closed, closed, closed, closed}) {
+			return fmt.Errorf("the kernel has written to %d of what is not its: %x", i, one)
+		}
+	}
+	return nil
 }
 
 // startOrphan returns the process, and both ends of what connects it.
@@ -117,6 +153,16 @@ func TestOrphanIsToldOnItsSocket(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
+}
+
+func TestASignalOrphansNobody(t *testing.T) {
+	cmd, out, _ := startOrphan(t, "signals")
+	watchdog := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	defer watchdog.Stop()
+	said, _ := io.ReadAll(out)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("ended with %v: %s", err, said)
+	}
 }
 
 func TestOrphanageNeedsALifeline(t *testing.T) {

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/manager"
 )
 
@@ -73,7 +75,7 @@ func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 		return nil, fmt.Errorf("remote: %w", err)
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
-	l.done.Go(l.accept)
+	l.done.Go(func() { sys.Accept(l.accept, l.meet) })
 	return l, nil
 }
 
@@ -94,20 +96,12 @@ func (l *Listener) Close() error {
 	return err
 }
 
-func (l *Listener) accept() {
-	for pause := time.Duration(0); ; {
-		c, err := l.tcp.Accept()
-		switch {
-		case err == nil:
-			pause = 0
-			l.meet(c)
-		case l.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
-			return
-		default: // no descriptors left, as a rule
-			pause = min(max(2*pause, time.Millisecond), time.Second)
-			time.Sleep(pause)
-		}
+func (l *Listener) accept() (net.Conn, error) {
+	c, err := l.tcp.Accept()
+	if errors.Is(err, net.ErrClosed) {
+		err = os.ErrClosed
 	}
+	return c, err
 }
 
 func (l *Listener) meet(c net.Conn) {

@@ -165,7 +165,7 @@ func (a *archive) storage(key string, dt tensor.DType, size int64) (*tensor.Tens
 	if a.mapped != nil && !a.swapped && e.Offset%int64(max(dt.Size(), 8)) == 0 {
 		return a.mapped.Storage(e.Offset, size)
 	}
-	t := tensor.New(tensor.Uint8, int(size))
+	t := tensor.Empty(tensor.Uint8, int(size))
 	if err := a.fill(e, tensor.Bytes(t)); err != nil {
 		return nil, err
 	}

@@ -139,6 +139,6 @@ func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor
 	if n := binary.LittleEndian.Uint64(length[:]); n != uint64(p.elements) || size != p.elements*int64(p.dtype.Size()) {
 		return nil, malformed("storage %q has %d elements, not %d", key, n, p.elements)
 	}
-	t := tensor.New(tensor.Uint8, int(size))
+	t := tensor.Empty(tensor.Uint8, int(size))
 	return t, tensor.ReadFileAt(t, l.file, at+8)
 }

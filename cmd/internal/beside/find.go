@@ -21,7 +21,7 @@ func Command(ctx context.Context, program string, args ...string) (*exec.Cmd, er
 	found, err := Find(program)
 	if err != nil {
 		tool, failed := exec.LookPath("go")
-		if failed != nil {
+		if failed != nil || exec.CommandContext(ctx, tool, "list", source+program).Run() != nil { // go run works where this module is at hand
 			return nil, err
 		}
 		found, args = tool, append([]string{"run", source + program}, args...)

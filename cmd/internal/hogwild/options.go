@@ -68,6 +68,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --momentum %v: it is at least 0 and less than 1", ErrOption, o.Momentum)
 	case o.Download && o.Data == "":
 		return fmt.Errorf("%w: --download needs --data DIR, the folder to put the files into", ErrOption)
+	case o.Out != "" && !strings.HasSuffix(o.Out, ".safetensors"):
+		return fmt.Errorf("%w: --out %s: the name ends in .safetensors; shoal convert makes other formats of it", ErrOption, o.Out)
 	case o.Mirror != "" && !o.Download:
 		return fmt.Errorf("%w: --mirror says where --download fetches from, and is nothing without it", ErrOption)
 	}

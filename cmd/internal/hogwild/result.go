@@ -94,8 +94,8 @@ func (r *Result) write(w io.Writer, asJSON bool) error {
 func (r *Result) text(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("")
-	p.line("trained    %d samples of %s by %d workers of %d threads in %.1f s: %.0f samples/s",
-		r.Samples, r.Dataset, r.Workers, r.ThreadsPerWorker, r.Seconds, r.SamplesPerSecond)
+	p.line("trained    %d samples of %s by %s of %s in %.1f s: %.0f samples/s",
+		r.Samples, r.Dataset, count(r.Workers, "worker"), count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
 	p.line("shared     %s, one copy for all; %s copied into it once, %s among processes since",
 		size(r.BytesShared), size(r.BytesMovedIn), size(r.BytesCopied))
 	if len(r.PeakBytes) > 0 {
@@ -103,7 +103,7 @@ func (r *Result) text(w io.Writer) error {
 	}
 	p.line("left over  %d of %d blocks, %s", r.LeakedBlocks, r.Allocated, size(r.LeakedBytes))
 	if r.Reaped > 0 {
-		p.line("died       %d workers; what they held was taken back", r.Reaped)
+		p.line("died       %s; what they held was taken back", count(r.Reaped, "worker"))
 	}
 	if r.Model != "" {
 		p.line("saved      %s", r.Model)
@@ -124,6 +124,14 @@ func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
 	}
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // size writes bytes as people read them.

@@ -75,8 +75,8 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 	s := r.domain.Stats()
 	r.result.Dataset, r.result.TrainSize, r.result.TestSize = r.digits.name, r.digits.train.Len(), r.digits.test.Len()
 	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes, s.Copied
-	o.note("%s: %d images to train on, %d to test; %d workers of %d threads; %s shared",
-		r.digits.name, r.result.TrainSize, r.result.TestSize, o.Workers, o.threads(), size(s.Bytes))
+	o.note("%s: %d images to train on, %d to test; %s of %s; %s shared",
+		r.digits.name, r.result.TrainSize, r.result.TestSize, count(o.Workers, "worker"), count(o.threads(), "thread"), size(s.Bytes))
 	return r, nil
 }
 

@@ -24,7 +24,7 @@ func (b *BLAS) Name() string { return "simulated cuBLAS" }
 
 // Create makes a handle.
 func (b *BLAS) Create() (h cublas.Handle, err error) {
-	err = b.driver.do("cublasCreate", inContext, func(*context) cudriver.Result {
+	err = b.driver.doSettled("cublasCreate", inContext, func(*context) cudriver.Result {
 		h = cublas.Handle(b.driver.number())
 		b.streams[h] = 0
 		return cudriver.Success

@@ -113,6 +113,12 @@ func (d *Driver) do(call string, n need, f func(c *context) cudriver.Result) err
 	return cudriver.Check(call, r)
 }
 
+// doSettled is do for calls that may wait for all that is queued.
+func (d *Driver) doSettled(call string, n need, f func(c *context) cudriver.Result) error {
+	d.settle(call)
+	return d.do(call, n, f)
+}
+
 func (d *Driver) allow(call string, n need) (*context, cudriver.Result) {
 	if fault := d.faults[call]; fault != nil {
 		if fault.after--; fault.after == 0 {

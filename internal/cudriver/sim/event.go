@@ -134,7 +134,7 @@ func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
 	if err != nil {
 		return err
 	}
-	return d.queue("cuStreamWaitEvent", s, func(*context) cudriver.Result {
+	return d.queueWait("cuStreamWaitEvent", s, func(*context) cudriver.Result {
 		if e.counts.completed.Load() < turn && !e.gone() {
 			return cudriver.ErrorNotReady
 		}

@@ -10,7 +10,7 @@ import (
 
 // ModuleLoadData takes PTX that ends with a zero byte.
 func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
-	err = d.do("cuModuleLoadData", inContext, func(*context) cudriver.Result {
+	err = d.doSettled("cuModuleLoadData", inContext, func(*context) cudriver.Result {
 		text, _, ended := strings.Cut(string(image), "\x00")
 		if !ended {
 			return cudriver.ErrorInvalidImage
@@ -28,7 +28,7 @@ func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 
 // ModuleUnload ends a module. Its functions are none any more.
 func (d *Driver) ModuleUnload(m cudriver.Module) error {
-	return d.do("cuModuleUnload", inContext, func(*context) cudriver.Result {
+	return d.doSettled("cuModuleUnload", inContext, func(*context) cudriver.Result {
 		code := d.modules[m]
 		if code == nil {
 			return cudriver.ErrorInvalidHandle
@@ -45,7 +45,7 @@ func (d *Driver) ModuleUnload(m cudriver.Module) error {
 
 // ModuleGetFunction finds an entry.
 func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.Function, err error) {
-	err = d.do("cuModuleGetFunction", inContext, func(*context) cudriver.Result {
+	err = d.doSettled("cuModuleGetFunction", inContext, func(*context) cudriver.Result {
 		code := d.modules[m]
 		switch {
 		case code == nil:

@@ -86,7 +86,7 @@ func (d *Driver) MemGetInfo() (free, total uint64, err error) {
 
 // MemAlloc takes whole pages.
 func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
-	err = d.do("cuMemAlloc", inContext, func(c *context) cudriver.Result {
+	err = d.doSettled("cuMemAlloc", inContext, func(c *context) cudriver.Result {
 		if n == 0 {
 			return cudriver.ErrorInvalidValue
 		}
@@ -109,7 +109,7 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 
 // MemFree takes the address that MemAlloc returned.
 func (d *Driver) MemFree(p cudriver.Ptr) error {
-	return d.do("cuMemFree", inContext, func(*context) cudriver.Result {
+	return d.doSettled("cuMemFree", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, allocated)
 		if m == nil {
 			return cudriver.ErrorInvalidValue
@@ -135,7 +135,7 @@ func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uin
 
 // MemHostRegister gives memory of the host an address on the device.
 func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
-	return d.do("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
+	return d.doSettled("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
 		switch {
 		case len(b) == 0:
 			return cudriver.ErrorInvalidValue
@@ -161,6 +161,15 @@ func pagesOf(b []byte) (begin, end uintptr) {
 	return begin / page * page, (begin + uintptr(len(b)) + page - 1) / page * page
 }
 
+// locked reports whether b is within pages that are registered.
+func (d *Driver) locked(b []byte) bool {
+	begin := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
+		off := begin - uintptr(unsafe.Pointer(unsafe.SliceData(m.mem)))
+		return m.origin == host && off <= uintptr(len(m.mem)) && uintptr(len(b)) <= uintptr(len(m.mem))-off
+	})
+}
+
 func (d *Driver) registered(b []byte) *mapping {
 	for _, m := range d.mappings {
 		if m.origin == host && unsafe.SliceData(m.mem) == unsafe.SliceData(b) {
@@ -172,7 +181,7 @@ func (d *Driver) registered(b []byte) *mapping {
 
 // MemHostUnregister ends it.
 func (d *Driver) MemHostUnregister(b []byte) error {
-	return d.do("cuMemHostUnregister", inContext, func(*context) cudriver.Result {
+	return d.doSettled("cuMemHostUnregister", inContext, func(*context) cudriver.Result {
 		m := d.registered(b)
 		if m == nil {
 			return 713 // CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
@@ -197,14 +206,14 @@ func (d *Driver) MemHostGetDevicePointer(b []byte) (p cudriver.Ptr, err error) {
 
 // MemcpyHtoDAsync queues a copy.
 func (d *Driver) MemcpyHtoDAsync(dst cudriver.Ptr, src []byte, s cudriver.Stream) error {
-	return d.queue("cuMemcpyHtoDAsync", s, func(c *context) cudriver.Result {
+	return d.copyHost("cuMemcpyHtoDAsync", s, src, func(c *context) cudriver.Result {
 		return put(d.reach(c, dst, uint64(len(src)), cudriver.AccessReadWrite), src)
 	})
 }
 
 // MemcpyDtoHAsync queues a copy.
 func (d *Driver) MemcpyDtoHAsync(dst []byte, src cudriver.Ptr, s cudriver.Stream) error {
-	return d.queue("cuMemcpyDtoHAsync", s, func(c *context) cudriver.Result {
+	return d.copyHost("cuMemcpyDtoHAsync", s, dst, func(c *context) cudriver.Result {
 		return put(dst, d.reach(c, src, uint64(len(dst)), cudriver.AccessRead))
 	})
 }

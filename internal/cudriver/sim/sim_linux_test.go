@@ -279,18 +279,20 @@ func TestWorkIsQueuedAndEventsOrderIt(t *testing.T) {
 	e, err := d.EventCreate(cudriver.EventDisableTiming)
 	check(t, err)
 	check(t, d.EventQuery(e)) // nothing was recorded
+	got := make([]byte, 4096)
+	check(t, d.MemHostRegister(got, 0))
 	d.Hold(true)
 	check(t, d.MemsetD8Async(p, 'a', 4096, first))
 	check(t, d.EventRecord(e, first))
 	fails(t, cudriver.ErrorNotReady, d.StreamQuery(first))
 	check(t, d.StreamWaitEvent(second, e))
-	got := make([]byte, 1)
-	check(t, d.MemcpyDtoHAsync(got, p, second))
+	check(t, d.MemcpyDtoHAsync(got[:1], p, second))
 	d.Hold(false)
 	check(t, d.StreamSynchronize(second))
 	if got[0] != 'a' {
-		t.Errorf("%q was read before it was written", got)
+		t.Errorf("%q was read before it was written", got[0])
 	}
+	check(t, d.MemHostUnregister(got))
 	check(t, d.EventSynchronize(e))
 	check(t, d.EventDestroy(e))
 	fails(t, cudriver.ErrorInvalidHandle, d.EventRecord(e, first))
@@ -298,6 +300,48 @@ func TestWorkIsQueuedAndEventsOrderIt(t *testing.T) {
 	fails(t, cudriver.ErrorInvalidValue, err) // with times
 	check(t, d.StreamDestroy(first))
 	fails(t, cudriver.ErrorInvalidHandle, d.MemsetD8Async(p, 1, 1, first))
+}
+
+// What CUDA may do only when the device has done what is queued, it does then here.
+func TestSomeCallsWaitForTheDevice(t *testing.T) {
+	for name, call := range map[string]func(d *sim.Driver, p cudriver.Ptr, s cudriver.Stream) error{
+		"to pages of the host": func(d *sim.Driver, p cudriver.Ptr, s cudriver.Stream) error {
+			return d.MemcpyDtoHAsync(make([]byte, 8), p, s)
+		},
+		"from pages of the host": func(d *sim.Driver, p cudriver.Ptr, s cudriver.Stream) error {
+			return d.MemcpyHtoDAsync(p+8, make([]byte, 8), s)
+		},
+		"code": func(d *sim.Driver, _ cudriver.Ptr, _ cudriver.Stream) error {
+			_, err := d.ModuleLoadData([]byte(counting + "\x00"))
+			return err
+		},
+		"memory": func(d *sim.Driver, _ cudriver.Ptr, _ cudriver.Stream) error {
+			p, err := d.MemAlloc(4096)
+			return errors.Join(err, d.MemFree(p))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, d := open(t, 1)
+			p, err := d.MemAlloc(4096)
+			check(t, err)
+			waits, other := stream(t, d), stream(t, d)
+			check(t, d.MemsetD32Async(p, 0, 8, other))
+			check(t, d.StreamSynchronize(other))
+			check(t, d.StreamWaitValue32(waits, p, 1))
+			ctx, err := d.CtxGetCurrent()
+			check(t, err)
+			wrote := make(chan error, 1)
+			go func() {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				wrote <- errors.Join(d.CtxSetCurrent(ctx), d.StreamWriteValue32(other, p, 1))
+			}()
+			check(t, call(d, p, waits))
+			check(t, d.StreamQuery(waits))
+			check(t, <-wrote)
+			check(t, d.StreamSynchronize(other))
+		})
+	}
 }
 
 const counting = `

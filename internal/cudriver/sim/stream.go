@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // tick is how often waiting looks again: here nothing rings.
@@ -13,12 +14,19 @@ const tick = 50 * time.Microsecond
 // work is a piece of what a stream does. It is done alone; it is asked again, later, while it returns ErrorNotReady.
 type work func(c *context) cudriver.Result
 
+// A task is work that is queued: of a wait what it waits for may never come.
+type task struct {
+	work
+	waits bool
+}
+
 // A stream does its work in order, on a goroutine of its own.
 type stream struct {
 	ctx    *context
-	work   chan work
-	queued uint64 // under the driver's lock, as done is
+	work   chan task
+	queued uint64 // under the driver's lock, as done and waits are
 	done   uint64
+	waits  int // that are queued
 }
 
 // maxQueued is how much work a stream takes before who gives it more has to wait.
@@ -27,7 +35,7 @@ const maxQueued = 1024
 // StreamCreate starts a stream.
 func (d *Driver) StreamCreate(cudriver.StreamFlags) (id cudriver.Stream, err error) {
 	err = d.do("cuStreamCreate", inContext, func(c *context) cudriver.Result {
-		s := &stream{ctx: c, work: make(chan work, maxQueued)}
+		s := &stream{ctx: c, work: make(chan task, maxQueued)}
 		id = cudriver.Stream(d.number())
 		d.streams[id] = s
 		go d.run(s)
@@ -37,21 +45,21 @@ func (d *Driver) StreamCreate(cudriver.StreamFlags) (id cudriver.Stream, err err
 }
 
 func (d *Driver) run(s *stream) {
-	for w := range s.work {
-		for !d.try(s, w) {
+	for t := range s.work {
+		for !d.try(s, t) {
 			time.Sleep(tick)
 		}
 	}
 }
 
-func (d *Driver) try(s *stream, w work) bool {
+func (d *Driver) try(s *stream, t task) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.held {
 		return false
 	}
 	if s.ctx.lost == cudriver.Success {
-		switch r := w(s.ctx); r {
+		switch r := t.work(s.ctx); r {
 		case cudriver.Success:
 		case cudriver.ErrorNotReady:
 			return false
@@ -60,23 +68,73 @@ func (d *Driver) try(s *stream, w work) bool {
 		}
 	}
 	s.done++
+	if t.waits {
+		s.waits--
+	}
 	return true
 }
 
 // queue gives a stream work.
 func (d *Driver) queue(call string, id cudriver.Stream, w work) error {
-	var s *stream
-	err := d.do(call, inContext, func(c *context) cudriver.Result {
+	_, _, err := d.give(call, id, task{w, false})
+	return err
+}
+
+// queueWait gives a stream work that waits.
+func (d *Driver) queueWait(call string, id cudriver.Stream, w work) error {
+	_, _, err := d.give(call, id, task{w, true})
+	return err
+}
+
+// give gives a stream a task, and returns how many it has been given.
+func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uint64, err error) {
+	err = d.do(call, inContext, func(c *context) cudriver.Result {
 		if s = d.streams[id]; s == nil || s.ctx != c {
 			return cudriver.ErrorInvalidHandle
 		}
 		s.queued++
+		if n = s.queued; t.waits {
+			s.waits++
+		}
 		return cudriver.Success
 	})
 	if err == nil {
-		s.work <- w
+		s.work <- t
 	}
-	return err
+	return s, n, err
+}
+
+// copyHost queues a copy to or from memory of the host. It returns when that is done, unless the pages are registered: so CUDA copies to other
+// ones, and may copy from them.
+func (d *Driver) copyHost(call string, id cudriver.Stream, host []byte, w work) error {
+	s, n, err := d.give(call, id, task{w, false})
+	if err != nil {
+		return err
+	}
+	return patiently(func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if s.done < n && !d.locked(host) {
+			return cudriver.Check(call, cudriver.ErrorNotReady)
+		}
+		return nil
+	})
+}
+
+// settle keeps a call waiting as long as a stream of the context does. CUDA says of what loads code, or allocates, that it may wait for all that is
+// queued: so it hangs where a stream waits for what does not come.
+func (d *Driver) settle(call string) {
+	patiently(func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		id := d.current[sys.ThreadID()]
+		for _, s := range d.streams {
+			if s.ctx.id == id && s.waits > 0 {
+				return cudriver.Check(call, cudriver.ErrorNotReady)
+			}
+		}
+		return nil
+	})
 }
 
 // StreamDestroy lets the stream finish what it has.

@@ -9,7 +9,7 @@ import (
 
 // StreamWriteValue32 queues a number that other processes, too, may wait for.
 func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
-	return d.value("cuStreamWriteValue32", s, p, func(word *atomic.Uint32) cudriver.Result {
+	return d.value("cuStreamWriteValue32", s, p, d.queue, func(word *atomic.Uint32) cudriver.Result {
 		word.Store(v)
 		return cudriver.Success
 	})
@@ -17,7 +17,7 @@ func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32)
 
 // StreamWaitValue32 lets the stream wait until the number is v or has gone past it.
 func (d *Driver) StreamWaitValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
-	return d.value("cuStreamWaitValue32", s, p, func(word *atomic.Uint32) cudriver.Result {
+	return d.value("cuStreamWaitValue32", s, p, d.queueWait, func(word *atomic.Uint32) cudriver.Result {
 		if int32(word.Load()-v) < 0 {
 			return cudriver.ErrorNotReady
 		}
@@ -25,11 +25,11 @@ func (d *Driver) StreamWaitValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) 
 	})
 }
 
-func (d *Driver) value(call string, s cudriver.Stream, p cudriver.Ptr, f func(word *atomic.Uint32) cudriver.Result) error {
+func (d *Driver) value(call string, s cudriver.Stream, p cudriver.Ptr, queue func(string, cudriver.Stream, work) error, f func(word *atomic.Uint32) cudriver.Result) error {
 	if p%4 != 0 {
 		return cudriver.Check(call, cudriver.ErrorInvalidValue)
 	}
-	return d.queue(call, s, func(c *context) cudriver.Result {
+	return queue(call, s, func(c *context) cudriver.Result {
 		b := d.reach(c, p, 4, cudriver.AccessReadWrite)
 		if b == nil {
 			return cudriver.ErrorIllegalAddress

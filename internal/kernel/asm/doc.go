@@ -10,6 +10,7 @@ package asm
 //go:generate go run -C gen . exp -out ../exp_amd64.s -stubs ../exp_amd64.go -pkg asm
 //go:generate go run -C gen . function -out ../function_amd64.s -stubs ../function_amd64.go -pkg asm
 //go:generate go run -C gen . pixel -out ../pixel_amd64.s -stubs ../pixel_amd64.go -pkg asm
+//go:generate go run -C gen . cast -out ../cast_amd64.s -stubs ../cast_amd64.go -pkg asm
 //go:generate go run -C gen . table ../table_amd64.go
 
 // A Tile writes a part of a product that fits into registers: for all its rows i and columns j

@@ -30,9 +30,13 @@ type FaultKind string
 const (
 	IllegalAddress    FaultKind = "illegal address"
 	MisalignedAddress FaultKind = "misaligned address"
+	PartedBarrier     FaultKind = "a barrier that not all threads of a warp come to together"
 )
 
 func (f *Fault) Error() string {
+	if f.Size == 0 {
+		return fmt.Sprintf("ptx: %s, line %d: %s", f.Entry, f.Line, f.Kind)
+	}
 	return fmt.Sprintf("ptx: %s, line %d: %s: %d bytes at %#x", f.Entry, f.Line, f.Kind, f.Size, f.Address)
 }
 

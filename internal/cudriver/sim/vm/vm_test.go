@@ -256,6 +256,10 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.body, fault, &c.want)
 		}
 	}
+	const parted = "setp.lt.u32 %p1, %r0, 5; @%p1 bar.sync 0;"
+	if fault, ok := errors.AsType[*vm.Fault](run(t, parted, 1, 40, make([]uint64, 8))); !ok || fault.Kind != vm.PartedBarrier {
+		t.Errorf("a barrier for five threads: %v", fault)
+	}
 	m, err := vm.Parse(kernel("st.global.u64 [%d0], 1;"))
 	check(t, err)
 	l := vm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: binary.NativeEndian.AppendUint64(nil, base)}

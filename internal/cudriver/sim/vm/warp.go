@@ -77,6 +77,9 @@ func (w *warp) group() {
 		case exits:
 			w.live &^= on
 		case waits:
+			if on != w.live {
+				panic(&Fault{Entry: w.entry.Name, Line: in.line, Kind: PartedBarrier})
+			}
 			w.parked |= on
 		}
 		if in.kind >= exits {

@@ -1,0 +1,67 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/shoal-mp/shoal/internal/ptx"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Rows is tensor.Computer's.
+func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) error {
+	if o.Kind == tensor.RowNLLGradient {
+		return d.nllGradient(o, out, in[0], in[1])
+	}
+	k, ok := ptx.Rows(o.Kind.String(), types[out.DType])
+	if !ok {
+		return d.lacks(o.Kind, out.DType)
+	}
+	rows, n, classes := 1, in[0].Shape[0], 0
+	if o.Kind == tensor.RowNLL {
+		classes = in[0].Shape[1]
+	} else {
+		rows, n = product(out.Shape)/out.Shape[len(out.Shape)-1], out.Shape[len(out.Shape)-1]
+	}
+	if rows > most || n > most {
+		return fmt.Errorf("%w: %v of %d rows of %d on %v", tensor.ErrUnsupported, o.Kind, rows, n, d)
+	}
+	width := 1
+	for width < min(n, ptx.BlockSize) {
+		width *= 2
+	}
+	words := []uint64{uint64(rows), uint64(n), uint64(width), uint64(classes), math.Float64bits(o.Factor)}
+	for _, operand := range append([]tensor.Operand{out}, in...) {
+		seen, err := d.see(operand)
+		if err != nil {
+			return err
+		}
+		words = append(words, seen.word)
+	}
+	height := ptx.BlockSize / width
+	grid := [3]uint32{uint32((rows + height - 1) / height), 1, 1}
+	return d.launch(k, "rows", grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
+}
+
+// nllGradient has a thread for each element, which sees its row's class and the number.
+func (d *Device) nllGradient(o tensor.RowOp, out, class, number tensor.Operand) error {
+	k, ok := ptx.NLLGradient(types[out.DType])
+	if !ok {
+		return d.lacks(o.Kind, out.DType)
+	}
+	class.Shape, class.Strides = out.Shape, []int{1, 0}
+	number.Shape, number.Strides = out.Shape, []int{0, 0}
+	w, err := d.walkOver(out.Shape, out, class, number)
+	if err != nil {
+		return err
+	}
+	return d.each(k, w, uint64(out.Shape[1]), math.Float64bits(o.Factor))
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, size := range shape {
+		n *= size
+	}
+	return n
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// writeCasts writes conversions between formats of numbers. They read and write as much as they compute, so registers of AVX2 are
+// wide enough. Whoever has AVX2 has the instructions for half precision.
+func writeCasts([]vector) {
+	cast("HalfToFloat32AVX2", 2, 4, func(x, y Mem) {
+		v := YMM()
+		VCVTPH2PS(x, v)
+		VMOVUPS(v, y)
+	})
+	cast("Float32ToHalfAVX2", 4, 2, func(x, y Mem) {
+		v := YMM()
+		VMOVUPS(x, v)
+		VCVTPS2PH(Imm(0), v, y) // to the nearest, ties to even
+	})
+	cast("BrainToFloat32AVX2", 2, 4, func(x, y Mem) {
+		v := YMM()
+		VPMOVZXWD(x, v)
+		VPSLLD(Imm(16), v, v)
+		VMOVUPS(v, y)
+	})
+	castToBrain()
+	cast("Uint8ToFloat32AVX2", 1, 4, func(x, y Mem) {
+		v := YMM()
+		VPMOVZXBD(x, v)
+		VCVTDQ2PS(v, v)
+		VMOVUPS(v, y)
+	})
+	cast("Int32ToFloat32AVX2", 4, 4, func(x, y Mem) {
+		v := YMM()
+		VCVTDQ2PS(x, v)
+		VMOVUPS(v, y)
+	})
+	cast("Float32ToFloat64AVX2", 4, 8, func(x, y Mem) {
+		for half := range 2 {
+			v := YMM()
+			VCVTPS2PD(x.Offset(16*half), v)
+			VMOVUPD(v, y.Offset(32*half))
+		}
+	})
+	cast("Float64ToFloat32AVX2", 8, 4, func(x, y Mem) {
+		for half := range 2 {
+			v := XMM()
+			VCVTPD2PSY(x.Offset(32*half), v)
+			VMOVUPS(v, y.Offset(16*half))
+		}
+	})
+}
+
+// cast writes a loop that converts eight elements at a time, of from bytes to elements of to bytes.
+func cast(name string, from, to int, eight func(x, y Mem)) {
+	n, x, y := castBegin(name)
+	castLoop(n, x, y, from, to, eight)
+}
+
+func castBegin(name string) (n, x, y reg.GPVirtual) {
+	pixels(name, "n int, x, y *byte", "converts n elements, a multiple of 8.")
+	return pointer("n"), pointer("x"), pointer("y")
+}
+
+func castLoop(n, x, y reg.GPVirtual, from, to int, eight func(x, y Mem)) {
+	loop(n, 8, func() {
+		eight(at(x, 0), at(y, 0))
+		ADDQ(Imm(uint64(8*from)), x)
+		ADDQ(Imm(uint64(8*to)), y)
+	})
+}
+
+// castToBrain rounds to the upper halves of float32: it adds what makes a lower half of more than a half, or of a half below an odd
+// number, carry.
+func castToBrain() {
+	n, x, y := castBegin("Float32ToBrainAVX2")
+	one, almost, none := YMM(), YMM(), YMM()
+	VMOVDQU(words("One", 1), one)
+	VMOVDQU(words("AlmostHalf", 0x7fff), almost)
+	VMOVDQU(words("BrainNaN", 0x7fc0), none)
+	castLoop(n, x, y, 4, 2, func(x, y Mem) {
+		v, odd, nan := YMM(), YMM(), YMM()
+		VMOVUPS(x, v)
+		VCMPPS(Imm(unordered), v, v, nan)
+		VPSRLD(Imm(16), v, odd)
+		VPAND(one, odd, odd)
+		VPADDD(almost, v, v)
+		VPADDD(odd, v, v)
+		VPSRLD(Imm(16), v, v)
+		VPBLENDVB(nan, none, v, v)
+		high := XMM()
+		VEXTRACTI128(Imm(1), v, high)
+		VPACKUSDW(high, v.AsX(), high)
+		VMOVDQU(high, y)
+	})
+}

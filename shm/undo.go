@@ -1,0 +1,222 @@
+package shm
+
+// operations ends or undoes every operation of the dead. It waits for nobody: it reports false if a living lane
+// stands in the way of one.
+func (r *reaper) operations() bool {
+	r.budget()
+	r.rings()
+	r.stamps()
+	pending := r.readers()
+	r.strayGets(pending)
+	return len(pending) == 0
+}
+
+// budget ends a dead lane's change of the budget: its stamp says that the pages were added or taken.
+func (r *reaper) budget() {
+	w := r.d.hdr.budget.Load()
+	if w&budgetStamp == 0 || !r.dead.lane(uint32(w&budgetLaneMask)) {
+		return
+	}
+	phase, branch := uint64(phaseIdle), "budget sub"
+	if w>>budgetKindShift&3 == budgetAdd {
+		phase, branch = phaseCharged, "budget add"
+	}
+	if !disabled(branch) {
+		r.d.recs[w&budgetLaneMask].phase.Store(phase)
+	}
+	r.d.unstampBudget()
+}
+
+// rings turns slots that the dead were writing into holes, and notes which of their puts were published. Only rings
+// that one of the dead holds can have such slots, also while it finalises one; and those cannot be freed while we
+// look, as others can.
+func (r *reaper) rings() {
+	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
+		b := &r.d.blocks[i]
+		if !r.heldByDead(b) || !r.stays(b) {
+			continue
+		}
+		switch extKind(b.ext.Load()) {
+		case objectRing:
+		case objectSync:
+			if c, err := r.d.cellOf(b); err == nil {
+				r.cells = append(r.cells, c)
+			}
+			continue
+		default:
+			continue
+		}
+		if v, err := r.d.ringOf(b); err == nil {
+			r.views = append(r.views, v)
+			v.each(r.slot)
+		}
+	}
+}
+
+// stays reports whether b will not be freed: the bit of a dead one that looked at the ring in endGone may have come too
+// late to keep it.
+func (r *reaper) stays(b *block) bool {
+	w := b.w.Load()
+	return stampKind(w) == kindFree && r.l.reaping.lane(stampLane(w)) || r.l.stays(b)
+}
+
+func (r *reaper) heldByDead(b *block) bool {
+	for i := range b.own {
+		if b.own[i].Load()&r.bits[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Ring) each(f func(*slot, uint64)) {
+	for i := uint64(0); i < r.cap && r.backed(i); i++ {
+		s := r.slot(i)
+		f(s, s.word.Load())
+	}
+}
+
+func (r *reaper) slot(s *slot, w uint64) {
+	switch slotState(w) {
+	case slotWriting:
+		if r.dead.lane(slotLane(w)) && !disabled("writing") {
+			s.word.CAS(w, slotWord(slotLap(w), slotSkip, 0))
+		}
+	case slotFull, slotReading:
+		id, opseq := uint32(s.meta.Load()>>32), s.opseq.Load()
+		if s.word.Load() != w && slotLap(s.word.Load()) != slotLap(w) {
+			return // another message by now: lane and number may be of different ones
+		}
+		if id < maxLanes && r.dead.lane(id) && opseq == r.d.recs[id].opseq.Load() && !disabled("published") {
+			r.published[id] = true
+		}
+	}
+}
+
+// stamps ends or undoes what the dead were in the middle of on each block, except gets, which readers ends.
+func (r *reaper) stamps() {
+	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
+		b := &r.d.blocks[i]
+		w := b.w.Load()
+		id := stampLane(w)
+		if stampKind(w) == kindNone || !r.dead.lane(id) {
+			continue
+		}
+		switch stampKind(w) {
+		case kindAlloc, kindGrow, kindPunch:
+			r.finishCommit(b, i, id)
+			r.d.unstamp(b)
+		case kindPut:
+			r.finishPut(b, id)
+		case kindFree:
+			if !disabled("free") {
+				r.d.unstamp(b)
+			}
+		}
+	}
+}
+
+func (r *reaper) finishPut(b *block, id uint32) {
+	switch {
+	case r.published[id] && !disabled("put published"):
+		r.d.endPut(b, id)
+	case !r.published[id] && !disabled("put undone"):
+		r.d.change(b, 0, ^uint64(tOne)+1)
+	}
+}
+
+// finishCommit ends or undoes a dead lane's commit of block i.
+func (r *reaper) finishCommit(b *block, i, id uint32) {
+	rec := &r.d.recs[id]
+	if rec.block.Load() != uint64(i) {
+		return
+	}
+	done := b.committed.Load() == rec.target.Load()
+	switch phase := rec.phase.Load(); {
+	case phase == phaseCharged && done && !disabled("commit done"):
+		rec.phase.Store(phaseIdle)
+	case phase == phaseCharged && !done && !disabled("commit undo"):
+		r.l.refund(b, id)
+	case phase == phaseShrink && !disabled("shrink"):
+		r.l.finishShrink(b, id)
+	}
+}
+
+// readers ends the gets of the dead: the message is dropped, never delivered twice. It returns the lanes for which it
+// has to come back, because a living lane stands in the way. A message that waits for another dead reader's comes
+// round again.
+func (r *reaper) readers() map[uint32]bool {
+	for {
+		pending, progress := make(map[uint32]bool), false
+		for _, v := range r.views {
+			v.each(func(s *slot, w uint64) {
+				if slotState(w) != slotReading || !r.dead.lane(slotLane(w)) || disabled("reader") {
+					return
+				}
+				if r.finishGet(s, w) {
+					progress = true
+				} else {
+					pending[slotLane(w)] = true
+				}
+			})
+		}
+		if len(pending) == 0 || !progress {
+			return pending
+		}
+	}
+}
+
+// finishGet takes the references of a message in the name of the dead reader, whose bits go later.
+func (r *reaper) finishGet(s *slot, w uint64) bool {
+	id := slotLane(w)
+	mine := stamp(id, kindGet)
+	m := &Message{d: r.d}
+	if err := m.readAgain(s); err != nil {
+		s.word.Store(slotWord(slotLap(w)+1, slotEmpty, 0))
+		return true
+	}
+	for _, i := range m.order {
+		b := &r.d.blocks[i]
+		for {
+			bw := b.w.Load()
+			if bw&xoMask == mine {
+				break
+			}
+			if bw&xoMask != 0 {
+				if r.waitFor(b, bw) {
+					return false
+				}
+				continue
+			}
+			if b.w.CAS(bw, bw-tOne|mine) {
+				break
+			}
+		}
+	}
+	r.d.hdr.dropped.Add(1)
+	s.word.Store(slotWord(slotLap(w)+1, slotEmpty, 0))
+	for _, i := range m.order {
+		r.d.unstamp(&r.d.blocks[i])
+	}
+	return true
+}
+
+// waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already.
+func (r *reaper) waitFor(b *block, w uint64) bool {
+	r.d.setBit(&r.d.hdr.xowait)
+	if w&waitBit == 0 && !b.w.CAS(w, w|waitBit) {
+		return false
+	}
+	r.stuck = obstacle{b, w & xoMask}
+	return true
+}
+
+// strayGets clears the stamps of gets whose slot has been given back already.
+func (r *reaper) strayGets(pending map[uint32]bool) {
+	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
+		b := &r.d.blocks[i]
+		if w := b.w.Load(); stampKind(w) == kindGet && r.dead.lane(stampLane(w)) && !pending[stampLane(w)] && !disabled("stray get") {
+			r.d.unstamp(b)
+		}
+	}
+}
