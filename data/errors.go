@@ -34,6 +34,7 @@ type SampleError struct {
 	Err    error // of the Dataset; a *shoal.ProcessError is in it where the sample has ended its workers
 }
 
+// Error returns one line.
 func (e *SampleError) Error() string {
 	what := fmt.Sprintf("load sample %d", e.Index)
 	if e.Part.Count > 0 {
@@ -67,6 +68,7 @@ type FileError struct {
 	Err    error // wraps one of the package's errors, or is that of the decompressor
 }
 
+// Error returns one line.
 func (e *FileError) Error() string {
 	return fmt.Sprintf("read %s: byte %d: %v; get the file again", e.Path, e.Offset, e.Err)
 }

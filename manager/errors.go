@@ -76,6 +76,7 @@ type ServerError struct {
 	Cause error // the *shoal.ProcessError where this process had started the server
 }
 
+// Error returns one line.
 func (e *ServerError) Error() string {
 	s := ErrServerDied.Error()
 	if e.PID != 0 {
@@ -102,6 +103,7 @@ type OwnerError struct {
 	Err error // ErrOwnerDied, ErrBroken or ErrTasksLost
 }
 
+// Error returns one line.
 func (e *OwnerError) Error() string {
 	s := fmt.Sprintf("%v (pid %d)", e.Err, e.PID)
 	if e.PID == 0 {
@@ -123,6 +125,7 @@ type PanicError struct {
 	Stack          string // of the server's goroutine
 }
 
+// Error returns one line.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("%v: %s.%s: %s", ErrPanic, e.Object, e.Method, e.Text)
 }

@@ -19,6 +19,7 @@ type FileError struct {
 	Err   error  // wraps ErrFormat, ErrDType, or what reading says
 }
 
+// Error returns one line.
 func (e *FileError) Error() string {
 	if e.Array != "" {
 		return fmt.Sprintf("load %s: array %q: %v", e.Path, e.Array, e.Err)

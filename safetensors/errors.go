@@ -24,6 +24,7 @@ type FormatError struct {
 	Err    error  // wraps ErrHeader, ErrOffsets or ErrDType
 }
 
+// Error returns one line.
 func (e *FormatError) Error() string {
 	if e.Tensor == "" {
 		return fmt.Sprintf("read %s: %v", e.Path, e.Err)
@@ -31,4 +32,5 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("read %s: tensor %q: %v", e.Path, e.Tensor, e.Err)
 }
 
+// Unwrap returns what is wrong, for errors.Is.
 func (e *FormatError) Unwrap() error { return e.Err }

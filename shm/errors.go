@@ -68,6 +68,7 @@ type PeerError struct {
 	Cause error // what its death means for the caller
 }
 
+// Error returns one line.
 func (e *PeerError) Error() string {
 	return fmt.Sprintf("shm: participant %d (pid %d) died: %v", e.Slot, e.PID, e.Cause)
 }
@@ -91,6 +92,7 @@ type Holder struct {
 	Bytes int64
 }
 
+// Error returns one line.
 func (e *SpaceError) Error() string {
 	s := fmt.Sprintf("shm: no space for %d bytes: %d of %d in use, %d free", e.Want, e.Used, e.Limit, e.Free)
 	for _, h := range e.Holders {

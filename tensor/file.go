@@ -34,6 +34,7 @@ type FileError struct {
 	Why  string
 }
 
+// Error returns one line.
 func (e *FileError) Error() string {
 	return fmt.Sprintf("tensor over file %s of %d bytes, where %d are wanted: %s", e.Path, e.Have, e.Want, e.Why)
 }
