@@ -186,6 +186,16 @@ func TestASampleThatKillsItsWorkersIsFound(t *testing.T) {
 	}
 }
 
+// The first samples are those that tell what a batch is like.
+func TestASampleThatKillsItsWorkersTakesNoOtherWithIt(t *testing.T) {
+	var skipped []int
+	l := data.NewLoader(&noisy{N: 10, Poison: []int{0, 1}}, data.Options{BatchSize: 4, Workers: 2, Kind: data.Processes,
+		Skip: func(e *data.SampleError) bool { skipped = append(skipped, e.Index); return true }})
+	if got := loadAll(t, l); !slices.Equal(skipped, []int{0, 1}) || !slices.Equal(got, []int{2, 3, 4, 5, 6, 7, 8, 9}) {
+		t.Errorf("skipped %v, got %v", skipped, got)
+	}
+}
+
 func TestPoliciesForBadSamples(t *testing.T) {
 	crews(func(name string, workers int, kind data.Kind) {
 		o := data.Options{BatchSize: 4, Workers: workers, Kind: kind}

@@ -142,6 +142,9 @@ func (w *window) lost(j *job, err error) {
 	var dead *shoal.ProcessError
 	errors.As(err, &dead)
 	j.s.bad = append(j.s.bad, w.sampleError(j.s, j.from, dead.Rank, err))
+	if j.kind == probeJob {
+		w.probed(j, outcome{}) // the next one may tell
+	}
 }
 
 // isDeath reports whether err says that a worker has died which another one replaces.
