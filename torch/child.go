@@ -26,7 +26,7 @@ type Child struct {
 	// "__main__" for what the user's script defines. The arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Condition,
 	// *Event and *Record. An error, or a panic, is printed and ends the process with status 1.
 	Functions map[string]func(ctx context.Context, args Tuple, kwargs *Dict) error
-	// Datasets and Streams are what the workers of a DataLoader serve: see Dataset and Stream.
+	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and OpenStream.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
 }

@@ -77,6 +77,13 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 // the kernel has none of it (before Linux 5.14) the faults come.
 func Populate(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
 
+// resident reports whether a page, b, is there.
+func resident(b []byte) bool {
+	var in [1]byte
+	_, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(unsafe.Pointer(&in[0])))
+	return err == 0 && in[0]&1 != 0
+}
+
 // Unmap ends a mapping; b must be exactly what [Map] returned.
 func Unmap(b []byte) error {
 	if err := unix.Munmap(b); err != nil {

@@ -234,3 +234,20 @@ func advised(t *testing.T, at *byte) bool {
 	}
 	return false
 }
+
+// Memory that is made ready holds what it held, however it lies in its pages.
+func TestReady(t *testing.T) {
+	for _, n := range []int{0, 1, 256 << 10, 1<<20 + 5} {
+		b := sys.UnclearedBytes(n + 3)[3:]
+		for i := range b {
+			b[i] = byte(i)
+		}
+		sys.Ready(b)
+		fresh := sys.UnclearedBytes(n)
+		sys.Ready(fresh)
+		copy(fresh, b)
+		if !bytes.Equal(fresh, b) || n > 1 && b[1] != 1 {
+			t.Errorf("%d bytes have changed", n)
+		}
+	}
+}

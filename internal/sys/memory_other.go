@@ -22,6 +22,8 @@ func MapPrivate(f *os.File, size int) ([]byte, error) { return nil, unsupported(
 // Populate needs Linux.
 func Populate(b []byte) {}
 
+func resident([]byte) bool { return true }
+
 // Unmap needs Linux.
 func Unmap(b []byte) error { return unsupported("munmap") }
 
