@@ -214,9 +214,10 @@ def main():
             else:
                 op, strategy = op.split()
                 mp.set_sharing_strategy(strategy)
-                if variant not in others:
-                    others[variant] = Other(variant)
-                value = others[variant].measure(op, strategy, r["size"], r["rounds"])
+                side = variant, strategy  # a process for each, as a program has one strategy: what waits to be used again is of one kind
+                if side not in others:
+                    others[side] = Other(variant)
+                value = others[side].measure(op, strategy, r["size"], r["rounds"])
             answer = {"Value": value}
         except Exception as e:
             answer = {"Error": f"{r['op']}, {r['variant']}: {type(e).__name__}: {e}"}
