@@ -25,12 +25,12 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 	defer lock.(*sync.Mutex).Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := dialUnix(ctx, sys.DialBlocking, addr)
+	c, err := dialUnix(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
 	}
 	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { c.Shutdown() })
+	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	f, err := take(c, key, authkey)
 	if err != nil && ctx.Err() != nil {

@@ -184,7 +184,7 @@ func TestDialRetries(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	cancel()
-	if _, err := dialUnix(ctx, sys.Dial, addr); !errors.Is(err, context.Canceled) {
+	if _, err := dialUnix(ctx, addr); !errors.Is(err, context.Canceled) {
 		t.Errorf("without patience: %v", err)
 	}
 	go func() {
@@ -196,7 +196,7 @@ func TestDialRetries(t *testing.T) {
 			defer c.Close()
 		}
 	}()
-	c, err := dialUnix(testContext(t), sys.Dial, addr)
+	c, err := dialUnix(testContext(t), addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func stranger(t *testing.T, do func(c *sys.Conn)) (addr string) {
 	return l.Addr()
 }
 
-// TestDetachEndsWithItsContext waits in a system call for a sharer that says nothing.
+// TestDetachEndsWithItsContext waits for a sharer that says nothing.
 func TestDetachEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	addr := stranger(t, func(c *sys.Conn) {
