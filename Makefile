@@ -2,7 +2,7 @@
 KILLS ?= 1000
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm model fuzz lint bench interop ptxas gpu gpu-build
+.PHONY: test check race crashpoints storm model fuzz lint bench interop pictures ptxas gpu gpu-build
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -41,6 +41,9 @@ model: ## the models of the protocol with one more death each; minutes
 
 fuzz: ## every fuzz target for half a minute
 	./scripts/fuzz
+
+pictures: ## docs/*.svg, drawn from a run on a terminal; needs the program script of util-linux
+	go run ./internal/pictures
 
 gpu-build: ## the programs of scripts/gpu-suite, in build/gpu: what a machine with a GPU needs, and no Go
 	mkdir -p build/gpu

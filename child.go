@@ -44,6 +44,7 @@ func newChild(p *Process, s *shipment) (life, error) {
 	var c *child
 	if opts.Start == WarmStart {
 		c = reserve.take(b)
+		defer reserve.refill(b)
 	}
 	if c == nil {
 		b.title = title(p.name, p.rank)

@@ -91,6 +91,9 @@ func newArgument[In any]() (*argument[In], error) {
 	return &argument[In]{p}, err
 }
 
+// practise has the plan built.
+func (a *argument[In]) practise() { wire.Check[In]() }
+
 // A shipment is an encoded argument that holds its blocks until each of its receivers holds them, too, or is dead.
 type shipment struct {
 	parcel

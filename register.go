@@ -52,8 +52,14 @@ func (f *Func[In]) prepare(m parcel) (run task, err error) {
 // A task is a function with its argument bound.
 type task func(ctx context.Context, rank int) error
 
+// practise has the plan of the argument built. What is wrong with it is found when it is used.
+func (f *Func[In]) practise() { f.arg.practise() }
+
 // runnable is what the new process needs of a Func.
-type runnable interface{ prepare(m parcel) (task, error) }
+type runnable interface {
+	practise()
+	prepare(m parcel) (task, error)
+}
 
 // registry is the set of functions of this program.
 type registry struct {
@@ -98,4 +104,12 @@ func (r *registry) get(name string) (runnable, bool) {
 	defer r.mu.Unlock()
 	f, ok := r.byName[name]
 	return f, ok
+}
+
+func (r *registry) practise() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.byName {
+		f.practise()
+	}
 }

@@ -11,7 +11,8 @@ import (
 
 // Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart, and returns when they are. A job that one
 // of them gets begins as soon as it has read it; its successor is started meanwhile. Kinds differ by Executable, Env, WorkDir
-// and OrphanGrace; what else is in opts does not matter. With n = 0 those that wait are ended. They end with this
+// and OrphanGrace. Threads, and Workers, which is n if it is 0, are what most jobs will have: another number costs a moment. With n = 0
+// those that wait are ended. They end with this
 // process at the latest, and each costs its memory and a slot of the domain's 256.
 //
 // A group with WarmStart that finds none of its kind starts a process, and from then on one waits.
@@ -22,6 +23,7 @@ func Warm(ctx context.Context, n int, opts Options) error {
 	case !functions.ready():
 		return ErrNoMain
 	}
+	opts.Workers = cmp.Or(opts.Workers, n)
 	return reserve.keep(ctx, birthOf(opts.withDefaults()), n)
 }
 
@@ -44,14 +46,15 @@ type rack struct {
 	more  chan struct{} // closed and made anew at each change
 }
 
-// rackOf returns the rack for a kind of birth. mu is held.
+// rackOf returns the rack for a kind of birth. Those who come next have as many threads as are wanted now: to change that stops the world. mu is held.
 func (w *warmth) rackOf(b birth) *rack {
-	b.warm, b.title, b.threads = true, titlePrefix+"warm", 1
+	b.warm, b.title = true, titlePrefix+"warm"
 	r := w.racks[b.kind()]
 	if r == nil {
 		r = &rack{birth: b, more: make(chan struct{})}
 		w.racks[b.kind()] = r
 	}
+	r.birth.threads = b.threads
 	return r
 }
 
@@ -91,17 +94,11 @@ func (w *warmth) keep(ctx context.Context, b birth, n int) error {
 // refillDelay is how long the start of a successor is put off, so that it does not take the processor from who begins.
 const refillDelay = time.Millisecond
 
-// take returns a process that waits, and has another one started; nil if there is none.
+// take returns a process that waits, nil if there is none. Refill is for when it has its job.
 func (w *warmth) take(b birth) *child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.rackOf(b)
-	r.want = max(r.want, 1)
-	defer time.AfterFunc(refillDelay, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.fill(r)
-	})
 	for len(r.ready) > 0 {
 		c := r.ready[0]
 		r.ready = r.ready[1:]
@@ -111,6 +108,17 @@ func (w *warmth) take(b birth) *child {
 		go c.await() // it has died while it waited
 	}
 	return nil
+}
+
+// refill has another process started in the place of one that was taken.
+func (w *warmth) refill(b birth) {
+	time.AfterFunc(refillDelay, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		r := w.rackOf(b)
+		r.want = max(r.want, 1)
+		w.fill(r)
+	})
 }
 
 // fill starts what is missing, one after the other, unless somebody does already. mu is held.

@@ -72,12 +72,22 @@ func (w *worker) enter() (err error) {
 	return err
 }
 
-// enterEarly does it before the job is known.
+// enterEarly does it before the job is known, and what else a job needs that is the same for all.
 func (w *worker) enterEarly() error {
 	if err := w.enter(); err != nil {
 		return err
 	}
+	practise()
 	return w.ready()
+}
+
+// practise has the plans built by which a job is read and done, now that nobody waits for it.
+func practise() {
+	functions.practise()
+	if body, err := encode(jobPlan, job{Func: "none", Arg: parcel{Body: []byte{0}}, Parent: Current()}); err == nil {
+		decode(jobPlan, body)
+	}
+	encodeOutcome(outcome{Kind: kindReturned})
 }
 
 // ready tells the starter that this process is ready for what comes next.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -120,54 +119,6 @@ func linearOn(x, w, b *Var) *Var {
 			if b != nil && b.needs {
 				b.total().Add(tensor.Sum(dy, 0))
 			}
-		}
-	}
-	return v
-}
-
-// conv2dOn multiplies the filters with what they see of each image.
-func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
-	o := tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW}, Padding: [2]int{s.PadH, s.PadW}}
-	patch, places := s.C*s.KH*s.KW, s.OutH()*s.OutW()
-	device := tensor.ComputerOf(x.t, w.t)
-	images := x.dense()
-	filters := w.dense().View(s.OutC, patch)
-	unfold := func() *tensor.Tensor {
-		columns := images.NewEmpty(images.DType(), s.N, patch, places)
-		if columns.Numel() > 0 {
-			must(device.Unfold(columns.Operand(), images.Operand(), o))
-		}
-		return columns
-	}
-	columns := unfold()
-	y := tensor.MatMul(filters, columns)
-	columns.Close()
-	if b != nil {
-		y.Add(b.t.Reshape(s.OutC, 1))
-	}
-	v := wrap("Conv2d", y.View(s.N, s.OutC, s.OutH(), s.OutW()), x, w, b)
-	if v.needs {
-		v.save(images, w.t)
-		v.backward = func(dy *tensor.Tensor) {
-			dy = dy.Reshape(s.N, s.OutC, places)
-			if w.needs {
-				columns := unfold()
-				each := tensor.MatMul(dy, columns.Transpose(1, 2)) // of one image
-				w.total().Add(tensor.Sum(each, 0).View(w.Shape()...))
-				columns.Close()
-				each.Close()
-			}
-			if b != nil && b.needs {
-				b.total().Add(tensor.Sum(dy, 0, 2))
-			}
-			x.write(func(dx *tensor.Tensor) {
-				if dx.Numel() > 0 {
-					columns := tensor.MatMul(filters.T(), dy)
-					must(device.Fold(dx.Operand(), columns.Operand(), o))
-					dx.Touch()
-					columns.Close()
-				}
-			})
 		}
 	}
 	return v

@@ -1,6 +1,7 @@
 package autograd_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -45,6 +46,56 @@ func TestAGraphIsTheSameOnADevice(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Images are unfolded a few at a time, and what comes out is the same.
+func TestAConvolutionOnADeviceTakesNoMoreThanItMay(t *testing.T) {
+	const n = 40
+	const columns = 2 * 3 * 3 * 7 * 7 * 8 // of one image
+	var want []*tensor.Tensor
+	most := map[int]int64{}
+	for _, limit := range []int{columns * n, columns * 3, columns * 7, 1} {
+		before := autograd.SetWorkspace(limit)
+		dev := devicetest.New("test:0")
+		c := gradient{func(in vars) *autograd.Var { return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{}) },
+			[]*tensor.Tensor{values(1, 1, n, 2, 9, 9), values(2, 1, 3, 2, 3, 3), values(3, 1, 3)}}
+		got := backward(t, func(x *tensor.Tensor) *tensor.Tensor { return devicetest.On(t, dev, x) }, c, nil)
+		autograd.SetWorkspace(before)
+		if want == nil {
+			want = got
+		}
+		for i := range got {
+			devicetest.Same(t, got[i], onHost(t, want[i]), 1e-12)
+		}
+		most[limit] = dev.Most()
+		runtime.KeepAlive(got)
+	}
+	if most[1] > most[columns*n]-columns*n/2 {
+		t.Errorf("%d bytes at once, and %d if all images are unfolded, of %d bytes each", most[1], most[columns*n], columns)
+	}
+}
+
+// Each of these is one kernel, and so is its gradient.
+func TestOneKernelIsEnough(t *testing.T) {
+	dev := devicetest.New("test:0")
+	x := autograd.NewParam("x", devicetest.On(t, dev, values(1, 1, 4, 5)))
+	classes := devicetest.On(t, dev, tensor.FromSlice([]int64{0, 4, 2, 2}, 4))
+	for name, f := range map[string]func(x *autograd.Var) *autograd.Var{
+		"LogSoftmax": autograd.LogSoftmax,
+		"Dropout":    func(x *autograd.Var) *autograd.Var { return autograd.Dropout(x, 0.5, nil, true) },
+		"NLLLoss":    func(x *autograd.Var) *autograd.Var { return autograd.NLLLoss(x, classes, autograd.ByMean) },
+	} {
+		x.Grad = nil
+		before := dev.Calls()
+		y := f(x.Var())
+		if n := dev.Calls() - before; n != 1 {
+			t.Errorf("%s takes %d kernels", name, n)
+		}
+		autograd.Sum(y).Backward()
+		if x.Grad == nil || x.Grad.Device() != dev {
+			t.Errorf("%s has no gradient there", name)
+		}
 	}
 }
 

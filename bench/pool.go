@@ -74,6 +74,8 @@ func poolRows(ctx context.Context, h *hall) (group, error) {
 	if err := p.Ready(ctx); err != nil {
 		return group{}, errors.Join(err, p.Close())
 	}
+	starmap := &Probe{Measure: poolStarMap(p, h.scale(200))}
+	alone := &Probe{Measure: sumChunks(h.scale(200))}
 	return group{rounds: 21, close: p.Close, cases: []Case{
 		{
 			Name: "pool_map_1000_tiny", Unit: Nanoseconds,
@@ -83,10 +85,18 @@ func poolRows(ctx context.Context, h *hall) (group, error) {
 		},
 		{
 			Name: "pool_starmap_4_chunks", Unit: Nanoseconds,
-			Ours:   &Probe{Measure: poolStarMap(p, h.scale(200))},
-			Floor:  &Probe{Measure: sumChunks(h.scale(200))},
+			Ours:   starmap,
+			Floor:  alone,
 			Target: timesPeer(8, atMost(81e3, "81 µs")),
 			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scale(50)},
+		},
+		{
+			// The same samples, beside what PyTorch does if nobody tells it how.
+			Name: "pool_starmap_default", Unit: Nanoseconds,
+			Ours:   starmap,
+			Floor:  alone,
+			Target: timesPeer(15),
+			Peer:   &peerWork{op: "pool_starmap_default", Size: chunkedRows, Rounds: h.scale(50)},
 		},
 	}}, nil
 }

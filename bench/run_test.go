@@ -26,7 +26,7 @@ var rows = map[string][]string{
 		"event_rtt_spin", "semaphore_rtt_spin", "barrier_cycle_spin", "event_rtt", "semaphore_rtt", "barrier_cycle",
 		"event_rtt_near", "semaphore_rtt_near", "barrier_cycle_near",
 		"event_rtt_2ms",
-		"pool_start_4", "pool_start_4_warm", "warm_first_statement", "pool_map_1000_tiny", "pool_starmap_4_chunks",
+		"pool_start_4", "pool_start_4_warm", "warm_first_statement", "pool_map_1000_tiny", "pool_starmap_4_chunks", "pool_starmap_default",
 		"manager_call", "manager_call_parked", "manager_read",
 	},
 	"sizes":  {"rtt_4B", "rtt_64B", "rtt_200B", "rtt_1KiB", "rtt_16KiB", "rtt_256KiB", "rtt_4MiB", "rtt_64MiB"},

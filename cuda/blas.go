@@ -95,7 +95,7 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensor.Operand) (done bool, e
 	if d.loadProducts(r); p.err != nil {
 		return false, nil
 	}
-	err = d.within(r, func() error { return p.lib.GemmStridedBatched(p.handle, g) })
+	err = d.queue(func(cudriver.Stream) error { return p.lib.GemmStridedBatched(p.handle, g) })
 	if errors.Is(err, cublas.NotSupported) || errors.Is(err, cublas.InvalidValue) {
 		return false, nil
 	}

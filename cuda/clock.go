@@ -48,6 +48,7 @@ type events struct {
 	gate    sync.Mutex // of what the stream waits for; see Note [Calls that wait]
 	look    sync.Mutex // of who judges; see judgeOne
 	clock   *clock
+	queued  atomic.Uint64              // pieces of work
 	left    atomic.Pointer[shm.Domain] // the one that is left only when the device has finished
 	waits   atomic.Bool                // the driver has no numbers for streams: who sends waits
 	awaited []*sent                    // by the stream

@@ -258,6 +258,12 @@ func TestNothingHangsWhereASenderWasKilled(t *testing.T) {
 			tensor.Exp(x).Close()
 			return on(x).Read(make([]byte, 4), 0)
 		},
+		"much work": func(x *tensor.Tensor) (err error) {
+			for range 3000 {
+				err = errors.Join(err, on(x).Fill(0, 4, []byte{1}))
+			}
+			return errors.Join(err, on(x).Read(make([]byte, 4), 0))
+		},
 		"memory for others": func(x *tensor.Tensor) error {
 			y, err := tensor.EmptyOn(legacy(t), tensor.Float32, 1)
 			if err == nil {

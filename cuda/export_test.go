@@ -1,6 +1,9 @@
 package cuda
 
 import (
+	"errors"
+	"runtime"
+
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/shm"
@@ -22,21 +25,6 @@ func Mapped() int {
 // Segment returns the block of m's segment.
 func (m *Memory) Segment() shm.Handle { return m.segment.block }
 
-// RecordForOthers returns the handle of an event that comes to pass when the device has done what it has now.
-func RecordForOthers(d *Device) (h Handle, end func() error, err error) {
-	var e cudriver.Event
-	err = d.do(func(s cudriver.Stream) (err error) {
-		if e, err = d.driver.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming); err != nil {
-			return err
-		}
-		if err = d.driver.EventRecord(e, s); err == nil {
-			h, err = d.driver.IPCGetEventHandle(e)
-		}
-		return err
-	})
-	return h, func() error { return d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }) }, err
-}
-
 // Clock returns how far the clock of a device has come that this process has sent something of.
 func Clock(d *Device) (uint32, error) {
 	r, err := d.use()
@@ -48,3 +36,20 @@ func Clock(d *Device) (uint32, error) {
 
 // EmptySegments is the part of EmptyCache that gives back segments.
 func EmptySegments() error { return emptyCache() }
+
+// Context returns this process's context of a device.
+func Context(d *Device) (uint64, error) {
+	r, err := d.use()
+	if err != nil {
+		return 0, err
+	}
+	return uint64(r.ctx), nil
+}
+
+// Enter makes a context current, and leaves it.
+func Enter(context uint64) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := process.system.driver.CtxSetCurrent(cudriver.Context(context))
+	return errors.Join(err, process.system.driver.CtxSetCurrent(0))
+}

@@ -65,7 +65,7 @@ func (d *Device) launch(k ptx.Kernel, entry string, grid, block [3]uint32, words
 	if err != nil {
 		return err
 	}
-	return d.within(r, func() error { return d.driver.LaunchKernel(f, grid, block, 0, r.stream, args) })
+	return d.queue(func(s cudriver.Stream) error { return d.driver.LaunchKernel(f, grid, block, 0, s, args) })
 }
 
 // lines returns a grid and blocks for n threads.

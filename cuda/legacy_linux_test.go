@@ -5,10 +5,12 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
@@ -126,27 +128,42 @@ func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
 	check(t, errors.Join(x.Close(), y.Close(), q.Close()))
 }
 
-// A message of PyTorch's has an event, for which the receiver's stream waits.
+// A message in PyTorch's form has an event, for which the receiver's stream waits, and the sender does not. Where there can be none, the sender does.
 func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	ctx, c, end := startDoubling(t)
-	defer end()
-	x, err := tensor.NewOn(legacy(t), tensor.Float32, 2, 3)
-	check(t, err)
-	h, _, err := x.DeviceMemory().(*cuda.Memory).Handle()
-	check(t, err)
-	cuda.Simulator().Hold(true)
-	check(t, x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
-	event, destroy, err := cuda.RecordForOthers(x.Device().(*cuda.Device))
-	check(t, err)
-	check(t, c.Send(ctx, &torch.CUDATensor{DType: tensor.Float32, Shape: []int{2, 3}, Strides: []int{3, 1}, Handle: h[:], StorageBytes: 24,
-		Counters: "/torch_1_2", Event: event[:]}))
-	cuda.Simulator().Hold(false)
-	got, err := c.Recv(ctx)
-	check(t, err)
-	if got.(torch.Tuple)[0] != 1.0 || got.(torch.Tuple)[1] != 1.0 {
-		t.Errorf("it did not wait: %v", got)
+	for name, waits := range map[string]bool{"event": false, "none": true} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, 1, 64*mib)
+			ctx, c, end := startDoubling(t)
+			defer end()
+			x, err := tensor.NewOn(legacy(t), tensor.Float32, 2, 3)
+			check(t, err)
+			d := cuda.Simulator()
+			d.Hold(true)
+			check(t, x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
+			if waits {
+				d.Fail("cuIpcGetEventHandle", 1, cudriver.ErrorNotSupported)
+				timer := time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) })
+				defer timer.Stop()
+			}
+			check(t, c.Send(ctx, x))
+			if waits != d.Idle() {
+				t.Errorf("the device has finished: %v", d.Idle())
+			}
+			d.Hold(false)
+			got, err := c.Recv(ctx)
+			check(t, err)
+			if got.(torch.Tuple)[0] != 1.0 || got.(torch.Tuple)[1] != 1.0 {
+				t.Errorf("it did not wait: %v", got)
+			}
+			check(t, x.Close())
+			eventually(t, func() string {
+				out, err := torch.CollectCUDA()
+				check(t, err)
+				return []string{"it is back", "it is out"}[out]
+			}, "it is back")
+			if n := d.Open().Events; n != 0 {
+				t.Errorf("%d events are left", n)
+			}
+		})
 	}
-	check(t, destroy())
-	check(t, x.Close())
 }

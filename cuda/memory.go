@@ -112,7 +112,7 @@ func (m *Memory) Fill(off, n int, pattern []byte) error {
 	if len(narrow) > 4 {
 		return m.Write(off, bytes.Repeat(narrow, n/len(narrow)))
 	}
-	return m.dev.do(func(s cudriver.Stream) error {
+	return m.dev.queue(func(s cudriver.Stream) error {
 		switch len(narrow) {
 		case 1:
 			return driver.MemsetD8Async(p, narrow[0], uint64(n), s)
@@ -134,7 +134,7 @@ func (m *Memory) Copy(off int, src tensor.DeviceMemory, from, n int) error {
 	}
 	to, at := m.at(off, n), o.at(from, n)
 	if m.dev == o.dev {
-		return m.dev.do(func(s cudriver.Stream) error { return m.dev.driver.MemcpyDtoDAsync(to, at, uint64(n), s) })
+		return m.dev.queue(func(s cudriver.Stream) error { return m.dev.driver.MemcpyDtoDAsync(to, at, uint64(n), s) })
 	}
 	return m.dev.copyFrom(to, o, at, n)
 }

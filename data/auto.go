@@ -12,7 +12,9 @@ type auto struct {
 	l      *Loader
 	s      station
 	locals *locals
-	trying sync.WaitGroup // the start of the processes
+	trying sync.WaitGroup  // the start of the processes
+	closed context.Context // is done after close
+	end    context.CancelFunc
 
 	mu      sync.Mutex
 	phase   phase
@@ -38,7 +40,9 @@ const (
 )
 
 func newAuto(l *Loader, s station) *auto {
-	return &auto{l: l, s: s, locals: newLocals(s), before: l.meter.costs()}
+	a := &auto{l: l, s: s, locals: newLocals(s), before: l.meter.costs()}
+	a.closed, a.end = context.WithCancel(context.Background())
+	return a
 }
 
 func (a *auto) submit(j *job) {
@@ -85,7 +89,7 @@ func (a *auto) try(local cost) {
 	a.trying.Go(func() {
 		p, err := newProcesses(a.s, a.l.opts.Process)
 		if err == nil {
-			err = p.ready(context.Background())
+			err = p.ready(a.closed)
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -128,6 +132,7 @@ func (a *auto) close() {
 	apart := a.apart
 	a.phase, a.apart = decided, nil
 	a.mu.Unlock()
+	a.end()
 	a.locals.close()
 	if apart != nil {
 		apart.close()

@@ -27,7 +27,8 @@ type Dataset interface {
 }
 
 // A Gatherer is a Dataset that writes several samples of a batch by itself: faster than one by one, and without a tensor for
-// each. Gather writes sample indices[k] to row k of each tensor of into, which has as many rows. What is random in sample i comes from
+// each. Gather writes sample indices[k] to row k of each tensor of into, which has as many rows, or returns an error where a row is of another
+// layout than the sample: rows are like those of the batch before. What is random in sample i comes from
 // SampleSeed(ctx, i).
 type Gatherer interface {
 	Dataset

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -11,7 +12,10 @@ import (
 // few is a set whose sample i is the number i.
 type few int
 
-func init() { Register[few]("test.few") }
+func init() {
+	Register[few]("test.few")
+	Register[slowToOpen]("test.slowToOpen")
+}
 
 func (n few) Len() int { return int(n) }
 func (n few) Get(_ context.Context, i int) (Sample, error) {
@@ -73,4 +77,40 @@ func TestAutoEndsNoProcessesWithAJobOnItsWay(t *testing.T) {
 	}
 	closeAll(s.batch)
 	<-ended
+}
+
+// slowToOpen is a set that other processes than that of the number do not come to the end of opening.
+type slowToOpen int
+
+func (s slowToOpen) Len() int                                       { return few(8).Len() }
+func (s slowToOpen) Get(ctx context.Context, i int) (Sample, error) { return few(8).Get(ctx, i) }
+func (s slowToOpen) Open(ctx context.Context) (any, error) {
+	if int(s) != os.Getpid() {
+		<-ctx.Done()
+	}
+	return s, nil
+}
+
+// TestAutoClosesWhileProcessesStart: who breaks out of a loop does not wait until a trial could begin.
+func TestAutoClosesWhileProcessesStart(t *testing.T) {
+	set := slowToOpen(os.Getpid())
+	l := NewLoader(set, Options{BatchSize: 4, Workers: 1, Kind: Auto})
+	a := newAuto(l, station{Source: set, Workers: 1})
+	l.meter.did(trialSamples, outcome{Kind: Goroutines, Took: time.Minute}, nil)
+	if a.pick() != nil || a.phase != coming {
+		t.Errorf("phase %d", a.phase)
+	}
+	closed := make(chan struct{})
+	go func() {
+		a.close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		if l.Kind() != Auto {
+			t.Errorf("kind %v: nothing was measured", l.Kind())
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("close waits for the data set to be opened")
+	}
 }

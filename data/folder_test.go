@@ -162,7 +162,7 @@ func TestGetAndGatherMakeTheSameImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		ctx := data.WithSample(t.Context(), 3, 4, 0)
+		ctx := data.WithSample(t.Context(), data.Info{Seed: 3, Epoch: 4}, 0)
 		for _, channels := range []int{1, 3} {
 			if d.Channels = channels; channels == 1 && len(steps) == len(augment) {
 				continue // normalized by three numbers

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"iter"
@@ -10,6 +11,7 @@ import (
 
 // A reader is where a worker is in a part of a Stream.
 type reader struct {
+	loop  context.Context // whose samples they are
 	epoch int
 	at    int // samples read
 	work  work
@@ -21,13 +23,13 @@ type reader struct {
 // reader returns the reader of a part that has read so many samples: the one that there is, or a new one that skips them.
 func (w *worker) reader(o order) *reader {
 	r := w.readers[o.Part.Index]
-	if r != nil && r.epoch == o.Epoch && r.at == o.From {
+	if r != nil && r.loop == w.parent && r.epoch == o.Epoch && r.at == o.From {
 		return r
 	}
 	if r != nil {
 		r.stop()
 	}
-	r = &reader{epoch: o.Epoch, work: work{info: w.work.info}}
+	r = &reader{loop: w.parent, epoch: o.Epoch, work: work{info: w.work.info}}
 	r.next, r.stop = iter.Pull2(w.stream.Samples(r.work.in(w.parent), o.Part))
 	w.readers[o.Part.Index] = r
 	for r.at < o.From && !r.end {

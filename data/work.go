@@ -42,9 +42,9 @@ func Rand(ctx context.Context) *rand.Rand {
 	return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 }
 
-// WithSample returns a context as a Loader of this seed gives it to the Get of sample i in an epoch.
-func WithSample(ctx context.Context, seed uint64, epoch, i int) context.Context {
-	w := &work{info: Info{Seed: seed, Epoch: epoch}}
+// WithSample returns a context as a Loader gives it to the Get of sample i in a worker that knows info.
+func WithSample(ctx context.Context, info Info, i int) context.Context {
+	w := &work{info: info}
 	w.begin(i)
 	return w.in(ctx)
 }

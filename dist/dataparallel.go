@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
@@ -39,6 +40,9 @@ func RegisterLoss[M Module](name string, f func(s *autograd.Scope, net M, batch 
 //
 // So are the buffers, which one replica writes: the running statistics of a BatchNorm2d are those of the batches' first parts, as
 // in PyTorch. One goroutine at a time may use a DataParallel.
+//
+// On several devices each replica has a copy of the parameters on its own, which is made anew for each batch, and of the buffers where the network has a
+// method Buffers, like nn.Buffers.
 type DataParallel struct {
 	group  *shoal.Group
 	device tensor.Device // of the network
@@ -48,31 +52,40 @@ type DataParallel struct {
 // A replica is the argument of a process.
 type replica[M Module] struct {
 	Net   M
+	Place tensor.Place
 	Group *Group
 	Pipe  *ipc.Duplex[float64, []*tensor.Tensor]
 }
 
 // NewDataParallel starts opts.Workers processes, by default as many as there are threads, with net, whose parameters and gradients
 // move to shared memory. opts.CPUs confines each to a set of processors. When ctx ends the processes do. The caller closes it.
-func NewDataParallel[M Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options) (_ *DataParallel, err error) {
-	opts.Workers = cmp.Or(opts.Workers, shoal.Threads())
+//
+// If devices are named there is one process for each of them, which computes there. The network is on the first, and gradients are added up there.
+func NewDataParallel[M Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options, devices ...tensor.Device) (_ *DataParallel, err error) {
+	opts.Workers = cmp.Or(len(devices), opts.Workers, shoal.Threads())
+	var home tensor.Device
+	for p := range net.Params() {
+		if home = p.T.Device(); len(devices) > 0 && home != devices[0] {
+			return nil, fmt.Errorf("%w: parameter %s is on %v, and the first device is %v", ErrTensor, p.Name, tensor.Place{Device: home}, tensor.Place{Device: devices[0]})
+		}
+	}
+	if len(devices) == 0 {
+		devices = slices.Repeat([]tensor.Device{home}, opts.Workers)
+	}
 	gradients(net.Params()) // those that exist are sent, and shared
 	group, err := NewGroup(opts.Workers)
 	if err != nil {
 		return nil, err
 	}
 	defer group.Close() // the processes have it
-	d := &DataParallel{group: shoal.NewGroup(ctx, opts)}
-	for p := range net.Params() {
-		d.device = p.T.Device()
-	}
-	for range opts.Workers {
+	d := &DataParallel{group: shoal.NewGroup(ctx, opts), device: home}
+	for _, dev := range devices {
 		ours, theirs, err := ipc.Pipe2[[]*tensor.Tensor, float64]()
 		if err != nil {
 			return nil, errors.Join(err, d.group.Close())
 		}
 		d.pipes = append(d.pipes, ours)
-		loss.replica.Go(d.group, replica[M]{net, group, theirs})
+		loss.replica.Go(d.group, replica[M]{net, tensor.Place{Device: dev}, group, theirs})
 		theirs.Close()
 	}
 	return d, nil
@@ -137,6 +150,10 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 			p.Grad = nil
 		}
 	}
+	refresh, err := mirrored(r.Net, r.Place)
+	if err != nil {
+		return err
+	}
 	grads, scope := gradients(r.Net.Params()), autograd.NewScope()
 	if rank != 0 {
 		scope.KeepBuffers()
@@ -148,7 +165,13 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 		for _, g := range grads {
 			g.Zero()
 		}
-		loss := r.backward(rank, scope, f, batch)
+		if err := refresh(); err != nil {
+			return err
+		}
+		loss, err := r.backward(rank, scope, f, batch)
+		if err != nil {
+			return err
+		}
 		if err := r.Group.Reduce(ctx, 0, Sum, grads...); err != nil {
 			return err
 		}
@@ -171,18 +194,24 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 }
 
 // backward returns the part of the loss that this rank's samples have.
-func (r replica[M]) backward(rank int, s *autograd.Scope, f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var, batch []*tensor.Tensor) float64 {
+func (r replica[M]) backward(rank int, s *autograd.Scope, f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var, batch []*tensor.Tensor) (float64, error) {
 	samples := batch[0].Dim(0)
 	from, to := samples*rank/r.Group.Size(), samples*(rank+1)/r.Group.Size()
 	for i, t := range batch {
 		defer t.Close()
-		batch[i] = t.Narrow(0, from, to-from)
-		defer batch[i].Close()
+		part := t.Narrow(0, from, to-from)
+		defer part.Close()
+		there, err := part.ToDevice(r.Place.Device)
+		if err != nil {
+			return 0, err
+		}
+		batch[i] = there
+		defer there.Close()
 	}
 	if from == to {
-		return 0
+		return 0, nil
 	}
 	loss := autograd.MulScalar(f(s, r.Net, batch), float64(to-from)/float64(samples))
 	loss.Backward()
-	return loss.Item()
+	return loss.Item(), nil
 }

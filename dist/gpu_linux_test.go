@@ -55,3 +55,9 @@ func TestCollectivesOfTensorsOnGPUs(t *testing.T) {
 func TestRanksTrainOnGPUsOfTheirOwn(t *testing.T) { trainRanks(t, simulated(t, 2)) }
 
 func TestDataParallelOnAGPU(t *testing.T) { dataParallel(t, simulated(t, 1)[0]) }
+
+// The second GPU has a replica of its own.
+func TestDataParallelOnTwoGPUs(t *testing.T) {
+	devs := simulated(t, 2)
+	dataParallel(t, devs[0], devs...)
+}

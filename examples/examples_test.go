@@ -36,6 +36,7 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"region"}, `^one died \(killed\), four counted \[2000 2000\]\n$`},
 		{[]string{"counters"}, `^4 processes added up to 5000: \[670 2670 1660\]\n$`},
 		{[]string{"pipe"}, `^1 squared is 1\n2 squared is 4\n3 squared is 9\n$`},
+		{[]string{"queue"}, `^(\d squared is \d+, says [01]\n){10}$`},
 		{[]string{"hogwild"}, `^2 processes trained one network: 9\d\d of 1000 digits are right\n$`},
 		{[]string{"allreduce"}, `^the replicas are equal: true\n9\d\d of 1000 digits are right\n$`},
 		{[]string{"dataparallel"}, `^(epoch \d: loss 0\.\d\d\n){3}9\d\d of 1000 digits are right\n$`},

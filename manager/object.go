@@ -74,6 +74,7 @@ func (c *call) session() *session { return c.lane.session }
 func (c *call) run(m method) error {
 	for {
 		if err := c.s.gate.enter(c); err != nil {
+			c.leave() // it may have waited before
 			return err
 		}
 		changed, err := c.once(m)

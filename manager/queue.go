@@ -198,7 +198,16 @@ func (q *queue) save(k keeper) undo {
 		old.taken[s] = n
 	}
 	return undo{
-		restore: func() { q.close(k); *q = old },
+		restore: func() {
+			here := q.taken
+			q.close(k)
+			*q = old
+			for s := range old.taken {
+				if _, ok := here[s]; !ok { // it has left meanwhile, and does not come back
+					q.leave(s)
+				}
+			}
+		},
 		discard: func() { old.close(k) },
 	}
 }

@@ -397,3 +397,42 @@ func TestAConditionWakesThoseItNotifies(t *testing.T) {
 	}
 	check(t, c.Unlock(ctx))
 }
+
+// A waiter that was woken for nothing while a transaction goes on waits for its end, and may be cancelled there.
+func TestAWaiterMayLeaveWhileATransactionGoesOn(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	c, err := manager.NewCondition(ctx, m)
+	closing(t, c, err)
+	d, err := manager.NewDict[int, *manager.Condition](ctx, m) // each waiter needs a proxy of its own
+	closing(t, d, err)
+	check(t, d.Set(ctx, 0, c))
+	wait := func(ctx context.Context) (ended chan error) {
+		mine, err := d.Get(t.Context(), 0)
+		closing(t, mine, err)
+		check(t, mine.Lock(ctx))
+		ended = make(chan error, 1)
+		go func() {
+			err := mine.Wait(ctx)
+			if err == nil {
+				err = mine.Unlock(ctx)
+			}
+			ended <- err
+		}()
+		check(t, errors.Join(c.Lock(ctx), c.Unlock(ctx))) // it waits
+		return ended
+	}
+	one, leaveOne := context.WithCancel(ctx)
+	two, leaveTwo := context.WithCancel(ctx)
+	first, second := wait(one), wait(two)
+	check(t, m.Txn(ctx, func(context.Context) error {
+		leaveTwo() // which wakes the first
+		wantErr(t, <-second, context.Canceled)
+		time.Sleep(20 * time.Millisecond) // it is on its way to the transaction's end then, as a rule
+		leaveOne()
+		wantErr(t, <-first, context.Canceled)
+		return nil
+	}))
+	third := wait(ctx)
+	check(t, errors.Join(c.Lock(ctx), c.Notify(ctx, 1), c.Unlock(ctx)))
+	check(t, <-third)
+}

@@ -3,9 +3,11 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/manager"
 )
@@ -140,4 +142,36 @@ func TestATxnEndsWithItsDeadline(t *testing.T) {
 	wantErr(t, err, context.Canceled)
 	n, err := v.Get(ctx)
 	want(t, n, err, 1)
+}
+
+// Who has got a value may go while somebody else's transaction keeps how the queue was. That it is gone cannot be undone.
+func TestARollbackBringsNobodyBack(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	g := manager.NewGateway(m)
+	far, err := manager.Connect(ctx, func(context.Context) (manager.Stream, error) {
+		a, b := net.Pipe()
+		go g.Serve(ctx, b)
+		return a, nil
+	})
+	check(t, err)
+	q, err := manager.NewJoinableQueue[int](ctx, m, 0)
+	closing(t, q, err)
+	check(t, manager.Publish(ctx, m, "q", q))
+	defer m.Withdraw(ctx, "q")
+	theirs, err := manager.Find[*manager.JoinableQueue[int]](ctx, far, "q")
+	check(t, err)
+	check(t, q.Put(ctx, 1))
+	_, err = theirs.Get(ctx)
+	check(t, err)
+	no := errors.New("no")
+	wantErr(t, m.Txn(ctx, func(tx context.Context) error {
+		wantErr(t, q.Join(tx), manager.ErrTxn) // it would wait
+		check(t, errors.Join(theirs.Close(), far.Close()))
+		for err := error(manager.ErrTxn); errors.Is(err, manager.ErrTxn) && ctx.Err() == nil; err = q.Join(tx) {
+			time.Sleep(time.Millisecond) // there is nothing to wait on
+		}
+		return no
+	}), no)
+	wantErr(t, q.Join(ctx), manager.ErrTasksLost)
+	check(t, q.Join(ctx))
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -88,11 +87,10 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("read %s: tensor %q: %w; Names lists what there is", f.f.Name(), name, ErrName)
 	}
 	t := tensor.Empty(info.DType, info.Shape...)
-	b := tensor.Bytes(t)
-	if _, err := io.ReadFull(io.NewSectionReader(f.f, f.body+int64(info.begin), int64(len(b))), b); err != nil {
+	if err := tensor.ReadFileAt(t, f.f, f.body+int64(info.begin)); err != nil {
 		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)
 	}
-	info.DType.CleanBools(b)
+	info.DType.CleanBools(tensor.Bytes(t))
 	return t, nil
 }
 

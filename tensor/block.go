@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/shoal-mp/shoal/internal/kernel"
+
 // shortRow is up to how many elements a row is computed together with others: what there is to do for each row costs as much as for hundreds of elements.
 const shortRow = 64
 
@@ -48,7 +50,7 @@ func (o *operand) block(at, count, n int) []byte {
 	case o.filled:
 	case o.apart == 0: // the same row again and again
 		row := o.load(at, 0, n)
-		repeat(o.buf[:chunk/n*n*o.width], row)
+		kernel.Repeat(o.buf[:chunk/n*n*o.width], row)
 		o.filled = true
 	case o.step == 0: // each row is one element again and again
 		o.cast(b, 1, o.mem[at*o.size:], o.apart, count)

@@ -1,25 +1,15 @@
 package tensor
 
+import "github.com/shoal-mp/shoal/internal/kernel"
+
 // Fill sets all elements to v.
 func (t *Tensor) Fill(v float64) *Tensor {
 	one := Scalar(t.dtype, v)
 	if !t.IsContiguous() || t.Device() != nil {
 		return t.CopyFrom(one)
 	}
-	repeat(t.span(), one.span())
+	kernel.Repeat(t.span(), one.span())
 	return t.Touch()
-}
-
-// repeat fills dst with one again and again, from a block that stays in a cache: the nearest, or where dst has no room in any, one so long
-// that the processor's copy does not read what it overwrites.
-func repeat(dst, one []byte) {
-	block := 16 << 10
-	if len(dst) >= 32<<20 {
-		block = 256 << 10
-	}
-	for n := copy(dst, one); n < len(dst); {
-		n += copy(dst[n:], dst[:min(n, block)])
-	}
 }
 
 // Zero sets all elements to 0.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A FileMap is a mapped file in which tensors are found, each with a storage of its own. The mapping lasts until the FileMap and all
@@ -79,6 +81,7 @@ func (m *memory) file() (f *file, ok bool) {
 // ReadFileAt fills t with the bytes at an offset of a file, as a copy that needs no mapping.
 func ReadFileAt(t *Tensor, f *os.File, at int64) error {
 	b := Bytes(t)
+	sys.Ready(b)
 	if _, err := f.ReadAt(b, at); err != nil {
 		info, statErr := f.Stat()
 		if statErr == nil && info.Size() < at+int64(len(b)) {

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
 // A walk visits the elements of an output and of up to three inputs of one shape, row by row. Dimensions are ordered by
@@ -222,7 +224,7 @@ func (o *operand) load(at, from, n int) []byte {
 		return o.row(at+from*o.step, b, n)
 	}
 	o.cast(o.buf, 1, o.mem[at*o.size:], 1, 1)
-	repeat(b, b[:o.width])
+	kernel.Repeat(b, b[:o.width])
 	o.filled = true
 	return b
 }

@@ -3,7 +3,6 @@ package torch
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
@@ -17,9 +16,9 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 		if !ok {
 			return nil, protocolError("the number of a sample is %T", index)
 		}
-		sample, err := ds.Get(ctx, int(n))
+		sample, err := ds.Get(w.at(ctx, int(n)), int(n))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("load sample %d: %w", n, err)
 		}
 		return w.collated(1, false, func(int) (data.Sample, error) { return sample, nil })
 	}
@@ -31,7 +30,7 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 		return w.gathered(ctx, g, numbers)
 	}
 	return w.collated(len(numbers), true, func(row int) (data.Sample, error) {
-		s, err := ds.Get(ctx, numbers[row])
+		s, err := ds.Get(w.at(ctx, numbers[row]), numbers[row])
 		if err != nil {
 			return nil, fmt.Errorf("load sample %d: %w", numbers[row], err)
 		}
@@ -39,28 +38,38 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 	})
 }
 
-// gathered lets the data set write the rows of a batch.
+// gathered lets the data set write the rows of a batch. They are like those of the batch before, and if that turns out wrong, like its first sample.
 func (w *loaderWorker) gathered(ctx context.Context, g data.Gatherer, numbers []int) (any, error) {
+	ctx = w.at(ctx, numbers[0])
+	if w.like != nil {
+		if batch, err := w.gatheredAs(ctx, g, numbers); err == nil {
+			return batch, nil
+		}
+	}
 	first, err := g.Get(ctx, numbers[0])
 	if err != nil {
 		return nil, fmt.Errorf("load sample %d: %w", numbers[0], err)
 	}
-	batch, err := w.rows(first, len(numbers), true)
-	if err != nil {
+	w.like = first
+	return w.gatheredAs(ctx, g, numbers)
+}
+
+func (w *loaderWorker) gatheredAs(ctx context.Context, g data.Gatherer, numbers []int) (batch []any, err error) {
+	if batch, err = w.rows(w.like, len(numbers), true); err != nil {
 		return nil, err
 	}
 	into := make(data.Batch, len(batch))
 	for k := range batch {
 		into[k] = batch[k].(*tensor.Tensor)
 	}
-	if err := g.Gather(ctx, numbers, into); err != nil {
+	if err := w.guarded(func() error { return g.Gather(ctx, numbers, into) }); err != nil {
 		CloseAll(batch)
 		return nil, err
 	}
 	return batch, nil
 }
 
-// fetchNext makes a batch of the next samples of a stream, as many as the index has; io.EOF at the end.
+// fetchNext makes a batch of the next samples of a stream, as many as the index has; errStreamEnds at the end.
 func (w *loaderWorker) fetchNext(next func() (data.Sample, error, bool), index any) (any, error) {
 	n := 1
 	if w.collate {
@@ -82,7 +91,7 @@ func (w *loaderWorker) fetchNext(next func() (data.Sample, error, bool), index a
 		samples = append(samples, s)
 	}
 	if len(samples) == 0 || w.dropLast && len(samples) < n {
-		return nil, io.EOF
+		return nil, errStreamEnds
 	}
 	return w.collated(len(samples), w.collate, func(row int) (data.Sample, error) { return samples[row], nil })
 }

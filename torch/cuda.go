@@ -23,9 +23,10 @@ type CUDA interface {
 	// Open returns n bytes at off of the memory that a handle names, on the device that has this number. The device waits for event, a
 	// cudaIpcEventHandle_t, before it does anything else, unless it is nil. done is called once, when the memory is not used any more; not on an error.
 	Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error)
-	// Share returns how another process opens memory: the device's number, a cudaIpcMemHandle_t, and where the memory begins there. The
-	// device has written it.
-	Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, err error)
+	// Share returns how another process opens memory: the device's number, a cudaIpcMemHandle_t, and where the memory begins there; and a
+	// cudaIpcEventHandle_t, which comes to pass when the device has written it, or nil where it has. done is called once, when the receiver has given
+	// the memory back, or it was not sent.
+	Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte, done func() error, err error)
 }
 
 // A CUDATensor is a tensor in the memory of a GPU, as a message describes it, where nobody opens it. The receiver closes it

@@ -18,14 +18,18 @@ var limbo struct {
 
 type parked struct {
 	hold     *tensor.Tensor
+	done     func() error
 	counters *region
 	slot     int
 }
 
+// end lets go of what was given back.
+func (p parked) end() error { return errors.Join(p.done(), p.hold.Close()) }
+
 func (p parked) count() int64 { return int64(sys.Words(p.counters.data())[p.slot].Load()) }
 
-// park keeps the memory of t until a slot of the counters is 0.
-func park(t *tensor.Tensor) (p parked, err error) {
+// park keeps the memory of t until a slot of the counters is 0, and calls done then.
+func park(t *tensor.Tensor, done func() error) (p parked, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()
 	if err := collect(); err != nil {
@@ -45,7 +49,7 @@ func park(t *tensor.Tensor) (p parked, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = parked{hold, limbo.counters, limbo.next}
+	p = parked{hold, done, limbo.counters, limbo.next}
 	limbo.next++
 	sys.Words(p.counters.data())[p.slot].Store(1)
 	limbo.parked = append(limbo.parked, p)
@@ -65,7 +69,7 @@ func collect() (err error) {
 			old[p.counters]++
 			continue
 		}
-		err = errors.Join(err, p.hold.Close())
+		err = errors.Join(err, p.end())
 		old[p.counters] += 0
 	}
 	clear(limbo.parked[len(left):])
@@ -110,17 +114,17 @@ func (e *exporter) shareCUDA(t *tensor.Tensor, m tensor.DeviceMemory, class Glob
 	if e.opts.CUDA == nil {
 		return nil, unsupported("a tensor on %v without Options.CUDA", t.Device())
 	}
-	device, handle, off, err := e.opts.CUDA.Share(m)
+	device, handle, off, event, done, err := e.opts.CUDA.Share(m)
 	if err != nil {
 		return nil, err
 	}
-	p, err := park(t)
+	p, err := park(t, done)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, done())
 	}
 	e.undoing = append(e.undoing, p.giveBack)
 	return e.cudaTensor(&CUDATensor{
 		DType: t.DType(), Shape: t.Shape(), Strides: t.Strides(), Offset: t.Offset(), Parameter: class == parameterClass, RequiresGrad: learned,
-		Device: device, Handle: handle[:], StorageBytes: m.Size(), StorageOffset: off, Counters: p.counters.name, Slot: p.slot,
+		Device: device, Handle: handle[:], StorageBytes: m.Size(), StorageOffset: off, Counters: p.counters.name, Slot: p.slot, Event: event,
 	})
 }

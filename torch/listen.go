@@ -33,7 +33,7 @@ func Dial(ctx context.Context, network, addr string, opts Options) (*Conn, error
 
 func dialStream(ctx context.Context, network, addr string) (stream, error) {
 	if network == "unix" {
-		return dialUnix(ctx, addr)
+		return dialUnix(ctx, sys.Dial, addr)
 	}
 	if network != "tcp" {
 		return nil, fmt.Errorf("dial %s %s: the networks are unix and tcp", network, addr)
@@ -43,9 +43,9 @@ func dialStream(ctx context.Context, network, addr string) (stream, error) {
 }
 
 // dialUnix waits where the listener has more callers than it takes at once: of Python's up to 3.12 the third has to.
-func dialUnix(ctx context.Context, addr string) (*sys.Conn, error) {
+func dialUnix(ctx context.Context, dial func(addr string) (*sys.Conn, error), addr string) (*sys.Conn, error) {
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		c, err := sys.Dial(addr)
+		c, err := dial(addr)
 		if !errors.Is(err, syscall.EAGAIN) {
 			return c, err
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -22,17 +20,6 @@ type Worker struct {
 	Seed    int64 // of this worker, from PyTorch's base seed
 	Args    *Dict // the attributes of the data set in Python, but for the name
 }
-
-// An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that has an attribute
-// shoal_dataset with the registered name; its __len__ says how many samples there are, and its __getitem__ is never called.
-type OpenDataset func(ctx context.Context, w Worker) (data.Dataset, error)
-
-// An OpenStream begins the samples of an IterableDataset that has an attribute shoal_dataset, those of this worker. It
-// is called once for each epoch.
-type OpenStream func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error]
-
-// datasetName is the attribute by which Python names a data set of Go's.
-const datasetName = "shoal_dataset"
 
 // The places of the arguments of PyTorch's _worker_loop that matter here.
 const (
@@ -61,23 +48,32 @@ var (
 // A loaderWorker serves the batches of one worker.
 type loaderWorker struct {
 	Worker
+	info             data.Info
 	indices, results *Queue
 	done             *Event
 	collate          bool // indices are lists, and samples become batches
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
 	open             func(ctx context.Context) error // makes fetch; again for each epoch of a stream
+	like             data.Sample                     // what a Gatherer's samples are like, in batches so far
 	ended            bool                            // the stream, in this epoch
-	stop             func()                          // ends the stream
+	stop             func() error                    // ends the stream, or closes the data set
 }
 
+// errStreamEnds is what fetch returns at the end of a stream.
+var errStreamEnds = errors.New("the stream ends")
+
 func (c Child) loaderWorker(ctx context.Context, args Tuple) error {
-	w, err := newLoaderWorker(args)
+	w, err := c.newLoaderWorker(args)
 	if err != nil {
 		return err
 	}
 	endQuietly()
-	w.open = func(ctx context.Context) error { return c.openDataset(ctx, w, args) }
+	return w.serve(ctx)
+}
+
+// serve answers until the DataLoader wants no more.
+func (w *loaderWorker) serve(ctx context.Context) error {
 	failed := w.guarded(func() error { return w.open(ctx) })
 	for {
 		message, err := w.indices.Get(ctx)
@@ -86,8 +82,7 @@ func (c Child) loaderWorker(ctx context.Context, args Tuple) error {
 		}
 		switch m := message.(type) {
 		case nil: // the last message
-			w.close()
-			return nil
+			return w.stop()
 		case *Record:
 			failed = w.resume(ctx, m)
 		case Tuple:
@@ -122,11 +117,12 @@ func endQuietly() {
 	}()
 }
 
-func newLoaderWorker(args Tuple) (*loaderWorker, error) {
+func (c Child) newLoaderWorker(args Tuple) (*loaderWorker, error) {
 	if len(args) <= argWorkers {
 		return nil, protocolError("a DataLoader's worker has %d arguments", len(args))
 	}
-	w := &loaderWorker{stop: func() {}}
+	w := &loaderWorker{stop: func() error { return nil }}
+	w.open = func(ctx context.Context) error { return c.openDataset(ctx, w, args) }
 	var id, workers int64
 	var err error
 	for _, part := range []struct {
@@ -141,61 +137,10 @@ func newLoaderWorker(args Tuple) (*loaderWorker, error) {
 		}
 	}
 	w.ID, w.Workers = int(id), int(workers)
+	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(w.Seed)}
 	w.Seed += id
 	return w, err
 }
-
-// openDataset opens what the attribute of Python's data set names.
-func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) error {
-	holder := args[argDataset]
-	if list, ok := holder.([]any); ok && len(list) == 1 { // from torch 2.14 on
-		holder = list[0]
-	}
-	record, ok := holder.(*Record)
-	if !ok {
-		return unsupported("a data set that is %T", holder)
-	}
-	name, _ := record.Attr(datasetName)
-	text, ok := name.(string)
-	if !ok {
-		return unsupported("the data set %s has no attribute %s with the name of one of Go's", record.Class, datasetName)
-	}
-	w.Args = new(Dict)
-	for k, v := range record.State.(*Dict).All() {
-		if k != datasetName {
-			w.Args.Set(k, v)
-		}
-	}
-	if args[argKind] == int64(kindStream) {
-		return w.openStream(ctx, text, c.Streams[text])
-	}
-	open := c.Datasets[text]
-	if open == nil {
-		return fmt.Errorf("this program has no data set %q", text)
-	}
-	if w.fetch != nil { // persistent workers keep it
-		return nil
-	}
-	ds, err := open(ctx, w.Worker)
-	if err != nil {
-		return err
-	}
-	w.fetch = func(ctx context.Context, index any) (any, error) { return w.fetchNumbered(ctx, ds, index) }
-	return nil
-}
-
-func (w *loaderWorker) openStream(ctx context.Context, name string, open OpenStream) error {
-	if open == nil {
-		return fmt.Errorf("this program has no stream %q", name)
-	}
-	w.stop()
-	next, stop := iter.Pull2(open(ctx, w.Worker))
-	w.stop = stop
-	w.fetch = func(_ context.Context, index any) (any, error) { return w.fetchNext(next, index) }
-	return nil
-}
-
-func (w *loaderWorker) close() { w.stop() }
 
 // resume begins another epoch of a worker that stays.
 func (w *loaderWorker) resume(ctx context.Context, m *Record) error {
@@ -203,6 +148,7 @@ func (w *loaderWorker) resume(ctx context.Context, m *Record) error {
 		return protocolError("a DataLoader says %s", m.Class)
 	}
 	w.ended = false
+	w.info.Epoch++
 	back := withState(m.Class, m.State)
 	if err := w.results.Put(ctx, Tuple{back, nil}); err != nil {
 		return err
@@ -218,7 +164,7 @@ func (w *loaderWorker) answer(ctx context.Context, number, index any, failed err
 		err = w.guarded(func() (err error) { batch, err = w.fetch(ctx, index); return err })
 	}
 	switch {
-	case err == io.EOF:
+	case err == errStreamEnds:
 		w.ended = true
 		batch = withState(endOfStream, NewDict("worker_id", w.ID))
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -302,4 +303,47 @@ func TestArrivedMemoryIsLetGo(t *testing.T) {
 	}
 	defer opened.Close()
 	waitFor(t, func() bool { return !known() }, "memory that has arrived to be let go")
+}
+
+// TestMemoryUnderWayDisplacesNothing has more of PyTorch's memory under way back to it than may wait here to be sent again: that is another's, and
+// what waits is not given up for it.
+func TestMemoryUnderWayDisplacesNothing(t *testing.T) {
+	if err := Trim(); err != nil {
+		t.Fatal(err)
+	}
+	ours, err := Empty(tensor.Uint8, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := ours.Storage().Loan().(tenant).region
+	if err := ours.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const large = idleBytes + 4096 // of nothing but a size
+	first := memfile(t)
+	if err := sys.Resize(first, large); err != nil {
+		t.Fatal(err)
+	}
+	x, err := regions.receive(must(sys.Reopen(first))(t), large, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := x.Storage().Loan().(tenant).region
+	self := newPeer(os.Getuid(), os.Getpid()).process
+	regions.expect(theirs, &self)
+	path := fmt.Sprintf("/proc/self/fd/%d", theirs.file.Fd())
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	regions.mu.Lock()
+	kept := slices.Contains(regions.idle, waits)
+	regions.mu.Unlock()
+	if !kept {
+		t.Error("memory of ours was given up for what is under way")
+	}
+	opened, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Close()
 }

@@ -137,11 +137,14 @@ func Trim() error {
 	return regions.trim(0)
 }
 
-// trim lets the oldest idle regions go, while there are too many, but for those under way.
+// trim lets the oldest idle regions go, while there are too many, but for those under way. What of PyTorch's is under way takes no room from ours:
+// it would cost the freeing of one here and a fresh one at the next send.
 func (t *regionTable) trim(bytes int) (err error) {
 	total := 0
 	for _, r := range t.idle {
-		total += len(r.mem)
+		if r.ours {
+			total += len(r.mem)
+		}
 	}
 	kept := t.idle[:0]
 	for i, r := range t.idle {
@@ -150,7 +153,9 @@ func (t *regionTable) trim(bytes int) (err error) {
 			kept = append(kept, r)
 			continue
 		}
-		total -= len(r.mem)
+		if r.ours {
+			total -= len(r.mem)
+		}
 		err = errors.Join(err, t.forget(r))
 	}
 	clear(t.idle[len(kept):])

@@ -1,7 +1,6 @@
 package torch
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -149,42 +148,4 @@ func requestedKey(request []byte) (int64, error) {
 		return 0, protocolError("the key of a descriptor is %T", pair[0])
 	}
 	return key, nil
-}
-
-// oneAtATime has a lock for each sharer of others: Python's serve one receiver at a time and have little room for more.
-var oneAtATime sync.Map // address to *sync.Mutex
-
-// detach fetches a descriptor from the sharer at addr.
-func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.File, error) {
-	if len(authkey) == 0 {
-		return nil, ErrNoKey
-	}
-	lock, _ := oneAtATime.LoadOrStore(addr, new(sync.Mutex))
-	lock.(*sync.Mutex).Lock()
-	defer lock.(*sync.Mutex).Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	c, err := dialUnix(ctx, addr)
-	if err != nil {
-		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
-	}
-	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	defer stop()
-	request, err := pickle.Marshal(Tuple{key, os.Getpid()}, 4)
-	if err != nil {
-		return nil, err
-	}
-	if err := authClient(c, authkey, request); err != nil {
-		return nil, fmt.Errorf("fetch a descriptor: %w", err)
-	}
-	n, files, err := sys.RecvFiles(c, make([]byte, 1), 1)
-	if err != nil {
-		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
-	}
-	if n != 1 || len(files) != 1 {
-		return nil, protocolError("%d descriptors and %d bytes from a sharer", len(files), n)
-	}
-	sys.SendFiles(c, []byte{ackByte}) // without a signal: Python up to 3.13 has closed already
-	return files[0], nil
 }

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -183,7 +184,7 @@ func TestDialRetries(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	cancel()
-	if _, err := dialUnix(ctx, addr); !errors.Is(err, context.Canceled) {
+	if _, err := dialUnix(ctx, sys.Dial, addr); !errors.Is(err, context.Canceled) {
 		t.Errorf("without patience: %v", err)
 	}
 	go func() {
@@ -195,9 +196,63 @@ func TestDialRetries(t *testing.T) {
 			defer c.Close()
 		}
 	}()
-	c, err := dialUnix(testContext(t), addr)
+	c, err := dialUnix(testContext(t), sys.Dial, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
+}
+
+// stranger is a sharer that does with its first caller what do says, until the test ends.
+func stranger(t *testing.T, do func(c *sys.Conn)) (addr string) {
+	t.Helper()
+	l := must(sys.Listen("@shoal-torch-test/" + rand.Text()))(t)
+	var served sync.WaitGroup
+	served.Go(func() {
+		if c, err := l.Accept(); err == nil {
+			do(c)
+			c.Close()
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		served.Wait()
+	})
+	return l.Addr()
+}
+
+// TestDetachEndsWithItsContext waits in a system call for a sharer that says nothing.
+func TestDetachEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(testContext(t))
+	addr := stranger(t, func(c *sys.Conn) {
+		cancel()
+		c.Read(make([]byte, 1)) // until the caller has gone
+	})
+	if _, err := detach(ctx, addr, 1, testKey); !errors.Is(err, context.Canceled) {
+		t.Errorf("a fetch that was cancelled: %v", err)
+	}
+}
+
+// TestDetachOfWhatCameTooEarly has descriptors with other bytes than the last: nothing of it stays open here.
+func TestDetachOfWhatCameTooEarly(t *testing.T) {
+	mine, theirs := memfile(t), make(chan error, 1)
+	addr := stranger(t, func(c *sys.Conn) {
+		if err := authServer(c, testKey); err != nil {
+			theirs <- err
+			return
+		}
+		if _, err := readFrame(c, authLimit); err != nil {
+			theirs <- err
+			return
+		}
+		theirs <- sys.SendFiles(c, []byte{sharedByte, sharedByte}, mine)
+	})
+	before := openFiles(t)
+	if f, err := detach(testContext(t), addr, 1, testKey); !errors.Is(err, ErrProtocol) {
+		t.Errorf("one byte too many: %v, %v", f, err)
+	}
+	if err := <-theirs; err != nil {
+		t.Error(err)
+	}
+	waitFor(t, func() bool { return openFiles(t) <= before }, "what came to be closed")
 }

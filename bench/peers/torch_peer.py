@@ -101,7 +101,8 @@ class Other:
                 get()
             return get() / rounds
         kept = get() if op == "kept" else None
-        t = written(strategy, size, 0)
+        if op == "rtt":  # in the other rows it would be written while the first tensor of the other side waits for us
+            t = written(strategy, size, 0)
         for i in range(rounds):
             if op in ("to", "kept"):
                 begin, got = get()
@@ -213,9 +214,10 @@ def main():
             else:
                 op, strategy = op.split()
                 mp.set_sharing_strategy(strategy)
-                if variant not in others:
-                    others[variant] = Other(variant)
-                value = others[variant].measure(op, strategy, r["size"], r["rounds"])
+                side = variant, strategy  # a process for each, as a program has one strategy: what waits to be used again is of one kind
+                if side not in others:
+                    others[side] = Other(variant)
+                value = others[side].measure(op, strategy, r["size"], r["rounds"])
             answer = {"Value": value}
         except Exception as e:
             answer = {"Error": f"{r['op']}, {r['variant']}: {type(e).__name__}: {e}"}

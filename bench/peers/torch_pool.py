@@ -12,7 +12,7 @@ STRATEGIES = ["file_descriptor", "file_system"]
 
 # A tensor that is in shared memory already, or a fresh one that the pool moves there.
 STARMAPS = [s + " " + t for s in STRATEGIES for t in ("fresh", "shared")]
-VARIANTS = {"pool_start": ["spawn"], "pool_map": ["chunksize=1"], "pool_starmap": STARMAPS}
+VARIANTS = {"pool_start": ["spawn"], "pool_map": ["chunksize=1"], "pool_starmap": STARMAPS, "pool_starmap_default": STARMAPS[:1]}
 
 
 def settle(strategy, answers=None):
@@ -74,7 +74,7 @@ def starmap(variant, rows, rounds):
 def measure(op, variant, size, rounds):
     if op == "pool_start":
         return start()
-    if op == "pool_starmap":
+    if op.startswith("pool_starmap"):
         return starmap(variant, size, rounds)
     pool = pool_for(STRATEGIES[0])
     begin = time.perf_counter_ns()

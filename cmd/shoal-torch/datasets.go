@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
@@ -39,18 +38,26 @@ func openLight(_ context.Context, w torch.Worker) (data.Dataset, error) {
 
 func (l *light) Len() int { return l.n }
 
-func (l *light) Get(_ context.Context, i int) (data.Sample, error) {
-	image := l.images.Select(0, i%1000)
-	if i%2 == 1 {
-		flipped := tensor.New(tensor.Float32, image.Shape()...)
-		to, from := tensor.Data[float32](flipped), tensor.Data[float32](image)
-		copy(to, from)
-		for row := range slices.Chunk(to, lightRow) {
-			slices.Reverse(row)
+func (l *light) Get(ctx context.Context, i int) (data.Sample, error) {
+	one := data.Batch{tensor.New(tensor.Float32, 1, 3, lightRow, lightRow), tensor.New(tensor.Int64, 1)}
+	err := l.Gather(ctx, []int{i}, one)
+	return data.Sample{one[0].Select(0, 0), one[1].Select(0, 0)}, err
+}
+
+// Gather writes images to the rows of a batch.
+func (l *light) Gather(_ context.Context, indices []int, into data.Batch) error {
+	const size = 3 * lightRow * lightRow
+	from, to, numbers := tensor.Data[float32](l.images), tensor.Data[float32](into[0]), tensor.Data[int64](into[1])
+	for k, i := range indices {
+		src, dst := from[i%1000*size:][:size], to[k*size:][:size]
+		if i%2 == 1 {
+			image.Mirror(dst, src, lightRow)
+		} else {
+			copy(dst, src)
 		}
-		image = flipped
+		numbers[k] = int64(i)
 	}
-	return data.Sample{image, tensor.Scalar(tensor.Int64, float64(i))}, nil
+	return nil
 }
 
 // photographs are 100 files of JPEG, 224×224, again and again. A worker makes one sample at a time, in the memory of the one before.

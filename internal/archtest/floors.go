@@ -15,7 +15,7 @@ var floors = [...][]string{
 	5:  {"nn", "optim", "pool", "manager", "dist", "torch/value"},
 	6:  {"data", "data/*", "manager/*", "torch/pt"},
 	7:  {"torch"},
-	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest"},
+	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},
 	9:  {"bench/cuda", "cmd/internal/beside"},
 	10: {"cmd/internal/hogwild"},
 	11: {"cmd/*"},

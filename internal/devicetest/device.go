@@ -15,6 +15,7 @@ type Device struct {
 	name   string
 	shared bool
 	used   atomic.Int64
+	most   atomic.Int64 // that were used
 	calls  atomic.Int64
 	fail   atomic.Pointer[error]
 }
@@ -27,6 +28,16 @@ func (d *Device) String() string { return d.name }
 
 // Used returns how many bytes are allocated.
 func (d *Device) Used() int64 { return d.used.Load() }
+
+// Most returns how many bytes were allocated at once since it was asked last.
+func (d *Device) Most() int64 { return d.most.Swap(d.used.Load()) }
+
+// use counts bytes that are allocated.
+func (d *Device) use(n int) {
+	now := d.used.Add(int64(n))
+	for most := d.most.Load(); now > most && !d.most.CompareAndSwap(most, now); most = d.most.Load() {
+	}
+}
 
 // Calls returns how often something was computed.
 func (d *Device) Calls() int64 { return d.calls.Load() }
@@ -61,7 +72,7 @@ func (d *Device) Alloc(n int) (tensor.DeviceMemory, error) {
 		}
 	} else {
 		m.bytes = make([]byte, n)
-		d.used.Add(int64(n))
+		d.use(n)
 		m.storage = tensor.Adopt(m.bytes, nobody{})
 	}
 	for i := range m.bytes {

@@ -36,7 +36,7 @@ func (d *Device) inBlock(domain *shm.Domain, block shm.Handle, n int) (*memory, 
 	}
 	m := &memory{dev: d, bytes: b[:n:n], domain: domain, block: block}
 	m.storage = tensor.Adopt(m.bytes, nobody{})
-	d.used.Add(int64(n))
+	d.use(n)
 	return m, nil
 }
 

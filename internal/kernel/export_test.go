@@ -30,3 +30,9 @@ var CastSizes = castSizes
 
 // Functions is how many there are.
 const Functions Function = functions
+
+// Stream is the part of Repeat for what is longest.
+func Stream(dst, one []byte) int { return stream(dst, one) }
+
+// Streamed is the length from which on Repeat calls it.
+const Streamed = streamed

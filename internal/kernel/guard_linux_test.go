@@ -45,6 +45,7 @@ func checkInside[F kernel.Float](t *testing.T) {
 		make := func(n int) []F { return guarded[F](t, n, atEnd) }
 		for n := 1; n <= 70; n++ {
 			x, y, z := make(n), make(n), make(n)
+			kernel.Stream(unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), n), []byte{1})
 			kernel.Relu(x, y)
 			kernel.ReluBackward(x, y, z)
 			kernel.Axpy(2, x, y)

@@ -13,7 +13,8 @@ type level struct {
 	f32  loops[float32]
 	f64  loops[float64]
 
-	casts [casts]func(n int, x, y *byte) // convert n elements, a multiple of 8; nil where there are no instructions for it
+	casts  [casts]func(n int, x, y *byte)  // convert n elements, a multiple of 8; nil where there are no instructions for it
+	stream func(n int, pattern, dst *byte) // fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
 }
 
 // loops is what the kernels spend their time in. None of it checks a bound, starts a goroutine or runs for as long as a millisecond.

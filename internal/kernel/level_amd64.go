@@ -7,8 +7,9 @@ import (
 )
 
 var avx2 = level{
-	name:  "avx2",
-	casts: castsAVX2,
+	name:   "avx2",
+	casts:  castsAVX2,
+	stream: asm.StreamAVX2,
 	f32: loops[float32]{
 		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
@@ -33,8 +34,9 @@ var avx2 = level{
 
 // Rows of images are short, and a store that a mask cuts off holds up the load of the next row: there AVX2 is faster.
 var avx512 = level{
-	name:  "avx512",
-	casts: castsAVX2,
+	name:   "avx512",
+	casts:  castsAVX2,
+	stream: asm.StreamAVX2,
 	f32: loops[float32]{
 		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32, addRows: asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,

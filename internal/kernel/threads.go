@@ -12,8 +12,7 @@ var threads atomic.Int32
 // kernel runs on the goroutine that calls it and starts no other. Safe for concurrent use; kernels that have begun
 // keep what they began with.
 //
-// Sums are split by the number of threads, so results may differ in the last bits from one number to another, but
-// not from run to run.
+// No sum is divided by the number of threads, so results are the same to the last bit whatever it is.
 func SetThreads(n int) {
 	if n < 1 {
 		panic("kernel: SetThreads needs at least one thread")

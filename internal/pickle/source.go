@@ -43,6 +43,7 @@ func (s *source) take(n uint64) ([]byte, error) {
 		first = n // they are there
 	}
 	b := sys.UnclearedBytes(int(first))
+	sys.Ready(b)
 	for have := 0; ; {
 		if _, err := io.ReadFull(s.r, b[have:]); err != nil {
 			return nil, unexpected(err)

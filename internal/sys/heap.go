@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"os"
 	"strings"
 	"unsafe"
 )
@@ -35,3 +36,16 @@ func inHugePages(b []byte) []byte {
 	}
 	return b
 }
+
+// Ready prepares memory of the heap to be written whole, where it is much and not in huge pages: all of its pages come at once, which takes half
+// as long as a fault for each.
+func Ready(b []byte) {
+	if len(b) < readyFrom || len(b) >= hugeFrom {
+		return
+	}
+	page := os.Getpagesize()
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
+	Populate(b[skip : skip+(len(b)-skip)/page*page])
+}
+
+const readyFrom = 256 << 10

@@ -224,8 +224,14 @@ func SetThreadName(name string) error {
 
 // SetProcessName names the main thread, and so this process, from any thread. Of a longer name the kernel keeps 15 bytes.
 func SetProcessName(name string) error {
-	if err := os.WriteFile("/proc/self/comm", []byte(name), 0); err != nil {
-		return fmt.Errorf("name this process: %w", err)
+	const path = "/proc/self/comm" // opened without package os, whose poller would have a look at it first
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_, err = unix.Write(fd, []byte(name))
+		unix.Close(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("name this process: %w", &os.PathError{Op: "write", Path: path, Err: err})
 	}
 	return nil
 }

@@ -30,6 +30,21 @@ func Dial(addr string) (*Conn, error) {
 	return newConn(fd), nil
 }
 
+// DialBlocking is Dial for a few messages that come at once: what waits for them waits in the system call, with its thread, which is cheaper than
+// Go's poller and its scheduler. Deadlines do not end a wait, Shutdown does.
+func DialBlocking(addr string) (*Conn, error) {
+	fd, err := streamSocket(addr, syscall.Connect)
+	if err == nil {
+		if err = unix.SetNonblock(fd, false); err != nil {
+			unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	return newConn(fd), nil
+}
+
 // SocketConn makes a connection of a socket that came from elsewhere, and of which it is the owner from then on, also on an error. The
 // socket becomes non-blocking, for all who have it.
 func SocketConn(f *os.File) (*Conn, error) {
@@ -99,10 +114,14 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { return c.file.SetWriteDeadl
 func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallConn() }
 
 // CloseWrite lets the other end read to the end of what was written.
-func (c *Conn) CloseWrite() error {
-	err := control(c, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
-	if err != nil {
-		return fmt.Errorf("end the writing: %w", err)
+func (c *Conn) CloseWrite() error { return c.shutdown(unix.SHUT_WR) }
+
+// Shutdown ends the connection in both directions and all waits on it. Close is still to be called.
+func (c *Conn) Shutdown() error { return c.shutdown(unix.SHUT_RDWR) }
+
+func (c *Conn) shutdown(how int) error {
+	if err := control(c, func(fd int) error { return unix.Shutdown(fd, how) }); err != nil {
+		return fmt.Errorf("shut a connection down: %w", err)
 	}
 	return nil
 }

@@ -13,6 +13,12 @@ type Conn struct{}
 // Dial needs Linux.
 func Dial(addr string) (*Conn, error) { return nil, unsupported("an abstract socket address") }
 
+// DialBlocking needs Linux.
+func DialBlocking(addr string) (*Conn, error) { return nil, unsupported("an abstract socket address") }
+
+// Shutdown needs Linux.
+func (c *Conn) Shutdown() error { return unsupported("an abstract socket address") }
+
 // Read needs Linux.
 func (c *Conn) Read(b []byte) (int, error) { return 0, unsupported("an abstract socket address") }
 

@@ -4,6 +4,11 @@
 
 package asm
 
+// StreamAVX2 fills n bytes, a multiple of 128, from dst on, which is aligned to 32, with a pattern of 32, past the caches.
+//
+//go:noescape
+func StreamAVX2(n int, pattern *byte, dst *byte)
+
 // AxpyAVX2F32 adds alpha·x to y.
 //
 //go:noescape

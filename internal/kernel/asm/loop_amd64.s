@@ -4,6 +4,26 @@
 
 #include "textflag.h"
 
+// func StreamAVX2(n int, pattern *byte, dst *byte)
+// Requires: AVX, MMX+
+TEXT ·StreamAVX2(SB), NOSPLIT, $0-24
+	MOVQ    n+0(FP), AX
+	MOVQ    pattern+8(FP), CX
+	MOVQ    dst+16(FP), DX
+	VMOVDQU (CX), Y0
+
+stream:
+	VMOVNTDQ Y0, (DX)
+	VMOVNTDQ Y0, 32(DX)
+	VMOVNTDQ Y0, 64(DX)
+	VMOVNTDQ Y0, 96(DX)
+	ADDQ     $0x80, DX
+	SUBQ     $0x80, AX
+	JG       stream
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func AxpyAVX2F32(n int, alpha float32, x *float32, y *float32)
 // Requires: AVX, FMA3
 TEXT ·AxpyAVX2F32(SB), NOSPLIT, $0-32

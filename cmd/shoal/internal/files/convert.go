@@ -3,14 +3,12 @@ package files
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 )
 
 // Convert writes the tensors of the file from to the file to, whose names say their formats, and what was written to out; on log, where
-// that is a terminal, a bar says how far it is. What is not a tensor is left behind, and so is text about them where the format has no
-// room for it, which out names. The error wraps ErrFormat, ErrOne, or is what reading or writing says, a dtype that the format lacks
+// that is a terminal, a bar says how far it is. What the other format has no room for is
+// left behind, and out names it. The error wraps ErrFormat, ErrOne, or is what reading or writing says, a dtype that the format lacks
 // among that; then nothing was written.
 func Convert(out, log io.Writer, from, to string) error {
 	source, err := Of(from)
@@ -30,23 +28,25 @@ func Convert(out, log io.Writer, from, to string) error {
 		size += t.Nbytes()
 	}
 	stop := watch(log, "write "+to, size, transferred("wchar"))
-	err = target.Save(to, c)
+	left, err := target.Save(to, c)
 	if stop(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s: %d tensors, %s\n", to, len(c.Tensors), bytes(size)); err != nil {
+	if _, err := fmt.Fprintf(out, "%s: %s, %s\n", to, count(len(c.Tensors)), bytes(size)); err != nil {
 		return err
-	}
-	left := c.Others
-	if !target.Meta {
-		for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
-			left = append(left, "metadata "+key)
-		}
 	}
 	if len(left) > 0 {
 		_, err = fmt.Fprintf(out, "left behind: %s\n", strings.Join(left, ", "))
 	}
 	return err
+}
+
+// count prints how many tensors there are.
+func count(n int) string {
+	if n == 1 {
+		return "1 tensor"
+	}
+	return fmt.Sprintf("%d tensors", n)
 }
 
 // bytes prints a size for people.

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shoal-mp/shoal/hdf5"
@@ -38,7 +41,7 @@ func TestEveryDTypeInEveryFormat(t *testing.T) {
 					tensor.Bytes(x)[i] = byte(37 * i)
 				}
 			}
-			err = f.Save(path, Content{Tensors: Tensors{"x": x}})
+			_, err = f.Save(path, Content{Tensors: Tensors{"x": x}})
 			if lacks[name][dt] != nil {
 				if _, there := os.Stat(path); err == nil || !strings.Contains(err.Error(), dt.String()) || there == nil {
 					t.Errorf("%s of %v: %v", name, dt, err)
@@ -73,7 +76,7 @@ func TestMetadata(t *testing.T) {
 		if err := Convert(&out, os.Stderr, at(from), at(to)); err != nil {
 			t.Fatal(err)
 		}
-		return strings.TrimPrefix(out.String(), at(to)+": 1 tensors, 8 B\n")
+		return strings.TrimPrefix(out.String(), at(to)+": 1 tensor, 8 B\n")
 	}
 	for i, step := range []string{"a.h5", "b.safetensors.index.json", "c.safetensors", "d.hdf5"} {
 		from := []string{"a.safetensors", "a.h5", "b.safetensors.index.json", "c.safetensors"}[i]
@@ -100,8 +103,8 @@ func TestOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Discard()
-	err = errors.Join(w.Save(Tensors{"x": tensor.Ones(tensor.Uint16, 3)}, hdf5.Options{}), w.Strings("labels", []string{"a"}), w.Attr("", "epoch", tensor.Scalar(tensor.Int64, 3)),
-		w.Attr("x", "unit", "m"), w.Attr("", "by", "me"), w.Close())
+	err = errors.Join(w.Save(Tensors{"g/x": tensor.Ones(tensor.Uint16, 3)}, hdf5.Options{}), w.Strings("labels", []string{"a", "b"}, 2, 1), w.Attr("", "epoch", tensor.Scalar(tensor.Int64, 3)),
+		w.Attr("g/x", "unit", "m"), w.Attr("g", "of", "group"), w.Attr("", "by", "me"), w.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +112,7 @@ func TestOthers(t *testing.T) {
 	if err := Inspect(&out, os.Stderr, path, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"x     uint16  [3]    6 B   1    1    1     0", "metadata by: me\nalso attribute epoch\nalso attribute unit of x\nalso text labels\n"} {
+	for _, want := range []string{"g/x   uint16  [3]    6 B   1    1    1     0", "metadata by: me\nalso attribute epoch\nalso attribute of of g\nalso attribute unit of g/x\nalso text labels\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -122,12 +125,44 @@ func TestOthers(t *testing.T) {
 		Metadata map[string]string
 		Others   []string
 	}
-	if err := json.Unmarshal([]byte(out.String()), &o); err != nil || o.Metadata["by"] != "me" || len(o.Others) != 3 {
+	if err := json.Unmarshal([]byte(out.String()), &o); err != nil || o.Metadata["by"] != "me" || len(o.Others) != 4 {
 		t.Errorf("%+v: %v", o, err)
 	}
 	out.Reset()
-	if err := Convert(&out, os.Stderr, path, filepath.Join(t.TempDir(), "y.h5")); err != nil || !strings.HasSuffix(out.String(), "left behind: attribute epoch, attribute unit of x, text labels\n") {
+	again := filepath.Join(t.TempDir(), "y.h5")
+	if err := Convert(&out, os.Stderr, path, again); err != nil || !strings.HasSuffix(out.String(), "y.h5: 1 tensor, 6 B\n") {
 		t.Errorf("%s: %v", &out, err)
+	}
+	f, err := hdf5.Open(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unit, err := f.Attrs("g/x")
+	epoch, err2 := f.Attrs("")
+	labels, shape, err3 := f.Strings("labels")
+	if err := errors.Join(err, err2, err3); err != nil || unit["unit"] != "m" || epoch["by"] != "me" || epoch["epoch"].(*tensor.Tensor).Item() != 3 ||
+		!slices.Equal(labels, []string{"a", "b"}) || !slices.Equal(shape, []int{2, 1}) {
+		t.Errorf("%v, %v, %v %v: %v", unit, epoch, labels, shape, err)
+	}
+	if group, err := f.Attrs("g"); err != nil || group["of"] != "group" {
+		t.Errorf("%v: %v", group, err)
+	}
+	out.Reset()
+	want := "left behind: attribute epoch, attribute of of g, attribute unit of g/x, text labels, metadata by\n"
+	if err := Convert(&out, os.Stderr, path, filepath.Join(t.TempDir(), "y.pt")); err != nil || !strings.HasSuffix(out.String(), want) {
+		t.Errorf("%s: %v", &out, err)
+	}
+}
+
+// Complex numbers have the statistics of their magnitudes.
+func TestComplexStatistics(t *testing.T) {
+	for _, dt := range []tensor.DType{tensor.Complex64, tensor.Complex128} {
+		x := tensor.FromSlice([]complex128{3 + 4i, -1, complex(math.Inf(1), 0), complex(0, math.NaN())}, 4).To(dt)
+		s := summarize("x", x, new(atomic.Int64))
+		if s.Numbers == nil || s.Numbers.Min != 1 || !math.IsInf(float64(s.Numbers.Max), 1) || s.NaN != 1 || s.Inf != 1 {
+			t.Errorf("%v: %+v of %+v", dt, s.Numbers, s)
+		}
 	}
 }
 

@@ -3,8 +3,11 @@ package files
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/shoal-mp/shoal/hdf5"
 	"github.com/shoal-mp/shoal/msgpack"
 	"github.com/shoal-mp/shoal/npy"
 	"github.com/shoal-mp/shoal/safetensors"
@@ -27,7 +30,30 @@ type Tensors = map[string]*tensor.Tensor
 type Content struct {
 	Tensors Tensors
 	Meta    map[string]string // text about them
-	Others  []string          // names of what is neither
+	Others  []Other           // what is neither, by name
+}
+
+// An Other is what only the format that has it has room for.
+type Other struct {
+	Name string
+	Keep func(w *hdf5.Writer) error // nil where it cannot be written again
+}
+
+// others are the names of what is neither a tensor nor text about them.
+func (c Content) others() (names []string) {
+	for _, o := range c.Others {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// beside are the names of all but tensors.
+func (c Content) beside() []string {
+	names := c.others()
+	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
+		names = append(names, "metadata "+key)
+	}
+	return names
 }
 
 // A Format is a kind of file.
@@ -36,19 +62,19 @@ type Format struct {
 	Suffix []string
 	// Load maps the file where its format lets it, and reads it otherwise.
 	Load func(path string) (Content, error)
-	Save func(path string, c Content) error
-	Meta bool // the format has room for it
+	// Save writes what the format has room for, and returns the names of what is left behind.
+	Save func(path string, c Content) (left []string, err error)
 }
 
 // formats are asked in this order: an index ends in .json, a model in several files as its index does.
 var formats = []Format{
-	{"safetensors in several files", []string{".safetensors.index.json"}, loadSharded, saveSharded, true},
-	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors, true},
-	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, bare(loadPT), plain(savePT), false},
-	{"numpy array", []string{".npy"}, bare(loadNPY), plain(saveNPY), false},
-	{"numpy archive", []string{".npz"}, bare(npy.LoadAll), plain(npy.SaveAll), false},
-	{"HDF5", []string{".h5", ".hdf5"}, loadHDF5, saveHDF5, true},
-	{"MessagePack", []string{".msgpack", ".mpk"}, bare(msgpack.Load), plain(msgpack.Save), false},
+	{"safetensors in several files", []string{".safetensors.index.json"}, loadSharded, saveSharded},
+	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},
+	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, bare(loadPT), plain(savePT)},
+	{"numpy array", []string{".npy"}, bare(loadNPY), plain(saveNPY)},
+	{"numpy archive", []string{".npz"}, bare(npy.LoadAll), plain(npy.SaveAll)},
+	{"HDF5", []string{".h5", ".hdf5"}, loadHDF5, saveHDF5},
+	{"MessagePack", []string{".msgpack", ".mpk"}, bare(msgpack.Load), plain(msgpack.Save)},
 }
 
 // bare is for formats that have tensors alone.
@@ -59,8 +85,8 @@ func bare(load func(path string) (Tensors, error)) func(string) (Content, error)
 	}
 }
 
-func plain(save func(path string, tensors Tensors) error) func(string, Content) error {
-	return func(path string, c Content) error { return save(path, c.Tensors) }
+func plain(save func(path string, tensors Tensors) error) func(string, Content) ([]string, error) {
+	return func(path string, c Content) ([]string, error) { return c.beside(), save(path, c.Tensors) }
 }
 
 // Of returns the format that the name of a file says. The error wraps ErrFormat.
@@ -103,13 +129,15 @@ func loadSafetensors(path string) (Content, error) { return mapped(safetensors.O
 
 func loadSharded(path string) (Content, error) { return mapped(safetensors.OpenSharded(path)) }
 
-func saveSafetensors(path string, c Content) error { return safetensors.Save(path, c.Tensors, c.Meta) }
+func saveSafetensors(path string, c Content) ([]string, error) {
+	return c.others(), safetensors.Save(path, c.Tensors, c.Meta)
+}
 
 // shard is how large a file of several may become.
 const shard = 5 << 30
 
-func saveSharded(path string, c Content) error {
-	return safetensors.SaveSharded(path, shard, c.Tensors, c.Meta)
+func saveSharded(path string, c Content) ([]string, error) {
+	return c.others(), safetensors.SaveSharded(path, shard, c.Tensors, c.Meta)
 }
 
 // loadPT loads to the CPU whatever was saved from elsewhere.

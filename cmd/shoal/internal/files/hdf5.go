@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/shoal-mp/shoal/hdf5"
 )
@@ -17,56 +18,95 @@ func loadHDF5(path string) (c Content, err error) {
 		return c, err
 	}
 	defer f.Close()
-	attrs, err := f.Attrs("")
-	if err != nil {
-		return c, err
-	}
 	c.Tensors, c.Meta = Tensors{}, map[string]string{}
-	for key, v := range attrs {
-		if text, ok := v.(string); ok {
-			c.Meta[key] = text
-		} else {
-			c.Others = append(c.Others, "attribute "+key)
+	kept := map[string]bool{"": true} // data sets and groups; whether they can be written again
+	for _, name := range f.Names() {
+		good, err := c.addDataset(f, name)
+		if err != nil {
+			return c, fmt.Errorf("read %s: %q: %w", path, name, err)
+		}
+		for at := len(name); at >= 0; at = strings.LastIndexByte(name[:at], '/') {
+			kept[name[:at]] = kept[name[:at]] || good
 		}
 	}
-	for _, name := range f.Names() {
-		d, err := f.Dataset(name)
-		switch {
-		case errors.Is(err, hdf5.ErrText):
-			c.Others = append(c.Others, "text "+name)
-		case errors.Is(err, hdf5.ErrUnsupported):
-			c.Others = append(c.Others, "data set "+name)
-		case err != nil:
-			return c, err
-		default:
-			if c.Tensors[name], err = d.Read(); err != nil {
-				return c, fmt.Errorf("read %s: %q: %w", path, name, err)
-			}
-		}
+	for name, good := range kept {
 		attrs, err := f.Attrs(name)
 		if err != nil {
 			return c, err
 		}
-		for key := range attrs {
-			c.Others = append(c.Others, fmt.Sprintf("attribute %s of %s", key, name))
+		for key, v := range attrs {
+			c.addAttr(name, key, v, good)
 		}
 	}
-	slices.Sort(c.Others)
+	slices.SortFunc(c.Others, func(a, b Other) int { return strings.Compare(a.Name, b.Name) })
 	return c, nil
 }
 
-func saveHDF5(path string, c Content) (err error) {
+// addDataset reads a data set, and reports whether it can be written again.
+func (c *Content) addDataset(f *hdf5.File, name string) (good bool, err error) {
+	d, err := f.Dataset(name)
+	if errors.Is(err, hdf5.ErrText) {
+		values, shape, err := f.Strings(name)
+		if err != nil && !errors.Is(err, hdf5.ErrUnsupported) {
+			return false, err
+		}
+		text := Other{Name: "text " + name}
+		if err == nil {
+			text.Keep = func(w *hdf5.Writer) error { return w.Strings(name, values, shape...) }
+		}
+		c.Others = append(c.Others, text)
+		return err == nil, nil
+	}
+	if errors.Is(err, hdf5.ErrUnsupported) {
+		c.Others = append(c.Others, Other{Name: "data set " + name})
+		return false, nil
+	}
+	if err == nil {
+		c.Tensors[name], err = d.Read()
+	}
+	return err == nil, err
+}
+
+// addAttr takes an attribute of the file, a group or a data set; good says whether that can be written again.
+func (c *Content) addAttr(name, key string, v any, good bool) {
+	if text, ok := v.(string); ok && name == "" {
+		c.Meta[key] = text
+		return
+	}
+	o := Other{Name: "attribute " + key}
+	if name != "" {
+		o.Name += " of " + name
+	}
+	if good {
+		o.Keep = func(w *hdf5.Writer) error { return w.Attr(name, key, v) }
+	}
+	c.Others = append(c.Others, o)
+}
+
+// saveHDF5 keeps what it can of another HDF5 file.
+func saveHDF5(path string, c Content) (left []string, err error) {
 	w, err := hdf5.Create(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer w.Discard()
 	err = w.Save(c.Tensors, hdf5.Options{})
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		err = errors.Join(err, w.Attr("", key, c.Meta[key]))
 	}
-	if err != nil {
-		return err
+	for _, o := range c.Others {
+		failed := hdf5.ErrUnsupported
+		if o.Keep != nil {
+			failed = o.Keep(w)
+		}
+		if errors.Is(failed, hdf5.ErrUnsupported) { // a large attribute, too
+			left = append(left, o.Name)
+			continue
+		}
+		err = errors.Join(err, failed)
 	}
-	return w.Close()
+	if err != nil {
+		return nil, err
+	}
+	return left, w.Close()
 }

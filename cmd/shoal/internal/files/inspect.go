@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"math/cmplx"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -20,7 +21,7 @@ type Summary struct {
 	DType string `json:"dtype"`
 	Shape []int  `json:"shape"`
 	Bytes int    `json:"bytes"`
-	// Numbers are of the elements that are numbers, nil where there are none and for complex ones.
+	// Numbers are of the elements that are numbers, of the magnitudes of complex ones; nil where there are none.
 	Numbers *Numbers `json:"numbers,omitempty"`
 	NaN     int      `json:"nan,omitempty"` // elements that are not
 	Inf     int      `json:"inf,omitempty"` // elements that are infinite, which are numbers
@@ -66,11 +67,11 @@ func Inspect(out, log io.Writer, path string, asJSON bool) error {
 			o["metadata"] = c.Meta
 		}
 		if len(c.Others) > 0 {
-			o["others"] = c.Others
+			o["others"] = c.others()
 		}
 		return json.NewEncoder(out).Encode(o)
 	}
-	fmt.Fprintf(out, "%s: %s, %d tensors, %s\n", path, format.Name, len(list), bytes(size))
+	fmt.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, count(len(list)), bytes(size))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "name\tdtype\tshape\tsize\tmin\tmax\tmean\tstd\t")
 	for _, s := range list {
@@ -79,7 +80,7 @@ func Inspect(out, log io.Writer, path string, asJSON bool) error {
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		fmt.Fprintf(w, "metadata %s: %s\n", key, c.Meta[key])
 	}
-	for _, name := range c.Others {
+	for _, name := range c.others() {
 		fmt.Fprintln(w, "also", name)
 	}
 	return w.Flush()
@@ -120,9 +121,6 @@ func (s Summary) odd() string {
 
 func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 	s := Summary{Name: name, DType: t.DType().String(), Shape: append([]int{}, t.Shape()...), Bytes: t.Nbytes()}
-	if t.DType() == tensor.Complex64 || t.DType() == tensor.Complex128 {
-		return s
-	}
 	low, high, sum, squares, n := math.Inf(1), math.Inf(-1), 0.0, 0.0, 0
 	shift := 0.0 // the first number, about which squares are summed, lest they cancel out
 	for v := range values(t, done) {
@@ -159,15 +157,27 @@ func values(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool)
 		defer flat.Close()
 		for from := 0; from < flat.Numel(); from += piece {
 			part := flat.Narrow(0, from, min(piece, flat.Numel()-from))
-			numbers := part.To(tensor.Float64)
-			for _, v := range tensor.Data[float64](numbers) {
+			for _, v := range numbers(part) {
 				if !yield(v) {
 					return
 				}
 			}
-			runtime.KeepAlive(numbers)
 			done.Add(int64(part.Nbytes()))
 			part.Close()
 		}
 	}
+}
+
+// numbers are the elements of a tensor, or the magnitudes of complex ones.
+func numbers(t *tensor.Tensor) []float64 {
+	if dt := t.DType(); dt != tensor.Complex64 && dt != tensor.Complex128 {
+		return tensor.Data[float64](t.To(tensor.Float64))
+	}
+	all := t.To(tensor.Complex128)
+	magnitudes := make([]float64, 0, all.Numel())
+	for _, z := range tensor.Data[complex128](all) {
+		magnitudes = append(magnitudes, cmplx.Abs(z))
+	}
+	runtime.KeepAlive(all)
+	return magnitudes
 }

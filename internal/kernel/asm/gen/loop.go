@@ -2,10 +2,11 @@ package main
 
 // writeLoops writes everything else that runs over slices.
 func writeLoops(vectors []vector) {
+	stream()
 	for _, v := range vectors {
 		v.axpy()
-		v.scale()
-		v.shiftBy()
+		v.scaled("Scale", "alpha·x", v.mul)
+		v.scaled("Shift", "x + alpha", v.add)
 		v.pairwise("Add", "x+y", v.add)
 		v.pairwise("Sub", "x-y", v.sub)
 		v.pairwise("Mul", "x·y", v.mul)

@@ -1,0 +1,78 @@
+package autograd
+
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// workspace is how many bytes a convolution on a device takes for what filters see of images, unless one image needs more.
+var workspace = 64 << 20
+
+// unfolding is a convolution whose images are unfolded some at a time.
+type unfolding struct {
+	kernel.ConvShape
+	window        tensor.Window
+	patch, places int // what a filter sees at once, and where
+	device        tensor.Computer
+}
+
+// parts calls f for images from one on, until all have been unfolded.
+func (u unfolding) parts(size int, f func(from, n int)) {
+	n := max(workspace/(u.patch*max(u.places, u.OutC)*size), 1)
+	for from := 0; from < u.N; from += n {
+		f(from, min(n, u.N-from))
+	}
+}
+
+func (u unfolding) unfold(images *tensor.Tensor) *tensor.Tensor {
+	columns := images.NewEmpty(images.DType(), images.Dim(0), u.patch, u.places)
+	must(u.device.Unfold(columns.Operand(), images.Operand(), u.window))
+	return columns
+}
+
+// conv2dOn multiplies the filters with what they see of each image.
+func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
+	u := unfolding{s, tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW}, Padding: [2]int{s.PadH, s.PadW}},
+		s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensor.ComputerOf(x.t, w.t)}
+	images, filters := x.dense(), w.dense().View(s.OutC, u.patch)
+	size := images.DType().Size()
+	y := images.NewEmpty(images.DType(), s.N, s.OutC, u.places)
+	u.parts(size, func(from, n int) {
+		columns := u.unfold(images.Narrow(0, from, n))
+		each := filters.Expand(n, s.OutC, u.patch)
+		must(u.device.MatMul(y.Narrow(0, from, n).Operand(), each.Operand(), columns.Operand(), 0))
+		columns.Close()
+	})
+	y.Touch()
+	if b != nil {
+		y.Add(b.t.Reshape(s.OutC, 1))
+	}
+	v := wrap("Conv2d", y.View(s.N, s.OutC, s.OutH(), s.OutW()), x, w, b)
+	if v.needs {
+		v.save(images, w.t)
+		v.backward = func(dy *tensor.Tensor) {
+			dy = dy.Reshape(s.N, s.OutC, u.places)
+			if w.needs {
+				u.parts(size, func(from, n int) {
+					columns := u.unfold(images.Narrow(0, from, n))
+					each := tensor.MatMul(dy.Narrow(0, from, n), columns.Transpose(1, 2)) // of one image
+					w.total().Add(tensor.Sum(each, 0).View(w.Shape()...))
+					columns.Close()
+					each.Close()
+				})
+			}
+			if b != nil && b.needs {
+				b.total().Add(tensor.Sum(dy, 0, 2))
+			}
+			x.write(func(dx *tensor.Tensor) {
+				u.parts(size, func(from, n int) {
+					columns := tensor.MatMul(filters.T(), dy.Narrow(0, from, n))
+					must(u.device.Fold(dx.Narrow(0, from, n).Operand(), columns.Operand(), u.window))
+					columns.Close()
+				})
+				dx.Touch()
+			})
+		}
+	}
+	return v
+}

@@ -1,0 +1,49 @@
+package dist
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// mirrored has what a network is made of be copies on a device, and returns what makes them anew. It leaves alone what is there already.
+func mirrored(net Module, at tensor.Place) (refresh func() error, err error) {
+	type mirror struct{ of, own *tensor.Tensor }
+	var all []mirror
+	add := func(t *tensor.Tensor) {
+		if t.Device() == at.Device {
+			return
+		}
+		of, failed := t.ToDevice(t.Device()) // a view, which stays when t becomes another
+		err = errors.Join(err, failed)
+		all = append(all, mirror{of, t})
+	}
+	for p := range net.Params() {
+		add(p.T)
+	}
+	if b, ok := net.(interface {
+		Buffers() iter.Seq2[string, *tensor.Tensor]
+	}); ok {
+		for _, t := range b.Buffers() {
+			add(t)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	refresh = func() error {
+		for _, m := range all {
+			there, err := m.of.ToDevice(at.Device)
+			if err != nil {
+				return err
+			}
+			m.own.Set(there)
+			if err := there.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return refresh, refresh()
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+)
+
+// stream writes stores that go around the caches. They are not ordered with others, so the last instruction waits until they have arrived: whoever
+// is told of them afterwards finds them.
+func stream() {
+	TEXT("StreamAVX2", NOSPLIT, "func(n int, pattern, dst *byte)")
+	Pragma("noescape")
+	Doc("StreamAVX2 fills n bytes, a multiple of 128, from dst on, which is aligned to 32, with a pattern of 32, past the caches.")
+	n, pattern, dst := pointer("n"), pointer("pattern"), pointer("dst")
+	y := YMM()
+	VMOVDQU(Mem{Base: pattern}, y)
+	Label("stream")
+	for i := range 4 {
+		VMOVNTDQ(y, Mem{Base: dst, Disp: 32 * i})
+	}
+	ADDQ(Imm(128), dst)
+	SUBQ(Imm(128), n)
+	JG(LabelRef("stream"))
+	SFENCE()
+	VZEROUPPER()
+	RET()
+}

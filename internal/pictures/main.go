@@ -1,0 +1,114 @@
+// Pictures writes docs/hogwild.svg and docs/arena.svg from one run of shoal hogwild on a terminal: what its screen shows at the end,
+// and what its domain answers, while it trains, to shm.Inspect. It needs the program script of util-linux, which has the terminal.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+const (
+	columns = 96
+	command = "shoal hogwild"
+)
+
+func main() {
+	root := "."
+	if len(os.Args) > 1 {
+		root = os.Args[1]
+	}
+	if err := draw(context.Background(), root); err != nil {
+		fmt.Fprintln(os.Stderr, "pictures:", err)
+		os.Exit(1)
+	}
+}
+
+func draw(ctx context.Context, root string) error {
+	bin, err := os.MkdirTemp("", "pictures")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(bin)
+	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "./cmd/shoal")
+	build.Dir, build.Stderr = root, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the command: %w", err)
+	}
+	run := exec.CommandContext(ctx, "script", "-qec", fmt.Sprintf("stty cols %d rows 40; exec %s/%s", columns, bin, command), "/dev/null")
+	run.Stderr = os.Stderr
+	out, err := run.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := run.Start(); err != nil {
+		return fmt.Errorf("run it on a terminal: %w", err)
+	}
+	last, titles, report, err := watch(ctx, out)
+	if err := errors.Join(err, run.Wait()); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(root, "docs/hogwild.svg"), terminal("$ "+command, last), 0o644),
+		os.WriteFile(filepath.Join(root, "docs/arena.svg"), arena(titles, report), 0o644))
+}
+
+// worker is how the screen names one that has reported.
+var worker = regexp.MustCompile(`(worker \d+), pid (\d+)`)
+
+// watch returns the last screen of a program, and what its domain said when both workers had reported, with their titles by process.
+func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]string, report shm.Report, err error) {
+	var s screen
+	for r := bufio.NewReader(out); ; {
+		text, err := r.ReadString('\n')
+		s.write(text)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, nil, report, err
+		}
+		found := worker.FindAllStringSubmatch(s.text(), -1)
+		if titles != nil || len(found) < 2 {
+			continue
+		}
+		titles = make(map[int]string)
+		for _, f := range found {
+			pid, _ := strconv.Atoi(f[2]) // digits
+			titles[pid] = f[1]
+		}
+		if report, err = inspect(ctx, titles); err != nil {
+			return nil, nil, report, err
+		}
+		titles[report.PID] = command
+	}
+	if titles == nil {
+		return nil, nil, report, errors.New("its workers said nothing on the terminal")
+	}
+	return s.lines, titles, report, nil
+}
+
+// inspect asks the domain in which processes hold memory.
+func inspect(ctx context.Context, processes map[int]string) (shm.Report, error) {
+	domains, err := shm.Domains()
+	if err != nil {
+		return shm.Report{}, err
+	}
+	for _, d := range domains {
+		r, err := shm.Inspect(ctx, d)
+		if err == nil && slices.ContainsFunc(r.Holders, func(h shm.Holder) bool { return processes[h.PID] != "" }) {
+			return r, nil
+		}
+	}
+	return shm.Report{}, fmt.Errorf("no domain has the processes %v", processes)
+}
