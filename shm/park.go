@@ -2,7 +2,6 @@ package shm
 
 import (
 	"context"
-	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -29,7 +28,7 @@ type lot struct {
 	closed  atomic.Bool
 }
 
-// wait parks until the condition may be true or ctx ends. After it, the caller tries, and then calls baton.
+// wait naps, then parks, until the condition may be true or ctx ends. After it, the caller tries, and then calls baton.
 func (l *lot) wait(ctx context.Context) error {
 	c := make(chan struct{})
 	nap := l.habits != nil && l.nap.due() && l.d.lieDown()
@@ -258,80 +257,5 @@ func (d *Domain) answer(b bell) {
 	for b.Wait() == nil {
 		d.park.rung()
 		seen = d.hear(seen)
-	}
-}
-
-func (d *Domain) setBit(bits *[ownWords]Word) {
-	if w := &bits[d.word]; w.Load()&d.bit == 0 {
-		w.Or(d.bit)
-	}
-}
-
-func empty(bitmap *[ownWords]Word) bool {
-	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
-}
-
-// ringOne rings one participant of the bitmap, if there is one, and clears its bit.
-func (d *Domain) ringOne(bitmap *[ownWords]Word) {
-	if !empty(bitmap) {
-		d.ringNext(bitmap)
-	}
-}
-
-func (d *Domain) ringNext(bitmap *[ownWords]Word) {
-	for i := range bitmap {
-		w := &bitmap[(d.word+i)%ownWords]
-		for v := w.Load(); v != 0; v = w.Load() {
-			bit := v & -v
-			if after := v &^ (d.bit<<1 - 1); i == 0 && after != 0 {
-				bit = after & -after // the next one after us, so that nobody starves
-			}
-			if w.CAS(v, v&^bit) {
-				d.ringSlot((d.word+i)%ownWords*64 + bits.TrailingZeros64(bit))
-				return
-			}
-		}
-	}
-}
-
-// ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is rung for something else
-// than it waits for, as this one may be, sets its bit again, and looks at the condition after that.
-func (d *Domain) ringBits(bitmap *[ownWords]Word) {
-	for i := range bitmap {
-		w := &bitmap[i]
-		v := w.Load()
-		for v != 0 && !w.CAS(v, 0) {
-			v = w.Load()
-		}
-		for ; v != 0; v &= v - 1 {
-			d.ringSlot(i*64 + bits.TrailingZeros64(v))
-		}
-	}
-}
-
-// ringAll rings every other participant.
-func (d *Domain) ringAll() {
-	for s := range d.parts {
-		if s != d.slot && d.parts[s].state.Load()&0xff != slotFree {
-			d.ringBell(s)
-		}
-	}
-}
-
-func (d *Domain) ringBell(s int) { d.store.ring(s, uint32(d.parts[s].state.Load()>>32)) }
-
-func (d *Domain) ringSlot(s int) {
-	switch {
-	case s == d.slot:
-		d.ringSelf()
-	case !d.rouse(s, rung):
-		d.ringBell(s)
-	}
-}
-
-func (d *Domain) ringSelf() {
-	d.park.rung()
-	if d.unfinished.Load() {
-		go d.Reap() // what it waited for may have been one of our own lanes
 	}
 }
