@@ -14,6 +14,9 @@ func (h *habit) due() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
 
 // learn takes note of how a try went.
 func (h *habit) learn(paid bool) {
+	if paid && h.vain.Load() == 0 {
+		return
+	}
 	n := int32(0)
 	if !paid {
 		n = min(2*h.vain.Load()+1, 2*mostRest+1)
