@@ -404,8 +404,15 @@ func (d *Domain) Dup(dup func(*os.File) (*os.File, error)) (control, data *os.Fi
 	return control, data, err
 }
 
-// Reaping reports whether somebody has the recovery lock.
-func (d *Domain) Reaping() bool { return d.hdr.recovery.Load() != 0 }
+// ReapAlone reaps if nobody else is at it, and reports whether it did.
+func (d *Domain) ReapAlone() (bool, error) {
+	if _, ok := d.lockRecovery(); !ok {
+		return false, nil
+	}
+	defer d.unlockRecovery()
+	_, err := d.reapDead()
+	return true, err
+}
 
 // ShareOf makes the participant a reader that did not look whether there is a writer.
 func (d *Domain) ShareOf(s *Sync) error {

@@ -286,6 +286,6 @@ func TestKilledAmongNames(t *testing.T) {
 	if names := d.Names(); len(names) != 0 {
 		t.Errorf("names %q are left", names)
 	}
-	eventually(t, "a reaper does not end", func() bool { return !d.Reaping() })
+	reap(t, d)
 	wantRest(t, d, 0)
 }
