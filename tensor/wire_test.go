@@ -221,7 +221,7 @@ func FuzzUnmarshal(f *testing.F) {
 		got, err := decode(plan, d, wire.Message{Body: body, Blocks: []shm.Handle{h}})
 		if err == nil && got != nil {
 			if got.Numel() < 1<<12 {
-				got.Sum()
+				got.Clone() // reads every element, of a dtype that is only kept, too
 			}
 			check(t, got.Close())
 		}
