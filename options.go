@@ -92,6 +92,10 @@ func (o Options) check() error {
 		return fmt.Errorf("%w: the output of a process that waits for its job cannot go to Files; start it by spawn", ErrStartMethod)
 	case o.Nice < -20 || o.Nice > 19:
 		return fmt.Errorf("niceness %d is outside -20 to 19", o.Nice)
+	case min(o.Workers, o.Threads, o.FirstRank) < 0:
+		return fmt.Errorf("Workers %d, Threads %d, FirstRank %d: one is negative", o.Workers, o.Threads, o.FirstRank)
+	case min(o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff) < 0:
+		return fmt.Errorf("Grace %v, OrphanGrace %v, Backoff %v, MaxBackoff %v: one is negative", o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff)
 	}
 	return nil
 }
