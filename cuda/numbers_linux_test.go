@@ -23,8 +23,7 @@ func onBoth(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*te
 
 // A kernel takes several elements at once, if it can; the last ones, those at an odd place, and dtypes of all widths have to come out, too.
 func TestNoElementIsLeftOut(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda")
+	dev := simulated(t)
 	for _, dt := range append(numeric, tensor.Bool, tensor.Complex64, tensor.Complex128) {
 		for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 9, 255, 257} {
 			for skip := range 2 {
@@ -44,8 +43,7 @@ func TestNoElementIsLeftOut(t *testing.T) {
 
 // Sines and quotients of what is very large.
 func TestLargeArguments(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda")
+	dev := simulated(t)
 	inf, tiny := math.Inf(1), math.SmallestNonzeroFloat64
 	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		for size, tolerance := range map[float64]float64{1e3: 1e-7, 1e9: 1e-7, 1e15: 1e-7, 1e18: 1e-6, 1e22: 1e-6} {
@@ -67,8 +65,7 @@ func TestLargeArguments(t *testing.T) {
 
 // Fractions become whole numbers by way of int64: there what is too large is the largest, and NaN the least; narrower ones have the low bits of that.
 func TestFractionsBecomeWholeNumbers(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda")
+	dev := simulated(t)
 	for _, from := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64} {
 		x := tensor.FromSlice([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.9, 2.9, -2.9, 300, -300, 3e9, -3e9, 1e30, math.Copysign(0, -1)}, 12).To(from)
 		values := tensor.Data[float64](x.To(tensor.Float64))
@@ -97,8 +94,7 @@ func TestFractionsBecomeWholeNumbers(t *testing.T) {
 
 // Products and windows of what is not a float32 or a float64.
 func TestOtherDTypesMultiplyAndPool(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev, g := device(t, "cuda"), tensor.NewGenerator(1)
+	dev, g := simulated(t), tensor.NewGenerator(1)
 	ref := devicetest.New("reference")
 	for _, dt := range numeric[:7] {
 		t.Run(dt.String(), func(t *testing.T) {
