@@ -4,8 +4,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
@@ -93,4 +97,21 @@ func (k kernel) launch(blocks, threads uint32, args ...uint64) {
 		b = binary.NativeEndian.AppendUint64(b, a)
 	}
 	must(k.LaunchKernel(k.f, [3]uint32{blocks, 1, 1}, [3]uint32{threads, 1, 1}, 0, k.stream, b))
+}
+
+// NVIDIA's own assembler has to take the text. scripts/ptxas runs this.
+func TestAllTextsAssemble(t *testing.T) {
+	ptxas := os.Getenv("SHOAL_PTXAS")
+	if ptxas == "" {
+		t.Skip("SHOAL_PTXAS names no ptxas: scripts/ptxas has one")
+	}
+	src := filepath.Join(t.TempDir(), "k.ptx")
+	if err := os.WriteFile(src, []byte(text()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"sm_70", "sm_80", "sm_90"} {
+		if out, err := exec.CommandContext(t.Context(), ptxas, "-arch="+target, "-o", src+".cubin", src).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", target, err, out)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 )
@@ -73,7 +74,11 @@ func ask(t *testing.T, which func(r rule) bool) {
 
 // judge compares an answer. That of a figure is any that is none.
 func judge(t *testing.T, r rule, said string, failed bool) {
-	report("%s  %s\n    %s", r.step, r.asked, said)
+	agrees := ""
+	if said == r.want {
+		agrees = "; the simulator agrees"
+	}
+	report("%s  %s\n    %s%s", r.step, r.asked, said, agrees)
 	switch {
 	case r.want == "" && failed:
 		t.Errorf("%s: %s", r.asked, said)
@@ -90,12 +95,20 @@ func report(format string, args ...any) {
 	}
 }
 
-// devices returns how many there are, where that can be known before they are asked.
+// load returns the driver of the devices at these paths, or of this machine if there are none.
+func load(paths string) (cudriver.Driver, error) {
+	if paths != "" {
+		return sim.New(strings.Split(paths, ",")), nil
+	}
+	return cudriver.Load()
+}
+
+// devices returns how many there are.
 func devices(t *testing.T) int {
 	if !*real {
 		return simulated
 	}
-	d, err := cudriver.Load()
+	d, err := load(os.Getenv(cuda.SimulateKey))
 	if err == nil {
 		err = d.Init()
 	}
@@ -116,7 +129,7 @@ const (
 
 // answer has a process answer a question.
 func answer(t *testing.T, question int) (said string, failed bool) {
-	paths := ""
+	paths := os.Getenv(cuda.SimulateKey) // what stands for this machine where one tries how all that goes
 	if !*real {
 		made, err := sim.Create(simulated, simulates)
 		if err != nil {

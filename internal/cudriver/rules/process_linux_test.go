@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -52,12 +51,8 @@ func play(role string) {
 			}
 		}
 	}()
-	if p.paths != "" {
-		p.Driver = sim.New(strings.Split(p.paths, ","))
-	} else {
-		p.Driver, err = cudriver.Load()
-		must(err)
-	}
+	p.Driver, err = load(p.paths)
+	must(err)
 	if n, err := strconv.Atoi(role); err == nil {
 		must(p.line.say(rules[n].ask(p)))
 		return
