@@ -27,6 +27,7 @@ var commands = []struct {
 	{"inspect", "Print the tensors in a file: names, dtypes, shapes, sizes, statistics.", new(inspectCommand)},
 	{"convert", "Write the tensors of one file to another, of another format.", new(convertCommand)},
 	{"doctor", "Look at this machine and at the Shoal programs on it, and say what to set.", new(doctorCommand)},
+	{"top", "Show the Shoal programs on this machine, who holds how much, and what moves, again and again.", new(topCommand)},
 	{"version", "Print which build of Shoal and of Go this is.", new(versionCommand)},
 }
 
