@@ -407,6 +407,8 @@ func TestBadOptionsAreErrors(t *testing.T) {
 		"directory":    {WorkDir: "/does/not/exist"},
 		"processors":   {CPUs: [][]int{{100_000}}},
 		"stranger":     {Executable: "/bin/true"},
+		"output":       {Output: 7},
+		"environment":  {Env: []string{"OMP_NUM_THREADS"}},
 		"workers":      {Workers: -1},
 		"threads":      {Threads: -1},
 		"first rank":   {FirstRank: -1, CPUs: [][]int{{0}}},
