@@ -446,6 +446,9 @@ func (d *Domain) Napping(slot int) bool { return d.parts[slot].nap.Load() == nap
 // Asks reports whether the participant asks to be rung when there is a message.
 func (r *Ring) Asks(slot int) bool { return r.hdr.notEmpty[slot/64].Load()>>(slot%64)&1 != 0 }
 
+// Asks reports whether the participant asks to be rung when there is something to be had.
+func (s *Sync) Asks(slot int) bool { return s.c.waiting[slot/64].Load()>>(slot%64)&1 != 0 }
+
 // A Habit is a habit.
 type Habit struct{ h habit }
 
