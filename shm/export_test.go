@@ -452,3 +452,6 @@ type Habit struct{ h habit }
 // Due and Learn are its methods.
 func (h *Habit) Due() bool       { return h.h.due() }
 func (h *Habit) Learn(paid bool) { h.h.learn(paid) }
+
+// Spin spins for a condition, if that is due.
+func (h *Habit) Spin(d *Domain, ready func() bool) bool { return d.spin(&h.h, ready) }

@@ -117,3 +117,21 @@ func TestWhatIsInVainIsLeftOutForLonger(t *testing.T) {
 		t.Errorf("left out %d times after a success", got)
 	}
 }
+
+// Who rests from spinning does not look at all: with both sides on one processor even the first looks are in the other's way.
+func TestASpinThatRestsDoesNotLook(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	var h shm.Habit
+	h.Learn(false)
+	h.Learn(false)
+	if h.Spin(d, func() bool { t.Error("looked"); return true }) {
+		t.Error("a spin that rests has found something")
+	}
+	if !h.Spin(d, func() bool { return true }) {
+		t.Error("a spin that is due has not looked")
+	}
+	h.Learn(false)
+	if !h.Due() {
+		t.Error("what was found did not pay")
+	}
+}
