@@ -19,7 +19,7 @@ crashpoints: ## kill a process before and after every write to shared memory
 storm: ## kill processes at random under load
 	go run -tags shoalcrash ./internal/crashtest storm -kills $(KILLS)
 
-interop: ## every test of torch against real PyTorch, an old and a current one, which are installed where they are missing
+interop: ## every test of torch against real PyTorch, an old and a current one, which are installed where they are missing, and every Python that is found
 	./scripts/interop
 
 ptxas: ## the text of every kernel by NVIDIA's assembler, which is installed where it is missing

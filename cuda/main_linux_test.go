@@ -99,6 +99,13 @@ func simulate(t testing.TB, n int, size int64) *sim.Devices {
 	return devices
 }
 
+// simulated is simulate with one small device, which it returns.
+func simulated(t testing.TB) tensor.Device {
+	t.Helper()
+	simulate(t, 1, 64*mib)
+	return device(t, "cuda")
+}
+
 // inDomain runs the test in a domain of its own, in which nothing may be left after end.
 func inDomain(t testing.TB, end func()) {
 	t.Helper()
