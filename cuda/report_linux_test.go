@@ -11,6 +11,7 @@ import (
 
 func TestTheReportTriesEveryWay(t *testing.T) {
 	simulate(t, 2, 64*mib)
+	t.Setenv("CUDA_VISIBLE_DEVICES", "MIG-1,MIG-2")
 	device(t, "cuda")
 	cuda.Simulator().Fail("cuIpcGetMemHandle", 2, cudriver.ErrorNotPermitted)
 	r := cuda.Examine()
@@ -33,9 +34,12 @@ func TestTheReportTriesEveryWay(t *testing.T) {
 	if got := strings.Count(text.String(), ": permitted\n"); got != 9 || !strings.Contains(text.String(), "(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle") {
 		t.Errorf("%s", &text)
 	}
+	if !strings.Contains(text.String(), "CUDA_VISIBLE_DEVICES is \"MIG-1,MIG-2\"") {
+		t.Errorf("%s", &text)
+	}
 	b, err := json.Marshal(r)
 	check(t, err)
-	if !strings.Contains(string(b), `"driver":"12.8"`) {
+	if !strings.Contains(string(b), `"driver":"12.8","visible":"MIG-1,MIG-2"`) {
 		t.Errorf("%s", b)
 	}
 }
