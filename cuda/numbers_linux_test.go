@@ -85,8 +85,24 @@ func TestFractionsBecomeWholeNumbers(t *testing.T) {
 			devicetest.Same(t, there.To(to), wide.To(to), 0)
 		}
 		onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(tensor.Bool) }, x)
+	}
+	collected(t, 1)
+}
+
+// Fractions that do not fit are rounded to the nearest, halves of the last place to even, and become infinite or nothing.
+func TestFractionsAreRounded(t *testing.T) {
+	dev := simulated(t)
+	var values []float64
+	for _, v := range []float64{1, 1 + 1./256, 1 + 3./256, 1 + 1./512, 1 + 1./2048, 1 + 3./2048, 65504, 65519, 65520, math.MaxFloat32, 1e300, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1.8p-24,
+		0x1.ffcp-15, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1p-149, 0x1p-150, 0x1.8p-150, math.Inf(1), math.NaN(), 0, 3.3e-5} {
+		values = append(values, v, -v, math.Nextafter(v, 0), float64(math.Nextafter32(float32(v), 0)))
+	}
+	x := tensor.FromSlice(values, len(values))
+	for _, from := range []tensor.DType{tensor.Float64, tensor.Float32} {
 		for _, to := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32} {
-			onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to) }, x)
+			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
+				onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).To(tensor.Float64) }, x.To(from))
+			})
 		}
 	}
 	collected(t, 1)
