@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -145,6 +147,36 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 				check(t, err)
 				t.Run(fmt.Sprint(i), func(t *testing.T) { devicetest.Same(t, got, near, 0) })
 			}
+		})
+	}
+	collected(t, 1)
+}
+
+// Threads of a warp may go apart on a GPU. What the threads of a block tell each other, and what they add atomically, does not hang on that.
+func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
+	dev, g := simulated(t), tensor.NewGenerator(1)
+	_, err := tensor.NewOn(dev, tensor.Float32, 1) // so that there is a driver
+	check(t, err)
+	cuda.Simulator().Loosen(true)
+	for name, f := range map[string]func(in ...*tensor.Tensor) *tensor.Tensor{
+		"sums":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0], 1) },
+		"of all":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0]) },
+		"columns":   func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Amax(in[0], 0) },
+		"places":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argmin(in[0], 1) },
+		"variances": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Var(in[0], 1) },
+		"products":  func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[0].T()) },
+		"scattered": func(in ...*tensor.Tensor) *tensor.Tensor {
+			return in[1].NewZeros(in[1].DType(), in[1].Shape()...).IndexAdd(0, in[2], in[1])
+		},
+		"softmax": func(in ...*tensor.Tensor) *tensor.Tensor {
+			x := autograd.NewParam("x", in[0])
+			autograd.NLLLoss(autograd.LogSoftmax(x.Var()), in[2], autograd.ByMean).Backward()
+			return x.Grad
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := tensor.RandN(tensor.Float32, g, 5, 300)
+			onBoth(t, dev, 1e-5, f, x, tensor.RandInt(g, 0, 3, 5, 300).To(tensor.Int8), tensor.FromSlice([]int64{1, 1, 0, 1, 4}, 5))
 		})
 	}
 	collected(t, 1)
