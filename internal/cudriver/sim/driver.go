@@ -31,6 +31,7 @@ type Driver struct {
 	held      bool
 	apart     bool
 	loose     bool
+	taken     bool
 }
 
 var _ cudriver.Driver = (*Driver)(nil)
