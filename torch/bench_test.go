@@ -12,11 +12,11 @@ import (
 // BenchmarkToTorch writes a tensor, sends it and waits until PyTorch has it: in warm memory, which PyTorch has dropped before, and
 // in memory that is fresh each time.
 func BenchmarkToTorch(b *testing.B) {
-	if len(pythons()) == 0 {
+	if len(torchPythons()) == 0 {
 		b.Skip("python3 has no PyTorch")
 	}
 	for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
-		k := converse(b, pythons()[len(pythons())-1], Options{Strategy: s}, "file_descriptor")
+		k := converse(b, torchPythons()[len(torchPythons())-1], Options{Strategy: s}, "file_descriptor")
 		for _, size := range []int{1 << 10, 1 << 20, 64 << 20} {
 			for _, warm := range []bool{true, false} {
 				b.Run(fmt.Sprintf("%v/%dKiB/warm=%v", s, size>>10, warm), func(b *testing.B) { toTorchBench(b, k, size, warm) })
