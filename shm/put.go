@@ -79,7 +79,7 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 					}
 				}
 			}
-			s.word.Store(slotWord(lap, slotFull, l.id))
+			s.leave(slotWord(lap, slotFull, l.id), order)
 			for _, i := range order {
 				r.d.endPut(&r.d.blocks[i], l.id)
 			}

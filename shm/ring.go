@@ -58,6 +58,16 @@ const (
 	metaSpill  = 1 // body and table of blocks are in a block of their own, blocks[0]
 )
 
+// leave writes the word with which a message's put or get ends. The caller looks next at who waits, which the write must not
+// come after: the CAS that clears the stamps of the message's blocks sees to it, if it has any.
+func (s *slot) leave(w uint64, order []uint32) {
+	if len(order) == 0 {
+		s.word.Store(w)
+	} else {
+		s.word.Set(w)
+	}
+}
+
 // States of a slot. The word of a fresh slot is 0: lap 0, empty.
 const (
 	slotEmpty = iota
