@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
@@ -39,6 +40,12 @@ var useContext = pool.Register2("useContext", func(_ context.Context, theirs uin
 
 // Each worker of a pool has one context, which it keeps from task to task; another's is refused.
 func TestEachProcessHasAContextOfItsOwn(t *testing.T) {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
+		t.Run(m.String(), func(t *testing.T) { ownContexts(t, m) })
+	}
+}
+
+func ownContexts(t *testing.T, m shoal.StartMethod) {
 	simulate(t, 1, 256*mib)
 	ctx := watched(t)
 	dev := device(t, "cuda").(*cuda.Device)
@@ -46,7 +53,7 @@ func TestEachProcessHasAContextOfItsOwn(t *testing.T) {
 	check(t, err)
 	ours, err := cuda.Context(dev)
 	check(t, err)
-	p, err := pool.New(ctx, pool.Options{Workers: 2})
+	p, err := pool.New(ctx, pool.Options{Workers: 2, Start: m})
 	check(t, err)
 	const tasks = 12
 	users := map[int]uint64{os.Getpid(): ours}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
@@ -13,6 +14,7 @@ type Report struct {
 	Missing   string         `json:"missing,omitempty"`   // why there are none
 	Simulated bool           `json:"simulated,omitempty"` // they are files, see SimulateKey
 	Driver    string         `json:"driver,omitempty"`    // the version of CUDA that it is of
+	Visible   string         `json:"visible,omitempty"`   // CUDA_VISIBLE_DEVICES, if it is set
 	Devices   []DeviceReport `json:"devices,omitempty"`
 }
 
@@ -54,7 +56,7 @@ func Examine() *Report {
 		return &Report{Missing: err.Error()}
 	}
 	_, simulated := simulatedPaths()
-	r := &Report{Simulated: simulated, Driver: "unknown"}
+	r := &Report{Simulated: simulated, Driver: "unknown", Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
 	if v, err := all.driver.DriverVersion(); err == nil {
 		r.Driver = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
 	}
@@ -164,6 +166,9 @@ func (r *Report) Print(out io.Writer) (err error) {
 		what = "simulated devices, as " + SimulateKey + " has it"
 	}
 	line("%s", what)
+	if r.Visible != "" {
+		line("CUDA_VISIBLE_DEVICES is %q: only these are counted", r.Visible)
+	}
 	for _, d := range r.Devices {
 		line("%s  %s, compute %s, %d of %d MiB free, reaches the memory of devices %v, %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.Peers, d.UUID)
 		if d.Unusable != "" {

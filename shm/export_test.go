@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -445,6 +446,12 @@ func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
 // LieDown makes this goroutine its process's napper, and GetUp ends that.
 func (d *Domain) LieDown() bool { return d.lieDown() }
 
+// Sleep is what it does between.
+func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.sleep(ctx, most) }
+
+// WakeUp is what the end of its context does.
+func (d *Domain) WakeUp() { d.wakeUp() }
+
 // GetUp reports whether the process was rung meanwhile.
 func (d *Domain) GetUp() bool { return d.getUp() }
 
@@ -454,9 +461,15 @@ func (d *Domain) Napping(slot int) bool { return d.parts[slot].nap.Load() == nap
 // Asks reports whether the participant asks to be rung when there is a message.
 func (r *Ring) Asks(slot int) bool { return r.hdr.notEmpty[slot/64].Load()>>(slot%64)&1 != 0 }
 
+// Asks reports whether the participant asks to be rung when there is something to be had.
+func (s *Sync) Asks(slot int) bool { return s.c.waiting[slot/64].Load()>>(slot%64)&1 != 0 }
+
 // A Habit is a habit.
 type Habit struct{ h habit }
 
 // Due and Learn are its methods.
 func (h *Habit) Due() bool       { return h.h.due() }
 func (h *Habit) Learn(paid bool) { h.h.learn(paid) }
+
+// Spin spins for a condition, if that is due.
+func (h *Habit) Spin(d *Domain, ready func() bool) bool { return d.spin(&h.h, ready) }

@@ -49,7 +49,7 @@ func (r *Ring) TryGet(m *Message) error {
 	}
 	err = r.get(l, m)
 	if err == nil || errors.Is(err, ErrCorrupt) {
-		r.d.ringOne(&r.hdr.notFull)
+		r.notFull.offer()
 	}
 	l.unlock()
 	return err

@@ -47,7 +47,7 @@ func (r *Ring) put(p parcel) error {
 	l.rec.opseq.Set(l.rec.opseq.Load() + 1)
 	err = r.deliver(l, p, order)
 	if err == nil {
-		r.d.ringOne(&r.hdr.notEmpty) // in the lane, so that Close waits for it: the ring may be gone after that
+		r.notEmpty.offer() // in the lane, so that Close waits for it: the ring may be gone after that
 	}
 	if err == nil && p.move && slices.Contains(order, r.index()) {
 		l.release(r.index())

@@ -312,8 +312,9 @@ func (r *Ring) writable() bool {
 	return slotLap(w) >= tk>>r.bits && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
 }
 
-// Put is TryPut that waits for a free slot until ctx ends.
+// Put is TryPut that waits for a free slot until ctx ends. What ends then is the waiting: there is one more try.
 func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
+	var ended error
 	for waited := false; ; waited = true {
 		err := r.TryPut(body, blocks, move)
 		if !errors.Is(err, ErrFull) {
@@ -322,14 +323,18 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 			}
 			return err
 		}
-		if err := r.notFull.pause(ctx, r.over); err != nil {
-			return err
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notFull.pause(ctx, r.over); ended == ErrClosed {
+			return ended
 		}
 	}
 }
 
-// Get is TryGet that waits for a message until ctx ends.
+// Get is TryGet that waits for a message until ctx ends, and then tries once more.
 func (r *Ring) Get(ctx context.Context, m *Message) error {
+	var ended error
 	for waited := false; ; waited = true {
 		err := r.TryGet(m)
 		if !errors.Is(err, ErrEmpty) {
@@ -338,8 +343,11 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 			}
 			return err
 		}
-		if err := r.notEmpty.pause(ctx, r.over); err != nil {
-			return err
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notEmpty.pause(ctx, r.over); ended == ErrClosed {
+			return ended
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (d *Driver) DeviceName(id cudriver.Device) (string, error) {
 
 // DeviceUUID follows from the file.
 func (d *Driver) DeviceUUID(id cudriver.Device) (u [16]byte, err error) {
-	err = d.device("cuDeviceGetUuid", id, func(dev *device) cudriver.Result {
+	err = d.device("cuDeviceGetUuid_v2", id, func(dev *device) cudriver.Result {
 		file, _, err := sys.Identify(dev.file)
 		if err != nil {
 			return cudriver.ErrorOperatingSystem
