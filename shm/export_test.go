@@ -296,6 +296,14 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 	}, err
 }
 
+// BusyLanes returns how many operations are going on in this process.
+func (d *Domain) BusyLanes() (n int) {
+	for i := range d.lanes {
+		n += int(d.lanes[i].busy.Load())
+	}
+	return n
+}
+
 // WaitsForStamp reports whether somebody asked to be rung when the stamp on h clears.
 func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
 
