@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/shoal-mp/shoal/shm"
 )
 
 // Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart, and returns when they are. A job that one
@@ -32,7 +34,8 @@ var reserve = warmth{racks: make(map[string]*rack)}
 
 type warmth struct {
 	mu     sync.Mutex
-	racks  map[string]*rack // by kind of birth
+	home   shm.Token        // the domain of those who wait
+	racks  map[string]*rack // by domain and kind of birth
 	closed bool
 }
 
@@ -48,11 +51,19 @@ type rack struct {
 
 // rackOf returns the rack for a kind of birth. Those who come next have as many threads as are wanted now: to change that stops the world. mu is held.
 func (w *warmth) rackOf(b birth) *rack {
+	if h := home(); h != w.home { // those who wait are in another domain, where nobody has a job for them
+		w.home = h
+		for _, r := range w.racks {
+			r.want = 0
+			r.clear()
+		}
+	}
 	b.warm, b.title = true, titlePrefix+"warm"
-	r := w.racks[b.kind()]
+	kind := fmt.Sprintf("%x %s", w.home, b.kind())
+	r := w.racks[kind]
 	if r == nil {
 		r = &rack{birth: b, more: make(chan struct{})}
-		w.racks[b.kind()] = r
+		w.racks[kind] = r
 	}
 	r.birth.threads = b.threads
 	return r
@@ -69,9 +80,7 @@ func (w *warmth) keep(ctx context.Context, b birth, n int) error {
 	defer w.mu.Unlock()
 	r := w.rackOf(b)
 	r.want = n
-	for len(r.ready) > n {
-		r.dismiss()
-	}
+	r.clear()
 	w.fill(r)
 	for len(r.ready) < r.want && r.err == nil && !w.closed {
 		more := r.more
@@ -151,6 +160,7 @@ func (w *warmth) add(r *rack) bool {
 		r.err = err
 	default:
 		r.ready = append(r.ready, c)
+		r.clear() // it may be of no use any more
 	}
 	r.changed()
 	return true
@@ -182,6 +192,13 @@ func (c *child) stillborn(err error) error {
 		err = fmt.Errorf("%w: %v", ErrExited, e.state)
 	}
 	return fmt.Errorf("a process ended before it could wait for a job: %w: %s", err, lastLines([]byte(said.String())))
+}
+
+// clear ends those that are too many. mu is held.
+func (r *rack) clear() {
+	for len(r.ready) > r.want {
+		r.dismiss()
+	}
 }
 
 // dismiss ends one that waits. mu is held.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/shm"
 )
 
 // kin returns the children of this process.
@@ -107,5 +108,41 @@ func TestWarmSaysWhyItCannot(t *testing.T) {
 	opts := shoal.Options{Env: []string{"KIND=c"}}
 	if err := shoal.Warm(over, 1, opts); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestWarmProcessIsOfTodaysDomain changes the domain of the process, as a program with its own shm.Options does that is late with it.
+func TestWarmProcessIsOfTodaysDomain(t *testing.T) {
+	opts := shoal.Options{Start: shoal.WarmStart, Env: []string{"KIND=c"}}
+	first, err := shm.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := kin(t)
+	if err := shoal.Warm(deadline(t), 1, opts); err != nil {
+		t.Fatal(err)
+	}
+	waiting := slices.DeleteFunc(kin(t), func(pid string) bool { return slices.Contains(before, pid) })
+	second, err := shm.New(shm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	shm.SetDefault(second)
+	defer shm.SetDefault(first)
+	var out strings.Builder
+	opts.Stdout = &out
+	g := shoal.NewGroup(deadline(t), opts)
+	whoAmI.Go(g, struct{}{})
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if pid, _, _ := strings.Cut(out.String(), " "); slices.Contains(waiting, pid) {
+		t.Errorf("process %s has the job, which is in another domain", pid)
+	}
+	for _, n := range []int{1, 0} { // the successor comes, and goes
+		if err := shoal.Warm(deadline(t), n, opts); err != nil {
+			t.Error(err)
+		}
 	}
 }
