@@ -100,9 +100,9 @@ func (o Options) check() error {
 	case slices.ContainsFunc(o.Env, func(entry string) bool { return strings.Index(entry, "=") < 1 }):
 		return errors.New("an entry of Env is not KEY=VALUE")
 	case min(o.Workers, o.Threads, o.FirstRank) < 0:
-		return fmt.Errorf("Workers %d, Threads %d, FirstRank %d: one is negative", o.Workers, o.Threads, o.FirstRank)
+		return fmt.Errorf("one is negative of Workers %d, Threads %d and FirstRank %d", o.Workers, o.Threads, o.FirstRank)
 	case min(o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff) < 0:
-		return fmt.Errorf("Grace %v, OrphanGrace %v, Backoff %v, MaxBackoff %v: one is negative", o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff)
+		return fmt.Errorf("one is negative of Grace %v, OrphanGrace %v, Backoff %v and MaxBackoff %v", o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff)
 	}
 	return nil
 }
