@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Word is one 64-bit word of shared memory. Every change of the domain's state goes through CAS and Store, so that
+// A Word is one 64-bit word of shared memory. Every change of the domain's state goes through its methods, so that
 // a process can be killed before and after each of them by `make crashpoints`; nothing else writes shared words.
 type Word struct{ v atomic.Uint64 }
 
