@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/internal/replace"
 )
 
@@ -52,32 +53,11 @@ func convert(out, log io.Writer, from, to string) error {
 	if stop(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s: %s, %s\n", to, count(len(c.Tensors)), bytes(size)); err != nil {
+	if _, err := fmt.Fprintf(out, "%s: %s, %s\n", to, words.Count(len(c.Tensors), "tensor"), words.Bytes(int64(size))); err != nil {
 		return err
 	}
 	if len(left) > 0 {
 		_, err = fmt.Fprintf(out, "left behind: %s\n", strings.Join(left, ", "))
 	}
 	return err
-}
-
-// count prints how many tensors there are.
-func count(n int) string {
-	if n == 1 {
-		return "1 tensor"
-	}
-	return fmt.Sprintf("%d tensors", n)
-}
-
-// bytes prints a size for people.
-func bytes(n int) string {
-	const unit = 1024
-	v, names := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	for v >= unit && len(names) > 1 {
-		v, names = v/unit, names[1:]
-	}
-	if names[0] == "B" {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, names[0])
 }

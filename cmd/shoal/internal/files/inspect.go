@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"text/tabwriter"
 
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -76,11 +77,11 @@ func inspect(out, log io.Writer, path string, asJSON bool) error {
 		}
 		return json.NewEncoder(out).Encode(o)
 	}
-	fmt.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, count(len(list)), bytes(size))
+	fmt.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, words.Count(len(list), "tensor"), words.Bytes(int64(size)))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "name\tdtype\tshape\tsize\tmin\tmax\tmean\tstd\t")
 	for _, s := range list {
-		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\n", s.Name, s.DType, s.Shape, bytes(s.Bytes), s.statistics())
+		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\n", s.Name, s.DType, s.Shape, words.Bytes(int64(s.Bytes)), s.statistics())
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		fmt.Fprintf(w, "metadata %s: %s\n", key, c.Meta[key])
