@@ -210,19 +210,21 @@ func assignNamed(dst reflect.Value, d *Dict) error {
 	if err != nil {
 		return err
 	}
-	found := 0
+	known := map[string]bool{}
 	for _, f := range fields {
+		known[f.Name] = true
 		v, ok := d.Get(f.Name)
 		if !ok {
 			continue
 		}
-		found++
 		if err := assignTo(dst.Field(f.Index), v); err != nil {
 			return fmt.Errorf("field %s: %w", f.Name, err)
 		}
 	}
-	if found != d.Len() {
-		return unsupported("a dict has %d keys that %s does not have", d.Len()-found, dst.Type())
+	for key := range d.All() {
+		if name, ok := key.(string); !ok || !known[name] {
+			return unsupported("the key %v of a dict, which %s does not have", key, dst.Type())
+		}
 	}
 	return nil
 }

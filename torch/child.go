@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,7 +44,7 @@ func (c Child) Main() {
 	}
 	match := regexp.MustCompile(`spawn_main\(.*pipe_handle=(\d+)`).FindStringSubmatch(code)
 	if match == nil {
-		becomePython()
+		becomePython(code)
 	}
 	fd, err := strconv.Atoi(match[1])
 	if err == nil {
@@ -65,8 +66,15 @@ func pythonCode(args []string) (code string, ok bool) {
 	return args[at+1], true
 }
 
-// becomePython replaces the program by the interpreter that started it.
-func becomePython() {
+// resourceTracker is how the code of one of the helpers begins.
+const resourceTracker = "from multiprocessing.resource_tracker "
+
+// becomePython replaces the program by the interpreter that started it. Python starts its resource tracker with those signals blocked that
+// it will ignore, so that Ctrl-C does not end it before; Go's runtime unblocks them, so they are ignored from here on.
+func becomePython(code string) {
+	if strings.HasPrefix(code, resourceTracker) {
+		signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	}
 	python := fmt.Sprintf("/proc/%d/exe", os.Getppid())
 	path, err := os.Readlink(python)
 	if err == nil {
@@ -167,16 +175,21 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	return v, true, err
 }
 
-// inheritedOrFetched takes the descriptor that a connection is on: one that this process was born with, or one that is promised.
+// inheritedOrFetched takes a descriptor: one that this process was born with, or one that is promised.
 func (i *importer) inheritedOrFetched(df *pickle.Object) (*os.File, error) {
+	if fd, ok := i.inheritedFD(df); ok {
+		return os.NewFile(uintptr(fd), "inherited"), nil
+	}
+	return i.fetch(df)
+}
+
+// inheritedFD is the number of a descriptor that this process was born with.
+func (i *importer) inheritedFD(df *pickle.Object) (fd int, ok bool) {
 	if df.Class != inheritedFD || !i.child {
-		return i.fetch(df)
+		return 0, false
 	}
 	state, _ := df.State.(*Dict)
-	n, _ := state.Get("fd")
-	fd, ok := n.(int64)
-	if !ok || fd < 3 || fd > 1<<20 {
-		return nil, protocolError("the number of a descriptor is %v", n)
-	}
-	return os.NewFile(uintptr(fd), "inherited"), nil
+	number, _ := state.Get("fd")
+	n, ok := number.(int64)
+	return int(n), ok && n >= 3 && n <= 1<<20
 }

@@ -21,6 +21,15 @@ type Worker struct {
 	Args    *Dict // the attributes of the data set in Python, but for the name
 }
 
+// Keywords stores Args in the struct that dst points to, by the tags of its fields, as Recv does. An attribute that the struct has no field for
+// and one of another type are errors that wrap ErrUnsupported and name it; a field whose attribute is missing stays as it is.
+func (w Worker) Keywords(dst any) error {
+	if err := assign(dst, w.Args); err != nil {
+		return fmt.Errorf("the attributes of the data set in Python: %w", err)
+	}
+	return nil
+}
+
 // The places of the arguments of PyTorch's _worker_loop that matter here.
 const (
 	argKind = iota

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +25,16 @@ var testChild = Child{
 	},
 	Datasets: map[string]OpenDataset{
 		"squares": func(_ context.Context, w Worker) (data.Dataset, error) { return openSquares(w) },
+		"scaled": func(_ context.Context, w Worker) (data.Dataset, error) {
+			var args struct {
+				N     int            `torch:"n"`
+				Scale *tensor.Tensor `torch:"scale"`
+			}
+			if err := w.Keywords(&args); err != nil {
+				return nil, err
+			}
+			return data.NewTensorDataset(args.Scale), nil
+		},
 		"info": func(_ context.Context, w Worker) (data.Dataset, error) {
 			if extra, _ := w.Args.Get("extra"); extra != "keyword" {
 				return nil, fmt.Errorf("extra is %v", extra)
@@ -162,6 +173,7 @@ func dataLoader(t *testing.T, py python, theirs string) {
 		"stream":       "[[[0, 2], [0.0, 0.0]], [[1, 3], [1.0, 1.0]], [[4], [0.0]]]",
 		"stream_drop":  "[[[0, 1], [0.0, 0.0]], [[2, 3], [0.0, 0.0]]]",
 		"stream_again": "[[[[0, 1], [0.0, 0.0]], [[2], [0.0]]], [[[0, 1], [0.0, 0.0]], [[2], [0.0]]]]",
+		"tensor":       "[[[3.0, 5.0]]]",
 		"early":        "[0, 1]",
 		"function":     "[[0.0, 0.0], [3.0, 3.0], [6.0, 6.0], [9.0, 9.0], [12.0, 12.0]]",
 		"function_end": "true",
@@ -175,7 +187,8 @@ func dataLoader(t *testing.T, py python, theirs string) {
 		}
 	}
 	for name, want := range map[string]string{
-		"error": "sample seven is bad", "panic": "sample seven panics", "unknown": `no data set \"nobody\"`,
+		"error": "sample seven is bad", "panic": "sample seven panics", "unknown": `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"info\" \"scaled\" \"squares\"]`,
+		"misspelt": "the key scales of a dict", "mistyped": "field n: torch: value cannot cross: string does not become int", "around": "Subset has no attribute shoal_dataset",
 	} {
 		if got := string(out[name]); !strings.Contains(got, want) || !strings.Contains(got, "RuntimeError: Caught RuntimeError in DataLoader worker process") {
 			t.Errorf("%s: %s", name, got)
@@ -192,6 +205,47 @@ func dataLoader(t *testing.T, py python, theirs string) {
 	if strings.Contains(stderr.String(), "Traceback") || strings.Contains(stderr.String(), "leaked") {
 		t.Errorf("PyTorch complained:\n%s", stderr.String())
 	}
+}
+
+// TestResourceTracker wants that helper of Python's to have no time in which Ctrl-C ends it, as Python sees to when it starts it itself.
+func TestResourceTracker(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		code := "import subprocess, sys\n" +
+			"see = 'import signal; print([signal.getsignal(s) == signal.SIG_IGN for s in (signal.SIGINT, signal.SIGTERM)])'\n" +
+			"for helper in 'resource_tracker', 'forkserver':\n" +
+			"    subprocess.run([sys.argv[1], '-c', 'from multiprocessing.' + helper + ' import main; ' + see])\n"
+		cmd := exec.CommandContext(testContext(t), py.path, "-c", code, os.Args[0])
+		cmd.Env = pythonEnv()
+		out, err := cmd.CombinedOutput()
+		if want := "[True, True]\n[False, False]\n"; err != nil || string(out) != want {
+			t.Errorf("%s, not %s: %v", out, want, err)
+		}
+	})
+}
+
+// TestLoaderExample trains by examples/torchloader, as its documentation says.
+func TestLoaderExample(t *testing.T) {
+	if !interop {
+		t.Skip("the example was not run: it is built and trains for some seconds (make interop does)")
+	}
+	eachTorch(t, func(t *testing.T, py python) {
+		program := filepath.Join(t.TempDir(), "loader")
+		if out, err := exec.CommandContext(testContext(t), "go", "build", "-o", program, "../examples/torchloader").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		train := func(program string) (string, error) {
+			cmd := exec.CommandContext(testContext(t), py.path, "../examples/torchloader/train.py", program)
+			cmd.Env = pythonEnv()
+			out, err := cmd.CombinedOutput()
+			return string(out), err
+		}
+		if out, err := train(program); err != nil || !strings.HasPrefix(out, "0.8") && !strings.HasPrefix(out, "0.9") {
+			t.Errorf("%s: %v", out, err)
+		}
+		if out, err := train(program + "-that-is-not-there"); err == nil || !strings.Contains(out, "go build -o loader") {
+			t.Errorf("%s: %v", out, err)
+		}
+	})
 }
 
 // TestOrphan kills the training process, and wants its Go workers to end.

@@ -8,21 +8,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TensorOf returns a tensor with the elements of a numpy array, on the heap. A little-endian array of C's order is not copied.
+// TensorOf returns a tensor with a copy of the elements of a numpy array, on the heap.
 func TensorOf(a *Array) (*tensor.Tensor, error) {
 	dt, swapped, err := tensor.ParseNumpy(a.DType)
 	if err != nil || swapped {
 		return nil, unsupported("a numpy array of %s; call .astype first", a.DType)
 	}
-	t := tensor.New(dt, a.Shape...)
+	shape := slices.Clone(a.Shape)
 	if a.Fortran {
-		backward := slices.Clone(a.Shape)
-		slices.Reverse(backward)
-		t = tensor.New(dt, backward...)
+		slices.Reverse(shape)
 	}
-	if len(a.Data) != t.Nbytes() {
+	if n, err := dt.SizeOf(shape...); err != nil || n != len(a.Data) {
 		return nil, unsupported("%d bytes for a numpy array of %v", len(a.Data), a.Shape)
 	}
+	t := tensor.Empty(dt, shape...)
 	copy(tensor.Bytes(t), a.Data)
 	if a.Fortran {
 		order := make([]int, t.Dims())

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/shoal-mp/shoal/data"
 )
@@ -36,7 +38,7 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) err
 	name, _ := record.Attr(datasetName)
 	text, ok := name.(string)
 	if !ok {
-		return unsupported("the data set %s has no attribute %s with the name of one of Go's", record.Class, datasetName)
+		return unsupported("the data set %s has no attribute %s: give the DataLoader one that has, not another one around it", record.Class, datasetName)
 	}
 	w.Args = new(Dict)
 	for k, v := range record.State.(*Dict).All() { // in which the name was found
@@ -45,11 +47,15 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) err
 		}
 	}
 	if args[argKind] == int64(kindStream) {
-		return w.openStream(ctx, text, c.Streams[text])
+		open := c.Streams[text]
+		if open == nil {
+			return c.unknown("stream", text)
+		}
+		return w.openStream(ctx, open)
 	}
 	open := c.Datasets[text]
 	if open == nil {
-		return fmt.Errorf("this program has no data set %q", text)
+		return c.unknown("data set", text)
 	}
 	if w.fetch != nil { // persistent workers keep it
 		return nil
@@ -89,10 +95,13 @@ func (w *loaderWorker) at(ctx context.Context, i int) context.Context {
 	return data.WithSample(ctx, w.info, i)
 }
 
-func (w *loaderWorker) openStream(ctx context.Context, name string, open OpenStream) error {
-	if open == nil {
-		return fmt.Errorf("this program has no stream %q", name)
-	}
+// unknown says what there is instead.
+func (c Child) unknown(kind, name string) error {
+	return fmt.Errorf("this program has no %s %q; Datasets, for a Dataset in Python, has %q, and Streams, for an IterableDataset, %q",
+		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.Streams)))
+}
+
+func (w *loaderWorker) openStream(ctx context.Context, open OpenStream) error {
 	if err := w.stop(); err != nil {
 		return err
 	}

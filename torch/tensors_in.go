@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/value"
 )
@@ -133,7 +134,12 @@ func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error)
 	if err != nil {
 		return nil, err
 	}
-	f, err := i.fetch(df)
+	var f *os.File
+	if fd, ok := i.inheritedFD(df); ok { // which another view of the storage may name again
+		f, err = sys.DuplicateNumber(fd)
+	} else {
+		f, err = i.fetch(df)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
@@ -18,18 +19,26 @@ import (
 
 func main() {
 	torch.Child{Datasets: map[string]torch.OpenDataset{"digits": openDigits}}.Main()
-	fmt.Println("PyTorch starts this program: python3 examples/torchloader/train.py PROGRAM")
+	fmt.Fprintln(os.Stderr, "PyTorch starts this program: python3 examples/torchloader/train.py PROGRAM [directory of MNIST]")
+	os.Exit(2)
 }
 
 // openDigits opens MNIST, or drawn digits where the script names no directory.
 func openDigits(_ context.Context, w torch.Worker) (data.Dataset, error) {
-	root, _ := w.Args.Get("root")
-	n, _ := w.Args.Get("n")
-	dir, ok := root.(string)
-	if !ok {
-		return ready{data.Digits(int(n.(int64)), 1)}, nil
+	var args struct {
+		N    int     `torch:"n"`
+		Root *string `torch:"root"`
 	}
-	set, err := data.MNIST(dir, true)
+	if err := w.Keywords(&args); err != nil {
+		return nil, err
+	}
+	if args.N < 1 {
+		return nil, fmt.Errorf("n, the number of digits, is %d", args.N)
+	}
+	if args.Root == nil {
+		return ready{data.Digits(args.N, 1)}, nil
+	}
+	set, err := data.MNIST(*args.Root, true)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,5 @@
 """Trains on digits that Go loads: python3 train.py PROGRAM [directory of MNIST]"""
+import os
 import sys
 
 import torch
@@ -14,8 +15,13 @@ class Digits(Dataset):
     def __len__(self):
         return self.n
 
+    def __getitem__(self, i):
+        raise RuntimeError('Go loads the samples: the DataLoader needs num_workers of 1 or more and multiprocessing_context="spawn"')
+
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or not os.path.isfile(sys.argv[1]) or not os.access(sys.argv[1], os.X_OK):
+        sys.exit("train.py PROGRAM [directory of MNIST]; go build -o loader ./examples/torchloader makes PROGRAM")
     torch.multiprocessing.set_executable(sys.argv[1])  # line one
     root = sys.argv[2] if len(sys.argv) > 2 else None
     loader = DataLoader(Digits(60_000 if root else 6_000, root), batch_size=64, shuffle=True, num_workers=2,

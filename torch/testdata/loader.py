@@ -30,7 +30,12 @@ class Stream(IterableDataset):
 
 
 def rows(loader):
-    return [[t.tolist() for t in batch] for batch in loader]
+    batches = iter(loader)
+    try:
+        return [[t.tolist() for t in batch] for batch in batches]
+    except Exception:
+        batches._shutdown_workers()  # the exception is in a cycle with the iterator, whose collection would wait for the workers in vain
+        raise
 
 
 def error(f):
@@ -67,6 +72,13 @@ if __name__ == "__main__":
     out["error"] = error(lambda: rows(DataLoader(Squares(9, fail=7), batch_size=3, num_workers=2, **spawn)))
     out["panic"] = error(lambda: rows(DataLoader(Squares(9, panic=7), batch_size=3, num_workers=2, **spawn)))
     out["unknown"] = error(lambda: rows(DataLoader(Squares(9, name="nobody"), batch_size=3, num_workers=1, **spawn)))
+    scaled = dict(batch_size=2, num_workers=1, **spawn)
+    torch.multiprocessing.set_sharing_strategy("file_descriptor")  # PyTorch 1.13 may spin in the other one when it has loaders
+    out["tensor"] = rows(DataLoader(Squares(2, name="scaled", scale=torch.tensor([3.0, 5.0])), **scaled))
+    torch.multiprocessing.set_sharing_strategy(sys.argv[2])
+    out["misspelt"] = error(lambda: rows(DataLoader(Squares(2, name="scaled", scales=3), **scaled)))
+    out["mistyped"] = error(lambda: rows(DataLoader(Squares("two", name="scaled"), sampler=[0], **scaled)))
+    out["around"] = error(lambda: rows(DataLoader(torch.utils.data.Subset(Squares(2), [0]), **scaled)))
     out["early"] = next(iter(DataLoader(Squares(1000), batch_size=2, num_workers=2, **spawn)))[0].tolist()
 
     ctx = torch.multiprocessing.get_context("spawn")

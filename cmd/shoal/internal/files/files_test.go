@@ -148,6 +148,39 @@ func TestEveryFormatToEveryOther(t *testing.T) {
 	}
 }
 
+// A mapped file may be removed or replaced: who has its tensors keeps what was there.
+func TestAMappedFileMayGo(t *testing.T) {
+	for _, name := range []string{"x.pt", "x.npy", "x.safetensors", "x.safetensors.index.json"} {
+		f, err := Of(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, change := range map[string]func(dir string) error{
+			"removed": func(dir string) error { return os.RemoveAll(dir) },
+			"replaced": func(dir string) error {
+				_, err := f.Save(filepath.Join(dir, name), Content{Tensors: Tensors{"tensor": tensor.New(tensor.Float32, 1)}})
+				return err
+			},
+		} {
+			dir, want := t.TempDir(), tensor.Ones(tensor.Float32, 1<<16)
+			path := filepath.Join(dir, name)
+			if _, err := f.Save(path, Content{Tensors: Tensors{"tensor": want}}); err != nil {
+				t.Fatal(err)
+			}
+			c, err := f.Load(path)
+			if err == nil {
+				err = change(dir)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Tensors["tensor"]; !tensor.Equal(got, want) {
+				t.Errorf("%s %s: %v", name, what, got)
+			}
+		}
+	}
+}
+
 // Ctrl-C ends what takes long.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
