@@ -53,4 +53,5 @@ gpu-build: ## the programs of scripts/gpu-suite, in build/gpu: what a machine wi
 	cp scripts/gpu-suite build/gpu/
 
 gpu: gpu-build ## everything that needs a GPU; writes docs/gpu-report.md. Without one it says what to do
-	./build/gpu/gpu-suite; status=$$?; cp build/gpu/report/gpu-report.md docs/gpu-report.md && exit $$status
+	rm -rf build/gpu/report
+	./build/gpu/gpu-suite; status=$$?; [ ! -f build/gpu/report/gpu-report.md ] || cp build/gpu/report/gpu-report.md docs/; exit $$status

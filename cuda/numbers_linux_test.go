@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -85,8 +87,24 @@ func TestFractionsBecomeWholeNumbers(t *testing.T) {
 			devicetest.Same(t, there.To(to), wide.To(to), 0)
 		}
 		onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(tensor.Bool) }, x)
+	}
+	collected(t, 1)
+}
+
+// Fractions that do not fit are rounded to the nearest, halves of the last place to even, and become infinite or nothing.
+func TestFractionsAreRounded(t *testing.T) {
+	dev := simulated(t)
+	var values []float64
+	for _, v := range []float64{1, 1 + 1./256, 1 + 3./256, 1 + 1./512, 1 + 1./2048, 1 + 3./2048, 65504, 65519, 65520, math.MaxFloat32, 1e300, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1.8p-24,
+		0x1.ffcp-15, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1p-149, 0x1p-150, 0x1.8p-150, math.Inf(1), math.NaN(), 0, 3.3e-5} {
+		values = append(values, v, -v, math.Nextafter(v, 0), float64(math.Nextafter32(float32(v), 0)))
+	}
+	x := tensor.FromSlice(values, len(values))
+	for _, from := range []tensor.DType{tensor.Float64, tensor.Float32} {
 		for _, to := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32} {
-			onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to) }, x)
+			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
+				onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).To(tensor.Float64) }, x.To(from))
+			})
 		}
 	}
 	collected(t, 1)
@@ -129,6 +147,36 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 				check(t, err)
 				t.Run(fmt.Sprint(i), func(t *testing.T) { devicetest.Same(t, got, near, 0) })
 			}
+		})
+	}
+	collected(t, 1)
+}
+
+// Threads of a warp may go apart on a GPU. What the threads of a block tell each other, and what they add atomically, does not hang on that.
+func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
+	dev, g := simulated(t), tensor.NewGenerator(1)
+	_, err := tensor.NewOn(dev, tensor.Float32, 1) // so that there is a driver
+	check(t, err)
+	cuda.Simulator().Loosen(true)
+	for name, f := range map[string]func(in ...*tensor.Tensor) *tensor.Tensor{
+		"sums":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0], 1) },
+		"of all":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0]) },
+		"columns":   func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Amax(in[0], 0) },
+		"places":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argmin(in[0], 1) },
+		"variances": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Var(in[0], 1) },
+		"products":  func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[0].T()) },
+		"scattered": func(in ...*tensor.Tensor) *tensor.Tensor {
+			return in[1].NewZeros(in[1].DType(), in[1].Shape()...).IndexAdd(0, in[2], in[1])
+		},
+		"softmax": func(in ...*tensor.Tensor) *tensor.Tensor {
+			x := autograd.NewParam("x", in[0])
+			autograd.NLLLoss(autograd.LogSoftmax(x.Var()), in[2], autograd.ByMean).Backward()
+			return x.Grad
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := tensor.RandN(tensor.Float32, g, 5, 300)
+			onBoth(t, dev, 1e-5, f, x, tensor.RandInt(g, 0, 3, 5, 300).To(tensor.Int8), tensor.FromSlice([]int64{1, 1, 0, 1, 4}, 5))
 		})
 	}
 	collected(t, 1)

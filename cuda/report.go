@@ -27,6 +27,7 @@ type DeviceReport struct {
 	Free     int    `json:"free"` // bytes
 	Total    int    `json:"total"`
 	Peers    []int  `json:"peers"`              // devices whose memory it reaches
+	Alone    bool   `json:"alone,omitempty"`    // its compute mode lets one process use it at a time, or none
 	Unusable string `json:"unusable,omitempty"` // why it is, and then nothing below was tried
 	Ways     []Way  `json:"ways"`
 }
@@ -74,6 +75,8 @@ func (d *Device) examine(all []*Device) DeviceReport {
 	major, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMajor, d.id)
 	minor, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMinor, d.id)
 	r.Compute = fmt.Sprintf("%d.%d", major, minor)
+	mode, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMode, d.id)
+	r.Alone = mode != 0
 	for _, o := range all {
 		if can, err := d.driver.DeviceCanAccessPeer(d.id, o.id); err == nil && can {
 			r.Peers = append(r.Peers, o.ordinal)
@@ -171,6 +174,9 @@ func (r *Report) Print(out io.Writer) (err error) {
 	}
 	for _, d := range r.Devices {
 		line("%s  %s, compute %s, %d of %d MiB free, reaches the memory of devices %v, %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.Peers, d.UUID)
+		if d.Alone {
+			line("  its compute mode lets no second process use it: nvidia-smi -c DEFAULT does")
+		}
 		if d.Unusable != "" {
 			line("  cannot be used: %s", d.Unusable)
 		}

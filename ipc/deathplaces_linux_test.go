@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -55,6 +56,18 @@ func locks(name string, lock func(ctx context.Context, b *toolbox) error, repair
 	}
 }
 
+// beside waits, gives what it and the victim wait for, and returns what became of the waiting. The victim may be stopped, and rung first.
+func beside(ctx context.Context, wait func(context.Context) error, give func() error) error {
+	patient, end := context.WithTimeout(context.WithoutCancel(ctx), bound)
+	defer end()
+	got, others := make(chan error, 1), parked()
+	go func() { got <- wait(patient) }()
+	for parked() <= others && patient.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	return errors.Join(give(), <-got)
+}
+
 var someone = ipc.NewOwner()
 
 func allPlaces() []place {
@@ -96,14 +109,14 @@ func allPlaces() []place {
 			},
 		},
 		{
-			name:   "mutex/waiting",
+			name:   "mutex/waiting beside others",
 			before: func(ctx context.Context, v victimPart) error { return v.Tools.Mutex.Lock(ctx) },
 			victim: func(ctx context.Context, v victimPart) error {
 				v.soon()
 				return v.stay(v.Tools.Mutex.Lock(ctx))
 			},
 			survivor: func(ctx context.Context, v victimPart) error {
-				return errors.Join(v.Tools.Mutex.Unlock(), v.Tools.Mutex.TryLock(), v.Tools.Mutex.Unlock())
+				return errors.Join(beside(ctx, v.Tools.Mutex.Lock, v.Tools.Mutex.Unlock), v.Tools.Mutex.Unlock())
 			},
 		},
 		{
@@ -179,11 +192,11 @@ func allPlaces() []place {
 			},
 		},
 		{
-			name:   "semaphore/waiting",
+			name:   "semaphore/waiting beside others",
 			before: func(ctx context.Context, v victimPart) error { return v.Tools.Semaphore.Acquire(ctx) },
 			victim: func(ctx context.Context, v victimPart) error { v.soon(); return v.stay(v.Tools.Semaphore.Acquire(ctx)) },
 			survivor: func(ctx context.Context, v victimPart) error {
-				return errors.Join(v.Tools.Semaphore.Release(), v.Tools.Semaphore.TryAcquire(), v.Tools.Semaphore.Release())
+				return errors.Join(beside(ctx, v.Tools.Semaphore.Acquire, v.Tools.Semaphore.Release), v.Tools.Semaphore.Release())
 			},
 		},
 		{

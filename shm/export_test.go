@@ -296,6 +296,14 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 	}, err
 }
 
+// BusyLanes returns how many operations are going on in this process.
+func (d *Domain) BusyLanes() (n int) {
+	for i := range d.lanes {
+		n += int(d.lanes[i].busy.Load())
+	}
+	return n
+}
+
 // WaitsForStamp reports whether somebody asked to be rung when the stamp on h clears.
 func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
 
@@ -452,6 +460,9 @@ func (d *Domain) Napping(slot int) bool { return d.parts[slot].nap.Load() == nap
 
 // Asks reports whether the participant asks to be rung when there is a message.
 func (r *Ring) Asks(slot int) bool { return r.hdr.notEmpty[slot/64].Load()>>(slot%64)&1 != 0 }
+
+// Asks reports whether the participant asks to be rung when there is something to be had.
+func (s *Sync) Asks(slot int) bool { return s.c.waiting[slot/64].Load()>>(slot%64)&1 != 0 }
 
 // A Habit is a habit.
 type Habit struct{ h habit }

@@ -25,6 +25,7 @@ type lot struct {
 	napper  chan struct{} // of who naps, or did
 
 	ringing atomic.Int32 // goroutines in rung
+	offered atomic.Bool  // there is a timer
 	closed  atomic.Bool
 }
 
@@ -136,7 +137,7 @@ func (l *lot) baton() {
 
 func (l *lot) passOn() {
 	if l.ready() {
-		l.d.ringOne(l.bits)
+		l.offer()
 	}
 }
 

@@ -46,3 +46,25 @@ func toTorchBench(b *testing.B, k *talk, size int, warm bool) {
 	slices.Sort(spans)
 	b.ReportMetric(float64(spans[len(spans)/2].Microseconds()), "µs/median")
 }
+
+// BenchmarkFromTorch receives small tensors that PyTorch has made anew, and lets go of them.
+func BenchmarkFromTorch(b *testing.B) {
+	if len(torchPythons()) == 0 {
+		b.Skip("python3 has no PyTorch")
+	}
+	for _, theirs := range []string{"file_descriptor", "file_system"} {
+		k := converse(b, torchPythons()[len(torchPythons())-1], Options{}, theirs)
+		b.Run(theirs, func(b *testing.B) {
+			if err := k.Send(k.ctx, Tuple{"flood", b.N}); err != nil {
+				b.Fatal(err)
+			}
+			for range b.N {
+				v, err := k.Recv(k.ctx)
+				if err != nil {
+					b.Fatal(err)
+				}
+				CloseAll(v)
+			}
+		})
+	}
+}

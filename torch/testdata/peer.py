@@ -2,6 +2,7 @@
 import gc
 import multiprocessing
 import os
+import pickle
 import sys
 
 import torch
@@ -129,6 +130,10 @@ class Peer(plain.Peer):
 
     def take(self, value):
         self.keep(value)
+        self.conn.send((describe(value), read(value)))
+
+    def unpickle(self, data):
+        value = pickle.loads(data)
         self.conn.send((describe(value), read(value)))
 
     def hold(self, value):

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	if role == "" {
 		os.Exit(m.Run())
 	}
-	runtime.LockOSThread()
+	runtime.LockOSThread() // for the context, and for the helpers, which end with the thread that started them
 	play(role)
 }
 
@@ -138,7 +138,7 @@ func answer(t *testing.T, question int) (said string, failed bool) {
 		defer made.Close()
 		paths = strings.Join(made.Paths(), ",")
 	}
-	o, err := startProcess(fmt.Sprint(question), paths)
+	o, err := startProcess(fmt.Sprint(question), paths, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

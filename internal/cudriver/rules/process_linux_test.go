@@ -134,7 +134,7 @@ type other struct {
 	err  bytes.Buffer // the last of what it wrote there
 }
 
-func startProcess(role, paths string) (*other, error) {
+func startProcess(role, paths string, how *syscall.SysProcAttr) (*other, error) {
 	ours, theirs, err := sys.Pair()
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func startProcess(role, paths string) (*other, error) {
 	defer theirs.Close()
 	o := &other{line: line{ours}, cmd: exec.Command("/proc/self/exe")}
 	o.cmd.Env = append(os.Environ(), roleKey+"="+role, devicesKey+"="+paths)
-	o.cmd.ExtraFiles = []*os.File{theirs}
+	o.cmd.ExtraFiles, o.cmd.SysProcAttr = []*os.File{theirs}, how
 	o.cmd.Stderr = &o.err
 	err = errors.Join(ours.SetDeadline(time.Now().Add(patience)), o.cmd.Start())
 	if err != nil {
@@ -151,8 +151,10 @@ func startProcess(role, paths string) (*other, error) {
 	return o, nil
 }
 
-// start starts a helper, which ends at the latest when this process does: it hears nothing any more.
-func (p *process) start(helper string) *other { return get(startProcess(helper, p.paths)) }
+// start starts a helper, which ends at the latest when this process does, also if it hangs in the driver.
+func (p *process) start(helper string) *other {
+	return get(startProcess(helper, p.paths, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}))
+}
 
 // hear returns what the helper says.
 func (o *other) hear() (string, *os.File) {

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,8 +49,12 @@ func (f finite) MarshalJSON() ([]byte, error) {
 }
 
 // Inspect prints what is in a file, as a table or as one JSON object; on log, where that is a terminal, a bar says how far it is. The
-// error wraps ErrFormat or is what reading says.
-func Inspect(out, log io.Writer, path string, asJSON bool) error {
+// error wraps ErrFormat, or is what reading says or the cause of the context's end, after which the program ends.
+func Inspect(ctx context.Context, out, log io.Writer, path string, asJSON bool) error {
+	return untilDone(ctx, func() error { return inspect(out, log, path, asJSON) })
+}
+
+func inspect(out, log io.Writer, path string, asJSON bool) error {
 	format, err := Of(path)
 	if err != nil {
 		return err
