@@ -10,7 +10,7 @@ var core = Suite{
 	Doc:  "what every program pays for: handing over, waking, allocating, starting, dying",
 	peer: "torch_core.py",
 	groups: []func(context.Context, *hall) (group, error){
-		handleRows, wakeRows, tensorRows, freshRows, spawnRows, crowdRows, memoryRows, reapRows,
+		handleRows, wakeRows, tensorRows, freshRows, spawnRows, crowdRows, memoryRows, reapRows, deathRows,
 	},
 }
 
@@ -168,4 +168,20 @@ func reapRows(ctx context.Context, h *hall) (group, error) {
 		Floor:  &Probe{Measure: r.notice},
 		Target: besidesFloor(float64(10*time.Millisecond), "10 ms"),
 	}}}, nil
+}
+
+func deathRows(context.Context, *hall) (group, error) {
+	row := func(name string, d *dying) Case {
+		return Case{
+			Name: name, Unit: Nanoseconds,
+			Ours:   &Probe{Measure: d.measure},
+			Floor:  &Probe{Measure: d.notice},
+			Target: atMost(float64(100*time.Millisecond), "100 ms"),
+			// The peer has nothing to compare: its survivor waits for ever.
+		}
+	}
+	return group{rounds: 21, cases: []Case{
+		row("death_to_survivor", new(dying)),
+		row("death_to_receiver", &dying{queue: true}),
+	}}, nil
 }

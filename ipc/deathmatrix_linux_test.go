@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,13 +46,16 @@ func (l *load) UnmarshalWire(d *wire.Decoder) (err error) {
 
 // A victim's part is to go to a place and to die there: by itself if it is told to, otherwise by a signal.
 type victimPart struct {
-	Place string
-	Tools *toolbox
-	Out   *ipc.Sender[load]
-	In    *ipc.Receiver[load]
-	Conn  *ipc.Conn[load]
-	There *ipc.Event            // set by the victim when it is there, or about to be
-	Die   *ipc.Receiver[string] // how
+	Place  string
+	Tools  *toolbox
+	Out    *ipc.Sender[load]
+	In     *ipc.Receiver[load]
+	Conn   *ipc.Conn[load]
+	Simple *ipc.SimpleQueue[load]
+	Tasks  *ipc.JoinableQueue[load]
+	List   *ipc.ShareableList
+	There  *ipc.Event            // set by the victim when it is there, or about to be
+	Die    *ipc.Receiver[string] // how
 }
 
 var victim = newRole("victim", func(ctx context.Context, v victimPart) error {
@@ -67,14 +71,27 @@ var victim = newRole("victim", func(ctx context.Context, v victimPart) error {
 	return errors.Join(err, errors.New("nobody killed the victim"))
 })
 
-// there says that the victim is where it is to die. Who is about to wait says so a little later.
+// there says that the victim is where it is to die. Who is about to wait says so when it is parked.
 func (v victimPart) there() { v.There.Set() }
 
 func (v victimPart) soon() {
 	go func() {
-		time.Sleep(2 * time.Millisecond) // it is parked then, as a rule; if not, it dies on the way
+		for parked() < 2 { // it, and who waits to be told how to die
+			time.Sleep(time.Millisecond)
+		}
 		v.There.Set()
 	}()
+}
+
+// parked returns how many goroutines of this process are parked in shared memory.
+func parked() (n int) {
+	all := make([]byte, 1<<20)
+	for _, g := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {
+		if state, frames, _ := strings.Cut(g, "\n"); strings.Contains(state, "[select") && strings.Contains(frames, "shm.(*lot).wait(") {
+			n++
+		}
+	}
+	return n
 }
 
 // stay says so and waits for death.
@@ -84,247 +101,6 @@ func (v victimPart) stay(err error) error {
 		select {}
 	}
 	return err
-}
-
-// A place is where a victim dies, and what the survivor is doing meanwhile.
-type place struct {
-	name     string
-	before   func(ctx context.Context, v victimPart) error // survivor, before there is a victim
-	victim   func(ctx context.Context, v victimPart) error
-	survivor func(ctx context.Context, v victimPart) error // its end of the queue is the one that the victim has not
-	died     error                                         // what the survivor is told beside who it was; nil: it goes on as ever
-	stopped  error                                         // what its deadline tells it, if the victim was only stopped
-}
-
-func until(f func() error) error {
-	for {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-}
-
-// locks is the place in which a lock is held.
-func locks(name string, lock func(ctx context.Context, b *toolbox) error, repair func(b *toolbox) error) place {
-	return place{
-		name: name, died: ipc.ErrOwnerDied, stopped: ipc.ErrLocked,
-		victim: func(ctx context.Context, v victimPart) error { return v.stay(lock(ctx, v.Tools)) },
-		survivor: func(ctx context.Context, v victimPart) error {
-			err := lock(ctx, v.Tools)
-			if errors.Is(err, ipc.ErrOwnerDied) {
-				err = errors.Join(err, repair(v.Tools))
-			}
-			return err
-		},
-	}
-}
-
-var someone = ipc.NewOwner()
-
-func getAll(ctx context.Context, in interface {
-	Get(context.Context) (load, error)
-}) error {
-	return until(func() error { _, err := in.Get(ctx); return err })
-}
-
-// connEnd makes a pipe look like the ends of a queue.
-type connEnd struct{ *ipc.Conn[load] }
-
-func (c connEnd) Get(ctx context.Context) (load, error) { return c.Recv(ctx) }
-func (c connEnd) Put(ctx context.Context, l load) error { return c.Send(ctx, l) }
-
-type putter interface {
-	Put(context.Context, load) error
-}
-
-type getter interface {
-	Get(context.Context) (load, error)
-}
-
-// channel is the places of a queue or a pipe.
-func channel(name string, out func(v victimPart) putter, in func(v victimPart) getter) []place {
-	stuck := func(v victimPart) {
-		midway = func(*load) { v.there(); select {} }
-	}
-	gets := func(ctx context.Context, v victimPart) error { return getAll(ctx, in(v)) }
-	puts := func(ctx context.Context, v victimPart) error {
-		return until(func() error { return out(v).Put(ctx, load{make([]byte, 100), nil}) })
-	}
-	return []place{
-		{name: name + "/blocked in send", died: ipc.ErrClosed, stopped: ipc.ErrEmpty, survivor: gets,
-			victim: func(ctx context.Context, v victimPart) error { v.soon(); return puts(ctx, v) }},
-		{name: name + "/blocked in receive", died: ipc.ErrClosed, stopped: ipc.ErrFull, survivor: puts,
-			victim: func(ctx context.Context, v victimPart) error { v.soon(); return gets(ctx, v) }},
-		{name: name + "/in the middle of a copy out", died: ipc.ErrClosed, stopped: ipc.ErrEmpty, survivor: gets,
-			victim: func(ctx context.Context, v victimPart) error { stuck(v); return puts(ctx, v) }},
-		{name: name + "/in the middle of a copy in", died: ipc.ErrClosed, stopped: ipc.ErrFull, survivor: puts,
-			before: func(ctx context.Context, v victimPart) error { return out(v).Put(ctx, load{make([]byte, 1<<20), nil}) },
-			victim: func(ctx context.Context, v victimPart) error { stuck(v); return gets(ctx, v) }},
-	}
-}
-
-func allPlaces() []place {
-	barrier := func(ctx context.Context, v victimPart) error { _, err := v.Tools.Barrier.Wait(ctx); return err }
-	all := append(
-		channel("queue", func(v victimPart) putter { return v.Out }, func(v victimPart) getter { return v.In }),
-		channel("pipe", func(v victimPart) putter { return connEnd{v.Conn} }, func(v victimPart) getter { return connEnd{v.Conn} })...)
-	return append(all, []place{
-		locks("mutex/holding", func(ctx context.Context, b *toolbox) error { return b.Mutex.Lock(ctx) },
-			func(b *toolbox) error { return errors.Join(b.Mutex.MarkConsistent(), b.Mutex.Unlock()) }),
-		locks("rwmutex/writing", func(ctx context.Context, b *toolbox) error { return b.RW.Lock(ctx) },
-			func(b *toolbox) error { return errors.Join(b.RW.MarkConsistent(), b.RW.Unlock()) }),
-		locks("recursive mutex/holding twice",
-			func(ctx context.Context, b *toolbox) error {
-				if err := b.Recursive.Lock(ctx, someone); err != nil {
-					return err
-				}
-				return b.Recursive.Lock(ctx, someone)
-			},
-			func(b *toolbox) error {
-				return errors.Join(b.Recursive.MarkConsistent(someone), b.Recursive.Unlock(someone))
-			}),
-		locks("cond/holding the lock", func(ctx context.Context, b *toolbox) error { return b.Cond.Mutex().Lock(ctx) },
-			func(b *toolbox) error { return errors.Join(b.Cond.Mutex().MarkConsistent(), b.Cond.Mutex().Unlock()) }),
-		locks("value/holding its lock", func(ctx context.Context, b *toolbox) error { return b.Value.Lock(ctx) },
-			func(b *toolbox) error { return errors.Join(b.Value.MarkConsistent(), b.Value.Unlock()) }),
-		{
-			name: "array/in the middle of a copy", died: ipc.ErrOwnerDied, stopped: ipc.ErrLocked,
-			victim: func(ctx context.Context, v victimPart) error {
-				if err := v.Tools.Array.Lock(ctx); err != nil {
-					return err
-				}
-				v.there()
-				return until(func() error { return v.Tools.Array.Write(0, []int16{4, 5, 6}) })
-			},
-			survivor: func(ctx context.Context, v victimPart) error {
-				err := v.Tools.Array.Lock(ctx)
-				if errors.Is(err, ipc.ErrOwnerDied) {
-					err = errors.Join(err, v.Tools.Array.MarkConsistent(), v.Tools.Array.Unlock())
-				}
-				return err
-			},
-		},
-		{
-			name:   "mutex/waiting",
-			before: func(ctx context.Context, v victimPart) error { return v.Tools.Mutex.Lock(ctx) },
-			victim: func(ctx context.Context, v victimPart) error {
-				v.soon()
-				return v.stay(v.Tools.Mutex.Lock(ctx))
-			},
-			survivor: func(ctx context.Context, v victimPart) error {
-				return errors.Join(v.Tools.Mutex.Unlock(), v.Tools.Mutex.TryLock(), v.Tools.Mutex.Unlock())
-			},
-		},
-		{
-			name: "rwmutex/reading", stopped: ipc.ErrLocked,
-			victim: func(ctx context.Context, v victimPart) error { return v.stay(v.Tools.RW.RLock(ctx)) },
-			survivor: func(ctx context.Context, v victimPart) error {
-				err := v.Tools.RW.Lock(ctx)
-				if err == nil {
-					err = v.Tools.RW.Unlock()
-				}
-				return err
-			},
-		},
-		{
-			name: "semaphore/holding", stopped: ipc.ErrLocked,
-			victim: func(ctx context.Context, v victimPart) error { return v.stay(v.Tools.Semaphore.Acquire(ctx)) },
-			survivor: func(ctx context.Context, v victimPart) error {
-				err := v.Tools.Semaphore.Acquire(ctx)
-				if err == nil {
-					err = v.Tools.Semaphore.Release()
-				}
-				return err
-			},
-		},
-		{
-			name:   "semaphore/waiting",
-			before: func(ctx context.Context, v victimPart) error { return v.Tools.Semaphore.Acquire(ctx) },
-			victim: func(ctx context.Context, v victimPart) error { v.soon(); return v.stay(v.Tools.Semaphore.Acquire(ctx)) },
-			survivor: func(ctx context.Context, v victimPart) error {
-				return errors.Join(v.Tools.Semaphore.Release(), v.Tools.Semaphore.TryAcquire(), v.Tools.Semaphore.Release())
-			},
-		},
-		{
-			name: "cond/inside wait",
-			victim: func(ctx context.Context, v victimPart) error {
-				v.soon()
-				return errors.Join(v.Tools.Cond.Mutex().Lock(ctx), v.Tools.Cond.Wait(ctx), v.stay(nil))
-			},
-			survivor: func(ctx context.Context, v victimPart) error {
-				c := v.Tools.Cond
-				if err := c.Mutex().Lock(ctx); err != nil {
-					return err
-				}
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					if c.Mutex().Lock(ctx) == nil { // only when the survivor waits
-						c.NotifyAll()
-						c.Mutex().Unlock()
-					}
-				}()
-				err := c.Wait(ctx)
-				err = errors.Join(err, c.Mutex().Unlock())
-				<-done
-				return err
-			},
-		},
-		{
-			name:   "event/inside wait",
-			victim: func(ctx context.Context, v victimPart) error { v.soon(); return v.stay(v.Tools.Event.Wait(ctx)) },
-			survivor: func(ctx context.Context, v victimPart) error {
-				return errors.Join(v.Tools.Event.Set(), v.Tools.Event.Wait(ctx))
-			},
-		},
-		{
-			name: "barrier/inside", died: ipc.ErrBroken, stopped: ipc.ErrBroken,
-			victim: func(ctx context.Context, v victimPart) error {
-				v.soon()
-				return errors.Join(barrier(ctx, v), v.stay(nil))
-			},
-			survivor: barrier,
-		},
-		{
-			name: "barrier/on the way to it", died: ipc.ErrBroken, stopped: ipc.ErrBroken,
-			victim:   func(ctx context.Context, v victimPart) error { return v.stay(nil) },
-			survivor: barrier,
-		},
-		{
-			name: "barrier/in its action", died: ipc.ErrBroken, stopped: ipc.ErrBroken,
-			victim: func(ctx context.Context, v victimPart) error {
-				v.Tools.Barrier.Action = func() error { return v.stay(nil) }
-				for range 2 {
-					go barrier(ctx, v)
-				}
-				return barrier(ctx, v)
-			},
-			survivor: barrier,
-		},
-		{
-			name: "once/in the middle", stopped: ipc.ErrLocked,
-			victim: func(ctx context.Context, v victimPart) error {
-				return v.Tools.Once.Do(ctx, func() error { return v.stay(nil) })
-			},
-			survivor: func(ctx context.Context, v victimPart) error {
-				again := errors.New("it was not done again")
-				err := v.Tools.Once.Do(ctx, func() error { again = nil; return nil })
-				if err == nil {
-					err = again
-				}
-				return err
-			},
-		},
-	}...)
-}
-
-func placeNamed(name string) place {
-	for _, p := range allPlaces() {
-		if p.name == name {
-			return p
-		}
-	}
-	panic("there is no place " + name)
 }
 
 // bound is how long a survivor may take. What it should take is milliseconds.
@@ -351,7 +127,16 @@ func die(t *testing.T, p place, how string) {
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	letGo(t, theirs)
 	check(t, theirs.There.Wait(ctx))
-	deadline := ctx
+	stop := how == "SIGSTOP+deadline"
+	result := make(chan error, 1)
+	if p.waits && !stop {
+		others := parked()
+		go func() { result <- p.survivor(ctx, mine) }()
+		for end := time.Now().Add(time.Second); parked() <= others && time.Now().Before(end); {
+			time.Sleep(time.Millisecond) // if it is not parked by then it comes later, and must return all the same
+		}
+	}
+	begin := time.Now()
 	switch how {
 	case "SIGKILL":
 		check(t, cmd.Process.Kill())
@@ -360,18 +145,44 @@ func die(t *testing.T, p place, how string) {
 	case "SIGSTOP+deadline":
 		check(t, cmd.Process.Signal(syscall.SIGSTOP))
 		awaitStop(t, cmd)
-		var end context.CancelFunc
-		deadline, end = context.WithTimeout(ctx, 30*time.Millisecond)
-		defer end()
 	default:
 		check(t, kill.Put(ctx, how))
 	}
-	if how != "SIGSTOP+deadline" {
+	if !stop {
 		cmd.Wait()
+		diedOf(t, how, cmd.ProcessState)
 	}
-	err := p.survivor(deadline, mine)
-	t.Logf("process %d: %v", cmd.Process.Pid, err)
+	if stop || !p.waits {
+		deadline, end := ctx, context.CancelFunc(func() {})
+		if stop {
+			deadline, end = context.WithTimeout(ctx, patience)
+		}
+		begin = time.Now()
+		result <- p.survivor(deadline, mine)
+		end()
+	}
+	err := <-result
+	t.Logf("process %d, %v: %v", cmd.Process.Pid, time.Since(begin).Round(10*time.Microsecond), err)
 	judge(t, p, how, cmd, err)
+}
+
+// patience is the deadline of who waits for a process that is stopped.
+const patience = 30 * time.Millisecond
+
+// diedOf checks that the victim died of what it was to die of, and not of an error on its way.
+func diedOf(t *testing.T, how string, state *os.ProcessState) {
+	t.Helper()
+	status := state.Sys().(syscall.WaitStatus)
+	ok := status.ExitStatus() == 2 // what Go's runtime exits with after a panic and a signal that it dies of
+	switch how {
+	case "SIGKILL":
+		ok = status.Signaled() && status.Signal() == syscall.SIGKILL
+	case "os.Exit":
+		ok = status.ExitStatus() == 3
+	}
+	if !ok {
+		t.Errorf("the victim ended with %v", state)
+	}
 }
 
 // stage makes everything, and parts the ends.
@@ -382,22 +193,26 @@ func stage(t *testing.T, p place) (mine, theirs victimPart, kill *ipc.Sender[str
 	t.Cleanup(func() { event.Close() })
 	orders := newQueue[string](t, 1)
 	mine = victimPart{Place: p.name, Tools: newToolbox(t), There: event}
-	var three error // parties, so that it takes more than the victim and a survivor
+	var errs [4]error
 	check(t, mine.Tools.Barrier.Close())
-	mine.Tools.Barrier, three = ipc.NewBarrier(3)
-	check(t, three)
+	mine.Tools.Barrier, errs[0] = ipc.NewBarrier(3) // so that it takes more than the victim and a survivor
+	mine.Simple, errs[1] = ipc.NewSimpleQueue[load]()
+	mine.Tasks, errs[2] = ipc.NewJoinableQueue[load](1)
+	mine.List, errs[3] = ipc.NewShareableList("nothing yet", 7)
+	check(t, errors.Join(errs[:]...))
+	t.Cleanup(func() { check(t, errors.Join(mine.Simple.Close(), mine.Tasks.Close(), mine.List.Close())) })
 	theirs = mine
 	theirs.Die = orders.Receiver()
 	q := newQueue[load](t, 2)
 	a, b, err := ipc.Pipe[load]()
 	check(t, err)
 	t.Cleanup(func() { a.Close(); b.Close() })
-	switch kind, what, _ := strings.Cut(p.name, "/"); {
-	case kind == "queue" && (strings.HasSuffix(what, "send") || strings.HasSuffix(what, "out")):
+	switch p.has {
+	case aSender:
 		theirs.Out, mine.In = q.Sender(), q.Receiver()
-	case kind == "queue":
+	case aReceiver:
 		theirs.In, mine.Out = q.Receiver(), q.Sender()
-	case kind == "pipe":
+	case aSide:
 		theirs.Conn, mine.Conn = a, b
 	}
 	return mine, theirs, orders.Sender()

@@ -57,9 +57,12 @@ func die(how string) {
 // bound is within which survivors have to know. It is long because the machine may be busy.
 const bound = 15 * time.Second
 
-// A victim holds a lock and a permit, is a party of a barrier and waits for a value, all at once.
+// A victim holds locks and a permit, has a task, is a party of a barrier and waits for a value, an event and a notification, all at once.
 type victim struct {
 	Lock    *manager.Lock
+	RLock   *manager.RLock
+	Cond    *manager.Condition
+	Event   *manager.Event
 	Permits *manager.Semaphore
 	Barrier *manager.Barrier
 	Empty   *manager.JoinableQueue[int]
@@ -72,9 +75,11 @@ var beKilled = shoal.Register("manager victim", func(ctx context.Context, _ int,
 	if _, err := v.Tasks.Get(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(v.Lock.Lock(ctx), v.Permits.Acquire(ctx)); err != nil {
+	if err := errors.Join(v.Lock.Lock(ctx), v.RLock.Lock(ctx), v.RLock.Lock(ctx), v.Cond.Lock(ctx), v.Permits.Acquire(ctx)); err != nil {
 		return err
 	}
+	go v.Cond.Wait(ctx)
+	go v.Event.Wait(ctx)
 	go v.Barrier.Wait(ctx)
 	go v.Empty.Get(ctx)
 	if err := v.Ready.Put(ctx, os.Getpid()); err != nil {
@@ -102,6 +107,12 @@ func clientDies(t *testing.T, how string) {
 	var err error
 	v.Lock, err = manager.NewLock(ctx, m)
 	closing(t, v.Lock, err)
+	v.RLock, err = manager.NewRLock(ctx, m)
+	closing(t, v.RLock, err)
+	v.Cond, err = manager.NewCondition(ctx, m)
+	closing(t, v.Cond, err)
+	v.Event, err = manager.NewEvent(ctx, m)
+	closing(t, v.Event, err)
 	v.Permits, err = manager.NewBoundedSemaphore(ctx, m, 1)
 	closing(t, v.Permits, err)
 	v.Barrier, err = manager.NewBarrier(ctx, m, 3)
@@ -125,21 +136,23 @@ func clientDies(t *testing.T, how string) {
 		n, err = v.Barrier.Waiting(ctx)
 		check(t, err)
 	}
+	check(t, v.Cond.Lock(ctx)) // it has let go of it
 
 	limit, cancel := context.WithTimeout(ctx, bound)
 	if how == "SIGSTOP" {
 		limit, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 	}
 	defer cancel()
-	locked, met, joined := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+	locked, relocked, met, joined := make(chan error, 1), make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	permit := make(chan error, 1)
+	go func() { relocked <- v.RLock.Lock(limit) }()
 	go func() { locked <- v.Lock.Lock(limit) }()
 	go func() { permit <- v.Permits.Acquire(limit) }()
 	go func() { _, err := v.Barrier.Wait(limit); met <- err }()
 	go func() { joined <- v.Tasks.Join(limit) }()
 	check(t, order.Put(ctx, how))
 	begin := time.Now()
-	results := []error{<-locked, <-permit, <-met, <-joined}
+	results := []error{<-locked, <-permit, <-met, <-joined, <-relocked}
 	took := time.Since(begin)
 
 	if how == "SIGSTOP" { // it is alive, and keeps what it has
@@ -158,7 +171,8 @@ func clientDies(t *testing.T, how string) {
 		wantErr(t, results[0], manager.ErrOwnerDied)
 		wantErr(t, results[2], manager.ErrBroken)
 		wantErr(t, results[3], manager.ErrTasksLost)
-		for _, i := range []int{0, 2, 3} {
+		wantErr(t, results[4], manager.ErrOwnerDied)
+		for _, i := range []int{0, 2, 3, 4} {
 			var owner *manager.OwnerError
 			if !errors.As(results[i], &owner) || owner.PID != pid {
 				t.Errorf("%v does not say that it was process %d", results[i], pid)
@@ -171,6 +185,7 @@ func clientDies(t *testing.T, how string) {
 	check(t, v.Lock.Unlock(ctx))
 	check(t, v.Lock.Lock(ctx))
 	check(t, v.Lock.Unlock(ctx))
+	check(t, errors.Join(v.Cond.NotifyAll(ctx), v.Event.Set(ctx), v.Event.Wait(ctx), v.Cond.Unlock(ctx)))
 	check(t, v.Empty.Put(ctx, 5)) // who waited for it takes nothing with it
 	n, err := v.Empty.Get(ctx)
 	want(t, n, err, 5)

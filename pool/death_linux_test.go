@@ -85,14 +85,16 @@ func TestDeathMatrix(t *testing.T) {
 				input[i].X = i
 			}
 			input[victim].How = c.how
-			i := 0
+			i, last := 0, time.Now()
 			for v, err := range mortal.Imap(deadline(t), p, slices.Values(input)) {
 				if i == victim {
 					checkDeath(t, err, victim, c.is, c.says)
+					t.Logf("%v after the result before it: %v", time.Since(last).Round(time.Microsecond), err)
 				} else if err != nil || v != i*i {
 					t.Errorf("value %d: %d, %v", i, v, err)
 				}
 				i++
+				last = time.Now()
 			}
 			if i != n {
 				t.Errorf("%d results", i)

@@ -51,7 +51,7 @@ func (m Mutex) TryLock() error {
 // Unlock gives the lock back. The error is ErrNotOwner if this participant does not hold it.
 func (m Mutex) Unlock() error {
 	if m.c.lock.CAS(m.me|lockHeld, lockFree) {
-		m.d.ringOne(&m.c.waiting)
+		m.waiting.offer()
 		return nil
 	}
 	if !m.c.lock.CAS(m.me|lockDirty, m.c.dead.Load()|lockLost) {
@@ -86,7 +86,7 @@ func (m Mutex) withdraw() {
 	if !m.c.lock.CAS(m.me|lockHeld, lockFree) {
 		m.c.lock.CAS(m.me|lockDirty, m.c.dead.Load())
 	}
-	m.d.ringOne(&m.c.waiting)
+	m.waiting.offer()
 }
 
 // orphaned reports whether the holder of the lock is gone.

@@ -25,6 +25,7 @@ type lot struct {
 	napper  chan struct{} // of who naps, or did
 
 	ringing atomic.Int32 // goroutines in rung
+	offered atomic.Bool  // there is a timer
 	closed  atomic.Bool
 }
 
@@ -63,7 +64,7 @@ func (l *lot) rest(ctx context.Context, ready bool) {
 		l.d.getUp()
 		return
 	}
-	l.d.sleep(ctx)
+	l.d.sleep(ctx, napTime)
 	l.nap.learn(l.d.getUp())
 }
 
@@ -136,7 +137,7 @@ func (l *lot) baton() {
 
 func (l *lot) passOn() {
 	if l.ready() {
-		l.d.ringOne(l.bits)
+		l.offer()
 	}
 }
 
@@ -194,6 +195,7 @@ func (l *lot) wakeAll() {
 type parking struct {
 	bell   bell
 	napper sync.Mutex // held by who naps
+	alarm  alarm      // of who naps, or did
 	mu     sync.Mutex
 	lots   []*lot
 }

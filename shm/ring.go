@@ -58,6 +58,16 @@ const (
 	metaSpill  = 1 // body and table of blocks are in a block of their own, blocks[0]
 )
 
+// leave writes the word with which a message's put or get ends. The caller looks next at who waits, which the write must not
+// come after: the CAS that clears the stamps of the message's blocks sees to it, if it has any.
+func (s *slot) leave(w uint64, order []uint32) {
+	if len(order) == 0 {
+		s.word.Store(w)
+	} else {
+		s.word.Set(w)
+	}
+}
+
 // States of a slot. The word of a fresh slot is 0: lap 0, empty.
 const (
 	slotEmpty = iota
@@ -93,6 +103,7 @@ type Ring struct {
 	bits  int
 	limit uint64
 	ready atomic.Uint64 // slots backed by pages, as far as this view knows
+	seen  atomic.Uint64 // the head when this view last looked at it
 	gone  atomic.Bool   // the view is closed
 
 	notEmpty lot
@@ -301,8 +312,9 @@ func (r *Ring) writable() bool {
 	return slotLap(w) >= tk>>r.bits && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
 }
 
-// Put is TryPut that waits for a free slot until ctx ends.
+// Put is TryPut that waits for a free slot until ctx ends. What ends then is the waiting: there is one more try.
 func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
+	var ended error
 	for waited := false; ; waited = true {
 		err := r.TryPut(body, blocks, move)
 		if !errors.Is(err, ErrFull) {
@@ -311,14 +323,18 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 			}
 			return err
 		}
-		if err := r.notFull.pause(ctx, r.over); err != nil {
-			return err
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notFull.pause(ctx, r.over); ended == ErrClosed {
+			return ended
 		}
 	}
 }
 
-// Get is TryGet that waits for a message until ctx ends.
+// Get is TryGet that waits for a message until ctx ends, and then tries once more.
 func (r *Ring) Get(ctx context.Context, m *Message) error {
+	var ended error
 	for waited := false; ; waited = true {
 		err := r.TryGet(m)
 		if !errors.Is(err, ErrEmpty) {
@@ -327,8 +343,11 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 			}
 			return err
 		}
-		if err := r.notEmpty.pause(ctx, r.over); err != nil {
-			return err
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notEmpty.pause(ctx, r.over); ended == ErrClosed {
+			return ended
 		}
 	}
 }
@@ -362,14 +381,20 @@ func (r *Ring) pending() bool {
 }
 
 // limited reports whether the message with ticket tk would be one more than the ring's limit, which may be fewer
-// than its slots.
+// than its slots. The head only moves on, and its line is its readers': it is looked at when what was seen of it last
+// leaves no room.
 func (r *Ring) limited(tk uint64) bool {
-	full := func() bool { return int64(tk-r.hdr.head.Load()) >= int64(r.limit) } // a tail that lags may be before the head
-	if !full() {
+	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) } // a tail that lags may be before the head
+	if !full(r.seen.Load()) {
 		return false
 	}
-	r.passRead() // a reader may have died before it moved the head on
-	return full()
+	head := r.hdr.head.Load()
+	if full(head) {
+		r.passRead() // a reader may have died before it moved the head on
+		head = r.hdr.head.Load()
+	}
+	r.seen.Store(head)
+	return full(head)
 }
 
 // passRead moves the head past messages that somebody is reading or has read.

@@ -65,7 +65,7 @@ func (m Semaphore) Release() error {
 		m.c.state.Store((m.permits() + 1) << permitShift)
 	}
 	m.exit()
-	m.d.ringOne(&m.c.waiting)
+	m.waiting.offer()
 	return err
 }
 

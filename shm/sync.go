@@ -179,8 +179,9 @@ func (s *Sync) Close() {
 
 func (s *Sync) over() bool { return s.closed.Load() || s.d.closed.Load() }
 
-// acquire calls try until it returns anything but ErrLocked.
+// acquire calls try until it returns anything but ErrLocked. What ends with ctx is the waiting: there is one more try.
 func (s *Sync) acquire(ctx context.Context, try func() error) error {
+	var ended error
 	for waited := false; ; waited = true {
 		if s.over() {
 			return ErrClosed
@@ -192,9 +193,10 @@ func (s *Sync) acquire(ctx context.Context, try func() error) error {
 			}
 			return err
 		}
-		if err := s.waiting.pause(ctx, s.over); err != nil {
-			return err
+		if ended != nil {
+			return ended
 		}
+		ended = s.waiting.pause(ctx, s.over)
 	}
 }
 

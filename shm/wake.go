@@ -12,14 +12,10 @@ func empty(bitmap *[ownWords]Word) bool {
 	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
 }
 
-// ringOne rings one participant of the bitmap, if there is one, and clears its bit.
-func (d *Domain) ringOne(bitmap *[ownWords]Word) {
-	if !empty(bitmap) {
-		d.ringNext(bitmap)
-	}
-}
+// ringOne rings one participant of the bitmap, if there is one, and clears its bit. It reports whether it was another one than this.
+func (d *Domain) ringOne(bitmap *[ownWords]Word) bool { return !empty(bitmap) && d.ringNext(bitmap) }
 
-func (d *Domain) ringNext(bitmap *[ownWords]Word) {
+func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
 	for i := range bitmap {
 		w := &bitmap[(d.word+i)%ownWords]
 		for v := w.Load(); v != 0; v = w.Load() {
@@ -28,11 +24,13 @@ func (d *Domain) ringNext(bitmap *[ownWords]Word) {
 				bit = after & -after // the next one after us, so that nobody starves
 			}
 			if w.CAS(v, v&^bit) {
-				d.ringSlot((d.word+i)%ownWords*64 + bits.TrailingZeros64(bit))
-				return
+				slot := (d.word+i)%ownWords*64 + bits.TrailingZeros64(bit)
+				d.ringSlot(slot)
+				return slot != d.slot
 			}
 		}
 	}
+	return false
 }
 
 // ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is rung for something else

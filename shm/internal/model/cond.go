@@ -136,15 +136,15 @@ func (c Cond) step(s *condState, i int) bool {
 		if s.holder != 0 && !s.gone(int(s.holder-1)) {
 			return false
 		}
-		p.pc = cwMark
-		if s.dirty = s.dirty || s.holder != 0; s.dirty && c.Bug != RepairQuiet {
+		s.dirty = s.dirty || s.holder != 0
+		s.holder, p.pc = uint8(i+1), cwUnshare
+	case cwUnshare: // who has to repair has none any more
+		p.shared, p.pc = false, cwMark
+		if s.dirty && c.Bug != RepairQuiet {
 			p.pc, p.then, p.at = cwServe, cwMark, 0
 		}
-		s.holder = uint8(i + 1)
 	case cwMark:
-		s.dirty, p.pc = false, cwUnshare
-	case cwUnshare:
-		p.shared, p.pc = false, cwCheck
+		s.dirty, p.pc = false, cwCheck
 		if i == condTakers {
 			p.pc = cwAdd
 		}

@@ -5,7 +5,7 @@
 // consistent, which is what Go's atomics promise. A model that finds nothing proves little by itself, so each has a list of mutations, one rule of
 // docs/memory.md left out at a time, and the tests fail for a mutation that is not found.
 //
-//	result := model.Explore(model.Wake{Messages: 1, Kills: 1}.Model(), 10_000_000)
+//	result := model.Explore(model.Wake{Messages: [2]int{1, 1}, Kills: 1}.Model(), 10_000_000)
 //	if result.Err != nil {
 //		fmt.Println(result) // the violation and the steps that lead to it
 //	}

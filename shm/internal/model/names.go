@@ -26,7 +26,8 @@ var names = map[reflect.Type][]string{
 		"nJoinUnlock", "nLeaveLock", "nLeaveDead", "nLeaveUnlock", "nLeaveAgain", "nLeaveFree", "nLeaveRing", "nLeaveLateUnlock",
 	},
 	reflect.TypeFor[wakePC](): {
-		"wStart", "wPick", "wRing", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wPassOn", "wEnd", "wReapBits", "wReapRing",
+		"wStart", "wPick", "wRing", "wOffer", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wBaton", "wEnd", "bIdle", "bWaiters", "bLook", "bBit", "bAgain",
+		"bPassOn", "wReapBits", "wReapRing",
 	},
 	reflect.TypeFor[xoPC](): {
 		"xTry", "xBit", "xWait", "xParked", "xClear", "xTake", "xRing", "xEnd",

@@ -2,207 +2,401 @@ package model
 
 import "fmt"
 
-// The wake model: two publishers and three waiters of one ring, which is a count of messages here. A waiter takes one message and stops; it may give up at any time
-// while it is parked, and anybody may be killed. What must hold: when nothing moves any more, no message is there while a living waiter is parked.
+// The wake model: two publishers and three goroutines that wait for messages of one ring, which is a count here; two of them are in one participant. A goroutine
+// takes one message and ends; it may give up while it is parked. Who answers the doorbell of a participant is an actor of its own. A participant may be killed, or
+// stopped for good. What must hold: when nothing moves any more, no message is there while a goroutine is parked that lives and is not stopped.
 
 const (
 	publishers = 2
 	waiters    = 3
-	wakers     = publishers + waiters
+	homes      = 2 // participants of the waiters
 )
+
+// homeOf says in which participant a waiter is.
+var homeOf = [waiters]uint8{0, 0, 1}
 
 type wakePC uint8
 
 const (
 	wStart wakePC = iota
-	wPick         // somebody to wake, when there is a message
+	wPick         // somebody to wake
 	wRing
+	wOffer // again, as long as there is something to be had
 	wTry
-	wBit
+	wBit // and into the queue of the process, which is the step before
 	wAgain
 	wParked
 	wLeave
-	wPassOn
+	wBaton
 	wEnd
+	bIdle // who answers the doorbell
+	bWaiters
+	bLook
+	bBit
+	bAgain
+	bPassOn
 	wReapBits
 	wReapRing
 )
 
-type waker struct {
-	life   life
+// A ringer is anybody who rings participants: a publisher, a waiter that passes on, who answers a doorbell.
+type ringer struct {
 	pc     wakePC
+	back   wakePC // after the ring
 	chosen uint8
 	left   uint8 // messages that a publisher has still to publish
-	rung   bool
+	queued bool
+	woken  bool
+	waited bool
+}
+
+type home struct {
+	life    life
+	stopped bool
+	rung    bool
 }
 
 type wakeState struct {
 	messages uint8
-	bits     uint8 // the waiter bitmap, by participant
-	p        [wakers]waker
+	bits     uint8 // by participant
+	pubs     [publishers]ringer
+	lives    [publishers]life
+	w        [waiters]ringer
+	bell     [homes]ringer
+	homes    [homes]home
 	reaper   wakePC
-	set      uint8
+	set      uint8 // the dead: homes, then publishers
 	kills    uint8
+	stops    uint8
 }
 
 // Wake is a configuration of the wake model.
 type Wake struct {
-	Messages int // of each publisher
+	Messages [publishers]int
 	Kills    int
+	Stops    int // participants that are stopped for good
 	Bug      string
 }
 
 // The mutations of the wake model.
 const (
 	NoLook         = "a waiter does not look at the ring again after it set its bit"
-	NoPassOn       = "a chosen waiter that gives up does not pass the ring on"
-	NoPassOnFound  = "a chosen waiter that finds a message before it parks does not pass the ring on"
+	NoPassOn       = "a waiter that gives up does not pass on"
+	NoPassOnFound  = "a waiter that has waited and has a message does not pass on"
+	NoPassOnIdle   = "a participant that is rung where nobody waits does not pass on"
+	NoBitAgain     = "a participant that is rung for nothing does not ask to be rung again"
 	NoReaperRing   = "the reaper does not ring"
 	RingFirst      = "the reaper rings before it clears the bits of the dead"
 	FreeBeforeRing = "the reaper frees the slot before it rings, and is killed in between"
 	BitFirst       = "a publisher chooses a waiter before the message is there"
+	NoOffer        = "who has rung somebody does not look again whether it was of use"
 )
 
 // Model returns the transition system of c.
 func (c Wake) Model() Model[wakeState] {
 	var s wakeState
-	for i := range publishers {
-		s.p[i].left = uint8(c.Messages)
+	for i := range s.pubs {
+		s.pubs[i] = ringer{pc: wStart, left: uint8(c.Messages[i])}
 	}
-	for i := publishers; i < wakers; i++ {
-		s.p[i].pc = wTry
+	for i := range s.w {
+		s.w[i].pc = wTry
+	}
+	for i := range s.bell {
+		s.bell[i].pc = bIdle
 	}
 	return Model[wakeState]{Init: s, Steps: c.steps, Events: c.events, Check: func(*wakeState) error { return nil }, Done: c.done}
 }
 
+func (s *wakeState) runs(home int) bool { return s.homes[home].life == alive && !s.homes[home].stopped }
+
 func (c Wake) steps(s wakeState, emit func(wakeState)) {
 	c.reap(s, emit)
-	for i := range wakers {
-		switch p := &s.p[i]; {
-		case p.life != alive:
-		case p.pc == wPick:
-			c.pick(s, i, emit)
-		default:
-			if n := s; c.step(&n, i) {
-				emit(n)
-			}
+	step := func(n *wakeState, r *ringer, moved bool) {
+		switch {
+		case r.pc == wPick:
+			c.pick(n, r, emit)
+		case moved:
+			emit(*n)
+		}
+	}
+	for i := range s.pubs {
+		if n := s; s.lives[i] == alive {
+			step(&n, &n.pubs[i], n.pubs[i].pc != wPick && c.publish(&n, &n.pubs[i]))
+		}
+	}
+	for i := range s.w {
+		if n := s; s.runs(int(homeOf[i])) {
+			step(&n, &n.w[i], n.w[i].pc != wPick && c.wait(&n, i))
+		}
+	}
+	for i := range s.bell {
+		if n := s; s.runs(i) {
+			step(&n, &n.bell[i], n.bell[i].pc != wPick && c.answer(&n, i))
 		}
 	}
 }
 
-// events: a parked waiter gives up, somebody is killed, or the reaper is and another one begins.
+// events: a parked waiter gives up, a participant is killed or stopped, or the reaper is killed and another one begins.
 func (c Wake) events(s wakeState, emit func(wakeState)) {
-	if n := s; s.reaper != wStart && int(s.kills) < c.Kills {
-		n.reaper, n.set = wStart, 0
-		n.kills++
-		emit(n)
-	}
-	for i := range wakers {
-		if n := s; s.p[i].life == alive && s.p[i].pc == wParked {
-			n.p[i].pc = wLeave
-			emit(n)
-		}
-		if n := s; s.p[i].life == alive && s.p[i].pc != wEnd && int(s.kills) < c.Kills {
-			n.p[i] = waker{life: killed}
-			n.kills++
+	for i := range s.w {
+		if n := s; s.runs(int(homeOf[i])) && s.w[i].pc == wParked && !s.locked(homeOf[i]) {
+			n.w[i].pc, n.w[i].queued, n.w[i].woken = wLeave, false, false
 			emit(n)
 		}
 	}
-}
-
-// pick clears the bit of any waiter, or ends if there is none.
-func (c Wake) pick(s wakeState, i int, emit func(wakeState)) {
-	if s.bits == 0 {
-		s.p[i].rang(&s, i, c.Bug == BitFirst)
-		emit(s)
+	for i := range s.homes {
+		if n := s; s.runs(i) && int(s.stops) < c.Stops && !s.rings(i) {
+			n.homes[i].stopped = true
+			n.stops++
+			emit(n)
+		}
+	}
+	if int(s.kills) == c.Kills {
 		return
 	}
-	for w := range wakers {
-		if n := s; s.bits>>w&1 == 1 {
-			n.bits &^= 1 << w
-			n.p[i].chosen, n.p[i].pc = uint8(w), wRing
+	s.kills++
+	if n := s; s.reaper != wStart {
+		n.reaper, n.set = wStart, 0
+		emit(n)
+	}
+	for i := range s.homes {
+		if n := s; s.homes[i].life == alive && !s.homes[i].stopped {
+			n.homes[i] = home{life: killed}
+			for k, h := range homeOf {
+				if int(h) == i {
+					n.w[k] = ringer{pc: wEnd}
+				}
+			}
+			n.bell[i] = ringer{pc: bIdle}
+			emit(n)
+		}
+	}
+	for i := range s.pubs {
+		if n := s; s.lives[i] == alive && s.pubs[i].pc != wStart { // before and after it has nothing that could be lost
+			n.lives[i], n.pubs[i] = killed, ringer{}
 			emit(n)
 		}
 	}
 }
 
-// rang goes on after a ring: a publisher with its next message, a waiter is done.
-func (p *waker) rang(s *wakeState, i int, late bool) {
-	p.chosen, p.pc = 0, wEnd
-	if i < publishers {
-		p.pc = wStart
-		if late {
-			s.messages++
+// rings reports whether somebody of the participant is between the two steps of a ring. Who is stopped there keeps the ring.
+func (s *wakeState) rings(home int) bool {
+	for i := range s.w {
+		if int(homeOf[i]) == home && s.w[i].pc == wRing {
+			return true
+		}
+	}
+	return s.bell[home].pc == wRing
+}
+
+// locked reports whether who answers the doorbell has the lock of the queue: it keeps it while it looks again.
+func (s *wakeState) locked(home uint8) bool { pc := s.bell[home].pc; return pc == bBit || pc == bAgain }
+
+// pick clears the bit of any participant, or goes on if there is none.
+func (c Wake) pick(s *wakeState, r *ringer, emit func(wakeState)) {
+	if s.bits == 0 {
+		c.rang(s, r)
+		emit(*s)
+		return
+	}
+	before, was := s.bits, *r
+	for h := range homes {
+		if before>>h&1 == 1 {
+			s.bits = before &^ (1 << h)
+			*r = was
+			r.chosen, r.pc = uint8(h), wRing
+			emit(*s)
 		}
 	}
 }
 
-func (c Wake) step(s *wakeState, i int) bool {
-	p := &s.p[i]
-	me := uint8(1) << i
-	switch p.pc {
+// ring is the second step of it.
+func (c Wake) ring(s *wakeState, r *ringer) {
+	if h := &s.homes[r.chosen]; h.life == alive {
+		h.rung = true
+	}
+	r.chosen, r.pc = 0, wOffer
+	if c.Stops == 0 && c.Bug != BitFirst || c.Bug == NoOffer { // all else must do without it
+		c.rang(s, r)
+	}
+}
+
+// offer rings the next one if there is still something to be had.
+func (c Wake) offer(s *wakeState, r *ringer) {
+	if r.pc = wPick; s.messages == 0 || s.bits == 0 {
+		c.rang(s, r)
+	}
+}
+
+// rang goes on after it.
+func (c Wake) rang(s *wakeState, r *ringer) {
+	if r.pc, r.back = r.back, 0; r.pc == wStart && c.Bug == BitFirst {
+		s.messages++
+	}
+}
+
+// publish is a publisher.
+func (c Wake) publish(s *wakeState, r *ringer) bool {
+	switch r.pc {
 	case wStart:
-		if p.left == 0 {
+		if r.left == 0 {
 			return false
 		}
-		p.left--
+		r.left--
 		if c.Bug != BitFirst {
 			s.messages++
 		}
-		p.pc = wPick
+		r.pc, r.back = wPick, wStart
 	case wRing:
-		s.p[p.chosen].rung = s.p[p.chosen].life == alive
-		p.rang(s, i, c.Bug == BitFirst)
+		c.ring(s, r)
+	case wOffer:
+		c.offer(s, r)
+	}
+	return true
+}
+
+// wait is a goroutine that wants a message.
+func (c Wake) wait(s *wakeState, i int) bool {
+	p, bit := &s.w[i], uint8(1)<<homeOf[i]
+	switch p.pc {
 	case wTry:
-		if p.pc = wBit; s.messages > 0 {
+		switch {
+		case s.messages == 0:
+			p.pc = wBit
+		case p.waited && c.Bug != NoPassOnFound:
 			s.messages--
-			p.pc = wLeave
+			p.pc = wBaton
+		default:
+			s.messages--
+			p.pc = wEnd
 		}
 	case wBit:
-		s.bits |= me
+		if s.locked(homeOf[i]) {
+			return false
+		}
+		p.queued, p.woken, p.waited = true, false, true
+		s.bits |= bit
 		if p.pc = wAgain; c.Bug == NoLook {
 			p.pc = wParked
 		}
 	case wAgain:
-		if p.pc = wParked; s.messages > 0 {
-			s.messages--
-			p.pc = wLeave
-			if c.Bug == NoPassOnFound {
-				s.bits &^= me
-				p.pc = wEnd
-			}
+		if s.messages == 0 {
+			p.pc = wParked
+			break
 		}
-	case wParked:
-		if !p.rung {
+		if s.locked(homeOf[i]) {
 			return false
 		}
-		p.rung = false
+		p.queued, p.woken = false, false
 		p.pc = wTry
-	case wLeave: // whose bit somebody else has cleared was chosen
-		if p.pc = wEnd; s.bits&me == 0 && c.Bug != NoPassOn {
-			p.pc = wPassOn
+	case wParked:
+		if !p.woken {
+			return false
 		}
-		s.bits &^= me
-	case wPassOn:
-		if p.pc = wEnd; s.messages > 0 {
-			p.pc = wPick
+		p.woken = false
+		p.pc = wTry
+	case wLeave: // with the error of its context
+		if p.pc = wBaton; c.Bug == NoPassOn {
+			p.pc = wEnd
 		}
+	case wBaton: // to another goroutine here, or to another participant
+		if p.pc = wEnd; s.waiting(homeOf[i]) {
+			s.homes[homeOf[i]].rung = true
+		} else if s.messages > 0 {
+			p.pc, p.back = wPick, wEnd
+		}
+	case wRing:
+		c.ring(s, p)
+	case wOffer:
+		c.offer(s, p)
 	default:
 		return false
 	}
 	return true
 }
 
+func (s *wakeState) waiting(home uint8) bool {
+	for i := range s.w {
+		if homeOf[i] == home && s.w[i].queued {
+			return true
+		}
+	}
+	return false
+}
+
+// wakeOne wakes the first in the queue.
+func (s *wakeState) wakeOne(home uint8) {
+	for i := range s.w {
+		if homeOf[i] == home && s.w[i].queued {
+			s.w[i].queued, s.w[i].woken = false, true
+			return
+		}
+	}
+}
+
+// answer is the goroutine at the doorbell of a participant.
+func (c Wake) answer(s *wakeState, i int) bool {
+	b, h := &s.bell[i], uint8(i)
+	switch b.pc {
+	case bIdle:
+		if !s.homes[i].rung {
+			return false
+		}
+		s.homes[i].rung = false
+		b.pc = bWaiters
+	case bWaiters: // without the lock of the queue
+		if b.pc = bLook; !s.waiting(h) {
+			if b.pc = bPassOn; c.Bug == NoPassOnIdle {
+				b.pc = bIdle
+			}
+		}
+	case bLook:
+		switch b.pc = bIdle; {
+		case !s.waiting(h): // it will look for others itself
+		case s.messages > 0:
+			s.wakeOne(h)
+		case c.Bug != NoBitAgain:
+			b.pc = bBit
+		}
+	case bBit:
+		s.bits |= 1 << h
+		b.pc = bAgain
+	case bAgain:
+		if b.pc = bIdle; s.messages > 0 {
+			s.wakeOne(h)
+		}
+	case bPassOn:
+		if b.pc = bIdle; s.messages > 0 {
+			b.pc, b.back = wPick, bIdle
+		}
+	case wRing:
+		c.ring(s, b)
+	case wOffer:
+		c.offer(s, b)
+	}
+	return true
+}
+
+// dead returns the participants that are killed, as bits: homes, then publishers.
+func (s *wakeState) dead() (set uint8) {
+	for i := range s.homes {
+		if s.homes[i].life == killed {
+			set |= 1 << i
+		}
+	}
+	for i := range s.lives {
+		if s.lives[i] == killed {
+			set |= 1 << (homes + i)
+		}
+	}
+	return set
+}
+
 // reap clears the bits of the dead, then rings everybody that lives.
 func (c Wake) reap(s wakeState, emit func(wakeState)) {
 	switch s.reaper {
 	case wStart:
-		for i := range wakers {
-			if s.p[i].life == killed {
-				s.set |= 1 << i
-			}
-		}
-		if s.set == 0 {
+		if s.set = s.dead(); s.set == 0 {
 			return
 		}
 		if s.reaper = wReapBits; c.Bug == RingFirst {
@@ -218,8 +412,8 @@ func (c Wake) reap(s wakeState, emit func(wakeState)) {
 			s.reaper = wReapRing
 		}
 	case wReapRing:
-		for i := range wakers {
-			s.p[i].rung = s.p[i].life == alive && s.p[i].pc != wEnd
+		for i := range s.homes {
+			s.homes[i].rung = s.homes[i].rung || s.homes[i].life == alive
 		}
 		if s.reaper = wReapBits; c.Bug != RingFirst {
 			s.reaped()
@@ -229,17 +423,22 @@ func (c Wake) reap(s wakeState, emit func(wakeState)) {
 }
 
 func (s *wakeState) reaped() {
-	for i := range wakers {
+	for i := range s.homes {
 		if s.set>>i&1 == 1 {
-			s.p[i].life = reaped
+			s.homes[i].life = reaped
+		}
+	}
+	for i := range s.lives {
+		if s.set>>(homes+i)&1 == 1 {
+			s.lives[i] = reaped
 		}
 	}
 	s.reaper, s.set = wStart, 0
 }
 
 func (c Wake) done(s *wakeState) error {
-	for i := range wakers {
-		if s.p[i].life == alive && s.p[i].pc == wParked && s.messages > 0 {
+	for i := range s.w {
+		if s.runs(int(homeOf[i])) && s.w[i].pc == wParked && s.messages > 0 {
 			return fmt.Errorf("waiter %d sleeps while a message is there", i)
 		}
 	}

@@ -7,14 +7,26 @@ import (
 )
 
 func TestWake(t *testing.T) {
-	holds(t, model.Explore(model.Wake{Messages: 1, Kills: kills(2)}.Model(), limit))
-	holds(t, model.Explore(model.Wake{Messages: 2, Kills: kills(1)}.Model(), limit))
+	holds(t, model.Explore(model.Wake{Messages: [2]int{1, 1}, Kills: kills(1)}.Model(), limit))
+	holds(t, model.Explore(model.Wake{Messages: [2]int{1}, Stops: 1}.Model(), limit))
 }
 
 func TestWakeMutations(t *testing.T) {
-	for _, bug := range []string{model.NoLook, model.NoPassOn, model.NoPassOnFound, model.NoReaperRing, model.RingFirst, model.BitFirst, model.FreeBeforeRing} {
+	for _, bug := range []string{
+		model.NoLook, model.NoPassOn, model.NoPassOnFound, model.NoPassOnIdle, model.NoBitAgain, model.NoReaperRing, model.RingFirst, model.BitFirst, model.FreeBeforeRing,
+		model.NoOffer,
+	} {
 		t.Run(bug, func(t *testing.T) {
-			fails(t, model.Explore(model.Wake{Messages: 1, Kills: 2, Bug: bug}.Model(), limit))
+			w := model.Wake{Messages: [2]int{1, 1}, Bug: bug}
+			switch bug {
+			case model.NoOffer:
+				w.Stops = 1
+			case model.NoReaperRing, model.RingFirst:
+				w.Kills = 1
+			case model.FreeBeforeRing:
+				w.Kills = 2
+			}
+			fails(t, model.Explore(w.Model(), limit))
 		})
 	}
 }
