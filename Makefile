@@ -7,6 +7,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
 	go test ./...
+	@python3 -c 'import torch' 2>/dev/null || echo "python3 has no PyTorch: what needs one was skipped; make interop installs one"
 
 check: test race lint crashpoints storm ## what CI runs
 

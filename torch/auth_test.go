@@ -22,14 +22,18 @@ func TestDigestVectors(t *testing.T) {
 		}
 		return b
 	}
-	modern := append([]byte("{sha256}"), count(40)...)
+	modern := func(name string) []byte { return append([]byte("{"+name+"}"), count(40)...) }
+	answer := func(name, mac string) string { return hex.EncodeToString([]byte("{"+name+"}")) + mac }
 	for _, c := range []struct {
 		message      []byte
 		digest, want string
 	}{
 		{count(20), "", "e4646225fcc105dde130be2b7160a2b1"},
-		{modern, "", "354d1e1097dc3b45d6ec123a2efae551"},
-		{modern, "sha256", hex.EncodeToString([]byte("{sha256}")) + "9fdf39b9d1b10278a1a00dc6b9338f170e56ad8af10ab2b1feba773c1f96e5f0"},
+		{modern("sha256"), "", "354d1e1097dc3b45d6ec123a2efae551"},
+		{modern("sha256"), "sha256", answer("sha256", "9fdf39b9d1b10278a1a00dc6b9338f170e56ad8af10ab2b1feba773c1f96e5f0")},
+		{modern("sha384"), "sha384", answer("sha384", "7f147a57d98976f34ac671ee964fd80390b4060bf630e37f1b2ce2542d184b32d3b5b376b29877f1eb4702678f9c6699")},
+		{modern("sha3_256"), "sha3_256", answer("sha3_256", "cbbd90b0eb8313cc98dd4490503a7c37566f9bf862a04025d3916bbbee34b389")},
+		{modern("sha3_384"), "sha3_384", answer("sha3_384", "0bde5fc2139f363bd070682ce9caa199d23a4a61125aba0c051d01f2c4f4374c335616c0ce39d8951f117c9b16cfd51d")},
 	} {
 		response := respond(key, c.message, c.digest)
 		if hex.EncodeToString(response) != c.want {
@@ -185,6 +189,45 @@ func TestBigMessage(t *testing.T) {
 	go a.SendBytes(ctx, make([]byte, 3<<20+1))
 	if _, err := b.RecvBytes(ctx); !errors.Is(err, ErrTooLong) {
 		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
+// TestLongFrames writes and reads lengths that have no room in 4 bytes.
+func TestLongFrames(t *testing.T) {
+	for n, want := range map[int]string{
+		0: "00000000", 1<<31 - 1: "7fffffff", 1 << 31: "ffffffff" + "0000000080000000", 1 << 40: "ffffffff" + "0000010000000000",
+	} {
+		head := frameHead(n)
+		if got := hex.EncodeToString(head); got != want {
+			t.Errorf("%d bytes begin with %s, not %s", n, got, want)
+		}
+		if _, err := readFrame(bytes.NewReader(head), int64(n)-1); n > 0 && (!errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), fmt.Sprint(n))) {
+			t.Errorf("%d bytes where one less is allowed: %v", n, err)
+		}
+	}
+}
+
+// TestAddresses are those of Python's sockets, which are paths or abstract names.
+func TestAddresses(t *testing.T) {
+	for _, c := range []struct {
+		python any
+		want   string
+	}{
+		{"/tmp/x", "/tmp/x"}, {[]byte("/tmp/x"), "/tmp/x"}, {"\x00name", "@name"}, {[]byte("\x00name"), "@name"}, {"@path", "./@path"},
+	} {
+		if got, err := fromPython(c.python); got != c.want || err != nil {
+			t.Errorf("%q is %q, not %q; %v", c.python, got, c.want, err)
+		}
+	}
+	if got, err := fromPython(int64(1)); !errors.Is(err, ErrProtocol) {
+		t.Errorf("a number is %q, %v", got, err)
+	}
+	for _, network := range []string{"udp", ""} {
+		_, err := Listen(network, "x", Options{})
+		_, failed := Dial(testContext(t), network, "x", Options{})
+		if err == nil || failed == nil {
+			t.Errorf("network %q: %v, %v", network, err, failed)
+		}
 	}
 }
 

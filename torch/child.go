@@ -159,6 +159,8 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	switch o.Class.String() {
 	case "multiprocessing.queues.Queue", "multiprocessing.queues.SimpleQueue", "torch.multiprocessing.queue.Queue", "torch.multiprocessing.queue.SimpleQueue":
 		v, err = i.queue(o)
+	case "torch.multiprocessing.queue.ConnectionWrapper":
+		v, err = i.wrapped(o)
 	case "multiprocessing.synchronize.Lock", "multiprocessing.synchronize.RLock",
 		"multiprocessing.synchronize.Semaphore", "multiprocessing.synchronize.BoundedSemaphore":
 		v, err = i.semaphore(o)
@@ -173,6 +175,21 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 		v, err = i.Record(o)
 	}
 	return v, true, err
+}
+
+// wrapped reads the state {'conn': Connection} of what torch's own Queue has instead of a Connection.
+func (i *importer) wrapped(o *pickle.Object) (any, error) {
+	state, err := i.Lift(o.State)
+	if err != nil {
+		return nil, err
+	}
+	d, _ := state.(*Dict)
+	v, _ := d.Get("conn")
+	c, ok := v.(*Conn)
+	if !ok {
+		return nil, protocolError("a ConnectionWrapper of %T", v)
+	}
+	return c, nil
 }
 
 // inheritedOrFetched takes a descriptor: one that this process was born with, or one that is promised.

@@ -16,13 +16,16 @@ import (
 // together is up to which size Python writes length and bytes at once. Readers do not depend on it.
 const together = 16 << 10
 
-func writeFrame(w io.Writer, b []byte) error {
-	var head []byte
-	if len(b) > math.MaxInt32 {
-		head = binary.BigEndian.AppendUint64([]byte{0xff, 0xff, 0xff, 0xff}, uint64(len(b)))
-	} else {
-		head = binary.BigEndian.AppendUint32(make([]byte, 0, 4+min(len(b), together)), uint32(len(b)))
+// frameHead is what stands before n bytes.
+func frameHead(n int) []byte {
+	if n > math.MaxInt32 {
+		return binary.BigEndian.AppendUint64([]byte{0xff, 0xff, 0xff, 0xff}, uint64(n))
 	}
+	return binary.BigEndian.AppendUint32(make([]byte, 0, 4+min(n, together)), uint32(n))
+}
+
+func writeFrame(w io.Writer, b []byte) error {
+	head := frameHead(len(b))
 	if len(b) <= together {
 		head, b = append(head, b...), nil
 	}

@@ -147,7 +147,7 @@ func TestValues(t *testing.T) {
 						t.Errorf("%v arrived as %v, not %s", c.v, got, c.repr)
 					}
 				}
-				numpyValues(t, k)
+				numpyValues(t, k, protocol)
 				k.bye()
 			})
 		}
@@ -155,7 +155,18 @@ func TestValues(t *testing.T) {
 }
 
 // numpyValues come from Python.
-func numpyValues(t *testing.T, k *talk) {
+func numpyValues(t *testing.T, k *talk, protocol int) {
+	const numpy = "__import__('numpy')."
+	for _, code := range []string{numpy + "arange(6, dtype='<f4').reshape(2, 3)", numpy + "arange(6, dtype='<i8').reshape(3, 2).T", numpy + "zeros((0, 2))", numpy + "int16(-2)", numpy + "float64(0.5)", numpy + "bool_(True)"} {
+		v, err := Unmarshal(asked[[]byte](k, "eval", fmt.Sprintf("pickle.dumps(%s, %d)", code, protocol)))
+		if err != nil {
+			t.Errorf("%s: %v", code, err)
+			continue
+		}
+		if got, want := k.ask("repr", v), k.ask("eval", "repr("+code+")"); got != want {
+			t.Errorf("%s came back as %v, not %v", code, got, want)
+		}
+	}
 	got := k.ask("eval", "(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(Tuple)
 	x, err := TensorOf(got[0].(*Array))
 	if err != nil || fmt.Sprint(x.Shape()) != "[3 2]" || tensor.At[int32](x, 2, 1) != 5 {

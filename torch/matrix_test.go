@@ -206,6 +206,13 @@ func fromTorch(t *testing.T, k *talk, kind string, dt tensor.DType) {
 	if got := k.ask("read"); !sameNumbers(got, contents(v)) {
 		t.Errorf("PyTorch sees %v after a write here", got)
 	}
+	again := k.ask("echo")
+	for i, x := range flat(again) {
+		if x.Numel() > 0 && !x.SameStorage(theirs[i]) {
+			t.Errorf("tensor %d of PyTorch's arrived twice and is mapped twice", i)
+		}
+	}
+	CloseAll(again)
 	k.ask("fill", 0)
 	wantAll(t, theirs, 0, "what PyTorch wrote")
 	k.ask("drop")

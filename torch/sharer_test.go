@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -255,4 +256,31 @@ func TestDetachOfWhatCameTooEarly(t *testing.T) {
 		t.Error(err)
 	}
 	waitFor(t, func() bool { return openFiles(t) <= before }, "what came to be closed")
+}
+
+// TestReceiverAcknowledges says that it has the descriptor, without which a sharer of Python 3.14 complains.
+func TestReceiverAcknowledges(t *testing.T) {
+	mine, said := memfile(t), make(chan error, 1)
+	addr := stranger(t, func(c *sys.Conn) {
+		err := authServer(c, testKey)
+		if err == nil {
+			_, err = readFrame(c, authLimit)
+		}
+		if err == nil {
+			err = sys.SendFiles(c, []byte{sharedByte}, mine)
+		}
+		b := make([]byte, 1)
+		if err == nil {
+			_, err = io.ReadFull(c, b)
+		}
+		if err == nil && b[0] != ackByte {
+			err = fmt.Errorf("it said %q", b)
+		}
+		said <- err
+	})
+	f := must(detach(testContext(t), addr, 1, testKey))(t)
+	defer f.Close()
+	if err := <-said; err != nil {
+		t.Error(err)
+	}
 }

@@ -4,6 +4,7 @@ import os
 import sys
 
 import torch
+import torch.multiprocessing.queue as queues  # classes of its own
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 
@@ -82,7 +83,7 @@ if __name__ == "__main__":
     out["early"] = next(iter(DataLoader(Squares(1000), batch_size=2, num_workers=2, **spawn)))[0].tolist()
 
     ctx = torch.multiprocessing.get_context("spawn")
-    work, done, event, lock = ctx.Queue(), ctx.SimpleQueue(), ctx.Event(), ctx.Lock()
+    work, done, event, lock = queues.Queue(ctx=ctx), queues.SimpleQueue(ctx=ctx), ctx.Event(), ctx.Lock()
     p = ctx.Process(target=rows, args=(work, done, event, lock), kwargs={"scale": 3})
     p.start()
     for i in range(5):

@@ -1,0 +1,125 @@
+package torch
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A config is what a dict becomes.
+type config struct {
+	LR     float32 `torch:"lr"`
+	Betas  betas   `torch:"betas"`
+	Names  []string
+	Depth  *int
+	Hidden int `torch:"-"`
+}
+
+// betas are a tuple.
+type betas struct {
+	_    struct{} `torch:",tuple"`
+	A, B float64
+}
+
+// TestStructs go to Python and come back, by their tags.
+func TestStructs(t *testing.T) {
+	three := 3
+	want := config{LR: 0.5, Betas: betas{A: 0.9, B: 0.75}, Names: []string{"a", "b"}, Depth: &three, Hidden: 7}
+	v, err := Unmarshal(must(Marshal(&want, 4))(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := v.(*Dict); keys.Len() != 4 {
+		t.Errorf("it has the keys %v", keys)
+	}
+	got := config{Hidden: 7}
+	if err := assign(&got, v); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestAssign converts what was received to types of the user's, or says why not.
+func TestAssign(t *testing.T) {
+	x := tensor.New(tensor.Float32, 2)
+	for _, c := range []struct {
+		v    any
+		want any    // of the type that it becomes
+		why  string // what the error says instead
+	}{
+		{int64(200), uint8(200), ""}, {int64(300), uint8(0), "300 does not fit uint8"}, {int64(-1), uint(0), "does not fit"}, {int64(128), int8(0), "does not fit"},
+		{int64(3), 3.0, ""}, {int64(1<<53 + 1), 0.0, "does not fit"}, {1.5, float32(1.5), ""}, {1.5, 0, "float64 does not become int"}, {true, true, ""}, {int64(1), false, "does not become bool"},
+		{bigOne(63), uint64(1 << 63), ""}, {bigOne(64), uint64(0), "does not fit"}, {bigOne(64), bigOne(64), ""}, {2i, complex64(2i), ""},
+		{"x", "x", ""}, {"x", []byte(nil), "does not become"}, {[]byte("x"), []byte("x"), ""}, {Device("cpu"), "cpu", ""}, {nil, (*int)(nil), ""}, {nil, 0, "None does not become int"},
+		{[]any{int64(1), int64(2)}, []int{1, 2}, ""}, {Tuple{int64(1), int64(2)}, [2]int{1, 2}, ""}, {Tuple{int64(1)}, [2]int{}, "1 values do not become [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
+		{Size{2, 3}, []int{2, 3}, ""}, {must(NewSet(false, int64(4)))(t), []int{4}, ""}, {Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {Tuple{0.5}, betas{}, "a tuple of 1"}, {Tuple{"x", 0.5}, betas{}, "field A"},
+		{Tuple{0.5}, config{}, "a tuple of 1"}, {NewDict("k", int64(1)), map[string]int{"k": 1}, ""}, {NewDict("k", "x"), map[string]int(nil), "value of k"}, {NewDict("k", int64(1)), map[int]int(nil), "key k"},
+		{NewDict("lr", 0.5), config{LR: 0.5}, ""}, {NewDict("lr", 0.5, "unknown", nil), config{}, "1 keys that"}, {NewDict("lr", "x"), config{}, "field lr"}, {NewDict(), 0, "does not become int"},
+		{x, x, ""}, {&autograd.Param{T: x}, x, ""}, {&Array{DType: "<i8", Shape: []int{1}, Data: make([]byte, 8)}, tensor.New(tensor.Int64, 1), ""}, {&Scalar{DType: "<i2", Data: []byte{7, 0}}, 7, ""},
+		{&Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "a numpy number"}, {&CUDATensor{}, x, "memory of a GPU"},
+	} {
+		got := reflect.New(reflect.TypeOf(c.want))
+		err := assign(got.Interface(), c.v)
+		switch {
+		case c.why != "" && (!errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), c.why)):
+			t.Errorf("%T %v as %T: %v, where %q is meant", c.v, c.v, c.want, err, c.why)
+		case c.why == "" && (err != nil || !alike(got.Elem().Interface(), c.want)):
+			t.Errorf("%T %v as %T: %v, %v", c.v, c.v, c.want, got.Elem(), err)
+		}
+	}
+}
+
+// alike compares tensors by dtype and shape.
+func alike(got, want any) bool {
+	if w, ok := want.(*tensor.Tensor); ok {
+		g := got.(*tensor.Tensor)
+		return g.DType() == w.DType() && reflect.DeepEqual(g.Shape(), w.Shape())
+	}
+	return reflect.DeepEqual(got, want)
+}
+
+// TestNumbersOfNumpy reads each kind of number, in either byte order.
+func TestNumbersOfNumpy(t *testing.T) {
+	for _, c := range []struct {
+		dtype string
+		data  string
+		want  any
+	}{
+		{"|b1", "\x01", true}, {"|i1", "\xff", int64(-1)}, {"|u1", "\xff", int64(255)}, {"<i2", "\xfe\xff", int64(-2)}, {">i2", "\xff\xfe", int64(-2)}, {"<u2", "\xfe\xff", int64(65534)},
+		{"<i4", "\xfd\xff\xff\xff", int64(-3)}, {"<u4", "\xfd\xff\xff\xff", int64(1<<32 - 3)}, {"<i8", "\xff\xff\xff\xff\xff\xff\xff\xff", int64(-1)}, {"<u8", "\x05\x00\x00\x00\x00\x00\x00\x00", int64(5)},
+		{"<u8", "\xff\xff\xff\xff\xff\xff\xff\xff", nil}, {"<f4", "\x00\x00\xc0\x3f", 1.5}, {">f8", "\x3f\xf8\x00\x00\x00\x00\x00\x00", 1.5}, {"<f2", "\x00\x00", nil},
+	} {
+		got, err := NumberOf(&Scalar{DType: c.dtype, Data: []byte(c.data)})
+		if got != c.want || (c.want == nil) != errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s %x is %v, not %v; %v", c.dtype, c.data, got, c.want, err)
+		}
+	}
+}
+
+// TestArraysOfNumpy copies tensors to arrays and back, and refuses what either side lacks.
+func TestArraysOfNumpy(t *testing.T) {
+	x := tensor.FromSlice([]int16{1, 2, 3, 4, 5, 6}, 2, 3)
+	a := must(ArrayOf(x.T()))(t)
+	if a.DType != "<i2" || !reflect.DeepEqual(a.Shape, []int{3, 2}) {
+		t.Errorf("%+v", a)
+	}
+	tensor.Bytes(x)[0] = 9 // a copy does not see it
+	if y := must(TensorOf(a))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
+		t.Errorf("%v", y)
+	}
+	turned := &Array{DType: "<i2", Shape: []int{3, 2}, Fortran: true, Data: []byte{1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0}}
+	if y := must(TensorOf(turned))(t); !reflect.DeepEqual(elements(y), []float64{1, 4, 2, 5, 3, 6}) {
+		t.Errorf("in the order of Fortran: %v", y)
+	}
+	if a, err := ArrayOf(tensor.New(tensor.BFloat16, 1)); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("bfloat16: %v, %v", a, err)
+	}
+	for _, a := range []*Array{{DType: ">i2", Shape: []int{1}, Data: make([]byte, 2)}, {DType: "<i2", Shape: []int{2}, Data: make([]byte, 2)}, {DType: "<q9", Shape: []int{0}}} {
+		if y, err := TensorOf(a); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%+v: %v, %v", a, y, err)
+		}
+	}
+}
