@@ -19,7 +19,7 @@ crashpoints: ## kill a process before and after every write to shared memory
 storm: ## kill processes at random under load
 	go run -tags shoalcrash ./internal/crashtest storm -kills $(KILLS)
 
-interop: ## every test of torch against real PyTorch, an old and a current one, which are installed where they are missing
+interop: ## every test of torch against real PyTorch, an old and a current one, which are installed where they are missing, and every Python that is found
 	./scripts/interop
 
 ptxas: ## the text of every kernel by NVIDIA's assembler, which is installed where it is missing
@@ -48,9 +48,10 @@ pictures: ## docs/*.svg, drawn from a run on a terminal; needs the program scrip
 gpu-build: ## the programs of scripts/gpu-suite, in build/gpu: what a machine with a GPU needs, and no Go
 	mkdir -p build/gpu
 	CGO_ENABLED=0 go test -c -o build/gpu/cuda.test ./cuda
-	CGO_ENABLED=0 go build -o build/gpu/shoal-accel ./cmd/shoal-accel
+	CGO_ENABLED=0 go test -c -o build/gpu/rules.test ./internal/cudriver/rules
+	CGO_ENABLED=0 go build -o build/gpu/ ./cmd/shoal ./cmd/shoal-accel
 	cp scripts/gpu-suite build/gpu/
 
 gpu: gpu-build ## everything that needs a GPU; writes docs/gpu-report.md. Without one it says what to do
-	./build/gpu/gpu-suite
-	cp build/gpu/report/gpu-report.md docs/gpu-report.md
+	rm -rf build/gpu/report
+	./build/gpu/gpu-suite; status=$$?; [ ! -f build/gpu/report/gpu-report.md ] || cp build/gpu/report/gpu-report.md docs/; exit $$status

@@ -44,6 +44,7 @@ var CrowdPeriod = &crowdPeriod
 var (
 	SplitCrash        = splitCrash
 	SwitchesPerSecond = switchesPerSecond
+	RestartPause      = Restart.pause
 )
 
 // Unsaid returns what is reported of sig besides err.

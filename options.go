@@ -2,9 +2,12 @@ package shoal
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -92,6 +95,14 @@ func (o Options) check() error {
 		return fmt.Errorf("%w: the output of a process that waits for its job cannot go to Files; start it by spawn", ErrStartMethod)
 	case o.Nice < -20 || o.Nice > 19:
 		return fmt.Errorf("niceness %d is outside -20 to 19", o.Nice)
+	case o.Output < Lines || o.Output > Files:
+		return fmt.Errorf("output %d is unknown", o.Output)
+	case slices.ContainsFunc(o.Env, func(entry string) bool { return strings.Index(entry, "=") < 1 }):
+		return errors.New("an entry of Env is not KEY=VALUE")
+	case min(o.Workers, o.Threads, o.FirstRank) < 0:
+		return fmt.Errorf("Workers %d, Threads %d, FirstRank %d: one is negative", o.Workers, o.Threads, o.FirstRank)
+	case min(o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff) < 0:
+		return fmt.Errorf("Grace %v, OrphanGrace %v, Backoff %v, MaxBackoff %v: one is negative", o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff)
 	}
 	return nil
 }

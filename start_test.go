@@ -268,6 +268,21 @@ func TestRestartOnFailure(t *testing.T) {
 	})
 }
 
+func TestPausesBetweenRestartsDouble(t *testing.T) {
+	r := shoal.Restart{Max: 6, Backoff: 100, MaxBackoff: 700}
+	var got []time.Duration
+	for n := 0; ; n++ {
+		d, ok := shoal.RestartPause(r, n)
+		if !ok {
+			break
+		}
+		got = append(got, d)
+	}
+	if want := []time.Duration{100, 200, 400, 700, 700, 700}; !slices.Equal(got, want) {
+		t.Errorf("pauses %v, want %v", got, want)
+	}
+}
+
 func TestCancelledGroupDoesNotRestart(t *testing.T) {
 	t.Parallel()
 	g := shoal.NewGroup(deadline(t), shoal.Options{Restart: shoal.Restart{Max: -1, Backoff: watchdog * 2, MaxBackoff: watchdog * 2}})
@@ -328,14 +343,57 @@ func TestWorkerGetsItsAttributes(t *testing.T) {
 	}
 }
 
-// firstCPU returns the number of a processor that this process may use.
-func firstCPU(t *testing.T) (n int) {
-	status, err := os.ReadFile("/proc/self/status")
+// confinement prints the processors of a rank.
+var confinement = shoal.Register("confinement", func(_ context.Context, rank int, _ struct{}) error {
+	_, err := fmt.Printf("%d %s\n", rank, allowed())
+	return err
+})
+
+func TestWorkersAreDealtTheSetsOfProcessors(t *testing.T) {
+	t.Parallel()
+	all := allowed()
+	var every []int
+	for part := range strings.SplitSeq(all, ",") {
+		var low, high int
+		if n, _ := fmt.Sscanf(part, "%d-%d", &low, &high); n < 2 {
+			high = low
+		}
+		for ; low <= high; low++ {
+			every = append(every, low)
+		}
+	}
+	var out strings.Builder
+	g, err := confinement.Start(deadline(t), 4, struct{}{}, shoal.Options{CPUs: [][]int{every[:1], every}, Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, _ := strings.Cut(string(status), "Cpus_allowed_list:\t")
-	fmt.Sscanf(list, "%d", &n)
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(strings.TrimSpace(out.String()), "\n")
+	slices.Sort(got)
+	one := fmt.Sprint(every[0])
+	if want := []string{"0 " + one, "1 " + all, "2 " + one, "3 " + all}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// allowed returns the processors that this process may use, as the kernel lists them.
+func allowed() string {
+	status, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return err.Error()
+	}
+	_, rest, _ := strings.Cut(string(status), "Cpus_allowed_list:\t")
+	list, _, _ := strings.Cut(rest, "\n")
+	return list
+}
+
+// firstCPU returns the number of a processor that this process may use.
+func firstCPU(t *testing.T) (n int) {
+	if _, err := fmt.Sscanf(allowed(), "%d", &n); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 
@@ -349,6 +407,14 @@ func TestBadOptionsAreErrors(t *testing.T) {
 		"directory":    {WorkDir: "/does/not/exist"},
 		"processors":   {CPUs: [][]int{{100_000}}},
 		"stranger":     {Executable: "/bin/true"},
+		"output":       {Output: 7},
+		"environment":  {Env: []string{"OMP_NUM_THREADS"}},
+		"workers":      {Workers: -1},
+		"threads":      {Threads: -1},
+		"first rank":   {FirstRank: -1, CPUs: [][]int{{0}}},
+		"grace":        {Grace: -1},
+		"orphan grace": {OrphanGrace: -1},
+		"back-off":     {Restart: shoal.Restart{Backoff: -1}},
 	} {
 		g := shoal.NewGroup(deadline(t), opts)
 		hello.Go(g, "x")

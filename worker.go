@@ -88,6 +88,25 @@ func practise() {
 		decode(jobPlan, body)
 	}
 	encodeOutcome(outcome{Kind: kindReturned})
+	startThreads(2)
+}
+
+// startThreads has the runtime start so many threads besides this one's, which it keeps: one to wait for the control socket and one for
+// what the job wakes first.
+func startThreads(n int) {
+	var locked sync.WaitGroup
+	enough := make(chan struct{})
+	for range n {
+		locked.Add(1)
+		go func() {
+			runtime.LockOSThread() // no other goroutine runs on it, so the next one needs another thread
+			defer runtime.UnlockOSThread()
+			locked.Done()
+			<-enough
+		}()
+	}
+	locked.Wait()
+	close(enough)
 }
 
 // ready tells the starter that this process is ready for what comes next.

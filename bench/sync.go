@@ -119,6 +119,11 @@ func (h *hall) partners(op string, rounds int) *peerWork {
 	return &peerWork{op: op, Rounds: rounds, Args: h.cpus[:]}
 }
 
+// sleepingPartners let each other sleep for as long as ours do.
+func (h *hall) sleepingPartners(op string, rounds int, pause time.Duration) *peerWork {
+	return &peerWork{op: op, Rounds: rounds, Args: append(h.cpus[:], int(pause))}
+}
+
 func napRows(ctx context.Context, h *hall) (group, error) { return sleepers(ctx, h, "") }
 
 // parkRows is a row of sides that wait for so long that they have parked.
@@ -132,7 +137,7 @@ func parkRows(ctx context.Context, h *hall) (group, error) {
 			Ours:   work("event_parked"),
 			Floor:  work("eventfd_parked"),
 			Target: overFloor(1.3),
-			Peer:   h.partners("event_rtt", h.scale(2000)),
+			Peer:   h.sleepingPartners("event_rtt", h.scale(60), untilParked),
 		}}
 	})
 }
@@ -153,7 +158,7 @@ func sleepers(ctx context.Context, h *hall, where string) (group, error) {
 				Ours:   each(n, p.probe(order{Work: work, Rounds: h.scale(300)})),
 				Floor:  each(n, bell),
 				Target: both(overFloor(limit), timesPeer(2)),
-				Peer:   h.partners(name, h.scale(2000)),
+				Peer:   h.sleepingPartners(name, h.scale(600), untilAsleep),
 			}
 		}
 		return []Case{

@@ -86,8 +86,7 @@ var change = shoal.Register("change", func(_ context.Context, _ int, x *tensor.T
 })
 
 func TestAProcessThatEndsFinishesWhatItDoesToAnothersMemory(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	x, err := tensor.OnesOn(device(t, "cuda"), tensor.Float32, 100)
+	x, err := tensor.OnesOn(simulated(t), tensor.Float32, 100)
 	check(t, err)
 	check(t, change.Spawn(watched(t), 1, x))
 	if got := onHost(t, x); got[0] != 7 || got[99] != 7 {
@@ -204,8 +203,7 @@ func TestAClockGoesWithWhatItCameWith(t *testing.T) {
 }
 
 func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	x, err := tensor.NewOn(device(t, "cuda"), tensor.Float32, 100)
+	x, err := tensor.NewOn(simulated(t), tensor.Float32, 100)
 	check(t, err)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
 	check(t, err)
@@ -226,8 +224,7 @@ func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
 
 // A clock may come to lie where something else was, which must not be taken for a number.
 func TestAClockBeginsAtNought(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda")
+	dev := simulated(t)
 	x, err := tensor.FullOn(dev, tensor.Int32, 1<<30+7, 1)
 	check(t, err)
 	keep, err := tensor.NewOn(dev, tensor.Int32, 1) // behind it
@@ -297,8 +294,7 @@ func TestNothingHangsWhereASenderWasKilled(t *testing.T) {
 
 // What was closed the device may still have to do something with.
 func TestMemoryIsGivenBackWhenTheDeviceHasDoneWithIt(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda")
+	dev := simulated(t)
 	x, err := tensor.NewOn(dev, tensor.Float32, 1)
 	check(t, err)
 	d := cuda.Simulator()

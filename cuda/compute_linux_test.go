@@ -27,11 +27,11 @@ func TestTheDeviceComputesWhatTheHostDoes(t *testing.T) {
 	if raceEnabled {
 		t.Skip("an interpreter of kernels takes minutes with the race detector, which has seen its threads in its own tests")
 	}
-	simulate(t, 1, 64*mib)
-	if name, err := device(t, "cuda").(*cuda.Device).BLAS(); name != "" || !errors.Is(err, cuda.ErrUnavailable) {
+	dev := simulated(t)
+	if name, err := dev.(*cuda.Device).BLAS(); name != "" || !errors.Is(err, cuda.ErrUnavailable) {
 		t.Errorf("products are by %q, %v", name, err)
 	}
-	devicetest.Conform(t, device(t, "cuda"))
+	devicetest.Conform(t, dev)
 	collected(t, 1)
 }
 

@@ -3,11 +3,14 @@ package cuda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -39,6 +42,12 @@ var useContext = pool.Register2("useContext", func(_ context.Context, theirs uin
 
 // Each worker of a pool has one context, which it keeps from task to task; another's is refused.
 func TestEachProcessHasAContextOfItsOwn(t *testing.T) {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
+		t.Run(m.String(), func(t *testing.T) { ownContexts(t, m) })
+	}
+}
+
+func ownContexts(t *testing.T, m shoal.StartMethod) {
 	simulate(t, 1, 256*mib)
 	ctx := watched(t)
 	dev := device(t, "cuda").(*cuda.Device)
@@ -46,7 +55,8 @@ func TestEachProcessHasAContextOfItsOwn(t *testing.T) {
 	check(t, err)
 	ours, err := cuda.Context(dev)
 	check(t, err)
-	p, err := pool.New(ctx, pool.Options{Workers: 2})
+	kind := shoal.Options{Env: []string{fmt.Sprintf("IN_DOMAIN=%x", shm.Current().Token())}} // one that waited in the domain of another test is of no use
+	p, err := pool.New(ctx, pool.Options{Workers: 2, Start: m, Process: kind})
 	check(t, err)
 	const tasks = 12
 	users := map[int]uint64{os.Getpid(): ours}
@@ -66,6 +76,9 @@ func TestEachProcessHasAContextOfItsOwn(t *testing.T) {
 		t.Errorf("%d processes have %d contexts", len(users), len(contexts))
 	}
 	check(t, p.Close())
+	if m == shoal.WarmStart {
+		check(t, shoal.Warm(ctx, 1, kind)) // no successor is started any more, when the domain is closed
+	}
 	if got := onHost(t, x); got[0] != tasks {
 		t.Errorf("%v after %d tasks", got, tasks)
 	}

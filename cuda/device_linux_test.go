@@ -195,8 +195,7 @@ func TestSmallAllocationsShareASegment(t *testing.T) {
 }
 
 func TestADriversErrorHasItsName(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda")
+	dev := simulated(t)
 	x, err := tensor.NewOn(dev, tensor.Float32, 4)
 	check(t, err)
 	defer x.Close()

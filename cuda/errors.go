@@ -37,11 +37,12 @@ type Result = cudriver.Result
 
 // Results that programs decide by. After ErrorIllegalAddress this process cannot use the device any more: another one has to.
 const (
-	ErrorOutOfMemory    = cudriver.ErrorOutOfMemory
-	ErrorInvalidContext = cudriver.ErrorInvalidContext
-	ErrorIllegalAddress = cudriver.ErrorIllegalAddress
-	ErrorNotPermitted   = cudriver.ErrorNotPermitted
-	ErrorNotSupported   = cudriver.ErrorNotSupported
+	ErrorOutOfMemory       = cudriver.ErrorOutOfMemory
+	ErrorDeviceUnavailable = cudriver.ErrorDeviceUnavailable // another process has it for itself
+	ErrorInvalidContext    = cudriver.ErrorInvalidContext
+	ErrorIllegalAddress    = cudriver.ErrorIllegalAddress
+	ErrorNotPermitted      = cudriver.ErrorNotPermitted
+	ErrorNotSupported      = cudriver.ErrorNotSupported
 )
 
 func init() {

@@ -21,7 +21,7 @@ import (
 // When that block is stale nobody can come any more, and the file is closed. The keeper looks when somebody asks it to, who has let go of
 // the last that he had, and when a process has ended and was reaped. So nothing is counted twice, and no death is missed.
 
-// again is when to try once more what another process, or the system, is in the way of.
+// again is when to try once more what another process is in the way of.
 const again = 10 * time.Millisecond
 
 // keeper keeps the files of segments.
@@ -63,7 +63,7 @@ func newKeeper(d *shm.Domain) (*keeper, error) {
 	}
 	k := &keeper{d: d, sock: sock, kept: map[shm.Handle]kept{}, lines: map[*line]bool{}}
 	k.ctx, k.end = context.WithCancel(context.Background())
-	k.done.Go(k.accept)
+	k.done.Go(func() { sys.Accept(sock.Accept, k.greet) })
 	return k, nil
 }
 
@@ -85,29 +85,17 @@ func (k *keeper) Close() error {
 	return err
 }
 
-func (k *keeper) accept() {
-	for {
-		c, err := k.sock.Accept()
-		if errors.Is(err, os.ErrClosed) {
-			return
-		}
-		if err != nil { // no descriptors left, at the moment
-			time.Sleep(again)
-			continue
-		}
-		l := &line{conn: c}
-		k.mu.Lock()
-		open := k.lines != nil
-		if open {
-			k.lines[l] = true
-		}
-		k.mu.Unlock()
-		if !open {
-			c.Close()
-			return
-		}
-		k.done.Go(func() { k.serve(l) })
+// greet serves a new connection on a goroutine of its own.
+func (k *keeper) greet(c *sys.Conn) {
+	l := &line{conn: c}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lines == nil {
+		c.Close()
+		return
 	}
+	k.lines[l] = true
+	k.done.Go(func() { k.serve(l) })
 }
 
 // serve answers one process, and outlives it to take back what it had.

@@ -155,17 +155,18 @@ const most = math.MaxInt32 &^ 15
 
 // each runs a kernel over the elements of a walk, in parts if there are too many.
 func (d *Device) each(k ptx.Kernel, w walk, extra ...uint64) error {
-	w = w.merged()
-	n, last := w.count(), len(w.shape)-1
-	if n == 0 {
-		return nil
-	}
-	if n > most {
-		low, high := w.cut(last, max(w.shape[last]/2&^15, 1))
-		if err := d.each(k, low, extra...); err != nil {
+	for _, part := range w.parts(most) {
+		if err := d.eachOf(k, part, extra); err != nil {
 			return err
 		}
-		return d.each(k, high, extra...)
+	}
+	return nil
+}
+
+func (d *Device) eachOf(k ptx.Kernel, w walk, extra []uint64) error {
+	n := w.count()
+	if n == 0 {
+		return nil
 	}
 	words := []uint64{uint64(n), uint64(w.place)}
 	for _, o := range w.operands {
@@ -182,6 +183,17 @@ func (d *Device) each(k ptx.Kernel, w walk, extra ...uint64) error {
 	}
 	grid, block := lines(n)
 	return d.launch(k, "strided", grid, block, append(words, layout...))
+}
+
+// parts returns merged walks over at most limit elements each, which one after the other are w.
+func (w walk) parts(limit int) []walk {
+	w = w.merged()
+	if w.count() <= limit {
+		return []walk{w}
+	}
+	last := len(w.shape) - 1
+	low, high := w.cut(last, max(w.shape[last]/2&^15, 1))
+	return append(low.parts(limit), high.parts(limit)...)
 }
 
 // cut returns the walk over the first n of the outermost dimension, and that over the rest.

@@ -19,8 +19,7 @@ func wantPinned(t *testing.T, when string, want int) {
 }
 
 func TestPagesAreUnlockedBeforeTheirBlockIsGivenBack(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda").(*cuda.Device)
+	dev := simulated(t).(*cuda.Device)
 	x, err := tensor.NewShared(tensor.Float32, 64, 32)
 	check(t, err)
 	row := x.Select(0, 1)
@@ -71,8 +70,7 @@ func TestWithoutADeviceNothingIsPinned(t *testing.T) {
 }
 
 func TestBatchesArePinnedWhereTheyLie(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	dev := device(t, "cuda")
+	dev := simulated(t)
 	loader := data.NewLoader(data.Digits(100, 1), data.Options{BatchSize: 32, Workers: 2, PinMemory: true})
 	n := 0
 	for batch, err := range loader.Batches(watched(t)) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
@@ -13,6 +14,7 @@ type Report struct {
 	Missing   string         `json:"missing,omitempty"`   // why there are none
 	Simulated bool           `json:"simulated,omitempty"` // they are files, see SimulateKey
 	Driver    string         `json:"driver,omitempty"`    // the version of CUDA that it is of
+	Visible   string         `json:"visible,omitempty"`   // CUDA_VISIBLE_DEVICES, if it is set
 	Devices   []DeviceReport `json:"devices,omitempty"`
 }
 
@@ -25,6 +27,7 @@ type DeviceReport struct {
 	Free     int    `json:"free"` // bytes
 	Total    int    `json:"total"`
 	Peers    []int  `json:"peers"`              // devices whose memory it reaches
+	Alone    bool   `json:"alone,omitempty"`    // its compute mode lets one process use it at a time, or none
 	Unusable string `json:"unusable,omitempty"` // why it is, and then nothing below was tried
 	Ways     []Way  `json:"ways"`
 }
@@ -54,7 +57,7 @@ func Examine() *Report {
 		return &Report{Missing: err.Error()}
 	}
 	_, simulated := simulatedPaths()
-	r := &Report{Simulated: simulated, Driver: "unknown"}
+	r := &Report{Simulated: simulated, Driver: "unknown", Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
 	if v, err := all.driver.DriverVersion(); err == nil {
 		r.Driver = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
 	}
@@ -72,6 +75,8 @@ func (d *Device) examine(all []*Device) DeviceReport {
 	major, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMajor, d.id)
 	minor, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMinor, d.id)
 	r.Compute = fmt.Sprintf("%d.%d", major, minor)
+	mode, _ := d.driver.DeviceAttribute(cudriver.AttributeComputeMode, d.id)
+	r.Alone = mode != 0
 	for _, o := range all {
 		if can, err := d.driver.DeviceCanAccessPeer(d.id, o.id); err == nil && can {
 			r.Peers = append(r.Peers, o.ordinal)
@@ -164,8 +169,14 @@ func (r *Report) Print(out io.Writer) (err error) {
 		what = "simulated devices, as " + SimulateKey + " has it"
 	}
 	line("%s", what)
+	if r.Visible != "" {
+		line("CUDA_VISIBLE_DEVICES is %q: only these are counted", r.Visible)
+	}
 	for _, d := range r.Devices {
 		line("%s  %s, compute %s, %d of %d MiB free, reaches the memory of devices %v, %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.Peers, d.UUID)
+		if d.Alone {
+			line("  its compute mode lets no second process use it: nvidia-smi -c DEFAULT does")
+		}
 		if d.Unusable != "" {
 			line("  cannot be used: %s", d.Unusable)
 		}

@@ -2,15 +2,18 @@ package cuda_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 func TestTheReportTriesEveryWay(t *testing.T) {
 	simulate(t, 2, 64*mib)
+	t.Setenv("CUDA_VISIBLE_DEVICES", "MIG-1,MIG-2")
 	device(t, "cuda")
 	cuda.Simulator().Fail("cuIpcGetMemHandle", 2, cudriver.ErrorNotPermitted)
 	r := cuda.Examine()
@@ -33,9 +36,35 @@ func TestTheReportTriesEveryWay(t *testing.T) {
 	if got := strings.Count(text.String(), ": permitted\n"); got != 9 || !strings.Contains(text.String(), "(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle") {
 		t.Errorf("%s", &text)
 	}
+	if !strings.Contains(text.String(), "CUDA_VISIBLE_DEVICES is \"MIG-1,MIG-2\"") {
+		t.Errorf("%s", &text)
+	}
 	b, err := json.Marshal(r)
 	check(t, err)
-	if !strings.Contains(string(b), `"driver":"12.8"`) {
+	if !strings.Contains(string(b), `"driver":"12.8","visible":"MIG-1,MIG-2"`) {
 		t.Errorf("%s", b)
 	}
+}
+
+// One process has the device, and the report says what to do about it.
+func TestADeviceThatAnotherProcessHasForItself(t *testing.T) {
+	simulate(t, 1, 64*mib)
+	dev := device(t, "cuda")
+	cuda.Simulator().Take(true)
+	if _, err := tensor.NewOn(dev, tensor.Float32, 1); !errors.Is(err, cuda.ErrorDeviceUnavailable) {
+		t.Errorf("%v", err)
+	}
+	var text strings.Builder
+	r := cuda.Examine()
+	check(t, r.Print(&text))
+	if d := r.Devices[0]; !d.Alone || len(d.Ways) != 0 || !strings.Contains(d.Unusable, "CUDA_ERROR_DEVICE_UNAVAILABLE") || !strings.Contains(text.String(), "nvidia-smi -c DEFAULT") {
+		t.Errorf("%+v\n%s", d, &text)
+	}
+	cuda.Simulator().Take(false)
+	x, err := tensor.NewOn(dev, tensor.Float32, 1)
+	check(t, err)
+	if r := cuda.Examine(); r.Devices[0].Alone || r.Devices[0].Unusable != "" {
+		t.Errorf("%+v", r)
+	}
+	check(t, x.Close())
 }

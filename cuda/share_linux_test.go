@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
@@ -106,6 +107,95 @@ func TestASenderNeedNotStayAlive(t *testing.T) {
 	for i := range 2 { // the last one lets go of the memory
 		comesTo(t, devices, i, 0)
 	}
+}
+
+// countMappings receives tensors, and says how much it has mapped when it has them all.
+var countMappings = shoal.Register("countMappings", func(ctx context.Context, _ int, e mapper) error {
+	var all []*tensor.Tensor
+	for range tensorsOfASegment {
+		x, err := e.In.Get(ctx)
+		if err != nil {
+			return err
+		}
+		all = append(all, x)
+	}
+	err := e.Mapped.Put(ctx, cuda.Simulator().Open().Mappings)
+	for _, x := range all {
+		err = errors.Join(err, x.Close())
+	}
+	return err
+})
+
+const tensorsOfASegment = 5
+
+type mapper struct {
+	In     *ipc.Receiver[*tensor.Tensor]
+	Mapped *ipc.Sender[int]
+}
+
+// A process maps a segment once, however many of its tensors it has.
+func TestASegmentIsImportedOnce(t *testing.T) {
+	dev, ctx := simulated(t), watched(t)
+	in, err := ipc.NewQueue[*tensor.Tensor](tensorsOfASegment)
+	check(t, err)
+	out, err := ipc.NewQueue[int](1)
+	check(t, err)
+	for range tensorsOfASegment {
+		x, err := tensor.OnesOn(dev, tensor.Float32, 100)
+		check(t, err)
+		check(t, errors.Join(in.Put(ctx, x), x.Close()))
+	}
+	check(t, countMappings.Spawn(ctx, 1, mapper{in.Receiver(), out.Sender()}))
+	if n, err := out.Get(ctx); n != 1 || err != nil {
+		t.Errorf("%d mappings, %v", n, err)
+	}
+	check(t, errors.Join(in.Close(), out.Close()))
+}
+
+// whereItIs says where a tensor is for this process, and what it holds.
+var whereItIs = shoal.Register("whereItIs", func(ctx context.Context, _ int, s sighting) error {
+	x, err := s.In.Get(ctx)
+	if errors.Is(err, cuda.ErrDevice) {
+		return s.Said.Put(ctx, "not to be seen")
+	}
+	if err != nil {
+		return err
+	}
+	first := x.Select(0, 0)
+	said := fmt.Sprint(x.Device(), " ", first.Item())
+	return errors.Join(s.Said.Put(ctx, said), first.Close(), x.Close())
+})
+
+type sighting struct {
+	In   *ipc.Receiver[*tensor.Tensor]
+	Said *ipc.Sender[string]
+}
+
+// Which devices a process sees, and in which order, is its own matter, as CUDA_VISIBLE_DEVICES makes it.
+func TestADeviceIsTheSameInWhateverOrder(t *testing.T) {
+	devices := simulate(t, 3, 64*mib)
+	ctx, paths := watched(t), devices.Paths()
+	in, err := ipc.NewQueue[*tensor.Tensor](1)
+	check(t, err)
+	out, err := ipc.NewQueue[string](1)
+	check(t, err)
+	x, err := tensor.FullOn(device(t, "cuda:0"), tensor.Float32, 7, 10)
+	check(t, err)
+	for sees, want := range map[string]string{
+		strings.Join(paths, ","):                      "cuda:0 7",
+		strings.Join(paths[1:], ",") + "," + paths[0]: "cuda:2 7",
+		paths[0]:                  "cuda:0 7",
+		paths[2] + "," + paths[1]: "not to be seen",
+	} {
+		check(t, in.Put(ctx, x))
+		g, err := whereItIs.Start(ctx, 1, sighting{in.Receiver(), out.Sender()}, shoal.Options{Env: []string{cuda.SimulateKey + "=" + sees}})
+		check(t, err)
+		if said, err := out.Get(ctx); said != want || err != nil {
+			t.Errorf("%s, %v; want %s", said, err, want)
+		}
+		check(t, g.Wait())
+	}
+	check(t, errors.Join(x.Close(), in.Close(), out.Close()))
 }
 
 // blocks take the blocks of a message within one process.

@@ -30,12 +30,17 @@ func TestADeviceWorksOnPagesOfTheHost(t *testing.T) {
 	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 1 || tensor.At[float32](x, 1, 31) != 1 || tensor.At[float32](x, 2, 0) != 0 {
 		t.Errorf("the host sees:\n%v", x)
 	}
+	pinned.AddScalar(2) // by a kernel, where it lies
+	check(t, dev.Synchronize())
+	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 3 || tensor.At[float32](x, 1, 31) != 3 || tensor.At[float32](x, 2, 0) != 0 {
+		t.Errorf("after a kernel the host sees:\n%v", x)
+	}
 	y, err := tensor.NewOn(dev, tensor.Float32, 32)
 	check(t, err)
 	cuda.Simulator().Hold(true)
 	check(t, on(y).Copy(0, on(pinned), pinned.Offset()*4, y.Nbytes())) // returns, though nothing is done
 	cuda.Simulator().Hold(false)
-	if got := onHost(t, y); got[0] != 1 || got[31] != 1 {
+	if got := onHost(t, y); got[0] != 3 || got[31] != 3 {
 		t.Errorf("copied: %v", got)
 	}
 	check(t, errors.Join(x.Close(), row.Close())) // the pinned ones keep the pages

@@ -37,6 +37,7 @@ func there(t *testing.T, dev tensor.Device) *data.TensorDataset {
 func batchesOnADevice(t *testing.T, dev tensor.Device) {
 	pixels, labels, _ := pictures()
 	normal := data.Compose(data.ToTensor, data.Normalize(0.5, 0.25))
+	turned := data.TransformFunc(func(_, x *tensor.Tensor) *tensor.Tensor { return tensor.Flip(x.Narrow(-2, 1, 2), -1) })
 	for name, o := range map[string]data.Options{
 		"in order":     {BatchSize: 4},
 		"shuffled":     {BatchSize: 4, Shuffle: true, Seed: 3},
@@ -45,6 +46,7 @@ func batchesOnADevice(t *testing.T, dev tensor.Device) {
 		"pinned":       {BatchSize: 4, PinMemory: true},
 		"shared":       {BatchSize: 4, Shared: true},
 		"transformed":  {BatchSize: 4, Transform: normal},
+		"of one's own": {BatchSize: 4, Workers: 2, Transform: data.Compose(data.ToTensor, turned)},
 		"one by one":   {BatchSize: data.Single},
 		"of a subset":  {BatchSize: 3},
 		"with a stack": {BatchSize: 4, Collate: pairs},

@@ -82,7 +82,9 @@ func NewDataParallel[M Module](ctx context.Context, loss *Loss[M], net M, opts s
 	for _, dev := range devices {
 		ours, theirs, err := ipc.Pipe2[[]*tensor.Tensor, float64]()
 		if err != nil {
-			return nil, errors.Join(err, d.group.Close())
+			err = errors.Join(err, d.group.Close()) // they may be waiting for those that there will not be
+			d.Close()
+			return nil, err
 		}
 		d.pipes = append(d.pipes, ours)
 		loss.replica.Go(d.group, replica[M]{net, tensor.Place{Device: dev}, group, theirs})

@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -215,6 +216,26 @@ func TestDataParallelRefusesBatchesThatAreNone(t *testing.T) {
 	}
 	_, err = d.Backward(ctx, samples(1, 4)...)
 	check(t, err)
+}
+
+// Where there is no room for the pipes of all, those that have begun are ended.
+func TestDataParallelThatHasNoRoom(t *testing.T) {
+	before, err := shm.Default()
+	check(t, err)
+	local, err := shm.NewLocal(12 << 20)
+	check(t, err)
+	shm.SetDefault(local)
+	defer func() {
+		shm.SetDefault(before)
+		check(t, local.Close())
+	}()
+	_, err = dist.NewDataParallel(deadline(t), netLoss, newNet(3), shoal.Options{Workers: 200, Start: shoal.GoroutineStart, Grace: watchdog})
+	if !errors.Is(err, shm.ErrNoSpace) {
+		t.Errorf("got %v", err)
+	}
+	if n := len(shoal.ActiveChildren()); n != 0 {
+		t.Errorf("%d are left", n)
+	}
 }
 
 var failing = dist.RegisterLoss("failing loss", func(_ *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {

@@ -1,7 +1,9 @@
 package examples_test
 
 import (
+	"bytes"
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -44,6 +46,9 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"replicas"}, `^private: parent \[0\.00 0\.00\], worker 0 \[1\.00 2\.00\], worker 1 \[3\.00 4\.00\]\nreduced: parent \[0\.00 0\.00\], worker 0 \[2\.00 3\.00\], worker 1 \[2\.00 3\.00\]\n$`},
 		{[]string{"a3c"}, `^(episode +\d+: mean return +\d+\.\d\n)*solved in \d+ episodes: mean return (19[5-9]|[2-5]\d\d)\.\d\n$`},
 	} {
+		if n := lines(t, c.command[0]); n >= 80 {
+			t.Errorf("%s has %d lines", c.command[0], n)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 		defer cancel()
 		var errs strings.Builder // warnings about the machine, as a rule
@@ -54,4 +59,20 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 			t.Errorf("%q: %v\n%s%s\nwant %s", c.command, err, out, &errs, c.want)
 		}
 	}
+}
+
+// lines returns how long the longest file of an example is.
+func lines(t *testing.T, example string) (most int) {
+	files, err := filepath.Glob(filepath.Join(example, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", example, len(files), err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, bytes.Count(text, []byte("\n")))
+	}
+	return most
 }

@@ -96,7 +96,7 @@ func (d *Dataset) value() (any, error) {
 	return values, err
 }
 
-// Attr gives an attribute to a data set, to a group that data sets are in, or with the name "" to the file: v is a string, a []string or a
+// Attr gives an attribute to a data set, to a group, or with the name "" to the file: v is a string, a []string or a
 // *tensor.Tensor. The error wraps ErrName where a key comes twice, and ErrUnsupported where v is something else or larger than 32 KiB.
 func (w *Writer) Attr(name, key string, v any) error {
 	body, err := w.encodeAttr(key, v)

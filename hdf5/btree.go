@@ -4,6 +4,7 @@ import "math/bits"
 
 // The kinds of records in B-trees of version 2.
 const (
+	recordHuge      = 1 // by number
 	recordLink      = 5 // by name
 	recordAttribute = 8
 	recordChunk     = 10

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -19,7 +20,7 @@ type File struct {
 // Open opens a file and finds its data sets. The caller closes the File. The error wraps ErrFormat or ErrUnsupported, or is what reading
 // says.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open data sets: %w", err)
 	}
@@ -45,6 +46,9 @@ func open(f *os.File) (*File, error) {
 
 // Names returns the names of the data sets in order, with the groups that they are in: "train/x".
 func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
+
+// Groups returns the names of the groups in order, without the file's own.
+func (f *File) Groups() []string { return slices.Sorted(maps.Keys(f.groups))[1:] }
 
 // Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or ErrUnsupported where it cannot be read,
 // ErrText of that where it is text.

@@ -6,12 +6,14 @@ import "math/bits"
 // that before it but for the second, and below the rows that are too large for one block rows of their own.
 type heap struct {
 	source
-	offset, length int // bytes of these in an id
-	flags          int
+	offset, length int    // bytes of these in an id
 	width          uint64 // blocks in a row
 	start, direct  uint64 // sizes of the first blocks and of the largest
 	root           uint64
-	rows           int // of the root, 0 where it is one block
+	rows           int    // of the root, 0 where it is one block
+	huge           uint64 // the tree of what is too large for a block, which is by itself in the file
+	placed         bool   // ids say where that is, and there is no tree
+	places         map[uint64]block
 }
 
 // openHeap reads a header.
@@ -21,10 +23,13 @@ func (s source) openHeap(address uint64) (*heap, error) {
 		return nil, err
 	}
 	h := &heap{source: s}
-	version, _, filters := c.int(1), c.int(2), c.int(2)
-	h.flags = c.int(1)
+	version, id, filters := c.int(1), c.int(2), c.int(2)
+	c.take(1)
 	most := c.uint(4)
-	c.take(12 * 8)
+	c.take(8) // the next number of what is huge
+	h.huge = c.uint(8)
+	c.take(10 * 8)
+	h.placed = id >= 1+8+8 // an id has room for a place
 	h.width, h.start, h.direct = c.uint(2), c.uint(8), c.uint(8)
 	limit := c.int(2)
 	c.take(2)
@@ -50,7 +55,7 @@ func (h *heap) get(id *cursor) (*cursor, error) {
 	case kind>>6 != 0:
 		return nil, malformed("a place in a heap of version %d", kind>>6)
 	case kind>>4 == 1:
-		return nil, unsupported("a name or an attribute of more than 4 KiB in a heap")
+		return h.getHuge(id)
 	case kind>>4 == 2:
 		return &cursor{b: id.take(kind&15 + 1)}, nil
 	}
@@ -60,6 +65,44 @@ func (h *heap) get(id *cursor) (*cursor, error) {
 	}
 	b, err := h.find(at, int(n))
 	return &cursor{b: b}, err
+}
+
+// getHuge returns what is by itself in the file: where it is the id says, or the tree, of which the id is a number.
+func (h *heap) getHuge(id *cursor) (*cursor, error) {
+	var at block
+	if h.placed {
+		at = block{id.uint(8), id.uint(8)}
+	} else {
+		if err := h.readPlaces(); err != nil {
+			return nil, err
+		}
+		at = h.places[id.uint(8)]
+	}
+	if id.short || at.size == 0 || at.size > maxHeader {
+		return nil, malformed("%d bytes at %d for what is huge in a heap", at.size, at.address)
+	}
+	b, err := h.at(at.address, int(at.size))
+	return &cursor{b: b}, err
+}
+
+// readPlaces reads the tree, once.
+func (h *heap) readPlaces() error {
+	if h.places != nil {
+		return nil
+	}
+	index, err := h.openBTree(h.huge)
+	if err != nil {
+		return err
+	}
+	if index.kind != recordHuge {
+		return malformed("a tree of kind %d, not %d", index.kind, recordHuge)
+	}
+	h.places = map[uint64]block{}
+	return index.each(func(c *cursor) error {
+		at := block{c.uint(8), c.uint(8)}
+		h.places[c.uint(8)] = at
+		return nil
+	})
 }
 
 // find reads n bytes at a place of the heap.

@@ -1,6 +1,7 @@
 package hdf5_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -49,6 +50,59 @@ func TestLatest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Attributes that are in no block of a heap, since they are larger, are by themselves in the file; groups without data sets are there.
+func TestHugeAttributes(t *testing.T) {
+	f := open(t, "testdata/huge.h5")
+	attrs, err := f.Attrs("x")
+	if err != nil || len(attrs) != 20 {
+		t.Fatalf("%d attributes: %v", len(attrs), err)
+	}
+	for i := range 20 {
+		want := tensor.Scalar(tensor.Int64, float64(i))
+		if i < 3 {
+			want = tensor.Arange(tensor.Int64, 0, float64(5_000+i), 1).To(tensor.Int16)
+		}
+		if got := attrs[fmt.Sprintf("a%02d", i)].(*tensor.Tensor); got.DType() != want.DType() || !tensor.Equal(got, want) {
+			t.Errorf("%d is %v", i, got)
+		}
+	}
+	if got := fmt.Sprint(f.Groups()); got != "[bare bare/within empty]" {
+		t.Errorf("groups %s", got)
+	}
+	wantAttrs(t, f, "empty", map[string]any{"of": "nothing"})
+}
+
+// A group may be empty, and may not be where a data set is.
+func TestGroups(t *testing.T) {
+	path := t.TempDir() + "/x.h5"
+	w, err := hdf5.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Discard()
+	one := map[string]*tensor.Tensor{"a/x": tensor.Ones(tensor.Float32, 1)}
+	err = errors.Join(w.Group("a/b/c"), w.Save(one, hdf5.Options{}), w.Group("a"), w.Group("d"), w.Attr("a/b/c", "of", "c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"a/x", "a/x/y", "", "a//b", "."} {
+		if err := w.Group(bad); !errors.Is(err, hdf5.ErrName) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if _, err := w.Dataset("a/b", tensor.Float32, []int{1}, hdf5.Options{}); !errors.Is(err, hdf5.ErrName) {
+		t.Errorf("a data set where a group is: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, path)
+	if got := fmt.Sprint(f.Groups(), f.Names()); got != "[a a/b a/b/c d] [a/x]" {
+		t.Errorf("there is %s", got)
+	}
+	wantAttrs(t, f, "a/b/c", map[string]any{"of": "c"})
 }
 
 // What lzf cannot make smaller stays as it is, which the chunk says.

@@ -18,6 +18,7 @@ type Writer struct {
 	path     string
 	tree     tree // of no groups; its size is where the next thing goes
 	datasets map[string]*Output
+	groups   map[string]bool              // that were asked for
 	attrs    map[string]map[string][]byte // by name of the object and of the attribute
 	err      error                        // the first; Close returns it
 }
@@ -41,7 +42,7 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{f: f, path: path, tree: tree{source: source{f, superblockSize}}, datasets: map[string]*Output{}, attrs: map[string]map[string][]byte{}}, nil
+	return &Writer{f: f, path: path, tree: tree{source: source{f, superblockSize}}, datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}, nil
 }
 
 // Dataset begins a data set of zeros, in groups that the slashes of its name make. The error wraps ErrName, ErrShape or
@@ -66,16 +67,44 @@ func (w *Writer) add(name string, d *Output) error {
 	return err
 }
 
+// Group makes a group, which may stay empty; the groups of data sets are made by their names. The error wraps ErrName.
+func (w *Writer) Group(name string) error {
+	err := checkPath(name)
+	for other := range w.datasets {
+		if err == nil && within(name, other) {
+			err = fmt.Errorf("%w: there is the data set %q", ErrName, other)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: group %q: %w", w.path, name, err)
+	}
+	w.groups[name] = true
+	return nil
+}
+
 // checkName refuses what is no path, and what is already there as a data set or a group.
 func (w *Writer) checkName(name string) error {
+	for other := range w.datasets {
+		if within(name, other) || within(other, name) {
+			return fmt.Errorf("%w: there is %q", ErrName, other)
+		}
+	}
+	for other := range w.groups {
+		if within(other, name) {
+			return fmt.Errorf("%w: there is the group %q", ErrName, other)
+		}
+	}
+	return checkPath(name)
+}
+
+// within reports whether a path is another or leads through it.
+func within(name, other string) bool { return name == other || strings.HasPrefix(name, other+"/") }
+
+// checkPath refuses what is no path.
+func checkPath(name string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || strings.ContainsRune(part, 0) || len(part) > maxName {
 			return fmt.Errorf("%w: %q", ErrName, name)
-		}
-	}
-	for other := range w.datasets {
-		if name == other || strings.HasPrefix(name, other+"/") || strings.HasPrefix(other, name+"/") {
-			return fmt.Errorf("%w: there is %q", ErrName, other)
 		}
 	}
 	return nil
@@ -131,7 +160,8 @@ func (w *Writer) Discard() error { return w.f.Discard() }
 // group writes the header of a group, after those of its members.
 func (w *Writer) group(prefix string) uint64 {
 	members := map[string]uint64{}
-	for name, d := range w.datasets {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
+	for _, name := range names {
 		rest, in := strings.CutPrefix(name, prefix)
 		if !in {
 			continue
@@ -140,7 +170,7 @@ func (w *Writer) group(prefix string) uint64 {
 		if _, done := members[member]; done {
 			continue
 		}
-		if nested {
+		if d := w.datasets[name]; nested || d == nil {
 			members[member] = w.group(prefix + member + "/")
 		} else {
 			members[member] = d.finish(name)

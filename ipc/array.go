@@ -19,7 +19,7 @@ import (
 // Its methods may be called by several goroutines. The zero Array is closed.
 type Array[T Number] struct{ Mutex }
 
-// NewArray makes an array of n zeroes. The caller closes it.
+// NewArray makes an array of n zeroes, ErrSize if n is below 0. The caller closes it.
 func NewArray[T Number](n int) (*Array[T], error) {
 	o, err := newNumbers[T](arrayName[T](), n)
 	if err != nil {
@@ -31,8 +31,8 @@ func NewArray[T Number](n int) (*Array[T], error) {
 // newNumbers makes an object of a lock and n numbers. How many they are is its flag.
 func newNumbers[T Number](name string, n int) (*object, error) {
 	size := shm.SizeOf[T]()
-	if n < 0 || n > 1<<48/size {
-		return nil, fmt.Errorf("new %s: %w: %d elements", name, ErrIndex, n)
+	if err := sized(name, n, 0, 1<<48/size); err != nil {
+		return nil, err
 	}
 	o, err := newObject(name, shm.SyncOptions{Form: shm.FormMutex, Bytes: n * size})
 	if err == nil {

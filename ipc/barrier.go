@@ -24,8 +24,11 @@ type Barrier struct {
 
 const barrierName = "Barrier"
 
-// NewBarrier makes a barrier for so many parties, 1 to 1,048,575. The caller closes it.
+// NewBarrier makes a barrier for so many parties, 1 to 1,048,575, or else ErrSize. The caller closes it.
 func NewBarrier(parties int) (*Barrier, error) {
+	if err := sized(barrierName, parties, 1, maxCount); err != nil {
+		return nil, err
+	}
 	o, err := newObject(barrierName, shm.SyncOptions{Form: shm.FormBarrier, Limit: parties})
 	if err != nil {
 		return nil, err

@@ -106,9 +106,9 @@ func joinables() []place {
 	put := func(ctx context.Context, v victimPart) error { return v.Tasks.Put(ctx, load{[]byte("a task"), nil}) }
 	get := func(ctx context.Context, v victimPart) error { _, err := v.Tasks.Get(ctx); return err }
 	return []place{
-		{name: "joinable queue/with a task", waits: true, died: ipc.ErrTasksLost, stopped: ipc.ErrLocked, before: put, survivor: join,
+		{name: "joinable queue/with a task", waits: true, died: ipc.ErrTasksLost, stopped: context.DeadlineExceeded, before: put, survivor: join,
 			victim: func(ctx context.Context, v victimPart) error { return v.stay(get(ctx, v)) }},
-		{name: "joinable queue/in the middle of a copy in", waits: true, died: ipc.ErrTasksLost, stopped: ipc.ErrLocked, before: put, survivor: join,
+		{name: "joinable queue/in the middle of a copy in", waits: true, died: ipc.ErrTasksLost, stopped: context.DeadlineExceeded, before: put, survivor: join,
 			victim: func(ctx context.Context, v victimPart) error { stuck(v); return get(ctx, v) }},
 		{name: "joinable queue/blocked in receive",
 			victim: func(ctx context.Context, v victimPart) error { v.soon(); return get(ctx, v) },

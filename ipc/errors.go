@@ -30,7 +30,7 @@ var (
 	ErrNotObject = errors.New("ipc: not what it is received as")
 	// ErrIndex is returned for elements that an Array or a list does not have.
 	ErrIndex = errors.New("ipc: index out of range")
-	// ErrSize is returned for what has no room in its memory, and for sizes below 0.
+	// ErrSize is returned for what has no room in its memory, and for sizes, capacities and counts that there cannot be.
 	ErrSize = errors.New("ipc: size does not fit")
 	// ErrNotList is returned when what is received as a ShareableList, or as an element of one, is none.
 	ErrNotList = errors.New("ipc: not a shareable list")

@@ -22,9 +22,6 @@ type JoinableQueue[T any] struct {
 
 const joinableName = "JoinableQueue"
 
-// maxTasks is how many tasks may be in hand at once.
-const maxTasks = 1<<20 - 1
-
 // ErrTasksLost is returned by Join in a *shm.PeerError that names a process which died with tasks in its hands.
 var ErrTasksLost = errors.New("ipc: tasks of a dead process are not done")
 
@@ -40,7 +37,7 @@ func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("joinable queue: %w", err), q.Close())
 	}
-	taken, err := newObject(joinableName, shm.SyncOptions{Form: shm.FormSemaphore, Limit: maxTasks, Bounded: true})
+	taken, err := newObject(joinableName, shm.SyncOptions{Form: shm.FormSemaphore, Limit: maxCount, Bounded: true})
 	if err != nil {
 		return nil, errors.Join(err, q.Close(), mu.Close())
 	}
@@ -98,13 +95,17 @@ func (j *JoinableQueue[T]) lock(ctx context.Context) error {
 }
 
 func (j *JoinableQueue[T]) permits(ctx context.Context, op string, f func(shm.Semaphore) error) error {
-	return j.taken.do(ctx, op, ErrLocked, func() error { return f(shm.Semaphore{Sync: j.taken.sync}) })
+	return j.taken.do(ctx, op, nil, func() error { return f(shm.Semaphore{Sync: j.taken.sync}) })
 }
 
 // TaskDone says that a task that was got is done: one of this process's, or if it has none, of another's. It returns
 // ErrReleased if nobody has any.
 func (j *JoinableQueue[T]) TaskDone() error {
-	return j.permits(context.Background(), "task done", shm.Semaphore.Release)
+	err := j.permits(context.Background(), "task done", shm.Semaphore.Release)
+	if errors.Is(err, ErrReleased) {
+		return fmt.Errorf("%w: more tasks are done than were got", err)
+	}
+	return err
 }
 
 // Join waits until the queue is empty and every task that was got is done. If a process has died with tasks in its hands,
@@ -124,7 +125,7 @@ func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	}
 }
 
-func (j *JoinableQueue[T]) idle(permits int) bool { return permits == maxTasks && j.q.recv.end.empty() }
+func (j *JoinableQueue[T]) idle(permits int) bool { return permits == maxCount && j.q.recv.end.empty() }
 
 // done looks again while nobody can take a task. The permits come first: who put a task and gave its permit back did it in
 // this order.

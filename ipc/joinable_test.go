@@ -103,7 +103,14 @@ func TestJoinWaitsForWhoHasATask(t *testing.T) {
 		check(t, j.TryPut(1))
 		check(t, j.TryPut(2))
 		wantErr(t, j.TryPut(3), ipc.ErrFull)
-		wantErr(t, j.Join(brief()), context.DeadlineExceeded)
+		err = j.Join(brief())
+		if wantErr(t, err, context.DeadlineExceeded); errors.Is(err, ipc.ErrLocked) {
+			t.Errorf("there is no lock to wait for: %v", err)
+		}
+		if j.Len() != 2 {
+			t.Errorf("%d tasks wait", j.Len())
+		}
+		check(t, j.Poll(ctx))
 		for range 2 {
 			_, err = j.Get(ctx)
 			check(t, err)

@@ -30,6 +30,17 @@ func newObject(name string, opts shm.SyncOptions) (*object, error) {
 	return makeObject(d, name, s), nil
 }
 
+// maxCount is of what a word of shared memory counts: parties, permits, tasks in hand.
+const maxCount = 1<<20 - 1
+
+// sized returns ErrSize unless n is within the bounds of what is to be made.
+func sized(name string, n, low, high int) error {
+	if n < low || n > high {
+		return fmt.Errorf("new %s of %d: %w: want %d to %d", name, n, ErrSize, low, high)
+	}
+	return nil
+}
+
 func makeObject(d *shm.Domain, name string, s *shm.Sync) *object {
 	o := &object{&hold{d: d, blocks: []shm.Handle{s.Handle()}, view: s}, s, name}
 	runtime.AddCleanup(o, func(h *hold) { h.close() }, o.hold)

@@ -39,10 +39,10 @@ type QueueOptions struct {
 const defaultMaxBytes = 1 << 30
 
 // NewQueue makes a queue in which capacity values may wait, at least 1. The caller closes it. The error wraps
-// wire.ErrType if values of type T cannot cross processes.
+// wire.ErrType if values of type T cannot cross processes, and ErrSize for another capacity.
 func NewQueue[T any](capacity int) (*Queue[T], error) {
 	if capacity < 1 {
-		return nil, fmt.Errorf("new queue of capacity %d: want at least 1, or NewUnbounded", capacity)
+		return nil, fmt.Errorf("new queue of capacity %d: %w: want at least 1, or NewUnbounded", capacity, ErrSize)
 	}
 	return NewQueueWith[T](QueueOptions{Capacity: capacity})
 }
@@ -93,9 +93,9 @@ func newEnds(opts QueueOptions, elem string) (send, recv *end, err error) {
 func (o QueueOptions) ring() (shm.RingOptions, error) {
 	switch {
 	case o.Capacity < 0:
-		return shm.RingOptions{}, fmt.Errorf("capacity %d: want 0 or more", o.Capacity)
+		return shm.RingOptions{}, fmt.Errorf("capacity %d: %w: want 0 or more", o.Capacity, ErrSize)
 	case o.MaxBytes < 0 || o.MaxBytes != 0 && o.MaxBytes < shm.SlotSize:
-		return shm.RingOptions{}, fmt.Errorf("MaxBytes %d: want at least %d", o.MaxBytes, shm.SlotSize)
+		return shm.RingOptions{}, fmt.Errorf("MaxBytes %d: %w: want at least %d", o.MaxBytes, ErrSize, shm.SlotSize)
 	case o.Policy > DropOldest:
 		return shm.RingOptions{}, fmt.Errorf("unknown %v", o.Policy)
 	case o.Capacity != 0:

@@ -140,6 +140,16 @@ func TestDeadlinesSayWhatTheQueueWas(t *testing.T) {
 		check(t, q.TryPut(1))
 		wantErr(t, q.Put(brief(), 2), ipc.ErrFull, context.DeadlineExceeded)
 
+		over, end := context.WithDeadline(t.Context(), time.Unix(0, 0)) // ErrEmpty and ErrFull are true all the same
+		defer end()
+		if v, err := q.Get(over); v != 1 || err != nil {
+			t.Errorf("what was there is %d, %v", v, err)
+		}
+		_, err = q.Get(over)
+		wantErr(t, err, ipc.ErrEmpty, context.DeadlineExceeded)
+		check(t, q.Put(over, 1))
+		wantErr(t, q.Put(over, 2), ipc.ErrFull, context.DeadlineExceeded)
+
 		why := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, why)
 		defer cancel()
@@ -564,10 +574,11 @@ func TestOptionsAreChecked(t *testing.T) {
 			t.Errorf("%+v is taken", o)
 		}
 	}
-	if _, err := ipc.NewQueue[int](0); err == nil {
-		t.Error("a queue without room")
-	}
-	_, err := ipc.NewQueue[func()](1)
+	_, err := ipc.NewQueue[int](0)
+	wantErr(t, err, ipc.ErrSize)
+	_, err = ipc.NewJoinableQueue[int](-1)
+	wantErr(t, err, ipc.ErrSize)
+	_, err = ipc.NewQueue[func()](1)
 	wantErr(t, err, wire.ErrType)
 }
 

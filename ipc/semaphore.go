@@ -20,7 +20,7 @@ type Semaphore struct{ obj *object }
 
 const semaphoreName = "Semaphore"
 
-// NewSemaphore makes a semaphore of so many permits, 0 to 1,048,575. The caller closes it.
+// NewSemaphore makes a semaphore of so many permits, 0 to 1,048,575, or else ErrSize. The caller closes it.
 func NewSemaphore(permits int) (*Semaphore, error) {
 	return newSemaphore(shm.SyncOptions{Form: shm.FormSemaphore, Limit: permits})
 }
@@ -31,6 +31,9 @@ func NewBoundedSemaphore(permits int) (*Semaphore, error) {
 }
 
 func newSemaphore(opts shm.SyncOptions) (*Semaphore, error) {
+	if err := sized(semaphoreName, opts.Limit, 0, maxCount); err != nil {
+		return nil, err
+	}
 	o, err := newObject(semaphoreName, opts)
 	if err != nil {
 		return nil, err

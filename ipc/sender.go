@@ -59,7 +59,7 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 }
 
 func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error {
-	if ctx.Err() != nil {
+	if ctx.Err() == context.Canceled { // with a deadline that is over it takes the room that there is: ErrFull is true
 		return contextError(ctx, "put", ErrFull)
 	}
 	o.enc.Reset(o.buf)

@@ -3,8 +3,11 @@ package ipc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,7 +128,11 @@ func TestDeadlinesSayWhoHoldsTheLock(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		b := newToolbox(t)
 		check(t, b.Mutex.TryLock())
-		wantErr(t, b.Mutex.Lock(soon(t)), ipc.ErrLocked, context.DeadlineExceeded)
+		err := b.Mutex.Lock(soon(t))
+		wantErr(t, err, ipc.ErrLocked, context.DeadlineExceeded)
+		if !strings.Contains(err.Error(), fmt.Sprintf("by process %d", os.Getpid())) {
+			t.Errorf("%v does not say who has it", err)
+		}
 		check(t, b.Semaphore.TryAcquire())
 		wantErr(t, b.Semaphore.Acquire(soon(t)), ipc.ErrLocked, context.DeadlineExceeded)
 		wantErr(t, b.Event.Wait(soon(t)), context.DeadlineExceeded)
@@ -133,7 +140,7 @@ func TestDeadlinesSayWhoHoldsTheLock(t *testing.T) {
 		wantErr(t, b.Cond.Wait(soon(t)), context.DeadlineExceeded)
 		check(t, b.Cond.Mutex().Unlock())
 		wantErr(t, b.Cond.Wait(t.Context()), ipc.ErrNotOwner)
-		_, err := b.Barrier.Wait(soon(t))
+		_, err = b.Barrier.Wait(soon(t))
 		wantErr(t, err, ipc.ErrBroken, context.DeadlineExceeded)
 		if !b.Barrier.Broken() || b.Barrier.Waiting() != 0 || b.Barrier.Parties() != 2 {
 			t.Error("a barrier whose wait ended is not broken")
@@ -287,7 +294,7 @@ func TestNumbersOfEverySize(t *testing.T) {
 		number[float64](t, math.Inf(-1))
 		number[celsius](t, -273.15)
 		_, err := ipc.NewArray[int](-1)
-		wantErr(t, err, ipc.ErrIndex)
+		wantErr(t, err, ipc.ErrSize)
 		none, err := ipc.NewArray[int](0)
 		check(t, err)
 		if none.Len() != 0 {

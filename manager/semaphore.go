@@ -8,6 +8,9 @@ import (
 )
 
 // A Semaphore is a number of permits in the server. The permits of a process that dies are returned.
+//
+// Any process may release, and one that has no permit releases another's; if nobody has any, there is one more from then on, and
+// so a semaphore is also a signal. What dead processes had comes back only as far as there are no more permits than at first.
 type Semaphore struct{ Proxy }
 
 // NewSemaphore makes a semaphore with n permits. The caller closes it.
@@ -34,7 +37,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (bool, error) {
 	return one[bool](s.callUndo(ctx, releaseLate, "tryacquire"))
 }
 
-// Release returns a permit. Anybody may, also one who has taken none.
+// Release returns a permit; ErrTooOften if a bounded semaphore has all of them.
 func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, "release").none() }
 
 // Value returns the number of permits that nobody has.
@@ -48,8 +51,9 @@ func (s *Semaphore) UnmarshalWire(d *wire.Decoder) error { return s.unmarshal(d,
 
 // A semaphore is the state of a Semaphore.
 type semaphore struct {
-	free, limit int // limit is -1 where there is none
-	held        map[*session]int
+	free, first int
+	bounded     bool
+	held        map[*session]int // who has none is not in it
 }
 
 func init() {
@@ -68,11 +72,7 @@ func newSemaphore(c *call) (any, error) {
 	if err == nil && n < 0 {
 		err = fmt.Errorf("%w: %d permits", ErrArgument, n)
 	}
-	s := &semaphore{free: n, limit: -1, held: make(map[*session]int)}
-	if bounded {
-		s.limit = n
-	}
-	return s, err
+	return &semaphore{free: n, first: n, bounded: bounded, held: make(map[*session]int)}, err
 }
 
 func (s *semaphore) acquire(c *call) error {
@@ -87,12 +87,18 @@ func (s *semaphore) acquire(c *call) error {
 func (s *semaphore) tryAcquire(c *call) error { return give(c, s.acquire(c) == nil) }
 
 func (s *semaphore) release(c *call) error {
-	if s.free == s.limit {
+	if s.bounded && s.free == s.first {
 		return fmt.Errorf("release: %w", ErrTooOften)
 	}
 	s.free++
-	if s.held[c.session()] > 0 {
-		s.held[c.session()]--
+	holder := c.session()
+	for other := range s.held {
+		if s.held[holder] == 0 {
+			holder = other
+		}
+	}
+	if s.held[holder]--; s.held[holder] <= 0 {
+		delete(s.held, holder)
 	}
 	return nil
 }
@@ -108,9 +114,6 @@ func (s *semaphore) giveBack(c *call) error {
 func (s *semaphore) value(c *call) error { return give(c, s.free) }
 
 func (s *semaphore) leave(p *session) {
-	s.free += s.held[p]
-	if s.limit >= 0 {
-		s.free = min(s.free, s.limit)
-	}
+	s.free = max(s.free, min(s.free+s.held[p], s.first))
 	delete(s.held, p)
 }

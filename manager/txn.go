@@ -75,8 +75,8 @@ func (c *client) transaction(ctx context.Context) *transaction {
 //	})
 //
 // The transaction is undone as well when f panics, when one of its calls outlasts its deadline, and when this process
-// dies, however it does. While it lasts everybody else waits: keep it short. A process that is stopped in it stops the others,
-// which have their deadlines.
+// dies, however it does. While it lasts everybody else waits, and so does a call in f that is given another context: for ever, unless
+// that one ends. Keep it short. A process that is stopped in it stops the others, which have their deadlines.
 //
 // Dict, List, Set, Namespace, Value, Array and Queue take part, and objects of registered types that are a Saver. Others,
 // and calls that would wait, such as a Get of an empty queue, return ErrTxn. So does a Txn within one.

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
+	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -22,7 +22,7 @@ func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(le
 // Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and numbers, with dots between, and an array
 // alone as "tensor". Other values are passed over.
 func Load(path string) (map[string]*tensor.Tensor, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("load tensors: %w", err)
 	}
@@ -90,6 +90,9 @@ func (d decoder) value(depth int) (v any, err error) {
 		return nil, malformed("values nest deeper than %d", maxDepth)
 	}
 	code, err := d.PeekCode()
+	if err == io.EOF {
+		return nil, malformed("it is empty or cut short")
+	}
 	if err != nil {
 		return nil, malformed("%v", err)
 	}
@@ -135,8 +138,11 @@ func (d decoder) list(depth int) (any, error) {
 // bytes reads bytes into a tensor, so that they are an array's own.
 func (d decoder) bytes() (*tensor.Tensor, error) {
 	n, err := d.DecodeBytesLen()
-	if err != nil || int64(n) > d.size {
-		return nil, malformed("%d bytes: %v", n, err)
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	if int64(n) > d.size {
+		return nil, malformed("%d bytes in a file of %d", n, d.size)
 	}
 	t := tensor.Empty(tensor.Uint8, max(n, 0))
 	if err := d.ReadFull(tensor.Bytes(t)); err != nil {
@@ -207,7 +213,7 @@ func array(m map[string]any, data *tensor.Tensor) (any, error) {
 		shape = append(shape, int(k))
 	}
 	if n, err := dt.SizeOf(shape...); err != nil || n != data.Nbytes() {
-		return nil, malformed("%d bytes for an array of %v: %v", data.Nbytes(), shape, err)
+		return nil, malformed("%d bytes for an array of %v %v", data.Nbytes(), dt, shape)
 	}
 	if swapped {
 		dt.SwapBytes(tensor.Bytes(data))

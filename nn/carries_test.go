@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
@@ -238,6 +238,7 @@ var cargoes = []cargo{
 	carries("loss without weights", "", load[nn.BCEWithLogits]{func(context.Context) (nn.BCEWithLogits, error) { return nn.BCEWithLogits{}, nil },
 		func(l nn.BCEWithLogits) string { return lookAt(l.Positive) }, func(nn.BCEWithLogits) {}, false}),
 	carries("dtype", "", copied(tensor.BFloat16)),
+	carries("device", "", copied(tensor.Place{})), // those that are not the host's are in package cuda's TestCarries
 	carries("shape", "", copied([]int{2, 3, 4})),
 	carries("generator state", "", load[*tensor.Generator]{
 		make: func(context.Context) (*tensor.Generator, error) {
@@ -281,6 +282,10 @@ var cargoes = []cargo{
 		func(m *ipc.Memory) string { return fmt.Sprint(m.Bytes()) }, func(m *ipc.Memory) { m.Bytes()[0]++ })),
 	carries("shareable list", "", changing(func() (*ipc.ShareableList, error) { return ipc.NewShareableList("text", 5) },
 		func(l *ipc.ShareableList) string { v, err := l.At(0); return fmt.Sprint(l.Len(), v, err) }, func(l *ipc.ShareableList) { l.Set(0, "other") })),
+	carries("pipe of two types", "carries.duplex", changing(func() (*ipc.Duplex[int, string], error) {
+		a, b, err := ipc.Pipe2[int, string]()
+		return a, errors.Join(err, b.TrySend("one"), hold(b))
+	}, func(c *ipc.Duplex[int, string]) string { return fmt.Sprint(c.Len()) }, func(c *ipc.Duplex[int, string]) { c.TryRecv() })),
 	carries("mutex", "", usable(ipc.NewMutex, func(m *ipc.Mutex) error { return errors.Join(m.TryLock(), m.Unlock()) })),
 	carries("rwmutex", "", usable(ipc.NewRWMutex, func(m *ipc.RWMutex) error { return errors.Join(m.TryRLock(), m.RUnlock()) })),
 	carries("recursive mutex", "", usable(ipc.NewRecursiveMutex, func(m *ipc.RecursiveMutex) error {
@@ -306,15 +311,6 @@ var cargoes = []cargo{
 		func(v *ipc.Value[float64]) string { return fmt.Sprint(v.Load()) }, func(v *ipc.Value[float64]) { v.Add(1) })),
 	carries("array", "carries.array", changing(func() (*ipc.Array[int64], error) { return ipc.ArrayOf([]int64{1, 2}) },
 		func(a *ipc.Array[int64]) string { return fmt.Sprint(a.At(1)) }, func(a *ipc.Array[int64]) { a.Set(1, 9) })),
-	carries("proxy", "carries.proxy", load[*manager.Dict[string, int]]{func(ctx context.Context) (*manager.Dict[string, int], error) {
-		m, err := manager.New(ctx)
-		if err != nil {
-			return nil, err
-		}
-		d, err := manager.NewDict[string, int](ctx, m)
-		return d, errors.Join(err, hold(m))
-	}, func(d *manager.Dict[string, int]) string { return fmt.Sprint(d.Len(context.Background())) },
-		func(d *manager.Dict[string, int]) { d.Set(context.Background(), "a", 1) }, true}),
 }
 
 // files and held are what loads leave to the end of their test.
@@ -330,7 +326,7 @@ func hold(c interface{ Close() error }) error {
 
 // TestCarries sends everything by every way.
 func TestCarries(t *testing.T) {
-	for _, c := range cargoes {
+	for _, c := range slices.Concat(cargoes, proxies) {
 		for way, f := range c.ways {
 			t.Run(c.name+" by "+way, func(t *testing.T) {
 				d, err := shm.New(shm.Options{Budget: 64 << 20})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/internal/zipfile"
 	"github.com/shoal-mp/shoal/tensor"
@@ -35,7 +36,7 @@ func SaveAll(path string, tensors map[string]*tensor.Tensor) error {
 
 // LoadAll reads the arrays of an .npz, compressed or not, to the heap. The error is a *[FileError].
 func LoadAll(path string) (map[string]*tensor.Tensor, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, &FileError{path, "", err}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -44,7 +45,7 @@ func Map(path string) (*tensor.Tensor, error) { return open(path, mapped) }
 
 // open lets how make a tensor of a file.
 func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, &FileError{path, "", err}
 	}

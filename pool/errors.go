@@ -37,7 +37,7 @@ type TaskError struct {
 
 // Error returns one line.
 func (e *TaskError) Error() string {
-	return fmt.Sprintf("pool: %s of value %d: %v", e.Func, e.Index, e.Err)
+	return fmt.Sprintf("pool: task %d of %s: %v", e.Index, e.Func, e.Err)
 }
 
 // Unwrap returns Err.

@@ -59,7 +59,7 @@ func TestFirstFailureIsTheErrorOfMap(t *testing.T) {
 		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 3})
 		_, err := oddOnly.Map(deadline(t), p, []int{1, 3, 5, 7, 8, 9, 11})
 		te, ok := errors.AsType[*pool.TaskError](err)
-		if !ok || te.Index != 4 || te.Func != "oddOnly" || !errors.Is(err, fs.ErrInvalid) || te.Error() != "pool: oddOnly of value 4: number 8: invalid argument" {
+		if !ok || te.Index != 4 || te.Func != "oddOnly" || !errors.Is(err, fs.ErrInvalid) || te.Error() != "pool: task 4 of oddOnly: number 8: invalid argument" {
 			t.Errorf("got %v", err)
 		}
 		if got := get[int](t)(oddOnly.Apply(deadline(t), p, 3)); got != 3 { // nobody has died of it

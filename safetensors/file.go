@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -24,7 +25,7 @@ type File struct {
 
 // Open opens a file and checks its header. The caller closes the File. A malformed file is a *[FormatError].
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open tensors: %w", err)
 	}

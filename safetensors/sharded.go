@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -48,7 +49,7 @@ func OpenSharded(path string) (s *Sharded, err error) {
 }
 
 func readIndex(path string) (ix index, err error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return ix, fmt.Errorf("open tensors: %w", err)
 	}
@@ -57,8 +58,11 @@ func readIndex(path string) (ix index, err error) {
 	if err != nil {
 		return ix, fmt.Errorf("read tensors: %w", err)
 	}
-	if err := json.Unmarshal(b, &ix); err != nil || ix.WeightMap == nil || len(b) > maxHeader {
-		return ix, &FormatError{Path: path, Err: fmt.Errorf("%w: no index of tensors: %v", ErrHeader, err)}
+	if err = json.Unmarshal(b, &ix); err == nil && (ix.WeightMap == nil || len(b) > maxHeader) {
+		err = errors.New("it has no weight_map, or too much")
+	}
+	if err != nil {
+		return ix, &FormatError{Path: path, Err: fmt.Errorf("%w: no index of tensors: %w", ErrHeader, err)}
 	}
 	return ix, nil
 }

@@ -244,3 +244,31 @@ func TestNobodyWaitsForAClosedDomain(t *testing.T) {
 		g.Wait()
 	}
 }
+
+// More operations than there are lanes wait: none of them is forgotten when lanes are free again.
+func TestMoreOperationsThanLanes(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 128)
+		other := open(t, b, r.Handle(), s, v)
+		h := alloc(t, a, 64, "x")
+		check(t, b.Import(h))
+		end, err := a.StampPut(h)
+		check(t, err)
+		var g sync.WaitGroup
+		for range 100 {
+			g.Go(func() {
+				if err := other.TryPut(nil, []shm.Handle{h}, false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		eventually(t, "no lane of all is left", func() bool { return b.BusyLanes() == shm.LanesPerSlot-1 })
+		end()
+		g.Wait()
+		if n := r.Len(); n != 100 {
+			t.Errorf("%d messages, want 100", n)
+		}
+		check(t, errors.Join(a.Release(h), b.Release(h)))
+	})
+}

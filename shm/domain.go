@@ -31,11 +31,7 @@ type Domain struct {
 	word  int    // of a participant bitmap that holds our bit
 	bit   uint64 // our bit in that word
 
-	lanes     [lanesPerSlot]lane
-	laneWait  sync.Mutex
-	laneFree  *sync.Cond
-	laneQueue atomic.Int32
-
+	lanes [lanesPerSlot]lane
 	refs  refTable
 	lives *lifetimes
 	park  parking
@@ -101,7 +97,6 @@ func overlay(s store) *Domain {
 	d.parts = (*[maxParticipants]participant)(unsafe.Pointer(&c[offParticipants]))
 	d.recs = (*[maxLanes]laneRec)(unsafe.Pointer(&c[offLanes]))
 	d.blocks = unsafe.Slice((*block)(unsafe.Pointer(&c[offBlocks])), (len(c)-offBlocks)/blockSize)
-	d.laneFree = sync.NewCond(&d.laneWait)
 	if m, ok := s.(*memfds); ok {
 		d.lives = m.lives
 	}
@@ -232,7 +227,6 @@ func (d *Domain) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
-	d.wakeLanes()
 	unheard := errors.Join(d.listeners.close(), d.closeServices())
 	for i := range commonLanes {
 		d.lanes[i].lock() // waits for the operation that is going on

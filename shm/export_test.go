@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -295,6 +296,14 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 	}, err
 }
 
+// BusyLanes returns how many operations are going on in this process.
+func (d *Domain) BusyLanes() (n int) {
+	for i := range d.lanes {
+		n += int(d.lanes[i].busy.Load())
+	}
+	return n
+}
+
 // WaitsForStamp reports whether somebody asked to be rung when the stamp on h clears.
 func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
 
@@ -437,6 +446,12 @@ func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
 // LieDown makes this goroutine its process's napper, and GetUp ends that.
 func (d *Domain) LieDown() bool { return d.lieDown() }
 
+// Sleep is what it does between.
+func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.sleep(ctx, most) }
+
+// WakeUp is what the end of its context does.
+func (d *Domain) WakeUp() { d.wakeUp() }
+
 // GetUp reports whether the process was rung meanwhile.
 func (d *Domain) GetUp() bool { return d.getUp() }
 
@@ -455,3 +470,6 @@ type Habit struct{ h habit }
 // Due and Learn are its methods.
 func (h *Habit) Due() bool       { return h.h.due() }
 func (h *Habit) Learn(paid bool) { h.h.learn(paid) }
+
+// Spin spins for a condition, if that is due.
+func (h *Habit) Spin(d *Domain, ready func() bool) bool { return d.spin(&h.h, ready) }

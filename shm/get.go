@@ -74,7 +74,7 @@ func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	for _, i := range m.order {
 		l.receive(i, m)
 	}
-	s.word.Store(slotWord(lap+1, slotEmpty, 0))
+	s.leave(slotWord(lap+1, slotEmpty, 0), m.order)
 	for _, i := range m.order {
 		r.d.unstamp(&r.d.blocks[i])
 	}

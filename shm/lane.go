@@ -2,6 +2,7 @@ package shm
 
 import (
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -25,30 +26,16 @@ type lane struct {
 
 func (l *lane) tryLock() bool { return l.busy.Load() == 0 && l.busy.CompareAndSwap(0, 1) }
 
-func (l *lane) lock() {
-	if l.tryLock() {
-		return
-	}
-	l.d.laneQueue.Add(1)
-	l.d.laneWait.Lock()
-	for !l.tryLock() {
-		l.d.laneFree.Wait()
-	}
-	l.d.laneWait.Unlock()
-	l.d.laneQueue.Add(-1)
-}
+func (l *lane) lock() { eventually(l.tryLock) }
 
-func (l *lane) unlock() {
-	l.busy.Store(0)
-	if l.d.laneQueue.Load() != 0 {
-		l.d.wakeLanes()
-	}
-}
+// unlock wakes nobody: to look for who waits would take a barrier in every operation, and hardly ever does anybody.
+func (l *lane) unlock() { set32(&l.busy, 0) }
 
-func (d *Domain) wakeLanes() {
-	d.laneWait.Lock()
-	d.laneFree.Broadcast()
-	d.laneWait.Unlock()
+// eventually tries until it succeeds, less and less often.
+func eventually(try func() bool) {
+	for pause := time.Microsecond; !try(); pause = min(2*pause, time.Millisecond) {
+		time.Sleep(pause)
+	}
 }
 
 // enter takes a free lane. The address of a local variable tells goroutines apart well enough to spread them.
@@ -76,28 +63,16 @@ func (d *Domain) anyLane() *lane {
 	return d.otherLane(at)
 }
 
-func (d *Domain) otherLane(at int) *lane {
-	for i := range commonLanes {
-		if l := &d.lanes[(at+i)%commonLanes]; l.tryLock() {
-			return l
-		}
-	}
-	return d.waitLane(at)
-}
-
-// waitLane returns nil when the domain is closed, since Close keeps the lanes.
-func (d *Domain) waitLane(at int) *lane {
-	d.laneQueue.Add(1)
-	defer d.laneQueue.Add(-1)
-	d.laneWait.Lock()
-	defer d.laneWait.Unlock()
-	for !d.closed.Load() {
+// otherLane returns nil when the domain is closed, since Close keeps the lanes.
+func (d *Domain) otherLane(at int) (l *lane) {
+	eventually(func() bool {
 		for i := range commonLanes {
-			if l := &d.lanes[(at+i)%commonLanes]; l.tryLock() {
-				return l
+			if l = &d.lanes[(at+i)%commonLanes]; l.tryLock() {
+				return true
 			}
 		}
-		d.laneFree.Wait()
-	}
-	return nil
+		l = nil
+		return d.closed.Load()
+	})
+	return l
 }

@@ -19,7 +19,7 @@ const (
 	rung    // and is to do what the doorbell's goroutine does
 )
 
-// napTime is how long a nap lasts at most, and so how late who naps may hear of what is no ring, such as the end of a context.
+// napTime is how long a nap lasts at most, and so how late who naps may hear of a ring whose sender died.
 const napTime = 500 * time.Microsecond
 
 // lieDown makes the calling goroutine the napper of the process, if there is none. It looks at its condition, sleeps if
@@ -32,14 +32,45 @@ func (d *Domain) lieDown() bool {
 	return true
 }
 
-// sleep returns when the nap is over, its time or that of ctx.
-func (d *Domain) sleep(ctx context.Context) {
-	most := napTime
+// sleep returns when the nap is over, when most has passed, or when ctx ends.
+func (d *Domain) sleep(ctx context.Context, most time.Duration) {
 	if end, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(end))
 	}
-	if most > 0 {
+	d.park.alarm.set(ctx, d.wakeUp)
+	if most > 0 && ctx.Err() == nil { // who ends it after this look finds the nap word that says so
 		d.parts[d.slot].nap.sleep(napping, most)
+	}
+}
+
+// wakeUp ends the nap of whomever, and does nothing in a closed domain, whose nap word may be another participant's.
+func (d *Domain) wakeUp() {
+	if in, err := d.enter(); err == nil {
+		d.rouse(d.slot, awake)
+		in.unlock()
+	}
+}
+
+// An alarm calls a function when a context ends. Its users are mostly of one context and one after the other, so it stays set.
+type alarm struct {
+	done <-chan struct{}
+	stop func() bool
+}
+
+func (a *alarm) set(ctx context.Context, f func()) {
+	if ctx.Done() == a.done {
+		return
+	}
+	a.cancel()
+	if a.done = ctx.Done(); a.done != nil {
+		a.stop = context.AfterFunc(ctx, f)
+	}
+}
+
+func (a *alarm) cancel() {
+	if a.done != nil {
+		a.stop()
+		a.done = nil
 	}
 }
 
@@ -69,4 +100,5 @@ func (d *Domain) rouse(slot int, say uint64) bool {
 func (d *Domain) noNaps() {
 	d.rouse(d.slot, awake)
 	d.park.napper.Lock()
+	d.park.alarm.cancel()
 }

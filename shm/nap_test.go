@@ -1,9 +1,11 @@
 package shm_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -54,6 +56,44 @@ func TestARingByTheNapWakesWhoIsParked(t *testing.T) {
 			t.Error("a nap was rung by nobody")
 		}
 	})
+}
+
+// An end of the context is heard in the midst of a nap, not only at its end.
+func TestACancelledContextEndsANap(t *testing.T) {
+	const forever = 20 * time.Second
+	d := newDomain(t, 8<<20)
+	nap := func(ctx context.Context, most time.Duration) {
+		if !d.LieDown() {
+			t.Fatal("somebody naps")
+		}
+		begin := time.Now()
+		d.Sleep(ctx, most)
+		if d.GetUp() {
+			t.Error("a nap was rung by nobody")
+		}
+		if most == forever && time.Since(begin) >= forever {
+			t.Fatal("a cancellation was not heard")
+		}
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		nap(ctx, time.Millisecond)
+		go cancel()
+		nap(ctx, forever)
+		nap(ctx, forever) // of one that has ended
+	}
+}
+
+// What is called late, when the domain is closed, must leave the nap word alone.
+func TestAContextThatEndsAfterTheDomain(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.LieDown()
+	d.Sleep(ctx, time.Millisecond)
+	d.GetUp()
+	check(t, d.Close())
+	cancel()
+	d.WakeUp()
 }
 
 func TestNobodyNapsInAClosedDomain(t *testing.T) {
@@ -115,5 +155,23 @@ func TestWhatIsInVainIsLeftOutForLonger(t *testing.T) {
 	h.Learn(true)
 	if got := rests(); got != 0 {
 		t.Errorf("left out %d times after a success", got)
+	}
+}
+
+// Who rests from spinning does not look at all: with both sides on one processor even the first looks are in the other's way.
+func TestASpinThatRestsDoesNotLook(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	var h shm.Habit
+	h.Learn(false)
+	h.Learn(false)
+	if h.Spin(d, func() bool { t.Error("looked"); return true }) {
+		t.Error("a spin that rests has found something")
+	}
+	if !h.Spin(d, func() bool { return true }) {
+		t.Error("a spin that is due has not looked")
+	}
+	h.Learn(false)
+	if !h.Due() {
+		t.Error("what was found did not pay")
 	}
 }

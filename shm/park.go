@@ -64,7 +64,7 @@ func (l *lot) rest(ctx context.Context, ready bool) {
 		l.d.getUp()
 		return
 	}
-	l.d.sleep(ctx)
+	l.d.sleep(ctx, napTime)
 	l.nap.learn(l.d.getUp())
 }
 
@@ -195,6 +195,7 @@ func (l *lot) wakeAll() {
 type parking struct {
 	bell   bell
 	napper sync.Mutex // held by who naps
+	alarm  alarm      // of who naps, or did
 	mu     sync.Mutex
 	lots   []*lot
 }

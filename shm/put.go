@@ -79,7 +79,7 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 					}
 				}
 			}
-			s.word.Store(slotWord(lap, slotFull, l.id))
+			s.leave(slotWord(lap, slotFull, l.id), order)
 			for _, i := range order {
 				r.d.endPut(&r.d.blocks[i], l.id)
 			}
@@ -178,13 +178,13 @@ func (r *Ring) claim(l *lane) (*slot, uint64, error) {
 			return nil, 0, unbacked(tk)
 		}
 		s, lap := r.slot(tk), tk>>r.bits
-		w := s.word.Load()
-		switch {
-		case w == slotWord(lap, slotEmpty, 0):
-			if s.word.CAS(w, slotWord(lap, slotWriting, l.id)) {
-				r.hdr.tail.CAS(tk, tk+1)
-				return s, lap, nil
-			}
+		empty := slotWord(lap, slotEmpty, 0)
+		if s.word.CAS(empty, slotWord(lap, slotWriting, l.id)) { // not looked at before, which would fetch its line twice
+			r.hdr.tail.CAS(tk, tk+1)
+			return s, lap, nil
+		}
+		switch w := s.word.Load(); {
+		case w == empty: // it has just been read
 		case slotLap(w) >= lap: // somebody has claimed this ticket, or the ring has gone on: help
 			r.hdr.tail.CAS(tk, tk+1)
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there

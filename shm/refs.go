@@ -28,7 +28,7 @@ func (t *refTable) grow(index uint32) *atomic.Uint32 {
 	return &p.Load()[index%refChunk]
 }
 
-// lockRef returns the entry's count, with the entry locked; storing a count unlocks it.
+// lockRef returns the entry's count, with the entry locked; set32 of a count unlocks it.
 func lockRef(e *atomic.Uint32) uint32 {
 	if n := e.Load(); n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
 		return n
@@ -58,7 +58,7 @@ func (d *Domain) acquire(index uint32) {
 		d.blocks[index].own[d.word].Or(d.bit)
 		d.lives.begin(index)
 	}
-	e.Store(n + 1)
+	set32(e, n+1)
 }
 
 // drop takes one away and reports whether it was the last, and false if there was none.
@@ -66,14 +66,14 @@ func (d *Domain) drop(index uint32) (last, ok bool) {
 	e := d.refs.entry(index)
 	n := lockRef(e)
 	if n == 0 {
-		e.Store(0)
+		set32(e, 0)
 		return false, false
 	}
 	if n == 1 {
 		d.lives.end(index)
 		d.blocks[index].own[d.word].AndNot(d.bit)
 	}
-	e.Store(n - 1)
+	set32(e, n-1)
 	return n == 1, true
 }
 
@@ -99,10 +99,10 @@ func (d *Domain) Retain(h Handle) error {
 	e := d.refs.entry(h.index())
 	n := lockRef(e)
 	if n == 0 {
-		e.Store(0)
+		set32(e, 0)
 		return ErrClosed
 	}
-	e.Store(n + 1)
+	set32(e, n+1)
 	return nil
 }
 

@@ -58,6 +58,16 @@ const (
 	metaSpill  = 1 // body and table of blocks are in a block of their own, blocks[0]
 )
 
+// leave writes the word with which a message's put or get ends. The caller looks next at who waits, which the write must not
+// come after: the CAS that clears the stamps of the message's blocks sees to it, if it has any.
+func (s *slot) leave(w uint64, order []uint32) {
+	if len(order) == 0 {
+		s.word.Store(w)
+	} else {
+		s.word.Set(w)
+	}
+}
+
 // States of a slot. The word of a fresh slot is 0: lap 0, empty.
 const (
 	slotEmpty = iota
@@ -93,6 +103,7 @@ type Ring struct {
 	bits  int
 	limit uint64
 	ready atomic.Uint64 // slots backed by pages, as far as this view knows
+	seen  atomic.Uint64 // the head when this view last looked at it
 	gone  atomic.Bool   // the view is closed
 
 	notEmpty lot
@@ -370,14 +381,20 @@ func (r *Ring) pending() bool {
 }
 
 // limited reports whether the message with ticket tk would be one more than the ring's limit, which may be fewer
-// than its slots.
+// than its slots. The head only moves on, and its line is its readers': it is looked at when what was seen of it last
+// leaves no room.
 func (r *Ring) limited(tk uint64) bool {
-	full := func() bool { return int64(tk-r.hdr.head.Load()) >= int64(r.limit) } // a tail that lags may be before the head
-	if !full() {
+	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) } // a tail that lags may be before the head
+	if !full(r.seen.Load()) {
 		return false
 	}
-	r.passRead() // a reader may have died before it moved the head on
-	return full()
+	head := r.hdr.head.Load()
+	if full(head) {
+		r.passRead() // a reader may have died before it moved the head on
+		head = r.hdr.head.Load()
+	}
+	r.seen.Store(head)
+	return full(head)
 }
 
 // passRead moves the head past messages that somebody is reading or has read.

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -39,22 +40,34 @@ func (w *Word) Store(v uint64) {
 	}
 }
 
-// Set is Store without a barrier of its own: the next CAS or Store of the same goroutine orders it. It saves a
-// locked instruction on the path of every message. Others may load the word at the same time, as statistics do: an
-// aligned word is written whole on every machine that Go knows, but the race detector wants to be told.
+// Set is a Store that what the goroutine loads next may overtake; what it wrote before is seen before. It saves a locked
+// instruction on the path of every message.
 func (w *Word) Set(v uint64) {
 	if crashing {
 		crashPoint("before")
 	}
-	if racing {
-		w.v.Store(v)
-	} else {
+	if ordered {
 		*(*uint64)(unsafe.Pointer(&w.v)) = v
+	} else {
+		w.v.Store(v)
 	}
 	if crashing {
 		crashPoint("after")
 	}
 }
+
+// set32 is Set for a word that only this process has.
+func set32(w *atomic.Uint32, v uint32) {
+	if ordered {
+		*(*uint32)(unsafe.Pointer(w)) = v
+	} else {
+		w.Store(v)
+	}
+}
+
+// ordered says that a plain store is what Set needs: an aligned word is written whole, and after all that was written
+// before it. The race detector wants to be told all the same.
+const ordered = runtime.GOARCH == "amd64" && !racing
 
 // Add adds n, which may be negative as two's complement, and returns the new value.
 func (w *Word) Add(n uint64) uint64 {

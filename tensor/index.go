@@ -50,6 +50,26 @@ func Stack(ts []*Tensor, dim int) *Tensor {
 	return out
 }
 
+// Flip returns a copy whose elements are in the opposite order along dims: torch.flip. With images in (…, H, W), -1 makes left right. It panics where a dimension is
+// named twice.
+func Flip(t *Tensor, dims ...int) *Tensor {
+	out, turned := t.Clone(), make([]bool, len(t.shape))
+	for _, d := range dims {
+		if d = t.axis(d); turned[d] {
+			misuse("Flip of dimension %d twice", d)
+		}
+		turned[d] = true
+		last := float64(t.shape[d] - 1)
+		backwards, err := ArangeOn(t.Device(), Int64, last, -1, -1)
+		must(err)
+		next := IndexSelect(out, d, backwards)
+		out.release()
+		backwards.release()
+		out = next
+	}
+	return out
+}
+
 // Equal reports whether a and b have one shape and equal elements. NaN equals nothing.
 func Equal(a, b *Tensor) bool {
 	return slices.Equal(a.shape, b.shape) && At[bool](All(Eq(a, b)))

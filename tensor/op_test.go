@@ -348,6 +348,10 @@ func TestFunctionsHaveTheirValues(t *testing.T) {
 		{"stack", tensor.Stack([]*tensor.Tensor{floats(1, 2), floats(3, 4)}, -1), "[[1 3] [2 4]]"},
 		{"gather", tensor.Gather(pi, 1, tensor.FromSlice([]int64{2, 0, 0, 1}, 2, 2)), "[[4 3] [1 -5]]"},
 		{"index select", tensor.IndexSelect(pi, 1, tensor.FromSlice([]int64{2, 2, 0}, 3)), "[[4 4 3] [9 9 1]]"},
+		{"flip", tensor.Flip(pi, -1), "[[4 -1 3] [9 -5 1]]"},
+		{"flip of both", tensor.Flip(pi.T(), 0, 1), "[[9 4] [-5 -1] [1 3]]"},
+		{"flip of none", tensor.Flip(tensor.New(tensor.Int8, 0), 0), "[]"},
+		{"flip of no dimension", tensor.Flip(pi), "[[3 -1 4] [1 -5 9]]"},
 		{"arange", tensor.Arange(tensor.Float64, 1, 2, 0.25), "[1 1.25 1.5 1.75]"},
 		{"eye", tensor.Eye(tensor.Int8, 2), "[[1 0] [0 1]]"},
 		{"float to int", floats(-1.7, 1.7).To(tensor.Int32), "[-1 1]"},
@@ -359,6 +363,8 @@ func TestFunctionsHaveTheirValues(t *testing.T) {
 			t.Errorf("%s: %s, want %s", v.name, got, v.want)
 		}
 	}
+	panics(t, func() { tensor.Flip(pi, 1, -1) })
+	panics(t, func() { tensor.Flip(pi, 2) })
 	values, at := tensor.Max(pi, 0)
 	if fmt.Sprint(values.ToNested(), at.ToNested()) != "[3 -1 9] [0 0 1]" {
 		t.Errorf("max: %v at %v", values, at)

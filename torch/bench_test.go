@@ -12,11 +12,11 @@ import (
 // BenchmarkToTorch writes a tensor, sends it and waits until PyTorch has it: in warm memory, which PyTorch has dropped before, and
 // in memory that is fresh each time.
 func BenchmarkToTorch(b *testing.B) {
-	if len(pythons()) == 0 {
+	if len(torchPythons()) == 0 {
 		b.Skip("python3 has no PyTorch")
 	}
 	for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
-		k := converse(b, pythons()[len(pythons())-1], Options{Strategy: s}, "file_descriptor")
+		k := converse(b, torchPythons()[len(torchPythons())-1], Options{Strategy: s}, "file_descriptor")
 		for _, size := range []int{1 << 10, 1 << 20, 64 << 20} {
 			for _, warm := range []bool{true, false} {
 				b.Run(fmt.Sprintf("%v/%dKiB/warm=%v", s, size>>10, warm), func(b *testing.B) { toTorchBench(b, k, size, warm) })
@@ -45,4 +45,26 @@ func toTorchBench(b *testing.B, k *talk, size int, warm bool) {
 	}
 	slices.Sort(spans)
 	b.ReportMetric(float64(spans[len(spans)/2].Microseconds()), "µs/median")
+}
+
+// BenchmarkFromTorch receives small tensors that PyTorch has made anew, and lets go of them.
+func BenchmarkFromTorch(b *testing.B) {
+	if len(torchPythons()) == 0 {
+		b.Skip("python3 has no PyTorch")
+	}
+	for _, theirs := range []string{"file_descriptor", "file_system"} {
+		k := converse(b, torchPythons()[len(torchPythons())-1], Options{}, theirs)
+		b.Run(theirs, func(b *testing.B) {
+			if err := k.Send(k.ctx, Tuple{"flood", b.N}); err != nil {
+				b.Fatal(err)
+			}
+			for range b.N {
+				v, err := k.Recv(k.ctx)
+				if err != nil {
+					b.Fatal(err)
+				}
+				CloseAll(v)
+			}
+		})
+	}
 }

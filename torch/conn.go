@@ -141,16 +141,6 @@ func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do fu
 	return err
 }
 
-// Marshal returns the pickle of a value without tensors, in protocol 2 to 5.
-func Marshal(v any, protocol int) ([]byte, error) {
-	return (&exporter{opts: Options{Protocol: protocol}, alone: true}).marshal(v)
-}
-
-// Unmarshal reads a pickle without shared tensors. See Conn.Recv for the types. It never runs what the pickle names.
-func Unmarshal(b []byte) (any, error) {
-	return (&importer{opts: Options{}, alone: true}).unmarshal(b)
-}
-
 // The values of Python that have no type of their own in Go.
 type (
 	// A Tuple is a Python tuple.

@@ -94,7 +94,7 @@ func (e *exporter) connection(c *Conn) (any, error) {
 // end writes a connection that stays open here.
 func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 	raw, ok := c.stream.(syscall.Conn)
-	if !ok || e.alone {
+	if !ok {
 		return nil, unsupported("a connection over %T", c.stream)
 	}
 	var f *os.File
@@ -116,7 +116,7 @@ func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 // socket writes a socket of package net, which is the receiver's once it is sent.
 func (e *exporter) socket(c net.Conn) (any, error) {
 	raw, ok := c.(syscall.Conn)
-	if !ok || e.alone {
+	if !ok {
 		return nil, unsupported("a socket that is %T", c)
 	}
 	family, kind, protocol, err := sys.SocketKind(raw)
@@ -142,9 +142,6 @@ func connectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
 
 // descriptor writes an open file, of which the receiver gets a descriptor by detach().
 func (e *exporter) descriptor(f *os.File) (any, error) {
-	if e.alone {
-		return nil, unsupported("an open file outside a connection")
-	}
 	again, err := sys.Share(f)
 	if err != nil {
 		return nil, fmt.Errorf("send %s: %w", f.Name(), err)

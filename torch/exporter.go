@@ -14,9 +14,8 @@ import (
 
 // An exporter makes one message.
 type exporter struct {
-	opts  Options
-	peer  peer
-	alone bool // not for a connection: no memory can be promised
+	opts Options
+	peer peer
 
 	value.Lowerer
 	storages map[*tensor.Storage]*pickle.Object // so that views stay views of one storage

@@ -30,3 +30,10 @@ func Load[T any](path string, o LoadOptions) (v T, err error) {
 // StateDict returns the tensors in what Load returned as any, by the names of state_dict(): of a whole module, too. It is
 // [pt.StateDict].
 func StateDict(v any) (map[string]*tensor.Tensor, error) { return pt.StateDict(v) }
+
+// Marshal returns the pickle of a value, in protocol 2 to 5, as pickle.dumps would write it: the elements of tensors are in it, and nothing is shared.
+// It is [pt.Marshal].
+func Marshal(v any, protocol int) ([]byte, error) { return pt.Marshal(v, protocol) }
+
+// Unmarshal reads what pickle.dumps has written; see Conn.Recv for the types. It never runs what the pickle names. It is [pt.Unmarshal].
+func Unmarshal(b []byte) (any, error) { return pt.Unmarshal(b) }

@@ -19,7 +19,7 @@ import (
 // fileLibraries is an interpreter that has the libraries of the other formats: SHOAL_FILES_PYTHON, or one of those with PyTorch.
 func fileLibraries(t *testing.T) python {
 	t.Helper()
-	candidates := pythons()
+	candidates := torchPythons()
 	if path := os.Getenv("SHOAL_FILES_PYTHON"); path != "" {
 		candidates = []python{{path: path}}
 	}

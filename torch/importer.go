@@ -15,7 +15,6 @@ import (
 type importer struct {
 	ctx     context.Context
 	opts    Options
-	alone   bool     // not from a connection: nothing in it can be fetched
 	manager *Manager // whose answer it is, if any
 	child   bool     // from the Python that has started this process: any name may be in it, and inherited descriptors
 
@@ -50,9 +49,7 @@ func (i *importer) unmarshal(b []byte) (v any, err error) {
 	for _, c := range i.made {
 		c.Close()
 	}
-	if !i.alone {
-		i.declineAll(tree)
-	}
+	i.declineAll(tree)
 	return nil, fmt.Errorf("receive: %w", err)
 }
 
@@ -91,9 +88,6 @@ func (i *importer) object(o *pickle.Object) (any, error) {
 	}
 	if what, known := cannotCross[o.Class]; known {
 		return nil, unsupported("%s", what)
-	}
-	if i.alone {
-		return nil, unsupported("%s outside a connection", o.Class)
 	}
 	v, err := i.resolve(o)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -123,51 +124,49 @@ func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 	return refused
 }
 
-// TestValues sends plain values and wants Python's repr of them, and the same back.
+// TestValues sends values that only PyTorch and numpy have, besides what Go makes of its own types, and wants Python's repr of them.
 func TestValues(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		for protocol := 2; protocol <= 5; protocol++ {
 			cell(t, fmt.Sprint("protocol ", protocol), func(t *testing.T) {
 				k := converse(t, py, Options{Protocol: protocol}, "file_descriptor")
-				frozen, _ := NewSet(true, 1)
-				set, _ := NewSet(false, "a")
-				array := &Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)}
-				for _, c := range []struct {
-					v    any
-					repr string
-				}{
-					{nil, "None"}, {true, "True"}, {-1, "-1"}, {1 << 40, "1099511627776"}, {uint64(1 << 63), "9223372036854775808"},
-					{1.5, "1.5"}, {2i, "2j"}, {"é\x00\U0001f600", `'é\x00😀'`}, {[]byte{0, 255}, `b'\x00\xff'`}, {&ByteArray{Bytes: []byte("x")}, "bytearray(b'x')"},
-					{Tuple{}, "()"}, {Tuple{1, Tuple{2}}, "(1, (2,))"}, {[]int{1, 2}, "[1, 2]"}, {[2]bool{true}, "(True, False)"},
-					{map[string]int{"b": 1, "a": 2}, "{'a': 2, 'b': 1}"}, {set, "{'a'}"}, {frozen, "frozenset({1})"},
+				numbers := tensor.FromSlice([]int32{1, 2, 3, 4}, 2, 2)
+				for _, c := range []form{
+					{-1, "-1"}, {uint64(1 << 63), "9223372036854775808"}, {[]int{1, 2}, "[1, 2]"}, {[2]bool{true}, "(True, False)"},
+					{map[string]int{"b": 1, "a": 2}, "{'a': 2, 'b': 1}"},
 					{struct {
 						A int     `torch:"alpha"`
 						B float32 `torch:"-"`
 						C *int
 					}{A: 3}, "{'alpha': 3, 'C': None}"},
 					{tensor.BFloat16, "torch.bfloat16"}, {Size{2, 3}, "torch.Size([2, 3])"}, {Device("cpu"), "device(type='cpu')"},
-					{Global{Module: "collections", Name: "OrderedDict"}, "<class 'collections.OrderedDict'>"},
-					{array, "array([[0., 0.],\n       [0., 0.]], dtype=float32)"},
+					{&Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)}, "array([[0., 0.],\n       [0., 0.]], dtype=float32)"},
+					{must(ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
 				} {
 					if got := k.ask("repr", c.v); got != c.repr {
 						t.Errorf("%v arrived as %v, not %s", c.v, got, c.repr)
 					}
 				}
-				got := k.ask("eval", "(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), 1 << 70, {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(Tuple)
-				x, err := TensorOf(got[0].(*Array))
-				if err != nil || fmt.Sprint(x.Shape()) != "[3 2]" || tensor.At[int32](x, 2, 1) != 5 {
-					t.Errorf("a transposed numpy array: %v, %v", x, err)
-				}
-				if n, err := NumberOf(got[1].(*Scalar)); n != 1.5 || err != nil {
-					t.Errorf("a numpy number: %v, %v", n, err)
-				}
-				if fmt.Sprint(got[2]) != "1180591620717411303424" || fmt.Sprint(got[4:]) != "([4] float16 cuda:1)" && fmt.Sprint(got[4:]) != "[[4] float16 cuda:1]" {
-					t.Errorf("%v", got[2:])
-				}
+				numpyValues(t, k)
 				k.bye()
 			})
 		}
 	})
+}
+
+// numpyValues come from Python.
+func numpyValues(t *testing.T, k *talk) {
+	got := k.ask("eval", "(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(Tuple)
+	x, err := TensorOf(got[0].(*Array))
+	if err != nil || fmt.Sprint(x.Shape()) != "[3 2]" || tensor.At[int32](x, 2, 1) != 5 {
+		t.Errorf("a transposed numpy array: %v, %v", x, err)
+	}
+	if n, err := NumberOf(got[1].(*Scalar)); n != 1.5 || err != nil {
+		t.Errorf("a numpy number: %v, %v", n, err)
+	}
+	if !reflect.DeepEqual(got[3:], Tuple{Size{4}, tensor.Float16, Device("cuda:1")}) {
+		t.Errorf("%v", got[3:])
+	}
 }
 
 // TestTraps are those of the wire protocol that need a PyTorch.
@@ -198,8 +197,8 @@ func TestTraps(t *testing.T) {
 			x := pattern(k, tensor.Uint8, 10)
 			defer x.Close()
 			k.ask("take", x)
-			if got := k.ask("eval", "[f for f in [lambda: kept.resize_(10000)] if not __import__('contextlib').suppress(RuntimeError).__exit__(None, None, None)] and 'tried'"); got != "tried" {
-				t.Fatal(got)
+			if got := k.ask("eval", "error(lambda: kept.resize_(10000))"); got != "RuntimeError" {
+				t.Errorf("resized: %v", got)
 			}
 			r := x.Storage().Loan().(tenant).region
 			if err := sys.Resize(r.file, 0); err == nil {
@@ -231,7 +230,7 @@ func TestTruncatedByPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		k := converse(t, py, Options{}, "file_system")
 		x := k.ask("make", "plain", "float32").(*tensor.Tensor)
-		cut := fmt.Sprintf("__import__('os').truncate(%q, 0)", x.Storage().Loan().(tenant).path())
+		cut := fmt.Sprintf("(globals().update(cut=kept), os.truncate(%q, 0))[1]", x.Storage().Loan().(tenant).path()) // and keep it: to free it is a fault
 		k.wantEval(cut, nil)
 		if err := Guard(func() { x.Fill(1) }); !errors.Is(err, ErrTruncated) {
 			t.Errorf("a write to memory that was cut: %v", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func (k *talk) wantTold(code string, want any) {
 
 // TestManager uses the objects of a Python SyncManager from Go and from Python.
 func TestManager(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py python) {
 		m, k := managed(t, py, "unix")
 		for name, test := range map[string]func(*testing.T, *Manager, *talk){
 			"dict and list": managedContainers, "queue": managedQueue, "event and locks": managedLocks, "condition": managedCondition,
@@ -112,9 +113,7 @@ func managedContainers(t *testing.T, m *Manager, k *talk) {
 func managedQueue(t *testing.T, m *Manager, k *talk) {
 	q := must(m.Queue(k.ctx, 1))(t)
 	give(k, "q", q)
-	x := pattern(k, tensor.Float32, 4)
-	defer x.Close()
-	if err := q.Put(k.ctx, x); err != nil {
+	if err := q.Put(k.ctx, Tuple{1, "x"}); err != nil {
 		t.Fatal(err)
 	}
 	soon, cancel := context.WithCancel(k.ctx)
@@ -122,10 +121,7 @@ func managedQueue(t *testing.T, m *Manager, k *talk) {
 	if err := q.Put(soon, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("put into a full queue: %v", err)
 	}
-	k.wantTold("q.get().add_(1).tolist()", []any{1.0, 2.0, 1.0, 2.0})
-	if got := elements(x); !reflect.DeepEqual(got, []float64{1, 2, 1, 2}) {
-		t.Errorf("through a manager it is other memory: %v", got)
-	}
+	k.wantTold("q.get()", Tuple{int64(1), "x"})
 	done := make(chan any, 1)
 	go func() {
 		v, err := q.Get(k.ctx) // may wait for some slices
@@ -134,15 +130,37 @@ func managedQueue(t *testing.T, m *Manager, k *talk) {
 		}
 		done <- v
 	}()
-	k.wantTold("q.put(full((2,), 3.0))", nil)
-	got, ok := (<-done).(*tensor.Tensor)
-	if !ok || !reflect.DeepEqual(elements(got), []float64{3, 3}) {
-		t.Fatalf("got %v", got)
+	k.wantTold("q.put([3.0])", nil)
+	if got := <-done; !reflect.DeepEqual(got, []any{3.0}) {
+		t.Errorf("got %v", got)
 	}
-	got.Close()
 	if n, err := q.Len(k.ctx); n != 0 || err != nil {
 		t.Errorf("%d items are left, %v", n, err)
 	}
+}
+
+// TestManagedTensors sends tensors through the queue of a manager, both ways.
+func TestManagedTensors(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		m, k := managed(t, py, "unix")
+		q := must(m.Queue(k.ctx, 1))(t)
+		give(k, "q", q)
+		x := pattern(k, tensor.Float32, 4)
+		defer x.Close()
+		if err := q.Put(k.ctx, x); err != nil {
+			t.Fatal(err)
+		}
+		k.wantTold("q.get().add_(1).tolist()", []any{1.0, 2.0, 1.0, 2.0})
+		if got := elements(x); !reflect.DeepEqual(got, []float64{1, 2, 1, 2}) {
+			t.Errorf("through a manager it is other memory: %v", got)
+		}
+		k.wantTold("q.put(full((2,), 3.0))", nil)
+		v := must(q.Get(k.ctx))(t)
+		defer CloseAll(v)
+		if got, ok := v.(*tensor.Tensor); !ok || !reflect.DeepEqual(elements(got), []float64{3, 3}) {
+			t.Errorf("got %v", v)
+		}
+	})
 }
 
 func managedLocks(t *testing.T, m *Manager, k *talk) {
@@ -245,6 +263,9 @@ func managedValues(t *testing.T, m *Manager, k *talk) {
 
 func managedRegistered(t *testing.T, m *Manager, k *talk) {
 	c := must(m.Create(k.ctx, "Counter", Keywords{"n": 5}))(t)
+	if methods := c.Methods(); !slices.Equal(methods, []string{"add", "another", "fail", "is_same", "unspeakable"}) {
+		t.Errorf("a Counter has the methods %v", methods)
+	}
 	if n, err := Call[int](k.ctx, c, "add", Keywords{"k": 2}); n != 7 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -269,7 +290,8 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 	if n, err := Call[int](k.ctx, v.(*Proxy), "add"); n != 10 || err != nil {
 		t.Errorf("a proxy that a method returned: %d, %v", n, err)
 	}
-	if same, err := Call[bool](k.ctx, c, "is_same", v, 10); !same || err != nil {
+	// Python 3.8 takes no proxy of a class of the user's at its own server: its AutoProxy lacks the argument.
+	if same, err := Call[bool](k.ctx, c, "is_same", v, 10); !same && k.tell("'manager_owned' in AutoProxy.__code__.co_varnames") == true {
 		t.Errorf("a proxy as an argument: %v, %v", same, err)
 	}
 	w := must(m.Create(k.ctx, "get_work"))(t)
@@ -313,7 +335,7 @@ func managedReferences(t *testing.T, m *Manager, k *talk) {
 
 // TestManagerEnds meets a server that ends, over TCP.
 func TestManagerEnds(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py python) {
 		m, k := managed(t, py, "tcp")
 		q := must(m.Queue(k.ctx, 0))(t)
 		give(k, "q", q)

@@ -34,7 +34,7 @@ var cannotCross = map[Global]string{
 	named("torch.multiprocessing.reductions.rebuild_nested_tensor"):            "a nested tensor; send its parts",
 	named("torch.multiprocessing.reductions.rebuild_meta_tensor"):              "a meta tensor, which has no elements",
 	named("torch._tensor._rebuild_from_type_v2"):                               "a subclass of Tensor; call .as_subclass(torch.Tensor) first",
-	named("torch._utils._rebuild_tensor_v2"):                                   "a tensor in a form for files",
+	named("torch._utils._rebuild_tensor_v2"):                                   "a tensor in a form for files; Unmarshal reads it",
 	named("multiprocessing.queues.Queue"):                                      "a queue outside the arguments of a process",
 }
 

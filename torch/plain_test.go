@@ -2,42 +2,36 @@ package torch
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// TestPlainPython speaks with every Python that SHOAL_PYTHONS names, without PyTorch: both roles, both networks.
-func TestPlainPython(t *testing.T) {
-	paths := filepath.SplitList(os.Getenv("SHOAL_PYTHONS"))
-	if p, err := exec.LookPath("python3"); err == nil && len(paths) == 0 {
-		paths = []string{p}
-	}
-	if len(paths) == 0 {
-		t.Skip("there is no python3 to speak with")
-	}
-	for _, path := range paths {
+// TestMeeting meets a Python that was not started by Go, without PyTorch: both roles, both networks, the wrong key and the right one.
+func TestMeeting(t *testing.T) {
+	eachPython(t, func(t *testing.T, py python) {
 		for _, network := range []string{"unix", "tcp"} {
-			cell(t, fmt.Sprintf("%s client %s", path, network), func(t *testing.T) { plainClient(t, path, network) })
-			cell(t, fmt.Sprintf("%s server %s", path, network), func(t *testing.T) { plainServer(t, path, network) })
+			cell(t, "client "+network, func(t *testing.T) { meetClient(t, py, network) })
+			cell(t, "server "+network, func(t *testing.T) { meetServer(t, py, network) })
 		}
-	}
+	})
 }
 
-func startPlain(t *testing.T, path, role, network, addr string) (out *bufio.Reader) {
+// startPlain starts plain.py by itself, and returns a function for the next line that it prints.
+func startPlain(t *testing.T, py python, role, network, addr string) (line func() string) {
 	t.Helper()
-	cmd := exec.CommandContext(testContext(t), path, "testdata/plain.py", role, network, addr, string(testKey))
+	cmd := exec.CommandContext(testContext(t), py.path, "testdata/plain.py", role, network, addr, string(testKey))
 	cmd.Stderr, cmd.Env = os.Stderr, pythonEnv()
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := must(cmd.StdoutPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -46,89 +40,140 @@ func startPlain(t *testing.T, path, role, network, addr string) (out *bufio.Read
 			t.Error(err)
 		}
 	})
-	return bufio.NewReader(pipe)
-}
-
-func plainClient(t *testing.T, path, network string) {
-	addr := "127.0.0.1:0"
-	if network == "unix" {
-		addr = filepath.Join(t.TempDir(), "socket")
-	}
-	l, err := Listen(network, addr, Options{AuthKey: testKey})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	startPlain(t, path, "client", network, l.Addr())
-	c, err := l.Accept(testContext(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plainTalk(t, c)
-}
-
-func plainServer(t *testing.T, path, network string) {
-	addr := "127.0.0.1:0"
-	if network == "unix" {
-		addr = filepath.Join(t.TempDir(), "socket")
-	}
-	line, err := startPlain(t, path, "server", network, addr).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Dial(testContext(t), network, strings.TrimSpace(line), Options{AuthKey: testKey})
-	if err != nil {
-		t.Fatal(err)
-	}
-	plainTalk(t, c)
-}
-
-// plainTalk is the other side of plain.py's serve.
-func plainTalk(t *testing.T, c *Conn) {
-	defer c.Close()
-	ctx := testContext(t)
-	must := func(v any, err error) any {
+	out := bufio.NewReader(pipe)
+	return func() string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
+		return strings.TrimSpace(must(out.ReadString('\n'))(t))
 	}
-	if v := must(c.Recv(ctx)).(Tuple); len(v) != 2 || v[0] != int64(3) {
-		t.Fatalf("version %v", v)
+}
+
+func newAddress(t *testing.T, network string) string {
+	if network == "tcp" {
+		return "127.0.0.1:0"
 	}
-	v := must(c.Recv(ctx)).(Tuple)
-	pipe := v[0].(*Conn)
-	defer pipe.Close()
-	d := v[1].(*Dict)
-	if big, _ := d.Get("big"); fmt.Sprint(big) != "-"+fmt.Sprint(bigOne(200)) {
-		t.Errorf("big: %v", big)
+	return filepath.Join(t.TempDir(), "socket")
+}
+
+// meetClient is dialled with another key, which Accept passes over, and then with its own.
+func meetClient(t *testing.T, py python, network string) {
+	l := must(Listen(network, newAddress(t, network), Options{AuthKey: testKey}))(t)
+	defer l.Close()
+	line := startPlain(t, py, "client", network, l.Addr())
+	c := must(l.Accept(testContext(t)))(t)
+	if got := line(); got != "AuthenticationError" {
+		t.Errorf("with another key Python got %s", got)
 	}
-	if set, _ := d.Get("set"); !set.(*Set).Has(2) || set.(*Set).Frozen {
-		t.Errorf("set: %v", set)
+	descriptorsTravel(t, &talk{t: t, ctx: testContext(t), Conn: c})
+}
+
+// meetServer dials with another key, and then with Python's own.
+func meetServer(t *testing.T, py python, network string) {
+	line := startPlain(t, py, "server", network, newAddress(t, network))
+	addr, ctx := line(), testContext(t)
+	if c, err := Dial(ctx, network, addr, Options{AuthKey: []byte("wrong")}); !errors.Is(err, ErrAuth) {
+		t.Errorf("with another key: %v, %v", c, err)
 	}
-	if err := pipe.Send(ctx, 21); err != nil {
-		t.Fatal(err)
+	if got := line(); got != "AuthenticationError" {
+		t.Errorf("with another key Python got %s", got)
 	}
-	if v := must(pipe.Recv(ctx)); v != int64(42) {
-		t.Errorf("through the pipe: %v", v)
-	}
-	f := must(sys.Memfd("note")).(*os.File)
+	descriptorsTravel(t, &talk{t: t, ctx: ctx, Conn: must(Dial(ctx, network, addr, Options{AuthKey: testKey}))(t)})
+}
+
+// descriptorsTravel takes the end of a pipe and gives an open file away: sharers of both sides do their handshakes.
+func descriptorsTravel(t *testing.T, k *talk) {
+	defer k.Close()
+	usePipe(t, k)
+	f := must(sys.Memfd("note"))(t)
 	defer f.Close()
 	f.WriteString("hello")
 	f.Seek(0, io.SeekStart)
-	if err := c.Send(ctx, Tuple{map[string]any{"k": []int{1}}, f}); err != nil {
+	if got := k.ask("detach", f); !reflect.DeepEqual(got, []byte("hello")) {
+		t.Errorf("in a file that was given away: %v", got)
+	}
+	if err := k.Send(k.ctx, Tuple{"eval", "1"}); err != nil {
 		t.Fatal(err)
 	}
-	got := must(c.Recv(ctx)).(Tuple)
-	var back map[string][]int
-	if err := assign(&back, got[0]); err != nil || back["k"][0] != 1 || string(got[1].([]byte)) != "hello" {
-		t.Errorf("back came %v, %v", got, err)
+	if raw, err := k.RecvBytes(k.ctx); err != nil || !reflect.DeepEqual(must(Unmarshal(raw))(t), int64(1)) {
+		t.Errorf("%q, %v", raw, err)
 	}
-	if b, err := c.RecvBytes(ctx); err != nil || string(b) != strings.Repeat("raw", 10000) {
-		t.Errorf("%d raw bytes, %v", len(b), err)
-	}
-	if err := c.SendBytes(ctx, []byte("end")); err != nil {
+}
+
+// usePipe takes one end of a Pipe of Python's.
+func usePipe(t *testing.T, k *talk) {
+	t.Helper()
+	if err := k.Send(k.ctx, Tuple{"pipe"}); err != nil {
 		t.Fatal(err)
+	}
+	pipe := must(Recv[*Conn](k.ctx, k.Conn))(t)
+	defer pipe.Close()
+	if err := pipe.Send(k.ctx, 41); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := pipe.Recv(k.ctx); v != int64(42) || err != nil {
+		t.Errorf("through the pipe: %v, %v", v, err)
+	}
+}
+
+// A form is a value as Go has it, and as Python shows it.
+type form struct {
+	v    any
+	repr string
+}
+
+// plainForms are of all types that have no need of PyTorch or numpy.
+func plainForms(t *testing.T) []form {
+	shared := []any{"x"}
+	ordered := &Dict{Ordered: true}
+	if err := ordered.Set("z", 1); err != nil {
+		t.Fatal(err)
+	}
+	return []form{
+		{nil, "None"}, {true, "True"}, {false, "False"}, {int64(-1), "-1"}, {int64(255), "255"}, {int64(1 << 16), "65536"}, {int64(1 << 40), "1099511627776"},
+		{bigOne(63), "9223372036854775808"}, {bigOne(3000), fmt.Sprint(bigOne(3000))},
+		{1.5, "1.5"}, {2i, "2j"}, {"é\x00\U0001f600", `'é\x00😀'`}, {strings.Repeat("x", 70_000), "'" + strings.Repeat("x", 70_000) + "'"},
+		{[]byte{0, 255}, `b'\x00\xff'`}, {[]byte{}, "b''"}, {&ByteArray{Bytes: []byte("x")}, "bytearray(b'x')"},
+		{Tuple{}, "()"}, {Tuple{int64(1), Tuple{int64(2)}}, "(1, (2,))"}, {Tuple{int64(1), int64(2), int64(3), int64(4)}, "(1, 2, 3, 4)"},
+		{[]any{int64(1), []any{}}, "[1, []]"}, {Tuple{shared, shared}, "(['x'], ['x'])"},
+		{NewDict("b", int64(1), "a", nil), "{'b': 1, 'a': None}"}, {must(NewSet(false, "a"))(t), "{'a'}"}, {must(NewSet(true, int64(1)))(t), "frozenset({1})"},
+		{Global{Module: "collections", Name: "OrderedDict"}, "<class 'collections.OrderedDict'>"},
+		{ordered, "OrderedDict({'z': 1})"},
+	}
+}
+
+// TestPlainValues has plain values read in Python that Go has written, and the other way round, in each protocol of pickle.
+func TestPlainValues(t *testing.T) {
+	eachPython(t, func(t *testing.T, py python) {
+		for protocol := 2; protocol <= 5; protocol++ {
+			cell(t, fmt.Sprint("protocol ", protocol), func(t *testing.T) {
+				k := chat(t, py, Options{Protocol: protocol})
+				for _, c := range plainForms(t) {
+					plainValue(t, k, c, protocol)
+				}
+				k.bye()
+			})
+		}
+	})
+}
+
+func plainValue(t *testing.T, k *talk, c form, protocol int) {
+	old := strings.NewReplacer("({'z': 1})", "([('z', 1)])") // as Python up to 3.11 shows it
+	same := func(repr any) bool { return repr == c.repr || repr == old.Replace(c.repr) }
+	if got := k.ask("repr", c.v); !same(got) {
+		t.Errorf("%.60v arrived as %.60v, not %.60s", c.v, got, c.repr)
+	}
+	code := strings.TrimSuffix(strings.TrimPrefix(c.repr, "<class 'collections."), "'>")
+	if strings.HasPrefix(c.repr, "(['x']") {
+		code = "(lambda x: (x, x))(['x'])"
+	}
+	written := asked[[]byte](k, "eval", fmt.Sprintf("pickle.dumps(%s, %d)", code, protocol))
+	v, err := Unmarshal(written)
+	if err != nil {
+		t.Fatalf("%.60s: %v", c.repr, err)
+	}
+	if !bytes.Equal(must(Marshal(v, 4))(t), must(Marshal(c.v, 4))(t)) { // which differs where one object became two, too
+		t.Errorf("%.60s was read as %T %.60v", c.repr, v, v)
+	}
+	if got := k.ask("repr", v); !same(got) {
+		t.Errorf("%.60s came back as %.60v", c.repr, got)
 	}
 }

@@ -36,7 +36,7 @@ func equip(t *testing.T, py python) (*talk, toolbox) {
 		must(NewEvent())(t), must(NewCondition(nil))(t),
 	}
 	ctx := testContext(t)
-	p := must(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "peer:primitives",
+	p := must(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "plain:primitives",
 		b.queue, b.simple, b.lock, b.rlock, b.semaphore, b.bounded, b.event, b.cond))(t)
 	t.Cleanup(func() {
 		p.Close()
@@ -59,7 +59,7 @@ func (k *talk) wantEval(code string, want any) {
 
 // TestPrimitives gives what Go makes to a Python process, and uses it on both sides.
 func TestPrimitives(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py python) {
 		k, b := equip(t, py)
 		cell(t, "queues", func(t *testing.T) { sharedQueues(t, k, b) })
 		cell(t, "locks", func(t *testing.T) { sharedLocks(t, k, b) })
@@ -69,13 +69,15 @@ func TestPrimitives(t *testing.T) {
 	})
 }
 
+// A namedQueue is one of Go's, and its name in Python.
+type namedQueue struct {
+	*Queue
+	name string
+}
+
 func sharedQueues(t *testing.T, k *talk, b toolbox) {
-	for _, q := range []struct {
-		*Queue
-		name string
-	}{{b.queue, "queue"}, {b.simple, "simple"}} {
-		x := pattern(k, tensor.Float32, 3)
-		if err := errors.Join(q.Put(k.ctx, x), q.Put(k.ctx, "second")); err != nil {
+	for _, q := range []namedQueue{{b.queue, "queue"}, {b.simple, "simple"}} {
+		if err := errors.Join(q.Put(k.ctx, Tuple{1, "first"}), q.Put(k.ctx, "second")); err != nil {
 			t.Fatal(err)
 		}
 		if q.name == "queue" {
@@ -86,24 +88,43 @@ func sharedQueues(t *testing.T, k *talk, b toolbox) {
 				t.Errorf("put into a full queue: %v", err)
 			}
 		}
-		k.wantEval(q.name+".get().add_(1).tolist()", []any{1.0, 2.0, 1.0})
-		if got := elements(x); !reflect.DeepEqual(got, []float64{1, 2, 1}) {
-			t.Errorf("through %s it is other memory: %v", q.name, got)
+		k.wantEval("["+q.name+".get() for _ in range(2)]", []any{Tuple{int64(1), "first"}, "second"})
+		k.wantEval(q.name+".put((b'x', 7))", nil)
+		if v, err := q.Get(k.ctx); err != nil || !reflect.DeepEqual(v, Tuple{[]byte("x"), int64(7)}) {
+			t.Errorf("from %s: %v, %v", q.name, v, err)
 		}
-		x.Close()
-		k.wantEval(q.name+".get()", "second")
-		k.wantEval(q.name+".put((torch.ones(2), 7))", nil)
-		v, err := q.Get(k.ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := v.(Tuple); got[1] != int64(7) || !reflect.DeepEqual(elements(got[0].(*tensor.Tensor)), []float64{1, 1}) {
-			t.Errorf("from %s: %v", q.name, got)
-		}
-		CloseAll(v)
 		k.wantEval(q.name+".empty()", true)
 	}
 	k.wantEval("queue.qsize()", int64(0))
+}
+
+// TestTensorsInQueues puts tensors into queues that Go has made, on both sides.
+func TestTensorsInQueues(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		all := []namedQueue{{must(NewQueue(2))(t), "queue"}, {must(NewSimpleQueue())(t), "simple"}}
+		for _, q := range all {
+			defer q.Close()
+		}
+		k := talkTo(t, py, Options{}, "peer:queues", all[0].Queue, all[1].Queue)
+		for _, q := range all {
+			x := pattern(k, tensor.Float32, 3)
+			if err := q.Put(k.ctx, x); err != nil {
+				t.Fatal(err)
+			}
+			k.wantEval(q.name+".get().add_(1).tolist()", []any{1.0, 2.0, 1.0})
+			if got := elements(x); !reflect.DeepEqual(got, []float64{1, 2, 1}) {
+				t.Errorf("through %s it is other memory: %v", q.name, got)
+			}
+			x.Close()
+			k.wantEval(q.name+".put((torch.ones(2), 7))", nil)
+			v := must(q.Get(k.ctx))(t)
+			if got := v.(Tuple); got[1] != int64(7) || !reflect.DeepEqual(elements(got[0].(*tensor.Tensor)), []float64{1, 1}) {
+				t.Errorf("from %s: %v", q.name, got)
+			}
+			CloseAll(v)
+		}
+		k.bye()
+	})
 }
 
 func sharedLocks(t *testing.T, k *talk, b toolbox) {

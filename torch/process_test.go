@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,21 +19,20 @@ import (
 
 // TestProcessErrors ends Python functions in every way.
 func TestProcessErrors(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
-		ctx := testContext(t)
+	eachPython(t, func(t *testing.T, py python) {
 		end := func(request ...any) *ProcessError {
-			k := converse(t, py, Options{}, "file_descriptor")
-			if err := k.Send(ctx, Tuple(request)); err != nil {
+			k := chat(t, py, Options{})
+			if err := k.Send(k.ctx, Tuple(request)); err != nil {
 				t.Fatal(err)
 			}
 			var failed *ProcessError
-			if err := k.p.Wait(ctx); !errors.As(err, &failed) {
+			if err := k.p.Wait(k.ctx); !errors.As(err, &failed) || failed.PID != k.p.PID() {
 				t.Fatalf("%v: %v", request, err)
 			}
 			return failed
 		}
-		e := end("raise", "two\nlines: here")
-		if e.Exception != "ValueError" || e.Message != "two\nlines: here" || e.ExitCode != 1 || !strings.Contains(e.Traceback, "peer.py") {
+		e := end("fail", "two\nlines: here")
+		if e.Exception != "ValueError" || e.Message != "two\nlines: here" || e.ExitCode != 1 || !strings.Contains(e.Traceback, "plain.py") {
 			t.Errorf("raised: %+v", e)
 		}
 		if !strings.Contains(fmt.Sprintf("%+v", e), "Traceback") || strings.Contains(e.Error(), "\n") {
@@ -44,17 +44,31 @@ func TestProcessErrors(t *testing.T) {
 	})
 }
 
-// TestSpawnFailures never gets as far as the function.
+// TestSpawn starts functions of modules and of scripts.
+func TestSpawn(t *testing.T) {
+	eachPython(t, func(t *testing.T, py python) {
+		for _, target := range []string{"plain:tell", "plain.py:tell"} {
+			k := talkTo(t, py, Options{}, target, 1, "two", []float64{3}, map[string]any{"four": Tuple{nil}})
+			want := Tuple{int64(k.p.PID()), int64(os.Getpid()), "(1, 'two', [3.0], {'four': (None,)})"}
+			if got := must(k.Recv(k.ctx))(t); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s told %v, not %v", target, got, want)
+			}
+			k.bye()
+		}
+	})
+}
+
+// TestSpawnFailures never gets as far as the function, or not to its end.
 func TestSpawnFailures(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
+	eachPython(t, func(t *testing.T, py python) {
 		ctx := testContext(t)
-		if _, err := (Python{Path: "/nowhere/python"}).Spawn(ctx, "peer:run"); !errors.Is(err, os.ErrNotExist) {
+		if _, err := (Python{Path: "/nowhere/python"}).Spawn(ctx, "plain:run"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("no interpreter: %v", err)
 		}
-		if _, err := Spawn(ctx, "peer.run"); err == nil {
+		if _, err := Spawn(ctx, "plain.run"); err == nil {
 			t.Error("a target without a function was taken")
 		}
-		p, err := Python{Path: py.path, Dir: "testdata"}.Spawn(ctx, "no_such_module:run")
+		p, err := Python{Path: py.path, Dir: "testdata", Stderr: io.Discard}.Spawn(ctx, "no_such_module:run")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,16 +78,16 @@ func TestSpawnFailures(t *testing.T) {
 			t.Errorf("no module: %v", err)
 		}
 		brief, cancel := context.WithCancel(ctx)
-		p, err = Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(brief, "peer.py:run", "file_descriptor")
+		p, err = Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(brief, "plain:run")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		if err := p.Conn.Send(ctx, Tuple{"say", "script"}); err != nil {
+		if err := p.Conn.Send(ctx, Tuple{"say", "here"}); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := p.Conn.Recv(ctx); v != "script" || err != nil {
-			t.Errorf("a script's function: %v, %v", v, err)
+		if v, err := p.Conn.Recv(ctx); v != "here" || err != nil {
+			t.Errorf("%v, %v", v, err)
 		}
 		cancel()
 		if err := p.Wait(ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
@@ -99,24 +113,11 @@ func TestExample(t *testing.T) {
 	})
 }
 
-// TestSocketsAndPipes takes the ends of Python's pipes and sockets, and gives one.
+// TestSocketsAndPipes takes the ends of Python's pipes and sockets, and gives some.
 func TestSocketsAndPipes(t *testing.T) {
-	eachTorch(t, func(t *testing.T, py python) {
-		k := converse(t, py, Options{}, "file_descriptor")
-		if err := k.Send(k.ctx, Tuple{"pipe"}); err != nil {
-			t.Fatal(err)
-		}
-		pipe, err := Recv[*Conn](k.ctx, k.Conn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pipe.Close()
-		if err := pipe.Send(k.ctx, 41); err != nil {
-			t.Fatal(err)
-		}
-		if v, err := pipe.Recv(k.ctx); v != int64(42) || err != nil {
-			t.Errorf("%v, %v", v, err)
-		}
+	eachPython(t, func(t *testing.T, py python) {
+		k := chat(t, py, Options{})
+		usePipe(t, k)
 
 		ends := k.ask("oneway").(Tuple)
 		defer CloseAll(ends)
@@ -145,24 +146,40 @@ func TestSocketsAndPipes(t *testing.T) {
 			giveSocket(t, k, network, addr)
 		}
 		giveEnds(t, k)
-
-		near, far := pair(t, "unix", k.opts)
-		if err := k.Send(k.ctx, Tuple{"use", far}); err != nil {
-			t.Fatal(err)
-		}
-		said := must2(near.Recv(k.ctx)).(Tuple)
-		if said[0] != "hello" || fmt.Sprint(elements(said[1].(*tensor.Tensor))) != "[1 1]" {
+		if said := giveConnection(t, k, "['hello', 1]"); !reflect.DeepEqual(said, []any{"hello", int64(1)}) {
 			t.Errorf("through a connection that was given away: %v", said)
-		}
-		CloseAll(said)
-		if err := near.Send(k.ctx, "bye"); err != nil {
-			t.Fatal(err)
-		}
-		if v, err := k.Recv(k.ctx); v != "bye" || err != nil {
-			t.Errorf("%v, %v", v, err)
 		}
 		k.bye()
 	})
+}
+
+// TestTensorsThroughGivenConnections has PyTorch send through one.
+func TestTensorsThroughGivenConnections(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		k := converse(t, py, Options{}, "file_descriptor")
+		said := giveConnection(t, k, "('hello', torch.ones(2))").(Tuple)
+		defer CloseAll(said)
+		if said[0] != "hello" || !reflect.DeepEqual(elements(said[1].(*tensor.Tensor)), []float64{1, 1}) {
+			t.Errorf("through a connection that was given away: %v", said)
+		}
+		k.bye()
+	})
+}
+
+// giveConnection gives one end of a connection away, and returns what Python says through it.
+func giveConnection(t *testing.T, k *talk, says string) any {
+	near, far := pair(t, "unix", k.opts)
+	if err := k.Send(k.ctx, Tuple{"use", far, says}); err != nil {
+		t.Fatal(err)
+	}
+	said := must(near.Recv(k.ctx))(t)
+	if err := near.Send(k.ctx, "bye"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := k.Recv(k.ctx); v != "bye" || err != nil {
+		t.Errorf("%v, %v", v, err)
+	}
+	return said
 }
 
 // giveSocket gives one end of a socket of package net away.
@@ -201,11 +218,4 @@ func giveEnds(t *testing.T, k *talk) {
 	if v, err := b.reader.Recv(k.ctx); v != int64(42) || err != nil {
 		t.Errorf("%v, %v", v, err)
 	}
-}
-
-func must2(v any, err error) any {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,8 +47,8 @@ func (p *Proxy) self() *Proxy { return p }
 // Name returns what the object was registered as.
 func (p *Proxy) Name() string { return p.name }
 
-// Methods returns the methods that may be called.
-func (p *Proxy) Methods() []string { return p.exposed }
+// Methods returns the methods that may be called, by name; nil of a proxy that Python has sent without them.
+func (p *Proxy) Methods() []string { return slices.Compact(slices.Sorted(slices.Values(p.exposed))) }
 
 // Call calls a method, and returns what it returns: see Conn.Recv, and *Proxy where the method was registered to return one. The
 // error is a *RemoteError where the method raises. A call whose ctx ends goes on at the server, and what it returns is lost: see the methods of

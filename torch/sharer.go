@@ -2,7 +2,6 @@ package torch
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -61,7 +60,7 @@ func sharerFor(key []byte) (*sharer, error) {
 	}
 	s := &sharer{key: append([]byte(nil), key...), listener: l, waiting: map[int64]*waiting{}}
 	sharers.byKey[string(key)] = s
-	go s.serve()
+	go sys.Accept(l.Accept, func(c *sys.Conn) { go s.answer(c) })
 	return s, nil
 }
 
@@ -91,20 +90,6 @@ func (s *sharer) take(key int64) (*os.File, bool) {
 func (s *sharer) withdraw(key int64) {
 	if f, ok := s.take(key); ok {
 		f.Close()
-	}
-}
-
-func (s *sharer) serve() {
-	for {
-		c, err := s.listener.Accept()
-		if errors.Is(err, os.ErrClosed) {
-			return
-		}
-		if err != nil { // no descriptor is free: those who wait may bring one back
-			time.Sleep(time.Millisecond)
-			continue
-		}
-		go s.answer(c)
 	}
 }
 

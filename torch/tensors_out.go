@@ -17,9 +17,6 @@ func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, er
 	if t == nil {
 		return nil, nil
 	}
-	if e.alone {
-		return nil, unsupported("a tensor outside a connection; send ArrayOf its copy")
-	}
 	if learned && !slices.Contains(learnable, t.DType()) {
 		return nil, unsupported("a parameter of %v that is not frozen: PyTorch has no gradients of it", t.DType())
 	}

@@ -19,6 +19,9 @@ func (anyCodec) encode(e *Encoder, v reflect.Value) error {
 	x := v.Interface()
 	r := typeOf(x)
 	if r == nil {
+		if _, err := nodeOf(v.Elem().Type()); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnknownType, err)
+		}
 		return fmt.Errorf("%w: %T; call wire.RegisterType for it in init", ErrUnknownType, x)
 	}
 	return encodeTagged(e, r, x)

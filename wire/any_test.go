@@ -19,6 +19,9 @@ func TestAnyOfATypeNobodyRegisteredIsAnError(t *testing.T) {
 	if err := encodeError[any](t, stranger{}, wire.Limits{}); !errors.Is(err, wire.ErrUnknownType) {
 		t.Errorf("encode: %v", err)
 	}
+	if err := encodeError[any](t, func() {}, wire.Limits{}); !errors.Is(err, wire.ErrUnknownType) || !errors.Is(err, wire.ErrType) {
+		t.Errorf("what cannot be registered: %v", err)
+	}
 	var e wire.Encoder
 	e.ArrayLen(2)
 	e.String("other.Type")

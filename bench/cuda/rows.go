@@ -48,6 +48,9 @@ func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error,
 			Name: "handoff_1GiB", Unit: bench.Nanoseconds, Ours: probe(t.measure, scale(2000)),
 			Peer: bench.AskPeer("cuda_handoff", size, scale(200)), Target: handedOver,
 		}, {
+			Name: "handoff_1GiB_written", Unit: bench.Nanoseconds, Ours: probe(t.written, scale(2000)),
+			Peer: bench.AskPeer("cuda_handoff_written", size, scale(200)),
+		}, {
 			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.ours, scale(20)), Floor: probe(c.driver.measure, scale(20)),
 			Peer: bench.AskPeer("cuda_copy", size, scale(20)), Target: ofDriver,
 		}, {
@@ -123,9 +126,21 @@ func newTaker(ctx context.Context, x *tensor.Tensor) (t *taker, err error) {
 	return t, nil
 }
 
-// measure hands the tensor over and waits for the answer, again and again.
+// measure hands the tensor over and waits for the answer, again and again. The device has nothing to do with it.
 func (t *taker) measure(ctx context.Context, rounds int) error {
+	return t.hand(ctx, rounds, func() error { return nil })
+}
+
+// written is measure of a tensor that the device has just been told to write a word of: so something has to wait for it.
+func (t *taker) written(ctx context.Context, rounds int) error {
+	return t.hand(ctx, rounds, func() error { return t.x.DeviceMemory().Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
+}
+
+func (t *taker) hand(ctx context.Context, rounds int, before func() error) error {
 	for range rounds {
+		if err := before(); err != nil {
+			return err
+		}
 		if err := t.out.Put(ctx, t.x); err != nil {
 			return err
 		}

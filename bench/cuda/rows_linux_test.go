@@ -45,7 +45,7 @@ func TestEveryRowRuns(t *testing.T) {
 		}
 		seen[r.Name] = r
 	}
-	if seen["handoff_1GiB"].Value <= 0 || seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 || seen["add_1GiB"].Value <= 0 {
+	if seen["handoff_1GiB"].Value <= 0 || seen["handoff_1GiB_written"].Value <= 0 || seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 || seen["add_1GiB"].Value <= 0 {
 		t.Errorf("%+v", seen)
 	}
 	if r, ok := seen["left_by_200_killed"]; !ok || r.Value != 0 {

@@ -36,12 +36,14 @@ class Taker:
         self.process.start()
         self.tensors = {}
 
-    def handoff(self, size, rounds):
+    def handoff(self, size, rounds, written):
         if size not in self.tensors:
             self.tensors[size] = torch.ones(size // 4, device="cuda")
             torch.cuda.synchronize()
         begin = time.perf_counter_ns()
         for _ in range(rounds):
+            if written:
+                self.tensors[size][:1].fill_(1)
             self.out.put(self.tensors[size])
             self.back.get()
         return (time.perf_counter_ns() - begin) / rounds
@@ -69,7 +71,7 @@ def main():
         raise SystemExit("this torch sees no CUDA device")
     print(json.dumps({"Name": "torch " + torch.__version__,
                       "Detail": "Python %s, CUDA %s" % (sys.version.split()[0], torch.version.cuda),
-                      "Variants": {"cuda_handoff": ["CUDA IPC"], "cuda_copy": ["copy_"]}}), file=out, flush=True)
+                      "Variants": {"cuda_handoff": ["CUDA IPC"], "cuda_handoff_written": ["CUDA IPC"], "cuda_copy": ["copy_"]}}), file=out, flush=True)
     taker = None
     for line in sys.stdin:
         r = json.loads(line)
@@ -78,7 +80,7 @@ def main():
                 value = copy(r["size"], r["rounds"])
             else:
                 taker = taker or Taker()
-                value = taker.handoff(r["size"], r["rounds"])
+                value = taker.handoff(r["size"], r["rounds"], r["op"] == "cuda_handoff_written")
             answer = {"Value": value}
         except Exception as e:
             answer = {"Error": f"{r['op']}: {type(e).__name__}: {e}"}

@@ -16,48 +16,69 @@ class Tools:
         self.start = context.Barrier(2)
         self.lock = context.Lock()
         self.value = context.Value("d", 0.0)
+        self.waited = context.Value("q", lock=False)  # ns that the second process let the first one sleep
         self.events = [context.Event(), context.Event()]
         self.semaphores = [context.Semaphore(0), context.Semaphore(0)]
         self.barrier = context.Barrier(2)
 
 
-def lock(tools, rank, rounds):
+def let_sleep(pause):
+    """Keeps the processor busy, so that the other process is asleep when it is told, and returns for how many ns."""
+    begin = time.perf_counter_ns()
+    while time.perf_counter_ns() - begin < pause:
+        pass
+    return time.perf_counter_ns() - begin
+
+
+def lock(tools, rank, rounds, pause):
     for _ in range(rounds):
         tools.lock.acquire()
         tools.lock.release()
+    return 0
 
 
-def add(tools, rank, rounds):
+def add(tools, rank, rounds, pause):
     value = tools.value
     for _ in range(rounds):
         with value.get_lock():
             value.value += 1
+    return 0
 
 
-def event(tools, rank, rounds):
+def event(tools, rank, rounds, pause):
     mine, theirs = tools.events[rank], tools.events[1 - rank]
-    for _ in range(rounds):
-        if rank == 0:
-            mine.set()
-        theirs.wait()
-        theirs.clear()
-        if rank == 1:
-            mine.set()
+    waited = 0
+    for turn in range(2 * rounds):
+        if turn & 1 != rank:
+            theirs.wait()
+            theirs.clear()
+            continue
+        if pause:
+            waited += let_sleep(pause)
+        mine.set()
+    return waited
 
 
-def semaphore(tools, rank, rounds):
+def semaphore(tools, rank, rounds, pause):
     mine, theirs = tools.semaphores[rank], tools.semaphores[1 - rank]
-    for _ in range(rounds):
-        if rank == 0:
-            mine.release()
-        theirs.acquire()
-        if rank == 1:
-            mine.release()
+    waited = 0
+    for turn in range(2 * rounds):
+        if turn & 1 != rank:
+            theirs.acquire()
+            continue
+        if pause:
+            waited += let_sleep(pause)
+        mine.release()
+    return waited
 
 
-def barrier(tools, rank, rounds):
-    for _ in range(rounds):
+def barrier(tools, rank, rounds, pause):
+    waited = 0
+    for turn in range(rounds):
+        if pause and turn & 1 == rank:
+            waited += let_sleep(pause)
         tools.barrier.wait()
+    return waited
 
 
 # By operation: what is done, whether by both processes, and how many of what is counted a round does.
@@ -84,10 +105,10 @@ def follow(tools, orders):
         order = orders.get()
         if order is None:
             return
-        op, rounds, cpu = order
+        op, rounds, cpu, pause = order
         os.sched_setaffinity(0, {cpu})
         tools.start.wait()
-        OPS[op][0](tools, 1, rounds)
+        tools.waited.value = OPS[op][0](tools, 1, rounds, pause)
         tools.start.wait()
 
 
@@ -100,25 +121,27 @@ class Sync:
         self.process = context.Process(target=follow, args=(self.tools, self.orders), daemon=True)
         self.process.start()
 
-    def measure(self, op, rounds, cpus):
-        """On these two processors, as the program that is compared with this one."""
+    def measure(self, op, rounds, args):
+        """On these two processors, as the program that is compared with this one. A third argument is the ns for which each process
+        lets the other one sleep before it tells it something, which are not counted."""
         free = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {cpus[0]})
+        os.sched_setaffinity(0, {args[0]})
         try:
-            return self.measure_here(op, rounds, cpus[1])
+            return self.measure_here(op, rounds, args[1], *args[2:])
         finally:
             os.sched_setaffinity(0, free)
 
-    def measure_here(self, op, rounds, cpu):
+    def measure_here(self, op, rounds, cpu, pause=0):
         do, both, each = OPS[op]
         if both:
-            self.orders.put((op, rounds, cpu))
+            self.orders.put((op, rounds, cpu, pause))
             self.tools.start.wait()
         begin = time.perf_counter_ns()
-        do(self.tools, 0, rounds)
+        waited = do(self.tools, 0, rounds, pause)
         if both:
             self.tools.start.wait()
-        return (time.perf_counter_ns() - begin) / rounds / each
+            waited += self.tools.waited.value
+        return (time.perf_counter_ns() - begin - waited) / rounds / each
 
     def close(self):
         self.orders.put(None)

@@ -49,7 +49,8 @@ func run(ctx context.Context) error {
 		err = fmt.Errorf("unexpected argument %q", rest[0])
 	}
 	if err != nil {
-		return fmt.Errorf("%w; shoal-accel --help shows what there is", err)
+		fmt.Fprintf(os.Stderr, "shoal-accel: %v; shoal-accel --help shows what there is\n", err)
+		os.Exit(2) // as package flag does
 	}
 	for _, c := range commands {
 		if c.name == parser.Active.Name {

@@ -16,6 +16,6 @@ type convertCommand struct {
 }
 
 // run says on standard output what was written.
-func (c *convertCommand) run(context.Context) error {
-	return files.Convert(os.Stdout, os.Stderr, c.Args.From, c.Args.To)
+func (c *convertCommand) run(ctx context.Context) error {
+	return files.Convert(ctx, os.Stdout, os.Stderr, c.Args.From, c.Args.To)
 }

@@ -16,6 +16,6 @@ type inspectCommand struct {
 }
 
 // run prints to standard output.
-func (c *inspectCommand) run(context.Context) error {
-	return files.Inspect(os.Stdout, os.Stderr, c.Args.File, c.JSON)
+func (c *inspectCommand) run(ctx context.Context) error {
+	return files.Inspect(ctx, os.Stdout, os.Stderr, c.Args.File, c.JSON)
 }

@@ -1,4 +1,5 @@
-// Command shoal is the command line of Shoal: measuring, and the examples that are worth running.
+// Command shoal is the command line of Shoal: measuring, and the examples that are worth running. It exits with status 0 if all went well, 2 if
+// it was asked for what it does not have, 1 if anything else failed, and 130 or 143 after SIGINT or SIGTERM.
 package main
 
 import (
@@ -10,6 +11,8 @@ import (
 	"github.com/jessevdk/go-flags"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/bench"
+	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 )
 
 // commands is the table of subcommands. Each has a file of its own; its fields are its flags.
@@ -24,6 +27,7 @@ var commands = []struct {
 	{"inspect", "Print the tensors in a file: names, dtypes, shapes, sizes, statistics.", new(inspectCommand)},
 	{"convert", "Write the tensors of one file to another, of another format.", new(convertCommand)},
 	{"doctor", "Look at this machine and at the Shoal programs on it, and say what to set.", new(doctorCommand)},
+	{"top", "Show the Shoal programs on this machine, who holds how much, and what moves, again and again.", new(topCommand)},
 	{"version", "Print which build of Shoal and of Go this is.", new(versionCommand)},
 }
 
@@ -51,12 +55,21 @@ func run(ctx context.Context) error {
 		if parser.Active != nil {
 			help = "shoal " + parser.Active.Name + " --help"
 		}
-		return fmt.Errorf("%w; %s shows what there is", err, help)
+		misused(fmt.Errorf("%w; %s shows what there is", err, help))
 	}
 	for _, c := range commands {
 		if c.name == parser.Active.Name {
-			return c.command.run(ctx)
+			err = c.command.run(ctx)
 		}
 	}
-	return nil
+	if errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
+		misused(err)
+	}
+	return err
+}
+
+// misused ends the program as package flag does. Nothing has been started that would have to be ended first.
+func misused(err error) {
+	fmt.Fprintln(os.Stderr, "shoal:", err)
+	os.Exit(2)
 }

@@ -56,6 +56,12 @@ for name, libver in [("v110", ("v110", "v112")), ("latest", "latest")]:
         for i in range(40):
             f["many/%02d" % i] = np.float32(i)
             f["many"].attrs["a%02d" % i] = i
+with h5py.File("huge.h5", "w", libver=("v110", "v112")) as f:
+    f["x"] = x
+    for i in range(20):  # more than a header has, and three of them in no block of a heap
+        f["x"].attrs["a%02d" % i] = np.arange(5_000 + i, dtype="<i2") if i < 3 else i
+    f.create_group("empty").attrs["of"] = "nothing"
+    f.create_group("bare/within")
 with h5py.File("text.h5", "w") as f:
     f["fixed"] = np.array([b"a", b"bc", b""])
     f["long"] = np.array([["", "b"], ["cde", "\u00e9" * 10]], dtype=h5py.string_dtype())

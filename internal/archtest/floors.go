@@ -16,8 +16,8 @@ var floors = [...][]string{
 	6:  {"data", "data/*", "manager/*", "torch/pt"},
 	7:  {"torch"},
 	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},
-	9:  {"bench/cuda", "cmd/internal/beside"},
-	10: {"cmd/internal/hogwild"},
+	9:  {"bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
+	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
 	11: {"cmd/*"},
 }
 

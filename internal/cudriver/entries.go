@@ -68,15 +68,15 @@ const (
 	entries = iota
 )
 
-// symbols are the names of the entries. Where there is one with _v2, C means it by the name without: the symbol without is an interface of 2008,
-// with addresses of 32 bits.
+// symbols are the names of the entries. Where there is one with _v2, C means it by the name without: the symbol without is an older interface, in
+// most cases that of 2008, with addresses of 32 bits. That of cuDeviceGetUuid returns the same for all parts of a device.
 var symbols = [entries]string{
 	cuInit:                        "cuInit",
 	cuDriverGetVersion:            "cuDriverGetVersion",
 	cuDeviceGetCount:              "cuDeviceGetCount",
 	cuDeviceGet:                   "cuDeviceGet",
 	cuDeviceGetName:               "cuDeviceGetName",
-	cuDeviceGetUUID:               "cuDeviceGetUuid",
+	cuDeviceGetUUID:               "cuDeviceGetUuid_v2",
 	cuDeviceTotalMem:              "cuDeviceTotalMem_v2",
 	cuDeviceGetAttribute:          "cuDeviceGetAttribute",
 	cuDeviceCanAccessPeer:         "cuDeviceCanAccessPeer",

@@ -23,6 +23,9 @@ func Load(names ...string) (Driver, error) {
 	for i, name := range symbols {
 		d.entries[i], _ = lib.Symbol(name) // 0 if it is not there
 	}
+	if d.entries[cuDeviceGetUUID] == 0 { // a driver before CUDA 11.4, which parts no device
+		d.entries[cuDeviceGetUUID], _ = lib.Symbol("cuDeviceGetUuid")
+	}
 	return d, nil
 }
 

@@ -12,6 +12,7 @@ const (
 	ErrorOutOfMemory          Result = 2
 	ErrorNotInitialized       Result = 3
 	ErrorDeinitialized        Result = 4
+	ErrorDeviceUnavailable    Result = 46
 	ErrorNoDevice             Result = 100
 	ErrorInvalidDevice        Result = 101
 	ErrorInvalidImage         Result = 200
@@ -36,7 +37,7 @@ const (
 var names = map[Result]string{
 	Success: "CUDA_SUCCESS", ErrorInvalidValue: "CUDA_ERROR_INVALID_VALUE", ErrorOutOfMemory: "CUDA_ERROR_OUT_OF_MEMORY",
 	ErrorNotInitialized: "CUDA_ERROR_NOT_INITIALIZED", ErrorDeinitialized: "CUDA_ERROR_DEINITIALIZED", 34: "CUDA_ERROR_STUB_LIBRARY",
-	46: "CUDA_ERROR_DEVICE_UNAVAILABLE", ErrorNoDevice: "CUDA_ERROR_NO_DEVICE", ErrorInvalidDevice: "CUDA_ERROR_INVALID_DEVICE",
+	ErrorDeviceUnavailable: "CUDA_ERROR_DEVICE_UNAVAILABLE", ErrorNoDevice: "CUDA_ERROR_NO_DEVICE", ErrorInvalidDevice: "CUDA_ERROR_INVALID_DEVICE",
 	ErrorInvalidImage: "CUDA_ERROR_INVALID_IMAGE", ErrorInvalidContext: "CUDA_ERROR_INVALID_CONTEXT", ErrorMapFailed: "CUDA_ERROR_MAP_FAILED",
 	206: "CUDA_ERROR_UNMAP_FAILED", ErrorAlreadyMapped: "CUDA_ERROR_ALREADY_MAPPED", 209: "CUDA_ERROR_NO_BINARY_FOR_GPU",
 	211: "CUDA_ERROR_NOT_MAPPED", 214: "CUDA_ERROR_ECC_UNCORRECTABLE", 215: "CUDA_ERROR_UNSUPPORTED_LIMIT",
@@ -59,11 +60,6 @@ func (r Result) Error() string {
 		return fmt.Sprintf("%s (%d)", name, int32(r))
 	}
 	return fmt.Sprintf("CUDA error %d", int32(r))
-}
-
-// Sticky reports whether the process's context is lost: every later call fails too, until another process.
-func (r Result) Sticky() bool {
-	return r == 214 || r == 220 || r >= 700 && r <= 702 || r >= 709 && r <= 710 || r >= 714 && r <= 719
 }
 
 // An Error is a call of the driver that failed. It wraps a Result.

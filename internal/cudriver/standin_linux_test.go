@@ -14,15 +14,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// standin compiles and loads the stand-in, and returns what notes its last call and what makes its next ones fail.
-func standin(t *testing.T) (d cudriver.Driver, note func() string, fail func(cudriver.Result)) {
+// standin compiles the stand-in, with flags of the compiler, and loads it, and returns what notes its last call and what makes its next ones fail.
+func standin(t *testing.T, flags ...string) (d cudriver.Driver, note func() string, fail func(cudriver.Result)) {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
 	if err != nil {
 		t.Skip("no C compiler: nobody there to check the bindings")
 	}
 	so := filepath.Join(t.TempDir(), "libstandin.so")
-	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-o", so, "testdata/standin.c").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), cc, append(flags, "-shared", "-fPIC", "-Wall", "-Werror", "-o", so, "testdata/standin.c")...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if d, err = cudriver.Load(so); err != nil {
@@ -82,7 +82,7 @@ func TestEachCallReachesCAsItWasMeant(t *testing.T) {
 	name, err := d.DeviceName(6)
 	check(name, err, "cuDeviceGetName 256 6", "Stand-in")
 	uuid, err := d.DeviceUUID(6)
-	check(fmt.Sprintf("%x", uuid), err, "cuDeviceGetUuid 6", "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
+	check(fmt.Sprintf("%x", uuid), err, "cuDeviceGetUuid_v2 6", "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
 	n, err := d.DeviceTotalMem(6)
 	check(n, err, "cuDeviceTotalMem_v2 6", 150754820096)
 	v, err = d.DeviceAttribute(cudriver.AttributeVirtualMemory, 6)
@@ -188,6 +188,13 @@ func TestEachCallReachesCAsItWasMeant(t *testing.T) {
 func TestStructsHaveTheSizesOfC(t *testing.T) {
 	if got, want := cudriver.Sizes(), [...]uintptr{8, 32, 12}; got != want {
 		t.Errorf("location, properties, access: %v bytes, want %v", got, want)
+	}
+}
+
+func TestAnOldDriverHasTheOldUUID(t *testing.T) {
+	d, note, _ := standin(t, "-DBEFORE_11_4")
+	if id, err := d.DeviceUUID(6); id[15] != 0xff || err != nil || note() != "cuDeviceGetUuid_v2 6" {
+		t.Errorf("%x, %v: %s", id, err, note())
 	}
 }
 

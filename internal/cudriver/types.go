@@ -38,7 +38,6 @@ type EventFlags uint32
 
 // An event that other processes open has no times.
 const (
-	EventBlockingSync  EventFlags = 1
 	EventDisableTiming EventFlags = 2
 	EventInterprocess  EventFlags = 4
 )

@@ -54,7 +54,7 @@ type page struct {
 
 var pages = []page{
 	{"parity", "| Python | here | what is different | proof |"},
-	{"acceptance", "| test | what it tries | how far | proof |"},
+	{"acceptance", "| row | what it is | how far | proof |"},
 }
 
 // render returns the page for the project at root, or everything that is wrong with the table.

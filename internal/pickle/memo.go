@@ -6,6 +6,9 @@ type memo struct {
 	sparse map[uint64]any // what was numbered in another way
 }
 
+// memoRoom is for what the message of a tensor has.
+const memoRoom = 32
+
 func (m *memo) len() uint64 { return uint64(len(m.dense) + len(m.sparse)) }
 
 func (m *memo) set(at uint64, v any) {
@@ -14,6 +17,9 @@ func (m *memo) set(at uint64, v any) {
 		m.dense[at] = v
 	case at == n:
 		delete(m.sparse, at)
+		if n == 0 {
+			m.dense = make([]any, 0, memoRoom)
+		}
 		m.dense = append(m.dense, v)
 	default:
 		if m.sparse == nil {

@@ -119,18 +119,23 @@ func log1p(a *asm, t Type, x ...string) string {
 	return a.do("selp.f64", x[0], y, a.do("setp.eq.f64", x[0], c(0))) // -0 too
 }
 
-// sine is that of x and some right angles more. Beyond a thousand million its argument's own rounding is all that is left.
+// sine is that of x and some right angles more. How many are in x is more than a number can hold if x is very large: then some are left, and it is done again.
 func sine(more int) opFunc {
 	return func(a *asm, t Type, x ...string) string {
-		k := a.do("cvt.rni.f64.f64", a.do("mul.rn.f64", x[0], c(2/math.Pi)))
-		rest := x[0]
-		for _, part := range []float64{rightHigh, rightMiddle, rightLow} {
-			rest = a.do("fma.rn.f64", k, c(-part), rest)
-		}
+		rest, quarter := a.do("mov.f64", x[0]), a.do("mov.s64", fmt.Sprint(more))
+		again := a.do("setp.eq.u32", "0", "0")
+		a.while(func() string { return again }, func() {
+			k := a.do("cvt.rni.f64.f64", a.do("mul.rn.f64", rest, c(2/math.Pi)))
+			for _, part := range []float64{rightHigh, rightMiddle, rightLow} {
+				a.set(rest, "fma.rn.f64", k, c(-part), rest)
+			}
+			small := a.do("selp.f64", k, c(0), a.do("setp.lt.f64", a.do("abs.f64", k), c(0x1p55))) // larger ones are multiples of 4
+			a.set(quarter, "add.s64", quarter, a.do("cvt.rzi.s64.f64", small))
+			a.set(again, "setp.gt.f64", a.do("abs.f64", rest), c(1))
+		})
 		z := a.do("mul.rn.f64", rest, rest)
 		s := a.do("mul.rn.f64", rest, a.horner(z, factorials(1, 2, 10)))
 		co := a.horner(z, factorials(0, 2, 10))
-		quarter := a.do("add.s64", a.do("cvt.rzi.s64.f64", k), fmt.Sprint(more))
 		bit := func(n string) string { return a.do("setp.ne.s64", a.do("and.b64", quarter, n), "0") }
 		y := a.do("selp.f64", co, s, bit("1"))
 		return a.do("selp.f64", a.do("neg.f64", y), y, bit("2"))
@@ -203,16 +208,21 @@ func power(a *asm, t Type, x ...string) string {
 	return y
 }
 
-// modulo has the sign of x. Each turn takes off all that a quotient of 53 bits can hold, exactly, since it was rounded down.
+// modulo has the sign of x. Each turn takes off all that a quotient of 53 bits can hold, exactly, since it was rounded down; where the quotient is no number, that of a
+// larger divisor is.
 func modulo(a *asm, x, y string) string {
 	rest, size := a.do("abs.f64", x), a.do("abs.f64", y)
 	rest = a.do("selp.f64", c(math.NaN()), rest, a.do("setp.eq.f64", rest, c(math.Inf(1))))
 	rest = a.do("selp.f64", c(math.NaN()), rest, a.do("setp.equ.f64", size, c(0)))
 	rest = a.do("mov.f64", rest)
 	a.while(func() string { return a.do("setp.ge.f64", rest, size) }, func() {
-		// of a quotient that is too large for a number, any smaller one brings it nearer
-		q := a.do("cvt.rzi.f64.f64", a.do("min.f64", a.do("div.rz.f64", rest, size), c(math.MaxFloat64)))
-		a.set(rest, "fma.rn.f64", a.do("neg.f64", q), size, rest)
+		by := a.do("mov.f64", size)
+		for range 2 { // quotients are below 2²⁰⁹⁸
+			tooLarge := a.do("setp.eq.f64", a.do("div.rn.f64", rest, by), c(math.Inf(1)))
+			a.set(by, "selp.f64", a.do("mul.rn.f64", by, c(0x1p600)), by, tooLarge)
+		}
+		q := a.do("cvt.rzi.f64.f64", a.do("div.rz.f64", rest, by))
+		a.set(rest, "fma.rn.f64", a.do("neg.f64", q), by, rest)
 	})
 	return a.signOf(x, rest)
 }

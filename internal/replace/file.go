@@ -6,13 +6,45 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 )
 
 // A File is a file that is being written beside the one whose place it will take.
 type File struct {
 	*os.File
 	path string
-	done bool
+}
+
+// unfinished are the files that have not taken their places.
+var unfinished = struct {
+	sync.Mutex
+	files map[*File]bool
+}{files: map[*File]bool{}}
+
+var errDiscarded = errors.New("it was discarded")
+
+// DiscardAll removes what is being written, for a program that ends in the midst of it.
+func DiscardAll() {
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	for f := range unfinished.files {
+		os.Remove(f.Name())
+	}
+	clear(unfinished.files)
+}
+
+// finish gives the file its place, or removes it, unless that is done.
+func (f *File) finish(do func() error) error {
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	if !unfinished.files[f] {
+		return errDiscarded
+	}
+	err := do()
+	if err == nil {
+		delete(unfinished.files, f)
+	}
+	return err
 }
 
 // Create makes a file of another name in the directory of path. It takes path's place by Commit, and is removed by Discard.
@@ -21,7 +53,11 @@ func Create(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("save %s: %w", path, err)
 	}
-	return &File{File: f, path: path}, nil
+	file := &File{File: f, path: path}
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	unfinished.files[file] = true
+	return file, nil
 }
 
 // Commit makes the file readable by all, sees to it that it is on disk, and gives it its place. On an error it is removed.
@@ -34,9 +70,8 @@ func (f *File) Commit() error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), f.path)
+		err = f.finish(func() error { return os.Rename(f.Name(), f.path) })
 	}
-	f.done = err == nil
 	if err != nil {
 		return fmt.Errorf("save %s: %w", f.path, errors.Join(err, f.Discard()))
 	}
@@ -45,12 +80,11 @@ func (f *File) Commit() error {
 
 // Discard removes the file, unless it was committed.
 func (f *File) Discard() error {
-	if f.done {
-		return nil
-	}
-	f.done = true
 	f.Close()
-	return os.Remove(f.Name())
+	if err := f.finish(func() error { return os.Remove(f.Name()) }); err != errDiscarded {
+		return err
+	}
+	return nil
 }
 
 // Write calls write with a new file, which then takes the place of the one at path. On an error there is nothing new at all.

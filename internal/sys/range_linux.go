@@ -55,9 +55,14 @@ func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 }
 
 // Duplicate returns another descriptor, close-on-exec, of f's open file description.
-func Duplicate(f *os.File) (again int, err error) {
+func Duplicate(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD_CLOEXEC) }
+
+// DuplicateInherited is Duplicate as foreign code may do it: programs that are started have the descriptor, too.
+func DuplicateInherited(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD) }
+
+func duplicate(f *os.File, how int) (again int, err error) {
 	err = control(f, func(fd int) error {
-		again, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		again, err = unix.FcntlInt(uintptr(fd), how, 0)
 		return err
 	})
 	if err != nil {

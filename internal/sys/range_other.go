@@ -18,6 +18,9 @@ func MapRange(f *os.File, off int64, n int) ([]byte, error) { return nil, unsupp
 // Duplicate needs Linux.
 func Duplicate(f *os.File) (int, error) { return -1, unsupported("F_DUPFD_CLOEXEC") }
 
+// DuplicateInherited needs Linux.
+func DuplicateInherited(f *os.File) (int, error) { return -1, unsupported("F_DUPFD") }
+
 // ThreadID needs Linux.
 func ThreadID() int { return 0 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -71,17 +72,23 @@ func withDescriptors(files []*os.File, fds []int, do func(fds []int) error) erro
 	})
 }
 
+// controlRooms have room for as many descriptors as the kernel ever sends: so a truncated list has one cause only, a full descriptor table.
+var controlRooms = sync.Pool{New: func() any {
+	b := make([]byte, unix.CmsgSpace(4*scmMaxFiles))
+	return &b
+}}
+
 // RecvFiles reads one message into msg and the files that came with it, close-on-exec, at most limit. The
 // caller closes them. On any error all received files are closed already: ErrNoDescriptors where
 // this process could not take them all, ErrTooManyFiles where the peer sent more than limit.
 func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
-	// Room for as many as the kernel ever sends: so a truncated list has one cause only, a full descriptor table.
-	oob := make([]byte, unix.CmsgSpace(4*scmMaxFiles))
-	n, oobn, flags, err := c.receiveMessage(msg, oob)
+	oob := controlRooms.Get().(*[]byte)
+	defer controlRooms.Put(oob)
+	n, oobn, flags, err := c.receiveMessage(msg, *oob)
 	if err != nil {
 		return 0, nil, fmt.Errorf("receive files: %w", err)
 	}
-	fds, err := descriptors(oob[:oobn])
+	fds, err := descriptors((*oob)[:oobn])
 	switch {
 	case err != nil:
 		err = fmt.Errorf("receive files: %w", err)

@@ -24,6 +24,9 @@ const expansion = 1040
 // Read returns the entries by name. Each is stored or deflated, and as long as it can be.
 func Read(r io.ReaderAt, size int64) (entries map[string]Entry, err error) {
 	archive, err := zip.NewReader(r, size)
+	if errors.Is(err, zip.ErrFormat) {
+		return nil, fmt.Errorf("%w: it has no list of entries at its end; the file is cut short, or no zip file", ErrFormat)
+	}
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names stay names: nothing is unpacked
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/torch/value"
 )
 
@@ -13,6 +14,8 @@ var (
 	ErrFormat = errors.New("pt: malformed file")
 	// ErrUnsupported is wrapped where a file has, or a value is, what has no form here; the text names it.
 	ErrUnsupported = value.ErrUnsupported
+	// ErrGlobal is wrapped where a pickle names what is not on the list of what may be in one; the text has the name.
+	ErrGlobal = pickle.ErrGlobal
 	// ErrLocation is wrapped where a storage is to be loaded to a device that this process has not. Options.MapLocation maps it.
 	ErrLocation = errors.New("pt: no such device")
 )

@@ -15,8 +15,9 @@ import (
 // A legacy file is what PyTorch wrote from 0.1.10 to 1.5: the pickles of a magic number, a version, the machine, the value and the
 // list of its storages; then each storage, as its number of elements and these.
 type legacy struct {
-	file   *os.File
-	at     map[string]int64 // where a storage's length is
+	from   io.ReaderAt
+	read   func(t *tensor.Tensor, at int64) error // fills t
+	at     map[string]int64                       // where a storage's length is
 	places map[string]place
 	size   int64
 }
@@ -31,16 +32,26 @@ func loadLegacy(f *os.File, o Options) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := pickle.NewDecoder(io.NewSectionReader(f, 0, info.Size()), names, limits)
+	l := &legacy{from: f, size: info.Size()}
+	l.read = func(t *tensor.Tensor, at int64) error { return tensor.ReadFileAt(t, f, at) }
+	tree, err := l.parse()
+	if err != nil {
+		return nil, err
+	}
+	return lift(tree, l, o)
+}
+
+// parse reads the value, and finds its storages.
+func (l *legacy) parse() (tree any, err error) {
+	l.at, l.places = map[string]int64{}, map[string]place{}
+	d := pickle.NewDecoder(io.NewSectionReader(l.from, 0, l.size), names, limits)
 	d.Persistent = legacyReference
 	if err := legacyHead(d); err != nil {
 		return nil, err
 	}
-	tree, err := d.Decode()
-	if err != nil {
+	if tree, err = d.Decode(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	l := &legacy{file: f, at: map[string]int64{}, places: map[string]place{}, size: info.Size()}
 	if err := l.findPlaces(tree); err != nil {
 		return nil, err
 	}
@@ -48,10 +59,7 @@ func loadLegacy(f *os.File, o Options) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	if err := l.findStorages(keys, d.Offset()); err != nil {
-		return nil, err
-	}
-	return lift(tree, l, o)
+	return tree, l.findStorages(keys, d.Offset())
 }
 
 // legacyHead reads the pickles before the value.
@@ -132,7 +140,7 @@ func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor
 		return nil, malformed("it has no storage %q", key)
 	}
 	var length [8]byte
-	if _, err := l.file.ReadAt(length[:], at); err != nil {
+	if _, err := l.from.ReadAt(length[:], at); err != nil {
 		return nil, err
 	}
 	p := l.places[key]
@@ -140,5 +148,5 @@ func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor
 		return nil, malformed("storage %q has %d elements, not %d", key, n, p.elements)
 	}
 	t := tensor.Empty(tensor.Uint8, int(size))
-	return t, tensor.ReadFileAt(t, l.file, at+8)
+	return t, l.read(t, at+8)
 }

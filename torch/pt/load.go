@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/value"
 )
@@ -61,7 +62,7 @@ type held struct {
 //
 // The error is a *[FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation or what reading says.
 func Load(path string, o Options) (any, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, &FileError{path, err}
 	}

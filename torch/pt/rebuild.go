@@ -50,12 +50,27 @@ func (l *loader) object(o *pickle.Object) (any, error) {
 	case rebuildFrom:
 		return l.fromType(o)
 	}
+	if in, ok := l.from.(*pickled); ok {
+		return l.inside(in, o)
+	}
 	return l.Record(o)
+}
+
+// reference is the storage of a tensor: where it is, or what has it inside.
+func (l *loader) reference(o *pickle.Object) (*pickle.Persistent, error) {
+	if in, ok := l.from.(*pickled); ok {
+		storage, err := value.Arg[*pickle.Object](o, 0)
+		if err != nil {
+			return nil, err
+		}
+		return in.reference(storage)
+	}
+	return value.Arg[*pickle.Persistent](o, 0)
 }
 
 // tensor makes a tensor of (storage, offset, size, stride[, requires_grad, hooks][, dtype][, metadata]).
 func (l *loader) tensor(o *pickle.Object) (any, error) {
-	p, err := value.Arg[*pickle.Persistent](o, 0)
+	p, err := l.reference(o)
 	if err != nil {
 		return nil, err
 	}
@@ -74,22 +89,24 @@ func (l *loader) tensor(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	dt, metadata := tensor.Uint8, 6
+	var said *tensor.DType
+	metadata := 6
 	if o.Class.String() == rebuildOther {
 		if len(o.Args) < 7 {
 			return nil, malformed("%s of %d parts", o.Class, len(o.Args))
 		}
-		if dt, err = value.DTypeOf(o.Args[6]); err != nil {
+		dt, err := value.DTypeOf(o.Args[6])
+		if err != nil {
 			return nil, err
 		}
-		metadata = 7
+		said, metadata = &dt, 7
 	}
 	if len(o.Args) > metadata {
 		if d, _ := o.Args[metadata].(*value.Dict); d.Len() > 0 {
 			return nil, fmt.Errorf("%w: a tensor that is conjugated or negated when it is read; save its .resolve_conj()", ErrUnsupported)
 		}
 	}
-	h, err := l.hold(p, &dt)
+	h, dt, err := l.hold(p, said)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 // A place says where elements are: ('storage', class, key, location, elements).
 type place struct {
 	dtype    tensor.DType
-	untyped  bool // elements are bytes, and tensors say their dtype
 	key      string
 	location string
 	elements int64
@@ -41,25 +40,30 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 		return at, fmt.Errorf("%w: a view of a storage, as PyTorch 0.3 saved it", ErrUnsupported)
 	}
 	dt, known := value.StorageTypes[class.Name]
-	bytes := class == value.Named(untyped) || class == value.Named("torch.UntypedStorage")
-	if bytes {
+	if class == value.Named(untyped) || class == value.Named("torch.UntypedStorage") { // elements are bytes, and tensors say their dtype
 		dt, known = tensor.Uint8, true
 	}
 	if !known {
 		return at, fmt.Errorf("%w: a storage of class %s", ErrUnsupported, class)
 	}
-	return place{dt, bytes, key, location, n}, nil
+	return place{dt, key, location, n}, nil
 }
 
-// hold returns a tensor on the storage that p names, once for each, which the loader closes.
-func (l *loader) hold(p *pickle.Persistent, dt *tensor.DType) (*tensor.Tensor, error) {
+// hold returns a tensor on the storage that p names, once for each, which the loader closes; and the dtype of tensors on it: what is said, or else the
+// storage's own.
+func (l *loader) hold(p *pickle.Persistent, said *tensor.DType) (h *tensor.Tensor, dt tensor.DType, err error) {
 	at, err := parsePlace(p)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if !at.untyped {
-		*dt = at.dtype
+	if dt = at.dtype; said != nil {
+		dt = *said
 	}
+	h, err = l.holdAt(at, dt)
+	return h, dt, err
+}
+
+func (l *loader) holdAt(at place, dt tensor.DType) (*tensor.Tensor, error) {
 	if l.opts.MapLocation != nil {
 		at.location = cmp.Or(l.opts.MapLocation(at.location), at.location)
 	}
@@ -72,12 +76,12 @@ func (l *loader) hold(p *pickle.Persistent, dt *tensor.DType) (*tensor.Tensor, e
 		if int64(h.Nbytes()) != size {
 			return nil, malformed("storage %q has %d bytes, and then %d", at.key, h.Nbytes(), size)
 		}
-		if h.dtype != *dt {
-			return h.Tensor, cleanBools(h.Tensor, *dt)
+		if h.dtype != dt {
+			return h.Tensor, cleanBools(h.Tensor, dt)
 		}
 		return h.Tensor, nil
 	}
-	t, err := l.from.storage(at.key, *dt, size)
+	t, err := l.from.storage(at.key, dt, size)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +93,7 @@ func (l *loader) hold(p *pickle.Persistent, dt *tensor.DType) (*tensor.Tensor, e
 		}
 		near.Close()
 	}
-	l.holds[at.key] = held{t, *dt}
+	l.holds[at.key] = held{t, dt}
 	return t, nil
 }
 
@@ -108,8 +112,7 @@ func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
 
 // bare makes a storage that was saved by itself a tensor of one dimension.
 func (l *loader) bare(p *pickle.Persistent) (any, error) {
-	dt := tensor.Uint8
-	h, err := l.hold(p, &dt)
+	h, dt, err := l.hold(p, nil)
 	if err != nil {
 		return nil, err
 	}

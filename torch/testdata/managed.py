@@ -1,7 +1,7 @@
 """A SyncManager, and a Python client of it that does what it is told."""
 import multiprocessing
 import queue
-from multiprocessing.managers import SyncManager
+from multiprocessing.managers import AutoProxy, SyncManager
 
 work = queue.Queue()
 
@@ -53,7 +53,7 @@ def run(conn, address):
     m = Manager(address=address if isinstance(address, str) else tuple(address), authkey=key)
     m.start()
     conn.send(m.address)
-    names = {"m": m, "full": full}
+    names = {"m": m, "full": full, "AutoProxy": AutoProxy}
     while True:
         try:
             code = conn.recv()

@@ -2,12 +2,13 @@
 import gc
 import multiprocessing
 import os
-import socket
+import pickle
 import sys
-from collections import OrderedDict
 
 import torch
 import torch.multiprocessing
+
+import plain
 
 
 def values(dtype, n):
@@ -103,154 +104,97 @@ class OnGPU:
         return torch.multiprocessing.reductions.rebuild_cuda_tensor, self.args
 
 
+class Peer(plain.Peer):
+    """Keeps what it is given or makes, as kept."""
+
+    def __init__(self, conn, **names):
+        super().__init__(conn, **dict(globals(), **names))
+        self.keep(None)
+
+    def keep(self, value):
+        self.names["kept"] = value
+
+    @property
+    def kept(self):
+        return self.names["kept"]
+
+    def make(self, *args):
+        self.keep(make(*args))
+        self.conn.send(self.kept)
+
+    def odd(self, kind):
+        try:
+            self.conn.send((torch.zeros(2), odd(kind)))
+        except Exception as e:
+            self.conn.send(f"{type(e).__name__}: {e}")
+
+    def take(self, value):
+        self.keep(value)
+        self.conn.send((describe(value), read(value)))
+
+    def unpickle(self, data):
+        value = pickle.loads(data)
+        self.conn.send((describe(value), read(value)))
+
+    def hold(self, value):
+        self.keep(value)
+        self.conn.send(0)
+
+    def fill(self, value):
+        with torch.no_grad():
+            for t in tensors(self.kept):
+                t.fill_(value)
+        self.conn.send(None)
+
+    def read(self):
+        self.conn.send(read(self.kept))
+
+    def echo(self):
+        self.conn.send(self.kept)
+
+    def same(self, other):
+        self.conn.send([a.data_ptr() == b.data_ptr() for a, b in zip(tensors(self.kept), tensors(other))])
+
+    def drop(self):
+        self.keep(None)
+        self.conn.send(None)
+
+    def open(self):
+        gc.collect()
+        self.conn.send((len(os.listdir("/proc/self/fd")), sum("torch" in l for l in open("/proc/self/maps"))))
+
+    def flood(self, n):
+        for i in range(n):
+            self.conn.send(torch.zeros(2))
+
+    def cuda(self):
+        reductions = torch.multiprocessing.reductions
+        args = (torch.Tensor, torch.Size([2, 3]), (3, 1), 0, torch.storage.TypedStorage, torch.bfloat16, 1, b"\x02c" + b"H" * 64, 24, 512,
+                False, b"/torch_4242_1234567890", 3, b"E" * 64, True)
+        self.conn.send(OnGPU(args))
+        reductions.rebuild_cuda_tensor = lambda *a: tuple(len(x) if isinstance(x, bytes) and len(x) == 64 else x for x in a)
+
+    def packed(self):
+        self.keep(torch.nn.utils.rnn.pack_sequence([values(torch.float32, 2), values(torch.float32, 3)], enforce_sorted=False))
+        self.conn.send(self.kept)
+
+    def unpack(self, packed):
+        padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        self.conn.send((type(packed).__name__, padded.tolist(), lengths.tolist()))
+
+
 def run(conn, strategy):
     torch.multiprocessing.set_sharing_strategy(strategy)
-    serve(conn)
+    Peer(conn).serve()
 
 
-def primitives(conn, queue, simple, lock, rlock, semaphore, bounded, event, cond):
-    """Has what Go has made, for eval."""
-    globals().update(locals())
-    serve(conn)
+def queues(conn, queue, simple):
+    """Has queues that Go has made, for eval."""
+    Peer(conn, queue=queue, simple=simple).serve()
 
 
-def error(f):
-    try:
-        return f()
-    except Exception as e:
-        return type(e).__name__
-
-
-def wait_for(condition):
-    with condition:
-        return condition.wait(60)
-
-
-def notify(condition):
-    with condition:
-        condition.notify_all()
-
-
-def serve(conn):
-    kept = None
-    kinds = {}
-    while True:
-        try:
-            op, *args = conn.recv()
-        except EOFError:
-            return
-        except Exception as e:
-            conn.send(f"{type(e).__name__}: {e}")
-            continue
-        if op == "make":
-            kept = make(*args)
-            conn.send(kept)
-        elif op == "odd":
-            try:
-                conn.send((torch.zeros(2), odd(*args)))
-            except Exception as e:
-                conn.send(f"{type(e).__name__}: {e}")
-        elif op == "take":
-            kept = args[0]
-            conn.send((describe(kept), read(kept)))
-        elif op == "hold":
-            kept = args[0]
-            args = None
-            conn.send(0)
-        elif op == "say":
-            conn.send(args[0])
-        elif op == "repr":
-            conn.send(repr(args[0]))
-        elif op == "eval":
-            conn.send(eval(args[0]))
-        elif op == "fill":
-            with torch.no_grad():
-                for t in tensors(kept):
-                    t.fill_(args[0])
-            conn.send(None)
-        elif op == "read":
-            conn.send(read(kept))
-        elif op == "echo":
-            conn.send(kept)
-        elif op == "same":
-            conn.send([a.data_ptr() == b.data_ptr() for a, b in zip(tensors(kept), tensors(args[0]))])
-        elif op == "drop":
-            kept = args = None
-            conn.send(None)
-        elif op == "open":
-            gc.collect()
-            conn.send((len(os.listdir("/proc/self/fd")), sum("torch" in l for l in open("/proc/self/maps"))))
-        elif op == "flood":
-            for i in range(args[0]):
-                conn.send(torch.zeros(2))
-        elif op == "cuda":
-            reductions = torch.multiprocessing.reductions
-            rebuild = reductions.rebuild_cuda_tensor
-            args = (torch.Tensor, torch.Size([2, 3]), (3, 1), 0, torch.storage.TypedStorage, torch.bfloat16, 1, b"\x02c" + b"H" * 64, 24, 512,
-                    False, b"/torch_4242_1234567890", 3, b"E" * 64, True)
-            conn.send(OnGPU(args))
-            reductions.rebuild_cuda_tensor = lambda *a: tuple(len(x) if isinstance(x, bytes) and len(x) == 64 else x for x in a)
-        elif op == "packed":
-            rnn = torch.nn.utils.rnn
-            kept = rnn.pack_sequence([values(torch.float32, 2), values(torch.float32, 3)], enforce_sorted=False)
-            conn.send(kept)
-        elif op == "unpack":
-            padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(args[0], batch_first=True)
-            conn.send((type(args[0]).__name__, padded.tolist(), lengths.tolist()))
-        elif op == "reverse":
-            b = args[0]
-            sent = b.recv(100)
-            b.sendall(sent[::-1])
-            conn.send((int(b.family), int(b.type), b.getblocking()))
-            b.close()
-        elif op == "ends":
-            reader, writer = args[0]
-            writer.send(reader.recv() + 1)
-            conn.send((reader.writable, writer.readable))
-            reader.close()
-            writer.close()
-        elif op == "pipe":
-            kinds["pipe"], other = multiprocessing.Pipe()
-            conn.send(other)
-            other.close()
-            kinds["pipe"].send(kinds["pipe"].recv() + 1)
-        elif op == "oneway":
-            reader, writer = multiprocessing.Pipe(duplex=False)
-            conn.send((reader, writer))
-            reader.close()
-            writer.close()
-        elif op == "socket":
-            a, b = socket.socketpair()
-            conn.send(b)
-            b.close()
-            a.sendall(a.recv(5)[::-1])
-            a.close()
-        elif op == "use":
-            other = args[0]
-            other.send(("hello", torch.ones(2)))
-            conn.send(other.recv())
-        elif op == "detach":
-            with os.fdopen(args[0].detach(), "rb") as f:
-                conn.send(f.read())
-        elif op == "raise":
-            raise ValueError(args[0])
-        elif op == "exit":
-            os._exit(args[0])
-
-
-def connect(network, address, key, wrong=False):
+def connect(network, address, key):
     """A process that was not started by Go."""
     from multiprocessing.connection import Client
     multiprocessing.current_process().authkey = key
-    conn = Client(address if network == "unix" else tuple(address), authkey=b"other" if wrong else key)
-    serve(conn)
-
-
-def listen(conn, network, address, key):
-    """Listens for Go, with a backlog of one."""
-    from multiprocessing.connection import Listener
-    multiprocessing.current_process().authkey = key
-    with Listener(address if network == "unix" else tuple(address), authkey=key) as listener:
-        conn.send(listener.address)
-        with listener.accept() as c:
-            serve(c)
+    Peer(Client(address if network == "unix" else tuple(address), authkey=key)).serve()

@@ -1,36 +1,138 @@
-"""Python without PyTorch at the other end of connections, for versions that have none."""
+"""The other side of the interoperability tests: ordinary Python, which does what it is told."""
 import multiprocessing
-import multiprocessing.reduction
 import os
+import pickle
+import socket
 import sys
+from collections import OrderedDict
 from multiprocessing.connection import Client, Listener
 
 
-def serve(conn):
-    conn.send(sys.version_info[:2])
-    a, b = multiprocessing.Pipe()
-    conn.send((b, {"bytes": bytearray(b"ba"), "set": {1, 2}, "frozen": frozenset((3,)), "big": -(1 << 200), "c": 1 + 2j}))
-    b.close()
-    a.send(a.recv() * 2)
-    value, fd = conn.recv()
-    with os.fdopen(fd.detach(), "rb") as f:
-        conn.send((value, f.read()))
-    conn.send_bytes(b"raw" * 10000)
-    assert conn.recv_bytes() == b"end"
+class Peer:
+    """Answers requests, the name of a method and its arguments, until the connection ends."""
+
+    def __init__(self, conn, **names):
+        self.conn = conn
+        self.names = dict(globals(), **names)  # what eval knows
+
+    def serve(self):
+        while True:
+            try:
+                op, *args = self.conn.recv()
+            except EOFError:
+                return
+            except Exception as e:
+                self.conn.send(f"{type(e).__name__}: {e}")
+                continue
+            getattr(self, op)(*args)
+
+    def say(self, value):
+        self.conn.send(value)
+
+    def repr(self, value):
+        self.conn.send(repr(value))
+
+    def eval(self, code):
+        self.conn.send(eval(code, self.names))
+
+    def fail(self, text):
+        raise ValueError(text)
+
+    def exit(self, code):
+        os._exit(code)
+
+    def pipe(self):
+        near, far = multiprocessing.Pipe()
+        self.conn.send(far)
+        far.close()
+        near.send(near.recv() + 1)
+
+    def oneway(self):
+        reader, writer = multiprocessing.Pipe(duplex=False)
+        self.conn.send((reader, writer))
+        reader.close()
+        writer.close()
+
+    def ends(self, pipes):
+        reader, writer = pipes
+        writer.send(reader.recv() + 1)
+        self.conn.send((reader.writable, writer.readable))
+        reader.close()
+        writer.close()
+
+    def socket(self):
+        a, b = socket.socketpair()
+        self.conn.send(b)
+        b.close()
+        a.sendall(a.recv(5)[::-1])
+        a.close()
+
+    def reverse(self, b):
+        sent = b.recv(100)
+        b.sendall(sent[::-1])
+        self.conn.send((int(b.family), int(b.type), b.getblocking()))
+        b.close()
+
+    def use(self, other, code):
+        other.send(eval(code, self.names))
+        self.conn.send(other.recv())
+
+    def detach(self, promised):
+        with os.fdopen(promised.detach(), "rb") as f:
+            self.conn.send(f.read())
 
 
-key = sys.argv[4].encode()
-multiprocessing.current_process().authkey = key
-address = sys.argv[3]
-if sys.argv[2] == "tcp":
-    host, port = address.split(":")
-    address = (host, int(port))
-if sys.argv[1] == "client":
-    with Client(address, authkey=key) as conn:
-        serve(conn)
-else:
+def error(f):
+    try:
+        return f()
+    except Exception as e:
+        return type(e).__name__
+
+
+def wait_for(condition):
+    with condition:
+        return condition.wait(60)
+
+
+def notify(condition):
+    with condition:
+        condition.notify_all()
+
+
+def run(conn, **names):
+    """What Go starts."""
+    Peer(conn, **names).serve()
+
+
+def tell(conn, *args):
+    """Ends by itself."""
+    conn.send((os.getpid(), multiprocessing.parent_process().pid, repr(args)))
+
+
+def primitives(conn, queue, simple, lock, rlock, semaphore, bounded, event, cond):
+    """Has what Go has made, for eval."""
+    names = dict(locals())
+    run(names.pop("conn"), **names)
+
+
+def meet(role, network, address, key):
+    """What meets Go by itself: first with another key than Go's, or one that has another."""
+    if network == "tcp":
+        host, port = address.split(":")
+        address = (host, int(port))
+    multiprocessing.current_process().authkey = key
+    if role == "client":
+        print(error(lambda: Client(address, authkey=b"wrong")), flush=True)
+        with Client(address, authkey=key) as conn:
+            run(conn)
+        return
     with Listener(address, authkey=key) as listener:
         at = listener.address
         print(at if isinstance(at, str) else "%s:%d" % at, flush=True)
+        print(error(listener.accept), flush=True)
         with listener.accept() as conn:
-            serve(conn)
+            run(conn)
+
+
+if __name__ == "__main__":
+    meet(*sys.argv[1:4], sys.argv[4].encode())

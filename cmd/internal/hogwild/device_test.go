@@ -121,7 +121,30 @@ func TestANetworkOnASimulatedGPU(t *testing.T) {
 	}
 }
 
+// withoutAGPU runs the test as on a machine that has none.
+func withoutAGPU(t *testing.T) {
+	t.Setenv(cuda.SimulateKey, "/dev/null")
+	forget := func() {
+		if err := cuda.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	forget() // others may have asked
+	t.Cleanup(forget)
+}
+
+func TestWithoutAGPUCUDAIsAnErrorThatSaysWhatElse(t *testing.T) {
+	withoutAGPU(t)
+	o := original()
+	o.Device = "cuda"
+	err := hogwild.Run(t.Context(), o)
+	if !errors.Is(err, hogwild.ErrOption) || !errors.Is(err, cuda.ErrUnavailable) || !strings.Contains(err.Error(), "--device cuda: ") || !strings.Contains(err.Error(), "auto on a GPU where there is one") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAutoWithoutAGPUIsTheCPUAndSaysSo(t *testing.T) {
+	withoutAGPU(t)
 	var log bytes.Buffer
 	o := original()
 	o.Data, o.Device, o.Epochs, o.BatchSize, o.DryRun = fewDigits(t, 2, 2), "auto", 1, 2, true

@@ -8,10 +8,7 @@ import (
 // What the tests see of the inside.
 type Report = report
 
-var (
-	Check = (*Options).check
-	Size  = size
-)
+var Check = (*Options).check
 
 // ShowLines and ShowBars show reports to w, as a run would.
 func ShowLines(w io.Writer, reports ...Report) { showAll(lines{w}, reports) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/shm"
 )
 
@@ -95,15 +96,15 @@ func (r *Result) text(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("")
 	p.line("trained    %d samples of %s by %s of %s in %.1f s: %.0f samples/s",
-		r.Samples, r.Dataset, count(r.Workers, "worker"), count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
+		r.Samples, r.Dataset, words.Count(r.Workers, "worker"), words.Count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
 	p.line("shared     %s, one copy for all; %s copied into it once, %s among processes since",
-		size(r.BytesShared), size(r.BytesMovedIn), size(r.BytesCopied))
+		words.Bytes(r.BytesShared), words.Bytes(r.BytesMovedIn), words.Bytes(r.BytesCopied))
 	if len(r.PeakBytes) > 0 {
-		p.line("peak       %s per worker at most, of which %s its own", size(slices.Max(r.PeakBytes)), size(slices.Max(r.PrivateBytes)))
+		p.line("peak       %s per worker at most, of which %s its own", words.Bytes(slices.Max(r.PeakBytes)), words.Bytes(slices.Max(r.PrivateBytes)))
 	}
-	p.line("left over  %d of %d blocks, %s", r.LeakedBlocks, r.Allocated, size(r.LeakedBytes))
+	p.line("left over  %d of %d blocks, %s", r.LeakedBlocks, r.Allocated, words.Bytes(r.LeakedBytes))
 	if r.Reaped > 0 {
-		p.line("died       %s; what they held was taken back", count(r.Reaped, "worker"))
+		p.line("died       %s; what they held was taken back", words.Count(r.Reaped, "worker"))
 	}
 	if r.Model != "" {
 		p.line("saved      %s", r.Model)
@@ -124,26 +125,4 @@ func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
 	}
-}
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// size writes bytes as people read them.
-func size(n int64) string {
-	units := []string{"KiB", "MiB", "GiB", "TiB"}
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	x := float64(n) / (1 << 10)
-	for len(units) > 1 && x >= 1<<10 {
-		x /= 1 << 10
-		units = units[1:]
-	}
-	return fmt.Sprintf("%.1f %s", x, units[0])
 }

@@ -53,14 +53,6 @@ func TestResultForPeopleEndsWithTheAccuracy(t *testing.T) {
 	}
 }
 
-func TestSizesAreReadable(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 47 << 20: "47.0 MiB", 3 << 39: "1.5 TiB", 1 << 52: "4096.0 TiB"} {
-		if got := hogwild.Size(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestResultOfADivergedTrainingIsStillJSON(t *testing.T) {
 	for _, loss := range []float64{math.NaN(), math.Inf(1)} {
 		var out bytes.Buffer

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/shm"
@@ -76,7 +77,7 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 	r.result.Dataset, r.result.TrainSize, r.result.TestSize = r.digits.name, r.digits.train.Len(), r.digits.test.Len()
 	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes, s.Copied
 	o.note("%s: %d images to train on, %d to test; %s of %s; %s shared",
-		r.digits.name, r.result.TrainSize, r.result.TestSize, count(o.Workers, "worker"), count(o.threads(), "thread"), size(s.Bytes))
+		r.digits.name, r.result.TrainSize, r.result.TestSize, words.Count(o.Workers, "worker"), words.Count(o.threads(), "thread"), words.Bytes(s.Bytes))
 	return r, nil
 }
 

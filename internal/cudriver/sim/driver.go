@@ -30,6 +30,8 @@ type Driver struct {
 	faults    map[string]*fault
 	held      bool
 	apart     bool
+	loose     bool
+	taken     bool
 }
 
 var _ cudriver.Driver = (*Driver)(nil)
@@ -78,6 +80,13 @@ func (d *Driver) Hold(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held = on
+}
+
+// Loosen lets no two threads of a kernel go in step that is launched from now on: so what relies on the order of threads within a warp is wrong.
+func (d *Driver) Loosen(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.loose = on
 }
 
 // Open is what was not given back in this process.

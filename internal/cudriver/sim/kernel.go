@@ -64,9 +64,9 @@ func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.F
 func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared uint32, s cudriver.Stream, args []byte) error {
 	const call = "cuLaunchKernel"
 	d.mu.Lock()
-	e := d.functions[f]
+	e, loose := d.functions[f], d.loose
 	d.mu.Unlock()
-	l := vm.Launch{Grid: grid, Block: block, Args: append([]byte{}, args...)}
+	l := vm.Launch{Grid: grid, Block: block, Args: append([]byte{}, args...), Loose: loose}
 	switch {
 	case e == nil:
 		return cudriver.Check(call, cudriver.ErrorInvalidHandle)

@@ -118,13 +118,35 @@ func TestLegacyHandlesDieWithTheirMaker(t *testing.T) {
 	theirs := handle(said[:128])
 	q, err := d.IPCOpenMemHandle(theirs)
 	check(t, err)
+	again, err := d.IPCOpenMemHandle(theirs)
+	if again != q || err != nil {
+		t.Errorf("opened again it is at %#x, not %#x, %v", again, q, err)
+	}
+	check(t, d.IPCCloseMemHandle(q))
+	fails(t, cudriver.ErrorInvalidValue, d.IPCCloseMemHandle(q+1)) // not what was returned
 	s := stream(t, d)
-	check(t, d.MemsetD8Async(q, 1, 1, s))
+	check(t, d.MemsetD8Async(q, 1, 1, s)) // open once
 	check(t, d.StreamSynchronize(s))
 	check(t, c.Process.Kill())
 	c.Wait()
 	check(t, d.MemsetD8Async(q, 1, 1, s))
 	fails(t, cudriver.ErrorIllegalAddress, d.StreamSynchronize(s))
+}
+
+func TestLegacyHandlesAreClosedAsOftenAsTheyWereOpened(t *testing.T) {
+	devices, d := open(t, 1)
+	said, c := child(t, devices, "legacy", "", true)
+	theirs := handle(said[:128])
+	for range 2 {
+		p, err := d.IPCOpenMemHandle(theirs)
+		check(t, err)
+		check(t, d.IPCCloseMemHandle(p))
+		fails(t, cudriver.ErrorInvalidValue, d.IPCCloseMemHandle(p))
+	}
+	check(t, c.Process.Kill())
+	c.Wait()
+	_, err := d.IPCOpenMemHandle(theirs)
+	fails(t, cudriver.ErrorInvalidHandle, err) // who made it has died
 }
 
 func TestAnEventOrdersTheWorkOfTwoProcesses(t *testing.T) {

@@ -33,7 +33,7 @@ func (d *Driver) DeviceName(id cudriver.Device) (string, error) {
 
 // DeviceUUID follows from the file.
 func (d *Driver) DeviceUUID(id cudriver.Device) (u [16]byte, err error) {
-	err = d.device("cuDeviceGetUuid", id, func(dev *device) cudriver.Result {
+	err = d.device("cuDeviceGetUuid_v2", id, func(dev *device) cudriver.Result {
 		file, _, err := sys.Identify(dev.file)
 		if err != nil {
 			return cudriver.ErrorOperatingSystem
@@ -63,7 +63,11 @@ func (d *Driver) DeviceAttribute(a cudriver.Attribute, id cudriver.Device) (v in
 			v = 1
 		case cudriver.AttributeComputeMajor:
 			v = 9
-		case cudriver.AttributeComputeMinor, cudriver.AttributeComputeMode:
+		case cudriver.AttributeComputeMode:
+			if d.taken {
+				v = 3 // CU_COMPUTEMODE_EXCLUSIVE_PROCESS
+			}
+		case cudriver.AttributeComputeMinor:
 		default:
 			return cudriver.ErrorInvalidValue
 		}
@@ -94,6 +98,9 @@ func (d *Driver) DeviceCanAccessPeer(id, peer cudriver.Device) (can bool, err er
 // PrimaryCtxRetain makes the context when it is retained first, and does not make it current.
 func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err error) {
 	err = d.device("cuDevicePrimaryCtxRetain", id, func(dev *device) cudriver.Result {
+		if dev.ctx == nil && d.taken {
+			return cudriver.ErrorDeviceUnavailable
+		}
 		if dev.ctx == nil {
 			dev.ctx = &context{id: cudriver.Context(d.number()), dev: dev, opened: map[cudriver.IPCHandle]*mapping{}}
 			d.contexts[dev.ctx.id] = dev.ctx
@@ -103,6 +110,13 @@ func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err e
 		return cudriver.Success
 	})
 	return c, err
+}
+
+// Take lets another process have all devices for itself, as their compute mode then is.
+func (d *Driver) Take(taken bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.taken = taken
 }
 
 // PrimaryCtxRelease destroys the context when nobody retains it.

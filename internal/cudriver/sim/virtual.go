@@ -93,7 +93,8 @@ func (d *Driver) MemRelease(h cudriver.MemHandle) error {
 	})
 }
 
-// MemExport returns a descriptor, which is a reference of the memory.
+// MemExport returns a descriptor, which is a reference of the memory. CUDA does not say whether it is close-on-exec, so this one is not: who
+// forgets to see to it lets programs that it starts keep the memory.
 func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
 	err = d.do("cuMemExportToShareableHandle", initialised, func(*context) cudriver.Result {
 		ph := d.handles[h]
@@ -101,7 +102,7 @@ func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
 			return cudriver.ErrorInvalidValue
 		}
 		var err error
-		if fd, err = sys.Duplicate(ph.file); err != nil {
+		if fd, err = sys.DuplicateInherited(ph.file); err != nil {
 			return cudriver.ErrorOperatingSystem
 		}
 		return cudriver.Success

@@ -50,7 +50,10 @@ int cuDriverGetVersion(int *out) { OUT(int, 12080); return say("cuDriverGetVersi
 int cuDeviceGetCount(int *out) { OUT(int, 3); return say("cuDeviceGetCount"); }
 int cuDeviceGet(int *out, int ordinal) { OUT(int, 17); return say("cuDeviceGet %d", ordinal); }
 int cuDeviceGetName(char *out, int n, int dev) { snprintf(out, n, "Stand-in"); return say("cuDeviceGetName %d %d", n, dev); }
-int cuDeviceGetUuid(UUID *out, int dev) { for (int i = 0; i < 16; i++) out->bytes[i] = (char)(0xf0 + i); return say("cuDeviceGetUuid %d", dev); }
+#ifdef BEFORE_11_4
+#define cuDeviceGetUuid_v2 cuDeviceGetUuid
+#endif
+int cuDeviceGetUuid_v2(UUID *out, int dev) { for (int i = 0; i < 16; i++) out->bytes[i] = (char)(0xf0 + i); return say("cuDeviceGetUuid_v2 %d", dev); }
 int cuDeviceTotalMem_v2(size_t *out, int dev) { OUT(size_t, 150754820096ull); return say("cuDeviceTotalMem_v2 %d", dev); }
 int cuDeviceGetAttribute(int *out, int a, int dev) { OUT(int, -5); return say("cuDeviceGetAttribute %d %d", a, dev); }
 int cuDeviceCanAccessPeer(int *out, int dev, int peer) { OUT(int, 1); return say("cuDeviceCanAccessPeer %d %d", dev, peer); }

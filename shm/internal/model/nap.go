@@ -1,16 +1,20 @@
 package model
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // The nap model: in one participant a napper waits for messages of lot 0 and another goroutine, which only parks, for those of lot 1. For each that it
-// gets it puts one into lot 0. A third goroutine answers the doorbell. Two other participants publish, one for each lot. Anybody may be killed, and a new
+// gets it puts one into lot 0. A third goroutine answers the doorbell, and a fourth is called when the napper's context ends. Two other participants publish, one for each lot. Anybody may be killed, and a new
 // participant takes the slot of a dead one. What must hold: when nothing moves any more, nobody sleeps while a message is there for it. Unless somebody was
-// killed, that must not need the end of a nap either.
+// killed, that must not need the end of a nap either, and nobody sleeps whose context has ended.
 
 const (
 	napper = iota
 	parker
 	answerer
+	alarmer
 	napRingers // two: of lot 0 and of lot 1
 	napActors  = napRingers + 2
 	lots       = 2
@@ -23,6 +27,7 @@ const (
 	nLie
 	nQueue
 	nLook
+	nContext
 	nSleep
 	nAsleep
 	nUp
@@ -37,6 +42,9 @@ const (
 	aAgain
 	aRouse
 	aRouseWake
+	eWait // for the end of the context
+	eRouse
+	eWake
 	rPublish
 	rTake
 	rNap
@@ -63,7 +71,8 @@ type napState struct {
 	bits              [lots]bool
 	queued, woken     [lots]bool
 	bell, asleep      bool
-	process           life // of the napper, the parker and the answerer
+	ended             bool // the napper's context
+	process           life // of all but the publishers
 	a                 [napActors]napActor
 }
 
@@ -71,6 +80,7 @@ type napState struct {
 type Nap struct {
 	Messages [lots]int // to publish
 	Kills    int
+	Ends     bool // the napper's context, some time
 	Bug      string
 }
 
@@ -85,6 +95,7 @@ const (
 	NapHeir    = "a new participant does not clear the word of a dead one"
 	NapNoRouse = "a wake inside the process does not end the nap"
 	NapForever = "a nap has no end"
+	NapUnaware = "a napper looks whether its context has ended before it lies down"
 )
 
 // Model returns the transition system of c.
@@ -99,8 +110,8 @@ func (c Nap) Model() Model[napState] {
 
 // begin is the start of the participant with the napper.
 func (s *napState) begin() {
-	s.process = alive
-	s.a[napper], s.a[parker], s.a[answerer] = napActor{pc: nTry}, napActor{pc: nTry}, napActor{pc: aWait}
+	s.process, s.ended = alive, false
+	s.a[napper], s.a[parker], s.a[answerer], s.a[alarmer] = napActor{pc: nTry}, napActor{pc: nTry}, napActor{pc: aWait}, napActor{pc: eWait}
 }
 
 func (c Nap) steps(s napState, emit func(napState)) {
@@ -117,9 +128,13 @@ func (c Nap) steps(s napState, emit func(napState)) {
 	}
 }
 
-// events: a nap ends, and somebody is killed.
+// events: a nap ends, the context ends, and somebody is killed.
 func (c Nap) events(s napState, emit func(napState)) {
 	c.wakeUp(s, emit)
+	if n := s; c.Ends && !s.ended && s.process == alive {
+		n.ended = true
+		emit(n)
+	}
 	if int(s.kills) == c.Kills {
 		return
 	}
@@ -169,6 +184,8 @@ func (c Nap) step(s *napState, i int) bool {
 	switch {
 	case p.pc >= rPublish:
 		return c.ring(s, p, i-napRingers)
+	case p.pc >= eWait:
+		return c.alarm(s, p)
 	case p.pc >= aWait:
 		return c.answer(s, p)
 	case p.pc >= nParked:
@@ -187,6 +204,8 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 			if i == parker {
 				p.pc = nPublish
 			}
+		case i == napper && c.Bug == NapUnaware && s.ended:
+			p.pc = nQueue
 		case i == napper && c.Bug != NapLate:
 			p.pc = nLie
 		default:
@@ -195,7 +214,7 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	case nLie:
 		s.word = wordNapping
 		if p.pc = nQueue; c.Bug == NapLate {
-			p.pc = nSleep
+			p.pc = nContext
 		}
 	case nQueue:
 		s.queued[i], s.woken[i], s.bits[i] = true, false, true
@@ -212,7 +231,11 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 		case c.Bug == NapLate:
 			p.pc, p.back = nLie, nParked
 		default:
-			p.pc, p.back = nSleep, nParked
+			p.pc, p.back = nContext, nParked
+		}
+	case nContext:
+		if p.pc = nSleep; s.ended && c.Bug != NapUnaware {
+			p.pc = nUp
 		}
 	case nSleep: // the kernel compares
 		if p.pc = nUp; s.word == wordNapping {
@@ -316,6 +339,26 @@ func (c Nap) answer(s *napState, p *napActor) bool {
 	return true
 }
 
+// alarm ends the nap when the context has ended, once.
+func (c Nap) alarm(s *napState, p *napActor) bool {
+	switch p.pc {
+	case eWait:
+		if !s.ended {
+			return false
+		}
+		p.pc = eRouse
+	case eRouse:
+		if p.pc = nEnd; s.word == wordNapping {
+			s.word = wordAwake
+			p.pc = eWake
+		}
+	case eWake:
+		s.asleep = false
+		p.pc = nEnd
+	}
+	return true
+}
+
 // ring is a publisher of another participant.
 func (c Nap) ring(s *napState, p *napActor, lot int) bool {
 	switch p.pc {
@@ -355,6 +398,9 @@ func (c Nap) done(s *napState) error {
 		if s.messages[i] > 0 {
 			return fmt.Errorf("%s sleeps while %d messages are there", [lots]string{"the napper", "the parker"}[i], s.messages[i])
 		}
+	}
+	if s.ended && s.asleep {
+		return errors.New("the napper sleeps although its context has ended")
 	}
 	return nil
 }

@@ -1,6 +1,11 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
+)
 
 const (
 	manySwitches = 100       // involuntary switches a second for each processor: somebody waits all the time
@@ -34,21 +39,21 @@ func adviseMemory(m Memory, say func(string, ...any)) {
 		if m.CgroupLimit >= 0 && m.CgroupLimit < m.Total {
 			whose = "the container"
 		}
-		say("a domain would get a budget of only %s: give %s more memory, or set shm.Options.Budget knowingly", bytesText(m.Budget), whose)
+		say("a domain would get a budget of only %s: give %s more memory, or set shm.Options.Budget knowingly", words.Bytes(m.Budget), whose)
 	}
 	if m.AddressSpace >= 0 {
-		say("the address space is limited to %s (ulimit -v): a domain reserves more; set it to unlimited", bytesText(m.AddressSpace))
+		say("the address space is limited to %s (ulimit -v): a domain reserves more; set it to unlimited", words.Bytes(m.AddressSpace))
 	}
 	if m.FileSize >= 0 {
-		say("files are limited to %s (ulimit -f): memory that is shared is a file, too; set it to unlimited", bytesText(m.FileSize))
+		say("files are limited to %s (ulimit -f): memory that is shared is a file, too; set it to unlimited", words.Bytes(m.FileSize))
 	}
 	if m.OpenFiles >= 0 && m.OpenFiles < fewFiles {
 		say("only %d files may be open (ulimit -n): each worker needs about ten in its starter", m.OpenFiles)
 	}
 }
 
-func adviseDomain(d Domain, usable int, say func(string, ...any)) {
-	workers, threads := d.workers()
+func adviseDomain(d domains.Domain, usable int, say func(string, ...any)) {
+	workers, threads := d.Workers()
 	name := fmt.Sprintf("domain %s", d.Address)
 	switch {
 	case workers > usable:
@@ -56,11 +61,11 @@ func adviseDomain(d Domain, usable int, say func(string, ...any)) {
 	case threads > usable:
 		say("%s has %d workers with %d threads on %d CPUs: set Options.Threads to %d, or leave it 0", name, workers, threads, usable, share(usable, workers))
 	}
-	if n := d.involuntary(); n > manySwitches*float64(usable) && d.runnable() > usable {
+	if n := d.Involuntary(); n > manySwitches*float64(usable) && d.Runnable() > usable {
 		say("%s is sent away by the kernel %.0f times a second, with %d threads that want %d CPUs: set Options.Threads, or SetThreads in a worker, to %d",
-			name, n, d.runnable(), usable, share(usable, max(workers, 1)))
+			name, n, d.Runnable(), usable, share(usable, max(workers, 1)))
 	}
 	if d.Limit > 0 && d.Committed > d.Limit/10*9 {
-		say("%s has used %s of its budget of %s: close what is not needed, or raise shm.Options.Budget", name, bytesText(d.Committed), bytesText(d.Limit))
+		say("%s has used %s of its budget of %s: close what is not needed, or raise shm.Options.Budget", name, words.Bytes(d.Committed), words.Bytes(d.Limit))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/doctor"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -96,17 +97,17 @@ func TestOversubscribedDomainIsSeen(t *testing.T) {
 // well is a report of a machine on which nothing is to be done.
 func well() *doctor.Report {
 	return &doctor.Report{
-		Kernel:  doctor.Kernel{Release: "6.1.0-generic"},
-		CPUs:    doctor.CPUs{Machine: 8, Usable: 4},
-		Memory:  doctor.Memory{Total: 8 << 30, Available: 8 << 30, CgroupLimit: -1, Budget: 4 << 30, AddressSpace: -1, FileSize: -1, OpenFiles: 1024},
-		Machine: doctor.Sample{Seconds: 1},
+		Kernel: doctor.Kernel{Release: "6.1.0-generic"},
+		CPUs:   doctor.CPUs{Machine: 8, Usable: 4},
+		Memory: doctor.Memory{Total: 8 << 30, Available: 8 << 30, CgroupLimit: -1, Budget: 4 << 30, AddressSpace: -1, FileSize: -1, OpenFiles: 1024},
+		Census: domains.Census{Machine: domains.Machine{Seconds: 1}},
 	}
 }
 
-func workers(n, threads int) []doctor.Process {
-	all := []doctor.Process{{PID: 1, Name: "main"}}
+func workers(n, threads int) []domains.Process {
+	all := []domains.Process{{PID: 1, Name: "main"}}
 	for i := range n {
-		all = append(all, doctor.Process{PID: 2 + i, GOMAXPROCS: threads})
+		all = append(all, domains.Process{PID: 2 + i, GOMAXPROCS: threads})
 	}
 	return all
 }
@@ -122,18 +123,18 @@ func TestAdvice(t *testing.T) {
 		"ulimit -f":                    func(r *doctor.Report) { r.Memory.FileSize = 0 },
 		"ulimit -n":                    func(r *doctor.Report) { r.Memory.OpenFiles = 20 },
 		"start 4, which have one thread each": func(r *doctor.Report) {
-			r.Domains = []doctor.Domain{{Address: "@a", Processes: workers(5, 1)}}
+			r.Domains = []domains.Domain{{Address: "@a", Processes: workers(5, 1)}}
 		},
 		"set Options.Threads to 2, or": func(r *doctor.Report) {
-			r.Domains = []doctor.Domain{{Address: "@a", Processes: workers(2, 4)}}
+			r.Domains = []domains.Domain{{Address: "@a", Processes: workers(2, 4)}}
 		},
 		"SetThreads in a worker, to 2": func(r *doctor.Report) {
-			d := doctor.Domain{Address: "@a", Processes: workers(2, 2)}
+			d := domains.Domain{Address: "@a", Processes: workers(2, 2)}
 			d.Processes[1].InvoluntaryPerSecond, d.Processes[1].Runnable = 2000, 6
-			r.Domains = []doctor.Domain{d}
+			r.Domains = []domains.Domain{d}
 		},
 		"raise shm.Options.Budget": func(r *doctor.Report) {
-			r.Domains = []doctor.Domain{{Address: "@a", Limit: 1 << 30, Committed: 1 << 30, Processes: workers(1, 1)}}
+			r.Domains = []domains.Domain{{Address: "@a", Limit: 1 << 30, Committed: 1 << 30, Processes: workers(1, 1)}}
 		},
 		"other programs": func(r *doctor.Report) { r.Machine.InvoluntaryPerSecond = 1e4 },
 	} {
@@ -145,7 +146,7 @@ func TestAdvice(t *testing.T) {
 		}
 	}
 	r := well()
-	r.Domains = []doctor.Domain{{Address: "@a", Processes: workers(4, 1)}, {Address: "@b", Error: "gone"}}
+	r.Domains = []domains.Domain{{Address: "@a", Processes: workers(4, 1)}, {Address: "@b", Error: "gone"}}
 	if got := doctor.Advise(r); len(got) != 0 {
 		t.Errorf("advice where none is needed: %q", got)
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
 // Print writes the report for people.
@@ -20,7 +22,8 @@ func (r *Report) Print(out io.Writer) error {
 		return err
 	}
 	for _, d := range r.Domains {
-		if err := d.print(out); err != nil {
+		fmt.Fprintln(out)
+		if err := d.Print(out); err != nil {
 			return err
 		}
 	}
@@ -67,36 +70,15 @@ func (c CPUs) print(row func(name, format string, args ...any)) {
 func (m Memory) print(row func(name, format string, args ...any)) {
 	group := "no control group limit"
 	if m.CgroupLimit >= 0 {
-		group = fmt.Sprintf("control group %s of %s used", bytesText(m.CgroupUsage), bytesText(m.CgroupLimit))
+		group = fmt.Sprintf("control group %s of %s used", words.Bytes(m.CgroupUsage), words.Bytes(m.CgroupLimit))
 	}
 	if m.Shared {
 		group += ", shared with others"
 	}
-	row("memory", "%s of %s available, %s", bytesText(m.Available), bytesText(m.Total), group)
-	row("budget", "%s for a domain that begins now", bytesText(m.Budget))
-	row("limits", "address space %s, file size %s, open files %s", limitText(m.AddressSpace, bytesText), limitText(m.FileSize, bytesText),
+	row("memory", "%s of %s available, %s", words.Bytes(m.Available), words.Bytes(m.Total), group)
+	row("budget", "%s for a domain that begins now", words.Bytes(m.Budget))
+	row("limits", "address space %s, file size %s, open files %s", limitText(m.AddressSpace, words.Bytes), limitText(m.FileSize, words.Bytes),
 		limitText(m.OpenFiles, func(n int64) string { return fmt.Sprint(n) }))
-}
-
-func (d Domain) print(out io.Writer) error {
-	if d.Error != "" {
-		_, err := fmt.Fprintf(out, "\ndomain %s: %s\n", d.Address, d.Error)
-		return err
-	}
-	fmt.Fprintf(out, "\ndomain %s: %s of %s committed\n", d.Address, bytesText(d.Committed), bytesText(d.Limit))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "pid\tname\tbudget\tthreads\trunnable\tCPUs\tinvoluntary/s\t")
-	for _, p := range d.Processes {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%d\t%.2f\t%.0f\t\n", p.PID, p.Name, budgetText(p.GOMAXPROCS), p.Threads, p.Runnable, p.CPUs, p.InvoluntaryPerSecond)
-	}
-	return w.Flush()
-}
-
-func budgetText(n int) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
 }
 
 func limitText(n int64, text func(int64) string) string {
@@ -104,14 +86,4 @@ func limitText(n int64, text func(int64) string) string {
 		return "unlimited"
 	}
 	return text(n)
-}
-
-// bytesText prints a size with the unit that suits it.
-func bytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, i := float64(n), 0
-	for v >= 1024 && i < len(units)-1 {
-		v, i = v/1024, i+1
-	}
-	return fmt.Sprintf("%.4g %s", v, units[i])
 }

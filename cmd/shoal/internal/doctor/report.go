@@ -4,18 +4,18 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A Report is what was found. Its JSON form is for programs.
 type Report struct {
-	Kernel  Kernel   `json:"kernel"`
-	CPUs    CPUs     `json:"cpus"`
-	Memory  Memory   `json:"memory"`
-	Machine Sample   `json:"machine"`
-	Domains []Domain `json:"domains"`
-	GPUs    any      `json:"gpus"`   // what the program that loads drivers says, or why it says nothing
-	Advice  []string `json:"advice"` // empty where nothing is to be done
+	Kernel Kernel `json:"kernel"`
+	CPUs   CPUs   `json:"cpus"`
+	Memory Memory `json:"memory"`
+	domains.Census
+	GPUs   any      `json:"gpus"`   // what the program that loads drivers says, or why it says nothing
+	Advice []string `json:"advice"` // empty where nothing is to be done
 }
 
 // CPUs is what processors there are.
@@ -46,13 +46,6 @@ type Memory struct {
 	OpenFiles    int64 `json:"open_files"`
 }
 
-// A Sample is what the processors did while we looked.
-type Sample struct {
-	Seconds              float64 `json:"seconds"`
-	Utilisation          float64 `json:"utilisation"` // 0 to 1, of all processors
-	InvoluntaryPerSecond float64 `json:"involuntary_per_second"`
-}
-
 // workerCounts are those for which the share is shown.
 var workerCounts = []int{1, 2, 4, 8}
 
@@ -63,7 +56,7 @@ func Examine(ctx context.Context, span time.Duration) (*Report, error) {
 	if r.Memory, err = measureMemory(); err != nil {
 		return nil, err
 	}
-	if err := r.sample(ctx, span); err != nil {
+	if r.Census, err = domains.Look(ctx, span); err != nil {
 		return nil, err
 	}
 	r.Advice = advise(r)

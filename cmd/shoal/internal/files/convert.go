@@ -1,16 +1,37 @@
 package files
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/internal/replace"
 )
+
+// untilDone does what may take long, but no longer than until the context ends; then there is nothing of a file that was being written.
+func untilDone(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		replace.DiscardAll()
+		return context.Cause(ctx)
+	}
+}
 
 // Convert writes the tensors of the file from to the file to, whose names say their formats, and what was written to out; on log, where
 // that is a terminal, a bar says how far it is. What the other format has no room for is
 // left behind, and out names it. The error wraps ErrFormat, ErrOne, or is what reading or writing says, a dtype that the format lacks
-// among that; then nothing was written.
-func Convert(out, log io.Writer, from, to string) error {
+// among that, or is the cause of the context's end, after which the program ends; then nothing was written.
+func Convert(ctx context.Context, out, log io.Writer, from, to string) error {
+	return untilDone(ctx, func() error { return convert(out, log, from, to) })
+}
+
+func convert(out, log io.Writer, from, to string) error {
 	source, err := Of(from)
 	if err != nil {
 		return err
@@ -32,32 +53,11 @@ func Convert(out, log io.Writer, from, to string) error {
 	if stop(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s: %s, %s\n", to, count(len(c.Tensors)), bytes(size)); err != nil {
+	if _, err := fmt.Fprintf(out, "%s: %s, %s\n", to, words.Count(len(c.Tensors), "tensor"), words.Bytes(int64(size))); err != nil {
 		return err
 	}
 	if len(left) > 0 {
 		_, err = fmt.Fprintf(out, "left behind: %s\n", strings.Join(left, ", "))
 	}
 	return err
-}
-
-// count prints how many tensors there are.
-func count(n int) string {
-	if n == 1 {
-		return "1 tensor"
-	}
-	return fmt.Sprintf("%d tensors", n)
-}
-
-// bytes prints a size for people.
-func bytes(n int) string {
-	const unit = 1024
-	v, names := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	for v >= unit && len(names) > 1 {
-		v, names = v/unit, names[1:]
-	}
-	if names[0] == "B" {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, names[0])
 }

@@ -2,8 +2,10 @@ package files
 
 import (
 	stdbytes "bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/hdf5"
+	"github.com/shoal-mp/shoal/msgpack"
 	"github.com/shoal-mp/shoal/npy"
 	"github.com/shoal-mp/shoal/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
@@ -22,7 +25,7 @@ import (
 // lacks are dtypes that formats do not have, and how they say so.
 var lacks = map[string]map[tensor.DType]error{
 	"x.npz":         {tensor.BFloat16: npy.ErrDType, tensor.Float8E4M3FN: npy.ErrDType, tensor.Float8E5M2: npy.ErrDType},
-	"x.msgpack":     {tensor.BFloat16: errors.ErrUnsupported, tensor.Float8E4M3FN: errors.ErrUnsupported, tensor.Float8E5M2: errors.ErrUnsupported},
+	"x.msgpack":     {tensor.BFloat16: msgpack.ErrUnsupported, tensor.Float8E4M3FN: msgpack.ErrUnsupported, tensor.Float8E5M2: msgpack.ErrUnsupported},
 	"x.safetensors": {tensor.Complex128: safetensors.ErrDType},
 }
 
@@ -62,6 +65,100 @@ func TestEveryDTypeInEveryFormat(t *testing.T) {
 	}
 }
 
+// Every format becomes every other, and itself, bit by bit, with all dtypes that both have; one that the second lacks is an error that names it,
+// and there is no file.
+func TestEveryFormatToEveryOther(t *testing.T) {
+	all := []string{"x.pt", "x.pth", "x.bin", "x.ckpt", "x.safetensors", "x.safetensors.index.json", "x.npy", "x.npz", "x.h5", "x.hdf5", "x.msgpack", "x.mpk"}
+	dtypes := func(lack func(tensor.DType) bool) Tensors {
+		tensors := Tensors{}
+		for dt := tensor.Bool; dt <= tensor.Float8E5M2; dt++ {
+			if !lack(dt) {
+				tensors[dt.String()] = tensor.Ones(tensor.Float32, 2, 3).To(dt)
+			}
+		}
+		return tensors
+	}
+	lacks := func(name string) map[tensor.DType]error {
+		switch filepath.Ext(name) {
+		case ".npy":
+			return lacks["x.npz"]
+		case ".mpk":
+			return lacks["x.msgpack"]
+		case ".json":
+			return lacks["x.safetensors"]
+		}
+		return lacks[name]
+	}
+	for _, from := range all {
+		for _, to := range all {
+			in, dir := filepath.Join(t.TempDir(), from), t.TempDir()
+			out := filepath.Join(dir, to)
+			source, err1 := Of(in)
+			target, err2 := Of(out)
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			crosses := func(tensors Tensors) {
+				t.Helper()
+				if _, err := source.Save(in, Content{Tensors: tensors}); err != nil {
+					t.Fatal(err)
+				}
+				var said strings.Builder
+				if err := Convert(t.Context(), &said, os.Stderr, in, out); err != nil || strings.Contains(said.String(), "left behind") {
+					t.Fatalf("%s to %s: %s, %v", from, to, &said, err)
+				}
+				c, err := target.Load(out)
+				if err != nil || len(c.Tensors) != len(tensors) {
+					t.Fatalf("%s to %s: %v, %v", from, to, c.Tensors, err)
+				}
+				for name, x := range tensors {
+					got := c.Tensors[name]
+					if got == nil && len(tensors) == 1 {
+						for _, got = range c.Tensors { // a .npy has no names
+						}
+					}
+					if got == nil || got.DType() != x.DType() || !slices.Equal(got.Shape(), x.Shape()) || !stdbytes.Equal(tensor.Bytes(got), tensor.Bytes(x)) {
+						t.Errorf("%s to %s: %s is %v", from, to, name, got)
+					}
+				}
+			}
+			fit := dtypes(func(dt tensor.DType) bool { return lacks(from)[dt] != nil || lacks(to)[dt] != nil })
+			if from == "x.npy" || to == "x.npy" {
+				for name, x := range fit {
+					crosses(Tensors{name: x})
+				}
+			} else {
+				crosses(fit)
+			}
+			for dt, want := range lacks(to) {
+				if lacks(from)[dt] != nil {
+					continue
+				}
+				if _, err := source.Save(in, Content{Tensors: Tensors{"x": tensor.Ones(tensor.Float32, 1).To(dt)}}); err != nil {
+					t.Fatal(err)
+				}
+				os.RemoveAll(dir)
+				os.Mkdir(dir, 0o700)
+				err := Convert(t.Context(), io.Discard, os.Stderr, in, out)
+				if left, _ := os.ReadDir(dir); !errors.Is(err, want) || !strings.Contains(err.Error(), dt.String()) || len(left) > 0 {
+					t.Errorf("%v of %s to %s: %v, and there is %v", dt, from, to, err, left)
+				}
+			}
+		}
+	}
+}
+
+// Ctrl-C ends what takes long.
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause, never := errors.New("interrupted"), make(chan struct{})
+	defer close(never)
+	err := untilDone(ctx, func() error { cancel(cause); <-never; return nil })
+	if err != cause {
+		t.Errorf("%v", err)
+	}
+}
+
 // Text about tensors stays where there is room for it, and is said to be lost where not.
 func TestMetadata(t *testing.T) {
 	dir := t.TempDir()
@@ -73,7 +170,7 @@ func TestMetadata(t *testing.T) {
 	convert := func(from, to string) string {
 		t.Helper()
 		var out strings.Builder
-		if err := Convert(&out, os.Stderr, at(from), at(to)); err != nil {
+		if err := Convert(t.Context(), &out, os.Stderr, at(from), at(to)); err != nil {
 			t.Fatal(err)
 		}
 		return strings.TrimPrefix(out.String(), at(to)+": 1 tensor, 8 B\n")
@@ -104,33 +201,33 @@ func TestOthers(t *testing.T) {
 	}
 	defer w.Discard()
 	err = errors.Join(w.Save(Tensors{"g/x": tensor.Ones(tensor.Uint16, 3)}, hdf5.Options{}), w.Strings("labels", []string{"a", "b"}, 2, 1), w.Attr("", "epoch", tensor.Scalar(tensor.Int64, 3)),
-		w.Attr("g/x", "unit", "m"), w.Attr("g", "of", "group"), w.Attr("", "by", "me"), w.Close())
+		w.Attr("g/x", "unit", "m"), w.Attr("g", "of", "group"), w.Group("bare"), w.Attr("bare", "why", "none"), w.Attr("", "by", "me"), w.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := Inspect(&out, os.Stderr, path, false); err != nil {
+	if err := Inspect(t.Context(), &out, os.Stderr, path, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"g/x   uint16  [3]    6 B   1    1    1     0", "metadata by: me\nalso attribute epoch\nalso attribute of of g\nalso attribute unit of g/x\nalso text labels\n"} {
+	for _, want := range []string{"g/x   uint16  [3]    6 B   1    1    1     0", "metadata by: me\nalso attribute epoch\nalso attribute of of g\nalso attribute unit of g/x\nalso attribute why of bare\nalso group bare\nalso text labels\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
 	}
 	out.Reset()
-	if err := Inspect(&out, os.Stderr, path, true); err != nil {
+	if err := Inspect(t.Context(), &out, os.Stderr, path, true); err != nil {
 		t.Fatal(err)
 	}
 	var o struct {
 		Metadata map[string]string
 		Others   []string
 	}
-	if err := json.Unmarshal([]byte(out.String()), &o); err != nil || o.Metadata["by"] != "me" || len(o.Others) != 4 {
+	if err := json.Unmarshal([]byte(out.String()), &o); err != nil || o.Metadata["by"] != "me" || len(o.Others) != 6 {
 		t.Errorf("%+v: %v", o, err)
 	}
 	out.Reset()
 	again := filepath.Join(t.TempDir(), "y.h5")
-	if err := Convert(&out, os.Stderr, path, again); err != nil || !strings.HasSuffix(out.String(), "y.h5: 1 tensor, 6 B\n") {
+	if err := Convert(t.Context(), &out, os.Stderr, path, again); err != nil || !strings.HasSuffix(out.String(), "y.h5: 1 tensor, 6 B\n") {
 		t.Errorf("%s: %v", &out, err)
 	}
 	f, err := hdf5.Open(again)
@@ -148,9 +245,12 @@ func TestOthers(t *testing.T) {
 	if group, err := f.Attrs("g"); err != nil || group["of"] != "group" {
 		t.Errorf("%v: %v", group, err)
 	}
+	if bare, err := f.Attrs("bare"); err != nil || bare["why"] != "none" {
+		t.Errorf("%v: %v", bare, err)
+	}
 	out.Reset()
-	want := "left behind: attribute epoch, attribute of of g, attribute unit of g/x, text labels, metadata by\n"
-	if err := Convert(&out, os.Stderr, path, filepath.Join(t.TempDir(), "y.pt")); err != nil || !strings.HasSuffix(out.String(), want) {
+	want := "left behind: attribute epoch, attribute of of g, attribute unit of g/x, attribute why of bare, group bare, text labels, metadata by\n"
+	if err := Convert(t.Context(), &out, os.Stderr, path, filepath.Join(t.TempDir(), "y.pt")); err != nil || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%s: %v", &out, err)
 	}
 }

@@ -19,7 +19,7 @@ func loadHDF5(path string) (c Content, err error) {
 	}
 	defer f.Close()
 	c.Tensors, c.Meta = Tensors{}, map[string]string{}
-	kept := map[string]bool{"": true} // data sets and groups; whether they can be written again
+	kept := map[string]bool{"": true} // data sets that can be written again, and the groups that they make
 	for _, name := range f.Names() {
 		good, err := c.addDataset(f, name)
 		if err != nil {
@@ -27,6 +27,12 @@ func loadHDF5(path string) (c Content, err error) {
 		}
 		for at := len(name); at >= 0; at = strings.LastIndexByte(name[:at], '/') {
 			kept[name[:at]] = kept[name[:at]] || good
+		}
+	}
+	for _, name := range f.Groups() {
+		if !kept[name] {
+			kept[name] = true
+			c.Others = append(c.Others, Other{"group " + name, func(w *hdf5.Writer) error { return w.Group(name) }})
 		}
 	}
 	for name, good := range kept {

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"text/tabwriter"
 
+	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -47,8 +49,12 @@ func (f finite) MarshalJSON() ([]byte, error) {
 }
 
 // Inspect prints what is in a file, as a table or as one JSON object; on log, where that is a terminal, a bar says how far it is. The
-// error wraps ErrFormat or is what reading says.
-func Inspect(out, log io.Writer, path string, asJSON bool) error {
+// error wraps ErrFormat, or is what reading says or the cause of the context's end, after which the program ends.
+func Inspect(ctx context.Context, out, log io.Writer, path string, asJSON bool) error {
+	return untilDone(ctx, func() error { return inspect(out, log, path, asJSON) })
+}
+
+func inspect(out, log io.Writer, path string, asJSON bool) error {
 	format, err := Of(path)
 	if err != nil {
 		return err
@@ -71,11 +77,11 @@ func Inspect(out, log io.Writer, path string, asJSON bool) error {
 		}
 		return json.NewEncoder(out).Encode(o)
 	}
-	fmt.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, count(len(list)), bytes(size))
+	fmt.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, words.Count(len(list), "tensor"), words.Bytes(int64(size)))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "name\tdtype\tshape\tsize\tmin\tmax\tmean\tstd\t")
 	for _, s := range list {
-		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\n", s.Name, s.DType, s.Shape, bytes(s.Bytes), s.statistics())
+		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\n", s.Name, s.DType, s.Shape, words.Bytes(int64(s.Bytes)), s.statistics())
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		fmt.Fprintf(w, "metadata %s: %s\n", key, c.Meta[key])

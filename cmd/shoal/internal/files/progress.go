@@ -65,11 +65,7 @@ func transferred(which string) func() int64 {
 // load is Load with a bar.
 func (f Format) load(log io.Writer, path string) (Content, error) {
 	size := 0
-	switch info, err := os.Stat(path); {
-	case err != nil: // reading says it better
-	case info.IsDir():
-		return Content{}, fmt.Errorf("load %s: it is a folder; name a file in it", path)
-	default:
+	if info, err := os.Stat(path); err == nil { // else reading says it better
 		size = int(info.Size())
 	}
 	stop := watch(log, "read "+path, size, transferred("rchar"))

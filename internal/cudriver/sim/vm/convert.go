@@ -2,8 +2,8 @@ package vm
 
 import "math"
 
-// convert returns cvt from one type to another; nil for one that is not known. Floats become integers as PTX has it: what is too large becomes
-// the largest, NaN 0.
+// convert returns cvt from one type to another; nil for one that is not known. Floats become integers as PTX 9.0 has it: what is too large becomes
+// the largest; NaN the highest bit alone, or 0 where neither type has 64 bits.
 func (o *opcode) convert(to, from scalar) function {
 	whole := whole(o)
 	switch {
@@ -18,11 +18,15 @@ func (o *opcode) convert(to, from scalar) function {
 	case to.kind != 'f':
 		read := reader(from)
 		low, high := bounds(to)
+		var nan uint64
+		if max(to.size, from.size) == 8 {
+			nan = 1 << (8*to.size - 1)
+		}
 		return func(a, _, _ uint64) uint64 {
 			v := whole(read(a))
 			switch {
 			case v != v:
-				return 0
+				return nan
 			case v <= low.float:
 				return to.truncate(low.bits)
 			case v >= high.float:

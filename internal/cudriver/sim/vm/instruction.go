@@ -47,7 +47,7 @@ type instruction struct {
 }
 
 // modifiers that say what every instruction here does anyway, or how far other threads see it at once.
-var idle = []string{"rn", "approx", "uni", "relaxed", "weak", "volatile", "sys", "gpu", "to", "global"}
+var idle = []string{"rn", "approx", "uni", "relaxed", "weak", "volatile", "sys", "gpu", "cta", "to", "global"}
 
 // An opcode is the word of an instruction, taken apart.
 type opcode struct {

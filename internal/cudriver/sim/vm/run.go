@@ -17,6 +17,7 @@ type Launch struct {
 	Grid, Block [3]uint32
 	Args        []byte // laid out as C lays a struct of them out
 	Memory      []Region
+	Loose       bool // no two threads go in step
 }
 
 // threads returns those of a block.
@@ -82,8 +83,12 @@ func (e *Entry) newBlock(l Launch) *block {
 	words := make([]uint64, (e.static+7)/8) // for their alignment
 	b := &block{entry: e, args: l.Args, memory: l.Memory, grid: l.Grid}
 	b.shared = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), e.static)
-	for first := 0; first < threads; first += lanes {
-		w := &warp{block: b, all: ^mask(0) >> max(lanes-(threads-first), 0), rows: make([]row, max(e.rows, 1))}
+	together := lanes
+	if l.Loose {
+		together = 1
+	}
+	for first := 0; first < threads; first += together {
+		w := &warp{block: b, all: ^mask(0) >> (lanes - min(together, threads-first)), rows: make([]row, max(e.rows, 1))}
 		b.warps = append(b.warps, w)
 		for value, r := range e.constant {
 			w.rows[r].fill(value)
@@ -93,7 +98,7 @@ func (e *Entry) newBlock(l Launch) *block {
 			w.set("%nctaid."+string(axis), func(int) uint64 { return uint64(l.Grid[i]) })
 			w.set("%tid."+string(axis), func(lane int) uint64 { return uint64(split(uint64(first+lane), l.Block)[i]) })
 		}
-		w.set("%laneid", func(lane int) uint64 { return uint64(lane) })
+		w.set("%laneid", func(lane int) uint64 { return uint64((first + lane) % lanes) })
 	}
 	return b
 }
@@ -141,9 +146,13 @@ func (b *block) run(number uint64) (fault *Fault) {
 			w.set("%ctaid."+string(axis), func(int) uint64 { return uint64(at[i]) })
 		}
 	}
-	for left := true; left; {
+	last := len(b.warps) - 1
+	for left, turn := true, number; left; turn++ {
 		left = false
-		for _, w := range b.warps {
+		for i, w := range b.warps {
+			if turn&1 != 0 { // the other way round, so that nothing is seen by its place in the order alone
+				w = b.warps[last-i]
+			}
 			w.run()
 			w.parked = 0
 			left = left || w.live != 0

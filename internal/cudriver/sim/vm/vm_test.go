@@ -37,6 +37,11 @@ func kernel(body string) string {
 // run runs a body by n blocks of threads, over memory.
 func run(t testing.TB, body string, blocks, threads uint32, memory []uint64) error {
 	t.Helper()
+	return launch(t, body, vm.Launch{Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{threads, 1, 1}}, memory)
+}
+
+func launch(t testing.TB, body string, l vm.Launch, memory []uint64) error {
+	t.Helper()
 	m, err := vm.Parse(kernel(body))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, body)
@@ -45,10 +50,8 @@ func run(t testing.TB, body string, blocks, threads uint32, memory []uint64) err
 	for i, v := range memory {
 		binary.NativeEndian.PutUint64(b[8*i:], v)
 	}
-	err = m.Entries["k"].Run(vm.Launch{
-		Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{threads, 1, 1},
-		Args: binary.NativeEndian.AppendUint64(nil, base), Memory: []vm.Region{{Base: base, Bytes: b}},
-	})
+	l.Args, l.Memory = binary.NativeEndian.AppendUint64(nil, base), []vm.Region{{Base: base, Bytes: b}}
+	err = m.Entries["k"].Run(l)
 	for i := range memory {
 		memory[i] = binary.NativeEndian.Uint64(b[8*i:])
 	}
@@ -118,7 +121,10 @@ func TestInstructions(t *testing.T) {
 		{"cvt.rzi.s64.f64 %d4, %d2", f64(-2.9), 0, minus(-2)},
 		{"cvt.rmi.s64.f64 %d4, %d2", f64(-2.1), 0, minus(-3)},
 		{"cvt.rzi.s64.f64 %d4, %d2", f64(1e30), 0, math.MaxInt64},
-		{"cvt.rzi.s64.f64 %d4, %d2", nan, 0, 0},
+		{"cvt.rzi.s64.f64 %d4, %d2", nan, 0, 1 << 63},
+		{"cvt.rzi.s64.f32 %d4, %f2", f32(math.NaN()), 0, 1 << 63},
+		{"cvt.rzi.u32.f64 %r4, %d2; mov.b64 %d4, %r4", nan, 0, 1 << 31},
+		{"cvt.rzi.s32.f32 %r4, %f2; mov.b64 %d4, %r4", f32(math.NaN()), 0, 0},
 		{"cvt.rzi.u64.f64 %d4, %d2", f64(-1), 0, 0},
 		{"cvt.rzi.u64.f64 %d4, %d2", f64(math.Ldexp(1, 63)), 0, 1 << 63},
 		{"cvt.rzi.s32.f32 %r4, %f2; mov.b64 %d4, %r4", f32(-1e10), 0, 1 << 31},
@@ -217,6 +223,41 @@ func TestABarrierLetsAllWarpsSeeSharedMemory(t *testing.T) {
 	}
 	if stale == 0 {
 		t.Error("a barrier that is missing is not found")
+	}
+}
+
+// What one warp has written another one, behind it or before it, sees only behind a barrier; and the threads of a warp go by themselves if they are let.
+func TestTheOrderOfThreadsIsNotToBeReliedOn(t *testing.T) {
+	const first, last = "0", "99"
+	const passing = `	.shared .u64 word;
+	mov.u64 %%d2, word; mov.u32 %%r3, %%tid.x; setp.ne.u32 %%p1, %%r3, %s; mov.u64 %%d3, 0; @!%%p1 bra WRITE; bra.uni READ;
+WRITE: mov.u64 %%d4, 7; st.shared.u64 [%%d2], %%d4;
+READ: %s ld.shared.u64 %%d5, [%%d2]; st.global.u64 [%%d1], %%d5; %s
+	st.shared.u64 [%%d2], %%d3;`
+	for _, writer := range []string{first, last} {
+		for _, threads := range []uint32{100, 32} {
+			if writer == last && threads == 32 {
+				continue
+			}
+			for _, loose := range []bool{false, true} {
+				l := vm.Launch{Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{threads, 1, 1}, Loose: loose}
+				with, without := make([]uint64, 4*threads), make([]uint64, 4*threads)
+				check(t, launch(t, fmt.Sprintf(passing, writer, "bar.sync 0;", "bar.sync 0;"), l, with))
+				check(t, launch(t, fmt.Sprintf(passing, writer, "", "bar.sync 0;"), l, without))
+				stale := 0
+				for i := range with {
+					if with[i] != 7 {
+						t.Errorf("written by %s, thread %d of %d reads %d", writer, i, threads, with[i])
+					}
+					if without[i] != 7 {
+						stale++
+					}
+				}
+				if found := stale > 0; found != (threads > 32 || loose) {
+					t.Errorf("written by %s of %d threads, loose %v: %d read something else", writer, threads, loose, stale)
+				}
+			}
+		}
 	}
 }
 

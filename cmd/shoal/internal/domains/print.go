@@ -1,0 +1,60 @@
+package domains
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+)
+
+const gauge = 24 // characters of a full one
+
+// Print writes a domain for people: its memory, what moves in it, and a line for each process.
+func (d Domain) Print(out io.Writer) error {
+	if d.Error != "" {
+		_, err := fmt.Fprintf(out, "domain %s: %s\n", d.Address, d.Error)
+		return err
+	}
+	fmt.Fprintf(out, "domain %s\n", d.Address)
+	fmt.Fprintf(out, "  %s %s of %s committed, %s of it in %s\n", d.gauge(), words.Bytes(d.Committed), words.Bytes(d.Limit),
+		words.Bytes(d.Bytes), words.Count(d.Blocks, "block"))
+	fmt.Fprintf(out, "  %.0f allocated a second, %s copied a second, %s in transit, %s reaped\n", d.AllocsPerSecond, words.Bytes(int64(d.CopiedPerSecond)),
+		words.Count(d.InTransit, "reference"), words.Count(d.Reaped, "dead worker"))
+	if len(d.Names) > 0 {
+		fmt.Fprintf(out, "  %s: %s\n", words.Count(len(d.Names), "name"), d.names())
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "pid\tname\tholds\tCPUs\tbudget\tthreads\trunnable\tinvoluntary/s\t")
+	for _, p := range d.Processes {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%.2f\t%s\t%d\t%d\t%.0f\t\n", p.PID, p.Name, words.Bytes(p.Holds), p.CPUs, p.budget(), p.Threads, p.Runnable, p.InvoluntaryPerSecond)
+	}
+	return w.Flush()
+}
+
+// gauge draws how much of the budget is committed; any byte is worth a mark.
+func (d Domain) gauge() string {
+	full := 0
+	if d.Limit > 0 {
+		full = int(min(gauge, (d.Committed*gauge+d.Limit-1)/d.Limit))
+	}
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", gauge-full) + "]"
+}
+
+// names lists as many as a line has room for.
+func (d Domain) names() string {
+	const room = 8
+	if len(d.Names) <= room {
+		return strings.Join(d.Names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(d.Names[:room], ", "), len(d.Names)-room)
+}
+
+// budget is the threads that a process was told to have.
+func (p Process) budget() string {
+	if p.GOMAXPROCS == 0 {
+		return "-"
+	}
+	return fmt.Sprint(p.GOMAXPROCS)
+}

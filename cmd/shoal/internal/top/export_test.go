@@ -1,0 +1,3 @@
+package top
+
+var Fit = fit

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
+)
+
+// topCommand is shoal top.
+type topCommand struct {
+	Every time.Duration `long:"every" default:"1s" value-name:"DURATION" description:"From one picture to the next."`
+	Count int           `long:"count" value-name:"N" description:"End after N pictures; 0 is until it is interrupted."`
+	JSON  bool          `long:"json" description:"One JSON object a line, for programs."`
+}
+
+// run shows on standard output.
+func (c *topCommand) run(ctx context.Context) error {
+	if c.Every <= 0 {
+		return fmt.Errorf("--every %v: a time to look is longer than 0", c.Every)
+	}
+	if c.Count < 0 {
+		return fmt.Errorf("--count %d: a number of pictures is 0 or more", c.Count)
+	}
+	return top.Run(ctx, os.Stdout, top.Options{Every: c.Every, Count: c.Count, JSON: c.JSON})
+}

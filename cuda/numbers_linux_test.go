@@ -1,0 +1,183 @@
+package cuda_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var numeric = []tensor.DType{tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64}
+
+// onBoth has f compute on the host and on dev, and compares.
+func onBoth(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor, in ...*tensor.Tensor) {
+	t.Helper()
+	there := make([]*tensor.Tensor, len(in))
+	for i, x := range in {
+		there[i] = devicetest.On(t, dev, x)
+	}
+	devicetest.Same(t, f(there...), f(in...), tolerance)
+}
+
+// A kernel takes several elements at once, if it can; the last ones, those at an odd place, and dtypes of all widths have to come out, too.
+func TestNoElementIsLeftOut(t *testing.T) {
+	dev := simulated(t)
+	for _, dt := range append(numeric, tensor.Bool, tensor.Complex64, tensor.Complex128) {
+		for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 9, 255, 257} {
+			for skip := range 2 {
+				whole := tensor.Arange(tensor.Float64, 1, float64(n+skip+1), 1)
+				there := devicetest.On(t, dev, whole.To(dt)).Narrow(0, skip, n)
+				here := whole.To(dt).Narrow(0, skip, n)
+				devicetest.Same(t, there.Clone(), here, 0)
+				devicetest.Same(t, there.To(tensor.Complex64), here.To(tensor.Complex64), 0)
+				if dt != tensor.Complex64 && dt != tensor.Complex128 {
+					devicetest.Same(t, tensor.Add(there, there), tensor.Add(here, here), 0)
+				}
+			}
+		}
+	}
+	collected(t, 1)
+}
+
+// Sines and quotients of what is very large.
+func TestLargeArguments(t *testing.T) {
+	dev := simulated(t)
+	inf, tiny := math.Inf(1), math.SmallestNonzeroFloat64
+	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		for size, tolerance := range map[float64]float64{1e3: 1e-7, 1e9: 1e-7, 1e15: 1e-7, 1e18: 1e-6, 1e22: 1e-6} {
+			x := tensor.FromSlice([]float64{size, -size, size / 3, -size / 7}, 4).To(dt)
+			onBoth(t, dev, tolerance, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sin(in[0]) }, x)
+			onBoth(t, dev, tolerance, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cos(in[0]) }, x)
+		}
+		x := devicetest.On(t, dev, tensor.FromSlice([]float64{1e30, 3e38, -2e38}, 3).To(dt))
+		if most := tensor.Amax(tensor.Abs(tensor.Cat([]*tensor.Tensor{tensor.Sin(x), tensor.Cos(x)}, 0))).Item(); !(most <= 1) {
+			t.Errorf("a sine of %v is %v", dt, most)
+		}
+	}
+	left := tensor.FromSlice([]float64{1e300, -1e300, math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64, 1e200, 5.5, -5.5, 5.5, inf, 3, math.NaN(), 0, 7}, 14)
+	right := tensor.FromSlice([]float64{1e-300, 1e-300, tiny, 3 * tiny, -7e-310, 1e-107, inf, inf, -inf, 2, math.NaN(), 3, -3, 1e-5}, 14)
+	onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Remainder(in[0], in[1]) }, left, right)
+	onBoth(t, dev, 1e-15, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.FloorDivide(in[0], in[1]) }, left, right)
+	collected(t, 1)
+}
+
+// Fractions become whole numbers by way of int64: there what is too large is the largest, and NaN the least; narrower ones have the low bits of that.
+func TestFractionsBecomeWholeNumbers(t *testing.T) {
+	dev := simulated(t)
+	for _, from := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64} {
+		x := tensor.FromSlice([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.9, 2.9, -2.9, 300, -300, 3e9, -3e9, 1e30, math.Copysign(0, -1)}, 12).To(from)
+		values := tensor.Data[float64](x.To(tensor.Float64))
+		wide := tensor.New(tensor.Int64, len(values))
+		for i, v := range values {
+			n := int64(math.MinInt64)
+			switch {
+			case v >= 1<<63:
+				n = math.MaxInt64
+			case v > -1<<63:
+				n = int64(v)
+			}
+			tensor.SetAt(wide, n, i)
+		}
+		there := devicetest.On(t, dev, x)
+		for _, to := range []tensor.DType{tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64} {
+			devicetest.Same(t, there.To(to), wide.To(to), 0)
+		}
+		onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(tensor.Bool) }, x)
+	}
+	collected(t, 1)
+}
+
+// Fractions that do not fit are rounded to the nearest, halves of the last place to even, and become infinite or nothing.
+func TestFractionsAreRounded(t *testing.T) {
+	dev := simulated(t)
+	var values []float64
+	for _, v := range []float64{1, 1 + 1./256, 1 + 3./256, 1 + 1./512, 1 + 1./2048, 1 + 3./2048, 65504, 65519, 65520, math.MaxFloat32, 1e300, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1.8p-24,
+		0x1.ffcp-15, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1p-149, 0x1p-150, 0x1.8p-150, math.Inf(1), math.NaN(), 0, 3.3e-5} {
+		values = append(values, v, -v, math.Nextafter(v, 0), float64(math.Nextafter32(float32(v), 0)))
+	}
+	x := tensor.FromSlice(values, len(values))
+	for _, from := range []tensor.DType{tensor.Float64, tensor.Float32} {
+		for _, to := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32} {
+			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
+				onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).To(tensor.Float64) }, x.To(from))
+			})
+		}
+	}
+	collected(t, 1)
+}
+
+// Products and windows of what is not a float32 or a float64.
+func TestOtherDTypesMultiplyAndPool(t *testing.T) {
+	dev, g := simulated(t), tensor.NewGenerator(1)
+	ref := devicetest.New("reference")
+	for _, dt := range numeric[:7] {
+		t.Run(dt.String(), func(t *testing.T) {
+			whole := func(shape ...int) *tensor.Tensor {
+				return tensor.RandInt(g, 0, 3, shape...).To(dt)
+			}
+			a, b := whole(2, 5, 17), whole(2, 17, 3)
+			for _, x := range []*tensor.Tensor{a, a.Transpose(1, 2).Contiguous().Transpose(1, 2)} {
+				onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[1]) }, x, b)
+			}
+			w := tensor.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 1}, Padding: [2]int{1, 1}}
+			images := whole(1, 2, 5, 4)
+			outH, outW := w.Out(5, 4)
+			places := outH * outW
+			on := func(d tensor.Device) (all []*tensor.Tensor) {
+				for _, shape := range [][]int{{1, 12, places}, {1, 2, 5, 4}, {2, places}} {
+					x, err := tensor.NewOn(d, dt, shape...)
+					check(t, err)
+					all = append(all, x)
+				}
+				at, err := tensor.NewOn(d, tensor.Int64, 2, places)
+				check(t, err)
+				c, x := d.(tensor.Computer), devicetest.On(t, d, images)
+				check(t, c.Unfold(all[0].Operand(), x.Operand(), w))
+				check(t, c.Fold(all[1].Operand(), all[0].Operand(), w))
+				check(t, c.MaxPool(all[2].Operand(), at.Operand(), x.View(2, 5, 4).Operand(), w))
+				return append(all, at)
+			}
+			want := on(ref)
+			for i, got := range on(dev) {
+				near, err := want[i].Cpu()
+				check(t, err)
+				t.Run(fmt.Sprint(i), func(t *testing.T) { devicetest.Same(t, got, near, 0) })
+			}
+		})
+	}
+	collected(t, 1)
+}
+
+// Threads of a warp may go apart on a GPU. What the threads of a block tell each other, and what they add atomically, does not hang on that.
+func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
+	dev, g := simulated(t), tensor.NewGenerator(1)
+	_, err := tensor.NewOn(dev, tensor.Float32, 1) // so that there is a driver
+	check(t, err)
+	cuda.Simulator().Loosen(true)
+	for name, f := range map[string]func(in ...*tensor.Tensor) *tensor.Tensor{
+		"sums":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0], 1) },
+		"of all":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0]) },
+		"columns":   func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Amax(in[0], 0) },
+		"places":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argmin(in[0], 1) },
+		"variances": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Var(in[0], 1) },
+		"products":  func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[0].T()) },
+		"scattered": func(in ...*tensor.Tensor) *tensor.Tensor {
+			return in[1].NewZeros(in[1].DType(), in[1].Shape()...).IndexAdd(0, in[2], in[1])
+		},
+		"softmax": func(in ...*tensor.Tensor) *tensor.Tensor {
+			x := autograd.NewParam("x", in[0])
+			autograd.NLLLoss(autograd.LogSoftmax(x.Var()), in[2], autograd.ByMean).Backward()
+			return x.Grad
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := tensor.RandN(tensor.Float32, g, 5, 300)
+			onBoth(t, dev, 1e-5, f, x, tensor.RandInt(g, 0, 3, 5, 300).To(tensor.Int8), tensor.FromSlice([]int64{1, 1, 0, 1, 4}, 5))
+		})
+	}
+	collected(t, 1)
+}

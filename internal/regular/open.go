@@ -1,0 +1,29 @@
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// ErrKind is wrapped where a path names something else: a folder, a pipe, a device.
+var ErrKind = errors.New("not a regular file")
+
+// Open is os.Open for regular files. It looks before it opens, since a pipe without a writer opens only when one comes. The error is a
+// *fs.PathError, and may wrap ErrKind.
+func Open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.Unwrap(err)}
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return os.Open(path)
+	case mode.IsDir():
+		err = fmt.Errorf("%w: it is a folder; name a file in it", ErrKind)
+	default:
+		err = fmt.Errorf("%w: it is a pipe or a device; copy what comes from it to a file", ErrKind)
+	}
+	return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+}

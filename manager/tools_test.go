@@ -1,0 +1,217 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/manager"
+)
+
+func TestAValueIsSwapped(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		v, err := manager.NewValue(ctx, m, 1.5)
+		closing(t, v, err)
+		was, err := v.Swap(ctx, -2)
+		want(t, was, err, 1.5)
+		ok, err := v.CompareAndSwap(ctx, 1.5, 3)
+		want(t, ok, err, false)
+		ok, err = v.CompareAndSwap(ctx, -2, 3)
+		want(t, ok, err, true)
+		is, err := v.Get(ctx)
+		want(t, is, err, 3)
+		check(t, v.Set(ctx, 4))
+		is, err = v.Add(ctx, 0.25)
+		want(t, is, err, 4.25)
+	})
+}
+
+func TestSetsAreAskedAndCleared(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	s, err := manager.NewSet[string](ctx, m)
+	closing(t, s, err)
+	check(t, s.Add(ctx, "a", "b"))
+	ok, err := s.Has(ctx, "a")
+	want(t, ok, err, true)
+	ok, err = s.Has(ctx, "c")
+	want(t, ok, err, false)
+	check(t, s.Clear(ctx))
+	n, err := s.Len(ctx)
+	want(t, n, err, 0)
+	_, err = s.Pop(ctx)
+	wantErr(t, err, manager.ErrNoKey)
+}
+
+func TestAQueueKnowsItsSize(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	for _, capacity := range []int{0, 3} {
+		q, err := manager.NewQueue[int](ctx, m, capacity)
+		closing(t, q, err)
+		n, err := q.Cap(ctx)
+		want(t, n, err, capacity)
+		check(t, q.Put(ctx, 1))
+		n, err = q.Len(ctx)
+		want(t, n, err, 1)
+		v, err := q.TryGet(ctx)
+		want(t, v, err, 1)
+	}
+}
+
+func TestAnArrayIsReadInOneCall(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		a, err := manager.NewArray[int16](ctx, m, 1, 2, 3, 4, 5)
+		closing(t, a, err)
+		check(t, a.SetSlice(ctx, 1, []int16{7, 8}))
+		got, err := a.Slice(ctx, 1, 4)
+		if err != nil || !slices.Equal(got, []int16{7, 8, 4}) {
+			t.Errorf("%v, %v", got, err)
+		}
+		got, err = a.Slice(ctx, 5, 5)
+		if err != nil || len(got) != 0 {
+			t.Errorf("%v, %v", got, err)
+		}
+		_, err = a.Slice(ctx, -1, 2)
+		wantErr(t, err, manager.ErrIndex)
+		_, err = a.Slice(ctx, 0, 6)
+		wantErr(t, err, manager.ErrIndex)
+	})
+}
+
+func TestPermitsAreCounted(t *testing.T) {
+	ctx, m := watched(t), local(t)
+	s, err := manager.NewSemaphore(ctx, m, 1)
+	closing(t, s, err)
+	permits := func(n int) {
+		t.Helper()
+		got, err := s.Value(ctx)
+		want(t, got, err, n)
+	}
+	for range 2 { // more than at first: it has no bound
+		check(t, s.Release(ctx))
+	}
+	permits(3)
+	for range 3 {
+		check(t, s.Acquire(ctx))
+	}
+	ok, err := s.TryAcquire(ctx)
+	want(t, ok, err, false)
+	waited := make(chan error)
+	go func() { waited <- s.Acquire(ctx) }()
+	check(t, s.Release(ctx))
+	check(t, <-waited)
+	permits(0)
+	_, err = manager.NewSemaphore(ctx, m, -1)
+	wantErr(t, err, manager.ErrArgument)
+}
+
+// A taker takes permits, says so, and waits for its end.
+type taker struct {
+	Permits []*manager.Semaphore
+	Ready   *ipc.Sender[bool]
+}
+
+var takePermits = shoal.Register("manager taker", func(ctx context.Context, _ int, w taker) error {
+	for _, s := range w.Permits {
+		for range 3 {
+			if err := s.Acquire(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.Ready.Put(ctx, true); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+})
+
+// What a killed process had comes back once: not what somebody has released for it, and not what was only a signal.
+func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
+	ctx, m := watched(t), process(t)
+	signalled, err := manager.NewSemaphore(ctx, m, 2)
+	closing(t, signalled, err)
+	released, err := manager.NewSemaphore(ctx, m, 3)
+	closing(t, released, err)
+	check(t, signalled.Release(ctx)) // one more than at first
+	ready, err := ipc.NewQueue[bool](1)
+	closing(t, ready, err)
+	g := shoal.NewGroup(ctx, shoal.Options{})
+	defer g.Close()
+	p := takePermits.Go(g, taker{[]*manager.Semaphore{signalled, released}, ready.Sender()})
+	_, err = ready.Get(ctx)
+	check(t, err)
+	check(t, errors.Join(released.Release(ctx), released.Release(ctx))) // for the one that has them
+	check(t, p.Signal(os.Kill))
+	for _, s := range []struct {
+		*manager.Semaphore
+		before, after int
+	}{{signalled, 0, 2}, {released, 2, 3}} {
+		n := s.before
+		for n == s.before { // until the server has heard of it
+			n, err = s.Value(ctx)
+			check(t, err)
+		}
+		want(t, n, err, s.after)
+	}
+}
+
+// A lock that was unlocked without a word about what its dead owner left is no lock any more: for nobody, in whichever form.
+func TestWhatTheDeadLeftIsNotForgotten(t *testing.T) {
+	ctx, m := watched(t), process(t)
+	l, err := manager.NewLock(ctx, m)
+	closing(t, l, err)
+	r, err := manager.NewRLock(ctx, m)
+	closing(t, r, err)
+	c, err := manager.NewCondition(ctx, m)
+	closing(t, c, err)
+	ready, err := ipc.NewQueue[bool](1)
+	closing(t, ready, err)
+	die := func() {
+		g := shoal.NewGroup(ctx, shoal.Options{})
+		defer g.Close()
+		p := holdLocks.Go(g, lockHolder{l, r, c, ready.Sender()})
+		_, err = ready.Get(ctx)
+		check(t, err)
+		check(t, p.Signal(os.Kill))
+		<-end(ctx, p)
+	}
+	type locker interface {
+		Lock(context.Context) error
+		MarkConsistent(context.Context) error
+		Unlock(context.Context) error
+	}
+	all := []locker{l, r, c}
+	die()
+	for _, l := range all {
+		wantErr(t, l.Lock(ctx), manager.ErrOwnerDied)
+		check(t, errors.Join(l.MarkConsistent(ctx), l.Unlock(ctx), l.Lock(ctx), l.Unlock(ctx)))
+		wantErr(t, l.MarkConsistent(ctx), manager.ErrNotOwner)
+	}
+	die()
+	for _, l := range all {
+		wantErr(t, l.Lock(ctx), manager.ErrOwnerDied)
+		check(t, l.Unlock(ctx))
+		wantErr(t, l.Lock(ctx), manager.ErrNotRecoverable)
+	}
+}
+
+type lockHolder struct {
+	Lock      *manager.Lock
+	RLock     *manager.RLock
+	Condition *manager.Condition
+	Ready     *ipc.Sender[bool]
+}
+
+var holdLocks = shoal.Register("manager lock holder", func(ctx context.Context, _ int, w lockHolder) error {
+	if err := errors.Join(w.Lock.Lock(ctx), w.RLock.Lock(ctx), w.Condition.Lock(ctx), w.Ready.Put(ctx, true)); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+})
