@@ -69,6 +69,7 @@ func benchMain(arg string) error {
 		return err
 	}
 	b.d = d
+	shm.SetDefault(d)
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')

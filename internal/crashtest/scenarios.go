@@ -578,6 +578,7 @@ func init() {
 	}
 	maps.Copy(scenarios, syncScenarios)
 	maps.Copy(scenarios, nameScenarios())
+	maps.Copy(scenarios, ipcScenarios())
 }
 
 // until lets f come true, or the victim die before it could.

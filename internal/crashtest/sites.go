@@ -33,8 +33,8 @@ type site struct {
 	line int
 }
 
-// staticSites lists every site in the packages of the module at root. It is exact: receivers are resolved by the
-// type checker.
+// staticSites lists every site in the packages of the module at root. It is exact: receivers are resolved by the type checker, what lies in shared memory
+// is made of Words, and nobody but they touches what is in them.
 func staticSites(root string, dirs ...string) ([]site, error) {
 	build.Default.BuildTags = append(build.Default.BuildTags, "shoalcrash")
 	fset := token.NewFileSet()
@@ -71,25 +71,27 @@ func sitesOf(fset *token.FileSet, imp types.Importer, dir string, sites map[stri
 	}
 	info := &types.Info{Selections: make(map[*ast.SelectorExpr]*types.Selection)}
 	cfg := types.Config{Importer: imp}
-	if _, err := cfg.Check(p.ImportPath, fset, files, info); err != nil {
+	pkg, err := cfg.Check(p.ImportPath, fset, files, info)
+	if err != nil {
 		return fmt.Errorf("check the types of %s: %w", dir, err)
+	}
+	if err := wordsOnly(pkg); err != nil {
+		return err
 	}
 	for _, f := range files {
 		for _, decl := range f.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok {
-				if err := sitesIn(fset, info, fn, sites); err != nil {
-					return err
-				}
+			if err := sitesIn(fset, info, decl, sites); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-func sitesIn(fset *token.FileSet, info *types.Info, fn *ast.FuncDecl, sites map[string]site) (err error) {
-	ast.Inspect(fn, func(n ast.Node) bool {
+func sitesIn(fset *token.FileSet, info *types.Info, decl ast.Decl, sites map[string]site) (err error) {
+	ast.Inspect(decl, func(n ast.Node) bool {
 		sel, ok := n.(*ast.SelectorExpr)
-		if !ok || info.Selections[sel] == nil || !writesWord(info.Selections[sel]) {
+		if !ok || info.Selections[sel] == nil {
 			return true
 		}
 		pos := fset.Position(sel.Sel.Pos())
@@ -98,17 +100,47 @@ func sitesIn(fset *token.FileSet, info *types.Info, fn *ast.FuncDecl, sites map[
 			return true
 		}
 		at := fmt.Sprintf("%s:%d", base, pos.Line)
+		if s := info.Selections[sel]; s.Kind() == types.FieldVal && isWord(s.Recv()) {
+			err = fmt.Errorf("%s: shared memory behind the back of its Word", at)
+		}
+		if !writesWord(info.Selections[sel]) {
+			return true
+		}
 		if _, twice := sites[at]; twice {
 			err = fmt.Errorf("%s: two writes of shared words in one line cannot be told apart", at)
 		}
-		sites[at] = site{at, funcName(fn), sel.Sel.Name, base, pos.Line}
+		sites[at] = site{at, declName(decl), sel.Sel.Name, base, pos.Line}
 		return true
 	})
 	return err
 }
 
-// funcName returns "Type.method" or "function".
-func funcName(fn *ast.FuncDecl) string {
+// wordsOnly returns an error if a structure of shared memory, which has a host's layout, has anything but Words, bytes and padding.
+func wordsOnly(pkg *types.Package) error {
+	for _, name := range pkg.Scope().Names() {
+		t, ok := pkg.Scope().Lookup(name).Type().Underlying().(*types.Struct)
+		if !ok || t.NumFields() == 0 || t.Field(0).Type().String() != "structs.HostLayout" {
+			continue
+		}
+		for i := 1; i < t.NumFields(); i++ {
+			of := t.Field(i).Type()
+			for a, ok := of.Underlying().(*types.Array); ok; a, ok = of.Underlying().(*types.Array) {
+				of = a.Elem()
+			}
+			if b, _ := of.(*types.Basic); !isWord(of) && (b == nil || b.Kind() != types.Uint8) {
+				return fmt.Errorf("%s.%s is in shared memory and no Word", name, t.Field(i).Name())
+			}
+		}
+	}
+	return nil
+}
+
+// declName returns "Type.method" or "function", or "" for what is no function.
+func declName(decl ast.Decl) string {
+	fn, ok := decl.(*ast.FuncDecl)
+	if !ok {
+		return ""
+	}
 	if fn.Recv == nil {
 		return fn.Name.Name
 	}
@@ -125,13 +157,14 @@ func writesWord(s *types.Selection) bool {
 		return false
 	}
 	recv := f.Signature().Recv()
-	if recv == nil {
-		return false
+	return recv != nil && isWord(recv.Type())
+}
+
+// isWord reports whether t is shm.Word, or a pointer to it.
+func isWord(t types.Type) bool {
+	if ptr, ok := t.(*types.Pointer); ok {
+		t = ptr.Elem()
 	}
-	ptr, ok := recv.Type().(*types.Pointer)
-	if !ok {
-		return false
-	}
-	named, ok := ptr.Elem().(*types.Named)
+	named, ok := t.(*types.Named)
 	return ok && named.Obj().Name() == "Word" && named.Obj().Pkg().Name() == "shm"
 }

@@ -40,6 +40,7 @@ func victimMain(arg string) error {
 		return err
 	}
 	v.d = d
+	shm.SetDefault(d)
 	if v.Reap {
 		err = v.reap()
 	} else {
