@@ -172,7 +172,7 @@ func TestIdleWorkerIsReplaced(t *testing.T) {
 func TestKillStorm(t *testing.T) {
 	p := open(t, pool.Options{Workers: 3, Retries: 1000, ChunkSize: 1})
 	var mu sync.Mutex
-	pids := make(map[int]bool)
+	pids, killed := make(map[int]bool), 0
 	stop := make(chan struct{})
 	var killer sync.WaitGroup
 	killer.Go(func() {
@@ -184,8 +184,8 @@ func TestKillStorm(t *testing.T) {
 			}
 			mu.Lock()
 			for pid := range pids {
-				if rand.IntN(2) == 0 {
-					syscall.Kill(pid, syscall.SIGKILL)
+				if rand.IntN(2) == 0 && syscall.Kill(pid, syscall.SIGKILL) == nil {
+					killed++
 				}
 				delete(pids, pid)
 				break
@@ -193,7 +193,12 @@ func TestKillStorm(t *testing.T) {
 			mu.Unlock()
 		}
 	})
-	for range 30 {
+	enough := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return killed >= 10
+	}
+	for round := 0; round < 30 || !enough(); round++ {
 		n := 0
 		for w, err := range whoRuns.ImapUnordered(deadline(t), p, slices.Values(upTo(100))) {
 			if err != nil {
