@@ -7,7 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/value"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // assign stores what was received where dst, a pointer, points to. Numbers must fit.

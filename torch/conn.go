@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/torch/value"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods may be called by several

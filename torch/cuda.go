@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/value"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // Note [Tensors on a GPU]

@@ -5,7 +5,7 @@ import (
 	"maps"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/torch/value"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // The names that messages use.

@@ -12,7 +12,7 @@ var floors = [...][]string{
 	2:  {"wire"},
 	3:  {"tensor"},
 	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest"},
-	5:  {"nn", "optim", "pool", "manager", "dist", "torch/value"},
+	5:  {"nn", "optim", "pool", "manager", "dist", "torch/internal/value"},
 	6:  {"data", "data/*", "manager/*", "torch/pt"},
 	7:  {"torch"},
 	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},

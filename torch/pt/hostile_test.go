@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 	"github.com/shoal-mp/shoal/torch/pt"
-	"github.com/shoal-mp/shoal/torch/value"
 )
 
 func good(t testing.TB) []byte {

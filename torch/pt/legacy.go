@@ -9,7 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/value"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // A legacy file is what PyTorch wrote from 0.1.10 to 1.5: the pickles of a magic number, a version, the machine, the value and the

@@ -16,8 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 	"github.com/shoal-mp/shoal/torch/pt"
-	"github.com/shoal-mp/shoal/torch/value"
 )
 
 func load(t testing.TB, path string, o pt.Options) any {

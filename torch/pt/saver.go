@@ -7,7 +7,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/value"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // A saver makes the pickle of one file, and knows its storages.

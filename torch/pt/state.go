@@ -5,7 +5,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/value"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // StateDict returns the tensors in a loaded value. Those of a module, which Load returns as a *Record, are its parameters and persistent

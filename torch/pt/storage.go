@@ -7,7 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/value"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // A place says where elements are: ('storage', class, key, location, elements).
