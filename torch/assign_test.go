@@ -57,7 +57,7 @@ func TestAssign(t *testing.T) {
 		{[]any{int64(1), int64(2)}, []int{1, 2}, ""}, {Tuple{int64(1), int64(2)}, [2]int{1, 2}, ""}, {Tuple{int64(1)}, [2]int{}, "1 values do not become [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
 		{Size{2, 3}, []int{2, 3}, ""}, {must(NewSet(false, int64(4)))(t), []int{4}, ""}, {Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {Tuple{0.5}, betas{}, "a tuple of 1"}, {Tuple{"x", 0.5}, betas{}, "field A"},
 		{Tuple{0.5}, config{}, "a tuple of 1"}, {NewDict("k", int64(1)), map[string]int{"k": 1}, ""}, {NewDict("k", "x"), map[string]int(nil), "value of k"}, {NewDict("k", int64(1)), map[int]int(nil), "key k"},
-		{NewDict("lr", 0.5), config{LR: 0.5}, ""}, {NewDict("lr", 0.5, "unknown", nil), config{}, "1 keys that"}, {NewDict("lr", "x"), config{}, "field lr"}, {NewDict(), 0, "does not become int"},
+		{NewDict("lr", 0.5), config{LR: 0.5}, ""}, {NewDict("lr", 0.5, "unknown", nil), config{}, "does not have"}, {NewDict("lr", "x"), config{}, "field lr"}, {NewDict(), 0, "does not become int"},
 		{x, x, ""}, {&autograd.Param{T: x}, x, ""}, {&Array{DType: "<i8", Shape: []int{1}, Data: make([]byte, 8)}, tensor.New(tensor.Int64, 1), ""}, {&Scalar{DType: "<i2", Data: []byte{7, 0}}, 7, ""},
 		{&Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "a numpy number"}, {&CUDATensor{}, x, "memory of a GPU"},
 	} {
