@@ -124,6 +124,9 @@ func (w *warmth) refill(b birth) {
 	time.AfterFunc(refillDelay, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if w.closed {
+			return
+		}
 		r := w.rackOf(b)
 		r.want = max(r.want, 1)
 		w.fill(r)
