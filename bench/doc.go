@@ -8,7 +8,7 @@
 //
 //	err := bench.Run(ctx, bench.Options{Suites: []string{"core"}, Out: os.Stdout, Log: os.Stderr})
 //
-// docs/bench.md says what each row is and what has been found.
+// docs/bench.md says what each row is and what was measured, docs/tuning.md what is behind it.
 //
 // The trap: compare ratios, not nanoseconds, and not across runs. A floor belongs to the run that it was measured in.
 package bench
