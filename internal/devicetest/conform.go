@@ -98,14 +98,25 @@ func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*t
 	}
 }
 
-// On returns x on dev, of the same layout.
+// On returns x on dev, of the same layout and as far behind the start of its memory. ToDevice makes what is not contiguous so.
 func On(t testing.TB, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
+	shape, strides, offset := x.Shape(), x.Strides(), x.Offset()
+	if x.Numel() > 0 {
+		end := offset + 1
+		for i, n := range shape {
+			end += (n - 1) * strides[i]
+		}
+		x = x.AsStrided([]int{end}, []int{1}, 0)
+	}
 	there, err := x.ToDevice(dev)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return there
+	if x.Numel() == 0 {
+		return there
+	}
+	return there.AsStrided(shape, strides, offset)
 }
 
 // tried returns the error that f panics with.
