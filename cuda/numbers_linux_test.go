@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -233,4 +234,56 @@ func exactly(t *testing.T, dev tensor.Device, units float64, signs bool, f func(
 			}
 		}
 	}
+}
+
+// What has more elements than a kernel counts is done in parts, and what cannot be is an error.
+func TestMoreThanAKernelCounts(t *testing.T) {
+	dev, g := simulated(t), tensor.NewGenerator(1)
+	defer cuda.Limit(64, 2)()
+	x, w := tensor.RandN(tensor.Float32, g, 2, 3, 5, 5), tensor.RandN(tensor.Float32, g, 2, 3, 2, 2)
+	for name, f := range map[string]func(in ...*tensor.Tensor) *tensor.Tensor{
+		"elements": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Add(in[0], in[0].Transpose(2, 3)) },
+		"numbers":  func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].MulScalar(3) },
+		"gathered": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Flip(in[0], 0, 1, 3) },
+		"scattered": func(in ...*tensor.Tensor) *tensor.Tensor {
+			return in[0].IndexAdd(1, tensor.Argmax(in[0].View(2, 3, 25).Select(0, 0).Narrow(1, 0, 3), 0), tensor.Exp(in[0]))
+		},
+		"products": func(in ...*tensor.Tensor) *tensor.Tensor {
+			return tensor.MatMul(in[0].View(6, 5, 5), in[0].View(6, 5, 5).Transpose(1, 2))
+		},
+		"windows": func(in ...*tensor.Tensor) *tensor.Tensor {
+			x, w := autograd.NewParam("x", in[0]), autograd.NewParam("w", in[1])
+			y := autograd.MaxPool2d(autograd.Conv2d(x.Var(), w.Var(), nil, autograd.Window{}), autograd.Window{Size: autograd.Square(2), Stride: autograd.Square(1)})
+			autograd.Sum(autograd.Mul(y, y)).Backward()
+			return tensor.Cat([]*tensor.Tensor{x.Grad.View(150), w.Grad.View(24)}, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { onBoth(t, dev, 1e-4, f, x.Clone(), w) })
+	}
+	drawn := devicetest.On(t, dev, tensor.New(tensor.Float64, 200)).Uniform(tensor.NewGenerator(3), 0, 1)
+	undo := cuda.Limit(1<<20, 1<<10)
+	again := devicetest.On(t, dev, tensor.New(tensor.Float64, 200)).Uniform(tensor.NewGenerator(3), 0, 1)
+	undo()
+	here, err := again.Cpu()
+	check(t, err)
+	devicetest.Same(t, drawn, here, 0)
+	there := devicetest.On(t, dev, x.View(2, 75))
+	for name, f := range map[string]func(){
+		"a sum of them": func() { tensor.Sum(there, 1) },
+		"rows":          func() { autograd.LogSoftmax(autograd.Const(there)) },
+		"a plane": func() {
+			autograd.MaxPool2d(autograd.Const(there.View(1, 1, 10, 15)), autograd.Window{Size: autograd.Square(2)})
+		},
+		"a wide product": func() { tensor.MatMul(there, there.T()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if err, ok := recover().(error); !ok || !errors.Is(err, tensor.ErrUnsupported) {
+					t.Error(err)
+				}
+			}()
+			f()
+		})
+	}
+	collected(t, 1)
 }

@@ -108,7 +108,7 @@ func (e each) apply(a *asm, at []string, place string, extra int) {
 	}
 }
 
-// addAtomically adds for all processes that see the memory.
+// addAtomically adds for all processes that see the memory: those of the scope .gpu are the threads of this one. Of float32 it takes numbers too small to be normal for 0.
 func (a *asm) addAtomically(t Type, address, v string) {
 	kind := string(t)
 	if t == Int64 {
