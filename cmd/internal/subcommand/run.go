@@ -19,7 +19,9 @@ type Command struct {
 }
 
 // A Runner does it.
-type Runner interface{ Run(ctx context.Context) error }
+type Runner interface {
+	Run(ctx context.Context) error
+}
 
 // Run parses the arguments of the program and runs the command that they name. Who asks for what there is not is told so, and the program ends with
 // status 2, as package flag has it.
