@@ -149,3 +149,30 @@ func first(t *testing.T, ds data.Dataset) data.Sample {
 	must(t, err)
 	return s
 }
+
+// A set moves as a whole or not at all.
+func TestASetMoves(t *testing.T) {
+	pixels, labels, _ := pictures()
+	dev := devicetest.New("test:0")
+	set := data.NewTensorDataset(pixels.Clone(), labels.Clone())
+	broken := errors.New("no room")
+	dev.Fail(broken)
+	if err := set.To(dev); !errors.Is(err, broken) || set.Tensors[0].Device() != nil || set.Tensors[1].Device() != nil {
+		t.Errorf("%v, and the set is on %v and %v", err, set.Tensors[0].Device(), set.Tensors[1].Device())
+	}
+	dev.Fail(nil)
+	for _, to := range []tensor.Device{dev, dev, nil, nil} {
+		must(t, set.To(to))
+		for k, want := range []*tensor.Tensor{pixels, labels} {
+			if got := set.Tensors[k]; got.Device() != to {
+				t.Errorf("on %v, want %v", got.Device(), to)
+			} else {
+				devicetest.Same(t, got, want, 0)
+			}
+		}
+	}
+	must(t, set.Close())
+	if n := dev.Used(); n != 0 {
+		t.Errorf("%d bytes are left on the device", n)
+	}
+}

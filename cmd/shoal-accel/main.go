@@ -1,5 +1,5 @@
 // Command shoal-accel is what the command shoal does on GPUs: it loads the driver's library, so it is dynamic, and shoal is not. Shoal finds
-// it beside itself or on the PATH.
+// it beside itself or on the PATH. Its exit status is shoal's: 2 if it was asked for what it does not have, 1 if anything else failed.
 package main
 
 import (
@@ -49,15 +49,23 @@ func run(ctx context.Context) error {
 		err = fmt.Errorf("unexpected argument %q", rest[0])
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "shoal-accel: %v; shoal-accel --help shows what there is\n", err)
-		os.Exit(2) // as package flag does
+		misused(fmt.Errorf("%w; shoal-accel --help shows what there is", err))
 	}
 	for _, c := range commands {
 		if c.name == parser.Active.Name {
-			return c.command.run(ctx)
+			err = c.command.run(ctx)
 		}
 	}
-	return nil
+	if errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
+		misused(err)
+	}
+	return err
+}
+
+// misused ends the program as shoal does. Nothing has been started that would have to be ended first.
+func misused(err error) {
+	fmt.Fprintln(os.Stderr, "shoal-accel:", err)
+	os.Exit(2)
 }
 
 type hogwildCommand struct{ hogwild.Command }

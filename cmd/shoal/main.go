@@ -62,6 +62,9 @@ func run(ctx context.Context) error {
 			err = c.command.run(ctx)
 		}
 	}
+	if e, ok := errors.AsType[ended](err); ok && ctx.Err() == nil {
+		os.Exit(e.status)
+	}
 	if errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
 		misused(err)
 	}

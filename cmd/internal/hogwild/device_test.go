@@ -8,9 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
@@ -72,17 +76,17 @@ func TestANetworkOnADevice(t *testing.T) {
 	}
 }
 
-// The kernels are interpreted, so there is little to learn: a batch for each process.
-func TestANetworkOnASimulatedGPU(t *testing.T) {
+// simulated gives this process and its children two GPUs, on which nothing may be left.
+func simulated(t *testing.T) {
+	t.Helper()
 	if raceEnabled {
 		t.Skip("half a minute under the race detector")
 	}
-	devices, err := sim.Create(1, 256<<20)
+	devices, err := sim.Create(2, 256<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer devices.Close()
-	t.Setenv(cuda.SimulateKey, devices.Paths()[0])
+	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
 	if err := cuda.Close(); err != nil { // others may have asked, and there were none
 		t.Fatal(err)
 	}
@@ -92,12 +96,38 @@ func TestANetworkOnASimulatedGPU(t *testing.T) {
 	}
 	before := shm.Current()
 	shm.SetDefault(domain)
-	defer func() {
+	t.Cleanup(func() {
+		for n := range 2 {
+			for end := time.Now().Add(time.Minute); ; tensor.Collect() {
+				used, err := devices.Used(n)
+				if err = errors.Join(err, cuda.EmptyCache()); err != nil {
+					t.Error(err)
+				}
+				if used == 0 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%d bytes are left on device %d", used, n)
+				}
+			}
+		}
 		shm.SetDefault(before)
-		if err := errors.Join(cuda.Close(), domain.Close()); err != nil {
+		if err := errors.Join(cuda.Close(), domain.Close(), devices.Close()); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+}
+
+func TestAWorkerOnASimulatedGPUIsKilled(t *testing.T) {
+	simulated(t)
+	o := original()
+	o.Data, o.Device, o.BatchSize, o.TestBatchSize = fewDigits(t, 2, 1), "cuda:1", 1, 1
+	killed(t, o)
+}
+
+// The kernels are interpreted, so there is little to learn: a batch for each process.
+func TestANetworkOnASimulatedGPU(t *testing.T) {
+	simulated(t)
 	path := filepath.Join(t.TempDir(), "net.safetensors")
 	var out bytes.Buffer
 	o := original()
@@ -111,7 +141,8 @@ func TestANetworkOnASimulatedGPU(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.LeakedBlocks != 0 || r.Samples != 4 || !r.Tested {
+	const pixels, params = 2 * 28 * 28, 4 * 21_840
+	if r.LeakedBlocks != 0 || r.Samples != 4 || !r.Tested || r.Device != "cuda:0" || r.BytesShared < pixels+params || r.BytesMovedIn < pixels+params {
 		t.Errorf("%s", out.String())
 	}
 	for name, x := range load(t, path) {
@@ -119,6 +150,56 @@ func TestANetworkOnASimulatedGPU(t *testing.T) {
 			t.Errorf("%s: %v", name, x)
 		}
 	}
+}
+
+// A killer kills the first worker that it reads of.
+type killer struct {
+	log  bytes.Buffer
+	done bool
+}
+
+func (k *killer) Write(b []byte) (int, error) {
+	if worker, _, ok := strings.Cut(string(b), "\trank "); ok && !k.done {
+		pid, err := strconv.Atoi(worker)
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if k.done = true; err != nil {
+			return 0, err
+		}
+	}
+	return k.log.Write(b)
+}
+
+// killed trains for ever, until a worker is killed. What the others have learned until then is on the device, and nothing else.
+func killed(t *testing.T, o hogwild.Options) {
+	path := filepath.Join(t.TempDir(), "net.safetensors")
+	var out bytes.Buffer
+	var k killer
+	o.Out, o.LR, o.Epochs, o.LogInterval = path, 0.01, 1_000_000, 1
+	o.JSON, o.Stdout, o.Stderr = true, &out, &k
+	err := hogwild.Run(t.Context(), o)
+	if died, ok := errors.AsType[*shoal.ProcessError](err); !ok || died.Signal != syscall.SIGKILL {
+		t.Fatalf("%v\n%s", err, &k.log)
+	}
+	var r hogwild.Result
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	if r.LeakedBlocks != 0 || r.Reaped == 0 || !r.Tested || r.Device != o.Device {
+		t.Errorf("%s", out.String())
+	}
+	for name, x := range load(t, path) {
+		if sum := tensor.Abs(x).Sum(); sum == 0 || sum != sum || sum > 1e6 {
+			t.Errorf("%s: %v", name, x)
+		}
+	}
+}
+
+func TestAWorkerOnADeviceIsKilled(t *testing.T) {
+	o := original()
+	o.Data, o.Device, o.BatchSize, o.TestBatchSize = fewDigits(t, 8, 4), "test:0", 2, 2
+	killed(t, o)
 }
 
 // withoutAGPU runs the test as on a machine that has none.
