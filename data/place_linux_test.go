@@ -49,14 +49,18 @@ func batchesOnADevice(t *testing.T, dev tensor.Device) {
 		"of one's own": {BatchSize: 4, Workers: 2, Transform: data.Compose(data.ToTensor, turned)},
 		"one by one":   {BatchSize: data.Single},
 		"of a subset":  {BatchSize: 3},
+		"of a rank":    {BatchSize: 3, Shuffle: true, Rank: 1, World: 2},
 		"with a stack": {BatchSize: 4, Collate: pairs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := there(t, dev)
 			var ds data.Dataset = set
 			want := 10
-			if name == "of a subset" {
+			switch name {
+			case "of a subset":
 				ds, want = data.NewSubset(set, []int{9, 2, 2, 0, 5}), 5
+			case "of a rank":
+				want = 5
 			}
 			l := data.NewLoader(ds, o)
 			n := 0
