@@ -43,7 +43,7 @@ func disturb(ts *testscript.TestScript, _ bool, args []string) {
 	self, err := os.Executable()
 	ts.Check(err)
 	var output, errors strings.Builder
-	c := exec.Cmd{Path: self, Args: args[2:], Dir: ts.MkAbs("."), Env: append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR"), "PATH="+ts.Getenv("PATH")), Stdout: &output,
+	c := exec.Cmd{Path: self, Args: args[2:], Dir: ts.MkAbs("."), Env: append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR")), Stdout: &output,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
 	pipe, err := c.StderrPipe()
 	ts.Check(err)
