@@ -244,10 +244,6 @@ func TestMoreThanAKernelCounts(t *testing.T) {
 	for name, f := range map[string]func(in ...*tensor.Tensor) *tensor.Tensor{
 		"elements": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Add(in[0], in[0].Transpose(2, 3)) },
 		"numbers":  func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].MulScalar(3) },
-		"gathered": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Flip(in[0], 0, 1, 3) },
-		"scattered": func(in ...*tensor.Tensor) *tensor.Tensor {
-			return in[0].IndexAdd(1, tensor.Argmax(in[0].View(2, 3, 25).Select(0, 0).Narrow(1, 0, 3), 0), tensor.Exp(in[0]))
-		},
 		"products": func(in ...*tensor.Tensor) *tensor.Tensor {
 			return tensor.MatMul(in[0].View(6, 5, 5), in[0].View(6, 5, 5).Transpose(1, 2))
 		},
