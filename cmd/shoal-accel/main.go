@@ -68,8 +68,8 @@ type doctorCommand struct {
 	JSON bool `long:"json" description:"One JSON object, for programs."`
 }
 
-func (c *doctorCommand) run(context.Context) error {
-	r := cuda.Examine()
+func (c *doctorCommand) run(ctx context.Context) error {
+	r := examine(ctx)
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
