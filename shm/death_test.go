@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -185,6 +186,11 @@ func TestReaperComesBackForWhatALivingLaneBlocks(t *testing.T) {
 		if n := a.Stats().Reaped; n != 0 || !a.WaitsForStamp(h) {
 			t.Fatalf("%d reaped, waits: %t", n, a.WaitsForStamp(h))
 		}
+		eventually(t, "the reaper spins", func() bool {
+			n := a.Obituary()
+			time.Sleep(20 * time.Millisecond)
+			return a.Obituary() == n
+		})
 		end()
 		eventually(t, "the dead reader is not reaped", func() bool { return a.Stats().Reaped == 1 })
 		check(t, c.Release(h))
