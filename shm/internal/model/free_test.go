@@ -30,15 +30,3 @@ func TestFreeListMutations(t *testing.T) {
 		})
 	}
 }
-
-func TestFreeMap(t *testing.T) {
-	holds(t, model.Explore(model.FreeMap{Rounds: 3, Kills: kills(3)}.Model(), limit))
-}
-
-func TestFreeMapMutations(t *testing.T) {
-	for _, bug := range []string{model.NoDryLook, model.SummarySet, model.BitEarly, model.MapNoLost, model.SweepNoSum, model.TrustTheMap} {
-		t.Run(bug, func(t *testing.T) {
-			fails(t, model.Explore(model.FreeMap{Rounds: 2, Kills: 1, Bug: bug}.Model(), limit))
-		})
-	}
-}
