@@ -315,8 +315,8 @@ func (d *Domain) FillSlots() {
 	}
 }
 
-// HoldRecovery keeps the recovery lock until another participant waits for it, for so long at most. The function that it returns does
-// the waiting.
+// HoldRecovery keeps the recovery lock until another participant waits for it, for so long at most, and reaps then. The function that it
+// returns does the waiting.
 func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 	d.lockRecovery()
 	return func() {
@@ -324,6 +324,7 @@ func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 			time.Sleep(20 * time.Microsecond)
 		}
 		d.unlockRecovery()
+		d.Reap() // what was left to us
 	}
 }
 
