@@ -285,19 +285,15 @@ func cut(s string) string {
 
 // Sentinels of this package keep their identity through any number of processes.
 func init() {
-	for name, err := range map[string]error{
-		"shoal.ErrPanic":         ErrPanic,
-		"shoal.ErrExited":        ErrExited,
-		"shoal.ErrOOM":           ErrOOM,
-		"shoal.ErrNoMain":        ErrNoMain,
-		"shoal.ErrNotRegistered": ErrNotRegistered,
-		"shoal.ErrArgument":      ErrArgument,
-		"shoal.ErrOrphaned":      ErrOrphaned,
-		"shoal.ErrInterrupted":   ErrInterrupted,
-		"shoal.ErrAbandoned":     ErrAbandoned,
-		"shoal.ErrStartMethod":   ErrStartMethod,
-		"shoal.ErrClosed":        ErrClosed,
-	} {
-		wire.RegisterError(name, err)
-	}
+	wire.RegisterError("shoal.ErrPanic", ErrPanic)
+	wire.RegisterError("shoal.ErrExited", ErrExited)
+	wire.RegisterError("shoal.ErrOOM", ErrOOM)
+	wire.RegisterError("shoal.ErrNoMain", ErrNoMain)
+	wire.RegisterError("shoal.ErrNotRegistered", ErrNotRegistered)
+	wire.RegisterError("shoal.ErrArgument", ErrArgument)
+	wire.RegisterError("shoal.ErrOrphaned", ErrOrphaned)
+	wire.RegisterError("shoal.ErrInterrupted", ErrInterrupted)
+	wire.RegisterError("shoal.ErrAbandoned", ErrAbandoned)
+	wire.RegisterError("shoal.ErrStartMethod", ErrStartMethod)
+	wire.RegisterError("shoal.ErrClosed", ErrClosed)
 }
