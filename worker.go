@@ -25,6 +25,7 @@ type worker struct {
 	domain    [2]*os.File    // control and data
 	lifelines []*os.File     // of the ancestors, passed on to every descendant
 	guarded   sync.WaitGroup // until ancestors are watched and SIGINT is caught
+	title     *os.File       // of one that waits for its job: where its name goes, nil if that cannot be written
 	slot      int
 	job       job
 }
@@ -77,6 +78,7 @@ func (w *worker) enterEarly() error {
 	if err := w.enter(); err != nil {
 		return err
 	}
+	w.title, _ = sys.OpenProcessName()
 	practise()
 	return w.ready()
 }
@@ -197,7 +199,8 @@ func (w *worker) prepare() error {
 // possible, and its threads.
 func (w *worker) dress() {
 	os.Args[0] = title(w.job.Func, w.job.Rank)
-	sys.SetProcessName(strings.TrimPrefix(os.Args[0], titlePrefix))
+	w.title.WriteString(strings.TrimPrefix(os.Args[0], titlePrefix)) // os.ErrInvalid of nil
+	w.title.Close()
 	if n := max(w.job.Threads, 1); n != w.threads {
 		w.threads = n
 		runtime.GOMAXPROCS(n)
