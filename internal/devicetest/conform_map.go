@@ -111,7 +111,7 @@ func inPlace(t *testing.T, dev tensor.Device) {
 		"of a wider dtype": func(a, b *tensor.Tensor) *tensor.Tensor { return a.Add(b.To(tensor.Float64)) },
 	} {
 		for _, dt := range floats {
-			for _, l := range forms[:4] {
+			for _, l := range forms[:6] {
 				t.Run(name+" "+dt.String()+" "+l.name, func(t *testing.T) {
 					compare(t, dev, 1e-6, func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0], in[1]) }, l.of(numbersOf(dt, 1)), l.of(numbersOf(dt, 2)))
 				})

@@ -94,6 +94,7 @@ func indices(t *testing.T, dev tensor.Device) {
 				"Argsort":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argsort(in[0], 1, true) },
 				"CumSum":       func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.CumSum(in[0], 0) },
 				"Cat":          func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cat(in[:2], 1) },
+				"Flip":         func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Flip(in[0], 1, 0) },
 				"Stack":        func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Stack(in[:2], 1) },
 			} {
 				t.Run(name, func(t *testing.T) { compare(t, dev, 1e-6, f, x.Clone(), src, idx, row) })
