@@ -200,10 +200,16 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 	return nil
 }
 
+// partOf returns which samples of a batch a rank has. Those of the first ranks are as many as others', or one more, so that rank 0 has some if anybody has.
+func partOf(samples, rank, size int) (from, to int) {
+	at := func(rank int) int { return (samples*rank + size - 1) / size }
+	return at(rank), at(rank + 1)
+}
+
 // backward returns the part of the loss that this rank's samples have.
 func (r replica[M]) backward(rank int, s *autograd.Scope, f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var, batch []*tensor.Tensor) (float64, error) {
 	samples := batch[0].Dim(0)
-	from, to := samples*rank/r.Group.Size(), samples*(rank+1)/r.Group.Size()
+	from, to := partOf(samples, rank, r.Group.Size())
 	for i, t := range batch {
 		defer t.Close()
 		part := t.Narrow(0, from, to-from)

@@ -160,38 +160,41 @@ var normalisedLoss = dist.RegisterLoss("normalised loss", func(s *autograd.Scope
 func TestStatisticsAreThoseOfTheFirstDevice(t *testing.T) {
 	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
 	statistics(t, devs[0], devs[1])
+	statistics(t, devs[0], devs[0])
 	for _, dev := range devs {
 		emptied(t, dev)
 	}
 }
 
-// statistics has each device normalise its part of a batch by itself, as PyTorch's do, and keeps what the first one has seen.
+// statistics has each of two devices normalise its part of a batch by itself, as PyTorch's do, and keeps what the first one has seen.
 func statistics(t *testing.T, devs ...tensor.Device) {
 	m, single := normalised(), normalised()
 	check(t, nn.To(m, devs[0]))
 	d, err := dist.NewDataParallel(deadline(t), normalisedLoss, m, shoal.Options{}, devs...)
 	check(t, err)
 	scope := autograd.NewScope()
-	for i := range 2 {
+	for i, size := range []int{5, 1} { // all of one is the first part
 		for _, net := range []nn.Module{m, single} {
 			for p := range net.Params() {
 				p.ZeroGrad()
 			}
 		}
-		const size = 5
 		g := tensor.NewGenerator(uint64(i))
 		batch := []*tensor.Tensor{tensor.RandN(tensor.Float32, g, size, 1, 4, 4), tensor.RandInt(g, 0, 3, size)}
 		_, err := d.Backward(deadline(t), there(t, devs[0], batch)...)
 		check(t, err)
 		for rank := range devs {
-			from, to := size*rank/len(devs), size*(rank+1)/len(devs)
+			from, to := (size+1)/2*rank, min(size, (size+1)/2*(rank+1))
+			if from == to {
+				continue
+			}
 			scope.Reset()
 			if rank == 1 {
 				scope.KeepBuffers()
 			}
 			part := []*tensor.Tensor{batch[0].Narrow(0, from, to-from), batch[1].Narrow(0, from, to-from)}
 			loss := nn.NLLLoss(single.Forward(scope.Const(part[0])), part[1])
-			autograd.MulScalar(loss, float64(to-from)/size).Backward()
+			autograd.MulScalar(loss, float64(to-from)/float64(size)).Backward()
 		}
 		scope = autograd.NewScope()
 		same(t, devs[0], m, single)

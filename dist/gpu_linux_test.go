@@ -51,7 +51,7 @@ func simulated(t testing.TB, n int) []tensor.Device {
 func TestCollectivesOfTensorsOnGPUs(t *testing.T) {
 	devs := simulated(t, 2)
 	for _, there := range [][]tensor.Device{{devs[0], devs[1], nil}, {devs[1], devs[0], devs[1]}} {
-		collectives(t, there, 1001)
+		collectives(t, there, 1001, tensor.Float32, tensor.Int64, tensor.BFloat16)
 	}
 }
 

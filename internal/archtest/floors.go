@@ -18,7 +18,8 @@ var floors = [...][]string{
 	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},
 	9:  {"bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
-	11: {"cmd/*"},
+	11: {"cmd/internal/subcommand"},
+	12: {"cmd/*"},
 }
 
 // Who may do what only few may. A package may do what its parent directory may.

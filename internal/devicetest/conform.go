@@ -34,6 +34,7 @@ func Conform(t *testing.T, dev tensor.Device) {
 	t.Run("sequences", func(t *testing.T) { sequences(t, dev) })
 	t.Run("rows", func(t *testing.T) { rows(t, dev) })
 	t.Run("windows", func(t *testing.T) { windows(t, dev) })
+	t.Run("everything", func(t *testing.T) { everything(t, dev) })
 	t.Run("optimizers", func(t *testing.T) { optimizers(t, dev) })
 }
 
