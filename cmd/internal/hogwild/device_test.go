@@ -140,8 +140,12 @@ type killer struct {
 func (k *killer) Write(b []byte) (int, error) {
 	if worker, _, ok := strings.Cut(string(b), "\trank "); ok && !k.done {
 		pid, err := strconv.Atoi(worker)
+		if err != nil {
+			return 0, err
+		}
+		p, err := os.FindProcess(pid)
 		if err == nil {
-			err = syscall.Kill(pid, syscall.SIGKILL)
+			err = p.Kill()
 		}
 		if k.done = true; err != nil {
 			return 0, err
