@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 	"unsafe"
@@ -14,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/dl"
+	"github.com/shoal-mp/shoal/internal/standin"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -152,20 +150,9 @@ func TestTheArrayInterfaceOfNothing(t *testing.T) {
 }
 
 // library compiles what a library in C does with DLPack, and returns how to call its functions.
-func library(t *testing.T) func(name string, args ...uintptr) uintptr {
+func library(t *testing.T, flags ...string) func(name string, args ...uintptr) uintptr {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: nobody there to check the structs")
-	}
-	if _, err := os.Stat("testdata/dlpack.c"); err != nil {
-		t.Skip(err) // a prebuilt test, on another machine
-	}
-	so := filepath.Join(t.TempDir(), "libdlpack.so")
-	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-o", so, "testdata/dlpack.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	lib, err := dl.Open(so)
+	lib, err := dl.Open(standin.Compile(t, "testdata/dlpack.c", flags...))
 	check(t, err)
 	return func(name string, args ...uintptr) uintptr {
 		f, err := lib.Symbol(name)
@@ -184,8 +171,12 @@ func text(p uintptr) string {
 	return string(b)
 }
 
-func TestDLPackIsCs(t *testing.T) {
-	call := library(t)
+func TestDLPackIsCs(t *testing.T) { dlpackIsCs(t) }
+
+func TestDLPackIsItsHeaders(t *testing.T) { dlpackIsCs(t, standin.Vendor(t, "dlpack.h")...) }
+
+func dlpackIsCs(t *testing.T, flags ...string) {
+	call := library(t, flags...)
 	devices := onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
 	check(t, err)
