@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -311,6 +312,19 @@ func (d *Domain) FillSlots() {
 		if v := d.parts[s].state.Load(); v&0xff == slotFree {
 			d.parts[s].state.Store(v | slotDead)
 		}
+	}
+}
+
+// HoldRecovery keeps the recovery lock until another participant waits for it, for so long at most, and reaps then. The function that it
+// returns does the waiting.
+func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
+	d.lockRecovery()
+	return func() {
+		for end := time.Now().Add(most); d.hdr.recovery.Load()&recoveryWait == 0 && time.Now().Before(end); {
+			time.Sleep(20 * time.Microsecond)
+		}
+		d.unlockRecovery()
+		d.Reap() // what was left to us
 	}
 }
 

@@ -257,3 +257,21 @@ func TestTwoProcessesForgetBlocksTogether(t *testing.T) {
 	}
 	other.finish()
 }
+
+// Pages that come back to the budget wake who waits for memory, also where no block becomes free by it.
+func TestAllocWaitHearsOfPunchedPages(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		idle := alloc(t, b, 6<<20, "")
+		check(t, b.Release(idle))
+		end := b.StampPunch(idle)
+		got := make(chan error, 1)
+		go func() {
+			h, err := a.AllocWait(watchdog(t), 4<<20)
+			got <- errors.Join(err, a.Release(h))
+		}()
+		eventually(t, "nobody waits for memory", a.ParkedForMemory)
+		end()
+		check(t, <-got)
+	})
+}

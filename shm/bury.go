@@ -75,9 +75,9 @@ func (r *reaper) heldByLiving(b *block) bool {
 	return false
 }
 
-// bury makes the slots of the dead free again and wakes everybody: a ring that the dead owed is rung now.
-func (r *reaper) bury() int {
-	d, n := r.d, 0
+// hints takes the dead from what is not of a ring or a cell, and says what they may not have said.
+func (r *reaper) hints() {
+	d := r.d
 	for i := range d.hdr.spinners {
 		if disabled("spinner bits") {
 			break
@@ -92,20 +92,30 @@ func (r *reaper) bury() int {
 	if !disabled("relief") {
 		d.relieve() // one of the dead may have freed a block and told nobody
 	}
-	// Before the slots are free: a reaper that dies in between leaves them to the next one, which rings.
+}
+
+// bury makes the slots of the dead free again and wakes everybody: a ring that the dead owed is rung now. That comes before the
+// slots are free: a reaper that dies in between leaves them to the next one, which rings.
+func (d *Domain) bury(dead *deadSet) (n int) {
 	if !disabled("ring all") {
 		d.ringAll()
 		d.park.rung()
 	}
-	for s := range r.dead {
-		if !r.dead[s] {
-			continue
-		}
-		p := &d.parts[s]
-		if v := p.state.Load(); v&0xff == slotDead && !disabled("bury") {
-			p.state.CAS(v, v&^0xff+1<<32)
+	for s := range dead {
+		if dead[s] && !disabled("bury") && d.vacate(s) {
 			n++
 		}
 	}
 	return n
+}
+
+// vacate makes the slot of a participant that was reaped free for another one.
+func (d *Domain) vacate(slot int) bool {
+	p := &d.parts[slot]
+	v := p.state.Load()
+	if v&0xff != slotDead {
+		return false
+	}
+	p.state.CAS(v, v&^0xff+1<<32)
+	return true
 }

@@ -109,6 +109,7 @@ func (l *lane) uncharge(id uint32, bytes uint64) {
 	}
 	d.recs[id].phase.Store(phaseIdle)
 	d.unstampBudget()
+	d.relieve()
 }
 
 func (l *lane) settleBudget() uint64 {

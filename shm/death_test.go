@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/shm"
 )
@@ -184,6 +185,12 @@ func TestReaperComesBackForWhatALivingLaneBlocks(t *testing.T) {
 		reap(t, a)
 		if n := a.Stats().Reaped; n != 0 || !a.WaitsForStamp(h) {
 			t.Fatalf("%d reaped, waits: %t", n, a.WaitsForStamp(h))
+		}
+		begun := a.Obituary()
+		for range 200 {
+			if time.Sleep(time.Millisecond); a.Obituary() > begun+100 {
+				t.Fatal("the reaper spins")
+			}
 		}
 		end()
 		eventually(t, "the dead reader is not reaped", func() bool { return a.Stats().Reaped == 1 })

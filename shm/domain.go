@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -139,8 +138,7 @@ func (d *Domain) join() error {
 			return errors.Join(ErrTooManyParticipants, err)
 		}
 		if dead != 0 {
-			d.hdr.members.Add(1)
-			d.ringAll()
+			d.announce()
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -201,8 +199,7 @@ func (d *Domain) start() error {
 	d.done.Add(2)
 	go d.answer(b)
 	go d.watch(ctx)
-	d.hdr.members.Add(1)
-	d.ringAll()
+	d.announce()
 	p := &d.parts[d.slot].state
 	p.CAS(p.Load(), uint64(d.epoch)<<32|slotLive)
 	return nil
@@ -234,11 +231,10 @@ func (d *Domain) Close() error {
 	d.trimmer.stop()
 	d.noNaps()
 	d.lives.endAll()
-	err := d.depart()
+	d.depart()
 	d.watching() // not before: a reaper that depart waits for may die
-	d.hdr.members.Add(1)
-	d.ringAll()
-	err = cmp.Or(err, d.park.bell.Close())
+	d.announce()
+	err := d.park.bell.Close()
 	d.done.Wait()
 	d.park.wakeEverybody()
 	return errors.Join(err, unheard, d.store.leave(d.slot), d.store.close())

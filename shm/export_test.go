@@ -296,6 +296,30 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 	}, err
 }
 
+// StampPunch stamps a free block as who gives its pages back does, until the returned function has given them back.
+func (d *Domain) StampPunch(h Handle) (end func()) {
+	l, b := d.anyLane(), &d.blocks[h.index()]
+	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
+	return func() {
+		l.shrink(b, 0)
+		d.unstamp(b)
+		l.unlock()
+	}
+}
+
+// ParkedForMemory reports whether a goroutine of this process waits for memory, after all others have collected.
+func (d *Domain) ParkedForMemory() bool {
+	d.park.mu.Lock()
+	defer d.park.mu.Unlock()
+	n := d.hdr.pressure.Load()
+	for _, l := range d.park.lots {
+		if l.bits == &d.hdr.memwait && l.waiters.Load() > 0 {
+			return n > 0 && d.allCollected(n)
+		}
+	}
+	return false
+}
+
 // BusyLanes returns how many operations are going on in this process.
 func (d *Domain) BusyLanes() (n int) {
 	for i := range d.lanes {
@@ -303,6 +327,9 @@ func (d *Domain) BusyLanes() (n int) {
 	}
 	return n
 }
+
+// Obituary returns how often somebody was told of a death.
+func (d *Domain) Obituary() uint64 { return d.hdr.obituary.Load() }
 
 // WaitsForStamp reports whether somebody asked to be rung when the stamp on h clears.
 func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
@@ -415,11 +442,16 @@ func (d *Domain) Dup(dup func(*os.File) (*os.File, error)) (control, data *os.Fi
 
 // ReapAlone reaps if nobody else is at it, and reports whether it did.
 func (d *Domain) ReapAlone() (bool, error) {
+	l := &d.lanes[reaperLane]
+	if !l.tryLock() {
+		return false, nil
+	}
+	defer l.unlock()
 	if _, ok := d.lockRecovery(); !ok {
 		return false, nil
 	}
 	defer d.unlockRecovery()
-	_, err := d.reapDead()
+	_, err := d.reapLocked(l)
 	return true, err
 }
 

@@ -60,7 +60,8 @@ func nextHead(head uint64, index uint64) uint64 {
 func (d *Domain) push(c int, index uint32) {
 	head, next := &d.hdr.lists[c], &d.blocks[index].next
 	for wrote := uint64(0); ; {
-		top, mark := head.Load(), next.Load()
+		mark := next.Load() // before the head: so its epoch is never newer, and a block that hangs in the new list is not hung up twice
+		top := head.Load()
 		here := headEpoch(top)<<hintEpochShift | hintListed
 		if mark&^0xffffffff == here && mark != wrote {
 			return // it hangs there already

@@ -49,7 +49,7 @@ type header struct {
 	_        [24]byte
 	budget   Word // 128  pages charged, with the stamp of who is changing it
 	_        [56]byte
-	recovery Word           // 192  who reaps: slot + 1, epoch << 32
+	recovery Word           // 192  who reaps: epoch 32 | WAIT 1 | slot + 1
 	obituary Word           // 200  deaths noticed
 	members  Word           // 208  joins and leaves
 	pressure Word           // 216  times somebody ran out of budget
@@ -63,7 +63,7 @@ type header struct {
 	relief   Word           // 352  0, or 1 and the blocks that became free since somebody first wanted memory in vain
 	names    Word           // 360  handle of the board of names, which may be stale; 0: there never was one
 	_        [16]byte
-	lists    [classCount]Word // 384  heads of the free lists: tag 32 | index 32
+	lists    [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
 }
 
 // participant is one slot of the participant table.
@@ -116,7 +116,7 @@ type block struct {
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{
-		3, // protocol version: raise when a word's meaning changes
+		4, // protocol version: raise when a word's meaning changes
 		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),

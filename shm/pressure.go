@@ -104,7 +104,7 @@ func (d *Domain) seekRelief() uint64 {
 	return d.hdr.relief.Load()
 }
 
-// relieve tells who waits for memory that a block has become free. In a domain that was never short of it, that is nobody. In
+// relieve tells who waits for memory that a block has become free, or pages of the budget. In a domain that was never short of it, that is nobody. In
 // others every block counts, whether somebody is to be rung or not: who takes the bits off the bitmap may be slow to ring,
 // and what becomes free meanwhile must not escape those who look.
 func (d *Domain) relieve() {
@@ -136,7 +136,8 @@ func (d *Domain) giveBack(bytes uint64) {
 	}
 }
 
-// punchIdle gives the pages of a free block back, and returns their bytes. The block stays where it is, cold.
+// punchIdle gives the pages of a free block back, and returns their bytes. The block is listed, cold: who has found it by a list
+// meanwhile has left it to us.
 func (l *lane) punchIdle(b *block) uint64 {
 	w, n := b.w.Load(), b.committed.Load()
 	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 || !b.w.CAS(w, w|stamp(l.id, kindPunch)) {
@@ -144,6 +145,7 @@ func (l *lane) punchIdle(b *block) uint64 {
 	}
 	l.shrink(b, 0)
 	l.d.unstamp(b)
+	l.d.push(extClass(b.ext.Load()), l.d.indexOf(b))
 	return n
 }
 

@@ -15,12 +15,7 @@ func (d *Domain) Reap() (int, error) {
 	total := 0
 	for {
 		seen := d.hdr.obituary.Load()
-		if holder, ok := d.lockRecovery(); !ok {
-			d.wakeReaper(holder)
-			return total, nil
-		}
 		n, err := d.reapDead()
-		d.unlockRecovery()
 		total += n
 		if err != nil || d.hdr.obituary.Load() == seen {
 			return total, err
@@ -28,20 +23,32 @@ func (d *Domain) Reap() (int, error) {
 	}
 }
 
-// reapDead runs under the recovery lock.
+// reapDead reaps under the recovery lock. Who has that looks at the obituary when it lets go, so others leave it at that. The lane
+// comes first: once Close has it, this process reaps nobody but itself.
 func (d *Domain) reapDead() (int, error) {
-	dead, n, err := d.findDead()
-	if n == 0 || err != nil {
-		return 0, err
-	}
 	l := &d.lanes[reaperLane]
-	if !l.tryLock() { // Close has it, and waits for the recovery lock
-		return 0, ErrClosed
+	if !l.tryLock() {
+		d.park.rung() // Close may wait for a holder that has died
+		return 0, nil
 	}
 	defer l.unlock()
-	n, err = d.reap(l, dead)
+	holder, ok := d.lockRecovery()
+	if !ok {
+		d.wakeReaper(holder)
+		return 0, nil
+	}
+	defer d.unlockRecovery()
+	return d.reapLocked(l)
+}
+
+func (d *Domain) reapLocked(l *lane) (int, error) {
+	dead, n, err := d.findDead()
+	if n == 0 || err != nil || !d.reap(l, dead) {
+		return 0, err
+	}
+	n = d.bury(dead)
 	d.hdr.reaped.Add(uint64(n))
-	return n, err
+	return n, nil
 }
 
 // deadSet says which participants are being reaped.
@@ -101,8 +108,9 @@ func (d *Domain) Unreaped() (bool, error) {
 	return false, nil
 }
 
-// depart reaps this process itself, in whose lanes nothing goes on any more.
-func (d *Domain) depart() error {
+// depart reaps this process itself, in whose lanes nothing goes on any more. Others who learn of a death meanwhile leave it to the
+// holder of the recovery lock: so they are told to look again when we let go of it, and until they are, somebody watches us.
+func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
 	l.lock()
 	defer l.unlock()
@@ -115,31 +123,32 @@ func (d *Domain) depart() error {
 		if _, ok := d.lockRecovery(); ok {
 			break
 		}
-		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool {
-			v := d.hdr.recovery.Load()
-			return v == 0 || d.goneHolder(v)
-		}, nil)
+		d.park.await(context.Background(), d, &d.hdr.xowait, d.freeRecovery, nil)
 	}
-	defer d.unlockRecovery()
-	_, err := d.reap(l, &dead)
-	return err
+	done := d.reap(l, &dead)
+	d.unlockRecovery()
+	d.announce()
+	if done {
+		d.vacate(d.slot)
+	}
 }
 
 // reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another reaper after this
-// one died in it.
-func (d *Domain) reap(l *lane, dead *deadSet) (int, error) {
+// one died in it. It reports false if a living lane is in the way; its end rings us.
+func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
 	r := newReaper(d, l, dead)
 	d.unfinished.Store(true) // before we ask to be rung
 	if !r.operations() {
-		return 0, nil // a living lane is in the way; its end rings us
+		return false
 	}
 	d.unfinished.Store(false)
 	r.resign()
 	r.waiters()
 	r.owners()
-	return r.bury(), nil
+	r.hints()
+	return true
 }
 
 // reapStamps ends what the newly dead were in the middle of, for a reaper in lane l that has to wait for one of them.

@@ -10,15 +10,22 @@ func (d *Domain) wakeReaper(holder int) {
 	}
 }
 
+// The recovery word: epoch 32 | WAIT 1 | 0 15 | slot + 1 16. WAIT says that somebody who leaves waits for the lock.
+const (
+	recoverySlot = 1<<16 - 1
+	recoveryWait = 1 << 31
+)
+
+func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.slot+1) }
+
 // lockRecovery takes the recovery lock, also from a holder that is proven dead.
 func (d *Domain) lockRecovery() (holder int, ok bool) {
-	me := uint64(d.epoch)<<32 | uint64(d.slot+1)
 	for {
 		v := d.hdr.recovery.Load()
 		if v != 0 && !d.goneHolder(v) {
-			return int(v&0xffffffff) - 1, false
+			return int(v&recoverySlot) - 1, false
 		}
-		if d.hdr.recovery.CAS(v, me) {
+		if d.hdr.recovery.CAS(v, d.reaperName()|v&recoveryWait) {
 			return d.slot, true
 		}
 	}
@@ -26,7 +33,7 @@ func (d *Domain) lockRecovery() (holder int, ok bool) {
 
 // goneHolder reports whether the holder v of the recovery lock is dead, or has been reaped.
 func (d *Domain) goneHolder(v uint64) bool {
-	s := int(v&0xffffffff) - 1
+	s := int(v&recoverySlot) - 1
 	if s < 0 || s >= maxParticipants {
 		return true
 	}
@@ -40,7 +47,31 @@ func (d *Domain) goneHolder(v uint64) bool {
 	return err == nil && !alive
 }
 
+// freeRecovery reports whether the recovery lock can be had, and asks to be rung when its holder lets go.
+func (d *Domain) freeRecovery() bool {
+	for {
+		v := d.hdr.recovery.Load()
+		if v == 0 || d.goneHolder(v) {
+			return true
+		}
+		if v&recoveryWait != 0 || d.hdr.recovery.CAS(v, v|recoveryWait) {
+			return false
+		}
+	}
+}
+
+// unlockRecovery rings nobody but those who leave: to who has found something in its way it would be no news.
 func (d *Domain) unlockRecovery() {
-	d.hdr.recovery.CAS(uint64(d.epoch)<<32|uint64(d.slot+1), 0)
-	d.ringBits(&d.hdr.xowait) // a leaver may wait for the lock
+	for {
+		v := d.hdr.recovery.Load()
+		if v&^recoveryWait != d.reaperName() {
+			return
+		}
+		if d.hdr.recovery.CAS(v, 0) {
+			if v&recoveryWait != 0 {
+				d.ringBits(&d.hdr.xowait)
+			}
+			return
+		}
+	}
 }

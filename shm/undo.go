@@ -201,10 +201,11 @@ func (r *reaper) finishGet(s *slot, w uint64) bool {
 	return true
 }
 
-// waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already.
+// waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already: the CAS is the second look,
+// also where somebody else has set WAIT.
 func (r *reaper) waitFor(b *block, w uint64) bool {
 	r.d.setBit(&r.d.hdr.xowait)
-	if w&waitBit == 0 && !b.w.CAS(w, w|waitBit) {
+	if !b.w.CAS(w, w|waitBit) {
 		return false
 	}
 	r.stuck = obstacle{b, w & xoMask}

@@ -83,6 +83,12 @@ func (d *Domain) nextLiving() (int, bool) {
 	return 0, false
 }
 
+// announce has every other participant look again whom to watch.
+func (d *Domain) announce() {
+	d.hdr.members.Add(1)
+	d.ringAll()
+}
+
 // news is what a process has already answered to.
 type news struct{ members, pressure uint64 }
 

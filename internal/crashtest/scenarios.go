@@ -35,7 +35,7 @@ func init() {
 	scenarios = map[string]*scenario{
 		"join": {early: true},
 		"join a full domain": {
-			early: true, only: "Domain.join",
+			early: true, only: "Domain.announce",
 			ready: func(w *world) {
 				shm.HoldReaper(true)
 				w.d.FillSlots()
@@ -97,6 +97,11 @@ func init() {
 				return err
 			},
 			act: func(v *victim) error { return v.d.Close() },
+		},
+		"leave while another reaps": {
+			only:  "Domain.freeRecovery",
+			ready: func(w *world) { w.do(w.d.HoldRecovery(100 * time.Millisecond)) },
+			act:   func(v *victim) error { return v.d.Close() },
 		},
 		"create": {act: func(v *victim) error {
 			d, err := shm.New(shm.Options{Budget: 1 << 20})

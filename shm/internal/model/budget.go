@@ -16,6 +16,8 @@ type budgetPC uint8
 const (
 	bBegin budgetPC = iota
 	bRecord
+	bFrom
+	bTarget
 	bAdd
 	bPhase
 	bUnstamp
@@ -85,6 +87,10 @@ const (
 	SubUnstamped   = "uncharge without a stamp"
 	PhaseLeft      = "the reaper leaves phase = 1 where committed = target"
 	ReaperStamp    = "the reaper stamps the budget in its own name"
+	PhaseLate      = "a lane clears its stamp before it writes the phase"
+	AddForgotten   = "the reaper clears the stamp of an addition without phase = 1"
+	SubForgotten   = "the reaper clears the stamp of a subtraction without phase = 0"
+	TwoReapers     = "two reap at once"
 	CommitUnbacked = "punch sets phase = 2 after the hole is there"
 )
 
@@ -130,7 +136,7 @@ func (c Budget) enabled(s *budgetState, i int) bool {
 		return false
 	case i < 2:
 		return int(p.op) < len(c.Programs[i])
-	case i == 3 && s.p[2].life == alive:
+	case i == 3 && s.p[2].life == alive && c.Bug != TwoReapers:
 		return false
 	}
 	return p.pc != 0 || s.dead() != 0
@@ -175,10 +181,14 @@ func (c Budget) work(s *budgetState, i int, fail bool) bool {
 		b.lane = lane(i)
 		p.pc = bRecord
 	case bRecord:
-		r.block, r.from, r.target = op.Block, b.committed, op.Pages
-		switch {
-		case op.Pages == b.committed:
+		if r.block, p.pc = op.Block, bFrom; op.Pages == b.committed {
 			p.pc = bUnlock
+		}
+	case bFrom:
+		r.from, p.pc = b.committed, bTarget
+	case bTarget:
+		r.target = op.Pages
+		switch {
 		case op.Pages < b.committed:
 			p.pc = bPhase
 		case c.Bug == PhaseEarly:
@@ -196,18 +206,25 @@ func (c Budget) work(s *budgetState, i int, fail bool) bool {
 			p.pc = bUnlock
 			return true
 		}
-		p.pc = bPhase
+		if p.pc = bPhase; c.Bug == PhaseLate {
+			p.pc = bUnstamp
+		}
 		return c.charge(s, i, r.target-r.from, false)
 	case bPhase:
 		if r.phase, p.pc = 1, bUnstamp; !grow {
 			r.phase, p.pc = 2, bPunch
 		}
-		if !grow && c.Bug == CommitUnbacked {
+		switch {
+		case !grow && c.Bug == CommitUnbacked:
 			p.pc = bPunchCommitted
+		case grow && c.Bug == PhaseLate:
+			p.pc = bAllocate
 		}
 	case bUnstamp:
 		s.lane = 0
-		p.pc = bAllocate
+		if p.pc = bAllocate; c.Bug == PhaseLate {
+			p.pc = bPhase
+		}
 	case bAllocate:
 		c.allocate(s, i, fail)
 	case bCommitted:
@@ -234,16 +251,22 @@ func (c Budget) work(s *budgetState, i int, fail bool) bool {
 		b.committed = r.target
 		p.pc = bSub
 	case bSub:
-		p.pc = bSubPhase
+		if p.pc = bSubPhase; c.Bug == PhaseLate {
+			p.pc = bSubUnstamp
+		}
 		return c.charge(s, i, r.delta(), true)
 	case bSubPhase:
 		r.phase = 0
-		p.pc = bSubUnstamp
+		if p.pc = bSubUnstamp; c.Bug == PhaseLate {
+			p.pc = bUnlock
+		}
 	case bSubUnstamp:
 		if s.lane == lane(i) {
 			s.lane = 0
 		}
-		p.pc = bUnlock
+		if p.pc = bUnlock; c.Bug == PhaseLate {
+			p.pc = bSubPhase
+		}
 	case bUnlock:
 		b.lane = 0
 		p.pc = bBegin
@@ -287,12 +310,21 @@ func (c Budget) reap(s *budgetState, i int) bool {
 			p.pc = bReapStamp
 		}
 	case bReapStamp:
-		if s.rec[s.lane-1].phase = 1; s.sub {
-			s.rec[s.lane-1].phase = 0
+		if s.lane == 0 { // with two at once, the other one has been here
+			p.pc = bReapBlock
+			break
+		}
+		switch phase := &s.rec[s.lane-1].phase; {
+		case !s.sub && c.Bug != AddForgotten:
+			*phase = 1
+		case s.sub && c.Bug != SubForgotten:
+			*phase = 0
 		}
 		p.pc = bReapUnstamp
 	case bReapUnstamp:
-		s.lane = 0
+		if dead(s.lane) { // with two at once, the other one may have been here
+			s.lane = 0
+		}
 		p.pc = bReapBlock
 	case bReapBlock:
 		switch {

@@ -53,6 +53,7 @@ const (
 	fRelease
 	fTry
 	fOwn
+	fGone
 	fHold
 	fDrain
 	fUnhold
@@ -97,6 +98,7 @@ type endWord struct {
 	alloc   bool
 	t, lane uint8
 	kind    kind
+	gone    bool // beside a FREE stamp: nobody holds it, and its end may take long
 	own     uint8
 }
 
@@ -147,6 +149,8 @@ const (
 	NoRefinal    = "the reaper frees a token without finalising it again"
 	NoDrain      = "a ring is freed with its messages"
 	TokenBlind   = "a token's finaliser does not import the ring"
+	NoGone       = "a token's finaliser waits for the end of a ring that is gone"
+	GoneEarly    = "GONE is set before it is known that nobody holds the block"
 	NoNestedPass = "a reaper that waits in a finaliser does not reap who has died meanwhile"
 )
 
@@ -250,7 +254,7 @@ func (s *endState) each(mask uint8, f func(*endWord)) {
 	}
 }
 
-func (w *endWord) clear()                   { w.lane, w.kind = 0, nobody }
+func (w *endWord) clear()                   { w.lane, w.kind, w.gone = 0, nobody, false }
 func (w *endWord) stamp(lane uint8, k kind) { w.lane, w.kind = lane, k }
 
 func (p *endThread) holds(mask uint8) bool {

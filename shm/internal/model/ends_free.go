@@ -45,11 +45,20 @@ func (c Ends) frame(s *endState, i int) bool {
 			break
 		}
 		w.stamp(lane(i), kFree)
+		w.gone = c.Bug == GoneEarly
 		f.pc = fOwn
 	case fOwn:
 		switch {
 		case w.own != 0:
 			f.pc = fClear
+		case f.b == token || f.b&1 == 1:
+			f.pc = fGone
+		default:
+			f.pc = fFree
+		}
+	case fGone:
+		w.gone = true
+		switch {
 		case f.b == token && !(c.Bug == NoRefinal && i >= workers):
 			f.pc = fImport
 		case f.b&1 == 1 && c.Bug == NoDrain:
@@ -62,6 +71,7 @@ func (c Ends) frame(s *endState, i int) bool {
 			f.pc = fFree
 		}
 	case fHold:
+		p.count[f.b]++
 		w.own |= me
 		f.pc = fDrain
 	case fDrain:
@@ -71,7 +81,9 @@ func (c Ends) frame(s *endState, i int) bool {
 		}
 		f.pc = fUnhold
 	case fUnhold:
-		w.own &^= me
+		if p.count[f.b]--; p.count[f.b] == 0 {
+			w.own &^= me
+		}
 		f.pc = fFree
 	case fImport:
 		p.count[ringBlock]++
@@ -84,10 +96,11 @@ func (c Ends) frame(s *endState, i int) bool {
 			f.pc = fTell
 		}
 	case fImportCheck:
-		if s.w[ringBlock].kind == kFree {
+		ring := &s.w[ringBlock]
+		if ring.kind == kFree && (!ring.gone || c.Bug == NoGone) {
 			return c.wait(s, i)
 		}
-		if f.pc = fTell; !s.w[ringBlock].alloc {
+		if f.pc = fTell; !ring.alloc || ring.kind == kFree {
 			f.pc = fFree
 			p.push(frame{pc: fRelease, mask: Ring})
 		}

@@ -61,8 +61,17 @@ var shared = model.Ends{
 	},
 }
 
+// own: the only message of a ring is its own sending end's token.
+var own = model.Ends{
+	Holds: [3]uint8{end, ring, 0},
+	Programs: [3][]model.EndOp{
+		{{Do: model.PutIn, Ring: ring, Blocks: token}, {Do: model.LetGo, Blocks: everything}},
+		{{Do: model.LetGo, Blocks: ring}},
+	},
+}
+
 func TestEnds(t *testing.T) {
-	for name, c := range map[string]model.Ends{"drained": drained, "abandoned": abandoned, "travelling": travelling, "stranded": stranded, "shared": shared} {
+	for name, c := range map[string]model.Ends{"drained": drained, "abandoned": abandoned, "travelling": travelling, "stranded": stranded, "shared": shared, "own": own} {
 		t.Run(name, func(t *testing.T) {
 			c.Kills = kills(2)
 			holds(t, model.Explore(c.Model(), limit))
@@ -77,6 +86,8 @@ func TestEndsMutations(t *testing.T) {
 		model.NoRefinal:    drained,
 		model.NoDrain:      abandoned,
 		model.TokenBlind:   abandoned,
+		model.NoGone:       own,
+		model.GoneEarly:    drained,
 		model.NoNestedPass: shared,
 	} {
 		t.Run(bug, func(t *testing.T) {

@@ -7,25 +7,26 @@ import (
 )
 
 func TestFreeList(t *testing.T) {
-	holds(t, model.Explore(model.FreeList{Rounds: 1, Kills: kills(2)}.Model(), limit))
-}
-
-func TestFreeListMutations(t *testing.T) {
-	for _, bug := range []string{model.NoEpoch, model.OneBitTag, model.UnlistAny, model.MarkBack, model.LinkStore, model.NoLostFlag} {
-		t.Run(bug, func(t *testing.T) {
-			fails(t, model.Explore(model.FreeList{Rounds: 2, Kills: 1, Bug: bug}.Model(), limit))
-		})
+	for _, punch := range []bool{false, true} {
+		holds(t, model.Explore(model.FreeList{Rounds: [3]uint8{1, 1, 1}, Punch: punch, Kills: kills(2)}.Model(), limit))
 	}
 }
 
-func TestFreeMap(t *testing.T) {
-	holds(t, model.Explore(model.FreeMap{Rounds: 3, Kills: kills(3)}.Model(), limit))
-}
-
-func TestFreeMapMutations(t *testing.T) {
-	for _, bug := range []string{model.NoDryLook, model.SummarySet, model.BitEarly, model.MapNoLost, model.SweepNoSum, model.TrustTheMap} {
+func TestFreeListMutations(t *testing.T) {
+	one, two := [3]uint8{1, 1, 1}, [3]uint8{1, 1, 0}
+	for bug, c := range map[string]model.FreeList{
+		model.NoEpoch:    {Rounds: one, Kills: 1},
+		model.OneBitTag:  {Rounds: [3]uint8{2, 2, 2}},
+		model.UnlistAny:  {Rounds: two, Lost: true},
+		model.HeadFirst:  {Rounds: two, Lost: true},
+		model.LinkStore:  {Rounds: two, Lost: true},
+		model.OwnMark:    {Rounds: one},
+		model.NoLostFlag: {Rounds: one, Kills: 1},
+		model.PunchQuiet: {Rounds: one, Punch: true},
+	} {
 		t.Run(bug, func(t *testing.T) {
-			fails(t, model.Explore(model.FreeMap{Rounds: 2, Kills: 1, Bug: bug}.Model(), limit))
+			c.Bug = bug
+			fails(t, model.Explore(c.Model(), limit))
 		})
 	}
 }

@@ -2,9 +2,9 @@ package model
 
 import "fmt"
 
-// The free list model: a Treiber stack of hints over the blocks, whose state words are the truth. Three workers allocate and free; whoever finds the hints lost
-// after a death sweeps. Participant 3 cannot be killed: it frees what the dead held, declares the hints lost, and sweeps at the end if nobody has.
-// What must be true when nothing moves: every free block is in the list, once.
+// The free list model: a Treiber stack of hints over the blocks, whose state words are the truth. Three workers allocate and free, or punch: stamp a free
+// block for a moment. Whoever finds the hints lost after a death sweeps. Participant 3 cannot be killed: it sweeps at the end if nobody has. What must be
+// true when nothing moves: every free block is in the list, once.
 
 const (
 	listBlocks  = 2
@@ -15,15 +15,16 @@ type listPC uint8
 
 const (
 	lBegin listPC = iota
+	lEpoch
 	lReset
 	lSweep
+	lPunch
 	lHead
 	lNext
 	lPop
 	lUnlist
 	lTake
 	lFree
-	lEpoch
 	lMark
 	lTop
 	lLink
@@ -42,19 +43,21 @@ type mark struct {
 type top struct{ epoch, tag, idx uint8 }
 
 type listThread struct {
-	life  life
-	pc    listPC
-	left  uint8 // rounds
-	b, k  uint8 // the block at hand; the sweep's position, 0 outside
-	e     uint8
-	h     top
-	holds bool
+	life     life
+	pc       listPC
+	left     uint8 // rounds
+	b, k     uint8 // the block at hand; the sweep's position, 0 outside
+	e        uint8 // the sweep's epoch
+	h        top
+	m, wrote mark // as read, and as it wrote it itself
+	holds    bool
 }
 
 type listState struct {
 	owner [listBlocks]uint8 // participant + 1, 0 is FREE
 	marks [listBlocks]mark
 	head  top
+	epoch uint8 // of the newest sweep
 	lost  bool
 	p     [listWorkers + 1]listThread
 	kills uint8
@@ -62,7 +65,9 @@ type listState struct {
 
 // FreeList is a configuration of the free list model.
 type FreeList struct {
-	Rounds int // of each worker
+	Rounds [listWorkers]uint8
+	Punch  bool // the last worker punches
+	Lost   bool // the hints are lost at first
 	Kills  int
 	Bug    string
 }
@@ -71,21 +76,23 @@ type FreeList struct {
 const (
 	NoEpoch    = "a sweep resets the head under the same epoch"
 	OneBitTag  = "the tag of the head is one bit wide"
-	UnlistAny  = "a popper clears listed whatever the epoch"
-	MarkBack   = "a push marks a block with an epoch older than the mark's"
+	UnlistAny  = "a popper clears listed whatever the mark is by now"
+	HeadFirst  = "a push reads the head before the mark"
 	LinkStore  = "a push stores next without comparing the mark"
+	OwnMark    = "a push that has lost the head takes its own mark for another's"
 	NoLostFlag = "the reaper does not declare the hints lost"
+	PunchQuiet = "who has punched a block does not list it"
 )
 
 // Model returns the transition system of c: all blocks are free and listed.
 func (c FreeList) Model() Model[listState] {
-	var s listState
+	s := listState{lost: c.Lost}
 	for b := range uint8(listBlocks) {
 		s.marks[b] = mark{listed: true, next: b}
 		s.head.idx = b + 1
 	}
 	for i := range listWorkers {
-		s.p[i].left = uint8(c.Rounds)
+		s.p[i].left = c.Rounds[i]
 	}
 	return Model[listState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
 }
@@ -141,51 +148,58 @@ func (c FreeList) step(s *listState, i int) {
 	switch p.pc {
 	case lBegin:
 		c.begin(s, i)
+	case lEpoch:
+		s.epoch++
+		p.e, p.pc = s.epoch, lReset
 	case lReset:
-		if s.head = (top{s.head.epoch + 1, c.tag(s), 0}); c.Bug == NoEpoch {
-			s.head.epoch--
+		if s.head = (top{p.e, c.tag(s), 0}); c.Bug == NoEpoch {
+			s.head.epoch = 0
 		}
-		p.k = 1
-		p.pc = lSweep
+		p.e, p.k, p.pc = 0, 1, lSweep
 	case lSweep:
 		p.b = p.k - 1
-		if p.pc = lEpoch; s.owner[p.b] != 0 {
+		if p.pc = c.push(); s.owner[p.b] != 0 {
 			p.pushed()
 		}
+	case lPunch:
+		p.left = 0
+		if p.pc = lBegin; s.owner[p.b] == 0 {
+			s.owner[p.b], p.pc = lane(i), lFree
+		}
 	case lHead:
-		p.h = s.head
-		p.pc = lNext
+		p.h, p.pc = s.head, lNext
 		if p.h.idx == 0 { // dry
 			p.h, p.pc = top{}, lBegin
 		}
 	case lNext:
 		p.b = p.h.idx - 1
-		p.e = s.marks[p.b].next
-		p.pc = lPop
+		p.m, p.pc = s.marks[p.b], lPop
 	case lPop:
 		p.pc = lHead
 		if s.head == p.h {
-			s.head = top{p.h.epoch, c.tag(s), p.e}
-			p.pc = lUnlist
+			s.head = top{p.h.epoch, c.tag(s), p.m.next}
+			if p.pc = lTake; p.m.listed {
+				p.pc = lUnlist
+			}
 		}
 	case lUnlist:
-		p.pc = lHead
-		if m.listed && (m.epoch == p.h.epoch || c.Bug == UnlistAny) {
-			m.listed, m.next = false, 0
-			p.pc = lTake
+		if p.pc = lTake; *m == p.m || c.Bug == UnlistAny {
+			m.listed = false
 		}
 	case lTake:
 		p.pc = lHead
 		if s.owner[p.b] == 0 {
 			s.owner[p.b] = lane(i)
-			p.holds, p.h, p.e, p.pc = true, top{}, 0, lFree
+			p.holds, p.h, p.m, p.pc = true, top{}, mark{}, lFree
 		}
 	case lFree:
 		s.owner[p.b] = 0
 		p.holds = false
-		p.pc = lEpoch
+		if p.pc = c.push(); c.Bug == PunchQuiet && c.punches(i) {
+			p.pushed()
+		}
 	default:
-		c.push(s, i)
+		c.list(s, i)
 	}
 }
 
@@ -194,14 +208,18 @@ func (c FreeList) begin(s *listState, i int) {
 	switch {
 	case s.lost:
 		s.lost = false
-		p.pc = lReset
+		p.pc = lEpoch
 	case p.left == 0:
 		*p = listThread{pc: lEnd}
+	case c.punches(i):
+		p.pc = lPunch
 	default:
 		p.left--
 		p.pc = lHead
 	}
 }
+
+func (c FreeList) punches(i int) bool { return c.Punch && i == listWorkers-1 }
 
 func (c FreeList) tag(s *listState) uint8 {
 	if c.Bug == OneBitTag {
@@ -210,49 +228,54 @@ func (c FreeList) tag(s *listState) uint8 {
 	return s.head.tag + 1
 }
 
-// push does a step of listing block p.b: who changes the mark links the block.
-func (c FreeList) push(s *listState, i int) {
+// push is the first step of listing a block.
+func (c FreeList) push() listPC {
+	if c.Bug == HeadFirst {
+		return lTop
+	}
+	return lMark
+}
+
+// list does a step of listing block p.b: the mark is read before the head, so that it is never of a newer epoch; who changes the mark links the block.
+func (c FreeList) list(s *listState, i int) {
 	p := &s.p[i]
 	m := &s.marks[p.b]
 	switch p.pc {
-	case lEpoch:
-		p.e = s.head.epoch
-		p.pc = lMark
 	case lMark:
-		switch {
-		case m.epoch == p.e && m.listed: // somebody else has listed it or is about to
-			p.pushed()
-		case int8(m.epoch-p.e) > 0 && c.Bug != MarkBack:
-			p.pc = lEpoch
-		default:
-			*m = mark{epoch: p.e, listed: true}
-			p.pc = lTop
+		p.m = *m
+		if p.pc = lTop; c.Bug == HeadFirst {
+			c.judge(p)
 		}
 	case lTop:
-		p.h = s.head
-		if p.pc = lLink; p.h.epoch != p.e {
-			p.h, p.pc = top{}, lEpoch
+		p.h, p.pc = s.head, lMark
+		if c.Bug != HeadFirst {
+			c.judge(p)
 		}
 	case lLink:
-		p.pc = lPush
-		switch {
-		case m.epoch == p.e && m.listed || c.Bug == LinkStore:
-			m.next = p.h.idx
-		default:
-			p.h, p.pc = top{}, lEpoch
+		if p.pc = c.push(); *m == p.m || c.Bug == LinkStore {
+			*m = mark{p.h.epoch, true, p.h.idx}
+			p.wrote, p.pc = *m, lPush
 		}
 	case lPush:
-		p.pc = lTop
+		p.pc = c.push()
 		if s.head == p.h {
-			s.head = top{p.e, c.tag(s), p.b + 1}
+			s.head = top{p.h.epoch, c.tag(s), p.b + 1}
 			p.pushed()
 		}
 	}
 }
 
+// judge leaves a block alone that somebody else has listed, or is about to.
+func (c FreeList) judge(p *listThread) {
+	p.pc = lLink
+	if p.m.listed && p.m.epoch == p.h.epoch && (p.m != p.wrote || c.Bug == OwnMark) {
+		p.pushed()
+	}
+}
+
 // pushed goes on with the sweep or with the next round.
 func (p *listThread) pushed() {
-	p.h, p.e, p.b = top{}, 0, 0
+	p.h, p.m, p.wrote, p.b = top{}, mark{}, mark{}, 0
 	if p.k == 0 {
 		p.pc = lBegin
 		return

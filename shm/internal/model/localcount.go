@@ -53,6 +53,9 @@ const (
 	CountUnlocked = "count and bit change without the lock"
 	CountLate     = "get raises the count after t-1"
 	UnlockEarly   = "the lock is let go between count and bit"
+	ClearAny      = "a drop clears the bit whatever count it leaves"
+	LastQuiet     = "who drops the last reference does not try to free"
+	OwnUnread     = "try-free does not read own under its stamp"
 )
 
 // Model returns the transition system of c.
@@ -125,13 +128,13 @@ func (c LocalCount) step(s *countState, i int) bool {
 		c.early(s)
 		g.pc = cDropBit
 	case cDropBit:
-		if g.n == 0 {
+		if g.n == 0 || c.Bug == ClearAny {
 			s.own &^= 1
 		}
 		g.pc = cDropUnlock
 	case cDropUnlock:
 		c.unlock(s, i)
-		if g.pc = cEnd; g.n == 0 {
+		if g.pc = cEnd; g.n == 0 && c.Bug != LastQuiet {
 			g.pc = cTry
 		}
 	default:
@@ -161,7 +164,7 @@ func (c LocalCount) tryFree(s *countState, i int) bool {
 			g.pc = cOwn
 		}
 	case cOwn:
-		if g.pc = cFree; s.own != 0 {
+		if g.pc = cFree; s.own != 0 && c.Bug != OwnUnread {
 			g.pc = cBack
 		}
 	case cFree:

@@ -12,18 +12,18 @@ var names = map[reflect.Type][]string{
 		"reapEnd",
 	},
 	reflect.TypeFor[endPC](): {
-		"eIdle", "ePut", "ePutStamp", "ePutClaim", "ePutFull", "ePutClear", "ePutUndo", "eRecv", "eRecvWait", "eRecvAgain", "eGet", "eDrop",
-		"eReapSlots", "eReapWords", "eReapReading", "eReapStamps", "eReapWait", "eReapBits", "eReapEnd", "fRelease", "fTry", "fOwn", "fHold",
-		"fDrain", "fUnhold", "fImport", "fImportCheck", "fTell", "fFree", "fClear", "fAgain", "fTake", "fAcquire", "fStamp", "fEmpty", "fGot",
+		"eIdle", "ePut", "ePutStamp", "ePutClaim", "ePutFull", "ePutClear", "ePutUndo", "eRecv", "eRecvWait", "eRecvAgain", "eGet", "eDrop", "eReapSlots",
+		"eReapWords", "eReapReading", "eReapStamps", "eReapWait", "eReapBits", "eReapEnd", "fRelease", "fTry", "fOwn", "fGone", "fHold", "fDrain",
+		"fUnhold", "fImport", "fImportCheck", "fTell", "fFree", "fClear", "fAgain", "fTake", "fAcquire", "fStamp", "fEmpty", "fGot",
 	},
 	reflect.TypeFor[budgetPC](): {
-		"bBegin", "bRecord", "bAdd", "bPhase", "bUnstamp", "bAllocate", "bCommitted", "bPhaseDone", "bUndo", "bPunch", "bPunchCommitted", "bSub",
-		"bSubPhase", "bSubUnstamp", "bUnlock", "bLimit", "bReapStamp", "bReapUnstamp", "bReapBlock", "bReapPunch", "bReapCommitted", "bReapSub",
-		"bReapSubPhase", "bReapSubUnstamp", "bReapDone", "bReapUnlock", "bReapEnd",
+		"bBegin", "bRecord", "bFrom", "bTarget", "bAdd", "bPhase", "bUnstamp", "bAllocate", "bCommitted", "bPhaseDone", "bUndo", "bPunch",
+		"bPunchCommitted", "bSub", "bSubPhase", "bSubUnstamp", "bUnlock", "bLimit", "bReapStamp", "bReapUnstamp", "bReapBlock", "bReapPunch",
+		"bReapCommitted", "bReapSub", "bReapSubPhase", "bReapSubUnstamp", "bReapDone", "bReapUnlock", "bReapEnd",
 	},
 	reflect.TypeFor[noticePC](): {
-		"nIdle", "nObituary", "nLock", "nSeen", "nReap", "nUnlock", "nAgain", "nLink", "nJoinLock", "nJoining", "nJoinRing", "nJoinLive",
-		"nJoinUnlock", "nLeaveLock", "nLeaveDead", "nLeaveUnlock", "nLeaveAgain", "nLeaveFree", "nLeaveRing", "nLeaveLateUnlock",
+		"nIdle", "nObituary", "nLock", "nSeen", "nReap", "nUnlock", "nAgain", "nLink", "nOpen", "nProof", "nJoinLock", "nJoining", "nJoinRing",
+		"nJoinLive", "nJoinUnlock", "nLeaveDead", "nLeaveLock", "nLeaveUnlock", "nLeaveTell", "nLeaveFree", "nLeaveRing",
 	},
 	reflect.TypeFor[wakePC](): {
 		"wStart", "wPick", "wRing", "wOffer", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wBaton", "wEnd", "bIdle", "bWaiters", "bLook", "bBit", "bAgain",
@@ -33,10 +33,7 @@ var names = map[reflect.Type][]string{
 		"xTry", "xBit", "xWait", "xParked", "xClear", "xTake", "xRing", "xEnd",
 	},
 	reflect.TypeFor[listPC](): {
-		"lBegin", "lReset", "lSweep", "lHead", "lNext", "lPop", "lUnlist", "lTake", "lFree", "lEpoch", "lMark", "lTop", "lLink", "lPush", "lEnd",
-	},
-	reflect.TypeFor[mapPC](): {
-		"mBegin", "mSummary", "mWord", "mDry", "mDryAgain", "mTake", "mFree", "mBit", "mSum", "mSweep", "mEnd",
+		"lBegin", "lEpoch", "lReset", "lSweep", "lPunch", "lHead", "lNext", "lPop", "lUnlist", "lTake", "lFree", "lMark", "lTop", "lLink", "lPush", "lEnd",
 	},
 	reflect.TypeFor[boardPC](): {
 		"dBegin", "dHeader", "dImport", "dImportCheck", "dMake", "dPublish", "dGo", "dStamp", "dScan", "dClaim", "dFull", "dClear", "dUndo", "dDone",

@@ -3,7 +3,8 @@ package model
 import "fmt"
 
 // The notice model: four participants, each watching the next one in the ring of slots. Slot 3 may join, the others may leave, anybody may be
-// killed. Reaping itself is one step a slot here. What must hold: when nothing moves any more and somebody lives, nobody dead is left in the table.
+// killed, and its process number be somebody else's at once. Reaping itself is one step a slot here, and a participant that reaps does not watch
+// meanwhile. What must hold: one reaps at a time, and when nothing moves any more and somebody lives, nobody dead is left in the table.
 
 const members = 4
 
@@ -36,18 +37,19 @@ const (
 	nUnlock
 	nAgain
 	nLink
+	nOpen
+	nProof
 	nJoinLock // of a mutation
 	nJoining
 	nJoinRing
 	nJoinLive
 	nJoinUnlock
-	nLeaveLock
 	nLeaveDead
+	nLeaveLock
 	nLeaveUnlock
-	nLeaveAgain
+	nLeaveTell
 	nLeaveFree
 	nLeaveRing
-	nLeaveLateUnlock // of a mutation
 )
 
 type member struct {
@@ -55,9 +57,9 @@ type member struct {
 	pc    noticePC
 	watch uint8 // slot + 1, 0 nobody
 	rung  bool
+	other bool  // what it watches is another process, which has got the number of the dead
 	seen  uint8 // the obituary when the run began
 	k     uint8
-	after noticePC // what the reap scan or the link goes on with
 }
 
 type noticeState struct {
@@ -82,14 +84,16 @@ const (
 	ObituaryLate    = "the obituary is raised only by who gets the lock"
 	NoWalk          = "a watcher looks only at the slot after the one that died"
 	JoinLocked      = "a joiner holds the recovery lock before anybody watches it"
-	LeaveLocked     = "who leaves frees its slot under the recovery lock"
-	ReapSelfOnly    = "who leaves reaps itself under the recovery lock, and not all the dead"
-	RingOnce        = "a ring that a dead predecessor does not take is lost"
-	RingLate        = "a joiner becomes LIVE before it rings its predecessor"
-	LeaveQuiet      = "who leaves does not ring its predecessor"
+	LeaveUntold     = "who leaves frees its slot before it has told those who left deaths to it"
+	LeaveHolding    = "who leaves tells the others before it lets go of the recovery lock"
+	RingOne         = "who joins or leaves rings only the slot before"
+	RingLate        = "a joiner becomes LIVE before it rings"
+	LeaveQuiet      = "who has left does not ring"
 	NoSteal         = "the recovery lock is not taken from a dead holder"
+	StealLiving     = "the recovery lock is taken from a living holder"
 	StopAtDead      = "who finds a dead slot and does not get the lock watches nobody"
 	JoiningHidden   = "a slot in JOINING is not watched"
+	NumberTrusted   = "a watcher does not ask for the proof of life after it has opened the pidfd"
 )
 
 // Model returns the transition system of c: slots 0 to 2 live and watch each other.
@@ -99,7 +103,7 @@ func (c Notice) Model() Model[noticeState] {
 		s.table[i] = live
 		s.p[i] = member{fate: running, watch: uint8((i+1)%3) + 1}
 	}
-	return Model[noticeState]{Init: s, Steps: c.steps, Events: c.events, Check: func(*noticeState) error { return nil }, Done: c.done}
+	return Model[noticeState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
 }
 
 func (c Notice) steps(s noticeState, emit func(noticeState)) {
@@ -121,7 +125,7 @@ func (c Notice) events(s noticeState, emit func(noticeState)) {
 	}
 	for i := range 3 {
 		if n := s; c.Leave && s.p[i].fate == running && s.p[i].pc == nIdle {
-			n.p[i].pc = nLeaveLock
+			n.p[i].pc = nLeaveDead
 			emit(n)
 		}
 	}
@@ -137,11 +141,11 @@ func (c Notice) events(s noticeState, emit func(noticeState)) {
 // fired reports whether what participant i watches has ended.
 func (s *noticeState) fired(i int) bool {
 	w := s.p[i].watch
-	return w != 0 && s.p[w-1].fate == gone
+	return w != 0 && s.p[w-1].fate == gone && !s.p[i].other
 }
 
 func (c Notice) take(s *noticeState, i int) bool {
-	if s.lock != 0 && (s.p[s.lock-1].fate != gone || c.Bug == NoSteal) {
+	if s.lock != 0 && (s.p[s.lock-1].fate != gone || c.Bug == NoSteal) && c.Bug != StealLiving {
 		return false
 	}
 	s.lock = uint8(i + 1)
@@ -169,7 +173,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		case c.take(s, i):
 			p.pc = nSeen
 		case c.Bug == StopAtDead:
-			p.watch, p.pc = 0, nIdle
+			p.unwatch()
 		default: // whoever has it will see the obituary
 			p.pc = nLink
 			p.walk()
@@ -179,11 +183,11 @@ func (c Notice) step(s *noticeState, i int) bool {
 			s.obituary++
 		}
 		p.seen = s.obituary
-		p.scan(nUnlock)
+		p.k, p.pc = 0, nReap
 	case nReap:
 		c.reap(s, i)
 	case nUnlock:
-		s.lock = 0
+		s.unlock(i)
 		p.pc = nAgain
 	case nAgain:
 		if s.obituary != p.seen && c.Bug != NoObituaryCheck {
@@ -193,15 +197,30 @@ func (c Notice) step(s *noticeState, i int) bool {
 		p.link()
 	case nLink:
 		c.look(s, i)
+	case nOpen: // by its number
+		p.other = s.p[p.watch-1].fate == gone
+		if p.pc = nProof; c.Bug == NumberTrusted {
+			p.k, p.pc = 0, nIdle
+		}
+	case nProof:
+		if p.pc = nObituary; s.p[p.watch-1].fate != gone {
+			p.k, p.pc = 0, nIdle
+		}
 	default:
 		return c.door(s, i)
 	}
 	return true
 }
 
-func (p *member) link() { p.k, p.pc = 1, nLink }
+func (p *member) link() { p.k, p.other, p.pc = 1, false, nLink }
 
-func (p *member) scan(then noticePC) { p.k, p.after, p.pc = 0, then, nReap }
+func (p *member) unwatch() { p.watch, p.k, p.other, p.pc = 0, 0, false, nIdle }
+
+func (s *noticeState) unlock(i int) {
+	if s.lock == uint8(i+1) {
+		s.lock = 0
+	}
+}
 
 // reap does one slot of the scan for the dead: DEAD first, FREE in the next step.
 func (c Notice) reap(s *noticeState, i int) {
@@ -215,7 +234,7 @@ func (c Notice) reap(s *noticeState, i int) {
 		*t = vacant
 	}
 	if p.k++; p.k == members {
-		p.k, p.pc = 0, p.after
+		p.k, p.pc = 0, nUnlock
 	}
 }
 
@@ -232,7 +251,7 @@ func (c Notice) look(s *noticeState, i int) {
 	case k == i, t == vacant, t == joining && c.Bug == JoiningHidden:
 		p.walk()
 	case s.p[k].fate != gone:
-		p.watch, p.k, p.pc = uint8(k+1), 0, nIdle
+		p.watch, p.pc = uint8(k+1), nOpen
 	case c.Bug == ObituaryLate:
 		p.pc = nLock
 	default:
@@ -243,23 +262,15 @@ func (c Notice) look(s *noticeState, i int) {
 // walk goes on to the slot after.
 func (p *member) walk() {
 	if p.k++; p.k >= members {
-		p.watch, p.k, p.pc = 0, 0, nIdle
+		p.unwatch()
 	}
 }
 
-// ring rings the doorbell of the slot before i that is LIVE and answers, if there is one.
+// ring rings all the others.
 func (c Notice) ring(s *noticeState, i int) {
-	for d := 1; d < members; d++ {
-		k := (i + members - d) % members
-		if s.table[k] != live {
-			continue
-		}
-		if s.p[k].fate == running {
-			s.p[k].rung = true
-			return
-		}
-		if c.Bug == RingOnce {
-			return
+	for k := range s.p {
+		if c.Bug != RingOne || (k+1)%members == i {
+			s.p[k].rung = s.p[k].rung || k != i && s.table[k] != vacant && s.p[k].fate == running
 		}
 	}
 }
@@ -272,8 +283,12 @@ func (c Notice) door(s *noticeState, i int) bool {
 		if !c.take(s, i) {
 			return false
 		}
-		p.seen = s.obituary
-		p.pc++
+		switch p.pc++; {
+		case p.pc == nLeaveUnlock && c.Bug == LeaveUntold:
+			s.table[i] = vacant
+		case p.pc == nLeaveUnlock && c.Bug == LeaveHolding:
+			p.pc = nLeaveTell
+		}
 	case nJoining:
 		s.table[i] = joining
 		if p.pc = nJoinRing; c.Bug == RingLate {
@@ -291,52 +306,44 @@ func (c Notice) door(s *noticeState, i int) bool {
 			p.pc = nJoinRing
 		}
 	case nJoinUnlock:
-		if c.Bug == JoinLocked {
-			s.lock = 0
-		}
+		s.unlock(i)
 		p.link()
 	case nLeaveDead:
 		s.table[i] = dead
-		switch {
-		case c.Bug == LeaveLocked:
-			p.scan(nLeaveFree)
-		case c.Bug == ReapSelfOnly:
-			p.pc = nLeaveUnlock
-		default:
-			p.scan(nLeaveUnlock)
-		}
+		p.pc = nLeaveLock
 	case nLeaveUnlock:
-		s.lock = 0
-		p.pc = nLeaveAgain
-	case nLeaveAgain:
-		if s.obituary == p.seen {
+		s.unlock(i)
+		switch p.pc = nLeaveTell; c.Bug {
+		case LeaveUntold:
+			p.pc = nLeaveRing
+		case LeaveHolding:
 			p.pc = nLeaveFree
-			break
 		}
-		if !c.take(s, i) {
-			p.pc = nLeaveFree // the holder will see the obituary
-			break
+	case nLeaveTell:
+		c.ring(s, i)
+		if p.pc = nLeaveFree; c.Bug == LeaveHolding {
+			p.pc = nLeaveUnlock
 		}
-		p.seen = s.obituary
-		p.scan(nLeaveUnlock)
 	case nLeaveFree:
 		s.table[i] = vacant
-		switch {
-		case c.Bug == LeaveLocked:
-			p.pc = nLeaveLateUnlock
-		case c.Bug == LeaveQuiet:
+		if p.pc = nLeaveRing; c.Bug == LeaveQuiet {
 			*p = member{fate: away}
-		default:
-			p.pc = nLeaveRing
 		}
 	case nLeaveRing:
 		c.ring(s, i)
 		*p = member{fate: away}
-	case nLeaveLateUnlock:
-		s.lock = 0
-		p.pc = nLeaveRing
 	}
 	return true
+}
+
+// check: of those who live, one has the recovery lock, or thinks so.
+func (c Notice) check(s *noticeState) error {
+	for i := range s.p {
+		if pc := s.p[i].pc; (pc == nReap || pc == nUnlock || pc == nLeaveUnlock) && s.lock != uint8(i+1) && s.table[i] != vacant {
+			return fmt.Errorf("slot %d reaps, and slot %d has the lock", i, int(s.lock)-1)
+		}
+	}
+	return nil
 }
 
 func (c Notice) done(s *noticeState) error {

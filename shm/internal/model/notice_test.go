@@ -13,9 +13,12 @@ var (
 )
 
 func TestNotice(t *testing.T) {
-	for name, c := range map[string]model.Notice{"joins": joins, "leaves": leaves, "joins and leaves": moves, "dies": {}} {
+	for name, c := range map[string]struct {
+		model.Notice
+		kills int
+	}{"joins": {joins, 3}, "leaves": {leaves, 3}, "joins and leaves": {moves, 2}, "dies": {kills: 3}} {
 		t.Run(name, func(t *testing.T) {
-			c.Kills = kills(3)
+			c.Kills = kills(c.kills)
 			holds(t, model.Explore(c.Model(), limit))
 		})
 	}
@@ -27,17 +30,19 @@ func TestNoticeMutations(t *testing.T) {
 		model.ObituaryLate:    moves,
 		model.NoWalk:          moves,
 		model.RingLate:        joins,
+		model.RingOne:         moves,
 		model.LeaveQuiet:      leaves,
+		model.LeaveUntold:     moves,
+		model.LeaveHolding:    moves,
 		model.NoSteal:         leaves,
+		model.StealLiving:     leaves,
 		model.StopAtDead:      moves,
-		model.RingOnce:        moves,
 		model.JoiningHidden:   joins,
 		model.JoinLocked:      joins,
-		model.LeaveLocked:     leaves,
-		model.ReapSelfOnly:    leaves,
+		model.NumberTrusted:   joins,
 	} {
 		t.Run(bug, func(t *testing.T) {
-			c.Kills, c.Bug = 3, bug
+			c.Kills, c.Bug = 2, bug
 			fails(t, model.Explore(c.Model(), limit))
 		})
 	}

@@ -39,7 +39,7 @@ func TestXOWait(t *testing.T) {
 }
 
 func TestXOWaitMutations(t *testing.T) {
-	for _, bug := range []string{model.WaitBitFirst, model.BlindWait, model.ClearQuiet, model.NoRegister, model.XOReaperMute} {
+	for _, bug := range []string{model.WaitBitFirst, model.BlindWait, model.TrustWait, model.ClearQuiet, model.NoRegister, model.XOReaperMute} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.XOWait{Words: stamped, Kills: 1, Bug: bug}.Model(), limit))
 		})

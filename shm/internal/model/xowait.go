@@ -29,6 +29,7 @@ type xoThread struct {
 	op     uint8
 	chosen uint8 // the participants still to ring
 	rung   bool
+	saw    bool // WAIT, when it found the word stamped; in a mutation
 }
 
 type xoState struct {
@@ -50,6 +51,7 @@ type XOWait struct {
 const (
 	WaitBitFirst = "a waiter sets WAIT before its bit, and does not look again"
 	BlindWait    = "a waiter sets its bit and parks without setting WAIT on a stamped word"
+	TrustWait    = "a waiter that has found WAIT set does not look again"
 	ClearQuiet   = "who clears xo does not ring"
 	NoRegister   = "who is rung and has to wait still does not register again"
 	XOReaperMute = "the reaper does not ring after it cleared an xo"
@@ -113,6 +115,7 @@ func (c XOWait) step(s *xoState, i int) bool {
 		if p.pc = xBit; c.Bug == WaitBitFirst {
 			p.pc = xWait
 		}
+		p.saw = w.wait && c.Bug == TrustWait
 		if w.lane == 0 {
 			*w = xoWord{lane: lane(i)}
 			p.pc = xClear
@@ -123,11 +126,11 @@ func (c XOWait) step(s *xoState, i int) bool {
 			p.pc = xParked
 		}
 	case xWait: // the CAS that sets WAIT is the second look
-		if w.lane == 0 {
+		if w.lane == 0 && !p.saw {
 			p.pc = xTry
 			break
 		}
-		w.wait = true
+		w.wait = w.lane != 0
 		if p.pc = xParked; c.Bug == WaitBitFirst {
 			p.pc = xBit
 		}
