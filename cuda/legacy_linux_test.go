@@ -2,7 +2,9 @@ package cuda_test
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -103,6 +105,72 @@ func TestTensorsCrossInPyTorchsForm(t *testing.T) {
 	comesTo(t, devices, 0, 0)
 }
 
+// openAsOthers opens memory of another process as others do, and as nobody may.
+var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int, text string) error {
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		return err
+	}
+	h := cuda.Handle(b)
+	d, err := cuda.Get(0)
+	if err != nil {
+		return err
+	}
+	first, err := d.Open(h, 0, 8)
+	if err != nil {
+		return err
+	}
+	second, err := d.Open(h, 8, 8)
+	if err != nil {
+		return err
+	}
+	if first.Pointer()+8 != second.Pointer() {
+		return fmt.Errorf("it is opened at %#x and at %#x", first.Pointer(), second.Pointer())
+	}
+	if err := errors.Join(first.End(), second.Read(make([]byte, 8), 0)); err != nil {
+		return fmt.Errorf("the second when the first has ended: %w", err)
+	}
+	ended := func() error { panic("what was not opened has ended") }
+	for _, bad := range [][2]int{{0, 1 << 40}, {1 << 40, 1}, {-1, 1}, {0, -1}} {
+		if _, err := (cuda.Legacy{}).Open(0, h, bad[0], bad[1], nil, ended); !errors.Is(err, cuda.ErrRange) {
+			return fmt.Errorf("%d bytes at %d: %w", bad[1], bad[0], err)
+		}
+	}
+	if _, err := (cuda.Legacy{}).Open(0, h, 0, 8, []byte("short"), ended); !errors.Is(err, cuda.ErrRange) {
+		return fmt.Errorf("a short event: %w", err)
+	}
+	if _, err := (cuda.Legacy{}).Open(9, h, 0, 8, nil, ended); !errors.Is(err, cuda.ErrDevice) {
+		return fmt.Errorf("a device that this process does not see: %w", err)
+	}
+	return second.End()
+})
+
+func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
+	onDevices(t, 1, 64*mib)
+	x, err := tensor.OnesOn(legacy(t), tensor.Float32, 4)
+	check(t, err)
+	h, _, err := on(x).Handle()
+	check(t, err)
+	g, err := openAsOthers.Start(watched(t), 1, hex.EncodeToString(h[:]), shoal.Options{})
+	check(t, err)
+	check(t, g.Wait())
+	check(t, x.Close())
+
+	none, err := tensor.NewOn(legacy(t), tensor.Float32, 0)
+	check(t, err)
+	device, h, _, event, done, err := cuda.Legacy{}.Share(none.DeviceMemory())
+	if err != nil || device != 0 || h != (cuda.Handle{}) || event != nil || done() != nil {
+		t.Errorf("nothing is shared by handle %x of device %d, %v", h, device, err)
+	}
+	ended := false
+	m, err := cuda.Legacy{}.Open(0, h, 0, 0, nil, func() error { ended = true; return nil })
+	check(t, err)
+	check(t, errors.Join(m.End(), none.Close()))
+	if m.Size() != 0 || !ended {
+		t.Errorf("nothing has %d bytes, ended %v", m.Size(), ended)
+	}
+}
+
 func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
@@ -149,7 +217,7 @@ func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
 			if waits != d.Idle() {
 				t.Errorf("the device has finished: %v", d.Idle())
 			}
-			d.Hold(false)
+			time.AfterFunc(100*time.Millisecond, func() { d.Hold(false) }) // time for one who does not wait
 			got, err := c.Recv(ctx)
 			check(t, err)
 			if got.(torch.Tuple)[0] != 1.0 || got.(torch.Tuple)[1] != 1.0 {

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/shoal-mp/shoal/internal/standin"
 )
 
 // TestOthersShareTheMemoryOfAStandIn has PyTorch, CuPy and Numba be the other process where there is no GPU, with a libcuda.so.1 in C that shares memory and
@@ -35,18 +37,12 @@ func TestOthersShareTheMemoryOfAStandIn(t *testing.T) {
 	}
 }
 
-// workingDriver compiles the stand-in.
+// workingDriver compiles the stand-in, which is preloaded: PyTorch brings a libcudart of its own.
 func workingDriver(t *testing.T) string {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: there is no stand-in")
-	}
-	so, source := filepath.Join(t.TempDir(), "libcuda.so.1"), "../internal/cudriver/testdata/"
-	out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-Wl,-soname,libcuda.so.1",
-		"-o", so, source+"works.c", source+"cudart.c").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return so
+	const source, name = "../internal/cudriver/testdata/", "libcuda.so.1"
+	so := standin.Compile(t, source+"works.c", source+"cudart.c", "-Wl,-soname,"+name)
+	named := filepath.Join(filepath.Dir(so), name)
+	check(t, os.Rename(so, named))
+	return named
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -151,6 +152,16 @@ func TestCUDACounters(t *testing.T) {
 	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrTruncated) {
 		t.Errorf("counters that are cut short: %v", err)
 	}
+	name = counters(t, size)
+	if err := os.WriteFile(shmDir+name, make([]byte, size), 0o600); err != nil { // nobody has it open
+		t.Fatal(err)
+	}
+	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(shmDir + name); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the last one has left the counters: %v", err)
+	}
 	name = "/../x"
 	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrProtocol) {
 		t.Errorf("counters outside of shared memory: %v", err)
@@ -216,6 +227,13 @@ func TestCUDATensorsAreOpened(t *testing.T) {
 	if empty.Numel() != 0 || f.opened[1] != `0 bytes at 0 of "\x00" on 1 behind ""` {
 		t.Errorf("an empty one: %v, %v", empty.Shape(), f.opened)
 	}
+	for _, learned := range []bool{true, false} {
+		p := must(read(f, func(args Tuple) { args[0], args[10] = parameterClass, learned }))(t).(*autograd.Param)
+		if p.Frozen == learned {
+			t.Errorf("a parameter that learns, %v, is frozen: %v", learned, p.Frozen)
+		}
+		p.T.Close()
+	}
 	check := func(what string, change func(Tuple), want error) {
 		t.Helper()
 		name = counters(t, headerSize+8*counterSlots)
@@ -238,6 +256,9 @@ func TestCUDATensorsAreShared(t *testing.T) {
 		return must((&importer{ctx: testContext(t)}).unmarshal(b))(t).(*CUDATensor)
 	}
 	a, b, none := send(2, 3), send(2, 3), send(0, 3)
+	if _, err := (&exporter{opts: Options{CUDA: f}}).marshal(a); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("sent on: %v", err)
+	}
 	if a.Device != 5 || len(a.Handle) != 64 || a.StorageBytes != 24 || a.StorageOffset != 4096 || a.Event != nil || a.Counters != b.Counters || a.Slot+1 != b.Slot {
 		t.Errorf("%+v and %+v", a, b)
 	}
@@ -253,6 +274,21 @@ func TestCUDATensorsAreShared(t *testing.T) {
 		}
 		CloseAll([]any{b, a}[min(2-want, 1)])
 	}
+}
+
+// A message that is not sent gives back what it promised.
+func TestCUDATensorsOfNoMessage(t *testing.T) {
+	f := &fakeCUDA{}
+	x := must(tensor.NewOn(f, tensor.Float32, 2))(t)
+	e := &exporter{opts: Options{CUDA: f}}
+	if _, err := e.marshal(Tuple{x, make(chan int)}); err == nil {
+		t.Fatal("a channel was sent")
+	}
+	e.undo()
+	if out, err := CollectCUDA(); out != 0 || err != nil || f.ended != 1 {
+		t.Errorf("%d are out, %v, and %d have ended", out, err, f.ended)
+	}
+	x.Close()
 }
 
 // cudaForm lets PyTorch write and read the form, whose function is replaced there: it would open a GPU.
