@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/shoal-mp/shoal/internal/registry"
 )
 
 // A Group is a set of processes that live and end together: the first that fails cancels the others. Its methods may be called
@@ -97,7 +99,7 @@ func (f *Func[In]) Go(g *Group, in In) *Process {
 
 // ship encodes the argument for n processes.
 func (f *Func[In]) ship(in In, n int) (*shipment, error) {
-	if !functions.ready() {
+	if !registry.Sealed() {
 		return nil, ErrNoMain
 	}
 	return f.arg.encode(in, n)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/shoal-mp/shoal/internal/registry"
 )
 
 // Main runs a program that starts processes. Call it first in main; it never returns.
@@ -42,7 +44,7 @@ func TestMain(m interface{ Run() int }) {
 	if self != nil {
 		self.serve()
 	}
-	functions.seal()
+	registry.Seal()
 	quickRaceExit()
 	before := takeInventory()
 	code := m.Run()
@@ -61,7 +63,7 @@ func IsWorker() bool { return self != nil }
 
 // runRoot returns the exit status.
 func runRoot(run func(ctx context.Context) error) int {
-	functions.seal()
+	registry.Seal()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	var caught atomic.Pointer[interrupt]

@@ -3,7 +3,8 @@ package shoal
 import (
 	"context"
 	"fmt"
-	"sync"
+
+	"github.com/shoal-mp/shoal/internal/registry"
 )
 
 // A Func is a function that runs in a process of its own. It is made by Register and may be used by several goroutines.
@@ -33,7 +34,7 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 		panic(fmt.Sprintf("shoal: Register(%q): %v", name, err))
 	}
 	f := &Func[In]{name: name, arg: arg, body: fn}
-	functions.add(name, f)
+	functions.Add("shoal: Register", name, f)
 	return f
 }
 
@@ -61,55 +62,5 @@ type runnable interface {
 	prepare(m parcel) (task, error)
 }
 
-// registry is the set of functions of this program.
-type registry struct {
-	mu     sync.Mutex
-	byName map[string]runnable
-	sealed bool
-}
-
-var functions registry
-
-func (r *registry) add(name string, f runnable) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.sealed {
-		panic(fmt.Sprintf("shoal: Register(%q): Main has begun; declare it as a package-level variable", name))
-	}
-	if _, taken := r.byName[name]; taken {
-		panic(fmt.Sprintf("shoal: Register(%q): the name is taken; names are unique in a program", name))
-	}
-	if r.byName == nil {
-		r.byName = make(map[string]runnable)
-	}
-	r.byName[name] = f
-}
-
-// seal ends the time of Register.
-func (r *registry) seal() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sealed = true
-}
-
-// ready reports whether Main or TestMain has begun in this process.
-func (r *registry) ready() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.sealed
-}
-
-func (r *registry) get(name string) (runnable, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f, ok := r.byName[name]
-	return f, ok
-}
-
-func (r *registry) practise() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range r.byName {
-		f.practise()
-	}
-}
+// functions are those of this program.
+var functions registry.Table[runnable]

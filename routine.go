@@ -35,7 +35,7 @@ func (r *routine) prepare(s *shipment) (do func(ctx context.Context) outcome) {
 			do = fail(panicked(v, debug.Stack()))
 		}
 	}()
-	f, ok := functions.get(r.p.name)
+	f, ok := functions.Get(r.p.name)
 	if !ok {
 		return fail(outcome{Kind: kindNotRegistered})
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/shm"
 )
 
@@ -22,7 +23,7 @@ func Warm(ctx context.Context, n int, opts Options) error {
 	switch {
 	case n < 0:
 		return fmt.Errorf("shoal: Warm: %d processes; at least 0 are needed", n)
-	case !functions.ready():
+	case !registry.Sealed():
 		return ErrNoMain
 	}
 	opts.Workers = cmp.Or(opts.Workers, n)

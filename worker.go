@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/wire"
 )
@@ -39,7 +40,7 @@ const (
 // serve does the job that this process was started for, and never returns.
 func (w *worker) serve() {
 	wire.Trust(false)
-	functions.seal()
+	registry.Seal()
 	if w.warm {
 		if err := w.enterEarly(); err != nil {
 			w.end(outcome{Kind: kindUnprepared, Err: err})
@@ -83,7 +84,9 @@ func (w *worker) enterEarly() error {
 
 // practise has the plans built by which a job is read and done, now that nobody waits for it.
 func practise() {
-	functions.practise()
+	for f := range functions.All {
+		f.practise()
+	}
 	if body, err := encode(jobPlan, job{Func: "none", Arg: parcel{Body: []byte{0}}, Parent: Current()}); err == nil {
 		decode(jobPlan, body)
 	}
@@ -158,7 +161,7 @@ func (w *worker) run(ctx context.Context) {
 }
 
 func (w *worker) perform(ctx context.Context) outcome {
-	f, ok := functions.get(w.job.Func)
+	f, ok := functions.Get(w.job.Func)
 	if !ok {
 		return outcome{Kind: kindNotRegistered}
 	}

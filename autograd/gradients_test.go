@@ -87,6 +87,8 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"Flatten":      {func(in vars) *autograd.Var { return autograd.Flatten(in[0]) }, one(values(1, 1, 2, 3, 2))},
 		"Permute":      {func(in vars) *autograd.Var { return autograd.Permute(in[0], 2, 0, -2) }, one(values(1, 1, 2, 3, 4))},
 		"Transpose":    {func(in vars) *autograd.Var { return autograd.Transpose(in[0], 0, 1) }, one(values(1, 1, 2, 3))},
+		"Flip":         {func(in vars) *autograd.Var { return autograd.Flip(in[0], 0, -1) }, one(values(1, 1, 2, 3, 4))},
+		"Flip of none": {func(in vars) *autograd.Var { return autograd.Flip(in[0]) }, one(values(1, 1, 3))},
 		"Select":       {func(in vars) *autograd.Var { return autograd.Select(in[0], 1, -1) }, one(values(1, 1, 2, 3))},
 		"Narrow":       {func(in vars) *autograd.Var { return autograd.Narrow(in[0], 1, 1, 2) }, one(values(1, 1, 2, 4))},
 		"Cat":          {func(in vars) *autograd.Var { return autograd.Cat(-1, in[0], in[1], in[0]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 1))},

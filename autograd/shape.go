@@ -111,6 +111,16 @@ func Transpose(x *Var, a, b int) *Var {
 	return v
 }
 
+// Flip returns x with its elements in the opposite order along dims, see tensor.Flip.
+func Flip(x *Var, dims ...int) *Var {
+	v := wrap("Flip", tensor.Flip(x.t, dims...), x)
+	if v.needs {
+		dims = slices.Clone(dims)
+		v.backward = func(dy *tensor.Tensor) { x.add(tensor.Flip(dy, dims...)) }
+	}
+	return v
+}
+
 // Select returns the part of x at index i of a dimension, which disappears.
 func Select(x *Var, dim, i int) *Var {
 	return part("Select", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Select(dim, i) })

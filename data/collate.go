@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
 
+	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -16,19 +16,17 @@ type Collate struct {
 }
 
 // RegisterCollate makes f usable as Options.Collate. Keep the result in a package-level variable, so that workers that are processes have it under
-// the same name, which no other has. A batch of which each field is new and of samples of one shape needs none.
+// the same name, which no other has: it panics otherwise, and after shoal.Main has begun. A batch of which each field is new and of samples of one shape needs none.
 func RegisterCollate(name string, f func(ctx context.Context, samples []Sample) (Batch, error)) *Collate {
 	if name == "" || f == nil {
 		panic(fmt.Sprintf("data: RegisterCollate(%q): a name and a function are needed", name))
 	}
 	c := &Collate{name, f}
-	if _, taken := collates.LoadOrStore(name, c); taken {
-		panic(fmt.Sprintf("data: RegisterCollate(%q): the name is taken", name))
-	}
+	collates.Add("data: RegisterCollate", name, c)
 	return c
 }
 
-var collates sync.Map // of *Collate by name
+var collates registry.Table[*Collate]
 
 // Stack is the default Collate: it copies samples of one layout into a batch, whose tensors lie in one block of shared or other memory. An error
 // that wraps ErrShape says which sample differs.

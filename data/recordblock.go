@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -134,20 +134,11 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 
 // save writes a block to a file, whole or not at all.
 func save(path string, t *tensor.Tensor) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".records-*")
-	if err != nil {
-		return fmt.Errorf("save records: %w", err)
-	}
-	_, err = f.Write(tensor.Bytes(t))
-	runtime.KeepAlive(t)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("save records: %w", err)
-	}
-	return nil
+	defer runtime.KeepAlive(t)
+	return replace.Write(path, func(f *os.File) error {
+		_, err := f.Write(tensor.Bytes(t))
+		return err
+	})
 }
 
 // An index is what the first bytes of a block say, as far as that can be so: whoever damages the block later, in another process or in its file, makes

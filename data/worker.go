@@ -76,11 +76,10 @@ func newWorker(ctx context.Context, s station, id int) (*worker, error) {
 	w := &worker{station: s, id: id, readers: make(map[int]*reader)}
 	w.work.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed}
 	if s.Collate != "" {
-		c, ok := collates.Load(s.Collate)
-		if !ok {
+		var ok bool
+		if w.collate, ok = collates.Get(s.Collate); !ok {
 			return nil, fmt.Errorf("data: Collate %q is not registered in the worker", s.Collate)
 		}
-		w.collate = c.(*Collate)
 	}
 	w.transform, _ = s.Transform.(Transform)
 	if o, ok := s.Source.(Opener); ok {

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,12 +27,21 @@ func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) 
 }
 
 // Wait waits for all parties and returns the order in which the caller came, 0 to parties-1: an action that only one of
-// them is to take is that of who got 0. It returns ErrBroken if the barrier is broken, with the process id of who died.
+// them is to take is that of who got 0.
+//
+// If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their error is ErrBroken, and the caller's is both.
+// So it is after Abort, where an Action failed, and if one that waited died; then it is an *OwnerError that names it.
 func (b *Barrier) Wait(ctx context.Context) (int, error) {
 	tooLate := func(results []item) request { return request{Method: "miss", Args: results} }
 	place, turn, err := pair[int, uint64](b.callUndo(ctx, tooLate, "wait", in(b.Action != nil)))
-	if err == nil && turn != 0 {
+	switch {
+	case err == nil && turn != 0:
 		err = b.act(ctx, turn)
+	case ctx.Err() != nil && errors.As(err, new(unsent)):
+		b.tell(ctx, "abort")
+		fallthrough
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		err = fmt.Errorf("%w: %w", ErrBroken, err)
 	}
 	return place, err
 }
@@ -52,10 +62,15 @@ func (b *Barrier) act(ctx context.Context, turn uint64) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// end tells the server how the action went. The others wait for that, so it is told also if ctx has ended; only this caller does not wait then.
+// end tells the server how the action went. The others wait for that.
 func (b *Barrier) end(ctx context.Context, turn uint64, well bool) error {
+	return b.tell(ctx, "end", in(turn), in(well))
+}
+
+// tell makes a call that is made also if ctx has ended; only this caller does not wait for it then.
+func (b *Barrier) tell(ctx context.Context, method string, args ...argument) error {
 	told := make(chan error, 1)
-	go func() { told <- b.call(context.WithoutCancel(ctx), "end", in(turn), in(well)).none() }()
+	go func() { told <- b.call(context.WithoutCancel(ctx), method, args...).none() }()
 	select {
 	case err := <-told:
 		return err
@@ -65,7 +80,7 @@ func (b *Barrier) end(ctx context.Context, turn uint64, well bool) error {
 	case err := <-told:
 		return err
 	case <-time.After(giveUpTime):
-		return cause(ctx, "end")
+		return cause(ctx, method)
 	}
 }
 

@@ -276,16 +276,16 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 		return c.judge(ctx, req.Method, r, err)
 	}
 	if ctx.Err() != nil {
-		return nil, cause(ctx, req.Method)
+		return nil, unsent{cause(ctx, req.Method)}
 	}
 	l, err := c.take(ctx)
 	if err != nil {
-		return nil, err
+		return nil, unsent{err}
 	}
 	err = l.Send(ctx, req)
 	if err != nil && !errors.Is(err, ipc.ErrClosed) {
-		c.put(l) // nothing was sent
-		return nil, fmt.Errorf("%s: %w", req.Method, err)
+		c.put(l)
+		return nil, unsent{fmt.Errorf("%s: %w", req.Method, err)}
 	}
 	var r reply
 	if err == nil {
@@ -302,6 +302,11 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 	}
 	return c.judge(ctx, req.Method, r, err)
 }
+
+// An unsent is why the server has not heard of a call.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
 
 func cause(ctx context.Context, method string) error {
 	return fmt.Errorf("manager: %s: %w", method, context.Cause(ctx))

@@ -96,10 +96,8 @@ func (o *Instance) UnmarshalWire(d *wire.Decoder) error {
 	if err != nil {
 		return err
 	}
-	types.RLock()
-	o.typ = types.byName[name]
-	types.RUnlock()
-	if o.typ == nil {
+	var ok bool
+	if o.typ, ok = types.Get(name); !ok {
 		return fmt.Errorf("%w: %s is not registered", ErrType, name)
 	}
 	return o.read(d)

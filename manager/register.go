@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
-	"sync"
 
+	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -21,11 +21,8 @@ type Type struct {
 // A Saver is an object of a registered type that takes part in transactions: Save returns what makes it again as it is now.
 type Saver interface{ Save() (restore func()) }
 
-// types are those of this program, by name.
-var types struct {
-	sync.RWMutex
-	byName map[string]*Type
-}
+// types are those of this program.
+var types registry.Table[*Type]
 
 // Register makes a type known whose objects a server can keep. Keep the result in a package-level variable, so that the server's
 // process, which is the same program, has it too:
@@ -37,21 +34,16 @@ var types struct {
 // processes; a first parameter of type context.Context ends when the caller cancels the call or dies. A panic in one
 // is a *PanicError for its caller, and the server goes on. A method must not call its own manager.
 //
-// Register panics where that is not so, and says which parameter cannot cross and why.
+// Register panics where that is not so, and says which parameter cannot cross and why; if the name is taken; and after shoal.Main has begun.
 func Register(name string, construct any, methods ...any) *Type {
 	t, err := newType(name, construct, methods)
 	if err != nil {
 		panic(fmt.Sprintf("manager: Register(%q): %v", name, err))
 	}
-	types.Lock()
-	defer types.Unlock()
-	if types.byName == nil {
-		types.byName = make(map[string]*Type)
-	}
-	if name == "" || types.byName[name] != nil || kinds[name] != nil {
+	if name == "" || kinds[name] != nil {
 		panic(fmt.Sprintf("manager: Register(%q): the name is empty or taken", name))
 	}
-	types.byName[name] = t
+	types.Add("manager: Register", name, t)
 	kinds[name] = t.kind()
 	return t
 }

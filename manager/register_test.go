@@ -99,6 +99,7 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 		{"Counter", NewCounter, nil, "the name is empty or taken"},
 		{"", NewCounter, nil, "the name is empty or taken"},
 		{"Dict", NewCounter, nil, "the name is empty or taken"},
+		{"A", NewCounter, nil, "Main has begun"},
 		{"A", 1, nil, "A is no function"},
 		{"A", func() int { return 1 }, nil, "must return a pointer"},
 		{"A", NewCounter, []any{1}, "method 0 is a int"},

@@ -245,10 +245,10 @@ func TestEventsSemaphoresBarriers(t *testing.T) {
 			t.Errorf("%v", places)
 		}
 	}
-	for broken := false; !broken && ctx.Err() == nil; { // the server hears of it a little later, or not at all if the deadline was over at once
-		if _, err = b.Wait(brief(t)); !errors.Is(err, manager.ErrBroken) {
-			wantErr(t, err, context.DeadlineExceeded)
-		}
+	_, err = b.Wait(brief(t)) // it may be over before the server hears of it, or after
+	wantErr(t, err, manager.ErrBroken)
+	wantErr(t, err, context.DeadlineExceeded)
+	for broken := false; !broken && ctx.Err() == nil; { // a slow server hears of it a little later
 		broken, err = b.Broken(ctx)
 		check(t, err)
 	}
@@ -262,6 +262,28 @@ func TestEventsSemaphoresBarriers(t *testing.T) {
 	}
 	check(t, b.Abort(ctx))
 	wantErr(t, <-waited, manager.ErrBroken)
+}
+
+// Who comes too late breaks a barrier for those who wait, although it has not waited itself.
+func TestABarrierIsBrokenByWhoComesTooLate(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		b, err := manager.NewBarrier(ctx, m, 3)
+		closing(t, b, err)
+		waited := make(chan error, 1)
+		go func() { _, err := b.Wait(ctx); waited <- err }()
+		for n := 0; n == 0 && ctx.Err() == nil; {
+			n, err = b.Waiting(ctx)
+			check(t, err)
+		}
+		why := errors.New("no time")
+		over, end := context.WithCancelCause(ctx)
+		end(why)
+		_, err = b.Wait(over)
+		wantErr(t, err, manager.ErrBroken)
+		wantErr(t, err, why)
+		wantErr(t, <-waited, manager.ErrBroken)
+	})
 }
 
 // The last one to come acts, before anybody goes on.

@@ -3,9 +3,9 @@ package pool
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/registry"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -18,7 +18,8 @@ type Func[In, Out any] struct {
 }
 
 // Register makes fn runnable by workers. Keep the result in a package-level variable, as with shoal.Register, so that every process of the
-// program has it under the same name. It panics if the name is taken, or if In or Out cannot cross processes.
+// program has it under the same name. It panics if the name is taken, if In or Out cannot cross processes, and after
+// shoal.Main has begun.
 //
 // What fn is given is its own: it closes what has to be closed, or leaves it to the garbage collector. The context ends with the pool, and when
 // nobody waits for the result any more; it is good until fn returns.
@@ -34,7 +35,7 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	if err != nil {
 		panic(fmt.Sprintf("pool: Register(%q): %v", name, err))
 	}
-	functions.add(name, f)
+	functions.Add("pool: Register", name, f)
 	return f
 }
 
@@ -78,28 +79,12 @@ type function interface {
 	run(ctx context.Context, c call) reply
 }
 
-// registry is the set of functions of this program.
-type registry struct {
-	mu     sync.Mutex
-	byName map[string]function
-}
-
-var functions = registry{byName: make(map[string]function)}
-
-func (r *registry) add(name string, f function) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, taken := r.byName[name]; taken {
-		panic(fmt.Sprintf("pool: Register(%q): the name is taken; names are unique in a program", name))
-	}
-	r.byName[name] = f
-}
+// functions are those of this program.
+var functions registry.Table[function]
 
 // perform does a call by name.
-func (r *registry) perform(ctx context.Context, c call) reply {
-	r.mu.Lock()
-	f, ok := r.byName[c.fn]
-	r.mu.Unlock()
+func perform(ctx context.Context, c call) reply {
+	f, ok := functions.Get(c.fn)
 	if !ok {
 		return reply{err: fmt.Errorf("%w: %s", shoal.ErrNotRegistered, c.fn)}
 	}

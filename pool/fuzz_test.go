@@ -27,7 +27,7 @@ func FuzzMessages(f *testing.F) {
 				t.Errorf("%+v comes back as %+v, %v", c, again, err)
 			}
 			c.fn, c.n = "tiny", min(c.n, 1000)
-			if r := functions.perform(t.Context(), c); r.err == nil && len(r.results.body) < c.n {
+			if r := perform(t.Context(), c); r.err == nil && len(r.results.body) < c.n {
 				t.Errorf("%d results in %d bytes", c.n, len(r.results.body))
 			}
 		}
@@ -66,12 +66,12 @@ func TestCallThatContradictsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []int{0, 2, 4, -1} {
-		r := functions.perform(t.Context(), call{id: 1, fn: "tiny", n: n, args: args})
+		r := perform(t.Context(), call{id: 1, fn: "tiny", n: n, args: args})
 		if r.err == nil || n == 4 && r.index != 3 {
 			t.Errorf("%d values of 3: %+v", n, r)
 		}
 	}
-	if r := functions.perform(t.Context(), call{id: 1, fn: "nobody", n: 3, args: args}); r.err == nil {
+	if r := perform(t.Context(), call{id: 1, fn: "nobody", n: 3, args: args}); r.err == nil {
 		t.Error("an unknown function runs")
 	}
 	if err := unpackAll(tiny.out, parcel{body: args.body[:1]}, make([]int, 3)); !errors.Is(err, wire.ErrFormat) {

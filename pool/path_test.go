@@ -25,7 +25,7 @@ func BenchmarkPath(b *testing.B) {
 		d.Reset(e.Message(), nil)
 		c, _ := callPlan.Decode(&d)
 		d.Done(true)
-		r := functions.perform(b.Context(), c)
+		r := perform(b.Context(), c)
 		e.Reset(buf)
 		replyPlan.Encode(&e, r)
 		e.Done(true)

@@ -186,6 +186,7 @@ func TestBadRegistrationsPanic(t *testing.T) {
 		"no function": func() { pool.Register[int, int]("x", nil) },
 		"no pair":     func() { pool.Register2[int, int, int]("x", nil) },
 		"no init":     func() { pool.RegisterInit[int]("x", nil) },
+		"too late":    func() { pool.Register("late", func(context.Context, int) (int, error) { return 0, nil }) },
 		"taken":       func() { pool.Register("square", func(context.Context, int) (int, error) { return 0, nil }) },
 		"channel in":  func() { pool.Register("x", func(context.Context, chan int) (int, error) { return 0, nil }) },
 		"channel out": func() { pool.Register("x", func(context.Context, int) (chan int, error) { return nil, nil }) },

@@ -31,7 +31,7 @@ func work(ctx context.Context, rank int, s station) error {
 	ctx, end := context.WithCancel(context.WithValue(ctx, rankKey{}, rank))
 	defer end()
 	if s.Init.fn != "" {
-		if r := functions.perform(ctx, s.Init); r.err != nil {
+		if r := perform(ctx, s.Init); r.err != nil {
 			return r.err
 		}
 	}
@@ -62,7 +62,7 @@ func work(ctx context.Context, rank int, s station) error {
 func (s *station) answer(ctx context.Context, b *bench, c call) error {
 	defer c.args.release()
 	begin := time.Now()
-	r := functions.perform(b.begin(c.id), c)
+	r := perform(b.begin(c.id), c)
 	r.id, r.took = c.id, time.Since(begin)
 	defer r.results.release()
 	err := s.Replies.Put(ctx, r)

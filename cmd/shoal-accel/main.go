@@ -5,70 +5,38 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
-
-	"github.com/jessevdk/go-flags"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/bench"
 	cudabench "github.com/shoal-mp/shoal/bench/cuda"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
+	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 	"github.com/shoal-mp/shoal/cuda"
 )
 
 // commands are named and flagged as those of shoal, which hands its arguments over as they are.
-var commands = []struct {
-	name, help string
-	command    interface {
-		run(ctx context.Context) error
-	}
-}{
-	{"bench", "Measure tensors on a GPU against the driver, and against PyTorch.", new(benchCommand)},
-	{"hogwild", "Train one network by several processes at once, on a GPU.", new(hogwildCommand)},
-	{"doctor", "Look at the driver and the devices, and try every way of sharing.", new(doctorCommand)},
+var commands = []subcommand.Command{
+	{Name: "bench", Help: "Measure tensors on a GPU against the driver, and against PyTorch.", Runner: new(benchCommand)},
+	{Name: "hogwild", Help: "Train one network by several processes at once, on a GPU.", Runner: new(hogwildCommand)},
+	{Name: "doctor", Help: "Look at the driver and the devices, and try every way of sharing.", Runner: new(doctorCommand)},
 }
 
-func main() { shoal.Main(run) }
-
-func run(ctx context.Context) error {
-	parser := flags.NewNamedParser("shoal-accel", flags.HelpFlag|flags.PassDoubleDash)
-	parser.ShortDescription = "What shoal does on GPUs."
-	for _, c := range commands {
-		if _, err := parser.AddCommand(c.name, c.help, c.help, c.command); err != nil {
-			return err
-		}
-	}
-	rest, err := parser.ParseArgs(os.Args[1:])
-	if bad, ok := errors.AsType[*flags.Error](err); ok && bad.Type == flags.ErrHelp {
-		fmt.Println(bad)
-		return nil
-	}
-	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("unexpected argument %q", rest[0])
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "shoal-accel: %v; shoal-accel --help shows what there is\n", err)
-		os.Exit(2) // as package flag does
-	}
-	for _, c := range commands {
-		if c.name == parser.Active.Name {
-			return c.command.run(ctx)
-		}
-	}
-	return nil
+func main() {
+	shoal.Main(func(ctx context.Context) error {
+		return subcommand.Run(ctx, "shoal-accel", "What shoal does on GPUs.", commands)
+	})
 }
 
 type hogwildCommand struct{ hogwild.Command }
 
-func (c *hogwildCommand) run(ctx context.Context) error { return hogwild.Run(ctx, c.Options()) }
+func (c *hogwildCommand) Run(ctx context.Context) error { return hogwild.Run(ctx, c.Options()) }
 
 type doctorCommand struct {
 	JSON bool `long:"json" description:"One JSON object, for programs."`
 }
 
-func (c *doctorCommand) run(ctx context.Context) error {
+func (c *doctorCommand) Run(ctx context.Context) error {
 	r := examine(ctx)
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(r)
@@ -86,7 +54,7 @@ type benchCommand struct {
 	Quick   bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
 }
 
-func (c *benchCommand) run(ctx context.Context) error {
+func (c *benchCommand) Run(ctx context.Context) error {
 	if err := cuda.Why(); err != nil {
 		return err
 	}

@@ -21,8 +21,8 @@ type benchCommand struct {
 	Quick   bool   `long:"quick" description:"Every row once and briefly: shows that all runs here, measures nothing."`
 }
 
-// run measures, and writes to standard output.
-func (c *benchCommand) run(ctx context.Context) error {
+// Run measures, and writes to standard output.
+func (c *benchCommand) Run(ctx context.Context) error {
 	if slices.Contains(c.Suites.Names, "cuda") {
 		return handOver(ctx)
 	}

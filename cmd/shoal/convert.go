@@ -15,7 +15,7 @@ type convertCommand struct {
 	} `positional-args:"yes" required:"yes"`
 }
 
-// run says on standard output what was written.
-func (c *convertCommand) run(ctx context.Context) error {
+// Run says on standard output what was written.
+func (c *convertCommand) Run(ctx context.Context) error {
 	return files.Convert(ctx, os.Stdout, os.Stderr, c.Args.From, c.Args.To)
 }

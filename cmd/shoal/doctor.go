@@ -18,8 +18,8 @@ type doctorCommand struct {
 	JSON bool          `long:"json" description:"One JSON object, for programs."`
 }
 
-// run looks, and writes to standard output.
-func (c *doctorCommand) run(ctx context.Context) error {
+// Run looks, and writes to standard output.
+func (c *doctorCommand) Run(ctx context.Context) error {
 	if c.Span <= 0 {
 		return fmt.Errorf("--span %v: a time to look is longer than 0", c.Span)
 	}

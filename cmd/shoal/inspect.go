@@ -15,7 +15,7 @@ type inspectCommand struct {
 	JSON bool `long:"json" description:"One JSON object, for programs."`
 }
 
-// run prints to standard output.
-func (c *inspectCommand) run(ctx context.Context) error {
+// Run prints to standard output.
+func (c *inspectCommand) Run(ctx context.Context) error {
 	return files.Inspect(ctx, os.Stdout, os.Stderr, c.Args.File, c.JSON)
 }

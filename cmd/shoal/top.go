@@ -16,8 +16,8 @@ type topCommand struct {
 	JSON  bool          `long:"json" description:"One JSON object a line, for programs."`
 }
 
-// run shows on standard output.
-func (c *topCommand) run(ctx context.Context) error {
+// Run shows on standard output.
+func (c *topCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
 		return fmt.Errorf("--every %v: a time to look is longer than 0", c.Every)
 	}

@@ -11,8 +11,8 @@ import (
 // versionCommand is shoal version.
 type versionCommand struct{}
 
-// run prints what a report of a bug needs.
-func (c *versionCommand) run(context.Context) error {
+// Run prints what a report of a bug needs.
+func (c *versionCommand) Run(context.Context) error {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
 		return errors.New("this program was built without modules, so it has no version")

@@ -47,7 +47,7 @@ func (f *fetch) run(ctx context.Context) error {
 
 // complete makes the part file as long as the whole one, or longer if the server sends something else.
 func (f *fetch) complete(ctx context.Context) error {
-	part, err := os.OpenFile(f.part(), os.O_RDWR|os.O_CREATE, 0o644)
+	part, err := os.OpenFile(f.part(), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return err
 	}

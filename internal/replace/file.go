@@ -3,9 +3,10 @@ package replace
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
+	"strconv"
 	"sync"
 )
 
@@ -47,11 +48,16 @@ func (f *File) finish(do func() error) error {
 	return err
 }
 
-// Create makes a file of another name in the directory of path. It takes path's place by Commit, and is removed by Discard.
+// Create makes a file of another name in the directory of path. It takes path's place by Commit, and is removed by Discard. Who may read and
+// write it is as if it were written in its place: what the file that is there allows, or else what the umask leaves.
 func Create(path string) (*File, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	other := "." + filepath.Base(path) + "." + strconv.FormatUint(rand.Uint64(), 36)
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), other), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("save %s: %w", path, err)
+	}
+	if old, err := os.Stat(path); err == nil && old.Mode().IsRegular() {
+		f.Chmod(old.Mode().Perm()) // where a file system has no modes there is nothing to keep
 	}
 	file := &File{File: f, path: path}
 	unfinished.Lock()
@@ -60,16 +66,10 @@ func Create(path string) (*File, error) {
 	return file, nil
 }
 
-// Commit makes the file readable by all, sees to it that it is on disk, and gives it its place. On an error it is removed.
+// Commit sees to it that the file is on disk, and gives it its place. On an error it is removed.
 func (f *File) Commit() error {
-	err := f.Chmod(0o644)
-	if runtime.GOOS == "windows" {
-		err = nil
-	}
+	err := errors.Join(f.Sync(), f.Close())
 	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
 		err = f.finish(func() error { return os.Rename(f.Name(), f.path) })
 	}
 	if err != nil {

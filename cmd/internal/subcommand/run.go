@@ -1,0 +1,65 @@
+package subcommand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/jessevdk/go-flags"
+
+	"github.com/shoal-mp/shoal/bench"
+	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
+)
+
+// A Command is one of the things that a program does. Its flags are the fields of the struct that Runner points to.
+type Command struct {
+	Name, Help string
+	Runner
+}
+
+// A Runner does it.
+type Runner interface {
+	Run(ctx context.Context) error
+}
+
+// Run parses the arguments of the program and runs the command that they name. Who asks for what there is not is told so, and the program ends with
+// status 2, as package flag has it.
+func Run(ctx context.Context, program, does string, commands []Command) error {
+	parser := flags.NewNamedParser(program, flags.HelpFlag|flags.PassDoubleDash)
+	parser.ShortDescription = does
+	for _, c := range commands {
+		if _, err := parser.AddCommand(c.Name, c.Help, c.Help, c.Runner); err != nil {
+			return err
+		}
+	}
+	rest, err := parser.ParseArgs(os.Args[1:])
+	if bad, ok := errors.AsType[*flags.Error](err); ok && bad.Type == flags.ErrHelp {
+		fmt.Println(bad)
+		return nil
+	}
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("unexpected argument %q", rest[0])
+	}
+	if err != nil {
+		help := program + " --help"
+		if parser.Active != nil {
+			help = program + " " + parser.Active.Name + " --help"
+		}
+		misused(program, fmt.Errorf("%w; %s shows what there is", err, help))
+	}
+	for _, c := range commands {
+		if c.Name == parser.Active.Name {
+			err = c.Run(ctx)
+		}
+	}
+	if errors.Is(err, hogwild.ErrOption) || errors.Is(err, bench.ErrSuite) {
+		misused(program, err)
+	}
+	return err
+}
+
+func misused(program string, err error) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
+	os.Exit(2)
+}
