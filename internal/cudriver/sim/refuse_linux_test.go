@@ -3,6 +3,8 @@ package sim_test
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -111,7 +113,30 @@ func TestWhatMeansNothingIsRefused(t *testing.T) {
 		{"an event recorded in another context", handle, func() error { return m.EventRecord(m.event, m.away) }},
 		{"no event waited for", handle, func() error { return m.StreamWaitEvent(m.near, 1) }},
 		{"no event destroyed", handle, func() error { return m.EventDestroy(1) }},
-		{"the time of an event without", handle, func() error { return second(m.EventElapsedTime(m.event, m.event)) }},
+		{"the time of an event without", handle, func() error {
+			check(t, m.EventRecord(m.event, m.near))
+			check(t, m.StreamSynchronize(m.near))
+			return second(m.EventElapsedTime(m.event, m.event))
+		}},
+		{"an event of another context, recorded", handle, func() error {
+			check(t, m.CtxSetCurrent(m.far))
+			defer m.CtxSetCurrent(m.ctx)
+			return m.EventRecord(m.event, m.away)
+		}},
+		{"a handle of an event in memory", value, func() error {
+			h := m.handleWith(1, 1)
+			binary.LittleEndian.PutUint64(h[:], 0x657674)
+			return second(m.IPCOpenEventHandle(h))
+		}},
+		{"a handle of another device's event", context, func() error {
+			e, err := m.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
+			check(t, err)
+			h, err := m.IPCGetEventHandle(e)
+			check(t, err)
+			binary.LittleEndian.PutUint64(h[8:], 1)
+			binary.LittleEndian.PutUint64(h[16:], 1)
+			return second(m.IPCOpenEventHandle(h))
+		}},
 		{"the time of an event that was not recorded", handle, func() error { return second(m.EventElapsedTime(m.timed, m.timed)) }},
 		{"the handle of an event of this process alone", handle, func() error { return second(m.IPCGetEventHandle(m.event)) }},
 		{"the handle of memory of the host", value, func() error {
@@ -295,6 +320,7 @@ func TestWhatCannotBeWritten(t *testing.T) {
 		"from the device":   func(m *made, p cudriver.Ptr) error { return m.MemcpyDtoDAsync(p, m.plain, 1, m.near) },
 		"from itself":       func(m *made, p cudriver.Ptr) error { return m.MemcpyPeerAsync(p, m.ctx, m.plain, m.ctx, 1, m.near) },
 		"a number":          func(m *made, p cudriver.Ptr) error { return m.StreamWriteValue32(m.near, p, 1) },
+		"behind its end":    func(m *made, p cudriver.Ptr) error { return m.MemsetD8Async(p+4*mib, 1, 1, m.near) },
 		"half of it beyond": func(m *made, p cudriver.Ptr) error { return m.MemcpyDtoDAsync(m.plain, p+4*mib-1, 2, m.near) },
 		"from the far side": func(m *made, p cudriver.Ptr) error { return m.MemcpyPeerAsync(m.plain, m.ctx, p, m.far, 1, m.near) },
 	} {
@@ -308,4 +334,79 @@ func TestWhatCannotBeWritten(t *testing.T) {
 	m := makeAll(t)
 	check(t, m.MemcpyPeerAsync(m.p, m.ctx, m.plain, 1, 1, m.near))
 	fails(t, cudriver.ErrorInvalidContext, m.StreamSynchronize(m.near))
+}
+
+// After a fault nothing is done any more that was queued behind it.
+func TestAFaultEndsTheWork(t *testing.T) {
+	m := makeAll(t)
+	page := m.host[4096:8192]
+	check(t, m.MemsetD8Async(m.plain, 7, 1, m.near))
+	check(t, m.StreamSynchronize(m.near))
+	m.Hold(true)
+	check(t, m.MemsetD8Async(m.p+4*mib, 1, 1, m.near))
+	check(t, m.MemcpyDtoHAsync(page[:1], m.plain, m.near))
+	m.Hold(false)
+	for end := time.Now().Add(time.Minute); !m.Idle(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the stream does not end")
+		}
+	}
+	if page[0] != 0 {
+		t.Errorf("what was queued behind a fault has written %d", page[0])
+	}
+}
+
+func init() {
+	roles["address"] = func(d *sim.Driver, _ string) (string, error) {
+		p, err := d.MemAlloc(4096)
+		return fmt.Sprint(uint64(p)), err
+	}
+	roles["unfinished"] = func(d *sim.Driver, _ string) (string, error) {
+		e, err := d.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
+		if err != nil {
+			return "", err
+		}
+		s, err := d.StreamCreate(0)
+		if err != nil {
+			return "", err
+		}
+		d.Hold(true)
+		h, err := d.IPCGetEventHandle(e)
+		return hex.EncodeToString(h[:]), errors.Join(err, d.EventRecord(e, s))
+	}
+	roles["handle of a handle"] = func(d *sim.Driver, arg string) (string, error) {
+		e, err := d.IPCOpenEventHandle(handle(arg))
+		if err != nil {
+			return "", err
+		}
+		return "", second(d.IPCGetEventHandle(e))
+	}
+}
+
+func TestAnAddressIsOfOneProcess(t *testing.T) {
+	devices, d := open(t, 1)
+	p, err := d.MemAlloc(4096)
+	check(t, err)
+	if said, _ := child(t, devices, "address", "", false); said == fmt.Sprint(uint64(p))+" <nil>" {
+		t.Errorf("both processes have memory at %#x", p)
+	}
+}
+
+// Who waits for an event of a process that dies waits no longer.
+func TestAnEventOfTheDeadKeepsNobodyWaiting(t *testing.T) {
+	devices, d := open(t, 1)
+	said, c := child(t, devices, "unfinished", "", true)
+	e, err := d.IPCOpenEventHandle(handle(said[:128]))
+	check(t, err)
+	s := stream(t, d)
+	fails(t, cudriver.ErrorNotReady, d.EventQuery(e))
+	check(t, d.StreamWaitEvent(s, e))
+	fails(t, cudriver.ErrorNotReady, d.StreamQuery(s))
+	if said, _ := child(t, devices, "handle of a handle", said[:128], false); said != " cuIpcGetEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
+		t.Errorf("the handle of an event that was opened: %q", said)
+	}
+	check(t, c.Process.Kill())
+	c.Wait()
+	check(t, d.StreamSynchronize(s))
+	fails(t, cudriver.ErrorInvalidHandle, d.EventQuery(e))
 }

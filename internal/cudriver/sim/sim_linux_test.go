@@ -285,6 +285,7 @@ func TestWorkIsQueuedAndEventsOrderIt(t *testing.T) {
 	check(t, d.MemsetD8Async(p, 'a', 4096, first))
 	check(t, d.EventRecord(e, first))
 	fails(t, cudriver.ErrorNotReady, d.StreamQuery(first))
+	fails(t, cudriver.ErrorNotReady, d.EventQuery(e))
 	check(t, d.StreamWaitEvent(second, e))
 	check(t, d.MemcpyDtoHAsync(got[:1], p, second))
 	d.Hold(false)
@@ -375,6 +376,7 @@ func TestKernelsAreFoundInTheTextAndRun(t *testing.T) {
 	grid, block := [3]uint32{3, 1, 1}, [3]uint32{4, 2, 1}
 	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, [3]uint32{2048, 1, 1}, 0, s, at(p)))
 	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, block, 0, s, at(p)[:4]))
+	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, block, 16, s, at(p))) // memory that the text does not declare
 	fails(t, cudriver.ErrorInvalidHandle, d.LaunchKernel(f+1, grid, block, 0, s, at(p)))
 	check(t, d.LaunchKernel(f, grid, block, 0, s, at(p)))
 	got := make([]byte, 4)
