@@ -84,15 +84,10 @@ func decode[T any](p *wire.Plan[T], body []byte) (v T, err error) {
 }
 
 // argument moves values of one type.
-type argument[In any] struct{ plan *wire.Plan[In] }
+type argument[In any] struct{}
 
-func newArgument[In any]() (*argument[In], error) {
-	p, err := wire.PlanOf[In]()
-	return &argument[In]{p}, err
-}
-
-// practise has the plan built.
-func (a *argument[In]) practise() { wire.Check[In]() }
+// check has the plan built, and says why if that is not possible.
+func (argument[In]) check() error { return wire.Check[In]() }
 
 // A shipment is an encoded argument that holds its blocks until each of its receivers holds them, too, or is dead.
 type shipment struct {
@@ -103,10 +98,13 @@ type shipment struct {
 }
 
 // encode packs in for n receivers. Each of them calls done once.
-func (a *argument[In]) encode(in In, n int) (*shipment, error) {
+func (argument[In]) encode(in In, n int) (*shipment, error) {
 	var e wire.Encoder
 	e.Reset(nil)
-	err := a.plan.Encode(&e, in)
+	plan, err := wire.PlanOf[In]()
+	if err == nil {
+		err = plan.Encode(&e, in)
+	}
 	if err != nil {
 		e.Done(false)
 		return nil, describe(fmt.Sprintf("encode argument: %v", err), ErrArgument, err)
@@ -157,7 +155,7 @@ func (s *shipment) drop() {
 }
 
 // decode unpacks an argument in the process that receives it, while the sender still holds its blocks.
-func (a *argument[In]) decode(m parcel) (in In, err error) {
+func (argument[In]) decode(m parcel) (in In, err error) {
 	blocks, err := importBlocks(m.Blocks)
 	if err != nil {
 		return in, err
@@ -165,7 +163,10 @@ func (a *argument[In]) decode(m parcel) (in In, err error) {
 	defer blocks.release()
 	var d wire.Decoder
 	d.Reset(wire.Message{Body: m.Body, Blocks: blocks.handles}, blocks)
-	in, err = a.plan.Decode(&d)
+	plan, err := wire.PlanOf[In]()
+	if err == nil {
+		in, err = plan.Decode(&d)
+	}
 	d.Done(err == nil)
 	return in, err
 }

@@ -129,7 +129,7 @@ func (g *Group) unstarted(name string, err error) *Process {
 func (g *Group) enter(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: caller(), ended: make(chan struct{})}
+	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: callers(), ended: make(chan struct{})}
 	g.ranks[name]++
 	g.live[p] = struct{}{}
 	g.all = append(g.all, p)

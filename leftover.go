@@ -95,7 +95,7 @@ func children() []string {
 	for _, g := range groups.list() {
 		for _, p := range g.running() {
 			known[strconv.Itoa(p.PID())] = true
-			left = append(left, fmt.Sprintf("%s rank %d (pid %d), started at %s", p.name, p.rank, p.PID(), p.origin))
+			left = append(left, fmt.Sprintf("%s rank %d (pid %d), started at %s", p.name, p.rank, p.PID(), p.origin.place()))
 		}
 	}
 	for _, pid := range childrenOf() {
@@ -107,10 +107,17 @@ func children() []string {
 	return left
 }
 
-// caller returns file and line of the nearest caller outside this package.
-func caller() string {
-	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+// A trail is the calls that led somewhere, the last one first. Who takes it does not wait until their places are looked up.
+type trail []uintptr
+
+func callers() trail {
+	pcs := make(trail, 16)
+	return pcs[:runtime.Callers(2, pcs)]
+}
+
+// place returns file and line of the last call from outside this package.
+func (t trail) place() string {
+	frames := runtime.CallersFrames(t)
 	for {
 		f, more := frames.Next()
 		if !strings.HasPrefix(f.Function, "github.com/shoal-mp/shoal.") || !more {

@@ -17,7 +17,7 @@ type Process struct {
 	name  string
 	rank  int
 
-	origin  string        // file and line of the call that started it
+	origin  trail         // the calls that started it
 	release func()        // lets go of the argument
 	asked   atomic.Bool   // its end was asked for by one of its methods, so it is no failure of the group
 	ended   chan struct{} // closed when it has ended for good

@@ -10,7 +10,7 @@ import (
 // A Func is a function that runs in a process of its own. It is made by Register and may be used by several goroutines.
 type Func[In any] struct {
 	name string
-	arg  *argument[In]
+	arg  argument[In]
 	body func(ctx context.Context, rank int, in In) error
 }
 
@@ -29,11 +29,12 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("shoal: Register(%q): a name and a function are needed", name))
 	}
-	arg, err := newArgument[In]()
-	if err != nil {
-		panic(fmt.Sprintf("shoal: Register(%q): %v", name, err))
+	f := &Func[In]{name: name, body: fn}
+	if self == nil { // the starter of a worker, which is the same program, has looked
+		if err := f.arg.check(); err != nil {
+			panic(fmt.Sprintf("shoal: Register(%q): %v", name, err))
+		}
 	}
-	f := &Func[In]{name: name, arg: arg, body: fn}
 	functions.Add("shoal: Register", name, f)
 	return f
 }
@@ -54,7 +55,7 @@ func (f *Func[In]) prepare(m parcel) (run task, err error) {
 type task func(ctx context.Context, rank int) error
 
 // practise has the plan of the argument built. What is wrong with it is found when it is used.
-func (f *Func[In]) practise() { f.arg.practise() }
+func (f *Func[In]) practise() { f.arg.check() }
 
 // runnable is what the new process needs of a Func.
 type runnable interface {

@@ -26,6 +26,7 @@ type worker struct {
 	domain    [2]*os.File    // control and data
 	lifelines []*os.File     // of the ancestors, passed on to every descendant
 	guarded   sync.WaitGroup // until ancestors are watched and SIGINT is caught
+	title     *os.File       // of one that waits for its job: where its name goes, nil if that cannot be written
 	slot      int
 	job       job
 }
@@ -78,6 +79,7 @@ func (w *worker) enterEarly() error {
 	if err := w.enter(); err != nil {
 		return err
 	}
+	w.title, _ = sys.OpenProcessName()
 	practise()
 	return w.ready()
 }
@@ -200,7 +202,8 @@ func (w *worker) prepare() error {
 // possible, and its threads.
 func (w *worker) dress() {
 	os.Args[0] = title(w.job.Func, w.job.Rank)
-	sys.SetProcessName(strings.TrimPrefix(os.Args[0], titlePrefix))
+	w.title.WriteString(strings.TrimPrefix(os.Args[0], titlePrefix)) // os.ErrInvalid of nil
+	w.title.Close()
 	if n := max(w.job.Threads, 1); n != w.threads {
 		w.threads = n
 		runtime.GOMAXPROCS(n)
@@ -288,19 +291,15 @@ func cut(s string) string {
 
 // Sentinels of this package keep their identity through any number of processes.
 func init() {
-	for name, err := range map[string]error{
-		"shoal.ErrPanic":         ErrPanic,
-		"shoal.ErrExited":        ErrExited,
-		"shoal.ErrOOM":           ErrOOM,
-		"shoal.ErrNoMain":        ErrNoMain,
-		"shoal.ErrNotRegistered": ErrNotRegistered,
-		"shoal.ErrArgument":      ErrArgument,
-		"shoal.ErrOrphaned":      ErrOrphaned,
-		"shoal.ErrInterrupted":   ErrInterrupted,
-		"shoal.ErrAbandoned":     ErrAbandoned,
-		"shoal.ErrStartMethod":   ErrStartMethod,
-		"shoal.ErrClosed":        ErrClosed,
-	} {
-		wire.RegisterError(name, err)
-	}
+	wire.RegisterError("shoal.ErrPanic", ErrPanic)
+	wire.RegisterError("shoal.ErrExited", ErrExited)
+	wire.RegisterError("shoal.ErrOOM", ErrOOM)
+	wire.RegisterError("shoal.ErrNoMain", ErrNoMain)
+	wire.RegisterError("shoal.ErrNotRegistered", ErrNotRegistered)
+	wire.RegisterError("shoal.ErrArgument", ErrArgument)
+	wire.RegisterError("shoal.ErrOrphaned", ErrOrphaned)
+	wire.RegisterError("shoal.ErrInterrupted", ErrInterrupted)
+	wire.RegisterError("shoal.ErrAbandoned", ErrAbandoned)
+	wire.RegisterError("shoal.ErrStartMethod", ErrStartMethod)
+	wire.RegisterError("shoal.ErrClosed", ErrClosed)
 }

@@ -93,15 +93,15 @@ func initialise() (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := driver.Init(); err != nil {
-		if visible, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok && errors.Is(err, cudriver.ErrorNoDevice) {
-			err = fmt.Errorf("%w, and CUDA_VISIBLE_DEVICES is %q", err, visible)
-		}
-		return nil, err
+	n := 0
+	if err = driver.Init(); err == nil {
+		n, err = driver.DeviceCount()
 	}
-	n, err := driver.DeviceCount()
 	if err == nil && n == 0 {
 		err = cudriver.ErrorNoDevice
+	}
+	if visible, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok && errors.Is(err, cudriver.ErrorNoDevice) {
+		err = fmt.Errorf("%w, and CUDA_VISIBLE_DEVICES is %q", err, visible)
 	}
 	if err != nil {
 		return nil, err

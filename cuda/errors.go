@@ -46,9 +46,13 @@ const (
 )
 
 func init() {
-	for name, err := range map[string]error{"ErrUnavailable": ErrUnavailable, "ErrDevice": ErrDevice, "ErrKeeper": ErrKeeper, "ErrRange": ErrRange,
-		"ErrUnfinished": ErrUnfinished, "ErrNotLegacy": ErrNotLegacy, "ErrForeign": ErrForeign,
-		"ErrNotPageable": ErrNotPageable, "ErrArray": ErrArray} {
-		wire.RegisterError("cuda."+name, err)
-	}
+	wire.RegisterError("cuda.ErrUnavailable", ErrUnavailable)
+	wire.RegisterError("cuda.ErrDevice", ErrDevice)
+	wire.RegisterError("cuda.ErrKeeper", ErrKeeper)
+	wire.RegisterError("cuda.ErrRange", ErrRange)
+	wire.RegisterError("cuda.ErrUnfinished", ErrUnfinished)
+	wire.RegisterError("cuda.ErrNotLegacy", ErrNotLegacy)
+	wire.RegisterError("cuda.ErrForeign", ErrForeign)
+	wire.RegisterError("cuda.ErrNotPageable", ErrNotPageable)
+	wire.RegisterError("cuda.ErrArray", ErrArray)
 }

@@ -12,6 +12,9 @@ import (
 // Reset is Close, after which the environment may name other devices.
 func Reset() error { return Close() }
 
+// Advise says what to do about an error.
+func Advise(err error) []string { return advise(err) }
+
 // Simulator returns the driver of this process.
 func Simulator() *sim.Driver { return process.system.driver.(*sim.Driver) }
 

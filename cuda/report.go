@@ -16,6 +16,7 @@ type Report struct {
 	Driver    string         `json:"driver,omitempty"`    // the version of CUDA that it is of
 	Visible   string         `json:"visible,omitempty"`   // CUDA_VISIBLE_DEVICES, if it is set
 	Devices   []DeviceReport `json:"devices,omitempty"`
+	Advice    []string       `json:"advice,omitempty"` // what to do
 }
 
 // A DeviceReport is one device.
@@ -35,26 +36,27 @@ type DeviceReport struct {
 // A Way is one by which processes share. It was tried.
 type Way struct {
 	Name string `json:"name"`
-	Err  string `json:"error,omitempty"` // what the driver says; empty where it works
+	Err  string `json:"error,omitempty"`   // what the driver says; empty where it works
+	Lost string `json:"without,omitempty"` // what then does not work, or works otherwise
 }
 
 // The ways, in the order of a report.
 var ways = []struct {
-	name string
-	try  func(d *Device) error
+	name, lost string
+	try        func(d *Device) error
 }{
-	{"memory by descriptors (how tensors are shared)", tryDescriptors},
-	{"numbers that a stream waits for (a sender need not)", tryNumbers},
-	{"legacy handles of memory (PyTorch, CuPy)", tryLegacy},
-	{"events of several processes (PyTorch's)", tryEvents},
-	{"host memory registered (pinned batches)", tryHost},
+	{"memory by descriptors (how tensors are shared)", "tensors of this device cannot be sent to other processes", tryDescriptors},
+	{"numbers that a stream waits for (a sender need not)", "Put waits for the device", tryNumbers},
+	{"legacy handles of memory (PyTorch, CuPy)", "nothing can be shared with PyTorch and CuPy here", tryLegacy},
+	{"events of several processes (PyTorch's)", "what is sent to PyTorch waits for the device", tryEvents},
+	{"host memory registered (pinned batches)", "nothing can be pinned: look at ulimit -l", tryHost},
 }
 
 // Examine looks at the driver and all devices, and tries each way of sharing on each. It makes their contexts.
 func Examine() *Report {
 	all, err := open()
 	if err != nil {
-		return &Report{Missing: err.Error()}
+		return &Report{Missing: err.Error(), Advice: advise(err)}
 	}
 	_, simulated := simulatedPaths()
 	r := &Report{Simulated: simulated, Driver: "unknown", Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
@@ -62,13 +64,15 @@ func Examine() *Report {
 		r.Driver = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
 	}
 	for _, d := range all.devices {
-		r.Devices = append(r.Devices, d.examine(all.devices))
+		said, unusable := d.examine(all.devices)
+		r.Devices, r.Advice = append(r.Devices, said), append(r.Advice, said.advise(unusable)...)
 	}
 	return r
 }
 
-func (d *Device) examine(all []*Device) DeviceReport {
-	r := DeviceReport{Name: d.String(), UUID: fmt.Sprintf("%x", d.uuid), Model: "unknown", Peers: []int{}, Ways: []Way{}}
+// examine returns also why the device cannot be used.
+func (d *Device) examine(all []*Device) (r DeviceReport, unusable error) {
+	r = DeviceReport{Name: d.String(), UUID: fmt.Sprintf("%x", d.uuid), Model: "unknown", Peers: []int{}, Ways: []Way{}}
 	if name, err := d.Name(); err == nil {
 		r.Model = name
 	}
@@ -82,19 +86,18 @@ func (d *Device) examine(all []*Device) DeviceReport {
 			r.Peers = append(r.Peers, o.ordinal)
 		}
 	}
-	var err error
-	if r.Free, r.Total, err = d.MemInfo(); err != nil {
-		r.Unusable = err.Error()
-		return r
+	if r.Free, r.Total, unusable = d.MemInfo(); unusable != nil {
+		r.Unusable = unusable.Error()
+		return r, unusable
 	}
 	for _, w := range ways {
 		way := Way{Name: w.name}
 		if err := d.do(func(cudriver.Stream) error { return w.try(d) }); err != nil {
-			way.Err = err.Error()
+			way.Err, way.Lost = err.Error(), w.lost
 		}
 		r.Ways = append(r.Ways, way)
 	}
-	return r
+	return r, nil
 }
 
 func tryDescriptors(d *Device) error {
@@ -160,9 +163,20 @@ func (r *Report) Print(out io.Writer) (err error) {
 			_, err = fmt.Fprintf(out, format+"\n", args...)
 		}
 	}
+	r.print(line)
+	for i, a := range r.Advice {
+		if i == 0 {
+			line("\nwhat to do:")
+		}
+		line("  - %s", a)
+	}
+	return err
+}
+
+func (r *Report) print(line func(format string, args ...any)) {
 	if r.Missing != "" {
 		line("no GPU: %s", r.Missing)
-		return err
+		return
 	}
 	what := "driver of CUDA " + r.Driver
 	if r.Simulated {
@@ -174,9 +188,6 @@ func (r *Report) Print(out io.Writer) (err error) {
 	}
 	for _, d := range r.Devices {
 		line("%s  %s, compute %s, %d of %d MiB free, reaches the memory of devices %v, %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.Peers, d.UUID)
-		if d.Alone {
-			line("  its compute mode lets no second process use it: nvidia-smi -c DEFAULT does")
-		}
 		if d.Unusable != "" {
 			line("  cannot be used: %s", d.Unusable)
 		}
@@ -184,9 +195,8 @@ func (r *Report) Print(out io.Writer) (err error) {
 			if w.Err == "" {
 				line("  %s: permitted", w.Name)
 			} else {
-				line("  %s: NOT permitted: %s", w.Name, w.Err)
+				line("  %s: NOT permitted: %s; %s", w.Name, w.Err, w.Lost)
 			}
 		}
 	}
-	return err
 }

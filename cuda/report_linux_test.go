@@ -3,11 +3,13 @@ package cuda_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/dl"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -33,7 +35,7 @@ func TestTheReportTriesEveryWay(t *testing.T) {
 	}
 	var text strings.Builder
 	check(t, r.Print(&text))
-	if got := strings.Count(text.String(), ": permitted\n"); got != 9 || !strings.Contains(text.String(), "(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle") {
+	if got := strings.Count(text.String(), ": permitted\n"); got != 9 || !strings.Contains(text.String(), "(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); nothing can be shared with PyTorch") {
 		t.Errorf("%s", &text)
 	}
 	if !strings.Contains(text.String(), "CUDA_VISIBLE_DEVICES is \"MIG-1,MIG-2\"") {
@@ -44,6 +46,44 @@ func TestTheReportTriesEveryWay(t *testing.T) {
 	if !strings.Contains(string(b), `"driver":"12.8","visible":"MIG-1,MIG-2"`) {
 		t.Errorf("%s", b)
 	}
+}
+
+// What hinders a driver mostly has one cause, and the report names it.
+func TestTheReportSaysWhatToDo(t *testing.T) {
+	for err, want := range map[error]string{
+		fmt.Errorf("open: %w", dl.ErrNotLoaded):                                     "--gpus all",
+		cudriver.Check("cuInit", 34):                                                "stubs",
+		cudriver.Check("cuInit", 100):                                               "nvidia-smi -L",
+		cudriver.Check("cuInit", 304):                                               "/dev/nvidia*",
+		cudriver.Check("cuInit", 802):                                               "nvidia-fabricmanager",
+		cudriver.Check("cuInit", 803):                                               "restart",
+		cudriver.Check("cuInit", 804):                                               "cuda-compat",
+		cudriver.Check("cuInit", 805):                                               "nvidia-cuda-mps-control",
+		cudriver.Check("cuInit", 999):                                               "nvidia_uvm",
+		cudriver.Check("cuDevicePrimaryCtxRetain", cudriver.ErrorOutOfMemory):       "memory is full",
+		cudriver.Check("cuDevicePrimaryCtxRetain", cudriver.ErrorDeviceUnavailable): "nvidia-smi -c DEFAULT",
+	} {
+		if got := cuda.Advise(err); len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("%v: %q, want %q in one", err, got, want)
+		}
+	}
+	if got := cuda.Advise(cudriver.Check("cuInit", 1)); len(got) != 0 {
+		t.Errorf("of what is not known: %q", got)
+	}
+}
+
+func TestTheReportWithoutADevice(t *testing.T) {
+	t.Setenv(cuda.SimulateKey, "/dev/null")
+	for _, visible := range []string{"", "nonsense"} {
+		t.Setenv("CUDA_VISIBLE_DEVICES", visible)
+		check(t, cuda.Reset())
+		var text strings.Builder
+		check(t, cuda.Examine().Print(&text))
+		if want := fmt.Sprintf("what to do:\n  - CUDA_VISIBLE_DEVICES is %q: unset it", visible); !strings.Contains(text.String(), want) {
+			t.Errorf("%s\nwant %s", &text, want)
+		}
+	}
+	check(t, cuda.Reset())
 }
 
 // One process has the device, and the report says what to do about it.

@@ -51,12 +51,15 @@ func (e *SampleError) Unwrap() error { return e.Err }
 
 // A loader in a worker process returns these to its starter.
 func init() {
-	for name, err := range map[string]error{
-		"ErrClosed": ErrClosed, "ErrMagic": ErrMagic, "ErrTruncated": ErrTruncated, "ErrTrailing": ErrTrailing, "ErrShape": ErrShape,
-		"ErrPart": ErrPart, "ErrState": ErrState, "ErrTimeout": ErrTimeout, "ErrPlace": ErrPlace,
-	} {
-		wire.RegisterError("data."+name, err)
-	}
+	wire.RegisterError("data.ErrClosed", ErrClosed)
+	wire.RegisterError("data.ErrMagic", ErrMagic)
+	wire.RegisterError("data.ErrTruncated", ErrTruncated)
+	wire.RegisterError("data.ErrTrailing", ErrTrailing)
+	wire.RegisterError("data.ErrShape", ErrShape)
+	wire.RegisterError("data.ErrPart", ErrPart)
+	wire.RegisterError("data.ErrState", ErrState)
+	wire.RegisterError("data.ErrTimeout", ErrTimeout)
+	wire.RegisterError("data.ErrPlace", ErrPlace)
 	wire.RegisterType[*SampleError]("data.SampleError")
 	wire.RegisterType[*FileError]("data.FileError")
 }

@@ -59,13 +59,18 @@ var (
 )
 
 func init() {
-	for name, err := range map[string]error{
-		"ErrClosed": ErrClosed, "ErrServerDied": ErrServerDied, "ErrNoObject": ErrNoObject, "ErrNoMethod": ErrNoMethod, "ErrArgument": ErrArgument,
-		"ErrType": ErrType, "ErrNotNumber": ErrNotNumber, "ErrNotOrdered": ErrNotOrdered, "ErrNoKey": ErrNoKey, "ErrPanic": ErrPanic,
-		"ErrTxn": ErrTxn, "ErrForeign": ErrForeign,
-	} {
-		wire.RegisterError("manager."+name, err)
-	}
+	wire.RegisterError("manager.ErrClosed", ErrClosed)
+	wire.RegisterError("manager.ErrServerDied", ErrServerDied)
+	wire.RegisterError("manager.ErrNoObject", ErrNoObject)
+	wire.RegisterError("manager.ErrNoMethod", ErrNoMethod)
+	wire.RegisterError("manager.ErrArgument", ErrArgument)
+	wire.RegisterError("manager.ErrType", ErrType)
+	wire.RegisterError("manager.ErrNotNumber", ErrNotNumber)
+	wire.RegisterError("manager.ErrNotOrdered", ErrNotOrdered)
+	wire.RegisterError("manager.ErrNoKey", ErrNoKey)
+	wire.RegisterError("manager.ErrPanic", ErrPanic)
+	wire.RegisterError("manager.ErrTxn", ErrTxn)
+	wire.RegisterError("manager.ErrForeign", ErrForeign)
 	wire.RegisterType[*OwnerError]("manager.OwnerError")
 	wire.RegisterType[*PanicError]("manager.PanicError")
 }

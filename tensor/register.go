@@ -10,12 +10,15 @@ func init() {
 	wire.RegisterType[DType]("tensor.DType")
 	wire.RegisterType[*Generator]("tensor.Generator")
 	wire.RegisterType[*FileError]("tensor.FileError")
-	for name, err := range map[string]error{
-		"ErrClosed": ErrClosed, "ErrDType": ErrDType, "ErrLayout": ErrLayout, "ErrAlign": ErrAlign, "ErrFile": ErrFile,
-		"ErrDomain": ErrDomain, "ErrDevice": ErrDevice, "ErrNested": ErrNested, "ErrState": ErrState,
-	} {
-		wire.RegisterError("tensor."+name, err)
-	}
+	wire.RegisterError("tensor.ErrClosed", ErrClosed)
+	wire.RegisterError("tensor.ErrDType", ErrDType)
+	wire.RegisterError("tensor.ErrLayout", ErrLayout)
+	wire.RegisterError("tensor.ErrAlign", ErrAlign)
+	wire.RegisterError("tensor.ErrFile", ErrFile)
+	wire.RegisterError("tensor.ErrDomain", ErrDomain)
+	wire.RegisterError("tensor.ErrDevice", ErrDevice)
+	wire.RegisterError("tensor.ErrNested", ErrNested)
+	wire.RegisterError("tensor.ErrState", ErrState)
 }
 
 // MarshalText returns the dtype's name.

@@ -118,7 +118,7 @@ func (c Child) run(start *os.File) error {
 
 // inertNames lets all names be in what the parent says: nothing in it runs.
 func inertNames(g Global) (pickle.Constructor, bool) {
-	construct := allowed[g]
+	construct := allowed()[g]
 	return construct, true
 }
 
@@ -169,7 +169,7 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	case "multiprocessing.synchronize.Condition":
 		v, err = i.condition(o)
 	default:
-		if _, known := allowed[o.Class]; known {
+		if _, known := allowed()[o.Class]; known {
 			return nil, false, nil
 		}
 		v, err = i.Record(o)

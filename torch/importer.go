@@ -31,7 +31,7 @@ func (c *Conn) importer(ctx context.Context) *importer {
 // unmarshal reads a message. Whatever it promises is taken, also on an error: a descriptor that nobody fetches stays open in the
 // sender for ever.
 func (i *importer) unmarshal(b []byte) (v any, err error) {
-	names := allowed.Find
+	names := allowed().Find
 	if i.child {
 		names = inertNames
 	}

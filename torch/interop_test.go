@@ -253,7 +253,7 @@ func TestTruncatedByPyTorch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, err := pickle.Unmarshal(raw, allowed.Find, pickle.Limits{})
+		tree, err := pickle.Unmarshal(raw, allowed().Find, pickle.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package torch
 import (
 	"fmt"
 	"maps"
+	"sync"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/torch/internal/value"
@@ -38,10 +39,8 @@ var cannotCross = map[Global]string{
 	named("multiprocessing.queues.Queue"):                                      "a queue outside the arguments of a process",
 }
 
-// allowed are the names that messages may use. What has a constructor has no effect outside the message.
-var allowed = allow()
-
-func allow() pickle.Table {
+// allowed returns the names that messages may use. What has a constructor has no effect outside the message.
+var allowed = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{
 		named("torch.serialization._get_layout"): nil,
 		authString:                               newAuthString,
@@ -59,9 +58,9 @@ func allow() pickle.Table {
 	for g := range cannotCross {
 		t[g] = nil
 	}
-	maps.Copy(t, value.Names)
+	maps.Copy(t, value.Names())
 	return t
-}
+})
 
 // newAuthString is how Python writes an authkey.
 func newAuthString(args Tuple) (any, error) {

@@ -17,8 +17,8 @@ func (anyCodec) encode(e *Encoder, v reflect.Value) error {
 		return nil
 	}
 	x := v.Interface()
-	r := typeOf(x)
-	if r == nil {
+	r, known := typeOf(x)
+	if !known {
 		if _, err := nodeOf(v.Elem().Type()); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnknownType, err)
 		}
@@ -27,7 +27,7 @@ func (anyCodec) encode(e *Encoder, v reflect.Value) error {
 	return encodeTagged(e, r, x)
 }
 
-func encodeTagged(e *Encoder, r *registered, v any) error {
+func encodeTagged(e *Encoder, r registered, v any) error {
 	if err := e.enter(); err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func decodeTagged(d *Decoder) (v any, name string, err error) {
 	if name, err = d.String(); err != nil {
 		return nil, "", err
 	}
-	r := typeNamed(name)
-	if r == nil {
+	r, known := typeNamed(name)
+	if !known {
 		return nil, name, d.skip()
 	}
 	v, err = r.decode(d)

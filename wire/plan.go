@@ -36,13 +36,18 @@ func Trust(types bool) { trusted.Store(types) }
 // PlanOf returns the plan of T. If T cannot cross, the error wraps ErrType and names the part that cannot:
 // `job.Net.Log: func() cannot cross processes`.
 func PlanOf[T any]() (*Plan[T], error) {
-	p := planOf[T]()
-	if !trusted.Load() {
-		if _, err := p.node(); err != nil {
-			return nil, err
-		}
+	if err := checkUntrusted[T](); err != nil {
+		return nil, err
 	}
-	return p, nil
+	return planOf[T](), nil
+}
+
+// checkUntrusted is Check, unless types are trusted.
+func checkUntrusted[T any]() error {
+	if trusted.Load() {
+		return nil
+	}
+	return Check[T]()
 }
 
 // planOf returns a plan that may not be built yet.
@@ -52,7 +57,6 @@ func planOf[T any]() *Plan[T] {
 		return p.(*Plan[T])
 	}
 	p := &Plan[T]{pointer: t.Kind() == reflect.Pointer}
-	p.scratch.New = func() any { return new(T) }
 	kept, _ := plans.LoadOrStore(t, p)
 	return kept.(*Plan[T])
 }
@@ -99,7 +103,7 @@ func (p *Plan[T]) encode(e *Encoder, v T) error {
 	if p.pointer {
 		return n.encode(e, reflect.ValueOf(v))
 	}
-	ptr := p.scratch.Get().(*T)
+	ptr := p.lend()
 	*ptr = v
 	err = n.encode(e, reflect.ValueOf(ptr).Elem())
 	p.recycle(ptr)
@@ -122,11 +126,19 @@ func (p *Plan[T]) decode(d *Decoder) (v T, err error) {
 	if err != nil {
 		return v, err
 	}
-	ptr := p.scratch.Get().(*T)
+	ptr := p.lend()
 	err = n.decode(d, reflect.ValueOf(ptr).Elem())
 	v = *ptr
 	p.recycle(ptr)
 	return v, err
+}
+
+// lend returns zeroed memory for a value, see recycle.
+func (p *Plan[T]) lend() *T {
+	if ptr, ok := p.scratch.Get().(*T); ok {
+		return ptr
+	}
+	return new(T)
 }
 
 // recycle forgets the value, so that the pool keeps none alive, and lends the memory to the next call.

@@ -5,23 +5,36 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
-	"sync"
 	"time"
 )
 
 // A registered type can travel in an any or in the chain of an error, under its name.
 type registered struct {
-	name   string
-	typ    reflect.Type
-	encode func(e *Encoder, v any) error
-	decode func(d *Decoder) (any, error)
+	name string
+	kind
 }
 
-// types are the registered types, found by either of their two keys.
-var types struct {
-	sync.RWMutex
-	byName map[string]*registered
-	byType map[reflect.Type]*registered
+// A kind writes and reads the values of one registered type.
+type kind interface {
+	typ() reflect.Type
+	encode(e *Encoder, v any) error
+	decode(d *Decoder) (any, error)
+}
+
+// of is the kind of T. It takes no memory, and T's plan is not made before it is used.
+type of[T any] struct{}
+
+func (of[T]) typ() reflect.Type              { return reflect.TypeFor[T]() }
+func (of[T]) encode(e *Encoder, v any) error { return planOf[T]().encode(e, v.(T)) }
+func (of[T]) decode(d *Decoder) (any, error) { return planOf[T]().Decode(d) }
+
+// types are the registered types.
+var types = book[registered]{enter: enterType}
+
+// typesBy finds them by either of their two keys. It is guarded by types.
+var typesBy struct {
+	name map[string]registered
+	typ  map[reflect.Type]registered
 }
 
 // RegisterType lets values of type T travel in an any, and as errors in the chain of an error. Both processes must register
@@ -30,83 +43,74 @@ var types struct {
 // Booleans, numbers, strings, []byte, time.Time, time.Duration, []any, map[string]any and slices of strings and of the
 // common numbers are registered under their Go names, and so is *fs.PathError.
 func RegisterType[T any](name string) {
-	p, err := PlanOf[T]()
-	if err != nil {
-		panic(fmt.Sprintf("wire: RegisterType(%q): %v", name, err))
-	}
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Interface {
 		panic(fmt.Sprintf("wire: RegisterType(%q): %s is an interface; register the types that stand in it", name, t))
 	}
-	register(registeredAs(name, p))
+	if err := checkUntrusted[T](); err != nil {
+		panic(fmt.Sprintf("wire: RegisterType(%q): %v", name, err))
+	}
+	types.add(registered{name, of[T]{}})
 }
 
-func registeredAs[T any](name string, p *Plan[T]) *registered {
-	return &registered{
-		name:   name,
-		typ:    reflect.TypeFor[T](),
-		encode: func(e *Encoder, v any) error { return p.encode(e, v.(T)) },
-		decode: func(d *Decoder) (any, error) { return p.Decode(d) },
+func enterType(r registered) {
+	if typesBy.name == nil {
+		typesBy.name, typesBy.typ = make(map[string]registered, 64), make(map[reflect.Type]registered, 64)
 	}
-}
-
-// builtin registers a type that is known to cross.
-func builtin[T any](name string) { register(registeredAs(name, planOf[T]())) }
-
-func register(r *registered) {
-	types.Lock()
-	defer types.Unlock()
-	if types.byName == nil {
-		types.byName, types.byType = make(map[string]*registered, 64), make(map[reflect.Type]*registered, 64)
-	}
-	if types.byName[r.name] != nil {
+	t := r.typ()
+	if _, taken := typesBy.name[r.name]; taken {
 		panic(fmt.Sprintf("wire: RegisterType(%q): the name is taken", r.name))
 	}
-	if old := types.byType[r.typ]; old != nil {
-		panic(fmt.Sprintf("wire: RegisterType(%q): %s is already registered as %q", r.name, r.typ, old.name))
+	if old, taken := typesBy.typ[t]; taken {
+		panic(fmt.Sprintf("wire: RegisterType(%q): %s is already registered as %q", r.name, t, old.name))
 	}
-	types.byName[r.name], types.byType[r.typ] = r, r
+	typesBy.name[r.name], typesBy.typ[t] = r, r
 }
 
-func typeNamed(name string) *registered {
-	types.RLock()
+func typeNamed(name string) (r registered, known bool) {
+	types.open()
 	defer types.RUnlock()
-	return types.byName[name]
+	r, known = typesBy.name[name]
+	return r, known
 }
 
-func typeOf(v any) *registered {
-	types.RLock()
+func typeOf(v any) (r registered, known bool) {
+	types.open()
 	defer types.RUnlock()
-	return types.byType[reflect.TypeOf(v)]
+	r, known = typesBy.typ[reflect.TypeOf(v)]
+	return r, known
 }
 
-func init() {
-	builtin[bool]("bool")
-	builtin[int]("int")
-	builtin[int8]("int8")
-	builtin[int16]("int16")
-	builtin[int32]("int32")
-	builtin[int64]("int64")
-	builtin[uint]("uint")
-	builtin[uint8]("uint8")
-	builtin[uint16]("uint16")
-	builtin[uint32]("uint32")
-	builtin[uint64]("uint64")
-	builtin[float32]("float32")
-	builtin[float64]("float64")
-	builtin[complex64]("complex64")
-	builtin[complex128]("complex128")
-	builtin[string]("string")
-	builtin[[]byte]("[]byte")
-	builtin[[]int]("[]int")
-	builtin[[]int64]("[]int64")
-	builtin[[]float32]("[]float32")
-	builtin[[]float64]("[]float64")
-	builtin[[]string]("[]string")
-	builtin[[]any]("[]any")
-	builtin[map[string]any]("map[string]any")
-	builtin[time.Time]("time.Time")
-	builtin[time.Duration]("time.Duration")
-	builtin[*fs.PathError]("*fs.PathError")
-	builtin[*os.SyscallError]("*os.SyscallError")
+// builtins are registered from the start.
+var builtins = [...]registered{
+	{"bool", of[bool]{}},
+	{"int", of[int]{}},
+	{"int8", of[int8]{}},
+	{"int16", of[int16]{}},
+	{"int32", of[int32]{}},
+	{"int64", of[int64]{}},
+	{"uint", of[uint]{}},
+	{"uint8", of[uint8]{}},
+	{"uint16", of[uint16]{}},
+	{"uint32", of[uint32]{}},
+	{"uint64", of[uint64]{}},
+	{"float32", of[float32]{}},
+	{"float64", of[float64]{}},
+	{"complex64", of[complex64]{}},
+	{"complex128", of[complex128]{}},
+	{"string", of[string]{}},
+	{"[]byte", of[[]byte]{}},
+	{"[]int", of[[]int]{}},
+	{"[]int64", of[[]int64]{}},
+	{"[]float32", of[[]float32]{}},
+	{"[]float64", of[[]float64]{}},
+	{"[]string", of[[]string]{}},
+	{"[]any", of[[]any]{}},
+	{"map[string]any", of[map[string]any]{}},
+	{"time.Time", of[time.Time]{}},
+	{"time.Duration", of[time.Duration]{}},
+	{"*fs.PathError", of[*fs.PathError]{}},
+	{"*os.SyscallError", of[*os.SyscallError]{}},
 }
+
+func init() { types.add(builtins[:]...) }

@@ -49,7 +49,8 @@ func encodeTyped(e *Encoder, err error) error {
 	e.ArrayLen(len(typed))
 	for _, cause := range typed {
 		start, before := len(e.buf), e.err
-		if err := encodeTagged(e, typeOf(cause), cause); err != nil || e.err != before {
+		r, _ := typeOf(cause)
+		if err := encodeTagged(e, r, cause); err != nil || e.err != before {
 			// An error must arrive even if one of its causes cannot: its text and names say enough.
 			e.buf, e.err = e.buf[:start], before
 			e.Nil()
@@ -64,7 +65,7 @@ func typedIn(list []error, err error) []error {
 	if isNilPointer(err) {
 		return list
 	}
-	if typeOf(err) != nil {
+	if _, known := typeOf(err); known {
 		return append(list, err)
 	}
 	switch w := err.(type) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // A sentinel is an error value that errors.Is finds on both sides, under its name.
@@ -18,11 +17,11 @@ type sentinel struct {
 	err  error
 }
 
-// sentinels are sorted by name, so that a message lists them in one order.
-var sentinels struct {
-	sync.RWMutex
-	list []sentinel
-}
+// sentinels are what is registered.
+var sentinels = book[sentinel]{enter: enterSentinel}
+
+// sentinelList is sorted by name, so that a message lists them in one order. It is guarded by sentinels.
+var sentinelList []sentinel
 
 // RegisterError makes errors.Is(e, err) true for an error e that arrives from a process in which it was true. Both
 // processes must register err under the same name, so call it from init. It panics if err is nil or the name is taken.
@@ -33,48 +32,52 @@ func RegisterError(name string, err error) {
 	if err == nil {
 		panic(fmt.Sprintf("wire: RegisterError(%q): the error is nil", name))
 	}
-	sentinels.Lock()
-	defer sentinels.Unlock()
-	i, taken := findSentinel(name)
+	sentinels.add(sentinel{name, err})
+}
+
+func enterSentinel(s sentinel) {
+	i, taken := findSentinel(s.name)
 	if taken {
-		panic(fmt.Sprintf("wire: RegisterError(%q): the name is taken", name))
+		panic(fmt.Sprintf("wire: RegisterError(%q): the name is taken", s.name))
 	}
-	sentinels.list = slices.Insert(sentinels.list, i, sentinel{name, err})
+	sentinelList = slices.Insert(sentinelList, i, s)
 }
 
 func init() {
-	RegisterError("io.EOF", io.EOF)
-	RegisterError("io.ErrUnexpectedEOF", io.ErrUnexpectedEOF)
-	RegisterError("io.ErrClosedPipe", io.ErrClosedPipe)
-	RegisterError("io.ErrShortWrite", io.ErrShortWrite)
-	RegisterError("fs.ErrInvalid", fs.ErrInvalid)
-	RegisterError("fs.ErrPermission", fs.ErrPermission)
-	RegisterError("fs.ErrExist", fs.ErrExist)
-	RegisterError("fs.ErrNotExist", fs.ErrNotExist)
-	RegisterError("fs.ErrClosed", fs.ErrClosed)
-	RegisterError("os.ErrDeadlineExceeded", os.ErrDeadlineExceeded)
-	RegisterError("os.ErrProcessDone", os.ErrProcessDone)
-	RegisterError("context.Canceled", context.Canceled)
-	RegisterError("context.DeadlineExceeded", context.DeadlineExceeded)
-	RegisterError("errors.ErrUnsupported", errors.ErrUnsupported)
-	RegisterError("wire.ErrType", ErrType)
-	RegisterError("wire.ErrFormat", ErrFormat)
-	RegisterError("wire.ErrOverflow", ErrOverflow)
-	RegisterError("wire.ErrTooDeep", ErrTooDeep)
-	RegisterError("wire.ErrTooLong", ErrTooLong)
-	RegisterError("wire.ErrUnknownType", ErrUnknownType)
-	RegisterError("wire.ErrNoBlock", ErrNoBlock)
+	sentinels.add(
+		sentinel{"io.EOF", io.EOF},
+		sentinel{"io.ErrUnexpectedEOF", io.ErrUnexpectedEOF},
+		sentinel{"io.ErrClosedPipe", io.ErrClosedPipe},
+		sentinel{"io.ErrShortWrite", io.ErrShortWrite},
+		sentinel{"fs.ErrInvalid", fs.ErrInvalid},
+		sentinel{"fs.ErrPermission", fs.ErrPermission},
+		sentinel{"fs.ErrExist", fs.ErrExist},
+		sentinel{"fs.ErrNotExist", fs.ErrNotExist},
+		sentinel{"fs.ErrClosed", fs.ErrClosed},
+		sentinel{"os.ErrDeadlineExceeded", os.ErrDeadlineExceeded},
+		sentinel{"os.ErrProcessDone", os.ErrProcessDone},
+		sentinel{"context.Canceled", context.Canceled},
+		sentinel{"context.DeadlineExceeded", context.DeadlineExceeded},
+		sentinel{"errors.ErrUnsupported", errors.ErrUnsupported},
+		sentinel{"wire.ErrType", ErrType},
+		sentinel{"wire.ErrFormat", ErrFormat},
+		sentinel{"wire.ErrOverflow", ErrOverflow},
+		sentinel{"wire.ErrTooDeep", ErrTooDeep},
+		sentinel{"wire.ErrTooLong", ErrTooLong},
+		sentinel{"wire.ErrUnknownType", ErrUnknownType},
+		sentinel{"wire.ErrNoBlock", ErrNoBlock},
+	)
 }
 
 // findSentinel returns where in the list name is or belongs. The caller holds the lock.
 func findSentinel(name string) (i int, found bool) {
-	return slices.BinarySearchFunc(sentinels.list, name, func(s sentinel, name string) int { return strings.Compare(s.name, name) })
+	return slices.BinarySearchFunc(sentinelList, name, func(s sentinel, name string) int { return strings.Compare(s.name, name) })
 }
 
 // sentinelsOf returns the names of the registered sentinels that err is.
 func sentinelsOf(err error) (names []string) {
-	sentinels.RLock()
-	list := slices.Clone(sentinels.list)
+	sentinels.open()
+	list := slices.Clone(sentinelList)
 	sentinels.RUnlock()
 	for _, s := range list {
 		if is(err, s.err) {
@@ -85,10 +88,10 @@ func sentinelsOf(err error) (names []string) {
 }
 
 func sentinelNamed(name string) error {
-	sentinels.RLock()
+	sentinels.open()
 	defer sentinels.RUnlock()
 	if i, found := findSentinel(name); found {
-		return sentinels.list[i].err
+		return sentinelList[i].err
 	}
 	return nil
 }

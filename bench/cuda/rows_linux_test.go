@@ -24,6 +24,31 @@ func (m last) Run() int {
 	return 0
 }
 
+func TestTargets(t *testing.T) {
+	for _, c := range []struct {
+		target bench.Target
+		result bench.Result
+		text   string
+		met    bool
+	}{
+		{cudabench.HandedOver, bench.Result{Value: 20_000}, "≤ 20 µs", true},
+		{cudabench.HandedOver, bench.Result{Value: 20_001}, "≤ 20 µs", false},
+		{cudabench.HandedOver, bench.Result{Value: 20_000, Peer: "torch", RatioToPeer: 10}, "≤ 20 µs, ≥ 10 × peer", true},
+		{cudabench.HandedOver, bench.Result{Value: 20_000, Peer: "torch", RatioToPeer: 9.9}, "≤ 20 µs, ≥ 10 × peer", false},
+		{cudabench.HandedOver, bench.Result{Value: 20_001, Peer: "torch", RatioToPeer: 10}, "≤ 20 µs, ≥ 10 × peer", false},
+		{cudabench.OfDriver, bench.Result{RatioToFloor: 1.11}, "≤ 1.11 × floor", true},
+		{cudabench.OfDriver, bench.Result{RatioToFloor: 1.12}, "≤ 1.11 × floor", false},
+		{cudabench.OfBandwidth, bench.Result{RatioToFloor: 1.17}, "≤ 1.18 × floor", true},
+		{cudabench.OfBandwidth, bench.Result{RatioToFloor: 1.19}, "≤ 1.18 × floor", false},
+		{cudabench.Nothing, bench.Result{Value: 0}, "0 B", true},
+		{cudabench.Nothing, bench.Result{Value: 1}, "0 B", false},
+	} {
+		if text, met := c.target(c.result, nil); text != c.text || met != c.met {
+			t.Errorf("%+v: %q, %v; want %q, %v", c.result, text, met, c.text, c.met)
+		}
+	}
+}
+
 // Every row runs on a simulated device, and is done: what it says there means nothing but that nobody who was killed left anything.
 func TestEveryRowRuns(t *testing.T) {
 	devices, err := sim.Create(1, 4<<30)

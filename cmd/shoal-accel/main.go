@@ -36,8 +36,8 @@ type doctorCommand struct {
 	JSON bool `long:"json" description:"One JSON object, for programs."`
 }
 
-func (c *doctorCommand) Run(context.Context) error {
-	r := cuda.Examine()
+func (c *doctorCommand) Run(ctx context.Context) error {
+	r := examine(ctx)
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}

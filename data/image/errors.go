@@ -23,11 +23,11 @@ var ErrSize = errors.New("image: not of this size")
 type DecodeError = pixel.DecodeError
 
 func init() {
-	for name, err := range map[string]error{
-		"ErrFormat": ErrFormat, "ErrCorrupt": ErrCorrupt, "ErrTruncated": ErrTruncated, "ErrUnsupported": ErrUnsupported,
-		"ErrTooLarge": ErrTooLarge, "ErrSize": ErrSize,
-	} {
-		wire.RegisterError("image."+name, err)
-	}
+	wire.RegisterError("image.ErrFormat", ErrFormat)
+	wire.RegisterError("image.ErrCorrupt", ErrCorrupt)
+	wire.RegisterError("image.ErrTruncated", ErrTruncated)
+	wire.RegisterError("image.ErrUnsupported", ErrUnsupported)
+	wire.RegisterError("image.ErrTooLarge", ErrTooLarge)
+	wire.RegisterError("image.ErrSize", ErrSize)
 	wire.RegisterType[*DecodeError]("image.DecodeError")
 }

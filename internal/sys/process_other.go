@@ -65,8 +65,8 @@ func KillSelf() {
 // SetThreadName needs Linux.
 func SetThreadName(name string) error { return unsupported("PR_SET_NAME") }
 
-// SetProcessName needs Linux.
-func SetProcessName(name string) error { return unsupported("/proc/self/comm") }
+// OpenProcessName needs Linux.
+func OpenProcessName() (*os.File, error) { return nil, unsupported("/proc/self/comm") }
 
 // SetSubreaper needs Linux.
 func SetSubreaper() error { return unsupported("PR_SET_CHILD_SUBREAPER") }

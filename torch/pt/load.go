@@ -113,7 +113,7 @@ func lift(tree any, from container, o Options) (any, error) {
 }
 
 // names lets every name be in a file: nothing runs. Only plain values have constructors.
-func names(g value.Global) (pickle.Constructor, bool) { return value.Names[g], true }
+func names(g value.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
 
 // limits are for what is in a file beside its storages.
 var limits = pickle.Limits{Bytes: 256 << 20}

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
@@ -71,7 +72,7 @@ func (o *origin) legacyFile() (file []byte, err error) {
 // Unmarshal reads what pickle.dumps has written of tensors, parameters, numpy arrays and plain values; see Load for the types. It never runs what the pickle
 // names. The error wraps ErrFormat, ErrUnsupported, or ErrGlobal for names of anything else.
 func Unmarshal(b []byte) (any, error) {
-	tree, err := pickle.Unmarshal(b, pickledNames.Find, pickle.Limits{})
+	tree, err := pickle.Unmarshal(b, pickledNames().Find, pickle.Limits{})
 	if err != nil {
 		return nil, fmt.Errorf("read pickle: %w: %w", ErrFormat, err)
 	}
@@ -83,8 +84,8 @@ func Unmarshal(b []byte) (any, error) {
 	return v, nil
 }
 
-// pickledNames are those of plain values, and of calls that make tensors or are known not to.
-var pickledNames = func() pickle.Table {
+// pickledNames returns those of plain values, and of calls that make tensors or are known not to.
+var pickledNames = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{loadFromBytes: nil, value.Named(untyped): nil, value.Named("torch.Tensor"): nil, value.Named("torch.nn.parameter.Parameter"): nil}
 	for _, name := range []string{rebuildOld, rebuildTensor, rebuildOther, rebuildParameter, rebuildParameterState, rebuildFrom} {
 		t[value.Named(name)] = nil
@@ -92,9 +93,9 @@ var pickledNames = func() pickle.Table {
 	for name := range noForm {
 		t[value.Named(name)] = nil
 	}
-	maps.Copy(t, value.Names)
+	maps.Copy(t, value.Names())
 	return t
-}()
+})
 
 // A pickled container has the storages of one pickle, each a file of its own.
 type pickled struct {

@@ -6,15 +6,29 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // suite runs scripts/gpu-suite beside programs that are scripts, and returns its report.
 func suite(t *testing.T, programs map[string]string, steps ...string) (report, words string, status int) {
 	t.Helper()
+	c, out := suiteCommand(t, programs, steps...)
+	said, err := c.CombinedOutput()
+	if c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(filepath.Join(out, "gpu-report.md"))
+	return string(b), string(said), c.ProcessState.ExitCode()
+}
+
+// suiteCommand is what suite runs, and the folder of its report.
+func suiteCommand(t *testing.T, programs map[string]string, steps ...string) (c *exec.Cmd, out string) {
+	t.Helper()
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("no shell")
 	}
-	dir, out := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
+	out = t.TempDir()
 	script, err := os.ReadFile("../../../scripts/gpu-suite")
 	if err != nil {
 		t.Fatal(err)
@@ -25,14 +39,9 @@ func suite(t *testing.T, programs map[string]string, steps ...string) (report, w
 			t.Fatal(err)
 		}
 	}
-	c := exec.CommandContext(t.Context(), filepath.Join(dir, "gpu-suite"), steps...)
+	c = exec.CommandContext(t.Context(), filepath.Join(dir, "gpu-suite"), steps...)
 	c.Env = append(os.Environ(), "OUT="+out, "PYTHON=/there/is/none", "CUDA_VISIBLE_DEVICES=MIG-1", "SHOAL_CUDA_SIMULATE=")
-	said, err := c.CombinedOutput()
-	if c.ProcessState == nil {
-		t.Fatal(err)
-	}
-	b, _ := os.ReadFile(filepath.Join(out, "gpu-report.md"))
-	return string(b), string(said), c.ProcessState.ExitCode()
+	return c, out
 }
 
 const machine = "#!/bin/sh\necho '{\"devices\":[{}]} '\"$*\"\n"
@@ -72,6 +81,42 @@ func TestTheSuiteOfGoodSteps(t *testing.T) {
 	}
 	if _, words, status := suite(t, map[string]string{"shoal-accel": machine}, "8"); status != 2 || !strings.Contains(words, "there is no step 8") {
 		t.Errorf("%d: %s", status, words)
+	}
+}
+
+// Whoever interrupts it does not wait for the step, and has the report of what was done.
+func TestTheSuiteIsInterrupted(t *testing.T) {
+	c, out := suiteCommand(t, map[string]string{
+		"shoal": machine, "shoal-accel": machine, "rules.test": "#!/bin/sh\necho begun\nexec sleep 1000\n", "cuda.test": "#!/bin/sh\necho PASS\n",
+	}, "4", "2", "5")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		if b, _ := os.ReadFile(filepath.Join(out, "2-rules.log")); strings.Contains(string(b), "begun") {
+			break
+		}
+		if time.Since(begin) > patience {
+			t.Fatal("its second step does not begin")
+		}
+	}
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	b, err := os.ReadFile(filepath.Join(out, "gpu-report.md"))
+	if report := string(b); err != nil || !strings.Contains(report, "**It was interrupted**") || !strings.Contains(report, "did not end well\n\n- 2-rules\n\n") ||
+		!strings.Contains(report, "The tests of package cuda") || strings.Contains(report, "200 killed") {
+		t.Errorf("%v\n%s", err, report)
+	}
+	if c.ProcessState.ExitCode() != 1 {
+		t.Errorf("it ended with %v", c.ProcessState)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
@@ -21,10 +22,8 @@ type Size []int
 // A Device is a torch.device, such as "cpu" or "cuda:0".
 type Device string
 
-// Names are those of plain values of PyTorch.
-var Names = names()
-
-func names() pickle.Table {
+// Names returns those of plain values of PyTorch.
+var Names = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{Named("torch.Size"): newSize, Named("torch.device"): newDevice}
 	for name := range dtypeSizes {
 		t[Named("torch."+name)] = nil
@@ -33,7 +32,7 @@ func names() pickle.Table {
 		t[Named("torch."+name)] = nil
 	}
 	return t
-}
+})
 
 // dtypeSizes are PyTorch's dtypes, in bytes of an element. Those that tensor.DType does not have are named in errors.
 var dtypeSizes = map[string]int{

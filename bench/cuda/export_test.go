@@ -1,0 +1,4 @@
+package cuda
+
+// Targets of the rows.
+var HandedOver, OfDriver, OfBandwidth, Nothing = handedOver, ofDriver, ofBandwidth, nothing

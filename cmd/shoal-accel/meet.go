@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// patience is how long another process may take: its driver and context are new.
+const patience = 30 * time.Second
+
+// meet is another process that writes a 1 into a tensor.
+var meet = shoal.Register("doctor meet", func(_ context.Context, _ int, x *tensor.Tensor) error {
+	err := x.DeviceMemory().Fill(0, 4, []byte{0, 0, 0x80, 0x3f})
+	return errors.Join(err, x.Device().(*cuda.Device).Synchronize(), x.Close())
+})
+
+// examine is cuda.Examine and the one way that it cannot try alone: a tensor that another process gets, and writes.
+func examine(ctx context.Context) *cuda.Report {
+	r := cuda.Examine()
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		if d.Unusable != "" {
+			continue
+		}
+		w := cuda.Way{Name: "a tensor that another process writes"}
+		if err := tryProcess(ctx, i); err != nil {
+			w.Err, w.Lost = err.Error(), "processes share no tensors of this device"
+		}
+		d.Ways = append(d.Ways, w)
+	}
+	return r
+}
+
+func tryProcess(ctx context.Context, device int) (err error) {
+	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not answered in %v", patience))
+	defer stop()
+	dev, err := cuda.Get(device)
+	if err != nil {
+		return err
+	}
+	x, err := tensor.NewOn(dev, tensor.Float32, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	g, err := meet.Start(ctx, 1, x, shoal.Options{})
+	if err == nil {
+		err = g.Wait()
+	}
+	if err != nil {
+		return err
+	}
+	got, err := x.Cpu()
+	if err != nil {
+		return err
+	}
+	defer got.Close()
+	if v := tensor.Data[float32](got)[0]; v != 1 {
+		return fmt.Errorf("it has written 1, and here is %v", v)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+func TestMain(m *testing.M) { shoal.TestMain(m) }
+
+func TestDoctorHasAnotherProcessWriteATensor(t *testing.T) {
+	devices, err := sim.Create(2, 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer devices.Close()
+	d, err := shm.New(shm.Options{Budget: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := shm.Current()
+	shm.SetDefault(d)
+	defer func() {
+		shm.SetDefault(before)
+		if err := errors.Join(cuda.Close(), d.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
+	r := examine(t.Context())
+	if len(r.Devices) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	for _, d := range r.Devices {
+		if w := d.Ways[len(d.Ways)-1]; w.Name != "a tensor that another process writes" || w.Err != "" {
+			t.Errorf("%s: %+v", d.Name, w)
+		}
+	}
+	t.Setenv(cuda.SimulateKey, "/dev/null") // what the other process finds
+	if err := tryProcess(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_NO_DEVICE") {
+		t.Errorf("another process without a device: %v", err)
+	}
+}
