@@ -112,8 +112,7 @@ func (d *Domain) Unreaped() (bool, error) {
 // holder of the recovery lock: so they are told to look again when we let go of it, and until they are, somebody watches us.
 func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
-	l.lock()
-	defer l.unlock()
+	l.lock() // for good: what is rung late must not reap under a name that is another participant's
 	p := &d.parts[d.slot]
 	v := p.state.Load()
 	p.state.CAS(v, v&^0xff|slotDead)
