@@ -76,7 +76,7 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 			if m := makeRule.FindStringSubmatch(q); m != nil && !has("\n"+m[1]+":") {
 				t.Errorf("%s: the Makefile has no %s", page, m[1])
 			}
-			if m := command.FindStringSubmatch(q); m != nil && !has("\t{\""+m[1]+"\", ") {
+			if m := command.FindStringSubmatch(q); m != nil && !has("\t{Name: \""+m[1]+"\", ") {
 				t.Errorf("%s: there is no command shoal %s", page, m[1])
 			}
 		}
