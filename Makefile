@@ -23,7 +23,7 @@ storm: ## kill processes at random under load
 interop: ## every test of torch against real PyTorch, an old and a current one, which are installed where they are missing, and every Python that is found
 	./scripts/interop
 
-ptxas: ## the text of every kernel by NVIDIA's assembler, which is installed where it is missing
+ptxas: ## NVIDIA's assembler on the text of every kernel, and its header on every call of the driver; both are installed where they are missing
 	./scripts/ptxas
 
 lint:

@@ -11,11 +11,11 @@ import (
 )
 
 // An ArrayInterface is a __cuda_array_interface__, version 3: how libraries of one process see each other's memory on a device. Its JSON form is
-// Python's dict. The address means nothing in another process.
+// Python's dict, but for its lists, which have to be tuples there. The address means nothing in another process.
 type ArrayInterface struct {
 	Shape    []int
 	Typestr  string // numpy's, such as <f4
-	Data     uint64 // address
+	Data     uint64 // address; 0 where there is no element
 	ReadOnly bool
 	Strides  []int   // in bytes; nil is row-major
 	Stream   *uint64 // that the memory is ready behind: 1 the legacy one, 2 the thread's, else a CUstream; nil says that it is ready
@@ -35,7 +35,8 @@ type dict struct {
 
 // MarshalJSON writes the dict.
 func (a ArrayInterface) MarshalJSON() ([]byte, error) {
-	return json.Marshal(dict{Shape: a.Shape, Typestr: a.Typestr, Data: [2]any{a.Data, a.ReadOnly}, Strides: a.Strides, Version: 3, Stream: a.Stream})
+	shape := append([]int{}, a.Shape...) // never null
+	return json.Marshal(dict{Shape: shape, Typestr: a.Typestr, Data: [2]any{a.Data, a.ReadOnly}, Strides: a.Strides, Version: 3, Stream: a.Stream})
 }
 
 // UnmarshalJSON reads it. The error wraps ErrArray.
@@ -52,10 +53,10 @@ func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("%w: version %d", ErrArray, d.Version)
 	case d.Mask != nil:
 		return fmt.Errorf("%w: it is masked", ErrArray)
+	case d.Shape == nil:
+		return fmt.Errorf("%w: no shape", ErrArray)
 	case len(d.Data) != 2:
 		return fmt.Errorf("%w: data of %d parts", ErrArray, len(d.Data))
-	case d.Stream != nil && *d.Stream == 0:
-		return fmt.Errorf("%w: stream 0, which is ambiguous", ErrArray)
 	}
 	got := ArrayInterface{Shape: d.Shape, Typestr: d.Typestr, Strides: d.Strides, Stream: d.Stream}
 	if err := errors.Join(json.Unmarshal(d.Data[0], &got.Data), json.Unmarshal(d.Data[1], &got.ReadOnly)); err != nil {
@@ -72,9 +73,12 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	if !ok {
 		return a, fmt.Errorf("%w: the tensor is on the host", ErrDevice)
 	}
-	a = ArrayInterface{Shape: slices.Clone(t.Shape()), Typestr: t.DType().Numpy(), Data: m.Pointer() + uint64(t.Offset()*t.ElementSize())}
+	a = ArrayInterface{Shape: slices.Clone(t.Shape()), Typestr: t.DType().Numpy()}
 	if a.Typestr == "" {
 		return a, fmt.Errorf("__cuda_array_interface__ of %v: %w", t.DType(), tensor.ErrDType)
+	}
+	if t.Numel() > 0 {
+		a.Data = m.Pointer() + uint64(t.Offset()*t.ElementSize())
 	}
 	if !t.IsContiguous() {
 		for _, s := range t.Strides() {
@@ -90,11 +94,18 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 }
 
 // Tensor returns a tensor over memory that another library of this process has. The device waits for its stream; done is called when the tensor and its
-// views are closed, and not on an error. The error wraps ErrArray, and ErrRange where the memory is not within one of the driver's allocations.
+// views are closed, and not on an error. The error wraps ErrArray, also of memory that may only be read, tensor.ErrLayout, and ErrRange where the memory is
+// not within one of the driver's allocations.
 func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
 	dt, swapped, err := tensor.ParseNumpy(a.Typestr)
 	if err != nil || swapped {
 		return nil, errors.Join(fmt.Errorf("%w: typestr %q", ErrArray, a.Typestr), err)
+	}
+	switch {
+	case a.ReadOnly:
+		return nil, fmt.Errorf("%w: it is read-only", ErrArray)
+	case a.Stream != nil && *a.Stream == 0:
+		return nil, fmt.Errorf("%w: stream 0, which is ambiguous", ErrArray)
 	}
 	var strides []int
 	for _, s := range a.Strides {
@@ -114,6 +125,9 @@ func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, er
 // adopt returns a tensor over memory from an address on, as far as the driver's allocation goes.
 func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done func() error) (*tensor.Tensor, error) {
 	n := 0
+	if at%uint64(dt.Size()) != 0 { // to a GPU an error that ends its context
+		return nil, fmt.Errorf("%w: address %#x of %v", ErrArray, at, dt)
+	}
 	if !slices.Contains(shape, 0) {
 		err := d.do(func(cudriver.Stream) error {
 			base, size, err := d.driver.MemGetAddressRange(cudriver.Ptr(at))
@@ -124,14 +138,15 @@ func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done fu
 			return nil, fmt.Errorf("%w: address %#x on %v: %w", ErrRange, at, d, err)
 		}
 	}
-	kept := false
-	t, err := tensor.FromDeviceMemory(d.foreign(cudriver.Ptr(at), 0, n, func() error {
-		if kept {
-			return done()
-		}
-		return nil
-	}), dt, shape, strides, 0)
-	kept = err == nil
+	early := false
+	end := func() error { early = true; return nil }
+	t, err := tensor.FromDeviceMemory(d.foreign(cudriver.Ptr(at), 0, n, func() error { return end() }), dt, shape, strides, 0)
+	if err != nil {
+		return nil, err
+	}
+	if end = done; early { // who came first with this memory keeps it
+		err = done()
+	}
 	return t, err
 }
 

@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 	"unsafe"
@@ -14,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver"
 	"github.com/shoal-mp/shoal/internal/dl"
+	"github.com/shoal-mp/shoal/internal/standin"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -45,8 +43,11 @@ func TestTheArrayInterfaceIsPythons(t *testing.T) {
 		t.Errorf("done %d times", done)
 	}
 	for text, want := range map[string]error{
-		`{`: cuda.ErrArray, `{"version":1}`: cuda.ErrArray, `{"version":3,"data":[1]}`: cuda.ErrArray, `{"version":3,"data":["x",false]}`: cuda.ErrArray,
-		`{"version":3,"data":[1,false],"mask":[1]}`: cuda.ErrArray, `{"version":3,"data":[1,false],"stream":0}`: cuda.ErrArray,
+		`{`: cuda.ErrArray, `{"version":1}`: cuda.ErrArray, `{"version":3,"data":[1]}`: cuda.ErrArray, `{"version":3,"shape":[1],"data":["x",false]}`: cuda.ErrArray,
+		`{"version":3,"shape":[1],"data":[1,false],"mask":[1]}`: cuda.ErrArray, `{"version":3,"data":[1,false]}`: cuda.ErrArray,
+		`{"version":4,"shape":[1],"data":[1,false]}`: cuda.ErrArray, `{"version":3,"shape":[1],"data":[1,0]}`: cuda.ErrArray,
+		`{"version":3,"shape":[1],"data":[1,false],"stream":-1}`:                                                   cuda.ErrArray,
+		`{"version":2,"shape":[],"typestr":"|u1","data":[1,true],"strides":null,"descr":[["","|u1"]],"mask":null}`: nil,
 	} {
 		if err := back.UnmarshalJSON([]byte(text)); !errors.Is(err, want) {
 			t.Errorf("%s: %v", text, err)
@@ -63,6 +64,14 @@ func TestTheArrayInterfaceIsPythons(t *testing.T) {
 		"memory of nobody":    {func(a *cuda.ArrayInterface) { a.Data = 4096 }, cuda.ErrRange},
 		"beyond its memory":   {func(a *cuda.ArrayInterface) { a.Shape = []int{1 << 30} }, tensor.ErrLayout},
 		"a stride too few":    {func(a *cuda.ArrayInterface) { a.Shape = []int{1, 1} }, tensor.ErrLayout},
+		"read-only":           {func(a *cuda.ArrayInterface) { a.ReadOnly = true }, cuda.ErrArray},
+		"stream 0":            {func(a *cuda.ArrayInterface) { a.Stream = new(uint64) }, cuda.ErrArray},
+		"a byte between":      {func(a *cuda.ArrayInterface) { a.Data++ }, cuda.ErrArray},
+		"no type":             {func(a *cuda.ArrayInterface) { a.Typestr = "" }, cuda.ErrArray},
+		"a record":            {func(a *cuda.ArrayInterface) { a.Typestr = "|V8" }, cuda.ErrArray},
+		"a size below 0":      {func(a *cuda.ArrayInterface) { a.Shape = []int{-1} }, tensor.ErrLayout},
+		"backwards":           {func(a *cuda.ArrayInterface) { a.Strides = []int{-16} }, tensor.ErrLayout},
+		"nowhere":             {func(a *cuda.ArrayInterface) { a.Data = 0 }, cuda.ErrRange},
 		"an invalid stream":   {func(a *cuda.ArrayInterface) { s := uint64(77); a.Stream = &s }, cudriver.ErrorInvalidHandle},
 	} {
 		if *real && c.want == cudriver.ErrorInvalidHandle {
@@ -80,21 +89,70 @@ func TestTheArrayInterfaceIsPythons(t *testing.T) {
 	check(t, errors.Join(columns.Close(), x.Close()))
 }
 
+// refusals are of structs that are of the right version.
+func refusals(t *testing.T, call func(string, ...uintptr) uintptr, at uintptr) {
+	const device, id, dims, code, bits, lanes = 8, 12, 16, 20, 21, 22
+	for name, c := range map[string]struct {
+		at   uintptr
+		byte uint8
+		want error
+	}{
+		"on the host": {device, 1, cuda.ErrDevice}, "managed memory": {device, 13, cuda.ErrDevice}, "no such device": {id, 9, cuda.ErrDevice},
+		"dimensions": {dims, 65, cuda.ErrArray}, "an opaque handle": {code, 3, cuda.ErrArray}, "float of 8 bits": {bits, 8, cuda.ErrArray},
+		"a vector": {lanes, 2, cuda.ErrArray}, "a byte between": {0, uint8(at) + 1, cuda.ErrArray},
+	} {
+		p := pointer(call("produce", at))
+		*(*uint8)(unsafe.Add(p, c.at)) = c.byte
+		if _, err := cuda.FromDLPackUnversioned(p); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p := pointer(call("produce", at))
+	*(*uintptr)(unsafe.Add(p, 32)), *(*uintptr)(unsafe.Add(p, 56)) = 0, 0 // strides and deleter are NULL
+	x, err := cuda.FromDLPackUnversioned(p)
+	check(t, err)
+	if got := onHost(t, x); !slices.Equal(got, []float32{2, 3, 4, 5, 6, 7}) {
+		t.Errorf("row-major: %v", got)
+	}
+	check(t, x.Close())
+	if n := call("deletions"); n != 202 {
+		t.Errorf("%d deletions, and 202 of what was taken", n)
+	}
+}
+
+// What has no element has no address, and what has no dimension has a shape nevertheless.
+func TestTheArrayInterfaceOfNothing(t *testing.T) {
+	onDevices(t, 1, 64*mib)
+	dev := device(t, "cuda").(*cuda.Device)
+	for _, shape := range [][]int{{2, 0}, {}} {
+		x, err := tensor.OnesOn(dev, tensor.Float32, shape...)
+		check(t, err)
+		a, err := cuda.ArrayInterfaceOf(x)
+		check(t, err)
+		b, err := json.Marshal(a)
+		check(t, err)
+		var back cuda.ArrayInterface
+		check(t, json.Unmarshal(b, &back))
+		y, err := back.Tensor(dev, func() error { return nil })
+		check(t, err)
+		if (a.Data == 0) != (x.Numel() == 0) || !slices.Equal(onHost(t, y), onHost(t, x)) || !slices.Equal(y.Shape(), shape) {
+			t.Errorf("%s arrives as %v of %v", b, onHost(t, y), y.Shape())
+		}
+		p, err := cuda.ToDLPack(x)
+		check(t, err)
+		z, err := cuda.FromDLPack(p)
+		check(t, err)
+		if at := *(*uintptr)(unsafe.Add(p, 32)); (at == 0) != (x.Numel() == 0) || !slices.Equal(z.Shape(), shape) {
+			t.Errorf("DLPack has %v at %#x", z.Shape(), at)
+		}
+		check(t, errors.Join(x.Close(), y.Close(), z.Close()))
+	}
+}
+
 // library compiles what a library in C does with DLPack, and returns how to call its functions.
-func library(t *testing.T) func(name string, args ...uintptr) uintptr {
+func library(t *testing.T, flags ...string) func(name string, args ...uintptr) uintptr {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: nobody there to check the structs")
-	}
-	if _, err := os.Stat("testdata/dlpack.c"); err != nil {
-		t.Skip(err) // a prebuilt test, on another machine
-	}
-	so := filepath.Join(t.TempDir(), "libdlpack.so")
-	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-o", so, "testdata/dlpack.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	lib, err := dl.Open(so)
+	lib, err := dl.Open(standin.Compile(t, "testdata/dlpack.c", flags...))
 	check(t, err)
 	return func(name string, args ...uintptr) uintptr {
 		f, err := lib.Symbol(name)
@@ -113,8 +171,12 @@ func text(p uintptr) string {
 	return string(b)
 }
 
-func TestDLPackIsCs(t *testing.T) {
-	call := library(t)
+func TestDLPackIsCs(t *testing.T) { dlpackIsCs(t) }
+
+func TestDLPackIsItsHeaders(t *testing.T) { dlpackIsCs(t, standin.Vendor(t, "dlpack.h")...) }
+
+func dlpackIsCs(t *testing.T, flags ...string) {
+	call := library(t, flags...)
 	devices := onDevices(t, 1, 64*mib)
 	x, err := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4).ToDevice(device(t, "cuda"))
 	check(t, err)
@@ -152,6 +214,18 @@ func TestDLPackIsCs(t *testing.T) {
 	if n := call("deletions"); n != 101 {
 		t.Errorf("%d deletions, and 101 of what was taken", n)
 	}
+	first, err := cuda.FromDLPack(pointer(call("produce_versioned", at, 1, 2))) // 2: it is a copy
+	check(t, err)
+	again, err := cuda.FromDLPackUnversioned(pointer(call("produce", at)))
+	check(t, errors.Join(err, first.Close()))
+	if got := onHost(t, again); got[0] != 2 {
+		t.Errorf("what arrived twice is %v", got)
+	}
+	check(t, again.Close())
+	if n := call("deletions"); n != 202 {
+		t.Errorf("%d deletions, and 202 of what was taken", n)
+	}
+	refusals(t, call, at)
 	check(t, errors.Join(part.Close(), x.Close()))
 	if used, err := devices.Used(0); used == 0 || err != nil {
 		t.Errorf("%d bytes are used, %v: C has the tensor", used, err)

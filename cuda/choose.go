@@ -70,7 +70,7 @@ func ParseDevice(text string) (tensor.Device, error) {
 		return nil, fmt.Errorf("%w: %q, where cpu, cuda, cuda:N or auto belongs", ErrDevice, text)
 	}
 	n, err := strconv.Atoi(number)
-	if err != nil || number[0] == '+' || number[0] == '-' {
+	if err != nil || n < 0 || number != strconv.Itoa(n) {
 		return nil, fmt.Errorf("%w: %q has no number", ErrDevice, text)
 	}
 	return some(Get(n))

@@ -25,7 +25,7 @@ func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
 	if d := device(t, "cpu"); d != nil {
 		t.Errorf("cpu is %v", d)
 	}
-	for _, text := range []string{"", "cuda:", "cuda:2", "cuda:-1", "cuda:+1", "cuda:x", "gpu", "cpu:1", "mps"} {
+	for _, text := range []string{"", "cuda:", "cuda:2", "cuda:-1", "cuda:01", "cuda:+1", "cuda:01", "cuda:-0", "cuda:x", "gpu", "cpu:1", "mps"} {
 		if d, err := cuda.ParseDevice(text); !errors.Is(err, cuda.ErrDevice) || d != nil {
 			t.Errorf("%q is %v, %v", text, d, err)
 		}

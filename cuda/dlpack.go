@@ -88,15 +88,19 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, err
 	}
+	at, off := uintptr(m.Pointer()), t.Offset()*t.ElementSize()
+	if t.Numel() == 0 {
+		at, off = 0, 0 // NULL
+	}
 	dims := len(t.Shape())
 	e := &export{hold: hold, numbers: make([]int64, 2*dims+1)}
 	for i := range dims {
 		e.numbers[i], e.numbers[dims+i] = int64(t.Dim(i)), int64(t.Strides()[i])
 	}
 	e.managed = dlVersioned{major: dlMajor, deleter: deleter(), tensor: dlTensor{
-		data: uintptr(m.Pointer()), deviceType: dlCUDA, deviceID: int32(m.dev.ordinal), ndim: int32(dims),
+		data: at, deviceType: dlCUDA, deviceID: int32(m.dev.ordinal), ndim: int32(dims),
 		code: dlCodes[t.DType()], bits: uint8(8 * t.ElementSize()), lanes: 1,
-		shape: &e.numbers[0], strides: &e.numbers[dims], offset: uint64(t.Offset() * t.ElementSize()),
+		shape: &e.numbers[0], strides: &e.numbers[dims], offset: uint64(off),
 	}}
 	p := unsafe.Pointer(&e.managed)
 	exported.Lock()

@@ -24,12 +24,15 @@ func (d *Device) WaitHandle(event Handle) error {
 // Legacy is how package torch reaches the memory of devices: torch.Options{CUDA: cuda.Legacy{}}.
 type Legacy struct{}
 
-// Open returns memory of another process, by its handle, when the device will wait for the event if there is one. done is called once, when the
+// Open returns memory of another process, by its handle unless n is 0, when the device will wait for the event if there is one. done is called once, when the
 // memory is not used any more.
 func (Legacy) Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error) {
 	d, err := Get(device)
 	if err != nil {
 		return nil, err
+	}
+	if n == 0 {
+		return d.foreign(0, 0, 0, done), nil
 	}
 	m, err := d.Open(handle, off, n)
 	if err != nil {
@@ -64,6 +67,9 @@ func (Legacy) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int
 	own, ok := m.(*Memory)
 	if !ok {
 		return 0, handle, 0, nil, nil, fmt.Errorf("%w: memory of %v", ErrDevice, m.Device())
+	}
+	if own.size == 0 {
+		return own.dev.ordinal, handle, 0, nil, func() error { return nil }, nil
 	}
 	if handle, off, err = own.Handle(); err == nil {
 		event, done, err = own.dev.promise()

@@ -29,7 +29,18 @@ func check(t testing.TB, err error) {
 
 func watched(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test hangs"))
+	return within(t, time.Minute)
+}
+
+// patient is watched where a Python has to load its libraries.
+func patient(t testing.TB) context.Context {
+	t.Helper()
+	return within(t, 5*time.Minute)
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), d, errors.New("the test hangs"))
 	t.Cleanup(cancel)
 	return ctx
 }

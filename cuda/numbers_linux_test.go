@@ -181,3 +181,56 @@ func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
 	}
 	collected(t, 1)
 }
+
+// Functions of what is at the edges of where they are defined, of the signs of zeros, and where a kernel goes over to another series.
+func TestFunctionsAtTheirEdges(t *testing.T) {
+	dev := simulated(t)
+	var values []float64
+	for _, v := range []float64{0, math.SmallestNonzeroFloat64, 0x1p-1030, 1e-300, 1e-20, 1e-8, 0.1, 0.4, math.Sqrt2 / 2, 0.9999999999, 1, 1.0000000001, math.Sqrt2, 1.5, 2, 2.5, 5.9, 6, 21.9, 22.1,
+		88.7, 700, 709.78, 709.79, 744, 746, 1e20, 0x1p53 + 2, 1e300, math.MaxFloat64, math.Inf(1)} {
+		values = append(values, v, -v, math.Nextafter(v, math.Inf(1)))
+	}
+	x := tensor.FromSlice(append(values, math.NaN()), len(values)+1)
+	for name, f := range map[string]func(a *tensor.Tensor) *tensor.Tensor{
+		"Exp": tensor.Exp, "Expm1": tensor.Expm1, "Log": tensor.Log, "Log1p": tensor.Log1p, "Sqrt": tensor.Sqrt, "Rsqrt": tensor.Rsqrt, "Reciprocal": tensor.Reciprocal,
+		"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "Erf": tensor.Erf, "Relu": tensor.Relu, "Sign": tensor.Sign, "Abs": tensor.Abs, "Neg": tensor.Neg,
+		"Floor": tensor.Floor, "Ceil": tensor.Ceil, "Round": tensor.Round, "Trunc": tensor.Trunc, "IsNaN": tensor.IsNaN, "IsInf": tensor.IsInf, "IsFinite": tensor.IsFinite,
+	} {
+		t.Run(name, func(t *testing.T) {
+			exactly(t, dev, map[bool]float64{true: 8, false: 4}[name == "Erf"], name != "Relu", func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0]) }, x)
+		})
+	}
+	some := tensor.FromSlice([]float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 63, 64, 65, -64, -65, 0.3, 1e300, -1e300, math.Inf(1), math.Inf(-1), math.NaN(), 1e-300}, 22)
+	for name, f := range map[string]func(a, b *tensor.Tensor) *tensor.Tensor{
+		"Power": tensor.Power, "Remainder": tensor.Remainder, "FloorDivide": tensor.FloorDivide, "Div": tensor.Div, "Mul": tensor.Mul, "Maximum": tensor.Maximum, "Minimum": tensor.Minimum,
+		"Eq": tensor.Eq, "Ne": tensor.Ne, "Lt": tensor.Lt, "Le": tensor.Le, "Gt": tensor.Gt, "Ge": tensor.Ge,
+	} {
+		t.Run(name, func(t *testing.T) {
+			units := 4.
+			if name == "Power" {
+				units = 200
+			}
+			exactly(t, dev, units, name != "Maximum" && name != "Minimum", func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0].Unsqueeze(1), in[0]) }, some)
+		})
+	}
+	collected(t, 1)
+}
+
+// exactly compares what f makes on dev with what it makes of Float64 on the host: as far as units of the last place of x's dtypes go, and the signs of zeros unless one is as good as
+// the other.
+func exactly(t *testing.T, dev tensor.Device, units float64, signs bool, f func(in ...*tensor.Tensor) *tensor.Tensor, x *tensor.Tensor) {
+	t.Helper()
+	for dt, unit := range map[tensor.DType]float64{tensor.Float64: 0x1p-52, tensor.Float32: 0x1p-23} {
+		x := x.To(dt)
+		there, err := f(devicetest.On(t, dev, x)).Cpu()
+		check(t, err)
+		want := tensor.Data[float64](f(x.To(tensor.Float64)).To(there.DType()).To(tensor.Float64))
+		for i, g := range tensor.Data[float64](there.To(tensor.Float64)) {
+			w := want[i]
+			near := g == w || g != g && w != w || math.Abs(g-w) <= max(units*unit*math.Abs(w), 2*math.SmallestNonzeroFloat64)
+			if !near || signs && g == 0 && math.Signbit(g) != math.Signbit(w) {
+				t.Errorf("%v: element %d is %v, want %v", dt, i, g, w)
+			}
+		}
+	}
+}

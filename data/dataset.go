@@ -152,6 +152,22 @@ func (d *TensorDataset) Share() error {
 	return nil
 }
 
+// To moves the samples to a device, or to the host if that is nil. On an error nothing has moved.
+func (d *TensorDataset) To(dev tensor.Device) error {
+	var moved []*tensor.Tensor
+	for k, t := range d.Tensors {
+		there, err := t.ToDevice(dev)
+		if err != nil {
+			closeAll(moved)
+			return fmt.Errorf("move tensor %d of a data set: %w", k, err)
+		}
+		moved = append(moved, there)
+	}
+	err := d.Close()
+	d.Tensors = moved
+	return err
+}
+
 // Close drops this process's hold of the tensors. It may be called again.
 func (d *TensorDataset) Close() error {
 	var errs []error

@@ -49,14 +49,18 @@ func batchesOnADevice(t *testing.T, dev tensor.Device) {
 		"of one's own": {BatchSize: 4, Workers: 2, Transform: data.Compose(data.ToTensor, turned)},
 		"one by one":   {BatchSize: data.Single},
 		"of a subset":  {BatchSize: 3},
+		"of a rank":    {BatchSize: 3, Shuffle: true, Rank: 1, World: 2},
 		"with a stack": {BatchSize: 4, Collate: pairs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := there(t, dev)
 			var ds data.Dataset = set
 			want := 10
-			if name == "of a subset" {
+			switch name {
+			case "of a subset":
 				ds, want = data.NewSubset(set, []int{9, 2, 2, 0, 5}), 5
+			case "of a rank":
+				want = 5
 			}
 			l := data.NewLoader(ds, o)
 			n := 0
@@ -148,4 +152,31 @@ func first(t *testing.T, ds data.Dataset) data.Sample {
 	s, err := ds.Get(t.Context(), 0)
 	must(t, err)
 	return s
+}
+
+// A set moves as a whole or not at all.
+func TestASetMoves(t *testing.T) {
+	pixels, labels, _ := pictures()
+	dev := devicetest.New("test:0")
+	set := data.NewTensorDataset(pixels.Clone(), labels.Clone())
+	broken := errors.New("no room")
+	dev.Fail(broken)
+	if err := set.To(dev); !errors.Is(err, broken) || set.Tensors[0].Device() != nil || set.Tensors[1].Device() != nil {
+		t.Errorf("%v, and the set is on %v and %v", err, set.Tensors[0].Device(), set.Tensors[1].Device())
+	}
+	dev.Fail(nil)
+	for _, to := range []tensor.Device{dev, dev, nil, nil} {
+		must(t, set.To(to))
+		for k, want := range []*tensor.Tensor{pixels, labels} {
+			if got := set.Tensors[k]; got.Device() != to {
+				t.Errorf("on %v, want %v", got.Device(), to)
+			} else {
+				devicetest.Same(t, got, want, 0)
+			}
+		}
+	}
+	must(t, set.Close())
+	if n := dev.Used(); n != 0 {
+		t.Errorf("%d bytes are left on the device", n)
+	}
 }

@@ -49,9 +49,9 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 }
 
 // AllReduce replaces the elements of the tensors by what op makes of those of all ranks. Tensors are contiguous, of one dtype:
-// float32, float64 or an integer. Several tensors in one call are as quick as one of their size together.
+// of floating point or an integer. Several tensors in one call are as quick as one of their size together.
 func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) error {
-	return g.reduce(ctx, "all_reduce", op.String(), op, -1, ts)
+	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
 }
 
 // Reduce is AllReduce of which only rank root gets the result; the tensors of others stay as they are.
@@ -59,7 +59,10 @@ func (g *Group) Reduce(ctx context.Context, root int, op Op, ts ...*tensor.Tenso
 	return g.reduce(ctx, "reduce", op.String()+" to "+strconv.Itoa(root), op, root, ts)
 }
 
-// reduce reduces to one rank, or to all if root is -1.
+// everyRank is the root of calls whose result all ranks get.
+const everyRank = -1
+
+// reduce reduces to one rank, or to all.
 func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, ts []*tensor.Tensor) error {
 	c, err := g.begin(name, arg)
 	if err != nil {
@@ -69,11 +72,9 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 	c.of(ts...)
 	c.check(ts...)
 	c.reduces(op)
-	if root != -1 {
-		c.root(g, root)
-	}
+	c.root(g, root)
 	c.both(ts)
-	gets := root == -1 || root == g.Rank()
+	gets := root == everyRank || root == g.Rank()
 	if gets {
 		defer touch(ts)
 	}
@@ -98,67 +99,6 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 			}
 		}
 		return nil
-	})
-}
-
-// AllGather fills dst with the elements that src has in rank 0, then those in rank 1 and so on: torch's all_gather_into_tensor. Both are
-// contiguous and of one dtype, and dst has Size() times as many elements.
-func (g *Group) AllGather(ctx context.Context, dst, src *tensor.Tensor) error {
-	c, err := g.begin("all_gather", "")
-	if err != nil {
-		return err
-	}
-	defer g.end(dst, src)
-	c.of(src)
-	c.check(src, dst)
-	c.times(g, dst, src)
-	c.inOut(src, dst)
-	defer dst.Touch()
-	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
-		if err := c.in.read(at, g.mine()[:n]); err != nil {
-			return err
-		}
-		if err := g.turn(ctx, c); err != nil {
-			return err
-		}
-		for r := range g.Size() {
-			if err := c.out.write(r*c.in.size+at, g.met(r)[:n]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// ReduceScatter reduces src, which has Size() times as many elements as dst, and gives each rank its part of the result: the
-// first to rank 0 and so on. It is torch's reduce_scatter_tensor. Both are contiguous and of one dtype.
-func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tensor) error {
-	c, err := g.begin("reduce_scatter", op.String())
-	if err != nil {
-		return err
-	}
-	defer g.end(dst, src)
-	c.of(dst)
-	c.check(src, dst)
-	c.reduces(op)
-	c.times(g, src, dst)
-	c.inOut(src, dst)
-	defer dst.Touch()
-	// A slot has a piece for each rank, which begins at a multiple of 64 bytes.
-	limit := room(g.stage.size) / g.Size() &^ 63
-	return g.run(ctx, c, c.out.size, limit, func(at, n int) error {
-		for r := range g.Size() {
-			if err := c.in.read(r*c.out.size+at, g.mine()[r*limit:][:n]); err != nil {
-				return err
-			}
-		}
-		if err := g.turn(ctx, c); err != nil {
-			return err
-		}
-		if err := g.fold(c, 0, g.Rank()*limit, n); err != nil {
-			return err
-		}
-		return c.out.write(at, g.mine()[:n])
 	})
 }
 
@@ -194,8 +134,18 @@ func (g *Group) fold(c *call, into, from, n int) error {
 
 // root says from or to whom the call goes.
 func (c *call) root(g *Group, root int) {
-	if root < 0 || root >= g.Size() {
+	if root != everyRank && (root < 0 || root >= g.Size()) {
 		c.cannot("the ranks are 0 to %d", g.Size()-1)
+	}
+}
+
+// only wants the root, if there is one, and nobody else to have a tensor.
+func (c *call) only(g *Group, root int, t *tensor.Tensor) {
+	switch has := root == everyRank || root == g.Rank(); {
+	case has && t == nil:
+		c.cannot("a tensor of rank %d is missing", g.Rank())
+	case !has && t != nil:
+		c.cannot("rank %d brings a tensor that only rank %d has", g.Rank(), root)
 	}
 }
 
@@ -209,15 +159,21 @@ func (c *call) times(g *Group, large, small *tensor.Tensor) {
 // both makes the tensors input and output.
 func (c *call) both(ts []*tensor.Tensor) {
 	for _, t := range ts {
-		c.inOut(t, t)
+		c.input(t)
+		c.output(t)
 	}
 }
 
-// inOut adds an input and an output, unless the call cannot be made anyway.
-func (c *call) inOut(in, out *tensor.Tensor) {
+// input adds what this rank has, and output what it gets, unless the call cannot be made anyway.
+func (c *call) input(t *tensor.Tensor) {
 	if c.problem == nil {
-		c.in.add(in)
-		c.out.add(out)
+		c.in.add(t)
+	}
+}
+
+func (c *call) output(t *tensor.Tensor) {
+	if c.problem == nil {
+		c.out.add(t)
 	}
 }
 

@@ -5,22 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"os"
 	"slices"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Module is something with parameters: every nn.Module is one.
-type Module interface {
-	Params() iter.Seq[*autograd.Param]
-}
-
 // A Loss is a registered function that computes the loss of a network over a batch, the mean over its samples.
-type Loss[M Module] struct {
+type Loss[M nn.Module] struct {
 	replica *shoal.Func[replica[M]]
 }
 
@@ -30,7 +26,7 @@ type Loss[M Module] struct {
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
 //		return nn.NLLLoss(net.Forward(s.Const(batch[0])), batch[1])
 //	})
-func RegisterLoss[M Module](name string, f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
+func RegisterLoss[M nn.Module](name string, f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
 	return &Loss[M]{shoal.Register(name, func(ctx context.Context, rank int, r replica[M]) error { return r.run(ctx, rank, f) })}
 }
 
@@ -41,8 +37,7 @@ func RegisterLoss[M Module](name string, f func(s *autograd.Scope, net M, batch 
 // So are the buffers, which one replica writes: the running statistics of a BatchNorm2d are those of the batches' first parts, as
 // in PyTorch. One goroutine at a time may use a DataParallel.
 //
-// On several devices each replica has a copy of the parameters on its own, which is made anew for each batch, and of the buffers where the network has a
-// method Buffers, like nn.Buffers.
+// On several devices each replica has a copy of the parameters and buffers on its own, which is made anew for each batch.
 type DataParallel struct {
 	group  *shoal.Group
 	device tensor.Device // of the network
@@ -50,18 +45,24 @@ type DataParallel struct {
 }
 
 // A replica is the argument of a process.
-type replica[M Module] struct {
+type replica[M nn.Module] struct {
 	Net   M
 	Place tensor.Place
 	Group *Group
 	Pipe  *ipc.Duplex[float64, []*tensor.Tensor]
+
+	Seed  uint64 // of what its process draws
+	Maker int    // process of the DataParallel
 }
 
 // NewDataParallel starts opts.Workers processes, by default as many as there are threads, with net, whose parameters and gradients
 // move to shared memory. opts.CPUs confines each to a set of processors. When ctx ends the processes do. The caller closes it.
 //
+// What replicas draw, for dropout, is different in each: a process begins with a seed from the caller's default generator, so that tensor.ManualSeed decides
+// about all, and goroutines draw from that generator itself.
+//
 // If devices are named there is one process for each of them, which computes there. The network is on the first, and gradients are added up there.
-func NewDataParallel[M Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options, devices ...tensor.Device) (_ *DataParallel, err error) {
+func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options, devices ...tensor.Device) (_ *DataParallel, err error) {
 	opts.Workers = cmp.Or(len(devices), opts.Workers, shoal.Threads())
 	var home tensor.Device
 	for p := range net.Params() {
@@ -79,7 +80,8 @@ func NewDataParallel[M Module](ctx context.Context, loss *Loss[M], net M, opts s
 	}
 	defer group.Close() // the processes have it
 	d := &DataParallel{group: shoal.NewGroup(ctx, opts), device: home}
-	for _, dev := range devices {
+	seed, pid := tensor.DefaultGenerator().Uint64(), os.Getpid()
+	for rank, dev := range devices {
 		ours, theirs, err := ipc.Pipe2[[]*tensor.Tensor, float64]()
 		if err != nil {
 			err = errors.Join(err, d.group.Close()) // they may be waiting for those that there will not be
@@ -87,7 +89,7 @@ func NewDataParallel[M Module](ctx context.Context, loss *Loss[M], net M, opts s
 			return nil, err
 		}
 		d.pipes = append(d.pipes, ours)
-		loss.replica.Go(d.group, replica[M]{net, tensor.Place{Device: dev}, group, theirs})
+		loss.replica.Go(d.group, replica[M]{net, tensor.Place{Device: dev}, group, theirs, seed + uint64(rank), pid})
 		theirs.Close()
 	}
 	return d, nil
@@ -145,6 +147,9 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 	if err := r.Group.Join(rank); err != nil {
 		return err
 	}
+	if os.Getpid() != r.Maker {
+		tensor.ManualSeed(r.Seed)
+	}
 	var sums []*tensor.Tensor // which all processes share
 	for p := range r.Net.Params() {
 		if !p.Frozen {
@@ -195,10 +200,16 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 	return nil
 }
 
+// partOf returns which samples of a batch a rank has. Those of the first ranks are as many as others', or one more, so that rank 0 has some if anybody has.
+func partOf(samples, rank, size int) (from, to int) {
+	at := func(rank int) int { return (samples*rank + size - 1) / size }
+	return at(rank), at(rank + 1)
+}
+
 // backward returns the part of the loss that this rank's samples have.
 func (r replica[M]) backward(rank int, s *autograd.Scope, f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var, batch []*tensor.Tensor) (float64, error) {
 	samples := batch[0].Dim(0)
-	from, to := samples*rank/r.Group.Size(), samples*(rank+1)/r.Group.Size()
+	from, to := partOf(samples, rank, r.Group.Size())
 	for i, t := range batch {
 		defer t.Close()
 		part := t.Narrow(0, from, to-from)

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/internal/devicetest"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -42,10 +45,6 @@ type still struct {
 }
 
 func (s *still) Params() iter.Seq[*autograd.Param] { return s.Net.Params() }
-
-func (s *still) Buffers() iter.Seq2[string, *tensor.Tensor] {
-	return func(yield func(string, *tensor.Tensor) bool) { yield("scale", s.Scale) }
-}
 
 var stillLoss = dist.RegisterLoss("stillLoss", func(s *autograd.Scope, n *still, batch []*tensor.Tensor) *autograd.Var {
 	return n.Net.loss(s, []*tensor.Tensor{tensor.Mul(batch[0], n.Scale), batch[1]})
@@ -90,35 +89,221 @@ func TestReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 }
 
 // dataParallel has processes compute on the device that the network is on, whose parameters and gradients they share, or one on each of all.
+// Parts of a batch are of different sizes, and in the last one some have no samples.
 func dataParallel(t *testing.T, dev tensor.Device, all ...tensor.Device) {
-	const steps, batch = 3, 7
-	want := alone(1, steps, batch)
-	n := newNet(1)
+	n, single := newNet(1), newNet(1)
 	for p := range n.Params() {
 		p.T.Set(devicetest.On(t, dev, p.T))
 	}
 	d, err := dist.NewDataParallel(deadline(t), netLoss, n, shoal.Options{Workers: 2}, all...)
 	check(t, err)
-	for i := range steps {
+	for i, size := range []int{7, 5, 1} {
 		zeroGrad(n)
-		var there []*tensor.Tensor
-		for _, x := range samples(uint64(i), batch) {
-			there = append(there, devicetest.On(t, dev, x))
-		}
-		_, err := d.Backward(deadline(t), there...)
+		zeroGrad(single)
+		loss, err := d.Backward(deadline(t), there(t, dev, samples(uint64(i), size))...)
 		check(t, err)
+		whole := single.loss(nil, samples(uint64(i), size))
+		whole.Backward()
+		if math.Abs(loss-whole.Item()) > 1e-6 {
+			t.Errorf("%d samples: a loss of %v, not %v", size, loss, whole.Item())
+		}
+		same(t, dev, n, single)
 		step(n)
+		step(single)
 	}
 	check(t, d.Close())
-	wants := map[string]*tensor.Tensor{}
-	for p := range want.Params() {
-		wants[p.Name] = p.T
-	}
 	for p := range n.Params() {
-		if p.T.Device() != dev {
-			t.Errorf("%s is on %v", p.Name, p.T.Device())
+		check(t, p.Close())
+	}
+}
+
+// there returns a batch on a device.
+func there(t *testing.T, dev tensor.Device, batch []*tensor.Tensor) (all []*tensor.Tensor) {
+	t.Helper()
+	for _, x := range batch {
+		all = append(all, devicetest.On(t, dev, x))
+	}
+	return all
+}
+
+// same wants a module on a device to have the parameters, gradients and buffers that one on the host has.
+func same(t *testing.T, dev tensor.Device, got, want nn.Module) {
+	t.Helper()
+	wants, stop := iter.Pull(want.Params())
+	defer stop()
+	for p := range got.Params() {
+		w, _ := wants()
+		if p.T.Device() != dev || p.Grad.Device() != dev {
+			t.Errorf("%s is on %v, its gradient on %v", p.Name, p.T.Device(), p.Grad.Device())
 		}
-		devicetest.Same(t, p.T, wants[p.Name], 1e-6)
+		devicetest.Same(t, p.T, w.T, 1e-5)
+		devicetest.Same(t, p.Grad, w.Grad, 1e-5)
+	}
+	buffers, halt := iter.Pull2(nn.Buffers(want))
+	defer halt()
+	for _, b := range nn.Buffers(got) {
+		_, w, _ := buffers()
+		devicetest.Same(t, b, w, 1e-5)
+	}
+}
+
+// normalised returns a network with running statistics.
+func normalised() *nn.Sequential {
+	g := tensor.NewGenerator(4)
+	return nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewBatchNorm2d(2), nn.Flatten{}, nn.NewLinear(8, 3, g), nn.LogSoftmax{})
+}
+
+var normalisedLoss = dist.RegisterLoss("normalised loss", func(s *autograd.Scope, m *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
+	return nn.NLLLoss(m.Forward(s.Const(batch[0])), batch[1])
+})
+
+func TestStatisticsAreThoseOfTheFirstDevice(t *testing.T) {
+	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
+	statistics(t, devs[0], devs[1])
+	statistics(t, devs[0], devs[0])
+	for _, dev := range devs {
+		emptied(t, dev)
+	}
+}
+
+// statistics has each of two devices normalise its part of a batch by itself, as PyTorch's do, and keeps what the first one has seen.
+func statistics(t *testing.T, devs ...tensor.Device) {
+	m, single := normalised(), normalised()
+	check(t, nn.To(m, devs[0]))
+	d, err := dist.NewDataParallel(deadline(t), normalisedLoss, m, shoal.Options{}, devs...)
+	check(t, err)
+	scope := autograd.NewScope()
+	for i, size := range []int{5, 1} { // all of one is the first part
+		for _, net := range []nn.Module{m, single} {
+			for p := range net.Params() {
+				p.ZeroGrad()
+			}
+		}
+		g := tensor.NewGenerator(uint64(i))
+		batch := []*tensor.Tensor{tensor.RandN(tensor.Float32, g, size, 1, 4, 4), tensor.RandInt(g, 0, 3, size)}
+		_, err := d.Backward(deadline(t), there(t, devs[0], batch)...)
+		check(t, err)
+		for rank := range devs {
+			from, to := (size+1)/2*rank, min(size, (size+1)/2*(rank+1))
+			if from == to {
+				continue
+			}
+			scope.Reset()
+			if rank == 1 {
+				scope.KeepBuffers()
+			}
+			part := []*tensor.Tensor{batch[0].Narrow(0, from, to-from), batch[1].Narrow(0, from, to-from)}
+			loss := nn.NLLLoss(single.Forward(scope.Const(part[0])), part[1])
+			autograd.MulScalar(loss, float64(to-from)/float64(size)).Backward()
+		}
+		scope = autograd.NewScope()
+		same(t, devs[0], m, single)
+		for p := range m.Params() {
+			p.T.Axpy(-0.1, p.Grad)
+		}
+		for p := range single.Params() {
+			p.T.Axpy(-0.1, p.Grad)
+		}
+	}
+	check(t, d.Close())
+	check(t, nn.Close(m))
+}
+
+// A thin is a weight for each feature, of which half are dropped.
+type thin struct {
+	Weight *autograd.Param
+	Drop   *nn.Dropout
+}
+
+func (n *thin) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
+
+var thinLoss = dist.RegisterLoss("thin loss", func(s *autograd.Scope, n *thin, batch []*tensor.Tensor) *autograd.Var {
+	return autograd.Mean(autograd.Mul(n.Drop.Forward(s.Const(batch[0])), n.Weight.Var()))
+})
+
+func TestReplicasDropOthers(t *testing.T) {
+	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
+	dropout(t, devs[0], devs[1])
+	dropout(t, nil, nil)
+	for _, dev := range devs {
+		emptied(t, dev)
+	}
+}
+
+// dropout has two replicas of one sample each. Where one of them drops a feature and the other does not, its gradient is half of the largest.
+func dropout(t *testing.T, devs ...tensor.Device) {
+	const features = 200
+	var seen []*tensor.Tensor
+	for range 2 {
+		tensor.ManualSeed(5)
+		n := &thin{autograd.NewParam("weight", tensor.Ones(tensor.Float32, features)), nn.NewDropout(0.5)}
+		check(t, nn.To(n, devs[0]))
+		d, err := dist.NewDataParallel(deadline(t), thinLoss, n, shoal.Options{}, devs...)
+		check(t, err)
+		_, err = d.Backward(deadline(t), there(t, devs[0], []*tensor.Tensor{tensor.Ones(tensor.Float32, 2, features)})...)
+		check(t, err)
+		grad, err := n.Weight.Grad.Cpu()
+		check(t, err)
+		times := map[float32]int{}
+		for _, g := range tensor.Data[float32](grad) {
+			times[g*features]++
+		}
+		if times[0]+times[1]+times[2] != features || times[0] == 0 || times[1] == 0 || times[2] == 0 {
+			t.Errorf("on %v: gradients, and how often each: %v", devs, times)
+		}
+		seen = append(seen, grad.Clone())
+		check(t, errors.Join(d.Close(), nn.Close(n), grad.Close()))
+	}
+	want(t, "the same seed", seen[1], seen[0])
+}
+
+// dying is what kills the replica that finds a negative label.
+var dying = dist.RegisterLoss("dying loss", func(s *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {
+	if here, err := batch[1].Cpu(); err != nil || here.Select(0, 0).Item() < 0 {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	return n.loss(s, batch)
+})
+
+func TestAReplicaOnADeviceIsKilled(t *testing.T) {
+	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
+	killedReplica(t, devs[0], devs[1])
+	for _, dev := range devs {
+		emptied(t, dev)
+	}
+}
+
+// killedReplica kills the last replica, which everybody hears of, and has others go on with the same parameters.
+func killedReplica(t *testing.T, devs ...tensor.Device) {
+	n, single := newNet(1), newNet(1)
+	for p := range n.Params() {
+		p.T.Set(devicetest.On(t, devs[0], p.T))
+	}
+	start := func() *dist.DataParallel {
+		// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end this one before it has spoken.
+		d, err := dist.NewDataParallel(deadline(t), dying, n, shoal.Options{Grace: watchdog}, devs...)
+		check(t, err)
+		return d
+	}
+	d, batch := start(), samples(1, 4)
+	bad := batch[1].Clone()
+	tensor.SetAt(bad, int64(-1), 2)
+	_, err := d.Backward(deadline(t), there(t, devs[0], []*tensor.Tensor{batch[0], bad})...)
+	died, ok := errors.AsType[*shoal.ProcessError](err)
+	if !ok || died.Signal != syscall.SIGKILL || died.Rank != 1 {
+		t.Errorf("%v", err)
+	}
+	if _, err := d.Backward(deadline(t), there(t, devs[0], batch)...); !errors.Is(err, dist.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	zeroGrad(n)
+	d = start()
+	_, err = d.Backward(deadline(t), there(t, devs[0], batch)...)
+	check(t, err)
+	single.loss(nil, batch).Backward()
+	same(t, devs[0], n, single)
+	check(t, d.Close())
+	for p := range n.Params() {
 		check(t, p.Close())
 	}
 }

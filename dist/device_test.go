@@ -21,10 +21,25 @@ func devices(size int) []tensor.Device {
 	return all
 }
 
-func TestCollectivesOfTensorsOnDevices(t *testing.T) { collectives(t, devices(3), 140_001) }
+func TestCollectivesOfTensorsOnDevices(t *testing.T) {
+	collectives(t, devices(3), 140_001, tensor.Float32)
+	one := devicetest.New("test:0")
+	collectives(t, []tensor.Device{one, one, one}, 1001, tensor.Float32, tensor.Int64, tensor.BFloat16)
+}
+
+func TestATensorOnADeviceIsContiguousToo(t *testing.T) {
+	groups := handles(t, 2)
+	for _, err := range together(groups, func(g *dist.Group) error {
+		return g.AllReduce(deadline(t), dist.Sum, devicetest.On(t, devicetest.New("test:0"), ones(2, 3)).T())
+	}) {
+		if !errors.Is(err, dist.ErrTensor) {
+			t.Errorf("%v", err)
+		}
+	}
+}
 
 // collectives has a rank for each device, with n elements there.
-func collectives(t *testing.T, there []tensor.Device, n int) {
+func collectives(t *testing.T, there []tensor.Device, n int, dtypes ...tensor.DType) {
 	size := len(there)
 	groups := handles(t, size)
 	on := func(dt tensor.DType, rank, n int) *tensor.Tensor {
@@ -37,17 +52,33 @@ func collectives(t *testing.T, there []tensor.Device, n int) {
 		}
 		return all
 	}
-	for _, dt := range []tensor.DType{tensor.Float32, tensor.Int64} {
-		sum := serial(dist.Sum, operands(dt))
+	for _, dt := range dtypes {
 		all(t, together(groups, func(g *dist.Group) error {
 			rank, own := g.Rank(), there[g.Rank()]
-			x := on(dt, rank, n)
-			if err := g.AllReduce(deadline(t), dist.Sum, x); err != nil {
-				return err
+			for _, op := range []dist.Op{dist.Sum, dist.Mean, dist.Max, dist.Min, dist.Prod} {
+				if op == dist.Mean && dt == tensor.Int64 {
+					continue
+				}
+				whole := serial(op, operands(dt))
+				x := on(dt, rank, n)
+				if err := g.AllReduce(deadline(t), op, x); err != nil {
+					return err
+				}
+				devicetest.Same(t, x, whole, 0)
+				if x.Device() != own {
+					t.Errorf("rank %d has the result on %v", rank, x.Device())
+				}
+				x = on(dt, rank, n)
+				if err := g.Reduce(deadline(t), 2, op, x); err != nil {
+					return err
+				}
+				if rank != 2 {
+					whole = operand(dt, rank, n)
+				}
+				devicetest.Same(t, x, whole, 0)
 			}
-			devicetest.Same(t, x, sum, 0)
-			if x.Device() != own {
-				t.Errorf("rank %d has the sum on %v", rank, x.Device())
+			if err := g.Barrier(deadline(t)); err != nil {
+				return err
 			}
 			y := on(dt, rank, n)
 			if err := g.Broadcast(deadline(t), 1, y); err != nil {
@@ -67,6 +98,7 @@ func collectives(t *testing.T, there []tensor.Device, n int) {
 			devicetest.Same(t, part, whole.Narrow(0, rank*(n/size), n/size), 0)
 			return nil
 		}))
+		exchange(t, groups, dt, n, func(rank int, x *tensor.Tensor) *tensor.Tensor { return devicetest.On(t, there[rank], x) })
 	}
 }
 

@@ -35,7 +35,7 @@
 //
 // # Data parallelism
 //
-// A [Trainer] is the counterpart of torch.nn.DataParallel: one process has the network and its optimizer, others compute the
+// A [DataParallel] is the counterpart of torch.nn.DataParallel: one process has the network and its optimizer, others compute the
 // gradients of parts of each batch. See docs/training.md for what to take when.
 //
 // # The trap

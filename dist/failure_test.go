@@ -74,16 +74,34 @@ func TestTensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
 			return g.AllReduce(ctx, dist.Mean, ones(2).To(tensor.Int32))
 		},
 		"no such operation": func(g *dist.Group) error { return g.AllReduce(ctx, 9, ones(2)) },
-		"half":              func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(2).To(tensor.Float16)) },
+		"complex numbers":   func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(2).To(tensor.Complex64)) },
 		"several dtypes":    func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(2), ones(2).To(tensor.Float64)) },
 		"root":              func(g *dist.Group) error { return g.Reduce(ctx, 2, dist.Sum, ones(2)) },
-		"gather":            func(g *dist.Group) error { return g.AllGather(ctx, ones(5), ones(2)) },
-		"scatter":           func(g *dist.Group) error { return g.ReduceScatter(ctx, dist.Sum, ones(2), ones(3)) },
+		"all_gather":        func(g *dist.Group) error { return g.AllGather(ctx, ones(5), ones(2)) },
+		"reduce_scatter":    func(g *dist.Group) error { return g.ReduceScatter(ctx, dist.Sum, ones(2), ones(3)) },
+		"all_to_all":        func(g *dist.Group) error { return g.AllToAll(ctx, ones(3), ones(3)) },
+		"all_to_all larger": func(g *dist.Group) error { return g.AllToAll(ctx, ones(2), ones(4)) },
+		"gather to nobody":  func(g *dist.Group) error { return g.Gather(ctx, 2, nil, ones(1)) },
+		"gather to nil":     func(g *dist.Group) error { return g.AllGather(ctx, nil, ones(1)) },
 		"nothing":           func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum) },
 	} {
 		for _, err := range together(groups, f) {
 			if !errors.Is(err, dist.ErrTensor) {
 				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	// What only the root has is missing there, or is somewhere else.
+	for name, f := range map[string]func(g *dist.Group, large *tensor.Tensor) error{
+		"gather":  func(g *dist.Group, large *tensor.Tensor) error { return g.Gather(ctx, 0, large, ones(2)) },
+		"scatter": func(g *dist.Group, large *tensor.Tensor) error { return g.Scatter(ctx, 0, ones(2), large) },
+	} {
+		for what, large := range map[string][]*tensor.Tensor{
+			"missing": {nil, nil}, "rank 1": {ones(4), ones(4)}, "3 elements are not 2 times 2": {ones(3), nil}, "not contiguous": {ones(2, 2).T(), nil},
+		} {
+			errs := together(groups, func(g *dist.Group) error { return f(g, large[g.Rank()]) })
+			if !errors.Is(errors.Join(errs...), dist.ErrTensor) || errs[0] == nil || errs[1] == nil || !strings.Contains(errs[0].Error(), what) {
+				t.Errorf("%s, %s: %v", name, what, errs)
 			}
 		}
 	}

@@ -49,15 +49,30 @@ func simulated(t testing.TB, n int) []tensor.Device {
 }
 
 func TestCollectivesOfTensorsOnGPUs(t *testing.T) {
-	collectives(t, append(simulated(t, 2), nil), 1001)
+	devs := simulated(t, 2)
+	for _, there := range [][]tensor.Device{{devs[0], devs[1], nil}, {devs[1], devs[0], devs[1]}} {
+		collectives(t, there, 1001, tensor.Float32, tensor.Int64, tensor.BFloat16)
+	}
 }
 
 func TestRanksTrainOnGPUsOfTheirOwn(t *testing.T) { trainRanks(t, simulated(t, 2)) }
 
+func TestAKilledRankOnAGPUIsNamedByAllOthers(t *testing.T) {
+	devs := simulated(t, 2)
+	killedRank(t, 1, devs[0], devs[1], devs[0])
+}
+
 func TestDataParallelOnAGPU(t *testing.T) { dataParallel(t, simulated(t, 1)[0]) }
 
-// The second GPU has a replica of its own.
-func TestDataParallelOnTwoGPUs(t *testing.T) {
-	devs := simulated(t, 2)
+// Each GPU but the first has a replica of its own.
+func TestDataParallelOnSeveralGPUs(t *testing.T) {
+	devs := simulated(t, 3)
+	dataParallel(t, devs[0], devs[:2]...)
 	dataParallel(t, devs[0], devs...)
 }
+
+func TestStatisticsAreThoseOfTheFirstGPU(t *testing.T) { statistics(t, simulated(t, 2)...) }
+
+func TestReplicasOnGPUsDropOthers(t *testing.T) { dropout(t, simulated(t, 2)...) }
+
+func TestAReplicaOnAGPUIsKilled(t *testing.T) { killedReplica(t, simulated(t, 2)...) }

@@ -2,13 +2,13 @@ package dist
 
 import (
 	"errors"
-	"iter"
 
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // mirrored has what a network is made of be copies on a device, and returns what makes them anew. It leaves alone what is there already.
-func mirrored(net Module, at tensor.Place) (refresh func() error, err error) {
+func mirrored(net nn.Module, at tensor.Place) (refresh func() error, err error) {
 	type mirror struct{ of, own *tensor.Tensor }
 	var all []mirror
 	add := func(t *tensor.Tensor) {
@@ -22,12 +22,8 @@ func mirrored(net Module, at tensor.Place) (refresh func() error, err error) {
 	for p := range net.Params() {
 		add(p.T)
 	}
-	if b, ok := net.(interface {
-		Buffers() iter.Seq2[string, *tensor.Tensor]
-	}); ok {
-		for _, t := range b.Buffers() {
-			add(t)
-		}
+	for _, t := range nn.Buffers(net) {
+		add(t)
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -10,8 +11,8 @@ import (
 // An Op says what becomes of the elements of several ranks.
 type Op uint8
 
-// The operations. Mean, which torch.distributed calls AVG, is one of float32 and float64 only. Integers wrap around; Max and Min of
-// NaN and anything are NaN.
+// The operations. Mean, which torch.distributed calls AVG, is one of floating point only. Integers wrap around; Max and Min of
+// NaN and anything are NaN. Float16 and BFloat16 are reduced in float32 and rounded once.
 const (
 	Sum Op = iota
 	Mean
@@ -39,13 +40,15 @@ type folding func(op Op, v *tensor.Tensor, into int, from []int, n int)
 
 var foldings = map[tensor.DType]folding{
 	tensor.Uint8: fold(add[uint8]), tensor.Int8: fold(add[int8]), tensor.Int16: fold(add[int16]), tensor.Int32: fold(add[int32]), tensor.Int64: fold(add[int64]),
-	tensor.Float32: fold(axpy[float32]), tensor.Float64: fold(axpy[float64]),
+	tensor.Float32: fold(axpy[float32]), tensor.Float64: fold(axpy[float64]), tensor.Float16: foldHalf, tensor.BFloat16: foldHalf,
 }
+
+// floats are the dtypes that have fractions.
+var floats = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64}
 
 // can reports whether elements of a dtype can be reduced by op.
 func (op Op) can(dt tensor.DType) bool {
-	float := dt == tensor.Float32 || dt == tensor.Float64
-	return int(op) < len(opNames) && foldings[dt] != nil && (op != Mean || float)
+	return int(op) < len(opNames) && foldings[dt] != nil && (op != Mean || slices.Contains(floats, dt))
 }
 
 // blockLen is how many elements are reduced at a time, so that they stay in the processor's cache.
@@ -60,17 +63,27 @@ func fold[T number](add func(d, s []T)) folding {
 			d := all[into+at:][:size]
 			copy(d, all[from[0]+at:])
 			for _, f := range from[1:] {
-				if s := all[f+at:][:size]; op == Sum || op == Mean {
-					add(d, s)
-				} else {
-					combine(op, d, s)
-				}
+				combine(op, add, d, all[f+at:][:size])
 			}
 			if op == Mean {
 				divide(d, len(from))
 			}
 		}
 	}
+}
+
+// foldHalf is fold by way of float32.
+func foldHalf(op Op, v *tensor.Tensor, into int, from []int, n int) {
+	at := func(i int) *tensor.Tensor { return v.Narrow(0, i, n) }
+	sum := at(from[0]).To(tensor.Float32)
+	d := tensor.Data[float32](sum)
+	for _, f := range from[1:] {
+		combine(op, axpy[float32], d, tensor.Data[float32](at(f).To(tensor.Float32)))
+	}
+	if op == Mean {
+		divide(d, len(from))
+	}
+	at(into).CopyFrom(sum)
 }
 
 func add[T number](d, s []T) {
@@ -102,7 +115,8 @@ func scale[F kernel.Float](d []F, by F, ranks int) {
 	}
 }
 
-func combine[T number](op Op, d, s []T) {
+// combine puts elements of another rank to those of d; add adds them.
+func combine[T number](op Op, add func(d, s []T), d, s []T) {
 	s = s[:len(d)]
 	switch op {
 	case Max:
@@ -117,5 +131,7 @@ func combine[T number](op Op, d, s []T) {
 		for i, x := range s {
 			d[i] *= x
 		}
+	default:
+		add(d, s)
 	}
 }

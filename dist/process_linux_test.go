@@ -43,6 +43,7 @@ func TestEveryStartMethod(t *testing.T) {
 type victim struct {
 	Group   *dist.Group
 	Rank    int
+	Place   tensor.Place
 	Reports *ipc.Sender[report]
 }
 
@@ -61,8 +62,12 @@ var endless = shoal.Register("reduce until somebody dies", func(ctx context.Cont
 	if err := v.Group.Join(v.Rank); err != nil {
 		return err
 	}
-	t := tensor.Full(tensor.Float32, 1, 400_000) // several chunks
-	err := v.Group.AllReduce(ctx, dist.Mean, t)
+	t, err := tensor.FullOn(v.Place.Device, tensor.Float32, 1, 400_000) // several chunks
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	err = v.Group.AllReduce(ctx, dist.Mean, t)
 	if err := v.Reports.Put(ctx, report{Rank: v.Rank, Going: true}); err != nil {
 		return err
 	}
@@ -82,39 +87,43 @@ var endless = shoal.Register("reduce until somebody dies", func(ctx context.Cont
 })
 
 func TestAKilledRankIsNamedByAllOthers(t *testing.T) {
-	const size = 3
 	for round := range 6 {
-		killed := round % size
-		ctx, g := deadline(t), newGroup(t, size)
-		q, err := ipc.NewQueue[report](2 * size)
-		check(t, err)
-		groups, pids := make([]*shoal.Group, size), make([]int, size)
-		processes := make([]*shoal.Process, size)
-		for r := range groups {
-			groups[r] = shoal.NewGroup(ctx, shoal.Options{Workers: size}) // of its own, so that none is cancelled by another's end
-			processes[r] = endless.Go(groups[r], victim{g, r, q.Sender()})
-		}
-		for range size {
-			if r, err := q.Get(ctx); err != nil || !r.Going {
-				t.Fatal(r, err)
-			}
-		}
-		for r, p := range processes {
-			pids[r] = p.PID()
-		}
-		check(t, syscall.Kill(pids[killed], syscall.SIGKILL)) // wherever it is
-		for range size - 1 {
-			r, err := q.Get(ctx)
-			check(t, err)
-			if !r.Dead || r.PID != pids[killed] || !slices.Equal(r.Blamed, []int{killed}) {
-				t.Errorf("rank %d died; rank %d says %q and blames %v", killed, r.Rank, r.Message, r.Blamed)
-			}
-		}
-		for r, group := range groups {
-			if err := group.Wait(); (err != nil) != (r == killed) {
-				t.Error(err)
-			}
-		}
-		check(t, q.Close())
+		killedRank(t, round%3, nil, nil, nil)
 	}
+}
+
+// killedRank has a rank for each place, one of which is killed, wherever it is.
+func killedRank(t *testing.T, killed int, places ...tensor.Device) {
+	size := len(places)
+	ctx, g := deadline(t), newGroup(t, size)
+	q, err := ipc.NewQueue[report](2 * size)
+	check(t, err)
+	groups, pids := make([]*shoal.Group, size), make([]int, size)
+	processes := make([]*shoal.Process, size)
+	for r := range groups {
+		groups[r] = shoal.NewGroup(ctx, shoal.Options{Workers: size}) // of its own, so that none is cancelled by another's end
+		processes[r] = endless.Go(groups[r], victim{g, r, tensor.Place{Device: places[r]}, q.Sender()})
+	}
+	for range size {
+		if r, err := q.Get(ctx); err != nil || !r.Going {
+			t.Fatal(r, err)
+		}
+	}
+	for r, p := range processes {
+		pids[r] = p.PID()
+	}
+	check(t, syscall.Kill(pids[killed], syscall.SIGKILL))
+	for range size - 1 {
+		r, err := q.Get(ctx)
+		check(t, err)
+		if !r.Dead || r.PID != pids[killed] || !slices.Equal(r.Blamed, []int{killed}) {
+			t.Errorf("rank %d died; rank %d says %q and blames %v", killed, r.Rank, r.Message, r.Blamed)
+		}
+	}
+	for r, group := range groups {
+		if err := group.Wait(); (err != nil) != (r == killed) {
+			t.Error(err)
+		}
+	}
+	check(t, errors.Join(q.Close(), g.Close()))
 }

@@ -2,7 +2,7 @@ package tensor
 
 // Bytes returns the memory of the elements of a contiguous tensor of any dtype, in the order of the machine. It is
 // borrowed, as [Data] is, and for what moves elements without computing with them: files and sockets. Bytes panics if t is not
-// contiguous. Who writes to the elements of a Bool tensor writes 0 or 1.
+// contiguous or is on a device. Who writes to the elements of a Bool tensor writes 0 or 1.
 func Bytes(t *Tensor) []byte {
 	if !t.IsContiguous() {
 		misuse("Bytes of a tensor that is not contiguous (strides %v): call Contiguous first", t.strides)

@@ -78,7 +78,7 @@ func (m *memory) file() (f *file, ok bool) {
 	return nil, false
 }
 
-// ReadFileAt fills t with the bytes at an offset of a file, as a copy that needs no mapping.
+// ReadFileAt fills t, which is contiguous and on the host, with the bytes at an offset of a file, as a copy that needs no mapping.
 func ReadFileAt(t *Tensor, f *os.File, at int64) error {
 	b := Bytes(t)
 	sys.Ready(b)

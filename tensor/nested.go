@@ -96,7 +96,9 @@ func (n *nest) put(cast castFunc, number []byte) {
 // ToNested returns the elements as []any, nested as deep as t has dimensions, of bool, int64, float64 or complex128, and
 // uint64 where a number is larger than an int64.
 func (t *Tensor) ToNested() any {
-	v := t.nested(0, t.offset)
+	near, done := t.near()
+	defer done()
+	v := near.nested(0, near.offset)
 	runtime.KeepAlive(t)
 	return v
 }

@@ -150,8 +150,8 @@ func (t *Tensor) Close() error {
 }
 
 // Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay open and reachable
-// (runtime.KeepAlive) while it is used, and it does not follow a Share. Data panics if t is not contiguous or its dtype
-// is not that of T.
+// (runtime.KeepAlive) while it is used, and it does not follow a Share. Data panics if t is not contiguous, its dtype
+// is not that of T, or it is on a device: see Cpu.
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {

@@ -20,11 +20,11 @@ import (
 
 // CUDA is what Options.CUDA does with the memory of GPUs.
 type CUDA interface {
-	// Open returns n bytes at off of the memory that a handle names, on the device that has this number. The device waits for event, a
+	// Open returns n bytes at off of the memory that a handle names, or none if n is 0, on the device that has this number. The device waits for event, a
 	// cudaIpcEventHandle_t, before it does anything else, unless it is nil. done is called once, when the memory is not used any more; not on an error.
 	Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error)
 	// Share returns how another process opens memory: the device's number, a cudaIpcMemHandle_t, and where the memory begins there; and a
-	// cudaIpcEventHandle_t, which comes to pass when the device has written it, or nil where it has. done is called once, when the receiver has given
+	// cudaIpcEventHandle_t, which comes to pass when the device has written it, or nil where it has. Memory of no bytes needs no handle. done is called once, when the receiver has given
 	// the memory back, or it was not sent.
 	Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte, done func() error, err error)
 }
@@ -129,21 +129,21 @@ func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 	if c.DType, err = value.DTypeOf(o.Args[5]); err != nil {
 		return nil, err
 	}
-	wait, isBool := o.Args[14].(bool)
-	learned, both := o.Args[10].(bool)
-	if !isBool || !both {
-		return nil, protocolError("the flags of a CUDA tensor are %T and %T", o.Args[10], o.Args[14])
+	if c.RequiresGrad, err = value.Arg[bool](o, 10); err != nil {
+		return nil, err
 	}
-	c.RequiresGrad = learned
 	for at, dst := range map[int]*int{3: &c.Offset, 6: &c.Device, 8: &c.StorageBytes, 9: &c.StorageOffset} {
 		if *dst, err = storageSize(o, at); err != nil {
 			return nil, err
 		}
 	}
-	if o.Args[7] == nil {
-		return c, nil
+	if c.StorageOffset%c.DType.Size() != 0 { // to a GPU an error that ends its context
+		return nil, protocolError("a CUDA storage of %v at byte %d", c.DType, c.StorageOffset)
 	}
-	return c, c.readHandles(o, wait)
+	if o.Args[7] == nil && c.StorageBytes == 0 {
+		return c, nil // the rest is nil, too
+	}
+	return c, c.readHandles(o)
 }
 
 // cudaTensor opens what the form describes, if somebody can.
@@ -152,7 +152,8 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i.opts.CUDA == nil || c.Handle == nil {
+	i.fetched[o] = true
+	if i.opts.CUDA == nil {
 		return c, nil
 	}
 	return c.open(i.opts.CUDA)
@@ -160,7 +161,11 @@ func (i *importer) cudaTensor(o *pickle.Object) (any, error) {
 
 // open makes a tensor of it, or a parameter. It is closed with that, or on an error.
 func (c *CUDATensor) open(by CUDA) (any, error) {
-	handle, err := CUDAHandle(c.Handle)
+	var handle [64]byte
+	var err error
+	if c.Handle != nil {
+		handle, err = CUDAHandle(c.Handle)
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -176,7 +181,7 @@ func (c *CUDATensor) open(by CUDA) (any, error) {
 }
 
 // readHandles reads what is there if there is memory.
-func (c *CUDATensor) readHandles(o *pickle.Object, wait bool) (err error) {
+func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	if c.Handle, err = value.Arg[[]byte](o, 7); err != nil {
 		return err
 	}
@@ -191,7 +196,8 @@ func (c *CUDATensor) readHandles(o *pickle.Object, wait bool) (err error) {
 	if c.Slot >= counterSlots {
 		return protocolError("slot %d of the counters %q", c.Slot, c.Counters)
 	}
-	if wait {
+	wait, err := value.Arg[bool](o, 14)
+	if err == nil && wait {
 		c.Event, err = value.Arg[[]byte](o, 13)
 	}
 	return err

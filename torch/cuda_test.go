@@ -56,7 +56,9 @@ func TestCUDATensor(t *testing.T) {
 	if c, ok := v.(*CUDATensor); !ok || c.Event != nil || !c.Parameter || !c.RequiresGrad {
 		t.Errorf("whose sender has waited: %+v, %v", v, err)
 	}
-	v, err = received(t, cudaMessage(func(args Tuple) { args[7], args[8], args[11], args[13] = nil, 0, nil, nil }))
+	v, err = received(t, cudaMessage(func(args Tuple) { // as PyTorch sends an empty one
+		args[3], args[7], args[8], args[9], args[11], args[12], args[13], args[14] = 0, nil, 0, 0, nil, 0, nil, nil
+	}))
 	if c, ok := v.(*CUDATensor); !ok || c.Handle != nil || c.Close() != nil {
 		t.Errorf("without memory: %+v, %v", v, err)
 	}
@@ -68,6 +70,8 @@ func TestCUDATensor(t *testing.T) {
 		"the dtype":    func(args Tuple) { args[5] = named("torch.Size") },
 		"the handle":   func(args Tuple) { args[7] = "x" },
 		"a number":     func(args Tuple) { args[8] = 1 << 60 },
+		"no handle":    func(args Tuple) { args[7] = nil },
+		"the place":    func(args Tuple) { args[9] = 514 },
 		"the gradient": func(args Tuple) { args[10] = 1 },
 		"the counters": func(args Tuple) { args[11] = "x" },
 		"the slot":     func(args Tuple) { args[12] = 10_000 },
@@ -150,6 +154,104 @@ func TestCUDACounters(t *testing.T) {
 	name = "/../x"
 	if err := must(received(t, cudaMessage(with)))(t).(*CUDATensor).Close(); !errors.Is(err, ErrProtocol) {
 		t.Errorf("counters outside of shared memory: %v", err)
+	}
+}
+
+// fakeCUDA has memory without bytes, and notes what was asked of it.
+type fakeCUDA struct {
+	opened []string
+	fails  error
+	ended  int
+}
+
+type fakeMemory struct {
+	tensor.DeviceMemory
+	of   *fakeCUDA
+	size int
+	done func() error
+}
+
+func (f *fakeCUDA) String() string { return "fake:0" }
+func (f *fakeCUDA) Alloc(n int) (tensor.DeviceMemory, error) {
+	return &fakeMemory{of: f, size: n, done: func() error { return nil }}, nil
+}
+
+func (f *fakeCUDA) Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error) {
+	f.opened = append(f.opened, fmt.Sprintf("%d bytes at %d of %q on %d behind %q", n, off, handle[:1], device, event[:min(len(event), 1)]))
+	if f.fails != nil {
+		return nil, f.fails
+	}
+	return &fakeMemory{of: f, size: n, done: done}, nil
+}
+
+func (f *fakeCUDA) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte, done func() error, err error) {
+	return 5, [64]byte{'M'}, 4096, nil, func() error { f.ended++; return nil }, nil
+}
+
+func (m *fakeMemory) Device() tensor.Device                 { return m.of }
+func (m *fakeMemory) Size() int                             { return m.size }
+func (m *fakeMemory) Key() any                              { return m }
+func (m *fakeMemory) Fill(off, n int, pattern []byte) error { return nil }
+func (m *fakeMemory) End() error                            { return m.done() }
+
+func TestCUDATensorsAreOpened(t *testing.T) {
+	name := counters(t, headerSize+8*counterSlots)
+	slot := func() byte { return must(os.ReadFile(shmDir + name))(t)[headerSize+8*3] }
+	read := func(f *fakeCUDA, change func(Tuple)) (any, error) {
+		b := must(pickle.Marshal(cudaMessage(func(args Tuple) { args[11] = []byte(name); change(args) }), 4))(t)
+		return (&importer{ctx: testContext(t), opts: Options{CUDA: f}}).unmarshal(b)
+	}
+	f := &fakeCUDA{}
+	x := must(read(f, func(Tuple) {}))(t).(*tensor.Tensor)
+	if fmt.Sprint(x.Shape(), x.Offset()) != "[2 3] 4" || fmt.Sprint(f.opened) != `[96 bytes at 512 of "H" on 1 behind "E"]` || slot() != 1 {
+		t.Errorf("%v from %d, %v; the slot is %d", x.Shape(), x.Offset(), f.opened, slot())
+	}
+	if x.Close(); slot() != 0 {
+		t.Errorf("closed, the slot is %d", slot())
+	}
+	empty := must(read(f, func(args Tuple) {
+		args[1].(*pickle.Object).Args = Tuple{Tuple{0, 3}}
+		args[3], args[7], args[8], args[9], args[11], args[12], args[13], args[14] = 0, nil, 0, 0, nil, 0, nil, nil
+	}))(t).(*tensor.Tensor)
+	if empty.Numel() != 0 || f.opened[1] != `0 bytes at 0 of "\x00" on 1 behind ""` {
+		t.Errorf("an empty one: %v, %v", empty.Shape(), f.opened)
+	}
+	check := func(what string, change func(Tuple), want error) {
+		t.Helper()
+		name = counters(t, headerSize+8*counterSlots)
+		if v, err := read(f, change); !errors.Is(err, want) || slot() != 0 {
+			t.Errorf("%s: %v, %v, and the slot is %d", what, v, err, slot())
+		}
+	}
+	check("beyond its storage", func(args Tuple) { args[3] = 40 }, tensor.ErrLayout)
+	check("an expandable segment", func(args Tuple) { args[7] = append([]byte("\x03e"), make([]byte, 64)...) }, ErrUnsupported)
+	f.fails = os.ErrProcessDone
+	check("whose sender has died", func(Tuple) {}, os.ErrProcessDone)
+}
+
+func TestCUDATensorsAreShared(t *testing.T) {
+	f := &fakeCUDA{}
+	send := func(shape ...int) *CUDATensor {
+		x := must(tensor.NewOn(f, tensor.Float32, shape...))(t)
+		b := must((&exporter{opts: Options{CUDA: f}}).marshal(x))(t)
+		x.Close()
+		return must((&importer{ctx: testContext(t)}).unmarshal(b))(t).(*CUDATensor)
+	}
+	a, b, none := send(2, 3), send(2, 3), send(0, 3)
+	if a.Device != 5 || len(a.Handle) != 64 || a.StorageBytes != 24 || a.StorageOffset != 4096 || a.Event != nil || a.Counters != b.Counters || a.Slot+1 != b.Slot {
+		t.Errorf("%+v and %+v", a, b)
+	}
+	if none.Handle != nil || none.StorageBytes != 0 || f.ended != 1 {
+		t.Errorf("an empty one: %+v, %d ended", none, f.ended)
+	}
+	for want := 2; want >= 0; want-- {
+		if out, err := CollectCUDA(); out != want || err != nil || f.ended != 3-want {
+			t.Errorf("%d are out, %v, and %d have ended; want %d out", out, err, f.ended, want)
+		}
+		if _, err := os.Stat(shmDir + a.Counters); (err == nil) != (want > 0) {
+			t.Errorf("%d are out; the counters: %v", want, err)
+		}
+		CloseAll([]any{b, a}[min(2-want, 1)])
 	}
 }
 

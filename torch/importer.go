@@ -20,7 +20,7 @@ type importer struct {
 
 	value.Lifter
 	storages map[*pickle.Object]*tensor.Tensor // of no elements, which hold them
-	fetched  map[*pickle.Object]bool           // descriptors that were promised to this process, and taken
+	fetched  map[*pickle.Object]bool           // what was promised to this process, and taken: a descriptor, or a slot of CUDA's counters
 	made     []io.Closer
 }
 
@@ -67,7 +67,7 @@ func (i *importer) declineAll(tree any) {
 			if f, err := i.fetch(o); err == nil {
 				f.Close()
 			}
-		case o.Class == rebuildCUDA && !i.Lifted(o):
+		case o.Class == rebuildCUDA:
 			if c, err := i.cudaForm(o); err == nil {
 				c.Close()
 			}

@@ -118,13 +118,19 @@ func (e *exporter) shareCUDA(t *tensor.Tensor, m tensor.DeviceMemory, class Glob
 	if err != nil {
 		return nil, err
 	}
+	c := &CUDATensor{
+		DType: t.DType(), Shape: t.Shape(), Strides: t.Strides(), Offset: t.Offset(), Parameter: class == parameterClass, RequiresGrad: learned,
+		Device: device, StorageBytes: m.Size(),
+	}
+	if c.StorageBytes == 0 { // PyTorch would not count down
+		low, err := e.cudaTensor(c)
+		return low, errors.Join(err, done())
+	}
 	p, err := park(t, done)
 	if err != nil {
 		return nil, errors.Join(err, done())
 	}
 	e.undoing = append(e.undoing, p.giveBack)
-	return e.cudaTensor(&CUDATensor{
-		DType: t.DType(), Shape: t.Shape(), Strides: t.Strides(), Offset: t.Offset(), Parameter: class == parameterClass, RequiresGrad: learned,
-		Device: device, Handle: handle[:], StorageBytes: m.Size(), StorageOffset: off, Counters: p.counters.name, Slot: p.slot, Event: event,
-	})
+	c.Handle, c.StorageOffset, c.Counters, c.Slot, c.Event = handle[:], off, p.counters.name, p.slot, event
+	return e.cudaTensor(c)
 }

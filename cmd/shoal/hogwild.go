@@ -12,9 +12,11 @@ type hogwildCommand struct{ hogwild.Command }
 
 // Run trains and tests. What needs a GPU is the affair of the program that loads the driver, and so is auto where that is at hand.
 func (c *hogwildCommand) Run(ctx context.Context) error {
-	switch _, err := beside.Find(accel); {
-	case hogwild.OnGPU(c.Device), c.Device == "auto" && err == nil:
+	_, missing := beside.Find(accel)
+	if hogwild.OnGPU(c.Device) || c.Device == "auto" && missing == nil {
 		return handOver(ctx)
 	}
-	return hogwild.Run(ctx, c.Options())
+	o := c.Options()
+	o.NoGPU = missing
+	return hogwild.Run(ctx, o)
 }

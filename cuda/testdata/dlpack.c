@@ -1,8 +1,14 @@
-// The structs of dlpack.h 1.1, written out here, as a library in C sees and makes them.
+// The structs of dlpack.h 1.1, as a library in C sees and makes them. They are written out here, or those of the header itself, if VENDOR is defined.
 #include <stdint.h>
 #include <stdio.h>
 #include <stddef.h>
 
+#ifdef VENDOR
+#include <dlpack.h>
+_Static_assert(kDLCUDA == 2 && DLPACK_MAJOR_VERSION == 1 && DLPACK_FLAG_BITMASK_READ_ONLY == 1, "numbers");
+_Static_assert(kDLInt == 0 && kDLUInt == 1 && kDLFloat == 2 && kDLBfloat == 4 && kDLComplex == 5 && kDLBool == 6, "types of elements");
+#pragma GCC diagnostic ignored "-Wmissing-declarations" // the functions below are not the header's
+#else
 typedef struct { uint32_t major, minor; } DLPackVersion;
 typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
 typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
@@ -26,6 +32,7 @@ typedef struct DLManagedTensorVersioned {
 	uint64_t flags;
 	DLTensor dl_tensor;
 } DLManagedTensorVersioned;
+#endif
 
 static char text[1024];
 static int deleted;

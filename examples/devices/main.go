@@ -1,6 +1,6 @@
-// Devices has each worker train where its rank says, on GPUs in turn or on the host where there is none: it loads the model from a file to
+// Devices has each worker compute where its rank says, on GPUs in turn or on the host where there is none: it loads the model from a file to
 // its device, and moves the batches of a loader of its own there. Then a large tensor goes round: from a device by a queue to another process, which
-// has the same memory and makes a copy on the host of it; back by a pipe; to the next device, and from device to device without the host.
+// has the same memory and sends that back by a pipe, after a copy on the host of it; then to the next device, and from device to device without the host.
 package main
 
 import (
@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -26,14 +28,14 @@ type job struct {
 
 var work = shoal.Register("work", func(ctx context.Context, rank int, j job) error {
 	dev := cuda.ForRank(rank)
-	weight, err := load(j.Model, dev)
+	model, err := load(j.Model, dev)
 	if err != nil {
 		return err
 	}
-	defer weight.Close()
-	loader := data.NewLoader(data.Digits(100, uint64(rank)), data.Options{BatchSize: 32})
+	defer nn.Close(model)
+	loader := data.NewLoader(data.Digits(100, 1), data.Options{BatchSize: 32, Transform: data.ToTensor})
 	defer loader.Close()
-	seen := 0
+	scope, seen, sum := autograd.NewScope(), 0, 0.0
 	for batch, err := range loader.Batches(ctx) {
 		if err != nil {
 			return err
@@ -42,27 +44,32 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j job) err
 		if err != nil {
 			return err
 		}
-		seen += x.Dim(0)
+		y := model.Forward(autograd.Flatten(scope.NoGrad(x)))
+		seen, sum = seen+x.Dim(0), sum+y.T().Sum()
+		scope.Reset()
 		if err := x.Close(); err != nil {
 			return err
 		}
 	}
-	return j.Done.Put(ctx, fmt.Sprintf("rank %d on %v: %d digits, a weight of %v", rank, tensor.Place{Device: dev}, seen, weight.Item()))
+	return j.Done.Put(ctx, fmt.Sprintf("rank %d on %v: %d digits make %.2f", rank, tensor.Place{Device: dev}, seen, sum))
 })
 
-// load returns the weight in a file, on a device.
-func load(path string, dev tensor.Device) (*tensor.Tensor, error) {
+// newModel returns a layer that sees digits.
+func newModel() *nn.Linear { return nn.NewLinear(28*28, 10, tensor.NewGenerator(1)) }
+
+// load returns the model in a file, on a device.
+func load(path string, dev tensor.Device) (*nn.Linear, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	w, err := f.Tensor("weight")
+	state, err := f.Tensors()
 	if err != nil {
 		return nil, err
 	}
-	defer w.Close()
-	return w.ToDevice(dev)
+	model := newModel()
+	return model, errors.Join(nn.To(model, dev), nn.Load(model, state))
 }
 
 // A route is the way of the large tensor: in by a queue, back by a pipe.
@@ -83,7 +90,7 @@ var toHost = shoal.Register("toHost", func(ctx context.Context, _ int, r route) 
 		return err
 	}
 	defer h.Close()
-	return r.Back.Send(ctx, h)
+	return errors.Join(r.Back.Send(ctx, h), r.Back.Send(ctx, x))
 })
 
 func main() { shoal.Main(run) }
@@ -104,7 +111,7 @@ func ranks(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	model := filepath.Join(dir, "model.safetensors")
-	if err := safetensors.Save(model, map[string]*tensor.Tensor{"weight": tensor.FromSlice([]float32{0.25}, 1)}, nil); err != nil {
+	if err := safetensors.Save(model, nn.State(newModel()), nil); err != nil {
 		return err
 	}
 	done, err := ipc.NewQueue[string](workers)
@@ -156,6 +163,11 @@ func round(ctx context.Context) error {
 		return errors.Join(err, g.Wait())
 	}
 	defer host.Close()
+	back, err := here.Recv(ctx)
+	if err != nil {
+		return errors.Join(err, g.Wait())
+	}
+	defer back.Close()
 	next, err := host.ToDevice(cuda.ForRank(1))
 	if err != nil {
 		return err
@@ -173,5 +185,6 @@ func round(ctx context.Context) error {
 	defer got.Close()
 	places := []any{tensor.Place{Device: near.Device()}, tensor.Place{Device: host.Device()}, tensor.Place{Device: next.Device()}, tensor.Place{Device: last.Device()}}
 	fmt.Printf("a million numbers went from %v by %v and %v to %v, all as they were: %v\n", append(places, tensor.Equal(got, x))...)
+	fmt.Printf("by queue and pipe they stayed the same memory on %v: %v\n", tensor.Place{Device: back.Device()}, back.SameStorage(near))
 	return g.Wait()
 }

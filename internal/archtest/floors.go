@@ -12,13 +12,14 @@ var floors = [...][]string{
 	2:  {"wire"},
 	3:  {"tensor"},
 	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest"},
-	5:  {"nn", "optim", "pool", "manager", "dist", "torch/internal/value"},
-	6:  {"data", "data/*", "manager/*", "torch/pt"},
+	5:  {"nn", "optim", "pool", "manager", "torch/internal/value"},
+	6:  {"data", "data/*", "dist", "manager/*", "torch/pt"},
 	7:  {"torch"},
 	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},
 	9:  {"bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
-	11: {"cmd/*"},
+	11: {"cmd/internal/subcommand"},
+	12: {"cmd/*"},
 }
 
 // Who may do what only few may. A package may do what its parent directory may.

@@ -4,23 +4,20 @@ package cublas_test
 
 import (
 	"errors"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/cublas"
 	"github.com/shoal-mp/shoal/internal/dl"
+	"github.com/shoal-mp/shoal/internal/standin"
 )
 
-func TestEachCallReachesCAsItWasMeant(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: nobody there to check the bindings")
-	}
-	so := filepath.Join(t.TempDir(), "libstandin.so")
-	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-o", so, "testdata/standin.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+func TestEachCallReachesCAsItWasMeant(t *testing.T) { callEach(t) }
+
+// With the types of NVIDIA's own header the stand-in sees the same, so it has them right.
+func TestEachCallIsNVIDIAs(t *testing.T) { callEach(t, standin.Vendor(t, "cublas_v2.h")...) }
+
+func callEach(t *testing.T, flags ...string) {
+	so := standin.Compile(t, "testdata/standin.c", flags...)
 	b, err := cublas.Load("libthereisnone.so.1", so)
 	if err != nil || b.Name() != so {
 		t.Fatal(b, err)

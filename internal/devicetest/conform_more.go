@@ -136,8 +136,9 @@ func sequences(t *testing.T, dev tensor.Device) {
 	for _, dt := range floats {
 		bits := map[tensor.DType]int{f32: 24, f64: 53}[dt]
 		Same(t, make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandOn(dev, dt, g, n) }), want(dt, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: bits}), 0)
+		Same(t, On(t, dev, tensor.New(dt, n)).Uniform(tensor.NewGenerator(9), -2, 5), want(dt, tensor.Sequence{Kind: tensor.RandomUniform, A: -2, B: 5, Bits: bits}), 0)
 		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandNOn(dev, dt, g, n) })
-		Same(t, normal, want(dt, tensor.Sequence{Kind: tensor.RandomNormal, B: 1}), 1e-6)
+		Same(t, normal, want(dt, tensor.Sequence{Kind: tensor.RandomNormal, B: 1}), map[tensor.DType]float64{f32: 1e-6, f64: 1e-14}[dt])
 		kept := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.EmptyOn(dev, dt, n) }).Bernoulli(tensor.NewGenerator(9), 0.3)
 		Same(t, kept, want(dt, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
 		s := tensor.Sequence{Kind: tensor.RandomKept, Key: key, A: 0.3, B: 1.5}
@@ -162,6 +163,12 @@ func sequences(t *testing.T, dev tensor.Device) {
 	if least, most := tensor.Amin(half).Item(), tensor.Amax(half).Item(); least < 0 || most >= 1 || most < 0.9 {
 		t.Errorf("halves are from %v to %v", least, most)
 	}
+	odd := On(t, dev, tensor.New(f64, n+1).Narrow(0, 1, n)) // of no whole vectors
+	Same(t, odd.Uniform(tensor.NewGenerator(9), 0, 1), want(f64, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 53}), 0)
+	Same(t, odd.Normal(tensor.NewGenerator(9), 3, 2), want(f64, tensor.Sequence{Kind: tensor.RandomNormal, A: 3, B: 2}), 1e-14)
+	Same(t, odd.Bernoulli(tensor.NewGenerator(9), 0.3), want(f64, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
+	check(t, dev.(tensor.Computer).Generate(odd.Operand(), tensor.Sequence{A: 3, B: 0.5}))
+	Same(t, odd, tensor.Arange(f64, 3, 3+n/2., 0.5), 0)
 	grid := On(t, dev, tensor.New(f32, 5, 7))
 	turned := grid.Transpose(0, 1).Uniform(tensor.NewGenerator(9), 0, 1)
 	Same(t, turned.Reshape(35), want(f32, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)

@@ -28,6 +28,7 @@ func Descend(d Descent, t Type) (Kernel, bool) {
 	if !ok || t != Float32 && t != Float64 {
 		return Kernel{}, false
 	}
+	d.First = d.First && d.Rule == "SGD" && d.Momentum // of others the text is the same
 	e := each{name: fmt.Sprintf("%+v", d), operands: []access{{t, reads | writes}, {t, reads}}, extra: Numbers}
 	if d.Atomic {
 		e.operands[0].mode = reads | adds

@@ -15,5 +15,5 @@
 // # Numbers
 //
 // Float16 and BFloat16 are computed in float32. Functions that a processor has no instruction for are computed in float64, with an error of a few units in its last
-// place. Package [github.com/shoal-mp/shoal/internal/cudriver/sim/vm] runs the texts in tests.
+// place, and as many times as many as the logarithm of what Pow returns. Package [github.com/shoal-mp/shoal/internal/cudriver/sim/vm] runs the texts in tests.
 package ptx

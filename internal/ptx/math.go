@@ -67,8 +67,11 @@ func expm1(a *asm, t Type, x ...string) string {
 	return a.do("selp.f64", near, far, a.do("setp.lt.f64", a.do("abs.f64", x[0]), c(0.4)))
 }
 
+// sigmoid is e/(1+e) where x is less than 0: there what is very small is not lost.
 func sigmoid(a *asm, t Type, x ...string) string {
-	return a.do("rcp.rn.f64", a.do("add.rn.f64", exp(a, t, a.do("neg.f64", x[0])), c(1)))
+	e := exp(a, t, a.do("neg.f64", a.do("abs.f64", x[0])))
+	above := a.do("selp.f64", c(1), e, a.do("setp.ge.f64", x[0], c(0)))
+	return a.do("div.rn.f64", above, a.do("add.rn.f64", e, c(1)))
 }
 
 func tanh(a *asm, t Type, x ...string) string {
@@ -161,17 +164,18 @@ func erf(a *asm, t Type, x ...string) string {
 		later, y = y, a.do("sub.rn.f64", a.do("fma.rn.f64", double, y, c(coefficients[i])), later)
 	}
 	y = a.do("sub.rn.f64", a.do("fma.rn.f64", u, y, c(coefficients[0])), later)
-	y = a.do("selp.f64", c(1), a.do("mul.rn.f64", y, size), a.do("setp.ge.f64", size, c(end)))
+	y = a.do("min.f64", a.do("mul.rn.f64", y, size), c(1))
+	y = a.do("selp.f64", c(1), y, a.do("setp.ge.f64", size, c(end)))
 	return a.nanOf(x[0], a.signOf(x[0], y))
 }
 
 // chebyshev returns the first n coefficients of the series of f between -1 and 1.
 func chebyshev(n int, f func(float64) float64) []float64 {
 	out := make([]float64, n)
+	cosine := func(i int) float64 { return math.Cos(math.Pi / float64(2*n) * float64(i%(4*n))) } // of so many parts of a right angle
 	for i := range out {
 		for j := range n {
-			angle := math.Pi * (float64(j) + .5) / float64(n)
-			out[i] += 2 / float64(n) * f(math.Cos(angle)) * math.Cos(float64(i)*angle)
+			out[i] += 2 / float64(n) * f(cosine(2*j+1)) * cosine(i*(2*j+1))
 		}
 	}
 	out[0] /= 2
@@ -185,10 +189,10 @@ func power(a *asm, t Type, x ...string) string {
 	half := a.do("mul.rn.f64", exponent, c(.5))
 	odd := a.do("setp.ne.f64", a.do("cvt.rni.f64.f64", half), half) // among the whole ones
 	y := a.do("mov.f64", exp(a, t, a.do("mul.rn.f64", exponent, log(a, t, a.do("abs.f64", base)))))
+	a.set(y, "selp.f64", a.signOf(base, y), y, a.do("and.pred", odd, whole)) // that of a zero, too
 	a.when(a.do("setp.lt.f64", base, c(0)), func() {
 		defined := a.do("or.pred", whole, a.do("setp.eq.f64", base, c(math.Inf(-1))))
-		turned := a.do("selp.f64", a.do("neg.f64", y), y, a.do("and.pred", odd, whole))
-		a.set(y, "selp.f64", turned, c(math.NaN()), defined)
+		a.set(y, "selp.f64", y, c(math.NaN()), defined)
 	})
 	a.set(y, "selp.f64", c(1), y, a.do("setp.eq.f64", base, c(1)))
 	infinite := a.do("setp.eq.f64", a.do("abs.f64", exponent), c(math.Inf(1)))

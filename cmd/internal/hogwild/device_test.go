@@ -8,9 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
@@ -42,11 +46,12 @@ func fewDigits(t *testing.T, train, test int) (folder string) {
 	return folder
 }
 
-// Two processes train one network in the memory of a device.
-func TestANetworkOnADevice(t *testing.T) {
+// learns has two processes train one network in the memory of a device, from where nothing but their steps changes it.
+func learns(t *testing.T, device string, train int) hogwild.Result {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "net.safetensors")
-	data := fewDigits(t, 8, 4)
-	saved := func(device string, lr float64) map[string]*tensor.Tensor {
+	data := fewDigits(t, train, 2)
+	saved := func(device string, lr float64) (r hogwild.Result, net map[string]*tensor.Tensor) {
 		var out bytes.Buffer
 		o := original()
 		o.Data, o.Device, o.Out, o.LR = data, device, path, lr
@@ -55,34 +60,46 @@ func TestANetworkOnADevice(t *testing.T) {
 		if err := hogwild.Run(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		var r hogwild.Result
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.LeakedBlocks != 0 || r.Samples != 16 || !r.Tested {
+		if r.LeakedBlocks != 0 || r.Samples != 2*train || !r.Tested {
 			t.Errorf("%s", out.String())
 		}
-		return load(t, path)
+		return r, load(t, path)
 	}
-	still, moved := saved("cpu", 1e-30), saved("test:0", 0.1)
+	_, still := saved("cpu", 1e-30)
+	r, moved := saved(device, 0.1)
 	for name, before := range still {
-		if tensor.Equal(before, moved[name]) {
-			t.Errorf("%s has not learned", name)
+		if sum := tensor.Abs(moved[name]).Sum(); tensor.Equal(before, moved[name]) || sum != sum {
+			t.Errorf("%s has not learned: %v", name, moved[name])
 		}
 	}
+	return r
 }
+
+func TestANetworkOnADevice(t *testing.T) { learns(t, "test:0", 8) }
 
 // The kernels are interpreted, so there is little to learn: a batch for each process.
 func TestANetworkOnASimulatedGPU(t *testing.T) {
+	simulated(t)
+	r := learns(t, "cuda", 2)
+	if there := int64(2*28*28 + 4*21_840); r.Device != "cuda:0" || r.BytesShared < there || r.BytesMovedIn < there {
+		t.Errorf("%+v", r)
+	}
+}
+
+// simulated gives this process and its children two GPUs, on which nothing may be left.
+func simulated(t *testing.T) {
+	t.Helper()
 	if raceEnabled {
 		t.Skip("half a minute under the race detector")
 	}
-	devices, err := sim.Create(1, 256<<20)
+	devices, err := sim.Create(2, 256<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer devices.Close()
-	t.Setenv(cuda.SimulateKey, devices.Paths()[0])
+	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
 	if err := cuda.Close(); err != nil { // others may have asked, and there were none
 		t.Fatal(err)
 	}
@@ -92,33 +109,83 @@ func TestANetworkOnASimulatedGPU(t *testing.T) {
 	}
 	before := shm.Current()
 	shm.SetDefault(domain)
-	defer func() {
+	t.Cleanup(func() {
+		for n := range 2 {
+			for end := time.Now().Add(time.Minute); ; tensor.Collect() {
+				used, err := devices.Used(n)
+				if err = errors.Join(err, cuda.EmptyCache()); err != nil {
+					t.Error(err)
+				}
+				if used == 0 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%d bytes are left on device %d", used, n)
+				}
+			}
+		}
 		shm.SetDefault(before)
-		if err := errors.Join(cuda.Close(), domain.Close()); err != nil {
+		if err := errors.Join(cuda.Close(), domain.Close(), devices.Close()); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+}
+
+// A killer kills the first worker that it reads of.
+type killer struct {
+	log  bytes.Buffer
+	done bool
+}
+
+func (k *killer) Write(b []byte) (int, error) {
+	if worker, _, ok := strings.Cut(string(b), "\trank "); ok && !k.done {
+		pid, err := strconv.Atoi(worker)
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if k.done = true; err != nil {
+			return 0, err
+		}
+	}
+	return k.log.Write(b)
+}
+
+// killed trains for ever, until a worker is killed. What the others have learned until then is on the device, and nothing else.
+func killed(t *testing.T, o hogwild.Options) {
 	path := filepath.Join(t.TempDir(), "net.safetensors")
 	var out bytes.Buffer
-	o := original()
-	o.Data, o.Device, o.Out, o.LR = fewDigits(t, 2, 1), "cuda", path, 0.1
-	o.Epochs, o.BatchSize, o.TestBatchSize, o.LogInterval = 1, 2, 1, 1
-	o.JSON, o.Stdout, o.Stderr = true, &out, io.Discard
-	if err := hogwild.Run(t.Context(), o); err != nil {
-		t.Fatal(err)
+	var k killer
+	o.Out, o.LR, o.Epochs, o.LogInterval = path, 0.01, 1_000_000, 1
+	o.JSON, o.Stdout, o.Stderr = true, &out, &k
+	err := hogwild.Run(t.Context(), o)
+	if died, ok := errors.AsType[*shoal.ProcessError](err); !ok || died.Signal != syscall.SIGKILL {
+		t.Fatalf("%v\n%s", err, &k.log)
 	}
 	var r hogwild.Result
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %s", err, out.String())
 	}
-	if r.LeakedBlocks != 0 || r.Samples != 4 || !r.Tested {
+	if r.LeakedBlocks != 0 || r.Reaped == 0 || !r.Tested || r.Device != o.Device {
 		t.Errorf("%s", out.String())
 	}
 	for name, x := range load(t, path) {
-		if sum := tensor.Abs(x).Sum(); sum == 0 || sum != sum {
+		if sum := tensor.Abs(x).Sum(); sum == 0 || sum != sum || sum > 1e6 {
 			t.Errorf("%s: %v", name, x)
 		}
 	}
+}
+
+func TestAWorkerOnADeviceIsKilled(t *testing.T) {
+	o := original()
+	o.Data, o.Device, o.BatchSize, o.TestBatchSize = fewDigits(t, 8, 4), "test:0", 2, 2
+	killed(t, o)
+}
+
+func TestAWorkerOnASimulatedGPUIsKilled(t *testing.T) {
+	simulated(t)
+	o := original()
+	o.Data, o.Device, o.BatchSize, o.TestBatchSize = fewDigits(t, 2, 1), "cuda:1", 1, 1
+	killed(t, o)
 }
 
 // withoutAGPU runs the test as on a machine that has none.

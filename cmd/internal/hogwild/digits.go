@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // digits are what a run is about: images to train on, and others for the test.
@@ -14,6 +15,9 @@ type digits struct {
 	name        string
 	train, test *data.TensorDataset // images (n, 28, 28) of uint8 and labels (n) of int64
 }
+
+// to moves them to a device.
+func (d *digits) to(dev tensor.Device) error { return errors.Join(d.train.To(dev), d.test.To(dev)) }
 
 // How many digits are rendered where there are no files: enough to learn from in one pass, few enough for a moment on any machine.
 const (

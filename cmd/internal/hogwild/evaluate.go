@@ -22,17 +22,11 @@ func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize 
 		if err != nil {
 			return 0, 0, err
 		}
-		images, labels, err := net.fetch(batch)
-		if err != nil {
-			return 0, 0, err
-		}
+		images, labels := batch[0], batch[1]
 		logp := net.Forward(scope.NoGrad(images))
 		loss += nn.NLLLoss(logp, labels).Item() * float64(labels.Numel())
 		correct += hits(logp.T(), labels)
 		scope.Reset()
-		if err := net.leave(images, labels); err != nil {
-			return 0, 0, err
-		}
 	}
 	return loss / float64(max(1, set.Len())), correct, nil
 }

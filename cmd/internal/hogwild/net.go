@@ -1,11 +1,9 @@
 package hogwild
 
 import (
-	"errors"
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -38,26 +36,4 @@ func (n *Net) Forward(x *autograd.Var) *autograd.Var {
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two)) // (N, 20, 4, 4)
 	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
 	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)))
-}
-
-// fetch returns a batch where the network is, and leave gives back what fetch copied.
-func (n *Net) fetch(batch data.Batch) (images, labels *tensor.Tensor, err error) {
-	dev := n.Conv1.Weight.T.Device()
-	if dev == nil {
-		return batch[0], batch[1], nil
-	}
-	if images, err = batch[0].ToDevice(dev); err != nil {
-		return nil, nil, err
-	}
-	if labels, err = batch[1].ToDevice(dev); err != nil {
-		images.Close()
-	}
-	return images, labels, err
-}
-
-func (n *Net) leave(images, labels *tensor.Tensor) error {
-	if n.Conv1.Weight.T.Device() == nil {
-		return nil
-	}
-	return errors.Join(images.Close(), labels.Close())
 }

@@ -18,6 +18,7 @@ type Options struct {
 	Mirror   string // where from; empty means the usual place
 
 	Device string // where to train: cpu, which empty means too; a device that tensor.ParseDevice finds, such as cuda:1; or auto, cuda if there is one
+	NoGPU  error  // why auto is the CPU, where the caller knows it
 
 	Workers int
 	Threads int  // of each worker; 0 means its share of the machine
@@ -84,14 +85,15 @@ func OnGPU(device string) bool { return device == "cuda" || strings.HasPrefix(de
 
 // device returns where to train, nil for the host. The error wraps ErrOption; that of auto says why there is no GPU.
 func (o *Options) device() (tensor.Device, error) {
-	name := o.Device
-	switch name {
-	case "":
+	switch {
+	case o.Device == "":
 		return nil, nil
-	case "auto":
-		name = "cuda"
+	case o.Device == "auto" && o.NoGPU != nil:
+		return nil, o.NoGPU
+	case o.Device == "auto":
+		return tensor.ParseDevice("cuda")
 	}
-	dev, err := tensor.ParseDevice(name)
+	dev, err := tensor.ParseDevice(o.Device)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --device %s: %w; --device cpu trains on the processors, auto on a GPU where there is one", ErrOption, o.Device, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // A Result is what a run has come to. Its JSON is one line.
@@ -18,6 +19,7 @@ type Result struct {
 	TrainSize int    `json:"train_size"`
 	TestSize  int    `json:"test_size"`
 
+	Device           string  `json:"device"`
 	Workers          int     `json:"workers"`
 	ThreadsPerWorker int     `json:"threads_per_worker"`
 	Epochs           int     `json:"epochs"`
@@ -63,9 +65,9 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-func newResult(o *Options) *Result {
+func newResult(o *Options, dev tensor.Device) *Result {
 	return &Result{
-		Workers: o.Workers, ThreadsPerWorker: o.threads(), Epochs: o.Epochs, BatchSize: o.BatchSize,
+		Device: tensor.Place{Device: dev}.String(), Workers: o.Workers, ThreadsPerWorker: o.threads(), Epochs: o.Epochs, BatchSize: o.BatchSize,
 		LR: o.LR, Momentum: o.Momentum, Seed: o.Seed, Shard: o.Shard, DryRun: o.DryRun,
 	}
 }
@@ -95,8 +97,8 @@ func (r *Result) write(w io.Writer, asJSON bool) error {
 func (r *Result) text(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("")
-	p.line("trained    %d samples of %s by %s of %s in %.1f s: %.0f samples/s",
-		r.Samples, r.Dataset, words.Count(r.Workers, "worker"), words.Count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
+	p.line("trained    %d samples of %s on %s by %s of %s in %.1f s: %.0f samples/s",
+		r.Samples, r.Dataset, r.Device, words.Count(r.Workers, "worker"), words.Count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
 	p.line("shared     %s, one copy for all; %s copied into it once, %s among processes since",
 		words.Bytes(r.BytesShared), words.Bytes(r.BytesMovedIn), words.Bytes(r.BytesCopied))
 	if len(r.PeakBytes) > 0 {

@@ -59,9 +59,9 @@ type run struct {
 	result *Result
 }
 
-// newRun puts the data set into shared memory, and a new network, which is on a device if there is one.
+// newRun puts the data set and a new network into shared memory, or on a device.
 func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err error) {
-	r = &run{Options: o, device: dev, result: newResult(&o)}
+	r = &run{Options: o, device: dev, result: newResult(&o, dev)}
 	if r.domain, err = open(); err != nil {
 		return nil, err
 	}
@@ -69,16 +69,30 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 		return nil, err
 	}
 	r.net = newNet(o.Seed)
-	if err := errors.Join(nn.To(r.net, dev), r.digits.train.Share(), nn.Share(r.net)); err != nil {
+	if err := errors.Join(nn.To(r.net, dev), r.digits.to(dev), r.digits.train.Share(), nn.Share(r.net)); err != nil {
 		r.close()
 		return nil, fmt.Errorf("put the network and %s into shared memory: %w", r.digits.name, err)
 	}
 	s := r.domain.Stats()
 	r.result.Dataset, r.result.TrainSize, r.result.TestSize = r.digits.name, r.digits.train.Len(), r.digits.test.Len()
-	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes, s.Copied
+	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes+r.far(), s.Copied+r.far()
 	o.note("%s: %d images to train on, %d to test; %s of %s; %s shared",
-		r.digits.name, r.result.TrainSize, r.result.TestSize, words.Count(o.Workers, "worker"), words.Count(o.threads(), "thread"), words.Bytes(s.Bytes))
+		r.digits.name, r.result.TrainSize, r.result.TestSize, words.Count(o.Workers, "worker"), words.Count(o.threads(), "thread"), words.Bytes(r.result.BytesShared))
 	return r, nil
+}
+
+// far is how many bytes of what is shared are on a device, of which the domain knows nothing.
+func (r *run) far() (n int64) {
+	if r.device == nil {
+		return 0
+	}
+	for _, t := range nn.State(r.net) {
+		n += int64(t.Nbytes())
+	}
+	for _, t := range r.digits.train.Tensors {
+		n += int64(t.Nbytes())
+	}
+	return n
 }
 
 // train runs the workers and shows what they report, until all have ended, however they did.
@@ -99,7 +113,7 @@ func (r *run) train(ctx context.Context) error {
 	heard := r.listen(reports.Receiver(), j.totals())
 	failed := g.Wait()
 	r.result.heard(heard, time.Since(start))
-	r.result.BytesCopied = r.domain.Stats().Copied - r.result.BytesMovedIn
+	r.result.BytesCopied = r.domain.Stats().Copied + r.far() - r.result.BytesMovedIn
 	return failed
 }
 

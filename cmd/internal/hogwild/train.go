@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A job is what every worker is given. The digits are in shared memory, and the network there or on a device: all have the same.
+// A job is what every worker is given. The network and the digits are in shared memory or on a device: all have the same.
 type job struct {
 	Net     *Net
 	Digits  *data.TensorDataset
@@ -94,9 +94,7 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 		if err != nil {
 			return err
 		}
-		if err := w.step(batch); err != nil {
-			return err
-		}
+		w.step(batch)
 		last := w.said.Done == w.said.Of || w.DryRun
 		if steps++; last || steps%w.LogInterval == 0 {
 			w.said.Peak, w.said.Alone = memory()
@@ -112,19 +110,15 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 }
 
 // step learns from one batch. See Note [Hogwild] in package optim: other workers change the parameters meanwhile.
-func (w *worker) step(batch data.Batch) error {
-	images, labels, err := w.Net.fetch(batch)
-	if err != nil {
-		return err
-	}
+func (w *worker) step(batch data.Batch) {
+	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()
 	loss := nn.NLLLoss(w.Net.Forward(w.scope.Const(images)), labels)
 	loss.Backward()
 	w.sgd.Step()
 	w.said.Loss = loss.Item()
-	n := batch[1].Numel()
+	n := labels.Numel()
 	w.said.Done += n
 	w.said.Total += n
 	w.scope.Reset()
-	return w.Net.leave(images, labels)
 }

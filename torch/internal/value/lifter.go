@@ -44,9 +44,6 @@ func (l *Lifter) Begin(o, becomes any) {
 	l.seen[o] = becomes
 }
 
-// Lifted reports whether o has become something, or was tried.
-func (l *Lifter) Lifted(o any) bool { return l.seen[o] != nil }
-
 // plain is what a value without parts becomes.
 func plain(v any) any {
 	if g, ok := v.(Global); ok {

@@ -1,0 +1,52 @@
+package cuda_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestOthersShareTheMemoryOfAStandIn has PyTorch, CuPy and Numba be the other process where there is no GPU, with a libcuda.so.1 in C that shares memory and
+// has no kernels. What shares it is theirs, and so is our binding of the driver. The interpreters are those of SHOAL_TORCH_PYTHONS, with colons
+// between them.
+func TestOthersShareTheMemoryOfAStandIn(t *testing.T) {
+	pythons := filepath.SplitList(os.Getenv("SHOAL_TORCH_PYTHONS"))
+	if len(pythons) == 0 || *real {
+		t.Skip("SHOAL_TORCH_PYTHONS names no interpreter: make interop does")
+	}
+	library := workingDriver(t)
+	for _, python := range pythons {
+		t.Run(python, func(t *testing.T) {
+			self, err := os.Executable()
+			check(t, err)
+			again := exec.CommandContext(patient(t), self, "-test.run", "IsTheOtherProcess", "-test.v", "-cuda.real")
+			again.Env = append(os.Environ(), "SHOAL_CUDA_PYTHON="+python, "LD_PRELOAD="+library, "LD_LIBRARY_PATH="+filepath.Dir(library))
+			out, err := again.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+			if !bytes.Contains(out, []byte("\n--- PASS")) {
+				t.Skipf("%s has no library for CUDA", python)
+			}
+		})
+	}
+}
+
+// workingDriver compiles the stand-in.
+func workingDriver(t *testing.T) string {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: there is no stand-in")
+	}
+	so, source := filepath.Join(t.TempDir(), "libcuda.so.1"), "../internal/cudriver/testdata/"
+	out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-Wall", "-Werror", "-Wl,-soname,libcuda.so.1",
+		"-o", so, source+"works.c", source+"cudart.c").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return so
+}

@@ -1,0 +1,53 @@
+package dist
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// AllGather fills dst with the elements that src has in rank 0, then those in rank 1 and so on: torch's all_gather_into_tensor. Both are
+// contiguous and of one dtype, and dst has Size() times as many elements.
+func (g *Group) AllGather(ctx context.Context, dst, src *tensor.Tensor) error {
+	return g.gather(ctx, "all_gather", "", everyRank, dst, src)
+}
+
+// Gather is AllGather of which only rank root gets the result; dst is nil in the others.
+func (g *Group) Gather(ctx context.Context, root int, dst, src *tensor.Tensor) error {
+	return g.gather(ctx, "gather", strconv.Itoa(root), root, dst, src)
+}
+
+// gather gathers in one rank, or in all.
+func (g *Group) gather(ctx context.Context, name, arg string, root int, dst, src *tensor.Tensor) error {
+	c, err := g.begin(name, arg)
+	if err != nil {
+		return err
+	}
+	defer g.end(dst, src)
+	c.of(src)
+	c.check(src)
+	c.root(g, root)
+	c.only(g, root, dst)
+	c.input(src)
+	if dst != nil {
+		c.check(dst)
+		c.times(g, dst, src)
+		c.output(dst)
+		defer dst.Touch()
+	}
+	return g.run(ctx, c, c.in.size, room(g.stage.size), func(at, n int) error {
+		if err := c.in.read(at, g.mine()[:n]); err != nil {
+			return err
+		}
+		if err := g.turn(ctx, c); err != nil || dst == nil {
+			return err
+		}
+		for r := range g.Size() {
+			if err := c.out.write(r*c.in.size+at, g.met(r)[:n]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
