@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -97,7 +98,8 @@ func (d *Dataset) value() (any, error) {
 }
 
 // Attr gives an attribute to a data set, to a group, or with the name "" to the file: v is a string, a []string or a
-// *tensor.Tensor. The error wraps ErrName where a key comes twice, and ErrUnsupported where v is something else or larger than 32 KiB.
+// *tensor.Tensor. The error wraps ErrName where a key comes twice, and ErrUnsupported where v is something else, or does not go into the header with its name, shape and
+// dtype, which has room for 64 KiB less a byte, as where h5py writes for older readers.
 func (w *Writer) Attr(name, key string, v any) error {
 	body, err := w.encodeAttr(key, v)
 	if _, twice := w.attrs[name][key]; twice {
@@ -112,9 +114,6 @@ func (w *Writer) Attr(name, key string, v any) error {
 	w.attrs[name][key] = body
 	return nil
 }
-
-// maxAttr is how large an attribute may be, so that it is in the header.
-const maxAttr = 32 << 10
 
 func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 	var kind, space, data []byte
@@ -141,8 +140,8 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 	default:
 		return nil, unsupported("%T", v)
 	}
-	if key == "" || strings.ContainsRune(key, 0) || len(key)+len(data) > maxAttr {
-		return nil, unsupported("a name of %d bytes with %d", len(key), len(data))
+	if key == "" || strings.ContainsRune(key, 0) {
+		return nil, unsupported("the name %q", key)
 	}
 	const utf8 = 1
 	b := []byte{3, 0}
@@ -150,7 +149,11 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 		b = le.AppendUint16(b, uint16(n))
 	}
 	b = append(append(append(b, utf8), key...), 0)
-	return append(append(append(b, kind...), space...), data...), nil
+	b = append(append(append(b, kind...), space...), data...)
+	if len(b) > math.MaxUint16 { // the largest message of a header
+		return nil, unsupported("a name of %d bytes with %d", len(key), len(data))
+	}
+	return b, nil
 }
 
 // addAttrs adds the attributes of an object to its header.

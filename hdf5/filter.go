@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/zlib" // compresses in a third of the time that Go's own takes
 )
@@ -123,15 +124,26 @@ func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, e
 // expansion is more than deflate can make of one byte.
 const expansion = 1040
 
+// inflaters are those of chunks before: each has a window of 32 KiB, and chunks may be small.
+var inflaters sync.Pool
+
+func inflater(r io.Reader) (io.Reader, error) {
+	if z, ok := inflaters.Get().(zlib.Resetter); ok {
+		return z.(io.Reader), z.Reset(r, nil)
+	}
+	return zlib.NewReader(r)
+}
+
 // inflate decompresses to a chunk, which a checksum may follow.
 func inflate(b []byte, size int) ([]byte, error) {
 	if size/expansion > len(b) {
 		return nil, malformed("%d bytes cannot come out of %d", size, len(b))
 	}
-	z, err := zlib.NewReader(bytes.NewReader(b))
+	z, err := inflater(bytes.NewReader(b))
 	if err != nil {
 		return nil, malformed("a compressed chunk: %v", err)
 	}
+	defer inflaters.Put(z)
 	out := make([]byte, size+8)
 	n, err := io.ReadFull(z, out)
 	if !errors.Is(err, io.ErrUnexpectedEOF) && err != io.EOF {

@@ -330,8 +330,8 @@ func FuzzOpen(f *testing.F) {
 		}
 		f.Add(b)
 	}
+	path := filepath.Join(f.TempDir(), "x.h5")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		path := filepath.Join(t.TempDir(), "x.h5")
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -163,6 +163,8 @@ type (
 	Device = value.Device
 	// A Record is an object of a class that only Python knows, as data.
 	Record = value.Record
+	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length, step by step.
+	PackedSequence = value.PackedSequence
 )
 
 // NewDict returns a dict of string keys: key, value, key, value.

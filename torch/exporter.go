@@ -69,8 +69,6 @@ func (e *exporter) own(v any) (low any, ok bool, err error) {
 		low, err = e.socket(v)
 	case *os.File:
 		low, err = e.descriptor(v)
-	case *PackedSequence:
-		low, err = e.packed(v)
 	case interface{ self() *Proxy }:
 		low, err = e.proxy(v.self())
 	case *Queue:

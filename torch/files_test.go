@@ -217,6 +217,20 @@ func TestSavedFiles(t *testing.T) {
 				t.Errorf("PyTorch has %s", got)
 			}
 		})
+		cell(t, "packed sequences", func(t *testing.T) {
+			theirs := path + ".theirs"
+			if err := Save(path, &PackedSequence{Data: tensor.Arange(tensor.Float32, 0, 5, 1), BatchSizes: tensor.FromSlice([]int64{2, 2, 1}, 3),
+				SortedIndices: tensor.FromSlice([]int64{1, 0}, 2), UnsortedIndices: tensor.FromSlice([]int64{1, 0}, 2)}); err != nil {
+				t.Fatal(err)
+			}
+			if got := runFiles(t, py, "packed", path, theirs); got != "[[1.0, 3.0], [0.0, 2.0, 4.0]]" {
+				t.Errorf("PyTorch reads %s", got)
+			}
+			v, err := Load[any](theirs, LoadOptions{})
+			if p, ok := v.(*PackedSequence); !ok || fmt.Sprint(elements(p.Data), elements(p.BatchSizes), elements(p.SortedIndices)) != "[0 1 1 1 2] [2 2 1] [1 0]" {
+				t.Errorf("of PyTorch: %T %v, %v", v, v, err)
+			}
+		})
 	})
 }
 

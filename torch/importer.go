@@ -117,8 +117,8 @@ func (i *importer) resolve(o *pickle.Object) (any, error) {
 		return i.proxy(o)
 	case tokenClass:
 		return i.token(o)
-	case packedClass:
-		return i.packed(o)
+	case value.PackedClass:
+		return i.Packed(o)
 	}
 	return nil, unsupported("a call of %s", o.Class)
 }

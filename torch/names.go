@@ -49,7 +49,7 @@ var allowed = sync.OnceValue(func() pickle.Table {
 		named("socket.SOCK_STREAM"): nil, named("socket.SOCK_DGRAM"): nil,
 	}
 	for _, g := range []Global{rebuildTensor, rebuildTyped, rebuildChild, rebuildFD, rebuildFilename, rebuildEmpty, untypedStorage,
-		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, packedClass, rebuildProxy, autoProxy, tokenClass, rebuildCUDA, typedStorage} {
+		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, value.PackedClass, rebuildProxy, autoProxy, tokenClass, rebuildCUDA, typedStorage} {
 		t[g] = nil
 	}
 	for _, g := range proxyClasses {

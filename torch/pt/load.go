@@ -32,8 +32,12 @@ func Map(devices map[string]string) func(string) string {
 	return func(location string) string { return devices[location] }
 }
 
-// A Record is an object of a class that only Python knows, as data.
-type Record = value.Record
+type (
+	// A Record is an object of a class that only Python knows, as data.
+	Record = value.Record
+	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length, step by step.
+	PackedSequence = value.PackedSequence
+)
 
 // container is a kind of file in which storages are found by key.
 type container interface {

@@ -86,7 +86,7 @@ func Unmarshal(b []byte) (any, error) {
 
 // pickledNames returns those of plain values, and of calls that make tensors or are known not to.
 var pickledNames = sync.OnceValue(func() pickle.Table {
-	t := pickle.Table{loadFromBytes: nil, value.Named(untyped): nil, value.Named("torch.Tensor"): nil, value.Named("torch.nn.parameter.Parameter"): nil}
+	t := pickle.Table{loadFromBytes: nil, value.Named(untyped): nil, value.Named("torch.Tensor"): nil, value.Named("torch.nn.parameter.Parameter"): nil, value.PackedClass: nil}
 	for _, name := range []string{rebuildOld, rebuildTensor, rebuildOther, rebuildParameter, rebuildParameterState, rebuildFrom} {
 		t[value.Named(name)] = nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,65 @@ func TestPickledTensors(t *testing.T) {
 	}
 }
 
+// A packed sequence comes back as one, also where the indices are missing that it has only if it was sorted.
+func TestPackedSequences(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "packed.pt")
+	both := tensor.FromSlice([]int64{1, 0, 0, 1}, 2, 2)
+	for _, p := range []*PackedSequence{
+		{Data: tensor.Ones(tensor.Float32, 3, 2), BatchSizes: tensor.FromSlice([]int64{2, 1}, 2)},
+		{Data: tensor.Ones(tensor.Float32, 3, 2), BatchSizes: tensor.FromSlice([]int64{2, 1}, 2), SortedIndices: both.Select(0, 0), UnsortedIndices: both.Select(0, 1)},
+	} {
+		pickled, err := Marshal([]any{p, p}, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpickled, err := Unmarshal(pickled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Save(path, []any{p, p}); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := Load(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []any{unpickled, loaded} {
+			got, ok := v.([]any)[0].(*PackedSequence)
+			if !ok || v.([]any)[1] != any(got) || !tensor.Equal(got.Data, p.Data) || !tensor.Equal(got.BatchSizes, p.BatchSizes) {
+				t.Fatalf("%T %+v", v, v)
+			}
+			sorted := p.SortedIndices != nil
+			if (got.SortedIndices != nil) != sorted || (got.UnsortedIndices != nil) != sorted {
+				t.Fatalf("%+v of %+v", got, p)
+			}
+			if sorted && (!tensor.Equal(got.SortedIndices, p.SortedIndices) || !got.SortedIndices.SameStorage(got.UnsortedIndices)) {
+				t.Errorf("indices %v and %v", got.SortedIndices, got.UnsortedIndices)
+			}
+		}
+	}
+	if err := Save(path, &PackedSequence{Data: both}); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("without batch sizes: %v", err)
+	}
+	for name, args := range map[string]value.Tuple{"one part": {both}, "five parts": {both, both, nil, nil, nil}, "no data": {nil, both}, "a number": {both, 5}, "a text": {both, both, "x", nil}} {
+		tree := &pickle.Object{Class: value.PackedClass, New: true, Args: value.Tuple{}}
+		for _, a := range args {
+			if a == any(both) {
+				a = call(storageIn(oneStorage(t)))
+			}
+			tree.Args = append(tree.Args, a)
+		}
+		if v, err := Unmarshal(mustPickle(t, tree)); !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: %T, %v", name, v, err)
+		}
+	}
+}
+
+// call is that of a tensor of two elements.
+func call(storage any) *pickle.Object {
+	return &pickle.Object{Class: value.Named(rebuildTensor), Args: value.Tuple{storage, 0, value.Tuple{2}, value.Tuple{1}, false, &value.Dict{Ordered: true}}}
+}
+
 // storageIn is the call that makes the storage of a file.
 func storageIn(file []byte) *pickle.Object {
 	return &pickle.Object{Class: loadFromBytes, Args: value.Tuple{file}}
@@ -66,9 +126,6 @@ func oneStorage(t testing.TB) []byte {
 // TestHostilePickles wants errors, and no more memory than the pickle has.
 func TestHostilePickles(t *testing.T) {
 	file := oneStorage(t)
-	call := func(storage any) *pickle.Object {
-		return &pickle.Object{Class: value.Named(rebuildTensor), Args: value.Tuple{storage, 0, value.Tuple{2}, value.Tuple{1}, false, &value.Dict{Ordered: true}}}
-	}
 	whole, err := Unmarshal(mustPickle(t, call(storageIn(file))))
 	if err != nil || whole.(*tensor.Tensor).Sum() != 2 {
 		t.Fatalf("%v, %v", whole, err)
@@ -123,7 +180,8 @@ func mustPickle(t testing.TB, tree any) []byte {
 
 // FuzzPickled wants a value or an error, and of a value that it can be written and read again.
 func FuzzPickled(f *testing.F) {
-	for _, v := range []any{1, value.Tuple{"x"}, tensor.Ones(tensor.Float32, 2), autograd.NewParam("", tensor.Ones(tensor.Float16, 1)), tensor.Ones(tensor.Uint16, 1), value.Size{2}} {
+	for _, v := range []any{1, value.Tuple{"x"}, tensor.Ones(tensor.Float32, 2), autograd.NewParam("", tensor.Ones(tensor.Float16, 1)), tensor.Ones(tensor.Uint16, 1), value.Size{2},
+		&PackedSequence{Data: tensor.Ones(tensor.Float32, 2), BatchSizes: tensor.Ones(tensor.Int64, 2)}} {
 		b, err := Marshal(v, 4)
 		if err != nil {
 			f.Fatal(err)

@@ -49,6 +49,8 @@ func (l *loader) object(o *pickle.Object) (any, error) {
 		return l.parameter(o)
 	case rebuildFrom:
 		return l.fromType(o)
+	case value.PackedClass.String():
+		return l.Packed(o)
 	}
 	if in, ok := l.from.(*pickled); ok {
 		return l.inside(in, o)

@@ -1,4 +1,5 @@
 # What files_test.go asks of PyTorch: python3 files.py TASK ARGUMENT…
+import pickle
 import sys
 
 import torch
@@ -68,6 +69,21 @@ def shares(path):
     v = torch.load(path)
     v["row"].fill_(7)
     print(v["base"].tolist())
+
+
+def packed(mine, theirs):
+    """Sequences from Go unpack, and others are saved; with weights_only neither is read."""
+    from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
+    torch.save(pack_sequence([torch.ones(2), torch.arange(3.)], enforce_sorted=False), theirs)
+    for path in mine, theirs:
+        try:
+            torch.load(path, weights_only=True)
+        except pickle.UnpicklingError:
+            continue
+        raise AssertionError(path + " was read with weights_only")
+    v = torch.load(mine, weights_only=False) if modern else torch.load(mine)
+    assert type(v) is PackedSequence, type(v)
+    print([x.tolist() for x in unpack_sequence(v)])
 
 
 def logits(model, images, out):

@@ -1,4 +1,4 @@
-package torch
+package value
 
 import (
 	"errors"
@@ -15,7 +15,8 @@ type PackedSequence struct {
 	UnsortedIndices *tensor.Tensor // the other way round, or nil
 }
 
-var packedClass = named("torch.nn.utils.rnn.PackedSequence")
+// PackedClass is its class in Python, and its constructor.
+var PackedClass = Named("torch.nn.utils.rnn.PackedSequence")
 
 func (p *PackedSequence) parts() []**tensor.Tensor {
 	return []**tensor.Tensor{&p.Data, &p.BatchSizes, &p.SortedIndices, &p.UnsortedIndices}
@@ -31,41 +32,41 @@ func (p *PackedSequence) Close() (err error) {
 	return err
 }
 
-// packed reads PackedSequence(data, batch_sizes, sorted_indices, unsorted_indices).
-func (i *importer) packed(o *pickle.Object) (any, error) {
+// Packed reads PackedSequence(data, batch_sizes, sorted_indices, unsorted_indices).
+func (l *Lifter) Packed(o *pickle.Object) (any, error) {
 	p := new(PackedSequence)
 	parts := p.parts()
-	if len(o.Args) != len(parts) {
-		return nil, protocolError("a PackedSequence has %d parts", len(o.Args))
+	if len(o.Args) < 2 || len(o.Args) > len(parts) { // PyTorch 1.0 had no indices
+		return nil, Malformed("a PackedSequence has %d parts", len(o.Args))
 	}
-	for n, dst := range parts {
-		v, err := i.Lift(o.Args[n])
+	for n, arg := range o.Args {
+		v, err := l.Lift(arg)
 		if err != nil {
 			return nil, err
 		}
 		if t, ok := v.(*tensor.Tensor); ok {
-			*dst = t
+			*parts[n] = t
 		} else if v != nil || n < 2 {
-			return nil, protocolError("part %d of a PackedSequence is %T", n+1, v)
+			return nil, Malformed("part %d of a PackedSequence is %T", n+1, v)
 		}
 	}
 	return p, nil
 }
 
-func (e *exporter) packed(p *PackedSequence) (any, error) {
+func (l *Lowerer) packed(p *PackedSequence, depth int) (any, error) {
 	if p == nil {
 		return nil, nil
 	}
 	if p.Data == nil || p.BatchSizes == nil {
-		return nil, unsupported("a PackedSequence without its data or its batch sizes")
+		return nil, Unsupported("a PackedSequence without its data or its batch sizes")
 	}
 	args := Tuple{}
 	for _, t := range p.parts() {
-		low, err := e.Lower(*t)
+		low, err := l.lower(*t, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		args = append(args, low)
 	}
-	return &pickle.Object{Class: packedClass, New: true, Args: args}, nil
+	return &pickle.Object{Class: PackedClass, New: true, Args: args}, nil
 }
