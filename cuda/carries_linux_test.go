@@ -105,7 +105,7 @@ func TestCarries(t *testing.T) {
 		},
 	} {
 		t.Run(way, func(t *testing.T) {
-			simulate(t, 2, 64*mib)
+			onDevices(t, 2, 64*mib)
 			c := newCargo(t)
 			before := c.String()
 			if got := send(t, c); got != before {
@@ -120,8 +120,8 @@ func TestCarries(t *testing.T) {
 }
 
 func TestAPlaceThatIsNotKnown(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	for _, name := range []string{"", "tpu:0", "cuda:1", "cuda:-1"} {
+	onDevices(t, 1, 64*mib)
+	for _, name := range []string{"", "tpu:0", "cuda:255", "cuda:-1"} {
 		var p tensor.Place
 		if err := p.UnmarshalText([]byte(name)); !errors.Is(err, tensor.ErrDevice) && !errors.Is(err, cuda.ErrDevice) {
 			t.Errorf("%q: %v, %v", name, p, err)

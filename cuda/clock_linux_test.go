@@ -80,13 +80,13 @@ func startHeld(t *testing.T) (ctx context.Context, x *tensor.Tensor, g *shoal.Gr
 
 // change changes a tensor by work that has not been done when it returns, and closes nothing.
 var change = shoal.Register("change", func(_ context.Context, _ int, x *tensor.Tensor) error {
-	cuda.Simulator().Hold(true)
-	time.AfterFunc(10*time.Millisecond, func() { cuda.Simulator().Hold(false) })
+	hold(true)
+	time.AfterFunc(10*time.Millisecond, func() { hold(false) })
 	return x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0, 0, 0xe0, 0x40})
 })
 
 func TestAProcessThatEndsFinishesWhatItDoesToAnothersMemory(t *testing.T) {
-	x, err := tensor.OnesOn(simulated(t), tensor.Float32, 100)
+	x, err := tensor.OnesOn(onDevice(t), tensor.Float32, 100)
 	check(t, err)
 	check(t, change.Spawn(watched(t), 1, x))
 	if got := onHost(t, x); got[0] != 7 || got[99] != 7 {
@@ -175,14 +175,14 @@ var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e end
 	if err := sendSomething(ctx, x); err != nil {
 		return err
 	}
-	cuda.Simulator().Hold(true)
-	defer cuda.Simulator().Hold(false)
+	hold(true)
+	defer hold(false)
 	return errors.Join(x.DeviceMemory().Fill(0, x.Nbytes(), []byte{0}), e.Out.Put(ctx, x))
 })
 
 // Memory of this process may come back with the clock of another, which goes with it.
 func TestAClockGoesWithWhatItCameWith(t *testing.T) {
-	simulate(t, 1, 256*mib)
+	onDevices(t, 1, 256*mib)
 	ctx := watched(t)
 	in, err := ipc.NewQueue[*tensor.Tensor](1)
 	check(t, err)

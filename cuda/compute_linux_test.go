@@ -27,7 +27,8 @@ func TestTheDeviceComputesWhatTheHostDoes(t *testing.T) {
 	if raceEnabled {
 		t.Skip("an interpreter of kernels takes minutes with the race detector, which has seen its threads in its own tests")
 	}
-	dev := simulated(t)
+	t.Setenv(cuda.BLASKey, "none")
+	dev := onDevice(t)
 	if name, err := dev.(*cuda.Device).BLAS(); name != "" || !errors.Is(err, cuda.ErrUnavailable) {
 		t.Errorf("products are by %q, %v", name, err)
 	}
@@ -37,10 +38,14 @@ func TestTheDeviceComputesWhatTheHostDoes(t *testing.T) {
 
 // The products of matrices in many layouts are those of cuBLAS, which sees rows as columns.
 func TestProductsAreByCuBLASWhereThatIs(t *testing.T) {
-	simulate(t, 1, 64*mib)
-	t.Setenv(cuda.BLASKey, "simulate")
-	dev := device(t, "cuda")
-	if name, err := dev.(*cuda.Device).BLAS(); name != "simulated cuBLAS" || err != nil {
+	if !*real {
+		t.Setenv(cuda.BLASKey, "simulate")
+	}
+	dev := onDevice(t)
+	switch name, err := dev.(*cuda.Device).BLAS(); {
+	case *real && errors.Is(err, cuda.ErrUnavailable):
+		t.Skip(err)
+	case err != nil || !*real && name != "simulated cuBLAS":
 		t.Fatal(name, err)
 	}
 	g := tensor.NewGenerator(1)

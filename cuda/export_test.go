@@ -15,8 +15,11 @@ func Reset() error { return Close() }
 // Advise says what to do about an error.
 func Advise(err error) []string { return advise(err) }
 
-// Simulator returns the driver of this process.
-func Simulator() *sim.Driver { return process.system.driver.(*sim.Driver) }
+// Simulator returns the driver of this process, or nil if it is a real one.
+func Simulator() *sim.Driver {
+	d, _ := process.system.driver.(*sim.Driver)
+	return d
+}
 
 // Mapped counts the segments that this process has mapped.
 func Mapped() int {

@@ -13,9 +13,18 @@ import (
 // wantPinned fails unless so many pieces of the host's memory are registered.
 func wantPinned(t *testing.T, when string, want int) {
 	t.Helper()
-	if n := cuda.Simulator().Open().Mappings - cuda.Mapped(); n != want {
+	if n, known := pinnedNow(); known && n != want {
 		t.Errorf("%s: %d pieces of memory are registered, want %d", when, n, want)
 	}
+}
+
+// pinnedNow counts the pieces of the host's memory that are registered, which a real driver does not tell.
+func pinnedNow() (n int, known bool) {
+	s := cuda.Simulator()
+	if s == nil {
+		return 0, false
+	}
+	return s.Open().Mappings - cuda.Mapped(), true
 }
 
 func TestPagesAreUnlockedBeforeTheirBlockIsGivenBack(t *testing.T) {
@@ -41,7 +50,7 @@ func TestPagesAreUnlockedBeforeTheirBlockIsGivenBack(t *testing.T) {
 	check(t, tensor.Ones(tensor.Float32, 5000).PinMemory())
 	eventually(t, func() string {
 		runtime.GC()
-		if cuda.Simulator().Open().Mappings == cuda.Mapped() {
+		if n, _ := pinnedNow(); n == 0 {
 			return "unlocked"
 		}
 		return "locked"
@@ -70,12 +79,12 @@ func TestWithoutADeviceNothingIsPinned(t *testing.T) {
 }
 
 func TestBatchesArePinnedWhereTheyLie(t *testing.T) {
-	dev := simulated(t)
+	dev := onDevice(t)
 	loader := data.NewLoader(data.Digits(100, 1), data.Options{BatchSize: 32, Workers: 2, PinMemory: true})
 	n := 0
 	for batch, err := range loader.Batches(watched(t)) {
 		check(t, err)
-		if cuda.Simulator().Open().Mappings == cuda.Mapped() {
+		if n, known := pinnedNow(); known && n == 0 {
 			t.Error("a batch is not pinned")
 		}
 		x, err := batch[0].ToDevice(dev)
