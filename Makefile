@@ -50,7 +50,8 @@ gpu-build: ## the programs of scripts/gpu-suite, in build/gpu: what a machine wi
 	mkdir -p build/gpu
 	CGO_ENABLED=0 go test -c -o build/gpu/cuda.test ./cuda
 	CGO_ENABLED=0 go test -c -o build/gpu/rules.test ./internal/cudriver/rules
-	CGO_ENABLED=0 go build -o build/gpu/ ./cmd/shoal ./cmd/shoal-accel
+	CGO_ENABLED=0 go test -c -o build/gpu/dist.test ./dist
+	CGO_ENABLED=0 go build -o build/gpu/ ./cmd/shoal ./cmd/shoal-accel ./examples/columns ./examples/devices
 	cp scripts/gpu-suite build/gpu/
 
 gpu: gpu-build ## everything that needs a GPU; writes docs/gpu-report.md. Without one it says what to do

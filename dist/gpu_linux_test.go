@@ -2,7 +2,7 @@ package dist_test
 
 import (
 	"errors"
-	"strconv"
+	"flag"
 	"strings"
 	"testing"
 	"time"
@@ -13,66 +13,75 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// simulated returns GPUs for this process and its children, which run the kernels' own texts. Nothing may be left on them.
-func simulated(t testing.TB, n int) []tensor.Device {
+// real has these tests run on the GPUs of this machine, in turn if there are fewer than a test asks for.
+var real = flag.Bool("dist.real", false, "on the GPUs of this machine, not on simulated ones")
+
+// gpus returns n of them for this process and its children: simulated ones, which run the kernels' own texts, and on which nothing may be left, or real ones.
+func gpus(t testing.TB, n int) []tensor.Device {
 	t.Helper()
-	devices, err := sim.Create(n, 64<<20)
-	check(t, err)
-	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
 	domain, err := shm.New(shm.Options{Budget: 64 << 20})
 	check(t, err)
+	left := func(int) (int64, error) { return int64(domain.Stats().Blocks), nil } // a real one may be used by others, too
+	done := func() error { return nil }
+	if !*real {
+		devices, err := sim.Create(n, 64<<20)
+		check(t, err)
+		t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
+		left, done = devices.Used, devices.Close
+	} else if !cuda.Available() {
+		t.Skip(cuda.Why())
+	}
 	before := shm.Current()
 	shm.SetDefault(domain)
 	all := make([]tensor.Device, n)
 	for i := range all {
-		all[i], err = cuda.ParseDevice("cuda:" + strconv.Itoa(i))
-		check(t, err)
+		all[i] = cuda.ForRank(i)
 	}
 	t.Cleanup(func() {
 		for i := range n {
 			for end := time.Now().Add(watchdog); ; tensor.Collect() {
 				check(t, cuda.EmptyCache())
-				used, err := devices.Used(i)
+				used, err := left(i)
 				check(t, err)
 				if used == 0 || t.Failed() { // a test that has failed leaves what it leaves
 					break
 				}
 				if time.Now().After(end) {
-					t.Fatalf("%d bytes are left on %v", used, all[i])
+					t.Fatalf("%d bytes, or blocks, are left on %v", used, all[i])
 				}
 			}
 		}
 		shm.SetDefault(before)
-		check(t, errors.Join(cuda.Close(), domain.Close(), devices.Close()))
+		check(t, errors.Join(cuda.Close(), domain.Close(), done()))
 	})
 	return all
 }
 
 func TestCollectivesOfTensorsOnGPUs(t *testing.T) {
-	devs := simulated(t, 2)
+	devs := gpus(t, 2)
 	for _, there := range [][]tensor.Device{{devs[0], devs[1], nil}, {devs[1], devs[0], devs[1]}} {
 		collectives(t, there, 1001, tensor.Float32, tensor.Int64, tensor.BFloat16)
 	}
 }
 
-func TestRanksTrainOnGPUsOfTheirOwn(t *testing.T) { trainRanks(t, simulated(t, 2)) }
+func TestRanksTrainOnGPUsOfTheirOwn(t *testing.T) { trainRanks(t, gpus(t, 2)) }
 
 func TestAKilledRankOnAGPUIsNamedByAllOthers(t *testing.T) {
-	devs := simulated(t, 2)
+	devs := gpus(t, 2)
 	killedRank(t, 1, devs[0], devs[1], devs[0])
 }
 
-func TestDataParallelOnAGPU(t *testing.T) { dataParallel(t, simulated(t, 1)[0]) }
+func TestDataParallelOnAGPU(t *testing.T) { dataParallel(t, gpus(t, 1)[0]) }
 
 // Each GPU but the first has a replica of its own.
 func TestDataParallelOnSeveralGPUs(t *testing.T) {
-	devs := simulated(t, 3)
+	devs := gpus(t, 3)
 	dataParallel(t, devs[0], devs[:2]...)
 	dataParallel(t, devs[0], devs...)
 }
 
-func TestStatisticsAreThoseOfTheFirstGPU(t *testing.T) { statistics(t, simulated(t, 2)...) }
+func TestStatisticsAreThoseOfTheFirstGPU(t *testing.T) { statistics(t, gpus(t, 2)...) }
 
-func TestReplicasOnGPUsDropOthers(t *testing.T) { dropout(t, simulated(t, 2)...) }
+func TestReplicasOnGPUsDropOthers(t *testing.T) { dropout(t, gpus(t, 2)...) }
 
-func TestAReplicaOnAGPUIsKilled(t *testing.T) { killedReplica(t, simulated(t, 2)...) }
+func TestAReplicaOnAGPUIsKilled(t *testing.T) { killedReplica(t, gpus(t, 2)...) }

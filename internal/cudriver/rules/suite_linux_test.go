@@ -57,7 +57,7 @@ func TestTheSuiteReportsWhatFails(t *testing.T) {
 	for _, want := range []string{
 		"# What ran on a GPU\n", "CUDA_VISIBLE_DEVICES is MIG-1.\n",
 		"## Where the simulator is wrong\n\n- T5, opening twice: two addresses; the simulator: one\n",
-		"## Steps that did not end well\n\n- 2-rules\n- 3-figures\n- 4-tests\n- 5-killed\n- 7-python\n",
+		"## Steps that did not end well\n\n- 2-rules\n- 3-figures\n- 4-tests\n- 5-killed\n- 7-python\n- 8-training\n",
 		"## The machine", "Exit status 0", "doctor\n", "## What the simulator says", "Exit status 1 ", "    T5  opening twice\n",
 		"## The tests of package cuda", "Exit status 137 ", "    the first words\n",
 		"## Rows of shoal bench cuda; /there/is/none has no PyTorch that sees a GPU\n", "Exit status 0", " bench cuda\n", "## PyTorch, CuPy and Numba",
@@ -79,7 +79,7 @@ func TestTheSuiteOfGoodSteps(t *testing.T) {
 	if status != 0 || !strings.Contains(report, "Nowhere, in the steps that ran.") || !strings.Contains(report, "None, of the steps that ran.") || strings.Contains(report, "The machine") {
 		t.Errorf("%d: %s\n%s", status, words, report)
 	}
-	if _, words, status := suite(t, map[string]string{"shoal-accel": machine}, "8"); status != 2 || !strings.Contains(words, "there is no step 8") {
+	if _, words, status := suite(t, map[string]string{"shoal-accel": machine}, "9"); status != 2 || !strings.Contains(words, "there is no step 9") {
 		t.Errorf("%d: %s", status, words)
 	}
 }
