@@ -125,6 +125,9 @@ func newTaker(ctx context.Context, x *tensor.Tensor) (t *taker, err error) {
 	if t.back, err = ipc.NewQueue[int](1); err == nil {
 		t.g, err = take.Start(ctx, 1, ends{t.out.Receiver(), t.back.Sender()}, shoal.Options{})
 	}
+	if err == nil { // from here on it is the only one to take and to answer, so that nobody waits for it after its end
+		err = errors.Join(t.out.Receiver().Close(), t.back.Sender().Close())
+	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
 	}
@@ -146,11 +149,18 @@ func (t *taker) hand(ctx context.Context, rounds int, before func() error) error
 		if err := before(); err != nil {
 			return err
 		}
-		if err := t.out.Put(ctx, t.x); err != nil {
-			return err
+		n := 0
+		err := t.out.Put(ctx, t.x)
+		if err == nil {
+			n, err = t.back.Get(ctx)
 		}
-		if n, err := t.back.Get(ctx); err != nil || n != t.x.Numel() {
-			return errors.Join(err, fmt.Errorf("%d elements arrived of %d", n, t.x.Numel()))
+		switch {
+		case errors.Is(err, ipc.ErrClosed):
+			return errors.Join(t.g.Wait(), err)
+		case err != nil:
+			return err
+		case n != t.x.Numel():
+			return fmt.Errorf("%d elements arrived of %d", n, t.x.Numel())
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package cuda_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -56,6 +58,7 @@ func TestEveryRowRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer devices.Close()
+	defer cuda.Close()
 	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
 	var out, log bytes.Buffer
 	err = bench.Run(t.Context(), bench.Options{Suites: []string{"cuda"}, More: []bench.Suite{cudabench.Suite}, Quick: true, JSON: true, Out: &out, Log: &log})
@@ -75,5 +78,25 @@ func TestEveryRowRuns(t *testing.T) {
 	}
 	if r, ok := seen["left_by_200_killed"]; !ok || r.Value != 0 {
 		t.Errorf("killed processes left %v bytes", r.Value)
+	}
+}
+
+// Where the other process does not have the device, as when this one has it for itself, the rows end with what it says.
+func TestTheOtherProcessHasAnotherDevice(t *testing.T) {
+	defer cuda.Close()
+	for range 2 { // the first is this process's, which it keeps, and the second the other one's
+		devices, err := sim.Create(1, 4<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer devices.Close()
+		t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
+		if !cuda.Available() {
+			t.Fatal(cuda.Why())
+		}
+	}
+	err := bench.Run(t.Context(), bench.Options{Suites: []string{"cuda"}, More: []bench.Suite{cudabench.Suite}, Quick: true, JSON: true, Out: io.Discard, Log: io.Discard})
+	if !errors.Is(err, cuda.ErrDevice) {
+		t.Errorf("%v", err)
 	}
 }
