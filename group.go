@@ -196,11 +196,7 @@ func (g *Group) conclude() error {
 // a process has failed it waits, for as long as Grace lets the others live, and returns true and the error of Wait. With
 // context.WithTimeout it is Python's ProcessContext.join(timeout).
 func (g *Group) Join(ctx context.Context) (ended bool, err error) {
-	stop := context.AfterFunc(ctx, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.changed.Broadcast()
-	})
+	stop := g.wakeAfter(ctx)
 	defer stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -211,6 +207,31 @@ func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 		g.changed.Wait()
 	}
 	return true, g.conclude()
+}
+
+// Poll waits until no process of the group runs, so that ipc.Wait can wait for it among queues and pipes. A Wait then returns at
+// once; Poll leaves the group open. It returns nil or the cause of ctx.
+func (g *Group) Poll(ctx context.Context) error {
+	stop := g.wakeAfter(ctx)
+	defer stop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.live) > 0 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		g.changed.Wait()
+	}
+	return nil
+}
+
+// wakeAfter wakes those who wait for a change when ctx is done.
+func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.changed.Broadcast()
+	})
 }
 
 // Processes returns the processes that were started, in that order; with one function it is the order of ranks.

@@ -179,7 +179,8 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 		if err != nil {
 			return err
 		}
-		if err := r.Group.Reduce(ctx, 0, Sum, grads...); err != nil {
+		err = byDType(grads, func(ts []*tensor.Tensor) error { return r.Group.Reduce(ctx, 0, Sum, ts...) })
+		if err != nil {
 			return err
 		}
 		for i, g := range grads {
