@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/registry"
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // A Group is a set of processes that live and end together: the first that fails cancels the others. Its methods may be called
@@ -19,6 +20,7 @@ type Group struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	seed   func() uint64 // what those of its processes follow from; drawn when the first one starts
 
 	mu       sync.Mutex
 	changed  sync.Cond // of live
@@ -41,6 +43,7 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 	oom()
 	g.out, g.err = newStreams(opts.Stdout, opts.Stderr)
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
+	g.seed = sync.OnceValue(seed.From(ctx).Next)
 	return g
 }
 

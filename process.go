@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // A Process is one that this process has started, or a goroutine that stands for one. Its methods may be called by several goroutines.
@@ -151,6 +153,11 @@ func (p *Process) end(sig os.Signal) error {
 		return os.ErrProcessDone
 	}
 	return p.now().end(sig, "")
+}
+
+// seed returns what the random numbers of the next life begin with.
+func (p *Process) seed() uint64 {
+	return seed.Of(p.group.seed(), p.name, p.rank, p.Restarts())
 }
 
 func (p *Process) now() life {
