@@ -3,6 +3,7 @@ package hdf5
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -19,7 +20,8 @@ type File struct {
 	// no more than this process may take without somebody being killed; up to 64 MiB are always given, of fill values, too.
 	MaxBytes int64
 
-	f *os.File
+	f     *os.File
+	begin int64
 	tree
 }
 
@@ -42,7 +44,13 @@ func open(f *os.File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := &File{0, f, tree{source: source{f, info.Size()}, inside: map[uint64]bool{}, datasets: map[string]uint64{}, groups: map[string]uint64{}}}
+	whole := source{f, info.Size()}
+	at, err := whole.begin()
+	if err != nil {
+		return nil, err
+	}
+	whole = source{io.NewSectionReader(f, at, info.Size()-at), info.Size() - at}
+	file := &File{0, f, at, tree{source: whole, inside: map[uint64]bool{}, datasets: map[string]uint64{}, groups: map[string]uint64{}}}
 	root, err := file.readSuperblock()
 	if err == nil {
 		err = file.walk("", root, 0)
@@ -55,6 +63,9 @@ func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
 
 // Groups returns the names of the groups in order, without the file's own.
 func (f *File) Groups() []string { return slices.Sorted(maps.Keys(f.groups))[1:] }
+
+// UserBlock returns how many bytes there are before the HDF5 file itself, which others have put there: 512 in a file of MATLAB 7.3.
+func (f *File) UserBlock() int64 { return f.begin }
 
 // Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or ErrUnsupported where it cannot be read,
 // ErrText of that where it is text.

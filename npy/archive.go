@@ -142,8 +142,8 @@ func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 		return nil, err
 	}
 	defer a.Close()
-	if err := a.allowAll(); err != nil {
-		return nil, &FileError{path, "", err}
+	if err := a.Allow(); err != nil {
+		return nil, err
 	}
 	all := make(map[string]*tensor.Tensor, len(a.entries))
 	var left []error
@@ -161,14 +161,17 @@ func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	return all, errors.Join(left...)
 }
 
-// allowAll says whether all members together may be read.
-func (a *Archive) allowAll() error {
+// Allow says whether MaxBytes allows to read all members together. The error is a *[FileError] that wraps ErrLimit.
+func (a *Archive) Allow() error {
 	var bytes, packed int64
 	for _, e := range a.entries {
 		bytes += int64(min(e.UncompressedSize64, math.MaxInt64/uint64(len(a.entries))))
 		packed += int64(e.CompressedSize64)
 	}
-	return a.allow(bytes, packed)
+	if err := a.allow(bytes, packed); err != nil {
+		return &FileError{a.path, "", err}
+	}
+	return nil
 }
 
 // begin opens a member behind its header. The caller closes the reader where there is no error.
