@@ -34,7 +34,7 @@ func Rest(v any) []string {
 type stateDict struct {
 	tensors map[string]*tensor.Tensor
 	rest    []string
-	modules int // that are being walked
+	modules int          // that are being walked
 	inside  map[any]bool // records that are being walked, since they may contain themselves
 	visits  int
 }
