@@ -21,5 +21,6 @@ func (d *Domain) closeServices() (err error) {
 	for _, c := range d.services {
 		err = errors.Join(err, c.Close())
 	}
+	d.services = nil // who still has the domain has nothing of theirs
 	return err
 }
