@@ -1,25 +1,26 @@
-package torch
+package value
 
 import (
 	"encoding/binary"
 	"math"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // TensorOf returns a tensor with a copy of the elements of a numpy array, on the heap.
-func TensorOf(a *Array) (*tensor.Tensor, error) {
+func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 	dt, swapped, err := tensor.ParseNumpy(a.DType)
 	if err != nil || swapped {
-		return nil, unsupported("a numpy array of %s; call .astype first", a.DType)
+		return nil, Unsupported("a numpy array of %s; call .astype first", a.DType)
 	}
 	shape := slices.Clone(a.Shape)
 	if a.Fortran {
 		slices.Reverse(shape)
 	}
 	if n, err := dt.SizeOf(shape...); err != nil || n != len(a.Data) {
-		return nil, unsupported("%d bytes for a numpy array of %v", len(a.Data), a.Shape)
+		return nil, Unsupported("%d bytes for a numpy array of %v", len(a.Data), a.Shape)
 	}
 	t := tensor.Empty(dt, shape...)
 	copy(tensor.Bytes(t), a.Data)
@@ -35,16 +36,16 @@ func TensorOf(a *Array) (*tensor.Tensor, error) {
 
 // ArrayOf returns a numpy array with a copy of the elements of a tensor. The error wraps ErrUnsupported for bfloat16, which numpy
 // does not have.
-func ArrayOf(t *tensor.Tensor) (*Array, error) {
+func ArrayOf(t *tensor.Tensor) (*pickle.Array, error) {
 	name := t.DType().Numpy()
 	if name == "" {
-		return nil, unsupported("numpy has no %v", t.DType())
+		return nil, Unsupported("numpy has no %v", t.DType())
 	}
-	return &Array{DType: name, Shape: slices.Clone(t.Shape()), Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
+	return &pickle.Array{DType: name, Shape: slices.Clone(t.Shape()), Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
 }
 
 // NumberOf returns a numpy scalar as bool, int64, float64 or complex128; unsigned ones must fit.
-func NumberOf(s *Scalar) (any, error) {
+func NumberOf(s *pickle.Scalar) (any, error) {
 	b := slices.Clone(s.Data)
 	if s.DType[0] == '>' {
 		slices.Reverse(b)
@@ -70,5 +71,5 @@ func NumberOf(s *Scalar) (any, error) {
 	case "f8":
 		return math.Float64frombits(u), nil
 	}
-	return nil, unsupported("a numpy number of %s", s.DType)
+	return nil, Unsupported("a numpy number of %s", s.DType)
 }
