@@ -36,8 +36,10 @@ type Child struct {
 const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 
 // Main returns at once in a program that was started by hand. In one that Python has started, as its interpreter, it does what it
-// was started for, and does not return. It comes first in main.
+// was started for, and does not return. It comes first in main. As "program --shoal-probe NAME ARGS" it prints how many samples the data set NAME has,
+// and what its classes are, as JSON: see Classified.
 func (c Child) Main() {
+	c.answerProbe()
 	code, ok := pythonCode(os.Args)
 	if !ok {
 		return
