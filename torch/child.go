@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
@@ -90,15 +89,6 @@ func (c Child) do(code string) error {
 	return s.handOver()
 }
 
-// words are such that what serves agrees to has one of them.
-func (c Child) words() []string {
-	all := []string{datasetName}
-	for name := range c.Functions {
-		all = append(all, name[strings.LastIndexByte(name, '.')+1:])
-	}
-	return all
-}
-
 // serves reports whether Go does what a process object says.
 func (c Child) serves(process any) bool {
 	o, _ := process.(*pickle.Object)
@@ -113,7 +103,7 @@ func (c Child) serves(process any) bool {
 	}
 	v, _ = state.Get("_args")
 	args, _ := v.(Tuple)
-	return len(args) > argDataset && readByGo(args[argDataset])
+	return c.loads(args)
 }
 
 // run does it. When the pipe ends the parent has ended, and so does this process.

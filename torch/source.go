@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
 // An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that has an attribute
@@ -31,16 +30,6 @@ const (
 	datasetName = "shoal_dataset" // the registered name; None leaves a data set that Go knows to Python
 	datasetArgs = "shoal_args"    // a dict of the keyword arguments, instead of all attributes
 )
-
-// readByGo reports whether Python's data set, as it is in a pickle, is one of Go's or one around one: that is an error, which Go explains.
-func readByGo(dataset any) bool {
-	for d := range pickle.Each[*Dict](dataset) {
-		if _, ok := d.Get(datasetName); ok {
-			return true
-		}
-	}
-	return false
-}
 
 // openDataset opens what Python's data set is.
 func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) error {
