@@ -14,7 +14,7 @@ var floors = [...][]string{
 	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest"},
 	5:  {"nn", "optim", "pool", "manager", "torch/internal/value"},
 	6:  {"data", "data/*", "dist", "manager/*", "torch/pt"},
-	7:  {"torch"},
+	7:  {"torch", "torch/internal/vision"},
 	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},
 	9:  {"bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},

@@ -24,6 +24,7 @@ cases = {}
 for name, mode in (("bilinear", I.BILINEAR), ("nearest", I.NEAREST), ("box", I.BOX), ("bicubic", I.BICUBIC), ("lanczos", I.LANCZOS)):
     for h, w in ((20, 31), (94, 122), (47, 30), (23, 61), (1, 1), (60, 20)):
         cases[f"resize_{name}_{h}x{w}"] = F.resize(image, (h, w), mode)
+cases["resize_nearest_even"] = F.resize(F.crop(image, 0, 0, 46, 60), (21, 45), I.NEAREST)  # places that are between two pixels
 cases["resize_shorter"] = F.resize(image, 32)
 cases["resized_crop"] = F.resized_crop(image, 5, 9, 30, 41, (16, 24), I.BILINEAR)
 cases["resized_crop_end"] = F.resized_crop(image, 17, 20, 30, 41, (33, 35), I.BICUBIC)
