@@ -36,6 +36,7 @@ type regionTable struct {
 	watch   *sys.OpenWatch         // nil before the first use, or where it is not to be had
 	watched map[int]*region
 	tidying bool // PyTorch's memory under way will be looked at again
+	kept    []*keptNames
 }
 
 // A tenant is the Loan of a storage on a region.

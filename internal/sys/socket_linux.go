@@ -132,6 +132,26 @@ func Listen(addr string) (*Listener, error) {
 	return &Listener{file: os.NewFile(uintptr(fd), addr), addr: addr}, nil
 }
 
+// ListenerOn makes a listener of a socket that listens at addr already, and of which it is the owner from then on, also on an error. The
+// socket becomes non-blocking, for all who have it, and has room for as many callers as one of Listen.
+func ListenerOn(f *os.File, addr string) (*Listener, error) {
+	defer f.Close()
+	var again int
+	err := control(f, func(fd int) (err error) {
+		if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
+			return err
+		}
+		if again, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return err
+		}
+		return unix.SetNonblock(again, true)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", addr, err)
+	}
+	return &Listener{file: os.NewFile(uintptr(again), addr), addr: addr}, nil
+}
+
 // Addr returns the address, as given to Listen.
 func (l *Listener) Addr() string { return l.addr }
 

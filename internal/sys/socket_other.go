@@ -48,6 +48,11 @@ type Listener struct{}
 // Listen needs Linux.
 func Listen(addr string) (*Listener, error) { return nil, unsupported("an abstract socket address") }
 
+// ListenerOn needs Linux.
+func ListenerOn(f *os.File, addr string) (*Listener, error) {
+	return nil, unsupported("an abstract socket address")
+}
+
 // Addr returns nothing.
 func (l *Listener) Addr() string { return "" }
 
