@@ -26,6 +26,7 @@ type job struct {
 	Nice    int   // 0: as it is
 	CPUs    []int // nil: all
 	Parent  Identity
+	Seed    uint64 // of the random numbers
 }
 
 // ready is the first message of a process.

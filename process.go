@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // A Process is one that this process has started, or a goroutine that stands for one. Its methods may be called by several goroutines.
@@ -105,6 +107,18 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
+// Poll waits until the process has ended and all that it printed was passed on, so that ipc.Wait can wait for it among queues
+// and pipes: Python's connection.wait with a sentinel. It returns nil, however the process ended, or the cause of ctx.
+func (p *Process) Poll(ctx context.Context) error {
+	p.Wait(ctx)
+	select {
+	case <-p.ended:
+		return nil
+	default:
+		return context.Cause(ctx)
+	}
+}
+
 // Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker is deaf to SIGINT, which a terminal sends to everybody;
 // see Interrupt. To a goroutine any signal is errors.ErrUnsupported.
 func (p *Process) Signal(sig os.Signal) error {
@@ -139,6 +153,11 @@ func (p *Process) end(sig os.Signal) error {
 		return os.ErrProcessDone
 	}
 	return p.now().end(sig, "")
+}
+
+// seed returns what the random numbers of the next life begin with.
+func (p *Process) seed() uint64 {
+	return seed.Of(p.group.seed(), p.name, p.rank, p.Restarts())
 }
 
 func (p *Process) now() life {

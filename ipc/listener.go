@@ -111,6 +111,11 @@ func (l *Listener[T]) Accept(ctx context.Context) (*Connection[T], error) {
 		return c, nil
 	}
 	select {
+	case c := <-l.met: // who is there is there, also if ctx has ended
+		return c, nil
+	default:
+	}
+	select {
 	case c := <-l.met:
 		return c, nil
 	case <-l.ctx.Done():

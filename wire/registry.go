@@ -53,6 +53,23 @@ func RegisterType[T any](name string) {
 	types.add(registered{name, of[T]{}})
 }
 
+// TypeName returns the name under which a type was registered; ok tells whether it was.
+func TypeName(t reflect.Type) (name string, ok bool) {
+	types.open()
+	defer types.RUnlock()
+	r, ok := typesBy.typ[t]
+	return r.name, ok
+}
+
+// TypeNamed returns the type that was registered under a name; ok tells whether there is one.
+func TypeNamed(name string) (t reflect.Type, ok bool) {
+	r, ok := typeNamed(name)
+	if !ok {
+		return nil, false
+	}
+	return r.typ(), true
+}
+
 func enterType(r registered) {
 	if typesBy.name == nil {
 		typesBy.name, typesBy.typ = make(map[string]registered, 64), make(map[reflect.Type]registered, 64)
