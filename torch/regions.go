@@ -194,6 +194,21 @@ func (t *regionTable) underWay(r *region) bool {
 	return len(r.peers) > 0
 }
 
+// openLater is underWay for the others, after a look.
+func (t *regionTable) openLater(r *region) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+	return t.underWay(r)
+}
+
+// notice is look for the others.
+func (t *regionTable) notice() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+}
+
 // look takes note of the openings since the last look.
 func (t *regionTable) look() {
 	if t.watch != nil {

@@ -111,9 +111,6 @@ func (s *sharer) given(f *os.File) {
 	s.giving--
 }
 
-// idle reports whether all that was promised has been fetched.
-func (s *sharer) idle() bool { return s.giving == 0 && len(s.waiting) == 0 }
-
 func (s *sharer) withdraw(key int64) {
 	if f, ok := s.take(key); ok {
 		s.given(f)
