@@ -1,8 +1,6 @@
 package torch
 
 import (
-	"crypto/rand"
-	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -56,7 +54,7 @@ func sharerFor(key []byte) (*sharer, error) {
 	if s := sharers.byKey[string(key)]; s != nil {
 		return s, nil
 	}
-	l, err := sys.Listen(fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(), rand.Text()))
+	l, err := sys.Listen(abstractName())
 	if err != nil {
 		return nil, err
 	}
