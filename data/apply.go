@@ -59,11 +59,11 @@ func (w *worker) apply(dst, src *tensor.Tensor) error {
 }
 
 // transformed returns a sample with the Transform of its first tensor.
-func (w *worker) transformed(s Sample) Sample {
-	if w.transform == nil || len(s) == 0 {
-		return s
+func (w *worker) transformed(s Sample) (Sample, error) {
+	if w.transform == nil {
+		return s, nil
 	}
 	s = slices.Clone(s)
 	s[0] = w.transform.Apply(nil, s[0])
-	return s
+	return s, s.sound()
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -58,6 +59,11 @@ func (w *window) begin(s *slot) bool {
 		}
 		w.weigh(s, w.usual)
 		w.send(&job{s: s, n: s.size, kind: makeJob})
+		return true
+	}
+	if len(s.indices) == 0 {
+		s.begun, s.err = true, fmt.Errorf("%w: the BatchSampler asks for batch %d of epoch %d without a sample", ErrEmptyBatch, s.number, w.epoch)
+		w.complete(s)
 		return true
 	}
 	if !w.l.fills() {

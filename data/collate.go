@@ -26,13 +26,29 @@ func RegisterCollate(name string, f func(ctx context.Context, samples []Sample) 
 	return c
 }
 
+// check returns an ErrEmptyBatch unless something was made that can be delivered.
+func (c *Collate) check(b Batch) error {
+	if len(b) == 0 {
+		return fmt.Errorf("%w: the Collate %q made one of no fields", ErrEmptyBatch, c.name)
+	}
+	if err := Sample(b).sound(); err != nil {
+		return fmt.Errorf("the batch that the Collate %q made: %w", c.name, err)
+	}
+	return nil
+}
+
 var collates registry.Table[*Collate]
 
 // Stack is the default Collate: it copies samples of one layout into a batch, whose tensors lie in one block of shared or other memory. An error
-// that wraps ErrShape says which sample differs.
+// that wraps ErrShape or ErrSample says which sample differs, or is none.
 func Stack(samples []Sample, shared bool) (Batch, error) {
 	if len(samples) == 0 {
 		return nil, nil
+	}
+	for row, s := range samples {
+		if err := s.sound(); err != nil {
+			return nil, &rowError{row, err}
+		}
 	}
 	f, err := newFrame(layoutOf(samples[0], 0), len(samples), shared)
 	if err != nil {

@@ -16,6 +16,27 @@ type Sample []*tensor.Tensor
 // A Batch is some examples together: the fields of a Sample, each with a first dimension for the examples.
 type Batch []*tensor.Tensor
 
+// sound returns an ErrSample unless a batch can be made of s.
+func (s Sample) sound() (err error) {
+	if len(s) == 0 {
+		return fmt.Errorf("%w: it has no fields", ErrSample)
+	}
+	at := 0
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%w: field %d is a closed tensor; a Dataset leaves what it returns open", ErrSample, at)
+		}
+	}()
+	for k, t := range s {
+		if t == nil {
+			return fmt.Errorf("%w: field %d is nil", ErrSample, k)
+		}
+		at = k
+		t.Version() // panics if it is closed
+	}
+	return nil
+}
+
 // A Dataset is a numbered set of examples. All samples have the same number of fields, and a field the same dtype and
 // shape in all of a batch. A [Loader] with workers on goroutines calls Get from several of them at once; for workers that are processes, the
 // Dataset is of a type that was given to Register. What is random in a sample comes from [Rand] or [SampleSeed].

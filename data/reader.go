@@ -50,6 +50,18 @@ func (r *reader) sample(p Part) (Sample, error) {
 	return s, err
 }
 
+// next reads a sample of a part that a batch can be made of, and transforms it.
+func (w *worker) next(r *reader, p Part) (Sample, error) {
+	s, err := r.sample(p)
+	if err != nil || r.end {
+		return nil, err
+	}
+	if err := s.sound(); err != nil {
+		return nil, err
+	}
+	return w.transformed(s)
+}
+
 // read makes a batch of the next samples of a part.
 func (w *worker) read(o order) (out outcome) {
 	var samples []Sample
@@ -58,7 +70,7 @@ func (w *worker) read(o order) (out outcome) {
 	err := w.try(func() error {
 		r = w.reader(o)
 		for out.Read < o.N {
-			s, err := r.sample(o.Part)
+			s, err := w.next(r, o.Part)
 			if r.end {
 				break
 			}
@@ -69,7 +81,7 @@ func (w *worker) read(o order) (out outcome) {
 				}
 				continue
 			}
-			samples, at = append(samples, w.transformed(s)), append(at, out.Read-1)
+			samples, at = append(samples, s), append(at, out.Read-1)
 		}
 		return nil
 	})

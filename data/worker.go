@@ -152,7 +152,7 @@ func (w *worker) row(i int, into Batch, row int) error {
 		if err != nil {
 			return err
 		}
-		return into.put(row, s)
+		return w.try(func() error { return into.put(row, s) })
 	}
 	one := into.rows(row, 1)
 	defer closeAll(one)
@@ -164,7 +164,9 @@ func (w *worker) get(i int) (s Sample, err error) {
 	err = w.again(func() error {
 		w.work.begin(i)
 		if s, err = w.ds.Get(w.ctx, i); err == nil {
-			s = w.transformed(s)
+			if err = s.sound(); err == nil {
+				s, err = w.transformed(s)
+			}
 		}
 		return err
 	})
@@ -217,7 +219,9 @@ func (w *worker) join(out *outcome, samples []Sample, at []int) {
 	err := w.try(func() (err error) {
 		switch {
 		case w.collate != nil:
-			out.Batch, err = w.collate.f(w.ctx, samples)
+			if out.Batch, err = w.collate.f(w.ctx, samples); err == nil {
+				err = w.collate.check(out.Batch)
+			}
 		case w.Single:
 			out.Batch, err = convert(samples[0], w.Shared)
 		default:
