@@ -32,7 +32,7 @@ func (w *window) room() bool {
 	switch {
 	case len(w.line) == 0:
 		return true
-	case w.l.fills() && w.layout == nil:
+	case w.fills() && w.layout == nil:
 		return false
 	case w.usual == 0:
 		return len(w.line) < w.l.opts.Workers
@@ -66,8 +66,8 @@ func (w *window) begin(s *slot) bool {
 		w.complete(s)
 		return true
 	}
-	if !w.l.fills() {
-		s.begun = true
+	if !w.fills() {
+		s.begun, s.other = true, false
 		w.weigh(s, w.usual)
 		w.send(&job{s: s, n: len(s.indices), kind: makeJob})
 		return true
@@ -94,7 +94,7 @@ func (w *window) allot(s *slot, from int) error {
 	if err != nil {
 		return err
 	}
-	s.frame = f
+	s.frame, s.spec, s.like = f, w.spec, w.like
 	w.usual = f.size
 	w.weigh(s, f.size)
 	if n := len(s.indices) - from; n > 0 {

@@ -63,6 +63,23 @@ type Opener interface {
 	Open(ctx context.Context) (any, error)
 }
 
+// Open opens a Dataset or a Stream that is an Opener, or one of values that is: what a Loader does in each of its workers. own is false for
+// what is none, which is returned as it is.
+func Open(ctx context.Context, source any) (opened any, own bool, err error) {
+	switch s := source.(type) {
+	case Opener:
+		opened, err = s.Open(ctx)
+		return opened, true, err
+	case *StructuredDataset:
+		opened, own, err = Open(ctx, s.Of.It)
+		if of, ok := opened.(ValueDataset); ok {
+			return Structured(of), own, err
+		}
+		return opened, own, err
+	}
+	return source, false, nil
+}
+
 // Register lets Datasets, or Streams, of type T go to workers that are processes. Call it in init; the name is any that no other type has.
 // It panics if T cannot cross: its fields are exported, and a Dataset in it is a [Box].
 func Register[T any](name string) { wire.RegisterType[T](name) }

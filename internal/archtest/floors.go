@@ -11,7 +11,7 @@ var floors = [...][]string{
 	1:  {"shm"},
 	2:  {"wire"},
 	3:  {"tensor"},
-	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest"},
+	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest", "internal/tree"},
 	5:  {"nn", "optim", "pool", "manager", "torch/internal/value"},
 	6:  {"data", "data/*", "dist", "manager/*", "torch/pt"},
 	7:  {"torch"},
