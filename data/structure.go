@@ -120,6 +120,9 @@ func Value(ctx context.Context, ds Dataset, i int) (any, error) {
 	return ds.Get(ctx, i)
 }
 
+// HasValues reports whether the samples of a Dataset or a Stream are those of a ValueDataset or a ValueStream, and not plain.
+func HasValues(source any) bool { return structured(source) }
+
 // structured reports whether a set has samples of any structure.
 func structured(source any) bool {
 	switch d := source.(type) {

@@ -87,18 +87,15 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) err
 
 // opened opens what is an Opener.
 func (w *loaderWorker) opened(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
-	o, ok := ds.(data.Opener)
-	if !ok {
-		return ds, nil
-	}
-	v, err := o.Open(w.at(ctx, 0))
+	v, _, err := data.Open(w.at(ctx, 0), ds)
 	if err != nil {
 		return nil, fmt.Errorf("open the data set: %w", err)
 	}
-	if ds, ok = v.(data.Dataset); !ok {
+	opened, ok := v.(data.Dataset)
+	if !ok {
 		return nil, unsupported("a data set that opens as %T", v)
 	}
-	return ds, nil
+	return opened, nil
 }
 
 // at is the context of a sample.
@@ -118,6 +115,6 @@ func (w *loaderWorker) openStream(ctx context.Context, open OpenStream) error {
 	}
 	next, stop := iter.Pull2(open(w.at(ctx, w.ID), w.Worker))
 	w.stop = func() error { stop(); return nil }
-	w.fetch = func(_ context.Context, index any) (any, error) { return w.fetchNext(next, index) }
+	w.fetch = func(ctx context.Context, index any) (any, error) { return w.fetchNext(ctx, next, index) }
 	return nil
 }

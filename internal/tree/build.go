@@ -56,10 +56,10 @@ func (b *builder) node(n *Node, to reflect.Value) error {
 	switch n.Kind {
 	case Map:
 		return b.mapping(n, to)
-	case List:
+	case List, Tuple:
 		return b.list(n, to)
 	}
-	count, _ := n.Kind.tensors()
+	count := n.Kind.Tensors()
 	if count > len(b.rest) {
 		return b.path.at(fmt.Errorf("%w: its tensors are missing", ErrSpec))
 	}

@@ -35,6 +35,7 @@ type Field struct {
 	DType  tensor.DType
 	Shape  []int
 	Device tensor.Device // nil is the host
+	Inner  bool          // it is part of strings, and nobody sees it by itself
 }
 
 // A Memory makes the tensors of a batch. They hold anything.
@@ -138,7 +139,7 @@ func (c *collator) rows() ([]*tensor.Tensor, error) {
 
 func (c *collator) node(n *Node) (*Node, error) {
 	switch n.Kind {
-	case Map, List:
+	case Map, List, Tuple:
 		return c.items(n)
 	case None:
 		return nil, c.wrong(0, worthless("a nil, of which there is no batch"))
@@ -161,6 +162,9 @@ func (c *collator) node(n *Node) (*Node, error) {
 // items makes a map or a list of batches. What a rule adds comes after the fields that there are.
 func (c *collator) items(n *Node) (*Node, error) {
 	out := &Node{Kind: n.Kind, Keys: n.Keys}
+	if n.Kind == Tuple {
+		out.Kind = List
+	}
 	var extras []extra
 	for i, item := range n.Items {
 		var step any = i
@@ -191,7 +195,7 @@ func (c *collator) stack(rows []*tensor.Tensor) error {
 		}
 	}
 	shape := slices.Insert(slices.Clone(first.Shape()), 0, len(rows))
-	c.plan(Field{first.DType(), shape, first.Device()}, func(to *tensor.Tensor) {
+	c.plan(Field{DType: first.DType(), Shape: shape, Device: first.Device()}, func(to *tensor.Tensor) {
 		for row, t := range rows {
 			put(to.Select(0, row), t)
 		}
@@ -222,13 +226,14 @@ func alike(t, first *tensor.Tensor, skip int) error {
 func (c *collator) texts(k Kind, rows []*tensor.Tensor) *Node {
 	offsets := offsetsOf(rows)
 	total := offsets[len(rows)]
-	c.plan(Field{DType: tensor.Uint8, Shape: []int{int(total)}}, func(to *tensor.Tensor) {
+	c.plan(Field{DType: tensor.Uint8, Shape: []int{int(total)}, Inner: true}, func(to *tensor.Tensor) {
 		all := tensor.Data[uint8](to)
 		for row, t := range rows {
 			copy(all[offsets[row]:], tensor.Data[uint8](t))
 		}
 	})
 	c.numbers(offsets)
+	c.fields[len(c.fields)-1].Inner = true
 	if k == Text {
 		return &Node{Kind: Texts}
 	}

@@ -103,9 +103,9 @@ func (f *flattener) add(v any) error {
 	case []byte:
 		return f.leaf(Bytes, bytesTensor(slices.Clone(v)))
 	case []*tensor.Tensor:
-		return several(f, len(v), func(i int) any { return v[i] })
+		return several(f, List, len(v), func(i int) any { return v[i] })
 	case []any:
-		return several(f, len(v), func(i int) any { return v[i] })
+		return several(f, List, len(v), func(i int) any { return v[i] })
 	case map[string]any:
 		return f.mapping(reflect.ValueOf(v))
 	case ordered:
@@ -172,8 +172,10 @@ func (f *flattener) reflected(v reflect.Value) error {
 		return f.leaf(Float, tensor.FromSlice([]float64{v.Float()}))
 	case reflect.String:
 		return f.leaf(Text, bytesTensor([]byte(v.String())))
-	case reflect.Slice, reflect.Array:
-		return several(f, v.Len(), func(i int) any { return v.Index(i).Interface() })
+	case reflect.Slice:
+		return several(f, List, v.Len(), func(i int) any { return v.Index(i).Interface() })
+	case reflect.Array:
+		return several(f, Tuple, v.Len(), func(i int) any { return v.Index(i).Interface() })
 	case reflect.Map:
 		return f.mapping(v)
 	case reflect.Struct:
@@ -187,8 +189,8 @@ func (f *flattener) reflected(v reflect.Value) error {
 	return f.fail("a %s; take tensors, numbers, bools, strings, and slices, maps and structs of those", v.Type())
 }
 
-func several(f *flattener, n int, item func(i int) any) error {
-	f.spec = appendCount(append(f.spec, byte(List)), n)
+func several(f *flattener, k Kind, n int, item func(i int) any) error {
+	f.spec = appendCount(append(f.spec, byte(k)), n)
 	for i := range n {
 		if err := f.in(i, item(i)); err != nil {
 			return err
@@ -233,7 +235,7 @@ func (f *flattener) structure(v reflect.Value) error {
 	}
 	field := func(i int) any { return v.Field(s.index[i]).Interface() }
 	if s.tuple {
-		return several(f, len(s.index), field)
+		return several(f, Tuple, len(s.index), field)
 	}
 	keys := make([]any, len(s.names))
 	for i, name := range s.names {

@@ -23,6 +23,7 @@ const (
 	None      Kind = 'n' // none: a nil
 	Map       Kind = 'm' // those of its Items, in the order of Keys
 	List      Kind = 'l' // those of its Items
+	Tuple     Kind = 'u' // likewise: an array, or a struct with the tag
 )
 
 // A Node is the structure of a value.
@@ -46,6 +47,22 @@ func (k Kind) tensors() (n int, ok bool) {
 	return 0, false
 }
 
+// Tensors returns how many tensors make what a leaf is; none a Map, a List or a Tuple.
+func (k Kind) Tensors() int {
+	n, _ := k.tensors()
+	return n
+}
+
+// Leaves calls f for all parts that are no Map, List or Tuple, in the order of their tensors.
+func (n *Node) Leaves(f func(leaf *Node)) {
+	if n.Kind != Map && n.Kind != List && n.Kind != Tuple {
+		f(n)
+	}
+	for _, item := range n.Items {
+		item.Leaves(f)
+	}
+}
+
 // Fixed reports whether all values of this structure have tensors of one layout, as far as their own tensors have, and at least one.
 func (n *Node) Fixed() bool {
 	leaves, fixed := n.count()
@@ -54,8 +71,7 @@ func (n *Node) Fixed() bool {
 
 func (n *Node) count() (leaves int, fixed bool) {
 	if n.Items == nil {
-		leaves, _ = n.Kind.tensors()
-		return leaves, n.Kind == Tensor || n.Kind == Int || n.Kind == Float || n.Kind == Bool || n.Kind == Map || n.Kind == List
+		return n.Kind.Tensors(), n.Kind == Tensor || n.Kind == Int || n.Kind == Float || n.Kind == Bool || n.Kind == Map || n.Kind == List || n.Kind == Tuple
 	}
 	fixed = true
 	for _, item := range n.Items {
@@ -83,8 +99,7 @@ func (n *Node) first(at *int) bool {
 			return true
 		}
 	}
-	count, _ := n.Kind.tensors()
-	*at += count
+	*at += n.Kind.Tensors()
 	return false
 }
 
@@ -110,7 +125,7 @@ func (n *Node) append(b []byte) []byte {
 		for _, k := range n.Keys {
 			b = appendKey(b, k)
 		}
-	case List:
+	case List, Tuple:
 		b = appendCount(b, len(n.Items))
 	}
 	for _, item := range n.Items {
@@ -161,13 +176,13 @@ func (p *parser) node(depth int) (*Node, error) {
 		n.Rule = rule
 		return n, err
 	}
-	if n.Kind != Map && n.Kind != List {
+	if n.Kind != Map && n.Kind != List && n.Kind != Tuple {
 		return nil, fmt.Errorf("%w: a part of kind %q", ErrSpec, byte(n.Kind))
 	}
 	return n, p.items(n, depth)
 }
 
-// items reads the keys and the items of a Map or a List.
+// items reads the keys and the items of a Map, a List or a Tuple.
 func (p *parser) items(n *Node, depth int) error {
 	count, err := p.number()
 	if err != nil {

@@ -143,7 +143,7 @@ func describe(spec string) string {
 	switch n.Kind {
 	case Map:
 		return fmt.Sprintf("the fields %q", n.Keys)
-	case List:
+	case List, Tuple:
 		return fmt.Sprintf("%d fields", len(n.Items))
 	}
 	return n.Kind.String()
@@ -152,7 +152,7 @@ func describe(spec string) string {
 // names are what errors call the kinds.
 var names = map[Kind]string{
 	Tensor: "a tensor", Ragged: "a ragged row", Int: "an integer", Float: "a float", Bool: "a bool", Text: "a string", Bytes: "bytes",
-	Texts: "strings", BytesList: "a list of bytes", None: "nil", Map: "a map", List: "a list",
+	Texts: "strings", BytesList: "a list of bytes", None: "nil", Map: "a map", List: "a list", Tuple: "a tuple",
 }
 
 // String returns the kind as errors call it.
