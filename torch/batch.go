@@ -74,7 +74,7 @@ func (w *loaderWorker) gatheredAs(ctx context.Context, g data.Gatherer, numbers 
 }
 
 // fetchNext makes a batch of the next samples of a stream, as many as the index has; errStreamEnds at the end.
-func (w *loaderWorker) fetchNext(ctx context.Context, next func() (data.Sample, error, bool), index any) (any, error) {
+func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, bool), index any) (any, error) {
 	n := 1
 	if w.collate {
 		list, ok := index.([]any)
@@ -83,7 +83,8 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (data.Sample, 
 		}
 		n = len(list)
 	}
-	var samples []data.Sample
+	var samples []any
+	plain := true
 	for len(samples) < n {
 		s, err, ok := next()
 		if err != nil {
@@ -92,19 +93,16 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (data.Sample, 
 		if !ok {
 			break
 		}
-		samples = append(samples, s)
+		_, isPlain := s.(data.Sample)
+		samples, plain = append(samples, s), plain && isPlain
 	}
 	if len(samples) == 0 || w.dropLast && len(samples) < n {
 		return nil, errStreamEnds
 	}
-	if w.raw || w.own != nil {
-		values := make([]any, len(samples))
-		for k, s := range samples {
-			values[k] = s
-		}
-		return w.made(ctx, values, nil, !w.collate)
+	if w.raw || w.own != nil || !plain {
+		return w.made(ctx, samples, nil, !w.collate)
 	}
-	return w.collated(len(samples), w.collate, func(row int) (data.Sample, error) { return samples[row], nil })
+	return w.collated(len(samples), w.collate, func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
 }
 
 // rows makes the tensors of a batch of n samples like s, or of one sample, in memory that PyTorch can map.

@@ -28,6 +28,8 @@ type Child struct {
 	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and OpenStream.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
+	// ValueStreams are Streams of samples of any structure.
+	ValueStreams map[string]OpenValueStream
 	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are named. The function itself is never called.
 	// PyTorch's default_collate and default_convert need no entry. With any other collate_fn, and with a worker_init_fn, the worker becomes Python, which
 	// runs it, and gets its samples from another process of this program: see docs/torch.md.
@@ -39,7 +41,9 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 
 // Main returns at once in a program that was started by hand. In one that Python has started, as its interpreter, it does what it
 // was started for, and does not return: it serves what the Child has, and for all else becomes the interpreter. It comes first in main.
+// As "program --shoal-probe NAME ARGS" it prints how many samples the data set NAME has, and what its classes are, as JSON: see Classified.
 func (c Child) Main() {
+	c.answerProbe()
 	code, ok := pythonCode(os.Args)
 	samples, err := c.servesSamples(os.Args)
 	if !ok && !samples {

@@ -1,0 +1,261 @@
+package vision
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/internal/value"
+)
+
+// captures are objects that Python wrote: see testdata/capture.py.
+func captures(t testing.TB) map[string][]byte {
+	t.Helper()
+	f, err := os.Open("testdata/captures.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := map[string][]byte{}
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		name, text, _ := strings.Cut(in.Text(), " ")
+		if all[name], err = base64.StdEncoding.DecodeString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// anyName lets all names be, as a worker does.
+func anyName(g value.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
+
+// lifted is the object in a pickle.
+func lifted(b []byte) (any, error) {
+	tree, err := pickle.Unmarshal(b, anyName, pickle.Limits{Bytes: 1 << 20, Items: 1 << 14})
+	if err != nil {
+		return nil, err
+	}
+	l := new(value.Lifter)
+	l.Object = func(o *pickle.Object) (any, error) { return l.Record(o) }
+	l.Outside = func(*pickle.Persistent) (any, error) { return nil, nil }
+	return l.Lift(tree)
+}
+
+// use makes the samples of a data set, or applies steps to an image, and wants errors that are known.
+func use(t *testing.T, v any) error {
+	t.Helper()
+	if r, ok := v.(*value.Record); ok && Known(r.Class) {
+		ds, err := Open(r)
+		if err != nil {
+			return unsupported(t, err)
+		}
+		for i := range min(2, ds.Len()) {
+			if _, err := ds.Get(context.Background(), i); err != nil && !errors.Is(err, image.ErrSize) && !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("sample %d: %v", i, err)
+			}
+		}
+		return nil
+	}
+	for _, channels := range []int{3, 1} {
+		steps, _, err := Steps(v, channels)
+		if err != nil {
+			if unsupported(t, err); channels == 3 {
+				return err
+			}
+			continue
+		}
+		im := new(image.Image)
+		im.SetPacked(make([]uint8, 33*47*channels), channels, 33, 47)
+		if err := steps.Apply(im, rand.New(rand.NewPCG(1, 2))); err != nil && !errors.Is(err, image.ErrSize) {
+			t.Errorf("%+v: %v", steps, err)
+		}
+	}
+	return nil
+}
+
+func unsupported(t *testing.T, err error) error {
+	t.Helper()
+	if !errors.Is(err, value.ErrUnsupported) {
+		t.Errorf("%v does not wrap ErrUnsupported", err)
+	}
+	return err
+}
+
+// What Python wrote is understood, all of it.
+func TestCapturesBecomeGo(t *testing.T) {
+	known := map[string]bool{}
+	for name, b := range captures(t) {
+		v, err := lifted(b)
+		if err == nil {
+			err = use(t, v)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for o := range pickle.Each[*pickle.Object](must(t, b)) {
+			known[o.Class.Name] = true
+		}
+	}
+	for _, name := range Transforms() {
+		if !known[name] {
+			t.Errorf("no capture has a %s", name)
+		}
+	}
+}
+
+func must(t *testing.T, b []byte) any {
+	tree, err := pickle.Unmarshal(b, anyName, pickle.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// hostile are values that no attribute has, or none of a good object.
+func hostile() []any {
+	self := &value.Record{Class: value.Named("torchvision.transforms.transforms.Compose")}
+	d := new(value.Dict)
+	d.Set("transforms", []any{self})
+	d.Set("_modules", d)
+	self.State = d
+	return []any{
+		nil, true, int64(0), int64(-1), int64(1 << 62), 0.5, -1e300, math.NaN(), math.Inf(1), "", "x", []byte{1}, []any{}, []any{int64(1)},
+		[]any{int64(1), int64(2), int64(3)}, []any{math.NaN(), 1e308}, []any{"x", nil}, value.Tuple{int64(1 << 24), int64(1 << 24)}, slices.Repeat([]any{int64(1)}, 5000),
+		self, d, new(value.Dict), value.Named("builtins.eval"), &value.Record{}, tensor.New(tensor.Float32, 2), tensor.New(tensor.Uint8, 0, 28, 28), tensor.New(tensor.Int64, 2),
+		tensor.New(tensor.Uint8, 2, 0, 28), tensor.New(tensor.Uint8, 2, 3, 28, 28), tensor.Float64, value.Size{1, 2},
+		&pickle.Array{DType: "|u1", Shape: []int{2, 3}, Data: []byte{1}}, &pickle.Array{DType: "<f8", Shape: []int{2}, Data: make([]byte, 16)}, &pickle.Scalar{DType: "<i8", Data: make([]byte, 8)},
+	}
+}
+
+// TestHostileAttributes puts each hostile value in the place of each attribute, and takes each away.
+func TestHostileAttributes(t *testing.T) {
+	for name, b := range captures(t) {
+		whole, err := lifted(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := range records(whole) {
+			d, ok := r.State.(*value.Dict)
+			if !ok {
+				continue
+			}
+			for k, good := range d.All() {
+				if k != "_modules" && strings.HasPrefix(k.(string), "_") {
+					continue // of nn.Module, which nobody looks at
+				}
+				for _, bad := range hostile() {
+					d.Set(k, bad)
+					use(t, whole)
+				}
+				d.Set(k, good)
+				without := new(value.Dict)
+				for other, v := range d.All() {
+					if other != k {
+						without.Set(other, v)
+					}
+				}
+				r.State = without
+				use(t, whole)
+				r.State = d
+			}
+		}
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// records yields all records in a value.
+func records(v any) func(yield func(*value.Record) bool) {
+	return func(yield func(*value.Record) bool) {
+		switch v := v.(type) {
+		case *value.Record:
+			if yield(v) {
+				records(v.State)(yield)
+			}
+		case *value.Dict:
+			for _, item := range v.All() {
+				records(item)(yield)
+			}
+		case []any:
+			for _, item := range v {
+				records(item)(yield)
+			}
+		}
+	}
+}
+
+// object is an object of a class of torchvision's.
+func object(class string, pairs ...any) *value.Record {
+	return &value.Record{Class: value.Named(class), State: pickle.NewDict(pairs...)}
+}
+
+// Gather makes what Get makes, of tensors that are views, too.
+func TestPicturesGatherWhatTheyGet(t *testing.T) {
+	pixels := tensor.New(tensor.Uint8, 8, 6, 7)
+	for i := range tensor.Data[uint8](pixels) {
+		tensor.Data[uint8](pixels)[i] = uint8(i)
+	}
+	every := pixels.Slice(0, 0, 8, 2)
+	for _, transform := range []*value.Record{
+		object("torchvision.transforms.transforms.ToTensor"), object("torchvision.transforms.transforms.PILToTensor"),
+		object("torchvision.transforms.v2._container.Compose", "transforms", []any{
+			object("torchvision.transforms.v2._geometry.RandomCrop", "size", int64(4), "padding", nil, "pad_if_needed", false, "fill", int64(0), "padding_mode", "constant"),
+			object("torchvision.transforms.v2._type_conversion.ToImage"),
+		}),
+	} {
+		ds, err := Open(object("torchvision.datasets.mnist.MNIST", "data", every, "targets", tensor.FromSlice([]int64{3, 1, 4, 1}, 4), "transform", transform))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := ds.Get(context.Background(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		into := data.Batch{tensor.New(first[0].DType(), append([]int{3}, first[0].Shape()...)...), tensor.New(tensor.Int64, 3)}
+		at := func(i int) context.Context {
+			return data.WithSample(context.Background(), data.Info{Workers: 1, Seed: 5}, i)
+		}
+		if err := ds.(data.Gatherer).Gather(at(0), []int{3, 0, 2}, into); err != nil {
+			t.Fatal(err)
+		}
+		for k, i := range []int{3, 0, 2} {
+			want, err := ds.Get(at(i), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !tensor.Equal(into[0].Select(0, k), want[0]) || tensor.Data[int64](into[1])[k] != int64(want[1].Item()) {
+				t.Errorf("row %d of %s is not sample %d", k, transform.Class, i)
+			}
+		}
+		for _, i := range []int{-1, 4} {
+			if _, err := ds.Get(context.Background(), i); err == nil || !strings.Contains(err.Error(), "of 4: out of range") {
+				t.Errorf("sample %d: %v", i, err)
+			}
+		}
+	}
+}
+
+func FuzzObject(f *testing.F) {
+	for _, b := range captures(f) {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if v, err := lifted(b); err == nil {
+			use(t, v)
+		}
+	})
+}
