@@ -3,12 +3,14 @@ package torch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
@@ -36,6 +38,11 @@ func valueOf(i int, kind string) (any, error) {
 			return NewDict("a", i, "c", i), nil
 		}
 		return NewDict("a", i, "b", i), nil
+	case "ends":
+		if i == 99 {
+			return nil, errors.New("no such sample")
+		}
+		return i, nil
 	case "none":
 		return NewDict("a", nil), nil
 	case "pair":
@@ -126,7 +133,7 @@ func init() {
 func TestStructured(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		for _, theirs := range []string{"file_descriptor", "file_system"} {
-			names := []string{"structures", "scalars", "singles", "lists", "collate_in_go", "own_collate", "init_fn", "streams", "errors"}
+			names := []string{"structures", "scalars", "singles", "lists", "collate_in_go", "streams_in_go", "own_collate", "object_collate", "init_fn", "streams", "errors"}
 			if theirs == "file_system" {
 				names = []string{"structures", "own_collate"} // what depends on how memory is shared
 			}
@@ -139,7 +146,7 @@ func structured(t *testing.T, py python, theirs string, names []string) {
 	cmd := exec.CommandContext(testContext(t), py.path, append([]string{"testdata/structured.py", theirs}, names...)...)
 	cmd.Env = append(pythonEnv(), "SHOAL_TEST_PROGRAM="+os.Args[0])
 	var stderr strings.Builder
-	cmd.Stderr = &stderr
+	cmd.Stderr, cmd.WaitDelay = &stderr, time.Second // for workers that the script has left
 	b, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
@@ -165,7 +172,7 @@ func structured(t *testing.T, py python, theirs string, names []string) {
 	}
 	for name, want := range map[string]string{
 		"keys": `sample 5: the keys ["a" "c"] where the first has ["a" "b"]`, "none": `sample 0: field "a": a nil, of which there is no batch`,
-		"ragged": `sample 1: field "ids": shape [2] where the first has [1]`, "fails": "the collate_fn fails",
+		"ragged": `sample 1: field "ids": shape [2] where the first has [1]`, "fails": "the collate_fn fails in worker 0, after error in Go: load sample 99: no such sample",
 		"bad": `there are no samples that are "unknown"`,
 	} {
 		if got := out.Errors[name]; !strings.Contains(got, want) || !strings.Contains(got, "in DataLoader worker process 0") {

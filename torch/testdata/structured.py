@@ -3,7 +3,6 @@
 structured.py STRATEGY NAME…: the program is SHOAL_TEST_PROGRAM. Prints a line of JSON with the cells that differ, and how many there were."""
 import json
 import os
-import random
 import sys
 import time
 
@@ -27,6 +26,10 @@ def value(i, kind):
         return {"ids": torch.arange(i + 1), "text": "x" * i}
     if kind == "keys":
         return {"a": i, "b": i} if i != 5 else {"a": i, "c": i}
+    if kind == "ends":
+        if i == 99:
+            raise ValueError("no such sample")
+        return i
     if kind == "none":
         return {"a": None}
     if kind == "pair":
@@ -62,8 +65,7 @@ class ValueStream(IterableDataset):
     def __iter__(self):
         if hasattr(self, "shoal_dataset"):
             raise RuntimeError("Go does this")
-        info = get_worker_info()
-        for i in range(info.id, self.n, info.num_workers):
+        for i in range(self.n):
             yield value(i, self.kind)
 
 
@@ -82,7 +84,7 @@ def longest(samples):
     """A collate_fn of the script's own: Python runs it."""
     n = max(len(s["ids"]) for s in samples)
     ids = torch.stack([torch.nn.functional.pad(s["ids"], (0, n - len(s["ids"])), value=-1) for s in samples])
-    return {"ids": ids, "text": [s["text"] for s in samples], "worker": get_worker_info().id}
+    return {"ids": ids, "text": [s["text"] for s in samples]}
 
 
 class Summed:
@@ -104,13 +106,16 @@ def in_go(samples):
 
 
 def fails(samples):
-    raise KeyError("the collate_fn fails")
+    info = get_worker_info()
+    try:
+        info.dataset[99]
+    except RuntimeError as e:
+        raise KeyError("the collate_fn fails in worker %d, after %s" % (info.id, e))
 
 
 def init(worker):
     info = get_worker_info()
     info.dataset.more = 10 + worker  # which the data set is sent with
-    random.seed(7)
 
 
 def epoch(loader):
@@ -124,52 +129,70 @@ CELLS = {}
 
 
 def cell(f):
+    """A cell takes what makes a data set and the options of its loaders. Python's own loaders have no workers, which is quick, and nothing that is
+    compared depends on it: but for what a cell says."""
     CELLS[f.__name__] = f
     return f
 
 
 @cell
 def structures(here, **spawn):
-    return {kind: epoch(DataLoader(Values(5, kind, here), batch_size=2, num_workers=1, **spawn)) for kind in ("dict", "nested", "tensor")}
+    return {kind: epoch(DataLoader(Values(5, kind, here), batch_size=2, **workers(1, spawn))) for kind in ("dict", "nested", "tensor")}
 
 
 @cell
 def scalars(here, **spawn):
-    return {kind: epoch(DataLoader(Values(5, kind, here), batch_size=3, num_workers=2, **spawn)) for kind in ("text", "number")}
+    return {kind: epoch(DataLoader(Values(5, kind, here), batch_size=3, **workers(2, spawn))) for kind in ("text", "number")}
 
 
 @cell
 def singles(here, **spawn):
-    return {kind: epoch(DataLoader(Values(3, kind, here), batch_size=None, num_workers=1, **spawn)) for kind in ("dict", "nested")}
+    return {kind: epoch(DataLoader(Values(3, kind, here), batch_size=None, **workers(1, spawn))) for kind in ("dict", "nested")}
 
 
 @cell
 def lists(here, **spawn):
     sampler = BatchSampler(SequentialSampler(range(5)), 2, False)
-    return {kind: epoch(DataLoader(Values(5, kind, here), batch_size=None, sampler=sampler, num_workers=1, **spawn)) for kind in ("dict", "pair")}
+    return {kind: epoch(DataLoader(Values(5, kind, here), batch_size=None, sampler=sampler, **workers(1, spawn))) for kind in ("dict", "pair")}
 
 
 @cell
 def own_collate(here, **spawn):
-    return [epoch(DataLoader(Values(6, "ragged", here), batch_size=2, collate_fn=longest, num_workers=2, **spawn)),
-            epoch(DataLoader(Values(4, "pair", here), batch_size=2, collate_fn=Summed(3), num_workers=1, **spawn))]
+    return epoch(DataLoader(Values(6, "ragged", here), batch_size=2, collate_fn=longest, **workers(1, spawn)))
+
+
+@cell
+def object_collate(here, **spawn):
+    return epoch(DataLoader(Values(4, "pair", here), batch_size=2, collate_fn=Summed(3), **workers(1, spawn)))
 
 
 @cell
 def collate_in_go(here, **spawn):
-    return epoch(DataLoader(Values(5, "ragged", here), batch_size=2, collate_fn=in_go, num_workers=1, **spawn))
+    return epoch(DataLoader(Values(5, "ragged", here), batch_size=2, collate_fn=in_go, **workers(1, spawn)))
 
 
 @cell
 def init_fn(here, **spawn):
-    kept = DataLoader(Values(4, "number", here), batch_size=2, worker_init_fn=init, num_workers=2, persistent_workers=True, **spawn)
+    """Workers 0 and 1 have told their data sets how much more the samples are."""
+    if here:
+        return [[shown(torch.tensor([10, 11])), shown(torch.tensor([13, 14]))]] * 2
+    kept = DataLoader(Values(4, "number"), batch_size=2, worker_init_fn=init, persistent_workers=True, **workers(2, spawn))
     return [epoch(kept), epoch(kept)]
 
 
 @cell
 def streams(here, **spawn):
-    kept = DataLoader(ValueStream(21, "ragged", here), batch_size=2, collate_fn=longest, num_workers=2, persistent_workers=True, **spawn)
-    return [epoch(kept), epoch(kept), epoch(DataLoader(ValueStream(5, "dict", here), batch_size=2, num_workers=2, **spawn))]
+    kept = DataLoader(ValueStream(21, "ragged", here), batch_size=2, collate_fn=longest, persistent_workers=not here, **workers(1, spawn))
+    return [epoch(kept), epoch(kept)]
+
+
+@cell
+def streams_in_go(here, **spawn):
+    return [epoch(DataLoader(ValueStream(5, "dict", here), batch_size=2, drop_last=drop, **workers(1, spawn))) for drop in (False, True)]
+
+
+def workers(n, spawn):
+    return dict(spawn, num_workers=n) if spawn else {}
 
 
 def errors(**spawn):
@@ -178,24 +201,21 @@ def errors(**spawn):
         "keys": epoch(DataLoader(Values(6, "keys"), batch_size=6, num_workers=1, **spawn)),
         "none": epoch(DataLoader(Values(2, "none"), batch_size=2, num_workers=1, **spawn)),
         "ragged": epoch(DataLoader(Values(2, "ragged"), batch_size=2, num_workers=1, **spawn)),
-        "fails": epoch(DataLoader(Values(2, "number"), batch_size=2, collate_fn=fails, num_workers=1, **spawn)),
-        "bad": epoch(DataLoader(Values(2, "unknown"), batch_size=2, collate_fn=longest, num_workers=1, **spawn)),
+        "fails": epoch(DataLoader(Values(2, "ends"), batch_size=2, collate_fn=fails, num_workers=1, **spawn)),
+        "bad": epoch(DataLoader(Values(2, "unknown"), batch_size=2, num_workers=1, **spawn)),
     }
 
 
 if __name__ == "__main__":
     torch.multiprocessing.set_sharing_strategy(sys.argv[1])
-    spawn = dict(multiprocessing_context="spawn")
-    out = {"cells": 0, "differ": {}}
     torch.multiprocessing.set_executable(os.environ["SHOAL_TEST_PROGRAM"])
-    for name, f in CELLS.items():
-        if name not in sys.argv[2:]:
-            continue
-        want = CELLS[name](True, **spawn)  # which the program hands over to Python
+    spawn = dict(multiprocessing_context="spawn")
+    out = {"cells": 0, "differ": {}, "seconds": {}}
+    for name in [name for name in CELLS if name in sys.argv[2:]]:
         begin = time.time()
-        got = f(False, **spawn)
+        got, want = CELLS[name](False, **spawn), CELLS[name](True)
         out["cells"] += 1
-        out.setdefault("seconds", {})[name] = round(time.time() - begin, 2)
+        out["seconds"][name] = round(time.time() - begin, 2)
         if json.dumps(got) != json.dumps(want):
             out["differ"][name] = {"got": got, "want": want}
     if "errors" in sys.argv[2:]:
