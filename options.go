@@ -135,7 +135,8 @@ func (o Options) cpus(rank int) []int {
 
 // Restart is a policy about processes that fail. One that the group has cancelled, or that its starter has ended, is not started again.
 type Restart struct {
-	// Max is how often a process is started again after a failure, with its rank and its argument as it was first: 0 never, -1 without limit.
+	// Max is how often a process is started again after a failure, with its rank and its argument as it was first: 0 never, -1 without limit. What
+	// changes meanwhile is passed as an ipc.Latest, of which the process then loads the newest.
 	// The group notices only the failure after the last.
 	Max int
 
