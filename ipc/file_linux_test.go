@@ -61,7 +61,8 @@ var mail = newRole("mail", func(ctx context.Context, m mailing) error {
 	return errors.Join(r.Close(), w.Close(), m.Box.Close())
 })
 
-// Python's reduction.DupFd fails here with EOFError or ConnectionRefusedError: who has the descriptor is gone.
+// Python's reduction.DupFd fails here with EOFError or ConnectionRefusedError: who has the
+// descriptor is gone.
 func TestAFileArrivesWhoseSenderIsGone(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", dead), func(t *testing.T) {
