@@ -32,7 +32,8 @@ type tarball struct {
 	left int64 // of the content and what fills it up
 }
 
-// next returns the next file of any kind; its content is to be read by readAll. It is io.EOF at the end.
+// next returns the next file of any kind; its content is to be read by readAll. It is io.EOF at the end, which a block of zeros marks: an
+// archive that ends without one was cut short between two files, or is empty.
 func (t *tarball) next() (name string, size int64, regular bool, err error) {
 	long, wide := "", int64(-1)
 	for {
@@ -42,7 +43,7 @@ func (t *tarball) next() (name string, size int64, regular bool, err error) {
 		t.left = 0
 		var h [tarBlock]byte
 		if _, err := io.ReadFull(t.r, h[:]); err != nil {
-			return "", 0, false, err // io.EOF where nothing is left
+			return "", 0, false, early(err)
 		}
 		if h == [tarBlock]byte{} {
 			return "", 0, false, io.EOF
