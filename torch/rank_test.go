@@ -40,7 +40,7 @@ func init() {
 	os.Exit(0)
 }
 
-// evaluate is what the rank of Go does beside testdata/mixed.py: it is killed in the first start, and does its part in the second.
+// evaluate is what the rank of Go does beside testdata/ranks.py: it is killed in the first start, and does its part in the second.
 func evaluate(ctx context.Context, r *Rank) error {
 	defer r.Close()
 	if r.Rank != 2 || r.WorldSize != 3 || r.LocalRank != 2 || r.LocalWorldSize != 3 || r.MaxRestarts != 1 || !r.AgentStore {
@@ -168,7 +168,7 @@ func TestTorchrunStartsGoBesidePyTorch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		script, err := filepath.Abs("testdata/mixed.py")
+		script, err := filepath.Abs("testdata/ranks.py")
 		if err != nil {
 			t.Fatal(err)
 		}
