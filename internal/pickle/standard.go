@@ -15,6 +15,8 @@ var standard = Table{
 	{"builtins", "complex"}:        newComplex,
 	{"_codecs", "encode"}:          latin1,
 	{"collections", "OrderedDict"}: newOrderedDict,
+	{"builtins", "object"}:         nil,
+	{"copyreg", "_reconstructor"}:  newObject,
 
 	{"numpy", "ndarray"}:                       nil,
 	{"numpy", "dtype"}:                         newNumpyType,
@@ -28,8 +30,11 @@ var standard = Table{
 
 // canonicalModule undoes the names of Python 2 that protocol 2 is written with.
 func canonicalModule(module string) string {
-	if module == "__builtin__" {
+	switch module {
+	case "__builtin__":
 		return "builtins"
+	case "copy_reg":
+		return "copyreg"
 	}
 	return module
 }
