@@ -138,6 +138,7 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 			d, err := shm.New(shm.Options{Budget: 64 << 20})
 			check(t, err)
 			use(t, d)
+			defer collect(t, func() bool { return d.Stats().Blocks == 0 })
 			defer func() { check(t, shoal.Warm(watched(t), 0, shoal.Options{Start: shoal.WarmStart})) }()
 			tensor.ManualSeed(42)
 			first, second := run(t), run(t)
