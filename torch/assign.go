@@ -6,8 +6,11 @@ import (
 	"reflect"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/torch/internal/vision"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // assign stores what was received where dst, a pointer, points to. Numbers must fit.
@@ -57,12 +60,26 @@ func assignTo(dst reflect.Value, v any) error {
 		return assignItems(dst, v.Members())
 	case *Dict:
 		return assignDict(dst, v)
+	case *Record:
+		if steps := reflect.TypeFor[image.Pipeline](); steps.AssignableTo(dst.Type()) {
+			return assignSteps(dst, v)
+		}
 	}
 	if dst.Kind() == reflect.Pointer {
 		dst.Set(reflect.New(dst.Type().Elem()))
 		return assignTo(dst.Elem(), v)
 	}
 	return assignScalar(dst, v)
+}
+
+// assignSteps stores what a transform of torchvision does to images of three planes.
+func assignSteps(dst reflect.Value, transform *Record) error {
+	steps, _, err := vision.Steps(transform, 3)
+	if err != nil {
+		return err
+	}
+	dst.Set(reflect.ValueOf(steps))
+	return nil
 }
 
 func mismatch(dst reflect.Value, v any) error {
@@ -183,6 +200,8 @@ func assignDict(dst reflect.Value, d *Dict) error {
 		return assignDict(dst.Elem(), d)
 	case reflect.Struct:
 		return assignNamed(dst, d)
+	case reflect.Interface:
+		return assignRegistered(dst, d)
 	case reflect.Map:
 	default:
 		return mismatch(dst, d)
@@ -201,6 +220,26 @@ func assignDict(dst reflect.Value, d *Dict) error {
 		}
 		dst.SetMapIndex(key, value)
 	}
+	return nil
+}
+
+// assignRegistered stores what pt.Save has written of a value in an interface: the name of its type, and itself.
+func assignRegistered(dst reflect.Value, d *Dict) error {
+	name, _ := d.Get(value.TypeKey)
+	text, ok := name.(string)
+	if !ok || d.Len() != 2 {
+		return mismatch(dst, d)
+	}
+	t, ok := wire.TypeNamed(text)
+	if !ok || !t.AssignableTo(dst.Type()) {
+		return unsupported("%q does not become %s: no such type is registered with wire.RegisterType under that name", text, dst.Type())
+	}
+	inside, _ := d.Get(value.ValueKey)
+	made := reflect.New(t).Elem()
+	if err := assignTo(made, inside); err != nil {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	dst.Set(made)
 	return nil
 }
 
@@ -223,7 +262,7 @@ func assignNamed(dst reflect.Value, d *Dict) error {
 	}
 	for key := range d.All() {
 		if name, ok := key.(string); !ok || !known[name] {
-			return unsupported("the key %v of a dict, which %s does not have", key, dst.Type())
+			return unsupported("the key %v of a dict, which %s does not have; add a field tagged torch:\"%[1]v\"", key, dst.Type())
 		}
 	}
 	return nil
