@@ -33,8 +33,8 @@ type Child struct {
 const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 
 // Main returns at once in a program that was started by hand. In one that Python has started, as its interpreter, it does what it
-// was started for, and does not return: it serves what the Child has, and for all else becomes the interpreter. It comes first in main. As
-// "program --shoal-probe NAME ARGS" it prints how many samples the data set NAME has, and what its classes are, as JSON: see Classified.
+// was started for, and does not return: it serves what the Child has, and for all else becomes the interpreter. It comes first in main.
+// As "program --shoal-probe NAME ARGS" it prints how many samples the data set NAME has, and what its classes are, as JSON: see Classified.
 func (c Child) Main() {
 	c.answerProbe()
 	code, ok := pythonCode(os.Args)
@@ -87,6 +87,23 @@ func (c Child) do(code string) error {
 		fmt.Fprintln(os.Stderr, "a data set of Go's goes to Python, since Go cannot read what comes with it:", err)
 	}
 	return s.handOver()
+}
+
+// serves reports whether Go does what a process object says.
+func (c Child) serves(process any) bool {
+	o, _ := process.(*pickle.Object)
+	if o == nil {
+		return false
+	}
+	state, _ := o.State.(*Dict)
+	v, _ := state.Get("_target")
+	target, _ := v.(Global)
+	if target.String() != dataLoaderWorker {
+		return c.Functions[target.String()] != nil
+	}
+	v, _ = state.Get("_args")
+	args, _ := v.(Tuple)
+	return c.loads(args)
 }
 
 // run does it. When the pipe ends the parent has ended, and so does this process.

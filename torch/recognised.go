@@ -175,7 +175,7 @@ func described(v any) string {
 
 func isWhole(t *tensor.Tensor) bool {
 	switch t.DType() {
-	case tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64:
+	case tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint16, tensor.Uint32:
 		return t.Device() == nil
 	}
 	return false
@@ -209,9 +209,11 @@ func rangeOf(r *Record, n int) (list []int, err error) {
 		return nil, unsupported("a range of %v", r.Args)
 	}
 	start, stop, step := part[0], part[1], part[2]
-	for i := start; (step > 0 && i < stop) || (step < 0 && i > stop); i += step {
-		if list = append(list, i); i < -n || i >= n {
-			return list, nil // an error that says so
+	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+		list = append(list, i)
+		outside, beyond := i < -n || i >= n, (i+step > i) != (step > 0)
+		if outside || beyond { // an error that says so; or the last one before the numbers end
+			break
 		}
 	}
 	return list, nil

@@ -91,9 +91,8 @@ func (s Pad) check(im *Image) error {
 	if err := sane(im, 1, 1); err != nil {
 		return err
 	}
-	most := DefaultMaxPixels / max(1, im.H, im.W)
 	for _, n := range []int{s.Top, s.Left, s.Bottom, s.Right} {
-		beyond := n < 0 || n > most || s.Mode == Reflect && n >= min(im.H, im.W) || s.Mode == Symmetric && n > min(im.H, im.W)
+		beyond := n < 0 || n > DefaultMaxPixels || s.Mode == Reflect && n >= min(im.H, im.W) || s.Mode == Symmetric && n > min(im.H, im.W)
 		if beyond {
 			return fmt.Errorf("%w: %d pixels around %d×%d", ErrSize, n, im.H, im.W)
 		}
@@ -101,7 +100,7 @@ func (s Pad) check(im *Image) error {
 	if n := len(s.Fill); n > 1 && n != im.C {
 		return fmt.Errorf("%w: a colour of %d bytes for %d planes", ErrSize, n, im.C)
 	}
-	return nil
+	return room(im.H+s.Top+s.Bottom, im.W+s.Left+s.Right)
 }
 
 // at returns which of n pixels is at i, which may be outside of them.
@@ -148,6 +147,14 @@ func sane(im *Image, h, w int) error {
 	}
 	if h < 1 || w < 1 {
 		return fmt.Errorf("%w: a crop of %d×%d", ErrSize, h, w)
+	}
+	return room(h, w)
+}
+
+// room returns an error where a step would make more pixels than a file may have.
+func room(h, w int) error {
+	if h > DefaultMaxPixels/w {
+		return fmt.Errorf("%w: %d×%d pixels are to be made, where %d are", ErrSize, h, w, DefaultMaxPixels)
 	}
 	return nil
 }

@@ -207,6 +207,9 @@ func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	if h < 1 || w < 1 || im.Pix == nil {
 		return fmt.Errorf("%w: %d×%d pixels are to become %d×%d", ErrSize, im.H, im.W, h, w)
 	}
+	if err := room(h, w); err != nil {
+		return err
+	}
 	im.Resize(h, w, s.Filter)
 	return nil
 }

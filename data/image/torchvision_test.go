@@ -77,6 +77,9 @@ func cases() map[string]func(im *image.Image) {
 	for _, s := range [][2]int{{20, 30}, {21, 31}, {60, 30}, {51, 70}, {30, 80}} {
 		all[fmt.Sprintf("center_crop_%dx%d", s[0], s[1])] = apply(image.CenterCrop{H: s[0], W: s[1]})
 	}
+	for name, mode := range map[string]image.PadMode{"constant": image.Constant, "edge": image.Edge, "reflect": image.Reflect, "symmetric": image.Symmetric} {
+		all["pad_"+name] = apply(image.Pad{Left: 3, Top: 5, Right: 7, Bottom: 2, Mode: mode, Fill: []uint8{9, 8, 7}})
+	}
 	for _, f := range []float64{0, 0.4, 1, 1.7} {
 		all[fmt.Sprint("brightness_", f)] = func(im *image.Image) { im.AdjustBrightness(f) }
 		all[fmt.Sprint("contrast_", f)] = func(im *image.Image) { im.AdjustContrast(f) }

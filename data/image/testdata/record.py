@@ -31,6 +31,8 @@ cases["resized_crop_end"] = F.resized_crop(image, 17, 20, 30, 41, (33, 35), I.BI
 for h, w in ((20, 30), (21, 31), (60, 30), (51, 70), (30, 80)):
     cases[f"center_crop_{h}x{w}"] = F.center_crop(image, (h, w))
 cases["crop_outside"] = F.crop(image, -3, 50, 20, 30)
+for mode in ("constant", "edge", "reflect", "symmetric"):
+    cases[f"pad_{mode}"] = F.pad(image, (3, 5, 7, 2), fill=(9, 8, 7) if mode == "constant" else 0, padding_mode=mode)
 cases["hflip"] = F.hflip(image)
 cases["vflip"] = F.vflip(image)
 for name, mode in (("nearest", I.NEAREST), ("bilinear", I.BILINEAR)):

@@ -65,12 +65,37 @@ func Transforms() []string {
 func known() string { return strings.Join(Transforms(), ", ") }
 
 // compose is transforms one after the other.
-func compose(f *fields, r *route) {
-	items, ok := listOf(f.get("transforms"))
-	if f.err == nil && !ok {
-		f.refuse("transforms is %s, and no list", shown(f.maybe("transforms")))
+func compose(f *fields, r *route) { f.addAll(r, f.parts()) }
+
+// parts are the transforms in a transform: a list, or an nn.ModuleList, which is no attribute but a module.
+func (f *fields) parts() []any {
+	v, ok := f.of.Attr("transforms")
+	if modules, is := f.maybe("_modules").(*value.Dict); is && !ok {
+		v, ok = modules.Get("transforms")
 	}
-	f.addAll(r, items)
+	if list, is := v.(*value.Record); is && list.Class == value.Named("torch.nn.modules.container.ModuleList") {
+		inner := &fields{of: list}
+		items := inner.modules()
+		f.err = first(f.err, inner.err)
+		return items
+	}
+	items, is := listOf(v)
+	if !ok || !is {
+		f.refuse("transforms is %s, and no list", shown(v))
+	}
+	return items
+}
+
+// modules are the modules in a module.
+func (f *fields) modules() (items []any) {
+	modules, ok := f.get("_modules").(*value.Dict)
+	if !ok {
+		f.refuse("it has no modules")
+	}
+	for _, m := range modules.All() {
+		items = append(items, m)
+	}
+	return items
 }
 
 // addAll appends what transforms do.
@@ -86,18 +111,7 @@ func (f *fields) addAll(r *route, items []any) {
 }
 
 // sequential is nn.Sequential of transforms.
-func sequential(f *fields, r *route) {
-	modules, ok := f.get("_modules").(*value.Dict)
-	if !ok {
-		f.refuse("it has no modules")
-		return
-	}
-	var items []any
-	for _, m := range modules.All() {
-		items = append(items, m)
-	}
-	f.addAll(r, items)
-}
+func sequential(f *fields, r *route) { f.addAll(r, f.modules()) }
 
 func identity(*fields, *route) {}
 
@@ -105,18 +119,7 @@ func identity(*fields, *route) {}
 func randomApply(f *fields, r *route) {
 	p := f.probability("p")
 	inner := &route{now: r.now, channels: r.channels, last: r.last, depth: r.depth}
-	switch all := f.get("transforms").(type) {
-	case *value.Record: // an nn.ModuleList
-		list := &fields{of: all}
-		sequential(list, inner)
-		f.err = first(f.err, list.err)
-	default:
-		items, ok := listOf(all)
-		if !ok {
-			f.refuse("transforms is %s, and no list", shown(all))
-		}
-		f.addAll(inner, items)
-	}
+	f.addAll(inner, f.parts())
 	if f.err == nil && (inner.now != r.now || inner.channels != r.channels || inner.made != r.made || r.now == numbers && !same(inner.last, r.last)) {
 		f.refuse("it makes tensors, planes or numbers of only some images")
 	}
