@@ -95,7 +95,7 @@ func TestSamplesAreThosePythonReads(t *testing.T) {
 
 // TestTheREADMEsScriptRuns runs it as it is there, in a folder that has what it names.
 func TestTheREADMEsScriptRuns(t *testing.T) {
-	script := snippet(t, "../../README.md", "## PyTorch on the other side")
+	script := snippet(t, "../../README.md", "## Data for a PyTorch script")
 	if script != snippet(t, "../../docs/torch.md", "## Ready-made loader") {
 		t.Error("README.md and docs/torch.md have different scripts")
 	}
