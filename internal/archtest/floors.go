@@ -15,7 +15,7 @@ var floors = [...][]string{
 	5:  {"nn", "optim", "pool", "manager", "torch/internal/value"},
 	6:  {"data", "data/*", "dist", "manager/*", "torch/pt"},
 	7:  {"torch"},
-	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},
+	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures", "scripts/*"},
 	9:  {"bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
 	11: {"cmd/internal/subcommand"},
