@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/registry"
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // A Group is a set of processes that live and end together: the first that fails cancels the others. Its methods may be called
@@ -19,6 +20,7 @@ type Group struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	seed   func() uint64 // what those of its processes follow from; drawn when the first one starts
 
 	mu       sync.Mutex
 	changed  sync.Cond // of live
@@ -41,6 +43,7 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 	oom()
 	g.out, g.err = newStreams(opts.Stdout, opts.Stderr)
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
+	g.seed = sync.OnceValue(seed.From(ctx).Next)
 	return g
 }
 
@@ -77,7 +80,7 @@ func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Grou
 
 // startIn starts n processes with one copy of the argument.
 func (f *Func[In]) startIn(g *Group, n int, in In) error {
-	s, err := f.ship(in, n)
+	s, err := f.ship(g, in, n)
 	if err != nil {
 		return err
 	}
@@ -90,19 +93,19 @@ func (f *Func[In]) startIn(g *Group, n int, in In) error {
 // Go starts one more process in g. Ranks count per function within a group. It does not wait for the process, and never returns
 // nil: a process that could not be started has failed, which Process.Wait and Group.Wait say.
 func (f *Func[In]) Go(g *Group, in In) *Process {
-	s, err := f.ship(in, 1)
+	s, err := f.ship(g, in, 1)
 	if err != nil {
 		return g.unstarted(f.name, err)
 	}
 	return g.start(f.name, s)
 }
 
-// ship encodes the argument for n processes.
-func (f *Func[In]) ship(in In, n int) (*shipment, error) {
+// ship encodes the argument for n processes of g.
+func (f *Func[In]) ship(g *Group, in In, n int) (*shipment, error) {
 	if !registry.Sealed() {
 		return nil, ErrNoMain
 	}
-	return f.arg.encode(in, n)
+	return f.arg.encode(in, g.opts.Files, n)
 }
 
 // start adds a process to the group.
@@ -196,11 +199,7 @@ func (g *Group) conclude() error {
 // a process has failed it waits, for as long as Grace lets the others live, and returns true and the error of Wait. With
 // context.WithTimeout it is Python's ProcessContext.join(timeout).
 func (g *Group) Join(ctx context.Context) (ended bool, err error) {
-	stop := context.AfterFunc(ctx, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.changed.Broadcast()
-	})
+	stop := g.wakeAfter(ctx)
 	defer stop()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -211,6 +210,31 @@ func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 		g.changed.Wait()
 	}
 	return true, g.conclude()
+}
+
+// Poll waits until no process of the group runs, so that ipc.Wait can wait for it among queues and pipes. A Wait then returns at
+// once; Poll leaves the group open. It returns nil or the cause of ctx.
+func (g *Group) Poll(ctx context.Context) error {
+	stop := g.wakeAfter(ctx)
+	defer stop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.live) > 0 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		g.changed.Wait()
+	}
+	return nil
+}
+
+// wakeAfter wakes those who wait for a change when ctx is done.
+func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.changed.Broadcast()
+	})
 }
 
 // Processes returns the processes that were started, in that order; with one function it is the order of ranks.

@@ -11,7 +11,7 @@ import (
 const markKey = sys.WorkerKey
 
 // markVersion changes whenever the meaning of the mark, the descriptors or the frames does.
-const markVersion = 2
+const markVersion = 3
 
 // A mark is what a worker must know before it has read its job.
 type mark struct {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // A Process is one that this process has started, or a goroutine that stands for one. Its methods may be called by several goroutines.
@@ -19,6 +21,7 @@ type Process struct {
 
 	origin  trail         // the calls that started it
 	release func()        // lets go of the argument
+	kept    []any         // what of the argument the garbage collector would close, until the process has ended
 	asked   atomic.Bool   // its end was asked for by one of its methods, so it is no failure of the group
 	ended   chan struct{} // closed when it has ended for good
 	err     error         // set before ended is closed
@@ -105,6 +108,18 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
+// Poll waits until the process has ended and all that it printed was passed on, so that ipc.Wait can wait for it among queues
+// and pipes: Python's connection.wait with a sentinel. It returns nil, however the process ended, or the cause of ctx.
+func (p *Process) Poll(ctx context.Context) error {
+	p.Wait(ctx)
+	select {
+	case <-p.ended:
+		return nil
+	default:
+		return context.Cause(ctx)
+	}
+}
+
 // Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker is deaf to SIGINT, which a terminal sends to everybody;
 // see Interrupt. To a goroutine any signal is errors.ErrUnsupported.
 func (p *Process) Signal(sig os.Signal) error {
@@ -141,6 +156,11 @@ func (p *Process) end(sig os.Signal) error {
 	return p.now().end(sig, "")
 }
 
+// seed returns what the random numbers of the next life begin with.
+func (p *Process) seed() uint64 {
+	return seed.Of(p.group.seed(), p.name, p.rank, p.Restarts())
+}
+
 func (p *Process) now() life {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +169,7 @@ func (p *Process) now() life {
 
 // start begins the first life. Those that follow, and the end, are a goroutine's.
 func (p *Process) start(s *shipment) error {
-	p.release = sync.OnceFunc(s.done)
+	p.release, p.kept = sync.OnceFunc(s.done), s.kept
 	first, err := p.begin(s)
 	if err != nil {
 		return err
@@ -258,7 +278,7 @@ func (p *Process) finish(err error) {
 	if p.release != nil {
 		p.release()
 	}
-	p.err = err
+	p.err, p.kept = err, nil
 	close(p.ended)
 	p.group.leave(p, err)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // A routine is a life of a Process on a goroutine of this one.
@@ -22,7 +24,7 @@ type routine struct {
 func newRoutine(p *Process, s *shipment) *routine {
 	r := &routine{p: p, ended: make(chan struct{})}
 	var ctx context.Context
-	ctx, r.undo = context.WithCancelCause(context.Background())
+	ctx, r.undo = context.WithCancelCause(seed.With(context.Background(), seed.New(p.seed())))
 	go r.run(ctx, r.prepare(s))
 	return r
 }

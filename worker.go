@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/registry"
+	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/wire"
 )
@@ -163,6 +164,7 @@ func (w *worker) run(ctx context.Context) {
 }
 
 func (w *worker) perform(ctx context.Context) outcome {
+	seed.Process.Set(w.job.Seed) // before the argument is read: what that draws is the worker's, too
 	f, ok := functions.Get(w.job.Func)
 	if !ok {
 		return outcome{Kind: kindNotRegistered}

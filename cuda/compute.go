@@ -128,8 +128,8 @@ func (d *Device) Generate(out tensor.Operand, s tensor.Sequence, in ...tensor.Op
 // Descend is tensor.Computer's.
 func (d *Device) Descend(s tensor.Descent, param, grad tensor.Operand, state ...tensor.Operand) error {
 	k, ok := ptx.Descend(ptx.Descent{
-		Rule:     map[tensor.DescentRule]string{tensor.DescendSGD: "SGD", tensor.DescendAdam: "Adam", tensor.DescendRMSprop: "RMSprop"}[s.Rule],
-		Momentum: s.Momentum != 0, First: s.N == 1, Nesterov: s.Nesterov, Decoupled: s.Decoupled, Centered: s.Centered, Atomic: s.Atomic,
+		Rule:     map[tensor.DescentRule]string{tensor.DescendSGD: "SGD", tensor.DescendAdam: "Adam", tensor.DescendRMSprop: "RMSprop", tensor.DescendAdagrad: "Adagrad"}[s.Rule],
+		Momentum: s.Momentum != 0, First: s.N == 1, Nesterov: s.Nesterov, Decoupled: s.Decoupled, AMSGrad: s.AMSGrad, Centered: s.Centered, Atomic: s.Atomic,
 	}, types[param.DType])
 	if !ok {
 		return fmt.Errorf("%w: a step of %v on %v", tensor.ErrUnsupported, param.DType, d)
@@ -142,8 +142,11 @@ func (d *Device) Descend(s tensor.Descent, param, grad tensor.Operand, state ...
 		ptx.Rate: s.LR, ptx.Decay: s.WeightDecay, ptx.Momentum: s.Momentum, ptx.Fresh: 1 - s.Dampening,
 		ptx.Keep: s.Beta2, ptx.Square: 1 - s.Beta2, ptx.Eps: s.Eps, ptx.Shrink: s.LR * s.WeightDecay,
 	}
-	if s.Rule == tensor.DescendAdam {
-		n := float64(s.N)
+	n := float64(s.N)
+	switch s.Rule {
+	case tensor.DescendAdagrad:
+		numbers[ptx.Rate] = s.LR / (1 + (n-1)*s.LRDecay)
+	case tensor.DescendAdam:
 		numbers[ptx.Rate] = s.LR / (1 - math.Pow(s.Beta1, n))
 		numbers[ptx.Fresh] = 1 - s.Beta1
 		numbers[ptx.Root] = 1 / math.Sqrt(1-math.Pow(s.Beta2, n))

@@ -12,7 +12,7 @@ import (
 type Options struct {
 	BatchSize int          // samples in a batch; 0 means 1, and Single one sample without a dimension for the batch
 	Shuffle   bool         // in a new random order every epoch
-	Seed      uint64       // of the orders, and of what is random in the samples; the same seed and epoch give the same batches
+	Seed      uint64       // of the orders, and of what is random in the samples; the same seed and epoch give the same batches; 0 is one like others, tensor.InitialSeed() another in each process
 	Sampler   Sampler      // the order, instead of Shuffle
 	Batches   BatchSampler // the batches, instead of BatchSize, Shuffle, Sampler and DropLast
 	DropLast  bool         // without the last batch of an epoch, or of a Stream's part, if it is smaller than the others

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -23,7 +24,8 @@ type call struct {
 	agreed  bool   // all ranks have the same text
 
 	op      Op
-	dtype   tensor.DType
+	tensors int
+	dtype   tensor.DType // of all of them
 	in, out vector
 	from    []int // where the slots begin that are reduced
 }
@@ -40,7 +42,7 @@ func (g *Group) begin(name, arg string) (*call, error) {
 		return nil, fmt.Errorf("%s before Join: %w", name, ErrRank)
 	}
 	c := &g.call
-	c.text, c.problem, c.agreed, c.dtype = append(c.text[:0], name...), nil, false, 0
+	c.text, c.problem, c.agreed, c.tensors = append(c.text[:0], name...), nil, false, 0
 	if arg != "" {
 		c.text = append(append(append(c.text, '('), arg...), ')')
 	}
@@ -59,6 +61,7 @@ func (g *Group) end(ts ...*tensor.Tensor) {
 
 // of says on which tensors the call is.
 func (c *call) of(ts ...*tensor.Tensor) {
+	c.tensors = len(ts)
 	for i, t := range ts {
 		if i == 0 {
 			c.dtype = t.DType()
@@ -89,7 +92,10 @@ func (c *call) check(ts ...*tensor.Tensor) {
 
 // reduces says that the elements are reduced, by what.
 func (c *call) reduces(op Op) {
-	if c.op = op; !op.can(c.dtype) {
+	switch c.op = op; {
+	case !op.known():
+		c.cannot("there is no %v", op)
+	case c.tensors > 0 && !op.can(c.dtype):
 		c.cannot("there is no %v of %v", op, c.dtype)
 	}
 }
@@ -190,25 +196,49 @@ func (g *Group) blame(c *call, err error) error {
 	if pids[g.Rank()] < 0 { // our own Close
 		return ErrClosed
 	}
+	if e := g.ranks.Set(g.stage.size+g.Rank(), letDown); e != nil {
+		return errors.Join(err, e)
+	}
+	dead, err := g.dead(err)
 	e := &RankError{Call: string(c.text), Err: err}
-	var dead *shm.PeerError
-	if errors.As(err, &dead) {
-		e.Ranks = where(pids, func(pid int64) bool { return pid == int64(dead.PID) })
+	if len(dead) > 0 {
+		e.Ranks = g.where(func(r int) bool { return slices.Contains(dead, int(pids[r])) })
 		return e
 	}
-	if e.Ranks = where(pids, func(pid int64) bool { return pid < 0 }); e.Ranks != nil {
+	if e.Ranks = g.where(func(r int) bool { return pids[r] < 0 && turns[r] != letDown }); e.Ranks != nil {
 		e.Err = fmt.Errorf("%w: %w", ErrLeft, err)
 		return e
 	}
-	e.Ranks = where(turns, func(n int64) bool { return n <= g.turns })
+	e.Ranks = g.where(func(r int) bool { return turns[r] <= g.turns })
 	return e
 }
 
-// where returns the indexes of the elements for which is returns true.
-func where(s []int64, is func(int64) bool) (found []int) {
-	for i, v := range s {
-		if is(v) {
-			found = append(found, i)
+// letDown stands in the place of the turn of a rank whose call has failed: it had come, and if it leaves now that is no reason for
+// anything.
+const letDown = math.MaxInt64
+
+// dead returns the processes of the group that have died, and err, which says so if there are any. The end of a context, which
+// may be the first that a rank hears of a death, says less.
+func (g *Group) dead(err error) (pids []int, _ error) {
+	dead := g.barrier.Dead()
+	var known *shm.PeerError
+	switch {
+	case errors.As(err, &known):
+		dead = append(dead, known)
+	case len(dead) > 0:
+		err = fmt.Errorf("%w: %w", dead[0], err)
+	}
+	for _, d := range dead {
+		pids = append(pids, d.PID)
+	}
+	return pids, err
+}
+
+// where returns the ranks of which is returns true.
+func (g *Group) where(is func(rank int) bool) (found []int) {
+	for r := range g.stage.size {
+		if is(r) {
+			found = append(found, r)
 		}
 	}
 	return slices.Clip(found)

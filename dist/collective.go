@@ -49,7 +49,8 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 }
 
 // AllReduce replaces the elements of the tensors by what op makes of those of all ranks. Tensors are contiguous, of one dtype:
-// of floating point or an integer. Several tensors in one call are as quick as one of their size together.
+// of floating point or an integer. Several tensors in one call are as quick as one of their size together; without any, the ranks
+// meet.
 func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
 }
@@ -118,6 +119,9 @@ func (g *Group) part(rank, n int) (lo, hi int) {
 
 // fold reduces n bytes of the slots of the turn that was, those from on, to the slot of the turn to come, those from into on.
 func (g *Group) fold(c *call, into, from, n int) error {
+	if n == 0 {
+		return nil
+	}
 	all, err := g.stage.view(c.dtype)
 	if err != nil {
 		return err

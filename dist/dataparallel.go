@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/shoal-mp/shoal"
@@ -50,16 +49,13 @@ type replica[M nn.Module] struct {
 	Place tensor.Place
 	Group *Group
 	Pipe  *ipc.Duplex[float64, []*tensor.Tensor]
-
-	Seed  uint64 // of what its process draws
-	Maker int    // process of the DataParallel
 }
 
 // NewDataParallel starts opts.Workers processes, by default as many as there are threads, with net, whose parameters and gradients
 // move to shared memory. opts.CPUs confines each to a set of processors. When ctx ends the processes do. The caller closes it.
 //
-// What replicas draw, for dropout, is different in each: a process begins with a seed from the caller's default generator, so that tensor.ManualSeed decides
-// about all, and goroutines draw from that generator itself.
+// What replicas draw, for dropout, is different in each, as in all workers (tensor.DefaultGenerator), and tensor.ManualSeed decides about
+// all; goroutines draw from the caller's default generator itself.
 //
 // If devices are named there is one process for each of them, which computes there. The network is on the first, and gradients are added up there.
 func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options, devices ...tensor.Device) (_ *DataParallel, err error) {
@@ -80,8 +76,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	}
 	defer group.Close() // the processes have it
 	d := &DataParallel{group: shoal.NewGroup(ctx, opts), device: home}
-	seed, pid := tensor.DefaultGenerator().Uint64(), os.Getpid()
-	for rank, dev := range devices {
+	for _, dev := range devices {
 		ours, theirs, err := ipc.Pipe2[[]*tensor.Tensor, float64]()
 		if err != nil {
 			err = errors.Join(err, d.group.Close()) // they may be waiting for those that there will not be
@@ -89,7 +84,7 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 			return nil, err
 		}
 		d.pipes = append(d.pipes, ours)
-		loss.replica.Go(d.group, replica[M]{net, tensor.Place{Device: dev}, group, theirs, seed + uint64(rank), pid})
+		loss.replica.Go(d.group, replica[M]{net, tensor.Place{Device: dev}, group, theirs})
 		theirs.Close()
 	}
 	return d, nil
@@ -147,9 +142,6 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 	if err := r.Group.Join(rank); err != nil {
 		return err
 	}
-	if os.Getpid() != r.Maker {
-		tensor.ManualSeed(r.Seed)
-	}
 	var sums []*tensor.Tensor // which all processes share
 	for p := range r.Net.Params() {
 		if !p.Frozen {
@@ -179,7 +171,8 @@ func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M
 		if err != nil {
 			return err
 		}
-		if err := r.Group.Reduce(ctx, 0, Sum, grads...); err != nil {
+		err = byDType(grads, func(ts []*tensor.Tensor) error { return r.Group.Reduce(ctx, 0, Sum, ts...) })
+		if err != nil {
 			return err
 		}
 		for i, g := range grads {

@@ -16,7 +16,7 @@ import (
 // The zero Group is closed.
 type Group struct {
 	barrier *ipc.Barrier
-	ranks   *ipc.Array[int64] // of each its process, negative once it has left; behind them, to how many turns each has come
+	ranks   *ipc.Array[int64] // of each its process, negative once it has left; behind them, to how many turns each has come, or letDown
 	memory  *ipc.Memory       // see stage
 	seat    atomic.Int64      // 1 + rank, 0 before Join
 

@@ -46,9 +46,11 @@ var foldings = map[tensor.DType]folding{
 // floats are the dtypes that have fractions.
 var floats = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64}
 
+func (op Op) known() bool { return int(op) < len(opNames) }
+
 // can reports whether elements of a dtype can be reduced by op.
 func (op Op) can(dt tensor.DType) bool {
-	return int(op) < len(opNames) && foldings[dt] != nil && (op != Mean || slices.Contains(floats, dt))
+	return op.known() && foldings[dt] != nil && (op != Mean || slices.Contains(floats, dt))
 }
 
 // blockLen is how many elements are reduced at a time, so that they stay in the processor's cache.

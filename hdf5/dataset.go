@@ -11,9 +11,10 @@ type Dataset struct {
 	tree    *tree
 	kind    datatype
 	shape   []int
-	most    []int // how large the dimensions may become, -1 for any size
+	limit   []int // how large the dimensions may become, -1 for any size
 	filters []filter
 	fill    []byte // an element that was never written; nil is zeros
+	most    int64  // bytes that may be read at once; see File.MaxBytes
 	store
 }
 
@@ -64,7 +65,7 @@ func (d *Dataset) describe(all []message) (err error) {
 		}
 		switch m.kind {
 		case msgDataspace:
-			d.shape, d.most, err = parseDataspace(c)
+			d.shape, d.limit, err = parseDataspace(c)
 			has |= 1
 		case msgDatatype:
 			d.kind, err = parseDatatype(c, 0)
@@ -92,7 +93,7 @@ func (d *Dataset) describe(all []message) (err error) {
 }
 
 // parseDataspace reads a shape, and how large its dimensions may become.
-func parseDataspace(c *cursor) (shape, most []int, err error) {
+func parseDataspace(c *cursor) (shape, limit []int, err error) {
 	version, rank, flags := c.int(1), c.int(1), c.int(1)
 	switch {
 	case version == 1:
@@ -103,19 +104,19 @@ func parseDataspace(c *cursor) (shape, most []int, err error) {
 		return nil, nil, malformed("a shape of version %d", version)
 	}
 	shape = c.dims(rank)
-	most = shape
+	limit = shape
 	if flags&1 != 0 {
-		most = c.dims(rank)
+		limit = c.dims(rank)
 	}
 	for i, n := range shape {
-		if n < 0 || n > 1<<48 || most[i] > 1<<48 {
+		if n < 0 || n > 1<<48 || limit[i] > 1<<48 {
 			return nil, nil, malformed("a dimension of %d", n)
 		}
 	}
 	if c.short {
 		return nil, nil, malformed("a shape is cut short")
 	}
-	return shape, most, nil
+	return shape, limit, nil
 }
 
 // dims reads sizes; one without a limit is -1.

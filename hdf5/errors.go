@@ -3,6 +3,8 @@ package hdf5
 import (
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/room"
 )
 
 // What may be wrong. Test for them with errors.Is.
@@ -15,6 +17,8 @@ var (
 	ErrText = fmt.Errorf("%w: elements that are text", ErrUnsupported)
 	// ErrName is wrapped where a file has no data set of that name, or has it already, or a name is none.
 	ErrName = errors.New("hdf5: no such name")
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the option that raises that.
+	ErrLimit = room.ErrLimit
 	// ErrShape is wrapped where a slab is not in its data set, or has another dtype.
 	ErrShape = errors.New("hdf5: slab does not fit")
 )

@@ -3,17 +3,25 @@ package hdf5
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 
 	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // File is an open file whose groups were walked. Its methods may be called concurrently, Close after all others.
 type File struct {
-	f *os.File
+	// MaxBytes is how many bytes of elements a data set that Dataset and Strings return may ask for at once. 0 stands for what the file can fill, and
+	// no more than this process may take without somebody being killed; up to 64 MiB are always given, of fill values, too.
+	MaxBytes int64
+
+	f     *os.File
+	begin int64
 	tree
 }
 
@@ -36,7 +44,13 @@ func open(f *os.File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := &File{f, tree{source: source{f, info.Size()}, inside: map[uint64]bool{}, datasets: map[string]uint64{}, groups: map[string]uint64{}}}
+	whole := source{f, info.Size()}
+	at, err := whole.begin()
+	if err != nil {
+		return nil, err
+	}
+	whole = source{io.NewSectionReader(f, at, info.Size()-at), info.Size() - at}
+	file := &File{0, f, at, tree{source: whole, inside: map[uint64]bool{}, datasets: map[string]uint64{}, groups: map[string]uint64{}}}
 	root, err := file.readSuperblock()
 	if err == nil {
 		err = file.walk("", root, 0)
@@ -49,6 +63,9 @@ func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
 
 // Groups returns the names of the groups in order, without the file's own.
 func (f *File) Groups() []string { return slices.Sorted(maps.Keys(f.groups))[1:] }
+
+// UserBlock returns how many bytes there are before the HDF5 file itself, which others have put there: 512 in a file of MATLAB 7.3.
+func (f *File) UserBlock() int64 { return f.begin }
 
 // Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or ErrUnsupported where it cannot be read,
 // ErrText of that where it is text.
@@ -69,7 +86,7 @@ func (f *File) find(name string) (*Dataset, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w; Names lists what there is", ErrName)
 	}
-	d := &Dataset{tree: &f.tree}
+	d := &Dataset{tree: &f.tree, most: f.MaxBytes}
 	all, err := f.messages(address)
 	if err == nil {
 		err = d.describe(all)
@@ -85,14 +102,31 @@ func (f *File) about(name string, err error) error {
 // Close closes the file, which ends its data sets, too.
 func (f *File) Close() error { return f.f.Close() }
 
-// Load reads all data sets of numbers of a file to the heap.
+// Load reads all data sets of numbers of a file to the heap. The error wraps ErrLimit where they are larger than what the file can fill and this
+// process may take; see File.MaxBytes.
 func Load(path string) (map[string]*tensor.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	sets, err := f.numbers()
+	if err != nil {
+		return nil, err
+	}
 	all := map[string]*tensor.Tensor{}
+	for name, d := range sets {
+		if all[name], err = d.Read(); err != nil {
+			return nil, f.about(name, err)
+		}
+	}
+	return all, nil
+}
+
+// numbers returns the data sets of numbers, which may be read together.
+func (f *File) numbers() (map[string]*Dataset, error) {
+	sets := map[string]*Dataset{}
+	var bytes, fills int64
 	for _, name := range f.Names() {
 		d, err := f.Dataset(name)
 		if errors.Is(err, ErrText) {
@@ -101,9 +135,16 @@ func Load(path string) (map[string]*tensor.Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
-		if all[name], err = d.Read(); err != nil {
+		size, err := d.kind.sizeOf(d.shape...)
+		if err != nil {
 			return nil, f.about(name, err)
 		}
+		sets[name] = d
+		bytes = min(bytes+int64(size), math.MaxInt64/2)
+		fills += d.fills()
 	}
-	return all, nil
+	if err := room.Check(bytes, fills, f.MaxBytes, "open the file and read its data sets one by one"); err != nil {
+		return nil, fmt.Errorf("load %s: %w", f.f.Name(), err)
+	}
+	return sets, nil
 }

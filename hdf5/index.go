@@ -109,13 +109,13 @@ func (d *Dataset) chunkSize() int {
 
 // place is where the n-th chunk is in the grid of all that there may become. A dimension without a limit changes slowest.
 func (d *Dataset) place(n int) []int {
-	at, endless := make([]int, len(d.most)), -1
+	at, endless := make([]int, len(d.limit)), -1
 	for i := len(at) - 1; i >= 0; i-- {
-		if d.most[i] < 0 {
+		if d.limit[i] < 0 {
 			endless = i
 			continue
 		}
-		k := max(1, (d.most[i]-1)/d.chunk[i]+1)
+		k := max(1, (d.limit[i]-1)/d.chunk[i]+1)
 		at[i], n = n%k, n/k
 	}
 	switch {
@@ -130,7 +130,7 @@ func (d *Dataset) place(n int) []int {
 // implicit finds chunks that are all there, one after another.
 func (d *Dataset) implicit() error {
 	size, n := d.chunkSize(), 1
-	for i, most := range d.most {
+	for i, most := range d.limit {
 		k := (max(most, 1)-1)/d.chunk[i] + 1
 		hi, lo := bits.Mul64(uint64(n), uint64(k))
 		if hi != 0 || lo > uint64(d.tree.size) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -22,24 +23,27 @@ func (d *Dataset) Read() (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// readable returns how many bytes all elements have, unless a file made them up.
+// readable returns how many bytes all elements have, unless a file asks for too many.
 func (d *Dataset) readable() (int, error) {
 	size, err := d.kind.sizeOf(d.shape...)
-	if there := d.stored(); err == nil && size > maxUnwritten && size/expansion > there {
-		err = unsupported("to read %d bytes of which the file has %d; read slabs", size, there)
+	if err == nil {
+		err = room.Check(int64(size), d.fills(), d.most, "raise File.MaxBytes if that is meant, or read slabs")
 	}
 	return size, err
 }
 
-// maxUnwritten is how much may be read that a file does not have.
-const maxUnwritten = 1 << 30
-
-// stored is how many bytes the file has of the elements.
-func (d *Dataset) stored() (n int) {
+// fills is how many bytes of elements can come out of what the file has of them.
+func (d *Dataset) fills() (n int64) {
 	for _, c := range d.chunks {
-		n += c.size
+		n += int64(c.size)
 	}
-	return n + len(d.compact) + int(d.size)
+	if n += int64(len(d.compact)); d.store.kind == layoutContiguous && d.address != undefined {
+		n += int64(d.size)
+	}
+	if n = min(n, d.tree.size); len(d.filters) > 0 {
+		n *= expansion
+	}
+	return n
 }
 
 // ReadSlab fills dst, which is contiguous, with the elements from start on, one number for each dimension. What was never written is
@@ -124,11 +128,7 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 			var err error
 			guarded := tensor.Guard(func() {
 				for p := range parts {
-					if chunk, bad := d.readChunk(p.index); bad == nil {
-						p.common.copy(b, chunk, d.kind.size)
-					} else {
-						err = cmp.Or(err, bad)
-					}
+					err = cmp.Or(err, d.readPart(b, p.index, p.common))
 				}
 			})
 			for range parts { // what is left after a fault
@@ -147,6 +147,22 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 	return err
 }
 
+// readPart copies what a box has of a chunk, of which there is nothing in memory where the file has none.
+func (d *Dataset) readPart(b []byte, index int, common overlap) error {
+	size := d.kind.size
+	if _, ok := d.chunks[index]; !ok {
+		return common.slab.each(func(in, _, n int) error {
+			d.blank(b[in*size : (in+n)*size])
+			return nil
+		})
+	}
+	chunk, err := d.readChunk(index)
+	if err == nil {
+		common.copy(b, chunk, size)
+	}
+	return err
+}
+
 // readChunk returns a chunk's elements.
 func (d *Dataset) readChunk(index int) ([]byte, error) {
 	size, _ := d.kind.sizeOf(d.chunk...)
@@ -155,6 +171,9 @@ func (d *Dataset) readChunk(index int) ([]byte, error) {
 		b := make([]byte, size)
 		d.blank(b)
 		return b, nil
+	}
+	if err := room.Check(int64(size), int64(s.size)*expansion, d.most, "raise File.MaxBytes if a chunk of that size is meant"); err != nil {
+		return nil, err
 	}
 	b, err := d.tree.at(s.address, s.size)
 	if err != nil {

@@ -4,6 +4,17 @@ import "encoding/binary"
 
 const signature = "\x89HDF\r\n\x1a\n"
 
+// begin returns where the signature is: at the beginning, or at 512 bytes or a power of two times as many, behind what others have
+// put there, as MATLAB does.
+func (s source) begin() (int64, error) {
+	for at := int64(0); at < s.size; at = max(512, 2*at) {
+		if _, err := s.signed(signature, uint64(at), len(signature)); err == nil {
+			return at, nil
+		}
+	}
+	return 0, malformed("it has HDF5's signature neither at its beginning nor behind a block of a user")
+}
+
 // readSuperblock returns the address of the root group's header.
 func (s source) readSuperblock() (root uint64, err error) {
 	c, err := s.signed(signature, 0, int(min(s.size, 96)))
@@ -13,19 +24,18 @@ func (s source) readSuperblock() (root uint64, err error) {
 	whole := c.b
 	version := c.int(1)
 	var offsets, lengths int
-	var base uint64
 	switch version {
 	case 0, 1:
 		c.take(4)
 		offsets, lengths = c.int(1), c.int(1)
 		c.take(9 + 4*version)
-		base = c.uint(8)
+		c.take(8) // where the file began when it was written: libhdf5, too, takes where it is
 		c.take(24 + 8)
 		root = c.uint(8)
 	case 2, 3:
 		offsets, lengths = c.int(1), c.int(1)
 		c.take(1)
-		base = c.uint(8)
+		c.take(8) // where the file began when it was written: libhdf5, too, takes where it is
 		c.take(16)
 		root = c.uint(8)
 		if sum := c.uint(4); !c.short && uint32(sum) != lookup3(append([]byte(signature), whole[:36]...)) {
@@ -39,8 +49,6 @@ func (s source) readSuperblock() (root uint64, err error) {
 		return 0, malformed("the superblock is cut short")
 	case offsets != 8 || lengths != 8:
 		return 0, unsupported("addresses of %d bytes and lengths of %d", offsets, lengths)
-	case base != 0:
-		return 0, unsupported("a file that begins at byte %d", base)
 	}
 	return root, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/shoal-mp/shoal/internal/room"
 )
 
 // How text ends that is shorter than its place.
@@ -73,7 +75,12 @@ func (d *Dataset) strings() ([]string, error) {
 			return nil, err
 		}
 	}
-	values := make([]string, size/d.kind.size)
+	const header = 16 // bytes of a string in Go besides its text
+	n := int64(size / d.kind.size)
+	if err := room.Check(n*header, d.fills()*header, d.most, "raise File.MaxBytes if that many strings are meant"); err != nil {
+		return nil, err
+	}
+	values := make([]string, n)
 	heaps := collections{source: d.tree.source, read: map[uint64]map[int]string{}}
 	for i := range values {
 		if values[i], err = d.kind.text.value(b[i*d.kind.size:][:d.kind.size], &heaps); err != nil {

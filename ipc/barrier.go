@@ -72,6 +72,16 @@ func (b *Barrier) Broken() bool {
 	return b.shm().Broken()
 }
 
+// Dead returns the members that have died since the last Reset, as errors that wrap ErrBroken. It finds out on its own, so a death
+// that has just happened counts although nobody was told of it yet.
+func (b *Barrier) Dead() []*shm.PeerError {
+	if b.obj.enter() != nil {
+		return nil
+	}
+	defer b.obj.leave()
+	return b.shm().Dead()
+}
+
 // Parties returns for how many the barrier is, 0 if it is closed.
 func (b *Barrier) Parties() int { return b.count(shm.Barrier.Parties) }
 

@@ -22,7 +22,7 @@ var (
 	// ErrPeer is returned by Dial when what answers is no Listener, or of another version.
 	ErrPeer = link.ErrPeer
 	// ErrShared is returned by the Send of a value with shared memory on a Connection between two domains.
-	ErrShared = errors.New("ipc: shared memory does not reach the other side")
+	ErrShared = errors.New("ipc: shared memory and descriptors do not reach the other side")
 )
 
 func init() { wire.RegisterError("ipc.ErrShared", ErrShared) }
@@ -109,6 +109,11 @@ func (l *Listener[T]) Accept(ctx context.Context) (*Connection[T], error) {
 	l.mu.Unlock()
 	if c != nil {
 		return c, nil
+	}
+	select {
+	case c := <-l.met: // who is there is there, also if ctx has ended
+		return c, nil
+	default:
 	}
 	select {
 	case c := <-l.met:

@@ -47,12 +47,15 @@ func (r *Receiver[T]) TryGet() (T, error) {
 }
 
 // GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how many those are, which
-// is at least 1 if err is nil.
+// is at least 1 if err is nil. Into an empty slice it takes nothing, and does not wait.
 func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
-	if err := r.end.enter(); err != nil || len(vs) == 0 {
+	if err := r.end.enter(); err != nil {
 		return 0, err
 	}
 	defer r.end.leave()
+	if len(vs) == 0 {
+		return 0, nil
+	}
 	in := newIncoming(r.end.d)
 	defer in.free()
 	for vs[0], err = r.get(ctx, in); err == nil; vs[n], err = r.tryGet(in) {
@@ -134,7 +137,10 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 func (r *Receiver[T]) Close() error { return r.end.close() }
 
 // MarshalWire lets an end be part of a value that is sent. Whoever receives it has an end of its own.
-func (r *Receiver[T]) MarshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
+func (r *Receiver[T]) MarshalWire(e *wire.Encoder) error {
+	e.Keep(r) // and with it the queue of which it may be a part
+	return r.end.marshal(e)
+}
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
 func (r *Receiver[T]) UnmarshalWire(d *wire.Decoder) (err error) {

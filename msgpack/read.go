@@ -3,9 +3,11 @@ package msgpack
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,49 +22,64 @@ import (
 func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(len(b))) }
 
 // Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and numbers, with dots between, and an array
-// alone as "tensor". Other values are passed over.
+// alone as "tensor". Other values are passed over; LoadNamed names them.
 func Load(path string) (map[string]*tensor.Tensor, error) {
+	all, _, err := LoadNamed(path)
+	return all, err
+}
+
+// LoadNamed is Load, and returns the names of all values that are no arrays, too, in order.
+func LoadNamed(path string) (all map[string]*tensor.Tensor, others []string, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("load tensors: %w", err)
+		return nil, nil, fmt.Errorf("load tensors: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("load tensors: %w", err)
+		return nil, nil, fmt.Errorf("load tensors: %w", err)
 	}
 	v, err := read(bufio.NewReaderSize(f, 1<<16), info.Size())
-	all := map[string]*tensor.Tensor{}
+	c := collection{tensors: map[string]*tensor.Tensor{}}
 	if err == nil {
-		err = collect(all, "", v)
+		err = c.add("", v)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
+		return nil, nil, fmt.Errorf("load %s: %w", path, err)
 	}
-	return all, nil
+	slices.Sort(c.others)
+	return c.tensors, c.others, nil
 }
 
-// collect adds the tensors in v.
-func collect(all map[string]*tensor.Tensor, name string, v any) (err error) {
+// A collection has the tensors of a value, and the names of its other parts.
+type collection struct {
+	tensors map[string]*tensor.Tensor
+	others  []string
+}
+
+// add adds what is in v.
+func (c *collection) add(name string, v any) (err error) {
 	switch v := v.(type) {
 	case *tensor.Tensor:
 		if name == "" {
 			name = ".tensor"
 		}
-		if _, twice := all[name[1:]]; twice {
+		if _, twice := c.tensors[name[1:]]; twice {
 			return malformed("two tensors are called %q", name[1:])
 		}
-		all[name[1:]] = v
+		c.tensors[name[1:]] = v
 	case []any:
 		for i := 0; i < len(v) && err == nil; i++ {
-			err = collect(all, fmt.Sprint(name, ".", i), v[i])
+			err = c.add(fmt.Sprint(name, ".", i), v[i])
 		}
 	case map[string]any:
 		for key, item := range v {
-			if err := collect(all, name+"."+key, item); err != nil {
+			if err := c.add(name+"."+key, item); err != nil {
 				return err
 			}
 		}
+	default:
+		c.others = append(c.others, strings.TrimPrefix(cmp.Or(name, "the only value"), "."))
 	}
 	return err
 }

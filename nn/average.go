@@ -13,7 +13,7 @@ func Average(m Module, states ...map[string]*tensor.Tensor) error {
 	own := State(m)
 	var problems []error
 	for _, state := range states {
-		problems = append(problems, matches(own, state))
+		problems = append(problems, matches(own, state, sameDType))
 	}
 	if err := errors.Join(problems...); err != nil || len(states) == 0 {
 		return err

@@ -30,6 +30,8 @@ func someOptimizers(m nn.Module) map[string]optim.Optimizer {
 		"plain":   optim.NewSGD(m.Params(), optim.SGDOptions{LR: 0.05, Atomic: true}),
 		"adam":    optim.NewAdam(m.Params(), optim.AdamOptions{LR: 0.001, Atomic: true}),
 		"rmsprop": optim.NewRMSprop(m.Params(), optim.RMSpropOptions{LR: 0.001, Momentum: 0.1, Centered: true}),
+		"amsgrad": optim.NewAdamW(m.Params(), optim.AdamOptions{LR: 0.001, WeightDecay: 0.01, AMSGrad: true}),
+		"adagrad": optim.NewAdagrad(m.Params(), optim.AdagradOptions{LR: 0.001, InitialAccumulator: 0.1}),
 	}
 }
 

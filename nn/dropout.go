@@ -15,7 +15,7 @@ type Dropout struct {
 
 	// Generator is where random numbers come from. It stays in its process: a worker that receives a layer draws from
 	// its default generator, as every layer does without one; it seeds that with tensor.ManualSeed, or sets another.
-	Generator *tensor.Generator `wire:"-"`
+	Generator *tensor.Generator `wire:"-" torch:"-"`
 }
 
 // NewDropout returns a layer that drops elements with probability p.

@@ -12,4 +12,6 @@ var (
 	ErrShape = errors.New("nn: shape differs")
 	// ErrDType is wrapped for a tensor that has another dtype than the parameter.
 	ErrDType = errors.New("nn: dtype differs")
+	// ErrFile is wrapped for a file that is none of those which LoadFile reads.
+	ErrFile = errors.New("nn: unknown kind of file")
 )

@@ -25,7 +25,7 @@ func State(m Module) map[string]*tensor.Tensor {
 // and then nothing was changed.
 func Load(m Module, state map[string]*tensor.Tensor) error {
 	own := State(m)
-	if err := matches(own, state); err != nil {
+	if err := matches(own, state, sameDType); err != nil {
 		return err
 	}
 	for name, t := range own {
@@ -34,11 +34,13 @@ func Load(m Module, state map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// matches reports how a state is not one of a module that has the tensors of own.
-func matches(own, state map[string]*tensor.Tensor) error {
+func sameDType(own, t tensor.DType) bool { return own == t }
+
+// matches reports how a state is not one of a module that has the tensors of own, given which dtypes go together.
+func matches(own, state map[string]*tensor.Tensor, same func(own, t tensor.DType) bool) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(own)) {
-		problems = append(problems, fits(name, own[name], state[name]))
+		problems = append(problems, fits(name, own[name], state[name], same))
 	}
 	for _, name := range slices.Sorted(maps.Keys(state)) {
 		if own[name] == nil {
@@ -48,13 +50,13 @@ func matches(own, state map[string]*tensor.Tensor) error {
 	return errors.Join(problems...)
 }
 
-func fits(name string, own, t *tensor.Tensor) error {
+func fits(name string, own, t *tensor.Tensor, same func(own, t tensor.DType) bool) error {
 	switch {
 	case t == nil:
 		return fmt.Errorf("load %s: %w", name, ErrMissing)
 	case !slices.Equal(t.Shape(), own.Shape()):
 		return fmt.Errorf("load %s of shape %v into %v: %w", name, t.Shape(), own.Shape(), ErrShape)
-	case t.DType() != own.DType():
+	case !same(own.DType(), t.DType()):
 		return fmt.Errorf("load %s of %v into %v, convert it with To: %w", name, t.DType(), own.DType(), ErrDType)
 	}
 	return nil

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/internal/zipfile"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -34,47 +36,170 @@ func SaveAll(path string, tensors map[string]*tensor.Tensor) error {
 	})
 }
 
-// LoadAll reads the arrays of an .npz, compressed or not, to the heap. The error is a *[FileError].
-func LoadAll(path string) (map[string]*tensor.Tensor, error) {
+// An Info is what an archive says of one member.
+type Info struct {
+	Name  string
+	DType tensor.DType
+	Shape []int
+	// Err is why Tensor would not return it: it wraps ErrDType where it is an array of objects, records or text, or no array at all.
+	Err error
+}
+
+// An Archive is an open .npz whose directory was checked. Its methods may be called concurrently, Close after all others.
+type Archive struct {
+	// MaxBytes is how many bytes of elements the archive may ask for at once. 0 stands for what this process may take without somebody
+	// being killed, as a compressed archive of 12 MB may have 12 GiB of zeros; up to 64 MiB are always given.
+	MaxBytes int64
+
+	path    string
+	f       *os.File
+	entries map[string]zipfile.Entry // by the names of their arrays
+}
+
+// OpenArchive opens an .npz, compressed or not. The caller closes it. The error is a *[FileError].
+func OpenArchive(path string) (*Archive, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, &FileError{path, "", err}
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, &FileError{path, "", err}
+	a := &Archive{path: path, f: f, entries: map[string]zipfile.Entry{}}
+	if err := a.readDirectory(); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	entries, err := zipfile.Read(f, info.Size())
-	if err != nil {
-		return nil, &FileError{path, "", fmt.Errorf("%w: %w", ErrFormat, err)}
-	}
-	all := make(map[string]*tensor.Tensor, len(entries))
-	for _, file := range sorted(entries) {
-		name, ok := strings.CutSuffix(file, extension)
-		if !ok {
-			return nil, &FileError{path, file, malformed("it is no %s", extension)}
-		}
-		if all[name], err = unpack(entries[file]); err != nil {
-			return nil, &FileError{path, name, err}
-		}
-	}
-	return all, nil
+	return a, nil
 }
 
-// unpack reads an array that must be as long as the archive says.
-func unpack(e zipfile.Entry) (*tensor.Tensor, error) {
-	r, err := e.Open()
+func (a *Archive) readDirectory() error {
+	info, err := a.f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+		return &FileError{a.path, "", err}
 	}
-	defer r.Close()
-	h, err := readHeader(r)
+	entries, err := zipfile.Read(a.f, info.Size())
+	if err != nil {
+		return &FileError{a.path, "", fmt.Errorf("%w: %w", ErrFormat, err)}
+	}
+	for file, e := range entries {
+		name := strings.TrimSuffix(file, extension)
+		if _, twice := a.entries[name]; twice {
+			return &FileError{a.path, name, malformed("the name comes twice")}
+		}
+		a.entries[name] = e
+	}
+	return nil
+}
+
+// Names returns the names of the members in order.
+func (a *Archive) Names() []string { return sorted(a.entries) }
+
+// List returns what the archive has, in the order of the names, and reads only the headers.
+func (a *Archive) List() []Info {
+	var list []Info
+	for _, name := range a.Names() {
+		h, r, err := begin(a.entries[name])
+		if err == nil {
+			err = r.Close()
+		}
+		list = append(list, Info{name, h.dtype, h.shape, err})
+	}
+	return list
+}
+
+// Tensor reads an array to the heap; the caller closes it. The error is a *[FileError], which wraps ErrName where there is none of that name, or
+// ErrLimit where it is larger than MaxBytes.
+func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
+	e, ok := a.entries[name]
+	if !ok {
+		return nil, &FileError{a.path, name, fmt.Errorf("%w; Names lists what there is", ErrName)}
+	}
+	t, err := unpack(e, func(bytes int) error { return a.allow(int64(bytes), int64(e.CompressedSize64)) })
+	if err != nil {
+		return nil, &FileError{a.path, name, err}
+	}
+	return t, nil
+}
+
+// allow says whether so many bytes may come out of so many.
+func (a *Archive) allow(bytes, packed int64) error {
+	return room.Check(bytes, saturated(packed, zipfile.Expansion), a.MaxBytes, "raise Archive.MaxBytes if that is meant")
+}
+
+func saturated(n, times int64) int64 {
+	if n > math.MaxInt64/times {
+		return math.MaxInt64
+	}
+	return n * times
+}
+
+// Close closes the file. Tensors that were read stay.
+func (a *Archive) Close() error { return a.f.Close() }
+
+// LoadAll reads the arrays of an .npz, compressed or not, to the heap. The error wraps a *[FileError] for each that cannot be read. Where all of
+// them wrap ErrDType, since they are arrays of objects, records or text, or no arrays, the others are returned beside the error; see
+// [Archive] to choose. It wraps ErrLimit where all together are more than this process may take, which Archive.MaxBytes raises.
+func LoadAll(path string) (map[string]*tensor.Tensor, error) {
+	a, err := OpenArchive(path)
 	if err != nil {
 		return nil, err
 	}
+	defer a.Close()
+	if err := a.Allow(); err != nil {
+		return nil, err
+	}
+	all := make(map[string]*tensor.Tensor, len(a.entries))
+	var left []error
+	for _, name := range a.Names() {
+		t, err := a.Tensor(name)
+		switch {
+		case err == nil:
+			all[name] = t
+		case errors.Is(err, ErrDType):
+			left = append(left, err)
+		default:
+			return nil, err
+		}
+	}
+	return all, errors.Join(left...)
+}
+
+// Allow says whether MaxBytes allows to read all members together. The error is a *[FileError] that wraps ErrLimit.
+func (a *Archive) Allow() error {
+	var bytes, packed int64
+	for _, e := range a.entries {
+		bytes += int64(min(e.UncompressedSize64, math.MaxInt64/uint64(len(a.entries))))
+		packed += int64(e.CompressedSize64)
+	}
+	if err := a.allow(bytes, packed); err != nil {
+		return &FileError{a.path, "", err}
+	}
+	return nil
+}
+
+// begin opens a member behind its header. The caller closes the reader where there is no error.
+func begin(e zipfile.Entry) (h header, r io.ReadCloser, err error) {
+	if !strings.HasSuffix(e.Name, extension) {
+		return h, nil, fmt.Errorf("%w: it is no %s", ErrDType, extension)
+	}
+	if r, err = e.Open(); err != nil {
+		return h, nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if h, err = readHeader(r); err != nil {
+		return h, nil, errors.Join(err, r.Close())
+	}
+	return h, r, nil
+}
+
+// unpack reads an array that must be as long as the archive says, if so many bytes are allowed.
+func unpack(e zipfile.Entry, allow func(bytes int) error) (*tensor.Tensor, error) {
+	h, r, err := begin(e)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
 	if uint64(h.length)+uint64(h.size) != e.UncompressedSize64 {
 		return nil, malformed("%v of %v need %d bytes, and it has %d", h.shape, h.dtype, h.size, e.UncompressedSize64)
+	}
+	if err := allow(h.size); err != nil {
+		return nil, err
 	}
 	t := tensor.Empty(tensor.Uint8, h.size)
 	defer t.Close()

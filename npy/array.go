@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -76,6 +77,9 @@ func (h header) fits(f *os.File) error {
 // read reads the elements, and closes f.
 func read(f *os.File, h header) (*tensor.Tensor, error) {
 	defer f.Close()
+	if err := room.Check(int64(h.size), int64(h.size), 0, "Map maps it"); err != nil {
+		return nil, err
+	}
 	t := tensor.Empty(tensor.Uint8, h.size)
 	defer t.Close()
 	if err := tensor.ReadFileAt(t, f, int64(h.length)); err != nil {

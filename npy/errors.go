@@ -3,6 +3,8 @@ package npy
 import (
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/room"
 )
 
 var (
@@ -10,6 +12,10 @@ var (
 	ErrFormat = errors.New("npy: malformed file")
 	// ErrDType is wrapped where an array has elements that are no numbers, or a tensor a dtype that numpy does not have.
 	ErrDType = errors.New("npy: unsupported dtype")
+	// ErrName is wrapped where an archive has no member of that name.
+	ErrName = errors.New("npy: no such name")
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the option that raises that.
+	ErrLimit = room.ErrLimit
 )
 
 // A FileError says which file cannot be read, and why.

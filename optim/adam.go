@@ -18,6 +18,8 @@ type AdamOptions struct {
 	Beta2       float64 // how much of the mean squared gradient is kept, 0.999
 	Eps         float64 // added to the root of the latter, 1e-8
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
+	AMSGrad     bool    // divide by the root of the largest mean square so far: Reddi and others, 2018
+	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
 	Decoupled   bool    // weight decay shrinks the parameter instead, by LR times itself: AdamW, for which PyTorch's default is 0.01
 	Atomic      bool    // add each element atomically, so that no process's step is lost; moments are not, see Note [Shared state]
 }
@@ -56,23 +58,35 @@ func (o AdamOptions) problem() string {
 	return ""
 }
 
-func (AdamOptions) states() int { return 2 }
+// states are the mean, the mean square and, for AMSGrad, the largest mean square.
+func (o AdamOptions) states() (n int, start float64) {
+	if o.AMSGrad {
+		return 3, 0
+	}
+	return 2, 0
+}
 
 func (o AdamOptions) descent() tensor.Descent {
-	return tensor.Descent{Rule: tensor.DescendAdam, LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps,
-		WeightDecay: o.WeightDecay, Decoupled: o.Decoupled, Atomic: o.Atomic}
+	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+	return tensor.Descent{Rule: tensor.DescendAdam, LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps,
+		WeightDecay: decay, Decoupled: o.Decoupled, AMSGrad: o.AMSGrad, Atomic: o.Atomic}
 }
 
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
 func (a *Adam) Step() { step(&a.core, &a.AdamOptions, adam[float32], adam[float64]) }
 
 func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
-	s := kernel.AdamStep{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay, Decoupled: o.Decoupled, N: u.n}
+	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+	s := kernel.AdamStep{LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: decay, Decoupled: o.Decoupled, N: u.n}
+	if o.AMSGrad {
+		u.move(o.Atomic, func(at int, p, g []F) { kernel.AMSGrad(s, p, g, u.state[0][at:], u.state[1][at:], u.state[2][at:]) })
+		return
+	}
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
 }
 
 // Share makes the moments and moves them to shared memory, see Note [Shared state].
-func (a *Adam) Share() error { return a.share(a.states()) }
+func (a *Adam) Share() error { return a.share(a.AdamOptions) }
 
 // MarshalWire writes options, parameters and, after Share, the state.
 func (a *Adam) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, a.AdamOptions) }

@@ -68,12 +68,12 @@ func (c *core) ZeroGrad() {
 	}
 }
 
-// share makes states tensors for each parameter, and moves them to shared memory.
-func (c *core) share(states int) error {
+// share makes the state of each parameter, and moves it to shared memory.
+func (c *core) share(o options) error {
 	c.shared = true
 	for i := range c.slots {
 		s := &c.slots[i]
-		s.prepare(states)
+		s.prepare(o.states())
 		for _, t := range append(s.State, s.Steps) {
 			if err := t.Share(); err != nil {
 				return fmt.Errorf("share the state of parameter %s: %w", s.Param.Name, err)
@@ -99,12 +99,16 @@ func (c *core) Close() error {
 	return errors.Join(problems...)
 }
 
-func (s *slot) prepare(states int) {
+func (s *slot) prepare(states int, start float64) {
 	if s.Steps == nil {
 		s.Steps = tensor.New(tensor.Int64)
 	}
 	for len(s.State) < states {
-		s.State = append(s.State, s.Param.T.NewZeros(s.Param.T.DType(), s.Param.T.Shape()...))
+		fresh := s.Param.T.NewZeros(s.Param.T.DType(), s.Param.T.Shape()...)
+		if start != 0 {
+			fresh.Fill(start)
+		}
+		s.State = append(s.State, fresh)
 	}
 }
 
@@ -112,6 +116,16 @@ func (s *slot) check() {
 	if p, g := s.Param.T, s.Param.Grad; !slices.Equal(p.Shape(), g.Shape()) {
 		misuse("parameter %s of shape %v has a gradient of %v", s.Param.Name, p.Shape(), g.Shape())
 	}
+}
+
+// direction returns the learning rate and the weight decay of a step along -gradient + decay·p where the
+// loss is to become larger. That is the step of both with the other sign along gradient - decay·p, so a
+// step needs no second form; the mean gradients in the state have the other sign than PyTorch's then.
+func direction(maximize bool, rate, decay float64) (float64, float64) {
+	if maximize {
+		return -rate, -decay
+	}
+	return rate, decay
 }
 
 // misuse panics with a sentence about a programmer's mistake.

@@ -21,6 +21,8 @@ func coreOf(o Optimizer) *core {
 		return &o.core
 	case *Adam:
 		return &o.core
+	case *Adagrad:
+		return &o.core
 	}
 	return &o.(*RMSprop).core
 }

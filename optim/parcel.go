@@ -45,7 +45,7 @@ func unmarshal[O options](d *wire.Decoder) (o O, c core, err error) {
 	}
 	c = core{slots: p.Slots, shared: p.Shared}
 	for _, s := range c.slots {
-		if !s.fits(p.Shared, p.Options.states()) {
+		if states, _ := p.Options.states(); !s.fits(p.Shared, states) {
 			return o, c, fmt.Errorf("read an optimizer whose state does not fit its parameters: %w", wire.ErrFormat)
 		}
 	}
@@ -74,7 +74,8 @@ func (s slot) fits(shared bool, states int) bool {
 // options are the numbers of an optimizer.
 type options interface {
 	problem() string // with them; empty if there is none
-	states() int     // that a parameter has
+	// states returns how many tensors of state a parameter has, and what their elements are at first.
+	states() (n int, start float64)
 	// descent is a step as a device takes it.
 	descent() tensor.Descent
 }

@@ -112,6 +112,7 @@ type everything struct {
 	SGD     *optim.SGD
 	Adam    *optim.Adam
 	RMSprop *optim.RMSprop
+	Adagrad *optim.Adagrad
 	Any     any // of nn.Loss
 }
 
@@ -120,14 +121,16 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 	net := nn.NewSequential(nn.NewLinear(2, 3, nil), nn.NewBatchNorm2d(1))
 	e := everything{net, optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.1, Momentum: 0.9, Nesterov: true}),
 		optim.NewAdamW(net.Params(), optim.AdamOptions{LR: 0.2, WeightDecay: 0.3}),
-		optim.NewRMSprop(net.Params(), optim.RMSpropOptions{LR: 0.3, Centered: true}), nn.SmoothL1{Beta: 2, Reduction: autograd.BySum}}
-	check(t, e.RMSprop.Share())
+		optim.NewRMSprop(net.Params(), optim.RMSpropOptions{LR: 0.3, Centered: true}),
+		optim.NewAdagrad(net.Params(), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}), nn.SmoothL1{Beta: 2, Reduction: autograd.BySum}}
+	check(t, errors.Join(e.RMSprop.Share(), e.Adagrad.Share()))
 	got := cross(t, e)
-	if got.SGD.SGDOptions != e.SGD.SGDOptions || got.Adam.AdamOptions != e.Adam.AdamOptions || got.RMSprop.RMSpropOptions != e.RMSprop.RMSpropOptions || got.Any != e.Any {
+	if got.SGD.SGDOptions != e.SGD.SGDOptions || got.Adam.AdamOptions != e.Adam.AdamOptions || got.RMSprop.RMSpropOptions != e.RMSprop.RMSpropOptions ||
+		got.Adagrad.AdagradOptions != e.Adagrad.AdagradOptions || got.Any != e.Any {
 		t.Errorf("options were lost: %+v", got)
 	}
 	params := slices.Collect(got.Net.Params())
-	for _, held := range [][]*autograd.Param{optim.ParamsOf(got.SGD), optim.ParamsOf(got.Adam), optim.ParamsOf(got.RMSprop)} {
+	for _, held := range [][]*autograd.Param{optim.ParamsOf(got.SGD), optim.ParamsOf(got.Adam), optim.ParamsOf(got.RMSprop), optim.ParamsOf(got.Adagrad)} {
 		if !slices.Equal(held, params) {
 			t.Errorf("an optimizer arrived with parameters of its own")
 		}
@@ -137,13 +140,17 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 	}
 	got.RMSprop.Step()
 	got.Adam.Step()
+	got.Adagrad.Step()
+	if n := optim.StepsOf(e.Adagrad); n[0] != 1 {
+		t.Errorf("shared sums are not shared: %v steps", n)
+	}
 	if n := optim.StepsOf(e.RMSprop); n[0] != 1 {
 		t.Errorf("shared state is not shared: %v steps", n)
 	}
 	if n := optim.StepsOf(e.Adam); n != nil {
 		t.Errorf("private state is shared: %v steps", n)
 	}
-	check(t, errors.Join(e.RMSprop.Close(), got.RMSprop.Close(), got.Adam.Close(), nn.Close(net), nn.Close(got.Net)))
+	check(t, errors.Join(e.RMSprop.Close(), got.RMSprop.Close(), e.Adagrad.Close(), got.Adagrad.Close(), got.Adam.Close(), nn.Close(net), nn.Close(got.Net)))
 }
 
 func TestSharingSaysWhenThereIsNoRoom(t *testing.T) {

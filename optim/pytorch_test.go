@@ -21,8 +21,21 @@ type recordings struct {
 		Steps   [][]float64
 	}
 	Schedules []struct {
-		Kind             string
-		Arguments, Rates []float64
+		Kind      string
+		Arguments scheduleArguments
+		Rates     []float64
+	}
+	Plateaus []struct {
+		Options struct {
+			Mode              string
+			Factor, Threshold float64
+			Patience          *float64
+			Cooldown          int
+			MinLR             float64 `json:"min_lr"`
+			ThresholdMode     string  `json:"threshold_mode"`
+		}
+		Measures []*float64 // nil is NaN
+		Rates    []float64
 	}
 	Clips []struct {
 		Limit, Norm float64
@@ -35,7 +48,70 @@ type recordedOptions struct {
 	Alpha                    *float64
 	WeightDecay              *float64 `json:"weight_decay"`
 	Nesterov, Centered       bool
+	Maximize, AMSGrad        bool
 	Betas                    []float64
+	LRDecay                  float64 `json:"lr_decay"`
+	InitialAccumulator       float64 `json:"initial_accumulator_value"`
+}
+
+// scheduleArguments are those of all schedules.
+type scheduleArguments struct {
+	StepSize       int `json:"step_size"`
+	Gamma          float64
+	TMax           int     `json:"T_max"`
+	EtaMin         float64 `json:"eta_min"`
+	Milestones     []int
+	Factor         float64
+	TotalIters     int     `json:"total_iters"`
+	StartFactor    float64 `json:"start_factor"`
+	EndFactor      float64 `json:"end_factor"`
+	Power          float64
+	T0             int     `json:"T_0"`
+	TMult          int     `json:"T_mult"`
+	MaxLR          float64 `json:"max_lr"`
+	TotalSteps     int     `json:"total_steps"`
+	PctStart       float64 `json:"pct_start"`
+	DivFactor      float64 `json:"div_factor"`
+	FinalDivFactor float64 `json:"final_div_factor"`
+	AnnealStrategy string  `json:"anneal_strategy"`
+	ThreePhase     bool    `json:"three_phase"`
+	BaseLR         float64 `json:"base_lr"`
+	StepSizeUp     int     `json:"step_size_up"`
+	StepSizeDown   int     `json:"step_size_down"`
+	Mode           string
+}
+
+func (a scheduleArguments) make(kind string) optim.Schedule {
+	const lr = 0.5
+	switch kind {
+	case "StepLR":
+		return optim.StepLR{LR: lr, Size: a.StepSize, Gamma: a.Gamma}
+	case "MultiStepLR":
+		return optim.MultiStepLR{LR: lr, Milestones: a.Milestones, Gamma: a.Gamma}
+	case "ExponentialLR":
+		return optim.ExponentialLR{LR: lr, Gamma: a.Gamma}
+	case "ConstantLR":
+		return optim.ConstantLR{LR: lr, Factor: a.Factor, Epochs: a.TotalIters}
+	case "LinearLR":
+		return optim.LinearLR{LR: lr, Start: a.StartFactor, End: a.EndFactor, Epochs: a.TotalIters}
+	case "PolynomialLR":
+		return optim.PolynomialLR{LR: lr, Epochs: a.TotalIters, Power: a.Power}
+	case "CosineAnnealing":
+		return optim.CosineAnnealing{LR: lr, Epochs: a.TMax, Min: a.EtaMin}
+	case "CosineAnnealingWarmRestarts":
+		return optim.CosineAnnealingWarmRestarts{LR: lr, Epochs: a.T0, Mult: a.TMult, Min: a.EtaMin}
+	case "OneCycleLR":
+		return optim.OneCycleLR{MaxLR: a.MaxLR, Steps: a.TotalSteps, PctStart: a.PctStart, DivFactor: a.DivFactor,
+			FinalDivFactor: a.FinalDivFactor, Linear: a.AnnealStrategy == "linear", ThreePhase: a.ThreePhase}
+	case "CyclicLR":
+		return optim.CyclicLR{LR: a.BaseLR, MaxLR: a.MaxLR, Up: a.StepSizeUp, Down: a.StepSizeDown, Halve: a.Mode == "triangular2", Gamma: a.Gamma}
+	case "LambdaLR":
+		return optim.LambdaLR{LR: lr, Factor: func(epoch int) float64 { return 1 / float64(1+epoch) }}
+	case "SequentialLR":
+		return optim.SequentialLR{Milestones: a.Milestones, Schedules: []optim.Schedule{
+			optim.LinearLR{LR: lr, Start: 0.1, End: 1, Epochs: 4}, optim.ExponentialLR{LR: lr, Gamma: 0.5}, optim.ConstantLR{LR: lr, Factor: 0.25, Epochs: 2}}}
+	}
+	panic(kind)
 }
 
 // given is a number that was recorded, as an option.
@@ -56,13 +132,13 @@ func (o recordedOptions) decay(otherwise float64) float64 {
 
 func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim.Optimizer {
 	params := slices.Values([]*autograd.Param{p})
-	adam := optim.AdamOptions{LR: 0.1, Eps: o.Eps, WeightDecay: o.decay(0), Atomic: atomic}
+	adam := optim.AdamOptions{LR: 0.1, Eps: o.Eps, WeightDecay: o.decay(0), AMSGrad: o.AMSGrad, Maximize: o.Maximize, Atomic: atomic}
 	if o.Betas != nil {
 		adam.Beta1, adam.Beta2 = given(o.Betas[0]), given(o.Betas[1])
 	}
 	switch kind {
 	case "sgd":
-		return optim.NewSGD(params, optim.SGDOptions{LR: 0.1, Momentum: o.Momentum, Dampening: o.Dampening, WeightDecay: o.decay(0), Nesterov: o.Nesterov, Atomic: atomic})
+		return optim.NewSGD(params, optim.SGDOptions{LR: 0.1, Momentum: o.Momentum, Dampening: o.Dampening, WeightDecay: o.decay(0), Nesterov: o.Nesterov, Maximize: o.Maximize, Atomic: atomic})
 	case "adam":
 		return optim.NewAdam(params, adam)
 	case "adamw":
@@ -73,7 +149,10 @@ func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim
 		if o.Alpha != nil {
 			alpha = given(*o.Alpha)
 		}
-		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: alpha, Eps: o.Eps, WeightDecay: o.decay(0), Momentum: o.Momentum, Centered: o.Centered, Atomic: atomic})
+		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: alpha, Eps: o.Eps, WeightDecay: o.decay(0), Momentum: o.Momentum, Centered: o.Centered, Maximize: o.Maximize, Atomic: atomic})
+	case "adagrad":
+		return optim.NewAdagrad(params, optim.AdagradOptions{LR: 0.1, LRDecay: o.LRDecay, WeightDecay: o.decay(0), InitialAccumulator: o.InitialAccumulator,
+			Eps: o.Eps, Maximize: o.Maximize, Atomic: atomic})
 	}
 	panic(kind)
 }
@@ -114,15 +193,52 @@ func TestStepsAreThoseOfPyTorch(t *testing.T) {
 
 func TestSchedulesAreThoseOfPyTorch(t *testing.T) {
 	for _, c := range recorded(t).Schedules {
-		var s optim.Schedule = optim.StepLR{LR: 0.5, Size: int(c.Arguments[0]), Gamma: c.Arguments[1]}
-		if c.Kind == "CosineAnnealing" {
-			s = optim.CosineAnnealing{LR: 0.5, Epochs: int(c.Arguments[0]), Min: c.Arguments[1]}
-		}
+		s := c.Arguments.make(c.Kind)
 		for epoch, want := range c.Rates {
 			if got := s.At(epoch); math.Abs(got-want) > 1e-12 {
-				t.Errorf("%s, epoch %d: %v, want %v", c.Kind, epoch, got, want)
+				t.Errorf("%s %+v, epoch %d: %v, want %v", c.Kind, c.Arguments, epoch, got, want)
 			}
 		}
+	}
+}
+
+func TestPlateausAreThoseOfPyTorch(t *testing.T) {
+	for i, c := range recorded(t).Plateaus {
+		o := c.Options
+		p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: o.Mode == "max", Factor: o.Factor, Threshold: o.Threshold, Absolute: o.ThresholdMode == "abs",
+			Cooldown: o.Cooldown, MinLR: o.MinLR}
+		if o.Patience != nil {
+			p.Patience = given(*o.Patience)
+		}
+		for epoch, want := range c.Rates {
+			measure := math.NaN()
+			if m := c.Measures[epoch]; m != nil {
+				measure = *m
+			}
+			if got := p.Step(measure); math.Abs(got-want) > 1e-12 {
+				t.Errorf("plateau %d, epoch %d: %v, want %v", i, epoch, got, want)
+			}
+		}
+	}
+}
+
+func TestGroupsTakeTheirStepsTogether(t *testing.T) {
+	slow, fast := autograd.NewParam("slow", values(1, 7)), autograd.NewParam("fast", values(1, 7))
+	groups := optim.Groups{
+		optim.NewSGD(slices.Values([]*autograd.Param{slow}), optim.SGDOptions{LR: 0.1}),
+		optim.NewSGD(slices.Values([]*autograd.Param{fast}), optim.SGDOptions{LR: 1}),
+	}
+	slow.Grad, fast.Grad = values(2, 7), values(2, 7)
+	groups.Step()
+	for i, at := range tensor.Data[float64](values(1, 7)) {
+		little, much := at-tensor.Data[float64](slow.T)[i], at-tensor.Data[float64](fast.T)[i]
+		if math.Abs(10*little-much) > 1e-12 || much == 0 {
+			t.Fatalf("element %d moved by %v and %v", i, little, much)
+		}
+	}
+	groups.ZeroGrad()
+	if slow.Grad.Abs().Sum() != 0 || fast.Grad.Abs().Sum() != 0 {
+		t.Fatal("gradients are left")
 	}
 }
 
@@ -154,6 +270,13 @@ func TestOptionsThatMakeNoSensePanic(t *testing.T) {
 		"rmsprop rate":   func() { optim.NewRMSprop(none, optim.RMSpropOptions{LR: -1}) },
 		"rmsprop alpha":  func() { optim.NewRMSprop(none, optim.RMSpropOptions{Alpha: 2}) },
 		"rmsprop moment": func() { optim.NewRMSprop(none, optim.RMSpropOptions{Momentum: -1}) },
+		"adagrad rate":   func() { optim.NewAdagrad(none, optim.AdagradOptions{LR: -1}) },
+		"adagrad start":  func() { optim.NewAdagrad(none, optim.AdagradOptions{InitialAccumulator: math.NaN()}) },
+		"cycle of one":   func() { optim.OneCycleLR{MaxLR: 1, Steps: 1}.At(0) },
+		"cyclic":         func() { optim.CyclicLR{Up: 1, Down: -1}.At(0) },
+		"restarts":       func() { optim.CosineAnnealingWarmRestarts{Epochs: 1, Mult: -1}.At(0) },
+		"sequence":       func() { optim.SequentialLR{Milestones: []int{1}}.At(0) },
+		"plateau":        func() { (&optim.ReduceLROnPlateau{Factor: 1}).Step(0) },
 		"clip":           func() { optim.ClipGradNorm(none, -1) },
 		"step of none":   func() { optim.StepLR{}.At(1) },
 		"cosine of none": func() { optim.CosineAnnealing{}.At(1) },
@@ -172,7 +295,7 @@ func TestOptionsThatMakeNoSensePanic(t *testing.T) {
 func TestAStepAllocatesNothing(t *testing.T) {
 	p := autograd.NewParam("p", values(1, 100))
 	p.Grad = values(2, 100)
-	for _, kind := range []string{"sgd", "adam", "rmsprop"} {
+	for _, kind := range []string{"sgd", "adam", "rmsprop", "adagrad"} {
 		o := recordedOptions{Momentum: 0.5}.make(kind, p, kind == "adam")
 		o.Step()
 		if n := testing.AllocsPerRun(100, o.Step); n > 0 {

@@ -19,6 +19,7 @@ type RMSpropOptions struct {
 	Eps         float64 // added to its root, 1e-8
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	Momentum    float64 // how much of the last step is taken again
+	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
 	Centered    bool    // divide by the standard deviation of the gradient instead of the root of its mean square
 	Atomic      bool    // add each element atomically, so that no process's step is lost; the state is not, see Note [Shared state]
 }
@@ -54,11 +55,12 @@ func (o RMSpropOptions) problem() string {
 }
 
 // states are the mean square, the mean, which only Centered uses, and the last step, which only Momentum uses.
-func (RMSpropOptions) states() int { return maxStates }
+func (RMSpropOptions) states() (n int, start float64) { return maxStates, 0 }
 
 func (o RMSpropOptions) descent() tensor.Descent {
-	return tensor.Descent{Rule: tensor.DescendRMSprop, LR: o.LR, Beta2: o.Alpha, Eps: o.Eps,
-		WeightDecay: o.WeightDecay, Momentum: o.Momentum, Centered: o.Centered, Atomic: o.Atomic}
+	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+	return tensor.Descent{Rule: tensor.DescendRMSprop, LR: rate, Beta2: o.Alpha, Eps: o.Eps,
+		WeightDecay: decay, Momentum: o.Momentum, Centered: o.Centered, Atomic: o.Atomic}
 }
 
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
@@ -67,12 +69,13 @@ func (r *RMSprop) Step() {
 }
 
 func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
+	lr, shrink := direction(o.Maximize, o.LR, o.WeightDecay)
 	if o.Momentum == 0 && !o.Centered {
-		s := kernel.RMSpropStep{LR: o.LR, Alpha: o.Alpha, Eps: o.Eps, WeightDecay: o.WeightDecay}
+		s := kernel.RMSpropStep{LR: lr, Alpha: o.Alpha, Eps: o.Eps, WeightDecay: shrink}
 		u.move(o.Atomic, func(at int, p, g []F) { kernel.RMSprop(s, p, g, u.state[0][at:]) })
 		return
 	}
-	rate, kept, fresh, eps, decay, again := F(o.LR), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(o.WeightDecay), F(o.Momentum)
+	rate, kept, fresh, eps, decay, again := F(lr), F(o.Alpha), F(1-o.Alpha), F(o.Eps), F(shrink), F(o.Momentum)
 	u.move(o.Atomic, func(at int, p, g []F) {
 		square, mean, last := u.state[0][at:][:len(g)], u.state[1][at:][:len(g)], u.state[2][at:][:len(g)]
 		p = p[:len(g)]
@@ -95,7 +98,7 @@ func rmsprop[F kernel.Float](o *RMSpropOptions, u *update[F]) {
 }
 
 // Share makes the state and moves it to shared memory, see Note [Shared state].
-func (r *RMSprop) Share() error { return r.share(r.states()) }
+func (r *RMSprop) Share() error { return r.share(r.RMSpropOptions) }
 
 // MarshalWire writes options, parameters and, after Share, the state.
 func (r *RMSprop) MarshalWire(e *wire.Encoder) error { return marshal(e, &r.core, r.RMSpropOptions) }

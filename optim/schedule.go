@@ -1,8 +1,13 @@
 package optim
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
-// A Schedule says the learning rate of each epoch. It has no state: who resumes at epoch 7 begins with At(7).
+// A Schedule says the learning rate of each epoch, or of each step if it is asked at each step. It has
+// no state: a program that resumes at epoch 7 begins with At(7). Its numbers are those of the schedule
+// of the same name in torch.optim.lr_scheduler.
 //
 //	for epoch := range epochs {
 //		sgd.LR = schedule.At(epoch)
@@ -12,7 +17,7 @@ type Schedule interface {
 	At(epoch int) float64
 }
 
-// StepLR multiplies the learning rate by Gamma every Size epochs, as torch.optim.lr_scheduler.StepLR.
+// StepLR multiplies the learning rate by Gamma every Size epochs.
 type StepLR struct {
 	LR    float64 // at first
 	Size  int     // at least 1
@@ -21,14 +26,82 @@ type StepLR struct {
 
 // At returns the learning rate of an epoch.
 func (s StepLR) At(epoch int) float64 {
-	if s.Size < 1 {
-		misuse("StepLR with steps of %d epochs: they are at least 1", s.Size)
-	}
+	positive("StepLR", "Size", s.Size)
 	return s.LR * math.Pow(s.Gamma, float64(epoch/s.Size))
 }
 
+// MultiStepLR multiplies the learning rate by Gamma at each of the epochs in Milestones.
+type MultiStepLR struct {
+	LR         float64 // at first
+	Milestones []int   // in any order; an epoch that is there twice counts twice
+	Gamma      float64
+}
+
+// At returns the learning rate of an epoch.
+func (s MultiStepLR) At(epoch int) float64 {
+	passed := 0
+	for _, m := range s.Milestones {
+		if m <= epoch {
+			passed++
+		}
+	}
+	return s.LR * math.Pow(s.Gamma, float64(passed))
+}
+
+// ExponentialLR multiplies the learning rate by Gamma every epoch.
+type ExponentialLR struct {
+	LR    float64 // at first
+	Gamma float64
+}
+
+// At returns the learning rate of an epoch.
+func (s ExponentialLR) At(epoch int) float64 { return s.LR * math.Pow(s.Gamma, float64(epoch)) }
+
+// ConstantLR multiplies the learning rate by Factor for the first Epochs epochs.
+type ConstantLR struct {
+	LR     float64 // after them
+	Factor float64 // between 0 and 1
+	Epochs int     // at least 1
+}
+
+// At returns the learning rate of an epoch.
+func (s ConstantLR) At(epoch int) float64 {
+	positive("ConstantLR", "Epochs", s.Epochs)
+	if epoch < s.Epochs {
+		return s.LR * s.Factor
+	}
+	return s.LR
+}
+
+// LinearLR multiplies the learning rate by a factor that goes from Start to End in Epochs epochs, and
+// stays there: with End 1, a warm-up.
+type LinearLR struct {
+	LR         float64 // which the factors multiply
+	Start, End float64 // factors
+	Epochs     int     // at least 1
+}
+
+// At returns the learning rate of an epoch.
+func (s LinearLR) At(epoch int) float64 {
+	positive("LinearLR", "Epochs", s.Epochs)
+	return s.LR * (s.Start + (s.End-s.Start)*float64(min(epoch, s.Epochs))/float64(s.Epochs))
+}
+
+// PolynomialLR lowers the learning rate to 0 in Epochs epochs, by a power of what is left of them.
+type PolynomialLR struct {
+	LR     float64 // at first
+	Epochs int     // at least 1
+	Power  float64 // 1 is a straight line
+}
+
+// At returns the learning rate of an epoch.
+func (s PolynomialLR) At(epoch int) float64 {
+	positive("PolynomialLR", "Epochs", s.Epochs)
+	return s.LR * math.Pow(1-float64(min(epoch, s.Epochs))/float64(s.Epochs), s.Power)
+}
+
 // CosineAnnealing lowers the learning rate to Min in Epochs epochs along half a wave of the cosine, as
-// torch.optim.lr_scheduler.CosineAnnealingLR; if it goes on, the wave does.
+// CosineAnnealingLR does; if it goes on, the wave does.
 type CosineAnnealing struct {
 	LR     float64 // at first
 	Epochs int     // at least 1
@@ -36,9 +109,144 @@ type CosineAnnealing struct {
 }
 
 // At returns the learning rate of an epoch.
-func (c CosineAnnealing) At(epoch int) float64 {
-	if c.Epochs < 1 {
-		misuse("CosineAnnealing over %d epochs: they are at least 1", c.Epochs)
+func (s CosineAnnealing) At(epoch int) float64 {
+	positive("CosineAnnealing", "Epochs", s.Epochs)
+	return cosine(s.LR, s.Min, float64(epoch)/float64(s.Epochs))
+}
+
+// CosineAnnealingWarmRestarts lowers the learning rate to Min along half a wave of the cosine, and begins
+// again at LR: Loshchilov and Hutter, SGDR, 2017. The first wave is Epochs long, each that follows Mult
+// times as long as the one before it.
+type CosineAnnealingWarmRestarts struct {
+	LR     float64 // at the beginning of a wave
+	Epochs int     // of the first wave, at least 1
+	Mult   int     // 0 stands for 1
+	Min    float64
+}
+
+// At returns the learning rate of an epoch.
+func (s CosineAnnealingWarmRestarts) At(epoch int) float64 {
+	positive("CosineAnnealingWarmRestarts", "Epochs", s.Epochs)
+	if s.Mult < 0 {
+		misuse("CosineAnnealingWarmRestarts: Mult is %d, and is at least 1", s.Mult)
 	}
-	return c.Min + (c.LR-c.Min)*(1+math.Cos(math.Pi*float64(epoch)/float64(c.Epochs)))/2
+	length := s.Epochs
+	if s.Mult <= 1 {
+		epoch %= length
+	} else {
+		for epoch >= length {
+			epoch -= length
+			length *= s.Mult
+		}
+	}
+	return cosine(s.LR, s.Min, float64(epoch)/float64(length))
+}
+
+// OneCycleLR raises the learning rate from MaxLR/DivFactor to MaxLR, and lowers it far below where it
+// began: Smith and Topin, Super-Convergence, 2018. It is asked at each step, not at each epoch. The zero
+// value of a field but MaxLR and Steps stands for PyTorch's default.
+type OneCycleLR struct {
+	MaxLR          float64
+	Steps          int     // of the whole cycle, at least 2; at a later step the rate is that of the last
+	PctStart       float64 // the share of steps that raise it, 0.3
+	DivFactor      float64 // 25
+	FinalDivFactor float64 // the last rate is MaxLR / DivFactor / FinalDivFactor; 1e4
+	Linear         bool    // along straight lines instead of the cosine
+	ThreePhase     bool    // lower to where it began in as many steps as it rose, and then to the end
+}
+
+// At returns the learning rate of a step.
+func (s OneCycleLR) At(step int) float64 {
+	if s.Steps < 2 {
+		misuse("OneCycleLR: Steps is %d, and is at least 2", s.Steps)
+	}
+	rise := or(s.PctStart, 0.3) * float64(s.Steps)
+	first := s.MaxLR / or(s.DivFactor, 25)
+	last := first / or(s.FinalDivFactor, 1e4)
+	type phase struct{ end, from, to float64 }
+	phases := []phase{{rise - 1, first, s.MaxLR}, {float64(s.Steps - 1), s.MaxLR, last}}
+	if s.ThreePhase {
+		phases = []phase{{rise - 1, first, s.MaxLR}, {2*rise - 2, s.MaxLR, first}, {float64(s.Steps - 1), first, last}}
+	}
+	at, begin := float64(min(step, s.Steps-1)), 0.0
+	for i, p := range phases {
+		if at > p.end && i < len(phases)-1 {
+			begin = p.end
+			continue
+		}
+		done := (at - begin) / (p.end - begin)
+		if s.Linear {
+			return p.from + (p.to-p.from)*done
+		}
+		return cosine(p.from, p.to, done)
+	}
+	return last
+}
+
+// CyclicLR lets the learning rate go up and down between LR and MaxLR: Smith, Cyclical Learning Rates,
+// 2017. It is asked at each step.
+type CyclicLR struct {
+	LR, MaxLR float64
+	Up        int     // steps from LR to MaxLR, at least 1
+	Down      int     // and back; 0 stands for Up
+	Halve     bool    // each cycle rises half as far as the one before: the mode triangular2
+	Gamma     float64 // the rise is multiplied by it every step: the mode exp_range; 0 stands for 1
+}
+
+// At returns the learning rate of a step.
+func (s CyclicLR) At(step int) float64 {
+	positive("CyclicLR", "Up", s.Up)
+	up, down := s.Up, s.Down
+	if down == 0 {
+		down = up
+	}
+	positive("CyclicLR", "Down", down)
+	cycle, at := step/(up+down), step%(up+down)
+	height := float64(at) / float64(up)
+	if at > up {
+		height = float64(up+down-at) / float64(down)
+	}
+	height *= s.MaxLR - s.LR
+	if s.Halve {
+		height /= math.Pow(2, float64(cycle))
+	}
+	return s.LR + height*math.Pow(or(s.Gamma, 1), float64(step))
+}
+
+// LambdaLR multiplies the learning rate by what Factor says of the epoch.
+type LambdaLR struct {
+	LR     float64
+	Factor func(epoch int) float64
+}
+
+// At returns the learning rate of an epoch.
+func (s LambdaLR) At(epoch int) float64 { return s.LR * s.Factor(epoch) }
+
+// SequentialLR is one schedule after the other. The next begins at each of the epochs in Milestones, and
+// with its own epoch 0.
+type SequentialLR struct {
+	Schedules  []Schedule
+	Milestones []int // one fewer than schedules, rising
+}
+
+// At returns the learning rate of an epoch.
+func (s SequentialLR) At(epoch int) float64 {
+	if len(s.Schedules) != len(s.Milestones)+1 || !slices.IsSorted(s.Milestones) {
+		misuse("SequentialLR of %d schedules with the milestones %v: they rise, and there is one fewer", len(s.Schedules), s.Milestones)
+	}
+	at, begin := 0, 0
+	for at < len(s.Milestones) && epoch >= s.Milestones[at] {
+		begin = s.Milestones[at]
+		at++
+	}
+	return s.Schedules[at].At(epoch - begin)
+}
+
+// cosine goes from one number to another along half a wave; done is the share of it that is over.
+func cosine(from, to, done float64) float64 { return to + (from-to)*(1+math.Cos(math.Pi*done))/2 }
+
+func positive(schedule, field string, n int) {
+	if n < 1 {
+		misuse("%s: %s is %d, and is at least 1", schedule, field, n)
+	}
 }

@@ -18,6 +18,7 @@ type SGDOptions struct {
 	Dampening   float64 // how much less of the gradient enters the momentum
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	Nesterov    bool    // look one step of momentum ahead; needs Momentum and no Dampening
+	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
 	Atomic      bool    // add each element atomically, so that no process's step is lost; momentum is not, see Note [Shared state]
 }
 
@@ -46,23 +47,25 @@ func (o SGDOptions) problem() string {
 	return ""
 }
 
-func (o SGDOptions) states() int {
+func (o SGDOptions) states() (n int, start float64) {
 	if o.Momentum == 0 {
-		return 0
+		return 0, 0
 	}
-	return 1
+	return 1, 0
 }
 
 func (o SGDOptions) descent() tensor.Descent {
-	return tensor.Descent{Rule: tensor.DescendSGD, LR: o.LR, Momentum: o.Momentum, Dampening: o.Dampening,
-		WeightDecay: o.WeightDecay, Nesterov: o.Nesterov, Atomic: o.Atomic}
+	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
+	return tensor.Descent{Rule: tensor.DescendSGD, LR: rate, Momentum: o.Momentum, Dampening: o.Dampening,
+		WeightDecay: decay, Nesterov: o.Nesterov, Atomic: o.Atomic}
 }
 
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
 func (s *SGD) Step() { step(&s.core, &s.SGDOptions, descend[float32], descend[float64]) }
 
 func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
-	lr, momentum, dampening, decay := F(o.LR), F(o.Momentum), F(o.Dampening), F(o.WeightDecay)
+	rate, shrink := direction(o.Maximize, o.LR, o.WeightDecay)
+	lr, momentum, dampening, decay := F(rate), F(o.Momentum), F(o.Dampening), F(shrink)
 	if o.Atomic {
 		kernel.SGDAtomic(u.p, u.g, u.state[0], lr, momentum, dampening, decay, o.Nesterov, u.n == 1)
 	} else {
@@ -71,7 +74,7 @@ func descend[F kernel.Float](o *SGDOptions, u *update[F]) {
 }
 
 // Share makes the momentum and moves it to shared memory, see Note [Shared state].
-func (s *SGD) Share() error { return s.share(s.states()) }
+func (s *SGD) Share() error { return s.share(s.SGDOptions) }
 
 // MarshalWire writes options, parameters and, after Share, the state.
 func (s *SGD) MarshalWire(e *wire.Encoder) error { return marshal(e, &s.core, s.SGDOptions) }

@@ -34,7 +34,8 @@ func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O,
 		s.check()
 		s.prepare((*o).states())
 		if s.Param.T.Device() != nil {
-			s.descend((*o).descent())
+			states, _ := (*o).states()
+			s.descend((*o).descent(), s.State[:states])
 			continue
 		}
 		switch dt := s.Param.T.DType(); dt {
@@ -49,8 +50,8 @@ func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O,
 }
 
 // descend takes a step on the device that parameter, gradient and state are on.
-func (s *slot) descend(d tensor.Descent) {
-	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, s.State...)
+func (s *slot) descend(d tensor.Descent, state []*tensor.Tensor) {
+	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, state...)
 	operands := make([]tensor.Operand, len(all))
 	for i, t := range all {
 		if !t.IsContiguous() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -51,7 +52,7 @@ const (
 )
 
 // newMember starts a worker.
-func newMember(p *Pool, rank int) (m *member, err error) {
+func newMember(p *Pool, rank int, s uint64) (m *member, err error) {
 	m = &member{p: p, rank: rank}
 	if m.calls, err = ipc.NewQueue[call](maxAhead); err != nil {
 		return nil, fmt.Errorf("pool: %w", err)
@@ -64,7 +65,7 @@ func newMember(p *Pool, rank int) (m *member, err error) {
 	}
 	opts := p.opts.Process
 	opts.FirstRank = rank
-	m.group = shoal.NewGroup(p.ctx, opts)
+	m.group = shoal.NewGroup(seed.With(p.ctx, seed.New(s)), opts)
 	m.process = employ.Go(m.group, station{m.calls.Receiver(), m.replies.Sender(), m.stops.Receiver(), p.init})
 	go m.attend()
 	return m, nil

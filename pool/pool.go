@@ -2,10 +2,13 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // A Pool is a number of workers that do tasks. Its methods may be called by several goroutines. The caller closes it.
@@ -18,9 +21,11 @@ type Pool struct {
 	detach func() bool   // from the context given to New
 	ready  chan struct{} // closed when every worker was ready once, or none will be
 	gone   chan struct{} // closed when no worker is left and none will come
+	seed   uint64        // what those of the workers follow from
 
 	mu       sync.Mutex
 	members  []*member // by rank
+	hired    []int     // how often, by rank
 	pending  queue     // tasks that no worker has
 	given    int       // tasks that workers have
 	lastID   uint64
@@ -38,14 +43,17 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers}
+	if opts.Process.Files, err = duplicate(opts.Process.Files); err != nil {
+		return nil, fmt.Errorf("pool: Process.Files: %w", err)
+	}
+	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers, seed: seed.From(ctx).Next()}
 	if capture := opts.Initializer.capture; capture != nil {
 		if p.init, err = capture(); err != nil {
-			return nil, fmt.Errorf("pool: the initializer's argument cannot cross: %w", err)
+			return nil, errors.Join(fmt.Errorf("pool: the initializer's argument cannot cross: %w", err), closeFiles(opts.Process.Files))
 		}
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	p.members = make([]*member, opts.Workers)
+	p.members, p.hired = make([]*member, opts.Workers), make([]int, opts.Workers)
 	p.lives = opts.Workers
 	for rank := range opts.Workers {
 		p.hire(rank)
@@ -140,6 +148,7 @@ func (p *Pool) leave() {
 	}
 	p.cancel(p.cause)
 	p.init.args.release()
+	closeFiles(p.opts.Process.Files)
 	close(p.gone)
 }
 
@@ -181,7 +190,7 @@ func (p *Pool) feedAll() {
 
 // hire starts a worker that is counted among the living already.
 func (p *Pool) hire(rank int) {
-	m, err := newMember(p, rank)
+	m, err := newMember(p, rank, p.seedOf(rank))
 	if err != nil {
 		p.end(fmt.Errorf("%w: %w", ErrBroken, err))
 		p.leave()
@@ -191,6 +200,14 @@ func (p *Pool) hire(rank int) {
 	p.members[rank] = m
 	p.mu.Unlock()
 	m.feed() // it may have been ready before it was in its place
+}
+
+// seedOf returns what the random numbers of the next worker of a rank begin with, whenever the others come and go.
+func (p *Pool) seedOf(rank int) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hired[rank]++
+	return seed.Of(p.seed, "", rank, p.hired[rank]-1)
 }
 
 // exhausted reports whether nothing is left to do, ever. mu is held.

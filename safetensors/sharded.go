@@ -97,6 +97,14 @@ func (s *Sharded) Info(name string) (info Info, ok bool) {
 	return info, false
 }
 
+// Files returns the paths of the files beside the index, in order.
+func (s *Sharded) Files() (paths []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.shards)) {
+		paths = append(paths, filepath.Join(filepath.Dir(s.path), name))
+	}
+	return paths
+}
+
 // Metadata returns what was saved beside the tensors in any of the files.
 func (s *Sharded) Metadata() map[string]string {
 	all := map[string]string{}

@@ -179,6 +179,22 @@ func (b Barrier) Waiting() int {
 	return 0
 }
 
+// Dead returns the members that have died since the last Reset, as far as their slots were not taken by others. It asks for proofs
+// of life, so it knows of a death that no reaper has found yet.
+func (b Barrier) Dead() (dead []*PeerError) {
+	for i := range b.slots() {
+		v := b.c.shares[i].Load()
+		if v&countMask == 0 || i == b.d.slot {
+			continue
+		}
+		alive, err := b.d.store.alive(i)
+		if b.d.gone(i, v) || err == nil && !alive {
+			dead = append(dead, &PeerError{PID: int(v >> idPIDShift), Slot: i, Cause: ErrBroken})
+		}
+	}
+	return dead
+}
+
 func (b Barrier) broken(v uint64) bool { return v&barrierBroken != 0 || b.bereft() }
 
 // mourn breaks the barrier for good if a member is gone.

@@ -129,12 +129,14 @@ func (w Window) Out(height, width int) (h, wide int) {
 // A Descent is one step of an optimizer, with the numbers of torch.optim.
 type Descent struct {
 	Rule                 DescentRule
-	N                    int64 // of the step, from 1 on
-	LR, WeightDecay, Eps float64
+	N                    int64   // of the step, from 1 on
+	LR, WeightDecay, Eps float64 // the first two are negative where the loss is to become larger
+	LRDecay              float64 // of Adagrad: step N has LR / (1 + (N-1)·LRDecay)
 	Momentum, Dampening  float64 // of SGD; Momentum of RMSprop, too
 	Beta1, Beta2         float64 // of Adam; RMSprop's alpha is Beta2
 	Nesterov             bool    // SGD
 	Decoupled            bool    // Adam: the decay shrinks parameters instead of entering their gradients
+	AMSGrad              bool    // Adam
 	Centered             bool    // RMSprop
 	Atomic               bool    // what a parameter is changed by is added atomically
 }
@@ -145,6 +147,7 @@ type DescentRule uint8
 // The rules, and their state.
 const (
 	DescendSGD     DescentRule = iota // momentum, which is the gradient after the first step; none where Momentum is 0
-	DescendAdam                       // the means of gradients and of their squares
+	DescendAdam                       // the means of gradients and of their squares; of AMSGrad, the largest of those
 	DescendRMSprop                    // the means of squares and of gradients, and the last step
+	DescendAdagrad                    // the sum of squares
 )

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
+
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // A Generator makes random numbers: the same for one seed on every machine, whatever it computes with. It is a PCG of
@@ -143,13 +145,31 @@ func (g *Generator) reseed(seed uint64) {
 	}
 }
 
+// InitialSeed returns the seed that g began with, or that of the generator whose state it was given.
+func (g *Generator) InitialSeed() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seed
+}
+
 var defaultGenerator = NewGenerator(0)
 
-// DefaultGenerator returns the generator that is used where none is given. It starts with seed 0 in every process.
+// What begins the random numbers of a process begins those of its default generator.
+func init() { seed.Process.Watch(defaultGenerator.reseed) }
+
+// DefaultGenerator returns the generator that is used where none is given. In the process that a user starts it begins with
+// a seed from the system's entropy, which is another one in each run. In a worker it begins with a seed that follows from that
+// of its starter, from its function, its rank, and how often it was started: no two workers draw the same numbers, and after a
+// ManualSeed in the first process all draw the same ones in every run. Goroutines that stand for processes share the
+// generator of theirs; a generator of their own they make of shoal.Seed.
 func DefaultGenerator() *Generator { return defaultGenerator }
 
-// ManualSeed seeds the default generator of this process.
-func ManualSeed(seed uint64) { defaultGenerator.reseed(seed) }
+// ManualSeed seeds the default generator of this process, and by that the workers that it starts from here on.
+func ManualSeed(s uint64) { seed.Process.Set(s) }
+
+// InitialSeed returns the seed of this process: that of the last ManualSeed, or what it began with, see DefaultGenerator. Whoever
+// wants a run to be repeated notes it.
+func InitialSeed() uint64 { return seed.Process.Initial() }
 
 // MarshalBinary is State, so that a generator travels to other processes as a copy of itself.
 func (g *Generator) MarshalBinary() ([]byte, error) { return g.State(), nil }

@@ -165,7 +165,8 @@ func natural(d *wire.Decoder) (int, error) {
 	return int(n), err
 }
 
-// checkLayout returns an error unless all elements are within size bytes.
+// checkLayout returns an error unless all elements are within size bytes. A tensor without elements, which may begin anywhere, as a part of
+// a larger one does that has none either, begins at 0 if it was behind them.
 func (t *Tensor) checkLayout(size int) error {
 	room := uint64(size / t.dtype.Size()) // elements
 	count, last := uint64(1), uint64(t.offset)
@@ -180,10 +181,13 @@ func (t *Tensor) checkLayout(size int) error {
 			return t.misfit(size)
 		}
 	}
-	if empty && uint64(t.offset) <= room || !empty && last < room {
-		return nil
+	switch {
+	case empty && uint64(t.offset) > room:
+		t.offset = 0
+	case !empty && last >= room:
+		return t.misfit(size)
 	}
-	return t.misfit(size)
+	return nil
 }
 
 func (t *Tensor) misfit(size int) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // assign stores what was received where dst, a pointer, points to. Numbers must fit.
@@ -183,6 +184,8 @@ func assignDict(dst reflect.Value, d *Dict) error {
 		return assignDict(dst.Elem(), d)
 	case reflect.Struct:
 		return assignNamed(dst, d)
+	case reflect.Interface:
+		return assignRegistered(dst, d)
 	case reflect.Map:
 	default:
 		return mismatch(dst, d)
@@ -201,6 +204,26 @@ func assignDict(dst reflect.Value, d *Dict) error {
 		}
 		dst.SetMapIndex(key, value)
 	}
+	return nil
+}
+
+// assignRegistered stores what pt.Save has written of a value in an interface: the name of its type, and itself.
+func assignRegistered(dst reflect.Value, d *Dict) error {
+	name, _ := d.Get(value.TypeKey)
+	text, ok := name.(string)
+	if !ok || d.Len() != 2 {
+		return mismatch(dst, d)
+	}
+	t, ok := wire.TypeNamed(text)
+	if !ok || !t.AssignableTo(dst.Type()) {
+		return unsupported("%q does not become %s: no such type is registered with wire.RegisterType under that name", text, dst.Type())
+	}
+	inside, _ := d.Get(value.ValueKey)
+	made := reflect.New(t).Elem()
+	if err := assignTo(made, inside); err != nil {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	dst.Set(made)
 	return nil
 }
 

@@ -6,20 +6,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
 // Note [Being started by Python]
 // After torch.multiprocessing.set_executable("program") every process of a spawn context is our program with the arguments that a
-// Python interpreter would get: see Note [Starting Python]. So are the helpers that multiprocessing starts for itself; those are
-// Python code, for which the program becomes the interpreter that started it.
+// Python interpreter would get: see Note [Starting Python]. So are the helpers that multiprocessing starts for itself, and those of
+// libraries that do as it does. What the program does not serve is Python's: see Note [Handing over to Python].
 
 // A Child says what a program does when Python starts it.
 type Child struct {
@@ -36,73 +34,93 @@ type Child struct {
 const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 
 // Main returns at once in a program that was started by hand. In one that Python has started, as its interpreter, it does what it
-// was started for, and does not return. It comes first in main.
+// was started for, and does not return: it serves what the Child has, and for all else becomes the interpreter. It comes first in main.
 func (c Child) Main() {
 	code, ok := pythonCode(os.Args)
 	if !ok {
 		return
 	}
-	match := regexp.MustCompile(`spawn_main\(.*pipe_handle=(\d+)`).FindStringSubmatch(code)
-	if match == nil {
-		becomePython(code)
-	}
-	fd, err := strconv.Atoi(match[1])
-	if err == nil {
-		err = c.run(os.NewFile(uintptr(fd), "start"))
-	}
-	if err != nil {
+	if err := c.do(code); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// pythonCode returns the code of python -c, if that is what the arguments are for.
+// pythonCode returns the code of python -c, if that is what the arguments are for: an import and what is done with it.
 func pythonCode(args []string) (code string, ok bool) {
 	at := slices.Index(args, "-c")
-	if at < 0 || at+1 >= len(args) || !strings.HasPrefix(args[at+1], "from multiprocessing.") {
+	if at < 0 || at+1 >= len(args) || !fromCode.MatchString(args[at+1]) {
 		return "", false
 	}
 	return args[at+1], true
 }
 
-// resourceTracker is how the code of one of the helpers begins.
-const resourceTracker = "from multiprocessing.resource_tracker "
+var (
+	fromCode  = regexp.MustCompile(`^from [\w.]+ import \w+;`)
+	spawnMain = regexp.MustCompile(`^from multiprocessing\.spawn import .*spawn_main\(.*pipe_handle=(\d+)`)
+)
 
-// becomePython replaces the program by the interpreter that started it. Python starts its resource tracker with those signals blocked that
-// it will ignore, so that Ctrl-C does not end it before; Go's runtime unblocks them, so they are ignored from here on.
-func becomePython(code string) {
-	if strings.HasPrefix(code, resourceTracker) {
-		signal.Ignore(os.Interrupt, syscall.SIGTERM)
+// do does what that code would.
+func (c Child) do(code string) error {
+	match := spawnMain.FindStringSubmatch(code)
+	if match == nil {
+		return becomePython(code)
 	}
-	python := fmt.Sprintf("/proc/%d/exe", os.Getppid())
-	path, err := os.Readlink(python)
-	if err == nil {
-		err = syscall.Exec(path, append([]string{path}, os.Args[1:]...), os.Environ())
+	pipe, err := strconv.Atoi(match[1])
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(os.Stderr, "become the Python of the parent process: %v\n", err)
-	os.Exit(1)
+	s, err := readStart(code, pipe)
+	if err != nil {
+		return err
+	}
+	if !s.mentions(c.words()...) { // as most do, which may be long
+		return s.handOver()
+	}
+	preparation, process, err := s.decode()
+	if err == nil && c.serves(process) {
+		return c.run(s, preparation, process)
+	}
+	if err != nil && s.mentions(datasetName) {
+		fmt.Fprintln(os.Stderr, "a data set of Go's goes to Python, since Go cannot read what comes with it:", err)
+	}
+	return s.handOver()
 }
 
-// run reads what to do, and does it. When the pipe ends the parent has ended, and so does this process.
-func (c Child) run(start *os.File) error {
-	d := pickle.NewDecoder(start, inertNames, pickle.Limits{})
-	first, err := d.Decode()
-	if err != nil {
-		return fmt.Errorf("start: %w", err)
+// words are such that what serves agrees to has one of them.
+func (c Child) words() []string {
+	all := []string{datasetName}
+	for name := range c.Functions {
+		all = append(all, name[strings.LastIndexByte(name, '.')+1:])
 	}
-	preparation, ok := first.(*Dict)
-	if !ok {
-		return protocolError("a process is prepared by %T", first)
+	return all
+}
+
+// serves reports whether Go does what a process object says.
+func (c Child) serves(process any) bool {
+	o, _ := process.(*pickle.Object)
+	if o == nil {
+		return false
 	}
-	second, err := d.Decode()
-	if err != nil {
-		return fmt.Errorf("start: %w", err)
+	state, _ := o.State.(*Dict)
+	v, _ := state.Get("_target")
+	target, _ := v.(Global)
+	if target.String() != dataLoaderWorker {
+		return c.Functions[target.String()] != nil
 	}
+	v, _ = state.Get("_args")
+	args, _ := v.(Tuple)
+	return len(args) > argDataset && readByGo(args[argDataset])
+}
+
+// run does it. When the pipe ends the parent has ended, and so does this process.
+func (c Child) run(s *start, preparation *Dict, process any) error {
+	s.said.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	go func() {
-		io.Copy(io.Discard, start)
+		io.Copy(io.Discard, s.pipe)
 		os.Exit(1)
 	}()
 	if dir, ok := preparation.Get("orig_dir"); ok && dir != nil {
@@ -113,7 +131,7 @@ func (c Child) run(start *os.File) error {
 	key, _ := preparation.Get("authkey")
 	keyBytes, _ := key.([]byte)
 	processKey = func() []byte { return keyBytes }
-	return c.call(ctx, second, Options{AuthKey: keyBytes})
+	return c.call(ctx, process, Options{AuthKey: keyBytes})
 }
 
 // inertNames lets all names be in what the parent says: nothing in it runs.
@@ -147,11 +165,7 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	if name.String() == dataLoaderWorker {
 		return c.loaderWorker(ctx, list)
 	}
-	f := c.Functions[name.String()]
-	if f == nil {
-		return fmt.Errorf("the program has no function %q; Child.Functions has those that it has", name)
-	}
-	return f(ctx, list, named)
+	return c.Functions[name.String()](ctx, list, named)
 }
 
 // inherited makes what only the arguments of a process have: queues, locks, events, and records of all that is not known.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // A Worker is what a data set is told about the worker of a DataLoader that opens it.
@@ -148,6 +149,9 @@ func (c Child) newLoaderWorker(args Tuple) (*loaderWorker, error) {
 	w.ID, w.Workers = int(id), int(workers)
 	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(w.Seed)}
 	w.Seed += id
+	if err == nil {
+		tensor.ManualSeed(uint64(w.Seed)) // as PyTorch's worker does
+	}
 	return w, err
 }
 

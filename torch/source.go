@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
 // An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that has an attribute
@@ -24,6 +25,16 @@ type OpenStream func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error
 
 // datasetName is the attribute by which Python names a data set of Go's.
 const datasetName = "shoal_dataset"
+
+// readByGo reports whether Python's data set, as it is in a pickle, is one of Go's or one around one: that is an error, which Go explains.
+func readByGo(dataset any) bool {
+	for d := range pickle.Each[*Dict](dataset) {
+		if _, ok := d.Get(datasetName); ok {
+			return true
+		}
+	}
+	return false
+}
 
 // openDataset opens what the attribute of Python's data set names.
 func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) error {

@@ -41,7 +41,7 @@ var typesBy struct {
 // it under the same name, so call it from init. It panics if T cannot cross, and if the name or T is already registered.
 //
 // Booleans, numbers, strings, []byte, time.Time, time.Duration, []any, map[string]any and slices of strings and of the
-// common numbers are registered under their Go names, and so is *fs.PathError.
+// common numbers are registered under their Go names, and so are *os.File and *fs.PathError.
 func RegisterType[T any](name string) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Interface {
@@ -51,6 +51,23 @@ func RegisterType[T any](name string) {
 		panic(fmt.Sprintf("wire: RegisterType(%q): %v", name, err))
 	}
 	types.add(registered{name, of[T]{}})
+}
+
+// TypeName returns the name under which a type was registered; ok tells whether it was.
+func TypeName(t reflect.Type) (name string, ok bool) {
+	types.open()
+	defer types.RUnlock()
+	r, ok := typesBy.typ[t]
+	return r.name, ok
+}
+
+// TypeNamed returns the type that was registered under a name; ok tells whether there is one.
+func TypeNamed(name string) (t reflect.Type, ok bool) {
+	r, ok := typeNamed(name)
+	if !ok {
+		return nil, false
+	}
+	return r.typ(), true
 }
 
 func enterType(r registered) {
@@ -109,6 +126,7 @@ var builtins = [...]registered{
 	{"map[string]any", of[map[string]any]{}},
 	{"time.Time", of[time.Time]{}},
 	{"time.Duration", of[time.Duration]{}},
+	{"*os.File", of[*os.File]{}},
 	{"*fs.PathError", of[*fs.PathError]{}},
 	{"*os.SyscallError", of[*os.SyscallError]{}},
 }

@@ -12,10 +12,11 @@ type inspectCommand struct {
 	Args struct {
 		File string `positional-arg-name:"FILE" description:"A file of tensors. The end of its name says the format: .safetensors (or .safetensors.index.json), .pt .pth .bin .ckpt, .npy, .npz, .h5 .hdf5, .msgpack .mpk"`
 	} `positional-args:"yes" required:"yes"`
-	JSON bool `long:"json" description:"One JSON object, for programs."`
+	JSON     bool  `long:"json" description:"One JSON object, for programs."`
+	MaxBytes int64 `long:"max-bytes" value-name:"N" description:"How much memory the file may ask for. By default no more than it can fill and than this process may take."`
 }
 
 // Run prints to standard output.
 func (c *inspectCommand) Run(ctx context.Context) error {
-	return files.Inspect(ctx, os.Stdout, os.Stderr, c.Args.File, c.JSON)
+	return files.Inspect(ctx, os.Stdout, os.Stderr, c.Args.File, c.JSON, files.Options{MaxBytes: c.MaxBytes})
 }

@@ -51,7 +51,7 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 		}, ""},
 		"no floor":               {tree{"attic/doc.go": room("attic")}, "give it a floor"},
 		"upward":                 {tree{"shm/doc.go": room("shm", module+"/wire")}, "shm (floor 1) imports wire (floor 2): imports go down only"},
-		"sideways":               {tree{"nn/doc.go": room("nn", module+"/optim")}, "nn (floor 5) imports optim (floor 5)"},
+		"sideways":               {tree{"optim/doc.go": room("optim", module+"/pool")}, "optim (floor 5) imports pool (floor 5)"},
 		"upward to the root":     {tree{"wire/doc.go": room("wire", module)}, "wire (floor 2) imports the root package (floor 4)"},
 		"upward from the ground": {tree{"internal/sys/doc.go": room("sys", module+"/shm")}, "imports go down only"},
 		"upward in a file of another system": {tree{

@@ -78,6 +78,9 @@ func optimizers(t *testing.T, dev tensor.Device) {
 		{Rule: tensor.DescendSGD, LR: 0.1, Momentum: 0.9, Nesterov: true, WeightDecay: 0.1},
 		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.99, Eps: 0.1, WeightDecay: 0.1},
 		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.1, Decoupled: true},
+		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, AMSGrad: true},
+		{Rule: tensor.DescendAdam, LR: -0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, WeightDecay: -0.1, Decoupled: true, AMSGrad: true},
+		{Rule: tensor.DescendAdagrad, LR: 0.1, LRDecay: 0.3, Eps: 1e-8}, {Rule: tensor.DescendAdagrad, LR: 0.1, WeightDecay: 0.2, Eps: 0.1},
 		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.1}, {Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.9, Eps: 1e-8, Momentum: 0.5},
 		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 1e-8, Centered: true},
 		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.01, WeightDecay: 0.1, Momentum: 0.5, Centered: true},
@@ -109,7 +112,10 @@ func descent(t *testing.T, dev tensor.Device, s tensor.Descent, params, grads *t
 	t.Helper()
 	all := []*tensor.Tensor{On(t, dev, params)}
 	var state []tensor.Operand
-	start, n := 0., map[tensor.DescentRule]int{tensor.DescendAdam: 2, tensor.DescendRMSprop: 3}[s.Rule]
+	start, n := 0., map[tensor.DescentRule]int{tensor.DescendAdam: 2, tensor.DescendRMSprop: 3, tensor.DescendAdagrad: 1}[s.Rule]
+	if s.AMSGrad {
+		n = 3
+	}
 	if s.Rule == tensor.DescendSGD && s.Momentum != 0 {
 		start, n = math.NaN(), 1 // nobody looks at it before the first step
 	}

@@ -53,11 +53,20 @@ func descend(s *tensor.Descent, p, g float64, state func(i int) *float64) float6
 		mean, square := state(0), state(1)
 		*mean += (1 - s.Beta1) * (g - *mean)
 		*square = s.Beta2**square + (1-s.Beta2)*g*g
-		change := -s.LR / (1 - math.Pow(s.Beta1, n)) * *mean / (math.Sqrt(*square/(1-math.Pow(s.Beta2, n))) + s.Eps)
+		largest := *square
+		if s.AMSGrad {
+			*state(2) = max(*state(2), largest)
+			largest = *state(2)
+		}
+		change := -s.LR / (1 - math.Pow(s.Beta1, n)) * *mean / (math.Sqrt(largest/(1-math.Pow(s.Beta2, n))) + s.Eps)
 		if s.Decoupled {
 			change -= s.LR * s.WeightDecay * p
 		}
 		return change
+	case tensor.DescendAdagrad:
+		sum := state(0)
+		*sum += g * g
+		return -s.LR / (1 + (n-1)*s.LRDecay) * g / (math.Sqrt(*sum) + s.Eps)
 	}
 	square, mean, last := state(0), state(1), state(2)
 	*square = s.Beta2**square + (1-s.Beta2)*g*g

@@ -72,11 +72,24 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte) error {
 	return nil
 }
 
-// Await waits for the first byte of a frame, or the end of the stream.
+// Await waits for the first byte of a frame, or the end of the stream. If ctx has ended it says whether either is there already,
+// as far as the stream can tell.
 func (c *Conn) Await(ctx context.Context) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
+	if err := context.Cause(ctx); err != nil && c.ready() {
+		return nil
+	}
 	return c.await(ctx)
+}
+
+// ready reports whether there is something to be read.
+func (c *Conn) ready() bool {
+	if c.r.Buffered() > 0 {
+		return true
+	}
+	s, ok := c.s.(interface{ Readable() bool })
+	return ok && s.Readable()
 }
 
 func (c *Conn) await(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 func watched(t testing.TB) context.Context {
@@ -150,6 +151,42 @@ func TestACancelledRecvLosesNoFrame(t *testing.T) {
 			}
 			next++
 		}
+	}
+}
+
+// A deadline that is over does not hide what is there, in the kernel or in a buffer.
+func TestAwaitSeesWhatIsThereAfterItsContext(t *testing.T) {
+	ours, theirs, err := sys.Pair()
+	if err != nil {
+		t.Skip(err)
+	}
+	over, cancel := context.WithCancel(watched(t))
+	cancel()
+	conn := link.NewConn(ours, 1<<10)
+	defer conn.Close()
+	wantErr(t, conn.Await(over), context.Canceled)
+	other, err := sys.SocketConn(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender := link.NewConn(other, 1<<10)
+	for range 2 {
+		if err := sender.Send(watched(t), 'A', []byte("frame")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := conn.Await(over); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := conn.Recv(watched(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	wantErr(t, conn.Await(over), context.Canceled)
+	sender.Close()
+	if err := conn.Await(over); err != nil { // the end is something to be had, too
+		t.Error(err)
 	}
 }
 

@@ -2,10 +2,10 @@ package ptx
 
 import "fmt"
 
-// A Descent is a step of an optimizer: SGD, Adam or RMSprop.
+// A Descent is a step of an optimizer: SGD, Adam, RMSprop or Adagrad.
 type Descent struct {
-	Rule                                                   string
-	Momentum, First, Nesterov, Decoupled, Centered, Atomic bool
+	Rule                                                            string
+	Momentum, First, Nesterov, Decoupled, AMSGrad, Centered, Atomic bool
 }
 
 // The numbers of a step, as float64 in the extra words. Not all rules have all of them.
@@ -83,7 +83,10 @@ type rule struct {
 	change func(s stepper, d Descent, g string, state []string) string
 }
 
-var rules = map[string]rule{"SGD": {sgdStates, sgd}, "Adam": {func(Descent) int { return 2 }, adam}, "RMSprop": {func(Descent) int { return 3 }, rmsprop}}
+var rules = map[string]rule{
+	"SGD": {sgdStates, sgd}, "Adam": {adamStates, adam},
+	"RMSprop": {func(Descent) int { return 3 }, rmsprop}, "Adagrad": {func(Descent) int { return 1 }, adagrad},
+}
 
 func sgdStates(d Descent) int {
 	if d.Momentum {
@@ -106,10 +109,27 @@ func sgd(s stepper, d Descent, g string, state []string) string {
 	return s.do("neg", s.do("mul", s.number(Rate), g))
 }
 
+func adamStates(d Descent) int {
+	if d.AMSGrad {
+		return 3
+	}
+	return 2
+}
+
 func adam(s stepper, d Descent, g string, state []string) string {
 	state[0] = s.fma(s.number(Fresh), s.do("sub", g, state[0]), state[0])
 	state[1] = s.mean(Keep, Square, state[1], s.do("mul", g, g))
-	return s.do("neg", s.do("mul", s.number(Rate), s.root(state[0], state[1], s.number(Root))))
+	square := state[1]
+	if d.AMSGrad {
+		state[2] = s.do("max", state[2], square)
+		square = state[2]
+	}
+	return s.do("neg", s.do("mul", s.number(Rate), s.root(state[0], square, s.number(Root))))
+}
+
+func adagrad(s stepper, d Descent, g string, state []string) string {
+	state[0] = s.fma(g, g, state[0])
+	return s.do("neg", s.do("mul", s.number(Rate), s.root(g, state[0], "")))
 }
 
 func rmsprop(s stepper, d Descent, g string, state []string) string {

@@ -84,7 +84,7 @@ func kernels() (all []ptx.Kernel) {
 	for _, t := range []ptx.Type{ptx.Float32, ptx.Float64} {
 		for _, atomic := range []bool{false, true} {
 			for _, d := range []ptx.Descent{{Rule: "SGD"}, {Rule: "SGD", Momentum: true, First: true}, {Rule: "SGD", Momentum: true, Nesterov: true},
-				{Rule: "Adam"}, {Rule: "Adam", Decoupled: true}, {Rule: "RMSprop"}, {Rule: "RMSprop", Momentum: true, Centered: true}} {
+				{Rule: "Adam"}, {Rule: "Adam", Decoupled: true}, {Rule: "Adam", AMSGrad: true}, {Rule: "Adagrad"}, {Rule: "RMSprop"}, {Rule: "RMSprop", Momentum: true, Centered: true}} {
 				d.Atomic = atomic
 				add(ptx.Descend(d, t))
 			}

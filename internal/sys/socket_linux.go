@@ -98,6 +98,18 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { return c.file.SetWriteDeadl
 // SyscallConn gives access to the descriptor.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallConn() }
 
+// Readable reports whether a read would not wait: there is something, or the other end is closed.
+func (c *Conn) Readable() bool {
+	var readable bool
+	err := control(c, func(fd int) error {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 0)
+		readable = n > 0
+		return err
+	})
+	return readable || err != nil
+}
+
 // CloseWrite lets the other end read to the end of what was written.
 func (c *Conn) CloseWrite() error {
 	err := control(c, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })

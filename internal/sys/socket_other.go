@@ -36,6 +36,9 @@ func (c *Conn) SetReadDeadline(t time.Time) error { return unsupported("an abstr
 // SetWriteDeadline needs Linux.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return unsupported("an abstract socket address") }
 
+// Readable needs Linux.
+func (c *Conn) Readable() bool { return false }
+
 // CloseWrite needs Linux.
 func (c *Conn) CloseWrite() error { return unsupported("an abstract socket address") }
 

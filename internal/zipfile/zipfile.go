@@ -18,8 +18,8 @@ type Entry struct {
 	Offset int64 // of its bytes in the archive
 }
 
-// expansion is more than deflate can make of one byte.
-const expansion = 1040
+// Expansion is more than deflate can make of one byte.
+const Expansion = 1040
 
 // Read returns the entries by name. Each is stored or deflated, and as long as it can be.
 func Read(r io.ReaderAt, size int64) (entries map[string]Entry, err error) {
@@ -55,7 +55,7 @@ func plausible(f *zip.File, at, size int64) error {
 		return malformed(f, "%d bytes at %d are beyond the end of the file", packed, at)
 	case f.Method == zip.Store && packed != whole:
 		return malformed(f, "%d bytes are stored as %d", whole, packed)
-	case f.Method == zip.Deflate && whole/expansion > packed:
+	case f.Method == zip.Deflate && whole/Expansion > packed:
 		return malformed(f, "%d bytes cannot come out of %d", whole, packed)
 	case f.Method != zip.Store && f.Method != zip.Deflate:
 		return malformed(f, "it is compressed by method %d", f.Method)

@@ -8,6 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // A saver makes the pickle of one file, and knows its storages.
@@ -27,7 +28,7 @@ type origin struct {
 
 func newSaver() *saver {
 	s := &saver{storages: map[*tensor.Storage]*origin{}}
-	s.Lowerer.Own = s.own
+	s.Lowerer.Own, s.Lowerer.NameOf = s.own, wire.TypeName
 	return s
 }
 
@@ -41,7 +42,7 @@ func (s *saver) lower(v any) (any, error) {
 		class, size := o.class()
 		o.id.ID = value.Tuple{"storage", class, strconv.Itoa(i), tensor.Place{Device: o.tensor.Device()}.String(), size}
 		for _, call := range o.calls {
-			call.Args[1] = max(0, call.Args[1].(int)-o.lo) // a tensor without elements may be anywhere
+			call.Args[1] = max(0, call.Args[1].(int)-o.lo)
 		}
 	}
 	return tree, nil
@@ -100,16 +101,19 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	o := s.storages[t.Storage()]
 	if o == nil {
-		o = &origin{tensor: t, id: new(pickle.Persistent), lo: t.Offset(), hi: t.Offset()}
+		o = &origin{tensor: t, id: new(pickle.Persistent)}
 		s.storages[t.Storage()] = o
 		s.order = append(s.order, o)
 	}
 	if o.tensor.DType() != t.DType() {
 		return nil, fmt.Errorf("%w: tensors of %v and of %v on one storage; clone one", ErrUnsupported, o.tensor.DType(), t.DType())
 	}
-	o.stretch(t)
+	offset := t.Offset()
+	if o.stretch(t); t.Numel() == 0 {
+		offset = 0 // it may begin anywhere, behind the storage, too
+	}
 	call := &pickle.Object{Class: value.Named(rebuildTensor),
-		Args: value.Tuple{o.id, t.Offset(), value.Sizes(t.Shape()), value.Sizes(t.Strides()), false, &value.Dict{Ordered: true}}}
+		Args: value.Tuple{o.id, offset, value.Sizes(t.Shape()), value.Sizes(t.Strides()), false, &value.Dict{Ordered: true}}}
 	if _, ok := classOf(t.DType()); !ok {
 		call.Class = value.Named(rebuildOther)
 		call.Args = append(call.Args, value.Named("torch."+t.DType().String()))

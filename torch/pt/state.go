@@ -20,8 +20,21 @@ func StateDict(v any) (map[string]*tensor.Tensor, error) {
 	return s.tensors, nil
 }
 
+// Rest names what a loaded value has besides the tensors that StateDict returns: numbers, text and other values by their keys, requires_grad of
+// parameters, buffers that do not persist, and the classes of modules and other objects, which the file has only by name. The version
+// numbers that PyTorch keeps beside a state dict (_metadata) are not among them.
+func Rest(v any) []string {
+	s := stateDict{tensors: map[string]*tensor.Tensor{}, inside: map[any]bool{}}
+	if err := s.add("", v); err != nil {
+		return append(s.rest, err.Error())
+	}
+	return s.rest
+}
+
 type stateDict struct {
 	tensors map[string]*tensor.Tensor
+	rest    []string
+	modules int          // that are being walked
 	inside  map[any]bool // records that are being walked, since they may contain themselves
 	visits  int
 }
@@ -37,13 +50,18 @@ func (s *stateDict) add(name string, v any) error {
 	case *tensor.Tensor:
 		return s.put(name, v)
 	case *autograd.Param:
+		if !v.Frozen && s.modules == 0 {
+			s.leave("requires_grad of", name)
+		}
 		return s.put(name, v.T)
 	case *value.Dict:
+		s.leaveAttrs(name, v.Attrs)
 		for key, item := range v.All() {
 			if err := s.add(join(name, key), item); err != nil {
 				return err
 			}
 		}
+		return nil
 	case []any:
 		return s.items(name, v)
 	case value.Tuple:
@@ -56,7 +74,28 @@ func (s *stateDict) add(name string, v any) error {
 		defer delete(s.inside, v)
 		return s.record(name, v)
 	}
+	if v != nil || s.modules == 0 {
+		s.leave("value", name)
+	}
 	return nil
+}
+
+// leave notes what has no place among tensors.
+func (s *stateDict) leave(what, name string) {
+	if name == "" {
+		name = "at the top"
+	}
+	s.rest = append(s.rest, what+" "+name)
+}
+
+// leaveAttrs notes the attributes of a dict, but for the versions of a state dict.
+func (s *stateDict) leaveAttrs(name string, attrs any) {
+	d, _ := attrs.(*value.Dict)
+	for key := range d.All() {
+		if key != "_metadata" {
+			s.leave("attribute", join(name, key))
+		}
+	}
 }
 
 func (s *stateDict) items(name string, list []any) error {
@@ -72,9 +111,14 @@ func (s *stateDict) items(name string, list []any) error {
 func (s *stateDict) record(name string, r *Record) error {
 	attributes, _ := r.State.(*value.Dict)
 	_, isModule := attributes.Get("_parameters")
+	if s.modules == 0 {
+		s.leave("class "+r.Class.String()+" of", name)
+	}
 	if !isModule {
 		return s.add(name, r.State)
 	}
+	s.modules++
+	defer func() { s.modules-- }()
 	passing, _ := r.Attr("_non_persistent_buffers_set")
 	left, _ := passing.(*value.Set)
 	for _, kind := range []string{"_parameters", "_buffers", "_modules"} {
@@ -82,6 +126,7 @@ func (s *stateDict) record(name string, r *Record) error {
 		named, _ := parts.(*value.Dict)
 		for key, item := range named.All() {
 			if kind == "_buffers" && left != nil && left.Has(key) {
+				s.leave("buffer", join(name, key))
 				continue
 			}
 			if err := s.add(join(name, key), item); err != nil {

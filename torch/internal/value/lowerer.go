@@ -11,8 +11,10 @@ import (
 // A Lowerer makes values of pickles of Go's. What is one pointer in Go is one object in Python.
 type Lowerer struct {
 	// Own makes what the rest does not know, tensors above all, and says ok to that. A pointer is shown to it once.
-	Own  func(v any) (low any, ok bool, err error)
-	seen map[any]any // what became of pointers
+	Own func(v any) (low any, ok bool, err error)
+	// NameOf returns the name by which a reader finds a type that stands in an interface with methods. Where it is nil nobody will look.
+	NameOf func(t reflect.Type) (name string, ok bool)
+	seen   map[any]any // what became of pointers
 }
 
 // maxDepth bounds values in values.
@@ -52,6 +54,25 @@ func (l *Lowerer) lower(v any, depth int) (any, error) {
 	}
 	low, err := l.reflected(reflect.ValueOf(v), depth)
 	return l.keep(v, low, err)
+}
+
+// The keys of what stands in an interface with methods: the name of its type, and itself.
+const (
+	TypeKey  = "__type__"
+	ValueKey = "value"
+)
+
+// part lowers a part of a value, whose type says what may stand there.
+func (l *Lowerer) part(v reflect.Value, depth int) (any, error) {
+	if l.NameOf == nil || v.Kind() != reflect.Interface || v.NumMethod() == 0 || v.IsNil() {
+		return l.lower(v.Interface(), depth)
+	}
+	name, ok := l.NameOf(v.Elem().Type())
+	if !ok {
+		return nil, Unsupported("a %s in a %s, which nobody could make again: register it with wire.RegisterType", v.Elem().Type(), v.Type())
+	}
+	low, err := l.lower(v.Interface(), depth)
+	return pickle.NewDict(TypeKey, name, ValueKey, low), err
 }
 
 // pointer returns what identifies v, nil where nothing does.
@@ -100,7 +121,7 @@ func (l *Lowerer) several(v reflect.Value, depth int) ([]any, error) {
 	out := make([]any, v.Len())
 	for i := range out {
 		var err error
-		if out[i], err = l.lower(v.Index(i).Interface(), depth+1); err != nil {
+		if out[i], err = l.part(v.Index(i), depth+1); err != nil {
 			return nil, err
 		}
 	}

@@ -65,13 +65,16 @@ func (l *Lowerer) mapping(v reflect.Value, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, err := l.lower(v.MapIndex(k).Interface(), depth+1)
+		value, err := l.part(v.MapIndex(k), depth+1)
 		if err != nil {
 			return nil, err
 		}
 		if err := d.Set(key, value); err != nil {
 			return nil, err
 		}
+	}
+	if d.Len() != len(keys) {
+		return nil, Unsupported("a map of which several keys are one in Python")
 	}
 	return d, nil
 }
@@ -84,7 +87,7 @@ func (l *Lowerer) structure(v reflect.Value, depth int) (any, error) {
 	}
 	d, items := new(Dict), Tuple{}
 	for _, f := range fields {
-		value, err := l.lower(v.Field(f.Index).Interface(), depth+1)
+		value, err := l.part(v.Field(f.Index), depth+1)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", f.Name, err)
 		}
@@ -121,6 +124,9 @@ func FieldsOf(t reflect.Type) (fields []Field, tuple bool, err error) {
 			return nil, false, Unsupported("%s.%s is not exported; tag it torch:\"-\"", t, f.Name)
 		case name == "":
 			name = f.Name
+		}
+		if slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
+			return nil, false, Unsupported("%s has two fields that are called %q in Python; tag one", t, name)
 		}
 		fields = append(fields, Field{i, name})
 	}

@@ -21,6 +21,10 @@ var (
 	ErrFormat = errors.New("unknown kind of file")
 	// ErrOne is wrapped where a format holds one tensor, and there are more or none.
 	ErrOne = errors.New("the format holds exactly one tensor")
+	// ErrStrict is wrapped where something would be left behind that must not be.
+	ErrStrict = errors.New("something would be left behind")
+	// ErrSame is wrapped where a file would be written over one that is read.
+	ErrSame = errors.New("that is the file that is read")
 )
 
 // Tensors are what a file has, by name.
@@ -31,6 +35,7 @@ type Content struct {
 	Tensors Tensors
 	Meta    map[string]string // text about them
 	Others  []Other           // what is neither, by name
+	Strict  bool              // nothing may be left behind
 }
 
 // An Other is what only the format that has it has room for.
@@ -47,6 +52,30 @@ func (c Content) others() (names []string) {
 	return names
 }
 
+// leave returns the names of what is left behind, with an error where nothing may be.
+func (c Content) leave(names []string) ([]string, error) {
+	if c.Strict && len(names) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrStrict, strings.Join(names, ", "))
+	}
+	return names, nil
+}
+
+// sharing names the tensors that are views of one storage, which become several.
+func (c Content) sharing() (names []string) {
+	on := map[*tensor.Storage][]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Tensors)) {
+		s := c.Tensors[name].Storage()
+		on[s] = append(on[s], name)
+	}
+	for _, list := range on {
+		if len(list) > 1 {
+			names = append(names, "that "+strings.Join(list, ", ")+" share memory")
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // beside are the names of all but tensors.
 func (c Content) beside() []string {
 	names := c.others()
@@ -60,8 +89,9 @@ func (c Content) beside() []string {
 type Format struct {
 	Name   string
 	Suffix []string
-	// Load maps the file where its format lets it, and reads it otherwise.
-	Load func(path string) (Content, error)
+	// Load maps the file where its format lets it, and reads it otherwise. It asks for no more memory than most, or where that is 0 than the
+	// file can fill and the process may take.
+	Load func(path string, most int64) (Content, error)
 	// Save writes what the format has room for, and returns the names of what is left behind.
 	Save func(path string, c Content) (left []string, err error)
 }
@@ -70,23 +100,30 @@ type Format struct {
 var formats = []Format{
 	{"safetensors in several files", []string{".safetensors.index.json"}, loadSharded, saveSharded},
 	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},
-	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, bare(loadPT), plain(savePT)},
-	{"numpy array", []string{".npy"}, bare(loadNPY), plain(saveNPY)},
-	{"numpy archive", []string{".npz"}, bare(npy.LoadAll), plain(npy.SaveAll)},
+	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, loadPT, savePT},
+	{"numpy array", []string{".npy"}, loadNPY, saveNPY},
+	{"numpy archive", []string{".npz"}, loadNPZ, plain(npy.SaveAll)},
 	{"HDF5", []string{".h5", ".hdf5"}, loadHDF5, saveHDF5},
-	{"MessagePack", []string{".msgpack", ".mpk"}, bare(msgpack.Load), plain(msgpack.Save)},
+	{"MessagePack", []string{".msgpack", ".mpk"}, loadMsgpack, plain(msgpack.Save)},
 }
 
-// bare is for formats that have tensors alone.
-func bare(load func(path string) (Tensors, error)) func(string) (Content, error) {
-	return func(path string) (Content, error) {
-		tensors, err := load(path)
-		return Content{Tensors: tensors}, err
+// plain is for formats that have tensors alone.
+func plain(save func(path string, tensors Tensors) error) func(string, Content) ([]string, error) {
+	return func(path string, c Content) ([]string, error) {
+		left, err := c.leave(append(c.beside(), c.sharing()...))
+		if err != nil {
+			return nil, err
+		}
+		return left, save(path, c.Tensors)
 	}
 }
 
-func plain(save func(path string, tensors Tensors) error) func(string, Content) ([]string, error) {
-	return func(path string, c Content) ([]string, error) { return c.beside(), save(path, c.Tensors) }
+// named are others that nobody writes again.
+func named(what string, names []string) (others []Other) {
+	for _, name := range names {
+		others = append(others, Other{Name: what + name})
+	}
+	return others
 }
 
 // Of returns the format that the name of a file says. The error wraps ErrFormat.
@@ -125,46 +162,99 @@ func mapped(s source, err error) (Content, error) {
 	return Content{Tensors: all, Meta: s.Metadata()}, nil
 }
 
-func loadSafetensors(path string) (Content, error) { return mapped(safetensors.Open(path)) }
+func loadSafetensors(path string, _ int64) (Content, error) { return mapped(safetensors.Open(path)) }
 
-func loadSharded(path string) (Content, error) { return mapped(safetensors.OpenSharded(path)) }
+func loadSharded(path string, _ int64) (Content, error) { return mapped(safetensors.OpenSharded(path)) }
 
 func saveSafetensors(path string, c Content) ([]string, error) {
-	return c.others(), safetensors.Save(path, c.Tensors, c.Meta)
+	left, err := c.leave(append(c.others(), c.sharing()...))
+	if err != nil {
+		return nil, err
+	}
+	return left, safetensors.Save(path, c.Tensors, c.Meta)
 }
 
 // shard is how large a file of several may become.
 const shard = 5 << 30
 
 func saveSharded(path string, c Content) ([]string, error) {
-	return c.others(), safetensors.SaveSharded(path, shard, c.Tensors, c.Meta)
-}
-
-// loadPT loads to the CPU whatever was saved from elsewhere.
-func loadPT(path string) (Tensors, error) {
-	v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu")})
+	left, err := c.leave(append(c.others(), c.sharing()...))
 	if err != nil {
 		return nil, err
 	}
-	return pt.StateDict(v)
+	return left, safetensors.SaveSharded(path, shard, c.Tensors, c.Meta)
 }
 
-func savePT(path string, tensors Tensors) error { return pt.Save(path, tensors) }
+// loadPT loads to the CPU whatever was saved from elsewhere.
+func loadPT(path string, _ int64) (c Content, err error) {
+	v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu")})
+	if err != nil {
+		return c, err
+	}
+	c.Tensors, err = pt.StateDict(v)
+	c.Others = named("", pt.Rest(v))
+	return c, err
+}
+
+func savePT(path string, c Content) ([]string, error) {
+	left, err := c.leave(c.beside())
+	if err != nil {
+		return nil, err
+	}
+	return left, pt.Save(path, c.Tensors)
+}
 
 // alone is the name of the tensor in a file that has no names.
 const alone = "tensor"
 
-func loadNPY(path string) (Tensors, error) {
+func loadNPY(path string, _ int64) (Content, error) {
 	t, err := npy.Map(path)
-	return Tensors{alone: t}, err
+	return Content{Tensors: Tensors{alone: t}}, err
 }
 
-func saveNPY(path string, tensors Tensors) error {
-	if len(tensors) != 1 {
-		return fmt.Errorf("save %s: %w, and there are %d; a .npz holds several", path, ErrOne, len(tensors))
+func saveNPY(path string, c Content) ([]string, error) {
+	if len(c.Tensors) != 1 {
+		return nil, fmt.Errorf("save %s: %w, and there are %d; a .npz holds several", path, ErrOne, len(c.Tensors))
 	}
-	for _, t := range tensors {
-		return npy.Save(path, t)
+	left := c.beside()
+	for name, t := range c.Tensors {
+		if name != alone {
+			left = append(left, "the name "+name)
+		}
+		left, err := c.leave(left)
+		if err != nil {
+			return nil, err
+		}
+		return left, npy.Save(path, t)
 	}
-	return nil
+	return nil, nil
+}
+
+// loadNPZ takes the members that are no numbers for others.
+func loadNPZ(path string, most int64) (c Content, err error) {
+	a, err := npy.OpenArchive(path)
+	if err != nil {
+		return c, err
+	}
+	defer a.Close()
+	a.MaxBytes = most
+	if err := a.Allow(); err != nil {
+		return c, err
+	}
+	c.Tensors = Tensors{}
+	for _, i := range a.List() {
+		if errors.Is(i.Err, npy.ErrDType) {
+			c.Others = append(c.Others, Other{Name: "array " + i.Name})
+			continue
+		}
+		if c.Tensors[i.Name], err = a.Tensor(i.Name); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func loadMsgpack(path string, _ int64) (Content, error) {
+	tensors, others, err := msgpack.LoadNamed(path)
+	return Content{Tensors: tensors, Others: named("value ", others)}, err
 }

@@ -4,24 +4,36 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/shoal-mp/shoal/hdf5"
+	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/internal/zipfile"
 )
 
 // loadHDF5 takes text among the attributes of the file for what is said of its tensors. Other attributes are others, and so are data
 // sets of text or of what is not read.
-func loadHDF5(path string) (c Content, err error) {
+func loadHDF5(path string, most int64) (c Content, err error) {
 	f, err := hdf5.Open(path)
 	if err != nil {
 		return c, err
 	}
 	defer f.Close()
+	f.MaxBytes = most
+	if n := f.UserBlock(); n > 0 {
+		c.Others = append(c.Others, Other{Name: fmt.Sprintf("%d bytes before the file", n)})
+	}
+	allow, err := allowance(path, most)
+	if err != nil {
+		return c, err
+	}
 	c.Tensors, c.Meta = Tensors{}, map[string]string{}
 	kept := map[string]bool{"": true} // data sets that can be written again, and the groups that they make
 	for _, name := range f.Names() {
-		good, err := c.addDataset(f, name)
+		good, err := c.addDataset(f, name, allow)
 		if err != nil {
 			return c, fmt.Errorf("read %s: %q: %w", path, name, err)
 		}
@@ -37,6 +49,10 @@ func loadHDF5(path string) (c Content, err error) {
 	}
 	for name, good := range kept {
 		attrs, err := f.Attrs(name)
+		if errors.Is(err, hdf5.ErrUnsupported) {
+			c.Others = append(c.Others, Other{Name: "attributes of " + name})
+			continue
+		}
 		if err != nil {
 			return c, err
 		}
@@ -48,8 +64,21 @@ func loadHDF5(path string) (c Content, err error) {
 	return c, nil
 }
 
+// allowance bounds what many data sets of a small file ask for together.
+func allowance(path string, most int64) (allow func(bytes int64) error, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	total := int64(0)
+	return func(bytes int64) error {
+		total = min(total+bytes, math.MaxInt64/2)
+		return room.Check(total, info.Size()*zipfile.Expansion, most, raise)
+	}, nil
+}
+
 // addDataset reads a data set, and reports whether it can be written again.
-func (c *Content) addDataset(f *hdf5.File, name string) (good bool, err error) {
+func (c *Content) addDataset(f *hdf5.File, name string, allow func(bytes int64) error) (good bool, err error) {
 	d, err := f.Dataset(name)
 	if errors.Is(err, hdf5.ErrText) {
 		values, shape, err := f.Strings(name)
@@ -66,6 +95,10 @@ func (c *Content) addDataset(f *hdf5.File, name string) (good bool, err error) {
 	if errors.Is(err, hdf5.ErrUnsupported) {
 		c.Others = append(c.Others, Other{Name: "data set " + name})
 		return false, nil
+	}
+	if err == nil {
+		size, bad := d.DType().SizeOf(d.Shape()...)
+		err = errors.Join(bad, allow(int64(size)))
 	}
 	if err == nil {
 		c.Tensors[name], err = d.Read()
@@ -112,6 +145,9 @@ func saveHDF5(path string, c Content) (left []string, err error) {
 		err = errors.Join(err, failed)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if left, err = c.leave(append(left, c.sharing()...)); err != nil {
 		return nil, err
 	}
 	return left, w.Close()

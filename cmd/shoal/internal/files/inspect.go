@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -50,20 +51,20 @@ func (f finite) MarshalJSON() ([]byte, error) {
 
 // Inspect prints what is in a file, as a table or as one JSON object; on log, where that is a terminal, a bar says how far it is. The
 // error wraps ErrFormat, or is what reading says or the cause of the context's end, after which the program ends.
-func Inspect(ctx context.Context, out, log io.Writer, path string, asJSON bool) error {
-	return untilDone(ctx, func() error { return inspect(out, log, path, asJSON) })
+func Inspect(ctx context.Context, out, log io.Writer, path string, asJSON bool, o Options) error {
+	return untilDone(ctx, func() error { return inspect(out, log, path, asJSON, o) })
 }
 
-func inspect(out, log io.Writer, path string, asJSON bool) error {
+func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
 	format, err := Of(path)
 	if err != nil {
 		return err
 	}
-	c, err := format.load(log, path)
+	c, err := format.load(log, path, o.MaxBytes)
 	if err != nil {
 		return err
 	}
-	list, size, err := summaries(log, path, c.Tensors)
+	list, size, err := summaries(log, path, c.Tensors, o.MaxBytes)
 	if err != nil {
 		return err
 	}
@@ -93,12 +94,20 @@ func inspect(out, log io.Writer, path string, asJSON bool) error {
 }
 
 // summaries are those of all tensors, in the order of their names, and their bytes.
-func summaries(log io.Writer, path string, tensors Tensors) (list []Summary, size int, err error) {
-	for _, t := range tensors {
-		size += t.Nbytes()
+func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []Summary, size int, err error) {
+	looks := 0
+	for name, t := range tensors {
+		size = min(size+t.Nbytes(), math.MaxInt/2)
+		seen, times := distinct(t)
+		looks += seen.Nbytes()
+		stored := int64(len(t.Storage().Bytes()))
+		if err := room.Plausible(int64(seen.Nbytes()), overlap*stored, most, raise); err != nil {
+			return nil, 0, fmt.Errorf("inspect %s: tensor %q of %d views of one element: %w", path, name, times, err)
+		}
+		seen.Close()
 	}
 	var done atomic.Int64
-	defer watch(log, "inspect "+path, size, done.Load)()
+	defer watch(log, "inspect "+path, looks, done.Load)()
 	list = []Summary{}
 	err = tensor.Guard(func() {
 		for _, name := range slices.Sorted(maps.Keys(tensors)) {
@@ -106,6 +115,21 @@ func summaries(log io.Writer, path string, tensors Tensors) (list []Summary, siz
 		}
 	})
 	return list, size, err
+}
+
+// overlap is how often all elements of a storage are looked at for a tensor that has them several times.
+const overlap = 64
+
+// distinct returns a view of t without the repetitions of what was expanded, and how often each of its elements is in t. The caller closes it.
+func distinct(t *tensor.Tensor) (view *tensor.Tensor, times int) {
+	shape, times := slices.Clone(t.Shape()), 1
+	for i, step := range t.Strides() {
+		if step == 0 && shape[i] > 1 {
+			times *= shape[i]
+			shape[i] = 1
+		}
+	}
+	return t.AsStrided(shape, t.Strides(), t.Offset()), times
 }
 
 // statistics are the last columns of a row.
@@ -129,7 +153,9 @@ func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 	s := Summary{Name: name, DType: t.DType().String(), Shape: append([]int{}, t.Shape()...), Bytes: t.Nbytes()}
 	low, high, sum, squares, n := math.Inf(1), math.Inf(-1), 0.0, 0.0, 0
 	shift := 0.0 // the first number, about which squares are summed, lest they cancel out
-	for v := range values(t, done) {
+	seen, times := distinct(t)
+	defer seen.Close()
+	for v := range values(seen, done) {
 		switch {
 		case math.IsNaN(v):
 			s.NaN++
@@ -148,30 +174,50 @@ func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 		mean := sum / float64(n)
 		s.Numbers = &Numbers{finite(low), finite(high), finite(shift + mean), finite(math.Sqrt(max(0, squares/float64(n)-mean*mean)))}
 	}
+	s.NaN, s.Inf = s.NaN*times, s.Inf*times
 	return s
 }
 
 // piece is how many elements are turned into numbers at once.
 const piece = 1 << 16
 
-// values yields the elements, and counts the bytes of those that it has yielded.
+// values yields the elements in some order, and counts the bytes of those that it has yielded. It copies a piece at a time.
 func values(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool) {
 	return func(yield func(float64) bool) {
-		whole := t.Contiguous()
-		defer whole.Close()
-		flat := whole.View(whole.Numel())
-		defer flat.Close()
-		for from := 0; from < flat.Numel(); from += piece {
-			part := flat.Narrow(0, from, min(piece, flat.Numel()-from))
+		eachPiece(t, func(part *tensor.Tensor) bool {
+			part = part.Contiguous()
+			defer part.Close()
 			for _, v := range numbers(part) {
 				if !yield(v) {
-					return
+					return false
 				}
 			}
 			done.Add(int64(part.Nbytes()))
-			part.Close()
+			return true
+		})
+	}
+}
+
+// eachPiece calls do with parts of t that have no more elements than a piece, until it returns false.
+func eachPiece(t *tensor.Tensor, do func(part *tensor.Tensor) bool) bool {
+	if t.Numel() <= piece {
+		return t.Numel() == 0 || do(t)
+	}
+	longest := 0
+	for i, n := range t.Shape() {
+		if n > t.Dim(longest) {
+			longest = i
 		}
 	}
+	step := max(1, t.Dim(longest)*piece/t.Numel()) // beyond it the part is cut along another dimension
+	for from := 0; from < t.Dim(longest); from += step {
+		part := t.Narrow(longest, from, min(step, t.Dim(longest)-from))
+		more := eachPiece(part, do)
+		if part.Close(); !more {
+			return false
+		}
+	}
+	return true
 }
 
 // numbers are the elements of a tensor, or the magnitudes of complex ones.

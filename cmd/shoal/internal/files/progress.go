@@ -63,12 +63,12 @@ func transferred(which string) func() int64 {
 }
 
 // load is Load with a bar.
-func (f Format) load(log io.Writer, path string) (Content, error) {
+func (f Format) load(log io.Writer, path string, most int64) (Content, error) {
 	size := 0
 	if info, err := os.Stat(path); err == nil { // else reading says it better
 		size = int(info.Size())
 	}
 	stop := watch(log, "read "+path, size, transferred("rchar"))
 	defer stop()
-	return f.Load(path)
+	return f.Load(path, most)
 }

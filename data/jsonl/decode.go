@@ -1,0 +1,68 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// decode reads the one value of a line.
+func decode(line []byte) (any, error) {
+	if !utf8.Valid(line) {
+		return nil, fmt.Errorf("%w: it is not UTF-8", ErrValue)
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		if at, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, fmt.Errorf("%w: byte %d: %w", ErrValue, at.Offset, err)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrValue, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("%w: something follows its first value, at byte %d", ErrValue, d.InputOffset())
+	}
+	return numbers(v)
+}
+
+// numbers makes int64 of whole numbers, and float64 of others, as Python does.
+func numbers(v any) (_ any, err error) {
+	switch v := v.(type) {
+	case json.Number:
+		return number(string(v))
+	case []any:
+		for i := range v {
+			if v[i], err = numbers(v[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for name, item := range v {
+			if v[name], err = numbers(item); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func number(text string) (any, error) {
+	if !strings.ContainsAny(text, ".eE") {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s does not fit int64", ErrValue, text)
+		}
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil && f == 0 { // what is too large is infinite
+		return nil, fmt.Errorf("%w: %s", ErrValue, text)
+	}
+	return f, nil
+}

@@ -1,0 +1,89 @@
+package jsonl
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/regular"
+)
+
+// A file is one whose lines are known.
+type file struct {
+	*os.File
+	begins []int64 // of the lines that are not blank
+	size   int64
+}
+
+func open(path string) (*file, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	all := &file{File: f}
+	if err := all.index(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return all, nil
+}
+
+func (f *file) lines() int { return len(f.begins) }
+
+// index finds the lines. Of long ones it holds no more than the buffer.
+func (f *file) index() error {
+	in := bufio.NewReaderSize(f, 1<<18)
+	blank, begin := true, int64(0)
+	for {
+		piece, err := in.ReadSlice('\n')
+		f.size += int64(len(piece))
+		blank = blank && len(bytes.TrimSpace(piece)) == 0
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if !blank {
+			f.begins = append(f.begins, begin)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		blank, begin = true, f.size
+	}
+}
+
+// line reads a line, and blank ones after it.
+func (f *file) line(i, limit int) ([]byte, error) {
+	end := f.size
+	if i+1 < len(f.begins) {
+		end = f.begins[i+1]
+	}
+	n := end - f.begins[i]
+	if n > int64(limit) {
+		return nil, fmt.Errorf("%w: %d bytes, and at most %d are read", ErrLong, n, limit)
+	}
+	b := make([]byte, n)
+	if _, err := f.ReadAt(b, f.begins[i]); err != nil {
+		return nil, fmt.Errorf("the file has changed: %w", err)
+	}
+	return b, nil
+}
+
+// fail says what is wrong with a line. Its number is counted then, since blank lines have numbers, too.
+func (f *file) fail(i int, err error) error {
+	number := 1
+	in := bufio.NewReader(io.NewSectionReader(f, 0, f.begins[i]))
+	for {
+		piece, failed := in.ReadSlice('\n')
+		if bytes.HasSuffix(piece, []byte("\n")) {
+			number++
+		}
+		if failed != nil && failed != bufio.ErrBufferFull {
+			return &LineError{f.Name(), number, err}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package jsonl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/row"
+)
+
+// What may be wrong.
+var (
+	// ErrEmpty is wrapped where files have no lines.
+	ErrEmpty = errors.New("jsonl: no lines")
+	// ErrLong is wrapped where a line is longer than Options.MaxLine.
+	ErrLong = errors.New("jsonl: line too long")
+	// ErrValue is wrapped where a line has what JSON, or the set, has not.
+	ErrValue = errors.New("jsonl: not such a value")
+)
+
+// Options says what samples are.
+type Options struct {
+	Columns row.Columns // of each line, which is an object then; none stand for all
+	MaxLine int         // in bytes; 0 stands for 64 MiB
+}
+
+// A LineError says which line is no sample.
+type LineError struct {
+	Path string
+	Line int // from 1, as editors count
+	Err  error
+}
+
+// Error returns one line.
+func (e *LineError) Error() string { return fmt.Sprintf("read %s: line %d: %v", e.Path, e.Line, e.Err) }
+
+// Unwrap returns Err.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// A Set is the lines of files, one after the other, without those that are blank. It may be used by several goroutines.
+type Set struct {
+	options Options
+	files   []*file
+	ends    []int // numbers of the lines up to the end of each file
+}
+
+var _ data.Dataset = (*Set)(nil)
+
+// Open finds the lines of files. The caller closes the set.
+func Open(o Options, paths ...string) (*Set, error) {
+	if o.MaxLine == 0 {
+		o.MaxLine = 64 << 20
+	}
+	s := &Set{options: o}
+	for _, path := range paths {
+		f, err := open(path)
+		if err != nil {
+			s.Close()
+			return nil, fmt.Errorf("open lines of JSON: %w", err)
+		}
+		s.files = append(s.files, f)
+		s.ends = append(s.ends, s.Len()+f.lines())
+	}
+	if s.Len() == 0 {
+		s.Close()
+		return nil, fmt.Errorf("open %q: %w", paths, ErrEmpty)
+	}
+	return s, nil
+}
+
+// Len returns the number of lines.
+func (s *Set) Len() int {
+	if len(s.ends) == 0 {
+		return 0
+	}
+	return s.ends[len(s.ends)-1]
+}
+
+// Close closes the files.
+func (s *Set) Close() error {
+	var errs []error
+	for _, f := range s.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Value returns line i: nil, bool, int64, float64, string, []any or map[string]any, in which lists of numbers are tensors: see package row. The
+// error is a *LineError where the line is no good.
+func (s *Set) Value(_ context.Context, i int) (v any, err error) {
+	err = s.with(i, func(line any) error {
+		object, ok := line.(map[string]any)
+		switch {
+		case ok:
+			v, err = s.options.Columns.Pick(object)
+		case len(s.options.Columns) > 0:
+			err = notAnObject(line)
+		default:
+			v = row.Tensors(line)
+		}
+		return err
+	})
+	return v, err
+}
+
+// Get returns the columns of line i, all of which are numbers or lists of them: see row.Columns. Of a line that is one list of numbers, or
+// one number, it is that.
+func (s *Set) Get(_ context.Context, i int) (sample data.Sample, err error) {
+	err = s.with(i, func(line any) error {
+		object, ok := line.(map[string]any)
+		columns := s.options.Columns
+		switch {
+		case !ok && len(columns) > 0:
+			return notAnObject(line)
+		case !ok:
+			object = map[string]any{"line": line}
+		}
+		sample, err = columns.Sample(object)
+		return err
+	})
+	return sample, err
+}
+
+func notAnObject(line any) error {
+	return fmt.Errorf("%w: %T has no columns", ErrValue, line)
+}
+
+// with calls f with a line; its error, too, becomes one of the line.
+func (s *Set) with(i int, f func(line any) error) error {
+	if i < 0 || i >= s.Len() {
+		return fmt.Errorf("line %d of %d: out of range", i, s.Len())
+	}
+	k := sort.SearchInts(s.ends, i+1)
+	if k > 0 {
+		i -= s.ends[k-1]
+	}
+	b, err := s.files[k].line(i, s.options.MaxLine)
+	if err == nil {
+		var v any
+		if v, err = decode(b); err == nil {
+			err = f(v)
+		}
+	}
+	if err != nil {
+		return s.files[k].fail(i, err)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package row
+
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Tensors returns v with tensors instead of its lists of numbers, also those that are in maps and in other lists.
+func Tensors(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for name, item := range v {
+			all[name] = Tensors(item)
+		}
+		return all
+	case []any:
+		var l lattice
+		if l.add(v, 0) {
+			return l.tensor()
+		}
+		all := make([]any, len(v))
+		for i, item := range v {
+			all[i] = Tensors(item)
+		}
+		return all
+	}
+	return v
+}
+
+// A lattice is numbers in lists of one length in each dimension, which may become a tensor.
+type lattice struct {
+	shape   []int
+	deepest bool // the shape is known: a number was there, or an empty list
+	numbers []float64
+	whole   []int64 // the same, as long as all are whole
+	kind    tensor.DType
+}
+
+// kinds of what was added: from bool, the zero value, to float.
+var wider = []tensor.DType{tensor.Bool, tensor.Int64, tensor.Float32}
+
+// maxDims bounds lists in lists.
+const maxDims = 16
+
+// add adds numbers, or lists of them, and reports whether a lattice can have them.
+func (l *lattice) add(v any, depth int) bool {
+	switch v := v.(type) {
+	case bool:
+		n := int64(0)
+		if v {
+			n = 1
+		}
+		return l.number(float64(n), n, tensor.Bool, depth)
+	case int64:
+		return l.number(float64(v), v, tensor.Int64, depth)
+	case float64:
+		return l.number(v, 0, tensor.Float32, depth)
+	case []any:
+		return l.list(v, depth)
+	}
+	return false
+}
+
+func (l *lattice) number(f float64, n int64, kind tensor.DType, depth int) bool {
+	l.deepest = true
+	if depth != len(l.shape) {
+		return false
+	}
+	if slices.Index(wider, kind) > slices.Index(wider, l.kind) {
+		l.kind = kind
+	}
+	l.numbers, l.whole = append(l.numbers, f), append(l.whole, n)
+	return true
+}
+
+func (l *lattice) list(v []any, depth int) bool {
+	if depth == len(l.shape) {
+		if l.deepest || depth == maxDims {
+			return false
+		}
+		l.shape = append(l.shape, len(v))
+	}
+	if l.shape[depth] != len(v) {
+		return false
+	}
+	if len(v) == 0 {
+		l.deepest = true
+		l.kind = tensor.Float32 // as torch.tensor([])
+		return depth == len(l.shape)-1
+	}
+	for _, item := range v {
+		if !l.add(item, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// tensor makes it.
+func (l *lattice) tensor() *tensor.Tensor {
+	if l.kind == tensor.Float32 {
+		if len(l.shape) == 0 { // a number by itself is Python's
+			return tensor.FromSlice(l.numbers)
+		}
+		return tensor.FromSlice(l.numbers, l.shape...).To(tensor.Float32)
+	}
+	return tensor.FromSlice(l.whole, l.shape...).To(l.kind)
+}

@@ -1,0 +1,103 @@
+// Package row makes samples of the rows of tables, whose columns have names: of lines of JSON, of rows of Parquet.
+//
+//	columns := row.Columns{{Name: "ids"}, {Name: "weight", DType: row.As(tensor.Float32)}}
+//	sample, err := columns.Pick(map[string]any{"ids": []any{int64(1), int64(2)}, "weight": 0.5, "note": "none"})
+//
+// The trap: a list of numbers becomes a tensor, as torch.tensor makes it: of int64, of float32 if one of the numbers has a fraction. Columns whose
+// rows are now of one kind and now of the other need a DType.
+package row
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// What may be wrong with a row.
+var (
+	// ErrColumn is wrapped where a row has no such column.
+	ErrColumn = errors.New("row: no such column")
+	// ErrKind is wrapped where a column has not what it should have.
+	ErrKind = errors.New("row: not of this kind")
+)
+
+// A Column is one that is wanted.
+type Column struct {
+	Name  string
+	DType *tensor.DType // of the tensors of its numbers; nil leaves numbers as they are, and makes of lists what torch.tensor does
+}
+
+// Columns are those that are wanted, in their order. None stand for all that a row has.
+type Columns []Column
+
+// As is a DType for a Column.
+func As(dt tensor.DType) *tensor.DType { return &dt }
+
+// Pick returns the columns of a row, in which lists of numbers are tensors. Numbers are bool, int64 and float64, and lists are []any. The error wraps ErrColumn or
+// ErrKind and names the column.
+func (c Columns) Pick(row map[string]any) (map[string]any, error) {
+	picked := make(map[string]any, len(row))
+	if len(c) == 0 {
+		for name, v := range row {
+			picked[name] = Tensors(v)
+		}
+		return picked, nil
+	}
+	for _, column := range c {
+		v, ok := row[column.Name]
+		if !ok {
+			return nil, fmt.Errorf("%w: %q; it has %q", ErrColumn, column.Name, slices.Sorted(maps.Keys(row)))
+		}
+		var err error
+		if picked[column.Name], err = column.of(v); err != nil {
+			return nil, fmt.Errorf("column %q: %w", column.Name, err)
+		}
+	}
+	return picked, nil
+}
+
+// of returns a value of the column.
+func (c Column) of(v any) (any, error) {
+	if c.DType == nil {
+		return Tensors(v), nil
+	}
+	var l lattice
+	if !l.add(v, 0) {
+		return nil, fmt.Errorf("%w: %T is to become a tensor of %v", ErrKind, v, *c.DType)
+	}
+	return l.tensor().To(*c.DType), nil
+}
+
+// Sample returns the columns of a row as the fields of a sample, in their order or, if none are named, in that of their names. The error wraps ErrKind
+// where one has no numbers.
+func (c Columns) Sample(row map[string]any) (data.Sample, error) {
+	picked, err := c.Pick(row)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(picked))
+	if len(c) > 0 {
+		names = names[:0]
+		for _, column := range c {
+			names = append(names, column.Name)
+		}
+	}
+	sample := make(data.Sample, len(names))
+	for k, name := range names {
+		var l lattice
+		switch v := picked[name].(type) {
+		case *tensor.Tensor:
+			sample[k] = v
+		default:
+			if !l.add(v, 0) {
+				return nil, fmt.Errorf("column %q: %w: %T is no tensor and no number; name the columns that are", name, ErrKind, v)
+			}
+			sample[k] = l.tensor()
+		}
+	}
+	return sample, nil
+}

@@ -1,0 +1,118 @@
+package row_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/data/row"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+type list = []any
+
+// shown is a value with the types of its parts.
+func shown(v any) string {
+	switch v := v.(type) {
+	case *tensor.Tensor:
+		return fmt.Sprintf("%v%v%v", v.DType(), v.Shape(), tensor.Data[float64](v.To(tensor.Float64).Clone()))
+	case map[string]any:
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, name+":"+shown(v[name]))
+		}
+		return "{" + strings.Join(parts, " ") + "}"
+	case list:
+		var parts []string
+		for _, item := range v {
+			parts = append(parts, shown(item))
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	}
+	return fmt.Sprintf("%T(%v)", v, v)
+}
+
+func TestListsOfNumbersAreTensors(t *testing.T) {
+	one, two := int64(1), int64(2)
+	for want, v := range map[string]any{
+		"int64(1)":                                 one,
+		"string(x)":                                "x",
+		"<nil>(<nil>)":                             nil,
+		"int64[2][1 2]":                            list{one, two},
+		"float32[2][1 0.5]":                        list{one, 0.5},
+		"bool[2][1 0]":                             list{true, false},
+		"int64[2][1 2] ":                           list{true, two},
+		"float32[0][]":                             list{},
+		"int64[2 2][1 2 2 1]":                      list{list{one, two}, list{two, one}},
+		"[int64[1][1] int64[2][1 2]]":              list{list{one}, list{one, two}},
+		"[int64(1) int64[1][1]]":                   list{one, list{one}},
+		"[int64[1][1] int64(1)]":                   list{list{one}, one},
+		"[string(a) int64(1)]":                     list{"a", one},
+		"float32[2 0][]":                           list{list{}, list{}},
+		"[float32[0][] int64[1][1]]":               list{list{}, list{one}},
+		"[float32[0][] int64(1)]":                  list{list{}, one},
+		"{a:int64[1][1] b:[string(x)] c:int64(2)}": map[string]any{"a": list{one}, "b": list{"x"}, "c": two},
+	} {
+		if got := shown(row.Tensors(v)); got != strings.TrimSpace(want) {
+			t.Errorf("%v: %s, not %s", v, got, want)
+		}
+	}
+	big := int64(1)<<53 + 1
+	if got := tensor.Data[int64](row.Tensors(list{big}).(*tensor.Tensor))[0]; got != big {
+		t.Errorf("%d became %d", big, got)
+	}
+	deep := any(one)
+	for range 100 {
+		deep = list{deep}
+	}
+	row.Tensors(deep)
+}
+
+func TestColumnsAreThoseThatAreWanted(t *testing.T) {
+	all := map[string]any{"ids": list{int64(1), int64(2)}, "weight": 0.5, "label": int64(3), "text": "x"}
+	columns := row.Columns{{Name: "label"}, {Name: "ids", DType: row.As(tensor.Int32)}, {Name: "weight", DType: row.As(tensor.Float32)}}
+	picked, err := columns.Pick(all)
+	if want := "{ids:int32[2][1 2] label:int64(3) weight:float32[][0.5]}"; err != nil || shown(picked) != want {
+		t.Errorf("%s, %v: want %s", shown(picked), err, want)
+	}
+	if picked, err = (row.Columns{}).Pick(all); err != nil || len(picked) != 4 || picked["text"] != "x" {
+		t.Errorf("all columns: %v, %v", picked, err)
+	}
+	sample, err := columns.Sample(all)
+	if err != nil || len(sample) != 3 || sample[0].DType() != tensor.Int64 || sample[1].Numel() != 2 || sample[2].DType() != tensor.Float32 {
+		t.Errorf("a sample: %v, %v", sample, err)
+	}
+	delete(all, "text")
+	if sample, err = (row.Columns{}).Sample(all); err != nil || len(sample) != 3 || sample[0].Numel() != 2 || sample[2].DType() != tensor.Float64 {
+		t.Errorf("a sample of all columns: %v, %v", sample, err)
+	}
+	for _, c := range []struct {
+		columns row.Columns
+		want    error
+		text    string
+	}{
+		{row.Columns{{Name: "lable"}}, row.ErrColumn, `"lable"; it has ["ids" "label" "weight"]`},
+		{row.Columns{{Name: "note"}}, row.ErrColumn, "note"},
+	} {
+		if _, err := c.columns.Pick(all); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%+v: %v", c.columns, err)
+		}
+	}
+	all["text"] = "x"
+	if _, err := (row.Columns{{Name: "text"}}).Sample(all); !errors.Is(err, row.ErrKind) || !strings.Contains(err.Error(), `"text"`) {
+		t.Errorf("a text as a tensor: %v", err)
+	}
+	if _, err := (row.Columns{{Name: "text", DType: row.As(tensor.Int64)}}).Pick(all); !errors.Is(err, row.ErrKind) {
+		t.Errorf("a text as int64: %v", err)
+	}
+}
+
+func ExampleColumns() {
+	columns := row.Columns{{Name: "ids"}, {Name: "weight", DType: row.As(tensor.Float32)}}
+	sample, err := columns.Pick(map[string]any{"ids": []any{int64(1), int64(2)}, "weight": 0.5, "note": "none"})
+	fmt.Println(len(sample), tensor.Data[int64](sample["ids"].(*tensor.Tensor)), sample["weight"].(*tensor.Tensor).DType(), err)
+	// Output: 2 [1 2] float32 <nil>
+}

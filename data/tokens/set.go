@@ -1,0 +1,145 @@
+package tokens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/npy"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// What may be wrong, in a *data.FileError or by itself.
+var (
+	// ErrOption is wrapped where an option is of no use.
+	ErrOption = errors.New("tokens: option")
+	// ErrShort is wrapped where a file has no window.
+	ErrShort = errors.New("tokens: fewer tokens than a window and the one after it")
+	// ErrType is wrapped where a file has no tokens of the type that is wanted.
+	ErrType = errors.New("tokens: not of a type of tokens")
+	// ErrVocabulary is wrapped where a token is beyond the vocabulary.
+	ErrVocabulary = errors.New("tokens: not in the vocabulary")
+)
+
+// Options says what windows are.
+type Options struct {
+	Length     int          // of a window, in tokens
+	Stride     int          // from the begin of a window to that of the next one; 0 stands for Length
+	DType      tensor.DType // of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value, stands for Uint16
+	Vocabulary int          // number of tokens there are; a larger one in a file is an error. 0 leaves them unchecked
+}
+
+// A Set is the windows of a file of tokens. It may be used by several goroutines. The file is mapped, so only what is used is read.
+type Set struct {
+	path    string
+	tokens  *tensor.Tensor
+	options Options
+}
+
+var _ data.Gatherer = (*Set)(nil)
+
+// Open maps a file: an array of numpy of one dimension, if it ends in .npy, or else nothing but tokens in little-endian order, as
+// nanoGPT writes. The error is a *data.FileError where the file is no good. The caller closes the set.
+func Open(path string, o Options) (*Set, error) {
+	if o.Stride == 0 {
+		o.Stride = o.Length
+	}
+	if o.DType == tensor.Bool {
+		o.DType = tensor.Uint16
+	}
+	if o.Length < 1 || o.Stride < 1 || o.Vocabulary < 0 {
+		return nil, fmt.Errorf("%w: windows of %d tokens, every %d, of a vocabulary of %d", ErrOption, o.Length, o.Stride, o.Vocabulary)
+	}
+	t, err := mapped(path, o.DType)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{path, t, o}
+	if err := s.check(); err != nil {
+		t.Close()
+		return nil, &data.FileError{Path: path, Err: err}
+	}
+	return s, nil
+}
+
+func mapped(path string, dt tensor.DType) (*tensor.Tensor, error) {
+	if strings.HasSuffix(path, ".npy") {
+		t, err := npy.Map(path)
+		if err != nil {
+			return nil, fmt.Errorf("open tokens: %w", err)
+		}
+		return t, nil
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open tokens: %w", err)
+	}
+	if !isToken(dt) {
+		return nil, fmt.Errorf("%w: %v", ErrType, dt)
+	}
+	if size := int64(dt.Size()); st.Size()%size != 0 || st.Size() == 0 {
+		return nil, &data.FileError{Path: path, Offset: st.Size(), Err: fmt.Errorf("%w: %d bytes of tokens of %d bytes", ErrType, st.Size(), size)}
+	}
+	t, err := tensor.FromFile(path, false, dt, int(st.Size())/dt.Size())
+	if err != nil {
+		return nil, fmt.Errorf("open tokens: %w", err)
+	}
+	return t, nil
+}
+
+func isToken(dt tensor.DType) bool {
+	switch dt {
+	case tensor.Uint16, tensor.Uint32, tensor.Int32, tensor.Int64:
+		return true
+	}
+	return false
+}
+
+// check says why there are no windows in what was mapped.
+func (s *Set) check() error {
+	t := s.tokens
+	switch {
+	case t.Dims() != 1 || !isToken(t.DType()) || !t.IsContiguous():
+		return fmt.Errorf("%w: %v of shape %v", ErrType, t.DType(), t.Shape())
+	case s.Len() < 1:
+		return fmt.Errorf("%w: %d, and windows of %d", ErrShort, t.Numel(), s.options.Length)
+	}
+	return nil
+}
+
+// Len returns the number of windows that have a token after them.
+func (s *Set) Len() int {
+	if spare := s.tokens.Numel() - 1 - s.options.Length; spare >= 0 {
+		return spare/s.options.Stride + 1
+	}
+	return 0
+}
+
+// Close ends the mapping.
+func (s *Set) Close() error { return s.tokens.Close() }
+
+// Get returns window i, and the same one token later.
+func (s *Set) Get(_ context.Context, i int) (data.Sample, error) {
+	x, y := make([]int64, s.options.Length), make([]int64, s.options.Length)
+	if err := s.read(i, x, y); err != nil {
+		return nil, err
+	}
+	return data.Sample{tensor.FromSlice(x, len(x)), tensor.FromSlice(y, len(y))}, nil
+}
+
+// Gather writes windows to the rows of a batch.
+func (s *Set) Gather(_ context.Context, indices []int, into data.Batch) error {
+	n := s.options.Length
+	x, y := tensor.Data[int64](into[0]), tensor.Data[int64](into[1])
+	for k, i := range indices {
+		if err := s.read(i, x[k*n:][:n], y[k*n:][:n]); err != nil {
+			return err
+		}
+	}
+	into[0].Touch()
+	into[1].Touch()
+	return nil
+}

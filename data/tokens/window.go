@@ -1,0 +1,59 @@
+package tokens
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// read writes window i to x, and what comes one token later to y.
+func (s *Set) read(i int, x, y []int64) (err error) {
+	if i < 0 || i >= s.Len() {
+		return fmt.Errorf("window %d of %d: out of range", i, s.Len())
+	}
+	from, n := i*s.options.Stride, s.options.Length
+	fault := tensor.Guard(func() { // the file may be cut short by others
+		switch s.tokens.DType() {
+		case tensor.Uint16:
+			widen(x, y, tensor.Data[uint16](s.tokens)[from:][:n+1])
+		case tensor.Uint32:
+			widen(x, y, tensor.Data[uint32](s.tokens)[from:][:n+1])
+		case tensor.Int32:
+			widen(x, y, tensor.Data[int32](s.tokens)[from:][:n+1])
+		default:
+			widen(x, y, tensor.Data[int64](s.tokens)[from:][:n+1])
+		}
+	})
+	if fault != nil {
+		return fmt.Errorf("read tokens: %w", fault)
+	}
+	return s.inVocabulary(from, x, y)
+}
+
+// widen writes all but the last token to x, and all but the first to y.
+func widen[T uint16 | uint32 | int32 | int64](x, y []int64, tokens []T) {
+	for k := range x {
+		x[k], y[k] = int64(tokens[k]), int64(tokens[k+1])
+	}
+}
+
+// inVocabulary says which token, from that number on, is not.
+func (s *Set) inVocabulary(from int, x, y []int64) error {
+	limit := int64(s.options.Vocabulary)
+	if limit == 0 {
+		return nil
+	}
+	for k := -1; k < len(y); k++ {
+		token := x[0]
+		if k >= 0 {
+			token = y[k]
+		}
+		if token < 0 || token >= limit {
+			at := from + k + 1
+			size := int64(s.tokens.DType().Size())
+			return &data.FileError{Path: s.path, Offset: int64(at) * size, Err: fmt.Errorf("%w: token %d is %d of %d", ErrVocabulary, at, token, limit)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package room
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes, fills, most int64
+		want               string // in the error; none if empty
+	}{
+		"little":                      {Always, 0, 0, ""},
+		"more than the file has":      {Always + 1, 1000, 0, "the file can fill only 1000"},
+		"as much as the file has":     {Always + 1, Always + 1, 0, ""},
+		"more than any machine has":   {1 << 60, 1 << 61, 0, "this process may take"},
+		"nobody knows what it has":    {1 << 60, Unknown, 0, "this process may take"},
+		"an option":                   {1001, 2000, 1000, "the limit is 1000"},
+		"an option above all":         {Always + 1, 0, math.MaxInt64, ""},
+		"as much as the option gives": {1000, 0, 1000, ""},
+	} {
+		err := Check(c.bytes, c.fills, c.most, "raise MaxBytes")
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (!errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "raise MaxBytes")):
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+var leave = shoal.Register("leave", func(_ context.Context, _ int, fail bool) error {
+	if fail {
+		return errors.New("as it was told")
+	}
+	return nil
+})
+
+var stay = shoal.Register("stay", func(ctx context.Context, _ int, _ struct{}) error {
+	<-ctx.Done()
+	return nil
+})
+
+// Whatever the scheduler does, an ended process is reported beside a pipe that is ready, by the process, its group, and any
+// function that looks at it before it looks at its context.
+func TestRegression_S1_3_WaitReportsAllThatAreReady(t *testing.T) {
+	local(t)
+	ctx := watched(t)
+	here, there, err := ipc.Pipe[int]()
+	check(t, err)
+	defer here.Close()
+	defer there.Close()
+	check(t, there.Send(ctx, 1))
+	g := shoal.NewGroup(ctx, shoal.Options{Start: shoal.GoroutineStart})
+	defer g.Close()
+	ended, lives := leave.Go(g, false), shoal.NewGroup(ctx, shoal.Options{Start: shoal.GoroutineStart})
+	defer lives.Close()
+	runs := stay.Go(lives, struct{}{})
+	check(t, ended.Wait(ctx))
+	check(t, g.Poll(ctx))
+	byWait := func(p *shoal.Process) ipc.Poller {
+		return ipc.PollFunc(func(ctx context.Context) error { p.Wait(ctx); return context.Cause(ctx) })
+	}
+	bySelect := func(p *shoal.Process) ipc.Poller {
+		return ipc.PollFunc(func(ctx context.Context) error {
+			if !p.Alive() {
+				return nil
+			}
+			select {
+			case <-p.Done():
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}
+	things := []ipc.Poller{here, byWait(ended), byWait(runs), ended, runs, g, lives, bySelect(ended), bySelect(runs)}
+	for range 100 {
+		ready, err := ipc.Wait(ctx, things...)
+		if want := []int{0, 1, 3, 5, 7}; err != nil || !slices.Equal(ready, want) {
+			t.Fatalf("%v, %v, want %v", ready, err, want)
+		}
+	}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	ready, err := ipc.Wait(over, things...)
+	if want := []int{0, 1, 3, 5, 7}; err != nil || !slices.Equal(ready, want) {
+		t.Errorf("with a context that has ended: %v, %v, want %v", ready, err, want)
+	}
+	_, err = ipc.Wait(over, runs, byWait(runs))
+	wantErr(t, err, context.Canceled)
+}
+
+// A failure is an end, too; whoever waits is woken by it.
+func TestWaitForAProcessAndAGroup(t *testing.T) {
+	local(t)
+	ctx := watched(t)
+	g := shoal.NewGroup(ctx, shoal.Options{Start: shoal.GoroutineStart})
+	defer g.Close()
+	q := newQueue[int](t, 1)
+	for _, thing := range []ipc.Poller{leave.Go(g, true), g} {
+		ready, err := ipc.Wait(ctx, q, thing)
+		if err != nil || !slices.Equal(ready, []int{1}) {
+			t.Errorf("%T: %v, %v", thing, ready, err)
+		}
+	}
+}
+
+// Who takes from the first that is ready, as programs do, does not keep the others from being reported: all that have a
+// value are named each time, so no sender waits for ever behind a busy one.
+func TestWaitIsFair(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		const senders, values = 4, 50
+		ctx := watched(t)
+		var things []ipc.Poller
+		var pipes []*ipc.Duplex[int, int]
+		for range senders {
+			here, there, err := ipc.Pipe[int]()
+			check(t, err)
+			defer here.Close()
+			defer there.Close()
+			check(t, there.Send(ctx, 0))
+			things, pipes = append(things, here), append(pipes, there)
+		}
+		var taken [senders]int
+		for round := range values {
+			ready, err := ipc.Wait(ctx, things...)
+			if err != nil || len(ready) != senders {
+				t.Fatalf("round %d: %v, %v", round, ready, err)
+			}
+			for _, i := range ready {
+				_, err := things[i].(*ipc.Duplex[int, int]).Recv(ctx)
+				check(t, err)
+				taken[i]++
+				check(t, pipes[i].Send(ctx, round))
+			}
+		}
+		if taken != [senders]int{values, values, values, values} {
+			t.Errorf("taken %v", taken)
+		}
+	})
+}
+
+// A stream between two domains, and whoever has called a listener, are seen without waiting.
+func TestWaitSeesStreamsAndCallersThatAreReady(t *testing.T) {
+	local(t)
+	ctx := watched(t)
+	q := newQueue[int](t, 1)
+	check(t, q.TryPut(1))
+	l, err := ipc.Listen[int](fmt.Sprintf("@shoal-wait-%p", &q), []byte("key"))
+	check(t, err)
+	defer l.Close()
+	c, err := ipc.Dial[int](ctx, l.Addr(), []byte("key"))
+	check(t, err)
+	defer c.Close()
+	check(t, l.Poll(ctx))
+	for range 20 {
+		ready, err := ipc.Wait(ctx, q, l)
+		if err != nil || !slices.Equal(ready, []int{0, 1}) {
+			t.Fatalf("%v, %v", ready, err)
+		}
+	}
+}
+
+// What GetN enters it leaves, whatever the slice: the end is released by Close, and senders learn of it.
+func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
+	each(t, func(t *testing.T, d *shm.Domain) {
+		ctx, q := watched(t), newQueue[int](t, 1)
+		check(t, q.TryPut(7))
+		for _, vs := range [][]int{nil, {}} {
+			if n, err := q.Receiver().GetN(ctx, vs); n != 0 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+		}
+		if q.Len() != 1 {
+			t.Errorf("it took the value")
+		}
+		out, err := q.Sender().Clone()
+		check(t, err)
+		defer out.Close()
+		check(t, q.Receiver().Close())
+		_, err = q.Receiver().GetN(ctx, nil)
+		wantErr(t, err, ipc.ErrClosed)
+		wantErr(t, out.TryPut(8), ipc.ErrClosed)
+		check(t, q.Close())
+		check(t, out.Close())
+		eventually(t, func() bool { return d.Stats().Blocks == 0 })
+	})
+}

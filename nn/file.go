@@ -1,0 +1,225 @@
+package nn
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/safetensors"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/pt"
+)
+
+// LoadFile moves m to a device, or to the host if that is nil, and copies the tensors of a file into its parameters and buffers. The file
+// is one of torch.save (a state dict, or a whole module), a .safetensors file, or the index of several: what it is is in its first bytes,
+// and its name does not matter. Tensors that were saved from a GPU are read like others.
+//
+// Every name of State(m) has to be in the file, and none besides: the error wraps ErrMissing, ErrUnexpected, ErrShape or ErrDType for
+// each that differs, ErrFile where the file is none of these, or what reading says; and then nothing was changed. Floats of one
+// width become those of another, as in PyTorch; other dtypes have to be those of m. For a part of a file, and for a part of m, see
+// [ReadState], [Under] and [LoadPart].
+func LoadFile(m Module, path string, dev tensor.Device) error {
+	state, err := ReadState(path)
+	if err != nil {
+		return err
+	}
+	if err := loadOn(m, state, dev); err != nil {
+		return fmt.Errorf("load %s: %w", path, errors.Join(err, closeAll(state)))
+	}
+	return closeAll(state)
+}
+
+func loadOn(m Module, state map[string]*tensor.Tensor, dev tensor.Device) error {
+	own := State(m)
+	if err := matches(own, state, sameKind); err != nil {
+		return errors.Join(err, elsewhere(own, state))
+	}
+	if err := To(m, dev); err != nil {
+		return err
+	}
+	return guardedCopy(own, state)
+}
+
+// guardedCopy copies what has one name, also from a file that somebody cuts short.
+func guardedCopy(own, state map[string]*tensor.Tensor) error {
+	return tensor.Guard(func() {
+		for name, t := range own {
+			if state[name] != nil {
+				t.CopyFrom(state[name])
+			}
+		}
+	})
+}
+
+// sameKind lets floats be of another width than those that they are copied to.
+func sameKind(own, t tensor.DType) bool { return own == t || isFloat(own) && isFloat(t) }
+
+func isFloat(dt tensor.DType) bool {
+	switch dt {
+	case tensor.Float64, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float8E4M3FN, tensor.Float8E5M2:
+		return true
+	}
+	return false
+}
+
+// LoadPart is Load without the demand that all names agree, as PyTorch's load_state_dict with strict=False: it returns those of State(m) that
+// are missing from state and those of state that m does not have, in order. Floats of one width become those of another. Shapes and
+// dtypes of the others have to fit: the error wraps ErrShape or ErrDType for each that does not, and then nothing was changed.
+func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []string, err error) {
+	own := State(m)
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if state[name] == nil {
+			missing = append(missing, name)
+		} else {
+			problems = append(problems, fits(name, own[name], state[name], sameKind))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(state)) {
+		if own[name] == nil {
+			unexpected = append(unexpected, name)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return missing, unexpected, err
+	}
+	return missing, unexpected, guardedCopy(own, state)
+}
+
+// Under returns the tensors of state whose names begin with prefix and a dot, by the rest of their names: the model in a checkpoint of several
+// things, or what DistributedDataParallel has put under "module". They are those of state, not views to be closed.
+func Under(state map[string]*tensor.Tensor, prefix string) map[string]*tensor.Tensor {
+	part := map[string]*tensor.Tensor{}
+	for name, t := range state {
+		if rest, ok := strings.CutPrefix(name, prefix+"."); ok {
+			part[rest] = t
+		}
+	}
+	return part
+}
+
+// elsewhere says under which prefix a state has all names of a module, if there is one.
+func elsewhere(own, state map[string]*tensor.Tensor) error {
+	for name := range own {
+		for _, other := range slices.Sorted(maps.Keys(state)) {
+			prefix, ok := strings.CutSuffix(other, "."+name)
+			if ok && hasAll(Under(state, prefix), own) {
+				return fmt.Errorf("the names are there under %q: LoadPart(m, Under(state, %q)) loads those, of the state that ReadState returns", prefix, prefix)
+			}
+		}
+		break
+	}
+	return nil
+}
+
+func hasAll(state, names map[string]*tensor.Tensor) bool {
+	for name := range names {
+		if state[name] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// SaveFile writes State(m) to a file that LoadFile, and PyTorch, reads: safetensors where the name of the file ends so, and otherwise a
+// state dict of torch.save. The file takes its place when it is whole.
+func SaveFile(m Module, path string) error {
+	if strings.HasSuffix(strings.ToLower(path), ".safetensors") {
+		return safetensors.Save(path, State(m), map[string]string{"format": "pt"})
+	}
+	return pt.Save(path, State(m))
+}
+
+// ReadState returns the tensors of a file that LoadFile reads, by name and on the host. They are pages of the file, read when they are touched,
+// where its format lets them be; the caller closes each. The error wraps ErrFile, or is what reading says.
+func ReadState(path string) (map[string]*tensor.Tensor, error) {
+	kind, err := kindOf(path)
+	if err != nil {
+		return nil, fmt.Errorf("load state: %w", err)
+	}
+	switch kind {
+	case fileTensors:
+		return mapAll(safetensors.Open(path))
+	case fileIndex:
+		return mapAll(safetensors.OpenSharded(path))
+	case filePickle:
+		v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu")})
+		if err != nil {
+			return nil, err
+		}
+		return pt.StateDict(v)
+	}
+	return nil, fmt.Errorf("load state %s: %w: it is neither what torch.save writes, nor safetensors, nor an index of those", path, ErrFile)
+}
+
+// The kinds of files.
+const (
+	fileUnknown = iota
+	filePickle
+	fileTensors
+	fileIndex
+)
+
+// kindOf looks at the first bytes of a file.
+func kindOf(path string) (int, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return fileUnknown, err
+	}
+	defer f.Close()
+	var head [9]byte
+	n, err := f.ReadAt(head[:], 0)
+	if err != nil && err != io.EOF {
+		return fileUnknown, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return fileUnknown, err
+	}
+	switch header := binary.LittleEndian.Uint64(head[:8]); {
+	case n < len(head):
+		return fileUnknown, nil
+	case string(head[:4]) == "PK\x03\x04", head[0] == 0x80: // a zip file, a pickle
+		return filePickle, nil
+	case head[8] == '{' && header <= uint64(info.Size()):
+		return fileTensors, nil
+	case head[0] == '{':
+		return fileIndex, nil
+	}
+	return fileUnknown, nil
+}
+
+// A tensorFile is one of safetensors, or several.
+type tensorFile interface {
+	Names() []string
+	Map(name string) (*tensor.Tensor, error)
+	Close() error
+}
+
+func mapAll(f tensorFile, err error) (map[string]*tensor.Tensor, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	state := map[string]*tensor.Tensor{}
+	for _, name := range f.Names() {
+		if state[name], err = f.Map(name); err != nil {
+			delete(state, name)
+			return nil, errors.Join(err, closeAll(state))
+		}
+	}
+	return state, nil
+}
+
+func closeAll(state map[string]*tensor.Tensor) error {
+	var problems []error
+	for _, t := range state {
+		problems = append(problems, t.Close())
+	}
+	return errors.Join(problems...)
+}

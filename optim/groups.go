@@ -1,0 +1,24 @@
+package optim
+
+// Groups are several optimizers that take their steps together: PyTorch's parameter groups. Each has
+// parameters and numbers of its own, and may be of another kind.
+//
+//	opt := optim.Groups{
+//		optim.NewAdamW(backbone.Params(), optim.AdamOptions{LR: 1e-5, WeightDecay: 0.01}),
+//		optim.NewAdamW(head.Params(), optim.AdamOptions{LR: 1e-3, WeightDecay: 0.01}),
+//	}
+type Groups []Optimizer
+
+// ZeroGrad is that of each.
+func (g Groups) ZeroGrad() {
+	for _, o := range g {
+		o.ZeroGrad()
+	}
+}
+
+// Step is that of each.
+func (g Groups) Step() {
+	for _, o := range g {
+		o.Step()
+	}
+}

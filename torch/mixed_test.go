@@ -1,0 +1,129 @@
+package torch
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mixed runs testdata/mixed.py, and returns what it says and what is on its stderr.
+func mixed(t *testing.T, py, program string, flags ...string) (said map[string]json.RawMessage, stderr string) {
+	t.Helper()
+	cmd := exec.CommandContext(testContext(t), py, append(flags, "testdata/mixed.py", program)...)
+	cmd.Env = pythonEnv()
+	var text strings.Builder
+	cmd.Stderr = &text
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &said)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s\n%s", err, out, text.String())
+	}
+	return said, text.String()
+}
+
+// TestOtherProcessesArePythons starts processes of every kind with this program as executable, none of which is its own, and wants
+// them to be as without it.
+func TestOtherProcessesArePythons(t *testing.T) {
+	eachPython(t, func(t *testing.T, py python) {
+		want, complaints := mixed(t, py.path, "-", "-O", "-W", "ignore")
+		got, stderr := mixed(t, py.path, os.Args[0], "-O", "-W", "ignore")
+		for name := range want {
+			plain := strings.ReplaceAll(string(want[name]), `["-"]`, `["`+os.Args[0]+`"]`)
+			if string(got[name]) != plain {
+				t.Errorf("%s: %s, and without Go %s", name, got[name], plain)
+			}
+		}
+		if len(want) < 10 || len(got) != len(want) {
+			t.Errorf("%v, and without Go %v", got, want)
+		}
+		if n, m := strings.Count(stderr, "Error"), strings.Count(complaints, "Error"); n != m || n == 0 {
+			t.Errorf("complains %d times, and without Go %d times:\n%s", n, m, stderr)
+		}
+	})
+}
+
+// TestOtherProcessesSeeTheirParentsEnd kills a script, and wants the Python in its process to notice.
+func TestOtherProcessesSeeTheirParentsEnd(t *testing.T) {
+	eachPython(t, func(t *testing.T, py python) {
+		said := filepath.Join(t.TempDir(), "child.alone")
+		cmd := exec.CommandContext(testContext(t), py.path, "testdata/mixed.py", os.Args[0], said)
+		cmd.Env = pythonEnv()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		there := func(path string) func() bool {
+			return func() bool { _, err := os.Stat(path); return err == nil }
+		}
+		waitFor(t, there(said+".begun"), "the process to begin")
+		if there(said)() {
+			t.Error("the process has seen its parent end too early")
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		waitFor(t, there(said), "the process to see its parent's end")
+	})
+}
+
+// TestOtherProcessesHaveTheVirtualEnvironment starts a script by each path that its interpreter may have, one of which is a link out of the
+// environment, and wants the processes to have the same one.
+func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
+	code := "import multiprocessing, os, sys\n" +
+		"def tell(): print(sys.executable, sys.prefix, 'only_there' in sys.modules, flush=True)\n" +
+		"if __name__ == '__main__':\n" +
+		"    if sys.argv[2:]: os.environ['PATH'] = '/nowhere'\n" +
+		"    tell(); multiprocessing.set_executable(sys.argv[1])\n" +
+		"    p = multiprocessing.get_context('spawn').Process(target=tell); p.start(); p.join()\n"
+	eachPython(t, func(t *testing.T, py python) {
+		home := t.TempDir()
+		if out, err := exec.CommandContext(testContext(t), py.path, "-m", "venv", "--without-pip", filepath.Join(home, "env")).CombinedOutput(); err != nil {
+			t.Skipf("this Python makes no virtual environments: %v\n%s", err, out)
+		}
+		script, bin := filepath.Join(home, "script.py"), filepath.Join(home, "env/bin")
+		site, err := filepath.Glob(filepath.Join(home, "env/lib/python3*/site-packages"))
+		if err != nil || len(site) != 1 {
+			t.Fatal(site, err)
+		}
+		for path, text := range map[string]string{script: code, site[0] + "/always.pth": "import only_there\n", site[0] + "/only_there.py": ""} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, run := range map[string]string{
+			"absolute": `"$BIN/python" "$@"`,
+			"by PATH":  `PATH="$BIN:$PATH" python "$@"`,
+			"relative": `cd "$BIN" && ../bin/python "$@"`,
+			"active":   `VIRTUAL_ENV="$BIN/.." PATH="$BIN:$PATH" python "$@" without-path`,
+		} {
+			cmd := exec.CommandContext(testContext(t), "bash", "-c", run, "bash", script, os.Args[0])
+			cmd.Env = append(pythonEnv(), "BIN="+bin)
+			out, err := cmd.Output()
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			if err != nil || len(lines) != 2 || !strings.Contains(lines[1], " "+filepath.Join(home, "env")+" True") {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+		}
+	})
+}
+
+// TestGoAndPythonLoadTogether has a training set of Go's, a validation set of Python's with functions of the script, and mp.spawn, in one script.
+func TestGoAndPythonLoadTogether(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		cmd := exec.CommandContext(testContext(t), py.path, "testdata/together.py", os.Args[0])
+		cmd.Env = pythonEnv()
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		want := `{"together": [` +
+			`[[0, 1], [[0.0, 0.0], [1.0, 1.0]], {"word": "w", "length": 1, "seed": 100}], ` +
+			`[[2, 3], [[4.0, 4.0], [9.0, 9.0]], {"word": "www", "length": 3, "seed": 100}], ` +
+			`[[4, 5], [[16.0, 16.0], [25.0, 25.0]], {"word": "wwww", "length": 4, "seed": 100}]], "spawned": 0}`
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%v: %s, not %s\n%s", err, got, want, stderr.String())
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package torch
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// Note [Handing over to Python]
+// A program that set_executable names is started for every process of a spawn context: workers of other data sets, pools, mp.spawn,
+// managers. What Go does not serve it hands over: it executes the interpreter that started it, with the same arguments. By then it has
+// read what to do from the start pipe, and nothing can be put back there. So all that has come was kept in a memory file, from which
+// Python reads it. The pipe stays open: Python still sees by it that its parent has ended.
+
+// A start is what a process of a spawn context was started with.
+type start struct {
+	code string   // of python -c
+	pipe *os.File // what to do came through it, and it ends with the parent
+	said *os.File // all that has come, in memory
+}
+
+// readStart reads the two pickles that the parent writes to the pipe with that number: see Note [Starting Python].
+func readStart(code string, pipe int) (*start, error) {
+	said, err := sys.Memfd("start")
+	if err != nil {
+		return nil, err
+	}
+	s := &start{code, os.NewFile(uintptr(pipe), "start"), said}
+	in := bufio.NewReaderSize(io.TeeReader(s.pipe, said), 1<<16)
+	for range 2 {
+		if err := pickle.Skip(in); err != nil {
+			return nil, fmt.Errorf("the parent process has not said what to do: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// decode returns what the parent has said: what the interpreter shall be like, and the process object.
+func (s *start) decode() (preparation *Dict, process any, err error) {
+	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
+		return nil, nil, err
+	}
+	d := pickle.NewDecoder(s.said, inertNames, pickle.Limits{})
+	first, err := d.Decode()
+	if err != nil {
+		return nil, nil, err
+	}
+	preparation, ok := first.(*Dict)
+	if !ok {
+		return nil, nil, protocolError("a process is prepared by %T", first)
+	}
+	process, err = d.Decode()
+	return preparation, process, err
+}
+
+// mentions reports whether one of the words is in what the parent has said.
+func (s *start) mentions(words ...string) bool {
+	st, err := s.said.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := sys.Map(s.said, int(st.Size()))
+	if err != nil {
+		return false
+	}
+	defer sys.Unmap(b)
+	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(b, []byte(w)) })
+}
+
+// reads has spawn_main read what to do from another descriptor than the pipe that it takes for the parent's life.
+const reads = "import os, multiprocessing.spawn as s; " +
+	"s._main = lambda pipe, *rest, main=s._main: (os.close(pipe), main(%d, *rest))[1]; "
+
+// handOver replaces the program by the Python that started it, which does what it was started for: see Note [Handing over to Python].
+// Nothing of the start may have been used but by decode. It returns only on an error.
+func (s *start) handOver() error {
+	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	said, err := sys.DuplicateInherited(s.said)
+	if err != nil {
+		return err
+	}
+	return becomePython(fmt.Sprintf(reads, said) + s.code)
+}
