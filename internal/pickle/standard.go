@@ -17,6 +17,7 @@ var standard = Table{
 	{"collections", "OrderedDict"}: newOrderedDict,
 
 	{"numpy", "ndarray"}:                       nil,
+	{"numpy", "memmap"}:                        nil,
 	{"numpy", "dtype"}:                         newNumpyType,
 	{"numpy.core.multiarray", "_reconstruct"}:  newArray,
 	{"numpy._core.multiarray", "_reconstruct"}: newArray,
