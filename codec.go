@@ -2,6 +2,7 @@ package shoal
 
 import (
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -56,6 +57,7 @@ var (
 	readyPlan        = mustPlan[ready]()
 	outcomePlan      = mustPlan[outcome]()
 	cancellationPlan = mustPlan[cancellation]()
+	filesPlan        = mustPlan[[]*os.File]()
 )
 
 func mustPlan[T any]() *wire.Plan[T] {
@@ -96,22 +98,26 @@ type shipment struct {
 	mu        sync.Mutex
 	receivers int
 	domain    *shm.Domain // nil if there are no blocks
+	kept      []any       // what must not be collected before the receivers have ended
 }
 
-// encode packs in for n receivers. Each of them calls done once.
-func (argument[In]) encode(in In, n int) (*shipment, error) {
+// encode packs in, and the files that go with it, for n receivers. Each of them calls done once.
+func (argument[In]) encode(in In, files []*os.File, n int) (*shipment, error) {
 	var e wire.Encoder
 	e.Reset(nil)
 	plan, err := wire.PlanOf[In]()
 	if err == nil {
 		err = plan.Encode(&e, in)
 	}
+	if err == nil {
+		err = filesPlan.Encode(&e, files)
+	}
 	if err != nil {
 		e.Done(false)
 		return nil, describe(fmt.Sprintf("encode argument: %v", err), ErrArgument, err)
 	}
 	m := e.Message()
-	s := &shipment{parcel: parcel{Body: m.Body}, receivers: n}
+	s := &shipment{parcel: parcel{Body: m.Body}, receivers: n, kept: e.Kept()}
 	err = s.hold(m.Blocks)
 	e.Done(err == nil)
 	if err != nil {
@@ -155,11 +161,11 @@ func (s *shipment) drop() {
 	s.Blocks = nil
 }
 
-// decode unpacks an argument in the process that receives it, while the sender still holds its blocks.
-func (argument[In]) decode(m parcel) (in In, err error) {
+// decode unpacks an argument and its files in the process that receives it, while the sender still holds its blocks.
+func (argument[In]) decode(m parcel) (in In, files []*os.File, err error) {
 	blocks, err := importBlocks(m.Blocks)
 	if err != nil {
-		return in, err
+		return in, nil, err
 	}
 	defer blocks.release()
 	var d wire.Decoder
@@ -168,8 +174,11 @@ func (argument[In]) decode(m parcel) (in In, err error) {
 	if err == nil {
 		in, err = plan.Decode(&d)
 	}
+	if err == nil {
+		files, err = filesPlan.Decode(&d)
+	}
 	d.Done(err == nil)
-	return in, err
+	return in, files, err
 }
 
 // imported are the blocks of a parcel, held by this process.

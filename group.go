@@ -80,7 +80,7 @@ func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Grou
 
 // startIn starts n processes with one copy of the argument.
 func (f *Func[In]) startIn(g *Group, n int, in In) error {
-	s, err := f.ship(in, n)
+	s, err := f.ship(g, in, n)
 	if err != nil {
 		return err
 	}
@@ -93,19 +93,19 @@ func (f *Func[In]) startIn(g *Group, n int, in In) error {
 // Go starts one more process in g. Ranks count per function within a group. It does not wait for the process, and never returns
 // nil: a process that could not be started has failed, which Process.Wait and Group.Wait say.
 func (f *Func[In]) Go(g *Group, in In) *Process {
-	s, err := f.ship(in, 1)
+	s, err := f.ship(g, in, 1)
 	if err != nil {
 		return g.unstarted(f.name, err)
 	}
 	return g.start(f.name, s)
 }
 
-// ship encodes the argument for n processes.
-func (f *Func[In]) ship(in In, n int) (*shipment, error) {
+// ship encodes the argument for n processes of g.
+func (f *Func[In]) ship(g *Group, in In, n int) (*shipment, error) {
 	if !registry.Sealed() {
 		return nil, ErrNoMain
 	}
-	return f.arg.encode(in, n)
+	return f.arg.encode(in, g.opts.Files, n)
 }
 
 // start adds a process to the group.

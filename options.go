@@ -35,6 +35,11 @@ type Options struct {
 	// FirstRank is the rank of the first process of each function; 0 unless a group replaces a process of another one.
 	FirstRank int
 
+	// Files are given to each process, which gets them by [File]: ExtraFiles' counterpart, whatever the start method. They stay the caller's, and
+	// must be open while processes are started; those that may be started again have them again, also if the caller has closed them. So a
+	// listener is passed as what its method File returns, and net.FileListener makes one of it in the worker.
+	Files []*os.File
+
 	// Executable is the program that is started, which must be a build of this one: with the same functions and the same types. Empty
 	// means the running one.
 	Executable string
@@ -93,6 +98,8 @@ func (o Options) check() error {
 		return fmt.Errorf("%w: %v is unknown; there are %v", ErrStartMethod, o.Start, StartMethods())
 	case o.Start == WarmStart && o.Output == Files:
 		return fmt.Errorf("%w: the output of a process that waits for its job cannot go to Files; start it by spawn", ErrStartMethod)
+	case slices.Contains(o.Files, nil):
+		return fmt.Errorf("number %d of Files is nil", slices.Index(o.Files, nil))
 	case o.Nice < -20 || o.Nice > 19:
 		return fmt.Errorf("niceness %d is outside -20 to 19", o.Nice)
 	case o.Output < Lines || o.Output > Files:

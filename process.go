@@ -21,6 +21,7 @@ type Process struct {
 
 	origin  trail         // the calls that started it
 	release func()        // lets go of the argument
+	kept    []any         // what of the argument the garbage collector would close, until the process has ended
 	asked   atomic.Bool   // its end was asked for by one of its methods, so it is no failure of the group
 	ended   chan struct{} // closed when it has ended for good
 	err     error         // set before ended is closed
@@ -168,7 +169,7 @@ func (p *Process) now() life {
 
 // start begins the first life. Those that follow, and the end, are a goroutine's.
 func (p *Process) start(s *shipment) error {
-	p.release = sync.OnceFunc(s.done)
+	p.release, p.kept = sync.OnceFunc(s.done), s.kept
 	first, err := p.begin(s)
 	if err != nil {
 		return err
@@ -277,7 +278,7 @@ func (p *Process) finish(err error) {
 	if p.release != nil {
 		p.release()
 	}
-	p.err = err
+	p.err, p.kept = err, nil
 	close(p.ended)
 	p.group.leave(p, err)
 }

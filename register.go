@@ -44,11 +44,14 @@ func (f *Func[In]) Name() string { return f.name }
 
 // prepare decodes the argument in the new process. What it returns runs the function.
 func (f *Func[In]) prepare(m parcel) (run task, err error) {
-	in, err := f.arg.decode(m)
+	in, files, err := f.arg.decode(m)
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, rank int) error { return f.body(ctx, rank, in) }, nil
+	return func(ctx context.Context, rank int) error {
+		defer closeAll(files)
+		return f.body(context.WithValue(ctx, filesKey{}, files), rank, in)
+	}, nil
 }
 
 // A task is a function with its argument bound.

@@ -104,14 +104,7 @@ func EmptyCache() error {
 			err = errors.Join(err, d.Synchronize(), d.dropClock())
 		}
 	}
-	err = errors.Join(err, emptyCache())
-	segments.Lock()
-	c := segments.client
-	segments.Unlock()
-	if c != nil {
-		err = errors.Join(err, c.sweep())
-	}
-	return err
+	return errors.Join(err, emptyCache(), sweep())
 }
 
 // EmptyCache is the function EmptyCache.

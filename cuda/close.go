@@ -11,8 +11,7 @@ import (
 func Close() error {
 	err := errors.Join(EmptyCache(), unlockAll())
 	segments.Lock()
-	c := segments.client
-	segments.client, segments.domain = nil, nil
+	segments.domain = nil
 	for block, s := range segments.m {
 		if s.refs > 0 {
 			err = errors.Join(err, errors.New("a segment is in use"))
@@ -21,9 +20,6 @@ func Close() error {
 		err = errors.Join(err, s.unmap())
 	}
 	segments.Unlock()
-	if c != nil {
-		err = errors.Join(err, c.close())
-	}
 	process.Lock()
 	defer process.Unlock()
 	if process.system != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -12,9 +13,8 @@ var (
 	ErrUnavailable = errors.New("cuda: not available")
 	// ErrDevice is wrapped where a text names no device, or one that this process does not see.
 	ErrDevice = errors.New("cuda: no such device")
-	// ErrKeeper is wrapped where the process that made the domain does not answer for the memory of devices: it has ended, or its program does
-	// not import this package.
-	ErrKeeper = errors.New("cuda: nobody keeps the memory of this domain's devices")
+	// ErrKeeper is wrapped where the process that made the domain does not answer for the memory of devices: it has ended.
+	ErrKeeper = shm.ErrKeeper
 	// ErrUnfinished is wrapped where the process that sent memory ended before its device had written it. What was computed from it is wrong.
 	ErrUnfinished = errors.New("cuda: the sender of this memory ended before its device had written it")
 	// ErrNotLegacy is wrapped where memory was to be opened by other programs that is not a LegacyDevice's, and ErrForeign where memory was to be sent to
@@ -48,7 +48,6 @@ const (
 func init() {
 	wire.RegisterError("cuda.ErrUnavailable", ErrUnavailable)
 	wire.RegisterError("cuda.ErrDevice", ErrDevice)
-	wire.RegisterError("cuda.ErrKeeper", ErrKeeper)
 	wire.RegisterError("cuda.ErrRange", ErrRange)
 	wire.RegisterError("cuda.ErrUnfinished", ErrUnfinished)
 	wire.RegisterError("cuda.ErrNotLegacy", ErrNotLegacy)

@@ -178,15 +178,14 @@ func (m *Memory) End() (err error) {
 func (m *Memory) giveBack() (err error) {
 	segments.Lock()
 	m.forget()
-	c := segments.client
 	segments.Unlock()
 	for _, b := range []shm.Handle{m.block, m.segment.block} {
 		if failed := m.d.Release(b); !errors.Is(failed, shm.ErrClosed) {
 			err = errors.Join(err, failed)
 		}
 	}
-	if !m.mine && c != nil && m.d.Stale(m.segment.block) {
-		err = errors.Join(err, c.sweep())
+	if !m.mine && m.d.Stale(m.segment.block) {
+		err = errors.Join(err, sweep())
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/shm"
 )
+
+// Note [Who keeps a segment]
+// The memory of a device lives as long as a descriptor, an import or a mapping of it does, in whatever process. It is the domain's keeper that has a
+// descriptor of each segment, also for those who come when its maker has ended; it needs no GPU, since it only holds files. A segment is
+// named by a block of the domain, which every tensor in it holds, in processes and messages, and whoever allocates in it.
 
 // A segment is a large piece of a device's memory, mapped in this process. One process allocates in it, its maker; all that use it map
 // the whole of it once.
@@ -41,26 +47,50 @@ type extent struct {
 var segments = struct {
 	sync.Mutex
 	m      map[shm.Handle]*segment
-	client *client
-	domain *shm.Domain
+	domain *shm.Domain // the latest in which there were any; nil if there are none
 }{m: map[shm.Handle]*segment{}}
 
 // segmentSize is that of a segment unless an allocation needs more, or the device has less than 8 times as much.
 const segmentSize = 64 << 20
 
-// keeperOf returns the connection to the domain's keeper.
-func keeperOf(d *shm.Domain) (*client, error) {
+// followed is the domain whose keeper tells us what nobody uses any more. Its lock is held until the keeper knows that it is to tell us.
+var followed struct {
+	sync.Mutex
+	domain *shm.Domain
+}
+
+// follow has the domain's keeper tell us which segments nobody uses any more.
+func follow(d *shm.Domain) error {
+	followed.Lock()
+	defer followed.Unlock()
+	if followed.domain != d {
+		if err := d.WatchKept(dropSegment); err != nil {
+			return err
+		}
+		followed.domain = d
+	}
 	segments.Lock()
-	defer segments.Unlock()
-	if segments.client != nil && segments.domain == d {
-		return segments.client, nil
+	segments.domain = d
+	segments.Unlock()
+	return nil
+}
+
+// sweep has the keeper look for segments that nobody uses any more, if there have been any.
+func sweep() error {
+	segments.Lock()
+	d := segments.domain
+	segments.Unlock()
+	if d == nil {
+		return nil
 	}
-	c, err := dial(d, dropSegment)
-	if err != nil {
-		return nil, err
-	}
-	segments.client, segments.domain = c, d
-	return c, nil
+	return d.Sweep()
+}
+
+// noteOf is what the keeper is told of a segment.
+func noteOf(size int, uuid [16]byte) (n shm.Note) {
+	binary.LittleEndian.PutUint64(n[:], uint64(size))
+	copy(n[8:], uuid[:])
+	return n
 }
 
 // dropSegment unmaps a segment that nobody uses any more.
@@ -84,8 +114,7 @@ func (s *segment) leave() error {
 
 // newSegment makes a segment with room for n bytes and gives its file to the keeper.
 func newSegment(dev *Device, d *shm.Domain, n int) (*segment, error) {
-	c, err := keeperOf(d)
-	if err != nil {
+	if err := follow(d); err != nil {
 		return nil, err
 	}
 	r, err := dev.use()
@@ -108,13 +137,13 @@ func newSegment(dev *Device, d *shm.Domain, n int) (*segment, error) {
 	}
 	f, err := dev.export(h)
 	if err == nil {
-		err = errors.Join(c.keep(s.block, size, dev.uuid, f), f.Close())
+		err = errors.Join(d.Keep(s.block, noteOf(size, dev.uuid), f), f.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(err, dev.driver.MemRelease(h), d.Release(s.block))
 	}
 	if err := s.mapIn(h); err != nil {
-		return nil, errors.Join(err, d.Release(s.block), c.sweep())
+		return nil, errors.Join(err, d.Release(s.block), d.Sweep())
 	}
 	segments.Lock()
 	defer segments.Unlock()
@@ -163,23 +192,22 @@ func importSegment(d *shm.Domain, block shm.Handle) (*segment, error) {
 	if s := enterSegment(block, nil); s != nil {
 		return s, nil
 	}
-	c, err := keeperOf(d)
+	if err := follow(d); err != nil {
+		return nil, err
+	}
+	file, note, err := d.Fetch(block)
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.fetch(block)
+	defer file.Close()
+	dev, err := deviceOf([16]byte(note[8:]))
 	if err != nil {
 		return nil, err
 	}
-	defer a.file.Close()
-	dev, err := deviceOf(a.uuid)
-	if err != nil {
-		return nil, err
-	}
-	s := &segment{dev: dev, d: d, block: block, size: int(a.size)}
+	s := &segment{dev: dev, d: d, block: block, size: int(binary.LittleEndian.Uint64(note[:]))}
 	var h cudriver.MemHandle
 	err = dev.do(func(cudriver.Stream) error {
-		return useNumber(a.file, func(fd int) (err error) {
+		return useNumber(file, func(fd int) (err error) {
 			h, err = dev.driver.MemImport(fd)
 			return err
 		})

@@ -122,6 +122,7 @@ func (e *end) marshal(enc *wire.Encoder) error {
 		return fmt.Errorf("send an end of a queue: %w", err)
 	}
 	p := e.port
+	enc.Keep(e)
 	enc.OnDone(func(bool) { p.leave() })
 	enc.ArrayLen(4)
 	enc.String(p.elem)

@@ -21,7 +21,7 @@ var (
 	// ErrPeer is returned by Dial when what answers is no Listener, or of another version.
 	ErrPeer = link.ErrPeer
 	// ErrShared is returned by the Send of a value with shared memory on a Connection between two domains.
-	ErrShared = errors.New("ipc: shared memory does not reach the other side")
+	ErrShared = errors.New("ipc: shared memory and descriptors do not reach the other side")
 )
 
 func init() { wire.RegisterError("ipc.ErrShared", ErrShared) }

@@ -70,6 +70,10 @@ func newEnds(opts QueueOptions, elem string) (send, recv *end, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return makeEnds(ro, elem, opts.Policy)
+}
+
+func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, err error) {
 	d, err := shm.Default()
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +84,7 @@ func newEnds(opts QueueOptions, elem string) (send, recv *end, err error) {
 	}
 	h := ring.Handle()
 	in, out := newPort(d, h, receivers, elem), newPort(d, h, senders, elem)
-	out.ring, out.view, out.policy = ring, ring, opts.Policy
+	out.ring, out.view, out.policy = ring, ring, policy
 	if err := d.Retain(h); err != nil {
 		return nil, nil, errors.Join(err, d.Release(receivers), out.close())
 	}

@@ -137,7 +137,10 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 func (r *Receiver[T]) Close() error { return r.end.close() }
 
 // MarshalWire lets an end be part of a value that is sent. Whoever receives it has an end of its own.
-func (r *Receiver[T]) MarshalWire(e *wire.Encoder) error { return r.end.marshal(e) }
+func (r *Receiver[T]) MarshalWire(e *wire.Encoder) error {
+	e.Keep(r) // and with it the queue of which it may be a part
+	return r.end.marshal(e)
+}
 
 // UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
 func (r *Receiver[T]) UnmarshalWire(d *wire.Decoder) (err error) {

@@ -103,6 +103,7 @@ func (s *Sender[T]) Close() error { return s.end.close() }
 
 // MarshalWire lets an end be part of a value that is sent. Whoever receives it has an end of its own.
 func (s *Sender[T]) MarshalWire(e *wire.Encoder) error {
+	e.Keep(s) // and with it the queue of which it may be a part
 	return s.end.marshal(e)
 }
 

@@ -40,7 +40,8 @@ type Options struct {
 	// memory before, they do again.
 	Retries int
 
-	// Process says more about the processes. Start, Workers, FirstRank and Restart are the pool's own. Grace is by default 100 ms.
+	// Process says more about the processes. Start, Workers, FirstRank and Restart are the pool's own. Grace is by default 100 ms. The caller
+	// may close Files when New has returned.
 	Process shoal.Options
 }
 

@@ -12,6 +12,7 @@ import (
 type parcel struct {
 	body   []byte
 	blocks []shm.Handle
+	kept   []any // what must not be collected as long as it is in use
 }
 
 var encoders = sync.Pool{New: func() any { return new(wire.Encoder) }}
@@ -25,7 +26,7 @@ func pack(encode func(e *wire.Encoder) error) (p parcel, err error) {
 	e.Reset(make([]byte, 0, smallBody))
 	if err = encode(e); err == nil {
 		m := e.Message()
-		p.body = m.Body
+		p.body, p.kept = m.Body, e.Kept()
 		err = p.hold(m.Blocks)
 	}
 	e.Done(err == nil)
@@ -66,6 +67,7 @@ func (p *parcel) hold(blocks []shm.Handle) error {
 
 // release gives the references back. That the domain is gone by now is not this caller's affair.
 func (p *parcel) release() {
+	p.kept = nil
 	if len(p.blocks) == 0 {
 		return
 	}

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -42,10 +43,13 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	if opts.Process.Files, err = duplicate(opts.Process.Files); err != nil {
+		return nil, fmt.Errorf("pool: Process.Files: %w", err)
+	}
 	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers, seed: seed.From(ctx).Next()}
 	if capture := opts.Initializer.capture; capture != nil {
 		if p.init, err = capture(); err != nil {
-			return nil, fmt.Errorf("pool: the initializer's argument cannot cross: %w", err)
+			return nil, errors.Join(fmt.Errorf("pool: the initializer's argument cannot cross: %w", err), closeFiles(opts.Process.Files))
 		}
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -144,6 +148,7 @@ func (p *Pool) leave() {
 	}
 	p.cancel(p.cause)
 	p.init.args.release()
+	closeFiles(p.opts.Process.Files)
 	close(p.gone)
 }
 

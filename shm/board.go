@@ -141,27 +141,43 @@ func (r *Ring) copyName(l *lane, name string, m *Message) error {
 
 // peek reports false if the slot's word is not w any more.
 func (r *Ring) peek(l *lane, s *slot, w uint64, m *Message) (bool, error) {
+	ok, err := r.peekAll(l, s, w, m, 1)
+	if !ok || err != nil || m.spill != 0 {
+		return ok, err
+	}
+	m.Body = m.Body[1+m.Body[0]:]
+	return true, nil
+}
+
+// peekAll copies a message out of its slot, in which it stays, and takes references of its blocks but for the first own of them.
+func (r *Ring) peekAll(l *lane, s *slot, w uint64, m *Message, own int) (bool, error) {
 	meta := s.meta.Load()
-	label, err := s.label(m.body[:0])
+	text, err := s.text(m.body[:0])
 	for i := range m.table {
 		m.table[i] = Handle(s.blocks[i].Load())
 	}
 	if s.word.Load() != w {
 		return false, nil
 	}
-	n := meta >> 8 & 0xff
-	if err != nil || n == 0 || n > slotBlocks {
+	n := int(meta >> 8 & 0xff)
+	if err == nil && own > 0 {
+		err = labelled(text)
+	}
+	if err != nil || n > slotBlocks {
 		return false, ErrCorrupt
 	}
-	m.d, m.spill = r.d, 0
-	m.Body, m.Blocks = label[1+label[0]:], m.table[1:n]
+	m.d, m.spill, m.Body = r.d, 0, text
 	if meta&metaSpill != 0 {
-		return r.peekSpilled(l, s, w, m)
+		return r.peekSpilled(l, s, w, m, own)
 	}
+	if n < own {
+		return false, ErrCorrupt
+	}
+	m.Blocks = m.table[own:n]
 	return r.hold(l, s, w, m.Blocks)
 }
 
-func (r *Ring) peekSpilled(l *lane, s *slot, w uint64, m *Message) (ok bool, err error) {
+func (r *Ring) peekSpilled(l *lane, s *slot, w uint64, m *Message, own int) (ok bool, err error) {
 	ok, err = r.hold(l, s, w, m.table[:1])
 	if !ok {
 		return false, err
@@ -171,11 +187,11 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w uint64, m *Message) (ok bool, err
 	if err == nil {
 		m.Blocks, m.Body, err = unspill(p)
 	}
-	if err == nil && len(m.Blocks) == 0 {
+	if err == nil && len(m.Blocks) < own {
 		err = ErrCorrupt
 	}
 	if err == nil {
-		m.Blocks = m.Blocks[1:]
+		m.Blocks = m.Blocks[own:]
 		ok, err = r.hold(l, s, w, m.Blocks)
 	}
 	if !ok || err != nil {
@@ -222,6 +238,23 @@ func (s *slot) setLabel(label []byte) {
 
 // label reads the slot's label into b.
 func (s *slot) label(b []byte) ([]byte, error) {
+	b, err := s.text(b)
+	if err == nil {
+		err = labelled(b)
+	}
+	return b, err
+}
+
+// labelled returns ErrCorrupt unless b begins with a name.
+func labelled(b []byte) error {
+	if len(b) == 0 || int(b[0]) >= len(b) {
+		return ErrCorrupt
+	}
+	return nil
+}
+
+// text reads the slot's body into b, by words.
+func (s *slot) text(b []byte) ([]byte, error) {
 	n := int(s.meta.Load() >> 16 & 0xffff)
 	if n > slotBody {
 		return nil, ErrCorrupt
@@ -229,10 +262,7 @@ func (s *slot) label(b []byte) ([]byte, error) {
 	for i := 0; i < n; i += 8 {
 		b = binary.LittleEndian.AppendUint64(b, s.words()[i/8].Load())
 	}
-	if b = b[:n]; n == 0 || int(b[0]) >= n {
-		return nil, ErrCorrupt
-	}
-	return b, nil
+	return b[:n], nil
 }
 
 // begins reports whether the slot's label begins with the one of a name alone, whose first byte is its length.

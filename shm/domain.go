@@ -44,6 +44,7 @@ type Domain struct {
 	trimmer     trimmer
 	listeners   listeners
 	services    []io.Closer
+	files       descriptors
 	lastCollect atomic.Int64
 	collecting  sync.Mutex // held by who collects garbage for memory
 	collected   atomic.Uint64

@@ -55,6 +55,12 @@ var (
 	ErrExist = fmt.Errorf("shm: name is taken: %w", fs.ErrExist)
 	// ErrNotExist is returned by Lookup and Unlink for a name that nobody has bound. It wraps fs.ErrNotExist.
 	ErrNotExist = fmt.Errorf("shm: no such name: %w", fs.ErrNotExist)
+	// ErrKeeper is returned for a descriptor where the process that made the domain, which keeps those that are under way, has ended,
+	// and for a block for which it keeps none.
+	ErrKeeper = errors.New("shm: nobody keeps the descriptor")
+	// ErrTooManyFiles is returned where a descriptor is sent while 4,096 are under way, or the process that keeps them has no room for
+	// another: receive what was sent, close what will not be, or raise the limit of open files there (ulimit -n).
+	ErrTooManyFiles = errors.New("shm: too many descriptors are under way")
 	// ErrName is returned for a name that is empty, longer than MaxName or not UTF-8.
 	ErrName = errors.New("shm: not a name")
 	// ErrTooManyNames is returned by Bind in a domain that has MaxNames names.

@@ -57,9 +57,11 @@ func New(opts Options) (*Domain, error) {
 		s.unmap()
 		return nil, errors.Join(fmt.Errorf("new domain: %w", err), s.ctlFile.Close(), s.dataFile.Close())
 	}
-	if err := d.startServices(); err != nil {
-		return nil, err
+	k, err := newKeeper(d)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("new domain: %w", err), d.Close())
 	}
+	d.services = append(d.services, k)
 	return d, nil
 }
 

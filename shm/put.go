@@ -46,7 +46,9 @@ func (r *Ring) put(p parcel) error {
 	}
 	l.rec.opseq.Set(l.rec.opseq.Load() + 1)
 	err = r.deliver(l, p, order)
-	if err == nil {
+	if err == nil && r.news {
+		r.d.ringBits(&r.hdr.notEmpty)
+	} else if err == nil {
 		r.notEmpty.offer() // in the lane, so that Close waits for it: the ring may be gone after that
 	}
 	if err == nil && p.move && slices.Contains(order, r.index()) {
@@ -109,7 +111,7 @@ func (r *Ring) write(l *lane, s *slot, p parcel) {
 	for i, h := range p.table {
 		s.blocks[i].Set(uint64(h))
 	}
-	if p.name != "" {
+	if p.name != "" || r.news { // who peeks reads it while it may change
 		s.setLabel(p.body)
 		return
 	}

@@ -38,6 +38,7 @@ const (
 	ringNoSenders
 	ringNoReceivers
 	ringBoard // its messages have names: board.go
+	ringNews  // its messages are read in place: news.go
 )
 
 // slot is one message, or room for one.
@@ -102,6 +103,7 @@ type Ring struct {
 	cap   uint64
 	bits  int
 	limit uint64
+	news  bool
 	ready atomic.Uint64 // slots backed by pages, as far as this view knows
 	seen  atomic.Uint64 // the head when this view last looked at it
 	gone  atomic.Bool   // the view is closed
@@ -119,6 +121,8 @@ type RingOptions struct {
 	Capacity int
 	// Grow commits the ring's pages as they are needed and not at once: for a ring that is as good as unbounded.
 	Grow bool
+	// News makes a ring whose newest message everybody can read, by Peek, while it stays there.
+	News bool
 }
 
 // NewRing makes a ring. The caller holds its block once, and the tokens of its two ends once each, and closes them
@@ -152,6 +156,11 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 	if receivers, err = d.newEnd(h, objectReceivers); err != nil {
 		return nil, 0, 0, errors.Join(err, d.Release(senders))
 	}
+	flags := uint64(0)
+	if opts.News {
+		flags = ringNews
+	}
+	hdr.flags.Store(flags)
 	hdr.senders.Store(uint64(senders))
 	hdr.receivers.Store(uint64(receivers))
 	hdr.limit.Store(uint64(opts.Capacity))
@@ -178,6 +187,9 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	}
 	r.h = h
 	r.notEmpty = lot{d: d, bits: &r.hdr.notEmpty, ready: r.readable, habits: new(habits)}
+	if r.news {
+		r.notEmpty.ready = r.over // nobody takes what there is, so nobody passes it on
+	}
 	r.notFull = lot{d: d, bits: &r.hdr.notFull, ready: r.writable, habits: new(habits)}
 	d.park.add(&r.notEmpty, &r.notFull)
 	return r, nil
@@ -198,6 +210,7 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 		return nil, fmt.Errorf("%w: ring of %d slots for %d messages", ErrCorrupt, n, limit)
 	}
 	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: unsafe.Add(unsafe.Pointer(hdr), ringHead), cap: n, bits: bits.TrailingZeros64(n)}
+	r.news = r.finished(ringNews)
 	r.backed(0)
 	return r, nil
 }

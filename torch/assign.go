@@ -6,8 +6,10 @@ import (
 	"reflect"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/torch/internal/vision"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -58,12 +60,26 @@ func assignTo(dst reflect.Value, v any) error {
 		return assignItems(dst, v.Members())
 	case *Dict:
 		return assignDict(dst, v)
+	case *Record:
+		if steps := reflect.TypeFor[image.Pipeline](); steps.AssignableTo(dst.Type()) {
+			return assignSteps(dst, v)
+		}
 	}
 	if dst.Kind() == reflect.Pointer {
 		dst.Set(reflect.New(dst.Type().Elem()))
 		return assignTo(dst.Elem(), v)
 	}
 	return assignScalar(dst, v)
+}
+
+// assignSteps stores what a transform of torchvision does to images of three planes.
+func assignSteps(dst reflect.Value, transform *Record) error {
+	steps, _, err := vision.Steps(transform, 3)
+	if err != nil {
+		return err
+	}
+	dst.Set(reflect.ValueOf(steps))
+	return nil
 }
 
 func mismatch(dst reflect.Value, v any) error {
@@ -246,7 +262,7 @@ func assignNamed(dst reflect.Value, d *Dict) error {
 	}
 	for key := range d.All() {
 		if name, ok := key.(string); !ok || !known[name] {
-			return unsupported("the key %v of a dict, which %s does not have", key, dst.Type())
+			return unsupported("the key %v of a dict, which %s does not have; add a field tagged torch:\"%[1]v\"", key, dst.Type())
 		}
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
@@ -40,7 +39,9 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 
 // Main returns at once in a program that was started by hand. In one that Python has started, as its interpreter, it does what it
 // was started for, and does not return: it serves what the Child has, and for all else becomes the interpreter. It comes first in main.
+// As "program --shoal-probe NAME ARGS" it prints how many samples the data set NAME has, and what its classes are, as JSON: see Classified.
 func (c Child) Main() {
+	c.answerProbe()
 	code, ok := pythonCode(os.Args)
 	if !ok {
 		return
@@ -93,15 +94,6 @@ func (c Child) do(code string) error {
 	return s.handOver()
 }
 
-// words are such that what serves agrees to has one of them.
-func (c Child) words() []string {
-	all := []string{datasetName}
-	for name := range c.Functions {
-		all = append(all, name[strings.LastIndexByte(name, '.')+1:])
-	}
-	return all
-}
-
 // serves reports whether Go does what a process object says.
 func (c Child) serves(process any) bool {
 	o, _ := process.(*pickle.Object)
@@ -116,7 +108,7 @@ func (c Child) serves(process any) bool {
 	}
 	v, _ = state.Get("_args")
 	args, _ := v.(Tuple)
-	return len(args) > argDataset && readByGo(args[argDataset])
+	return c.loads(args)
 }
 
 // run does it. When the pipe ends the parent has ended, and so does this process.

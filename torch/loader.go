@@ -16,10 +16,11 @@ import (
 
 // A Worker is what a data set is told about the worker of a DataLoader that opens it.
 type Worker struct {
-	ID      int   // from 0
-	Workers int   // how many there are
-	Seed    int64 // of this worker, from PyTorch's base seed
-	Args    *Dict // the attributes of the data set in Python, but for the name
+	ID      int     // from 0
+	Workers int     // how many there are
+	Seed    int64   // of this worker, from PyTorch's base seed
+	Args    *Dict   // shoal_args of the data set in Python, or its attributes but for the name and private ones
+	Object  *Record // the data set in Python, with all of its attributes; nil when it is probed
 }
 
 // Keywords stores Args in the struct that dst points to, by the tags of its fields, as Recv does. An attribute that the struct has no field for

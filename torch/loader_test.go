@@ -36,6 +36,7 @@ var testChild = Child{
 			}
 			return data.NewTensorDataset(args.Scale), nil
 		},
+		"photos": openPhotos, "lettered": openLettered,
 		"info": func(_ context.Context, w Worker) (data.Dataset, error) {
 			if extra, _ := w.Args.Get("extra"); extra != "keyword" {
 				return nil, fmt.Errorf("extra is %v", extra)
@@ -188,8 +189,8 @@ func dataLoader(t *testing.T, py python, theirs string) {
 		}
 	}
 	for name, want := range map[string]string{
-		"error": "sample seven is bad", "panic": "sample seven panics", "unknown": `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"info\" \"scaled\" \"squares\"]`,
-		"misspelt": "the key scales of a dict", "mistyped": "field n: torch: value cannot cross: string does not become int", "around": "Subset has no attribute shoal_dataset",
+		"error": "sample seven is bad", "panic": "sample seven panics", "unknown": `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"info\" \"lettered\" \"photos\" \"scaled\" \"squares\"]`,
+		"misspelt": "the key scales of a dict", "mistyped": "field n: torch: value cannot cross: string does not become int", "around": "index 2 of a Subset, at 1, is outside of its data set, which has 2 samples",
 	} {
 		if got := string(out[name]); !strings.Contains(got, want) || !strings.Contains(got, "RuntimeError: Caught RuntimeError in DataLoader worker process") {
 			t.Errorf("%s: %s", name, got)

@@ -1,74 +1,16 @@
 package torch
 
 import (
-	"encoding/binary"
-	"math"
-	"slices"
-
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // TensorOf returns a tensor with a copy of the elements of a numpy array, on the heap.
-func TensorOf(a *Array) (*tensor.Tensor, error) {
-	dt, swapped, err := tensor.ParseNumpy(a.DType)
-	if err != nil || swapped {
-		return nil, unsupported("a numpy array of %s; call .astype first", a.DType)
-	}
-	shape := slices.Clone(a.Shape)
-	if a.Fortran {
-		slices.Reverse(shape)
-	}
-	if n, err := dt.SizeOf(shape...); err != nil || n != len(a.Data) {
-		return nil, unsupported("%d bytes for a numpy array of %v", len(a.Data), a.Shape)
-	}
-	t := tensor.Empty(dt, shape...)
-	copy(tensor.Bytes(t), a.Data)
-	if a.Fortran {
-		order := make([]int, t.Dims())
-		for i := range order {
-			order[i] = t.Dims() - 1 - i
-		}
-		t = t.Permute(order...)
-	}
-	return t, nil
-}
+func TensorOf(a *Array) (*tensor.Tensor, error) { return value.TensorOf(a) }
 
 // ArrayOf returns a numpy array with a copy of the elements of a tensor. The error wraps ErrUnsupported for bfloat16, which numpy
 // does not have.
-func ArrayOf(t *tensor.Tensor) (*Array, error) {
-	name := t.DType().Numpy()
-	if name == "" {
-		return nil, unsupported("numpy has no %v", t.DType())
-	}
-	return &Array{DType: name, Shape: slices.Clone(t.Shape()), Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
-}
+func ArrayOf(t *tensor.Tensor) (*Array, error) { return value.ArrayOf(t) }
 
 // NumberOf returns a numpy scalar as bool, int64, float64 or complex128; unsigned ones must fit.
-func NumberOf(s *Scalar) (any, error) {
-	b := slices.Clone(s.Data)
-	if s.DType[0] == '>' {
-		slices.Reverse(b)
-	}
-	u := binary.LittleEndian.Uint64(append(slices.Clone(b), make([]byte, 8)...))
-	switch s.DType[1:] {
-	case "b1":
-		return u != 0, nil
-	case "i1":
-		return int64(int8(u)), nil
-	case "i2":
-		return int64(int16(u)), nil
-	case "i4":
-		return int64(int32(u)), nil
-	case "i8", "u1", "u2", "u4":
-		return int64(u), nil
-	case "u8":
-		if u <= math.MaxInt64 {
-			return int64(u), nil
-		}
-	case "f4":
-		return float64(math.Float32frombits(uint32(u))), nil
-	case "f8":
-		return math.Float64frombits(u), nil
-	}
-	return nil, unsupported("a numpy number of %s", s.DType)
-}
+func NumberOf(s *Scalar) (any, error) { return value.NumberOf(s) }

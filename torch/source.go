@@ -2,91 +2,209 @@ package torch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
 // An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that has an attribute
-// shoal_dataset with the registered name; its __len__ says how many samples there are, and its __getitem__ is never called. The data set serves
+// shoal_dataset with the registered name, or whose class has that name, such as "__main__.Photos"; its __len__ says how many samples there are, and
+// its __getitem__ is never called. The data set serves
 // one call at a time. With their contexts data.WorkerInfo, data.SampleSeed and data.Rand are what they are in a data.Loader: their seed is PyTorch's
 // base seed, the same in all workers, so that what is random in a sample does not depend on their number. A data.Opener is opened once, and what has a
-// Close is closed at the end.
+// Close is closed at the end. Subset, random_split and ConcatDataset may be around it in Python.
 type OpenDataset func(ctx context.Context, w Worker) (data.Dataset, error)
 
-// An OpenStream begins the samples of an IterableDataset that has an attribute shoal_dataset, those of this worker. It
-// is called once for each epoch. data.Rand of its context is a generator of this worker and epoch.
+// An OpenStream begins the samples of an IterableDataset that has an attribute shoal_dataset, or whose class has the registered name, those of this
+// worker. It is called once for each epoch. data.Rand of its context is a generator of this worker and epoch. ChainDataset may be around it in Python.
 type OpenStream func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error]
 
-// datasetName is the attribute by which Python names a data set of Go's.
-const datasetName = "shoal_dataset"
+// What Python's data sets say to Go by their attributes.
+const (
+	datasetName = "shoal_dataset" // the registered name; None leaves a data set that Go knows to Python
+	datasetArgs = "shoal_args"    // a dict of the keyword arguments, instead of all attributes
+)
 
-// readByGo reports whether Python's data set, as it is in a pickle, is one of Go's or one around one: that is an error, which Go explains.
-func readByGo(dataset any) bool {
-	for d := range pickle.Each[*Dict](dataset) {
-		if _, ok := d.Get(datasetName); ok {
-			return true
-		}
-	}
-	return false
-}
-
-// openDataset opens what the attribute of Python's data set names.
+// openDataset opens what Python's data set is.
 func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) error {
 	holder := args[argDataset]
 	if list, ok := holder.([]any); ok && len(list) == 1 { // from torch 2.14 on
 		holder = list[0]
 	}
-	record, ok := holder.(*Record)
-	if !ok {
-		return unsupported("a data set that is %T", holder)
-	}
-	name, _ := record.Attr(datasetName)
-	text, ok := name.(string)
-	if !ok {
-		return unsupported("the data set %s has no attribute %s: give the DataLoader one that has, not another one around it", record.Class, datasetName)
-	}
-	w.Args = new(Dict)
-	for k, v := range record.State.(*Dict).All() { // in which the name was found
-		if k != datasetName {
-			w.Args.Set(k, v)
-		}
-	}
+	s := &source{child: c, worker: w, opened: map[*Record]data.Dataset{}}
 	if args[argKind] == int64(kindStream) {
-		open := c.Streams[text]
-		if open == nil {
-			return c.unknown("stream", text)
+		opens, err := s.streams(holder, 0)
+		if err != nil {
+			return err
 		}
-		return w.openStream(ctx, open)
-	}
-	open := c.Datasets[text]
-	if open == nil {
-		return c.unknown("data set", text)
+		return w.openStream(ctx, chained(opens))
 	}
 	if w.fetch != nil { // persistent workers keep it
 		return nil
 	}
-	ds, err := open(ctx, w.Worker)
-	if err == nil {
-		ds, err = w.opened(ctx, ds)
-	}
+	ds, err := s.dataset(ctx, holder)
 	if err != nil {
-		return err
+		return errors.Join(err, s.close())
 	}
-	if c, ok := ds.(io.Closer); ok {
-		w.stop = c.Close
-	}
+	w.stop = s.close
 	w.fetch = func(ctx context.Context, index any) (any, error) { return w.fetchNumbered(ctx, ds, index) }
 	return nil
 }
 
-// opened opens what is an Opener.
-func (w *loaderWorker) opened(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
+// A source opens the data sets of one object of Python, and closes them.
+type source struct {
+	child   Child
+	worker  *loaderWorker
+	opened  map[*Record]data.Dataset // nil while one is being opened
+	closers []io.Closer
+}
+
+func (s *source) close() error {
+	var errs []error
+	for _, c := range s.closers {
+		errs = append(errs, c.Close())
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// dataset opens a data set, or returns the one that was opened for the same object.
+func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
+	r, ok := v.(*Record)
+	if !ok {
+		return nil, unsupported("a data set that is %T", v)
+	}
+	if ds, begun := s.opened[r]; begun {
+		if ds == nil {
+			return nil, unsupported("%s: a data set that contains itself", r.Class)
+		}
+		return ds, nil
+	}
+	if len(s.opened) >= mostDatasets {
+		return nil, unsupported("more than %d data sets in one", mostDatasets)
+	}
+	s.opened[r] = nil
+	open, err := s.meant(r)
+	if err != nil {
+		return nil, err
+	}
+	ds, err := open(s, ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if n := ds.Len(); n < 0 {
+		return nil, unsupported("%s has %d samples", r.Class, n)
+	}
+	s.opened[r] = ds
+	return ds, nil
+}
+
+// mostDatasets bounds data sets in one another.
+const mostDatasets = 10_000
+
+// meant returns how an object is opened: by its name, by that of its class, or as one of the classes that every program knows.
+func (s *source) meant(r *Record) (opener, error) {
+	name, named := attribute(r, datasetName)
+	if text, ok := name.(string); ok {
+		if open := s.child.Datasets[text]; open != nil {
+			return registered(open), nil
+		}
+		return nil, s.child.unknown("data set", text)
+	}
+	if open := s.child.Datasets[r.Class.String()]; open != nil {
+		return registered(open), nil
+	}
+	if open := known(r.Class); open != nil && !named {
+		return open, nil
+	}
+	return nil, s.child.notOurs(r)
+}
+
+// registered opens what the program has given a name to.
+func registered(open OpenDataset) opener {
+	return func(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+		w, err := s.worker.of(r)
+		if err != nil {
+			return nil, err
+		}
+		ds, err := open(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		return s.begin(ctx, ds)
+	}
+}
+
+// of is what a data set is told that an object of Python stands for.
+func (w *loaderWorker) of(r *Record) (Worker, error) {
+	args, err := keywordsOf(r)
+	own := w.Worker
+	own.Args, own.Object = args, r
+	return own, err
+}
+
+// keywordsOf returns the keyword arguments in an object: what shoal_args has, or all attributes that are not private.
+func keywordsOf(r *Record) (*Dict, error) {
+	if v, ok := attribute(r, datasetArgs); ok {
+		d, ok := v.(*Dict)
+		if !ok {
+			return nil, unsupported("%s.%s is %T, and not a dict", r.Class, datasetArgs, v)
+		}
+		return d, nil
+	}
+	args := new(Dict)
+	for k, v := range attributes(r) {
+		if k != datasetName && !strings.HasPrefix(k, "_") {
+			args.Set(k, v)
+		}
+	}
+	return args, nil
+}
+
+// attributes yields what an object has: the state of a class with __slots__ is a pair of dicts.
+func attributes(r *Record) iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		parts, ok := r.State.(Tuple)
+		if !ok {
+			parts = Tuple{r.State}
+		}
+		for _, part := range parts {
+			d, _ := part.(*Dict)
+			for k, v := range d.All() {
+				if name, ok := k.(string); ok && !yield(name, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func attribute(r *Record, name string) (v any, ok bool) {
+	for k, v := range attributes(r) {
+		if k == name {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// begin opens what is a data.Opener, and has what has a Close closed at the end.
+func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
+	ds, err := s.worker.begun(ctx, ds)
+	if c, ok := ds.(io.Closer); ok && err == nil {
+		s.closers = append(s.closers, c)
+	}
+	return ds, err
+}
+
+// begun opens what is an Opener.
+func (w *loaderWorker) begun(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
 	o, ok := ds.(data.Opener)
 	if !ok {
 		return ds, nil
@@ -112,11 +230,77 @@ func (c Child) unknown(kind, name string) error {
 		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.Streams)))
 }
 
-func (w *loaderWorker) openStream(ctx context.Context, open OpenStream) error {
+// notOurs says what an object would need.
+func (c Child) notOurs(r *Record) error {
+	return unsupported("the data set %s has no attribute %s, and it is none of the classes that Go knows: %s. Set self.%[2]s in its __init__ (what only the class has "+
+		"does not come along), or register Datasets[%[4]q] in the Go program, or leave out multiprocessing_context=\"spawn\" for this DataLoader",
+		r.Class, datasetName, strings.Join(recognisedNames(), ", "), r.Class)
+}
+
+// streams returns what opens the streams of an object, one after the other.
+func (s *source) streams(v any, depth int) ([]boundStream, error) {
+	r, ok := v.(*Record)
+	if !ok || depth > 100 {
+		return nil, unsupported("a data set that is %T", v)
+	}
+	name, _ := attribute(r, datasetName)
+	text, named := name.(string)
+	if !named {
+		text = r.Class.String()
+	}
+	if open := s.child.Streams[text]; open != nil {
+		w, err := s.worker.of(r)
+		return []boundStream{{open, w}}, err
+	}
+	if named {
+		return nil, s.child.unknown("stream", text)
+	}
+	if r.Class != chainDataset {
+		return nil, s.child.notOurs(r)
+	}
+	parts, err := items(r, "datasets")
+	if err != nil {
+		return nil, err
+	}
+	var all []boundStream
+	for _, part := range parts {
+		more, err := s.streams(part, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, more...); len(all) > mostDatasets {
+			return nil, unsupported("more than %d data sets in one", mostDatasets)
+		}
+	}
+	return all, nil
+}
+
+// A boundStream is what opens a stream, and what it is told.
+type boundStream struct {
+	open OpenStream
+	w    Worker
+}
+
+// chained opens streams one after the other.
+func chained(all []boundStream) func(ctx context.Context) iter.Seq2[data.Sample, error] {
+	return func(ctx context.Context) iter.Seq2[data.Sample, error] {
+		return func(yield func(data.Sample, error) bool) {
+			for _, b := range all {
+				for s, err := range b.open(ctx, b.w) {
+					if !yield(s, err) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func (w *loaderWorker) openStream(ctx context.Context, open func(context.Context) iter.Seq2[data.Sample, error]) error {
 	if err := w.stop(); err != nil {
 		return err
 	}
-	next, stop := iter.Pull2(open(w.at(ctx, w.ID), w.Worker))
+	next, stop := iter.Pull2(open(w.at(ctx, w.ID)))
 	w.stop = func() error { stop(); return nil }
 	w.fetch = func(_ context.Context, index any) (any, error) { return w.fetchNext(next, index) }
 	return nil

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"os"
 	"reflect"
 	"sync"
 	"time"
@@ -100,6 +101,9 @@ func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, e
 	case reflect.TypeFor[error]():
 		n.codec, n.nil = nilCodec{errorCodec{}}, true
 		return true, nil
+	case reflect.TypeFor[*os.File]():
+		n.codec, n.nil = nilCodec{fileCodec{}}, true
+		return true, nil
 	}
 	switch t.Kind() {
 	case reflect.Interface:
@@ -107,11 +111,20 @@ func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, e
 			n.codec, n.nil = anyCodec{}, true
 			return true, nil
 		}
+		if advice, ok := netAdvice(t); ok {
+			return false, &typeError{path, t, advice}
+		}
 		return false, nil
 	case reflect.Pointer: // the methods are those of what it points to
 		return false, nil
 	}
-	return b.fillMethods(n, t, path)
+	if done, err := b.fillMethods(n, t, path); done || err != nil {
+		return done, err
+	}
+	if advice, ok := netAdvice(t); ok {
+		return false, &typeError{path, t, advice}
+	}
+	return false, nil
 }
 
 // fillMethods handles the types that write and read themselves.

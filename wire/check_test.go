@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -61,7 +62,9 @@ func TestCheckNamesTheFieldThatCannotCross(t *testing.T) {
 	refused[struct{ n int }](t, ".n: int", "not exported")
 	refused[struct{ N atomic.Int64 }](t, "ipc.Value")
 	refused[struct{ Ctx context.Context }](t, ".Ctx: context.Context", "context of its own")
-	refused[*os.File](t, "File: os.File cannot cross")
+	refused[os.File](t, "File: os.File cannot cross", "*os.File")
+	refused[*net.TCPConn](t, "TCPConn: net.TCPConn cannot cross", "File", "net.FileConn")
+	refused[struct{ L net.Listener }](t, ".L: net.Listener cannot cross", "net.FileListener")
 	refused[io.Reader](t, "Reader: io.Reader", "any and error")
 	refused[uintptr](t, "uint64")
 	refused[unsafe.Pointer](t)

@@ -23,6 +23,7 @@ type Encoder struct {
 	index  map[shm.Handle]int // of blocks, once they are many
 	seen   map[any]int        // pointers to values that are written once
 	hooks  []func(sent bool)
+	kept   []any
 	depth  int
 	err    error
 }
@@ -48,11 +49,20 @@ func (e *Encoder) Err() error { return e.err }
 // be) and to undo what it did for the message when sent is false.
 func (e *Encoder) OnDone(f func(sent bool)) { e.hooks = append(e.hooks, f) }
 
+// Keep has who sends the message keep v reachable for as long as the work lasts for which it sends it: v is part of something that closes
+// itself when the garbage collector finds it, such as a queue of which only one end is sent.
+func (e *Encoder) Keep(v any) { e.kept = append(e.kept, v) }
+
+// Kept returns what Keep was given since Reset, until Done. Who starts a worker keeps it until the worker has ended; who puts a message need not: what is closed
+// then is not the message's.
+func (e *Encoder) Kept() []any { return e.kept }
+
 // Done says what became of the message and runs the functions given to OnDone, the last one first. Whoever called Reset calls
 // it exactly once for each message, after an error of Encode as well.
 func (e *Encoder) Done(sent bool) {
 	runHooks(&e.hooks, sent)
 	clear(e.seen)
+	e.kept = nil // a caller may have it
 }
 
 func runHooks(hooks *[]func(bool), ok bool) {

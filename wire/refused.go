@@ -16,7 +16,7 @@ const (
 // refusedTypes are structs and interfaces that many arguments hold, with what to use instead.
 var refusedTypes = map[reflect.Type]string{
 	reflect.TypeFor[context.Context](): "the function gets a context of its own",
-	reflect.TypeFor[os.File]():         "a descriptor does not travel as a value; hand it over when the process starts",
+	reflect.TypeFor[os.File]():         "a file travels as an *os.File",
 	reflect.TypeFor[sync.Mutex]():      useIPC,
 	reflect.TypeFor[sync.RWMutex]():    useIPC,
 	reflect.TypeFor[sync.Cond]():       useIPC,

@@ -41,7 +41,7 @@ var typesBy struct {
 // it under the same name, so call it from init. It panics if T cannot cross, and if the name or T is already registered.
 //
 // Booleans, numbers, strings, []byte, time.Time, time.Duration, []any, map[string]any and slices of strings and of the
-// common numbers are registered under their Go names, and so is *fs.PathError.
+// common numbers are registered under their Go names, and so are *os.File and *fs.PathError.
 func RegisterType[T any](name string) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Interface {
@@ -126,6 +126,7 @@ var builtins = [...]registered{
 	{"map[string]any", of[map[string]any]{}},
 	{"time.Time", of[time.Time]{}},
 	{"time.Duration", of[time.Duration]{}},
+	{"*os.File", of[*os.File]{}},
 	{"*fs.PathError", of[*fs.PathError]{}},
 	{"*os.SyscallError", of[*os.SyscallError]{}},
 }

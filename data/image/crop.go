@@ -29,6 +29,99 @@ func (im *Image) Crop(y, x, h, w int) {
 	}
 }
 
+// A PadMode says what is in the pixels around an image.
+type PadMode uint8
+
+const (
+	Constant  PadMode = iota // Fill
+	Edge                     // the pixel at the edge
+	Reflect                  // the image in a mirror, without the edge once more
+	Symmetric                // the image in a mirror, with it
+)
+
+// Pad adds pixels at each side of an image. Fill, where the Mode is Constant, is one byte for all planes or one for each; without it they are black.
+type Pad struct {
+	Top, Left, Bottom, Right int // at least 0
+	Mode                     PadMode
+	Fill                     []uint8
+}
+
+// Apply adds the pixels.
+func (s Pad) Apply(im *Image, _ *rand.Rand) error {
+	if err := s.check(im); err != nil {
+		return err
+	}
+	srcH, srcW := im.H, im.W
+	before := im.become(im.C, s.Top+srcH+s.Bottom, s.Left+srcW+s.Right)
+	for c := range im.C {
+		var paint uint8
+		if len(s.Fill) > 0 {
+			paint = s.Fill[min(c, len(s.Fill)-1)]
+		}
+		src, dst := before[c*srcH*srcW:][:srcH*srcW], im.plane(c)
+		for y := range im.H {
+			row := dst[y*im.W:][:im.W]
+			from, inside := s.Mode.at(y-s.Top, srcH)
+			if !inside {
+				fill(row, paint)
+				continue
+			}
+			s.row(row, src[from*srcW:][:srcW], paint)
+		}
+	}
+	return nil
+}
+
+// row writes a row of the image, and what is at its sides.
+func (s Pad) row(dst, src []uint8, paint uint8) {
+	copy(dst[s.Left:], src)
+	side := func(from, to int) {
+		for x := from; x < to; x++ {
+			dst[x] = paint
+			if at, inside := s.Mode.at(x-s.Left, len(src)); inside {
+				dst[x] = src[at]
+			}
+		}
+	}
+	side(0, s.Left)
+	side(s.Left+len(src), len(dst))
+}
+
+func (s Pad) check(im *Image) error {
+	if err := sane(im, 1, 1); err != nil {
+		return err
+	}
+	for _, n := range []int{s.Top, s.Left, s.Bottom, s.Right} {
+		beyond := n < 0 || n > DefaultMaxPixels || s.Mode == Reflect && n >= min(im.H, im.W) || s.Mode == Symmetric && n > min(im.H, im.W)
+		if beyond {
+			return fmt.Errorf("%w: %d pixels around %d×%d", ErrSize, n, im.H, im.W)
+		}
+	}
+	if n := len(s.Fill); n > 1 && n != im.C {
+		return fmt.Errorf("%w: a colour of %d bytes for %d planes", ErrSize, n, im.C)
+	}
+	return room(im.H+s.Top+s.Bottom, im.W+s.Left+s.Right)
+}
+
+// at returns which of n pixels is at i, which may be outside of them.
+func (m PadMode) at(i, n int) (at int, inside bool) {
+	switch {
+	case i >= 0 && i < n:
+		return i, true
+	case m == Edge:
+		return max(0, min(n-1, i)), true
+	case m == Reflect && i < 0:
+		return -i, true
+	case m == Reflect:
+		return 2*(n-1) - i, true
+	case m == Symmetric && i < 0:
+		return -i - 1, true
+	case m == Symmetric:
+		return 2*n - 1 - i, true
+	}
+	return 0, false
+}
+
 // CenterCrop leaves the H×W pixels in the middle, in black if the image is smaller.
 type CenterCrop struct{ H, W int }
 
@@ -54,6 +147,14 @@ func sane(im *Image, h, w int) error {
 	}
 	if h < 1 || w < 1 {
 		return fmt.Errorf("%w: a crop of %d×%d", ErrSize, h, w)
+	}
+	return room(h, w)
+}
+
+// room returns an error where a step would make more pixels than a file may have.
+func room(h, w int) error {
+	if h > DefaultMaxPixels/w {
+		return fmt.Errorf("%w: %d×%d pixels are to be made, where %d are", ErrSize, h, w, DefaultMaxPixels)
 	}
 	return nil
 }

@@ -17,21 +17,33 @@ var (
 // ToTensor makes float32 of pixels, from 0 to 1.
 var ToTensor = Normalize{}
 
+// An Arithmetic is the order in which Normalize rounds, which decides about the last bit of its numbers.
+type Arithmetic uint8
+
+const (
+	Fused    Arithmetic = iota // one multiplication and one addition for a pixel: the quickest
+	Divided                    // x/255, then minus Mean, then over Std: torchvision's ToTensor or ConvertImageDtype, and Normalize
+	Scaled                     // x·(1/255), and so on: torchvision's v2.ToDtype(torch.float32, scale=True), and Normalize
+	Unscaled                   // x itself, from 0 to 255, and so on: v2.ToDtype(torch.float32), and Normalize
+)
+
 // Normalize makes float32 of pixels: (x/255 - Mean) / Std, with one number for each plane or one for all. Without them it is [ToTensor]. Steps that
-// follow see numbers and no pixels, which only RandomErasing does.
-type Normalize struct{ Mean, Std []float32 }
+// follow see numbers and no pixels, which only RandomErasing does, and a Normalize with a Mean or Std: it makes (x - Mean) / Std of numbers.
+//
+// With an Arithmetic other than Fused the numbers are PyTorch's, to the last bit.
+type Normalize struct {
+	Mean, Std []float32
+	As        Arithmetic
+}
 
 // Apply makes the numbers.
 func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
-	if err := sane(im, 1, 1); err != nil {
-		return err
-	}
-	n := im.H * im.W
-	if len(im.numbers) == im.C*n {
-		im.Numbers = im.numbers
-	} else {
-		im.floats = sized(im.floats, im.C*n)
-		im.Numbers = im.floats
+	again := im.Pix == nil && im.Numbers != nil && len(s.Mean)+len(s.Std) > 0
+	if !again {
+		if err := sane(im, 1, 1); err != nil {
+			return err
+		}
+		im.makeNumbers()
 	}
 	for c := range im.C {
 		mean, err := of(s.Mean, c, im.C, 0)
@@ -42,10 +54,74 @@ func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
 		if err != nil {
 			return err
 		}
-		pixel.Float(im.Numbers[c*n:][:n], im.plane(c), 1/(255*std), -mean/std)
+		numbers := im.Numbers[c*im.H*im.W:][:im.H*im.W]
+		switch {
+		case again:
+			for i, x := range numbers {
+				numbers[i] = (x - mean) / std
+			}
+		case s.As == Fused:
+			pixel.Float(numbers, im.plane(c), 1/(255*std), -mean/std)
+		default:
+			look(numbers, im.plane(c), im.table(c, rounding{s.As, mean, std}))
+		}
 	}
 	im.Pix = nil
 	return nil
+}
+
+// makeNumbers makes room for as many numbers as there are pixels.
+func (im *Image) makeNumbers() {
+	n := im.C * im.H * im.W
+	if len(im.numbers) == n {
+		im.Numbers = im.numbers
+		return
+	}
+	im.floats = sized(im.floats, n)
+	im.Numbers = im.floats
+}
+
+// A rounding is how numbers are made of bytes.
+type rounding struct {
+	as        Arithmetic
+	mean, std float32
+}
+
+// A table is what becomes of each byte.
+type table struct {
+	rounding
+	of [256]float32
+}
+
+// table returns that of plane c, which is kept for the next image.
+func (im *Image) table(c int, r rounding) *[256]float32 {
+	for len(im.tables) <= c {
+		im.tables = append(im.tables, table{})
+	}
+	t := &im.tables[c]
+	if t.rounding == r {
+		return &t.of
+	}
+	t.rounding = r
+	for i := range t.of {
+		x := float32(i)
+		switch r.as {
+		case Divided:
+			x /= 255
+		case Scaled:
+			x = float32(x * (1. / 255))
+		}
+		t.of[i] = float32(x-r.mean) / r.std
+	}
+	return &t.of
+}
+
+// look writes what becomes of bytes.
+func look(dst []float32, src []uint8, table *[256]float32) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] = table[v]
+	}
 }
 
 // of returns the number of plane c.

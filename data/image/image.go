@@ -29,6 +29,8 @@ type Image struct {
 	png            png.Decoder
 	across, down   weights
 	lines, padding []uint8
+	tables         []table
+	columns, rows  []int32
 }
 
 // Decode decodes a JPEG or PNG file into channels planes, 1 for grey or 3 for red, green and blue; other kinds of images are converted as

@@ -40,6 +40,10 @@ func (p Pipeline) Float() bool {
 			if s.Float() {
 				return true
 			}
+		case RandomApply:
+			if s.Steps.Float() {
+				return true
+			}
 		}
 	}
 	return false
@@ -76,9 +80,19 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 // Write does what Make does, and writes the pixels to a row of a batch: pixels, or numbers if the pipeline makes these; the other is nil. The last
 // step writes there itself, unless it changes an image in its place.
 func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
+	return p.write(pixels, numbers, im, r, func() error { return p.decode(im, data, channels) })
+}
+
+// WritePacked does what Write does, with an image that is in memory: h×w pixels of c bytes each, as Packed writes them.
+func (p Pipeline) WritePacked(pixels []uint8, numbers []float32, im *Image, src []uint8, c, h, w int, r *rand.Rand) error {
+	return p.write(pixels, numbers, im, r, func() error { im.SetPacked(src, c, h, w); return nil })
+}
+
+// write applies the steps to what begin makes.
+func (p Pipeline) write(pixels []uint8, numbers []float32, im *Image, r *rand.Rand, begin func() error) error {
 	im.row, im.numbers, im.last = pixels, numbers, len(p) == 0
 	defer func() { im.row, im.numbers, im.last = nil, nil, false }()
-	if err := p.decode(im, data, channels); err != nil {
+	if err := begin(); err != nil {
 		return err
 	}
 	im.last = true
@@ -104,6 +118,20 @@ func settle[T any](row, made []T) error {
 		copy(row, made)
 	}
 	return nil
+}
+
+// RandomApply applies Steps, with probability P.
+type RandomApply struct {
+	P     float64
+	Steps Pipeline
+}
+
+// Apply applies the steps, or not.
+func (s RandomApply) Apply(im *Image, r *rand.Rand) error {
+	if r.Float64() >= s.P {
+		return nil
+	}
+	return s.Steps.Apply(im, r)
 }
 
 // MarshalWire writes the steps, whose types are registered.
@@ -153,4 +181,6 @@ func init() {
 	wire.RegisterType[Grayscale]("image.Grayscale")
 	wire.RegisterType[Normalize]("image.Normalize")
 	wire.RegisterType[RandomErasing]("image.RandomErasing")
+	wire.RegisterType[Pad]("image.Pad")
+	wire.RegisterType[RandomApply]("image.RandomApply")
 }

@@ -161,15 +161,29 @@ func (im *Image) squeeze(src []uint8, stride, h, fromW, w int) []uint8 {
 func (im *Image) pick(y, x, fromH, fromW, h, w int) {
 	srcH, srcW := im.H, im.W
 	before := im.become(im.C, h, w)
+	im.columns, im.rows = nearest(im.columns, fromW, w), nearest(im.rows, fromH, h)
 	for c := range im.C {
 		src, dst := before[c*srcH*srcW:], im.plane(c)
-		for i := range h {
-			from := src[(y+(2*i+1)*fromH/(2*h))*srcW+x:]
-			for j := range w {
-				dst[i*w+j] = from[(2*j+1)*fromW/(2*w)]
+		for i, row := range im.rows {
+			from, to := src[(y+int(row))*srcW+x:], dst[i*w:][:w]
+			for j, column := range im.columns {
+				to[j] = from[column]
 			}
 		}
 	}
+}
+
+// nearest writes which of from pixels each of to pixels is. The places are added up, as Pillow does it: where one is between two pixels, what was rounded
+// before decides.
+func nearest(places []int32, from, to int) []int32 {
+	places = sized(places, to)
+	step := float64(from) / float64(to)
+	at := step * 0.5
+	for i := range places {
+		places[i] = int32(min(int(at), from-1))
+		at = float64(at + step)
+	}
+	return places
 }
 
 // Resize makes images H×W pixels; with a W of 0, H is the length of the shorter side, and the other one follows.
@@ -192,6 +206,9 @@ func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	h, w := s.size(fromH, fromW)
 	if h < 1 || w < 1 || im.Pix == nil {
 		return fmt.Errorf("%w: %d×%d pixels are to become %d×%d", ErrSize, im.H, im.W, h, w)
+	}
+	if err := room(h, w); err != nil {
+		return err
 	}
 	im.Resize(h, w, s.Filter)
 	return nil

@@ -55,11 +55,15 @@ func cases() map[string]func(im *image.Image) {
 		"resized_crop":     func(im *image.Image) { im.ResizePart(5, 9, 30, 41, 16, 24, image.Bilinear) },
 		"resized_crop_end": func(im *image.Image) { im.ResizePart(17, 20, 30, 41, 33, 35, image.Bicubic) },
 		"resize_shorter":   apply(image.Resize{H: 32}),
-		"crop_outside":     func(im *image.Image) { im.Crop(-3, 50, 20, 30) },
-		"hflip":            (*image.Image).FlipHorizontal,
-		"vflip":            (*image.Image).FlipVertical,
-		"gray":             apply(image.Grayscale{}),
-		"gray3":            apply(image.Grayscale{Channels: 3}),
+		"resize_nearest_even": func(im *image.Image) {
+			im.Crop(0, 0, 46, 60)
+			im.Resize(21, 45, image.Nearest)
+		},
+		"crop_outside": func(im *image.Image) { im.Crop(-3, 50, 20, 30) },
+		"hflip":        (*image.Image).FlipHorizontal,
+		"vflip":        (*image.Image).FlipVertical,
+		"gray":         apply(image.Grayscale{}),
+		"gray3":        apply(image.Grayscale{Channels: 3}),
 	}
 	for name, f := range map[string]image.Filter{"bilinear": image.Bilinear, "nearest": image.Nearest, "box": image.Box, "bicubic": image.Bicubic, "lanczos": image.Lanczos} {
 		for _, s := range [][2]int{{20, 31}, {94, 122}, {47, 30}, {23, 61}, {1, 1}, {60, 20}} {
@@ -72,6 +76,9 @@ func cases() map[string]func(im *image.Image) {
 	}
 	for _, s := range [][2]int{{20, 30}, {21, 31}, {60, 30}, {51, 70}, {30, 80}} {
 		all[fmt.Sprintf("center_crop_%dx%d", s[0], s[1])] = apply(image.CenterCrop{H: s[0], W: s[1]})
+	}
+	for name, mode := range map[string]image.PadMode{"constant": image.Constant, "edge": image.Edge, "reflect": image.Reflect, "symmetric": image.Symmetric} {
+		all["pad_"+name] = apply(image.Pad{Left: 3, Top: 5, Right: 7, Bottom: 2, Mode: mode, Fill: []uint8{9, 8, 7}})
 	}
 	for _, f := range []float64{0, 0.4, 1, 1.7} {
 		all[fmt.Sprint("brightness_", f)] = func(im *image.Image) { im.AdjustBrightness(f) }

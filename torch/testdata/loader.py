@@ -79,7 +79,7 @@ if __name__ == "__main__":
     torch.multiprocessing.set_sharing_strategy(sys.argv[2])
     out["misspelt"] = error(lambda: rows(DataLoader(Squares(2, name="scaled", scales=3), **scaled)))
     out["mistyped"] = error(lambda: rows(DataLoader(Squares("two", name="scaled"), sampler=[0], **scaled)))
-    out["around"] = error(lambda: rows(DataLoader(torch.utils.data.Subset(Squares(2), [0]), **scaled)))
+    out["around"] = error(lambda: rows(DataLoader(torch.utils.data.Subset(Squares(2), [0, 2]), **scaled)))
     out["early"] = next(iter(DataLoader(Squares(1000), batch_size=2, num_workers=2, **spawn)))[0].tolist()
 
     ctx = torch.multiprocessing.get_context("spawn")

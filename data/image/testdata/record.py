@@ -24,12 +24,15 @@ cases = {}
 for name, mode in (("bilinear", I.BILINEAR), ("nearest", I.NEAREST), ("box", I.BOX), ("bicubic", I.BICUBIC), ("lanczos", I.LANCZOS)):
     for h, w in ((20, 31), (94, 122), (47, 30), (23, 61), (1, 1), (60, 20)):
         cases[f"resize_{name}_{h}x{w}"] = F.resize(image, (h, w), mode)
+cases["resize_nearest_even"] = F.resize(F.crop(image, 0, 0, 46, 60), (21, 45), I.NEAREST)  # places that are between two pixels
 cases["resize_shorter"] = F.resize(image, 32)
 cases["resized_crop"] = F.resized_crop(image, 5, 9, 30, 41, (16, 24), I.BILINEAR)
 cases["resized_crop_end"] = F.resized_crop(image, 17, 20, 30, 41, (33, 35), I.BICUBIC)
 for h, w in ((20, 30), (21, 31), (60, 30), (51, 70), (30, 80)):
     cases[f"center_crop_{h}x{w}"] = F.center_crop(image, (h, w))
 cases["crop_outside"] = F.crop(image, -3, 50, 20, 30)
+for mode in ("constant", "edge", "reflect", "symmetric"):
+    cases[f"pad_{mode}"] = F.pad(image, (3, 5, 7, 2), fill=(9, 8, 7) if mode == "constant" else 0, padding_mode=mode)
 cases["hflip"] = F.hflip(image)
 cases["vflip"] = F.vflip(image)
 for name, mode in (("nearest", I.NEAREST), ("bilinear", I.BILINEAR)):

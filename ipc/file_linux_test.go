@@ -1,0 +1,226 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+// openPipe returns a pipe whose reading side gives up when the test hangs.
+func openPipe(t testing.TB) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	check(t, err)
+	t.Cleanup(func() { r.Close(); w.Close() })
+	check(t, r.SetReadDeadline(time.Now().Add(time.Minute)))
+	return r, w
+}
+
+// toTheEnd reads until nobody has the other side of the pipe any more.
+func toTheEnd(t testing.TB, r *os.File) string {
+	t.Helper()
+	b, err := io.ReadAll(r)
+	check(t, err)
+	return string(b)
+}
+
+// A letter is a value with files in it.
+type letter struct {
+	Text  string
+	Files []*os.File
+}
+
+type mailing struct {
+	Box  *ipc.Sender[letter]
+	Dead bool
+}
+
+// mail puts a letter with a pipe in it, and with Dead is killed at once.
+var mail = newRole("mail", func(ctx context.Context, m mailing) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(w, "written before")
+	if err := m.Box.Put(ctx, letter{"a pipe", []*os.File{r, w}}); err != nil {
+		return err
+	}
+	if m.Dead {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	return errors.Join(r.Close(), w.Close(), m.Box.Close())
+})
+
+// Python's reduction.DupFd fails here with EOFError or ConnectionRefusedError: who has the descriptor is gone.
+func TestAFileArrivesWhoseSenderIsGone(t *testing.T) {
+	for _, dead := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %v", dead), func(t *testing.T) {
+			d, ctx := shared(t), watched(t)
+			q := newQueue[letter](t, 2)
+			cmd := mail.start(t, d, mailing{q.Sender(), dead})
+			if err := cmd.Wait(); (err != nil) != dead {
+				t.Fatal(err)
+			}
+			l, err := q.Get(ctx)
+			check(t, err)
+			if len(l.Files) != 2 || l.Files[0].Name() != "|0" || l.Files[1].Name() != "|1" {
+				t.Fatalf("arrived: %v", l)
+			}
+			fmt.Fprint(l.Files[1], ", and after")
+			check(t, l.Files[1].Close())
+			check(t, l.Files[0].SetReadDeadline(time.Now().Add(time.Minute)))
+			if got := toTheEnd(t, l.Files[0]); got != "written before, and after" {
+				t.Errorf("read %q", got)
+			}
+			check(t, l.Files[0].Close())
+		})
+	}
+}
+
+var readAll = newRole("read all", func(ctx context.Context, c *ipc.Conn[letter]) error {
+	defer c.Close()
+	for l, err := range c.All(ctx) {
+		if err != nil {
+			return err
+		}
+		if l.Text == "hold" {
+			c.Send(ctx, letter{Text: "held"})
+			<-ctx.Done() // until somebody kills us
+		}
+		for _, f := range l.Files {
+			b, err := io.ReadAll(f)
+			if err := errors.Join(err, f.Close(), c.Send(ctx, letter{Text: string(b)})); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+})
+
+func TestAFileGoesThroughAPipeAndIsTheReceiversAlone(t *testing.T) {
+	d, ctx := shared(t), watched(t)
+	a, b, err := ipc.Pipe[letter]()
+	check(t, err)
+	defer a.Close()
+	cmd := readAll.start(t, d, b)
+	check(t, b.Close())
+	for range 20 {
+		r, w := openPipe(t)
+		check(t, a.Send(ctx, letter{"read", []*os.File{r}}))
+		check(t, r.Close())
+		fmt.Fprint(w, "text")
+		check(t, w.Close())
+		l, err := a.Recv(ctx)
+		check(t, err)
+		if l.Text != "text" {
+			t.Fatalf("read %q", l.Text)
+		}
+		// What the other process has closed nobody has any more.
+		if _, err := w.Write([]byte("x")); err == nil {
+			t.Error("a pipe that nobody reads takes what is written")
+		}
+	}
+	r, w := openPipe(t)
+	check(t, a.Send(ctx, letter{"hold", []*os.File{w}}))
+	check(t, w.Close())
+	_, err = a.Recv(ctx)
+	check(t, err)
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+	if got := toTheEnd(t, r); got != "" { // ends because the receiver has died
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestAFileThatNobodyReceivesIsClosed(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	q := newQueue[letter](t, 4)
+	r, w := openPipe(t)
+	check(t, q.Put(ctx, letter{"one", []*os.File{w, w}}))
+	check(t, q.Put(ctx, letter{"two", []*os.File{w}}))
+	check(t, w.Close())
+	check(t, q.Close())
+	if got := toTheEnd(t, r); got != "" {
+		t.Errorf("read %q", got)
+	}
+	p, w := openPipe(t)
+	full := newQueue[letter](t, 1)
+	check(t, full.TryPut(letter{}))
+	wantErr(t, full.TryPut(letter{"refused", []*os.File{w}}), ipc.ErrFull)
+	check(t, w.Close())
+	if got := toTheEnd(t, p); got != "" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestANameMayHaveAFile(t *testing.T) {
+	shared(t)
+	r, w := openPipe(t)
+	check(t, ipc.Bind("log", w))
+	check(t, w.Close())
+	for range 3 {
+		f, err := ipc.Lookup[*os.File]("log")
+		check(t, err)
+		fmt.Fprint(f, "line ")
+		check(t, f.Close())
+	}
+	check(t, ipc.Unlink("log"))
+	if got := toTheEnd(t, r); got != "line line line " {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestAFileThatCannotBeSentSaysWhy(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	q := newQueue[any](t, 4)
+	_, w := openPipe(t)
+	check(t, w.Close())
+	err := q.Put(ctx, w)
+	wantErr(t, err, os.ErrClosed)
+	if err == nil || !strings.Contains(err.Error(), "send file |1") {
+		t.Errorf("%v", err)
+	}
+	check(t, q.Put(ctx, (*os.File)(nil)))
+	if v, err := q.Get(ctx); err != nil || v.(*os.File) != nil {
+		t.Errorf("nil arrived as %v, %v", v, err)
+	}
+}
+
+func TestALocalDomainHasNoKeeper(t *testing.T) {
+	local(t)
+	_, w := openPipe(t)
+	wantErr(t, newQueue[*os.File](t, 1).Put(watched(t), w), shm.ErrKeeper, errors.ErrUnsupported)
+}
+
+// The domain's maker does not run out of descriptors because nobody receives them.
+func TestTooManyFilesUnderWayAreRefused(t *testing.T) {
+	shared(t)
+	ctx := watched(t)
+	q, err := ipc.NewUnbounded[*os.File]()
+	check(t, err)
+	defer q.Close()
+	_, w := openPipe(t)
+	n := 0
+	for err = q.Put(ctx, w); err == nil && n < 1<<14; err = q.Put(ctx, w) {
+		n++
+	}
+	wantErr(t, err, shm.ErrTooManyFiles)
+	for range 2 { // there is room for as many as are received
+		f, err := q.Get(ctx)
+		check(t, err)
+		check(t, f.Close())
+		check(t, q.Put(ctx, w))
+	}
+	t.Logf("%d were under way", n)
+}

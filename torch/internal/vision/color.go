@@ -1,0 +1,81 @@
+package vision
+
+import (
+	"math"
+
+	"github.com/shoal-mp/shoal/data/image"
+)
+
+func grayscale(f *fields, r *route) {
+	n := f.number("num_output_channels")
+	if n != 1 && n != 3 {
+		f.refuse("num_output_channels=%v", n)
+	}
+	r.blend(f, image.Grayscale{Channels: int(n)})
+	r.channels = int(n)
+}
+
+// randomGrayscale leaves as many planes as there are.
+func randomGrayscale(f *fields, r *route) {
+	r.blend(f, apply(f.probability("p"), image.Pipeline{image.Grayscale{Channels: r.channels}}))
+}
+
+// apply is a step that is done sometimes.
+func apply(p float64, steps image.Pipeline) image.RandomApply {
+	return image.RandomApply{P: p, Steps: steps}
+}
+
+func colorJitter(f *fields, r *route) {
+	s := image.ColorJitter{Brightness: f.around("brightness"), Contrast: f.around("contrast"), Saturation: f.around("saturation"), Hue: f.hue()}
+	r.blend(f, s)
+}
+
+// around reads a range of factors about 1: from 1-x to 1+x, but not below 0.
+func (f *fields) around(name string) float64 {
+	if f.maybe(name) == nil {
+		return 0
+	}
+	r := f.pair(name)
+	x := r[1] - 1
+	if f.err == nil && (x < 0 || math.Abs(max(0, 1-x)-r[0]) > 1e-9) {
+		f.refuse("%s is %v; Go takes ranges about 1: %s=x stands for 1-x to 1+x", name, r, name)
+	}
+	return x
+}
+
+// hue reads a range about 0.
+func (f *fields) hue() float64 {
+	if f.maybe("hue") == nil {
+		return 0
+	}
+	r := f.pair("hue")
+	if f.err == nil && (r[0] != -r[1] || r[1] < 0 || r[1] > 0.5) {
+		f.refuse("hue is %v; Go takes ranges about 0, of 0.5 at most", r)
+	}
+	return r[1]
+}
+
+// randomErasing writes a value over a part of numbers, or of bytes.
+func randomErasing(f *fields, r *route) {
+	s := image.RandomErasing{P: f.probability("p"), Scale: f.pair("scale"), Ratio: f.pair("ratio")}
+	x, ok := numbersOf(f.maybe("value"))
+	if !ok || len(x) != 1 {
+		f.refuse("value is %s; Go takes one number", shown(f.maybe("value")))
+		return
+	}
+	s.Value = float32(x[0])
+	if f.err == nil && !(0 <= s.Scale[0] && s.Scale[0] <= s.Scale[1] && s.Scale[1] <= 1 && 0 < s.Ratio[0] && s.Ratio[0] <= s.Ratio[1]) {
+		f.refuse("scale is %v, ratio %v", s.Scale, s.Ratio)
+	}
+	switch {
+	case r.now == picture:
+		f.refuse("it takes a tensor; put ToTensor or ToImage before it")
+	case r.now == bytes && (s.Value < 0 || s.Value > 255 || x[0] != math.Trunc(x[0])):
+		f.refuse("value is %v, and no byte", x[0])
+	}
+	if r.now == numbers {
+		r.after(f, s)
+		return
+	}
+	r.put(f, s)
+}

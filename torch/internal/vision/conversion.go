@@ -1,0 +1,119 @@
+package vision
+
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/internal/value"
+)
+
+// divided is the arithmetic of the first generation.
+const divided = image.Divided
+
+// toTensor makes numbers of a picture; the second generation's does the same, and leaves tensors alone.
+func toTensor(f *fields, r *route) {
+	switch {
+	case r.now == picture:
+		r.convert(divided)
+	case !f.second():
+		f.refuse("the image is a tensor already, and torchvision refuses it")
+	}
+}
+
+func pilToTensor(f *fields, r *route) {
+	if r.now != picture && !f.second() {
+		f.refuse("the image is a tensor already, and torchvision refuses it")
+	}
+	r.now = max(r.now, bytes)
+}
+
+func toImage(_ *fields, r *route) { r.now = max(r.now, bytes) }
+
+func toPureTensor(*fields, *route) {}
+
+// toDType makes numbers of tensors. Pictures and numbers stay what they are.
+func toDType(f *fields, r *route) {
+	scaled := f.flag("scale")
+	dtype := f.get("dtype")
+	if d, ok := dtype.(*value.Dict); ok {
+		if dtype, ok = imageDType(d); !ok {
+			f.refuse("a dtype for some classes; give one dtype, or one for tv_tensors.Image")
+			return
+		}
+	}
+	as := image.Unscaled
+	if scaled {
+		as = image.Scaled
+	}
+	r.become(f, dtype, as)
+}
+
+// imageDType finds the dtype that a ToDtype has for images.
+func imageDType(d *value.Dict) (any, bool) {
+	for _, class := range []any{value.Named("torchvision.tv_tensors._image.Image"), value.Named("torch.Tensor"), "others"} {
+		if v, ok := d.Get(class); ok {
+			return v, v != nil
+		}
+	}
+	return nil, false
+}
+
+// convertImageDType makes numbers of bytes, by the arithmetic of its generation.
+func convertImageDType(f *fields, r *route) {
+	as := divided
+	if f.second() {
+		as = image.Scaled
+	}
+	if r.now == picture && !f.second() {
+		f.refuse("the image is one of Pillow's, and torchvision refuses it; put PILToTensor before it")
+		return
+	}
+	r.become(f, f.get("dtype"), as)
+}
+
+func (r *route) become(f *fields, dtype any, as image.Arithmetic) {
+	switch {
+	case r.now == picture, r.now == bytes && dtype == tensor.Uint8, r.now == numbers && dtype == tensor.Float32:
+	case r.now == bytes && dtype == tensor.Float32:
+		r.convert(as)
+	default:
+		f.refuse("it makes %s; Go makes float32 of bytes, and nothing else", shown(dtype))
+	}
+}
+
+// normalize takes away a mean and divides by a deviation.
+func normalize(f *fields, r *route) {
+	mean, std := r.planes(f, "mean"), r.planes(f, "std")
+	if f.err != nil {
+		return
+	}
+	s := image.Normalize{Mean: mean, Std: std, As: r.last.As}
+	switch {
+	case r.now != numbers:
+		f.refuse("it takes float32; put ToTensor or ToDtype(torch.float32, scale=True) before it")
+	case slices.Contains(std, 0):
+		f.refuse("a deviation of 0")
+	case !r.made && len(r.last.Mean) == 0:
+		r.last = s
+	default: // a second one
+		r.after(f, s)
+	}
+}
+
+// planes reads one number for all planes, or one for each.
+func (r *route) planes(f *fields, name string) []float32 {
+	var all []float32
+	for _, x := range f.numbers(name) {
+		all = append(all, float32(x))
+	}
+	if f.err == nil && len(all) != 1 && len(all) != r.channels {
+		f.refuse("%s has %d numbers, and the images have %d planes", name, len(all), r.channels)
+	}
+	return all
+}
+
+// same reports whether two steps make the same numbers.
+func same(a, b image.Normalize) bool {
+	return a.As == b.As && slices.Equal(a.Mean, b.Mean) && slices.Equal(a.Std, b.Std)
+}

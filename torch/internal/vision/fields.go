@@ -1,0 +1,227 @@
+package vision
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/internal/value"
+)
+
+// fields reads the attributes of an object. The first error stays, so that it is asked for once, at the end.
+type fields struct {
+	of  *value.Record
+	err error
+}
+
+// name is what the object is called in errors, as a script writes it.
+func (f *fields) name() string { return called(f.of.Class) }
+
+// called is the name under which scripts know a class: v2.Resize, transforms.Resize, datasets.MNIST.
+func called(g value.Global) string {
+	for _, known := range []struct{ module, short string }{
+		{v2Module, "v2."}, {v1Module, "transforms."}, {"torchvision.transforms.functional", "transforms.functional."}, {"torchvision.datasets.", "datasets."},
+	} {
+		if strings.HasPrefix(g.Module, known.module) {
+			return known.short + g.Name
+		}
+	}
+	return g.String()
+}
+
+// refuse notes why the object is not made.
+func (f *fields) refuse(format string, args ...any) {
+	if f.err == nil {
+		f.err = value.Unsupported("%s: %s", f.name(), fmt.Sprintf(format, args...))
+	}
+}
+
+// get returns an attribute; it is an error if it is missing.
+func (f *fields) get(name string) any {
+	v, ok := f.of.Attr(name)
+	if !ok {
+		f.refuse("it has no attribute %s; this version of torchvision is not known", name)
+	}
+	return v
+}
+
+// maybe returns an attribute, nil where it is missing.
+func (f *fields) maybe(name string) any {
+	v, _ := f.of.Attr(name)
+	return v
+}
+
+// none refuses an attribute that is neither missing, None nor False.
+func (f *fields) none(name, instead string) {
+	switch v := f.maybe(name); v {
+	case nil, false:
+	default:
+		f.refuse("%s=%s is not done in Go; %s", name, shown(v), instead)
+	}
+}
+
+// number returns a finite number.
+func (f *fields) number(name string) float64 {
+	v := f.get(name)
+	x, ok := numberOf(v)
+	if f.err == nil && !ok {
+		f.refuse("%s is %s, which is no number", name, shown(v))
+	}
+	return x
+}
+
+// numbers returns a list or tuple of numbers; a single one is a list of one.
+func (f *fields) numbers(name string) []float64 {
+	v := f.get(name)
+	if f.err != nil {
+		return nil
+	}
+	x, ok := numbersOf(v)
+	if !ok {
+		f.refuse("%s is %s, and not numbers", name, shown(v))
+	}
+	return x
+}
+
+// pair returns two numbers.
+func (f *fields) pair(name string) [2]float64 {
+	x := f.numbers(name)
+	if len(x) != 2 {
+		f.refuse("%s has %d numbers and not two", name, len(x))
+		return [2]float64{}
+	}
+	return [2]float64{x[0], x[1]}
+}
+
+// probability returns a number from 0 to 1.
+func (f *fields) probability(name string) float64 {
+	p := f.number(name)
+	if p < 0 || p > 1 {
+		f.refuse("%s is %v, which is no probability", name, p)
+	}
+	return p
+}
+
+// mostPixels bounds the sides of images.
+const mostPixels = 1 << 24
+
+// wholes returns whole numbers from least on.
+func (f *fields) wholes(name string, least int) []int {
+	var all []int
+	for _, x := range f.numbers(name) {
+		if x != math.Trunc(x) || x < float64(least) || x > mostPixels {
+			f.refuse("%s is %v, and not a number of pixels", name, x)
+			return nil
+		}
+		all = append(all, int(x))
+	}
+	return all
+}
+
+// size returns height and width; one number stands for both.
+func (f *fields) size() (h, w int) {
+	s := f.wholes("size", 1)
+	switch len(s) {
+	case 1:
+		return s[0], s[0]
+	case 2:
+		return s[0], s[1]
+	}
+	f.refuse("size is of %d numbers", len(s))
+	return 1, 1
+}
+
+func (f *fields) flag(name string) bool {
+	v := f.get(name)
+	b, ok := v.(bool)
+	if f.err == nil && !ok {
+		f.refuse("%s is %s, and neither True nor False", name, shown(v))
+	}
+	return b
+}
+
+// numberOf reads a finite number of Python or of numpy.
+func numberOf(v any) (x float64, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		x, ok = float64(v), true
+	case float64:
+		x, ok = v, true
+	case *pickle.Scalar:
+		if n, err := value.NumberOf(v); err == nil {
+			return numberOf(n)
+		}
+	}
+	return x, ok && !math.IsNaN(x) && !math.IsInf(x, 0)
+}
+
+// listOf returns the items of a list or tuple.
+func listOf(v any) (items []any, ok bool) {
+	switch v := v.(type) {
+	case []any:
+		return v, true
+	case value.Tuple:
+		return v, true
+	case value.Size:
+		for _, n := range v {
+			items = append(items, int64(n))
+		}
+		return items, true
+	}
+	return nil, false
+}
+
+// mostNumbers bounds lists that belong to one step.
+const mostNumbers = 64
+
+func numbersOf(v any) ([]float64, bool) {
+	if x, ok := numberOf(v); ok {
+		return []float64{x}, true
+	}
+	if a, ok := v.(*pickle.Array); ok {
+		v, _ = value.TensorOf(a)
+	}
+	if t, ok := v.(*tensor.Tensor); ok {
+		if t == nil || t.Numel() > mostNumbers {
+			return nil, false
+		}
+		return slices.Clone(tensor.Data[float64](t.Clone().To(tensor.Float64))), true
+	}
+	items, ok := listOf(v)
+	if !ok || len(items) > mostNumbers {
+		return nil, false
+	}
+	all := make([]float64, len(items))
+	for i, item := range items {
+		if all[i], ok = numberOf(item); !ok {
+			return nil, false
+		}
+	}
+	return all, true
+}
+
+// shown is a value in an error.
+func shown(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		if v {
+			return "True"
+		}
+		return "False"
+	case *value.Record:
+		if len(v.Args) == 1 {
+			return fmt.Sprintf("%s(%v)", v.Class.Name, v.Args[0])
+		}
+		return v.Class.String()
+	case string:
+		return fmt.Sprintf("%.40q", v)
+	case []any, value.Tuple, int64, float64, value.Global:
+		return fmt.Sprintf("%.60s", fmt.Sprint(v))
+	}
+	return fmt.Sprintf("%T", v)
+}

@@ -1,0 +1,218 @@
+package vision
+
+import (
+	"math"
+
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/torch/internal/value"
+)
+
+// filters are torchvision's InterpolationModes. Of images of Pillow both nearest ones are Pillow's.
+var filters = map[string]image.Filter{
+	"nearest": image.Nearest, "nearest-exact": image.Nearest, "bilinear": image.Bilinear, "bicubic": image.Bicubic, "box": image.Box, "lanczos": image.Lanczos,
+}
+
+// filter reads an InterpolationMode, which is an enum or its text.
+func (f *fields) filter(r *route) image.Filter {
+	v := f.get("interpolation")
+	if e, ok := v.(*value.Record); ok && e.Class == value.Named("torchvision.transforms.functional.InterpolationMode") && len(e.Args) == 1 {
+		v = e.Args[0]
+	}
+	name, _ := v.(string)
+	filter, ok := filters[name]
+	switch {
+	case f.err != nil:
+	case !ok:
+		f.refuse("interpolation=%s; Go has nearest, bilinear, bicubic, box and lanczos", shown(v))
+	case r.now == bytes && name == "nearest":
+		f.refuse("Go takes the pixels of a tensor that NEAREST_EXACT takes; say that, or put it before what makes a tensor")
+	case r.now == bytes && f.maybe("antialias") == false:
+		f.refuse("antialias=False: Go smooths where images become smaller; say antialias=True, or put it before what makes a tensor")
+	}
+	return filter
+}
+
+func resize(f *fields, r *route) {
+	f.none("max_size", "leave it out")
+	size := f.wholes("size", 1)
+	s := image.Resize{Filter: f.filter(r)}
+	switch len(size) {
+	case 1:
+		s.H = size[0]
+	case 2:
+		s.H, s.W = size[0], size[1]
+	default:
+		f.refuse("size is of %d numbers", len(size))
+	}
+	r.blend(f, s)
+}
+
+func centerCrop(f *fields, r *route) {
+	h, w := f.size()
+	r.paint(f, image.CenterCrop{H: h, W: w}, true)
+}
+
+func randomCrop(f *fields, r *route) {
+	h, w := f.size()
+	f.none("pad_if_needed", "put a Pad or a Resize before it")
+	if f.maybe("padding") != nil {
+		pad(f, r)
+	}
+	r.put(f, image.RandomCrop{H: h, W: w})
+}
+
+func pad(f *fields, r *route) {
+	p := f.padding()
+	r.paint(f, p, p.Mode != image.Constant || p.Fill == nil)
+}
+
+// padModes are torchvision's padding_modes.
+var padModes = map[any]image.PadMode{"constant": image.Constant, "edge": image.Edge, "reflect": image.Reflect, "symmetric": image.Symmetric}
+
+// padding reads how many pixels are added: to all sides, left and right and then top and bottom, or left, top, right and bottom.
+func (f *fields) padding() (p image.Pad) {
+	switch n := f.wholes("padding", 0); len(n) {
+	case 1:
+		p = image.Pad{Top: n[0], Left: n[0], Bottom: n[0], Right: n[0]}
+	case 2:
+		p = image.Pad{Left: n[0], Right: n[0], Top: n[1], Bottom: n[1]}
+	case 4:
+		p = image.Pad{Left: n[0], Top: n[1], Right: n[2], Bottom: n[3]}
+	default:
+		f.refuse("padding is of %d numbers", len(n))
+	}
+	mode, ok := f.get("padding_mode").(string)
+	if p.Mode, ok = padModes[mode]; !ok {
+		f.refuse("padding_mode=%q", mode)
+	}
+	p.Fill = f.fill()
+	return p
+}
+
+// fill reads a colour, nil for black.
+func (f *fields) fill() []uint8 {
+	v := f.get("fill")
+	if v == nil || f.err != nil {
+		return nil
+	}
+	x, ok := numbersOf(v)
+	if !ok || len(x) != 1 && len(x) != 3 {
+		f.refuse("fill is %s; Go takes a number, or three", shown(v))
+		return nil
+	}
+	paint, black := make([]uint8, len(x)), true
+	for i, v := range x {
+		if v != math.Trunc(v) || v < 0 || v > 255 {
+			f.refuse("fill is %v, and no byte", v)
+			return nil
+		}
+		paint[i] = uint8(v)
+		black = black && v == 0
+	}
+	if black {
+		return nil
+	}
+	return paint
+}
+
+// grey reads a colour that is the same in all planes.
+func (f *fields) grey() uint8 {
+	paint := f.fill()
+	if len(paint) > 1 && (paint[0] != paint[1] || paint[0] != paint[2]) {
+		f.refuse("fill is a colour; Go takes one number here")
+	}
+	if len(paint) == 0 {
+		return 0
+	}
+	return paint[0]
+}
+
+func randomResizedCrop(f *fields, r *route) {
+	h, w := f.size()
+	s := image.RandomResizedCrop{H: h, W: w, Scale: f.pair("scale"), Ratio: f.pair("ratio"), Filter: f.filter(r)}
+	if f.err == nil && !(0 < s.Scale[0] && s.Scale[0] <= s.Scale[1] && 0 < s.Ratio[0] && s.Ratio[0] <= s.Ratio[1]) {
+		f.refuse("scale is %v, ratio %v", s.Scale, s.Ratio)
+	}
+	r.blend(f, s)
+}
+
+// flip makes left right, or the top the bottom.
+func flip(horizontal bool) builder {
+	return func(f *fields, r *route) { r.flip(f, horizontal, f.probability("p")) }
+}
+
+// always is a function that does so to each image.
+func always(horizontal bool) builder {
+	return func(f *fields, r *route) { r.flip(f, horizontal, 1) }
+}
+
+func (r *route) flip(f *fields, horizontal bool, p float64) {
+	if horizontal {
+		r.put(f, image.RandomHorizontalFlip{P: p})
+		return
+	}
+	r.put(f, image.RandomVerticalFlip{P: p})
+}
+
+func randomRotation(f *fields, r *route) {
+	f.none("expand", "a batch needs images of one size")
+	f.none("center", "Go turns images about their middle")
+	r.blend(f, image.RandomAffine{Degrees: f.either("degrees"), Filter: f.turned(r), Fill: f.grey()})
+}
+
+func randomAffine(f *fields, r *route) {
+	f.none("center", "Go turns images about their middle")
+	s := image.RandomAffine{Degrees: f.either("degrees"), Filter: f.turned(r), Fill: f.grey()}
+	if f.maybe("translate") != nil {
+		t := f.pair("translate")
+		s.Translate = [2]float64{t[1], t[0]} // height first
+		if t[0] < 0 || t[0] > 1 || t[1] < 0 || t[1] > 1 {
+			f.refuse("translate is %v", t)
+		}
+	}
+	if f.maybe("scale") != nil {
+		s.Scale = f.pair("scale")
+		if s.Scale[0] <= 0 || s.Scale[0] > s.Scale[1] {
+			f.refuse("scale is %v", s.Scale)
+		}
+	}
+	s.Shear = f.shear()
+	r.blend(f, s)
+}
+
+// turned is a filter for turning, which Go has two of.
+func (f *fields) turned(r *route) image.Filter {
+	filter := f.filter(&route{now: picture}) // nearest is the same for both
+	if filter != image.Nearest && filter != image.Bilinear {
+		f.refuse("interpolation=%s; Go turns by nearest and bilinear", shown(f.maybe("interpolation")))
+	}
+	return filter
+}
+
+// either reads a range of degrees that is as far to both sides.
+func (f *fields) either(name string) float64 {
+	x := f.pair(name)
+	if x[0] != -x[1] || x[1] < 0 || x[1] > 360 {
+		f.refuse("%s is %v; Go turns as far to both sides", name, x)
+	}
+	return x[1]
+}
+
+// shear reads the ranges along rows and columns.
+func (f *fields) shear() (s [2]float64) {
+	if f.maybe("shear") == nil {
+		return s
+	}
+	x := f.numbers("shear")
+	if len(x) != 2 && len(x) != 4 {
+		f.refuse("shear is of %d numbers", len(x))
+		return s
+	}
+	for i := 0; i < len(x); i += 2 {
+		if x[i] != -x[i+1] || x[i+1] < 0 || x[i+1] >= 90 {
+			f.refuse("shear is %v; Go shears as far to both sides", x)
+		}
+		s[i/2] = x[i+1]
+	}
+	return s
+}

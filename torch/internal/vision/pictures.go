@@ -1,0 +1,148 @@
+package vision
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// pictures is images of one size in memory, with the number of a class for each. A sample is the image as its steps leave it, and its class.
+type pictures struct {
+	pixels   *tensor.Tensor // (n, h, w) or (n, h, w, 3) of uint8
+	labels   []int64
+	channels int
+	steps    image.Pipeline
+}
+
+var _ data.Gatherer = (*pictures)(nil)
+
+// take reads the attribute data.
+func (d *pictures) take(f *fields) {
+	switch v := f.get("data").(type) {
+	case *tensor.Tensor:
+		d.pixels = v
+	case *pickle.Array:
+		d.pixels = arrayOf(v)
+	}
+	if d.pixels == nil {
+		f.refuse("data is %s, and no tensor or array of bytes", shown(f.maybe("data")))
+		return
+	}
+	want := 3
+	if d.channels == 3 {
+		want = 4
+	}
+	shape := d.pixels.Shape()
+	if d.pixels.DType() != tensor.Uint8 || len(shape) != want || want == 4 && shape[3] != 3 || d.pixels.Device() != nil {
+		f.refuse("data is %v of %v, and not images of uint8", shape, d.pixels.DType())
+		return
+	}
+	if shape[0] != len(d.labels) || shape[1] < 1 || shape[2] < 1 {
+		f.refuse("there are %d classes for data of %v", len(d.labels), shape)
+		return
+	}
+	if !d.pixels.IsContiguous() {
+		d.pixels = d.pixels.Clone()
+	}
+}
+
+// arrayOf is a tensor in the memory of a numpy array of bytes, nil if it is none.
+func arrayOf(a *pickle.Array) *tensor.Tensor {
+	if a.DType != "|u1" || a.Fortran {
+		return nil
+	}
+	if n, err := tensor.Uint8.SizeOf(a.Shape...); err != nil || n != len(a.Data) {
+		return nil
+	}
+	return tensor.FromSlice(a.Data, a.Shape...)
+}
+
+// Len returns the number of images.
+func (d *pictures) Len() int { return len(d.labels) }
+
+// An easel is the memory in which an image is made.
+type easel struct {
+	image image.Image
+	pcg   rand.PCG
+	rng   *rand.Rand
+}
+
+var easels = sync.Pool{New: func() any { e := new(easel); e.rng = rand.New(&e.pcg); return e }}
+
+// draw begins the generator of sample i.
+func (e *easel) draw(ctx context.Context, i int) *rand.Rand {
+	s := data.SampleSeed(ctx, i)
+	e.pcg.Seed(s, s^0x9e3779b97f4a7c15)
+	return e.rng
+}
+
+// Get returns an image and its class.
+func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
+	if i < 0 || i >= d.Len() {
+		return nil, outside(i, d.Len())
+	}
+	e := easels.Get().(*easel)
+	defer easels.Put(e)
+	h, w := d.pixels.Dim(1), d.pixels.Dim(2)
+	im := &e.image
+	im.SetPacked(d.packed(i), d.channels, h, w)
+	if err := d.steps.Apply(im, e.draw(ctx, i)); err != nil {
+		return nil, fmt.Errorf("image %d: %w", i, err)
+	}
+	label := tensor.FromSlice([]int64{d.labels[i]})
+	if im.Numbers != nil {
+		return data.Sample{tensor.FromSlice(slices.Clone(im.Numbers), im.C, im.H, im.W), label}, nil
+	}
+	return data.Sample{tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W), label}, nil
+}
+
+// packed is the memory of image i.
+func (d *pictures) packed(i int) []uint8 {
+	n := d.pixels.Dim(1) * d.pixels.Dim(2) * d.channels
+	return tensor.Data[uint8](d.pixels)[i*n:][:n]
+}
+
+// outside is the error of a sample that there is not.
+func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range", i, n) }
+
+// Gather makes images in the rows of a batch.
+func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) error {
+	e := easels.Get().(*easel)
+	defer easels.Put(e)
+	labels := tensor.Data[int64](into[1])
+	for k, i := range indices {
+		if i < 0 || i >= d.Len() {
+			return outside(i, d.Len())
+		}
+		if err := d.row(ctx, e, i, into[0], k); err != nil {
+			return fmt.Errorf("image %d: %w", i, err)
+		}
+		labels[k] = d.labels[i]
+	}
+	into[0].Touch()
+	into[1].Touch()
+	return nil
+}
+
+// row makes image i in row k.
+func (d *pictures) row(ctx context.Context, e *easel, i int, into *tensor.Tensor, k int) error {
+	n := into.Numel() / max(1, into.Dim(0))
+	var pixels []uint8
+	var numbers []float32
+	if into.DType() == tensor.Uint8 {
+		pixels = tensor.Data[uint8](into)[k*n:][:n]
+	} else {
+		numbers = tensor.Data[float32](into)[k*n:][:n]
+	}
+	return d.steps.WritePacked(pixels, numbers, &e.image, d.packed(i), d.channels, d.pixels.Dim(1), d.pixels.Dim(2), e.draw(ctx, i))
+}
+
+// Close drops the memory.
+func (d *pictures) Close() error { return d.pixels.Close() }

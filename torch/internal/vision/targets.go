@@ -1,0 +1,83 @@
+package vision
+
+import (
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/torch/internal/value"
+)
+
+// targets returns what the target_transform makes of classes. Whatever it is, it is done once for each class and not for each sample, which
+// is the same for all that Go knows: they are functions of the class alone.
+func (f *fields) targets(labels []any) []int64 {
+	look := f.lookUp(f.maybe("target_transform"))
+	all := make([]int64, 0, len(labels))
+	for i, l := range labels {
+		n, ok := whole(l)
+		if ok && look != nil {
+			n, ok = look(n)
+		}
+		if !ok {
+			f.refuse("the class of sample %d is %s, of which Go makes no whole number", i, shown(l))
+			return nil
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// whole is a whole number of Python or of numpy.
+func whole(v any) (n int64, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case *pickle.Scalar:
+		if x, err := value.NumberOf(v); err == nil {
+			n, ok = x.(int64)
+		}
+	}
+	return n, ok
+}
+
+// lookUp returns what a target_transform does: int, or the method of a list or a dict that finds what it has for a class. It is nil where that is nothing.
+func (f *fields) lookUp(transform any) func(n int64) (int64, bool) {
+	switch t := transform.(type) {
+	case nil:
+		return nil
+	case value.Global:
+		if t == value.Named("builtins.int") || t == value.Named("torch.tensor") || t == value.Named("torch.as_tensor") {
+			return nil // the batch has whole numbers either way
+		}
+	case *value.Record:
+		if found := method(t); found != nil {
+			return found
+		}
+	}
+	f.refuse("target_transform=%s; Go knows int, torch.tensor, a list's __getitem__, a dict's __getitem__ and get; %s", shown(transform), remedy)
+	return nil
+}
+
+// method reads getattr(list or dict, name).
+func method(r *value.Record) func(n int64) (int64, bool) {
+	if r.Class != value.Named("builtins.getattr") || len(r.Args) != 2 {
+		return nil
+	}
+	name := r.Args[1]
+	switch of := r.Args[0].(type) {
+	case *value.Dict:
+		if name == "__getitem__" || name == "get" {
+			return func(n int64) (int64, bool) { v, _ := of.Get(n); return whole(v) }
+		}
+	case []any:
+		if name == "__getitem__" {
+			return func(n int64) (int64, bool) {
+				if n < 0 {
+					n += int64(len(of))
+				}
+				if n < 0 || n >= int64(len(of)) {
+					return 0, false
+				}
+				return whole(of[n])
+			}
+		}
+	}
+	return nil
+}

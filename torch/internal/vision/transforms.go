@@ -1,0 +1,158 @@
+package vision
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/torch/internal/value"
+)
+
+// A builder appends what a transform does to a route.
+type builder func(f *fields, r *route)
+
+// transforms are those of torchvision that Go does, by the names of their classes, which are the same in both of its generations, and of the functions that
+// some write instead.
+var transforms map[string]builder
+
+func init() {
+	transforms = map[string]builder{
+		"Compose": compose, "Sequential": sequential, "RandomApply": randomApply, "Identity": identity,
+		"ImageClassification": imageClassification,
+
+		"ToTensor": toTensor, "to_tensor": toTensor,
+		"PILToTensor": pilToTensor, "pil_to_tensor": pilToTensor,
+		"ToImage": toImage, "to_image": toImage, "ToPureTensor": toPureTensor,
+		"ToDtype": toDType, "ConvertImageDtype": convertImageDType,
+		"Normalize": normalize,
+
+		"Resize": resize, "CenterCrop": centerCrop, "RandomCrop": randomCrop, "RandomResizedCrop": randomResizedCrop,
+		"RandomHorizontalFlip": flip(true), "RandomVerticalFlip": flip(false), "hflip": always(true), "vflip": always(false),
+		"Pad": pad, "RandomRotation": randomRotation, "RandomAffine": randomAffine,
+
+		"Grayscale": grayscale, "RandomGrayscale": randomGrayscale, "ColorJitter": colorJitter, "RandomErasing": randomErasing,
+	}
+}
+
+// The modules of the two generations.
+const (
+	v1Module = "torchvision.transforms.transforms"
+	v2Module = "torchvision.transforms.v2."
+)
+
+// second reports whether an object is of the second generation.
+func (f *fields) second() bool { return strings.HasPrefix(f.of.Class.Module, v2Module) }
+
+// ours reports whether a class is torchvision's own, and not one of a script that has the same name.
+func ours(g value.Global) bool {
+	switch g.Module {
+	case v1Module, "torchvision.transforms._presets", "torchvision.transforms.functional":
+		return true
+	case "torch.nn.modules.container":
+		return g.Name == "Sequential"
+	case "torch.nn.modules.linear":
+		return g.Name == "Identity"
+	}
+	return strings.HasPrefix(g.Module, v2Module)
+}
+
+// Transforms returns the names of the classes that Steps knows, sorted.
+func Transforms() []string {
+	names := slices.Sorted(maps.Keys(transforms))
+	return slices.DeleteFunc(names, func(n string) bool { return n[0] >= 'a' }) // functions
+}
+
+func known() string { return strings.Join(Transforms(), ", ") }
+
+// compose is transforms one after the other.
+func compose(f *fields, r *route) { f.addAll(r, f.parts()) }
+
+// parts are the transforms in a transform: a list, or an nn.ModuleList, which is no attribute but a module.
+func (f *fields) parts() []any {
+	v, ok := f.of.Attr("transforms")
+	if modules, is := f.maybe("_modules").(*value.Dict); is && !ok {
+		v, ok = modules.Get("transforms")
+	}
+	if list, is := v.(*value.Record); is && list.Class == value.Named("torch.nn.modules.container.ModuleList") {
+		inner := &fields{of: list}
+		items := inner.modules()
+		f.err = first(f.err, inner.err)
+		return items
+	}
+	items, is := listOf(v)
+	if !ok || !is {
+		f.refuse("transforms is %s, and no list", shown(v))
+	}
+	return items
+}
+
+// modules are the modules in a module.
+func (f *fields) modules() (items []any) {
+	modules, ok := f.get("_modules").(*value.Dict)
+	if !ok {
+		f.refuse("it has no modules")
+	}
+	for _, m := range modules.All() {
+		items = append(items, m)
+	}
+	return items
+}
+
+// addAll appends what transforms do.
+func (f *fields) addAll(r *route, items []any) {
+	if len(items) > mostSteps {
+		f.refuse("it has %d transforms", len(items))
+	}
+	for _, t := range items {
+		if f.err == nil {
+			f.err = r.add(t)
+		}
+	}
+}
+
+// sequential is nn.Sequential of transforms.
+func sequential(f *fields, r *route) { f.addAll(r, f.modules()) }
+
+func identity(*fields, *route) {}
+
+// randomApply applies transforms, or does not.
+func randomApply(f *fields, r *route) {
+	p := f.probability("p")
+	inner := &route{now: r.now, channels: r.channels, last: r.last, depth: r.depth}
+	f.addAll(inner, f.parts())
+	if f.err == nil && (inner.now != r.now || inner.channels != r.channels || inner.made != r.made || r.now == numbers && !same(inner.last, r.last)) {
+		f.refuse("it makes tensors, planes or numbers of only some images")
+	}
+	r.put(f, apply(p, inner.steps))
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// imageClassification is what the weights of a model bring along: weights.transforms().
+func imageClassification(f *fields, r *route) {
+	resized := &fields{of: f.with("size", f.get("resize_size"), "interpolation", f.get("interpolation"), "antialias", f.maybe("antialias"))}
+	resize(resized, r)
+	cropped := &fields{of: f.with("size", f.get("crop_size"))}
+	centerCrop(cropped, r)
+	if r.now != numbers {
+		r.convert(divided)
+	}
+	normalize(f, r)
+	f.err = first(f.err, resized.err, cropped.err)
+}
+
+// with is an object of the same class with other attributes.
+func (f *fields) with(pairs ...any) *value.Record {
+	d := new(value.Dict)
+	for i := 0; i < len(pairs); i += 2 {
+		d.Set(pairs[i], pairs[i+1])
+	}
+	return &value.Record{Class: f.of.Class, State: d}
+}

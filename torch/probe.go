@@ -1,0 +1,139 @@
+package torch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/shoal-mp/shoal/data"
+)
+
+// probeFlag asks a program for the length of a data set: program --shoal-probe NAME ARGS, where ARGS are the keyword arguments as a JSON object.
+const probeFlag = "--shoal-probe"
+
+// A Classified is a data set that says the names of its classes, which a probe tells Python.
+type Classified interface {
+	Classes() []string
+}
+
+// A probed is what a probe says.
+type probed struct {
+	Len     int      `json:"len"`
+	Classes []string `json:"classes"` // null where the data set does not say
+}
+
+// probe answers what Python asks about a data set before it has one.
+func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
+	if len(args) < 1 || len(args) > 2 {
+		return fmt.Errorf("%s NAME [ARGS], where ARGS are keyword arguments as JSON: {\"root\": \"photos\"}", probeFlag)
+	}
+	open := c.Datasets[args[0]]
+	if open == nil {
+		return c.unknown("data set", args[0])
+	}
+	w := &loaderWorker{Worker: Worker{Workers: 1, Args: new(Dict)}, info: data.Info{Workers: 1}}
+	if len(args) == 2 {
+		d, err := jsonDict(args[1])
+		if err != nil {
+			return err
+		}
+		w.Args = d
+	}
+	s := &source{child: c, worker: w}
+	answer, err := s.probe(ctx, open)
+	if err = errors.Join(err, s.close()); err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(answer)
+}
+
+func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err error) {
+	ds, err := open(ctx, s.worker.Worker)
+	if err == nil {
+		ds, err = s.begin(ctx, ds)
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Len = ds.Len()
+	switch ds := ds.(type) {
+	case *data.ImageFolder: // whose classes are a field
+		p.Classes = slices.Clone(ds.Classes)
+	case Classified:
+		p.Classes = slices.Clone(ds.Classes())
+	}
+	return p, nil
+}
+
+// answerProbe answers if the program was started for that, and then ends it.
+func (c Child) answerProbe() {
+	if len(os.Args) < 2 || os.Args[1] != probeFlag {
+		return
+	}
+	if err := c.probe(context.Background(), os.Stdout, os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// jsonDict reads keyword arguments.
+func jsonDict(text string) (*Dict, error) {
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("the keyword arguments %.80q: %w", text, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("the keyword arguments %.80q: more than one value", text)
+	}
+	got, err := fromJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	args, ok := got.(*Dict)
+	if !ok {
+		return nil, fmt.Errorf("the keyword arguments %.80q are no JSON object: {\"root\": \"photos\"}", text)
+	}
+	return args, nil
+}
+
+// fromJSON makes the values that a pickle would have brought.
+func fromJSON(v any) (any, error) {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n, nil
+		}
+		return v.Float64()
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			var err error
+			if list[i], err = fromJSON(item); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case map[string]any:
+		d := new(Dict)
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			item, err := fromJSON(v[k])
+			if err != nil {
+				return nil, err
+			}
+			if err := d.Set(k, item); err != nil {
+				return nil, err
+			}
+		}
+		return d, nil
+	}
+	return v, nil
+}

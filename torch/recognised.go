@@ -1,0 +1,220 @@
+package torch
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch/internal/vision"
+)
+
+// An opener opens the data set that an object of one class is.
+type opener func(s *source, ctx context.Context, r *Record) (data.Dataset, error)
+
+// chainDataset is the class of IterableDatasets one after the other.
+var chainDataset = named("torch.utils.data.dataset.ChainDataset")
+
+// recognised are the classes that every program knows, without a name of the user's, besides those of package vision.
+var recognised map[Global]opener
+
+func init() { // a variable would refer to itself: a Subset has a data set
+	recognised = map[Global]opener{
+		named("torch.utils.data.dataset.Subset"):        subset,
+		named("torch.utils.data.dataset.ConcatDataset"): concatDataset,
+		named("torch.utils.data.dataset.TensorDataset"): tensorDataset,
+	}
+}
+
+// known returns what opens an object of a class that every program knows.
+func known(class Global) opener {
+	if vision.Known(class) {
+		return pictures
+	}
+	return recognised[class]
+}
+
+// recognisedNames are the names of the classes, for errors.
+func recognisedNames() []string {
+	names := vision.Datasets()
+	for class := range recognised {
+		names = append(names, class.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// pictures opens a data set of torchvision's.
+func pictures(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+	ds, err := vision.Open(r)
+	if err != nil {
+		return nil, err
+	}
+	return s.begin(ctx, ds)
+}
+
+// subset opens a Subset, which is what random_split returns, too.
+func subset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+	inner, _ := attribute(r, "dataset")
+	of, err := s.dataset(ctx, inner)
+	if err != nil {
+		return nil, err
+	}
+	v, _ := attribute(r, "indices")
+	indices, err := indicesOf(v, of.Len())
+	if err != nil {
+		return nil, err
+	}
+	return data.NewSubset(of, indices), nil
+}
+
+// concatDataset opens a ConcatDataset, which is what + makes of data sets, too.
+func concatDataset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+	parts, err := items(r, "datasets")
+	if err != nil {
+		return nil, err
+	}
+	var all []data.Dataset
+	n := 0
+	for _, part := range parts {
+		ds, err := s.dataset(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		if ds.Len() > math.MaxInt-n {
+			return nil, unsupported("a ConcatDataset of more samples than there are numbers")
+		}
+		n += ds.Len()
+		all = append(all, ds)
+	}
+	return data.NewConcatDataset(all...), nil
+}
+
+// tensorDataset opens a TensorDataset, whose tensors are in memory that PyTorch shares.
+func tensorDataset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+	parts, err := items(r, "tensors")
+	if err != nil {
+		return nil, err
+	}
+	var all []*tensor.Tensor
+	for i, part := range parts {
+		var t *tensor.Tensor
+		if err := assign(&t, part); err != nil || t == nil {
+			return nil, unsupported("tensor %d of a TensorDataset is %T", i, part)
+		}
+		if t.Dims() == 0 || i > 0 && t.Dim(0) != all[0].Dim(0) {
+			return nil, unsupported("tensors %v of a TensorDataset, which have not the same number of rows", t.Shape())
+		}
+		all = append(all, t)
+	}
+	if len(all) == 0 {
+		return nil, unsupported("a TensorDataset of no tensors")
+	}
+	return s.begin(ctx, data.NewTensorDataset(all...))
+}
+
+// items returns a list or tuple in an attribute.
+func items(r *Record, name string) ([]any, error) {
+	v, _ := attribute(r, name)
+	switch v := v.(type) {
+	case []any:
+		return v, nil
+	case Tuple:
+		return v, nil
+	}
+	return nil, unsupported("%s.%s is %T, and no list", r.Class, name, v)
+}
+
+// indicesOf reads the numbers of samples out of n: a list, a range, a tensor or an array. Those below 0 count from the end, as in Python.
+func indicesOf(v any, n int) ([]int, error) {
+	list, err := numbersIn(v, n)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range list {
+		if i < -n || i >= n {
+			return nil, unsupported("index %d of a Subset, at %d, is outside of its data set, which has %d samples", i, k, n)
+		}
+		if i < 0 {
+			list[k] += n
+		}
+	}
+	return list, nil
+}
+
+func numbersIn(v any, n int) (list []int, err error) {
+	switch x := v.(type) {
+	case *Record:
+		return rangeOf(x, n)
+	case *Array:
+		if v, err = TensorOf(x); err != nil {
+			return nil, err
+		}
+	case []any, Tuple:
+		return numbersOf(x)
+	}
+	t, ok := v.(*tensor.Tensor)
+	if !ok || t.Dims() != 1 || !isWhole(t) {
+		return nil, unsupported("the indices of a Subset are %s, and not whole numbers in a list, a range, a tensor or an array", described(v))
+	}
+	for _, i := range tensor.Data[int64](t.Clone().To(tensor.Int64)) {
+		list = append(list, int(i))
+	}
+	return list, nil
+}
+
+// described is a tensor's dtype and shape, or the type of what is none.
+func described(v any) string {
+	if t, ok := v.(*tensor.Tensor); ok {
+		return fmt.Sprintf("%v of shape %v", t.DType(), t.Shape())
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+func isWhole(t *tensor.Tensor) bool {
+	switch t.DType() {
+	case tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint16, tensor.Uint32:
+		return t.Device() == nil
+	}
+	return false
+}
+
+// numbersOf reads a list, whose items may be numbers of Python, of numpy or of PyTorch.
+func numbersOf(v any) ([]int, error) {
+	var items []any
+	if err := assign(&items, v); err != nil {
+		return nil, err
+	}
+	list := make([]int, len(items))
+	for k, item := range items {
+		if t, ok := item.(*tensor.Tensor); ok && t.Numel() == 1 && isWhole(t) {
+			item = int64(t.Item())
+		}
+		if err := assign(&list[k], item); err != nil {
+			return nil, fmt.Errorf("index %d of a Subset: %w", k, err)
+		}
+	}
+	return list, nil
+}
+
+// rangeOf reads a range. Its numbers are different ones, so there are no more of them than a data set of n samples has from either end.
+func rangeOf(r *Record, n int) (list []int, err error) {
+	var part [3]int
+	if r.Class != named("builtins.range") {
+		return nil, unsupported("the indices of a Subset are a %s", r.Class)
+	}
+	if err := assign(&part, r.Args); err != nil || part[2] == 0 {
+		return nil, unsupported("a range of %v", r.Args)
+	}
+	start, stop, step := part[0], part[1], part[2]
+	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+		list = append(list, i)
+		outside, beyond := i < -n || i >= n, (i+step > i) != (step > 0)
+		if outside || beyond { // an error that says so; or the last one before the numbers end
+			break
+		}
+	}
+	return list, nil
+}

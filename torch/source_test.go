@@ -1,0 +1,236 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// object is an object of Python's.
+func object(class string, attributes ...any) *Record {
+	return &Record{Class: named(class), State: NewDict(attributes...)}
+}
+
+// counted is numbers from First on, and says how often it was opened and closed.
+type counted struct {
+	first, n       int
+	opened, closed *int
+}
+
+func (d counted) Len() int { return d.n }
+
+func (d counted) Get(_ context.Context, i int) (data.Sample, error) {
+	if i < 0 || i >= d.n {
+		return nil, fmt.Errorf("sample %d of %d", i, d.n)
+	}
+	return data.Sample{tensor.Scalar(tensor.Int64, float64(d.first+i))}, nil
+}
+
+func (d counted) Open(context.Context) (any, error) { *d.opened++; return d, nil }
+
+func (d counted) Close() error { *d.closed++; return nil }
+
+// opening is a source of a program that has the data set "counted", and counts.
+func opening(t *testing.T) (s *source, opened, closed *int) {
+	t.Helper()
+	opened, closed = new(int), new(int)
+	open := func(_ context.Context, w Worker) (data.Dataset, error) {
+		args := struct {
+			First int `torch:"first"`
+			N     int `torch:"n"`
+		}{N: 10}
+		if err := w.Keywords(&args); err != nil {
+			return nil, err
+		}
+		return counted{args.First, args.N, opened, closed}, nil
+	}
+	child := Child{Datasets: map[string]OpenDataset{"counted": open, "__main__.Counted": open}}
+	return &source{child: child, worker: &loaderWorker{}, opened: map[*Record]data.Dataset{}}, opened, closed
+}
+
+// samples are the numbers in a data set.
+func samples(t *testing.T, ds data.Dataset) (all []int) {
+	t.Helper()
+	for i := range ds.Len() {
+		s, err := ds.Get(testContext(t), i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, int(s[0].Item()))
+	}
+	return all
+}
+
+const (
+	subsetClass = "torch.utils.data.dataset.Subset"
+	concatClass = "torch.utils.data.dataset.ConcatDataset"
+)
+
+func subsetOf(of any, indices any) *Record {
+	return object(subsetClass, "dataset", of, "indices", indices)
+}
+
+func TestDataSetsAroundDataSets(t *testing.T) {
+	tens := object("__main__.X", datasetName, "counted", "first", int64(10), "_cache", "ignored")
+	byClass := object("__main__.Counted", "n", int64(3))
+	args := object("__main__.X", datasetName, "counted", "unknown", "x", datasetArgs, NewDict("n", int64(2)))
+	slots := &Record{Class: named("__main__.Slotted"), State: Tuple{nil, NewDict(datasetName, "counted", "n", int64(1))}}
+	numbers := func(n ...int64) (list []any) {
+		for _, i := range n {
+			list = append(list, i)
+		}
+		return list
+	}
+	for _, c := range []struct {
+		v    any
+		want []int
+	}{
+		{byClass, []int{0, 1, 2}},
+		{args, []int{0, 1}},
+		{slots, []int{0}},
+		{subsetOf(tens, numbers(3, -1, 3)), []int{13, 19, 13}},
+		{subsetOf(tens, Tuple{int64(3), &Scalar{DType: "<i4", Data: []byte{4, 0, 0, 0}}, tensor.Scalar(tensor.Int64, 5)}), []int{13, 14, 15}},
+		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(8), int64(1), int64(-3)}}), []int{18, 15, 12}},
+		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(8), int64(8), int64(1)}}), nil},
+		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(5), int64(9), int64(1<<63 - 1)}}), []int{15}},
+		{subsetOf(tens, tensor.FromSlice([]int32{7, -10}, 2)), []int{17, 10}},
+		{subsetOf(tens, &Array{DType: "<u2", Shape: []int{2}, Data: []byte{9, 0, 0, 0}}), []int{19, 10}},
+		{object(concatClass, "datasets", []any{byClass, subsetOf(tens, numbers(1)), byClass}), []int{0, 1, 2, 11, 0, 1, 2}},
+		{subsetOf(object(concatClass, "datasets", []any{byClass, tens, args}), numbers(14, 2, 3, 0)), []int{1, 2, 10, 0}},
+		{object(concatClass, "datasets", []any{}), nil},
+	} {
+		s, opened, closed := opening(t)
+		ds, err := s.dataset(testContext(t), c.v)
+		if err != nil {
+			t.Errorf("%v: %v", c.want, err)
+			continue
+		}
+		if got := samples(t, ds); !slices.Equal(got, c.want) {
+			t.Errorf("%v, not %v", got, c.want)
+		}
+		if err := s.close(); err != nil || *opened != *closed || *opened != len(s.closers)+*closed {
+			t.Errorf("opened %d, closed %d: %v", *opened, *closed, err)
+		}
+	}
+}
+
+// One object of Python is opened once, wherever it is.
+func TestOneObjectIsOpenedOnce(t *testing.T) {
+	s, opened, closed := opening(t)
+	set := object("__main__.X", datasetName, "counted")
+	for range 40 { // 2^40 times in all, by the way to it
+		set = object(concatClass, "datasets", []any{set, subsetOf(set, []any{})})
+	}
+	ds, err := s.dataset(testContext(t), set)
+	if err != nil || ds.Len() != 10 || *opened != 1 || s.close() != nil || *closed != 1 {
+		t.Errorf("opened %d times, closed %d: %v", *opened, *closed, err)
+	}
+}
+
+func TestWhatIsNoDataSetIsRefused(t *testing.T) {
+	self := subsetOf(nil, []any{})
+	self.State.(*Dict).Set("dataset", self)
+	set := object("__main__.X", datasetName, "counted")
+	double := set
+	for range 64 {
+		double = object(concatClass, "datasets", []any{double, double})
+	}
+	deep := set
+	for range mostDatasets {
+		deep = subsetOf(deep, []any{int64(0)})
+	}
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{self, "a data set that contains itself"},
+		{double, "more samples than there are numbers"},
+		{deep, "more than 10000 data sets in one"},
+		{int64(3), "a data set that is int64"},
+		{object("__main__.X", datasetName, "nobody"), `no data set "nobody"`},
+		{object("__main__.X", "n", int64(3)), "the data set __main__.X has no attribute shoal_dataset"},
+		{&Record{Class: named("__main__.X")}, `or register Datasets["__main__.X"] in the Go program`},
+		{object("__main__.X", datasetName, "counted", "file", "x"), `add a field tagged torch:"file"`},
+		{object("__main__.X", datasetName, "counted", datasetArgs, []any{}), "shoal_args is []interface {}, and not a dict"},
+		{object(subsetClass, datasetName, nil, "dataset", set, "indices", []any{}), "has no attribute shoal_dataset"},
+		{object("__main__.X", datasetName, "counted", "n", int64(-1)), "has -1 samples"},
+		{object(subsetClass), "a data set that is <nil>"},
+		{subsetOf(set, []any{int64(0), int64(10)}), "index 10 of a Subset, at 1, is outside of its data set, which has 10 samples"},
+		{subsetOf(set, []any{int64(-11)}), "index -11 of a Subset, at 0,"},
+		{subsetOf(set, []any{0.5}), "index 0 of a Subset"},
+		{subsetOf(set, "x"), "the indices of a Subset are string"},
+		{subsetOf(set, tensor.New(tensor.Float32, 1)), "are float32 of shape [1], and not whole numbers"},
+		{subsetOf(set, tensor.New(tensor.Int64, 1, 1)), "are int64 of shape [1 1], and not whole numbers"},
+		{subsetOf(set, &Record{Class: named("builtins.range"), Args: Tuple{int64(0), int64(1 << 62), int64(1)}}), "index 10 of a Subset, at 10,"},
+		{subsetOf(set, &Record{Class: named("builtins.range"), Args: Tuple{int64(-1 << 63), int64(1 << 62), int64(1 << 62)}}), "index -9223372036854775808 of a Subset, at 0,"},
+		{subsetOf(set, &Record{Class: named("builtins.range"), Args: Tuple{int64(0), int64(1), int64(0)}}), "a range of"},
+		{subsetOf(set, object("__main__.Indices")), "the indices of a Subset are a __main__.Indices"},
+		{object(concatClass, "datasets", set), "datasets is *value.Record, and no list"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{}), "a TensorDataset of no tensors"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{"x"}), "tensor 0 of a TensorDataset is string"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}), "not the same number of rows"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{tensor.New(tensor.Int64)}), "not the same number of rows"},
+	} {
+		s, opened, closed := opening(t)
+		_, err := s.dataset(testContext(t), c.v)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, not %s", err, c.want)
+		}
+		if s.close(); *opened != *closed {
+			t.Errorf("%s: opened %d, closed %d", c.want, *opened, *closed)
+		}
+	}
+}
+
+func TestStreamsAfterStreams(t *testing.T) {
+	count := func(_ context.Context, w Worker) iter.Seq2[data.Sample, error] {
+		return func(yield func(data.Sample, error) bool) {
+			n, _ := w.Args.Get("n")
+			for i := range n.(int64) {
+				if !yield(data.Sample{tensor.Scalar(tensor.Int64, float64(i))}, nil) {
+					return
+				}
+			}
+		}
+	}
+	s := &source{child: Child{Streams: map[string]OpenStream{"count": count, "__main__.Count": count}}, worker: &loaderWorker{}}
+	one := object("__main__.X", datasetName, "count", "n", int64(2))
+	chain := object(chainDataset.String(), "datasets", []any{one, object("__main__.Count", "n", int64(1)), one})
+	all, err := s.streams(object(chainDataset.String(), "datasets", Tuple{chain, one}), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for sample := range chained(all)(testContext(t)) {
+		if got = append(got, int(sample[0].Item())); len(got) == 6 {
+			break
+		}
+	}
+	if !slices.Equal(got, []int{0, 1, 0, 0, 1, 0}) {
+		t.Errorf("%v", got)
+	}
+	self := object(chainDataset.String())
+	self.State = NewDict("datasets", []any{self, self})
+	wide := one
+	for range 60 {
+		wide = object(chainDataset.String(), "datasets", []any{wide, wide})
+	}
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{self, "a data set that is"}, {wide, "more than 10000 data sets in one"}, {object("__main__.X", datasetName, "nobody"), `no stream "nobody"`}, {object("__main__.X"), "has no attribute shoal_dataset"},
+		{object(chainDataset.String(), "datasets", "x"), "and no list"},
+	} {
+		if _, err := s.streams(c.v, 0); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, context.Canceled) {
+			t.Errorf("%v, not %s", err, c.want)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package torch
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"context"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
+)
+
+// openPhotos is a data set of a program's own, which takes a transform from Python.
+func openPhotos(_ context.Context, w Worker) (data.Dataset, error) {
+	var args struct {
+		Root      string         `torch:"root"`
+		Transform image.Pipeline `torch:"transform"`
+	}
+	if err := w.Keywords(&args); err != nil {
+		return nil, err
+	}
+	return data.NewImageFolder(args.Root, args.Transform)
+}
+
+// refusals are what Go says about what it does not do as Python does it; package vision tests the others.
+var refusals = map[string]string{
+	"unknown transform": "by Python: Python loads the samples, and not Go: the transform transforms.GaussianBlur is not one of Go's, which are CenterCrop, ColorJitter,",
+	"index":             "index 20 of a Subset, at 1, is outside of its data set, which has 20 samples",
+	"range":             "index 20 of a Subset, at 20, is outside of its data set, which has 20 samples",
+	"floats":            "the indices of a Subset are float32 of shape [1], and not whole numbers",
+	"sizes":             "data: not the shape of this data set",
+	"missing file":      "gone.png: no such file or directory",
+	"unknown attribute": `add a field tagged torch:"shuffle_buffer"`,
+}
+
+// TestSamplesOfTorchvisionAreThoseOfPython loads data sets of torchvision's classes by Python and by Go.
+func TestSamplesOfTorchvisionAreThoseOfPython(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		if err := exec.Command(py.path, "-c", "import torchvision.transforms.v2, PIL").Run(); err != nil {
+			t.Skip("batches were not compared: this Python has no torchvision with transforms.v2")
+		}
+		cmd := exec.CommandContext(testContext(t), py.path, "testdata/vision.py", os.Args[0], t.TempDir())
+		cmd.Env = pythonEnv()
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		b, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, stderr.String())
+		}
+		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+		var out map[string]string
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &out); err != nil {
+			t.Fatalf("%v: %s", err, b)
+		}
+		t.Log(out["versions"])
+		delete(out, "versions")
+		if len(out) < 60 {
+			t.Errorf("only %d comparisons", len(out))
+		}
+		for name, got := range out {
+			want, refused := refusals[name]
+			if refused && !strings.Contains(got, want) || !refused && got != "" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+		for name := range refusals {
+			if _, ok := out[name]; !ok {
+				t.Errorf("%s was not tried", name)
+			}
+		}
+		if s := stderr.String(); slices.ContainsFunc([]string{"Traceback", "leaked"}, func(bad string) bool { return strings.Contains(s, bad) }) {
+			t.Errorf("PyTorch complained:\n%s", s)
+		}
+	})
+}

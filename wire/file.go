@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+
+	"github.com/shoal-mp/shoal/shm"
+)
+
+func init() {
+	RegisterError("shm.ErrKeeper", shm.ErrKeeper)
+	RegisterError("shm.ErrTooManyFiles", shm.ErrTooManyFiles)
+}
+
+// A fileCodec writes an open file: its name, and the block for which the domain keeps a descriptor of it.
+type fileCodec struct{}
+
+const fileLen = 2
+
+func (fileCodec) encode(e *Encoder, v reflect.Value) error {
+	f := v.Interface().(*os.File)
+	d, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	h, err := d.KeepFile(f)
+	if err != nil {
+		return fmt.Errorf("send file %s: %w", f.Name(), err)
+	}
+	e.OnDone(func(bool) { d.LetGo(h) }) // the message holds it, or nobody
+	e.ArrayLen(fileLen)
+	e.String(f.Name())
+	e.Block(h)
+	return nil
+}
+
+func (fileCodec) decode(d *Decoder, v reflect.Value) error {
+	if err := d.ArrayOf(fileLen); err != nil {
+		return err
+	}
+	name, err := d.String()
+	if err != nil {
+		return err
+	}
+	h, err := d.Block()
+	if err != nil {
+		return err
+	}
+	domain, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	f, err := domain.TakeFile(h, name)
+	if err != nil {
+		return fmt.Errorf("receive file %s: %w", name, err)
+	}
+	d.OnDone(func(kept bool) {
+		if !kept {
+			f.Close()
+		}
+	})
+	v.Set(reflect.ValueOf(f))
+	return nil
+}
+
+// filer is what connections and listeners of package net are, of which the file can be sent.
+type filer interface{ File() (*os.File, error) }
+
+// netAdvice says so of those types, which cannot be sent themselves.
+func netAdvice(t reflect.Type) (advice string, ok bool) {
+	if t.PkgPath() != "net" || t.Kind() != reflect.Interface && !reflect.PointerTo(t).Implements(reflect.TypeFor[filer]()) {
+		return "", false
+	}
+	return "send the *os.File that its method File returns, and make one of it there, with net.FileConn, net.FileListener or net.FilePacketConn", true
+}
