@@ -36,6 +36,8 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"goroutines", "-processes"}, `^\d+ workers by spawn: \d+\.\d\d times as fast as one; results 3\.2e\+06 and 3\.2e\+06\n$`},
 		{[]string{"named"}, `^(rank \d found a float32 tensor of shape \[2 3 4\] and added \d0\n){2}arange \+ 30: true\n$`},
 		{[]string{"region"}, `^one died \(killed\), four counted \[2000 2000\]\n$`},
+		{[]string{"serve"}, `^15 processes killed, \d+ versions, \d+ requests: 0 failed, 0 wrong, 0 sent again\n$`},
+		{[]string{"serve", "-accept"}, `^15 processes killed, \d+ versions, \d+ requests: 0 failed, 0 wrong, \d+ sent again\n$`},
 		{[]string{"counters"}, `^4 processes added up to 5000: \[670 2670 1660\]\n$`},
 		{[]string{"pipe"}, `^1 squared is 1\n2 squared is 4\n3 squared is 9\n$`},
 		{[]string{"queue"}, `^(\d squared is \d+, says [01]\n){10}$`},

@@ -14,8 +14,8 @@ func Example() {
 		return
 	}
 	defer d.Close()
+	defer shm.SetDefault(shm.Current())
 	shm.SetDefault(d)
-	defer shm.SetDefault(nil)
 
 	t, err := tensor.NewShared(tensor.Float32, 2, 3)
 	if err != nil {

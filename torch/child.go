@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
@@ -92,24 +91,19 @@ func (c Child) do(code string) error {
 	}
 	preparation, process, err := s.decode()
 	if err == nil && c.serves(process) {
-		if c.needsPython(loaderArgs(process)) != "" {
+		switch args := loaderArgs(process); {
+		case c.needsPython(args) == "":
+			return c.run(s, preparation, process)
+		case c.names(args[argDataset]):
 			return s.handOverLoader()
+		default: // Python can make the samples, and makes those that its own code expects
+			tellOnce(args, c.needsPython(args))
 		}
-		return c.run(s, preparation, process)
 	}
 	if err != nil && s.mentions(datasetName) {
 		fmt.Fprintln(os.Stderr, "a data set of Go's goes to Python, since Go cannot read what comes with it:", err)
 	}
 	return s.handOver()
-}
-
-// words are such that what serves agrees to has one of them.
-func (c Child) words() []string {
-	all := []string{datasetName}
-	for name := range c.Functions {
-		all = append(all, name[strings.LastIndexByte(name, '.')+1:])
-	}
-	return all
 }
 
 // serves reports whether Go does what a process object says.
@@ -124,8 +118,7 @@ func (c Child) serves(process any) bool {
 	if target.String() != dataLoaderWorker {
 		return c.Functions[target.String()] != nil
 	}
-	args := loaderArgs(process)
-	return len(args) > argDataset && readByGo(args[argDataset])
+	return c.loads(loaderArgs(process))
 }
 
 // loaderArgs returns the arguments of a worker of a DataLoader, as they are in the pickle of its process object; nil for another process.

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
 // An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that has an attribute
@@ -49,21 +48,23 @@ func (c Child) valueStream(name string) OpenValueStream {
 	}
 }
 
+// allStreams has the names of both kinds.
+func (c Child) allStreams() map[string]bool {
+	all := map[string]bool{}
+	for name := range c.Streams {
+		all[name] = true
+	}
+	for name := range c.ValueStreams {
+		all[name] = true
+	}
+	return all
+}
+
 // What Python's data sets say to Go by their attributes.
 const (
 	datasetName = "shoal_dataset" // the registered name; None leaves a data set that Go knows to Python
 	datasetArgs = "shoal_args"    // a dict of the keyword arguments, instead of all attributes
 )
-
-// readByGo reports whether Python's data set, as it is in a pickle, is one of Go's or one around one: that is an error, which Go explains.
-func readByGo(dataset any) bool {
-	for d := range pickle.Each[*Dict](dataset) {
-		if _, ok := d.Get(datasetName); ok {
-			return true
-		}
-	}
-	return false
-}
 
 // openDataset opens what Python's data set is.
 func (c Child) openDataset(ctx context.Context, w *loaderWorker, args Tuple) error {
@@ -258,7 +259,7 @@ func (w *loaderWorker) at(ctx context.Context, i int) context.Context {
 // unknown says what there is instead.
 func (c Child) unknown(kind, name string) error {
 	return fmt.Errorf("this program has no %s %q; Datasets, for a Dataset in Python, has %q, and Streams, for an IterableDataset, %q",
-		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.Streams)))
+		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.allStreams())))
 }
 
 // notOurs says what an object would need.

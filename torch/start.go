@@ -46,7 +46,7 @@ func (s *start) decode() (preparation *Dict, process any, err error) {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
-	d := pickle.NewDecoder(s.said, inertNames, pickle.Limits{})
+	d := pickle.NewDecoder(s.said, inertNames, pickle.Limits{Bytes: 64 << 30, Items: 1 << 30}) // the parent chose the program that reads it
 	first, err := d.Decode()
 	if err != nil {
 		return nil, nil, err

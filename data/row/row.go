@@ -1,10 +1,3 @@
-// Package row makes samples of the rows of tables, whose columns have names: of lines of JSON, of rows of Parquet.
-//
-//	columns := row.Columns{{Name: "ids"}, {Name: "weight", DType: row.As(tensor.Float32)}}
-//	sample, err := columns.Pick(map[string]any{"ids": []any{int64(1), int64(2)}, "weight": 0.5, "note": "none"})
-//
-// The trap: a list of numbers becomes a tensor, as torch.tensor makes it: of int64, of float32 if one of the numbers has a fraction. Columns whose
-// rows are now of one kind and now of the other need a DType.
 package row
 
 import (
@@ -13,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -72,9 +64,9 @@ func (c Column) of(v any) (any, error) {
 	return l.tensor().To(*c.DType), nil
 }
 
-// Sample returns the columns of a row as the fields of a sample, in their order or, if none are named, in that of their names. The error wraps ErrKind
+// Sample returns the columns of a row as the fields of a data.Sample, in their order or, if none are named, in that of their names. The error wraps ErrKind
 // where one has no numbers.
-func (c Columns) Sample(row map[string]any) (data.Sample, error) {
+func (c Columns) Sample(row map[string]any) ([]*tensor.Tensor, error) {
 	picked, err := c.Pick(row)
 	if err != nil {
 		return nil, err
@@ -86,7 +78,7 @@ func (c Columns) Sample(row map[string]any) (data.Sample, error) {
 			names = append(names, column.Name)
 		}
 	}
-	sample := make(data.Sample, len(names))
+	sample := make([]*tensor.Tensor, len(names))
 	for k, name := range names {
 		var l lattice
 		switch v := picked[name].(type) {

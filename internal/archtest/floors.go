@@ -14,7 +14,7 @@ var floors = [...][]string{
 	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest", "torch/internal/value", "internal/tree"},
 	5:  {"optim", "pool", "manager", "torch/pt"},
 	6:  {"data", "data/*", "nn", "manager/*"},
-	7:  {"torch", "torch/internal/vision", "dist"},
+	7:  {"torch", "torch/internal/vision", "dist", "data/jsonl", "data/tokens"},
 	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},
 	9:  {"bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import sys
+import tempfile
 
 import numpy as np
 import torch
@@ -46,23 +47,41 @@ def unlike(want, got, where=""):
     return "" if want == got else f"{where}: {got}, not {want}"
 
 
+class Stderr:
+    """What processes write to stderr, which is theirs, too."""
+    def __enter__(self):
+        self.kept, self.file = os.dup(2), tempfile.TemporaryFile()
+        os.dup2(self.file.fileno(), 2)
+        return self
+
+    def __exit__(self, *_):
+        os.dup2(self.kept, 2)
+        os.close(self.kept)
+        self.file.seek(0)
+        self.text = self.file.read().decode()
+
+
 def same(name, dataset, **kwargs):
     """Wants the same batches of Go as of Python."""
     kwargs = dict(batch_size=3, **kwargs)
     try:
         want = batches(DataLoader(dataset, **kwargs))
-        out[name] = unlike(want, batches(DataLoader(dataset, **kwargs, **spawn))) if want else "no batches"
+        with Stderr() as said:
+            got = batches(DataLoader(dataset, **kwargs, **spawn))
+        out[name] = (unlike(want, got) if want else "no batches") or said.text
     except Exception as e:
         out[name] = "raised: " + str(e)[-600:]
 
 
 def refused(name, dataset, **kwargs):
-    """Keeps what Go says."""
-    try:
-        batches(DataLoader(dataset, batch_size=2, **kwargs, **spawn))
-        out[name] = "not refused"
-    except Exception as e:
-        out[name] = str(e)
+    """Keeps what Go says, in an error or on stderr where Python loads."""
+    with Stderr() as said:
+        try:
+            batches(DataLoader(dataset, batch_size=2, **kwargs, **spawn))
+            out[name] = "by Python: "
+        except Exception as e:
+            out[name] = str(e) + "\n"
+    out[name] += said.text
 
 
 def picture(rng, h, w):
@@ -116,15 +135,6 @@ def write_cifar(root, n=8):
     datasets.CIFAR10.meta = {"filename": "batches.meta", "key": "label_names", "md5": sums["batches.meta"]}
 
 
-class Other(Dataset):
-    """One of the script's own."""
-    def __len__(self):
-        return 2
-
-    def __getitem__(self, i):
-        return i
-
-
 class Photos(Dataset):
     """A data set of Go's with a transform."""
     def __init__(self, root, transform):
@@ -136,10 +146,6 @@ class Photos(Dataset):
 
     def __getitem__(self, i):
         return datasets.ImageFolder(self.root, self.transform)[i]
-
-
-def double(x):
-    return x * 2
 
 
 def main(program, root):
@@ -178,7 +184,7 @@ def main(program, root):
     same("sequential", datasets.ImageFolder(folder, nn.Sequential(T.Resize(size), nn.Identity(), v2.PILToTensor())))
     same("weights", datasets.ImageFolder(folder, torchvision.models.ResNet18_Weights.DEFAULT.transforms(crop_size=28, resize_size=32)))
     same("function", photos(T.Resize(size), T.functional.to_tensor))
-    same("numpy mean", photos(T.Resize(size), T.ToTensor(), T.Normalize(np.array([0.1, 0.2, 0.3]), torch.tensor([0.5, 0.6, 0.7]))))
+    same("numpy mean", photos(T.Resize(size), T.ToTensor(), T.Normalize(np.array([0.1, 0.2, 0.3]), list(np.array([0.5, 0.6, 0.7])))))
     same("targets", datasets.ImageFolder(folder, T.Compose([T.Resize(size), T.ToTensor()]), target_transform=[7, 8, 9].__getitem__))
     same("targets by dict", datasets.ImageFolder(folder, T.Compose([T.Resize(size), T.ToTensor()]), target_transform={0: 4, 1: 5, 2: 6}.get))
     same("targets int", datasets.ImageFolder(folder, T.Compose([T.Resize(size), T.ToTensor()]), target_transform=int))
@@ -213,23 +219,13 @@ def main(program, root):
     same("photos in all", Subset(ConcatDataset([Photos(folder, T.Compose([T.Resize(size), *tail])), photos(T.Resize(size), *tail)]), [17, 3, 9]))
 
     refused("unknown transform", photos(T.Resize(size), T.GaussianBlur(3), T.ToTensor()))
-    refused("function of the script", photos(T.Resize(size), T.ToTensor(), double))
-    refused("pictures", photos(T.Resize(size)))
-    refused("no transform", datasets.MNIST(mnist))
-    refused("hamming", photos(T.Resize(size, InterpolationMode.HAMMING), T.ToTensor()))
-    refused("target function", datasets.ImageFolder(folder, T.Compose([T.Resize(size), T.ToTensor()]), target_transform=double))
-    refused("loader", datasets.ImageFolder(folder, T.ToTensor(), loader=Image.open))
-    refused("float after all", photos(T.ToTensor(), T.Resize(size)))
     refused("index", Subset(digits, [0, 20]))
     refused("range", Subset(digits, range(10**6)))
     refused("floats", Subset(digits, torch.tensor([0.5])))
-    refused("another class", Other())
     refused("sizes", photos(T.ToTensor()))
     missing = photos(T.Resize(size), T.ToTensor())
     missing.samples[1] = (missing.samples[1][0] + ".gone.png", 0)
     refused("missing file", missing)
-    missing.samples[1] = ("moved.bmp", 0)
-    refused("bitmap", missing)
     unknown = Photos(folder, None)
     unknown.shuffle_buffer = 3
     refused("unknown attribute", unknown)

@@ -1,6 +1,7 @@
 package vision
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,54 @@ var datasets = map[value.Global]func(f *fields) data.Dataset{
 	value.Named("torchvision.datasets.usps.USPS"):          grey,
 	value.Named("torchvision.datasets.cifar.CIFAR10"):      colours,
 	value.Named("torchvision.datasets.cifar.CIFAR100"):     colours,
+}
+
+// Module is how the modules of the classes begin that Open knows.
+const Module = "torchvision.datasets."
+
+// Check returns nil, or why Open would refuse an object of a known class, by its pickle alone: the error wraps ErrUnsupported. The data are not looked at.
+func Check(o *pickle.Object) error {
+	state, _ := o.State.(*value.Dict)
+	l := new(value.Lifter)
+	l.Object = func(o *pickle.Object) (any, error) { return l.Record(o) }
+	small := new(value.Dict)
+	for _, name := range []string{"transform", "target_transform", "loader", "compat"} {
+		if v, ok := state.Get(name); ok {
+			lifted, err := l.Lift(v)
+			if err != nil {
+				return err
+			}
+			small.Set(name, lifted)
+		}
+	}
+	f := &fields{of: &value.Record{Class: o.Class, State: small}}
+	f.check(state)
+	return f.err
+}
+
+func (f *fields) check(state *value.Dict) {
+	channels := 1
+	switch f.of.Class.Name {
+	case "ImageFolder":
+		channels = 3
+		f.loader()
+		v, _ := state.Get("samples")
+		list, _ := v.(*pickle.List)
+		if list == nil {
+			break
+		}
+		for _, s := range list.Items {
+			if t, ok := s.(value.Tuple); ok && len(t) == 2 {
+				f.ending(fmt.Sprint(t[0]))
+			}
+		}
+	case "CIFAR10", "CIFAR100":
+		channels = 3
+	case "QMNIST":
+		f.compatible()
+	}
+	f.transformed(channels)
+	f.lookUp(f.maybe("target_transform"))
 }
 
 // Known reports whether Open knows a class.
@@ -77,8 +126,7 @@ func imageFolder(f *fields) data.Dataset {
 			f.refuse("sample %d is %s, and not a path and a class", i, shown(s))
 			break
 		}
-		if ending := strings.ToLower(filepath.Ext(path)); !decoded[ending] {
-			f.refuse("Go decodes .jpg, .jpeg and .png, and %q is another kind; convert it, or leave it out by is_valid_file", path)
+		if f.ending(path); f.err != nil {
 			break
 		}
 		paths, labels = append(paths, path), append(labels, label)
@@ -89,6 +137,13 @@ func imageFolder(f *fields) data.Dataset {
 	}
 	d.Paths, d.Labels = data.NewList(paths), tensor.FromSlice(targets, len(targets))
 	return d
+}
+
+// ending refuses a file that Go does not decode.
+func (f *fields) ending(path string) {
+	if !decoded[strings.ToLower(filepath.Ext(path))] {
+		f.refuse("Go decodes .jpg, .jpeg and .png, and %q is another kind; convert it, or leave it out by is_valid_file", path)
+	}
 }
 
 // decoded are the endings of files that Go decodes.
@@ -121,15 +176,19 @@ func colours(f *fields) data.Dataset { return f.inMemory(3, f.get("targets")) }
 
 // qmnist has eight numbers for each image, of which the first is its class.
 func qmnist(f *fields) data.Dataset {
-	if !f.flag("compat") {
-		f.refuse("compat=False: its targets are vectors")
-	}
+	f.compatible()
 	t, ok := f.get("targets").(*tensor.Tensor)
 	if !ok || t.Dims() != 2 || t.Dim(1) < 1 {
 		f.refuse("targets is %s, and not (n, 8)", shown(f.maybe("targets")))
 		return nil
 	}
 	return f.inMemory(1, t.Select(1, 0))
+}
+
+func (f *fields) compatible() {
+	if !f.flag("compat") {
+		f.refuse("compat=False: its targets are vectors")
+	}
 }
 
 // inMemory is images that the object holds.

@@ -69,7 +69,7 @@ const (
 )
 
 // remedy is what to do about what Go does not do.
-const remedy = `apply it to the batch in the training loop, or leave out multiprocessing_context="spawn", and Python loads the samples`
+const remedy = "leave it out and apply it to the batch"
 
 // put appends a step that changes bytes, and numbers in the same way.
 func (r *route) put(f *fields, s image.Step) {

@@ -203,6 +203,93 @@ func object(class string, pairs ...any) *value.Record {
 	return &value.Record{Class: value.Named(class), State: pickle.NewDict(pairs...)}
 }
 
+// What Go does otherwise than Python, or not at all, is refused before anything is loaded, and the text says what to do.
+func TestRefusals(t *testing.T) {
+	v1 := func(name string, pairs ...any) *value.Record {
+		return object("torchvision.transforms.transforms."+name, pairs...)
+	}
+	v2 := func(name string, pairs ...any) *value.Record {
+		return object("torchvision.transforms.v2._geometry."+name, pairs...)
+	}
+	all := func(ts ...any) *value.Record { return v1("Compose", "transforms", ts) }
+	mode := func(m string) *value.Record {
+		return &value.Record{Class: value.Named("torchvision.transforms.functional.InterpolationMode"), Args: value.Tuple{m}}
+	}
+	resize := func(size any, m string) *value.Record {
+		return v1("Resize", "size", size, "max_size", nil, "interpolation", mode(m), "antialias", true)
+	}
+	toTensor, toImage := v1("ToTensor"), object("torchvision.transforms.v2._type_conversion.ToImage")
+	normal := func(mean, std any) *value.Record { return v1("Normalize", "mean", mean, "std", std) }
+	three := value.Tuple{0.1, 0.2, 0.3}
+	for _, c := range []struct {
+		transform any
+		want      string
+	}{
+		{v1("GaussianBlur"), "the transform transforms.GaussianBlur is not one of Go's, which are CenterCrop, ColorJitter,"},
+		{value.Named("__main__.double"), "the transform __main__.double is not one of Go's"},
+		{object("__main__.Resize"), "the transform __main__.Resize is not one of Go's"},
+		{all(resize(int64(20), "bilinear")), "its samples are images of Pillow, of which PyTorch makes no batch; end its transform with ToTensor()"},
+		{nil, "its samples are images of Pillow"},
+		{all(resize(int64(20), "hamming"), toTensor), `transforms.Resize: interpolation="hamming"; Go has nearest,`},
+		{all(toTensor, resize(int64(20), "bilinear")), "transforms.Resize: Go does this to bytes; put it before what makes float32 of them"},
+		{all(toTensor, toTensor), "transforms.ToTensor: the image is a tensor already"},
+		{all(normal(three, three)), "it takes float32; put ToTensor or ToDtype(torch.float32, scale=True) before it"},
+		{all(toTensor, normal(three, value.Tuple{1.0, 0.0, 1.0})), "a deviation of 0"},
+		{all(toTensor, normal(value.Tuple{1.0, 1.0}, three)), "mean has 2 numbers, and the images have 3 planes"},
+		{all(toTensor, normal(three, three), v1("CenterCrop", "size", value.Tuple{int64(2), int64(2)})), "Go paints bytes; put it before"},
+		{all(toImage, v2("Resize", "size", []any{int64(9)}, "interpolation", "nearest", "antialias", true)), "Go takes the pixels of a tensor that NEAREST_EXACT takes"},
+		{all(toImage, v2("Resize", "size", []any{int64(9)}, "interpolation", "bilinear", "antialias", false)), "antialias=False: Go smooths"},
+		{all(v1("Resize", "size", int64(9), "max_size", int64(20), "interpolation", mode("bilinear")), toTensor), "max_size=20 is not done in Go"},
+		{all(toImage, object("torchvision.transforms.v2._misc.ToDtype", "dtype", tensor.Float16, "scale", true)), "Go makes float32 of bytes, and nothing else"},
+		{all(v1("ColorJitter", "brightness", value.Tuple{0.5, 1.0}, "contrast", nil, "saturation", nil, "hue", nil), toTensor), "Go takes ranges about 1"},
+		{all(v1("RandomHorizontalFlip", "p", 1.5), toTensor), "p is 1.5, which is no probability"},
+		{all(v1("RandomHorizontalFlip"), toTensor), "it has no attribute p; this version of torchvision is not known"},
+	} {
+		check(t, object("torchvision.datasets.folder.ImageFolder", "transform", c.transform, "samples", []any{}, "loader", value.Named("torchvision.datasets.folder.default_loader")), c.want)
+	}
+	folder := func(sample, loader, target any) *value.Record {
+		return object("torchvision.datasets.folder.ImageFolder", "transform", toTensor, "samples", []any{sample}, "loader", loader, "target_transform", target)
+	}
+	loader := value.Named("torchvision.datasets.folder.default_loader")
+	check(t, folder(value.Tuple{"a.jpg", int64(0)}, value.Named("PIL.Image.open"), nil), "loader=PIL.Image.open; Go loads as torchvision's default_loader does")
+	check(t, folder(value.Tuple{"a.bmp", int64(0)}, loader, nil), `Go decodes .jpg, .jpeg and .png, and "a.bmp" is another kind`)
+	check(t, folder(value.Tuple{"a.jpg", int64(0)}, loader, value.Named("__main__.double")), "target_transform=__main__.double; Go knows int,")
+}
+
+// check wants both Open and Check to refuse an object.
+func check(t *testing.T, r *value.Record, want string) {
+	t.Helper()
+	if _, err := Open(r); err == nil || !strings.Contains(unsupported(t, err).Error(), want) {
+		t.Errorf("Open: %v, not %s", err, want)
+	}
+	if err := Check(raw(r).(*pickle.Object)); err == nil || !strings.Contains(unsupported(t, err).Error(), want) {
+		t.Errorf("Check: %v, not %s", err, want)
+	}
+}
+
+// raw is what a record is in a pickle.
+func raw(v any) any {
+	switch v := v.(type) {
+	case *value.Record:
+		return &pickle.Object{Class: v.Class, Args: v.Args, State: raw(v.State)}
+	case *value.Dict:
+		d := new(value.Dict)
+		for k, item := range v.All() {
+			d.Set(k, raw(item))
+		}
+		return d
+	case []any:
+		list := new(pickle.List)
+		for _, item := range v {
+			list.Items = append(list.Items, raw(item))
+		}
+		return list
+	case tensor.DType:
+		return value.Named("torch." + v.String())
+	}
+	return v
+}
+
 // Gather makes what Get makes, of tensors that are views, too.
 func TestPicturesGatherWhatTheyGet(t *testing.T) {
 	pixels := tensor.New(tensor.Uint8, 8, 6, 7)

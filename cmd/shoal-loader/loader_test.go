@@ -1,0 +1,91 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// snippet returns the first block of Python of a page after some text.
+func snippet(t *testing.T, page, after string) string {
+	t.Helper()
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(b), after)
+	_, rest, begun := strings.Cut(rest, "```python\n")
+	code, _, ended := strings.Cut(rest, "```")
+	if !ok || !begun || !ended {
+		t.Fatalf("%s has no Python after %q", page, after)
+	}
+	return code
+}
+
+// pythons are those with PyTorch, of SHOAL_TORCH_PYTHONS or else python3.
+func pythons(t *testing.T) (all []string) {
+	t.Helper()
+	paths := filepath.SplitList(os.Getenv("SHOAL_TORCH_PYTHONS"))
+	if len(paths) == 0 {
+		paths = []string{"python3"}
+	}
+	for _, path := range paths {
+		if exec.Command(path, "-c", "import torch, numpy").Run() == nil {
+			all = append(all, path)
+		}
+	}
+	if len(all) == 0 {
+		t.Skip("no PyTorch: python3 has none, and SHOAL_TORCH_PYTHONS names none (make interop installs one)")
+	}
+	return all
+}
+
+// home is a folder with the loader, built as the page says, and with the classes of the page.
+func home(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "loader"), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	classes, _, _ := strings.Cut(snippet(t, "../../docs/torch.md", "## Ready-made loader"), "if __name__")
+	classes += snippet(t, "../../docs/torch.md", "A stream")
+	if err := os.WriteFile(filepath.Join(dir, "go.py"), []byte(classes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestSamplesAreThosePythonReads compares whole epochs with Python's own reading of the same files.
+func TestSamplesAreThosePythonReads(t *testing.T) {
+	script, err := filepath.Abs("testdata/compare.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, python := range pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			dir := home(t)
+			cmd := exec.CommandContext(t.Context(), python, script)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+dir)
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s%s", err, out, stderr.String())
+			}
+			t.Logf("the same: %s", strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", ", "))
+			for _, name := range []string{"npy", "tokens 32 32", "tokens npy 64 64", "tokens jsonl", "bad line"} {
+				if !regexp.MustCompile(`(?m)^` + name + `$`).Match(out) {
+					t.Errorf("%s was not compared", name)
+				}
+			}
+			if strings.Contains(stderr.String(), "Traceback") || strings.Contains(stderr.String(), "leaked") {
+				t.Errorf("PyTorch complained:\n%s", stderr.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+// Shoal-loader serves a DataLoader of PyTorch with the files that most data sets are in, and needs no program of one's own:
+//
+//	CGO_ENABLED=0 go build -o loader ./cmd/shoal-loader
+//
+//	torch.multiprocessing.set_executable("./loader")
+//	DataLoader(Go("images", root="train", resize=256, crop=224), num_workers=2, multiprocessing_context="spawn")
+//
+// Go is a class of a few lines in the script: docs/torch.md has it, and all options. By hand the program lists the data sets, and
+// "loader --shoal-probe NAME OPTIONS" says how many samples one has. It is a program of its own because package torch and the reader of
+// Parquet need package net.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/torch"
+)
+
+func main() {
+	torch.Child{
+		Datasets: map[string]torch.OpenDataset{
+			"images": openImages, "npy": openNPY, "jsonl": openJSONL, "tokens": openTokens,
+		},
+		Streams: map[string]torch.OpenStream{"shards": openShards},
+	}.Main()
+	if len(os.Args) > 1 {
+		fmt.Fprint(os.Stderr, help)
+		os.Exit(2)
+	}
+	fmt.Print(help)
+}
+
+const help = `PyTorch starts this program: torch.multiprocessing.set_executable(the path of it)
+
+A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attributes are the options:
+
+  images  root            a folder of JPEG and PNG files, with a folder for each class
+  shards  paths           tar files as WebDataset has them, with .jpg or .png and .cls; an IterableDataset
+          rank, world     of the process that trains; each gets a part of the samples
+          Both: channels, dtype ("float32" or "uint8"), and transform, of torchvision's, or, in this order,
+          resize, crop, random_crop, random_resized_crop, flip, vertical_flip, mean, std
+  npy     paths           files of numpy; sample i is row i of each
+  jsonl   paths, columns  lines of JSON; columns is a list of names, or a dict of names and dtypes
+  tokens  path, length    windows of tokens in a file of numbers (.bin) or of numpy (.npy), each with the one after it
+          stride, dtype, vocabulary
+          or lines of JSON that are or have (column) lists of tokens (.jsonl), cut or filled up to length with pad
+
+Paths may have patterns, such as "train-*.tar".
+  --shoal-probe NAME OPTIONS  prints how many samples a data set has; OPTIONS are a JSON object
+`

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/shoal-mp/shoal/data/row"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+// errOption is wrapped where an option is missing, or is of no use.
+var errOption = errors.New("option")
+
+// A list is one string, or several.
+type list struct{ of any }
+
+// strings returns them.
+func (l list) strings(option string) ([]string, error) {
+	switch v := l.of.(type) {
+	case string:
+		return []string{v}, nil
+	case torch.Tuple:
+		return list{[]any(v)}.strings(option)
+	case []any:
+		all := make([]string, len(v))
+		for i, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				return nil, fmt.Errorf("%w %s: item %d is %T, and no str", errOption, option, i, item)
+			}
+			all[i] = s
+		}
+		return all, nil
+	case nil:
+		return nil, fmt.Errorf("%w %s is missing", errOption, option)
+	}
+	return nil, fmt.Errorf("%w %s is %T, and neither a str nor a list of them", errOption, option, l.of)
+}
+
+// files are the paths that an option names, in its order; those of a pattern are sorted.
+func files(option any) (paths []string, err error) {
+	names, err := list{option}.strings("paths")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		found := []string{name}
+		if strings.ContainsAny(name, "*?[") {
+			if found, err = filepath.Glob(name); err != nil || len(found) == 0 {
+				return nil, fmt.Errorf("%w paths: no file is %q", errOption, name)
+			}
+		}
+		paths = append(paths, found...)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%w paths is empty", errOption)
+	}
+	return paths, nil
+}
+
+// columns are those that an option names: a list of names, or a dict of names and dtypes, of which None leaves a column as it is.
+func columns(option any) (all row.Columns, err error) {
+	d, typed := option.(*torch.Dict)
+	if option == nil || !typed {
+		var names []string
+		if option != nil {
+			names, err = list{option}.strings("columns")
+		}
+		for _, name := range names {
+			all = append(all, row.Column{Name: name})
+		}
+		return all, err
+	}
+	for k, v := range d.All() {
+		name, ok := k.(string)
+		if !ok {
+			return nil, fmt.Errorf("%w columns: the name %v is no str", errOption, k)
+		}
+		column := row.Column{Name: name}
+		if v != nil {
+			dt, err := dtype(v)
+			if err != nil {
+				return nil, fmt.Errorf("%w columns: %q: %w", errOption, name, err)
+			}
+			column.DType = row.As(dt)
+		}
+		all = append(all, column)
+	}
+	return all, nil
+}
+
+// dtype reads a torch.dtype, or the name of one.
+func dtype(option any) (tensor.DType, error) {
+	switch v := option.(type) {
+	case tensor.DType:
+		return v, nil
+	case string:
+		return tensor.ParseDType(v)
+	}
+	return 0, fmt.Errorf("%w dtype is %T, and no dtype", errOption, option)
+}
+
+// size reads a height and a width, or one number for both, of which w is 0.
+func size(option string, v any) (h, w int, err error) {
+	if n, ok := v.(int64); ok && n > 0 && n < 1<<20 {
+		return int(n), 0, nil
+	}
+	items, ok := v.([]any)
+	if t, tuple := v.(torch.Tuple); tuple {
+		items, ok = t, true
+	}
+	if ok && len(items) == 2 && !slices.ContainsFunc(items, func(item any) bool { n, ok := item.(int64); return !ok || n < 1 || n >= 1<<20 }) {
+		return int(items[0].(int64)), int(items[1].(int64)), nil
+	}
+	return 0, 0, fmt.Errorf("%w %s is %v, and neither a number of pixels nor (height, width)", errOption, option, v)
+}
+
+// square is size with both.
+func square(option string, v any) (h, w int, err error) {
+	h, w, err = size(option, v)
+	return h, cmp.Or(w, h), err
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+// A picture says what becomes of an image.
+type picture struct {
+	Transform         image.Pipeline `torch:"transform"`
+	Resize            any            `torch:"resize"` // of the shorter side, or (height, width)
+	Crop              any            `torch:"crop"`
+	RandomCrop        any            `torch:"random_crop"`
+	RandomResizedCrop any            `torch:"random_resized_crop"`
+	Flip              float64        `torch:"flip"` // how likely it is
+	VerticalFlip      float64        `torch:"vertical_flip"`
+	Mean              []float32      `torch:"mean"`
+	Std               []float32      `torch:"std"`
+	DType             any            `torch:"dtype"`
+	Channels          int            `torch:"channels"`
+}
+
+// pictureOptions takes the options of a picture from those of a data set.
+func pictureOptions(w torch.Worker) (p picture, rest torch.Worker, err error) {
+	own := new(torch.Dict)
+	rest = w
+	rest.Args = new(torch.Dict)
+	for k, v := range w.Args.All() {
+		args := rest.Args
+		switch k {
+		case "transform", "resize", "crop", "random_crop", "random_resized_crop", "flip", "vertical_flip", "mean", "std", "dtype", "channels":
+			args = own
+		}
+		if err := args.Set(k, v); err != nil {
+			return p, rest, err
+		}
+	}
+	w.Args = own
+	p.Channels = 3
+	err = w.Keywords(&p)
+	return p, rest, err
+}
+
+// steps are what is done to an image, in the order in which help lists them.
+func (p picture) steps() (steps image.Pipeline, err error) {
+	if p.Channels != 1 && p.Channels != 3 {
+		return nil, fmt.Errorf("%w channels is %d, and neither 1 nor 3", errOption, p.Channels)
+	}
+	if p.Transform != nil {
+		if p.Resize != nil || p.Crop != nil || p.RandomCrop != nil || p.RandomResizedCrop != nil || p.Flip+p.VerticalFlip != 0 || p.Mean != nil || p.Std != nil || p.DType != nil {
+			return nil, fmt.Errorf("%w transform does all that is done: leave out the others, or put them into it", errOption)
+		}
+		return p.Transform, nil
+	}
+	if steps, err = p.sizes(); err != nil {
+		return nil, err
+	}
+	if p.Flip > 0 {
+		steps = append(steps, image.RandomHorizontalFlip{P: p.Flip})
+	}
+	if p.VerticalFlip > 0 {
+		steps = append(steps, image.RandomVerticalFlip{P: p.VerticalFlip})
+	}
+	if p.Flip < 0 || p.Flip > 1 || p.VerticalFlip < 0 || p.VerticalFlip > 1 {
+		return nil, fmt.Errorf("%w flip is %v and vertical_flip %v, and a probability is from 0 to 1", errOption, p.Flip, p.VerticalFlip)
+	}
+	return p.numbers(steps)
+}
+
+// sizes are the steps that make an image larger or smaller.
+func (p picture) sizes() (steps image.Pipeline, err error) {
+	for _, s := range []struct {
+		name   string
+		option any
+		size   func(string, any) (int, int, error)
+		step   func(h, w int) image.Step
+	}{
+		{"resize", p.Resize, size, func(h, w int) image.Step { return image.Resize{H: h, W: w} }},
+		{"crop", p.Crop, square, func(h, w int) image.Step { return image.CenterCrop{H: h, W: w} }},
+		{"random_crop", p.RandomCrop, square, func(h, w int) image.Step { return image.RandomCrop{H: h, W: w} }},
+		{"random_resized_crop", p.RandomResizedCrop, square, func(h, w int) image.Step { return image.RandomResizedCrop{H: h, W: w} }},
+	} {
+		if s.option == nil {
+			continue
+		}
+		h, w, err := s.size(s.name, s.option)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s.step(h, w))
+	}
+	return steps, nil
+}
+
+// numbers adds the step that makes float32 of pixels, as ToTensor and Normalize do.
+func (p picture) numbers(steps image.Pipeline) (image.Pipeline, error) {
+	dt := tensor.Float32
+	if p.DType != nil {
+		var err error
+		if dt, err = dtype(p.DType); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case dt == tensor.Float32:
+		if n, m := len(p.Mean), len(p.Std); n > 1 && n != p.Channels || m > 1 && m != p.Channels {
+			return nil, fmt.Errorf("%w mean has %d numbers and std %d, and images have %d channels", errOption, n, m, p.Channels)
+		}
+		return append(steps, image.Normalize{Mean: p.Mean, Std: p.Std, As: image.Divided}), nil
+	case dt == tensor.Uint8 && p.Mean == nil && p.Std == nil:
+		return steps, nil
+	}
+	return nil, fmt.Errorf("%w dtype of images is %v, and neither float32 nor, without mean and std, uint8", errOption, dt)
+}
+
+func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
+	p, w, err := pictureOptions(w)
+	if err != nil {
+		return nil, err
+	}
+	var args struct {
+		Root string `torch:"root"`
+	}
+	if err := w.Keywords(&args); err != nil {
+		return nil, err
+	}
+	if args.Root == "" {
+		return nil, fmt.Errorf("%w root, the folder of the classes, is missing", errOption)
+	}
+	steps, err := p.steps()
+	if err != nil {
+		return nil, err
+	}
+	set, err := data.NewImageFolder(args.Root, steps...)
+	if err != nil {
+		return nil, err
+	}
+	set.Channels = p.Channels
+	return set, nil
+}
+
+func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, error] {
+	shards, part, err := shardsOf(w)
+	if err != nil {
+		return func(yield func(data.Sample, error) bool) { yield(nil, err) }
+	}
+	return shards.Samples(ctx, part)
+}
+
+// shardsOf returns the shards, and which part of them a worker reads: every so many-th file.
+func shardsOf(w torch.Worker) (*data.Shards, data.Part, error) {
+	p, w, err := pictureOptions(w)
+	if err != nil {
+		return nil, data.Part{}, err
+	}
+	args := struct {
+		Paths any `torch:"paths"`
+		Rank  int `torch:"rank"`
+		World int `torch:"world"`
+	}{World: 1}
+	if err := w.Keywords(&args); err != nil {
+		return nil, data.Part{}, err
+	}
+	if args.Rank < 0 || args.Rank >= args.World {
+		return nil, data.Part{}, fmt.Errorf("%w rank is %d of world %d", errOption, args.Rank, args.World)
+	}
+	paths, err := files(args.Paths)
+	if err != nil {
+		return nil, data.Part{}, err
+	}
+	steps, err := p.steps()
+	part := data.Part{Index: args.Rank*w.Workers + w.ID, Count: args.World * w.Workers}
+	return data.NewShards(data.ImageDecoder{Channels: p.Channels, Steps: steps}, paths...), part, err
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/jsonl"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+func openNPY(_ context.Context, w torch.Worker) (data.Dataset, error) {
+	var args struct {
+		Paths any `torch:"paths"`
+	}
+	if err := w.Keywords(&args); err != nil {
+		return nil, err
+	}
+	paths, err := files(args.Paths)
+	if err != nil {
+		return nil, err
+	}
+	return data.OpenNPY(paths...)
+}
+
+// A table is what the options of a table say.
+type table struct {
+	Paths   any `torch:"paths"`
+	Columns any `torch:"columns"`
+}
+
+func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
+	var args table
+	if err := w.Keywords(&args); err != nil {
+		return nil, err
+	}
+	paths, err := files(args.Paths)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := columns(args.Columns)
+	if err != nil {
+		return nil, err
+	}
+	return jsonl.Open(jsonl.Options{Columns: wanted}, paths...)
+}

@@ -1,0 +1,126 @@
+"""Compares what ./loader serves with what Python reads from the same files: python compare.py, where ./loader and go.py are."""
+import json
+import os
+import tarfile
+import io
+
+import numpy
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+from go import Go, GoStream
+
+try:
+    import PIL.Image
+except ImportError:
+    PIL = None
+
+spawn = dict(num_workers=1, multiprocessing_context="spawn")
+
+
+def same(a, b):
+    """Whether two batches are the same, of the same types."""
+    if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
+        return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
+    if isinstance(a, dict):
+        return isinstance(b, dict) and sorted(a) == sorted(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return isinstance(b, (list, tuple)) and len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def compare(name, go, python, batch_size=4):
+    """go is a data set of Go's, and python is the samples as Python reads them."""
+    if not isinstance(go, IterableDataset):
+        assert len(go) == len(python), (name, len(go), len(python))
+    got = list(DataLoader(go, batch_size=batch_size, **spawn))
+    want = list(DataLoader(python, batch_size=batch_size))
+    assert len(got) == len(want), (name, len(got), len(want))
+    for a, b in zip(got, want):
+        assert same(a, b), (name, a, b)
+    print(name, flush=True)
+
+
+def wrong(name, go, text):
+    """Wants an error that says text."""
+    batches = iter(DataLoader(go, batch_size=4, **spawn))
+    try:
+        list(batches)
+    except RuntimeError as e:
+        assert text in str(e), (name, str(e))
+    else:
+        raise AssertionError(name + ": no error")
+    batches._shutdown_workers()
+    print(name, flush=True)
+
+
+def write_text():
+    random = numpy.random.default_rng(1)
+    tokens = random.integers(0, 50257, 1000).astype(numpy.uint16)
+    tokens.tofile("train.bin")
+    numpy.save("tokens.npy", tokens.astype(numpy.uint32))
+    with open("lines.jsonl", "w") as f:
+        for i in range(10):
+            f.write(json.dumps({"ids": tokens[: 3 * i].tolist(), "label": i % 3}) + "\n")
+    return torch.from_numpy(tokens.astype(numpy.int64))
+
+
+def text():
+    tokens = write_text()
+    for length, stride in ((32, 32), (32, 7), (64, 64)):
+        windows = [(tokens[i : i + length], tokens[i + 1 : i + length + 1]) for i in range(0, len(tokens) - length, stride)]
+        compare(f"tokens {length} {stride}", Go("tokens", path="train.bin", length=length, stride=stride), windows)
+        compare(f"tokens npy {length} {stride}", Go("tokens", path="tokens.npy", length=length, stride=stride, vocabulary=50257), windows)
+    cut = []
+    for line in open("lines.jsonl"):
+        ids = json.loads(line)["ids"][:12]
+        cut.append((torch.tensor(ids + [-1] * (12 - len(ids))), len(ids)))
+    compare("tokens jsonl", Go("tokens", path="lines.jsonl", column="ids", length=12, pad=-1), cut)
+
+
+def arrays():
+    x, y = numpy.random.default_rng(2).normal(size=(10, 3, 2)).astype(numpy.float32), numpy.arange(10)
+    numpy.save("x.npy", x)
+    numpy.save("y.npy", y)
+    compare("npy", Go("npy", paths=["x.npy", "y.npy"]), list(zip(torch.from_numpy(x), torch.from_numpy(y))))
+
+
+def pictures():
+    random = numpy.random.default_rng(3)
+    files = []
+    for label, name in enumerate(("ant", "bee")):
+        os.makedirs(os.path.join("train", name))
+        for i in range(3):
+            image = PIL.Image.fromarray(random.integers(0, 256, (40 + i, 50, 3), dtype=numpy.uint8))
+            path = os.path.join("train", name, f"{i}.{'png' if i else 'jpg'}")
+            image.save(path)
+            files.append((path, label))
+
+    def pixels(path, crop=None):
+        image = PIL.Image.open(path).convert("RGB").resize((32, 24), PIL.Image.BILINEAR)
+        array = torch.from_numpy(numpy.array(image)).permute(2, 0, 1).contiguous()
+        return array[:, 4:20, 8:24] if crop else array
+
+    compare("images", Go("images", root="train", resize=(24, 32), dtype="uint8"), [(pixels(p), n) for p, n in files])
+    mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    normal = [((pixels(p, True).float() / 255 - mean[:, None, None]) / std[:, None, None], n) for p, n in files]
+    compare("images normal", Go("images", root="train", resize=[24, 32], crop=16, mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]), normal)
+    with tarfile.open("train-0.tar", "w") as tar:
+        for i, (path, label) in enumerate(files):
+            tar.add(path, f"{i}.{path[-3:]}")
+            text = str(label).encode()
+            info = tarfile.TarInfo(f"{i}.cls")
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text))
+    compare("shards", GoStream("shards", paths="train-*.tar", resize=[24, 32], dtype=torch.uint8), [(pixels(p), n) for p, n in files])
+
+
+if __name__ == "__main__":
+    torch.multiprocessing.set_executable("./loader")
+    arrays()
+    text()
+    if PIL:
+        pictures()
+    with open("bad.jsonl", "w") as f:
+        f.write('{"x": 1}\n\n{"x": }\n')
+    wrong("bad line", Go("jsonl", paths="bad.jsonl"), "bad.jsonl: line 3: ")

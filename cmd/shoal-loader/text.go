@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/jsonl"
+	"github.com/shoal-mp/shoal/data/row"
+	"github.com/shoal-mp/shoal/data/tokens"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+// A text is what the options of tokenised text say.
+type text struct {
+	Path       string `torch:"path"`
+	Length     int    `torch:"length"`
+	Stride     int    `torch:"stride"`
+	DType      any    `torch:"dtype"`
+	Vocabulary int    `torch:"vocabulary"`
+	Column     string `torch:"column"`
+	Pad        int64  `torch:"pad"`
+}
+
+func openTokens(_ context.Context, w torch.Worker) (data.Dataset, error) {
+	var args text
+	if err := w.Keywords(&args); err != nil {
+		return nil, err
+	}
+	if args.Path == "" || args.Length < 1 {
+		return nil, fmt.Errorf("%w path is %q and length %d: both are needed", errOption, args.Path, args.Length)
+	}
+	if strings.HasSuffix(args.Path, ".jsonl") {
+		return openLines(args)
+	}
+	o := tokens.Options{Length: args.Length, Stride: args.Stride, Vocabulary: args.Vocabulary}
+	if args.DType != nil {
+		var err error
+		if o.DType, err = dtype(args.DType); err != nil {
+			return nil, err
+		}
+	}
+	return tokens.Open(args.Path, o)
+}
+
+// lines are lists of tokens in lines of JSON: a sample is so many tokens, and how many of them are the line's.
+type lines struct {
+	set *jsonl.Set
+	text
+}
+
+// Len returns the number of lines.
+func (l lines) Len() int { return l.set.Len() }
+
+// Close closes the file.
+func (l lines) Close() error { return l.set.Close() }
+
+func openLines(o text) (data.Dataset, error) {
+	if o.Stride != 0 || o.DType != nil {
+		return nil, fmt.Errorf("%w stride, dtype: lines have neither", errOption)
+	}
+	var wanted row.Columns
+	if o.Column != "" {
+		wanted = row.Columns{{Name: o.Column}}
+	}
+	set, err := jsonl.Open(jsonl.Options{Columns: wanted}, o.Path)
+	if err != nil {
+		return nil, err
+	}
+	return lines{set, o}, nil
+}
+
+var errTokens = errors.New("no list of tokens")
+
+// Get returns (length) int64 and a number.
+func (l lines) Get(ctx context.Context, i int) (data.Sample, error) {
+	v, err := l.set.Value(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	if row, ok := v.(map[string]any); ok {
+		v = row[l.Column]
+	}
+	t, ok := v.(*tensor.Tensor)
+	if !ok || t.Dims() != 1 || t.DType() != tensor.Int64 && t.Numel() > 0 {
+		return nil, fmt.Errorf("line %d of %s that are not blank: %w; column names the one that is", i+1, l.Path, errTokens)
+	}
+	window := make([]int64, l.Length)
+	n := 0
+	if t.Numel() > 0 {
+		n = copy(window, tensor.Data[int64](t))
+	}
+	for k, token := range window[:n] {
+		if l.Vocabulary > 0 && (token < 0 || token >= int64(l.Vocabulary)) {
+			return nil, fmt.Errorf("line %d of %s that are not blank: %w: token %d is %d of %d", i+1, l.Path, tokens.ErrVocabulary, k, token, l.Vocabulary)
+		}
+	}
+	for k := n; k < len(window); k++ {
+		window[k] = l.Pad
+	}
+	return data.Sample{tensor.FromSlice(window, len(window)), tensor.FromSlice([]int64{int64(n)})}, nil
+}

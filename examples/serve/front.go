@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/pool"
+)
+
+// servePool has the requests that come in here done by a pool.
+func servePool(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]) (end func() error, err error) {
+	p, err := pool.New(ctx, pool.Options{
+		Workers: workers, Process: shoal.Options{Threads: 1},
+		Initializer: prepare.With(weights),
+		Retries:     100, // a request whose worker is killed goes to another one
+	})
+	if err != nil {
+		return nil, err
+	}
+	server := http.Server{Handler: handler(func(ctx context.Context, x float32) (answer, error) { return predict.Apply(ctx, p, x) })}
+	go server.Serve(l)
+	return p.Close, nil
+}
+
+var served *ipc.Latest[Weights] // of a worker of the pool
+
+var prepare = pool.RegisterInit("weights", func(ctx context.Context, w *ipc.Latest[Weights]) error {
+	served = w
+	return nil
+})
+
+var predict = pool.Register("predict", func(ctx context.Context, x float32) (answer, error) {
+	return infer(served, pool.Rank(ctx), x)
+})

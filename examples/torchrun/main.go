@@ -1,0 +1,79 @@
+// Torchrun is a rank of a PyTorch job that is no trainer: it evaluates what the others train, in their memory.
+//
+//	go build -o evaluator ./examples/torchrun
+//	torchrun --nproc-per-node 3 --no-python ./evaluator examples/torchrun/train.py
+//
+// torchrun starts the program once for each rank. All but the last become Python and run the script, with a process group of their own; the
+// last one stays Go: it maps the weights, looks at them after each epoch, and collects everybody's metrics.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "torchrun starts this program: torchrun --nproc-per-node 3 --no-python PROGRAM train.py")
+		os.Exit(2)
+	}
+	r, err := torch.ReadRank()
+	if err == nil && r.Rank < r.WorldSize-1 {
+		err = become("python3", os.Args[1])
+	}
+	if err == nil {
+		err = r.Record(evaluate(context.Background()))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// become runs another program in the place of this one.
+func become(name string, args ...string) error {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(path, append([]string{name}, args...), os.Environ())
+}
+
+func evaluate(ctx context.Context) error {
+	r, err := torch.Rendezvous(ctx, torch.StoreOptions{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	c, err := r.Connect(ctx, "weights", torch.Options{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	weights, err := torch.Recv[*tensor.Tensor](ctx, c)
+	if err != nil {
+		return err
+	}
+	defer weights.Close()
+	type metrics struct{ Loss float64 }
+	for epoch := range 3 {
+		if err := r.Barrier(ctx, "trained", r.WorldSize); err != nil {
+			return err
+		}
+		all, err := torch.GatherJSON(ctx, r, "metrics", metrics{}, 0, 1)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("epoch %d: the weights sum to %v, the losses are %v\n", epoch, weights.Sum(), all)
+		if err := r.Barrier(ctx, "evaluated", r.WorldSize); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package torch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/torch/internal/vision"
+)
+
+// Note [Whose data set it is]
+// A worker of a DataLoader is a process of its own that has not begun: Go may still hand it over to Python. So whether Go makes the samples is decided
+// by the pickle alone, before anything in it is used. What names a data set of Go's is Go's, and where Go cannot read what is around it the script gets
+// an error, since Python has no samples for it. Of a class that Go knows Python could make the samples as well: where Go would make other ones, a transform
+// that it does not know, Python does, and one line on stderr says why.
+
+// loads reports whether Go makes the samples of a worker of a DataLoader, by its arguments as they are in the pickle.
+func (c Child) loads(args Tuple) bool {
+	if len(args) <= argDataset {
+		return false
+	}
+	set := args[argDataset]
+	if namesGo(set) {
+		return true
+	}
+	err := c.knows(set, map[any]bool{})
+	if err != nil && !errors.Is(err, errNotOurs) {
+		tellOnce(args, strings.TrimPrefix(err.Error(), ErrUnsupported.Error()+": "))
+	}
+	return err == nil
+}
+
+// tellOnce says why Go does not make the samples, in the first worker.
+func tellOnce(args Tuple, why string) {
+	if len(args) > argWorker && args[argWorker] == int64(0) {
+		fmt.Fprintln(os.Stderr, "Python loads the samples, and not Go:", why)
+	}
+}
+
+// names reports whether a data set that the program has registered is anywhere in a pickle, by its name or by that of its class: Python
+// does not have its samples.
+func (c Child) names(set any) bool {
+	for o := range pickle.Each[*pickle.Object](set) {
+		if name := o.Class.String(); c.Datasets[name] != nil || c.valueStream(name) != nil {
+			return true
+		}
+	}
+	return namesGo(set)
+}
+
+// namesGo reports whether a data set of Go's is named anywhere in a pickle.
+func namesGo(set any) bool {
+	for d := range pickle.Each[*Dict](set) {
+		if name, ok := d.Get(datasetName); ok && name != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// errNotOurs is of a class that Go does not know.
+var errNotOurs = errors.New("torch: a data set of Python's")
+
+// knows returns nil if Go makes the samples of an object, errNotOurs if its class says nothing to it, or why not.
+func (c Child) knows(v any, seen map[any]bool) error {
+	if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 { // from torch 2.14 on
+		v = list.Items[0]
+	}
+	o, ok := v.(*pickle.Object)
+	if !ok {
+		return errNotOurs
+	}
+	if seen[o] {
+		return nil
+	}
+	seen[o] = true
+	state, _ := o.State.(*Dict)
+	_, left := state.Get(datasetName)
+	switch name := o.Class.String(); {
+	case left:
+		return errNotOurs
+	case c.Datasets[name] != nil || c.valueStream(name) != nil:
+		return nil
+	case vision.Known(o.Class):
+		return vision.Check(o)
+	case o.Class == chainDataset || known(o.Class) != nil:
+		return c.knowsParts(state, seen)
+	}
+	return errNotOurs
+}
+
+// knowsParts asks about the data sets in another one.
+func (c Child) knowsParts(state *Dict, seen map[any]bool) error {
+	if inner, ok := state.Get("dataset"); ok {
+		return c.knows(inner, seen)
+	}
+	v, _ := state.Get("datasets")
+	parts, _ := v.(Tuple)
+	if list, ok := v.(*pickle.List); ok {
+		parts = list.Items
+	}
+	for _, part := range parts {
+		if err := c.knows(part, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// words are such that what Go does has one of them in its pickle.
+func (c Child) words() []string {
+	all := []string{datasetName, "torch.utils.data.dataset", vision.Module}
+	names := func(name string) { all = append(all, name[strings.LastIndexByte(name, '.')+1:]) }
+	for name := range c.Functions {
+		names(name)
+	}
+	for name := range c.Datasets {
+		names(name)
+	}
+	for name := range c.allStreams() {
+		names(name)
+	}
+	return all
+}

@@ -1,0 +1,265 @@
+package torch
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+)
+
+// Note [Dialects of TCPStore]
+// A query is a byte and its operands, in the machine's byte order: a string, or a value, is its length in 64 bits and its bytes. PyTorch 2
+// has put VALIDATE before all other queries, and a number that a client says first. What a server speaks it does not say, so a client asks in
+// a way that harms none: VALIDATE and PING, whose nonce makes the bytes a SET of a key of more than 2^63 bytes for PyTorch 1, which closes the
+// connection at once. So does PyTorch 2.0 to 2.4, which has no PING; it is known by an answer to GETNUMKEYS in the second try.
+
+// A query is its number in PyTorch 2; in PyTorch 1 it is less.
+type query byte
+
+const (
+	queryValidate query = iota
+	querySet
+	queryCompareSet
+	queryGet
+	queryAdd
+	queryCheck
+	queryWait
+	queryNumKeys
+	queryDelete
+	queryAppend
+	queryMultiGet
+	queryMultiSet
+	_ // CANCEL_WAIT: who waits no longer closes the connection, which all versions understand
+	queryPing
+)
+
+// storeMagic is what a client of PyTorch 2 says after VALIDATE.
+const storeMagic = 0x3c85f7ce
+
+// firstQueries are the numbers of PyTorch 1, which has a WATCH_KEY before DELETE_KEY and nothing after it.
+var firstQueries = map[query]byte{querySet: 0, queryCompareSet: 1, queryGet: 2, queryAdd: 3, queryCheck: 4, queryWait: 5, queryNumKeys: 6, queryDelete: 8}
+
+// What servers of PyTorch take.
+const (
+	maxStoreKey   = 8 << 10
+	maxStoreValue = 8 << 20
+	maxStoreKeys  = 128 << 10
+)
+
+// A storeRequest is what is sent for one query, or several.
+type storeRequest struct {
+	b     []byte
+	first bool // for PyTorch 1
+	err   error
+}
+
+func (r *storeRequest) query(q query) *storeRequest {
+	code := byte(q)
+	if r.first {
+		var ok bool
+		if code, ok = firstQueries[q]; !ok {
+			r.err = unsupported("a store of PyTorch 1 has no such query")
+		}
+	}
+	r.b = append(r.b, code)
+	return r
+}
+
+func (r *storeRequest) count(n int) *storeRequest {
+	if n > maxStoreKeys {
+		r.err = fmt.Errorf("%w: %d keys at once; a store takes %d", ErrTooLong, n, maxStoreKeys)
+	}
+	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(n))
+	return r
+}
+
+func (r *storeRequest) key(key string) *storeRequest {
+	if len(key) > maxStoreKey {
+		r.err = fmt.Errorf("%w: a key of %d bytes; a store takes %d", ErrTooLong, len(key), maxStoreKey)
+	}
+	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(len(key)))
+	r.b = append(r.b, key...)
+	return r
+}
+
+func (r *storeRequest) keys(keys []string) *storeRequest {
+	r.count(len(keys))
+	for _, key := range keys {
+		r.key(key)
+	}
+	return r
+}
+
+func (r *storeRequest) value(v []byte) *storeRequest {
+	if len(v) > maxStoreValue {
+		r.err = fmt.Errorf("%w: a value of %d bytes; a store takes %d: share large ones by a connection", ErrTooLong, len(v), maxStoreValue)
+	}
+	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(len(v)))
+	r.b = append(r.b, v...)
+	return r
+}
+
+func (r *storeRequest) number(n int64) *storeRequest {
+	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(n))
+	return r
+}
+
+// A storeReply reads what a server answers.
+type storeReply struct {
+	r    io.Reader
+	most int64 // bytes of a value
+}
+
+func (r storeReply) byte() (byte, error) {
+	var b [1]byte
+	_, err := io.ReadFull(r.r, b[:])
+	return b[0], err
+}
+
+func (r storeReply) number() (int64, error) {
+	var b [8]byte
+	_, err := io.ReadFull(r.r, b[:])
+	return int64(binary.LittleEndian.Uint64(b[:])), err
+}
+
+// value reads a value. Memory is taken as its bytes arrive, and not for what its length claims.
+func (r storeReply) value() ([]byte, error) {
+	n, err := r.number()
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 {
+		return nil, protocolError("a value of %d bytes", uint64(n))
+	}
+	if n > r.most {
+		return nil, fmt.Errorf("%w: a value of %d bytes; StoreOptions.MaxValue is %d", ErrTooLong, n, r.most)
+	}
+	b, err := io.ReadAll(io.LimitReader(r.r, n))
+	if err == nil && int64(len(b)) < n {
+		err = io.ErrUnexpectedEOF
+	}
+	return b, err
+}
+
+// ready reads whether keys are there (CHECK): 0 says that they are.
+func (r storeReply) ready() (bool, error) {
+	b, err := r.byte()
+	if err == nil && b > 1 {
+		err = protocolError("%d where 0 or 1 says whether keys are there", b)
+	}
+	return b == 0, err
+}
+
+// stopped reads the end of a WAIT.
+func (r storeReply) stopped() error {
+	b, err := r.byte()
+	if err == nil && b != 0 {
+		err = protocolError("%d where 0 ends a wait", b)
+	}
+	return err
+}
+
+// A storeConn is one connection to a server.
+type storeConn struct {
+	net.Conn
+	first bool // it speaks PyTorch 1
+}
+
+// dialStore connects and finds the dialect, unless that is known.
+func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, error) {
+	if known != nil {
+		c, err := connectStore(ctx, addr)
+		if err != nil || *known {
+			return &storeConn{c, true}, err
+		}
+		hello := binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic)
+		return &storeConn{c, false}, sendOrClose(c, hello)
+	}
+	c, err := connectStore(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	if again, err := probe(ctx, c, byte(queryPing), 0x53, 0x68, 0xff, 0x6c); err == nil && string(again) == "Sh\xffl" {
+		return &storeConn{c, false}, nil
+	} else if ctx.Err() != nil {
+		return nil, errors.Join(err, c.Close(), context.Cause(ctx))
+	}
+	c.Close()
+	if c, err = connectStore(ctx, addr); err != nil {
+		return nil, err
+	}
+	const four = byte(queryNumKeys)
+	_, err = probe(ctx, c, four, four, four, 0xff) // the last is no query: the connection ends here
+	c.Close()
+	if ctx.Err() != nil {
+		return nil, errors.Join(err, context.Cause(ctx))
+	}
+	first := err != nil
+	return dialStoreConn(ctx, addr, &first)
+}
+
+// probe sends VALIDATE and what follows it, and reads four bytes of the answer.
+func probe(ctx context.Context, c net.Conn, after ...byte) (answer []byte, err error) {
+	defer cutOff(ctx, c)()
+	if _, err := c.Write(append(binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic), after...)); err != nil {
+		return nil, err
+	}
+	answer = make([]byte, 4)
+	_, err = io.ReadFull(c, answer)
+	return answer, err
+}
+
+// connectStore waits for a server that does not listen yet, until the context ends.
+func connectStore(ctx context.Context, addr string) (net.Conn, error) {
+	var d net.Dialer
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		c, err := d.DialContext(ctx, "tcp", addr)
+		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+func sendOrClose(c net.Conn, b []byte) error {
+	if _, err := c.Write(b); err != nil {
+		return errors.Join(err, c.Close())
+	}
+	return nil
+}
+
+// cutOff lets the end of the context end what reads and writes, until stop is called. The connection cannot be used after that.
+func cutOff(ctx context.Context, c net.Conn) (stop func()) {
+	past := time.Unix(1, 0)
+	end := context.AfterFunc(ctx, func() { c.SetDeadline(past) })
+	return func() { end() }
+}
+
+// exchange sends a request and reads its reply. On an error the connection is closed.
+func (c *storeConn) exchange(ctx context.Context, b []byte, most int64, read func(storeReply) error) error {
+	stop := cutOff(ctx, c)
+	defer stop()
+	_, err := c.Write(b)
+	if err == nil && read != nil {
+		err = read(storeReply{c, most})
+	}
+	if err == nil {
+		return nil
+	}
+	c.Close()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("%w: the process that has the store has ended, or refused the query", ErrClosed)
+	}
+	return err
+}
