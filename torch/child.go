@@ -28,6 +28,12 @@ type Child struct {
 	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and OpenStream.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
+	// ValueStreams are Streams of samples of any structure.
+	ValueStreams map[string]OpenValueStream
+	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are named. The function itself is never called.
+	// PyTorch's default_collate and default_convert need no entry. With any other collate_fn, and with a worker_init_fn, the worker becomes Python, which
+	// runs it, and gets its samples from another process of this program: see docs/torch.md.
+	Collates map[string]Collate
 	// Linger is how long a process whose function has returned waits for others to fetch the tensors that it has sent; 0 stands for a
 	// minute. After it the process ends with status 1 and says on stderr what is lost. The worker of a DataLoader waits only where the
 	// DataLoader wants more.
@@ -43,10 +49,14 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 func (c Child) Main() {
 	c.answerProbe()
 	code, ok := pythonCode(os.Args)
-	if !ok {
+	samples, err := c.servesSamples(os.Args)
+	if !ok && !samples {
 		return
 	}
-	if err := c.do(code); err != nil {
+	if ok {
+		err = c.do(code)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -81,12 +91,19 @@ func (c Child) do(code string) error {
 	if err != nil {
 		return err
 	}
-	if !s.mentions(c.words()...) { // as most do, which may be long
+	if !s.mentions(c.targets()...) || !s.mentions(c.words()...) { // as most do, which may be long
 		return s.handOver()
 	}
 	preparation, process, err := s.decode()
 	if err == nil && c.serves(process) {
-		return c.run(s, preparation, process)
+		switch args := loaderArgs(process); {
+		case c.needsPython(args) == "":
+			return c.run(s, preparation, process)
+		case c.names(args[argDataset]):
+			return s.handOverLoader()
+		default: // Python can make the samples, and makes those that its own code expects
+			tellOnce(args, c.needsPython(args))
+		}
 	}
 	if err != nil && s.mentions(datasetName) {
 		fmt.Fprintln(os.Stderr, "a data set of Go's goes to Python, since Go cannot read what comes with it:", err)
@@ -106,9 +123,22 @@ func (c Child) serves(process any) bool {
 	if target.String() != dataLoaderWorker {
 		return c.Functions[target.String()] != nil
 	}
-	v, _ = state.Get("_args")
+	return c.loads(loaderArgs(process))
+}
+
+// loaderArgs returns the arguments of a worker of a DataLoader, as they are in the pickle of its process object; nil for another process.
+func loaderArgs(process any) Tuple {
+	o, _ := process.(*pickle.Object)
+	if o == nil {
+		return nil
+	}
+	state, _ := o.State.(*Dict)
+	if target, _ := state.Get("_target"); functionName(target) != dataLoaderWorker {
+		return nil
+	}
+	v, _ := state.Get("_args")
 	args, _ := v.(Tuple)
-	return c.loads(args)
+	return args
 }
 
 // run does it. When the pipe ends the parent has ended, and so does this process.

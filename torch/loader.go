@@ -62,7 +62,10 @@ type loaderWorker struct {
 	info             data.Info
 	indices, results *Queue
 	done             *Event
-	collate          bool // indices are lists, and samples become batches
+	collate          bool    // indices are lists, and samples become batches
+	own              Collate // instead of default_collate
+	ownName          string
+	raw              bool // samples are for Python: see Note [Samples for Python]
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
 	open             func(ctx context.Context) error // makes fetch; again for each epoch of a stream
@@ -152,6 +155,11 @@ func (c Child) newLoaderWorker(args Tuple) (*loaderWorker, error) {
 		if failed := assign(part.dst, args[part.at]); failed != nil {
 			err = errors.Join(err, fmt.Errorf("argument %d of a DataLoader's worker: %w", part.at, failed))
 		}
+	}
+	w.ownName = functionName(args[argCollate])
+	w.own = c.Collates[w.ownName]
+	if what := c.needsPython(args); what != "" {
+		err = errors.Join(err, unsupported("%s in a worker of Go's", what))
 	}
 	w.ID, w.Workers = int(id), int(workers)
 	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(w.Seed)}

@@ -11,7 +11,7 @@ var floors = [...][]string{
 	1:  {"shm"},
 	2:  {"wire"},
 	3:  {"tensor"},
-	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest", "torch/internal/value"},
+	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest", "torch/internal/value", "internal/tree"},
 	5:  {"optim", "pool", "manager", "torch/pt"},
 	6:  {"data", "data/*", "nn", "manager/*"},
 	7:  {"torch", "torch/internal/vision", "dist", "data/jsonl", "data/parquet", "data/tokens"},
