@@ -28,16 +28,16 @@ type Child struct {
 	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and OpenStream.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
+	// Linger is how long a process whose function has returned waits for others to fetch the tensors that it has sent; 0 stands for a
+	// minute. After it the process ends with status 1 and says on stderr what is lost. The worker of a DataLoader waits only where the
+	// DataLoader wants more.
+	Linger time.Duration
 	// ValueStreams are Streams of samples of any structure.
 	ValueStreams map[string]OpenValueStream
 	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are named. The function itself is never called.
 	// PyTorch's default_collate and default_convert need no entry. With any other collate_fn, and with a worker_init_fn, the worker becomes Python, which
 	// runs it, and gets its samples from another process of this program: see docs/torch.md.
 	Collates map[string]Collate
-	// Linger is how long a process whose function has returned waits for others to fetch the tensors that it has sent; 0 stands for a
-	// minute. After it the process ends with status 1 and says on stderr what is lost. The worker of a DataLoader waits only where the
-	// DataLoader wants more.
-	Linger time.Duration
 }
 
 // dataLoaderWorker is the target of the workers of a DataLoader.

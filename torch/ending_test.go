@@ -1,8 +1,12 @@
 package torch
 
 import (
+	"context"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -147,4 +151,64 @@ func TestNothingIsImportedForTheEnd(t *testing.T) {
 		}
 		k.bye()
 	})
+}
+
+// holdTools is what terminated.py starts: it uses what it has, and waits.
+func holdTools(ctx context.Context, args Tuple, _ *Dict) error {
+	conn, queue, lock, event := args[0].(*Conn), args[1].(*Queue), args[2].(*Semaphore), args[3].(*Event)
+	if err := errors.Join(queue.Put(ctx, "x"), lock.Acquire(ctx), event.Set(ctx), conn.Send(ctx, "ready")); err != nil {
+		return err
+	}
+	_, err := conn.Recv(ctx)
+	return err
+}
+
+// TestTrackerIsSilent ends processes in every way, on both sides: Python's resource tracker removes what is left, without a word.
+func TestTrackerIsSilent(t *testing.T) {
+	eachPython(t, func(t *testing.T, py python) {
+		ctx := testContext(t)
+		for _, end := range []func(p *Process) error{
+			(*Process).Close, func(p *Process) error { return p.Signal(syscall.SIGTERM) }, func(p *Process) error { p.Wait(ctx); return nil },
+		} {
+			stderr, write := must2(os.Pipe())(t)
+			p, err := Python{Path: py.path, Dir: "testdata", Env: pythonEnvWithout("PYTHONWARNINGS"), Stderr: write}.Spawn(ctx, "plain:make_tools")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v, err := p.Conn.Recv(ctx); v != "ready" || err != nil {
+				t.Fatal(v, err)
+			}
+			if err := end(p); err != nil {
+				t.Error(err)
+			}
+			<-p.Done()
+			p.Close()
+			write.Close()
+			if text := string(must(io.ReadAll(stderr))(t)); strings.Contains(text, "resource_tracker") {
+				t.Errorf("after the end: %s", text)
+			}
+			stderr.Close()
+		}
+		cmd := exec.CommandContext(ctx, py.path, "testdata/terminated.py", os.Args[0])
+		cmd.Env = pythonEnvWithout("PYTHONWARNINGS")
+		out, err := cmd.CombinedOutput()
+		if want := "ready\nterminate -15\nready\nkill -9\nready\njoin 0\n"; string(out) != want || err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+func must2[A, B any](a A, b B, err error) func(t *testing.T) (A, B) {
+	return func(t *testing.T) (A, B) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, b
+	}
+}
+
+// pythonEnvWithout is pythonEnv less a variable.
+func pythonEnvWithout(variable string) []string {
+	return slices.DeleteFunc(pythonEnv(), func(v string) bool { return strings.HasPrefix(v, variable+"=") })
 }

@@ -4,8 +4,11 @@
 def arrange(fd, conn, limit):
     """Has the process hand over, when its function has ended, what its messages promise. PyTorch's manager gets neither descriptor."""
     import os
+    import sys
     from multiprocessing import process
 
+    # The resource tracker removes what a process that Go ends has made, and has nothing to complain of. It is started with these options.
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
     me, run = os.getpid(), process.BaseProcess.run
     os.set_inheritable(fd, False)
     os.set_inheritable(conn, False)

@@ -21,8 +21,8 @@ import (
 var testChild = Child{
 	Functions: map[string]func(context.Context, Tuple, *Dict) error{
 		"__main__.rows": scaleAll, "__main__.error": takeTurns, // of loader.py
-		"__main__.leave_tensors": leaveTensors,                                                                               // of late.py
-		"__main__.turns":         takeTools, "__main__.fails": func(context.Context, Tuple, *Dict) error { return errFails }, // of child.py
+		"__main__.leave_tensors": leaveTensors, "__main__.hold_tools": holdTools, // of late.py
+		"__main__.turns": takeTools, "__main__.fails": func(context.Context, Tuple, *Dict) error { return errFails }, // of child.py
 	},
 	Datasets: map[string]OpenDataset{
 		"squares": func(_ context.Context, w Worker) (data.Dataset, error) { return openSquares(w) },

@@ -15,7 +15,7 @@ var floors = [...][]string{
 	5:  {"optim", "pool", "manager", "torch/pt"},
 	6:  {"data", "data/*", "nn", "manager/*"},
 	7:  {"torch", "torch/internal/vision", "dist", "data/jsonl", "data/parquet", "data/tokens"},
-	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures"},
+	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures", "scripts/*"},
 	9:  {"bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
 	11: {"cmd/internal/subcommand"},

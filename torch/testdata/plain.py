@@ -129,6 +129,15 @@ def hang_up(conn, how):
         time.sleep(60)
 
 
+def make_tools(conn):
+    """Makes what the resource tracker tracks, and waits."""
+    from multiprocessing import shared_memory
+    tools = multiprocessing.Queue(), multiprocessing.Lock(), shared_memory.SharedMemory(create=True, size=100)
+    conn.send("ready")
+    conn.recv()
+    del tools
+
+
 def until_end(conn, n, text):
     """Sends n messages, and polls until the other side ends."""
     for i in range(n):
