@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -58,12 +59,19 @@ func (w *worker) apply(dst, src *tensor.Tensor) error {
 	return nil
 }
 
-// transformed returns a sample with the Transform of its first tensor.
-func (w *worker) transformed(s Sample) Sample {
-	if w.transform == nil || len(s) == 0 {
-		return s
+// transformed transforms the first tensor of a sample; of a value, the first that is not made of a number or a string.
+func (w *worker) transformed(s *sample) error {
+	at := 0
+	if s.spec != "" {
+		n, err := tree.Parse(s.spec)
+		if err != nil {
+			return err
+		}
+		if at = n.First(); at < 0 {
+			return fmt.Errorf("%w: it has no tensor for the Transform", ErrSample)
+		}
 	}
-	s = slices.Clone(s)
-	s[0] = w.transform.Apply(nil, s[0])
-	return s
+	s.Sample = slices.Clone(s.Sample)
+	s.Sample[at] = w.transform.Apply(nil, s.Sample[at])
+	return s.sound()
 }

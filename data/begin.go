@@ -2,6 +2,7 @@ package data
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -31,7 +32,7 @@ func (w *window) room() bool {
 	switch {
 	case len(w.line) == 0:
 		return true
-	case w.l.fills() && w.layout == nil:
+	case w.fills() && w.layout == nil:
 		return false
 	case w.usual == 0:
 		return len(w.line) < w.l.opts.Workers
@@ -60,8 +61,13 @@ func (w *window) begin(s *slot) bool {
 		w.send(&job{s: s, n: s.size, kind: makeJob})
 		return true
 	}
-	if !w.l.fills() {
-		s.begun = true
+	if len(s.indices) == 0 {
+		s.begun, s.err = true, fmt.Errorf("%w: the BatchSampler asks for batch %d of epoch %d without a sample", ErrEmptyBatch, s.number, w.epoch)
+		w.complete(s)
+		return true
+	}
+	if !w.fills() {
+		s.begun, s.other = true, false
 		w.weigh(s, w.usual)
 		w.send(&job{s: s, n: len(s.indices), kind: makeJob})
 		return true
@@ -88,7 +94,7 @@ func (w *window) allot(s *slot, from int) error {
 	if err != nil {
 		return err
 	}
-	s.frame = f
+	s.frame, s.spec, s.like = f, w.spec, w.like
 	w.usual = f.size
 	w.weigh(s, f.size)
 	if n := len(s.indices) - from; n > 0 {

@@ -6,13 +6,15 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/registry"
+	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // A Collate makes a batch of samples in a way of its own: torch's collate_fn. It is made by RegisterCollate.
 type Collate struct {
-	name string
-	f    func(ctx context.Context, samples []Sample) (Batch, error)
+	name   string
+	make   func(ctx context.Context, samples []sample) (b Batch, spec string, err error)
+	values bool // of what the set returned, before a Transform
 }
 
 // RegisterCollate makes f usable as Options.Collate. Keep the result in a package-level variable, so that workers that are processes have it under
@@ -21,18 +23,94 @@ func RegisterCollate(name string, f func(ctx context.Context, samples []Sample) 
 	if name == "" || f == nil {
 		panic(fmt.Sprintf("data: RegisterCollate(%q): a name and a function are needed", name))
 	}
-	c := &Collate{name, f}
+	c := &Collate{name: name}
+	c.make = func(ctx context.Context, samples []sample) (Batch, string, error) {
+		plain := make([]Sample, len(samples))
+		for k, s := range samples {
+			plain[k] = s.Sample
+		}
+		b, err := f(ctx, plain)
+		if err == nil {
+			err = c.check(b)
+		}
+		return b, "", err
+	}
 	collates.Add("data: RegisterCollate", name, c)
 	return c
+}
+
+// RegisterCollateOf is RegisterCollate for samples that are values of type T: what a ValueDataset returns, any for all. The batch is a
+// value, too, whose tensors have a first dimension for the samples, as a rule; BatchesOf puts it together again. DefaultCollate does
+// what is to be done as always.
+func RegisterCollateOf[T any](name string, f func(ctx context.Context, samples []T) (batch any, err error)) *Collate {
+	if name == "" || f == nil {
+		panic(fmt.Sprintf("data: RegisterCollateOf(%q): a name and a function are needed", name))
+	}
+	c := &Collate{name: name, values: true}
+	c.make = func(ctx context.Context, samples []sample) (Batch, string, error) {
+		all := make([]T, len(samples))
+		for k, s := range samples {
+			v, ok := s.value.(T)
+			if !ok {
+				return nil, "", &tree.RowError{Row: k, Err: fmt.Errorf("%w: a %T, where the Collate %q takes %T", ErrSample, s.value, name, all[k])}
+			}
+			all[k] = v
+		}
+		v, err := f(ctx, all)
+		if err != nil {
+			return nil, "", err
+		}
+		flat, err := tree.FlattenBatch(v)
+		if err == nil {
+			err = c.check(flat.Tensors)
+		}
+		return flat.Tensors, flat.Spec, err
+	}
+	collates.Add("data: RegisterCollateOf", name, c)
+	return c
+}
+
+// DefaultCollate makes a batch of values as a Loader does: maps become map[string]any, lists []any, and what was a string []string. The
+// error names the sample and the place in it.
+func DefaultCollate(samples []any, how Ragged) (any, error) {
+	all, rules := make([]tree.Value, len(samples)), tree.NewRules(how.rules())
+	for k, s := range samples {
+		v, err := tree.Flatten(s, rules)
+		if err != nil {
+			return nil, fmt.Errorf("data: sample %d of a batch: %w", k, notASample(err))
+		}
+		all[k] = v
+	}
+	batch, err := tree.Collate(all, rules, func(fields []tree.Field) ([]*tensor.Tensor, error) { return oneBlock(fields, false) })
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", shapeError(err))
+	}
+	return batch.Any()
+}
+
+// check returns an ErrEmptyBatch unless something was made that can be delivered.
+func (c *Collate) check(b Batch) error {
+	if len(b) == 0 {
+		return fmt.Errorf("%w: the Collate %q made one of no fields", ErrEmptyBatch, c.name)
+	}
+	if err := Sample(b).sound(); err != nil {
+		return fmt.Errorf("the batch that the Collate %q made: %w", c.name, err)
+	}
+	return nil
 }
 
 var collates registry.Table[*Collate]
 
 // Stack is the default Collate: it copies samples of one layout into a batch, whose tensors lie in one block of shared or other memory. An error
-// that wraps ErrShape says which sample differs.
+// that wraps ErrShape or ErrSample says which sample differs, or is none.
 func Stack(samples []Sample, shared bool) (Batch, error) {
 	if len(samples) == 0 {
 		return nil, nil
+	}
+	for row, s := range samples {
+		if err := s.sound(); err != nil {
+			return nil, &tree.RowError{Row: row, Err: err}
+		}
 	}
 	f, err := newFrame(layoutOf(samples[0], 0), len(samples), shared)
 	if err != nil {
@@ -41,21 +119,11 @@ func Stack(samples []Sample, shared bool) (Batch, error) {
 	for row, s := range samples {
 		if err := f.batch.put(row, s); err != nil {
 			closeAll(f.batch)
-			return nil, &rowError{row, err}
+			return nil, &tree.RowError{Row: row, Err: err}
 		}
 	}
 	return f.batch, nil
 }
-
-// A rowError says which sample of those given does not fit.
-type rowError struct {
-	row int
-	err error
-}
-
-func (e *rowError) Error() string { return fmt.Sprintf("data: sample %d of a batch: %v", e.row, e.err) }
-
-func (e *rowError) Unwrap() error { return e.err }
 
 // convert makes a batch of one sample, without a dimension for the batch: torch's default_convert.
 func convert(s Sample, shared bool) (Batch, error) {

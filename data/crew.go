@@ -177,7 +177,7 @@ func (j *job) order() order {
 		o.Indices = j.s.indices[j.from : j.from+j.n]
 	}
 	if j.kind == fillJob {
-		o.Into = j.s.frame.all()
+		o.Into, o.Like = j.s.frame.all(), j.s.like
 		if j.n < j.s.frame.rows {
 			o.Into = o.Into.rows(j.from, j.n)
 		}

@@ -16,6 +16,27 @@ type Sample []*tensor.Tensor
 // A Batch is some examples together: the fields of a Sample, each with a first dimension for the examples.
 type Batch []*tensor.Tensor
 
+// sound returns an ErrSample unless a batch can be made of s.
+func (s Sample) sound() (err error) {
+	if len(s) == 0 {
+		return fmt.Errorf("%w: it has no fields", ErrSample)
+	}
+	at := 0
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%w: field %d is a closed tensor; a Dataset leaves what it returns open", ErrSample, at)
+		}
+	}()
+	for k, t := range s {
+		if t == nil {
+			return fmt.Errorf("%w: field %d is nil", ErrSample, k)
+		}
+		at = k
+		t.Version() // panics if it is closed
+	}
+	return nil
+}
+
 // A Dataset is a numbered set of examples. All samples have the same number of fields, and a field the same dtype and
 // shape in all of a batch. A [Loader] with workers on goroutines calls Get from several of them at once; for workers that are processes, the
 // Dataset is of a type that was given to Register. What is random in a sample comes from [Rand] or [SampleSeed].
@@ -40,6 +61,23 @@ type Gatherer interface {
 // Stream, which is closed with the worker if it has a Close.
 type Opener interface {
 	Open(ctx context.Context) (any, error)
+}
+
+// Open opens a Dataset or a Stream that is an Opener, or one of values that is: what a Loader does in each of its workers. own is false for
+// what is none, which is returned as it is.
+func Open(ctx context.Context, source any) (opened any, own bool, err error) {
+	switch s := source.(type) {
+	case Opener:
+		opened, err = s.Open(ctx)
+		return opened, true, err
+	case *StructuredDataset:
+		opened, own, err = Open(ctx, s.Of.It)
+		if of, ok := opened.(ValueDataset); ok {
+			return Structured(of), own, err
+		}
+		return opened, own, err
+	}
+	return source, false, nil
 }
 
 // Register lets Datasets, or Streams, of type T go to workers that are processes. Call it in init; the name is any that no other type has.

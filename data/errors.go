@@ -20,6 +20,11 @@ var (
 	// ErrPlace is wrapped where workers that are processes should load samples from a device.
 	ErrPlace = errors.New("data: processes do not load samples from a device")
 
+	// ErrSample is wrapped where what a Dataset or a Stream returned is no Sample: it has no fields, or one of them is nil or closed.
+	ErrSample = errors.New("data: not a sample")
+	// ErrEmptyBatch is wrapped where a BatchSampler asks for a batch of no samples, and where a Collate makes nothing of some.
+	ErrEmptyBatch = errors.New("data: an empty batch")
+
 	// ErrTimeout is returned where a batch took longer than Options.Timeout. It is context.DeadlineExceeded, too.
 	ErrTimeout = fmt.Errorf("data: the batch took too long: %w", context.DeadlineExceeded)
 )
@@ -60,6 +65,8 @@ func init() {
 	wire.RegisterError("data.ErrState", ErrState)
 	wire.RegisterError("data.ErrTimeout", ErrTimeout)
 	wire.RegisterError("data.ErrPlace", ErrPlace)
+	wire.RegisterError("data.ErrSample", ErrSample)
+	wire.RegisterError("data.ErrEmptyBatch", ErrEmptyBatch)
 	wire.RegisterType[*SampleError]("data.SampleError")
 	wire.RegisterType[*FileError]("data.FileError")
 }

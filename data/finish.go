@@ -69,18 +69,18 @@ func (w *window) note(j *job, out outcome, err error) {
 			closeAll(out.Batch)
 			return
 		}
-		w.made(s, out.Batch)
+		w.made(s, out)
 	case j.kind == makeJob:
-		w.made(s, out.Batch)
+		w.made(s, out)
 	case j.kind == probeJob:
 		w.probed(j, out)
 	}
 }
 
 // made takes the batch that a worker has made. mu is held.
-func (w *window) made(s *slot, b Batch) {
-	s.batch = b
-	if n := b.nbytes(); n > 0 {
+func (w *window) made(s *slot, out outcome) {
+	s.batch, s.spec = out.Batch, out.Spec
+	if n := s.batch.nbytes(); n > 0 {
 		w.usual = n
 		w.weigh(s, n)
 	}
@@ -96,7 +96,12 @@ func (w *window) probed(j *job, out outcome) {
 		}
 		return
 	}
-	w.layout = layoutOf(out.Batch, 1)
+	if out.Spec != "" && !fixed(out.Like) {
+		w.loose, s.bad = true, nil
+		w.send(&job{s: s, n: len(s.indices), kind: makeJob})
+		return
+	}
+	w.layout, w.spec, w.like = layoutOf(out.Batch, 1), out.Spec, out.Like
 	if err := w.allot(s, j.from+1); err != nil {
 		s.err = err
 		return

@@ -27,14 +27,12 @@ func (l *Loader) hire(w *window) (err error) {
 func (l *Loader) newCrew() (crew, error) {
 	s := station{
 		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries, Skip: l.opts.Skip != nil,
-		Single: l.opts.BatchSize == Single, Shared: l.inSharedMemory(), Debug: l.opts.Debug,
+		Single: l.opts.BatchSize == Single, Shared: l.inSharedMemory(), Debug: l.opts.Debug, Ragged: l.opts.Ragged.rules(),
 	}
 	if l.opts.Transform != nil {
 		s.Transform = l.opts.Transform
 	}
-	if l.opts.Collate != nil {
-		s.Collate = l.opts.Collate.name
-	}
+	s.Collate = collateName(l.opts.Collate)
 	kind, dev := Kind(l.kind.Load()), placeOf(l.source)
 	if dev != nil && kind == Auto {
 		kind = Goroutines

@@ -87,24 +87,34 @@ func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 // out of the loop ends the loading; all of its goroutines and, unless they are Persistent, its processes have ended when the loop has.
 func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
-		if err := l.ended(ctx); err != nil {
-			yield(nil, err)
-			return
-		}
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(l.closed, func() { cancel(ErrClosed) })()
-		l.meter.loop(1)
-		defer l.meter.loop(-1)
-		w := &window{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int)}
-		if err := l.hire(w); err != nil {
-			yield(nil, err)
-			return
-		}
-		defer l.dismiss(w, cancel)
-		w.plan, w.mark = l.plan(epoch) // while the workers start
-		l.run(w, yield)
+		l.each(ctx, epoch, func(s *slot, err error) bool {
+			if err != nil {
+				return yield(nil, err)
+			}
+			return yield(s.batch, nil)
+		})
 	}
+}
+
+// each yields what is ready of an epoch, or its error.
+func (l *Loader) each(ctx context.Context, epoch int, yield func(s *slot, err error) bool) {
+	if err := l.ended(ctx); err != nil {
+		yield(nil, err)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.closed, func() { cancel(ErrClosed) })()
+	l.meter.loop(1)
+	defer l.meter.loop(-1)
+	w := &window{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int)}
+	if err := l.hire(w); err != nil {
+		yield(nil, err)
+		return
+	}
+	defer l.dismiss(w, cancel)
+	w.plan, w.mark = l.plan(epoch) // while the workers start
+	l.run(w, yield)
 }
 
 // ended returns why there are no more batches.
@@ -116,7 +126,7 @@ func (l *Loader) ended(ctx context.Context) error {
 }
 
 // run yields the batches of a window.
-func (l *Loader) run(w *window, yield func(Batch, error) bool) {
+func (l *Loader) run(w *window, yield func(s *slot, err error) bool) {
 	for {
 		begin := time.Now()
 		s, err := w.take()
@@ -145,7 +155,7 @@ func (l *Loader) run(w *window, yield func(Batch, error) bool) {
 			yield(nil, err)
 			return
 		}
-		more := yield(s.batch, nil)
+		more := yield(s, nil)
 		if !l.opts.Shared && (more || s.frame != nil && s.frame.shared) {
 			l.forget(s)
 		}
@@ -174,21 +184,25 @@ func (l *Loader) settle(s *slot) (n int, err error) {
 		s.batch = s.batch.without(gaps)
 		fallthrough
 	default:
-		n = s.batch.samples(l.opts.BatchSize)
+		n = s.samples(l.opts.BatchSize)
 	}
 	l.meter.delivered(n, len(gaps))
 	return n, nil
 }
 
 // samples returns how many samples a batch has; size is the option.
-func (b Batch) samples(size int) int {
+func (s *slot) samples(size int) int {
 	switch {
-	case len(b) == 0:
+	case len(s.batch) == 0:
 		return 0
-	case size == Single || b[0].Dims() == 0:
+	case size == Single:
+		return 1
+	case s.spec != "": // its first tensor may be of another length
+		return max(len(s.indices), s.read) - len(s.bad)
+	case s.batch[0].Dims() == 0:
 		return 1
 	}
-	return b[0].Dim(0)
+	return s.batch[0].Dim(0)
 }
 
 // Close ends all iterations over l, with ErrClosed, and its workers, and drops the buffers. It may be called again, and by any goroutine.
@@ -221,9 +235,6 @@ func (l *Loader) Stats() Stats {
 
 // Kind returns what the workers are: with Auto, which of the two kinds it has come to, and Auto while it measures.
 func (l *Loader) Kind() Kind { return Kind(l.kind.Load()) }
-
-// fills reports whether workers write to rows of frames, and do not make batches.
-func (l *Loader) fills() bool { return l.opts.Collate == nil && l.opts.BatchSize != Single }
 
 // ahead is how many batches are ready or being made.
 func (l *Loader) ahead() int { return max(1, min(l.opts.Prefetch, l.opts.Prefetch*l.opts.Workers)) }

@@ -18,6 +18,9 @@ type Options struct {
 	DropLast  bool         // without the last batch of an epoch, or of a Stream's part, if it is smaller than the others
 	Collate   *Collate     // makes a batch of samples in another way than Stack
 
+	// Ragged pads fields whose rows differ in length, or puts them one after the other.
+	Ragged Ragged
+
 	// Rank is which of World processes this is, each of which gets its share of the samples; see Distributed. World 0 means 1.
 	Rank, World int
 
@@ -95,6 +98,9 @@ func (o Options) complete(stream bool) Options {
 		"Batches excludes BatchSize, Shuffle, Sampler and DropLast")
 	misuse(o.BatchSize == Single && o.DropLast, "DropLast of single samples")
 	misuse(stream && (o.Shuffle || o.Sampler != nil || o.Batches != nil), "a Stream has its own order: no Shuffle, Sampler or Batches")
+	misuse(o.Ragged != nil && (o.Collate != nil || o.BatchSize == Single), "Ragged with a Collate, which does that by DefaultCollate, or with single samples")
+	misuse(o.Ragged.wrong() != "", "%s", o.Ragged.wrong())
+	misuse(o.Transform != nil && o.Collate != nil && o.Collate.values, "a Transform with the Collate %q of values, which does that itself", collateName(o.Collate))
 	misuse(o.Persistent && o.Workers == 0, "Persistent without Workers")
 	o.World = cmp.Or(o.World, 1)
 	misuse(o.Rank < 0 || o.Rank >= o.World, "Rank %d of %d", o.Rank, o.World)
@@ -106,4 +112,11 @@ func (o Options) complete(stream bool) Options {
 		o.Process.Start = shoal.SpawnStart
 	}
 	return o
+}
+
+func collateName(c *Collate) string {
+	if c == nil {
+		return ""
+	}
+	return c.name
 }

@@ -15,7 +15,7 @@ type reader struct {
 	epoch int
 	at    int // samples read
 	work  work
-	next  func() (Sample, error, bool)
+	next  func() (any, error, bool)
 	stop  func()
 	end   bool
 }
@@ -30,7 +30,7 @@ func (w *worker) reader(o order) *reader {
 		r.stop()
 	}
 	r = &reader{loop: w.parent, epoch: o.Epoch, work: work{info: w.work.info}}
-	r.next, r.stop = iter.Pull2(w.stream.Samples(r.work.in(w.parent), o.Part))
+	r.next, r.stop = iter.Pull2(valuesOf(r.work.in(w.parent), w.stream, o.Part))
 	w.readers[o.Part.Index] = r
 	for r.at < o.From && !r.end {
 		r.sample(o.Part)
@@ -39,26 +39,36 @@ func (w *worker) reader(o order) *reader {
 }
 
 // sample reads the next sample. Its number, for what is random in it, is that which it would have if the parts were dealt out one by one.
-func (r *reader) sample(p Part) (Sample, error) {
+func (r *reader) sample(p Part) (any, error) {
 	r.work.begin(r.at*p.Count + p.Index)
-	s, err, ok := r.next()
+	v, err, ok := r.next()
 	if !ok {
 		r.end = true
 		return nil, nil
 	}
 	r.at++
-	return s, err
+	return v, err
+}
+
+// next reads a sample of a part that a batch can be made of, and transforms it.
+func (w *worker) next(r *reader, p Part) (sample, error) {
+	v, err := r.sample(p)
+	if err != nil || r.end {
+		return sample{}, err
+	}
+	plain, _ := v.(Sample)
+	return w.prepared(plain, v)
 }
 
 // read makes a batch of the next samples of a part.
 func (w *worker) read(o order) (out outcome) {
-	var samples []Sample
+	var samples []sample
 	var at []int
 	var r *reader
 	err := w.try(func() error {
 		r = w.reader(o)
 		for out.Read < o.N {
-			s, err := r.sample(o.Part)
+			s, err := w.next(r, o.Part)
 			if r.end {
 				break
 			}
@@ -69,7 +79,7 @@ func (w *worker) read(o order) (out outcome) {
 				}
 				continue
 			}
-			samples, at = append(samples, w.transformed(s)), append(at, out.Read-1)
+			samples, at = append(samples, s), append(at, out.Read-1)
 		}
 		return nil
 	})
@@ -92,13 +102,13 @@ func (w *worker) read(o order) (out outcome) {
 const printed = 8
 
 // fingerprint returns a hash of the first samples that is the same in all processes, 0 if there are none.
-func fingerprint(samples []Sample) uint64 {
+func fingerprint(samples []sample) uint64 {
 	if len(samples) == 0 {
 		return 0
 	}
 	h := fnv.New64a()
 	for _, s := range samples[:min(len(samples), printed)] {
-		for _, t := range s {
+		for _, t := range s.Sample {
 			fmt.Fprint(h, t.DType(), t.Shape())
 			h.Write(tensor.Bytes(dense(t)))
 		}

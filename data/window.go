@@ -26,6 +26,8 @@ type slot struct {
 	frame *frame // nil until the layout is known, and where the worker makes the batch
 	rows  bool   // the batch has a row for each of indices, also for those that are bad
 	batch Batch  // the outcome
+	spec  string // of the batch, if it is structured
+	like  string // of its samples
 	open  int    // jobs under way
 	begun bool
 	sure  bool // the layout is that of its own first sample
@@ -54,6 +56,9 @@ type window struct {
 	bytes  int     // of all batches in line
 	usual  int     // of the last batch that told
 	layout layout  // of the last batch that told
+	spec   string  // of such a batch, if it is structured
+	like   string  // of its samples
+	loose  bool    // samples are not of one layout: workers make the batches
 	out    []*job  // to be submitted when mu is free
 	more   bool    // advance has not come to its end
 	left   bool    // the consumer has
@@ -95,6 +100,11 @@ func (w *window) take() (*slot, error) {
 			return nil, w.late()
 		}
 	}
+}
+
+// fills reports whether workers write to rows of frames, and do not make batches.
+func (w *window) fills() bool {
+	return !w.loose && w.l.opts.Collate == nil && w.l.opts.BatchSize != Single
 }
 
 // late is the error of a batch that has not come in time.

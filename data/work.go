@@ -11,6 +11,7 @@ type Info struct {
 	Workers int    // how many there are
 	Seed    uint64 // of the Loader, see SampleSeed
 	Epoch   int
+	Dataset any // what the worker reads: a Dataset or a Stream, as it was opened
 }
 
 // WorkerInfo returns what is known of the worker in which a Dataset's Get, a Stream's Samples or an Opener's Open was called with

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -26,20 +27,24 @@ type station struct {
 	Transform any    // nil, or a Transform
 	Shared    bool   // batches that the worker makes
 	Debug     bool
+	Ragged    map[string]tree.Rule
 }
 
 // An order is what a worker is to do at once: some samples, for rows of a batch or to make a batch of.
 type order struct {
 	Epoch   int
 	Indices []int
-	Into    Batch // as many rows; nil for a batch of the worker's making
-	Part    Part  // of a Stream: instead of Indices, the N samples after the first From
+	Into    Batch  // as many rows; nil for a batch of the worker's making
+	Like    string // description of the samples that belong there; empty for plain ones
+	Part    Part   // of a Stream: instead of Indices, the N samples after the first From
 	From, N int
 }
 
 // An outcome is what came of an order.
 type outcome struct {
-	Batch  Batch // unless Into was given
+	Batch  Batch  // unless Into was given
+	Spec   string // of the batch, if it is structured
+	Like   string // of its samples
 	Bad    []failed
 	Read   int  // samples of a Stream
 	End    bool // the part is over
@@ -58,23 +63,25 @@ type failed struct {
 // A worker does orders, one after the other.
 type worker struct {
 	station
-	id        int
-	ds        Dataset
-	stream    Stream
-	collate   *Collate
-	transform Transform
-	scratch   *tensor.Tensor // see raw
-	opened    io.Closer      // what Open returned, if it is to be closed
-	work      work
-	parent    context.Context
-	ctx       context.Context // parent with work
-	readers   map[int]*reader // of a Stream, by part
+	id         int
+	ds         Dataset
+	stream     Stream
+	collate    *Collate
+	transform  Transform
+	structured bool // samples are values, and not plain
+	rules      tree.Rules
+	scratch    *tensor.Tensor // see raw
+	opened     io.Closer      // what Open returned, if it is to be closed
+	work       work
+	parent     context.Context
+	ctx        context.Context // parent with work
+	readers    map[int]*reader // of a Stream, by part
 }
 
 // newWorker opens what a worker reads.
 func newWorker(ctx context.Context, s station, id int) (*worker, error) {
 	w := &worker{station: s, id: id, readers: make(map[int]*reader)}
-	w.work.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed}
+	w.work.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: s.Source}
 	if s.Collate != "" {
 		var ok bool
 		if w.collate, ok = collates.Get(s.Collate); !ok {
@@ -82,14 +89,16 @@ func newWorker(ctx context.Context, s station, id int) (*worker, error) {
 		}
 	}
 	w.transform, _ = s.Transform.(Transform)
-	if o, ok := s.Source.(Opener); ok {
-		opened, err := o.Open(w.work.in(ctx))
-		if err != nil {
-			return nil, fmt.Errorf("data: open the data set in worker %d: %w", id, err)
-		}
-		w.Source = opened
+	opened, own, err := Open(w.work.in(ctx), s.Source)
+	if err != nil {
+		return nil, fmt.Errorf("data: open the data set in worker %d: %w", id, err)
+	}
+	if w.Source = opened; own {
 		w.opened, _ = opened.(io.Closer)
 	}
+	w.work.info.Dataset = opened
+	w.structured = structured(opened) || len(s.Ragged) > 0
+	w.rules = tree.NewRules(s.Ragged)
 	w.ds, _ = w.Source.(Dataset)
 	w.stream, _ = w.Source.(Stream)
 	if w.ds == nil && w.stream == nil {
@@ -130,11 +139,11 @@ func (w *worker) do(ctx context.Context, o order) (out outcome) {
 
 // fill writes samples to their rows.
 func (w *worker) fill(o order) (bad []failed) {
-	if g, ok := w.ds.(Gatherer); ok && w.try(func() error { return w.gather(g, o.Indices, o.Into) }) == nil {
+	if g, ok := w.gatherer(); ok && w.try(func() error { return w.gather(g, o.Indices, o.Into) }) == nil {
 		return nil
 	}
 	for k, i := range o.Indices {
-		if err := w.row(i, o.Into, k); err != nil {
+		if err := w.row(i, o.Into, k, o.Like); err != nil {
 			bad = append(bad, failed{k, err})
 			if !w.Skip {
 				break
@@ -144,15 +153,24 @@ func (w *worker) fill(o order) (bad []failed) {
 	return bad
 }
 
+// gatherer returns the Dataset if it writes rows by itself.
+func (w *worker) gatherer() (g Gatherer, ok bool) {
+	g, ok = w.ds.(Gatherer)
+	return g, ok && !w.structured
+}
+
 // row writes one sample to a row.
-func (w *worker) row(i int, into Batch, row int) error {
-	g, ok := w.ds.(Gatherer)
+func (w *worker) row(i int, into Batch, row int, like string) error {
+	g, ok := w.gatherer()
 	if !ok {
 		s, err := w.get(i)
+		if err == nil && s.spec != like {
+			err = shapeError(tree.Differ(s.spec, like))
+		}
 		if err != nil {
 			return err
 		}
-		return into.put(row, s)
+		return w.try(func() error { return into.put(row, s.Sample) })
 	}
 	one := into.rows(row, 1)
 	defer closeAll(one)
@@ -160,11 +178,17 @@ func (w *worker) row(i int, into Batch, row int) error {
 }
 
 // get loads a sample and transforms it.
-func (w *worker) get(i int) (s Sample, err error) {
+func (w *worker) get(i int) (s sample, err error) {
 	err = w.again(func() error {
 		w.work.begin(i)
-		if s, err = w.ds.Get(w.ctx, i); err == nil {
-			s = w.transformed(s)
+		var v any
+		if w.structured {
+			v, err = Value(w.ctx, w.ds, i)
+		} else {
+			s.Sample, err = w.ds.Get(w.ctx, i)
+		}
+		if err == nil {
+			s, err = w.prepared(s.Sample, v)
 		}
 		return err
 	})
@@ -192,7 +216,7 @@ func (w *worker) try(f func() error) (err error) {
 
 // make loads samples and makes a batch of those that are good.
 func (w *worker) make(o order) (out outcome) {
-	var samples []Sample
+	var samples []sample
 	var at []int // where each stands in the order
 	for k, i := range o.Indices {
 		s, err := w.get(i)
@@ -210,28 +234,41 @@ func (w *worker) make(o order) (out outcome) {
 }
 
 // join makes the batch of an outcome.
-func (w *worker) join(out *outcome, samples []Sample, at []int) {
+func (w *worker) join(out *outcome, samples []sample, at []int) {
 	if len(samples) == 0 {
 		return
 	}
 	err := w.try(func() (err error) {
-		switch {
-		case w.collate != nil:
-			out.Batch, err = w.collate.f(w.ctx, samples)
-		case w.Single:
-			out.Batch, err = convert(samples[0], w.Shared)
-		default:
-			out.Batch, err = Stack(samples, w.Shared)
-		}
+		out.Batch, out.Spec, err = w.joined(samples)
 		return err
 	})
 	if err == nil {
+		out.Like = samples[0].spec
 		return
 	}
 	out.Batch = nil
 	k := 0
-	if row := (*rowError)(nil); errors.As(err, &row) {
-		k, err = row.row, row.err
+	if row := (*tree.RowError)(nil); errors.As(err, &row) {
+		k, err = row.Row, row.Err
 	}
 	out.Bad = append(out.Bad, failed{at[k], err})
+}
+
+// joined makes a batch.
+func (w *worker) joined(samples []sample) (b Batch, spec string, err error) {
+	switch {
+	case w.collate != nil:
+		return w.collate.make(w.ctx, samples)
+	case w.Single:
+		b, err = convert(samples[0].Sample, w.Shared)
+		return b, samples[0].spec, err
+	case w.structured:
+		return stackValues(samples, w.rules, w.Shared)
+	}
+	plain := make([]Sample, len(samples))
+	for k, s := range samples {
+		plain[k] = s.Sample
+	}
+	b, err = Stack(plain, w.Shared)
+	return b, "", err
 }

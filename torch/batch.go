@@ -9,27 +9,31 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// fetchNumbered makes the batch of a list of numbers, or the sample of one.
+// fetchNumbered makes the batch of a list of numbers, or the sample of one. A list is a batch with batch_size=None, too: it is what a BatchSampler
+// makes that is the DataLoader's sampler.
 func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
-	if !w.collate {
-		n, ok := index.(int64)
-		if !ok {
-			return nil, protocolError("the number of a sample is %T", index)
+	n, single := index.(int64)
+	numbers := []int{int(n)}
+	if !single {
+		if err := assign(&numbers, index); err != nil {
+			return nil, err
 		}
-		sample, err := ds.Get(w.at(ctx, int(n)), int(n))
+	}
+	w.info.Dataset = ds
+	g, gathers := ds.(data.Gatherer)
+	switch {
+	case len(numbers) == 0:
+		return nil, unsupported("a batch without samples")
+	case w.raw || w.own != nil || data.HasValues(ds):
+		samples, err := w.values(ctx, ds, numbers)
 		if err != nil {
-			return nil, fmt.Errorf("load sample %d: %w", n, err)
+			return nil, err
 		}
-		return w.collated(1, false, func(int) (data.Sample, error) { return sample, nil })
-	}
-	var numbers []int
-	if err := assign(&numbers, index); err != nil {
-		return nil, err
-	}
-	if g, ok := ds.(data.Gatherer); ok && len(numbers) > 0 {
+		return w.made(ctx, samples, numbers, single)
+	case gathers && !single:
 		return w.gathered(ctx, g, numbers)
 	}
-	return w.collated(len(numbers), true, func(row int) (data.Sample, error) {
+	return w.collated(len(numbers), !single, func(row int) (data.Sample, error) {
 		s, err := ds.Get(w.at(ctx, numbers[row]), numbers[row])
 		if err != nil {
 			return nil, fmt.Errorf("load sample %d: %w", numbers[row], err)
@@ -70,7 +74,7 @@ func (w *loaderWorker) gatheredAs(ctx context.Context, g data.Gatherer, numbers 
 }
 
 // fetchNext makes a batch of the next samples of a stream, as many as the index has; errStreamEnds at the end.
-func (w *loaderWorker) fetchNext(next func() (data.Sample, error, bool), index any) (any, error) {
+func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, bool), index any) (any, error) {
 	n := 1
 	if w.collate {
 		list, ok := index.([]any)
@@ -79,7 +83,8 @@ func (w *loaderWorker) fetchNext(next func() (data.Sample, error, bool), index a
 		}
 		n = len(list)
 	}
-	var samples []data.Sample
+	var samples []any
+	plain := true
 	for len(samples) < n {
 		s, err, ok := next()
 		if err != nil {
@@ -88,18 +93,26 @@ func (w *loaderWorker) fetchNext(next func() (data.Sample, error, bool), index a
 		if !ok {
 			break
 		}
-		samples = append(samples, s)
+		_, isPlain := s.(data.Sample)
+		samples, plain = append(samples, s), plain && isPlain
 	}
 	if len(samples) == 0 || w.dropLast && len(samples) < n {
 		return nil, errStreamEnds
 	}
-	return w.collated(len(samples), w.collate, func(row int) (data.Sample, error) { return samples[row], nil })
+	if w.raw || w.own != nil || !plain {
+		return w.made(ctx, samples, nil, !w.collate)
+	}
+	return w.collated(len(samples), w.collate, func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
 }
 
 // rows makes the tensors of a batch of n samples like s, or of one sample, in memory that PyTorch can map.
 func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	batch := make([]any, len(s))
 	for k, t := range s {
+		if t == nil {
+			CloseAll(batch[:k])
+			return nil, fmt.Errorf("%w: field %d is nil", data.ErrSample, k)
+		}
 		shape := t.Shape()
 		if batched {
 			shape = append([]int{n}, shape...)
@@ -138,6 +151,9 @@ func (w *loaderWorker) collated(n int, batched bool, sample func(row int) (data.
 }
 
 func fillRow(batch []any, row int, s data.Sample, batched bool) error {
+	if k := slices.Index(s, nil); k >= 0 {
+		return fmt.Errorf("%w: field %d is nil", data.ErrSample, k)
+	}
 	if len(s) != len(batch) {
 		return fmt.Errorf("a sample of %d fields in a batch of %d: %w", len(s), len(batch), data.ErrShape)
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
@@ -27,6 +28,16 @@ type Child struct {
 	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and OpenStream.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
+	// Linger is how long a process whose function has returned waits for others to fetch the tensors that it has sent; 0 stands for a
+	// minute. After it the process ends with status 1 and says on stderr what is lost. The worker of a DataLoader waits only where the
+	// DataLoader wants more.
+	Linger time.Duration
+	// ValueStreams are Streams of samples of any structure.
+	ValueStreams map[string]OpenValueStream
+	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are named. The function itself is never called.
+	// PyTorch's default_collate and default_convert need no entry. With any other collate_fn, and with a worker_init_fn, the worker becomes Python, which
+	// runs it, and gets its samples from another process of this program: see docs/torch.md.
+	Collates map[string]Collate
 }
 
 // dataLoaderWorker is the target of the workers of a DataLoader.
@@ -38,10 +49,14 @@ const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 func (c Child) Main() {
 	c.answerProbe()
 	code, ok := pythonCode(os.Args)
-	if !ok {
+	samples, err := c.servesSamples(os.Args)
+	if !ok && !samples {
 		return
 	}
-	if err := c.do(code); err != nil {
+	if ok {
+		err = c.do(code)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -81,6 +96,9 @@ func (c Child) do(code string) error {
 	}
 	preparation, process, err := s.decode()
 	if err == nil && c.serves(process) {
+		if c.needsPython(loaderArgs(process)) != "" {
+			return s.handOverLoader()
+		}
 		return c.run(s, preparation, process)
 	}
 	if err != nil && s.mentions(datasetName) {
@@ -101,9 +119,22 @@ func (c Child) serves(process any) bool {
 	if target.String() != dataLoaderWorker {
 		return c.Functions[target.String()] != nil
 	}
-	v, _ = state.Get("_args")
+	return c.loads(loaderArgs(process))
+}
+
+// loaderArgs returns the arguments of a worker of a DataLoader, as they are in the pickle of its process object; nil for another process.
+func loaderArgs(process any) Tuple {
+	o, _ := process.(*pickle.Object)
+	if o == nil {
+		return nil
+	}
+	state, _ := o.State.(*Dict)
+	if target, _ := state.Get("_target"); functionName(target) != dataLoaderWorker {
+		return nil
+	}
+	v, _ := state.Get("_args")
 	args, _ := v.(Tuple)
-	return c.loads(args)
+	return args
 }
 
 // run does it. When the pipe ends the parent has ended, and so does this process.
@@ -157,7 +188,7 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	if name.String() == dataLoaderWorker {
 		return c.loaderWorker(ctx, list)
 	}
-	return c.Functions[name.String()](ctx, list, named)
+	return errors.Join(c.Functions[name.String()](ctx, list, named), c.finish(ctx))
 }
 
 // inherited makes what only the arguments of a process have: queues, locks, events, and records of all that is not known.

@@ -31,6 +31,11 @@ func (c *Conn) importer(ctx context.Context) *importer {
 // unmarshal reads a message. Whatever it promises is taken, also on an error: a descriptor that nobody fetches stays open in the
 // sender for ever.
 func (i *importer) unmarshal(b []byte) (v any, err error) {
+	return i.unmarshalAs(b, func(*pickle.Object) {})
+}
+
+// unmarshalAs is unmarshal with a change of each object in the message.
+func (i *importer) unmarshalAs(b []byte, change func(o *pickle.Object)) (v any, err error) {
 	names := allowed().Find
 	if i.child {
 		names = inertNames
@@ -38,6 +43,9 @@ func (i *importer) unmarshal(b []byte) (v any, err error) {
 	tree, err := pickle.Unmarshal(b, names, i.opts.limits())
 	i.begin()
 	if err == nil {
+		for o := range pickle.Each[*pickle.Object](tree) {
+			change(o)
+		}
 		v, err = i.Lift(tree)
 	}
 	for hold := range maps.Values(i.storages) {

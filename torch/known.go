@@ -22,10 +22,10 @@ func (c Child) loads(args Tuple) bool {
 		return false
 	}
 	set := args[argDataset]
-	if namesGo(set) {
+	err := c.knows(set, map[any]bool{})
+	if err != nil && namesGo(set) {
 		return true
 	}
-	err := c.knows(set, map[any]bool{})
 	if err != nil && !errors.Is(err, errNotOurs) && len(args) > argWorker && args[argWorker] == int64(0) {
 		fmt.Fprintln(os.Stderr, "Python loads the samples, and not Go:", strings.TrimPrefix(err.Error(), ErrUnsupported.Error()+": "))
 	}
@@ -59,8 +59,10 @@ func (c Child) knows(v any, seen map[any]bool) error {
 	}
 	seen[o] = true
 	state, _ := o.State.(*Dict)
-	_, left := state.Get(datasetName)
+	named, left := state.Get(datasetName)
 	switch name := o.Class.String(); {
+	case named != nil:
+		return nil
 	case left:
 		return errNotOurs
 	case c.Datasets[name] != nil || c.Streams[name] != nil:

@@ -62,7 +62,10 @@ type loaderWorker struct {
 	info             data.Info
 	indices, results *Queue
 	done             *Event
-	collate          bool // indices are lists, and samples become batches
+	collate          bool    // indices are lists, and samples become batches
+	own              Collate // instead of default_collate
+	ownName          string
+	raw              bool // samples are for Python: see Note [Samples for Python]
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
 	open             func(ctx context.Context) error // makes fetch; again for each epoch of a stream
@@ -80,7 +83,13 @@ func (c Child) loaderWorker(ctx context.Context, args Tuple) error {
 		return err
 	}
 	endQuietly()
-	return w.serve(ctx)
+	if err := w.serve(ctx); err != nil {
+		return err
+	}
+	if over, err := w.done.IsSet(ctx); over || err != nil {
+		return err // nobody wants the batches that are under way
+	}
+	return c.finish(ctx)
 }
 
 // serve answers until the DataLoader wants no more.
@@ -146,6 +155,11 @@ func (c Child) newLoaderWorker(args Tuple) (*loaderWorker, error) {
 		if failed := assign(part.dst, args[part.at]); failed != nil {
 			err = errors.Join(err, fmt.Errorf("argument %d of a DataLoader's worker: %w", part.at, failed))
 		}
+	}
+	w.ownName = functionName(args[argCollate])
+	w.own = c.Collates[w.ownName]
+	if what := c.needsPython(args); what != "" {
+		err = errors.Join(err, unsupported("%s in a worker of Go's", what))
 	}
 	w.ID, w.Workers = int(id), int(workers)
 	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(w.Seed)}

@@ -25,6 +25,29 @@ type OpenDataset func(ctx context.Context, w Worker) (data.Dataset, error)
 // worker. It is called once for each epoch. data.Rand of its context is a generator of this worker and epoch. ChainDataset may be around it in Python.
 type OpenStream func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error]
 
+// An OpenValueStream is an OpenStream of samples of any structure, as those of a data.ValueStream.
+type OpenValueStream func(ctx context.Context, w Worker) iter.Seq2[any, error]
+
+// valueStream returns the stream of a name, nil if there is none. Plain samples are values, too.
+func (c Child) valueStream(name string) OpenValueStream {
+	if open := c.ValueStreams[name]; open != nil {
+		return open
+	}
+	open := c.Streams[name]
+	if open == nil {
+		return nil
+	}
+	return func(ctx context.Context, w Worker) iter.Seq2[any, error] {
+		return func(yield func(any, error) bool) {
+			for s, err := range open(ctx, w) {
+				if !yield(s, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // What Python's data sets say to Go by their attributes.
 const (
 	datasetName = "shoal_dataset" // the registered name; None leaves a data set that Go knows to Python
@@ -205,18 +228,15 @@ func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, erro
 
 // begun opens what is an Opener.
 func (w *loaderWorker) begun(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
-	o, ok := ds.(data.Opener)
-	if !ok {
-		return ds, nil
-	}
-	v, err := o.Open(w.at(ctx, 0))
+	v, _, err := data.Open(w.at(ctx, 0), ds)
 	if err != nil {
 		return nil, fmt.Errorf("open the data set: %w", err)
 	}
-	if ds, ok = v.(data.Dataset); !ok {
+	begun, ok := v.(data.Dataset)
+	if !ok {
 		return nil, unsupported("a data set that opens as %T", v)
 	}
-	return ds, nil
+	return begun, nil
 }
 
 // at is the context of a sample.
@@ -248,7 +268,7 @@ func (s *source) streams(v any, depth int) ([]boundStream, error) {
 	if !named {
 		text = r.Class.String()
 	}
-	if open := s.child.Streams[text]; open != nil {
+	if open := s.child.valueStream(text); open != nil {
 		w, err := s.worker.of(r)
 		return []boundStream{{open, w}}, err
 	}
@@ -277,14 +297,14 @@ func (s *source) streams(v any, depth int) ([]boundStream, error) {
 
 // A boundStream is what opens a stream, and what it is told.
 type boundStream struct {
-	open OpenStream
+	open OpenValueStream
 	w    Worker
 }
 
 // chained opens streams one after the other.
-func chained(all []boundStream) func(ctx context.Context) iter.Seq2[data.Sample, error] {
-	return func(ctx context.Context) iter.Seq2[data.Sample, error] {
-		return func(yield func(data.Sample, error) bool) {
+func chained(all []boundStream) func(ctx context.Context) iter.Seq2[any, error] {
+	return func(ctx context.Context) iter.Seq2[any, error] {
+		return func(yield func(any, error) bool) {
 			for _, b := range all {
 				for s, err := range b.open(ctx, b.w) {
 					if !yield(s, err) {
@@ -296,12 +316,12 @@ func chained(all []boundStream) func(ctx context.Context) iter.Seq2[data.Sample,
 	}
 }
 
-func (w *loaderWorker) openStream(ctx context.Context, open func(context.Context) iter.Seq2[data.Sample, error]) error {
+func (w *loaderWorker) openStream(ctx context.Context, open func(context.Context) iter.Seq2[any, error]) error {
 	if err := w.stop(); err != nil {
 		return err
 	}
 	next, stop := iter.Pull2(open(w.at(ctx, w.ID)))
 	w.stop = func() error { stop(); return nil }
-	w.fetch = func(_ context.Context, index any) (any, error) { return w.fetchNext(next, index) }
+	w.fetch = func(ctx context.Context, index any) (any, error) { return w.fetchNext(ctx, next, index) }
 	return nil
 }

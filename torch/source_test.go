@@ -209,7 +209,7 @@ func TestStreamsAfterStreams(t *testing.T) {
 	}
 	var got []int
 	for sample := range chained(all)(testContext(t)) {
-		if got = append(got, int(sample[0].Item())); len(got) == 6 {
+		if got = append(got, int(sample.(data.Sample)[0].Item())); len(got) == 6 {
 			break
 		}
 	}

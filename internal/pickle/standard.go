@@ -19,6 +19,7 @@ var standard = Table{
 	{"copyreg", "_reconstructor"}:  newObject,
 
 	{"numpy", "ndarray"}:                       nil,
+	{"numpy", "memmap"}:                        nil,
 	{"numpy", "dtype"}:                         newNumpyType,
 	{"numpy.core.multiarray", "_reconstruct"}:  newArray,
 	{"numpy._core.multiarray", "_reconstruct"}: newArray,

@@ -1,0 +1,46 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/shoal-mp/shoal/internal/tree"
+)
+
+// BatchesOf returns the batches of the next epoch of l, as Batches does, each put together as a B. Of samples that are structs, B is a struct
+// with the same names, in which tensors stand for tensors, numbers and bools, []string for strings, NestedRows for what is Nested, and
+// slices for slices; a field that it lacks is an error. With any for B, or in it, maps are map[string]any and lists []any. Of plain
+// samples a batch is a list of tensors, which goes into a Batch, or into a struct that is a tuple.
+//
+// Of single samples, numbers and strings stay what they are.
+func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
+	return EpochOf[B](ctx, l, int(l.epochs.Add(1)-1))
+}
+
+// EpochOf is Epoch with batches as BatchesOf has them.
+func EpochOf[B any](ctx context.Context, l *Loader, epoch int) iter.Seq2[B, error] {
+	return func(yield func(B, error) bool) {
+		l.each(ctx, epoch, func(s *slot, err error) bool {
+			var b, none B
+			if err != nil {
+				return yield(none, err)
+			}
+			if err := s.value().Into(&b); err != nil {
+				closeAll(s.batch)
+				yield(none, fmt.Errorf("data: a batch as a %T: %w", &b, err))
+				return false
+			}
+			return yield(b, nil)
+		})
+	}
+}
+
+// value is the batch with its structure.
+func (s *slot) value() tree.Value {
+	spec := s.spec
+	if spec == "" {
+		spec = tree.Tensors(len(s.batch))
+	}
+	return tree.Value{Spec: spec, Tensors: s.batch}
+}

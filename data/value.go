@@ -1,0 +1,94 @@
+package data
+
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/internal/tree"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A sample is what a worker makes batches of: the tensors of a Sample, or those of a value and how it is put together again.
+type sample struct {
+	Sample
+	spec  string // empty for a plain Sample
+	value any    // for a Collate of values
+}
+
+// prepared makes a sample of what a set returned, a plain one or a value, and transforms it.
+func (w *worker) prepared(plain Sample, v any) (s sample, err error) {
+	s = sample{Sample: plain}
+	if w.structured {
+		flat, err := tree.Flatten(v, w.rules)
+		if err != nil {
+			return sample{}, notASample(err)
+		}
+		s = sample{Sample: flat.Tensors, spec: flat.Spec}
+	}
+	if w.collate != nil && w.collate.values {
+		if s.value = v; v == nil {
+			s.value = plain
+		}
+	}
+	if err := s.sound(); err != nil {
+		return sample{}, err
+	}
+	if w.transform != nil {
+		err = w.transformed(&s)
+	}
+	return s, err
+}
+
+// fixed reports whether samples of a structure can be rows of tensors.
+func fixed(like string) bool {
+	n, err := tree.Parse(like)
+	return err == nil && n.Fixed()
+}
+
+// stackValues is Stack for samples of any structure.
+func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string, error) {
+	all := make([]tree.Value, len(samples))
+	for k, s := range samples {
+		all[k] = tree.Value{Spec: s.spec, Tensors: s.Sample}
+	}
+	v, err := tree.Collate(all, rules, func(fields []tree.Field) ([]*tensor.Tensor, error) { return oneBlock(fields, shared) })
+	if err != nil {
+		return nil, "", shapeError(err)
+	}
+	return v.Tensors, v.Spec, nil
+}
+
+// oneBlock makes the tensors of a batch in one block of memory.
+func oneBlock(fields []tree.Field, shared bool) ([]*tensor.Tensor, error) {
+	lay := make(layout, len(fields))
+	for k, f := range fields {
+		lay[k] = field{f.DType, f.Shape, f.Device}
+	}
+	f, err := newFrame(lay, single, shared)
+	if err != nil {
+		return nil, err
+	}
+	return f.batch, nil
+}
+
+// shapeError makes what package tree says an error of this one.
+func shapeError(err error) error {
+	if row := (*tree.RowError)(nil); errors.As(err, &row) {
+		return &tree.RowError{Row: row.Row, Err: shapeError(row.Err)}
+	}
+	switch {
+	case errors.Is(err, tree.ErrShape):
+		return &flaw{ErrShape, err}
+	case errors.Is(err, tree.ErrValue):
+		return notASample(err)
+	}
+	return err
+}
+
+func notASample(err error) error { return &flaw{ErrSample, err} }
+
+// A flaw is an error of a kind, which it does not repeat in its text.
+type flaw struct{ kind, err error }
+
+func (e *flaw) Error() string { return e.err.Error() }
+
+func (e *flaw) Unwrap() []error { return []error{e.kind, e.err} }

@@ -1,0 +1,263 @@
+package tree
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Any puts a value together of plain types: map[string]any, or map[any]any where a key is a number; []any; []string and [][]byte of a
+// batch; int64, float64, bool, string and []byte of a single sample; and tensors.
+func (v Value) Any() (any, error) {
+	var out any
+	err := v.Into(&out)
+	return out, err
+}
+
+// Into puts a value together where dst, a pointer, points to: maps become maps and structs, by the tags that Flatten reads, lists
+// become slices, arrays and structs that are tuples. What the struct does not have is an error. The tensors that numbers and strings were made
+// of are closed then.
+func (v Value) Into(dst any) error {
+	n, err := Parse(v.Spec)
+	if err != nil {
+		return err
+	}
+	to := reflect.ValueOf(dst)
+	if to.Kind() != reflect.Pointer || to.IsNil() {
+		return worthless("a %T to put a value in; take a pointer", dst)
+	}
+	b := &builder{rest: v.Tensors}
+	if err := b.node(n, to.Elem()); err != nil {
+		return err
+	}
+	if len(b.rest) > 0 {
+		return fmt.Errorf("%w: %d tensors more than it says", ErrSpec, len(b.rest))
+	}
+	return nil
+}
+
+// A builder is in the middle of putting a value together.
+type builder struct {
+	rest []*tensor.Tensor
+	path path
+}
+
+func (b *builder) fail(format string, args ...any) error {
+	return b.path.at(worthless("%s", fmt.Sprintf(format, args...)))
+}
+
+func (b *builder) node(n *Node, to reflect.Value) error {
+	if to.Kind() == reflect.Pointer && to.Type() != reflect.TypeFor[*tensor.Tensor]() && n.Kind != None {
+		to.Set(reflect.New(to.Type().Elem()))
+		return b.node(n, to.Elem())
+	}
+	switch n.Kind {
+	case Map:
+		return b.mapping(n, to)
+	case List, Tuple:
+		return b.list(n, to)
+	}
+	count := n.Kind.Tensors()
+	if count > len(b.rest) {
+		return b.path.at(fmt.Errorf("%w: its tensors are missing", ErrSpec))
+	}
+	leaf, err := Leaf(n.Kind, b.rest[:count])
+	if err != nil {
+		return b.path.at(err)
+	}
+	for _, t := range b.rest[:count] {
+		if t != leaf {
+			t.Close()
+		}
+	}
+	b.rest = b.rest[count:]
+	return b.set(n.Kind, leaf, to)
+}
+
+// set stores a leaf. Numbers must fit.
+func (b *builder) set(k Kind, leaf any, to reflect.Value) error {
+	v := reflect.ValueOf(leaf)
+	if !v.IsValid() {
+		to.SetZero()
+		return nil
+	}
+	ok := false
+	switch {
+	case v.Type().AssignableTo(to.Type()):
+		to.Set(v)
+		ok = true
+	case k == Int && to.CanInt():
+		ok = !to.OverflowInt(v.Int())
+		to.SetInt(v.Int())
+	case k == Int && to.CanUint():
+		ok = v.Int() >= 0 && !to.OverflowUint(uint64(v.Int()))
+		to.SetUint(uint64(v.Int()))
+	case k == Float && to.CanFloat():
+		to.SetFloat(v.Float())
+		ok = true
+	case v.Kind() == to.Kind() && v.CanConvert(to.Type()):
+		to.Set(v.Convert(to.Type()))
+		ok = true
+	}
+	if !ok {
+		return b.fail("%v (%v) does not go into a %s", k, leaf, to.Type())
+	}
+	return nil
+}
+
+// within puts an item of a map or a list together.
+func (b *builder) within(step any, n *Node, to reflect.Value) error {
+	b.path = append(b.path, step)
+	err := b.node(n, to)
+	b.path = b.path[:len(b.path)-1]
+	return err
+}
+
+func (b *builder) mapping(n *Node, to reflect.Value) error {
+	switch {
+	case to.Kind() == reflect.Struct:
+		return b.structure(n, to)
+	case to.Kind() == reflect.Interface && to.NumMethod() == 0:
+		made := reflect.New(mapType(n)).Elem()
+		if err := b.mapping(n, made); err != nil {
+			return err
+		}
+		to.Set(made)
+		return nil
+	case to.Kind() != reflect.Map:
+		return b.fail("a map of %q does not go into a %s", n.Keys, to.Type())
+	}
+	to.Set(reflect.MakeMapWithSize(to.Type(), len(n.Keys)))
+	for i, k := range n.Keys {
+		key := reflect.ValueOf(k)
+		if !key.CanConvert(to.Type().Key()) || key.Kind() == reflect.Int64 && to.Type().Key().Kind() == reflect.String {
+			return b.fail("the key %v is none of a %s", k, to.Type())
+		}
+		item := reflect.New(to.Type().Elem()).Elem()
+		if err := b.within(k, n.Items[i], item); err != nil {
+			return err
+		}
+		to.SetMapIndex(key.Convert(to.Type().Key()), item)
+	}
+	return nil
+}
+
+func mapType(n *Node) reflect.Type {
+	for _, k := range n.Keys {
+		if _, text := k.(string); !text {
+			return reflect.TypeFor[map[any]any]()
+		}
+	}
+	return reflect.TypeFor[map[string]any]()
+}
+
+func (b *builder) structure(n *Node, to reflect.Value) error {
+	s := structOf(to.Type())
+	if s.err != nil {
+		return b.fail("%v", s.err)
+	}
+	for i, k := range n.Keys {
+		at := slices.IndexFunc(s.names, func(name string) bool { return k == name })
+		if at < 0 {
+			return b.fail("the field %q, which %s does not have; it has %q", fmt.Sprint(k), to.Type(), s.names)
+		}
+		if err := b.within(k, n.Items[i], to.Field(s.index[at])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) list(n *Node, to reflect.Value) error {
+	var item func(i int) reflect.Value
+	switch {
+	case to.Kind() == reflect.Slice:
+		to.Set(reflect.MakeSlice(to.Type(), len(n.Items), len(n.Items)))
+		item = to.Index
+	case to.Kind() == reflect.Array && to.Len() == len(n.Items):
+		item = to.Index
+	case to.Kind() == reflect.Struct:
+		s := structOf(to.Type())
+		if s.err != nil || !s.tuple || len(s.index) != len(n.Items) {
+			return b.fail("a list of %d does not go into a %s", len(n.Items), to.Type())
+		}
+		item = func(i int) reflect.Value { return to.Field(s.index[i]) }
+	case to.Kind() == reflect.Interface && to.NumMethod() == 0:
+		made := make([]any, len(n.Items))
+		to.Set(reflect.ValueOf(made))
+		item = func(i int) reflect.Value { return reflect.ValueOf(&made[i]).Elem() }
+	default:
+		return b.fail("a list of %d does not go into a %s", len(n.Items), to.Type())
+	}
+	for i := range n.Items {
+		if err := b.within(i, n.Items[i], item(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Leaf returns what the tensors of a leaf stand for. The error wraps ErrSpec where they are of another dtype or shape, or where their
+// offsets are none.
+func Leaf(k Kind, of []*tensor.Tensor) (any, error) {
+	switch k {
+	case Tensor, Ragged:
+		return of[0], nil
+	case None:
+		return nil, nil
+	case Int:
+		return number[int64](of[0], tensor.Int64)
+	case Float:
+		return number[float64](of[0], tensor.Float64)
+	case Bool:
+		return number[bool](of[0], tensor.Bool)
+	case Text:
+		b, err := bytesOf(of[0])
+		return string(b), err
+	case Bytes:
+		b, err := bytesOf(of[0])
+		return slices.Clone(b), err
+	}
+	return lists(k, of[0], of[1])
+}
+
+func number[T tensor.Elem](t *tensor.Tensor, dt tensor.DType) (v T, err error) {
+	if t.DType() != dt || t.Numel() != 1 {
+		return v, fmt.Errorf("%w: a number that is %v of %v", ErrSpec, t.Shape(), t.DType())
+	}
+	return tensor.Data[T](t)[0], nil
+}
+
+func bytesOf(t *tensor.Tensor) ([]byte, error) {
+	if t.DType() != tensor.Uint8 || t.Dims() != 1 {
+		return nil, fmt.Errorf("%w: a string that is %v of %v", ErrSpec, t.Shape(), t.DType())
+	}
+	return tensor.Data[uint8](t), nil
+}
+
+// lists cuts bytes at their offsets.
+func lists(k Kind, of, at *tensor.Tensor) (any, error) {
+	b, err := bytesOf(of)
+	if err != nil || at.DType() != tensor.Int64 || at.Dims() != 1 || at.Numel() == 0 {
+		return nil, fmt.Errorf("%w: strings without offsets", ErrSpec)
+	}
+	offsets := tensor.Data[int64](at)
+	texts, raw := make([]string, 0, len(offsets)-1), make([][]byte, 0, len(offsets)-1)
+	for i := range len(offsets) - 1 {
+		from, to := offsets[i], offsets[i+1]
+		if from < 0 || to < from || to > int64(len(b)) {
+			return nil, fmt.Errorf("%w: a string from %d to %d of %d", ErrSpec, from, to, len(b))
+		}
+		if k == Texts {
+			texts = append(texts, string(b[from:to]))
+		} else {
+			raw = append(raw, slices.Clone(b[from:to]))
+		}
+	}
+	if k == Texts {
+		return texts, nil
+	}
+	return raw, nil
+}

@@ -1,0 +1,49 @@
+package tree
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// A structType is what the tags of a struct say.
+type structType struct {
+	names []string
+	index []int
+	tuple bool
+	err   error
+}
+
+var structs sync.Map // of *structType by reflect.Type
+
+// structOf reads the tags of a struct: `data:"name"` is the key, or `torch:"name"` where there is no other, or else the field's own
+// name; "-" leaves a field out; and a field _ with `data:",tuple"` makes the struct a list.
+func structOf(t reflect.Type) *structType {
+	if s, ok := structs.Load(t); ok {
+		return s.(*structType)
+	}
+	s := new(structType)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("data")
+		if !ok {
+			tag = f.Tag.Get("torch")
+		}
+		name, option, _ := strings.Cut(tag, ",")
+		switch {
+		case f.Name == "_":
+			s.tuple = s.tuple || option == "tuple"
+			continue
+		case name == "-":
+			continue
+		case !f.IsExported():
+			s.err = fmt.Errorf("%s has the unexported field %s: export it, or tag it data:\"-\"", t, f.Name)
+		case name == "":
+			name = f.Name
+		}
+		s.names, s.index = append(s.names, name), append(s.index, i)
+	}
+	structs.Store(t, s)
+	return s
+}

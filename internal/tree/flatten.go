@@ -1,0 +1,287 @@
+package tree
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// ErrValue is wrapped where a value has a part that has no tensors: a function, say.
+var ErrValue = errors.New("not a value that a batch can be made of")
+
+// A Value is a value taken apart.
+type Value struct {
+	Spec    string // of its structure
+	Tensors []*tensor.Tensor
+}
+
+// An ordered is a map that says its order, such as the dicts of package torch.
+type ordered interface {
+	Len() int
+	All() iter.Seq2[any, any]
+}
+
+// Flatten takes a value apart: tensors, numbers, bools, strings, []byte, nil, and slices, arrays, maps and structs of those. The tensors
+// of v are in the result, as they are; the others are new. A slice of numbers at a place for which there is a rule is one ragged row, and not
+// a list. The error wraps ErrValue, and says where.
+func Flatten(v any, rules Rules) (Value, error) {
+	f := flattener{rules: rules}
+	err := f.add(v)
+	if err == nil && f.used < rules.named {
+		err = rules.unused(string(f.spec))
+	}
+	if err != nil {
+		return Value{}, err
+	}
+	return Value{string(f.spec), f.tensors}, nil
+}
+
+// FlattenBatch is Flatten for a batch, in which a []string and a [][]byte have an item for each sample, and are not lists.
+func FlattenBatch(v any) (Value, error) {
+	f := flattener{batch: true}
+	if err := f.add(v); err != nil {
+		return Value{}, err
+	}
+	return Value{string(f.spec), f.tensors}, nil
+}
+
+// A flattener is in the middle of a value.
+type flattener struct {
+	rules   Rules
+	batch   bool
+	spec    []byte
+	tensors []*tensor.Tensor
+	path    path
+	used    int // rules that have found their place
+	nodes   int
+	depth   int
+}
+
+func (f *flattener) fail(format string, args ...any) error {
+	return f.path.at(worthless("%s", fmt.Sprintf(format, args...)))
+}
+
+func (f *flattener) leaf(k Kind, t *tensor.Tensor) error {
+	f.spec, f.tensors = append(f.spec, byte(k)), append(f.tensors, t)
+	return nil
+}
+
+// in adds what is at a step of the path.
+func (f *flattener) in(step, v any) error {
+	f.path = append(f.path, step)
+	err := f.add(v)
+	f.path = f.path[:len(f.path)-1]
+	return err
+}
+
+func (f *flattener) add(v any) error {
+	f.nodes, f.depth = f.nodes+1, f.depth+1
+	defer func() { f.depth-- }()
+	if f.depth > maxDepth || f.nodes > maxNodes {
+		return f.fail("more than %d levels or %d parts", maxDepth, maxNodes)
+	}
+	if len(f.rules.list) > 0 {
+		if done, err := f.ragged(v); done {
+			return err
+		}
+	}
+	if f.batch && f.items(v) {
+		return nil
+	}
+	switch v := v.(type) {
+	case nil:
+		f.spec = append(f.spec, byte(None))
+		return nil
+	case *tensor.Tensor:
+		return f.tensor(v)
+	case []byte:
+		return f.leaf(Bytes, bytesTensor(slices.Clone(v)))
+	case []*tensor.Tensor:
+		return several(f, List, len(v), func(i int) any { return v[i] })
+	case []any:
+		return several(f, List, len(v), func(i int) any { return v[i] })
+	case map[string]any:
+		return f.mapping(reflect.ValueOf(v))
+	case ordered:
+		return f.ordered(v)
+	}
+	return f.reflected(reflect.ValueOf(v))
+}
+
+// items adds strings, or slices of bytes, that belong to one sample each.
+func (f *flattener) items(v any) bool {
+	switch v := v.(type) {
+	case []string:
+		f.joined(Texts, len(v), func(i int) string { return v[i] })
+	case [][]byte:
+		f.joined(BytesList, len(v), func(i int) string { return string(v[i]) })
+	default:
+		return false
+	}
+	return true
+}
+
+func (f *flattener) joined(k Kind, n int, item func(i int) string) {
+	var all []byte
+	offsets := make([]int64, n+1)
+	for i := range n {
+		all = append(all, item(i)...)
+		offsets[i+1] = int64(len(all))
+	}
+	f.spec, f.tensors = append(f.spec, byte(k)), append(f.tensors, bytesTensor(all), tensor.FromSlice(offsets, n+1))
+}
+
+func (f *flattener) tensor(t *tensor.Tensor) error {
+	switch {
+	case t == nil:
+		return f.fail("a tensor that is nil")
+	case closed(t):
+		return f.fail("a closed tensor; leave open what you return")
+	}
+	return f.leaf(Tensor, t)
+}
+
+// closed reports whether t is closed, by the panic of what uses it.
+func closed(t *tensor.Tensor) (yes bool) {
+	defer func() { yes = recover() != nil }()
+	t.Version()
+	return false
+}
+
+// bytesTensor makes a tensor of bytes, which are its own then.
+func bytesTensor(b []byte) *tensor.Tensor { return tensor.FromSlice(b, len(b)) }
+
+func (f *flattener) reflected(v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Bool:
+		return f.leaf(Bool, tensor.FromSlice([]bool{v.Bool()}))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return f.leaf(Int, tensor.FromSlice([]int64{v.Int()}))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		if v.Uint() > math.MaxInt64 {
+			return f.fail("%d is no int64", v.Uint())
+		}
+		return f.leaf(Int, tensor.FromSlice([]int64{int64(v.Uint())}))
+	case reflect.Float32, reflect.Float64:
+		return f.leaf(Float, tensor.FromSlice([]float64{v.Float()}))
+	case reflect.String:
+		return f.leaf(Text, bytesTensor([]byte(v.String())))
+	case reflect.Slice:
+		return several(f, List, v.Len(), func(i int) any { return v.Index(i).Interface() })
+	case reflect.Array:
+		return several(f, Tuple, v.Len(), func(i int) any { return v.Index(i).Interface() })
+	case reflect.Map:
+		return f.mapping(v)
+	case reflect.Struct:
+		return f.structure(v)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return f.add(nil)
+		}
+		return f.add(v.Elem().Interface())
+	}
+	return f.fail("a %s; take tensors, numbers, bools, strings, and slices, maps and structs of those", v.Type())
+}
+
+func several(f *flattener, k Kind, n int, item func(i int) any) error {
+	f.spec = appendCount(append(f.spec, byte(k)), n)
+	for i := range n {
+		if err := f.in(i, item(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mapping adds a map, in the order of its keys.
+func (f *flattener) mapping(v reflect.Value) error {
+	keys, values := make([]any, 0, v.Len()), make(map[any]any, v.Len())
+	for it := v.MapRange(); it.Next(); {
+		k, ok := keyOf(it.Key().Interface())
+		if !ok {
+			return f.fail("a key that is a %s; keys are strings or integers", it.Key().Type())
+		}
+		if _, twice := values[k]; twice {
+			return f.fail("two keys %v", k)
+		}
+		keys, values[k] = append(keys, k), it.Value().Interface()
+	}
+	slices.SortFunc(keys, compareKeys)
+	return f.pairs(keys, func(i int) any { return values[keys[i]] })
+}
+
+func (f *flattener) ordered(d ordered) error {
+	keys, values := make([]any, 0, d.Len()), make([]any, 0, d.Len())
+	for k, v := range d.All() {
+		key, ok := keyOf(k)
+		if !ok {
+			return f.fail("a key that is a %T; keys are strings or integers", k)
+		}
+		keys, values = append(keys, key), append(values, v)
+	}
+	return f.pairs(keys, func(i int) any { return values[i] })
+}
+
+func (f *flattener) structure(v reflect.Value) error {
+	s := structOf(v.Type())
+	if s.err != nil {
+		return f.fail("%v", s.err)
+	}
+	field := func(i int) any { return v.Field(s.index[i]).Interface() }
+	if s.tuple {
+		return several(f, Tuple, len(s.index), field)
+	}
+	keys := make([]any, len(s.names))
+	for i, name := range s.names {
+		keys[i] = name
+	}
+	return f.pairs(keys, field)
+}
+
+func (f *flattener) pairs(keys []any, value func(i int) any) error {
+	f.spec = appendCount(append(f.spec, byte(Map)), len(keys))
+	for _, k := range keys {
+		f.spec = appendKey(f.spec, k)
+	}
+	for i, k := range keys {
+		if err := f.in(k, value(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyOf makes a key of a map one of a Node's.
+func keyOf(k any) (key any, ok bool) {
+	v := reflect.ValueOf(k)
+	switch {
+	case v.Kind() == reflect.String:
+		return v.String(), true
+	case v.IsValid() && v.CanInt():
+		return v.Int(), true
+	case v.IsValid() && v.CanUint() && v.Uint() <= math.MaxInt64:
+		return int64(v.Uint()), true
+	}
+	return nil, false
+}
+
+// compareKeys has numbers first, and then texts.
+func compareKeys(a, b any) int {
+	x, xText := a.(string)
+	y, yText := b.(string)
+	switch {
+	case xText && yText:
+		return cmp.Compare(x, y)
+	case !xText && !yText:
+		return cmp.Compare(a.(int64), b.(int64))
+	case xText:
+		return 1
+	}
+	return -1
+}

@@ -1,0 +1,149 @@
+package tree
+
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Nested rows are a map of these.
+const (
+	valuesKey  = "values"
+	offsetsKey = "offsets"
+)
+
+// ragged plans the tensors of rows of different lengths.
+func (c *collator) ragged(n *Node, rows []*tensor.Tensor) (*Node, error) {
+	first := rows[0]
+	for row, t := range rows {
+		err := alike(t, first, 1)
+		switch {
+		case t.Dims() == 0:
+			err = worthless("a tensor without dimensions is no ragged row")
+		case t.Device() != nil:
+			err = worthless("ragged rows on %v; take them on the host", tensor.Place{Device: t.Device()})
+		}
+		if err != nil {
+			return nil, c.wrong(row, err)
+		}
+	}
+	if c.rules.list[n.Rule].Nested {
+		c.nested(rows)
+		return &Node{Kind: Map, Keys: []any{valuesKey, offsetsKey}, Items: []*Node{{Kind: Tensor}, {Kind: Tensor}}}, nil
+	}
+	return &Node{Kind: Tensor}, c.padded(c.rules.list[n.Rule], rows)
+}
+
+// nested plans the rows one after the other, and where each begins.
+func (c *collator) nested(rows []*tensor.Tensor) {
+	offsets := offsetsOf(rows)
+	shape := slices.Clone(rows[0].Shape())
+	shape[0] = int(offsets[len(rows)])
+	c.plan(Field{DType: rows[0].DType(), Shape: shape}, func(to *tensor.Tensor) {
+		for row, t := range rows {
+			put(to.Narrow(0, int(offsets[row]), t.Dim(0)), t)
+		}
+	})
+	c.numbers(offsets)
+}
+
+// padded plans rows of one length, which it writes.
+func (c *collator) padded(r Rule, rows []*tensor.Tensor) error {
+	length, err := c.length(r, rows)
+	if err != nil {
+		return err
+	}
+	shape := slices.Insert(slices.Clone(rows[0].Shape()), 0, len(rows))
+	shape[1] = length
+	c.plan(Field{DType: rows[0].DType(), Shape: shape}, func(to *tensor.Tensor) {
+		to.Fill(r.Value)
+		for row, t := range rows {
+			one := to.Select(0, row)
+			put(one.Narrow(0, r.from(length, t.Dim(0)), t.Dim(0)), t)
+			one.Close()
+		}
+	})
+	return nil
+}
+
+// from is where a row of n begins.
+func (r Rule) from(length, n int) int {
+	if r.Left {
+		return length - n
+	}
+	return 0
+}
+
+// length returns how long rows become.
+func (c *collator) length(r Rule, rows []*tensor.Tensor) (int, error) {
+	longest := 0
+	for row, t := range rows {
+		if n := t.Dim(0); r.Length > 0 && n > r.Length {
+			return 0, c.wrong(row, worthless("a row of %d, where all are padded to %d; cut it before, or pad to more", n, r.Length))
+		}
+		longest = max(longest, t.Dim(0))
+	}
+	if r.Length > 0 {
+		longest = r.Length
+	}
+	if r.Multiple > 0 {
+		longest = (longest + r.Multiple - 1) / r.Multiple * r.Multiple
+	}
+	return longest, nil
+}
+
+// An extra is a field that a rule adds.
+type extra struct {
+	name  string
+	where path
+	plan  func()
+}
+
+// extras returns what a rule adds beside the field whose tensor has a number in the samples.
+func (c *collator) extras(n *Node, at int) (all []extra) {
+	r := c.rules.list[n.Rule]
+	lengths := make([]int64, len(c.samples))
+	rows := make([]*tensor.Tensor, len(c.samples))
+	for row, s := range c.samples {
+		rows[row] = s.Tensors[at]
+		lengths[row] = int64(rows[row].Dim(0))
+	}
+	if r.Mask != "" && !r.Nested {
+		length, _ := c.length(r, rows)
+		all = append(all, extra{r.Mask, slices.Clone(c.path), func() {
+			c.plan(Field{DType: tensor.Bool, Shape: []int{len(rows), length}}, func(to *tensor.Tensor) { mask(to, r, lengths) })
+		}})
+	}
+	if r.Lengths != "" {
+		all = append(all, extra{r.Lengths, slices.Clone(c.path), func() { c.numbers(lengths) }})
+	}
+	return all
+}
+
+// mask writes true where rows have elements.
+func mask(to *tensor.Tensor, r Rule, lengths []int64) {
+	length := to.Dim(1)
+	bits := tensor.Data[bool](to)
+	clear(bits)
+	for row, n := range lengths {
+		from := row*length + r.from(length, int(n))
+		for i := range int(n) {
+			bits[from+i] = true
+		}
+	}
+}
+
+// beside adds what rules add to a map, by name, or to the end of a list.
+func (c *collator) beside(out *Node, extras []extra) error {
+	for _, e := range extras {
+		if out.Kind == Map {
+			if slices.Contains(out.Keys, any(e.name)) {
+				return e.where.at(worthless("its rule adds a field %q, which there is", e.name))
+			}
+			out.Keys = append(slices.Clip(out.Keys), e.name)
+		}
+		e.plan()
+		out.Items = append(out.Items, &Node{Kind: Tensor})
+	}
+	return nil
+}

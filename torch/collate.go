@@ -1,0 +1,217 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/tree"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A Collate makes a batch of samples in Go where the script has a collate_fn of that name. A sample is what the data set returned: the value
+// of a data.ValueDataset, or a data.Sample. The batch is anything that Conn.Send takes; data.DefaultCollate makes what default_collate
+// would, and pads ragged rows where it is told how.
+type Collate func(ctx context.Context, samples []any) (batch any, err error)
+
+// How a worker makes batches, by the name of the DataLoader's collate_fn.
+const (
+	defaultCollate = "torch.utils.data._utils.collate.default_collate"
+	defaultConvert = "torch.utils.data._utils.collate.default_convert" // that of batch_size=None
+)
+
+// needsPython returns what of a DataLoader's arguments is Python code that Go has no counterpart of; "" if there is nothing. See
+// Note [Samples for Python].
+func (c Child) needsPython(args Tuple) string {
+	if len(args) <= argInit {
+		return ""
+	}
+	if init := args[argInit]; init != nil {
+		return "the worker_init_fn " + functionName(init)
+	}
+	name, batches := functionName(args[argCollate]), args[argAutoCollate] == true
+	if name == defaultCollate && batches || name == defaultConvert && !batches || c.Collates[name] != nil {
+		return ""
+	}
+	return "the collate_fn " + name
+}
+
+// functionName returns the name of a function of Python's; for an object that is called, that of its class.
+func functionName(v any) string {
+	switch v := v.(type) {
+	case Global:
+		return v.String()
+	case *pickle.Object:
+		return v.Class.String()
+	case *Record:
+		return v.Class.String()
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// values loads samples as the data set makes them.
+func (w *loaderWorker) values(ctx context.Context, ds data.Dataset, numbers []int) ([]any, error) {
+	all := make([]any, len(numbers))
+	for k, i := range numbers {
+		v, err := data.Value(w.at(ctx, i), ds, i)
+		if err != nil {
+			return nil, fmt.Errorf("load sample %d: %w", i, err)
+		}
+		all[k] = v
+	}
+	return all, nil
+}
+
+// made makes what the script would have had from its collate_fn. numbers are those of the samples, where they have some; single is one
+// sample that becomes no batch.
+func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
+	if w.raw {
+		return forPython(samples, numbers)
+	}
+	if w.own != nil {
+		batch, err := w.own(ctx, samples)
+		if err != nil {
+			return nil, fmt.Errorf("the Collate %s: %w", w.ownName, err)
+		}
+		return batch, nil
+	}
+	flat := make([]tree.Value, len(samples))
+	for k, v := range samples {
+		f, err := tree.Flatten(v, tree.Rules{})
+		if err != nil {
+			return nil, ofSample(k, numbers, err)
+		}
+		flat[k] = f
+	}
+	if single {
+		return w.converted(flat[0])
+	}
+	batch, err := tree.Collate(flat, tree.Rules{}, memory)
+	if row := (*tree.RowError)(nil); errors.As(err, &row) {
+		return nil, ofSample(row.Row, numbers, row.Err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return asPython(batch, false)
+}
+
+// ofSample says which sample an error is of.
+func ofSample(k int, numbers []int, err error) error {
+	if numbers != nil {
+		return fmt.Errorf("sample %d: %w", numbers[k], err)
+	}
+	return fmt.Errorf("sample %d of a batch: %w", k, err)
+}
+
+// converted makes what default_convert does: tensors of its own, and the rest as it is.
+func (w *loaderWorker) converted(v tree.Value) (any, error) {
+	n, err := tree.Parse(v.Spec)
+	if err != nil {
+		return nil, err
+	}
+	at := 0
+	n.Leaves(func(leaf *tree.Node) {
+		if t := v.Tensors; leaf.Kind == tree.Tensor && err == nil {
+			t[at], err = ownTensor(t[at])
+		}
+		at += leaf.Kind.Tensors()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return asPython(v, false)
+}
+
+// ownTensor copies a tensor to memory that PyTorch can map.
+func ownTensor(t *tensor.Tensor) (*tensor.Tensor, error) {
+	own, err := Empty(t.DType(), t.Shape()...)
+	if err != nil {
+		return nil, err
+	}
+	return own.CopyFrom(t), nil
+}
+
+// memory makes the tensors of a batch where PyTorch can map them. What strings are made of stays here.
+func memory(fields []tree.Field) ([]*tensor.Tensor, error) {
+	all := make([]*tensor.Tensor, len(fields))
+	for k, f := range fields {
+		if f.Inner {
+			all[k] = tensor.Empty(f.DType, f.Shape...)
+			continue
+		}
+		t, err := Empty(f.DType, f.Shape...)
+		if err != nil {
+			for _, t := range all[:k] {
+				t.Close()
+			}
+			return nil, err
+		}
+		all[k] = t
+	}
+	return all, nil
+}
+
+// asPython puts a value together of Python's types. Tuples become lists, as default_collate and default_convert make them, unless they are
+// to stay; and strings of a batch a tuple where they stood in a list, since it transposes that by zip.
+func asPython(v tree.Value, tuples bool) (any, error) {
+	n, err := tree.Parse(v.Spec)
+	if err != nil {
+		return nil, err
+	}
+	rest := v.Tensors
+	return pythonOf(n, &rest, tuples, false)
+}
+
+func pythonOf(n *tree.Node, rest *[]*tensor.Tensor, tuples, inList bool) (any, error) {
+	switch n.Kind {
+	case tree.Map:
+		d := new(Dict)
+		for i, k := range n.Keys {
+			v, err := pythonOf(n.Items[i], rest, tuples, false)
+			if err == nil {
+				err = d.Set(k, v)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return d, nil
+	case tree.List, tree.Tuple:
+		list := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			v, err := pythonOf(item, rest, tuples, true)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = v
+		}
+		if tuples && n.Kind == tree.Tuple {
+			return Tuple(list), nil
+		}
+		return list, nil
+	}
+	count := n.Kind.Tensors()
+	leaf, err := tree.Leaf(n.Kind, (*rest)[:count])
+	*rest = (*rest)[count:]
+	switch list := leaf.(type) {
+	case []string:
+		return sequence(list, inList), err
+	case [][]byte:
+		return sequence(list, inList), err
+	}
+	return leaf, err
+}
+
+func sequence[T any](items []T, tuple bool) any {
+	list := make([]any, len(items))
+	for i, item := range items {
+		list[i] = item
+	}
+	if tuple {
+		return Tuple(list)
+	}
+	return list
+}

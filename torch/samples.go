@@ -1,0 +1,261 @@
+package torch
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/internal/tree"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Note [Samples for Python]
+// A collate_fn and a worker_init_fn are Python code, which Go does not run. The worker then hands over to Python as other processes do (see
+// Note [Handing over to Python]), and PyTorch's own loop runs there. Before it begins, samples.py, which comes with the program, gives the
+// data set methods that ask another process of this program for samples, over a socket between the two. The elements of all tensors of an
+// answer are in one piece of shared memory, which Python maps once.
+
+//go:embed samples.py
+var samplesForPython string
+
+// samplesFlag is the first argument of the process that has the samples; the second is the number of its socket.
+const samplesFlag = "--shoal-samples"
+
+// handOverLoader is handOver for a DataLoader's worker whose samples are Go's.
+func (s *start) handOverLoader() error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	s.code = samplesForPython + fmt.Sprintf("\nbegin(%s, %q)\n", strconv.QuoteToASCII(program), samplesFlag) + s.code
+	return s.handOver()
+}
+
+// servesSamples is what Main does in the process that has them; it reports whether this is one.
+func (c Child) servesSamples(args []string) (yes bool, err error) {
+	if len(args) != 3 || args[1] != samplesFlag {
+		return false, nil
+	}
+	fd, err := strconv.Atoi(args[2])
+	if err != nil || fd < 3 {
+		return true, protocolError("%q is no number of a socket", args[2])
+	}
+	conn, err := sys.SocketConn(os.NewFile(uintptr(fd), "samples"))
+	if err != nil {
+		return true, err
+	}
+	endQuietly()
+	err = c.serveSamples(context.Background(), newConn(conn, Options{}))
+	if errors.Is(err, io.EOF) {
+		err = nil // Python has ended
+	}
+	return true, err
+}
+
+// serveSamples answers until the connection ends.
+func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
+	defer conn.Close()
+	key, err := conn.RecvBytes(ctx)
+	if err != nil {
+		return err
+	}
+	conn.opts.AuthKey, conn.child = key, true
+	processKey = func() []byte { return key }
+	w, args, err := c.samplesWorker(ctx, conn)
+	if err != nil {
+		return err
+	}
+	defer func() { w.stop() }()
+	failed := w.guarded(func() error { return c.openDataset(ctx, w, args) })
+	for {
+		ask, err := Recv[Tuple](ctx, conn)
+		if err != nil {
+			return err
+		}
+		var answer any
+		err = failed
+		if err == nil {
+			err = w.guarded(func() (err error) { answer, err = c.sample(ctx, w, args, ask); return err })
+		}
+		reply := Tuple{err == nil, answer}
+		if err != nil {
+			reply[1] = "error in Go: " + err.Error()
+		}
+		err = conn.Send(ctx, reply)
+		CloseAll(answer)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// samplesWorker reads what Python knows of its worker: the kind of data set, the data set, the base seed, and the worker's number of how many.
+func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, Tuple, error) {
+	said, err := recvScript(ctx, conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	var own struct {
+		_                 struct{} `torch:",tuple"`
+		Kind, Dataset     any
+		Seed, ID, Workers int64
+	}
+	if err := assign(&own, said); err != nil {
+		return nil, nil, fmt.Errorf("a worker that asks for samples says: %w", err)
+	}
+	args := make(Tuple, argDataset+1)
+	args[argKind], args[argDataset] = own.Kind, own.Dataset
+	w := &loaderWorker{stop: func() error { return nil }, raw: true, collate: true}
+	w.ID, w.Workers, w.Seed = int(own.ID), int(own.Workers), own.Seed+own.ID
+	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(own.Seed)}
+	return w, args, nil
+}
+
+// recvScript receives what a spawned process of Python sends, in which the script's own classes are those of __mp_main__, as they would come from the
+// script's process.
+func recvScript(ctx context.Context, conn *Conn) (any, error) {
+	b, err := conn.RecvBytes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.importer(ctx).unmarshalAs(b, func(o *pickle.Object) {
+		if o.Class.Module == "__mp_main__" {
+			o.Class.Module = "__main__"
+		}
+	})
+}
+
+// sample does what Python asks for: get with numbers, or begin and next with a number of samples. It says the epoch with it.
+func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask Tuple) (any, error) {
+	if len(ask) < 2 {
+		return nil, protocolError("a request for samples of %d parts", len(ask))
+	}
+	var epoch int
+	if err := assign(&epoch, ask[1]); err != nil {
+		return nil, err
+	}
+	w.info.Epoch = epoch
+	switch {
+	case ask[0] == "begin":
+		return nil, c.openDataset(ctx, w, args)
+	case ask[0] == "get" && len(ask) == 3:
+		return w.fetch(ctx, ask[2])
+	case ask[0] == "next" && len(ask) == 3:
+		n, ok := ask[2].(int64)
+		if !ok || n < 1 || n > mostSamples {
+			return nil, protocolError("%v samples are asked for", ask[2])
+		}
+		samples, err := w.fetch(ctx, make([]any, n))
+		if err == errStreamEnds {
+			return []any{}, nil
+		}
+		return samples, err
+	}
+	return nil, protocolError("%v samples", ask[0])
+}
+
+// mostSamples is how many of a stream are asked for at once, at most.
+const mostSamples = 1 << 10
+
+// forPython makes of samples what Python's own data set would return. A plain sample is a tuple.
+func forPython(samples []any, numbers []int) (any, error) {
+	flat, shared := make([]tree.Value, len(samples)), new(piece)
+	for k, v := range samples {
+		if s, ok := v.(data.Sample); ok {
+			v = tupleOf(s)
+		}
+		f, err := tree.Flatten(v, tree.Rules{})
+		if err == nil {
+			err = shared.add(f)
+		}
+		if err != nil {
+			return nil, ofSample(k, numbers, err)
+		}
+		flat[k] = f
+	}
+	if err := shared.move(); err != nil {
+		return nil, err
+	}
+	list := make([]any, len(samples))
+	for k := range flat {
+		v, err := asPython(flat[k], true)
+		if err != nil {
+			CloseAll(list)
+			return nil, err
+		}
+		list[k] = v
+	}
+	return list, nil
+}
+
+// tupleOf is a plain sample as a value that becomes a tuple: an array.
+func tupleOf(s data.Sample) any {
+	array := reflect.New(reflect.ArrayOf(len(s), reflect.TypeFor[*tensor.Tensor]())).Elem()
+	reflect.Copy(array, reflect.ValueOf(s))
+	return array.Interface()
+}
+
+// A piece is tensors that get copies in one piece of memory that PyTorch can map.
+type piece struct {
+	of   []**tensor.Tensor
+	from []int
+	size int
+}
+
+// add takes in the tensors of a value, less those that numbers and strings are made of.
+func (g *piece) add(v tree.Value) error {
+	n, err := tree.Parse(v.Spec)
+	if err != nil {
+		return err
+	}
+	at := 0
+	n.Leaves(func(leaf *tree.Node) {
+		if leaf.Kind == tree.Tensor {
+			g.size = (g.size + cacheLine - 1) / cacheLine * cacheLine
+			g.of, g.from = append(g.of, &v.Tensors[at]), append(g.from, g.size)
+			g.size += v.Tensors[at].Nbytes()
+		}
+		at += leaf.Kind.Tensors()
+	})
+	return nil
+}
+
+// cacheLine is what tensors in a block begin at a multiple of.
+const cacheLine = 64
+
+// move copies them.
+func (g *piece) move() error {
+	block, err := Empty(tensor.Uint8, g.size)
+	if err != nil {
+		return err
+	}
+	defer block.Close()
+	for k, t := range g.of {
+		dt, shape := (*t).DType(), (*t).Shape()
+		own, err := block.Storage().View(dt, shape, rowMajor(shape), g.from[k]/dt.Size())
+		if err != nil {
+			return err
+		}
+		*t = own.CopyFrom(*t)
+	}
+	return nil
+}
+
+// rowMajor are the strides of a contiguous tensor.
+func rowMajor(shape []int) []int {
+	strides, step := make([]int, len(shape)), 1
+	for i, n := range slices.Backward(shape) {
+		strides[i] = step
+		step *= max(n, 1)
+	}
+	return strides
+}
