@@ -10,7 +10,7 @@ import (
 
 func main() {
 	torch.Child{
-		Datasets: map[string]torch.OpenDataset{"digits": openDigits, "reviews": openReviews},
+		Datasets: map[string]torch.OpenDataset{"digits": openDigits, "reviews": openReviews, "records": openRecords},
 		Streams:  map[string]torch.OpenStream{"lines": openLines},
 	}.Main()
 	fmt.Fprintln(os.Stderr, "PyTorch starts this program; scripts/userscripts/run.py starts PyTorch")
