@@ -1,8 +1,9 @@
 # Every target works on a fresh machine with Go and a module proxy; nothing is installed by hand.
 KILLS ?= 1000
+PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm model fuzz lint bench interop pictures ptxas gpu gpu-build
+.PHONY: test check race crashpoints storm model fuzz lint bench interop interop-full userscripts pictures ptxas gpu gpu-build
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -20,8 +21,14 @@ crashpoints: ## kill a process before and after every write to shared memory
 storm: ## kill processes at random under load
 	go run -tags shoalcrash ./internal/crashtest storm -kills $(KILLS)
 
-interop: ## every test of torch against real PyTorch, an old and a current one, which are installed where they are missing, and every Python that is found
+interop: ## every test of torch against real PyTorch, an old and a current one, and a short list against 2.4 and Python 3.14, which are installed where they are missing; every Python that is found; the scripts of users at a small scale
 	./scripts/interop
+
+interop-full: ## the same, with every test against all of them, and the scripts of users with data of some size
+	./scripts/interop --full
+
+userscripts: ## training scripts as people write them, with Python workers and with Go workers: the same batches, and how many times as fast; PYTHON has PyTorch, and what else they need
+	./scripts/userscripts/run.py --python $(PYTHON) --readme 200
 
 ptxas: ## NVIDIA's assembler on the text of every kernel, and its header on every call of the driver; both are installed where they are missing
 	./scripts/ptxas

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// An errand has ends of two queues of which nobody else has anything, and a pipe by which it is told when to look.
+// An errand has ends of two queues of which nobody else has anything, and a pipe by which it is
+// told when to look.
 type errand struct {
 	In   *ipc.Receiver[int]
 	Out  *ipc.Sender[int]

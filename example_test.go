@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -54,4 +55,36 @@ func ExampleGroup() {
 	// Unordered output:
 	// [square 0] 0
 	// [square 1] 400
+}
+
+var say = shoal.Register("say", func(ctx context.Context, rank int, text string) error {
+	f, err := shoal.File(ctx, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, text)
+	return err
+})
+
+// A worker is given what is open here: a pipe, or what the method File of a listener returns.
+func ExampleFile() {
+	r, w, err := os.Pipe()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer r.Close()
+	g, err := say.Start(context.Background(), 2, "hello", shoal.Options{Files: []*os.File{w}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w.Close() // each worker has one of its own
+	io.Copy(os.Stdout, r)
+	if err := g.Wait(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// hello
+	// hello
 }

@@ -35,9 +35,10 @@ type Options struct {
 	// FirstRank is the rank of the first process of each function; 0 unless a group replaces a process of another one.
 	FirstRank int
 
-	// Files are given to each process, which gets them by [File]: ExtraFiles' counterpart, whatever the start method. They stay the caller's, and
-	// must be open while processes are started; those that may be started again have them again, also if the caller has closed them. So a
-	// listener is passed as what its method File returns, and net.FileListener makes one of it in the worker.
+	// Files are given to each process, which gets them by [File]: ExtraFiles' counterpart, whatever
+	// the start method. They stay the caller's, and must be open while processes are started; a
+	// process that is started again has them again, also if the caller has closed them. A listener
+	// is passed as what its method File returns; net.FileListener makes one of it in the worker.
 	Files []*os.File
 
 	// Executable is the program that is started, which must be a build of this one: with the same functions and the same types. Empty
@@ -136,6 +137,7 @@ func (o Options) cpus(rank int) []int {
 // Restart is a policy about processes that fail. One that the group has cancelled, or that its starter has ended, is not started again.
 type Restart struct {
 	// Max is how often a process is started again after a failure, with its rank and its argument as it was first: 0 never, -1 without limit.
+	// What changes meanwhile is passed as an ipc.Latest, of which the process then loads the newest.
 	// The group notices only the failure after the last.
 	Max int
 

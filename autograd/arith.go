@@ -108,9 +108,10 @@ func Power(a, b *Var) *Var {
 				da := tensor.Power(a.t, plus(b.t, -1)).Mul(dy)
 				a.add(tensor.Mul(tensor.Where(tensor.Eq(b.t, b.t.Number(0)), da.Number(0), da), b.t))
 			}
-			if b.needs { // v · log a, and 0 where v is 0
-				db := tensor.Mul(tensor.Log(a.t), v.t).Mul(dy)
-				b.add(tensor.Where(tensor.Eq(v.t, v.t.Number(0)), db.Number(0), db))
+			if b.needs { // v · log a, and 0 where a is 0 and b is not negative
+				db := tensor.Mul(tensor.Log(a.t), v.t)
+				flat := tensor.And(tensor.Eq(a.t, a.t.Number(0)), tensor.Ge(b.t, b.t.Number(0)))
+				b.add(tensor.Where(flat, db.Number(0), db).Mul(dy))
 			}
 		}
 	}

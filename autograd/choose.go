@@ -16,30 +16,31 @@ func Where(c *tensor.Tensor, a, b *Var) *Var {
 	return v
 }
 
-// Maximum returns the larger of each pair of elements. Of equal ones both get half of the gradient.
-func Maximum(a, b *Var) *Var { return prefer("Maximum", a, b, tensor.Maximum, tensor.Gt) }
+// Maximum returns the larger of each pair of elements. Of equal ones both get half of the gradient; where either is NaN, both get all.
+func Maximum(a, b *Var) *Var { return prefer("Maximum", a, b, tensor.Maximum, tensor.Lt) }
 
-// Minimum returns the lesser of each pair of elements. Of equal ones both get half of the gradient.
-func Minimum(a, b *Var) *Var { return prefer("Minimum", a, b, tensor.Minimum, tensor.Lt) }
+// Minimum returns the lesser of each pair of elements. The gradient is that of Maximum.
+func Minimum(a, b *Var) *Var { return prefer("Minimum", a, b, tensor.Minimum, tensor.Gt) }
 
-func prefer(op string, a, b *Var, f, better func(a, b *tensor.Tensor) *tensor.Tensor) *Var {
+func prefer(op string, a, b *Var, f, worse func(a, b *tensor.Tensor) *tensor.Tensor) *Var {
 	v := wrap(op, f(a.t, b.t), a, b)
 	if v.needs {
 		v.save(a.t, b.t)
 		v.backward = func(dy *tensor.Tensor) {
-			half := tensor.Eq(a.t, b.t).To(dy.DType()).MulScalar(0.5)
-			a.add(better(a.t, b.t).To(dy.DType()).Add(half).Mul(dy))
-			b.add(better(b.t, a.t).To(dy.DType()).Add(half).Mul(dy))
+			shared := tensor.Where(tensor.Eq(a.t, b.t), tensor.Mul(dy, dy.Number(0.5)), dy)
+			a.add(tensor.Where(worse(a.t, b.t), dy.Number(0), shared))
+			b.add(tensor.Where(worse(b.t, a.t), dy.Number(0), shared))
 		}
 	}
 	return v
 }
 
-// Clamp returns x with elements below lo moved up to lo and those above hi down to hi, which get no gradient.
+// Clamp returns x with elements below lo moved up to lo and those above hi down to hi. Only what lies between them gets a gradient:
+// neither lo and hi themselves, as in PyTorch 2.15 (those before gave them one), nor NaN.
 func Clamp(x *Var, lo, hi float64) *Var {
 	return unary("Clamp", x, tensor.Clamp(x.t, lo, hi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		inside := tensor.And(tensor.Ge(x.t, x.t.Number(lo)), tensor.Le(x.t, x.t.Number(hi)))
-		return inside.To(dy.DType()).Mul(dy)
+		inside := tensor.And(tensor.Gt(x.t, x.t.Number(lo)), tensor.Lt(x.t, x.t.Number(hi)))
+		return tensor.Where(inside, dy, dy.Number(0))
 	})
 }
 

@@ -39,7 +39,7 @@ func must(err error) {
 func reluOn(x *Var) *Var {
 	y := tensor.Relu(x.t)
 	return unary("ReLU", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(tensor.Gt(y, y.Number(0)), dy, dy.Number(0))
+		return tensor.Where(tensor.Le(y, y.Number(0)), dy.Number(0), dy) // NaN passes
 	})
 }
 
@@ -97,7 +97,7 @@ func keptOn(op string, x *Var, p float64, key uint64) *Var {
 }
 
 func linearOn(x, w, b *Var) *Var {
-	rows, in := rowsOf("Linear", x)
+	rows, in := leading(x), w.t.Dim(1)
 	flat := x.t.Reshape(rows, in)
 	shape := append([]int{}, x.Shape()...)
 	shape[len(shape)-1] = w.t.Dim(0)

@@ -63,20 +63,34 @@ func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 }
 
 func extreme(op string, x *Var, dim int, at *tensor.Tensor) (*Var, *tensor.Tensor) {
-	wide := at.Unsqueeze(dim)
-	return picked(op, x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, wide).Squeeze(dim) }, at), at
+	return picked(op, x, func(t *tensor.Tensor) *tensor.Tensor {
+		if t.Dims() == 0 {
+			return t.Clone()
+		}
+		return tensor.Gather(t, dim, at.Unsqueeze(dim)).Squeeze(dim)
+	}, at), at
+}
+
+// along returns what gathers the elements at indices along a dimension, of which a single number has one here.
+func along(dim int, at *tensor.Tensor) func(t *tensor.Tensor) *tensor.Tensor {
+	return func(t *tensor.Tensor) *tensor.Tensor {
+		if t.Dims() == 0 {
+			return t.Clone()
+		}
+		return tensor.Gather(t, dim, at)
+	}
 }
 
 // Sort returns the elements sorted along a dimension, and where they were, see tensor.Argsort.
 func Sort(x *Var, dim int, descending bool) (values *Var, indices *tensor.Tensor) {
 	at := tensor.Argsort(x.t, dim, descending)
-	return picked("Sort", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, at) }, at), at
+	return picked("Sort", x, along(dim, at), at), at
 }
 
 // TopK returns the k greatest elements along a dimension, the greatest first, and where they were.
 func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 	_, at := tensor.TopK(x.t, k, dim)
-	return picked("TopK", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, at) }, at), at
+	return picked("TopK", x, along(dim, at), at), at
 }
 
 // ScatterAdd returns x with the elements of src added where idx, Int64, says, see tensor.Tensor.ScatterAdd.

@@ -14,9 +14,12 @@ func Linear(x, w, b *Var) *Var {
 	return byType("Linear", x, linear[float32], linear[float64])(x, w, b)
 }
 
+// leading returns how many vectors of features x has: also where they have none.
+func leading(x *Var) int { return product(x.Shape()[:x.t.Dims()-1]) }
+
 func checkLinear(x, w, b *Var) {
 	want("Linear", "a weight (out, in)", w, 2)
-	if _, in := rowsOf("Linear", x); in != w.t.Dim(1) {
+	if rowsOf("Linear", x); x.t.Dim(-1) != w.t.Dim(1) {
 		misuse("Linear of input %v with weight %v: the last dimensions differ", x.Shape(), w.Shape())
 	}
 	checkBias("Linear", b, w.t.Dim(0))
@@ -29,7 +32,7 @@ func checkBias(op string, b *Var, n int) {
 }
 
 func linear[F kernel.Float](x, w, b *Var) *Var {
-	rows, in := rowsOf("Linear", x)
+	rows, in := leading(x), w.t.Dim(1)
 	out := w.t.Dim(0)
 	xt, wt := x.dense(), w.dense()
 	var room [maxDims]int
@@ -50,8 +53,7 @@ func linear[F kernel.Float](x, w, b *Var) *Var {
 
 func linearBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	x, w, b := y.inputs[0], y.inputs[1], y.input(2)
-	rows, out := rowsOf("Linear", y)
-	_, in := rowsOf("Linear", x)
+	rows, out, in := leading(y), w.t.Dim(0), w.t.Dim(1)
 	xt, wt, g := y.saved[0].t, y.saved[1].t, data[F](dy)
 	x.write(func(dx *tensor.Tensor) {
 		kernel.Gemm(false, false, rows, in, out, 1, g, out, data[F](wt), in, 0, data[F](dx), in)

@@ -113,12 +113,16 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	if !(beta >= 0) {
 		misuse("SmoothL1Loss with beta %v: it is at least 0", beta)
 	}
-	d := Abs(Sub(x, target))
+	d := Sub(x, target)
 	if beta == 0 {
-		return r.of(d)
+		return r.of(Abs(d))
 	}
-	near := tensor.Lt(d.t, d.t.Number(beta))
-	return r.of(Where(near, MulScalar(Mul(d, d), 0.5/beta), AddScalar(d, -0.5*beta)))
+	off := tensor.Abs(d.t)
+	near := tensor.Lt(off, off.Number(beta))
+	losses := tensor.Where(near, tensor.Mul(off, off).MulScalar(0.5/beta), plus(off, -0.5*beta))
+	return r.of(unary("SmoothL1Loss", d, losses, d.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		return tensor.Div(d.t, d.t.Number(beta)).Clamp(-1, 1).Mul(dy)
+	}))
 }
 
 // BCEWithLogitsLoss returns the binary cross-entropy of probabilities target, of x's shape, and the sigmoid of x.
@@ -144,7 +148,8 @@ func WeightedBCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduct
 				x.add(dx.Mul(dy))
 			}
 			if target.needs {
-				target.add(tensor.Mul(rest, logs).Sub(x.t).Mul(dy))
+				others := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Relu(x.t)) // log(1 + e^x)
+				target.add(tensor.Mul(positive, logs).Sub(others).Mul(dy))
 			}
 		}
 	}

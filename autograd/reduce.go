@@ -39,11 +39,18 @@ func Mean(x *Var, dims ...int) *Var {
 	if len(dims) == 0 {
 		dims = allDims(x)
 	}
+	return MulScalar(Sum(x, dims...), 1/float64(count(x, dims)))
+}
+
+// count returns how many elements make one when dims, by default all, are reduced.
+func count(x *Var, dims []int) int {
 	n := 1
-	for _, d := range dims {
-		n *= x.t.Dim(d)
+	for i, size := range kept(x.Shape(), dims) {
+		if size != x.t.Dim(i) {
+			n *= x.t.Dim(i)
+		}
 	}
-	return MulScalar(Sum(x, dims...), 1/float64(n))
+	return n
 }
 
 func allDims(x *Var) []int {
@@ -64,36 +71,89 @@ func sumOver(t *tensor.Tensor, dims []int) *tensor.Tensor {
 
 // stretch puts the dimensions back that a sum took away and gives each element its share.
 func stretch(dy *tensor.Tensor, shape, dims []int) *tensor.Tensor {
-	kept := append([]int(nil), shape...)
-	for _, d := range dims {
-		if d < 0 {
-			d += len(shape)
-		}
-		kept[d] = 1
+	if len(dims) > 0 {
+		dy = dy.Reshape(kept(shape, dims)...)
 	}
-	return dy.Reshape(kept...).Expand(shape...)
+	return dy.Expand(shape...)
 }
 
 // Variance returns the variances of x over dims, which disappear, or over all dimensions if there are none: the mean squares
 // of what Mean leaves, but divided by one less than their number.
 func Variance(x *Var, dims ...int) *Var {
-	off := Sub(x, Keep(Mean, x, dims...))
-	squares := Sum(Mul(off, off), dims...)
-	return MulScalar(squares, 1/float64(x.t.Numel()/max(1, squares.t.Numel())-1))
+	off := tensor.Sub(x.t, tensor.Keep(tensor.Mean, x.t, dims...))
+	scale := 1 / float64(max(0, count(x, dims)-1)) // infinite for fewer than two, of which the variance is NaN
+	return unary("Variance", x, tensor.Sum(tensor.Mul(off, off), dims...).MulScalar(scale), nil, func(dy *tensor.Tensor) *tensor.Tensor {
+		return tensor.Mul(off, off.Number(2*scale)).Mul(dy.Reshape(kept(x.Shape(), dims)...))
+	})
 }
 
-// Std returns the standard deviations of x over dims, the roots of Variance.
-func Std(x *Var, dims ...int) *Var { return Sqrt(Variance(x, dims...)) }
+// Std returns the standard deviations of x over dims, the roots of Variance. Where all elements are equal the gradient is zero.
+func Std(x *Var, dims ...int) *Var {
+	v := Variance(x, dims...)
+	y := tensor.Sqrt(v.t)
+	return unary("Std", v, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+		return tensor.Where(tensor.Eq(y, y.Number(0)), dy.Number(0), tensor.Div(dy, y).MulScalar(0.5))
+	})
+}
 
 // Prod returns the products of x over dims, which disappear, or over all dimensions if there are none.
 func Prod(x *Var, dims ...int) *Var {
 	return reduction("Prod", x, tensor.Prod, dims, func(y *tensor.Tensor) *tensor.Tensor {
-		zero := tensor.Eq(x.t, x.t.Number(0)) // where y, divided by x, is not the product of the others
-		others := tensor.Keep(tensor.Prod, tensor.Where(zero, x.t.Number(1), x.t), dims...)
-		zeros := tensor.Keep(tensor.Sum, zero, dims...)
-		only := tensor.Mul(others, tensor.Eq(zeros, zeros.Number(1)).To(x.t.DType()))
-		return tensor.Where(zero, only, tensor.Div(y, x.t))
+		zeros := tensor.Sum(tensor.Eq(x.t, x.t.Number(0))).Item()
+		switch {
+		case x.t.Dims() == 0:
+			return tensor.Full(x.t.DType(), 1)
+		case zeros == 0:
+			return tensor.Div(y, x.t)
+		case zeros > 1 && len(dims) == 0:
+			return x.t.NewZeros(x.t.DType(), x.Shape()...)
+		}
+		return others(x.t, dims)
 	})
+}
+
+// others returns, for each element of t, the product of those that are reduced with it over dims.
+func others(t *tensor.Tensor, dims []int) *tensor.Tensor {
+	var stay, go1 []int
+	for i, size := range kept(t.Shape(), dims) {
+		if size == t.Dim(i) && size != 1 {
+			stay = append(stay, i)
+		} else {
+			go1 = append(go1, i)
+		}
+	}
+	order := append(stay, go1...)
+	back := make([]int, len(order))
+	for i, d := range order {
+		back[d] = i
+	}
+	turned := t.Permute(order...)
+	rows := turned.Reshape(-1, turned.Numel()/max(1, product(turned.Shape()[:len(stay)])))
+	last := rows.Dim(1) - 1
+	before := running(rows)
+	after := tensor.Flip(running(tensor.Flip(rows, 1)), 1)
+	ones := t.NewEmpty(t.DType(), rows.Dim(0), 1).Fill(1)
+	before = tensor.Cat([]*tensor.Tensor{ones, before.Narrow(1, 0, last)}, 1)
+	after = tensor.Cat([]*tensor.Tensor{after.Narrow(1, 1, last), ones}, 1)
+	return tensor.Mul(before, after).Reshape(turned.Shape()...).Permute(back...)
+}
+
+// running returns the running products of rows. Each round doubles how many elements a product has.
+func running(rows *tensor.Tensor) *tensor.Tensor {
+	n := rows.Dim(1)
+	for have := 1; have < n; have *= 2 {
+		more := tensor.Mul(rows.Narrow(1, have, n-have), rows.Narrow(1, 0, n-have))
+		rows = tensor.Cat([]*tensor.Tensor{rows.Narrow(1, 0, have), more}, 1)
+	}
+	return rows
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, size := range shape {
+		n *= size
+	}
+	return n
 }
 
 // Amax returns the greatest elements of x over dims, which disappear, or over all dimensions if there are none. Equal

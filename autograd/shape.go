@@ -82,8 +82,11 @@ func Flatten(x *Var) *Var {
 	if x.t.Dims() == 0 {
 		return Reshape(x, 1)
 	}
-	n := x.t.Dim(0)
-	return Reshape(x, n, x.t.Numel()/max(n, 1))
+	features := 1
+	for _, n := range x.Shape()[1:] {
+		features *= n
+	}
+	return Reshape(x, x.t.Dim(0), features)
 }
 
 // Permute returns x with its dimensions in another order.
@@ -172,6 +175,9 @@ func Cat(dim int, xs ...*Var) *Var {
 		v.backward = func(dy *tensor.Tensor) {
 			start := 0
 			for _, x := range xs {
+				if x.t.Dims() == 1 && x.t.Dim(0) == 0 { // which Cat passes over, whatever the others' shape
+					continue
+				}
 				n := x.t.Dim(dim)
 				x.add(dy.Narrow(dim, start, n))
 				start += n

@@ -116,6 +116,7 @@ func TestADamagedShardIsAnError(t *testing.T) {
 	copy(long[148:], fmt.Sprintf("%06o\x00 ", sum))
 	for what, b := range map[string][]byte{
 		"a cut in a file":   good[:1000],
+		"nothing":           nil,
 		"a cut in a header": good[:2700],
 		"a damaged header":  append([]byte{1, 2, 3}, good[3:]...),
 		"a long file":       long,
@@ -208,6 +209,28 @@ func TestARecordThatIsNoImageIsAnError(t *testing.T) {
 	} {
 		if _, err := (data.ImageDecoder{}).Decode(t.Context(), data.Record{Files: files}); err == nil {
 			t.Errorf("%q is no error", files)
+		}
+	}
+}
+
+// An archive ends with blocks of zeros. An empty file, and one that was cut between two files, are not whole.
+func TestRegression_S4_4_AShardWithoutItsEndIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.tar")
+	whole := archive(t, "1.txt", "one", "2.txt", "two")
+	for _, n := range []int{0, 1024, 2048} {
+		put(t, path, whole[:n])
+		var last error
+		for _, err := range data.Records(path) {
+			last = err
+		}
+		if !errors.Is(last, data.ErrTruncated) {
+			t.Errorf("the first %d bytes: %v", n, last)
+		}
+	}
+	put(t, path, whole[:2048+512]) // one block of zeros is an end, too
+	for _, err := range data.Records(path) {
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

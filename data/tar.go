@@ -30,22 +30,24 @@ const maxName = 1 << 20
 type tarball struct {
 	r    io.Reader
 	left int64 // of the content and what fills it up
+	done bool  // the end was seen
 }
 
-// next returns the next file of any kind; its content is to be read by readAll. It is io.EOF at the end.
+// next returns the next file of any kind; its content is to be read by readAll. It is io.EOF at the end, which a block of zeros marks: an
+// archive that ends without one was cut short between two files, or is empty.
 func (t *tarball) next() (name string, size int64, regular bool, err error) {
 	long, wide := "", int64(-1)
-	for {
+	for !t.done {
 		if _, err := io.CopyN(io.Discard, t.r, t.left); err != nil {
 			return "", 0, false, early(err)
 		}
 		t.left = 0
 		var h [tarBlock]byte
 		if _, err := io.ReadFull(t.r, h[:]); err != nil {
-			return "", 0, false, err // io.EOF where nothing is left
+			return "", 0, false, early(err)
 		}
-		if h == [tarBlock]byte{} {
-			return "", 0, false, io.EOF
+		if t.done = h == [tarBlock]byte{}; t.done {
+			break
 		}
 		name, size, err := parseTar(&h)
 		if err != nil {
@@ -76,6 +78,7 @@ func (t *tarball) next() (name string, size int64, regular bool, err error) {
 			return "", 0, false, err
 		}
 	}
+	return "", 0, false, io.EOF
 }
 
 // content reads the content of the file that next returned.

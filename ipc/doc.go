@@ -26,6 +26,11 @@
 // [Bind] gives a value a name, under which every process of the domain finds it with [Lookup], also one that has joined by a
 // socket and after the death of who bound it. [Create] and [Open] are that for raw memory, which tensor.FromBuffer wraps.
 //
+// # What is the latest
+//
+// A [Latest] is one value that processes replace while others use the one before: weights that are loaded anew under load. It
+// needs no reader to be there, and a process that is started later, or again, finds what is the newest then.
+//
 // # Synchronising
 //
 // A [Mutex], [RWMutex], [RecursiveMutex], [Semaphore], [Cond], [Event], [Barrier], [Once], [Value] and [Array] travel in the same

@@ -94,3 +94,18 @@ func ExampleQueue_Sender() {
 	fmt.Println(sum)
 	// Output: 3
 }
+
+// Weights are replaced while others compute with those before.
+func ExampleLatest() {
+	latest, err := ipc.NewLatest([]float32{1, 2}) // goes to workers in their argument
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer latest.Close()
+	before, version, _ := latest.Load()
+	latest.Store(context.Background(), []float32{3, 4})
+	after, _, _ := latest.Wait(context.Background(), version)
+	fmt.Println(before, after, latest.Version())
+	// Output: [1 2] [3 4] 2
+}

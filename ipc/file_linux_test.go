@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // openPipe returns a pipe whose reading side gives up when the test hangs.
@@ -60,7 +61,8 @@ var mail = newRole("mail", func(ctx context.Context, m mailing) error {
 	return errors.Join(r.Close(), w.Close(), m.Box.Close())
 })
 
-// Python's reduction.DupFd fails here with EOFError or ConnectionRefusedError: who has the descriptor is gone.
+// Python's reduction.DupFd fails here with EOFError or ConnectionRefusedError: who has the
+// descriptor is gone.
 func TestAFileArrivesWhoseSenderIsGone(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", dead), func(t *testing.T) {
@@ -194,6 +196,32 @@ func TestAFileThatCannotBeSentSaysWhy(t *testing.T) {
 	check(t, q.Put(ctx, (*os.File)(nil)))
 	if v, err := q.Get(ctx); err != nil || v.(*os.File) != nil {
 		t.Errorf("nil arrived as %v, %v", v, err)
+	}
+}
+
+// What says that it is a file, and is another block, is an error, and the block is given back.
+func TestABlockThatIsNoFileIsRefused(t *testing.T) {
+	d := shared(t)
+	plan, err := wire.PlanOf[*os.File]()
+	check(t, err)
+	b := newBlob(t, d, "no file")
+	var e wire.Encoder
+	e.Reset(nil)
+	e.ArrayLen(2)
+	e.String("name")
+	e.Block(b.h)
+	var dec wire.Decoder
+	dec.Reset(e.Message(), importer{d, e.Message().Blocks})
+	_, err = plan.Decode(&dec)
+	dec.Done(false)
+	e.Done(true)
+	wantErr(t, err, shm.ErrKeeper)
+	check(t, b.Close())
+	for _, body := range [][]byte{{0x92}, {0x93, 0xa0, 0xc0, 0xc0}, {0x92, 0xa0, 0xc0}, {0x92, 0xa0, 0xd4, 'S', 0}, {0x92, 0x05, 0xd4, 'S', 0}} {
+		dec.Reset(wire.Message{Body: body}, nil)
+		_, err := plan.Decode(&dec)
+		dec.Done(false)
+		wantErr(t, err, wire.ErrFormat)
 	}
 }
 

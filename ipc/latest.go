@@ -9,26 +9,30 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Latest has one value, the one that was stored last, for any processes of the domain: weights that are replaced while others compute with
-// those before. Who loads it holds what it has of shared memory, as after a Get, and closes it; a later Store changes nothing of that.
-// So nobody ever sees half of one value and half of another, and nobody waits for a reader.
+// A Latest has one value, the one that was stored last, for any processes of the domain: weights
+// that are replaced while others compute with those before. Who loads it holds what it has of
+// shared memory, as after a Get, and closes it; a later Store changes nothing of that. So nobody
+// ever sees half of one value and half of another, and nobody waits for a reader.
 //
-// A value is numbered by its version, from 1. Versions only grow: who has loaded one, in whatever process, is never followed by another Load that
-// returns an older one. The value stays when the process dies that stored it, and a process that is killed in the middle of a Store has stored
-// the value or has not.
+// A value is numbered by its version, from 1. Versions only grow: who has loaded one, in whatever
+// process, is never followed by another Load that returns an older one. The value stays when the
+// process dies that stored it, and a process that is killed in the middle of a Store has stored the
+// value or has not.
 //
-// It travels to other processes, also as part of a worker's argument: a worker that is started again loads what is the latest then, and not
-// what it was at its first start. Its methods may be called by several goroutines. The zero Latest is closed.
+// It travels to other processes, also as part of a worker's argument: a worker that is started
+// again loads what is the latest then, and not what it was at its first start. Its methods may be
+// called by several goroutines. The zero Latest is closed.
 type Latest[T any] struct {
 	mu Mutex // of who stores
 	q  Queue[T]
 }
 
-// latestSlots has room for the newest value, the one before it, and what the dead have left until it is reaped.
+// latestSlots has room for the newest value, the one before it, and what the dead have left until
+// it is reaped.
 const latestSlots = 8
 
-// NewLatest makes a Latest of v, which stays the caller's to close. The caller closes the Latest. The error wraps wire.ErrType if values of type T
-// cannot cross processes.
+// NewLatest makes a Latest of v, which stays the caller's to close. The caller closes the Latest.
+// The error wraps wire.ErrType if values of type T cannot cross processes.
 func NewLatest[T any](v T) (*Latest[T], error) {
 	plan, err := wire.PlanOf[T]()
 	if err != nil {
@@ -51,8 +55,8 @@ func NewLatest[T any](v T) (*Latest[T], error) {
 
 func latestName[T any]() string { return "Latest[" + elemName[T]() + "]" }
 
-// Store makes v the value and returns its version. v stays the caller's to close. It waits while another process stores, which takes as long as to
-// write the message of v.
+// Store makes v the value and returns its version. v stays the caller's to close. It waits while
+// another process stores, which takes as long as to write the message of v.
 func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) {
 	err = l.mu.Lock(ctx)
 	if errors.Is(err, ErrOwnerDied) {
@@ -75,7 +79,8 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 	return end.ring.Version(), nil
 }
 
-// Load returns the value and its version. What it holds of shared memory belongs to the caller, who closes it.
+// Load returns the value and its version. What it holds of shared memory belongs to the caller, who
+// closes it.
 func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	end := l.q.recv.end
 	if err := end.enter(); err != nil {
@@ -93,7 +98,8 @@ func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	return v, version, nil
 }
 
-// Version returns the version of the value, 0 if l is closed: to find out without a Load whether there is a newer one.
+// Version returns the version of the value, 0 if l is closed: to find out without a Load whether
+// there is a newer one.
 func (l *Latest[T]) Version() uint64 {
 	end := l.q.recv.end
 	if end.enter() != nil {
@@ -103,7 +109,8 @@ func (l *Latest[T]) Version() uint64 {
 	return end.ring.Version()
 }
 
-// Wait waits until there is a version greater than after, and loads it. With after 0 it is Load. Who is slow misses what came in between.
+// Wait waits until there is a version greater than after, and loads it. With after 0 it is Load.
+// Who is slow misses what came in between.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
 	end := l.q.recv.end
 	if err := end.enter(); err != nil {
@@ -116,16 +123,19 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 	return l.Load()
 }
 
-// Close gives this process's reference back. Those who wait here get ErrClosed. Close is idempotent; a process that dies closes what it has.
+// Close gives this process's reference back. Those who wait here get ErrClosed. Close is
+// idempotent; a process that dies closes what it has.
 func (l *Latest[T]) Close() error { return errors.Join(l.mu.Close(), l.q.Close()) }
 
-// MarshalWire lets a Latest be part of a value that is sent. Whoever receives it has one of its own, of the same value.
+// MarshalWire lets a Latest be part of a value that is sent. Whoever receives it has one of its
+// own, of the same value.
 func (l *Latest[T]) MarshalWire(e *wire.Encoder) error {
 	e.ArrayLen(3)
 	return errors.Join(l.mu.MarshalWire(e), l.q.send.MarshalWire(e), l.q.recv.MarshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
+// type.
 func (l *Latest[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.ArrayOf(3); err != nil {
 		return err

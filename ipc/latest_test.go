@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// An edition is a value of which it can be seen whether it is of one piece: its blocks and its text say its number.
+// An edition is a value of which it can be seen whether it is of one piece: its blocks and its text
+// say its number.
 type edition struct {
 	N     int
 	Text  string

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/link"
@@ -64,7 +63,7 @@ func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	sock, err := listenAt(addr)
+	sock, err := sys.ListenAnew(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -75,27 +74,6 @@ func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.done.Go(func() { sys.Accept(l.sock.Accept, l.meet) })
 	return l, nil
-}
-
-// listenAt binds addr. A socket at which nobody answers is that of a dead process.
-func listenAt(addr string) (*sys.Listener, error) {
-	l, err := sys.Listen(addr)
-	if !errors.Is(err, syscall.EADDRINUSE) || addr[0] == '@' {
-		return l, err
-	}
-	if info, e := os.Lstat(addr); e != nil || info.Mode().Type() != os.ModeSocket {
-		return nil, err
-	}
-	if c, e := sys.Dial(addr); !errors.Is(e, syscall.ECONNREFUSED) {
-		if e == nil {
-			c.Close()
-		}
-		return nil, err
-	}
-	if err := os.Remove(addr); err != nil {
-		return nil, err
-	}
-	return sys.Listen(addr)
 }
 
 // Addr returns the address for Dial.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -38,6 +39,9 @@ func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O,
 			s.descend((*o).descent(), s.State[:states])
 			continue
 		}
+		if !s.Param.T.IsContiguous() || !s.Param.Grad.IsContiguous() {
+			s = s.dense((*o).descent().Atomic)
+		}
 		switch dt := s.Param.T.DType(); dt {
 		case tensor.Float32:
 			run(s, o, &c.single, f32)
@@ -46,7 +50,21 @@ func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O,
 		default:
 			misuse("parameter %s is %v: steps are taken in float32 and float64", s.Param.Name, dt)
 		}
+		if own := c.slots[i].Param; s.Param != own {
+			own.T.CopyFrom(s.Param.T)
+		}
 	}
+}
+
+// dense returns the slot of a copy whose elements are next to each other. Nobody could add to a copy atomically.
+func (s *slot) dense(atomically bool) *slot {
+	if atomically {
+		misuse("parameter %s or its gradient is not contiguous, which Atomic needs", s.Param.Name)
+	}
+	copied := *s
+	copied.Param = autograd.NewParam(s.Param.Name, s.Param.T.Contiguous())
+	copied.Param.Grad = s.Param.Grad.Contiguous()
+	return &copied
 }
 
 // descend takes a step on the device that parameter, gradient and state are on.

@@ -16,16 +16,17 @@ type descriptors struct {
 	watches []func(Handle)
 }
 
-// Keep has the process that made the domain keep a duplicate of f, and note beside it, until nobody holds the block h any more, in a process or
-// a message. The caller holds it, and one file is kept for a block. f stays the caller's. The error wraps ErrKeeper where that
-// process has ended, and ErrTooManyFiles.
+// Keep has the process that made the domain keep a duplicate of f, and note beside it, until nobody
+// holds the block h any more, in a process or a message. The caller holds it, and one file is kept
+// for a block. f stays the caller's. The error wraps ErrKeeper where that process has ended, and
+// ErrTooManyFiles.
 func (d *Domain) Keep(h Handle, note Note, f *os.File) error {
 	_, err := d.askKeeper(record{op: opKeep, block: h, note: note}, f)
 	return err
 }
 
-// Fetch returns a file that Keep was given for h, which the caller holds, and its note. The caller closes the file, which is another descriptor of the
-// same open file.
+// Fetch returns a file that Keep was given for h, which the caller holds, and its note. The caller
+// closes the file, which is another descriptor of the same open file.
 func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 	a, err := d.askKeeper(record{op: opFetch, block: h})
 	if err == nil && a.file == nil {
@@ -34,14 +35,15 @@ func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 	return a.file, a.note, err
 }
 
-// Sweep has the keeper look for files whose block nobody holds any more. It does so on its own, within a second.
+// Sweep has the keeper look for files whose block nobody holds any more. It does so on its own,
+// within a second.
 func (d *Domain) Sweep() error {
 	_, err := d.askKeeper(record{op: opSweep})
 	return err
 }
 
-// WatchKept has f called, on a goroutine, with each block for which a file was kept and that nobody holds any more. What a Sweep has found is told
-// before Sweep returns.
+// WatchKept has f called, on a goroutine, with each block for which a file was kept and that nobody
+// holds any more. What a Sweep has found is told before Sweep returns.
 func (d *Domain) WatchKept(f func(Handle)) error {
 	d.files.mu.Lock()
 	d.files.watches = append(d.files.watches, f)
@@ -50,7 +52,8 @@ func (d *Domain) WatchKept(f func(Handle)) error {
 	return err
 }
 
-// KeepFile is Keep for a block that stands for the file and nothing else. The caller holds it, and lets it go by LetGo.
+// KeepFile is Keep for a block that stands for the file and nothing else. The caller holds it, and
+// lets it go by LetGo.
 func (d *Domain) KeepFile(f *os.File) (Handle, error) {
 	h, err := d.Alloc(0)
 	if err != nil {

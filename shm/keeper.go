@@ -12,18 +12,20 @@ import (
 )
 
 // Note [Who keeps a descriptor]
-// A message cannot hold a descriptor, so a file that is under way must be open in some process: the sender may have ended, the receiver not
-// begun. That is the process that made the domain, without which the domain's processes are not there either. The memory of a device is
-// such a file, too.
-// A file is named by a block of the domain, which whoever uses the file or has it under way holds, in processes and messages. When that block
-// is stale nobody can come any more, and the file is closed. The keeper looks when somebody asks it to, who has let go of
-// the last that he had, when a process has ended and was reaped, and now and then, since a message may be dropped by somebody
+// A message cannot hold a descriptor, so a file that is under way must be open in some process: the
+// sender may have ended, the receiver not begun. That is the process that made the domain, without
+// which the domain's processes are not there either. The memory of a device is such a file, too. A
+// file is named by a block of the domain, which whoever uses the file or has it under way holds, in
+// processes and messages. When that block is stale nobody can come any more, and the file is
+// closed. The keeper looks when somebody asks it to, who has let go of the last that he had, when a
+// process has ended and was reaped, and now and then, since a message may be dropped by somebody
 // who knows nothing of files. So nothing is counted twice, and no death is missed.
 
 const (
 	// keeperAgain is when to try once more what another process is in the way of.
 	keeperAgain = 10 * time.Millisecond
-	// keeperOften and keeperSeldom are how soon the keeper looks whose block nobody holds after a file came, and how long it waits at most.
+	// keeperOften and keeperSeldom are how soon the keeper looks whose block nobody holds after a
+	// file came, and how long it waits at most.
 	keeperOften, keeperSeldom = 10 * time.Millisecond, time.Second
 	// maxKept is how many files a keeper has at most. Beyond that, receivers are gone or too slow.
 	maxKept = 1 << 12
@@ -184,7 +186,8 @@ func (k *keeper) keep(r record, f *os.File) uint64 {
 	return opDone
 }
 
-// watch looks now and then whose block nobody holds any more, as long as there are files, and soon after one has come: most are fetched at once.
+// watch looks now and then whose block nobody holds any more, as long as there are files, and soon
+// after one has come: most are fetched at once.
 func (k *keeper) watch() {
 	for pause := keeperOften; ; pause = min(2*pause, keeperSeldom) {
 		select {
@@ -218,7 +221,8 @@ func (k *keeper) give(l *line, b Handle) error {
 	return l.say(record{op: opDone, block: b, note: m.note}, f)
 }
 
-// sweep closes the files of blocks that nobody holds any more, says so to those that watch, and returns how many there are left.
+// sweep closes the files of blocks that nobody holds any more, says so to those that watch, and
+// returns how many there are left.
 func (k *keeper) sweep() (left int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,8 +15,9 @@ import (
 // A Note is what is kept beside a descriptor. It means what who keeps it wants it to mean.
 type Note [24]byte
 
-// A record is what the keeper and its clients say to each other, at times with a file. Of the operations, keep, fetch, sweep and
-// watch ask, done, unknown and full answer, and dropped is said, without being asked, to those that watch.
+// A record is what the keeper and its clients say to each other, at times with a file. Of the
+// operations, keep, fetch, sweep and watch ask, done, unknown and full answer, and dropped is said,
+// without being asked, to those that watch.
 type record struct {
 	op    uint64
 	block Handle
@@ -62,8 +63,8 @@ func (l *line) say(r record, files ...*os.File) error {
 	return sys.SendFiles(l.conn, b, files...)
 }
 
-// hear waits for the next record. The caller closes the file, if there is one. With sys.ErrNoDescriptors the record has come, and its file
-// was lost for want of room.
+// hear waits for the next record. The caller closes the file, if there is one. With
+// sys.ErrNoDescriptors the record has come, and its file was lost for want of room.
 func (l *line) hear() (r record, f *os.File, err error) {
 	b := make([]byte, recordSize)
 	n, files, err := sys.RecvFiles(l.conn, b, 1)
@@ -86,7 +87,8 @@ func (l *line) hear() (r record, f *os.File, err error) {
 	return r, f, lost
 }
 
-// A keeperClient is this process's connection to a domain's keeper. See Note [Who keeps a descriptor].
+// A keeperClient is this process's connection to a domain's keeper. See Note [Who keeps a
+// descriptor].
 type keeperClient struct {
 	line
 	asking  sync.Mutex
@@ -101,7 +103,8 @@ type keeperAnswer struct {
 	err  error
 }
 
-// dialKeeper connects to the keeper; dropped is called, on a goroutine, for each block that nobody holds any more, once the client watches.
+// dialKeeper connects to the keeper; dropped is called, on a goroutine, for each block that nobody
+// holds any more, once the client watches.
 func dialKeeper(d *Domain, dropped func(Handle)) (*keeperClient, error) {
 	conn, err := sys.Dial(keeperAddress(d))
 	if err != nil {
@@ -139,7 +142,8 @@ func (c *keeperClient) Close() error {
 	return err
 }
 
-// ask says something and waits for the answer. All blocks that were dropped before it are known then, to who watches.
+// ask says something and waits for the answer. All blocks that were dropped before it are known
+// then, to who watches.
 func (c *keeperClient) ask(r record, files ...*os.File) (keeperAnswer, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()

@@ -41,8 +41,11 @@ func Power(a, b *Tensor) *Tensor { return opPow.two(a, b) }
 
 // Pow returns a to the power of a number.
 func Pow(a *Tensor, x float64) *Tensor {
-	if x == 2 && a.dtype != Bool {
+	switch {
+	case x == 2 && a.dtype != Bool:
 		return Mul(a, a)
+	case x == -0.5 && a.dtype.isFloat(): // -Inf has no root
+		return Rsqrt(a)
 	}
 	return Power(a, a.Number(x))
 }

@@ -11,24 +11,39 @@ func Cat(ts []*Tensor, dim int) *Tensor {
 	if len(ts) == 0 {
 		misuse("Cat of no tensors")
 	}
-	dim = ts[0].axis(dim)
-	shape, dt := slices.Clone(ts[0].shape), ts[0].dtype
+	first, dt := ts[0], ts[0].dtype
+	for _, t := range ts {
+		if dt = Promote(dt, t.dtype); first.legacy() {
+			first = t
+		}
+	}
+	dim = first.axis(dim)
+	shape := slices.Clone(first.shape)
 	shape[dim] = 0
 	for _, t := range ts {
-		dt = Promote(dt, t.dtype)
+		if t.legacy() {
+			continue
+		}
 		if len(t.shape) != len(shape) || !slices.Equal(without(t.shape, dim), without(shape, dim)) {
-			misuse("Cat of shapes %v and %v along dimension %d", ts[0].shape, t.shape, dim)
+			misuse("Cat of shapes %v and %v along dimension %d", first.shape, t.shape, dim)
 		}
 		shape[dim] += t.shape[dim]
 	}
 	out := emptyFor(dt, shape, ts...)
 	at := 0
 	for _, t := range ts {
+		if t.legacy() {
+			continue
+		}
 		out.peek(t.shape, out.strides, at*out.strides[dim]).CopyFrom(t)
 		at += t.shape[dim]
 	}
 	return out
 }
+
+// legacy reports whether t is what an empty tensor was in PyTorch before there were others: Cat passes over it, whatever the
+// shape of the rest.
+func (t *Tensor) legacy() bool { return len(t.shape) == 1 && t.shape[0] == 0 }
 
 // Stack returns the tensors, which are of one shape, along a new dimension.
 func Stack(ts []*Tensor, dim int) *Tensor {

@@ -123,8 +123,11 @@ func (t *Tensor) Sigmoid() *Tensor { return opSigmoid.into(t) }
 
 // Pow raises elements to the power of x.
 func (t *Tensor) Pow(x float64) *Tensor {
-	if x == 2 && t.dtype != Bool {
+	switch {
+	case x == 2 && t.dtype != Bool:
 		return t.Mul(t)
+	case x == -0.5 && t.dtype.isFloat():
+		return opRsqrt.into(t)
 	}
 	return opPow.into(t, t.Number(x))
 }

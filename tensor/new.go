@@ -70,11 +70,11 @@ func Linspace(dt DType, start, end float64, n int) *Tensor {
 	if n < 0 {
 		misuse("Linspace of %d numbers", n)
 	}
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = start
-		if i > 0 {
-			v[i] = start + (end-start)*float64(i)/float64(n-1)
+	v, step := make([]float64, n), (end-start)/float64(max(1, n-1))
+	for i := range v { // from both ends, so that integers, which are cut off, are those of PyTorch
+		v[i] = start + float64(step*float64(i))
+		if i >= n/2 && n > 1 {
+			v[i] = end - float64(step*float64(n-1-i))
 		}
 	}
 	t := FromSlice(v, n)

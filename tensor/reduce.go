@@ -58,11 +58,20 @@ func Std(t *Tensor, dims ...int) *Tensor {
 	return v.become(v.To(t.dtype))
 }
 
-// All reports, as Bool, where all elements along dimensions, by default all, are other than 0.
-func All(t *Tensor, dims ...int) *Tensor { return truthful(redMin, 1, t, dims) }
+// All reports, as Bool, where all elements along dimensions, by default all, are other than 0. Of a Uint8 tensor, which stood for
+// truths before there was Bool, it is Uint8, as in PyTorch.
+func All(t *Tensor, dims ...int) *Tensor { return t.truth(redMin, 1, dims) }
 
-// Any reports, as Bool, where an element along dimensions, by default all, is other than 0.
-func Any(t *Tensor, dims ...int) *Tensor { return truthful(redMax, 0, t, dims) }
+// Any reports, as All does, where an element along dimensions, by default all, is other than 0.
+func Any(t *Tensor, dims ...int) *Tensor { return t.truth(redMax, 0, dims) }
+
+func (t *Tensor) truth(r reduction, empty float64, dims []int) *Tensor {
+	truth := truthful(r, empty, t, dims)
+	if t.dtype == Uint8 {
+		return truth.become(truth.To(Uint8))
+	}
+	return truth
+}
 
 // truthful reduces t as Bool; of nothing it makes empty.
 func truthful(r reduction, empty float64, t *Tensor, dims []int) *Tensor {

@@ -15,6 +15,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -39,6 +40,7 @@ func own(ctx context.Context) uint64 {
 }
 
 var drawLot = shoal.Register("draw a lot", func(ctx context.Context, rank int, l lottery) error {
+	defer l.Drawn.Close()
 	life := 0
 	if l.Once != "" && os.Mkdir(filepath.Join(l.Once, fmt.Sprint(rank)), 0o777) != nil {
 		life = 1
@@ -56,6 +58,7 @@ var drawLot = shoal.Register("draw a lot", func(ctx context.Context, rank int, l
 })
 
 var drawFirst = pool.RegisterInit("draw first", func(ctx context.Context, drawn *ipc.Sender[ticket]) error {
+	defer drawn.Close()
 	return drawn.Put(ctx, ticket{Rank: pool.Rank(ctx), Number: own(ctx)})
 })
 
@@ -132,6 +135,11 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 		"replaced":            replaced,
 	} {
 		t.Run(name, func(t *testing.T) {
+			d, err := shm.New(shm.Options{Budget: 64 << 20})
+			check(t, err)
+			use(t, d)
+			defer collect(t, func() bool { return d.Stats().Blocks == 0 })
+			defer func() { check(t, shoal.Warm(watched(t), 0, shoal.Options{Start: shoal.WarmStart})) }()
 			tensor.ManualSeed(42)
 			first, second := run(t), run(t)
 			tensor.ManualSeed(42)

@@ -64,10 +64,17 @@ func (t *Tensor) Split(size int, dim ...int) []*Tensor {
 	return parts
 }
 
-// Chunk returns at most n views that divide a dimension evenly; the last may be smaller.
+// Chunk returns at most n views that divide a dimension evenly; the last may be smaller. Of a dimension of size 0 it returns n.
 func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
 		misuse("Chunk into %d parts: want at least 1", n)
+	}
+	if dim = t.axis(dim); t.shape[dim] == 0 { // n of them, as in PyTorch
+		parts := make([]*Tensor, n)
+		for i := range parts {
+			parts[i] = t.Narrow(dim, 0, 0)
+		}
+		return parts
 	}
 	return t.Split(max(1, (t.Dim(dim)+n-1)/n), dim)
 }
@@ -92,6 +99,11 @@ func (t *Tensor) Permute(dims ...int) *Tensor {
 
 // Transpose returns the view with two dimensions exchanged.
 func (t *Tensor) Transpose(a, b int) *Tensor {
+	if len(t.shape) == 0 { // a single number has a dimension 0 here, too
+		wrap(a, 1, "dimension")
+		wrap(b, 1, "dimension")
+		return t.view(t.shape, t.strides, t.offset)
+	}
 	a, b = t.axis(a), t.axis(b)
 	shape, strides := slices.Clone(t.shape), slices.Clone(t.strides)
 	shape[a], shape[b] = shape[b], shape[a]

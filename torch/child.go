@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
@@ -27,6 +28,10 @@ type Child struct {
 	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and OpenStream.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
+	// Linger is how long a process whose function has returned waits for others to fetch the tensors that it has sent; 0 stands for a
+	// minute. After it the process ends with status 1 and says on stderr what is lost. The worker of a DataLoader waits only where the
+	// DataLoader wants more.
+	Linger time.Duration
 	// ValueStreams are Streams of samples of any structure.
 	ValueStreams map[string]OpenValueStream
 	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are named. The function itself is never called.
@@ -187,7 +192,7 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	if name.String() == dataLoaderWorker {
 		return c.loaderWorker(ctx, list)
 	}
-	return c.Functions[name.String()](ctx, list, named)
+	return errors.Join(c.Functions[name.String()](ctx, list, named), c.finish(ctx))
 }
 
 // inherited makes what only the arguments of a process have: queues, locks, events, and records of all that is not known.

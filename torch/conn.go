@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
@@ -22,14 +23,18 @@ type Conn struct {
 	writes  bool
 	opts    Options
 	peer    peer
-	child   bool // what comes is from the Python that has started this process
+	process *Process // whose function has the other end, if any
+	child   bool     // what comes is from the Python that has started this process
 	sending sync.Mutex
-	reading sync.Mutex
+	reading chan struct{} // who reads has its one place
+	ahead   messages      // that Process.Wait has read
+	last    error         // after them; whoever reads may look
+	sent    atomic.Bool   // Process.Wait has ended the sending
 	broken  atomic.Bool
 }
 
 func newConn(s stream, opts Options) *Conn {
-	return &Conn{stream: s, reads: true, writes: true, opts: opts, peer: peerOf(s)}
+	return &Conn{stream: s, reads: true, writes: true, opts: opts, peer: peerOf(s), reading: make(chan struct{}, 1), ahead: messages{came: make(chan struct{}, 1)}}
 }
 
 // Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v stay the caller's; they may be
@@ -49,7 +54,8 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 }
 
 // Recv receives what Python sent. It is of the types that docs/torch.md lists; see the function Recv for a type of one's own.
-// The caller closes the tensors in it. The error is io.EOF where the other side has closed, wraps ErrUnsupported, ErrGlobal or ErrGone
+// The caller closes the tensors in it. The error is io.EOF where the other side has closed, a *ProcessError where Spawn has started it and it has
+// failed, wraps ErrUnsupported, ErrGlobal or ErrGone
 // where a message came that cannot be used, after which the next can be received, and ErrClosed where there is no next.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
 	b, err := c.RecvBytes(ctx)
@@ -77,18 +83,132 @@ func Recv[T any](ctx context.Context, c *Conn) (v T, err error) {
 func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	return c.within(ctx, c.stream.SetWriteDeadline, func() error { return writeFrame(c.stream, b) })
+	if c.sent.Load() {
+		return fmt.Errorf("%w for sending: Process.Wait was called", ErrClosed)
+	}
+	err := c.within(ctx, c.stream.SetWriteDeadline, func() error { return writeFrame(c.stream, b) })
+	return c.verdict(ctx, err)
 }
 
-// RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF where the other side has closed.
+// RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF where the other side has closed, and a *ProcessError
+// where Spawn has started it and it has failed.
 func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
-	c.reading.Lock()
-	defer c.reading.Unlock()
+	for {
+		if b, ok := c.ahead.take(); ok {
+			return b, nil
+		}
+		select {
+		case c.reading <- struct{}{}:
+			b, ok, err := c.next(ctx)
+			<-c.reading
+			if !ok {
+				continue
+			}
+			return b, err
+		case <-c.ahead.came:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// next reads a message, where none was read ahead meanwhile. The caller has the place of who reads.
+func (c *Conn) next(ctx context.Context) (b []byte, ok bool, err error) {
+	switch {
+	case c.ahead.some():
+		return nil, false, nil
+	case c.last != nil:
+		return nil, true, c.last
+	}
+	b, err = c.read(ctx)
+	return b, true, err
+}
+
+func (c *Conn) read(ctx context.Context) (b []byte, err error) {
 	err = c.within(ctx, c.stream.SetReadDeadline, func() (err error) {
 		b, err = readFrame(c.stream, c.opts.maxMessage())
 		return err
 	})
-	return b, err
+	return b, c.verdict(ctx, err)
+}
+
+// verdict is why a connection has ended: the failure of the process behind it, if that is what ended it.
+func (c *Conn) verdict(ctx context.Context, err error) error {
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	if !ended || c.process == nil {
+		return err
+	}
+	if failure := c.process.failed(ctx); failure != nil {
+		return failure
+	}
+	return err
+}
+
+// endSending tells the other side that nothing more comes.
+func (c *Conn) endSending() {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	if half, ok := c.stream.(interface{ CloseWrite() error }); ok && !c.sent.Swap(true) {
+		half.CloseWrite() // fails where the other side has closed
+	}
+}
+
+// readAhead keeps messages for RecvBytes, until the connection ends or they are many.
+func (c *Conn) readAhead() {
+	for bytes := int64(0); bytes < c.opts.maxMessage(); {
+		c.reading <- struct{}{}
+		b, err := c.read(context.Background())
+		if err == nil {
+			bytes += int64(len(b))
+			c.ahead.put(b)
+		}
+		c.last = err
+		<-c.reading
+		if err != nil {
+			return
+		}
+	}
+}
+
+// messages were read and are to be received.
+type messages struct {
+	mu   sync.Mutex
+	all  [][]byte
+	came chan struct{} // has room for one
+}
+
+func (m *messages) put(b []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = append(m.all, b)
+	m.tell()
+}
+
+// take returns the first, and tells others of the rest.
+func (m *messages) take() (b []byte, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.all) == 0 {
+		return nil, false
+	}
+	b, m.all = m.all[0], m.all[1:]
+	if len(m.all) > 0 {
+		m.tell()
+	}
+	return b, true
+}
+
+func (m *messages) some() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.all) > 0
+}
+
+func (m *messages) tell() {
+	select {
+	case m.came <- struct{}{}:
+	default:
+	}
 }
 
 // Close closes the connection, and ends what waits on it with ErrClosed. It is idempotent.

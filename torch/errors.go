@@ -23,7 +23,10 @@ var (
 	// ErrNoKey is wrapped where a tensor needs the authkey of the other process, and Options has none.
 	ErrNoKey = errors.New("torch: Options.AuthKey is needed, and multiprocessing.current_process().authkey set to it before the first tensor is sent")
 	// ErrGone is wrapped where memory that a message names exists no more: its sender ended too early, or it was received before.
-	ErrGone = errors.New("torch: memory is gone; its sender must live until it is received, and a message can be received once")
+	ErrGone = errors.New("torch: memory is gone: what a process sends is lost if that process ends before it is received, and can be received once; " +
+		"have the sender wait for an answer, or start it by torch.Spawn (docs/torch.md, \"When the sender ends\")")
+	// ErrUnfetched is wrapped where a process is to end, and others have not fetched yet what it has sent; see Drain.
+	ErrUnfetched = errors.New("torch: memory that was sent has not been fetched")
 	// ErrTruncated is wrapped where memory is shorter than the tensors in it, at arrival or, in Guard, later.
 	ErrTruncated = errors.New("torch: memory was truncated")
 	// ErrArena is wrapped where a tensor is sent that lives in the memory of a Shoal domain. Send a Clone, or allocate it with Empty.

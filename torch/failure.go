@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// A ProcessError says how a Python process failed. Error is one line; %+v adds the traceback, or the last words on stderr.
+// A ProcessError says how a Python process failed. Error is one line, with the last one of stderr where no exception is known; %+v adds the traceback, or the last words on stderr.
 type ProcessError struct {
 	Target    string // as given to Spawn
 	PID       int
@@ -33,6 +33,8 @@ func (e *ProcessError) Error() string {
 		}
 	case e.Signal != nil:
 		what = "ended by signal: " + e.Signal.String()
+	case lastLine(e.Stderr) != "":
+		what += ": " + lastLine(e.Stderr)
 	}
 	return fmt.Sprintf("torch: %s (pid %d): %s", e.Target, e.PID, what)
 }
@@ -62,6 +64,12 @@ func (p *Process) failure(state *os.ProcessState, err error) *ProcessError {
 		return e
 	}
 	_, told, ok := strings.Cut(e.Stderr, "Process "+p.name+":\n") // printed by multiprocessing before the traceback
+	if !ok && e.ExitCode == 1 {                                   // of the interpreter itself: a module that is not there, a function that is not in it
+		at := strings.Index("\n"+e.Stderr, "\n"+tracebackBegins)
+		if ok = at >= 0; ok {
+			told = e.Stderr[at:]
+		}
+	}
 	if ok {
 		e.Traceback = told
 		e.Exception, e.Message = lastException(told)
@@ -69,15 +77,22 @@ func (p *Process) failure(state *os.ProcessState, err error) *ProcessError {
 	return e
 }
 
+const tracebackBegins = "Traceback (most recent call last):\n"
+
+// lastLine returns the last line of a text that is not empty.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
 // lastException reads the class and the message of the exception that ended a process off its traceback, in which others may come
 // before it. After the line of the exception its message may go on.
 func lastException(traceback string) (class, message string) {
-	const begin = "Traceback (most recent call last):\n"
-	at := strings.LastIndex("\n"+traceback, "\n"+begin)
+	at := strings.LastIndex("\n"+traceback, "\n"+tracebackBegins)
 	if at < 0 {
 		return "", ""
 	}
-	lines := strings.Split(strings.TrimRight(traceback[at+len(begin):], "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(traceback[at+len(tracebackBegins):], "\n"), "\n")
 	for len(lines) > 0 && strings.HasPrefix(lines[0], "  ") {
 		lines = lines[1:]
 	}

@@ -22,10 +22,10 @@ func (c Child) loads(args Tuple) bool {
 		return false
 	}
 	set := args[argDataset]
-	if namesGo(set) {
+	err := c.knows(set, map[any]bool{})
+	if err != nil && namesGo(set) {
 		return true
 	}
-	err := c.knows(set, map[any]bool{})
 	if err != nil && !errors.Is(err, errNotOurs) {
 		tellOnce(args, strings.TrimPrefix(err.Error(), ErrUnsupported.Error()+": "))
 	}
@@ -77,8 +77,10 @@ func (c Child) knows(v any, seen map[any]bool) error {
 	}
 	seen[o] = true
 	state, _ := o.State.(*Dict)
-	_, left := state.Get(datasetName)
+	named, left := state.Get(datasetName)
 	switch name := o.Class.String(); {
+	case named != nil:
+		return nil
 	case left:
 		return errNotOurs
 	case c.Datasets[name] != nil || c.valueStream(name) != nil:

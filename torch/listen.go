@@ -2,12 +2,14 @@ package torch
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -70,64 +72,116 @@ func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWri
 	return c, nil
 }
 
-// A Listener is multiprocessing.connection's Listener.
+// A Listener is multiprocessing.connection's Listener. Its methods may be called by several goroutines.
 type Listener struct {
-	opts   Options
-	addr   string
-	accept func() (stream, error)
-	close  func() error
+	opts      Options
+	addr      string
+	accept    func() (stream, error)
+	close     func() error
+	strangers chan struct{} // has room for those who have connected and are not accepted
+	met       chan *Conn
+	ctx       context.Context // ends with Close
+	end       context.CancelFunc
+	done      sync.WaitGroup
 }
 
-// Listen begins to listen; see Dial for the addresses. The caller closes the listener, which removes the path.
+// maxStrangers are how many connections wait to be accepted, or to authenticate themselves; more wait in the kernel.
+const maxStrangers = 64
+
+// Listen begins to listen; see Dial for the addresses. With "unix" and "" it chooses an abstract name, which is gone with the process. A path
+// at which the socket of a dead process is left is taken over; the error wraps EADDRINUSE where a living one listens there. The
+// caller closes the listener, which removes the path.
 func Listen(network, addr string, opts Options) (*Listener, error) {
+	l := &Listener{opts: opts, strangers: make(chan struct{}, maxStrangers), met: make(chan *Conn)}
 	switch network {
 	case "unix":
-		l, err := sys.Listen(addr)
+		if addr == "" {
+			addr = abstractName()
+		}
+		s, err := sys.ListenAnew(addr)
 		if err != nil {
 			return nil, err
 		}
-		return &Listener{opts: opts, addr: addr, accept: func() (stream, error) { return l.Accept() }, close: l.Close}, nil
+		l.addr, l.accept, l.close = addr, func() (stream, error) { return s.Accept() }, s.Close
 	case "tcp":
-		l, err := net.Listen(network, addr)
+		s, err := net.Listen(network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return &Listener{opts: opts, addr: l.Addr().String(), accept: func() (stream, error) { return l.Accept() }, close: l.Close}, nil
+		l.addr, l.accept, l.close = s.Addr().String(), func() (stream, error) { return s.Accept() }, s.Close
+	default:
+		return nil, fmt.Errorf("listen at %s %s: the networks are unix and tcp", network, addr)
 	}
-	return nil, fmt.Errorf("listen at %s %s: the networks are unix and tcp", network, addr)
+	l.ctx, l.end = context.WithCancel(context.Background())
+	l.done.Go(func() { sys.Accept(l.next, l.meet) })
+	return l, nil
 }
 
-// Addr returns the address; for "tcp" with the port that was chosen.
+// abstractName returns a name that nobody can guess.
+func abstractName() string { return fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(), rand.Text()) }
+
+// Addr returns the address; for "tcp" with the port that was chosen. "@" and an abstract name are "\0" and the name in Python.
 func (l *Listener) Addr() string { return l.addr }
 
-// Accept waits for the next connection that authenticates itself, which the caller closes. Those that do not, or not within
-// ten seconds, are closed and passed over. After Close the error wraps os.ErrClosed; ctx does not end Accept before that.
-func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
-	for {
-		s, err := l.accept()
-		if errors.Is(err, net.ErrClosed) {
-			err = os.ErrClosed
-		}
-		if err != nil {
-			return nil, err
-		}
-		soon, cancel := context.WithTimeout(ctx, patience)
+func (l *Listener) next() (stream, error) {
+	s, err := l.accept()
+	if errors.Is(err, net.ErrClosed) {
+		err = os.ErrClosed
+	}
+	return s, err
+}
+
+// meet authenticates whoever has connected, beside others.
+func (l *Listener) meet(s stream) {
+	select {
+	case l.strangers <- struct{}{}:
+	case <-l.ctx.Done():
+		s.Close()
+		return
+	}
+	l.done.Go(func() {
+		defer func() { <-l.strangers }()
+		soon, cancel := context.WithTimeout(l.ctx, patience)
+		defer cancel()
 		c, err := handshake(soon, s, l.opts, authServer)
-		cancel()
-		if err == nil {
-			return c, nil
+		if err != nil {
+			return
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		select {
+		case l.met <- c:
+		case <-l.ctx.Done():
+			c.Close()
 		}
+	})
+}
+
+// Accept waits for the next connection that has authenticated itself, which the caller closes. Those that do not, or not within
+// ten seconds, are closed and passed over, and nobody waits for them. After Close the error wraps os.ErrClosed; when ctx is done it is the cause
+// of that.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	select {
+	case c := <-l.met:
+		return c, nil
+	case <-l.ctx.Done():
+		return nil, fmt.Errorf("accept: %w", os.ErrClosed)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
 // patience is how long whoever connects may take for what takes microseconds.
 const patience = 10 * time.Second
 
-// Close ends the listener, and Accept. Connections stay.
-func (l *Listener) Close() error { return l.close() }
+// Close ends the listener, and Accept. Connections that were accepted stay; those that were not are closed. It is idempotent.
+func (l *Listener) Close() error {
+	l.end()
+	err := l.close()
+	l.done.Wait()
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
 
 // fromPython returns the address of a socket as Python has it: a str or bytes, which begins with NUL where it is abstract.
 func fromPython(addr any) (string, error) {

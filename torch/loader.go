@@ -83,7 +83,13 @@ func (c Child) loaderWorker(ctx context.Context, args Tuple) error {
 		return err
 	}
 	endQuietly()
-	return w.serve(ctx)
+	if err := w.serve(ctx); err != nil {
+		return err
+	}
+	if over, err := w.done.IsSet(ctx); over || err != nil {
+		return err // nobody wants the batches that are under way
+	}
+	return c.finish(ctx)
 }
 
 // serve answers until the DataLoader wants no more.

@@ -21,6 +21,7 @@ import (
 var testChild = Child{
 	Functions: map[string]func(context.Context, Tuple, *Dict) error{
 		"__main__.rows": scaleAll, "__main__.error": takeTurns, // of loader.py
+		"__main__.leave_tensors": leaveTensors, "__main__.hold_tools": holdTools, // of late.py
 		"__main__.turns": takeTools, "__main__.fails": func(context.Context, Tuple, *Dict) error { return errFails }, // of child.py
 	},
 	Datasets: map[string]OpenDataset{

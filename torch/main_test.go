@@ -29,6 +29,12 @@ var summary struct {
 }
 
 func TestMain(m *testing.M) {
+	if limit := os.Getenv("SHOAL_TORCH_LINGER"); limit != "" {
+		var err error
+		if testChild.Linger, err = time.ParseDuration(limit); err != nil {
+			panic(err)
+		}
+	}
 	testChild.Main()
 	code := m.Run()
 	if err := Trim(); err != nil {

@@ -22,6 +22,7 @@ func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byt
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.came(name)
 	r := t.byID[id]
 	if r == nil {
 		r = &region{file: f, nbytes: nbytes, id: id, name: name, manager: manager}

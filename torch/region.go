@@ -249,7 +249,7 @@ func sweep() {
 			return
 		}
 		for _, f := range files {
-			if owner, ok := ownerOf(strings.TrimPrefix(filepath.Base(f), kind)); ok && !owner.alive() {
+			if owner, ok := ownerOf(strings.TrimPrefix(filepath.Base(f), kind)); ok && !owner.alive() && (kind != "" || !leftToOthers("/"+filepath.Base(f))) {
 				os.Remove(f)
 			}
 		}

@@ -36,6 +36,7 @@ type regionTable struct {
 	watch   *sys.OpenWatch         // nil before the first use, or where it is not to be had
 	watched map[int]*region
 	tidying bool // PyTorch's memory under way will be looked at again
+	kept    []*keptNames
 }
 
 // A tenant is the Loan of a storage on a region.
@@ -191,6 +192,21 @@ func (t *regionTable) underWay(r *region) bool {
 	}
 	r.peers = slices.DeleteFunc(r.peers, func(p process) bool { return !p.alive() })
 	return len(r.peers) > 0
+}
+
+// openLater is underWay for the others, after a look.
+func (t *regionTable) openLater(r *region) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+	return t.underWay(r)
+}
+
+// notice is look for the others.
+func (t *regionTable) notice() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
 }
 
 // look takes note of the openings since the last look.

@@ -1,8 +1,6 @@
 package torch
 
 import (
-	"crypto/rand"
-	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -28,9 +26,11 @@ const (
 type sharer struct {
 	key      []byte
 	listener *sys.Listener
+	dir      string // of the address of one that another process has left, to be removed
 	mu       sync.Mutex
 	next     int64
 	waiting  map[int64]*waiting
+	giving   int // descriptors that are being given
 }
 
 // A waiting descriptor is the sharer's to close.
@@ -54,14 +54,18 @@ func sharerFor(key []byte) (*sharer, error) {
 	if s := sharers.byKey[string(key)]; s != nil {
 		return s, nil
 	}
-	l, err := sys.Listen(fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(), rand.Text()))
+	l, err := sys.Listen(abstractName())
 	if err != nil {
 		return nil, err
 	}
 	s := &sharer{key: append([]byte(nil), key...), listener: l, waiting: map[int64]*waiting{}}
 	sharers.byKey[string(key)] = s
-	go sys.Accept(l.Accept, func(c *sys.Conn) { go s.answer(c) })
+	go s.serve()
 	return s, nil
+}
+
+func (s *sharer) serve() {
+	sys.Accept(s.listener.Accept, func(c *sys.Conn) { go s.answer(c) })
 }
 
 // offer takes f over, and returns the key for it.
@@ -69,12 +73,17 @@ func (s *sharer) offer(f *os.File) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next++
-	key := s.next
-	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdraw(key) })}
-	return key
+	s.await(s.next, f)
+	return s.next
 }
 
-// take returns the descriptor of a key, once.
+// await keeps f for a key. It is called with the lock.
+func (s *sharer) await(key int64, f *os.File) {
+	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdraw(key) })}
+}
+
+// take returns the descriptor of a key, once. The caller calls given. With the last of its promises a sharer that another process has left
+// ends.
 func (s *sharer) take(key int64) (*os.File, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,12 +93,25 @@ func (s *sharer) take(key int64) (*os.File, bool) {
 	}
 	delete(s.waiting, key)
 	w.timer.Stop()
+	s.giving++
+	if s.dir != "" && len(s.waiting) == 0 { // before the last is given: this process may end when it has it
+		s.listener.Close()
+		os.RemoveAll(s.dir)
+	}
 	return w.file, true
+}
+
+// given closes what was taken.
+func (s *sharer) given(f *os.File) {
+	f.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.giving--
 }
 
 func (s *sharer) withdraw(key int64) {
 	if f, ok := s.take(key); ok {
-		f.Close()
+		s.given(f)
 	}
 }
 
@@ -111,7 +133,7 @@ func (s *sharer) answer(c *sys.Conn) {
 	if !ok {
 		return
 	}
-	defer f.Close()
+	defer s.given(f)
 	if sys.SendFiles(c, []byte{sharedByte}, f) != nil {
 		return
 	}

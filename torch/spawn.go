@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,13 +26,17 @@ import (
 // A Python says how to start Python functions. The zero value is usable: python3 from the PATH, in this process's directory
 // and environment.
 type Python struct {
-	Path    string    // of the interpreter; "" stands for python3
-	Flags   []string  // of the interpreter, before all else
-	Dir     string    // its working directory, where modules are looked for first; "" stands for this process's
-	Env     []string  // as in os/exec; nil stands for this process's
-	Stdout  io.Writer // nil stands for os.Stdout
-	Stderr  io.Writer // nil stands for os.Stderr; the last lines are in a ProcessError as well
-	Options Options   // of the connection; with no AuthKey it is that of all processes that this one starts, since they are told
+	Path   string    // of the interpreter; "" stands for python3
+	Flags  []string  // of the interpreter, before all else
+	Dir    string    // its working directory, where modules are looked for first; "" stands for this process's
+	Env    []string  // as in os/exec; nil stands for this process's
+	Stdout io.Writer // nil stands for os.Stdout
+	Stderr io.Writer // nil stands for os.Stderr; the last lines are in a ProcessError as well
+	// Linger is how long a process whose function has ended waits for this one to take over the memory of messages that nobody has
+	// received yet; 0 stands for a minute. That takes milliseconds where this process runs. After it the process fails and says on
+	// stderr what is lost.
+	Linger  time.Duration
+	Options Options // of the connection; with no AuthKey it is that of all processes that this one starts, since they are told
 }
 
 // Spawn is Python{}.Spawn.
@@ -49,7 +55,7 @@ func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Proc
 	if len(py.Options.AuthKey) == 0 {
 		py.Options.AuthKey = processKey()
 	}
-	p := &Process{target: target, name: fmt.Sprintf("go-%d", spawned.Add(1)), ended: make(chan struct{})}
+	p := &Process{target: target, name: fmt.Sprintf("go-%d", spawned.Add(1)), ending: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -72,6 +78,7 @@ var spawned atomic.Int64
 const (
 	startFD = 3 + iota
 	connFD
+	estateFD
 )
 
 // start starts the interpreter, and returns the pipe on which it waits for what to do.
@@ -82,8 +89,14 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	}
 	defer theirs.Close()
 	p.Conn = newConn(ours, py.Options)
+	heir, leaves, err := sys.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer leaves.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
+		heir.Close()
 		return nil, err
 	}
 	defer read.Close()
@@ -96,14 +109,16 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	p.cmd = exec.CommandContext(ctx, path, argv...)
 	p.cmd.Dir, p.cmd.Env = py.Dir, py.Env
 	p.cmd.Stdout, p.cmd.Stderr = orStandard(py.Stdout, os.Stdout), io.MultiWriter(&p.stderr, orStandard(py.Stderr, os.Stderr))
-	p.cmd.ExtraFiles = []*os.File{read, theirs}
+	p.cmd.ExtraFiles = []*os.File{read, theirs, leaves}
 	p.cmd.WaitDelay = time.Second // for grandchildren that have its stderr
 	if err := p.cmd.Start(); err != nil {
 		write.Close()
+		heir.Close()
 		p.cmd = nil
 		return nil, err
 	}
-	p.Conn.peer = newPeer(os.Getuid(), p.cmd.Process.Pid)
+	p.Conn.peer, p.Conn.process = newPeer(os.Getuid(), p.cmd.Process.Pid), p
+	go p.inherit(heir)
 	go p.await()
 	return write, nil
 }
@@ -117,7 +132,7 @@ func orStandard(w io.Writer, standard *os.File) io.Writer {
 
 // describe writes the two pickles. The process reads them when its interpreter is ready; they may be longer than a pipe.
 func (py Python) describe(p *Process, module, function string, args []any) error {
-	preparation := NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn")
+	preparation := NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal", py.arrangement())
 	if strings.HasSuffix(module, ".py") {
 		path, err := py.scriptPath(module)
 		if err != nil {
@@ -152,6 +167,17 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 	return nil
 }
 
+// arrangement runs leave.py. It is part of the first pickle, so that no argument of the interpreter says it.
+func (py Python) arrangement() *pickle.Object {
+	limit := py.Linger
+	if limit == 0 {
+		limit = linger
+	}
+	names := NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds())
+	code := &pickle.Object{Class: named("builtins.compile"), Args: Tuple{leaveCode, "torch/leave.py", "exec"}}
+	return &pickle.Object{Class: named("builtins.exec"), Args: Tuple{code, names}}
+}
+
 // scriptPath is where Python finds a script, whatever its directory.
 func (py Python) scriptPath(script string) (string, error) {
 	if filepath.IsAbs(script) || py.Dir == "" {
@@ -175,6 +201,8 @@ type Process struct {
 	cmd    *exec.Cmd
 	start  *os.File // its closing tells the process that its parent has ended
 	stderr tail
+	listen sync.Once
+	ending chan struct{} // the function has ended
 	ended  chan struct{}
 	err    error // set before ended is closed
 }
@@ -182,14 +210,68 @@ type Process struct {
 // PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Wait blocks until the process has ended, and returns nil or a *ProcessError; or until ctx is done, and returns its cause.
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.ended }
+
+// Wait blocks until the process has ended, and returns nil or a *ProcessError; or until ctx is done, and returns its cause. It ends the
+// sending through Conn, so that a function which receives until the end comes to its end, and keeps what the function sends meanwhile for
+// Conn.Recv, up to Options.MaxMessage bytes. To see the end while others send use Done.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
 		return p.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	default:
 	}
+	p.listen.Do(func() {
+		go func() {
+			p.Conn.endSending()
+			p.Conn.readAhead()
+		}()
+	})
+	select {
+	case <-p.ended:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// failed returns the failure of the process, if it has failed or is about to: nil if it lives, or has ended well.
+func (p *Process) failed(ctx context.Context) error {
+	select {
+	case <-p.ended:
+		return p.err
+	case <-p.ending:
+	default:
+		if !sys.Exiting(p.PID()) && !within(ctx, p.ending, moment) {
+			return nil
+		}
+	}
+	if within(ctx, p.ended, forever) {
+		return p.err
+	}
+	return nil
+}
+
+// moment is how long after the end of a connection a process is asked whether its function has ended, too. It says so before, by another way.
+const moment = 100 * time.Millisecond
+
+// forever is as long as a context.
+const forever = time.Duration(math.MaxInt64)
+
+// within waits for c to be closed.
+func within(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // Signal sends a signal; os.ErrProcessDone if the process has ended.

@@ -72,12 +72,16 @@ func TestAStoreThatIsNone(t *testing.T) {
 		serve func(c net.Conn)
 		want  error
 	}{
-		"closes at once":   {func(net.Conn) {}, ErrClosed},
-		"says nothing":     {func(c net.Conn) { io.Copy(io.Discard, c) }, context.DeadlineExceeded},
-		"ends in a value":  {func(c net.Conn) { hello(c); c.Write(append([]byte{0}, 9, 0, 0, 0, 0, 0, 0, 0, 1)) }, ErrClosed},
-		"a negative value": {func(c net.Conn) { hello(c); c.Write(bytes.Repeat([]byte{0}, 1)); c.Write(bytes.Repeat([]byte{0xff}, 8)) }, ErrProtocol},
-		"a huge value":     {func(c net.Conn) { hello(c); c.Write([]byte{0, 0, 0, 0, 0, 0, 1, 0, 0}) }, ErrTooLong},
-		"another answer":   {func(c net.Conn) { hello(c); c.Write([]byte{7}) }, ErrProtocol},
+		"closes at once":  {func(net.Conn) {}, ErrClosed},
+		"says nothing":    {func(c net.Conn) { io.Copy(io.Discard, c) }, context.DeadlineExceeded},
+		"ends in a value": {func(c net.Conn) { hello(c); c.Write(append([]byte{0}, 9, 0, 0, 0, 0, 0, 0, 0, 1)) }, ErrClosed},
+		"a negative value": {func(c net.Conn) {
+			hello(c)
+			c.Write(bytes.Repeat([]byte{0}, 1))
+			c.Write(bytes.Repeat([]byte{0xff}, 8))
+		}, ErrProtocol},
+		"a huge value":   {func(c net.Conn) { hello(c); c.Write([]byte{0, 0, 0, 0, 0, 0, 1, 0, 0}) }, ErrTooLong},
+		"another answer": {func(c net.Conn) { hello(c); c.Write([]byte{7}) }, ErrProtocol},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		if name == "says nothing" {

@@ -91,9 +91,11 @@ func (e *exporter) byDescriptor(r *region) (*pickle.Object, error) {
 	return &pickle.Object{Class: rebuildFD, Args: Tuple{untypedStorage, df, r.nbytes}}, nil
 }
 
+// promise promises a descriptor. Memory that is under way through /proc goes through the sharer meanwhile: of two openings the kernel may tell
+// one, and then it would seem to be under way for ever.
 func (e *exporter) promise(r *region) (*pickle.Object, error) {
 	proc := e.opts.Strategy == Proc || e.opts.Strategy == Auto && e.peer.seesProc
-	if proc {
+	if proc && !(len(e.opts.AuthKey) > 0 && regions.openLater(r)) {
 		return e.promiseProc(r)
 	}
 	regions.expect(r, nil)
@@ -102,6 +104,7 @@ func (e *exporter) promise(r *region) (*pickle.Object, error) {
 		regions.recall(r)
 		return nil, err
 	}
+	regions.notice() // that opening, before the receiver's can be told as one with it
 	return e.offer(again)
 }
 

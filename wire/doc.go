@@ -7,9 +7,15 @@
 // # What can cross
 //
 // Booleans, numbers, strings, slices, arrays, maps, pointers, structs, time.Time, types with MarshalBinary or MarshalText, errors,
-// an any that holds a type known to [RegisterType], and types with MarshalWire, such as tensors and queues. Nil
+// an any that holds a type known to [RegisterType], open files (*os.File), and types with MarshalWire, such as tensors and queues. Nil
 // stays nil. Functions, channels, other interfaces, addresses, locks, contexts and structs with unexported fields cannot; a field
 // tagged `wire:"-"` stays at home.
+//
+// A file arrives as another descriptor of the same open file, under its name. The sender's stays
+// the sender's, and the receiver's is the receiver's to close. The process that made the domain
+// keeps one while it is under way, and closes it within a second if nobody receives it. A
+// connection or a listener of package net travels as what its method File returns, of which
+// net.FileConn and net.FileListener make one again.
 //
 // # What is lost
 //

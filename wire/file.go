@@ -13,7 +13,8 @@ func init() {
 	RegisterError("shm.ErrTooManyFiles", shm.ErrTooManyFiles)
 }
 
-// A fileCodec writes an open file: its name, and the block for which the domain keeps a descriptor of it.
+// A fileCodec writes an open file: its name, and the block for which the domain keeps a descriptor
+// of it.
 type fileCodec struct{}
 
 const fileLen = 2

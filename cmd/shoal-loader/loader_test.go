@@ -1,6 +1,9 @@
 package main_test
 
 import (
+	"errors"
+	"image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,7 +81,7 @@ func TestSamplesAreThosePythonReads(t *testing.T) {
 				t.Fatalf("%v\n%s%s", err, out, stderr.String())
 			}
 			t.Logf("the same: %s", strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", ", "))
-			for _, name := range []string{"npy", "tokens 32 32", "tokens npy 64 64", "tokens jsonl", "bad line"} {
+			for _, name := range []string{"npy", "tokens 32 32", "tokens npy 64 64", "tokens jsonl", "jsonl", "jsonl columns", "bad option", "bad line"} {
 				if !regexp.MustCompile(`(?m)^` + name + `$`).Match(out) {
 					t.Errorf("%s was not compared", name)
 				}
@@ -87,5 +90,43 @@ func TestSamplesAreThosePythonReads(t *testing.T) {
 				t.Errorf("PyTorch complained:\n%s", stderr.String())
 			}
 		})
+	}
+}
+
+// TestTheREADMEsScriptRuns runs it as it is there, in a folder that has what it names.
+func TestTheREADMEsScriptRuns(t *testing.T) {
+	script := snippet(t, "../../README.md", "## Data for a PyTorch script")
+	if script != snippet(t, "../../docs/torch.md", "## Ready-made loader") {
+		t.Error("README.md and docs/torch.md have different scripts")
+	}
+	pythons := pythons(t)
+	dir := home(t)
+	for i, class := range []string{"ant", "bee"} {
+		folder := filepath.Join(dir, "train", class)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 2 + i {
+			f, err := os.Create(filepath.Join(folder, string(rune('a'+k))+".png"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(png.Encode(f, image.NewGray(image.Rect(0, 0, 20+k, 30))), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "train.py"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, python := range pythons {
+		cmd := exec.CommandContext(t.Context(), python, "train.py")
+		cmd.Dir = dir
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil || !strings.HasPrefix(string(out), "torch.Size([5, 3, 224, 224]) tensor([") {
+			t.Errorf("%s: %v\n%s%s", python, err, out, stderr.String())
+		}
 	}
 }

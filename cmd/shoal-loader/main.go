@@ -20,7 +20,7 @@ import (
 func main() {
 	torch.Child{
 		Datasets: map[string]torch.OpenDataset{
-			"images": openImages, "npy": openNPY, "jsonl": openJSONL, "tokens": openTokens,
+			"images": openImages, "npy": openNPY, "jsonl": openJSONL, "parquet": openParquet, "tokens": openTokens,
 		},
 		Streams: map[string]torch.OpenStream{"shards": openShards},
 	}.Main()
@@ -41,7 +41,8 @@ A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attr
           Both: channels, dtype ("float32" or "uint8"), and transform, of torchvision's, or, in this order,
           resize, crop, random_crop, random_resized_crop, flip, vertical_flip, mean, std
   npy     paths           files of numpy; sample i is row i of each
-  jsonl   paths, columns  lines of JSON; columns is a list of names, or a dict of names and dtypes
+  jsonl   paths, columns  lines of JSON
+  parquet paths, columns  rows of Parquet; columns is a list of names, or a dict of names and dtypes
   tokens  path, length    windows of tokens in a file of numbers (.bin) or of numpy (.npy), each with the one after it
           stride, dtype, vocabulary
           or lines of JSON that are or have (column) lists of tokens (.jsonl), cut or filled up to length with pad

@@ -5,6 +5,8 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/jsonl"
+	"github.com/shoal-mp/shoal/data/parquet"
+	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/torch"
 )
 
@@ -28,18 +30,31 @@ type table struct {
 	Columns any `torch:"columns"`
 }
 
-func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
+// tableOf reads the options of a table.
+func tableOf(w torch.Worker) (paths []string, wanted row.Columns, err error) {
 	var args table
 	if err := w.Keywords(&args); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	paths, err := files(args.Paths)
-	if err != nil {
-		return nil, err
+	if paths, err = files(args.Paths); err != nil {
+		return nil, nil, err
 	}
-	wanted, err := columns(args.Columns)
+	wanted, err = columns(args.Columns)
+	return paths, wanted, err
+}
+
+func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
+	paths, wanted, err := tableOf(w)
 	if err != nil {
 		return nil, err
 	}
 	return jsonl.Open(jsonl.Options{Columns: wanted}, paths...)
+}
+
+func openParquet(_ context.Context, w torch.Worker) (data.Dataset, error) {
+	paths, wanted, err := tableOf(w)
+	if err != nil {
+		return nil, err
+	}
+	return parquet.Open(parquet.Options{Columns: wanted}, paths...)
 }

@@ -13,6 +13,7 @@ import (
 var commands = []subcommand.Command{
 	{Name: "hogwild", Help: "Train one network on handwritten digits by several processes without locks.", Runner: new(hogwildCommand)},
 	{Name: "bench", Help: "Measure Shoal against this machine, and against PyTorch.", Runner: new(benchCommand)},
+	{Name: "loader", Help: "Say where the ready-made loader for PyTorch's DataLoader is, and how a script uses it.", Runner: new(loaderCommand)},
 	{Name: "inspect", Help: "Print the tensors in a file: names, dtypes, shapes, sizes, statistics.", Runner: new(inspectCommand)},
 	{Name: "convert", Help: "Write the tensors of one file to another, of another format.", Runner: new(convertCommand)},
 	{Name: "doctor", Help: "Look at this machine and at the Shoal programs on it, and say what to set.", Runner: new(doctorCommand)},

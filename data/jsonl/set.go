@@ -94,7 +94,9 @@ func (s *Set) Value(_ context.Context, i int) (v any, err error) {
 		object, ok := line.(map[string]any)
 		switch {
 		case ok:
-			v, err = s.options.Columns.Pick(object)
+			if object, err = s.options.Columns.Pick(object); err == nil {
+				v = row.Tensors(object)
+			}
 		case len(s.options.Columns) > 0:
 			err = notAnObject(line)
 		default:

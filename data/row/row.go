@@ -20,7 +20,7 @@ var (
 // A Column is one that is wanted.
 type Column struct {
 	Name  string
-	DType *tensor.DType // of the tensors of its numbers; nil leaves numbers as they are, and makes of lists what torch.tensor does
+	DType *tensor.DType // of the tensors of its numbers; nil leaves them as they are
 }
 
 // Columns are those that are wanted, in their order. None stand for all that a row has.
@@ -29,13 +29,13 @@ type Columns []Column
 // As is a DType for a Column.
 func As(dt tensor.DType) *tensor.DType { return &dt }
 
-// Pick returns the columns of a row, in which lists of numbers are tensors. Numbers are bool, int64 and float64, and lists are []any. The error wraps ErrColumn or
+// Pick returns the columns of a row, those with a DType as tensors. Numbers are bool, int64 and float64, and lists are []any, or tensors already. The error wraps ErrColumn or
 // ErrKind and names the column.
 func (c Columns) Pick(row map[string]any) (map[string]any, error) {
 	picked := make(map[string]any, len(row))
 	if len(c) == 0 {
 		for name, v := range row {
-			picked[name] = Tensors(v)
+			picked[name] = v
 		}
 		return picked, nil
 	}
@@ -55,7 +55,10 @@ func (c Columns) Pick(row map[string]any) (map[string]any, error) {
 // of returns a value of the column.
 func (c Column) of(v any) (any, error) {
 	if c.DType == nil {
-		return Tensors(v), nil
+		return v, nil
+	}
+	if t, ok := v.(*tensor.Tensor); ok {
+		return t.To(*c.DType), nil
 	}
 	var l lattice
 	if !l.add(v, 0) {

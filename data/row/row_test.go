@@ -111,7 +111,7 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 }
 
 func ExampleColumns() {
-	columns := row.Columns{{Name: "ids"}, {Name: "weight", DType: row.As(tensor.Float32)}}
+	columns := row.Columns{{Name: "ids", DType: row.As(tensor.Int64)}, {Name: "weight", DType: row.As(tensor.Float32)}}
 	sample, err := columns.Pick(map[string]any{"ids": []any{int64(1), int64(2)}, "weight": 0.5, "note": "none"})
 	fmt.Println(len(sample), tensor.Data[int64](sample["ids"].(*tensor.Tensor)), sample["weight"].(*tensor.Tensor).DType(), err)
 	// Output: 2 [1 2] float32 <nil>

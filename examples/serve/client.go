@@ -9,7 +9,8 @@ import (
 
 const tries = 20
 
-// send is a client: it sends one request after the other. Where the workers accept, it sends one again whose connection broke.
+// send is a client: it sends one request after the other. Where the workers accept, it sends one
+// again whose connection broke.
 func (l *ledger) send(ctx context.Context, url string, x float32) {
 	client, last := &http.Client{Transport: &http.Transport{}}, 0
 	defer client.CloseIdleConnections()

@@ -21,7 +21,8 @@ type ledger struct {
 	answers                        chan answer
 }
 
-// drill sends requests while one process after the other is killed, and says what has become of them.
+// drill sends requests while one process after the other is killed, and says what has become of
+// them.
 func drill(ctx context.Context, url string) error {
 	l := &ledger{versions: map[int]bool{}, answers: make(chan answer)}
 	sends, stop := context.WithCancel(ctx)
@@ -43,7 +44,8 @@ func drill(ctx context.Context, url string) error {
 	return ctx.Err()
 }
 
-// kill kills the worker with that rank, or who reloads, once there is an answer by which it can be known. It is at another request by then.
+// kill kills the worker with that rank, or who reloads, once there is an answer by which it can be
+// known. It is at another request by then.
 func (l *ledger) kill(ctx context.Context, rank int, killed map[int]bool) {
 	for ctx.Err() == nil {
 		a := l.await(ctx, 1)

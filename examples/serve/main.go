@@ -1,13 +1,17 @@
-// Serve is the lesson of a server that outlives its processes: four workers compute with one copy of the weights, in shared memory, while another
-// process replaces them all the time, and each is killed by SIGKILL in its turn. Clients send requests over HTTP meanwhile: none fails, and each
+// Serve is the lesson of a server that outlives its processes: four workers compute with one copy
+// of the weights, in shared memory, while another process replaces them all the time, and each is
+// killed by SIGKILL in its turn. Clients send requests over HTTP meanwhile: none fails, and each
 // answer is of one whole version of the weights, never of an older one than its client has seen.
 //
-// The first process has the connections, and a pool does the work: a request whose worker dies is done by another one, and its client
-// notices nothing. With -accept the workers accept on one listener, which was passed to them, and nothing stands between them and
-// their clients. Then a connection dies with its worker, so the client has to send its request again, as a load balancer does. It is never
-// refused, since the listener lives on. Both end with the first process, which does little that can fail.
+// The first process has the connections, and a pool does the work: a request whose worker dies is
+// done by another one, and its client notices nothing. With -accept the workers accept on one
+// listener, which was passed to them, and nothing stands between them and their clients. Then a
+// connection dies with its worker, so the client has to send its request again, as a load balancer
+// does. It is never refused, since the listener lives on. Both end with the first process, which
+// does little that can fail.
 //
-// With -addr it serves until it is interrupted, and whoever asks for /predict?x=0.5 reads whom to kill.
+// With -addr it serves until it is interrupted, and whoever asks for /predict?x=0.5 reads whom to
+// kill.
 package main
 
 import (
@@ -29,7 +33,8 @@ var (
 
 const workers = 4
 
-// again is for processes that are killed. Who takes the place of one has its argument, an ipc.Latest, and finds the newest weights there.
+// again is for processes that are killed. Who takes the place of one has its argument, an
+// ipc.Latest, and finds the newest weights there.
 var again = shoal.Restart{Max: -1, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond}
 
 func main() { shoal.Main(run) }

@@ -12,7 +12,8 @@ import (
 
 const size = 256
 
-// Weights are a version of the model: of number n, all elements are n, so that an answer shows what it was computed by.
+// Weights are a version of the model: of number n, all elements are n, so that an answer shows what
+// it was computed by.
 type Weights struct {
 	Number int
 	PID    int // who made them
@@ -30,7 +31,8 @@ func publish(ctx context.Context, weights *ipc.Latest[Weights], n int) error {
 	return err
 }
 
-// An answer is x times the weights, for a vector of which all elements are x, and who has computed it by which weights.
+// An answer is x times the weights, for a vector of which all elements are x, and who has computed
+// it by which weights.
 type answer struct {
 	Y             []float32
 	Number        int

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -14,6 +17,13 @@ func ipcScenarios() map[string]*scenario {
 	const name = "what it dies with"
 	var once *ipc.Once // of the bench
 	var tasks *ipc.JoinableQueue[int]
+	var news *ipc.Latest[edition] // of number 1
+	publish := func(*world) (err error) {
+		if news, err = ipc.NewLatest(edition{}); err != nil {
+			return err
+		}
+		return errors.Join(store(news, 1), ipc.Bind(name, news))
+	}
 	return map[string]*scenario{
 		"ipc once": {
 			most: 1,
@@ -56,7 +66,70 @@ func ipcScenarios() map[string]*scenario {
 			},
 			after: func(w *world) { joins(w, tasks); closes(w, ipc.Unlink(name), tasks.Close()) },
 		},
+		"ipc latest": {
+			most: 2, drops: 2, setup: publish,
+			act: func(v *victim) error {
+				l, err := ipc.Lookup[*ipc.Latest[edition]](name)
+				if err != nil {
+					return err
+				}
+				return errors.Join(load(l, 1), store(l, 2), load(l, 2), store(l, 3), load(l, 3), l.Close())
+			},
+			after: func(w *world) {
+				closes(w, load(news, 1), store(news, 9), load(news, 9), ipc.Unlink(name), news.Close())
+			},
+		},
 	}
+}
+
+// An edition has its number in many places: in one of three it does not fit into a slot.
+type edition struct {
+	Number int
+	Memory []*ipc.Memory
+	Text   string
+}
+
+func store(l *ipc.Latest[edition], n int) error {
+	e := edition{Number: n, Text: strings.Repeat("x", n%3*200)}
+	var err error
+	for range n {
+		m, failed := ipc.NewMemory(5000)
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		for i := range m.Bytes() {
+			m.Bytes()[i] = byte(n)
+		}
+		e.Memory = append(e.Memory, m)
+	}
+	ctx, cancel := context.WithTimeout(background, limit())
+	defer cancel()
+	_, err = l.Store(ctx, e)
+	return errors.Join(err, e.close())
+}
+
+// load finds an edition that is whole and not before least.
+func load(l *ipc.Latest[edition], least int) error {
+	e, _, err := l.Load()
+	if err != nil {
+		return err
+	}
+	if e.Number < least || len(e.Memory) != e.Number || len(e.Text) != e.Number%3*200 {
+		err = fmt.Errorf("edition %d of %d blocks with %d letters, when %d was stored", e.Number, len(e.Memory), len(e.Text), least)
+	}
+	for _, m := range e.Memory {
+		if bytes.Count(m.Bytes(), []byte{byte(e.Number)}) != len(m.Bytes()) {
+			err = errors.Join(err, fmt.Errorf("edition %d has memory of another one", e.Number))
+		}
+	}
+	return errors.Join(err, e.close())
+}
+
+func (e *edition) close() (err error) {
+	for _, m := range e.Memory {
+		err = errors.Join(err, m.Close())
+	}
+	return err
 }
 
 // joins does the tasks that are left, and waits for those that nobody does any more. What is lost is said once.

@@ -61,6 +61,7 @@ type component struct {
 	dc, ac *huffman
 	pred   int32
 	seen   bool
+	bits   [64]uint8 // of each coefficient, one more than the lowest bit that scans of a progressive image have had; 0: none has
 }
 
 // Decode decodes a JPEG file into channels planes, 1 or 3, in the memory that place returns.

@@ -45,13 +45,37 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 			var p pixeltest.Picture
 			err := d.Decode(data[:n], 3, p.Place)
 			var at *pixel.DecodeError
-			if strings.Contains(name, "progressive") && err == nil {
-				continue // the first scans are a picture
-			}
 			if !errors.As(err, &at) || at.Offset > n {
 				t.Fatalf("%s: %d bytes of %d: %v", name, n, len(data), err)
 			}
 		}
+	}
+}
+
+// A progressive image comes in scans. One that ends between two of them, with or without the mark of the end, is no picture.
+func TestRegression_S4_3_MissingScansAreAnError(t *testing.T) {
+	ends := 0
+	for _, name := range files(t) {
+		data := pixeltest.Read(t, name)
+		if !strings.Contains(name, "progressive") {
+			continue
+		}
+		for at := range len(data) - 2 {
+			if data[at] != 0xFF || data[at+1] != 0xDA && data[at+1] != 0xC4 || bytes.Count(data[:at], []byte{0xFF, 0xDA}) == 0 {
+				continue
+			}
+			for _, cut := range [][]byte{data[:at], append(bytes.Clone(data[:at]), 0xFF, 0xD9)} {
+				var d jpeg.Decoder
+				var p pixeltest.Picture
+				if err := d.Decode(cut, 3, p.Place); !errors.Is(err, pixel.ErrTruncated) || !strings.Contains(err.Error(), "scans are missing") && !strings.Contains(err.Error(), "component") {
+					t.Errorf("%s, the first %d bytes: %v", name, at, err)
+				}
+			}
+			ends++
+		}
+	}
+	if ends < 5 {
+		t.Errorf("only %d scans", ends)
 	}
 }
 

@@ -17,6 +17,9 @@ func (d *Decoder) finish() error {
 			return fmt.Errorf("%w: component %d is missing", pixel.ErrTruncated, c.id)
 		}
 		if d.progressive {
+			if err := c.whole(); err != nil {
+				return err
+			}
 			for at := range c.blocks {
 				d.draw(c, at, &c.blocks[at], false)
 			}
@@ -24,6 +27,17 @@ func (d *Decoder) finish() error {
 	}
 	for y := range d.h {
 		d.row(y)
+	}
+	return nil
+}
+
+// whole says which scans of a progressive image are missing. libjpeg makes pixels of the others, and smooths what it does not know; that
+// would be half a picture.
+func (c *component) whole() error {
+	for k, bits := range c.bits {
+		if bits != 1 {
+			return fmt.Errorf("%w: scans are missing: coefficient %d of component %d is not known to its last bit", pixel.ErrTruncated, k, c.id)
+		}
 	}
 	return nil
 }

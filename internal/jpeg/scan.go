@@ -89,6 +89,11 @@ func (d *Decoder) method(high int) error {
 	if d.to > 63 || d.from > d.to || d.from == 0 && d.to > 0 || d.from > 0 && d.scan.n > 1 || d.low > 13 || high != 0 && high != int(d.low)+1 {
 		return fmt.Errorf("%w: a scan of coefficients %d to %d from bit %d", pixel.ErrCorrupt, d.from, d.to, d.low)
 	}
+	for _, c := range d.in[:d.scan.n] {
+		for k := d.from; k <= d.to; k++ {
+			c.bits[k] = uint8(d.low) + 1
+		}
+	}
 	switch {
 	case d.from == 0 && high == 0:
 		d.read = (*Decoder).firstDC

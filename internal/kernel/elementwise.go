@@ -8,7 +8,7 @@ func Relu[F Float](x, y []F) {
 	}
 }
 
-// ReluBackward overwrites dx with dy where y, the output (or the input) of [Relu], is above zero, and with zero elsewhere.
+// ReluBackward overwrites dx with dy where y, the output (or the input) of [Relu], is above zero or NaN, and with zero elsewhere.
 // dx may be dy.
 func ReluBackward[F Float](y, dy, dx []F) {
 	dy, dx = dy[:len(y)], dx[:len(y)]

@@ -19,7 +19,7 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 	for i, v := range x {
 		relu[i] = max(float64(v), 0)
 		total += float64(v)
-		if v > 0 {
+		if !(v <= 0) {
 			back[i] = float64(y[i])
 		}
 		axpy[i] += float64(alpha) * float64(v)

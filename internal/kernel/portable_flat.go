@@ -91,7 +91,7 @@ func reluBackward[F Float](n int, y, dy, dx *F) {
 func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
 	for i, v := range y {
 		var mask B
-		if v > 0 {
+		if !(v <= 0) {
 			mask = ^B(0)
 		}
 		dx[i] = dy[i] & mask

@@ -19,9 +19,10 @@ func logSoftmax[F Float](x, y []F) {
 	for i, n := range short(len(x)) {
 		sum += inner[F]().expSum(n, &x[i], largest)
 	}
-	logSum := largest + F(math.Log(float64(sum)))
-	for i, n := range short(len(x)) {
-		inner[F]().shift(n, -logSum, &x[i], &y[i])
+	logSum := F(math.Log(float64(sum)))
+	for i, n := range short(len(x)) { // one after the other: beside a large element the logarithm would be lost
+		inner[F]().shift(n, -largest, &x[i], &y[i])
+		inner[F]().shift(n, -logSum, &y[i], &y[i])
 	}
 }
 

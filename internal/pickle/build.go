@@ -20,6 +20,9 @@ func (m *machine) setItems(pairs []any) error {
 	return withTop(m, func(to any) error {
 		d, ok := to.(*Dict)
 		if o, is := to.(*Object); is {
+			if len(pairs) == 0 {
+				return nil
+			}
 			if o.Dict == nil {
 				o.Dict = new(Dict)
 			}

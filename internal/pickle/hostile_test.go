@@ -14,7 +14,21 @@ var hostile = map[string]struct {
 }{
 	"empty":                    {"", ErrFormat},
 	"only a protocol":          {"\x80\x04", ErrFormat},
-	"protocol 0":               {"(lp0\nI1\na.", ErrFormat},
+	"a number of letters":      {"Ix\n.", ErrFormat},
+	"a long of nothing":        {"L\n.", ErrFormat},
+	"a float of a program":     {"F0x1p3\n.", ErrFormat},
+	"a str without quotes":     {"Sx\n.", ErrFormat},
+	"a str that escapes":       {"S'\\400'\n.", ErrFormat},
+	"half an escape":           {"V\\u12\n.", ErrFormat},
+	"an escape beyond all":     {"V\\U00110000\n.", ErrFormat},
+	"a place of letters":       {"Npx\n.", ErrFormat},
+	"get of nothing by line":   {"g7\n.", ErrFormat},
+	"a dict of three":          {"(NNNd.", ErrFormat},
+	"an object of no class":    {"(o.", ErrFormat},
+	"an object of a number":    {"(I1\no.", ErrFormat},
+	"an instance":              {"(Vtrue\nios\nsystem\n.", ErrGlobal},
+	"another base":             {"ccopy_reg\n_reconstructor\n(c__builtin__\nset\nc__builtin__\nlist\nNtR.", ErrFormat},
+	"digits without end":       {"I" + strings.Repeat("1", 1<<16), ErrLimit},
 	"protocol 9":               {"\x80\x09N.", ErrFormat},
 	"no value":                 {"\x80\x04.", ErrFormat},
 	"two values":               {"\x80\x04NN.", ErrFormat},
@@ -96,6 +110,9 @@ func TestSharedTuples(t *testing.T) {
 // FuzzUnmarshal wants a value or an error, and of a value that it is the same when written and read again.
 func FuzzUnmarshal(f *testing.F) {
 	for _, b := range captures(f) {
+		f.Add(b)
+	}
+	for _, b := range protocols(f) {
 		f.Add(b)
 	}
 	for _, c := range hostile {

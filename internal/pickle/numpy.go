@@ -96,9 +96,10 @@ func newScalar(args Tuple) (any, error) {
 	return &Scalar{t.String(), b}, nil
 }
 
-// newArray makes an array that BUILD fills.
+// newArray makes an array that BUILD fills. Python sends the elements of a mapped file, and not its name.
 func newArray(args Tuple) (any, error) {
-	if g, err := argument[Global](args, 0); err != nil || g != (Global{"numpy", "ndarray"}) {
+	g, err := argument[Global](args, 0)
+	if err != nil || g != (Global{"numpy", "ndarray"}) && g != (Global{"numpy", "memmap"}) {
 		return nil, fmt.Errorf("%v is not numpy.ndarray", g)
 	}
 	return new(Array), nil

@@ -1,7 +1,6 @@
 package pickle
 
-// The opcodes of the dialect, with Python's names. Those of protocols 0 and 1 that are text, those for extension codes and
-// those for buffers outside the pickle are not in it.
+// The opcodes of the dialect, with Python's names. Those for extension codes and those for buffers outside the pickle are not in it.
 const (
 	opMark            = '('
 	opStop            = '.'
@@ -54,9 +53,23 @@ const (
 	opMemoize         = 0x94
 	opFrame           = 0x95
 	opByteArray8      = 0x96
+
+	// Of protocols 0 and 1, which are read and not written.
+	opInt     = 'I'
+	opLong    = 'L'
+	opFloat   = 'F'
+	opString  = 'S'
+	opUnicode = 'V'
+	opPut     = 'p'
+	opGet     = 'g'
+	opPersID  = 'P'
+	opList    = 'l'
+	opDict    = 'd'
+	opInst    = 'i'
+	opObj     = 'o'
 )
 
-// The protocols that are read and written.
+// The protocols that are written; those before them are read, too.
 const (
 	minProtocol = 2
 	maxProtocol = 5

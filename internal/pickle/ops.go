@@ -144,8 +144,8 @@ func (m *machine) pushed(v any, err error) error {
 
 func (m *machine) proto() error {
 	p, err := m.src.byte()
-	if err == nil && (p < minProtocol || p > maxProtocol) {
-		err = malformed("protocol %d, not %d to %d", p, minProtocol, maxProtocol)
+	if err == nil && p > maxProtocol {
+		err = malformed("protocol %d, not 0 to %d", p, maxProtocol)
 	}
 	return err
 }

@@ -305,3 +305,15 @@ var errFull = errors.New("full")
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// TestAMappedFileOfNumpyIsAnArray reads what Python pickles of a numpy.memmap: its elements.
+func TestAMappedFileOfNumpyIsAnArray(t *testing.T) {
+	const b = "\x80\x05\x95\x94\x00\x00\x00\x00\x00\x00\x00\x8c\x16numpy._core.multiarray\x94\x8c\x0c_reconstruct\x94\x93\x94\x8c\x05numpy\x94" +
+		"\x8c\x06memmap\x94\x93\x94K\x00\x85\x94C\x01b\x94\x87\x94R\x94(K\x01K\x03\x85\x94h\x03\x8c\x05dtype\x94\x93\x94\x8c\x02i4\x94\x89\x88\x87\x94" +
+		"R\x94(K\x03\x8c\x01<\x94NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00t\x94b\x89C\x0c\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x94t\x94b."
+	v, err := NewDecoder(strings.NewReader(b), nil, Limits{}).Decode()
+	want := &Array{DType: "<i4", Shape: []int{3}, Data: []byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0}}
+	if err != nil || !reflect.DeepEqual(v, want) {
+		t.Errorf("%v, %v, not %v", v, err, want)
+	}
+}

@@ -81,8 +81,13 @@ func (s *source) uint(width int) (n uint64, err error) {
 	return n, nil
 }
 
-// line reads up to a newline, without it.
-func (s *source) line() (string, error) {
+// line reads a name or a number up to a newline, without it.
+func (s *source) line() (string, error) { return s.lineUpTo(maxLine) }
+
+// longLine reads text up to a newline, without it.
+func (s *source) longLine() (string, error) { return s.lineUpTo(maxText) }
+
+func (s *source) lineUpTo(most int) (string, error) {
 	var line []byte
 	for {
 		b, err := s.byte()
@@ -92,13 +97,16 @@ func (s *source) line() (string, error) {
 		if b == '\n' {
 			return string(line), nil
 		}
-		if line = append(line, b); len(line) > maxLine {
-			return "", fmt.Errorf("a name of more than %d bytes: %w", maxLine, ErrLimit)
+		if line = append(line, b); len(line) > most {
+			return "", fmt.Errorf("a line of more than %d bytes: %w", most, ErrLimit)
 		}
 	}
 }
 
-const maxLine = 4096
+const (
+	maxLine = 4096 // a name, or more digits than Python reads
+	maxText = 256 << 20
+)
 
 func (s *source) tooLong() error {
 	if s.whole {

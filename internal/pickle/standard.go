@@ -15,8 +15,11 @@ var standard = Table{
 	{"builtins", "complex"}:        newComplex,
 	{"_codecs", "encode"}:          latin1,
 	{"collections", "OrderedDict"}: newOrderedDict,
+	{"builtins", "object"}:         nil,
+	{"copyreg", "_reconstructor"}:  newObject,
 
 	{"numpy", "ndarray"}:                       nil,
+	{"numpy", "memmap"}:                        nil,
 	{"numpy", "dtype"}:                         newNumpyType,
 	{"numpy.core.multiarray", "_reconstruct"}:  newArray,
 	{"numpy._core.multiarray", "_reconstruct"}: newArray,
@@ -28,8 +31,11 @@ var standard = Table{
 
 // canonicalModule undoes the names of Python 2 that protocol 2 is written with.
 func canonicalModule(module string) string {
-	if module == "__builtin__" {
+	switch module {
+	case "__builtin__":
 		return "builtins"
+	case "copy_reg":
+		return "copyreg"
 	}
 	return module
 }

@@ -33,6 +33,17 @@ func startTime(root fs.FS, pid int) (uint64, error) {
 	return ticks, nil
 }
 
+// Exiting reports whether process pid has ended, or is about to: what it has open is being closed.
+func Exiting(pid int) bool {
+	const exiting = 0x4 // PF_EXITING
+	fields, err := statFields(rootFS(), pid)
+	if err != nil {
+		return true
+	}
+	flags, err := strconv.ParseUint(fields[9-3], 10, 64)
+	return err != nil || flags&exiting != 0
+}
+
 func parentOf(root fs.FS, pid int) (int, error) {
 	fields, err := statFields(root, pid)
 	if err != nil {

@@ -1,8 +1,11 @@
 package sys
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -142,6 +145,65 @@ func Listen(addr string) (*Listener, error) {
 		return nil, fmt.Errorf("listen at %s: %w", addr, err)
 	}
 	return &Listener{file: os.NewFile(uintptr(fd), addr), addr: addr}, nil
+}
+
+// ListenAnew is Listen that takes the place of a socket whose listener has ended without removing its path. Where somebody listens there, or
+// the path is no socket, the error wraps EADDRINUSE.
+func ListenAnew(addr string) (*Listener, error) {
+	l, err := Listen(addr)
+	if !errors.Is(err, unix.EADDRINUSE) || strings.HasPrefix(addr, "@") {
+		return l, err
+	}
+	dir, e := os.Open(filepath.Dir(addr)) // its lock: of two that take over at once the second must not remove the first one's socket
+	if e != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	if e := control(dir, func(fd int) error { return retry(func() error { return unix.Flock(fd, unix.LOCK_EX) }) }); e != nil {
+		return nil, err
+	}
+	if info, e := os.Lstat(addr); e == nil && info.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("%w: it is no socket", err)
+	}
+	if bound(addr) {
+		return nil, fmt.Errorf("%w: another program listens there", err)
+	}
+	if e := os.Remove(addr); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		return nil, e
+	}
+	return Listen(addr)
+}
+
+// bound reports whether a living socket has a path. A socket of another type is refused for its type before its listener hears of it; where
+// nobody is, the connection is.
+func bound(path string) bool {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+	return !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT)
+}
+
+// ListenerOn makes a listener of a socket that listens at addr already, and of which it is the owner from then on, also on an error. The
+// socket becomes non-blocking, for all who have it, and has room for as many callers as one of Listen.
+func ListenerOn(f *os.File, addr string) (*Listener, error) {
+	defer f.Close()
+	var again int
+	err := control(f, func(fd int) (err error) {
+		if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
+			return err
+		}
+		if again, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return err
+		}
+		return unix.SetNonblock(again, true)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", addr, err)
+	}
+	return &Listener{file: os.NewFile(uintptr(again), addr), addr: addr}, nil
 }
 
 // Addr returns the address, as given to Listen.

@@ -51,6 +51,14 @@ type Listener struct{}
 // Listen needs Linux.
 func Listen(addr string) (*Listener, error) { return nil, unsupported("an abstract socket address") }
 
+// ListenAnew needs Linux.
+func ListenAnew(addr string) (*Listener, error) { return Listen(addr) }
+
+// ListenerOn needs Linux.
+func ListenerOn(f *os.File, addr string) (*Listener, error) {
+	return nil, unsupported("an abstract socket address")
+}
+
 // Addr returns nothing.
 func (l *Listener) Addr() string { return "" }
 

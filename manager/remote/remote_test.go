@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -158,6 +159,27 @@ func TestACallThatWaitsThereIsCancelledHere(t *testing.T) {
 	v, err := q.Get(ctx)
 	if v != 5 || err != nil {
 		t.Errorf("%d, %v", v, err)
+	}
+}
+
+func TestAFileStaysInItsMachine(t *testing.T) {
+	ctx := watched(t)
+	_, l := served(t, remote.Options{Key: key})
+	m := dialed(t, l, remote.Options{Key: key})
+	d, err := manager.NewDict[string, *os.File](ctx, m)
+	check(t, err)
+	defer d.Close()
+	f, err := os.Open(os.DevNull)
+	check(t, err)
+	defer f.Close()
+	err = d.Set(ctx, "f", f)
+	wantErr(t, err, manager.ErrShared)
+	if err == nil || !strings.Contains(err.Error(), "descriptors do not reach the other side") {
+		t.Errorf("%v", err)
+	}
+	n, err := d.Len(ctx) // the connection goes on
+	if n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import os
 import pickle
 import socket
 import sys
+import time
 from collections import OrderedDict
 from multiprocessing.connection import Client, Listener
 
@@ -107,6 +108,46 @@ def run(conn, **names):
 def tell(conn, *args):
     """Ends by itself."""
     conn.send((os.getpid(), multiprocessing.parent_process().pid, repr(args)))
+
+
+def without_torch(conn):
+    """Receives a tensor where PyTorch is not installed."""
+    sys.modules["torch"] = None
+    conn.recv()
+
+
+def hang_up(conn, how):
+    """Closes its connection, and lives on or does not."""
+    if how == "os._exit":
+        os._exit(7)
+    if how == "sys.exit":
+        sys.exit(7)
+    if how == "sys.exit text":
+        sys.exit("no more of this")
+    conn.close()
+    if how == "live":
+        time.sleep(60)
+
+
+def make_tools(conn):
+    """Makes what the resource tracker tracks, and waits."""
+    from multiprocessing import shared_memory
+    tools = multiprocessing.Queue(), multiprocessing.Lock(), shared_memory.SharedMemory(create=True, size=100)
+    conn.send("ready")
+    conn.recv()
+    del tools
+
+
+def until_end(conn, n, text):
+    """Sends n messages, and polls until the other side ends."""
+    for i in range(n):
+        conn.send((i, text))
+    while True:
+        if conn.poll(0.05):
+            try:
+                conn.recv()
+            except EOFError:
+                return
 
 
 def primitives(conn, queue, simple, lock, rlock, semaphore, bounded, event, cond):

@@ -11,6 +11,12 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from go import Go, GoStream
 
 try:
+    import pyarrow
+    import pyarrow.parquet
+except ImportError:
+    pyarrow = None
+
+try:
     import PIL.Image
 except ImportError:
     PIL = None
@@ -54,6 +60,14 @@ def wrong(name, go, text):
     print(name, flush=True)
 
 
+class Misspelt(Go):
+    """Has another option than the probe was told."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.shoal_args["lenght"] = 3
+
+
 def write_text():
     random = numpy.random.default_rng(1)
     tokens = random.integers(0, 50257, 1000).astype(numpy.uint16)
@@ -83,6 +97,31 @@ def arrays():
     numpy.save("x.npy", x)
     numpy.save("y.npy", y)
     compare("npy", Go("npy", paths=["x.npy", "y.npy"]), list(zip(torch.from_numpy(x), torch.from_numpy(y))))
+
+
+def tables():
+    lines = [{"text": "grüße " * i, "label": i, "x": i / 4, "ids": [i, i + 1, i + 2], "deep": {"y": [[0.5, i], [1, 2]], "ok": i % 2 == 0}} for i in range(10)]
+    with open("table.jsonl", "w") as f:
+        for line in lines:
+            f.write(json.dumps(line) + "\n\n")
+    with open("table.jsonl") as f:
+        read = [json.loads(line) for line in f if line.strip()]
+    for line in read:
+        line["ids"] = torch.tensor(line["ids"])
+        line["deep"]["y"] = torch.tensor(line["deep"]["y"])
+    compare("jsonl", Go("jsonl", paths="table.jsonl"), read)
+    compare("jsonl columns", Go("jsonl", paths=["table.jsonl"], columns={"x": "float32", "text": None}),
+            [{"x": torch.tensor(line["x"]), "text": line["text"]} for line in read])
+    if pyarrow:
+        typed = pyarrow.Table.from_pylist(lines * 200).append_column("half", pyarrow.array([0.5] * 2000, pyarrow.float32()))
+        for codec in "snappy", "zstd", "gzip", "none":
+            pyarrow.parquet.write_table(typed, "table.parquet", row_group_size=700, compression=codec, data_page_size=1000)
+            read = pyarrow.parquet.read_table("table.parquet").to_pylist()
+            for row in read:
+                row["ids"] = torch.tensor(row["ids"])
+                row["deep"]["y"] = [torch.tensor(y, dtype=torch.float64) for y in row["deep"]["y"]]
+            compare("parquet " + codec, Go("parquet", paths="table.parquet"), read, batch_size=256)
+        compare("parquet columns", Go("parquet", paths="table.parquet", columns=["text", "half"]), [{"text": r["text"], "half": r["half"]} for r in read], batch_size=256)
 
 
 def pictures():
@@ -119,8 +158,10 @@ if __name__ == "__main__":
     torch.multiprocessing.set_executable("./loader")
     arrays()
     text()
+    tables()
     if PIL:
         pictures()
+    wrong("bad option", Misspelt("tokens", path="train.bin", length=8), "lenght")
     with open("bad.jsonl", "w") as f:
         f.write('{"x": 1}\n\n{"x": }\n')
     wrong("bad line", Go("jsonl", paths="bad.jsonl"), "bad.jsonl: line 3: ")

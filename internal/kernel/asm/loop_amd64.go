@@ -49,7 +49,7 @@ func DivAVX2F32(n int, x *float32, y *float32, z *float32)
 //go:noescape
 func ReluAVX2F32(n int, x *float32, y *float32)
 
-// ReluBackwardAVX2F32 writes dy to dx where y is above zero, and zero elsewhere.
+// ReluBackwardAVX2F32 writes dy to dx where y is above zero or NaN, and zero elsewhere.
 //
 //go:noescape
 func ReluBackwardAVX2F32(n int, y *float32, dy *float32, dx *float32)
@@ -129,7 +129,7 @@ func DivAVX2F64(n int, x *float64, y *float64, z *float64)
 //go:noescape
 func ReluAVX2F64(n int, x *float64, y *float64)
 
-// ReluBackwardAVX2F64 writes dy to dx where y is above zero, and zero elsewhere.
+// ReluBackwardAVX2F64 writes dy to dx where y is above zero or NaN, and zero elsewhere.
 //
 //go:noescape
 func ReluBackwardAVX2F64(n int, y *float64, dy *float64, dx *float64)
@@ -199,7 +199,7 @@ func DivAVX512F32(n int, x *float32, y *float32, z *float32)
 //go:noescape
 func ReluAVX512F32(n int, x *float32, y *float32)
 
-// ReluBackwardAVX512F32 writes dy to dx where y is above zero, and zero elsewhere.
+// ReluBackwardAVX512F32 writes dy to dx where y is above zero or NaN, and zero elsewhere.
 //
 //go:noescape
 func ReluBackwardAVX512F32(n int, y *float32, dy *float32, dx *float32)
@@ -279,7 +279,7 @@ func DivAVX512F64(n int, x *float64, y *float64, z *float64)
 //go:noescape
 func ReluAVX512F64(n int, x *float64, y *float64)
 
-// ReluBackwardAVX512F64 writes dy to dx where y is above zero, and zero elsewhere.
+// ReluBackwardAVX512F64 writes dy to dx where y is above zero or NaN, and zero elsewhere.
 //
 //go:noescape
 func ReluBackwardAVX512F64(n int, y *float64, dy *float64, dx *float64)

@@ -350,7 +350,7 @@ whole:
 	JGE     rest
 	VMOVUPS (AX)(DI*4), Y1
 	VMOVUPS (CX)(DI*4), Y2
-	VCMPPS  $0x1e, Y0, Y1, Y1
+	VCMPPS  $0x16, Y0, Y1, Y1
 	VANDPS  Y1, Y2, Y2
 	VMOVUPS Y2, (DX)(DI*4)
 	ADDQ    $0x08, DI
@@ -364,7 +364,7 @@ rest:
 	VMOVUPS    64(BX)(SI*4), Y1
 	VMASKMOVPS (AX)(DI*4), Y1, Y2
 	VMASKMOVPS (CX)(DI*4), Y1, Y3
-	VCMPPS     $0x1e, Y0, Y2, Y0
+	VCMPPS     $0x16, Y0, Y2, Y0
 	VANDPS     Y0, Y3, Y3
 	VMASKMOVPS Y3, Y1, (DX)(DI*4)
 
@@ -1251,7 +1251,7 @@ whole:
 	JGE     rest
 	VMOVUPD (AX)(DI*8), Y1
 	VMOVUPD (CX)(DI*8), Y2
-	VCMPPD  $0x1e, Y0, Y1, Y1
+	VCMPPD  $0x16, Y0, Y1, Y1
 	VANDPS  Y1, Y2, Y2
 	VMOVUPD Y2, (DX)(DI*8)
 	ADDQ    $0x04, DI
@@ -1265,7 +1265,7 @@ rest:
 	VMOVUPS    64(BX)(SI*8), Y1
 	VMASKMOVPD (AX)(DI*8), Y1, Y2
 	VMASKMOVPD (CX)(DI*8), Y1, Y3
-	VCMPPD     $0x1e, Y0, Y2, Y0
+	VCMPPD     $0x16, Y0, Y2, Y0
 	VANDPS     Y0, Y3, Y3
 	VMASKMOVPD Y3, Y1, (DX)(DI*8)
 
@@ -1872,7 +1872,7 @@ whole:
 	JGE       rest
 	VMOVUPS   (AX)(DI*4), Z1
 	VMOVUPS   (CX)(DI*4), Z2
-	VCMPPS    $0x1e, Z0, Z1, K1
+	VCMPPS    $0x16, Z0, Z1, K1
 	VMOVAPS.Z Z2, K1, Z2
 	VMOVUPS   Z2, (DX)(DI*4)
 	ADDQ      $0x10, DI
@@ -1886,7 +1886,7 @@ rest:
 	KMOVW     BX, K1
 	VMOVUPS.Z (AX)(DI*4), K1, Z1
 	VMOVUPS.Z (CX)(DI*4), K1, Z2
-	VCMPPS    $0x1e, Z0, Z1, K2
+	VCMPPS    $0x16, Z0, Z1, K2
 	VMOVAPS.Z Z2, K2, Z2
 	VMOVUPS   Z2, K1, (DX)(DI*4)
 
@@ -2835,7 +2835,7 @@ whole:
 	JGE       rest
 	VMOVUPD   (AX)(DI*8), Z1
 	VMOVUPD   (CX)(DI*8), Z2
-	VCMPPD    $0x1e, Z0, Z1, K1
+	VCMPPD    $0x16, Z0, Z1, K1
 	VMOVAPD.Z Z2, K1, Z2
 	VMOVUPD   Z2, (DX)(DI*8)
 	ADDQ      $0x08, DI
@@ -2849,7 +2849,7 @@ rest:
 	KMOVW     BX, K1
 	VMOVUPD.Z (AX)(DI*8), K1, Z1
 	VMOVUPD.Z (CX)(DI*8), K1, Z2
-	VCMPPD    $0x1e, Z0, Z1, K2
+	VCMPPD    $0x16, Z0, Z1, K2
 	VMOVAPD.Z Z2, K2, Z2
 	VMOVUPD   Z2, K1, (DX)(DI*8)
 

@@ -135,21 +135,22 @@ func (v vector) relu() {
 
 func (v vector) reluBackward() {
 	v.text("ReluBackward", "n int, y, dy, dx *F")
-	v.doc("ReluBackward", "writes dy to dx where y is above zero, and zero elsewhere.")
+	v.doc("ReluBackward", "writes dy to dx where y is above zero or NaN, and zero elsewhere.")
 	zero := v.fresh()
 	v.zero(zero)
 	v.flat([]string{"y", "dy", "dx"}, func(f *flat) {
 		y, dy := f.read("y"), f.read("dy")
-		f.write(f.where(f.compare(greater, zero, y), dy), "dx")
+		f.write(f.where(f.compare(notAtMost, zero, y), dy), "dx")
 	})
 	v.end()
 }
 
-// The predicates of comparisons. Of NaN, unordered and notAtLeast are true, the others false.
+// The predicates of comparisons. Of NaN, unordered, notAtMost and notAtLeast are true, the others false.
 const (
 	equal      = 0x00
 	greater    = 0x1e
 	unordered  = 0x03
+	notAtMost  = 0x16
 	notAtLeast = 0x19
 )
 

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/cmd/internal/beside"
+)
+
+// loaderCommand is shoal loader.
+type loaderCommand struct{}
+
+// Run says where the program is that PyTorch starts, which this one cannot be: it needs package net.
+func (*loaderCommand) Run(context.Context) error {
+	path, err := beside.Find("shoal-loader")
+	if err != nil {
+		return fmt.Errorf("%w; or in a clone: CGO_ENABLED=0 go build -o loader ./cmd/shoal-loader", err)
+	}
+	fmt.Printf(loaderUse, path)
+	return nil
+}
+
+const loaderUse = `The loader is %[1]s. A script uses it by two lines:
+
+  torch.multiprocessing.set_executable("%[1]s")
+  DataLoader(Go("images", root="train", resize=256, crop=224), num_workers=2, multiprocessing_context="spawn")
+
+docs/torch.md has the class Go, a few lines of the script; the program by itself lists what it reads.
+`

@@ -1,0 +1,43 @@
+// Torchpeer starts a PyTorch function, of worker.py beside it, shares a tensor with it and receives what it returns:
+//
+//	cd examples/torchpeer && go run .
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/torch"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintf(os.Stderr, "%+v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	p, err := torch.Spawn(ctx, "worker:run", 3)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	t, err := torch.Zeros(tensor.Float32, 1024) // in memory that PyTorch can map
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := p.Conn.Send(ctx, t.Fill(1)); err != nil { // a handle; both write the same elements
+		return err
+	}
+	sum, err := torch.Recv[*tensor.Tensor](ctx, p.Conn) // also when Python has ended
+	if err != nil {
+		return err
+	}
+	defer sum.Close()
+	fmt.Println("the sum of", tensor.At[float32](t, 0), "and so on is", tensor.At[float32](sum))
+	return nil
+}

@@ -1,0 +1,178 @@
+package pickle
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The opcodes of protocols 0 and 1 that are text: what they are about stands on lines.
+func init() {
+	ops[opInt] = lined((*source).line, func(m *machine, line string) error { return m.pushed(intLine(line)) })
+	ops[opLong] = lined((*source).line, func(m *machine, line string) error { return m.pushed(intLine(strings.TrimSuffix(line, "L"))) })
+	ops[opFloat] = lined((*source).line, func(m *machine, line string) error { return m.pushed(floatLine(line)) })
+	ops[opString] = lined((*source).longLine, func(m *machine, line string) error { return m.pushed(quoted(line)) })
+	ops[opUnicode] = lined((*source).longLine, func(m *machine, line string) error { return m.pushed(escaped(line)) })
+	ops[opPut] = lined((*source).line, numbered((*machine).put))
+	ops[opGet] = lined((*source).line, numbered((*machine).get))
+	ops[opPersID] = lined((*source).line, func(m *machine, line string) error { return m.outside([]any{line}) })
+	ops[opList] = marked(func(m *machine, v []any) error { return m.push(&List{Items: slices.Clone(v)}) })
+	ops[opDict] = marked((*machine).dictOf)
+	ops[opInst] = (*machine).inst
+	ops[opObj] = marked((*machine).obj)
+}
+
+// lined is an opcode with a line behind it.
+func lined(read func(*source) (string, error), do func(m *machine, line string) error) func(*machine) error {
+	return func(m *machine) error {
+		line, err := read(m.src)
+		if err != nil {
+			return err
+		}
+		return do(m, line)
+	}
+}
+
+// numbered reads a place of the memo.
+func numbered(do func(*machine, uint64) error) func(*machine, string) error {
+	return func(m *machine, line string) error {
+		at, err := strconv.ParseUint(line, 10, 63)
+		if err != nil {
+			return malformed("the place %.20q", line)
+		}
+		return do(m, at)
+	}
+}
+
+// intLine reads a whole number, or a bool.
+func intLine(line string) (any, error) {
+	switch line {
+	case "00", "01":
+		return line == "01", nil
+	}
+	if n, err := strconv.ParseInt(line, 10, 64); err == nil {
+		return n, nil
+	}
+	n, ok := new(big.Int).SetString(line, 10)
+	if !ok {
+		return nil, malformed("the number %.20q", line)
+	}
+	return n, nil
+}
+
+func floatLine(line string) (any, error) {
+	v, err := strconv.ParseFloat(line, 64)
+	if err != nil || strings.ContainsAny(line, "xX_pP") { // which Go would read
+		return nil, malformed("the number %.20q", line)
+	}
+	return v, nil
+}
+
+// quoted reads a str of Python 2 as its repr writes it.
+func quoted(line string) (any, error) {
+	n := len(line)
+	if n < 2 || line[0] != line[n-1] || line[0] != '\'' && line[0] != '"' {
+		return nil, malformed("a str that begins with %.20q", line)
+	}
+	var b []byte
+	for rest := line[1 : n-1]; len(rest) > 0; {
+		if rest[0] != '\\' {
+			b, rest = append(b, rest[0]), rest[1:]
+			continue
+		}
+		v, _, tail, err := strconv.UnquoteChar(rest, line[0])
+		if err != nil && len(rest) > 1 && (rest[1] == '\'' || rest[1] == '"') {
+			v, tail, err = rune(rest[1]), rest[2:], nil
+		}
+		if err != nil || v > 0xff {
+			return nil, malformed("a str with %.10q", rest)
+		}
+		b, rest = append(b, byte(v)), tail
+	}
+	return ascii(b)
+}
+
+// escaped reads a str of Latin-1 in which \u and \U stand for what is beyond it, and nothing else is escaped.
+func escaped(line string) (any, error) {
+	b := make([]byte, 0, len(line))
+	for at := 0; at < len(line); at++ {
+		digits := 0
+		if line[at] == '\\' && at+1 < len(line) {
+			digits = map[byte]int{'u': 4, 'U': 8}[line[at+1]]
+		}
+		if digits == 0 {
+			b = utf8.AppendRune(b, rune(line[at]))
+			continue
+		}
+		if at+2+digits > len(line) {
+			return nil, malformed("a str that ends in %.10q", line[at:])
+		}
+		n, err := strconv.ParseUint(line[at+2:at+2+digits], 16, 32)
+		if err != nil || n > utf8.MaxRune {
+			return nil, malformed("a str with %.10q", line[at:])
+		}
+		b = appendPoint(b, rune(n))
+		at += 1 + digits
+	}
+	return text(b)
+}
+
+// appendPoint appends a code point, a lone surrogate as Python does in its other protocols.
+func appendPoint(b []byte, r rune) []byte {
+	if r >= 0xd800 && r <= 0xdfff {
+		return append(b, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f|0x80, 0x80|byte(r)&0x3f)
+	}
+	return utf8.AppendRune(b, r)
+}
+
+// dictOf makes a dict of keys and values above the mark.
+func (m *machine) dictOf(pairs []any) error {
+	pairs = slices.Clone(pairs)
+	if err := m.push(new(Dict)); err != nil {
+		return err
+	}
+	return m.setItems(pairs)
+}
+
+// inst makes an object of a class that two lines name, and arguments above the mark.
+func (m *machine) inst() error {
+	if err := m.globalLines(); err != nil {
+		return err
+	}
+	class, err := m.pop(1)
+	if err != nil {
+		return err
+	}
+	g := class[0]
+	args, err := m.popMark()
+	if err != nil {
+		return err
+	}
+	return m.call(g, Tuple(slices.Clone(args)), nil, false)
+}
+
+// obj makes an object of what is above the mark: a class and its arguments.
+func (m *machine) obj(v []any) error {
+	if len(v) == 0 {
+		return malformed("an object without a class")
+	}
+	return m.call(v[0], Tuple(slices.Clone(v[1:])), nil, false)
+}
+
+// newObject makes what copyreg._reconstructor would: an object of a class, as protocols 0 and 1 write it whose base is object.
+func newObject(args Tuple) (any, error) {
+	class, err := argument[Global](args, 0)
+	if err != nil {
+		return nil, err
+	}
+	base, err := argument[Global](args, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) != 3 || base != (Global{"builtins", "object"}) || args[2] != nil {
+		return nil, malformed("an object of %s whose base is %s", class, base)
+	}
+	return &Object{Class: class, New: true, Args: Tuple{}}, nil
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Runs the training scripts beside it, each with Python workers and with Go workers, by turns, and compares.
+
+Both runs of a script have to end well, to print the same, to leave no process, and to have had the same batches in the same order.
+How many times as fast the Go workers are is printed and not judged. The last line is a summary in JSON; the status is 1 where
+anything failed."""
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
+
+# The scripts, and the modules that they need beside PyTorch.
+SCRIPTS = {
+    "plain_loop": [], "lightning_fit": ["lightning"], "torchrun_ddp": [], "huggingface": ["datasets"], "imagefolder": ["torchvision"],
+    "ragged_text": [], "dict_samples": [], "split_validate": [], "mp_spawn": [], "iterable": [],
+}
+
+
+class Failure(Exception):
+    """What a user would have complained about."""
+
+
+class Runner:
+    """Runs scripts in a directory of its own."""
+
+    def __init__(self, args, directory):
+        self.args, self.directory = args, directory
+        self.loader = args.loader or os.path.join(directory, "loader")
+        self.data = os.path.join(directory, "data")
+        self.env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+
+    def prepare(self):
+        """Builds the loader, and makes the data."""
+        if not self.args.loader:
+            subprocess.run(["go", "build", "-o", self.loader, "./scripts/userscripts/loader"], cwd=TREE, check=True)
+        make = [self.args.python, os.path.join(HERE, "make_data.py"), self.data, "--samples", str(self.args.samples)]
+        subprocess.run(make, env=self.env, check=True)
+
+    def missing(self, modules):
+        """The modules that the interpreter has not."""
+        code = "import importlib.util, sys; print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m) is None])"
+        out = subprocess.run([self.args.python, "-c", code, *modules], capture_output=True, text=True, check=True)
+        return out.stdout.split()
+
+    def run(self, name, go):
+        """Runs a script once; returns what it printed and what it noted."""
+        journal = tempfile.mkdtemp(dir=self.directory)
+        command = [self.args.python]
+        if name == "torchrun_ddp":
+            command += ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+        command += [os.path.join(HERE, name + ".py"), "--data", self.data, "--journal", journal, "--epochs", str(self.args.epochs)]
+        if go:
+            command += ["--loader", self.loader]
+        out, err = self.watched(command)
+        notes = {}
+        for file in sorted(os.listdir(journal)):
+            with open(os.path.join(journal, file)) as f:
+                notes[file] = json.load(f)
+        return Result(out, err, notes)
+
+    def watched(self, command):
+        """Runs a command, and wants a good end of all its processes."""
+        p = subprocess.Popen(command, cwd=self.directory, env=self.env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            out, err = p.communicate(timeout=self.args.timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            out, err = p.communicate()
+            raise Failure(f"not done after {self.args.timeout} s; it printed\n{out}{err}") from None
+        except BaseException:
+            os.killpg(p.pid, signal.SIGKILL)
+            raise
+        if p.returncode != 0:
+            raise Failure(f"status {p.returncode}; it printed\n{out}{err}")
+        if not gone(p.pid):
+            os.killpg(p.pid, signal.SIGKILL)
+            raise Failure("processes stayed behind")
+        return out, err
+
+    def compare(self, name):
+        """Runs a script both ways, by turns; returns its line."""
+        python, go = [], []
+        for turn in range(self.args.turns):
+            for runs, by_go in ((python, False), (go, True)) if turn % 2 == 0 else ((go, True), (python, False)):
+                runs.append(self.run(name, by_go))
+        for result in go + python[1:]:
+            result.agrees(python[0])
+        return {
+            "batches": sum(len(notes["digests"]) for notes in go[0].notes.values()),
+            "ratio": ratio(go, python, Result.rate), "steady": ratio(go, python, Result.steady_rate),
+            "spread": [spread(go), spread(python)],
+        }
+
+
+class Result:
+    """One run of a script."""
+
+    def __init__(self, out, err, notes):
+        self.out, self.err, self.notes = out, err, notes
+
+    def agrees(self, other):
+        """Fails where another run printed or was given something else."""
+        if self.notes.keys() != other.notes.keys() or not other.notes:
+            raise Failure(f"notes of {sorted(self.notes)} and {sorted(other.notes)}")
+        for file in other.notes:
+            mine, theirs = self.notes[file]["digests"], other.notes[file]["digests"]
+            if mine != theirs or not mine:
+                at = next((k for k, (a, b) in enumerate(zip(mine, theirs)) if a != b), min(len(mine), len(theirs)))
+                raise Failure(f"{file}: {len(mine)} batches and {len(theirs)}, which differ from number {at} on; in order or not, "
+                              f"{len(set(mine) & set(theirs))} are the same")
+        if self.out != other.out:
+            raise Failure(f"it printed\n{self.out}and not\n{other.out}")
+        known = {re.sub(r"\d+", "0", line) for line in other.err.splitlines()}
+        new = [line for line in self.err.splitlines() if re.sub(r"\d+", "0", line) not in known]
+        if new:
+            raise Failure("on stderr, and not in the other run:\n" + "\n".join(new))
+
+    def total(self, what):
+        return sum(notes[what] for notes in self.notes.values())
+
+    def rate(self):
+        """Samples a second, with the start of the workers."""
+        return self.total("samples") / self.total("seconds")
+
+    def steady_rate(self):
+        """Samples a second from the first batch on."""
+        return self.total("steady_samples") / max(self.total("steady_seconds"), 1e-9)
+
+
+def gone(group, limit=20):
+    """Whether a group of processes ends."""
+    for _ in range(limit * 20):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def ratio(a, b, what):
+    return round(statistics.median(map(what, a)) / statistics.median(map(what, b)), 2)
+
+
+def spread(runs):
+    """The slowest and the fastest by the median, less one."""
+    rates = [r.rate() for r in runs]
+    return round((max(rates) - min(rates)) / statistics.median(rates), 2)
+
+
+def readme(args):
+    """Runs the README's program so many times; returns the runs and the failures."""
+    env = dict(os.environ, SHOAL_INTEROP="1", SHOAL_TORCH_PYTHONS=args.python)
+    command = ["go", "test", "-count=1", "-timeout=30m", "-v", "./torch", "-run", "^TestReadmeProgram$", "-torch.readme", str(args.readme)]
+    p = subprocess.run(command, cwd=TREE, env=env, capture_output=True, text=True)
+    found = re.findall(r'"readme_runs":(\d+),"readme_failures":(\d+)', p.stdout)
+    if not found:
+        print(p.stdout + p.stderr, file=sys.stderr)
+        return 0, args.readme
+    runs, failures = (sum(map(int, column)) for column in zip(*found))
+    if p.returncode != 0:
+        print(p.stdout + p.stderr, file=sys.stderr)
+        failures = max(failures, 1)
+    return runs, failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", default=sys.executable, help="the interpreter, with a PyTorch")
+    parser.add_argument("--loader", help="the Go program; it is built where it is not given")
+    parser.add_argument("--samples", type=int, default=20_000)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--timeout", type=int, default=600, help="seconds for one run of a script")
+    parser.add_argument("--readme", type=int, default=0, help="how many times the program of the README runs")
+    parser.add_argument("scripts", nargs="*", default=list(SCRIPTS), metavar="script", help="by name; all if there is none")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    sys.stdout.reconfigure(line_buffering=True)
+    summary = {"scripts": len(args.scripts), "pass": 0, "skip": 0}
+    directory = tempfile.mkdtemp(prefix="userscripts-")
+    began = time.monotonic()
+    try:
+        runner = Runner(args, directory)
+        runner.prepare()
+        for name in args.scripts:
+            missing = runner.missing(SCRIPTS[name])
+            if missing:
+                summary["skip"] += 1
+                print(f"{name}: skipped, since there is no module {' and no '.join(missing)}")
+                continue
+            try:
+                line = runner.compare(name)
+            except Failure as e:
+                print(f"{name}: FAILED: {e}")
+                continue
+            summary["pass"] += 1
+            print(f"{name}: {line['batches']} batches are the same; Go workers are {line['ratio']} × as fast, {line['steady']} × from the "
+                  f"first batch on (spreads {line['spread'][0]} and {line['spread'][1]} of {args.turns} runs)")
+            summary.setdefault("ratio", {})[name] = line["ratio"]
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    if args.readme:
+        summary["readme_runs"], summary["readme_failures"] = readme(args)
+    summary["seconds"] = round(time.monotonic() - began)
+    print(json.dumps(summary))
+    return summary["pass"] + summary["skip"] != summary["scripts"] or summary.get("readme_failures", 0) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+package torch
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// Drain waits until other processes have fetched the memory of all that this one has sent, or until ctx is done; then the error wraps
+// ErrUnfetched and the cause of ctx's end, and says what is lost if this process ends. A program calls it before it ends, with a limit, where it
+// has sent tensors that nobody has answered. A Child does by itself. What goes by FileSystem needs no waiting: Drain leaves the names to their
+// receivers.
+//
+// What other processes have left to this one when they ended, and this one has not received, is not waited for.
+func Drain(ctx context.Context) error {
+	for pause := time.Millisecond; ; pause = min(2*pause, tidyFirst) {
+		left := unfetched()
+		if left == "" {
+			return Trim()
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s: %w", ErrUnfetched, left, context.Cause(ctx))
+		}
+	}
+}
+
+// unfetched says what is under way; "" if nothing is.
+func unfetched() string {
+	var parts []string
+	files, bytes := promised()
+	if files > 0 {
+		parts = append(parts, fmt.Sprintf("%d descriptors, of %d bytes", files, bytes))
+	}
+	regions.mu.Lock()
+	defer regions.mu.Unlock()
+	regions.look()
+	for _, r := range regions.byID {
+		if regions.underWay(r) {
+			parts = append(parts, fmt.Sprintf("memory of %d bytes for process %d", r.nbytes, r.peers[0].pid))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// promised counts the descriptors that this process has promised, and the bytes in their files.
+func promised() (files int, bytes int64) {
+	sharers.Lock()
+	defer sharers.Unlock()
+	for _, s := range sharers.byKey {
+		s.mu.Lock()
+		files += s.giving + len(s.waiting)
+		for _, w := range s.waiting {
+			if _, size, err := sys.Identify(w.file); err == nil {
+				bytes += size
+			}
+		}
+		s.mu.Unlock()
+	}
+	return files, bytes
+}
+
+// finish ends what a process of Go's has under way, before it ends itself.
+func (c Child) finish(ctx context.Context) error {
+	limit := c.Linger
+	if limit == 0 {
+		limit = linger
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%v after the function has returned", limit))
+	defer cancel()
+	err := Drain(ctx)
+	regions.abandon()
+	if err != nil {
+		return fmt.Errorf("lost at the end of the process: %w", err)
+	}
+	return nil
+}
+
+// abandonedAt is where the header of a named file says since when its maker has ended, in seconds of 1970.
+const abandonedAt = 8
+
+// abandon gives up this process's part of the names' counts. What is in messages stays for their receivers, for keepFor.
+func (t *regionTable) abandon() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.byID {
+		if !r.ours || r.name == "" {
+			continue
+		}
+		Guard(func() {
+			binary.NativeEndian.PutUint64(r.mem[abandonedAt:], uint64(time.Now().Unix()))
+			r.drop()
+		})
+	}
+}
+
+// leftToOthers reports whether a file that is named was left to the receivers of messages, not long ago.
+func leftToOthers(name string) bool {
+	f, err := openNamed(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var b [8]byte
+	if _, err := f.ReadAt(b[:], abandonedAt); err != nil {
+		return false
+	}
+	at := int64(binary.NativeEndian.Uint64(b[:]))
+	return at != 0 && time.Since(time.Unix(at, 0)) < keepFor
+}

@@ -1,0 +1,150 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// leaveTensors is what late.py starts: it sends n tensors, says so, and returns.
+func leaveTensors(ctx context.Context, args Tuple, _ *Dict) error {
+	conn, queue := args[0].(*Conn), args[1].(*Queue)
+	for _, s := range []Strategy{FileDescriptor, FileSystem, Proc} {
+		if s.String() == args[3] {
+			conn.opts.Strategy = s
+		}
+	}
+	for i := range args[2].(int64) {
+		x, err := conn.opts.Zeros(tensor.Float32, 2)
+		if err != nil {
+			return err
+		}
+		if err := conn.Send(ctx, x.Fill(float64(i))); err != nil {
+			return err
+		}
+		if i%2 == 0 { // of some the memory is in use here to the end
+			x.Close()
+		}
+	}
+	return queue.Put(ctx, true)
+}
+
+// late runs late.py with a limit for its processes.
+func late(t *testing.T, py python, limit time.Duration, strategies, fetch string) (stdout, stderr string) {
+	t.Helper()
+	cmd := exec.CommandContext(testContext(t), py.path, "testdata/late.py", os.Args[0], strategies, fetch)
+	cmd.Env = append(pythonEnv(), "SHOAL_TORCH_LINGER="+limit.String())
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	return strings.TrimSpace(string(out)), errs.String()
+}
+
+// TestTensorsOutliveGo receives in Python what a Go process has sent whose function has returned, by each strategy.
+func TestTensorsOutliveGo(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		out, errs := late(t, py, time.Minute, "proc,file_descriptor,file_system", "fetch")
+		one := `{"received": 15, "lost": 0, "exitcode": 0}`
+		if want := "[" + one + ", " + one + ", " + one + "]"; out != want || errs != "" {
+			t.Errorf("%s, not %s\n%s", out, want, errs)
+		}
+	})
+}
+
+// TestEndOfGoIsBounded has Python fetch nothing: the process ends after its limit, fails and says what is lost. Names are left.
+func TestEndOfGoIsBounded(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		out, errs := late(t, py, 700*time.Millisecond, "proc,file_descriptor,file_system", "leave")
+		failed, left := `{"received": 0, "lost": 0, "exitcode": 1}`, `{"received": 0, "lost": 0, "exitcode": 0}`
+		if want := "[" + failed + ", " + failed + ", " + left + "]"; out != want {
+			t.Errorf("%s, not %s", out, want)
+		}
+		for _, part := range []string{"memory of 8 bytes for process", "15 descriptors, of", "700ms after the function has returned"} {
+			if !strings.Contains(errs, part) {
+				t.Errorf("a process that gives up says nothing of %q: %s", part, errs)
+			}
+		}
+		for _, f := range deadFiles(t) { // which a sweep leaves to their receivers for ten minutes
+			os.Remove(shmDir + "/" + f[strings.LastIndexByte(f, '/')+1:])
+		}
+	})
+}
+
+// TestDrain waits for what is under way in this process, and says what that is where it may not.
+func TestDrain(t *testing.T) {
+	for _, s := range []Strategy{FileDescriptor, Proc, FileSystem} {
+		opts := Options{AuthKey: testKey, Strategy: s}
+		a, b := pair(t, "unix", opts)
+		a.peer = newPeer(os.Getuid(), os.Getpid())
+		ctx := testContext(t)
+		if err := Drain(ctx); err != nil {
+			t.Fatalf("%v: with nothing under way: %v", s, err)
+		}
+		x := must(opts.Zeros(tensor.Float32, 2))(t)
+		if err := a.Send(ctx, x); err != nil {
+			t.Fatal(err)
+		}
+		brief, cancel := context.WithTimeoutCause(ctx, 50*time.Millisecond, errors.New("no more time"))
+		err := Drain(brief)
+		cancel()
+		if s == FileSystem {
+			if err != nil {
+				t.Errorf("%v: names need no waiting: %v", s, err)
+			}
+		} else if !errors.Is(err, ErrUnfetched) || !strings.Contains(err.Error(), "no more time") {
+			t.Errorf("%v: under way: %v", s, err)
+		}
+		drained := make(chan error, 1)
+		go func() { drained <- Drain(ctx) }()
+		fetch(t, b, s)
+		if err := <-drained; err != nil {
+			t.Errorf("%v: fetched: %v", s, err)
+		}
+		x.Close()
+	}
+}
+
+// fetch receives a tensor; one through /proc as Python does.
+func fetch(t *testing.T, c *Conn, s Strategy) {
+	t.Helper()
+	if s != Proc {
+		CloseAll(must(c.Recv(testContext(t)))(t))
+		return
+	}
+	raw := string(must(c.RecvBytes(testContext(t)))(t))
+	_, path, _ := strings.Cut(raw, "/proc/")
+	var pid, fd int
+	if _, err := fmt.Sscanf(path, "%d/fd/%d", &pid, &fd); err != nil {
+		t.Fatal(err)
+	}
+	must(os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0))(t).Close()
+}
+
+// TestSentTwiceAtOnce sends the same memory twice before it is opened: the kernel may tell two openings as one.
+func TestSentTwiceAtOnce(t *testing.T) {
+	a, b := pair(t, "unix", Options{AuthKey: testKey, Strategy: Proc})
+	a.peer = newPeer(os.Getuid(), os.Getpid())
+	ctx := testContext(t)
+	x := must(Zeros(tensor.Float32, 2))(t)
+	defer x.Close()
+	for range 2 {
+		if err := a.Send(ctx, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fetch(t, b, Proc)
+	CloseAll(must(b.Recv(ctx))(t))
+	if err := Drain(ctx); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,165 @@
+package torch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// parting starts a function of parting.py, which has a directory for temporary files of its own.
+func parting(t *testing.T, py python, function string, args ...any) (p *Process, temporary string) {
+	t.Helper()
+	temporary, err := os.MkdirTemp("", "p") // a short path: sockets are there
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(temporary) })
+	env := append(pythonEnv(), "TMPDIR="+temporary)
+	p, err = Python{Path: py.path, Dir: "testdata", Env: env, Stderr: io.Discard, Linger: 3 * time.Second}.Spawn(testContext(t), "parting:"+function, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p, temporary
+}
+
+// TestMessagesOutlivePython receives what Python has sent through anything when its process has ended, however that ended.
+func TestMessagesOutlivePython(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		for _, c := range [][2]string{{"file_descriptor", "return"}, {"file_system", "raise"}, {"file_descriptor", "exit"}, {"file_system", "return"}} {
+			cell(t, c[0]+" "+c[1], func(t *testing.T) { outlives(t, py, c[0], c[1]) })
+		}
+	})
+}
+
+func outlives(t *testing.T, py python, strategy, end string) {
+	ctx := testContext(t)
+	queue, simple := must(NewQueue(0))(t), must(NewSimpleQueue())(t)
+	defer CloseAll([]any{queue, simple})
+	near, far := pair(t, "unix", Options{AuthKey: processKey()})
+	p, temporary := parting(t, py, "say", queue, simple, far, strategy, end)
+	var failed *ProcessError
+	if err := p.Wait(ctx); (end == "raise") != errors.As(err, &failed) || failed != nil && failed.Exception != "ValueError" {
+		t.Fatalf("%s: %+v", end, err)
+	}
+	for _, source := range []struct {
+		name string
+		next func() (any, error)
+		want string
+	}{
+		{"Conn", func() (any, error) { return p.Conn.Recv(ctx) }, "[[1 1] [2 2]]"},
+		{"Queue", func() (any, error) { return queue.Get(ctx) }, "[[3 3]]"},
+		{"SimpleQueue", func() (any, error) { return simple.Get(ctx) }, "[[4 4]]"},
+		{"another connection", func() (any, error) { return near.Recv(ctx) }, "[[5 5]]"},
+		{"Conn", func() (any, error) { return p.Conn.Recv(ctx) }, "[[7 7 7]]"},
+	} {
+		v, err := source.next()
+		if err != nil {
+			t.Errorf("through %s: %v", source.name, err)
+			continue
+		}
+		var got [][]float64
+		for _, x := range flat(v) {
+			got = append(got, elements(x))
+			x.Fill(9) // it is memory of our own, or a fault
+		}
+		if fmt.Sprint(got) != source.want {
+			t.Errorf("through %s came %v, not %s", source.name, got, source.want)
+		}
+		CloseAll(v)
+	}
+	waitFor(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "what the process has left to go")
+}
+
+// leftBehind are the files that are left of a process of PyTorch: names, sockets and managers'.
+func leftBehind(t *testing.T, p *Process, temporary string) (all []string) {
+	t.Helper()
+	for _, pattern := range []string{fmt.Sprintf("%s/torch_%d_*", shmDir, p.PID()), temporary + "/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, files...)
+	}
+	return all
+}
+
+// TestMessagesOutlivePythonForPython has one Python process receive what another has left.
+func TestMessagesOutlivePythonForPython(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		ctx := testContext(t)
+		queue := must(NewSimpleQueue())(t)
+		defer queue.Close()
+		const n = 3 // by each strategy
+		first, _ := parting(t, py, "fill", queue, n)
+		if err := first.Wait(ctx); err != nil {
+			t.Fatalf("%+v", err)
+		}
+		second, _ := parting(t, py, "pass_on", queue, 2*n)
+		if sums, err := Recv[[]float64](ctx, second.Conn); fmt.Sprint(sums) != "[0 2 4 0 2 4]" || err != nil {
+			t.Errorf("%v, %v", sums, err)
+		}
+	})
+}
+
+// TestManyMessagesOutlivePython leaves more descriptors than are under way in a socket at once.
+func TestManyMessagesOutlivePython(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		ctx := testContext(t)
+		const n = 150
+		p, _ := parting(t, py, "many", n)
+		if err := p.Wait(ctx); err != nil {
+			t.Fatalf("%+v", err)
+		}
+		for i := range n {
+			x, err := Recv[*tensor.Tensor](ctx, p.Conn)
+			if err != nil {
+				t.Fatalf("message %d: %v", i, err)
+			}
+			if got := elements(x)[0]; got != float64(i) {
+				t.Fatalf("message %d has %v", i, got)
+			}
+			x.Close()
+		}
+		if _, err := p.Conn.Recv(ctx); err != io.EOF {
+			t.Errorf("after the last message: %v", err)
+		}
+	})
+}
+
+// TestEndOfPythonIsBounded wants a process that cannot hand over to fail after its limit, and to say what is lost.
+func TestEndOfPythonIsBounded(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		p, _ := parting(t, py, "stalled")
+		var failed *ProcessError
+		if err := p.Wait(testContext(t)); !errors.As(err, &failed) || failed.ExitCode != 1 || !strings.Contains(failed.Message, "lost at the end of the process") || !strings.Contains(failed.Message, "1 descriptors") {
+			t.Errorf("a process whose receiver has stalled: %+v", err)
+		}
+	})
+}
+
+// TestPythonKilledAfterSending loses its message, with an error that says why.
+func TestPythonKilledAfterSending(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		p, _ := parting(t, py, "die", int(syscall.SIGKILL))
+		ctx := testContext(t)
+		var failed *ProcessError
+		if err := p.Wait(ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
+			t.Errorf("killed: %v", err)
+		}
+		if v, err := p.Conn.Recv(ctx); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "docs/torch.md") {
+			t.Errorf("its message: %v, %v", v, err)
+		}
+		if v, err := p.Conn.Recv(ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
+			t.Errorf("after its message: %v, %v", v, err)
+		}
+	})
+}

@@ -1,0 +1,206 @@
+"""What a process that Go has started does at its end: see Note [What a process leaves] in estate.go."""
+
+
+def arrange(fd, conn, limit):
+    """Has the process hand over, when its function has ended, what its messages promise. PyTorch's manager gets neither descriptor."""
+    import os
+    import sys
+    from multiprocessing import process
+
+    # The resource tracker removes what a process that Go ends has made, and has nothing to complain of. It is started with these options.
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
+    me, run = os.getpid(), process.BaseProcess.run
+    os.set_inheritable(fd, False)
+    os.set_inheritable(conn, False)
+
+    def run_and_leave(self):
+        try:
+            run(self)
+        finally:
+            if os.getpid() == me:  # and not one that it has forked
+                leave(fd, limit)
+
+    process.BaseProcess.run = run_and_leave  # in what comes after it Python 3.8 to 3.12 differ from later ones
+
+
+def leave(fd, limit):
+    import os
+    import sys
+
+    before = sys.exc_info()[1]  # how the function has ended
+    try:
+        os.write(fd, b"e")
+    except OSError:  # Go has ended
+        return
+    if not {"torch", "multiprocessing.resource_sharer"} & set(sys.modules):
+        return
+    flush()
+    will = Will(fd, limit)
+    try:
+        if will.begin():
+            will.hand_over()
+    except (BrokenPipeError, ConnectionResetError):  # Go has ended: nobody is left who would fetch it
+        pass
+    except Exception as e:
+        lost = "lost at the end of the process, since Go did not take them over: %s (%s: %s)" % (will, type(e).__name__, e)
+        if before is None or isinstance(before, SystemExit) and not before.code:
+            raise RuntimeError(lost) from None
+        sys.stderr.write(lost + "\n")
+
+
+def flush():
+    """Lets queues write what was put into them. The end would do it, but after it has removed the sharer's address."""
+    from multiprocessing import util
+
+    finalizers = util._finalizer_registry
+    for key in sorted((k for k in list(finalizers) if k[0] is not None), reverse=True):
+        f = finalizers.get(key)
+        if f is not None and getattr(f._callback, "__name__", "") in ("_finalize_close", "_finalize_join"):
+            f()
+
+
+class Will:
+    """What is left: descriptors with the socket where they are fetched, and the connections that keep named memory."""
+
+    def __init__(self, fd, limit):
+        import socket
+        import sys
+        import time
+
+        self.limit = limit
+        self.deadline = time.monotonic() + limit
+        self.heir = socket.socket(fileno=fd)
+        module = sys.modules.get("multiprocessing.resource_sharer")
+        self.sharer = module and module._resource_sharer
+        self.files, self.keys, self.names = [], [], {}
+        self.address, self.authkey, self.dir = "", b"", ""
+
+    def __str__(self):
+        parts = ["%d descriptors" % len(self.keys)] * bool(self.keys) + sorted(self.names)
+        return ", ".join(parts) or "what was sent"
+
+    def begin(self):
+        """Collects it, and reports whether there is any."""
+        if self.sharer is not None and self.sharer._address is not None and self.sharer._cache:
+            self.take_sharer()
+        self.names = names()
+        if self.names:
+            self.managers = managers()
+            self.files += self.managers
+        else:
+            self.managers = []
+        return bool(self.files)
+
+    def left(self):
+        import time
+
+        return max(self.deadline - time.monotonic(), 0.001)
+
+    def take_sharer(self):
+        """Ends the thread that serves descriptors, after those that it was asked for, and keeps its socket."""
+        import threading
+        from multiprocessing import process, util
+        from multiprocessing.connection import Client
+
+        sharer = self.sharer
+        self.keys = list(sharer._cache)
+        listener = sharer._listener
+
+        def stop():
+            with Client(sharer._address, authkey=listener._authkey) as c:
+                c.send(None)
+
+        threading.Thread(target=stop, daemon=True).start()
+        sharer._thread.join(self.left())
+        if sharer._thread.is_alive():
+            raise TimeoutError("a receiver of descriptors has stalled for %g s" % self.limit)
+        promised = sorted(sharer._cache.items())
+        self.keys = [key for key, _ in promised]
+        if not promised:
+            return
+        self.address, self.authkey = sharer._address, bytes(listener._authkey)
+        self.files.append(listener._listener._socket.fileno())
+        self.files += [descriptor(send) for _, (send, _) in promised]
+        self.dir = process.current_process()._config.get("tempdir") or ""
+        for f in list(util._finalizer_registry.values()):  # the socket's path is Go's to remove
+            if getattr(f, "_callback", None) is util._remove_temp_dir or f is listener._listener._unlink:
+                f.cancel()
+
+    def hand_over(self):
+        import array
+        import errno
+        import pickle
+        import socket
+        import struct
+        import time
+
+        will = (self.address, self.authkey, self.dir, self.keys, list(self.names.items()), len(self.managers))
+        data = pickle.dumps(will, 4)
+        self.heir.settimeout(self.left())
+        self.heir.sendall(struct.pack("!i", len(data)) + data)
+        for fd in self.files:
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+            while True:
+                self.heir.settimeout(self.left())
+                try:
+                    self.heir.sendmsg([b"f"], rights)
+                    break
+                except OSError as e:  # as many are under way as a user may have
+                    if e.errno != errno.ETOOMANYREFS or self.left() <= 0.001:
+                        raise
+                    time.sleep(0.001)
+        self.heir.settimeout(self.left())
+        answer = self.heir.recv(1024)
+        if answer != b"A":
+            raise RuntimeError(answer.decode() or "Go has closed the connection")
+
+
+def descriptor(send):
+    """Returns what a sharer's entry would send."""
+    import array
+    import os
+    import socket
+
+    near, far = socket.socketpair()
+    with near, far:
+        far.send(b"A")  # from 3.14 on the sender waits for it
+        send(near, os.getpid())
+        _, [(_, _, data)], _, _ = far.recvmsg(1, socket.CMSG_SPACE(4))
+    return array.array("i", data)[0]
+
+
+def names():
+    """Returns the shared memory that PyTorch has named in this process, with how often it is mapped here."""
+    import glob
+    import os
+
+    mine = {os.path.basename(f): 0 for f in glob.glob("/dev/shm/torch_%d_*" % os.getpid())}
+    if mine:
+        with open("/proc/self/maps") as maps:
+            for line in maps:
+                name = line.rstrip("\n").rpartition("/dev/shm/")[2]
+                if name in mine:
+                    mine[name] += 1
+    return mine
+
+
+def managers():
+    """Returns the connections to PyTorch's managers, which remove the names of memory when nobody is connected any more."""
+    import os
+    import socket
+
+    found = []
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if not os.readlink("/proc/self/fd/%d" % fd).startswith("socket:"):
+                continue
+            with socket.socket(fileno=os.dup(fd)) as s:
+                peer = s.getpeername()
+        except OSError:
+            continue
+        if isinstance(peer, str) and "/torch-shm-" in peer:
+            found.append(fd)
+    return found
+
+
+arrange(fd, conn, limit)  # which Go defines

@@ -1,0 +1,135 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// TestAcceptEndsWithItsContext cancels one of two who wait.
+func TestAcceptEndsWithItsContext(t *testing.T) {
+	for network, addr := range map[string]string{"unix": "", "tcp": "127.0.0.1:0"} {
+		l := must(Listen(network, addr, Options{AuthKey: testKey}))(t)
+		reason := errors.New("no more guests")
+		ctx, cancel := context.WithCancelCause(testContext(t))
+		ended, other := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := l.Accept(ctx); ended <- err }()
+		go func() {
+			c, err := l.Accept(testContext(t))
+			if err == nil {
+				c.Close()
+			}
+			other <- err
+		}()
+		cancel(reason)
+		if err := <-ended; err != reason {
+			t.Errorf("%s: %v", network, err)
+		}
+		c := must(Dial(testContext(t), network, l.Addr(), Options{AuthKey: testKey}))(t)
+		if err := <-other; err != nil {
+			t.Errorf("%s: the one that waits on: %v", network, err)
+		}
+		c.Close()
+		if err := errors.Join(l.Close(), l.Close()); err != nil {
+			t.Error(err)
+		}
+		if _, err := l.Accept(testContext(t)); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: after Close: %v", network, err)
+		}
+	}
+}
+
+// TestStrangerKeepsNobodyWaiting has a client say nothing before another one authenticates itself.
+func TestStrangerKeepsNobodyWaiting(t *testing.T) {
+	l := must(Listen("unix", "", Options{AuthKey: testKey}))(t)
+	defer l.Close()
+	silent := must(net.Dial("unix", l.Addr()))(t)
+	defer silent.Close()
+	ctx, cancel := context.WithTimeout(testContext(t), patience/2)
+	defer cancel()
+	go func() {
+		if c, err := Dial(ctx, "unix", l.Addr(), Options{AuthKey: testKey}); err == nil {
+			c.Close()
+		}
+	}()
+	c, err := l.Accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+// TestListenTakesOverADeadSocket lets several programs begin at once where the socket of a dead one is left: one of them listens.
+func TestListenTakesOverADeadSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	dead := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	var wg sync.WaitGroup
+	listening := make(chan *Listener, 8)
+	for range cap(listening) {
+		wg.Go(func() {
+			l, err := Listen("unix", path, Options{})
+			switch {
+			case err == nil:
+				listening <- l
+			case !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "another program listens"):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(listening); n != 1 {
+		t.Fatalf("%d programs listen at %s", n, path)
+	}
+	l := <-listening
+	if c, err := Dial(testContext(t), "unix", path, Options{}); err != nil {
+		t.Error(err)
+	} else {
+		c.Close()
+	}
+	l.Close()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestListenRefuses what is in use: without a word to whoever listens, and files that are no sockets stay.
+func TestListenRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	living := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
+	defer living.Close()
+	if _, err := Listen("unix", path, Options{}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "another program listens") {
+		t.Errorf("a living socket: %v", err)
+	}
+	heard := make(chan byte, 1)
+	go func() {
+		if c, err := living.Accept(); err == nil {
+			b := make([]byte, 1)
+			c.Read(b)
+			heard <- b[0]
+		}
+	}()
+	c := must(net.Dial("unix", path))(t)
+	c.Write([]byte("x"))
+	if b := <-heard; b != 'x' {
+		t.Error("the living listener heard of the attempt")
+	}
+	c.Close()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen("unix", file, Options{}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "no socket") {
+		t.Errorf("a file: %v", err)
+	}
+	if b := must(os.ReadFile(file))(t); string(b) != "x" {
+		t.Errorf("the file is %q now", b)
+	}
+}
