@@ -119,7 +119,7 @@ var logs = shoal.Register("logs", func(ctx context.Context, rank int, l logging)
 	return errors.Join(l.Log.Close(), l.Any.(*os.File).Close())
 })
 
-func TestAFileInAnArgumentTravels(t *testing.T) {
+func TestRegression_S2_7_AFileInAnArgumentTravels(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		r, w := pipe(t)
 		g, err := logs.Start(deadline(t), 2, logging{Log: w, Any: w}, opts)

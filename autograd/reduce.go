@@ -114,15 +114,15 @@ func Prod(x *Var, dims ...int) *Var {
 
 // others returns, for each element of t, the product of those that are reduced with it over dims.
 func others(t *tensor.Tensor, dims []int) *tensor.Tensor {
-	var stay, go1 []int
+	var stay, gone []int
 	for i, size := range kept(t.Shape(), dims) {
 		if size == t.Dim(i) && size != 1 {
 			stay = append(stay, i)
 		} else {
-			go1 = append(go1, i)
+			gone = append(gone, i)
 		}
 	}
-	order := append(stay, go1...)
+	order := append(stay, gone...)
 	back := make([]int, len(order))
 	for i, d := range order {
 		back[d] = i

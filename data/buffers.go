@@ -3,6 +3,7 @@ package data
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -22,6 +23,10 @@ func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
 	}
 	err := f.furnish()
 	if errors.Is(err, shm.ErrNoSpace) && l.shed() {
+		err = f.furnish()
+	}
+	if errors.Is(err, shm.ErrNoSpace) && l.opts.Fresh {
+		runtime.GC() // what it finds that nobody has, is given back some time after: a batch that has to wait tries again
 		err = f.furnish()
 	}
 	return f, err

@@ -99,13 +99,13 @@ func (f *frame) furnish() error {
 		return nil
 	}
 	shapes, starts, size, _ := f.layout.places(f.rows)
-	block, err := newBlock(size, f.shared)
+	block, err := newBlock(size, f.shared, f.fresh())
 	if err != nil {
 		return err
 	}
 	if f.shared {
 		defer block.Close()
-	} else {
+	} else if !f.fresh() {
 		f.block = block
 	}
 	batch := make(Batch, len(shapes))
@@ -142,7 +142,13 @@ func (f *frame) all() Batch {
 // spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a clearing for each page.
 var spare sync.Pool
 
-func newBlock(size int, shared bool) (*tensor.Tensor, error) {
+func newBlock(size int, shared, fresh bool) (*tensor.Tensor, error) {
+	if fresh && !shared {
+		return lending.block(size), nil
+	}
+	if fresh {
+		lending.lends(size)
+	}
 	if !shared {
 		if t, ok := spare.Get().(*tensor.Tensor); ok && t.Nbytes() >= size {
 			return t, nil
@@ -164,6 +170,9 @@ func rowMajor(shape []int) []int {
 	}
 	return strides
 }
+
+// fresh reports whether the batch is the consumer's.
+func (f *frame) fresh() bool { return f.owner != nil && f.owner.opts.Fresh }
 
 // end gives the memory of a frame back that nobody uses.
 func (f *frame) end() {

@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"iter"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -156,7 +157,8 @@ func (l *Loader) run(w *window, yield func(s *slot, err error) bool) {
 			return
 		}
 		more := yield(s, nil)
-		if !l.opts.Shared && (more || s.frame != nil && s.frame.shared) {
+		runtime.KeepAlive(s) // slices of its memory are in use until here
+		if !l.opts.Shared && !l.opts.Fresh && (more || s.frame != nil && s.frame.shared) {
 			l.forget(s)
 		}
 		if !more { // a batch on the heap may live on: whoever breaks out often wants it

@@ -11,7 +11,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Attrs returns the attributes of a data set, of a group, or with the name "" of the file: a string, a []string in C's order, or a
+// Text is an attribute of text in several dimensions, its values in C's order.
+type Text struct {
+	Shape  []int
+	Values []string
+}
+
+// Attrs returns the attributes of a data set, of a group, or with the name "" of the file: a string, a []string, a Text of several dimensions, or a
 // *tensor.Tensor on the heap for each. Those of types that are not read are passed over. The error wraps ErrName or ErrFormat.
 func (f *File) Attrs(name string) (map[string]any, error) {
 	address, ok := f.datasets[name]
@@ -94,10 +100,13 @@ func (d *Dataset) value() (any, error) {
 	if err == nil && len(d.shape) == 0 {
 		return values[0], nil
 	}
+	if err == nil && len(d.shape) > 1 {
+		return Text{slices.Clone(d.shape), values}, nil
+	}
 	return values, err
 }
 
-// Attr gives an attribute to a data set, to a group, or with the name "" to the file: v is a string, a []string or a
+// Attr gives an attribute to a data set, to a group, or with the name "" to the file: v is a string, a []string, a Text or a
 // *tensor.Tensor. The error wraps ErrName where a key comes twice, and ErrUnsupported where v is something else, or does not go into the header with its name, shape and
 // dtype, which has room for 64 KiB less a byte, as where h5py writes for older readers.
 func (w *Writer) Attr(name, key string, v any) error {
@@ -119,19 +128,28 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 	var kind, space, data []byte
 	switch v := v.(type) {
 	case string:
-		kind, space = textType(), appendDataspace(nil, nil)
+		kind, space = textType(), appendDataspace(nil, nil, nil)
 		data = w.putStrings([]string{v})
 		if err := checkText(v); err != nil {
 			return nil, err
 		}
 	case []string:
-		kind, space = textType(), appendDataspace(nil, []int{len(v)})
+		kind, space = textType(), appendDataspace(nil, []int{len(v)}, nil)
 		data = w.putStrings(v)
 		if err := checkText(v...); err != nil {
 			return nil, err
 		}
+	case Text:
+		if n, err := tensor.Uint8.SizeOf(v.Shape...); err != nil || n != len(v.Values) || len(v.Shape) == 0 {
+			return nil, fmt.Errorf("%w: %d values of the shape %v", ErrShape, len(v.Values), v.Shape)
+		}
+		kind, space = textType(), appendDataspace(nil, v.Shape, nil)
+		data = w.putStrings(v.Values)
+		if err := checkText(v.Values...); err != nil {
+			return nil, err
+		}
 	case *tensor.Tensor:
-		kind, space = appendDatatype(nil, v.DType()), appendDataspace(nil, v.Shape())
+		kind, space = appendDatatype(nil, v.DType()), appendDataspace(nil, v.Shape(), nil)
 		whole := v.Contiguous()
 		data = slices.Clone(tensor.Bytes(whole))
 		if err := whole.Close(); err != nil {

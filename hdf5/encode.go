@@ -51,7 +51,7 @@ func link(name string, address uint64) []byte {
 // finish writes the tree of chunks and the header, and returns the header's address.
 func (d *Output) finish(name string) uint64 {
 	var h headerWriter
-	h.add(msgDataspace, appendDataspace(nil, d.shape))
+	h.add(msgDataspace, appendDataspace(nil, d.shape, d.limit))
 	if d.kind.text.is {
 		h.add(msgDatatype, textType())
 	} else {
@@ -92,12 +92,19 @@ func (d *Output) finish(name string) uint64 {
 	return d.w.append(h.finish())
 }
 
-// appendDataspace writes a shape.
-func appendDataspace(b []byte, shape []int) []byte {
+// appendDataspace writes a shape, and how large it may become where that is another one.
+func appendDataspace(b []byte, shape, limit []int) []byte {
 	const array = 1 // and a scalar is 0
-	b = append(b, 2, byte(len(shape)), 0, byte(min(len(shape), array)))
+	grows := byte(0)
+	if limit != nil && !slices.Equal(shape, limit) {
+		grows = 1
+	}
+	b = append(b, 2, byte(len(shape)), grows, byte(min(len(shape), array)))
 	for _, n := range shape {
 		b = le.AppendUint64(b, uint64(n))
+	}
+	for i := 0; grows != 0 && i < len(limit); i++ {
+		b = le.AppendUint64(b, uint64(limit[i])) // of which -1 is without a limit
 	}
 	return b
 }

@@ -1,5 +1,7 @@
 package hdf5
 
+import "errors"
+
 // A tree walks the groups of a file.
 type tree struct {
 	source
@@ -24,6 +26,10 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 		return malformed("groups nest deeper than %d, or are in many others", maxDepth)
 	}
 	all, err := t.messages(address)
+	if errors.Is(err, ErrUnsupported) && name != "" {
+		t.datasets[name] = address // which says so when it is asked for
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,19 @@ type message struct {
 	kind   int
 	body   []byte
 	shared bool // the body is only where another has it
+	vital  bool // who does not know the kind must not go on
 }
+
+// The flags of a message.
+const (
+	flagShared = 1 << 1
+	flagVital  = 1 << 7
+)
+
+// lastKind is the last kind of message that HDF5 1.14 has.
+const lastKind = 0x17
+
+func (m *message) flag(flags int) { m.shared, m.vital = flags&flagShared != 0, flags&flagVital != 0 }
 
 // Bounds of a header, so that it ends.
 const (
@@ -58,7 +70,7 @@ func (s source) messages(address uint64) ([]message, error) {
 	}, func(c *cursor) message {
 		m := message{kind: c.int(2)}
 		size := c.int(2)
-		m.shared = c.int(1)&2 != 0
+		m.flag(c.int(1))
 		c.take(3)
 		m.body = c.take(size)
 		return m
@@ -109,7 +121,7 @@ func (s source) newMessages(address uint64) ([]message, error) {
 	}, func(c *cursor) message {
 		m := message{kind: c.int(1)}
 		size := c.int(2)
-		m.shared = c.int(1)&2 != 0
+		m.flag(c.int(1))
 		if flags&4 != 0 {
 			c.take(2)
 		}
@@ -133,6 +145,9 @@ func (s source) collect(first block, open func(block) (*cursor, error), next fun
 			m := next(c)
 			if c.short || len(all) == maxMessages {
 				return nil, malformed("a message in a header is cut short")
+			}
+			if m.vital && m.kind > lastKind {
+				return nil, unsupported("a message of kind %d in a header, which says that nobody may read on who does not know it", m.kind)
 			}
 			if m.kind == msgContinuation {
 				to := &cursor{b: m.body}

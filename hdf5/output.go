@@ -27,7 +27,10 @@ func (d *Output) plan() error {
 	if d.o.Gzip < 0 || d.o.Gzip > 9 || d.o.Gzip > 0 && d.o.LZF {
 		return unsupported("gzip of level %d, not 0 to 9, or gzip and lzf", d.o.Gzip)
 	}
-	if d.o.Chunk == nil && !d.o.Shuffle && d.o.Gzip == 0 && !d.o.LZF {
+	if err := d.checkLimit(); err != nil {
+		return err
+	}
+	if d.o.Chunk == nil && !d.o.Shuffle && d.o.Gzip == 0 && !d.o.LZF && d.o.MaxShape == nil {
 		d.store.kind, d.size = layoutContiguous, uint64(size)
 		if d.address = undefined; size > 0 {
 			d.address = d.w.reserve(size)
@@ -54,11 +57,16 @@ func (d *Output) plan() error {
 	return nil
 }
 
+// growing is how long chunks are where a dimension will grow, if they are not too large then.
+const growing = 1024
+
 // guess halves the first dimensions until chunks are small enough.
 func (d *Output) guess() []int {
 	chunk := make([]int, len(d.shape))
 	for i, n := range d.shape {
-		chunk[i] = max(n, 1)
+		if chunk[i] = max(n, 1); d.limit[i] == Unlimited {
+			chunk[i] = max(n, growing)
+		}
 	}
 	for i := 0; i < len(chunk); {
 		if size, _ := d.kind.sizeOf(chunk...); size <= chunkBytes {

@@ -32,6 +32,8 @@ type Options struct {
 	Shuffle bool
 	// Gzip is a level from 1 to 9; 0 does not compress.
 	Gzip int
+	// MaxShape is how large each dimension may become by Resize and Append, here and for others that open the file later; Unlimited is any size.
+	MaxShape []int
 	// LZF compresses by h5py's lzf, which is quicker and makes less of it; not with Gzip.
 	LZF bool
 }

@@ -63,7 +63,7 @@ var mail = newRole("mail", func(ctx context.Context, m mailing) error {
 
 // Python's reduction.DupFd fails here with EOFError or ConnectionRefusedError: who has the
 // descriptor is gone.
-func TestAFileArrivesWhoseSenderIsGone(t *testing.T) {
+func TestRegression_S2_7_AFileArrivesWhoseSenderIsGone(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", dead), func(t *testing.T) {
 			d, ctx := shared(t), watched(t)

@@ -36,7 +36,10 @@ type QueueOptions struct {
 	Policy Policy
 }
 
-const defaultMaxBytes = 1 << 30
+const (
+	defaultMaxBytes = 1 << 30
+	maxCapacity     = 1 << 30 // of a ring
+)
 
 // NewQueue makes a queue in which capacity values may wait, at least 1. The caller closes it. The error wraps
 // wire.ErrType if values of type T cannot cross processes, and ErrSize for another capacity.
@@ -96,12 +99,12 @@ func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, 
 
 func (o QueueOptions) ring() (shm.RingOptions, error) {
 	switch {
-	case o.Capacity < 0:
-		return shm.RingOptions{}, fmt.Errorf("capacity %d: %w: want 0 or more", o.Capacity, ErrSize)
+	case o.Capacity < 0 || o.Capacity > maxCapacity || o.MaxBytes/shm.SlotSize > maxCapacity:
+		return shm.RingOptions{}, fmt.Errorf("capacity %d, or %d bytes: %w: want 0 to %d values", o.Capacity, o.MaxBytes, ErrSize, maxCapacity)
 	case o.MaxBytes < 0 || o.MaxBytes != 0 && o.MaxBytes < shm.SlotSize:
 		return shm.RingOptions{}, fmt.Errorf("MaxBytes %d: %w: want at least %d", o.MaxBytes, ErrSize, shm.SlotSize)
 	case o.Policy > DropOldest:
-		return shm.RingOptions{}, fmt.Errorf("unknown %v", o.Policy)
+		return shm.RingOptions{}, fmt.Errorf("%w: unknown %v", ErrSize, o.Policy)
 	case o.Capacity != 0:
 		return shm.RingOptions{Capacity: o.Capacity}, nil
 	case o.MaxBytes == 0:

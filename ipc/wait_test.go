@@ -170,3 +170,20 @@ func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
 		eventually(t, func() bool { return d.Stats().Blocks == 0 })
 	})
 }
+
+func TestRegression_S1_7_QueuesOfSizesThatThereCannotBe(t *testing.T) {
+	local(t)
+	for what, opts := range map[string]ipc.QueueOptions{
+		"negative": {Capacity: -1}, "too many": {Capacity: 1 << 31}, "no byte": {MaxBytes: -1}, "few bytes": {MaxBytes: 1},
+		"too many bytes": {MaxBytes: 1 << 40}, "policy": {Capacity: 1, Policy: 99},
+	} {
+		if _, err := ipc.NewQueueWith[int](opts); !errors.Is(err, ipc.ErrSize) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, n := range []int{-1, 0, 1 << 31} {
+		if _, err := ipc.NewQueue[int](n); !errors.Is(err, ipc.ErrSize) {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+}

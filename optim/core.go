@@ -58,6 +58,9 @@ func newCore(params iter.Seq[*autograd.Param], o options) core {
 	for p := range params {
 		c.slots = append(c.slots, slot{Param: p})
 	}
+	if len(c.slots) == 0 {
+		misuse("an optimizer of no parameters: was the module built, and were its Params given?")
+	}
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/optim"
+	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -17,7 +18,7 @@ func FuzzUnmarshalWire(f *testing.F) {
 	}
 	var e wire.Encoder
 	e.Reset(nil)
-	if err := plan.Encode(&e, optim.NewSGD(slices.Values([]*autograd.Param(nil)), optim.SGDOptions{LR: 0.1, Momentum: 0.5})); err != nil {
+	if err := plan.Encode(&e, optim.NewSGD(slices.Values([]*autograd.Param{autograd.NewParam("p", tensor.New(tensor.Float32, 1))}), optim.SGDOptions{LR: 0.1, Momentum: 0.5})); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(slices.Clone(e.Message().Body))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,38 @@ func TestExhaustionIsAnErrorWithNumbers(t *testing.T) {
 		check(t, d.Release(all[0]))
 		alloc(t, d, 1<<20, "y")
 		wantRest(t, d, 4)
+	})
+}
+
+// What was put and not received is counted apart: nobody but a message holds it.
+func TestRegression_S2_5_ABudgetErrorSaysWhatNobodyHasReceived(t *testing.T) {
+	everyWorld(t, 4<<20, func(t *testing.T, f *family) {
+		d := f.first
+		r, senders, receivers := newRing(t, d, 8)
+		for range 2 {
+			h := alloc(t, d, 1<<20, "x")
+			check(t, r.TryPut(nil, []shm.Handle{h}, false))
+			check(t, d.Release(h))
+		}
+		kept := alloc(t, d, 1<<20, "y")
+		_, err := d.Alloc(2 << 20)
+		var full *shm.SpaceError
+		if !errors.As(err, &full) || full.Unread != 2<<20 || len(full.Holders) != 1 || full.Holders[0].Bytes < 1<<20 || full.Holders[0].Bytes >= 2<<20 {
+			t.Errorf("the error says %+v: want 2 MiB unread, and the rest held here", full)
+		}
+		if err != nil && !strings.Contains(err.Error(), "2097152 wait in messages that nobody has received") {
+			t.Error(err)
+		}
+		var m shm.Message
+		for range 2 {
+			check(t, r.TryGet(&m))
+			for _, h := range m.Blocks {
+				check(t, d.Release(h))
+			}
+		}
+		for _, h := range []shm.Handle{kept, senders, receivers, r.Handle()} {
+			check(t, d.Release(h))
+		}
 	})
 }
 

@@ -244,7 +244,18 @@ func (d *Domain) explain(err error) error {
 	}
 	s := d.Stats()
 	free := max(min(s.Limit-s.Committed, d.store.headroom()), 0)
-	return &SpaceError{Want: int64(want), Used: s.Committed, Limit: s.Limit, Free: free, Holders: d.holders(3)}
+	return &SpaceError{Want: int64(want), Used: s.Committed, Limit: s.Limit, Free: free, Unread: d.unread(), Holders: d.holders(3)}
+}
+
+// unread returns the bytes of blocks that nobody but messages holds.
+func (d *Domain) unread() (bytes int64) {
+	for i := uint64(1); i < d.hdr.blocks.Load(); i++ {
+		b := &d.blocks[i]
+		if transit(b.w.Load()) > 0 && !b.owned() {
+			bytes += int64(b.committed.Load())
+		}
+	}
+	return bytes
 }
 
 // holders returns the n participants that hold most.

@@ -91,15 +91,19 @@ func (c Child) do(code string) error {
 	if err != nil {
 		return err
 	}
-	if !s.mentions(c.words()...) { // as most do, which may be long
+	if !s.mentions(c.targets()...) || !s.mentions(c.words()...) { // as most do, which may be long
 		return s.handOver()
 	}
 	preparation, process, err := s.decode()
 	if err == nil && c.serves(process) {
-		if c.needsPython(loaderArgs(process)) != "" {
+		switch args := loaderArgs(process); {
+		case c.needsPython(args) == "":
+			return c.run(s, preparation, process)
+		case c.names(args[argDataset]):
 			return s.handOverLoader()
+		default: // Python can make the samples, and makes those that its own code expects
+			tellOnce(args, c.needsPython(args))
 		}
-		return c.run(s, preparation, process)
 	}
 	if err != nil && s.mentions(datasetName) {
 		fmt.Fprintln(os.Stderr, "a data set of Go's goes to Python, since Go cannot read what comes with it:", err)

@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -160,6 +161,25 @@ func TestPythonKilledAfterSending(t *testing.T) {
 		}
 		if v, err := p.Conn.Recv(ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
 			t.Errorf("after its message: %v, %v", v, err)
+		}
+	})
+}
+
+// FuzzWill reads what a process leaves, which may be anything.
+func FuzzWill(f *testing.F) {
+	b, err := Marshal(Tuple{"/tmp/pymp-x/listener-y", []byte("key"), "/tmp/pymp-x", []any{1, 2}, []any{Tuple{"torch_1_2_3", 1}}, 1}, 4)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if w, err := readWill(bytes.NewReader(append(frameHead(len(b)), b...))); err != nil || len(w.Keys) != 2 || len(w.Names) != 1 || w.Names[0].Count != 1 {
+		f.Fatalf("%+v, %v", w, err)
+	}
+	f.Add(b)
+	f.Add([]byte("\x80\x04N."))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		w, err := readWill(bytes.NewReader(append(frameHead(len(b)), b...)))
+		if err == nil && (w.Managers < 0 || w.Address == "" && len(w.Keys) > 0) {
+			t.Errorf("%+v was taken", w)
 		}
 	})
 }

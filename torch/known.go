@@ -26,10 +26,28 @@ func (c Child) loads(args Tuple) bool {
 	if err != nil && namesGo(set) {
 		return true
 	}
-	if err != nil && !errors.Is(err, errNotOurs) && len(args) > argWorker && args[argWorker] == int64(0) {
-		fmt.Fprintln(os.Stderr, "Python loads the samples, and not Go:", strings.TrimPrefix(err.Error(), ErrUnsupported.Error()+": "))
+	if err != nil && !errors.Is(err, errNotOurs) {
+		tellOnce(args, strings.TrimPrefix(err.Error(), ErrUnsupported.Error()+": "))
 	}
 	return err == nil
+}
+
+// tellOnce says why Go does not make the samples, in the first worker.
+func tellOnce(args Tuple, why string) {
+	if len(args) > argWorker && args[argWorker] == int64(0) {
+		fmt.Fprintln(os.Stderr, "Python loads the samples, and not Go:", why)
+	}
+}
+
+// names reports whether a data set that the program has registered is anywhere in a pickle, by its name or by that of its class: Python
+// does not have its samples.
+func (c Child) names(set any) bool {
+	for o := range pickle.Each[*pickle.Object](set) {
+		if name := o.Class.String(); c.Datasets[name] != nil || c.valueStream(name) != nil {
+			return true
+		}
+	}
+	return namesGo(set)
 }
 
 // namesGo reports whether a data set of Go's is named anywhere in a pickle.
@@ -65,7 +83,7 @@ func (c Child) knows(v any, seen map[any]bool) error {
 		return nil
 	case left:
 		return errNotOurs
-	case c.Datasets[name] != nil || c.Streams[name] != nil:
+	case c.Datasets[name] != nil || c.valueStream(name) != nil:
 		return nil
 	case vision.Known(o.Class):
 		return vision.Check(o)
@@ -93,7 +111,16 @@ func (c Child) knowsParts(state *Dict, seen map[any]bool) error {
 	return nil
 }
 
-// words are such that what Go does has one of them in its pickle.
+// targets are such that a process of Go's has one of them in its pickle.
+func (c Child) targets() []string {
+	all := []string{dataLoaderWorker[strings.LastIndexByte(dataLoaderWorker, '.')+1:]}
+	for name := range c.Functions {
+		all = append(all, name[strings.LastIndexByte(name, '.')+1:])
+	}
+	return all
+}
+
+// words are others, most of which say what a data set is.
 func (c Child) words() []string {
 	all := []string{datasetName, "torch.utils.data.dataset", vision.Module}
 	names := func(name string) { all = append(all, name[strings.LastIndexByte(name, '.')+1:]) }
@@ -103,7 +130,7 @@ func (c Child) words() []string {
 	for name := range c.Datasets {
 		names(name)
 	}
-	for name := range c.Streams {
+	for name := range c.allStreams() {
 		names(name)
 	}
 	return all

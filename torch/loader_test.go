@@ -189,7 +189,7 @@ func dataLoader(t *testing.T, py python, theirs string) {
 		}
 	}
 	for name, want := range map[string]string{
-		"error": "sample seven is bad", "panic": "sample seven panics", "unknown": `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"info\" \"lettered\" \"photos\" \"scaled\" \"squares\"]`,
+		"error": "sample seven is bad", "panic": "sample seven panics", "unknown": `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"info\" \"lettered\" \"photos\" \"scaled\" \"squares\" \"values\"]`,
 		"misspelt": "the key scales of a dict", "mistyped": "field n: torch: value cannot cross: string does not become int", "around": "index 2 of a Subset, at 1, is outside of its data set, which has 2 samples",
 	} {
 		if got := string(out[name]); !strings.Contains(got, want) || !strings.Contains(got, "RuntimeError: Caught RuntimeError in DataLoader worker process") {

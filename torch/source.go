@@ -48,6 +48,18 @@ func (c Child) valueStream(name string) OpenValueStream {
 	}
 }
 
+// allStreams has the names of both kinds.
+func (c Child) allStreams() map[string]bool {
+	all := map[string]bool{}
+	for name := range c.Streams {
+		all[name] = true
+	}
+	for name := range c.ValueStreams {
+		all[name] = true
+	}
+	return all
+}
+
 // What Python's data sets say to Go by their attributes.
 const (
 	datasetName = "shoal_dataset" // the registered name; None leaves a data set that Go knows to Python
@@ -247,7 +259,7 @@ func (w *loaderWorker) at(ctx context.Context, i int) context.Context {
 // unknown says what there is instead.
 func (c Child) unknown(kind, name string) error {
 	return fmt.Errorf("this program has no %s %q; Datasets, for a Dataset in Python, has %q, and Streams, for an IterableDataset, %q",
-		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.Streams)))
+		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.allStreams())))
 }
 
 // notOurs says what an object would need.

@@ -48,7 +48,7 @@ func (l *ledger) enter(a answer, err error, again int, right bool) {
 // whole reports whether the answer is right, by one version of the weights.
 func (a *answer) whole(x float32) bool {
 	for _, y := range a.Y {
-		if y != x*size*float32(a.Number) {
+		if y != x*size*element(a.Number) {
 			return false
 		}
 	}

@@ -1,0 +1,141 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/hdf5"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// HDF5 is data sets of an HDF5 file as one data set: each is a field, and sample i is row i of all. Rows are read from the file when they are asked for,
+// so it may be larger than memory. Each worker opens the file for itself. See [OpenHDF5].
+type HDF5 struct {
+	Path  string
+	Names []string // of the fields
+	Rows  int
+}
+
+func init() { wire.RegisterType[*HDF5]("data.HDF5") }
+
+// OpenHDF5 finds data sets in an HDF5 file, and checks that they have as many rows; nothing stays open. A bad file, one without a data set of that name
+// among these, is a [*FileError] that wraps hdf5's; the error wraps ErrShape where rows differ. It panics without names.
+//
+// The trap: a row is read by reading the chunks that it is in. In random order, chunks of one row, or of few, are what to write.
+func OpenHDF5(path string, names ...string) (*HDF5, error) {
+	if len(names) == 0 {
+		panic("data: OpenHDF5 of no data sets")
+	}
+	set := &HDF5{Path: path, Names: slices.Clone(names)}
+	o, err := set.open()
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	set.Rows = o.Len()
+	return set, nil
+}
+
+// Len returns how many rows there are.
+func (s *HDF5) Len() int { return s.Rows }
+
+// Get reads row i, for which it opens the file; a Loader's workers have it open.
+func (s *HDF5) Get(ctx context.Context, i int) (Sample, error) {
+	o, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	return o.Get(ctx, i)
+}
+
+// Open returns the data set with its file open, for one worker.
+func (s *HDF5) Open(context.Context) (any, error) {
+	o, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	if o.Len() != s.Rows {
+		return nil, &FileError{s.Path, 0, fmt.Errorf("%w: it had %d rows, and now %d", ErrShape, s.Rows, o.Len())}
+	}
+	return o, nil
+}
+
+func (s *HDF5) open() (*openedHDF5, error) {
+	f, err := hdf5.Open(s.Path)
+	if err != nil {
+		return nil, &FileError{s.Path, 0, err}
+	}
+	o := &openedHDF5{f: f}
+	for _, name := range s.Names {
+		d, err := f.Dataset(name)
+		if err == nil && (len(d.Shape()) == 0 || len(o.fields) > 0 && d.Shape()[0] != o.Len()) {
+			err = fmt.Errorf("%w: a data set of shape %v in field %d", ErrShape, d.Shape(), len(o.fields))
+		}
+		if err != nil {
+			f.Close()
+			return nil, &FileError{s.Path, 0, err}
+		}
+		o.fields = append(o.fields, d)
+	}
+	return o, nil
+}
+
+// An openedHDF5 is a worker's.
+type openedHDF5 struct {
+	f      *hdf5.File
+	fields []*hdf5.Dataset
+}
+
+// Len returns how many rows there are.
+func (o *openedHDF5) Len() int { return o.fields[0].Shape()[0] }
+
+// Get reads row i.
+func (o *openedHDF5) Get(_ context.Context, i int) (Sample, error) {
+	var s Sample
+	for _, d := range o.fields {
+		shape := d.Shape()
+		shape[0] = 1
+		row := tensor.Empty(d.DType(), shape...)
+		if err := readRows(d, row, i); err != nil {
+			return nil, err
+		}
+		s = append(s, row.Reshape(shape[1:]...))
+		row.Close()
+	}
+	return s, nil
+}
+
+// readRows fills dst with rows from i on.
+func readRows(d *hdf5.Dataset, dst *tensor.Tensor, i int) error {
+	start := make([]int, dst.Dims())
+	start[0] = i
+	return d.ReadSlab(dst, start...)
+}
+
+// Gather reads the rows of a batch where they are to be. Rows that follow one another in the file are read at once.
+func (o *openedHDF5) Gather(_ context.Context, indices []int, into Batch) error {
+	if len(into) != len(o.fields) {
+		return fmt.Errorf("%w: %d fields, not %d", ErrShape, len(into), len(o.fields))
+	}
+	for f, d := range o.fields {
+		for k := 0; k < len(indices); {
+			n := 1
+			for k+n < len(indices) && indices[k+n] == indices[k]+n {
+				n++
+			}
+			part := into[f].Narrow(0, k, n)
+			err := readRows(d, part, indices[k])
+			if part.Close(); err != nil {
+				return err
+			}
+			k += n
+		}
+	}
+	return nil
+}
+
+// Close closes the file.
+func (o *openedHDF5) Close() error { return o.f.Close() }

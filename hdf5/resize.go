@@ -1,0 +1,126 @@
+package hdf5
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Unlimited is the size in a maximum shape of a dimension that may become any.
+const Unlimited = -1
+
+// MaxShape returns how large the dimensions may become, Unlimited where they may become any. It is Shape where the data set does not grow.
+func (d *Dataset) MaxShape() []int { return slices.Clone(d.limit) }
+
+// checkLimit takes Options.MaxShape.
+func (d *Output) checkLimit() error {
+	if d.limit = d.o.MaxShape; d.limit == nil {
+		d.limit = d.shape
+		return nil
+	}
+	d.limit = slices.Clone(d.limit)
+	if len(d.limit) != len(d.shape) || len(d.shape) == 0 {
+		return fmt.Errorf("%w: a maximum shape of %v for %v", ErrShape, d.limit, d.shape)
+	}
+	for i, most := range d.limit {
+		if most != Unlimited && most < d.shape[i] {
+			return fmt.Errorf("%w: a maximum shape of %v for %v", ErrShape, d.limit, d.shape)
+		}
+	}
+	return nil
+}
+
+// Resize changes the shape, within Options.MaxShape. What is new is zeros; what is no longer in the data set is gone, also where it grows again. The
+// error wraps ErrShape, or is what writing says.
+func (d *Output) Resize(shape ...int) error {
+	if len(shape) != len(d.shape) {
+		return fmt.Errorf("%w: %v of %d dimensions", ErrShape, shape, len(d.shape))
+	}
+	for i, n := range shape {
+		if n < 0 || d.limit[i] != Unlimited && n > d.limit[i] {
+			return fmt.Errorf("%w: to %v, and the maximum shape is %v", ErrShape, shape, d.limit)
+		}
+	}
+	if _, err := d.kind.sizeOf(shape...); err != nil {
+		return fmt.Errorf("%w: %w", ErrShape, err)
+	}
+	if slices.Equal(shape, d.shape) {
+		return nil
+	}
+	return d.regrid(slices.Clone(shape))
+}
+
+// regrid gives chunks their numbers in the grid of another shape.
+func (d *Output) regrid(shape []int) error {
+	before, after := grid(d.shape, d.chunk), grid(shape, d.chunk)
+	if slices.Equal(before[1:], after[1:]) && shape[0] >= d.shape[0] && slices.Equal(shape[1:], d.shape[1:]) {
+		d.shape = shape // numbers stay where only the first dimension grows
+		return nil
+	}
+	chunks := map[int]stored{}
+	for index, c := range d.chunks {
+		at := before.place(index)
+		if !inGrid(at, after) {
+			continue
+		}
+		c, err := d.trim(index, at, c, shape)
+		if err != nil {
+			return err
+		}
+		chunks[after.index(at)] = c
+	}
+	d.shape, d.chunks = shape, chunks
+	return nil
+}
+
+func inGrid(at []int, c counts) bool {
+	for i, n := range at {
+		if n >= c[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// trim makes zeros of what a chunk has beyond a shape.
+func (d *Output) trim(index int, at []int, c stored, shape []int) (stored, error) {
+	start, inside := make([]int, len(at)), make([]int, len(at))
+	cut := false
+	for i := range at {
+		inside[i] = min(d.chunk[i], shape[i]-at[i]*d.chunk[i])
+		cut = cut || inside[i] < min(d.chunk[i], d.shape[i]-at[i]*d.chunk[i])
+	}
+	if !cut {
+		return c, nil
+	}
+	old, err := d.readChunk(index)
+	if err != nil {
+		return c, err
+	}
+	kept := make([]byte, len(old))
+	size := d.kind.size
+	if err := boxOf(d.chunk, start, inside).each(func(in, _, n int) error {
+		copy(kept[in*size:(in+n)*size], old[in*size:])
+		return nil
+	}); err != nil {
+		return c, err
+	}
+	err = d.keep(index, kept)
+	return d.chunks[index], err
+}
+
+// Append makes the first dimension longer by that of src, whose other dimensions are those of the data set, and writes src there. The error wraps
+// ErrShape, or is what writing says.
+func (d *Output) Append(src *tensor.Tensor) error {
+	if src.Dims() != len(d.shape) || src.Dims() == 0 || src.DType() != d.kind.dtype || !slices.Equal(src.Shape()[1:], d.shape[1:]) {
+		return fmt.Errorf("%w: %v %v behind %v %v", ErrShape, src.DType(), src.Shape(), d.kind.dtype, d.shape)
+	}
+	longer, start := slices.Clone(d.shape), make([]int, len(d.shape))
+	start[0] = longer[0]
+	longer[0] += src.Dim(0)
+	if err := d.Resize(longer...); err != nil {
+		return err
+	}
+	return d.WriteSlab(src, start...)
+}
