@@ -39,7 +39,7 @@ func hire(t *testing.T, child Child, kind, id, workers int64) *script {
 	t.Cleanup(func() { done.Close(); s.indices.Close(); s.results.Close() })
 	s.indices.reader.child, s.results.reader.child = true, true // any name is a record
 	set := &Record{Class: named("__main__.Set"), State: NewDict(datasetName, "set")}
-	w, err := child.newLoaderWorker(Tuple{kind, set, s.indices, s.results, done, true, nil, false, int64(7), nil, id, workers})
+	w, err := child.newLoaderWorker(Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate), false, int64(7), nil, id, workers})
 	if err != nil {
 		t.Fatal(err)
 	}
