@@ -18,7 +18,10 @@ class Squares(Dataset):
 
 
 class Words(Dataset):
-    """Samples that only Python makes."""
+    """Samples that only Python makes, though a data set of Go's is an attribute."""
+
+    def __init__(self, beside):
+        self.beside = beside
 
     def __len__(self):
         return 5
@@ -46,7 +49,7 @@ def say(rank, queue):
 def main():
     spawn = dict(num_workers=1, multiprocessing_context="spawn")
     train = DataLoader(Squares(6), batch_size=2, **spawn)
-    validate = DataLoader(Words(), batch_size=2, collate_fn=longest, worker_init_fn=begin, **spawn)
+    validate = DataLoader(Words(train.dataset), batch_size=2, collate_fn=longest, worker_init_fn=begin, **spawn)
     out = {"together": [[a[0].tolist(), a[1].tolist(), b] for a, b in zip(train, validate)]}
     queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
     torch.multiprocessing.spawn(say, args=(queue,), nprocs=1)
