@@ -13,7 +13,8 @@ import (
 // Note [Whose data set it is]
 // A worker of a DataLoader is a process of its own that has not begun: Go may still hand it over to Python. So whether Go makes the samples is decided
 // by the pickle alone, before anything in it is used. What names a data set of Go's is Go's, and where Go cannot read what is around it the script gets
-// an error, since Python has no samples for it. A class of the script's own around one is Python's: its __getitem__ is what the script wants. Of a class that Go knows Python could make the samples as well: where Go would make other ones, a transform
+// an error, since Python has no samples for it. A class of the script's own around one is Python's: its __getitem__ is what the script wants. Of a class that
+// Go knows Python could make the samples as well: where Go would make other ones, a transform
 // that it does not know, Python does, and one line on stderr says why.
 
 // loads reports whether Go makes the samples of a worker of a DataLoader, by its arguments as they are in the pickle.
