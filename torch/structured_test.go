@@ -146,7 +146,7 @@ func structured(t *testing.T, py python, theirs string, names []string) {
 	cmd := exec.CommandContext(testContext(t), py.path, append([]string{"testdata/structured.py", theirs}, names...)...)
 	cmd.Env = append(pythonEnv(), "SHOAL_TEST_PROGRAM="+os.Args[0])
 	var stderr strings.Builder
-	cmd.Stderr, cmd.WaitDelay = &stderr, time.Second // for workers that the script has left
+	cmd.Stderr, cmd.WaitDelay = &stderr, time.Minute // for workers that the script has left, which notice within seconds
 	b, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
