@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
-	"syscall"
 )
 
 const (
@@ -53,9 +53,11 @@ func (l *ledger) kill(ctx context.Context, rank int, killed map[int]bool) {
 		if rank == workers {
 			pid = a.ReloadedByPID
 		}
-		if (a.Rank == rank || rank == workers) && !killed[pid] && pid > 0 && pid != syscall.Getpid() {
+		if (a.Rank == rank || rank == workers) && !killed[pid] && pid > 0 && pid != os.Getpid() {
 			killed[pid] = true
-			syscall.Kill(pid, syscall.SIGKILL)
+			if p, err := os.FindProcess(pid); err == nil {
+				p.Kill()
+			}
 			break
 		}
 	}

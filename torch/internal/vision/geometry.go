@@ -81,7 +81,8 @@ func (f *fields) padding() (p image.Pad) {
 	default:
 		f.refuse("padding is of %d numbers", len(n))
 	}
-	mode, ok := f.get("padding_mode").(string)
+	mode, _ := f.get("padding_mode").(string)
+	var ok bool
 	if p.Mode, ok = padModes[mode]; !ok {
 		f.refuse("padding_mode=%q", mode)
 	}
