@@ -143,7 +143,10 @@ class Peer(plain.Peer):
     def fill(self, value):
         with torch.no_grad():
             for t in tensors(self.kept):
-                t.fill_(value)
+                if t.is_floating_point() and t.element_size() == 1:  # which 2.4 cannot fill
+                    t.copy_(torch.full(t.shape, float(value)))
+                else:
+                    t.fill_(value)
         self.conn.send(None)
 
     def read(self):
