@@ -12,17 +12,16 @@ import (
 
 // FuzzUnmarshalWire reads optimizers from messages without blocks: what is accepted can take a step.
 func FuzzUnmarshalWire(f *testing.F) {
+	inDomain(f)
 	plan, err := wire.PlanOf[*optim.SGD]()
-	if err != nil {
-		f.Fatal(err)
-	}
+	check(f, err)
+	p := autograd.NewParam("p", tensor.New(tensor.Float32, 1))
 	var e wire.Encoder
 	e.Reset(nil)
-	if err := plan.Encode(&e, optim.NewSGD(slices.Values([]*autograd.Param{autograd.NewParam("p", tensor.New(tensor.Float32, 1))}), optim.SGDOptions{LR: 0.1, Momentum: 0.5})); err != nil {
-		f.Fatal(err)
-	}
+	check(f, plan.Encode(&e, optim.NewSGD(slices.Values([]*autograd.Param{p}), optim.SGDOptions{LR: 0.1, Momentum: 0.5})))
 	f.Add(slices.Clone(e.Message().Body))
-	e.Done(true)
+	e.Done(false)
+	check(f, p.T.Close())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var d wire.Decoder
 		d.Reset(wire.Message{Body: body}, nil)

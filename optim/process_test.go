@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { shoal.TestMain(m) }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,8 @@ func cross[T any](t *testing.T, v T) T {
 }
 
 // inDomain makes a small domain the test's.
-func inDomain(t *testing.T) {
+func inDomain(t testing.TB) {
+	t.Helper()
 	d, err := shm.NewLocal(8 << 20)
 	check(t, err)
 	before := shm.Current()
