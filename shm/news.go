@@ -20,69 +20,57 @@ func (r *Ring) Peek(m *Message) (version uint64, err error) {
 	}
 	defer l.unlock()
 	for {
-		tail := r.hdr.tail.Load()
-		tk, s, w := r.newest(tail)
+		tk, s, w := r.newest()
 		if s == nil {
-			if r.hdr.tail.Load() == tail {
-				return 0, ErrEmpty
-			}
-			continue
+			return 0, ErrEmpty
 		}
 		ok, err := r.peekAll(l, s, w, m, 0)
 		if err != nil {
 			return 0, err
 		}
-		if !ok {
-			continue
-		}
-		if r.hdr.tail.Load() == tail {
+		if ok {
 			return tk + 1, nil
 		}
-		m.drop(l) // a newer one may have been seen by others before this one was found
 	}
 }
 
-// drop is Discard in a lane.
-func (m *Message) drop(l *lane) {
-	m.Body = nil
-	if m.spill != 0 {
-		l.release(m.spill.index())
-		m.spill = 0
-	}
-	for _, h := range m.Blocks {
-		l.release(h.index())
-	}
-	m.Blocks = nil
-}
-
-// newest returns the last FULL slot before the ticket tail, and its word; nil if there is none.
-func (r *Ring) newest(tail uint64) (tk uint64, s *slot, w uint64) {
-	for tk = tail; tk > 0 && tail-tk < r.cap; {
-		tk--
-		if s, w := r.full(tk); s != nil {
+// newest returns the newest message's ticket, slot and word; no slot before the first put. While
+// others put and take the old ones out, a look at one slot after the other may come to each too
+// early or too late. So it believes that there is none when two looks saw the same words, which
+// only grow.
+func (r *Ring) newest() (tk uint64, s *slot, w uint64) {
+	for before, again := uint64(0), false; ; again = true {
+		var sum uint64
+		tk, s, w, sum = r.lastFull(r.hdr.tail.Load())
+		if s != nil || again && sum == before {
 			return tk, s, w
 		}
+		before = sum
 	}
-	return 0, nil, 0
 }
 
-// full returns the slot of a ticket, and its word, if its message is there.
-func (r *Ring) full(tk uint64) (*slot, uint64) {
-	if !r.backed(tk) {
-		return nil, 0
+// lastFull returns the last FULL slot before the ticket tail, and its word; no slot if it saw none.
+// The sum is of tail and of all the words that it saw.
+func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w, sum uint64) {
+	sum = tail
+	for tk = tail; tk > 0 && tail-tk < r.cap; {
+		tk--
+		if !r.backed(tk) {
+			continue
+		}
+		s := r.slot(tk)
+		w := s.word.Load()
+		if slotState(w) == slotFull && slotLap(w) == tk>>r.bits {
+			return tk, s, w, sum
+		}
+		sum += w
 	}
-	s := r.slot(tk)
-	w := s.word.Load()
-	if slotState(w) != slotFull || slotLap(w) != tk>>r.bits {
-		return nil, 0
-	}
-	return s, w
+	return 0, nil, 0, sum
 }
 
 // Version returns that of the newest message, 0 before the first.
 func (r *Ring) Version() uint64 {
-	tail := r.hdr.tail.Load()
-	if tk, s, _ := r.newest(tail); s != nil {
+	if tk, s, _ := r.newest(); s != nil {
 		return tk + 1
 	}
 	return 0
@@ -99,11 +87,11 @@ func (r *Ring) DropOld() {
 
 // hasOld reports whether there is a message besides the newest.
 func (r *Ring) hasOld() bool {
-	tk, s, _ := r.newest(r.hdr.tail.Load())
+	tk, s, _ := r.newest()
 	if s == nil {
 		return false
 	}
-	_, s, _ = r.newest(tk)
+	_, s, _, _ = r.lastFull(tk)
 	return s != nil
 }
 

@@ -29,6 +29,9 @@ var names = map[reflect.Type][]string{
 		"wStart", "wPick", "wRing", "wOffer", "wTry", "wBit", "wAgain", "wParked", "wLeave", "wBaton", "wEnd", "bIdle", "bWaiters", "bLook", "bBit", "bAgain",
 		"bPassOn", "wReapBits", "wReapRing",
 	},
+	reflect.TypeFor[newsPC](): {
+		"nwIdle", "nwLock", "nwLook", "nwTake", "nwTaken", "nwClaim", "nwTail", "nwFull", "nwTell", "nwBegin", "nwTop", "nwScan", "nwPeeked", "nwDead",
+	},
 	reflect.TypeFor[xoPC](): {
 		"xTry", "xBit", "xWait", "xParked", "xClear", "xTake", "xRing", "xEnd",
 	},
@@ -58,6 +61,9 @@ var names = map[reflect.Type][]string{
 	},
 	reflect.TypeFor[slotState](): {
 		"empty", "writing", "full", "reading", "skip",
+	},
+	reflect.TypeFor[newsSlot](): {
+		"empty", "writing", "full", "reading", "skip", "gone",
 	},
 	reflect.TypeFor[kind](): {
 		"nobody", "kAlloc", "kPut", "kGet", "kFree",

@@ -1,0 +1,338 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The news model: two writers store values one after the other, under a mutex that is free again
+// when its owner dies, and two readers load the newest. A store drops the old messages, puts its
+// own, drops again and looks for its version. A load looks at one slot after another, from the tail
+// down. Writers may be killed; a reaper mends their slots some time later. What must hold: no load
+// comes back with nothing, or with a version older than one that anybody had before the load began,
+// and no store fails for want of a message to look at.
+
+const (
+	newsWriters = 2
+	newsActors  = newsWriters + 2
+	newsTickets = 6 // and as many slots: a slot of a later lap is a dropped one to a reader
+)
+
+// The words of a slot only grow.
+type newsSlot uint8
+
+const (
+	newsEmpty newsSlot = iota
+	newsWriting
+	newsFull
+	newsReading
+	newsSkip
+	newsGone // the slot of the next lap
+)
+
+type newsPC uint8
+
+const (
+	nwIdle newsPC = iota
+	nwLock
+	nwLook   // is there a message besides the newest?
+	nwTake   // the one at the head
+	nwTaken  // it is out
+	nwClaim  // a slot for the new one
+	nwTail   // the hint
+	nwFull   // the message is there
+	nwTell   // look for the version, and unlock
+	nwBegin  // a load begins
+	nwTop    // it reads the tail
+	nwScan   // it looks at a slot
+	nwPeeked // it looks again, having taken references of its blocks
+	nwDead
+)
+
+type newsActor struct {
+	pc       newsPC
+	stored   bool  // the second time that it drops
+	ticket   uint8 // of its message, or that it takes out or looks at
+	top, sum uint8 // of this look
+	last     uint8 // the sum of the look before, +1; 0 if there was none
+	floor    uint8 // the greatest version that anybody had when the load began
+	left     uint8
+}
+
+type newsState struct {
+	slots      [newsTickets]newsSlot
+	tail, head uint8
+	owner      uint8 // of the mutex, +1
+	seen       uint8 // the greatest version that anybody has had
+	kills      uint8
+	fault      uint8
+	a          [newsActors]newsActor
+}
+
+const (
+	newsFine = iota
+	newsNothing
+	newsOlder
+)
+
+// News is a configuration of the news model.
+type News struct {
+	Stores, Loads [2]int // of the two writers and of the two readers
+	Kills         int
+	Bug           string
+}
+
+// The mutations of the news model.
+const (
+	NewsOnce     = "a look that finds nothing is believed"
+	NewsTail     = "a look that finds nothing is believed if the tail has not moved"
+	NewsUp       = "a reader looks from the oldest slot up"
+	NewsGreedy   = "a writer drops what is at the head, also if it is the newest"
+	NewsFirst    = "a writer drops all messages before it puts its own"
+	NewsUnlocked = "writers do not exclude one another"
+)
+
+// Model returns the transition system of c. The first version is there.
+func (c News) Model() Model[newsState] {
+	s := newsState{tail: 1, seen: 1}
+	s.slots[0] = newsFull
+	for i := range s.a {
+		if i < newsWriters {
+			s.a[i] = newsActor{pc: nwIdle, left: uint8(c.Stores[i])}
+		} else {
+			s.a[i] = newsActor{pc: nwBegin, left: uint8(c.Loads[i-newsWriters])}
+		}
+	}
+	return Model[newsState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
+}
+
+func (c News) steps(s newsState, emit func(newsState)) {
+	for i := range s.a {
+		n := s
+		if i < newsWriters {
+			if n.a[i].pc == nwDead && n.mend(i) || c.store(&n, i) {
+				emit(n)
+			}
+		} else if c.load(&n, &n.a[i]) {
+			emit(n)
+		}
+	}
+}
+
+// events: a writer is killed. Another one with what it had left to store takes its place, once its
+// slots are mended.
+func (c News) events(s newsState, emit func(newsState)) {
+	for i := range newsWriters {
+		if n := s; int(s.kills) < c.Kills && s.a[i].pc != nwIdle && s.a[i].pc != nwDead {
+			n.kills++
+			n.a[i] = newsActor{pc: nwDead, ticket: s.a[i].ticket, left: s.a[i].left, last: uint8(s.a[i].pc)}
+			if n.owner == uint8(i+1) {
+				n.owner = 0
+			}
+			emit(n)
+		}
+	}
+}
+
+// mend is the reaper: a message that was being written is none, one that was being read is gone.
+func (s *newsState) mend(i int) bool {
+	p := &s.a[i]
+	w := &s.slots[p.ticket]
+	switch died := newsPC(p.last); {
+	case (died == nwTail || died == nwFull) && *w == newsWriting:
+		*w = newsSkip
+	case died == nwTaken && *w == newsReading:
+		*w = newsGone
+	}
+	*p = newsActor{pc: nwIdle, left: p.left}
+	return true
+}
+
+// newest is what a writer that has the mutex sees: one look at all slots, below top.
+func (s *newsState) newest(top uint8) (ticket uint8, ok bool) {
+	for t := int(top) - 1; t >= 0; t-- {
+		if s.slots[t] == newsFull {
+			return uint8(t), true
+		}
+	}
+	return 0, false
+}
+
+func (c News) store(s *newsState, i int) bool {
+	p := &s.a[i]
+	switch p.pc {
+	case nwIdle:
+		if p.left == 0 || int(s.tail) == newsTickets {
+			return false
+		}
+		p.left--
+		p.pc = nwLock
+	case nwLock:
+		if c.Bug == NewsUnlocked {
+			p.pc = nwLook
+			break
+		}
+		if s.owner != 0 {
+			return false
+		}
+		s.owner = uint8(i + 1)
+		p.pc = nwLook
+	case nwLook:
+		c.look(s, p)
+	case nwTake:
+		c.take(s, p)
+	case nwTaken:
+		s.slots[p.ticket] = newsGone
+		p.pc = nwLook
+	case nwClaim:
+		switch {
+		case int(s.tail) == newsTickets: // another writer was quicker
+			p.pc = nwTell
+		case s.slots[s.tail] != newsEmpty: // the one that claimed it died before it moved the tail
+			s.tail++
+		default:
+			p.ticket = s.tail
+			s.slots[p.ticket] = newsWriting
+			p.pc = nwTail
+		}
+	case nwTail:
+		if s.tail == p.ticket {
+			s.tail++
+		}
+		p.pc = nwFull
+	case nwFull:
+		s.slots[p.ticket] = newsFull
+		p.pc, p.stored = nwLook, true
+	case nwTell:
+		t, ok := s.newest(s.tail)
+		if !ok {
+			s.fault = newsNothing
+		}
+		s.seen = max(s.seen, t+1)
+		if s.owner == uint8(i+1) {
+			s.owner = 0
+		}
+		*p = newsActor{pc: nwIdle, left: p.left}
+	}
+	return true
+}
+
+// look decides whether there is something to drop.
+func (c News) look(s *newsState, p *newsActor) {
+	p.pc = nwClaim
+	if p.stored {
+		p.pc = nwTell
+	}
+	t, ok := s.newest(s.tail)
+	_, old := s.newest(t)
+	if ok && (old || c.Bug == NewsGreedy && p.stored || c.Bug == NewsFirst && !p.stored) {
+		p.pc = nwTake
+	}
+}
+
+// take takes the message at the head out, past those that are gone. One that is being written, also
+// by the dead, ends the dropping.
+func (c News) take(s *newsState, p *newsActor) {
+	if s.head < s.tail {
+		switch s.slots[s.head] {
+		case newsFull:
+			s.slots[s.head] = newsReading
+			p.ticket, p.pc = s.head, nwTaken
+			s.head++
+			return
+		case newsSkip:
+			s.slots[s.head] = newsGone
+			s.head++
+			return
+		case newsReading, newsGone:
+			s.head++
+			return
+		}
+	}
+	p.pc = nwClaim
+	if p.stored {
+		p.pc = nwTell
+	}
+}
+
+func (c News) load(s *newsState, p *newsActor) bool {
+	switch p.pc {
+	case nwBegin:
+		if p.left == 0 {
+			return false
+		}
+		p.left--
+		p.floor, p.last, p.pc = s.seen, 0, nwTop
+	case nwTop:
+		p.top, p.ticket, p.sum, p.pc = s.tail, s.tail, s.tail, nwScan
+		if c.Bug == NewsUp {
+			p.ticket = 0
+		}
+	case nwScan:
+		c.scan(s, p)
+	case nwPeeked:
+		if s.slots[p.ticket] != newsFull { // what its references are for is in the lifetime model
+			*p = newsActor{pc: nwTop, floor: p.floor, left: p.left}
+			break
+		}
+		if p.ticket+1 < p.floor {
+			s.fault = newsOlder
+		}
+		s.seen = max(s.seen, p.ticket+1)
+		*p = newsActor{pc: nwBegin, left: p.left}
+	}
+	return true
+}
+
+// scan looks at one slot.
+func (c News) scan(s *newsState, p *newsActor) {
+	if end := p.ticket == 0; !end && c.Bug != NewsUp || c.Bug == NewsUp && p.ticket < p.top {
+		t := p.ticket - 1
+		if c.Bug == NewsUp {
+			t = p.ticket
+		}
+		if s.slots[t] == newsFull {
+			p.ticket, p.pc = t, nwPeeked
+			return
+		}
+		p.sum += uint8(s.slots[t])
+		if p.ticket = t; c.Bug == NewsUp {
+			p.ticket++
+		}
+		return
+	}
+	believed := p.last == p.sum+1
+	switch c.Bug {
+	case NewsOnce:
+		believed = true
+	case NewsTail:
+		believed = s.tail == p.top
+	}
+	if p.last, p.pc = p.sum+1, nwTop; believed {
+		s.fault = newsNothing
+	}
+}
+
+func (c News) check(s *newsState) error {
+	switch s.fault {
+	case newsNothing:
+		return errors.New("there is no newest message")
+	case newsOlder:
+		return errors.New("a load returned an older version than somebody had before")
+	}
+	return nil
+}
+
+// done: all is stored, and at most one message is there besides what the dead have left.
+func (c News) done(s *newsState) error {
+	full := 0
+	for _, w := range s.slots {
+		if w == newsFull {
+			full++
+		}
+	}
+	if full == 0 || full > 1+int(s.kills) {
+		return fmt.Errorf("%d messages are left", full)
+	}
+	return nil
+}
