@@ -28,45 +28,6 @@ func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
 }
 
-// LogSoftmax returns the logarithm of the softmax over the last dimension of x, (..., classes).
-func LogSoftmax(x *Var) *Var {
-	if x.far() {
-		return logSoftmaxOn(x)
-	}
-	return byType("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64])(x)
-}
-
-func logSoftmax[F kernel.Float](x *Var) *Var {
-	rows, cols := rowsOf("LogSoftmax", x)
-	y := result("LogSoftmax", x.t.DType(), x.Shape(), x)
-	kernel.LogSoftmax(rows, cols, data[F](x.dense()), data[F](y.t))
-	hold(x)
-	if y.needs {
-		y.save(y.t)
-		y.derive = byType(y.op, y, logSoftmaxBackward[float32], logSoftmaxBackward[float64])
-	}
-	return y
-}
-
-func logSoftmaxBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	rows, cols := rowsOf("LogSoftmax", y)
-	y.inputs[0].write(func(dx *tensor.Tensor) {
-		kernel.LogSoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
-	})
-}
-
-// rowsOf returns x's shape as a matrix whose columns are the last dimension.
-func rowsOf(op string, x *Var) (rows, cols int) {
-	if x.t.Dims() == 0 {
-		misuse("%s of a single number: the last dimension is that of the classes or features", op)
-	}
-	cols = x.t.Dim(-1)
-	if cols == 0 {
-		return 0, 0
-	}
-	return x.t.Numel() / cols, cols
-}
-
 // Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p), which keeps the
 // mean. Random numbers come from g, or from the default generator if g is nil. Without train it returns x.
 func Dropout(x *Var, p float64, g *tensor.Generator, train bool) *Var {

@@ -67,8 +67,5 @@ func GELU(x *Var) *Var {
 // SiLU returns x · sigmoid(x).
 func SiLU(x *Var) *Var { return Mul(x, Sigmoid(x)) }
 
-// Softmax returns e^x divided by its sum over the last dimension, (..., classes).
-func Softmax(x *Var) *Var { return Exp(LogSoftmax(x)) }
-
 // plus returns t + c.
 func plus(t *tensor.Tensor, c float64) *tensor.Tensor { return tensor.Add(t, t.Number(c)) }

@@ -88,10 +88,12 @@ func Variance(x *Var, dims ...int) *Var {
 }
 
 // Std returns the standard deviations of x over dims, the roots of Variance. Where all elements are equal the gradient is zero.
-func Std(x *Var, dims ...int) *Var {
-	v := Variance(x, dims...)
+func Std(x *Var, dims ...int) *Var { return rooted("Std", Variance(x, dims...)) }
+
+// rooted returns the roots of squares, whose derivative is zero where they are.
+func rooted(op string, v *Var) *Var {
 	y := tensor.Sqrt(v.t)
-	return unary("Std", v, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+	return unary(op, v, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Where(tensor.Eq(y, y.Number(0)), dy.Number(0), tensor.Div(dy, y).MulScalar(0.5))
 	})
 }
