@@ -20,12 +20,17 @@ func relu[F kernel.Float](x *Var) *Var {
 	if y.needs {
 		y.save(y.t)
 		y.derive = byType(y.op, y, reluBackward[float32], reluBackward[float64])
+		y.again = reluTwice
 	}
 	return y
 }
 
 func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
+}
+
+func reluTwice(y, dy *Var) []*Var {
+	return of(Where(tensor.Le(y.t, y.t.Number(0)), dy.like(0), dy)) // NaN passes
 }
 
 // Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p), which keeps the
@@ -62,6 +67,7 @@ func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run 
 	if y.needs {
 		y.save(kept)
 		y.derive = dropoutBackward
+		y.again = dropoutTwice
 	}
 	return y
 }
@@ -70,6 +76,12 @@ func dropoutBackward(y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) {
 		byType(y.op, y, keep[float32], keep[float64])(y, y.saved[0].t, dy, dx)
 	})
+}
+
+func dropoutTwice(y, dy *Var) []*Var {
+	factors, ones := tensor.Empty(y.t.DType(), y.Shape()...), tensor.Ones(y.t.DType(), y.Shape()...)
+	byType(y.op, y, keep[float32], keep[float64])(y, y.saved[0].t, ones, factors)
+	return of(Mul(dy, Const(factors)))
 }
 
 // keep writes what y's dropout keeps of from to to.

@@ -71,15 +71,12 @@ func setOne[F kernel.Float](t *tensor.Tensor) { data[F](t)[0] = 1 }
 
 // walk lets everything that v was computed from have its part of dy.
 func (v *Var) walk(dy *tensor.Tensor, retain bool) {
-	if v.param != nil {
-		v.add(dy)
-		return
-	}
 	w := walk{ready: v.scope.takeStack(), retain: retain}
 	defer w.end(v)
 	w.count(v)
 	v.add(dy)
-	w.run(v)
+	w.ready = append(w.ready, v)
+	w.run()
 }
 
 // A walk is one pass over a graph, from what is derived to what that was computed from.
@@ -118,24 +115,29 @@ func (w *walk) count(v *Var) {
 	w.ready = stack
 }
 
-// run gives everything its gradient, from a v on that has its own.
-func (w *walk) run(v *Var) {
-	for w.ready = append(w.ready, v); len(w.ready) > 0; {
+// run gives everything its gradient, from those on whose own is whole.
+func (w *walk) run() {
+	for len(w.ready) > 0 {
 		last := len(w.ready) - 1
 		n := w.ready[last]
 		w.at, w.ready = n, w.ready[:last]
 		n.give(w)
-		for _, in := range n.inputs {
-			if !in.wanted() {
-				continue
-			}
-			if in.waiting--; in.waiting == 0 && in.param == nil {
-				w.ready = append(w.ready, in)
-			}
-		}
+		w.settle(n)
 		n.leave(w)
 	}
 	w.whole = true
+}
+
+// settle notes that n has given its inputs their gradients.
+func (w *walk) settle(n *Var) {
+	for _, in := range n.inputs {
+		if !in.wanted() {
+			continue
+		}
+		if in.waiting--; in.waiting == 0 && in.stays() {
+			w.ready = append(w.ready, in)
+		}
+	}
 }
 
 // end lets go of what the walk has used. If a derivative has panicked, it takes back what was counted, so that what a
@@ -157,7 +159,7 @@ func (w *walk) forsake(v *Var) {
 		last := len(stack) - 1
 		n := stack[last]
 		stack = stack[:last]
-		n.grad = nil
+		n.grad, n.slope = nil, nil
 		for _, in := range n.inputs {
 			if in.waiting > 0 {
 				in.waiting = 0
@@ -169,7 +171,22 @@ func (w *walk) forsake(v *Var) {
 }
 
 // give lets v's operation give its inputs their gradients.
-func (v *Var) give(*walk) {
+func (v *Var) give(w *walk) {
+	if hooks := v.watchers(); len(hooks) > 0 {
+		v.show(hooks, w)
+	}
+	switch {
+	case v.param != nil:
+		v.arrive()
+	case w.seen != nil && !v.leads(): // it is asked for, and nothing behind it
+	case v.slope != nil:
+		v.giveValues()
+	case v.grad != nil: // a part of which nothing is used has none
+		v.giveTensors()
+	}
+}
+
+func (v *Var) giveTensors() {
 	v.checkSaved()
 	if v.derive != nil {
 		v.derive(v, v.grad)
@@ -180,25 +197,33 @@ func (v *Var) give(*walk) {
 
 // leave lets go of all that a walked value does not need any more.
 func (v *Var) leave(w *walk) {
-	v.scope.recycle(v.grad)
-	v.grad = nil
-	if w.retain {
+	if !v.asked {
+		v.scope.recycle(v.grad)
+		v.grad, v.slope = nil, nil
+	}
+	if w.retain || v.param != nil || w.seen != nil && !v.leads() {
 		return
 	}
-	v.backward, v.derive, v.inputs, v.saved, v.walked = nil, nil, nil, nil, true
+	v.backward, v.derive, v.again, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, true
 	clear(v.inputRoom[:])
 	clear(v.savedRoom[:])
 }
 
 // wanted reports whether the walk that is under way computes a gradient of v.
-func (v *Var) wanted() bool { return v.needs }
+func (v *Var) wanted() bool { return v.needs && !v.idle }
+
+// direct reports whether gradients of v are added to its Param's Grad as they come.
+func (v *Var) direct() bool { return v.param != nil && !v.asked && len(v.param.hooks.before) == 0 }
+
+// stays reports whether something is left to be done when v's gradient is whole.
+func (v *Var) stays() bool { return !v.direct() || len(v.param.hooks.after) > 0 }
 
 // write lets f overwrite a tensor with a gradient of v, and adds it to what v has.
 func (v *Var) write(f func(dx *tensor.Tensor)) {
 	if !v.wanted() {
 		return
 	}
-	if v.param == nil && v.grad == nil {
+	if v.grad == nil && !v.direct() {
 		v.grad = v.room()
 		f(v.grad)
 		return
@@ -221,7 +246,10 @@ func (v *Var) room() *tensor.Tensor { return v.scope.empty(v.t.Device(), v.t.DTy
 
 // total returns what the gradients of v are added up in, zeros at first.
 func (v *Var) total() *tensor.Tensor {
-	if v.param != nil {
+	if !v.wanted() { // nobody will read it
+		return v.room().Zero()
+	}
+	if v.direct() {
 		return v.param.gradient()
 	}
 	if v.grad == nil {

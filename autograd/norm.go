@@ -100,6 +100,7 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 		y.backward = func(dy *tensor.Tensor) {
 			x.write(func(dx *tensor.Tensor) { standardizeBackward(s, scales, data[F](y.t), data[F](dy), data[F](dx)) })
 		}
+		y.again = s.standardizeTwice(eps)
 	}
 	return y, mean, variance
 }
@@ -112,6 +113,20 @@ func standardizeBackward[F kernel.Float](s groups, scales []float64, y, dy, dx [
 		each(s, g, dy, func(i int, v F) { sum, along = sum+float64(v), along+float64(v)*float64(y[i]) })
 		sum, along = sum/count, along/count
 		each(s, g, dy, func(i int, v F) { dx[i] = F(scale * (float64(v) - sum - along*float64(y[i]))) })
+	}
+}
+
+// standardizeTwice is standardizeBackward of values, where the means and the scale are values, too.
+func (s groups) standardizeTwice(eps float64) rule {
+	average := func(v *Var) *Var { return Keep(Mean, v, 0, 2) }
+	return func(y, dy *Var) []*Var {
+		x := y.inputs[0]
+		dy, from := Reshape(dy, s.parts, s.n, s.width), Reshape(x, s.parts, s.n, s.width)
+		centred := Sub(from, average(from))
+		scale := Pow(AddScalar(average(Mul(centred, centred)), eps), -0.5)
+		to := Mul(centred, scale)
+		along := Mul(to, average(Mul(dy, to)))
+		return of(Reshape(Mul(Sub(Sub(dy, average(dy)), along), scale), x.Shape()...))
 	}
 }
 

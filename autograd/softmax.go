@@ -47,6 +47,7 @@ func logSoftmax[F kernel.Float](x *Var) *Var {
 	if y.needs {
 		y.save(y.t)
 		y.derive = byType(y.op, y, logSoftmaxBackward[float32], logSoftmaxBackward[float64])
+		y.again = logSoftmaxTwice
 	}
 	return y
 }
@@ -56,6 +57,10 @@ func logSoftmaxBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) {
 		kernel.LogSoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
 	})
+}
+
+func logSoftmaxTwice(y, dy *Var) []*Var {
+	return of(Sub(dy, Mul(Exp(y), Keep(Sum, dy, -1))))
 }
 
 // rowsOf returns x's shape as a matrix whose columns are the last dimension.
