@@ -99,7 +99,7 @@ func (w *walk) count(v *Var) {
 		last := len(stack) - 1
 		n := stack[last]
 		stack = stack[:last]
-		if n.walked {
+		if n.walked && !n.asked {
 			misuse("walk through %s for the second time: what it saved is gone. Add the losses and call Backward once, or walk the first time "+
 				"with BackwardOptions{RetainGraph: true} or GradOptions{RetainGraph: true}", n.op)
 		}
@@ -179,6 +179,10 @@ func (v *Var) give(w *walk) {
 	case v.param != nil:
 		v.arrive()
 	case w.seen != nil && !v.leads(): // it is asked for, and nothing behind it
+	case v.redo != nil:
+		if v.grad != nil || v.slope != nil {
+			w.splice(v)
+		}
 	case v.slope != nil:
 		v.giveValues()
 	case v.grad != nil: // a part of which nothing is used has none
@@ -204,7 +208,7 @@ func (v *Var) leave(w *walk) {
 	if w.retain || v.param != nil || w.seen != nil && !v.leads() {
 		return
 	}
-	v.backward, v.derive, v.again, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, true
+	v.backward, v.derive, v.again, v.redo, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, nil, true
 	clear(v.inputRoom[:])
 	clear(v.savedRoom[:])
 }

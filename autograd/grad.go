@@ -43,7 +43,10 @@ func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	top := &Var{op: "Grad", inputs: outputs, needs: true}
 	defer w.unmark(inputs)
 	defer w.end(top)
-	w.limit(top, inputs)
+	for _, x := range inputs {
+		x.asked = true
+	}
+	w.limit(top)
 	w.count(top)
 	for i, y := range outputs {
 		o.begin(&w, i, y)
@@ -122,35 +125,38 @@ func (o GradOptions) derivatives(inputs []*Var) []*Var {
 	return all
 }
 
-// limit marks as idle all that does not lead to one of the inputs. Then only what does is counted and walked.
-func (w *walk) limit(top *Var, inputs []*Var) {
-	for _, x := range inputs {
-		x.asked = true
+// limit marks as idle what top was computed from and what does not lead to one that is asked for. Then only what does is counted
+// and walked. It needs no recursion: a value is done when all that it was computed from is.
+func (w *walk) limit(top *Var) {
+	type visit struct {
+		v    *Var
+		next int // of its inputs
 	}
-	w.count(top)
-	w.seen = []*Var{top}
-	for i := 0; i < len(w.seen); i++ { // each after all that use it
-		for _, in := range w.seen[i].inputs {
-			if !in.needs {
-				continue
-			}
-			if in.waiting--; in.waiting == 0 {
-				w.seen = append(w.seen, in)
-			}
+	top.marked = true
+	for stack := []visit{{v: top}}; len(stack) > 0; {
+		at := &stack[len(stack)-1]
+		if n := at.v; at.next == len(n.inputs) {
+			n.idle = !n.asked && !n.walked && !n.leads()
+			w.seen = append(w.seen, n)
+			stack = stack[:len(stack)-1]
+			continue
 		}
-	}
-	for _, n := range slices.Backward(w.seen) {
-		n.idle = !n.asked && !n.leads()
+		in := at.v.inputs[at.next]
+		at.next++
+		if in.needs && !in.marked {
+			in.marked = true
+			stack = append(stack, visit{v: in})
+		}
 	}
 }
 
-// leads reports whether one of v's inputs leads to what is asked for.
-func (v *Var) leads() bool { return slices.ContainsFunc(v.inputs, (*Var).wanted) }
+// leads reports whether one of v's inputs leads to what is asked for, or may do so.
+func (v *Var) leads() bool { return v.redo != nil || slices.ContainsFunc(v.inputs, (*Var).wanted) }
 
 // unmark takes back what limit has marked, and what has arrived.
 func (w *walk) unmark(inputs []*Var) {
 	for _, n := range w.seen {
-		n.idle, n.grad, n.slope = false, nil, nil
+		n.marked, n.idle, n.grad, n.slope = false, false, nil, nil
 	}
 	for _, x := range inputs {
 		x.asked, x.grad, x.slope = false, nil, nil

@@ -113,15 +113,24 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"Norm":            {h(autograd.Norm, 1), one(values(1, 2, 2, 3))},
 		"Norm all":        {h(autograd.Norm), one(values(1, 2, 2, 3))},
 		"SoftmaxOver one": {func(in vars) *autograd.Var { return autograd.SoftmaxOver(in[0], -1) }, one(values(1, 2))},
-		"Where":           {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
-		"Maximum":         {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
-		"Minimum":         {g(autograd.Minimum), two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
-		"Clamp":           {func(in vars) *autograd.Var { return autograd.Clamp(in[0], -0.4, 0.3) }, one(values(1, 1, 9))},
-		"MaskedFill":      {func(in vars) *autograd.Var { return autograd.MaskedFill(in[0], mask, 7) }, one(values(1, 1, 2, 3))},
-		"Gather":          {func(in vars) *autograd.Var { return autograd.Gather(in[0], 1, ints(2, 2, 0, 1).Reshape(2, 2)) }, one(values(1, 1, 2, 3))},
-		"IndexSelect":     {func(in vars) *autograd.Var { return autograd.IndexSelect(in[0], -1, ints(2, 2, -3)) }, one(values(1, 1, 2, 3))},
-		"Index":           {func(in vars) *autograd.Var { return autograd.Index(in[0], ints(1, 0, 1), ints(2, 2, 2)) }, one(values(1, 1, 2, 3, 2))},
-		"MaskedSelect":    {func(in vars) *autograd.Var { return autograd.MaskedSelect(in[0], mask) }, one(values(1, 1, 2, 3))},
+		"Checkpoint": {func(in vars) *autograd.Var {
+			return autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return autograd.Mul(autograd.Sigmoid(in[0]), in[1]) }, in...)
+		}, two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"Checkpoint in a Checkpoint": {func(in vars) *autograd.Var {
+			return autograd.Checkpoint(func(inner ...*autograd.Var) *autograd.Var {
+				h := autograd.Checkpoint(func(x ...*autograd.Var) *autograd.Var { return autograd.Mul(autograd.Exp(x[0]), in[1]) }, inner[0])
+				return autograd.Mul(autograd.Mul(h, inner[0]), in[1])
+			}, autograd.Sin(in[0]))
+		}, two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"Where":        {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
+		"Maximum":      {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"Minimum":      {g(autograd.Minimum), two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
+		"Clamp":        {func(in vars) *autograd.Var { return autograd.Clamp(in[0], -0.4, 0.3) }, one(values(1, 1, 9))},
+		"MaskedFill":   {func(in vars) *autograd.Var { return autograd.MaskedFill(in[0], mask, 7) }, one(values(1, 1, 2, 3))},
+		"Gather":       {func(in vars) *autograd.Var { return autograd.Gather(in[0], 1, ints(2, 2, 0, 1).Reshape(2, 2)) }, one(values(1, 1, 2, 3))},
+		"IndexSelect":  {func(in vars) *autograd.Var { return autograd.IndexSelect(in[0], -1, ints(2, 2, -3)) }, one(values(1, 1, 2, 3))},
+		"Index":        {func(in vars) *autograd.Var { return autograd.Index(in[0], ints(1, 0, 1), ints(2, 2, 2)) }, one(values(1, 1, 2, 3, 2))},
+		"MaskedSelect": {func(in vars) *autograd.Var { return autograd.MaskedSelect(in[0], mask) }, one(values(1, 1, 2, 3))},
 		"MaskedSelect of few": {func(in vars) *autograd.Var {
 			return autograd.MaskedSelect(in[0], put(tensor.FromSlice([]bool{true, false, true, true}, 4, 1)))
 		}, one(values(1, 1, 3))},

@@ -21,11 +21,13 @@ type Var struct {
 	lent   bool // t belongs to the scope
 	asked  bool // while Grad runs: its gradient is one of those that are returned
 	idle   bool // while Grad runs: it does not lead to one
+	marked bool // while Grad runs: it was looked at
 
 	op       string
 	backward func(dy *tensor.Tensor) // gives each input its part
 	derive   derivation              // the same, of operations that make no closure for it
 	again    rule                    // the same of gradients that are values themselves
+	redo     func() *Var             // computes the value again, see Checkpoint
 	hooks    *hooks
 	note     note
 	inputs   []*Var
