@@ -113,7 +113,7 @@ func (o GradOptions) derivatives(inputs []*Var) []*Var {
 	for i, x := range inputs {
 		switch {
 		case x.slope != nil:
-			all[i] = x.slope
+			all[i] = packed(x.slope)
 		case x.grad != nil:
 			all[i] = x.scope.Const(x.grad)
 		case o.MaterializeGrads:

@@ -86,6 +86,9 @@ func sameAsBackward(t *testing.T, c gradient, put func(*tensor.Tensor) *tensor.T
 	loss := autograd.Sum(autograd.Mul(y, s.Const(put(values(77, 1, y.Shape()...)))))
 	for i, dx := range autograd.Grad(vars{loss}, in, o) {
 		devicetest.Same(t, dx.T(), onHost(t, want[i]), 1e-12)
+		if !dx.T().IsContiguous() {
+			t.Errorf("derivative %d is a view with gaps", i)
+		}
 		if params[i].Grad != nil {
 			t.Errorf("input %d has a Grad", i)
 		}

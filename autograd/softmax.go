@@ -36,7 +36,15 @@ func over(op string, x *Var, dim int, f func(x *Var) *Var) *Var {
 	case dim == -1 || dim == dims-1:
 		return f(x)
 	}
-	return Transpose(f(Transpose(x, dim, -1)), dim, -1)
+	return packed(Transpose(f(Transpose(x, dim, -1)), dim, -1))
+}
+
+// packed returns x, whose elements lie one after another.
+func packed(x *Var) *Var {
+	if x.t.IsContiguous() {
+		return x
+	}
+	return unary(x.op, x, x.t.Contiguous(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
 }
 
 func logSoftmax[F kernel.Float](x *Var) *Var {
