@@ -41,7 +41,9 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 
 // ImapAsync is Imap whose results are taken one by one, each with a deadline of its own, after which the next call goes on. It draws
 // the first Options.Window values before it returns. The caller closes what it returns.
-func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] { return f.imap(p, in, true).fill() }
+func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
+	return f.imap(p, in, true).fill()
+}
 
 // ImapUnorderedAsync is ImapAsync with the results in the order in which they are ready.
 func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
