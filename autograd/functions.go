@@ -65,22 +65,5 @@ func LeakyReLU(x *Var, slope float64) *Var {
 		twice(func(_, dy *Var) []*Var { return of(Where(positive, dy, MulScalar(dy, slope))) })
 }
 
-// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution: PyTorch's with approximate="none".
-func GELU(x *Var) *Var {
-	phi := plus(tensor.Erf(tensor.Mul(x.t, x.t.Number(math.Sqrt2/2))), 1).MulScalar(0.5)
-	return unary("GELU", x, tensor.Mul(x.t, phi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		density := tensor.Mul(x.t, x.t).MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
-		return density.Mul(x.t).Add(phi).Mul(dy)
-	}).twice(func(y, dy *Var) []*Var {
-		x := y.inputs[0]
-		density := MulScalar(Exp(MulScalar(Mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
-		phi := MulScalar(AddScalar(Erf(MulScalar(x, math.Sqrt2/2)), 1), 0.5)
-		return of(Mul(dy, Add(Mul(density, x), phi)))
-	})
-}
-
-// SiLU returns x · sigmoid(x).
-func SiLU(x *Var) *Var { return Mul(x, Sigmoid(x)) }
-
 // plus returns t + c.
 func plus(t *tensor.Tensor, c float64) *tensor.Tensor { return tensor.Add(t, t.Number(c)) }
