@@ -23,7 +23,7 @@ func conv2dTwice(y, dy *Var) []*Var {
 		dx = convImages(s, w, dy)
 	}
 	if w.wanted() {
-		dw = convFilters(s, x, dy)
+		dw = convFilters(s, w.Shape(), x, dy)
 	}
 	if len(y.inputs) < 3 {
 		return of(dx, dw)
@@ -38,19 +38,19 @@ func convImages(s kernel.ConvShape, w, dy *Var) *Var {
 		v.save(w.t, dy.t)
 		v.backward = func(dx *tensor.Tensor) {
 			if w.wanted() {
-				w.add(filterSlopes(s, dx, dy.t))
+				w.add(filterSlopes(s, w.Shape(), dx, dy.t))
 			}
 			if dy.wanted() {
 				dy.add(convolve(s, NoGrad(dx), NoGrad(w.t)).t)
 			}
 		}
 	}
-	return v.twice(func(_, dx *Var) []*Var { return of(convFilters(s, dx, dy), convolve(s, dx, w)) })
+	return v.twice(func(_, dx *Var) []*Var { return of(convFilters(s, w.Shape(), dx, dy), convolve(s, dx, w)) })
 }
 
-// convFilters returns the derivative for the filters.
-func convFilters(s kernel.ConvShape, x, dy *Var) *Var {
-	v := wrap("Conv2d", filterSlopes(s, x.t, dy.t), x, dy)
+// convFilters returns the derivative for the filters, which are of a shape.
+func convFilters(s kernel.ConvShape, shape []int, x, dy *Var) *Var {
+	v := wrap("Conv2d", filterSlopes(s, shape, x.t, dy.t), x, dy)
 	if v.needs {
 		v.save(x.t, dy.t)
 		v.backward = func(dw *tensor.Tensor) {
@@ -77,8 +77,8 @@ func imageSlopes(s kernel.ConvShape, w, dy *tensor.Tensor) *tensor.Tensor {
 	return dx
 }
 
-func filterSlopes(s kernel.ConvShape, x, dy *tensor.Tensor) *tensor.Tensor {
-	dw := dy.NewZeros(dy.DType(), s.OutC, s.C, s.KH, s.KW)
+func filterSlopes(s kernel.ConvShape, shape []int, x, dy *tensor.Tensor) *tensor.Tensor {
+	dw := dy.NewZeros(dy.DType(), shape...)
 	if dy.Device() != nil {
 		u := unfoldingOf(s, x, dy)
 		u.correlate(x.Contiguous(), dy.Reshape(s.N, s.OutC, u.places), dw)
