@@ -227,6 +227,12 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"CrossEntropy smoothed": {func(in vars) *autograd.Var {
 			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3, Reduction: autograd.Unreduced}.CrossEntropy(in[0], target)
 		}, one(values(1, 1, 3, 4))},
+		"CrossEntropy of images": {func(in vars) *autograd.Var {
+			return autograd.Classification{Smoothing: 0.2, Reduction: autograd.Unreduced}.CrossEntropy(in[0], ints(1, 0, 2, 1, 1, 0).Reshape(2, 3))
+		}, one(values(1, 1, 2, 4, 3))},
+		"CrossEntropy of probabilities": {func(in vars) *autograd.Var {
+			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3}.CrossEntropy(in[0], put(positive(4, 2, 4, 3)))
+		}, one(values(1, 1, 2, 4, 3))},
 		"CrossEntropy ignored": {func(in vars) *autograd.Var {
 			return autograd.CrossEntropy(in[0], ints(1, autograd.Ignored, 3), autograd.ByMean)
 		}, one(values(1, 1, 3, 4))},

@@ -49,6 +49,8 @@ var layerOps = map[string]differentialOp{
 			Ceil: a[3].(bool), InsideOnly: a[4].(bool)}))
 	},
 
+	"NLLLoss": differentialOps["NLLLoss"], "CrossEntropy": differentialOps["CrossEntropy"],
+
 	"LayerNormOver": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.LayerNormOver(in[0], wholes(a[0]), nil, nil, 1e-5))
 	},

@@ -571,4 +571,21 @@ for _ in range(2 * N):
     ceil = R.random() < 0.8
     case("AvgPool2d", lambda x: F.avg_pool2d(x, window, stride, padding, ceil_mode=ceil, count_include_pad=not inside), [x], window, stride, padding, ceil, inside)
 
+for _ in range(4 * N):
+    r, d = R.choice(REDUCTIONS), fl()
+    smooth = R.choice([0, 0, 0.1, 1])
+    s = R.choice([[size(1)], [size(), size(1)], [size(1), size(1), size(1)], [2, 3, size(1), size(1)]])
+    at = 0 if len(s) == 1 else 1
+    x = tensor(s, d, R.choice(["numbers", "numbers", "large"]))
+    w = tensor([s[at]], d, "numbers").abs()
+    t = tensor(s[:at] + s[at + 1:], i64, "zeros").abs() % s[at]
+    if t.dim() and t.numel() and R.random() < 0.4:
+        t.view(-1)[R.randrange(t.numel())] = -100
+    p = tensor(s, d, "numbers").abs()
+    case("NLLLoss", lambda x, t, w: F.nll_loss(x, t, w, reduction=r), [x, t, w], r, grad=[0])
+    case("CrossEntropy", lambda x, t: F.cross_entropy(x, t, reduction=r, label_smoothing=smooth), [x, t], r, smooth)
+    case("CrossEntropy", lambda x, t, w: F.cross_entropy(x, t, w, reduction=r, label_smoothing=smooth), [x, t, w], r, smooth, grad=[0])
+    case("CrossEntropy", lambda x, t: F.cross_entropy(x, t, reduction=r, label_smoothing=smooth), [x, p], r, smooth, grad=[0])
+    case("CrossEntropy", lambda x, t, w: F.cross_entropy(x, t, w, reduction=r, label_smoothing=smooth), [x, p, w], r, smooth, grad=[0])
+
 save(sys.argv[2])
