@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"slices"
+
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -54,6 +56,39 @@ func (u unfolding) correlate(images, dy, dw *tensor.Tensor) {
 func unfoldingOf(s kernel.ConvShape, ts ...*tensor.Tensor) unfolding {
 	window := tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW}, Padding: [2]int{s.PadH, s.PadW}}
 	return unfolding{s, window, s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensor.ComputerOf(ts...)}
+}
+
+// convolvedOn puts zeros between the elements of filters with dilation, and convolves groups one after the other.
+func convolvedOn(s kernel.ConvShape, x, w, b *Var) *Var {
+	w = spread(spread(w, 2, s.DilationH), 3, s.DilationW)
+	s.KH, s.KW, s.DilationH, s.DilationW = w.t.Dim(2), w.t.Dim(3), 1, 1
+	if s.Groups == 1 {
+		return conv2dOn(s, x, w, b)
+	}
+	groups, in, out := s.Groups, s.C/s.Groups, s.OutC/s.Groups
+	s.C, s.OutC, s.Groups = in, out, 1
+	parts := make([]*Var, groups)
+	for i := range parts {
+		var bias *Var
+		if b != nil {
+			bias = Narrow(b, 0, i*out, out)
+		}
+		parts[i] = conv2dOn(s, Narrow(x, 1, i*in, in), Narrow(w, 0, i*out, out), bias)
+	}
+	return Cat(1, parts...)
+}
+
+// spread puts zeros between the indices of a dimension, so that they are so far apart.
+func spread(w *Var, dim, distance int) *Var {
+	n := w.t.Dim(dim)
+	if distance == 1 || n == 1 {
+		return w
+	}
+	shape := append([]int{}, w.Shape()...)
+	shape[dim] *= distance
+	zeros := slices.Insert(slices.Clone(w.Shape()), dim+1, distance-1)
+	wide := Cat(dim+1, Unsqueeze(w, dim+1), Const(w.t.NewZeros(w.t.DType(), zeros...)))
+	return Narrow(Reshape(wide, shape...), dim, 0, (n-1)*distance+1)
 }
 
 // conv2dOn multiplies the filters with what they see of each image.

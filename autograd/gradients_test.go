@@ -71,6 +71,33 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"Conv2d moved": {func(in vars) *autograd.Var {
 			return autograd.Conv2d(in[0], in[1], nil, autograd.Window{Stride: [2]int{2, 1}, Padding: [2]int{1, 2}})
 		}, two(values(1, 1, 2, 2, 5, 4), values(2, 1, 3, 2, 3, 2))},
+		"Conv2d in groups": {func(in vars) *autograd.Var {
+			return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{Groups: 2, Padding: autograd.Square(1)})
+		}, []*tensor.Tensor{values(1, 1, 2, 4, 5, 4), values(2, 1, 6, 2, 3, 2), values(3, 1, 6)}},
+		"Conv2d dilated": {func(in vars) *autograd.Var {
+			return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{Groups: 2, Dilation: [2]int{2, 3}, Padding: autograd.Square(2), Stride: [2]int{2, 1}})
+		}, []*tensor.Tensor{values(1, 1, 2, 4, 5, 4), values(2, 1, 2, 2, 3, 2), values(3, 1, 2)}},
+		"Pad2d": {func(in vars) *autograd.Var {
+			return autograd.Pad2d(in[0], autograd.Pads{{1, 2}, {0, 3}}, autograd.PadZeros)
+		}, one(values(1, 1, 2, 2, 3, 4))},
+		"Pad2d as in a mirror": {func(in vars) *autograd.Var {
+			return autograd.Pad2d(in[0], autograd.Pads{{1, 2}, {0, 3}}, autograd.PadReflect)
+		}, one(values(1, 1, 2, 2, 3, 4))},
+		"Pad2d with the outermost": {func(in vars) *autograd.Var {
+			return autograd.Pad2d(in[0], autograd.Pads{{1, 4}, {0, 5}}, autograd.PadReplicate)
+		}, one(values(1, 1, 2, 2, 3, 4))},
+		"Pad2d with the other side": {func(in vars) *autograd.Var {
+			return autograd.Pad2d(in[0], autograd.Pads{{1, 3}, {0, 4}}, autograd.PadCircular)
+		}, one(values(1, 1, 2, 2, 3, 4))},
+		"MaxPool2d rounded up": {func(in vars) *autograd.Var {
+			return autograd.MaxPool2d(in[0], autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 3}, Padding: [2]int{1, 1}, Ceil: true})
+		}, one(values(1, 1, 2, 2, 6, 5))},
+		"AvgPool2d rounded up": {func(in vars) *autograd.Var {
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 3}, Padding: [2]int{1, 1}, Ceil: true})
+		}, one(values(1, 1, 2, 2, 6, 5))},
+		"AvgPool2d inside": {func(in vars) *autograd.Var {
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: autograd.Square(3), Padding: autograd.Square(1), Ceil: true, InsideOnly: true})
+		}, one(values(1, 1, 2, 2, 6, 5))},
 		"MaxPool2d": {func(in vars) *autograd.Var {
 			return autograd.MaxPool2d(in[0], autograd.Window{Size: autograd.Square(2)})
 		}, one(values(1, 1, 2, 2, 5, 4))},
@@ -216,6 +243,12 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"CrossEntropy smoothed": {func(in vars) *autograd.Var {
 			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3, Reduction: autograd.Unreduced}.CrossEntropy(in[0], target)
 		}, one(values(1, 1, 3, 4))},
+		"CrossEntropy of images": {func(in vars) *autograd.Var {
+			return autograd.Classification{Smoothing: 0.2, Reduction: autograd.Unreduced}.CrossEntropy(in[0], ints(1, 0, 2, 1, 1, 0).Reshape(2, 3))
+		}, one(values(1, 1, 2, 4, 3))},
+		"CrossEntropy of probabilities": {func(in vars) *autograd.Var {
+			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3}.CrossEntropy(in[0], put(positive(4, 2, 4, 3)))
+		}, one(values(1, 1, 2, 4, 3))},
 		"CrossEntropy ignored": {func(in vars) *autograd.Var {
 			return autograd.CrossEntropy(in[0], ints(1, autograd.Ignored, 3), autograd.ByMean)
 		}, one(values(1, 1, 3, 4))},

@@ -16,15 +16,9 @@ const (
 )
 
 // NLLLoss returns the negative log-likelihood of the classes in target, (N) of any integer type, under the
-// log-probabilities logp, (N, classes). Rows whose target is Ignored do not count.
+// log-probabilities logp, (N, classes); for more dimensions see [Classification.NLLLoss]. Rows whose target is Ignored do not count.
 func NLLLoss(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	return Classification{Reduction: r}.NLLLoss(logp, target)
-}
-
-func checkTarget(logp *Var, target *tensor.Tensor) {
-	if target.Dims() != 1 || target.Dim(0) != logp.t.Dim(0) {
-		misuse("NLLLoss of log-probabilities %v with target %v: it is one class for each row", logp.Shape(), target.Shape())
-	}
 }
 
 func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var {
@@ -67,7 +61,8 @@ func (r Reduction) scale(n int) float64 {
 	return 1 / float64(n)
 }
 
-// CrossEntropy returns NLLLoss of the LogSoftmax of logits, (N, classes).
+// CrossEntropy returns NLLLoss of the LogSoftmax of logits, (N, classes); for more dimensions, and for probabilities as target, see
+// [Classification.CrossEntropy].
 func CrossEntropy(logits *Var, target *tensor.Tensor, r Reduction) *Var {
 	return Classification{Reduction: r}.CrossEntropy(logits, target)
 }

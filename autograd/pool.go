@@ -2,14 +2,46 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// AvgPool2d returns the mean of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down as in Conv2d. Padding
-// counts as zeros.
+// AvgPool2d returns the mean of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down as in Conv2d, unless Ceil says up. Padding
+// counts as zeros, and what is beyond it not at all.
 func AvgPool2d(x *Var, o Window) *Var {
 	want("AvgPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {
 		o.Stride = o.Size
 	}
 	checkWindow("AvgPool2d", o.Size, o, x.Shape())
+	checkPadding("AvgPool2d", o)
+	beyond := o.beyond(x)
+	y := avgPool2d(padded(x, beyond, PadZeros, 0), o)
+	if beyond == (Pads{}) && (!o.InsideOnly || o.Padding == [2]int{}) {
+		return y
+	}
+	factors := o.shares(x.t.Dim(2), x.t.Dim(3), y.t.Dim(2), y.t.Dim(3)).To(x.t.DType())
+	return Mul(y, Const(movedTo(x.t.Device(), factors)))
+}
+
+// shares are what means of whole windows are multiplied by to be those of what counts of them.
+func (o Window) shares(h, w, outH, outW int) *tensor.Tensor {
+	t := tensor.New(tensor.Float64, outH, outW)
+	for i := range outH {
+		for j := range outW {
+			counted := o.counted(0, h, i) * o.counted(1, w, j)
+			tensor.SetAt(t, float64(o.Size[0]*o.Size[1])/float64(counted), i, j)
+		}
+	}
+	return t
+}
+
+// counted is how many of the n pixels of a side, and of the padding if that counts, window i has.
+func (o Window) counted(side, n, i int) int {
+	from, padding := i*o.Stride[side]-o.Padding[side], o.Padding[side]
+	if o.InsideOnly {
+		padding = 0
+	}
+	return min(from+o.Size[side], n+padding) - max(from, -padding)
+}
+
+func avgPool2d(x *Var, o Window) *Var {
 	var out [2]int
 	for i := range out {
 		out[i] = (x.t.Dim(2+i)+2*o.Padding[i]-o.Size[i])/o.Stride[i] + 1
