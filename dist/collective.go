@@ -9,7 +9,7 @@ import (
 
 // Barrier returns when all ranks have called it.
 func (g *Group) Barrier(ctx context.Context) error {
-	c, err := g.begin("barrier", "")
+	c, err := g.begin(ctx, "barrier", "")
 	if err != nil {
 		return err
 	}
@@ -20,7 +20,7 @@ func (g *Group) Barrier(ctx context.Context) error {
 // Broadcast gives the tensors of all ranks the elements that those of rank root have. They are contiguous and of one dtype. If
 // it fails, what is in them is undefined, as with all calls.
 func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) error {
-	c, err := g.begin("broadcast", strconv.Itoa(root))
+	c, err := g.begin(ctx, "broadcast", strconv.Itoa(root))
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ const everyRank = -1
 
 // reduce reduces to one rank, or to all.
 func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, ts []*tensor.Tensor) error {
-	c, err := g.begin(name, arg)
+	c, err := g.begin(ctx, name, arg)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ var (
 	ErrBroken = ipc.ErrBroken
 	// ErrRank is returned by Join for a rank that is none or is taken, and by calls of a group that was not joined.
 	ErrRank = errors.New("dist: not a free rank")
+	// ErrTag is returned for a tag below 0.
+	ErrTag = errors.New("dist: not a tag")
 	// ErrSize is returned for a group of too many ranks or too few.
 	ErrSize = errors.New("dist: size of a group")
 	// ErrClosed is returned after Close.
@@ -33,6 +35,7 @@ func init() {
 	wire.RegisterError("dist.ErrTensor", ErrTensor)
 	wire.RegisterError("dist.ErrLeft", ErrLeft)
 	wire.RegisterError("dist.ErrRank", ErrRank)
+	wire.RegisterError("dist.ErrTag", ErrTag)
 	wire.RegisterError("dist.ErrSize", ErrSize)
 }
 
