@@ -101,6 +101,7 @@ func count(batches func(func(data.Batch, error) bool)) (n int, err error) {
 			return n, err
 		}
 		n += b[0].Dim(0)
+		b.Close()
 	}
 	return n, nil
 }

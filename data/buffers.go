@@ -25,7 +25,7 @@ func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
 	if errors.Is(err, shm.ErrNoSpace) && l.shed() {
 		err = f.furnish()
 	}
-	if errors.Is(err, shm.ErrNoSpace) && l.opts.Fresh {
+	if errors.Is(err, shm.ErrNoSpace) && !l.opts.Reuse {
 		runtime.GC() // what it finds that nobody has, is given back some time after: a batch that has to wait tries again
 		err = f.furnish()
 	}

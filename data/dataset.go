@@ -16,6 +16,18 @@ type Sample []*tensor.Tensor
 // A Batch is some examples together: the fields of a Sample, each with a first dimension for the examples.
 type Batch []*tensor.Tensor
 
+// Close closes the tensors of the batch: its memory is used again, by the next batches, as soon as
+// all tensors that view it are closed. It is idempotent. What is still to be used is cloned before,
+// or kept as a view, by Narrow or Select for instance, that is closed later.
+func (b Batch) Close() (err error) {
+	for _, t := range b {
+		if t != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}
+	return err
+}
+
 // sound returns an ErrSample unless a batch can be made of s.
 func (s Sample) sound() (err error) {
 	if len(s) == 0 {

@@ -20,6 +20,6 @@
 // The workers of a Loader are goroutines or processes, and what they make depends on neither: a sample is a function of the seed, the
 // epoch and its number. A worker that dies is replaced; a State goes on in another program. See docs/data.md.
 //
-// The trap: a batch is overwritten when the next one is asked for. Clone what is kept, or set [Options].Fresh; set [Options].Shared for batches that
-// are sent to another process.
+// A batch is the consumer's, which closes it when it is done with it: [Batch.Close]. One that is
+// dropped instead costs time. Set [Options].Shared for batches that are sent to another process.
 package data

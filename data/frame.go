@@ -70,7 +70,7 @@ const fieldAlign = 64
 
 // A frame is the memory of a batch: one block, whatever the number of its fields, but for those on a device.
 type frame struct {
-	owner  *Loader // has memory that is used again; may be nil
+	owner  *Loader // may be nil
 	layout layout
 	rows   int
 	size   int // in bytes
@@ -99,13 +99,13 @@ func (f *frame) furnish() error {
 		return nil
 	}
 	shapes, starts, size, _ := f.layout.places(f.rows)
-	block, err := newBlock(size, f.shared, f.fresh())
+	block, err := newBlock(size, f.shared, f.own())
 	if err != nil {
 		return err
 	}
-	if f.shared {
+	if f.shared || f.own() {
 		defer block.Close()
-	} else if !f.fresh() {
+	} else {
 		f.block = block
 	}
 	batch := make(Batch, len(shapes))
@@ -142,12 +142,9 @@ func (f *frame) all() Batch {
 // spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a clearing for each page.
 var spare sync.Pool
 
-func newBlock(size int, shared, fresh bool) (*tensor.Tensor, error) {
-	if fresh && !shared {
+func newBlock(size int, shared, own bool) (*tensor.Tensor, error) {
+	if own && !shared {
 		return lending.block(size), nil
-	}
-	if fresh {
-		lending.lends(size)
 	}
 	if !shared {
 		if t, ok := spare.Get().(*tensor.Tensor); ok && t.Nbytes() >= size {
@@ -171,8 +168,8 @@ func rowMajor(shape []int) []int {
 	return strides
 }
 
-// fresh reports whether the batch is the consumer's.
-func (f *frame) fresh() bool { return f.owner != nil && f.owner.opts.Fresh }
+// own reports whether the batch is the consumer's.
+func (f *frame) own() bool { return f.owner != nil && !f.owner.opts.Reuse }
 
 // end gives the memory of a frame back that nobody uses.
 func (f *frame) end() {

@@ -10,10 +10,12 @@ import (
 )
 
 // Note [Batches that nobody has]
-// A batch is the consumer's, for as long as it has it. Memory that was written before is several times as fast as fresh memory, so what nobody
-// has any more is used again; and nobody tells that. The garbage collector knows: it finds that neither a tensor nor a slice refers to the memory, and
-// hands it to a finalizer, which keeps it. Since little is allocated then, the collector is called when so much is lent out that it is
-// worth its while.
+// A batch is the consumer's, for as long as it has it. Memory that was written before is several
+// times as fast as fresh memory, so what nobody has any more is used again. A consumer that closes
+// a batch says so. One that drops it does not; but the garbage collector finds that neither a
+// tensor nor a slice refers to the memory, and hands it to a finalizer, which keeps it. Since
+// little is allocated then, the collector is called when so much has been dropped that it is worth
+// its while.
 
 // lendersLimit is how much is lent before the collector is called, and how much is kept.
 const lendersLimit = 8 << 20
@@ -21,64 +23,89 @@ const lendersLimit = 8 << 20
 // A lender has memory on the heap for batches.
 type lender struct {
 	mu    sync.Mutex
-	free  []any // pointers to arrays of bytes, the last one warmest
-	bytes int   // of these
-	lent  int   // bytes since the collector was called
+	free  []lent // the last one warmest
+	bytes int    // of these
+	out   int    // bytes that were lent since the collector was called, and not closed
 }
+
+// lent is memory that is lent.
+type lent struct {
+	array any  // a pointer to an array of bytes
+	armed bool // the array has its finalizer
+}
+
+func (m lent) size() int { return reflect.TypeOf(m.array).Elem().Len() }
 
 // lending is the process's.
 var lending lender
 
-// block returns a tensor of n bytes or more, which hold anything.
+// block returns a tensor of n bytes or more, which hold anything. Its memory comes back when all
+// tensors that view it are closed, or when nothing refers to it.
 func (l *lender) block(n int) *tensor.Tensor {
-	p := l.take(n)
-	if p == nil {
-		const page = 4096
-		p = reflect.New(reflect.ArrayOf(max(1, (n+page-1)/page)*page, reflect.TypeFor[byte]())).Interface()
-	}
-	runtime.SetFinalizer(p, func(p any) { l.back(p) })
-	b := bytesOf(p)
-	return tensor.FromSlice(b, len(b))
-}
-
-func bytesOf(p any) []byte {
-	v := reflect.ValueOf(p).Elem()
-	return v.Slice(0, v.Len()).Bytes()
-}
-
-// take returns memory that nobody has, nil if none fits.
-func (l *lender) take(n int) any {
 	l.lends(n)
+	m := l.take(n)
+	if m.array == nil {
+		const page = 4096
+		m.array = reflect.New(reflect.ArrayOf(max(1, (n+page-1)/page)*page, reflect.TypeFor[byte]())).Interface()
+	}
+	if !m.armed {
+		runtime.SetFinalizer(m.array, func(array any) { l.back(lent{array: array}) })
+	}
+	v := reflect.ValueOf(m.array).Elem()
+	t := tensor.FromSlice(v.Slice(0, v.Len()).Bytes(), v.Len())
+	t.Storage().OnClose(func() {
+		l.lends(-n)
+		l.back(lent{m.array, true})
+	})
+	return t
+}
+
+// take returns memory that nobody has, none if none fits.
+func (l *lender) take(n int) (m lent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, p := range slices.Backward(l.free) {
-		if size := reflect.TypeOf(p).Elem().Len(); size >= n && size <= 2*n+1<<12 {
+	for i, m := range slices.Backward(l.free) {
+		if size := m.size(); size >= n && size <= 2*n+1<<12 {
 			l.free = slices.Delete(l.free, i, i+1)
 			l.bytes -= size
-			return p
+			return m
 		}
 	}
-	return nil
+	return lent{}
 }
 
-// lends counts n bytes of any memory, and calls the collector when it is time.
+// lends counts n bytes of any memory that are lent, or closed if n is negative, and calls the
+// collector when it is time.
 func (l *lender) lends(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lent += n; l.lent >= max(lendersLimit, 4*n) {
-		l.lent = 0
+	if l.out += n; n > 0 && l.out >= max(lendersLimit, 4*n) {
+		l.out = 0
 		go runtime.GC()
 	}
 }
 
+// watch counts a batch in shared memory that a consumer gets.
+func (l *lender) watch(b Batch) {
+	for _, t := range b {
+		n := t.Nbytes()
+		if t.IsShared() && t.Storage().OnClose(func() { l.lends(-n) }) {
+			l.lends(n)
+		}
+	}
+}
+
 // back keeps memory that nobody has, the oldest of it given up where it is too much.
-func (l *lender) back(p any) {
+func (l *lender) back(m lent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	size := reflect.TypeOf(p).Elem().Len()
-	l.free = append(l.free, p)
-	for l.bytes += size; l.bytes > 2*lendersLimit && len(l.free) > 1; {
-		l.bytes -= reflect.TypeOf(l.free[0]).Elem().Len()
+	l.free = append(l.free, m)
+	for l.bytes += m.size(); l.bytes > 2*lendersLimit && len(l.free) > 1; {
+		old := l.free[0]
+		l.bytes -= old.size()
 		l.free = slices.Delete(l.free, 0, 1)
+		if old.armed {
+			runtime.SetFinalizer(old.array, nil) // or it would come back
+		}
 	}
 }

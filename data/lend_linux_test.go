@@ -1,7 +1,6 @@
 package data_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -9,10 +8,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestFreshBatchesStayWhatTheyWere keeps all batches, and some only as slices.
-func TestFreshBatchesStayWhatTheyWere(t *testing.T) {
+// TestRegression_S2_2_BatchesStayWhatTheyWere keeps all batches, and some only as slices.
+func TestRegression_S2_2_BatchesStayWhatTheyWere(t *testing.T) {
 	const n, size = 400, 8
-	for _, fresh := range []bool{true, false} {
+	for _, reuse := range []bool{false, true} {
 		oneOfEach(func(name string, workers int, kind data.Kind) {
 			set := data.NewTensorDataset(tensor.Arange(tensor.Int64, 0, n, 1))
 			if kind == data.Processes {
@@ -21,7 +20,7 @@ func TestFreshBatchesStayWhatTheyWere(t *testing.T) {
 				}
 			}
 			defer set.Close()
-			l := data.NewLoader(set, data.Options{BatchSize: size, Workers: workers, Kind: kind, Fresh: fresh})
+			l := data.NewLoader(set, data.Options{BatchSize: size, Workers: workers, Kind: kind, Reuse: reuse})
 			defer l.Close()
 			var kept []data.Batch
 			var slicesOf [][]int64
@@ -33,7 +32,7 @@ func TestFreshBatchesStayWhatTheyWere(t *testing.T) {
 					slicesOf = append(slicesOf, tensor.Data[int64](b[0]))
 				}
 			}
-			if !fresh {
+			if reuse {
 				return // it may be anything
 			}
 			for k, b := range kept {
@@ -49,13 +48,45 @@ func TestFreshBatchesStayWhatTheyWere(t *testing.T) {
 	}
 }
 
-// BenchmarkBatches loads small samples, into memory that is used again at once, and when nobody has it.
+// TestClosedBatchesAreUsedAgain closes each batch, or keeps a view of it and closes that.
+func TestClosedBatchesAreUsedAgain(t *testing.T) {
+	const n, size = 8000, 8
+	set := data.NewTensorDataset(tensor.Arange(tensor.Int64, 0, n, 1))
+	defer set.Close()
+	l := data.NewLoader(set, data.Options{BatchSize: size, Workers: 1})
+	defer l.Close()
+	places := make(map[*int64]bool)
+	var views []*tensor.Tensor
+	for b, err := range l.Batches(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		places[&tensor.Data[int64](b[0])[0]] = true
+		if len(views) < 50 {
+			views = append(views, b[0].Narrow(0, 2, 1))
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k, v := range views {
+		if got := v.Item(); got != float64(k*size+2) {
+			t.Errorf("row 2 of batch %d is %v", k, got)
+		}
+		v.Close()
+	}
+	if len(places) < len(views) || len(places) > len(views)+20 {
+		t.Errorf("%d batches in %d places, of which %d were kept", n/size, len(places), len(views))
+	}
+}
+
+// BenchmarkBatches loads small samples whose batches are closed, dropped, or overwritten.
 func BenchmarkBatches(b *testing.B) {
 	set := data.NewTensorDataset(tensor.Rand(tensor.Float32, tensor.NewGenerator(1), 20_000, 3, 32, 32))
-	for range 3 { // by turns
-		for _, fresh := range []bool{false, true} {
-			b.Run(fmt.Sprint("fresh=", fresh), func(b *testing.B) {
-				l := data.NewLoader(set, data.Options{BatchSize: 128, Shuffle: true, Seed: 1, Workers: 2, Fresh: fresh})
+	for range 5 { // by turns
+		for _, how := range []string{"reuse", "close", "drop"} {
+			b.Run(how, func(b *testing.B) {
+				l := data.NewLoader(set, data.Options{BatchSize: 128, Shuffle: true, Seed: 1, Workers: 2, Reuse: how == "reuse"})
 				defer l.Close()
 				samples := 0
 				for b.Loop() {
@@ -64,6 +95,9 @@ func BenchmarkBatches(b *testing.B) {
 							b.Fatal(err)
 						}
 						samples += batch[0].Dim(0)
+						if how == "close" {
+							batch.Close()
+						}
 					}
 				}
 				b.ReportMetric(float64(samples)/b.Elapsed().Seconds(), "samples/s")

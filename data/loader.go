@@ -80,9 +80,10 @@ func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 	return l.Epoch(ctx, int(l.epochs.Add(1)-1))
 }
 
-// Epoch returns the batches of an epoch. They depend on the seed, the epoch and the sampler alone, whatever Workers and Kind are. A batch is the consumer's
-// until it asks for the next one: its tensors are then written again, unless the option Shared is set. What should live longer
-// is to be cloned.
+// Epoch returns the batches of an epoch. They depend on the seed, the epoch and the sampler alone, whatever Workers and Kind are.
+// A batch is the consumer's. A consumer that closes it, by [Batch.Close], has its memory used again at
+// once; that of a batch that is dropped waits for the garbage collector. With the option Reuse, its
+// tensors are written again when the next batch is asked for.
 //
 // The first error ends the sequence, with no batch: a [*SampleError], that of ctx, ErrTimeout, or ErrClosed. Breaking
 // out of the loop ends the loading; all of its goroutines and, unless they are Persistent, its processes have ended when the loop has.
@@ -156,9 +157,12 @@ func (l *Loader) run(w *window, yield func(s *slot, err error) bool) {
 			yield(nil, err)
 			return
 		}
+		if !l.opts.Reuse {
+			lending.watch(s.batch)
+		}
 		more := yield(s, nil)
 		runtime.KeepAlive(s) // slices of its memory are in use until here
-		if !l.opts.Shared && !l.opts.Fresh && (more || s.frame != nil && s.frame.shared) {
+		if l.opts.Reuse && !l.opts.Shared && (more || s.frame != nil && s.frame.shared) {
 			l.forget(s)
 		}
 		if !more { // a batch on the heap may live on: whoever breaks out often wants it

@@ -191,7 +191,7 @@ func TestCancellingEndsIterations(t *testing.T) {
 }
 
 func TestBuffersAreUsedAgain(t *testing.T) {
-	l := data.NewLoader(data.Digits(64, 1), data.Options{BatchSize: 16, Transform: data.ToTensor})
+	l := data.NewLoader(data.Digits(64, 1), data.Options{BatchSize: 16, Transform: data.ToTensor, Reuse: true})
 	defer l.Close()
 	seen := map[*float32]bool{}
 	for range 3 {

@@ -55,10 +55,10 @@ type Options struct {
 	// Shared makes each batch in one block of shared memory, to send to another process. The consumer closes it.
 	Shared bool
 
-	// Fresh has each batch be the consumer's for as long as anything refers to it, a tensor or a slice of one: kept = append(kept, batch) keeps
-	// each. The garbage collector finds the memory that nobody has any more, and it is used again then; of the lightest samples that
-	// loads about a third fewer a second. Without it the memory of a batch is written again when the next one is asked for, and what is kept is to be cloned.
-	Fresh bool
+	// Reuse has the memory of each batch be written again when the next one is asked for, so that no
+	// batch is to be closed. Danger: kept = append(kept, batch) then keeps the last batch many times,
+	// without an error; what is kept has to be cloned. Shared overrules it.
+	Reuse bool
 
 	// PinMemory has batches lie in shared memory whose pages are locked until the Loader, or who gets the batch, closes it, which a device copies by itself. It asks for nothing where there is no
 	// device: where no package that the program imports has given tensor.RegisterPinner a function, or that one's error wraps tensor.ErrDevice.

@@ -53,6 +53,11 @@ func Contiguous(s *Storage, dt DType, shape ...int) (*Tensor, error) {
 	return s.View(dt, shape, rowMajor(shape), 0)
 }
 
+// OnClose has f called, by whatever goroutine, when the last tensor that views the storage has been
+// closed. If it is collected instead, f is not called. It reports false, and does nothing, where an
+// earlier call has said what to do.
+func (s *storage) OnClose(f func()) bool { return s.onClose.CompareAndSwap(nil, &f) }
+
 // Bytes returns the memory as a whole. It is borrowed: the caller keeps a tensor of the storage open.
 func (s *storage) Bytes() []byte { return s.mem.Load().bytes }
 

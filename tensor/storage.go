@@ -19,6 +19,7 @@ type storage struct {
 	mem     atomic.Pointer[memory]
 	sharing sync.Mutex
 	views   atomic.Int64 // open tensors and messages under way
+	onClose atomic.Pointer[func()]
 	version atomic.Uint64
 }
 
@@ -156,6 +157,9 @@ const gone = -1 << 62
 func (s *storage) release() error {
 	if s.views.Add(-1) != 0 || !s.views.CompareAndSwap(0, gone) {
 		return nil
+	}
+	if f := s.onClose.Load(); f != nil {
+		defer (*f)()
 	}
 	if l := s.mem.Load().lease; l != nil {
 		return l.end()

@@ -48,6 +48,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 			}
 			sgd.Step()
 			scope.Reset()
+			batch.Close()
 		}
 	}
 	all := tensor.New(tensor.Float32, 2, 10, 64) // the weights of a layer in both ranks

@@ -54,6 +54,7 @@ func run(ctx context.Context) error {
 				return err
 			}
 			sgd.Step()
+			batch.Close()
 			sum += l / float64(loader.Len())
 		}
 		fmt.Printf("epoch %d: loss %.2f\n", epoch, sum)

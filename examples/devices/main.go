@@ -47,7 +47,7 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j job) err
 		y := model.Forward(autograd.Flatten(scope.NoGrad(x)))
 		seen, sum = seen+x.Dim(0), sum+y.T().Sum()
 		scope.Reset()
-		if err := x.Close(); err != nil {
+		if err := errors.Join(x.Close(), batch.Close()); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 			sgd.ZeroGrad()
 			nn.NLLLoss(own.Forward(autograd.Const(batch[0])), batch[1]).Backward()
 			sgd.Step()
+			batch.Close()
 		}
 		if err := j.Meet.Send(ctx, nn.State(own)); err != nil { // push, and leave it as it is until the pull
 			return err

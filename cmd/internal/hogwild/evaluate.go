@@ -27,6 +27,7 @@ func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize 
 		loss += nn.NLLLoss(logp, labels).Item() * float64(labels.Numel())
 		correct += hits(logp.T(), labels)
 		scope.Reset()
+		batch.Close()
 	}
 	return loss / float64(max(1, set.Len())), correct, nil
 }

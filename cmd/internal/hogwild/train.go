@@ -95,6 +95,7 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 			return err
 		}
 		w.step(batch)
+		batch.Close()
 		last := w.said.Done == w.said.Of || w.DryRun
 		if steps++; last || steps%w.LogInterval == 0 {
 			w.said.Peak, w.said.Alone = memory()
