@@ -27,6 +27,8 @@
 // Tensors may be anywhere; what ranks exchange goes through memory that the group shares. Each element is reduced by one rank,
 // in the order of the ranks, and copied by the others: all have the same bits, and have them again in the next run.
 //
+// [Group.AllGatherTensors], [Group.AllToAllTensors] and [Group.AllToAllSplits] exchange tensors whose shapes differ by rank.
+//
 // # From one rank to another
 //
 // [Group.Send] and [Group.Recv] take tensors from one rank to another by copy, [SendValue] and [RecvValue] values of any type that

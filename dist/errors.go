@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -31,6 +32,7 @@ var (
 
 // A worker's error is still ErrLeft where it is received.
 func init() {
+	wire.RegisterType[*shm.PeerError]("shm.PeerError") // what rank 0 says of a death to the others
 	wire.RegisterError("dist.ErrMismatch", ErrMismatch)
 	wire.RegisterError("dist.ErrTensor", ErrTensor)
 	wire.RegisterError("dist.ErrLeft", ErrLeft)

@@ -34,11 +34,12 @@ type member struct {
 	line line
 	box  box
 
-	mu    sync.Mutex // for what follows
-	place place
-	stage stage
-	turns int64
-	call  call
+	mu        sync.Mutex // for what follows
+	place     place
+	stage     stage
+	turns     int64
+	monitored int // monitored barriers
+	call      call
 }
 
 // maxSize is how many ranks a group has at most: as many as a domain has processes.

@@ -47,8 +47,12 @@ var deeds = map[string]func(ctx context.Context, m mortal) error{
 				}
 			}
 		}
-		_, err := m.Group.Recv(ctx, dist.AnyRank, 1, x)
-		return err
+		for range m.Group.Size() - 1 { // as many as come
+			if _, err := m.Group.Recv(ctx, dist.AnyRank, 1, x); err != nil {
+				return err
+			}
+		}
+		return nil
 	},
 	"send to one that does not receive": func(ctx context.Context, m mortal) error {
 		if m.Rank == m.Victim {
@@ -62,6 +66,14 @@ var deeds = map[string]func(ctx context.Context, m mortal) error{
 			t.Close()
 		}
 		return err
+	},
+	"monitored barrier": func(ctx context.Context, m mortal) error { return m.Group.MonitoredBarrier(ctx, watchdog) },
+	"exchanges of different shapes": func(ctx context.Context, m mortal) error {
+		var dst []*tensor.Tensor
+		for r := range m.Group.Size() {
+			dst = append(dst, tensor.New(tensor.Float32, 100_000*r))
+		}
+		return m.Group.AllGatherTensors(ctx, dst, dst[m.Rank].Clone())
 	},
 	"calls in flight": func(ctx context.Context, m mortal) (err error) {
 		x := tensor.Full(tensor.Float32, 1, 100_000)

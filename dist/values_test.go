@@ -70,9 +70,12 @@ func TestRegression_S3_3_TensorsInValuesAreShared(t *testing.T) {
 func TestRegression_S3_3_ValuesThatCannotBe(t *testing.T) {
 	groups, ctx := handles(t, 2), deadline(t)
 	for name, f := range map[string]func(g *dist.Group) error{
-		"root":       func(g *dist.Group) error { _, err := dist.BroadcastValue(ctx, g, 2, 1); return err },
-		"type":       func(g *dist.Group) error { _, err := dist.BroadcastValue(ctx, g, 0, func() {}); return err },
-		"too few":    func(g *dist.Group) error { _, err := dist.ScatterValues(ctx, g, 0, make([]int, 1-g.Rank())); return err },
+		"root": func(g *dist.Group) error { _, err := dist.BroadcastValue(ctx, g, 2, 1); return err },
+		"type": func(g *dist.Group) error { _, err := dist.BroadcastValue(ctx, g, 0, func() {}); return err },
+		"too few": func(g *dist.Group) error {
+			_, err := dist.ScatterValues(ctx, g, 0, make([]int, 1-g.Rank()))
+			return err
+		},
 		"everywhere": func(g *dist.Group) error { _, err := dist.ScatterValues(ctx, g, 0, []int{1, 2}); return err },
 		"nowhere":    func(g *dist.Group) error { _, err := dist.ScatterValues[int](ctx, g, 0, nil); return err },
 	} {

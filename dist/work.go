@@ -125,3 +125,18 @@ func (a Async) AllToAll(ctx context.Context, dst, src *tensor.Tensor) *Work {
 func (a Async) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tensor) *Work {
 	return a.start(ctx, func(g *Group) error { return g.ReduceScatter(ctx, op, dst, src) })
 }
+
+// AllGatherTensors is Group.AllGatherTensors.
+func (a Async) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src *tensor.Tensor) *Work {
+	return a.start(ctx, func(g *Group) error { return g.AllGatherTensors(ctx, dst, src) })
+}
+
+// AllToAllTensors is Group.AllToAllTensors.
+func (a Async) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) *Work {
+	return a.start(ctx, func(g *Group) error { return g.AllToAllTensors(ctx, dst, src) })
+}
+
+// AllToAllSplits is Group.AllToAllSplits.
+func (a Async) AllToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) *Work {
+	return a.start(ctx, func(g *Group) error { return g.AllToAllSplits(ctx, dst, src, dstSplits, srcSplits) })
+}
