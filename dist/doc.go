@@ -50,6 +50,8 @@
 //
 // # Data parallelism
 //
+// A [DistributedDataParallel] wraps the network of each rank: its Backward averages gradients, as torch's of that name.
+//
 // A [DataParallel] is the counterpart of torch.nn.DataParallel: one process has the network and its optimizer, others compute the
 // gradients of parts of each batch. See docs/training.md for what to take when.
 //

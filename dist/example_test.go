@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -121,4 +123,35 @@ func ExampleGroup_NewGroup() {
 		panic(err)
 	}
 	// Output: [rank 0 rank 1]
+}
+
+var distributed = shoal.Register("distributed", func(ctx context.Context, rank int, g *dist.Group) error {
+	defer g.Close()
+	if err := g.Join(rank); err != nil {
+		return err
+	}
+	net, err := dist.NewDistributedDataParallel(ctx, g, nn.NewLinear(2, 1, nil), dist.DDPOptions{})
+	if err != nil {
+		return err
+	}
+	x := tensor.Full(tensor.Float32, float64(rank), 4, 2) // this rank's part of the batch
+	if err := net.Backward(ctx, autograd.Mean(net.Forward(autograd.Const(x)))); err != nil {
+		return err
+	}
+	if rank == 0 {
+		fmt.Println(net.Module.Weight.Grad) // the mean over the ranks
+	}
+	return g.Barrier(ctx)
+})
+
+func ExampleDistributedDataParallel() {
+	g, err := dist.NewGroup(2)
+	if err != nil {
+		panic(err)
+	}
+	defer g.Close()
+	if err := distributed.Spawn(context.Background(), 2, g); err != nil {
+		panic(err)
+	}
+	// Output: tensor([[0.5000, 0.5000]])
 }

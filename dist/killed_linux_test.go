@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -74,6 +78,14 @@ var deeds = map[string]func(ctx context.Context, m mortal) error{
 			dst = append(dst, tensor.New(tensor.Float32, 100_000*r))
 		}
 		return m.Group.AllGatherTensors(ctx, dst, dst[m.Rank].Clone())
+	},
+	"distributed data parallel": func(ctx context.Context, m mortal) error {
+		n := newNet(uint64(m.Rank))
+		d, err := dist.NewDistributedDataParallel(ctx, m.Group, n, dist.DDPOptions{})
+		if err != nil {
+			return err
+		}
+		return d.Backward(ctx, n.loss(nil, samples(1, 4)))
 	},
 	"calls in flight": func(ctx context.Context, m mortal) (err error) {
 		x := tensor.Full(tensor.Float32, 1, 100_000)
@@ -204,4 +216,38 @@ func allBlocksCome(t *testing.T, ctx context.Context) {
 		d.Reap()
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// A doomed net kills its process where a sample is large.
+type doomed struct{ Linear *nn.Linear }
+
+func (d *doomed) Params() iter.Seq[*autograd.Param] { return d.Linear.Params() }
+
+func (d *doomed) Forward(x *autograd.Var) *autograd.Var {
+	if x.T().Sum() > 100 {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	return d.Linear.Forward(x)
+}
+
+var doomedLoss = dist.RegisterLoss("doomed", func(s *autograd.Scope, d *doomed, batch []*tensor.Tensor) *autograd.Var {
+	return autograd.Sum(d.Forward(s.Const(batch[0])))
+})
+
+func TestRegression_S3_3_AReplicaThatIsKilledInForward(t *testing.T) {
+	ctx, n := deadline(t), &doomed{nn.NewLinear(2, 2, tensor.NewGenerator(1))}
+	d, err := dist.NewDataParallel(ctx, doomedLoss, n, shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
+	check(t, err)
+	x := ones(4, 2)
+	_, err = d.Forward(ctx, x)
+	check(t, err)
+	tensor.SetAt(x, float32(1000), 3, 0) // in the part of rank 1
+	_, err = d.Forward(ctx, x)
+	if p := new(shoal.ProcessError); !errors.As(err, &p) || p.Rank != 1 {
+		t.Errorf("%v", err)
+	}
+	if err := d.BackwardFrom(ctx, ones(4, 2)); !errors.Is(err, dist.ErrClosed) {
+		t.Error(err)
+	}
+	check(t, d.Close())
 }
