@@ -70,6 +70,18 @@ case("Conv2d same", nn.Conv2d(2, 3, (4, 3), padding="same", dilation=(1, 2)), (2
 case("Conv2d same circular", nn.Conv2d(2, 3, (4, 3), padding="same", padding_mode="circular"), (2, 2, 4, 5))
 case("Conv1d", nn.Conv1d(2, 3, 3, stride=2, padding=1), (2, 2, 7))
 case("Conv1d same dilated in groups", nn.Conv1d(2, 4, 4, padding="same", dilation=2, groups=2, padding_mode="reflect"), (2, 2, 7))
+future = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+hidden = torch.tensor([[False, False, False, True], [False, True, False, False]])
+case("MultiheadAttention", nn.MultiheadAttention(6, 2), (4, 2, 6), (5, 2, 6), (5, 2, 6), scale=0.5, forward=lambda m, q, k, v: m(q, k, v))
+case("MultiheadAttention masked", nn.MultiheadAttention(6, 3, bias=False, batch_first=True), (2, 4, 6), scale=0.5,
+     forward=lambda m, x: m(x, x, x, key_padding_mask=hidden, attn_mask=future, need_weights=False)[0])
+case("MultiheadAttention of one", nn.MultiheadAttention(6, 2), (4, 6), scale=0.5, forward=lambda m, x: m(x, x, x))
+for first in (False, True):
+    layer = nn.TransformerEncoderLayer(6, 2, 8, dropout=0, norm_first=first, activation="gelu" if first else "relu", batch_first=first)
+    case(f"TransformerEncoderLayer {'norm first' if first else 'norm last'}", layer, (2, 4, 6) if first else (4, 2, 6), scale=0.5,
+         forward=lambda m, x: m(x, src_mask=future, is_causal=True))
+layer = nn.TransformerEncoderLayer(4, 2, 6, dropout=0, batch_first=True)
+case("TransformerEncoder", nn.TransformerEncoder(layer, 2, nn.LayerNorm(4)), (2, 4, 4), scale=0.5, forward=lambda m, x: m(x, src_key_padding_mask=None))
 
 torch.save(states, here / "modules.pt")
 try:
