@@ -70,3 +70,21 @@ func ExampleMultiheadAttention() {
 	fmt.Println(y.Shape(), w.Shape(), tensor.At[float32](w.T(), 0, 0, 0))
 	// Output: [3 1 8] [1 3 4] 0.25
 }
+
+func ExampleLSTM() {
+	l := nn.NewLSTM(3, 4, 2, true, nil)
+	y, h, c := l.Run(autograd.NoGrad(tensor.Ones(tensor.Float32, 5, 1, 3)), nil, nil)
+	fmt.Println(y.Shape(), h.Shape(), c.Shape())
+	// Output: [5 1 8] [4 1 4] [4 1 4]
+}
+
+// A sequence in two parts gives what it gives in one.
+func ExampleGRU() {
+	g := nn.NewGRU(3, 4, 1, false, nil)
+	x := tensor.RandN(tensor.Float32, nil, 6, 1, 3)
+	_, whole := g.Run(autograd.NoGrad(x), nil)
+	_, half := g.Run(autograd.NoGrad(x.Narrow(0, 0, 3)), nil)
+	_, rest := g.Run(autograd.NoGrad(x.Narrow(0, 3, 3)), half)
+	fmt.Println(tensor.Abs(tensor.Sub(whole.T(), rest.T())).Sum() < 1e-5)
+	// Output: true
+}

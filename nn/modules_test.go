@@ -130,6 +130,46 @@ var moduleCases = map[string]moduleCase{
 		}
 		return e
 	}),
+
+	"LSTM": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 1, false, nil) }), "GRU": gru(func() *nn.GRU { return nn.NewGRU(3, 4, 1, false, nil) }),
+	"LSTM of two layers from states": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 2, false, nil) }),
+	"GRU of two layers from states":  gru(func() *nn.GRU { return nn.NewGRU(3, 4, 2, false, nil) }),
+	"LSTM both ways": lstm(func() *nn.LSTM {
+		l := nn.NewLSTM(3, 4, 2, true, nil)
+		l.BatchFirst = true
+		return l
+	}),
+	"GRU both ways": gru(func() *nn.GRU {
+		g := nn.NewGRU(3, 4, 2, true, nil)
+		g.BatchFirst = true
+		return g
+	}),
+	"LSTM without biases of one": lstm(func() *nn.LSTM {
+		l := nn.NewLSTM(3, 4, 1, false, nil)
+		l.Passes[0].BiasIH, l.Passes[0].BiasHH = nil, nil
+		return l
+	}),
+	"GRU without biases of one": gru(func() *nn.GRU {
+		g := nn.NewGRU(3, 4, 1, false, nil)
+		g.Passes[0].BiasIH, g.Passes[0].BiasHH = nil, nil
+		return g
+	}),
+}
+
+func lstm(make func() *nn.LSTM) moduleCase {
+	return moduleCase{func() nn.Module { return make() }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		in = append(in, nil, nil)
+		y, h, c := m.(*nn.LSTM).Run(in[0], in[1], in[2])
+		return []*autograd.Var{y, h, c}
+	}}
+}
+
+func gru(make func() *nn.GRU) moduleCase {
+	return moduleCase{func() nn.Module { return make() }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		in = append(in, nil)
+		y, h := m.(*nn.GRU).Run(in[0], in[1])
+		return []*autograd.Var{y, h}
+	}}
 }
 
 // hidden is the padding of modules.py.
