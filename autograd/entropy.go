@@ -43,8 +43,11 @@ func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs
 	if !sameShape(target.Shape(), shape) {
 		misuse("%s of shape %v with target %v: it is one class for each row, %v", op, x.Shape(), target.Shape(), shape)
 	}
+	if len(shape) == 1 && x == rows { // on the path of training, which allocates nothing
+		return c.rowLoss(logs(x), target)
+	}
 	losses := c.rowLoss(logs(rows), target.Reshape(-1))
-	if c.Reduction != Unreduced || len(shape) == 1 {
+	if c.Reduction != Unreduced {
 		return losses
 	}
 	return Reshape(losses, shape...)
