@@ -34,6 +34,9 @@ func TestTheTableIsChecked(t *testing.T) {
 		{"fork | - | threads do not survive it | -", ""},
 		{"Pool | `pool.Pool` |  | ?pool.TestB", ""},
 		{"Queue | `ipc.Queue` |  | ipc.TestB", "no test ipc.TestB"},
+		{"Queue | `ipc.Queue` |  | Test*", ""},
+		{"Queue | `ipc.Queue` |  | TestB*", "no test TestB*"},
+		{"Queue | `ipc.Queue` |  | ?TestB*", ""},
 		{"Queue | `ipc.Queue.Get` |  | ipc.TestA", "no ipc.Queue.Get"},
 		{"Queue | `ipc.Queue` | see `ipc.Nothing` | ipc.TestA", "no ipc.Nothing"},
 		{"Queue | `ipc.Queue` |  | -", "no test"},
@@ -106,6 +109,27 @@ func TestTitlesHaveTheNamesOfTheirClasses(t *testing.T) {
 			if !slices.Contains(known, name) {
 				t.Errorf("%s: %s is missing in %q", title, name, known)
 			}
+		}
+	}
+}
+
+// Each test of a regression is in the row of its number.
+func TestNoRegressionIsLeftOut(t *testing.T) {
+	tree, err := readTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(root + "/docs/acceptance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := tree.testsOf("TestRegression_S*")
+	if len(all) < 40 {
+		t.Fatalf("%d regressions", len(all))
+	}
+	for _, test := range all {
+		if !bytes.Contains(page, []byte("`"+test+"`")) {
+			t.Errorf("%s is not in docs/acceptance.md: give its number a row, and run go generate ./internal/parity", test)
 		}
 	}
 }
