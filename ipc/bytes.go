@@ -14,6 +14,11 @@ type BytesReceiver interface {
 	recvBody(ctx context.Context, read func(*wire.Decoder) error) error
 }
 
+var (
+	_ BytesReceiver = (*Duplex[int, []byte])(nil)
+	_ BytesReceiver = (*Connection[[]byte])(nil)
+)
+
 // A BufferTooShortError is a message that was longer than the buffer for it: Python's BufferTooShort.
 // It wraps io.ErrShortBuffer.
 type BufferTooShortError struct {
