@@ -55,18 +55,6 @@ func LeakyReLU(x *Var, slope float64) *Var {
 	return unary("LeakyReLU", x, leak(x.t), nil, leak)
 }
 
-// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution: PyTorch's with approximate="none".
-func GELU(x *Var) *Var {
-	phi := plus(tensor.Erf(tensor.Mul(x.t, x.t.Number(math.Sqrt2/2))), 1).MulScalar(0.5)
-	return unary("GELU", x, tensor.Mul(x.t, phi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		density := tensor.Mul(x.t, x.t).MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
-		return density.Mul(x.t).Add(phi).Mul(dy)
-	})
-}
-
-// SiLU returns x · sigmoid(x).
-func SiLU(x *Var) *Var { return Mul(x, Sigmoid(x)) }
-
 // Softmax returns e^x divided by its sum over the last dimension, (..., classes).
 func Softmax(x *Var) *Var { return Exp(LogSoftmax(x)) }
 

@@ -20,6 +20,9 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 	h := func(op func(x *autograd.Var, dims ...int) *autograd.Var, dims ...int) func(in vars) *autograd.Var {
 		return func(in vars) *autograd.Var { return op(in[0], dims...) }
 	}
+	by := func(op func(x *autograd.Var, c float64) *autograd.Var, c float64) func(in vars) *autograd.Var {
+		return func(in vars) *autograd.Var { return op(in[0], c) }
+	}
 	withZeros := values(1, 1, 3, 4)
 	withZeros.Select(0, 0).Zero()
 	tensor.SetAt(withZeros, 0.0, 1, 2)
@@ -105,6 +108,25 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"LeakyReLU":    {func(in vars) *autograd.Var { return autograd.LeakyReLU(in[0], 0.1) }, one(values(1, 1, 6))},
 		"GELU":         {f(autograd.GELU), one(values(1, 2, 6))},
 		"SiLU":         {f(autograd.SiLU), one(values(1, 2, 6))},
+		"GELUTanh":     {f(autograd.GELUTanh), one(values(1, 2, 6))},
+		"ELU":          {by(autograd.ELU, 0.7), one(values(1, 2, 6))},
+		"SELU":         {f(autograd.SELU), one(values(1, 2, 6))},
+		"CELU":         {by(autograd.CELU, 0.7), one(values(1, 2, 6))},
+		"Softplus":     {func(in vars) *autograd.Var { return autograd.Softplus(in[0], 2, 1.5) }, one(values(1, 2, 6))},
+		"LogSigmoid":   {f(autograd.LogSigmoid), one(values(1, 2, 6))},
+		"Softsign":     {f(autograd.Softsign), one(values(1, 2, 6))},
+		"Mish":         {f(autograd.Mish), one(values(1, 2, 6))},
+		"Hardtanh":     {func(in vars) *autograd.Var { return autograd.Hardtanh(in[0], -0.9, 0.8) }, one(values(1, 2, 6))},
+		"ReLU6":        {f(autograd.ReLU6), one(values(1, 8, 6))},
+		"Hardsigmoid":  {f(autograd.Hardsigmoid), one(values(1, 4, 6))},
+		"Hardswish":    {f(autograd.Hardswish), one(values(1, 4, 6))},
+		"Softshrink":   {by(autograd.Softshrink, 0.4), one(values(1, 2, 6))},
+		"Hardshrink":   {by(autograd.Hardshrink, 0.4), one(values(1, 2, 6))},
+		"Tanhshrink":   {f(autograd.Tanhshrink), one(values(1, 2, 6))},
+		"Threshold":    {func(in vars) *autograd.Var { return autograd.Threshold(in[0], 0.2, 3) }, one(values(1, 2, 6))},
+		"PReLU":        {g(autograd.PReLU), two(values(1, 1, 2, 3, 2), values(2, 1, 3))},
+		"PReLU of one": {g(autograd.PReLU), two(values(1, 1, 5), values(2, 1, 1))},
+		"GLU":          {func(in vars) *autograd.Var { return autograd.GLU(in[0], -2) }, one(values(1, 1, 2, 4, 3))},
 		"Softmax":      {f(autograd.Softmax), one(values(1, 2, 3, 4))},
 		"Where":        {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
 		"Maximum":      {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
@@ -159,6 +181,18 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		}, []*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"LayerNorm": {func(in vars) *autograd.Var { return autograd.LayerNorm(in[0], in[1], in[2], 1e-5) },
 			[]*tensor.Tensor{values(1, 1, 2, 2, 3), values(2, 1, 2, 3), values(3, 1, 2, 3)}},
+		"LayerNormOver":             {func(in vars) *autograd.Var { return autograd.LayerNormOver(in[0], []int{2, 3}, nil, nil, 1e-5) }, one(values(1, 1, 2, 2, 3))},
+		"LayerNormOver with a bias": {func(in vars) *autograd.Var { return autograd.LayerNormOver(in[0], []int{3}, nil, in[1], 1e-5) }, two(values(1, 1, 4, 3), values(2, 1, 3))},
+		"GroupNorm": {func(in vars) *autograd.Var { return autograd.GroupNorm(in[0], in[1], in[2], 2, 1e-5) },
+			[]*tensor.Tensor{values(1, 1, 2, 4, 3, 2), values(2, 1, 4), values(3, 1, 4)}},
+		"GroupNorm of features": {func(in vars) *autograd.Var { return autograd.GroupNorm(in[0], in[1], in[2], 2, 1e-5) },
+			[]*tensor.Tensor{values(1, 1, 3, 6), values(2, 1, 6), values(3, 1, 6)}},
+		"GroupNorm without parameters": {func(in vars) *autograd.Var { return autograd.GroupNorm(in[0], nil, nil, 2, 1e-5) }, one(values(1, 1, 2, 2, 3))},
+		"BatchNorm": {func(in vars) *autograd.Var { y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5); return y },
+			[]*tensor.Tensor{values(1, 1, 4, 3), values(2, 1, 3), values(3, 1, 3)}},
+		"BatchNormBy": {func(in vars) *autograd.Var {
+			return autograd.BatchNormBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
+		}, []*tensor.Tensor{values(1, 1, 3, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
 		"NLLLoss unreduced": {func(in vars) *autograd.Var { return autograd.NLLLoss(in[0], target, autograd.Unreduced) }, one(values(1, 1, 3, 4))},
 		"NLLLoss weighted": {func(in vars) *autograd.Var {
 			return autograd.Classification{Weight: put(positive(3, 4)), Ignore: []int64{0}}.NLLLoss(in[0], target)

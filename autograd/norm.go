@@ -11,45 +11,60 @@ import (
 // run p of all groups stands before run p+1: channels in a batch of images, or, with one part, rows.
 type groups struct{ n, parts, width int }
 
-// BatchNorm2d returns images x, (N, C, H, W), with each channel moved and scaled to mean 0 and variance 1 over the batch,
-// then multiplied by w and added to b, which are (C), or nil. It returns the channels' means and variances (of a sample:
-// divided by one less than their number), from which running statistics are made.
-func BatchNorm2d(x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	want("BatchNorm2d", "an image batch (N, C, H, W)", x, 4)
-	s := groups{n: x.t.Dim(1), parts: x.t.Dim(0), width: x.t.Dim(2) * x.t.Dim(3)}
-	if s.parts*s.width < 2 {
-		misuse("BatchNorm2d of shape %v in training: a channel needs more than one element", x.Shape())
-	}
-	y, mean, variance = standardized("BatchNorm2d", x, s, eps)
-	return affine("BatchNorm2d", y, w, b, s.n, []int{s.n, 1, 1}), mean, variance
+// BatchNorm returns x, (N, C, ...), with each channel moved and scaled to mean 0 and variance 1 over the batch, then multiplied by w and added to b,
+// which are (C), or nil. It returns the channels' means and variances (of a sample: divided by one less than their number), from which running
+// statistics are made.
+func BatchNorm(x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+	return batchNorm("BatchNorm", x, w, b, eps)
 }
 
-// BatchNorm2dBy is BatchNorm2d by given means and variances, (C), which is what it does outside of training.
+// BatchNormBy is BatchNorm by given means and variances, (C), which is what it does outside of training.
+func BatchNormBy(mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var {
+	return batchNormBy("BatchNormBy", mean, variance, x, w, b, eps)
+}
+
+// BatchNorm2d is BatchNorm of images x, (N, C, H, W).
+func BatchNorm2d(x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+	want("BatchNorm2d", "an image batch (N, C, H, W)", x, 4)
+	return batchNorm("BatchNorm2d", x, w, b, eps)
+}
+
+// BatchNorm2dBy is BatchNormBy of images x, (N, C, H, W).
 func BatchNorm2dBy(mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var {
 	want("BatchNorm2dBy", "an image batch (N, C, H, W)", x, 4)
-	c := x.t.Dim(1)
-	checkChannels("BatchNorm2dBy", mean, c)
-	checkChannels("BatchNorm2dBy", variance, c)
+	return batchNormBy("BatchNorm2dBy", mean, variance, x, w, b, eps)
+}
+
+func batchNorm(op string, x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
+	wantChannels(op, x)
+	s := groups{n: x.t.Dim(1), parts: x.t.Dim(0), width: product(x.Shape()[2:])}
+	if s.parts*s.width < 2 {
+		misuse("%s of shape %v in training: a channel needs more than one element", op, x.Shape())
+	}
+	y, mean, variance = standardized(op, x, s, eps)
+	return affine(op, y, w, b, s.n, channelShape(x)), mean, variance
+}
+
+func batchNormBy(op string, mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var {
+	wantChannels(op, x)
+	c, shape := x.t.Dim(1), channelShape(x)
+	checkChannels(op, mean, c)
+	checkChannels(op, variance, c)
 	scale := plus(variance, eps).Pow(-0.5)
-	y := Mul(Sub(x, Const(mean.Clone().Reshape(c, 1, 1))), Const(scale.Reshape(c, 1, 1)))
-	return affine("BatchNorm2dBy", y, w, b, c, []int{c, 1, 1})
+	y := Mul(Sub(x, Const(mean.Clone().Reshape(shape...))), Const(scale.Reshape(shape...)))
+	return affine(op, y, w, b, c, shape)
+}
+
+func wantChannels(op string, x *Var) {
+	if x.t.Dims() < 2 {
+		misuse("%s of shape %v: it takes (N, C, ...)", op, x.Shape())
+	}
 }
 
 func checkChannels(op string, t *tensor.Tensor, n int) {
 	if t.Dims() != 1 || t.Dim(0) != n {
 		misuse("%s with statistics or parameters of shape %v: they are (%d)", op, t.Shape(), n)
 	}
-}
-
-// LayerNorm returns x with the elements of its last dimensions, as many as w has, moved and scaled to mean 0 and
-// variance 1, then multiplied by w and added to b, of w's shape, or nil.
-func LayerNorm(x, w, b *Var, eps float64) *Var {
-	if n := w.t.Dims(); n == 0 || n > x.t.Dims() || !sameShape(x.Shape()[x.t.Dims()-n:], w.Shape()) {
-		misuse("LayerNorm of shape %v with a weight of %v: the last dimensions differ", x.Shape(), w.Shape())
-	}
-	s := groups{n: x.t.Numel() / max(1, w.t.Numel()), parts: 1, width: w.t.Numel()}
-	y, _, _ := standardized("LayerNorm", x, s, eps)
-	return affine("LayerNorm", y, w, b, w.t.Numel(), w.Shape())
 }
 
 // affine returns y·w + b, where both have n elements, or are nil, and are seen in a shape.

@@ -32,8 +32,8 @@ type difference struct {
 }
 
 // differences returns the version of PyTorch and what it made.
-func differences(t *testing.T) (head difference, rows []difference) {
-	f, err := os.Open("testdata/differential.jsonl.gz")
+func differences(t *testing.T, path string) (head difference, rows []difference) {
+	f, err := os.Open(path)
 	check(t, err)
 	defer f.Close()
 	text, err := gzip.NewReader(f)
@@ -93,14 +93,19 @@ var lays = []func(t *tensor.Tensor) *tensor.Tensor{
 }
 
 func TestRegression_S1_7_RandomCasesAreThoseOfPyTorch(t *testing.T) {
-	head, rows := differences(t)
-	if len(rows) != head.Cases || len(rows) < 5000 || head.Torch == "" {
+	compareAll(t, "testdata/differential.jsonl.gz", 5000, differentialOps)
+}
+
+// compareAll compares each case of a file, of which there are at least so many, with what one of ops makes of it.
+func compareAll(t *testing.T, path string, least int, ops map[string]differentialOp) {
+	head, rows := differences(t, path)
+	if len(rows) != head.Cases || len(rows) < least || head.Torch == "" {
 		t.Fatalf("%d cases of %d, of PyTorch %q", len(rows), head.Cases, head.Torch)
 	}
 	bad, seen := map[string]int{}, map[string]bool{}
 	for i, r := range rows {
 		seen[r.Op] = true
-		f := differentialOps[r.Op]
+		f := ops[r.Op]
 		if f == nil {
 			t.Fatalf("no operation for recorded %s", r.Op)
 		}
@@ -119,7 +124,7 @@ func TestRegression_S1_7_RandomCasesAreThoseOfPyTorch(t *testing.T) {
 	for _, op := range slices.Sorted(maps.Keys(bad)) {
 		t.Errorf("%s: %d cases differ from PyTorch %s", op, bad[op], head.Torch)
 	}
-	for op := range differentialOps {
+	for op := range ops {
 		if !seen[op] {
 			t.Errorf("nothing is recorded of %s", op)
 		}

@@ -30,10 +30,18 @@ type LeakyReLU struct {
 func (l LeakyReLU) Forward(x *autograd.Var) *autograd.Var { return autograd.LeakyReLU(x, l.Slope) }
 
 // GELU is autograd.GELU as a layer.
-type GELU struct{ NoParams }
+type GELU struct {
+	NoParams
+	Tanh bool // autograd.GELUTanh instead, which is PyTorch's approximate="tanh"
+}
 
 // Forward returns x · Φ(x).
-func (GELU) Forward(x *autograd.Var) *autograd.Var { return autograd.GELU(x) }
+func (g GELU) Forward(x *autograd.Var) *autograd.Var {
+	if g.Tanh {
+		return autograd.GELUTanh(x)
+	}
+	return autograd.GELU(x)
+}
 
 // SiLU is autograd.SiLU as a layer.
 type SiLU struct{ NoParams }

@@ -13,9 +13,10 @@ import (
 // Forward changes the statistics while it trains, without a lock: goroutines and processes that train one layer may lose some
 // of each other's batches in them, as in Hogwild.
 type BatchNorm2d struct {
-	Weight *autograd.Param // (channels)
+	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
 
+	// The statistics. Where the first two are nil, a batch's own count after Eval, too: PyTorch's track_running_stats=False.
 	RunningMean       *tensor.Tensor // (channels)
 	RunningVar        *tensor.Tensor // (channels)
 	NumBatchesTracked *tensor.Tensor // Int64, a single number
@@ -26,8 +27,10 @@ type BatchNorm2d struct {
 }
 
 // NewBatchNorm2d returns a float32 layer, initialised as PyTorch's.
-func NewBatchNorm2d(channels int) *BatchNorm2d {
-	checkSizes("NewBatchNorm2d", channels)
+func NewBatchNorm2d(channels int) *BatchNorm2d { return newBatchNorm("NewBatchNorm2d", channels) }
+
+func newBatchNorm(what string, channels int) *BatchNorm2d {
+	checkSizes(what, channels)
 	return &BatchNorm2d{
 		Weight: constant("weight", 1, channels), Bias: constant("bias", 0, channels),
 		RunningMean: tensor.New(tensor.Float32, channels), RunningVar: tensor.Ones(tensor.Float32, channels),
@@ -40,11 +43,19 @@ func (b *BatchNorm2d) Params() iter.Seq[*autograd.Param] { return Params(b) }
 
 // Forward takes x (N, channels, H, W).
 func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
-	if b.Off {
-		return autograd.BatchNorm2dBy(b.RunningMean, b.RunningVar, x, optional(b.Weight), optional(b.Bias), b.Eps)
+	if n := x.T().Dims(); n != 4 {
+		misuse("BatchNorm2d of shape %v: it takes (N, channels, H, W)", x.Shape())
 	}
-	y, mean, variance := autograd.BatchNorm2d(x, optional(b.Weight), optional(b.Bias), b.Eps)
-	if x.KeepsBuffers() {
+	return b.normalized(x)
+}
+
+func (b *BatchNorm2d) normalized(x *autograd.Var) *autograd.Var {
+	w, bias := optional(b.Weight), optional(b.Bias)
+	if b.Off && b.RunningMean != nil && b.RunningVar != nil {
+		return autograd.BatchNormBy(b.RunningMean, b.RunningVar, x, w, bias, b.Eps)
+	}
+	y, mean, variance := autograd.BatchNorm(x, w, bias, b.Eps)
+	if b.Off || x.KeepsBuffers() || b.RunningMean == nil || b.RunningVar == nil {
 		return y
 	}
 	b.RunningMean.MulScalar(1-b.Momentum).Axpy(b.Momentum, mean)
@@ -56,17 +67,40 @@ func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
 // Train switches between the batch and the running statistics.
 func (b *BatchNorm2d) Train(on bool) { b.Off = !on }
 
+// A BatchNorm1d layer is a BatchNorm2d of features or of sequences.
+type BatchNorm1d BatchNorm2d
+
+// NewBatchNorm1d returns a float32 layer, initialised as PyTorch's.
+func NewBatchNorm1d(channels int) *BatchNorm1d {
+	return (*BatchNorm1d)(newBatchNorm("NewBatchNorm1d", channels))
+}
+
+// Params returns Weight and Bias.
+func (b *BatchNorm1d) Params() iter.Seq[*autograd.Param] { return Params(b) }
+
+// Forward takes x (N, channels) or (N, channels, L).
+func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
+	if n := x.T().Dims(); n != 2 && n != 3 {
+		misuse("BatchNorm1d of shape %v: it takes (N, channels) or (N, channels, L)", x.Shape())
+	}
+	return (*BatchNorm2d)(b).normalized(x)
+}
+
+// Train switches between the batch and the running statistics.
+func (b *BatchNorm1d) Train(on bool) { b.Off = !on }
+
 // A LayerNorm layer moves and scales the elements of the last dimensions to mean 0 and variance 1.
 type LayerNorm struct {
-	Weight *autograd.Param // of the shape of those dimensions
+	Weight *autograd.Param // of the shape of those dimensions, or nil: PyTorch's elementwise_affine=False
 	Bias   *autograd.Param // of the same, or nil
+	Shape  []int           // of those dimensions, where there is no Weight
 	Eps    float64         // added to variances
 }
 
 // NewLayerNorm returns a float32 layer for last dimensions of a shape, initialised as PyTorch's.
 func NewLayerNorm(shape ...int) *LayerNorm {
 	checkSizes("NewLayerNorm", shape...)
-	return &LayerNorm{Weight: constant("weight", 1, shape...), Bias: constant("bias", 0, shape...), Eps: 1e-5}
+	return &LayerNorm{Weight: constant("weight", 1, shape...), Bias: constant("bias", 0, shape...), Shape: shape, Eps: 1e-5}
 }
 
 // Params returns Weight and Bias.
@@ -74,7 +108,43 @@ func (l *LayerNorm) Params() iter.Seq[*autograd.Param] { return Params(l) }
 
 // Forward takes x (..., shape).
 func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.LayerNorm(x, l.Weight.Var(), optional(l.Bias), l.Eps)
+	shape := l.Shape
+	if l.Weight != nil {
+		shape = l.Weight.T.Shape()
+	}
+	return autograd.LayerNormOver(x, shape, optional(l.Weight), optional(l.Bias), l.Eps)
+}
+
+// A GroupNorm layer moves and scales each group of channels of each example to mean 0 and variance 1. With as many groups as channels it is
+// PyTorch's InstanceNorm.
+type GroupNorm struct {
+	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
+	Bias   *autograd.Param // (channels)
+	Groups int             // which divides the channels
+	Eps    float64         // added to variances
+}
+
+// NewGroupNorm returns a float32 layer, initialised as PyTorch's. It panics unless groups divides channels.
+func NewGroupNorm(groups, channels int) *GroupNorm {
+	checkSizes("NewGroupNorm", groups, channels)
+	checkGroups("NewGroupNorm", groups, channels)
+	return &GroupNorm{Weight: constant("weight", 1, channels), Bias: constant("bias", 0, channels), Groups: groups, Eps: 1e-5}
+}
+
+// Params returns Weight and Bias.
+func (g *GroupNorm) Params() iter.Seq[*autograd.Param] { return Params(g) }
+
+// Forward takes x (N, channels, ...).
+func (g *GroupNorm) Forward(x *autograd.Var) *autograd.Var {
+	return autograd.GroupNorm(x, optional(g.Weight), optional(g.Bias), g.Groups, g.Eps)
+}
+
+func checkGroups(what string, groups int, channels ...int) {
+	for _, n := range channels {
+		if groups < 1 || n%groups != 0 {
+			misuse("%s of %d channels in %d groups: the channels are divided evenly between them", what, n, groups)
+		}
+	}
 }
 
 // constant returns a parameter whose elements are all v.

@@ -71,6 +71,13 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Exp(x, y)
 			kernel.Sigmoid(x, y)
 			kernel.Tanh(x, y)
+			kernel.GELU(x, y)
+			kernel.GELUBackward(x, y, z)
+			kernel.Gated(kernel.GELUTanh, x, y)
+			kernel.GatedBackward(kernel.SiLU, x, y, z)
+			norm, at := kernel.Norm{Rows: 1, Groups: 1, Per: n, Run: 1, Eps: 1}, []float64{0}
+			kernel.Normalize(norm, x, y, y, z, at, at)
+			kernel.NormalizeBackward(norm, x, y, y, at, at, z, y, make(n), nil)
 			kernel.LogSoftmax(1, n, x, y)
 			kernel.LogSoftmaxBackward(1, n, x, y, z)
 			kernel.SGD(x, y, z, 0.1, 0.5, 0, 0, false, false)

@@ -57,6 +57,9 @@ type loops[F Float] struct {
 	expSum  func(n int, x *F, shift F) F     // the sum of e to the power of x-shift
 	lessExp func(n int, alpha F, x, y, z *F) // writes y - alpha·exp(x) to z
 
+	gelu, geluSlope   func(n int, x, y *F)         // writes x·Φ(x), and its derivative, to y
+	gated, gatedSlope func(n int, a, b F, x, y *F) // writes x·σ(a·x + b·x³), and its derivative, to y
+
 	// descend makes buf keep·buf + take·(g + decay·p), and p loses lr times that.
 	descend func(n int, p, g, buf *F, lr, decay, keep, take F)
 

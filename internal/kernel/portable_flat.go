@@ -51,13 +51,15 @@ func each[F Float](n int, x, y *F, f func(x float64) float64) {
 func exp[F Float](n int, x, y *F)  { each(n, x, y, math.Exp) }
 func tanh[F Float](n int, x, y *F) { each(n, x, y, math.Tanh) }
 func sigmoid[F Float](n int, x, y *F) {
-	each(n, x, y, func(x float64) float64 {
-		e := math.Exp(-math.Abs(x)) // at most 1
-		if x < 0 {
-			return e / (1 + e)
-		}
-		return 1 / (1 + e)
-	})
+	each(n, x, y, logistic)
+}
+
+func logistic(x float64) float64 {
+	e := math.Exp(-math.Abs(x)) // at most 1
+	if x < 0 {
+		return e / (1 + e)
+	}
+	return 1 / (1 + e)
 }
 
 func expSum[F Float](n int, x *F, shift F) F {

@@ -1,8 +1,8 @@
 """Records what PyTorch makes of random inputs, values and gradients, for differential_test.go:
 
-    python differential.py differential.jsonl.gz
+    python differential.py differential.jsonl.gz differential_layers.jsonl.gz
 
-The first line is {"torch": version}. The others are {"op", "in", "grad", "args", "out", "dy", "din"} or, where PyTorch refuses,
+The second file has the layers of later. The first line of each is {"torch": version}. The others are {"op", "in", "grad", "args", "out", "dy", "din"} or, where PyTorch refuses,
 {..., "error"}. A tensor is "dtype[shape] element element ...". "grad" lists the inputs that need a gradient, "din" their
 gradients for the gradient "dy" of the first output. Inputs are random in shape (0-dim, empty, broadcast), in what they hold (numbers,
 ties, NaN, infinities, zeros) and, in Go, in how they lie in memory. The same version of PyTorch writes the same file.
@@ -473,11 +473,80 @@ for _ in range(3 * N):
 
     case(name, stepped, [p] + grads, opts, grad=[])
 
-raw = io.BytesIO()
-with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=9, mtime=0) as f:
-    head = {"torch": torch.__version__, "cases": len(lines)}
-    for line in [head] + lines:
-        f.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
-with open(sys.argv[1], "wb") as f:
-    f.write(raw.getvalue())
-print(len(lines), "cases,", len(raw.getvalue()), "bytes;", "refused:", sum("error" in x for x in lines))
+
+def save(path):
+    raw = io.BytesIO()
+    with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=9, mtime=0) as f:
+        head = {"torch": torch.__version__, "cases": len(lines)}
+        for line in [head] + lines:
+            f.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
+    with open(path, "wb") as f:
+        f.write(raw.getvalue())
+    print(len(lines), "cases,", len(raw.getvalue()), "bytes;", "refused:", sum("error" in x for x in lines))
+    lines.clear()
+
+
+save(sys.argv[1])
+
+# Layers of later. They begin with a seed of their own, so that what is above may grow.
+
+R.seed(20261123)
+N = 40
+ACTIVATIONS = {
+    "GELUTanh": (lambda x: F.gelu(x, approximate="tanh"), []), "ELU": (F.elu, [1, 0.5, 2]), "SELU": (F.selu, []), "CELU": (F.celu, [1, 0.5, 2]),
+    "Softplus": (F.softplus, [1, 2, 0.5]), "LogSigmoid": (F.logsigmoid, []), "Softsign": (F.softsign, []), "Mish": (F.mish, []),
+    "ReLU6": (F.relu6, []), "Hardsigmoid": (F.hardsigmoid, []), "Hardswish": (F.hardswish, []), "Softshrink": (F.softshrink, [0.5, 0, 1]),
+    "Hardshrink": (F.hardshrink, [0.5, 0, 1]), "Tanhshrink": (F.tanhshrink, []),
+}
+# What gradient NaN gets there depends in PyTorch on whether a whole register of the processor held it.
+# Of GELUTanh it overflows.
+UNSURE = ["ELU", "SELU", "CELU", "Hardswish", "Softshrink", "Hardshrink", "Hardtanh", "ReLU6"]
+
+
+def pointwise(op, f, x, *args):
+    case(op, f, [x], *args, grad=[] if op in UNSURE and x.isnan().any() or op == "GELUTanh" and (x.abs() > 1e9).any() else None)
+
+
+for op, (f, choices) in ACTIVATIONS.items():
+    for c in choices or [None]:
+        g = f if c is None else lambda x: f(x, c)
+        args = [] if c is None else [c]
+        for _ in range(N):
+            # Of float64 PyTorch's constant for Hardsigmoid has the digits of a float32.
+            pointwise(op, g, tensor(shape(), f32 if op == "Hardsigmoid" else fl()), *args)
+        pointwise(op, g, torch.tensor([nan, inf, -inf, 0.0, -0.0, 1e30, -1e30, 1e-30, 88.8, -104.0, 0.5, -0.5, 1, -1, 3, -3, 6, 20, 21, 10.1]), *args)
+        pointwise(op, g, torch.tensor([inf, -inf, 0.0, -0.0, 1e30, -1e30, 1e-30, 88.8, -104.0, 0.5, -0.5, 1, -1, 3, -3, 6, 20, 21, 10.1]), *args)
+        if op != "Hardsigmoid":
+            pointwise(op, g, torch.tensor([inf, -inf, 0.0, -0.0, 1e300, -1e300, 1e-300, 709.9, -746.0, 0.5, 3, -3, 6], dtype=f64), *args)
+for _ in range(N):
+    lo, hi = sorted(R.sample([-2, -1, -0.5, 0, 0.5, 1, 6], 2))
+    pointwise("Hardtanh", lambda x: F.hardtanh(x, lo, hi), tensor(shape(), fl()), lo, hi)
+    c, other = number(), number()
+    case("Threshold", lambda x: F.threshold(x, c, other), [tensor(shape(), fl())], c, other)
+    s, d = shape(R.choice([2, 3, 4])), fl()
+    case("PReLU", F.prelu, [tensor(s, d), tensor([R.choice([1, s[1], s[1], 7])], d, "numbers")])
+    k = dim(s)
+    case("GLU", lambda x: F.glu(x, k), [tensor(s, d)], k)
+
+for _ in range(2 * N):
+    s, d = shape(R.choice([1, 2, 3])), fl()
+    tail = s[-R.randint(1, len(s)):]
+    x = tensor(s, d if math.prod(tail) > 2 else f64, R.choice(["numbers", "numbers", "ties", "special"]))
+    case("LayerNormOver", lambda x: F.layer_norm(x, tail), [x], tail)
+    groups = R.choice([1, 1, 2, 3])
+    s = [size(1), groups * R.randint(1, 3)] + [size(1) for _ in range(R.choice([0, 1, 2]))]
+    if math.prod(s[1:]) <= 2 * groups:  # of two elements the gradient is almost 0
+        d = f64
+    x = tensor(s, d, R.choice(["numbers", "numbers", "ties", "special"]))
+    w, b = tensor([s[1]], d, "numbers"), tensor([s[1]], d, "numbers")
+    case("GroupNorm", lambda x, w, b: F.group_norm(x, groups, w, b), [x, w, b], groups)
+    case("GroupNorm", lambda x: F.group_norm(x, groups), [x], groups)
+    case("GroupNorm", lambda x: F.group_norm(x, s[1] + 1), [x], s[1] + 1)
+    s, d = [size(1), size(1)] + [size(1) for _ in range(R.choice([0, 1, 3]))], fl()
+    x = tensor(s, d, R.choice(["numbers", "numbers", "ties", "special"]))
+    w, b = tensor([s[1]], d, "numbers"), tensor([s[1]], d, "numbers")
+    case("BatchNorm", lambda x, w, b: F.batch_norm(x, None, None, w, b, True), [x, w, b])
+    mean, var = tensor([s[1]], d, "numbers"), tensor([s[1]], d, "numbers").abs() + 0.5
+    case("BatchNormBy", lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b, False), [x, w, b, mean, var], grad=[0, 1, 2])
+
+save(sys.argv[2])

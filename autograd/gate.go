@@ -1,0 +1,70 @@
+package autograd
+
+import (
+	"math"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution: PyTorch's with approximate="none".
+func GELU(x *Var) *Var {
+	if x.far() {
+		return geluOn(x)
+	}
+	return byType("GELU", x, gelu[float32], gelu[float64])(x)
+}
+
+// GELUTanh returns GELU as a hyperbolic tangent approximates it: PyTorch's with approximate="tanh".
+func GELUTanh(x *Var) *Var { return gated("GELUTanh", kernel.GELUTanh, x) }
+
+// SiLU returns x · sigmoid(x).
+func SiLU(x *Var) *Var { return gated("SiLU", kernel.SiLU, x) }
+
+func gelu[F kernel.Float](x *Var) *Var {
+	return apart("GELU", x, kernel.GELU[F], kernel.GELUBackward[F])
+}
+
+// apart is an operation on each element by itself, and the gradient that backward makes of x and that of the result.
+func apart[F kernel.Float](op string, x *Var, forward func(x, y []F), backward func(x, dy, dx []F)) *Var {
+	y := result(op, x.t.DType(), x.Shape(), x)
+	xt := x.dense()
+	forward(data[F](xt), data[F](y.t))
+	hold(x)
+	if y.needs {
+		y.save(xt)
+		y.backward = func(dy *tensor.Tensor) {
+			x.write(func(dx *tensor.Tensor) { backward(data[F](xt), data[F](dy), data[F](dx)) })
+		}
+	}
+	return y
+}
+
+func gated(op string, g kernel.Gate, x *Var) *Var {
+	if x.far() {
+		return gatedOn(op, g, x)
+	}
+	return byType(op, x, gatedOf[float32], gatedOf[float64])(op, g, x)
+}
+
+func gatedOf[F kernel.Float](op string, g kernel.Gate, x *Var) *Var {
+	return apart(op, x, func(x, y []F) { kernel.Gated(g, x, y) }, func(x, dy, dx []F) { kernel.GatedBackward(g, x, dy, dx) })
+}
+
+func geluOn(x *Var) *Var {
+	phi := plus(tensor.Erf(tensor.Mul(x.t, x.t.Number(math.Sqrt2/2))), 1).MulScalar(0.5)
+	return unary("GELU", x, tensor.Mul(x.t, phi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
+		density := tensor.Mul(x.t, x.t).MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
+		return density.Mul(x.t).Add(phi).Mul(dy)
+	})
+}
+
+func gatedOn(op string, g kernel.Gate, x *Var) *Var {
+	inner := tensor.Mul(x.t, x.t).MulScalar(g.B).AddScalar(g.A)
+	open := inner.Mul(x.t).Sigmoid()
+	return unary(op, x, tensor.Mul(x.t, open), x.t, func(dy *tensor.Tensor) *tensor.Tensor { // σ + x·σ·(1-σ)·(a + 3b·x²)
+		slope := tensor.Mul(x.t, x.t).MulScalar(3 * g.B).AddScalar(g.A)
+		rest := tensor.Neg(open).AddScalar(1).Mul(open).Mul(x.t)
+		return slope.Mul(rest).Add(open).Mul(dy)
+	})
+}

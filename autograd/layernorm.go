@@ -1,0 +1,87 @@
+package autograd
+
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// LayerNorm returns x with the elements of its last dimensions, as many as w has, moved and scaled to mean 0 and
+// variance 1, then multiplied by w and added to b, of w's shape, or nil.
+func LayerNorm(x, w, b *Var, eps float64) *Var { return LayerNormOver(x, w.Shape(), w, b, eps) }
+
+// LayerNormOver is LayerNorm over last dimensions of a shape, also where w is nil.
+func LayerNormOver(x *Var, shape []int, w, b *Var, eps float64) *Var {
+	if n := len(shape); n == 0 || n > x.t.Dims() || !sameShape(x.Shape()[x.t.Dims()-n:], shape) {
+		misuse("LayerNorm of shape %v over %v: the last dimensions differ", x.Shape(), shape)
+	}
+	cols := product(shape)
+	checkAffine("LayerNorm", w, b, shape)
+	if x.far() {
+		y, _, _ := standardizeOn("LayerNorm", x, groups{n: x.t.Numel() / max(1, cols), parts: 1, width: cols}, eps)
+		return affine("LayerNorm", y, w, b, cols, shape)
+	}
+	n := kernel.Norm{Rows: x.t.Numel() / max(1, cols), Groups: 1, Per: cols, Run: 1, Eps: eps}
+	return byType("LayerNorm", x, normalize[float32], normalize[float64])("LayerNorm", n, x, w, b)
+}
+
+// GroupNorm returns x, (N, C, ...), with the elements of each of the given number of groups of channels of an example moved and scaled to mean 0 and
+// variance 1, and each channel then multiplied by w and added to b, which are (C), or nil. With as many groups as channels it is an instance norm.
+func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
+	wantChannels("GroupNorm", x)
+	c := x.t.Dim(1)
+	if groupCount < 1 || c%groupCount != 0 {
+		misuse("GroupNorm of %d channels in %d groups: the channels are divided evenly between them", c, groupCount)
+	}
+	if x.t.Numel() == groupCount {
+		misuse("GroupNorm of shape %v in %d groups: a group needs more than one element", x.Shape(), groupCount)
+	}
+	checkAffine("GroupNorm", w, b, []int{c})
+	run := product(x.Shape()[2:])
+	n := kernel.Norm{Rows: x.t.Dim(0) * groupCount, Groups: groupCount, Per: c / groupCount, Run: run, Eps: eps}
+	if x.far() {
+		y, _, _ := standardizeOn("GroupNorm", x, groups{n: n.Rows, parts: 1, width: n.Per * run}, eps)
+		return affine("GroupNorm", y, w, b, c, channelShape(x))
+	}
+	return byType("GroupNorm", x, normalize[float32], normalize[float64])("GroupNorm", n, x, w, b)
+}
+
+// channelShape is that of what broadcasts along the channels of x, (N, C, ...).
+func channelShape(x *Var) []int {
+	shape := make([]int, x.t.Dims()-1)
+	for i := range shape {
+		shape[i] = 1
+	}
+	shape[0] = x.t.Dim(1)
+	return shape
+}
+
+func checkAffine(op string, w, b *Var, shape []int) {
+	for _, p := range []*Var{w, b} {
+		if p != nil && !sameShape(p.Shape(), shape) {
+			misuse("%s with a weight or bias of shape %v: it is %v", op, p.Shape(), shape)
+		}
+	}
+}
+
+func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
+	y := result(op, x.t.DType(), x.Shape(), x, w, b)
+	xt, wt, bt := x.dense(), denseOf(w), denseOf(b)
+	means, scales := y.scope.empty(nil, tensor.Float64, []int{n.Rows}), y.scope.empty(nil, tensor.Float64, []int{n.Rows})
+	kernel.Normalize(n, data[F](xt), dataOf[F](wt), dataOf[F](bt), data[F](y.t), tensor.Data[float64](means), tensor.Data[float64](scales))
+	hold(x, w, b)
+	if y.needs {
+		y.save(xt, means, scales)
+		if wt != nil {
+			y.save(wt)
+		}
+		y.backward = func(dy *tensor.Tensor) {
+			x.writeOr(func(dx *tensor.Tensor) {
+				scratch := scratches.Get().(*kernel.Scratch)
+				defer scratches.Put(scratch)
+				kernel.NormalizeBackward(n, data[F](xt), dataOf[F](wt), data[F](dy), tensor.Data[float64](means), tensor.Data[float64](scales),
+					dataOf[F](dx), sumOf[F](w), sumOf[F](b), scratch)
+			})
+		}
+	}
+	return y
+}

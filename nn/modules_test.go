@@ -1,0 +1,184 @@
+package nn_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A recordedModule is what testdata/modules.py has written of one.
+type recordedModule struct {
+	Module         string
+	Shapes         [][]int
+	Y, DX, Eval    []recordedTensor
+	Grads, Buffers map[string]recordedTensor
+}
+
+type recordedTensor struct {
+	Shape []int
+	V     []float64
+}
+
+// A moduleCase is the module of a recorded one, and what is done with inputs.
+type moduleCase struct {
+	make    func() nn.Module
+	forward func(m nn.Module, in []*autograd.Var) []*autograd.Var
+}
+
+// layer is the case of a Layer.
+func layer(make func() nn.Layer) moduleCase {
+	return moduleCase{func() nn.Module { return make() }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		return just(m.(nn.Layer).Forward(in[0]))
+	}}
+}
+
+var moduleCases = map[string]moduleCase{
+	"LayerNorm without bias": layer(func() nn.Layer {
+		l := nn.NewLayerNorm(5, 4)
+		l.Bias = nil
+		return l
+	}),
+	"LayerNorm without parameters": layer(func() nn.Layer { return &nn.LayerNorm{Shape: []int{4}, Eps: 1e-5} }),
+	"GroupNorm":                    layer(func() nn.Layer { return nn.NewGroupNorm(3, 6) }),
+	"GroupNorm of features": layer(func() nn.Layer {
+		g := nn.NewGroupNorm(2, 6)
+		g.Eps = 1e-3
+		return g
+	}),
+	"InstanceNorm2d": layer(func() nn.Layer { return nn.NewGroupNorm(3, 3) }),
+	"BatchNorm1d":    layer(func() nn.Layer { return nn.NewBatchNorm1d(5) }),
+	"BatchNorm1d of sequences": layer(func() nn.Layer {
+		b := nn.NewBatchNorm1d(3)
+		b.Momentum = 0.3
+		return b
+	}),
+	"BatchNorm1d without statistics": layer(func() nn.Layer { return &nn.BatchNorm1d{Eps: 1e-5} }),
+	"PReLU":                          layer(func() nn.Layer { return nn.NewPReLU(3) }),
+	"GELU tanh":                      layer(func() nn.Layer { return nn.GELU{Tanh: true} }),
+}
+
+func recordedModules(t *testing.T) []recordedModule {
+	f, err := os.Open("testdata/modules.json.gz")
+	check(t, err)
+	defer f.Close()
+	text, err := gzip.NewReader(f)
+	check(t, err)
+	var all struct {
+		Torch   string
+		Modules []recordedModule
+	}
+	check(t, json.NewDecoder(text).Decode(&all))
+	if len(all.Modules) != len(moduleCases) || all.Torch == "" {
+		t.Errorf("%d modules are recorded, %d are known", len(all.Modules), len(moduleCases))
+	}
+	return all.Modules
+}
+
+// TestRegression_S3_4_ModulesLoadFromTorchAndComputeWhatItDoes also saves the state and loads it again, in both formats.
+func TestRegression_S3_4_ModulesLoadFromTorchAndComputeWhatItDoes(t *testing.T) {
+	for _, file := range []string{"modules.pt", "modules.safetensors"} {
+		states, err := nn.ReadState("testdata/" + file)
+		check(t, err)
+		for _, r := range recordedModules(t) {
+			t.Run(file+"/"+r.Module, func(t *testing.T) {
+				c, own := moduleCases[r.Module], nn.Under(states, r.Module)
+				if c.make == nil {
+					t.Fatal("not known")
+				}
+				first := c.make()
+				check(t, nn.Load(first, own))
+				path := filepath.Join(t.TempDir(), file)
+				check(t, nn.SaveFile(first, path))
+				m := c.make()
+				check(t, nn.LoadFile(m, path, nil))
+				r.check(t, c, m)
+			})
+		}
+	}
+}
+
+func (r recordedModule) check(t *testing.T, c moduleCase, m nn.Module) {
+	var constants, in []*autograd.Var
+	var params []*autograd.Param
+	for k, shape := range r.Shapes {
+		constants = append(constants, autograd.Const(values(11+k, 1.5, shape...)))
+		params = append(params, autograd.NewParam("x", values(11+k, 1.5, shape...)))
+		in = append(in, params[k].Var())
+	}
+	c.forward(m, constants)
+	out := c.forward(m, in)
+	r.alike(t, "output", out, r.Y)
+	var loss *autograd.Var
+	for k, y := range out {
+		if !y.RequiresGrad() {
+			continue
+		}
+		part := autograd.Sum(autograd.Mul(y, autograd.Const(values(77+k, 1, y.Shape()...))))
+		if loss == nil {
+			loss = part
+		} else {
+			loss = autograd.Add(loss, part)
+		}
+	}
+	loss.Backward()
+	for k, p := range params {
+		r.DX[k].check(t, "gradient of an input", p.Grad)
+	}
+	names := map[string]bool{}
+	for name, p := range nn.Named(m) {
+		names[name] = true
+		r.Grads[name].check(t, "gradient of "+name, p.Grad)
+	}
+	for name, b := range nn.Buffers(m) {
+		names[name] = true
+		r.Buffers[name].check(t, name, b)
+	}
+	for name := range maps.All(r.Grads) {
+		if !names[name] {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	nn.Eval(m)
+	for k := range constants {
+		constants[k] = autograd.NoGrad(constants[k].T())
+	}
+	r.alike(t, "output in eval mode", c.forward(m, constants), r.Eval)
+}
+
+func (r recordedModule) alike(t *testing.T, what string, got []*autograd.Var, want []recordedTensor) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d tensors, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		want[i].check(t, what, got[i].T())
+	}
+}
+
+// check compares to a few roundings of what is largest.
+func (r recordedTensor) check(t *testing.T, what string, got *tensor.Tensor) {
+	t.Helper()
+	if got == nil || !slices.Equal(got.Shape(), r.Shape) {
+		t.Errorf("%s is %v, want one of shape %v", what, got, r.Shape)
+		return
+	}
+	largest := 1.0
+	for _, v := range r.V {
+		largest = max(largest, math.Abs(v))
+	}
+	for i, v := range tensor.Data[float64](got.To(tensor.Float64).Contiguous()) {
+		if !(math.Abs(v-r.V[i]) <= 4e-6*largest) {
+			t.Errorf("%s: element %d is %v, want %v", what, i, v, r.V[i])
+			return
+		}
+	}
+}

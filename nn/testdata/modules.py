@@ -1,0 +1,76 @@
+"""Writes modules of PyTorch and what they compute, for modules_test.go: python3 modules.py
+
+modules.pt holds the state dict of each module by its name, modules.safetensors the same tensors with the names joined. modules.json.gz has for each module the
+inputs' shapes, what comes out of a second step forward in training, the gradients, buffers and, at last, what comes out in eval mode.
+"""
+import copy, gzip, io, json, pathlib
+import torch, torch.nn as nn
+
+here = pathlib.Path(__file__).parent
+torch.set_num_threads(1)
+
+
+def values(seed, scale, *shape):
+    """Numbers in [-scale, scale) that Go computes too, exactly."""
+    n = torch.Size(shape).numel()
+    v = [((i * 7919 + seed * 104729) % 1009) / 504.5 - 1 for i in range(n)]
+    return (torch.tensor(v, dtype=torch.float64) * scale).float().reshape(shape)
+
+
+def numbers(t):
+    return {"shape": list(t.shape), "v": [float(f"{v:.8g}") for v in t.detach().flatten().tolist()]}
+
+
+cases, states = [], {}
+
+
+def flat(out):
+    if isinstance(out, torch.Tensor):
+        return [out]
+    return [t for o in out if o is not None for t in flat(o)]
+
+
+def case(name, module, *shapes, forward=None, scale=1):
+    """Inputs are values(11), values(12) and so on, of the shapes; parameters by their sorted names values(1), values(2) and so on."""
+    forward = forward or (lambda m, *x: m(*x))
+    with torch.no_grad():
+        for k, (_, p) in enumerate(sorted(module.named_parameters())):
+            p.copy_(values(k + 1, scale, *p.shape))
+    states[name] = copy.deepcopy(module.state_dict())
+    module.train()
+    inputs = [values(11 + k, 1.5, *s) for k, s in enumerate(shapes)]
+    forward(module, *[x.clone() for x in inputs])
+    for x in inputs:
+        x.requires_grad_()
+    out = flat(forward(module, *inputs))
+    sum((o * values(77 + k, 1, *o.shape)).sum() for k, o in enumerate(out) if o.requires_grad).backward()
+    line = {"module": name, "shapes": [list(s) for s in shapes], "y": [numbers(o) for o in out], "dx": [numbers(x.grad) for x in inputs],
+            "grads": {k: numbers(p.grad) for k, p in module.named_parameters()}, "buffers": {k: numbers(b) for k, b in module.named_buffers()}}
+    module.eval()
+    line["eval"] = [numbers(o) for o in flat(forward(module, *[x.detach() for x in inputs]))]
+    cases.append(line)
+
+
+case("LayerNorm without bias", nn.LayerNorm([5, 4], bias=False), (3, 5, 4))
+case("LayerNorm without parameters", nn.LayerNorm(4, elementwise_affine=False), (3, 5, 4))
+case("GroupNorm", nn.GroupNorm(3, 6), (2, 6, 4, 3))
+case("GroupNorm of features", nn.GroupNorm(2, 6, eps=1e-3), (4, 6))
+case("InstanceNorm2d", nn.InstanceNorm2d(3, affine=True), (2, 3, 4, 3))
+case("BatchNorm1d", nn.BatchNorm1d(5), (4, 5))
+case("BatchNorm1d of sequences", nn.BatchNorm1d(3, momentum=0.3), (2, 3, 5))
+case("BatchNorm1d without statistics", nn.BatchNorm1d(3, affine=False, track_running_stats=False), (4, 3))
+case("PReLU", nn.PReLU(3), (2, 3, 4))
+case("GELU tanh", nn.GELU(approximate="tanh"), (3, 7))
+
+torch.save(states, here / "modules.pt")
+try:
+    from safetensors.torch import save_file
+    save_file({f"{m}.{k}": v.contiguous() for m, s in states.items() for k, v in s.items()}, here / "modules.safetensors", {"format": "pt"})
+except ImportError:
+    print("no safetensors: that file is not written")
+(here / "modules.safetensors").chmod(0o644)
+raw = io.BytesIO()
+with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=9, mtime=0) as f:
+    f.write(json.dumps({"torch": torch.__version__, "modules": cases}, separators=(",", ":")).encode())
+(here / "modules.json.gz").write_bytes(raw.getvalue())
+print(len(cases), "modules")
