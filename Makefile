@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm model fuzz lint bench interop interop-full userscripts pictures ptxas gpu gpu-build
+.PHONY: test check race crashpoints storm model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -26,6 +26,9 @@ interop: ## every test of torch against real PyTorch, an old and a current one, 
 
 interop-full: ## the same, with every test against all of them, and the scripts of users with data of some size
 	./scripts/interop --full
+
+loader: ## the ready-made data sets for a DataLoader, a static program: ./loader
+	CGO_ENABLED=0 go build -o loader ./cmd/shoal-loader
 
 userscripts: ## training scripts as people write them, with Python workers and with Go workers: the same batches, and how many times as fast; PYTHON has PyTorch, and what else they need
 	./scripts/userscripts/run.py --python $(PYTHON) --readme 200

@@ -2,12 +2,14 @@ package shoal_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,39 +111,6 @@ func TestSetThreadsIsForTheProcessAndThoseBelow(t *testing.T) {
 	shoal.SetThreads(0)
 }
 
-func init() {
-	programs["crowd"] = func() {
-		shoal.Main(func(ctx context.Context) error {
-			g := shoal.NewGroup(ctx, shoal.Options{Threads: shoal.Threads() + 1})
-			for range 2 {
-				nothing.Go(g, struct{}{})
-			}
-			return g.Wait()
-		})
-	}
-	programs["many"] = func() {
-		shoal.Main(func(ctx context.Context) error {
-			g := shoal.NewGroup(ctx, shoal.Options{})
-			for range shoal.Threads() + 2 {
-				obey.Go(g, false)
-			}
-			return g.Close()
-		})
-	}
-}
-
-func TestTooManyThreadsAreSaidOnce(t *testing.T) {
-	t.Parallel()
-	for program, want := range map[string]string{
-		"crowd": "WARN shoal: the workers' threads exceed the CPUs", "many": "WARN shoal: more workers than CPUs", "ok": "",
-	} {
-		status, out := statusOf(t, program)
-		if n := strings.Count(out, "WARN"); status != 0 || !strings.Contains(out, want) || n != min(len(want), 1) {
-			t.Errorf("%s: status %d, output %q", program, status, out)
-		}
-	}
-}
-
 var spin = shoal.Register("spin", func(ctx context.Context, _ int, _ struct{}) error {
 	for range shoal.Threads() {
 		go func() {
@@ -153,22 +122,70 @@ var spin = shoal.Register("spin", func(ctx context.Context, _ int, _ struct{}) e
 	return nil
 })
 
-func init() {
-	programs["spinning crowd"] = func() {
+// crowd is a program of so many workers, until it is interrupted or what it waits for is so.
+func crowd(opts shoal.Options, workers int, f *shoal.Func[struct{}], enough func() bool) func() {
+	return func() {
 		*shoal.CrowdPeriod = 100 * time.Millisecond
 		shoal.Main(func(ctx context.Context) error {
-			g := shoal.NewGroup(ctx, shoal.Options{Threads: 2 * shoal.Threads()})
-			for range 2 {
-				spin.Go(g, struct{}{})
+			g := shoal.NewGroup(ctx, opts)
+			defer g.Close()
+			for range workers {
+				f.Go(g, struct{}{})
 			}
-			return g.Wait()
+			for ctx.Err() == nil && !enough() {
+				time.Sleep(time.Millisecond) // there is nothing to wait on
+			}
+			return nil
 		})
 	}
 }
 
-func TestCrowdThatHurtsIsSaid(t *testing.T) {
-	t.Parallel()
-	cmd := program(t, "spinning crowd")
+// idle waits, as a server does.
+var idle = shoal.Register("idle", func(ctx context.Context, _ int, _ struct{}) error {
+	fmt.Println("idle")
+	<-ctx.Done()
+	return nil
+})
+
+// idleCrowd is a program of many servers, which are watched as soon as they wait.
+func idleCrowd() {
+	shoal.SetThreadWarning(false)
+	*shoal.CrowdPeriod = 100 * time.Millisecond
+	var waiting lineCount
+	n := 2*shoal.Threads() + 2
+	crowd(shoal.Options{Threads: 2 * shoal.Threads(), Stdout: &waiting}, n, idle, func() bool {
+		if waiting.Load() == int64(n) {
+			shoal.SetThreadWarning(true)
+		}
+		return shoal.CrowdLooks() > 5
+	})()
+}
+
+// A lineCount counts the lines that are written to it.
+type lineCount struct{ atomic.Int64 }
+
+func (n *lineCount) Write(b []byte) (int, error) {
+	n.Add(int64(bytes.Count(b, []byte("\n"))))
+	return len(b), nil
+}
+
+func init() {
+	never := func() bool { return false }
+	twice := shoal.Options{Threads: 2 * shoal.Threads()}
+	programs["crowd"] = crowd(twice, 2, spin, never)
+	programs["many"] = crowd(shoal.Options{}, 2*shoal.Threads()+2, spin, never)
+	programs["idle crowd"] = idleCrowd
+	programs["crowd that may be"] = func() {
+		shoal.SetThreadWarning(false)
+		begin := time.Now()
+		crowd(twice, 2, spin, func() bool { return time.Since(begin) > time.Second })()
+	}
+}
+
+// saidBy returns what a crowded program says, until it has said that it hurts.
+func saidBy(t *testing.T, name string) (said []string) {
+	t.Helper()
+	cmd := program(t, name)
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -176,15 +193,50 @@ func TestCrowdThatHurtsIsSaid(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := false
-	for lines := bufio.NewScanner(errs); !said && lines.Scan(); {
-		said = strings.Contains(lines.Text(), "get in each other's way") && strings.Contains(lines.Text(), "share=")
-	}
-	if !said {
-		t.Error("it was not said")
+	for lines := bufio.NewScanner(errs); lines.Scan(); {
+		said = append(said, lines.Text())
+		if strings.Contains(lines.Text(), "get in each other's way") {
+			break
+		}
 	}
 	cmd.Process.Signal(os.Interrupt)
 	cmd.Wait()
+	return said
+}
+
+func TestTooManyThreadsAreSaidOnce(t *testing.T) {
+	t.Parallel()
+	for program, want := range map[string]string{
+		"crowd": "WARN shoal: the workers' busy threads exceed the CPUs", "many": "WARN shoal: more busy workers than CPUs",
+	} {
+		said := saidBy(t, program)
+		if len(said) != 2 || !strings.Contains(said[0], want) || !strings.Contains(said[0], "shoal.SetThreadWarning(false)") {
+			t.Errorf("%s: %q", program, said)
+		}
+	}
+}
+
+func TestCrowdThatHurtsIsSaid(t *testing.T) {
+	t.Parallel()
+	said := saidBy(t, "crowd")
+	if last := said[len(said)-1]; !strings.Contains(last, "get in each other's way") || !strings.Contains(last, "share=") {
+		t.Errorf("%q", said)
+	}
+}
+
+// A manager's server, and all that wait for sockets, disturb nobody.
+func TestRegression_S2_4_IdleServersAreNoCrowd(t *testing.T) {
+	t.Parallel()
+	if status, out := statusOf(t, "idle crowd"); status != 0 || out != "" {
+		t.Errorf("status %d, output %q", status, out)
+	}
+}
+
+func TestRegression_S2_4_TheWarningCanBeTurnedOff(t *testing.T) {
+	t.Parallel()
+	if status, out := statusOf(t, "crowd that may be"); status != 0 || out != "" {
+		t.Errorf("status %d, output %q", status, out)
+	}
 }
 
 func TestSwitchesAreCountedOfThoseWhoStay(t *testing.T) {

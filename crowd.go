@@ -2,6 +2,7 @@ package shoal
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,93 +11,132 @@ import (
 
 // Note [Too many threads]: more busy threads than processors make every process slower, by far more than their number, because whoever is sent away
 // in the middle of something lets others wait for it. A group that shares the budget among its workers cannot come to it; one
-// that is told Threads, or more workers than there are processors, can. That is said once, when it is so; and once more if it is
-// seen to hurt, which is when the kernel takes processors away from the workers all the time.
+// that is told Threads, or more workers than there are processors, can. But workers that wait, as servers do, disturb nobody,
+// however many there are. So where there could be too many, the threads that run or could are counted now and then. If they are
+// too many, that is said once; and once more if it is seen to hurt, which is when the kernel takes processors away from
+// the workers all the time.
 
-const crowdSwitches = 100 // involuntary switches a second for each CPU, of all workers together: more than that is a queue
+const (
+	crowdSwitches = 100 // involuntary switches a second for each CPU, of all workers together: more than that is a queue
+	crowdLooks    = 5   // in a row: what runs at one moment may wait at the next
+)
 
 var crowdPeriod = 5 * time.Second
 
 // crowd watches the workers of this process.
 var crowd struct {
 	mu       sync.Mutex
+	off      bool
 	warned   bool // that there are too many
 	watching bool
 	hurt     bool // that it is seen
+	looks    int  // periods that are over
 }
 
-// load is what the workers that run may keep busy.
-func load() (workers, threads int) {
-	for _, p := range ActiveChildren() {
-		if p.group.opts.Start != GoroutineStart {
-			workers++
-			threads += p.group.opts.threads()
+// SetThreadWarning says whether this process warns, by package slog, when its workers keep more threads busy than there are CPUs.
+// It does until it is told not to.
+func SetThreadWarning(on bool) {
+	crowd.mu.Lock()
+	crowd.off = !on
+	crowd.mu.Unlock()
+	watchCrowd()
+}
+
+// allowed is how many threads the workers that run may keep busy.
+func allowed() (threads int) {
+	for _, p := range crowders() {
+		threads += p.group.opts.threads()
+	}
+	return threads
+}
+
+// crowders are the workers that are processes.
+func crowders() []*Process {
+	return slices.DeleteFunc(ActiveChildren(), func(p *Process) bool { return p.group.opts.Start == GoroutineStart })
+}
+
+// busy counts the threads of workers that run or could, and the workers that have any. What they are during all looks counts.
+func busy(cpus int) (workers, threads int) {
+	for n := range crowdLooks {
+		if n > 0 {
+			time.Sleep(crowdPeriod / 100)
+		}
+		workers, threads = 0, 0
+		for _, p := range crowders() {
+			if l, err := sys.ProcessLoad(p.PID()); err == nil && l.Runnable > 0 {
+				workers++
+				threads += l.Runnable
+			}
+		}
+		if threads <= cpus {
+			break
 		}
 	}
 	return workers, threads
 }
 
-// watchCrowd is called when a process has been started.
+// watchCrowd is called when there may be a crowd to be watched.
 func watchCrowd() {
 	crowd.mu.Lock()
 	defer crowd.mu.Unlock()
-	if crowd.warned && (crowd.watching || crowd.hurt) {
-		return
-	}
-	workers, threads := load()
-	cpus := machineThreads()
-	if threads <= cpus {
-		return
-	}
-	if !crowd.warned {
-		crowd.warned = true
-		warnCrowd(workers, threads, cpus)
-	}
-	if !crowd.watching {
+	if cpus := machineThreads(); !crowd.off && !crowd.watching && !crowd.hurt && allowed() > cpus {
 		crowd.watching = true
-		watchSwitches(workerSwitches(), cpus)
+		watchBusy(workerSwitches(), cpus)
 	}
 }
 
-func warnCrowd(workers, threads, cpus int) {
-	if workers > cpus {
-		slog.Warn("shoal: more workers than CPUs, so they take turns; start at most as many as there are CPUs",
-			"workers", workers, "threads", threads, "cpus", cpus)
-		return
-	}
-	slog.Warn("shoal: the workers' threads exceed the CPUs; set Options.Threads to the share or leave it 0",
-		"workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
-}
-
-// watchSwitches looks now and then, as long as there are too many threads, and until it has said so. Nothing waits in between.
-func watchSwitches(before map[int]int64, cpus int) {
+// watchBusy looks now and then, as long as there may be too many threads, and until it has said all. Nothing waits in between.
+func watchBusy(before map[int]int64, cpus int) {
 	time.AfterFunc(crowdPeriod, func() {
-		if now := workerSwitches(); !judgeSwitches(before, now, cpus) {
-			watchSwitches(now, cpus)
+		workers, threads := busy(cpus)
+		now := workerSwitches()
+		if !judgeBusy(workers, threads, cpus, switchesPerSecond(before, now, crowdPeriod)) {
+			watchBusy(now, cpus)
 		}
 	})
 }
 
-// judgeSwitches reports whether there is nothing left to watch for.
-func judgeSwitches(before, now map[int]int64, cpus int) (over bool) {
-	workers, threads := load()
-	perSecond := switchesPerSecond(before, now, crowdPeriod)
+// judgeBusy reports whether there is nothing left to watch for.
+func judgeBusy(workers, threads, cpus int, switches float64) (over bool) {
 	crowd.mu.Lock()
 	defer crowd.mu.Unlock()
-	crowd.hurt = crowd.hurt || perSecond > float64(crowdSwitches*cpus)
-	if crowd.hurt {
-		slog.Warn("shoal: workers get in each other's way; each should have the share of threads, and shoal doctor shows more",
-			"involuntary_switches_per_s", int(perSecond), "workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
+	crowd.looks++
+	if threads > cpus && !crowd.off {
+		sayCrowd(workers, threads, cpus, switches)
 	}
-	crowd.watching = !crowd.hurt && threads > cpus
+	crowd.watching = !crowd.off && !crowd.hurt && allowed() > cpus
 	return !crowd.watching
+}
+
+// sayCrowd says what has not been said. mu is held.
+func sayCrowd(workers, threads, cpus int, switches float64) {
+	if !crowd.warned {
+		crowd.warned = true
+		warnCrowd(workers, threads, cpus)
+	}
+	if switches > float64(crowdSwitches*cpus) {
+		crowd.hurt = true
+		slog.Warn("shoal: workers get in each other's way; each should have the share of threads, and shoal doctor shows more",
+			"involuntary_switches_per_s", int(switches), "workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
+	}
+}
+
+// warnCrowd says how many workers and threads are busy.
+func warnCrowd(workers, threads, cpus int) {
+	if workers > cpus {
+		slog.Warn("shoal: more busy workers than CPUs, so they take turns; start at most as many as there are CPUs, or call shoal.SetThreadWarning(false)",
+			"workers", workers, "threads", threads, "cpus", cpus)
+		return
+	}
+	slog.Warn("shoal: the workers' busy threads exceed the CPUs; set Options.Threads to the share or leave it 0, or call shoal.SetThreadWarning(false)",
+		"workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
 }
 
 // workerSwitches returns the involuntary switches of each worker so far.
 func workerSwitches() map[int]int64 {
 	all := make(map[int]int64)
-	for _, p := range ActiveChildren() {
-		if s, err := sys.ContextSwitches(p.PID()); err == nil && p.group.opts.Start != GoroutineStart {
+	for _, p := range crowders() {
+		if s, err := sys.ContextSwitches(p.PID()); err == nil {
 			all[p.PID()] = s.Involuntary
 		}
 	}

@@ -41,6 +41,13 @@ func Understand(body []byte) {
 // CrowdPeriod is how often a crowd is looked at.
 var CrowdPeriod = &crowdPeriod
 
+// CrowdLooks is how often one was looked for.
+func CrowdLooks() int {
+	crowd.mu.Lock()
+	defer crowd.mu.Unlock()
+	return crowd.looks
+}
+
 var (
 	SplitCrash        = splitCrash
 	SwitchesPerSecond = switchesPerSecond

@@ -117,7 +117,7 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 		dq, dk, dv := q.room(), k.room(), v.room()
 		var dbias func(head, query, key int, d []F)
 		var dm *tensor.Tensor
-		if learned != nil && learned.needs {
+		if learned != nil && learned.wanted() {
 			dm = tensor.New(q.t.DType(), m.t.Shape()...)
 			dbias = func(head, query, key int, d []F) {
 				kernel.Add(data[F](dm)[m.at(head, query)+key:][:len(d)], d, data[F](dm)[m.at(head, query)+key:])

@@ -92,6 +92,7 @@ func conv2d[F kernel.Float](s kernel.ConvShape, x, w, b *Var) *Var {
 		y.save(xt, wt)
 		y.note.conv = s
 		y.derive = byType(y.op, y, conv2dBackward[float32], conv2dBackward[float64])
+		y.again = conv2dTwice
 	}
 	return y
 }
@@ -102,13 +103,13 @@ func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
 	var dw, db []F
-	if w.needs {
+	if w.wanted() {
 		dw = data[F](w.total())
 	}
-	if b != nil && b.needs {
+	if b != nil && b.wanted() {
 		db = data[F](b.total())
 	}
-	if !x.needs {
+	if !x.wanted() {
 		kernel.Conv2dBackward(s, data[F](xt), data[F](wt), data[F](dy), nil, dw, db, scratch)
 		return
 	}
@@ -166,6 +167,7 @@ func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
 		y.save(at)
 		y.note.window = o
 		y.derive = byType(y.op, y, maxPool2dBackward[float32], maxPool2dBackward[float64])
+		y.again = maxPool2dTwice
 	}
 	return y
 }
@@ -177,4 +179,13 @@ func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 			o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
 			data[F](dy), tensor.Data[int32](y.saved[0].t), data[F](dx))
 	})
+}
+
+// maxPool2dTwice puts each gradient where the largest element was.
+func maxPool2dTwice(y, dy *Var) []*Var {
+	x, at := y.inputs[0], y.saved[0].t
+	planes, places := x.t.Dim(0)*x.t.Dim(1), y.t.Dim(2)*y.t.Dim(3)
+	zeros := Const(x.t.NewZeros(x.t.DType(), planes, x.t.Dim(2)*x.t.Dim(3)))
+	dx := ScatterAdd(zeros, 1, at.To(tensor.Int64).Reshape(planes, places), Reshape(dy, planes, places))
+	return of(Reshape(dx, x.Shape()...))
 }

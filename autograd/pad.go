@@ -108,7 +108,16 @@ func padImages[F kernel.Float](x *Var, rows, cols []int64, value float64) *Var {
 			})
 		}
 	}
-	return y
+	return y.twice(func(y, dy *Var) []*Var {
+		var ats, sources []int64
+		visitPadded(y.t.Numel(), h, w, rows, cols, func(at, source int) {
+			if source >= 0 {
+				ats, sources = append(ats, int64(at)), append(sources, int64(source))
+			}
+		})
+		seen := IndexSelect(Reshape(dy, -1), 0, tensor.FromSlice(ats, len(ats)))
+		return of(Reshape(put(y.op, x.t.Numel(), tensor.FromSlice(sources, len(sources)), seen), x.Shape()...))
+	})
 }
 
 // visitPadded calls f with each of size elements of padded images of h by w, and with the one that it is, -1 for none.

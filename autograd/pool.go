@@ -46,16 +46,40 @@ func avgPool2d(x *Var, o Window) *Var {
 	for i := range out {
 		out[i] = (x.t.Dim(2+i)+2*o.Padding[i]-o.Size[i])/o.Stride[i] + 1
 	}
-	share := 1 / float64(o.Size[0]*o.Size[1])
-	padded, image := o.pad(x.t)
-	image.CopyFrom(x.t)
-	y := x.t.NewZeros(x.t.DType(), x.t.Dim(0), x.t.Dim(1), out[0], out[1])
-	o.taps(padded, out, func(tap *tensor.Tensor) { y.Add(tap) })
-	return unary("AvgPool2d", x, y.MulScalar(share), nil, func(dy *tensor.Tensor) *tensor.Tensor {
-		padded, image := o.pad(x.t)
-		o.taps(padded, out, func(tap *tensor.Tensor) { tap.Axpy(share, dy) })
-		return image
-	})
+	return averaged{o, x.t, out}.down(x)
+}
+
+// averaged is a pooling of images like x.
+type averaged struct {
+	Window
+	x   *tensor.Tensor
+	out [2]int
+}
+
+// down returns the mean of each window. Its derivative is up, and that of up is down.
+func (a averaged) down(x *Var) *Var {
+	return unary("AvgPool2d", x, a.means(x.t), nil, a.spread).twice(func(_, dy *Var) []*Var { return of(a.up(dy)) })
+}
+
+// up gives each element of a window its share.
+func (a averaged) up(y *Var) *Var {
+	return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil, a.means).twice(func(_, dx *Var) []*Var { return of(a.down(dx)) })
+}
+
+func (a averaged) share() float64 { return 1 / float64(a.Size[0]*a.Size[1]) }
+
+func (a averaged) means(x *tensor.Tensor) *tensor.Tensor {
+	padded, image := a.pad(a.x)
+	image.CopyFrom(x)
+	y := x.NewZeros(x.DType(), x.Dim(0), x.Dim(1), a.out[0], a.out[1])
+	a.taps(padded, a.out, func(tap *tensor.Tensor) { y.Add(tap) })
+	return y.MulScalar(a.share())
+}
+
+func (a averaged) spread(dy *tensor.Tensor) *tensor.Tensor {
+	padded, image := a.pad(a.x)
+	a.taps(padded, a.out, func(tap *tensor.Tensor) { tap.Axpy(a.share(), dy) })
+	return image
 }
 
 // pad returns zeros with room for an image like x and its padding, and the part of them that is the image.

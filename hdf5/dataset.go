@@ -41,6 +41,7 @@ type stored struct {
 	address uint64
 	size    int
 	skipped uint32 // filters
+	fixed   bool   // it is not to be written over
 }
 
 // DType returns the type of the elements.

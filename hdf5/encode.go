@@ -49,7 +49,7 @@ func link(name string, address uint64) []byte {
 }
 
 // finish writes the tree of chunks and the header, and returns the header's address.
-func (d *Output) finish(name string) uint64 {
+func (d *Output) finish(w *Writer, name string) uint64 {
 	var h headerWriter
 	h.add(msgDataspace, appendDataspace(nil, d.shape, d.limit))
 	if d.kind.text.is {
@@ -88,7 +88,7 @@ func (d *Output) finish(name string) uint64 {
 		}
 		h.add(msgFilters, list)
 	}
-	d.w.addAttrs(&h, name)
+	w.addAttrs(&h, name)
 	return d.w.append(h.finish())
 }
 

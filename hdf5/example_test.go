@@ -1,7 +1,9 @@
 package hdf5_test
 
 import (
+	"errors"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 
@@ -53,4 +55,43 @@ func write(path string) error {
 		}
 	}
 	return w.Close()
+}
+
+// A file that is there becomes longer, as by h5py's mode "a" and resize.
+func ExampleAppend() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "log.h5")
+	w, err := hdf5.Create(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := w.Dataset("losses", tensor.Float32, []int{0}, hdf5.Options{MaxShape: []int{hdf5.Unlimited}}); err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		log.Fatal(err)
+	}
+	for epoch := range 3 {
+		a, err := hdf5.Append(path)
+		if err != nil {
+			log.Fatal(err)
+		}
+		d, err := a.Dataset("losses")
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := errors.Join(d.Append(tensor.Full(tensor.Float32, 1/float64(1+epoch), 1)), a.Close()); err != nil {
+			log.Fatal(err)
+		}
+	}
+	all, err := hdf5.Load(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(tensor.Data[float32](all["losses"]))
+	// Output: [1 0.5 0.33333334]
 }

@@ -21,8 +21,10 @@ const (
 type message struct {
 	kind   int
 	body   []byte
-	shared bool // the body is only where another has it
-	vital  bool // who does not know the kind must not go on
+	shared bool   // the body is only where another has it
+	vital  bool   // who does not know the kind must not go on
+	at     uint64 // of the body
+	in     block
 }
 
 // The flags of a message.
@@ -64,7 +66,7 @@ func (s source) messages(address uint64) ([]message, error) {
 	}
 	c.take(7)
 	first := block{address + 16, c.uint(4)}
-	return s.collect(first, func(at block) (*cursor, error) {
+	return s.collect(first, 0, func(at block) (*cursor, error) {
 		b, err := s.at(at.address, int(min(at.size, maxHeader)))
 		return &cursor{b: b}, err
 	}, func(c *cursor) message {
@@ -99,7 +101,7 @@ func (s source) newMessages(address uint64) ([]message, error) {
 		return nil, malformed("the header of an object at %d", address)
 	}
 	prefix := uint64(len(start) - len(c.b))
-	return s.collect(block{address, prefix + size + 4}, func(at block) (*cursor, error) {
+	return s.collect(block{address, prefix + size + 4}, checksumSize, func(at block) (*cursor, error) {
 		b, err := s.at(at.address, int(min(at.size, maxHeader)))
 		if err != nil {
 			return nil, err
@@ -130,8 +132,12 @@ func (s source) newMessages(address uint64) ([]message, error) {
 	})
 }
 
+// checksumSize is that of the checksum at the end of a block of a header of version 2.
+const checksumSize = 4
+
 // collect reads the messages of a block and of those that it continues in.
-func (s source) collect(first block, open func(block) (*cursor, error), next func(*cursor) message) (all []message, err error) {
+// tail is how many bytes a block has behind its messages.
+func (s source) collect(first block, tail int, open func(block) (*cursor, error), next func(*cursor) message) (all []message, err error) {
 	blocks := []block{first}
 	for i := 0; i < len(blocks); i++ {
 		if i == maxChunks {
@@ -143,6 +149,7 @@ func (s source) collect(first block, open func(block) (*cursor, error), next fun
 		}
 		for len(c.b) >= 8 || len(c.b) >= 4 && c.b[0] != 0 { // less is a gap
 			m := next(c)
+			m.in, m.at = blocks[i], blocks[i].address+blocks[i].size-uint64(tail+len(c.b)+len(m.body))
 			if c.short || len(all) == maxMessages {
 				return nil, malformed("a message in a header is cut short")
 			}

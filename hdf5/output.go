@@ -11,7 +11,7 @@ import (
 // An Output is a data set that is being written. What was written can be read.
 type Output struct {
 	Dataset
-	w *Writer
+	w *sink
 	o Options
 }
 
@@ -133,12 +133,12 @@ func (d *Output) keep(index int, b []byte) error {
 		return unsupported("a chunk of %d bytes", len(b))
 	}
 	old, ok := d.chunks[index]
-	if ok && len(b) <= old.size {
+	if ok && !old.fixed && len(b) <= old.size {
 		d.w.put(old.address, b)
 	} else {
 		old.address = d.w.append(b)
 	}
-	old.size, old.skipped = len(b), skipped
+	old.size, old.skipped, old.fixed = len(b), skipped, false
 	d.chunks[index] = old
 	return d.w.err
 }

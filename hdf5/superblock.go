@@ -53,6 +53,38 @@ func (s source) readSuperblock() (root uint64, err error) {
 	return root, nil
 }
 
+// A superblock is what one says that Append needs.
+type superblock struct {
+	bytes    []byte
+	version  int
+	endAt    int  // where in the bytes it says how many the file has
+	fanout   int  // children of a node of a tree of chunks
+	extended bool // there is more, elsewhere
+}
+
+// superblock reads what Append needs.
+func (s source) superblock() (superblock, error) {
+	b, err := s.at(0, superblockSize)
+	if err != nil {
+		return superblock{}, err
+	}
+	block := superblock{bytes: b, version: int(b[8]), fanout: fanout}
+	switch block.version {
+	case 0:
+		const end = 40
+		block.endAt = end
+		block.bytes, err = s.at(0, end+8)
+	case 1:
+		const each, end = 24, 44
+		block.endAt, block.fanout = end, 2*int(le.Uint16(b[each:]))
+		block.bytes, err = s.at(0, end+8)
+	default:
+		const extension, end = 20, 28
+		block.endAt, block.extended = end, le.Uint64(b[extension:]) != undefined
+	}
+	return block, err
+}
+
 // appendSuperblock writes one of version 2.
 func appendSuperblock(b []byte, root, size uint64) []byte {
 	from := len(b)

@@ -220,7 +220,7 @@ func (w *Writer) Strings(name string, values []string, shape ...int) error {
 	if shape == nil {
 		shape = []int{len(values)}
 	}
-	d := &Output{w: w, Dataset: Dataset{tree: &w.tree, kind: datatype{size: longSize, text: text{is: true, long: true}}, shape: slices.Clone(shape)}}
+	d := &Output{w: &w.sink, Dataset: Dataset{tree: &w.tree, kind: datatype{size: longSize, text: text{is: true, long: true}}, shape: slices.Clone(shape)}}
 	err := checkText(values...)
 	if err == nil {
 		err = w.add(name, d)

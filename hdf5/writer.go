@@ -14,13 +14,22 @@ import (
 
 // A Writer writes a file, which takes its place when it is closed. It, and its data sets, are for one goroutine at a time.
 type Writer struct {
-	f        *replace.File
+	sink
+	f        *replace.File // the sink's
 	path     string
-	tree     tree // of no groups; its size is where the next thing goes
 	datasets map[string]*Output
 	groups   map[string]bool              // that were asked for
 	attrs    map[string]map[string][]byte // by name of the object and of the attribute
-	err      error                        // the first; Close returns it
+}
+
+// A sink is a file to which things are added.
+type sink struct {
+	to interface {
+		WriteAt(b []byte, at int64) (int, error)
+		Truncate(size int64) error
+	}
+	tree tree  // of no groups; its size is where the next thing goes
+	err  error // the first; Close returns it
 }
 
 // Options says how elements are stored. The zero value is one piece, as they are.
@@ -44,13 +53,13 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{f: f, path: path, tree: tree{source: source{f, superblockSize}}, datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}, nil
+	return &Writer{sink: sink{to: f, tree: tree{source: source{f, superblockSize}}}, f: f, path: path, datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}, nil
 }
 
 // Dataset begins a data set of zeros, in groups that the slashes of its name make. The error wraps ErrName, ErrShape or
 // ErrUnsupported where name, shape or options are none.
 func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (*Output, error) {
-	d := &Output{w: w, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()}, shape: slices.Clone(shape)}}
+	d := &Output{w: &w.sink, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()}, shape: slices.Clone(shape)}}
 	if err := w.add(name, d); err != nil {
 		return nil, fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
 	}
@@ -116,7 +125,7 @@ func checkPath(name string) error {
 const maxName = 1 << 15
 
 // append writes b at the end.
-func (w *Writer) append(b []byte) (address uint64) {
+func (w *sink) append(b []byte) (address uint64) {
 	address = uint64(w.tree.size)
 	w.put(address, b)
 	w.tree.size += int64(len(b))
@@ -124,21 +133,21 @@ func (w *Writer) append(b []byte) (address uint64) {
 }
 
 // reserve makes room for n bytes of zeros at the end, aligned as tensors are.
-func (w *Writer) reserve(n int) (address uint64) {
+func (w *sink) reserve(n int) (address uint64) {
 	const alignment = 64
 	w.tree.size = (w.tree.size + alignment - 1) / alignment * alignment
 	address = uint64(w.tree.size)
 	w.tree.size += int64(n)
 	if w.err == nil {
-		w.err = w.f.Truncate(w.tree.size)
+		w.err = w.to.Truncate(w.tree.size)
 	}
 	return address
 }
 
 // put writes b at an address.
-func (w *Writer) put(address uint64, b []byte) {
+func (w *sink) put(address uint64, b []byte) {
 	if w.err == nil {
-		_, w.err = w.f.WriteAt(b, int64(address))
+		_, w.err = w.to.WriteAt(b, int64(address))
 	}
 }
 
@@ -175,7 +184,7 @@ func (w *Writer) group(prefix string) uint64 {
 		if d := w.datasets[name]; nested || d == nil {
 			members[member] = w.group(prefix + member + "/")
 		} else {
-			members[member] = d.finish(name)
+			members[member] = d.finish(w, name)
 		}
 	}
 	var h headerWriter

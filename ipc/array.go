@@ -16,7 +16,8 @@ import (
 //	}
 //	defer a.Unlock()
 //
-// Its methods may be called by several goroutines. The zero Array is closed.
+// An index below 0 counts from the end, as in Python: -1 is the last element. Its methods may be called by several
+// goroutines. Bools and structs are [Records]. The zero Array is closed.
 type Array[T Number] struct{ Mutex }
 
 // NewArray makes an array of n zeroes, ErrSize if n is below 0. The caller closes it.
@@ -28,9 +29,13 @@ func NewArray[T Number](n int) (*Array[T], error) {
 	return &Array[T]{Mutex{o}}, nil
 }
 
-// newNumbers makes an object of a lock and n numbers. How many they are is its flag.
+// newNumbers makes an object of a lock and n numbers.
 func newNumbers[T Number](name string, n int) (*object, error) {
-	size := shm.SizeOf[T]()
+	return newCells(name, n, shm.SizeOf[T]())
+}
+
+// newCells makes an object of a lock and n cells of so many bytes. How many they are is its flag.
+func newCells(name string, n, size int) (*object, error) {
 	if err := sized(name, n, 0, 1<<48/size); err != nil {
 		return nil, err
 	}
@@ -53,12 +58,15 @@ func ArrayOf[T Number](from []T) (*Array[T], error) {
 func arrayName[T Number]() string { return "Array[" + elemName[T]() + "]" }
 
 // Len returns the number of elements, 0 if a is closed.
-func (a *Array[T]) Len() int {
-	if a.obj.enter() != nil {
+func (a *Array[T]) Len() int { return a.obj.count() }
+
+// count is how many cells there are, 0 if o is closed.
+func (o *object) count() int {
+	if o.enter() != nil {
 		return 0
 	}
-	defer a.obj.leave()
-	return int(a.obj.sync.Flag())
+	defer o.leave()
+	return int(o.sync.Flag())
 }
 
 // At returns element i.
@@ -104,15 +112,30 @@ func (a *Array[T]) Write(i int, src []T) error {
 
 // with calls f with the n elements from i on.
 func (a *Array[T]) with(i, n int, f func(shm.Numbers[T])) error {
-	if err := a.obj.enter(); err != nil {
+	return a.obj.span(i, n, func(at int) { f(shm.NumbersIn[T](a.obj.sync.Data())[at : at+n]) })
+}
+
+// span calls f with the place of element i, if there are n from there on. Below 0, i counts from the end.
+func (o *object) span(i, n int, f func(at int)) error {
+	if err := o.enter(); err != nil {
 		return err
 	}
-	defer a.obj.leave()
-	if have := int(a.obj.sync.Flag()); i < 0 || i > have || n > have-i {
+	defer o.leave()
+	have := int(o.sync.Flag())
+	at := fromEnd(i, have)
+	if at < 0 || at > have || n > have-at {
 		return fmt.Errorf("%w: %d elements from %d of %d", ErrIndex, n, i, have)
 	}
-	f(shm.NumbersIn[T](a.obj.sync.Data())[i : i+n])
+	f(at)
 	return nil
+}
+
+// fromEnd returns the index that i stands for among n elements, as in Python: -1 is the last one.
+func fromEnd(i, n int) int {
+	if i < 0 {
+		return i + n
+	}
+	return i
 }
 
 // MarshalWire lets an Array be part of a value that is sent. Whoever receives it has one of its own, of the same numbers.

@@ -55,14 +55,23 @@ func (c *Connection[T]) Recv(ctx context.Context) (v T, err error) {
 	if c.pipe != nil {
 		return c.pipe.Recv(ctx)
 	}
-	kind, body, err := c.stream.Recv(ctx)
+	body, err := c.body(ctx)
 	if err != nil {
-		return v, streamError(ctx, "receive", err)
-	}
-	if kind != frameValue {
-		return v, fmt.Errorf("receive: %w: a frame of kind %d", wire.ErrFormat, kind)
+		return v, err
 	}
 	return decodeBody(c.plan, body)
+}
+
+// body receives the bytes of a value from the stream.
+func (c *Connection[T]) body(ctx context.Context) ([]byte, error) {
+	kind, body, err := c.stream.Recv(ctx)
+	if err != nil {
+		return nil, streamError(ctx, "receive", err)
+	}
+	if kind != frameValue {
+		return nil, fmt.Errorf("receive: %w: a frame of kind %d", wire.ErrFormat, kind)
+	}
+	return body, nil
 }
 
 // decodeBody reads a value without blocks.

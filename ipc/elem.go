@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"bytes"
 	"reflect"
 	"strconv"
 )
@@ -26,4 +27,17 @@ func typeName(t reflect.Type) string {
 		return "map[" + typeName(t.Key()) + "]" + typeName(t.Elem())
 	}
 	return t.String()
+}
+
+// shortName is the name of a type without the directories of its packages, for errors.
+func shortName(elem string) string {
+	var short []byte
+	for i := range len(elem) {
+		if elem[i] == '/' {
+			short = short[:bytes.LastIndexAny(short, "[]*")+1]
+			continue
+		}
+		short = append(short, elem[i])
+	}
+	return string(short)
 }

@@ -44,10 +44,13 @@ func beStrange(text string) error {
 	addr, mode, _ := strings.Cut(text, " ")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if mode == "own domain" {
+	if mode != "" { // a domain of its own
 		if _, err := shm.Default(); err != nil {
 			return err
 		}
+	}
+	if mode == "bytes" {
+		return echoBytes(ctx, addr)
 	}
 	c, err := ipc.Dial[word](ctx, addr, meetingKey)
 	if err != nil {

@@ -81,6 +81,7 @@ func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, 
 	if err != nil {
 		return nil, nil, err
 	}
+	ro.Label = shortName(elem)
 	ring, senders, receivers, err := d.NewRing(ro)
 	if err != nil {
 		return nil, nil, err

@@ -683,3 +683,23 @@ func eventually(t *testing.T, ok func() bool) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// A queue says in a budget error which values it carries.
+func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
+	d := shared(t)
+	q := newQueue[*blob](t, 4)
+	big, err := d.Alloc(2 << 20)
+	check(t, err)
+	check(t, q.TryPut(&blob{big}))
+	check(t, d.Release(big))
+	check(t, ipc.Bind("results", q))
+	defer ipc.Unlink("results")
+	_, err = d.Alloc(1 << 30)
+	var full *shm.SpaceError
+	if !errors.As(err, &full) || !strings.Contains(err.Error(), `2097152 bytes by 1 unread in queue "results" of *ipc_test.blob`) {
+		t.Error(err)
+	}
+	b, err := q.TryGet()
+	check(t, err)
+	check(t, b.Close())
+}

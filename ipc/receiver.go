@@ -70,13 +70,21 @@ func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 }
 
 func (r *Receiver[T]) get(ctx context.Context, in *incoming) (v T, err error) {
-	if ctx.Err() == context.Canceled { // with a deadline that is over it takes what is there: ErrEmpty is true
-		return v, contextError(ctx, "get", ErrEmpty)
-	}
-	if err := r.end.ring.Get(ctx, &in.Message); err != nil {
-		return v, shmError(ctx, "get", err, ErrEmpty)
+	if err := r.take(ctx, in); err != nil {
+		return v, err
 	}
 	return r.read(in)
+}
+
+// take waits for a message.
+func (r *Receiver[T]) take(ctx context.Context, in *incoming) error {
+	if ctx.Err() == context.Canceled { // with a deadline that is over it takes what is there: ErrEmpty is true
+		return contextError(ctx, "get", ErrEmpty)
+	}
+	if err := r.end.ring.Get(ctx, &in.Message); err != nil {
+		return shmError(ctx, "get", err, ErrEmpty)
+	}
+	return nil
 }
 
 func (r *Receiver[T]) tryGet(in *incoming) (v T, err error) {

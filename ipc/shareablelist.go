@@ -167,13 +167,14 @@ func (l *ShareableList) with(i int, f func(place) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, b := l.open()
+	at := fromEnd(i, n)
 	switch {
 	case b == nil:
 		return ErrClosed
-	case i < 0 || i >= n:
+	case at < 0 || at >= n:
 		return fmt.Errorf("element %d of %d: %w", i, n, ErrIndex)
 	}
-	return f(l.entry(b, i))
+	return f(l.entry(b, at))
 }
 
 // open returns the number of elements and the bytes, nil if l is closed.
@@ -197,7 +198,7 @@ func (l *ShareableList) Len() int {
 	return n
 }
 
-// At returns a copy of element i. The error is ErrIndex if there is none.
+// At returns a copy of element i. Below 0, i counts from the end: -1 is the last one. The error is ErrIndex if there is none.
 func (l *ShareableList) At(i int) (v any, err error) {
 	err = l.with(i, func(p place) error {
 		v, err = p.get()
@@ -206,7 +207,7 @@ func (l *ShareableList) At(i int) (v any, err error) {
 	return v, err
 }
 
-// Set changes element i in place. The error is ErrIndex if there is none, ErrType if a list cannot hold v, and ErrSize if
+// Set changes element i in place. Below 0, i counts from the end. The error is ErrIndex if there is none, ErrType if a list cannot hold v, and ErrSize if
 // there is no room for it; nothing has changed then.
 func (l *ShareableList) Set(i int, v any) error {
 	value, err := pack(v)

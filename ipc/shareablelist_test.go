@@ -46,7 +46,7 @@ func TestShareableList(t *testing.T) {
 		}
 		wantErr(t, l.Set(6, uint64(math.MaxUint64)), ipc.ErrSize)
 		wantErr(t, l.Set(10, 1), ipc.ErrIndex)
-		wantErr(t, l.Set(-1, 1), ipc.ErrIndex)
+		wantErr(t, l.Set(-11, 1), ipc.ErrIndex)
 		wantErr(t, l.Set(0, struct{}{}), ipc.ErrType)
 		if got := values(again); !reflect.DeepEqual(got, want) {
 			t.Errorf("refused and changed: %#v", got)

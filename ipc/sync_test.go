@@ -271,7 +271,7 @@ func number[T ipc.Number](t *testing.T, high T) {
 		t.Error(v, err)
 	}
 	wantErr(t, a.Set(5, 1), ipc.ErrIndex)
-	wantErr(t, a.Set(-1, 1), ipc.ErrIndex)
+	wantErr(t, a.Set(-6, 1), ipc.ErrIndex)
 	wantErr(t, a.Read(3, got), ipc.ErrIndex)
 	wantErr(t, a.Read(math.MaxInt, got), ipc.ErrIndex)
 	check(t, a.Read(5, nil))

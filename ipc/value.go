@@ -7,7 +7,8 @@ import (
 
 // A Value is a number in shared memory, for any processes of the domain. It is read and changed as a whole, also where
 // nobody locks anything; Python's RawValue is a Value whose Mutex nobody uses. Python's v.value += 1 loses additions, Add
-// does not. The Mutex is for changes of more than one number. The zero Value is closed.
+// does not. The Mutex is for changes of more than one number. A bool or a
+// struct is a [Record]. The zero Value is closed.
 type Value[T Number] struct{ Mutex }
 
 // NewValue makes a value. The caller closes it.

@@ -15,6 +15,8 @@ type Func[In, Out any] struct {
 	in   *wire.Plan[In]
 	out  *wire.Plan[Out]
 	body func(ctx context.Context, in In) (Out, error)
+
+	chunk int // 0: as the pool's options say
 }
 
 // Register makes fn runnable by workers. Keep the result in a package-level variable, as with shoal.Register, so that every process of the
@@ -41,6 +43,21 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 
 // Name returns the name given to Register.
 func (f *Func[In, Out]) Name() string { return f.name }
+
+// ChunkSize returns the same function, of which a worker gets n values at once, whatever
+// Options.ChunkSize says: Python's chunksize, for every call that takes several values.
+//
+//	out, err := square.ChunkSize(100).Map(ctx, p, numbers)
+//
+// It panics if n is below 1.
+func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
+	if n < 1 {
+		panic(fmt.Sprintf("pool: %s.ChunkSize(%d): at least 1 value is needed", f.name, n))
+	}
+	g := *f
+	g.chunk = n
+	return &g
+}
 
 // run does a call, in a worker. The first value that fails ends it.
 func (f *Func[In, Out]) run(ctx context.Context, c call) (r reply) {

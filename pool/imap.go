@@ -1,7 +1,11 @@
 package pool
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"sync/atomic"
 )
@@ -11,6 +15,8 @@ import (
 //
 // A value that failed is yielded as its error, a chunk of several once, and the loop may go on; the end of ctx or of the pool is the last thing
 // that is yielded. When the loop breaks off, chunks that no worker has are not run, and the context of those that run is cancelled.
+//
+// A loop ends with ctx. ImapAsync is for who goes on after a time-out.
 func (f *Func[In, Out]) Imap(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
 	return f.lazily(ctx, p, in, true)
 }
@@ -20,55 +26,146 @@ func (f *Func[In, Out]) ImapUnordered(ctx context.Context, p *Pool, in iter.Seq[
 	return f.lazily(ctx, p, in, false)
 }
 
-// A chunk is on its way until it is in its slot.
-type chunk[Out any] struct {
-	out []Out
-	err error
-}
-
-// A stream is one loop of an Imap.
-type stream[In, Out any] struct {
-	f     *Func[In, Out]
-	p     *Pool
-	next  func() (In, bool) // nil when the input is over
-	size  int               // of a chunk
-	drawn int               // values
-	drop  atomic.Bool
-	slots []chan chunk[Out] // of the chunks under way, in the order in which they are wanted
-	any   chan chunk[Out]   // the one slot for all, if the order does not matter
-}
-
 func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], ordered bool) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
-		next, stop := iter.Pull(in)
-		defer stop()
-		size, window := p.opts.lazy()
-		s := &stream[In, Out]{f: f, p: p, next: next, size: size}
-		defer p.stop(&s.drop)
-		if !ordered {
-			s.any = make(chan chunk[Out], window)
-		}
+		m := f.imap(p, in, ordered)
+		defer m.Close()
 		for {
-			for len(s.slots) < window && s.draw() {
-			}
-			if len(s.slots) == 0 || !s.pass(ctx, yield) {
+			v, err := m.Next(ctx)
+			if err == io.EOF || !yield(v, err) || errors.Is(err, ErrNotReady) && ctx.Err() != nil {
 				return
 			}
 		}
 	}
 }
 
+// ImapAsync is Imap whose results are taken one by one, each with a deadline of its own, after which the next call goes on. It draws
+// the first Options.Window values before it returns. The caller closes what it returns.
+func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
+	return f.imap(p, in, true).fill()
+}
+
+// ImapUnorderedAsync is ImapAsync with the results in the order in which they are ready.
+func (f *Func[In, Out]) ImapUnorderedAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
+	return f.imap(p, in, false).fill()
+}
+
+// An IMap is what ImapAsync returns: Python's IMapIterator. It belongs to one goroutine at a time.
+type IMap[Out any] struct {
+	p      *Pool
+	draw   func(slot chan<- chunk[Out]) bool // hands in one more chunk, unless the input is over
+	stop   func()                            // ends the input
+	drop   atomic.Bool
+	window int               // chunks
+	slots  []chan chunk[Out] // of the chunks under way, in the order in which they are wanted
+	any    chan chunk[Out]   // the one slot for all, if the order does not matter
+	ready  []Out             // results that are there and have not been taken
+}
+
+func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], ordered bool) *IMap[Out] {
+	size, window := p.opts.lazy(f.chunk)
+	m := &IMap[Out]{p: p, window: window}
+	s := &stream[In, Out]{f: f, p: p, size: size, drop: &m.drop}
+	s.next, m.stop = iter.Pull(in)
+	m.draw = s.draw
+	if !ordered {
+		m.any = make(chan chunk[Out], window)
+	}
+	return m
+}
+
+// Next returns the next result, and waits for it until ctx is done: the error is ErrNotReady then and the cause of ctx, and a later
+// Next returns that result. It is io.EOF when there are no more. A value that failed is returned as its error, a chunk of
+// several once; the next call goes on behind it, unless the pool has ended.
+func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
+	if len(m.ready) == 0 {
+		if err := m.await(ctx); err != nil {
+			return v, err
+		}
+	}
+	v, m.ready = m.ready[0], m.ready[1:]
+	return v, nil
+}
+
+// await waits for the next chunk.
+func (m *IMap[Out]) await(ctx context.Context) error {
+	if m.fill(); len(m.slots) == 0 {
+		m.Close()
+		return io.EOF
+	}
+	c, err := m.slot(ctx)
+	if err != nil {
+		return err
+	}
+	m.slots = m.slots[1:]
+	if m.ready = c.out; c.err == nil {
+		return nil
+	}
+	m.ready = nil
+	if !m.p.open() {
+		m.Close()
+	}
+	return c.err
+}
+
+// slot waits for what comes into the first slot. What is there is had, also when ctx is done.
+func (m *IMap[Out]) slot(ctx context.Context) (c chunk[Out], err error) {
+	select {
+	case c = <-m.slots[0]:
+		return c, nil
+	default:
+	}
+	select {
+	case c = <-m.slots[0]:
+		return c, nil
+	case <-ctx.Done():
+		return c, fmt.Errorf("%w: %w", ErrNotReady, context.Cause(ctx))
+	}
+}
+
+// fill hands in chunks up to the window.
+func (m *IMap[Out]) fill() *IMap[Out] {
+	for len(m.slots) < m.window {
+		slot := cmp.Or(m.any, make(chan chunk[Out], 1))
+		if !m.draw(slot) {
+			break
+		}
+		m.slots = append(m.slots, slot)
+	}
+	return m
+}
+
+// Close gives up what has not been taken: chunks that no worker has are not run, and the context of those that run is cancelled. It is
+// idempotent, and Next returns io.EOF from there on.
+func (m *IMap[Out]) Close() error {
+	m.stop()
+	m.ready, m.slots, m.window = nil, nil, 0
+	m.p.stop(&m.drop)
+	return nil
+}
+
+// A chunk is on its way until it is in its slot.
+type chunk[Out any] struct {
+	out []Out
+	err error
+}
+
+// A stream is the input of an IMap.
+type stream[In, Out any] struct {
+	f     *Func[In, Out]
+	p     *Pool
+	next  func() (In, bool) // nil when the input is over
+	size  int               // of a chunk
+	drawn int               // values
+	drop  *atomic.Bool
+}
+
 // draw hands in one more chunk, unless the input is over.
-func (s *stream[In, Out]) draw() bool {
+func (s *stream[In, Out]) draw(slot chan<- chunk[Out]) bool {
 	in := s.take()
 	if len(in) == 0 {
 		return false
 	}
-	slot := s.any
-	if slot == nil {
-		slot = make(chan chunk[Out], 1)
-	}
-	s.slots = append(s.slots, slot)
 	t, err := s.f.newTask(in, s.drawn, &slotted[In, Out]{s, slot})
 	s.drawn += len(in)
 	if err != nil {
@@ -95,7 +192,7 @@ func (s *stream[In, Out]) take() (in []In) {
 // A slotted owner puts what comes of its task into a slot, which has room.
 type slotted[In, Out any] struct {
 	s    *stream[In, Out]
-	slot chan chunk[Out]
+	slot chan<- chunk[Out]
 }
 
 func (o *slotted[In, Out]) dropped() bool { return o.s.drop.Load() }
@@ -105,28 +202,6 @@ func (o *slotted[In, Out]) over(t *task, r reply, err error) {
 	out := make([]Out, t.n)
 	err = o.s.f.results(t, r, err, out)
 	o.slot <- chunk[Out]{out, err}
-}
-
-// pass yields the next chunk, and reports whether the loop goes on.
-func (s *stream[In, Out]) pass(ctx context.Context, yield func(Out, error) bool) bool {
-	var zero Out
-	var c chunk[Out]
-	select {
-	case c = <-s.slots[0]:
-	case <-ctx.Done():
-		yield(zero, context.Cause(ctx))
-		return false
-	}
-	s.slots = s.slots[1:]
-	if c.err != nil {
-		return yield(zero, c.err) && s.p.open()
-	}
-	for _, v := range c.out {
-		if !yield(v, nil) {
-			return false
-		}
-	}
-	return true
 }
 
 // open reports whether the pool has not ended.

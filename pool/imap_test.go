@@ -3,6 +3,7 @@ package pool_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -159,4 +160,139 @@ func TestImapEndsWithItsContextAndItsPool(t *testing.T) {
 	ends(ctx, context.Canceled)
 	p.Close()
 	ends(deadline(t), pool.ErrClosed)
+}
+
+func TestRegression_S3_2_ImapGoesOnAfterATimeout(t *testing.T) {
+	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
+		for _, c := range []struct {
+			name  string
+			start func(*pool.Pool, iter.Seq[string]) *pool.IMap[bool]
+		}{{"ordered", maybeGated.ImapAsync}, {"unordered", maybeGated.ImapUnorderedAsync}} {
+			p := open(t, pool.Options{Workers: 1, Start: m})
+			dir := t.TempDir()
+			results := c.start(p, slices.Values([]string{dir, "", ""}))
+			defer results.Close()
+			for range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				if v, err := results.Next(ctx); !errors.Is(err, pool.ErrNotReady) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("%s: %v, %v while the first waits", c.name, v, err)
+				}
+				cancel()
+			}
+			openGate(t, dir)
+			for i := range 3 {
+				if slow, err := results.Next(deadline(t)); err != nil || slow != (i == 0) {
+					t.Errorf("%s: result %d: %v, %v", c.name, i, slow, err)
+				}
+			}
+			for range 2 {
+				if _, err := results.Next(deadline(t)); err != io.EOF {
+					t.Errorf("%s: %v behind the last one", c.name, err)
+				}
+			}
+		}
+	})
+}
+
+// As next(0) in Python: a time that is over takes what is there.
+func TestNextTakesWhatIsThere(t *testing.T) {
+	p := open(t, pool.Options{Workers: 1})
+	results := square.ImapAsync(p, slices.Values(upTo(3)))
+	defer results.Close()
+	get[[]int](t)(square.Map(deadline(t), p, upTo(1))) // the one worker has done what came before
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	for i := range 3 {
+		if v, err := results.Next(over); err != nil || v != i*i {
+			t.Errorf("result %d: %d, %v", i, v, err)
+		}
+	}
+}
+
+func TestAnIMapThatIsClosedOrWhosePoolEnds(t *testing.T) {
+	p := open(t, pool.Options{Workers: 1})
+	drawn := 0
+	left := square.ImapAsync(p, counted(&drawn, -1))
+	if err := errors.Join(left.Close(), left.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := left.Next(deadline(t)); err != io.EOF || drawn != 16 {
+		t.Errorf("%v, and %d are drawn", err, drawn)
+	}
+	ended := gated.ImapAsync(p, slices.Values([]string{t.TempDir(), t.TempDir()}))
+	p.Close()
+	if _, err := ended.Next(deadline(t)); !errors.Is(err, pool.ErrClosed) {
+		t.Errorf("%v of a pool that is closed", err)
+	}
+	if _, err := ended.Next(deadline(t)); err != io.EOF {
+		t.Errorf("%v behind the end", err)
+	}
+}
+
+// whereRun returns the worker's pid.
+var whereRun = pool.Register("whereRun", func(context.Context, int) (int, error) { return os.Getpid(), nil })
+
+var whereRun2 = pool.Register2("whereRun2", func(context.Context, int, int) (int, error) { return os.Getpid(), nil })
+
+// A worker does one chunk, so its processes tell the chunks.
+func TestRegression_S3_2_ChunkSizeOfACall(t *testing.T) {
+	p := open(t, pool.Options{Workers: 1, ChunkSize: 1, MaxTasksPerWorker: 1})
+	six := slices.Values(upTo(6))
+	for name, call := range map[string]func(size int) ([]int, error){
+		"Map":           func(n int) ([]int, error) { return whereRun.ChunkSize(n).Map(deadline(t), p, upTo(6)) },
+		"MapAsync":      func(n int) ([]int, error) { return whereRun.ChunkSize(n).MapAsync(p, upTo(6)).Get(deadline(t)) },
+		"Imap":          func(n int) ([]int, error) { return all(whereRun.ChunkSize(n).Imap(deadline(t), p, six)) },
+		"ImapUnordered": func(n int) ([]int, error) { return all(whereRun.ChunkSize(n).ImapUnordered(deadline(t), p, six)) },
+		"ImapAsync":     func(n int) ([]int, error) { return each(t, whereRun.ChunkSize(n).ImapAsync(p, six)) },
+		"StarMap": func(n int) ([]int, error) {
+			return whereRun2.ChunkSize(n).StarMap(deadline(t), p, slices.All(upTo(6)))
+		},
+		"StarMapAsync": func(n int) ([]int, error) {
+			return whereRun2.ChunkSize(n).StarMapAsync(p, slices.All(upTo(6))).Get(deadline(t))
+		},
+	} {
+		for size, want := range map[int]int{4: 2, 99: 1} {
+			pids := get[[]int](t)(call(size))
+			slices.Sort(pids)
+			if n := len(pids); n != 6 {
+				t.Errorf("%s: %d results", name, n)
+			}
+			if n := len(slices.Compact(pids)); n != want {
+				t.Errorf("%s by chunks of %d gave %d chunks of 6 values", name, size, n)
+			}
+		}
+	}
+	if pids := get[[]int](t)(whereRun.Map(deadline(t), p, upTo(2))); pids[0] == pids[1] {
+		t.Error("the function itself has chunks now")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("chunks of 0 values")
+		}
+	}()
+	whereRun.ChunkSize(0)
+}
+
+func all(results iter.Seq2[int, error]) (vs []int, err error) {
+	for v, err := range results {
+		if err != nil {
+			return vs, err
+		}
+		vs = append(vs, v)
+	}
+	return vs, nil
+}
+
+func each(t *testing.T, results *pool.IMap[int]) (vs []int, err error) {
+	defer results.Close()
+	for {
+		v, err := results.Next(deadline(t))
+		if err == io.EOF {
+			return vs, nil
+		}
+		if err != nil {
+			return vs, err
+		}
+		vs = append(vs, v)
+	}
 }

@@ -80,7 +80,7 @@ type gathering[In, Out any] struct {
 const handIn = 64
 
 func (f *Func[In, Out]) gather(p *Pool, in []In) *gathering[In, Out] {
-	size := p.opts.chunk(len(in))
+	size := p.opts.chunk(f.chunk, len(in))
 	chunks := (len(in) + size - 1) / size
 	g := &gathering[In, Out]{f: f, result: newResult[[]Out](), out: make([]Out, len(in)), left: chunks}
 	if chunks == 0 {

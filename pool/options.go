@@ -25,7 +25,7 @@ type Options struct {
 	MaxTasksPerWorker int
 
 	// ChunkSize is how many values a worker gets at once. 0 means, for Map and StarMap, so many that each worker gets four chunks,
-	// and 1 for the others.
+	// and 1 for the others. Func.ChunkSize says it for one call.
 	ChunkSize int
 
 	// Window is how many values Imap and ImapUnordered draw from their input beyond those whose results have been taken, at most.
@@ -65,14 +65,14 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// chunk returns the size of the chunks for n values.
-func (o Options) chunk(n int) int {
-	return cmp.Or(o.ChunkSize, max(1, (n+4*o.Workers-1)/(4*o.Workers)))
+// chunk returns the size of the chunks for n values, of which the call wants so many at once, or 0.
+func (o Options) chunk(wanted, n int) int {
+	return cmp.Or(wanted, o.ChunkSize, max(1, (n+4*o.Workers-1)/(4*o.Workers)))
 }
 
 // lazy returns the size of the chunks, and how many of them a lazy call has under way.
-func (o Options) lazy() (chunk, chunks int) {
-	chunk = max(1, o.ChunkSize)
+func (o Options) lazy(wanted int) (chunk, chunks int) {
+	chunk = cmp.Or(wanted, o.ChunkSize, 1)
 	if o.Window == 0 {
 		return chunk, 16 * o.Workers
 	}

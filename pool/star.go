@@ -12,6 +12,15 @@ type Pair[A, B any] struct {
 }
 
 // A Func2 is a Func of two arguments. What takes pairs is in Func.
+//
+// A function of three arguments or more takes a struct of them, and StarMap is Map then: the fields
+// have names, so that no call confuses two arguments of one type, which Python's tuples cannot say.
+//
+//	type box struct{ W, H, D float64 }
+//
+//	var volume = pool.Register("volume", func(ctx context.Context, b box) (float64, error) { … })
+//
+//	out, err := volume.Map(ctx, p, []box{{1, 2, 3}, {4, 5, 6}})
 type Func2[A, B, Out any] struct{ Func *Func[Pair[A, B], Out] }
 
 // Register2 is Register for functions of two arguments, which StarMap calls.
@@ -22,6 +31,11 @@ func Register2[A, B, Out any](name string, fn func(ctx context.Context, a A, b B
 	return &Func2[A, B, Out]{Register(name, func(ctx context.Context, in Pair[A, B]) (Out, error) {
 		return fn(ctx, in.First, in.Second)
 	})}
+}
+
+// ChunkSize is Func.ChunkSize.
+func (f *Func2[A, B, Out]) ChunkSize(n int) *Func2[A, B, Out] {
+	return &Func2[A, B, Out]{f.Func.ChunkSize(n)}
 }
 
 // StarMap is Map over pairs of arguments: with slices.All(chunks), of the index and the chunk.

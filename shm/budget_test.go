@@ -69,6 +69,51 @@ func TestRegression_S2_5_ABudgetErrorSaysWhatNobodyHasReceived(t *testing.T) {
 	})
 }
 
+// The queues are told apart, by the names that they have and by what they carry; which messages are spilled makes no difference.
+func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.first
+		var held []shm.Handle
+		ring := func(label string, n int, body []byte) *shm.Ring {
+			r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 8, Label: label})
+			check(t, err)
+			held = append(held, senders, receivers, r.Handle())
+			for range n {
+				h := alloc(t, d, 1<<20, "x")
+				check(t, r.TryPut(body, []shm.Handle{h}, false))
+				check(t, d.Release(h))
+			}
+			return r
+		}
+		few := ring("", 1, nil)
+		jobs := ring("*tensor.Tensor", 3, nil)
+		spilled := ring(strings.Repeat("long", 30), 2, make([]byte, 1000))
+		ring("nothing waits", 0, nil)
+		check(t, d.Bind("jobs", []byte{1}, []shm.Handle{jobs.Handle()}))
+		_, err := d.Alloc(4 << 20)
+		var full *shm.SpaceError
+		if !errors.As(err, &full) || len(full.Queues) != 3 {
+			t.Fatalf("%+v", full)
+		}
+		if q := full.Queues[0]; q != (shm.Unread{Queue: jobs.Handle(), Name: "jobs", Label: "*tensor.Tensor", Messages: 3, Bytes: 3 << 20}) {
+			t.Errorf("%+v", q)
+		}
+		if q := full.Queues[1]; q.Queue != spilled.Handle() || q.Messages != 2 || q.Bytes <= 2<<20 || q.Label != strings.Repeat("long", 18) {
+			t.Errorf("%+v", q)
+		}
+		if q := full.Queues[2]; q != (shm.Unread{Queue: few.Handle(), Messages: 1, Bytes: 1 << 20}) {
+			t.Errorf("%+v", q)
+		}
+		if want := `; 3145728 bytes by 3 unread in queue "jobs" of *tensor.Tensor; 2`; !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		check(t, d.Unlink("jobs"))
+		for _, h := range held {
+			check(t, d.Release(h))
+		}
+	})
+}
+
 func TestMoreThanTheBudgetSpendsNoAddresses(t *testing.T) {
 	d := newDomain(t, 1<<20) // 16 MiB of addresses
 	for range 10 {

@@ -89,6 +89,7 @@ type SpaceError struct {
 	Limit   int64    // the domain's budget
 	Free    int64    // what this process could still commit, by the budget and by its machine and cgroup
 	Unread  int64    // of these, in blocks that only messages hold which nobody has received
+	Queues  []Unread // where those messages are, most memory first, at most three
 	Holders []Holder // who holds most, largest first, at most three
 }
 
@@ -104,6 +105,9 @@ func (e *SpaceError) Error() string {
 	s := fmt.Sprintf("shm: no space for %d bytes: %d of %d in use, %d free", e.Want, e.Used, e.Limit, e.Free)
 	if e.Unread > 0 {
 		s += fmt.Sprintf("; %d wait in messages that nobody has received", e.Unread)
+	}
+	for _, q := range e.Queues {
+		s += fmt.Sprintf("; %v", q)
 	}
 	for _, h := range e.Holders {
 		s += fmt.Sprintf("; pid %d holds %d", h.PID, h.Bytes)

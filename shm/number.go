@@ -15,6 +15,11 @@ type Numbers[T Number] []T
 
 // NumbersIn returns the numbers that fit into b, the bytes of a block: its beginning is aligned for any of them.
 func NumbersIn[T Number](b []byte) Numbers[T] {
+	return ValuesIn[T](b)
+}
+
+// ValuesIn returns the values that fit into b, the bytes of a block. A T has bytes, and no pointers.
+func ValuesIn[T any](b []byte) []T {
 	n := len(b) / SizeOf[T]()
 	if n == 0 {
 		return nil
@@ -23,7 +28,7 @@ func NumbersIn[T Number](b []byte) Numbers[T] {
 }
 
 // SizeOf returns the bytes of a T.
-func SizeOf[T Number]() int { return int(unsafe.Sizeof(*new(T))) }
+func SizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
 
 // At returns number i.
 func (n Numbers[T]) At(i int) T { return loadNumber[T](unsafe.Pointer(&n[i])) }

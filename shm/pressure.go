@@ -244,7 +244,10 @@ func (d *Domain) explain(err error) error {
 	}
 	s := d.Stats()
 	free := max(min(s.Limit-s.Committed, d.store.headroom()), 0)
-	return &SpaceError{Want: int64(want), Used: s.Committed, Limit: s.Limit, Free: free, Unread: d.unread(), Holders: d.holders(3)}
+	return &SpaceError{
+		Want: int64(want), Used: s.Committed, Limit: s.Limit, Free: free,
+		Unread: d.unread(), Queues: d.unreadByQueue(3), Holders: d.holders(3),
+	}
 }
 
 // unread returns the bytes of blocks that nobody but messages holds.

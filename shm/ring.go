@@ -18,10 +18,10 @@ type ring struct {
 	flags     Word
 	senders   Word // handle of the token that stands for the sending end
 	receivers Word
-	limit     Word    // messages, at most capacity
-	dead      [2]Word // with whom the last sender and the last receiver went, if they died: as in a cell
-	_         [72]byte
-	tail      Word // hint: the next ticket to claim
+	limit     Word     // messages, at most capacity
+	dead      [2]Word  // with whom the last sender and the last receiver went, if they died: as in a cell
+	text      [72]byte // RingOptions.Label
+	tail      Word     // hint: the next ticket to claim
 	_         [120]byte
 	head      Word // hint: the next ticket to read
 	_         [120]byte
@@ -123,6 +123,8 @@ type RingOptions struct {
 	Grow bool
 	// News makes a ring whose newest message everybody can read, by Peek, while it stays there.
 	News bool
+	// Label says what the messages are, for errors: at most 72 bytes of it.
+	Label string
 }
 
 // NewRing makes a ring. The caller holds its block once, and the tokens of its two ends once each, and closes them
@@ -164,6 +166,7 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 	hdr.senders.Store(uint64(senders))
 	hdr.receivers.Store(uint64(receivers))
 	hdr.limit.Store(uint64(opts.Capacity))
+	hdr.setLabel(opts.Label)
 	hdr.capacity.Store(slots)
 	r, err = d.OpenRing(h)
 	return r, senders, receivers, err

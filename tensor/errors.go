@@ -27,8 +27,9 @@ var (
 	ErrUnsupported = errors.New("tensor: not defined on the device")
 	// ErrDevices is wrapped by the panic of an operation on tensors of several devices.
 	ErrDevices = errors.New("tensor: expected all tensors to be on the same device")
-	// ErrNested is wrapped where nested slices have no rectangular shape or hold what is no number.
-	ErrNested = errors.New("tensor: nested slices are not a tensor")
+	// ErrNested is wrapped where nested slices have no rectangular shape or hold what is no number, and where they are not what
+	// a tensor can be turned into.
+	ErrNested = errors.New("tensor: nested slices and a tensor do not match")
 	// ErrState is wrapped by Generator.SetState for what State has not returned.
 	ErrState = errors.New("tensor: not the state of a generator")
 )

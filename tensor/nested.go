@@ -94,7 +94,7 @@ func (n *nest) put(cast castFunc, number []byte) {
 }
 
 // ToNested returns the elements as []any, nested as deep as t has dimensions, of bool, int64, float64 or complex128, and
-// uint64 where a number is larger than an int64.
+// uint64 where a number is larger than an int64. The function of this name returns [][]float32 and the like.
 func (t *Tensor) ToNested() any {
 	near, done := t.near()
 	defer done()

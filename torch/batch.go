@@ -24,7 +24,7 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 	switch {
 	case len(numbers) == 0:
 		return nil, unsupported("a batch without samples")
-	case w.raw || w.own != nil || data.HasValues(ds):
+	case w.raw || w.own != nil || w.collator != nil || data.HasValues(ds):
 		samples, err := w.values(ctx, ds, numbers)
 		if err != nil {
 			return nil, err

@@ -16,6 +16,12 @@ import (
 // would, and pads ragged rows where it is told how.
 type Collate func(ctx context.Context, samples []any) (batch any, err error)
 
+// A Collator is a data set that makes its batches itself, as a Collate does, where the DataLoader has no collate_fn of its own: one whose rows are to be
+// padded, for example. With batch_size=None its samples stay samples. Of several data sets in one, the first Collator makes the batches.
+type Collator interface {
+	Collate(ctx context.Context, samples []any) (batch any, err error)
+}
+
 // How a worker makes batches, by the name of the DataLoader's collate_fn.
 const (
 	defaultCollate = "torch.utils.data._utils.collate.default_collate"
@@ -76,6 +82,9 @@ func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, s
 			return nil, fmt.Errorf("the Collate %s: %w", w.ownName, err)
 		}
 		return batch, nil
+	}
+	if w.collator != nil && !single {
+		return w.collator.Collate(ctx, samples)
 	}
 	flat := make([]tree.Value, len(samples))
 	for k, v := range samples {

@@ -80,6 +80,33 @@ func TestEndOfGoIsBounded(t *testing.T) {
 	})
 }
 
+// TestWorkerWaitsForItsDataLoader has a worker of a DataLoader end while its batches are under way. It waits until they are fetched, for as
+// long as it may, and then says what is lost; not where the DataLoader wants no more.
+func TestWorkerWaitsForItsDataLoader(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		run := func(limit string, how ...string) (stdout, stderr string) {
+			cmd := exec.CommandContext(testContext(t), py.path, append([]string{"testdata/consumer.py", os.Args[0]}, how...)...)
+			cmd.Env = append(pythonEnv(), "SHOAL_TORCH_LINGER="+limit)
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, errs.String())
+			}
+			return string(out), errs.String()
+		}
+		out, errs := run("1h", "late", "unwanted")
+		want := `{"how": "late", "got": [[0, 1], [2, 3], [4, 5]], "exitcode": 0}` + "\n" + `{"how": "unwanted", "got": [], "exitcode": 0}` + "\n"
+		if out != want || errs != "" {
+			t.Errorf("%s, not %s\n%s", out, want, errs)
+		}
+		out, errs = run("300ms", "never")
+		if out != `{"how": "never", "got": [], "exitcode": 1}`+"\n" || !strings.Contains(errs, "lost at the end of the process") {
+			t.Errorf("nobody has fetched the batches: %s\n%s", out, errs)
+		}
+	})
+}
+
 // TestDrain waits for what is under way in this process, and says what that is where it may not.
 func TestDrain(t *testing.T) {
 	for _, s := range []Strategy{FileDescriptor, Proc, FileSystem} {

@@ -23,12 +23,15 @@ import (
 // runs before anything else. It imports nothing. When the function has returned, raised or exited it lets queues write what was put
 // into them, ends the thread that serves descriptors after those that it was asked for, and sends over a socket of its own:
 //
-//	the sharer's listening socket, with its address, key and directory, and each descriptor by its number;
+//	the sharer's listening socket, with its address and key, and each descriptor by its number;
 //	the connections to PyTorch's managers, with the names that it has given, and how often each is mapped there.
 //
 // Then this process answers and the other one ends. A receiver sees no difference, in whatever process it is and whatever the
 // message came through: the address is the same, and who connects between is in the socket's queue. Nothing is polled and no
 // message has to be read, so a program may wait for the process before it receives, or not receive at all.
+//
+// The directory of the sharer's socket is this process's from the start (tempDir), since nothing that is killed tidies up. Either may be killed or
+// stopped at any line of leave.py: what this process has read whole it serves, of the rest it keeps nothing.
 //
 // To have Python wait until all is fetched would need Go to receive, and Wait before Recv would hang; to fetch as messages arrive is
 // possible for one connection and not for a queue that others read, too.
@@ -45,6 +48,7 @@ const linger = time.Minute
 // inherit takes over what the process leaves.
 func (p *Process) inherit(c *sys.Conn) {
 	defer c.Close()
+	defer p.dir.leave()
 	in := &catcher{conn: c}
 	defer in.drop()
 	if _, err := io.ReadFull(in, make([]byte, 1)); err != nil {
@@ -56,7 +60,7 @@ func (p *Process) inherit(c *sys.Conn) {
 		return // nothing is left
 	}
 	if err == nil {
-		err = w.execute(in)
+		err = w.execute(in, p.dir)
 	}
 	answer := []byte{ackByte}
 	if err != nil {
@@ -70,7 +74,6 @@ type will struct {
 	_        struct{} `torch:",tuple"`
 	Address  string   // of the sharer, or ""
 	Key      []byte   // its authkey
-	Dir      string   // where the address is
 	Keys     []int64  // of descriptors
 	Names    []mapped
 	Managers int // connections
@@ -112,7 +115,7 @@ func readWill(in io.Reader) (w will, err error) {
 }
 
 // execute takes the files that come with a will.
-func (w will) execute(in *catcher) error {
+func (w will) execute(in *catcher, dir *tempDir) error {
 	n := len(w.Keys) + w.Managers
 	if w.Address != "" {
 		n++
@@ -127,7 +130,7 @@ func (w will) execute(in *catcher) error {
 	if w.Address == "" {
 		return nil
 	}
-	return w.serve(files[0], files[1:1+len(w.Keys)])
+	return w.serve(files[0], files[1:1+len(w.Keys)], dir)
 }
 
 // take reads n bytes with a file each.
@@ -145,7 +148,7 @@ func (k *catcher) take(n int) (files []*os.File, err error) {
 }
 
 // serve gives the descriptors away where the process that has promised them did.
-func (w will) serve(socket *os.File, files []*os.File) error {
+func (w will) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 	addr, err := fromPython(w.Address)
 	if err != nil {
 		return err
@@ -155,7 +158,8 @@ func (w will) serve(socket *os.File, files []*os.File) error {
 		closeFiles(files)
 		return err
 	}
-	s := &sharer{key: w.Key, listener: l, waiting: map[int64]*waiting{}, dir: w.Dir}
+	dir.inherit()
+	s := &sharer{key: w.Key, listener: l, waiting: map[int64]*waiting{}, left: dir}
 	s.mu.Lock()
 	for i, key := range w.Keys {
 		s.await(key, files[i])

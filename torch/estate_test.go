@@ -167,7 +167,7 @@ func TestPythonKilledAfterSending(t *testing.T) {
 
 // FuzzWill reads what a process leaves, which may be anything.
 func FuzzWill(f *testing.F) {
-	b, err := Marshal(Tuple{"/tmp/pymp-x/listener-y", []byte("key"), "/tmp/pymp-x", []any{1, 2}, []any{Tuple{"torch_1_2_3", 1}}, 1}, 4)
+	b, err := Marshal(Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2}, []any{Tuple{"torch_1_2_3", 1}}, 1}, 4)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -31,7 +31,7 @@ def leave(fd, limit):
     try:
         os.write(fd, b"e")
     except OSError:  # Go has ended
-        return
+        return clear()
     if not {"torch", "multiprocessing.resource_sharer"} & set(sys.modules):
         return
     flush()
@@ -40,12 +40,22 @@ def leave(fd, limit):
         if will.begin():
             will.hand_over()
     except (BrokenPipeError, ConnectionResetError):  # Go has ended: nobody is left who would fetch it
-        pass
+        clear()
     except Exception as e:
         lost = "lost at the end of the process, since Go did not take them over: %s (%s: %s)" % (will, type(e).__name__, e)
         if before is None or isinstance(before, SystemExit) and not before.code:
             raise RuntimeError(lost) from None
         sys.stderr.write(lost + "\n")
+
+
+def clear():
+    """Has the process remove its directory for temporary files, as one does that Go has not started. Go would do it, and has ended."""
+    import shutil
+    from multiprocessing import process, util
+
+    dir = process.current_process()._config.get("tempdir")
+    if dir:
+        util.Finalize(None, shutil.rmtree, args=(dir, True), exitpriority=-100)
 
 
 def flush():
@@ -73,7 +83,7 @@ class Will:
         module = sys.modules.get("multiprocessing.resource_sharer")
         self.sharer = module and module._resource_sharer
         self.files, self.keys, self.names = [], [], {}
-        self.address, self.authkey, self.dir = "", b"", ""
+        self.address, self.authkey = "", b""
 
     def __str__(self):
         parts = ["%d descriptors" % len(self.keys)] * bool(self.keys) + sorted(self.names)
@@ -99,7 +109,6 @@ class Will:
     def take_sharer(self):
         """Ends the thread that serves descriptors, after those that it was asked for, and keeps its socket."""
         import threading
-        from multiprocessing import process, util
         from multiprocessing.connection import Client
 
         sharer = self.sharer
@@ -121,10 +130,7 @@ class Will:
         self.address, self.authkey = sharer._address, bytes(listener._authkey)
         self.files.append(listener._listener._socket.fileno())
         self.files += [descriptor(send) for _, (send, _) in promised]
-        self.dir = process.current_process()._config.get("tempdir") or ""
-        for f in list(util._finalizer_registry.values()):  # the socket's path is Go's to remove
-            if getattr(f, "_callback", None) is util._remove_temp_dir or f is listener._listener._unlink:
-                f.cancel()
+        listener._listener._unlink.cancel()  # the socket's path is Go's to remove
 
     def hand_over(self):
         import array
@@ -134,7 +140,7 @@ class Will:
         import struct
         import time
 
-        will = (self.address, self.authkey, self.dir, self.keys, list(self.names.items()), len(self.managers))
+        will = (self.address, self.authkey, self.keys, list(self.names.items()), len(self.managers))
         data = pickle.dumps(will, 4)
         self.heir.settimeout(self.left())
         self.heir.sendall(struct.pack("!i", len(data)) + data)

@@ -26,7 +26,7 @@ const (
 type sharer struct {
 	key      []byte
 	listener *sys.Listener
-	dir      string // of the address of one that another process has left, to be removed
+	left     *tempDir // of one that another process has left: where its address is
 	mu       sync.Mutex
 	next     int64
 	waiting  map[int64]*waiting
@@ -94,9 +94,9 @@ func (s *sharer) take(key int64) (*os.File, bool) {
 	delete(s.waiting, key)
 	w.timer.Stop()
 	s.giving++
-	if s.dir != "" && len(s.waiting) == 0 { // before the last is given: this process may end when it has it
+	if s.left != nil && len(s.waiting) == 0 { // before the last is given: this process may end when it has it
 		s.listener.Close()
-		os.RemoveAll(s.dir)
+		s.left.leave()
 	}
 	return w.file, true
 }

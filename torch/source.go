@@ -235,6 +235,9 @@ func (s *source) begin(ctx context.Context, ds data.Dataset) (data.Dataset, erro
 	if c, ok := ds.(io.Closer); ok && err == nil {
 		s.closers = append(s.closers, c)
 	}
+	if c, ok := ds.(Collator); ok && err == nil && s.worker.collator == nil {
+		s.worker.collator = c
+	}
 	return ds, err
 }
 

@@ -104,6 +104,7 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	if path == "" {
 		path = "python3"
 	}
+	p.dir = newTempDir(py.Env)
 	code := fmt.Sprintf("from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=None, pipe_handle=%d)", startFD)
 	argv := append(append([]string{}, py.Flags...), "-c", code, "--multiprocessing-fork")
 	p.cmd = exec.CommandContext(ctx, path, argv...)
@@ -114,10 +115,12 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	if err := p.cmd.Start(); err != nil {
 		write.Close()
 		heir.Close()
+		p.dir.leave()
 		p.cmd = nil
 		return nil, err
 	}
 	p.Conn.peer, p.Conn.process = newPeer(os.Getuid(), p.cmd.Process.Pid), p
+	p.dir.enter() // as heir
 	go p.inherit(heir)
 	go p.await()
 	return write, nil
@@ -141,8 +144,12 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 		preparation.Set("init_main_from_path", path)
 		module = "__main__"
 	}
+	config := NewDict("authkey", py.Options.AuthKey, "semprefix", "/mp")
+	if p.dir.path != "" {
+		config.Set("tempdir", p.dir.path)
+	}
 	state := NewDict(
-		"_identity", Tuple{1}, "_config", NewDict("authkey", py.Options.AuthKey, "semprefix", "/mp"),
+		"_identity", Tuple{1}, "_config", config,
 		"_parent_pid", os.Getpid(), "_parent_name", "go", "_popen", nil, "_closed", false,
 		"_target", Global{Module: module, Name: function}, "_args", append(Tuple{inherited(connFD)}, args...),
 		"_kwargs", new(Dict), "_name", p.name)
@@ -201,6 +208,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	start  *os.File // its closing tells the process that its parent has ended
 	stderr tail
+	dir    *tempDir // for its temporary files
 	listen sync.Once
 	ending chan struct{} // the function has ended
 	ended  chan struct{}
@@ -295,6 +303,7 @@ func (p *Process) Close() error {
 func (p *Process) await() {
 	defer close(p.ended)
 	err := p.cmd.Wait()
+	p.dir.leave()
 	var exit *exec.ExitError
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay) && p.cmd.ProcessState.Success():

@@ -200,6 +200,15 @@ func (d *Decoder) stringLen(c byte) (n int, text bool, err error) {
 
 // Bytes reads bytes into memory of their own, which is not nil.
 func (d *Decoder) Bytes() ([]byte, error) {
+	b, err := d.BytesInPlace()
+	if err != nil {
+		return nil, err
+	}
+	return append(make([]byte, 0, len(b)), b...), nil
+}
+
+// BytesInPlace reads bytes and returns them where they lie in the message, as long as that is there.
+func (d *Decoder) BytesInPlace() ([]byte, error) {
 	c, err := d.code()
 	if err != nil {
 		return nil, err
@@ -211,8 +220,7 @@ func (d *Decoder) Bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.span(n)
-	return append(make([]byte, 0, len(b)), b...), err
+	return d.span(n)
 }
 
 // ArrayLen reads the beginning of an array; n values follow. The body is at least n bytes longer.

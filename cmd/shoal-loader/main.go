@@ -43,6 +43,8 @@ A data set is a Dataset in Python with self.shoal_dataset = NAME; its other attr
   npy     paths           files of numpy; sample i is row i of each
   jsonl   paths, columns  lines of JSON
   parquet paths, columns  rows of Parquet; columns is a list of names, or a dict of names and dtypes
+          Both: pad       a number, with which lists of different lengths become rows of a tensor; or a dict of columns, with a number
+                          each, or a dict of value, left, multiple, length, mask and lengths (names of columns that are added)
   tokens  path, length    windows of tokens in a file of numbers (.bin) or of numpy (.npy), each with the one after it
           stride, dtype, vocabulary
           or lines of JSON that are or have (column) lists of tokens (.jsonl), cut or filled up to length with pad

@@ -28,33 +28,49 @@ func openNPY(_ context.Context, w torch.Worker) (data.Dataset, error) {
 type table struct {
 	Paths   any `torch:"paths"`
 	Columns any `torch:"columns"`
+	Pad     any `torch:"pad"`
 }
 
-// tableOf reads the options of a table.
-func tableOf(w torch.Worker) (paths []string, wanted row.Columns, err error) {
+// rows are those of files of a kind.
+type rows interface {
+	data.Dataset
+	data.ValueDataset
+	Close() error
+}
+
+// openTable opens files by the options of a table.
+func openTable(w torch.Worker, open func(wanted row.Columns, paths []string) (rows, error)) (data.Dataset, error) {
 	var args table
 	if err := w.Keywords(&args); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if paths, err = files(args.Paths); err != nil {
-		return nil, nil, err
+	paths, err := files(args.Paths)
+	if err != nil {
+		return nil, err
 	}
-	wanted, err = columns(args.Columns)
-	return paths, wanted, err
+	wanted, err := columns(args.Columns)
+	if err != nil {
+		return nil, err
+	}
+	how, err := ragged(args.Pad)
+	if err != nil {
+		return nil, err
+	}
+	set, err := open(wanted, paths)
+	if err != nil || how == nil {
+		return set, err
+	}
+	return padded{set, how}, nil
 }
 
 func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
-	paths, wanted, err := tableOf(w)
-	if err != nil {
-		return nil, err
-	}
-	return jsonl.Open(jsonl.Options{Columns: wanted}, paths...)
+	return openTable(w, func(wanted row.Columns, paths []string) (rows, error) {
+		return jsonl.Open(jsonl.Options{Columns: wanted}, paths...)
+	})
 }
 
 func openParquet(_ context.Context, w torch.Worker) (data.Dataset, error) {
-	paths, wanted, err := tableOf(w)
-	if err != nil {
-		return nil, err
-	}
-	return parquet.Open(parquet.Options{Columns: wanted}, paths...)
+	return openTable(w, func(wanted row.Columns, paths []string) (rows, error) {
+		return parquet.Open(parquet.Options{Columns: wanted}, paths...)
+	})
 }

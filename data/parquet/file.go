@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/shoal-mp/shoal/internal/regular"
 )
@@ -20,6 +21,10 @@ type file struct {
 	ends   []int // numbers of the rows up to the end of each row group
 	rows   int
 	schema *node
+	size   int64
+	most   int             // Options.MaxPage
+	sound  map[[2]int]bool // row group and column of those whose pages were looked at
+	meta   *format.FileMetaData
 }
 
 func open(path string, o Options) (f *file, err error) {
@@ -27,7 +32,7 @@ func open(path string, o Options) (f *file, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f = &file{File: opened}
+	f = &file{File: opened, most: o.MaxPage, sound: map[[2]int]bool{}}
 	if err = guarded(func() error { return f.footer(o) }); err != nil {
 		opened.Close()
 		return nil, err
@@ -51,6 +56,10 @@ func (f *file) footer(o Options) error {
 	if err != nil {
 		return err
 	}
+	f.size = st.Size()
+	if err := checkFooter(f, f.size, f.most); err != nil {
+		return err
+	}
 	p, err := parquet.OpenFile(f.File, st.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
@@ -64,7 +73,8 @@ func (f *file) footer(o Options) error {
 		f.rows += int(n)
 		f.ends = append(f.ends, f.rows)
 	}
-	for k, g := range p.Metadata().RowGroups {
+	f.meta = p.Metadata()
+	for k, g := range f.meta.RowGroups {
 		for _, c := range g.Columns {
 			if n := c.MetaData.TotalUncompressedSize; n < 0 || n > int64(o.MaxPage) {
 				return fmt.Errorf("%w: column %q of row group %d has %d bytes, and MaxPage is %d", ErrSize, c.MetaData.PathInSchema, k, n, o.MaxPage)
@@ -89,17 +99,21 @@ type block struct {
 	leaves map[int][][]parquet.Value
 	rows   int
 	bytes  int // about
+	most   int // of them
 }
 
 // read reads the rows of a group from that one on.
 func (f *file) read(g, from int) (*block, error) {
 	group := f.groups[g]
-	b := &block{leaves: map[int][][]parquet.Value{}, rows: min(blockRows, int(group.NumRows())-from)}
+	b := &block{leaves: map[int][][]parquet.Value{}, rows: min(blockRows, int(group.NumRows())-from), most: f.most}
 	chunks := group.ColumnChunks()
 	err := guarded(func() error {
 		for _, leaf := range f.schema.leaves(nil) {
 			if leaf.column >= len(chunks) {
 				return fmt.Errorf("%w: column %d of %d", ErrFormat, leaf.column, len(chunks))
+			}
+			if err := f.checkColumn(g, leaf.column); err != nil {
+				return fmt.Errorf("column %q: %w", leaf.name, err)
 			}
 			rows, err := b.column(chunks[leaf.column], from)
 			if err != nil {
@@ -110,6 +124,20 @@ func (f *file) read(g, from int) (*block, error) {
 		return nil
 	})
 	return b, err
+}
+
+// checkColumn looks at the pages of a column, once: see Note [Sizes that lie].
+func (f *file) checkColumn(group, column int) error {
+	at := [2]int{group, column}
+	if f.sound[at] {
+		return nil
+	}
+	if group >= len(f.meta.RowGroups) || column >= len(f.meta.RowGroups[group].Columns) {
+		return fmt.Errorf("%w: column %d of row group %d", ErrFormat, column, group)
+	}
+	err := checkPages(f, &f.meta.RowGroups[group].Columns[column].MetaData, f.size, f.most)
+	f.sound[at] = err == nil
+	return err
 }
 
 // column reads the values of the rows of one leaf.
@@ -156,6 +184,9 @@ func (b *block) values(rows [][]parquet.Value, in parquet.ValueReader) (_ [][]pa
 			if k := v.Kind(); k == parquet.ByteArray || k == parquet.FixedLenByteArray {
 				b.bytes += len(v.ByteArray())
 			}
+		}
+		if b.bytes > b.most {
+			return nil, false, fmt.Errorf("%w: %d rows have more than %d bytes, which is MaxPage", ErrSize, b.rows, b.most)
 		}
 		if errors.Is(err, io.EOF) {
 			return rows, false, nil

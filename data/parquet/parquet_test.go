@@ -3,11 +3,14 @@ package parquet_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -233,6 +236,89 @@ func TestFilesThatAreNoGoodAreErrors(t *testing.T) {
 	}
 }
 
+// allocated is how many bytes f makes room for, used or not.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// varint is how Thrift's compact form has a number.
+func varint(n int64) []byte { return binary.AppendVarint(nil, n) }
+
+// TestSizesThatLieMakeNoRoom writes sizes of gigabytes into a small file: into the headers of its pages, and into its footer.
+func TestSizesThatLieMakeNoRoom(t *testing.T) {
+	type row struct {
+		N int64 `parquet:"n"`
+	}
+	path := filepath.Join(t.TempDir(), "n.parquet")
+	if err := writer.WriteFile(path, []row{{1}, {2}, {3}}, writer.Compression(&writer.Uncompressed)); err != nil {
+		t.Fatal(err)
+	}
+	whole := must(os.ReadFile(path))(t)
+	s := must(parquet.Open(parquet.Options{}, path))(t)
+	if v, err := s.Value(t.Context(), 2); err != nil || v.(map[string]any)["n"] != int64(3) {
+		t.Fatal(v, err)
+	}
+	s.Close()
+	// A header is type, size, packed size, then a struct: 15 06 15 <size> 15 <size>.
+	header := append(append([]byte{0x15, 6, 0x15}, varint(24)...), append([]byte{0x15}, varint(24)...)...)
+	at := bytes.Index(whole, header)
+	if at < 0 {
+		t.Fatalf("no header of a page of 24 bytes in %x", whole)
+	}
+	lie := func(b []byte) []byte { return slices.Concat(whole[:at], b, whole[at+len(b):]) }
+	huge := varint(math.MaxInt32)
+	for name, c := range map[string]struct {
+		file []byte
+		want error
+	}{
+		"a page of 2 GiB":             {lie(slices.Concat([]byte{0x15, 6, 0x15}, huge, []byte{0x15}, varint(24))), parquet.ErrSize},
+		"a packed page of 2 GiB":      {lie(slices.Concat([]byte{0x15, 6, 0x15}, varint(24), []byte{0x15}, huge)), parquet.ErrFormat},
+		"a header with a long string": {lie(slices.Concat([]byte{0x18}, huge)), parquet.ErrFormat},
+		"a page that is negative":     {lie(slices.Concat([]byte{0x15, 6, 0x15}, varint(-24), []byte{0x15}, varint(24))), parquet.ErrFormat},
+	} {
+		if err := os.WriteFile(path, c.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if n := allocated(func() {
+			s, opened := parquet.Open(parquet.Options{}, path)
+			if err = opened; err == nil {
+				_, err = s.Value(t.Context(), 0)
+				s.Close()
+			}
+		}); n > 16<<20 || !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, %d bytes", name, err, n)
+		}
+	}
+	for name, list := range map[string][]byte{
+		"a list of 2 GiB":   append([]byte{0x29, 0xfc}, binary.AppendUvarint(nil, math.MaxInt32)...),
+		"a string of 2 GiB": append([]byte{0x68}, binary.AppendUvarint(nil, math.MaxInt32)...),
+	} {
+		b := binary.LittleEndian.AppendUint32(append([]byte("PAR1"), list...), uint32(len(list)))
+		if err := os.WriteFile(path, append(b, "PAR1"...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if n := allocated(func() { _, err = parquet.Open(parquet.Options{}, path) }); n > 16<<20 || !errors.Is(err, parquet.ErrFormat) {
+			t.Errorf("%s in the footer: %v, %d bytes", name, err, n)
+		}
+	}
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 func ExampleOpen() {
 	dir, _ := os.MkdirTemp("", "parquet")
 	defer os.RemoveAll(dir)
@@ -268,13 +354,18 @@ func FuzzOpen(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := parquet.Open(parquet.Options{MaxPage: 1 << 20}, path)
-		if err != nil {
-			return
-		}
-		defer s.Close()
-		for i := range min(s.Len(), 50) {
-			s.Value(t.Context(), i)
+		const most = 1 << 20
+		if n := allocated(func() {
+			s, err := parquet.Open(parquet.Options{MaxPage: most}, path)
+			if err != nil {
+				return
+			}
+			defer s.Close()
+			for i := range min(s.Len(), 50) {
+				s.Value(t.Context(), i)
+			}
+		}); n > 256*most+512*uint64(len(b)) { // 50 rows may each read all columns
+			t.Errorf("%d bytes for a file of %d", n, len(b))
 		}
 	})
 }

@@ -27,7 +27,7 @@ var (
 type Options struct {
 	Columns row.Columns // of each row; none stand for all
 	Cache   int         // bytes of rows that stay in memory, about; 0 stands for 64 MiB
-	MaxPage int         // bytes of a column in a row group, unpacked; 0 stands for 1 GiB
+	MaxPage int         // bytes of a column in a row group, unpacked, of a block of rows, and of the footer; 0 stands for 1 GiB
 }
 
 // A RowError says which row is no sample.
@@ -60,7 +60,7 @@ func Open(o Options, paths ...string) (*Set, error) {
 	if o.Cache == 0 {
 		o.Cache = 64 << 20
 	}
-	if o.MaxPage == 0 {
+	if o.MaxPage <= 0 {
 		o.MaxPage = 1 << 30
 	}
 	s := &Set{options: o, cache: cache{room: o.Cache}}

@@ -84,3 +84,17 @@ with h5py.File("odd.h5", "w") as f:
     f["unsigned"] = x.astype("<u4")
     f.create_dataset("scaled", data=x.astype("<i4"), scaleoffset=0, chunks=(3, 4, 5))
     f.create_dataset("none", data=h5py.Empty("f4"))
+
+# Data sets that grow, for Append, beside some that do not.
+with h5py.File("grows.h5", "w") as f:
+    x = f.create_dataset("x", data=np.arange(6, dtype="f4").reshape(2, 3), maxshape=(None, 3), chunks=(4, 2), compression="gzip", shuffle=True)
+    x.attrs["unit"] = "m"
+    n = f.create_dataset("group/n", data=np.arange(5), maxshape=(None,), chunks=(7,))
+    n.make_scale("n")
+    x.dims[0].attach_scale(n)
+    f.create_dataset("empty", shape=(0,), dtype="u1", maxshape=(None,), chunks=(16,), compression="lzf")
+    f["fixed"] = np.arange(3)
+    f["text"] = "abc"
+    f.create_dataset("big", data=np.arange(3, dtype=">i4"), maxshape=(None,))
+    f.create_dataset("summed", data=np.arange(3), maxshape=(None,), fletcher32=True)
+    f["soft"] = h5py.SoftLink("/x")

@@ -12,14 +12,17 @@ var ErrKind = errors.New("not a regular file")
 
 // Open is os.Open for regular files. It looks before it opens, since a pipe without a writer opens only when one comes. The error is a
 // *fs.PathError, and may wrap ErrKind.
-func Open(path string) (*os.File, error) {
+func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY) }
+
+// OpenFile is Open with the flags of os.OpenFile, which creates nothing.
+func OpenFile(path string, flag int) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.Unwrap(err)}
 	}
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
-		return os.Open(path)
+		return os.OpenFile(path, flag, 0)
 	case mode.IsDir():
 		err = fmt.Errorf("%w: it is a folder; name a file in it", ErrKind)
 	default:

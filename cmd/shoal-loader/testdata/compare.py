@@ -124,6 +124,47 @@ def tables():
         compare("parquet columns", Go("parquet", paths="table.parquet", columns=["text", "half"]), [{"text": r["text"], "half": r["half"]} for r in read], batch_size=256)
 
 
+def ragged():
+    """Rows of different lengths."""
+    lines = [{"ids": list(range(i % 5)), "tags": [0.5] * (1 + i % 3), "n": i} for i in range(10)]
+    with open("ragged.jsonl", "w") as f:
+        for line in lines:
+            f.write(json.dumps(line) + "\n")
+
+    def pad(rows, value, length=0, left=False, dtype=None):
+        length = max([len(r) for r in rows] + [length])
+        return torch.tensor([[value] * (length - len(r)) + r if left else r + [value] * (length - len(r)) for r in rows], dtype=dtype)
+
+    floats = {"jsonl": torch.float32, "parquet": torch.float64}  # as torch.tensor has them, and as the file has
+
+    def simple(batch):
+        return {"ids": pad([r["ids"] for r in batch], 0, dtype=torch.int64), "tags": pad([r["tags"] for r in batch], 0.0, dtype=floats[kind]),
+                "n": torch.tensor([r["n"] for r in batch])}
+
+    def each(batch):
+        length = -(-max(len(r["ids"]) for r in batch) // 4) * 4
+        return {"ids": pad([r["ids"] for r in batch], -100, length, True), "n": torch.tensor([r["n"] for r in batch]),
+                "there": pad([[True] * len(r["ids"]) for r in batch], False, length, True), "many": torch.tensor([len(r["ids"]) for r in batch]),
+                "tags": pad([r["tags"] for r in batch], 1.5, 8, dtype=floats[kind])}
+
+    rules = {"ids": {"value": -100, "left": True, "multiple": 4, "mask": "there", "lengths": "many"}, "tags": {"value": 1.5, "length": 8}}
+    files = ["jsonl"]
+    if pyarrow:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(lines), "ragged.parquet")
+        files.append("parquet")
+    for kind in files:
+        for name, how, collate in ("pad", 0, simple), ("pad columns", rules, each):
+            got = list(DataLoader(Go(kind, paths="ragged." + kind, pad=how), batch_size=4, **spawn))
+            want = list(DataLoader(lines, batch_size=4, collate_fn=collate))
+            assert len(got) == len(want) and all(map(same, got, want)), (kind, name, got, want)
+            print(kind, name, flush=True)
+    kind = "jsonl"
+    halves = torch.utils.data.Subset(Go("jsonl", paths="ragged.jsonl", pad=0), range(5, 10))
+    got = list(DataLoader(halves, batch_size=5, **spawn))
+    assert len(got) == 1 and same(got[0], simple(lines[5:])), got
+    wrong("no padding", Go("jsonl", paths="ragged.jsonl"), "ids")
+
+
 def pictures():
     random = numpy.random.default_rng(3)
     files = []
@@ -159,9 +200,13 @@ if __name__ == "__main__":
     arrays()
     text()
     tables()
+    ragged()
     if PIL:
         pictures()
     wrong("bad option", Misspelt("tokens", path="train.bin", length=8), "lenght")
     with open("bad.jsonl", "w") as f:
         f.write('{"x": 1}\n\n{"x": }\n')
+    bad = Go("jsonl", paths="ragged.jsonl", pad=0)
+    bad.shoal_args["pad"] = "zero"
+    wrong("bad padding", bad, "pad is string, and neither a number nor a dict")
     wrong("bad line", Go("jsonl", paths="bad.jsonl"), "bad.jsonl: line 3: ")

@@ -1,0 +1,83 @@
+package ipc
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"reflect"
+)
+
+// A LayoutError says why values of a type cannot be a [Record]: other processes read the same bytes,
+// so there is no pointer in them, and no byte of which the type does not say what it is. It wraps
+// ErrType.
+type LayoutError struct {
+	Type   reflect.Type // of the Record
+	Path   string       // to the part that is the reason, as in "job.Names[]"
+	Reason string       // what is wrong with it, and what to write instead
+}
+
+// Error returns one line.
+func (e *LayoutError) Error() string {
+	return fmt.Sprintf("ipc: no record of %s: %s %s", e.Type, e.Path, e.Reason)
+}
+
+// Unwrap returns ErrType.
+func (e *LayoutError) Unwrap() error { return ErrType }
+
+// recordName is what a Record of T is called. Beside the name of the type it has a sum of the layout,
+// since another program may have another one under that name.
+func recordName[T any](kind string) (string, error) {
+	t := reflect.TypeFor[T]()
+	sum := fnv.New64a()
+	if path, reason := layout(sum, t, typeName(t)); reason != "" {
+		return "", &LayoutError{t, path, reason}
+	}
+	return fmt.Sprintf("%s[%s %x]", kind, typeName(t), sum.Sum(nil)), nil
+}
+
+// layout writes the layout of t, or returns the part that has none and why.
+func layout(w io.Writer, t reflect.Type, path string) (at, reason string) {
+	fmt.Fprintf(w, "%d %d,", t.Kind(), t.Size())
+	switch k := t.Kind(); {
+	case t.PkgPath() == "sync" || t.PkgPath() == "sync/atomic":
+		return path, fmt.Sprintf("is a %s, which is good in one process only; the record has a Mutex of its own", t)
+	case t.Size() == 0:
+		return path, "has no bytes"
+	case k == reflect.Uintptr:
+		return path, "is an address, which means nothing elsewhere; for a number use uint64"
+	case k >= reflect.Bool && k <= reflect.Complex128:
+		return "", ""
+	case k == reflect.Array:
+		return layout(w, t.Elem(), path+"[]")
+	case k == reflect.Struct:
+		return structLayout(w, t, path)
+	case k == reflect.String || k == reflect.Slice:
+		return path, fmt.Sprintf("is a %s, which points elsewhere; an array has its bytes in place, as in [32]byte", t)
+	}
+	return path, fmt.Sprintf("is a %s, which points into the memory of one process", t)
+}
+
+// structLayout is layout of a struct whose fields leave no gaps.
+func structLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
+	end := uintptr(0)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name := path + "." + f.Name
+		if f.Offset > end {
+			return name, padding(f.Offset-end, "before it")
+		}
+		if at, reason := layout(w, f.Type, name); reason != "" {
+			return at, reason
+		}
+		end = f.Offset + f.Type.Size()
+	}
+	if end < t.Size() {
+		return path, padding(t.Size()-end, "at its end")
+	}
+	return "", ""
+}
+
+func padding(n uintptr, where string) string {
+	return fmt.Sprintf("has %d bytes of padding %s, which compilers place as they like: put large fields first, or a field `_ [%d]byte` there",
+		n, where, n)
+}

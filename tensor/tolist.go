@@ -1,0 +1,139 @@
+package tensor
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"unsafe"
+)
+
+// ToNested returns the elements of t as nested slices of the caller's type: tolist with a type.
+//
+//	rows, err := tensor.ToNested[[][]float32](t)
+//
+// T is as many slices, or arrays of the right length, as t has dimensions, and any type of number
+// within; any becomes what the method ToNested makes of it. Elements are converted where that keeps
+// what they are: bool to all, integers to integers that hold them and to floats, floats to floats and
+// complex numbers. The error wraps ErrNested if T has another depth or an element cannot be one of T's; nothing of t is shared
+// by what is returned.
+func ToNested[T any](t *Tensor) (nested T, err error) {
+	near, done := t.near()
+	defer done()
+	out := reflect.ValueOf(&nested).Elem()
+	if err := near.mayNest(out.Type()); err != nil {
+		var none T
+		return none, err
+	}
+	if err := near.nestInto(out, 0, near.offset); err != nil {
+		var none T
+		return none, err
+	}
+	runtime.KeepAlive(t)
+	return nested, nil
+}
+
+// mayNest returns nil if a value of type n has room for the elements of t.
+func (t *Tensor) mayNest(n reflect.Type) error {
+	leaf := n
+	for dim, size := range t.shape {
+		switch {
+		case leaf.Kind() == reflect.Slice:
+		case leaf.Kind() == reflect.Array && leaf.Len() == size:
+		default:
+			return fmt.Errorf("%w: a tensor of shape %v into a %v: dimension %d is no %v", ErrNested, t.shape, n, dim, leaf)
+		}
+		leaf = leaf.Elem()
+	}
+	if leaf.Kind() == reflect.Interface && leaf.NumMethod() == 0 {
+		return nil
+	}
+	to, ok := dtypeOf(leaf)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: a tensor of shape %v into a %v: %v is no number", ErrNested, t.shape, n, leaf)
+	case to.category() < t.dtype.category():
+		return fmt.Errorf("%w: %v into a %v, which would lose some of it; convert the tensor first", ErrNested, t.dtype, n)
+	}
+	return nil
+}
+
+// dtypeOf returns the dtype whose elements are in memory as values of t are.
+func dtypeOf(t reflect.Type) (DType, bool) {
+	switch t {
+	case reflect.TypeFor[F16]():
+		return Float16, true
+	case reflect.TypeFor[BF16]():
+		return BFloat16, true
+	}
+	dt, ok := kindDTypes[t.Kind()]
+	return dt, ok
+}
+
+var kindDTypes = map[reflect.Kind]DType{
+	reflect.Bool: Bool, reflect.Int: Int64, reflect.Uint: Uint64,
+	reflect.Int8: Int8, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64,
+	reflect.Uint8: Uint8, reflect.Uint16: Uint16, reflect.Uint32: Uint32, reflect.Uint64: Uint64,
+	reflect.Float32: Float32, reflect.Float64: Float64, reflect.Complex64: Complex64, reflect.Complex128: Complex128,
+}
+
+// nestInto fills out with the elements from at on, of the dimensions from dim on.
+func (t *Tensor) nestInto(out reflect.Value, dim, at int) error {
+	switch {
+	case dim == len(t.shape):
+		return t.convertInto(out, at, 0, 1)
+	case out.Kind() == reflect.Slice:
+		out.Set(reflect.MakeSlice(out.Type(), t.shape[dim], t.shape[dim]))
+	}
+	if dim == len(t.shape)-1 && t.shape[dim] > 0 {
+		return t.convertInto(out.Index(0), at, t.strides[dim], t.shape[dim])
+	}
+	for i := range t.shape[dim] {
+		if err := t.nestInto(out.Index(i), dim+1, at+i*t.strides[dim]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// convertInto converts n elements, from at on, into the memory from first on.
+func (t *Tensor) convertInto(first reflect.Value, at, stride, n int) error {
+	if first.Kind() == reflect.Interface {
+		boxes := unsafe.Slice((*any)(first.Addr().UnsafePointer()), n)
+		for i := range boxes {
+			boxes[i] = t.boxed(at + i*stride)
+		}
+		return nil
+	}
+	to, _ := dtypeOf(first.Type())
+	for i := 0; to.narrows(t.dtype) && i < n; i++ {
+		if v := t.boxed(at + i*stride); !fits(first, v) {
+			return fmt.Errorf("%w: element %v is no %v; convert the tensor first", ErrNested, v, first.Type())
+		}
+	}
+	size := t.dtype.Size()
+	out := unsafe.Slice((*byte)(first.Addr().UnsafePointer()), n*to.Size())
+	caster(to, t.dtype)(out, 1, t.bytes()[at*size:], stride, n)
+	return nil
+}
+
+// narrows reports whether there are integers of s that are none of d.
+func (d DType) narrows(s DType) bool {
+	if !d.isInteger() || !s.isInteger() {
+		return false
+	}
+	return s.isSigned() && !d.isSigned() || d.Size() < s.Size() || d.isSigned() && !s.isSigned() && d.Size() == s.Size()
+}
+
+func (d DType) isSigned() bool { return d >= Int8 && d <= Int64 }
+
+// fits reports whether a variable like to holds an integer, which is an int64 or a larger uint64.
+func fits(to reflect.Value, v any) bool {
+	if n, ok := v.(uint64); ok {
+		return to.CanUint() && !to.OverflowUint(n)
+	}
+	n := v.(int64)
+	if to.CanInt() {
+		return !to.OverflowInt(n)
+	}
+	return n >= 0 && !to.OverflowUint(uint64(n))
+}

@@ -1,0 +1,21 @@
+package torch
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestParentIsReadToTheEnd has Python start processes that end at once, with more to say to them than a pipe holds: a program that ends before
+// it has read all hangs its parent.
+func TestParentIsReadToTheEnd(t *testing.T) {
+	eachPython(t, func(t *testing.T, py python) {
+		cmd := exec.CommandContext(testContext(t), py.path, "testdata/early.py", os.Args[0])
+		cmd.Env, cmd.Stderr = pythonEnv(), io.Discard
+		out, err := cmd.Output()
+		if want := "fails 1\nfails 1\nnobodys 3\nnobodys 1\n"; string(out) != want || err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}

@@ -1,0 +1,292 @@
+package torch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// An ending is a function of steps.py at a step of whose hand-over something happens.
+type ending struct {
+	Path   string        // of Python
+	Target string        // in steps.py
+	Whom   string        // python and go are killed, stop is for Go
+	At     int           // step, from 1; 0 for none
+	Dir    string        // for temporary files, and for the note
+	Linger time.Duration // of Python
+}
+
+func (e ending) note() string { return filepath.Join(e.Dir, "note") }
+
+func (e ending) spawn(ctx context.Context) (*Process, error) {
+	py := Python{Path: e.Path, Dir: "testdata", Env: append(pythonEnv(), "TMPDIR="+e.Dir), Stderr: io.Discard, Linger: e.Linger}
+	return py.Spawn(ctx, "steps:"+e.Target, e.Whom, e.At, e.note())
+}
+
+// noted are the process that has ended, and how many steps it came to.
+func (e ending) noted(t *testing.T) (pid, steps int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(string(must(os.ReadFile(e.note()))(t)), "%d %d", &pid, &steps); err != nil {
+		t.Fatal(err)
+	}
+	return pid, steps
+}
+
+// clean wants nothing of Python's, nor of multiprocessing's, to be left behind.
+func (e ending) clean(t *testing.T, pid int) {
+	t.Helper()
+	left := func() (all []string) {
+		names := must(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t)
+		files := must(filepath.Glob(e.Dir + "/*"))(t)
+		for _, f := range files {
+			if f != e.note() {
+				names = append(names, f)
+			}
+		}
+		return names
+	}
+	waitFor(t, func() bool { return len(left()) == 0 }, "what the process has left to go")
+	if all := left(); len(all) > 0 {
+		t.Errorf("%s at step %d leaves %v", e.Whom, e.At, all)
+	}
+}
+
+// An outcome is what comes of an ending.
+type outcome struct {
+	Came, Gone int
+	Wrong      []string
+	Ended      string // by Wait, in words
+	Killed     bool
+	Lost       bool // as the process says
+}
+
+// receive waits for p and receives what it has sent.
+func receive(ctx context.Context, p *Process) (o outcome) {
+	err := p.Wait(ctx)
+	var failed *ProcessError
+	if errors.As(err, &failed) {
+		o.Killed = failed.Signal == syscall.SIGKILL
+		o.Lost = failed.Exception == "RuntimeError" && strings.Contains(failed.Message, "lost at the end of the process")
+	}
+	o.Ended = fmt.Sprint(err)
+	for {
+		v, err := p.Conn.Recv(ctx)
+		switch {
+		case err == io.EOF || errors.As(err, &failed):
+			return o
+		case errors.Is(err, ErrGone):
+			o.Gone++
+		case err != nil:
+			o.Wrong = append(o.Wrong, err.Error())
+			return o
+		default:
+			if err := o.check(ctx, v); err != nil {
+				o.Wrong = append(o.Wrong, err.Error())
+			}
+			CloseAll(v)
+		}
+	}
+}
+
+// check looks at a value that came, which has a number.
+func (o *outcome) check(ctx context.Context, v any) error {
+	want := int64(o.Came % 3)
+	o.Came++
+	switch v := v.(type) {
+	case *Conn:
+		if got, err := v.Recv(ctx); got != want || err != nil {
+			return fmt.Errorf("through connection %d came %v, %w", want, got, err)
+		}
+	case *tensor.Tensor:
+		if got := elements(v); got[0] != float64(want) {
+			return fmt.Errorf("tensor %d has %v", want, got)
+		}
+	default:
+		return fmt.Errorf("a %T came", v)
+	}
+	return nil
+}
+
+// endings runs test for the steps of a function's end, every so many-th, and once for none. The steps are dealt out among the Pythons.
+func endings(t *testing.T, whom, target string, sent, stride int, each func(*testing.T, func(*testing.T, python)), test func(*testing.T, ending)) {
+	var mu sync.Mutex
+	turn, players := -1, len(plainPythons())
+	if target == "tensors" {
+		players = len(torchPythons())
+	}
+	each(t, func(t *testing.T, py python) {
+		mu.Lock()
+		turn++
+		first := 1 + turn
+		mu.Unlock()
+		e := ending{Path: py.path, Target: target, Whom: whom, Linger: time.Minute}
+		steps := unharmed(t, e, sent)
+		for e.At = first; e.At <= steps; e.At += players * stride {
+			e.Dir = t.TempDir()
+			test(t, e)
+			if t.Failed() {
+				t.Fatalf("%s killed or stopped at step %d of %d", whom, e.At, steps)
+			}
+		}
+	})
+}
+
+// unharmed has a function end as it should, and counts the steps.
+func unharmed(t *testing.T, e ending, sent int) int {
+	t.Helper()
+	e.Dir = t.TempDir()
+	ctx := testContext(t)
+	p := must(e.spawn(ctx))(t)
+	defer p.Close()
+	if o := receive(ctx, p); o.Ended != "<nil>" || o.Came != sent || o.Gone != 0 || o.Wrong != nil {
+		t.Fatalf("nothing has happened, and yet: %+v", o)
+	}
+	pid, steps := e.noted(t)
+	e.clean(t, pid)
+	if steps < 20 {
+		t.Fatalf("the end has %d steps", steps)
+	}
+	return steps
+}
+
+// TestPythonKilledWhileItHandsOver kills Python at each line of its end. What was sent comes whole, or is gone with an error that says so.
+func TestPythonKilledWhileItHandsOver(t *testing.T) {
+	endings(t, "python", "connections", 3, 1, eachPython, func(t *testing.T, e ending) { killedAt(t, e, 3) })
+}
+
+// TestPyTorchKilledWhileItHandsOver does the same with tensors, by descriptors and by names, at some of the lines.
+func TestPyTorchKilledWhileItHandsOver(t *testing.T) {
+	endings(t, "python", "tensors", 6, 25, eachTorch, func(t *testing.T, e ending) { killedAt(t, e, 6) })
+}
+
+func killedAt(t *testing.T, e ending, sent int) {
+	if err := Trim(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := testContext(t)
+	files := openFiles(t)
+	p := must(e.spawn(ctx))(t)
+	defer p.Close()
+	o := receive(ctx, p)
+	if !o.Killed || o.Came+o.Gone != sent || o.Wrong != nil {
+		t.Errorf("%+v", o)
+	}
+	p.Close()
+	e.clean(t, p.PID())
+	waitFor(t, func() bool { return openFiles(t) <= files }, fmt.Sprintf("no more than %d descriptors", files))
+}
+
+// TestHeir is the Go process of those tests that kill or stop it.
+func TestHeir(t *testing.T) {
+	said := os.Getenv("SHOAL_TORCH_HEIR")
+	if said == "" {
+		t.Skip("only a part of TestGoKilledWhileItTakesOver")
+	}
+	var e ending
+	if err := json.Unmarshal([]byte(said), &e); err != nil {
+		t.Fatal(err)
+	}
+	ctx := testContext(t)
+	p := must(e.spawn(ctx))(t)
+	defer p.Close()
+	b := must(json.Marshal(receive(ctx, p)))(t)
+	p.Close()
+	fmt.Printf("outcome %s\n", b)
+}
+
+// heir starts TestHeir. The reader ends when all have ended that it has started.
+func heir(t *testing.T, e ending) (cmd *exec.Cmd, out *os.File) {
+	t.Helper()
+	out, theirs := must2(os.Pipe())(t)
+	cmd = exec.CommandContext(testContext(t), os.Args[0], "-test.run", "^TestHeir$")
+	cmd.Env = append(os.Environ(), "SHOAL_TORCH_HEIR="+string(must(json.Marshal(e))(t)), "SHOAL_INTEROP=")
+	cmd.Stdout, cmd.Stderr = theirs, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	out.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	t.Cleanup(func() { out.Close() })
+	return cmd, out
+}
+
+// TestGoKilledWhileItTakesOver kills Go at each line of the hand-over. Python ends, and nothing is left.
+func TestGoKilledWhileItTakesOver(t *testing.T) {
+	endings(t, "go", "connections", 3, 1, eachPython, func(t *testing.T, e ending) {
+		cmd, out := heir(t, e)
+		text, err := io.ReadAll(out)
+		if cmd.Wait() == nil || err != nil || strings.Contains(string(text), "outcome") {
+			t.Errorf("Go was not killed, or Python has not ended: %v, %s", err, text)
+		}
+		sweepTempDirs(e.Dir) // as the next program of Shoal's does
+		pid, _ := e.noted(t)
+		e.clean(t, pid)
+	})
+}
+
+// TestGoStoppedWhileItTakesOver stops Go at lines of the hand-over, and has it go on: all that was sent comes.
+func TestGoStoppedWhileItTakesOver(t *testing.T) {
+	endings(t, "stop", "connections", 3, 2, eachPython, func(t *testing.T, e ending) {
+		o := stopped(t, e, func(int) {})
+		if o.Ended != "<nil>" || o.Came != 3 || o.Gone != 0 || o.Wrong != nil {
+			t.Errorf("after Go has gone on: %+v", o)
+		}
+	})
+}
+
+// TestGoStoppedForTooLong has Go go on when Python has given up: the loss is what Wait returns, and nobody hangs.
+func TestGoStoppedForTooLong(t *testing.T) {
+	endings(t, "stop", "connections", 3, 6, eachPython, func(t *testing.T, e ending) {
+		e.Linger = 300 * time.Millisecond
+		o := stopped(t, e, func(python int) {
+			waitFor(t, func() bool { return sys.Exiting(python) }, "Python to give up")
+		})
+		if good := o.Ended == "<nil>" && o.Came == 3; !good && !o.Lost || o.Came+o.Gone != 3 || o.Wrong != nil {
+			t.Errorf("after Python has given up: %+v", o)
+		}
+	})
+}
+
+// stopped runs an ending that stops Go, which goes on after the pause.
+func stopped(t *testing.T, e ending, pause func(python int)) (o outcome) {
+	t.Helper()
+	cmd, out := heir(t, e)
+	waitFor(t, func() bool { return state(cmd.Process.Pid) == "T" }, "Go to be stopped")
+	pid, _ := e.noted(t)
+	pause(pid)
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(out)
+	if failed := cmd.Wait(); failed != nil || err != nil {
+		t.Fatalf("Go has ended with %v, %v: %s", failed, err, text)
+	}
+	_, said, _ := strings.Cut(string(text), "outcome ")
+	said, _, _ = strings.Cut(said, "\n")
+	if err := json.Unmarshal([]byte(said), &o); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	e.clean(t, pid)
+	return o
+}
+
+// state is the letter that the kernel has for what a process does; "" if there is none.
+func state(pid int) string {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	letter, _, _ := strings.Cut(rest, " ")
+	return letter
+}

@@ -1,0 +1,80 @@
+"""Functions at a step of whose end, a line of leave.py, their process is killed, or Go is killed or stopped."""
+import multiprocessing
+import os
+import signal
+import sys
+import time
+
+HAND_OVER = "leave", "hand_over"  # what Go takes part in
+
+
+class Steps:
+    """Counts the lines of leave.py that the process comes to, each once, writes that down, and does something at one of them."""
+
+    def __init__(self, at, act, whom, note):
+        self.at, self.act = at, act
+        self.note = os.open(note, os.O_WRONLY | os.O_CREAT, 0o600)
+        self.functions = None if whom == "python" else HAND_OVER
+        self.seen = set()
+        self.write()
+
+    def write(self):
+        os.pwrite(self.note, b"%10d %6d" % (os.getpid(), len(self.seen)), 0)  # whoever reads it sees one or the other
+
+    def trace(self, frame, event, arg):
+        code = frame.f_code
+        if code.co_filename != "torch/leave.py" or self.functions and code.co_name not in self.functions:
+            return None
+        if event == "line" and frame.f_lineno not in self.seen:
+            self.seen.add(frame.f_lineno)
+            self.write()
+            if len(self.seen) == self.at:
+                self.act()
+        return self.trace
+
+
+def kill_python():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_go():
+    parent = os.getppid()
+    os.kill(parent, signal.SIGKILL)
+    while os.getppid() == parent:
+        time.sleep(0.001)
+
+
+def stop_go():
+    """Stops it; the test has it go on."""
+    parent = os.getppid()
+    os.kill(parent, signal.SIGSTOP)
+    while True:
+        with open("/proc/%d/stat" % parent) as f:
+            if f.read().rpartition(")")[2].split()[0] == "T":
+                return
+        time.sleep(0.001)
+
+
+def watch(whom, at, note):
+    act = {"python": kill_python, "go": kill_go, "stop": stop_go}[whom]
+    sys.settrace(Steps(at, act, whom, note).trace)
+
+
+def connections(conn, whom, at, note):
+    """Sends three connections with a message in each, and ends."""
+    for i in range(3):
+        near, far = multiprocessing.Pipe()
+        near.send(i)
+        conn.send(far)
+    watch(whom, at, note)
+
+
+def tensors(conn, whom, at, note):
+    """Sends three tensors by each strategy, and ends."""
+    import torch
+    import torch.multiprocessing
+    for strategy in "file_descriptor", "file_system":
+        torch.multiprocessing.set_sharing_strategy(strategy)
+        for i in range(3):
+            conn.send(torch.full((2,), float(i)))
+    watch(whom, at, note)
