@@ -43,11 +43,11 @@ func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs
 	if !sameShape(target.Shape(), shape) {
 		misuse("%s of shape %v with target %v: it is one class for each row, %v", op, x.Shape(), target.Shape(), shape)
 	}
-	if target.Dims() != 1 { // on the path of training it has one, and a view of it would be an allocation
-		target = target.Reshape(-1)
+	if len(shape) == 1 && x == rows { // on the path of training, which allocates nothing
+		return c.rowLoss(logs(x), target)
 	}
-	losses := c.rowLoss(logs(rows), target)
-	if c.Reduction != Unreduced || len(shape) == 1 {
+	losses := c.rowLoss(logs(rows), target.Reshape(-1))
+	if c.Reduction != Unreduced {
 		return losses
 	}
 	return Reshape(losses, shape...)

@@ -171,6 +171,24 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 				return autograd.Mul(autograd.Mul(h, inner[0]), in[1])
 			}, autograd.Sin(in[0]))
 		}, two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"ScaledDotProductAttention": {func(in vars) *autograd.Var {
+			return autograd.ScaledDotProductAttention(in[0], in[1], in[2], autograd.Attention{})
+		}, []*tensor.Tensor{values(1, 2, 2, 3, 4), values(2, 2, 2, 5, 4), values(3, 1, 2, 5, 3)}},
+		"ScaledDotProductAttention causal": {func(in vars) *autograd.Var {
+			return autograd.ScaledDotProductAttention(in[0], in[1], in[2], autograd.Attention{Causal: true, Scale: 0.7})
+		}, []*tensor.Tensor{values(1, 2, 4, 3), values(2, 2, 5, 3), values(3, 1, 5, 3)}},
+		"ScaledDotProductAttention masked": {func(in vars) *autograd.Var {
+			return autograd.ScaledDotProductAttention(in[0], in[1], in[2], autograd.Attention{Mask: autograd.Const(mask)})
+		}, []*tensor.Tensor{values(1, 2, 2, 2, 3, 4), values(2, 2, 2, 2, 3, 4), values(3, 1, 2, 2, 3, 2)}},
+		"ScaledDotProductAttention with a bias": {func(in vars) *autograd.Var {
+			return autograd.ScaledDotProductAttention(in[0], in[1], in[2], autograd.Attention{Mask: in[3]})
+		}, []*tensor.Tensor{values(1, 2, 2, 2, 3, 4), values(2, 2, 2, 2, 5, 4), values(3, 1, 2, 2, 5, 2), values(4, 1, 2, 1, 3, 5)}},
+		"ScaledDotProductAttention with a bias of keys": {func(in vars) *autograd.Var {
+			return autograd.ScaledDotProductAttention(in[0], in[0], in[0], autograd.Attention{Mask: in[1]})
+		}, two(values(1, 2, 2, 3, 4), values(4, 1, 3))},
+		"AttentionWeights": {func(in vars) *autograd.Var {
+			return autograd.AttentionWeights(in[0], in[1], autograd.Attention{Causal: true})
+		}, two(values(1, 2, 2, 3, 4), values(2, 2, 2, 5, 4))},
 		"Where":        {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
 		"Maximum":      {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
 		"Minimum":      {g(autograd.Minimum), two(values(1, 1, 2, 3), values(2, 1, 2, 1))},

@@ -51,6 +51,14 @@ var layerOps = map[string]differentialOp{
 
 	"NLLLoss": differentialOps["NLLLoss"], "CrossEntropy": differentialOps["CrossEntropy"],
 
+	"Attention": func(in []*autograd.Var, a []any) []*autograd.Var {
+		o := autograd.Attention{Causal: a[0].(bool), Scale: a[1].(float64)}
+		if len(in) > 3 {
+			o.Mask = in[3]
+		}
+		return just(autograd.ScaledDotProductAttention(in[0], in[1], in[2], o))
+	},
+
 	"LayerNormOver": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.LayerNormOver(in[0], wholes(a[0]), nil, nil, 1e-5))
 	},

@@ -47,3 +47,44 @@ func ExampleConv1d() {
 	fmt.Println(c.Forward(autograd.NoGrad(tensor.FromSlice([]float32{1, 3, 6, 10}, 1, 1, 4))).T().ToNested())
 	// Output: [[[2 3 4]]]
 }
+
+// What stands later in a sequence changes nothing of what stands before it.
+func ExampleTransformerEncoderLayer() {
+	l := nn.NewTransformerEncoderLayer(8, 2, 16, 0.1, nil)
+	l.SelfAttn.BatchFirst = true
+	nn.Eval(l)
+	x := tensor.RandN(tensor.Float32, nil, 1, 5, 8)
+	before := l.Encode(autograd.NoGrad(x), nn.AttentionMask{Causal: true}).T()
+	x.Select(1, 4).Zero()
+	after := l.Encode(autograd.NoGrad(x), nn.AttentionMask{Causal: true}).T()
+	for i := range 5 {
+		fmt.Print(tensor.All(tensor.Eq(before.Select(1, i), after.Select(1, i))).ToNested(), " ")
+	}
+	// Output: true true true true false
+}
+
+func ExampleMultiheadAttention() {
+	m := nn.NewMultiheadAttention(8, 2, nil)
+	q, kv := autograd.NoGrad(tensor.Ones(tensor.Float32, 3, 1, 8)), autograd.NoGrad(tensor.Ones(tensor.Float32, 4, 1, 8))
+	y, w := m.AttendWeights(q, kv, kv, nn.AttentionMask{})
+	fmt.Println(y.Shape(), w.Shape(), tensor.At[float32](w.T(), 0, 0, 0))
+	// Output: [3 1 8] [1 3 4] 0.25
+}
+
+func ExampleLSTM() {
+	l := nn.NewLSTM(3, 4, 2, true, nil)
+	y, h, c := l.Run(autograd.NoGrad(tensor.Ones(tensor.Float32, 5, 1, 3)), nil, nil)
+	fmt.Println(y.Shape(), h.Shape(), c.Shape())
+	// Output: [5 1 8] [4 1 4] [4 1 4]
+}
+
+// A sequence in two parts gives what it gives in one.
+func ExampleGRU() {
+	g := nn.NewGRU(3, 4, 1, false, nil)
+	x := tensor.RandN(tensor.Float32, nil, 6, 1, 3)
+	_, whole := g.Run(autograd.NoGrad(x), nil)
+	_, half := g.Run(autograd.NoGrad(x.Narrow(0, 0, 3)), nil)
+	_, rest := g.Run(autograd.NoGrad(x.Narrow(0, 3, 3)), half)
+	fmt.Println(tensor.Abs(tensor.Sub(whole.T(), rest.T())).Sum() < 1e-5)
+	// Output: true
+}

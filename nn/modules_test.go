@@ -103,6 +103,97 @@ var moduleCases = map[string]moduleCase{
 		c.Same, c.Dilation, c.Mode = true, 2, autograd.PadReflect
 		return c
 	}),
+
+	"MultiheadAttention": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[1], in[2], nn.AttentionMask{})
+		return []*autograd.Var{y, w}
+	}},
+	"MultiheadAttention masked": {func() nn.Module {
+		m := nn.NewMultiheadAttention(6, 3, nil)
+		m.BatchFirst, m.InProjBias, m.OutProj.Bias = true, nil, nil
+		return m
+	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		return just(m.(*nn.MultiheadAttention).Attend(in[0], in[0], in[0], nn.AttentionMask{Padding: hidden(), Causal: true}))
+	}},
+	"MultiheadAttention of one": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[0], in[0], nn.AttentionMask{})
+		return []*autograd.Var{y, w}
+	}},
+	"TransformerEncoderLayer norm last":  encoderLayer(false),
+	"TransformerEncoderLayer norm first": encoderLayer(true),
+	"TransformerEncoder": layer(func() nn.Layer {
+		e := &nn.TransformerEncoder{Norm: nn.NewLayerNorm(4)}
+		for range 2 {
+			l := nn.NewTransformerEncoderLayer(4, 2, 6, 0, nil)
+			l.SelfAttn.BatchFirst = true
+			e.Layers = append(e.Layers, l)
+		}
+		return e
+	}),
+
+	"LSTM": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 1, false, nil) }), "GRU": gru(func() *nn.GRU { return nn.NewGRU(3, 4, 1, false, nil) }),
+	"LSTM of two layers from states": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 2, false, nil) }),
+	"GRU of two layers from states":  gru(func() *nn.GRU { return nn.NewGRU(3, 4, 2, false, nil) }),
+	"LSTM both ways": lstm(func() *nn.LSTM {
+		l := nn.NewLSTM(3, 4, 2, true, nil)
+		l.BatchFirst = true
+		return l
+	}),
+	"GRU both ways": gru(func() *nn.GRU {
+		g := nn.NewGRU(3, 4, 2, true, nil)
+		g.BatchFirst = true
+		return g
+	}),
+	"LSTM without biases of one": lstm(func() *nn.LSTM {
+		l := nn.NewLSTM(3, 4, 1, false, nil)
+		l.Passes[0].BiasIH, l.Passes[0].BiasHH = nil, nil
+		return l
+	}),
+	"GRU without biases of one": gru(func() *nn.GRU {
+		g := nn.NewGRU(3, 4, 1, false, nil)
+		g.Passes[0].BiasIH, g.Passes[0].BiasHH = nil, nil
+		return g
+	}),
+}
+
+func lstm(make func() *nn.LSTM) moduleCase {
+	return moduleCase{func() nn.Module { return make() }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		in = append(in, nil, nil)
+		y, h, c := m.(*nn.LSTM).Run(in[0], in[1], in[2])
+		return []*autograd.Var{y, h, c}
+	}}
+}
+
+func gru(make func() *nn.GRU) moduleCase {
+	return moduleCase{func() nn.Module { return make() }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		in = append(in, nil)
+		y, h := m.(*nn.GRU).Run(in[0], in[1])
+		return []*autograd.Var{y, h}
+	}}
+}
+
+// hidden is the padding of modules.py.
+func hidden() *tensor.Tensor {
+	return tensor.FromSlice([]bool{false, false, false, true, false, true, false, false}, 2, 4)
+}
+
+// encoderLayer sees nothing of the future, by a mask where the norm comes first.
+func encoderLayer(first bool) moduleCase {
+	return moduleCase{func() nn.Module {
+		l := nn.NewTransformerEncoderLayer(6, 2, 8, 0, nil)
+		l.NormFirst, l.GELU, l.SelfAttn.BatchFirst = first, first, first
+		return l
+	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		mask := nn.AttentionMask{Causal: true}
+		if first {
+			future := tensor.New(tensor.Bool, 4, 4)
+			for i := range 16 {
+				tensor.SetAt(future, i%4 > i/4, i/4, i%4)
+			}
+			mask = nn.AttentionMask{Mask: future}
+		}
+		return just(m.(*nn.TransformerEncoderLayer).Encode(in[0], mask))
+	}}
 }
 
 // wide returns a layer whose filters are no squares.

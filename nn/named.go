@@ -140,20 +140,34 @@ func isLeaf(t reflect.Type) bool {
 func walkParts(v reflect.Value, path string, visit func(path string, v any) bool) bool {
 	switch v.Kind() {
 	case reflect.Struct:
+		suffix, _ := suffixOf(v)
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if f.IsExported() && f.Tag.Get("wire") != "-" && !walk(reachable(v.Field(i)), join(path, f), visit) {
+			if f.IsExported() && f.Tag.Get("wire") != "-" && !walk(reachable(v.Field(i)), join(path, f)+suffix, visit) {
 				return false
 			}
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			if !walk(reachable(v.Index(i)), path+dot(path)+strconv.Itoa(i), visit) {
+			at := path + dot(path) + strconv.Itoa(i)
+			if _, ok := suffixOf(v.Index(i)); ok {
+				at = path
+			}
+			if !walk(reachable(v.Index(i)), at, visit) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// suffixOf returns what stands behind the names of the fields of a part that PyTorch does not put into a list: such a part has no index.
+func suffixOf(v reflect.Value) (suffix string, ok bool) {
+	p, ok := reachable(v).Interface().(interface{ nameSuffix() string })
+	if !ok || v.Kind() == reflect.Pointer && v.IsNil() {
+		return "", false
+	}
+	return p.nameSuffix(), true
 }
 
 // reachable returns a struct that is a field or an element by its pointer, so that its methods are seen.

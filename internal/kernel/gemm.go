@@ -18,21 +18,29 @@ func Gemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b 
 	if k == 0 {
 		return
 	}
+	if parts := workers(max(m, n), m*n*k); parts > 1 {
+		newGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta != 0, c, ldc).split(parts)
+	} else {
+		serial(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta != 0, c, ldc)
+	}
+}
+
+func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool, c []F, ldc int) gemm[F] {
 	down, right := lda, 1 // of op(a)
 	if transA {
 		down, right = 1, lda
 	}
-	loops := inner[F]()
-	if m*n*k <= loops.tiny {
-		plain(m, n, k, alpha, a, down, right, b, ldb, transB, beta != 0, c, ldc)
+	return gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, add, c, ldc, m, n}
+}
+
+// serial is Gemm on the calling goroutine, of what is not empty and either overwrites c or is added to it.
+func serial[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool, c []F, ldc int) {
+	g := newGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, add, c, ldc)
+	if m*n*k <= g.tiny {
+		plain(m, n, k, alpha, a, g.a.row, g.a.col, b, ldb, transB, add, c, ldc)
 		return
 	}
-	g := gemm[F]{loops, transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, beta != 0, c, ldc, m, n}
-	if parts := workers(max(m, n), m*n*k); parts > 1 {
-		g.split(parts)
-	} else {
-		g.compute(0, m, 0, n)
-	}
+	g.compute(0, m, 0, n)
 }
 
 // mustHold panics unless x holds op(x) of rows×cols.

@@ -588,4 +588,23 @@ for _ in range(4 * N):
     case("CrossEntropy", lambda x, t: F.cross_entropy(x, t, reduction=r, label_smoothing=smooth), [x, p], r, smooth, grad=[0])
     case("CrossEntropy", lambda x, t, w: F.cross_entropy(x, t, w, reduction=r, label_smoothing=smooth), [x, p, w], r, smooth, grad=[0])
 
+for k in range(2 * N):
+    d = fl()
+    lead = R.choice([[], [2], [2, 3]])
+    L, S = (66, 130) if k % 40 == 0 else (R.randint(1, 4), R.randint(1, 5))
+    if k % 40 == 0:
+        d, lead = f32, []
+    E, V = R.randint(1, 4), R.randint(1, 4)
+    ins = [tensor(lead + [L, E], d, "numbers"), tensor(lead + [S, E], d, "numbers"), tensor(lead + [S, V], d, "numbers")]
+    scale = R.choice([None, 0.5])
+    causal = R.random() < 0.4
+    case("Attention", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale), ins, causal, scale or 0)
+    if causal:
+        continue
+    mask = torch.tensor([R.random() < 0.7 for _ in range(L * S)]).reshape(L, S)
+    mask[:, 0] = True
+    case("Attention", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, scale=scale), ins + [mask], causal, scale or 0, grad=[0, 1, 2])
+    bias = tensor(R.choice([[L, S], lead + [L, S], [1] * len(lead) + [L, S]]), d, "numbers")
+    case("Attention", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, scale=scale), ins + [bias], causal, scale or 0)
+
 save(sys.argv[2])

@@ -21,7 +21,7 @@ def numbers(t):
     return {"shape": list(t.shape), "v": [float(f"{v:.8g}") for v in t.detach().flatten().tolist()]}
 
 
-cases, states = [], {}
+cases, all_states = [], {}
 
 
 def flat(out):
@@ -36,7 +36,7 @@ def case(name, module, *shapes, forward=None, scale=1):
     with torch.no_grad():
         for k, (_, p) in enumerate(sorted(module.named_parameters())):
             p.copy_(values(k + 1, scale, *p.shape))
-    states[name] = copy.deepcopy(module.state_dict())
+    all_states[name] = copy.deepcopy(module.state_dict())
     module.train()
     inputs = [values(11 + k, 1.5, *s) for k, s in enumerate(shapes)]
     forward(module, *[x.clone() for x in inputs])
@@ -70,11 +70,36 @@ case("Conv2d same", nn.Conv2d(2, 3, (4, 3), padding="same", dilation=(1, 2)), (2
 case("Conv2d same circular", nn.Conv2d(2, 3, (4, 3), padding="same", padding_mode="circular"), (2, 2, 4, 5))
 case("Conv1d", nn.Conv1d(2, 3, 3, stride=2, padding=1), (2, 2, 7))
 case("Conv1d same dilated in groups", nn.Conv1d(2, 4, 4, padding="same", dilation=2, groups=2, padding_mode="reflect"), (2, 2, 7))
+future = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+hidden = torch.tensor([[False, False, False, True], [False, True, False, False]])
+case("MultiheadAttention", nn.MultiheadAttention(6, 2), (4, 2, 6), (5, 2, 6), (5, 2, 6), scale=0.5, forward=lambda m, q, k, v: m(q, k, v))
+case("MultiheadAttention masked", nn.MultiheadAttention(6, 3, bias=False, batch_first=True), (2, 4, 6), scale=0.5,
+     forward=lambda m, x: m(x, x, x, key_padding_mask=hidden, attn_mask=future, need_weights=False)[0])
+case("MultiheadAttention of one", nn.MultiheadAttention(6, 2), (4, 6), scale=0.5, forward=lambda m, x: m(x, x, x))
+for first in (False, True):
+    layer = nn.TransformerEncoderLayer(6, 2, 8, dropout=0, norm_first=first, activation="gelu" if first else "relu", batch_first=first)
+    case(f"TransformerEncoderLayer {'norm first' if first else 'norm last'}", layer, (2, 4, 6) if first else (4, 2, 6), scale=0.5,
+         forward=lambda m, x: m(x, src_mask=future, is_causal=True))
+layer = nn.TransformerEncoderLayer(4, 2, 6, dropout=0, batch_first=True)
+case("TransformerEncoder", nn.TransformerEncoder(layer, 2, nn.LayerNorm(4)), (2, 4, 4), scale=0.5, forward=lambda m, x: m(x, src_key_padding_mask=None))
 
-torch.save(states, here / "modules.pt")
+
+def recurrent(m, x, *states):
+    y, h = m(x, (states if len(states) > 1 else states[0]) if states else None)
+    return (y, *h) if isinstance(h, tuple) else (y, h)
+
+
+for cls in (nn.LSTM, nn.GRU):
+    name, states = cls.__name__, 2 if cls is nn.LSTM else 1
+    case(name, cls(3, 4), (5, 2, 3), forward=recurrent)
+    case(f"{name} of two layers from states", cls(3, 4, 2), (5, 2, 3), *[(2, 2, 4)] * states, forward=recurrent)
+    case(f"{name} both ways", cls(3, 4, 2, bidirectional=True, batch_first=True), (2, 5, 3), forward=recurrent)
+    case(f"{name} without biases of one", cls(3, 4, bias=False), (5, 3), *[(1, 4)] * states, forward=recurrent)
+
+torch.save(all_states, here / "modules.pt")
 try:
     from safetensors.torch import save_file
-    save_file({f"{m}.{k}": v.contiguous() for m, s in states.items() for k, v in s.items()}, here / "modules.safetensors", {"format": "pt"})
+    save_file({f"{m}.{k}": v.contiguous() for m, s in all_states.items() for k, v in s.items()}, here / "modules.safetensors", {"format": "pt"})
 except ImportError:
     print("no safetensors: that file is not written")
 (here / "modules.safetensors").chmod(0o644)

@@ -1,0 +1,200 @@
+package autograd
+
+import (
+	"math"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// An Attention says which keys a query sees, and how its products with them count.
+type Attention struct {
+	// Mask broadcasts to (..., L, S). Of Bool, a query sees the keys where it is true; otherwise it is added to the products, is of their dtype, and may
+	// need a gradient. Nil: all.
+	Mask *Var
+
+	Causal bool    // query i sees the keys up to i alone
+	Scale  float64 // what products are multiplied by; 0: 1/√E
+
+	Dropout   float64           // the probability that a weight is dropped, where there is training
+	Generator *tensor.Generator // of what is dropped; nil: the default one
+}
+
+// ScaledDotProductAttention returns, for each query of q, (..., L, E), the mean of the values v, (..., S, V), weighted by the softmax of its products with the keys k,
+// (..., S, E): (..., L, V). On the host no matrix of weights exists, a block of them at a time is computed, again for the gradient, unless weights are
+// dropped. A query that sees no key has zeros there.
+func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
+	o.check(q, k, v)
+	if o.Scale == 0 {
+		o.Scale = 1 / math.Sqrt(float64(q.t.Dim(-1)))
+	}
+	if q.far() || o.Dropout > 0 {
+		return MatMul(Dropout(o.weights(q, k), o.Dropout, o.Generator, true), v)
+	}
+	return byType("ScaledDotProductAttention", q, attention[float32], attention[float64])(q, k, v, o)
+}
+
+// AttentionWeights returns the softmax in ScaledDotProductAttention, (..., L, S), of queries and keys.
+func AttentionWeights(q, k *Var, o Attention) *Var {
+	o.check(q, k, k)
+	if o.Scale == 0 {
+		o.Scale = 1 / math.Sqrt(float64(q.t.Dim(-1)))
+	}
+	return o.weights(q, k)
+}
+
+func (o Attention) check(q, k, v *Var) {
+	const op = "ScaledDotProductAttention"
+	n := q.t.Dims()
+	if n < 2 || k.t.Dims() != n || v.t.Dims() != n {
+		misuse("%s of queries %v, keys %v and values %v: they are (..., L, E), (..., S, E) and (..., S, V)", op, q.Shape(), k.Shape(), v.Shape())
+	}
+	lead := q.Shape()[:n-2]
+	if !sameShape(lead, k.Shape()[:n-2]) || !sameShape(lead, v.Shape()[:n-2]) || q.t.Dim(-1) != k.t.Dim(-1) || k.t.Dim(-2) != v.t.Dim(-2) {
+		misuse("%s of queries %v, keys %v and values %v: want equal leading dimensions, (..., L, E), (..., S, E) and (..., S, V)", op, q.Shape(), k.Shape(), v.Shape())
+	}
+	if o.Mask == nil {
+		return
+	}
+	if dt := o.Mask.t.DType(); dt != tensor.Bool && dt != q.t.DType() {
+		misuse("%s of %v with a mask of %v: it is Bool, or of their dtype", op, q.t.DType(), dt)
+	}
+	full := append(append([]int{}, q.Shape()[:n-1]...), k.t.Dim(-2))
+	shape := o.Mask.Shape()
+	for i := range shape {
+		if d := n - len(shape) + i; d < 0 || shape[i] != 1 && shape[i] != full[d] {
+			misuse("%s with a mask of %v: it broadcasts to %v", op, shape, full)
+		}
+	}
+}
+
+// weights are computed by other operations.
+func (o Attention) weights(q, k *Var) *Var {
+	scores := MatMul(MulScalar(q, o.Scale), Transpose(k, -1, -2))
+	if o.Mask != nil && o.Mask.t.DType() == tensor.Bool {
+		scores = MaskedFill(scores, tensor.Not(o.Mask.t), math.Inf(-1))
+	} else if o.Mask != nil {
+		scores = Add(scores, o.Mask)
+	}
+	if o.Causal {
+		scores = MaskedFill(scores, future(q.t.Device(), q.t.Dim(-2), k.t.Dim(-2)), math.Inf(-1))
+	}
+	return Softmax(scores)
+}
+
+// future says of each query which keys come after it.
+func future(dev tensor.Device, queries, keys int) *tensor.Tensor {
+	t := tensor.New(tensor.Bool, queries, keys)
+	after := tensor.Data[bool](t)
+	for i := range after {
+		after[i] = i%keys > i/keys
+	}
+	return movedTo(dev, t)
+}
+
+func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
+	inputs := []*Var{q, k, v}
+	added, learned := o.Mask, (*Var)(nil)
+	if added != nil && added.t.DType() != tensor.Bool {
+		inputs, learned = append(inputs, added), added
+	}
+	n, shape := q.t.Dims(), append([]int{}, q.Shape()...)
+	shape[n-1] = v.t.Dim(-1)
+	y := result("ScaledDotProductAttention", q.t.DType(), shape, inputs...)
+	a := kernel.Attention{Heads: product(shape[:n-2]), Q: q.t.Dim(-2), K: k.t.Dim(-2), D: q.t.Dim(-1), V: v.t.Dim(-1), Scale: o.Scale, Causal: o.Causal}
+	qt, kt, vt, logs := q.dense(), k.dense(), v.dense(), y.scope.empty(nil, tensor.Float64, []int{q.t.Numel() / max(1, a.D)})
+	m := maskOf[F](added, shape[:n-1], a.K)
+	kernel.Attend(a, data[F](qt), data[F](kt), data[F](vt), m.row(), data[F](y.t), tensor.Data[float64](logs))
+	hold(inputs...)
+	if !y.needs {
+		return y
+	}
+	y.save(qt, kt, vt, y.t, logs)
+	if added != nil {
+		y.save(added.t)
+	}
+	y.backward = func(dy *tensor.Tensor) {
+		dq, dk, dv := q.room(), k.room(), v.room()
+		var dbias func(head, query, key int, d []F)
+		var dm *tensor.Tensor
+		if learned != nil && learned.wanted() {
+			dm = tensor.New(q.t.DType(), m.t.Shape()...)
+			dbias = func(head, query, key int, d []F) {
+				kernel.Add(data[F](dm)[m.at(head, query)+key:][:len(d)], d, data[F](dm)[m.at(head, query)+key:])
+			}
+		}
+		kernel.AttendBackward(a, data[F](qt), data[F](kt), data[F](vt), m.row(), data[F](y.t), tensor.Data[float64](logs), data[F](dy),
+			data[F](dq), data[F](dk), data[F](dv), dbias)
+		q.add(dq)
+		k.add(dk)
+		v.add(dv)
+		if dm != nil {
+			learned.add(dm)
+		}
+	}
+	return y
+}
+
+// A scoreMask is what is added to scores, with all of its last dimension, and how far apart its elements are for each other dimension of the scores.
+type scoreMask[F kernel.Float] struct {
+	t      *tensor.Tensor
+	values []F
+	shape  []int // of the scores without the keys
+	steps  []int
+}
+
+func maskOf[F kernel.Float](mask *Var, shape []int, keys int) *scoreMask[F] {
+	if mask == nil {
+		return nil
+	}
+	t := mask.t
+	if t.DType() == tensor.Bool {
+		t = added[F](t)
+	}
+	for t.Dims() < len(shape)+1 {
+		t = t.Unsqueeze(0)
+	}
+	t = t.Expand(append(append([]int{}, t.Shape()[:len(shape)]...), keys)...).Contiguous()
+	m := &scoreMask[F]{t: t, values: data[F](t), shape: shape, steps: make([]int, len(shape))}
+	for i, step := len(shape)-1, keys; i >= 0; i-- {
+		if t.Dim(i) > 1 {
+			m.steps[i] = step
+		}
+		step *= t.Dim(i)
+	}
+	return m
+}
+
+// added is 0 where a mask is true, and -∞ elsewhere.
+func added[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
+	mask = mask.Contiguous()
+	values := make([]F, mask.Numel())
+	for i, seen := range tensor.Data[bool](mask) {
+		if !seen {
+			values[i] = F(math.Inf(-1))
+		}
+	}
+	if len(mask.Shape()) == 0 {
+		return tensor.FromSlice(values, 1)
+	}
+	return tensor.FromSlice(values, mask.Shape()...)
+}
+
+// row returns the rows of the mask, or nil.
+func (m *scoreMask[F]) row() func(head, query int) []F {
+	if m == nil {
+		return nil
+	}
+	return func(head, query int) []F { return m.values[m.at(head, query):] }
+}
+
+// at is where the row of a query of a head begins.
+func (m *scoreMask[F]) at(head, query int) int {
+	last := len(m.shape) - 1
+	at := query * m.steps[last]
+	for d := last - 1; d >= 0; d-- {
+		at += head % m.shape[d] * m.steps[d]
+		head /= m.shape[d]
+	}
+	return at
+}

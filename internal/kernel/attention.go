@@ -1,0 +1,179 @@
+package kernel
+
+import "math"
+
+// An Attention is so many heads, each of which has Q queries, K keys and K values, the first two of D numbers and the last of V: the output of a query is the mean
+// of the values, weighted by the softmax of Scale times its products with the keys.
+type Attention struct {
+	Heads, Q, K, D, V int
+	Scale             float64
+	Causal            bool // query i sees the keys up to i alone
+}
+
+// Blocks of queries and keys whose products are there at the same time: no matrix of all queries and keys is.
+const (
+	queryBlock = 64
+	keyBlock   = 128
+)
+
+// Attend overwrites out (Heads, Q, V) with the attention of q (Heads, Q, D) to k (Heads, K, D) and v (Heads, K, V), and logs (Heads, Q) with the logarithms of the
+// sums of exponentials. bias returns what is added to the products of a head's query, K numbers, or nil for none; it may be nil itself. A query that sees nothing, or
+// only what is -∞, has zeros as its output. Heads are divided between Threads goroutines.
+func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64) {
+	a.divide(func(lo, hi int) {
+		scores := make([]F, queryBlock*keyBlock)
+		for h := lo; h < hi; h++ {
+			t := headOf(a, h, q, k, v, bias, logs)
+			t.scores = scores
+			for i := 0; i < a.Q; i += queryBlock {
+				t.attend(i, min(queryBlock, a.Q-i), out[h*a.Q*a.V:])
+			}
+		}
+	})
+}
+
+// AttendBackward computes the gradients of [Attend] from what it was given and what it found, and dy, the gradient of out. dq, dk and dv are overwritten. bias gets
+// none, unless dbias takes it: the gradient of products of a head's query, from a key on.
+func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
+	body := func(lo, hi int) {
+		scores, slopes := make([]F, queryBlock*keyBlock), make([]F, queryBlock*keyBlock)
+		for h := lo; h < hi; h++ {
+			t := headOf(a, h, q, k, v, bias, logs)
+			t.scores = scores
+			g := headGradient[F]{t, slopes, out[h*a.Q*a.V:], dy[h*a.Q*a.V:], dq[h*a.Q*a.D:][:a.Q*a.D], dk[h*a.K*a.D:][:a.K*a.D], dv[h*a.K*a.V:][:a.K*a.V], dbias}
+			clear(g.dq)
+			clear(g.dk)
+			clear(g.dv)
+			for i := 0; i < a.Q; i += queryBlock {
+				g.block(i, min(queryBlock, a.Q-i))
+			}
+		}
+	}
+	if dbias != nil { // heads may share a bias
+		body(0, a.Heads)
+		return
+	}
+	a.divide(body)
+}
+
+func (a Attention) divide(do func(lo, hi int)) {
+	if parts := workers(a.Heads, a.Heads*a.Q*a.K*(a.D+a.V)); parts > 1 {
+		fork(parts, a.Heads, func(_, lo, hi int) { do(lo, hi) })
+	} else {
+		do(0, a.Heads)
+	}
+}
+
+// A head is one of an attention, with its scores of a block of queries and keys.
+type head[F Float] struct {
+	Attention
+	number  int
+	q, k, v []F
+	bias    func(head, query int) []F
+	logs    []float64
+	scores  []F
+}
+
+func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int) []F, logs []float64) head[F] {
+	return head[F]{a, h, q[h*a.Q*a.D:], k[h*a.K*a.D:], v[h*a.K*a.V:], bias, logs[h*a.Q:], nil}
+}
+
+// seen is up to which key a block of queries, the last of which is the given one, sees any.
+func (a Attention) seen(last int) int {
+	if a.Causal {
+		return min(a.K, last+1)
+	}
+	return a.K
+}
+
+// score computes the scores of m queries from i on with n keys from j on, n to a row. Those that are not seen are -∞.
+func (t *head[F]) score(i, m, j, n int) {
+	serial(false, true, m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, t.k[j*t.D:], t.D, false, t.scores, n)
+	for r := range m {
+		row := t.scores[r*n:][:n]
+		if t.bias != nil {
+			if b := t.bias(t.number, i+r); b != nil {
+				Add(row, b[j:][:n], row)
+			}
+		}
+		if t.Causal {
+			for c := max(0, i+r+1-j); c < n; c++ {
+				row[c] = F(math.Inf(-1))
+			}
+		}
+	}
+}
+
+// attend computes the outputs of m queries from i on, keys a block at a time: what was added up by the largest score so far shrinks where a larger one is found.
+func (t *head[F]) attend(i, m int, out []F) {
+	var largest, sum [queryBlock]F
+	for r := range m {
+		largest[r] = F(math.Inf(-1))
+	}
+	clear(out[i*t.V:][:m*t.V])
+	for j := 0; j < t.seen(i+m-1); j += keyBlock {
+		n := min(keyBlock, t.K-j)
+		t.score(i, m, j, n)
+		for r := range m {
+			row := t.scores[r*n:][:n]
+			top := max(largest[r], Largest(row))
+			if math.IsInf(float64(top), -1) { // nothing is seen yet
+				clear(row)
+				continue
+			}
+			shiftTo(-top, row, row)
+			Exp(row, row)
+			if shrink := F(math.Exp(float64(largest[r] - top))); shrink != 1 {
+				sum[r] *= shrink
+				Scale(shrink, out[(i+r)*t.V:][:t.V])
+			}
+			largest[r], sum[r] = top, sum[r]+Sum(row)
+		}
+		serial(false, false, m, t.V, n, 1, t.scores, n, t.v[j*t.V:], t.V, true, out[i*t.V:], t.V)
+	}
+	for r := range m {
+		t.logs[i+r] = float64(largest[r]) + math.Log(float64(sum[r]))
+		if sum[r] != 0 {
+			Scale(1/sum[r], out[(i+r)*t.V:][:t.V])
+		}
+	}
+}
+
+// A headGradient computes the gradients of one.
+type headGradient[F Float] struct {
+	head[F]
+	slopes     []F
+	out, dy    []F
+	dq, dk, dv []F
+	dbias      func(head, query, key int, d []F)
+}
+
+// block adds the gradients by m queries from i on. The softmax is computed again, from the scores and the logarithms of the sums.
+func (g *headGradient[F]) block(i, m int) {
+	var along [queryBlock]F
+	for r := range m {
+		along[r] = Dot(g.dy[(i+r)*g.V:][:g.V], g.out[(i+r)*g.V:][:g.V])
+	}
+	for j := 0; j < g.seen(i+m-1); j += keyBlock {
+		n := min(keyBlock, g.K-j)
+		g.score(i, m, j, n)
+		serial(false, true, m, n, g.V, 1, g.dy[i*g.V:], g.V, g.v[j*g.V:], g.V, false, g.slopes, n)
+		for r := range m {
+			row, d := g.scores[r*n:][:n], g.slopes[r*n:][:n]
+			if log := g.logs[i+r]; math.IsInf(log, -1) {
+				clear(row)
+			} else {
+				shiftTo(F(-log), row, row)
+				Exp(row, row)
+			}
+			shiftTo(-along[r], d, d)
+			Mul(d, row, d)
+			if g.dbias != nil {
+				g.dbias(g.number, i+r, j, d)
+			}
+		}
+		serial(true, false, n, g.V, m, 1, g.scores, n, g.dy[i*g.V:], g.V, true, g.dv[j*g.V:], g.V)
+		serial(false, false, m, g.D, n, F(g.Scale), g.slopes, n, g.k[j*g.D:], g.D, true, g.dq[i*g.D:], g.D)
+		serial(true, false, n, g.D, m, F(g.Scale), g.slopes, n, g.q[i*g.D:], g.D, true, g.dk[j*g.D:], g.D)
+	}
+}

@@ -1,0 +1,88 @@
+package nn
+
+import (
+	"iter"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A TransformerEncoderLayer attends a sequence to itself and passes each element through two linear layers; what comes of either is added to what went in.
+type TransformerEncoderLayer struct {
+	SelfAttn                    *MultiheadAttention
+	Linear1, Linear2            *Linear
+	Norm1, Norm2                *LayerNorm
+	Dropout, Dropout1, Dropout2 *Dropout
+
+	NormFirst bool // normalise what goes in, not what comes out
+	GELU      bool // between the linear layers, instead of ReLU
+}
+
+// NewTransformerEncoderLayer returns a float32 layer of embed features, with hidden ones between its linear layers, which drops with probability p, initialised as
+// PyTorch's with numbers from g, or from the default generator if g is nil. It panics unless heads divides embed. Set NormFirst, GELU and
+// SelfAttn.BatchFirst afterwards.
+func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.Generator) *TransformerEncoderLayer {
+	t := &TransformerEncoderLayer{
+		SelfAttn: NewMultiheadAttention(embed, heads, g), Linear1: NewLinear(embed, hidden, g), Linear2: NewLinear(hidden, embed, g),
+		Norm1: NewLayerNorm(embed), Norm2: NewLayerNorm(embed), Dropout: NewDropout(p), Dropout1: NewDropout(p), Dropout2: NewDropout(p),
+	}
+	t.SelfAttn.P = p
+	return t
+}
+
+// Params returns those of all layers.
+func (t *TransformerEncoderLayer) Params() iter.Seq[*autograd.Param] { return Params(t) }
+
+// Forward is Encode without a mask.
+func (t *TransformerEncoderLayer) Forward(x *autograd.Var) *autograd.Var {
+	return t.Encode(x, AttentionMask{})
+}
+
+// Encode takes x (L, N, embed), (N, L, embed) with SelfAttn.BatchFirst, or (L, embed), and returns another of its shape.
+func (t *TransformerEncoderLayer) Encode(x *autograd.Var, mask AttentionMask) *autograd.Var {
+	attend := func(x *autograd.Var) *autograd.Var {
+		return t.Dropout1.Forward(t.SelfAttn.Attend(x, x, x, mask))
+	}
+	if t.NormFirst {
+		x = autograd.Add(x, attend(t.Norm1.Forward(x)))
+		return autograd.Add(x, t.feed(t.Norm2.Forward(x)))
+	}
+	x = t.Norm1.Forward(autograd.Add(x, attend(x)))
+	return t.Norm2.Forward(autograd.Add(x, t.feed(x)))
+}
+
+// feed passes elements through the linear layers.
+func (t *TransformerEncoderLayer) feed(x *autograd.Var) *autograd.Var {
+	x = t.Linear1.Forward(x)
+	if t.GELU {
+		x = autograd.GELU(x)
+	} else {
+		x = autograd.ReLU(x)
+	}
+	return t.Dropout2.Forward(t.Linear2.Forward(t.Dropout.Forward(x)))
+}
+
+// A TransformerEncoder is layers one after another.
+type TransformerEncoder struct {
+	Layers []*TransformerEncoderLayer
+	Norm   *LayerNorm // of what comes out, or nil
+}
+
+// Params returns those of all layers.
+func (t *TransformerEncoder) Params() iter.Seq[*autograd.Param] { return Params(t) }
+
+// Forward is Encode without a mask.
+func (t *TransformerEncoder) Forward(x *autograd.Var) *autograd.Var {
+	return t.Encode(x, AttentionMask{})
+}
+
+// Encode takes what its layers take.
+func (t *TransformerEncoder) Encode(x *autograd.Var, mask AttentionMask) *autograd.Var {
+	for _, l := range t.Layers {
+		x = l.Encode(x, mask)
+	}
+	if t.Norm != nil {
+		x = t.Norm.Forward(x)
+	}
+	return x
+}
