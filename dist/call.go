@@ -31,17 +31,23 @@ type call struct {
 }
 
 // begin begins a call, which needs an end unless there is an error. arg is a rank or an operation, if there is any.
-func (g *Group) begin(name, arg string) (*call, error) {
+func (g *Group) begin(ctx context.Context, name, arg string) (*call, error) {
+	if err := g.usable(name); err != nil {
+		return nil, err
+	}
+	place := place{}
+	if !g.seated {
+		place = g.line.stand()
+		g.await(ctx, place)
+	}
 	g.mu.Lock()
-	if g.barrier == nil || g.stage.bytes == nil {
+	if g.stage.bytes == nil {
 		g.mu.Unlock()
+		place.leave()
 		return nil, ErrClosed
 	}
-	if g.Rank() < 0 {
-		g.mu.Unlock()
-		return nil, fmt.Errorf("%s before Join: %w", name, ErrRank)
-	}
 	c := &g.call
+	g.place = place
 	c.text, c.problem, c.agreed, c.tensors = append(c.text[:0], name...), nil, false, 0
 	if arg != "" {
 		c.text = append(append(append(c.text, '('), arg...), ')')
@@ -51,11 +57,27 @@ func (g *Group) begin(name, arg string) (*call, error) {
 	return c, nil
 }
 
+// usable returns why this process cannot make a call, if it cannot.
+func (g *Group) usable(name string) error {
+	switch {
+	case g.member == nil:
+		return ErrClosed
+	case g.outside != nil:
+		return fmt.Errorf("%s: %w", name, g.outside)
+	case g.Rank() < 0 && g.barrier.Parties() == 0:
+		return ErrClosed
+	case g.Rank() < 0:
+		return fmt.Errorf("%s before Join: %w", name, ErrRank)
+	}
+	return nil
+}
+
 func (g *Group) end(ts ...*tensor.Tensor) {
 	g.call.in.reset()
 	g.call.out.reset()
 	runtime.KeepAlive(ts)
 	runtime.KeepAlive(g)
+	g.place.leave()
 	g.mu.Unlock()
 }
 
@@ -131,13 +153,21 @@ func (g *Group) turn(ctx context.Context, c *call) error {
 		return err
 	}
 	if _, err := g.barrier.Wait(ctx); err != nil {
-		return g.blame(c, err)
+		return g.blame(c, because(ctx, err))
 	}
 	g.turns++
 	if c.agreed {
 		return nil
 	}
 	return g.agree(c)
+}
+
+// because adds why a context has ended to the error of a call that had to wait for its place until then.
+func because(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(err, ipc.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
 // agree compares what the ranks call. All of them find the same, and go on after this turn if it is not.
@@ -196,7 +226,7 @@ func (g *Group) blame(c *call, err error) error {
 	if pids[g.Rank()] < 0 { // our own Close
 		return ErrClosed
 	}
-	if e := g.ranks.Set(g.stage.size+g.Rank(), letDown); e != nil {
+	if e := errors.Join(g.ranks.Set(g.stage.size+g.Rank(), letDown), g.life.Abort()); e != nil {
 		return errors.Join(err, e)
 	}
 	dead, err := g.dead(err)

@@ -9,7 +9,7 @@ import (
 
 // Barrier returns when all ranks have called it.
 func (g *Group) Barrier(ctx context.Context) error {
-	c, err := g.begin("barrier", "")
+	c, err := g.begin(ctx, "barrier", "")
 	if err != nil {
 		return err
 	}
@@ -20,7 +20,7 @@ func (g *Group) Barrier(ctx context.Context) error {
 // Broadcast gives the tensors of all ranks the elements that those of rank root have. They are contiguous and of one dtype. If
 // it fails, what is in them is undefined, as with all calls.
 func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) error {
-	c, err := g.begin("broadcast", strconv.Itoa(root))
+	c, err := g.begin(ctx, "broadcast", strconv.Itoa(root))
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 	})
 }
 
-// AllReduce replaces the elements of the tensors by what op makes of those of all ranks. Tensors are contiguous, of one dtype:
-// of floating point or an integer. Several tensors in one call are as quick as one of their size together; without any, the ranks
+// AllReduce replaces the elements of the tensors by what op makes of those of all ranks. Tensors are contiguous, of one dtype that has
+// the operation: see Op. Several tensors in one call are as quick as one of their size together; without any, the ranks
 // meet.
 func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
@@ -65,7 +65,7 @@ const everyRank = -1
 
 // reduce reduces to one rank, or to all.
 func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, ts []*tensor.Tensor) error {
-	c, err := g.begin(name, arg)
+	c, err := g.begin(ctx, name, arg)
 	if err != nil {
 		return err
 	}
@@ -122,17 +122,18 @@ func (g *Group) fold(c *call, into, from, n int) error {
 	if n == 0 {
 		return nil
 	}
-	all, err := g.stage.view(c.dtype)
+	how := reductions[c.dtype]
+	all, err := g.stage.view(how.as)
 	if err != nil {
 		return err
 	}
-	size := c.dtype.Size()
+	size := how.as.Size()
 	place := func(turn int64, rank, at int) int { return (g.stage.at(turn, rank) + headBytes + at) / size }
 	c.from = c.from[:0]
 	for r := range g.Size() {
 		c.from = append(c.from, place(g.turns-1, r, from))
 	}
-	foldings[c.dtype](c.op, all, place(g.turns, g.Rank(), into), c.from, n/size)
+	how.fold(c.op, all, place(g.turns, g.Rank(), into), c.from, n/size)
 	return nil
 }
 
@@ -183,6 +184,8 @@ func (c *call) output(t *tensor.Tensor) {
 
 func touch(ts []*tensor.Tensor) {
 	for _, t := range ts {
-		t.Touch()
+		if t != nil {
+			t.Touch()
+		}
 	}
 }

@@ -27,13 +27,30 @@
 // Tensors may be anywhere; what ranks exchange goes through memory that the group shares. Each element is reduced by one rank,
 // in the order of the ranks, and copied by the others: all have the same bits, and have them again in the next run.
 //
+// [Group.AllGatherTensors], [Group.AllToAllTensors] and [Group.AllToAllSplits] exchange tensors whose shapes differ by rank.
+//
+// # From one rank to another
+//
+// [Group.Send] and [Group.Recv] take tensors from one rank to another by copy, [SendValue] and [RecvValue] values of any type that
+// processes can send each other, in which tensors go by reference. They take part in no call of all ranks, and wait for none.
+// [BroadcastValue], [ScatterValues], [GatherValues] and [AllGatherValues] are calls of all ranks on values.
+//
+// # Some of the ranks, and calls that do not wait
+//
+// [Group.NewGroup] makes a group of some ranks, which they use beside the first. [Group.Async] has the calls that return a [Work] at
+// once. They happen in the order in which they were made, on all ranks.
+//
 // # When something goes wrong
 //
 // Every rank makes the same calls in the same order, on tensors of the same dtypes and shapes. If one does not, all get
 // ErrMismatch and may go on. If one is killed, closes its Group or lets its context end, the group is broken: whoever waits is
 // told at once, whoever comes later when it does, and nobody hangs. The error is a *RankError that names the ranks.
 //
+// Who sends to one rank, or receives from it, is told when that one is gone, and of no other. The end of its context breaks nothing.
+//
 // # Data parallelism
+//
+// A [DistributedDataParallel] wraps the network of each rank: its Backward averages gradients, as torch's of that name.
 //
 // A [DataParallel] is the counterpart of torch.nn.DataParallel: one process has the network and its optimizer, others compute the
 // gradients of parts of each batch. See docs/training.md for what to take when.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -21,6 +22,8 @@ var (
 	ErrBroken = ipc.ErrBroken
 	// ErrRank is returned by Join for a rank that is none or is taken, and by calls of a group that was not joined.
 	ErrRank = errors.New("dist: not a free rank")
+	// ErrTag is returned for a tag below 0.
+	ErrTag = errors.New("dist: not a tag")
 	// ErrSize is returned for a group of too many ranks or too few.
 	ErrSize = errors.New("dist: size of a group")
 	// ErrClosed is returned after Close.
@@ -29,10 +32,12 @@ var (
 
 // A worker's error is still ErrLeft where it is received.
 func init() {
+	wire.RegisterType[*shm.PeerError]("shm.PeerError") // what rank 0 says of a death to the others
 	wire.RegisterError("dist.ErrMismatch", ErrMismatch)
 	wire.RegisterError("dist.ErrTensor", ErrTensor)
 	wire.RegisterError("dist.ErrLeft", ErrLeft)
 	wire.RegisterError("dist.ErrRank", ErrRank)
+	wire.RegisterError("dist.ErrTag", ErrTag)
 	wire.RegisterError("dist.ErrSize", ErrSize)
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -34,4 +36,122 @@ func Example() {
 	// Output:
 	// tensor([3., 3.])
 	// tensor([3., 3.])
+}
+
+var relay = shoal.Register("relay", func(ctx context.Context, rank int, g *dist.Group) error {
+	defer g.Close()
+	if err := g.Join(rank); err != nil {
+		return err
+	}
+	t := tensor.Full(tensor.Float32, float64(10*rank), 2)
+	if rank == 0 {
+		return g.Send(ctx, 1, 0, t.AddScalar(1))
+	}
+	from, err := g.Recv(ctx, dist.AnyRank, 0, t)
+	fmt.Println(t, "from rank", from)
+	return err
+})
+
+func ExampleGroup_Send() {
+	g, err := dist.NewGroup(2)
+	if err != nil {
+		panic(err)
+	}
+	defer g.Close()
+	if err := relay.Spawn(context.Background(), 2, g); err != nil {
+		panic(err)
+	}
+	// Output: tensor([1., 1.]) from rank 0
+}
+
+var overlap = shoal.Register("overlap", func(ctx context.Context, rank int, g *dist.Group) error {
+	defer g.Close()
+	if err := g.Join(rank); err != nil {
+		return err
+	}
+	t := tensor.Full(tensor.Float32, float64(rank+1), 2)
+	var work *dist.Work = g.Async().AllReduce(ctx, dist.Sum, t)
+	// What needs no sum is done here, and t is left alone.
+	if err := work.Wait(ctx); err != nil {
+		return err
+	}
+	if rank == 0 {
+		fmt.Println(t)
+	}
+	return g.Barrier(ctx)
+})
+
+func ExampleAsync() {
+	g, err := dist.NewGroup(2)
+	if err != nil {
+		panic(err)
+	}
+	defer g.Close()
+	if err := overlap.Spawn(context.Background(), 2, g); err != nil {
+		panic(err)
+	}
+	// Output: tensor([3., 3.])
+}
+
+var pairs = shoal.Register("pairs", func(ctx context.Context, rank int, g *dist.Group) error {
+	defer g.Close()
+	if err := g.Join(rank); err != nil {
+		return err
+	}
+	first, err := g.NewGroup(ctx, 0, 1) // all ranks make the call
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	if first.Rank() < 0 {
+		return nil // this one is no member
+	}
+	names, err := dist.AllGatherValues(ctx, first, fmt.Sprint("rank ", rank))
+	if rank == 0 {
+		fmt.Println(names)
+	}
+	return err
+})
+
+func ExampleGroup_NewGroup() {
+	g, err := dist.NewGroup(3)
+	if err != nil {
+		panic(err)
+	}
+	defer g.Close()
+	if err := pairs.Spawn(context.Background(), 3, g); err != nil {
+		panic(err)
+	}
+	// Output: [rank 0 rank 1]
+}
+
+var distributed = shoal.Register("distributed", func(ctx context.Context, rank int, g *dist.Group) error {
+	defer g.Close()
+	if err := g.Join(rank); err != nil {
+		return err
+	}
+	net, err := dist.NewDistributedDataParallel(ctx, g, nn.NewLinear(2, 1, nil), dist.DDPOptions{})
+	if err != nil {
+		return err
+	}
+	x := tensor.Full(tensor.Float32, float64(rank), 4, 2) // this rank's part of the batch
+	if err := net.Backward(ctx, autograd.Mean(net.Forward(autograd.Const(x)))); err != nil {
+		return err
+	}
+	if rank == 0 {
+		fmt.Println(net.Module.Weight.Grad) // the mean over the ranks
+	}
+	return g.Barrier(ctx)
+})
+
+func ExampleDistributedDataParallel() {
+	g, err := dist.NewGroup(2)
+	if err != nil {
+		panic(err)
+	}
+	defer g.Close()
+	if err := distributed.Spawn(context.Background(), 2, g); err != nil {
+		panic(err)
+	}
+	// Output: tensor([[0.5000, 0.5000]])
 }

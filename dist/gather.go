@@ -20,7 +20,7 @@ func (g *Group) Gather(ctx context.Context, root int, dst, src *tensor.Tensor) e
 
 // gather gathers in one rank, or in all.
 func (g *Group) gather(ctx context.Context, name, arg string, root int, dst, src *tensor.Tensor) error {
-	c, err := g.begin(name, arg)
+	c, err := g.begin(ctx, name, arg)
 	if err != nil {
 		return err
 	}

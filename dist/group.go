@@ -12,18 +12,34 @@ import (
 )
 
 // A Group is some processes, or goroutines, that compute together. It travels to other processes; each joins it as one of
-// its ranks. The death of any process that has it breaks it. The calls of one Group happen one after another; a process that is several ranks has a Group for each.
+// its ranks. The death of any process that has it breaks it. The calls of one Group happen one after another, in the order in which
+// they were made; a process that is several ranks has a Group for each. What ranks send to each other does not wait for calls.
 // The zero Group is closed.
 type Group struct {
-	barrier *ipc.Barrier
-	ranks   *ipc.Array[int64] // of each its process, negative once it has left; behind them, to how many turns each has come, or letDown
-	memory  *ipc.Memory       // see stage
-	seat    atomic.Int64      // 1 + rank, 0 before Join
+	*member      // nil in the zero Group
+	seated  bool // its calls have their place in the line: see Async
+}
 
-	mu    sync.Mutex // for what follows
-	stage stage
-	turns int64
-	call  call
+// A member is what a process has of a group.
+type member struct {
+	barrier *ipc.Barrier
+	life    *ipc.Barrier      // at which nobody meets: whoever watches it learns who is gone
+	ranks   *ipc.Array[int64] // of each its process, negative once it has left; behind them, to how many turns each has come, or letDown; then how many have left
+	memory  *ipc.Memory       // see stage
+	inboxes []*ipc.Queue[letter]
+	seat    atomic.Int64 // 1 + rank, 0 before Join
+	size    int
+	outside error // why this process cannot make calls, if it is no member
+
+	line line
+	box  box
+
+	mu        sync.Mutex // for what follows
+	place     place
+	stage     stage
+	turns     int64
+	monitored int // monitored barriers
+	call      call
 }
 
 // maxSize is how many ranks a group has at most: as many as a domain has processes.
@@ -34,7 +50,7 @@ func NewGroup(size int) (_ *Group, err error) {
 	if size < 1 || size > maxSize {
 		return nil, fmt.Errorf("%w: %d: want 1 to %d", ErrSize, size, maxSize)
 	}
-	g := new(Group)
+	g := &Group{member: new(member)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("new group: %w", err), g.Close())
@@ -43,11 +59,21 @@ func NewGroup(size int) (_ *Group, err error) {
 	if g.barrier, err = ipc.NewBarrier(size); err != nil {
 		return nil, err
 	}
-	if g.ranks, err = ipc.NewArray[int64](2 * size); err != nil {
+	if g.life, err = ipc.NewBarrier(size + 1); err != nil {
+		return nil, err
+	}
+	if g.ranks, err = ipc.NewArray[int64](2*size + 1); err != nil {
 		return nil, err
 	}
 	if g.memory, err = ipc.NewMemory(stageBytes(size)); err != nil {
 		return nil, err
+	}
+	for range size {
+		q, err := ipc.NewQueue[letter](inboxRoom)
+		if err != nil {
+			return nil, err
+		}
+		g.inboxes = append(g.inboxes, q)
 	}
 	if err = g.setUp(size); err != nil {
 		return nil, err
@@ -55,16 +81,21 @@ func NewGroup(size int) (_ *Group, err error) {
 	return g, nil
 }
 
-func (g *Group) setUp(size int) (err error) {
-	g.stage, err = newStage(g.memory, size)
+func (m *member) setUp(size int) (err error) {
+	m.size = size
+	m.box.open(size)
+	m.stage, err = newStage(m.memory, size)
 	return err
 }
 
 // Join makes this process a rank, from 0 to Size()-1. It does not wait for the others; their first call does. The error is
 // ErrRank if there is no such rank, or somebody is it or was: a group does not take the place of a rank that is gone.
 func (g *Group) Join(rank int) error {
-	if g.barrier == nil {
+	if g.member == nil {
 		return ErrClosed
+	}
+	if g.outside != nil {
+		return fmt.Errorf("join as rank %d: %w", rank, g.outside)
 	}
 	if rank < 0 || rank >= g.Size() {
 		return fmt.Errorf("join as rank %d of %d: %w", rank, g.Size(), ErrRank)
@@ -86,22 +117,30 @@ func (g *Group) Join(rank int) error {
 	return nil
 }
 
-// Rank returns the rank as which this Group was joined, -1 before.
-func (g *Group) Rank() int { return int(g.seat.Load()) - 1 }
+// Rank returns the rank as which this Group was joined, -1 before, and of a group of which this process is no member.
+func (g *Group) Rank() int {
+	if g.member == nil {
+		return -1
+	}
+	return int(g.seat.Load()) - 1
+}
 
 // Size returns how many ranks there are: the world size.
-func (g *Group) Size() int { return g.stage.size }
+func (g *Group) Size() int {
+	if g.member == nil {
+		return 0
+	}
+	return g.size
+}
 
-// Close leaves the group: calls of other ranks that this one has not taken part in fail with ErrLeft, now and later. It is idempotent.
+// Close leaves the group: calls of other ranks that this one has not taken part in fail with ErrLeft, now and later. What it has sent
+// is still received. It is idempotent.
 func (g *Group) Close() error {
-	if g.barrier == nil {
+	if g.member == nil || g.outside != nil {
 		return nil
 	}
-	if rank := g.Rank(); rank >= 0 {
-		g.ranks.CompareAndSwap(rank, int64(os.Getpid()), -int64(os.Getpid()))
-		g.barrier.Abort()
-	}
-	err := g.barrier.Close() // wakes the call that is going on
+	g.leave()
+	err := errors.Join(g.shut(), g.box.close())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err = errors.Join(err, g.stage.close())
@@ -114,36 +153,85 @@ func (g *Group) Close() error {
 	return err
 }
 
+// leave says that this rank takes part no more.
+func (m *member) leave() {
+	rank := int(m.seat.Load()) - 1
+	if rank < 0 {
+		return
+	}
+	left, _ := m.ranks.CompareAndSwap(rank, int64(os.Getpid()), -int64(os.Getpid()))
+	if left {
+		m.ranks.Add(2*m.size, 1)
+	}
+	m.abort()
+}
+
+// abort ends the calls of all ranks, and has those who wait for letters look whether they wait for anything.
+func (m *member) abort() {
+	m.barrier.Abort()
+	m.life.Abort()
+}
+
+// shut closes what calls wait at, which wakes them.
+func (m *member) shut() (err error) {
+	for _, b := range []*ipc.Barrier{m.barrier, m.life} {
+		if b != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}
+	for _, q := range m.inboxes {
+		err = errors.Join(err, q.Close())
+	}
+	return err
+}
+
 // MarshalWire lets a Group be part of a value that is sent. Whoever receives it has one that is not joined yet.
 func (g *Group) MarshalWire(e *wire.Encoder) error {
-	if g.barrier == nil {
+	if g.member == nil {
 		return fmt.Errorf("send group: %w", ErrClosed)
 	}
-	e.ArrayLen(3)
-	return errors.Join(g.barrier.MarshalWire(e), g.ranks.MarshalWire(e), g.memory.MarshalWire(e))
+	if g.outside != nil {
+		return fmt.Errorf("send group: %w", g.outside)
+	}
+	e.ArrayLen(4 + g.size)
+	err := errors.Join(g.barrier.MarshalWire(e), g.life.MarshalWire(e), g.ranks.MarshalWire(e), g.memory.MarshalWire(e))
+	for _, q := range g.inboxes {
+		err = errors.Join(err, q.MarshalWire(e))
+	}
+	return err
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error wraps wire.ErrFormat if the parts are of different groups.
 func (g *Group) UnmarshalWire(d *wire.Decoder) error {
-	if err := d.ArrayOf(3); err != nil {
+	n, err := d.ArrayLen()
+	if err != nil {
 		return err
 	}
-	g.barrier, g.ranks, g.memory = new(ipc.Barrier), new(ipc.Array[int64]), new(ipc.Memory)
-	for _, part := range []wire.Unmarshaler{g.barrier, g.ranks, g.memory} {
+	size := n - 4
+	if size < 1 || size > maxSize {
+		return fmt.Errorf("read a group of %d parts: %w", n, wire.ErrFormat)
+	}
+	m := &member{barrier: new(ipc.Barrier), life: new(ipc.Barrier), ranks: new(ipc.Array[int64]), memory: new(ipc.Memory)}
+	parts := []wire.Unmarshaler{m.barrier, m.life, m.ranks, m.memory}
+	for range size {
+		q := new(ipc.Queue[letter])
+		m.inboxes, parts = append(m.inboxes, q), append(parts, q)
+	}
+	for _, part := range parts {
 		if err := part.UnmarshalWire(d); err != nil {
 			return err
 		}
 	}
-	size := g.barrier.Parties()
-	if size > maxSize || g.ranks.Len() != 2*size || g.memory.Size() != stageBytes(size) {
-		return fmt.Errorf("read a group of %d ranks in %d bytes: %w", size, g.memory.Size(), wire.ErrFormat)
+	if m.barrier.Parties() != size || m.life.Parties() != size+1 || m.ranks.Len() != 2*size+1 || m.memory.Size() != stageBytes(size) {
+		return fmt.Errorf("read a group of %d ranks in %d bytes: %w", size, m.memory.Size(), wire.ErrFormat)
 	}
-	if err := g.setUp(size); err != nil {
+	if err := m.setUp(size); err != nil {
 		return err
 	}
+	g.member = m
 	d.OnDone(func(kept bool) {
 		if !kept {
-			g.stage.close()
+			m.stage.close()
 		}
 	})
 	return nil

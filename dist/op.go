@@ -11,17 +11,21 @@ import (
 // An Op says what becomes of the elements of several ranks.
 type Op uint8
 
-// The operations. Mean, which torch.distributed calls AVG, is one of floating point only. Integers wrap around; Max and Min of
-// NaN and anything are NaN. Float16 and BFloat16 are reduced in float32 and rounded once.
+// The operations. Mean, which torch.distributed calls AVG, is one of floating point and complex numbers only, and BAnd, BOr and BXor are
+// of integers, bit by bit, and of bool. Complex numbers have Sum and Mean only. Integers wrap around; Max and Min of NaN and anything are
+// NaN. Float16 and BFloat16 are reduced in float32 and rounded once. Of bool, Sum and Max are or, Prod and Min are and, as with NCCL.
 const (
 	Sum Op = iota
 	Mean
 	Max
 	Min
 	Prod
+	BAnd
+	BOr
+	BXor
 )
 
-var opNames = [...]string{"sum", "mean", "max", "min", "prod"}
+var opNames = [...]string{"sum", "mean", "max", "min", "prod", "band", "bor", "bxor"}
 
 // String returns the name of the operation.
 func (op Op) String() string {
@@ -31,33 +35,55 @@ func (op Op) String() string {
 	return "op " + strconv.Itoa(int(op))
 }
 
+type integer interface {
+	uint8 | int8 | int16 | int32 | int64
+}
+
 type number interface {
-	uint8 | int8 | int16 | int32 | int64 | float32 | float64
+	integer | float32 | float64
 }
 
 // A folding reduces n elements of v, those from each of from on, to those from into on.
 type folding func(op Op, v *tensor.Tensor, into int, from []int, n int)
 
-var foldings = map[tensor.DType]folding{
-	tensor.Uint8: fold(add[uint8]), tensor.Int8: fold(add[int8]), tensor.Int16: fold(add[int16]), tensor.Int32: fold(add[int32]), tensor.Int64: fold(add[int64]),
-	tensor.Float32: fold(axpy[float32]), tensor.Float64: fold(axpy[float64]), tensor.Float16: foldHalf, tensor.BFloat16: foldHalf,
+// A reduction says how elements of a dtype are reduced: as one or two of another, by the operations that there are.
+type reduction struct {
+	as   tensor.DType
+	fold folding
+	ops  []Op
 }
 
-// floats are the dtypes that have fractions.
-var floats = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64}
+var (
+	ofIntegers = []Op{Sum, Max, Min, Prod, BAnd, BOr, BXor}
+	ofFloats   = []Op{Sum, Mean, Max, Min, Prod}
+	ofComplex  = []Op{Sum, Mean}
+)
+
+var reductions = map[tensor.DType]reduction{
+	tensor.Bool:       {tensor.Uint8, foldBool, ofIntegers},
+	tensor.Uint8:      {tensor.Uint8, foldInteger[uint8], ofIntegers},
+	tensor.Int8:       {tensor.Int8, foldInteger[int8], ofIntegers},
+	tensor.Int16:      {tensor.Int16, foldInteger[int16], ofIntegers},
+	tensor.Int32:      {tensor.Int32, foldInteger[int32], ofIntegers},
+	tensor.Int64:      {tensor.Int64, foldInteger[int64], ofIntegers},
+	tensor.Float32:    {tensor.Float32, fold(combineFloat[float32]), ofFloats},
+	tensor.Float64:    {tensor.Float64, fold(combineFloat[float64]), ofFloats},
+	tensor.Float16:    {tensor.Float16, foldHalf, ofFloats},
+	tensor.BFloat16:   {tensor.BFloat16, foldHalf, ofFloats},
+	tensor.Complex64:  {tensor.Float32, fold(combineFloat[float32]), ofComplex},
+	tensor.Complex128: {tensor.Float64, fold(combineFloat[float64]), ofComplex},
+}
 
 func (op Op) known() bool { return int(op) < len(opNames) }
 
 // can reports whether elements of a dtype can be reduced by op.
-func (op Op) can(dt tensor.DType) bool {
-	return op.known() && foldings[dt] != nil && (op != Mean || slices.Contains(floats, dt))
-}
+func (op Op) can(dt tensor.DType) bool { return slices.Contains(reductions[dt].ops, op) }
 
 // blockLen is how many elements are reduced at a time, so that they stay in the processor's cache.
 const blockLen = 4 << 10
 
-// fold returns the folding of T, which sums by add.
-func fold[T number](add func(d, s []T)) folding {
+// fold returns the folding of T by what puts elements of another rank to those of d.
+func fold[T number](combine func(op Op, d, s []T)) folding {
 	return func(op Op, v *tensor.Tensor, into int, from []int, n int) {
 		all := tensor.Data[T](v)
 		for at := 0; at < n; at += blockLen {
@@ -65,7 +91,7 @@ func fold[T number](add func(d, s []T)) folding {
 			d := all[into+at:][:size]
 			copy(d, all[from[0]+at:])
 			for _, f := range from[1:] {
-				combine(op, add, d, all[f+at:][:size])
+				combine(op, d, all[f+at:][:size])
 			}
 			if op == Mean {
 				divide(d, len(from))
@@ -74,28 +100,34 @@ func fold[T number](add func(d, s []T)) folding {
 	}
 }
 
+func foldInteger[T integer](op Op, v *tensor.Tensor, into int, from []int, n int) {
+	fold(combineInteger[T])(op, v, into, from, n)
+}
+
+// foldBool is of bytes that are 0 or 1.
+func foldBool(op Op, v *tensor.Tensor, into int, from []int, n int) {
+	switch op {
+	case Sum, Max:
+		op = BOr
+	case Prod, Min:
+		op = BAnd
+	}
+	foldInteger[uint8](op, v, into, from, n)
+}
+
 // foldHalf is fold by way of float32.
 func foldHalf(op Op, v *tensor.Tensor, into int, from []int, n int) {
 	at := func(i int) *tensor.Tensor { return v.Narrow(0, i, n) }
 	sum := at(from[0]).To(tensor.Float32)
 	d := tensor.Data[float32](sum)
 	for _, f := range from[1:] {
-		combine(op, axpy[float32], d, tensor.Data[float32](at(f).To(tensor.Float32)))
+		combineFloat(op, d, tensor.Data[float32](at(f).To(tensor.Float32)))
 	}
 	if op == Mean {
 		divide(d, len(from))
 	}
 	at(into).CopyFrom(sum)
 }
-
-func add[T number](d, s []T) {
-	for i, x := range s[:len(d)] {
-		d[i] += x
-	}
-}
-
-// axpy is add by a kernel: 1·s + d is exact before it is rounded, as s + d is.
-func axpy[F kernel.Float](d, s []F) { kernel.Axpy(1, s, d) }
 
 // divide divides by a number of ranks. A reciprocal is as good where it is exact, and several times as fast.
 func divide[T number](d []T, ranks int) {
@@ -117,8 +149,40 @@ func scale[F kernel.Float](d []F, by F, ranks int) {
 	}
 }
 
-// combine puts elements of another rank to those of d; add adds them.
-func combine[T number](op Op, add func(d, s []T), d, s []T) {
+// combineFloat puts elements of another rank to those of d. The sum is a kernel's: 1·s + d is exact before it is rounded, as s + d is.
+func combineFloat[T kernel.Float](op Op, d, s []T) {
+	if op == Sum || op == Mean {
+		kernel.Axpy(1, s, d)
+		return
+	}
+	combine(op, d, s)
+}
+
+func combineInteger[T integer](op Op, d, s []T) {
+	s = s[:len(d)]
+	switch op {
+	case Sum:
+		for i, x := range s {
+			d[i] += x
+		}
+	case BAnd:
+		for i, x := range s {
+			d[i] &= x
+		}
+	case BOr:
+		for i, x := range s {
+			d[i] |= x
+		}
+	case BXor:
+		for i, x := range s {
+			d[i] ^= x
+		}
+	default:
+		combine(op, d, s)
+	}
+}
+
+func combine[T number](op Op, d, s []T) {
 	s = s[:len(d)]
 	switch op {
 	case Max:
@@ -133,7 +197,5 @@ func combine[T number](op Op, add func(d, s []T), d, s []T) {
 		for i, x := range s {
 			d[i] *= x
 		}
-	default:
-		add(d, s)
 	}
 }

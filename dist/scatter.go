@@ -10,7 +10,7 @@ import (
 // Scatter gives each rank its part of src, which rank root has and which is nil in the others: the first to rank 0 and so on. Both are contiguous
 // and of one dtype, and src has Size() times as many elements as dst.
 func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) error {
-	c, err := g.begin("scatter", strconv.Itoa(root))
+	c, err := g.begin(ctx, "scatter", strconv.Itoa(root))
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) 
 // AllToAll gives each rank a part of the src of every rank, and fills dst with those of rank 0, then of rank 1 and so on: torch's all_to_all_single
 // of equal parts. Both are contiguous, of one dtype, and of as many elements, a multiple of Size().
 func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor) error {
-	c, err := g.begin("all_to_all", "")
+	c, err := g.begin(ctx, "all_to_all", "")
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor) error {
 // ReduceScatter reduces src, which has Size() times as many elements as dst, and gives each rank its part of the result: the
 // first to rank 0 and so on. It is torch's reduce_scatter_tensor. Both are contiguous and of one dtype.
 func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tensor) error {
-	c, err := g.begin("reduce_scatter", op.String())
+	c, err := g.begin(ctx, "reduce_scatter", op.String())
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package dist_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/shoal-mp/shoal/dist"
@@ -35,26 +36,36 @@ func receive(t testing.TB, body []byte, m wire.Message) (g *dist.Group, err erro
 
 // parts marshal what they are made of as a Group does.
 type parts struct {
-	barrier *ipc.Barrier
-	ranks   *ipc.Array[int64]
-	memory  *ipc.Memory
+	barrier, life *ipc.Barrier
+	ranks         *ipc.Array[int64]
+	memory        *ipc.Memory
+	inboxes       []*ipc.Queue[dist.Letter]
 }
 
 func (p parts) MarshalWire(e *wire.Encoder) error {
-	e.ArrayLen(3)
-	return errors.Join(p.barrier.MarshalWire(e), p.ranks.MarshalWire(e), p.memory.MarshalWire(e))
+	e.ArrayLen(4 + len(p.inboxes))
+	err := errors.Join(p.barrier.MarshalWire(e), p.life.MarshalWire(e), p.ranks.MarshalWire(e), p.memory.MarshalWire(e))
+	for _, q := range p.inboxes {
+		err = errors.Join(err, q.MarshalWire(e))
+	}
+	return err
 }
 
 func TestPartsOfDifferentGroupsAreRefused(t *testing.T) {
 	barrier, err := ipc.NewBarrier(2)
 	check(t, err)
-	ranks, err := ipc.NewArray[int64](4)
+	life, err := ipc.NewBarrier(3)
+	check(t, err)
+	ranks, err := ipc.NewArray[int64](5)
 	check(t, err)
 	memory, err := ipc.NewMemory(1 << 20)
 	check(t, err)
 	huge, err := ipc.NewBarrier(1000)
 	check(t, err)
-	for _, p := range []parts{{barrier, ranks, memory}, {huge, ranks, memory}} {
+	inbox, err := ipc.NewQueue[dist.Letter](1)
+	check(t, err)
+	two := []*ipc.Queue[dist.Letter]{inbox, inbox}
+	for _, p := range []parts{{barrier, life, ranks, memory, two}, {barrier, life, ranks, memory, two[:1]}, {barrier, life, ranks, memory, nil}, {huge, life, ranks, memory, slices.Repeat(two, 150)}} {
 		var e wire.Encoder
 		e.Reset(nil)
 		check(t, p.MarshalWire(&e))
@@ -64,7 +75,7 @@ func TestPartsOfDifferentGroupsAreRefused(t *testing.T) {
 		}
 		e.Done(true)
 	}
-	check(t, errors.Join(barrier.Close(), ranks.Close(), memory.Close(), huge.Close()))
+	check(t, errors.Join(barrier.Close(), life.Close(), inbox.Close(), ranks.Close(), memory.Close(), huge.Close()))
 	nothingIsLeft(t)
 }
 

@@ -58,6 +58,17 @@ func (b *Barrier) Abort() error {
 	return b.obj.do(context.Background(), "abort", nil, func() error { b.shm().Abort(); return nil })
 }
 
+// Watch waits until ready or until ctx ends, and is no party: whoever watches lets nobody go on, and breaks nothing. ready is asked
+// at once, at the end of each turn, after each Abort, also of a barrier that is broken, and when a process of the domain was found
+// dead. It must be quick and call nothing that waits.
+func (b *Barrier) Watch(ctx context.Context, ready func() bool) error {
+	return b.obj.do(ctx, "watch", nil, func() error { return b.shm().Watch(ctx, ready) })
+}
+
+// Lost returns how many members are known to be gone, 0 if the barrier is closed. It is quick, so a Watch may ask it; Dead says
+// who they are.
+func (b *Barrier) Lost() int { return b.count(shm.Barrier.Lost) }
+
 // Reset makes the barrier as new: those who wait get ErrBroken, and members that died are none any more.
 func (b *Barrier) Reset() error {
 	return b.obj.do(context.Background(), "reset", nil, func() error { b.shm().Reset(); return nil })

@@ -144,10 +144,31 @@ func (b Barrier) breakTurn(turn uint64) bool {
 	}
 }
 
-// Abort breaks the barrier, in whatever turn it is.
+// Abort breaks the barrier, in whatever turn it is, and has those who Watch it look again.
 func (b Barrier) Abort() {
+	b.breakNow()
+	b.d.ringBits(&b.c.watching)
+}
+
+func (b Barrier) breakNow() {
 	for !b.breakTurn(turnOf(b.c.state.Load())) {
 	}
+}
+
+// Watch waits until ready or until ctx ends, and is no party. ready is asked at the end of each turn, after each Abort, and when a
+// participant of the domain was found dead; it must be quick. It parks at once: what it waits for is rare.
+func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
+	wake := func() bool { return ready() || b.over() }
+	if err := b.d.park.await(ctx, b.d, &b.c.watching, wake, nil); err != nil {
+		return err
+	}
+	return b.ended()
+}
+
+// Lost returns how many members are known to be gone: the quick part of Dead.
+func (b Barrier) Lost() (n int) {
+	b.estates(func(int, uint64) bool { n++; return true })
+	return n
 }
 
 // Reset makes the barrier as new. Who waits in it gets ErrBroken; members that died are no members any more.
@@ -201,7 +222,7 @@ func (b Barrier) broken(v uint64) bool { return v&barrierBroken != 0 || b.bereft
 func (b Barrier) mourn() {
 	b.estates(func(i int, v uint64) bool {
 		b.c.dead.Store(v&idMask | uint64(i)<<idSlotShift)
-		b.Abort()
+		b.breakNow()
 		return false
 	})
 }

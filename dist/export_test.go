@@ -1,0 +1,4 @@
+package dist
+
+// Letter is what inboxes carry.
+type Letter = letter

@@ -1,0 +1,176 @@
+package dist
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A letter is what one rank sends to another: a tensor, or a value.
+type letter struct {
+	from, tag int
+	tensor    *tensor.Tensor // nil for a value
+	value     parcel
+}
+
+// String says what is in the letter.
+func (l letter) String() string {
+	if l.tensor != nil {
+		return fmt.Sprintf("%v %v", l.tensor.DType(), l.tensor.Shape())
+	}
+	return "a " + l.value.kind
+}
+
+// close gives back what the letter holds, if nobody reads it.
+func (l letter) close() error {
+	if l.tensor != nil {
+		return l.tensor.Close()
+	}
+	return l.value.release()
+}
+
+// MarshalWire writes from, tag, the value's type, which is empty for a tensor, and either.
+func (l letter) MarshalWire(e *wire.Encoder) error {
+	e.ArrayLen(4)
+	e.Int(int64(l.from))
+	e.Int(int64(l.tag))
+	e.String(l.value.kind)
+	if l.tensor != nil {
+		return l.tensor.MarshalWire(e)
+	}
+	return l.value.marshal(e)
+}
+
+// UnmarshalWire reads what MarshalWire wrote.
+func (l *letter) UnmarshalWire(d *wire.Decoder) error {
+	if err := d.ArrayOf(4); err != nil {
+		return err
+	}
+	from, err := d.Int()
+	if err != nil {
+		return err
+	}
+	tag, err := d.Int()
+	if err != nil {
+		return err
+	}
+	if from < 0 || from >= maxSize {
+		return fmt.Errorf("read a letter of rank %d: %w", from, wire.ErrFormat)
+	}
+	l.from, l.tag = int(from), int(tag)
+	if l.value.kind, err = d.String(); err != nil {
+		return err
+	}
+	if l.value.kind != "" {
+		return l.value.unmarshal(d)
+	}
+	l.tensor = new(tensor.Tensor)
+	return l.tensor.UnmarshalWire(d)
+}
+
+// A parcel is a value of a type that only its receiver knows: the message of it, with the blocks that it holds. What is packed
+// holds them by the value, what has arrived by itself.
+type parcel struct {
+	kind   string // the type
+	body   []byte
+	blocks []shm.Handle
+}
+
+func kindOf[T any]() string { return reflect.TypeFor[T]().String() }
+
+// pack packs v for as long as until done is called, with whether it was sent.
+func pack[T any](v T) (p parcel, done func(sent bool), err error) {
+	plan, err := wire.PlanOf[T]()
+	if err != nil {
+		return parcel{}, nil, err
+	}
+	e := new(wire.Encoder)
+	if err := plan.Encode(e, v); err != nil {
+		e.Done(false)
+		return parcel{}, nil, err
+	}
+	m := e.Message()
+	return parcel{kindOf[T](), m.Body, m.Blocks}, e.Done, nil
+}
+
+// unpack returns the value of a parcel that has arrived, which is used up.
+func unpack[T any](p parcel) (v T, err error) {
+	defer func() { err = errors.Join(err, p.release()) }()
+	if kind := kindOf[T](); p.kind != kind {
+		return v, fmt.Errorf("%w: %s was sent, and %s is received", ErrMismatch, p.kind, kind)
+	}
+	plan, err := wire.PlanOf[T]()
+	if err != nil {
+		return v, err
+	}
+	var d wire.Decoder
+	d.Reset(wire.Message{Body: p.body, Blocks: p.blocks}, p)
+	if v, err = plan.Decode(&d); err == nil {
+		err = d.Finish()
+	}
+	d.Done(err == nil)
+	return v, err
+}
+
+// Take implements wire.Blocks.
+func (p parcel) Take(i int) (shm.Handle, error) {
+	d, err := shm.Default()
+	if err != nil {
+		return 0, err
+	}
+	return p.blocks[i], d.Retain(p.blocks[i])
+}
+
+// release drops the references that a parcel has that arrived.
+func (p parcel) release() (err error) {
+	if len(p.blocks) == 0 {
+		return nil
+	}
+	d, err := shm.Default()
+	if err != nil {
+		return err
+	}
+	for _, h := range p.blocks {
+		err = errors.Join(err, d.Release(h))
+	}
+	return err
+}
+
+func (p parcel) marshal(e *wire.Encoder) error {
+	e.ArrayLen(1 + len(p.blocks))
+	e.Bytes(p.body)
+	for _, h := range p.blocks {
+		e.Block(h)
+	}
+	return e.Err()
+}
+
+func (p *parcel) unmarshal(d *wire.Decoder) (err error) {
+	n, err := d.ArrayLen()
+	if err != nil {
+		return err
+	}
+	if n < 1 || n > 1+wire.MaxBlocks {
+		return fmt.Errorf("read a parcel of %d parts: %w", n, wire.ErrFormat)
+	}
+	d.OnDone(func(kept bool) {
+		if !kept {
+			p.release()
+		}
+	})
+	if p.body, err = d.Bytes(); err != nil {
+		return err
+	}
+	for range n - 1 {
+		h, err := d.Block()
+		if err != nil {
+			return err
+		}
+		p.blocks = append(p.blocks, h)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package dist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The tags of letters of a monitored barrier.
+const (
+	tagHere    = -2
+	tagVerdict = -3
+)
+
+// A verdict is what rank 0 tells the others at the end of a monitored barrier.
+type verdict struct {
+	Turn    int
+	Missing []int
+	Err     error
+}
+
+// MonitoredBarrier is a Barrier that breaks nothing if ranks do not come: torch's monitored_barrier with wait_all_ranks. Rank 0 waits
+// for the others, as long as timeout after it came itself, and tells all of them who did not come. So all that came get
+// the same *RankError, which names all ranks that are missing and wraps context.DeadlineExceeded, ErrLeft or a *shm.PeerError; so does one
+// that comes too late, at once. If rank 0 itself does not come, it is named once twice the timeout has passed. Then they may go on, and
+// call it again.
+//
+// It finds which rank is stuck, or in another call: a rank in another call has not come. It is slower than Barrier.
+func (g *Group) MonitoredBarrier(ctx context.Context, timeout time.Duration) error {
+	c, err := g.begin(ctx, "monitored_barrier", timeout.String())
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	g.watch()
+	g.monitored++
+	v := verdict{Turn: g.monitored}
+	if g.Rank() == 0 {
+		v = g.lead(ctx, string(c.text), timeout)
+	} else if v, err = g.follow(ctx, string(c.text), timeout); err != nil {
+		return err
+	}
+	if len(v.Missing) == 0 {
+		return nil
+	}
+	return &RankError{Call: string(c.text), Ranks: v.Missing, Err: v.Err}
+}
+
+// lead waits for the others and tells them who is missing.
+func (g *Group) lead(ctx context.Context, what string, timeout time.Duration) verdict {
+	v := verdict{Turn: g.monitored}
+	limit, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for r := 1; r < g.size; r++ {
+		_, err := turnLetter(limit, g, what, &wanted{from: r, tag: tagHere}, func(turn int) int { return turn })
+		if err == nil {
+			continue
+		}
+		v.Missing = append(v.Missing, r)
+		if v.Err == nil || errors.Is(v.Err, context.DeadlineExceeded) { // a death says more
+			v.Err = missed(err, timeout)
+		}
+	}
+	for r := 1; r < g.size; r++ {
+		if err := sendNow(g, r, tagVerdict, v); err != nil && len(v.Missing) == 0 {
+			v.Missing, v.Err = []int{r}, err
+		}
+	}
+	return v
+}
+
+// missed returns why a rank is missing.
+func missed(err error, timeout time.Duration) error {
+	if e := new(RankError); errors.As(err, &e) {
+		err = e.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("did not come within %v: %w", timeout, context.DeadlineExceeded)
+	}
+	return err
+}
+
+// follow says that this rank is there, and returns what rank 0 says.
+func (g *Group) follow(ctx context.Context, what string, timeout time.Duration) (verdict, error) {
+	limit, cancel := context.WithTimeout(ctx, 2*timeout)
+	defer cancel()
+	p, done, err := pack(g.monitored)
+	if err != nil {
+		return verdict{}, err
+	}
+	at := g.box.lines[0].stand()
+	err = g.post(limit, what, 0, tagHere, at, func() (letter, func(bool), error) { return letter{value: p}, done, nil })
+	at.leave()
+	if err != nil {
+		return verdict{}, err
+	}
+	return turnLetter(limit, g, what, &wanted{from: 0, tag: tagVerdict}, func(v verdict) int { return v.Turn })
+}
+
+// turnLetter receives what a rank sends in this monitored barrier, and leaves out what is of earlier ones.
+func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted, turn func(T) int) (v T, err error) {
+	for {
+		w := *from
+		l, err := g.expect(&w)(ctx, what)
+		if err != nil {
+			return v, err
+		}
+		if v, err = open[T](l); err != nil || turn(v) >= g.monitored {
+			return v, err
+		}
+	}
+}
+
+// sendNow sends a value if there is room for it. Whoever is gone needs none.
+func sendNow[T any](g *Group, dst, tag int, v T) error {
+	p, done, err := pack(v)
+	if err != nil {
+		return err
+	}
+	err = g.inboxes[dst].TryPut(letter{from: g.Rank(), tag: tag, value: p})
+	done(err == nil)
+	return err
+}

@@ -1,0 +1,285 @@
+package dist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// AnyRank, as the source of a receive, is whichever rank has sent with the tag.
+const AnyRank = -1
+
+// Send sends the elements of t to rank dst, which receives them by Recv with the same tag: torch's send. It copies them to shared
+// memory and returns; only while 32 letters wait for dst does it wait. It takes part in no call: the other ranks need not know.
+//
+// The error is a *RankError that wraps ErrLeft or a *shm.PeerError if dst is gone, and ErrRank or ErrTag for what is none. That of ctx
+// breaks nothing.
+func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error {
+	return g.Async().Send(ctx, dst, tag, t).wait()
+}
+
+// Recv fills t with what rank src, or AnyRank, has sent to this one with the tag, and returns from whom it was: torch's recv. What
+// one rank sent with one tag is received in its order. It waits until something comes, ctx ends, or src is gone, which
+// is a *RankError that wraps ErrLeft or a *shm.PeerError; what src sent before is received all the same. From AnyRank, it
+// is an error that any rank has died, or all have left.
+//
+// The error is ErrMismatch, and the letter is lost, if it is no tensor of the dtype and shape of t.
+func (g *Group) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) (from int, err error) {
+	w := g.Async().Recv(ctx, src, tag, t)
+	err = w.wait()
+	return w.source, err
+}
+
+// wait is Wait for a call whose own context ends it.
+func (w *Work) wait() error {
+	<-w.done
+	return w.err
+}
+
+// Send is Group.Send. The elements may change once it has ended.
+func (a Async) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work {
+	what := fmt.Sprintf("send(%d, tag %d) of %v %v", dst, tag, t.DType(), t.Shape())
+	return a.send(ctx, what, dst, tag, func() (letter, func(bool), error) {
+		there, err := toShared(t)
+		return letter{tensor: there}, func(bool) { there.Close() }, err
+	})
+}
+
+// Recv is Group.Recv. Work.Source says from whom it was.
+func (a Async) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
+	what := fmt.Sprintf("recv(%s, tag %d) of %v %v", rankName(src), tag, t.DType(), t.Shape())
+	return a.recv(ctx, what, src, tag, func(l letter) error {
+		defer l.close()
+		if l.tensor == nil || l.tensor.DType() != t.DType() || !slices.Equal(l.tensor.Shape(), t.Shape()) {
+			return fmt.Errorf("%w: rank %d sent %v", ErrMismatch, l.from, l)
+		}
+		return fill(t, l.tensor)
+	})
+}
+
+// SendValue sends a value of any type that can cross processes to rank dst, which receives it by RecvValue of the same type and
+// tag: torch's send_object_list. It is otherwise like Group.Send, but what the value holds of shared memory is not copied: a
+// tensor in it is moved to shared memory, and is the same there.
+func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
+	what := fmt.Sprintf("send(%d, tag %d) of %s", dst, tag, kindOf[T]())
+	return g.Async().send(ctx, what, dst, tag, func() (letter, func(bool), error) {
+		p, done, err := pack(v)
+		return letter{value: p}, done, err
+	}).wait()
+}
+
+// RecvValue returns a value that rank src, or AnyRank, has sent to this one with the tag by SendValue, and from whom it was. What the
+// value holds of shared memory is the caller's to close. The errors are those of Group.Recv.
+func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from int, err error) {
+	what := fmt.Sprintf("recv(%s, tag %d) of %s", rankName(src), tag, kindOf[T]())
+	w := g.Async().recv(ctx, what, src, tag, func(l letter) (err error) {
+		v, err = open[T](l)
+		return err
+	})
+	err = w.wait()
+	return v, w.source, err
+}
+
+// open returns the value in a letter.
+func open[T any](l letter) (v T, err error) {
+	if l.tensor != nil {
+		return v, errors.Join(fmt.Errorf("%w: rank %d sent %v", ErrMismatch, l.from, l), l.close())
+	}
+	return unpack[T](l.value)
+}
+
+func rankName(rank int) string {
+	if rank == AnyRank {
+		return "any rank"
+	}
+	return fmt.Sprint(rank)
+}
+
+// toShared returns a copy of t in shared memory.
+func toShared(t *tensor.Tensor) (*tensor.Tensor, error) {
+	here, err := t.Cpu()
+	if err != nil {
+		return nil, err
+	}
+	defer here.Close()
+	there, err := tensor.NewShared(t.DType(), t.Shape()...)
+	if err != nil {
+		return nil, err
+	}
+	return there.CopyFrom(here), nil
+}
+
+// fill gives t the elements of a tensor on the host.
+func fill(t, from *tensor.Tensor) error {
+	there, err := from.ToDevice(t.Device())
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	t.CopyFrom(there)
+	return tensor.Synchronize(t.Device()) // before the letter is closed
+}
+
+// send sends what write returns, once what was sent to dst before has gone. done is told whether the letter was sent.
+func (a Async) send(ctx context.Context, what string, dst, tag int, write func() (l letter, done func(sent bool), err error)) *Work {
+	w := newWork()
+	if err := a.g.partner(what, dst, tag); err != nil {
+		w.end(err)
+		return w
+	}
+	at := a.g.box.lines[dst].stand()
+	go func() {
+		defer at.leave()
+		w.end(a.g.post(ctx, what, dst, tag, at, write))
+	}()
+	return w
+}
+
+// partner wants another rank, and a tag that users have.
+func (g *Group) partner(what string, rank, tag int) error {
+	if err := g.usable(what); err != nil {
+		return err
+	}
+	switch {
+	case tag < 0:
+		return fmt.Errorf("dist: %s: %w: want 0 or more", what, ErrTag)
+	case rank < 0 || rank >= g.size:
+		return fmt.Errorf("dist: %s: %w: the ranks are 0 to %d", what, ErrRank, g.size-1)
+	case rank == g.Rank():
+		return fmt.Errorf("dist: %s: %w: it is this rank itself", what, ErrRank)
+	}
+	return nil
+}
+
+func (g *Group) post(ctx context.Context, what string, dst, tag int, at place, write func() (letter, func(bool), error)) error {
+	g.watch()
+	until, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	gone := g.box.gone[dst]
+	defer context.AfterFunc(gone, func() { cancel(context.Cause(gone)) })()
+	err := at.first(until)
+	if err == nil {
+		err = context.Cause(gone)
+	}
+	if err == nil {
+		err = g.put(until, dst, tag, write)
+	}
+	switch cause := context.Cause(gone); {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrClosed) || errors.Is(cause, ErrClosed):
+		return ErrClosed
+	case cause != nil && !errors.Is(cause, ErrClosed) && errors.Is(err, cause):
+		return &RankError{Call: what, Ranks: []int{dst}, Err: cause}
+	}
+	return fmt.Errorf("dist: %s: %w", what, err)
+}
+
+func (g *Group) put(ctx context.Context, dst, tag int, write func() (letter, func(bool), error)) error {
+	l, done, err := write()
+	if err != nil {
+		return err
+	}
+	l.from, l.tag = g.Rank(), tag
+	err = g.inboxes[dst].Put(ctx, l)
+	done(err == nil)
+	return err
+}
+
+// recv lets read have what comes.
+func (a Async) recv(ctx context.Context, what string, src, tag int, read func(letter) error) *Work {
+	w := newWork()
+	err := a.g.usable(what)
+	if err == nil && (src != AnyRank || tag < 0) {
+		err = a.g.partner(what, src, tag)
+	}
+	if err != nil {
+		w.end(err)
+		return w
+	}
+	letters := a.g.expect(&wanted{from: src, tag: tag})
+	go func() {
+		l, err := letters(ctx, what)
+		if err == nil {
+			if err = read(l); err != nil {
+				err = fmt.Errorf("dist: %s: %w", what, err)
+			} else {
+				w.source = l.from
+			}
+		}
+		w.end(err)
+	}()
+	return w
+}
+
+// expect begins to wait for a letter, and returns what waits until it is there.
+func (g *Group) expect(w *wanted) func(ctx context.Context, what string) (letter, error) {
+	g.watch()
+	g.box.want(w, g.pump)
+	return func(ctx context.Context, what string) (letter, error) {
+		select {
+		case <-w.came:
+		case <-ctx.Done():
+			if g.box.forget(w) {
+				return letter{}, &RankError{Call: what, Ranks: w.ranks(), Err: context.Cause(ctx)}
+			}
+			<-w.came
+		}
+		if e := new(RankError); errors.As(w.err, &e) {
+			return letter{}, &RankError{Call: what, Ranks: e.Ranks, Err: e.Err}
+		}
+		return w.letter, w.err
+	}
+}
+
+// ranks returns from whom w waits, if it is one rank.
+func (w *wanted) ranks() []int {
+	if w.from == AnyRank {
+		return nil
+	}
+	return []int{w.from}
+}
+
+// peerOf returns the death in an error, if it is one.
+func peerOf(err error) (p *shm.PeerError) {
+	errors.As(err, &p)
+	return p
+}
+
+// pump takes letters from the inbox while anybody waits; see Note [Letters].
+func (m *member) pump() {
+	inbox := m.inboxes[m.seat.Load()-1]
+	for {
+		ctx, gone, more := m.box.next()
+		if !more {
+			return
+		}
+		l, err := inbox.Get(ctx)
+		switch {
+		case err == nil:
+			m.box.deliver(l)
+		case errors.Is(err, ipc.ErrClosed):
+			m.box.drop(ErrClosed)
+		case ctx.Err() != nil:
+			m.empty(inbox)
+			m.box.expire(gone)
+		default:
+			m.box.drop(err)
+		}
+	}
+}
+
+func (m *member) empty(inbox *ipc.Queue[letter]) {
+	for {
+		l, err := inbox.TryGet()
+		if err != nil {
+			return
+		}
+		m.box.deliver(l)
+	}
+}

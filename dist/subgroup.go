@@ -1,0 +1,91 @@
+package dist
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// NewGroup makes a group of some ranks of g, or of all if none are named: torch's new_group. All ranks of g make the call with the
+// same ranks, also those that are no members, and all groups in the same order. The members are numbered by their order in g,
+// whatever the order of ranks.
+//
+// A member has joined the group that is returned, closes it, and may use it beside g. Others get a Group whose Rank is -1 and whose calls
+// return ErrRank; their deaths do not concern it. The error is ErrTensor for ranks that there are not, or twice.
+func (g *Group) NewGroup(ctx context.Context, ranks ...int) (sub *Group, err error) {
+	members := slices.Sorted(slices.Values(ranks))
+	if len(ranks) == 0 {
+		members = g.all()
+	}
+	c, err := g.begin(ctx, "new_group", fmt.Sprint(members))
+	if err != nil {
+		return nil, err
+	}
+	defer g.end()
+	if len(slices.Compact(slices.Clone(members))) < len(members) || members[0] < 0 || members[len(members)-1] >= g.size {
+		c.cannot("want each of the ranks 0 to %d at most once", g.size-1)
+	}
+	x := &exchange[*Group]{g: g, c: c, ctx: ctx}
+	err = g.meet(ctx, c, func() (err error) {
+		sub, err = found(x, members)
+		return err
+	})
+	if err != nil {
+		return nil, closing(sub, err)
+	}
+	return sub, nil
+}
+
+// closing closes what was made of a group that came to nothing.
+func closing(g *Group, err error) error {
+	if g != nil {
+		g.Close()
+	}
+	return err
+}
+
+func (g *Group) all() (ranks []int) {
+	for r := range g.Size() {
+		ranks = append(ranks, r)
+	}
+	return ranks
+}
+
+// found makes the group in the first of its members, and has the others receive it.
+func found(x *exchange[*Group], members []int) (*Group, error) {
+	rank := slices.Index(members, x.g.Rank())
+	var sub *Group
+	var err error
+	switch rank {
+	case -1:
+		outside := fmt.Errorf("%w: rank %d is no member of the group of ranks %v", ErrRank, x.g.Rank(), members)
+		return &Group{member: &member{size: len(members), outside: outside}}, nil
+	case 0:
+		sub, err = founder(x, members)
+	default:
+		sub, err = x.from(members[0])
+	}
+	if err == nil {
+		err = sub.Join(rank)
+	}
+	return sub, err
+}
+
+// founder makes the group and sends it to its other members.
+func founder(x *exchange[*Group], members []int) (*Group, error) {
+	sub, err := NewGroup(len(members))
+	if err != nil {
+		return nil, err
+	}
+	p, done, err := pack(sub)
+	if err != nil {
+		return sub, err
+	}
+	defer done(true)
+	for _, r := range members[1:] {
+		if err := x.to(r, p); err != nil {
+			return sub, err
+		}
+	}
+	return sub, nil
+}

@@ -1,0 +1,125 @@
+package dist_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func TestRegression_S3_3_CallsInFlightKeepTheirOrder(t *testing.T) {
+	groups, ctx := handles(t, 3), deadline(t)
+	const n = 60
+	all(t, together(groups, func(g *dist.Group) error {
+		v := tensor.Full(tensor.Float64, float64(g.Rank()), 3000)
+		parts, whole := tensor.New(tensor.Float64, 3), tensor.Full(tensor.Float64, float64(g.Rank()), 9)
+		works := make([]*dist.Work, 0, 4*n)
+		for i := range n { // of one tensor, so that another order would be another result
+			works = append(works, g.Async().AllReduce(ctx, dist.Mean, v), g.Async().Broadcast(ctx, i%3, v), g.Async().Reduce(ctx, i%3, dist.Sum, v),
+				g.Async().ReduceScatter(ctx, dist.Sum, parts, whole))
+		}
+		works = append(works, g.Async().AllGather(ctx, whole, parts), g.Async().AllToAll(ctx, whole, whole.Clone()), g.Async().Barrier(ctx))
+		last := v.Clone()
+		if err := g.AllReduce(ctx, dist.Max, last); err != nil { // comes after all of them
+			return err
+		}
+		for i, w := range works {
+			select {
+			case <-w.Done():
+			default:
+				t.Errorf("call %d has not ended, and one after it has", i)
+			}
+			if err := w.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// One by one and in flight, the same calls have the same results.
+func TestRegression_S3_3_CallsInFlightComputeTheSame(t *testing.T) {
+	groups, ctx := handles(t, 3), deadline(t)
+	run := func(inFlight bool) []*tensor.Tensor {
+		results := make([]*tensor.Tensor, 3)
+		all(t, together(groups, func(g *dist.Group) error {
+			v := tensor.Full(tensor.Float64, float64(g.Rank()), 500)
+			results[g.Rank()] = v
+			var works []*dist.Work
+			for i := range 40 {
+				some := []*dist.Work{g.Async().Reduce(ctx, i%3, dist.Sum, v), g.Async().AllReduce(ctx, dist.Mean, v), g.Async().Broadcast(ctx, i%3, v)}
+				for _, w := range some {
+					if !inFlight {
+						check(t, w.Wait(ctx))
+					}
+				}
+				works = append(works, some...)
+			}
+			for _, w := range works {
+				if err := w.Wait(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		return results
+	}
+	oneByOne, atOnce := run(false), run(true)
+	for r := range oneByOne {
+		want(t, "in flight", atOnce[r], oneByOne[r])
+	}
+}
+
+func TestRegression_S3_3_WorksCarryTheirErrors(t *testing.T) {
+	groups, ctx := handles(t, 2), deadline(t)
+	x, y := ones(2), ones(3)
+	errs := together(groups, func(g *dist.Group) error {
+		mine := x
+		if g.Rank() == 1 {
+			mine = y
+		}
+		bad, good := g.Async().AllReduce(ctx, dist.Sum, mine.Clone()), g.Async().Barrier(ctx)
+		if err := good.Wait(ctx); err != nil {
+			t.Errorf("a call after one that was refused: %v", err)
+		}
+		if err := bad.Wait(ctx); err != nil {
+			return bad.Wait(ctx) // as often as one likes
+		}
+		return nil
+	})
+	blamed(t, errs[0], dist.ErrMismatch, 1)
+	blamed(t, errs[1], dist.ErrMismatch, 0)
+	// The end of the wait is not the end of the call.
+	w := groups[0].Async().Barrier(ctx)
+	soon, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+	defer cancel()
+	if err := w.Wait(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	check(t, groups[1].Barrier(ctx))
+	check(t, w.Wait(ctx))
+	// A call that waits for its place when its context ends, ends those before it.
+	first := groups[0].Async().Barrier(ctx)
+	ends, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+	defer cancel()
+	second := groups[0].Async().AllReduce(ends, dist.Sum, x)
+	third := groups[0].Async().Barrier(ctx)
+	if err := second.Wait(ctx); !errors.Is(err, dist.ErrBroken) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	for _, w := range []*dist.Work{first, third} {
+		if err := w.Wait(ctx); !errors.Is(err, dist.ErrBroken) {
+			t.Error(err)
+		}
+	}
+	if err := new(dist.Group).Async().Barrier(ctx).Wait(ctx); !errors.Is(err, dist.ErrClosed) {
+		t.Error(err)
+	}
+	pending := handles(t, 2)
+	w = pending[0].Async().Barrier(ctx)
+	check(t, pending[1].Close())
+	blamed(t, w.Wait(ctx), dist.ErrLeft, 1)
+}
