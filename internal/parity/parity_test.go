@@ -54,7 +54,7 @@ func TestTheTableIsChecked(t *testing.T) {
 // more are names that stand in no module which testdata/names.py looks at: methods of tensors, other packages, and the options
 // of PyTorch's Hogwild example.
 var more = strings.Fields(`Tensor.share_memory_ Tensor.is_shared Module.share_memory torch.from_file torch.frombuffer torch.manual_seed
-	torch.set_num_threads torch.save torch.load DataParallel torch.distributed Module.state_dict resource_tracker
+	torch.set_num_threads torch.save torch.load DataParallel init_process_group Module.state_dict resource_tracker
 	concurrent.futures.ProcessPoolExecutor ENV_VAR_PARALLEL_START default_collate_fn_map StatefulDataLoader.state_dict
 	--batch-size --test-batch-size --epochs --lr --momentum --seed --log-interval --num-processes --cuda --mps --device --save_model
 	--dry-run`)
