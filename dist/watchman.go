@@ -42,9 +42,14 @@ func (m *member) watch() {
 }
 
 func (m *member) watchman(seen census) {
-	for m.life.Watch(context.Background(), func() bool { return m.census() != seen }) == nil {
+	for m.life.Watch(context.Background(), m.differs(seen)) == nil {
 		seen = m.look()
 	}
+}
+
+// differs returns what reports whether anything has changed since. It may still be asked when the watchman has gone on.
+func (m *member) differs(seen census) func() bool {
+	return func() bool { return m.census() != seen }
 }
 
 // look tells the box who is gone. What changes meanwhile is not in the census that it returns.
