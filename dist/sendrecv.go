@@ -183,12 +183,16 @@ func (g *Group) post(ctx context.Context, what string, dst, tag int, at place, w
 }
 
 func (g *Group) put(ctx context.Context, dst, tag int, write func() (letter, func(bool), error)) error {
+	inbox, err := g.posts.of(dst, g.size)
+	if err != nil {
+		return err
+	}
 	l, done, err := write()
 	if err != nil {
 		return err
 	}
 	l.from, l.tag = g.Rank(), tag
-	err = g.inboxes[dst].Put(ctx, l)
+	err = inbox.Put(ctx, l)
 	done(err == nil)
 	return err
 }
@@ -255,11 +259,15 @@ func peerOf(err error) (p *shm.PeerError) {
 
 // pump takes letters from the inbox while anybody waits; see Note [Letters].
 func (m *member) pump() {
-	inbox := m.inboxes[m.seat.Load()-1]
+	inbox, failed := m.posts.of(int(m.seat.Load())-1, m.size)
 	for {
 		ctx, gone, more := m.box.next()
 		if !more {
 			return
+		}
+		if failed != nil {
+			m.box.drop(failed)
+			continue
 		}
 		l, err := inbox.Get(ctx)
 		switch {
