@@ -20,6 +20,7 @@ func relu[F kernel.Float](x *Var) *Var {
 	if y.needs {
 		y.save(y.t)
 		y.derive = byType(y.op, y, reluBackward[float32], reluBackward[float64])
+		y.again = reluTwice
 	}
 	return y
 }
@@ -28,43 +29,8 @@ func reluBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) { kernel.ReluBackward(data[F](y.t), data[F](dy), data[F](dx)) })
 }
 
-// LogSoftmax returns the logarithm of the softmax over the last dimension of x, (..., classes).
-func LogSoftmax(x *Var) *Var {
-	if x.far() {
-		return logSoftmaxOn(x)
-	}
-	return byType("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64])(x)
-}
-
-func logSoftmax[F kernel.Float](x *Var) *Var {
-	rows, cols := rowsOf("LogSoftmax", x)
-	y := result("LogSoftmax", x.t.DType(), x.Shape(), x)
-	kernel.LogSoftmax(rows, cols, data[F](x.dense()), data[F](y.t))
-	hold(x)
-	if y.needs {
-		y.save(y.t)
-		y.derive = byType(y.op, y, logSoftmaxBackward[float32], logSoftmaxBackward[float64])
-	}
-	return y
-}
-
-func logSoftmaxBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
-	rows, cols := rowsOf("LogSoftmax", y)
-	y.inputs[0].write(func(dx *tensor.Tensor) {
-		kernel.LogSoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
-	})
-}
-
-// rowsOf returns x's shape as a matrix whose columns are the last dimension.
-func rowsOf(op string, x *Var) (rows, cols int) {
-	if x.t.Dims() == 0 {
-		misuse("%s of a single number: the last dimension is that of the classes or features", op)
-	}
-	cols = x.t.Dim(-1)
-	if cols == 0 {
-		return 0, 0
-	}
-	return x.t.Numel() / cols, cols
+func reluTwice(y, dy *Var) []*Var {
+	return of(Where(tensor.Le(y.t, y.t.Number(0)), dy.like(0), dy)) // NaN passes
 }
 
 // Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p), which keeps the
@@ -101,6 +67,7 @@ func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run 
 	if y.needs {
 		y.save(kept)
 		y.derive = dropoutBackward
+		y.again = dropoutTwice
 	}
 	return y
 }
@@ -109,6 +76,12 @@ func dropoutBackward(y *Var, dy *tensor.Tensor) {
 	y.inputs[0].write(func(dx *tensor.Tensor) {
 		byType(y.op, y, keep[float32], keep[float64])(y, y.saved[0].t, dy, dx)
 	})
+}
+
+func dropoutTwice(y, dy *Var) []*Var {
+	factors, ones := tensor.Empty(y.t.DType(), y.Shape()...), tensor.Ones(y.t.DType(), y.Shape()...)
+	byType(y.op, y, keep[float32], keep[float64])(y, y.saved[0].t, ones, factors)
+	return of(Mul(dy, Const(factors)))
 }
 
 // keep writes what y's dropout keeps of from to to.

@@ -5,66 +5,106 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+// BackwardOptions say how Backward goes. The zero value is what it does by default.
+type BackwardOptions struct {
+	Gradient    *tensor.Tensor // the derivative of what is wanted with respect to the value, of its shape; nil: 1, of a single number
+	RetainGraph bool           // keep what was saved on the way, so that the graph can be walked again: until its Scope is Reset, if it has one
+}
+
 // Backward computes the derivatives of v, a single number, with respect to every [Param] that it was computed from, and
 // adds them to their Grad, which is created when missing. It uses the graph up: what was saved on the way is let go,
-// and a second Backward through the same values panics.
+// and a second Backward through the same values panics, unless the first was BackwardWith RetainGraph.
 //
 // It panics if v depends on no Param, or if a tensor that is needed was changed since.
-func (v *Var) Backward() {
+func (v *Var) Backward() { v.BackwardWith(BackwardOptions{}) }
+
+// BackwardFrom is Backward for a v of any shape, given dy, the derivative of what is wanted with respect to v, of v's shape.
+func (v *Var) BackwardFrom(dy *tensor.Tensor) { v.BackwardWith(BackwardOptions{Gradient: dy}) }
+
+// BackwardWith is Backward with options.
+//
+//	first.BackwardWith(autograd.BackwardOptions{RetainGraph: true})
+//	second.Backward() // through values that both were computed from
+func (v *Var) BackwardWith(o BackwardOptions) {
+	v.checkRoot("Backward")
+	if dy := o.Gradient; dy != nil {
+		checkGradientOf("Backward", v, dy)
+		v.walk(dy, o.RetainGraph)
+		return
+	}
 	if v.t.Numel() != 1 {
 		misuse("Backward of shape %v: only a single number has a gradient; take its Sum, or call BackwardFrom", v.t.Shape())
 	}
+	one := v.one()
+	v.walk(one, o.RetainGraph)
+	v.scope.recycle(one)
+}
+
+// checkRoot panics unless derivatives of v can be asked for.
+func (v *Var) checkRoot(what string) {
+	if v.t == nil {
+		misuse("%s of a value whose Scope was Reset: walk the graph before", what)
+	}
+	if !v.needs {
+		misuse("%s of a value that depends on no parameter: it comes from Const, NoGrad or frozen parameters only", what)
+	}
+}
+
+// checkGradientOf panics unless dy can be a gradient of v.
+func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
+	if !sameShape(dy.Shape(), v.Shape()) {
+		misuse("%s of a value of shape %v from a gradient of shape %v: they must be equal", what, v.Shape(), dy.Shape())
+	}
+}
+
+// one returns the derivative of v, a single number, with respect to itself.
+func (v *Var) one() *tensor.Tensor {
 	one := v.room()
 	if v.far() {
-		one.Fill(1)
-	} else {
-		byType("Backward", v, setOne[float32], setOne[float64])(one)
+		return one.Fill(1)
 	}
-	v.BackwardFrom(one)
-	v.scope.recycle(one)
+	byType("Backward", v, setOne[float32], setOne[float64])(one)
+	return one
 }
 
 func setOne[F kernel.Float](t *tensor.Tensor) { data[F](t)[0] = 1 }
 
-// BackwardFrom is Backward for a v of any shape, given dy, the derivative of what is wanted with respect to v, of v's shape.
-func (v *Var) BackwardFrom(dy *tensor.Tensor) {
-	if !v.needs {
-		misuse("Backward of a value that depends on no parameter: it comes from Const, NoGrad or frozen parameters only")
-	}
-	if v.param != nil {
-		v.total().Add(dy)
-		return
-	}
-	ready := v.countUses(v.scope.takeStack())
+// walk lets everything that v was computed from have its part of dy.
+func (v *Var) walk(dy *tensor.Tensor, retain bool) {
+	w := walk{ready: v.scope.takeStack(), retain: retain}
+	defer w.end(v)
+	w.count(v)
 	v.add(dy)
-	for ready = append(ready[:0], v); len(ready) > 0; {
-		last := len(ready) - 1
-		n := ready[last]
-		ready = ready[:last]
-		n.give()
-		for _, in := range n.inputs {
-			if in.waiting--; in.waiting == 0 && in.param == nil && in.needs {
-				ready = append(ready, in)
-			}
-		}
-		n.forget()
-	}
-	v.scope.keepStack(ready)
+	w.ready = append(w.ready, v)
+	w.run()
 }
 
-// countUses sets waiting, of all that v was computed from, to how many operations between it and v use it: a value's
+// A walk is one pass over a graph, from what is derived to what that was computed from.
+type walk struct {
+	ready  []*Var // whose gradients are whole
+	at     *Var
+	retain bool // leave the graph as it is
+	graph  bool // gradients are values of a graph themselves
+	whole  bool // it came to its end
+
+	seen []*Var // of a walk to some inputs only: all that has been marked
+}
+
+// count sets waiting, of all that v was computed from, to how many operations between it and v use it: a value's
 // gradient is whole when all of them have given theirs. Counting needs neither recursion, which a long chain would
 // exhaust, nor a table of what was visited.
-func (v *Var) countUses(stack []*Var) []*Var {
-	for stack = append(stack[:0], v); len(stack) > 0; {
+func (w *walk) count(v *Var) {
+	stack := append(w.ready, v)
+	for from := len(w.ready); len(stack) > from; {
 		last := len(stack) - 1
 		n := stack[last]
 		stack = stack[:last]
-		if n.walked {
-			misuse("Backward through %s for the second time: its values are gone; add the losses and call Backward once", n.op)
+		if n.walked && !n.asked {
+			misuse("walk through %s for the second time: what it saved is gone. Add the losses and call Backward once, or walk the first time "+
+				"with BackwardOptions{RetainGraph: true} or GradOptions{RetainGraph: true}", n.op)
 		}
 		for _, in := range n.inputs {
-			if !in.needs {
+			if !in.wanted() {
 				continue
 			}
 			if in.waiting++; in.waiting == 1 {
@@ -72,11 +112,85 @@ func (v *Var) countUses(stack []*Var) []*Var {
 			}
 		}
 	}
-	return stack
+	w.ready = stack
+}
+
+// run gives everything its gradient, from those on whose own is whole.
+func (w *walk) run() {
+	for len(w.ready) > 0 {
+		last := len(w.ready) - 1
+		n := w.ready[last]
+		w.at, w.ready = n, w.ready[:last]
+		n.give(w)
+		w.settle(n)
+		n.leave(w)
+	}
+	w.whole = true
+}
+
+// settle notes that n has given its inputs their gradients.
+func (w *walk) settle(n *Var) {
+	for _, in := range n.inputs {
+		if !in.wanted() {
+			continue
+		}
+		if in.waiting--; in.waiting == 0 && in.stays() {
+			w.ready = append(w.ready, in)
+		}
+	}
+}
+
+// end lets go of what the walk has used. If a derivative has panicked, it takes back what was counted, so that what a
+// caller who recovers does next is not wrong.
+func (w *walk) end(v *Var) {
+	if !w.whole {
+		w.forsake(v)
+	}
+	v.scope.keepStack(w.ready)
+}
+
+// forsake takes back all counts and gradients of values that were not walked.
+func (w *walk) forsake(v *Var) {
+	stack := append(w.ready, v)
+	if w.at != nil {
+		stack = append(stack, w.at)
+	}
+	for len(stack) > 0 {
+		last := len(stack) - 1
+		n := stack[last]
+		stack = stack[:last]
+		n.grad, n.slope = nil, nil
+		for _, in := range n.inputs {
+			if in.waiting > 0 {
+				in.waiting = 0
+				stack = append(stack, in)
+			}
+		}
+	}
+	w.ready = stack
 }
 
 // give lets v's operation give its inputs their gradients.
-func (v *Var) give() {
+func (v *Var) give(w *walk) {
+	if hooks := v.watchers(); len(hooks) > 0 {
+		v.show(hooks, w)
+	}
+	switch {
+	case v.param != nil:
+		v.arrive()
+	case w.seen != nil && !v.leads(): // it is asked for, and nothing behind it
+	case v.redo != nil:
+		if v.grad != nil || v.slope != nil {
+			w.splice(v)
+		}
+	case v.slope != nil:
+		v.giveValues()
+	case v.grad != nil: // a part of which nothing is used has none
+		v.giveTensors()
+	}
+}
+
+func (v *Var) giveTensors() {
 	v.checkSaved()
 	if v.derive != nil {
 		v.derive(v, v.grad)
@@ -85,20 +199,35 @@ func (v *Var) give() {
 	}
 }
 
-// forget lets go of all that a walked value does not need any more.
-func (v *Var) forget() {
-	v.scope.recycle(v.grad)
-	v.grad, v.backward, v.derive, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, true
+// leave lets go of all that a walked value does not need any more.
+func (v *Var) leave(w *walk) {
+	if !v.asked {
+		v.scope.recycle(v.grad)
+		v.grad, v.slope = nil, nil
+	}
+	if w.retain || v.param != nil || w.seen != nil && !v.leads() {
+		return
+	}
+	v.backward, v.derive, v.again, v.redo, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, nil, true
 	clear(v.inputRoom[:])
 	clear(v.savedRoom[:])
 }
 
+// wanted reports whether the walk that is under way computes a gradient of v.
+func (v *Var) wanted() bool { return v.needs && !v.idle }
+
+// direct reports whether gradients of v are added to its Param's Grad as they come.
+func (v *Var) direct() bool { return v.param != nil && !v.asked && len(v.param.hooks.before) == 0 }
+
+// stays reports whether something is left to be done when v's gradient is whole.
+func (v *Var) stays() bool { return !v.direct() || len(v.param.hooks.after) > 0 }
+
 // write lets f overwrite a tensor with a gradient of v, and adds it to what v has.
 func (v *Var) write(f func(dx *tensor.Tensor)) {
-	if !v.needs {
+	if !v.wanted() {
 		return
 	}
-	if v.param == nil && v.grad == nil {
+	if v.grad == nil && !v.direct() {
 		v.grad = v.room()
 		f(v.grad)
 		return
@@ -111,7 +240,7 @@ func (v *Var) write(f func(dx *tensor.Tensor)) {
 
 // add adds a gradient, which broadcasts from v's shape or is reduced to it.
 func (v *Var) add(dx *tensor.Tensor) {
-	if v.needs {
+	if v.wanted() {
 		v.write(func(own *tensor.Tensor) { own.CopyFrom(reduceTo(dx, own.Shape())) })
 	}
 }
@@ -121,7 +250,10 @@ func (v *Var) room() *tensor.Tensor { return v.scope.empty(v.t.Device(), v.t.DTy
 
 // total returns what the gradients of v are added up in, zeros at first.
 func (v *Var) total() *tensor.Tensor {
-	if v.param != nil {
+	if !v.wanted() { // nobody will read it
+		return v.room().Zero()
+	}
+	if v.direct() {
 		return v.param.gradient()
 	}
 	if v.grad == nil {
@@ -132,15 +264,20 @@ func (v *Var) total() *tensor.Tensor {
 
 // reduceTo sums g over the dimensions in which a tensor of the shape was stretched to it.
 func reduceTo(g *tensor.Tensor, shape []int) *tensor.Tensor {
-	extra := g.Dims() - len(shape)
-	var dims []int
-	for i, n := range g.Shape() {
-		if i < extra || n != 1 && shape[i-extra] == 1 {
-			dims = append(dims, i)
-		}
-	}
+	dims := stretched(g.Shape(), shape)
 	if len(dims) == 0 {
 		return g
 	}
 	return tensor.Keep(tensor.Sum, g, dims...).Reshape(shape...)
+}
+
+// stretched returns the dimensions of a shape in which one of the shape from was stretched to it.
+func stretched(shape, from []int) (dims []int) {
+	extra := len(shape) - len(from)
+	for i, n := range shape {
+		if i < extra || n != 1 && from[i-extra] == 1 {
+			dims = append(dims, i)
+		}
+	}
+	return dims
 }

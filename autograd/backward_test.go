@@ -118,7 +118,8 @@ func TestASecondBackwardPanics(t *testing.T) {
 	a, b := autograd.MulScalar(x, 2), autograd.MulScalar(x, 3)
 	a.Backward()
 	mustPanic(t, "second time", a.Backward)
-	mustPanic(t, "Backward through Exp for the second time", b.Backward)
+	mustPanic(t, "walk through Exp for the second time", b.Backward)
+	mustPanic(t, "RetainGraph: true", b.Backward)
 }
 
 func TestBackwardNeedsANumberAndAParameter(t *testing.T) {

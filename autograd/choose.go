@@ -13,7 +13,7 @@ func Where(c *tensor.Tensor, a, b *Var) *Var {
 			b.add(tensor.Where(c, zero, dy))
 		}
 	}
-	return v
+	return v.twice(func(_, dy *Var) []*Var { return of(Where(c, dy, dy.like(0)), Where(c, dy.like(0), dy)) })
 }
 
 // Maximum returns the larger of each pair of elements. Of equal ones both get half of the gradient; where either is NaN, both get all.
@@ -32,21 +32,27 @@ func prefer(op string, a, b *Var, f, worse func(a, b *tensor.Tensor) *tensor.Ten
 			b.add(tensor.Where(worse(b.t, a.t), dy.Number(0), shared))
 		}
 	}
-	return v
+	return v.twice(func(_, dy *Var) []*Var {
+		shared := Where(tensor.Eq(a.t, b.t), MulScalar(dy, 0.5), dy)
+		return of(Where(worse(a.t, b.t), dy.like(0), shared), Where(worse(b.t, a.t), dy.like(0), shared))
+	})
 }
 
 // Clamp returns x with elements below lo moved up to lo and those above hi down to hi. Only what lies between them gets a gradient:
 // neither lo and hi themselves, as in PyTorch 2.15 (those before gave them one), nor NaN.
 func Clamp(x *Var, lo, hi float64) *Var {
 	return unary("Clamp", x, tensor.Clamp(x.t, lo, hi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		inside := tensor.And(tensor.Gt(x.t, x.t.Number(lo)), tensor.Lt(x.t, x.t.Number(hi)))
-		return tensor.Where(inside, dy, dy.Number(0))
-	})
+		return tensor.Where(between(x.t, lo, hi), dy, dy.Number(0))
+	}).twice(func(_, dy *Var) []*Var { return of(Where(between(x.t, lo, hi), dy, dy.like(0))) })
+}
+
+func between(t *tensor.Tensor, lo, hi float64) *tensor.Tensor {
+	return tensor.And(tensor.Gt(t, t.Number(lo)), tensor.Lt(t, t.Number(hi)))
 }
 
 // MaskedFill returns x with elements where mask, which is Bool and broadcasts to x, is true set to c.
 func MaskedFill(x *Var, mask *tensor.Tensor, c float64) *Var {
 	return unary("MaskedFill", x, x.t.Clone().MaskedFill(mask, c), mask, func(dy *tensor.Tensor) *tensor.Tensor {
 		return dy.Clone().MaskedFill(mask, 0)
-	})
+	}).twice(func(_, dy *Var) []*Var { return of(MaskedFill(dy, mask, 0)) })
 }

@@ -17,10 +17,8 @@ type Classification struct {
 	Reduction Reduction
 }
 
-// NLLLoss is the function NLLLoss with these weights.
-func (c Classification) NLLLoss(logp *Var, target *tensor.Tensor) *Var {
-	want("NLLLoss", "log-probabilities (N, classes)", logp, 2)
-	checkTarget(logp, target)
+// rowLoss is the loss of log-probabilities, (n, classes), for classes, (n).
+func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	if target.DType() != tensor.Int64 || !target.IsContiguous() {
 		target = target.To(tensor.Int64).Contiguous()
 	}
@@ -37,11 +35,6 @@ func (c Classification) NLLLoss(logp *Var, target *tensor.Tensor) *Var {
 		return byType("NLLLoss", logp, nllLoss[float32], nllLoss[float64])(logp, target, c.Reduction)
 	}
 	return c.weighted(logp, near)
-}
-
-// CrossEntropy is the function CrossEntropy with these weights and this smoothing.
-func (c Classification) CrossEntropy(logits *Var, target *tensor.Tensor) *Var {
-	return c.NLLLoss(LogSoftmax(logits), target)
 }
 
 // checkClasses panics unless there are classes of that number, and weights for them. It reports whether rows are ignored.

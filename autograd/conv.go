@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"math"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/kernel"
@@ -12,6 +13,12 @@ type Window struct {
 	Size    [2]int // of a pooling window; a convolution takes it from its weight
 	Stride  [2]int // zero: 1 for a convolution, Size for pooling
 	Padding [2]int // rows above and below, columns left and right
+
+	Dilation [2]int // of a convolution: how far apart the pixels are that neighbours in a filter see; zero: 1
+	Groups   int    // of a convolution: parts of the channels, each of which has filters of its own; zero: 1
+
+	Ceil       bool // of pooling: sizes are rounded up, so that the last windows may reach beyond the image and its padding
+	InsideOnly bool // of AvgPool2d: only the image counts, not its padding: PyTorch's count_include_pad=False
 }
 
 // Square returns the two sides of a square.
@@ -20,35 +27,51 @@ func Square(n int) [2]int { return [2]int{n, n} }
 // scratches are the temporary space of convolutions.
 var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
 
-// Conv2d returns the cross-correlation of images x, (N, C, H, W), with filters w, (out, C, KH, KW), plus b, (out), or nil.
-// The result is (N, out, H', W') where H' = (H + 2·padding - KH)/stride + 1.
+// Conv2d returns the cross-correlation of images x, (N, C, H, W), with filters w, (out, C/groups, KH, KW), plus b, (out), or nil.
+// The result is (N, out, H', W') where H' = (H + 2·padding - dilation·(KH-1) - 1)/stride + 1.
 func Conv2d(x, w, b *Var, o Window) *Var {
 	s := convShape(x, w, o)
 	checkBias("Conv2d", b, s.OutC)
 	if x.far() {
-		return conv2dOn(s, x, w, b)
+		return convolvedOn(s, x, w, b)
 	}
 	return byType("Conv2d", x, conv2d[float32], conv2d[float64])(s, x, w, b)
 }
 
 func convShape(x, w *Var, o Window) kernel.ConvShape {
 	want("Conv2d", "an image batch (N, C, H, W)", x, 4)
-	want("Conv2d", "a weight (out, C, KH, KW)", w, 4)
+	want("Conv2d", "a weight (out, C/groups, KH, KW)", w, 4)
 	if o.Stride == [2]int{} {
 		o.Stride = Square(1)
 	}
-	n, f := x.Shape(), w.Shape()
-	if n[1] != f[1] {
-		misuse("Conv2d of input %v with weight %v: the channels differ", n, f)
+	if o.Dilation == [2]int{} {
+		o.Dilation = Square(1)
 	}
-	checkWindow("Conv2d", [2]int{f[2], f[3]}, o, n)
+	groups := max(o.Groups, 1)
+	n, f := x.Shape(), w.Shape()
+	switch {
+	case o.Groups < 0 || n[1]%groups != 0 || f[0]%groups != 0:
+		misuse("Conv2d of %d channels to %d in %d groups: both are divided evenly between them", n[1], f[0], o.Groups)
+	case n[1] != f[1]*groups:
+		misuse("Conv2d of input %v with weight %v in %d groups: the channels differ", n, f, groups)
+	case o.Dilation[0] < 1 || o.Dilation[1] < 1:
+		misuse("Conv2d with dilation %v: it is at least 1", o.Dilation)
+	case f[2] < 1 || f[3] < 1:
+		misuse("Conv2d with weight %v: a filter has elements", f)
+	}
+	checkWindow("Conv2d", [2]int{(f[2]-1)*o.Dilation[0] + 1, (f[3]-1)*o.Dilation[1] + 1}, o, n)
 	return kernel.ConvShape{N: n[0], C: n[1], H: n[2], W: n[3], OutC: f[0], KH: f[2], KW: f[3],
-		StrideH: o.Stride[0], StrideW: o.Stride[1], PadH: o.Padding[0], PadW: o.Padding[1]}
+		StrideH: o.Stride[0], StrideW: o.Stride[1], PadH: o.Padding[0], PadW: o.Padding[1],
+		Groups: groups, DilationH: o.Dilation[0], DilationW: o.Dilation[1]}
 }
 
 func checkWindow(op string, size [2]int, o Window, image []int) {
 	for i := range 2 {
-		if size[i] < 1 || o.Stride[i] < 1 || o.Padding[i] < 0 || size[i] > image[2+i]+2*o.Padding[i] {
+		room := image[2+i] + 2*o.Padding[i]
+		if o.Ceil {
+			room += o.Stride[i] - 1
+		}
+		if size[i] < 1 || o.Stride[i] < 1 || o.Padding[i] < 0 || size[i] > room {
 			misuse("%s of images %v with a window %v, stride %v and padding %v: the window does not fit", op, image, size, o.Stride, o.Padding)
 		}
 	}
@@ -69,6 +92,7 @@ func conv2d[F kernel.Float](s kernel.ConvShape, x, w, b *Var) *Var {
 		y.save(xt, wt)
 		y.note.conv = s
 		y.derive = byType(y.op, y, conv2dBackward[float32], conv2dBackward[float64])
+		y.again = conv2dTwice
 	}
 	return y
 }
@@ -79,13 +103,13 @@ func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
 	var dw, db []F
-	if w.needs {
+	if w.wanted() {
 		dw = data[F](w.total())
 	}
-	if b != nil && b.needs {
+	if b != nil && b.wanted() {
 		db = data[F](b.total())
 	}
-	if !x.needs {
+	if !x.wanted() {
 		kernel.Conv2dBackward(s, data[F](xt), data[F](wt), data[F](dy), nil, dw, db, scratch)
 		return
 	}
@@ -102,15 +126,32 @@ func MaxPool2d(x *Var, o Window) *Var {
 		o.Stride = o.Size
 	}
 	checkWindow("MaxPool2d", o.Size, o, x.Shape())
-	for i := range 2 {
-		if 2*o.Padding[i] > o.Size[i] {
-			misuse("MaxPool2d with padding %v: it is at most half of the window %v", o.Padding, o.Size)
-		}
-	}
+	checkPadding("MaxPool2d", o)
+	x = padded(x, o.beyond(x), PadZeros, math.Inf(-1))
 	if x.far() {
 		return maxPool2dOn(x, o)
 	}
 	return byType("MaxPool2d", x, maxPool2d[float32], maxPool2d[float64])(x, o)
+}
+
+func checkPadding(op string, o Window) {
+	for i := range 2 {
+		if 2*o.Padding[i] > o.Size[i] {
+			misuse("%s with padding %v: it is at most half of the window %v", op, o.Padding, o.Size)
+		}
+	}
+}
+
+// beyond is how far the last windows reach beyond images and their padding: only those that begin inside of the image, or before, count.
+func (o Window) beyond(x *Var) (p Pads) {
+	for i := range p {
+		n := x.t.Dim(2+i) + 2*o.Padding[i]
+		last := (n - o.Size[i] + o.Stride[i] - 1) / o.Stride[i] * o.Stride[i] // where the last window begins
+		if o.Ceil && last < n-o.Padding[i] {
+			p[i][1] = max(0, last+o.Size[i]-n)
+		}
+	}
+	return p
 }
 
 func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
@@ -126,6 +167,7 @@ func maxPool2d[F kernel.Float](x *Var, o Window) *Var {
 		y.save(at)
 		y.note.window = o
 		y.derive = byType(y.op, y, maxPool2dBackward[float32], maxPool2dBackward[float64])
+		y.again = maxPool2dTwice
 	}
 	return y
 }
@@ -137,4 +179,13 @@ func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 			o.Size[0], o.Size[1], o.Stride[0], o.Stride[1], o.Padding[0], o.Padding[1],
 			data[F](dy), tensor.Data[int32](y.saved[0].t), data[F](dx))
 	})
+}
+
+// maxPool2dTwice puts each gradient where the largest element was.
+func maxPool2dTwice(y, dy *Var) []*Var {
+	x, at := y.inputs[0], y.saved[0].t
+	planes, places := x.t.Dim(0)*x.t.Dim(1), y.t.Dim(2)*y.t.Dim(3)
+	zeros := Const(x.t.NewZeros(x.t.DType(), planes, x.t.Dim(2)*x.t.Dim(3)))
+	dx := ScatterAdd(zeros, 1, at.To(tensor.Int64).Reshape(planes, places), Reshape(dy, planes, places))
+	return of(Reshape(dx, x.Shape()...))
 }

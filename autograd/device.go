@@ -40,17 +40,17 @@ func reluOn(x *Var) *Var {
 	y := tensor.Relu(x.t)
 	return unary("ReLU", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Where(tensor.Le(y, y.Number(0)), dy.Number(0), dy) // NaN passes
-	})
+	}).twice(reluTwice)
 }
 
 func logSoftmaxOn(x *Var) *Var {
 	if rows, cols := rowsOf("LogSoftmax", x); rows*cols == 0 {
-		return unary("LogSoftmax", x, x.t.Clone(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy })
+		return unary("LogSoftmax", x, x.t.Clone(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
 	}
 	y := rowsOn(tensor.RowOp{Kind: tensor.RowLogSoftmax}, x.Shape(), x.t)
 	return unary("LogSoftmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
 		return rowsOn(tensor.RowOp{Kind: tensor.RowLogSoftmaxGradient}, x.Shape(), y, dy)
-	})
+	}).twice(logSoftmaxTwice)
 }
 
 // rowsOn returns what a device makes of tensors, of the last one's dtype.
@@ -77,7 +77,8 @@ func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var 
 	if p < 1 {
 		kept.MulScalar(1 / (1 - p))
 	}
-	return unary(op, x, tensor.Mul(x.t, kept), kept, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) })
+	return unary(op, x, tensor.Mul(x.t, kept), kept, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) }).
+		twice(func(_, dy *Var) []*Var { return of(Mul(dy, Const(kept))) })
 }
 
 // keptOn keeps elements with the probability p. Which these are the gradient finds again by the key.
@@ -93,7 +94,7 @@ func keptOn(op string, x *Var, p float64, key uint64) *Var {
 		runtime.KeepAlive(from)
 		return y.Touch()
 	}
-	return unary(op, x, keep(x.t), nil, keep)
+	return unary(op, x, keep(x.t), nil, keep).twice(func(_, dy *Var) []*Var { return of(keptOn(op, dy, p, key)) })
 }
 
 func linearOn(x, w, b *Var) *Var {
@@ -110,18 +111,18 @@ func linearOn(x, w, b *Var) *Var {
 		v.save(x.t, w.t)
 		v.backward = func(dy *tensor.Tensor) {
 			dy = dy.Reshape(rows, w.t.Dim(0))
-			if x.needs {
+			if x.wanted() {
 				x.add(tensor.MatMul(dy, w.t).Reshape(x.Shape()...))
 			}
-			if w.needs {
+			if w.wanted() {
 				w.total().AddMM(dy.T(), flat)
 			}
-			if b != nil && b.needs {
+			if b != nil && b.wanted() {
 				b.total().Add(tensor.Sum(dy, 0))
 			}
 		}
 	}
-	return v
+	return v.twice(linearTwice)
 }
 
 func maxPool2dOn(x *Var, o Window) *Var {
@@ -146,14 +147,15 @@ func maxPool2dOn(x *Var, o Window) *Var {
 			})
 		}
 	}
-	return v
+	return v.twice(maxPool2dTwice)
 }
 
 // nllLossOn is the loss of targets that were checked.
 func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	rows, scale := logp.t.Dim(0), r.scale(logp.t.Dim(0))
 	if rows == 0 {
-		return unary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil, func(*tensor.Tensor) *tensor.Tensor { return logp.t.Clone() })
+		return unary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil, func(*tensor.Tensor) *tensor.Tensor { return logp.t.Clone() }).
+			twice(func(*Var, *Var) []*Var { return of(Const(logp.t.Clone())) })
 	}
 	y := logp.t.NewEmpty(logp.t.DType())
 	from := logp.dense()
@@ -161,6 +163,9 @@ func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	runtime.KeepAlive(from)
 	return unary("NLLLoss", logp, y.Touch(), target, func(dy *tensor.Tensor) *tensor.Tensor {
 		return rowsOn(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy)
+	}).twice(func(_, dy *Var) []*Var {
+		slopes := rowsOn(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy.t.NewEmpty(dy.t.DType()).Fill(1))
+		return of(Mul(dy, Const(slopes)))
 	})
 }
 
@@ -179,6 +184,6 @@ func standardizeOn(op string, x *Var, s groups, eps float64) (y *Var, mean, vari
 		dy = group(dy)
 		along := tensor.Mul(to, average(tensor.Mul(dy, to)))
 		return tensor.Sub(dy, average(dy)).Sub(along).Mul(scale).Reshape(x.Shape()...)
-	})
+	}).twice(s.standardizeTwice(eps))
 	return y, mean, variance
 }

@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"slices"
+
 	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -30,14 +32,71 @@ func (u unfolding) unfold(images *tensor.Tensor) *tensor.Tensor {
 	return columns
 }
 
+// fold overwrites dx with what filters see of it, from dy.
+func (u unfolding) fold(filters, dy, dx *tensor.Tensor) {
+	u.parts(dy.DType().Size(), func(from, n int) {
+		columns := tensor.MatMul(filters.T(), dy.Narrow(0, from, n))
+		must(u.device.Fold(dx.Narrow(0, from, n).Operand(), columns.Operand(), u.window))
+		columns.Close()
+	})
+	dx.Touch()
+}
+
+// correlate adds to dw what each filter has to do with dy, where it sees images.
+func (u unfolding) correlate(images, dy, dw *tensor.Tensor) {
+	u.parts(dy.DType().Size(), func(from, n int) {
+		columns := u.unfold(images.Narrow(0, from, n))
+		each := tensor.MatMul(dy.Narrow(0, from, n), columns.Transpose(1, 2)) // of one image
+		dw.Add(tensor.Sum(each, 0).View(dw.Shape()...))
+		columns.Close()
+		each.Close()
+	})
+}
+
+func unfoldingOf(s kernel.ConvShape, ts ...*tensor.Tensor) unfolding {
+	window := tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW}, Padding: [2]int{s.PadH, s.PadW}}
+	return unfolding{s, window, s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensor.ComputerOf(ts...)}
+}
+
+// convolvedOn puts zeros between the elements of filters with dilation, and convolves groups one after the other.
+func convolvedOn(s kernel.ConvShape, x, w, b *Var) *Var {
+	w = spread(spread(w, 2, s.DilationH), 3, s.DilationW)
+	s.KH, s.KW, s.DilationH, s.DilationW = w.t.Dim(2), w.t.Dim(3), 1, 1
+	if s.Groups == 1 {
+		return conv2dOn(s, x, w, b)
+	}
+	groups, in, out := s.Groups, s.C/s.Groups, s.OutC/s.Groups
+	s.C, s.OutC, s.Groups = in, out, 1
+	parts := make([]*Var, groups)
+	for i := range parts {
+		var bias *Var
+		if b != nil {
+			bias = Narrow(b, 0, i*out, out)
+		}
+		parts[i] = conv2dOn(s, Narrow(x, 1, i*in, in), Narrow(w, 0, i*out, out), bias)
+	}
+	return Cat(1, parts...)
+}
+
+// spread puts zeros between the indices of a dimension, so that they are so far apart.
+func spread(w *Var, dim, distance int) *Var {
+	n := w.t.Dim(dim)
+	if distance == 1 || n == 1 {
+		return w
+	}
+	shape := append([]int{}, w.Shape()...)
+	shape[dim] *= distance
+	zeros := slices.Insert(slices.Clone(w.Shape()), dim+1, distance-1)
+	wide := Cat(dim+1, Unsqueeze(w, dim+1), Const(w.t.NewZeros(w.t.DType(), zeros...)))
+	return Narrow(Reshape(wide, shape...), dim, 0, (n-1)*distance+1)
+}
+
 // conv2dOn multiplies the filters with what they see of each image.
 func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
-	u := unfolding{s, tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW}, Padding: [2]int{s.PadH, s.PadW}},
-		s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensor.ComputerOf(x.t, w.t)}
+	u := unfoldingOf(s, x.t, w.t)
 	images, filters := x.dense(), w.dense().View(s.OutC, u.patch)
-	size := images.DType().Size()
 	y := images.NewEmpty(images.DType(), s.N, s.OutC, u.places)
-	u.parts(size, func(from, n int) {
+	u.parts(images.DType().Size(), func(from, n int) {
 		columns := u.unfold(images.Narrow(0, from, n))
 		each := filters.Expand(n, s.OutC, u.patch)
 		must(u.device.MatMul(y.Narrow(0, from, n).Operand(), each.Operand(), columns.Operand(), 0))
@@ -50,29 +109,17 @@ func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	v := wrap("Conv2d", y.View(s.N, s.OutC, s.OutH(), s.OutW()), x, w, b)
 	if v.needs {
 		v.save(images, w.t)
+		v.note.conv = s
 		v.backward = func(dy *tensor.Tensor) {
 			dy = dy.Reshape(s.N, s.OutC, u.places)
-			if w.needs {
-				u.parts(size, func(from, n int) {
-					columns := u.unfold(images.Narrow(0, from, n))
-					each := tensor.MatMul(dy.Narrow(0, from, n), columns.Transpose(1, 2)) // of one image
-					w.total().Add(tensor.Sum(each, 0).View(w.Shape()...))
-					columns.Close()
-					each.Close()
-				})
+			if w.wanted() {
+				u.correlate(images, dy, w.total())
 			}
-			if b != nil && b.needs {
+			if b != nil && b.wanted() {
 				b.total().Add(tensor.Sum(dy, 0, 2))
 			}
-			x.write(func(dx *tensor.Tensor) {
-				u.parts(size, func(from, n int) {
-					columns := tensor.MatMul(filters.T(), dy.Narrow(0, from, n))
-					must(u.device.Fold(dx.Narrow(0, from, n).Operand(), columns.Operand(), u.window))
-					columns.Close()
-				})
-				dx.Touch()
-			})
+			x.write(func(dx *tensor.Tensor) { u.fold(filters, dy, dx) })
 		}
 	}
-	return v
+	return v.twice(conv2dTwice)
 }

@@ -11,6 +11,16 @@
 //
 // What is computed from [NoGrad] is not recorded. A [Scope] reuses the memory of a step in the next one.
 //
+// # Derivatives of derivatives
+//
+// [Grad] returns derivatives instead of adding them to a Grad. With CreateGraph they are values of a graph themselves: of
+// those a penalty on a gradient is made, the product of a Hessian and a vector, or a step of descent that is derived.
+//
+//	dx := autograd.Grad([]*autograd.Var{y}, []*autograd.Var{x}, autograd.GradOptions{CreateGraph: true})[0]
+//	autograd.Add(loss, autograd.Mean(autograd.Mul(dx, dx))).Backward()
+//
+// [Var.RegisterHook] shows a gradient on its way, [Checkpoint] computes a part of a graph again instead of keeping it.
+//
 // # The trap
 //
 // A graph keeps tensors, not copies. One that is changed in place between an operation and Backward would make the gradient wrong, so

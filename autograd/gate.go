@@ -22,7 +22,14 @@ func GELUTanh(x *Var) *Var { return gated("GELUTanh", kernel.GELUTanh, x) }
 func SiLU(x *Var) *Var { return gated("SiLU", kernel.SiLU, x) }
 
 func gelu[F kernel.Float](x *Var) *Var {
-	return apart("GELU", x, kernel.GELU[F], kernel.GELUBackward[F])
+	return apart("GELU", x, kernel.GELU[F], kernel.GELUBackward[F]).twice(geluTwice)
+}
+
+func geluTwice(y, dy *Var) []*Var {
+	x := y.inputs[0]
+	density := MulScalar(Exp(MulScalar(Mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
+	phi := MulScalar(AddScalar(Erf(MulScalar(x, math.Sqrt2/2)), 1), 0.5)
+	return of(Mul(dy, Add(Mul(density, x), phi)))
 }
 
 // apart is an operation on each element by itself, and the gradient that backward makes of x and that of the result.
@@ -48,7 +55,18 @@ func gated(op string, g kernel.Gate, x *Var) *Var {
 }
 
 func gatedOf[F kernel.Float](op string, g kernel.Gate, x *Var) *Var {
-	return apart(op, x, func(x, y []F) { kernel.Gated(g, x, y) }, func(x, dy, dx []F) { kernel.GatedBackward(g, x, dy, dx) })
+	return apart(op, x, func(x, y []F) { kernel.Gated(g, x, y) }, func(x, dy, dx []F) { kernel.GatedBackward(g, x, dy, dx) }).twice(gatedTwice(g))
+}
+
+func gatedTwice(g kernel.Gate) rule {
+	return func(y, dy *Var) []*Var {
+		x := y.inputs[0]
+		squares := Mul(x, x)
+		open := Sigmoid(Mul(AddScalar(MulScalar(squares, g.B), g.A), x))
+		slope := AddScalar(MulScalar(squares, 3*g.B), g.A)
+		rest := Mul(Mul(AddScalar(Neg(open), 1), open), x)
+		return of(Mul(dy, Add(Mul(slope, rest), open)))
+	}
 }
 
 func geluOn(x *Var) *Var {
@@ -56,7 +74,7 @@ func geluOn(x *Var) *Var {
 	return unary("GELU", x, tensor.Mul(x.t, phi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		density := tensor.Mul(x.t, x.t).MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
 		return density.Mul(x.t).Add(phi).Mul(dy)
-	})
+	}).twice(geluTwice)
 }
 
 func gatedOn(op string, g kernel.Gate, x *Var) *Var {
@@ -66,5 +84,5 @@ func gatedOn(op string, g kernel.Gate, x *Var) *Var {
 		slope := tensor.Mul(x.t, x.t).MulScalar(3 * g.B).AddScalar(g.A)
 		rest := tensor.Neg(open).AddScalar(1).Mul(open).Mul(x.t)
 		return slope.Mul(rest).Add(open).Mul(dy)
-	})
+	}).twice(gatedTwice(g))
 }

@@ -71,6 +71,33 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"Conv2d moved": {func(in vars) *autograd.Var {
 			return autograd.Conv2d(in[0], in[1], nil, autograd.Window{Stride: [2]int{2, 1}, Padding: [2]int{1, 2}})
 		}, two(values(1, 1, 2, 2, 5, 4), values(2, 1, 3, 2, 3, 2))},
+		"Conv2d in groups": {func(in vars) *autograd.Var {
+			return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{Groups: 2, Padding: autograd.Square(1)})
+		}, []*tensor.Tensor{values(1, 1, 2, 4, 5, 4), values(2, 1, 6, 2, 3, 2), values(3, 1, 6)}},
+		"Conv2d dilated": {func(in vars) *autograd.Var {
+			return autograd.Conv2d(in[0], in[1], in[2], autograd.Window{Groups: 2, Dilation: [2]int{2, 3}, Padding: autograd.Square(2), Stride: [2]int{2, 1}})
+		}, []*tensor.Tensor{values(1, 1, 2, 4, 5, 4), values(2, 1, 2, 2, 3, 2), values(3, 1, 2)}},
+		"Pad2d": {func(in vars) *autograd.Var {
+			return autograd.Pad2d(in[0], autograd.Pads{{1, 2}, {0, 3}}, autograd.PadZeros)
+		}, one(values(1, 1, 2, 2, 3, 4))},
+		"Pad2d as in a mirror": {func(in vars) *autograd.Var {
+			return autograd.Pad2d(in[0], autograd.Pads{{1, 2}, {0, 3}}, autograd.PadReflect)
+		}, one(values(1, 1, 2, 2, 3, 4))},
+		"Pad2d with the outermost": {func(in vars) *autograd.Var {
+			return autograd.Pad2d(in[0], autograd.Pads{{1, 4}, {0, 5}}, autograd.PadReplicate)
+		}, one(values(1, 1, 2, 2, 3, 4))},
+		"Pad2d with the other side": {func(in vars) *autograd.Var {
+			return autograd.Pad2d(in[0], autograd.Pads{{1, 3}, {0, 4}}, autograd.PadCircular)
+		}, one(values(1, 1, 2, 2, 3, 4))},
+		"MaxPool2d rounded up": {func(in vars) *autograd.Var {
+			return autograd.MaxPool2d(in[0], autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 3}, Padding: [2]int{1, 1}, Ceil: true})
+		}, one(values(1, 1, 2, 2, 6, 5))},
+		"AvgPool2d rounded up": {func(in vars) *autograd.Var {
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 3}, Padding: [2]int{1, 1}, Ceil: true})
+		}, one(values(1, 1, 2, 2, 6, 5))},
+		"AvgPool2d inside": {func(in vars) *autograd.Var {
+			return autograd.AvgPool2d(in[0], autograd.Window{Size: autograd.Square(3), Padding: autograd.Square(1), Ceil: true, InsideOnly: true})
+		}, one(values(1, 1, 2, 2, 6, 5))},
 		"MaxPool2d": {func(in vars) *autograd.Var {
 			return autograd.MaxPool2d(in[0], autograd.Window{Size: autograd.Square(2)})
 		}, one(values(1, 1, 2, 2, 5, 4))},
@@ -96,38 +123,54 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"Narrow":       {func(in vars) *autograd.Var { return autograd.Narrow(in[0], 1, 1, 2) }, one(values(1, 1, 2, 4))},
 		"Cat":          {func(in vars) *autograd.Var { return autograd.Cat(-1, in[0], in[1], in[0]) }, two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
 
-		"Power":        {g(autograd.Power), two(positive(1, 2, 3), values(2, 2, 3))},
-		"Pow of zero":  {func(in vars) *autograd.Var { return autograd.Pow(in[0], 0) }, one(tensor.New(tensor.Float64, 2))},
-		"Log1p":        {f(autograd.Log1p), one(positive(1, 4))},
-		"Expm1":        {f(autograd.Expm1), one(values(1, 1, 4))},
-		"Rsqrt":        {f(autograd.Rsqrt), one(positive(1, 4))},
-		"Reciprocal":   {f(autograd.Reciprocal), one(positive(1, 4))},
-		"Sin":          {f(autograd.Sin), one(values(1, 3, 4))},
-		"Cos":          {f(autograd.Cos), one(values(1, 3, 4))},
-		"Erf":          {f(autograd.Erf), one(values(1, 2, 4))},
-		"LeakyReLU":    {func(in vars) *autograd.Var { return autograd.LeakyReLU(in[0], 0.1) }, one(values(1, 1, 6))},
-		"GELU":         {f(autograd.GELU), one(values(1, 2, 6))},
-		"SiLU":         {f(autograd.SiLU), one(values(1, 2, 6))},
-		"GELUTanh":     {f(autograd.GELUTanh), one(values(1, 2, 6))},
-		"ELU":          {by(autograd.ELU, 0.7), one(values(1, 2, 6))},
-		"SELU":         {f(autograd.SELU), one(values(1, 2, 6))},
-		"CELU":         {by(autograd.CELU, 0.7), one(values(1, 2, 6))},
-		"Softplus":     {func(in vars) *autograd.Var { return autograd.Softplus(in[0], 2, 1.5) }, one(values(1, 2, 6))},
-		"LogSigmoid":   {f(autograd.LogSigmoid), one(values(1, 2, 6))},
-		"Softsign":     {f(autograd.Softsign), one(values(1, 2, 6))},
-		"Mish":         {f(autograd.Mish), one(values(1, 2, 6))},
-		"Hardtanh":     {func(in vars) *autograd.Var { return autograd.Hardtanh(in[0], -0.9, 0.8) }, one(values(1, 2, 6))},
-		"ReLU6":        {f(autograd.ReLU6), one(values(1, 8, 6))},
-		"Hardsigmoid":  {f(autograd.Hardsigmoid), one(values(1, 4, 6))},
-		"Hardswish":    {f(autograd.Hardswish), one(values(1, 4, 6))},
-		"Softshrink":   {by(autograd.Softshrink, 0.4), one(values(1, 2, 6))},
-		"Hardshrink":   {by(autograd.Hardshrink, 0.4), one(values(1, 2, 6))},
-		"Tanhshrink":   {f(autograd.Tanhshrink), one(values(1, 2, 6))},
-		"Threshold":    {func(in vars) *autograd.Var { return autograd.Threshold(in[0], 0.2, 3) }, one(values(1, 2, 6))},
-		"PReLU":        {g(autograd.PReLU), two(values(1, 1, 2, 3, 2), values(2, 1, 3))},
-		"PReLU of one": {g(autograd.PReLU), two(values(1, 1, 5), values(2, 1, 1))},
-		"GLU":          {func(in vars) *autograd.Var { return autograd.GLU(in[0], -2) }, one(values(1, 1, 2, 4, 3))},
-		"Softmax":      {f(autograd.Softmax), one(values(1, 2, 3, 4))},
+		"Power":           {g(autograd.Power), two(positive(1, 2, 3), values(2, 2, 3))},
+		"Pow of zero":     {func(in vars) *autograd.Var { return autograd.Pow(in[0], 0) }, one(tensor.New(tensor.Float64, 2))},
+		"Log1p":           {f(autograd.Log1p), one(positive(1, 4))},
+		"Expm1":           {f(autograd.Expm1), one(values(1, 1, 4))},
+		"Rsqrt":           {f(autograd.Rsqrt), one(positive(1, 4))},
+		"Reciprocal":      {f(autograd.Reciprocal), one(positive(1, 4))},
+		"Sin":             {f(autograd.Sin), one(values(1, 3, 4))},
+		"Cos":             {f(autograd.Cos), one(values(1, 3, 4))},
+		"Erf":             {f(autograd.Erf), one(values(1, 2, 4))},
+		"LeakyReLU":       {func(in vars) *autograd.Var { return autograd.LeakyReLU(in[0], 0.1) }, one(values(1, 1, 6))},
+		"GELU":            {f(autograd.GELU), one(values(1, 2, 6))},
+		"SiLU":            {f(autograd.SiLU), one(values(1, 2, 6))},
+		"GELUTanh":        {f(autograd.GELUTanh), one(values(1, 2, 6))},
+		"ELU":             {by(autograd.ELU, 0.7), one(values(1, 2, 6))},
+		"SELU":            {f(autograd.SELU), one(values(1, 2, 6))},
+		"CELU":            {by(autograd.CELU, 0.7), one(values(1, 2, 6))},
+		"Softplus":        {func(in vars) *autograd.Var { return autograd.Softplus(in[0], 2, 1.5) }, one(values(1, 2, 6))},
+		"LogSigmoid":      {f(autograd.LogSigmoid), one(values(1, 2, 6))},
+		"Softsign":        {f(autograd.Softsign), one(values(1, 2, 6))},
+		"Mish":            {f(autograd.Mish), one(values(1, 2, 6))},
+		"Hardtanh":        {func(in vars) *autograd.Var { return autograd.Hardtanh(in[0], -0.9, 0.8) }, one(values(1, 2, 6))},
+		"ReLU6":           {f(autograd.ReLU6), one(values(1, 8, 6))},
+		"Hardsigmoid":     {f(autograd.Hardsigmoid), one(values(1, 4, 6))},
+		"Hardswish":       {f(autograd.Hardswish), one(values(1, 4, 6))},
+		"Softshrink":      {by(autograd.Softshrink, 0.4), one(values(1, 2, 6))},
+		"Hardshrink":      {by(autograd.Hardshrink, 0.4), one(values(1, 2, 6))},
+		"Tanhshrink":      {f(autograd.Tanhshrink), one(values(1, 2, 6))},
+		"Threshold":       {func(in vars) *autograd.Var { return autograd.Threshold(in[0], 0.2, 3) }, one(values(1, 2, 6))},
+		"PReLU":           {g(autograd.PReLU), two(values(1, 1, 2, 3, 2), values(2, 1, 3))},
+		"PReLU of one":    {g(autograd.PReLU), two(values(1, 1, 5), values(2, 1, 1))},
+		"GLU":             {func(in vars) *autograd.Var { return autograd.GLU(in[0], -2) }, one(values(1, 1, 2, 4, 3))},
+		"Softmax":         {f(autograd.Softmax), one(values(1, 2, 3, 4))},
+		"SoftmaxOver":     {func(in vars) *autograd.Var { return autograd.SoftmaxOver(in[0], 0) }, one(values(1, 2, 3, 4))},
+		"LogSoftmaxOver":  {func(in vars) *autograd.Var { return autograd.LogSoftmaxOver(in[0], -2) }, one(values(1, 2, 2, 3, 2))},
+		"LogSumExp":       {h(autograd.LogSumExp, 0, -1), one(values(1, 2, 2, 3, 2))},
+		"LogSumExp all":   {h(autograd.LogSumExp), one(values(1, 2, 2, 3))},
+		"Norm":            {h(autograd.Norm, 1), one(values(1, 2, 2, 3))},
+		"Norm all":        {h(autograd.Norm), one(values(1, 2, 2, 3))},
+		"SoftmaxOver one": {func(in vars) *autograd.Var { return autograd.SoftmaxOver(in[0], -1) }, one(values(1, 2))},
+		"Checkpoint": {func(in vars) *autograd.Var {
+			return autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return autograd.Mul(autograd.Sigmoid(in[0]), in[1]) }, in...)
+		}, two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"Checkpoint in a Checkpoint": {func(in vars) *autograd.Var {
+			return autograd.Checkpoint(func(inner ...*autograd.Var) *autograd.Var {
+				h := autograd.Checkpoint(func(x ...*autograd.Var) *autograd.Var { return autograd.Mul(autograd.Exp(x[0]), in[1]) }, inner[0])
+				return autograd.Mul(autograd.Mul(h, inner[0]), in[1])
+			}, autograd.Sin(in[0]))
+		}, two(values(1, 1, 2, 3), values(2, 1, 3))},
 		"Where":        {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
 		"Maximum":      {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
 		"Minimum":      {g(autograd.Minimum), two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
@@ -200,6 +243,12 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"CrossEntropy smoothed": {func(in vars) *autograd.Var {
 			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3, Reduction: autograd.Unreduced}.CrossEntropy(in[0], target)
 		}, one(values(1, 1, 3, 4))},
+		"CrossEntropy of images": {func(in vars) *autograd.Var {
+			return autograd.Classification{Smoothing: 0.2, Reduction: autograd.Unreduced}.CrossEntropy(in[0], ints(1, 0, 2, 1, 1, 0).Reshape(2, 3))
+		}, one(values(1, 1, 2, 4, 3))},
+		"CrossEntropy of probabilities": {func(in vars) *autograd.Var {
+			return autograd.Classification{Weight: put(positive(3, 4)), Smoothing: 0.3}.CrossEntropy(in[0], put(positive(4, 2, 4, 3)))
+		}, one(values(1, 1, 2, 4, 3))},
 		"CrossEntropy ignored": {func(in vars) *autograd.Var {
 			return autograd.CrossEntropy(in[0], ints(1, autograd.Ignored, 3), autograd.ByMean)
 		}, one(values(1, 1, 3, 4))},

@@ -19,7 +19,20 @@ func picked(op string, x *Var, f func(t *tensor.Tensor) *tensor.Tensor, indices 
 			x.add(dx.Reshape(x.Shape()...))
 		}
 	}
-	return v
+	return v.twice(func(_, dy *Var) []*Var {
+		n := x.t.Numel()
+		from := f(numbered(x.t.Device(), n).Reshape(x.Shape()...)).Reshape(-1)
+		return of(Reshape(put(op, n, from, Reshape(dy, -1)), x.Shape()...))
+	})
+}
+
+// put returns n rows of zeros to which rows of x are added, each where idx says: the opposite of IndexSelect.
+func put(op string, n int, idx *tensor.Tensor, x *Var) *Var {
+	shape := slices.Clone(x.Shape())
+	shape[0] = n
+	rows := x.t.NewZeros(x.t.DType(), shape...).IndexAdd(0, idx, x.t)
+	return unary(op, x, rows, idx, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(dy, 0, idx) }).
+		twice(func(_, dy *Var) []*Var { return of(IndexSelect(dy, 0, idx)) })
 }
 
 // numbered returns the numbers 0 to n-1.
@@ -103,7 +116,10 @@ func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
 			src.addPart(idx.Shape(), tensor.Gather(dy, dim, idx))
 		}
 	}
-	return v
+	return v.twice(func(y, dy *Var) []*Var {
+		corner := func(t *tensor.Tensor) *tensor.Tensor { return cornerOf(t, idx.Shape()) }
+		return of(dy, whole(y.op, Gather(dy, dim, idx), src.Shape(), corner))
+	})
 }
 
 // addPart adds a gradient of the first elements along each dimension; the others have none.
@@ -113,12 +129,16 @@ func (v *Var) addPart(shape []int, dx *tensor.Tensor) {
 		return
 	}
 	whole := dx.NewZeros(dx.DType(), v.Shape()...)
-	corner := whole
-	for d, n := range shape {
-		corner = corner.Narrow(d, 0, n)
-	}
-	corner.CopyFrom(dx)
+	cornerOf(whole, shape).CopyFrom(dx)
 	v.add(whole)
+}
+
+// cornerOf returns the first elements along each dimension.
+func cornerOf(t *tensor.Tensor, shape []int) *tensor.Tensor {
+	for d, n := range shape {
+		t = t.Narrow(d, 0, n)
+	}
+	return t
 }
 
 // Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (..., features). Rows that padding names get no
@@ -141,5 +161,11 @@ func Embedding(w, idx *Var, padding ...int64) *Var {
 			w.total().IndexAdd(0, flat, dy)
 		}
 	}
-	return v
+	return v.twice(func(_, dy *Var) []*Var {
+		dy = Reshape(dy, rows.Shape()...)
+		for _, p := range padding {
+			dy = MaskedFill(dy, tensor.Eq(flat, tensor.Scalar(tensor.Int64, float64(p))).Unsqueeze(1), 0)
+		}
+		return of(put("Embedding", w.t.Dim(0), flat, dy))
+	})
 }

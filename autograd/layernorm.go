@@ -21,7 +21,7 @@ func LayerNormOver(x *Var, shape []int, w, b *Var, eps float64) *Var {
 		return affine("LayerNorm", y, w, b, cols, shape)
 	}
 	n := kernel.Norm{Rows: x.t.Numel() / max(1, cols), Groups: 1, Per: cols, Run: 1, Eps: eps}
-	return byType("LayerNorm", x, normalize[float32], normalize[float64])("LayerNorm", n, x, w, b)
+	return byType("LayerNorm", x, normalize[float32], normalize[float64])("LayerNorm", n, x, w, b).twice(normalizeTwice(n, shape, w, b))
 }
 
 // GroupNorm returns x, (N, C, ...), with the elements of each of the given number of groups of channels of an example moved and scaled to mean 0 and
@@ -42,7 +42,7 @@ func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 		y, _, _ := standardizeOn("GroupNorm", x, groups{n: n.Rows, parts: 1, width: n.Per * run}, eps)
 		return affine("GroupNorm", y, w, b, c, channelShape(x))
 	}
-	return byType("GroupNorm", x, normalize[float32], normalize[float64])("GroupNorm", n, x, w, b)
+	return byType("GroupNorm", x, normalize[float32], normalize[float64])("GroupNorm", n, x, w, b).twice(normalizeTwice(n, channelShape(x), w, b))
 }
 
 // channelShape is that of what broadcasts along the channels of x, (N, C, ...).
@@ -84,4 +84,33 @@ func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 		}
 	}
 	return y
+}
+
+// normalizeTwice is the rule of n, with a weight and a bias that are seen in a shape.
+func normalizeTwice(n kernel.Norm, shape []int, w, b *Var) rule {
+	s := groups{n: n.Rows, parts: 1, width: n.Per * n.Run}
+	return func(y, dy *Var) []*Var {
+		to, all := dy, of(nil)
+		if w != nil {
+			to = Mul(dy, Reshape(w, shape...))
+			normal, _ := s.standardOf(y.inputs[0], n.Eps)
+			along := Mul(dy, Reshape(normal, y.Shape()...))
+			all = append(all, Reshape(summed(along, wide(shape, y)), w.Shape()...))
+		}
+		if b != nil {
+			all = append(all, Reshape(summed(dy, wide(shape, y)), b.Shape()...))
+		}
+		all[0] = s.standardizeTwice(n.Eps)(y, to)[0]
+		return all
+	}
+}
+
+// wide returns a shape with as many dimensions as y has, by ones at its begin.
+func wide(shape []int, y *Var) []int {
+	all := make([]int, y.t.Dims())
+	for i := range all {
+		all[i] = 1
+	}
+	copy(all[len(all)-len(shape):], shape)
+	return all
 }

@@ -47,6 +47,7 @@ func linear[F kernel.Float](x, w, b *Var) *Var {
 	if y.needs {
 		y.save(xt, wt)
 		y.derive = byType(y.op, y, linearBackward[float32], linearBackward[float64])
+		y.again = linearTwice
 	}
 	return y
 }
@@ -58,12 +59,28 @@ func linearBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	x.write(func(dx *tensor.Tensor) {
 		kernel.Gemm(false, false, rows, in, out, 1, g, out, data[F](wt), in, 0, data[F](dx), in)
 	})
-	if w.needs {
+	if w.wanted() {
 		kernel.Gemm(true, false, out, in, rows, 1, g, out, data[F](xt), in, 1, data[F](w.total()), in)
 	}
-	if b != nil && b.needs {
+	if b != nil && b.wanted() {
 		kernel.ColSum(rows, out, g, data[F](b.total()))
 	}
+}
+
+func linearTwice(y, dy *Var) []*Var {
+	x, w := y.inputs[0], y.inputs[1]
+	rows := Reshape(dy, leading(y), w.t.Dim(0))
+	var dx, dw *Var
+	if x.wanted() {
+		dx = Reshape(MatMul(rows, w), x.Shape()...)
+	}
+	if w.wanted() {
+		dw = MatMul(Transpose(rows, 0, 1), Reshape(x, leading(x), w.t.Dim(1)))
+	}
+	if len(y.inputs) < 3 {
+		return of(dx, dw)
+	}
+	return of(dx, dw, Sum(rows, 0))
 }
 
 // MatMul returns the matrix product of a (..., n, k) and b (..., k, m). Leading dimensions broadcast; a vector is a row
@@ -74,7 +91,7 @@ func MatMul(a, b *Var) *Var {
 		v.save(a.t, b.t)
 		v.backward = func(dy *tensor.Tensor) { matMulBackward(a, b, dy) }
 	}
-	return v
+	return v.twice(matMulTwice)
 }
 
 // BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m).
@@ -94,12 +111,31 @@ func matMulBackward(a, b *Var, dy *tensor.Tensor) {
 	if a.t.Dims() == 1 {
 		at, dy = at.Unsqueeze(0), dy.Unsqueeze(dy.Dims()-1)
 	}
-	if a.needs {
+	if a.wanted() {
 		da := tensor.MatMul(dy, bt.Transpose(-1, -2))
 		a.add(reduceTo(da, at.Shape()).Reshape(a.Shape()...))
 	}
-	if b.needs {
+	if b.wanted() {
 		db := tensor.MatMul(at.Transpose(-1, -2), dy)
 		b.add(reduceTo(db, bt.Shape()).Reshape(b.Shape()...))
 	}
+}
+
+func matMulTwice(y, dy *Var) []*Var {
+	a, b := y.inputs[0], y.inputs[1]
+	am, bm := a, b
+	if b.t.Dims() == 1 {
+		bm, dy = Unsqueeze(b, 1), Unsqueeze(dy, dy.t.Dims())
+	}
+	if a.t.Dims() == 1 {
+		am, dy = Unsqueeze(a, 0), Unsqueeze(dy, dy.t.Dims()-1)
+	}
+	var da, db *Var
+	if a.wanted() {
+		da = Reshape(summed(MatMul(dy, Transpose(bm, -1, -2)), am.Shape()), a.Shape()...)
+	}
+	if b.wanted() {
+		db = Reshape(summed(MatMul(Transpose(am, -1, -2), dy), bm.Shape()), b.Shape()...)
+	}
+	return of(da, db)
 }

@@ -16,15 +16,9 @@ const (
 )
 
 // NLLLoss returns the negative log-likelihood of the classes in target, (N) of any integer type, under the
-// log-probabilities logp, (N, classes). Rows whose target is Ignored do not count.
+// log-probabilities logp, (N, classes); for more dimensions see [Classification.NLLLoss]. Rows whose target is Ignored do not count.
 func NLLLoss(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	return Classification{Reduction: r}.NLLLoss(logp, target)
-}
-
-func checkTarget(logp *Var, target *tensor.Tensor) {
-	if target.Dims() != 1 || target.Dim(0) != logp.t.Dim(0) {
-		misuse("NLLLoss of log-probabilities %v with target %v: it is one class for each row", logp.Shape(), target.Shape())
-	}
 }
 
 func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var {
@@ -37,6 +31,7 @@ func nllLoss[F kernel.Float](logp *Var, target *tensor.Tensor, r Reduction) *Var
 		y.save(target)
 		y.note.factor = scale
 		y.derive = byType(y.op, y, nllLossBackward[float32], nllLossBackward[float64])
+		y.again = byType(y.op, y, nllLossTwice[float32], nllLossTwice[float64])
 	}
 	return y
 }
@@ -49,6 +44,15 @@ func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
+// nllLossTwice multiplies by what does not depend on the log-probabilities.
+func nllLossTwice[F kernel.Float](y, dy *Var) []*Var {
+	logp, target := y.inputs[0], y.saved[0].t
+	rows, cols := rowsOf("NLLLoss", logp)
+	slopes := tensor.New(logp.t.DType(), logp.Shape()...)
+	kernel.NLLLossBackward(rows, cols, tensor.Data[int64](target), F(y.note.factor), data[F](slopes))
+	return of(Mul(dy, Const(slopes)))
+}
+
 // scale is what a sum over n is multiplied by.
 func (r Reduction) scale(n int) float64 {
 	if r == BySum {
@@ -57,7 +61,8 @@ func (r Reduction) scale(n int) float64 {
 	return 1 / float64(n)
 }
 
-// CrossEntropy returns NLLLoss of the LogSoftmax of logits, (N, classes).
+// CrossEntropy returns NLLLoss of the LogSoftmax of logits, (N, classes); for more dimensions, and for probabilities as target, see
+// [Classification.CrossEntropy].
 func CrossEntropy(logits *Var, target *tensor.Tensor, r Reduction) *Var {
 	return Classification{Reduction: r}.CrossEntropy(logits, target)
 }
@@ -85,8 +90,15 @@ func mseLoss[F kernel.Float](x, target *Var, r Reduction) *Var {
 			x.write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](xt), data[F](tt), s, data[F](dx)) })
 			target.write(func(dx *tensor.Tensor) { kernel.MSELossBackward(data[F](tt), data[F](xt), s, data[F](dx)) })
 		}
+		y.note.factor = scale
+		y.again = mseLossTwice
 	}
 	return y
+}
+
+func mseLossTwice(y, dy *Var) []*Var {
+	dx := Mul(dy, MulScalar(Sub(y.inputs[0], y.inputs[1]), 2*y.note.factor))
+	return of(dx, Neg(dx))
 }
 
 func checkShapes(op string, x, target *Var) {
@@ -122,7 +134,7 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	losses := tensor.Where(near, tensor.Mul(off, off).MulScalar(0.5/beta), plus(off, -0.5*beta))
 	return r.of(unary("SmoothL1Loss", d, losses, d.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Div(d.t, d.t.Number(beta)).Clamp(-1, 1).Mul(dy)
-	}))
+	}).twice(func(_, dy *Var) []*Var { return of(Mul(dy, Clamp(MulScalar(d, 1/beta), -1, 1))) }))
 }
 
 // BCEWithLogitsLoss returns the binary cross-entropy of probabilities target, of x's shape, and the sigmoid of x.
@@ -143,15 +155,31 @@ func WeightedBCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduct
 	if v.needs {
 		v.save(x.t, target.t, positive)
 		v.backward = func(dy *tensor.Tensor) {
-			if x.needs { // 1 - target - count·sigmoid(-x)
+			if x.wanted() { // 1 - target - count·sigmoid(-x)
 				dx := plus(tensor.Neg(target.t), 1).Sub(tensor.Sigmoid(tensor.Neg(x.t)).Mul(count))
 				x.add(dx.Mul(dy))
 			}
-			if target.needs {
+			if target.wanted() {
 				others := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Relu(x.t)) // log(1 + e^x)
 				target.add(tensor.Mul(positive, logs).Sub(others).Mul(dy))
 			}
 		}
 	}
-	return r.of(v)
+	return r.of(v.twice(func(y, dy *Var) []*Var { return bceTwice(y.inputs[0], y.inputs[1], Const(positive), dy) }))
+}
+
+func bceTwice(x, target, positive, dy *Var) []*Var {
+	count := AddScalar(Mul(AddScalar(positive, -1), target), 1)
+	dx := Sub(AddScalar(Neg(target), 1), Mul(Sigmoid(Neg(x)), count))
+	if !target.wanted() {
+		return of(Mul(dy, dx), nil)
+	}
+	return of(Mul(dy, dx), Mul(dy, Sub(Mul(positive, logOfRest(Neg(x))), logOfRest(x))))
+}
+
+// logOfRest returns log(1 + e^x), which is 0 less the logarithm of the rest of x's sigmoid.
+func logOfRest(x *Var) *Var {
+	y := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Relu(x.t))
+	return unary("BCEWithLogitsLoss", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sigmoid(x.t).Mul(dy) }).
+		twice(func(_, dy *Var) []*Var { return of(Mul(dy, Sigmoid(x))) })
 }

@@ -115,6 +115,7 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 		y.backward = func(dy *tensor.Tensor) {
 			x.write(func(dx *tensor.Tensor) { standardizeBackward(s, scales, data[F](y.t), data[F](dy), data[F](dx)) })
 		}
+		y.again = s.standardizeTwice(eps)
 	}
 	return y, mean, variance
 }
@@ -129,6 +130,27 @@ func standardizeBackward[F kernel.Float](s groups, scales []float64, y, dy, dx [
 		each(s, g, dy, func(i int, v F) { dx[i] = F(scale * (float64(v) - sum - along*float64(y[i]))) })
 	}
 }
+
+// standardizeTwice is standardizeBackward of values, where the means and the scale are values, too.
+func (s groups) standardizeTwice(eps float64) rule {
+	return func(y, dy *Var) []*Var {
+		x := y.inputs[0]
+		dy = Reshape(dy, s.parts, s.n, s.width)
+		to, scale := s.standardOf(x, eps)
+		along := Mul(to, average(Mul(dy, to)))
+		return of(Reshape(Mul(Sub(Sub(dy, average(dy)), along), scale), x.Shape()...))
+	}
+}
+
+// standardOf returns the groups of x, moved and scaled, and by what they were scaled.
+func (s groups) standardOf(x *Var, eps float64) (to, scale *Var) {
+	from := Reshape(x, s.parts, s.n, s.width)
+	centred := Sub(from, average(from))
+	scale = Pow(AddScalar(average(Mul(centred, centred)), eps), -0.5)
+	return Mul(centred, scale), scale
+}
+
+func average(groups *Var) *Var { return Keep(Mean, groups, 0, 2) }
 
 // each calls f with the elements of group g and where they are.
 func each[F kernel.Float](s groups, g int, x []F, f func(i int, v F)) {

@@ -23,7 +23,7 @@ func dataOf[F kernel.Float](t *tensor.Tensor) []F {
 
 // sumOf returns what the gradients of v are added up in, or nil if it needs none.
 func sumOf[F kernel.Float](v *Var) []F {
-	if v == nil || !v.needs {
+	if v == nil || !v.wanted() {
 		return nil
 	}
 	return data[F](v.total())
@@ -31,7 +31,7 @@ func sumOf[F kernel.Float](v *Var) []F {
 
 // writeOr is write, for an operation that computes the gradients of others at once: f is also called, with nil, if v needs none.
 func (v *Var) writeOr(f func(dx *tensor.Tensor)) {
-	if v.needs {
+	if v.wanted() {
 		v.write(f)
 	} else {
 		f(nil)

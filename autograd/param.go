@@ -19,7 +19,8 @@ type Param struct {
 	Grad   *tensor.Tensor // the sum of gradients since it was last zeroed; nil before the first Backward
 	Frozen bool           // Backward does not reach it, and optimizers leave it alone
 
-	leaf atomic.Pointer[Var] // what Var returned last
+	leaf  atomic.Pointer[Var] // what Var returned last
+	hooks hooks
 }
 
 func init() { wire.RegisterType[*Param]("autograd.Param") }

@@ -2,28 +2,84 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// AvgPool2d returns the mean of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down as in Conv2d. Padding
-// counts as zeros.
+// AvgPool2d returns the mean of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down as in Conv2d, unless Ceil says up. Padding
+// counts as zeros, and what is beyond it not at all.
 func AvgPool2d(x *Var, o Window) *Var {
 	want("AvgPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {
 		o.Stride = o.Size
 	}
 	checkWindow("AvgPool2d", o.Size, o, x.Shape())
+	checkPadding("AvgPool2d", o)
+	beyond := o.beyond(x)
+	y := avgPool2d(padded(x, beyond, PadZeros, 0), o)
+	if beyond == (Pads{}) && (!o.InsideOnly || o.Padding == [2]int{}) {
+		return y
+	}
+	factors := o.shares(x.t.Dim(2), x.t.Dim(3), y.t.Dim(2), y.t.Dim(3)).To(x.t.DType())
+	return Mul(y, Const(movedTo(x.t.Device(), factors)))
+}
+
+// shares are what means of whole windows are multiplied by to be those of what counts of them.
+func (o Window) shares(h, w, outH, outW int) *tensor.Tensor {
+	t := tensor.New(tensor.Float64, outH, outW)
+	for i := range outH {
+		for j := range outW {
+			counted := o.counted(0, h, i) * o.counted(1, w, j)
+			tensor.SetAt(t, float64(o.Size[0]*o.Size[1])/float64(counted), i, j)
+		}
+	}
+	return t
+}
+
+// counted is how many of the n pixels of a side, and of the padding if that counts, window i has.
+func (o Window) counted(side, n, i int) int {
+	from, padding := i*o.Stride[side]-o.Padding[side], o.Padding[side]
+	if o.InsideOnly {
+		padding = 0
+	}
+	return min(from+o.Size[side], n+padding) - max(from, -padding)
+}
+
+func avgPool2d(x *Var, o Window) *Var {
 	var out [2]int
 	for i := range out {
 		out[i] = (x.t.Dim(2+i)+2*o.Padding[i]-o.Size[i])/o.Stride[i] + 1
 	}
-	share := 1 / float64(o.Size[0]*o.Size[1])
-	padded, image := o.pad(x.t)
-	image.CopyFrom(x.t)
-	y := x.t.NewZeros(x.t.DType(), x.t.Dim(0), x.t.Dim(1), out[0], out[1])
-	o.taps(padded, out, func(tap *tensor.Tensor) { y.Add(tap) })
-	return unary("AvgPool2d", x, y.MulScalar(share), nil, func(dy *tensor.Tensor) *tensor.Tensor {
-		padded, image := o.pad(x.t)
-		o.taps(padded, out, func(tap *tensor.Tensor) { tap.Axpy(share, dy) })
-		return image
-	})
+	return averaged{o, x.t, out}.down(x)
+}
+
+// averaged is a pooling of images like x.
+type averaged struct {
+	Window
+	x   *tensor.Tensor
+	out [2]int
+}
+
+// down returns the mean of each window. Its derivative is up, and that of up is down.
+func (a averaged) down(x *Var) *Var {
+	return unary("AvgPool2d", x, a.means(x.t), nil, a.spread).twice(func(_, dy *Var) []*Var { return of(a.up(dy)) })
+}
+
+// up gives each element of a window its share.
+func (a averaged) up(y *Var) *Var {
+	return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil, a.means).twice(func(_, dx *Var) []*Var { return of(a.down(dx)) })
+}
+
+func (a averaged) share() float64 { return 1 / float64(a.Size[0]*a.Size[1]) }
+
+func (a averaged) means(x *tensor.Tensor) *tensor.Tensor {
+	padded, image := a.pad(a.x)
+	image.CopyFrom(x)
+	y := x.NewZeros(x.DType(), x.Dim(0), x.Dim(1), a.out[0], a.out[1])
+	a.taps(padded, a.out, func(tap *tensor.Tensor) { y.Add(tap) })
+	return y.MulScalar(a.share())
+}
+
+func (a averaged) spread(dy *tensor.Tensor) *tensor.Tensor {
+	padded, image := a.pad(a.x)
+	a.taps(padded, a.out, func(tap *tensor.Tensor) { tap.Axpy(a.share(), dy) })
+	return image
 }
 
 // pad returns zeros with room for an image like x and its padding, and the part of them that is the image.

@@ -28,6 +28,9 @@ func elu(op string, x *Var, alpha, scale, inner float64) *Var {
 	return unary(op, x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		slope := tensor.Exp(part).MulScalar(scale * alpha * inner)
 		return tensor.Where(tensor.Gt(x.t, x.t.Number(0)), slope.Number(scale), slope).Mul(dy)
+	}).twice(func(_, dy *Var) []*Var {
+		slope := MulScalar(Exp(MulScalar(Where(below, x, x.like(0)), inner)), scale*alpha*inner)
+		return of(Where(tensor.Gt(x.t, x.t.Number(0)), MulScalar(dy, scale), Mul(slope, dy)))
 	})
 }
 
@@ -42,7 +45,7 @@ func Softplus(x *Var, beta, threshold float64) *Var {
 	y := tensor.Where(above, x.t, tensor.Log1p(tensor.Exp(inner)).MulScalar(1/beta))
 	return unary("Softplus", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Where(above, dy, tensor.Sigmoid(inner).Mul(dy))
-	})
+	}).twice(func(_, dy *Var) []*Var { return of(Where(above, dy, Mul(dy, Sigmoid(MulScalar(x, beta))))) })
 }
 
 // LogSigmoid returns the logarithm of the sigmoid of x, exact also where that is almost 0.
@@ -50,7 +53,7 @@ func LogSigmoid(x *Var) *Var {
 	y := tensor.Minimum(x.t, x.t.Number(0)).Sub(tensor.Log1p(tensor.Abs(x.t).Neg().Exp()))
 	return unary("LogSigmoid", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Sigmoid(tensor.Neg(x.t)).Mul(dy)
-	})
+	}).twice(func(_, dy *Var) []*Var { return of(Mul(dy, Sigmoid(Neg(x)))) })
 }
 
 // Softsign returns x / (1 + |x|).
@@ -62,6 +65,10 @@ func Mish(x *Var) *Var {
 	return unary("Mish", x, tensor.Mul(x.t, inner), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		slope := tensor.Mul(inner, inner).Neg().AddScalar(1).Mul(tensor.Sigmoid(x.t)).Mul(x.t)
 		return slope.Add(inner).Mul(dy)
+	}).twice(func(_, dy *Var) []*Var {
+		inner := Tanh(Softplus(x, 1, 20))
+		slope := Mul(Mul(AddScalar(Neg(Mul(inner, inner)), 1), Sigmoid(x)), x)
+		return of(Mul(dy, Add(slope, inner)))
 	})
 }
 
@@ -78,18 +85,16 @@ func ReLU6(x *Var) *Var { return hardTanh("ReLU6", x, 0, 6) }
 
 func hardTanh(op string, x *Var, lo, hi float64) *Var {
 	return unary(op, x, tensor.Clamp(x.t, lo, hi), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		inside := tensor.And(tensor.Gt(x.t, x.t.Number(lo)), tensor.Lt(x.t, x.t.Number(hi)))
-		return tensor.Where(inside, dy, dy.Number(0))
-	})
+		return tensor.Where(between(x.t, lo, hi), dy, dy.Number(0))
+	}).twice(func(_, dy *Var) []*Var { return of(Where(between(x.t, lo, hi), dy, dy.like(0))) })
 }
 
 // Hardsigmoid returns x/6 + 1/2, between 0 and 1.
 func Hardsigmoid(x *Var) *Var {
 	y := tensor.Clamp(plus(x.t, 3), 0, 6).MulScalar(1.0 / 6)
 	return unary("Hardsigmoid", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		inside := tensor.And(tensor.Gt(x.t, x.t.Number(-3)), tensor.Lt(x.t, x.t.Number(3)))
-		return tensor.Where(inside, tensor.Mul(dy, dy.Number(1.0/6)), dy.Number(0))
-	})
+		return tensor.Where(between(x.t, -3, 3), tensor.Mul(dy, dy.Number(1.0/6)), dy.Number(0))
+	}).twice(func(_, dy *Var) []*Var { return of(Where(between(x.t, -3, 3), MulScalar(dy, 1.0/6), dy.like(0))) })
 }
 
 // Hardswish returns x · Hardsigmoid(x).
@@ -99,6 +104,9 @@ func Hardswish(x *Var) *Var {
 		slope := tensor.Mul(x.t, x.t.Number(1.0/3)).AddScalar(0.5)
 		inner := tensor.Where(tensor.Ge(x.t, x.t.Number(3)), slope.Number(1), slope)
 		return tensor.Where(tensor.Le(x.t, x.t.Number(-3)), dy.Number(0), inner.Mul(dy))
+	}).twice(func(_, dy *Var) []*Var {
+		inner := Where(tensor.Ge(x.t, x.t.Number(3)), dy, Mul(dy, AddScalar(MulScalar(x, 1.0/3), 0.5)))
+		return of(Where(tensor.Le(x.t, x.t.Number(-3)), dy.like(0), inner))
 	})
 }
 
@@ -116,9 +124,13 @@ func Hardshrink(x *Var, lambda float64) *Var {
 
 func shrink(op string, x *Var, y *tensor.Tensor, lambda float64) *Var {
 	return unary(op, x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		far := tensor.Or(tensor.Gt(x.t, x.t.Number(lambda)), tensor.Lt(x.t, x.t.Number(-lambda)))
-		return tensor.Where(far, dy, dy.Number(0))
-	})
+		return tensor.Where(beyond(x, lambda), dy, dy.Number(0))
+	}).twice(func(_, dy *Var) []*Var { return of(Where(beyond(x, lambda), dy, dy.like(0))) })
+}
+
+// beyond says where x is farther from 0 than lambda.
+func beyond(x *Var, lambda float64) *tensor.Tensor {
+	return tensor.Or(tensor.Gt(x.t, x.t.Number(lambda)), tensor.Lt(x.t, x.t.Number(-lambda)))
 }
 
 // near says where x is no farther from 0 than lambda.
@@ -140,7 +152,7 @@ func Threshold(x *Var, threshold, value float64) *Var {
 	below := tensor.Le(x.t, x.t.Number(threshold))
 	return unary("Threshold", x, tensor.Where(below, x.t.Number(value), x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Where(below, dy.Number(0), dy)
-	})
+	}).twice(func(_, dy *Var) []*Var { return of(Where(below, dy.like(0), dy)) })
 }
 
 // PReLU returns x, (N, C, ...), where it is positive, and w · x elsewhere; w has one element, or one for each channel.
@@ -158,13 +170,17 @@ func PReLU(x, w *Var) *Var {
 		v.save(x.t, w.t)
 		v.backward = func(dy *tensor.Tensor) {
 			x.add(tensor.Where(above, dy, tensor.Mul(dy, slope)))
-			if w.needs {
+			if w.wanted() {
 				dw := tensor.Where(above, dy.Number(0), tensor.Mul(dy, x.t))
 				w.add(reduceTo(dw, shape).Reshape(w.Shape()...))
 			}
 		}
 	}
-	return v
+	return v.twice(func(_, dy *Var) []*Var {
+		dx := Where(above, dy, Mul(dy, Reshape(w, shape...)))
+		dw := Where(above, dy.like(0), Mul(dy, x))
+		return of(dx, Reshape(summed(dw, shape), w.Shape()...))
+	})
 }
 
 // GLU returns the first half of x along a dimension, times the sigmoid of the second.

@@ -31,7 +31,7 @@ func Sum(x *Var, dims ...int) *Var {
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) { x.add(stretch(dy, x.Shape(), dims)) }
 	}
-	return v
+	return v.twice(func(y, dy *Var) []*Var { return of(Reshape(dy, kept(y.inputs[0].Shape(), dims)...)) })
 }
 
 // Mean returns the mean of x over dims, which disappear, or over all dimensions if there are none.
@@ -84,15 +84,22 @@ func Variance(x *Var, dims ...int) *Var {
 	scale := 1 / float64(max(0, count(x, dims)-1)) // infinite for fewer than two, of which the variance is NaN
 	return unary("Variance", x, tensor.Sum(tensor.Mul(off, off), dims...).MulScalar(scale), nil, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Mul(off, off.Number(2*scale)).Mul(dy.Reshape(kept(x.Shape(), dims)...))
+	}).twice(func(_, dy *Var) []*Var {
+		off := Sub(x, Keep(Mean, x, dims...))
+		return of(Mul(MulScalar(off, 2*scale), Reshape(dy, kept(x.Shape(), dims)...)))
 	})
 }
 
 // Std returns the standard deviations of x over dims, the roots of Variance. Where all elements are equal the gradient is zero.
-func Std(x *Var, dims ...int) *Var {
-	v := Variance(x, dims...)
+func Std(x *Var, dims ...int) *Var { return rooted("Std", Variance(x, dims...)) }
+
+// rooted returns the roots of squares, whose derivative is zero where they are.
+func rooted(op string, v *Var) *Var {
 	y := tensor.Sqrt(v.t)
-	return unary("Std", v, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
+	return unary(op, v, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Where(tensor.Eq(y, y.Number(0)), dy.Number(0), tensor.Div(dy, y).MulScalar(0.5))
+	}).twice(func(y, dy *Var) []*Var {
+		return of(Where(tensor.Eq(y.t, y.t.Number(0)), dy.like(0), MulScalar(Div(dy, y), 0.5)))
 	})
 }
 
@@ -108,12 +115,18 @@ func Prod(x *Var, dims ...int) *Var {
 		case zeros > 1 && len(dims) == 0:
 			return x.t.NewZeros(x.t.DType(), x.Shape()...)
 		}
-		return others(x.t, dims)
+		return others(NoGrad(x.t), dims).t
+	}).twice(func(_, dy *Var) []*Var {
+		if x.t.Dims() == 0 || x.t.Numel() == 0 {
+			return of(dy)
+		}
+		return of(Mul(others(x, dims), Reshape(dy, kept(x.Shape(), dims)...)))
 	})
 }
 
-// others returns, for each element of t, the product of those that are reduced with it over dims.
-func others(t *tensor.Tensor, dims []int) *tensor.Tensor {
+// others returns, for each element of x, the product of those that are reduced with it over dims.
+func others(x *Var, dims []int) *Var {
+	t := x.t
 	var stay, gone []int
 	for i, size := range kept(t.Shape(), dims) {
 		if size == t.Dim(i) && size != 1 {
@@ -127,23 +140,23 @@ func others(t *tensor.Tensor, dims []int) *tensor.Tensor {
 	for i, d := range order {
 		back[d] = i
 	}
-	turned := t.Permute(order...)
-	rows := turned.Reshape(-1, turned.Numel()/max(1, product(turned.Shape()[:len(stay)])))
-	last := rows.Dim(1) - 1
+	turned := Permute(x, order...)
+	rows := Reshape(turned, -1, t.Numel()/max(1, product(turned.Shape()[:len(stay)])))
+	last := rows.t.Dim(1) - 1
 	before := running(rows)
-	after := tensor.Flip(running(tensor.Flip(rows, 1)), 1)
-	ones := t.NewEmpty(t.DType(), rows.Dim(0), 1).Fill(1)
-	before = tensor.Cat([]*tensor.Tensor{ones, before.Narrow(1, 0, last)}, 1)
-	after = tensor.Cat([]*tensor.Tensor{after.Narrow(1, 1, last), ones}, 1)
-	return tensor.Mul(before, after).Reshape(turned.Shape()...).Permute(back...)
+	after := Flip(running(Flip(rows, 1)), 1)
+	ones := Const(t.NewEmpty(t.DType(), rows.t.Dim(0), 1).Fill(1))
+	before = Cat(1, ones, Narrow(before, 1, 0, last))
+	after = Cat(1, Narrow(after, 1, 1, last), ones)
+	return Permute(Reshape(Mul(before, after), turned.Shape()...), back...)
 }
 
 // running returns the running products of rows. Each round doubles how many elements a product has.
-func running(rows *tensor.Tensor) *tensor.Tensor {
-	n := rows.Dim(1)
+func running(rows *Var) *Var {
+	n := rows.t.Dim(1)
 	for have := 1; have < n; have *= 2 {
-		more := tensor.Mul(rows.Narrow(1, have, n-have), rows.Narrow(1, 0, n-have))
-		rows = tensor.Cat([]*tensor.Tensor{rows.Narrow(1, 0, have), more}, 1)
+		more := Mul(Narrow(rows, 1, have, n-have), Narrow(rows, 1, 0, n-have))
+		rows = Cat(1, Narrow(rows, 1, 0, have), more)
 	}
 	return rows
 }
@@ -165,9 +178,13 @@ func Amax(x *Var, dims ...int) *Var { return shared("Amax", x, tensor.Amax, dims
 func Amin(x *Var, dims ...int) *Var { return shared("Amin", x, tensor.Amin, dims) }
 
 func shared(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Tensor, dims []int) *Var {
-	return reduction(op, x, f, dims, func(y *tensor.Tensor) *tensor.Tensor {
+	share := func(y *tensor.Tensor) *tensor.Tensor {
 		same := tensor.Eq(x.t, y).To(x.t.DType())
 		return tensor.Div(same, tensor.Keep(tensor.Sum, same, dims...))
+	}
+	return reduction(op, x, f, dims, share).twice(func(y, dy *Var) []*Var {
+		shape := kept(x.Shape(), dims)
+		return of(Mul(Const(share(y.t.Reshape(shape...))), Reshape(dy, shape...)))
 	})
 }
 
@@ -190,5 +207,5 @@ func CumSum(x *Var, dim int) *Var {
 	return unary("CumSum", x, tensor.CumSum(x.t, dim), nil, func(dy *tensor.Tensor) *tensor.Tensor {
 		before := tensor.CumSum(dy, dim).Sub(dy) // and each element goes into all sums but those before it
 		return tensor.Sub(tensor.Keep(tensor.Sum, dy, dim), before)
-	})
+	}).twice(func(_, dy *Var) []*Var { return of(Flip(CumSum(Flip(dy, dim), dim), dim)) })
 }

@@ -24,7 +24,7 @@ func Reshape(x *Var, shape ...int) *Var {
 	if v.needs {
 		v.derive = reshapeBackward
 	}
-	return v
+	return v.twice(func(y, dy *Var) []*Var { return of(Reshape(dy, y.inputs[0].Shape()...)) })
 }
 
 func reshapeBackward(y *Var, dy *tensor.Tensor) {
@@ -74,7 +74,7 @@ func Expand(x *Var, shape ...int) *Var {
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) { x.add(dy) }
 	}
-	return v
+	return v.twice(same)
 }
 
 // Flatten returns x, (N, ...), as rows: (N, features).
@@ -101,6 +101,7 @@ func Permute(x *Var, dims ...int) *Var {
 			back[d] = i
 		}
 		v.backward = func(dy *tensor.Tensor) { x.add(dy.Permute(back...)) }
+		v.again = func(_, dy *Var) []*Var { return of(Permute(dy, back...)) }
 	}
 	return v
 }
@@ -111,7 +112,7 @@ func Transpose(x *Var, a, b int) *Var {
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) { x.add(dy.Transpose(a, b)) }
 	}
-	return v
+	return v.twice(func(_, dy *Var) []*Var { return of(Transpose(dy, a, b)) })
 }
 
 // Flip returns x with its elements in the opposite order along dims, see tensor.Flip.
@@ -120,6 +121,7 @@ func Flip(x *Var, dims ...int) *Var {
 	if v.needs {
 		dims = slices.Clone(dims)
 		v.backward = func(dy *tensor.Tensor) { x.add(tensor.Flip(dy, dims...)) }
+		v.again = func(_, dy *Var) []*Var { return of(Flip(dy, dims...)) }
 	}
 	return v
 }
@@ -161,7 +163,14 @@ func part(op string, x *Var, view func(*tensor.Tensor) *tensor.Tensor) *Var {
 			x.add(dx)
 		}
 	}
-	return v
+	return v.twice(func(y, dy *Var) []*Var { return of(whole(y.op, dy, y.inputs[0].Shape(), view)) })
+}
+
+// whole returns zeros of a shape, in which what view sees is x: the opposite of part.
+func whole(op string, x *Var, shape []int, view func(*tensor.Tensor) *tensor.Tensor) *Var {
+	all := x.t.NewZeros(x.t.DType(), shape...)
+	view(all).CopyFrom(x.t)
+	return unary(op, x, all, nil, view).twice(func(y, dy *Var) []*Var { return of(part(op, dy, view)) })
 }
 
 // Cat joins values along a dimension.
@@ -184,7 +193,16 @@ func Cat(dim int, xs ...*Var) *Var {
 			}
 		}
 	}
-	return v
+	return v.twice(func(y, dy *Var) []*Var {
+		parts, start := make([]*Var, len(y.inputs)), 0
+		for i, x := range y.inputs {
+			if x.t.Dims() != 1 || x.t.Dim(0) != 0 {
+				parts[i] = Narrow(dy, dim, start, x.t.Dim(dim))
+				start += x.t.Dim(dim)
+			}
+		}
+		return parts
+	})
 }
 
 // Stack joins values of one shape along a new dimension.

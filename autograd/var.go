@@ -11,17 +11,24 @@ import (
 // ones. A Var belongs to one goroutine; it does not travel to other processes, only a [Param] does.
 type Var struct {
 	t      *tensor.Tensor
-	grad   *tensor.Tensor // while Backward runs; of a leaf, the Grad of its Param
+	grad   *tensor.Tensor // while Backward or Grad runs
+	slope  *Var           // while Grad runs with CreateGraph, in the place of grad
 	param  *Param         // of a leaf
 	scope  *Scope
 	needs  bool // a Param is among what v was computed from
 	quiet  bool // see NoGrad
 	walked bool
 	lent   bool // t belongs to the scope
+	asked  bool // while Grad runs: its gradient is one of those that are returned
+	idle   bool // while Grad runs: it does not lead to one
+	marked bool // while Grad runs: it was looked at
 
 	op       string
 	backward func(dy *tensor.Tensor) // gives each input its part
 	derive   derivation              // the same, of operations that make no closure for it
+	again    rule                    // the same of gradients that are values themselves
+	redo     func() *Var             // computes the value again, see Checkpoint
+	hooks    *hooks
 	note     note
 	inputs   []*Var
 	saved    []saved

@@ -39,6 +39,8 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"serve"}, `^15 processes killed, \d+ versions, \d+ requests: 0 failed, 0 wrong, 0 sent again\n$`},
 		{[]string{"serve", "-accept"}, `^15 processes killed, \d+ versions, \d+ requests: 0 failed, 0 wrong, \d+ sent again\n$`},
 		{[]string{"counters"}, `^4 processes added up to 5000: \[670 2670 1660\]\n$`},
+		{[]string{"value"}, `^locked 4000, added 4000, 12000 points in 4000 games\n$`},
+		{[]string{"progress"}, `^1000 numbers, at most 178 steps\n$`},
 		{[]string{"pipe"}, `^1 squared is 1\n2 squared is 4\n3 squared is 9\n$`},
 		{[]string{"queue"}, `^(\d squared is \d+, says [01]\n){10}$`},
 		{[]string{"hogwild"}, `^2 processes trained one network: 9\d\d of 1000 digits are right\n$`},
@@ -59,6 +61,25 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		out, err := run.Output()
 		if err != nil || !regexp.MustCompile(c.want).Match(out) {
 			t.Errorf("%q: %v\n%s%s\nwant %s", c.command, err, out, &errs, c.want)
+		}
+	}
+}
+
+// TestExamplesSayWhatTheyTeach reads the first line of each; those that need PyTorch say how they are run.
+func TestExamplesSayWhatTheyTeach(t *testing.T) {
+	files, err := filepath.Glob("*/main.go")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d examples, %v", len(files), err)
+	}
+	lesson := regexp.MustCompile(`^// [A-Z][a-z0-9]* is the lesson of \S+ `)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Dir(f)
+		if !lesson.Match(text) && !strings.HasPrefix(name, "torch") {
+			t.Errorf("%s does not say in its first line which lesson it is", name)
 		}
 	}
 }

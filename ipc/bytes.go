@@ -14,6 +14,12 @@ type BytesReceiver interface {
 	recvBody(ctx context.Context, read func(*wire.Decoder) error) error
 }
 
+var ( // what the interface is of, for tools that look through no type parameters
+	_ = BytesReceiver.recvBody
+	_ = (*Duplex[int, []byte]).recvBody
+	_ = (*Connection[[]byte]).recvBody
+)
+
 // A BufferTooShortError is a message that was longer than the buffer for it: Python's BufferTooShort.
 // It wraps io.ErrShortBuffer.
 type BufferTooShortError struct {

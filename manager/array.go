@@ -49,11 +49,11 @@ func (a *Array[T]) Len(ctx context.Context) (int, error) {
 	return one[int](a.call(ctx, "len"))
 }
 
-// Get returns element i. It never waits, but for a transaction that has changed the array.
+// Get returns element i. Below 0, i counts from the end here and in the other methods, but for those of slices. It never waits, but for a transaction that has changed the array.
 func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
 	defer runtime.KeepAlive(a.ref)
-	if s := a.shared(ctx); s != nil && i >= 0 && i < s.len() {
-		if w, ok := s.load(i); ok {
+	if s := a.shared(ctx); s != nil && i >= -s.len() && i < s.len() {
+		if w, ok := s.load((i + s.len()) % s.len()); ok {
 			return number[T](w), nil
 		}
 	}
@@ -233,7 +233,7 @@ func (a *array) change(f func()) {
 
 // span reads two arguments, an index and words, which must fit.
 func (a *array) span(c *call) (elems []atomic.Uint64, vs []uint64, err error) {
-	low, err := at(c, a.len()+1)
+	low, err := between(c, a.len())
 	if err != nil {
 		return nil, nil, err
 	}

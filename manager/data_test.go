@@ -205,10 +205,54 @@ func TestAListIsASlice(t *testing.T) {
 	check(t, l.SetAll(ctx, "x"))
 	_, err = l.Get(ctx, 1)
 	wantErr(t, err, manager.ErrIndex)
-	_, err = l.Get(ctx, -1)
+	_, err = l.Get(ctx, -2)
 	wantErr(t, err, manager.ErrIndex)
 	n, err := l.Len(ctx)
 	want(t, n, err, 1)
+}
+
+func TestRegression_S3_2_IndicesOfAManagersListsCountFromTheEnd(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := watched(t)
+		l, err := manager.NewList(ctx, m, 1, 2, 3)
+		closing(t, l, err)
+		check(t, l.Set(ctx, -1, 30))
+		v, err := l.Get(ctx, -1)
+		want(t, v, err, 30)
+		v, err = l.Add(ctx, -3, 9)
+		want(t, v, err, 10)
+		check(t, l.Insert(ctx, -1, 25)) // before the last one
+		refused := errors.New("not now")
+		if err := m.Txn(ctx, func(tx context.Context) error {
+			for _, i := range []int{-2, -1, -2} {
+				if _, err := l.Pop(tx, i); err != nil {
+					return err
+				}
+			}
+			return refused
+		}); !errors.Is(err, refused) {
+			t.Error(err)
+		}
+		v, err = l.Pop(ctx, -3)
+		want(t, v, err, 2)
+		check(t, l.Delete(ctx, -1))
+		if all, err := l.All(ctx); err != nil || !slices.Equal(all, []int{10, 25}) {
+			t.Errorf("%v, %v", all, err)
+		}
+		for _, i := range []int{-3, 2} {
+			_, err = l.Get(ctx, i)
+			wantErr(t, err, manager.ErrIndex)
+		}
+		a, err := manager.NewArray(ctx, m, 1.5, 2.5)
+		closing(t, a, err)
+		check(t, a.Set(ctx, -1, 5))
+		f, err := a.Add(ctx, -2, 1)
+		want(t, f, err, 2.5)
+		f, err = a.Get(ctx, -1)
+		want(t, f, err, 5)
+		_, err = a.Get(ctx, -3)
+		wantErr(t, err, manager.ErrIndex)
+	})
 }
 
 func TestAListIsPythonsList(t *testing.T) {

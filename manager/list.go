@@ -33,12 +33,12 @@ func (l *List[T]) Append(ctx context.Context, vs ...T) error {
 	return l.call(ctx, "append", ins(vs)...).none()
 }
 
-// Insert puts v before element i, or at the end if i is the length.
+// Insert puts v before element i, or at the end if i is the length. An i that the list does not have is ErrIndex.
 func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
 	return l.call(ctx, "insert", in(i), in(v)).none()
 }
 
-// Get returns element i. What it holds is the caller's to close.
+// Get returns element i. Below 0, i counts from the end here and in the other methods, as in Python. What it holds is the caller's to close.
 func (l *List[T]) Get(ctx context.Context, i int) (T, error) {
 	return one[T](l.call(ctx, "get", in(i)))
 }
@@ -58,13 +58,16 @@ func (l *List[T]) Repeat(ctx context.Context, n int) error {
 	return l.call(ctx, "repeat", in(n)).none()
 }
 
-// Pop removes element i, or the last one if i is -1, and returns it.
+// Pop removes element i, the last one if i is -1, and returns it.
 func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
 	back := func(results []item) request {
 		if i == -1 {
 			return request{Method: "append", Args: results}
 		}
 		at := in(i)
+		if i < 0 { // from the end of a list that has one element less
+			at = in(i + 1)
+		}
 		return request{Method: "insert", Args: append([]item{at.own()}, results...)}
 	}
 	return one[T](l.callUndo(ctx, back, "pop", in(i)))
@@ -165,11 +168,20 @@ func newList(c *call) (any, error) {
 	return l, nil
 }
 
-// at returns an argument that is an index below limit.
-func at(c *call, limit int) (int, error) {
+// at returns an argument that is the index of one of n elements. Below 0, it counts from the end.
+func at(c *call, n int) (int, error) { return below(c, n, n) }
+
+// between returns an argument that is an index of one of n elements, or the end.
+func between(c *call, n int) (int, error) { return below(c, n, n+1) }
+
+func below(c *call, n, limit int) (int, error) {
 	i, err := arg[int](c, 0)
+	from := i
+	if i < 0 {
+		i += n
+	}
 	if err == nil && (i < 0 || i >= limit) {
-		err = fmt.Errorf("%w: %d of %d", ErrIndex, i, limit)
+		err = fmt.Errorf("%w: %d of %d", ErrIndex, from, n)
 	}
 	return i, err
 }
@@ -183,7 +195,7 @@ func (l *list) append(c *call) error {
 }
 
 func (l *list) insert(c *call) error {
-	i, err := at(c, len(l.items)+1)
+	i, err := between(c, len(l.items))
 	if err != nil {
 		return err
 	}
@@ -231,9 +243,6 @@ func (l *list) add(c *call) error {
 
 func (l *list) pop(c *call) error {
 	i, err := at(c, len(l.items))
-	if i == -1 && len(l.items) > 0 {
-		i, err = len(l.items)-1, nil
-	}
 	if err == nil {
 		c.results = append(c.results, l.items[i])
 		l.items = slices.Delete(l.items, i, i+1)

@@ -190,4 +190,5 @@ func init() {
 	wire.RegisterType[*PReLU]("nn.PReLU")
 	wire.RegisterType[*GroupNorm]("nn.GroupNorm")
 	wire.RegisterType[*BatchNorm1d]("nn.BatchNorm1d")
+	wire.RegisterType[*Conv1d]("nn.Conv1d")
 }

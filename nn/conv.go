@@ -9,18 +9,29 @@ import (
 
 // A Conv2d layer is a cross-correlation with learned filters.
 type Conv2d struct {
-	Weight  *autograd.Param // (out, in, KH, KW)
-	Bias    *autograd.Param // (out), or nil
-	Stride  [2]int          // zero: 1
-	Padding [2]int          // zeros around the image
+	Weight   *autograd.Param  // (out, in/Groups, KH, KW)
+	Bias     *autograd.Param  // (out), or nil
+	Stride   [2]int           // zero: 1
+	Padding  [2]int           // around the image
+	Dilation [2]int           // how far apart the pixels are that neighbours in a filter see; zero: 1
+	Groups   int              // parts of the channels, each of which has filters of its own; zero: 1
+	Mode     autograd.PadMode // what the padding is; zero: zeros
+	Same     bool             // pad so much that an image keeps its size, instead of Padding: PyTorch's padding="same"
 }
 
 // NewConv2d returns a float32 layer from in to out channels with square filters, stride 1 and no padding, initialised
 // as PyTorch's with numbers from g, or from the default generator if g is nil. Set Stride and Padding afterwards.
 func NewConv2d(in, out, size int, g *tensor.Generator) *Conv2d {
-	checkSizes("NewConv2d", in, out, size)
-	fanIn := in * size * size
-	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in, size, size), Bias: uniform("bias", fanIn, g, out)}
+	return NewGroupedConv2d(in, out, size, 1, g)
+}
+
+// NewGroupedConv2d is NewConv2d of channels in so many groups: with as many as in, each channel is convolved by itself. It panics unless groups divides
+// in and out.
+func NewGroupedConv2d(in, out, size, groups int, g *tensor.Generator) *Conv2d {
+	checkSizes("NewConv2d", in, out, size, groups)
+	checkGroups("NewConv2d", groups, in, out)
+	fanIn := in / groups * size * size
+	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in/groups, size, size), Bias: uniform("bias", fanIn, g, out), Groups: groups}
 }
 
 // Params returns Weight and Bias.
@@ -28,5 +39,69 @@ func (c *Conv2d) Params() iter.Seq[*autograd.Param] { return Params(c) }
 
 // Forward takes x (N, in, H, W) and returns (N, out, H', W').
 func (c *Conv2d) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.Conv2d(x, c.Weight.Var(), optional(c.Bias), autograd.Window{Stride: c.Stride, Padding: c.Padding})
+	return c.convolved(x, c.Weight.Var())
+}
+
+func (c *Conv2d) convolved(x, w *autograd.Var) *autograd.Var {
+	o := autograd.Window{Stride: c.Stride, Padding: c.Padding, Dilation: c.Dilation, Groups: c.Groups}
+	pads := autograd.Pads{{c.Padding[0], c.Padding[0]}, {c.Padding[1], c.Padding[1]}}
+	if c.Same {
+		pads = c.same(w)
+	}
+	if c.Mode != autograd.PadZeros || pads[0][0] != pads[0][1] || pads[1][0] != pads[1][1] {
+		x, pads = autograd.Pad2d(x, pads, c.Mode), autograd.Pads{}
+	}
+	o.Padding = [2]int{pads[0][0], pads[1][0]}
+	return autograd.Conv2d(x, w, optional(c.Bias), o)
+}
+
+// same is as much as a filter covers beside a pixel, the larger half after it.
+func (c *Conv2d) same(w *autograd.Var) (p autograd.Pads) {
+	for i := range p {
+		if c.Stride[i] > 1 {
+			misuse("a convolution with stride %v keeps no size: Same needs stride 1", c.Stride)
+		}
+		total := max(1, c.Dilation[i]) * (w.Shape()[2+i] - 1)
+		p[i] = [2]int{total / 2, total - total/2}
+	}
+	return p
+}
+
+// A Conv1d layer is a cross-correlation of sequences with learned filters.
+type Conv1d struct {
+	Weight   *autograd.Param  // (out, in/Groups, K)
+	Bias     *autograd.Param  // (out), or nil
+	Stride   int              // zero: 1
+	Padding  int              // before and after a sequence
+	Dilation int              // how far apart the elements are that neighbours in a filter see; zero: 1
+	Groups   int              // parts of the channels, each of which has filters of its own; zero: 1
+	Mode     autograd.PadMode // what the padding is; zero: zeros
+	Same     bool             // pad so much that a sequence keeps its length, instead of Padding
+}
+
+// NewConv1d returns a float32 layer from in to out channels with filters of a size, stride 1 and no padding, initialised as PyTorch's with numbers from g, or
+// from the default generator if g is nil.
+func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
+	return NewGroupedConv1d(in, out, size, 1, g)
+}
+
+// NewGroupedConv1d is NewConv1d of channels in so many groups. It panics unless groups divides in and out.
+func NewGroupedConv1d(in, out, size, groups int, g *tensor.Generator) *Conv1d {
+	checkSizes("NewConv1d", in, out, size, groups)
+	checkGroups("NewConv1d", groups, in, out)
+	fanIn := in / groups * size
+	return &Conv1d{Weight: uniform("weight", fanIn, g, out, in/groups, size), Bias: uniform("bias", fanIn, g, out), Groups: groups}
+}
+
+// Params returns Weight and Bias.
+func (c *Conv1d) Params() iter.Seq[*autograd.Param] { return Params(c) }
+
+// Forward takes x (N, in, L) and returns (N, out, L').
+func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {
+	if len(x.Shape()) != 3 {
+		misuse("Conv1d of shape %v: it takes sequences (N, in, L)", x.Shape())
+	}
+	flat := &Conv2d{Bias: c.Bias, Stride: [2]int{1, max(1, c.Stride)}, Padding: [2]int{0, c.Padding}, Dilation: [2]int{1, max(1, c.Dilation)},
+		Groups: c.Groups, Mode: c.Mode, Same: c.Same}
+	return autograd.Squeeze(flat.convolved(autograd.Unsqueeze(x, 2), autograd.Unsqueeze(c.Weight.Var(), 2)), 2)
 }

@@ -34,6 +34,23 @@ var layerOps = map[string]differentialOp{
 	"Threshold": by2(autograd.Threshold), "PReLU": of2(autograd.PReLU),
 	"GLU": func(in []*autograd.Var, a []any) []*autograd.Var { return just(autograd.GLU(in[0], whole(a[0]))) },
 
+	"Conv2d": func(in []*autograd.Var, a []any) []*autograd.Var {
+		return just(autograd.Conv2d(in[0], in[1], third(in), autograd.Window{Stride: square(a[0]), Padding: square(a[1]), Dilation: square(a[2]), Groups: whole(a[3])}))
+	},
+	"Pad2d": func(in []*autograd.Var, a []any) []*autograd.Var {
+		p := wholes(a[0])
+		return just(autograd.Pad2d(in[0], autograd.Pads{{p[0], p[1]}, {p[2], p[3]}}, padModes[a[1].(string)]))
+	},
+	"MaxPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
+		return just(autograd.MaxPool2d(in[0], autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2]), Ceil: true}))
+	},
+	"AvgPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
+		return just(autograd.AvgPool2d(in[0], autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2]),
+			Ceil: a[3].(bool), InsideOnly: a[4].(bool)}))
+	},
+
+	"NLLLoss": differentialOps["NLLLoss"], "CrossEntropy": differentialOps["CrossEntropy"],
+
 	"LayerNormOver": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.LayerNormOver(in[0], wholes(a[0]), nil, nil, 1e-5))
 	},
@@ -49,3 +66,6 @@ var layerOps = map[string]differentialOp{
 		return just(autograd.BatchNormBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5))
 	},
 }
+
+var padModes = map[string]autograd.PadMode{"constant": autograd.PadZeros, "reflect": autograd.PadReflect, "replicate": autograd.PadReplicate,
+	"circular": autograd.PadCircular}

@@ -29,3 +29,21 @@ func ExamplePReLU() {
 	fmt.Println(p.Forward(autograd.NoGrad(tensor.FromSlice([]float32{-4, 2}, 2))).T().ToNested())
 	// Output: [-1 2]
 }
+
+// A filter for each channel, and images that go on at the other side.
+func ExampleConv2d() {
+	c := nn.NewGroupedConv2d(2, 2, 3, 2, nil)
+	c.Same, c.Mode, c.Bias = true, autograd.PadCircular, nil
+	c.Weight.T.Fill(1)
+	y := c.Forward(autograd.NoGrad(tensor.Ones(tensor.Float32, 1, 2, 4, 4)))
+	fmt.Println(y.Shape(), tensor.At[float32](y.T(), 0, 0, 0, 0))
+	// Output: [1 2 4 4] 9
+}
+
+func ExampleConv1d() {
+	c := nn.NewConv1d(1, 1, 2, nil)
+	c.Bias = nil
+	c.Weight.T.CopyFrom(tensor.FromSlice([]float32{-1, 1}, 1, 1, 2))
+	fmt.Println(c.Forward(autograd.NoGrad(tensor.FromSlice([]float32{1, 3, 6, 10}, 1, 1, 4))).T().ToNested())
+	// Output: [[[2 3 4]]]
+}

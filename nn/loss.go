@@ -15,7 +15,7 @@ type Loss interface {
 // NLL is autograd.NLLLoss of log-probabilities and classes, as a value: NLL{Weight: w}.
 type NLL autograd.Classification
 
-// CrossEntropy is autograd.CrossEntropy of logits and classes, as a value: CrossEntropy{Smoothing: 0.1}.
+// CrossEntropy is autograd.CrossEntropy of logits and classes, or probabilities, as a value: CrossEntropy{Smoothing: 0.1}.
 type CrossEntropy autograd.Classification
 
 // MSE is autograd.MSELoss as a value.
@@ -33,12 +33,12 @@ type BCEWithLogits struct {
 	Reduction autograd.Reduction
 }
 
-// Of returns the loss of x, (N, classes), for classes, (N).
+// Of returns the loss of x, (N, classes), for classes, (N); for other shapes see autograd.Classification.
 func (l NLL) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.Classification(l).NLLLoss(x, target)
 }
 
-// Of returns the loss of x, (N, classes), for classes, (N).
+// Of returns the loss of x, (N, classes), for classes, (N), or for probabilities, (N, classes); for other shapes see autograd.Classification.
 func (l CrossEntropy) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.Classification(l).CrossEntropy(x, target)
 }

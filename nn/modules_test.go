@@ -64,6 +64,58 @@ var moduleCases = map[string]moduleCase{
 	"BatchNorm1d without statistics": layer(func() nn.Layer { return &nn.BatchNorm1d{Eps: 1e-5} }),
 	"PReLU":                          layer(func() nn.Layer { return nn.NewPReLU(3) }),
 	"GELU tanh":                      layer(func() nn.Layer { return nn.GELU{Tanh: true} }),
+
+	"Conv2d in groups": layer(func() nn.Layer {
+		c := nn.NewGroupedConv2d(4, 6, 3, 2, nil)
+		c.Padding = autograd.Square(1)
+		return c
+	}),
+	"Conv2d by channels": layer(func() nn.Layer {
+		c := nn.NewGroupedConv2d(3, 6, 3, 3, nil)
+		c.Stride, c.Bias = autograd.Square(2), nil
+		return c
+	}),
+	"Conv2d dilated": layer(func() nn.Layer {
+		c := wide(2, 3, 3, 2)
+		c.Dilation, c.Padding, c.Stride = [2]int{2, 3}, [2]int{2, 1}, [2]int{1, 2}
+		return c
+	}),
+	"Conv2d reflect":   layer(func() nn.Layer { return around(autograd.PadReflect) }),
+	"Conv2d replicate": layer(func() nn.Layer { return around(autograd.PadReplicate) }),
+	"Conv2d circular":  layer(func() nn.Layer { return around(autograd.PadCircular) }),
+	"Conv2d same": layer(func() nn.Layer {
+		c := wide(2, 3, 4, 3)
+		c.Same, c.Dilation = true, [2]int{1, 2}
+		return c
+	}),
+	"Conv2d same circular": layer(func() nn.Layer {
+		c := wide(2, 3, 4, 3)
+		c.Same, c.Mode = true, autograd.PadCircular
+		return c
+	}),
+	"Conv1d": layer(func() nn.Layer {
+		c := nn.NewConv1d(2, 3, 3, nil)
+		c.Stride, c.Padding = 2, 1
+		return c
+	}),
+	"Conv1d same dilated in groups": layer(func() nn.Layer {
+		c := nn.NewGroupedConv1d(2, 4, 4, 2, nil)
+		c.Same, c.Dilation, c.Mode = true, 2, autograd.PadReflect
+		return c
+	}),
+}
+
+// wide returns a layer whose filters are no squares.
+func wide(in, out, high, wide int) *nn.Conv2d {
+	c := nn.NewConv2d(in, out, 1, nil)
+	c.Weight.T = tensor.New(tensor.Float32, out, in, high, wide)
+	return c
+}
+
+func around(mode autograd.PadMode) *nn.Conv2d {
+	c := nn.NewConv2d(2, 3, 3, nil)
+	c.Padding, c.Mode = [2]int{2, 1}, mode
+	return c
 }
 
 func recordedModules(t *testing.T) []recordedModule {

@@ -8,6 +8,7 @@ type MaxPool2d struct {
 	Size    [2]int
 	Stride  [2]int // zero: Size
 	Padding [2]int
+	Ceil    bool // round sizes up: PyTorch's ceil_mode
 }
 
 // NewMaxPool2d returns a layer with square windows side by side.
@@ -18,15 +19,18 @@ func NewMaxPool2d(size int) *MaxPool2d {
 
 // Forward takes x (N, C, H, W) and returns (N, C, H', W').
 func (m *MaxPool2d) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.MaxPool2d(x, autograd.Window{Size: m.Size, Stride: m.Stride, Padding: m.Padding})
+	return autograd.MaxPool2d(x, autograd.Window{Size: m.Size, Stride: m.Stride, Padding: m.Padding, Ceil: m.Ceil})
 }
 
-// An AvgPool2d layer makes the mean of each window. Padding counts as zeros.
+// An AvgPool2d layer makes the mean of each window. Padding counts as zeros, unless InsideOnly is set.
 type AvgPool2d struct {
 	NoParams
 	Size    [2]int
 	Stride  [2]int // zero: Size
 	Padding [2]int
+	Ceil    bool // round sizes up: PyTorch's ceil_mode
+
+	InsideOnly bool // only the image counts, not its padding: PyTorch's count_include_pad=False
 }
 
 // NewAvgPool2d returns a layer with square windows side by side.
@@ -37,5 +41,5 @@ func NewAvgPool2d(size int) *AvgPool2d {
 
 // Forward takes x (N, C, H, W) and returns (N, C, H', W').
 func (a *AvgPool2d) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.AvgPool2d(x, autograd.Window{Size: a.Size, Stride: a.Stride, Padding: a.Padding})
+	return autograd.AvgPool2d(x, autograd.Window{Size: a.Size, Stride: a.Stride, Padding: a.Padding, Ceil: a.Ceil, InsideOnly: a.InsideOnly})
 }

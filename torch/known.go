@@ -104,8 +104,13 @@ func (c Child) knowsParts(state *Dict, seen map[any]bool) error {
 	}
 	v, _ := state.Get("datasets")
 	parts, _ := v.(Tuple)
-	if list, ok := v.(*pickle.List); ok {
-		parts = list.Items
+	switch v := v.(type) {
+	case *pickle.List:
+		parts = v.Items
+	case *Dict: // of a StackDataset
+		for _, part := range v.All() {
+			parts = append(parts, part)
+		}
 	}
 	for _, part := range parts {
 		if err := c.knows(part, seen); err != nil {

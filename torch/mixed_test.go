@@ -127,3 +127,24 @@ func TestGoAndPythonLoadTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestJoblib runs a script with joblib, whose processes are Python's.
+func TestJoblib(t *testing.T) {
+	tried := 0
+	for _, py := range plainPythons() {
+		if exec.Command(py.path, "-c", "import joblib").Run() != nil {
+			continue
+		}
+		tried++
+		cmd := exec.CommandContext(testContext(t), py.path, "testdata/jobs.py", os.Args[0])
+		cmd.Env, cmd.Stderr = pythonEnv(), os.Stderr
+		out, err := cmd.Output()
+		jobs := " [(0, True), (1, True), (4, True), (9, True)]\n"
+		if want := "loky" + jobs + "multiprocessing" + jobs + "threading" + jobs; string(out) != want || err != nil {
+			t.Errorf("%s: %v: %s", py.version, err, out)
+		}
+	}
+	if tried == 0 {
+		t.Skip("no Python has joblib")
+	}
+}

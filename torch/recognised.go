@@ -25,6 +25,7 @@ func init() { // a variable would refer to itself: a Subset has a data set
 		named("torch.utils.data.dataset.Subset"):        subset,
 		named("torch.utils.data.dataset.ConcatDataset"): concatDataset,
 		named("torch.utils.data.dataset.TensorDataset"): tensorDataset,
+		named("torch.utils.data.dataset.StackDataset"):  stackDataset,
 	}
 }
 

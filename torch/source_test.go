@@ -234,3 +234,46 @@ func TestStreamsAfterStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestStackDataset has samples of data sets beside each other, by place and by name.
+func TestStackDataset(t *testing.T) {
+	counted := func(first, n int) *Record {
+		return object("__main__.Counted", "first", first, "n", n)
+	}
+	s, opened, closed := opening(t)
+	shared := counted(0, 3)
+	inner := object("torch.utils.data.dataset.StackDataset", "datasets", NewDict("low", shared, "high", counted(100, 3)))
+	ds, err := s.dataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", Tuple{shared, inner}))
+	if err != nil || ds.Len() != 3 || *opened != 2 {
+		t.Fatalf("%v, %v, %d opened", ds, err, *opened)
+	}
+	for _, set := range []data.Dataset{ds, data.NewSubset(ds, []int{2})} {
+		v, err := data.Value(t.Context(), set, set.Len()-1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var numbers []float64
+		parts := v.(Tuple)
+		all := Tuple{parts[0]}
+		for _, part := range parts[1].(*Dict).All() {
+			all = append(all, part)
+		}
+		for _, part := range all {
+			numbers = append(numbers, part.([1]*tensor.Tensor)[0].Item())
+		}
+		if !slices.Equal(numbers, []float64{2, 2, 102}) {
+			t.Errorf("%v", numbers)
+		}
+	}
+	if err := s.close(); err != nil || *closed != 2 {
+		t.Errorf("%v, %d closed", err, *closed)
+	}
+	for want, datasets := range map[string]any{
+		"with 3 samples and with 4": Tuple{counted(0, 3), counted(0, 4)}, "no data sets": Tuple{}, "no list": 5, "a data set that is": Tuple{"x"},
+	} {
+		s, _, _ := opening(t)
+		if _, err := s.dataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", datasets)); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

@@ -1,5 +1,5 @@
-// A3c balances a pole on a cart: four processes play and change one shared network, by one shared RMSprop, without a lock
-// (Mnih and others, Asynchronous Methods for Deep Reinforcement Learning, 2016).
+// A3c is the lesson of players that learn together: four processes balance a pole on a cart and
+// change one shared network, by one shared RMSprop, without a lock (Mnih and others, 2016).
 package main
 
 import (

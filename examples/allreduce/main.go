@@ -1,5 +1,5 @@
-// Allreduce trains equal replicas of one network by two processes: each computes the gradients of its half of every batch, and
-// takes the same step with their mean. It is what PyTorch's DistributedDataParallel does.
+// Allreduce is the lesson of equal replicas: two processes each compute the gradients of their half
+// of every batch, and take the same step with the mean. It is PyTorch's DistributedDataParallel.
 package main
 
 import (

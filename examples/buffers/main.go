@@ -1,6 +1,6 @@
-// Buffers passes tensors from several producers to one consumer, which sends them back to be filled again. In the first round
-// each producer allocates its buffer; from the second round on no byte is copied and no block allocated, which the
-// counters of the domain prove.
+// Buffers is the lesson of buffers that come back: producers pass tensors to one consumer, which
+// returns them to be filled again. From the second round on no byte is copied and no block
+// allocated, as the domain's counters prove.
 package main
 
 import (

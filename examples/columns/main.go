@@ -1,6 +1,7 @@
-// Columns lets twice as many processes as a tensor has columns write to it at once, two to each column. Every one adds 10 to its
-// column, element by element by an atomic addition, so that nothing is lost: all elements always end at 20. With a plain
-// AddScalar they would mostly, and sometimes be 10. With -device cuda the tensor is in the memory of a GPU, and the device adds.
+// Columns is the lesson of many writers: two processes for each column of a tensor add 10 to it at
+// once, by an atomic addition for each element, so that all end at 20. With a plain AddScalar they
+// would mostly, and sometimes be 10. With -device cuda the tensor is in the memory of a GPU, which
+// adds.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Counters keeps an array in a manager, into which four processes add at once. In Python a[i] += 1 on such an array is two calls, and
-// additions are lost between them; here it is one.
+// Counters is the lesson of an array in a manager: four processes add into it at once. In Python
+// a[i] += 1 is two calls there, and additions are lost between them; here it is one.
 package main
 
 import (

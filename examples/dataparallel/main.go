@@ -1,5 +1,6 @@
-// Dataparallel trains one network whose gradients two processes compute, each those of its half of every batch: the counterpart of
-// PyTorch's nn.DataParallel. All but the loss is training by one process.
+// Dataparallel is the lesson of one network and several devices: two processes compute its
+// gradients, each those of its half of every batch. It is PyTorch's nn.DataParallel, and all but
+// the loss is training by one process.
 package main
 
 import (

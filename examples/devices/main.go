@@ -1,6 +1,8 @@
-// Devices has each worker compute where its rank says, on GPUs in turn or on the host where there is none: it loads the model from a file to
-// its device, and moves the batches of a loader of its own there. Then a large tensor goes round: from a device by a queue to another process, which
-// has the same memory and sends that back by a pipe, after a copy on the host of it; then to the next device, and from device to device without the host.
+// Devices is the lesson of a device for each rank: workers compute on GPUs in turn, or on the host
+// where there is none, with a model from a file and batches of a loader of their own. Then a large
+// tensor goes round: from a device by a queue to another process, which has the same memory and
+// sends that back by a pipe, after a copy on the host of it; then to the next device, and from
+// device to device without the host.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Goroutines is the same job by a pool of goroutines and by one: the functions, the calls and the errors are those of a pool of processes, which
-// -processes shows. It prints how much faster many are than one. One that panics fails its task alone, in either.
+// Goroutines is the lesson of threads in the place of processes: the functions, the calls and the
+// errors are those of a pool of processes, which -processes shows. It prints how much faster many
+// are than one. One that panics fails its task alone, in either.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Hogwild trains one network by two processes at once. They share its parameters and do not wait for each other: each reads
-// and changes them as it goes. The command "shoal hogwild" is the same with all options.
+// Hogwild is the lesson of training without locks: two processes train one network, whose
+// parameters they share, and do not wait for each other. "shoal hogwild" is the same with all
+// options.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Named gives a tensor a name, under which other processes find it with its dtype, shape and strides. Two of them add 10 and 20
-// to it at once, element by element by an atomic addition, so that nothing is lost and no lock is needed: it always ends as
-// arange + 30.
+// Named is the lesson of a tensor that has a name: processes find it with its dtype, shape and
+// strides. Two add 10 and 20 to it at once, by an atomic addition for each element, so no lock is
+// needed: it always ends as arange + 30.
 package main
 
 import (

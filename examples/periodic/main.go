@@ -1,4 +1,4 @@
-// Periodic trains by two processes that learn apart from each other and meet from time to time: each pushes its state dict, the parent averages them, and each pulls the result.
+// Periodic is the lesson of replicas that meet from time to time, and go on with the mean of their state.
 package main
 
 import (
@@ -55,9 +55,8 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	g := tensor.NewGenerator(1)
+	g, digits, group := tensor.NewGenerator(1), data.Digits(6000, 1), shoal.NewGroup(ctx, shoal.Options{Workers: workers})
 	net := nn.NewSequential(nn.Flatten{}, nn.NewLinear(784, 64, g), nn.ReLU{}, nn.NewLinear(64, 10, g), nn.LogSoftmax{})
-	digits, group := data.Digits(6000, 1), shoal.NewGroup(ctx, shoal.Options{Workers: workers})
 	defer group.Close()
 	var conns [workers]*ipc.Conn[state]
 	for i := range conns {

@@ -1,5 +1,5 @@
-// Pipe has two processes talk through the two sides of a pipe: one asks, with numbers, and the other answers, with text. When
-// the asking one closes its side, the other one's loop ends.
+// Pipe is the lesson of two that talk: one process asks, with numbers, and the other answers, with
+// text. When the asking one closes its side, the other one's loop ends.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Queue has numbers squared by two processes: work goes to them over one queue, and results come back over another. The first ends
-// when Finish says that no more comes, the second with the last process that can send.
+// Queue is the lesson of work and results: two processes square numbers, which come over one queue,
+// and go back over another. The first ends when Finish says that no more comes, the second with the
+// last process that can send.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Region is raw shared memory under a name, and a semaphore of one permit that keeps it in order. Each process opens both by
-// name, wraps a tensor around the bytes as its argument says, and changes two numbers that must stay equal. The first one to take
-// the permit is killed with it, and it comes back.
+// Region is the lesson of raw memory and a semaphore: processes open both by name, wrap a tensor
+// around the bytes, and change two numbers that must stay equal. The first one that takes the
+// permit is killed with it, and it comes back.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Replicas shows what processes share and what they do not: two fit weights of their own to one shared input, each for other
-// outputs. Alone, each finds the weights of its outputs; with gradients reduced, both find those that suit all. The weights of the
-// process that started them stay as they are.
+// Replicas is the lesson of what processes share and what not: two fit weights of their own to one
+// shared input, each for other outputs. Alone, each finds the weights of its outputs; with
+// gradients reduced, both find those that suit all. The starter's weights stay as they are.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Seeds starts workers that each open the model file by themselves, instead of sharing what the first process has, and seed
-// themselves by their rank: equal weights, and different random numbers that come again in every run.
+// Seeds is the lesson of workers that begin by themselves: each opens the model file and seeds
+// itself by its rank. The weights are equal, and the random numbers differ and come again in every
+// run.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Sentinel feeds some consumers through one queue, and tells them the end in the way that Python programs do, by one nil for each. With
-// -finish it says once that nobody puts any more, and the consumers' loops end by themselves.
+// Sentinel is the lesson of the end of a queue: consumers learn it as in Python programs, by one
+// nil for each. With -finish it is said once that nobody puts any more, and their loops end by
+// themselves.
 package main
 
 import (

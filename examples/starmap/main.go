@@ -1,5 +1,5 @@
-// Starmap cuts a tensor of 1000×100 into four chunks, has a pool of four workers sum the columns of each, and adds up what comes back, in
-// the order of the chunks. The chunks and the results are in shared memory: only handles travel.
+// Starmap is the lesson of chunks for a pool: four workers sum the columns of a tensor of 1000×100
+// in four chunks, and the results come in the order of the chunks. Only handles travel.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Tasks is a task queue and a result queue: workers take chunks of a shared tensor from one, put sums into the other, and go home when
-// there has been no task for a while. Results are keyed by their chunk: who has made them, and when, means nothing.
+// Tasks is the lesson of two queues: chunks of a shared tensor come by one, and sums go into the other,
+// by their chunk and not by their worker. Who gets no task for a while goes home.
 package main
 
 import (

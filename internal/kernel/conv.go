@@ -3,8 +3,21 @@ package kernel
 // Conv2d overwrites y (N, OutC, OutH, OutW) with the cross-correlation of x (N, C, H, W) with the filters w
 // (OutC, C, KH, KW), plus bias (OutC) unless it is nil. Images are divided between Threads goroutines.
 func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
-	c := newForward(s, x, w, bias, y, scratch)
-	if parts := workers(s.N, s.operations()); parts > 1 {
+	g := newGeometry(s)
+	if s.dilated() {
+		dilatedConv2d(&g, x, w, bias, y, scratch)
+		return
+	}
+	g.parts(func(image, filters, b, out int) {
+		convGroup(&g, from(x, image), from(w, filters), from(bias, b), from(y, out), scratch)
+	})
+}
+
+// convGroup convolves a group of channels.
+func convGroup[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
+	s := &g.ConvShape
+	c := newForward(g, x, w, bias, y, scratch)
+	if parts := workers(s.N, s.operations()/g.Groups); parts > 1 {
 		c.split(parts, scratch)
 	} else {
 		c.images(0, s.N, borrow[F](scratch, images, c.unfolded+c.area))
@@ -21,10 +34,9 @@ type forward[F Float] struct {
 	off     []int // where the rows of the unfolded image begin
 }
 
-func newForward[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) forward[F] {
-	c := forward[F]{loops: inner[F](), geometry: newGeometry(s)}
+func newForward[F Float](s *geometry, x, w, bias, y []F, scratch *Scratch) forward[F] {
+	c := forward[F]{loops: inner[F](), geometry: *s, x: x, y: y}
 	patch := c.patch
-	c.x, c.y = x[:s.N*c.image], y[:s.N*s.OutC*c.area]
 	c.filters = operand[F]{data: w[:s.OutC*patch], row: patch, col: 1}
 	rows := patch
 	if bias != nil {
@@ -57,7 +69,7 @@ func (c *forward[F]) images(lo, hi int, space []F) {
 		ones[i] = 1
 	}
 	for n := lo; n < hi; n++ {
-		c.unfold(&c.geometry, c.x[n*c.image:], space)
-		c.multiply(c.OutC, c.area, len(c.off), 1, &c.filters, space, c.off, false, c.y[n*c.OutC*c.area:], c.area)
+		c.unfold(&c.geometry, c.x[n*c.step:], space)
+		c.multiply(c.OutC, c.area, len(c.off), 1, &c.filters, space, c.off, false, c.y[n*c.outStep:], c.area)
 	}
 }

@@ -8,13 +8,19 @@ func Conv2dBackward[F Float](s ConvShape, x, w, dy, dx, dw, db []F, scratch *Scr
 	if db != nil {
 		addPlaneSums(&g, dy, db)
 	}
-	parts := workers(groups(s.N), s.operations())
-	if dw != nil {
-		filterGradient(&g, x, dy, dw, parts, scratch)
+	if s.dilated() {
+		dilatedBackward(&g, x, w, dy, dx, dw, scratch)
+		return
 	}
-	if dx != nil {
-		imageGradient(&g, w, dy, dx, parts, scratch)
-	}
+	parts := workers(groups(s.N), s.operations()/g.Groups)
+	g.parts(func(image, filters, _, out int) {
+		if dw != nil {
+			filterGradient(&g, from(x, image), from(dy, out), dw[filters:], parts, scratch)
+		}
+		if dx != nil {
+			imageGradient(&g, w[filters:], from(dy, out), from(dx, image), parts, scratch)
+		}
+	})
 }
 
 // groups is into how many groups images are divided to sum over them: a number that depends on no thread.
@@ -22,7 +28,8 @@ func groups(images int) int { return min(images, 8) }
 
 // addPlaneSums adds the sum of every channel of y to sums.
 func addPlaneSums[F Float](g *geometry, y, sums []F) {
-	for i := range g.N * g.OutC {
-		sums[i%g.OutC] += Sum(y[i*g.area:][:g.area])
+	channels := g.Groups * g.OutC
+	for i := range g.N * channels {
+		sums[i%channels] += Sum(y[i*g.area:][:g.area])
 	}
 }

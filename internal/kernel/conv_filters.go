@@ -42,8 +42,8 @@ func (g *filterSum[F]) compute(lo, hi int, space []F) {
 		sum := g.sums[i*size:][:size]
 		first := i * g.N / n
 		for image := first; image < (i+1)*g.N/n; image++ {
-			g.spreadOut(g.x[image*g.image:], space)
-			a := operand[F]{data: g.dy[image*g.OutC*g.area:], row: g.area, col: 1}
+			g.spreadOut(g.x[image*g.step:], space)
+			a := operand[F]{data: g.dy[image*g.outStep:], row: g.area, col: 1}
 			g.multiply(g.OutC, g.patch, g.area, 1, &a, space, g.patches, image > first, sum, g.patch)
 		}
 	}

@@ -58,13 +58,13 @@ func (g *backImage[F]) images(lo, hi int, space []F) {
 	clear(frame)
 	edge, area := (g.taps-1)*g.outW, g.area
 	for n := lo; n < hi; n++ {
-		g.copyRows(g.OutC, area, &g.dy[n*g.OutC*area], area, &frame[edge], g.framed)
+		g.copyRows(g.OutC, area, &g.dy[n*g.outStep], area, &frame[edge], g.framed)
 		turned := g.turned
 		for r := range g.remainders {
 			g.planes(r, turned, frame, u[r*g.plane:])
 			turned = turned[g.tapsOf(r)*g.OutC*g.C*g.KW:]
 		}
-		dx := g.dx[n*g.image:][:g.image]
+		dx := g.dx[n*g.step:][:g.image]
 		clear(dx)
 		g.fold(&g.geometry, u, dx)
 	}

@@ -16,24 +16,38 @@ func drawShape(t *rapid.T, images, largest int) kernel.ConvShape {
 		StrideH: rapid.IntRange(1, 3).Draw(t, "sh"), StrideW: rapid.IntRange(1, 3).Draw(t, "sw"),
 		PadH: rapid.IntRange(0, 6).Draw(t, "ph"), PadW: rapid.IntRange(0, 6).Draw(t, "pw"),
 	}
-	s.H = rapid.IntRange(max(1, s.KH-2*s.PadH), max(largest, s.KH)).Draw(t, "h")
-	s.W = rapid.IntRange(max(1, s.KW-2*s.PadW), max(largest, s.KW)).Draw(t, "w")
+	high, wide := s.KH, s.KW // what a filter covers
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	case 0:
+		s.Groups = rapid.IntRange(1, 3).Draw(t, "groups")
+		s.C, s.OutC = s.C*s.Groups, s.OutC*s.Groups
+	case 1:
+		s.Groups = rapid.IntRange(1, 2).Draw(t, "groups")
+		s.C, s.OutC = s.C*s.Groups, s.OutC*s.Groups
+		s.DilationH, s.DilationW = rapid.IntRange(1, 3).Draw(t, "dh"), rapid.IntRange(1, 3).Draw(t, "dw")
+		high, wide = (high-1)*s.DilationH+1, (wide-1)*s.DilationW+1
+	}
+	s.H = rapid.IntRange(max(1, high-2*s.PadH), max(largest, high)).Draw(t, "h")
+	s.W = rapid.IntRange(max(1, wide-2*s.PadW), max(largest, wide)).Draw(t, "w")
 	return s
 }
 
 // taps calls do with the places in x, w and y of every product of a convolution.
 func taps(s kernel.ConvShape, do func(x, w, y int)) {
+	groups := max(1, s.Groups)
+	each := s.C / groups
 	for n := range s.N {
 		for o := range s.OutC {
+			first := o / (s.OutC / groups) * each // channel of its group
 			for oh := range s.OutH() {
 				for ow := range s.OutW() {
 					y := ((n*s.OutC+o)*s.OutH()+oh)*s.OutW() + ow
-					for c := range s.C {
+					for c := range each {
 						for kh := range s.KH {
 							for kw := range s.KW {
-								h, w := oh*s.StrideH-s.PadH+kh, ow*s.StrideW-s.PadW+kw
+								h, w := oh*s.StrideH-s.PadH+kh*max(1, s.DilationH), ow*s.StrideW-s.PadW+kw*max(1, s.DilationW)
 								if h >= 0 && h < s.H && w >= 0 && w < s.W {
-									do(((n*s.C+c)*s.H+h)*s.W+w, ((o*s.C+c)*s.KH+kh)*s.KW+kw, y)
+									do(((n*s.C+first+c)*s.H+h)*s.W+w, ((o*each+c)*s.KH+kh)*s.KW+kw, y)
 								}
 							}
 						}
@@ -53,7 +67,7 @@ type layer[F kernel.Float] struct {
 }
 
 func newLayer[F kernel.Float](s kernel.ConvShape) layer[F] {
-	l := layer[F]{s: s, area: s.OutH() * s.OutW(), parameters: s.OutC * s.C * s.KH * s.KW}
+	l := layer[F]{s: s, area: s.OutH() * s.OutW(), parameters: s.OutC * s.C / max(1, s.Groups) * s.KH * s.KW}
 	l.x, l.w, l.b = noise[F](1, s.N*s.C*s.H*s.W), noise[F](2, l.parameters), noise[F](3, s.OutC)
 	l.y, l.dy = noise[F](4, s.N*s.OutC*l.area), noise[F](5, s.N*s.OutC*l.area)
 	l.dx, l.dw, l.db = noise[F](6, len(l.x)), noise[F](7, len(l.w)), noise[F](8, len(l.b))

@@ -101,9 +101,11 @@ func checkInside[F kernel.Float](t *testing.T) {
 			{N: 2, C: 1, H: 9, W: 11, OutC: 3, KH: 5, KW: 5, StrideH: 1, StrideW: 1},
 			{N: 2, C: 3, H: 8, W: 7, OutC: 4, KH: 3, KW: 2, StrideH: 2, StrideW: 1, PadH: 1, PadW: 1},
 			{N: 1, C: 9, H: 6, W: 6, OutC: 17, KH: 1, KW: 1, StrideH: 1, StrideW: 2},
+			{N: 2, C: 6, H: 9, W: 8, OutC: 9, KH: 3, KW: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1, Groups: 3},
+			{N: 2, C: 4, H: 9, W: 8, OutC: 6, KH: 3, KW: 2, StrideH: 2, StrideW: 1, PadH: 1, PadW: 1, Groups: 2, DilationH: 2, DilationW: 3},
 		} {
 			area := s.OutH() * s.OutW()
-			x, w, b, y := make(s.N*s.C*s.H*s.W), make(s.OutC*s.C*s.KH*s.KW), make(s.OutC), make(s.N*s.OutC*area)
+			x, w, b, y := make(s.N*s.C*s.H*s.W), make(s.OutC*s.C/max(1, s.Groups)*s.KH*s.KW), make(s.OutC), make(s.N*s.OutC*area)
 			kernel.Conv2d(s, x, w, b, y, nil)
 			kernel.Conv2dBackward(s, x, w, y, make(len(x)), make(len(w)), make(len(b)), nil)
 		}

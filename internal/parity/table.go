@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,8 @@ type row struct {
 	pending bool     // some of it is not there yet
 }
 
-// parseRow reads `name | counterpart | note | tests`. A test that may be missing yet begins with a question mark.
+// parseRow reads `name | counterpart | note | tests`. A test that may be missing yet begins with a question mark; one that ends with a
+// star, and has no directory, stands for all that begin so.
 func parseRow(line string) (row, error) {
 	f := strings.Split(line, " | ")
 	if len(f) != 4 {
@@ -117,11 +119,26 @@ func (t *tree) check(r row) error {
 		}
 	}
 	for _, name := range r.tests {
-		if !t.tests[name] {
+		if len(t.testsOf(name)) == 0 {
 			wrong = append(wrong, fmt.Errorf("%s: there is no test %s", r.name, name))
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+// testsOf returns the tests of a name, in whatever directories if it is a beginning followed by a star.
+func (t *tree) testsOf(name string) (there []string) {
+	begin, all := strings.CutSuffix(name, "*")
+	if !all && t.tests[name] {
+		return []string{name}
+	}
+	for test := range t.tests {
+		if _, function, _ := strings.Cut(test, "."); all && strings.HasPrefix(function, begin) {
+			there = append(there, test)
+		}
+	}
+	slices.Sort(there)
+	return there
 }
 
 func (t *tree) write(page *bytes.Buffer, r row) {
@@ -131,11 +148,13 @@ func (t *tree) write(page *bytes.Buffer, r row) {
 	}
 	var proof []string
 	for _, name := range r.tests {
-		p := "`" + name + "`"
-		if !t.tests[name] {
-			p += " (to come)"
+		there := t.testsOf(name)
+		if len(there) == 0 {
+			proof = append(proof, "`"+name+"` (to come)")
 		}
-		proof = append(proof, p)
+		for _, name := range there {
+			proof = append(proof, "`"+name+"`")
+		}
 	}
 	fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", r.name, here, r.note, strings.Join(proof, ", "))
 }

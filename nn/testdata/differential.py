@@ -549,4 +549,43 @@ for _ in range(2 * N):
     mean, var = tensor([s[1]], d, "numbers"), tensor([s[1]], d, "numbers").abs() + 0.5
     case("BatchNormBy", lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b, False), [x, w, b, mean, var], grad=[0, 1, 2])
 
+for _ in range(2 * N):
+    d = fl()
+    groups, window, stride, dilation = R.choice([1, 2, 3]), [R.randint(1, 3), R.randint(1, 3)], [R.randint(1, 2), R.randint(1, 2)], [R.randint(1, 3), R.randint(1, 2)]
+    padding = [R.randint(0, 2), R.randint(0, 2)]
+    x = tensor([R.choice([0, 1, 2]), groups * R.randint(1, 2), R.randint(1, 5), R.randint(1, 5)], d, R.choice(["numbers", "numbers", "zeros", "special"]))
+    w = tensor([groups * R.randint(1, 2), x.shape[1] // groups] + window, d, "numbers")
+    b = tensor([w.shape[0]], d, "numbers")
+    case("Conv2d", lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), [x, w, b], stride, padding, dilation, groups)
+    case("Conv2d", lambda x, w: F.conv2d(x, w, None, stride, padding, dilation, groups + 1), [x, w], stride, padding, dilation, groups + 1)
+    x = tensor([R.choice([1, 2]), 1, R.randint(1, 4), R.randint(1, 4)], d, "numbers")
+    pads = [R.randint(0, 4) for _ in range(4)]
+    for mode in ["constant", "reflect", "replicate", "circular"]:
+        case("Pad2d", lambda x: F.pad(x, pads[2:] + pads[:2], mode), [x], pads, mode)
+    h, v = R.randint(1, 7), R.randint(1, 7)
+    x = tensor([1, R.randint(1, 2), h, v], d, R.choice(["numbers", "numbers", "ties", "special"]))
+    window, stride = [R.randint(1, 3), R.randint(1, 3)], [R.randint(1, 4), R.randint(1, 4)]
+    padding = [R.randint(0, window[0] // 2), R.randint(0, window[1] // 2)]
+    case("MaxPool2d", lambda x: F.max_pool2d(x, window, stride, padding, ceil_mode=True), [x], window, stride, padding)
+    inside = R.random() < 0.5
+    ceil = R.random() < 0.8
+    case("AvgPool2d", lambda x: F.avg_pool2d(x, window, stride, padding, ceil_mode=ceil, count_include_pad=not inside), [x], window, stride, padding, ceil, inside)
+
+for _ in range(4 * N):
+    r, d = R.choice(REDUCTIONS), fl()
+    smooth = R.choice([0, 0, 0.1, 1])
+    s = R.choice([[size(1)], [size(), size(1)], [size(1), size(1), size(1)], [2, 3, size(1), size(1)]])
+    at = 0 if len(s) == 1 else 1
+    x = tensor(s, d, R.choice(["numbers", "numbers", "large"]))
+    w = tensor([s[at]], d, "numbers").abs()
+    t = tensor(s[:at] + s[at + 1:], i64, "zeros").abs() % s[at]
+    if t.dim() and t.numel() and R.random() < 0.4:
+        t.view(-1)[R.randrange(t.numel())] = -100
+    p = tensor(s, d, "numbers").abs()
+    case("NLLLoss", lambda x, t, w: F.nll_loss(x, t, w, reduction=r), [x, t, w], r, grad=[0])
+    case("CrossEntropy", lambda x, t: F.cross_entropy(x, t, reduction=r, label_smoothing=smooth), [x, t], r, smooth)
+    case("CrossEntropy", lambda x, t, w: F.cross_entropy(x, t, w, reduction=r, label_smoothing=smooth), [x, t, w], r, smooth, grad=[0])
+    case("CrossEntropy", lambda x, t: F.cross_entropy(x, t, reduction=r, label_smoothing=smooth), [x, p], r, smooth, grad=[0])
+    case("CrossEntropy", lambda x, t, w: F.cross_entropy(x, t, w, reduction=r, label_smoothing=smooth), [x, p, w], r, smooth, grad=[0])
+
 save(sys.argv[2])

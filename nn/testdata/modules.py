@@ -61,6 +61,15 @@ case("BatchNorm1d of sequences", nn.BatchNorm1d(3, momentum=0.3), (2, 3, 5))
 case("BatchNorm1d without statistics", nn.BatchNorm1d(3, affine=False, track_running_stats=False), (4, 3))
 case("PReLU", nn.PReLU(3), (2, 3, 4))
 case("GELU tanh", nn.GELU(approximate="tanh"), (3, 7))
+case("Conv2d in groups", nn.Conv2d(4, 6, 3, padding=1, groups=2), (2, 4, 5, 4))
+case("Conv2d by channels", nn.Conv2d(3, 6, 3, stride=2, groups=3, bias=False), (2, 3, 6, 5))
+case("Conv2d dilated", nn.Conv2d(2, 3, (3, 2), dilation=(2, 3), padding=(2, 1), stride=(1, 2)), (2, 2, 6, 7))
+for mode in ("reflect", "replicate", "circular"):
+    case(f"Conv2d {mode}", nn.Conv2d(2, 3, 3, padding=(2, 1), padding_mode=mode), (2, 2, 4, 5))
+case("Conv2d same", nn.Conv2d(2, 3, (4, 3), padding="same", dilation=(1, 2)), (2, 2, 4, 5))
+case("Conv2d same circular", nn.Conv2d(2, 3, (4, 3), padding="same", padding_mode="circular"), (2, 2, 4, 5))
+case("Conv1d", nn.Conv1d(2, 3, 3, stride=2, padding=1), (2, 2, 7))
+case("Conv1d same dilated in groups", nn.Conv1d(2, 4, 4, padding="same", dilation=2, groups=2, padding_mode="reflect"), (2, 2, 7))
 
 torch.save(states, here / "modules.pt")
 try:

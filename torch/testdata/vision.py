@@ -11,7 +11,7 @@ import torch
 import torchvision
 from PIL import Image
 from torch import nn
-from torch.utils.data import ChainDataset, ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split
+from torch.utils.data import ChainDataset, ConcatDataset, DataLoader, Dataset, StackDataset, Subset, TensorDataset, random_split
 from torchvision import datasets, transforms as T
 from torchvision.transforms import InterpolationMode, v2
 
@@ -40,6 +40,8 @@ def unlike(want, got, where=""):
             far = (want.double() - got.double()).abs()
             return f"{where}: {int((far > 0).sum())} of {far.numel()} differ, by up to {far.max().item()}"
         return ""
+    if isinstance(want, dict):
+        want, got = ([x for pair in d.items() for x in pair] for d in (want, got))
     if isinstance(want, (list, tuple)):
         if len(want) != len(got):
             return f"{where}: {len(got)} items, not {len(want)}"
@@ -103,23 +105,22 @@ def write_folder(root):
     p.convert("CMYK").save(f"{root}/cat/cmyk.jpg")
 
 
-def write_mnist(root, n=20):
+def write_mnist(root, kind="MNIST", n=20):
     rng = np.random.default_rng(6)
-    os.makedirs(f"{root}/MNIST/raw")
+    os.makedirs(f"{root}/{kind}/raw")
     for stem in ("train", "t10k"):
-        for kind, shape in (("images-idx3", (n, 28, 28)), ("labels-idx1", (n,))):
+        for file, shape in (("images-idx3", (n, 28, 28)), ("labels-idx1", (n,))):
             raw = rng.integers(0, 10 if len(shape) == 1 else 256, shape, dtype=np.uint8)
             head = bytes([0, 0, 8, len(shape)]) + b"".join(int(d).to_bytes(4, "big") for d in shape)
-            with open(f"{root}/MNIST/raw/{stem}-{kind}-ubyte", "wb") as f:
+            with open(f"{root}/{kind}/raw/{stem}-{file}-ubyte", "wb") as f:
                 f.write(head + raw.tobytes())
 
 
-def write_cifar(root, n=8):
+def write_cifar(root, kind, base, lists, labels, meta, n=8):
     import hashlib
     rng = np.random.default_rng(7)
-    base = f"{root}/cifar-10-batches-py"
+    base = f"{root}/{base}"
     os.makedirs(base)
-    lists = {"train_list": [f"data_batch_{i}" for i in range(1, 6)], "test_list": ["test_batch"]}
     sums = {}
     def write(name, content):
         with open(f"{base}/{name}", "wb") as f:
@@ -128,11 +129,12 @@ def write_cifar(root, n=8):
             sums[name] = hashlib.md5(f.read()).hexdigest()
     for names in lists.values():
         for name in names:
-            write(name, {"data": rng.integers(0, 256, (n, 3072), dtype=np.uint8), "labels": rng.integers(0, 10, n).tolist()})
-    write("batches.meta", {"label_names": [f"class{i}" for i in range(10)]})
+            write(name, {"data": rng.integers(0, 256, (n, 3072), dtype=np.uint8), labels: rng.integers(0, 10, n).tolist()})
+    file, key = meta
+    write(file, {key: [f"class{i}" for i in range(10)]})
     for attr, names in lists.items():  # of files of our own, whose checksums are others
-        setattr(datasets.CIFAR10, attr, [[n, sums[n]] for n in names])
-    datasets.CIFAR10.meta = {"filename": "batches.meta", "key": "label_names", "md5": sums["batches.meta"]}
+        setattr(kind, attr, [[n, sums[n]] for n in names])
+    kind.meta = {"filename": file, "key": key, "md5": sums[file]}
 
 
 class Photos(Dataset):
@@ -151,7 +153,10 @@ class Photos(Dataset):
 def main(program, root):
     torch.multiprocessing.set_executable(program)
     folder, mnist, cifar = (f"{root}/{n}" for n in ("folder", "mnist", "cifar"))
-    write_folder(folder), write_mnist(mnist), write_cifar(cifar)
+    write_folder(folder), write_mnist(mnist), write_mnist(mnist, "FashionMNIST")
+    write_cifar(cifar, datasets.CIFAR10, "cifar-10-batches-py", {"train_list": [f"data_batch_{i}" for i in range(1, 6)], "test_list": ["test_batch"]},
+                "labels", ("batches.meta", "label_names"))
+    write_cifar(cifar, datasets.CIFAR100, "cifar-100-python", {"train_list": ["train"], "test_list": ["test"]}, "fine_labels", ("meta", "fine_label_names"))
     size = (24, 20)
     tail = [T.ToTensor(), T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))]
     tail2 = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
@@ -203,6 +208,9 @@ def main(program, root):
     same("cifar reflected", datasets.CIFAR10(cifar, train=False, transform=T.Compose([T.RandomCrop(34, padding=1, padding_mode="reflect"), T.ToTensor()])))
     same("cifar padded", datasets.CIFAR10(cifar, train=False, transform=v2.Compose([v2.RandomCrop(34, padding=1, fill=3), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])))
 
+    same("fashion", datasets.FashionMNIST(mnist, transform=T.ToTensor()))
+    same("cifar 100", datasets.CIFAR100(cifar, transform=T.Compose([T.ToTensor(), T.Normalize((0.5, 0.48, 0.44), (0.2, 0.19, 0.21))])))
+
     same("subset", Subset(digits, [3, 1, 1, -1, 0]))
     same("subset range", Subset(digits, range(9, 1, -2)))
     same("subset tensor", Subset(digits, torch.randperm(20)[:7]))
@@ -215,6 +223,9 @@ def main(program, root):
     same("sum", digits + few)
     same("tensors", TensorDataset(torch.arange(12.0).reshape(6, 2), torch.arange(6)))
     same("tensors in all", Subset(ConcatDataset([TensorDataset(torch.arange(6.0)), TensorDataset(torch.arange(6.0, 9.0))]), [8, 0, 7, 5]))
+    rows = TensorDataset(torch.arange(40.0).reshape(20, 2))
+    same("stack", StackDataset(digits, rows))
+    same("stack of names", Subset(StackDataset(picture=digits, rows=rows, both=StackDataset(rows, digits)), range(19, 3, -3)))
     same("photos", Photos(folder, T.Compose([T.Resize(size), *tail])))
     same("photos in all", Subset(ConcatDataset([Photos(folder, T.Compose([T.Resize(size), *tail])), photos(T.Resize(size), *tail)]), [17, 3, 9]))
 

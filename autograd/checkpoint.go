@@ -1,0 +1,111 @@
+package autograd
+
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Checkpoint returns f(in...) and keeps nothing of what f computes on the way: Backward and [Grad] call f once more when they come to it.
+// That is memory for time, as torch.utils.checkpoint is: a network of n layers, checkpointed in parts of √n, keeps 2√n
+// of them.
+//
+//	h = autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return block.Forward(in[0]) }, h)
+//
+// f gets values like in, and computes the same from them each time; it may use Params, and other values that live until the walk.
+// The second call draws the same random numbers from [tensor.DefaultGenerator] as the first, and changes no running
+// statistics ([Scope.KeepBuffers]), so those have seen each batch once. Of other generators see [Recompute]. What f computes is not in
+// the [Scope] of in, but left to the garbage collector.
+func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return Recompute{}.Checkpoint(f, in...) }
+
+// Recompute says how Checkpoint calls its function again. The zero value is what the function Checkpoint uses.
+type Recompute struct {
+	Generators []*tensor.Generator // beside the default one: what the function draws random numbers from. Nobody else may use them meanwhile
+}
+
+// Checkpoint is the function [Checkpoint], with these generators.
+func (r Recompute) Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var {
+	for i, x := range in {
+		if x == nil || x.t == nil {
+			misuse("Checkpoint of input %d, which is nil, or was in a Scope that was Reset", i)
+		}
+	}
+	in = slices.Clone(in)
+	begin := r.states()
+	y := f(within(false, in)...)
+	v := scopeOf(in).newVar()
+	v.op, v.t, v.quiet = "Checkpoint", y.t, y.quiet
+	if !y.needs {
+		return v
+	}
+	v.needs, v.inputs = true, in
+	for _, x := range in {
+		v.save(x.t)
+	}
+	v.redo = func() *Var {
+		defer r.set(r.states())
+		r.set(begin)
+		again := f(within(true, in)...)
+		if !sameShape(again.Shape(), v.Shape()) {
+			misuse("Checkpoint of a function that made a value of shape %v, and now one of %v: it must compute the same each time", v.Shape(), again.Shape())
+		}
+		return passed(new(Var), again)
+	}
+	return v
+}
+
+// within returns values like those of in, in a scope of their own.
+func within(keeps bool, in []*Var) []*Var {
+	s := NewScope()
+	s.keeps = keeps
+	inner := make([]*Var, len(in))
+	for i, x := range in {
+		s.keeps = s.keeps || x.KeepsBuffers()
+		inner[i] = passed(s.newVar(), x)
+	}
+	return inner
+}
+
+// passed makes v a value that is x, and passes its gradient on.
+func passed(v, x *Var) *Var {
+	v.op, v.t, v.quiet, v.needs = "Checkpoint", x.t, x.quiet, x.needs
+	if v.needs {
+		v.inputs, v.derive, v.again = append(v.inputRoom[:0], x), pass, same
+	}
+	return v
+}
+
+func pass(y *Var, dy *tensor.Tensor) { y.inputs[0].add(dy) }
+
+// states returns where the generators are, the default one first.
+func (r Recompute) states() [][]byte {
+	all := [][]byte{tensor.DefaultGenerator().State()}
+	for _, g := range r.Generators {
+		all = append(all, g.State())
+	}
+	return all
+}
+
+func (r Recompute) set(states [][]byte) {
+	for i, g := range append([]*tensor.Generator{tensor.DefaultGenerator()}, r.Generators...) {
+		if err := g.SetState(states[i]); err != nil {
+			panic(err) // a state of a generator
+		}
+	}
+}
+
+// splice puts what v's function computes now in v's place, in the middle of a walk.
+func (w *walk) splice(v *Var) {
+	v.checkSaved()
+	y := v.redo()
+	w.ready = append(w.ready, y)
+	if w.seen != nil {
+		w.limit(y)
+	}
+	w.count(y)
+	if v.slope != nil {
+		y.gain(v.slope)
+	} else {
+		y.add(v.grad)
+	}
+}

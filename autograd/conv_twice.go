@@ -1,0 +1,104 @@
+package autograd
+
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A convolution has two derivatives, for its images and for its filters. Each is linear in both of what it is computed from, and so the
+// derivatives of these are the other one and the convolution itself.
+
+// convolve is Conv2d without a bias, of a shape that was checked.
+func convolve(s kernel.ConvShape, x, w *Var) *Var {
+	if x.far() {
+		return conv2dOn(s, x, w, nil)
+	}
+	return byType("Conv2d", x, conv2d[float32], conv2d[float64])(s, x, w, nil)
+}
+
+func conv2dTwice(y, dy *Var) []*Var {
+	s, x, w := y.note.conv, y.inputs[0], y.inputs[1]
+	var dx, dw *Var
+	if x.wanted() {
+		dx = convImages(s, w, dy)
+	}
+	if w.wanted() {
+		dw = convFilters(s, w.Shape(), x, dy)
+	}
+	if len(y.inputs) < 3 {
+		return of(dx, dw)
+	}
+	return of(dx, dw, Sum(dy, 0, 2, 3))
+}
+
+// convImages returns the derivative for the images.
+func convImages(s kernel.ConvShape, w, dy *Var) *Var {
+	v := wrap("Conv2d", imageSlopes(s, w.t, dy.t), w, dy)
+	if v.needs {
+		v.save(w.t, dy.t)
+		v.backward = func(dx *tensor.Tensor) {
+			if w.wanted() {
+				w.add(filterSlopes(s, w.Shape(), dx, dy.t))
+			}
+			if dy.wanted() {
+				dy.add(convolve(s, NoGrad(dx), NoGrad(w.t)).t)
+			}
+		}
+	}
+	return v.twice(func(_, dx *Var) []*Var { return of(convFilters(s, w.Shape(), dx, dy), convolve(s, dx, w)) })
+}
+
+// convFilters returns the derivative for the filters, which are of a shape.
+func convFilters(s kernel.ConvShape, shape []int, x, dy *Var) *Var {
+	v := wrap("Conv2d", filterSlopes(s, shape, x.t, dy.t), x, dy)
+	if v.needs {
+		v.save(x.t, dy.t)
+		v.backward = func(dw *tensor.Tensor) {
+			if x.wanted() {
+				x.add(imageSlopes(s, dw, dy.t))
+			}
+			if dy.wanted() {
+				dy.add(convolve(s, NoGrad(x.t), NoGrad(dw)).t)
+			}
+		}
+	}
+	return v.twice(func(_, dw *Var) []*Var { return of(convImages(s, dw, dy), convolve(s, x, dw)) })
+}
+
+func imageSlopes(s kernel.ConvShape, w, dy *tensor.Tensor) *tensor.Tensor {
+	dx := dy.NewEmpty(dy.DType(), s.N, s.C, s.H, s.W)
+	if dy.Device() != nil {
+		u := unfoldingOf(s, w, dy)
+		u.fold(w.Contiguous().View(s.OutC, u.patch), dy.Reshape(s.N, s.OutC, u.places), dx)
+		return dx
+	}
+	w, dy = w.Contiguous(), dy.Contiguous()
+	byType("Conv2d", NoGrad(dy), convBackward[float32], convBackward[float64])(s, nil, w, dy, dx, nil)
+	return dx
+}
+
+func filterSlopes(s kernel.ConvShape, shape []int, x, dy *tensor.Tensor) *tensor.Tensor {
+	dw := dy.NewZeros(dy.DType(), shape...)
+	if dy.Device() != nil {
+		u := unfoldingOf(s, x, dy)
+		u.correlate(x.Contiguous(), dy.Reshape(s.N, s.OutC, u.places), dw)
+		return dw
+	}
+	x, dy = x.Contiguous(), dy.Contiguous()
+	byType("Conv2d", NoGrad(dy), convBackward[float32], convBackward[float64])(s, x, nil, dy, nil, dw)
+	return dw
+}
+
+// convBackward overwrites dx and adds to dw, or leaves them if they are nil.
+func convBackward[F kernel.Float](s kernel.ConvShape, x, w, dy, dx, dw *tensor.Tensor) {
+	scratch := scratches.Get().(*kernel.Scratch)
+	defer scratches.Put(scratch)
+	elements := func(t *tensor.Tensor) []F {
+		if t == nil {
+			return nil
+		}
+		return data[F](t)
+	}
+	kernel.Conv2dBackward(s, elements(x), elements(w), elements(dy), elements(dx), elements(dw), nil, scratch)
+	hold(NoGrad(x), NoGrad(w), NoGrad(dy))
+}

@@ -1,0 +1,88 @@
+package autograd
+
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// CrossEntropy is the loss of logits, (N, classes), (N, classes, d1, ...) or (classes), for a target of either kind:
+//
+//   - classes, of any integer type and of the logits' shape without the dimension of the classes, which count as NLLLoss says;
+//   - probabilities, floats of the logits' shape, whose loss is -Σ weight·probability·log-probability. A mean divides by the number of rows
+//     then, whatever the weights, and nothing is ignored. They get no gradient.
+func (c Classification) CrossEntropy(logits *Var, target *tensor.Tensor) *Var {
+	if !isFloat(target.DType()) {
+		return c.ofClasses("CrossEntropy", logits, target, LogSoftmax)
+	}
+	if !sameShape(target.Shape(), logits.Shape()) {
+		misuse("CrossEntropy of logits %v with probabilities %v: they have one shape", logits.Shape(), target.Shape())
+	}
+	rows, shape := classesLast("CrossEntropy", logits)
+	likely, _ := classesLast("CrossEntropy", Const(target.To(logits.t.DType())))
+	return c.ofProbabilities(LogSoftmax(rows), likely.t, shape)
+}
+
+func isFloat(dt tensor.DType) bool {
+	switch dt {
+	case tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64:
+		return true
+	}
+	return false
+}
+
+// NLLLoss is the negative log-likelihood of classes, of any integer type and of logp's shape without the dimension of the classes: logp is
+// (N, classes), (N, classes, d1, ...) or (classes).
+func (c Classification) NLLLoss(logp *Var, target *tensor.Tensor) *Var {
+	return c.ofClasses("NLLLoss", logp, target, func(x *Var) *Var { return x })
+}
+
+// ofClasses is the loss of what logs makes of rows.
+func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
+	rows, shape := classesLast(op, x)
+	if !sameShape(target.Shape(), shape) {
+		misuse("%s of shape %v with target %v: it is one class for each row, %v", op, x.Shape(), target.Shape(), shape)
+	}
+	losses := c.rowLoss(logs(rows), target.Reshape(-1))
+	if c.Reduction != Unreduced || len(shape) == 1 {
+		return losses
+	}
+	return Reshape(losses, shape...)
+}
+
+// classesLast returns x, (N, classes, d1, ...) or (classes), as rows, (n, classes), and the shape of what there is one for each row.
+func classesLast(op string, x *Var) (rows *Var, shape []int) {
+	switch x.t.Dims() {
+	case 0:
+		misuse("%s of a single number: it takes (N, classes), (N, classes, d1, ...) or (classes)", op)
+	case 1:
+		return Reshape(x, 1, x.t.Dim(0)), nil
+	case 2:
+		return x, x.Shape()[:1]
+	}
+	order := []int{0}
+	for d := 2; d < x.t.Dims(); d++ {
+		order = append(order, d)
+	}
+	shape = slices.Delete(slices.Clone(x.Shape()), 1, 2)
+	return Reshape(Permute(x, append(order, 1)...), product(shape), x.t.Dim(1)), shape
+}
+
+// ofProbabilities is the loss of log-probabilities, (n, classes), for others, and of the shape given if it is not reduced.
+func (c Classification) ofProbabilities(logp *Var, target *tensor.Tensor, shape []int) *Var {
+	c.checkClasses(nil, logp.t.Dim(1))
+	if c.Smoothing > 0 {
+		target = plus(tensor.Mul(target, target.Number(1-c.Smoothing)), c.Smoothing/float64(logp.t.Dim(1)))
+	}
+	if c.Weight != nil {
+		target = tensor.Mul(target, c.Weight)
+	}
+	losses := Neg(Mul(logp, Const(target)))
+	switch c.Reduction {
+	case ByMean:
+		return MulScalar(Sum(losses), 1/float64(logp.t.Dim(0)))
+	case BySum:
+		return Sum(losses)
+	}
+	return Reshape(Sum(losses, 1), shape...)
+}

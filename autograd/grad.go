@@ -1,0 +1,227 @@
+package autograd
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// GradOptions say how Grad goes. The zero value is for outputs that are single numbers, and uses the graph up.
+type GradOptions struct {
+	GradOutputs      []*Var // for each output the derivative of what is wanted with respect to it, of its shape; nil: 1, of a single number
+	RetainGraph      bool   // keep what was saved on the way, so that the graph can be walked again
+	CreateGraph      bool   // make derivatives that can be derived again; it keeps the graph, too
+	AllowUnused      bool   // the derivative for an input that no output was computed from is nil, and no mistake
+	MaterializeGrads bool   // it is zeros, and no mistake
+}
+
+// A CreateGraphError is what Grad with CreateGraph panics with where it comes to an operation whose derivative cannot be
+// derived again.
+type CreateGraphError struct {
+	Op string // the function of this package
+}
+
+func (e *CreateGraphError) Error() string {
+	return fmt.Sprintf("autograd: the derivative of %s cannot be derived again: call Grad without CreateGraph, or compute the value of other operations", e.Op)
+}
+
+// Grad returns the derivatives of the sum of outputs with respect to inputs, in their order and of their shapes, and
+// leaves the Grad of every [Param] alone. Inputs are whatever the outputs were computed from: a [Leaf], a Param's Var, or
+// a value between. Only what lies between is walked.
+//
+//	dx := autograd.Grad([]*autograd.Var{y}, []*autograd.Var{x}, autograd.GradOptions{CreateGraph: true})[0]
+//	penalty := autograd.Mean(autograd.Pow(autograd.AddScalar(autograd.Norm(dx, 1), -1), 2))
+//
+// With CreateGraph the derivatives are values of a graph like others, so penalties on them and their own derivatives can be
+// computed. Without, they are constants, and in a [Scope] are lent until Reset.
+//
+// It panics where Backward does, if shapes differ, and if an input was not used; and with a [CreateGraphError].
+func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
+	o.check(outputs, inputs)
+	w := walk{retain: o.RetainGraph || o.CreateGraph, graph: o.CreateGraph}
+	top := &Var{op: "Grad", inputs: outputs, needs: true}
+	defer w.unmark(inputs)
+	defer w.end(top)
+	for _, x := range inputs {
+		x.asked = true
+	}
+	w.limit(top)
+	w.count(top)
+	for i, y := range outputs {
+		o.begin(&w, i, y)
+	}
+	w.settle(top)
+	w.run()
+	return o.derivatives(inputs)
+}
+
+// check panics unless derivatives of the outputs for the inputs can be asked for.
+func (o GradOptions) check(outputs, inputs []*Var) {
+	if len(outputs) == 0 || len(inputs) == 0 {
+		misuse("Grad of %d outputs for %d inputs: want at least one of each", len(outputs), len(inputs))
+	}
+	if o.GradOutputs != nil && len(o.GradOutputs) != len(outputs) {
+		misuse("Grad of %d outputs with %d GradOutputs: want one for each, or nil", len(outputs), len(o.GradOutputs))
+	}
+	for i, y := range outputs {
+		y.checkRoot("Grad")
+		if dy := o.output(i); dy != nil {
+			checkGradientOf("Grad", y, dy.t)
+		} else if y.t.Numel() != 1 {
+			misuse("Grad of output %d, of shape %v: only a single number has a gradient by itself; set GradOutputs, or take its Sum", i, y.Shape())
+		}
+	}
+	for i, x := range inputs {
+		if x.t == nil {
+			misuse("Grad for input %d, whose Scope was Reset", i)
+		}
+		if !x.needs {
+			misuse("Grad for input %d, of shape %v, which needs no gradient: make it a Leaf, or a Param that is not frozen", i, x.Shape())
+		}
+	}
+}
+
+func (o GradOptions) output(i int) *Var {
+	if o.GradOutputs == nil {
+		return nil
+	}
+	return o.GradOutputs[i]
+}
+
+// begin gives output i its gradient.
+func (o GradOptions) begin(w *walk, i int, y *Var) {
+	dy := o.output(i)
+	switch {
+	case !y.wanted():
+	case w.graph && dy == nil:
+		y.gain(Const(y.one()))
+	case w.graph:
+		y.gain(dy)
+	case dy == nil:
+		one := y.one()
+		y.add(one)
+		y.scope.recycle(one)
+	default:
+		y.add(dy.t)
+	}
+}
+
+// derivatives returns what has arrived at the inputs.
+func (o GradOptions) derivatives(inputs []*Var) []*Var {
+	all := make([]*Var, len(inputs))
+	for i, x := range inputs {
+		switch {
+		case x.slope != nil:
+			all[i] = packed(x.slope)
+		case x.grad != nil:
+			all[i] = x.scope.Const(x.grad)
+		case o.MaterializeGrads:
+			all[i] = x.scope.Const(x.room().Zero())
+		case !o.AllowUnused:
+			misuse("Grad for input %d, of shape %v, which no output was computed from: set AllowUnused to get nil for it, or MaterializeGrads to get zeros", i, x.Shape())
+		}
+	}
+	return all
+}
+
+// limit marks as idle what top was computed from and what does not lead to one that is asked for. Then only what does is counted
+// and walked. It needs no recursion: a value is done when all that it was computed from is.
+func (w *walk) limit(top *Var) {
+	type visit struct {
+		v    *Var
+		next int // of its inputs
+	}
+	top.marked = true
+	for stack := []visit{{v: top}}; len(stack) > 0; {
+		at := &stack[len(stack)-1]
+		if n := at.v; at.next == len(n.inputs) {
+			n.idle = !n.asked && !n.walked && !n.leads()
+			w.seen = append(w.seen, n)
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		in := at.v.inputs[at.next]
+		at.next++
+		if in.needs && !in.marked {
+			in.marked = true
+			stack = append(stack, visit{v: in})
+		}
+	}
+}
+
+// leads reports whether one of v's inputs leads to what is asked for, or may do so.
+func (v *Var) leads() bool { return v.redo != nil || slices.ContainsFunc(v.inputs, (*Var).wanted) }
+
+// unmark takes back what limit has marked, and what has arrived.
+func (w *walk) unmark(inputs []*Var) {
+	for _, n := range w.seen {
+		n.marked, n.idle, n.grad, n.slope = false, false, nil, nil
+	}
+	for _, x := range inputs {
+		x.asked, x.grad, x.slope = false, nil, nil
+	}
+}
+
+// A rule returns the derivatives of y's inputs, in their order, from dy, that of y, as values that can be derived again: nil for
+// an input that has none. It reads of y and its inputs what y's own derivation reads of their tensors, and so what was saved.
+type rule func(y, dy *Var) []*Var
+
+// twice sets the rule of a value, which operations without one do not have: those are refused by CreateGraph.
+func (v *Var) twice(r rule) *Var {
+	if v.needs {
+		v.again = r
+	}
+	return v
+}
+
+func of(derivatives ...*Var) []*Var { return derivatives }
+
+// giveValues is give, of gradients that are values.
+func (v *Var) giveValues() {
+	v.checkSaved()
+	if v.again == nil {
+		panic(&CreateGraphError{v.op})
+	}
+	for i, dx := range v.again(v, v.slope) {
+		if dx != nil {
+			v.inputs[i].gain(dx)
+		}
+	}
+}
+
+// gain adds a gradient, which is a value.
+func (v *Var) gain(dx *Var) {
+	if !v.wanted() {
+		return
+	}
+	if dx = summed(dx, v.Shape()); !sameShape(dx.Shape(), v.Shape()) {
+		dx = Expand(dx, v.Shape()...)
+	}
+	if v.slope != nil {
+		dx = Add(v.slope, dx)
+	}
+	v.slope = dx
+}
+
+// summed is reduceTo of a value.
+func summed(dx *Var, shape []int) *Var {
+	if dims := stretched(dx.Shape(), shape); len(dims) > 0 {
+		return Reshape(Sum(dx, dims...), shape...)
+	}
+	return dx
+}
+
+// like returns a number as a constant that goes with x.
+func (v *Var) like(c float64) *Var { return v.scope.Const(v.t.Number(c)) }
+
+// Leaf returns t as a value whose derivative can be asked for: that of an image, say, which is no parameter. Backward adds
+// the derivative to its [Var.Grad], and [Grad] returns it. t must stay open and unchanged until then.
+func Leaf(t *tensor.Tensor) *Var { return (*Scope)(nil).Leaf(t) }
+
+// Leaf is the function [Leaf], in the scope.
+func (s *Scope) Leaf(t *tensor.Tensor) *Var {
+	v := s.newVar()
+	v.t, v.param, v.needs = t, &Param{Name: "leaf", T: t}, true
+	return v
+}

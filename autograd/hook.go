@@ -1,0 +1,114 @@
+package autograd
+
+import "slices"
+
+// A Hook is a function that waits for gradients, until it is removed.
+type Hook struct {
+	see  func(grad *Var) *Var
+	call func(p *Param)
+	of   *hooks
+}
+
+// Remove lets the hook wait no longer. It is idempotent.
+func (h *Hook) Remove() {
+	h.of.before, h.of.after = without(h.of.before, h), without(h.of.after, h)
+}
+
+// without returns a new list, since a walk may be reading the old one.
+func without(list []*Hook, h *Hook) []*Hook {
+	return slices.DeleteFunc(slices.Clone(list), func(x *Hook) bool { return x == h })
+}
+
+// hooks are those of a value or a Param.
+type hooks struct {
+	before []*Hook // the gradient is used
+	after  []*Hook // it was added to the Param's Grad
+}
+
+func (h *hooks) add(to *[]*Hook, hook *Hook) *Hook {
+	hook.of = h
+	*to = append(slices.Clip(*to), hook)
+	return hook
+}
+
+// RegisterHook has f called with the whole gradient of v in each Backward and [Grad] that computes it, before it is used. What f
+// returns, of the gradient's shape, takes its place; nil leaves it. Hooks are called in the order in which they were
+// registered, each with what the one before made. Of a Param's Var it is the Param's.
+//
+// The gradient is a value from which nothing is recorded, but under Grad with CreateGraph, where f's operations are
+// derived, too. In a [Scope] its tensor is lent until the walk's end: Clone what must stay.
+//
+//	h.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Clamp(g, -1, 1) })
+func (v *Var) RegisterHook(f func(grad *Var) *Var) *Hook {
+	if v.param != nil {
+		return v.param.RegisterHook(f)
+	}
+	if !v.needs {
+		misuse("RegisterHook of a value that needs no gradient: it comes from Const, NoGrad or frozen parameters only")
+	}
+	if v.hooks == nil {
+		v.hooks = new(hooks)
+	}
+	return v.hooks.add(&v.hooks.before, &Hook{see: f})
+}
+
+// RegisterHook has f called with what each Backward is about to add to Grad, see [Var.RegisterHook]. A hook belongs to this
+// process: it does not travel with the Param.
+func (p *Param) RegisterHook(f func(grad *Var) *Var) *Hook {
+	return p.hooks.add(&p.hooks.before, &Hook{see: f})
+}
+
+// RegisterPostAccumulateGradHook has f called in each Backward when it has added all that it has to p's Grad: while the walk to other
+// parameters goes on, so an optimizer's step of this parameter, or its reduction over ranks, can begin. f may change or drop Grad.
+// [Grad] calls no such hook. A hook belongs to this process: it does not travel with the Param.
+func (p *Param) RegisterPostAccumulateGradHook(f func(p *Param)) *Hook {
+	return p.hooks.add(&p.hooks.after, &Hook{call: f})
+}
+
+// watchers returns the hooks that see v's gradient.
+func (v *Var) watchers() []*Hook {
+	switch {
+	case v.param != nil:
+		return v.param.hooks.before
+	case v.hooks != nil:
+		return v.hooks.before
+	}
+	return nil
+}
+
+// show lets hooks see v's gradient and replace it.
+func (v *Var) show(hooks []*Hook, w *walk) {
+	for _, h := range hooks {
+		switch {
+		case w.graph && v.slope != nil:
+			if g := h.see(v.slope); g != nil {
+				checkReplaced(v, g)
+				v.slope = g
+			}
+		case v.grad != nil:
+			if g := h.see(v.scope.NoGrad(v.grad)); g != nil {
+				checkReplaced(v, g)
+				v.grad = v.room().CopyFrom(g.t) // g may be anybody's
+			}
+		}
+	}
+}
+
+func checkReplaced(v, g *Var) {
+	if !sameShape(g.Shape(), v.Shape()) {
+		misuse("a hook returns a gradient of shape %v for a value of shape %v: they must be equal; nil leaves it as it is", g.Shape(), v.Shape())
+	}
+}
+
+// arrive adds what a Param's hooks have seen to its Grad, and calls those that wait for that.
+func (v *Var) arrive() {
+	if v.asked {
+		return
+	}
+	if v.grad != nil {
+		v.param.gradient().Add(v.grad)
+	}
+	for _, h := range v.param.hooks.after {
+		h.call(v.param)
+	}
+}

@@ -1,0 +1,98 @@
+package autograd
+
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// LogSoftmax returns the logarithm of the softmax over the last dimension of x, (..., classes).
+func LogSoftmax(x *Var) *Var {
+	if x.far() {
+		return logSoftmaxOn(x)
+	}
+	return byType("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64])(x)
+}
+
+// LogSoftmaxOver returns the logarithm of the softmax over dimension dim of x, which counts from the end if it is
+// negative. A single number has dimension 0 or -1 here, as in PyTorch.
+func LogSoftmaxOver(x *Var, dim int) *Var { return over("LogSoftmaxOver", x, dim, LogSoftmax) }
+
+// Softmax returns e^x divided by its sum over the last dimension, (..., classes).
+func Softmax(x *Var) *Var { return Exp(LogSoftmax(x)) }
+
+// SoftmaxOver returns e^x divided by its sum over dimension dim of x, which counts from the end if it is negative. A single
+// number has dimension 0 or -1 here, as in PyTorch.
+func SoftmaxOver(x *Var, dim int) *Var { return over("SoftmaxOver", x, dim, Softmax) }
+
+// over applies to a dimension what f does to the last one.
+func over(op string, x *Var, dim int, f func(x *Var) *Var) *Var {
+	dims := max(1, x.t.Dims())
+	if dim < -dims || dim >= dims {
+		misuse("%s of dimension %d of shape %v: there are those from %d to %d", op, dim, x.Shape(), -dims, dims-1)
+	}
+	switch {
+	case x.t.Dims() == 0:
+		return Reshape(f(Reshape(x, 1)))
+	case dim == -1 || dim == dims-1:
+		return f(x)
+	}
+	return packed(Transpose(f(Transpose(x, dim, -1)), dim, -1))
+}
+
+// packed returns x, whose elements lie one after another.
+func packed(x *Var) *Var {
+	if x.t.IsContiguous() {
+		return x
+	}
+	return unary(x.op, x, x.t.Contiguous(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
+}
+
+func logSoftmax[F kernel.Float](x *Var) *Var {
+	rows, cols := rowsOf("LogSoftmax", x)
+	y := result("LogSoftmax", x.t.DType(), x.Shape(), x)
+	kernel.LogSoftmax(rows, cols, data[F](x.dense()), data[F](y.t))
+	hold(x)
+	if y.needs {
+		y.save(y.t)
+		y.derive = byType(y.op, y, logSoftmaxBackward[float32], logSoftmaxBackward[float64])
+		y.again = logSoftmaxTwice
+	}
+	return y
+}
+
+func logSoftmaxBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
+	rows, cols := rowsOf("LogSoftmax", y)
+	y.inputs[0].write(func(dx *tensor.Tensor) {
+		kernel.LogSoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
+	})
+}
+
+func logSoftmaxTwice(y, dy *Var) []*Var {
+	return of(Sub(dy, Mul(Exp(y), Keep(Sum, dy, -1))))
+}
+
+// rowsOf returns x's shape as a matrix whose columns are the last dimension.
+func rowsOf(op string, x *Var) (rows, cols int) {
+	if x.t.Dims() == 0 {
+		misuse("%s of a single number: the last dimension is that of the classes or features", op)
+	}
+	cols = x.t.Dim(-1)
+	if cols == 0 {
+		return 0, 0
+	}
+	return x.t.Numel() / cols, cols
+}
+
+// LogSumExp returns the logarithm of the sum of e^x over dims, which disappear, or over all dimensions if there are none. No
+// exponential overflows.
+func LogSumExp(x *Var, dims ...int) *Var {
+	top := tensor.Keep(tensor.Amax, x.t, dims...)
+	finite := tensor.IsFinite(top)
+	shift := Const(tensor.Where(finite, top, top.Number(0)))
+	sums := Log(Sum(Exp(Sub(x, shift)), dims...))
+	return Add(sums, Reshape(shift, sums.Shape()...))
+}
+
+// Norm returns the Euclidean norms of x over dims, which disappear, or over all dimensions if there are none: the roots of the
+// sums of squares. Where all elements are zero the gradient is zero.
+func Norm(x *Var, dims ...int) *Var { return rooted("Norm", Sum(Mul(x, x), dims...)) }

@@ -1,0 +1,75 @@
+// Value is the lesson of a shared counter: four processes add to one number. v.value += 1 of Python is
+// a Load and a Store, which loses additions unless a lock is held; Add loses none and needs no lock.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+const (
+	workers = 4
+	times   = 1000
+)
+
+// A score is more than one number, so it is changed under its lock.
+type score struct{ Games, Points int64 }
+
+type job struct {
+	Locked, Added *ipc.Value[int]
+	Score         *ipc.Record[score]
+}
+
+var count = shoal.Register("count", func(ctx context.Context, rank int, j job) error {
+	for range times {
+		err := errors.Join(locked(ctx, j.Locked, increment), locked(ctx, j.Score, play))
+		if _, added := j.Added.Add(1); errors.Join(err, added) != nil {
+			return errors.Join(err, added)
+		}
+	}
+	return nil
+})
+
+// locked changes v while no other process does: Python's "with v.get_lock()".
+func locked[V interface {
+	Lock(context.Context) error
+	Unlock() error
+}](ctx context.Context, v V, change func(V) error) error {
+	if err := v.Lock(ctx); err != nil {
+		return err
+	}
+	return errors.Join(change(v), v.Unlock())
+}
+
+func increment(v *ipc.Value[int]) error {
+	n, err := v.Load()
+	return errors.Join(err, v.Store(n+1))
+}
+
+func play(r *ipc.Record[score]) error {
+	s, err := r.Load()
+	return errors.Join(err, r.Store(score{s.Games + 1, s.Points + 3}))
+}
+
+func main() { shoal.Main(run) }
+
+func run(ctx context.Context) error {
+	a, errA := ipc.NewValue(0)
+	b, errB := ipc.NewValue(0)
+	s, errS := ipc.NewRecord(score{})
+	if err := errors.Join(errA, errB, errS); err != nil {
+		return err
+	}
+	if err := count.Spawn(ctx, workers, job{a, b, s}); err != nil {
+		return err
+	}
+	n, errA := a.Load()
+	m, errB := b.Load()
+	all, errS := s.Load()
+	fmt.Printf("locked %d, added %d, %d points in %d games\n", n, m, all.Points, all.Games)
+	return errors.Join(errA, errB, errS, a.Close(), b.Close(), s.Close())
+}

@@ -1,0 +1,70 @@
+package kernel
+
+// A convolution with dilation is the product of the filters and a matrix of patches, image by image and group by group. The rows of the matrix
+// are, for each channel and element of the filters, the pixels that it meets.
+
+func dilatedConv2d[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
+	columns := borrow[F](scratch, images, g.patch*g.area)
+	for n := range g.N {
+		g.parts(func(image, filters, b, out int) {
+			patches(g, x[n*g.step+image:], columns)
+			to := y[n*g.outStep+out:][:g.OutC*g.area]
+			Gemm(false, false, g.OutC, g.area, g.patch, 1, w[filters:], g.patch, columns, g.area, 0, to, g.area)
+			for o, v := range from(bias, b)[:min(g.OutC, len(bias))] {
+				shiftTo(v, to[o*g.area:][:g.area], to[o*g.area:][:g.area])
+			}
+		})
+	}
+}
+
+func dilatedBackward[F Float](g *geometry, x, w, dy, dx, dw []F, scratch *Scratch) {
+	columns := borrow[F](scratch, images, g.patch*g.area)
+	clear(dx)
+	for n := range g.N {
+		g.parts(func(image, filters, _, out int) {
+			dy := dy[n*g.outStep+out:]
+			if dw != nil {
+				patches(g, x[n*g.step+image:], columns)
+				Gemm(false, true, g.OutC, g.patch, g.area, 1, dy, g.area, columns, g.area, 1, dw[filters:], g.patch)
+			}
+			if dx != nil {
+				Gemm(true, false, g.patch, g.area, g.OutC, 1, w[filters:], g.patch, dy, g.area, 0, columns, g.area)
+				addPatches(g, columns, dx[n*g.step+image:])
+			}
+		})
+	}
+}
+
+// patches overwrites columns with the pixels of image x that the elements of the filters meet, zeros outside.
+func patches[F Float](g *geometry, x, columns []F) {
+	clear(columns)
+	g.meetings(func(pixel, place, n int) {
+		from, to := x[pixel:], columns[place:][:n]
+		for i := range to {
+			to[i] = from[i*g.StrideW]
+		}
+	})
+}
+
+// addPatches adds columns to the pixels of x that patches has them from.
+func addPatches[F Float](g *geometry, columns, x []F) {
+	g.meetings(func(pixel, place, n int) {
+		to := x[pixel:]
+		for i, v := range columns[place:][:n] {
+			to[i*g.StrideW] += v
+		}
+	})
+}
+
+// meetings calls do for each element of the filters and row of the output: n pixels, StrideW apart, that it meets, and where they stand in the matrix.
+func (g *geometry) meetings(do func(pixel, place, n int)) {
+	for row := range g.patch {
+		c, kh, kw := row/(g.KH*g.KW), row/g.KW%g.KH*max(1, g.DilationH), row%g.KW*max(1, g.DilationW)
+		left, right := inside(g.W, g.outW, g.StrideW, g.PadW, kw)
+		top, bottom := inside(g.H, g.outH, g.StrideH, g.PadH, kh)
+		for oh := top; oh < bottom && left < right; oh++ {
+			pixel := (c*g.H+oh*g.StrideH-g.PadH+kh)*g.W + left*g.StrideW - g.PadW + kw
+			do(pixel, row*g.area+oh*g.outW+left, right-left)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package torch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/data"
+)
+
+// A stack is a StackDataset: data sets beside each other. A sample is a tuple with one of each, or a dict where they have names.
+type stack struct {
+	names []any // of the data sets, in their order; nil without
+	sets  []data.Dataset
+}
+
+// stackDataset opens a StackDataset.
+func stackDataset(s *source, ctx context.Context, r *Record) (data.Dataset, error) {
+	k := new(stack)
+	v, _ := attribute(r, "datasets")
+	parts, ok := v.(*Dict)
+	var list []any
+	if ok {
+		for name, part := range parts.All() {
+			k.names, list = append(k.names, name), append(list, part)
+		}
+	} else {
+		var err error
+		if list, err = items(r, "datasets"); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range list {
+		ds, err := s.dataset(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		if len(k.sets) > 0 && ds.Len() != k.sets[0].Len() {
+			return nil, unsupported("a StackDataset of data sets with %d samples and with %d", k.sets[0].Len(), ds.Len())
+		}
+		k.sets = append(k.sets, ds)
+	}
+	if len(k.sets) == 0 {
+		return nil, unsupported("a StackDataset of no data sets")
+	}
+	return data.Structured(k), nil
+}
+
+// Len is that of each.
+func (k *stack) Len() int { return k.sets[0].Len() }
+
+// Value returns sample i of each.
+func (k *stack) Value(ctx context.Context, i int) (any, error) {
+	parts := make(Tuple, len(k.sets))
+	for n, ds := range k.sets {
+		v, err := data.Value(ctx, ds, i)
+		if err != nil {
+			return nil, fmt.Errorf("data set %d of a StackDataset: %w", n, err)
+		}
+		if s, ok := v.(data.Sample); ok {
+			v = tupleOf(s)
+		}
+		parts[n] = v
+	}
+	if k.names == nil {
+		return parts, nil
+	}
+	d := new(Dict)
+	for n, name := range k.names {
+		if err := d.Set(name, parts[n]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
