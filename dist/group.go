@@ -26,7 +26,7 @@ type member struct {
 	life    *ipc.Barrier      // at which nobody meets: whoever watches it learns who is gone
 	ranks   *ipc.Array[int64] // of each its process, negative once it has left; behind them, to how many turns each has come, or letDown; then how many have left
 	memory  *ipc.Memory       // see stage
-	inboxes []*ipc.Queue[letter]
+	posts   posts
 	seat    atomic.Int64 // 1 + rank, 0 before Join
 	size    int
 	outside error // why this process cannot make calls, if it is no member
@@ -68,12 +68,8 @@ func NewGroup(size int) (_ *Group, err error) {
 	if g.memory, err = ipc.NewMemory(stageBytes(size)); err != nil {
 		return nil, err
 	}
-	for range size {
-		q, err := ipc.NewQueue[letter](inboxRoom)
-		if err != nil {
-			return nil, err
-		}
-		g.inboxes = append(g.inboxes, q)
+	if err = g.posts.make(size); err != nil {
+		return nil, err
 	}
 	if err = g.setUp(size); err != nil {
 		return nil, err
@@ -179,10 +175,7 @@ func (m *member) shut() (err error) {
 			err = errors.Join(err, b.Close())
 		}
 	}
-	for _, q := range m.inboxes {
-		err = errors.Join(err, q.Close())
-	}
-	return err
+	return errors.Join(err, m.posts.close())
 }
 
 // MarshalWire lets a Group be part of a value that is sent. Whoever receives it has one that is not joined yet.
@@ -193,36 +186,26 @@ func (g *Group) MarshalWire(e *wire.Encoder) error {
 	if g.outside != nil {
 		return fmt.Errorf("send group: %w", g.outside)
 	}
-	e.ArrayLen(4 + g.size)
-	err := errors.Join(g.barrier.MarshalWire(e), g.life.MarshalWire(e), g.ranks.MarshalWire(e), g.memory.MarshalWire(e))
-	for _, q := range g.inboxes {
-		err = errors.Join(err, q.MarshalWire(e))
-	}
-	return err
+	e.ArrayLen(5)
+	return errors.Join(g.barrier.MarshalWire(e), g.life.MarshalWire(e), g.ranks.MarshalWire(e), g.memory.MarshalWire(e), g.posts.marshal(e))
 }
 
 // UnmarshalWire is the counterpart of MarshalWire. The error wraps wire.ErrFormat if the parts are of different groups.
 func (g *Group) UnmarshalWire(d *wire.Decoder) error {
-	n, err := d.ArrayLen()
-	if err != nil {
+	if err := d.ArrayOf(5); err != nil {
 		return err
 	}
-	size := n - 4
-	if size < 1 || size > maxSize {
-		return fmt.Errorf("read a group of %d parts: %w", n, wire.ErrFormat)
-	}
 	m := &member{barrier: new(ipc.Barrier), life: new(ipc.Barrier), ranks: new(ipc.Array[int64]), memory: new(ipc.Memory)}
-	parts := []wire.Unmarshaler{m.barrier, m.life, m.ranks, m.memory}
-	for range size {
-		q := new(ipc.Queue[letter])
-		m.inboxes, parts = append(m.inboxes, q), append(parts, q)
-	}
-	for _, part := range parts {
+	for _, part := range []wire.Unmarshaler{m.barrier, m.life, m.ranks, m.memory} {
 		if err := part.UnmarshalWire(d); err != nil {
 			return err
 		}
 	}
-	if m.barrier.Parties() != size || m.life.Parties() != size+1 || m.ranks.Len() != 2*size+1 || m.memory.Size() != stageBytes(size) {
+	if err := m.posts.parcel.unmarshal(d); err != nil {
+		return err
+	}
+	size := m.barrier.Parties()
+	if size > maxSize || m.life.Parties() != size+1 || m.ranks.Len() != 2*size+1 || m.memory.Size() != stageBytes(size) {
 		return fmt.Errorf("read a group of %d ranks in %d bytes: %w", size, m.memory.Size(), wire.ErrFormat)
 	}
 	if err := m.setUp(size); err != nil {

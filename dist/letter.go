@@ -103,6 +103,11 @@ func unpack[T any](p parcel) (v T, err error) {
 	if kind := kindOf[T](); p.kind != kind {
 		return v, fmt.Errorf("%w: %s was sent, and %s is received", ErrMismatch, p.kind, kind)
 	}
+	return decode[T](p)
+}
+
+// decode returns the value of a parcel, which is kept.
+func decode[T any](p parcel) (v T, err error) {
 	plan, err := wire.PlanOf[T]()
 	if err != nil {
 		return v, err

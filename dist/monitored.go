@@ -114,11 +114,15 @@ func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted,
 
 // sendNow sends a value if there is room for it. Whoever is gone needs none.
 func sendNow[T any](g *Group, dst, tag int, v T) error {
+	inbox, err := g.posts.of(dst, g.size)
+	if err != nil {
+		return err
+	}
 	p, done, err := pack(v)
 	if err != nil {
 		return err
 	}
-	err = g.inboxes[dst].TryPut(letter{from: g.Rank(), tag: tag, value: p})
+	err = inbox.TryPut(letter{from: g.Rank(), tag: tag, value: p})
 	done(err == nil)
 	return err
 }

@@ -18,7 +18,7 @@ const AnyRank = -1
 // memory and returns; only while 32 letters wait for dst does it wait. It takes part in no call: the other ranks need not know.
 //
 // The error is a *RankError that wraps ErrLeft or a *shm.PeerError if dst is gone, and ErrRank or ErrTag for what is none. That of ctx
-// breaks nothing.
+// comes in a *RankError, too, and breaks nothing.
 func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error {
 	return g.Async().Send(ctx, dst, tag, t).wait()
 }
@@ -174,19 +174,25 @@ func (g *Group) post(ctx context.Context, what string, dst, tag int, at place, w
 		return nil
 	case errors.Is(err, ErrClosed) || errors.Is(cause, ErrClosed):
 		return ErrClosed
-	case cause != nil && !errors.Is(cause, ErrClosed) && errors.Is(err, cause):
+	case cause != nil && errors.Is(err, cause):
 		return &RankError{Call: what, Ranks: []int{dst}, Err: cause}
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it did not receive in time
+		return &RankError{Call: what, Ranks: []int{dst}, Err: context.Cause(ctx)}
 	}
 	return fmt.Errorf("dist: %s: %w", what, err)
 }
 
 func (g *Group) put(ctx context.Context, dst, tag int, write func() (letter, func(bool), error)) error {
+	inbox, err := g.posts.of(dst, g.size)
+	if err != nil {
+		return err
+	}
 	l, done, err := write()
 	if err != nil {
 		return err
 	}
 	l.from, l.tag = g.Rank(), tag
-	err = g.inboxes[dst].Put(ctx, l)
+	err = inbox.Put(ctx, l)
 	done(err == nil)
 	return err
 }
@@ -253,11 +259,15 @@ func peerOf(err error) (p *shm.PeerError) {
 
 // pump takes letters from the inbox while anybody waits; see Note [Letters].
 func (m *member) pump() {
-	inbox := m.inboxes[m.seat.Load()-1]
+	inbox, failed := m.posts.of(int(m.seat.Load())-1, m.size)
 	for {
 		ctx, gone, more := m.box.next()
 		if !more {
 			return
+		}
+		if failed != nil {
+			m.box.drop(failed)
+			continue
 		}
 		l, err := inbox.Get(ctx)
 		switch {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
@@ -87,6 +88,9 @@ func TestRegression_S3_3_SendsThatWaitForRoom(t *testing.T) {
 		t.Error("an inbox has no end")
 	default:
 	}
+	soon, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+	defer cancel()
+	blamed(t, groups[0].Send(soon, 1, 0, ones(1)), context.DeadlineExceeded, 1)
 	all(t, together(groups, func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(5)) }))
 	got := tensor.New(tensor.Int32, 1)
 	for i := range n {

@@ -2,9 +2,11 @@ package dist
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
 )
 
 // A census is what the watchman looks at to find out whether anything has changed: quick to take, and different after every death,
@@ -40,9 +42,14 @@ func (m *member) watch() {
 }
 
 func (m *member) watchman(seen census) {
-	for m.life.Watch(context.Background(), func() bool { return m.census() != seen }) == nil {
+	for m.life.Watch(context.Background(), m.differs(seen)) == nil {
 		seen = m.look()
 	}
+}
+
+// differs returns what reports whether anything has changed since. It may still be asked when the watchman has gone on.
+func (m *member) differs(seen census) func() bool {
+	return func() bool { return m.census() != seen }
 }
 
 // look tells the box who is gone. What changes meanwhile is not in the census that it returns.
@@ -88,16 +95,21 @@ func (m *member) absent() map[int]error {
 // deaths returns the processes of the group that have died, each with an error that says so.
 func (m *member) deaths() map[int]error {
 	dead := map[int]error{}
+	add := func(p *shm.PeerError) {
+		dead[p.PID] = &shm.PeerError{PID: p.PID, Slot: p.Slot, Cause: errDied}
+	}
 	for _, b := range []*ipc.Barrier{m.life, m.barrier} {
 		for _, d := range b.Dead() {
-			dead[d.PID] = d
+			add(d)
 		}
 		if b.Broken() {
 			_, err := b.Wait(context.Background()) // does not wait
 			if p := peerOf(err); p != nil {
-				dead[p.PID] = p
+				add(p)
 			}
 		}
 	}
 	return dead
 }
+
+var errDied = errors.New("it sends and receives no more")

@@ -1,4 +1,0 @@
-package dist
-
-// Letter is what inboxes carry.
-type Letter = letter

@@ -1,0 +1,84 @@
+package dist
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// posts are the inboxes of all ranks. A process that receives a group opens them when it first sends or receives: each open queue is
+// looked at whenever the process is woken, also in a call that has nothing to do with letters.
+type posts struct {
+	mu      sync.Mutex
+	parcel  parcel // as it arrived, of []*ipc.Queue[letter]
+	inboxes []*ipc.Queue[letter]
+	closed  bool
+}
+
+func (p *posts) make(size int) error {
+	for range size {
+		q, err := ipc.NewQueue[letter](inboxRoom)
+		if err != nil {
+			return err
+		}
+		p.inboxes = append(p.inboxes, q)
+	}
+	return nil
+}
+
+// of returns the inbox of a rank.
+func (p *posts) of(rank, size int) (*ipc.Queue[letter], error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	if p.inboxes == nil {
+		all, err := decode[[]*ipc.Queue[letter]](p.parcel)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) != size {
+			for _, q := range all {
+				err = errors.Join(err, q.Close())
+			}
+			return nil, errors.Join(fmt.Errorf("%d inboxes of %d ranks: %w", len(all), size, wire.ErrFormat), err)
+		}
+		p.inboxes = all
+	}
+	return p.inboxes[rank], nil
+}
+
+// marshal writes them as a parcel.
+func (p *posts) marshal(e *wire.Encoder) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	if p.inboxes == nil {
+		return p.parcel.marshal(e)
+	}
+	packed, done, err := pack(p.inboxes)
+	if err != nil {
+		return err
+	}
+	e.OnDone(done)
+	return packed.marshal(e)
+}
+
+func (p *posts) close() (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	for _, q := range p.inboxes {
+		err = errors.Join(err, q.Close())
+	}
+	return errors.Join(err, p.parcel.release())
+}
