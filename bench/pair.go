@@ -93,6 +93,11 @@ func (p *pair) stage(h *hall) (s script, err error) {
 		return s, err
 	}
 	p.later(func() error { return h.domain.Release(words) })
+	b, err := h.domain.Bytes(words)
+	if err != nil {
+		return s, err
+	}
+	clear(b) // it may hold the meetings of a pair before
 	s.Words = block{words}
 	for i := range s.Rings {
 		r, senders, receivers, err := h.domain.NewRing(shm.RingOptions{Capacity: ringSlots})

@@ -84,13 +84,14 @@ func TestBatchesArePinnedWhereTheyLie(t *testing.T) {
 	n := 0
 	for batch, err := range loader.Batches(watched(t)) {
 		check(t, err)
-		if n, known := pinnedNow(); known && n == 0 {
+		const page = 4096 // what has none of its own is not locked
+		if n, known := pinnedNow(); known && n == 0 && batch[0].Nbytes() >= page {
 			t.Error("a batch is not pinned")
 		}
 		x, err := batch[0].ToDevice(dev)
 		check(t, err)
 		n += x.Dim(0)
-		check(t, x.Close())
+		check(t, errors.Join(x.Close(), batch.Close()))
 	}
 	check(t, loader.Close())
 	if n != 100 {

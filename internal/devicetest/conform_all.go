@@ -59,6 +59,10 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".IndexAdd": func(x *tensor.Tensor) any { return x.IndexAdd(1, tensor.Argmin(x, 0), tensor.Exp(x)) },
 	".Sum":      func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Sum()) }, ".Mean": func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Mean()) },
 	".Item": func(x *tensor.Tensor) any { return x.Select(0, 1).Select(0, 2).Item() }, ".ToNested": func(x *tensor.Tensor) any { return x.T().ToNested() },
+	"ToNested": func(x *tensor.Tensor) any {
+		rows, err := tensor.ToNested[[][]float64](x.Select(0, 1))
+		return fmt.Sprint(rows, err)
+	},
 	".String": func(x *tensor.Tensor) any { body, _, _ := strings.Cut(x.String(), "]]"); return body },
 
 	".To": func(x *tensor.Tensor) any { return x.To(tensor.Int16) }, ".CopyFrom": func(x *tensor.Tensor) any { return x.CopyFrom(x.Select(0, 2).Clone()) },
