@@ -158,7 +158,7 @@ func (w will) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 		closeFiles(files)
 		return err
 	}
-	dir.inherit()
+	dir.enter() // for the sharer, whose address is there
 	s := &sharer{key: w.Key, listener: l, waiting: map[int64]*waiting{}, left: dir}
 	s.mu.Lock()
 	for i, key := range w.Keys {

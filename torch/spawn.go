@@ -120,6 +120,7 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 		return nil, err
 	}
 	p.Conn.peer, p.Conn.process = newPeer(os.Getuid(), p.cmd.Process.Pid), p
+	p.dir.mark(p.PID())
 	p.dir.enter() // as heir
 	go p.inherit(heir)
 	go p.await()

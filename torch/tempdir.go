@@ -1,16 +1,19 @@
 package torch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A tempDir is the directory where multiprocessing puts the sockets of a process that this one has started. It is made here and not by
 // Python, so that it goes however that process ends: with the last of those who need it, the process, its heir, and the sharer that serves
-// what it has left. Where this process ends first, leave.py removes it; where that is too late, since this process has taken over what was
-// left, the next program of Shoal's that starts a Python does, which sees by the mark in it whose it was.
+// what it has left. Where this process ends first, leave.py removes it. Where that is too late, the
+// next program of Shoal's that starts a Python does: it sees by the marks in it whose it was.
 type tempDir struct {
 	path string // "" where none could be made, and Python makes its own
 	mu   sync.Mutex
@@ -30,6 +33,7 @@ func newTempDir(env []string) *tempDir {
 		path, err := os.MkdirTemp(parent, tempPrefix)
 		if err == nil {
 			d.path = path
+			d.mark(os.Getpid())
 			break
 		}
 	}
@@ -73,20 +77,25 @@ func (d *tempDir) leave() {
 // swept are the places where that was done.
 var swept sync.Map
 
-// sweepTempDirs removes the directories whose heirs have been killed.
+// sweepTempDirs removes the directories whose processes have all been killed.
 func sweepTempDirs(parent string) {
 	marks, _ := filepath.Glob(filepath.Join(parent, tempPrefix+"*", namePrefix+"*"))
+	needed := map[string]bool{}
 	for _, m := range marks {
-		if owner, ok := ownerOf(filepath.Base(m)); ok && !owner.alive() {
-			os.RemoveAll(filepath.Dir(m))
+		owner, ok := ownerOf(filepath.Base(m))
+		needed[filepath.Dir(m)] = needed[filepath.Dir(m)] || !ok || owner.alive()
+	}
+	for dir, is := range needed {
+		if !is {
+			os.RemoveAll(dir)
 		}
 	}
 }
 
-// inherit enters for a sharer whose address is there, and marks the directory as this process's.
-func (d *tempDir) inherit() {
-	d.enter()
-	if name, err := freshName(); err == nil && d.path != "" {
-		os.WriteFile(d.path+name, nil, 0o600) // without it the directory stays, if this process is killed
+// mark says that a process needs the directory, as long as it lives. A directory without marks stays
+// where all who would remove it are killed.
+func (d *tempDir) mark(pid int) {
+	if start, err := sys.StartTime(pid); err == nil && d.path != "" {
+		os.WriteFile(filepath.Join(d.path, fmt.Sprintf("%s%d_%d_0", namePrefix, pid, start)), nil, 0o600)
 	}
 }

@@ -49,6 +49,9 @@ func (e ending) noted(t *testing.T) (pid, steps int) {
 func (e ending) clean(t *testing.T, pid int) {
 	t.Helper()
 	left := func() (all []string) {
+		if e.Whom == "go" {
+			sweepTempDirs(e.Dir) // as the next program of Shoal's does
+		}
 		names := must(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t)
 		files := must(filepath.Glob(e.Dir + "/*"))(t)
 		for _, f := range files {
@@ -231,7 +234,6 @@ func TestGoKilledWhileItTakesOver(t *testing.T) {
 		if cmd.Wait() == nil || err != nil || strings.Contains(string(text), "outcome") {
 			t.Errorf("Go was not killed, or Python has not ended: %v, %s", err, text)
 		}
-		sweepTempDirs(e.Dir) // as the next program of Shoal's does
 		pid, _ := e.noted(t)
 		e.clean(t, pid)
 	})
