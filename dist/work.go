@@ -75,8 +75,8 @@ func (a Async) start(ctx context.Context, call func(g *Group) error) *Work {
 	go func() {
 		a.g.await(ctx, at)
 		err := call(&Group{member: a.g.member, seated: true})
+		w.end(err) // before the next one can
 		at.leave()
-		w.end(err)
 	}()
 	return w
 }
