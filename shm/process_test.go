@@ -165,7 +165,10 @@ func TestKillStorm(t *testing.T) {
 		a.kill()
 		b.kill()
 	}
-	eventually(t, "the dead are not reaped", func() bool { return d.Stats().Reaped == 2*rounds })
+	eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == 1 })
+	if n := d.Stats().Reaped; n < rounds || n > 2*rounds { // b may have buried a, and not have counted it
+		t.Errorf("%d deaths of %d are counted", n, 2*rounds)
+	}
 	check(t, d.Audit())
 	var m shm.Message
 	for r.TryGet(&m) == nil {
