@@ -166,6 +166,7 @@ func TestKillStorm(t *testing.T) {
 		b.kill()
 	}
 	eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == 1 })
+	reap(t, d)
 	if n := d.Stats().Reaped; n < rounds || n > 2*rounds { // b may have buried a, and not have counted it
 		t.Errorf("%d deaths of %d are counted", n, 2*rounds)
 	}
