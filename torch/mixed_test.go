@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -131,7 +132,7 @@ func TestGoAndPythonLoadTogether(t *testing.T) {
 // TestJoblib runs a script with joblib, whose processes are Python's.
 func TestJoblib(t *testing.T) {
 	tried := 0
-	for _, py := range plainPythons() {
+	for _, py := range slices.Concat(plainPythons(), torchPythons()) {
 		if exec.Command(py.path, "-c", "import joblib").Run() != nil {
 			continue
 		}
