@@ -152,7 +152,8 @@ func (a *Appender) dataset(name string) (*Output, error) {
 	return d, nil
 }
 
-// Close writes where the data sets are now, and closes the file. After an error it is as it was.
+// Close writes where the data sets are now, and closes the file. After an error the file is as it was,
+// unless a header could not be written: then each data set is as it was or as it was to be.
 func (a *Appender) Close() error {
 	places := map[uint64]uint64{}
 	for address, d := range a.open {
