@@ -54,7 +54,7 @@ type newsActor struct {
 	stored   bool  // the second time that it drops
 	ticket   uint8 // of its message, or that it takes out or looks at
 	top, sum uint8 // of this look
-	last     uint8 // the sum of the look before, +1; 0 if there was none
+	last     uint8 // of a reader: the sum of the look before, +1, or 0; of a dead writer: its pc
 	floor    uint8 // the greatest version that anybody had when the load began
 	left     uint8
 }
