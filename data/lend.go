@@ -1,6 +1,7 @@
 package data
 
 import (
+	"math/bits"
 	"reflect"
 	"runtime"
 	"slices"
@@ -45,8 +46,7 @@ func (l *lender) block(n int) *tensor.Tensor {
 	l.lends(n)
 	m := l.take(n)
 	if m.array == nil {
-		const page = 4096
-		m.array = reflect.New(reflect.ArrayOf(max(1, (n+page-1)/page)*page, reflect.TypeFor[byte]())).Interface()
+		m.array = reflect.New(reflect.ArrayOf(lentSize(n), reflect.TypeFor[byte]())).Interface()
 	}
 	if !m.armed {
 		runtime.SetFinalizer(m.array, func(array any) { l.back(lent{array: array}) })
@@ -58,6 +58,13 @@ func (l *lender) block(n int) *tensor.Tensor {
 		l.back(lent{m.array, true})
 	})
 	return t
+}
+
+// lentSize rounds up to pages, and to an eighth of the power of two below: reflect never forgets a
+// type of an array, and ragged batches are of any size.
+func lentSize(n int) int {
+	step := max(4096, 1<<bits.Len(uint(n))>>4)
+	return max(1, (n+step-1)/step) * step
 }
 
 // take returns memory that nobody has, none if none fits.

@@ -93,7 +93,7 @@ func text[B any](t *testing.T, l *data.Loader, epoch int) (batches []string, err
 	return batches, nil
 }
 
-func TestScenesBecomeBatchesOfThem(t *testing.T) {
+func TestRegression_S3_1_StructsBecomeBatches(t *testing.T) {
 	var want []string
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		l := data.NewLoader(data.Structured(&scenes{N: 10}), data.Options{BatchSize: 4, Workers: workers, Kind: kind, Seed: 1, Shared: kind == data.Processes})
@@ -141,7 +141,7 @@ func numbersOnly(n int) data.Dataset {
 	})
 }
 
-func TestStructsOfNumbersFillRows(t *testing.T) {
+func TestRegression_S3_1_StructsOfNumbersFillRows(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		l := data.NewLoader(numbersOnly(5), data.Options{BatchSize: 2, Workers: workers})
 		got, err := text[any](t, l, 0)
@@ -156,7 +156,7 @@ func TestStructsOfNumbersFillRows(t *testing.T) {
 	}
 }
 
-func TestSetsOfSetsKeepTheStructure(t *testing.T) {
+func TestRegression_S3_1_SetsOfSetsKeepTheStructure(t *testing.T) {
 	one := data.Structured(&scenes{N: 6})
 	plain := data.NewTensorDataset(tensor.Arange(tensor.Int64, 0, 6, 1))
 	for name, c := range map[string]struct {
@@ -202,7 +202,7 @@ func TestAStreamOfValues(t *testing.T) {
 	}
 }
 
-func TestASampleThatIsUnlikeTheOthersIsNamed(t *testing.T) {
+func TestRegression_S3_1_ASampleUnlikeTheOthersIsNamed(t *testing.T) {
 	for odd, want := range map[string]string{
 		"boxes": `load sample 2: field "boxes"[1]: shape [3] where the first has [4]`,
 		"keys":  `load sample 2: field "meta": the keys ["tags"] where the first has ["draw" "tags"]`,
@@ -308,7 +308,7 @@ func (d *sentences) Value(_ context.Context, i int) (any, error) {
 	return map[string]any{"ids": ids, "label": i}, nil
 }
 
-func TestRaggedRowsArePaddedOrNested(t *testing.T) {
+func TestRegression_S3_1_RaggedRowsArePaddedOrNested(t *testing.T) {
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		o := data.Options{BatchSize: 3, Workers: workers, Kind: kind}
 		o.Ragged = data.Ragged{"ids": data.Pad{Value: -1, Left: true, Multiple: 2, Mask: "mask", Lengths: "lengths"}}
@@ -417,7 +417,7 @@ func (s *openScenes) Value(ctx context.Context, i int) (any, error) {
 	return map[string]any{"i": i, "opened": same && info.Dataset.(*data.StructuredDataset).Of.It == s, "pid": os.Getpid()}, nil
 }
 
-func TestWorkerInfoHasTheDatasetThatWasOpened(t *testing.T) {
+func TestRegression_S3_1_WorkerInfoHasTheDataset(t *testing.T) {
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		if workers == 0 {
 			return // there is no worker to know of

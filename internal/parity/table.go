@@ -13,15 +13,14 @@ import (
 
 // A row says of one name what there is in its place.
 type row struct {
-	name    string
-	here    string   // "" if nothing is
-	note    string   // the difference, or the reason
-	tests   []string // directory.Function
-	pending bool     // some of it is not there yet
+	name  string
+	here  string   // "" if nothing is
+	note  string   // the difference, or the reason
+	tests []string // directory.Function
 }
 
-// parseRow reads `name | counterpart | note | tests`. A test that may be missing yet begins with a question mark; one that ends with a
-// star, and has no directory, stands for all that begin so.
+// parseRow reads `name | counterpart | note | tests`. A test that ends with a star has no directory,
+// and stands for all tests that begin so.
 func parseRow(line string) (row, error) {
 	f := strings.Split(line, " | ")
 	if len(f) != 4 {
@@ -32,12 +31,9 @@ func parseRow(line string) (row, error) {
 	}
 	r := row{name: f[0], here: strings.TrimPrefix(f[1], "-"), note: f[2]}
 	for _, t := range strings.Fields(strings.ReplaceAll(f[3], ",", " ")) {
-		if t == "-" {
-			continue
+		if t != "-" {
+			r.tests = append(r.tests, t)
 		}
-		name, pending := strings.CutPrefix(t, "?")
-		r.pending = r.pending || pending
-		r.tests = append(r.tests, name)
 	}
 	switch {
 	case r.here == "" && r.note == "":
@@ -109,9 +105,6 @@ var goName = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*(?:\\.[A-Z]\\w*)?)`")
 
 // check reports names and tests that do not exist.
 func (t *tree) check(r row) error {
-	if r.pending {
-		return nil
-	}
 	var wrong []error
 	for _, m := range goName.FindAllStringSubmatch(r.here+" "+r.note, -1) {
 		if t.names[m[1]] && !t.names[m[1]+"."+m[2]] { // other packages are Go's
@@ -148,11 +141,7 @@ func (t *tree) write(page *bytes.Buffer, r row) {
 	}
 	var proof []string
 	for _, name := range r.tests {
-		there := t.testsOf(name)
-		if len(there) == 0 {
-			proof = append(proof, "`"+name+"` (to come)")
-		}
-		for _, name := range there {
+		for _, name := range t.testsOf(name) {
 			proof = append(proof, "`"+name+"`")
 		}
 	}
