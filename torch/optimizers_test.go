@@ -51,22 +51,27 @@ func TestRegression_S3_4_OptimizersGoOnFromPyTorchsStateDicts(t *testing.T) {
 	}
 }
 
-// TestRegression_S3_4_OptimizersGoOnInPyTorch trains with PyTorch and goes on here, and trains here and goes on with PyTorch.
-func TestRegression_S3_4_OptimizersGoOnInPyTorch(t *testing.T) {
+// TestRegression_S3_4_StatesCrossToPyTorchAndBack has one process of each PyTorch, which takes seconds to begin, for layers and optimizers.
+func TestRegression_S3_4_StatesCrossToPyTorchAndBack(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		k := talkTo(t, py, Options{}, "optimizers:run")
-		dir := t.TempDir()
-		recorded, ours, theirs := filepath.Join(dir, "recorded.pt"), filepath.Join(dir, "ours.pt"), filepath.Join(dir, "theirs.pt")
-		k.ask("record", recorded)
-		r := goOn(t, recorded)
-		w := trainHere(t, r)
-		if err := Save(ours, w.saved); err != nil {
-			t.Fatal(err)
-		}
-		k.ask("resume", ours, theirs)
-		w.compare(t, theirs)
+		layersCross(t, k)
+		optimizersCross(t, k)
 		k.bye()
 	})
+}
+
+// optimizersCross trains with PyTorch and goes on here, and trains here and goes on with PyTorch.
+func optimizersCross(t *testing.T, k *talk) {
+	dir := t.TempDir()
+	recorded, ours, theirs := filepath.Join(dir, "recorded.pt"), filepath.Join(dir, "ours.pt"), filepath.Join(dir, "theirs.pt")
+	k.ask("record", recorded)
+	w := trainHere(t, goOn(t, recorded))
+	if err := Save(ours, w.saved); err != nil {
+		t.Fatal(err)
+	}
+	k.ask("resume", ours, theirs)
+	w.compare(t, theirs)
 }
 
 func goOn(t *testing.T, path string) recordedOptimizers {
@@ -196,7 +201,9 @@ func scheduleOf(kind string) []optim.Schedule {
 	case "StepLR":
 		return pair(func(lr float64) optim.Schedule { return optim.StepLR{LR: lr, Size: 3, Gamma: 0.1} })
 	case "MultiStepLR":
-		return pair(func(lr float64) optim.Schedule { return optim.MultiStepLR{LR: lr, Milestones: []int{2, 6, 6}, Gamma: 0.3} })
+		return pair(func(lr float64) optim.Schedule {
+			return optim.MultiStepLR{LR: lr, Milestones: []int{2, 6, 6}, Gamma: 0.3}
+		})
 	case "ExponentialLR":
 		return pair(func(lr float64) optim.Schedule { return optim.ExponentialLR{LR: lr, Gamma: 0.7} })
 	case "ConstantLR":

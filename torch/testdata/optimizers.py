@@ -6,6 +6,8 @@ import warnings
 import torch
 from torch import nn, optim
 
+import layers
+
 sched = optim.lr_scheduler
 warnings.filterwarnings("ignore")
 OLD = torch.__version__.startswith("1.")
@@ -165,8 +167,7 @@ def run(conn):
             name, *args = conn.recv()
         except EOFError:
             return
-        {"record": record, "resume": resume}[name](*args)
-        conn.send(True)
+        conn.send({"record": record, "resume": resume, "exchange": layers.exchange}[name](*args))
 
 
 if __name__ == "__main__":
