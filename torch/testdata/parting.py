@@ -1,8 +1,11 @@
 """Functions that send and end at once, as users write them."""
+import atexit
 import os
 import signal
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.multiprocessing
@@ -65,3 +68,57 @@ def die(conn, other, sig):
     other.send(torch.zeros(2))
     conn.send(torch.ones(2))
     os.kill(os.getpid(), sig)
+
+
+class Late:
+    """Sends, through all there is, when the function has returned and finalizers were run."""
+
+    def __init__(self, conn, queue, simple, strategy):
+        self.conn, self.queue, self.simple, self.strategy = conn, queue, simple, strategy
+
+    def wait(self):
+        """Waits for the main thread to be in threading._shutdown, behind the finalizers of multiprocessing."""
+        threading.main_thread().join()
+
+    def send(self):
+        torch.multiprocessing.set_sharing_strategy(self.strategy)
+        self.wait()
+        self.conn.send(torch.full((2,), 1.0))
+        self.queue.put(torch.full((2,), 2.0))
+        self.simple.put(torch.full((2,), 3.0))
+
+
+def thread(conn, queue, simple, strategy, end):
+    """Has a thread that sends when it has ended; before that it sends, too."""
+    torch.multiprocessing.set_sharing_strategy(strategy)
+    conn.send(torch.full((2,), 0.0))
+    threading.Thread(target=Late(conn, queue, simple, strategy).send).start()
+    if end == "raise":
+        raise ValueError("before its thread has sent")
+
+
+def pooled(conn, queue, simple, strategy, end):
+    """Leaves work to a pool of threads that it does not shut down."""
+    conn.send(torch.full((2,), 0.0))
+    late, entered = Late(conn, queue, simple, strategy), threading.Event()
+    late.wait = lambda: (entered.set(), time.sleep(0.3))
+    global pool
+    pool = ThreadPoolExecutor(1)
+    pool.submit(late.send)
+    entered.wait()
+
+
+def daemon(conn):
+    """Has a daemon thread that sends before the end, and again after the hand-over."""
+    sent, go = threading.Event(), threading.Event()
+
+    def send():
+        for i in range(2):
+            conn.send(torch.full((2,), float(i)))
+            sent.set()
+            go.wait()
+
+    threading.Thread(target=send, daemon=True).start()
+    sent.wait()
+    sent.clear()
+    atexit.register(lambda: (go.set(), sent.wait()))

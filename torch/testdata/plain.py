@@ -138,6 +138,32 @@ def make_tools(conn):
     del tools
 
 
+def late_threads(conn, pooled):
+    """Sends the ends of two pipes when it has ended: by a thread, or by one of a pool, 0.2 s later."""
+    import threading
+    from concurrent.futures import ThreadPoolExecutor
+    entered = threading.Event()
+
+    def send():
+        entered.set()
+        if pooled:
+            time.sleep(0.2)
+        else:
+            threading.main_thread().join()
+        for i in range(2):
+            near, far = multiprocessing.Pipe()
+            near.send(i)
+            conn.send(far)
+
+    if pooled:
+        global pool
+        pool = ThreadPoolExecutor(1)
+        pool.submit(send)
+    else:
+        threading.Thread(target=send).start()
+    entered.wait()
+
+
 def until_end(conn, n, text):
     """Sends n messages, and polls until the other side ends."""
     for i in range(n):
