@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -140,14 +141,18 @@ func (c *Conn) read(ctx context.Context) (b []byte, err error) {
 
 // verdict is why a connection has ended: the failure of the process behind it, if that is what ended it.
 func (c *Conn) verdict(ctx context.Context, err error) error {
-	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-	if !ended || c.process == nil {
+	if !otherEnded(err) || c.process == nil {
 		return err
 	}
 	if failure := c.process.failed(ctx); failure != nil {
 		return failure
 	}
 	return err
+}
+
+// otherEnded reports whether an error is that the other side of a connection has ended.
+func otherEnded(err error) bool {
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}, func(end error) bool { return errors.Is(err, end) })
 }
 
 // endSending tells the other side that nothing more comes.

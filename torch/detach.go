@@ -36,10 +36,15 @@ func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.Fi
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	f, err := take(c, key, authkey)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return f, nil
+	case ctx.Err() != nil:
 		err = errors.Join(context.Cause(ctx), err)
+	case otherEnded(err): // the sender, while it was asked
+		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return f, err
+	return nil, fmt.Errorf("fetch a descriptor: %w", err)
 }
 
 // take gets the descriptor of a key from a sharer that was just dialled.
@@ -51,10 +56,10 @@ func take(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	in := &catcher{conn: c}
 	defer in.drop()
 	if err := authClient(in, authkey, request); err != nil {
-		return nil, fmt.Errorf("fetch a descriptor: %w", err)
+		return nil, err
 	}
 	if _, err := io.ReadFull(in, make([]byte, 1)); err != nil {
-		return nil, fmt.Errorf("fetch a descriptor: %w: %w", ErrGone, err)
+		return nil, err
 	}
 	if len(in.files) != 1 || len(in.ahead) > 0 {
 		return nil, protocolError("%d descriptors and %d bytes too many from a sharer", len(in.files), len(in.ahead))

@@ -39,6 +39,24 @@ func TestDetachOnce(t *testing.T) {
 	}
 }
 
+// TestSenderEndsWhileItIsAsked wants ErrGone where a sender ends at any point of handing a descriptor over.
+func TestSenderEndsWhileItIsAsked(t *testing.T) {
+	for name, serve := range map[string]func(c *sys.Conn){
+		"at once":         func(*sys.Conn) {},
+		"with unread":     func(c *sys.Conn) { _ = writeFrame(c, append([]byte(challenge), newChallenge()...)) },
+		"after handshake": func(c *sys.Conn) { _ = authServer(c, testKey) },
+	} {
+		l := must(sys.Listen(abstractName()))(t)
+		go sys.Accept(l.Accept, func(c *sys.Conn) { serve(c); c.Close() })
+		for range 20 { // what has come by the end depends on who runs
+			if _, err := detach(testContext(t), l.Addr(), 1, testKey); !errors.Is(err, ErrGone) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		l.Close()
+	}
+}
+
 // TestSharerServesBesideAStalled client, and wants no descriptor of a client that went away.
 func TestSharerServesBesideAStalledClient(t *testing.T) {
 	s, err := sharerFor(testKey)
