@@ -148,17 +148,24 @@ func TestEndOfPythonIsBounded(t *testing.T) {
 	})
 }
 
-// TestPythonKilledAfterSending loses its message, with an error that says why.
+// TestPythonKilledAfterSending loses what was to be fetched, with an error that says why, and not what has gone ahead.
 func TestPythonKilledAfterSending(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
-		p, _ := parting(t, py, "die", int(syscall.SIGKILL))
+		near, far := pair(t, "unix", Options{AuthKey: processKey()})
+		p, _ := parting(t, py, "die", far, int(syscall.SIGKILL))
 		ctx := testContext(t)
 		var failed *ProcessError
 		if err := p.Wait(ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
 			t.Errorf("killed: %v", err)
 		}
-		if v, err := p.Conn.Recv(ctx); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "docs/torch.md") {
-			t.Errorf("its message: %v, %v", v, err)
+		if v, err := near.Recv(ctx); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "docs/torch.md") {
+			t.Errorf("its message to another connection: %v, %v", v, err)
+		}
+		if x, err := Recv[*tensor.Tensor](ctx, p.Conn); err != nil {
+			t.Error(err)
+		} else {
+			wantAll(t, []*tensor.Tensor{x}, 1, "what was sent to Go")
+			x.Close()
 		}
 		if v, err := p.Conn.Recv(ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
 			t.Errorf("after its message: %v, %v", v, err)

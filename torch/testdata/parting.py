@@ -47,19 +47,26 @@ def many(conn, n):
 
 def stalled(conn):
     """Has a receiver of descriptors that connects and says nothing."""
-    import multiprocessing.connection
+    import multiprocessing
     import socket
     from multiprocessing.resource_sharer import _resource_sharer
-    conn.send(torch.zeros(2))
+    ends = multiprocessing.Pipe()
+    ends[0].send(torch.zeros(2))
     s = socket.socket(socket.AF_UNIX)
     s.connect(_resource_sharer._address)
-    globals()["held"] = s
+    globals()["held"] = s, ends
     time.sleep(0.2)
 
 
-def die(conn, sig):
+def crowd(conn, n):
+    """Sends more descriptors in one message than wait ahead of it."""
+    conn.send([torch.tensor(float(i)) for i in range(n)])
+
+
+def die(conn, other, sig):
     """Is killed after it has sent."""
-    conn.send(torch.zeros(2))
+    other.send(torch.zeros(2))
+    conn.send(torch.ones(2))
     os.kill(os.getpid(), sig)
 
 
