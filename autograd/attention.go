@@ -29,12 +29,18 @@ func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
 		o.Scale = 1 / math.Sqrt(float64(q.t.Dim(-1)))
 	}
 	if q.far() || o.Dropout > 0 {
-		return MatMul(Dropout(o.weights(q, k), o.Dropout, o.Generator, true), v)
+		return o.plain(q, k, v)
 	}
-	return byType("ScaledDotProductAttention", q, attention[float32], attention[float64])(q, k, v, o)
+	return byType("ScaledDotProductAttention", q, attention[float32], attention[float64])(q, k, v, o).
+		plainly(func() *Var { return o.plain(q, k, v) })
 }
 
-// AttentionWeights returns the softmax in ScaledDotProductAttention, (..., L, S), of queries and keys.
+// plain is the attention by other operations.
+func (o Attention) plain(q, k, v *Var) *Var {
+	return MatMul(Dropout(o.weights(q, k), o.Dropout, o.Generator, true), v)
+}
+
+// AttentionWeights returns the softmax in ScaledDotProductAttention, (..., L, S), of queries and keys. A query that sees no key has zeros there.
 func AttentionWeights(q, k *Var, o Attention) *Var {
 	o.check(q, k, k)
 	if o.Scale == 0 {
@@ -79,7 +85,12 @@ func (o Attention) weights(q, k *Var) *Var {
 	if o.Causal {
 		scores = MaskedFill(scores, future(q.t.Device(), q.t.Dim(-2), k.t.Dim(-2)), math.Inf(-1))
 	}
-	return Softmax(scores)
+	if o.Mask == nil || k.t.Dim(-2) == 0 {
+		return Softmax(scores)
+	}
+	top := tensor.Keep(tensor.Amax, scores.t, -1)
+	blind := tensor.Eq(top, top.Number(math.Inf(-1)))
+	return MaskedFill(Softmax(MaskedFill(scores, blind, 0)), blind, 0)
 }
 
 // future says of each query which keys come after it.

@@ -181,8 +181,10 @@ func (v *Var) give(w *walk) {
 	case w.seen != nil && !v.leads(): // it is asked for, and nothing behind it
 	case v.redo != nil:
 		if v.grad != nil || v.slope != nil {
-			w.splice(v)
+			w.splice(v, v.redo)
 		}
+	case v.slope != nil && v.plain != nil:
+		w.splice(v, v.plain)
 	case v.slope != nil:
 		v.giveValues()
 	case v.grad != nil: // a part of which nothing is used has none
@@ -208,7 +210,7 @@ func (v *Var) leave(w *walk) {
 	if w.retain || v.param != nil || w.seen != nil && !v.leads() {
 		return
 	}
-	v.backward, v.derive, v.again, v.redo, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, nil, true
+	v.backward, v.derive, v.again, v.plain, v.redo, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, nil, nil, true
 	clear(v.inputRoom[:])
 	clear(v.savedRoom[:])
 }

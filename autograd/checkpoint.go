@@ -94,10 +94,10 @@ func (r Recompute) set(states [][]byte) {
 	}
 }
 
-// splice puts what v's function computes now in v's place, in the middle of a walk.
-func (w *walk) splice(v *Var) {
+// splice puts what a function computes now in v's place, in the middle of a walk.
+func (w *walk) splice(v *Var, compute func() *Var) {
 	v.checkSaved()
-	y := v.redo()
+	y := compute()
 	w.ready = append(w.ready, y)
 	if w.seen != nil {
 		w.limit(y)

@@ -175,6 +175,15 @@ func (v *Var) twice(r rule) *Var {
 	return v
 }
 
+// plainly sets how the value is computed by operations that have rules, which then have the derivatives of this one: for a kernel
+// whose own rule would be long.
+func (v *Var) plainly(compute func() *Var) *Var {
+	if v.needs {
+		v.plain = compute
+	}
+	return v
+}
+
 func of(derivatives ...*Var) []*Var { return derivatives }
 
 // giveValues is give, of gradients that are values.

@@ -49,6 +49,16 @@ func bias(in vars) *autograd.Var {
 	return nil
 }
 
+// given is what a sequence gives to gates, by weights and perhaps biases in PyTorch's order, and what a state does.
+func given(x *autograd.Var, w vars, a []any) (*autograd.Var, autograd.Recurrence) {
+	r := autograd.Recurrence{Weight: w[1], Backwards: a[0].(bool)}
+	if len(w) < 4 {
+		return autograd.Linear(x, w[0], nil), r
+	}
+	r.Bias = w[3]
+	return autograd.Linear(x, w[0], w[2]), r
+}
+
 var twiceOps = map[string]twiceOp{
 	"Neg": twice1(autograd.Neg), "Exp": twice1(autograd.Exp), "Abs": twice1(autograd.Abs), "Tanh": twice1(autograd.Tanh),
 	"Sigmoid": twice1(autograd.Sigmoid), "ReLU": twice1(autograd.ReLU), "Expm1": twice1(autograd.Expm1), "Sin": twice1(autograd.Sin),
@@ -116,6 +126,27 @@ var twiceOps = map[string]twiceOp{
 	},
 	"CrossEntropy": func(in vars, a []any) *autograd.Var {
 		return autograd.Classification{Smoothing: a[1].(float64), Reduction: reductions[a[0].(string)]}.CrossEntropy(in[0], in[1].T())
+	},
+
+	"ScaledDotProductAttention": func(in vars, a []any) *autograd.Var {
+		o := autograd.Attention{Scale: a[0].(float64), Causal: a[1].(bool)}
+		if len(in) > 3 {
+			o.Mask = in[3]
+		}
+		return autograd.ScaledDotProductAttention(in[0], in[1], in[2], o)
+	},
+	"LSTM": func(in vars, a []any) *autograd.Var {
+		gates, r := given(in[0], in[3:], a)
+		if len(in) > 5 {
+			gates, r.Bias = autograd.Add(gates, in[6]), nil
+		}
+		y, h, c := autograd.LSTM(gates, in[1], in[2], r)
+		return joined(y, h, c)
+	},
+	"GRU": func(in vars, a []any) *autograd.Var {
+		gates, r := given(in[0], in[2:], a)
+		y, h := autograd.GRU(gates, in[1], r)
+		return joined(y, h)
 	},
 
 	"GradientPenalty": func(in vars, _ []any) *autograd.Var { // x, w1, b1, w2

@@ -189,15 +189,23 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"AttentionWeights": {func(in vars) *autograd.Var {
 			return autograd.AttentionWeights(in[0], in[1], autograd.Attention{Causal: true})
 		}, two(values(1, 2, 2, 3, 4), values(2, 2, 2, 5, 4))},
-		"Where":        {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
-		"Maximum":      {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
-		"Minimum":      {g(autograd.Minimum), two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
-		"Clamp":        {func(in vars) *autograd.Var { return autograd.Clamp(in[0], -0.4, 0.3) }, one(values(1, 1, 9))},
-		"MaskedFill":   {func(in vars) *autograd.Var { return autograd.MaskedFill(in[0], mask, 7) }, one(values(1, 1, 2, 3))},
-		"Gather":       {func(in vars) *autograd.Var { return autograd.Gather(in[0], 1, ints(2, 2, 0, 1).Reshape(2, 2)) }, one(values(1, 1, 2, 3))},
-		"IndexSelect":  {func(in vars) *autograd.Var { return autograd.IndexSelect(in[0], -1, ints(2, 2, -3)) }, one(values(1, 1, 2, 3))},
-		"Index":        {func(in vars) *autograd.Var { return autograd.Index(in[0], ints(1, 0, 1), ints(2, 2, 2)) }, one(values(1, 1, 2, 3, 2))},
-		"MaskedSelect": {func(in vars) *autograd.Var { return autograd.MaskedSelect(in[0], mask) }, one(values(1, 1, 2, 3))},
+		"LSTM": {lstmOf(autograd.Recurrence{}), []*tensor.Tensor{values(1, 2, 3, 2, 12), values(2, 1, 2, 3), values(3, 1, 2, 3), values(4, 1, 12, 3)}},
+		"LSTM backwards": {lstmOf(autograd.Recurrence{Backwards: true}),
+			[]*tensor.Tensor{values(1, 2, 3, 2, 12), values(2, 1, 2, 3), values(3, 1, 2, 3), values(4, 1, 12, 3)}},
+		"LSTM of one": {lstmOf(autograd.Recurrence{}), []*tensor.Tensor{values(1, 2, 1, 1, 4), values(2, 1, 1, 1), values(3, 1, 1, 1), values(4, 1, 4, 1)}},
+		"LSTM projected": {func(in vars) *autograd.Var { return lstmOf(autograd.Recurrence{Proj: in[4]})(in) },
+			[]*tensor.Tensor{values(1, 2, 3, 2, 12), values(2, 1, 2, 2), values(3, 1, 2, 3), values(4, 1, 12, 2), values(5, 1, 2, 3)}},
+		"GRU":           {gruOf(false), []*tensor.Tensor{values(1, 2, 3, 2, 9), values(2, 1, 2, 3), values(3, 1, 9, 3), values(4, 1, 9)}},
+		"GRU backwards": {gruOf(true), []*tensor.Tensor{values(1, 2, 3, 2, 9), values(2, 1, 2, 3), values(3, 1, 9, 3)}},
+		"Where":         {func(in vars) *autograd.Var { return autograd.Where(mask, in[0], in[1]) }, two(values(1, 1, 2, 3), values(2, 1, 1))},
+		"Maximum":       {g(autograd.Maximum), two(values(1, 1, 2, 3), values(2, 1, 3))},
+		"Minimum":       {g(autograd.Minimum), two(values(1, 1, 2, 3), values(2, 1, 2, 1))},
+		"Clamp":         {func(in vars) *autograd.Var { return autograd.Clamp(in[0], -0.4, 0.3) }, one(values(1, 1, 9))},
+		"MaskedFill":    {func(in vars) *autograd.Var { return autograd.MaskedFill(in[0], mask, 7) }, one(values(1, 1, 2, 3))},
+		"Gather":        {func(in vars) *autograd.Var { return autograd.Gather(in[0], 1, ints(2, 2, 0, 1).Reshape(2, 2)) }, one(values(1, 1, 2, 3))},
+		"IndexSelect":   {func(in vars) *autograd.Var { return autograd.IndexSelect(in[0], -1, ints(2, 2, -3)) }, one(values(1, 1, 2, 3))},
+		"Index":         {func(in vars) *autograd.Var { return autograd.Index(in[0], ints(1, 0, 1), ints(2, 2, 2)) }, one(values(1, 1, 2, 3, 2))},
+		"MaskedSelect":  {func(in vars) *autograd.Var { return autograd.MaskedSelect(in[0], mask) }, one(values(1, 1, 2, 3))},
 		"MaskedSelect of few": {func(in vars) *autograd.Var {
 			return autograd.MaskedSelect(in[0], put(tensor.FromSlice([]bool{true, false, true, true}, 4, 1)))
 		}, one(values(1, 1, 3))},
@@ -279,4 +287,33 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"BCEWithLogitsLoss":      {func(in vars) *autograd.Var { return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.ByMean) }, two(values(1, 3, 3, 4), values(2, 1, 3, 4))},
 		"BCEWithLogitsLoss at 0": {func(in vars) *autograd.Var { return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.Unreduced) }, two(tensor.New(tensor.Float64, 2), values(2, 1, 2))},
 	}
+}
+
+// lstmOf is an LSTM of gates, states, cells and weights, and all that it returns.
+func lstmOf(r autograd.Recurrence) func(in vars) *autograd.Var {
+	return func(in vars) *autograd.Var {
+		r.Weight = in[3]
+		y, h, c := autograd.LSTM(in[0], in[1], in[2], r)
+		return joined(y, autograd.MulScalar(h, 0.5), c)
+	}
+}
+
+// gruOf is a GRU of gates, states, weights and biases, and all that it returns.
+func gruOf(backwards bool) func(in vars) *autograd.Var {
+	return func(in vars) *autograd.Var {
+		r := autograd.Recurrence{Weight: in[2], Backwards: backwards}
+		if len(in) > 3 {
+			r.Bias = in[3]
+		}
+		y, h := autograd.GRU(in[0], in[1], r)
+		return joined(y, autograd.MulScalar(h, 0.5))
+	}
+}
+
+// joined is the elements of all values in one row.
+func joined(all ...*autograd.Var) *autograd.Var {
+	for i, x := range all {
+		all[i] = autograd.Reshape(x, -1)
+	}
+	return autograd.Cat(0, all...)
 }

@@ -158,9 +158,11 @@ func part(op string, x *Var, view func(*tensor.Tensor) *tensor.Tensor) *Var {
 	v := wrap(op, owned(view(x.t)), x)
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) {
-			dx := x.t.NewZeros(x.t.DType(), x.Shape()...)
-			view(dx).CopyFrom(dy)
-			x.add(dx)
+			if x.wanted() {
+				seen := view(x.total())
+				seen.Add(dy)
+				seen.Close()
+			}
 		}
 	}
 	return v.twice(func(y, dy *Var) []*Var { return of(whole(y.op, dy, y.inputs[0].Shape(), view)) })

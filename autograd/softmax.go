@@ -18,7 +18,31 @@ func LogSoftmax(x *Var) *Var {
 func LogSoftmaxOver(x *Var, dim int) *Var { return over("LogSoftmaxOver", x, dim, LogSoftmax) }
 
 // Softmax returns e^x divided by its sum over the last dimension, (..., classes).
-func Softmax(x *Var) *Var { return Exp(LogSoftmax(x)) }
+func Softmax(x *Var) *Var {
+	if x.far() {
+		return Exp(LogSoftmax(x))
+	}
+	return byType("Softmax", x, softmax[float32], softmax[float64])(x)
+}
+
+func softmax[F kernel.Float](x *Var) *Var {
+	rows, cols := rowsOf("Softmax", x)
+	y := result("Softmax", x.t.DType(), x.Shape(), x)
+	kernel.Softmax(rows, cols, data[F](x.dense()), data[F](y.t))
+	hold(x)
+	if y.needs {
+		y.save(y.t)
+		y.backward = func(dy *tensor.Tensor) {
+			x.write(func(dx *tensor.Tensor) { kernel.SoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx)) })
+		}
+	}
+	return y.twice(softmaxTwice)
+}
+
+func softmaxTwice(y, dy *Var) []*Var {
+	along := Mul(dy, y)
+	return of(Sub(along, Mul(y, Keep(Sum, along, -1))))
+}
 
 // SoftmaxOver returns e^x divided by its sum over dimension dim of x, which counts from the end if it is negative. A single
 // number has dimension 0 or -1 here, as in PyTorch.

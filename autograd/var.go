@@ -27,6 +27,7 @@ type Var struct {
 	backward func(dy *tensor.Tensor) // gives each input its part
 	derive   derivation              // the same, of operations that make no closure for it
 	again    rule                    // the same of gradients that are values themselves
+	plain    func() *Var             // for what has no such rule: computes the value by operations that have one
 	redo     func() *Var             // computes the value again, see Checkpoint
 	hooks    *hooks
 	note     note

@@ -52,7 +52,7 @@ type Suite struct {
 // Suites returns all suites, the default one first.
 func Suites() []Suite {
 	return []Suite{
-		core, sizes, syncing, floors, idle, kernels, operations, train, hogwildSuite, ways, distSuite, loader, files,
+		core, sizes, syncing, floors, idle, kernels, operations, layers, train, hogwildSuite, ways, distSuite, loader, files,
 		torchPeer, torchLight, torchJPEG,
 	}
 }

@@ -51,6 +51,11 @@ var rows = map[string][]string{
 		op_argmax_0 op_argmax_1 op_argmax_short op_any_1 op_cumsum op_cat_0 op_cat_1 op_transpose op_channels_last op_to_float64 op_to_int64 op_to_float16
 		op_to_bfloat16 op_byte_to_float32 op_int64_to_float32 op_float16_to_float32 op_bool_to_float32 op_index_select_0 op_index_select_1 op_gather_0
 		op_gather_1 op_masked_select op_nonzero op_sort`),
+	"layers": strings.Fields(`layer_norm layer_norm_step layer_gelu layer_gelu_step layer_softmax layer_softmax_step
+		layer_attention_128 layer_attention_128_step layer_attention_causal_128 layer_attention_causal_128_step
+		layer_attention_512 layer_attention_512_step layer_attention_causal_512 layer_attention_causal_512_step
+		layer_lstm_16 layer_lstm_16_step layer_gru_16 layer_gru_16_step layer_lstm_256 layer_lstm_256_step layer_gru_256 layer_gru_256_step
+		layer_encoder layer_encoder_step`),
 	"dist":   {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
 	"loader": {"loader_light", "loader_first_batch", "loader_jpeg", "loader_first_jpegs", "loader_png", "loader_memory_1", "loader_memory_2", "loader_memory_8"},
 	"files":  append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB", "pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),

@@ -16,6 +16,7 @@ type Pass struct {
 	WeightHH *autograd.Param // (gates·hidden, hidden)
 	BiasIH   *autograd.Param // (gates·hidden), or nil, as BiasHH
 	BiasHH   *autograd.Param // (gates·hidden)
+	WeightHR *autograd.Param // (states, hidden) of an LSTM: its states are projected to so many features, PyTorch's proj_size; or nil
 	Suffix   string          // such as _l0
 }
 
@@ -60,7 +61,7 @@ func newRecurrent(what string, gates, in, hidden, layers int, bidirectional bool
 				suffix += "_reverse"
 			}
 			r.Passes = append(r.Passes, &Pass{uniform("weight_ih", hidden, g, gates*hidden, in), uniform("weight_hh", hidden, g, gates*hidden, hidden),
-				uniform("bias_ih", hidden, g, gates*hidden), uniform("bias_hh", hidden, g, gates*hidden), suffix})
+				uniform("bias_ih", hidden, g, gates*hidden), uniform("bias_hh", hidden, g, gates*hidden), nil, suffix})
 		}
 		in = hidden * r.directions()
 	}
@@ -96,35 +97,43 @@ func (g *GRU) Forward(x *autograd.Var) *autograd.Var {
 }
 
 // Run takes sequences x, (L, N, in), (N, L, in) with BatchFirst or (L, in), and the first states and cells, (passes, N, hidden), without N if x has none, or nil for zeros. It returns
-// the last layer's states at each element, hidden for each direction, and the last states and cells of all passes.
+// the last layer's states at each element, hidden for each direction, and the last states and cells of all passes. Where states are projected, those have
+// that many features instead of hidden ones.
 func (l *LSTM) Run(x, h, c *autograd.Var) (y, lastH, lastC *autograd.Var) {
-	y, last := l.run("LSTM", x, []*autograd.Var{h, c}, func(gates, x *autograd.Var, states []*autograd.Var) []*autograd.Var {
-		g := autograd.Split(autograd.Add(x, gates), l.Hidden, 1)
-		kept := autograd.Mul(autograd.Sigmoid(g[1]), states[1])
-		c := autograd.Add(kept, autograd.Mul(autograd.Sigmoid(g[0]), autograd.Tanh(g[2])))
-		return []*autograd.Var{autograd.Mul(autograd.Sigmoid(g[3]), autograd.Tanh(c)), c}
-	})
+	y, last := l.run("LSTM", x, []*autograd.Var{h, c}, []int{l.Passes[0].WeightHH.T.Dim(1), l.Hidden}, lstm)
 	return y, last[0], last[1]
+}
+
+func lstm(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var, last []*autograd.Var) {
+	bias := optional(p.BiasIH)
+	if bias != nil && p.BiasHH != nil {
+		bias = autograd.Add(bias, p.BiasHH.Var())
+	}
+	r.Proj = optional(p.WeightHR)
+	y, h, c := autograd.LSTM(autograd.Linear(x, p.WeightIH.Var(), bias), first[0], first[1], r)
+	return y, []*autograd.Var{h, c}
 }
 
 // Run takes sequences x, (L, N, in), (N, L, in) with BatchFirst or (L, in), and the first states, (passes, N, hidden), without N if x has none, or nil for zeros. It returns the
 // last layer's states at each element, hidden for each direction, and the last states of all passes.
 func (g *GRU) Run(x, h *autograd.Var) (y, last *autograd.Var) {
-	y, states := g.run("GRU", x, []*autograd.Var{h}, func(gates, x *autograd.Var, states []*autograd.Var) []*autograd.Var {
-		from, own := autograd.Split(x, g.Hidden, 1), autograd.Split(gates, g.Hidden, 1)
-		reset, update := autograd.Sigmoid(autograd.Add(from[0], own[0])), autograd.Sigmoid(autograd.Add(from[1], own[1]))
-		fresh := autograd.Tanh(autograd.Add(from[2], autograd.Mul(reset, own[2])))
-		return []*autograd.Var{autograd.Add(fresh, autograd.Mul(update, autograd.Sub(states[0], fresh)))}
-	})
+	y, states := g.run("GRU", x, []*autograd.Var{h}, []int{g.Hidden}, gru)
 	return y, states[0]
 }
 
-// A step makes new states of those before, of what the first of them gives to the gates, and of what an element does.
-type step func(gates, x *autograd.Var, states []*autograd.Var) []*autograd.Var
+func gru(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var, last []*autograd.Var) {
+	r.Bias = optional(p.BiasHH)
+	y, h := autograd.GRU(autograd.Linear(x, p.WeightIH.Var(), optional(p.BiasIH)), first[0], r)
+	return y, []*autograd.Var{h}
+}
 
-func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, f step) (y *autograd.Var, last []*autograd.Var) {
+// A way takes a sequence, (L, N, in), through one pass: to what comes out at each element, (L, N, features), and the last states, (N, features).
+type way func(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var, last []*autograd.Var)
+
+// run goes through all passes, with as many features in each kind of state as sizes say.
+func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, sizes []int, through way) (y *autograd.Var, last []*autograd.Var) {
 	single := len(x.Shape()) == 2
-	x, first = r.batched(what, x, first)
+	x, first = r.batched(what, x, first, sizes)
 	ends := make([][]*autograd.Var, len(first))
 	for i := 0; i < len(r.Passes); i += r.directions() {
 		var outs []*autograd.Var
@@ -133,7 +142,8 @@ func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, f s
 			for k := range states {
 				states[k] = autograd.Select(first[k], 0, i+d)
 			}
-			out, end := r.Passes[i+d].run(x, states, d == 1, f)
+			p := r.Passes[i+d]
+			out, end := through(p, x, states, autograd.Recurrence{Weight: p.WeightHH.Var(), Backwards: d == 1})
 			outs = append(outs, out)
 			for k := range end {
 				ends[k] = append(ends[k], end[k])
@@ -163,7 +173,7 @@ func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, f s
 }
 
 // batched returns x as (L, N, in), and all first states.
-func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var) (*autograd.Var, []*autograd.Var) {
+func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var, sizes []int) (*autograd.Var, []*autograd.Var) {
 	single := len(x.Shape()) == 2
 	switch {
 	case single:
@@ -175,9 +185,9 @@ func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var)
 	if s := x.Shape(); len(s) != 3 || s[2] != in || s[0] == 0 {
 		misuse("%s of shape %v: it takes sequences of at least one element of %d features, with or without a batch", what, s, in)
 	}
-	shape := []int{len(r.Passes), x.Shape()[1], r.Hidden}
 	states := make([]*autograd.Var, len(first))
 	for k, s := range first {
+		shape := []int{len(r.Passes), x.Shape()[1], sizes[k]}
 		if s == nil {
 			states[k] = autograd.Const(x.T().NewZeros(x.T().DType(), shape...))
 			continue
@@ -190,22 +200,6 @@ func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var)
 		}
 	}
 	return x, states
-}
-
-// run goes through a sequence, (L, N, in), and returns the first state at each element, (L, N, hidden), and the last ones.
-func (p *Pass) run(x *autograd.Var, states []*autograd.Var, backwards bool, f step) (y *autograd.Var, last []*autograd.Var) {
-	n := x.Shape()[0]
-	given := autograd.Linear(x, p.WeightIH.Var(), optional(p.BiasIH)) // of all elements at once
-	w, b := p.WeightHH.Var(), optional(p.BiasHH)
-	outs := make([]*autograd.Var, n)
-	for i := range n {
-		if backwards {
-			i = n - 1 - i
-		}
-		states = f(autograd.Linear(states[0], w, b), autograd.Select(given, 0, i), states)
-		outs[i] = states[0]
-	}
-	return autograd.Stack(0, outs...), states
 }
 
 func init() {

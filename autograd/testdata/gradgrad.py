@@ -180,6 +180,38 @@ for _ in range(N):
     case("GradientPenalty", penalty, [numbers([n, d]), numbers([h, d]), numbers([h]), numbers([1, h])], grad=[1, 2, 3, 0])
     case("MetaStep", step, [numbers([n, d]), numbers([h, d]), ints([n], h)], grad=[1])
 
+
+
+def recurrent(module, reverse=False):
+    """The function of a layer: of a sequence, first states, and weights."""
+    def run(x, h, *rest):
+        states, (w_ih, w_hh, *biases) = ((h, rest[0]), rest[1:]) if module == "LSTM" else (h, rest)
+        x = x.flip(0) if reverse else x
+        states = tuple(s[None] for s in states) if module == "LSTM" else states[None]
+        y, *last = getattr(torch, module.lower())(x, states, [w_ih, w_hh, *biases], bool(biases), 1, 0.0, False, False, False)
+        y = y.flip(0) if reverse else y
+        return torch.cat([y.flatten(), *[t.flatten() for t in last]])
+    return run
+
+
+for _ in range(N):
+    lead, L, S, E, V = R.choice([[], [2], [1, 2], [2, 2]]), R.randint(1, 3), R.randint(1, 4), R.randint(1, 3), R.randint(1, 3)
+    ins, scale, small = [numbers(lead + [L, E]) / 2, numbers(lead + [S, E]) / 2, numbers(lead + [S, V])], R.choice([None, 0.5]), R.choice([[L, S], [1, S]])
+    attend = lambda causal: lambda q, k, v, m=None: F.scaled_dot_product_attention(q, k, v, m, is_causal=causal, scale=scale)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # the others have no second derivative
+        case("ScaledDotProductAttention", attend(False), ins, scale or 0, False)
+        case("ScaledDotProductAttention", attend(True), ins, scale or 0, True)
+        case("ScaledDotProductAttention", attend(False), ins + [numbers(small)], scale or 0, False)
+        seen = ints([L, S], 2).bool()
+        seen[:, 0] = True
+        seen[0] = R.random() < 0.5  # a query that sees nothing, or all
+        case("ScaledDotProductAttention", attend(False), ins + [seen], scale or 0, False, grad=[0, 1, 2])
+    n, d, h = R.randint(1, 2), R.randint(1, 3), R.randint(1, 3)
+    for module, gates, states in [("LSTM", 4, 2), ("GRU", 3, 1)]:
+        ins = [numbers([L, n, d])] + [numbers([n, h])] * states + [numbers([gates * h, d]) / 2, numbers([gates * h, h]) / 2]
+        case(module, recurrent(module), ins + [numbers([gates * h]), numbers([gates * h])], False)
+        case(module, recurrent(module, True), ins, True)
+
 raw = io.BytesIO()
 with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=9, mtime=0) as f:
     for line in [{"torch": torch.__version__, "cases": len(lines)}] + lines:

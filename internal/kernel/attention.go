@@ -16,15 +16,24 @@ const (
 	keyBlock   = 128
 )
 
+// What an attention borrows.
+const (
+	scoresOf = images
+	keysOf   = filters
+	valuesOf = firsts
+	rowsOf   = seconds
+)
+
 // Attend overwrites out (Heads, Q, V) with the attention of q (Heads, Q, D) to k (Heads, K, D) and v (Heads, K, V), and logs (Heads, Q) with the logarithms of the
 // sums of exponentials. bias returns what is added to the products of a head's query, K numbers, or nil for none; it may be nil itself. A query that sees nothing, or
 // only what is -∞, has zeros as its output. Heads are divided between Threads goroutines.
 func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64) {
 	a.divide(func(lo, hi int) {
-		scores := make([]F, queryBlock*keyBlock)
+		space := spaces.Get().(*Scratch)
+		defer spaces.Put(space)
 		for h := lo; h < hi; h++ {
-			t := headOf(a, h, q, k, v, bias, logs)
-			t.scores = scores
+			t := headOf(a, h, q, k, v, bias, logs, space)
+			t.values = blocks(false, a.K, a.V, t.v, space, valuesOf)
 			for i := 0; i < a.Q; i += queryBlock {
 				t.attend(i, min(queryBlock, a.Q-i), out[h*a.Q*a.V:])
 			}
@@ -36,11 +45,12 @@ func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, o
 // none, unless dbias takes it: the gradient of products of a head's query, from a key on.
 func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
 	body := func(lo, hi int) {
-		scores, slopes := make([]F, queryBlock*keyBlock), make([]F, queryBlock*keyBlock)
+		space := spaces.Get().(*Scratch)
+		defer spaces.Put(space)
 		for h := lo; h < hi; h++ {
-			t := headOf(a, h, q, k, v, bias, logs)
-			t.scores = scores
-			g := headGradient[F]{t, slopes, out[h*a.Q*a.V:], dy[h*a.Q*a.V:], dq[h*a.Q*a.D:][:a.Q*a.D], dk[h*a.K*a.D:][:a.K*a.D], dv[h*a.K*a.V:][:a.K*a.V], dbias}
+			t := headOf(a, h, q, k, v, bias, logs, space)
+			t.values = blocks(true, a.K, a.V, t.v, space, valuesOf)
+			g := headGradient[F]{t, borrow[F](space, gradients, queryBlock*keyBlock), blocks(false, a.K, a.D, t.k, space, rowsOf), out[h*a.Q*a.V:], dy[h*a.Q*a.V:], dq[h*a.Q*a.D:][:a.Q*a.D], dk[h*a.K*a.D:][:a.K*a.D], dv[h*a.K*a.V:][:a.K*a.V], dbias}
 			clear(g.dq)
 			clear(g.dk)
 			clear(g.dv)
@@ -67,15 +77,33 @@ func (a Attention) divide(do func(lo, hi int)) {
 // A head is one of an attention, with its scores of a block of queries and keys.
 type head[F Float] struct {
 	Attention
-	number  int
-	q, k, v []F
-	bias    func(head, query int) []F
-	logs    []float64
-	scores  []F
+	number       int
+	q, k, v      []F
+	keys, values []factor[F] // of blocks: the keys as columns, the values as rows
+	bias         func(head, query int) []F
+	logs         []float64
+	scores       []F
 }
 
-func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int) []F, logs []float64) head[F] {
-	return head[F]{a, h, q[h*a.Q*a.D:], k[h*a.K*a.D:], v[h*a.K*a.V:], bias, logs[h*a.Q:], nil}
+func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int) []F, logs []float64, space *Scratch) head[F] {
+	t := head[F]{Attention: a, number: h, q: q[h*a.Q*a.D:], k: k[h*a.K*a.D:], v: v[h*a.K*a.V:], bias: bias, logs: logs[h*a.Q:]}
+	t.scores = borrow[F](space, scoresOf, queryBlock*keyBlock)
+	t.keys = blocks(true, a.K, a.D, t.k, space, keysOf)
+	return t
+}
+
+// blocks packs blocks of rows of x (rows×cols), which are the columns of a factor if trans says so.
+func blocks[F Float](trans bool, rows, cols int, x []F, space *Scratch, i slot) (all []factor[F]) {
+	data := borrow[F](space, i, columns(rows, keyBlock)*columns(cols, portableLanes))
+	for j := 0; j < rows; j += keyBlock {
+		n, k := cols, min(keyBlock, rows-j)
+		if trans {
+			n, k = k, n
+		}
+		all = append(all, factorOf(trans, n, k, x[j*cols:], cols, data, space))
+		data = data[room(n, k):]
+	}
+	return all
 }
 
 // seen is up to which key a block of queries, the last of which is the given one, sees any.
@@ -88,7 +116,7 @@ func (a Attention) seen(last int) int {
 
 // score computes the scores of m queries from i on with n keys from j on, n to a row. Those that are not seen are -∞.
 func (t *head[F]) score(i, m, j, n int) {
-	serial(false, true, m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, t.k[j*t.D:], t.D, false, t.scores, n)
+	t.keys[j/keyBlock].product(m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, false, t.scores, n)
 	for r := range m {
 		row := t.scores[r*n:][:n]
 		if t.bias != nil {
@@ -96,11 +124,16 @@ func (t *head[F]) score(i, m, j, n int) {
 				Add(row, b[j:][:n], row)
 			}
 		}
-		if t.Causal {
-			for c := max(0, i+r+1-j); c < n; c++ {
-				row[c] = F(math.Inf(-1))
-			}
+		if from := i + r + 1 - j; t.Causal && from < n {
+			hide(row[max(0, from):])
 		}
+	}
+}
+
+func hide[F Float](scores []F) {
+	none := F(math.Inf(-1))
+	for c := range scores {
+		scores[c] = none
 	}
 }
 
@@ -111,8 +144,9 @@ func (t *head[F]) attend(i, m int, out []F) {
 		largest[r] = F(math.Inf(-1))
 	}
 	clear(out[i*t.V:][:m*t.V])
-	for j := 0; j < t.seen(i+m-1); j += keyBlock {
-		n := min(keyBlock, t.K-j)
+	seen := t.seen(i + m - 1)
+	for j := 0; j < seen; j += keyBlock {
+		n := min(keyBlock, seen-j)
 		t.score(i, m, j, n)
 		for r := range m {
 			row := t.scores[r*n:][:n]
@@ -121,15 +155,14 @@ func (t *head[F]) attend(i, m int, out []F) {
 				clear(row)
 				continue
 			}
-			shiftTo(-top, row, row)
-			Exp(row, row)
+			fresh := expTo(top, row, row)
 			if shrink := F(math.Exp(float64(largest[r] - top))); shrink != 1 {
 				sum[r] *= shrink
 				Scale(shrink, out[(i+r)*t.V:][:t.V])
 			}
-			largest[r], sum[r] = top, sum[r]+Sum(row)
+			largest[r], sum[r] = top, sum[r]+fresh
 		}
-		serial(false, false, m, t.V, n, 1, t.scores, n, t.v[j*t.V:], t.V, true, out[i*t.V:], t.V)
+		t.values[j/keyBlock].product(m, t.V, n, 1, t.scores, n, true, out[i*t.V:], t.V)
 	}
 	for r := range m {
 		t.logs[i+r] = float64(largest[r]) + math.Log(float64(sum[r]))
@@ -143,6 +176,7 @@ func (t *head[F]) attend(i, m int, out []F) {
 type headGradient[F Float] struct {
 	head[F]
 	slopes     []F
+	rows       []factor[F] // of blocks of keys
 	out, dy    []F
 	dq, dk, dv []F
 	dbias      func(head, query, key int, d []F)
@@ -154,17 +188,17 @@ func (g *headGradient[F]) block(i, m int) {
 	for r := range m {
 		along[r] = Dot(g.dy[(i+r)*g.V:][:g.V], g.out[(i+r)*g.V:][:g.V])
 	}
-	for j := 0; j < g.seen(i+m-1); j += keyBlock {
-		n := min(keyBlock, g.K-j)
+	seen := g.seen(i + m - 1)
+	for j := 0; j < seen; j += keyBlock {
+		n := min(keyBlock, seen-j)
 		g.score(i, m, j, n)
-		serial(false, true, m, n, g.V, 1, g.dy[i*g.V:], g.V, g.v[j*g.V:], g.V, false, g.slopes, n)
+		g.values[j/keyBlock].product(m, n, g.V, 1, g.dy[i*g.V:], g.V, false, g.slopes, n)
 		for r := range m {
 			row, d := g.scores[r*n:][:n], g.slopes[r*n:][:n]
 			if log := g.logs[i+r]; math.IsInf(log, -1) {
 				clear(row)
 			} else {
-				shiftTo(F(-log), row, row)
-				Exp(row, row)
+				expTo(F(log), row, row)
 			}
 			shiftTo(-along[r], d, d)
 			Mul(d, row, d)
@@ -173,7 +207,7 @@ func (g *headGradient[F]) block(i, m int) {
 			}
 		}
 		serial(true, false, n, g.V, m, 1, g.scores, n, g.dy[i*g.V:], g.V, true, g.dv[j*g.V:], g.V)
-		serial(false, false, m, g.D, n, F(g.Scale), g.slopes, n, g.k[j*g.D:], g.D, true, g.dq[i*g.D:], g.D)
+		g.rows[j/keyBlock].product(m, g.D, n, F(g.Scale), g.slopes, n, true, g.dq[i*g.D:], g.D)
 		serial(true, false, n, g.D, m, F(g.Scale), g.slopes, n, g.q[i*g.D:], g.D, true, g.dk[j*g.D:], g.D)
 	}
 }

@@ -105,3 +105,24 @@ func BenchmarkPool(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkAttend is 16 heads of 512 queries and keys of 64 numbers.
+func BenchmarkAttend(b *testing.B) {
+	oneThread(b)
+	a := kernel.Attention{Heads: 16, Q: 512, K: 512, D: 64, V: 64, Scale: 0.125}
+	n := a.Heads * a.Q * a.D
+	q, out, logs := noise[float32](1, n), make([]float32, n), make([]float64, a.Heads*a.Q)
+	dq, dk, dv := make([]float32, n), make([]float32, n), make([]float32, n)
+	b.Run("forward", func(b *testing.B) {
+		for b.Loop() {
+			kernel.Attend(a, q, q, q, nil, out, logs)
+		}
+		rate(b, 2*n*a.K)
+	})
+	b.Run("backward", func(b *testing.B) {
+		for b.Loop() {
+			kernel.AttendBackward(a, q, q, q, nil, out, logs, q, dq, dk, dv, nil)
+		}
+		rate(b, 5*n*a.K)
+	})
+}

@@ -1,6 +1,9 @@
 package kernel
 
-import "sync"
+import (
+	"cmp"
+	"sync"
+)
 
 // Gemm computes c = alpha·op(a)·op(b) + beta·c, where op transposes if the flag says so, op(a) is m×k, op(b) is k×n and
 // c is m×n, all row-major with the distance between rows given: lda, ldb, ldc. With beta = 0, c is only written.
@@ -30,7 +33,7 @@ func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int,
 	if transA {
 		down, right = 1, lda
 	}
-	return gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, add, c, ldc, m, n}
+	return gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, add, c, ldc, m, n, nil}
 }
 
 // serial is Gemm on the calling goroutine, of what is not empty and either overwrites c or is added to it.
@@ -78,6 +81,8 @@ type gemm[F Float] struct {
 	c      []F
 	ldc    int
 	m, n   int // of the whole
+
+	ready *factor[F] // what b is already, or nil
 }
 
 // Sizes of the blocks of a large product: a panel of b as deep as blockDeep and as wide as a tile stays in the first-level
@@ -101,7 +106,7 @@ var spaces = sync.Pool{New: func() any { return new(Scratch) }}
 
 // compute is the product for rows i0 to i1 and columns j0 to j1.
 func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
-	if g.narrow() {
+	if g.ready == nil && g.narrow() {
 		g.dots(i0, i1, j0, j1)
 		return
 	}
@@ -113,32 +118,35 @@ func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
 		n := min(blockCols, j1-j)
 		for l := 0; l < g.k; l += blockDeep {
 			k := min(blockDeep, g.k-l)
+			width, deep := 0, k // of panels
 			b := g.b[min(l*g.ldb+j, len(g.b)):]
-			if packB {
-				b = g.pack(space, off[:k], l, j, n)
-			} else {
-				multiples(off[:k], g.ldb)
+			switch {
+			case g.ready != nil:
+				b, width, deep = g.ready.block(l, j), g.ready.width, min(blockDeep, g.ready.k-l)
+			case packB:
+				width = g.panel(n, k)
+				b = g.pack(space, borrow[F](space, seconds, columns(n, width)*k), width, k, l, j, n)
 			}
+			multiples(off[:k], cmp.Or(width, g.ldb))
 			for i := i0; i < i1; i += blockRows {
 				m := min(blockRows, i1-i)
 				a := operand[F]{data: g.a.data[i*g.a.row+l*g.a.col:], row: g.a.row, col: g.a.col}
 				if packA {
 					a = g.packRows(space, &a, m, k)
 				}
-				g.panels(packB, m, n, k, &a, b, off[:k], g.add || l > 0, g.c[i*g.ldc+j:])
+				g.panels(width, deep, m, n, k, &a, b, off[:k], g.add || l > 0, g.c[i*g.ldc+j:])
 			}
 		}
 	}
 }
 
-// panels multiplies a with the panels of b, which follow each other if they are packed.
-func (g *gemm[F]) panels(packed bool, m, n, k int, a *operand[F], b []F, off []int, add bool, c []F) {
-	if !packed {
+// panels multiplies a with the panels of b, which follow each other if they are packed, and then have a width.
+func (g *gemm[F]) panels(width, deep, m, n, k int, a *operand[F], b []F, off []int, add bool, c []F) {
+	if width == 0 {
 		g.multiply(m, n, k, g.alpha, a, b, off, add, c, g.ldc)
 		return
 	}
-	width := g.panel(n, k)
 	for j := 0; j < n; j += width {
-		g.multiply(m, min(width, n-j), k, g.alpha, a, b[j*k:], off, add, c[j:], g.ldc)
+		g.multiply(m, min(width, n-j), k, g.alpha, a, b[j*deep:], off, add, c[j:], g.ldc)
 	}
 }

@@ -78,6 +78,18 @@ func checkInside[F kernel.Float](t *testing.T) {
 			norm, at := kernel.Norm{Rows: 1, Groups: 1, Per: n, Run: 1, Eps: 1}, []float64{0}
 			kernel.Normalize(norm, x, y, y, z, at, at)
 			kernel.NormalizeBackward(norm, x, y, y, at, at, z, y, make(n), nil)
+			r := kernel.Recurrence{L: 2, N: 1, H: n}
+			gates, two, weights := make(8*n), make(2*n), make(4*n*n)
+			kernel.LSTM(r, make(8*n), weights, x, y, gates, two, make(2*n), nil)
+			kernel.LSTMBackward(r, weights, x, y, gates, two, make(2*n), two, z, make(n), make(8*n), weights, nil)
+			kernel.GRU(r, make(6*n), make(3*n*n), make(3*n), x, gates[:6*n], make(2*n), two, nil)
+			kernel.GRUBackward(r, make(3*n*n), x, gates[:6*n], make(2*n), two, two, z, make(6*n), make(3*n*n), make(3*n), nil)
+			attention := kernel.Attention{Heads: 1, Q: n, K: n, D: 3, V: 2, Scale: 1, Causal: true}
+			queries, outputs, logs := make(3*n), make(2*n), append([]float64{}, widen(x)...)
+			kernel.Attend(attention, queries, queries, outputs, nil, outputs, logs)
+			kernel.AttendBackward(attention, queries, queries, outputs, nil, outputs, logs, make(2*n), make(3*n), make(3*n), make(2*n), nil)
+			kernel.Softmax(1, n, x, y)
+			kernel.SoftmaxBackward(1, n, x, y, z)
 			kernel.LogSoftmax(1, n, x, y)
 			kernel.LogSoftmaxBackward(1, n, x, y, z)
 			kernel.SGD(x, y, z, 0.1, 0.5, 0, 0, false, false)

@@ -51,14 +51,25 @@ type loops[F Float] struct {
 
 	functions [functions]func(n int, x, y *F) // of Map
 
-	exp     func(n int, x, y *F)             // writes e to the power of x to y
-	sigmoid func(n int, x, y *F)             // writes 1/(1+exp(-x)) to y
-	tanh    func(n int, x, y *F)             // writes the hyperbolic tangent of x to y
-	expSum  func(n int, x *F, shift F) F     // the sum of e to the power of x-shift
-	lessExp func(n int, alpha F, x, y, z *F) // writes y - alpha·exp(x) to z
+	exp     func(n int, x, y *F)               // writes e to the power of x to y
+	sigmoid func(n int, x, y *F)               // writes 1/(1+exp(-x)) to y
+	tanh    func(n int, x, y *F)               // writes the hyperbolic tangent of x to y
+	expSum  func(n int, x *F, shift F) F       // the sum of e to the power of x-shift
+	expTo   func(n int, x *F, shift F, y *F) F // the same, of what it writes to y
+	lessExp func(n int, alpha F, x, y, z *F)   // writes y - alpha·exp(x) to z
 
 	gelu, geluSlope   func(n int, x, y *F)         // writes x·Φ(x), and its derivative, to y
 	gated, gatedSlope func(n int, a, b F, x, y *F) // writes x·σ(a·x + b·x³), and its derivative, to y
+
+	// lstm makes the sigmoids of in, keep and out and the hyperbolic tangent of fresh, in place, next keep·cell + in·fresh, and state out·tanh(next). lstmBackward
+	// writes the gradients of what lstm activated over in, keep, fresh and out, and over dcell, that of next, that of cell.
+	lstm         func(n int, in, keep, fresh, out, cell, next, state *F)
+	lstmBackward func(n int, in, keep, fresh, out, cell, next, dstate, dcell *F)
+
+	// gru makes the sigmoids of r+xr and z+xz, in place of r and z, fresh tanh(xn + r·own), and state fresh + z·(last-fresh). gruBackward writes the gradients
+	// of what gru activated to dr, dz and dn, the first two also over r and z, that of own over it, and over dstate, that of state, that of last.
+	gru         func(n int, xr, xz, xn, r, z, own, fresh, last, state *F)
+	gruBackward func(n int, r, z, own, fresh, last, dr, dz, dn, dstate *F)
 
 	// descend makes buf keep·buf + take·(g + decay·p), and p loses lr times that.
 	descend func(n int, p, g, buf *F, lr, decay, keep, take F)

@@ -24,23 +24,69 @@ func (g *gemm[F]) panel(n, k int) int {
 	return g.width()
 }
 
-// pack copies rows l to l+len(off) and columns j to j+n of op(b) as panels, and says in off where their rows are.
-func (g *gemm[F]) pack(space *Scratch, off []int, l, j, n int) []F {
-	k := len(off)
-	width := g.panel(n, k)
-	panels := (n + width - 1) / width
-	packed := borrow[F](space, seconds, panels*width*k)
-	for p := range panels {
-		from, to := j+p*width, packed[p*width*k:]
-		w := min(width, n-p*width)
+// columns is how many so many panels take.
+func columns(n, width int) int { return (n + width - 1) / width * width }
+
+// pack copies k rows from l on and columns j to j+n of op(b) as panels to packed.
+func (g *gemm[F]) pack(space *Scratch, packed []F, width, k, l, j, n int) []F {
+	for at := 0; at < n; at += width {
+		from, to := j+at, packed[at*k:]
+		w := min(width, n-at)
 		if g.transB {
 			g.turn(space, w, k, g.b[from*g.ldb+l:], g.ldb, to, width)
 		} else {
 			g.copyRows(k, w, &g.b[l*g.ldb+from], g.ldb, &to[0], width)
 		}
 	}
-	multiples(off, width)
 	return packed
+}
+
+// A factor is the second one of many products, packed once.
+type factor[F Float] struct {
+	k, n, width int // width is that of a panel
+	data        []F
+}
+
+// room is how many elements a factor takes at most.
+func room(n, k int) int { return columns(n, portableLanes) * k }
+
+// factorOf packs op(b), k×n, into data.
+func factorOf[F Float](transB bool, n, k int, b []F, ldb int, data []F, space *Scratch) factor[F] {
+	g := newGemm[F](false, transB, 1, n, k, 1, nil, 0, b, ldb, false, nil, 0)
+	f := factor[F]{k, n, g.width(), data}
+	for j := 0; j < n; j += blockCols {
+		for l := 0; l < k; l += blockDeep {
+			g.pack(space, f.block(l, j), f.width, min(blockDeep, k-l), l, j, min(blockCols, n-j))
+		}
+	}
+	return f
+}
+
+// block is where the rows from l on and the columns from j on begin, as far as they are packed together.
+func (f *factor[F]) block(l, j int) []F {
+	return f.data[j*f.k+l*columns(min(blockCols, f.n-j), f.width):]
+}
+
+// product computes c = alpha·a·f, or adds it to c, on the calling goroutine, of the first n columns and k rows of f. a is m×k.
+func (f *factor[F]) product(m, n, k int, alpha F, a []F, lda int, add bool, c []F, ldc int) {
+	switch {
+	case m == 0 || n == 0:
+	case k > 0:
+		g := newGemm(false, false, m, n, k, alpha, a, lda, nil, 0, add, c, ldc)
+		g.ready = f
+		g.compute(0, m, 0, n)
+	case !add:
+		scaleRows(m, n, 0, c, ldc)
+	}
+}
+
+// products is product of all of f, by rows of a divided between goroutines.
+func (f *factor[F]) products(m int, a []F, add bool, c []F) {
+	if parts := workers(m, m*f.n*f.k); parts > 1 {
+		fork(parts, m, func(_, lo, hi int) { f.product(hi-lo, f.n, f.k, 1, a[lo*f.k:], f.k, add, c[lo*f.n:], f.n) })
+	} else {
+		f.product(m, f.n, f.k, 1, a, f.k, add, c, f.n)
+	}
 }
 
 // packRows copies m×k of a, block by block as multiply divides them.

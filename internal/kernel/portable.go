@@ -11,8 +11,9 @@ func portableLoops[F Float]() loops[F] {
 		axpy: axpy[F], scale: scale[F], shift: shift[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
 		max: larger[F], min: smaller[F], largest: largest[F], smallest: smallest[F], clamp: clamp[F], functions: portableFunctions[F](),
 		relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
-		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], lessExp: lessExp[F],
-		gelu: gelu[F], geluSlope: geluSlope[F], gated: gated[F], gatedSlope: gatedSlope[F], descend: descend[F], adam: adam[F], rmsprop: rmsprop[F],
+		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], expTo: expEach[F], lessExp: lessExp[F],
+		gelu: gelu[F], geluSlope: geluSlope[F], gated: gated[F], gatedSlope: gatedSlope[F], lstm: lstm[F], lstmBackward: lstmBackward[F], gru: gru[F], gruBackward: gruBackward[F],
+		descend: descend[F], adam: adam[F], rmsprop: rmsprop[F],
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
 	}
 }

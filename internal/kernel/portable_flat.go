@@ -70,6 +70,17 @@ func expSum[F Float](n int, x *F, shift F) F {
 	return F(sum)
 }
 
+func expEach[F Float](n int, x *F, shift F, y *F) F {
+	var sum float64
+	to := unsafe.Slice(y, n)
+	for i, v := range unsafe.Slice(x, n) {
+		e := math.Exp(float64(v - shift))
+		to[i] = F(e)
+		sum += e
+	}
+	return F(sum)
+}
+
 func lessExp[F Float](n int, alpha F, x, y, z *F) {
 	zip(n, x, y, z, func(x, y F) F { return y - F(math.Exp(float64(x)))*alpha })
 }

@@ -22,8 +22,14 @@ func checkLogSoftmax[F kernel.Float](t *rapid.T) {
 			want[r*cols+c] = float64(x[r*cols+c]) - math.Log(sum)
 		}
 	}
+	y := make([]F, len(x))
+	kernel.Softmax(rows, cols, x, y)
 	kernel.LogSoftmax(rows, cols, x, x) // in place
 	near(t, "log-softmax", x, want, 4)
+	for i, v := range want {
+		want[i] = math.Exp(v)
+	}
+	near(t, "softmax", y, want, 4)
 }
 
 func TestLogSoftmaxIsItsFormula(t *testing.T) {
@@ -37,6 +43,22 @@ func TestLogSoftmaxOfHugeNumbersDoesNotOverflow(t *testing.T) {
 	if x[0] != 0 || !(x[1] < -3e38) {
 		t.Fatalf("log-softmax = %v", x[:2])
 	}
+}
+
+func TestSoftmaxBackwardIsTheSlopeOfSoftmax(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		onSomeMachine(t)
+		rows, cols := rapid.IntRange(1, 3).Draw(t, "rows"), rapid.IntRange(1, 20).Draw(t, "cols")
+		x, dy := noise[float64](1, rows*cols), noise[float64](2, rows*cols)
+		y, dx := make([]float64, len(x)), make([]float64, len(x))
+		loss := func() float64 {
+			kernel.Softmax(rows, cols, x, y)
+			return dot(y, dy)
+		}
+		loss()
+		kernel.SoftmaxBackward(rows, cols, y, dy, dx)
+		slope(t, "x", x, dx, loss)
+	})
 }
 
 func TestLogSoftmaxBackwardIsTheSlopeOfLogSoftmax(t *testing.T) {

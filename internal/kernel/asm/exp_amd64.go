@@ -24,6 +24,11 @@ func TanhAVX2F32(n int, x *float32, y *float32)
 //go:noescape
 func ExpSumAVX2F32(n int, x *float32, shift float32) float32
 
+// ExpToAVX2F32 writes e to the power of x-shift to y, and returns the sum.
+//
+//go:noescape
+func ExpToAVX2F32(n int, x *float32, shift float32, y *float32) float32
+
 // LessExpAVX2F32 writes y - alpha·exp(x) to z.
 //
 //go:noescape
@@ -54,6 +59,11 @@ func TanhAVX2F64(n int, x *float64, y *float64)
 //go:noescape
 func ExpSumAVX2F64(n int, x *float64, shift float64) float64
 
+// ExpToAVX2F64 writes e to the power of x-shift to y, and returns the sum.
+//
+//go:noescape
+func ExpToAVX2F64(n int, x *float64, shift float64, y *float64) float64
+
 // LessExpAVX2F64 writes y - alpha·exp(x) to z.
 //
 //go:noescape
@@ -78,6 +88,11 @@ func TanhAVX512F32(n int, x *float32, y *float32)
 //
 //go:noescape
 func ExpSumAVX512F32(n int, x *float32, shift float32) float32
+
+// ExpToAVX512F32 writes e to the power of x-shift to y, and returns the sum.
+//
+//go:noescape
+func ExpToAVX512F32(n int, x *float32, shift float32, y *float32) float32
 
 // LessExpAVX512F32 writes y - alpha·exp(x) to z.
 //
@@ -108,6 +123,11 @@ func TanhAVX512F64(n int, x *float64, y *float64)
 //
 //go:noescape
 func ExpSumAVX512F64(n int, x *float64, shift float64) float64
+
+// ExpToAVX512F64 writes e to the power of x-shift to y, and returns the sum.
+//
+//go:noescape
+func ExpToAVX512F64(n int, x *float64, shift float64, y *float64) float64
 
 // LessExpAVX512F64 writes y - alpha·exp(x) to z.
 //

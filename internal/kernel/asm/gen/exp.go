@@ -16,6 +16,7 @@ func writeExps(vectors []vector) {
 		v.apart("Sigmoid", "1/(1+exp(-x))", v.sigmoid)
 		v.apart("Tanh", "the hyperbolic tangent of x", v.tanh)
 		v.expSum()
+		v.expTo()
 		v.lessExp()
 		v.sum64()
 	}
@@ -141,6 +142,27 @@ func (v vector) expSum() {
 		x := f.read("x")
 		f.sub(shift, x, x)
 		x = f.exp(x)
+		if !f.whole {
+			x = f.where(f.rest, x)
+		}
+		f.add(x, sum, sum)
+	})
+	v.result(v.added(sum))
+	v.end()
+}
+
+// expTo is the sum in a softmax, and what is added up.
+func (v vector) expTo() {
+	TEXT("ExpTo"+v.suffix, NOSPLIT, fmt.Sprintf("func(n int, x *%s, shift %[1]s, y *%[1]s) %[1]s", v.goType))
+	Pragma("noescape")
+	v.doc("ExpTo", "writes e to the power of x-shift to y, and returns the sum.")
+	shift, sum := v.scalar("shift"), v.fresh()
+	v.zero(sum)
+	v.flat([]string{"x", "y"}, func(f *flat) {
+		x := f.read("x")
+		f.sub(shift, x, x)
+		x = f.exp(x)
+		f.write(x, "y")
 		if !f.whole {
 			x = f.where(f.rest, x)
 		}

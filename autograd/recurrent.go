@@ -1,0 +1,183 @@
+package autograd
+
+import (
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A Recurrence is how states go through a sequence.
+type Recurrence struct {
+	Weight    *Var // (gates·hidden, states): what a state gives to the gates at the next element
+	Bias      *Var // (gates·hidden) of a GRU, or nil. That of an LSTM is a part of what elements give
+	Proj      *Var // (states, hidden) of an LSTM: its states are projected to so many features. Nil: they are not, and states is hidden
+	Backwards bool // from the last element to the first
+}
+
+// LSTM takes N examples through long short-term memory. gates (L, N, 4·hidden) is what each element gives to the gates, which are those of the input, of
+// forgetting, of the cell and of the output; h (N, states) and c (N, hidden) are the first states and cells. It returns the states at
+// each element, (L, N, states), and the last states and cells. On the host all of it is one kernel, unless states are projected.
+func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
+	if r.Bias != nil {
+		misuse("LSTM with Bias: add it to gates")
+	}
+	r.check("LSTM", 4, gates, h)
+	if n, hidden := gates.t.Dim(1), gates.t.Dim(2)/4; !sameShape(c.Shape(), []int{n, hidden}) {
+		misuse("LSTM of gates %v with first cells %v: they are %v", gates.Shape(), c.Shape(), []int{n, hidden})
+	}
+	if gates.far() || r.Proj != nil || gates.t.Numel() == 0 {
+		return r.plainLSTM(gates, h, c)
+	}
+	l := gates.t.Dim(0)
+	all := byType("LSTM", gates, lstm[float32], lstm[float64])(r, gates, h, c).plainly(func() *Var {
+		y, _, c := r.plainLSTM(gates, h, c)
+		return Cat(0, y, Unsqueeze(c, 0))
+	})
+	y = Narrow(all, 0, 0, l)
+	return y, Select(y, 0, r.last(l)), Select(all, 0, l)
+}
+
+// GRU takes N examples through gated recurrent units. gates (L, N, 3·hidden) is what each element gives to the gates, which are those of resetting, of
+// updating, and of what is new; h (N, hidden) are the first states. It returns the states at each element, (L, N, hidden), and the last ones. On the
+// host all of it is one kernel.
+func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
+	if r.Proj != nil {
+		misuse("GRU with Proj: only the states of an LSTM are projected")
+	}
+	r.check("GRU", 3, gates, h)
+	if gates.far() || gates.t.Numel() == 0 {
+		y = r.plainGRU(gates, h)
+	} else {
+		y = byType("GRU", gates, gru[float32], gru[float64])(r, gates, h).plainly(func() *Var { return r.plainGRU(gates, h) })
+	}
+	return y, Select(y, 0, r.last(gates.t.Dim(0)))
+}
+
+func (r Recurrence) check(op string, count int, gates, h *Var) {
+	want(op, "what a sequence gives to the gates, (L, N, gates·hidden)", gates, 3)
+	if l, wide := gates.t.Dim(0), gates.t.Dim(2); l == 0 || wide == 0 || wide%count != 0 {
+		misuse("%s of gates %v: they are (L, N, %d·hidden), of at least one element", op, gates.Shape(), count)
+	}
+	n, hidden := gates.t.Dim(1), gates.t.Dim(2)/count
+	states := hidden
+	if p := r.Proj; p != nil {
+		if p.t.Dims() != 2 || p.t.Dim(1) != hidden {
+			misuse("%s of gates %v with a projection %v: it is (states, %d)", op, gates.Shape(), p.Shape(), hidden)
+		}
+		states = p.t.Dim(0)
+	}
+	if !sameShape(h.Shape(), []int{n, states}) {
+		misuse("%s of gates %v with first states %v: they are %v", op, gates.Shape(), h.Shape(), []int{n, states})
+	}
+	if !sameShape(r.Weight.Shape(), []int{count * hidden, states}) {
+		misuse("%s of gates %v with weights %v: they are %v", op, gates.Shape(), r.Weight.Shape(), []int{count * hidden, states})
+	}
+	checkBias(op, r.Bias, count*hidden)
+}
+
+// last is the element at which a sequence of l ends.
+func (r Recurrence) last(l int) int {
+	if r.Backwards {
+		return 0
+	}
+	return l - 1
+}
+
+func (r Recurrence) of(gates *Var, count int) kernel.Recurrence {
+	return kernel.Recurrence{L: gates.t.Dim(0), N: gates.t.Dim(1), H: gates.t.Dim(2) / count, Backwards: r.Backwards}
+}
+
+// lstm returns the states at each element and, behind them, the last cells: (L+1, N, hidden).
+func lstm[F kernel.Float](r Recurrence, gates, h, c *Var) *Var {
+	w, k := r.Weight, r.of(gates, 4)
+	y := result("LSTM", gates.t.DType(), []int{k.L + 1, k.N, k.H}, gates, h, c, w)
+	ht, ct, wt := h.dense(), c.dense(), w.dense()
+	open := y.scope.empty(nil, y.t.DType(), []int{k.L, k.N, 4 * k.H})
+	cells := y.scope.empty(nil, y.t.DType(), []int{k.L, k.N, k.H})
+	states := data[F](y.t)[:k.L*k.N*k.H]
+	scratch := scratches.Get().(*kernel.Scratch)
+	defer scratches.Put(scratch)
+	kernel.LSTM(k, data[F](gates.dense()), data[F](wt), data[F](ht), data[F](ct), data[F](open), states, data[F](cells), scratch)
+	copy(data[F](y.t)[len(states):], data[F](cells)[r.last(k.L)*k.N*k.H:])
+	hold(gates, h, c, w)
+	if !y.needs {
+		return y
+	}
+	y.save(y.t, ht, ct, wt, open, cells)
+	y.backward = func(dy *tensor.Tensor) {
+		scratch := scratches.Get().(*kernel.Scratch)
+		defer scratches.Put(scratch)
+		dstates := data[F](dy)[:len(states)]
+		dgates, dh, dc := y.scope.empty(nil, dy.DType(), gates.Shape()), h.room().Zero(), c.room()
+		copy(data[F](dc), data[F](dy)[len(states):])
+		kernel.LSTMBackward(k, data[F](wt), data[F](ht), data[F](ct), data[F](open), states, data[F](cells), dstates,
+			data[F](dh), data[F](dc), data[F](dgates), sumOf[F](w), scratch)
+		gates.add(dgates)
+		h.add(dh)
+		c.add(dc)
+	}
+	return y
+}
+
+func gru[F kernel.Float](r Recurrence, gates, h *Var) *Var {
+	w, b, k := r.Weight, r.Bias, r.of(gates, 3)
+	y := result("GRU", gates.t.DType(), []int{k.L, k.N, k.H}, gates, h, w, b)
+	ht, wt := h.dense(), w.dense()
+	open := y.scope.empty(nil, y.t.DType(), gates.Shape())
+	fresh := y.scope.empty(nil, y.t.DType(), y.Shape())
+	scratch := scratches.Get().(*kernel.Scratch)
+	defer scratches.Put(scratch)
+	kernel.GRU(k, data[F](gates.dense()), data[F](wt), dataOf[F](denseOf(b)), data[F](ht), data[F](open), data[F](fresh), data[F](y.t), scratch)
+	hold(gates, h, w, b)
+	if !y.needs {
+		return y
+	}
+	y.save(y.t, ht, wt, open, fresh)
+	y.backward = func(dy *tensor.Tensor) {
+		scratch := scratches.Get().(*kernel.Scratch)
+		defer scratches.Put(scratch)
+		dgates, dh := y.scope.empty(nil, dy.DType(), gates.Shape()), h.room()
+		kernel.GRUBackward(k, data[F](wt), data[F](ht), data[F](open), data[F](fresh), data[F](y.t), data[F](dy),
+			data[F](dh), data[F](dgates), sumOf[F](w), sumOf[F](b), scratch)
+		gates.add(dgates)
+		h.add(dh)
+	}
+	return y
+}
+
+// plainLSTM is an LSTM of other operations.
+func (r Recurrence) plainLSTM(gates, h, c *Var) (y, lastH, lastC *Var) {
+	y = r.steps(gates, func(x *Var) *Var {
+		g := Split(Add(x, Linear(h, r.Weight, nil)), c.t.Dim(1), 1)
+		c = Add(Mul(Sigmoid(g[1]), c), Mul(Sigmoid(g[0]), Tanh(g[2])))
+		h = Mul(Sigmoid(g[3]), Tanh(c))
+		if r.Proj != nil {
+			h = Linear(h, r.Proj, nil)
+		}
+		return h
+	})
+	return y, h, c
+}
+
+// plainGRU is a GRU of other operations.
+func (r Recurrence) plainGRU(gates, h *Var) *Var {
+	return r.steps(gates, func(x *Var) *Var {
+		from, own := Split(x, h.t.Dim(1), 1), Split(Linear(h, r.Weight, r.Bias), h.t.Dim(1), 1)
+		reset, update := Sigmoid(Add(from[0], own[0])), Sigmoid(Add(from[1], own[1]))
+		fresh := Tanh(Add(from[2], Mul(reset, own[2])))
+		h = Add(fresh, Mul(update, Sub(h, fresh)))
+		return h
+	})
+}
+
+// steps returns the states that step makes of what each element gives to the gates.
+func (r Recurrence) steps(gates *Var, step func(x *Var) *Var) *Var {
+	states := make([]*Var, gates.t.Dim(0))
+	for i := range states {
+		at := i
+		if r.Backwards {
+			at = len(states) - 1 - i
+		}
+		states[at] = step(Select(gates, 0, at))
+	}
+	return Stack(0, states...)
+}

@@ -1,0 +1,148 @@
+package kernel
+
+// A Recurrence is the way of N examples through a sequence of L elements, by states of H numbers.
+type Recurrence struct {
+	L, N, H   int
+	Backwards bool // from the last element to the first
+}
+
+// at returns which element comes at a step.
+func (r Recurrence) at(step int) int {
+	if r.Backwards {
+		return r.L - 1 - step
+	}
+	return step
+}
+
+// rows calls do for parts of the examples.
+func (r Recurrence) rows(do func(lo, hi int)) {
+	const cost = 64 // operations for a number of a state
+	if parts := workers(r.N, r.N*r.H*cost); parts > 1 {
+		fork(parts, r.N, func(_, lo, hi int) { do(lo, hi) })
+	} else {
+		do(0, r.N)
+	}
+}
+
+// of returns what x (L, N, gates·H) has for an element.
+func of[F Float](r Recurrence, x []F, t, gates int) []F {
+	size := r.N * gates * r.H
+	return x[t*size:][:size]
+}
+
+// before returns of x (L, N, H) what came before a step: first (N, H), before the first one.
+func before[F Float](r Recurrence, x, first []F, step int) []F {
+	if step == 0 {
+		return first
+	}
+	return of(r, x, r.at(step-1), 1)
+}
+
+// LSTM takes examples through long short-term memory. given (L, N, 4·H) is what elements give to the gates, which are those of the input,
+// of forgetting, of the cell and of the output; w (4·H, H) is what a state gives to them, and h and c (N, H) are the first states and cells. It
+// overwrites gates (L, N, 4·H) with what the gates let through, and states and cells (L, N, H).
+func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scratch *Scratch) {
+	weights := factorOf(true, 4*r.H, r.H, w, r.H, borrow[F](scratch, filters, room(4*r.H, r.H)), scratch)
+	copy(gates, given[:r.L*r.N*4*r.H])
+	for step := range r.L {
+		t := r.at(step)
+		open, last := of(r, gates, t, 4), before(r, cells, c, step)
+		weights.products(r.N, before(r, states, h, step), true, open)
+		next, state := of(r, cells, t, 1), of(r, states, t, 1)
+		r.rows(func(lo, hi int) {
+			for n := lo; n < hi; n++ {
+				g, at := open[n*4*r.H:][:4*r.H], n*r.H
+				for j, m := range short(r.H) {
+					inner[F]().lstm(m, &g[j], &g[r.H+j], &g[2*r.H+j], &g[3*r.H+j], &last[at+j], &next[at+j], &state[at+j])
+				}
+			}
+		})
+	}
+}
+
+// LSTMBackward computes the gradients of [LSTM] from what it was given and what it found, and dstates, the gradient of states. dh and dc (N, H) are what
+// is known besides of the gradients of the last states and cells, and become those of h and c; dgiven is overwritten, dw is added to, or left if it is nil.
+func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates, dh, dc, dgiven, dw []F, scratch *Scratch) {
+	weights := factorOf(false, r.H, 4*r.H, w, r.H, borrow[F](scratch, filters, room(r.H, 4*r.H)), scratch)
+	copy(dgiven, gates[:r.L*r.N*4*r.H])
+	for step := r.L - 1; step >= 0; step-- {
+		t := r.at(step)
+		d, last, next := of(r, dgiven, t, 4), before(r, cells, c, step), of(r, cells, t, 1)
+		Add(dh, of(r, dstates, t, 1), dh)
+		r.rows(func(lo, hi int) {
+			for n := lo; n < hi; n++ {
+				d, at := d[n*4*r.H:][:4*r.H], n*r.H
+				for j, m := range short(r.H) {
+					inner[F]().lstmBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &d[3*r.H+j], &last[at+j], &next[at+j], &dh[at+j], &dc[at+j])
+				}
+			}
+		})
+		weights.products(r.N, d, false, dh)
+	}
+	addWeights(r, 4, dgiven, states, h, dw)
+}
+
+// GRU takes examples through gated recurrent units. given (L, N, 3·H) is what elements give to the gates, which are those of resetting, of updating and of what is
+// new; w (3·H, H) and b (3·H), which may be nil, are what a state gives to them, and h (N, H) are the first states. It overwrites gates (L, N, 3·H) with what
+// the first two let through and with what a state gave to the third, fresh (L, N, H) with what was new, and states (L, N, H).
+func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratch *Scratch) {
+	weights := factorOf(true, 3*r.H, r.H, w, r.H, borrow[F](scratch, filters, room(3*r.H, r.H)), scratch)
+	for step := range r.L {
+		t := r.at(step)
+		x, open, last := of(r, given, t, 3), of(r, gates, t, 3), before(r, states, h, step)
+		weights.products(r.N, last, false, open)
+		if b != nil {
+			AddBias(r.N, 3*r.H, open, b)
+		}
+		fresh, state := of(r, fresh, t, 1), of(r, states, t, 1)
+		r.rows(func(lo, hi int) {
+			for n := lo; n < hi; n++ {
+				x, g, at := x[n*3*r.H:][:3*r.H], open[n*3*r.H:][:3*r.H], n*r.H
+				for j, m := range short(r.H) {
+					inner[F]().gru(m, &x[j], &x[r.H+j], &x[2*r.H+j], &g[j], &g[r.H+j], &g[2*r.H+j], &fresh[at+j], &last[at+j], &state[at+j])
+				}
+			}
+		})
+	}
+}
+
+// GRUBackward computes the gradients of [GRU] from what it was given and what it found, and dstates, the gradient of states. dh (N, H) is overwritten with that
+// of h, and dgiven with its own; dw and db are added to, or left if they are nil.
+func GRUBackward[F Float](r Recurrence, w, h, gates, fresh, states, dstates, dh, dgiven, dw, db []F, scratch *Scratch) {
+	weights := factorOf(false, r.H, 3*r.H, w, r.H, borrow[F](scratch, filters, room(r.H, 3*r.H)), scratch)
+	down := borrow[F](scratch, gradients, r.L*r.N*3*r.H)
+	copy(down, gates)
+	clear(dh)
+	for step := r.L - 1; step >= 0; step-- {
+		t := r.at(step)
+		dx, d, fresh, last := of(r, dgiven, t, 3), of(r, down, t, 3), of(r, fresh, t, 1), before(r, states, h, step)
+		Add(dh, of(r, dstates, t, 1), dh)
+		r.rows(func(lo, hi int) {
+			for n := lo; n < hi; n++ {
+				dx, d, at := dx[n*3*r.H:][:3*r.H], d[n*3*r.H:][:3*r.H], n*r.H
+				for j, m := range short(r.H) {
+					inner[F]().gruBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &fresh[at+j], &last[at+j], &dx[j], &dx[r.H+j], &dx[2*r.H+j], &dh[at+j])
+				}
+			}
+		})
+		weights.products(r.N, d, true, dh)
+	}
+	addWeights(r, 3, down, states, h, dw)
+	if db != nil {
+		ColSum(r.L*r.N, 3*r.H, down, db)
+	}
+}
+
+// addWeights adds the gradient of weights by which states gave to gates: all steps but the first in one product.
+func addWeights[F Float](r Recurrence, gates int, d, states, h, dw []F) {
+	if dw == nil || r.L == 0 {
+		return
+	}
+	wide, later := gates*r.H, (r.L-1)*r.N
+	Gemm(true, false, wide, r.H, r.N, 1, of(r, d, r.at(0), gates), wide, h, r.H, 1, dw, r.H)
+	from, to := d[min(r.N*wide, len(d)):], states
+	if r.Backwards {
+		from, to = d, states[min(r.N*r.H, len(states)):]
+	}
+	Gemm(true, false, wide, r.H, later, 1, from, wide, to, r.H, 1, dw, r.H)
+}
