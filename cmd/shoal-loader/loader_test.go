@@ -86,6 +86,11 @@ func TestSamplesAreThosePythonReads(t *testing.T) {
 					t.Errorf("%s was not compared", name)
 				}
 			}
+			for _, name := range []string{"parquet zstd", "parquet pad", "parquet pad columns"} {
+				if text := "\n" + string(out); !strings.Contains(text, "\nno pyarrow\n") && !strings.Contains(text, "\n"+name+"\n") {
+					t.Errorf("%s was not compared", name)
+				}
+			}
 			if strings.Contains(stderr.String(), "Traceback") || strings.Contains(stderr.String(), "leaked") {
 				t.Errorf("PyTorch complained:\n%s", stderr.String())
 			}

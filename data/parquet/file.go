@@ -179,14 +179,14 @@ func (b *block) values(rows [][]parquet.Value, in parquet.ValueReader) (_ [][]pa
 			if len(rows) == 0 {
 				return nil, false, fmt.Errorf("%w: a page begins within a row", ErrFormat)
 			}
-			rows[len(rows)-1] = append(rows[len(rows)-1], v.Clone())
 			b.bytes += 24
 			if k := v.Kind(); k == parquet.ByteArray || k == parquet.FixedLenByteArray {
 				b.bytes += len(v.ByteArray())
 			}
-		}
-		if b.bytes > b.most {
-			return nil, false, fmt.Errorf("%w: %d rows have more than %d bytes, which is MaxPage", ErrSize, b.rows, b.most)
+			if b.bytes > b.most { // before the copy: a long one may be in a dictionary, and come often
+				return nil, false, fmt.Errorf("%w: %d rows have more than %d bytes, which is MaxPage", ErrSize, b.rows, b.most)
+			}
+			rows[len(rows)-1] = append(rows[len(rows)-1], v.Clone())
 		}
 		if errors.Is(err, io.EOF) {
 			return rows, false, nil

@@ -13,7 +13,8 @@ import (
 // Note [Sizes that lie]
 // The footer of a file, and the header before each page, say how long lists, strings and pages are, and the library makes room for that before
 // it looks whether the file has so much. So what they say is compared here with the bytes that are there, and with Options.MaxPage, before the
-// library sees them: the footer when a file is opened, the headers of a column in a row group when it is first read.
+// library sees them: the footer when a file is opened, the headers of a column in a row group when it is first read. Then what is packed is looked
+// at, too: the library makes room for all that comes out of a page, and not only for what its header says. See unpacked.go.
 
 // checkFooter wants a footer that fits into the file, and lists and strings that fit into the footer.
 func checkFooter(r io.ReaderAt, size int64, most int) error {
@@ -48,6 +49,15 @@ func checkFooter(r io.ReaderAt, size int64, most int) error {
 // itemSize is about what an item of a list in the footer takes in memory, at least one byte of the file each.
 const itemSize = 512
 
+// A column is where the pages of a column are in a file.
+type column struct {
+	io.ReaderAt
+	codec format.CompressionCodec
+	end   int64
+	most  int    // Options.MaxPage
+	page  []byte // what is packed in the last one
+}
+
 // checkPages wants pages that fit into their column, and are no larger than most.
 func checkPages(r io.ReaderAt, c *format.ColumnMetaData, size int64, most int) error {
 	from, first := c.DataPageOffset, c.DataPageOffset
@@ -58,13 +68,14 @@ func checkPages(r io.ReaderAt, c *format.ColumnMetaData, size int64, most int) e
 	if first < 0 || c.TotalCompressedSize < 0 || end < first || end > size || from < first || from > end {
 		return fmt.Errorf("%w: a column from byte %d to %d of %d", ErrFormat, first, end, size)
 	}
+	in := &column{ReaderAt: r, codec: c.Codec, end: end, most: most}
 	if first != from { // the library reads the dictionary wherever the other pages begin
-		if _, err := checkPage(r, first, end, most); err != nil {
+		if _, err := in.checkPage(first); err != nil {
 			return err
 		}
 	}
 	for from < end {
-		next, err := checkPage(r, from, end, most)
+		next, err := in.checkPage(from)
 		if err != nil {
 			return err
 		}
@@ -74,18 +85,21 @@ func checkPages(r io.ReaderAt, c *format.ColumnMetaData, size int64, most int) e
 }
 
 // checkPage returns where the page ends that begins at a byte.
-func checkPage(r io.ReaderAt, at, end int64, most int) (next int64, err error) {
-	h, n, err := pageHeader(r, at, end, most)
+func (c *column) checkPage(at int64) (next int64, err error) {
+	h, n, err := pageHeader(c, at, c.end, c.most)
 	if err != nil {
 		return 0, err
 	}
 	values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues)
 	next = at + n + int64(h.CompressedPageSize)
 	switch {
-	case h.CompressedPageSize < 0 || h.UncompressedPageSize < 0 || next > end:
-		return 0, fmt.Errorf("%w: a page of %d bytes, unpacked %d, at byte %d of a column that ends at %d", ErrFormat, h.CompressedPageSize, h.UncompressedPageSize, at, end)
-	case int64(h.UncompressedPageSize) > int64(most) || int64(values)*valueSize > int64(most):
-		return 0, fmt.Errorf("%w: the page at byte %d has %d bytes unpacked and %d values, and MaxPage is %d bytes", ErrSize, at, h.UncompressedPageSize, values, most)
+	case h.CompressedPageSize < 0 || h.UncompressedPageSize < 0 || next > c.end:
+		return 0, fmt.Errorf("%w: a page of %d bytes, unpacked %d, at byte %d of a column that ends at %d", ErrFormat, h.CompressedPageSize, h.UncompressedPageSize, at, c.end)
+	case int64(h.UncompressedPageSize) > int64(c.most) || int64(values)*valueSize > int64(c.most):
+		return 0, fmt.Errorf("%w: the page at byte %d has %d bytes unpacked and %d values, and MaxPage is %d bytes", ErrSize, at, h.UncompressedPageSize, values, c.most)
+	}
+	if err := c.checkPacked(h, at+n); err != nil {
+		return 0, fmt.Errorf("the page at byte %d: %w", at, err)
 	}
 	return next, nil
 }

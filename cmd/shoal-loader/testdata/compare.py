@@ -6,6 +6,7 @@ import io
 
 import numpy
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from go import Go, GoStream
@@ -131,25 +132,30 @@ def ragged():
         for line in lines:
             f.write(json.dumps(line) + "\n")
 
-    def pad(rows, value, length=0, left=False, dtype=None):
-        length = max([len(r) for r in rows] + [length])
-        return torch.tensor([[value] * (length - len(r)) + r if left else r + [value] * (length - len(r)) for r in rows], dtype=dtype)
+    def pad(rows, value, length=0, left=False, dtype=torch.int64):
+        """PyTorch's pad_sequence; a row of so many elements more makes a length of it. On the left it is that of the rows turned round."""
+        rows = [torch.tensor(r, dtype=dtype) for r in rows] + [torch.empty(length, dtype=dtype)]
+        if left:
+            return pad_sequence([r.flip(0) for r in rows], batch_first=True, padding_value=value)[:-1].flip(1)
+        return pad_sequence(rows, batch_first=True, padding_value=value)[:-1]
 
     floats = {"jsonl": torch.float32, "parquet": torch.float64}  # as torch.tensor has them, and as the file has
 
     def simple(batch):
-        return {"ids": pad([r["ids"] for r in batch], 0, dtype=torch.int64), "tags": pad([r["tags"] for r in batch], 0.0, dtype=floats[kind]),
+        return {"ids": pad([r["ids"] for r in batch], 0), "tags": pad([r["tags"] for r in batch], 0.0, dtype=floats[kind]),
                 "n": torch.tensor([r["n"] for r in batch])}
 
     def each(batch):
         length = -(-max(len(r["ids"]) for r in batch) // 4) * 4
         return {"ids": pad([r["ids"] for r in batch], -100, length, True), "n": torch.tensor([r["n"] for r in batch]),
-                "there": pad([[True] * len(r["ids"]) for r in batch], False, length, True), "many": torch.tensor([len(r["ids"]) for r in batch]),
+                "there": pad([[True] * len(r["ids"]) for r in batch], False, length, True, dtype=torch.bool), "many": torch.tensor([len(r["ids"]) for r in batch]),
                 "tags": pad([r["tags"] for r in batch], 1.5, 8, dtype=floats[kind])}
 
     rules = {"ids": {"value": -100, "left": True, "multiple": 4, "mask": "there", "lengths": "many"}, "tags": {"value": 1.5, "length": 8}}
     files = ["jsonl"]
-    if pyarrow:
+    if not pyarrow:
+        print("no pyarrow", flush=True)
+    else:
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(lines), "ragged.parquet")
         files.append("parquet")
     for kind in files:
