@@ -155,3 +155,25 @@ func ExampleDistributedDataParallel() {
 	}
 	// Output: tensor([[0.5000, 0.5000]])
 }
+
+var squares = dist.RegisterLoss("squares", func(s *autograd.Scope, l *nn.Linear, batch []*tensor.Tensor) *autograd.Var {
+	return nn.MSELoss(l.Forward(s.Const(batch[0])), batch[1])
+})
+
+// Two processes compute the gradients of one network, each those of its half of the batch.
+func ExampleDataParallel() {
+	ctx := context.Background()
+	l := nn.NewLinear(1, 1, nil)
+	l.Weight.T.Zero()
+	l.Bias.T.Zero()
+	d, err := dist.NewDataParallel(ctx, squares, l, shoal.Options{Workers: 2})
+	if err != nil {
+		panic(err)
+	}
+	defer nn.Close(l)
+	defer d.Close()
+	x, y := tensor.FromSlice([]float32{1, 2}, 2, 1), tensor.FromSlice([]float32{3, 6}, 2, 1)
+	loss, err := d.Backward(ctx, x, y)
+	fmt.Println(loss, l.Weight.Grad.Item(), err)
+	// Output: 22.5 -15 <nil>
+}

@@ -127,6 +127,6 @@ func sendAndForget(t *testing.T) {
 
 // watchmen counts the goroutines that watch a group.
 func watchmen() int {
-	b := make([]byte, 1<<20)
-	return bytes.Count(b[:runtime.Stack(b, true)], []byte("watchman("))
+	b := make([]byte, 4<<20)
+	return bytes.Count(b[:runtime.Stack(b, true)], []byte("created by github.com/shoal-mp/shoal/dist.(*member).watch in"))
 }

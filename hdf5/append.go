@@ -1,10 +1,10 @@
 package hdf5
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -100,8 +100,8 @@ func (a *Appender) Names() []string { return a.file.Names() }
 
 // Dataset returns a data set, to write it, to Append to it and to Resize it. The error wraps ErrName
 // where there is none, and ErrUnsupported where it cannot be written in place: only chunked ones are,
-// in the tree that HDF5 has unless libver="latest" is asked for, of numbers that are little-endian,
-// with the filters shuffle, gzip and lzf.
+// of numbers that are little-endian, with the filters shuffle, gzip and lzf. Where libver="latest" has
+// found chunks in another way, they are in HDF5's older tree afterwards, which it reads and goes on with.
 func (a *Appender) Dataset(name string) (*Output, error) {
 	d, err := a.dataset(name)
 	if err != nil {
@@ -122,8 +122,6 @@ func (a *Appender) dataset(name string) (*Output, error) {
 	switch {
 	case found.store.kind != layoutChunked:
 		return nil, unsupported("to write what is not in chunks; it was made without a maximum shape")
-	case found.index.kind != indexTree:
-		return nil, unsupported("to write chunks in an index of libver=\"latest\"")
 	case found.kind.swapped:
 		return nil, unsupported("to write big-endian numbers")
 	}
@@ -155,9 +153,10 @@ func (a *Appender) dataset(name string) (*Output, error) {
 // Close writes where the data sets are now, and closes the file. After an error the file is as it was,
 // unless a header could not be written: then each data set is as it was or as it was to be.
 func (a *Appender) Close() error {
-	places := map[uint64]uint64{}
+	var patches []patch
 	for address, d := range a.open {
-		places[address] = d.chunkTree()
+		p, err := a.repoint(address, d, d.chunkTree())
+		patches, a.err = append(patches, p...), cmp.Or(a.err, err)
 	}
 	if a.err == nil {
 		a.err = a.f.Sync()
@@ -168,8 +167,8 @@ func (a *Appender) Close() error {
 	if a.err != nil {
 		return fmt.Errorf("append to %s: %w", a.f.Name(), errors.Join(a.err, a.Discard()))
 	}
-	for address, d := range a.open {
-		if err := a.repoint(address, d, places[address]); err != nil {
+	for _, p := range patches {
+		if _, err := a.to.WriteAt(p.bytes, int64(p.address)); err != nil {
 			return fmt.Errorf("append to %s: %w", a.f.Name(), errors.Join(err, a.f.Close()))
 		}
 	}
@@ -186,46 +185,4 @@ func (a *Appender) Discard() error {
 		return nil
 	}
 	return errors.Join(err, a.f.Close())
-}
-
-// repoint changes the header of a data set: first where its chunks are, then its shape.
-func (a *Appender) repoint(address uint64, d *Output, tree uint64) error {
-	all, err := a.file.messages(address)
-	if err != nil {
-		return err
-	}
-	pieces := map[block][]byte{}
-	var order []block
-	for _, kind := range []int{msgLayout, msgDataspace} {
-		m := all[slices.IndexFunc(all, func(m message) bool { return m.kind == kind })]
-		if pieces[m.in] == nil {
-			if pieces[m.in], err = a.file.at(m.in.address, int(m.in.size)); err != nil {
-				return err
-			}
-			order = append(order, m.in)
-		}
-		body := pieces[m.in][m.at-m.in.address:][:len(m.body)]
-		if kind == msgLayout {
-			le.PutUint64(body[3:], tree) // behind version, kind and rank
-			continue
-		}
-		dims := body[4:]
-		if body[0] == 1 {
-			dims = body[8:]
-		}
-		for i, n := range d.shape {
-			le.PutUint64(dims[8*i:], uint64(n))
-		}
-	}
-	for _, at := range order {
-		b := pieces[at]
-		if string(b[:4]) == "OHDR" || string(b[:4]) == "OCHK" {
-			end := len(b) - checksumSize
-			le.PutUint32(b[end:], lookup3(b[:end]))
-		}
-		if _, err := a.to.WriteAt(b, int64(at.address)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -17,8 +17,10 @@ import (
 // grown copies a file of h5py's whose data sets grow: "x" of float32 (2, 3) in chunks of (4, 2) with
 // gzip and shuffle, "group/n" of int64 (5), which are 0 to 4, "empty" of uint8 (0) by lzf, and beside
 // them what Append refuses.
-func grown(t testing.TB) string {
-	b, err := os.ReadFile("testdata/grows.h5")
+func grown(t testing.TB) string { return copied(t, "testdata/grows.h5") }
+
+func copied(t testing.TB, name string) string {
+	b, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,11 +101,7 @@ func TestRegression_S3_5_AppendToAFileThatIsThere(t *testing.T) {
 // is known by the address of its header, and makes it larger.
 func readByH5py(t *testing.T, path string) {
 	t.Helper()
-	for _, py := range filepath.SplitList(os.Getenv("SHOAL_TORCH_PYTHONS")) {
-		if exec.Command(py, "-c", "import h5py").Run() != nil {
-			continue
-		}
-		out, err := exec.Command(py, "-c", `
+	if !runH5py(t, path, `
 import sys, h5py, numpy as np
 with h5py.File(sys.argv[1], "a") as f:
     assert (f["x"][()] == np.arange(27).reshape(9, 3)).all(), f["x"][()]
@@ -114,26 +112,139 @@ with h5py.File(sys.argv[1], "a") as f:
     f["x"][9:] = 5
     f["new"] = np.arange(10)
 with h5py.File(sys.argv[1]) as f:
-    assert f["x"][3999, 2] == 5 and f["x"][8, 2] == 26 and f["new"][9] == 9 and f["empty"][299] == 7`, path).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", py, err, out)
-		}
-		a, err := hdf5.Append(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := a.Dataset("x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(x.Append(rows(0, 1)), a.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if x := read(t, open(t, path), "x"); x.Dim(0) != 4001 || tensor.At[float32](x, 3999, 1) != 5 || tensor.At[float32](x, 4000, 2) != 2 {
-			t.Errorf("%v", x)
-		}
+    assert f["x"][3999, 2] == 5 and f["x"][8, 2] == 26 and f["new"][9] == 9 and f["empty"][299] == 7`) {
 		return
 	}
+	a, err := hdf5.Append(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := a.Dataset("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(x.Append(rows(0, 1)), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if x := read(t, open(t, path), "x"); x.Dim(0) != 4001 || tensor.At[float32](x, 3999, 1) != 5 || tensor.At[float32](x, 4000, 2) != 2 {
+		t.Errorf("%v", x)
+	}
+}
+
+// What libver="latest" has written, with chunks in each of its indices, grows too.
+func TestRegression_S3_5_AppendToWhatLibverLatestHasWritten(t *testing.T) {
+	for _, file := range []string{"v110", "latest"} {
+		t.Run(file, func(t *testing.T) {
+			path := copied(t, "testdata/"+file+".h5")
+			for round := range 2 {
+				appendToLatest(t, path, 3*round)
+			}
+			latestByH5py(t, path)
+		})
+	}
+}
+
+// appendToLatest adds 3 pages to those that were added before, where there is room, and 100 numbers.
+func appendToLatest(t *testing.T, path string, before int) {
+	t.Helper()
+	a, err := hdf5.Append(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, long := x(), []string{"extensible", "tree"}
+	if before == 0 {
+		long = append(long, "fixed_room") // for 6 in all
+	}
+	for _, name := range long {
+		if err := appendTo(a, name, page); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if err := appendTo(a, "extensible_blocks", tensor.Arange(tensor.Int64, 0, 100, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"single", "single_gzip", "implicit", "extensible_last"} { // written, where they are
+		d, err := a.Dataset(name)
+		if err == nil {
+			err = d.WriteSlab(tensor.Full(tensor.Float32, float64(-before), 1, 1, 1), 2, 3, 4)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, path)
+	defer f.Close()
+	for _, name := range long {
+		got := read(t, f, name)
+		if got.Dim(0) != before+6 {
+			t.Fatalf("%s is of shape %v", name, got.Shape())
+		}
+		for i := 0; i < got.Dim(0); i += 3 {
+			if !tensor.Equal(got.Narrow(0, i, 3), page) {
+				t.Errorf("%s is %v", name, got)
+			}
+		}
+	}
+	if got := read(t, f, "extensible_blocks"); got.Dim(0) != 500+100*(before/3) || tensor.At[int64](got, 399) != 399 || tensor.At[int64](got, 499) != 99 {
+		t.Errorf("%v", got)
+	}
+	want := page.Clone()
+	tensor.SetAt(want, float32(-before), 2, 3, 4)
+	for _, name := range []string{"single", "single_gzip", "implicit", "extensible_last"} {
+		if got := read(t, f, name); !tensor.Equal(got, want) {
+			t.Errorf("%s is %v", name, got)
+		}
+	}
+	if attrs, err := f.Attrs("many"); err != nil || len(attrs) != 40 {
+		t.Errorf("%d attributes, %v", len(attrs), err)
+	}
+}
+
+func appendTo(a *hdf5.Appender, name string, t *tensor.Tensor) error {
+	d, err := a.Dataset(name)
+	if err != nil {
+		return err
+	}
+	return d.Append(t)
+}
+
+// latestByH5py reads, and makes larger, what appendToLatest has left, where there is an h5py.
+func latestByH5py(t *testing.T, path string) {
+	t.Helper()
+	runH5py(t, path, `
+import sys, h5py, numpy as np
+x = np.arange(60, dtype="<f4").reshape(3, 4, 5)
+with h5py.File(sys.argv[1], "a", libver="latest") as f:
+    for name in ("extensible", "tree"):
+        assert (f[name][()] == np.concatenate([x, x, x])).all(), name
+        f[name].resize((40, 4, 5))
+        f[name][9:] = 5
+    assert (f["fixed_room"][()] == np.concatenate([x, x])).all()
+    assert (f["extensible_blocks"][()] == np.concatenate([np.arange(400), np.arange(100), np.arange(100)])).all()
+    assert f["single_gzip"][2, 3, 4] == -3 and f["implicit"][2, 3, 3] == x[2, 3, 3]
+    f["extensible"].attrs["new"] = "attribute"
+    f.create_dataset("new", data=x, maxshape=(None, 4, 5), chunks=True)
+with h5py.File(sys.argv[1]) as f:
+    assert f["tree"][39, 3, 4] == 5 and (f["tree"][6:9] == x).all() and f["extensible"].attrs["new"] == "attribute"`)
+}
+
+// runH5py runs a program on a file by the first Python that has h5py, and reports whether there was one.
+func runH5py(t *testing.T, path, program string) bool {
+	t.Helper()
+	for _, py := range filepath.SplitList(os.Getenv("SHOAL_TORCH_PYTHONS")) {
+		if exec.Command(py, "-c", "import h5py").Run() != nil {
+			continue
+		}
+		if out, err := exec.Command(py, "-c", program, path).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", py, err, out)
+		}
+		return true
+	}
+	t.Log("h5py did not try the file: no Python of SHOAL_TORCH_PYTHONS has it (make interop has one)")
+	return false
 }
 
 func TestWhatAppendRefuses(t *testing.T) {
@@ -221,8 +332,41 @@ func TestADeathInAnAppend(t *testing.T) {
 	}
 }
 
+// The header of what libver="latest" has written moves, in one write.
+func TestADeathInAnAppendToLatest(t *testing.T) {
+	names, twice := []string{"extensible", "tree", "fixed_room"}, tensor.Cat([]*tensor.Tensor{x(), x()}, 0)
+	for writes := 0; ; writes++ {
+		path := copied(t, "testdata/latest.h5")
+		a, err := hdf5.Append(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		died := hdf5.DieAfter(a, writes)
+		for _, name := range names {
+			err = errors.Join(err, appendTo(a, name, x()))
+		}
+		err = errors.Join(err, a.Close())
+		f, grown := open(t, path), 0
+		for _, name := range names {
+			switch got := read(t, f, name); {
+			case tensor.Equal(got, twice):
+				grown++
+			case !tensor.Equal(got, x()):
+				t.Fatalf("after %d writes %s is %v", writes, name, got)
+			}
+		}
+		f.Close()
+		if !died() {
+			if err != nil || grown != len(names) {
+				t.Errorf("%d have grown, %v", grown, err)
+			}
+			return
+		}
+	}
+}
+
 func FuzzAppend(f *testing.F) {
-	for _, name := range []string{"testdata/grows.h5", "testdata/h5py.h5"} {
+	for _, name := range []string{"testdata/grows.h5", "testdata/h5py.h5", "testdata/v110.h5", "testdata/latest.h5"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)

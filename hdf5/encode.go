@@ -57,22 +57,15 @@ func (d *Output) finish(w *Writer, name string) uint64 {
 	} else {
 		h.add(msgDatatype, appendDatatype(nil, d.kind.dtype))
 	}
-	layout := []byte{3, byte(d.store.kind)}
 	if d.store.kind == layoutContiguous {
 		const late, whenSet = 2, 2 << 2
 		h.add(msgFill, []byte{3, late | whenSet})
-		layout = le.AppendUint64(layout, d.address)
-		layout = le.AppendUint64(layout, d.size)
+		h.add(msgLayout, le.AppendUint64(le.AppendUint64([]byte{3, layoutContiguous}, d.address), d.size))
 	} else {
 		const incremental, whenSet = 3, 2 << 2
 		h.add(msgFill, []byte{3, incremental | whenSet})
-		layout = append(layout, byte(len(d.shape)+1))
-		layout = le.AppendUint64(layout, d.chunkTree())
-		for _, n := range append(slices.Clone(d.chunk), d.kind.size) {
-			layout = le.AppendUint32(layout, uint32(n))
-		}
+		h.add(msgLayout, d.layout(d.chunkTree()))
 	}
-	h.add(msgLayout, layout)
 	if len(d.filters) > 0 {
 		list := []byte{2, byte(len(d.filters))}
 		for _, f := range d.filters {
@@ -90,6 +83,15 @@ func (d *Output) finish(w *Writer, name string) uint64 {
 	}
 	w.addAttrs(&h, name)
 	return d.w.append(h.finish())
+}
+
+// layout says that the chunks are in a tree.
+func (d *Output) layout(tree uint64) []byte {
+	b := le.AppendUint64([]byte{3, layoutChunked, byte(len(d.shape) + 1)}, tree)
+	for _, n := range append(slices.Clone(d.chunk), d.kind.size) {
+		b = le.AppendUint32(b, uint32(n))
+	}
+	return b
 }
 
 // appendDataspace writes a shape, and how large it may become where that is another one.

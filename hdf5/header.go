@@ -79,6 +79,14 @@ func (s source) messages(address uint64) ([]message, error) {
 	})
 }
 
+// The flags of a header of version 2.
+const (
+	headerSizeMask   = 3      // the logarithm of how many bytes its size has
+	headerOrder      = 1 << 2 // each message has two bytes more
+	headerAttributes = 1 << 4 // there are limits of attributes
+	headerTimes      = 1 << 5
+)
+
 // newMessages reads a header of version 2, whose blocks have checksums.
 func (s source) newMessages(address uint64) ([]message, error) {
 	start, err := s.at(address, int(min(uint64(s.size)-address, 40)))
@@ -90,13 +98,13 @@ func (s source) newMessages(address uint64) ([]message, error) {
 		return nil, unsupported("version %d of an object's header", version)
 	}
 	flags := c.int(1)
-	if flags&0x20 != 0 {
+	if flags&headerTimes != 0 {
 		c.take(16)
 	}
-	if flags&0x10 != 0 {
+	if flags&headerAttributes != 0 {
 		c.take(4)
 	}
-	size := c.uint(1 << (flags & 3))
+	size := c.uint(1 << (flags & headerSizeMask))
 	if c.short || size > maxHeader {
 		return nil, malformed("the header of an object at %d", address)
 	}
@@ -124,7 +132,7 @@ func (s source) newMessages(address uint64) ([]message, error) {
 		m := message{kind: c.int(1)}
 		size := c.int(2)
 		m.flag(c.int(1))
-		if flags&4 != 0 {
+		if flags&headerOrder != 0 {
 			c.take(2)
 		}
 		m.body = c.take(size)

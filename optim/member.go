@@ -29,7 +29,7 @@ type moment struct {
 }
 
 // classes are the names of PyTorch's by their marks.
-var classes = map[string]string{"dampening": "SGD", "betas": "Adam", "alpha": "RMSprop", "lr_decay": "Adagrad", "rho": "Adadelta", "etas": "Rprop"}
+var classes = map[string]string{"dampening": "SGD", "betas": "Adam or AdamW", "alpha": "RMSprop", "lr_decay": "Adagrad", "rho": "Adadelta", "etas": "Rprop"}
 
 // passing are the keys of a group on which nothing here depends: PyTorch's own, and its schedulers'.
 var passing = []string{"params", "param_names", "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
@@ -74,6 +74,9 @@ func memberOf[O any, P numbers[O]](c *core, o P) member {
 	m.load = func(group map[string]any, state map[int]map[string]any) (func() error, error) {
 		fresh := *o
 		problems := P(&fresh).class().settle(group)
+		if errors.Is(errors.Join(problems...), ErrClass) {
+			return nil, errors.Join(problems...) // the rest would be its consequences
+		}
 		if p := P(&fresh).problem(); p != "" && len(problems) == 0 {
 			problems = append(problems, fmt.Errorf("%w: %s", ErrFormat, p))
 		}

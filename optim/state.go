@@ -55,7 +55,8 @@ func State(o Optimizer, schedules ...Schedule) StateDict {
 // tensors are copied.
 //
 // The error wraps ErrFormat, ErrClass, ErrGroups, ErrMissing, ErrUnexpected, ErrShape or ErrDType for each thing
-// that does not fit, or shm.ErrNoSpace; but for the latter nothing was changed then. It panics if o is of another package.
+// that does not fit, or shm.ErrNoSpace; but for the latter nothing was changed then. Whether a state is Adam's or AdamW's
+// older versions of PyTorch do not say. It panics if o is of another package.
 func Load(o Optimizer, state any) error {
 	d, err := stateDictOf(state)
 	if err != nil {
@@ -75,8 +76,10 @@ func Load(o Optimizer, state any) error {
 		}
 		commits = append(commits, commit)
 	}
-	for _, n := range slices.Sorted(maps.Keys(left)) {
-		problems = append(problems, fmt.Errorf("state of parameter %d, which no group has: %w", n, ErrUnexpected))
+	if problems == nil { // otherwise it is not known whose those are that are left
+		for _, n := range slices.Sorted(maps.Keys(left)) {
+			problems = append(problems, fmt.Errorf("state of parameter %d, which no group has: %w", n, ErrUnexpected))
+		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err

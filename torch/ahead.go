@@ -133,6 +133,7 @@ func (a *ahead) end() {
 	a.endIfEmpty()
 }
 
+// drop closes what nobody will take of a process that has ended.
 func (a *ahead) drop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -31,6 +31,7 @@ type Conn struct {
 	last    error         // after them; whoever reads may look
 	sent    atomic.Bool   // Process.Wait has ended the sending
 	broken  atomic.Bool
+	passed  atomic.Bool // others may have its messages: as bytes, or through the connection
 }
 
 func newConn(s stream, opts Options) *Conn {
@@ -58,7 +59,7 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 // failed, wraps ErrUnsupported, ErrGlobal or ErrGone
 // where a message came that cannot be used, after which the next can be received, and ErrClosed where there is no next.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
-	b, err := c.RecvBytes(ctx)
+	b, err := c.recvBytes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +94,11 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 // RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF where the other side has closed, and a *ProcessError
 // where Spawn has started it and it has failed.
 func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
+	c.passed.Store(true)
+	return c.recvBytes(ctx)
+}
+
+func (c *Conn) recvBytes(ctx context.Context) (b []byte, err error) {
 	for {
 		if b, ok := c.ahead.take(); ok {
 			return b, nil

@@ -110,6 +110,7 @@ func (e *exporter) end(c *Conn) (_ *pickle.Object, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.passed.Store(true)
 	return connectionOn(df, c.reads, c.writes), nil
 }
 

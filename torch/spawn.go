@@ -302,11 +302,14 @@ func within(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 // Signal sends a signal; os.ErrProcessDone if the process has ended.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Close kills the process, if it has not ended, waits for that, and closes Conn. It is idempotent.
+// Close kills the process, if it has not ended, waits for that, and closes Conn, whose messages nobody receives any more. It is idempotent.
 func (p *Process) Close() error {
 	if p.cmd != nil {
 		p.cmd.Process.Kill()
 		<-p.ended
+		if !p.Conn.passed.Load() { // nobody will read the messages
+			p.ahead.drop()
+		}
 	}
 	if p.start != nil {
 		p.start.Close()

@@ -1,0 +1,138 @@
+package hdf5
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A patch is what is to stand in the file instead of what is there.
+type patch struct {
+	address uint64
+	bytes   []byte
+}
+
+// repoint returns how the header of a data set changes, in one patch for each of its pieces: first where its chunks are, then
+// its shape. What has to be behind the end of the file for that is written there.
+func (a *Appender) repoint(address uint64, d *Output, tree uint64) ([]patch, error) {
+	all, err := a.file.messages(address)
+	if err != nil {
+		return nil, err
+	}
+	var pieces []*piece
+	for _, kind := range []int{msgLayout, msgDataspace} {
+		m := all[slices.IndexFunc(all, func(m message) bool { return m.kind == kind })]
+		i := slices.IndexFunc(pieces, func(p *piece) bool { return p.in == m.in })
+		if i < 0 {
+			i = len(pieces)
+			b, err := a.file.at(m.in.address, int(m.in.size))
+			if err != nil {
+				return nil, err
+			}
+			pieces = append(pieces, &piece{in: m.in, b: slices.Clone(b)})
+		}
+		body := pieces[i].b[m.at-m.in.address:][:len(m.body)]
+		switch {
+		case kind == msgDataspace:
+			setDims(body, d.shape)
+		case body[0] == 3:
+			le.PutUint64(body[3:], tree) // behind version, kind and rank
+		default:
+			pieces[i].layout = d.layout(tree)
+		}
+	}
+	var patches []patch
+	for _, p := range pieces {
+		if p.layout != nil {
+			if err := a.move(address, p); err != nil {
+				return nil, err
+			}
+		}
+		p.seal()
+		patches = append(patches, patch{p.in.address, p.b})
+	}
+	return patches, nil
+}
+
+// setDims writes a shape into a dataspace.
+func setDims(body []byte, shape []int) {
+	dims := body[4:]
+	if body[0] == 1 {
+		dims = body[8:]
+	}
+	for i, n := range shape {
+		le.PutUint64(dims[8*i:], uint64(n))
+	}
+}
+
+// A piece is one of those that a header is in.
+type piece struct {
+	in     block
+	b      []byte
+	layout []byte // instead of the one that is there, which may be shorter
+}
+
+// seal writes the checksum, where there is one.
+func (p *piece) seal() {
+	if p.isNew() {
+		end := len(p.b) - checksumSize
+		le.PutUint32(p.b[end:], lookup3(p.b[:end]))
+	}
+}
+
+// isNew reports whether it is of a header of version 2.
+func (p *piece) isNew() bool { return string(p.b[:4]) == "OHDR" || string(p.b[:4]) == "OCHK" }
+
+// move writes the messages of a piece behind the end of the file, with another layout, and has the header continue there: a layout
+// cannot become longer where it is.
+func (a *Appender) move(address uint64, p *piece) error {
+	start, err := a.file.at(address, 6)
+	if err != nil || !p.isNew() {
+		return cmp.Or(err, unsupported("chunks in an index of libver=\"latest\" under a header of version 1"))
+	}
+	from, order, flags := 4, 0, int(start[5])
+	if p.in.address == address {
+		from = 6 + 1<<(flags&headerSizeMask)
+		if flags&headerTimes != 0 {
+			from += 16
+		}
+		if flags&headerAttributes != 0 {
+			from += 4
+		}
+	}
+	if flags&headerOrder != 0 {
+		order = 2
+	}
+	room := p.b[from : len(p.b)-checksumSize]
+	if len(room) < 4+order+16 {
+		return unsupported("a header of %d bytes, which has no room for where it continues", len(room))
+	}
+	moved := []byte("OCHK")
+	for c := (&cursor{b: room}); len(c.b) >= 4+order; {
+		head := c.take(4 + order)
+		body := c.take(int(le.Uint16(head[1:])))
+		switch {
+		case c.short:
+			return malformed("a message in a header is cut short")
+		case head[0] == 0: // nothing
+			continue
+		case head[0] == msgLayout:
+			head, body = slices.Clone(head), p.layout
+			le.PutUint16(head[1:], uint16(len(body)))
+		}
+		moved = append(append(moved, head...), body...)
+	}
+	moved = le.AppendUint32(moved, lookup3(moved))
+	to := appendMessage(room[:0], msgContinuation, order, le.AppendUint64(le.AppendUint64(nil, a.append(moved)), uint64(len(moved))))
+	clear(room[len(to):])
+	if left := len(room) - len(to); left >= 4+order {
+		appendMessage(to, 0, order, make([]byte, left-4-order))
+	}
+	return a.err
+}
+
+// appendMessage appends a message without flags.
+func appendMessage(b []byte, kind, order int, body []byte) []byte {
+	b = le.AppendUint16(append(b, byte(kind)), uint16(len(body)))
+	b = append(b, make([]byte, 1+order)...)
+	return append(b, body...)
+}
