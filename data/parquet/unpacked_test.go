@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -141,7 +140,7 @@ func FuzzUnpacked(f *testing.F) {
 		}
 		all, err := parquet.LookupCompressionCodec(codec).Decode(nil, b)
 		if err == nil && int64(len(all)) > most {
-			t.Error(fmt.Sprintf("%v: %d bytes came out where %d were found", codec, len(all), most))
+			t.Errorf("%v: %d bytes came out where %d were found", codec, len(all), most)
 		}
 	})
 }
