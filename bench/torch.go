@@ -39,7 +39,8 @@ var torchJPEG = Suite{
 // ourVariant is the script's other side that is a program of Shoal's.
 const ourVariant = "shoal"
 
-// peerRows are the rows of one size. Those of PyTorch's strategy file_system are called so.
+// peerRows are the rows of one size. Those of PyTorch's strategy file_system are called so. In those called spawn the program has started
+// PyTorch, and in the others PyTorch the program.
 func peerRows(size int, name string, rounds int) func(context.Context, *hall) (group, error) {
 	return func(_ context.Context, h *hall) (group, error) {
 		g := group{rounds: 5}
@@ -53,6 +54,8 @@ func peerRows(size int, name string, rounds int) func(context.Context, *hall) (g
 				{"go_share", "share", "", atMost(15e3, "15 µs")},
 				{"rtt", "rtt", "rtt", timesPeer(1.1)},
 				{"kept", "kept", "to", timesPeer(5)},
+				{"spawn_from", "spawn_from", "from", timesPeer(1.2)},
+				{"spawn_go_share", "spawn_share", "", atMost(15e3, "15 µs")},
 			} {
 				w := &peerWork{op: row.theirs + " " + s.strategy, ours: row.ours + " " + s.strategy, Size: size, Rounds: max(h.scale(rounds), 1)}
 				g.cases = append(g.cases, Case{Name: "torchpeer_" + name + "_" + row.name + s.suffix, Unit: Nanoseconds, Target: row.target, Peer: w})

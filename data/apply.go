@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// gather has the Dataset write samples to rows. What a Transform changes is written to memory of the worker's first, and the rest where it
-// belongs.
+// gather has the Dataset write samples to rows. What a Transform changes is written to memory of
+// the worker's first, and the rest where it belongs.
 func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
 	if w.transform == nil {
 		return g.Gather(w.ctx, indices, into)
@@ -28,11 +28,12 @@ func (w *worker) gather(g Gatherer, indices []int, into Batch) error {
 	return w.apply(into[0], raw)
 }
 
-// raw returns memory for the first fields of samples as they are before the Transform. It is to be closed.
+// raw returns memory for the first fields of samples as they are before the Transform. It is to be
+// closed.
 func (w *worker) raw(indices []int) (*tensor.Tensor, error) {
 	n := len(indices)
 	if w.scratch == nil {
-		w.work.begin(indices[0])
+		w.current.begin(indices[0])
 		s, err := w.ds.Get(w.ctx, indices[0])
 		if err != nil {
 			return nil, err
@@ -59,7 +60,8 @@ func (w *worker) apply(dst, src *tensor.Tensor) error {
 	return nil
 }
 
-// transformed transforms the first tensor of a sample; of a value, the first that is not made of a number or a string.
+// transformed transforms the first tensor of a sample; of a value, the first that is not made of a
+// number or a string.
 func (w *worker) transformed(s *sample) error {
 	at := 0
 	if s.spec != "" {

@@ -25,11 +25,11 @@ type plus struct{ N float64 }
 func (p plus) Apply(_, src *tensor.Tensor) *tensor.Tensor { return tensor.Add(src, src.Number(p.N)) }
 
 // oneByOne is a set without a Gather.
-type oneByOne struct{ Of data.Box[data.Dataset] }
+type oneByOne struct{ Of data.Any[data.Dataset] }
 
-func (d *oneByOne) Len() int { return d.Of.It.Len() }
+func (d *oneByOne) Len() int { return d.Of.Value.Len() }
 func (d *oneByOne) Get(ctx context.Context, i int) (data.Sample, error) {
-	return d.Of.It.Get(ctx, i)
+	return d.Of.Value.Get(ctx, i)
 }
 
 // asStream is a set in order.
@@ -48,10 +48,11 @@ func (d *asStream) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Samp
 func TestATransformIsTheSameInWorkersOfAnyKind(t *testing.T) {
 	set := data.Digits(90, 1)
 	tr := data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd), plus{0.5})
-	single := &oneByOne{data.Box[data.Dataset]{It: set}}
+	single := &oneByOne{data.Any[data.Dataset]{Value: set}}
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		for what, o := range map[string]data.Options{
-			"rows": {BatchSize: 16}, "shared rows": {BatchSize: 16, Shared: true}, "samples": {BatchSize: 16}, "single": {BatchSize: data.Single}, "stream": {BatchSize: 15, Parts: 1},
+			"rows": {BatchSize: 16}, "shared rows": {BatchSize: 16, Shared: true}, "samples": {BatchSize: 16},
+			"single": {BatchSize: data.Single}, "stream": {BatchSize: 15, Parts: 1},
 		} {
 			o.Workers, o.Kind, o.Transform = workers, kind, tr
 			l := data.NewLoader(set, o)
@@ -74,7 +75,8 @@ func TestATransformIsTheSameInWorkersOfAnyKind(t *testing.T) {
 				if what == "single" {
 					want = want.Select(0, 0)
 				}
-				if !slices.Equal(b[0].Shape(), want.Shape()) || !tensor.Equal(b[0], want) || b[0].IsShared() != (o.Shared || kind == data.Processes) {
+				if !slices.Equal(b[0].Shape(), want.Shape()) || !tensor.Equal(b[0], want) ||
+					b[0].IsShared() != (o.Shared || kind == data.Processes) {
 					t.Errorf("%s, %s: the batch from sample %d on differs", name, what, at)
 				}
 				if o.Shared {

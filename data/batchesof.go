@@ -8,10 +8,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/tree"
 )
 
-// BatchesOf returns the batches of the next epoch of l, as Batches does, each put together as a B. Of samples that are structs, B is a struct
-// with the same names, in which tensors stand for tensors, numbers and bools, []string for strings, NestedRows for what is Nested, and
-// slices for slices; a field that it lacks is an error. With any for B, or in it, maps are map[string]any and lists []any. Of plain
-// samples a batch is a list of tensors, which goes into a Batch, or into a struct that is a tuple.
+// BatchesOf returns the batches of the next epoch of l, as Batches does, each put together as a B.
+// Of samples that are structs, B is a struct with the same names, in which tensors stand for
+// tensors, numbers and bools, []string for strings, NestedRows for what is Nested, and slices for
+// slices; a field that it lacks is an error. With any for B, or in it, maps are map[string]any and
+// lists []any. Of plain samples a batch is a list of tensors, which goes into a Batch, or into a
+// struct that is a tuple.
 //
 // Of single samples, numbers and strings stay what they are.
 func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
@@ -21,7 +23,7 @@ func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 // EpochOf is Epoch with batches as BatchesOf has them.
 func EpochOf[B any](ctx context.Context, l *Loader, epoch int) iter.Seq2[B, error] {
 	return func(yield func(B, error) bool) {
-		l.each(ctx, epoch, func(s *slot, err error) bool {
+		l.each(ctx, epoch, func(s *batchState, err error) bool {
 			var b, none B
 			if err != nil {
 				return yield(none, err)
@@ -37,7 +39,7 @@ func EpochOf[B any](ctx context.Context, l *Loader, epoch int) iter.Seq2[B, erro
 }
 
 // value is the batch with its structure.
-func (s *slot) value() tree.Value {
+func (s *batchState) value() tree.Value {
 	spec := s.spec
 	if spec == "" {
 		spec = tree.Tensors(len(s.batch))

@@ -10,24 +10,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// frame returns the frame of a batch. If it is in shared memory, it has that.
-func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
-	_, here := c.(*locals)
+// buffer returns the buffer of a batch. If it is in shared memory, it has that.
+func (l *Loader) buffer(lay layout, rows int, c executor) (*batchBuffer, error) {
+	_, here := c.(*goroutineExecutor)
 	if dev := lay.device(); dev != nil && l.opts.Kind == Processes && !here {
 		return nil, apart(dev)
 	}
 	shared := !here && l.Kind() != Goroutines || l.inSharedMemory()
-	f := planFrame(l, lay, rows, shared)
+	f := planBatchBuffer(l, lay, rows, shared)
 	if !shared {
 		return f, nil
 	}
-	err := f.furnish()
+	err := f.allocate()
 	if errors.Is(err, shm.ErrNoSpace) && l.shed() {
-		err = f.furnish()
+		err = f.allocate()
 	}
 	if errors.Is(err, shm.ErrNoSpace) && !l.opts.Reuse {
-		runtime.GC() // what it finds that nobody has, is given back some time after: a batch that has to wait tries again
-		err = f.furnish()
+		// what it finds that nobody has, is given back some time after: a batch that has to wait tries again
+		runtime.GC()
+		err = f.allocate()
 	}
 	return f, err
 }
@@ -35,8 +36,9 @@ func (l *Loader) frame(lay layout, rows int, c crew) (*frame, error) {
 // inSharedMemory reports whether batches are to be there even if goroutines make them.
 func (l *Loader) inSharedMemory() bool { return l.opts.Shared || l.opts.PinMemory }
 
-// reuse gives a frame the memory of an earlier batch, if there is any that fits: of the last one, which is most likely in a cache.
-func (l *Loader) reuse(f *frame) bool {
+// reuse gives a buffer the memory of an earlier batch, if there is any that fits: of the last one,
+// which is most likely in a cache.
+func (l *Loader) reuse(f *batchBuffer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, old := range slices.Backward(l.idle) {
@@ -65,7 +67,7 @@ func (l *Loader) pin(b Batch) error {
 	return nil
 }
 
-// shed closes the frames that are kept for later, and reports whether there were any.
+// shed closes the buffers that are kept for later, and reports whether there were any.
 func (l *Loader) shed() bool {
 	l.mu.Lock()
 	idle := l.idle
@@ -77,21 +79,22 @@ func (l *Loader) shed() bool {
 	return len(idle) > 0
 }
 
-// forget takes back a batch that nobody has any more. It keeps its memory, unless parts of it are gone.
-func (l *Loader) forget(s *slot) {
-	if s.frame == nil || len(s.bad) > 0 {
+// forget takes back a batch that nobody has any more. It keeps its memory, unless parts of it are
+// gone.
+func (l *Loader) forget(s *batchState) {
+	if s.buffer == nil || len(s.bad) > 0 {
 		closeAll(s.batch)
 	}
-	if s.frame != nil && len(s.bad) > 0 {
-		closeAll(s.frame.batch)
-	} else if s.frame != nil {
-		l.recycle(s.frame)
+	if s.buffer != nil && len(s.bad) > 0 {
+		closeAll(s.buffer.batch)
+	} else if s.buffer != nil {
+		l.recycle(s.buffer)
 	}
-	s.frame, s.batch = nil, nil
+	s.buffer, s.batch = nil, nil
 }
 
-// recycle keeps a frame for later, unless its batch would be the consumer's.
-func (l *Loader) recycle(f *frame) {
+// recycle keeps a buffer for later, unless its batch would be the consumer's.
+func (l *Loader) recycle(f *batchBuffer) {
 	l.mu.Lock()
 	keep := f.batch != nil && l.closed.Err() == nil && len(l.idle) <= l.ahead() && !(f.shared && l.opts.Shared)
 	if keep {

@@ -10,15 +10,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Collate makes a batch of samples in a way of its own: torch's collate_fn. It is made by RegisterCollate.
+// A Collate makes a batch of samples in a way of its own: torch's collate_fn. It is made by
+// RegisterCollate.
 type Collate struct {
 	name   string
 	make   func(ctx context.Context, samples []sample) (b Batch, spec string, err error)
 	values bool // of what the set returned, before a Transform
 }
 
-// RegisterCollate makes f usable as Options.Collate. Keep the result in a package-level variable, so that workers that are processes have it under
-// the same name, which no other has: it panics otherwise, and after shoal.Main has begun. A batch of which each field is new and of samples of one shape needs none.
+// RegisterCollate makes f usable as Options.Collate. Keep the result in a package-level variable,
+// so that workers that are processes have it under the same name, which no other has: it panics
+// otherwise, and after shoal.Main has begun. A batch of which each field is new and of samples of
+// one shape needs none.
 func RegisterCollate(name string, f func(ctx context.Context, samples []Sample) (Batch, error)) *Collate {
 	if name == "" || f == nil {
 		panic(fmt.Sprintf("data: RegisterCollate(%q): a name and a function are needed", name))
@@ -39,9 +42,10 @@ func RegisterCollate(name string, f func(ctx context.Context, samples []Sample) 
 	return c
 }
 
-// RegisterCollateOf is RegisterCollate for samples that are values of type T: what a ValueDataset returns, any for all. The batch is a
-// value, too, whose tensors have a first dimension for the samples, as a rule; BatchesOf puts it together again. DefaultCollate does
-// what is to be done as always.
+// RegisterCollateOf is RegisterCollate for samples that are values of type T: what a ValueDataset
+// returns, any for all. The batch is a value, too, whose tensors have a first dimension for the
+// samples, as a rule; BatchesOf puts it together again. DefaultCollate does what is to be done as
+// always.
 func RegisterCollateOf[T any](name string, f func(ctx context.Context, samples []T) (batch any, err error)) *Collate {
 	if name == "" || f == nil {
 		panic(fmt.Sprintf("data: RegisterCollateOf(%q): a name and a function are needed", name))
@@ -52,7 +56,8 @@ func RegisterCollateOf[T any](name string, f func(ctx context.Context, samples [
 		for k, s := range samples {
 			v, ok := s.value.(T)
 			if !ok {
-				return nil, "", &tree.RowError{Row: k, Err: fmt.Errorf("%w: a %T, where the Collate %q takes %T", ErrSample, s.value, name, all[k])}
+				return nil, "", &tree.RowError{Row: k,
+					Err: fmt.Errorf("%w: a %T, where the Collate %q takes %T", ErrSample, s.value, name, all[k])}
 			}
 			all[k] = v
 		}
@@ -70,8 +75,8 @@ func RegisterCollateOf[T any](name string, f func(ctx context.Context, samples [
 	return c
 }
 
-// DefaultCollate makes a batch of values as a Loader does: maps become map[string]any, lists []any, and what was a string []string. The
-// error names the sample and the place in it.
+// DefaultCollate makes a batch of values as a Loader does: maps become map[string]any, lists []any,
+// and what was a string []string. The error names the sample and the place in it.
 func DefaultCollate(samples []any, how Ragged) (any, error) {
 	all, rules := make([]tree.Value, len(samples)), tree.NewRules(how.rules())
 	for k, s := range samples {
@@ -81,7 +86,8 @@ func DefaultCollate(samples []any, how Ragged) (any, error) {
 		}
 		all[k] = v
 	}
-	batch, err := tree.Collate(all, rules, func(fields []tree.Field) ([]*tensor.Tensor, error) { return oneBlock(fields, false) })
+	batch, err := tree.Collate(all, rules,
+		func(fields []tree.Field) ([]*tensor.Tensor, error) { return oneBlock(fields, false) })
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", shapeError(err))
 	}
@@ -101,8 +107,9 @@ func (c *Collate) check(b Batch) error {
 
 var collates registry.Table[*Collate]
 
-// Stack is the default Collate: it copies samples of one layout into a batch, whose tensors lie in one block of shared or other memory. An error
-// that wraps ErrShape or ErrSample says which sample differs, or is none.
+// Stack is the default Collate: it copies samples of one layout into a batch, whose tensors lie in
+// one block of shared or other memory. An error that wraps ErrShape or ErrSample says which sample
+// differs, or is none.
 func Stack(samples []Sample, shared bool) (Batch, error) {
 	if len(samples) == 0 {
 		return nil, nil
@@ -112,7 +119,7 @@ func Stack(samples []Sample, shared bool) (Batch, error) {
 			return nil, &tree.RowError{Row: row, Err: err}
 		}
 	}
-	f, err := newFrame(layoutOf(samples[0], 0), len(samples), shared)
+	f, err := newBatchBuffer(layoutOf(samples[0], 0), len(samples), shared)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +134,7 @@ func Stack(samples []Sample, shared bool) (Batch, error) {
 
 // convert makes a batch of one sample, without a dimension for the batch: torch's default_convert.
 func convert(s Sample, shared bool) (Batch, error) {
-	f, err := newFrame(layoutOf(s, 0), single, shared)
+	f, err := newBatchBuffer(layoutOf(s, 0), single, shared)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +144,8 @@ func convert(s Sample, shared bool) (Batch, error) {
 	return f.batch, nil
 }
 
-// gather copies rows of src, contiguous, to the first rows of dst, contiguous and of the same dtype. Rows are copied whole.
+// gather copies rows of src, contiguous, to the first rows of dst, contiguous and of the same
+// dtype. Rows are copied whole.
 func gather(dst, src *tensor.Tensor, rows []int) {
 	to, from := tensor.Bytes(dst), tensor.Bytes(src)
 	n := len(from) / max(1, src.Dim(0))

@@ -18,12 +18,13 @@ func init() {
 	Register[*ChainDataset]("data.ChainDataset")
 }
 
-// gatherFrom has samples of a data set written to rows of a batch, by itself if it is a Gatherer. names are what their generators begin with.
+// gatherFrom has samples of a data set written to rows of a batch, by itself if it is a Gatherer.
+// names are what their generators begin with.
 func gatherFrom(ctx context.Context, ds Dataset, names, indices []int, into Batch) error {
 	if g, ok := ds.(Gatherer); ok {
 		return g.Gather(ctx, indices, into)
 	}
-	w, _ := ctx.Value(workKey{}).(*work)
+	w, _ := ctx.Value(sampleContextKey{}).(*sampleContext)
 	for k, i := range indices {
 		if w != nil {
 			w.begin(names[k])
@@ -40,20 +41,20 @@ func gatherFrom(ctx context.Context, ds Dataset, names, indices []int, into Batc
 }
 
 // closeDatasets closes those that can be.
-func closeDatasets(of []Box[Dataset]) error {
+func closeDatasets(of []Any[Dataset]) error {
 	var errs []error
 	for _, d := range of {
-		if c, ok := d.It.(interface{ Close() error }); ok {
+		if c, ok := d.Value.(interface{ Close() error }); ok {
 			errs = append(errs, c.Close())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func boxed(of []Dataset) []Box[Dataset] {
-	all := make([]Box[Dataset], len(of))
+func boxed(of []Dataset) []Any[Dataset] {
+	all := make([]Any[Dataset], len(of))
 	for i, d := range of {
-		all[i] = Box[Dataset]{d}
+		all[i] = Any[Dataset]{d}
 	}
 	return all
 }
@@ -63,7 +64,7 @@ func outside(i, n int) error { return fmt.Errorf("sample %d of %d: out of range"
 
 // A ConcatDataset is several data sets one after the other.
 type ConcatDataset struct {
-	Of   []Box[Dataset]
+	Of   []Any[Dataset]
 	Ends []int // where each ends: torch's cumulative_sizes
 }
 
@@ -106,10 +107,11 @@ func (d *ConcatDataset) Get(ctx context.Context, i int) (Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.Of[part].It.Get(ctx, inside)
+	return d.Of[part].Value.Get(ctx, inside)
 }
 
-// Gather writes samples to the rows of a batch, as many at once as follow each other in one data set.
+// Gather writes samples to the rows of a batch, as many at once as follow each other in one data
+// set.
 func (d *ConcatDataset) Gather(ctx context.Context, indices []int, into Batch) error {
 	run, first := []int(nil), 0
 	for k := 0; k < len(indices); k++ {
@@ -124,7 +126,7 @@ func (d *ConcatDataset) Gather(ctx context.Context, indices []int, into Batch) e
 			}
 		}
 		rows := into.rows(first, len(run))
-		err = gatherFrom(ctx, d.Of[part].It, indices[first:], run, rows)
+		err = gatherFrom(ctx, d.Of[part].Value, indices[first:], run, rows)
 		closeAll(rows)
 		if err != nil {
 			return err
@@ -138,9 +140,10 @@ func (d *ConcatDataset) Gather(ctx context.Context, indices []int, into Batch) e
 func (d *ConcatDataset) Close() error { return closeDatasets(d.Of) }
 
 // A StackDataset has samples with the fields of several data sets side by side.
-type StackDataset struct{ Of []Box[Dataset] }
+type StackDataset struct{ Of []Any[Dataset] }
 
-// NewStackDataset makes a StackDataset of data sets of the same length and takes them over: its Close closes them.
+// NewStackDataset makes a StackDataset of data sets of the same length and takes them over: its
+// Close closes them.
 func NewStackDataset(of ...Dataset) *StackDataset {
 	if len(of) == 0 {
 		panic("data: a StackDataset of nothing")
@@ -154,13 +157,13 @@ func NewStackDataset(of ...Dataset) *StackDataset {
 }
 
 // Len returns the number of samples.
-func (d *StackDataset) Len() int { return d.Of[0].It.Len() }
+func (d *StackDataset) Len() int { return d.Of[0].Value.Len() }
 
 // Get returns the fields of sample i of each data set.
 func (d *StackDataset) Get(ctx context.Context, i int) (Sample, error) {
 	var all Sample
 	for _, part := range d.Of {
-		s, err := part.It.Get(ctx, i)
+		s, err := part.Value.Get(ctx, i)
 		if err != nil {
 			return nil, err
 		}
@@ -174,20 +177,21 @@ func (d *StackDataset) Close() error { return closeDatasets(d.Of) }
 
 // A Subset is those samples of a data set that Indices says.
 type Subset struct {
-	Of      Box[Dataset]
+	Of      Any[Dataset]
 	Indices []int
 }
 
 var _ Gatherer = (*Subset)(nil)
 
-// NewSubset makes a Subset. It panics if there is no such sample. Whoever made the data set closes it.
+// NewSubset makes a Subset. It panics if there is no such sample. Whoever made the data set closes
+// it.
 func NewSubset(of Dataset, indices []int) *Subset {
 	for _, i := range indices {
 		if i < 0 || i >= of.Len() {
 			panic("data: NewSubset: " + outside(i, of.Len()).Error())
 		}
 	}
-	return &Subset{Box[Dataset]{of}, indices}
+	return &Subset{Any[Dataset]{of}, indices}
 }
 
 // Len returns the number of samples.
@@ -198,7 +202,7 @@ func (d *Subset) Get(ctx context.Context, i int) (Sample, error) {
 	if i < 0 || i >= len(d.Indices) {
 		return nil, outside(i, len(d.Indices))
 	}
-	return d.Of.It.Get(ctx, d.Indices[i])
+	return d.Of.Value.Get(ctx, d.Indices[i])
 }
 
 // Gather writes samples to the rows of a batch.
@@ -210,11 +214,12 @@ func (d *Subset) Gather(ctx context.Context, indices []int, into Batch) error {
 		}
 		inside[k] = d.Indices[i]
 	}
-	return gatherFrom(ctx, d.Of.It, indices, inside, into)
+	return gatherFrom(ctx, d.Of.Value, indices, inside, into)
 }
 
-// RandomSplit deals the samples of a data set out to Subsets of the given lengths, at random by the seed alone. Lengths are numbers of samples that
-// sum up to its own, or parts of 1 that sum up to 1: of what these leave over when they are rounded down, each gets one in turn.
+// RandomSplit deals the samples of a data set out to Subsets of the given lengths, at random by the
+// seed alone. Lengths are numbers of samples that sum up to its own, or parts of 1 that sum up to
+// 1: of what these leave over when they are rounded down, each gets one in turn.
 func RandomSplit(of Dataset, lengths []float64, seed uint64) []*Subset {
 	n, sum := of.Len(), 0.0
 	for _, l := range lengths {
@@ -225,7 +230,8 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []*Subset {
 	}
 	counts := make([]int, len(lengths))
 	left := n
-	parts := math.Abs(sum-1) < 1e-9 && n != 1 || n == 1 && slices.ContainsFunc(lengths, func(l float64) bool { return l != math.Trunc(l) })
+	parts := math.Abs(sum-1) < 1e-9 && n != 1 ||
+		n == 1 && slices.ContainsFunc(lengths, func(l float64) bool { return l != math.Trunc(l) })
 	for k, l := range lengths {
 		if parts {
 			l = math.Floor(float64(n) * l)
@@ -243,20 +249,20 @@ func RandomSplit(of Dataset, lengths []float64, seed uint64) []*Subset {
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(n)
 	var all []*Subset
 	for _, c := range counts {
-		all = append(all, &Subset{Box[Dataset]{of}, order[:c:c]})
+		all = append(all, &Subset{Any[Dataset]{of}, order[:c:c]})
 		order = order[c:]
 	}
 	return all
 }
 
 // A ChainDataset is several Streams one after the other: of each, the same part.
-type ChainDataset struct{ Of []Box[Stream] }
+type ChainDataset struct{ Of []Any[Stream] }
 
 // NewChainDataset makes a ChainDataset.
 func NewChainDataset(of ...Stream) *ChainDataset {
 	d := new(ChainDataset)
 	for _, s := range of {
-		d.Of = append(d.Of, Box[Stream]{s})
+		d.Of = append(d.Of, Any[Stream]{s})
 	}
 	return d
 }
@@ -265,7 +271,7 @@ func NewChainDataset(of ...Stream) *ChainDataset {
 func (d *ChainDataset) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
 	return func(yield func(Sample, error) bool) {
 		for _, s := range d.Of {
-			for sample, err := range s.It.Samples(ctx, p) {
+			for sample, err := range s.Value.Samples(ctx, p) {
 				if !yield(sample, err) {
 					return
 				}

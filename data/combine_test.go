@@ -28,7 +28,8 @@ func init() { data.Register[plain]("test.plain") }
 func (p plain) Len() int                                            { return p.Of.Len() }
 func (p plain) Get(ctx context.Context, i int) (data.Sample, error) { return p.Of.Get(ctx, i) }
 
-// firsts returns the first field of all samples, as a Loader with so many workers of a kind makes them.
+// firsts returns the first field of all samples, as a Loader with so many workers of a kind makes
+// them.
 func firsts(t *testing.T, d data.Dataset, kind data.Kind, workers int) (all []int64) {
 	t.Helper()
 	l := data.NewLoader(d, data.Options{BatchSize: 4, Workers: workers, Kind: kind})
@@ -49,12 +50,14 @@ func TestDatasetsOfDatasets(t *testing.T) {
 		ds   data.Dataset
 		want []int64
 	}{
-		"concat":        {data.NewConcatDataset(counted(0, 3), counted(10, 0), plain{counted(20, 1)}, counted(30, 2)), []int64{0, 1, 2, 20, 30, 31}},
-		"concat none":   {data.NewConcatDataset(), nil},
-		"stack":         {data.NewStackDataset(counted(0, 3), plain{counted(10, 3)}), []int64{0, 1, 2, 10, 11, 12}},
-		"subset":        {data.NewSubset(counted(0, 9), []int{8, 1, 1, 3}), []int64{8, 1, 1, 3}},
-		"subset plain":  {data.NewSubset(plain{counted(0, 9)}, []int{8, 1, 1, 3}), []int64{8, 1, 1, 3}},
-		"subset concat": {data.NewSubset(data.NewConcatDataset(counted(0, 3), plain{counted(10, 3)}), []int{5, 0, 3, 2}), []int64{12, 0, 10, 2}},
+		"concat": {data.NewConcatDataset(counted(0, 3), counted(10, 0), plain{counted(20, 1)},
+			counted(30, 2)), []int64{0, 1, 2, 20, 30, 31}},
+		"concat none":  {data.NewConcatDataset(), nil},
+		"stack":        {data.NewStackDataset(counted(0, 3), plain{counted(10, 3)}), []int64{0, 1, 2, 10, 11, 12}},
+		"subset":       {data.NewSubset(counted(0, 9), []int{8, 1, 1, 3}), []int64{8, 1, 1, 3}},
+		"subset plain": {data.NewSubset(plain{counted(0, 9)}, []int{8, 1, 1, 3}), []int64{8, 1, 1, 3}},
+		"subset concat": {data.NewSubset(data.NewConcatDataset(counted(0, 3), plain{counted(10, 3)}),
+			[]int{5, 0, 3, 2}), []int64{12, 0, 10, 2}},
 	} {
 		for kind, workers := range map[data.Kind]int{data.Goroutines: 0, data.Processes: 2} {
 			if got := firsts(t, c.ds, kind, workers); !slices.Equal(got, c.want) {

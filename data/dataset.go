@@ -10,10 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Sample is one example: its fields, such as an image and a label, each without a dimension for the batch.
+// A Sample is one example: its fields, such as an image and a label, each without a dimension for
+// the batch.
 type Sample []*tensor.Tensor
 
-// A Batch is some examples together: the fields of a Sample, each with a first dimension for the examples.
+// A Batch is some examples together: the fields of a Sample, each with a first dimension for the
+// examples.
 type Batch []*tensor.Tensor
 
 // Close closes the tensors of the batch: its memory is used again, by the next batches, as soon as
@@ -49,9 +51,10 @@ func (s Sample) sound() (err error) {
 	return nil
 }
 
-// A Dataset is a numbered set of examples. All samples have the same number of fields, and a field the same dtype and
-// shape in all of a batch. A [Loader] with workers on goroutines calls Get from several of them at once; for workers that are processes, the
-// Dataset is of a type that was given to Register. What is random in a sample comes from [Rand] or [SampleSeed].
+// A Dataset is a numbered set of examples. All samples have the same number of fields, and a field
+// the same dtype and shape in all of a batch. A [Loader] with workers on goroutines calls Get from
+// several of them at once; for workers that are processes, the Dataset is of a type that was given
+// to Register. What is random in a sample comes from [Rand] or [SampleSeed].
 //
 // The Loader copies what Get returns into the batch and does not close it.
 type Dataset interface {
@@ -59,31 +62,33 @@ type Dataset interface {
 	Get(ctx context.Context, i int) (Sample, error)
 }
 
-// A Gatherer is a Dataset that writes several samples of a batch by itself: faster than one by one, and without a tensor for
-// each. Gather writes sample indices[k] to row k of each tensor of into, which has as many rows, or returns an error where a row is of another
-// layout than the sample: rows are like those of the batch before. What is random in sample i comes from
-// SampleSeed(ctx, i).
+// A Gatherer is a Dataset that writes several samples of a batch by itself: faster than one by one,
+// and without a tensor for each. Gather writes sample indices[k] to row k of each tensor of into,
+// which has as many rows, or returns an error where a row is of another layout than the sample:
+// rows are like those of the batch before. What is random in sample i comes from SampleSeed(ctx,
+// i).
 type Gatherer interface {
 	Dataset
 	Gather(ctx context.Context, indices []int, into Batch) error
 }
 
-// An Opener is a Dataset, or a Stream, of which each worker has its own: what it opens, a file or a connection, lives where it is
-// used. Open is called once in each worker before its first sample: torch's worker_init_fn. It returns the same or another Dataset, or
-// Stream, which is closed with the worker if it has a Close.
+// An Opener is a Dataset, or a Stream, of which each worker has its own: what it opens, a file or a
+// connection, lives where it is used. Open is called once in each worker before its first sample:
+// torch's worker_init_fn. It returns the same or another Dataset, or Stream, which is closed with
+// the worker if it has a Close.
 type Opener interface {
 	Open(ctx context.Context) (any, error)
 }
 
-// Open opens a Dataset or a Stream that is an Opener, or one of values that is: what a Loader does in each of its workers. own is false for
-// what is none, which is returned as it is.
+// Open opens a Dataset or a Stream that is an Opener, or one of values that is: what a Loader does
+// in each of its workers. own is false for what is none, which is returned as it is.
 func Open(ctx context.Context, source any) (opened any, own bool, err error) {
 	switch s := source.(type) {
 	case Opener:
 		opened, err = s.Open(ctx)
 		return opened, true, err
 	case *StructuredDataset:
-		opened, own, err = Open(ctx, s.Of.It)
+		opened, own, err = Open(ctx, s.Of.Value)
 		if of, ok := opened.(ValueDataset); ok {
 			return Structured(of), own, err
 		}
@@ -92,8 +97,9 @@ func Open(ctx context.Context, source any) (opened any, own bool, err error) {
 	return source, false, nil
 }
 
-// Register lets Datasets, or Streams, of type T go to workers that are processes. Call it in init; the name is any that no other type has.
-// It panics if T cannot cross: its fields are exported, and a Dataset in it is a [Box].
+// Register lets Datasets, or Streams, of type T go to workers that are processes. Call it in init;
+// the name is any that no other type has. It panics if T cannot cross: its fields are exported, and
+// a Dataset in it is a [Any].
 func Register[T any](name string) { wire.RegisterType[T](name) }
 
 var anyPlan = sync.OnceValues(wire.PlanOf[any])
@@ -123,10 +129,12 @@ func decodeAny[T any](d *wire.Decoder) (t T, err error) {
 	return t, nil
 }
 
-// A TensorDataset is a Dataset in memory: sample i is row i of every tensor. After Share it can be passed to other processes, which
-// then read the same memory; nobody writes it. It may be used by several goroutines.
+// A TensorDataset is a Dataset in memory: sample i is row i of every tensor. After Share it can be
+// passed to other processes, which then read the same memory; nobody writes it. It may be used by
+// several goroutines.
 //
-// The tensors may be on a device: rows are gathered there, and batches stay there. Workers that are processes are refused by ErrPlace.
+// The tensors may be on a device: rows are gathered there, and batches stay there. Workers that are
+// processes are refused by ErrPlace.
 type TensorDataset struct {
 	Tensors []*tensor.Tensor // all of the same first dimension, and contiguous
 }
@@ -135,8 +143,8 @@ var _ Gatherer = (*TensorDataset)(nil)
 
 func init() { Register[*TensorDataset]("data.TensorDataset") }
 
-// NewTensorDataset makes a TensorDataset of tensors with the same first dimension, and takes them over: its Close closes
-// them.
+// NewTensorDataset makes a TensorDataset of tensors with the same first dimension, and takes them
+// over: its Close closes them.
 func NewTensorDataset(tensors ...*tensor.Tensor) *TensorDataset {
 	if len(tensors) == 0 {
 		panic("data: a TensorDataset of no tensors")
@@ -183,7 +191,8 @@ func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) err
 	return nil
 }
 
-// Narrow returns the n samples from start on, as views of the same memory. Both sets are to be closed.
+// Narrow returns the n samples from start on, as views of the same memory. Both sets are to be
+// closed.
 func (d *TensorDataset) Narrow(start, n int) *TensorDataset {
 	ts := make([]*tensor.Tensor, len(d.Tensors))
 	for k, t := range d.Tensors {
@@ -192,7 +201,8 @@ func (d *TensorDataset) Narrow(start, n int) *TensorDataset {
 	return &TensorDataset{ts}
 }
 
-// Share moves the samples to shared memory, once; passing the set to other processes then copies nothing.
+// Share moves the samples to shared memory, once; passing the set to other processes then copies
+// nothing.
 func (d *TensorDataset) Share() error {
 	for k, t := range d.Tensors {
 		if err := t.Share(); err != nil {

@@ -23,11 +23,11 @@ func (n few) Get(_ context.Context, i int) (Sample, error) {
 }
 
 // told is an auto whose goroutines are said to need so long for a sample.
-func told(t *testing.T, each time.Duration) *auto {
+func told(t *testing.T, each time.Duration) *autoExecutor {
 	l := NewLoader(few(8), Options{BatchSize: 4, Workers: 1, Kind: Auto})
-	a := newAuto(l, station{Source: few(8), Workers: 1})
+	a := newAutoExecutor(l, workerConfig{Source: few(8), Workers: 1})
 	t.Cleanup(a.close)
-	l.meter.did(trialSamples, outcome{Kind: Goroutines, Took: trialSamples * each}, nil)
+	l.meter.did(trialSamples, fetchResult{Kind: Goroutines, Took: trialSamples * each}, nil)
 	if a.pick() != nil {
 		t.Error("a job goes to processes that were not started")
 	}
@@ -44,14 +44,15 @@ func TestAutoTriesProcessesWhereTheyMayPay(t *testing.T) {
 	}
 }
 
-// TestAutoEndsNoProcessesWithAJobOnItsWay: the trial may end in another goroutine while a job is being handed over.
+// TestAutoEndsNoProcessesWithAJobOnItsWay: the trial may end in another goroutine while a request
+// is being handed over.
 func TestAutoEndsNoProcessesWithAJobOnItsWay(t *testing.T) {
 	a := told(t, time.Second)
 	p := a.pick()
 	if p == nil {
 		t.Fatal("no processes")
 	}
-	a.l.meter.did(trialSamples, outcome{Kind: Processes, Took: time.Hour}, nil)
+	a.l.meter.did(trialSamples, fetchResult{Kind: Processes, Took: time.Hour}, nil)
 	if a.pick() != nil || a.l.Kind() != Goroutines {
 		t.Errorf("the trial has not ended: kind %v", a.l.Kind())
 	}
@@ -65,9 +66,9 @@ func TestAutoEndsNoProcessesWithAJobOnItsWay(t *testing.T) {
 		t.Fatal("the processes have ended before the job came")
 	case <-time.After(100 * time.Millisecond): // they never do; if they did, this was time enough
 	}
-	w := &window{l: a.l, ctx: t.Context(), crew: a, wake: make(chan struct{}, 1), over: true}
-	s := &slot{indices: []int{5, 3}, open: 1}
-	p.submit(&job{w: w, s: s, n: 2, kind: makeJob})
+	w := &prefetcher{l: a.l, ctx: t.Context(), executor: a, wake: make(chan struct{}, 1), over: true}
+	s := &batchState{indices: []int{5, 3}, phase: making, requests: 1}
+	p.submit(&fetch{p: w, b: s, n: 2, kind: fetchBatch})
 	a.handing.Done()
 	<-w.wake
 	w.mu.Lock()
@@ -79,7 +80,8 @@ func TestAutoEndsNoProcessesWithAJobOnItsWay(t *testing.T) {
 	<-ended
 }
 
-// slowToOpen is a set that other processes than that of the number do not come to the end of opening.
+// slowToOpen is a set that other processes than that of the number do not come to the end of
+// opening.
 type slowToOpen int
 
 func (s slowToOpen) Len() int                                       { return few(8).Len() }
@@ -91,12 +93,13 @@ func (s slowToOpen) Open(ctx context.Context) (any, error) {
 	return s, nil
 }
 
-// TestAutoClosesWhileProcessesStart: who breaks out of a loop does not wait until a trial could begin.
+// TestAutoClosesWhileProcessesStart: who breaks out of a loop does not wait until a trial could
+// begin.
 func TestAutoClosesWhileProcessesStart(t *testing.T) {
 	set := slowToOpen(os.Getpid())
 	l := NewLoader(set, Options{BatchSize: 4, Workers: 1, Kind: Auto})
-	a := newAuto(l, station{Source: set, Workers: 1})
-	l.meter.did(trialSamples, outcome{Kind: Goroutines, Took: time.Minute}, nil)
+	a := newAutoExecutor(l, workerConfig{Source: set, Workers: 1})
+	l.meter.did(trialSamples, fetchResult{Kind: Goroutines, Took: time.Minute}, nil)
 	if a.pick() != nil || a.phase != coming {
 		t.Errorf("phase %d", a.phase)
 	}

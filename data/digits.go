@@ -11,18 +11,19 @@ import (
 // side is the height and width of a digit's image, in pixels; MNIST's.
 const side = 28
 
-// Digits draws n images of handwritten-looking digits: a set to train on where there are no files. It has the form of MNIST:
-// images are (n, 28, 28) uint8, white ink on black, and labels (n) int64 from 0 to 9, all ten equally likely.
+// Digits draws n images of handwritten-looking digits: a set to train on where there are no files.
+// It has the form of MNIST: images are (n, 28, 28) uint8, white ink on black, and labels (n) int64
+// from 0 to 9, all ten equally likely.
 //
-// Image i of a seed is always the same, whatever n is; so different seeds give sets without common images, for training and for
-// the test. Drawing is spread over the CPUs that the process may use.
+// Image i of a seed is always the same, whatever n is; so different seeds give sets without common
+// images, for training and for the test. Drawing is spread over the CPUs that the process may use.
 func Digits(n int, seed uint64) *TensorDataset {
 	if n < 0 {
 		panic("data: Digits of a negative number of images")
 	}
 	images, labels := make([]uint8, n*side*side), make([]int64, n)
 	spread(n, func(from, to int) {
-		var p pen
+		var p digitRenderer
 		for i := from; i < to; i++ {
 			labels[i] = int64(p.digit(images[i*side*side:(i+1)*side*side], seed, uint64(i)))
 		}
@@ -41,10 +42,10 @@ func spread(n int, work func(from, to int)) {
 }
 
 // digit draws image i of seed into img, 28×28 pixels, and returns which digit it shows.
-func (p *pen) digit(img []uint8, seed, i uint64) int {
+func (p *digitRenderer) digit(img []uint8, seed, i uint64) int {
 	p.take(seed, i)
-	label := p.rng.IntN(len(glyphs))
-	variants := glyphs[label]
+	label := p.rng.IntN(len(digitStrokes))
+	variants := digitStrokes[label]
 	p.hold()
 	for _, s := range variants[p.rng.IntN(len(variants))] {
 		p.draw(s)
@@ -57,7 +58,7 @@ func (p *pen) digit(img []uint8, seed, i uint64) int {
 }
 
 // take makes the pen that of one image: its random numbers depend on the seed and the image alone.
-func (p *pen) take(seed, i uint64) {
+func (p *digitRenderer) take(seed, i uint64) {
 	p.src.Seed(seed, i*0x9e3779b97f4a7c15+1) // an odd factor keeps the streams of neighbours apart
 	if p.rng == nil {
 		p.rng = rand.New(&p.src)

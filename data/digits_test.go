@@ -62,7 +62,8 @@ func TestDigitsHaveMNISTsBrightness(t *testing.T) {
 	}
 }
 
-// A digit is to be told from the others by its form: the mean of each digit's images is nearest to most of them.
+// A digit is to be told from the others by its form: the mean of each digit's images is nearest to
+// most of them.
 func TestDigitsResembleTheirKind(t *testing.T) {
 	train, test := data.Digits(5000, 1), data.Digits(1000, 2)
 	var mean [10][pixels]float64

@@ -206,7 +206,8 @@ func TestPoliciesForBadSamples(t *testing.T) {
 
 		var bad *data.SampleError
 		for _, err := range data.NewLoader(ds, o).Batches(t.Context()) {
-			if !errors.As(err, &bad) || !errors.Is(err, errBad) && kind == data.Goroutines || bad.Index != 0 || (bad.Worker < 0) != (workers == 0) ||
+			if !errors.As(err, &bad) || !errors.Is(err, errBad) && kind == data.Goroutines ||
+				bad.Index != 0 || (bad.Worker < 0) != (workers == 0) ||
 				!strings.Contains(err.Error(), errBad.Error()) {
 				t.Errorf("%s: fail: %v", name, err)
 			}
@@ -218,7 +219,8 @@ func TestPoliciesForBadSamples(t *testing.T) {
 		got := loadAll(t, l)
 		want := slices.Concat(ds.Bad, ds.Panic)
 		slices.Sort(want)
-		if !slices.Equal(left, want) || len(got)+len(left) != 20 || slices.ContainsFunc(got, func(i int) bool { return slices.Contains(want, i) }) || !slices.IsSorted(got) {
+		if !slices.Equal(left, want) || len(got)+len(left) != 20 ||
+			slices.ContainsFunc(got, func(i int) bool { return slices.Contains(want, i) }) || !slices.IsSorted(got) {
 			t.Errorf("%s: skip: left out %v, got %v", name, left, got)
 		}
 		if s := l.Stats(); s.Skipped != len(want) || s.Samples != len(got) || s.Batches != 4 {
@@ -226,14 +228,16 @@ func TestPoliciesForBadSamples(t *testing.T) {
 		}
 
 		o.Skip, o.Retries = nil, 1
-		if got := loadAll(t, data.NewLoader(&noisy{N: 20, Flaky: []int{0, 7, 8}, Dir: t.TempDir()}, o)); len(got) != 20 {
+		if got := loadAll(t, data.NewLoader(&noisy{N: 20, Flaky: []int{0, 7, 8}, Dir: t.TempDir()},
+			o)); len(got) != 20 {
 			t.Errorf("%s: retry: %v", name, got)
 		}
 	})
 }
 
-// fewBlocks fails unless there are soon no more blocks than that. There may be fewer: the garbage collector finds what other tests have left. And
-// those of a process that has ended may still be on their way back.
+// fewBlocks fails unless there are soon no more blocks than that. There may be fewer: the garbage
+// collector finds what other tests have left. And those of a process that has ended may still be on
+// their way back.
 func fewBlocks(t *testing.T, d *shm.Domain, most int) {
 	t.Helper()
 	for begin := time.Now(); d.Stats().Blocks > most; d.Reap() {

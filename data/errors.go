@@ -9,23 +9,28 @@ import (
 )
 
 var (
-	ErrClosed    = errors.New("data: closed")                         // the Loader was closed
-	ErrMagic     = errors.New("data: not an IDX file")                // its first four bytes are not an IDX magic number
-	ErrTruncated = errors.New("data: the file ends early")            // fewer bytes than its header promises
-	ErrTrailing  = errors.New("data: bytes after the last element")   // more bytes than its header promises
-	ErrShape     = errors.New("data: not the shape of this data set") // a sound file, but of something else; a sample unlike the others
-	ErrPart      = errors.New("data: the stream does not heed its Part")
-	ErrState     = errors.New("data: not a state of this Loader")
+	ErrClosed = errors.New("data: closed") // the Loader was closed
+	// its first four bytes are not an IDX magic number
+	ErrMagic     = errors.New("data: not an IDX file")
+	ErrTruncated = errors.New("data: the file ends early")          // fewer bytes than its header promises
+	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than its header promises
+	// a sound file, but of something else; a sample unlike the others
+	ErrShape = errors.New("data: not the shape of this data set")
+	ErrPart  = errors.New("data: the stream does not heed its Part")
+	ErrState = errors.New("data: not a state of this Loader")
 
 	// ErrPlace is wrapped where workers that are processes should load samples from a device.
 	ErrPlace = errors.New("data: processes do not load samples from a device")
 
-	// ErrSample is wrapped where what a Dataset or a Stream returned is no Sample: it has no fields, or one of them is nil or closed.
+	// ErrSample is wrapped where what a Dataset or a Stream returned is no Sample: it has no
+	// fields, or one of them is nil or closed.
 	ErrSample = errors.New("data: not a sample")
-	// ErrEmptyBatch is wrapped where a BatchSampler asks for a batch of no samples, and where a Collate makes nothing of some.
+	// ErrEmptyBatch is wrapped where a BatchSampler asks for a batch of no samples, and where a
+	// Collate makes nothing of some.
 	ErrEmptyBatch = errors.New("data: an empty batch")
 
-	// ErrTimeout is returned where a batch took longer than Options.Timeout. It is context.DeadlineExceeded, too.
+	// ErrTimeout is returned where a batch took longer than Options.Timeout. It is
+	// context.DeadlineExceeded, too.
 	ErrTimeout = fmt.Errorf("data: the batch took too long: %w", context.DeadlineExceeded)
 )
 

@@ -25,7 +25,8 @@ func ExampleLoader() {
 	// float32 [36 1 28 28] int64 [36]
 }
 
-// Sentences of different lengths, with a label and a text: batches have a tensor, a mask, and a list of strings.
+// Sentences of different lengths, with a label and a text: batches have a tensor, a mask, and a
+// list of strings.
 func ExampleBatchesOf() {
 	type sentence struct {
 		IDs   []int64 `data:"ids"`
@@ -34,7 +35,8 @@ func ExampleBatchesOf() {
 	}
 	all := []sentence{{[]int64{7, 8, 9}, 1, "a longer one"}, {[]int64{4}, 0, "short"}}
 	set := data.Structs(len(all), func(_ context.Context, i int) (sentence, error) { return all[i], nil })
-	loader := data.NewLoader(set, data.Options{BatchSize: 2, Ragged: data.Ragged{"ids": data.Pad{Value: -1, Mask: "mask"}}})
+	loader := data.NewLoader(set, data.Options{BatchSize: 2,
+		Ragged: data.Ragged{"ids": data.Pad{Value: -1, Mask: "mask"}}})
 	defer loader.Close()
 	type batch struct {
 		IDs   *tensor.Tensor `data:"ids"`

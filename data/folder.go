@@ -15,11 +15,13 @@ import (
 
 func init() { Register[*ImageFolder]("data.ImageFolder") }
 
-// An ImageFolder is images in files, in a folder for each class: torchvision's. A sample is an image (C, H, W), of uint8 or, if the steps have a Normalize,
-// of float32, and the number of its class, int64. An image is decoded, and the last step done, into the row of the batch.
+// An ImageFolder is images in files, in a folder for each class: torchvision's. A sample is an
+// image (C, H, W), of uint8 or, if the steps have a Normalize, of float32, and the number of its
+// class, int64. An image is decoded, and the last step done, into the row of the batch.
 //
-// What is random in the steps begins with the sample's SampleSeed. A file that is no image is a [*FileError] with the byte at which that was noticed, which wraps an error
-// of package image. All images of a batch must have the same size when the steps are done.
+// What is random in the steps begins with the sample's SampleSeed. A file that is no image is a
+// [*FileError] with the byte at which that was noticed, which wraps an error of package image. All
+// images of a batch must have the same size when the steps are done.
 type ImageFolder struct {
 	Root      string
 	Classes   []string       // the names of the folders, sorted
@@ -35,7 +37,8 @@ var _ Gatherer = (*ImageFolder)(nil)
 // ErrNoImages is returned where a folder has no classes, or a class no images.
 var ErrNoImages = errors.New("data: no images")
 
-// NewImageFolder finds the images in root: files that end in .png, .jpg or .jpeg, at any depth in the folders that are its classes.
+// NewImageFolder finds the images in root: files that end in .png, .jpg or .jpeg, at any depth in
+// the folders that are its classes.
 func NewImageFolder(root string, steps ...image.Step) (*ImageFolder, error) {
 	d := &ImageFolder{Root: root, Steps: steps}
 	entries, err := os.ReadDir(root) // sorted
@@ -76,7 +79,7 @@ func (d *ImageFolder) Path(i int) (string, error) {
 }
 
 // read reads image i to the memory of e.
-func (d *ImageFolder) read(e *easel, i int) (path string, err error) {
+func (d *ImageFolder) read(e *imageScratch, i int) (path string, err error) {
 	if path, err = d.Path(i); err != nil {
 		return "", fmt.Errorf("image folder %s: %w", d.Root, err)
 	}
@@ -102,8 +105,8 @@ func (d *ImageFolder) Get(ctx context.Context, i int) (Sample, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, outside(i, d.Len())
 	}
-	e := easels.Get().(*easel)
-	defer easels.Put(e)
+	e := imageScratches.Get().(*imageScratch)
+	defer imageScratches.Put(e)
 	path, err := d.read(e, i)
 	if err != nil {
 		return nil, err
@@ -123,8 +126,8 @@ func (d *ImageFolder) label(i int) int64 {
 
 // Gather makes images in the rows of a batch.
 func (d *ImageFolder) Gather(ctx context.Context, indices []int, into Batch) error {
-	e := easels.Get().(*easel)
-	defer easels.Put(e)
+	e := imageScratches.Get().(*imageScratch)
+	defer imageScratches.Put(e)
 	e.image.MaxPixels = d.MaxPixels
 	labels, n := tensor.Data[int64](into[1]), d.Len()
 	for k, i := range indices {

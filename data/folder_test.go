@@ -54,7 +54,8 @@ func put(t testing.TB, path string, content []byte) {
 // zoo is a folder of seven images of 20×24 pixels in three classes.
 func zoo(t testing.TB) string {
 	root := t.TempDir()
-	for i, name := range []string{"bee/2.png", "bee/10.PNG", "bee/a.txt", "cat/x/1.jpg", "cat/b.jpeg", "cat/a/z.png", "ant/0.png", "ant/1.JPG", "notes.txt"} {
+	for i, name := range []string{"bee/2.png", "bee/10.PNG", "bee/a.txt", "cat/x/1.jpg", "cat/b.jpeg",
+		"cat/a/z.png", "ant/0.png", "ant/1.JPG", "notes.txt"} {
 		kind := "jpg"
 		if filepath.Ext(name) == ".png" || filepath.Ext(name) == ".PNG" {
 			kind = "png"
@@ -107,7 +108,8 @@ func TestAFolderWithoutImagesIsAnError(t *testing.T) {
 // augment is steps with much that is random.
 var augment = []image.Step{
 	image.RandomResizedCrop{H: 16, W: 12}, image.RandomHorizontalFlip{P: 0.5}, image.RandomVerticalFlip{P: 0.5},
-	image.RandomAffine{Degrees: 20, Translate: [2]float64{0.1, 0.1}, Scale: [2]float64{0.8, 1.2}, Shear: [2]float64{5, 5}},
+	image.RandomAffine{Degrees: 20, Translate: [2]float64{0.1, 0.1}, Scale: [2]float64{0.8, 1.2},
+		Shear: [2]float64{5, 5}},
 	image.ColorJitter{Brightness: 0.4, Contrast: 0.4, Saturation: 0.4, Hue: 0.1},
 	image.Normalize{Mean: image.MeanOfImageNet, Std: image.StdOfImageNet}, image.RandomErasing{P: 0.5},
 }
@@ -156,7 +158,8 @@ func TestImagesAreTheSameWhoeverMakesThem(t *testing.T) {
 }
 
 func TestGetAndGatherMakeTheSameImages(t *testing.T) {
-	for _, steps := range [][]image.Step{nil, {image.Resize{H: 8, W: 9}}, {image.RandomCrop{H: 10, W: 10}, image.RandomHorizontalFlip{P: 0.5}}, augment} {
+	for _, steps := range [][]image.Step{nil, {image.Resize{H: 8, W: 9}},
+		{image.RandomCrop{H: 10, W: 10}, image.RandomHorizontalFlip{P: 0.5}}, augment} {
 		d, err := data.NewImageFolder(zoo(t), steps...)
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +174,8 @@ func TestGetAndGatherMakeTheSameImages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows := data.Batch{tensor.Empty(s[0].DType(), append([]int{2}, s[0].Shape()...)...), tensor.Empty(tensor.Int64, 2)}
+			rows := data.Batch{tensor.Empty(s[0].DType(), append([]int{2}, s[0].Shape()...)...),
+				tensor.Empty(tensor.Int64, 2)}
 			if err := d.Gather(ctx, []int{0, 5}, rows); err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +218,8 @@ func TestADamagedImageIsNamed(t *testing.T) {
 			}
 			l.Close()
 			var file *data.FileError
-			if !errors.As(last, &file) || !errors.Is(last, c.want) || file.Path != filepath.Join(root, "cat/b.jpeg") || file.Offset > int64(len(c.file)) {
+			if !errors.As(last, &file) || !errors.Is(last, c.want) ||
+				file.Path != filepath.Join(root, "cat/b.jpeg") || file.Offset > int64(len(c.file)) {
 				t.Errorf("%.10q in workers of kind %d: %v, want a FileError that wraps %v", c.file, kind, last, c.want)
 			}
 		}

@@ -24,11 +24,14 @@ func (few) Samples(_ context.Context, p data.Part) iter.Seq2[data.Sample, error]
 	}
 }
 
-// FuzzResume gives loaders states that come from elsewhere. They are refused, or what is left of the epoch is loaded.
+// FuzzResume gives loaders states that come from elsewhere. They are refused, or what is left of
+// the epoch is loaded.
 func FuzzResume(f *testing.F) {
 	for _, s := range []string{
-		`{"seed":0,"epoch":1,"samples":4}`, `{"epoch":1,"samples":2,"ahead":[1,3],"width":2}`, `{"epoch":2,"batches":1}`,
-		`{"epoch":0,"count":16,"parts":[{"index":3,"samples":1,"batches":1,"end":true}]}`, `{"count":99999999999,"parts":[{}]}`, `{"samples":-1}`,
+		`{"seed":0,"epoch":1,"samples":4}`, `{"epoch":1,"samples":2,"ahead":[1,3],"width":2}`,
+		`{"epoch":2,"batches":1}`,
+		`{"epoch":0,"count":16,"parts":[{"index":3,"samples":1,"batches":1,"end":true}]}`,
+		`{"count":99999999999,"parts":[{}]}`, `{"samples":-1}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// HDF5 is data sets of an HDF5 file as one data set: each is a field, and sample i is row i of all. Rows are read from the file when they are asked for,
-// so it may be larger than memory. Each worker opens the file for itself. See [OpenHDF5].
+// HDF5 is data sets of an HDF5 file as one data set: each is a field, and sample i is row i of all.
+// Rows are read from the file when they are asked for, so it may be larger than memory. Each worker
+// opens the file for itself. See [OpenHDF5].
 type HDF5 struct {
 	Path  string
 	Names []string // of the fields
@@ -20,10 +21,12 @@ type HDF5 struct {
 
 func init() { wire.RegisterType[*HDF5]("data.HDF5") }
 
-// OpenHDF5 finds data sets in an HDF5 file, and checks that they have as many rows; nothing stays open. A bad file, one without a data set of that name
-// among these, is a [*FileError] that wraps hdf5's; the error wraps ErrShape where rows differ. It panics without names.
+// OpenHDF5 finds data sets in an HDF5 file, and checks that they have as many rows; nothing stays
+// open. A bad file, one without a data set of that name among these, is a [*FileError] that wraps
+// hdf5's; the error wraps ErrShape where rows differ. It panics without names.
 //
-// The trap: a row is read by reading the chunks that it is in. In random order, chunks of one row, or of few, are what to write.
+// The trap: a row is read by reading the chunks that it is in. In random order, chunks of one row,
+// or of few, are what to write.
 func OpenHDF5(path string, names ...string) (*HDF5, error) {
 	if len(names) == 0 {
 		panic("data: OpenHDF5 of no data sets")
@@ -115,7 +118,8 @@ func readRows(d *hdf5.Dataset, dst *tensor.Tensor, i int) error {
 	return d.ReadSlab(dst, start...)
 }
 
-// Gather reads the rows of a batch where they are to be. Rows that follow one another in the file are read at once.
+// Gather reads the rows of a batch where they are to be. Rows that follow one another in the file
+// are read at once.
 func (o *openedHDF5) Gather(_ context.Context, indices []int, into Batch) error {
 	if len(into) != len(o.fields) {
 		return fmt.Errorf("%w: %d fields, not %d", ErrShape, len(into), len(o.fields))

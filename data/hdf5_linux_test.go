@@ -16,7 +16,8 @@ func saveHDF5(t *testing.T, n int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "train.h5")
 	x := tensor.Arange(tensor.Float32, 0, float64(6*n), 1).Reshape(n, 2, 3)
-	err := hdf5.Save(path, map[string]*tensor.Tensor{"train/x": x, "train/y": tensor.Arange(tensor.Int64, 0, float64(n), 1), "one": tensor.Scalar(tensor.Int64, 1),
+	err := hdf5.Save(path, map[string]*tensor.Tensor{"train/x": x,
+		"train/y": tensor.Arange(tensor.Int64, 0, float64(n), 1), "one": tensor.Scalar(tensor.Int64, 1),
 		"short": tensor.New(tensor.Int64, n-1)}, hdf5.Options{Chunk: nil, Gzip: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -24,18 +25,21 @@ func saveHDF5(t *testing.T, n int) (path string) {
 	return path
 }
 
-// An HDF5 file is a data set of any loader: workers on goroutines and workers that are processes read the same rows, each once.
+// An HDF5 file is a data set of any loader: workers on goroutines and workers that are processes
+// read the same rows, each once.
 func TestOpenHDF5IsADataSet(t *testing.T) {
 	const n = 50
 	set, err := data.OpenHDF5(saveHDF5(t, n), "train/x", "train/y")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := set.Get(t.Context(), 7); err != nil || set.Len() != n || s[0].Dims() != 2 || tensor.At[float32](s[0], 1, 2) != 47 || s[1].Item() != 7 {
+	if s, err := set.Get(t.Context(), 7); err != nil || set.Len() != n || s[0].Dims() != 2 ||
+		tensor.At[float32](s[0], 1, 2) != 47 || s[1].Item() != 7 {
 		t.Fatalf("%v, %v", s, err)
 	}
 	for name, o := range map[string]data.Options{
-		"no workers": {BatchSize: 8}, "goroutines": {BatchSize: 8, Workers: 2, Shuffle: true}, "processes": {BatchSize: 8, Workers: 2, Kind: data.Processes, Shuffle: true},
+		"no workers": {BatchSize: 8}, "goroutines": {BatchSize: 8, Workers: 2, Shuffle: true},
+		"processes": {BatchSize: 8, Workers: 2, Kind: data.Processes, Shuffle: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[int64]bool{}

@@ -31,7 +31,10 @@ type element struct {
 
 // elements are keyed by the third byte of the magic number.
 var elements = map[byte]element{
-	0x08: {tensor.Uint8, 1, func(raw []byte, shape []int) (*tensor.Tensor, error) { return tensor.FromSlice(raw, shape...), nil }},
+	0x08: {tensor.Uint8, 1, func(raw []byte, shape []int) (*tensor.Tensor,
+		error) {
+		return tensor.FromSlice(raw, shape...), nil
+	}},
 	0x09: {tensor.Int8, 1, decode[int8]},
 	0x0B: {tensor.Int16, 2, decode[int16]},
 	0x0C: {tensor.Int32, 4, decode[int32]},
@@ -47,9 +50,10 @@ func decode[T int8 | int16 | int32 | float32 | float64](raw []byte, shape []int)
 	return tensor.FromSlice(values, shape...), nil
 }
 
-// OpenIDX reads an IDX file, the format of MNIST, gzipped or not, into a tensor of the file's dtype and shape. All six dtypes of
-// the format are read. A file that is not what its header says is a [*FileError] that wraps ErrMagic, ErrTruncated
-// or ErrTrailing; no memory is allocated for what a file of its length cannot hold.
+// OpenIDX reads an IDX file, the format of MNIST, gzipped or not, into a tensor of the file's dtype
+// and shape. All six dtypes of the format are read. A file that is not what its header says is a
+// [*FileError] that wraps ErrMagic, ErrTruncated or ErrTrailing; no memory is allocated for what a
+// file of its length cannot hold.
 func OpenIDX(path string) (*tensor.Tensor, error) {
 	f, err := os.Open(path)
 	if err != nil {

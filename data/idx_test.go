@@ -50,7 +50,8 @@ func TestEachTypeOfIDXIsRead(t *testing.T) {
 		file []byte
 		want *tensor.Tensor
 	}{
-		"uint8":   {idx(0x08, []uint32{2, 2}, []uint8{0, 1, 254, 255}), tensor.FromSlice([]uint8{0, 1, 254, 255}, 2, 2)},
+		"uint8": {idx(0x08, []uint32{2, 2}, []uint8{0, 1, 254, 255}),
+			tensor.FromSlice([]uint8{0, 1, 254, 255}, 2, 2)},
 		"int8":    {idx(0x09, []uint32{3}, []int8{-128, 0, 127}), tensor.FromSlice([]int8{-128, 0, 127}, 3)},
 		"int16":   {idx(0x0B, []uint32{1, 2}, []int16{-2, 300}), tensor.FromSlice([]int16{-2, 300}, 1, 2)},
 		"int32":   {idx(0x0C, []uint32{2}, []int32{-70000, 70000}), tensor.FromSlice([]int32{-70000, 70000}, 2)},
@@ -65,7 +66,8 @@ func TestEachTypeOfIDXIsRead(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, form, err)
 				continue
 			}
-			if got.DType() != c.want.DType() || !slices.Equal(got.Shape(), c.want.Shape()) || !tensor.Equal(got, c.want) {
+			if got.DType() != c.want.DType() || !slices.Equal(got.Shape(), c.want.Shape()) ||
+				!tensor.Equal(got, c.want) {
 				t.Errorf("%s, %s: %v, want %v", name, form, got, c.want)
 			}
 		}
@@ -119,7 +121,8 @@ func TestAMissingIDXFileDoesNotExist(t *testing.T) {
 
 func FuzzIDX(f *testing.F) {
 	good := idx(0x0B, []uint32{2, 2}, []int16{1, 2, 3, 4})
-	for _, seed := range [][]byte{good, zip(good), good[:9], idx(0x08, []uint32{1 << 31, 1 << 31}, []uint8{1}), idx(0x0D, nil, []float32{1})} {
+	for _, seed := range [][]byte{good, zip(good), good[:9],
+		idx(0x08, []uint32{1 << 31, 1 << 31}, []uint8{1}), idx(0x0D, nil, []float32{1})} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {

@@ -34,7 +34,8 @@ func (d *traced) UnmarshalWire(dec *wire.Decoder) error {
 
 func init() { data.Register[*traced]("test.traced") }
 
-// TestAnyWorkerMayBeKilledAtAnyTime kills one of eight workers again and again, from outside. Each batch is delivered once, in order.
+// TestAnyWorkerMayBeKilledAtAnyTime kills one of eight workers again and again, from outside. Each
+// batch is delivered once, in order.
 func TestAnyWorkerMayBeKilledAtAnyTime(t *testing.T) {
 	o := data.Options{BatchSize: 5, Shuffle: true, Seed: 7}
 	want := digests(t, data.NewLoader(&noisy{N: 300}, o), 0)
@@ -65,9 +66,11 @@ func TestAnyWorkerMayBeKilledAtAnyTime(t *testing.T) {
 }
 
 func TestStatsSayWhoIsWaitedFor(t *testing.T) {
-	s := data.Stats{Samples: 1000, Batches: 10, Workers: 2, Elapsed: 10 * time.Second, ConsumerStall: 8 * time.Second, Busy: 16 * time.Second}
+	s := data.Stats{Samples: 1000, Batches: 10, Workers: 2, Elapsed: 10 * time.Second,
+		ConsumerStall: 8 * time.Second, Busy: 16 * time.Second}
 	if !s.LoaderIsSlow() || s.EnoughWorkers() != 8 || s.SamplesPerSecond() != 100 {
-		t.Errorf("slow loader %v, %d workers, %v samples/s; want true, 8, 100", s.LoaderIsSlow(), s.EnoughWorkers(), s.SamplesPerSecond())
+		t.Errorf("slow loader %v, %d workers, %v samples/s; want true, 8, 100", s.LoaderIsSlow(),
+			s.EnoughWorkers(), s.SamplesPerSecond())
 	}
 	s.ConsumerStall, s.Busy = 10*time.Millisecond, 5*time.Second
 	if s.LoaderIsSlow() || s.EnoughWorkers() != 1 {
@@ -87,7 +90,8 @@ func TestStatsCount(t *testing.T) {
 				t.Fatal(err)
 			}
 			n++
-			if s := l.Stats(); s.Batches != n || s.Samples != 4*n || s.Ready < 0 || s.Ready > 4 || s.Elapsed <= 0 || s.Workers != 2 {
+			if s := l.Stats(); s.Batches != n || s.Samples != 4*n || s.Ready < 0 || s.Ready > 4 ||
+				s.Elapsed <= 0 || s.Workers != 2 {
 				t.Errorf("kind %d: after batch %d: %+v", kind, n, s)
 			}
 		}

@@ -74,7 +74,8 @@ func folderOf(t *testing.T, sets ...*data.TensorDataset) string {
 			if err := png.Encode(&b, im); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(root, fmt.Sprint(label), fmt.Sprintf("%05d.png", n)), b.Bytes(), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(root, fmt.Sprint(label), fmt.Sprintf("%05d.png", n)),
+				b.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			n++
@@ -83,7 +84,8 @@ func folderOf(t *testing.T, sets ...*data.TensorDataset) string {
 	return root
 }
 
-// TestTenEpochsOfAnImageFolderLeaveNothing reads digits that are drawn, or the 70,000 of MNIST where SHOAL_MNIST names the directory of its files.
+// TestTenEpochsOfAnImageFolderLeaveNothing reads digits that are drawn, or the 70,000 of MNIST
+// where SHOAL_MNIST names the directory of its files.
 func TestTenEpochsOfAnImageFolderLeaveNothing(t *testing.T) {
 	sets := []*data.TensorDataset{data.Digits(640, 1)}
 	if dir := os.Getenv("SHOAL_MNIST"); dir != "" {
@@ -127,7 +129,8 @@ func TestTenEpochsOfAnImageFolderLeaveNothing(t *testing.T) {
 			continue
 		}
 		now, all := holding(t)
-		// Processes have ended when the loop has, but who watched them may still be closing its files.
+		// Processes have ended when the loop has, but who watched them may still be closing its
+		// files.
 		for end := time.Now().Add(time.Minute); epoch > 1 && !now.within(first); now, all = holding(t) {
 			if time.Now().After(end) {
 				t.Fatalf("after epoch %d: %+v, and after the second one %+v", epoch, now, first)
@@ -140,7 +143,8 @@ func TestTenEpochsOfAnImageFolderLeaveNothing(t *testing.T) {
 	}
 }
 
-// drain reads an epoch of batches in shared memory, and returns how many samples it has and the sum of their pixels.
+// drain reads an epoch of batches in shared memory, and returns how many samples it has and the sum
+// of their pixels.
 func drain(t *testing.T, d data.Dataset, kind data.Kind) (samples, sum int) {
 	l := data.NewLoader(d, data.Options{BatchSize: 32, Shuffle: true, Workers: 2, Kind: kind, Shared: true})
 	defer l.Close()

@@ -40,7 +40,8 @@ func TestRegression_S2_2_BatchesStayWhatTheyWere(t *testing.T) {
 				for row := range want {
 					want[row] = int64(k*size + row)
 				}
-				if got := tensor.Data[int64](b[0]); !slices.Equal(got, want) || kind != data.Processes && !slices.Equal(slicesOf[k], want) {
+				if got := tensor.Data[int64](b[0]); !slices.Equal(got, want) ||
+					kind != data.Processes && !slices.Equal(slicesOf[k], want) {
 					t.Fatalf("%s: batch %d is %v", name, k, got)
 				}
 			}
@@ -86,7 +87,8 @@ func BenchmarkBatches(b *testing.B) {
 	for range 5 { // by turns
 		for _, how := range []string{"reuse", "close", "drop"} {
 			b.Run(how, func(b *testing.B) {
-				l := data.NewLoader(set, data.Options{BatchSize: 128, Shuffle: true, Seed: 1, Workers: 2, Reuse: how == "reuse"})
+				l := data.NewLoader(set, data.Options{BatchSize: 128, Shuffle: true, Seed: 1, Workers: 2,
+					Reuse: how == "reuse"})
 				defer l.Close()
 				samples := 0
 				for b.Loop() {

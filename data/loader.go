@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A Loader makes batches of a Dataset or a Stream. It may be used by several goroutines, each with its own Batches.
+// A Loader makes batches of a Dataset or a Stream. It may be used by several goroutines, each with
+// its own Batches.
 type Loader struct {
 	source  any // a Dataset or a Stream
 	opts    Options
@@ -22,12 +23,12 @@ type Loader struct {
 	closed context.Context // is done after Close, because of ErrClosed
 	close  context.CancelCauseFunc
 
-	mu     sync.Mutex
-	idle   []*frame // to be used again
-	kept   crew     // if it is Persistent
-	window *window  // of the loop that was last given a batch
-	state  State    // of that loop
-	resume *State   // where the next loop begins, nil at the beginning of its epoch
+	mu         sync.Mutex
+	idle       []*batchBuffer // to be used again
+	kept       executor       // if it is Persistent
+	prefetcher *prefetcher    // of the loop that was last given a batch
+	state      State          // of that loop
+	resume     *State         // where the next loop begins, nil at the beginning of its epoch
 }
 
 // NewLoader makes a Loader of ds, which it does not close. It panics if opts contradict each other.
@@ -50,7 +51,8 @@ func NewLoader(ds Dataset, opts Options) *Loader {
 	return l
 }
 
-// NewStreamLoader makes a Loader of a Stream. It panics if opts contradict each other, or ask for an order.
+// NewStreamLoader makes a Loader of a Stream. It panics if opts contradict each other, or ask for
+// an order.
 func NewStreamLoader(s Stream, opts Options) *Loader { return newLoader(s, opts.complete(true)) }
 
 func newLoader(source any, opts Options) *Loader {
@@ -75,21 +77,24 @@ func (l *Loader) Len() int {
 	return n / size
 }
 
-// Batches returns the batches of the next epoch: the first call is epoch 0, unless Resume says otherwise. See Epoch.
+// Batches returns the batches of the next epoch: the first call is epoch 0, unless Resume says
+// otherwise. See Epoch.
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 	return l.Epoch(ctx, int(l.epochs.Add(1)-1))
 }
 
-// Epoch returns the batches of an epoch. They depend on the seed, the epoch and the sampler alone, whatever Workers and Kind are.
-// A batch is the consumer's. A consumer that closes it, by [Batch.Close], has its memory used again at
-// once; that of a batch that is dropped waits for the garbage collector. With the option Reuse, its
-// tensors are written again when the next batch is asked for.
+// Epoch returns the batches of an epoch. They depend on the seed, the epoch and the sampler alone,
+// whatever Workers and Kind are. A batch is the consumer's. A consumer that closes it, by
+// [Batch.Close], has its memory used again at once; that of a batch that is dropped waits for the
+// garbage collector. With the option Reuse, its tensors are written again when the next batch is
+// asked for.
 //
-// The first error ends the sequence, with no batch: a [*SampleError], that of ctx, ErrTimeout, or ErrClosed. Breaking
-// out of the loop ends the loading; all of its goroutines and, unless they are Persistent, its processes have ended when the loop has.
+// The first error ends the sequence, with no batch: a [*SampleError], that of ctx, ErrTimeout, or
+// ErrClosed. Breaking out of the loop ends the loading; all of its goroutines and, unless they are
+// Persistent, its processes have ended when the loop has.
 func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
-		l.each(ctx, epoch, func(s *slot, err error) bool {
+		l.each(ctx, epoch, func(s *batchState, err error) bool {
 			if err != nil {
 				return yield(nil, err)
 			}
@@ -99,7 +104,7 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 }
 
 // each yields what is ready of an epoch, or its error.
-func (l *Loader) each(ctx context.Context, epoch int, yield func(s *slot, err error) bool) {
+func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, err error) bool) {
 	if err := l.ended(ctx); err != nil {
 		yield(nil, err)
 		return
@@ -109,14 +114,14 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(s *slot, err er
 	defer context.AfterFunc(l.closed, func() { cancel(ErrClosed) })()
 	l.meter.loop(1)
 	defer l.meter.loop(-1)
-	w := &window{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int)}
-	if err := l.hire(w); err != nil {
+	p := &prefetcher{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: make(map[uint64]int)}
+	if err := l.employ(p); err != nil {
 		yield(nil, err)
 		return
 	}
-	defer l.dismiss(w, cancel)
-	w.plan, w.mark = l.plan(epoch) // while the workers start
-	l.run(w, yield)
+	defer l.dismiss(p, cancel)
+	p.plan, p.mark = l.plan(epoch) // while the workers start
+	l.run(p, yield)
 }
 
 // ended returns why there are no more batches.
@@ -127,43 +132,43 @@ func (l *Loader) ended(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// run yields the batches of a window.
-func (l *Loader) run(w *window, yield func(s *slot, err error) bool) {
+// run yields the batches of a prefetcher.
+func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 	for {
 		begin := time.Now()
-		s, err := w.take()
+		b, err := p.take()
 		l.meter.waited(time.Since(begin))
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if s == nil {
-			l.note(w, State{Seed: l.opts.Seed, Epoch: w.epoch + 1})
+		if b == nil {
+			l.note(p, State{Seed: l.opts.Seed, Epoch: p.epoch + 1})
 			return
 		}
-		n, err := l.settle(s)
+		n, err := l.settle(b)
 		if err != nil {
-			l.forget(s)
+			l.forget(b)
 			yield(nil, err)
 			return
 		}
-		l.note(w, w.mark.passed(s))
+		l.note(p, p.mark.passed(b))
 		if n == 0 {
-			l.forget(s)
+			l.forget(b)
 			continue
 		}
-		if err := l.pin(s.batch); err != nil {
-			l.forget(s)
+		if err := l.pin(b.batch); err != nil {
+			l.forget(b)
 			yield(nil, err)
 			return
 		}
 		if !l.opts.Reuse {
-			lending.watch(s.batch)
+			lending.watch(b.batch)
 		}
-		more := yield(s, nil)
-		runtime.KeepAlive(s) // slices of its memory are in use until here
-		if l.opts.Reuse && !l.opts.Shared && (more || s.frame != nil && s.frame.shared) {
-			l.forget(s)
+		more := yield(b, nil)
+		runtime.KeepAlive(b) // slices of its memory are in use until here
+		if l.opts.Reuse && !l.opts.Shared && (more || b.buffer != nil && b.buffer.shared) {
+			l.forget(b)
 		}
 		if !more { // a batch on the heap may live on: whoever breaks out often wants it
 			return
@@ -172,46 +177,47 @@ func (l *Loader) run(w *window, yield func(s *slot, err error) bool) {
 }
 
 // settle decides about the samples of a batch that failed, and returns how many are left.
-func (l *Loader) settle(s *slot) (n int, err error) {
-	if s.err != nil {
-		return 0, s.err
+func (l *Loader) settle(b *batchState) (n int, err error) {
+	if b.err != nil {
+		return 0, b.err
 	}
-	slices.SortFunc(s.bad, func(a, b SampleError) int { return a.At - b.At })
+	slices.SortFunc(b.bad, func(a, b SampleError) int { return a.At - b.At })
 	var gaps []int
-	for i := range s.bad {
-		if e := &s.bad[i]; l.opts.Skip == nil || !l.opts.Skip(e) {
+	for i := range b.bad {
+		if e := &b.bad[i]; l.opts.Skip == nil || !l.opts.Skip(e) {
 			return 0, e
 		}
-		gaps = append(gaps, s.bad[i].At)
+		gaps = append(gaps, b.bad[i].At)
 	}
 	switch {
-	case s.rows && len(gaps) == len(s.indices):
-	case s.rows && len(gaps) > 0:
-		s.batch = s.batch.without(gaps)
+	case b.buffer != nil && len(gaps) == len(b.indices): // none is left
+	case b.buffer != nil && len(gaps) > 0:
+		b.batch = b.batch.without(gaps)
 		fallthrough
 	default:
-		n = s.samples(l.opts.BatchSize)
+		n = b.samples(l.opts.BatchSize)
 	}
 	l.meter.delivered(n, len(gaps))
 	return n, nil
 }
 
 // samples returns how many samples a batch has; size is the option.
-func (s *slot) samples(size int) int {
+func (b *batchState) samples(size int) int {
 	switch {
-	case len(s.batch) == 0:
+	case len(b.batch) == 0:
 		return 0
 	case size == Single:
 		return 1
-	case s.spec != "": // its first tensor may be of another length
-		return max(len(s.indices), s.read) - len(s.bad)
-	case s.batch[0].Dims() == 0:
+	case b.spec != "": // its first tensor may be of another length
+		return max(len(b.indices), b.read) - len(b.bad)
+	case b.batch[0].Dims() == 0:
 		return 1
 	}
-	return s.batch[0].Dim(0)
+	return b.batch[0].Dim(0)
 }
 
-// Close ends all iterations over l, with ErrClosed, and its workers, and drops the buffers. It may be called again, and by any goroutine.
+// Close ends all iterations over l, with ErrClosed, and its workers, and drops the buffers. It may
+// be called again, and by any goroutine.
 func (l *Loader) Close() error {
 	l.close(ErrClosed)
 	l.mu.Lock()
@@ -230,7 +236,7 @@ func (l *Loader) Close() error {
 // Stats returns what l has done so far, and how fast.
 func (l *Loader) Stats() Stats {
 	l.mu.Lock()
-	w := l.window
+	w := l.prefetcher
 	l.mu.Unlock()
 	ready := 0
 	if w != nil {
@@ -239,7 +245,8 @@ func (l *Loader) Stats() Stats {
 	return l.meter.read(l.opts.Workers, ready)
 }
 
-// Kind returns what the workers are: with Auto, which of the two kinds it has come to, and Auto while it measures.
+// Kind returns what the workers are: with Auto, which of the two kinds it has come to, and Auto
+// while it measures.
 func (l *Loader) Kind() Kind { return Kind(l.kind.Load()) }
 
 // ahead is how many batches are ready or being made.

@@ -63,7 +63,8 @@ func TestBatchesAreTheSameForAnyNumberOfWorkers(t *testing.T) {
 		var want [3]string
 		for _, workers := range []int{0, 1, 2, 7} {
 			for _, prefetch := range []int{0, 1, 20} {
-				l := data.NewLoader(ds, data.Options{BatchSize: 10, Shuffle: true, Seed: 5, Workers: workers, Prefetch: prefetch})
+				l := data.NewLoader(ds, data.Options{BatchSize: 10, Shuffle: true, Seed: 5, Workers: workers,
+					Prefetch: prefetch})
 				for epoch := range want {
 					batches, err := read(t, l, epoch)
 					if err != nil {
@@ -78,7 +79,8 @@ func TestBatchesAreTheSameForAnyNumberOfWorkers(t *testing.T) {
 					}
 					all := slices.Concat(batches...)
 					slices.Sort(all)
-					if len(batches) != l.Len() || len(batches[10]) != 3 || len(all) != 103 || len(slices.Compact(all)) != 103 {
+					if len(batches) != l.Len() || len(batches[10]) != 3 || len(all) != 103 ||
+						len(slices.Compact(all)) != 103 {
 						t.Errorf("%s: epoch %d is %v", name, epoch, batches)
 					}
 				}
@@ -131,7 +133,8 @@ func TestAnErrorNamesItsSampleAndEndsTheEpoch(t *testing.T) {
 			l := data.NewLoader(c.ds, data.Options{BatchSize: 5, Workers: workers})
 			batches, err := read(t, l, 0)
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "sample 37") || len(batches) != 7 {
-				t.Errorf("%s, %d workers: %v after %d batches, want sample 37's after 7", name, workers, err, len(batches))
+				t.Errorf("%s, %d workers: %v after %d batches, want sample 37's after 7", name, workers, err,
+					len(batches))
 			}
 		}
 	}

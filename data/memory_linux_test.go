@@ -33,8 +33,8 @@ func pssOf(t *testing.T, pid int) (n int) {
 	return n << 10
 }
 
-// TestADataSetIsInMemoryOnce passes over a set with several processes. What all of them have together does not hold the set more
-// than once; the race detector's own memory is left out of it.
+// TestADataSetIsInMemoryOnce passes over a set with several processes. What all of them have
+// together does not hold the set more than once; the race detector's own memory is left out of it.
 func TestADataSetIsInMemoryOnce(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector keeps memory for each byte that is read")
@@ -67,7 +67,8 @@ func TestADataSetIsInMemoryOnce(t *testing.T) {
 		// Each worker, and this process, may have 15 MiB, and the batches under way theirs.
 		limit := before + size + (len(children)+4)*15<<20 + 2*workers*64*width*4
 		if n != rows || len(children) != workers || all > limit {
-			t.Errorf("%d workers: %d MiB in %d processes for a set of %d MiB, want at most %d", workers, all>>20, 1+len(children), size>>20, limit>>20)
+			t.Errorf("%d workers: %d MiB in %d processes for a set of %d MiB, want at most %d", workers,
+				all>>20, 1+len(children), size>>20, limit>>20)
 		}
 	}
 }
@@ -91,7 +92,8 @@ func (huge) Get(context.Context, int) (data.Sample, error) {
 	return data.Sample{tensor.New(tensor.Uint8, 1).Expand(1 << 44)}, nil
 }
 
-// TestEnvironments runs a loader of processes where there is no /dev/shm, and where it is as small as in a container: nothing of it is used.
+// TestEnvironments runs a loader of processes where there is no /dev/shm, and where it is as small
+// as in a container: nothing of it is used.
 func TestEnvironments(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -122,7 +124,8 @@ func TestALargeEpochOfProcesses(t *testing.T) {
 	set := data.NewTensorDataset(x)
 	defer set.Close()
 	n := 0
-	for b, err := range data.NewLoader(set, data.Options{BatchSize: 4, Workers: 2, Kind: data.Processes}).Batches(t.Context()) {
+	for b, err := range data.NewLoader(set,
+		data.Options{BatchSize: 4, Workers: 2, Kind: data.Processes}).Batches(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}

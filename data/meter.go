@@ -13,7 +13,7 @@ import (
 type Stats struct {
 	Samples, Batches int           // delivered
 	Skipped          int           // samples left out because of an error
-	Deaths           int           // workers that were lost with a job
+	Deaths           int           // workers that were lost with a request
 	Ready            int           // batches that are ready and not delivered
 	Elapsed          time.Duration // of all loops over batches
 	ConsumerStall    time.Duration // of which the consumer has waited for a batch
@@ -25,14 +25,17 @@ type Stats struct {
 // SamplesPerSecond returns how many samples the consumer gets.
 func (s Stats) SamplesPerSecond() float64 { return float64(s.Samples) / s.Elapsed.Seconds() }
 
-// stalled is the part of the time that a consumer may wait without being the one that is waited for.
+// stalled is the part of the time that a consumer may wait without being the one that is waited
+// for.
 const stalled = 0.05
 
-// LoaderIsSlow reports whether the consumer has to wait for the Loader, rather than the other way round.
+// LoaderIsSlow reports whether the consumer has to wait for the Loader, rather than the other way
+// round.
 func (s Stats) LoaderIsSlow() bool { return s.ConsumerStall.Seconds() > stalled*s.Elapsed.Seconds() }
 
-// EnoughWorkers returns how many workers would keep up with the consumer, by what loading has cost them and the consumer so
-// far; 0 while nothing is known. Where loading keeps a CPU busy, more than [shoal.Threads] do not help.
+// EnoughWorkers returns how many workers would keep up with the consumer, by what loading has cost
+// them and the consumer so far; 0 while nothing is known. Where loading keeps a CPU busy, more than
+// [shoal.Threads] do not help.
 func (s Stats) EnoughWorkers() int {
 	consumer := s.Elapsed - s.ConsumerStall
 	if s.Samples == 0 || s.Busy == 0 || consumer <= 0 {
@@ -43,15 +46,20 @@ func (s Stats) EnoughWorkers() int {
 
 // String says in a line how fast it goes, and which side holds the other one up.
 func (s Stats) String() string {
-	line := fmt.Sprintf("%d samples in %d batches, %.0f samples/s, %d batches ready, %d skipped, %d workers lost", s.Samples, s.Batches, s.SamplesPerSecond(), s.Ready, s.Skipped, s.Deaths)
+	line := fmt.Sprintf(
+		"%d samples in %d batches, %.0f samples/s, %d batches ready, %d skipped, %d workers lost", s.Samples,
+		s.Batches, s.SamplesPerSecond(), s.Ready, s.Skipped, s.Deaths)
 	n := s.EnoughWorkers()
 	switch {
 	case n == 0:
 		return line
 	case !s.LoaderIsSlow():
-		return line + fmt.Sprintf("; the consumer is what takes the time: %d of %d workers would do", min(n, max(1, s.Workers)), s.Workers)
+		return line + fmt.Sprintf("; the consumer is what takes the time: %d of %d workers would do",
+			min(n, max(1, s.Workers)), s.Workers)
 	case n > shoal.Threads() && s.Workers >= shoal.Threads():
-		return line + fmt.Sprintf("; loading is what takes the time: %d workers would keep up, on as many CPUs; there are %d", n, shoal.Threads())
+		return line + fmt.Sprintf(
+			"; loading is what takes the time: %d workers would keep up, on as many CPUs; there are %d", n,
+			shoal.Threads())
 	}
 	return line + fmt.Sprintf("; loading is what takes the time: %d workers would keep up, there are %d", n, s.Workers)
 }
@@ -65,8 +73,8 @@ type meter struct {
 	since time.Time   // the first of them began, or time was last added up
 }
 
-// did counts a job of so many samples.
-func (m *meter) did(samples int, out outcome, err error) {
+// did counts a request of so many samples.
+func (m *meter) did(samples int, out fetchResult, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats.Busy += out.Took

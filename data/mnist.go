@@ -11,16 +11,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// MNISTMean and MNISTStd are the mean and the standard deviation of MNIST's pixels between 0 and 1, for [Normalize].
+// MNISTMean and MNISTStd are the mean and the standard deviation of MNIST's pixels between 0 and 1,
+// for [Normalize].
 const (
 	MNISTMean = 0.1307
 	MNISTStd  = 0.3081
 )
 
-// MNIST reads the training or the test set of MNIST, or of another set of its form such as Fashion-MNIST, from dir: images
-// (n, 28, 28) uint8 and labels (n) int64 from 0 to 9. The files may have their original names or those with a dot
-// (train-images.idx3-ubyte), be gzipped or not, and lie in dir or in dir/MNIST/raw, where torchvision puts them.
-// Package data/download fetches them. A missing file is an error that wraps fs.ErrNotExist, a bad one a [*FileError].
+// MNIST reads the training or the test set of MNIST, or of another set of its form such as
+// Fashion-MNIST, from dir: images (n, 28, 28) uint8 and labels (n) int64 from 0 to 9. The files may
+// have their original names or those with a dot (train-images.idx3-ubyte), be gzipped or not, and
+// lie in dir or in dir/MNIST/raw, where torchvision puts them. Package data/download fetches them.
+// A missing file is an error that wraps fs.ErrNotExist, a bad one a [*FileError].
 func MNIST(dir string, train bool) (*TensorDataset, error) {
 	set := "t10k"
 	if train {
@@ -43,7 +45,8 @@ func MNIST(dir string, train bool) (*TensorDataset, error) {
 		return nil, err
 	}
 	if images.DType() != tensor.Uint8 || images.Dims() != 3 || images.Dim(1) != side || images.Dim(2) != side {
-		return nil, &FileError{imagesPath, 0, fmt.Errorf("%w: images are %v of %v, not (n, 28, 28) of uint8", ErrShape, images.Shape(), images.DType())}
+		return nil, &FileError{imagesPath, 0,
+			fmt.Errorf("%w: images are %v of %v, not (n, 28, 28) of uint8", ErrShape, images.Shape(), images.DType())}
 	}
 	if err := fitLabels(labels, images.Dim(0)); err != nil {
 		return nil, &FileError{labelsPath, 0, err}
@@ -76,6 +79,7 @@ func find(dir, stem, ending string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%w: %s-%s or %[2]s.%[3]s, with or without .gz, in %s or its MNIST/raw; download it, or name the directory where it is",
+	return "", fmt.Errorf(
+		"%w: %s-%s or %[2]s.%[3]s, with or without .gz, in %s or its MNIST/raw; download it, or name the directory where it is",
 		fs.ErrNotExist, stem, ending, dir)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Loaders in worker processes: four workers get a chunk each of a tensor that nobody copies, and load it with workers of their own.
+// Loaders in worker processes: four workers get a chunk each of a tensor that nobody copies, and
+// load it with workers of their own.
 
 const quarters = 4
 
@@ -31,8 +32,8 @@ func whole() (t *tensor.Tensor, sum float64, err error) {
 	return t, t.Sum(), nil
 }
 
-// sumOf adds up a chunk in batches of 32 that two workers load: two of this process, or two processes below it. Their threads are
-// out of this worker's share.
+// sumOf adds up a chunk in batches of 32 that two workers load: two of this process, or two
+// processes below it. Their threads are out of this worker's share.
 func sumOf(ctx context.Context, chunk *tensor.Tensor, kind data.Kind) (sum float64, err error) {
 	set := data.NewTensorDataset(chunk)
 	defer set.Close()
@@ -86,9 +87,10 @@ var sumFromQueue = shoal.Register("test.sum from queue", func(ctx context.Contex
 	return nil
 })
 
-var sumStar = pool.Register2("test.sum star", func(ctx context.Context, kind data.Kind, chunk *tensor.Tensor) (float64, error) {
-	return sumOf(ctx, chunk, kind)
-})
+var sumStar = pool.Register2("test.sum star",
+	func(ctx context.Context, kind data.Kind, chunk *tensor.Tensor) (float64, error) {
+		return sumOf(ctx, chunk, kind)
+	})
 
 // managerArray is the first form: an array of a manager has a place for each worker's sum.
 func managerArray(ctx context.Context, t *tensor.Tensor, kind data.Kind) ([]float64, error) {
@@ -108,7 +110,8 @@ func managerArray(ctx context.Context, t *tensor.Tensor, kind data.Kind) ([]floa
 	return sums.All(ctx)
 }
 
-// twoQueues is the second form: chunks in one queue, sums in the other, and a worker for whichever comes next.
+// twoQueues is the second form: chunks in one queue, sums in the other, and a worker for whichever
+// comes next.
 func twoQueues(ctx context.Context, t *tensor.Tensor, kind data.Kind) (all []float64, err error) {
 	in, err := ipc.NewQueue[*tensor.Tensor](quarters)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// OpenNPY maps files of numpy as a data set: each array is a field, and sample i is row i of all. Pages are read when they are touched, and arrays in
-// Fortran's order are copied. Sharing or sending the set copies it to shared memory once. A bad file is a [*FileError] that wraps npy's.
+// OpenNPY maps files of numpy as a data set: each array is a field, and sample i is row i of all.
+// Pages are read when they are touched, and arrays in Fortran's order are copied. Sharing or
+// sending the set copies it to shared memory once. A bad file is a [*FileError] that wraps npy's.
 func OpenNPY(paths ...string) (*TensorDataset, error) {
 	if len(paths) == 0 {
 		panic("data: OpenNPY of no files")
@@ -18,7 +19,8 @@ func OpenNPY(paths ...string) (*TensorDataset, error) {
 	for _, path := range paths {
 		t, err := npy.Map(path)
 		if err == nil && (t.Dims() == 0 || len(fields) > 0 && t.Dim(0) != fields[0].Dim(0)) {
-			err = errors.Join(fmt.Errorf("%w: an array of shape %v in field %d", ErrShape, t.Shape(), len(fields)), t.Close())
+			err = errors.Join(fmt.Errorf("%w: an array of shape %v in field %d", ErrShape, t.Shape(),
+				len(fields)), t.Close())
 		}
 		if err != nil {
 			closeAll(fields)

@@ -15,7 +15,8 @@ import (
 func TestFilesOfNumpyAreADataset(t *testing.T) {
 	dir := t.TempDir()
 	x, y := filepath.Join(dir, "x.npy"), filepath.Join(dir, "y.npy")
-	if err := errors.Join(npy.Save(x, tensor.FromSlice([]int64{0, 1, 2, 3, 4, 5}, 3, 2)), npy.Save(y, tensor.FromSlice([]int64{7, 8, 9}, 3))); err != nil {
+	if err := errors.Join(npy.Save(x, tensor.FromSlice([]int64{0, 1, 2, 3, 4, 5}, 3, 2)),
+		npy.Save(y, tensor.FromSlice([]int64{7, 8, 9}, 3))); err != nil {
 		t.Fatal(err)
 	}
 	for kind, workers := range map[data.Kind]int{data.Goroutines: 0, data.Processes: 1} {
@@ -34,12 +35,15 @@ func TestFilesOfNumpyAreADataset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, long, single := filepath.Join(dir, "short.npy"), filepath.Join(dir, "long.npy"), filepath.Join(dir, "single.npy")
+	short, long, single := filepath.Join(dir, "short.npy"), filepath.Join(dir, "long.npy"),
+		filepath.Join(dir, "single.npy")
 	put(t, short, content[:len(content)-1])
-	if err := errors.Join(npy.Save(long, tensor.FromSlice([]int64{7, 8, 9, 10}, 4)), npy.Save(single, tensor.FromSlice([]int64{7}))); err != nil {
+	if err := errors.Join(npy.Save(long, tensor.FromSlice([]int64{7, 8, 9, 10}, 4)),
+		npy.Save(single, tensor.FromSlice([]int64{7}))); err != nil {
 		t.Fatal(err)
 	}
-	for bad, want := range map[string]error{short: npy.ErrFormat, long: data.ErrShape, single: data.ErrShape, filepath.Join(dir, "none"): os.ErrNotExist} {
+	for bad, want := range map[string]error{short: npy.ErrFormat, long: data.ErrShape, single: data.ErrShape,
+		filepath.Join(dir, "none"): os.ErrNotExist} {
 		_, err := data.OpenNPY(x, bad)
 		var file *data.FileError
 		if !errors.As(err, &file) || file.Path != bad || !errors.Is(err, want) {

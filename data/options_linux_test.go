@@ -14,18 +14,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-var longest = data.RegisterCollate("test.longest", func(ctx context.Context, samples []data.Sample) (data.Batch, error) {
-	n := 0
-	for _, s := range samples {
-		n = max(n, s[0].Dim(0))
-	}
-	out := tensor.New(tensor.Int64, len(samples), n)
-	for row, s := range samples {
-		to := out.Select(0, row)
-		to.Narrow(0, 0, s[0].Dim(0)).CopyFrom(s[0])
-	}
-	return data.Batch{out}, nil
-})
+var longest = data.RegisterCollate("test.longest",
+	func(ctx context.Context, samples []data.Sample) (data.Batch, error) {
+		n := 0
+		for _, s := range samples {
+			n = max(n, s[0].Dim(0))
+		}
+		out := tensor.New(tensor.Int64, len(samples), n)
+		for row, s := range samples {
+			to := out.Select(0, row)
+			to.Narrow(0, 0, s[0].Dim(0)).CopyFrom(s[0])
+		}
+		return data.Batch{out}, nil
+	})
 
 func TestCollateMakesBatchesOfItsOwn(t *testing.T) {
 	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
@@ -64,11 +65,13 @@ func (d registeredRagged) Get(ctx context.Context, i int) (data.Sample, error) {
 func TestSingleSamplesHaveNoDimensionForTheBatch(t *testing.T) {
 	crews(func(name string, workers int, kind data.Kind) {
 		n := 0
-		for b, err := range data.NewLoader(&noisy{N: 9}, data.Options{BatchSize: data.Single, Workers: workers, Kind: kind}).Batches(t.Context()) {
+		for b, err := range data.NewLoader(&noisy{N: 9},
+			data.Options{BatchSize: data.Single, Workers: workers, Kind: kind}).Batches(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(b[0].Shape(), []int{3}) || len(b[2].Shape()) != 0 || tensor.At[int64](b[0], 0) != int64(n) {
+			if !slices.Equal(b[0].Shape(), []int{3}) || len(b[2].Shape()) != 0 ||
+				tensor.At[int64](b[0], 0) != int64(n) {
 				t.Errorf("%s: sample %d has shape %v", name, n, b[0].Shape())
 			}
 			n++
@@ -114,12 +117,14 @@ func TestEachWorkerOpensASetOfItsOwn(t *testing.T) {
 	crews(func(name string, workers int, kind data.Kind) {
 		opened.Store(0)
 		closedSets.Store(0)
-		for b, err := range data.NewLoader(&opener{30}, data.Options{BatchSize: 3, Workers: workers, Kind: kind, Seed: 6}).Epoch(t.Context(), 4) {
+		for b, err := range data.NewLoader(&opener{30},
+			data.Options{BatchSize: 3, Workers: workers, Kind: kind, Seed: 6}).Epoch(t.Context(), 4) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for row := range 3 {
-				id, n, seed := tensor.At[int64](b[0], row, 0), tensor.At[int64](b[0], row, 1), tensor.At[int64](b[0], row, 2)
+				id, n, seed := tensor.At[int64](b[0], row, 0), tensor.At[int64](b[0], row, 1),
+					tensor.At[int64](b[0], row, 2)
 				if id < 0 || id >= int64(max(1, workers)) || n != int64(workers) || seed != 6 && workers > 0 {
 					t.Errorf("%s: worker %d of %d with seed %d", name, id, n, seed)
 				}
@@ -142,8 +147,9 @@ func TestWhatCannotGoToProcessesIsRefused(t *testing.T) {
 		t.Errorf("%v, want the name of the type that does not go there", err)
 	}
 	for name, o := range map[string]data.Options{
-		"negative": {Workers: -1}, "shuffle": {Shuffle: true, Sampler: data.Sequential(1)}, "batches": {BatchSize: 2, Batches: data.Batched(data.Sequential(1), 1, false)},
-		"single": {BatchSize: data.Single, DropLast: true}, "persistent": {Persistent: true},
+		"negative": {Workers: -1}, "shuffle": {Shuffle: true, Sampler: data.Sequential(1)},
+		"batches": {BatchSize: 2, Batches: data.Batched(data.Sequential(1), 1, false)},
+		"single":  {BatchSize: data.Single, DropLast: true}, "persistent": {Persistent: true},
 		"rank": {Rank: 1}, "timeout": {Timeout: -1}, "kind": {Kind: 9},
 	} {
 		func() {

@@ -40,7 +40,8 @@ func (d *device) locked() (n int) {
 	return n
 }
 
-var pairs = data.RegisterCollate("test.pairs", func(_ context.Context, s []data.Sample) (data.Batch, error) { return data.Stack(s, false) })
+var pairs = data.RegisterCollate("test.pairs",
+	func(_ context.Context, s []data.Sample) (data.Batch, error) { return data.Stack(s, false) })
 
 func TestPinnedBatchesLieInLockedMemory(t *testing.T) {
 	gpu := new(device)
@@ -50,7 +51,8 @@ func TestPinnedBatchesLieInLockedMemory(t *testing.T) {
 		o := data.Options{BatchSize: 8, Workers: workers, Kind: kind, PinMemory: true}
 		for what, change := range map[string]func(*data.Options){
 			"rows": func(*data.Options) {}, "shared": func(o *data.Options) { o.Shared = true },
-			"single": func(o *data.Options) { o.BatchSize = data.Single }, "collate": func(o *data.Options) { o.Collate = pairs },
+			"single":  func(o *data.Options) { o.BatchSize = data.Single },
+			"collate": func(o *data.Options) { o.Collate = pairs },
 		} {
 			o := o
 			change(&o)
@@ -76,7 +78,8 @@ func TestPinnedBatchesLieInLockedMemory(t *testing.T) {
 				t.Errorf("%s, %s: %d batches", name, what, n)
 			}
 			l.Close()
-			for end := time.Now().Add(time.Minute); gpu.locked() != 0; runtime.GC() { // a Collate's batch is the collector's
+			// a Collate's batch is the collector's
+			for end := time.Now().Add(time.Minute); gpu.locked() != 0; runtime.GC() {
 				if time.Now().After(end) {
 					t.Fatalf("%s, %s: %d blocks are locked when the loader is closed", name, what, gpu.locked())
 				}

@@ -8,19 +8,19 @@ import (
 
 // placeOf returns the device on which a data set in memory has samples, nil if it has none there.
 func placeOf(source any) tensor.Device {
-	var parts []Box[Dataset]
+	var parts []Any[Dataset]
 	switch d := source.(type) {
 	case *TensorDataset:
 		return layoutOf(d.Tensors, 1).device()
 	case *Subset:
-		parts = []Box[Dataset]{d.Of}
+		parts = []Any[Dataset]{d.Of}
 	case *ConcatDataset:
 		parts = d.Of
 	case *StackDataset:
 		parts = d.Of
 	}
 	for _, p := range parts {
-		if dev := placeOf(p.It); dev != nil {
+		if dev := placeOf(p.Value); dev != nil {
 			return dev
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // pictures are 10 samples: of uint8, a label, and where they came from on the host.
 func pictures() (pixels, labels, numbers *tensor.Tensor) {
 	g := tensor.NewGenerator(1)
-	return tensor.RandInt(g, 0, 256, 10, 3, 4).To(tensor.Uint8), tensor.RandInt(g, 0, 10, 10), tensor.Arange(tensor.Int64, 0, 10, 1)
+	return tensor.RandInt(g, 0, 256, 10, 3, 4).To(tensor.Uint8), tensor.RandInt(g, 0, 10, 10),
+		tensor.Arange(tensor.Int64, 0, 10, 1)
 }
 
 func must(t *testing.T, err error) {
@@ -37,7 +38,8 @@ func there(t *testing.T, dev tensor.Device) *data.TensorDataset {
 func batchesOnADevice(t *testing.T, dev tensor.Device) {
 	pixels, labels, _ := pictures()
 	normal := data.Compose(data.ToTensor, data.Normalize(0.5, 0.25))
-	turned := data.TransformFunc(func(_, x *tensor.Tensor) *tensor.Tensor { return tensor.Flip(x.Narrow(-2, 1, 2), -1) })
+	turned := data.TransformFunc(
+		func(_, x *tensor.Tensor) *tensor.Tensor { return tensor.Flip(x.Narrow(-2, 1, 2), -1) })
 	for name, o := range map[string]data.Options{
 		"in order":     {BatchSize: 4},
 		"shuffled":     {BatchSize: 4, Shuffle: true, Seed: 3},
@@ -105,7 +107,8 @@ func TestSamplesOnAGPUStayThere(t *testing.T) {
 	dev, err := cuda.ParseDevice("cuda")
 	must(t, err)
 	batchesOnADevice(t, dev)
-	for end := time.Now().Add(time.Minute); ; tensor.Collect() { // what a Collate has made, and the memory of transforms
+	// what a Collate has made, and the memory of transforms
+	for end := time.Now().Add(time.Minute); ; tensor.Collect() {
 		must(t, cuda.EmptyCache())
 		used, err := devices.Used(0)
 		must(t, err)
@@ -123,7 +126,8 @@ func TestSamplesOnAGPUStayThere(t *testing.T) {
 func TestProcessesDoNotLoadSamplesFromADevice(t *testing.T) {
 	set := there(t, devicetest.New("test:0"))
 	for name, ds := range map[string]data.Dataset{
-		"a set": set, "part of one": data.NewSubset(set, []int{1}), "two": data.NewConcatDataset(set, set), "side by side": data.NewStackDataset(set, set),
+		"a set": set, "part of one": data.NewSubset(set, []int{1}), "two": data.NewConcatDataset(set, set),
+		"side by side": data.NewStackDataset(set, set),
 	} {
 		l := data.NewLoader(ds, data.Options{Workers: 1, Kind: data.Processes})
 		var errs []error

@@ -2,12 +2,12 @@ package data
 
 // A plan says what an epoch's batches consist of, one after the other.
 type plan interface {
-	next() (s *slot, ok bool)
+	next() (s *batchState, ok bool)
 }
 
 // A numbered plan has the samples of a Dataset.
 type numbered struct {
-	order   *deck        // samples that are left,
+	order   *lazyShuffle // samples that are left,
 	size    int          // so many to a batch
 	drop    bool         // the last one if it is smaller
 	batches [][]int      // or all batches that are left
@@ -15,7 +15,7 @@ type numbered struct {
 	number  int
 }
 
-func (p *numbered) next() (s *slot, ok bool) {
+func (p *numbered) next() (s *batchState, ok bool) {
 	for {
 		if s, ok = p.step(); !ok {
 			return nil, false
@@ -27,9 +27,9 @@ func (p *numbered) next() (s *slot, ok bool) {
 	}
 }
 
-func (p *numbered) step() (*slot, bool) {
+func (p *numbered) step() (*batchState, bool) {
 	if len(p.batches) > 0 {
-		s := &slot{indices: p.batches[0]}
+		s := &batchState{indices: p.batches[0]}
 		p.batches = p.batches[1:]
 		return s, true
 	}
@@ -37,10 +37,11 @@ func (p *numbered) step() (*slot, bool) {
 	if n == 0 || p.drop && n < p.size {
 		return nil, false
 	}
-	return &slot{indices: p.order.take(n)}, true
+	return &batchState{indices: p.order.take(n)}, true
 }
 
-// A dealt plan has the parts of a Stream in turn: the next batch is of that part of which there were fewest.
+// A dealt plan has the parts of a Stream in turn: the next batch is of that part of which there
+// were fewest.
 type dealt struct {
 	size  int
 	count int // of all parts
@@ -53,10 +54,10 @@ type progress struct {
 	planned int // batches
 	read    int // samples
 	end     bool
-	last    *slot // the last one planned
+	last    *batchState // the last one planned
 }
 
-func (p *dealt) next() (*slot, bool) {
+func (p *dealt) next() (*batchState, bool) {
 	var part *progress
 	for _, q := range p.parts {
 		if !q.end && (part == nil || q.planned < part.planned) {
@@ -67,7 +68,7 @@ func (p *dealt) next() (*slot, bool) {
 		return nil, false
 	}
 	part.planned++
-	s := &slot{part: Part{part.index, p.count}, progress: part, before: part.last, size: p.size}
+	s := &batchState{portion: portion{part: Part{part.index, p.count}, progress: part, before: part.last, size: p.size}}
 	part.last = s
 	return s, true
 }

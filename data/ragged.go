@@ -5,33 +5,37 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Ragged says what becomes of fields whose first dimension differs from sample to sample, by the path of the field: keys with dots between
-// them, and [i] for the item of a list, or the field of a plain Sample. "*" stands for all tensors with dimensions that are not named. A
-// slice of numbers at a path becomes a tensor of one dimension. A path that samples do not have is an error.
+// Ragged says what becomes of fields whose first dimension differs from sample to sample, by the
+// path of the field: keys with dots between them, and [i] for the item of a list, or the field of a
+// plain Sample. "*" stands for all tensors with dimensions that are not named. A slice of numbers
+// at a path becomes a tensor of one dimension. A path that samples do not have is an error.
 type Ragged map[string]RaggedRule
 
 // A RaggedRule is a Pad or a Nested.
 type RaggedRule interface{ rule() tree.Rule }
 
-// Pad makes rows of different lengths a tensor: (samples, length, …), where length is that of the longest row. The other dimensions are
-// equal.
+// Pad makes rows of different lengths a tensor: (samples, length, …), where length is that of the
+// longest row. The other dimensions are equal.
 type Pad struct {
 	Value    float64 // what is written after a row
 	Left     bool    // before it instead
 	Multiple int     // length is made a multiple of it, if it is not 0
 	Length   int     // of all rows, if it is not 0; a longer row is an error
 
-	// Mask and Lengths name fields that are added beside the padded one, or at the end of a list: true where a row has elements, (samples,
-	// length) of bool, and how many it has, (samples) of int64.
+	// Mask and Lengths name fields that are added beside the padded one, or at the end of a list:
+	// true where a row has elements, (samples, length) of bool, and how many it has, (samples) of
+	// int64.
 	Mask, Lengths string
 }
 
 func (p Pad) rule() tree.Rule {
-	return tree.Rule{Value: p.Value, Left: p.Left, Multiple: p.Multiple, Length: p.Length, Mask: p.Mask, Lengths: p.Lengths}
+	return tree.Rule{Value: p.Value, Left: p.Left, Multiple: p.Multiple, Length: p.Length, Mask: p.Mask,
+		Lengths: p.Lengths}
 }
 
-// Nested puts rows of different lengths one after the other, which wastes nothing: a batch has a map with "values" and "offsets" there,
-// which goes into a NestedRows, and is what torch.nested.nested_tensor_from_jagged takes.
+// Nested puts rows of different lengths one after the other, which wastes nothing: a batch has a
+// map with "values" and "offsets" there, which goes into a NestedRows, and is what
+// torch.nested.nested_tensor_from_jagged takes.
 type Nested struct {
 	Lengths string // names a field that is added beside it, as that of Pad
 }

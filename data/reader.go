@@ -11,17 +11,18 @@ import (
 
 // A reader is where a worker is in a part of a Stream.
 type reader struct {
-	loop  context.Context // whose samples they are
-	epoch int
-	at    int // samples read
-	work  work
-	next  func() (any, error, bool)
-	stop  func()
-	end   bool
+	loop    context.Context // whose samples they are
+	epoch   int
+	at      int // samples read
+	current sampleContext
+	next    func() (any, error, bool)
+	stop    func()
+	end     bool
 }
 
-// reader returns the reader of a part that has read so many samples: the one that there is, or a new one that skips them.
-func (w *worker) reader(o order) *reader {
+// reader returns the reader of a part that has read so many samples: the one that there is, or a
+// new one that skips them.
+func (w *worker) reader(o fetchRequest) *reader {
 	r := w.readers[o.Part.Index]
 	if r != nil && r.loop == w.parent && r.epoch == o.Epoch && r.at == o.From {
 		return r
@@ -29,8 +30,8 @@ func (w *worker) reader(o order) *reader {
 	if r != nil {
 		r.stop()
 	}
-	r = &reader{loop: w.parent, epoch: o.Epoch, work: work{info: w.work.info}}
-	r.next, r.stop = iter.Pull2(valuesOf(r.work.in(w.parent), w.stream, o.Part))
+	r = &reader{loop: w.parent, epoch: o.Epoch, current: sampleContext{info: w.current.info}}
+	r.next, r.stop = iter.Pull2(valuesOf(r.current.in(w.parent), w.stream, o.Part))
 	w.readers[o.Part.Index] = r
 	for r.at < o.From && !r.end {
 		r.sample(o.Part)
@@ -38,9 +39,10 @@ func (w *worker) reader(o order) *reader {
 	return r
 }
 
-// sample reads the next sample. Its number, for what is random in it, is that which it would have if the parts were dealt out one by one.
+// sample reads the next sample. Its number, for what is random in it, is that which it would have
+// if the parts were dealt out one by one.
 func (r *reader) sample(p Part) (any, error) {
-	r.work.begin(r.at*p.Count + p.Index)
+	r.current.begin(r.at*p.Count + p.Index)
 	v, err, ok := r.next()
 	if !ok {
 		r.end = true
@@ -61,7 +63,7 @@ func (w *worker) next(r *reader, p Part) (sample, error) {
 }
 
 // read makes a batch of the next samples of a part.
-func (w *worker) read(o order) (out outcome) {
+func (w *worker) read(o fetchRequest) (out fetchResult) {
 	var samples []sample
 	var at []int
 	var r *reader
@@ -101,7 +103,8 @@ func (w *worker) read(o order) (out outcome) {
 // printed is how many samples a fingerprint is made of, at most.
 const printed = 8
 
-// fingerprint returns a hash of the first samples that is the same in all processes, 0 if there are none.
+// fingerprint returns a hash of the first samples that is the same in all processes, 0 if there are
+// none.
 func fingerprint(samples []sample) uint64 {
 	if len(samples) == 0 {
 		return 0

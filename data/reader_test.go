@@ -22,17 +22,17 @@ func (counted) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
 	}
 }
 
-// TestAPartGoesOnInAnotherLoop: a worker that stays may have read exactly as much of a part as the loop before was given, whose context
-// has ended.
+// TestAPartGoesOnInAnotherLoop: a worker that stays may have read exactly as much of a part as the
+// loop before was given, whose context has ended.
 func TestAPartGoesOnInAnotherLoop(t *testing.T) {
-	w, err := newWorker(t.Context(), station{Source: counted{}, Workers: 1}, 0)
+	w, err := newWorker(t.Context(), workerConfig{Source: counted{}, Workers: 1}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.close()
 	for from := 0; from < 6; from += 2 {
 		loop, end := context.WithCancel(t.Context())
-		out := w.do(loop, order{Part: Part{0, 1}, From: from, N: 2})
+		out := w.do(loop, fetchRequest{Part: Part{0, 1}, From: from, N: 2})
 		end()
 		if len(out.Bad) > 0 || out.Read != 2 || tensor.At[int64](out.Batch[0], 1) != int64(from+1) {
 			t.Fatalf("from %d on: %+v", from, out)

@@ -141,8 +141,8 @@ func save(path string, t *tensor.Tensor) error {
 	})
 }
 
-// An index is what the first bytes of a block say, as far as that can be so: whoever damages the block later, in another process or in its file, makes
-// errors and no more.
+// An index is what the first bytes of a block say, as far as that can be so: whoever damages the
+// block later, in another process or in its file, makes errors and no more.
 type index struct {
 	b       []byte
 	records uint64
@@ -173,7 +173,8 @@ func indexOf(b []byte) (index, error) {
 	}
 	le := binary.LittleEndian
 	x := index{b, le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:])}
-	if x.records > size/8 || x.slots > size/8 || x.slots&(x.slots-1) != 0 || x.data != recordsHead+8*x.records+8*x.slots || x.data > size {
+	if x.records > size/8 || x.slots > size/8 || x.slots&(x.slots-1) != 0 ||
+		x.data != recordsHead+8*x.records+8*x.slots || x.data > size {
 		return index{}, fmt.Errorf("%w: %d records and %d slots in %d bytes", ErrRecords, x.records, x.slots, size)
 	}
 	return x, nil

@@ -6,8 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A List is strings, or any records of bytes, in one block of memory: however many they are, the garbage collector sees one thing, and all processes to
-// which the List is sent read the same memory. A record is found by its number in two reads, and is not decoded.
+// A List is strings, or any records of bytes, in one block of memory: however many they are, the
+// garbage collector sees one thing, and all processes to which the List is sent read the same
+// memory. A record is found by its number in two reads, and is not decoded.
 //
 //	0   magic     "shoalrec"
 //	8   records   uint64
@@ -18,14 +19,15 @@ import (
 //	    table     uint64 for each slot: the record that is a key, and 1 more; 0 if there is none
 //	    data
 //
-// All numbers are little-endian. The memory of a List that was opened is its file's; nobody writes it.
+// All numbers are little-endian. The memory of a List that was opened is its file's; nobody writes
+// it.
 type List struct{ Block *tensor.Tensor }
 
 // NewList makes a List of records, on the heap: Share moves it, and so does sending it.
 func NewList[T string | []byte](records []T) *List { return &List{build(records, 0)} }
 
-// OpenList maps a file that Save wrote. A file that is damaged is a [*FileError] that wraps ErrRecords; its index is checked here, its records, which
-// may be anything, are not.
+// OpenList maps a file that Save wrote. A file that is damaged is a [*FileError] that wraps
+// ErrRecords; its index is checked here, its records, which may be anything, are not.
 func OpenList(path string) (*List, error) {
 	t, err := openRecords(path, false)
 	if err != nil {
@@ -51,8 +53,9 @@ func recordsIn(t *tensor.Tensor) (n int) {
 	return n
 }
 
-// At returns record i, in the memory of the List: it is not to be written, and not to be used after Close. The error wraps ErrRecords where there is no
-// such record, or where the memory was damaged after it was checked.
+// At returns record i, in the memory of the List: it is not to be written, and not to be used after
+// Close. The error wraps ErrRecords where there is no such record, or where the memory was damaged
+// after it was checked.
 func (l *List) At(i int) ([]byte, error) { return recordAt(l.Block, i) }
 
 func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
@@ -71,7 +74,8 @@ func (l *List) All() iter.Seq2[[]byte, error] {
 	}
 }
 
-// A Map is records that are found by a key, in one block of memory like a List, with a table of hashes.
+// A Map is records that are found by a key, in one block of memory like a List, with a table of
+// hashes.
 type Map struct{ Block *tensor.Tensor }
 
 // NewMap makes a Map of records, on the heap. A key that comes again replaces the one before.
@@ -126,7 +130,8 @@ type Entry struct {
 	Record []byte
 }
 
-// All returns the keys and records, in the order in which NewMap was given them. An error ends them; see List.At.
+// All returns the keys and records, in the order in which NewMap was given them. An error ends
+// them; see List.At.
 func (m *Map) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for i := range m.Len() {

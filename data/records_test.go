@@ -102,7 +102,8 @@ func TestAMapFindsItsKeys(t *testing.T) {
 	}
 }
 
-// look is what a worker does with a List and a Map: it finds a record in them, and says where the memory is.
+// look is what a worker does with a List and a Map: it finds a record in them, and says where the
+// memory is.
 type look struct {
 	List *data.List
 	Map  *data.Map
@@ -186,7 +187,8 @@ func TestDamagedRecordsAreAnError(t *testing.T) {
 	}
 }
 
-// TestRecordsThatAreDamagedLaterAreAnError has a writer, who should not be there, change memory that was checked.
+// TestRecordsThatAreDamagedLaterAreAnError has a writer, who should not be there, change memory
+// that was checked.
 func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
 	l := data.NewList(names(5))
 	m := data.NewMap(maps.All(map[string]string{"a": "1", "b": "22", "c": "333"}))

@@ -61,7 +61,8 @@ func (s *holeStream) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sa
 	}
 }
 
-// TestRegression_S1_4_ANilTensorIsASampleError, and what else is no sample: wherever it stands, it is one error that names it.
+// TestRegression_S1_4_ANilTensorIsASampleError, and what else is no sample: wherever it stands, it
+// is one error that names it.
 func TestRegression_S1_4_ANilTensorIsASampleError(t *testing.T) {
 	for kind, want := range map[string]error{
 		"nil": data.ErrSample, "no fields": data.ErrSample, "no sample": data.ErrSample, "closed": data.ErrSample,
@@ -75,17 +76,20 @@ func TestRegression_S1_4_ANilTensorIsASampleError(t *testing.T) {
 				if k == data.Processes && at != 2 {
 					return // processes are dear
 				}
-				wrongSample(t, name+", "+kind, want, at, data.NewLoader(set, data.Options{BatchSize: 4, Workers: workers, Kind: k}))
+				wrongSample(t, name+", "+kind, want, at,
+					data.NewLoader(set, data.Options{BatchSize: 4, Workers: workers, Kind: k}))
 			})
 			if want == data.ErrSample {
-				wrongSample(t, "stream of "+kind, want, at, data.NewStreamLoader(&holeStream{set}, data.Options{BatchSize: 4, Parts: 1, Workers: 1}))
+				wrongSample(t, "stream of "+kind, want, at,
+					data.NewStreamLoader(&holeStream{set}, data.Options{BatchSize: 4, Parts: 1, Workers: 1}))
 				wrongSample(t, "single "+kind, want, at, data.NewLoader(set, data.Options{BatchSize: data.Single}))
 			}
 		}
 	}
 }
 
-// wrongSample wants a loop to end with the error of sample at; of a batch whose first sample is another one than the rest, with that of any.
+// wrongSample wants a loop to end with the error of sample at; of a batch whose first sample is
+// another one than the rest, with that of any.
 func wrongSample(t *testing.T, name string, want error, at int, l *data.Loader) {
 	t.Helper()
 	defer l.Close()
@@ -109,7 +113,8 @@ func TestWhatIsNoSampleIsSkipped(t *testing.T) {
 	kinds := make([]string, 8)
 	kinds[0], kinds[3], kinds[5] = "nil", "closed", "no sample"
 	oneOfEach(func(name string, workers int, k data.Kind) {
-		l := data.NewLoader(&holes{kinds}, data.Options{BatchSize: 4, Workers: workers, Kind: k, Skip: func(*data.SampleError) bool { return true }})
+		l := data.NewLoader(&holes{kinds},
+			data.Options{BatchSize: 4, Workers: workers, Kind: k, Skip: func(*data.SampleError) bool { return true }})
 		defer l.Close()
 		got, err := read(t, l, 0)
 		if want := [][]int64{{1, 2}, {4, 6, 7}}; err != nil || !slices.EqualFunc(got, want, slices.Equal) {
@@ -145,7 +150,8 @@ func TestRegression_S1_2_ABatchWithoutSamplesIsAnError(t *testing.T) {
 
 var makesNothing = data.RegisterCollate("test.nothing", longest2)
 
-var makesNil = data.RegisterCollate("test.nil", func(context.Context, []data.Sample) (data.Batch, error) { return data.Batch{nil}, nil })
+var makesNil = data.RegisterCollate("test.nil",
+	func(context.Context, []data.Sample) (data.Batch, error) { return data.Batch{nil}, nil })
 
 func TestACollateThatMakesNothingIsAnError(t *testing.T) {
 	for c, want := range map[*data.Collate]error{makesNothing: data.ErrEmptyBatch, makesNil: data.ErrSample} {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A Sampler says which samples an epoch visits, and in which order. The same epoch always gets the same order, in every process. The
-// caller may change the result.
+// A Sampler says which samples an epoch visits, and in which order. The same epoch always gets the
+// same order, in every process. The caller may change the result.
 type Sampler interface {
 	Len() int // of the order of any epoch
 	Order(epoch int) []int
@@ -42,7 +42,8 @@ func (o ordered) Order(epoch int) []int { return o.order(generator(o.seed, epoch
 
 func generator(seed uint64, epoch int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(epoch))) }
 
-// Random visits 0 … n-1 once each, shuffled anew for every epoch, by the seed and the epoch's number alone.
+// Random visits 0 … n-1 once each, shuffled anew for every epoch, by the seed and the epoch's
+// number alone.
 func Random(n int, seed uint64) Sampler { return random{n, seed} }
 
 type random struct {
@@ -52,20 +53,21 @@ type random struct {
 
 func (s random) Len() int { return s.n }
 
-func (s random) Order(epoch int) []int { return s.deck(epoch).take(s.n) }
+func (s random) Order(epoch int) []int { return s.shuffle(epoch).take(s.n) }
 
-func (s random) deck(epoch int) *deck {
-	return &deck{sequential(s.n).Order(0), generator(s.seed, epoch)}
+func (s random) shuffle(epoch int) *lazyShuffle {
+	return &lazyShuffle{sequential(s.n).Order(0), generator(s.seed, epoch)}
 }
 
-// A deck is the rest of an order. It is shuffled as it is taken, so that the first batch does not wait for the last one's samples.
-type deck struct {
+// A lazyShuffle is the rest of an order. It is shuffled as it is taken, so that the first batch
+// does not wait for the last one's samples.
+type lazyShuffle struct {
 	left []int
 	rng  *rand.Rand // nil if there is nothing to be shuffled
 }
 
 // take returns the next n.
-func (d *deck) take(n int) []int {
+func (d *lazyShuffle) take(n int) []int {
 	if d.rng != nil {
 		for k := range n {
 			other := k + d.rng.IntN(len(d.left)-k)
@@ -77,8 +79,9 @@ func (d *deck) take(n int) []int {
 	return next
 }
 
-// RandomDraws visits count of 0 … n-1, shuffled anew for every epoch: with replacement each one as if no other had been drawn; without
-// it each once before any comes again. It panics if there is nothing to draw from.
+// RandomDraws visits count of 0 … n-1, shuffled anew for every epoch: with replacement each one as
+// if no other had been drawn; without it each once before any comes again. It panics if there is
+// nothing to draw from.
 func RandomDraws(n, count int, replacement bool, seed uint64) Sampler {
 	if n < 1 || count < 0 {
 		panic(fmt.Sprintf("data: RandomDraws of %d samples from %d", count, n))
@@ -106,8 +109,9 @@ func SubsetRandom(indices []int, seed uint64) Sampler {
 	}}
 }
 
-// Weighted visits count samples, i with a probability proportional to weights[i]; without replacement none twice. It panics if a weight
-// is negative or not finite, if all are 0, and if without replacement fewer than count are not.
+// Weighted visits count samples, i with a probability proportional to weights[i]; without
+// replacement none twice. It panics if a weight is negative or not finite, if all are 0, and if
+// without replacement fewer than count are not.
 func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampler {
 	sums, positive := make([]float64, len(weights)), 0
 	sum := 0.0
@@ -143,8 +147,9 @@ func Weighted(weights []float64, count int, replacement bool, seed uint64) Sampl
 	return ordered{count, seed, draw}
 }
 
-// race returns the samples in the order in which they come in, each after an exponential time of the rate of its weight: the first is i with
-// a probability proportional to weights[i], the second one of the others likewise, and so on.
+// race returns the samples in the order in which they come in, each after an exponential time of
+// the rate of its weight: the first is i with a probability proportional to weights[i], the second
+// one of the others likewise, and so on.
 func race(rng *rand.Rand, weights []float64) []int {
 	order, times := make([]int, len(weights)), make([]float64, len(weights))
 	for i, w := range weights {
@@ -162,13 +167,15 @@ func race(rng *rand.Rand, weights []float64) []int {
 	return order
 }
 
-// A BatchSampler says what the batches of an epoch consist of. The same epoch always gets the same ones.
+// A BatchSampler says what the batches of an epoch consist of. The same epoch always gets the same
+// ones.
 type BatchSampler interface {
 	Len() int // of any epoch
 	Batches(epoch int) [][]int
 }
 
-// Batched puts samples that follow each other in s into batches of a size, the last one smaller or dropped.
+// Batched puts samples that follow each other in s into batches of a size, the last one smaller or
+// dropped.
 func Batched(s Sampler, size int, dropLast bool) BatchSampler {
 	if size < 1 {
 		panic(fmt.Sprintf("data: Batched to batches of %d", size))

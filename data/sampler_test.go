@@ -38,7 +38,8 @@ func TestSamplersVisitWhatTheyShould(t *testing.T) {
 	if got := sorted(data.SubsetRandom([]int{9, 4, 4, 2}, 1)); !slices.Equal(got, []int{2, 4, 4, 9}) {
 		t.Errorf("subset: %v", got)
 	}
-	if got := data.RandomDraws(5, 12, false, 1).Order(0); !slices.Equal(slices.Sorted(slices.Values(got[:5])), []int{0, 1, 2, 3, 4}) ||
+	if got := data.RandomDraws(5, 12, false, 1).Order(0); !slices.Equal(slices.Sorted(slices.Values(got[:5])),
+		[]int{0, 1, 2, 3, 4}) ||
 		!slices.Equal(slices.Sorted(slices.Values(got[5:10])), []int{0, 1, 2, 3, 4}) || len(got) != 12 {
 		t.Errorf("12 draws of 5 without replacement: %v", got)
 	}
@@ -62,25 +63,29 @@ func TestWeightsAreProbabilities(t *testing.T) {
 	}
 	for i, w := range weights {
 		if math.Abs(count[i]/n-w/8) > 0.01 || math.Abs(first[i]/races-w/8) > 0.03 { // of fixed seeds
-			t.Errorf("%d has weight %v of 8, was drawn %v times of %v and came first %v times of %v", i, w, count[i], n, first[i], races)
+			t.Errorf("%d has weight %v of 8, was drawn %v times of %v and came first %v times of %v", i, w,
+				count[i], n, first[i], races)
 		}
 	}
 }
 
-// TestDistributedDividesAsTorchDoes has what DistributedSampler of PyTorch gives, without shuffling.
+// TestDistributedDividesAsTorchDoes has what DistributedSampler of PyTorch gives, without
+// shuffling.
 func TestDistributedDividesAsTorchDoes(t *testing.T) {
 	for _, c := range []struct {
 		n, rank, world int
 		drop           bool
 		want           []int
 	}{
-		{10, 0, 3, false, []int{0, 3, 6, 9}}, {10, 1, 3, false, []int{1, 4, 7, 0}}, {10, 2, 3, false, []int{2, 5, 8, 1}},
+		{10, 0, 3, false, []int{0, 3, 6, 9}}, {10, 1, 3, false, []int{1, 4, 7, 0}},
+		{10, 2, 3, false, []int{2, 5, 8, 1}},
 		{10, 0, 3, true, []int{0, 3, 6}}, {10, 2, 3, true, []int{2, 5, 8}},
 		{2, 4, 5, false, []int{0}}, {2, 3, 5, false, []int{1}}, {2, 1, 5, true, nil}, {9, 1, 3, false, []int{1, 4, 7}},
 	} {
 		s := data.Distributed(data.Sequential(c.n), c.rank, c.world, c.drop)
 		if got := s.Order(0); !slices.Equal(got, c.want) || s.Len() != len(c.want) {
-			t.Errorf("rank %d of %d, of %d samples, drop %v: %v, Len %d; want %v", c.rank, c.world, c.n, c.drop, got, s.Len(), c.want)
+			t.Errorf("rank %d of %d, of %d samples, drop %v: %v, Len %d; want %v", c.rank, c.world, c.n,
+				c.drop, got, s.Len(), c.want)
 		}
 	}
 }
@@ -108,21 +113,26 @@ func TestBatchedMakesBatches(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		b := data.Batched(data.Sequential(10), 4, drop)
 		got := b.Batches(0)
-		if want := 3; len(got) != b.Len() || !drop && (len(got) != want || !slices.Equal(got[2], []int{8, 9})) || drop && len(got) != 2 {
+		if want := 3; len(got) != b.Len() ||
+			!drop && (len(got) != want || !slices.Equal(got[2], []int{8, 9})) || drop && len(got) != 2 {
 			t.Errorf("drop %v: %v", drop, got)
 		}
 	}
-	if got := loadAll(t, data.NewLoader(upTo(10), data.Options{Batches: data.Batched(data.Sequential(10), 4, true)})); len(got) != 8 {
+	if got := loadAll(t, data.NewLoader(upTo(10),
+		data.Options{Batches: data.Batched(data.Sequential(10), 4, true)})); len(got) != 8 {
 		t.Errorf("%v", got)
 	}
 }
 
 func TestSamplersRefuseNonsense(t *testing.T) {
 	for name, f := range map[string]func(){
-		"draws": func() { data.RandomDraws(0, 1, true, 1) }, "weight": func() { data.Weighted([]float64{-1}, 1, true, 1) },
-		"nan": func() { data.Weighted([]float64{math.NaN()}, 1, true, 1) }, "zero": func() { data.Weighted([]float64{0}, 1, true, 1) },
-		"once": func() { data.Weighted([]float64{1, 0}, 2, false, 1) }, "size": func() { data.Batched(data.Sequential(1), 0, false) },
-		"rank": func() { data.Distributed(data.Sequential(1), 2, 2, false) },
+		"draws":  func() { data.RandomDraws(0, 1, true, 1) },
+		"weight": func() { data.Weighted([]float64{-1}, 1, true, 1) },
+		"nan":    func() { data.Weighted([]float64{math.NaN()}, 1, true, 1) },
+		"zero":   func() { data.Weighted([]float64{0}, 1, true, 1) },
+		"once":   func() { data.Weighted([]float64{1, 0}, 2, false, 1) },
+		"size":   func() { data.Batched(data.Sequential(1), 0, false) },
+		"rank":   func() { data.Distributed(data.Sequential(1), 2, 2, false) },
 	} {
 		func() {
 			defer func() {

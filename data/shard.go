@@ -2,12 +2,14 @@ package data
 
 import "fmt"
 
-// Shard visits one part of s: of n workers, the one of this rank gets every n-th sample of s's order. Together they visit
-// all, each sample once, and no two parts differ in length by more than one. See Distributed for parts of one length.
+// Shard visits one part of s: of n workers, the one of this rank gets every n-th sample of s's
+// order. Together they visit all, each sample once, and no two parts differ in length by more than
+// one. See Distributed for parts of one length.
 func Shard(s Sampler, rank, n int) Sampler { return newShard("Shard", s, rank, n, uneven) }
 
-// Distributed is Shard with parts of one length, so that all ranks have the same number of batches: torch's DistributedSampler. If they do not
-// work out even, the first samples of s are visited again at the end or, with dropLast, its last samples left out.
+// Distributed is Shard with parts of one length, so that all ranks have the same number of batches:
+// torch's DistributedSampler. If they do not work out even, the first samples of s are visited
+// again at the end or, with dropLast, its last samples left out.
 func Distributed(s Sampler, rank, world int, dropLast bool) Sampler {
 	if dropLast {
 		return newShard("Distributed", s, rank, world, dropped)
@@ -68,15 +70,15 @@ func (s shard) from(epoch, seen int) []int {
 }
 
 // rest returns the order of an epoch after the first samples, which all ranks have had together.
-func rest(s Sampler, epoch, seen int) *deck {
-	var d *deck
+func rest(s Sampler, epoch, seen int) *lazyShuffle {
+	var d *lazyShuffle
 	switch s := s.(type) {
 	case shard:
-		return &deck{left: s.from(epoch, seen)}
+		return &lazyShuffle{left: s.from(epoch, seen)}
 	case random:
-		d = s.deck(epoch)
+		d = s.shuffle(epoch)
 	default:
-		d = &deck{left: s.Order(epoch)}
+		d = &lazyShuffle{left: s.Order(epoch)}
 	}
 	d.take(min(seen, len(d.left)))
 	return d

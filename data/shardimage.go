@@ -11,8 +11,8 @@ import (
 
 func init() { Register[ImageDecoder]("data.ImageDecoder") }
 
-// An ImageDecoder makes samples of Records with an image, in a file .jpg, .jpeg or .png, and the number of its class in .cls: what ImageFolder
-// makes of files.
+// An ImageDecoder makes samples of Records with an image, in a file .jpg, .jpeg or .png, and the
+// number of its class in .cls: what ImageFolder makes of files.
 type ImageDecoder struct {
 	Channels  int // 3, or 1 for grey; 0 means 3
 	MaxPixels int // 0 means image.DefaultMaxPixels
@@ -34,8 +34,8 @@ func (d ImageDecoder) Decode(ctx context.Context, r Record) (Sample, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: .cls is %q", ErrShape, r.Files["cls"])
 	}
-	e := easels.Get().(*easel)
-	defer easels.Put(e)
+	e := imageScratches.Get().(*imageScratch)
+	defer imageScratches.Put(e)
 	e.image.MaxPixels = d.MaxPixels
 	picture, err := e.tensor(d.Steps, file, d.Channels, Rand(ctx))
 	if err != nil {

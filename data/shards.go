@@ -14,25 +14,28 @@ import (
 
 func init() { Register[*Shards]("data.Shards") }
 
-// A Record is what a shard has of one sample: the files with its name, by what follows the first dot.
+// A Record is what a shard has of one sample: the files with its name, by what follows the first
+// dot.
 type Record struct {
 	Key   string            // with its directory
 	Files map[string][]byte // such as "jpg" and "cls"; the memory is the receiver's
 }
 
-// Shards is a Stream of samples in tar files, in the layout of WebDataset: files one after the other that have the same name up to the first dot
-// are one sample. The shards are dealt out to the parts of the stream, and so to ranks and workers; use as many parts as shards, or fewer.
+// Shards is a Stream of samples in tar files, in the layout of WebDataset: files one after the
+// other that have the same name up to the first dot are one sample. The shards are dealt out to the
+// parts of the stream, and so to ranks and workers; use as many parts as shards, or fewer.
 //
 // A damaged file is a [*FileError] with the byte at which that was noticed.
 type Shards struct {
 	Paths   []string
-	Decoder Box[Decoder]
+	Decoder Any[Decoder]
 }
 
 // NewShards makes Shards of files.
-func NewShards(d Decoder, paths ...string) *Shards { return &Shards{paths, Box[Decoder]{d}} }
+func NewShards(d Decoder, paths ...string) *Shards { return &Shards{paths, Any[Decoder]{d}} }
 
-// A Decoder makes a sample of a Record. Its type is given to Register if it goes to workers that are processes.
+// A Decoder makes a sample of a Record. Its type is given to Register if it goes to workers that
+// are processes.
 type Decoder interface {
 	Decode(ctx context.Context, r Record) (Sample, error)
 }
@@ -47,7 +50,7 @@ func (d *Shards) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
 			for r, err := range Records(path) {
 				var s Sample
 				if err == nil {
-					if s, err = d.Decoder.It.Decode(ctx, r); err != nil {
+					if s, err = d.Decoder.Value.Decode(ctx, r); err != nil {
 						err = fmt.Errorf("%s: sample %s: %w", path, r.Key, err)
 					}
 				}
@@ -158,7 +161,8 @@ func readAll(r io.Reader, n int64) ([]byte, error) {
 	return all, nil
 }
 
-// split cuts a path at the first dot of its last part. Files that begin with a dot belong to no sample.
+// split cuts a path at the first dot of its last part. Files that begin with a dot belong to no
+// sample.
 func split(name string) (key, kind string, ok bool) {
 	dir, base := path.Split(name)
 	key, kind, ok = strings.Cut(base, ".")

@@ -38,7 +38,8 @@ func archive(t testing.TB, entries ...string) []byte {
 
 func TestRecordsAreFilesOfOneName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.tar")
-	put(t, path, archive(t, "a/1.jpg", "x", "a/1.seg.png", "y", "a/1.CLS", "3", ".hidden", "no", "README", "no", "b/1.jpg", "z", "b/2.cls", "w"))
+	put(t, path, archive(t, "a/1.jpg", "x", "a/1.seg.png", "y", "a/1.CLS", "3", ".hidden", "no", "README",
+		"no", "b/1.jpg", "z", "b/2.cls", "w"))
 	var got []string
 	for r, err := range data.Records(path) {
 		if err != nil {
@@ -67,7 +68,8 @@ func TestLongNamesAreWhole(t *testing.T) {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
 		for _, kind := range []string{".txt", ".cls"} {
-			if err := w.WriteHeader(&tar.Header{Name: name + kind, Size: 2, Mode: 0o644, Format: format, Typeflag: tar.TypeReg}); err != nil {
+			if err := w.WriteHeader(&tar.Header{Name: name + kind, Size: 2, Mode: 0o644, Format: format,
+				Typeflag: tar.TypeReg}); err != nil {
 				t.Fatal(err)
 			}
 			io.WriteString(w, kind[1:3])
@@ -146,7 +148,8 @@ func shardsOf(t *testing.T) (paths []string) {
 		var entries []string
 		for i := range 3 {
 			kind := []string{"jpg", "png"}[i%2]
-			entries = append(entries, fmt.Sprintf("%d.%s", 3*s+i, kind), string(encoded(t, kind, drawing(i, 20, 24))), fmt.Sprintf("%d.cls", 3*s+i), fmt.Sprint(3*s+i, "\n"))
+			entries = append(entries, fmt.Sprintf("%d.%s", 3*s+i, kind),
+				string(encoded(t, kind, drawing(i, 20, 24))), fmt.Sprintf("%d.cls", 3*s+i), fmt.Sprint(3*s+i, "\n"))
 		}
 		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%d.tar", s)))
 		put(t, paths[s], archive(t, entries...))
@@ -155,13 +158,15 @@ func shardsOf(t *testing.T) (paths []string) {
 }
 
 func TestShardsAreSharedOut(t *testing.T) {
-	set := data.NewShards(data.ImageDecoder{Steps: image.Pipeline{image.RandomResizedCrop{H: 8, W: 8}, image.ToTensor}}, shardsOf(t)...)
+	set := data.NewShards(data.ImageDecoder{Steps: image.Pipeline{image.RandomResizedCrop{H: 8, W: 8},
+		image.ToTensor}}, shardsOf(t)...)
 	var want string
 	for _, c := range []struct {
 		kind    data.Kind
 		workers int
 	}{{data.Goroutines, 0}, {data.Goroutines, 3}, {data.Processes, 2}} {
-		l := data.NewStreamLoader(set, data.Options{BatchSize: 2, Workers: c.workers, Kind: c.kind, Seed: 3, Parts: 4, Debug: true})
+		l := data.NewStreamLoader(set, data.Options{BatchSize: 2, Workers: c.workers, Kind: c.kind, Seed: 3,
+			Parts: 4, Debug: true})
 		var all []byte
 		var classes []int64
 		for b, err := range l.Batches(t.Context()) {
@@ -213,7 +218,8 @@ func TestARecordThatIsNoImageIsAnError(t *testing.T) {
 	}
 }
 
-// An archive ends with blocks of zeros. An empty file, and one that was cut between two files, are not whole.
+// An archive ends with blocks of zeros. An empty file, and one that was cut between two files, are
+// not whole.
 func TestRegression_S4_4_AShardWithoutItsEndIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.tar")
 	whole := archive(t, "1.txt", "one", "2.txt", "two")

@@ -29,8 +29,8 @@ func (d uneven) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.Scalar(tensor.Int64, float64(i))}, nil
 }
 
-// TestSlowSamplesCostTheirTimeAndNoMore loads in a time of its own, which goes on when everybody waits: so how long an epoch takes depends on who
-// waits for whom, and not on the machine.
+// TestSlowSamplesCostTheirTimeAndNoMore loads in a time of its own, which goes on when everybody
+// waits: so how long an epoch takes depends on who waits for whom, and not on the machine.
 func TestSlowSamplesCostTheirTimeAndNoMore(t *testing.T) {
 	const n = 10_000
 	work := time.Duration(0)
@@ -40,12 +40,14 @@ func TestSlowSamplesCostTheirTimeAndNoMore(t *testing.T) {
 	for _, workers := range []int{0, 1, 2, 4, 8} {
 		for _, asReady := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				l := data.NewLoader(uneven(n), data.Options{BatchSize: 32, Shuffle: true, Workers: workers, AsReady: asReady})
+				l := data.NewLoader(uneven(n), data.Options{BatchSize: 32, Shuffle: true, Workers: workers,
+					AsReady: asReady})
 				begin := time.Now()
 				got := len(loadAll(t, l))
 				took, least := time.Since(begin), work/time.Duration(max(1, workers))
 				if got != n || took < least || took > least*115/100 {
-					t.Errorf("%d workers, as ready %v: %d samples in %v, want %v and at most 15 %% more", workers, asReady, got, took, least)
+					t.Errorf("%d workers, as ready %v: %d samples in %v, want %v and at most 15 %% more",
+						workers, asReady, got, took, least)
 				}
 			})
 		}

@@ -6,9 +6,11 @@ import (
 	"slices"
 )
 
-// A State is where a Loader is between two batches: a few numbers, which encoding/json writes. It holds for Loaders with any number of workers of any
-// kind, and, if batches come in order, for any batch size and number of ranks: each rank takes its own State after the same number of batches, and all
-// of them are equal. Of a Stream each rank knows its parts, which MergeStates brings together.
+// A State is where a Loader is between two batches: a few numbers, which encoding/json writes. It
+// holds for Loaders with any number of workers of any kind, and, if batches come in order, for any
+// batch size and number of ranks: each rank takes its own State after the same number of batches,
+// and all of them are equal. Of a Stream each rank knows its parts, which MergeStates brings
+// together.
 type State struct {
 	Seed    uint64      `json:"seed"`
 	Epoch   int         `json:"epoch"`
@@ -28,15 +30,15 @@ type PartState struct {
 	End     bool `json:"end,omitempty"`
 }
 
-// State returns where l is: after the batch that its last loop was given. What that consumer does with the batch is not lost if it
-// takes the State afterwards.
+// State returns where l is: after the batch that its last loop was given. What that consumer does
+// with the batch is not lost if it takes the State afterwards.
 func (l *Loader) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.resume != nil:
 		return *l.resume
-	case l.window == nil && l.state.zero():
+	case l.prefetcher == nil && l.state.zero():
 		return State{Seed: l.opts.Seed, Epoch: int(l.epochs.Load())}
 	}
 	s := l.state
@@ -48,7 +50,8 @@ func (s State) zero() bool {
 	return s.Epoch == 0 && s.Samples == 0 && s.Batches == 0 && s.Ahead == nil && s.Parts == nil
 }
 
-// Resume has the next Batches go on where the Loader was whose State s is. The error wraps ErrState, and then nothing has changed.
+// Resume has the next Batches go on where the Loader was whose State s is. The error wraps
+// ErrState, and then nothing has changed.
 func (l *Loader) Resume(s State) error {
 	if err := l.check(s); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
@@ -78,7 +81,8 @@ func (l *Loader) check(s State) error {
 	case (s.Batches > 0) != (l.opts.Batches != nil) && s.Samples+s.Batches > 0:
 		return fmt.Errorf("only one of the two has a BatchSampler")
 	case len(s.Ahead) > 0 && s.Width != l.width():
-		return fmt.Errorf("batches of %d samples were not delivered in order, and this one's have %d", s.Width, l.width())
+		return fmt.Errorf("batches of %d samples were not delivered in order, and this one's have %d",
+			s.Width, l.width())
 	case s.Count < 0 || s.Count > maxParts || len(s.Parts) > s.Count:
 		return fmt.Errorf("%d parts of %d", len(s.Parts), s.Count)
 	}
@@ -106,7 +110,8 @@ func MergeStates(states ...State) (State, error) {
 	all := states[0]
 	parts := make(map[int]PartState)
 	for _, s := range states {
-		if s.Seed != all.Seed || s.Epoch != all.Epoch || s.Samples != all.Samples || s.Batches != all.Batches || len(s.Ahead) > 0 ||
+		if s.Seed != all.Seed || s.Epoch != all.Epoch || s.Samples != all.Samples ||
+			s.Batches != all.Batches || len(s.Ahead) > 0 ||
 			s.Count > 0 && all.Count > 0 && s.Count != all.Count {
 			return State{}, fmt.Errorf("%w: %+v and %+v are of different times or Loaders", ErrState, all, s)
 		}
@@ -125,10 +130,10 @@ func MergeStates(states ...State) (State, error) {
 }
 
 // note keeps the State of the loop that was last given a batch.
-func (l *Loader) note(w *window, s State) {
+func (l *Loader) note(w *prefetcher, s State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.window, l.state = w, s
+	l.prefetcher, l.state = w, s
 }
 
 // A mark follows how far an iteration has come.
@@ -142,7 +147,7 @@ type mark struct {
 }
 
 // passed notes that a batch was delivered, and returns the State after it.
-func (m *mark) passed(s *slot) State {
+func (m *mark) passed(s *batchState) State {
 	st := m.start
 	st.Ahead, st.Parts, st.Width = nil, nil, 0
 	if s.progress != nil {
@@ -183,10 +188,12 @@ func (l *Loader) plan(epoch int) (plan, *mark) {
 	switch {
 	case l.opts.Batches != nil:
 		all := l.opts.Batches.Batches(epoch)
-		return &numbered{order: new(deck), batches: all[min(start.Batches, len(all)):], done: maps.Clone(m.ahead)}, m
+		return &numbered{order: new(lazyShuffle), batches: all[min(start.Batches, len(all)):],
+			done: maps.Clone(m.ahead)}, m
 	case l.sampler != nil:
 		m.width, m.total = l.width(), total(l.sampler)
-		p := &numbered{order: rest(l.sampler, epoch, start.Samples), size: max(1, l.opts.BatchSize), drop: l.opts.DropLast}
+		p := &numbered{order: rest(l.sampler, epoch, start.Samples), size: max(1, l.opts.BatchSize),
+			drop: l.opts.DropLast}
 		p.done = maps.Clone(m.ahead)
 		return p, m
 	}

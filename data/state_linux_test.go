@@ -80,7 +80,8 @@ func TestResumeGoesOnWithOtherWorkers(t *testing.T) {
 					slices.Sort(got)
 				}
 				if !slices.Equal(got, ordered) {
-					t.Errorf("%s, as ready %v: stopped after batch %d with %s: %d batches, want %d", name, asReady, k, state, len(got), len(want))
+					t.Errorf("%s, as ready %v: stopped after batch %d with %s: %d batches, want %d", name,
+						asReady, k, state, len(got), len(want))
 				}
 				if next := l.State(); next.Epoch != 1 {
 					t.Errorf("%s: after the epoch the state is %+v", name, next)
@@ -94,7 +95,8 @@ func TestResumeGoesOnWithOtherWorkers(t *testing.T) {
 func TestResumeGoesOnWithOtherRanks(t *testing.T) {
 	const n, size = 96, 4
 	run := func(rank, world, batches int, state string) (got []int, after string) {
-		l := data.NewLoader(&noisy{N: n}, data.Options{BatchSize: size, Shuffle: true, Seed: 2, Rank: rank, World: world, Workers: rank % 3})
+		l := data.NewLoader(&noisy{N: n}, data.Options{BatchSize: size, Shuffle: true, Seed: 2, Rank: rank,
+			World: world, Workers: rank % 3})
 		defer l.Close()
 		if state != "" {
 			resumed(t, l, state)
@@ -135,7 +137,8 @@ func TestResumeGoesOnWithOtherRanks(t *testing.T) {
 			state = next
 		}
 		slices.Sort(all)
-		if want := data.Sequential(n).Order(0); !slices.Equal(slices.Compact(slices.Clone(all)), want) || len(all) > n+worlds[2] {
+		if want := data.Sequential(n).Order(0); !slices.Equal(slices.Compact(slices.Clone(all)), want) ||
+			len(all) > n+worlds[2] {
 			t.Errorf("ranks %v have read %v", worlds, all)
 		}
 	}
@@ -182,15 +185,18 @@ func TestStatesOfOthersAreRefused(t *testing.T) {
 	l := data.NewLoader(upTo(10), data.Options{BatchSize: 2, Seed: 1})
 	s := data.NewStreamLoader(&counting{N: 10}, data.Options{Seed: 1})
 	for name, st := range map[string]data.State{
-		"seed": {Seed: 2}, "negative": {Seed: 1, Samples: -1}, "epoch": {Seed: 1, Epoch: -1}, "parts": {Seed: 1, Count: 1, Parts: []data.PartState{{}}},
-		"batches": {Seed: 1, Batches: 3}, "ahead": {Seed: 1, Ahead: []int{1}, Width: 3}, "behind": {Seed: 1, Ahead: []int{-1}, Width: 2},
+		"seed": {Seed: 2}, "negative": {Seed: 1, Samples: -1}, "epoch": {Seed: 1, Epoch: -1},
+		"parts":   {Seed: 1, Count: 1, Parts: []data.PartState{{}}},
+		"batches": {Seed: 1, Batches: 3}, "ahead": {Seed: 1, Ahead: []int{1}, Width: 3},
+		"behind": {Seed: 1, Ahead: []int{-1}, Width: 2},
 	} {
 		if err := l.Resume(st); !errors.Is(err, data.ErrState) {
 			t.Errorf("%s: %v, want ErrState", name, err)
 		}
 	}
 	for name, st := range map[string]data.State{
-		"samples": {Seed: 1, Samples: 1}, "count": {Seed: 1, Parts: []data.PartState{{}}}, "index": {Seed: 1, Count: 2, Parts: []data.PartState{{Index: 2}}},
+		"samples": {Seed: 1, Samples: 1}, "count": {Seed: 1, Parts: []data.PartState{{}}},
+		"index": {Seed: 1, Count: 2, Parts: []data.PartState{{Index: 2}}},
 	} {
 		if err := s.Resume(st); !errors.Is(err, data.ErrState) {
 			t.Errorf("stream, %s: %v, want ErrState", name, err)

@@ -56,7 +56,8 @@ func TestAStreamIsTheSameForAnyWorkers(t *testing.T) {
 			if kind == data.Processes {
 				c.Kill, c.Dir = []int{50, 130}, t.TempDir()
 			}
-			l := data.NewStreamLoader(c, data.Options{BatchSize: 4, Workers: workers, Kind: kind, AsReady: asReady, Seed: 5})
+			l := data.NewStreamLoader(c, data.Options{BatchSize: 4, Workers: workers, Kind: kind,
+				AsReady: asReady, Seed: 5})
 			got := digests(t, l, 1)
 			l.Close()
 			if want == nil {
@@ -68,7 +69,8 @@ func TestAStreamIsTheSameForAnyWorkers(t *testing.T) {
 				slices.Sort(ordered)
 			}
 			if !slices.Equal(got, ordered) {
-				t.Errorf("%s, as ready %v: %d batches, which differ from the first %d", name, asReady, len(got), len(want))
+				t.Errorf("%s, as ready %v: %d batches, which differ from the first %d", name, asReady,
+					len(got), len(want))
 			}
 		}
 	})
@@ -80,7 +82,8 @@ func TestAllRanksAndWorkersTogetherReadAStreamOnce(t *testing.T) {
 			for _, n := range []int{0, 1, 3, 100} {
 				var all []int
 				for rank := range world {
-					l := data.NewStreamLoader(&counting{N: n}, data.Options{BatchSize: 3, Workers: workers, Rank: rank, World: world})
+					l := data.NewStreamLoader(&counting{N: n},
+						data.Options{BatchSize: 3, Workers: workers, Rank: rank, World: world})
 					all = append(all, loadAll(t, l)...)
 				}
 				slices.Sort(all)

@@ -7,13 +7,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/tree"
 )
 
-// A ValueDataset is a numbered set of examples of any structure: tensors, numbers, bools, strings, []byte, and slices, arrays, maps and
-// structs of these, as torch's default_collate knows them. Structured makes a Dataset of it. The fields of a struct are named by the tag
-// `data:"name"`; "-" leaves one out, and a field _ with `data:",tuple"` makes the struct a list.
+// A ValueDataset is a numbered set of examples of any structure: tensors, numbers, bools, strings,
+// []byte, and slices, arrays, maps and structs of these, as torch's default_collate knows them.
+// Structured makes a Dataset of it. The fields of a struct are named by the tag `data:"name"`; "-"
+// leaves one out, and a field _ with `data:",tuple"` makes the struct a list.
 //
-// A batch of them has tensors where samples have tensors (stacked), numbers (int64, float64) and bools, lists of strings for strings, and
-// maps and lists of batches for maps and lists. So all samples of a batch have the same keys and as many items; a SampleError names the
-// place where one has not. BatchesOf has a batch put together again.
+// A batch of them has tensors where samples have tensors (stacked), numbers (int64, float64) and
+// bools, lists of strings for strings, and maps and lists of batches for maps and lists. So all
+// samples of a batch have the same keys and as many items; a SampleError names the place where one
+// has not. BatchesOf has a batch put together again.
 type ValueDataset interface {
 	Len() int
 	Value(ctx context.Context, i int) (any, error)
@@ -30,14 +32,16 @@ func init() {
 }
 
 // A StructuredDataset is a Dataset of samples of any structure.
-type StructuredDataset struct{ Of Box[ValueDataset] }
+type StructuredDataset struct{ Of Any[ValueDataset] }
 
-// Structured makes a Dataset of a ValueDataset. For workers that are processes, the type of that was given to Register.
+// Structured makes a Dataset of a ValueDataset. For workers that are processes, the type of that
+// was given to Register.
 func Structured(of ValueDataset) *StructuredDataset {
-	return &StructuredDataset{Box[ValueDataset]{of}}
+	return &StructuredDataset{Any[ValueDataset]{of}}
 }
 
-// Structs makes a Dataset of n samples of a type, such as a struct, for workers that are goroutines: a function does not go to processes.
+// Structs makes a Dataset of n samples of a type, such as a struct, for workers that are
+// goroutines: a function does not go to processes.
 func Structs[T any](n int, get func(ctx context.Context, i int) (T, error)) *StructuredDataset {
 	return Structured(&values[T]{n, get})
 }
@@ -52,14 +56,15 @@ func (v *values[T]) Len() int { return v.n }
 func (v *values[T]) Value(ctx context.Context, i int) (any, error) { return v.get(ctx, i) }
 
 // Len returns the number of samples.
-func (d *StructuredDataset) Len() int { return d.Of.It.Len() }
+func (d *StructuredDataset) Len() int { return d.Of.Value.Len() }
 
 // Value returns a sample.
 func (d *StructuredDataset) Value(ctx context.Context, i int) (any, error) {
-	return d.Of.It.Value(ctx, i)
+	return d.Of.Value.Value(ctx, i)
 }
 
-// Get returns the tensors of a sample: those in it, and those that numbers and strings become, in the order of its structure.
+// Get returns the tensors of a sample: those in it, and those that numbers and strings become, in
+// the order of its structure.
 func (d *StructuredDataset) Get(ctx context.Context, i int) (Sample, error) {
 	v, err := d.Value(ctx, i)
 	if err != nil {
@@ -78,23 +83,23 @@ func leaves(v any) (Sample, error) {
 
 // Close closes the ValueDataset if it can be.
 func (d *StructuredDataset) Close() error {
-	if c, ok := d.Of.It.(interface{ Close() error }); ok {
+	if c, ok := d.Of.Value.(interface{ Close() error }); ok {
 		return c.Close()
 	}
 	return nil
 }
 
 // A StructuredStream is a Stream of samples of any structure.
-type StructuredStream struct{ Of Box[ValueStream] }
+type StructuredStream struct{ Of Any[ValueStream] }
 
 // NewStructuredStream makes a Stream of a ValueStream.
 func NewStructuredStream(of ValueStream) *StructuredStream {
-	return &StructuredStream{Box[ValueStream]{of}}
+	return &StructuredStream{Any[ValueStream]{of}}
 }
 
 // Values yields the samples of a part.
 func (s *StructuredStream) Values(ctx context.Context, p Part) iter.Seq2[any, error] {
-	return s.Of.It.Values(ctx, p)
+	return s.Of.Value.Values(ctx, p)
 }
 
 // Samples yields the tensors of the samples of a part.
@@ -112,7 +117,8 @@ func (s *StructuredStream) Samples(ctx context.Context, p Part) iter.Seq2[Sample
 	}
 }
 
-// Value returns sample i of a Dataset as the set made it: of a ValueDataset, or of sets of those, any value, and else a Sample.
+// Value returns sample i of a Dataset as the set made it: of a ValueDataset, or of sets of those,
+// any value, and else a Sample.
 func Value(ctx context.Context, ds Dataset, i int) (any, error) {
 	if v, ok := ds.(ValueDataset); ok && structured(ds) {
 		return v.Value(ctx, i)
@@ -120,21 +126,22 @@ func Value(ctx context.Context, ds Dataset, i int) (any, error) {
 	return ds.Get(ctx, i)
 }
 
-// HasValues reports whether the samples of a Dataset or a Stream are those of a ValueDataset or a ValueStream, and not plain.
+// HasValues reports whether the samples of a Dataset or a Stream are those of a ValueDataset or a
+// ValueStream, and not plain.
 func HasValues(source any) bool { return structured(source) }
 
 // structured reports whether a set has samples of any structure.
 func structured(source any) bool {
 	switch d := source.(type) {
 	case *Subset:
-		return structured(d.Of.It)
+		return structured(d.Of.Value)
 	case *ConcatDataset:
 		return anyStructured(d.Of)
 	case *StackDataset:
 		return anyStructured(d.Of)
 	case *ChainDataset:
 		for _, s := range d.Of {
-			if structured(s.It) {
+			if structured(s.Value) {
 				return true
 			}
 		}
@@ -145,9 +152,9 @@ func structured(source any) bool {
 	return false
 }
 
-func anyStructured(of []Box[Dataset]) bool {
+func anyStructured(of []Any[Dataset]) bool {
 	for _, d := range of {
-		if structured(d.It) {
+		if structured(d.Value) {
 			return true
 		}
 	}
@@ -160,14 +167,14 @@ func (d *ConcatDataset) Value(ctx context.Context, i int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Value(ctx, d.Of[part].It, inside)
+	return Value(ctx, d.Of[part].Value, inside)
 }
 
 // Value returns the list of what sample i of each data set is, as it was made.
 func (d *StackDataset) Value(ctx context.Context, i int) (any, error) {
 	all := make([]any, len(d.Of))
 	for k, part := range d.Of {
-		v, err := Value(ctx, part.It, i)
+		v, err := Value(ctx, part.Value, i)
 		if err != nil {
 			return nil, err
 		}
@@ -181,14 +188,14 @@ func (d *Subset) Value(ctx context.Context, i int) (any, error) {
 	if i < 0 || i >= len(d.Indices) {
 		return nil, outside(i, len(d.Indices))
 	}
-	return Value(ctx, d.Of.It, d.Indices[i])
+	return Value(ctx, d.Of.Value, d.Indices[i])
 }
 
 // Values yields the samples of the same part of each Stream, as they were made.
 func (d *ChainDataset) Values(ctx context.Context, p Part) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		for _, s := range d.Of {
-			for v, err := range valuesOf(ctx, s.It, p) {
+			for v, err := range valuesOf(ctx, s.Value, p) {
 				if !yield(v, err) {
 					return
 				}

@@ -48,9 +48,11 @@ func (d *scenes) Value(ctx context.Context, i int) (any, error) {
 		die()
 	}
 	s := scene{
-		Image: tensor.Full(tensor.Uint8, float64(i), 2, 2), Label: i, Score: float32(i) / 2, Name: fmt.Sprint("scene ", i),
-		Boxes: []*tensor.Tensor{tensor.Full(tensor.Float32, float64(i), 4), tensor.Full(tensor.Float32, float64(-i), 4)},
-		Meta:  map[string]any{"draw": data.Rand(ctx).Float64(), "tags": []any{"a", fmt.Sprint(i)}},
+		Image: tensor.Full(tensor.Uint8, float64(i), 2, 2), Label: i, Score: float32(i) / 2,
+		Name: fmt.Sprint("scene ", i),
+		Boxes: []*tensor.Tensor{tensor.Full(tensor.Float32, float64(i), 4),
+			tensor.Full(tensor.Float32, float64(-i), 4)},
+		Meta: map[string]any{"draw": data.Rand(ctx).Float64(), "tags": []any{"a", fmt.Sprint(i)}},
 	}
 	switch d.Odd[i] {
 	case "boxes":
@@ -96,7 +98,8 @@ func text[B any](t *testing.T, l *data.Loader, epoch int) (batches []string, err
 func TestRegression_S3_1_StructsBecomeBatches(t *testing.T) {
 	var want []string
 	oneOfEach(func(name string, workers int, kind data.Kind) {
-		l := data.NewLoader(data.Structured(&scenes{N: 10}), data.Options{BatchSize: 4, Workers: workers, Kind: kind, Seed: 1, Shared: kind == data.Processes})
+		l := data.NewLoader(data.Structured(&scenes{N: 10}),
+			data.Options{BatchSize: 4, Workers: workers, Kind: kind, Seed: 1, Shared: kind == data.Processes})
 		defer l.Close()
 		var got []string
 		for b, err := range data.EpochOf[struct {
@@ -114,12 +117,14 @@ func TestRegression_S3_1_StructsBecomeBatches(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			n := len(b.Name)
-			if !slices.Equal(b.Image.Shape(), []int{n, 2, 2}) || b.Score.DType() != tensor.Float64 || !slices.Equal(b.Boxes[1].Shape(), []int{n, 4}) {
+			if !slices.Equal(b.Image.Shape(), []int{n, 2, 2}) || b.Score.DType() != tensor.Float64 ||
+				!slices.Equal(b.Boxes[1].Shape(), []int{n, 4}) {
 				t.Errorf("%s: %v", name, b)
 			}
 			for row := range n {
 				label := tensor.At[int64](b.Label, row)
-				if b.Name[row] != fmt.Sprint("scene ", label) || b.Meta.Tags[1][row] != fmt.Sprint(label) || tensor.At[uint8](b.Image, row, 1, 1) != uint8(label) {
+				if b.Name[row] != fmt.Sprint("scene ", label) || b.Meta.Tags[1][row] != fmt.Sprint(label) ||
+					tensor.At[uint8](b.Image, row, 1, 1) != uint8(label) {
 					t.Errorf("%s: row %d: %v", name, row, b)
 				}
 			}
@@ -134,7 +139,8 @@ func TestRegression_S3_1_StructsBecomeBatches(t *testing.T) {
 	})
 }
 
-// numbersOnly are samples of one layout: their batches are filled row by row, as those of plain ones are.
+// numbersOnly are samples of one layout: their batches are filled row by row, as those of plain
+// ones are.
 func numbersOnly(n int) data.Dataset {
 	return data.Structs(n, func(_ context.Context, i int) (map[string]any, error) {
 		return map[string]any{"x": tensor.Full(tensor.Float32, float64(i), 2), "y": i, "good": i%2 == 0}, nil
@@ -147,7 +153,8 @@ func TestRegression_S3_1_StructsOfNumbersFillRows(t *testing.T) {
 		got, err := text[any](t, l, 0)
 		want := []string{
 			"map[good:tensor([ True, False]) x:tensor([[0., 0.], [1., 1.]]) y:tensor([0, 1])]",
-			"map[good:tensor([ True, False]) x:tensor([[2., 2.], [3., 3.]]) y:tensor([2, 3])]", "map[good:tensor([True]) x:tensor([[4., 4.]]) y:tensor([4])]",
+			"map[good:tensor([ True, False]) x:tensor([[2., 2.], [3., 3.]]) y:tensor([2, 3])]",
+			"map[good:tensor([True]) x:tensor([[4., 4.]]) y:tensor([4])]",
 		}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v, %v", got, err)
@@ -186,7 +193,8 @@ func TestRegression_S3_1_SetsOfSetsKeepTheStructure(t *testing.T) {
 
 func TestAStreamOfValues(t *testing.T) {
 	for _, workers := range []int{0, 2} {
-		stream := data.NewChainDataset(data.NewStructuredStream(&sceneStream{&scenes{N: 3}}), data.NewStructuredStream(&sceneStream{&scenes{N: 2}}))
+		stream := data.NewChainDataset(data.NewStructuredStream(&sceneStream{&scenes{N: 3}}),
+			data.NewStructuredStream(&sceneStream{&scenes{N: 2}}))
 		l := data.NewStreamLoader(stream, data.Options{BatchSize: 4, Parts: 1, Workers: workers, Kind: data.Processes})
 		var names []string
 		for b, err := range data.BatchesOf[map[string]any](t.Context(), l) {
@@ -204,14 +212,16 @@ func TestAStreamOfValues(t *testing.T) {
 
 func TestRegression_S3_1_ASampleUnlikeTheOthersIsNamed(t *testing.T) {
 	for odd, want := range map[string]string{
-		"boxes": `load sample 2: field "boxes"[1]: shape [3] where the first has [4]`,
-		"keys":  `load sample 2: field "meta": the keys ["tags"] where the first has ["draw" "tags"]`,
-		"kind":  `load sample 2: field "meta"."draw": a string where the first has a float`,
-		"count": `load sample 2: field "boxes": 1 items where the first has 2`,
-		"nil":   `load sample 2: field "image": a tensor that is nil`, "channel": `load sample 2: field "meta"."draw": a chan int; take tensors`,
+		"boxes":   `load sample 2: field "boxes"[1]: shape [3] where the first has [4]`,
+		"keys":    `load sample 2: field "meta": the keys ["tags"] where the first has ["draw" "tags"]`,
+		"kind":    `load sample 2: field "meta"."draw": a string where the first has a float`,
+		"count":   `load sample 2: field "boxes": 1 items where the first has 2`,
+		"nil":     `load sample 2: field "image": a tensor that is nil`,
+		"channel": `load sample 2: field "meta"."draw": a chan int; take tensors`,
 	} {
 		oneOfEach(func(name string, workers int, kind data.Kind) {
-			l := data.NewLoader(data.Structured(&scenes{N: 4, Odd: map[int]string{2: odd}}), data.Options{BatchSize: 4, Workers: workers, Kind: kind})
+			l := data.NewLoader(data.Structured(&scenes{N: 4, Odd: map[int]string{2: odd}}),
+				data.Options{BatchSize: 4, Workers: workers, Kind: kind})
 			defer l.Close()
 			_, err := text[any](t, l, 0)
 			sentinel := data.ErrShape
@@ -219,7 +229,8 @@ func TestRegression_S3_1_ASampleUnlikeTheOthersIsNamed(t *testing.T) {
 				sentinel = data.ErrSample
 			}
 			var bad *data.SampleError
-			if err == nil || !errors.As(err, &bad) || !errors.Is(err, sentinel) || !strings.HasPrefix(strings.Replace(err.Error(), " in worker "+fmt.Sprint(bad.Worker), "", 1), want) {
+			if err == nil || !errors.As(err, &bad) || !errors.Is(err, sentinel) ||
+				!strings.HasPrefix(strings.Replace(err.Error(), " in worker "+fmt.Sprint(bad.Worker), "", 1), want) {
 				t.Errorf("%s, %s: %v", odd, name, err)
 			}
 			skipping := data.NewLoader(data.Structured(&scenes{N: 4, Odd: map[int]string{2: odd}}), data.Options{
@@ -252,7 +263,8 @@ func TestTheStructureMayChangeFromBatchToBatch(t *testing.T) {
 		l := data.NewLoader(data.Structured(&plainly{8}), data.Options{BatchSize: 2, Workers: workers, Kind: kind})
 		defer l.Close()
 		got, err := text[any](t, l, 0)
-		if want := "[map[x:tensor([0, 1])] map[x:tensor([2, 3])] map[x:[4 5]] map[x:[6 7]]]"; err != nil || fmt.Sprint(got) != want {
+		if want := "[map[x:tensor([0, 1])] map[x:tensor([2, 3])] map[x:[4 5]] map[x:[6 7]]]"; err != nil ||
+			fmt.Sprint(got) != want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	})
@@ -315,8 +327,9 @@ func TestRegression_S3_1_RaggedRowsArePaddedOrNested(t *testing.T) {
 		l := data.NewLoader(data.Structured(&sentences{6}), o)
 		defer l.Close()
 		got, err := text[any](t, l, 0)
-		if err != nil || len(got) != 2 || got[0] != "map[ids:tensor([[-1, -1, -1, 0], [-1, -1, 1, 1], [-1, 2, 2, 2]]) label:tensor([0, 1, 2]) lengths:tensor([1, 2, 3]) "+
-			"mask:tensor([[False, False, False, True], [False, False, True, True], [False, True, True, True]])]" {
+		if err != nil || len(got) != 2 ||
+			got[0] != "map[ids:tensor([[-1, -1, -1, 0], [-1, -1, 1, 1], [-1, 2, 2, 2]]) label:tensor([0, 1, 2]) lengths:tensor([1, 2, 3]) "+
+				"mask:tensor([[False, False, False, True], [False, False, True, True], [False, True, True, True]])]" {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 		o.Ragged = data.Ragged{"ids": data.Nested{}}
@@ -340,7 +353,8 @@ func TestRegression_S3_1_RaggedRowsArePaddedOrNested(t *testing.T) {
 		}
 	})
 	for _, o := range []data.Options{
-		{Ragged: data.Ragged{"ids": nil}}, {Ragged: data.Ragged{"ids": data.Pad{Length: -1}}}, {Ragged: data.Ragged{"ids": data.Pad{Length: 3, Multiple: 2}}},
+		{Ragged: data.Ragged{"ids": nil}}, {Ragged: data.Ragged{"ids": data.Pad{Length: -1}}},
+		{Ragged: data.Ragged{"ids": data.Pad{Length: 3, Multiple: 2}}},
 		{Ragged: data.Ragged{}, BatchSize: data.Single}, {Ragged: data.Ragged{}, Collate: longest},
 	} {
 		func() {
@@ -380,7 +394,8 @@ var mixScenes = data.RegisterCollateOf("test.mix", func(ctx context.Context, sam
 
 func TestACollateOfValues(t *testing.T) {
 	for _, kind := range []data.Kind{data.Goroutines, data.Processes} {
-		l := data.NewLoader(data.Structured(&scenes{N: 3}), data.Options{BatchSize: 2, Workers: 1, Kind: kind, Collate: mixScenes})
+		l := data.NewLoader(data.Structured(&scenes{N: 3}),
+			data.Options{BatchSize: 2, Workers: 1, Kind: kind, Collate: mixScenes})
 		got, err := text[any](t, l, 0)
 		want := "[map[names:[scene 0 scene 1] set:*data.StructuredDataset sum:1] map[names:[scene 2] set:*data.StructuredDataset sum:2]]"
 		if err != nil || fmt.Sprint(got) != want {
@@ -390,8 +405,10 @@ func TestACollateOfValues(t *testing.T) {
 			t.Errorf("kind %d: %d samples", kind, s.Samples)
 		}
 		l.Close()
-		l = data.NewLoader(data.Structured(&sentences{N: 3}), data.Options{BatchSize: 2, Workers: 1, Kind: kind, Collate: mixScenes})
-		if _, err := text[any](t, l, 0); err == nil || !strings.Contains(err.Error(), `the Collate "test.mix" takes data_test.scene`) {
+		l = data.NewLoader(data.Structured(&sentences{N: 3}),
+			data.Options{BatchSize: 2, Workers: 1, Kind: kind, Collate: mixScenes})
+		if _, err := text[any](t, l, 0); err == nil ||
+			!strings.Contains(err.Error(), `the Collate "test.mix" takes data_test.scene`) {
 			t.Errorf("kind %d: %v", kind, err)
 		}
 		l.Close()
@@ -414,7 +431,8 @@ type openScenes struct{ scenes }
 func (s *openScenes) Value(ctx context.Context, i int) (any, error) {
 	info, _ := data.WorkerInfo(ctx)
 	_, same := info.Dataset.(*data.StructuredDataset)
-	return map[string]any{"i": i, "opened": same && info.Dataset.(*data.StructuredDataset).Of.It == s, "pid": os.Getpid()}, nil
+	return map[string]any{"i": i, "opened": same && info.Dataset.(*data.StructuredDataset).Of.Value == s,
+		"pid": os.Getpid()}, nil
 }
 
 func TestRegression_S3_1_WorkerInfoHasTheDataset(t *testing.T) {
@@ -425,7 +443,8 @@ func TestRegression_S3_1_WorkerInfoHasTheDataset(t *testing.T) {
 		l := data.NewLoader(data.Structured(&sceneOpener{4}), data.Options{BatchSize: 4, Workers: workers, Kind: kind})
 		defer l.Close()
 		for b, err := range data.BatchesOf[map[string]*tensor.Tensor](t.Context(), l) {
-			if err != nil || !tensor.At[bool](b["opened"], 3) || (tensor.At[int64](b["pid"], 0) != int64(os.Getpid())) != (kind == data.Processes) {
+			if err != nil || !tensor.At[bool](b["opened"], 3) ||
+				(tensor.At[int64](b["pid"], 0) != int64(os.Getpid())) != (kind == data.Processes) {
 				t.Errorf("%s: %v, %v", name, b, err)
 			}
 		}
@@ -434,11 +453,13 @@ func TestRegression_S3_1_WorkerInfoHasTheDataset(t *testing.T) {
 
 func TestSingleValuesStayWhatTheyAre(t *testing.T) {
 	oneOfEach(func(name string, workers int, kind data.Kind) {
-		l := data.NewLoader(data.Structured(&scenes{N: 3}), data.Options{BatchSize: data.Single, Workers: workers, Kind: kind})
+		l := data.NewLoader(data.Structured(&scenes{N: 3}),
+			data.Options{BatchSize: data.Single, Workers: workers, Kind: kind})
 		defer l.Close()
 		n := 0
 		for s, err := range data.BatchesOf[scene](t.Context(), l) {
-			if err != nil || s.Label != n || s.Score != float32(n)/2 || s.Name != fmt.Sprint("scene ", n) || s.Image.Dims() != 2 || s.Meta["tags"].([]any)[0] != "a" {
+			if err != nil || s.Label != n || s.Score != float32(n)/2 || s.Name != fmt.Sprint("scene ", n) ||
+				s.Image.Dims() != 2 || s.Meta["tags"].([]any)[0] != "a" {
 				t.Errorf("%s: %+v, %v", name, s, err)
 			}
 			n++
@@ -466,12 +487,14 @@ func TestABatchThatDoesNotGoIntoItsTypeIsAnError(t *testing.T) {
 	l := data.NewLoader(data.Structured(&scenes{N: 4}), data.Options{BatchSize: 2})
 	defer l.Close()
 	for _, err := range data.BatchesOf[struct{ Image *tensor.Tensor }](t.Context(), l) {
-		if err == nil || !strings.Contains(err.Error(), `the field "boxes", which struct { Image *tensor.Tensor } does not have; it has ["Image"]`) &&
+		if err == nil || !strings.Contains(err.Error(),
+			`the field "boxes", which struct { Image *tensor.Tensor } does not have; it has ["Image"]`) &&
 			!strings.Contains(err.Error(), `the field "image"`) {
 			t.Errorf("%v", err)
 		}
 	}
-	for b, err := range data.BatchesOf[data.Batch](t.Context(), data.NewLoader(&noisy{N: 2}, data.Options{BatchSize: 2})) {
+	for b, err := range data.BatchesOf[data.Batch](t.Context(),
+		data.NewLoader(&noisy{N: 2}, data.Options{BatchSize: 2})) {
 		if err != nil || len(b) != 3 {
 			t.Errorf("%v, %v", b, err)
 		}
@@ -484,7 +507,8 @@ func TestDefaultCollateIsForCollatesOfOnesOwn(t *testing.T) {
 		t.Errorf("%s, %v", s, err)
 	}
 	_, err = data.DefaultCollate([]any{1, "a"}, nil)
-	if err == nil || !errors.Is(err, data.ErrShape) || err.Error() != "data: sample 1: a string where the first has an integer" {
+	if err == nil || !errors.Is(err, data.ErrShape) ||
+		err.Error() != "data: sample 1: a string where the first has an integer" {
 		t.Errorf("%v", err)
 	}
 }

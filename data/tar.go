@@ -12,7 +12,8 @@ import (
 // ErrTar is returned where a shard is not a tar file, or is damaged.
 var ErrTar = errors.New("data: not a tar file")
 
-// The names of files in a tar archive are read here, because archive/tar knows users too and so makes a program dynamic.
+// The names of files in a tar archive are read here, because archive/tar knows users too and so
+// makes a program dynamic.
 //
 //	0    name      100 bytes, up to a zero
 //	124  size      12 bytes, octal; or binary, if the first bit is set
@@ -33,8 +34,9 @@ type tarball struct {
 	done bool  // the end was seen
 }
 
-// next returns the next file of any kind; its content is to be read by readAll. It is io.EOF at the end, which a block of zeros marks: an
-// archive that ends without one was cut short between two files, or is empty.
+// next returns the next file of any kind; its content is to be read by readAll. It is io.EOF at the
+// end, which a block of zeros marks: an archive that ends without one was cut short between two
+// files, or is empty.
 func (t *tarball) next() (name string, size int64, regular bool, err error) {
 	long, wide := "", int64(-1)
 	for !t.done {

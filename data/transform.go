@@ -8,16 +8,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Transform computes one tensor from another, as append does one slice from another: dst is nil or what an earlier call
-// returned, and its memory is used again if it fits. dst may be src itself, which is then overwritten. A Transform works on a single
-// sample and on several, because it leaves dimensions in front alone; several goroutines may call it with different tensors.
+// A Transform computes one tensor from another, as append does one slice from another: dst is nil
+// or what an earlier call returned, and its memory is used again if it fits. dst may be src itself,
+// which is then overwritten. A Transform works on a single sample and on several, because it leaves
+// dimensions in front alone; several goroutines may call it with different tensors.
 //
-// One of your own goes to workers that are processes if its type was given to Register, like that of a Dataset.
+// One of your own goes to workers that are processes if its type was given to Register, like that
+// of a Dataset.
 type Transform interface {
 	Apply(dst, src *tensor.Tensor) *tensor.Tensor
 }
 
-// A TransformFunc is a Transform for workers that are goroutines: a function does not go to processes.
+// A TransformFunc is a Transform for workers that are goroutines: a function does not go to
+// processes.
 type TransformFunc func(dst, src *tensor.Tensor) *tensor.Tensor
 
 // Apply calls f.
@@ -29,15 +32,16 @@ func init() {
 	Register[compose]("data.Compose")
 }
 
-// ToTensor makes pixels numbers: (…, H, W) uint8 becomes (…, 1, H, W) float32 from 0 to 1. The new dimension is the one channel
-// of a grey image.
+// ToTensor makes pixels numbers: (…, H, W) uint8 becomes (…, 1, H, W) float32 from 0 to 1. The new
+// dimension is the one channel of a grey image.
 var ToTensor Transform = toTensor{}
 
 type toTensor struct{}
 
 func (toTensor) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	if src.DType() != tensor.Uint8 || src.Dims() < 2 {
-		panic(fmt.Sprintf("data: ToTensor of a tensor of %v of shape %v: it takes images, (…, H, W) of uint8", src.DType(), src.Shape()))
+		panic(fmt.Sprintf("data: ToTensor of a tensor of %v of shape %v: it takes images, (…, H, W) of uint8",
+			src.DType(), src.Shape()))
 	}
 	shape := slices.Insert(slices.Clone(src.Shape()), src.Dims()-2, 1)
 	dst = reuse(dst, src, tensor.Float32, shape)
@@ -83,21 +87,21 @@ func (n normalize) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 
 // Compose returns the Transform that applies ts one after the other.
 func Compose(ts ...Transform) Transform {
-	steps := make([]Box[Transform], len(ts))
+	steps := make([]Any[Transform], len(ts))
 	for i, t := range ts {
-		steps[i].It = t
+		steps[i].Value = t
 	}
 	return compose{steps}
 }
 
-type compose struct{ Steps []Box[Transform] }
+type compose struct{ Steps []Any[Transform] }
 
 func (c compose) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	for i, s := range c.Steps {
 		if i > 0 {
 			src = dst
 		}
-		dst = s.It.Apply(dst, src)
+		dst = s.Value.Apply(dst, src)
 	}
 	if len(c.Steps) == 0 {
 		return src
@@ -105,7 +109,8 @@ func (c compose) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	return dst
 }
 
-// reuse returns t if it is a contiguous tensor of this dtype and shape where src is, and otherwise a new one.
+// reuse returns t if it is a contiguous tensor of this dtype and shape where src is, and otherwise
+// a new one.
 func reuse(t, src *tensor.Tensor, dt tensor.DType, shape []int) *tensor.Tensor {
 	if t != nil && t.DType() == dt && t.Device() == src.Device() && slices.Equal(t.Shape(), shape) && t.IsContiguous() {
 		return t

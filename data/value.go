@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A sample is what a worker makes batches of: the tensors of a Sample, or those of a value and how it is put together again.
+// A sample is what a worker makes batches of: the tensors of a Sample, or those of a value and how
+// it is put together again.
 type sample struct {
 	Sample
 	spec  string // empty for a plain Sample
@@ -50,7 +51,10 @@ func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string
 	for k, s := range samples {
 		all[k] = tree.Value{Spec: s.spec, Tensors: s.Sample}
 	}
-	v, err := tree.Collate(all, rules, func(fields []tree.Field) ([]*tensor.Tensor, error) { return oneBlock(fields, shared) })
+	v, err := tree.Collate(all, rules, func(fields []tree.Field) ([]*tensor.Tensor,
+		error) {
+		return oneBlock(fields, shared)
+	})
 	if err != nil {
 		return nil, "", shapeError(err)
 	}
@@ -63,7 +67,7 @@ func oneBlock(fields []tree.Field, shared bool) ([]*tensor.Tensor, error) {
 	for k, f := range fields {
 		lay[k] = field{f.DType, f.Shape, f.Device}
 	}
-	f, err := newFrame(lay, single, shared)
+	f, err := newBatchBuffer(lay, single, shared)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ func isDir(root string, e fs.DirEntry) bool {
 	return err == nil && st.IsDir()
 }
 
-// images returns the images in a folder: those of each directory, sorted, in the order of the directories' paths.
+// images returns the images in a folder: those of each directory, sorted, in the order of the
+// directories' paths.
 func images(root, dir string) (files []string, err error) {
 	dirs := []string{dir}
 	for i := 0; i < len(dirs); i++ {

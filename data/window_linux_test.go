@@ -35,7 +35,8 @@ func (g *gated) Get(ctx context.Context, i int) (data.Sample, error) {
 }
 
 func TestASlowSampleStallsOnlyItself(t *testing.T) {
-	// The slow one is in the batch in front, so that ordered delivery waits; everything else in the window is loaded meanwhile.
+	// The slow one is in the batch in front, so that ordered delivery waits; everything else in the
+	// prefetcher is loaded meanwhile.
 	g := &gated{n: 400, slow: 3, began: make(chan struct{}), gate: make(chan struct{})}
 	o := data.Options{BatchSize: 10, Workers: 2, Prefetch: 6}
 	l := data.NewLoader(g, o)

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A station is what a worker needs to know, once.
-type station struct {
+// A workerConfig is what a worker needs to know, once.
+type workerConfig struct {
 	Loader    uint64 // number of the Loader in its process
 	Source    any    // a Dataset or a Stream
 	First     int    // ID of the first worker
@@ -30,39 +30,9 @@ type station struct {
 	Ragged    map[string]tree.Rule
 }
 
-// An order is what a worker is to do at once: some samples, for rows of a batch or to make a batch of.
-type order struct {
-	Epoch   int
-	Indices []int
-	Into    Batch  // as many rows; nil for a batch of the worker's making
-	Like    string // description of the samples that belong there; empty for plain ones
-	Part    Part   // of a Stream: instead of Indices, the N samples after the first From
-	From, N int
-}
-
-// An outcome is what came of an order.
-type outcome struct {
-	Batch  Batch  // unless Into was given
-	Spec   string // of the batch, if it is structured
-	Like   string // of its samples
-	Bad    []failed
-	Read   int  // samples of a Stream
-	End    bool // the part is over
-	Print  uint64
-	Worker int
-	Kind   Kind
-	Took   time.Duration
-}
-
-// A failed is a sample that could not be loaded.
-type failed struct {
-	At  int // in the order
-	Err error
-}
-
-// A worker does orders, one after the other.
+// A worker does fetchRequests, one after the other.
 type worker struct {
-	station
+	workerConfig
 	id         int
 	ds         Dataset
 	stream     Stream
@@ -72,16 +42,16 @@ type worker struct {
 	rules      tree.Rules
 	scratch    *tensor.Tensor // see raw
 	opened     io.Closer      // what Open returned, if it is to be closed
-	work       work
+	current    sampleContext
 	parent     context.Context
 	ctx        context.Context // parent with work
 	readers    map[int]*reader // of a Stream, by part
 }
 
 // newWorker opens what a worker reads.
-func newWorker(ctx context.Context, s station, id int) (*worker, error) {
-	w := &worker{station: s, id: id, readers: make(map[int]*reader)}
-	w.work.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: s.Source}
+func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
+	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader)}
+	w.current.info = Info{ID: id, Workers: s.Workers, Seed: s.Seed, Dataset: s.Source}
 	if s.Collate != "" {
 		var ok bool
 		if w.collate, ok = collates.Get(s.Collate); !ok {
@@ -89,14 +59,14 @@ func newWorker(ctx context.Context, s station, id int) (*worker, error) {
 		}
 	}
 	w.transform, _ = s.Transform.(Transform)
-	opened, own, err := Open(w.work.in(ctx), s.Source)
+	opened, own, err := Open(w.current.in(ctx), s.Source)
 	if err != nil {
 		return nil, fmt.Errorf("data: open the data set in worker %d: %w", id, err)
 	}
 	if w.Source = opened; own {
 		w.opened, _ = opened.(io.Closer)
 	}
-	w.work.info.Dataset = opened
+	w.current.info.Dataset = opened
 	w.structured = structured(opened) || len(s.Ragged) > 0
 	w.rules = tree.NewRules(s.Ragged)
 	w.ds, _ = w.Source.(Dataset)
@@ -118,13 +88,13 @@ func (w *worker) close() error {
 	return w.opened.Close()
 }
 
-// do does an order.
-func (w *worker) do(ctx context.Context, o order) (out outcome) {
+// do does a request.
+func (w *worker) do(ctx context.Context, o fetchRequest) (out fetchResult) {
 	begin := time.Now()
 	if ctx != w.parent {
-		w.parent, w.ctx = ctx, w.work.in(ctx)
+		w.parent, w.ctx = ctx, w.current.in(ctx)
 	}
-	w.work.info.Epoch = o.Epoch
+	w.current.info.Epoch = o.Epoch
 	switch {
 	case o.Part.Count > 0:
 		out = w.read(o)
@@ -138,7 +108,7 @@ func (w *worker) do(ctx context.Context, o order) (out outcome) {
 }
 
 // fill writes samples to their rows.
-func (w *worker) fill(o order) (bad []failed) {
+func (w *worker) fill(o fetchRequest) (bad []failed) {
 	if g, ok := w.gatherer(); ok && w.try(func() error { return w.gather(g, o.Indices, o.Into) }) == nil {
 		return nil
 	}
@@ -180,7 +150,7 @@ func (w *worker) row(i int, into Batch, row int, like string) error {
 // get loads a sample and transforms it.
 func (w *worker) get(i int) (s sample, err error) {
 	err = w.again(func() error {
-		w.work.begin(i)
+		w.current.begin(i)
 		var v any
 		if w.structured {
 			v, err = Value(w.ctx, w.ds, i)
@@ -215,9 +185,9 @@ func (w *worker) try(f func() error) (err error) {
 }
 
 // make loads samples and makes a batch of those that are good.
-func (w *worker) make(o order) (out outcome) {
+func (w *worker) make(o fetchRequest) (out fetchResult) {
 	var samples []sample
-	var at []int // where each stands in the order
+	var at []int // where each stands in the request
 	for k, i := range o.Indices {
 		s, err := w.get(i)
 		if err != nil {
@@ -233,8 +203,8 @@ func (w *worker) make(o order) (out outcome) {
 	return out
 }
 
-// join makes the batch of an outcome.
-func (w *worker) join(out *outcome, samples []sample, at []int) {
+// join makes the batch of a result.
+func (w *worker) join(out *fetchResult, samples []sample, at []int) {
 	if len(samples) == 0 {
 		return
 	}

@@ -24,18 +24,18 @@ const inboxRoom = 32
 type box struct {
 	lines []line // to each rank, of those who send
 
-	mu       sync.Mutex
-	wanted   []*wanted // in the order in which they began to wait
-	kept     []letter  // that nobody waited for when they came
-	gone     []context.Context
-	leave    []context.CancelCauseFunc
-	broken   error  // why no call of all ranks can end any more
-	look     func() // has the pump look at what has changed
-	pumping  bool
-	watching bool
-	closed   bool
+	mu      sync.Mutex
+	wanted  []*wanted // in the order in which they began to wait
+	kept    []letter  // that nobody waited for when they came
+	gone    []context.Context
+	leave   []context.CancelCauseFunc
+	broken  error  // why no call of all ranks can end any more
+	look    func() // has the pump look at what has changed
+	pumping bool
+	closed  bool
 
-	servants sync.WaitGroup // the pump and the watchman
+	servants sync.WaitGroup // the pump
+	watched  chan struct{}  // closed when the watchman has ended; nil before it has begun
 }
 
 // A wanted is somebody who waits for a letter.
@@ -231,6 +231,9 @@ func (b *box) close() (err error) {
 	b.mu.Unlock()
 	b.drop(ErrClosed)
 	b.servants.Wait()
+	if b.watched != nil {
+		<-b.watched
+	}
 	for _, l := range kept {
 		err = errors.Join(err, l.close())
 	}

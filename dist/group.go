@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -130,7 +131,8 @@ func (g *Group) Size() int {
 }
 
 // Close leaves the group: calls of other ranks that this one has not taken part in fail with ErrLeft, now and later. What it has sent
-// is still received. It is idempotent.
+// is still received. It is idempotent. A Group that is dropped instead gives its memory back when it is collected, but tells nobody
+// that it has left while its process lives.
 func (g *Group) Close() error {
 	if g.member == nil || g.outside != nil {
 		return nil
@@ -213,7 +215,9 @@ func (g *Group) UnmarshalWire(d *wire.Decoder) error {
 	}
 	g.member = m
 	d.OnDone(func(kept bool) {
-		if !kept {
+		if kept {
+			m.posts.dropped = runtime.AddCleanup(m, func(p parcel) { p.release() }, m.posts.parcel)
+		} else {
 			m.stage.close()
 		}
 	})

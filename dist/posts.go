@@ -3,6 +3,7 @@ package dist
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/shoal-mp/shoal/ipc"
@@ -13,7 +14,8 @@ import (
 // looked at whenever the process is woken, also in a call that has nothing to do with letters.
 type posts struct {
 	mu      sync.Mutex
-	parcel  parcel // as it arrived, of []*ipc.Queue[letter]
+	parcel  parcel          // as it arrived, of []*ipc.Queue[letter]
+	dropped runtime.Cleanup // which releases the parcel if nobody closes the group
 	inboxes []*ipc.Queue[letter]
 	closed  bool
 }
@@ -77,6 +79,7 @@ func (p *posts) close() (err error) {
 		return nil
 	}
 	p.closed = true
+	p.dropped.Stop()
 	for _, q := range p.inboxes {
 		err = errors.Join(err, q.Close())
 	}

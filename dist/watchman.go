@@ -3,7 +3,9 @@ package dist
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
+	"weak"
 
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/shm"
@@ -17,39 +19,52 @@ type census struct {
 	broken bool
 }
 
-func (m *member) census() census {
-	left, _ := m.ranks.At(2 * m.size)
-	return census{m.life.Lost(), left, m.barrier.Broken()}
+func (m *member) census() census { return m.roll().census() }
+
+// roll is what a census is taken of.
+func (m *member) roll() roll { return roll{m.barrier, m.life, m.ranks, m.size} }
+
+type roll struct {
+	barrier, life *ipc.Barrier
+	ranks         *ipc.Array[int64]
+	size          int
 }
 
-// watch has the box know who is gone, from now on until Close.
+func (r roll) census() census {
+	left, _ := r.ranks.At(2 * r.size)
+	return census{r.life.Lost(), left, r.barrier.Broken()}
+}
+
+// differs reports whether anything has changed since. It may still be asked when the watchman has gone on.
+func (r roll) differs(seen census) func() bool { return func() bool { return r.census() != seen } }
+
+// watch has the box know who is gone, from now on until Close, or until nobody has the group any more who could close it.
 func (m *member) watch() {
 	b := &m.box
 	b.mu.Lock()
-	first := !b.watching && !b.closed
-	b.watching = true
+	first := b.watched == nil && !b.closed
 	if first {
-		b.servants.Add(1)
+		b.watched = make(chan struct{})
 	}
 	b.mu.Unlock()
-	if first {
-		seen := m.look()
-		go func() {
-			defer b.servants.Done()
-			m.watchman(seen)
-		}()
+	if !first {
+		return
 	}
+	ctx, forgotten := context.WithCancel(context.Background())
+	runtime.AddCleanup(m, func(cancel context.CancelFunc) { cancel() }, forgotten)
+	go watchman(ctx, m.look(), m.roll(), weak.Make(m), b.watched)
 }
 
-func (m *member) watchman(seen census) {
-	for m.life.Watch(context.Background(), m.differs(seen)) == nil {
+// watchman has no hold of the group while nothing happens.
+func watchman(ctx context.Context, seen census, r roll, of weak.Pointer[member], ended chan<- struct{}) {
+	defer close(ended)
+	for r.life.Watch(ctx, r.differs(seen)) == nil {
+		m := of.Value()
+		if m == nil {
+			return
+		}
 		seen = m.look()
 	}
-}
-
-// differs returns what reports whether anything has changed since. It may still be asked when the watchman has gone on.
-func (m *member) differs(seen census) func() bool {
-	return func() bool { return m.census() != seen }
 }
 
 // look tells the box who is gone. What changes meanwhile is not in the census that it returns.

@@ -65,22 +65,40 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 	}
 }
 
-// TestExamplesSayWhatTheyTeach reads the first line of each; those that need PyTorch say how they are run.
+// TestExamplesSayWhatTheyTeach reads the first line of each, and wants the page that lists them to say the same.
 func TestExamplesSayWhatTheyTeach(t *testing.T) {
 	files, err := filepath.Glob("*/main.go")
-	if err != nil || len(files) < 20 {
+	if err != nil || len(files) < 25 {
 		t.Fatalf("%d examples, %v", len(files), err)
 	}
-	lesson := regexp.MustCompile(`^// [A-Z][a-z0-9]* is the lesson of \S+ `)
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| \[(\w+)\]\((\w+)/main\.go\) \| (.+?) \| .+ \|$`).FindAllStringSubmatch(string(page), -1) {
+		if rows[row[1]] = row[3]; row[1] != row[2] {
+			t.Errorf("%s leads to %s", row[1], row[2])
+		}
+	}
+	lesson := regexp.MustCompile(`^// [A-Z][a-z0-9]* is the lesson of ([^:,.(]+)`)
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		name := filepath.Dir(f)
-		if !lesson.Match(text) && !strings.HasPrefix(name, "torch") {
+		m := lesson.FindSubmatch(bytes.ReplaceAll(text, []byte("\n// "), []byte(" ")))
+		switch {
+		case m == nil:
 			t.Errorf("%s does not say in its first line which lesson it is", name)
+		case rows[name] != string(m[1]):
+			t.Errorf("README.md calls %s the lesson of %q, and it says %q", name, rows[name], m[1])
 		}
+		delete(rows, name)
+	}
+	for name := range rows {
+		t.Errorf("README.md has a row for %s, which is not there", name)
 	}
 }
 

@@ -11,13 +11,14 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// An Array is a fixed number of numbers in the server. In the server's machine its elements stand in shared memory, where
-// reads find them without a call; what changes them are calls, so none is lost and transactions hold.
+// An Array is a fixed number of numbers in the server. In the server's machine its elements stand
+// in shared memory, where reads find them without a call; what changes them are calls, so none is
+// lost and transactions hold.
 type Array[T Number] struct{ Proxy }
 
 // NewArray makes an Array of these values. The caller closes it.
 func NewArray[T Number](ctx context.Context, m *Manager, vs ...T) (*Array[T], error) {
-	p, err := m.create(ctx, "Array", in(kindOf[T]()), in(wordsOf(vs)))
+	p, err := m.create(ctx, arrayKind, in(kindOf[T]()), in(wordsOf(vs)))
 	return &Array[T]{p}, err
 }
 
@@ -46,10 +47,11 @@ func (a *Array[T]) Len(ctx context.Context) (int, error) {
 	if s := a.shared(ctx); s != nil {
 		return s.len(), nil
 	}
-	return one[int](a.call(ctx, "len"))
+	return one[int](a.call(ctx, arrayLength))
 }
 
-// Get returns element i. Below 0, i counts from the end here and in the other methods, but for those of slices. It never waits, but for a transaction that has changed the array.
+// Get returns element i. Below 0, i counts from the end here and in the other methods, but for
+// those of slices. It never waits, but for a transaction that has changed the array.
 func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
 	defer runtime.KeepAlive(a.ref)
 	if s := a.shared(ctx); s != nil && i >= -s.len() && i < s.len() {
@@ -57,7 +59,7 @@ func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
 			return number[T](w), nil
 		}
 	}
-	w, err := one[uint64](a.call(ctx, "get", in(i)))
+	w, err := one[uint64](a.call(ctx, arrayGet, in(i)))
 	return number[T](w), err
 }
 
@@ -70,7 +72,7 @@ func (a *Array[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 			return numbersOf[T](ws, nil)
 		}
 	}
-	return numbersOf[T](one[[]uint64](a.call(ctx, "slice", in(low), in(high))))
+	return numbersOf[T](one[[]uint64](a.call(ctx, arraySlice, in(low), in(high))))
 }
 
 // All returns all elements as they were at one moment.
@@ -87,33 +89,34 @@ func (a *Array[T]) Set(ctx context.Context, i int, v T) error { return a.SetSlic
 
 // SetSlice sets the elements from low on, all in one call.
 func (a *Array[T]) SetSlice(ctx context.Context, low int, vs []T) error {
-	return a.call(ctx, "set", in(low), in(wordsOf(vs))).none()
+	return a.call(ctx, arraySet, in(low), in(wordsOf(vs))).none()
 }
 
 // Add adds delta to element i and returns the sum: a[i] += delta in one call.
 func (a *Array[T]) Add(ctx context.Context, i int, delta T) (T, error) {
-	w, err := one[uint64](a.call(ctx, "add", in(i), in(word(delta))))
+	w, err := one[uint64](a.call(ctx, arrayAdd, in(i), in(word(delta))))
 	return number[T](w), err
 }
 
 // AddSlice adds deltas to the elements from low on, all in one call.
 func (a *Array[T]) AddSlice(ctx context.Context, low int, deltas []T) error {
-	return a.call(ctx, "addall", in(low), in(wordsOf(deltas))).none()
+	return a.call(ctx, arrayAddAll, in(low), in(wordsOf(deltas))).none()
 }
 
 // CompareAndSwap sets element i to v if it is old, and reports whether it was.
 func (a *Array[T]) CompareAndSwap(ctx context.Context, i int, old, v T) (bool, error) {
-	return one[bool](a.call(ctx, "cas", in(i), in(word(old)), in(word(v))))
+	return one[bool](a.call(ctx, arrayCas, in(i), in(word(old)), in(word(v))))
 }
 
 // MarshalWire lets an Array be part of a value that is sent.
 func (a *Array[T]) MarshalWire(e *wire.Encoder) error { return a.marshal(e, typeName[Array[T]]()) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (a *Array[T]) UnmarshalWire(d *wire.Decoder) error { return a.unmarshal(d, typeName[Array[T]]()) }
 
-// shared returns the array's memory, or nil where a call is needed: on another machine, in a transaction, and where
-// there is an error to be returned.
+// shared returns the array's memory, or nil where a call is needed: on another machine, in a
+// transaction, and where there is an error to be returned.
 func (p *Proxy) shared(ctx context.Context) words {
 	if c, err := p.open(); err != nil || c.transaction(ctx) != nil {
 		return nil
@@ -121,8 +124,8 @@ func (p *Proxy) shared(ctx context.Context) words {
 	return p.ref.words
 }
 
-// words is an array in shared memory: a version, which is odd while the array changes, the length, and the elements. Only
-// the server writes it.
+// words is an array in shared memory: a version, which is odd while the array changes, the length,
+// and the elements. Only the server writes it.
 type words []atomic.Uint64
 
 const (
@@ -149,7 +152,8 @@ func wordsIn(k keeper, h shm.Handle) words {
 
 func (w words) len() int { return min(int(w[wordLen].Load()), len(w)-wordFirst) }
 
-// readTries is how often a reader looks before it asks the server, which is in the middle of something longer.
+// readTries is how often a reader looks before it asks the server, which is in the middle of
+// something longer.
 const readTries = 64
 
 func (w words) load(i int) (v uint64, ok bool) {
@@ -187,12 +191,19 @@ type array struct {
 	held   bool // by a transaction: the version stays odd
 }
 
-func init() {
-	kinds["Array"] = &kind{"Array", newArray, map[string]method{
-		"len": on((*array).length), "get": on((*array).get), "slice": on((*array).slice), "set": on((*array).set), "add": on((*array).add),
-		"addall": on((*array).addAll), "cas": on((*array).cas), "swap": on((*array).swap),
-	}}
-}
+// What can be asked of an Array.
+var (
+	arrayKind = newKind("Array", newArray)
+
+	arrayLength = define(arrayKind, "len", (*array).length)
+	arrayGet    = define(arrayKind, "get", (*array).get)
+	arraySlice  = define(arrayKind, "slice", (*array).slice)
+	arraySet    = define(arrayKind, "set", (*array).set)
+	arrayAdd    = define(arrayKind, "add", (*array).add)
+	arrayAddAll = define(arrayKind, "addall", (*array).addAll)
+	arrayCas    = define(arrayKind, "cas", (*array).cas)
+	arraySwap   = define(arrayKind, "swap", (*array).swap)
+)
 
 func newArray(c *call) (any, error) {
 	a := new(array)

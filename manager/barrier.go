@@ -9,36 +9,36 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Barrier lets a number of callers go on together. If one of those that wait dies, is cancelled or reaches its deadline,
-// the barrier is broken for all, until Reset.
+// A Barrier lets a number of callers go on together. If one of those that wait dies, is cancelled
+// or reaches its deadline, the barrier is broken for all, until Reset.
 type Barrier struct {
 	Proxy
 
-	// Action is called once in each turn, by the last one to come and before anybody goes on. If it returns an error or
-	// panics, or its process dies, the barrier is broken. It does not travel: a proxy that has none calls none, so whoever may be
-	// the last one sets it.
+	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
+	// returns an error or panics, or its process dies, the barrier is broken. It does not travel: a
+	// proxy that has none calls none, so whoever may be the last one sets it.
 	Action func() error
 }
 
 // NewBarrier makes a barrier for that many parties. The caller closes it.
 func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) {
-	p, err := m.create(ctx, "Barrier", in(parties))
+	p, err := m.create(ctx, barrierKind, in(parties))
 	return &Barrier{Proxy: p}, err
 }
 
-// Wait waits for all parties and returns the order in which the caller came, 0 to parties-1: an action that only one of
-// them is to take is that of who got 0.
+// Wait waits for all parties and returns the order in which the caller came, 0 to parties-1: an
+// action that only one of them is to take is that of who got 0.
 //
-// If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their error is ErrBroken, and the caller's is both.
-// So it is after Abort, where an Action failed, and if one that waited died; then it is an *OwnerError that names it.
+// If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their
+// error is ErrBroken, and the caller's is both. So it is after Abort, where an Action failed, and
+// if one that waited died; then it is an *OwnerError that names it.
 func (b *Barrier) Wait(ctx context.Context) (int, error) {
-	tooLate := func(results []item) request { return request{Method: "miss", Args: results} }
-	place, turn, err := pair[int, uint64](b.callUndo(ctx, tooLate, "wait", in(b.Action != nil)))
+	place, turn, err := pair[int, uint64](b.callUndo(ctx, barrierMiss.with, barrierWait, in(b.Action != nil)))
 	switch {
 	case err == nil && turn != 0:
 		err = b.act(ctx, turn)
 	case ctx.Err() != nil && errors.As(err, new(unsent)):
-		b.tell(ctx, "abort")
+		b.tell(ctx, barrierAbort)
 		fallthrough
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		err = fmt.Errorf("%w: %w", ErrBroken, err)
@@ -64,11 +64,11 @@ func (b *Barrier) act(ctx context.Context, turn uint64) error {
 
 // end tells the server how the action went. The others wait for that.
 func (b *Barrier) end(ctx context.Context, turn uint64, well bool) error {
-	return b.tell(ctx, "end", in(turn), in(well))
+	return b.tell(ctx, barrierEnd, in(turn), in(well))
 }
 
 // tell makes a call that is made also if ctx has ended; only this caller does not wait for it then.
-func (b *Barrier) tell(ctx context.Context, method string, args ...argument) error {
+func (b *Barrier) tell(ctx context.Context, method *method, args ...argument) error {
 	told := make(chan error, 1)
 	go func() { told <- b.call(context.WithoutCancel(ctx), method, args...).none() }()
 	select {
@@ -80,33 +80,36 @@ func (b *Barrier) tell(ctx context.Context, method string, args ...argument) err
 	case err := <-told:
 		return err
 	case <-time.After(giveUpTime):
-		return cause(ctx, method)
+		return cause(ctx, method.name)
 	}
 }
 
 // Abort breaks the barrier: who waits, and who comes, gets ErrBroken.
-func (b *Barrier) Abort(ctx context.Context) error { return b.call(ctx, "abort").none() }
+func (b *Barrier) Abort(ctx context.Context) error { return b.call(ctx, barrierAbort).none() }
 
 // Reset makes the barrier as new. Who waits gets ErrBroken.
-func (b *Barrier) Reset(ctx context.Context) error { return b.call(ctx, "reset").none() }
+func (b *Barrier) Reset(ctx context.Context) error { return b.call(ctx, barrierReset).none() }
 
 // Parties returns for how many the barrier is.
 func (b *Barrier) Parties(ctx context.Context) (int, error) {
-	return one[int](b.call(ctx, "parties"))
+	return one[int](b.call(ctx, barrierCount))
 }
 
 // Waiting returns how many wait.
 func (b *Barrier) Waiting(ctx context.Context) (int, error) {
-	return one[int](b.call(ctx, "waiting"))
+	return one[int](b.call(ctx, barrierWaiting))
 }
 
 // Broken reports whether the barrier is broken.
-func (b *Barrier) Broken(ctx context.Context) (bool, error) { return one[bool](b.call(ctx, "broken")) }
+func (b *Barrier) Broken(ctx context.Context) (bool, error) {
+	return one[bool](b.call(ctx, barrierIsBroken))
+}
 
 // MarshalWire lets a Barrier be part of a value that is sent.
 func (b *Barrier) MarshalWire(e *wire.Encoder) error { return b.marshal(e, "Barrier") }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (b *Barrier) UnmarshalWire(d *wire.Decoder) error { return b.unmarshal(d, "Barrier") }
 
 // A barrier is the state of a Barrier: the round that is going on.
@@ -129,12 +132,19 @@ type arrival struct {
 	place int
 }
 
-func init() {
-	kinds["Barrier"] = &kind{"Barrier", newBarrier, map[string]method{
-		"wait": on((*barrier).wait), "end": on((*barrier).end), "miss": on((*barrier).miss), "abort": on((*barrier).abort), "reset": on((*barrier).reset),
-		"parties": on((*barrier).count), "waiting": on((*barrier).waiting), "broken": on((*barrier).isBroken),
-	}}
-}
+// What can be asked of a Barrier.
+var (
+	barrierKind = newKind("Barrier", newBarrier)
+
+	barrierWait     = define(barrierKind, "wait", (*barrier).wait)
+	barrierEnd      = define(barrierKind, "end", (*barrier).end)
+	barrierMiss     = define(barrierKind, "miss", (*barrier).miss)
+	barrierAbort    = define(barrierKind, "abort", (*barrier).abort)
+	barrierReset    = define(barrierKind, "reset", (*barrier).reset)
+	barrierCount    = define(barrierKind, "parties", (*barrier).count)
+	barrierWaiting  = define(barrierKind, "waiting", (*barrier).waiting)
+	barrierIsBroken = define(barrierKind, "broken", (*barrier).isBroken)
+)
 
 func newBarrier(c *call) (any, error) {
 	n, err := arg[int](c, 1)

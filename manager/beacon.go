@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A beacon tells when the last holder of its token is gone, in whatever process or message, and however it died: a ring
-// that carries nothing, of which the token is the sending end.
+// A beacon tells when the last holder of its token is gone, in whatever process or message, and
+// however it died: a ring that carries nothing, of which the token is the sending end.
 type beacon struct {
 	d    *shm.Domain
 	ring *shm.Ring

@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// An address is how a server is reached from within its domain. Whoever has one holds the two rings.
+// An address is how a server is reached from within its domain. Whoever has one holds the two
+// rings.
 type address struct {
 	server [16]byte
 	pid    int
@@ -22,7 +23,8 @@ type address struct {
 	alive  shm.Handle // the ring of a beacon that goes out when the server dies
 }
 
-// A client is this process, as a server sees it: all proxies and managers of one server share it, and it ends with the last.
+// A client is this process, as a server sees it: all proxies and managers of one server share it,
+// and it ends with the last.
 type client struct {
 	address
 	keeper
@@ -48,7 +50,8 @@ var clients struct {
 	set map[[16]byte]*client
 }
 
-// clientOf returns the client of the server at a, used once more. It takes over the references that a holds.
+// clientOf returns the client of the server at a, used once more. It takes over the references that
+// a holds.
 func clientOf(a address) (*client, error) {
 	d, err := shm.Default()
 	if err != nil {
@@ -265,8 +268,9 @@ type late func(results []item) request
 
 // call sends a request and waits for its reply.
 //
-// If ctx ends first, the server is told, a stopped one for giveUpTime, and what it did all the same is made undone by after, if there is such a thing.
-// Whatever else a call does may or may not have been done then.
+// If ctx ends first, the server is told, a stopped one for giveUpTime, and what it did all the same
+// is made undone by after, if there is such a thing. Whatever else a call does may or may not have
+// been done then.
 func (c *client) call(ctx context.Context, req request, after late) ([]item, error) {
 	if err := c.failure(); err != nil {
 		return nil, err
@@ -328,8 +332,8 @@ func (c *client) judge(ctx context.Context, method string, r reply, err error) (
 	return nil, fmt.Errorf("reply of %s: %w", method, err)
 }
 
-// giveUpTime is how long a caller whose context has ended waits for the server to know it, so that as a rule nothing of the call
-// is left when it returns.
+// giveUpTime is how long a caller whose context has ended waits for the server to know it, so that
+// as a rule nothing of the call is left when it returns.
 const giveUpTime = 100 * time.Millisecond
 
 func (c *client) giveUp(l lane[request, reply], after late) {
@@ -346,7 +350,8 @@ func (c *client) giveUp(l lane[request, reply], after late) {
 	}
 }
 
-// settle waits for the reply of a call that nobody waits for any more. Then its lane can be used again.
+// settle waits for the reply of a call that nobody waits for any more. Then its lane can be used
+// again.
 func (c *client) settle(l lane[request, reply], after late) {
 	ctx := context.Background()
 	err := l.Send(ctx, request{Method: cancel})

@@ -10,13 +10,13 @@ import (
 
 func isOwnerDied(err error) bool { return errors.Is(err, ErrOwnerDied) }
 
-// A Condition is a recursive lock in the server on which its owner can wait for somebody to notify it. See RLock for what
-// an owner is, and Lock for what happens when it dies.
+// A Condition is a recursive lock in the server on which its owner can wait for somebody to notify
+// it. See RLock for what an owner is, and Lock for what happens when it dies.
 type Condition struct{ Proxy }
 
 // NewCondition makes a condition whose lock nobody has. The caller closes it.
 func NewCondition(ctx context.Context, m *Manager) (*Condition, error) {
-	p, err := m.create(ctx, "Condition")
+	p, err := m.create(ctx, conditionKind)
 	return &Condition{p}, err
 }
 
@@ -32,10 +32,10 @@ func (c *Condition) Unlock(ctx context.Context) error { return c.release(ctx) }
 // MarkConsistent says that what the lock protects is in order again, after ErrOwnerDied.
 func (c *Condition) MarkConsistent(ctx context.Context) error { return c.repair(ctx) }
 
-// Wait releases the lock, waits until it is notified, and acquires the lock again as often as it was. If ctx ends first, the
-// lock is not the caller's any more.
+// Wait releases the lock, waits until it is notified, and acquires the lock again as often as it
+// was. If ctx ends first, the lock is not the caller's any more.
 func (c *Condition) Wait(ctx context.Context) error {
-	return c.callUndo(ctx, func([]item) request { return request{Method: "abandon"} }, "wait").none()
+	return c.callUndo(ctx, conditionGiveUp.alone, conditionWait).none()
 }
 
 // WaitFor waits until ready, which is called with the lock held, says so.
@@ -50,7 +50,7 @@ func (c *Condition) WaitFor(ctx context.Context, ready func() bool) error {
 
 // Notify wakes up to n that wait. The caller has the lock.
 func (c *Condition) Notify(ctx context.Context, n int) error {
-	return c.call(ctx, "notify", in(n)).none()
+	return c.call(ctx, conditionNotify, in(n)).none()
 }
 
 // NotifyAll wakes all that wait. The caller has the lock.
@@ -59,7 +59,8 @@ func (c *Condition) NotifyAll(ctx context.Context) error { return c.Notify(ctx, 
 // MarshalWire lets a Condition be part of a value that is sent.
 func (c *Condition) MarshalWire(e *wire.Encoder) error { return c.marshal(e, "Condition") }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (c *Condition) UnmarshalWire(d *wire.Decoder) error { return c.unmarshal(d, "Condition") }
 
 // A condition is the state of a Condition. Its waiters are in the order in which they came.
@@ -73,13 +74,19 @@ type waiter struct {
 	notified bool
 }
 
-func init() {
-	kinds["Condition"] = &kind{"Condition", func(*call) (any, error) { return &condition{lock: lock{recursive: true}}, nil }, map[string]method{
-		"lock":    on(func(s *condition, c *call) error { return s.lock.lock(c) }),
-		"trylock": on((*condition).tryLock), "unlock": on((*condition).unlock), "repair": on((*condition).repair),
-		"wait": on((*condition).wait), "notify": on((*condition).notify), "abandon": on((*condition).giveUp),
-	}}
-}
+// What can be asked of a Condition.
+var (
+	conditionKind = newKind("Condition",
+		func(*call) (any, error) { return &condition{lock: lock{recursive: true}}, nil })
+
+	conditionLock    = define(conditionKind, lockLock.name, func(s *condition, c *call) error { return s.lock.lock(c) })
+	conditionTryLock = define(conditionKind, lockTryLock.name, (*condition).tryLock)
+	conditionUnlock  = define(conditionKind, lockUnlock.name, (*condition).unlock)
+	conditionRepair  = define(conditionKind, lockRepair.name, (*condition).repair)
+	conditionWait    = define(conditionKind, "wait", (*condition).wait)
+	conditionNotify  = define(conditionKind, "notify", (*condition).notify)
+	conditionGiveUp  = define(conditionKind, "abandon", (*condition).giveUp)
+)
 
 func (s *condition) wait(c *call) error {
 	w, _ := c.arrived.(*waiter)

@@ -8,10 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// kinds are what a server can make, by name.
-var kinds = map[string]*kind{}
-
-// create makes the object that the first argument names and returns a proxy of it. The other arguments are its own.
+// create makes the object that the first argument names and returns a proxy of it. The other
+// arguments are its own.
 func (l *served) create(c *call) error {
 	name, err := arg[string](c, 0)
 	if err != nil {
@@ -53,7 +51,8 @@ func (s *server) add(k *kind, state any) (proxy item, err error) {
 		s.named[o.data] = anyBlock
 	}
 	s.mu.Unlock()
-	f := form{id: o.id, life: token, data: o.data, address: address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()}}
+	f := form{id: o.id, life: token, data: o.data,
+		address: address{server: s.id, pid: os.Getpid(), accept: s.accept.Handle(), alive: s.alive.ring.Handle()}}
 	a, err := packWith(f.write)
 	if err == nil {
 		proxy, err = a.item.clone(s.d)

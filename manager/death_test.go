@@ -39,7 +39,8 @@ func (d *Deadly) Count() int { d.n++; return d.n }
 // Wait is a method that takes long, and ends with its caller.
 func (d *Deadly) Wait(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 
-var deadly = manager.Register("Deadly", NewDeadly, (*Deadly).PID, (*Deadly).Die, (*Deadly).Panic, (*Deadly).Nil, (*Deadly).Fail, (*Deadly).Count, (*Deadly).Wait)
+var deadly = manager.Register("Deadly", NewDeadly, (*Deadly).PID, (*Deadly).Die, (*Deadly).Panic,
+	(*Deadly).Nil, (*Deadly).Fail, (*Deadly).Count, (*Deadly).Wait)
 
 var deaths = []string{"SIGKILL", "SIGSEGV", "SIGSTOP", "os.Exit", "panic"}
 
@@ -57,7 +58,8 @@ func die(how string) {
 // bound is within which survivors have to know. It is long because the machine may be busy.
 const bound = 15 * time.Second
 
-// A victim holds locks and a permit, has a task, is a party of a barrier and waits for a value, an event and a notification, all at once.
+// A victim holds locks and a permit, has a task, is a party of a barrier and waits for a value, an
+// event and a notification, all at once.
 type victim struct {
 	Lock    *manager.Lock
 	RLock   *manager.RLock
@@ -75,7 +77,8 @@ var beKilled = shoal.Register("manager victim", func(ctx context.Context, _ int,
 	if _, err := v.Tasks.Get(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(v.Lock.Lock(ctx), v.RLock.Lock(ctx), v.RLock.Lock(ctx), v.Cond.Lock(ctx), v.Permits.Acquire(ctx)); err != nil {
+	if err := errors.Join(v.Lock.Lock(ctx), v.RLock.Lock(ctx), v.RLock.Lock(ctx), v.Cond.Lock(ctx),
+		v.Permits.Acquire(ctx)); err != nil {
 		return err
 	}
 	go v.Cond.Wait(ctx)

@@ -10,10 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Dict is a map in the server. The values of one call are set together: no other call sees some of them.
+// A Dict is a map in the server. The values of one call are set together: no other call sees some
+// of them.
 //
-// A key is compared by the bytes that stand for it, see package wire. V may be any type that can cross, a proxy too; what a
-// value holds of shared memory, such as a tensor's elements, the Dict holds as well and does not copy.
+// A key is compared by the bytes that stand for it, see package wire. V may be any type that can
+// cross, a proxy too; what a value holds of shared memory, such as a tensor's elements, the Dict
+// holds as well and does not copy.
 type Dict[K comparable, V any] struct{ Proxy }
 
 // NewDict makes an empty Dict. The caller closes it.
@@ -21,18 +23,19 @@ func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V],
 	if err := check[map[K]V](); err != nil {
 		return nil, fmt.Errorf("manager: new Dict: %w", err)
 	}
-	p, err := m.create(ctx, "Dict")
+	p, err := m.create(ctx, dictKind)
 	return &Dict[K, V]{p}, err
 }
 
 // Get returns the value of k, or ErrNoKey. What it holds is the caller's to close.
 func (d *Dict[K, V]) Get(ctx context.Context, k K) (V, error) {
-	return one[V](d.call(ctx, "get", in(k)))
+	return one[V](d.call(ctx, dictGet, in(k)))
 }
 
-// Set sets the value of k. v is copied, but for the blocks of shared memory that it holds, and stays the caller's to close.
+// Set sets the value of k. v is copied, but for the blocks of shared memory that it holds, and
+// stays the caller's to close.
 func (d *Dict[K, V]) Set(ctx context.Context, k K, v V) error {
-	return d.call(ctx, "update", in(k), in(v)).none()
+	return d.call(ctx, dictUpdate, in(k), in(v)).none()
 }
 
 // Update sets several values.
@@ -41,23 +44,24 @@ func (d *Dict[K, V]) Update(ctx context.Context, all map[K]V) error {
 	for k, v := range all {
 		args = append(args, in(k), in(v))
 	}
-	return d.call(ctx, "update", args...).none()
+	return d.call(ctx, dictUpdate, args...).none()
 }
 
-// Add adds delta to the value of k, which must be a number, and returns the sum: d[k] += delta in one call. A key that is
-// not there counts as 0.
+// Add adds delta to the value of k, which must be a number, and returns the sum: d[k] += delta in
+// one call. A key that is not there counts as 0.
 func (d *Dict[K, V]) Add(ctx context.Context, k K, delta V) (V, error) {
-	return one[V](d.call(ctx, "add", in(k), in(kindOf[V]()), in(delta)))
+	return one[V](d.call(ctx, dictAdd, in(k), in(kindOf[V]()), in(delta)))
 }
 
 // SetDefault sets the value of k if it has none, and returns its value.
 func (d *Dict[K, V]) SetDefault(ctx context.Context, k K, v V) (V, error) {
-	return one[V](d.call(ctx, "setdefault", in(k), in(v)))
+	return one[V](d.call(ctx, dictSetDefault, in(k), in(v)))
 }
 
-// CompareAndSwap sets the value of k to v if it is old, compared by bytes, and reports whether it was.
+// CompareAndSwap sets the value of k to v if it is old, compared by bytes, and reports whether it
+// was.
 func (d *Dict[K, V]) CompareAndSwap(ctx context.Context, k K, old, v V) (bool, error) {
-	return one[bool](d.call(ctx, "cas", in(k), in(old), in(v)))
+	return one[bool](d.call(ctx, dictCas, in(k), in(old), in(v)))
 }
 
 // Pop removes k and returns its value, or ErrNoKey.
@@ -65,44 +69,42 @@ func (d *Dict[K, V]) Pop(ctx context.Context, k K) (V, error) {
 	back := func(results []item) request {
 		key := in(k)
 		if key.err != nil || len(results) != 1 {
-			return request{Method: "len"}
+			return dictLen.with(nil)
 		}
-		return request{Method: "update", Args: []item{key.own(), results[0]}}
+		return dictUpdate.with([]item{key.own(), results[0]})
 	}
-	return one[V](d.callUndo(ctx, back, "pop", in(k)))
+	return one[V](d.callUndo(ctx, back, dictPop, in(k)))
 }
 
 // PopItem removes any key and returns it with its value, or ErrNoKey if there is none.
 func (d *Dict[K, V]) PopItem(ctx context.Context) (K, V, error) {
-	return pair[K, V](d.callUndo(ctx, putBack, "first"))
+	return pair[K, V](d.callUndo(ctx, dictUpdate.with, dictFirst))
 }
-
-func putBack(results []item) request { return request{Method: "update", Args: results} }
 
 // Delete removes k, or returns ErrNoKey.
 func (d *Dict[K, V]) Delete(ctx context.Context, k K) error {
-	return d.call(ctx, "delete", in(k)).none()
+	return d.call(ctx, dictDelete, in(k)).none()
 }
 
 // Has reports whether there is a k.
 func (d *Dict[K, V]) Has(ctx context.Context, k K) (bool, error) {
-	return one[bool](d.call(ctx, "has", in(k)))
+	return one[bool](d.call(ctx, dictHas, in(k)))
 }
 
 // Len returns the number of keys.
-func (d *Dict[K, V]) Len(ctx context.Context) (int, error) { return one[int](d.call(ctx, "len")) }
+func (d *Dict[K, V]) Len(ctx context.Context) (int, error) { return one[int](d.call(ctx, dictLen)) }
 
 // Keys returns the keys, in the order of their bytes.
-func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) { return all[K](d.call(ctx, "keys")) }
+func (d *Dict[K, V]) Keys(ctx context.Context) ([]K, error) { return all[K](d.call(ctx, dictKeys)) }
 
 // Values returns the values, in the order of their keys' bytes.
 func (d *Dict[K, V]) Values(ctx context.Context) ([]V, error) {
-	return all[V](d.call(ctx, "values"))
+	return all[V](d.call(ctx, dictValues))
 }
 
 // All returns a copy of the whole map, in one call.
 func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
-	a := d.call(ctx, "items")
+	a := d.call(ctx, dictAll)
 	if a.err != nil || len(a.items)%2 != 0 {
 		return nil, errors.Join(a.none())
 	}
@@ -120,12 +122,13 @@ func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 }
 
 // Clear removes every key.
-func (d *Dict[K, V]) Clear(ctx context.Context) error { return d.call(ctx, "clear").none() }
+func (d *Dict[K, V]) Clear(ctx context.Context) error { return d.call(ctx, dictClear).none() }
 
 // MarshalWire lets a Dict be part of a value that is sent.
 func (d *Dict[K, V]) MarshalWire(e *wire.Encoder) error { return d.marshal(e, typeName[Dict[K, V]]()) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (d *Dict[K, V]) UnmarshalWire(dec *wire.Decoder) error {
 	return d.unmarshal(dec, typeName[Dict[K, V]]())
 }
@@ -133,14 +136,27 @@ func (d *Dict[K, V]) UnmarshalWire(dec *wire.Decoder) error {
 // A dict is the state of Dict, Set and Namespace: items by the bytes of their keys.
 type dict struct{ items map[string]item }
 
-func init() {
-	kinds["Dict"] = &kind{"Dict", func(*call) (any, error) { return &dict{make(map[string]item)}, nil }, map[string]method{
-		"get": on((*dict).get), "update": on((*dict).update), "add": on((*dict).add), "setdefault": on((*dict).setDefault),
-		"cas": on((*dict).cas), "pop": on((*dict).pop), "delete": on((*dict).delete), "has": on((*dict).has), "len": on((*dict).len),
-		"keys": on((*dict).keys), "values": on((*dict).values), "items": on((*dict).all), "clear": on((*dict).clear), "first": on((*dict).first),
-		"discard": on((*dict).discard), "keep": on((*dict).keep),
-	}}
-}
+// What can be asked of a Dict.
+var (
+	dictKind = newKind("Dict", func(*call) (any, error) { return &dict{make(map[string]item)}, nil })
+
+	dictGet        = define(dictKind, "get", (*dict).get)
+	dictUpdate     = define(dictKind, "update", (*dict).update)
+	dictAdd        = define(dictKind, "add", (*dict).add)
+	dictSetDefault = define(dictKind, "setdefault", (*dict).setDefault)
+	dictCas        = define(dictKind, "cas", (*dict).cas)
+	dictPop        = define(dictKind, "pop", (*dict).pop)
+	dictDelete     = define(dictKind, "delete", (*dict).delete)
+	dictHas        = define(dictKind, "has", (*dict).has)
+	dictLen        = define(dictKind, "len", (*dict).len)
+	dictKeys       = define(dictKind, "keys", (*dict).keys)
+	dictValues     = define(dictKind, "values", (*dict).values)
+	dictAll        = define(dictKind, "items", (*dict).all)
+	dictClear      = define(dictKind, "clear", (*dict).clear)
+	dictFirst      = define(dictKind, "first", (*dict).first)
+	dictDiscard    = define(dictKind, "discard", (*dict).discard)
+	dictKeep       = define(dictKind, "keep", (*dict).keep)
+)
 
 func (d *dict) find(c *call) (k string, it item, err error) {
 	if k, err = c.key(0); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// Sentinels of this package; the errors that it returns wrap them. What package ipc has too is the same error here.
+// Sentinels of this package; the errors that it returns wrap them. What package ipc has too is the
+// same error here.
 var (
 	// ErrClosed is returned by what a manager or a proxy that this process has closed is asked for.
 	ErrClosed = errors.New("manager: closed")
@@ -20,7 +21,8 @@ var (
 	ErrNoObject = errors.New("manager: no such object")
 	// ErrNoMethod is returned for a method that an object does not have.
 	ErrNoMethod = errors.New("manager: no such method")
-	// ErrArgument is returned where the arguments of a call, or their number, are not what the method takes.
+	// ErrArgument is returned where the arguments of a call, or their number, are not what the
+	// method takes.
 	ErrArgument = errors.New("manager: wrong argument")
 	// ErrType is returned where a proxy is received as one of another type.
 	ErrType = errors.New("manager: proxy of another type")
@@ -28,7 +30,8 @@ var (
 	ErrNotNumber = errors.New("manager: not a number")
 	// ErrNotOrdered is returned by a Sort of what is neither number nor string.
 	ErrNotOrdered = errors.New("manager: not ordered")
-	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace, or a value that a List does not have.
+	// ErrNoKey is returned for a key that a Dict, a Set or a Namespace, or a value that a List does
+	// not have.
 	ErrNoKey = errors.New("manager: no such key")
 	// ErrIndex is returned for an index outside of a List or an Array.
 	ErrIndex = ipc.ErrIndex
@@ -37,22 +40,30 @@ var (
 	ErrEmpty = ipc.ErrEmpty
 	// ErrNotOwner is returned to who lets go of a lock that it does not hold.
 	ErrNotOwner = ipc.ErrNotOwner
-	// ErrOwnerDied is returned by a Lock that was acquired after its owner died, as *OwnerError: what it protects may be
-	// half changed. Repair that and call MarkConsistent, or Unlock makes the lock unusable for all.
+	// ErrOwnerDied is returned by a Lock that was acquired after its owner died, as *OwnerError:
+	// what it protects may be half changed. Repair that and call MarkConsistent, or Unlock makes
+	// the lock unusable for all.
 	ErrOwnerDied = ipc.ErrOwnerDied
-	// ErrNotRecoverable is returned by a lock that was unlocked after ErrOwnerDied without MarkConsistent.
+	// ErrNotRecoverable is returned by a lock that was unlocked after ErrOwnerDied without
+	// MarkConsistent.
 	ErrNotRecoverable = ipc.ErrNotRecoverable
-	// ErrBroken is returned by a Barrier that a waiter has left, by its death or its deadline, or that was aborted.
+	// ErrBroken is returned by a Barrier that a waiter has left, by its death or its deadline, or
+	// that was aborted.
 	ErrBroken = ipc.ErrBroken
-	// ErrTooOften is returned by a Release of a bounded semaphore, or a TaskDone, that nothing stands against.
+	// ErrTooOften is returned by a Release of a bounded semaphore, or a TaskDone, that nothing
+	// stands against.
 	ErrTooOften = ipc.ErrReleased
-	// ErrTasksLost is returned by Join when processes died with unfinished tasks; it comes as *OwnerError.
+	// ErrTasksLost is returned by Join when processes died with unfinished tasks; it comes as
+	// *OwnerError.
 	ErrTasksLost = ipc.ErrTasksLost
-	// ErrPanic is returned where a method panicked in the server, which goes on; it comes as *PanicError.
+	// ErrPanic is returned where a method panicked in the server, which goes on; it comes as
+	// *PanicError.
 	ErrPanic = errors.New("manager: a method panicked")
-	// ErrTxn is returned within a Txn by what cannot be undone, or would wait for others, whom the Txn keeps out.
+	// ErrTxn is returned within a Txn by what cannot be undone, or would wait for others, whom the
+	// Txn keeps out.
 	ErrTxn = errors.New("manager: not possible in a transaction")
-	// ErrShared is returned where shared memory, such as a tensor's, would have to leave the machine: send its values.
+	// ErrShared is returned where shared memory, such as a tensor's, would have to leave the
+	// machine: send its values.
 	ErrShared = ipc.ErrShared
 	// ErrForeign is returned where a proxy is given to a server that it does not belong to.
 	ErrForeign = errors.New("manager: proxy of another server")
@@ -101,7 +112,8 @@ func (e *ServerError) Unwrap() []error {
 	return []error{ErrServerDied, e.Cause}
 }
 
-// An OwnerError says which client died with something in its hands, and what that means for the caller.
+// An OwnerError says which client died with something in its hands, and what that means for the
+// caller.
 type OwnerError struct {
 	PID int   // of the client, 0 if it was on another machine
 	N   int   // how many tasks it had, 0 where it is not about tasks

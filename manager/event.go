@@ -11,39 +11,44 @@ type Event struct{ Proxy }
 
 // NewEvent makes an event that is not set. The caller closes it.
 func NewEvent(ctx context.Context, m *Manager) (*Event, error) {
-	p, err := m.create(ctx, "Event")
+	p, err := m.create(ctx, eventKind)
 	return &Event{p}, err
 }
 
 // Set sets the event; all that wait go on.
-func (e *Event) Set(ctx context.Context) error { return e.call(ctx, "set", in(true)).none() }
+func (e *Event) Set(ctx context.Context) error { return e.call(ctx, eventChange, in(true)).none() }
 
 // Clear resets the event.
-func (e *Event) Clear(ctx context.Context) error { return e.call(ctx, "set", in(false)).none() }
+func (e *Event) Clear(ctx context.Context) error { return e.call(ctx, eventChange, in(false)).none() }
 
 // IsSet reports whether the event is set.
-func (e *Event) IsSet(ctx context.Context) (bool, error) { return one[bool](e.call(ctx, "isset")) }
+func (e *Event) IsSet(ctx context.Context) (bool, error) { return one[bool](e.call(ctx, eventIsSet)) }
 
 // Wait waits until the event is set.
-func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, "wait").none() }
+func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, eventWait).none() }
 
 // MarshalWire lets an Event be part of a value that is sent.
 func (e *Event) MarshalWire(enc *wire.Encoder) error { return e.marshal(enc, "Event") }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (e *Event) UnmarshalWire(d *wire.Decoder) error { return e.unmarshal(d, "Event") }
 
-// An event is the state of an Event. round counts how often it was set: who waited then goes on, even if it was reset since.
+// An event is the state of an Event. round counts how often it was set: who waited then goes on,
+// even if it was reset since.
 type event struct {
 	set   bool
 	round int
 }
 
-func init() {
-	kinds["Event"] = &kind{"Event", func(*call) (any, error) { return new(event), nil }, map[string]method{
-		"set": on((*event).change), "isset": on((*event).isSet), "wait": on((*event).wait),
-	}}
-}
+// What can be asked of an Event.
+var (
+	eventKind = newKind("Event", func(*call) (any, error) { return new(event), nil })
+
+	eventChange = define(eventKind, "set", (*event).change)
+	eventIsSet  = define(eventKind, "isset", (*event).isSet)
+	eventWait   = define(eventKind, "wait", (*event).wait)
+)
 
 func (e *event) change(c *call) error {
 	set, err := arg[bool](c, 0)

@@ -8,12 +8,13 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A form is a proxy on its way: the address of the server, the object's number there, and the blocks that keep both alive.
+// A form is a proxy on its way: the address of the server, the object's number there, and the
+// blocks that keep both alive.
 //
 //	[server, pid, object, life, accept, alive, data]
 //
-// data is there if clients read the object without a call. A proxy of a server on another machine has only the block
-// life, which is none: see Note [Far blocks].
+// data is there if clients read the object without a call. A proxy of a server on another machine
+// has only the block life, which is none: see Note [Far blocks].
 type form struct {
 	address
 	id         uint64

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A recorder is a stream that keeps what is written to it. A closed proxy is released on the side, so that may still be going on.
+// A recorder is a stream that keeps what is written to it. A closed proxy is released on the side,
+// so that may still be going on.
 type recorder struct {
 	net.Conn
 	mu   sync.Mutex
@@ -70,8 +71,8 @@ func session(f *testing.F, m *manager.Manager) (said [][]byte) {
 	return said
 }
 
-// FuzzGateway has a gateway, and the server behind it, hear arbitrary bytes from who has proven the key. They answer or
-// end the stream; the server lives on, and nothing is left.
+// FuzzGateway has a gateway, and the server behind it, hear arbitrary bytes from who has proven the
+// key. They answer or end the stream; the server lives on, and nothing is left.
 func FuzzGateway(f *testing.F) {
 	ctx := context.Background()
 	m, err := manager.New(ctx)

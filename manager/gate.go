@@ -60,7 +60,8 @@ func (g *gate) leave(c *call) {
 	}
 }
 
-// begin keeps everybody out but t. First it takes the turn, so that a stream of calls cannot keep it waiting.
+// begin keeps everybody out but t. First it takes the turn, so that a stream of calls cannot keep
+// it waiting.
 func (g *gate) begin(c *call, t *txn) error {
 	for taken := false; ; {
 		g.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Gateway passes on the calls of clients on other machines. It may be in any process that has the manager. To the server, each
-// such client is one more process, whose number is 0.
+// A Gateway passes on the calls of clients on other machines. It may be in any process that has the
+// manager. To the server, each such client is one more process, whose number is 0.
 type Gateway struct {
 	m *Manager
 
@@ -25,7 +25,8 @@ type Gateway struct {
 // NewGateway returns a gateway to m, which must stay open.
 func NewGateway(m *Manager) *Gateway { return &Gateway{m: m, guests: make(map[[16]byte]*guest)} }
 
-// A guest is a client on another machine, and the objects that it has proxies of: the gateway holds those for it.
+// A guest is a client on another machine, and the objects that it has proxies of: the gateway holds
+// those for it.
 type guest struct {
 	g       *Gateway
 	c       *client
@@ -42,8 +43,9 @@ type lent struct {
 	grants int
 }
 
-// Serve serves one stream of a client, until it is closed or ctx ends, and closes it. The client must have proven already
-// who it is: a Gateway lets everybody in. It returns nil when the client has closed the stream.
+// Serve serves one stream of a client, until it is closed or ctx ends, and closes it. The client
+// must have proven already who it is: a Gateway lets everybody in. It returns nil when the client
+// has closed the stream.
 func (g *Gateway) Serve(ctx context.Context, s Stream) error {
 	conn := link.NewConn(s, maxFrame)
 	defer conn.Close()
@@ -100,12 +102,17 @@ func (g *Gateway) Serve(ctx context.Context, s Stream) error {
 	}
 }
 
+// gatewayDrop is asked of a gateway, and no server knows it: the references of an object are given
+// back that were granted to another machine.
+var gatewayDrop = &method{name: "drop"}
+
 // forward has the server do a call, and passes on that the client cancels it or is gone.
-func (gu *guest) forward(ctx context.Context, outer lane[reply, request], inner lane[request, reply], req request) reply {
+func (gu *guest) forward(ctx context.Context, outer lane[reply, request], inner lane[request, reply],
+	req request) reply {
 	switch {
 	case req.Object != 0 && !gu.granted(req.Object):
 		return reply{Err: fmt.Errorf("%w: number %d is not granted", ErrNoObject, req.Object)}
-	case req.Object == 0 && req.Method == "drop":
+	case req.Object == 0 && req.Method == gatewayDrop.name:
 		return reply{Err: gu.drop(req)}
 	}
 	if err := inner.Send(ctx, req); err != nil {
@@ -168,14 +175,16 @@ func (g *Gateway) leave(gu *guest) {
 	gu.objects = nil
 }
 
-// anyBlock is what identify says of blocks that proxies have but for the one by which they are known.
+// anyBlock is what identify says of blocks that proxies have but for the one by which they are
+// known.
 const anyBlock = math.MaxUint64
 
 // Retain and Release are those of the domain: what a guest sends was translated.
 func (gu *guest) Retain(h shm.Handle) error  { return gu.c.Retain(h) }
 func (gu *guest) Release(h shm.Handle) error { return gu.c.Release(h) }
 
-// export grants the objects that a reply has proxies of. Everything else in shared memory stays here.
+// export grants the objects that a reply has proxies of. Everything else in shared memory stays
+// here.
 func (gu *guest) export(ctx context.Context, blocks []shm.Handle) ([]uint64, error) {
 	if len(blocks) == 0 {
 		return nil, nil
@@ -184,7 +193,7 @@ func (gu *guest) export(ctx context.Context, blocks []shm.Handle) ([]uint64, err
 	for i, h := range blocks {
 		handles[i] = uint64(h)
 	}
-	numbers, err := one[[]uint64](gu.c.invoke(ctx, request{Method: "identify"}, nil, []argument{in(handles)}))
+	numbers, err := one[[]uint64](gu.c.invoke(ctx, serverIdentify.with(nil), nil, []argument{in(handles)}))
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +246,8 @@ func (gu *guest) granted(object uint64) bool {
 	return gu.objects[object] != nil
 }
 
-// drop takes back as many grants as the guest had counted when it let go. What was granted since it keeps.
+// drop takes back as many grants as the guest had counted when it let go. What was granted since it
+// keeps.
 func (gu *guest) drop(req request) error {
 	if len(req.Args) != 2 {
 		return fmt.Errorf("%w: %d instead of 2", ErrArgument, len(req.Args))

@@ -15,18 +15,20 @@ type Instance struct {
 	typ *Type `wire:"-"`
 }
 
-// New makes an object, in the server, with the arguments of the type's constructor. The caller closes it.
+// New makes an object, in the server, with the arguments of the type's constructor. The caller
+// closes it.
 func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, error) {
 	packed, err := t.make.pack(args)
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.create(ctx, t.name, packed...)
+	p, err := m.create(ctx, t.kind, packed...)
 	return &Instance{p, t}, err
 }
 
-// Call calls a method in the server and returns its results, without the error, which is its own where it crosses. The
-// arguments must have the types of the method's parameters, or it is ErrArgument.
+// Call calls a method in the server and returns its results, without the error, which is its own
+// where it crosses. The arguments must have the types of the method's parameters, or it is
+// ErrArgument.
 func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any, error) {
 	f, a := o.do(ctx, method, args)
 	if a.err != nil {
@@ -76,7 +78,7 @@ func (o *Instance) do(ctx context.Context, method string, args []any) (*function
 	if err != nil {
 		return nil, answer{err: err}
 	}
-	return f, o.call(ctx, method, packed...)
+	return f, o.call(ctx, f.method, packed...)
 }
 
 // MarshalWire lets a proxy be part of a value that is sent.
@@ -87,7 +89,8 @@ func (o *Instance) MarshalWire(e *wire.Encoder) error {
 	return o.marshal(e, o.typ.name)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the type is not registered here.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the type is not
+// registered here.
 func (o *Instance) UnmarshalWire(d *wire.Decoder) error {
 	if err := d.ArrayOf(2); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// An item is one value as bytes, and the blocks of shared memory that it refers to by index. The server keeps items and
-// compares their bytes; it never needs to know the types of what it keeps.
+// An item is one value as bytes, and the blocks of shared memory that it refers to by index. The
+// server keeps items and compares their bytes; it never needs to know the types of what it keeps.
 type item struct {
 	body   []byte
 	blocks []shm.Handle
@@ -102,7 +102,8 @@ func releaseAll(k keeper, items []item) {
 	}
 }
 
-// An argument is a value that became an item for one call. Its bytes are the encoder's, so the item is good until done.
+// An argument is a value that became an item for one call. Its bytes are the encoder's, so the item
+// is good until done.
 type argument struct {
 	item
 	encoder *wire.Encoder
@@ -217,7 +218,8 @@ func decodeAll(d *wire.Decoder, it item, blocks wire.Blocks, decode func(d *wire
 	return err
 }
 
-// A taker gives the item's reference of a block to the first who takes it, and another to each later one.
+// A taker gives the item's reference of a block to the first who takes it, and another to each
+// later one.
 type taker struct {
 	keeper
 	blocks []shm.Handle

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A debtor changes values in a transaction, or holds objects, and says so. Then it waits for its end.
+// A debtor changes values in a transaction, or holds objects, and says so. Then it waits for its
+// end.
 type debtor struct {
 	M     *manager.Manager
 	V     *manager.Value[int]
@@ -35,7 +36,8 @@ var dieInTxn = shoal.Register("manager txn victim", func(ctx context.Context, _ 
 	})
 })
 
-// Who asks while the transaction goes on waits, and sees nothing of it when its client has been killed.
+// Who asks while the transaction goes on waits, and sees nothing of it when its client has been
+// killed.
 func TestAKilledClientsTxnIsUndone(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	v, err := manager.NewValue(ctx, m, 1)

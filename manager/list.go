@@ -16,7 +16,7 @@ func NewList[T any](ctx context.Context, m *Manager, vs ...T) (*List[T], error) 
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new List: %w", err)
 	}
-	p, err := m.create(ctx, "List", ins(vs)...)
+	p, err := m.create(ctx, listKind, ins(vs)...)
 	return &List[T]{p}, err
 }
 
@@ -30,65 +30,71 @@ func ins[T any](vs []T) []argument {
 
 // Append adds values at the end, all in one call.
 func (l *List[T]) Append(ctx context.Context, vs ...T) error {
-	return l.call(ctx, "append", ins(vs)...).none()
+	return l.call(ctx, listAppend, ins(vs)...).none()
 }
 
-// Insert puts v before element i, or at the end if i is the length. An i that the list does not have is ErrIndex.
+// Insert puts v before element i, or at the end if i is the length. An i that the list does not
+// have is ErrIndex.
 func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
-	return l.call(ctx, "insert", in(i), in(v)).none()
+	return l.call(ctx, listInsert, in(i), in(v)).none()
 }
 
-// Get returns element i. Below 0, i counts from the end here and in the other methods, as in Python. What it holds is the caller's to close.
+// Get returns element i. Below 0, i counts from the end here and in the other methods, as in
+// Python. What it holds is the caller's to close.
 func (l *List[T]) Get(ctx context.Context, i int) (T, error) {
-	return one[T](l.call(ctx, "get", in(i)))
+	return one[T](l.call(ctx, listGet, in(i)))
 }
 
 // Set sets element i.
 func (l *List[T]) Set(ctx context.Context, i int, v T) error {
-	return l.call(ctx, "set", in(i), in(v)).none()
+	return l.call(ctx, listSet, in(i), in(v)).none()
 }
 
-// Add adds delta to element i, which must be a number, and returns the sum: l[i] += delta in one call.
+// Add adds delta to element i, which must be a number, and returns the sum: l[i] += delta in one
+// call.
 func (l *List[T]) Add(ctx context.Context, i int, delta T) (T, error) {
-	return one[T](l.call(ctx, "add", in(i), in(kindOf[T]()), in(delta)))
+	return one[T](l.call(ctx, listAdd, in(i), in(kindOf[T]()), in(delta)))
 }
 
-// Repeat makes the list n times as long, by its elements once more and again: l *= n. 0 leaves nothing.
+// Repeat makes the list n times as long, by its elements once more and again: l *= n. 0 leaves
+// nothing.
 func (l *List[T]) Repeat(ctx context.Context, n int) error {
-	return l.call(ctx, "repeat", in(n)).none()
+	return l.call(ctx, listRepeat, in(n)).none()
 }
 
 // Pop removes element i, the last one if i is -1, and returns it.
 func (l *List[T]) Pop(ctx context.Context, i int) (T, error) {
 	back := func(results []item) request {
 		if i == -1 {
-			return request{Method: "append", Args: results}
+			return listAppend.with(results)
 		}
 		at := in(i)
 		if i < 0 { // from the end of a list that has one element less
 			at = in(i + 1)
 		}
-		return request{Method: "insert", Args: append([]item{at.own()}, results...)}
+		return listInsert.with(append([]item{at.own()}, results...))
 	}
-	return one[T](l.callUndo(ctx, back, "pop", in(i)))
+	return one[T](l.callUndo(ctx, back, listPop, in(i)))
 }
 
 // Delete removes element i.
 func (l *List[T]) Delete(ctx context.Context, i int) error {
-	return l.call(ctx, "delete", in(i)).none()
+	return l.call(ctx, listDelete, in(i)).none()
 }
 
 // Index returns the first element that is v, compared by bytes, and ErrNoKey if none is.
 func (l *List[T]) Index(ctx context.Context, v T) (int, error) {
-	return one[int](l.call(ctx, "index", in(v)))
+	return one[int](l.call(ctx, listIndex, in(v)))
 }
 
 // Remove removes the first element that is v, compared by bytes, or returns ErrNoKey.
-func (l *List[T]) Remove(ctx context.Context, v T) error { return l.call(ctx, "remove", in(v)).none() }
+func (l *List[T]) Remove(ctx context.Context, v T) error {
+	return l.call(ctx, listRemove, in(v)).none()
+}
 
 // Count returns how many elements are v, compared by bytes.
 func (l *List[T]) Count(ctx context.Context, v T) (int, error) {
-	return one[int](l.call(ctx, "count", in(v)))
+	return one[int](l.call(ctx, listCount, in(v)))
 }
 
 // Has reports whether an element is v, compared by bytes.
@@ -98,31 +104,34 @@ func (l *List[T]) Has(ctx context.Context, v T) (bool, error) {
 }
 
 // Len returns the number of elements.
-func (l *List[T]) Len(ctx context.Context) (int, error) { return one[int](l.call(ctx, "len")) }
+func (l *List[T]) Len(ctx context.Context) (int, error) { return one[int](l.call(ctx, listLen)) }
 
 // Slice returns the elements from low to high-1, in one call.
 func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
-	return all[T](l.call(ctx, "slice", in(low), in(high)))
+	return all[T](l.call(ctx, listSlice, in(low), in(high)))
 }
 
 // All returns all elements, in one call.
 func (l *List[T]) All(ctx context.Context) ([]T, error) { return l.Slice(ctx, 0, -1) }
 
-// Replace puts values in the place of the elements from low to high-1, of which there may be more or fewer, in one call; a high of -1 is the end:
-// l[low:high] = vs, and without values del l[low:high].
+// Replace puts values in the place of the elements from low to high-1, of which there may be more
+// or fewer, in one call; a high of -1 is the end: l[low:high] = vs, and without values del
+// l[low:high].
 func (l *List[T]) Replace(ctx context.Context, low, high int, vs ...T) error {
-	return l.call(ctx, "replace", append([]argument{in(low), in(high)}, ins(vs)...)...).none()
+	return l.call(ctx, listReplace, append([]argument{in(low), in(high)}, ins(vs)...)...).none()
 }
 
 // SetAll replaces all elements, in one call.
 func (l *List[T]) SetAll(ctx context.Context, vs ...T) error { return l.Replace(ctx, 0, -1, vs...) }
 
-// Sort sorts the elements, numbers or strings, in ascending order, in one call; ErrNotOrdered if they are anything else, and then
-// nothing has changed.
-func (l *List[T]) Sort(ctx context.Context) error { return l.call(ctx, "sort", in(kindOf[T]())).none() }
+// Sort sorts the elements, numbers or strings, in ascending order, in one call; ErrNotOrdered if
+// they are anything else, and then nothing has changed.
+func (l *List[T]) Sort(ctx context.Context) error {
+	return l.call(ctx, listSort, in(kindOf[T]())).none()
+}
 
-// SortFunc sorts the elements by a function like that of slices.SortStableFunc, in a transaction. What an element holds of shared memory is lent
-// to it.
+// SortFunc sorts the elements by a function like that of slices.SortStableFunc, in a transaction.
+// What an element holds of shared memory is lent to it.
 func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error {
 	c, err := l.open()
 	if err != nil {
@@ -139,25 +148,39 @@ func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error 
 }
 
 // Reverse reverses the order.
-func (l *List[T]) Reverse(ctx context.Context) error { return l.call(ctx, "reverse").none() }
+func (l *List[T]) Reverse(ctx context.Context) error { return l.call(ctx, listReverse).none() }
 
 // MarshalWire lets a List be part of a value that is sent.
 func (l *List[T]) MarshalWire(e *wire.Encoder) error { return l.marshal(e, typeName[List[T]]()) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (l *List[T]) UnmarshalWire(d *wire.Decoder) error { return l.unmarshal(d, typeName[List[T]]()) }
 
 // A list is the state of a List.
 type list struct{ items []item }
 
-func init() {
-	kinds["List"] = &kind{"List", newList, map[string]method{
-		"append": on((*list).append), "insert": on((*list).insert), "get": on((*list).get), "set": on((*list).set), "add": on((*list).add),
-		"pop": on((*list).pop), "delete": on((*list).delete), "index": on((*list).index), "len": on((*list).len), "slice": on((*list).slice),
-		"replace": on((*list).replace), "reverse": on((*list).reverse), "sort": on((*list).sort), "repeat": on((*list).repeat),
-		"remove": on((*list).remove), "count": on((*list).count),
-	}}
-}
+// What can be asked of a List.
+var (
+	listKind = newKind("List", newList)
+
+	listAppend  = define(listKind, "append", (*list).append)
+	listInsert  = define(listKind, "insert", (*list).insert)
+	listGet     = define(listKind, "get", (*list).get)
+	listSet     = define(listKind, "set", (*list).set)
+	listAdd     = define(listKind, "add", (*list).add)
+	listPop     = define(listKind, "pop", (*list).pop)
+	listDelete  = define(listKind, "delete", (*list).delete)
+	listIndex   = define(listKind, "index", (*list).index)
+	listLen     = define(listKind, "len", (*list).len)
+	listSlice   = define(listKind, "slice", (*list).slice)
+	listReplace = define(listKind, "replace", (*list).replace)
+	listReverse = define(listKind, "reverse", (*list).reverse)
+	listSort    = define(listKind, "sort", (*list).sort)
+	listRepeat  = define(listKind, "repeat", (*list).repeat)
+	listRemove  = define(listKind, "remove", (*list).remove)
+	listCount   = define(listKind, "count", (*list).count)
+)
 
 func newList(c *call) (any, error) {
 	l := new(list)

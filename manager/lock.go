@@ -7,15 +7,17 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Lock is a lock in the server. It belongs to the process that has acquired it, but anybody may release it, as in Python.
+// A Lock is a lock in the server. It belongs to the process that has acquired it, but anybody may
+// release it, as in Python.
 //
-// When its owner dies, the next one to lock it gets it together with ErrOwnerDied: it repairs what the lock protects and
-// calls MarkConsistent. If it unlocks without, everybody gets ErrNotRecoverable from then on.
+// When its owner dies, the next one to lock it gets it together with ErrOwnerDied: it repairs what
+// the lock protects and calls MarkConsistent. If it unlocks without, everybody gets
+// ErrNotRecoverable from then on.
 type Lock struct{ Proxy }
 
 // NewLock makes a lock that nobody has. The caller closes it.
 func NewLock(ctx context.Context, m *Manager) (*Lock, error) {
-	p, err := m.create(ctx, "Lock", in(false))
+	p, err := m.create(ctx, lockKind, in(false))
 	return &Lock{p}, err
 }
 
@@ -34,20 +36,23 @@ func (l *Lock) MarkConsistent(ctx context.Context) error { return l.repair(ctx) 
 // MarshalWire lets a Lock be part of a value that is sent.
 func (l *Lock) MarshalWire(e *wire.Encoder) error { return l.marshal(e, "Lock") }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (l *Lock) UnmarshalWire(d *wire.Decoder) error { return l.unmarshal(d, "Lock") }
 
-// An RLock is a Lock that its owner may acquire again, and releases as often. The owner is the proxy: what is received, or
-// made by sending it through a queue, is another one, also in the same process.
+// An RLock is a Lock that its owner may acquire again, and releases as often. The owner is the
+// proxy: what is received, or made by sending it through a queue, is another one, also in the same
+// process.
 type RLock struct{ Proxy }
 
 // NewRLock makes a lock that nobody has. The caller closes it.
 func NewRLock(ctx context.Context, m *Manager) (*RLock, error) {
-	p, err := m.create(ctx, "Lock", in(true))
+	p, err := m.create(ctx, lockKind, in(true))
 	return &RLock{p}, err
 }
 
-// Lock acquires the lock once more, and waits while another proxy has it. With ErrOwnerDied the lock is the caller's as well.
+// Lock acquires the lock once more, and waits while another proxy has it. With ErrOwnerDied the
+// lock is the caller's as well.
 func (l *RLock) Lock(ctx context.Context) error { return l.acquire(ctx) }
 
 // TryLock acquires the lock if it is free or this proxy's, and reports whether it was.
@@ -62,24 +67,25 @@ func (l *RLock) MarkConsistent(ctx context.Context) error { return l.repair(ctx)
 // MarshalWire lets an RLock be part of a value that is sent.
 func (l *RLock) MarshalWire(e *wire.Encoder) error { return l.marshal(e, "RLock") }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (l *RLock) UnmarshalWire(d *wire.Decoder) error { return l.unmarshal(d, "RLock") }
 
-func unlockLate([]item) request { return request{Method: "unlock"} }
-
-func (p *Proxy) acquire(ctx context.Context) error { return p.callUndo(ctx, unlockLate, "lock").none() }
+func (p *Proxy) acquire(ctx context.Context) error {
+	return p.callUndo(ctx, lockUnlock.alone, lockLock).none()
+}
 
 func (p *Proxy) try(ctx context.Context) (bool, error) {
-	a := p.callUndo(ctx, unlockLate, "trylock")
+	a := p.callUndo(ctx, lockUnlock.alone, lockTryLock)
 	if len(a.items) == 0 { // ErrOwnerDied: it was free
 		return a.err != nil && isOwnerDied(a.err), a.none()
 	}
 	return one[bool](a)
 }
 
-func (p *Proxy) release(ctx context.Context) error { return p.call(ctx, "unlock").none() }
+func (p *Proxy) release(ctx context.Context) error { return p.call(ctx, lockUnlock).none() }
 
-func (p *Proxy) repair(ctx context.Context) error { return p.call(ctx, "repair").none() }
+func (p *Proxy) repair(ctx context.Context) error { return p.call(ctx, lockRepair).none() }
 
 // An owner is a proxy in a process.
 type owner struct {
@@ -96,14 +102,18 @@ type lock struct {
 	lost      bool     // and it was unlocked all the same
 }
 
-func init() {
-	kinds["Lock"] = &kind{"Lock", func(c *call) (any, error) {
+// What can be asked of a Lock.
+var (
+	lockKind = newKind("Lock", func(c *call) (any, error) {
 		recursive, err := arg[bool](c, 1)
 		return &lock{recursive: recursive}, err
-	}, map[string]method{
-		"lock": on((*lock).lock), "trylock": on((*lock).tryLock), "unlock": on((*lock).unlock), "repair": on((*lock).repair),
-	}}
-}
+	})
+
+	lockLock    = define(lockKind, "lock", (*lock).lock)
+	lockTryLock = define(lockKind, "trylock", (*lock).tryLock)
+	lockUnlock  = define(lockKind, "unlock", (*lock).unlock)
+	lockRepair  = define(lockKind, "repair", (*lock).repair)
+)
 
 func (c *call) owner() owner { return owner{c.session(), c.Owner} }
 

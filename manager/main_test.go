@@ -44,7 +44,8 @@ func want[T comparable](t testing.TB, got T, err error, wanted T) {
 	}
 }
 
-// settled fails if blocks are left when everything is closed. Another process may still be about to let go.
+// settled fails if blocks are left when everything is closed. Another process may still be about to
+// let go.
 func settled(t testing.TB) {
 	t.Helper()
 	d, err := shm.Default()
@@ -54,7 +55,8 @@ func settled(t testing.TB) {
 		begin := time.Now()
 		for s := d.Stats(); s.Blocks != before.Blocks || s.InTransit != before.InTransit; s = d.Stats() {
 			if time.Since(begin) > 20*time.Second {
-				t.Fatalf("%d blocks became %d, and %d references in messages %d", before.Blocks, s.Blocks, before.InTransit, s.InTransit)
+				t.Fatalf("%d blocks became %d, and %d references in messages %d", before.Blocks, s.Blocks,
+					before.InTransit, s.InTransit)
 			}
 			d.Reap()
 			time.Sleep(time.Millisecond)

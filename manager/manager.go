@@ -12,8 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Manager is a server of objects, as this process reaches it. It travels to other processes, which can make objects too.
-// Its methods may be called by several goroutines. The zero Manager is closed.
+// A Manager is a server of objects, as this process reaches it. It travels to other processes,
+// which can make objects too. Its methods may be called by several goroutines. The zero Manager is
+// closed.
 type Manager struct {
 	c      *client
 	stop   func() error // ends the server, where it was started
@@ -22,7 +23,8 @@ type Manager struct {
 
 func newManager(c *client) *Manager { return &Manager{c: c} }
 
-// New starts a server on goroutines of this process and returns when it serves. It ends with ctx, with Close, and with this process.
+// New starts a server on goroutines of this process and returns when it serves. It ends with ctx,
+// with Close, and with this process.
 func New(ctx context.Context) (*Manager, error) {
 	s, err := newServer(ctx)
 	if err != nil {
@@ -55,7 +57,8 @@ var serve = shoal.Register("shoal manager", func(ctx context.Context, _ int, bac
 	return errors.Join(err, s.run())
 })
 
-// Start starts a server in a process of its own and returns when it serves. It ends with ctx, with Close, and with this process.
+// Start starts a server in a process of its own and returns when it serves. It ends with ctx, with
+// Close, and with this process.
 func Start(ctx context.Context) (*Manager, error) {
 	q, err := ipc.NewQueue[*Manager](1)
 	if err != nil {
@@ -78,8 +81,8 @@ func Start(ctx context.Context) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends the server if this process has started it, and otherwise lets go of the manager only. Proxies that are left fail. It
-// is idempotent.
+// Close ends the server if this process has started it, and otherwise lets go of the manager only.
+// Proxies that are left fail. It is idempotent.
 func (m *Manager) Close() error {
 	if m.c == nil || m.closed.Swap(true) {
 		return nil
@@ -110,15 +113,15 @@ func (m *Manager) open() (*client, error) {
 }
 
 // create makes an object of a kind.
-func (m *Manager) create(ctx context.Context, kind string, args ...argument) (p Proxy, err error) {
+func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p Proxy, err error) {
 	c, err := m.open()
 	if err != nil {
 		discard(args)
 		return p, err
 	}
-	a := c.invoke(ctx, request{Method: "new"}, nil, append([]argument{in(kind)}, args...))
+	a := c.invoke(ctx, serverCreate.with(nil), nil, append([]argument{in(kind.name)}, args...))
 	if a.err != nil {
-		return p, fmt.Errorf("new %s: %w", kind, a.err)
+		return p, fmt.Errorf("new %s: %w", kind.name, a.err)
 	}
 	if len(a.items) != 1 {
 		return p, errors.Join(wire.ErrFormat, a.none())
@@ -127,7 +130,8 @@ func (m *Manager) create(ctx context.Context, kind string, args ...argument) (p 
 	return p, err
 }
 
-// MarshalWire lets a manager be part of a value that is sent. Whoever receives it cannot end the server.
+// MarshalWire lets a manager be part of a value that is sent. Whoever receives it cannot end the
+// server.
 func (m *Manager) MarshalWire(e *wire.Encoder) error {
 	c, err := m.open()
 	if err != nil {

@@ -101,7 +101,8 @@ func writeItems(e *wire.Encoder, items []item) error {
 	return nil
 }
 
-// readItems reads items that hold their blocks. Each is one byte of the message at least, so what is announced is there.
+// readItems reads items that hold their blocks. Each is one byte of the message at least, so what
+// is announced is there.
 func readItems(d *wire.Decoder) ([]item, error) {
 	if d.IsNil() {
 		return nil, nil
@@ -127,7 +128,8 @@ func readItems(d *wire.Decoder) ([]item, error) {
 // few is for how many items memory is taken before they were read.
 const few = 64
 
-// cancel is the method of a request that has no reply: it ends the wait of the call that is going on, if it waits.
+// cancel is the method of a request that has no reply: it ends the wait of the call that is going
+// on, if it waits.
 const cancel = "cancel"
 
 // A hello is the first message of a lane.

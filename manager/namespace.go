@@ -12,13 +12,13 @@ type Namespace struct{ Proxy }
 
 // NewNamespace makes an empty Namespace. The caller closes it.
 func NewNamespace(ctx context.Context, m *Manager) (*Namespace, error) {
-	p, err := m.create(ctx, "Dict")
+	p, err := m.create(ctx, dictKind)
 	return &Namespace{p}, err
 }
 
 // Get returns the value of a name, or ErrNoKey.
 func (n *Namespace) Get(ctx context.Context, name string) (any, error) {
-	return one[any](n.call(ctx, "get", in(name)))
+	return one[any](n.call(ctx, dictGet, in(name)))
 }
 
 // GetAs is Get of a value of type T; ErrType if it is of another one.
@@ -36,21 +36,22 @@ func GetAs[T any](ctx context.Context, n *Namespace, name string) (v T, err erro
 
 // Set sets the value of a name.
 func (n *Namespace) Set(ctx context.Context, name string, v any) error {
-	return n.call(ctx, "update", in(name), in(v)).none()
+	return n.call(ctx, dictUpdate, in(name), in(v)).none()
 }
 
 // Delete removes a name, or returns ErrNoKey.
 func (n *Namespace) Delete(ctx context.Context, name string) error {
-	return n.call(ctx, "delete", in(name)).none()
+	return n.call(ctx, dictDelete, in(name)).none()
 }
 
 // Names returns the names.
 func (n *Namespace) Names(ctx context.Context) ([]string, error) {
-	return all[string](n.call(ctx, "keys"))
+	return all[string](n.call(ctx, dictKeys))
 }
 
 // MarshalWire lets a Namespace be part of a value that is sent.
 func (n *Namespace) MarshalWire(e *wire.Encoder) error { return n.marshal(e, "Namespace") }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (n *Namespace) UnmarshalWire(d *wire.Decoder) error { return n.unmarshal(d, "Namespace") }

@@ -71,7 +71,8 @@ var (
 
 func init() {
 	for _, know := range []func(){
-		know[int], know[int8], know[int16], know[int32], know[int64], know[uint], know[uint8], know[uint16], know[uint32], know[uint64],
+		know[int], know[int8], know[int16], know[int32], know[int64], know[uint], know[uint8], know[uint16],
+		know[uint32], know[uint64],
 		know[float32], know[float64],
 	} {
 		know()

@@ -24,22 +24,48 @@ type object struct {
 	gone    bool // nobody has a proxy any more
 }
 
-// A kind is what objects of one sort can do. make and the methods run one at a time for each object.
+// A kind is what objects of one sort can do. make and the methods run one at a time for each
+// object.
 type kind struct {
 	name    string
 	make    func(c *call) (any, error)
-	methods map[string]method
+	methods map[string]*method
 }
 
-type method func(state any, c *call) error
+// kinds are what a server can make, by name: those of this package, and what Register has added.
+var kinds = map[string]*kind{}
 
-// on makes a method of a method expression.
-func on[S any](f func(S, *call) error) method {
-	return func(state any, c *call) error { return f(state.(S), c) }
+// newKind makes a kind that has no methods yet, and makes it known.
+func newKind(name string, make func(c *call) (any, error)) *kind {
+	if name == "" || kinds[name] != nil {
+		panic(fmt.Sprintf("manager: the name %q of a type is empty or taken", name))
+	}
+	k := &kind{name: name, make: make, methods: map[string]*method{}}
+	kinds[name] = k
+	return k
 }
 
-// errWait is returned by a method that has changed nothing and has to wait for a change of its object. Then it is called
-// again.
+// A method is one of a kind. A client names it in its request, and the server runs it.
+type method struct {
+	name string
+	run  func(state any, c *call) error
+}
+
+// with is a request for it, on object 0 unless the caller says another.
+func (m *method) with(args []item) request { return request{Method: m.name, Args: args} }
+
+// alone is with for a method without arguments, in the place of what takes results.
+func (m *method) alone([]item) request { return m.with(nil) }
+
+// define adds a method to a kind whose objects have a state of type S.
+func define[S any](k *kind, name string, run func(S, *call) error) *method {
+	m := &method{name, func(state any, c *call) error { return run(state.(S), c) }}
+	k.methods[name] = m
+	return m
+}
+
+// errWait is returned by a method that has changed nothing and has to wait for a change of its
+// object. Then it is called again.
 var errWait = errors.New("wait")
 
 // What the state of an object may have besides methods.
@@ -71,7 +97,7 @@ type call struct {
 func (c *call) session() *session { return c.lane.session }
 
 // run calls a method until it need not wait any more.
-func (c *call) run(m method) error {
+func (c *call) run(m *method) error {
 	for {
 		if err := c.s.gate.enter(c); err != nil {
 			c.leave() // it may have waited before
@@ -92,7 +118,7 @@ func (c *call) run(m method) error {
 	}
 }
 
-func (c *call) once(m method) (changed <-chan struct{}, err error) {
+func (c *call) once(m *method) (changed <-chan struct{}, err error) {
 	c.obj.mu.Lock()
 	defer c.obj.mu.Unlock()
 	if c.obj.gone {
@@ -103,7 +129,7 @@ func (c *call) once(m method) (changed <-chan struct{}, err error) {
 			return nil, err
 		}
 	}
-	if err = c.guard(func() error { return m(c.obj.state, c) }); err == errWait {
+	if err = c.guard(func() error { return m.run(c.obj.state, c) }); err == errWait {
 		return c.obj.changed.wait(), err
 	}
 	c.obj.changed.fire()
@@ -167,7 +193,8 @@ func (c *call) await(changed <-chan struct{}) error {
 // errGone is why a call ends whose client is not there any more.
 var errGone = errors.New("manager: the client is gone")
 
-// context returns one that ends when the client cancels the call or is gone. From here on somebody listens to the lane.
+// context returns one that ends when the client cancels the call or is gone. From here on somebody
+// listens to the lane.
 func (c *call) context() context.Context {
 	if c.ctx != nil {
 		return c.ctx
@@ -221,7 +248,8 @@ func (c *call) key(i int) (string, error) {
 		return "", fmt.Errorf("%w: %s.%s has %d of them", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
 	}
 	if len(c.Args[i].blocks) != 0 {
-		return "", fmt.Errorf("%w %d of %s.%s: a key cannot hold shared memory", ErrArgument, i, c.obj.kind.name, c.Method)
+		return "", fmt.Errorf("%w %d of %s.%s: a key cannot hold shared memory", ErrArgument, i,
+			c.obj.kind.name, c.Method)
 	}
 	return string(c.Args[i].body), nil
 }

@@ -12,12 +12,14 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Proxy stands for an object in the server. Proxies travel to other processes, as arguments, through queues and in
-// other objects of the manager; whoever receives one has one of its own, and closes it. The object lives as long as there is
-// a proxy of it, in a process, in a message or in an object: those of a process that dies are closed by that. An object that
-// holds a proxy of itself is there until the manager is closed.
+// A Proxy stands for an object in the server. Proxies travel to other processes, as arguments,
+// through queues and in other objects of the manager; whoever receives one has one of its own, and
+// closes it. The object lives as long as there is a proxy of it, in a process, in a message or in
+// an object: those of a process that dies are closed by that. An object that holds a proxy of
+// itself is there until the manager is closed.
 //
-// Every kind of object has its own type with a Proxy in it. Methods may be called by several goroutines.
+// Every kind of object has its own type with a Proxy in it. Methods may be called by several
+// goroutines.
 type Proxy struct{ ref *ref }
 
 // A ref is what a proxy holds.
@@ -61,7 +63,8 @@ func (h *hold) close() error {
 	return err
 }
 
-// Close lets go of the object. It is idempotent; what goes on with the proxy in other goroutines fails.
+// Close lets go of the object. It is idempotent; what goes on with the proxy in other goroutines
+// fails.
 func (p *Proxy) Close() error {
 	if p.ref == nil {
 		return nil
@@ -84,19 +87,19 @@ type answer struct {
 	err   error
 }
 
-func (p *Proxy) call(ctx context.Context, method string, args ...argument) answer {
+func (p *Proxy) call(ctx context.Context, method *method, args ...argument) answer {
 	return p.callUndo(ctx, nil, method, args...)
 }
 
 // callUndo is call of a method whose effect undo takes back if the caller could not wait.
-func (p *Proxy) callUndo(ctx context.Context, undo late, method string, args ...argument) answer {
+func (p *Proxy) callUndo(ctx context.Context, undo late, method *method, args ...argument) answer {
 	defer runtime.KeepAlive(p.ref)
 	c, err := p.open()
 	if err != nil {
 		discard(args)
 		return answer{err: err}
 	}
-	req := request{Object: p.ref.id, Method: method, Owner: p.ref.owner}
+	req := request{Object: p.ref.id, Method: method.name, Owner: p.ref.owner}
 	if undo != nil {
 		inner, id, owner := undo, req.Object, req.Owner
 		undo = func(results []item) request {

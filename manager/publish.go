@@ -5,24 +5,25 @@ import (
 	"fmt"
 )
 
-// Publish gives a value of the manager, a proxy as a rule, a name under which every client finds it, also those on other machines.
-// The manager holds it until another is published under the name, or Withdraw.
+// Publish gives a value of the manager, a proxy as a rule, a name under which every client finds
+// it, also those on other machines. The manager holds it until another is published under the name,
+// or Withdraw.
 func Publish[T any](ctx context.Context, m *Manager, name string, v T) error {
 	c, err := m.open()
 	if err != nil {
 		return err
 	}
-	return c.invoke(ctx, request{Method: "publish"}, nil, []argument{in(name), in(v)}).none()
+	return c.invoke(ctx, serverPublish.with(nil), nil, []argument{in(name), in(v)}).none()
 }
 
-// Find returns what was published under a name: ErrNoKey if nothing was, and ErrType if it is a proxy of another type. The
-// caller closes it.
+// Find returns what was published under a name: ErrNoKey if nothing was, and ErrType if it is a
+// proxy of another type. The caller closes it.
 func Find[T any](ctx context.Context, m *Manager, name string) (v T, err error) {
 	c, err := m.open()
 	if err != nil {
 		return v, err
 	}
-	return one[T](c.invoke(ctx, request{Method: "find"}, nil, []argument{in(name)}))
+	return one[T](c.invoke(ctx, serverFind.with(nil), nil, []argument{in(name)}))
 }
 
 // Withdraw takes a name back; ErrNoKey if there is none.
@@ -31,7 +32,7 @@ func (m *Manager) Withdraw(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.invoke(ctx, request{Method: "withdraw"}, nil, []argument{in(name)}).none()
+	return c.invoke(ctx, serverWithdraw.with(nil), nil, []argument{in(name)}).none()
 }
 
 func (l *served) publish(c *call) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Queue is a first-in-first-out queue in the server, which another machine can reach too. In one domain an ipc.Queue
-// does the same without a server.
+// A Queue is a first-in-first-out queue in the server, which another machine can reach too. In one
+// domain an ipc.Queue does the same without a server.
 type Queue[T any] struct{ Proxy }
 
 // NewQueue makes a queue in which capacity values may wait, 0 for any number. The caller closes it.
@@ -17,40 +17,44 @@ func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], 
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new Queue: %w", err)
 	}
-	p, err := m.create(ctx, "Queue", in(capacity))
+	p, err := m.create(ctx, queueKind, in(capacity))
 	return &Queue[T]{p}, err
 }
 
 // Put puts v and waits while the queue is full; ErrFull if ctx had a deadline.
 func (q *Queue[T]) Put(ctx context.Context, v T) error {
-	return outlasted(q.call(ctx, "put", in(v)).none(), ErrFull)
+	return outlasted(q.call(ctx, queuePut, in(v)).none(), ErrFull)
 }
 
 // TryPut is Put that returns ErrFull instead of waiting.
-func (q *Queue[T]) TryPut(ctx context.Context, v T) error { return q.call(ctx, "tryput", in(v)).none() }
+func (q *Queue[T]) TryPut(ctx context.Context, v T) error {
+	return q.call(ctx, queueTryPut, in(v)).none()
+}
 
-// Get takes the oldest value and waits while there is none; ErrEmpty if ctx had a deadline. What the value holds is the
-// caller's to close. A value that arrives too late for its caller goes back to where it was.
+// Get takes the oldest value and waits while there is none; ErrEmpty if ctx had a deadline. What
+// the value holds is the caller's to close. A value that arrives too late for its caller goes back
+// to where it was.
 func (q *Queue[T]) Get(ctx context.Context) (T, error) {
-	v, err := one[T](q.callUndo(ctx, func(results []item) request { return request{Method: "unget", Args: results} }, "get"))
+	v, err := one[T](q.callUndo(ctx, queueUnget.with, queueGet))
 	return v, outlasted(err, ErrEmpty)
 }
 
 // TryGet is Get that returns ErrEmpty instead of waiting.
 func (q *Queue[T]) TryGet(ctx context.Context) (T, error) {
-	return one[T](q.callUndo(ctx, func(results []item) request { return request{Method: "unget", Args: results} }, "tryget"))
+	return one[T](q.callUndo(ctx, queueUnget.with, queueTryGet))
 }
 
 // Len returns the number of values that wait.
-func (q *Queue[T]) Len(ctx context.Context) (int, error) { return one[int](q.call(ctx, "len")) }
+func (q *Queue[T]) Len(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueLen)) }
 
 // Cap returns the number of values that may wait, 0 if that is any number.
-func (q *Queue[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, "cap")) }
+func (q *Queue[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueCap)) }
 
 // MarshalWire lets a Queue be part of a value that is sent.
 func (q *Queue[T]) MarshalWire(e *wire.Encoder) error { return q.marshal(e, typeName[Queue[T]]()) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (q *Queue[T]) UnmarshalWire(d *wire.Decoder) error { return q.unmarshal(d, typeName[Queue[T]]()) }
 
 // outlasted adds the state that a deadline did not see the end of.
@@ -64,7 +68,8 @@ func outlasted(err, state error) error {
 // A JoinableQueue is a Queue that counts the values that were put and are not done yet.
 type JoinableQueue[T any] struct{ Queue[T] }
 
-// NewJoinableQueue makes a queue in which capacity values may wait, 0 for any number. The caller closes it.
+// NewJoinableQueue makes a queue in which capacity values may wait, 0 for any number. The caller
+// closes it.
 func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*JoinableQueue[T], error) {
 	q, err := NewQueue[T](ctx, m, capacity)
 	if err != nil {
@@ -74,12 +79,12 @@ func NewJoinableQueue[T any](ctx context.Context, m *Manager, capacity int) (*Jo
 }
 
 // TaskDone says that one of the values that were got is done with. ErrTooOften if all of them are.
-func (q *JoinableQueue[T]) TaskDone(ctx context.Context) error { return q.call(ctx, "done").none() }
+func (q *JoinableQueue[T]) TaskDone(ctx context.Context) error { return q.call(ctx, queueDone).none() }
 
-// Join waits until every value that was put is done. If processes died that had got values, Join waits for all others and
-// then returns ErrTasksLost with the process id and the number of values, of each of them: those will never be done. They
-// are reported to one Join and count no more then.
-func (q *JoinableQueue[T]) Join(ctx context.Context) error { return q.call(ctx, "join").none() }
+// Join waits until every value that was put is done. If processes died that had got values, Join
+// waits for all others and then returns ErrTasksLost with the process id and the number of values,
+// of each of them: those will never be done. They are reported to one Join and count no more then.
+func (q *JoinableQueue[T]) Join(ctx context.Context) error { return q.call(ctx, queueJoin).none() }
 
 // A queue is the state of Queue and JoinableQueue.
 type queue struct {
@@ -90,12 +95,20 @@ type queue struct {
 	lost       []error
 }
 
-func init() {
-	kinds["Queue"] = &kind{"Queue", newQueue, map[string]method{
-		"put": on((*queue).put), "tryput": on((*queue).tryPut), "get": on((*queue).get), "tryget": on((*queue).tryGet), "unget": on((*queue).unget),
-		"len": on((*queue).len), "cap": on((*queue).cap), "done": on((*queue).done), "join": on((*queue).join),
-	}}
-}
+// What can be asked of a Queue.
+var (
+	queueKind = newKind("Queue", newQueue)
+
+	queuePut    = define(queueKind, "put", (*queue).put)
+	queueTryPut = define(queueKind, "tryput", (*queue).tryPut)
+	queueGet    = define(queueKind, "get", (*queue).get)
+	queueTryGet = define(queueKind, "tryget", (*queue).tryGet)
+	queueUnget  = define(queueKind, "unget", (*queue).unget)
+	queueLen    = define(queueKind, "len", (*queue).len)
+	queueCap    = define(queueKind, "cap", (*queue).cap)
+	queueDone   = define(queueKind, "done", (*queue).done)
+	queueJoin   = define(queueKind, "join", (*queue).join)
+)
 
 func newQueue(c *call) (any, error) {
 	n, err := arg[int](c, 1)

@@ -14,27 +14,31 @@ import (
 // A Type is a type of this program whose values stand in a server. It is made by Register.
 type Type struct {
 	name    string
+	kind    *kind
 	make    *function
 	methods map[string]*function
 }
 
-// A Saver is an object of a registered type that takes part in transactions: Save returns what makes it again as it is now.
+// A Saver is an object of a registered type that takes part in transactions: Save returns what
+// makes it again as it is now.
 type Saver interface{ Save() (restore func()) }
 
 // types are those of this program.
 var types registry.Table[*Type]
 
-// Register makes a type known whose objects a server can keep. Keep the result in a package-level variable, so that the server's
-// process, which is the same program, has it too:
+// Register makes a type known whose objects a server can keep. Keep the result in a package-level
+// variable, so that the server's process, which is the same program, has it too:
 //
 //	var counters = manager.Register("Counter", NewCounter, (*Counter).Add, (*Counter).Get)
 //
-// construct is a function that returns a *T, or a *T and an error. Methods are method expressions of *T, known to callers by their
-// Go names; they run in the server, one at a time for each object, so that T needs no lock. What they take and return crosses
-// processes; a first parameter of type context.Context ends when the caller cancels the call or dies. A panic in one
-// is a *PanicError for its caller, and the server goes on. A method must not call its own manager.
+// construct is a function that returns a *T, or a *T and an error. Methods are method expressions
+// of *T, known to callers by their Go names; they run in the server, one at a time for each object,
+// so that T needs no lock. What they take and return crosses processes; a first parameter of type
+// context.Context ends when the caller cancels the call or dies. A panic in one is a *PanicError
+// for its caller, and the server goes on. A method must not call its own manager.
 //
-// Register panics where that is not so, and says which parameter cannot cross and why; if the name is taken; and after shoal.Main has begun.
+// Register panics where that is not so, and says which parameter cannot cross and why; if the name
+// is taken; and after shoal.Main has begun.
 func Register(name string, construct any, methods ...any) *Type {
 	t, err := newType(name, construct, methods)
 	if err != nil {
@@ -44,7 +48,7 @@ func Register(name string, construct any, methods ...any) *Type {
 		panic(fmt.Sprintf("manager: Register(%q): the name is empty or taken", name))
 	}
 	types.Add("manager: Register", name, t)
-	kinds[name] = t.kind()
+	t.define()
 	return t
 }
 
@@ -95,6 +99,7 @@ type parameter struct {
 // A function is one that is called from another process.
 type function struct {
 	name    string
+	method  *method // nil for a constructor
 	body    reflect.Value
 	self    bool // the first parameter is the object
 	context bool // the next one is a context
@@ -211,10 +216,9 @@ func (f *function) call(c *call, self any, first int) ([]reflect.Value, error) {
 	return out, nil
 }
 
-// kind is what the server does with objects of the type.
-func (t *Type) kind() *kind {
-	k := &kind{name: t.name, methods: make(map[string]method)}
-	k.make = func(c *call) (any, error) {
+// define tells the server what it does with objects of the type.
+func (t *Type) define() {
+	t.kind = newKind(t.name, func(c *call) (any, error) {
 		out, err := t.make.call(c, nil, 1)
 		if err != nil {
 			return nil, err
@@ -227,11 +231,10 @@ func (t *Type) kind() *kind {
 			return savable{own{self}, s}, nil
 		}
 		return own{self}, nil
-	}
+	})
 	for name, f := range t.methods {
-		k.methods[name] = func(state any, c *call) error { return f.serve(c, state.(interface{ object() any }).object()) }
+		f.method = define(t.kind, name, func(state registered, c *call) error { return f.serve(c, state.object()) })
 	}
-	return k
 }
 
 func (f *function) serve(c *call, self any) error {
@@ -254,7 +257,10 @@ func (f *function) serve(c *call, self any) error {
 	return nil
 }
 
-// own is the state of an object of a registered type.
+// registered is the state of an object of a registered type.
+type registered interface{ object() any }
+
+// own is that of one that takes no part in transactions.
 type own struct{ self any }
 
 func (o own) object() any { return o.self }

@@ -115,7 +115,8 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if text := fmt.Sprint(recover()); !strings.Contains(text, r.want) || !strings.HasPrefix(text, "manager: Register(") {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, r.want) ||
+					!strings.HasPrefix(text, "manager: Register(") {
 					t.Errorf("Register(%q) says %q, not %q", r.name, text, r.want)
 				}
 			}()
@@ -131,7 +132,8 @@ func TestAPanicInAMethodIsItsCallersError(t *testing.T) {
 		closing(t, d, err)
 		_, err = manager.Call[int](ctx, d, "Panic", "oh no")
 		var p *manager.PanicError
-		if wantErr(t, err, manager.ErrPanic); !errors.As(err, &p) || p.Method != "Panic" || p.Text != "oh no" || !strings.Contains(p.Stack, "(*Deadly).Panic") {
+		if wantErr(t, err, manager.ErrPanic); !errors.As(err, &p) || p.Method != "Panic" ||
+			p.Text != "oh no" || !strings.Contains(p.Stack, "(*Deadly).Panic") {
 			t.Errorf("%+v", err)
 		}
 		if text := fmt.Sprintf("%+v", p); !strings.Contains(text, "death_test.go") {

@@ -13,10 +13,10 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// Note [Far blocks]
-// A proxy of an object on another machine has a block, too, which is none: a handle that no domain has, since a bit beyond
-// every index is set in it. It is made of the object's number and of the client's, which counts the references in the
-// place of a domain, and tells the gateway when there are none. So proxies, items and calls are the same everywhere.
+// Note [Far blocks] A proxy of an object on another machine has a block, too, which is none: a
+// handle that no domain has, since a bit beyond every index is set in it. It is made of the
+// object's number and of the client's, which counts the references in the place of a domain, and
+// tells the gateway when there are none. So proxies, items and calls are the same everywhere.
 //
 //	63       32 31 30      0
 //	| object   | 1 | client |
@@ -40,8 +40,8 @@ type far struct {
 	objects map[uint64]*granted
 }
 
-// granted is one object: the references here, and how often the gateway has granted it. The two differ while messages
-// are on their way.
+// granted is one object: the references here, and how often the gateway has granted it. The two
+// differ while messages are on their way.
 type granted struct{ refs, grants int }
 
 var fars struct {
@@ -61,11 +61,12 @@ func farOf(h shm.Handle) *client {
 	return c.(*client)
 }
 
-// Connect returns a manager whose server is at the other end of the streams that dial makes: one for each call that goes on at
-// the same time, and one more. The other end is a Gateway. The caller closes the manager, which closes the streams.
+// Connect returns a manager whose server is at the other end of the streams that dial makes: one
+// for each call that goes on at the same time, and one more. The other end is a Gateway. The caller
+// closes the manager, which closes the streams.
 //
-// Proxies of the manager can be given to its server, in calls, and to nobody else: what another process of this machine
-// is to have, it gets by a Connect of its own.
+// Proxies of the manager can be given to its server, in calls, and to nobody else: what another
+// process of this machine is to have, it gets by a Connect of its own.
 func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)) (*Manager, error) {
 	f := &far{number: fars.last.Add(1), objects: make(map[uint64]*granted)}
 	c := &client{keeper: f, uses: 1, shut: func() { fars.byNo.Delete(f.number) }}
@@ -148,7 +149,7 @@ func (r *far) Release(h shm.Handle) error {
 	r.c.use() // the client stays until the gateway knows
 	go func() {
 		defer r.c.done()
-		r.c.invoke(context.Background(), request{Method: "drop"}, nil, []argument{in(id), in(g.grants)}).none()
+		r.c.invoke(context.Background(), gatewayDrop.with(nil), nil, []argument{in(id), in(g.grants)}).none()
 	}()
 	return nil
 }

@@ -7,46 +7,50 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Semaphore is a number of permits in the server. The permits of a process that dies are returned.
+// A Semaphore is a number of permits in the server. The permits of a process that dies are
+// returned.
 //
-// Any process may release, and one that has no permit releases another's; if nobody has any, there is one more from then on, and
-// so a semaphore is also a signal. What dead processes had comes back only as far as there are no more permits than at first.
+// Any process may release, and one that has no permit releases another's; if nobody has any, there
+// is one more from then on, and so a semaphore is also a signal. What dead processes had comes back
+// only as far as there are no more permits than at first.
 type Semaphore struct{ Proxy }
 
 // NewSemaphore makes a semaphore with n permits. The caller closes it.
 func NewSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
-	p, err := m.create(ctx, "Semaphore", in(n), in(false))
+	p, err := m.create(ctx, semaphoreKind, in(n), in(false))
 	return &Semaphore{p}, err
 }
 
-// NewBoundedSemaphore makes a semaphore that never has more than its n permits: a Release too many is ErrTooOften.
+// NewBoundedSemaphore makes a semaphore that never has more than its n permits: a Release too many
+// is ErrTooOften.
 func NewBoundedSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
-	p, err := m.create(ctx, "Semaphore", in(n), in(true))
+	p, err := m.create(ctx, semaphoreKind, in(n), in(true))
 	return &Semaphore{p}, err
 }
-
-func releaseLate([]item) request { return request{Method: "return"} }
 
 // Acquire takes a permit and waits while there is none.
 func (s *Semaphore) Acquire(ctx context.Context) error {
-	return s.callUndo(ctx, releaseLate, "acquire").none()
+	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreAcquire).none()
 }
 
 // TryAcquire takes a permit if there is one, and reports whether there was.
 func (s *Semaphore) TryAcquire(ctx context.Context) (bool, error) {
-	return one[bool](s.callUndo(ctx, releaseLate, "tryacquire"))
+	return one[bool](s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreTryAcquire))
 }
 
 // Release returns a permit; ErrTooOften if a bounded semaphore has all of them.
-func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, "release").none() }
+func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, semaphoreRelease).none() }
 
 // Value returns the number of permits that nobody has.
-func (s *Semaphore) Value(ctx context.Context) (int, error) { return one[int](s.call(ctx, "value")) }
+func (s *Semaphore) Value(ctx context.Context) (int, error) {
+	return one[int](s.call(ctx, semaphoreValue))
+}
 
 // MarshalWire lets a Semaphore be part of a value that is sent.
 func (s *Semaphore) MarshalWire(e *wire.Encoder) error { return s.marshal(e, "Semaphore") }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (s *Semaphore) UnmarshalWire(d *wire.Decoder) error { return s.unmarshal(d, "Semaphore") }
 
 // A semaphore is the state of a Semaphore.
@@ -56,12 +60,16 @@ type semaphore struct {
 	held        map[*session]int // who has none is not in it
 }
 
-func init() {
-	kinds["Semaphore"] = &kind{"Semaphore", newSemaphore, map[string]method{
-		"acquire": on((*semaphore).acquire), "tryacquire": on((*semaphore).tryAcquire), "release": on((*semaphore).release),
-		"return": on((*semaphore).giveBack), "value": on((*semaphore).value),
-	}}
-}
+// What can be asked of a Semaphore.
+var (
+	semaphoreKind = newKind("Semaphore", newSemaphore)
+
+	semaphoreAcquire    = define(semaphoreKind, "acquire", (*semaphore).acquire)
+	semaphoreTryAcquire = define(semaphoreKind, "tryacquire", (*semaphore).tryAcquire)
+	semaphoreRelease    = define(semaphoreKind, "release", (*semaphore).release)
+	semaphoreGiveBack   = define(semaphoreKind, "return", (*semaphore).giveBack)
+	semaphoreValue      = define(semaphoreKind, "value", (*semaphore).value)
+)
 
 func newSemaphore(c *call) (any, error) {
 	n, err := arg[int](c, 1)

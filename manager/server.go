@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A server keeps the objects. Everything that it shares with clients are rings: one where they say hello, a beacon that
-// goes out when the server dies, one for each object that goes out with its last proxy, and the lanes.
+// A server keeps the objects. Everything that it shares with clients are rings: one where they say
+// hello, a beacon that goes out when the server dies, one for each object that goes out with its
+// last proxy, and the lanes.
 type server struct {
 	d     *shm.Domain
 	id    [16]byte
@@ -45,7 +46,8 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{d: d, objects: make(map[uint64]*object), named: make(map[shm.Handle]uint64), names: make(map[string]item), sessions: make(map[[16]byte]*session)}
+	s := &server{d: d, objects: make(map[uint64]*object), named: make(map[shm.Handle]uint64),
+		names: make(map[string]item), sessions: make(map[[16]byte]*session)}
 	if err := sys.Random(s.id[:]); err != nil {
 		return nil, err
 	}
@@ -127,7 +129,8 @@ func (s *server) close() error {
 		s.dispose(o)
 	}
 	s.accept.Close()
-	return errors.Join(err, s.d.Release(s.senders), s.d.Release(s.accept.Handle()), s.d.Release(s.light), s.alive.close())
+	return errors.Join(err, s.d.Release(s.senders), s.d.Release(s.accept.Handle()), s.d.Release(s.light),
+		s.alive.close())
 }
 
 // A session is one client process, or one on another machine.
@@ -228,12 +231,12 @@ func (l *served) perform() ([]item, error) {
 
 func (l *served) dispatch(c *call) error {
 	if c.Object == 0 {
-		c.obj = &object{kind: &serverKind}
+		c.obj = &object{kind: serverKind}
 		m, ok := serverKind.methods[c.Method]
 		if !ok {
 			return fmt.Errorf("%w: %q of the server", ErrNoMethod, c.Method)
 		}
-		return c.guard(func() error { return m(l, c) })
+		return c.guard(func() error { return m.run(l, c) })
 	}
 	if c.obj = l.s.object(c.Object); c.obj == nil {
 		return fmt.Errorf("%w: number %d", ErrNoObject, c.Object)
@@ -251,21 +254,19 @@ func (s *server) object(id uint64) *object {
 	return s.objects[id]
 }
 
-// serverKind is what the server itself can do.
-var serverKind kind
+// What can be asked of the server itself.
+var (
+	serverKind = &kind{name: "server", methods: make(map[string]*method)}
 
-func init() { // it refers to the kinds, which refer to it
-	serverKind = kind{name: "server", methods: map[string]method{
-		"new":      on((*served).create),
-		"begin":    on((*served).begin),
-		"commit":   on(func(l *served, _ *call) error { return l.finish(true) }),
-		"rollback": on(func(l *served, _ *call) error { return l.finish(false) }),
-		"identify": on((*served).identify),
-		"publish":  on((*served).publish),
-		"find":     on((*served).find),
-		"withdraw": on((*served).withdraw),
-	}}
-}
+	serverCreate   = define(serverKind, "new", (*served).create)
+	serverBegin    = define(serverKind, "begin", (*served).begin)
+	serverCommit   = define(serverKind, "commit", func(l *served, _ *call) error { return l.finish(true) })
+	serverRollback = define(serverKind, "rollback", func(l *served, _ *call) error { return l.finish(false) })
+	serverIdentify = define(serverKind, "identify", (*served).identify)
+	serverPublish  = define(serverKind, "publish", (*served).publish)
+	serverFind     = define(serverKind, "find", (*served).find)
+	serverWithdraw = define(serverKind, "withdraw", (*served).withdraw)
+)
 
 func (l *served) begin(c *call) error {
 	if l.txn != nil {
@@ -288,7 +289,8 @@ func (l *served) finish(commit bool) error {
 	return nil
 }
 
-// identify says whose proxies the handles of an argument stand for: 0 for those that are something else.
+// identify says whose proxies the handles of an argument stand for: 0 for those that are something
+// else.
 func (l *served) identify(c *call) error {
 	handles, err := arg[[]uint64](c, 0)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Set is a set in the server. Its elements are compared by the bytes that stand for them, see package wire.
+// A Set is a set in the server. Its elements are compared by the bytes that stand for them, see
+// package wire.
 type Set[T comparable] struct{ Proxy }
 
 // NewSet makes an empty Set. The caller closes it.
@@ -15,7 +16,7 @@ func NewSet[T comparable](ctx context.Context, m *Manager) (*Set[T], error) {
 	if err := check[map[T]bool](); err != nil {
 		return nil, fmt.Errorf("manager: new Set: %w", err)
 	}
-	p, err := m.create(ctx, "Dict")
+	p, err := m.create(ctx, dictKind)
 	return &Set[T]{p}, err
 }
 
@@ -25,44 +26,45 @@ func (s *Set[T]) Add(ctx context.Context, vs ...T) error {
 	for _, v := range vs {
 		args = append(args, in(v), in(true))
 	}
-	return s.call(ctx, "update", args...).none()
+	return s.call(ctx, dictUpdate, args...).none()
 }
 
 // Remove removes v, or returns ErrNoKey.
-func (s *Set[T]) Remove(ctx context.Context, v T) error { return s.call(ctx, "delete", in(v)).none() }
+func (s *Set[T]) Remove(ctx context.Context, v T) error { return s.call(ctx, dictDelete, in(v)).none() }
 
 // Discard removes those of the values that are there, all in one call: s -= vs.
 func (s *Set[T]) Discard(ctx context.Context, vs ...T) error {
-	return s.call(ctx, "discard", ins(vs)...).none()
+	return s.call(ctx, dictDiscard, ins(vs)...).none()
 }
 
 // Keep removes all other elements, in one call: s &= vs.
 func (s *Set[T]) Keep(ctx context.Context, vs ...T) error {
-	return s.call(ctx, "keep", ins(vs)...).none()
+	return s.call(ctx, dictKeep, ins(vs)...).none()
 }
 
 // Has reports whether v is in the set.
 func (s *Set[T]) Has(ctx context.Context, v T) (bool, error) {
-	return one[bool](s.call(ctx, "has", in(v)))
+	return one[bool](s.call(ctx, dictHas, in(v)))
 }
 
 // Pop removes any element and returns it, or ErrNoKey if there is none.
 func (s *Set[T]) Pop(ctx context.Context) (T, error) {
-	v, _, err := pair[T, bool](s.callUndo(ctx, putBack, "first"))
+	v, _, err := pair[T, bool](s.callUndo(ctx, dictUpdate.with, dictFirst))
 	return v, err
 }
 
 // Len returns the number of elements.
-func (s *Set[T]) Len(ctx context.Context) (int, error) { return one[int](s.call(ctx, "len")) }
+func (s *Set[T]) Len(ctx context.Context) (int, error) { return one[int](s.call(ctx, dictLen)) }
 
 // All returns the elements, in the order of their bytes.
-func (s *Set[T]) All(ctx context.Context) ([]T, error) { return all[T](s.call(ctx, "keys")) }
+func (s *Set[T]) All(ctx context.Context) ([]T, error) { return all[T](s.call(ctx, dictKeys)) }
 
 // Clear removes every element.
-func (s *Set[T]) Clear(ctx context.Context) error { return s.call(ctx, "clear").none() }
+func (s *Set[T]) Clear(ctx context.Context) error { return s.call(ctx, dictClear).none() }
 
 // MarshalWire lets a Set be part of a value that is sent.
 func (s *Set[T]) MarshalWire(e *wire.Encoder) error { return s.marshal(e, typeName[Set[T]]()) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (s *Set[T]) UnmarshalWire(d *wire.Decoder) error { return s.unmarshal(d, typeName[Set[T]]()) }

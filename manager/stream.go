@@ -25,8 +25,8 @@ const (
 // maxFrame bounds what one call takes or returns on its way between machines.
 const maxFrame = 64 << 20
 
-// A translator knows what stands for the blocks of a message where there is no shared memory: the number of an object for a
-// proxy's block, and 0 for what only matters in the server's machine.
+// A translator knows what stands for the blocks of a message where there is no shared memory: the
+// number of an object for a proxy's block, and 0 for what only matters in the server's machine.
 type translator interface {
 	keeper
 	// export returns the numbers of blocks that are about to be sent.
@@ -35,8 +35,8 @@ type translator interface {
 	adopt(numbers []uint64) ([]shm.Handle, error)
 }
 
-// A streamLane is a lane to another machine. The body of a call's frame is the number of blocks, 4 bytes, their numbers, 8 bytes
-// each, all little-endian, and the message.
+// A streamLane is a lane to another machine. The body of a call's frame is the number of blocks, 4
+// bytes, their numbers, 8 bytes each, all little-endian, and the message.
 type streamLane[S, R any] struct {
 	conn *link.Conn
 	translator

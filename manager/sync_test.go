@@ -396,7 +396,8 @@ func TestAConditionWakesThoseItNotifies(t *testing.T) {
 			defer mine.Close()
 			err := mine.Lock(ctx)
 			waiting.Done()
-			err = errors.Join(err, mine.WaitFor(ctx, func() bool { n, err := ready.Get(ctx); return err != nil || n > 0 }))
+			err = errors.Join(err, mine.WaitFor(ctx,
+				func() bool { n, err := ready.Get(ctx); return err != nil || n > 0 }))
 			woken <- errors.Join(err, mine.Unlock(ctx))
 		}()
 	}
@@ -420,7 +421,8 @@ func TestAConditionWakesThoseItNotifies(t *testing.T) {
 	check(t, c.Unlock(ctx))
 }
 
-// A waiter that was woken for nothing while a transaction goes on waits for its end, and may be cancelled there.
+// A waiter that was woken for nothing while a transaction goes on waits for its end, and may be
+// cancelled there.
 func TestAWaiterMayLeaveWhileATransactionGoesOn(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	c, err := manager.NewCondition(ctx, m)

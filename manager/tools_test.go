@@ -131,7 +131,8 @@ var takePermits = shoal.Register("manager taker", func(ctx context.Context, _ in
 	return nil
 })
 
-// What a killed process had comes back once: not what somebody has released for it, and not what was only a signal.
+// What a killed process had comes back once: not what somebody has released for it, and not what
+// was only a signal.
 func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	signalled, err := manager.NewSemaphore(ctx, m, 2)
@@ -161,7 +162,8 @@ func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
 	}
 }
 
-// A lock that was unlocked without a word about what its dead owner left is no lock any more: for nobody, in whichever form.
+// A lock that was unlocked without a word about what its dead owner left is no lock any more: for
+// nobody, in whichever form.
 func TestWhatTheDeadLeftIsNotForgotten(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	l, err := manager.NewLock(ctx, m)
@@ -209,7 +211,8 @@ type lockHolder struct {
 }
 
 var holdLocks = shoal.Register("manager lock holder", func(ctx context.Context, _ int, w lockHolder) error {
-	if err := errors.Join(w.Lock.Lock(ctx), w.RLock.Lock(ctx), w.Condition.Lock(ctx), w.Ready.Put(ctx, true)); err != nil {
+	if err := errors.Join(w.Lock.Lock(ctx), w.RLock.Lock(ctx), w.Condition.Lock(ctx),
+		w.Ready.Put(ctx, true)); err != nil {
 		return err
 	}
 	<-ctx.Done()

@@ -19,7 +19,8 @@ type txn struct {
 	touched map[*object]undo
 }
 
-// touch saves an object before the transaction does anything with it. The caller holds the object's lock.
+// touch saves an object before the transaction does anything with it. The caller holds the object's
+// lock.
 func (t *txn) touch(o *object) error {
 	if _, ok := t.touched[o]; ok {
 		return nil
@@ -65,21 +66,23 @@ func (c *client) transaction(ctx context.Context) *transaction {
 	return nil
 }
 
-// Txn runs f as a transaction: nobody else calls an object of the manager between the first and the last of its calls, and
-// if f fails, all that they changed is as it was before. Calls belong to the transaction if they are given the context that
-// f gets:
+// Txn runs f as a transaction: nobody else calls an object of the manager between the first and the
+// last of its calls, and if f fails, all that they changed is as it was before. Calls belong to the
+// transaction if they are given the context that f gets:
 //
 //	err := m.Txn(ctx, func(tx context.Context) error {
 //		if err := from.Add(tx, -10); err != nil { … }
 //		return to.Add(tx, 10)
 //	})
 //
-// The transaction is undone as well when f panics, when one of its calls outlasts its deadline, and when this process
-// dies, however it does. While it lasts everybody else waits, and so does a call in f that is given another context: for ever, unless
-// that one ends. Keep it short. A process that is stopped in it stops the others, which have their deadlines.
+// The transaction is undone as well when f panics, when one of its calls outlasts its deadline, and
+// when this process dies, however it does. While it lasts everybody else waits, and so does a call
+// in f that is given another context: for ever, unless that one ends. Keep it short. A process that
+// is stopped in it stops the others, which have their deadlines.
 //
-// Dict, List, Set, Namespace, Value, Array and Queue take part, and objects of registered types that are a Saver. Others,
-// and calls that would wait, such as a Get of an empty queue, return ErrTxn. So does a Txn within one.
+// Dict, List, Set, Namespace, Value, Array and Queue take part, and objects of registered types
+// that are a Saver. Others, and calls that would wait, such as a Get of an empty queue, return
+// ErrTxn. So does a Txn within one.
 func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) error {
 	c, err := m.open()
 	if err != nil {
@@ -102,14 +105,14 @@ func (c *client) within(ctx context.Context, f func(tx context.Context) error) (
 	}
 	t := &transaction{c: c, lane: l}
 	ctx = context.WithValue(ctx, transactionKey{}, t)
-	if _, err := c.call(ctx, request{Method: "begin"}, nil); err != nil {
+	if _, err := c.call(ctx, serverBegin.with(nil), nil); err != nil {
 		t.giveBack()
 		return err
 	}
 	committed := false
 	defer func() {
 		if !committed { // also if f panics, or ends its goroutine
-			err = errors.Join(err, t.end(ctx, "rollback"))
+			err = errors.Join(err, t.end(ctx, serverRollback))
 		}
 		t.giveBack()
 	}()
@@ -117,13 +120,14 @@ func (c *client) within(ctx context.Context, f func(tx context.Context) error) (
 		return err
 	}
 	committed = true
-	return t.end(ctx, "commit")
+	return t.end(ctx, serverCommit)
 }
 
-// end says how the transaction ends. Where that cannot be said any more the lane is gone, which means a rollback.
-func (t *transaction) end(ctx context.Context, how string) error {
-	_, err := t.c.call(ctx, request{Method: how}, nil)
-	if t.failed != nil && how == "rollback" {
+// end says how the transaction ends. Where that cannot be said any more the lane is gone, which
+// means a rollback.
+func (t *transaction) end(ctx context.Context, how *method) error {
+	_, err := t.c.call(ctx, how.with(nil), nil)
+	if t.failed != nil && how == serverRollback {
 		return nil
 	}
 	return err
@@ -137,8 +141,8 @@ func (t *transaction) giveBack() {
 	}
 }
 
-// call is one call of the transaction. A lane on which a reply is missing cannot be used any more: closing it makes the
-// transaction undone.
+// call is one call of the transaction. A lane on which a reply is missing cannot be used any more:
+// closing it makes the transaction undone.
 func (t *transaction) call(ctx context.Context, req request) (reply, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

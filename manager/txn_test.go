@@ -44,18 +44,21 @@ func TestATxnIsAllOrNothing(t *testing.T) {
 			want(t, v, err, 15)
 			return no
 		}), no)
-		if n, list, arr, queued := state(); n != 0 || !slices.Equal(list, []int{1}) || !slices.Equal(arr, []int{10, 20}) || queued != 0 {
+		if n, list, arr, queued := state(); n != 0 || !slices.Equal(list, []int{1}) ||
+			!slices.Equal(arr, []int{10, 20}) || queued != 0 {
 			t.Errorf("after a rollback: %d %v %v %d", n, list, arr, queued)
 		}
 		func() {
 			defer func() { recover() }()
 			m.Txn(ctx, func(tx context.Context) error { check(t, change(tx)); panic("oh") })
 		}()
-		if n, list, arr, queued := state(); n != 0 || !slices.Equal(list, []int{1}) || !slices.Equal(arr, []int{10, 20}) || queued != 0 {
+		if n, list, arr, queued := state(); n != 0 || !slices.Equal(list, []int{1}) ||
+			!slices.Equal(arr, []int{10, 20}) || queued != 0 {
 			t.Errorf("after a panic: %d %v %v %d", n, list, arr, queued)
 		}
 		check(t, m.Txn(ctx, change))
-		if n, list, arr, queued := state(); n != 1 || !slices.Equal(list, []int{1, 2}) || !slices.Equal(arr, []int{15, 20}) || queued != 1 {
+		if n, list, arr, queued := state(); n != 1 || !slices.Equal(list, []int{1, 2}) ||
+			!slices.Equal(arr, []int{15, 20}) || queued != 1 {
 			t.Errorf("after a commit: %d %v %v %d", n, list, arr, queued)
 		}
 	})
@@ -144,7 +147,8 @@ func TestATxnEndsWithItsDeadline(t *testing.T) {
 	want(t, n, err, 1)
 }
 
-// Who has got a value may go while somebody else's transaction keeps how the queue was. That it is gone cannot be undone.
+// Who has got a value may go while somebody else's transaction keeps how the queue was. That it is
+// gone cannot be undone.
 func TestARollbackBringsNobodyBack(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	g := manager.NewGateway(m)

@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Value is one number in the server: an Array of one element. Values of other types stand in a Dict or a Namespace.
+// A Value is one number in the server: an Array of one element. Values of other types stand in a
+// Dict or a Namespace.
 type Value[T Number] struct{ Proxy }
 
 // NewValue makes a Value. The caller closes it.
@@ -28,7 +29,7 @@ func (v *Value[T]) Add(ctx context.Context, delta T) (T, error) { return v.array
 
 // Swap sets the value and returns what it was.
 func (v *Value[T]) Swap(ctx context.Context, to T) (T, error) {
-	w, err := one[uint64](v.call(ctx, "swap", in(0), in(word(to))))
+	w, err := one[uint64](v.call(ctx, arraySwap, in(0), in(word(to))))
 	return number[T](w), err
 }
 
@@ -40,5 +41,6 @@ func (v *Value[T]) CompareAndSwap(ctx context.Context, old, to T) (bool, error) 
 // MarshalWire lets a Value be part of a value that is sent.
 func (v *Value[T]) MarshalWire(e *wire.Encoder) error { return v.marshal(e, typeName[Value[T]]()) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
 func (v *Value[T]) UnmarshalWire(d *wire.Decoder) error { return v.unmarshal(d, typeName[Value[T]]()) }

@@ -3,6 +3,8 @@ package msgpack
 import (
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/room"
 )
 
 var (
@@ -10,6 +12,8 @@ var (
 	ErrFormat = errors.New("msgpack: malformed")
 	// ErrUnsupported is wrapped where a value has no form: arrays of records, text or bfloat16, extension types, channels.
 	ErrUnsupported = errors.New("msgpack: unsupported value")
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the option that raises that.
+	ErrLimit = room.ErrLimit
 )
 
 func malformed(format string, args ...any) error {

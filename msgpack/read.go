@@ -15,21 +15,40 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unmarshal reads the one value that b is. The error wraps ErrFormat or ErrUnsupported.
-func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(len(b))) }
+// Options bound what is read. The zero value is usable.
+type Options struct {
+	// MaxBytes is how many bytes values may take in memory: of arrays, text, lists and dicts, about. 0 stands for what this process may take
+	// without somebody being killed, as a file of 1 GB may be a list of 10^9 items; up to 64 MiB are always given.
+	MaxBytes int64
+}
+
+// Unmarshal is Options{}.Unmarshal.
+func Unmarshal(b []byte) (any, error) { return Options{}.Unmarshal(b) }
+
+// Load is Options{}.Load.
+func Load(path string) (map[string]*tensor.Tensor, error) { return Options{}.Load(path) }
+
+// LoadNamed is Options{}.LoadNamed.
+func LoadNamed(path string) (all map[string]*tensor.Tensor, others []string, err error) {
+	return Options{}.LoadNamed(path)
+}
+
+// Unmarshal reads the one value that b is. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
+func (o Options) Unmarshal(b []byte) (any, error) { return o.read(bytes.NewReader(b), int64(len(b))) }
 
 // Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and numbers, with dots between, and an array
-// alone as "tensor". Other values are passed over; LoadNamed names them.
-func Load(path string) (map[string]*tensor.Tensor, error) {
-	all, _, err := LoadNamed(path)
+// alone as "tensor". Other values are passed over; LoadNamed names them. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
+func (o Options) Load(path string) (map[string]*tensor.Tensor, error) {
+	all, _, err := o.LoadNamed(path)
 	return all, err
 }
 
 // LoadNamed is Load, and returns the names of all values that are no arrays, too, in order.
-func LoadNamed(path string) (all map[string]*tensor.Tensor, others []string, err error) {
+func (o Options) LoadNamed(path string) (all map[string]*tensor.Tensor, others []string, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)
@@ -39,7 +58,7 @@ func LoadNamed(path string) (all map[string]*tensor.Tensor, others []string, err
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)
 	}
-	v, err := read(bufio.NewReaderSize(f, 1<<16), info.Size())
+	v, err := o.read(bufio.NewReaderSize(f, 1<<16), info.Size())
 	c := collection{tensors: map[string]*tensor.Tensor{}}
 	if err == nil {
 		err = c.add("", v)
@@ -86,12 +105,20 @@ func (c *collection) add(name string, v any) (err error) {
 
 type decoder struct {
 	*msgpack.Decoder
-	size int64 // of all that there is
+	size  int64 // of all that there is
+	tally *room.Tally
 }
 
+// What values take beside their bytes, about: an item of a list, and one of a dict, with its key.
+const (
+	itemCost  = 32
+	entryCost = 128
+)
+
 // read reads one value, and nothing must follow it.
-func read(r io.Reader, size int64) (any, error) {
-	d := decoder{msgpack.NewDecoder(r), size}
+func (o Options) read(r io.Reader, size int64) (any, error) {
+	tally := &room.Tally{Most: o.MaxBytes, Fills: room.Unknown, Remedy: "raise Options.MaxBytes if that is meant"}
+	d := decoder{msgpack.NewDecoder(r), size, tally}
 	v, err := d.value(0)
 	if err != nil {
 		return nil, err
@@ -130,10 +157,13 @@ func (d decoder) value(depth int) (v any, err error) {
 	if v, err = d.DecodeInterfaceLoose(); err != nil {
 		return nil, malformed("%v", err)
 	}
-	if n, ok := v.(uint64); ok && n <= math.MaxInt64 {
-		return int64(n), nil
+	if s, ok := v.(string); ok {
+		err = d.tally.Add(int64(len(s)))
 	}
-	return v, nil
+	if n, ok := v.(uint64); ok && n <= math.MaxInt64 {
+		return int64(n), err
+	}
+	return v, err
 }
 
 func (d decoder) list(depth int) (any, error) {
@@ -144,6 +174,9 @@ func (d decoder) list(depth int) (any, error) {
 	list := []any{}
 	for range n {
 		v, err := d.value(depth + 1)
+		if err == nil {
+			err = d.tally.Add(itemCost)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -161,6 +194,9 @@ func (d decoder) bytes() (*tensor.Tensor, error) {
 	if int64(n) > d.size {
 		return nil, malformed("%d bytes in a file of %d", n, d.size)
 	}
+	if err := d.tally.Add(int64(max(n, 0))); err != nil {
+		return nil, err
+	}
 	t := tensor.Empty(tensor.Uint8, max(n, 0))
 	if err := d.ReadFull(tensor.Bytes(t)); err != nil {
 		return nil, malformed("%v", err)
@@ -177,6 +213,9 @@ func (d decoder) dict(depth int) (any, error) {
 	m, data := map[string]any{}, (*tensor.Tensor)(nil)
 	for range n {
 		key, err := d.value(depth + 1)
+		if err == nil {
+			err = d.tally.Add(entryCost)
+		}
 		if err != nil {
 			return nil, err
 		}

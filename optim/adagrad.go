@@ -80,3 +80,14 @@ func (a *Adagrad) UnmarshalWire(d *wire.Decoder) (err error) {
 	a.AdagradOptions, a.core, err = unmarshal[AdagradOptions](d)
 	return err
 }
+
+func (a *Adagrad) member() member { return memberOf(&a.core, &a.AdagradOptions) }
+
+func (o *AdagradOptions) class() class {
+	return class{name: "Adagrad", mark: "lr_decay", counts: true, always: true, maximize: o.Maximize,
+		settings: []setting{number("lr", &o.LR), number("lr_decay", &o.LRDecay), number("eps", &o.Eps), number("weight_decay", &o.WeightDecay),
+			number("initial_accumulator_value", &o.InitialAccumulator), flag("maximize", &o.Maximize),
+			fixed("foreach", nil), fixed("differentiable", false), fixed("fused", nil)},
+		moments: []moment{{"sum", 0, true, false}},
+	}
+}

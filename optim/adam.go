@@ -96,3 +96,18 @@ func (a *Adam) UnmarshalWire(d *wire.Decoder) (err error) {
 	a.AdamOptions, a.core, err = unmarshal[AdamOptions](d)
 	return err
 }
+
+func (a *Adam) member() member { return memberOf(&a.core, &a.AdamOptions) }
+
+func (o *AdamOptions) class() class {
+	c := class{name: "Adam", mark: "betas", counts: true, maximize: o.Maximize,
+		settings: []setting{number("lr", &o.LR), pair("betas", &o.Beta1, &o.Beta2), number("eps", &o.Eps), number("weight_decay", &o.WeightDecay),
+			flag("amsgrad", &o.AMSGrad), flag("maximize", &o.Maximize), same("decoupled_weight_decay", o.Decoupled),
+			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false), fixed("fused", nil)},
+		moments: []moment{{"exp_avg", 0, true, true}, {"exp_avg_sq", 1, true, false}, {"max_exp_avg_sq", 2, o.AMSGrad, false}},
+	}
+	if o.Decoupled {
+		c.name = "AdamW"
+	}
+	return c
+}

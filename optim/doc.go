@@ -35,5 +35,11 @@
 // of what two processes make of one at the same moment, one is lost, which an average over a thousand gradients does not notice. What
 // Atomic promises is that the step that a process computed from them arrives whole in the parameters.
 //
+// # State dicts
+//
+// [State] and [Load] are PyTorch's state_dict and load_state_dict, and what they return and take is what PyTorch's do:
+// training that was begun there goes on here, and the other way round. [ScheduleState] and [LoadSchedule] are those
+// of its schedulers.
+//
 // Close gives up the state. The parameters are their module's to close.
 package optim

@@ -1,6 +1,10 @@
 package optim
 
-import "math"
+import (
+	"errors"
+	"fmt"
+	"math"
+)
 
 // ReduceLROnPlateau lowers a learning rate when a measure has stopped getting better, as PyTorch's class
 // of that name does. The zero value of a field but LR stands for PyTorch's default, and [Zero] for 0. It
@@ -34,10 +38,7 @@ func (r *ReduceLROnPlateau) Step(measure float64) float64 {
 		misuse("ReduceLROnPlateau: Factor is %v, and is at least 0 and less than 1", f)
 	}
 	if r.Epochs == 0 {
-		r.Best = math.Inf(1)
-		if r.Maximize {
-			r.Best = math.Inf(-1)
-		}
+		r.Best = r.worst()
 	}
 	r.Bad++
 	if r.better(measure) {
@@ -70,4 +71,75 @@ func (r *ReduceLROnPlateau) better(measure float64) bool {
 		return measure < best-margin
 	}
 	return measure < best*(1-margin)
+}
+
+// State returns what PyTorch's scheduler of that name has in its state dict, of an optimizer of one group.
+func (r *ReduceLROnPlateau) State() map[string]any {
+	d := write(r.settings())
+	d["_last_lr"], d["min_lrs"], d["default_min_lr"], d["verbose"] = []any{r.LR}, []any{r.MinLR}, r.MinLR, false
+	d["mode_worse"] = r.worst()
+	if r.Epochs == 0 {
+		d["best"] = r.worst()
+	}
+	return d
+}
+
+// Load goes on from what State, or PyTorch's scheduler.state_dict(), returned. The error wraps ErrFormat, ErrMissing,
+// ErrUnexpected or, where it is of several groups, ErrGroups, and then nothing was changed.
+func (r *ReduceLROnPlateau) Load(state any) error {
+	d, ok := dictOf(state)
+	if !ok {
+		return fmt.Errorf("%w: a %T", ErrFormat, state)
+	}
+	fresh := *r
+	problems := read(fresh.settings(), d, "_last_lr", "min_lrs", "default_min_lr", "verbose", "mode_worse")
+	for key, p := range map[string]*float64{"_last_lr": &fresh.LR, "min_lrs": &fresh.MinLR} {
+		list, ok := listOf(d[key])
+		switch {
+		case key == "_last_lr" && d[key] == nil: // PyTorch has none before the first step
+		case !ok:
+			problems = append(problems, fmt.Errorf("%s: %w: a list is wanted", key, ErrFormat))
+		case len(list) != 1:
+			problems = append(problems, fmt.Errorf("%s: %w: it is of %d, and a plateau here of one", key, ErrGroups, len(list)))
+		default:
+			problems = append(problems, named(key, setNumber(p, list[0])))
+		}
+	}
+	if f := or(fresh.Factor, 0.1); !(f >= 0 && f < 1) {
+		problems = append(problems, fmt.Errorf("factor: %w: %v, and it is at least 0 and less than 1", ErrFormat, f))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	*r = fresh
+	return nil
+}
+
+func (r *ReduceLROnPlateau) settings() []setting {
+	mode, by := "min", "rel"
+	if r.Maximize {
+		mode = "max"
+	}
+	if r.Absolute {
+		by = "abs"
+	}
+	word := func(key string, p *string, on *bool, off, yes string) setting {
+		s := text(key, p, off, yes)
+		set := s.set
+		s.set = func(v any) error { err := set(v); *on = *p == yes; return err }
+		return s
+	}
+	return []setting{
+		word("mode", &mode, &r.Maximize, "min", "max"), word("threshold_mode", &by, &r.Absolute, "rel", "abs"),
+		optional("factor", &r.Factor, 0.1), optional("patience", &r.Patience, 10), optional("threshold", &r.Threshold, 1e-4), optional("eps", &r.Eps, 1e-8),
+		whole("cooldown", &r.Cooldown), whole("cooldown_counter", &r.Cooling), whole("num_bad_epochs", &r.Bad), counted("last_epoch", &r.Epochs, 0),
+		number("best", &r.Best),
+	}
+}
+
+func (r *ReduceLROnPlateau) worst() float64 {
+	if r.Maximize {
+		return math.Inf(-1)
+	}
+	return math.Inf(1)
 }

@@ -108,3 +108,14 @@ func (r *RMSprop) UnmarshalWire(d *wire.Decoder) (err error) {
 	r.RMSpropOptions, r.core, err = unmarshal[RMSpropOptions](d)
 	return err
 }
+
+func (r *RMSprop) member() member { return memberOf(&r.core, &r.RMSpropOptions) }
+
+func (o *RMSpropOptions) class() class {
+	return class{name: "RMSprop", mark: "alpha", counts: true, maximize: o.Maximize,
+		settings: []setting{number("lr", &o.LR), number("alpha", &o.Alpha), number("eps", &o.Eps), number("weight_decay", &o.WeightDecay),
+			number("momentum", &o.Momentum), flag("centered", &o.Centered), flag("maximize", &o.Maximize),
+			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false)},
+		moments: []moment{{"square_avg", 0, true, false}, {"grad_avg", 1, o.Centered, true}, {"momentum_buffer", 2, o.Momentum != 0, true}},
+	}
+}

@@ -130,16 +130,24 @@ func (s CosineAnnealingWarmRestarts) At(epoch int) float64 {
 	if s.Mult < 0 {
 		misuse("CosineAnnealingWarmRestarts: Mult is %d, and is at least 1", s.Mult)
 	}
-	length := s.Epochs
+	at, length := s.wave(epoch)
+	return cosine(s.LR, s.Min, float64(at)/float64(length))
+}
+
+// wave returns how far an epoch is in its wave, and how long that is.
+func (s CosineAnnealingWarmRestarts) wave(epoch int) (at, length int) {
+	length = s.Epochs
 	if s.Mult <= 1 {
-		epoch %= length
-	} else {
-		for epoch >= length {
-			epoch -= length
-			length *= s.Mult
-		}
+		return epoch % length, length
 	}
-	return cosine(s.LR, s.Min, float64(epoch)/float64(length))
+	for epoch >= length {
+		epoch -= length
+		if length > math.MaxInt/s.Mult {
+			return epoch, math.MaxInt
+		}
+		length *= s.Mult
+	}
+	return epoch, length
 }
 
 // OneCycleLR raises the learning rate from MaxLR/DivFactor to MaxLR, and lowers it far below where it
@@ -160,14 +168,7 @@ func (s OneCycleLR) At(step int) float64 {
 	if s.Steps < 2 {
 		misuse("OneCycleLR: Steps is %d, and is at least 2", s.Steps)
 	}
-	rise := or(s.PctStart, 0.3) * float64(s.Steps)
-	first := s.MaxLR / or(s.DivFactor, 25)
-	last := first / or(s.FinalDivFactor, 1e4)
-	type phase struct{ end, from, to float64 }
-	phases := []phase{{rise - 1, first, s.MaxLR}, {float64(s.Steps - 1), s.MaxLR, last}}
-	if s.ThreePhase {
-		phases = []phase{{rise - 1, first, s.MaxLR}, {2*rise - 2, s.MaxLR, first}, {float64(s.Steps - 1), first, last}}
-	}
+	phases := s.phases()
 	at, begin := float64(min(step, s.Steps-1)), 0.0
 	for i, p := range phases {
 		if at > p.end && i < len(phases)-1 {
@@ -180,7 +181,21 @@ func (s OneCycleLR) At(step int) float64 {
 		}
 		return cosine(p.from, p.to, done)
 	}
-	return last
+	return s.last()
+}
+
+func (s OneCycleLR) first() float64 { return s.MaxLR / or(s.DivFactor, 25) }
+func (s OneCycleLR) last() float64  { return s.first() / or(s.FinalDivFactor, 1e4) }
+
+// A phase goes from one rate to another, and ends with a step.
+type phase struct{ end, from, to float64 }
+
+func (s OneCycleLR) phases() []phase {
+	rise, end := or(s.PctStart, 0.3)*float64(s.Steps), float64(s.Steps-1)
+	if s.ThreePhase {
+		return []phase{{rise - 1, s.first(), s.MaxLR}, {2*rise - 2, s.MaxLR, s.first()}, {end, s.first(), s.last()}}
+	}
+	return []phase{{rise - 1, s.first(), s.MaxLR}, {end, s.MaxLR, s.last()}}
 }
 
 // CyclicLR lets the learning rate go up and down between LR and MaxLR: Smith, Cyclical Learning Rates,

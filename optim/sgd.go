@@ -84,3 +84,14 @@ func (s *SGD) UnmarshalWire(d *wire.Decoder) (err error) {
 	s.SGDOptions, s.core, err = unmarshal[SGDOptions](d)
 	return err
 }
+
+func (s *SGD) member() member { return memberOf(&s.core, &s.SGDOptions) }
+
+func (o *SGDOptions) class() class {
+	return class{name: "SGD", mark: "dampening", maximize: o.Maximize,
+		settings: []setting{number("lr", &o.LR), number("momentum", &o.Momentum), number("dampening", &o.Dampening),
+			number("weight_decay", &o.WeightDecay), flag("nesterov", &o.Nesterov), flag("maximize", &o.Maximize),
+			fixed("foreach", nil), fixed("differentiable", false), fixed("fused", nil)},
+		moments: []moment{{"momentum_buffer", 0, o.Momentum != 0, true}},
+	}
+}

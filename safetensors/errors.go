@@ -3,6 +3,8 @@ package safetensors
 import (
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/room"
 )
 
 // What may be wrong with a file or with what is to be saved.
@@ -15,6 +17,8 @@ var (
 	ErrDType = errors.New("safetensors: unsupported dtype")
 	// ErrName is wrapped where a file has no tensor of that name, or a name cannot be saved.
 	ErrName = errors.New("safetensors: no such name")
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the field that raises that.
+	ErrLimit = room.ErrLimit
 )
 
 // FormatError says which file is malformed, and how.

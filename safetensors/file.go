@@ -10,11 +10,16 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // File is an open file whose header was checked. Its methods may be called concurrently, Close after all others.
 type File struct {
+	// MaxBytes is how many bytes of elements Tensor, and Tensors together, may read. 0 stands for what this process may take without somebody being
+	// killed; up to 64 MiB are always given. What is mapped has no limit but the file.
+	MaxBytes int64
+
 	f      *os.File
 	header header
 	body   int64 // where the elements begin
@@ -81,12 +86,20 @@ func (f *File) Info(name string) (info Info, ok bool) {
 // Metadata returns a copy of what was saved beside the tensors.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.header.meta) }
 
-// Tensor reads a tensor into memory of its own. The error wraps [ErrName] if the file has none of that name.
+// Tensor reads a tensor into memory of its own. The error wraps [ErrName] if the file has none of that name, or ErrLimit: see MaxBytes.
 func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	info, ok := f.header.infos[name]
 	if !ok {
 		return nil, fmt.Errorf("read %s: tensor %q: %w; Names lists what there is", f.f.Name(), name, ErrName)
 	}
+	if err := f.allow(name); err != nil {
+		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)
+	}
+	return f.fetch(name, info)
+}
+
+// fetch reads what may be read.
+func (f *File) fetch(name string, info Info) (*tensor.Tensor, error) {
 	t := tensor.Empty(info.DType, info.Shape...)
 	if err := tensor.ReadFileAt(t, f.f, f.body+int64(info.begin)); err != nil {
 		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)
@@ -139,8 +152,27 @@ func view(m *tensor.FileMap, at int64, info Info) (*tensor.Tensor, error) {
 	return tensor.Contiguous(hold.Storage(), info.DType, info.Shape...)
 }
 
-// Tensors reads all tensors.
-func (f *File) Tensors() (map[string]*tensor.Tensor, error) { return each(f.Names(), f.Tensor) }
+// Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see MaxBytes.
+func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
+	if err := f.allow(f.Names()...); err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.f.Name(), err)
+	}
+	return each(f.Names(), f.Tensor)
+}
+
+func (f *File) bytes(name string) int64 {
+	info := f.header.infos[name]
+	return int64(info.end - info.begin)
+}
+
+// allow says whether tensors may be read, whose sizes the file was found to have.
+func (f *File) allow(names ...string) error {
+	bytes := int64(0)
+	for _, name := range names {
+		bytes += f.bytes(name)
+	}
+	return room.Check(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if that is meant, or Map it")
+}
 
 // each calls get for all names.
 func each(names []string, get func(string) (*tensor.Tensor, error)) (map[string]*tensor.Tensor, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -27,6 +28,9 @@ type index struct {
 
 // Sharded is a model in several files, all of them open. Its methods may be called concurrently, Close after all others.
 type Sharded struct {
+	// MaxBytes is File.MaxBytes, for the tensors of all files together.
+	MaxBytes int64
+
 	path   string
 	shards map[string]*File // by the name of the file
 	home   map[string]*File // by the name of the tensor
@@ -120,7 +124,10 @@ func (s *Sharded) Tensor(name string) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Tensor(name)
+	if err := s.allow(name); err != nil {
+		return nil, err
+	}
+	return f.fetch(name, f.header.infos[name])
 }
 
 // Map maps a tensor, as File.Map does.
@@ -139,8 +146,24 @@ func (s *Sharded) find(name string) (*File, error) {
 	return nil, fmt.Errorf("read %s: tensor %q: %w; Names lists what there is", s.path, name, ErrName)
 }
 
-// Tensors reads all tensors.
-func (s *Sharded) Tensors() (map[string]*tensor.Tensor, error) { return each(s.Names(), s.Tensor) }
+// Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see MaxBytes.
+func (s *Sharded) Tensors() (map[string]*tensor.Tensor, error) {
+	if err := s.allow(s.Names()...); err != nil {
+		return nil, err
+	}
+	return each(s.Names(), s.Tensor)
+}
+
+func (s *Sharded) allow(names ...string) error {
+	bytes := int64(0)
+	for _, name := range names {
+		bytes += s.home[name].bytes(name)
+	}
+	if err := room.Check(bytes, bytes, s.MaxBytes, "raise Sharded.MaxBytes if that is meant, or Map it"); err != nil {
+		return fmt.Errorf("read %s: %w", s.path, err)
+	}
+	return nil
+}
 
 // Close closes the files. Tensors that were read or mapped stay.
 func (s *Sharded) Close() (err error) {

@@ -52,7 +52,7 @@ func BenchmarkFromTorch(b *testing.B) {
 	if len(torchPythons()) == 0 {
 		b.Skip("python3 has no PyTorch")
 	}
-	for _, theirs := range []string{"file_descriptor", "file_system"} {
+	for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 		k := converse(b, torchPythons()[len(torchPythons())-1], Options{}, theirs)
 		b.Run(theirs, func(b *testing.B) {
 			if err := k.Send(k.ctx, Tuple{"flood", b.N}); err != nil {

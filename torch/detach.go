@@ -15,10 +15,13 @@ import (
 // oneAtATime has a lock for each sharer of others: Python's serve one receiver at a time and have little room for more.
 var oneAtATime sync.Map // address to *sync.Mutex
 
-// detach fetches a descriptor from the sharer at addr.
+// detach fetches a descriptor from the sharer at addr, if it has not come already.
 func detach(ctx context.Context, addr string, key int64, authkey []byte) (*os.File, error) {
 	if len(authkey) == 0 {
 		return nil, ErrNoKey
+	}
+	if a := aheadOf(addr, key, authkey); a != nil {
+		return a.take(key)
 	}
 	lock, _ := oneAtATime.LoadOrStore(addr, new(sync.Mutex))
 	lock.(*sync.Mutex).Lock()

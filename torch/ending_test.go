@@ -212,3 +212,27 @@ func must2[A, B any](a A, b B, err error) func(t *testing.T) (A, B) {
 func pythonEnvWithout(variable string) []string {
 	return slices.DeleteFunc(pythonEnv(), func(v string) bool { return strings.HasPrefix(v, variable+"=") })
 }
+
+// TestThreadsOutliveTheFunctionInEveryPython receives descriptors that threads have sent after their function had ended, with each version
+// of Python: what its end looks like differs between them.
+func TestThreadsOutliveTheFunctionInEveryPython(t *testing.T) {
+	eachPython(t, func(t *testing.T, py python) {
+		for _, pooled := range []bool{false, true} {
+			ctx := testContext(t)
+			p := spawnPlain(t, py, "plain:late_threads", pooled)
+			if err := p.Wait(ctx); err != nil {
+				t.Fatalf("%+v", err)
+			}
+			for i := range 2 {
+				pipe, err := Recv[*Conn](ctx, p.Conn)
+				if err != nil {
+					t.Fatalf("pipe %d, by a pool: %v: %v", i, pooled, err)
+				}
+				if v, err := pipe.Recv(ctx); v != int64(i) || err != nil {
+					t.Errorf("through pipe %d: %v, %v", i, v, err)
+				}
+				pipe.Close()
+			}
+		}
+	})
+}

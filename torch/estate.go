@@ -20,8 +20,9 @@ import (
 // sends its result and returns, so its process would take the result along.
 //
 // So a process that this one has started leaves both to this one. What Spawn tells it contains the text of leave.py, which Python
-// runs before anything else. It imports nothing. When the function has returned, raised or exited it lets queues write what was put
-// into them, ends the thread that serves descriptors after those that it was asked for, and sends over a socket of its own:
+// runs before anything else. It imports nothing. When the function has returned, raised or exited, multiprocessing has run its
+// finalizers, which write what queues have, and the threads of the process have ended, it ends the thread that serves descriptors after
+// those that it was asked for, and sends over a socket of its own:
 //
 //	the sharer's listening socket, with its address and key, and each descriptor by its number;
 //	the connections to PyTorch's managers, with the names that it has given, and how often each is mapped there.

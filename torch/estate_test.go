@@ -2,6 +2,7 @@ package torch
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -147,17 +148,24 @@ func TestEndOfPythonIsBounded(t *testing.T) {
 	})
 }
 
-// TestPythonKilledAfterSending loses its message, with an error that says why.
+// TestPythonKilledAfterSending loses what was to be fetched, with an error that says why, and not what has gone ahead.
 func TestPythonKilledAfterSending(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
-		p, _ := parting(t, py, "die", int(syscall.SIGKILL))
+		near, far := pair(t, "unix", Options{AuthKey: processKey()})
+		p, _ := parting(t, py, "die", far, int(syscall.SIGKILL))
 		ctx := testContext(t)
 		var failed *ProcessError
 		if err := p.Wait(ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
 			t.Errorf("killed: %v", err)
 		}
-		if v, err := p.Conn.Recv(ctx); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "docs/torch.md") {
-			t.Errorf("its message: %v, %v", v, err)
+		if v, err := near.Recv(ctx); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "docs/torch.md") {
+			t.Errorf("its message to another connection: %v, %v", v, err)
+		}
+		if x, err := Recv[*tensor.Tensor](ctx, p.Conn); err != nil {
+			t.Error(err)
+		} else {
+			wantAll(t, []*tensor.Tensor{x}, 1, "what was sent to Go")
+			x.Close()
 		}
 		if v, err := p.Conn.Recv(ctx); !errors.As(err, &failed) || failed.Signal != syscall.SIGKILL {
 			t.Errorf("after its message: %v, %v", v, err)
@@ -180,6 +188,60 @@ func FuzzWill(f *testing.F) {
 		w, err := readWill(bytes.NewReader(append(frameHead(len(b)), b...)))
 		if err == nil && (w.Managers < 0 || w.Address == "" && len(w.Keys) > 0) {
 			t.Errorf("%+v was taken", w)
+		}
+	})
+}
+
+// TestThreadsOutliveTheFunction receives what threads of Python have sent after their function had ended: Python waits for them at its end,
+// and hands over after that.
+func TestThreadsOutliveTheFunction(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		for _, c := range [][3]string{{"thread", "file_descriptor", "return"}, {"thread", "file_system", "raise"}, {"pooled", "file_descriptor", "return"}} {
+			cell(t, strings.Join(c[:], " "), func(t *testing.T) { lateThread(t, py, c[0], c[1], c[2]) })
+		}
+	})
+}
+
+func lateThread(t *testing.T, py python, function, strategy, end string) {
+	queue, simple := must(NewQueue(0))(t), must(NewSimpleQueue())(t)
+	defer CloseAll([]any{queue, simple})
+	p, temporary := parting(t, py, function, queue, simple, strategy, end)
+	var failed *ProcessError
+	if err := p.Wait(testContext(t)); (end == "raise") != errors.As(err, &failed) || failed != nil && failed.Exception != "ValueError" {
+		t.Fatalf("%s: %+v", end, err)
+	}
+	receiveElements(t, "Conn", p.Conn.Recv, "[0 0]")
+	receiveElements(t, "Conn, after the function", p.Conn.Recv, "[1 1]")
+	receiveElements(t, "Queue", queue.Get, "[2 2]")
+	receiveElements(t, "SimpleQueue", simple.Get, "[3 3]")
+	waitFor(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "what the process has left to go")
+}
+
+// receiveElements receives one tensor.
+func receiveElements(t *testing.T, through string, next func(context.Context) (any, error), want string) {
+	t.Helper()
+	v, err := next(testContext(t))
+	if err != nil {
+		t.Errorf("through %s: %v", through, err)
+		return
+	}
+	if x, ok := v.(*tensor.Tensor); !ok || fmt.Sprint(elements(x)) != want {
+		t.Errorf("through %s came %v, not %s", through, v, want)
+	}
+	CloseAll(v)
+}
+
+// TestDaemonThreadsAtTheEnd keeps what a daemon thread has sent before the hand-over. What it sends later is lost, and Recv says so.
+func TestDaemonThreadsAtTheEnd(t *testing.T) {
+	eachTorch(t, func(t *testing.T, py python) {
+		ctx := testContext(t)
+		p, _ := parting(t, py, "daemon")
+		if err := p.Wait(ctx); err != nil {
+			t.Fatalf("%+v", err)
+		}
+		receiveElements(t, "Conn", p.Conn.Recv, "[0 0]")
+		if v, err := p.Conn.Recv(ctx); !errors.Is(err, ErrGone) {
+			t.Errorf("sent after the hand-over: %v, %v", v, err)
 		}
 	})
 }

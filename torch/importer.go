@@ -31,10 +31,10 @@ func (c *Conn) importer(ctx context.Context) *importer {
 // unmarshal reads a message. Whatever it promises is taken, also on an error: a descriptor that nobody fetches stays open in the
 // sender for ever.
 func (i *importer) unmarshal(b []byte) (v any, err error) {
-	return i.unmarshalAs(b, func(*pickle.Object) {})
+	return i.unmarshalAs(b, nil)
 }
 
-// unmarshalAs is unmarshal with a change of each object in the message.
+// unmarshalAs is unmarshal with a change of each object in the message, if any.
 func (i *importer) unmarshalAs(b []byte, change func(o *pickle.Object)) (v any, err error) {
 	names := allowed().Find
 	if i.child {
@@ -42,10 +42,12 @@ func (i *importer) unmarshalAs(b []byte, change func(o *pickle.Object)) (v any, 
 	}
 	tree, err := pickle.Unmarshal(b, names, i.opts.limits())
 	i.begin()
-	if err == nil {
+	if err == nil && change != nil {
 		for o := range pickle.Each[*pickle.Object](tree) {
 			change(o)
 		}
+	}
+	if err == nil {
 		v, err = i.Lift(tree)
 	}
 	for hold := range maps.Values(i.storages) {

@@ -78,7 +78,7 @@ func warmMemory(t *testing.T, k *talk) {
 // TestOddTensors wants typed errors for what cannot cross, nothing of it left open in PyTorch, and the next message.
 func TestOddTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
-		for _, theirs := range []string{"file_descriptor", "file_system"} {
+		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			k := converse(t, py, Options{}, theirs)
 			k.ask("make", "plain", "float32") // starts what PyTorch starts once
 			k.ask("drop")
@@ -183,7 +183,7 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 // TestTraps are those of the wire protocol that need a PyTorch.
 func TestTraps(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
-		k := converse(t, py, Options{Strategy: FileDescriptor}, "file_descriptor")
+		k := converse(t, py, Options{Strategy: FileDescriptor}, "fetched")
 		cell(t, "a flood of descriptors, fetched at once", func(t *testing.T) { flood(t, k) })
 		cell(t, "sent and closed at once", func(t *testing.T) {
 			x := pattern(k, tensor.Float32, 4)

@@ -19,7 +19,7 @@ import (
 // TestKilled kills PyTorch while Go has its tensors, and lets go of everything after that.
 func TestKilled(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
-		for _, theirs := range []string{"file_descriptor", "file_system"} {
+		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
 			cell(t, theirs, func(t *testing.T) {
 				names := torchFiles(t)
 				k := converse(t, py, Options{}, theirs)

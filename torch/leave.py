@@ -2,32 +2,75 @@
 
 
 def arrange(fd, conn, limit):
-    """Has the process hand over, when its function has ended, what its messages promise. PyTorch's manager gets neither descriptor."""
+    """Has the process hand over at its end what its messages promise. PyTorch's manager gets neither descriptor."""
     import os
     import sys
-    from multiprocessing import process
+    import threading
+    from multiprocessing import process, util
 
     # The resource tracker removes what a process that Go ends has made, and has nothing to complain of. It is started with these options.
     sys.warnoptions.append("ignore:resource_tracker:UserWarning")
-    me, run = os.getpid(), process.BaseProcess.run
+    me, run, wait_for_threads = os.getpid(), process.BaseProcess.run, threading._shutdown
+    failed, left = [], []
     os.set_inheritable(fd, False)
     os.set_inheritable(conn, False)
 
-    def run_and_leave(self):
+    def run_and_note(self):
         try:
             run(self)
+        except BaseException as e:
+            if not isinstance(e, SystemExit) or e.code:
+                failed.append(True)
+            raise
         finally:
             if os.getpid() == me:  # and not one that it has forked
-                leave(fd, limit)
+                util.Finalize(None, keep_address, args=(2,), exitpriority=FIRST)
 
-    process.BaseProcess.run = run_and_leave  # in what comes after it Python 3.8 to 3.12 differ from later ones
+    def wait_and_leave():
+        try:
+            wait_for_threads()
+            wait_for_pools()
+        finally:
+            if os.getpid() == me and not left:  # the interpreter calls it again
+                left.append(True)
+                leave(fd, limit, failed)
+
+    # Python ends a process in this order: the function, the finalizers of multiprocessing, threading._shutdown, the interpreter.
+    process.BaseProcess.run = run_and_note
+    threading._shutdown = wait_and_leave
 
 
-def leave(fd, limit):
+FIRST = 1  # before the finalizers of priority 0, one of which removes the sharer's address
+
+
+def keep_address(times):
+    """Keeps the sharer's address for Go. Finalizers are run twice, and a thread may begin to send in between."""
+    import sys
+    from multiprocessing import util
+
+    if times > 1:
+        util.Finalize(None, keep_address, args=(times - 1,), exitpriority=FIRST)
+    module = sys.modules.get("multiprocessing.resource_sharer")
+    sharer = module and module._resource_sharer
+    if sharer is not None:
+        with sharer._lock:
+            if sharer._listener is not None:
+                sharer._listener._listener._unlink.cancel()
+
+
+def wait_for_pools():
+    """Waits for the threads of a ThreadPoolExecutor as Python 3.9 and later do in threading._shutdown; 3.8 has them as daemons until atexit."""
+    import sys
+
+    pools = sys.modules.get("concurrent.futures.thread")
+    if pools is not None and sys.version_info < (3, 9):
+        pools._python_exit()
+
+
+def leave(fd, limit, failed):
     import os
     import sys
 
-    before = sys.exc_info()[1]  # how the function has ended
     try:
         os.write(fd, b"e")
     except OSError:  # Go has ended
@@ -43,23 +86,23 @@ def leave(fd, limit):
         clear()
     except Exception as e:
         lost = "lost at the end of the process, since Go did not take them over: %s (%s: %s)" % (will, type(e).__name__, e)
-        if before is None or isinstance(before, SystemExit) and not before.code:
+        if not failed:
             raise RuntimeError(lost) from None
         sys.stderr.write(lost + "\n")
 
 
 def clear():
-    """Has the process remove its directory for temporary files, as one does that Go has not started. Go would do it, and has ended."""
+    """Removes the process's directory for temporary files, as one does that Go has not started. Go would do it, and has ended."""
     import shutil
-    from multiprocessing import process, util
+    from multiprocessing import process
 
     dir = process.current_process()._config.get("tempdir")
     if dir:
-        util.Finalize(None, shutil.rmtree, args=(dir, True), exitpriority=-100)
+        shutil.rmtree(dir, True)
 
 
 def flush():
-    """Lets queues write what was put into them. The end would do it, but after it has removed the sharer's address."""
+    """Lets queues write what threads have put into them since the finalizers were run."""
     from multiprocessing import util
 
     finalizers = util._finalizer_registry

@@ -20,11 +20,11 @@ var youngDTypes = []tensor.DType{tensor.Uint16, tensor.Uint32, tensor.Uint64, te
 // objects are what crosses, besides one plain tensor of each dtype: what peer.py's make makes.
 var objects = []string{"view", "transposed", "scalar", "empty", "parameter", "frozen", "dict", "tuple", "list", "two views", "same twice", "state_dict"}
 
-// modes are how each side shares: ours, and PyTorch's.
+// modes are how each side shares: ours, and PyTorch's; see run in peer.py.
 var modes = []struct {
 	ours   Strategy
 	theirs string
-}{{FileDescriptor, "file_descriptor"}, {FileSystem, "file_system"}, {Proc, "file_descriptor"}}
+}{{FileDescriptor, "fetched"}, {FileSystem, "file_system"}, {Proc, "file_descriptor"}}
 
 // TestMatrix sends every kind of value to PyTorch, from it, and there and back, and wants one memory: what either side writes
 // the other sees.

@@ -29,6 +29,9 @@ type Rank struct {
 	MasterAddr                string // "host:port" of the store
 	AgentStore                bool   // torchrun itself serves the store, and not rank 0
 
+	// Server is the store's, where this rank serves it, else nil: see Rendezvous.
+	Server *StoreServer
+
 	// Store is that of the job, with the prefix shoal/<restart>, so that what ranks of an earlier start have left is not found. In Python it is
 	// PrefixStore(f"shoal/{os.environ['TORCHELASTIC_RESTART_COUNT']}", TCPStore(host, port)).
 	Store *Store
@@ -80,26 +83,52 @@ func (e *environment) number(name string, other int) int {
 	return n
 }
 
-// Rendezvous reads the environment, and connects to the store of the job. The caller closes the Rank. Where rank 0 serves the store and not torchrun
-// (AgentStore), a process of PyTorch has to be rank 0: the connection waits for it until the context ends.
+// Rendezvous reads the environment, and connects to the store of the job. The caller closes the Rank.
+//
+// Where nobody else serves the store (AgentStore is false: there is no torchrun, or an old one), rank 0 does, as in PyTorch: it listens at
+// StoreOptions.Listen, as long as it is not closed, and the others wait for it until the context ends.
 func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	r, err := ReadRank()
 	if err != nil {
 		return nil, err
 	}
+	addr := r.MasterAddr
 	if r.Rank == 0 && !r.AgentStore {
-		return nil, fmt.Errorf("%w: rank 0 has to serve the store here, which PyTorch does: start a script as rank 0, or let torchrun serve it (TORCHELASTIC_USE_AGENT_STORE)", ErrUnsupported)
+		if o.Listen == "" {
+			o.Listen = addr
+		}
+		if r.Server, err = ServeStore(context.WithoutCancel(ctx), o.Listen, o.Server); err != nil {
+			return nil, err
+		}
+		addr = r.Server.Addr()
 	}
-	s, err := DialStore(ctx, r.MasterAddr, o)
+	s, err := DialStore(ctx, addr, o)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.closeServer())
 	}
 	r.Store = s.Prefix(fmt.Sprintf("shoal/%d", r.Restart))
 	return r, nil
 }
 
-// Close closes the store.
-func (r *Rank) Close() error { return r.Store.Close() }
+// Close closes the store, and its server where this rank has that: calls of the others fail then. Where the job went well, call Drain before it.
+func (r *Rank) Close() error { return errors.Join(r.Store.Close(), r.closeServer()) }
+
+func (r *Rank) closeServer() error {
+	if r.Server == nil {
+		return nil
+	}
+	return r.Server.Close()
+}
+
+// Drain closes the store of this rank, and waits until the others have disconnected, if it serves them: processes of PyTorch do when they end.
+// It is for a rank 0 whose part of the job is done before theirs.
+func (r *Rank) Drain(ctx context.Context) error {
+	r.Store.Close()
+	if r.Server == nil {
+		return nil
+	}
+	return r.Server.Drain(ctx)
+}
 
 // Record writes what has failed where torchrun looks for it, so that its report says so instead of "error_file: <N/A>". It returns err, for
 // a program that ends with it. Without an error, and where torchrun has named no file, it does nothing.

@@ -21,7 +21,7 @@ import (
 
 // init makes the test's own program a rank, where torchrun starts it as one.
 func init() {
-	play := map[string]func(ctx context.Context, r *Rank) error{"mixed": evaluate, "fail": func(context.Context, *Rank) error { return errors.New("no such weights") }}
+	play := map[string]func(ctx context.Context, r *Rank) error{"mixed": evaluate, "serve": serve, "fail": func(context.Context, *Rank) error { return errors.New("no such weights") }}
 	part := play[os.Getenv("SHOAL_TEST_RANK")]
 	if part == nil {
 		return
@@ -354,10 +354,11 @@ func TestARankWithoutTorchrunSaysSo(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	set("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "::1", "MASTER_PORT", "29500")
-	if _, err := Rendezvous(t.Context(), StoreOptions{}); !errors.Is(err, ErrUnsupported) {
+	set("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "192.0.2.1", "MASTER_PORT", "29500")
+	if _, err := Rendezvous(t.Context(), StoreOptions{}); err == nil || !strings.Contains(err.Error(), "another machine") {
 		t.Errorf("%v", err)
 	}
+	os.Setenv("MASTER_ADDR", "::1")
 	path := filepath.Join(t.TempDir(), "error.json")
 	os.Setenv("TORCHELASTIC_ERROR_FILE", path)
 	r, err := ReadRank()

@@ -30,7 +30,8 @@ type sharer struct {
 	mu       sync.Mutex
 	next     int64
 	waiting  map[int64]*waiting
-	giving   int // descriptors that are being given
+	giving   int              // descriptors that are being given
+	ahead    map[int64]*ahead // of processes, by their first key
 }
 
 // A waiting descriptor is the sharer's to close.
@@ -58,11 +59,14 @@ func sharerFor(key []byte) (*sharer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sharer{key: append([]byte(nil), key...), listener: l, waiting: map[int64]*waiting{}}
+	s := &sharer{key: append([]byte(nil), key...), listener: l, waiting: map[int64]*waiting{}, ahead: map[int64]*ahead{}}
 	sharers.byKey[string(key)] = s
 	go s.serve()
 	return s, nil
 }
+
+// address is where it listens, as Python has it.
+func (s *sharer) address() string { return "\x00" + s.listener.Addr()[1:] }
 
 func (s *sharer) serve() {
 	sys.Accept(s.listener.Accept, func(c *sys.Conn) { go s.answer(c) })
@@ -89,7 +93,7 @@ func (s *sharer) take(key int64) (*os.File, bool) {
 	defer s.mu.Unlock()
 	w, ok := s.waiting[key]
 	if !ok {
-		return nil, false
+		return s.takeAhead(key)
 	}
 	delete(s.waiting, key)
 	w.timer.Stop()
@@ -99,6 +103,22 @@ func (s *sharer) take(key int64) (*os.File, bool) {
 		s.left.leave()
 	}
 	return w.file, true
+}
+
+// takeAhead is take of what a process has sent ahead. It is called with the lock, which comes after that of an ahead.
+func (s *sharer) takeAhead(key int64) (f *os.File, ok bool) {
+	a := s.ahead[firstKey(key)]
+	if a == nil {
+		return nil, false
+	}
+	s.mu.Unlock()
+	f, err := a.take(key)
+	s.mu.Lock()
+	if err != nil {
+		return nil, false
+	}
+	s.giving++
+	return f, true
 }
 
 // given closes what was taken.

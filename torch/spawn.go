@@ -79,6 +79,7 @@ const (
 	startFD = 3 + iota
 	connFD
 	estateFD
+	aheadFD
 )
 
 // start starts the interpreter, and returns the pipe on which it waits for what to do.
@@ -94,9 +95,16 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 		return nil, err
 	}
 	defer leaves.Close()
+	ahead, sends, err := newAhead(py.Options.AuthKey)
+	if err != nil {
+		heir.Close()
+		return nil, err
+	}
+	defer sends.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
 		heir.Close()
+		ahead.end()
 		return nil, err
 	}
 	defer read.Close()
@@ -110,15 +118,17 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	p.cmd = exec.CommandContext(ctx, path, argv...)
 	p.cmd.Dir, p.cmd.Env = py.Dir, py.Env
 	p.cmd.Stdout, p.cmd.Stderr = orStandard(py.Stdout, os.Stdout), io.MultiWriter(&p.stderr, orStandard(py.Stderr, os.Stderr))
-	p.cmd.ExtraFiles = []*os.File{read, theirs, leaves}
+	p.cmd.ExtraFiles = []*os.File{read, theirs, leaves, sends}
 	p.cmd.WaitDelay = time.Second // for grandchildren that have its stderr
 	if err := p.cmd.Start(); err != nil {
 		write.Close()
 		heir.Close()
+		ahead.end()
 		p.dir.leave()
 		p.cmd = nil
 		return nil, err
 	}
+	p.ahead = ahead
 	p.Conn.peer, p.Conn.process = newPeer(os.Getuid(), p.cmd.Process.Pid), p
 	p.dir.mark(p.PID())
 	p.dir.enter() // as heir
@@ -136,7 +146,8 @@ func orStandard(w io.Writer, standard *os.File) io.Writer {
 
 // describe writes the two pickles. The process reads them when its interpreter is ready; they may be longer than a pipe.
 func (py Python) describe(p *Process, module, function string, args []any) error {
-	preparation := NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal", py.arrangement())
+	preparation := NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal",
+		Tuple{py.arrangement(), p.ahead.arrangement(aheadFD, connFD)})
 	if strings.HasSuffix(module, ".py") {
 		path, err := py.scriptPath(module)
 		if err != nil {
@@ -181,9 +192,13 @@ func (py Python) arrangement() *pickle.Object {
 	if limit == 0 {
 		limit = linger
 	}
-	names := NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds())
-	code := &pickle.Object{Class: named("builtins.compile"), Args: Tuple{leaveCode, "torch/leave.py", "exec"}}
-	return &pickle.Object{Class: named("builtins.exec"), Args: Tuple{code, names}}
+	return runPython(leaveCode, "torch/leave.py", NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
+}
+
+// runPython has whoever reads it run code of ours, with these names defined.
+func runPython(code, file string, names *Dict) *pickle.Object {
+	compiled := &pickle.Object{Class: named("builtins.compile"), Args: Tuple{code, file, "exec"}}
+	return &pickle.Object{Class: named("builtins.exec"), Args: Tuple{compiled, names}}
 }
 
 // scriptPath is where Python finds a script, whatever its directory.
@@ -210,6 +225,7 @@ type Process struct {
 	start  *os.File // its closing tells the process that its parent has ended
 	stderr tail
 	dir    *tempDir // for its temporary files
+	ahead  *ahead   // its descriptors that come before messages
 	listen sync.Once
 	ending chan struct{} // the function has ended
 	ended  chan struct{}
@@ -304,6 +320,7 @@ func (p *Process) Close() error {
 func (p *Process) await() {
 	defer close(p.ended)
 	err := p.cmd.Wait()
+	p.ahead.end()
 	p.dir.leave()
 	var exit *exec.ExitError
 	switch {

@@ -41,6 +41,10 @@ type StoreOptions struct {
 	Timeout time.Duration
 	// MaxValue bounds the bytes of a value that is read; 0 stands for 64 MiB. PyTorch's server takes values of up to 8 MiB.
 	MaxValue int64
+	// Listen is where Rendezvous serves the store, if this rank has to; "" stands for MASTER_ADDR and MASTER_PORT. ":29500" takes clients of all
+	// networks, as PyTorch does.
+	Listen string
+	Server StoreServerOptions // of that server
 }
 
 func (o StoreOptions) maxValue() int64 {

@@ -33,8 +33,13 @@ const (
 	queryAppend
 	queryMultiGet
 	queryMultiSet
-	_ // CANCEL_WAIT: who waits no longer closes the connection, which all versions understand
+	queryCancelWait // a client of ours that waits no longer closes the connection, which all versions understand
 	queryPing
+	queryQueuePush // from here on those of PyTorch 2.6 and later
+	queryQueuePop
+	queryQueueLen
+	queryListKeys
+	queryBarrier
 )
 
 // storeMagic is what a client of PyTorch 2 says after VALIDATE.

@@ -1,12 +1,14 @@
 package torch
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 )
@@ -32,6 +34,68 @@ func FuzzStoreReply(f *testing.F) {
 		}
 		if err := (storeReply{bytes.NewReader(b), 1}).stopped(); (err == nil) != (len(b) > 0 && b[0] == 0) {
 			t.Error(err)
+		}
+	})
+}
+
+// A saidOnly is a client that has said some bytes, and takes what it is answered.
+type saidOnly struct {
+	net.Conn
+	said *bytes.Reader
+}
+
+// Read reads what was said.
+func (c saidOnly) Read(b []byte) (int, error) { return c.said.Read(b) }
+
+// Write takes everything.
+func (c saidOnly) Write(b []byte) (int, error) { return len(b), nil }
+
+// Close does nothing.
+func (c saidOnly) Close() error { return nil }
+
+// RemoteAddr returns one.
+func (c saidOnly) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
+// SetWriteDeadline does nothing.
+func (c saidOnly) SetWriteDeadline(time.Time) error { return nil }
+
+// FuzzStoreQueries serves a client that says anything. It gets no more memory than there is, and what it has left when it is gone is what the
+// table has.
+func FuzzStoreQueries(f *testing.F) {
+	hello := helloStore
+	f.Add([]byte{})
+	f.Add(hello)
+	f.Add(slices.Concat(hello, ask(querySet, "a", "1"), ask(queryGet, "a"), []byte{byte(queryNumKeys)}, ask(queryDelete, "a")))
+	f.Add(slices.Concat(hello, ask(queryAdd, "n"), []byte{9, 0, 0, 0, 0, 0, 0, 0}, ask(queryAppend, "n", "1"), ask(queryCompareSet, "n", "91", "")))
+	f.Add(slices.Concat(hello, []byte{byte(queryWait)}, one("k"), []byte{byte(queryCancelWait), byte(queryCheck)}, one("k"), ask(queryQueuePush, "k", "v"), ask(queryQueuePop, "k")))
+	f.Add(slices.Concat(hello, ask(queryBarrier, "b"), []byte{2, 0, 0, 0, 0, 0, 0, 0, byte(queryListKeys), byte(queryPing), 1, 2, 3, 4}))
+	f.Add(slices.Concat(hello, []byte{byte(queryMultiSet), 1, 0, 0, 0, 0, 0, 0, 0}, ask(0, "k", "v")[1:], []byte{byte(queryMultiGet)}, one("k")))
+	f.Add(slices.Concat([]byte{firstQueries[querySet]}, ask(0, "a", "1")[1:], []byte{firstQueries[queryGet]}, ask(0, "a")[1:]))
+	f.Add(slices.Concat(hello, binary.LittleEndian.AppendUint64([]byte{byte(queryGet)}, 1<<63)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const most = 1 << 20
+		room := &storeRoom{left: most, most: most}
+		s := &StoreServer{opts: StoreServerOptions{}.filled(), table: newStoreTable(room), room: room, clients: map[*storeClient]bool{}, changed: make(chan struct{})}
+		s.serving.Add(1)
+		conn := saidOnly{said: bytes.NewReader(b)}
+		failed := errors.New("none")
+		s.opts.Refused = func(_ net.Addr, err error) { failed = err }
+		c := &storeClient{server: s, conn: conn, in: storeReader{r: bufio.NewReader(conn), room: room, most: 1000}}
+		c.serve()
+		if failed == nil || len(s.table.waiting) > 0 {
+			t.Errorf("%v, %d waits are left", failed, len(s.table.waiting))
+		}
+		kept := int64(0)
+		for key, v := range s.table.values {
+			kept += int64(len(key)+len(v)) + storeCost
+		}
+		for key, queue := range s.table.queues {
+			for _, v := range queue {
+				kept += int64(len(key)+len(v)) + storeCost
+			}
+		}
+		if kept != most-room.left || kept > most {
+			t.Errorf("%d bytes are kept, and %d of %d are left", kept, room.left, most)
 		}
 	})
 }

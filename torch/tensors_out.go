@@ -117,8 +117,7 @@ func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
 	}
 	key := s.offer(f)
 	e.undoing = append(e.undoing, func() { s.withdraw(key) })
-	addr := "\x00" + s.listener.Addr()[1:]
-	return withState(sharedFD, NewDict("_id", Tuple{addr, key})), nil
+	return withState(sharedFD, NewDict("_id", Tuple{s.address(), key})), nil
 }
 
 // promiseProc writes what makes PyTorch open the descriptor in this process's /proc: an object that has the method detach.

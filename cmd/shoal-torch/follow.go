@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -32,7 +35,8 @@ type follower struct {
 	ctx  context.Context
 	conn *torch.Conn
 	order
-	opts torch.Options
+	opts    torch.Options
+	started *torch.Process // Python, for orders about it
 }
 
 // keptBuffers stay with PyTorch while only their numbers travel.
@@ -41,25 +45,83 @@ const keptBuffers = 4
 func follow(ctx context.Context, args torch.Tuple, _ *torch.Dict) error {
 	f := &follower{ctx: ctx, conn: args[0].(*torch.Conn)}
 	for {
-		next, err := torch.Recv[*order](ctx, f.conn)
-		if err == io.EOF || err == nil && next == nil {
-			return torch.Trim()
+		err := f.next()
+		if err == io.EOF {
+			return errors.Join(f.close(), torch.Trim())
 		}
 		if err != nil {
 			return err
 		}
-		f.order, f.opts = *next, torch.Options{}
-		if f.Strategy == torch.FileSystem.String() {
-			f.opts.Strategy = torch.FileSystem
-		}
-		do := map[string]func() error{"to": f.to, "from": f.from, "rtt": f.rtt, "kept": f.kept, "share": f.share}[f.Op]
-		if do == nil {
-			return fmt.Errorf("the script orders %q", f.Op)
-		}
-		if err := do(); err != nil {
-			return fmt.Errorf("%s: %w", f.Op, err)
+	}
+}
+
+// next does what is ordered next; io.EOF if nothing is.
+func (f *follower) next() error {
+	next, err := torch.Recv[*order](f.ctx, f.conn)
+	if err == nil && next == nil {
+		err = io.EOF
+	}
+	if err != nil {
+		return err
+	}
+	f.order, f.opts = *next, torch.Options{}
+	if f.Strategy == torch.FileSystem.String() {
+		f.opts.Strategy = torch.FileSystem
+	}
+	do := map[string]func() error{"to": f.to, "from": f.from, "rtt": f.rtt, "kept": f.kept, "share": f.share}[f.Op]
+	if strings.HasPrefix(f.Op, startedPrefix) {
+		do = f.withStarted
+	}
+	if do == nil {
+		return fmt.Errorf("the script orders %q", f.Op)
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", f.Op, err)
+	}
+	return nil
+}
+
+// startedPrefix is before what is to be done with a Python that this process has started.
+const startedPrefix = "spawn_"
+
+// A script is what to start.
+type script struct {
+	_      struct{} `torch:",tuple"`
+	Python string
+	Path   string
+}
+
+// withStarted has the script's function spawned measure, and be followed, and says what it says.
+func (f *follower) withStarted() error {
+	s, err := torch.Recv[script](f.ctx, f.conn)
+	if err != nil {
+		return err
+	}
+	if f.started == nil {
+		if f.started, err = (torch.Python{Path: s.Python, Dir: filepath.Dir(s.Path)}).Spawn(f.ctx, s.Path+":spawned"); err != nil {
+			return err
 		}
 	}
+	of := &follower{ctx: f.ctx, conn: f.started.Conn}
+	op := strings.TrimPrefix(f.Op, startedPrefix)
+	if err := of.conn.Send(f.ctx, torch.Tuple{op, f.Strategy, f.Size, f.Rounds}); err != nil {
+		return err
+	}
+	if err := of.next(); err != nil {
+		return err
+	}
+	took, err := torch.Recv[float64](f.ctx, of.conn)
+	if err != nil {
+		return err
+	}
+	return f.conn.Send(f.ctx, took)
+}
+
+func (f *follower) close() error {
+	if f.started == nil {
+		return nil
+	}
+	return f.started.Close()
 }
 
 func (f *follower) empty() (*tensor.Tensor, error) { return f.opts.Empty(tensor.Int64, f.Size/8) }

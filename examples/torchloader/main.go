@@ -1,4 +1,4 @@
-// Torchloader serves a PyTorch training script, train.py beside it, with samples from Go:
+// Torchloader is the lesson of samples from Go for a PyTorch script, train.py beside it:
 //
 //	go build -o loader ./examples/torchloader
 //	python3 examples/torchloader/train.py ./loader [directory of MNIST]

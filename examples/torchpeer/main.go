@@ -1,4 +1,5 @@
-// Torchpeer starts a PyTorch function, of worker.py beside it, shares a tensor with it and receives what it returns:
+// Torchpeer is the lesson of a tensor that a PyTorch function shares: it is in worker.py beside it,
+// and what it returns arrives here.
 //
 //	cd examples/torchpeer && go run .
 package main

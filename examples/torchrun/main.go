@@ -1,4 +1,5 @@
-// Torchrun is a rank of a PyTorch job that is no trainer: it evaluates what the others train, in their memory.
+// Torchrun is the lesson of a rank of a PyTorch job that is no trainer: it evaluates what the others
+// train, in their memory.
 //
 //	go build -o evaluator ./examples/torchrun
 //	torchrun --nproc-per-node 3 --no-python ./evaluator examples/torchrun/train.py

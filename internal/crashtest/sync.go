@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoal-mp/shoal/shm"
@@ -478,6 +479,43 @@ var syncScenarios = map[string]*scenario{
 			_, err := b.Wait(background, nil)
 			b.Reset()
 			return wants(err, shm.ErrBroken)
+		},
+		after: meets,
+	},
+	"sync barrier is watched": { // who watches learns what the victim says before it aborts, or that it is dead
+		setup: syncs(aBarrier, anEvent),
+		prep:  opensSyncs(shm.FormBarrier, shm.FormEvent),
+		ready: func(w *world) {
+			b, said := shm.Barrier{Sync: w.syncs[0]}, shm.Event{Sync: w.syncs[1]}
+			w.do(func() {
+				err := b.Watch(background, func() bool { return b.Broken() })
+				if err := errors.Join(err, b.Watch(background, func() bool { return said.IsSet() || b.Lost() > 0 })); err != nil {
+					w.say("watch: %v", err)
+				}
+			})
+		},
+		act: func(v *victim) error {
+			v.barrier().Abort()
+			shm.Event{Sync: v.syncs[1]}.Set()
+			v.barrier().Abort() // breaks nothing more, and is heard all the same
+			return nil
+		},
+		after: func(w *world) { w.wait(); meets(w) },
+	},
+	"sync barrier watches": { // the victim, which the bench rings
+		setup: syncs(aBarrier),
+		prep:  opensSyncs(shm.FormBarrier),
+		ready: func(w *world) {
+			w.do(func() {
+				for !w.over.Load() {
+					shm.Barrier{Sync: w.syncs[0]}.Abort()
+					time.Sleep(time.Millisecond)
+				}
+			})
+		},
+		act: func(v *victim) error {
+			var looks atomic.Int32
+			return v.barrier().Watch(background, func() bool { return looks.Add(1) > 4 }) // it is rung for nothing first
 		},
 		after: meets,
 	},

@@ -1,8 +1,6 @@
 package pickle
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 )
@@ -24,21 +22,20 @@ func (d *Decoder) Offset() int64 { return d.src.at }
 // NewDecoder returns a decoder of what r has. The names of package builtins and collections that the table in the package comment
 // implies are always allowed.
 func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
-	return newDecoder(r, 4096, allowed, limits)
+	return &Decoder{src: source{r: r, room: make([]byte, buffer)}, globals: allowed, limits: limits.orDefaults()}
 }
 
-func newDecoder(r io.Reader, buffer int, allowed Globals, limits Limits) *Decoder {
-	return &Decoder{src: source{r: bufio.NewReaderSize(r, buffer)}, globals: allowed, limits: limits.orDefaults()}
-}
+// buffer is how many bytes are read ahead at most.
+const buffer = 4096
 
 // Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, and only then, the value is there
 // too, for whoever must give back what it names: the refused name and its calls are a Global and Objects in it.
 func (d *Decoder) Decode() (any, error) {
-	if _, err := d.src.r.Peek(1); err != nil {
+	if err := d.src.fill(); err != nil {
 		return nil, err
 	}
 	d.src.left = d.limits.Bytes
-	m := &machine{src: &d.src, globals: d.globals, persistent: d.Persistent, limits: d.limits, room: d.limits.Items}
+	m := &machine{src: &d.src, globals: d.globals, persistent: d.Persistent, limits: d.limits, room: d.limits.Items, stack: make([]any, 0, stackRoom)}
 	v, op, err := m.run()
 	if err != nil {
 		return nil, &SyntaxError{d.src.at, op, err}
@@ -56,18 +53,23 @@ func (d *Decoder) Decode() (any, error) {
 
 // Unmarshal reads the one pickle that b is. See Decode for the errors.
 func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
-	return Read(bytes.NewReader(b), int64(len(b)), allowed, limits)
+	return one(source{ahead: b}, int64(len(b)), allowed, limits)
 }
 
 // Read reads the one pickle that the n bytes of r are, without a copy of them as a whole. See Decode for the errors.
 func Read(r io.Reader, n int64, allowed Globals, limits Limits) (any, error) {
+	return one(source{r: r, room: make([]byte, max(1, min(n, buffer)))}, n, allowed, limits)
+}
+
+// one decodes the n bytes of a source.
+func one(src source, n int64, allowed Globals, limits Limits) (any, error) {
 	limits = limits.orDefaults()
 	if n > limits.Bytes {
 		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", n, ErrLimit)}
 	}
 	limits.Bytes = n // lengths beyond it are refused before anything is allocated
-	d := newDecoder(r, int(min(n, 4096)), allowed, limits)
-	d.src.whole = true
+	src.whole = true
+	d := &Decoder{src: src, globals: allowed, limits: limits}
 	v, err := d.Decode()
 	if err == io.EOF {
 		err = &SyntaxError{0, opProto, unexpected(err)}

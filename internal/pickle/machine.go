@@ -19,6 +19,9 @@ type machine struct {
 	done       bool
 }
 
+// stackRoom is for what the message of a tensor has.
+const stackRoom = 16
+
 func (m *machine) run() (v any, op byte, err error) {
 	for !m.done {
 		if op, err = m.src.byte(); err != nil {

@@ -20,18 +20,18 @@ var ops = [256]func(*machine) error{
 	opBinInt:          integer(4, func(u uint64) int64 { return int64(int32(u)) }),
 	opBinInt1:         integer(1, func(u uint64) int64 { return int64(u) }),
 	opBinInt2:         integer(2, func(u uint64) int64 { return int64(u) }),
-	opLong1:           sized(1, long),
-	opLong4:           sized(4, long),
+	opLong1:           sized(1, (*source).look, long),
+	opLong4:           sized(4, (*source).look, long),
 	opBinFloat:        (*machine).float,
-	opShortBinUnicode: sized(1, text),
-	opBinUnicode:      sized(4, text),
-	opBinUnicode8:     sized(8, text),
-	opShortBinString:  sized(1, ascii),
-	opBinString:       sized(4, ascii),
-	opShortBinBytes:   sized(1, raw),
-	opBinBytes:        sized(4, raw),
-	opBinBytes8:       sized(8, raw),
-	opByteArray8:      sized(8, func(b []byte) (any, error) { return &ByteArray{b}, nil }),
+	opShortBinUnicode: sized(1, (*source).look, text),
+	opBinUnicode:      sized(4, (*source).look, text),
+	opBinUnicode8:     sized(8, (*source).look, text),
+	opShortBinString:  sized(1, (*source).look, ascii),
+	opBinString:       sized(4, (*source).look, ascii),
+	opShortBinBytes:   sized(1, (*source).take, raw),
+	opBinBytes:        sized(4, (*source).take, raw),
+	opBinBytes8:       sized(8, (*source).take, raw),
+	opByteArray8:      sized(8, (*source).take, func(b []byte) (any, error) { return &ByteArray{b}, nil }),
 
 	opMark:    (*machine).mark,
 	opPop:     (*machine).drop,
@@ -83,10 +83,14 @@ func integer(width int, value func(uint64) int64) func(*machine) error {
 	}
 }
 
-// sized is an opcode of a length of so many bytes and a value of that length.
-func sized(width int, value func([]byte) (any, error)) func(*machine) error {
+// sized is an opcode of a length of so many bytes, and of a value of as many bytes. They are got by look where the value has none of them.
+func sized(width int, get func(*source, uint64) ([]byte, error), value func([]byte) (any, error)) func(*machine) error {
 	return func(m *machine) error {
-		b, err := m.src.sized(width)
+		n, err := m.src.uint(width)
+		if err != nil {
+			return err
+		}
+		b, err := get(m.src, n)
 		if err != nil {
 			return err
 		}
@@ -161,7 +165,7 @@ func (m *machine) drop() error {
 }
 
 func (m *machine) float() error {
-	b, err := m.src.take(8)
+	b, err := m.src.look(8)
 	if err != nil {
 		return err
 	}
@@ -181,6 +185,7 @@ func long(b []byte) (any, error) {
 		shift := 64 - 8*len(b)
 		return int64(u<<shift) >> shift, nil
 	}
+	b = slices.Clone(b)
 	slices.Reverse(b)
 	n := new(big.Int).SetBytes(b)
 	if b[0]&0x80 != 0 {

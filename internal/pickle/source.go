@@ -1,7 +1,6 @@
 package pickle
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +10,9 @@ import (
 
 // A source reads the pieces of pickles, of which each has so many bytes left.
 type source struct {
-	r     *bufio.Reader
+	r     io.Reader // nil where ahead is all that there is
+	room  []byte    // for what r has
+	ahead []byte    // read, and not taken yet
 	at    int64
 	left  int64
 	whole bool // left is all that there is, not a limit
@@ -20,16 +21,65 @@ type source struct {
 // step is the most that is allocated for bytes that may never come.
 const step = 64 << 10
 
+// fill reads something ahead, where there is nothing.
+func (s *source) fill() error {
+	for range maxEmptyReads {
+		if len(s.ahead) > 0 {
+			return nil
+		}
+		if s.r == nil {
+			return io.EOF
+		}
+		n, err := s.r.Read(s.room)
+		s.ahead = s.room[:n]
+		if n == 0 && err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}
+
+// maxEmptyReads are how many reads in a row may return nothing, not even an error.
+const maxEmptyReads = 100
+
+// Read reads what is ahead, or what comes, so much at once as is wanted.
+func (s *source) Read(b []byte) (int, error) {
+	if len(s.ahead) == 0 && s.r != nil && len(b) >= len(s.room) {
+		return s.r.Read(b)
+	}
+	if err := s.fill(); err != nil {
+		return 0, err
+	}
+	n := copy(b, s.ahead)
+	s.ahead = s.ahead[n:]
+	return n, nil
+}
+
 func (s *source) byte() (byte, error) {
 	if s.left < 1 {
 		return 0, s.tooLong()
 	}
-	b, err := s.r.ReadByte()
-	if err != nil {
-		return 0, unexpected(err)
+	if len(s.ahead) == 0 {
+		if err := s.fill(); err != nil {
+			return 0, unexpected(err)
+		}
 	}
+	b := s.ahead[0]
+	s.ahead = s.ahead[1:]
 	s.at++
 	s.left--
+	return b, nil
+}
+
+// look returns n bytes that are valid until the next are read, and must not be changed.
+func (s *source) look(n uint64) ([]byte, error) {
+	if n > uint64(s.left) || n > uint64(len(s.ahead)) {
+		return s.take(n)
+	}
+	b := s.ahead[:n]
+	s.ahead = s.ahead[n:]
+	s.at += int64(n)
+	s.left -= int64(n)
 	return b, nil
 }
 
@@ -45,7 +95,7 @@ func (s *source) take(n uint64) ([]byte, error) {
 	b := sys.UnclearedBytes(int(first))
 	sys.Ready(b)
 	for have := 0; ; {
-		if _, err := io.ReadFull(s.r, b[have:]); err != nil {
+		if _, err := io.ReadFull(s, b[have:]); err != nil {
 			return nil, unexpected(err)
 		}
 		have = len(b)
@@ -58,15 +108,6 @@ func (s *source) take(n uint64) ([]byte, error) {
 	s.at += int64(n)
 	s.left -= int64(n)
 	return b, nil
-}
-
-// sized reads a length of so many bytes, and then as many bytes as that says.
-func (s *source) sized(width int) ([]byte, error) {
-	n, err := s.uint(width)
-	if err != nil {
-		return nil, err
-	}
-	return s.take(n)
 }
 
 // uint reads a little-endian number of so many bytes, at most 8.

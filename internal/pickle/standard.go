@@ -15,6 +15,7 @@ var standard = Table{
 	{"builtins", "complex"}:        newComplex,
 	{"_codecs", "encode"}:          latin1,
 	{"collections", "OrderedDict"}: newOrderedDict,
+	{"collections", "Counter"}:     newCounter,
 	{"builtins", "object"}:         nil,
 	{"copyreg", "_reconstructor"}:  newObject,
 
@@ -131,6 +132,14 @@ func latin1(args Tuple) (any, error) {
 		b = append(b, byte(r))
 	}
 	return b, nil
+}
+
+// newCounter makes a dict of a collections.Counter: how often there is what.
+func newCounter(args Tuple) (any, error) {
+	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
+		return new(Dict), err
+	}
+	return argument[*Dict](args, 0)
 }
 
 func newOrderedDict(args Tuple) (any, error) {

@@ -82,9 +82,30 @@ var controlRooms = sync.Pool{New: func() any {
 // caller closes them. On any error all received files are closed already: ErrNoDescriptors where
 // this process could not take them all, ErrTooManyFiles where the peer sent more than limit.
 func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
+	return received(limit, func(oob []byte) (n, oobn, flags int, err error) { return c.receiveMessage(msg, oob) })
+}
+
+// TakeFiles is RecvFiles from a socket of BlockingPair, and never waits: the error wraps EAGAIN where nothing has come.
+func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File, err error) {
+	return received(limit, func(oob []byte) (n, oobn, flags int, err error) {
+		err = control(socket, func(fd int) error {
+			return retry(func() (err error) {
+				n, oobn, flags, _, err = unix.Recvmsg(fd, msg, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+				return err
+			})
+		})
+		if err == nil && n == 0 && oobn == 0 {
+			err = io.EOF
+		}
+		return n, oobn, flags, err
+	})
+}
+
+// received makes files of what a system call has received.
+func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error)) (n int, files []*os.File, err error) {
 	oob := controlRooms.Get().(*[]byte)
 	defer controlRooms.Put(oob)
-	n, oobn, flags, err := c.receiveMessage(msg, *oob)
+	n, oobn, flags, err := receive(*oob)
 	if err != nil {
 		return 0, nil, fmt.Errorf("receive files: %w", err)
 	}

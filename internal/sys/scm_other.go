@@ -14,6 +14,11 @@ func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err err
 	return 0, nil, unsupported("SCM_RIGHTS")
 }
 
+// TakeFiles needs Linux.
+func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File, err error) {
+	return 0, nil, unsupported("SCM_RIGHTS")
+}
+
 // PeerUID needs Linux.
 func PeerUID(c *Conn) (uid, pid int, err error) { return -1, 0, unsupported("SO_PEERCRED") }
 

@@ -53,16 +53,24 @@ func SocketConn(f *os.File) (*Conn, error) {
 // Pair returns the ends of a new connection: ours, and one for a child process, which blocks, as programs expect. The caller
 // closes both.
 func Pair() (ours *Conn, theirs *os.File, err error) {
+	a, theirs, err := BlockingPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	if ours, err = SocketConn(a); err != nil {
+		theirs.Close()
+		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	return ours, theirs, nil
+}
+
+// BlockingPair is Pair of ends that are both for system calls that wait: neither is in Go's poller, and what comes there wakes nobody.
+func BlockingPair() (a, b *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		unix.Close(fds[0])
-		unix.Close(fds[1])
-		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
-	}
-	return newConn(fds[0]), os.NewFile(uintptr(fds[1]), "connection"), nil
+	return os.NewFile(uintptr(fds[0]), "connection"), os.NewFile(uintptr(fds[1]), "connection"), nil
 }
 
 func newConn(fd int) *Conn { return &Conn{os.NewFile(uintptr(fd), "connection")} }

@@ -27,6 +27,9 @@ func Pair() (ours *Conn, theirs *os.File, err error) {
 	return nil, nil, unsupported("a pair of sockets")
 }
 
+// BlockingPair needs Linux.
+func BlockingPair() (a, b *os.File, err error) { return nil, nil, unsupported("a pair of sockets") }
+
 // SetDeadline needs Linux.
 func (c *Conn) SetDeadline(t time.Time) error { return unsupported("an abstract socket address") }
 

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// serverConfig returns given, or one with a certificate that is made for this listener and never written anywhere.
+// serverConfig returns given, or one with a certificate that is made for this listener and never
+// written anywhere.
 func serverConfig(given *tls.Config) (*tls.Config, error) {
 	if given != nil {
 		config := given.Clone()

@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-// Dial connects to the Listener at a TCP address. The error wraps ErrKey, ErrPeer or ErrFingerprint where that is why. The
-// caller closes the manager, which ends the connections and lets go of what this process has of the manager's objects.
+// Dial connects to the Listener at a TCP address. The error wraps ErrKey, ErrPeer or ErrFingerprint
+// where that is why. The caller closes the manager, which ends the connections and lets go of what
+// this process has of the manager's objects.
 func Dial(ctx context.Context, addr string, opts Options) (*manager.Manager, error) {
 	config := clientConfig(opts)
 	m, err := manager.Connect(ctx, func(ctx context.Context) (manager.Stream, error) {
@@ -67,7 +68,8 @@ func notTLS(err error) bool {
 }
 
 func clientConfig(opts Options) *tls.Config {
-	config := &tls.Config{InsecureSkipVerify: true} // the key proves more than a certificate authority would, see the package's comment
+	// the key proves more than a certificate authority would, see the package's comment
+	config := &tls.Config{InsecureSkipVerify: true}
 	if opts.TLS != nil {
 		config = opts.TLS.Clone()
 	}

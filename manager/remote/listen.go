@@ -30,10 +30,12 @@ var (
 type Options struct {
 	// Key is the secret that both sides know. It is needed.
 	Key []byte
-	// TLS replaces what is used otherwise: for Listen a new certificate that signs itself, for Dial no check of the
-	// certificate but Fingerprint and Key. Its MinVersion is at least TLS 1.3 in any case.
+	// TLS replaces what is used otherwise: for Listen a new certificate that signs itself, for Dial
+	// no check of the certificate but Fingerprint and Key. Its MinVersion is at least TLS 1.3 in
+	// any case.
 	TLS *tls.Config
-	// Fingerprint is the SHA-256 of the listener's certificate, which Dial insists on if it is not zero.
+	// Fingerprint is the SHA-256 of the listener's certificate, which Dial insists on if it is not
+	// zero.
 	Fingerprint [sha256.Size]byte
 }
 
@@ -57,8 +59,8 @@ type Listener struct {
 	strangers chan struct{}
 }
 
-// Listen serves m at a TCP address such as ":7000", or ":0" for a free port. m must stay open until the listener is closed, which is the
-// caller's.
+// Listen serves m at a TCP address such as ":7000", or ":0" for a free port. m must stay open until
+// the listener is closed, which is the caller's.
 func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 	if len(opts.Key) == 0 {
 		return nil, fmt.Errorf("remote: listen: %w: it is empty", ErrKey)
@@ -82,7 +84,8 @@ func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 // Addr returns the address, with the port that was free.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
-// Fingerprint returns that of the certificate, for Options of Dial; zero if the tls.Config chooses among several.
+// Fingerprint returns that of the certificate, for Options of Dial; zero if the tls.Config chooses
+// among several.
 func (l *Listener) Fingerprint() [sha256.Size]byte { return l.cert }
 
 // Close ends the listener and every connection. To the manager its clients are gone then.

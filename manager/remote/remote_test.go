@@ -69,7 +69,8 @@ func dialed(t testing.TB, l *remote.Listener, opts remote.Options) *manager.Mana
 func TestARemoteManagerIsAManager(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
-	for name, opts := range map[string]remote.Options{"key": {Key: key}, "key and fingerprint": {Key: key, Fingerprint: l.Fingerprint()}} {
+	for name, opts := range map[string]remote.Options{"key": {Key: key},
+		"key and fingerprint": {Key: key, Fingerprint: l.Fingerprint()}} {
 		t.Run(name, func(t *testing.T) {
 			m := dialed(t, l, opts)
 			d, err := manager.NewDict[string, *manager.List[int]](ctx, m)
@@ -227,8 +228,8 @@ func TestWhoHasNotTheKeyIsRefused(t *testing.T) {
 	wantErr(t, err, remote.ErrKey)
 }
 
-// Somebody in the middle ends one TLS connection and begins another; it does not know the key, and what it passes on proves
-// nothing.
+// Somebody in the middle ends one TLS connection and begins another; it does not know the key, and
+// what it passes on proves nothing.
 func TestSomebodyInTheMiddleIsFoundOut(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})
@@ -255,7 +256,8 @@ func TestSomebodyInTheMiddleIsFoundOut(t *testing.T) {
 	wantErr(t, err, remote.ErrKey)
 }
 
-// What is no manager is said to be none, and what sends garbage is sent away, while others are served.
+// What is no manager is said to be none, and what sends garbage is sent away, while others are
+// served.
 func TestGarbageAtThePort(t *testing.T) {
 	ctx := watched(t)
 	_, l := served(t, remote.Options{Key: key})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/internal/zipfile"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -20,13 +21,14 @@ type archive struct {
 	entries map[string]zipfile.Entry
 	root    string
 	swapped bool // storages are big-endian
+	tally   *room.Tally
 }
 
 // maxText is more than the small entries have.
 const maxText = 64
 
 // openArchive reads the directory. The file becomes the archive's, unless there is an error.
-func openArchive(f *os.File, mmap bool) (*archive, error) {
+func openArchive(f *os.File, o Options) (*archive, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -35,14 +37,14 @@ func openArchive(f *os.File, mmap bool) (*archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	a := &archive{file: f, entries: entries}
+	a := &archive{file: f, entries: entries, tally: o.tally(info.Size())}
 	if err := a.findRoot(); err != nil {
 		return nil, err
 	}
 	if err := a.checkVersion(); err != nil {
 		return nil, err
 	}
-	if mmap {
+	if o.Mmap {
 		a.mapped, err = tensor.MapFile(f)
 	}
 	return a, err
@@ -163,7 +165,13 @@ func (a *archive) storage(key string, dt tensor.DType, size int64) (*tensor.Tens
 		return nil, malformed("storage %q has %d bytes, not %d", key, e.UncompressedSize64, size)
 	}
 	if a.mapped != nil && !a.swapped && e.Offset%int64(max(dt.Size(), 8)) == 0 {
+		if err := a.tally.Map(size); err != nil {
+			return nil, err
+		}
 		return a.mapped.Storage(e.Offset, size)
+	}
+	if err := a.tally.Add(size); err != nil {
+		return nil, err
 	}
 	t := tensor.Empty(tensor.Uint8, int(size))
 	if err := a.fill(e, tensor.Bytes(t)); err != nil {

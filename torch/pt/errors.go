@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
@@ -18,6 +19,8 @@ var (
 	ErrGlobal = pickle.ErrGlobal
 	// ErrLocation is wrapped where a storage is to be loaded to a device that this process has not. Options.MapLocation maps it.
 	ErrLocation = errors.New("pt: no such device")
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the option that raises that.
+	ErrLimit = room.ErrLimit
 )
 
 // A FileError says which file cannot be read, and why.

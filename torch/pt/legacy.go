@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
@@ -20,6 +21,7 @@ type legacy struct {
 	at     map[string]int64                       // where a storage's length is
 	places map[string]place
 	size   int64
+	tally  *room.Tally
 }
 
 const (
@@ -32,7 +34,7 @@ func loadLegacy(f *os.File, o Options) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &legacy{from: f, size: info.Size()}
+	l := &legacy{from: f, size: info.Size(), tally: o.tally(info.Size())}
 	l.read = func(t *tensor.Tensor, at int64) error { return tensor.ReadFileAt(t, f, at) }
 	tree, err := l.parse()
 	if err != nil {
@@ -146,6 +148,9 @@ func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor
 	p := l.places[key]
 	if n := binary.LittleEndian.Uint64(length[:]); n != uint64(p.elements) || size != p.elements*int64(p.dtype.Size()) {
 		return nil, malformed("storage %q has %d elements, not %d", key, n, p.elements)
+	}
+	if err := l.tally.Add(size); err != nil {
+		return nil, err
 	}
 	t := tensor.Empty(tensor.Uint8, int(size))
 	return t, l.read(t, at+8)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
@@ -22,6 +23,14 @@ type Options struct {
 	// are written to; checksums are not compared. A legacy file, one of the other byte order, and a storage that is not
 	// aligned are read all the same.
 	Mmap bool
+	// MaxBytes is how many bytes of elements the file may ask for, mapped or read. 0 stands for what it has, and for what is read no more than this
+	// process may take without somebody being killed; up to 64 MiB are always given.
+	MaxBytes int64
+}
+
+// tally bounds what the storages of a file of so many bytes take together.
+func (o Options) tally(size int64) *room.Tally {
+	return &room.Tally{Most: o.MaxBytes, Fills: size, Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
 }
 
 // To is torch.load's map_location="cpu": every storage goes to one device.
@@ -64,7 +73,7 @@ type held struct {
 // bool, int64, float64, string, []any, *Dict, *tensor.Tensor, *autograd.Param and so on, a *Record for each object of another
 // class, a Module too. Views of one storage are views of one storage. The caller closes what was mapped.
 //
-// The error is a *[FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation or what reading says.
+// The error is a *[FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit or what reading says.
 func Load(path string, o Options) (any, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -88,7 +97,7 @@ func load(f *os.File, o Options) (v any, err error) {
 		defer f.Close()
 		return loadLegacy(f, o)
 	}
-	z, err := openArchive(f, o.Mmap)
+	z, err := openArchive(f, o)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

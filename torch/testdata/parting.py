@@ -1,8 +1,11 @@
 """Functions that send and end at once, as users write them."""
+import atexit
 import os
 import signal
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.multiprocessing
@@ -44,17 +47,78 @@ def many(conn, n):
 
 def stalled(conn):
     """Has a receiver of descriptors that connects and says nothing."""
-    import multiprocessing.connection
+    import multiprocessing
     import socket
     from multiprocessing.resource_sharer import _resource_sharer
-    conn.send(torch.zeros(2))
+    ends = multiprocessing.Pipe()
+    ends[0].send(torch.zeros(2))
     s = socket.socket(socket.AF_UNIX)
     s.connect(_resource_sharer._address)
-    globals()["held"] = s
+    globals()["held"] = s, ends
     time.sleep(0.2)
 
 
-def die(conn, sig):
+def crowd(conn, n):
+    """Sends more descriptors in one message than wait ahead of it."""
+    conn.send([torch.tensor(float(i)) for i in range(n)])
+
+
+def die(conn, other, sig):
     """Is killed after it has sent."""
-    conn.send(torch.zeros(2))
+    other.send(torch.zeros(2))
+    conn.send(torch.ones(2))
     os.kill(os.getpid(), sig)
+
+
+class Late:
+    """Sends, through all there is, when the function has returned and finalizers were run."""
+
+    def __init__(self, conn, queue, simple, strategy):
+        self.conn, self.queue, self.simple, self.strategy = conn, queue, simple, strategy
+
+    def wait(self):
+        """Waits for the main thread to be in threading._shutdown, behind the finalizers of multiprocessing."""
+        threading.main_thread().join()
+
+    def send(self):
+        torch.multiprocessing.set_sharing_strategy(self.strategy)
+        self.wait()
+        self.conn.send(torch.full((2,), 1.0))
+        self.queue.put(torch.full((2,), 2.0))
+        self.simple.put(torch.full((2,), 3.0))
+
+
+def thread(conn, queue, simple, strategy, end):
+    """Has a thread that sends when it has ended; before that it sends, too."""
+    torch.multiprocessing.set_sharing_strategy(strategy)
+    conn.send(torch.full((2,), 0.0))
+    threading.Thread(target=Late(conn, queue, simple, strategy).send).start()
+    if end == "raise":
+        raise ValueError("before its thread has sent")
+
+
+def pooled(conn, queue, simple, strategy, end):
+    """Leaves work to a pool of threads that it does not shut down."""
+    conn.send(torch.full((2,), 0.0))
+    late, entered = Late(conn, queue, simple, strategy), threading.Event()
+    late.wait = lambda: (entered.set(), time.sleep(0.3))
+    global pool
+    pool = ThreadPoolExecutor(1)
+    pool.submit(late.send)
+    entered.wait()
+
+
+def daemon(conn):
+    """Has a daemon thread that sends before the end, and again after the hand-over."""
+    sent, go = threading.Event(), threading.Event()
+
+    def send():
+        for i in range(2):
+            conn.send(torch.full((2,), float(i)))
+            sent.set()
+            go.wait()
+
+    threading.Thread(target=send, daemon=True).start()
+    sent.wait()
+    sent.clear()
+    atexit.register(lambda: (go.set(), sent.wait()))

@@ -187,6 +187,9 @@ class Peer(plain.Peer):
 
 
 def run(conn, strategy):
+    """The strategy "fetched" is file_descriptor in a process that Go has not started: nothing goes ahead."""
+    if strategy == "fetched":
+        strategy, conn = "file_descriptor", multiprocessing.connection.Connection(os.dup(conn.fileno()))
     torch.multiprocessing.set_sharing_strategy(strategy)
     Peer(conn).serve()
 

@@ -138,6 +138,32 @@ def make_tools(conn):
     del tools
 
 
+def late_threads(conn, pooled):
+    """Sends the ends of two pipes when it has ended: by a thread, or by one of a pool, 0.2 s later."""
+    import threading
+    from concurrent.futures import ThreadPoolExecutor
+    entered = threading.Event()
+
+    def send():
+        entered.set()
+        if pooled:
+            time.sleep(0.2)
+        else:
+            threading.main_thread().join()
+        for i in range(2):
+            near, far = multiprocessing.Pipe()
+            near.send(i)
+            conn.send(far)
+
+    if pooled:
+        global pool
+        pool = ThreadPoolExecutor(1)
+        pool.submit(send)
+    else:
+        threading.Thread(target=send).start()
+    entered.wait()
+
+
 def until_end(conn, n, text):
     """Sends n messages, and polls until the other side ends."""
     for i in range(n):
@@ -177,3 +203,28 @@ def meet(role, network, address, key):
 
 if __name__ == "__main__":
     meet(*sys.argv[1:4], sys.argv[4].encode())
+
+def give(conn, n):
+    """Sends connections at once, each with its number to be received."""
+    for i in range(n):
+        near, far = multiprocessing.Pipe()
+        near.send(i)
+        conn.send(far)
+
+
+def give_in_fork(conn, n):
+    """Has a process that it forks send them, which waits until they have come."""
+    multiprocessing.get_context("fork").Process(target=give_and_wait, args=(conn, n)).start()
+    multiprocessing.active_children()[0].join()
+
+
+def give_and_wait(conn, n):
+    give(conn, n)
+    conn.recv()
+
+
+def take(conn, giver):
+    """Receives a connection through another one, and sends what comes through it."""
+    conn.send(giver.recv().recv())
+    giver = conn.recv()
+    conn.send(giver.recv())

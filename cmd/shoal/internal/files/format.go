@@ -186,8 +186,8 @@ func saveSharded(path string, c Content) ([]string, error) {
 }
 
 // loadPT loads to the CPU whatever was saved from elsewhere.
-func loadPT(path string, _ int64) (c Content, err error) {
-	v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu")})
+func loadPT(path string, most int64) (c Content, err error) {
+	v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu"), MaxBytes: most})
 	if err != nil {
 		return c, err
 	}
@@ -254,7 +254,7 @@ func loadNPZ(path string, most int64) (c Content, err error) {
 	return c, nil
 }
 
-func loadMsgpack(path string, _ int64) (Content, error) {
-	tensors, others, err := msgpack.LoadNamed(path)
+func loadMsgpack(path string, most int64) (Content, error) {
+	tensors, others, err := msgpack.Options{MaxBytes: most}.LoadNamed(path)
 	return Content{Tensors: tensors, Others: named("value ", others)}, err
 }

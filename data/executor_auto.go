@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// An auto is a crew that begins with goroutines, tries processes where a sample takes long enough, and stays with what needs less time for one:
-// goroutines get into each other's way at the allocator, the garbage collector or a lock of a decoder, and processes do not.
-type auto struct {
-	l      *Loader
-	s      station
-	locals *locals
-	trying sync.WaitGroup  // the start of the processes
-	closed context.Context // is done after close
-	end    context.CancelFunc
+// An autoExecutor is an executor that begins with goroutines, tries processes where a sample takes
+// long enough, and stays with what needs less time for one: goroutines get into each other's way at
+// the allocator, the garbage collector or a lock of a decoder, and processes do not.
+type autoExecutor struct {
+	l          *Loader
+	s          workerConfig
+	goroutines *goroutineExecutor
+	trying     sync.WaitGroup  // the start of the processes
+	closed     context.Context // is done after close
+	end        context.CancelFunc
 
 	mu      sync.Mutex
-	phase   phase
-	apart   *processes
-	handing sync.WaitGroup // jobs on their way to apart, which must not be finished before they come
+	phase   trialPhase
+	apart   *processExecutor
+	handing sync.WaitGroup // requests on their way to apart, which must not be finished before they come
 	before  [kinds]cost    // when the trial began
 }
 
-type phase int
+type trialPhase int
 
 const (
-	alone   phase = iota // goroutines are being measured
-	coming               // so they are while processes start
-	trial                // processes are being measured
-	decided              // for processes, or for goroutines if there is no apart
+	alone   trialPhase = iota // goroutines are being measured
+	coming                    // so they are while processes start
+	trial                     // processes are being measured
+	decided                   // for processes, or for goroutines if there is no apart
 )
 
 const (
@@ -39,25 +40,25 @@ const (
 	margin       = 0.9                    // by how much processes have to be better
 )
 
-func newAuto(l *Loader, s station) *auto {
-	a := &auto{l: l, s: s, locals: newLocals(s), before: l.meter.costs()}
+func newAutoExecutor(l *Loader, s workerConfig) *autoExecutor {
+	a := &autoExecutor{l: l, s: s, goroutines: newGoroutineExecutor(s), before: l.meter.costs()}
 	a.closed, a.end = context.WithCancel(context.Background())
 	return a
 }
 
-func (a *auto) submit(j *job) {
+func (a *autoExecutor) submit(j *fetch) {
 	if p := a.pick(); p != nil {
 		defer a.handing.Done()
 		p.submit(j)
 		return
 	}
-	a.locals.submit(j)
+	a.goroutines.submit(j)
 }
 
-func (a *auto) step() bool { return a.locals.step() }
+func (a *autoExecutor) step() bool { return a.goroutines.step() }
 
-// pick returns the processes if they are to do the next job; it is being handed to them then.
-func (a *auto) pick() *processes {
+// pick returns the processes if they are to do the next request; it is being handed to them then.
+func (a *autoExecutor) pick() *processExecutor {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.l.meter.costs()
@@ -80,14 +81,14 @@ func (a *auto) pick() *processes {
 }
 
 // try has processes started, if they may be worth it. mu is held.
-func (a *auto) try(local cost) {
+func (a *autoExecutor) try(local cost) {
 	if local.each() < worthwhile {
 		a.decide(false)
 		return
 	}
 	a.phase = coming
 	a.trying.Go(func() {
-		p, err := newProcesses(a.s, a.l.opts.Process)
+		p, err := newProcessExecutor(a.s, a.l.opts.Process)
 		if err == nil {
 			err = p.ready(a.closed)
 		}
@@ -111,7 +112,7 @@ func (a *auto) try(local cost) {
 }
 
 // decide ends the trial. mu is held.
-func (a *auto) decide(processes bool) {
+func (a *autoExecutor) decide(processes bool) {
 	a.phase = decided
 	kind := Goroutines
 	if processes {
@@ -127,13 +128,13 @@ func (a *auto) decide(processes bool) {
 	}
 }
 
-func (a *auto) close() {
+func (a *autoExecutor) close() {
 	a.mu.Lock()
 	apart := a.apart
 	a.phase, a.apart = decided, nil
 	a.mu.Unlock()
 	a.end()
-	a.locals.close()
+	a.goroutines.close()
 	if apart != nil {
 		apart.close()
 	}

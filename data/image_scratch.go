@@ -14,24 +14,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An easel is the memory in which an image is made.
-type easel struct {
+// An imageScratch is the memory in which an image is made.
+type imageScratch struct {
 	image image.Image
 	file  []byte
 	pcg   rand.PCG
 	rng   *rand.Rand
 }
 
-var easels = sync.Pool{New: func() any { e := new(easel); e.rng = rand.New(&e.pcg); return e }}
+var imageScratches = sync.Pool{New: func() any { e := new(imageScratch); e.rng = rand.New(&e.pcg); return e }}
 
 // seed begins the generator of a sample.
-func (e *easel) seed(s uint64) *rand.Rand {
+func (e *imageScratch) seed(s uint64) *rand.Rand {
 	e.pcg.Seed(s, mix(s))
 	return e.rng
 }
 
-// read reads a file to the memory of the easel.
-func (e *easel) read(path string) error {
+// read reads a file to the memory of the scratch.
+func (e *imageScratch) read(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (e *easel) read(path string) error {
 }
 
 // tensor makes an image of a file: (C, H, W) of float32, if there is a Normalize, or of uint8.
-func (e *easel) tensor(steps image.Pipeline, file []byte, channels int, r *rand.Rand) (*tensor.Tensor, error) {
+func (e *imageScratch) tensor(steps image.Pipeline, file []byte, channels int, r *rand.Rand) (*tensor.Tensor, error) {
 	im := &e.image
 	if err := steps.Make(im, file, cmp.Or(channels, 3), r); err != nil {
 		return nil, err
@@ -63,7 +63,8 @@ func (e *easel) tensor(steps image.Pipeline, file []byte, channels int, r *rand.
 }
 
 // row makes an image in row k of a tensor.
-func (e *easel) row(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int, r *rand.Rand) error {
+func (e *imageScratch) row(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
+	r *rand.Rand) error {
 	n := into.Numel() / max(1, into.Dim(0))
 	var pixels []uint8
 	var numbers []float32

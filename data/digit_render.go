@@ -8,13 +8,15 @@ import (
 // far is the distance of a pixel that no stroke has come near, squared.
 const far = 1e9
 
-// A pen draws one image at a time. Strokes only bring pixels nearer to ink, in units of the stroke's width; ink appears at the
-// end, all at once, so that crossings are no blacker than the rest.
-type pen struct {
+// A digitRenderer draws one image at a time. Strokes only bring pixels nearer to ink, in units of
+// the stroke's width; ink appears at the end, all at once, so that crossings are no blacker than
+// the rest.
+type digitRenderer struct {
 	src rand.PCG
 	rng *rand.Rand
 
-	a, b, c, d, tx, ty float64 // the affine map from the unit square to pixels: x' = a·x + b·y + tx, y' = c·x + d·y + ty
+	// the affine map from the unit square to pixels: x' = a·x + b·y + tx, y' = c·x + d·y + ty
+	a, b, c, d, tx, ty float64
 	wobble             float64 // how far points stray from the model, in the unit square
 	radius             float64 // half the stroke's width, in pixels
 	near               [side * side]float32
@@ -22,15 +24,16 @@ type pen struct {
 }
 
 // between returns a number from lo to hi, all equally likely.
-func (p *pen) between(lo, hi float64) float64 { return lo + (hi-lo)*p.rng.Float64() }
+func (p *digitRenderer) between(lo, hi float64) float64 { return lo + (hi-lo)*p.rng.Float64() }
 
-// around returns a number whose mean is 0, in a bell from -3·dev to 3·dev: the sum of three uniform numbers is near enough.
-func (p *pen) around(dev float64) float64 {
+// around returns a number whose mean is 0, in a bell from -3·dev to 3·dev: the sum of three uniform
+// numbers is near enough.
+func (p *digitRenderer) around(dev float64) float64 {
 	return dev * 2 * (p.rng.Float64() + p.rng.Float64() + p.rng.Float64() - 1.5)
 }
 
 // hold chooses how this hand writes: size, slant, turn, place, width of the stroke.
-func (p *pen) hold() {
+func (p *digitRenderer) hold() {
 	turn, slant := p.around(.08), p.around(.11)
 	w, h := p.between(12, 17), p.between(17.5, 20.5)
 	sin, cos := math.Sincos(turn)
@@ -44,13 +47,13 @@ func (p *pen) hold() {
 }
 
 // place maps a point of a model to pixels, by a hand that is not quite sure.
-func (p *pen) place(m point) point {
+func (p *digitRenderer) place(m point) point {
 	x, y := m.x+p.around(p.wobble), m.y+p.around(p.wobble)
 	return point{p.a*x + p.b*y + p.tx, p.c*x + p.d*y + p.ty}
 }
 
 // draw moves the pen along s.
-func (p *pen) draw(s stroke) {
+func (p *digitRenderer) draw(s stroke) {
 	p.path = p.path[:0]
 	for _, m := range s.points {
 		p.path = append(p.path, p.place(m))
@@ -67,7 +70,7 @@ func (p *pen) draw(s stroke) {
 }
 
 // bend draws the part of a Catmull-Rom spline from a to b.
-func (p *pen) bend(before, a, b, after point, width float64) {
+func (p *digitRenderer) bend(before, a, b, after point, width float64) {
 	const pieces = 4
 	from := a
 	for k := 1; k <= pieces; k++ {
@@ -83,8 +86,9 @@ func spline(a, b, c, d, t float64) float64 {
 	return b + t/2*(c-a+t*(2*a-5*b+4*c-d+t*(3*(b-c)+d-a)))
 }
 
-// segment brings the pixels around a–b nearer to ink: near holds the squared distance over the squared width.
-func (p *pen) segment(a, b point, width float64) {
+// segment brings the pixels around a–b nearer to ink: near holds the squared distance over the
+// squared width.
+func (p *digitRenderer) segment(a, b point, width float64) {
 	reach := width + 1.3 // the widest soft edge that develop draws
 	x0, x1 := pixels(min(a.x, b.x)-reach, max(a.x, b.x)+reach)
 	y0, y1 := pixels(min(a.y, b.y)-reach, max(a.y, b.y)+reach)
@@ -110,14 +114,15 @@ func pixels(lo, hi float64) (from, to int) {
 }
 
 // scratch leaves a mark that belongs to no digit.
-func (p *pen) scratch() {
+func (p *digitRenderer) scratch() {
 	a := point{p.between(2, side-2), p.between(2, side-2)}
 	b := point{a.x + p.around(2.5), a.y + p.around(2.5)}
 	p.segment(a, b, p.between(.5, .9))
 }
 
-// develop turns nearness into ink: solid within the stroke, falling off over a soft edge, with a little noise on the paper.
-func (p *pen) develop(img []uint8) {
+// develop turns nearness into ink: solid within the stroke, falling off over a soft edge, with a
+// little noise on the paper.
+func (p *digitRenderer) develop(img []uint8) {
 	soft := float32(p.between(.55, 1.1) / p.radius) // half the edge, in widths
 	ink := float32(p.between(225, 255))
 	grain := float32(0)

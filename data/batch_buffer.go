@@ -45,7 +45,8 @@ func (lay layout) device() tensor.Device {
 // single is the number of rows of a batch that is one sample, without a dimension for the batch.
 const single = -1
 
-// places returns the shapes of the fields of so many rows, where on the host each begins, and how many bytes those take, and all.
+// places returns the shapes of the fields of so many rows, where on the host each begins, and how
+// many bytes those take, and all.
 func (lay layout) places(rows int) (shapes [][]int, starts []int, here, size int) {
 	for _, f := range lay {
 		shape := slices.Clone(f.shape)
@@ -68,8 +69,9 @@ func (lay layout) places(rows int) (shapes [][]int, starts []int, here, size int
 // fieldAlign is what the fields of a batch begin at a multiple of: a cache line.
 const fieldAlign = 64
 
-// A frame is the memory of a batch: one block, whatever the number of its fields, but for those on a device.
-type frame struct {
+// A batchBuffer is the memory of a batch: one block, whatever the number of its fields, but for
+// those on a device.
+type batchBuffer struct {
 	owner  *Loader // may be nil
 	layout layout
 	rows   int
@@ -80,21 +82,21 @@ type frame struct {
 	shared bool           // has to be closed
 }
 
-// newFrame makes a frame with its memory.
-func newFrame(lay layout, rows int, shared bool) (*frame, error) {
-	f := planFrame(nil, lay, rows, shared)
-	err := f.furnish()
+// newBatchBuffer makes a buffer with its memory.
+func newBatchBuffer(lay layout, rows int, shared bool) (*batchBuffer, error) {
+	f := planBatchBuffer(nil, lay, rows, shared)
+	err := f.allocate()
 	return f, err
 }
 
-// planFrame makes a frame that has no memory yet.
-func planFrame(owner *Loader, lay layout, rows int, shared bool) *frame {
+// planBatchBuffer makes a buffer that has no memory yet.
+func planBatchBuffer(owner *Loader, lay layout, rows int, shared bool) *batchBuffer {
 	_, _, _, size := lay.places(rows)
-	return &frame{owner: owner, layout: lay, rows: rows, size: size, shared: shared || lay.device() != nil}
+	return &batchBuffer{owner: owner, layout: lay, rows: rows, size: size, shared: shared || lay.device() != nil}
 }
 
-// furnish gives a frame its memory.
-func (f *frame) furnish() error {
+// allocate gives a buffer its memory.
+func (f *batchBuffer) allocate() error {
 	if f.owner != nil && f.owner.reuse(f) {
 		return nil
 	}
@@ -125,21 +127,23 @@ func (f *frame) furnish() error {
 	return nil
 }
 
-// all returns the batch of all rows. On the heap it has its memory from when the first worker comes to it: new memory costs about as much as filling it, so nothing
-// that is needed sooner has to wait, and what an earlier batch had is the later taken the warmer.
-func (f *frame) all() Batch {
+// all returns the batch of all rows. On the heap it has its memory from when the first worker comes
+// to it: new memory costs about as much as filling it, so nothing that is needed sooner has to
+// wait, and what an earlier batch had is the later taken the warmer.
+func (f *batchBuffer) all() Batch {
 	f.once.Do(func() {
 		if f.batch != nil {
 			return
 		}
-		if err := f.furnish(); err != nil {
+		if err := f.allocate(); err != nil {
 			panic(err) // the heap has room, and a view of a block of its size is sound
 		}
 	})
 	return f.batch
 }
 
-// spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a clearing for each page.
+// spare is blocks on the heap that no Loader uses any more. New ones cost a page fault or a
+// clearing for each page.
 var spare sync.Pool
 
 func newBlock(size int, shared, own bool) (*tensor.Tensor, error) {
@@ -169,10 +173,10 @@ func rowMajor(shape []int) []int {
 }
 
 // own reports whether the batch is the consumer's.
-func (f *frame) own() bool { return f.owner != nil && !f.owner.opts.Reuse }
+func (f *batchBuffer) own() bool { return f.owner != nil && !f.owner.opts.Reuse }
 
-// end gives the memory of a frame back that nobody uses.
-func (f *frame) end() {
+// end gives the memory of a buffer back that nobody uses.
+func (f *batchBuffer) end() {
 	closeAll(f.batch)
 	if f.block != nil {
 		spare.Put(f.block)
@@ -211,7 +215,8 @@ func (b Batch) fits(s Sample) error {
 	for k, t := range s {
 		if t.DType() != b[k].DType() || t.Device() != b[k].Device() || !slices.Equal(t.Shape(), b[k].Shape()[1:]) {
 			return fmt.Errorf("%w: field %d is %v of %v on %v, and of the first sample of the batch %v of %v on %v",
-				ErrShape, k, t.Shape(), t.DType(), tensor.Place{Device: t.Device()}, b[k].Shape()[1:], b[k].DType(), tensor.Place{Device: b[k].Device()})
+				ErrShape, k, t.Shape(), t.DType(), tensor.Place{Device: t.Device()}, b[k].Shape()[1:],
+				b[k].DType(), tensor.Place{Device: b[k].Device()})
 		}
 	}
 	return nil

@@ -1,0 +1,73 @@
+package data
+
+import "context"
+
+// An executor is the workers of a Loader. The result of each fetch that is submitted is told to its
+// prefetcher once, perhaps before submit returns, and before close does.
+type executor interface {
+	submit(f *fetch)
+	step() bool // does one fetch in the caller's goroutine, where no other would
+	close()
+}
+
+// employ gives a prefetcher its executor.
+func (l *Loader) employ(p *prefetcher) (err error) {
+	if !l.opts.Persistent {
+		p.executor, err = l.newExecutor()
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == nil && l.closed.Err() == nil {
+		if l.kept, err = l.newExecutor(); err != nil {
+			l.kept = nil
+			return err
+		}
+	}
+	if p.executor = l.kept; p.executor == nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (l *Loader) newExecutor() (executor, error) {
+	c := workerConfig{
+		Source: l.source, Workers: l.opts.Workers, Seed: l.opts.Seed, Retries: l.opts.Retries,
+		Skip: l.opts.Skip != nil, Single: l.opts.BatchSize == Single, Shared: l.inSharedMemory(),
+		Debug: l.opts.Debug, Ragged: l.opts.Ragged.rules(), Collate: collateName(l.opts.Collate),
+	}
+	if l.opts.Transform != nil {
+		c.Transform = l.opts.Transform
+	}
+	kind, dev := Kind(l.kind.Load()), placeOf(l.source)
+	if dev != nil && kind == Auto {
+		kind = Goroutines
+		l.choose(kind)
+	}
+	switch {
+	case l.opts.Workers > 0 && kind == Processes && dev != nil:
+		return nil, apart(dev)
+	case l.opts.Workers > 0 && kind == Processes:
+		return newProcessExecutor(c, l.opts.Process)
+	case l.opts.Workers > 0 && kind == Auto:
+		return newAutoExecutor(l, c), nil
+	}
+	return newGoroutineExecutor(c), nil
+}
+
+// choose is what Auto has come to.
+func (l *Loader) choose(k Kind) { l.kind.Store(uint32(k)) }
+
+// dismiss is the end of a prefetcher, and of its executor unless that is kept.
+func (l *Loader) dismiss(p *prefetcher, cancel context.CancelCauseFunc) {
+	p.leave()
+	cancel(nil)
+	if !l.opts.Persistent {
+		p.executor.close()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.prefetcher == p {
+		l.prefetcher = nil
+	}
+}

@@ -1,0 +1,144 @@
+package data
+
+import (
+	"context"
+	"runtime"
+	"sync"
+)
+
+// A goroutineExecutor is goroutines, or the consumer alone.
+type goroutineExecutor struct {
+	config workerConfig
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	more    sync.Cond
+	fetches []*fetch
+	lanes   [][]*fetch // of a Stream, whose parts stay with their workers
+	closed  bool
+	alone   *worker // the consumer
+	err     error   // of its Open
+}
+
+func newGoroutineExecutor(c workerConfig) *goroutineExecutor {
+	e := &goroutineExecutor{config: c, lanes: make([][]*fetch, max(1, c.Workers))}
+	e.more.L = &e.mu
+	for id := range c.Workers {
+		e.wg.Go(func() { e.serve(id) })
+	}
+	return e
+}
+
+func (e *goroutineExecutor) submit(f *fetch) {
+	if !e.enqueue(f) {
+		f.p.finished(f, fetchResult{}, ErrClosed)
+	}
+}
+
+// enqueue puts a fetch where a worker will find it. It reports false if the executor is closed.
+func (e *goroutineExecutor) enqueue(f *fetch) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		return false
+	case f.b.part.Count > 0:
+		lane := &e.lanes[f.b.part.Index%len(e.lanes)]
+		*lane = append(*lane, f)
+		e.more.Broadcast()
+	default:
+		e.fetches = append(e.fetches, f)
+		e.more.Signal()
+	}
+	return true
+}
+
+// next waits for a fetch that worker id may do; nil if the executor is closed.
+func (e *goroutineExecutor) next(id int) (f *fetch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		if e.closed {
+			return nil
+		}
+		if f = e.pop(id); f != nil {
+			return f
+		}
+		e.more.Wait()
+	}
+}
+
+// pop takes a fetch, nil if there is none. mu is held.
+func (e *goroutineExecutor) pop(id int) (f *fetch) {
+	from := &e.fetches
+	if lane := &e.lanes[id]; len(*lane) > 0 {
+		from = lane
+	}
+	if len(*from) == 0 {
+		return nil
+	}
+	f, (*from)[0] = (*from)[0], nil
+	*from = (*from)[1:]
+	return f
+}
+
+// serve does fetches until the executor is closed.
+func (e *goroutineExecutor) serve(id int) {
+	w, err := newWorker(context.Background(), e.config, id)
+	if err == nil {
+		defer w.close()
+	}
+	for f := e.next(id); f != nil; f = e.next(id) {
+		if do(w, err, f) && f.p.waiting.Swap(false) {
+			runtime.Gosched() // to the consumer, who would otherwise wait until a worker has nothing to do
+		}
+	}
+}
+
+// do does a fetch, and reports whether its batch is ready. err is why there is no worker.
+func do(w *worker, err error, f *fetch) bool {
+	var result fetchResult
+	if err == nil {
+		err = context.Cause(f.p.ctx)
+	}
+	if err == nil {
+		r := f.request()
+		result = w.do(f.p.ctx, r)
+		f.release(r)
+	}
+	return f.p.finished(f, result, err)
+}
+
+func (e *goroutineExecutor) step() bool {
+	if e.config.Workers > 0 {
+		return false
+	}
+	if e.alone == nil && e.err == nil {
+		e.alone, e.err = newWorker(context.Background(), e.config, 0)
+	}
+	e.mu.Lock()
+	f := e.pop(0)
+	e.mu.Unlock()
+	if f == nil {
+		return false
+	}
+	do(e.alone, e.err, f)
+	return true
+}
+
+// close waits for the fetches that have been begun. The others fail.
+func (e *goroutineExecutor) close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.more.Broadcast()
+	e.wg.Wait()
+	for id := range e.lanes {
+		for f := e.pop(id); f != nil; f = e.pop(id) { // no worker is left
+			f.p.finished(f, fetchResult{}, ErrClosed)
+		}
+	}
+	if e.alone != nil {
+		e.alone.close()
+	}
+}

@@ -1,0 +1,134 @@
+package data
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// finished is told what came of a request. err is why nobody has done it. It reports whether the
+// batch is ready now.
+func (p *prefetcher) finished(f *fetch, r fetchResult, err error) bool {
+	p.l.meter.did(f.n, r, err)
+	p.mu.Lock()
+	defer p.unlock()
+	b := f.b
+	if p.left {
+		closeAll(r.Batch)
+	} else {
+		p.note(f, r, err)
+	}
+	b.requests--
+	switch {
+	case b.requests > 0 && f.kind == fetchSample:
+		p.advance() // the layout is known
+	case b.requests > 0:
+	case p.left:
+		p.l.forget(b)
+	case b.phase == mismatched && b.err == nil:
+		p.restart(b)
+	default:
+		p.complete(b)
+		p.advance()
+	}
+	return b.phase == ready
+}
+
+// note puts what came of a request into its batch. mu is held.
+func (p *prefetcher) note(f *fetch, r fetchResult, err error) {
+	if err != nil {
+		p.lost(f, err)
+		return
+	}
+	each := r.Took / time.Duration(max(1, f.n))
+	if p.cost += (each - p.cost) / 4; p.cost == 0 {
+		p.cost = max(1, each)
+	}
+	for _, bad := range r.Bad {
+		if f.b.phase == assuming && errors.Is(bad.Err, ErrShape) {
+			f.b.to(mismatched)
+		}
+		f.b.bad = append(f.b.bad, p.sampleError(f.b, f.from+bad.At, r.Worker, bad.Err))
+	}
+	switch {
+	case f.b.progress != nil:
+		p.readPortion(f.b, r)
+	case f.kind == fetchBatch:
+		p.made(f.b, r)
+	case f.kind == fetchSample:
+		p.probed(f, r)
+	}
+}
+
+// readPortion notes how far the part of a Stream has been read. mu is held.
+func (p *prefetcher) readPortion(b *batchState, r fetchResult) {
+	b.read, b.end = r.Read, r.End
+	b.progress.read += r.Read
+	b.progress.end = r.End
+	p.compare(b, r.Print)
+	if p.l.opts.DropLast && r.Read < b.size {
+		closeAll(r.Batch)
+		return
+	}
+	p.made(b, r)
+}
+
+// made takes the batch that a worker has made. mu is held.
+func (p *prefetcher) made(b *batchState, r fetchResult) {
+	b.batch, b.spec = r.Batch, r.Spec
+	if n := b.batch.nbytes(); n > 0 {
+		p.usual = n
+		p.weigh(b, n)
+	}
+}
+
+// probed has a batch filled like its first good sample. mu is held.
+func (p *prefetcher) probed(f *fetch, r fetchResult) {
+	b := f.b
+	defer closeAll(r.Batch)
+	if r.Batch == nil { // it was bad
+		if p.l.opts.Skip != nil && f.from+1 < len(b.indices) {
+			p.send(&fetch{b: b, from: f.from + 1, n: 1, kind: fetchSample})
+		}
+		return
+	}
+	if r.Spec != "" && !fixed(r.Like) {
+		p.loose, b.bad = true, nil
+		p.make(b, len(b.indices))
+		return
+	}
+	p.layout, p.spec, p.like = layoutOf(r.Batch, 1), r.Spec, r.Like
+	if b.err = p.allot(b); b.err != nil {
+		return
+	}
+	b.to(filling)
+	row := b.buffer.all().rows(f.from, 1)
+	for k, t := range r.Batch {
+		row[k].CopyFrom(t)
+	}
+	closeAll(row)
+	if f.from+1 < len(b.indices) {
+		p.fill(b, f.from+1)
+	}
+}
+
+// restart begins a batch anew whose samples are of another layout than those of the batch before.
+// mu is held.
+func (p *prefetcher) restart(b *batchState) {
+	p.weigh(b, 0)
+	p.l.recycle(b.buffer)
+	b.buffer, b.bad = nil, nil
+	p.begin(b)
+}
+
+// complete makes a batch deliverable. mu is held.
+func (p *prefetcher) complete(b *batchState) {
+	b.to(ready)
+	if b.buffer != nil {
+		b.batch = slices.Clone(b.buffer.all())
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,71 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/pool"
+)
+
+// maxDeaths is how many workers may die of one sample.
+const maxDeaths = 3
+
+// lost asks again for what a worker was at that has died, sample by sample, so that the one that
+// kills workers is found. mu is held.
+func (p *prefetcher) lost(f *fetch, err error) {
+	if !isDeath(err) {
+		f.b.err = err
+		return
+	}
+	if f.deads++; f.n > 1 && f.kind == fetchRows {
+		for i := range f.n {
+			p.send(&fetch{b: f.b, from: f.from + i, n: 1, kind: fetchRows, deads: f.deads})
+		}
+		return
+	}
+	if f.deads < maxDeaths {
+		p.send(f)
+		return
+	}
+	if f.n > 1 || f.b.progress != nil {
+		f.b.err = fmt.Errorf("data: %d workers have died of one batch: %w", maxDeaths, err)
+		return
+	}
+	var dead *shoal.ProcessError
+	errors.As(err, &dead)
+	f.b.bad = append(f.b.bad, p.sampleError(f.b, f.from, dead.Rank, err))
+	if f.kind == fetchSample {
+		p.probed(f, fetchResult{}) // the next one may tell
+	}
+}
+
+// isDeath reports whether err says that a worker has died which another one replaces.
+func isDeath(err error) bool {
+	var dead *shoal.ProcessError
+	return errors.As(err, &dead) && !errors.Is(err, pool.ErrBroken)
+}
+
+func (p *prefetcher) sampleError(b *batchState, at, worker int, err error) SampleError {
+	e := SampleError{Index: b.from + at, Epoch: p.epoch, Worker: worker, Part: b.part, At: at, Err: err}
+	if b.progress == nil {
+		e.Index = b.indices[at]
+	}
+	if p.l.opts.Workers == 0 {
+		e.Worker = -1
+	}
+	return e
+}
+
+// compare finds a Stream that does not heed its Part: two parts of it begin with the same samples.
+// mu is held.
+func (p *prefetcher) compare(b *batchState, print uint64) {
+	if print == 0 || b.from > 0 {
+		return
+	}
+	if other, ok := p.prints[print]; ok && other != b.part.Index {
+		b.err = fmt.Errorf("%w: parts %d and %d of %d begin with the same samples",
+			ErrPart, other, b.part.Index, b.part.Count)
+	}
+	p.prints[print] = b.part.Index
+}

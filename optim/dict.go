@@ -1,0 +1,125 @@
+package optim
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+)
+
+// stateDictOf returns the state dict that v is, in one of the forms in which one comes.
+func stateDictOf(v any) (d StateDict, err error) {
+	switch v := v.(type) {
+	case StateDict:
+		return v, nil
+	case *StateDict:
+		return *v, nil
+	}
+	top, ok := dictOf(v)
+	if !ok {
+		return d, fmt.Errorf("%w: a %T", ErrFormat, v)
+	}
+	groups, ok := listOf(top["param_groups"])
+	states, also := pairsOf(top["state"])
+	if !ok || !also {
+		return d, fmt.Errorf("%w: a dict of %q, and not of \"state\" and \"param_groups\"; is it a part of this one?",
+			ErrFormat, slices.Sorted(maps.Keys(top)))
+	}
+	for i, g := range groups {
+		group, ok := dictOf(g)
+		if !ok {
+			return d, fmt.Errorf("%w: group %d is a %T", ErrFormat, i, g)
+		}
+		d.ParamGroups = append(d.ParamGroups, group)
+	}
+	d.State = map[int]map[string]any{}
+	for key, s := range states {
+		n, whole := wholeOf(key)
+		state, ok := dictOf(s)
+		if !ok || !whole {
+			return d, fmt.Errorf("%w: the state of parameter %v is a %T", ErrFormat, key, s)
+		}
+		d.State[n] = state
+	}
+	return d, nil
+}
+
+// dictOf returns a dict whose keys are strings.
+func dictOf(v any) (map[string]any, bool) {
+	if d, ok := v.(map[string]any); ok {
+		return d, true
+	}
+	pairs, ok := pairsOf(v)
+	if !ok {
+		return nil, false
+	}
+	d := map[string]any{}
+	for k, item := range pairs {
+		key, ok := k.(string)
+		if !ok {
+			return nil, false
+		}
+		d[key] = item
+	}
+	return d, true
+}
+
+// pairsOf returns the pairs of a dict.
+func pairsOf(v any) (iter.Seq2[any, any], bool) {
+	switch v := v.(type) {
+	case *pickle.Dict:
+		return v.All(), v != nil
+	case map[string]any:
+		return pairs(v), true
+	case map[int]map[string]any:
+		return pairs(v), true
+	case map[int]int:
+		return pairs(v), true
+	}
+	return nil, false
+}
+
+func pairs[K comparable, V any](m map[K]V) iter.Seq2[any, any] {
+	return func(yield func(k, v any) bool) {
+		for k, v := range m {
+			if !yield(k, v) {
+				return
+			}
+		}
+	}
+}
+
+// wholeOf returns the whole number that v is.
+func wholeOf(v any) (int, bool) {
+	switch v := v.(type) {
+	case int:
+		return v, true
+	case int64:
+		return int(v), int64(int(v)) == v
+	}
+	return 0, false
+}
+
+// numbersOf returns a list of whole numbers.
+func numbersOf(v any) ([]int, bool) {
+	items, ok := listOf(v)
+	list := make([]int, len(items))
+	for i, item := range items {
+		var whole bool
+		list[i], whole = wholeOf(item)
+		ok = ok && whole
+	}
+	return list, ok
+}
+
+// unexpected returns a problem for each key of d that is not known.
+func unexpected(d map[string]any, known []string) (problems []error) {
+	for _, key := range slices.Sorted(maps.Keys(d)) {
+		if !slices.Contains(known, key) {
+			problems = append(problems, fmt.Errorf("%s: %w", key, ErrUnexpected))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,277 @@
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A class is what PyTorch calls an optimizer with some options, and how its state dict has them.
+type class struct {
+	name     string
+	mark     string // a setting that no other class has
+	counts   bool   // the state of a parameter has the number of its steps
+	always   bool   // parameters have a state before their first step
+	maximize bool
+	settings []setting
+	moments  []moment
+}
+
+// A moment is a tensor of a parameter's state.
+type moment struct {
+	key    string
+	at     int  // in slot.State
+	used   bool // with these options
+	signed bool // PyTorch has it with the other sign where the loss is to become larger, see direction
+}
+
+// classes are the names of PyTorch's by their marks.
+var classes = map[string]string{"dampening": "SGD", "betas": "Adam", "alpha": "RMSprop", "lr_decay": "Adagrad", "rho": "Adadelta", "etas": "Rprop"}
+
+// passing are the keys of a group on which nothing here depends: PyTorch's own, and its schedulers'.
+var passing = []string{"params", "param_names", "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
+
+// A member is the optimizer of one group.
+type member struct {
+	*core
+	options
+	class
+	// load reads a group, and the states of its parameters, which it takes out of state. Nothing changes before commit.
+	load func(group map[string]any, state map[int]map[string]any) (commit func() error, err error)
+}
+
+// A classed optimizer is one of this package.
+type classed interface{ member() member }
+
+// membersOf returns the optimizers in o, one for each group.
+func membersOf(o Optimizer) (members []member) {
+	switch o := o.(type) {
+	case classed:
+		return []member{o.member()}
+	case Groups:
+		for _, part := range o {
+			members = append(members, membersOf(part)...)
+		}
+		return members
+	}
+	misuse("%T has no state dict: the optimizers of this package have, and Groups of them", o)
+	return nil
+}
+
+// numbers are the options of an optimizer that has a class.
+type numbers[O any] interface {
+	*O
+	options
+	class() class
+}
+
+// memberOf returns the member of a core with options o.
+func memberOf[O any, P numbers[O]](c *core, o P) member {
+	m := member{core: c, options: o, class: o.class()}
+	m.load = func(group map[string]any, state map[int]map[string]any) (func() error, error) {
+		fresh := *o
+		problems := P(&fresh).class().settle(group)
+		if p := P(&fresh).problem(); p != "" && len(problems) == 0 {
+			problems = append(problems, fmt.Errorf("%w: %s", ErrFormat, p))
+		}
+		found, more := P(&fresh).class().find(c.slots, group, state)
+		return func() error { *o = fresh; return c.restore(P(&fresh), found) }, errors.Join(append(problems, more...)...)
+	}
+	return m
+}
+
+// settle takes the options from a group.
+func (c class) settle(group map[string]any) []error {
+	if _, same := group[c.mark]; !same {
+		for mark, name := range classes {
+			if _, other := group[mark]; other {
+				return []error{fmt.Errorf("that of %s into %s: %w", name, c.name, ErrClass)}
+			}
+		}
+	}
+	return read(c.settings, group, passing...)
+}
+
+// A finding is the state of one parameter as it was read. Steps is 0 if there is none.
+type finding struct {
+	steps int64
+	state map[int]*tensor.Tensor // by their places in slot.State
+}
+
+// find takes the states of a group's parameters.
+func (c class) find(slots []slot, group map[string]any, state map[int]map[string]any) (found []finding, problems []error) {
+	ids, ok := numbersOf(group["params"])
+	if !ok {
+		return nil, []error{fmt.Errorf("params: %w: want the numbers of the parameters", ErrFormat)}
+	}
+	taken := map[int]bool{}
+	found = make([]finding, len(slots))
+	for i, id := range ids {
+		if taken[id] {
+			problems = append(problems, fmt.Errorf("params: %w: %d is there twice", ErrFormat, id))
+		}
+		taken[id] = true
+		if of, ok := state[id]; ok && i < len(slots) {
+			f, err := c.finding(slots[i], of)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("state of parameter %d, here %s: %w", id, slots[i].Param.Name, err))
+			}
+			found[i] = f
+		}
+		delete(state, id)
+	}
+	if len(ids) != len(slots) {
+		problems = append(problems, fmt.Errorf("%d parameters into %d: %w", len(ids), len(slots), ErrGroups))
+	}
+	return found, problems
+}
+
+// finding reads the state of one parameter.
+func (c class) finding(s slot, of map[string]any) (f finding, err error) {
+	var problems []error
+	known := []string{"step"}
+	f.state = map[int]*tensor.Tensor{}
+	for _, m := range c.moments {
+		known = append(known, m.key)
+		v := of[m.key]
+		switch {
+		case !m.used:
+		case v != nil:
+			f.state[m.at], err = momentOf(s, v)
+			problems = append(problems, named(m.key, err))
+		case c.counts: // SGD has none before its first step, and says nothing of steps
+			problems = append(problems, fmt.Errorf("%s: %w", m.key, ErrMissing))
+		}
+	}
+	f.steps, err = c.stepsOf(of, len(f.state))
+	problems = append(problems, err)
+	return f, errors.Join(append(problems, unexpected(of, known)...)...)
+}
+
+func (c class) stepsOf(of map[string]any, moments int) (int64, error) {
+	if !c.counts {
+		return int64(min(1, moments)), nil
+	}
+	v, ok := of["step"]
+	if !ok {
+		return 0, named("step", ErrMissing)
+	}
+	x, ok := numberOf(v)
+	if n := int64(x); ok && x >= 0 && x < 1<<53 && float64(n) == x {
+		return n, nil
+	}
+	return 0, fmt.Errorf("step: %w: %v is no count", ErrFormat, v)
+}
+
+// momentOf checks a tensor of a parameter's state.
+func momentOf(s slot, v any) (*tensor.Tensor, error) {
+	t, ok := v.(*tensor.Tensor)
+	if !ok || t == nil {
+		return nil, fmt.Errorf("%w: %T instead of a tensor", ErrFormat, v)
+	}
+	if want := s.Param.T.Shape(); !slices.Equal(t.Shape(), want) {
+		return nil, fmt.Errorf("%w: %v for a parameter of shape %v", ErrShape, t.Shape(), want)
+	}
+	switch t.DType() {
+	case tensor.Float64, tensor.Float32, tensor.Float16, tensor.BFloat16:
+		return t, nil
+	}
+	return nil, fmt.Errorf("%w: %v instead of floats", ErrDType, t.DType())
+}
+
+func named(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", key, err)
+}
+
+// restore gives the parameters the states that were found, copied.
+func (c *core) restore(o interface {
+	options
+	class() class
+}, found []finding) error {
+	states, start := o.states()
+	for i := range c.slots {
+		if err := c.slots[i].restore(found[i], states, start, o.class()); err != nil {
+			return err
+		}
+	}
+	if c.shared {
+		return c.share(o)
+	}
+	return nil
+}
+
+func (s *slot) restore(f finding, states int, start float64, c class) error {
+	if s.Steps == nil && f.steps == 0 {
+		return nil
+	}
+	for len(s.State) > states {
+		last := len(s.State) - 1
+		if err := s.State[last].Close(); err != nil {
+			return err
+		}
+		s.State = s.State[:last]
+	}
+	s.prepare(states, start)
+	for i, t := range s.State {
+		if f.state[i] == nil {
+			t.Fill(start)
+			continue
+		}
+		if err := tensor.Guard(func() { t.CopyFrom(f.state[i]) }); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.moments {
+		if m.used && m.signed && c.maximize {
+			s.State[m.at].Neg()
+		}
+	}
+	atomic.StoreInt64(&tensor.Data[int64](s.Steps)[0], f.steps)
+	return nil
+}
+
+// state returns what PyTorch's state dict has of a parameter, nil if it is nothing.
+func (m member) state(s *slot) map[string]any {
+	if s.steps() == 0 && !m.always {
+		return nil
+	}
+	s.prepare(m.states())
+	d := map[string]any{}
+	if m.counts {
+		d["step"] = count(s.steps())
+	}
+	for _, x := range m.moments {
+		switch {
+		case !x.used:
+		case x.signed && m.maximize:
+			d[x.key] = s.State[x.at].Clone().Neg()
+		default:
+			d[x.key] = s.State[x.at]
+		}
+	}
+	if len(d) == 0 {
+		return nil
+	}
+	return d
+}
+
+func (s *slot) steps() int64 {
+	if s.Steps == nil {
+		return 0
+	}
+	return atomic.LoadInt64(&tensor.Data[int64](s.Steps)[0])
+}
+
+// count returns a number of steps as PyTorch keeps it, or wider where float32 would not know it.
+func count(steps int64) *tensor.Tensor {
+	if steps > 1<<24 {
+		return tensor.Scalar(tensor.Float64, float64(steps))
+	}
+	return tensor.Scalar(tensor.Float32, float64(steps))
+}

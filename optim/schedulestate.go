@@ -1,0 +1,414 @@
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+)
+
+// ScheduleState returns what scheduler.state_dict() of PyTorch has after epoch steps, and load_state_dict takes: of
+// the schedules of an optimizer's groups, which differ in their rates alone. PyTorch computes most rates from
+// those before them, so load the optimizer's State there as well, and give State the schedules.
+//
+//	pt.Save("ck.pt", map[string]any{"optimizer": optim.State(opt, s), "scheduler": optim.ScheduleState(epoch, s)})
+//
+// A LambdaLR's function stays here, as it does in PyTorch. It panics if a schedule is of another package, or one
+// that PyTorch cannot express: a CyclicLR with Halve and Gamma.
+func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
+	if len(schedules) == 0 || epoch < 0 {
+		misuse("ScheduleState of %d schedules at epoch %d", len(schedules), epoch)
+	}
+	d := write(scheduledOf(schedules[0]).settings(epoch))
+	for _, s := range schedules[1:] {
+		own := write(scheduledOf(s).settings(epoch))
+		if reflect.TypeOf(s) != reflect.TypeOf(schedules[0]) || !reflect.DeepEqual(own, d) {
+			misuse("ScheduleState of %T with %v and %T with %v: schedules of groups differ in their rates alone", schedules[0], d, s, own)
+		}
+	}
+	for _, l := range scheduledOf(schedules[0]).rates() {
+		d[l.key] = each(schedules, func(s Schedule) any { return write(scheduledOf(s).rates())[l.key] })
+	}
+	d["_last_lr"] = each(schedules, func(s Schedule) any { return s.At(epoch) })
+	d["last_epoch"] = epoch
+	if seq, ok := schedules[0].(SequentialLR); ok {
+		d["_schedulers"] = seq.states(epoch, schedules)
+		return d
+	}
+	d["_step_count"], d["_get_lr_called_within_step"], d["verbose"], d["_is_initial"] = epoch+1, false, false, false
+	return d
+}
+
+func each(schedules []Schedule, f func(s Schedule) any) []any {
+	list := make([]any, len(schedules))
+	for i, s := range schedules {
+		list[i] = f(s)
+	}
+	return list
+}
+
+// LoadSchedule returns the schedules of an optimizer's groups, one for each, and the epoch that they are at, from
+// what ScheduleState or scheduler.state_dict() returned. Schedules are like the one that is given: it says the
+// class, the function of a LambdaLR, the parts of a SequentialLR, and DivFactor and FinalDivFactor of a OneCycleLR,
+// which no state dict has.
+//
+//	schedules, epoch, err := optim.LoadSchedule(optim.StepLR{}, state)
+//
+// The error wraps ErrFormat, ErrMissing or ErrUnexpected for each thing that does not fit.
+func LoadSchedule[S Schedule](like S, state any) (schedules []S, epoch int, err error) {
+	loaded, epoch, err := loadSchedule(like, state, 0)
+	for _, s := range loaded {
+		schedules = append(schedules, s.(S))
+	}
+	return schedules, epoch, err
+}
+
+// kept are the entries on which nothing here depends.
+var kept = []string{"_last_lr", "_step_count", "_get_lr_called_within_step", "verbose", "_is_initial", "last_epoch",
+	"_schedulers", "anneal_func", "use_beta1", "_scale_fn_ref"}
+
+func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, epoch int, err error) {
+	d, ok := dictOf(state)
+	if !ok {
+		return nil, 0, fmt.Errorf("%w: a %T", ErrFormat, state)
+	}
+	var problems []error
+	n, err := groupsOf(scheduledOf(like), d)
+	if err == nil {
+		err = named("last_epoch", counted("", &epoch, least).set(d["last_epoch"]))
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%T: %w", like, err)
+	}
+	for i := range n {
+		s := scheduledOf(like)
+		problems = append(problems, named(fmt.Sprintf("%T, group %d", like, i), errors.Join(readSchedule(s, d, i)...)))
+		schedules = append(schedules, reflect.ValueOf(s).Elem().Interface().(Schedule))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, 0, err
+	}
+	if seq, ok := like.(SequentialLR); ok {
+		err = seq.load(d["_schedulers"], schedules)
+	}
+	return schedules, epoch, err
+}
+
+// groupsOf returns how many groups a schedule's state is of.
+func groupsOf(s scheduled, d map[string]any) (int, error) {
+	key := "_last_lr"
+	if rates := s.rates(); len(rates) > 0 {
+		key = rates[0].key
+	}
+	list, ok := listOf(d[key])
+	if !ok || len(list) == 0 {
+		return 0, fmt.Errorf("%s: %w: a list of the groups' rates is wanted", key, ErrFormat)
+	}
+	return len(list), nil
+}
+
+// readSchedule takes what d has of group i.
+func readSchedule(s scheduled, d map[string]any, i int) []error {
+	own := maps.Clone(d)
+	for _, l := range s.rates() {
+		list, ok := listOf(d[l.key])
+		if !ok || i >= len(list) {
+			return []error{fmt.Errorf("%s: %w: a rate for each group is wanted", l.key, ErrFormat)}
+		}
+		own[l.key] = list[i]
+	}
+	return read(append(s.settings(0), s.rates()...), own, kept...)
+}
+
+// A scheduled schedule is a pointer to one that has a state dict in PyTorch.
+type scheduled interface {
+	Schedule
+	settings(epoch int) []setting // what the groups have in common
+	rates() []setting             // what is a list there, with an item for each group: the first rate first
+}
+
+// scheduledOf returns a copy.
+func scheduledOf(s Schedule) scheduled {
+	if s != nil {
+		v := reflect.New(reflect.TypeOf(s))
+		v.Elem().Set(reflect.ValueOf(s))
+		if p, ok := v.Interface().(scheduled); ok {
+			return p
+		}
+	}
+	misuse("%T has no state dict: the schedules of this package have", s)
+	return nil
+}
+
+// ratesOf returns what PyTorch's scheduler keeps in an optimizer's group.
+func ratesOf(s Schedule) map[string]any {
+	switch s := s.(type) {
+	case OneCycleLR:
+		return map[string]any{"initial_lr": s.first(), "max_lr": s.MaxLR, "min_lr": s.last()}
+	case SequentialLR:
+		return ratesOf(s.Schedules[0])
+	}
+	return map[string]any{"initial_lr": scheduledOf(s).rates()[0].get()}
+}
+
+func (s *StepLR) rates() []setting          { return []setting{number("base_lrs", &s.LR)} }
+func (s *MultiStepLR) rates() []setting     { return []setting{number("base_lrs", &s.LR)} }
+func (s *ExponentialLR) rates() []setting   { return []setting{number("base_lrs", &s.LR)} }
+func (s *ConstantLR) rates() []setting      { return []setting{number("base_lrs", &s.LR)} }
+func (s *LinearLR) rates() []setting        { return []setting{number("base_lrs", &s.LR)} }
+func (s *PolynomialLR) rates() []setting    { return []setting{number("base_lrs", &s.LR)} }
+func (s *CosineAnnealing) rates() []setting { return []setting{number("base_lrs", &s.LR)} }
+func (s *SequentialLR) rates() []setting    { return nil }
+func (s *CosineAnnealingWarmRestarts) rates() []setting {
+	return []setting{number("base_lrs", &s.LR)}
+}
+
+func (s *LambdaLR) rates() []setting {
+	return []setting{number("base_lrs", &s.LR), fixed("lr_lambdas", nil)}
+}
+
+func (s *CyclicLR) rates() []setting {
+	return []setting{number("base_lrs", &s.LR), number("max_lrs", &s.MaxLR)}
+}
+
+func (s *OneCycleLR) rates() []setting {
+	return []setting{{"base_lrs", true, func() any { return s.first() }, func(v any) error {
+		var first float64
+		err := setNumber(&first, v)
+		s.MaxLR = first * or(s.DivFactor, 25)
+		return err
+	}}}
+}
+
+func (s *StepLR) settings(int) []setting {
+	return []setting{counted("step_size", &s.Size, 1), number("gamma", &s.Gamma)}
+}
+
+func (s *ExponentialLR) settings(int) []setting { return []setting{number("gamma", &s.Gamma)} }
+
+func (s *ConstantLR) settings(int) []setting {
+	return []setting{number("factor", &s.Factor), counted("total_iters", &s.Epochs, 1)}
+}
+
+func (s *LinearLR) settings(int) []setting {
+	return []setting{number("start_factor", &s.Start), number("end_factor", &s.End), counted("total_iters", &s.Epochs, 1)}
+}
+
+func (s *PolynomialLR) settings(int) []setting {
+	return []setting{counted("total_iters", &s.Epochs, 1), number("power", &s.Power)}
+}
+
+func (s *CosineAnnealing) settings(int) []setting {
+	return []setting{counted("T_max", &s.Epochs, 1), number("eta_min", &s.Min)}
+}
+
+func (s *LambdaLR) settings(int) []setting { return nil }
+
+// settings has the milestones as PyTorch counts them: each with how often it is there.
+func (s *MultiStepLR) settings(int) []setting {
+	get := func() any {
+		times := map[int]int{}
+		for _, m := range s.Milestones {
+			times[m]++
+		}
+		return times
+	}
+	return []setting{number("gamma", &s.Gamma), {"milestones", true, get, s.setMilestones}}
+}
+
+// maxMilestones bounds how often one epoch is a milestone: at each the rate is multiplied.
+const maxMilestones = 1 << 16
+
+func (s *MultiStepLR) setMilestones(v any) error {
+	times, ok := pairsOf(v)
+	if !ok {
+		return fmt.Errorf("%w: a %T instead of a Counter", ErrFormat, v)
+	}
+	s.Milestones = nil
+	for k, n := range times {
+		epoch, ok := wholeOf(k)
+		count, also := wholeOf(n)
+		if !ok || !also || count < 0 || len(s.Milestones)+count > maxMilestones {
+			return fmt.Errorf("%w: epoch %v is there %v times", ErrFormat, k, n)
+		}
+		s.Milestones = append(s.Milestones, slices.Repeat([]int{epoch}, count)...)
+	}
+	slices.Sort(s.Milestones)
+	return nil
+}
+
+// settings has where in which wave it is, which PyTorch counts.
+func (s *CosineAnnealingWarmRestarts) settings(epoch int) []setting {
+	s.Mult = max(s.Mult, 1)
+	return []setting{counted("T_0", &s.Epochs, 1), counted("T_mult", &s.Mult, 1), number("eta_min", &s.Min),
+		{"T_cur", false, func() any { at, _ := s.wave(epoch); return at }, nil},
+		{"T_i", false, func() any { _, length := s.wave(epoch); return length }, nil}}
+}
+
+func (s *OneCycleLR) settings(int) []setting {
+	kind := "cos"
+	if s.Linear {
+		kind = "linear"
+	}
+	return []setting{counted("total_steps", &s.Steps, 2), {"_schedule_phases", true, s.phaseDicts, s.setPhases},
+		{"_anneal_func_type", false, func() any { return kind }, func(v any) error { s.Linear = v == "linear"; return nil }}, still("cycle_momentum")}
+}
+
+// still is the setting of a scheduler that changes the momentum, too.
+func still(key string) setting {
+	return setting{key, false, func() any { return false }, func(v any) error {
+		if v != false {
+			return fmt.Errorf("%w: it is %v, and the schedules here leave the momentum alone", ErrUnexpected, v)
+		}
+		return nil
+	}}
+}
+
+func (s *OneCycleLR) phaseDicts() any {
+	var list []map[string]any
+	names := []string{"initial_lr", "max_lr", "min_lr"}
+	if s.ThreePhase {
+		names = []string{"initial_lr", "max_lr", "initial_lr", "min_lr"}
+	}
+	momentum := func(i int) string {
+		if i == 1 {
+			return "base_momentum"
+		}
+		return "max_momentum"
+	}
+	for i, p := range s.phases() {
+		list = append(list, map[string]any{"end_step": p.end, "start_lr": names[i], "end_lr": names[i+1],
+			"start_momentum": momentum(i), "end_momentum": momentum(i + 1)})
+	}
+	return list
+}
+
+func (s *OneCycleLR) setPhases(v any) error {
+	phases, _ := listOf(v)
+	if len(phases) != 2 && len(phases) != 3 {
+		return fmt.Errorf("%w: %d phases, and there are 2 or 3", ErrFormat, len(phases))
+	}
+	first, _ := dictOf(phases[0])
+	end, ok := numberOf(first["end_step"])
+	if share := (end + 1) / float64(s.Steps); ok && share >= 0 && share <= 1 {
+		s.ThreePhase, s.PctStart = len(phases) == 3, share
+		if share == 0 {
+			s.PctStart = Zero
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: the first phase ends at step %v of %d", ErrFormat, first["end_step"], s.Steps)
+}
+
+func (s *CyclicLR) settings(int) []setting {
+	down := s.Down
+	if down == 0 {
+		down = s.Up
+	}
+	gamma, mode, by := or(s.Gamma, 1), "triangular", "cycle"
+	switch {
+	case s.Halve && gamma != 1:
+		misuse("a CyclicLR with Halve and Gamma %v has no state dict: PyTorch has no such mode", gamma)
+	case s.Halve:
+		mode = "triangular2"
+	case gamma != 1:
+		mode, by = "exp_range", "iterations"
+	}
+	total, ratio := float64(s.Up+down), float64(s.Up)/float64(s.Up+down)
+	return []setting{
+		text("mode", &mode, "triangular", "triangular2", "exp_range"), number("total_size", &total), number("step_ratio", &ratio),
+		{"gamma", true, func() any { return gamma }, func(v any) error {
+			s.Halve, s.Gamma = mode == "triangular2", 0
+			if err := setNumber(&gamma, v); err != nil {
+				return err
+			}
+			if mode == "exp_range" {
+				s.Gamma = gamma
+				if gamma == 0 {
+					s.Gamma = Zero
+				}
+			}
+			return s.setSteps(total, ratio)
+		}},
+		fixed("scale_mode", by), still("cycle_momentum"), {"_scale_fn_custom", false, func() any { return nil }, func(v any) error {
+			if v != nil {
+				return fmt.Errorf("%w: a function of the user's", ErrUnexpected)
+			}
+			return nil
+		}},
+	}
+}
+
+func (s *CyclicLR) setSteps(total, ratio float64) error {
+	up := math.Round(total * ratio)
+	if !(up >= 1 && total-up >= 1 && total < 1<<53 && total == math.Trunc(total)) {
+		return fmt.Errorf("%w: a cycle of %v steps, of which %v rise", ErrFormat, total, total*ratio)
+	}
+	s.Up, s.Down = int(up), int(total-up)
+	return nil
+}
+
+func (s *SequentialLR) settings(int) []setting {
+	return []setting{{"_milestones", true, func() any { return s.Milestones }, func(v any) error {
+		list, ok := numbersOf(v)
+		if !ok || !slices.IsSorted(list) || len(list)+1 != len(s.Schedules) {
+			return fmt.Errorf("%w: %v between %d schedules: they rise, and there is one fewer", ErrFormat, v, len(s.Schedules))
+		}
+		s.Milestones = list
+		return nil
+	}}}
+}
+
+// states returns those of the parts, each at its own epoch: -1 before it begins.
+func (s SequentialLR) states(epoch int, schedules []Schedule) []any {
+	list := make([]any, len(s.Schedules))
+	for k := range list {
+		parts := make([]Schedule, len(schedules))
+		for i, other := range schedules {
+			parts[i] = other.(SequentialLR).Schedules[k]
+		}
+		begin, end := 0, epoch+1
+		if k > 0 {
+			begin = s.Milestones[k-1]
+		}
+		if k < len(s.Milestones) {
+			end = min(end, s.Milestones[k])
+		}
+		at := max(end-1-begin, -1)
+		state := ScheduleState(max(at, 0), parts...)
+		state["last_epoch"] = at
+		list[k] = state
+	}
+	return list
+}
+
+// load takes the states of the parts into schedules, one for each group.
+func (s SequentialLR) load(states any, schedules []Schedule) error {
+	list, ok := listOf(states)
+	if !ok || len(list) != len(s.Schedules) {
+		return fmt.Errorf("_schedulers: %w: %d of them, and %d are given", ErrFormat, len(list), len(s.Schedules))
+	}
+	parts := make([][]Schedule, len(list))
+	for k, state := range list {
+		loaded, _, err := loadSchedule(s.Schedules[k], state, -1)
+		if err != nil {
+			return fmt.Errorf("schedule %d: %w", k, err)
+		}
+		parts[k] = loaded
+	}
+	groups := len(parts[0])
+	all := make([]Schedule, groups)
+	for i := range all {
+		seq := SequentialLR{Milestones: schedules[0].(SequentialLR).Milestones}
+		for k := range parts {
+			if len(parts[k]) != groups || groups != len(schedules) {
+				return fmt.Errorf("_schedulers: %w: they are of %d and %d groups", ErrGroups, groups, len(parts[k]))
+			}
+			seq.Schedules = append(seq.Schedules, parts[k][i])
+		}
+		schedules[i] = seq
+	}
+	return nil
+}

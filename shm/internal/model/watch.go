@@ -1,0 +1,309 @@
+package model
+
+import "fmt"
+
+// The watch model: one or two processes watch a barrier at which they do not meet, to learn who leaves or dies. Two others leave: each says so in
+// memory that the barrier knows nothing of, counts itself, and aborts the barrier, which the other one may have broken before. They
+// are killed anywhere; a reaper, which may be killed too, marks the dead, rings everybody and frees their slots. What must hold: when nothing
+// moves any more, every watcher knows everybody who is gone.
+
+const (
+	watchers = 2
+	leavers  = 2
+)
+
+type watchPC uint8
+
+const (
+	waCensus watchPC = iota // of what it will look at
+	waLook
+	waFirst // before it parks
+	waSetBit
+	waAgain
+	waParked
+	waRung
+	waRungBit
+	waRungAgain
+)
+
+type leavePC uint8
+
+const (
+	lvSay leavePC = iota
+	lvCount
+	lvBreak
+	lvTake // the bits of who watches
+	lvRing
+	lvGone
+)
+
+type watcher struct {
+	pc    watchPC
+	seen  watchCensus
+	knows uint8 // who is gone, as bits
+	bell  bool
+}
+
+type watchCensus struct{ lost, left uint8 }
+
+type leaver struct {
+	life mutexLife
+	pc   leavePC
+	rung uint8 // whom it still has to ring, as bits
+}
+
+type watchState struct {
+	w      [watchers]watcher
+	l      [leavers]leaver
+	bits   uint8 // of who asks to be rung
+	said   uint8 // who has left, as bits
+	left   uint8 // how many
+	broken bool
+
+	reaping uint8 // whom it still has to ring, as bits; with dead
+	freeing bool  // it has rung, and frees
+	dead    bool  // somebody is marked, and not free yet
+	kills   uint8
+	reaps   uint8 // kills of the reaper
+}
+
+// Watch is a configuration of the watch model.
+type Watch struct {
+	Watchers int // 1 or 2
+	Kills    int
+	Reaps    int // kills of the reaper
+	Bug      string
+}
+
+// The mutations of the watch model.
+const (
+	AbortQuiet     = "who aborts a barrier that is broken already rings nobody"
+	LeaveLate      = "who leaves aborts the barrier before it has said so"
+	WatchBlind     = "who watches does not look again after it set its bit"
+	WatchOnce      = "who is rung for nothing does not set its bit again"
+	CensusLate     = "who watches takes the census after it has looked who is gone"
+	RingFirstOnly  = "who takes the bits rings one participant"
+	ReapQuiet      = "the reaper rings nobody"
+	ReapRingsFirst = "the reaper rings before it marks the dead"
+	ReapFreesFirst = "the reaper frees the slots of the dead before it rings, and is killed in between"
+)
+
+// Model returns the transition system of c.
+func (c Watch) Model() Model[watchState] {
+	return Model[watchState]{Steps: c.steps, Events: c.events, Check: func(*watchState) error { return nil }, Done: c.done}
+}
+
+func (c Watch) steps(s watchState, emit func(watchState)) {
+	for i := range c.Watchers {
+		if n := s; c.watch(&n, i) {
+			emit(n)
+		}
+	}
+	for i := range s.l {
+		if n := s; s.l[i].life == isAlive && c.leave(&n, &n.l[i], uint8(1)<<i) {
+			emit(n)
+		}
+	}
+	c.reap(s, emit)
+}
+
+// events: a death, and that of the reaper, whose work another one takes up.
+func (c Watch) events(s watchState, emit func(watchState)) {
+	for i := range s.l {
+		if n := s; s.l[i].life == isAlive && s.l[i].pc != lvGone && int(s.kills) < c.Kills {
+			n.l[i] = leaver{life: isKilled}
+			n.kills++
+			emit(n)
+		}
+	}
+	if n := s; (s.dead || s.reaping != 0) && int(s.reaps) < c.Reaps {
+		n.reaps++
+		if n.reaping, n.freeing = 0, false; s.dead {
+			n.reaping = c.all() // who finds a mark rings
+		}
+		emit(n)
+	}
+}
+
+func (s *watchState) census() watchCensus {
+	n := watchCensus{left: s.left}
+	for i := range s.l {
+		if s.l[i].life == isMarked || s.l[i].life == isFree {
+			n.lost++
+		}
+	}
+	return n
+}
+
+// look returns who is gone.
+func (s *watchState) look() (gone uint8) {
+	gone = s.said
+	for i := range s.l {
+		if s.l[i].life == isMarked || s.l[i].life == isFree {
+			gone |= 1 << i
+		}
+	}
+	return gone
+}
+
+// watch takes a step of a watcher. What is ready for it is a census that is not the one that it has seen.
+func (c Watch) watch(s *watchState, i int) bool {
+	w := &s.w[i]
+	ready := s.census() != w.seen
+	park := func(on watchPC) {
+		if w.pc = on; ready {
+			w.pc = waCensus
+		}
+	}
+	switch w.pc {
+	case waCensus:
+		if w.pc = waLook; c.Bug == CensusLate {
+			w.knows = s.look()
+			break
+		}
+		w.seen = s.census()
+	case waLook:
+		if w.pc = waFirst; c.Bug == CensusLate {
+			w.seen = s.census()
+			break
+		}
+		w.knows = s.look()
+	case waFirst:
+		park(waSetBit)
+	case waSetBit:
+		s.bits |= 1 << i
+		if w.pc = waAgain; c.Bug == WatchBlind {
+			w.pc = waParked
+		}
+	case waAgain:
+		park(waParked)
+	case waParked:
+		if !w.bell {
+			return false
+		}
+		w.bell, w.pc = false, waRung
+	case waRung:
+		if park(waRungBit); c.Bug == WatchOnce && !ready {
+			w.pc = waParked
+		}
+	case waRungBit:
+		s.bits |= 1 << i
+		w.pc = waRungAgain
+	case waRungAgain:
+		park(waParked)
+	}
+	return true
+}
+
+// leave takes a step of one that leaves.
+func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
+	switch l.pc {
+	case lvSay:
+		if l.pc = lvCount; c.Bug == LeaveLate {
+			l.pc = lvBreak
+			break
+		}
+		s.said |= bit
+	case lvCount:
+		if l.pc = lvBreak; c.Bug == LeaveLate {
+			s.said |= bit
+			l.pc = lvGone
+		}
+		s.left++
+	case lvBreak:
+		if l.pc = lvTake; s.broken && c.Bug == AbortQuiet {
+			l.pc = lvGone
+		}
+		s.broken = true
+	case lvTake:
+		l.rung, s.bits, l.pc = s.bits, 0, lvRing
+	case lvRing:
+		if l.rung != 0 {
+			i := 0
+			for l.rung>>i&1 == 0 {
+				i++
+			}
+			s.w[i].bell = true
+			if l.rung &^= 1 << i; c.Bug == RingFirstOnly {
+				l.rung = 0
+			}
+			break
+		}
+		if l.pc = lvGone; c.Bug == LeaveLate && s.said&bit == 0 {
+			l.pc = lvCount
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (c Watch) all() uint8 { return 1<<c.Watchers - 1 }
+
+// reap marks all the dead, rings every watcher, and frees the slots.
+func (c Watch) reap(s watchState, emit func(watchState)) {
+	killed := false
+	for i := range s.l {
+		killed = killed || s.l[i].life == isKilled
+	}
+	switch n := s; {
+	case s.reaping != 0 && c.Bug == ReapQuiet:
+		n.reaping, n.freeing = 0, true
+		emit(n)
+	case s.reaping != 0:
+		i := 0
+		for s.reaping>>i&1 == 0 {
+			i++
+		}
+		n.w[i].bell = true
+		n.reaping &^= 1 << i
+		n.freeing = n.reaping == 0
+		emit(n)
+	case s.freeing:
+		if n.freeing = false; c.Bug == ReapRingsFirst {
+			n.mark()
+		}
+		n.free()
+		emit(n)
+	case killed && c.Bug == ReapRingsFirst:
+		n.reaping = c.all()
+		emit(n)
+	case killed:
+		n.mark()
+		if n.reaping = c.all(); c.Bug == ReapFreesFirst {
+			n.free()
+		}
+		emit(n)
+	}
+}
+
+func (s *watchState) mark() {
+	for i := range s.l {
+		if s.l[i].life == isKilled {
+			s.l[i].life, s.dead = isMarked, true
+		}
+	}
+}
+
+func (s *watchState) free() {
+	for i := range s.l {
+		if s.l[i].life == isMarked {
+			s.l[i].life = isFree
+		}
+	}
+	s.dead = false
+}
+
+func (c Watch) done(s *watchState) error {
+	for i, w := range s.w[:c.Watchers] {
+		if w.pc != waParked {
+			return fmt.Errorf("watcher %d is stuck", i)
+		}
+		for k, l := range s.l {
+			if (l.pc == lvGone || l.life != isAlive) && w.knows>>k&1 == 0 {
+				return fmt.Errorf("watcher %d does not know that %d is gone", i, k)
+			}
+		}
+	}
+	return nil
+}

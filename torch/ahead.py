@@ -1,0 +1,45 @@
+"""How descriptors in messages to Go get there: see Note [What goes ahead] in ahead.go."""
+
+
+def precede(fd, conn, address, key):
+    """Has what conn.send would leave to be fetched go to Go before the message, over the socket fd. The message names it by keys from this one on."""
+    import array
+    import itertools
+    import os
+    import socket
+    import struct
+    import threading
+    from multiprocessing import connection, reduction
+
+    me, heir, keys, to_go = os.getpid(), socket.socket(fileno=fd), itertools.count(key), threading.local()
+    send, dup_fd = connection.Connection.send, reduction.DupFd
+    os.set_inheritable(fd, False)
+
+    def send_marked(self, obj):
+        if self._handle != conn:
+            return send(self, obj)
+        to_go.now = True
+        try:
+            send(self, obj)
+        finally:
+            to_go.now = False
+
+    def dup_ahead(fd):
+        if not getattr(to_go, "now", False) or os.getpid() != me:  # another connection, or a process that was forked
+            return dup_fd(fd)
+        key = next(keys)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+        try:
+            heir.sendmsg([struct.pack("!q", key)], rights, socket.MSG_DONTWAIT)
+        except OSError:  # many wait there already, or Go has ended
+            return dup_fd(fd)
+        from multiprocessing.resource_sharer import DupFd
+
+        there = DupFd.__new__(DupFd)
+        there._id = address, key
+        return there
+
+    connection.Connection.send, reduction.DupFd = send_marked, dup_ahead
+
+
+precede(fd, conn, address, key)  # which Go defines

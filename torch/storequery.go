@@ -1,0 +1,189 @@
+package torch
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// A storeQuery is what a client of a TCPStore asks for.
+type storeQuery struct {
+	code   query
+	keys   []string
+	values [][]byte
+	number int64
+}
+
+// storeOperands are what follows a query: k a key, v a value, n a number of 64 bits and p one of 32; after * a count, and so many times the rest.
+var storeOperands = map[query]string{
+	querySet: "kv", queryCompareSet: "kvv", queryGet: "k", queryAdd: "kn", queryCheck: "*k", queryWait: "*k", queryNumKeys: "", queryDelete: "k",
+	queryAppend: "kv", queryMultiGet: "*k", queryMultiSet: "*kv", queryCancelWait: "", queryPing: "p",
+	queryQueuePush: "kv", queryQueuePop: "k", queryQueueLen: "k", queryListKeys: "", queryBarrier: "kn",
+}
+
+// watchKey is a query of PyTorch 1 alone.
+const watchKey = 7
+
+// A storeReader reads the queries of one client, of PyTorch 1 or 2: see Note [Dialects of TCPStore]. The first five bytes say which. For PyTorch 1
+// those of VALIDATE are the beginning of a SET, of a key that is longer than any.
+type storeReader struct {
+	r     *bufio.Reader
+	room  *storeRoom // of what is being read
+	most  int64      // bytes of a value
+	begun bool
+	first bool // for PyTorch 1
+	taken int64
+}
+
+// next reads a query. The error is io.EOF where the client has ended between two. What the query holds is in the room until done is called.
+func (r *storeReader) next() (q storeQuery, err error) {
+	if !r.begun {
+		if err := r.dialect(); err != nil {
+			return q, err
+		}
+		r.begun = true
+	}
+	b, err := r.r.ReadByte()
+	if err != nil {
+		return q, err
+	}
+	if q.code, err = r.code(b); err != nil {
+		return q, err
+	}
+	if err = r.operands(&q, storeOperands[q.code]); err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return q, err
+}
+
+// done gives the room of the last query back.
+func (r *storeReader) done() {
+	r.room.give(r.taken)
+	r.taken = 0
+}
+
+// dialect reads what a client of PyTorch 2 says first.
+func (r *storeReader) dialect() error {
+	b, err := r.r.Peek(1)
+	if err != nil {
+		return err
+	}
+	if r.first = b[0] != byte(queryValidate); r.first {
+		return nil
+	}
+	if b, err = r.r.Peek(5); err != nil {
+		return io.ErrUnexpectedEOF
+	}
+	if r.first = binary.LittleEndian.Uint32(b[1:]) != storeMagic; !r.first {
+		_, err = r.r.Discard(5)
+	}
+	return err
+}
+
+// code is the query of a byte.
+func (r *storeReader) code(b byte) (query, error) {
+	if !r.first {
+		if _, known := storeOperands[query(b)]; known {
+			return query(b), nil
+		}
+		return 0, protocolError("a client asks for %d, which no query is", b)
+	}
+	for q, code := range firstQueries {
+		if code == b {
+			return q, nil
+		}
+	}
+	if b == watchKey {
+		return 0, unsupported("watch_key of PyTorch 1; wait for a key, or look for it")
+	}
+	return 0, protocolError("a client begins with %d, which neither PyTorch 1 nor 2 does", b)
+}
+
+func (r *storeReader) operands(q *storeQuery, shape string) error {
+	times := uint64(1)
+	if shape != "" && shape[0] == '*' {
+		n, err := r.uint64()
+		if err != nil {
+			return err
+		}
+		if n > maxStoreKeys {
+			return fmt.Errorf("%w: %d keys at once; a store takes %d", ErrTooLong, n, maxStoreKeys)
+		}
+		times, shape = n, shape[1:]
+	}
+	for ; times > 0; times-- {
+		for _, kind := range shape {
+			if err := r.operand(q, kind); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *storeReader) operand(q *storeQuery, kind rune) error {
+	switch kind {
+	case 'k':
+		b, err := r.bytes("key", maxStoreKey)
+		q.keys = append(q.keys, string(b))
+		return err
+	case 'v':
+		b, err := r.bytes("value", r.most)
+		q.values = append(q.values, b)
+		return err
+	case 'p':
+		var b [4]byte
+		_, err := io.ReadFull(r.r, b[:])
+		q.number = int64(binary.LittleEndian.Uint32(b[:]))
+		return err
+	}
+	n, err := r.uint64()
+	q.number = int64(n)
+	return err
+}
+
+func (r *storeReader) uint64() (uint64, error) {
+	var b [8]byte
+	_, err := io.ReadFull(r.r, b[:])
+	return binary.LittleEndian.Uint64(b[:]), err
+}
+
+// storePiece is how much room is taken at a time for bytes that are still to come.
+const storePiece = 64 << 10
+
+// bytes reads a length and as many bytes. Memory is taken as they arrive, and not for what the length claims.
+func (r *storeReader) bytes(what string, most int64) ([]byte, error) {
+	n, err := r.uint64()
+	if err != nil {
+		return nil, err
+	}
+	if n > uint64(most) {
+		return nil, fmt.Errorf("%w: a %s of %d bytes; this store takes %d", ErrTooLong, what, n, most)
+	}
+	if err := r.take(storeCost); err != nil {
+		return nil, err
+	}
+	all := []byte{}
+	for left := int(n); left > 0; {
+		piece := min(left, storePiece)
+		if err := r.take(int64(piece)); err != nil {
+			return nil, err
+		}
+		at := len(all)
+		all = append(all, make([]byte, piece)...)
+		if _, err := io.ReadFull(r.r, all[at:]); err != nil {
+			return nil, io.ErrUnexpectedEOF
+		}
+		left -= piece
+	}
+	return all, nil
+}
+
+func (r *storeReader) take(n int64) error {
+	if err := r.room.take(n); err != nil {
+		return err
+	}
+	r.taken += n
+	return nil
+}

@@ -1,0 +1,326 @@
+package torch
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A StoreServer is what TCPStore(host, port, is_master=True) is in PyTorch: the server by which the ranks of a job find each other. Clients are
+// TCPStore of PyTorch 1.13 or of 2 with is_master=False, and a [Store]; PyTorch 1.13's watch_key is refused. What it has is in this process, and
+// goes with it.
+//
+// A store has no password: whoever reaches its port reads and writes all of it. So it listens at the address that is given, and nowhere else.
+type StoreServer struct {
+	listener net.Listener
+	opts     StoreServerOptions
+	table    *storeTable
+	room     *storeRoom
+
+	mu      sync.Mutex
+	clients map[*storeClient]bool
+	changed chan struct{} // closed when a client has gone
+	closed  bool
+	stop    func() bool // forgets the context
+	serving sync.WaitGroup
+}
+
+// StoreServerOptions bound what clients may ask for. The zero value is usable. A client that asks for more is disconnected.
+type StoreServerOptions struct {
+	MaxClients int   // connections at once; 0 stands for 16,384. PyTorch 1.13 has two for each rank
+	MaxValue   int64 // bytes of a value that is sent; 0 stands for 8 MiB, as in PyTorch. Keys have 8 KiB at most
+	MaxBytes   int64 // of keys, values, queues, waits and queries together; 0 stands for 1 GiB
+	// Refused is told, where it is not nil, why a client was disconnected, or not taken. It may be called by several goroutines.
+	Refused func(client net.Addr, err error)
+}
+
+func (o StoreServerOptions) filled() StoreServerOptions {
+	if o.MaxClients <= 0 {
+		o.MaxClients = 16 << 10
+	}
+	if o.MaxValue <= 0 {
+		o.MaxValue = maxStoreValue
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 1 << 30
+	}
+	if o.Refused == nil {
+		o.Refused = func(net.Addr, error) {}
+	}
+	return o
+}
+
+// ServeStore serves a store at "host:port", until Close, or until ctx is done; port 0 is one that is free. The error says so where another process
+// listens there.
+func ServeStore(ctx context.Context, addr string, o StoreServerOptions) (*StoreServer, error) {
+	if ctx.Err() != nil {
+		return nil, &StoreError{"serve", "", addr, context.Cause(ctx)}
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, &StoreError{"serve", "", addr, fmt.Errorf("%w: another process serves a store there, or uses the port; connect to it (DialStore), or take another port", err)}
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, &StoreError{"serve", "", addr, fmt.Errorf("%w: the address is of another machine; serve at one of this machine", err)}
+	case err != nil:
+		return nil, &StoreError{"serve", "", addr, err}
+	}
+	o = o.filled()
+	room := &storeRoom{left: o.MaxBytes, most: o.MaxBytes}
+	s := &StoreServer{listener: l, opts: o, table: newStoreTable(room), room: room, clients: map[*storeClient]bool{}, changed: make(chan struct{})}
+	s.serving.Add(1)
+	go s.accept()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop = context.AfterFunc(ctx, func() { s.Close() })
+	return s, nil
+}
+
+// Addr returns "host:port" of the listener.
+func (s *StoreServer) Addr() string { return s.listener.Addr().String() }
+
+// Drain waits until no client is connected: processes of PyTorch are until they end. A program whose part of a job is done calls it before Close, so
+// that the others can end theirs. The error wraps the context's cause and says how many are left.
+func (s *StoreServer) Drain(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		n, changed := len(s.clients), s.changed
+		s.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return &StoreError{"drain", "", s.Addr(), fmt.Errorf("%d clients are connected: %w", n, context.Cause(ctx))}
+		}
+	}
+}
+
+// Close disconnects all clients, whose calls fail, and waits until nothing of the server runs. It is idempotent.
+func (s *StoreServer) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.listener.Close()
+	for c := range s.clients {
+		c.conn.Close()
+	}
+	s.stop()
+	s.mu.Unlock()
+	s.serving.Wait()
+	return nil
+}
+
+func (s *StoreServer) accept() {
+	defer s.serving.Done()
+	for pause := time.Millisecond; ; {
+		conn, err := s.listener.Accept()
+		switch {
+		case err == nil:
+			pause = time.Millisecond
+			s.enter(conn)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default: // too many files are open: some may be closed soon
+			s.opts.Refused(nil, err)
+			time.Sleep(pause)
+			pause = min(2*pause, time.Second)
+		}
+	}
+}
+
+// enter serves a client, if there may be one more.
+func (s *StoreServer) enter(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.clients) >= s.opts.MaxClients {
+		conn.Close()
+		if !s.closed {
+			s.opts.Refused(conn.RemoteAddr(), fmt.Errorf("%w: StoreServerOptions.MaxClients is %d", ErrTooLong, s.opts.MaxClients))
+		}
+		return
+	}
+	c := &storeClient{server: s, conn: conn, in: storeReader{r: bufio.NewReader(conn), room: s.room, most: s.opts.MaxValue}}
+	s.clients[c] = true
+	s.serving.Add(1)
+	go c.serve()
+}
+
+func (s *StoreServer) leave(c *storeClient) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, c)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// A storeClient is one connection of a server.
+type storeClient struct {
+	server *StoreServer
+	conn   net.Conn
+	in     storeReader
+	out    []byte     // the answer
+	wait   *storeWait // that the client is in, or nil
+	woken  []string   // the keys of its last wait, of which it may have been told
+}
+
+func (c *storeClient) serve() {
+	defer c.server.serving.Done()
+	defer c.server.leave(c)
+	defer c.conn.Close()
+	err := c.answers()
+	c.in.done()
+	c.server.table.cancel(c.wait)
+	c.server.table.offer(c.woken)
+	if err != io.EOF && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		c.server.opts.Refused(c.conn.RemoteAddr(), err)
+	}
+}
+
+// answers serves queries until one cannot be served.
+func (c *storeClient) answers() error {
+	for {
+		q, err := c.in.next()
+		if err != nil {
+			return err
+		}
+		c.server.table.cancel(c.wait) // PyTorch 1 has no CANCEL_WAIT; its next query says that it waits no longer
+		c.wait = nil
+		err = c.do(q)
+		c.in.done()
+		if err != nil {
+			return err
+		}
+		if len(c.out) > 0 {
+			if _, err := c.conn.Write(c.out); err != nil {
+				return err
+			}
+		}
+		if c.out = c.out[:0]; cap(c.out) > storePiece {
+			c.out = nil
+		}
+	}
+}
+
+// What a WAIT, and its cancellation, are answered.
+const (
+	stopWaiting byte = iota
+	waitCanceled
+)
+
+// do does what a query asks for, and makes the answer.
+func (c *storeClient) do(q storeQuery) (err error) {
+	t := c.server.table
+	switch q.code {
+	case querySet, queryMultiSet:
+		return t.set(q.keys, q.values)
+	case queryCompareSet:
+		v, err := t.compareSet(q.keys[0], q.values[0], q.values[1])
+		c.value(v)
+		return err
+	case queryGet, queryMultiGet:
+		return c.values(t.get(q.keys))
+	case queryAdd:
+		n, err := t.add(q.keys[0], q.number)
+		c.number(n)
+		return err
+	case queryAppend:
+		return t.append(q.keys[0], q.values[0])
+	case queryQueuePush:
+		return t.push(q.keys[0], q.values[0])
+	case queryWait:
+		c.wait, err = t.wait(q.keys, c.tell)
+		return c.waits(q.keys, err)
+	case queryBarrier:
+		c.wait, err = t.barrier(q.keys[0], q.number, c.tell)
+		return c.waits(nil, err)
+	}
+	return c.look(q)
+}
+
+// look does what changes no value.
+func (c *storeClient) look(q storeQuery) error {
+	t := c.server.table
+	switch q.code {
+	case queryCheck:
+		there := byte(1)
+		if t.has(q.keys) {
+			there = 0
+		}
+		c.out = append(c.out, there)
+	case queryNumKeys:
+		c.number(int64(t.len()))
+	case queryDelete:
+		was := int64(0)
+		if t.remove(q.keys[0]) {
+			was = 1
+		}
+		c.number(was)
+	case queryCancelWait:
+		c.out = append(c.out, waitCanceled)
+	case queryPing:
+		c.out = binary.LittleEndian.AppendUint32(c.out, uint32(q.number))
+	case queryQueuePop:
+		n, v := t.pop(q.keys[0])
+		c.woken = nil
+		if c.number(int64(n)); n > 0 {
+			c.value(v)
+		}
+	case queryQueueLen:
+		c.number(int64(t.queued(q.keys[0])))
+	case queryListKeys:
+		keys := t.keys()
+		c.number(int64(len(keys)))
+		return c.values(keys)
+	}
+	return nil
+}
+
+// waits answers at once where there is nothing to wait for.
+func (c *storeClient) waits(keys []string, err error) error {
+	if err == nil && c.wait == nil {
+		c.out = append(c.out, stopWaiting)
+	}
+	c.woken = keys
+	return err
+}
+
+// tellTime is how long a client may take for one byte.
+const tellTime = 5 * time.Second
+
+// tell says that the wait is over. The client reads nothing else meanwhile, so it takes the byte at once, or is lost.
+func (c *storeClient) tell() {
+	c.conn.SetWriteDeadline(time.Now().Add(tellTime))
+	if _, err := c.conn.Write([]byte{stopWaiting}); err != nil {
+		c.conn.Close()
+	}
+	c.conn.SetWriteDeadline(time.Time{})
+}
+
+func (c *storeClient) number(n int64) { c.out = binary.LittleEndian.AppendUint64(c.out, uint64(n)) }
+
+func (c *storeClient) value(v []byte) {
+	c.number(int64(len(v)))
+	c.out = append(c.out, v...)
+}
+
+// values answers with one after another, which together may be more than is kept.
+func (c *storeClient) values(all [][]byte) error {
+	for _, v := range all {
+		if c.value(v); len(c.out) > storePiece {
+			if _, err := c.conn.Write(c.out); err != nil {
+				return err
+			}
+			c.out = c.out[:0]
+		}
+	}
+	return nil
+}

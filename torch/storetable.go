@@ -1,0 +1,336 @@
+package torch
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A storeRoom says how many bytes a server of a store may still take.
+type storeRoom struct {
+	mu         sync.Mutex
+	left, most int64
+}
+
+func (r *storeRoom) take(n int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n > r.left {
+		return fmt.Errorf("%w: the store has %d bytes of StoreServerOptions.MaxBytes, %d, left", ErrTooLong, r.left, r.most)
+	}
+	r.left -= n
+	return nil
+}
+
+func (r *storeRoom) give(n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left += n
+}
+
+// storeCost is what a key, a value in a queue or a wait for a key takes beside its bytes, about.
+const storeCost = 128
+
+// A storeTable is what a store has: values by keys, queues, and who waits. Its methods do to it what those of TCPStore's server do.
+type storeTable struct {
+	mu      sync.Mutex
+	values  map[string][]byte
+	queues  map[string][][]byte
+	waiting map[storeEvent][]*storeWait
+	room    *storeRoom
+}
+
+// A storeEvent is what is waited for: that there is something under a key, or that all have come to a barrier.
+type storeEvent struct {
+	key     string
+	barrier bool
+}
+
+// A storeWait is one client's. It is over when nothing is missing.
+type storeWait struct {
+	missing map[storeEvent]bool
+	cost    int64
+	over    func() // tells the client; called without the table's lock
+	told    chan struct{}
+}
+
+func newStoreTable(room *storeRoom) *storeTable {
+	return &storeTable{values: map[string][]byte{}, queues: map[string][][]byte{}, waiting: map[storeEvent][]*storeWait{}, room: room}
+}
+
+// change calls f under the lock, and then tells those whose waits are over.
+func (t *storeTable) change(f func() (over []*storeWait, err error)) error {
+	t.mu.Lock()
+	over, err := f()
+	t.mu.Unlock()
+	for _, w := range over {
+		w.over()
+		close(w.told)
+	}
+	return err
+}
+
+// put gives a key a value, and returns those whose waits are over.
+func (t *storeTable) put(key string, value []byte) ([]*storeWait, error) {
+	old, there := t.values[key]
+	more := int64(len(value) - len(old))
+	if !there {
+		more += int64(len(key)) + storeCost
+	}
+	if err := t.room.take(more); err != nil {
+		return nil, err
+	}
+	t.values[key] = value
+	return t.happened(storeEvent{key: key}, -1), nil
+}
+
+// happened takes an event off what is waited for, until so many waits are over or, below 0, from all. It returns those that are over, in the order
+// in which they came.
+func (t *storeTable) happened(e storeEvent, most int) (over []*storeWait) {
+	for _, w := range slices.Clone(t.waiting[e]) {
+		if len(over) == most {
+			break
+		}
+		if t.arrived(w, e); len(w.missing) == 0 {
+			t.room.give(w.cost)
+			over = append(over, w)
+		}
+	}
+	return over
+}
+
+// arrived takes an event off what a wait misses.
+func (t *storeTable) arrived(w *storeWait, e storeEvent) {
+	delete(w.missing, e)
+	others := slices.DeleteFunc(t.waiting[e], func(other *storeWait) bool { return other == w })
+	if len(others) == 0 {
+		delete(t.waiting, e)
+		return
+	}
+	t.waiting[e] = others
+}
+
+// set is SET, and MULTI_SET.
+func (t *storeTable) set(keys []string, values [][]byte) error {
+	return t.change(func() (over []*storeWait, err error) {
+		for i, key := range keys {
+			now, err := t.put(key, values[i])
+			over = append(over, now...)
+			if err != nil {
+				return over, err
+			}
+		}
+		return over, nil
+	})
+}
+
+// compareSet returns what the key has then; where it has none, what was expected.
+func (t *storeTable) compareSet(key string, expected, desired []byte) (now []byte, err error) {
+	err = t.change(func() ([]*storeWait, error) {
+		old, there := t.values[key]
+		now = old
+		switch {
+		case there && bytes.Equal(old, expected), !there && len(expected) == 0:
+			now = desired
+			return t.put(key, desired)
+		case !there:
+			now = expected
+		}
+		return nil, nil
+	})
+	return now, err
+}
+
+// get returns values; one that is not there is empty.
+func (t *storeTable) get(keys []string) [][]byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		values[i] = t.values[key]
+	}
+	return values
+}
+
+// add adds to a number that is there as text.
+func (t *storeTable) add(key string, n int64) (sum int64, err error) {
+	err = t.change(func() ([]*storeWait, error) {
+		if sum, err = t.count(key); err != nil {
+			return nil, err
+		}
+		sum += n
+		return t.put(key, strconv.AppendInt(nil, sum, 10))
+	})
+	return sum, err
+}
+
+func (t *storeTable) count(key string) (int64, error) {
+	old, there := t.values[key]
+	if !there {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(old)), 10, 64)
+	if err != nil {
+		return 0, protocolError("a client adds to %.100q, which is no number: %.100q", key, old)
+	}
+	return n, nil
+}
+
+// append puts bytes behind a value. The old one may be on its way to a client, and is not written to.
+func (t *storeTable) append(key string, more []byte) error {
+	return t.change(func() ([]*storeWait, error) { return t.put(key, slices.Concat(t.values[key], more)) })
+}
+
+// remove reports whether the key was there.
+func (t *storeTable) remove(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old, there := t.values[key]
+	if there {
+		t.room.give(int64(len(key)+len(old)) + storeCost)
+		delete(t.values, key)
+	}
+	return there
+}
+
+// keys returns them in their order.
+func (t *storeTable) keys() [][]byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([][]byte, 0, len(t.values))
+	for key := range t.values {
+		all = append(all, []byte(key))
+	}
+	slices.SortFunc(all, bytes.Compare)
+	return all
+}
+
+func (t *storeTable) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.values)
+}
+
+// has reports whether all keys have values, or something in their queues.
+func (t *storeTable) has(keys []string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !slices.ContainsFunc(keys, t.lacks)
+}
+
+func (t *storeTable) lacks(key string) bool {
+	_, there := t.values[key]
+	return !there && len(t.queues[key]) == 0
+}
+
+// push puts a value into a queue, and tells the first that waits for one.
+func (t *storeTable) push(key string, value []byte) error {
+	return t.change(func() ([]*storeWait, error) {
+		if err := t.room.take(int64(len(key)+len(value)) + storeCost); err != nil {
+			return nil, err
+		}
+		t.queues[key] = append(t.queues[key], value)
+		return t.happened(storeEvent{key: key}, 1), nil
+	})
+}
+
+// pop takes a value out of a queue, and returns how many there were.
+func (t *storeTable) pop(key string) (n int, value []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	queue := t.queues[key]
+	if len(queue) == 0 {
+		return 0, nil
+	}
+	value = queue[0]
+	t.room.give(int64(len(key)+len(value)) + storeCost)
+	if t.queues[key] = queue[1:]; len(queue) == 1 {
+		delete(t.queues, key)
+	}
+	return len(queue), value
+}
+
+func (t *storeTable) queued(key string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queues[key])
+}
+
+// offer tells another one that waits what is in queues, since the one that was told has gone without it.
+func (t *storeTable) offer(keys []string) {
+	t.change(func() (over []*storeWait, err error) {
+		for _, key := range keys {
+			over = append(over, t.happened(storeEvent{key: key}, len(t.queues[key]))...)
+		}
+		return over, nil
+	})
+}
+
+// wait begins a wait for keys. It is nil where all are there.
+func (t *storeTable) wait(keys []string, over func()) (w *storeWait, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.await(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !t.lacks(key) }), false, over)
+}
+
+// barrier adds one to those that have come. The wait is nil where that makes it complete.
+func (t *storeTable) barrier(key string, members int64, over func()) (w *storeWait, err error) {
+	err = t.change(func() (all []*storeWait, err error) {
+		n, err := t.count(key)
+		if err != nil {
+			return nil, err
+		}
+		if all, err = t.put(key, strconv.AppendInt(nil, n+1, 10)); err != nil {
+			return all, err
+		}
+		if n+1 >= members {
+			return append(all, t.happened(storeEvent{key, true}, -1)...), nil
+		}
+		w, err = t.await([]string{key}, true, over)
+		return all, err
+	})
+	return w, err
+}
+
+func (t *storeTable) await(keys []string, barrier bool, over func()) (*storeWait, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	w := &storeWait{missing: map[storeEvent]bool{}, over: over, told: make(chan struct{})}
+	for _, key := range keys {
+		w.cost += int64(len(key)) + storeCost
+	}
+	if err := t.room.take(w.cost); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		e := storeEvent{key, barrier}
+		if !w.missing[e] {
+			w.missing[e] = true
+			t.waiting[e] = append(t.waiting[e], w)
+		}
+	}
+	return w, nil
+}
+
+// cancel ends a wait. Where it was over before, the client has been told when cancel returns.
+func (t *storeTable) cancel(w *storeWait) {
+	if w == nil {
+		return
+	}
+	t.mu.Lock()
+	over := len(w.missing) == 0
+	for e := range w.missing {
+		t.arrived(w, e)
+	}
+	if !over {
+		t.room.give(w.cost)
+	}
+	t.mu.Unlock()
+	if over {
+		<-w.told
+	}
+}
