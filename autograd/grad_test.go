@@ -261,3 +261,66 @@ func TestRegression_S3_4_WhatCannotBeDerivedAgainIsNamed(t *testing.T) {
 	}()
 	autograd.Grad(vars{y}, vars{x}, again)
 }
+
+// A query that sees no key has zeros and no gradient, however attention is computed. They were NaN where weights were dropped or asked for.
+func TestRegression_S3_4_AQueryThatSeesNoKeyHasZeros(t *testing.T) {
+	seen := tensor.FromSlice([]bool{false, false, false, true, false, true}, 2, 3)
+	for name, attend := range map[string]func(q, k, v *autograd.Var, o autograd.Attention) *autograd.Var{
+		"kernel": autograd.ScaledDotProductAttention,
+		"dropped": func(q, k, v *autograd.Var, o autograd.Attention) *autograd.Var {
+			o.Dropout, o.Generator = 0.1, tensor.NewGenerator(1)
+			return autograd.ScaledDotProductAttention(q, k, v, o)
+		},
+		"weights": func(q, k, v *autograd.Var, o autograd.Attention) *autograd.Var {
+			return autograd.MatMul(autograd.AttentionWeights(q, k, o), v)
+		},
+	} {
+		for mode, o := range map[string]autograd.GradOptions{"tensors": {}, "values": again} {
+			q, k, v := autograd.Leaf(values(1, 1, 2, 4)), autograd.Leaf(values(2, 1, 3, 4)), autograd.Leaf(values(3, 1, 3, 2))
+			y := attend(q, k, v, autograd.Attention{Mask: autograd.Const(seen)})
+			if first := y.T().Select(0, 0); !tensor.Equal(first, tensor.New(tensor.Float64, 2)) {
+				t.Errorf("%s: %v", name, first)
+			}
+			for i, dx := range autograd.Grad(vars{autograd.Sum(autograd.Mul(y, y))}, vars{q, k, v}, o) {
+				if sum := dx.T().Sum(); sum != sum {
+					t.Errorf("%s, %s: derivative %d is %v", name, mode, i, dx.T())
+				}
+			}
+		}
+	}
+}
+
+// A part's gradient is added where it belongs, whatever the order of parts, and to what other operations give.
+func TestTheGradientsOfPartsAreAddedUp(t *testing.T) {
+	for name, s := range map[string]*autograd.Scope{"fresh": nil, "scope": autograd.NewScope()} {
+		p := autograd.NewParam("p", values(1, 1, 3, 2))
+		for _, x := range (vars{p.Var(), autograd.Mul(p.Var(), s.Const(tensor.Ones(tensor.Float64, 3, 2)))}) {
+			p.ZeroGrad()
+			total := autograd.Sum(x)
+			for i := range 3 {
+				total = autograd.Add(total, autograd.MulScalar(autograd.Sum(autograd.Select(x, 0, i)), float64(i)))
+			}
+			autograd.Add(total, autograd.Sum(autograd.Slice(x, 0, 0, 3, 2))).Backward()
+			if want := tensor.FromSlice([]float64{2, 2, 2, 2, 4, 4}, 3, 2); !tensor.Equal(p.Grad, want) {
+				t.Errorf("%s: %v, want %v", name, p.Grad, want)
+			}
+		}
+	}
+}
+
+// A row of padding got a gradient where it, or what lists it, counts from the end.
+func TestRegression_S3_4_PaddingCountsFromBothEnds(t *testing.T) {
+	for _, padding := range []int64{3, -1} {
+		for mode, o := range map[string]autograd.GradOptions{"tensors": {}, "values": again} {
+			w := autograd.Leaf(values(1, 1, 4, 2))
+			y := autograd.Embedding(w, autograd.Const(tensor.FromSlice([]int64{3, 0, -1, 1}, 4)), padding)
+			dw := autograd.Grad(vars{autograd.Sum(autograd.Mul(y, y))}, vars{w}, o)[0].T()
+			if tensor.Abs(dw.Select(0, 3)).Sum() != 0 || tensor.Abs(dw.Select(0, 0)).Sum() == 0 {
+				t.Errorf("padding %d, %s: %v", padding, mode, dw)
+			}
+		}
+	}
+	mustPanic(t, "Embedding with padding 4: there are rows from -4 to 3", func() {
+		autograd.Embedding(autograd.Const(values(1, 1, 4, 2)), autograd.Const(tensor.FromSlice([]int64{0}, 1)), 4)
+	})
+}

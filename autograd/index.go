@@ -142,9 +142,10 @@ func cornerOf(t *tensor.Tensor, shape []int) *tensor.Tensor {
 }
 
 // Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (..., features). Rows that padding names get no
-// gradient. As elsewhere, nothing is recorded if idx is NoGrad.
+// gradient; its numbers count from the end if they are negative, as those of idx do. As elsewhere, nothing is recorded if idx is NoGrad.
 func Embedding(w, idx *Var, padding ...int64) *Var {
 	want("Embedding", "a weight (n, features)", w, 2)
+	padding = fromBothEnds(padding, int64(w.t.Dim(0)))
 	flat := owned(idx.t.Reshape(-1))
 	rows := tensor.IndexSelect(w.t, 0, flat)
 	v := idx.scope.newVar()
@@ -168,4 +169,16 @@ func Embedding(w, idx *Var, padding ...int64) *Var {
 		}
 		return of(put("Embedding", w.t.Dim(0), flat, dy))
 	})
+}
+
+// fromBothEnds returns both of the numbers that each row of n has.
+func fromBothEnds(padding []int64, n int64) (both []int64) {
+	for _, p := range padding {
+		if p < -n || p >= n {
+			misuse("Embedding with padding %d: there are rows from %d to %d", p, -n, n-1)
+		}
+		row := (p + n) % n
+		both = append(both, row, row-n)
+	}
+	return both
 }

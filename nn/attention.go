@@ -3,6 +3,7 @@ package nn
 import (
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/tensor"
@@ -11,11 +12,16 @@ import (
 
 // A MultiheadAttention layer has several heads attend to a sequence, each to its part of the projected features.
 type MultiheadAttention struct {
-	InProjWeight *autograd.Param // (3·embed, embed): of queries, keys and values
+	InProjWeight *autograd.Param // (3·embed, embed): of queries, keys and values; or nil, and then there are
+	QProjWeight  *autograd.Param // (embed, embed)
+	KProjWeight  *autograd.Param // (embed, kdim)
+	VProjWeight  *autograd.Param // (embed, vdim)
 	InProjBias   *autograd.Param // (3·embed), or nil
+	BiasK, BiasV *autograd.Param // (1, 1, embed): one more key that all queries see, and its value; or nil
 	OutProj      *Linear         // embed to embed
 	Heads        int
 	BatchFirst   bool    // sequences are (N, L, embed), not (L, N, embed)
+	ZeroAttn     bool    // one more key and value, of zeros, that all queries see: PyTorch's add_zero_attn
 	P            float64 // the probability that a weight is dropped in training
 	Off          bool    // set by Eval: drop nothing
 
@@ -25,20 +31,50 @@ type MultiheadAttention struct {
 // NewMultiheadAttention returns a float32 layer, initialised as PyTorch's with numbers from g, or from the default generator if g is nil. It panics unless heads divides
 // embed.
 func NewMultiheadAttention(embed, heads int, g *tensor.Generator) *MultiheadAttention {
-	checkSizes("NewMultiheadAttention", embed, heads)
-	if embed%heads != 0 {
-		misuse("NewMultiheadAttention of %d features in %d heads: they are divided evenly between them", embed, heads)
-	}
-	bound := math.Sqrt(6 / float64(4*embed))
-	out := NewLinear(embed, embed, g)
-	out.Bias.T.Zero()
-	return &MultiheadAttention{
-		InProjWeight: autograd.NewParam("in_proj_weight", tensor.New(tensor.Float32, 3*embed, embed).Uniform(g, -bound, bound)),
-		InProjBias:   constant("in_proj_bias", 0, 3*embed), OutProj: out, Heads: heads,
-	}
+	return newMultiheadAttention("NewMultiheadAttention", embed, heads, embed, embed, g)
 }
 
-// Params returns InProjWeight, InProjBias and those of OutProj.
+// NewMultiheadAttentionOf is NewMultiheadAttention of keys with kdim features and values with vdim. Where one of them is not embed, each of
+// the three has a weight of its own, as in PyTorch.
+func NewMultiheadAttentionOf(embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
+	return newMultiheadAttention("NewMultiheadAttentionOf", embed, heads, kdim, vdim, g)
+}
+
+func newMultiheadAttention(what string, embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
+	checkSizes(what, embed, heads, kdim, vdim)
+	if embed%heads != 0 {
+		misuse("%s of %d features in %d heads: they are divided evenly between them", what, embed, heads)
+	}
+	m := &MultiheadAttention{InProjBias: constant("in_proj_bias", 0, 3*embed), OutProj: NewLinear(embed, embed, g), Heads: heads}
+	m.OutProj.Bias.T.Zero()
+	if kdim == embed && vdim == embed {
+		m.InProjWeight = xavier("in_proj_weight", g, 3*embed, embed)
+		return m
+	}
+	m.QProjWeight, m.KProjWeight, m.VProjWeight = xavier("q_proj_weight", g, embed, embed), xavier("k_proj_weight", g, embed, kdim), xavier("v_proj_weight", g, embed, vdim)
+	return m
+}
+
+// xavier returns a parameter with numbers from ±√(6/(out+in)): PyTorch's xavier_uniform.
+func xavier(name string, g *tensor.Generator, out, in int) *autograd.Param {
+	bound := math.Sqrt(6 / float64(out+in))
+	return autograd.NewParam(name, tensor.New(tensor.Float32, out, in).Uniform(g, -bound, bound))
+}
+
+// AddBiasKV gives m one more key and value, which are learned: PyTorch's add_bias_kv. They are initialised as PyTorch's with numbers from g, or from
+// the default generator if g is nil. Call it before parameters are counted, shared or given to an optimizer.
+func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
+	embed := m.embed()
+	learned := func(name string) *autograd.Param {
+		return autograd.NewParam(name, tensor.RandN(tensor.Float32, g, 1, 1, embed).MulScalar(1/math.Sqrt(float64(embed))))
+	}
+	m.BiasK, m.BiasV = learned("bias_k"), learned("bias_v")
+}
+
+// embed is how many features queries and outputs have.
+func (m *MultiheadAttention) embed() int { return m.OutProj.Weight.T.Dim(1) }
+
+// Params returns the weights and biases of what goes in, and those of OutProj.
 func (m *MultiheadAttention) Params() iter.Seq[*autograd.Param] { return Params(m) }
 
 // Train switches dropping on or off.
@@ -56,14 +92,14 @@ func (m *MultiheadAttention) Forward(x *autograd.Var) *autograd.Var {
 	return m.Attend(x, x, x, AttentionMask{})
 }
 
-// Attend returns the attention of queries q, (L, N, embed), to keys k and values v, (S, N, embed): (L, N, embed). With BatchFirst the first two dimensions change places;
-// without a batch there is no N.
+// Attend returns the attention of queries q, (L, N, embed), to keys k, (S, N, kdim), and values v, (S, N, vdim): (L, N, embed). With BatchFirst the first two dimensions change
+// places; without a batch there is no N.
 func (m *MultiheadAttention) Attend(q, k, v *autograd.Var, mask AttentionMask) *autograd.Var {
 	y, _ := m.attend(q, k, v, mask, false)
 	return y
 }
 
-// AttendWeights is Attend, and the weights of the keys, (N, L, S), as means over the heads. Nothing is dropped.
+// AttendWeights is Attend, and the weights of the keys, (N, L, S), as means over the heads; the keys that BiasK and ZeroAttn add come last. Nothing is dropped.
 func (m *MultiheadAttention) AttendWeights(q, k, v *autograd.Var, mask AttentionMask) (y, weights *autograd.Var) {
 	return m.attend(q, k, v, mask, true)
 }
@@ -72,8 +108,9 @@ func (m *MultiheadAttention) attend(q, k, v *autograd.Var, mask AttentionMask, w
 	m.check(q, k, v)
 	single := len(q.Shape()) == 2
 	parts := m.project(q, k, v, single)
-	n, l, s := parts[0].Shape()[0], parts[0].Shape()[2], parts[1].Shape()[2]
-	o := autograd.Attention{Mask: mask.merged(n, m.Heads, l, s, parts[0].T()), Causal: mask.Causal, Generator: m.Generator}
+	n, l := parts[0].Shape()[0], parts[0].Shape()[2]
+	o := autograd.Attention{Mask: mask.merged(m.Heads, parts[0].T(), parts[1].T(), m.more()), Causal: mask.Causal && m.more() == 0, Generator: m.Generator}
+	m.lengthen(&parts)
 	if weigh {
 		w := autograd.AttentionWeights(parts[0], parts[1], o)
 		y, weights = autograd.MatMul(w, parts[2]), autograd.Mean(w, 1)
@@ -95,16 +132,33 @@ func (m *MultiheadAttention) attend(q, k, v *autograd.Var, mask AttentionMask, w
 }
 
 func (m *MultiheadAttention) check(q, k, v *autograd.Var) {
-	embed := m.InProjWeight.T.Dim(1)
-	for _, x := range []*autograd.Var{q, k, v} {
-		n := len(x.Shape())
-		if n != 2 && n != 3 || n != len(q.Shape()) || x.Shape()[n-1] != embed {
-			misuse("MultiheadAttention of %v, %v and %v: they are sequences of %d features, with or without a batch", q.Shape(), k.Shape(), v.Shape(), embed)
-		}
+	qs, ks, vs, n := q.Shape(), k.Shape(), v.Shape(), len(q.Shape())
+	w := m.weights()
+	embed, kdim, vdim := w[0].Shape()[1], w[1].Shape()[1], w[2].Shape()[1]
+	if n != 2 && n != 3 || len(ks) != n || len(vs) != n || qs[n-1] != embed || ks[n-1] != kdim || vs[n-1] != vdim {
+		misuse("MultiheadAttention of %v, %v and %v: they are sequences of %d, %d and %d features, with or without a batch", qs, ks, vs, embed, kdim, vdim)
+	}
+	if !slices.Equal(ks[:n-1], vs[:n-1]) {
+		misuse("MultiheadAttention of keys %v and values %v: each key has a value", ks, vs)
+	}
+	if n == 3 && qs[m.batchDim()] != ks[m.batchDim()] {
+		misuse("MultiheadAttention of queries %v to keys %v: dimension %d is that of the batch, see BatchFirst", qs, ks, m.batchDim())
 	}
 	if m.Heads < 1 || embed%m.Heads != 0 {
 		misuse("MultiheadAttention of %d features in %d heads: they are divided evenly between them", embed, m.Heads)
 	}
+}
+
+// weights are those by which queries, keys and values are projected.
+func (m *MultiheadAttention) weights() (w [3]*autograd.Var) {
+	if m.InProjWeight == nil {
+		return [3]*autograd.Var{m.QProjWeight.Var(), m.KProjWeight.Var(), m.VProjWeight.Var()}
+	}
+	all, embed := m.InProjWeight.Var(), m.embed()
+	for i := range w {
+		w[i] = autograd.Narrow(all, 0, i*embed, embed)
+	}
+	return w
 }
 
 // batchDim is the dimension of the batch.
@@ -133,8 +187,7 @@ func (m *MultiheadAttention) order(dims ...int) []int {
 
 // project returns queries, keys and values as (N, heads, length, features).
 func (m *MultiheadAttention) project(q, k, v *autograd.Var, single bool) (parts [3]*autograd.Var) {
-	embed := m.InProjWeight.T.Dim(1)
-	w, bias := m.InProjWeight.Var(), optional(m.InProjBias)
+	embed, w, bias := m.embed(), m.weights(), optional(m.InProjBias)
 	back := []int{0, 2, 1, 3}
 	if !m.BatchFirst {
 		back = []int{1, 2, 0, 3}
@@ -147,22 +200,51 @@ func (m *MultiheadAttention) project(q, k, v *autograd.Var, single bool) (parts 
 		if bias != nil {
 			b = autograd.Narrow(bias, 0, i*embed, embed)
 		}
-		x = autograd.Linear(x, autograd.Narrow(w, 0, i*embed, embed), b)
+		x = autograd.Linear(x, w[i], b)
 		shape := append(append([]int{}, x.Shape()[:2]...), m.Heads, embed/m.Heads)
 		parts[i] = autograd.Permute(autograd.Reshape(x, shape...), back...)
 	}
 	return parts
 }
 
-// merged returns both masks as one that is added, (N or 1, heads or 1, L or 1, S), or nil.
-func (a AttentionMask) merged(n, heads, l, s int, like *tensor.Tensor) *autograd.Var {
+// more is how many keys there are beside those that are given.
+func (m *MultiheadAttention) more() (n int) {
+	if m.BiasK != nil {
+		n++
+	}
+	if m.ZeroAttn {
+		n++
+	}
+	return n
+}
+
+// lengthen adds these to the keys and values, (N, heads, S, features).
+func (m *MultiheadAttention) lengthen(parts *[3]*autograd.Var) {
+	for i, bias := range []*autograd.Param{nil, m.BiasK, m.BiasV} {
+		shape := slices.Clone(parts[i].Shape())
+		shape[2] = 1
+		if bias != nil {
+			own := autograd.Reshape(bias.Var(), 1, shape[1], 1, shape[3])
+			parts[i] = autograd.Cat(2, parts[i], autograd.Expand(own, shape...))
+		}
+		if m.ZeroAttn && i > 0 {
+			t := parts[i].T()
+			parts[i] = autograd.Cat(2, parts[i], autograd.Const(t.NewZeros(t.DType(), shape...)))
+		}
+	}
+}
+
+// merged returns both masks as one that is added to the products of queries with keys, (N, heads, L or S, features), and with so many more keys, which all see:
+// (N or 1, heads or 1, L or 1, S+more), or nil.
+func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autograd.Var {
+	n, l, s := q.Dim(0), q.Dim(2), k.Dim(2)
 	var sum *tensor.Tensor
 	add := func(t *tensor.Tensor, shape ...int) {
 		if t.DType() == tensor.Bool {
-			zeros := like.NewZeros(like.DType(), t.Shape()...)
+			zeros := q.NewZeros(q.DType(), t.Shape()...)
 			t = zeros.MaskedFill(t, math.Inf(-1))
 		}
-		if t = t.To(like.DType()).Reshape(shape...); sum != nil {
+		if t = t.To(q.DType()).Reshape(shape...); sum != nil {
 			t = tensor.Add(sum, t)
 		}
 		sum = t
@@ -183,10 +265,30 @@ func (a AttentionMask) merged(n, heads, l, s int, like *tensor.Tensor) *autograd
 		}
 		add(t, n, 1, 1, s)
 	}
+	if more > 0 && a.Causal {
+		add(later(q, l, s), 1, 1, l, s)
+	}
 	if sum == nil {
 		return nil
 	}
+	if more > 0 {
+		shape := slices.Clone(sum.Shape())
+		shape[3] = more
+		sum = tensor.Cat([]*tensor.Tensor{sum, sum.NewZeros(sum.DType(), shape...)}, 3)
+	}
 	return autograd.Const(sum)
+}
+
+// later says of each query which keys come after it, where like is.
+func later(like *tensor.Tensor, queries, keys int) *tensor.Tensor {
+	arange := func(n int) *tensor.Tensor {
+		t, err := tensor.ArangeOn(like.Device(), tensor.Int64, 0, float64(n), 1)
+		if err != nil {
+			panic(err)
+		}
+		return t
+	}
+	return tensor.Gt(arange(keys), arange(queries).Reshape(-1, 1))
 }
 
 func init() {

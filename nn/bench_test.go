@@ -34,3 +34,23 @@ func BenchmarkStep(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkEncoder is a step of a transformer block with 8 sequences of 128 elements, on one thread.
+func BenchmarkEncoder(b *testing.B) {
+	defer kernel.SetThreads(kernel.Threads())
+	kernel.SetThreads(1)
+	g, s := tensor.NewGenerator(1), autograd.NewScope()
+	m, x := nn.NewTransformerEncoderLayer(256, 8, 1024, 0, g), tensor.RandN(tensor.Float32, g, 128, 8, 256)
+	for name, pass := range map[string]func(){
+		"forward": func() { m.Forward(s.NoGrad(x)) },
+		"step":    func() { autograd.Sum(m.Forward(s.Leaf(x))).Backward() },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				pass()
+				s.Reset()
+			}
+		})
+	}
+}

@@ -10,7 +10,7 @@ import (
 // An Embedding layer has a row of learned features for each of n things.
 type Embedding struct {
 	Weight  *autograd.Param // (n, features)
-	Padding []int64         // things that stand for nothing: their rows get no gradient
+	Padding []int64         // things that stand for nothing: their rows get no gradient. They count from the end if they are negative
 }
 
 // NewEmbedding returns a float32 layer, initialised as PyTorch's with numbers from g, or from the default generator if g

@@ -119,6 +119,33 @@ var moduleCases = map[string]moduleCase{
 		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[0], in[0], nn.AttentionMask{})
 		return []*autograd.Var{y, w}
 	}},
+	"MultiheadAttention of other features": {func() nn.Module { return nn.NewMultiheadAttentionOf(6, 2, 5, 3, nil) }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[1], in[2], nn.AttentionMask{})
+		return []*autograd.Var{y, w}
+	}},
+	"MultiheadAttention of other values": {func() nn.Module {
+		m := nn.NewMultiheadAttentionOf(6, 2, 6, 4, nil)
+		m.BatchFirst, m.InProjBias, m.OutProj.Bias = true, nil, nil
+		return m
+	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		return just(m.(*nn.MultiheadAttention).Attend(in[0], in[1], in[2], nn.AttentionMask{Padding: hidden()}))
+	}},
+	"MultiheadAttention to more keys": {func() nn.Module {
+		m := nn.NewMultiheadAttention(6, 3, nil)
+		m.ZeroAttn = true
+		m.AddBiasKV(nil)
+		return m
+	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[0], in[0], nn.AttentionMask{Padding: hidden(), Causal: true})
+		return []*autograd.Var{y, w}
+	}},
+	"MultiheadAttention to zeros of one": {func() nn.Module {
+		m := nn.NewMultiheadAttention(6, 2, nil)
+		m.ZeroAttn = true
+		return m
+	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+		return just(m.(*nn.MultiheadAttention).Attend(in[0], in[0], in[0], nn.AttentionMask{}))
+	}},
 	"TransformerEncoderLayer norm last":  encoderLayer(false),
 	"TransformerEncoderLayer norm first": encoderLayer(true),
 	"TransformerEncoder": layer(func() nn.Layer {
@@ -143,6 +170,12 @@ var moduleCases = map[string]moduleCase{
 		g := nn.NewGRU(3, 4, 2, true, nil)
 		g.BatchFirst = true
 		return g
+	}),
+	"LSTM projected": lstm(func() *nn.LSTM { return nn.NewProjectedLSTM(3, 4, 2, 2, true, nil) }),
+	"LSTM projected from states": lstm(func() *nn.LSTM {
+		l := nn.NewProjectedLSTM(3, 4, 2, 1, false, nil)
+		l.BatchFirst = true
+		return l
 	}),
 	"LSTM without biases of one": lstm(func() *nn.LSTM {
 		l := nn.NewLSTM(3, 4, 1, false, nil)

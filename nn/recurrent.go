@@ -13,7 +13,7 @@ import (
 // A Pass is one layer's way through a sequence in one direction. Its parameters have PyTorch's names with a suffix: weight_ih_l0, bias_hh_l1_reverse.
 type Pass struct {
 	WeightIH *autograd.Param // (gates·hidden, in)
-	WeightHH *autograd.Param // (gates·hidden, hidden)
+	WeightHH *autograd.Param // (gates·hidden, states): states have as many features as hidden ones, unless there is WeightHR
 	BiasIH   *autograd.Param // (gates·hidden), or nil, as BiasHH
 	BiasHH   *autograd.Param // (gates·hidden)
 	WeightHR *autograd.Param // (states, hidden) of an LSTM: its states are projected to so many features, PyTorch's proj_size; or nil
@@ -43,15 +43,28 @@ type GRU struct{ Recurrent }
 
 // NewLSTM returns a float32 LSTM from in features to hidden ones, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
 func NewLSTM(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
-	return &LSTM{newRecurrent("NewLSTM", 4, in, hidden, layers, bidirectional, g)}
+	return &LSTM{newRecurrent("NewLSTM", 4, in, hidden, hidden, layers, bidirectional, g)}
+}
+
+// NewProjectedLSTM is NewLSTM with states that are projected from hidden features to fewer: PyTorch's proj_size. Cells keep hidden ones.
+func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
+	checkSizes("NewProjectedLSTM", proj)
+	if proj >= hidden {
+		misuse("NewProjectedLSTM from %d features to %d: they become fewer", hidden, proj)
+	}
+	l := &LSTM{newRecurrent("NewProjectedLSTM", 4, in, hidden, proj, layers, bidirectional, g)}
+	for _, p := range l.Passes {
+		p.WeightHR = uniform("weight_hr", hidden, g, proj, hidden)
+	}
+	return l
 }
 
 // NewGRU returns a float32 GRU from in features to hidden ones, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
 func NewGRU(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *GRU {
-	return &GRU{newRecurrent("NewGRU", 3, in, hidden, layers, bidirectional, g)}
+	return &GRU{newRecurrent("NewGRU", 3, in, hidden, hidden, layers, bidirectional, g)}
 }
 
-func newRecurrent(what string, gates, in, hidden, layers int, bidirectional bool, g *tensor.Generator) Recurrent {
+func newRecurrent(what string, gates, in, hidden, states, layers int, bidirectional bool, g *tensor.Generator) Recurrent {
 	checkSizes(what, in, hidden, layers)
 	r := Recurrent{Hidden: hidden, Bidirectional: bidirectional}
 	for l := range layers {
@@ -60,10 +73,10 @@ func newRecurrent(what string, gates, in, hidden, layers int, bidirectional bool
 			if d == 1 {
 				suffix += "_reverse"
 			}
-			r.Passes = append(r.Passes, &Pass{uniform("weight_ih", hidden, g, gates*hidden, in), uniform("weight_hh", hidden, g, gates*hidden, hidden),
+			r.Passes = append(r.Passes, &Pass{uniform("weight_ih", hidden, g, gates*hidden, in), uniform("weight_hh", hidden, g, gates*hidden, states),
 				uniform("bias_ih", hidden, g, gates*hidden), uniform("bias_hh", hidden, g, gates*hidden), nil, suffix})
 		}
-		in = hidden * r.directions()
+		in = states * r.directions()
 	}
 	return r
 }
@@ -196,7 +209,7 @@ func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var,
 			s = autograd.Unsqueeze(s, 1)
 		}
 		if states[k] = s; !slices.Equal(s.Shape(), shape) {
-			misuse("%s with first states of shape %v: they are %v", what, s.Shape(), shape)
+			misuse("%s with first %s of shape %v: they are %v", what, [...]string{"states", "cells"}[k], s.Shape(), shape)
 		}
 	}
 	return x, states

@@ -71,6 +71,15 @@ type loops[F Float] struct {
 	gru         func(n int, xr, xz, xn, r, z, own, fresh, last, state *F)
 	gruBackward func(n int, r, z, own, fresh, last, dr, dz, dn, dstate *F)
 
+	// centre writes x - shift to y, and returns its sum and that of its squares. affine makes y (alpha·y + beta)·w + b.
+	centre func(n int, shift F, x, y *F) (sum, squares F)
+	affine func(n int, alpha, beta F, w, b, y *F)
+
+	// normSums adds dy·y to dw, where y is (x - shift)·scale + left, and dy to db, and returns the sums of dy·w and of dy·w·y. normSlope writes
+	// (dy·w - mean - along·y)·scale to dx.
+	normSums  func(n int, shift, scale, left F, x, dy, w, dw, db *F) (sum, along F)
+	normSlope func(n int, shift, scale, left, mean, along F, x, dy, w, dx *F)
+
 	// descend makes buf keep·buf + take·(g + decay·p), and p loses lr times that.
 	descend func(n int, p, g, buf *F, lr, decay, keep, take F)
 

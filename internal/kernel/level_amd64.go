@@ -19,6 +19,7 @@ var avx2 = level{
 		exp: asm.ExpAVX2F32, sigmoid: asm.SigmoidAVX2F32, tanh: asm.TanhAVX2F32, expSum: asm.ExpSumAVX2F32, expTo: asm.ExpToAVX2F32, lessExp: asm.LessExpAVX2F32,
 		gelu: asm.GELUAVX2F32, geluSlope: asm.GELUSlopeAVX2F32, gated: asm.GatedAVX2F32, gatedSlope: asm.GatedSlopeAVX2F32,
 		lstm: asm.LSTMAVX2F32, lstmBackward: asm.LSTMBackwardAVX2F32, gru: asm.GRUAVX2F32, gruBackward: asm.GRUBackwardAVX2F32,
+		centre: asm.CentreAVX2F32, affine: asm.AffineAVX2F32, normSums: asm.NormSumsAVX2F32, normSlope: asm.NormSlopeAVX2F32,
 		descend: asm.DescendAVX2F32, adam: asm.AdamAVX2F32, rmsprop: asm.RMSpropAVX2F32,
 		pool: asm.PoolAVX2F32, poolBackward: asm.PoolBackwardAVX2F32,
 	},
@@ -31,6 +32,7 @@ var avx2 = level{
 		exp: asm.ExpAVX2F64, sigmoid: asm.SigmoidAVX2F64, tanh: asm.TanhAVX2F64, expSum: asm.ExpSumAVX2F64, expTo: asm.ExpToAVX2F64, lessExp: asm.LessExpAVX2F64,
 		gelu: gelu[float64], geluSlope: geluSlope[float64], gated: asm.GatedAVX2F64, gatedSlope: asm.GatedSlopeAVX2F64,
 		lstm: lstm[float64], lstmBackward: lstmBackward[float64], gru: gru[float64], gruBackward: gruBackward[float64],
+		centre: asm.CentreAVX2F64, affine: asm.AffineAVX2F64, normSums: asm.NormSumsAVX2F64, normSlope: asm.NormSlopeAVX2F64,
 		descend: asm.DescendAVX2F64, adam: asm.AdamAVX2F64, rmsprop: asm.RMSpropAVX2F64,
 		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
 	},
@@ -50,6 +52,7 @@ var avx512 = level{
 		exp: asm.ExpAVX512F32, sigmoid: asm.SigmoidAVX512F32, tanh: asm.TanhAVX512F32, expSum: asm.ExpSumAVX512F32, expTo: asm.ExpToAVX512F32, lessExp: asm.LessExpAVX512F32,
 		gelu: asm.GELUAVX512F32, geluSlope: asm.GELUSlopeAVX512F32, gated: asm.GatedAVX512F32, gatedSlope: asm.GatedSlopeAVX512F32,
 		lstm: asm.LSTMAVX512F32, lstmBackward: asm.LSTMBackwardAVX512F32, gru: asm.GRUAVX512F32, gruBackward: asm.GRUBackwardAVX512F32,
+		centre: asm.CentreAVX512F32, affine: asm.AffineAVX512F32, normSums: asm.NormSumsAVX512F32, normSlope: asm.NormSlopeAVX512F32,
 		descend: asm.DescendAVX512F32, adam: asm.AdamAVX512F32, rmsprop: asm.RMSpropAVX512F32,
 		pool: asm.PoolAVX512F32, poolBackward: asm.PoolBackwardAVX512F32,
 	},
@@ -62,6 +65,7 @@ var avx512 = level{
 		exp: asm.ExpAVX512F64, sigmoid: asm.SigmoidAVX512F64, tanh: asm.TanhAVX512F64, expSum: asm.ExpSumAVX512F64, expTo: asm.ExpToAVX512F64, lessExp: asm.LessExpAVX512F64,
 		gelu: gelu[float64], geluSlope: geluSlope[float64], gated: asm.GatedAVX512F64, gatedSlope: asm.GatedSlopeAVX512F64,
 		lstm: lstm[float64], lstmBackward: lstmBackward[float64], gru: gru[float64], gruBackward: gruBackward[float64],
+		centre: asm.CentreAVX512F64, affine: asm.AffineAVX512F64, normSums: asm.NormSumsAVX512F64, normSlope: asm.NormSlopeAVX512F64,
 		descend: asm.DescendAVX512F64, adam: asm.AdamAVX512F64, rmsprop: asm.RMSpropAVX512F64,
 		pool: poolPairs[float64], poolBackward: unpoolPairs[float64], // for tests of gradients: not worth assembly
 	},

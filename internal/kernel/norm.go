@@ -25,8 +25,7 @@ func Normalize[F Float](n Norm, x, w, b, y []F, means, scales []float64) {
 	n.divide(n.Rows, func(_, lo, hi int) {
 		for r := lo; r < hi; r++ {
 			to := y[r*cols:][:cols]
-			means[r], scales[r] = standardize(n.Eps, x[r*cols:][:cols], to)
-			affine(n, r, to, w, b)
+			means[r], scales[r] = normalize(n, r, x[r*cols:][:cols], w, b, to)
 		}
 	})
 }
@@ -41,26 +40,36 @@ func (n Norm) divide(things int, do func(worker, lo, hi int)) {
 	}
 }
 
-// standardize takes the mean from a row twice: the second one is of what rounding the first has left, which beside a mean that is much
+// normalize takes the mean from a row twice: the second one is of what rounding the first has left, which beside a mean that is much
 // larger than the deviations would be seen.
-func standardize[F Float](eps float64, x, y []F) (mean, scale float64) {
+func normalize[F Float](n Norm, r int, x, w, b, y []F) (mean, scale float64) {
 	count := float64(len(x))
 	first := F(Sum64(x) / count)
-	shiftTo(-first, x, y)
-	left := Sum64(y) / count
-	variance := max(float64(Dot(y, y))/count-left*left, 0) // NaN stays
-	scale = 1 / math.Sqrt(variance+eps)
-	Scale(F(scale), y)
-	shiftTo(F(-left*scale), y, y)
+	sum, squares := centreTo(first, x, y)
+	left := sum / count
+	variance := max(squares/count-left*left, 0) // NaN stays
+	scale = 1 / math.Sqrt(variance+n.Eps)
+	lo, hi := n.params(r)
+	if n.Run == 1 && w != nil && b != nil {
+		w, b := w[lo:hi], b[lo:hi]
+		for i, m := range short(len(y)) {
+			inner[F]().affine(m, F(scale), F(-left*scale), &w[i], &b[i], &y[i])
+		}
+	} else {
+		Scale(F(scale), y)
+		shiftTo(F(-left*scale), y, y)
+		affine(n, r, y, w, b)
+	}
 	return float64(first) + left, scale
 }
 
-// restandardize is standardize by a mean and a scale that are known.
-func restandardize[F Float](mean, scale float64, x, y []F) {
-	first := F(mean)
-	shiftTo(-first, x, y)
-	Scale(F(scale), y)
-	shiftTo(F((float64(first)-mean)*scale), y, y)
+// centreTo overwrites y with x-shift, and returns the sums of that and of its squares.
+func centreTo[F Float](shift F, x, y []F) (sum, squares float64) {
+	for i, n := range short(len(x)) {
+		s, q := inner[F]().centre(n, shift, &x[i], &y[i])
+		sum, squares = sum+float64(s), squares+float64(q)
+	}
+	return sum, squares
 }
 
 // shiftTo overwrites y with x+alpha.
@@ -102,13 +111,14 @@ func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, d
 	}
 	sums := borrow[F](scratch, gradients, parts*2*params)
 	clear(sums)
-	room := borrow[F](scratch, images, parts*2*cols)
+	room := borrow[F](scratch, images, parts*3*cols)
 	n.divide(parts, func(_, from, to int) {
 		for part := from; part < to; part++ {
-			g := normGradient[F]{n, w, room[part*2*cols:][:2*cols], sums[part*2*params:][:2*params]}
+			g := normGradient[F]{Norm: n, w: w, row: room[part*3*cols:][:3*cols], sums: sums[part*2*params:][:2*params]}
+			g.ones()
 			for r := part * n.Rows / parts; r < (part+1)*n.Rows/parts; r++ {
 				at := r * cols
-				g.row(r, means[r], scales[r], x[at:][:cols], dy[at:][:cols], piece(dx, at, cols))
+				g.add(r, means[r], scales[r], x[at:][:cols], dy[at:][:cols], piece(dx, at, cols))
 			}
 		}
 	})
@@ -135,37 +145,68 @@ func piece[F Float](x []F, at, n int) []F {
 type normGradient[F Float] struct {
 	Norm
 	w    []F
-	room []F // for two rows
+	row  []F // of weights, and of the gradients of weights and biases, where a row has not the shape of parameters
 	sums []F // of the gradients of weights and of biases
 }
 
-// row takes from the gradient of what row r was before its weights the mean and the part along the row, which moving and scaling have made constant.
-func (g normGradient[F]) row(r int, mean, scale float64, x, dy, dx []F) {
-	cols := len(x)
-	y, product := g.room[:cols], g.room[cols:]
-	restandardize(mean, scale, x, y)
-	Mul(dy, y, product)
-	g.addRuns(r, product, g.sums[:len(g.sums)/2])
-	g.addRuns(r, dy, g.sums[len(g.sums)/2:])
+// ones are the weights of a row where there are none.
+func (g *normGradient[F]) ones() {
+	for i := range g.row[:g.cols()] {
+		g.row[i] = 1
+	}
+}
+
+// add adds the gradients of the parameters of row r, and takes from the gradient of what it was before its weights the mean and the part along the row, which moving and scaling
+// have made constant.
+func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
+	w, dw, db := g.spread(r)
+	first := F(mean)
+	left := F((float64(first) - mean) * scale)
+	var sum, along F
+	for i, n := range short(len(x)) {
+		s, a := inner[F]().normSums(n, first, F(scale), left, &x[i], &dy[i], &w[i], &dw[i], &db[i])
+		sum, along = sum+s, along+a
+	}
+	if g.Run > 1 {
+		g.addRuns(r, dw, g.sums[:len(g.sums)/2])
+		g.addRuns(r, db, g.sums[len(g.sums)/2:])
+	}
 	if dx == nil {
 		return
 	}
-	copy(dx, dy)
-	affine(g.Norm, r, dx, g.w, nil)
-	count := F(cols)
-	sum, along := F(Sum64(dx))/count, Dot(dx, y)/count
-	Axpy(-along, y, dx)
-	shiftTo(-sum, dx, dx)
-	Scale(F(scale), dx)
+	count := F(len(x))
+	for i, n := range short(len(x)) {
+		inner[F]().normSlope(n, first, F(scale), left, sum/count, along/count, &x[i], &dy[i], &w[i], &dx[i])
+	}
 }
 
-// addRuns adds the elements of row r to the sums that they belong to.
-func (g normGradient[F]) addRuns(r int, x, sums []F) {
+// spread returns the weights of row r, one for each element, and what the gradients of its parameters are added to.
+func (g *normGradient[F]) spread(r int) (w, dw, db []F) {
 	lo, hi := g.params(r)
-	if g.Run == 1 {
-		Axpy(1, x, sums[lo:hi])
-		return
+	cols, half := g.cols(), len(g.sums)/2
+	w, dw, db = g.row[:cols], g.sums[lo:hi], g.sums[half+lo:half+hi]
+	if g.Run > 1 {
+		dw, db = g.row[cols:2*cols], g.row[2*cols:]
+		clear(dw)
+		clear(db)
 	}
+	switch {
+	case g.w != nil && g.Run == 1:
+		w = g.w[lo:hi]
+	case g.w != nil:
+		for p := lo; p < hi; p++ {
+			run := w[(p-lo)*g.Run:][:g.Run]
+			for i := range run {
+				run[i] = g.w[p]
+			}
+		}
+	}
+	return w, dw, db
+}
+
+// addRuns adds what runs of row r have to the sums that they belong to.
+func (g *normGradient[F]) addRuns(r int, x, sums []F) {
+	lo, hi := g.params(r)
 	for p := lo; p < hi; p++ {
 		sums[p] += Sum(x[(p-lo)*g.Run:][:g.Run])
 	}

@@ -13,6 +13,7 @@ func portableLoops[F Float]() loops[F] {
 		relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
 		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], expTo: expEach[F], lessExp: lessExp[F],
 		gelu: gelu[F], geluSlope: geluSlope[F], gated: gated[F], gatedSlope: gatedSlope[F], lstm: lstm[F], lstmBackward: lstmBackward[F], gru: gru[F], gruBackward: gruBackward[F],
+		centre: centre[F], affine: scaleAndAdd[F], normSums: normSums[F], normSlope: normSlope[F],
 		descend: descend[F], adam: adam[F], rmsprop: rmsprop[F],
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
 	}

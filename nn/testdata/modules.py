@@ -76,6 +76,14 @@ case("MultiheadAttention", nn.MultiheadAttention(6, 2), (4, 2, 6), (5, 2, 6), (5
 case("MultiheadAttention masked", nn.MultiheadAttention(6, 3, bias=False, batch_first=True), (2, 4, 6), scale=0.5,
      forward=lambda m, x: m(x, x, x, key_padding_mask=hidden, attn_mask=future, need_weights=False)[0])
 case("MultiheadAttention of one", nn.MultiheadAttention(6, 2), (4, 6), scale=0.5, forward=lambda m, x: m(x, x, x))
+case("MultiheadAttention of other features", nn.MultiheadAttention(6, 2, kdim=5, vdim=3), (4, 2, 6), (5, 2, 5), (5, 2, 3), scale=0.5,
+     forward=lambda m, q, k, v: m(q, k, v))
+case("MultiheadAttention of other values", nn.MultiheadAttention(6, 2, vdim=4, bias=False, batch_first=True), (2, 3, 6), (2, 4, 6), (2, 4, 4), scale=0.5,
+     forward=lambda m, q, k, v: m(q, k, v, key_padding_mask=hidden, need_weights=False)[0])
+case("MultiheadAttention to more keys", nn.MultiheadAttention(6, 3, add_bias_kv=True, add_zero_attn=True), (4, 2, 6), scale=0.5,
+     forward=lambda m, x: m(x, x, x, key_padding_mask=hidden, attn_mask=future))
+case("MultiheadAttention to zeros of one", nn.MultiheadAttention(6, 2, add_zero_attn=True), (4, 6), scale=0.5,
+     forward=lambda m, x: m(x, x, x, need_weights=False)[0])
 for first in (False, True):
     layer = nn.TransformerEncoderLayer(6, 2, 8, dropout=0, norm_first=first, activation="gelu" if first else "relu", batch_first=first)
     case(f"TransformerEncoderLayer {'norm first' if first else 'norm last'}", layer, (2, 4, 6) if first else (4, 2, 6), scale=0.5,
@@ -95,6 +103,9 @@ for cls in (nn.LSTM, nn.GRU):
     case(f"{name} of two layers from states", cls(3, 4, 2), (5, 2, 3), *[(2, 2, 4)] * states, forward=recurrent)
     case(f"{name} both ways", cls(3, 4, 2, bidirectional=True, batch_first=True), (2, 5, 3), forward=recurrent)
     case(f"{name} without biases of one", cls(3, 4, bias=False), (5, 3), *[(1, 4)] * states, forward=recurrent)
+
+case("LSTM projected", nn.LSTM(3, 4, 2, bidirectional=True, proj_size=2), (5, 2, 3), forward=recurrent)
+case("LSTM projected from states", nn.LSTM(3, 4, proj_size=2, batch_first=True), (2, 5, 3), (1, 2, 2), (1, 2, 4), forward=recurrent)
 
 torch.save(all_states, here / "modules.pt")
 try:

@@ -10,6 +10,7 @@ package asm
 //go:generate go run -C gen . exp -out ../exp_amd64.s -stubs ../exp_amd64.go -pkg asm
 //go:generate go run -C gen . gate -out ../gate_amd64.s -stubs ../gate_amd64.go -pkg asm
 //go:generate go run -C gen . recurrent -out ../recurrent_amd64.s -stubs ../recurrent_amd64.go -pkg asm
+//go:generate go run -C gen . norm -out ../norm_amd64.s -stubs ../norm_amd64.go -pkg asm
 //go:generate go run -C gen . function -out ../function_amd64.s -stubs ../function_amd64.go -pkg asm
 //go:generate go run -C gen . pixel -out ../pixel_amd64.s -stubs ../pixel_amd64.go -pkg asm
 //go:generate go run -C gen . cast -out ../cast_amd64.s -stubs ../cast_amd64.go -pkg asm

@@ -13,7 +13,7 @@ import (
 // writers are the files.
 var writers = map[string]func(vectors []vector){
 	"tile": writeTiles,
-	"loop": writeLoops, "exp": writeExps, "gate": writeGates, "recurrent": writeRecurrents, "pixel": writePixels, "function": writeFunctions, "cast": writeCasts,
+	"loop": writeLoops, "exp": writeExps, "gate": writeGates, "recurrent": writeRecurrents, "norm": writeNorms, "pixel": writePixels, "function": writeFunctions, "cast": writeCasts,
 }
 
 func main() {

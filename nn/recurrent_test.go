@@ -1,0 +1,118 @@
+package nn_test
+
+import (
+	"testing"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func TestRecurrentLayersSayWhatIsWrongWithTheirInputs(t *testing.T) {
+	input := func(shape ...int) *autograd.Var { return autograd.Const(tensor.New(tensor.Float32, shape...)) }
+	lstm, gru, projected := nn.NewLSTM(3, 4, 2, false, nil), nn.NewGRU(3, 4, 1, true, nil), nn.NewProjectedLSTM(3, 4, 2, 1, false, nil)
+	for want, f := range map[string]func(){
+		"LSTM of shape [5 2 4]: it takes sequences of at least one element of 3 features": func() { lstm.Forward(input(5, 2, 4)) },
+		"GRU of shape [0 2 3]: it takes sequences of at least one element":                func() { gru.Forward(input(0, 2, 3)) },
+		"GRU of shape [3]": func() { gru.Forward(input(3)) },
+		"LSTM with first states of shape [1 2 4]: they are [2 2 4]": func() { lstm.Run(input(5, 2, 3), input(1, 2, 4), nil) },
+		"LSTM with first cells of shape [2 2 3]: they are [2 2 4]":  func() { lstm.Run(input(5, 2, 3), nil, input(2, 2, 3)) },
+		"GRU with first states of shape [2 4]: they are [2 2 4]":    func() { gru.Run(input(5, 2, 3), input(2, 4)) },
+		"LSTM with first states of shape [1 2 4]: they are [1 2 2]": func() { projected.Run(input(5, 2, 3), input(1, 2, 4), nil) },
+		"NewProjectedLSTM from 4 features to 4: they become fewer":  func() { nn.NewProjectedLSTM(3, 4, 4, 1, false, nil) },
+		"NewGRU with sizes [3 0 1]: they are at least 1":            func() { nn.NewGRU(3, 0, 1, false, nil) },
+		"NewProjectedLSTM with sizes [0]: they are at least 1":      func() { nn.NewProjectedLSTM(3, 4, 0, 1, false, nil) },
+	} {
+		mustPanic(t, want, f)
+	}
+}
+
+// What is dropped between layers is another thing each time, the last layer's output is whole, and nothing is dropped in eval.
+func TestRecurrentLayersDropBetweenLayersAlone(t *testing.T) {
+	x := autograd.Const(tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 6, 3, 5))
+	for layers := 1; layers <= 2; layers++ {
+		g := nn.NewGRU(5, 8, layers, false, tensor.NewGenerator(2))
+		whole := g.Forward(x).T()
+		g.P, g.Generator = 0.5, tensor.NewGenerator(3)
+		first, second := g.Forward(x).T(), g.Forward(x).T()
+		if same := tensor.Equal(first, second); same != (layers == 1) {
+			t.Errorf("%d layers: dropping twice is the same is %t", layers, same)
+		}
+		if tensor.Any(tensor.Eq(first, first.Number(0))).Item() != 0 {
+			t.Errorf("%d layers: an output was dropped", layers)
+		}
+		nn.Eval(g)
+		if !tensor.Equal(g.Forward(x).T(), whole) {
+			t.Errorf("%d layers: something is dropped in eval", layers)
+		}
+	}
+}
+
+// A batch is what its examples are, however it lies in memory and whichever dimension comes first.
+func TestRecurrentLayersTreatExamplesAlike(t *testing.T) {
+	lstm := nn.NewLSTM(3, 4, 2, true, tensor.NewGenerator(1))
+	x := tensor.RandN(tensor.Float32, tensor.NewGenerator(2), 5, 2, 3)
+	y, h, c := lstm.Run(autograd.Const(x), nil, nil)
+	for n := range 2 {
+		one, oneH, oneC := lstm.Run(autograd.Const(x.Select(1, n)), nil, nil)
+		for i, pair := range [][2]*tensor.Tensor{{one.T(), y.T()}, {oneH.T(), h.T()}, {oneC.T(), c.T()}} {
+			if want := pair[1].Select(1, n); !tensor.AllClose(pair[0], want, 1e-5, 1e-6) {
+				t.Errorf("example %d, output %d: %v, want %v", n, i, pair[0], want)
+			}
+		}
+	}
+	lstm.BatchFirst = true
+	first, _, _ := lstm.Run(autograd.Const(x.Transpose(0, 1)), nil, nil)
+	if !tensor.AllClose(first.T(), y.T().Transpose(0, 1), 1e-5, 1e-6) {
+		t.Errorf("%v, want %v", first.T(), y.T())
+	}
+}
+
+func TestAttentionsSayWhatIsWrongWithTheirInputs(t *testing.T) {
+	input := func(shape ...int) *autograd.Var { return autograd.Const(tensor.New(tensor.Float32, shape...)) }
+	m, other := nn.NewMultiheadAttention(6, 2, nil), nn.NewMultiheadAttentionOf(6, 2, 5, 3, nil)
+	for want, f := range map[string]func(){
+		"sequences of 6, 6 and 6 features, with or without a batch": func() { m.Forward(input(4, 2, 5)) },
+		"of [4 2 6], [4 6] and [4 6]":                               func() { m.Attend(input(4, 2, 6), input(4, 6), input(4, 6), nn.AttentionMask{}) },
+		"sequences of 6, 5 and 3 features":                          func() { other.Forward(input(4, 2, 6)) },
+		"keys [5 2 5] and values [4 2 3]: each key has a value":     func() { other.Attend(input(4, 2, 6), input(5, 2, 5), input(4, 2, 3), nn.AttentionMask{}) },
+		"queries [4 2 6] to keys [5 3 6]: dimension 1 is that of the batch": func() {
+			m.Attend(input(4, 2, 6), input(5, 3, 6), input(5, 3, 6), nn.AttentionMask{})
+		},
+		"a mask of [4 5]: it is [4 4] or [4 4 4]": func() {
+			m.Attend(input(4, 2, 6), input(4, 2, 6), input(4, 2, 6), nn.AttentionMask{Mask: tensor.New(tensor.Bool, 4, 5)})
+		},
+		"padding [4 2]: it is [2 4]": func() {
+			m.Attend(input(4, 2, 6), input(4, 2, 6), input(4, 2, 6), nn.AttentionMask{Padding: tensor.New(tensor.Bool, 4, 2)})
+		},
+		"NewMultiheadAttentionOf with sizes [6 2 0 3]": func() { nn.NewMultiheadAttentionOf(6, 2, 0, 3, nil) },
+		"NewMultiheadAttention of 6 features in 4":     func() { nn.NewMultiheadAttention(6, 4, nil) },
+	} {
+		mustPanic(t, want, f)
+	}
+}
+
+// All queries see the keys that are added, also those that see no other.
+func TestKeysThatAreAddedAreSeenByAll(t *testing.T) {
+	x := tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 4, 2, 6)
+	for name, mask := range map[string]nn.AttentionMask{
+		"causal":  {Causal: true},
+		"padding": {Padding: tensor.Ones(tensor.Bool, 2, 4)},
+	} {
+		m := nn.NewMultiheadAttention(6, 2, tensor.NewGenerator(2))
+		m.ZeroAttn = true
+		m.AddBiasKV(tensor.NewGenerator(3))
+		_, w := m.AttendWeights(autograd.Const(x), autograd.Const(x), autograd.Const(x), mask)
+		for _, added := range []int{4, 5} {
+			if least := tensor.Amin(w.T().Select(2, added)).Item(); !(least > 0) {
+				t.Errorf("%s: a query gives %v to key %d, which was added", name, least, added)
+			}
+		}
+		if sums := tensor.Sum(w.T(), 2); !tensor.AllClose(sums, tensor.Ones(tensor.Float32, 2, 4), 1e-5, 1e-5) {
+			t.Errorf("%s: weights add up to %v", name, sums)
+		}
+		if mask.Causal && tensor.At[float32](w.T(), 0, 1, 2) != 0 {
+			t.Errorf("a query sees the future")
+		}
+	}
+}
