@@ -19,10 +19,12 @@ type birth struct {
 }
 
 func birthOf(o Options) birth {
-	return birth{executable: o.Executable, workDir: o.WorkDir, env: o.Env, threads: o.threads(), orphanGrace: o.OrphanGrace}
+	return birth{executable: o.Executable, workDir: o.WorkDir, env: o.Env, threads: o.threads(),
+		orphanGrace: o.OrphanGrace}
 }
 
-// kind is equal for births of which one can stand in for the other. The number of threads comes with the job.
+// kind is equal for births of which one can stand in for the other. The number of threads comes
+// with the job.
 func (b birth) kind() string {
 	return fmt.Sprintf("%q %q %q %d", b.executable, b.workDir, b.env, b.orphanGrace)
 }

@@ -33,7 +33,8 @@ func (s shared) bytes() ([]byte, error) {
 	return d.Bytes(s.h)
 }
 
-// marking is an argument whose receivers write their rank into the memory, end as How says, and give nothing back.
+// marking is an argument whose receivers write their rank into the memory, end as How says, and
+// give nothing back.
 type marking struct {
 	Twice [2]shared // the same block: in the message's table it stands once
 	How   string
@@ -83,14 +84,16 @@ func TestArgumentsShareMemoryAndNothingIsKept(t *testing.T) {
 		if _, ok := errors.AsType[*shoal.ProcessError](err); !ok {
 			t.Errorf("%s: got %v", how, err)
 		}
-		if peer, ok := errors.AsType[*shm.PeerError](err); (how == "kill" || how == "exit") && (!ok || peer.PID == 0 || peer.Slot == d.Slot()) {
+		if peer, ok := errors.AsType[*shm.PeerError](err); (how == "kill" || how == "exit") &&
+			(!ok || peer.PID == 0 || peer.Slot == d.Slot()) {
 			t.Errorf("%s: the participant that died is %+v", how, peer)
 		}
 	}
 	if err := d.Release(h); err != nil {
 		t.Error(err)
 	}
-	for begin := time.Now(); d.Stats().Blocks != before; time.Sleep(time.Millisecond) { // whoever else holds the recovery lock goes first
+	// another holder of the recovery lock goes first
+	for begin := time.Now(); d.Stats().Blocks != before; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > watchdog/4 {
 			t.Fatalf("%d blocks are in use, %d were before", d.Stats().Blocks, before)
 		}
@@ -109,7 +112,8 @@ func TestBlockThatIsNotHeldIsRefusedByTheStarter(t *testing.T) {
 	if err := d.Release(h); err != nil {
 		t.Fatal(err)
 	}
-	if err := markMemory.Spawn(deadline(t), 1, marking{[2]shared{{h}, {h}}, ""}); !errors.Is(err, shoal.ErrArgument) || !errors.Is(err, shm.ErrStale) {
+	if err := markMemory.Spawn(deadline(t), 1, marking{[2]shared{{h}, {h}}, ""}); !errors.Is(err,
+		shoal.ErrArgument) || !errors.Is(err, shm.ErrStale) {
 		t.Errorf("got %v, want ErrArgument and shm.ErrStale", err)
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Threads returns how many threads this process may keep busy: its share of what its starter had, and in the first process
-// the number of CPUs that affinity and the control group's quota allow. In a worker GOMAXPROCS is set to it. SetThreads changes it.
+// Threads returns how many threads this process may keep busy: its share of what its starter had,
+// and in the first process the number of CPUs that affinity and the control group's quota allow. In
+// a worker GOMAXPROCS is set to it. SetThreads changes it.
 func Threads() int {
 	if n := chosenThreads.Load(); n > 0 {
 		return int(n)
@@ -29,9 +30,10 @@ func granted() int {
 	return machineThreads()
 }
 
-// SetThreads sets how many threads this process may keep busy, at least 1: torch.set_num_threads. It sets GOMAXPROCS, which bounds the kernels of
-// package tensor, too; processes that are started later share the new number. More than this process was given make everybody slower,
-// which a warning says.
+// SetThreads sets how many threads this process may keep busy, at least 1: torch.set_num_threads.
+// It sets GOMAXPROCS, which bounds the kernels of package tensor, too; processes that are started
+// later share the new number. More than this process was given make everybody slower, which a
+// warning says.
 func SetThreads(n int) {
 	if n < 1 {
 		panic(fmt.Sprintf("shoal: SetThreads(%d): at least 1 thread is needed", n))
@@ -39,7 +41,8 @@ func SetThreads(n int) {
 	chosenThreads.Store(int64(n))
 	runtime.GOMAXPROCS(n)
 	if share := granted(); n > share {
-		slog.Warn("shoal: SetThreads exceeds the share of this process", "threads", n, "share", share, "cpus", machineThreads())
+		slog.Warn("shoal: SetThreads exceeds the share of this process", "threads", n, "share", share, "cpus",
+			machineThreads())
 	}
 }
 

@@ -100,7 +100,8 @@ func TestSetThreadsIsForTheProcessAndThoseBelow(t *testing.T) {
 	if err := g.Wait(); err != nil || out.String() != "3 3 3\n3\n" {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
-	if !strings.Contains(warning.String(), "WARN shoal: SetThreads exceeds the share of this process threads=3 share=2") {
+	if !strings.Contains(warning.String(),
+		"WARN shoal: SetThreads exceeds the share of this process threads=3 share=2") {
 		t.Errorf("no warning in %q", warning.String())
 	}
 	defer func() {
@@ -207,10 +208,12 @@ func saidBy(t *testing.T, name string) (said []string) {
 func TestTooManyThreadsAreSaidOnce(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{
-		"crowd": "WARN shoal: the workers' busy threads exceed the CPUs", "many": "WARN shoal: more busy workers than CPUs",
+		"crowd": "WARN shoal: the workers' busy threads exceed the CPUs",
+		"many":  "WARN shoal: more busy workers than CPUs",
 	} {
 		said := saidBy(t, program)
-		if len(said) != 2 || !strings.Contains(said[0], want) || !strings.Contains(said[0], "shoal.SetThreadWarning(false)") {
+		if len(said) != 2 || !strings.Contains(said[0], want) ||
+			!strings.Contains(said[0], "shoal.SetThreadWarning(false)") {
 			t.Errorf("%s: %q", program, said)
 		}
 	}
@@ -219,7 +222,8 @@ func TestTooManyThreadsAreSaidOnce(t *testing.T) {
 func TestCrowdThatHurtsIsSaid(t *testing.T) {
 	t.Parallel()
 	said := saidBy(t, "crowd")
-	if last := said[len(said)-1]; !strings.Contains(last, "get in each other's way") || !strings.Contains(last, "share=") {
+	if last := said[len(said)-1]; !strings.Contains(last, "get in each other's way") ||
+		!strings.Contains(last, "share=") {
 		t.Errorf("%q", said)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A child is a life of a Process in an operating system process: that one itself, and our ends of what connects us.
+// A child is a life of a Process in an operating system process: that one itself, and our ends of
+// what connects us.
 type child struct {
 	process *os.Process
 	death   death
@@ -62,8 +63,8 @@ func newChild(p *Process, s *shipment) (life, error) {
 // atOnce is what certainly fits into the buffer of a fresh socket.
 const atOnce = 32 << 10
 
-// serve writes the job, on a goroutine if that may block, and begins to read what the child writes. What cannot be written has no
-// reader any more.
+// serve writes the job, on a goroutine if that may block, and begins to read what the child writes.
+// What cannot be written has no reader any more.
 func (c *child) serve(p *Process, job []byte) {
 	c.owner = p
 	write := func() {
@@ -125,8 +126,9 @@ func (c *child) listen() {
 	c.pump(c.stderr, &lines{to: p.group.err, prefix: prefix, tail: c.tail})
 }
 
-// pump copies r to w on a goroutine until the other end is closed, or the process is dead and what it wrote is read.
-// The second is not the first: another program that the child started may hold the other end, and live.
+// pump copies r to w on a goroutine until the other end is closed, or the process is dead and what
+// it wrote is read. The second is not the first: another program that the child started may hold
+// the other end, and live.
 func (c *child) pump(r *os.File, w io.Writer) {
 	c.pumps.Go(func() {
 		buf := make([]byte, 16<<10)

@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// image is the running program itself, so that a rebuilt or deleted file cannot mismatch. The link is resolved in the new
-// process, whose image is still its starter's at that moment.
+// image is the running program itself, so that a rebuilt or deleted file cannot mismatch. The link
+// is resolved in the new process, whose image is still its starter's at that moment.
 const image = "/proc/self/exe"
 
 // startChild runs the program again.
@@ -30,11 +30,12 @@ func startChild(b birth) (_ *child, err error) {
 		return nil, err
 	}
 	m := mark{lifelines: len(files) - fdLifelines, threads: b.threads, orphanGrace: b.orphanGrace, warm: b.warm}
-	c.process, err = os.StartProcess(cmp.Or(b.executable, image), append([]string{b.title}, os.Args[1:]...), &os.ProcAttr{
-		Files: files,
-		Dir:   b.workDir,
-		Env:   mergeEnv(os.Environ(), budgetEnv(b.threads), b.env, []string{m.String()}),
-	})
+	c.process, err = os.StartProcess(cmp.Or(b.executable, image), append([]string{b.title}, os.Args[1:]...),
+		&os.ProcAttr{
+			Files: files,
+			Dir:   b.workDir,
+			Env:   mergeEnv(os.Environ(), budgetEnv(b.threads), b.env, []string{m.String()}),
+		})
 	if err != nil {
 		return nil, fmt.Errorf("start process: %w", err)
 	}
@@ -46,7 +47,8 @@ func startChild(b birth) (_ *child, err error) {
 	return c, nil
 }
 
-// open makes the descriptors of a worker, in the order of the fd constants. Our ends stay in c, and the worker's in c.theirs.
+// open makes the descriptors of a worker, in the order of the fd constants. Our ends stay in c, and
+// the worker's in c.theirs.
 func (c *child) open(b birth) ([]*os.File, error) {
 	inherited, err := heritage()
 	if err != nil {
@@ -89,8 +91,8 @@ func (c *child) openOutput(b birth) (out, errs *os.File, err error) {
 	return out, errs, nil
 }
 
-// openControl returns the worker's end of the control socket. Only ours is non-blocking, which puts it into Go's poller; the
-// worker does the same with its own.
+// openControl returns the worker's end of the control socket. Only ours is non-blocking, which puts
+// it into Go's poller; the worker does the same with its own.
 func (c *child) openControl() (*os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -117,9 +119,10 @@ type legacy struct {
 
 // heritage opens what stays open as long as this process lives.
 //
-// Note [Lifelines]: the write end of a process's lifeline exists in that process alone, so the kernel closes it at
-// the process's death, however it dies; everybody below has the read end. A program that is just being started holds a copy
-// between its fork and its exec, which ends by close-on-exec.
+// Note [Lifelines]: the write end of a process's lifeline exists in that process alone, so the
+// kernel closes it at the process's death, however it dies; everybody below has the read end. A
+// program that is just being started holds a copy between its fork and its exec, which ends by
+// close-on-exec.
 var heritage = sync.OnceValues(func() (*legacy, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

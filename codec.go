@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// This file is all that the package knows of wire: how an argument and the control messages become bytes.
+// This file is all that the package knows of wire: how an argument and the control messages become
+// bytes.
 
 // A parcel is an argument on its way: bytes, and the blocks they refer to by index.
 type parcel struct {
@@ -92,7 +93,8 @@ type argument[In any] struct{}
 // check has the plan built, and says why if that is not possible.
 func (argument[In]) check() error { return wire.Check[In]() }
 
-// A shipment is an encoded argument that holds its blocks until each of its receivers holds them, too, or is dead.
+// A shipment is an encoded argument that holds its blocks until each of its receivers holds them,
+// too, or is dead.
 type shipment struct {
 	parcel
 	mu        sync.Mutex
@@ -161,7 +163,8 @@ func (s *shipment) drop() {
 	s.Blocks = nil
 }
 
-// decode unpacks an argument and its files in the process that receives it, while the sender still holds its blocks.
+// decode unpacks an argument and its files in the process that receives it, while the sender still
+// holds its blocks.
 func (argument[In]) decode(m parcel) (in In, files []*os.File, err error) {
 	blocks, err := importBlocks(m.Blocks)
 	if err != nil {

@@ -9,16 +9,19 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Too many threads]: more busy threads than processors make every process slower, by far more than their number, because whoever is sent away
-// in the middle of something lets others wait for it. A group that shares the budget among its workers cannot come to it; one
-// that is told Threads, or more workers than there are processors, can. But workers that wait, as servers do, disturb nobody,
-// however many there are. So where there could be too many, the threads that run or could are counted now and then. If they are
-// too many, that is said once; and once more if it is seen to hurt, which is when the kernel takes processors away from
-// the workers all the time.
+// Note [Too many threads]: more busy threads than processors make every process slower, by far more
+// than their number, because whoever is sent away in the middle of something lets others wait for
+// it. A group that shares the budget among its workers cannot come to it; one that is told Threads,
+// or more workers than there are processors, can. But workers that wait, as servers do, disturb
+// nobody, however many there are. So where there could be too many, the threads that run or could
+// are counted now and then. If they are too many, that is said once; and once more if it is seen to
+// hurt, which is when the kernel takes processors away from the workers all the time.
 
 const (
-	crowdSwitches = 100 // involuntary switches a second for each CPU, of all workers together: more than that is a queue
-	crowdLooks    = 5   // in a row: what runs at one moment may wait at the next
+	// involuntary switches a second for each CPU, of all workers together: more than that is a
+	// queue
+	crowdSwitches = 100
+	crowdLooks    = 5 // in a row: what runs at one moment may wait at the next
 )
 
 var crowdPeriod = 5 * time.Second
@@ -33,8 +36,8 @@ var crowd struct {
 	looks    int  // periods that are over
 }
 
-// SetThreadWarning says whether this process warns, by package slog, when its workers keep more threads busy than there are CPUs.
-// It does until it is told not to.
+// SetThreadWarning says whether this process warns, by package slog, when its workers keep more
+// threads busy than there are CPUs. It does until it is told not to.
 func SetThreadWarning(on bool) {
 	crowd.mu.Lock()
 	crowd.off = !on
@@ -55,7 +58,8 @@ func crowders() []*Process {
 	return slices.DeleteFunc(ActiveChildren(), func(p *Process) bool { return p.group.opts.Start == GoroutineStart })
 }
 
-// busy counts the threads of workers that run or could, and the workers that have any. What they are during all looks counts.
+// busy counts the threads of workers that run or could, and the workers that have any. What they
+// are during all looks counts.
 func busy(cpus int) (workers, threads int) {
 	for n := range crowdLooks {
 		if n > 0 {
@@ -85,7 +89,8 @@ func watchCrowd() {
 	}
 }
 
-// watchBusy looks now and then, as long as there may be too many threads, and until it has said all. Nothing waits in between.
+// watchBusy looks now and then, as long as there may be too many threads, and until it has said
+// all. Nothing waits in between.
 func watchBusy(before map[int]int64, cpus int) {
 	time.AfterFunc(crowdPeriod, func() {
 		workers, threads := busy(cpus)
@@ -117,7 +122,8 @@ func sayCrowd(workers, threads, cpus int, switches float64) {
 	if switches > float64(crowdSwitches*cpus) {
 		crowd.hurt = true
 		slog.Warn("shoal: workers get in each other's way; each should have the share of threads, and shoal doctor shows more",
-			"involuntary_switches_per_s", int(switches), "workers", workers, "threads", threads, "cpus", cpus, "share", share(cpus, workers))
+			"involuntary_switches_per_s", int(switches), "workers", workers, "threads", threads, "cpus", cpus,
+			"share", share(cpus, workers))
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// This file is all that the package knows of domains: every process that it starts joins its starter's.
+// This file is all that the package knows of domains: every process that it starts joins its
+// starter's.
 
-// home tells the domains apart that this process has had: what a process inherits is the one that its starter has then.
+// home tells the domains apart that this process has had: what a process inherits is the one that
+// its starter has then.
 func home() shm.Token {
 	d, err := shm.Default()
 	if err != nil {
@@ -30,8 +32,8 @@ func domainFiles() ([]*os.File, error) {
 	return d.Files(), nil
 }
 
-// inspectable makes the domain of a family answer to shm.Inspect, which is its root's affair. Where it cannot, nobody depends on it; the listener
-// ends with the domain.
+// inspectable makes the domain of a family answer to shm.Inspect, which is its root's affair. Where
+// it cannot, nobody depends on it; the listener ends with the domain.
 var inspectable sync.Once
 
 // joinDomain makes the inherited domain this process's default and returns its slot there.
@@ -58,7 +60,8 @@ func reapDomain() {
 	}
 }
 
-// blocks returns how many blocks are in use in the domain of this process, and which of them it holds itself.
+// blocks returns how many blocks are in use in the domain of this process, and which of them it
+// holds itself.
 func blocks() (n int, mine []shm.Holding) {
 	d := shm.Current()
 	if d == nil {

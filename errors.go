@@ -10,48 +10,57 @@ import (
 
 // How a process can fail that is not an error of its function. Test for them with errors.Is.
 var (
-	// ErrPanic is wrapped where the function, or any goroutine of its process, panicked, or the Go runtime gave up.
+	// ErrPanic is wrapped where the function, or any goroutine of its process, panicked, or the Go
+	// runtime gave up.
 	ErrPanic = errors.New("shoal: panic")
 
-	// ErrExited is wrapped where a process ended, by os.Exit or by a signal, before its function had returned.
+	// ErrExited is wrapped where a process ended, by os.Exit or by a signal, before its function
+	// had returned.
 	ErrExited = errors.New("shoal: process ended early")
 
-	// ErrOOM is wrapped where the kernel's out-of-memory killer has ended a process, by all that can be known.
+	// ErrOOM is wrapped where the kernel's out-of-memory killer has ended a process, by all that
+	// can be known.
 	ErrOOM = errors.New("shoal: out of memory")
 
-	// ErrNoMain is returned by whatever starts a process in a program that has not called Main or TestMain yet.
-	// Without Main the new process would run the program from its beginning and start processes, too.
+	// ErrNoMain is returned by whatever starts a process in a program that has not called Main or
+	// TestMain yet. Without Main the new process would run the program from its beginning and start
+	// processes, too.
 	ErrNoMain = errors.New("shoal: call shoal.Main first in main, or shoal.TestMain first in TestMain")
 
-	// ErrNotRegistered is wrapped where the new process does not know the function: it was registered under a condition that does not hold there.
+	// ErrNotRegistered is wrapped where the new process does not know the function: it was
+	// registered under a condition that does not hold there.
 	ErrNotRegistered = errors.New("shoal: function is not registered in the new process")
 
 	// ErrArgument is wrapped where the argument of a function could not be sent or read.
 	ErrArgument = errors.New("shoal: argument did not cross")
 
-	// ErrOrphaned is the cause (see context.Cause) of a worker's context when the process that started it, or an
-	// ancestor of that one, has died. The worker ends a moment later, see Options.OrphanGrace.
+	// ErrOrphaned is the cause (see context.Cause) of a worker's context when the process that
+	// started it, or an ancestor of that one, has died. The worker ends a moment later, see
+	// Options.OrphanGrace.
 	ErrOrphaned = errors.New("shoal: a parent process has died")
 
 	// ErrInterrupted is the cause of a worker's context after Process.Interrupt.
 	ErrInterrupted = errors.New("shoal: interrupted")
 
-	// ErrAbandoned is wrapped where a goroutine did not stop when it was told to, so that it was left alone and runs on.
+	// ErrAbandoned is wrapped where a goroutine did not stop when it was told to, so that it was
+	// left alone and runs on.
 	ErrAbandoned = errors.New("shoal: goroutine left alone")
 
-	// ErrClosed is wrapped by what a Group answers after Wait or Close, and is the cause of its workers' cancellation.
+	// ErrClosed is wrapped by what a Group answers after Wait or Close, and is the cause of its
+	// workers' cancellation.
 	ErrClosed = errors.New("shoal: group is closed")
 )
 
-// A ProcessError says which process failed, and how. Error is one line; %+v adds the remote stack and the last words
-// on stderr. errors.Is and errors.As look into Err.
+// A ProcessError says which process failed, and how. Error is one line; %+v adds the remote stack
+// and the last words on stderr. errors.Is and errors.As look into Err.
 type ProcessError struct {
 	Func string // name given to Register
 	Rank int
 	PID  int // 0 if the process could not be started
 
-	// Err is what the function returned, or wraps ErrPanic, ErrExited, ErrOOM, ErrNotRegistered, ErrArgument or ErrAbandoned.
-	// Of a returned error there are the text and every sentinel that is known to wire.RegisterError.
+	// Err is what the function returned, or wraps ErrPanic, ErrExited, ErrOOM, ErrNotRegistered,
+	// ErrArgument or ErrAbandoned. Of a returned error there are the text and every sentinel that
+	// is known to wire.RegisterError.
 	Err error
 
 	Stack    string    // of the panic, the user's frames first; empty if there was none

@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// CutFrames feeds a stream in pieces of n bytes to the reader of the starter and returns what it makes of it.
+// CutFrames feeds a stream in pieces of n bytes to the reader of the starter and returns what it
+// makes of it.
 func CutFrames(stream []byte, n int) (kinds []byte, bodies [][]byte, err error) {
 	f := frames{each: func(kind frameKind, body []byte) {
 		kinds, bodies = append(kinds, byte(kind)), append(bodies, bytes.Clone(body))

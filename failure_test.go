@@ -35,7 +35,8 @@ var fails = shoal.Register("fails", func(ctx context.Context, rank int, how stri
 	return returned[how]()
 })
 
-// returned makes the errors only where they are asked for: package variables are initialised in every worker.
+// returned makes the errors only where they are asked for: package variables are initialised in
+// every worker.
 var returned = map[string]func() error{
 	"error":    func() error { return fs404("open x") },
 	"huge":     func() error { return errors.New(strings.Repeat("0123456789", 10<<20)) },
@@ -139,7 +140,8 @@ func TestErrorThatDoesNotEncodeComesBackAsText(t *testing.T) {
 func TestPanicBringsItsStack(t *testing.T) {
 	t.Parallel()
 	pe := fail(t, "panic")
-	if !errors.Is(pe, shoal.ErrPanic) || !errors.Is(pe, fs.ErrNotExist) || !strings.Contains(pe.Error(), "panic: deep down") {
+	if !errors.Is(pe, shoal.ErrPanic) || !errors.Is(pe, fs.ErrNotExist) ||
+		!strings.Contains(pe.Error(), "panic: deep down") {
 		t.Errorf("got %v", pe)
 	}
 	if !strings.HasPrefix(pe.Stack, "github.com/shoal-mp/shoal_test.deepest(") {
@@ -188,7 +190,8 @@ func TestExitIsReportedWithItsStatusAndLastWords(t *testing.T) {
 	if pe.Stderr != "last words" || out.String() != "pending output\n" {
 		t.Errorf("stderr %q, stdout %q", pe.Stderr, out.String())
 	}
-	if pe := fail(t, "exit 0"); !errors.Is(pe, shoal.ErrExited) || !strings.Contains(pe.Error(), "before its function had returned") {
+	if pe := fail(t, "exit 0"); !errors.Is(pe, shoal.ErrExited) ||
+		!strings.Contains(pe.Error(), "before its function had returned") {
 		t.Errorf("got %v", pe)
 	}
 }
@@ -196,7 +199,8 @@ func TestExitIsReportedWithItsStatusAndLastWords(t *testing.T) {
 func TestSignalIsReported(t *testing.T) {
 	t.Parallel()
 	pe := fail(t, "kill")
-	if !errors.Is(pe, shoal.ErrExited) || pe.Signal != syscall.SIGKILL || pe.ExitCode != -1 || !strings.Contains(pe.Error(), "signal: killed") {
+	if !errors.Is(pe, shoal.ErrExited) || pe.Signal != syscall.SIGKILL || pe.ExitCode != -1 ||
+		!strings.Contains(pe.Error(), "signal: killed") {
 		t.Errorf("got %v, signal %v, exit %d", pe, pe.Signal, pe.ExitCode)
 	}
 	if pe := fail(t, "segv"); !strings.Contains(fmt.Sprintf("%+v", pe), "SIGSEGV") && pe.Signal != syscall.SIGSEGV {

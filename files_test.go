@@ -200,13 +200,15 @@ func TestWorkersAcceptOnTheListenerOfTheirStarter(t *testing.T) {
 func TestFilesThatCannotBePassedAreNamed(t *testing.T) {
 	everyStart(t, func(t *testing.T, opts shoal.Options) {
 		err := note.Go(shoal.NewGroup(deadline(t), opts), "none").Wait(deadline(t))
-		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "number 0 of Options.Files, of which this process was given 0") {
+		if !errors.Is(err, fs.ErrNotExist) ||
+			!strings.Contains(err.Error(), "number 0 of Options.Files, of which this process was given 0") {
 			t.Errorf("without files: %v", err)
 		}
 		_, w := pipe(t)
 		w.Close()
 		opts.Files = []*os.File{w}
-		if _, err := note.Start(deadline(t), 1, "closed", opts); !errors.Is(err, shoal.ErrArgument) || !errors.Is(err, os.ErrClosed) {
+		if _, err := note.Start(deadline(t), 1, "closed", opts); !errors.Is(err, shoal.ErrArgument) ||
+			!errors.Is(err, os.ErrClosed) {
 			t.Errorf("a closed file: %v", err)
 		}
 		opts.Files = []*os.File{nil}

@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// Frames on the control socket between a process and one that it started. PROTOCOL.md, section Spawn, has the picture:
+// Frames on the control socket between a process and one that it started. PROTOCOL.md, section
+// Spawn, has the picture:
 //
 //	0  length of the body, 4 bytes, little endian
 //	4  kind, 1 byte

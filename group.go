@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Group is a set of processes that live and end together: the first that fails cancels the others. Its methods may be called
-// by several goroutines. Every group needs a Wait or a Close.
+// A Group is a set of processes that live and end together: the first that fails cancels the
+// others. Its methods may be called by several goroutines. Every group needs a Wait or a Close.
 type Group struct {
 	opts     Options
 	out, err *stream
@@ -47,11 +47,12 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 	return g
 }
 
-// Spawn runs n processes with ranks 0 to n-1 and the same argument, and waits for all of them. The first failure
-// cancels the others; the error joins all failures, the first one first, each a *ProcessError. The thread
-// budget of this process is divided by n.
+// Spawn runs n processes with ranks 0 to n-1 and the same argument, and waits for all of them. The
+// first failure cancels the others; the error joins all failures, the first one first, each a
+// *ProcessError. The thread budget of this process is divided by n.
 //
-// Tensors and whatever else is shared in the argument are not copied: every process works on the same memory.
+// Tensors and whatever else is shared in the argument are not copied: every process works on the
+// same memory.
 func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	if n < 1 {
 		return fmt.Errorf("shoal: %s.Spawn: %d processes; at least 1 is needed", f.name, n)
@@ -64,7 +65,8 @@ func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	return g.Wait()
 }
 
-// Start is Spawn with Options that does not wait: Python's start_processes. The group is the caller's, to Join, Wait for or Close.
+// Start is Spawn with Options that does not wait: Python's start_processes. The group is the
+// caller's, to Join, Wait for or Close.
 func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Group, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("shoal: %s.Start: %d processes; at least 1 is needed", f.name, n)
@@ -90,8 +92,9 @@ func (f *Func[In]) startIn(g *Group, n int, in In) error {
 	return nil
 }
 
-// Go starts one more process in g. Ranks count per function within a group. It does not wait for the process, and never returns
-// nil: a process that could not be started has failed, which Process.Wait and Group.Wait say.
+// Go starts one more process in g. Ranks count per function within a group. It does not wait for
+// the process, and never returns nil: a process that could not be started has failed, which
+// Process.Wait and Group.Wait say.
 func (f *Func[In]) Go(g *Group, in In) *Process {
 	s, err := f.ship(g, in, 1)
 	if err != nil {
@@ -132,7 +135,8 @@ func (g *Group) unstarted(name string, err error) *Process {
 func (g *Group) enter(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: callers(), ended: make(chan struct{})}
+	p := &Process{group: g, name: name, rank: g.opts.FirstRank + g.ranks[name], origin: callers(),
+		ended: make(chan struct{})}
 	g.ranks[name]++
 	g.live[p] = struct{}{}
 	g.all = append(g.all, p)
@@ -171,9 +175,10 @@ func (g *Group) echo(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(g.ctx)) || errors.Is(err, ErrClosed)
 }
 
-// Wait blocks until every process of the group has ended, and closes the group. Its error joins all failures, the first
-// one first, each a *ProcessError, or is nil. What a process returned only because it was cancelled is no failure; the cancellation
-// of the group's context is one, whatever the processes made of it.
+// Wait blocks until every process of the group has ended, and closes the group. Its error joins all
+// failures, the first one first, each a *ProcessError, or is nil. What a process returned only
+// because it was cancelled is no failure; the cancellation of the group's context is one, whatever
+// the processes made of it.
 func (g *Group) Wait() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -195,9 +200,10 @@ func (g *Group) conclude() error {
 	return join(g.failures)
 }
 
-// Join is Wait with an end: it returns false and no error when ctx is done while all is well, and may be called again. Once
-// a process has failed it waits, for as long as Grace lets the others live, and returns true and the error of Wait. With
-// context.WithTimeout it is Python's ProcessContext.join(timeout).
+// Join is Wait with an end: it returns false and no error when ctx is done while all is well, and
+// may be called again. Once a process has failed it waits, for as long as Grace lets the others
+// live, and returns true and the error of Wait. With context.WithTimeout it is Python's
+// ProcessContext.join(timeout).
 func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 	stop := g.wakeAfter(ctx)
 	defer stop()
@@ -212,8 +218,9 @@ func (g *Group) Join(ctx context.Context) (ended bool, err error) {
 	return true, g.conclude()
 }
 
-// Poll waits until no process of the group runs, so that ipc.Wait can wait for it among queues and pipes. A Wait then returns at
-// once; Poll leaves the group open. It returns nil or the cause of ctx.
+// Poll waits until no process of the group runs, so that ipc.Wait can wait for it among queues and
+// pipes. A Wait then returns at once; Poll leaves the group open. It returns nil or the cause of
+// ctx.
 func (g *Group) Poll(ctx context.Context) error {
 	stop := g.wakeAfter(ctx)
 	defer stop()
@@ -237,7 +244,8 @@ func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// Processes returns the processes that were started, in that order; with one function it is the order of ranks.
+// Processes returns the processes that were started, in that order; with one function it is the
+// order of ranks.
 func (g *Group) Processes() []*Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -263,8 +271,9 @@ func (g *Group) halted() bool {
 	return own
 }
 
-// Close ends what still runs, by a cancel message, SIGTERM after Grace and SIGKILL after Grace again, and waits for it.
-// It returns what Wait does. It is meant for defer: after Wait it does nothing.
+// Close ends what still runs, by a cancel message, SIGTERM after Grace and SIGKILL after Grace
+// again, and waits for it. It returns what Wait does. It is meant for defer: after Wait it does
+// nothing.
 func (g *Group) Close() error {
 	g.cancel(&halt{ErrClosed})
 	return g.Wait()

@@ -65,7 +65,8 @@ func TestAllFailuresAreJoinedTheFirstOneFirst(t *testing.T) {
 	fails.Go(g, "error")
 	err := g.Wait()
 	lines := strings.Split(err.Error(), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[0], "fails rank 0") || !strings.Contains(err.Error(), "also 0") || !strings.Contains(err.Error(), "also 1") {
+	if len(lines) != 3 || !strings.Contains(lines[0], "fails rank 0") ||
+		!strings.Contains(err.Error(), "also 0") || !strings.Contains(err.Error(), "also 1") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -27,14 +27,16 @@ func Current() Identity {
 	return Identity{Name: "main", PID: os.Getpid()}
 }
 
-// Seed returns what the random numbers of a worker begin with: for ctx, or one that comes of it, that of its function. It follows
-// from the starter's tensor.InitialSeed, from the worker's rank, and from how often it was started, so it is another one for each
-// worker, and after tensor.ManualSeed the same in every run. A process begins its default generator with it; a goroutine that
-// stands for a process shares that of its process, and makes one of its own by tensor.NewGenerator(shoal.Seed(ctx)). With any
-// other context it is that of this process.
+// Seed returns what the random numbers of a worker begin with: for ctx, or one that comes of it,
+// that of its function. It follows from the starter's tensor.InitialSeed, from the worker's rank,
+// and from how often it was started, so it is another one for each worker, and after
+// tensor.ManualSeed the same in every run. A process begins its default generator with it; a
+// goroutine that stands for a process shares that of its process, and makes one of its own by
+// tensor.NewGenerator(shoal.Seed(ctx)). With any other context it is that of this process.
 func Seed(ctx context.Context) uint64 { return seed.From(ctx).Initial() }
 
-// Parent returns who has started this process, false if this package has not. The context of a worker ends with ErrOrphaned when it dies.
+// Parent returns who has started this process, false if this package has not. The context of a
+// worker ends with ErrOrphaned when it dies.
 func Parent() (Identity, bool) {
 	if self == nil {
 		return Identity{}, false
@@ -42,5 +44,6 @@ func Parent() (Identity, bool) {
 	return self.job.Parent, true
 }
 
-// CPUCount returns how many processors the machine has running. How many this process can use is Threads.
+// CPUCount returns how many processors the machine has running. How many this process can use is
+// Threads.
 func CPUCount() int { return sys.MachineCPUs() }

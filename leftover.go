@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// An inventory is what a process has besides its memory. What is there after the tests and was not before is left over.
+// An inventory is what a process has besides its memory. What is there after the tests and was not
+// before is left over.
 type inventory struct {
 	blocks      int
 	goroutines  map[string]string // by id
@@ -35,7 +36,8 @@ func (before inventory) leave() (left []string) {
 	})...)
 }
 
-// settled asks until nothing is left over, since goroutines take a moment to end and garbage to be found, but not for ever.
+// settled asks until nothing is left over, since goroutines take a moment to end and garbage to be
+// found, but not for ever.
 func settled(leftovers func() []string) []string {
 	const patience, often = 5 * time.Second, 10 * time.Millisecond
 	for end := time.Now().Add(patience); ; time.Sleep(often) {
@@ -64,14 +66,16 @@ func (before inventory) heldBlocks() []string {
 	if n <= before.blocks {
 		return nil
 	}
-	all := []string{fmt.Sprintf("%d blocks of shared memory, %d of them held by this process; SHOAL_DEBUG=lifetime tells where each is from", n-before.blocks, len(mine))}
+	all := []string{fmt.Sprintf(
+		"%d blocks of shared memory, %d of them held by this process; SHOAL_DEBUG=lifetime tells where each is from", n-before.blocks, len(mine))}
 	for _, h := range mine {
 		all = append(all, strings.ReplaceAll(strings.TrimSpace(h.String()), "\n", "\n\t"))
 	}
 	return all
 }
 
-// goroutines describes those of this process but for the caller and those that the testing package and the runtime keep.
+// goroutines describes those of this process but for the caller and those that the testing package
+// and the runtime keep.
 func goroutines() map[string]string {
 	all := make(map[string]string)
 	dump := make([]byte, 1<<20)
@@ -95,7 +99,8 @@ func children() []string {
 	for _, g := range groups.list() {
 		for _, p := range g.running() {
 			known[strconv.Itoa(p.PID())] = true
-			left = append(left, fmt.Sprintf("%s rank %d (pid %d), started at %s", p.name, p.rank, p.PID(), p.origin.place()))
+			left = append(left, fmt.Sprintf("%s rank %d (pid %d), started at %s", p.name, p.rank, p.PID(),
+				p.origin.place()))
 		}
 	}
 	for _, pid := range childrenOf() {
@@ -107,7 +112,8 @@ func children() []string {
 	return left
 }
 
-// A trail is the calls that led somewhere, the last one first. Who takes it does not wait until their places are looked up.
+// A trail is the calls that led somewhere, the last one first. Taking it does not wait until their
+// places are looked up.
 type trail []uintptr
 
 func callers() trail {

@@ -40,7 +40,8 @@ func init() {
 	})
 }
 
-// keepBusy holds this process's only P. (What not even the scheduler can interrupt is tested in internal/sys.)
+// keepBusy holds this process's only P. (What not even the scheduler can interrupt is tested in
+// internal/sys.)
 func keepBusy() error {
 	if n := runtime.GOMAXPROCS(0); n != 1 {
 		return fmt.Errorf("GOMAXPROCS is %d, and shall be 1", n)
@@ -65,8 +66,8 @@ func pidAt(t *testing.T, dir string, depth int) int {
 	return 0
 }
 
-// TestDescendantsEndWithAnyAncestor kills each of the upper processes of a chain of four: the program, its child, its
-// grandchild. Everything below must go by itself.
+// TestDescendantsEndWithAnyAncestor kills each of the upper processes of a chain of four: the
+// program, its child, its grandchild. Everything below must go by itself.
 func TestDescendantsEndWithAnyAncestor(t *testing.T) {
 	for victim := 3; victim >= 1; victim-- {
 		t.Run(fmt.Sprintf("victim %d", victim), func(t *testing.T) {

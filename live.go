@@ -47,7 +47,8 @@ func (l *liveGroups) close() {
 	}
 }
 
-// ActiveChildren returns the processes that this one has started and that have not ended, goroutines included.
+// ActiveChildren returns the processes that this one has started and that have not ended,
+// goroutines included.
 func ActiveChildren() []*Process {
 	var all []*Process
 	for _, g := range groups.list() {

@@ -16,14 +16,16 @@ import (
 
 // Main runs a program that starts processes. Call it first in main; it never returns.
 //
-// What stands in package-level initialisers, in init functions and in main before Main runs in every worker, too, as unguarded
-// statements do in Python; IsWorker tells them apart. In a worker Main runs the function that was asked for and exits.
+// What stands in package-level initialisers, in init functions and in main before Main runs in
+// every worker, too, as unguarded statements do in Python; IsWorker tells them apart. In a worker
+// Main runs the function that was asked for and exits.
 //
-// In the first process it calls run, with a context that the first SIGINT or SIGTERM cancels, and exits with status 0; with 1,
-// after printing the error, if run fails; and with 130 or 143 after those signals. A second signal kills.
-// Processes that still run when run has returned are ended.
+// In the first process it calls run, with a context that the first SIGINT or SIGTERM cancels, and
+// exits with status 0; with 1, after printing the error, if run fails; and with 130 or 143 after
+// those signals. A second signal kills. Processes that still run when run has returned are ended.
 //
-// Flags are not parsed in workers, although they have the same os.Args[1:]: pass values in the argument.
+// Flags are not parsed in workers, although they have the same os.Args[1:]: pass values in the
+// argument.
 func Main(run func(ctx context.Context) error) {
 	if self != nil {
 		self.serve()
@@ -35,9 +37,10 @@ func Main(run func(ctx context.Context) error) {
 //
 //	func TestMain(m *testing.M) { shoal.TestMain(m) }
 //
-// It fails the run with status 99 if the tests have left anything behind that was not there before them and that the garbage collector does not take
-// back: a child process, blocks of the default domain, a goroutine, a descriptor. It says what, and where it
-// was started; of blocks with SHOAL_DEBUG=lifetime. What is to stay is made before TestMain.
+// It fails the run with status 99 if the tests have left anything behind that was not there before
+// them and that the garbage collector does not take back: a child process, blocks of the default
+// domain, a goroutine, a descriptor. It says what, and where it was started; of blocks with
+// SHOAL_DEBUG=lifetime. What is to stay is made before TestMain.
 //
 // Functions that tests spawn are registered by package-level variables in _test.go files.
 func TestMain(m interface{ Run() int }) {
@@ -104,7 +107,8 @@ func report(err error) {
 	fmt.Fprintf(os.Stderr, "%s: %s\n", name, strings.TrimPrefix(text, name+": "))
 }
 
-// details returns what %+v adds to err, or to what err wraps: fmt.Errorf and errors.Join do not hand it on.
+// details returns what %+v adds to err, or to what err wraps: fmt.Errorf and errors.Join do not
+// hand it on.
 func details(err error) string {
 	if _, ok := err.(fmt.Formatter); ok {
 		if text := fmt.Sprintf("%+v", err); text != err.Error() {
@@ -149,7 +153,8 @@ func (i *interrupt) status() int {
 	return 1
 }
 
-// quickRaceExit spares every child of a race-detecting test binary the second that it sleeps at its end.
+// quickRaceExit spares every child of a race-detecting test binary the second that it sleeps at its
+// end.
 func quickRaceExit() {
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 }

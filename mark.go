@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// markKey is removed before any code of the user's runs, so that programs which a worker starts are not mistaken for workers.
+// markKey is removed before any code of the user's runs, so that programs which a worker starts are
+// not mistaken for workers.
 const markKey = sys.WorkerKey
 
 // markVersion changes whenever the meaning of the mark, the descriptors or the frames does.

@@ -88,8 +88,8 @@ func fill(_ context.Context, budget int64) error {
 // A memoryGroup is a control group with a limit.
 type memoryGroup struct{ dir string }
 
-// newMemoryGroup makes one below our own, or skips the test where that is not possible: as another user than root, and
-// in most containers.
+// newMemoryGroup makes one below our own, or skips the test where that is not possible: as another
+// user than root, and in most containers.
 func newMemoryGroup(t *testing.T, limit int) memoryGroup {
 	t.Helper()
 	own, err := os.ReadFile("/proc/self/cgroup")
@@ -108,7 +108,8 @@ func newMemoryGroup(t *testing.T, limit int) memoryGroup {
 		case f[1] != "memory":
 			continue
 		}
-		g := memoryGroup{filepath.Join(top, f[2], fmt.Sprintf("shoal-test-%d-%s", os.Getpid(), filepath.Base(t.Name())))}
+		g := memoryGroup{filepath.Join(top, f[2],
+			fmt.Sprintf("shoal-test-%d-%s", os.Getpid(), filepath.Base(t.Name())))}
 		if os.Mkdir(g.dir, 0o755) != nil {
 			continue
 		}
@@ -165,7 +166,8 @@ const groupLimit = 256 << 20
 func TestAWorkerThatTheKernelKillsForMemorySaysSo(t *testing.T) {
 	g := newMemoryGroup(t, groupLimit)
 	const alone = "true true killed shoal: eat rank 0"
-	if said := g.run(t, "eat", 0); !strings.HasPrefix(said, alone) || !strings.Contains(said, "signal: killed: by the kernel's out-of-memory killer") {
+	if said := g.run(t, "eat", 0); !strings.HasPrefix(said, alone) ||
+		!strings.Contains(said, "signal: killed: by the kernel's out-of-memory killer") {
 		t.Error(said)
 	}
 	// With a stranger in the group it may have been the stranger who was killed.
@@ -178,7 +180,8 @@ func TestAWorkerThatTheKernelKillsForMemorySaysSo(t *testing.T) {
 		stranger.Wait()
 	}()
 	g.add(t, stranger.Process.Pid)
-	if said := g.run(t, "eat", 0); !strings.HasPrefix(said, alone) || !strings.Contains(said, "probably the kernel's out-of-memory killer") {
+	if said := g.run(t, "eat", 0); !strings.HasPrefix(said, alone) ||
+		!strings.Contains(said, "probably the kernel's out-of-memory killer") {
 		t.Error(said)
 	}
 }

@@ -16,23 +16,26 @@ type Options struct {
 	// Start is how processes come to life.
 	Start StartMethod
 
-	// Workers is how many processes are expected, for the thread budget: each gets Threads()/Workers, at least one. 0 means as
-	// many as there are threads, so each gets one.
+	// Workers is how many processes are expected, for the thread budget: each gets
+	// Threads()/Workers, at least one. 0 means as many as there are threads, so each gets one.
 	Workers int
 
 	// Threads replaces the share that a worker would get.
 	Threads int
 
-	// Grace is how long a cancelled worker has until SIGTERM, and from there to SIGKILL. Default 2 s.
+	// Grace is how long a cancelled worker has until SIGTERM, and from there to SIGKILL. Default 2
+	// s.
 	Grace time.Duration
 
-	// OrphanGrace is how long a worker, and its descendants, live on after their starter has died, however it died. Default 50 ms.
+	// OrphanGrace is how long a worker, and its descendants, live on after their starter has died,
+	// however it died. Default 50 ms.
 	OrphanGrace time.Duration
 
 	// Restart says what is done about a process that fails. The zero value does nothing.
 	Restart Restart
 
-	// FirstRank is the rank of the first process of each function; 0 unless a group replaces a process of another one.
+	// FirstRank is the rank of the first process of each function; 0 unless a group replaces a
+	// process of another one.
 	FirstRank int
 
 	// Files are given to each process, which gets them by [File]: ExtraFiles' counterpart, whatever
@@ -41,8 +44,8 @@ type Options struct {
 	// is passed as what its method File returns; net.FileListener makes one of it in the worker.
 	Files []*os.File
 
-	// Executable is the program that is started, which must be a build of this one: with the same functions and the same types. Empty
-	// means the running one.
+	// Executable is the program that is started, which must be a build of this one: with the same
+	// functions and the same types. Empty means the running one.
 	Executable string
 
 	// Env has entries KEY=VALUE that replace or add to those of this process.
@@ -51,11 +54,13 @@ type Options struct {
 	// WorkDir is the working directory; empty means that of this process.
 	WorkDir string
 
-	// Nice is the niceness, -20 to 19, 0 to leave it as it is. Less than this process's needs the privilege.
+	// Nice is the niceness, -20 to 19, 0 to leave it as it is. Less than this process's needs the
+	// privilege.
 	Nice int
 
-	// CPUs are the sets of processors to which workers are confined: worker r gets CPUs[r % len(CPUs)]. Empty means no confinement. A
-	// worker that shall have threads for its processors needs Threads, too.
+	// CPUs are the sets of processors to which workers are confined: worker r gets CPUs[r %
+	// len(CPUs)]. Empty means no confinement. A worker that shall have threads for its processors
+	// needs Threads, too.
 	CPUs [][]int
 
 	// Stdout and Stderr receive what workers print. Defaults are os.Stdout and os.Stderr. A group
@@ -108,9 +113,11 @@ func (o Options) check() error {
 	case slices.ContainsFunc(o.Env, func(entry string) bool { return strings.Index(entry, "=") < 1 }):
 		return errors.New("an entry of Env is not KEY=VALUE")
 	case min(o.Workers, o.Threads, o.FirstRank) < 0:
-		return fmt.Errorf("one is negative of Workers %d, Threads %d and FirstRank %d", o.Workers, o.Threads, o.FirstRank)
+		return fmt.Errorf("one is negative of Workers %d, Threads %d and FirstRank %d", o.Workers, o.Threads,
+			o.FirstRank)
 	case min(o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff) < 0:
-		return fmt.Errorf("one is negative of Grace %v, OrphanGrace %v, Backoff %v and MaxBackoff %v", o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff)
+		return fmt.Errorf("one is negative of Grace %v, OrphanGrace %v, Backoff %v and MaxBackoff %v",
+			o.Grace, o.OrphanGrace, o.Restart.Backoff, o.Restart.MaxBackoff)
 	}
 	return nil
 }
@@ -134,14 +141,17 @@ func (o Options) cpus(rank int) []int {
 	return o.CPUs[rank%len(o.CPUs)]
 }
 
-// Restart is a policy about processes that fail. One that the group has cancelled, or that its starter has ended, is not started again.
+// Restart is a policy about processes that fail. One that the group has cancelled, or that its
+// starter has ended, is not started again.
 type Restart struct {
-	// Max is how often a process is started again after a failure, with its rank and its argument as it was first: 0 never, -1 without limit.
-	// What changes meanwhile is passed as an ipc.Latest, of which the process then loads the newest.
-	// The group notices only the failure after the last.
+	// Max is how often a process is started again after a failure, with its rank and its argument
+	// as it was first: 0 never, -1 without limit. What changes meanwhile is passed as an
+	// ipc.Latest, of which the process then loads the newest. The group notices only the failure
+	// after the last.
 	Max int
 
-	// Backoff is the pause before the first time, default 100 ms. It doubles each time, up to MaxBackoff, default 10 s.
+	// Backoff is the pause before the first time, default 100 ms. It doubles each time, up to
+	// MaxBackoff, default 10 s.
 	Backoff, MaxBackoff time.Duration
 }
 

@@ -20,14 +20,16 @@ const (
 	// PrefixRank does, with "[train 3] " in front of each.
 	PrefixRank
 
-	// Files writes to Options.Dir: train.3.out and train.3.err, without the starter having a hand in it.
+	// Files writes to Options.Dir: train.3.out and train.3.err, without the starter having a hand
+	// in it.
 	Files
 )
 
-// Note [Whole lines]: a line of a worker is never cut by another's, and never cuts one of the starter's that
-// was written by one call, as fmt.Println and json.Encoder do. Each chunk of whole lines is one Write: on an *os.File its own lock
-// orders the Writes of one process, on another writer the lock of the stream does. A line longer than maxLine is passed
-// on in pieces, and a last line without an end gets one.
+// Note [Whole lines]: a line of a worker is never cut by another's, and never cuts one of the
+// starter's that was written by one call, as fmt.Println and json.Encoder do. Each chunk of whole
+// lines is one Write: on an *os.File its own lock orders the Writes of one process, on another
+// writer the lock of the stream does. A line longer than maxLine is passed on in pieces, and a last
+// line without an end gets one.
 const maxLine = 1 << 20
 
 // A stream is a destination that several workers write to.
@@ -113,8 +115,8 @@ const (
 	tailLines = 64
 )
 
-// tail keeps the end of a stream, and the line by which the runtime says why it gives up: it writes that before it turns to the
-// crash output, and the goroutines that follow may be long.
+// tail keeps the end of a stream, and the line by which the runtime says why it gives up: it writes
+// that before it turns to the crash output, and the goroutines that follow may be long.
 type tail struct {
 	b     []byte
 	fatal string
@@ -139,7 +141,8 @@ func (t *tail) add(p []byte) {
 // String returns the last lines.
 func (t *tail) String() string { return lastLines(t.b) }
 
-// lastLines cuts to the last tailLines lines and tailBytes bytes, and drops a line whose beginning is lost unless it is the only one.
+// lastLines cuts to the last tailLines lines and tailBytes bytes, and drops a line whose beginning
+// is lost unless it is the only one.
 func lastLines(b []byte) string {
 	b = bytes.TrimRight(b, "\n")
 	if len(b) > tailBytes {

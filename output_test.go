@@ -39,7 +39,8 @@ func whole(out string, prefix bool) error {
 		if len(body) != len(line)-3 || strings.ContainsAny(body, "<>") {
 			return fmt.Errorf("a line is cut: %.40q", line)
 		}
-		if body != "no end" && strings.Trim(body, body[:1]) != "" || rank != "" && body != "no end" && body[:1] != rank {
+		if body != "no end" && strings.Trim(body, body[:1]) != "" ||
+			rank != "" && body != "no end" && body[:1] != rank {
 			return fmt.Errorf("two lines are mixed: rank %s, %.40q", rank, line)
 		}
 	}
@@ -117,7 +118,8 @@ func TestOutputToFiles(t *testing.T) {
 }
 
 var leavesHeir = shoal.Register("leavesHeir", func(context.Context, int, struct{}) error {
-	_, err := os.StartProcess("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stderr}})
+	_, err := os.StartProcess("/bin/sleep", []string{"sleep", "60"},
+		&os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stderr}})
 	fmt.Print("done")
 	return err
 })

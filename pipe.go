@@ -17,10 +17,12 @@ import (
 // replies differ. The process alone has the other one, so a Recv here ends when the process does.
 // What else the process is to know is the first thing to send.
 //
-// The caller closes the side, and Joins, Waits for or Closes the group. After an error there is neither.
+// The caller closes the side, and Joins, Waits for or Closes the group. After an error there is
+// neither.
 //
 // [ipc.Pipe]: https://pkg.go.dev/github.com/shoal-mp/shoal/ipc#Pipe
-func StartPiped[Here, There io.Closer](ctx context.Context, f *Func[There], pipe func() (Here, There, error), opts Options) (Here, *Group, error) {
+func StartPiped[Here, There io.Closer](ctx context.Context, f *Func[There], pipe func() (Here, There, error),
+	opts Options) (Here, *Group, error) {
 	var none Here
 	here, there, err := pipe()
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Process is one that this process has started, or a goroutine that stands for one. Its methods may be called by several goroutines.
+// A Process is one that this process has started, or a goroutine that stands for one. Its methods
+// may be called by several goroutines.
 type Process struct {
 	group *Group
 	name  string
@@ -31,7 +32,8 @@ type Process struct {
 	restarts int
 }
 
-// A life of a Process is one child process, or one goroutine. A Process that is restarted has several.
+// A life of a Process is one child process, or one goroutine. A Process that is restarted has
+// several.
 type life interface {
 	pid() int
 	cancel(cause error)                  // tells the function to stop, without waiting
@@ -46,7 +48,8 @@ func (p *Process) Name() string { return p.name }
 // Rank returns the number of the process among those of its function in its group.
 func (p *Process) Rank() int { return p.rank }
 
-// PID returns its process id, after a restart the new one, 0 if it could not be started. That of a goroutine is this process's.
+// PID returns its process id, after a restart the new one, 0 if it could not be started. That of a
+// goroutine is this process's.
 func (p *Process) PID() int {
 	if l := p.now(); l != nil {
 		return l.pid()
@@ -61,7 +64,8 @@ func (p *Process) Restarts() int {
 	return p.restarts
 }
 
-// Done is closed when the process has ended and all that it printed was passed on: Python's sentinel, for a select.
+// Done is closed when the process has ended and all that it printed was passed on: Python's
+// sentinel, for a select.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // Alive reports whether the process has been started and has not ended.
@@ -74,8 +78,8 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// ExitCode returns the exit status, -N if signal N has ended the process, -1 too if it could not be started; false while it runs.
-// A goroutine has the one that a process would have had.
+// ExitCode returns the exit status, -N if signal N has ended the process, -1 too if it could not be
+// started; false while it runs. A goroutine has the one that a process would have had.
 func (p *Process) ExitCode() (code int, ended bool) {
 	select {
 	case <-p.ended:
@@ -92,8 +96,9 @@ func (p *Process) ExitCode() (code int, ended bool) {
 	return pe.ExitCode, true
 }
 
-// Wait blocks until the process has ended and all that it printed was passed on, or ctx is done. It returns nil, a
-// *ProcessError, or the cause of ctx. It may be called any number of times; it does not replace Group.Wait.
+// Wait blocks until the process has ended and all that it printed was passed on, or ctx is done. It
+// returns nil, a *ProcessError, or the cause of ctx. It may be called any number of times; it does
+// not replace Group.Wait.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -108,8 +113,9 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// Poll waits until the process has ended and all that it printed was passed on, so that ipc.Wait can wait for it among queues
-// and pipes: Python's connection.wait with a sentinel. It returns nil, however the process ended, or the cause of ctx.
+// Poll waits until the process has ended and all that it printed was passed on, so that ipc.Wait
+// can wait for it among queues and pipes: Python's connection.wait with a sentinel. It returns nil,
+// however the process ended, or the cause of ctx.
 func (p *Process) Poll(ctx context.Context) error {
 	p.Wait(ctx)
 	select {
@@ -120,8 +126,9 @@ func (p *Process) Poll(ctx context.Context) error {
 	}
 }
 
-// Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker is deaf to SIGINT, which a terminal sends to everybody;
-// see Interrupt. To a goroutine any signal is errors.ErrUnsupported.
+// Signal sends sig to the process; os.ErrProcessDone if it has ended. A worker is deaf to SIGINT,
+// which a terminal sends to everybody; see Interrupt. To a goroutine any signal is
+// errors.ErrUnsupported.
 func (p *Process) Signal(sig os.Signal) error {
 	l := p.now()
 	if l == nil || !p.Alive() {
@@ -130,8 +137,9 @@ func (p *Process) Signal(sig os.Signal) error {
 	return l.signal(sig)
 }
 
-// Interrupt cancels the context of this process alone, with the cause ErrInterrupted. Like Terminate and Kill it makes the end of the process
-// what its starter wanted: it is not started again, and the group takes it for no failure.
+// Interrupt cancels the context of this process alone, with the cause ErrInterrupted. Like
+// Terminate and Kill it makes the end of the process what its starter wanted: it is not started
+// again, and the group takes it for no failure.
 func (p *Process) Interrupt() error {
 	p.asked.Store(true)
 	if !p.Alive() {
@@ -141,11 +149,12 @@ func (p *Process) Interrupt() error {
 	return nil
 }
 
-// Terminate sends SIGTERM, which ends a worker that does not catch it. A goroutine has its context cancelled.
+// Terminate sends SIGTERM, which ends a worker that does not catch it. A goroutine has its context
+// cancelled.
 func (p *Process) Terminate() error { return p.end(syscall.SIGTERM) }
 
-// Kill ends the process at once, by SIGKILL. A goroutine cannot be ended: its context is cancelled and it is left alone, so that
-// Wait returns an error that wraps ErrAbandoned.
+// Kill ends the process at once, by SIGKILL. A goroutine cannot be ended: its context is cancelled
+// and it is left alone, so that Wait returns an error that wraps ErrAbandoned.
 func (p *Process) Kill() error { return p.end(os.Kill) }
 
 func (p *Process) end(sig os.Signal) error {
@@ -244,14 +253,16 @@ func (p *Process) mayRestart(n int) bool {
 	}
 }
 
-// arrived is called when the process holds the argument. Who may have to start another keeps it.
+// arrived is called when the process holds the argument. A group that may have to start another
+// process keeps it.
 func (p *Process) arrived() {
 	if p.group.opts.Restart.Max == 0 {
 		p.release()
 	}
 }
 
-// stop runs when the group is cancelled. It tells the process, and if that does not help, makes it end.
+// stop runs when the group is cancelled. It tells the process, and if that does not help, makes it
+// end.
 func (p *Process) stop() {
 	p.now().cancel(context.Cause(p.group.ctx))
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Kill} {

@@ -165,7 +165,8 @@ func TestExitStatusOfMain(t *testing.T) {
 		t.Errorf("success: status %d, output %q", status, out)
 	}
 	status, out := statusOf(t, "fail")
-	if status != 1 || !strings.Contains(out, "shoal: fails rank 0 (pid ") || !strings.Contains(out, "shoal_test.deepest(") {
+	if status != 1 || !strings.Contains(out, "shoal: fails rank 0 (pid ") ||
+		!strings.Contains(out, "shoal_test.deepest(") {
 		t.Errorf("failure: status %d, output %q", status, out)
 	}
 }
@@ -173,7 +174,8 @@ func TestExitStatusOfMain(t *testing.T) {
 func TestAnErrorInAnotherIsPrintedWithItsStack(t *testing.T) {
 	t.Parallel()
 	status, out := statusOf(t, "fail, and say where")
-	if status != 1 || !regexp.MustCompile(`first\ntrain: shoal: fails rank 0 .*\nshoal: fails rank 0 .*\n +stack:\n(?s:.*)shoal_test.deepest\(`).MatchString(out) {
+	if status != 1 || !regexp.MustCompile(
+		`first\ntrain: shoal: fails rank 0 .*\nshoal: fails rank 0 .*\n +stack:\n(?s:.*)shoal_test.deepest\(`).MatchString(out) {
 		t.Errorf("status %d, output %s", status, out)
 	}
 }
@@ -195,7 +197,8 @@ func TestTestMainFailsARunThatLeavesSomething(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			status, out := statusOf(t, "tests that leave "+what, "SHOAL_DEBUG=lifetime")
-			if status != 99 || !regexp.MustCompile(`^(?s:.*)shoal: tests left something behind:\n`+want).MatchString(out) {
+			if status != 99 || !regexp.MustCompile(`^(?s:.*)shoal: tests left something behind:\n`+
+				want).MatchString(out) {
 				t.Errorf("status %d, output %s", status, out)
 			}
 		})
@@ -290,7 +293,8 @@ func TestDeletedBinaryStillSpawns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// By another program: a file that this one has open for writing while it starts others cannot be run.
+	// By another program: a file that this one has open for writing while it starts others cannot
+	// be run.
 	if out, err := exec.Command("cp", image, file).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -322,7 +326,8 @@ func TestMarkThatIsNotOursIsRefused(t *testing.T) {
 }
 
 func TestOneReportOfASignalThatAWorkerDiedOf(t *testing.T) {
-	died := fmt.Errorf("train: %w", &shoal.ProcessError{Func: "obey", PID: 1, Err: shoal.ErrExited, Signal: os.Interrupt})
+	died := fmt.Errorf("train: %w", &shoal.ProcessError{Func: "obey", PID: 1, Err: shoal.ErrExited,
+		Signal: os.Interrupt})
 	if err := shoal.Unsaid(os.Interrupt, died); err != nil {
 		t.Errorf("a second report: %v", err)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// A Func is a function that runs in a process of its own. It is made by Register and may be used by several goroutines.
+// A Func is a function that runs in a process of its own. It is made by Register and may be used by
+// several goroutines.
 type Func[In any] struct {
 	name string
 	arg  argument[In]
@@ -18,13 +19,14 @@ type Func[In any] struct {
 //
 //	var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error { … })
 //
-// so that every process of the program, which is the same binary, has registered the same functions under the same names when
-// Main takes over. name is shown by ps and in every error. Whatever fn needs comes in its argument: what it captures
-// is not the starter's, because the variables of the other process start anew. See package wire for what In may hold.
+// so that every process of the program, which is the same binary, has registered the same functions
+// under the same names when Main takes over. name is shown by ps and in every error. Whatever fn
+// needs comes in its argument: what it captures is not the starter's, because the variables of the
+// other process start anew. See package wire for what In may hold.
 //
-// Register panics if the name is taken, if In cannot cross processes (with the path to the part that cannot), and after Main has
-// begun. A function that starts itself is an initialisation cycle for the compiler: declare its
-// variable without a value and assign it in init.
+// Register panics if the name is taken, if In cannot cross processes (with the path to the part
+// that cannot), and after Main has begun. A function that starts itself is an initialisation cycle
+// for the compiler: declare its variable without a value and assign it in init.
 func Register[In any](name string, fn func(ctx context.Context, rank int, in In) error) *Func[In] {
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("shoal: Register(%q): a name and a function are needed", name))

@@ -2,8 +2,8 @@ package shoal
 
 import "fmt"
 
-// A reply is what a child has told on the control socket. It is written by the goroutine that reads there, and read
-// when that has ended.
+// A reply is what a child has told on the control socket. It is written by the goroutine that reads
+// there, and read when that has ended.
 type reply struct {
 	member bool // of the domain, in slot
 	slot   int
@@ -28,8 +28,8 @@ func (c *child) receive(kind frameKind, body []byte) {
 	}
 }
 
-// unused reports whether the child has died before it had its job, so that the function has not begun. That is nobody's failure where it had
-// been waiting for one.
+// unused reports whether the child has died before it had its job, so that the function has not
+// begun. That is nobody's failure where it had been waiting for one.
 func (c *child) unused() bool { return c.warm && !c.reply.begun && !c.reply.done }
 
 // join notes the slot in the domain.

@@ -70,7 +70,8 @@ func (r *routine) tell(o outcome) {
 			if o.Kind == kindPanicked {
 				code = exitPanicked
 			}
-			r.err = &ProcessError{Func: r.p.name, Rank: r.p.rank, PID: r.pid(), Err: o.err(), Stack: o.Stack, ExitCode: code}
+			r.err = &ProcessError{Func: r.p.name, Rank: r.p.rank, PID: r.pid(), Err: o.err(), Stack: o.Stack,
+				ExitCode: code}
 		}
 		close(r.ended)
 	})
@@ -84,7 +85,8 @@ func (r *routine) signal(sig os.Signal) error {
 	return fmt.Errorf("send %v to a goroutine: %w", sig, errors.ErrUnsupported)
 }
 
-// end cancels. There is no way to end a goroutine, so that the last signal only ends the waiting for it.
+// end cancels. There is no way to end a goroutine, so that the last signal only ends the waiting
+// for it.
 func (r *routine) end(sig os.Signal, why string) error {
 	r.cancel(ErrInterrupted)
 	if sig != os.Kill {

@@ -2,8 +2,9 @@ package shoal
 
 import "strings"
 
-// splitCrash separates what the runtime writes when it gives up: the reason, up to the first empty line, and the goroutines.
-// Of a fatal error there are only the goroutines; the reason stood on stderr.
+// splitCrash separates what the runtime writes when it gives up: the reason, up to the first empty
+// line, and the goroutines. Of a fatal error there are only the goroutines; the reason stood on
+// stderr.
 func splitCrash(text, fatal string) (reason, stack string) {
 	stack = strings.TrimSpace(text)
 	if !strings.HasPrefix(stack, "goroutine ") {
@@ -19,8 +20,8 @@ func splitCrash(text, fatal string) (reason, stack string) {
 	return reason, goroutine + "\n" + userFrames(frames)
 }
 
-// userFrames drops the frames at the top of a stack that belong to the runtime and to the panic itself,
-// so that the first is where the user's code was.
+// userFrames drops the frames at the top of a stack that belong to the runtime and to the panic
+// itself, so that the first is where the user's code was.
 //
 // A frame is a line with the function and an indented one with the file.
 func userFrames(stack string) string {

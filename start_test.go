@@ -285,7 +285,8 @@ func TestPausesBetweenRestartsDouble(t *testing.T) {
 
 func TestCancelledGroupDoesNotRestart(t *testing.T) {
 	t.Parallel()
-	g := shoal.NewGroup(deadline(t), shoal.Options{Restart: shoal.Restart{Max: -1, Backoff: watchdog * 2, MaxBackoff: watchdog * 2}})
+	g := shoal.NewGroup(deadline(t), shoal.Options{Restart: shoal.Restart{Max: -1, Backoff: watchdog * 2,
+		MaxBackoff: watchdog * 2}})
 	p := fails.Go(g, "error") // and now it waits for longer than the test may take
 	if err := g.Close(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
@@ -303,7 +304,8 @@ var attributes = shoal.Register("attributes", func(context.Context, int, struct{
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	for line := range strings.Lines(string(status)) {
 		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
-			fmt.Printf("%s|%s|%s|%v|%v\n", dir, strings.TrimSpace(list), strings.Fields(rest)[16], shoal.Current().Name, shoal.Current().PID == os.Getpid())
+			fmt.Printf("%s|%s|%s|%v|%v\n", dir, strings.TrimSpace(list), strings.Fields(rest)[16],
+				shoal.Current().Name, shoal.Current().PID == os.Getpid())
 		}
 	}
 	parent, ok := shoal.Parent()
@@ -363,7 +365,8 @@ func TestWorkersAreDealtTheSetsOfProcessors(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	g, err := confinement.Start(deadline(t), 4, struct{}{}, shoal.Options{CPUs: [][]int{every[:1], every}, Stdout: &out})
+	g, err := confinement.Start(deadline(t), 4, struct{}{},
+		shoal.Options{CPUs: [][]int{every[:1], every}, Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -431,7 +434,8 @@ func TestBadOptionsAreErrors(t *testing.T) {
 func init() {
 	programs["start method"] = func() {
 		shoal.Main(func(ctx context.Context) error {
-			fmt.Println(shoal.CurrentStartMethod(), shoal.SetStartMethod(shoal.GoroutineStart, false), shoal.CurrentStartMethod())
+			fmt.Println(shoal.CurrentStartMethod(), shoal.SetStartMethod(shoal.GoroutineStart, false),
+				shoal.CurrentStartMethod())
 			if err := shoal.SetStartMethod(shoal.SpawnStart, false); !errors.Is(err, shoal.ErrStartMethod) {
 				return fmt.Errorf("a second call returns %v", err)
 			}

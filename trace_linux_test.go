@@ -12,14 +12,16 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// A child that is forked and goes on in the same program has one thread and the locks of all: there is none, for any way to start.
+// A child that is forked and goes on in the same program has one thread and the locks of all: there
+// is none, for any way to start.
 func TestEveryForkIsFollowedByAnExec(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace is not installed")
 	}
 	file := filepath.Join(t.TempDir(), "calls")
-	cmd := exec.CommandContext(deadline(t), strace, "-f", "-qq", "-e", "trace=clone,clone3,fork,vfork,execve", "-o", file, os.Args[0], "-test.run=^TestStartsInEveryWay$", "-test.count=1")
+	cmd := exec.CommandContext(deadline(t), strace, "-f", "-qq", "-e", "trace=clone,clone3,fork,vfork,execve",
+		"-o", file, os.Args[0], "-test.run=^TestStartsInEveryWay$", "-test.count=1")
 	cmd.Env = append(os.Environ(), "SHOAL_TEST_TRACED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if strings.Contains(strings.ToLower(string(out)), "ptrace") {
@@ -64,7 +66,8 @@ var (
 	resultOf   = regexp.MustCompile(`= (\d+)(?: .*)?$`)
 )
 
-// forks reads what strace wrote: the processes that were forked, threads left out, with the call that did it, and those that have executed a program.
+// forks reads what strace wrote: the processes that were forked, threads left out, with the call
+// that did it, and those that have executed a program.
 func forks(trace string) (forked map[string]string, executed map[string]bool) {
 	forked, executed = make(map[string]string), make(map[string]bool)
 	begun := make(map[string]string) // by caller: what a call began with that has not returned yet
@@ -85,7 +88,8 @@ func forks(trace string) (forked map[string]string, executed map[string]bool) {
 		case result == nil: // it failed
 		case name == "execve":
 			executed[caller] = true
-		case strings.Contains(rest, "CLONE_VM") && !strings.Contains(rest, "SIGCHLD"): // package os tries whether there are pidfds, with a child that ends at once
+		// package os tries whether there are pidfds, with a child that ends at once
+		case strings.Contains(rest, "CLONE_VM") && !strings.Contains(rest, "SIGCHLD"):
 		case !strings.Contains(rest, "CLONE_THREAD"):
 			forked[result[1]] = fmt.Sprintf("%s(%s", name, rest)
 		}

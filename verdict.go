@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// An ending is what is known of a process that has ended besides its own words on the control socket.
+// An ending is what is known of a process that has ended besides its own words on the control
+// socket.
 type ending struct {
 	state  *os.ProcessState // nil if it could not be read
 	err    error            // why not
@@ -37,7 +38,8 @@ func (c *child) verdict(e ending) error {
 	return pe
 }
 
-// died adds that a participant of the domain has gone without taking leave: what it held was reaped.
+// died adds that a participant of the domain has gone without taking leave: what it held was
+// reaped.
 func (c *child) died(how error) error {
 	if !c.reply.member {
 		return how
@@ -76,7 +78,8 @@ func (c *child) untimely(e ending, pe *ProcessError) error {
 func (c *oomCounter) verdict() (rose bool, text string) {
 	rose, shared := c.blame()
 	if shared {
-		return rose, "probably the kernel's out-of-memory killer, which has been active in the control group that this program shares"
+		return rose,
+			"probably the kernel's out-of-memory killer, which has been active in the control group that this program shares"
 	}
 	return rose, "by the kernel's out-of-memory killer"
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart, and returns when they are. A job that one
-// of them gets begins as soon as it has read it; its successor is started meanwhile. Kinds differ by Executable, Env, WorkDir
-// and OrphanGrace. Threads, and Workers, which is n if it is 0, are what most jobs will have: another number costs a moment. With n = 0
-// those that wait are ended. They end with this
-// process at the latest, and each costs its memory and a slot of the domain's 256.
+// Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart,
+// and returns when they are. A job that one of them gets begins as soon as it has read it; its
+// successor is started meanwhile. Kinds differ by Executable, Env, WorkDir and OrphanGrace.
+// Threads, and Workers, which is n if it is 0, are what most jobs will have: another number costs a
+// moment. With n = 0 those that wait are ended. They end with this process at the latest, and each
+// costs its memory and a slot of the domain's 256.
 //
 // A group with WarmStart that finds none of its kind starts a process, and from then on one waits.
 func Warm(ctx context.Context, n int, opts Options) error {
@@ -50,7 +51,8 @@ type rack struct {
 	more  chan struct{} // closed and made anew at each change
 }
 
-// rackOf returns the rack for a kind of birth. Those who come next have as many threads as are wanted now: to change that stops the world. mu is held.
+// rackOf returns the rack for a kind of birth. Those who come next have as many threads as are
+// wanted now: to change that stops the world. mu is held.
 func (w *warmth) rackOf(b birth) *rack {
 	if h := home(); h != w.home { // those who wait are in another domain, where nobody has a job for them
 		w.home = h
@@ -101,7 +103,8 @@ func (w *warmth) keep(ctx context.Context, b birth, n int) error {
 	return nil
 }
 
-// refillDelay is how long the start of a successor is put off, so that it does not take the processor from who begins.
+// refillDelay is how long the start of a successor is put off, so that it does not take the
+// processor from who begins.
 const refillDelay = time.Millisecond
 
 // take returns a process that waits, nil if there is none. Refill is for when it has its job.

@@ -47,7 +47,8 @@ func TestWarmProcessIsThereBeforeItsJob(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		var pid, rest string
 		fmt.Sscan(line, &pid, &rest)
-		if !slices.Contains(before, pid) || !strings.Contains(line, "shoal: whoAmI ") || !strings.Contains(line, " whoAmI ") {
+		if !slices.Contains(before, pid) || !strings.Contains(line, "shoal: whoAmI ") ||
+			!strings.Contains(line, " whoAmI ") {
 			t.Errorf("%q was not among %v, or has no name", strings.TrimSpace(line), before)
 		}
 	}
@@ -97,7 +98,8 @@ func TestWarmSaysWhyItCannot(t *testing.T) {
 	if !errors.Is(err, shoal.ErrExited) {
 		t.Errorf("a shell that waits for a job: %v", err)
 	}
-	if err := shoal.Warm(deadline(t), 1, shoal.Options{Executable: "/does/not/exist"}); !errors.Is(err, os.ErrNotExist) {
+	if err := shoal.Warm(deadline(t), 1, shoal.Options{Executable: "/does/not/exist"}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("nothing that waits for a job: %v", err)
 	}
 	if err := shoal.Warm(deadline(t), -1, shoal.Options{}); err == nil {
@@ -111,7 +113,8 @@ func TestWarmSaysWhyItCannot(t *testing.T) {
 	}
 }
 
-// TestWarmProcessIsOfTodaysDomain changes the domain of the process, as a program with its own shm.Options does that is late with it.
+// TestWarmProcessIsOfTodaysDomain changes the domain of the process, as a program with its own
+// shm.Options does that is late with it.
 func TestWarmProcessIsOfTodaysDomain(t *testing.T) {
 	opts := shoal.Options{Start: shoal.WarmStart, Env: []string{"KIND=c"}}
 	first, err := shm.Default()

@@ -16,8 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// self is this process as a worker, nil in a process that was not started by this package. It is set before anything of a package
-// that imports this one runs: its initialisers may ask IsWorker.
+// self is this process as a worker, nil in a process that was not started by this package. It is
+// set before anything of a package that imports this one runs: its initialisers may ask IsWorker.
 var self = adopt()
 
 // A worker is this process, seen from inside.
@@ -32,7 +32,8 @@ type worker struct {
 	job       job
 }
 
-// Exit statuses of a worker whose function did not return nil. The starter goes by the reply; these are for ps and the shell.
+// Exit statuses of a worker whose function did not return nil. The starter goes by the reply; these
+// are for ps and the shell.
 const (
 	exitFailed   = 1
 	exitPanicked = 2
@@ -97,8 +98,8 @@ func practise() {
 	startThreads(2)
 }
 
-// startThreads has the runtime start so many threads besides this one's, which it keeps: one to wait for the control socket and one for
-// what the job wakes first.
+// startThreads has the runtime start so many threads besides this one's, which it keeps: one to
+// wait for the control socket and one for what the job wakes first.
 func startThreads(n int) {
 	var locked sync.WaitGroup
 	enough := make(chan struct{})
@@ -127,7 +128,8 @@ func (w *worker) ready() error {
 	return nil
 }
 
-// listen waits for the end of the parent, which is also what a lifeline that hung up looks like, and for a cancellation.
+// listen waits for the end of the parent, which is also what a lifeline that hung up looks like,
+// and for a cancellation.
 func (w *worker) listen(cancel context.CancelCauseFunc) {
 	for {
 		kind, body, err := readFrame(w.control)
@@ -150,8 +152,8 @@ func (c *cancelled) Unwrap() []error { return []error{c.error, context.Canceled}
 // goexited is the outcome of a function that has neither returned nor panicked.
 var goexited = outcome{Kind: kindPanicked, Text: "runtime.Goexit ended the function"}
 
-// run does the job, on the main goroutine, and exits. The deferred call is reached however the function ends,
-// by runtime.Goexit, too.
+// run does the job, on the main goroutine, and exits. The deferred call is reached however the
+// function ends, by runtime.Goexit, too.
 func (w *worker) run(ctx context.Context) {
 	o := goexited
 	defer func() {
@@ -200,8 +202,8 @@ func (w *worker) prepare() error {
 	return nil
 }
 
-// dress gives a process that was started without a job what others get at their start: the name of its function, as far as that is
-// possible, and its threads.
+// dress gives a process that was started without a job what others get at their start: the name of
+// its function, as far as that is possible, and its threads.
 func (w *worker) dress() {
 	os.Args[0] = title(w.job.Func, w.job.Rank)
 	w.title.WriteString(strings.TrimPrefix(os.Args[0], titlePrefix)) // os.ErrInvalid of nil
@@ -258,7 +260,8 @@ func (w *worker) end(o outcome) {
 // maxText is how much is sent of the text of an error that does not cross as it is.
 const maxText = 64 << 10
 
-// encodeOutcome always finds something to send: an error may be too long, or panic when asked for its text.
+// encodeOutcome always finds something to send: an error may be too long, or panic when asked for
+// its text.
 func encodeOutcome(o outcome) []byte {
 	if body, err := tryEncode(o); err == nil {
 		return body

@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// adopt makes a worker of this process if it was started as one: the mark and the descriptors are hidden from everything that
-// runs later, and from now on a panic of any goroutine and the death of an ancestor are seen.
+// adopt makes a worker of this process if it was started as one: the mark and the descriptors are
+// hidden from everything that runs later, and from now on a panic of any goroutine and the death of
+// an ancestor are seen.
 func adopt() *worker {
 	value, ok := os.LookupEnv(markKey)
 	if !ok {
@@ -28,7 +29,8 @@ func adopt() *worker {
 	if err != nil {
 		fatal(err)
 	}
-	// What ps -e and top show would be "exe". Package initialisation runs on the main thread, whose name is the process's.
+	// What ps -e and top show would be "exe". Package initialisation runs on the main thread, whose
+	// name is the process's.
 	sys.SetThreadName(strings.TrimPrefix(os.Args[0], titlePrefix))
 	w := &worker{mark: m}
 	for fd := fdControl; fd < fdLifelines+m.lifelines; fd++ {
@@ -41,8 +43,9 @@ func adopt() *worker {
 	if err := catchCrashes(os.NewFile(fdCrash, "crash")); err != nil {
 		fatal(err)
 	}
-	// A terminal sends SIGINT to everybody; the root turns it into a cancellation. It is caught, not ignored, because what is ignored
-	// stays so in other programs that a worker starts. On the side, because the runtime takes its time for it.
+	// A terminal sends SIGINT to everybody; the root turns it into a cancellation. It is caught,
+	// not ignored, because what is ignored stays so in other programs that a worker starts. On the
+	// side, because the runtime takes its time for it.
 	w.guarded.Go(func() { signal.Notify(make(chan os.Signal, 1), os.Interrupt) })
 	w.domain = [2]*os.File{os.NewFile(fdDomainControl, "domain"), os.NewFile(fdDomainData, "domain")}
 	return w
@@ -59,7 +62,8 @@ func isSocket(fd int) bool {
 	return err == nil
 }
 
-// watchOver starts the thread that ends this process when an ancestor has died, whatever else it is doing.
+// watchOver starts the thread that ends this process when an ancestor has died, whatever else it is
+// doing.
 func (w *worker) watchOver() {
 	fds := make([]int, w.mark.lifelines)
 	for i := range fds {
@@ -103,7 +107,8 @@ func descriptors() map[string]string {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	all := make(map[string]string)
 	for _, e := range entries {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // that of the folder itself is closed by now
+		// that of the folder itself is closed by now
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
 			all[e.Name()+" "+to] = fmt.Sprintf("descriptor %s: %s", e.Name(), to)
 		}
 	}

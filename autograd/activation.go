@@ -33,8 +33,9 @@ func reluTwice(y, dy *Var) []*Var {
 	return of(Where(tensor.Le(y.t, y.t.Number(0)), dy.like(0), dy)) // NaN passes
 }
 
-// Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p), which keeps the
-// mean. Random numbers come from g, or from the default generator if g is nil. Without train it returns x.
+// Dropout sets each element of x to zero with probability p and multiplies the others by 1/(1-p),
+// which keeps the mean. Random numbers come from g, or from the default generator if g is nil.
+// Without train it returns x.
 func Dropout(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 	return dropout("Dropout", x, p, g, train, 1)
 }

@@ -71,7 +71,8 @@ func AddScalar(x *Var, c float64) *Var {
 
 // MulScalar returns c · x.
 func MulScalar(x *Var, c float64) *Var {
-	y := unary("MulScalar", x, tensor.Mul(x.t, x.t.Number(c)), nil, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, dy.Number(c)) })
+	y := unary("MulScalar", x, tensor.Mul(x.t, x.t.Number(c)), nil,
+		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, dy.Number(c)) })
 	y.note.factor = c
 	return y.twice(func(y, dy *Var) []*Var { return of(MulScalar(dy, y.note.factor)) })
 }
@@ -177,7 +178,8 @@ func Sigmoid(x *Var) *Var {
 // same is the rule of what is added up as it is.
 func same(_, dy *Var) []*Var { return of(dy) }
 
-// unary records y as computed from x, where derive turns the gradient of y into that of x and reads keep, unless it is nil.
+// unary records y as computed from x, where derive turns the gradient of y into that of x and reads
+// keep, unless it is nil.
 func unary(op string, x *Var, y, keep *tensor.Tensor, derive func(dy *tensor.Tensor) *tensor.Tensor) *Var {
 	v := wrap(op, y, x)
 	if v.needs {

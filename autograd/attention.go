@@ -9,8 +9,8 @@ import (
 
 // An Attention says which keys a query sees, and how its products with them count.
 type Attention struct {
-	// Mask broadcasts to (..., L, S). Of Bool, a query sees the keys where it is true; otherwise it is added to the products, is of their dtype, and may
-	// need a gradient. Nil: all.
+	// Mask broadcasts to (..., L, S). Of Bool, a query sees the keys where it is true; otherwise it
+	// is added to the products, is of their dtype, and may need a gradient. Nil: all.
 	Mask *Var
 
 	Causal bool    // query i sees the keys up to i alone
@@ -20,9 +20,10 @@ type Attention struct {
 	Generator *tensor.Generator // of what is dropped; nil: the default one
 }
 
-// ScaledDotProductAttention returns, for each query of q, (..., L, E), the mean of the values v, (..., S, V), weighted by the softmax of its products with the keys k,
-// (..., S, E): (..., L, V). On the host no matrix of weights exists, a block of them at a time is computed, again for the gradient, unless weights are
-// dropped. A query that sees no key has zeros there.
+// ScaledDotProductAttention returns, for each query of q, (..., L, E), the mean of the values v,
+// (..., S, V), weighted by the softmax of its products with the keys k, (..., S, E): (..., L, V).
+// On the host no matrix of weights exists, a block of them at a time is computed, again for the
+// gradient, unless weights are dropped. A query that sees no key has zeros there.
 func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
 	o.check(q, k, v)
 	if o.Scale == 0 {
@@ -40,7 +41,8 @@ func (o Attention) plain(q, k, v *Var) *Var {
 	return MatMul(Dropout(o.weights(q, k), o.Dropout, o.Generator, true), v)
 }
 
-// AttentionWeights returns the softmax in ScaledDotProductAttention, (..., L, S), of queries and keys. A query that sees no key has zeros there.
+// AttentionWeights returns the softmax in ScaledDotProductAttention, (..., L, S), of queries and
+// keys. A query that sees no key has zeros there.
 func AttentionWeights(q, k *Var, o Attention) *Var {
 	o.check(q, k, k)
 	if o.Scale == 0 {
@@ -53,10 +55,12 @@ func (o Attention) check(q, k, v *Var) {
 	const op = "ScaledDotProductAttention"
 	n := q.t.Dims()
 	if n < 2 || k.t.Dims() != n || v.t.Dims() != n {
-		misuse("%s of queries %v, keys %v and values %v: they are (..., L, E), (..., S, E) and (..., S, V)", op, q.Shape(), k.Shape(), v.Shape())
+		misuse("%s of queries %v, keys %v and values %v: they are (..., L, E), (..., S, E) and (..., S, V)",
+			op, q.Shape(), k.Shape(), v.Shape())
 	}
 	lead := q.Shape()[:n-2]
-	if !sameShape(lead, k.Shape()[:n-2]) || !sameShape(lead, v.Shape()[:n-2]) || q.t.Dim(-1) != k.t.Dim(-1) || k.t.Dim(-2) != v.t.Dim(-2) {
+	if !sameShape(lead, k.Shape()[:n-2]) || !sameShape(lead, v.Shape()[:n-2]) || q.t.Dim(-1) != k.t.Dim(-1) ||
+		k.t.Dim(-2) != v.t.Dim(-2) {
 		misuse("%s of queries %v, keys %v and values %v: want equal leading dimensions, (..., L, E), (..., S, E) and (..., S, V)", op, q.Shape(), k.Shape(), v.Shape())
 	}
 	if o.Mask == nil {
@@ -112,8 +116,10 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 	n, shape := q.t.Dims(), append([]int{}, q.Shape()...)
 	shape[n-1] = v.t.Dim(-1)
 	y := result("ScaledDotProductAttention", q.t.DType(), shape, inputs...)
-	a := kernel.Attention{Heads: product(shape[:n-2]), Q: q.t.Dim(-2), K: k.t.Dim(-2), D: q.t.Dim(-1), V: v.t.Dim(-1), Scale: o.Scale, Causal: o.Causal}
-	qt, kt, vt, logs := q.dense(), k.dense(), v.dense(), y.scope.empty(nil, tensor.Float64, []int{q.t.Numel() / max(1, a.D)})
+	a := kernel.Attention{Heads: product(shape[:n-2]), Q: q.t.Dim(-2), K: k.t.Dim(-2), D: q.t.Dim(-1),
+		V: v.t.Dim(-1), Scale: o.Scale, Causal: o.Causal}
+	qt, kt, vt, logs := q.dense(), k.dense(), v.dense(),
+		y.scope.empty(nil, tensor.Float64, []int{q.t.Numel() / max(1, a.D)})
 	m := maskOf[F](added, shape[:n-1], a.K)
 	kernel.Attend(a, data[F](qt), data[F](kt), data[F](vt), m.row(), data[F](y.t), tensor.Data[float64](logs))
 	hold(inputs...)
@@ -134,7 +140,8 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 				kernel.Add(data[F](dm)[m.at(head, query)+key:][:len(d)], d, data[F](dm)[m.at(head, query)+key:])
 			}
 		}
-		kernel.AttendBackward(a, data[F](qt), data[F](kt), data[F](vt), m.row(), data[F](y.t), tensor.Data[float64](logs), data[F](dy),
+		kernel.AttendBackward(a, data[F](qt), data[F](kt), data[F](vt), m.row(), data[F](y.t),
+			tensor.Data[float64](logs), data[F](dy),
 			data[F](dq), data[F](dk), data[F](dv), dbias)
 		q.add(dq)
 		k.add(dk)
@@ -146,7 +153,8 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 	return y
 }
 
-// A scoreMask is what is added to scores, with all of its last dimension, and how far apart its elements are for each other dimension of the scores.
+// A scoreMask is what is added to scores, with all of its last dimension, and how far apart its
+// elements are for each other dimension of the scores.
 type scoreMask[F kernel.Float] struct {
 	t      *tensor.Tensor
 	values []F

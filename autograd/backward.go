@@ -7,18 +7,24 @@ import (
 
 // BackwardOptions say how Backward goes. The zero value is what it does by default.
 type BackwardOptions struct {
-	Gradient    *tensor.Tensor // the derivative of what is wanted with respect to the value, of its shape; nil: 1, of a single number
-	RetainGraph bool           // keep what was saved on the way, so that the graph can be walked again: until its Scope is Reset, if it has one
+	// the derivative of what is wanted with respect to the value, of its shape; nil: 1, of a single
+	// number
+	Gradient *tensor.Tensor
+	// keep what was saved on the way, so that the graph can be walked again: until its Scope is
+	// Reset, if it has one
+	RetainGraph bool
 }
 
-// Backward computes the derivatives of v, a single number, with respect to every [Param] that it was computed from, and
-// adds them to their Grad, which is created when missing. It uses the graph up: what was saved on the way is let go,
-// and a second Backward through the same values panics, unless the first was BackwardWith RetainGraph.
+// Backward computes the derivatives of v, a single number, with respect to every [Param] that it
+// was computed from, and adds them to their Grad, which is created when missing. It uses the graph
+// up: what was saved on the way is let go, and a second Backward through the same values panics,
+// unless the first was BackwardWith RetainGraph.
 //
 // It panics if v depends on no Param, or if a tensor that is needed was changed since.
 func (v *Var) Backward() { v.BackwardWith(BackwardOptions{}) }
 
-// BackwardFrom is Backward for a v of any shape, given dy, the derivative of what is wanted with respect to v, of v's shape.
+// BackwardFrom is Backward for a v of any shape, given dy, the derivative of what is wanted with
+// respect to v, of v's shape.
 func (v *Var) BackwardFrom(dy *tensor.Tensor) { v.BackwardWith(BackwardOptions{Gradient: dy}) }
 
 // BackwardWith is Backward with options.
@@ -90,9 +96,9 @@ type walk struct {
 	seen []*Var // of a walk to some inputs only: all that has been marked
 }
 
-// count sets waiting, of all that v was computed from, to how many operations between it and v use it: a value's
-// gradient is whole when all of them have given theirs. Counting needs neither recursion, which a long chain would
-// exhaust, nor a table of what was visited.
+// count sets waiting, of all that v was computed from, to how many operations between it and v use
+// it: a value's gradient is whole when all of them have given theirs. Counting needs neither
+// recursion, which a long chain would exhaust, nor a table of what was visited.
 func (w *walk) count(v *Var) {
 	stack := append(w.ready, v)
 	for from := len(w.ready); len(stack) > from; {
@@ -140,8 +146,8 @@ func (w *walk) settle(n *Var) {
 	}
 }
 
-// end lets go of what the walk has used. If a derivative has panicked, it takes back what was counted, so that what a
-// caller who recovers does next is not wrong.
+// end lets go of what the walk has used. If a derivative has panicked, it takes back what was
+// counted, so that what a caller who recovers does next is not wrong.
 func (w *walk) end(v *Var) {
 	if !w.whole {
 		w.forsake(v)
@@ -210,7 +216,8 @@ func (v *Var) leave(w *walk) {
 	if w.retain || v.param != nil || w.seen != nil && !v.leads() {
 		return
 	}
-	v.backward, v.derive, v.again, v.plain, v.redo, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil, nil, nil, true
+	v.backward, v.derive, v.again, v.plain, v.redo, v.inputs, v.saved, v.walked = nil, nil, nil, nil, nil,
+		nil, nil, true
 	clear(v.inputRoom[:])
 	clear(v.savedRoom[:])
 }

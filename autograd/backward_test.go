@@ -94,7 +94,8 @@ func TestIndicesAndMasksAreSaved(t *testing.T) {
 	mask, idx := tensor.New(tensor.Bool, 3), tensor.New(tensor.Int64, 2)
 	for name, y := range map[string]*autograd.Var{
 		"Where": autograd.Where(mask, x, x), "MaskedFill": autograd.MaskedFill(x, mask, 1),
-		"IndexSelect": autograd.IndexSelect(x, 0, idx), "Index": autograd.Index(x, idx), "Embedding": autograd.Embedding(x, autograd.Const(idx)),
+		"IndexSelect": autograd.IndexSelect(x, 0, idx), "Index": autograd.Index(x, idx),
+		"Embedding": autograd.Embedding(x, autograd.Const(idx)),
 	} {
 		changed := idx
 		if name == "Where" || name == "MaskedFill" {

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BenchmarkWalk is a small graph of many operations, forward and back: what a graph costs, rather than what is computed.
+// BenchmarkWalk is a small graph of many operations, forward and back: what a graph costs, rather
+// than what is computed.
 func BenchmarkWalk(b *testing.B) {
 	w := autograd.NewParam("w", values(1, 0.5, 8, 8))
 	v := autograd.NewParam("v", values(2, 0.5, 8))
@@ -39,7 +40,8 @@ func BenchmarkGrad(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				h := autograd.Leaf(x)
-				y := autograd.Sum(autograd.Tanh(autograd.Linear(autograd.Tanh(autograd.Linear(h, w.Var(), nil)), w.Var(), nil)))
+				y := autograd.Sum(autograd.Tanh(autograd.Linear(autograd.Tanh(autograd.Linear(h, w.Var(),
+					nil)), w.Var(), nil)))
 				if tensor.Abs(autograd.Grad(vars{y}, vars{h}, o)[0].T()).Sum() == 0 {
 					b.Fatal("no derivative")
 				}

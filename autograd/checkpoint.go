@@ -6,21 +6,25 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Checkpoint returns f(in...) and keeps nothing of what f computes on the way: Backward and [Grad] call f once more when they come to it.
-// That is memory for time, as torch.utils.checkpoint is: a network of n layers, checkpointed in parts of √n, keeps 2√n
-// of them.
+// Checkpoint returns f(in...) and keeps nothing of what f computes on the way: Backward and [Grad]
+// call f once more when they come to it. That is memory for time, as torch.utils.checkpoint is: a
+// network of n layers, checkpointed in parts of √n, keeps 2√n of them.
 //
 //	h = autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return block.Forward(in[0]) }, h)
 //
-// f gets values like in, and computes the same from them each time; it may use Params, and other values that live until the walk.
-// The second call draws the same random numbers from [tensor.DefaultGenerator] as the first, and changes no running
-// statistics ([Scope.KeepBuffers]), so those have seen each batch once. Of other generators see [Recompute]. What f computes is not in
-// the [Scope] of in, but left to the garbage collector.
+// f gets values like in, and computes the same from them each time; it may use Params, and other
+// values that live until the walk. The second call draws the same random numbers from
+// [tensor.DefaultGenerator] as the first, and changes no running statistics ([Scope.KeepBuffers]),
+// so those have seen each batch once. Of other generators see [Recompute]. What f computes is not
+// in the [Scope] of in, but left to the garbage collector.
 func Checkpoint(f func(in ...*Var) *Var, in ...*Var) *Var { return Recompute{}.Checkpoint(f, in...) }
 
-// Recompute says how Checkpoint calls its function again. The zero value is what the function Checkpoint uses.
+// Recompute says how Checkpoint calls its function again. The zero value is what the function
+// Checkpoint uses.
 type Recompute struct {
-	Generators []*tensor.Generator // beside the default one: what the function draws random numbers from. Nobody else may use them meanwhile
+	// beside the default one: what the function draws random numbers from. Nobody else may use them
+	// meanwhile
+	Generators []*tensor.Generator
 }
 
 // Checkpoint is the function [Checkpoint], with these generators.

@@ -39,7 +39,8 @@ func TestRegression_S3_4_ACheckpointIsWhatItsFunctionIs(t *testing.T) {
 				y := how(block(b, own), h)
 				after := tensor.RandN(tensor.Float64, nil, 3)
 				autograd.Sum(autograd.Mul(y, y)).Backward()
-				got := []*tensor.Tensor{y.T().Clone(), a.Grad, b.Grad, x.Grad(), after, tensor.RandN(tensor.Float64, nil, 3)}
+				got := []*tensor.Tensor{y.T().Clone(), a.Grad, b.Grad, x.Grad(), after,
+					tensor.RandN(tensor.Float64, nil, 3)}
 				if want == nil {
 					want = got
 				}
@@ -90,9 +91,11 @@ func TestRegression_S3_4_ACheckpointUsesOtherValuesAndItsHooksAreCalledOnce(t *t
 	}
 	q.Name = "q"
 	h := autograd.Mul(q.Var(), q.Var()) // which the function finds by itself
-	y := autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return autograd.Mul(in[0], h) }, autograd.Exp(p.Var()))
+	y := autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return autograd.Mul(in[0], h) },
+		autograd.Exp(p.Var()))
 	autograd.Log(y).Backward() // p + 2 log q
-	if !tensor.AllClose(p.Grad, p.Grad.Number(1), 1e-12, 0) || !tensor.AllClose(q.Grad, q.Grad.Number(2.0/3), 1e-12, 0) {
+	if !tensor.AllClose(p.Grad, p.Grad.Number(1), 1e-12, 0) ||
+		!tensor.AllClose(q.Grad, q.Grad.Number(2.0/3), 1e-12, 0) {
 		t.Errorf("%v and %v", p.Grad.Item(), q.Grad.Item())
 	}
 	if called["p"] != 1 || called["q"] != 1 {
@@ -153,10 +156,12 @@ func TestRegression_S3_4_ACheckpointThatIsNotTheSameIsRefused(t *testing.T) {
 	}, p.Var()))
 	mustPanic(t, "shape [3], and now one of [2]", y.Backward)
 
-	y = autograd.Sum(autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return autograd.Exp(in[0]) }, p.Var()))
+	y = autograd.Sum(autograd.Checkpoint(
+		func(in ...*autograd.Var) *autograd.Var { return autograd.Exp(in[0]) }, p.Var()))
 	p.T.AddScalar(1)
 	mustPanic(t, "Checkpoint needs a tensor of shape [4] as it was", y.Backward)
-	mustPanic(t, "input 0, which is nil", func() { autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return in[0] }, nil) })
+	mustPanic(t, "input 0, which is nil",
+		func() { autograd.Checkpoint(func(in ...*autograd.Var) *autograd.Var { return in[0] }, nil) })
 
 	same := func(in ...*autograd.Var) *autograd.Var { return in[0] }
 	p.ZeroGrad()

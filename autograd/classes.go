@@ -9,11 +9,15 @@ import (
 // Ignored is a target that says that its row does not count, as in PyTorch.
 const Ignored = -100
 
-// A Classification says how classes and rows count in a loss. The zero value is the mean over rows, of classes that count alike.
+// A Classification says how classes and rows count in a loss. The zero value is the mean over rows,
+// of classes that count alike.
 type Classification struct {
-	Weight    *tensor.Tensor // of each class, (classes), of the dtype of the loss; nil: all 1. A mean divides by the weights of the targets
-	Ignore    []int64        // targets whose rows do not count, as if they were Ignored
-	Smoothing float64        // of CrossEntropy, from 0 to 1: how much of the target's probability is spread over all classes
+	// of each class, (classes), of the dtype of the loss; nil: all 1. A mean divides by the weights
+	// of the targets
+	Weight *tensor.Tensor
+	Ignore []int64 // targets whose rows do not count, as if they were Ignored
+	// of CrossEntropy, from 0 to 1: how much of the target's probability is spread over all classes
+	Smoothing float64
 	Reduction Reduction
 }
 
@@ -37,7 +41,8 @@ func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	return c.weighted(logp, near)
 }
 
-// checkClasses panics unless there are classes of that number, and weights for them. It reports whether rows are ignored.
+// checkClasses panics unless there are classes of that number, and weights for them. It reports
+// whether rows are ignored.
 func (c Classification) checkClasses(target []int64, n int) (ignored bool) {
 	if !(c.Smoothing >= 0 && c.Smoothing <= 1) {
 		misuse("NLLLoss with smoothing %v: it is between 0 and 1", c.Smoothing)
@@ -59,8 +64,9 @@ func (c Classification) ignores(class int64) bool {
 	return class == Ignored || len(c.Ignore) > 0 && slices.Contains(c.Ignore, class)
 }
 
-// weighted, of targets on the host, is the loss of rows, each multiplied by the weight of its class, less what smoothing takes of it and with what it
-// adds: the mean loss of all classes, multiplied by their weights.
+// weighted, of targets on the host, is the loss of rows, each multiplied by the weight of its
+// class, less what smoothing takes of it and with what it adds: the mean loss of all classes,
+// multiplied by their weights.
 func (c Classification) weighted(logp *Var, target *tensor.Tensor) *Var {
 	ignored, classes := tensor.New(tensor.Bool, target.Shape()...), target.Clone()
 	out, class := tensor.Data[bool](ignored), tensor.Data[int64](classes)

@@ -17,7 +17,9 @@ type Window struct {
 	Dilation [2]int // of a convolution: how far apart the pixels are that neighbours in a filter see; zero: 1
 	Groups   int    // of a convolution: parts of the channels, each of which has filters of its own; zero: 1
 
-	Ceil       bool // of pooling: sizes are rounded up, so that the last windows may reach beyond the image and its padding
+	// of pooling: sizes are rounded up, so that the last windows may reach beyond the image and its
+	// padding
+	Ceil       bool
 	InsideOnly bool // of AvgPool2d: only the image counts, not its padding: PyTorch's count_include_pad=False
 }
 
@@ -27,8 +29,9 @@ func Square(n int) [2]int { return [2]int{n, n} }
 // scratches are the temporary space of convolutions.
 var scratches = sync.Pool{New: func() any { return new(kernel.Scratch) }}
 
-// Conv2d returns the cross-correlation of images x, (N, C, H, W), with filters w, (out, C/groups, KH, KW), plus b, (out), or nil.
-// The result is (N, out, H', W') where H' = (H + 2·padding - dilation·(KH-1) - 1)/stride + 1.
+// Conv2d returns the cross-correlation of images x, (N, C, H, W), with filters w, (out, C/groups,
+// KH, KW), plus b, (out), or nil. The result is (N, out, H', W') where H' = (H + 2·padding -
+// dilation·(KH-1) - 1)/stride + 1.
 func Conv2d(x, w, b *Var, o Window) *Var {
 	s := convShape(x, w, o)
 	checkBias("Conv2d", b, s.OutC)
@@ -72,7 +75,8 @@ func checkWindow(op string, size [2]int, o Window, image []int) {
 			room += o.Stride[i] - 1
 		}
 		if size[i] < 1 || o.Stride[i] < 1 || o.Padding[i] < 0 || size[i] > room {
-			misuse("%s of images %v with a window %v, stride %v and padding %v: the window does not fit", op, image, size, o.Stride, o.Padding)
+			misuse("%s of images %v with a window %v, stride %v and padding %v: the window does not fit", op,
+				image, size, o.Stride, o.Padding)
 		}
 	}
 }
@@ -118,8 +122,8 @@ func conv2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// MaxPool2d returns the largest element of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down as in
-// Conv2d. The first of equals gets the gradient.
+// MaxPool2d returns the largest element of each window of images x, (N, C, H, W): (N, C, H', W'),
+// rounded down as in Conv2d. The first of equals gets the gradient.
 func MaxPool2d(x *Var, o Window) *Var {
 	want("MaxPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {
@@ -142,7 +146,8 @@ func checkPadding(op string, o Window) {
 	}
 }
 
-// beyond is how far the last windows reach beyond images and their padding: only those that begin inside of the image, or before, count.
+// beyond is how far the last windows reach beyond images and their padding: only those that begin
+// inside of the image, or before, count.
 func (o Window) beyond(x *Var) (p Pads) {
 	for i := range p {
 		n := x.t.Dim(2+i) + 2*o.Padding[i]

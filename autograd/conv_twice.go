@@ -5,8 +5,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A convolution has two derivatives, for its images and for its filters. Each is linear in both of what it is computed from, and so the
-// derivatives of these are the other one and the convolution itself.
+// A convolution has two derivatives, for its images and for its filters. Each is linear in both of
+// what it is computed from, and so the derivatives of these are the other one and the convolution
+// itself.
 
 // convolve is Conv2d without a bias, of a shape that was checked.
 func convolve(s kernel.ConvShape, x, w *Var) *Var {

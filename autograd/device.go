@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What has a kernel of its own on the host is on a device made of the operations of package tensor, or of a tensor.Computer's.
+// What has a kernel of its own on the host is on a device made of the operations of package tensor,
+// or of a tensor.Computer's.
 
 // far reports whether v is on a device.
 func (v *Var) far() bool { return v.t.Device() != nil }
@@ -45,7 +46,8 @@ func reluOn(x *Var) *Var {
 
 func logSoftmaxOn(x *Var) *Var {
 	if rows, cols := rowsOf("LogSoftmax", x); rows*cols == 0 {
-		return unary("LogSoftmax", x, x.t.Clone(), nil, func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
+		return unary("LogSoftmax", x, x.t.Clone(), nil,
+			func(dy *tensor.Tensor) *tensor.Tensor { return dy }).twice(same)
 	}
 	y := rowsOn(tensor.RowOp{Kind: tensor.RowLogSoftmax}, x.Shape(), x.t)
 	return unary("LogSoftmax", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
@@ -77,11 +79,13 @@ func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var 
 	if p < 1 {
 		kept.MulScalar(1 / (1 - p))
 	}
-	return unary(op, x, tensor.Mul(x.t, kept), kept, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) }).
+	return unary(op, x, tensor.Mul(x.t, kept), kept,
+		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) }).
 		twice(func(_, dy *Var) []*Var { return of(Mul(dy, Const(kept))) })
 }
 
-// keptOn keeps elements with the probability p. Which these are the gradient finds again by the key.
+// keptOn keeps elements with the probability p. Which these are the gradient finds again by the
+// key.
 func keptOn(op string, x *Var, p float64, key uint64) *Var {
 	s := tensor.Sequence{Kind: tensor.RandomKept, Key: key, A: p}
 	if p > 0 {
@@ -141,7 +145,8 @@ func maxPool2dOn(x *Var, o Window) *Var {
 		v.backward = func(dy *tensor.Tensor) {
 			x.write(func(dx *tensor.Tensor) {
 				if dx.Zero(); dx.Numel() > 0 {
-					must(device.Scatter(dx.View(n*c, h*w).Operand(), dy.Reshape(n*c, outH*outW).Operand(), at.Operand(), 1, true))
+					must(device.Scatter(dx.View(n*c, h*w).Operand(), dy.Reshape(n*c, outH*outW).Operand(),
+						at.Operand(), 1, true))
 					dx.Touch()
 				}
 			})
@@ -154,17 +159,20 @@ func maxPool2dOn(x *Var, o Window) *Var {
 func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	rows, scale := logp.t.Dim(0), r.scale(logp.t.Dim(0))
 	if rows == 0 {
-		return unary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil, func(*tensor.Tensor) *tensor.Tensor { return logp.t.Clone() }).
+		return unary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil,
+			func(*tensor.Tensor) *tensor.Tensor { return logp.t.Clone() }).
 			twice(func(*Var, *Var) []*Var { return of(Const(logp.t.Clone())) })
 	}
 	y := logp.t.NewEmpty(logp.t.DType())
 	from := logp.dense()
-	must(tensor.ComputerOf(from, target).Rows(tensor.RowOp{Kind: tensor.RowNLL, Factor: -scale}, y.Operand(), from.Operand(), target.Operand()))
+	must(tensor.ComputerOf(from, target).Rows(tensor.RowOp{Kind: tensor.RowNLL, Factor: -scale}, y.Operand(),
+		from.Operand(), target.Operand()))
 	runtime.KeepAlive(from)
 	return unary("NLLLoss", logp, y.Touch(), target, func(dy *tensor.Tensor) *tensor.Tensor {
 		return rowsOn(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy)
 	}).twice(func(_, dy *Var) []*Var {
-		slopes := rowsOn(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -scale}, logp.Shape(), target, dy.t.NewEmpty(dy.t.DType()).Fill(1))
+		slopes := rowsOn(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -scale}, logp.Shape(), target,
+			dy.t.NewEmpty(dy.t.DType()).Fill(1))
 		return of(Mul(dy, Const(slopes)))
 	})
 }

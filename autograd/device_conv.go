@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// workspace is how many bytes a convolution on a device takes for what filters see of images, unless one image needs more.
+// workspace is how many bytes a convolution on a device takes for what filters see of images,
+// unless one image needs more.
 var workspace = 64 << 20
 
 // unfolding is a convolution whose images are unfolded some at a time.
@@ -54,11 +55,13 @@ func (u unfolding) correlate(images, dy, dw *tensor.Tensor) {
 }
 
 func unfoldingOf(s kernel.ConvShape, ts ...*tensor.Tensor) unfolding {
-	window := tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW}, Padding: [2]int{s.PadH, s.PadW}}
+	window := tensor.Window{Size: [2]int{s.KH, s.KW}, Stride: [2]int{s.StrideH, s.StrideW},
+		Padding: [2]int{s.PadH, s.PadW}}
 	return unfolding{s, window, s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensor.ComputerOf(ts...)}
 }
 
-// convolvedOn puts zeros between the elements of filters with dilation, and convolves groups one after the other.
+// convolvedOn puts zeros between the elements of filters with dilation, and convolves groups one
+// after the other.
 func convolvedOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	w = spread(spread(w, 2, s.DilationH), 3, s.DilationW)
 	s.KH, s.KW, s.DilationH, s.DilationW = w.t.Dim(2), w.t.Dim(3), 1, 1

@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// backward returns a value computed from inputs, and their gradients of its sum with weights. The inputs are where put puts them.
+// backward returns a value computed from inputs, and their gradients of its sum with weights. The
+// inputs are where put puts them.
 func backward(t *testing.T, put func(t *tensor.Tensor) *tensor.Tensor, c gradient, s *autograd.Scope) []*tensor.Tensor {
 	var params []*autograd.Param
 	var in vars
@@ -77,7 +78,8 @@ func TestAConvolutionOnADeviceTakesNoMoreThanItMay(t *testing.T) {
 		}
 	}
 	if most[1] > most[columns*n]-columns*n/2 { // images and results are 100,000 bytes, and all columns 280,000
-		t.Errorf("%d bytes at once, and %d if all images are unfolded, of %d bytes each", most[1], most[columns*n], columns)
+		t.Errorf("%d bytes at once, and %d if all images are unfolded, of %d bytes each", most[1],
+			most[columns*n], columns)
 	}
 }
 
@@ -128,7 +130,8 @@ func TestDropoutOnADevice(t *testing.T) {
 				kept++
 			}
 		}
-		if share := float64(kept) / float64(len(runs)); share < 0.7 || share > 0.8 { // three standard deviations of 1000 are 0.04
+		// three standard deviations of 1000 are 0.04
+		if share := float64(kept) / float64(len(runs)); share < 0.7 || share > 0.8 {
 			t.Errorf("%s kept %v of its elements, want 0.75", name, share)
 		}
 	}
@@ -145,14 +148,16 @@ func onHost(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
 
 func TestAGraphOfSeveralDevicesIsRefused(t *testing.T) {
 	here, there := devicetest.New("test:0"), devicetest.New("test:1")
-	x, w := autograd.Const(devicetest.On(t, here, values(1, 1, 2, 3))), autograd.NewParam("w", devicetest.On(t, there, values(2, 1, 4, 3)))
+	x, w := autograd.Const(devicetest.On(t, here, values(1, 1, 2, 3))),
+		autograd.NewParam("w", devicetest.On(t, there, values(2, 1, 4, 3)))
 	for name, f := range map[string]func(){
 		"two devices":         func() { autograd.Linear(x, w.Var(), nil) },
 		"host and device":     func() { autograd.Linear(autograd.Const(values(1, 1, 2, 3)), w.Var(), nil) },
 		"device and host":     func() { autograd.Linear(w.Var(), autograd.Const(values(1, 1, 2, 3)), nil) },
 		"targets on the host": func() { autograd.NLLLoss(x, tensor.New(tensor.Int64, 2), autograd.ByMean) },
 		"logits on the host": func() {
-			autograd.NLLLoss(autograd.Const(values(1, 1, 2, 3)), devicetest.On(t, here, tensor.New(tensor.Int64, 2)), autograd.ByMean)
+			autograd.NLLLoss(autograd.Const(values(1, 1, 2, 3)),
+				devicetest.On(t, here, tensor.New(tensor.Int64, 2)), autograd.ByMean)
 		},
 	} {
 		refuses(t, name, f)
@@ -163,7 +168,9 @@ func TestAGraphOfSeveralDevicesIsRefused(t *testing.T) {
 func refuses(t *testing.T, name string, f func()) {
 	t.Helper()
 	defer func() {
-		if err, ok := recover().(error); !ok || !strings.Contains(err.Error(), "expected all tensors to be on the same device, but found at least two devices, ") {
+		if err, ok := recover().(error); !ok ||
+			!strings.Contains(err.Error(),
+				"expected all tensors to be on the same device, but found at least two devices, ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}()

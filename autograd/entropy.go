@@ -6,11 +6,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// CrossEntropy is the loss of logits, (N, classes), (N, classes, d1, ...) or (classes), for a target of either kind:
+// CrossEntropy is the loss of logits, (N, classes), (N, classes, d1, ...) or (classes), for a
+// target of either kind:
 //
-//   - classes, of any integer type and of the logits' shape without the dimension of the classes, which count as NLLLoss says;
-//   - probabilities, floats of the logits' shape, whose loss is -Σ weight·probability·log-probability. A mean divides by the number of rows
-//     then, whatever the weights, and nothing is ignored. They get no gradient.
+//   - classes, of any integer type and of the logits' shape without the dimension of the classes,
+//     which count as NLLLoss says;
+//   - probabilities, floats of the logits' shape, whose loss is -Σ
+//     weight·probability·log-probability. A mean divides by the number of rows then, whatever the
+//     weights, and nothing is ignored. They get no gradient.
 func (c Classification) CrossEntropy(logits *Var, target *tensor.Tensor) *Var {
 	if !isFloat(target.DType()) {
 		return c.ofClasses("CrossEntropy", logits, target, LogSoftmax)
@@ -31,8 +34,8 @@ func isFloat(dt tensor.DType) bool {
 	return false
 }
 
-// NLLLoss is the negative log-likelihood of classes, of any integer type and of logp's shape without the dimension of the classes: logp is
-// (N, classes), (N, classes, d1, ...) or (classes).
+// NLLLoss is the negative log-likelihood of classes, of any integer type and of logp's shape
+// without the dimension of the classes: logp is (N, classes), (N, classes, d1, ...) or (classes).
 func (c Classification) NLLLoss(logp *Var, target *tensor.Tensor) *Var {
 	return c.ofClasses("NLLLoss", logp, target, func(x *Var) *Var { return x })
 }
@@ -53,7 +56,8 @@ func (c Classification) ofClasses(op string, x *Var, target *tensor.Tensor, logs
 	return Reshape(losses, shape...)
 }
 
-// classesLast returns x, (N, classes, d1, ...) or (classes), as rows, (n, classes), and the shape of what there is one for each row.
+// classesLast returns x, (N, classes, d1, ...) or (classes), as rows, (n, classes), and the shape
+// of what there is one for each row.
 func classesLast(op string, x *Var) (rows *Var, shape []int) {
 	switch x.t.Dims() {
 	case 0:
@@ -71,7 +75,8 @@ func classesLast(op string, x *Var) (rows *Var, shape []int) {
 	return Reshape(Permute(x, append(order, 1)...), product(shape), x.t.Dim(1)), shape
 }
 
-// ofProbabilities is the loss of log-probabilities, (n, classes), for others, and of the shape given if it is not reduced.
+// ofProbabilities is the loss of log-probabilities, (n, classes), for others, and of the shape
+// given if it is not reduced.
 func (c Classification) ofProbabilities(logp *Var, target *tensor.Tensor, shape []int) *Var {
 	c.checkClasses(nil, logp.t.Dim(1))
 	if c.Smoothing > 0 {

@@ -50,8 +50,8 @@ func ExampleGrad() {
 	// Output: 12 12
 }
 
-// A penalty on how far a critic's slope is from 1, as WGAN-GP has it: what it adds to the weight's gradient comes from a derivative of a
-// derivative.
+// A penalty on how far a critic's slope is from 1, as WGAN-GP has it: what it adds to the weight's
+// gradient comes from a derivative of a derivative.
 func ExampleGrad_gradientPenalty() {
 	w := autograd.NewParam("w", tensor.FromSlice([]float64{3, 4}, 1, 2))
 	x := autograd.Leaf(tensor.FromSlice([]float64{1, 2, -1, 1}, 2, 2))
@@ -84,7 +84,8 @@ func ExampleVar_RegisterHook() {
 	// Output: 2
 }
 
-// A step of each parameter while Backward goes on to the others: no two gradients are kept at a time.
+// A step of each parameter while Backward goes on to the others: no two gradients are kept at a
+// time.
 func ExampleParam_RegisterPostAccumulateGradHook() {
 	w := autograd.NewParam("w", tensor.Scalar(tensor.Float64, 3))
 	w.RegisterPostAccumulateGradHook(func(p *autograd.Param) {

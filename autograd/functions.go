@@ -8,7 +8,8 @@ import (
 
 // Log1p returns log(1 + x), exact near zero.
 func Log1p(x *Var) *Var {
-	return unary("Log1p", x, tensor.Log1p(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Div(dy, plus(x.t, 1)) }).
+	return unary("Log1p", x, tensor.Log1p(x.t), x.t,
+		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Div(dy, plus(x.t, 1)) }).
 		twice(func(y, dy *Var) []*Var { return of(Div(dy, AddScalar(y.inputs[0], 1))) })
 }
 
@@ -22,26 +23,30 @@ func Expm1(x *Var) *Var {
 // Rsqrt returns 1 / √x.
 func Rsqrt(x *Var) *Var {
 	y := tensor.Rsqrt(x.t)
-	return unary("Rsqrt", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Pow(y, 3).MulScalar(-0.5).Mul(dy) }).
+	return unary("Rsqrt", x, y, y,
+		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Pow(y, 3).MulScalar(-0.5).Mul(dy) }).
 		twice(func(y, dy *Var) []*Var { return of(Mul(dy, MulScalar(Pow(y, 3), -0.5))) })
 }
 
 // Reciprocal returns 1 / x.
 func Reciprocal(x *Var) *Var {
 	y := tensor.Reciprocal(x.t)
-	return unary("Reciprocal", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(y, y).Neg().Mul(dy) }).
+	return unary("Reciprocal", x, y, y,
+		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(y, y).Neg().Mul(dy) }).
 		twice(func(y, dy *Var) []*Var { return of(Mul(dy, Neg(Mul(y, y)))) })
 }
 
 // Sin returns the sines.
 func Sin(x *Var) *Var {
-	return unary("Sin", x, tensor.Sin(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Cos(x.t).Mul(dy) }).
+	return unary("Sin", x, tensor.Sin(x.t), x.t,
+		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Cos(x.t).Mul(dy) }).
 		twice(func(y, dy *Var) []*Var { return of(Mul(dy, Cos(y.inputs[0]))) })
 }
 
 // Cos returns the cosines.
 func Cos(x *Var) *Var {
-	return unary("Cos", x, tensor.Cos(x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sin(x.t).Neg().Mul(dy) }).
+	return unary("Cos", x, tensor.Cos(x.t), x.t,
+		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sin(x.t).Neg().Mul(dy) }).
 		twice(func(y, dy *Var) []*Var { return of(Mul(dy, Neg(Sin(y.inputs[0])))) })
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution: PyTorch's with approximate="none".
+// GELU returns x·Φ(x), where Φ is the distribution function of the normal distribution: PyTorch's
+// with approximate="none".
 func GELU(x *Var) *Var {
 	if x.far() {
 		return geluOn(x)
@@ -32,7 +33,8 @@ func geluTwice(y, dy *Var) []*Var {
 	return of(Mul(dy, Add(Mul(density, x), phi)))
 }
 
-// apart is an operation on each element by itself, and the gradient that backward makes of x and that of the result.
+// apart is an operation on each element by itself, and the gradient that backward makes of x and
+// that of the result.
 func apart[F kernel.Float](op string, x *Var, forward func(x, y []F), backward func(x, dy, dx []F)) *Var {
 	y := result(op, x.t.DType(), x.Shape(), x)
 	xt := x.dense()
@@ -55,7 +57,8 @@ func gated(op string, g kernel.Gate, x *Var) *Var {
 }
 
 func gatedOf[F kernel.Float](op string, g kernel.Gate, x *Var) *Var {
-	return apart(op, x, func(x, y []F) { kernel.Gated(g, x, y) }, func(x, dy, dx []F) { kernel.GatedBackward(g, x, dy, dx) }).twice(gatedTwice(g))
+	return apart(op, x, func(x, y []F) { kernel.Gated(g, x, y) },
+		func(x, dy, dx []F) { kernel.GatedBackward(g, x, dy, dx) }).twice(gatedTwice(g))
 }
 
 func gatedTwice(g kernel.Gate) rule {
@@ -80,7 +83,8 @@ func geluOn(x *Var) *Var {
 func gatedOn(op string, g kernel.Gate, x *Var) *Var {
 	inner := tensor.Mul(x.t, x.t).MulScalar(g.B).AddScalar(g.A)
 	open := inner.Mul(x.t).Sigmoid()
-	return unary(op, x, tensor.Mul(x.t, open), x.t, func(dy *tensor.Tensor) *tensor.Tensor { // σ + x·σ·(1-σ)·(a + 3b·x²)
+	// σ + x·σ·(1-σ)·(a + 3b·x²)
+	return unary(op, x, tensor.Mul(x.t, open), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
 		slope := tensor.Mul(x.t, x.t).MulScalar(3 * g.B).AddScalar(g.A)
 		rest := tensor.Neg(open).AddScalar(1).Mul(open).Mul(x.t)
 		return slope.Mul(rest).Add(open).Mul(dy)

@@ -7,17 +7,20 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// GradOptions say how Grad goes. The zero value is for outputs that are single numbers, and uses the graph up.
+// GradOptions say how Grad goes. The zero value is for outputs that are single numbers, and uses
+// the graph up.
 type GradOptions struct {
-	GradOutputs      []*Var // for each output the derivative of what is wanted with respect to it, of its shape; nil: 1, of a single number
-	RetainGraph      bool   // keep what was saved on the way, so that the graph can be walked again
-	CreateGraph      bool   // make derivatives that can be derived again; it keeps the graph, too
-	AllowUnused      bool   // the derivative for an input that no output was computed from is nil, and no mistake
-	MaterializeGrads bool   // it is zeros, and no mistake
+	// for each output the derivative of what is wanted with respect to it, of its shape; nil: 1, of
+	// a single number
+	GradOutputs      []*Var
+	RetainGraph      bool // keep what was saved on the way, so that the graph can be walked again
+	CreateGraph      bool // make derivatives that can be derived again; it keeps the graph, too
+	AllowUnused      bool // the derivative for an input that no output was computed from is nil, and no mistake
+	MaterializeGrads bool // it is zeros, and no mistake
 }
 
-// A CreateGraphError is what Grad with CreateGraph panics with where it comes to an operation whose derivative cannot be
-// derived again.
+// A CreateGraphError is what Grad with CreateGraph panics with where it comes to an operation whose
+// derivative cannot be derived again.
 type CreateGraphError struct {
 	Op string // the function of this package
 }
@@ -26,17 +29,19 @@ func (e *CreateGraphError) Error() string {
 	return fmt.Sprintf("autograd: the derivative of %s cannot be derived again: call Grad without CreateGraph, or compute the value of other operations", e.Op)
 }
 
-// Grad returns the derivatives of the sum of outputs with respect to inputs, in their order and of their shapes, and
-// leaves the Grad of every [Param] alone. Inputs are whatever the outputs were computed from: a [Leaf], a Param's Var, or
-// a value between. Only what lies between is walked.
+// Grad returns the derivatives of the sum of outputs with respect to inputs, in their order and of
+// their shapes, and leaves the Grad of every [Param] alone. Inputs are whatever the outputs were
+// computed from: a [Leaf], a Param's Var, or a value between. Only what lies between is walked.
 //
 //	dx := autograd.Grad([]*autograd.Var{y}, []*autograd.Var{x}, autograd.GradOptions{CreateGraph: true})[0]
 //	penalty := autograd.Mean(autograd.Pow(autograd.AddScalar(autograd.Norm(dx, 1), -1), 2))
 //
-// With CreateGraph the derivatives are values of a graph like others, so penalties on them and their own derivatives can be
-// computed. Without, they are constants, and in a [Scope] are lent until Reset.
+// With CreateGraph the derivatives are values of a graph like others, so penalties on them and
+// their own derivatives can be computed. Without, they are constants, and in a [Scope] are lent
+// until Reset.
 //
-// It panics where Backward does, if shapes differ, and if an input was not used; and with a [CreateGraphError].
+// It panics where Backward does, if shapes differ, and if an input was not used; and with a
+// [CreateGraphError].
 func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	o.check(outputs, inputs)
 	w := walk{retain: o.RetainGraph || o.CreateGraph, graph: o.CreateGraph}
@@ -125,8 +130,9 @@ func (o GradOptions) derivatives(inputs []*Var) []*Var {
 	return all
 }
 
-// limit marks as idle what top was computed from and what does not lead to one that is asked for. Then only what does is counted
-// and walked. It needs no recursion: a value is done when all that it was computed from is.
+// limit marks as idle what top was computed from and what does not lead to one that is asked for.
+// Then only what does is counted and walked. It needs no recursion: a value is done when all that
+// it was computed from is.
 func (w *walk) limit(top *Var) {
 	type visit struct {
 		v    *Var
@@ -163,11 +169,13 @@ func (w *walk) unmark(inputs []*Var) {
 	}
 }
 
-// A rule returns the derivatives of y's inputs, in their order, from dy, that of y, as values that can be derived again: nil for
-// an input that has none. It reads of y and its inputs what y's own derivation reads of their tensors, and so what was saved.
+// A rule returns the derivatives of y's inputs, in their order, from dy, that of y, as values that
+// can be derived again: nil for an input that has none. It reads of y and its inputs what y's own
+// derivation reads of their tensors, and so what was saved.
 type rule func(y, dy *Var) []*Var
 
-// twice sets the rule of a value, which operations without one do not have: those are refused by CreateGraph.
+// twice sets the rule of a value, which operations without one do not have: those are refused by
+// CreateGraph.
 func (v *Var) twice(r rule) *Var {
 	if v.needs {
 		v.again = r
@@ -175,8 +183,8 @@ func (v *Var) twice(r rule) *Var {
 	return v
 }
 
-// plainly sets how the value is computed by operations that have rules, which then have the derivatives of this one: for a kernel
-// whose own rule would be long.
+// plainly sets how the value is computed by operations that have rules, which then have the
+// derivatives of this one: for a kernel whose own rule would be long.
 func (v *Var) plainly(compute func() *Var) *Var {
 	if v.needs {
 		v.plain = compute
@@ -224,8 +232,9 @@ func summed(dx *Var, shape []int) *Var {
 // like returns a number as a constant that goes with x.
 func (v *Var) like(c float64) *Var { return v.scope.Const(v.t.Number(c)) }
 
-// Leaf returns t as a value whose derivative can be asked for: that of an image, say, which is no parameter. Backward adds
-// the derivative to its [Var.Grad], and [Grad] returns it. t must stay open and unchanged until then.
+// Leaf returns t as a value whose derivative can be asked for: that of an image, say, which is no
+// parameter. Backward adds the derivative to its [Var.Grad], and [Grad] returns it. t must stay
+// open and unchanged until then.
 func Leaf(t *tensor.Tensor) *Var { return (*Scope)(nil).Leaf(t) }
 
 // Leaf is the function [Leaf], in the scope.

@@ -13,7 +13,8 @@ import (
 
 var again = autograd.GradOptions{CreateGraph: true}
 
-// derivatives is a function whose inputs are those of f and the gradient of its output, and whose value is all derivatives of f, in one row.
+// derivatives is a function whose inputs are those of f and the gradient of its output, and whose
+// value is all derivatives of f, in one row.
 func derivatives(f func(in vars) *autograd.Var, o autograd.GradOptions) func(in vars) *autograd.Var {
 	return func(in vars) *autograd.Var {
 		last := len(in) - 1
@@ -74,7 +75,8 @@ func TestRegression_S3_4_GradIsTheSameOnADevice(t *testing.T) {
 	}
 }
 
-func sameAsBackward(t *testing.T, c gradient, put func(*tensor.Tensor) *tensor.Tensor, o autograd.GradOptions, s *autograd.Scope) {
+func sameAsBackward(t *testing.T, c gradient, put func(*tensor.Tensor) *tensor.Tensor, o autograd.GradOptions,
+	s *autograd.Scope) {
 	t.Helper()
 	want := backward(t, put, c, s)[1:]
 	var params []*autograd.Param
@@ -136,28 +138,39 @@ func TestRegression_S3_4_GradSaysWhatIsWrongWithIt(t *testing.T) {
 	frozen := autograd.NewParam("f", values(1, 1, 2))
 	frozen.Frozen = true
 	for want, f := range map[string]func(){
-		"output 0, of shape [2]: only a single number": func() { autograd.Grad(vars{y}, vars{p.Var()}, autograd.GradOptions{}) },
-		"from a gradient of shape [3]": func() {
-			autograd.Grad(vars{y}, vars{p.Var()}, autograd.GradOptions{GradOutputs: vars{autograd.Const(values(1, 1, 3))}})
+		"output 0, of shape [2]: only a single number": func() {
+			autograd.Grad(vars{y}, vars{p.Var()}, autograd.GradOptions{})
 		},
-		"1 outputs with 2 GradOutputs": func() { autograd.Grad(vars{y}, vars{p.Var()}, autograd.GradOptions{GradOutputs: vars{nil, nil}}) },
-		"0 outputs for 1 inputs":       func() { autograd.Grad(nil, vars{p.Var()}, autograd.GradOptions{}) },
-		"1 outputs for 0 inputs":       func() { autograd.Grad(vars{y}, nil, autograd.GradOptions{}) },
-		"set AllowUnused":              func() { autograd.Grad(vars{autograd.Sum(y)}, vars{q.Var()}, autograd.GradOptions{}) },
+		"from a gradient of shape [3]": func() {
+			autograd.Grad(vars{y}, vars{p.Var()},
+				autograd.GradOptions{GradOutputs: vars{autograd.Const(values(1, 1, 3))}})
+		},
+		"1 outputs with 2 GradOutputs": func() {
+			autograd.Grad(vars{y}, vars{p.Var()}, autograd.GradOptions{GradOutputs: vars{nil, nil}})
+		},
+		"0 outputs for 1 inputs": func() { autograd.Grad(nil, vars{p.Var()}, autograd.GradOptions{}) },
+		"1 outputs for 0 inputs": func() { autograd.Grad(vars{y}, nil, autograd.GradOptions{}) },
+		"set AllowUnused": func() {
+			autograd.Grad(vars{autograd.Sum(y)}, vars{q.Var()}, autograd.GradOptions{})
+		},
 		"needs no gradient": func() {
 			autograd.Grad(vars{autograd.Sum(autograd.Add(y, frozen.Var()))}, vars{frozen.Var()}, autograd.GradOptions{})
 		},
-		"depends on no parameter": func() { autograd.Grad(vars{autograd.Const(values(1, 1, 1))}, vars{p.Var()}, autograd.GradOptions{}) },
+		"depends on no parameter": func() {
+			autograd.Grad(vars{autograd.Const(values(1, 1, 1))}, vars{p.Var()}, autograd.GradOptions{})
+		},
 	} {
 		mustPanic(t, want, f)
 	}
 	y = autograd.MulScalar(p.Var(), 2)
-	if got := autograd.Grad(vars{autograd.Sum(y)}, vars{p.Var(), q.Var()}, autograd.GradOptions{AllowUnused: true}); got[1] != nil || got[0] == nil {
+	if got := autograd.Grad(vars{autograd.Sum(y)}, vars{p.Var(), q.Var()},
+		autograd.GradOptions{AllowUnused: true}); got[1] != nil || got[0] == nil {
 		t.Errorf("%v", got)
 	}
 	y = autograd.MulScalar(p.Var(), 2)
 	got := autograd.Grad(vars{autograd.Sum(y)}, vars{q.Var(), p.Var()}, autograd.GradOptions{MaterializeGrads: true})
-	if !tensor.Equal(got[0].T(), tensor.New(tensor.Float64, 2)) || !tensor.Equal(got[1].T(), tensor.Full(tensor.Float64, 2, 2)) {
+	if !tensor.Equal(got[0].T(), tensor.New(tensor.Float64, 2)) ||
+		!tensor.Equal(got[1].T(), tensor.Full(tensor.Float64, 2, 2)) {
 		t.Errorf("%v %v", got[0].T(), got[1].T())
 	}
 	p.ZeroGrad()
@@ -180,7 +193,8 @@ func TestRegression_S3_4_HigherDerivatives(t *testing.T) {
 	for name, s := range map[string]*autograd.Scope{"fresh": nil, "scope": autograd.NewScope()} {
 		x := s.Leaf(tensor.Scalar(tensor.Float64, 1.5))
 		y := autograd.Pow(x, 5)
-		for i, want := range []float64{5 * math.Pow(1.5, 4), 20 * math.Pow(1.5, 3), 60 * math.Pow(1.5, 2), 120 * 1.5, 120} {
+		for i, want := range []float64{5 * math.Pow(1.5, 4), 20 * math.Pow(1.5, 3), 60 * math.Pow(1.5, 2),
+			120 * 1.5, 120} {
 			y = autograd.Grad(vars{y}, vars{x}, again)[0]
 			if math.Abs(y.Item()-want) > 1e-12*want {
 				t.Errorf("%s: derivative %d is %v, want %v", name, i+1, y.Item(), want)
@@ -189,12 +203,14 @@ func TestRegression_S3_4_HigherDerivatives(t *testing.T) {
 	}
 }
 
-// hvp is the product of the Hessian of f at x and v, in both ways in which PyTorch's users write it.
+// hvp is the product of the Hessian of f at x and v, in both ways in which PyTorch's users write
+// it.
 func TestRegression_S3_4_AHessianVectorProduct(t *testing.T) {
 	x, v := autograd.Leaf(values(1, 1, 4)), autograd.Const(values(2, 1, 4))
 	f := func() *autograd.Var { return autograd.Sum(autograd.Sin(autograd.Mul(x, autograd.Flip(x, 0)))) }
 	g := autograd.Grad(vars{f()}, vars{x}, again)[0]
-	reverse := autograd.Grad(vars{autograd.Sum(autograd.Mul(g, v))}, vars{x}, autograd.GradOptions{RetainGraph: true})[0]
+	reverse := autograd.Grad(vars{autograd.Sum(autograd.Mul(g, v))}, vars{x},
+		autograd.GradOptions{RetainGraph: true})[0]
 	by := autograd.Grad(vars{g}, vars{x}, autograd.GradOptions{GradOutputs: vars{v}})[0]
 	const step = 1e-6
 	at := func(sign float64) *tensor.Tensor {
@@ -252,17 +268,20 @@ func TestRegression_S3_4_WhatCannotBeDerivedAgainIsNamed(t *testing.T) {
 	y := autograd.Sum(autograd.Once(x))
 	defer func() {
 		var e *autograd.CreateGraphError
-		if err, ok := recover().(error); !ok || !errors.As(err, &e) || e.Op != "Once" || !strings.Contains(e.Error(), "derivative of Once") {
+		if err, ok := recover().(error); !ok || !errors.As(err, &e) || e.Op != "Once" ||
+			!strings.Contains(e.Error(), "derivative of Once") {
 			t.Errorf("%v", err)
 		}
-		if dx := autograd.Grad(vars{y}, vars{x}, autograd.GradOptions{})[0]; !tensor.Equal(dx.T(), tensor.Ones(tensor.Float64, 3)) {
+		if dx := autograd.Grad(vars{y}, vars{x}, autograd.GradOptions{})[0]; !tensor.Equal(dx.T(),
+			tensor.Ones(tensor.Float64, 3)) {
 			t.Errorf("%v", dx.T())
 		}
 	}()
 	autograd.Grad(vars{y}, vars{x}, again)
 }
 
-// A query that sees no key has zeros and no gradient, however attention is computed. They were NaN where weights were dropped or asked for.
+// A query that sees no key has zeros and no gradient, however attention is computed. They were NaN
+// where weights were dropped or asked for.
 func TestRegression_S3_4_AQueryThatSeesNoKeyHasZeros(t *testing.T) {
 	seen := tensor.FromSlice([]bool{false, false, false, true, false, true}, 2, 3)
 	for name, attend := range map[string]func(q, k, v *autograd.Var, o autograd.Attention) *autograd.Var{
@@ -276,7 +295,8 @@ func TestRegression_S3_4_AQueryThatSeesNoKeyHasZeros(t *testing.T) {
 		},
 	} {
 		for mode, o := range map[string]autograd.GradOptions{"tensors": {}, "values": again} {
-			q, k, v := autograd.Leaf(values(1, 1, 2, 4)), autograd.Leaf(values(2, 1, 3, 4)), autograd.Leaf(values(3, 1, 3, 2))
+			q, k, v := autograd.Leaf(values(1, 1, 2, 4)), autograd.Leaf(values(2, 1, 3, 4)),
+				autograd.Leaf(values(3, 1, 3, 2))
 			y := attend(q, k, v, autograd.Attention{Mask: autograd.Const(seen)})
 			if first := y.T().Select(0, 0); !tensor.Equal(first, tensor.New(tensor.Float64, 2)) {
 				t.Errorf("%s: %v", name, first)
@@ -290,7 +310,8 @@ func TestRegression_S3_4_AQueryThatSeesNoKeyHasZeros(t *testing.T) {
 	}
 }
 
-// A part's gradient is added where it belongs, whatever the order of parts, and to what other operations give.
+// A part's gradient is added where it belongs, whatever the order of parts, and to what other
+// operations give.
 func TestTheGradientsOfPartsAreAddedUp(t *testing.T) {
 	for name, s := range map[string]*autograd.Scope{"fresh": nil, "scope": autograd.NewScope()} {
 		p := autograd.NewParam("p", values(1, 1, 3, 2))

@@ -40,7 +40,8 @@ func twiceLoss(f func(x, y *autograd.Var, r autograd.Reduction) *autograd.Var) t
 	return func(in vars, a []any) *autograd.Var { return f(in[0], in[1], reductions[a[0].(string)]) }
 }
 
-var reductions = map[string]autograd.Reduction{"mean": autograd.ByMean, "sum": autograd.BySum, "none": autograd.Unreduced}
+var reductions = map[string]autograd.Reduction{"mean": autograd.ByMean, "sum": autograd.BySum,
+	"none": autograd.Unreduced}
 
 func bias(in vars) *autograd.Var {
 	if len(in) > 2 {
@@ -49,7 +50,8 @@ func bias(in vars) *autograd.Var {
 	return nil
 }
 
-// given is what a sequence gives to gates, by weights and perhaps biases in PyTorch's order, and what a state does.
+// given is what a sequence gives to gates, by weights and perhaps biases in PyTorch's order, and
+// what a state does.
 func given(x *autograd.Var, w vars, a []any) (*autograd.Var, autograd.Recurrence) {
 	r := autograd.Recurrence{Weight: w[1], Backwards: a[0].(bool)}
 	if len(w) < 4 {
@@ -60,12 +62,17 @@ func given(x *autograd.Var, w vars, a []any) (*autograd.Var, autograd.Recurrence
 }
 
 var twiceOps = map[string]twiceOp{
-	"Neg": twice1(autograd.Neg), "Exp": twice1(autograd.Exp), "Abs": twice1(autograd.Abs), "Tanh": twice1(autograd.Tanh),
-	"Sigmoid": twice1(autograd.Sigmoid), "ReLU": twice1(autograd.ReLU), "Expm1": twice1(autograd.Expm1), "Sin": twice1(autograd.Sin),
-	"Cos": twice1(autograd.Cos), "Erf": twice1(autograd.Erf), "GELU": twice1(autograd.GELU), "SiLU": twice1(autograd.SiLU),
-	"Reciprocal": twice1(autograd.Reciprocal), "Log": twice1(autograd.Log), "Sqrt": twice1(autograd.Sqrt), "Log1p": twice1(autograd.Log1p),
+	"Neg": twice1(autograd.Neg), "Exp": twice1(autograd.Exp), "Abs": twice1(autograd.Abs),
+	"Tanh":    twice1(autograd.Tanh),
+	"Sigmoid": twice1(autograd.Sigmoid), "ReLU": twice1(autograd.ReLU), "Expm1": twice1(autograd.Expm1),
+	"Sin": twice1(autograd.Sin),
+	"Cos": twice1(autograd.Cos), "Erf": twice1(autograd.Erf), "GELU": twice1(autograd.GELU),
+	"SiLU":       twice1(autograd.SiLU),
+	"Reciprocal": twice1(autograd.Reciprocal), "Log": twice1(autograd.Log), "Sqrt": twice1(autograd.Sqrt),
+	"Log1p": twice1(autograd.Log1p),
 	"Rsqrt": twice1(autograd.Rsqrt),
-	"Add":   twice2(autograd.Add), "Sub": twice2(autograd.Sub), "Mul": twice2(autograd.Mul), "Div": twice2(autograd.Div),
+	"Add":   twice2(autograd.Add), "Sub": twice2(autograd.Sub), "Mul": twice2(autograd.Mul),
+	"Div":     twice2(autograd.Div),
 	"Maximum": twice2(autograd.Maximum), "Minimum": twice2(autograd.Minimum), "Power": twice2(autograd.Power),
 	"Pow": twiceBy(autograd.Pow), "AddScalar": twiceBy(autograd.AddScalar), "MulScalar": twiceBy(autograd.MulScalar),
 	"LeakyReLU":  twiceBy(autograd.LeakyReLU),
@@ -73,24 +80,32 @@ var twiceOps = map[string]twiceOp{
 	"MaskedFill": func(in vars, a []any) *autograd.Var { return autograd.MaskedFill(in[0], mask(a[0]), 2) },
 	"Where":      func(in vars, a []any) *autograd.Var { return autograd.Where(mask(a[0]), in[0], in[1]) },
 
-	"Softmax": twiceOver(autograd.SoftmaxOver), "LogSoftmax": twiceOver(autograd.LogSoftmaxOver), "LogSumExp": twiceDims(autograd.LogSumExp),
-	"CumSum": twiceOver(autograd.CumSum), "Sum": twiceDims(autograd.Sum), "Mean": twiceDims(autograd.Mean), "Prod": twiceDims(autograd.Prod),
-	"Amax": twiceDims(autograd.Amax), "Amin": twiceDims(autograd.Amin), "Norm": twiceDims(autograd.Norm), "Variance": twiceDims(autograd.Variance),
-	"Std":  twiceDims(autograd.Std),
-	"Max":  twiceOver(func(x *autograd.Var, dim int) *autograd.Var { v, _ := autograd.Max(x, dim); return v }),
-	"Sort": twiceOver(func(x *autograd.Var, dim int) *autograd.Var { v, _ := autograd.Sort(x, dim, false); return v }),
+	"Softmax": twiceOver(autograd.SoftmaxOver), "LogSoftmax": twiceOver(autograd.LogSoftmaxOver),
+	"LogSumExp": twiceDims(autograd.LogSumExp),
+	"CumSum":    twiceOver(autograd.CumSum), "Sum": twiceDims(autograd.Sum), "Mean": twiceDims(autograd.Mean),
+	"Prod": twiceDims(autograd.Prod),
+	"Amax": twiceDims(autograd.Amax), "Amin": twiceDims(autograd.Amin), "Norm": twiceDims(autograd.Norm),
+	"Variance": twiceDims(autograd.Variance),
+	"Std":      twiceDims(autograd.Std),
+	"Max":      twiceOver(func(x *autograd.Var, dim int) *autograd.Var { v, _ := autograd.Max(x, dim); return v }),
+	"Sort": twiceOver(
+		func(x *autograd.Var, dim int) *autograd.Var { v, _ := autograd.Sort(x, dim, false); return v }),
 
 	"Flip": twiceDims(autograd.Flip), "Reshape": twiceDims(autograd.Reshape),
 	"Select": func(in vars, a []any) *autograd.Var { return autograd.Select(in[0], integer(a[0]), integer(a[1])) },
 	"Narrow": func(in vars, a []any) *autograd.Var {
 		return autograd.Narrow(in[0], integer(a[0]), integer(a[1]), integer(a[2]))
 	},
-	"Transpose": func(in vars, a []any) *autograd.Var { return autograd.Transpose(in[0], integer(a[0]), integer(a[1])) },
-	"Cat":       func(in vars, a []any) *autograd.Var { return autograd.Cat(integer(a[0]), in...) },
-	"Stack":     func(in vars, a []any) *autograd.Var { return autograd.Stack(integer(a[0]), in...) },
+	"Transpose": func(in vars, a []any) *autograd.Var {
+		return autograd.Transpose(in[0], integer(a[0]), integer(a[1]))
+	},
+	"Cat":   func(in vars, a []any) *autograd.Var { return autograd.Cat(integer(a[0]), in...) },
+	"Stack": func(in vars, a []any) *autograd.Var { return autograd.Stack(integer(a[0]), in...) },
 
-	"Gather":      func(in vars, a []any) *autograd.Var { return autograd.Gather(in[0], integer(a[0]), in[1].T()) },
-	"IndexSelect": func(in vars, a []any) *autograd.Var { return autograd.IndexSelect(in[0], integer(a[0]), in[1].T()) },
+	"Gather": func(in vars, a []any) *autograd.Var { return autograd.Gather(in[0], integer(a[0]), in[1].T()) },
+	"IndexSelect": func(in vars, a []any) *autograd.Var {
+		return autograd.IndexSelect(in[0], integer(a[0]), in[1].T())
+	},
 	"ScatterAdd": func(in vars, a []any) *autograd.Var {
 		return autograd.ScatterAdd(in[0], integer(a[0]), in[1].T(), in[2])
 	},
@@ -103,10 +118,12 @@ var twiceOps = map[string]twiceOp{
 		return autograd.Conv2d(in[0], in[1], bias(in), autograd.Window{Stride: pair(a[0]), Padding: pair(a[1])})
 	},
 	"MaxPool2d": func(in vars, a []any) *autograd.Var {
-		return autograd.MaxPool2d(in[0], autograd.Window{Size: autograd.Square(2), Stride: pair(a[0]), Padding: pair(a[1])})
+		return autograd.MaxPool2d(in[0], autograd.Window{Size: autograd.Square(2), Stride: pair(a[0]),
+			Padding: pair(a[1])})
 	},
 	"AvgPool2d": func(in vars, a []any) *autograd.Var {
-		return autograd.AvgPool2d(in[0], autograd.Window{Size: autograd.Square(2), Stride: pair(a[0]), Padding: pair(a[1])})
+		return autograd.AvgPool2d(in[0], autograd.Window{Size: autograd.Square(2), Stride: pair(a[0]),
+			Padding: pair(a[1])})
 	},
 	"BatchNorm2d": func(in vars, _ []any) *autograd.Var {
 		y, _, _ := autograd.BatchNorm2d(in[0], in[1], in[2], 1e-5)
@@ -125,7 +142,8 @@ var twiceOps = map[string]twiceOp{
 		return autograd.NLLLoss(in[0], in[1].T(), reductions[a[0].(string)])
 	},
 	"CrossEntropy": func(in vars, a []any) *autograd.Var {
-		return autograd.Classification{Smoothing: a[1].(float64), Reduction: reductions[a[0].(string)]}.CrossEntropy(in[0], in[1].T())
+		return autograd.Classification{Smoothing: a[1].(float64),
+			Reduction: reductions[a[0].(string)]}.CrossEntropy(in[0], in[1].T())
 	},
 
 	"ScaledDotProductAttention": func(in vars, a []any) *autograd.Var {

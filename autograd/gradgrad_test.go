@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A twice is one line of testdata/gradgrad.jsonl.gz, which testdata/gradgrad.py has written. A nil is a derivative that is not there.
+// A twice is one line of testdata/gradgrad.jsonl.gz, which testdata/gradgrad.py has written. A nil
+// is a derivative that is not there.
 type twice struct {
 	Torch string
 	Cases int
@@ -118,7 +119,8 @@ func (r *twice) differs(f func(in vars, args []any) *autograd.Var, s *autograd.S
 		wanted = append(wanted, in[i])
 	}
 	dy := s.Leaf(written(r.DY))
-	first := autograd.Grad(vars{f(in, r.Args)}, wanted, autograd.GradOptions{GradOutputs: vars{dy}, CreateGraph: true, AllowUnused: true})
+	first := autograd.Grad(vars{f(in, r.Args)}, wanted,
+		autograd.GradOptions{GradOutputs: vars{dy}, CreateGraph: true, AllowUnused: true})
 	var total *autograd.Var
 	for i, dx := range first {
 		if why := unlike(dx, r.DIn[i]); why != "" {
@@ -142,7 +144,8 @@ func (r *twice) differs(f func(in vars, args []any) *autograd.Var, s *autograd.S
 	return ""
 }
 
-// unlike says in what a value differs from what is wanted. What does not depend on an input is as good as zeros.
+// unlike says in what a value differs from what is wanted. What does not depend on an input is as
+// good as zeros.
 func unlike(got *autograd.Var, want *string) string {
 	if want == nil {
 		if got != nil && got.T().Numel() > 0 && tensor.Abs(got.T()).Sum() != 0 {

@@ -26,8 +26,8 @@ func values(seed int, scale float64, shape ...int) *tensor.Tensor {
 // positive is values without zeros and negative ones.
 func positive(seed int, shape ...int) *tensor.Tensor { return values(seed, 1, shape...).AddScalar(1.5) }
 
-// checkGradient compares the gradients of f at the inputs with central differences. The output is weighted with
-// different numbers, so that no element's gradient can stand in for another's.
+// checkGradient compares the gradients of f at the inputs with central differences. The output is
+// weighted with different numbers, so that no element's gradient can stand in for another's.
 func checkGradient(t *testing.T, f func(in []*autograd.Var) *autograd.Var, inputs ...*tensor.Tensor) {
 	t.Helper()
 	params := make([]*autograd.Param, len(inputs))
@@ -100,7 +100,8 @@ func TestNoOperationIsLeftOut(t *testing.T) {
 		}
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv != nil || !f.Name.IsExported() || !mentionsVar(f.Type.Params) || !mentionsVar(f.Type.Results) {
+			if !ok || f.Recv != nil || !f.Name.IsExported() || !mentionsVar(f.Type.Params) ||
+				!mentionsVar(f.Type.Results) {
 				continue
 			}
 			found++
@@ -140,7 +141,8 @@ func TestFloat32ComputesWhatFloat64Does(t *testing.T) {
 			params = append(params, p)
 			return p.Var()
 		}
-		x := autograd.Conv2d(param(1, 2, 2, 6, 6), param(2, 3, 2, 3, 3), param(3, 3), autograd.Window{Padding: autograd.Square(1)})
+		x := autograd.Conv2d(param(1, 2, 2, 6, 6), param(2, 3, 2, 3, 3), param(3, 3),
+			autograd.Window{Padding: autograd.Square(1)})
 		x = autograd.MaxPool2d(autograd.ReLU(x), autograd.Window{Size: autograd.Square(2)})
 		x = autograd.Dropout2d(x, 0.3, tensor.NewGenerator(1), true)
 		x = autograd.LogSoftmax(autograd.Linear(autograd.Flatten(x), param(4, 5, 27), param(5, 5)))

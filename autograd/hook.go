@@ -31,12 +31,14 @@ func (h *hooks) add(to *[]*Hook, hook *Hook) *Hook {
 	return hook
 }
 
-// RegisterHook has f called with the whole gradient of v in each Backward and [Grad] that computes it, before it is used. What f
-// returns, of the gradient's shape, takes its place; nil leaves it. Hooks are called in the order in which they were
-// registered, each with what the one before made. Of a Param's Var it is the Param's.
+// RegisterHook has f called with the whole gradient of v in each Backward and [Grad] that computes
+// it, before it is used. What f returns, of the gradient's shape, takes its place; nil leaves it.
+// Hooks are called in the order in which they were registered, each with what the one before made.
+// Of a Param's Var it is the Param's.
 //
-// The gradient is a value from which nothing is recorded, but under Grad with CreateGraph, where f's operations are
-// derived, too. In a [Scope] its tensor is lent until the walk's end: Clone what must stay.
+// The gradient is a value from which nothing is recorded, but under Grad with CreateGraph, where
+// f's operations are derived, too. In a [Scope] its tensor is lent until the walk's end: Clone what
+// must stay.
 //
 //	h.RegisterHook(func(g *autograd.Var) *autograd.Var { return autograd.Clamp(g, -1, 1) })
 func (v *Var) RegisterHook(f func(grad *Var) *Var) *Hook {
@@ -52,15 +54,16 @@ func (v *Var) RegisterHook(f func(grad *Var) *Var) *Hook {
 	return v.hooks.add(&v.hooks.before, &Hook{see: f})
 }
 
-// RegisterHook has f called with what each Backward is about to add to Grad, see [Var.RegisterHook]. A hook belongs to this
-// process: it does not travel with the Param.
+// RegisterHook has f called with what each Backward is about to add to Grad, see
+// [Var.RegisterHook]. A hook belongs to this process: it does not travel with the Param.
 func (p *Param) RegisterHook(f func(grad *Var) *Var) *Hook {
 	return p.hooks.add(&p.hooks.before, &Hook{see: f})
 }
 
-// RegisterPostAccumulateGradHook has f called in each Backward when it has added all that it has to p's Grad: while the walk to other
-// parameters goes on, so an optimizer's step of this parameter, or its reduction over ranks, can begin. f may change or drop Grad.
-// [Grad] calls no such hook. A hook belongs to this process: it does not travel with the Param.
+// RegisterPostAccumulateGradHook has f called in each Backward when it has added all that it has to
+// p's Grad: while the walk to other parameters goes on, so an optimizer's step of this parameter,
+// or its reduction over ranks, can begin. f may change or drop Grad. [Grad] calls no such hook. A
+// hook belongs to this process: it does not travel with the Param.
 func (p *Param) RegisterPostAccumulateGradHook(f func(p *Param)) *Hook {
 	return p.hooks.add(&p.hooks.after, &Hook{call: f})
 }

@@ -35,7 +35,8 @@ func TestRegression_S3_4_AHookOfAValueReplacesItsGradient(t *testing.T) {
 }
 
 func TestRegression_S3_4_AHookOfAParamSeesTheWholeGradientOfOneWalk(t *testing.T) {
-	for name, register := range map[string]func(p *autograd.Param, f func(g *autograd.Var) *autograd.Var) *autograd.Hook{
+	type register = func(p *autograd.Param, f func(g *autograd.Var) *autograd.Var) *autograd.Hook
+	for name, register := range map[string]register{
 		"Param": (*autograd.Param).RegisterHook,
 		"Var": func(p *autograd.Param, f func(g *autograd.Var) *autograd.Var) *autograd.Hook {
 			return p.Var().RegisterHook(f)
@@ -53,7 +54,8 @@ func TestRegression_S3_4_AHookOfAParamSeesTheWholeGradientOfOneWalk(t *testing.T
 		}
 		loss().Backward()
 		loss().Backward()
-		if len(seen) != 2 || !tensor.Equal(seen[0], seen[1]) || !tensor.Equal(p.Grad, tensor.Mul(seen[0], seen[0].Number(-2))) {
+		if len(seen) != 2 || !tensor.Equal(seen[0], seen[1]) ||
+			!tensor.Equal(p.Grad, tensor.Mul(seen[0], seen[0].Number(-2))) {
 			t.Errorf("%s: seen %v, gradient %v", name, seen, p.Grad)
 		}
 		dp := autograd.Grad(vars{loss()}, vars{p.Var()}, autograd.GradOptions{})[0]
@@ -69,7 +71,8 @@ func TestRegression_S3_4_AHookOfAParamSeesTheWholeGradientOfOneWalk(t *testing.T
 	}
 }
 
-// The hook of what is used last in the network comes first, when the walk has not come to the other parameters.
+// The hook of what is used last in the network comes first, when the walk has not come to the other
+// parameters.
 func TestRegression_S3_4_AHookAfterAccumulationIsCalledAsSoonAsGradIsWhole(t *testing.T) {
 	s := autograd.NewScope()
 	a, b := autograd.NewParam("a", values(1, 1, 3, 3)), autograd.NewParam("b", values(2, 1, 3, 3))
@@ -91,7 +94,8 @@ func TestRegression_S3_4_AHookAfterAccumulationIsCalledAsSoonAsGradIsWhole(t *te
 		return autograd.Sum(autograd.Linear(h, b.Var(), nil))
 	}
 	want := autograd.NewParam("b", b.T.Clone())
-	autograd.Sum(autograd.Linear(autograd.ReLU(autograd.Linear(s.Const(x), autograd.NewParam("a", a.T.Clone()).Var(), nil)), want.Var(), nil)).Backward()
+	autograd.Sum(autograd.Linear(autograd.ReLU(autograd.Linear(s.Const(x),
+		autograd.NewParam("a", a.T.Clone()).Var(), nil)), want.Var(), nil)).Backward()
 	want.T.Axpy(-0.1, want.Grad)
 	loss().Backward()
 	if !slices.Equal(order, []string{"b", "a"}) || !tensor.Equal(b.T, want.T) {

@@ -6,8 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// picked returns elements of x that f selects, by indices that are kept: the gradient of an element is the sum of those
-// of the places that it was put into. What f does to x it does to the numbers of x's elements, too.
+// picked returns elements of x that f selects, by indices that are kept: the gradient of an element
+// is the sum of those of the places that it was put into. What f does to x it does to the numbers
+// of x's elements, too.
 func picked(op string, x *Var, f func(t *tensor.Tensor) *tensor.Tensor, indices ...*tensor.Tensor) *Var {
 	v := wrap(op, f(x.t), x)
 	if v.needs {
@@ -26,7 +27,8 @@ func picked(op string, x *Var, f func(t *tensor.Tensor) *tensor.Tensor, indices 
 	})
 }
 
-// put returns n rows of zeros to which rows of x are added, each where idx says: the opposite of IndexSelect.
+// put returns n rows of zeros to which rows of x are added, each where idx says: the opposite of
+// IndexSelect.
 func put(op string, n int, idx *tensor.Tensor, x *Var) *Var {
 	shape := slices.Clone(x.Shape())
 	shape[0] = n
@@ -44,15 +46,16 @@ func numbered(dev tensor.Device, n int) *tensor.Tensor {
 	return t
 }
 
-// Gather returns, for each element of idx, Int64, the element of x at the same indices but that along dim, which the
-// element says.
+// Gather returns, for each element of idx, Int64, the element of x at the same indices but that
+// along dim, which the element says.
 func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
 	return picked("Gather", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.Gather(t, dim, idx) }, idx)
 }
 
 // IndexSelect returns the indices of a dimension that idx, Int64 and of one dimension, lists.
 func IndexSelect(x *Var, dim int, idx *tensor.Tensor) *Var {
-	return picked("IndexSelect", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(t, dim, idx) }, idx)
+	return picked("IndexSelect", x,
+		func(t *tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(t, dim, idx) }, idx)
 }
 
 // Index returns x[idx[0], idx[1], ...], see tensor.Index.
@@ -62,15 +65,18 @@ func Index(x *Var, idx ...*tensor.Tensor) *Var {
 
 // MaskedSelect returns the elements where mask, which is Bool, is true, one after another.
 func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
-	return picked("MaskedSelect", x, func(t *tensor.Tensor) *tensor.Tensor { return tensor.MaskedSelect(t, mask) }, mask)
+	return picked("MaskedSelect", x,
+		func(t *tensor.Tensor) *tensor.Tensor { return tensor.MaskedSelect(t, mask) }, mask)
 }
 
-// Max returns the greatest elements along a dimension, which disappears, and their indices. They alone get the gradient.
+// Max returns the greatest elements along a dimension, which disappears, and their indices. They
+// alone get the gradient.
 func Max(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 	return extreme("Max", x, dim, tensor.Argmax(x.t, dim))
 }
 
-// Min returns the least elements along a dimension, which disappears, and their indices. They alone get the gradient.
+// Min returns the least elements along a dimension, which disappears, and their indices. They alone
+// get the gradient.
 func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 	return extreme("Min", x, dim, tensor.Argmin(x.t, dim))
 }
@@ -84,7 +90,8 @@ func extreme(op string, x *Var, dim int, at *tensor.Tensor) (*Var, *tensor.Tenso
 	}, at), at
 }
 
-// along returns what gathers the elements at indices along a dimension, of which a single number has one here.
+// along returns what gathers the elements at indices along a dimension, of which a single number
+// has one here.
 func along(dim int, at *tensor.Tensor) func(t *tensor.Tensor) *tensor.Tensor {
 	return func(t *tensor.Tensor) *tensor.Tensor {
 		if t.Dims() == 0 {
@@ -106,7 +113,8 @@ func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 	return picked("TopK", x, along(dim, at), at), at
 }
 
-// ScatterAdd returns x with the elements of src added where idx, Int64, says, see tensor.Tensor.ScatterAdd.
+// ScatterAdd returns x with the elements of src added where idx, Int64, says, see
+// tensor.Tensor.ScatterAdd.
 func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
 	v := wrap("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src)
 	if v.needs {
@@ -141,8 +149,9 @@ func cornerOf(t *tensor.Tensor, shape []int) *tensor.Tensor {
 	return t
 }
 
-// Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (..., features). Rows that padding names get no
-// gradient; its numbers count from the end if they are negative, as those of idx do. As elsewhere, nothing is recorded if idx is NoGrad.
+// Embedding returns rows of w, (n, features), that idx, Int64 and of any shape, lists: (...,
+// features). Rows that padding names get no gradient; its numbers count from the end if they are
+// negative, as those of idx do. As elsewhere, nothing is recorded if idx is NoGrad.
 func Embedding(w, idx *Var, padding ...int64) *Var {
 	want("Embedding", "a weight (n, features)", w, 2)
 	padding = fromBothEnds(padding, int64(w.t.Dim(0)))
@@ -157,7 +166,8 @@ func Embedding(w, idx *Var, padding ...int64) *Var {
 		v.backward = func(dy *tensor.Tensor) {
 			dy = dy.Reshape(rows.Shape()...)
 			for _, p := range padding {
-				dy = tensor.Where(tensor.Eq(flat, tensor.Scalar(tensor.Int64, float64(p))).Unsqueeze(1), dy.Number(0), dy)
+				dy = tensor.Where(tensor.Eq(flat, tensor.Scalar(tensor.Int64, float64(p))).Unsqueeze(1),
+					dy.Number(0), dy)
 			}
 			w.total().IndexAdd(0, flat, dy)
 		}

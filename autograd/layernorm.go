@@ -5,8 +5,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LayerNorm returns x with the elements of its last dimensions, as many as w has, moved and scaled to mean 0 and
-// variance 1, then multiplied by w and added to b, of w's shape, or nil.
+// LayerNorm returns x with the elements of its last dimensions, as many as w has, moved and scaled
+// to mean 0 and variance 1, then multiplied by w and added to b, of w's shape, or nil.
 func LayerNorm(x, w, b *Var, eps float64) *Var { return LayerNormOver(x, w.Shape(), w, b, eps) }
 
 // LayerNormOver is LayerNorm over last dimensions of a shape, also where w is nil.
@@ -21,11 +21,14 @@ func LayerNormOver(x *Var, shape []int, w, b *Var, eps float64) *Var {
 		return affine("LayerNorm", y, w, b, cols, shape)
 	}
 	n := kernel.Norm{Rows: x.t.Numel() / max(1, cols), Groups: 1, Per: cols, Run: 1, Eps: eps}
-	return byType("LayerNorm", x, normalize[float32], normalize[float64])("LayerNorm", n, x, w, b).twice(normalizeTwice(n, shape, w, b))
+	return byType("LayerNorm", x, normalize[float32], normalize[float64])("LayerNorm", n, x, w,
+		b).twice(normalizeTwice(n, shape, w, b))
 }
 
-// GroupNorm returns x, (N, C, ...), with the elements of each of the given number of groups of channels of an example moved and scaled to mean 0 and
-// variance 1, and each channel then multiplied by w and added to b, which are (C), or nil. With as many groups as channels it is an instance norm.
+// GroupNorm returns x, (N, C, ...), with the elements of each of the given number of groups of
+// channels of an example moved and scaled to mean 0 and variance 1, and each channel then
+// multiplied by w and added to b, which are (C), or nil. With as many groups as channels it is an
+// instance norm.
 func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 	wantChannels("GroupNorm", x)
 	c := x.t.Dim(1)
@@ -42,7 +45,8 @@ func GroupNorm(x, w, b *Var, groupCount int, eps float64) *Var {
 		y, _, _ := standardizeOn("GroupNorm", x, groups{n: n.Rows, parts: 1, width: n.Per * run}, eps)
 		return affine("GroupNorm", y, w, b, c, channelShape(x))
 	}
-	return byType("GroupNorm", x, normalize[float32], normalize[float64])("GroupNorm", n, x, w, b).twice(normalizeTwice(n, channelShape(x), w, b))
+	return byType("GroupNorm", x, normalize[float32], normalize[float64])("GroupNorm", n, x, w,
+		b).twice(normalizeTwice(n, channelShape(x), w, b))
 }
 
 // channelShape is that of what broadcasts along the channels of x, (N, C, ...).
@@ -66,8 +70,10 @@ func checkAffine(op string, w, b *Var, shape []int) {
 func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 	y := result(op, x.t.DType(), x.Shape(), x, w, b)
 	xt, wt, bt := x.dense(), denseOf(w), denseOf(b)
-	means, scales := y.scope.empty(nil, tensor.Float64, []int{n.Rows}), y.scope.empty(nil, tensor.Float64, []int{n.Rows})
-	kernel.Normalize(n, data[F](xt), dataOf[F](wt), dataOf[F](bt), data[F](y.t), tensor.Data[float64](means), tensor.Data[float64](scales))
+	means, scales := y.scope.empty(nil, tensor.Float64, []int{n.Rows}),
+		y.scope.empty(nil, tensor.Float64, []int{n.Rows})
+	kernel.Normalize(n, data[F](xt), dataOf[F](wt), dataOf[F](bt), data[F](y.t), tensor.Data[float64](means),
+		tensor.Data[float64](scales))
 	hold(x, w, b)
 	if y.needs {
 		y.save(xt, means, scales)
@@ -78,7 +84,8 @@ func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 			x.writeOr(func(dx *tensor.Tensor) {
 				scratch := scratches.Get().(*kernel.Scratch)
 				defer scratches.Put(scratch)
-				kernel.NormalizeBackward(n, data[F](xt), dataOf[F](wt), data[F](dy), tensor.Data[float64](means), tensor.Data[float64](scales),
+				kernel.NormalizeBackward(n, data[F](xt), dataOf[F](wt), data[F](dy),
+					tensor.Data[float64](means), tensor.Data[float64](scales),
 					dataOf[F](dx), sumOf[F](w), sumOf[F](b), scratch)
 			})
 		}

@@ -5,7 +5,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Linear returns x·wᵀ + b, of shape (..., out), where x is (..., in), w is (out, in) and b is (out), or nil.
+// Linear returns x·wᵀ + b, of shape (..., out), where x is (..., in), w is (out, in) and b is
+// (out), or nil.
 func Linear(x, w, b *Var) *Var {
 	checkLinear(x, w, b)
 	if x.far() {
@@ -83,8 +84,8 @@ func linearTwice(y, dy *Var) []*Var {
 	return of(dx, dw, Sum(rows, 0))
 }
 
-// MatMul returns the matrix product of a (..., n, k) and b (..., k, m). Leading dimensions broadcast; a vector is a row
-// on the left and a column on the right, as in torch.matmul.
+// MatMul returns the matrix product of a (..., n, k) and b (..., k, m). Leading dimensions
+// broadcast; a vector is a row on the left and a column on the right, as in torch.matmul.
 func MatMul(a, b *Var) *Var {
 	v := wrap("MatMul", tensor.MatMul(a.t, b.t), a, b)
 	if v.needs {

@@ -15,8 +15,9 @@ const (
 	Unreduced                  // a loss for each row, or element
 )
 
-// NLLLoss returns the negative log-likelihood of the classes in target, (N) of any integer type, under the
-// log-probabilities logp, (N, classes); for more dimensions see [Classification.NLLLoss]. Rows whose target is Ignored do not count.
+// NLLLoss returns the negative log-likelihood of the classes in target, (N) of any integer type,
+// under the log-probabilities logp, (N, classes); for more dimensions see [Classification.NLLLoss].
+// Rows whose target is Ignored do not count.
 func NLLLoss(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	return Classification{Reduction: r}.NLLLoss(logp, target)
 }
@@ -61,8 +62,8 @@ func (r Reduction) scale(n int) float64 {
 	return 1 / float64(n)
 }
 
-// CrossEntropy returns NLLLoss of the LogSoftmax of logits, (N, classes); for more dimensions, and for probabilities as target, see
-// [Classification.CrossEntropy].
+// CrossEntropy returns NLLLoss of the LogSoftmax of logits, (N, classes); for more dimensions, and
+// for probabilities as target, see [Classification.CrossEntropy].
 func CrossEntropy(logits *Var, target *tensor.Tensor, r Reduction) *Var {
 	return Classification{Reduction: r}.CrossEntropy(logits, target)
 }
@@ -118,8 +119,9 @@ func (r Reduction) of(losses *Var) *Var {
 	return losses
 }
 
-// SmoothL1Loss returns half the squared differences of x and target, which have one shape, divided by beta where they are
-// less than beta, and elsewhere the differences less half of beta: there the gradient is 1. With beta 0 it is the L1 loss.
+// SmoothL1Loss returns half the squared differences of x and target, which have one shape, divided
+// by beta where they are less than beta, and elsewhere the differences less half of beta: there the
+// gradient is 1. With beta 0 it is the L1 loss.
 func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	checkShapes("SmoothL1Loss", x, target)
 	if !(beta >= 0) {
@@ -137,13 +139,14 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	}).twice(func(_, dy *Var) []*Var { return of(Mul(dy, Clamp(MulScalar(d, 1/beta), -1, 1))) }))
 }
 
-// BCEWithLogitsLoss returns the binary cross-entropy of probabilities target, of x's shape, and the sigmoid of x.
+// BCEWithLogitsLoss returns the binary cross-entropy of probabilities target, of x's shape, and the
+// sigmoid of x.
 func BCEWithLogitsLoss(x, target *Var, r Reduction) *Var {
 	return WeightedBCEWithLogitsLoss(x, target, x.t.Number(1), r)
 }
 
-// WeightedBCEWithLogitsLoss is BCEWithLogitsLoss in which what target says to be true counts as often as positive says, which broadcasts
-// to x's shape: the recall of classes that are rare.
+// WeightedBCEWithLogitsLoss is BCEWithLogitsLoss in which what target says to be true counts as
+// often as positive says, which broadcasts to x's shape: the recall of classes that are rare.
 func WeightedBCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Var {
 	checkShapes("BCEWithLogitsLoss", x, target)
 	rest := tensor.Sub(positive, positive.Number(1))
@@ -180,6 +183,7 @@ func bceTwice(x, target, positive, dy *Var) []*Var {
 // logOfRest returns log(1 + e^x), which is 0 less the logarithm of the rest of x's sigmoid.
 func logOfRest(x *Var) *Var {
 	y := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Relu(x.t))
-	return unary("BCEWithLogitsLoss", x, y, x.t, func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sigmoid(x.t).Mul(dy) }).
+	return unary("BCEWithLogitsLoss", x, y, x.t,
+		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sigmoid(x.t).Mul(dy) }).
 		twice(func(_, dy *Var) []*Var { return of(Mul(dy, Sigmoid(x))) })
 }

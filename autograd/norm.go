@@ -7,18 +7,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// groups are the elements of a tensor that are normalised together. Each of n groups is parts runs of width elements, and
-// run p of all groups stands before run p+1: channels in a batch of images, or, with one part, rows.
+// groups are the elements of a tensor that are normalised together. Each of n groups is parts runs
+// of width elements, and run p of all groups stands before run p+1: channels in a batch of images,
+// or, with one part, rows.
 type groups struct{ n, parts, width int }
 
-// BatchNorm returns x, (N, C, ...), with each channel moved and scaled to mean 0 and variance 1 over the batch, then multiplied by w and added to b,
-// which are (C), or nil. It returns the channels' means and variances (of a sample: divided by one less than their number), from which running
-// statistics are made.
+// BatchNorm returns x, (N, C, ...), with each channel moved and scaled to mean 0 and variance 1
+// over the batch, then multiplied by w and added to b, which are (C), or nil. It returns the
+// channels' means and variances (of a sample: divided by one less than their number), from which
+// running statistics are made.
 func BatchNorm(x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
 	return batchNorm("BatchNorm", x, w, b, eps)
 }
 
-// BatchNormBy is BatchNorm by given means and variances, (C), which is what it does outside of training.
+// BatchNormBy is BatchNorm by given means and variances, (C), which is what it does outside of
+// training.
 func BatchNormBy(mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var {
 	return batchNormBy("BatchNormBy", mean, variance, x, w, b, eps)
 }
@@ -120,7 +123,8 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 	return y, mean, variance
 }
 
-// standardizeBackward takes from dy its mean and its part along y, which moving and scaling have made constant.
+// standardizeBackward takes from dy its mean and its part along y, which moving and scaling have
+// made constant.
 func standardizeBackward[F kernel.Float](s groups, scales []float64, y, dy, dx []F) {
 	count := float64(s.parts * s.width)
 	for g, scale := range scales {

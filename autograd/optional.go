@@ -29,7 +29,8 @@ func sumOf[F kernel.Float](v *Var) []F {
 	return data[F](v.total())
 }
 
-// writeOr is write, for an operation that computes the gradients of others at once: f is also called, with nil, if v needs none.
+// writeOr is write, for an operation that computes the gradients of others at once: f is also
+// called, with nil, if v needs none.
 func (v *Var) writeOr(f func(dx *tensor.Tensor)) {
 	if v.wanted() {
 		v.write(f)

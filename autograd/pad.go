@@ -44,7 +44,8 @@ func checkPads(side [2]int, n int, mode PadMode) {
 	}
 }
 
-// padded is Pad2d by what was checked. Where there are no pixels of the image, as PadZeros has it, is value.
+// padded is Pad2d by what was checked. Where there are no pixels of the image, as PadZeros has it,
+// is value.
 func padded(x *Var, p Pads, mode PadMode, value float64) *Var {
 	if p == (Pads{}) {
 		return x
@@ -120,7 +121,8 @@ func padImages[F kernel.Float](x *Var, rows, cols []int64, value float64) *Var {
 	})
 }
 
-// visitPadded calls f with each of size elements of padded images of h by w, and with the one that it is, -1 for none.
+// visitPadded calls f with each of size elements of padded images of h by w, and with the one that
+// it is, -1 for none.
 func visitPadded(size, h, w int, rows, cols []int64, f func(at, source int)) {
 	for at, plane := 0, 0; at < size; plane += h * w {
 		for _, r := range rows {

@@ -10,9 +10,10 @@ import (
 
 // A Param is a tensor that is learned: a leaf of graphs, where gradients arrive.
 //
-// It travels to other processes: T is moved to shared memory by being sent, so all of them train the same numbers. A
-// Grad that exists when the Param is sent is shared too; otherwise each process makes its own on its first Backward,
-// which is what Hogwild training wants. Whoever receives a Param closes it.
+// It travels to other processes: T is moved to shared memory by being sent, so all of them train
+// the same numbers. A Grad that exists when the Param is sent is shared too; otherwise each process
+// makes its own on its first Backward, which is what Hogwild training wants. A process that
+// receives a Param closes it.
 type Param struct {
 	Name   string         // for messages; nn's state takes names from struct fields
 	T      *tensor.Tensor // the value: float32 or float64
@@ -28,9 +29,9 @@ func init() { wire.RegisterType[*Param]("autograd.Param") }
 // NewParam returns a parameter with value t, which becomes the Param's to close.
 func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
 
-// Var returns the parameter as a value of a graph. A parameter may be used several times; its gradients add up. One
-// goroutine at a time may use a Param, since Backward writes its Grad: goroutines that train together have a Param each,
-// of views of one tensor, as processes do.
+// Var returns the parameter as a value of a graph. A parameter may be used several times; its
+// gradients add up. One goroutine at a time may use a Param, since Backward writes its Grad:
+// goroutines that train together have a Param each, of views of one tensor, as processes do.
 func (p *Param) Var() *Var {
 	if v := p.leaf.Load(); v != nil && v.t == p.T && v.needs != p.Frozen {
 		return v
@@ -54,7 +55,8 @@ func (p *Param) gradient() *tensor.Tensor {
 	return p.Grad
 }
 
-// Share moves T, and Grad if it exists, to shared memory. The error wraps shm.ErrNoSpace where that is full.
+// Share moves T, and Grad if it exists, to shared memory. The error wraps shm.ErrNoSpace where that
+// is full.
 func (p *Param) Share() error {
 	for _, t := range p.tensors() {
 		if err := t.Share(); err != nil {
@@ -82,8 +84,8 @@ func (p *Param) tensors() []*tensor.Tensor {
 	return []*tensor.Tensor{p.T, p.Grad}
 }
 
-// WireOnce lets a Param arrive once in a message, so that a module and its optimizer, and layers that share a weight, still
-// have the same Param.
+// WireOnce lets a Param arrive once in a message, so that a module and its optimizer, and layers
+// that share a weight, still have the same Param.
 func (*Param) WireOnce() {}
 
 // MarshalWire writes name, frozen, T and, where it exists, Grad.
@@ -99,7 +101,8 @@ func (p *Param) MarshalWire(e *wire.Encoder) error {
 	return e.Err()
 }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
+// refuse.
 func (p *Param) UnmarshalWire(d *wire.Decoder) error {
 	n, err := d.ArrayLen()
 	if err != nil {

@@ -2,8 +2,8 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// AvgPool2d returns the mean of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down as in Conv2d, unless Ceil says up. Padding
-// counts as zeros, and what is beyond it not at all.
+// AvgPool2d returns the mean of each window of images x, (N, C, H, W): (N, C, H', W'), rounded down
+// as in Conv2d, unless Ceil says up. Padding counts as zeros, and what is beyond it not at all.
 func AvgPool2d(x *Var, o Window) *Var {
 	want("AvgPool2d", "an image batch (N, C, H, W)", x, 4)
 	if o.Stride == [2]int{} {
@@ -63,7 +63,8 @@ func (a averaged) down(x *Var) *Var {
 
 // up gives each element of a window its share.
 func (a averaged) up(y *Var) *Var {
-	return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil, a.means).twice(func(_, dx *Var) []*Var { return of(a.down(dx)) })
+	return unary("AvgPool2d", y, a.spread(y.t).Clone(), nil,
+		a.means).twice(func(_, dx *Var) []*Var { return of(a.down(dx)) })
 }
 
 func (a averaged) share() float64 { return 1 / float64(a.Size[0]*a.Size[1]) }
@@ -82,14 +83,16 @@ func (a averaged) spread(dy *tensor.Tensor) *tensor.Tensor {
 	return image
 }
 
-// pad returns zeros with room for an image like x and its padding, and the part of them that is the image.
+// pad returns zeros with room for an image like x and its padding, and the part of them that is the
+// image.
 func (o Window) pad(x *tensor.Tensor) (padded, image *tensor.Tensor) {
 	h, w := x.Dim(2), x.Dim(3)
 	padded = x.NewZeros(x.DType(), x.Dim(0), x.Dim(1), h+2*o.Padding[0], w+2*o.Padding[1])
 	return padded, padded.Narrow(2, o.Padding[0], h).Narrow(3, o.Padding[1], w)
 }
 
-// taps calls f with the views of all elements that are at one place of their window, for each place.
+// taps calls f with the views of all elements that are at one place of their window, for each
+// place.
 func (o Window) taps(padded *tensor.Tensor, out [2]int, f func(tap *tensor.Tensor)) {
 	for i := range o.Size[0] {
 		rows := padded.Slice(2, i, i+(out[0]-1)*o.Stride[0]+1, o.Stride[0])

@@ -7,7 +7,8 @@ import (
 // ELU returns x where it is positive, and alpha · (e^x - 1) elsewhere.
 func ELU(x *Var, alpha float64) *Var { return elu("ELU", x, alpha, 1, 1) }
 
-// SELU returns ELU with PyTorch's alpha, all of it scaled: activations that keep mean 0 and variance 1 (Klambauer and others, 2017).
+// SELU returns ELU with PyTorch's alpha, all of it scaled: activations that keep mean 0 and
+// variance 1 (Klambauer and others, 2017).
 func SELU(x *Var) *Var {
 	return elu("SELU", x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
 }
@@ -34,8 +35,8 @@ func elu(op string, x *Var, alpha, scale, inner float64) *Var {
 	})
 }
 
-// Softplus returns log(1 + e^(beta·x)) / beta, and x where beta·x is above threshold, from where on both are hardly different. PyTorch's defaults are
-// 1 and 20.
+// Softplus returns log(1 + e^(beta·x)) / beta, and x where beta·x is above threshold, from where on
+// both are hardly different. PyTorch's defaults are 1 and 20.
 func Softplus(x *Var, beta, threshold float64) *Var {
 	if beta == 0 {
 		misuse("Softplus with beta 0")
@@ -72,7 +73,8 @@ func Mish(x *Var) *Var {
 	})
 }
 
-// Hardtanh returns x with elements below lo moved up to lo and those above hi down to hi. Only what lies between them gets a gradient.
+// Hardtanh returns x with elements below lo moved up to lo and those above hi down to hi. Only what
+// lies between them gets a gradient.
 func Hardtanh(x *Var, lo, hi float64) *Var {
 	if !(lo < hi) {
 		misuse("Hardtanh between %v and %v: the first is less", lo, hi)
@@ -150,16 +152,19 @@ func Tanhshrink(x *Var) *Var { return Sub(x, Tanh(x)) }
 // Threshold returns x where it is above threshold, and value elsewhere.
 func Threshold(x *Var, threshold, value float64) *Var {
 	below := tensor.Le(x.t, x.t.Number(threshold))
-	return unary("Threshold", x, tensor.Where(below, x.t.Number(value), x.t), x.t, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(below, dy.Number(0), dy)
-	}).twice(func(_, dy *Var) []*Var { return of(Where(below, dy.like(0), dy)) })
+	return unary("Threshold", x, tensor.Where(below, x.t.Number(value), x.t), x.t,
+		func(dy *tensor.Tensor) *tensor.Tensor {
+			return tensor.Where(below, dy.Number(0), dy)
+		}).twice(func(_, dy *Var) []*Var { return of(Where(below, dy.like(0), dy)) })
 }
 
-// PReLU returns x, (N, C, ...), where it is positive, and w · x elsewhere; w has one element, or one for each channel.
+// PReLU returns x, (N, C, ...), where it is positive, and w · x elsewhere; w has one element, or
+// one for each channel.
 func PReLU(x, w *Var) *Var {
 	shape := []int{1}
 	if n := w.t.Numel(); w.t.Dims() != 1 || n != 1 && (x.t.Dims() < 2 || x.t.Dim(1) != n) {
-		misuse("PReLU of shape %v with a weight of %v: it is (1), or has an element for each channel", x.Shape(), w.Shape())
+		misuse("PReLU of shape %v with a weight of %v: it is (1), or has an element for each channel",
+			x.Shape(), w.Shape())
 	} else if n != 1 {
 		shape = channelShape(x)
 	}

@@ -7,15 +7,19 @@ import (
 
 // A Recurrence is how states go through a sequence.
 type Recurrence struct {
-	Weight    *Var // (gates·hidden, states): what a state gives to the gates at the next element
-	Bias      *Var // (gates·hidden) of a GRU, or nil. That of an LSTM is a part of what elements give
-	Proj      *Var // (states, hidden) of an LSTM: its states are projected to so many features. Nil: they are not, and states is hidden
+	Weight *Var // (gates·hidden, states): what a state gives to the gates at the next element
+	Bias   *Var // (gates·hidden) of a GRU, or nil. That of an LSTM is a part of what elements give
+	// (states, hidden) of an LSTM: its states are projected to so many features. Nil: they are not,
+	// and states is hidden
+	Proj      *Var
 	Backwards bool // from the last element to the first
 }
 
-// LSTM takes N examples through long short-term memory. gates (L, N, 4·hidden) is what each element gives to the gates, which are those of the input, of
-// forgetting, of the cell and of the output; h (N, states) and c (N, hidden) are the first states and cells. It returns the states at
-// each element, (L, N, states), and the last states and cells. On the host all of it is one kernel, unless states are projected.
+// LSTM takes N examples through long short-term memory. gates (L, N, 4·hidden) is what each element
+// gives to the gates, which are those of the input, of forgetting, of the cell and of the output; h
+// (N, states) and c (N, hidden) are the first states and cells. It returns the states at each
+// element, (L, N, states), and the last states and cells. On the host all of it is one kernel,
+// unless states are projected.
 func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 	if r.Bias != nil {
 		misuse("LSTM with Bias: add it to gates")
@@ -36,9 +40,10 @@ func LSTM(gates, h, c *Var, r Recurrence) (y, lastH, lastC *Var) {
 	return y, Select(y, 0, r.last(l)), Select(all, 0, l)
 }
 
-// GRU takes N examples through gated recurrent units. gates (L, N, 3·hidden) is what each element gives to the gates, which are those of resetting, of
-// updating, and of what is new; h (N, hidden) are the first states. It returns the states at each element, (L, N, hidden), and the last ones. On the
-// host all of it is one kernel.
+// GRU takes N examples through gated recurrent units. gates (L, N, 3·hidden) is what each element
+// gives to the gates, which are those of resetting, of updating, and of what is new; h (N, hidden)
+// are the first states. It returns the states at each element, (L, N, hidden), and the last ones.
+// On the host all of it is one kernel.
 func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
 	if r.Proj != nil {
 		misuse("GRU with Proj: only the states of an LSTM are projected")
@@ -47,7 +52,8 @@ func GRU(gates, h *Var, r Recurrence) (y, last *Var) {
 	if gates.far() || gates.t.Numel() == 0 {
 		y = r.plainGRU(gates, h)
 	} else {
-		y = byType("GRU", gates, gru[float32], gru[float64])(r, gates, h).plainly(func() *Var { return r.plainGRU(gates, h) })
+		y = byType("GRU", gates, gru[float32], gru[float64])(r, gates,
+			h).plainly(func() *Var { return r.plainGRU(gates, h) })
 	}
 	return y, Select(y, 0, r.last(gates.t.Dim(0)))
 }
@@ -69,7 +75,8 @@ func (r Recurrence) check(op string, count int, gates, h *Var) {
 		misuse("%s of gates %v with first states %v: they are %v", op, gates.Shape(), h.Shape(), []int{n, states})
 	}
 	if !sameShape(r.Weight.Shape(), []int{count * hidden, states}) {
-		misuse("%s of gates %v with weights %v: they are %v", op, gates.Shape(), r.Weight.Shape(), []int{count * hidden, states})
+		misuse("%s of gates %v with weights %v: they are %v", op, gates.Shape(), r.Weight.Shape(),
+			[]int{count * hidden, states})
 	}
 	checkBias(op, r.Bias, count*hidden)
 }
@@ -96,7 +103,8 @@ func lstm[F kernel.Float](r Recurrence, gates, h, c *Var) *Var {
 	states := data[F](y.t)[:k.L*k.N*k.H]
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
-	kernel.LSTM(k, data[F](gates.dense()), data[F](wt), data[F](ht), data[F](ct), data[F](open), states, data[F](cells), scratch)
+	kernel.LSTM(k, data[F](gates.dense()), data[F](wt), data[F](ht), data[F](ct), data[F](open), states,
+		data[F](cells), scratch)
 	copy(data[F](y.t)[len(states):], data[F](cells)[r.last(k.L)*k.N*k.H:])
 	hold(gates, h, c, w)
 	if !y.needs {
@@ -126,7 +134,8 @@ func gru[F kernel.Float](r Recurrence, gates, h *Var) *Var {
 	fresh := y.scope.empty(nil, y.t.DType(), y.Shape())
 	scratch := scratches.Get().(*kernel.Scratch)
 	defer scratches.Put(scratch)
-	kernel.GRU(k, data[F](gates.dense()), data[F](wt), dataOf[F](denseOf(b)), data[F](ht), data[F](open), data[F](fresh), data[F](y.t), scratch)
+	kernel.GRU(k, data[F](gates.dense()), data[F](wt), dataOf[F](denseOf(b)), data[F](ht), data[F](open),
+		data[F](fresh), data[F](y.t), scratch)
 	hold(gates, h, w, b)
 	if !y.needs {
 		return y

@@ -77,20 +77,22 @@ func stretch(dy *tensor.Tensor, shape, dims []int) *tensor.Tensor {
 	return dy.Expand(shape...)
 }
 
-// Variance returns the variances of x over dims, which disappear, or over all dimensions if there are none: the mean squares
-// of what Mean leaves, but divided by one less than their number.
+// Variance returns the variances of x over dims, which disappear, or over all dimensions if there
+// are none: the mean squares of what Mean leaves, but divided by one less than their number.
 func Variance(x *Var, dims ...int) *Var {
 	off := tensor.Sub(x.t, tensor.Keep(tensor.Mean, x.t, dims...))
 	scale := 1 / float64(max(0, count(x, dims)-1)) // infinite for fewer than two, of which the variance is NaN
-	return unary("Variance", x, tensor.Sum(tensor.Mul(off, off), dims...).MulScalar(scale), nil, func(dy *tensor.Tensor) *tensor.Tensor {
-		return tensor.Mul(off, off.Number(2*scale)).Mul(dy.Reshape(kept(x.Shape(), dims)...))
-	}).twice(func(_, dy *Var) []*Var {
+	return unary("Variance", x, tensor.Sum(tensor.Mul(off, off), dims...).MulScalar(scale), nil,
+		func(dy *tensor.Tensor) *tensor.Tensor {
+			return tensor.Mul(off, off.Number(2*scale)).Mul(dy.Reshape(kept(x.Shape(), dims)...))
+		}).twice(func(_, dy *Var) []*Var {
 		off := Sub(x, Keep(Mean, x, dims...))
 		return of(Mul(MulScalar(off, 2*scale), Reshape(dy, kept(x.Shape(), dims)...)))
 	})
 }
 
-// Std returns the standard deviations of x over dims, the roots of Variance. Where all elements are equal the gradient is zero.
+// Std returns the standard deviations of x over dims, the roots of Variance. Where all elements are
+// equal the gradient is zero.
 func Std(x *Var, dims ...int) *Var { return rooted("Std", Variance(x, dims...)) }
 
 // rooted returns the roots of squares, whose derivative is zero where they are.
@@ -103,7 +105,8 @@ func rooted(op string, v *Var) *Var {
 	})
 }
 
-// Prod returns the products of x over dims, which disappear, or over all dimensions if there are none.
+// Prod returns the products of x over dims, which disappear, or over all dimensions if there are
+// none.
 func Prod(x *Var, dims ...int) *Var {
 	return reduction("Prod", x, tensor.Prod, dims, func(y *tensor.Tensor) *tensor.Tensor {
 		zeros := tensor.Sum(tensor.Eq(x.t, x.t.Number(0))).Item()
@@ -169,12 +172,12 @@ func product(shape []int) int {
 	return n
 }
 
-// Amax returns the greatest elements of x over dims, which disappear, or over all dimensions if there are none. Equal
-// ones share the gradient.
+// Amax returns the greatest elements of x over dims, which disappear, or over all dimensions if
+// there are none. Equal ones share the gradient.
 func Amax(x *Var, dims ...int) *Var { return shared("Amax", x, tensor.Amax, dims) }
 
-// Amin returns the least elements of x over dims, which disappear, or over all dimensions if there are none. Equal ones
-// share the gradient.
+// Amin returns the least elements of x over dims, which disappear, or over all dimensions if there
+// are none. Equal ones share the gradient.
 func Amin(x *Var, dims ...int) *Var { return shared("Amin", x, tensor.Amin, dims) }
 
 func shared(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Tensor, dims []int) *Var {
@@ -188,8 +191,10 @@ func shared(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Ten
 	})
 }
 
-// reduction returns f(x, dims...), whose derivatives are what derive makes of it with the dimensions kept.
-func reduction(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Tensor, dims []int, derive func(y *tensor.Tensor) *tensor.Tensor) *Var {
+// reduction returns f(x, dims...), whose derivatives are what derive makes of it with the
+// dimensions kept.
+func reduction(op string, x *Var, f func(t *tensor.Tensor, dims ...int) *tensor.Tensor, dims []int,
+	derive func(y *tensor.Tensor) *tensor.Tensor) *Var {
 	y := f(x.t, dims...)
 	v := wrap(op, y, x)
 	if v.needs {

@@ -14,7 +14,8 @@ func TestRegression_S3_4_ARetainedGraphIsWalkedAgain(t *testing.T) {
 	for name, s := range map[string]*autograd.Scope{"fresh": nil, "scope": autograd.NewScope()} {
 		w := autograd.NewParam("w", values(1, 1, 3, 4))
 		target := tensor.FromSlice([]int64{1, 0}, 2)
-		loss := autograd.NLLLoss(autograd.LogSoftmax(autograd.ReLU(autograd.Linear(s.Const(values(2, 1, 2, 4)), w.Var(), nil))), target, autograd.ByMean)
+		loss := autograd.NLLLoss(autograd.LogSoftmax(autograd.ReLU(autograd.Linear(s.Const(values(2, 1, 2,
+			4)), w.Var(), nil))), target, autograd.ByMean)
 		loss.BackwardWith(retain)
 		once := w.Grad.Clone()
 		loss.BackwardWith(retain)
@@ -44,7 +45,8 @@ func TestRegression_S3_4_AChangeBetweenTwoWalksIsNoticed(t *testing.T) {
 	mustPanic(t, "Mul needs a tensor of shape [] as it was", y.Backward)
 }
 
-// A caller who recovers finds the rest of the graph as it was: counts that were left behind would make gradients wrong, silently.
+// A caller who recovers finds the rest of the graph as it was: counts that were left behind would
+// make gradients wrong, silently.
 func TestRegression_S3_4_AfterARefusalTheOtherGraphsAreWalkedAsEver(t *testing.T) {
 	p, q := scalar(2), scalar(3)
 	shared := autograd.MulScalar(p.Var(), 1)

@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Scope lends the memory of a training step, and gets it back at once instead of leaving it to the garbage collector:
-// the values computed from its constants live until Reset.
+// A Scope lends the memory of a training step, and gets it back at once instead of leaving it to
+// the garbage collector: the values computed from its constants live until Reset.
 //
 //	s := autograd.NewScope()
 //	for batch := range batches {
@@ -16,8 +16,9 @@ import (
 //		s.Reset()
 //	}
 //
-// After Reset, no Var made in the scope may be used, nor a tensor that came from its T: Clone what must stay. A Scope
-// belongs to one goroutine. A nil *Scope is what [Const] uses: every value is new and lives as long as it is referred to.
+// After Reset, no Var made in the scope may be used, nor a tensor that came from its T: Clone what
+// must stay. A Scope belongs to one goroutine. A nil *Scope is what [Const] uses: every value is
+// new and lives as long as it is referred to.
 type Scope struct {
 	free  map[form][]*tensor.Tensor
 	views map[look]*tensor.Tensor
@@ -43,7 +44,8 @@ type form struct {
 	shape [maxDims]int
 }
 
-// maxDims is up to how many dimensions a Scope reuses tensors: as many as the operations on the path of training have.
+// maxDims is up to how many dimensions a Scope reuses tensors: as many as the operations on the
+// path of training have.
 const maxDims = 4
 
 // NewScope returns an empty scope.
@@ -65,7 +67,8 @@ func (s *Scope) NoGrad(t *tensor.Tensor) *Var {
 	return v
 }
 
-// KeepBuffers has layers leave their running statistics alone: a replica's, when those of another one count.
+// KeepBuffers has layers leave their running statistics alone: a replica's, when those of another
+// one count.
 func (s *Scope) KeepBuffers() { s.keeps = true }
 
 // Reset takes back everything that was computed in the scope.
@@ -118,7 +121,8 @@ func (s *Scope) empty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.T
 	return t
 }
 
-// recycle takes a tensor back before Reset. Only who called empty for it may, as nobody else can have seen it.
+// recycle takes a tensor back before Reset. Only who called empty for it may, as nobody else can
+// have seen it.
 func (s *Scope) recycle(t *tensor.Tensor) {
 	if s == nil || t == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// owned returns a view as a tensor of its own where it is one of the host's shared memory, whose block it would keep from those
-// who wait for it to be closed.
+// owned returns a view as a tensor of its own where it is one of the host's shared memory, whose
+// block it would keep from those who wait for it to be closed.
 func owned(t *tensor.Tensor) *tensor.Tensor {
 	if !t.IsShared() || t.Device() != nil {
 		return t
@@ -40,7 +40,8 @@ func reshapeBackward(y *Var, dy *tensor.Tensor) {
 // copyData copies the elements of a contiguous tensor to one of another shape.
 func copyData[F kernel.Float](to, from *tensor.Tensor) { copy(data[F](to), data[F](from)) }
 
-// reshaped returns the value with another shape. A Scope keeps the views of what it lends, since it lends it again.
+// reshaped returns the value with another shape. A Scope keeps the views of what it lends, since it
+// lends it again.
 func (v *Var) reshaped(shape []int) *tensor.Tensor {
 	if !v.lent || len(shape) > maxDims {
 		return owned(v.t.Reshape(slices.Clone(shape)...))
@@ -136,7 +137,8 @@ func Narrow(x *Var, dim, start, n int) *Var {
 	return part("Narrow", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Narrow(dim, start, n) })
 }
 
-// Slice returns every step-th index of a dimension of x, from from up to but without to, see tensor.Tensor.Slice.
+// Slice returns every step-th index of a dimension of x, from from up to but without to, see
+// tensor.Tensor.Slice.
 func Slice(x *Var, dim, from, to, step int) *Var {
 	return part("Slice", x, func(t *tensor.Tensor) *tensor.Tensor { return t.Slice(dim, from, to, step) })
 }

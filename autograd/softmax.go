@@ -13,8 +13,8 @@ func LogSoftmax(x *Var) *Var {
 	return byType("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64])(x)
 }
 
-// LogSoftmaxOver returns the logarithm of the softmax over dimension dim of x, which counts from the end if it is
-// negative. A single number has dimension 0 or -1 here, as in PyTorch.
+// LogSoftmaxOver returns the logarithm of the softmax over dimension dim of x, which counts from
+// the end if it is negative. A single number has dimension 0 or -1 here, as in PyTorch.
 func LogSoftmaxOver(x *Var, dim int) *Var { return over("LogSoftmaxOver", x, dim, LogSoftmax) }
 
 // Softmax returns e^x divided by its sum over the last dimension, (..., classes).
@@ -33,7 +33,9 @@ func softmax[F kernel.Float](x *Var) *Var {
 	if y.needs {
 		y.save(y.t)
 		y.backward = func(dy *tensor.Tensor) {
-			x.write(func(dx *tensor.Tensor) { kernel.SoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx)) })
+			x.write(func(dx *tensor.Tensor) {
+				kernel.SoftmaxBackward(rows, cols, data[F](y.t), data[F](dy), data[F](dx))
+			})
 		}
 	}
 	return y.twice(softmaxTwice)
@@ -44,8 +46,8 @@ func softmaxTwice(y, dy *Var) []*Var {
 	return of(Sub(along, Mul(y, Keep(Sum, along, -1))))
 }
 
-// SoftmaxOver returns e^x divided by its sum over dimension dim of x, which counts from the end if it is negative. A single
-// number has dimension 0 or -1 here, as in PyTorch.
+// SoftmaxOver returns e^x divided by its sum over dimension dim of x, which counts from the end if
+// it is negative. A single number has dimension 0 or -1 here, as in PyTorch.
 func SoftmaxOver(x *Var, dim int) *Var { return over("SoftmaxOver", x, dim, Softmax) }
 
 // over applies to a dimension what f does to the last one.
@@ -107,8 +109,8 @@ func rowsOf(op string, x *Var) (rows, cols int) {
 	return x.t.Numel() / cols, cols
 }
 
-// LogSumExp returns the logarithm of the sum of e^x over dims, which disappear, or over all dimensions if there are none. No
-// exponential overflows.
+// LogSumExp returns the logarithm of the sum of e^x over dims, which disappear, or over all
+// dimensions if there are none. No exponential overflows.
 func LogSumExp(x *Var, dims ...int) *Var {
 	top := tensor.Keep(tensor.Amax, x.t, dims...)
 	finite := tensor.IsFinite(top)
@@ -117,6 +119,6 @@ func LogSumExp(x *Var, dims ...int) *Var {
 	return Add(sums, Reshape(shift, sums.Shape()...))
 }
 
-// Norm returns the Euclidean norms of x over dims, which disappear, or over all dimensions if there are none: the roots of the
-// sums of squares. Where all elements are zero the gradient is zero.
+// Norm returns the Euclidean norms of x over dims, which disappear, or over all dimensions if there
+// are none: the roots of the sums of squares. Where all elements are zero the gradient is zero.
 func Norm(x *Var, dims ...int) *Var { return rooted("Norm", Sum(Mul(x, x), dims...)) }

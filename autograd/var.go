@@ -7,8 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Var is a value in a graph: a tensor, and how it was computed if a gradient may be asked for. Operations make new
-// ones. A Var belongs to one goroutine; it does not travel to other processes, only a [Param] does.
+// A Var is a value in a graph: a tensor, and how it was computed if a gradient may be asked for.
+// Operations make new ones. A Var belongs to one goroutine; it does not travel to other processes,
+// only a [Param] does.
 type Var struct {
 	t      *tensor.Tensor
 	grad   *tensor.Tensor // while Backward or Grad runs
@@ -39,8 +40,8 @@ type Var struct {
 	savedRoom [3]saved
 }
 
-// A derivation gives the inputs of y their part of the gradient dy. It finds what it needs in y: operations on the path of
-// training would otherwise allocate a closure at every step.
+// A derivation gives the inputs of y their part of the gradient dy. It finds what it needs in y:
+// operations on the path of training would otherwise allocate a closure at every step.
 type derivation func(y *Var, dy *tensor.Tensor)
 
 // A note is the numbers that a derivation needs.
@@ -59,18 +60,20 @@ func (v *Var) input(i int) *Var {
 	return nil
 }
 
-// Const returns t as a value that needs no gradient: a batch, or a target. t must stay open and unchanged until
-// Backward, which notices if it was changed.
+// Const returns t as a value that needs no gradient: a batch, or a target. t must stay open and
+// unchanged until Backward, which notices if it was changed.
 func Const(t *tensor.Tensor) *Var { return &Var{t: t} }
 
-// NoGrad returns t as a value from which nothing is recorded: what is computed from it, with whatever parameters,
-// needs no gradient and keeps nothing for one. It is PyTorch's torch.no_grad(), which is a switch of a thread;
-// goroutines have none, so the input of the network carries it.
+// NoGrad returns t as a value from which nothing is recorded: what is computed from it, with
+// whatever parameters, needs no gradient and keeps nothing for one. It is PyTorch's
+// torch.no_grad(), which is a switch of a thread; goroutines have none, so the input of the network
+// carries it.
 //
 //	logits := net.Forward(autograd.NoGrad(images))
 func NoGrad(t *tensor.Tensor) *Var { return &Var{t: t, quiet: true} }
 
-// T returns the value. It belongs to the graph: changing it before Backward is noticed there, if its gradient needs it.
+// T returns the value. It belongs to the graph: changing it before Backward is noticed there, if
+// its gradient needs it.
 func (v *Var) T() *tensor.Tensor { return v.t }
 
 // Item returns the value of a Var of one element, such as a loss.
@@ -79,8 +82,8 @@ func (v *Var) Item() float64 { return v.t.Item() }
 // Shape returns the shape of the value, which must not be changed.
 func (v *Var) Shape() []int { return v.t.Shape() }
 
-// Grad returns the gradient of a Param's Var, which is the Param's Grad, and nil of other values: theirs are used up by
-// Backward.
+// Grad returns the gradient of a Param's Var, which is the Param's Grad, and nil of other values:
+// theirs are used up by Backward.
 func (v *Var) Grad() *tensor.Tensor {
 	if v.param == nil {
 		return nil
@@ -88,7 +91,8 @@ func (v *Var) Grad() *tensor.Tensor {
 	return v.param.Grad
 }
 
-// KeepsBuffers reports whether layers leave their running statistics alone, see [Scope.KeepBuffers].
+// KeepsBuffers reports whether layers leave their running statistics alone, see
+// [Scope.KeepBuffers].
 func (v *Var) KeepsBuffers() bool { return v.scope != nil && v.scope.keeps }
 
 // RequiresGrad reports whether Backward would reach a Param from v.
@@ -97,7 +101,8 @@ func (v *Var) RequiresGrad() bool { return v.needs }
 // Detach returns the same value without how it was computed.
 func (v *Var) Detach() *Var { return &Var{t: v.t, scope: v.scope, quiet: v.quiet} }
 
-// result returns the Var of an operation's output, whose elements are anything. If it needs a gradient, the operation sets backward.
+// result returns the Var of an operation's output, whose elements are anything. If it needs a
+// gradient, the operation sets backward.
 func result(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
 	v := scopeOf(inputs).newVar()
 	v.from(op, inputs)

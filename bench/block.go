@@ -5,7 +5,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A block is one reference to a block of shared memory. Whoever receives it has a reference of its own and releases it.
+// A block is one reference to a block of shared memory. Its receiver has a reference of its own and
+// releases it.
 type block struct{ shm.Handle }
 
 // MarshalWire lets a block be part of a message.

@@ -41,18 +41,20 @@ type Suite struct {
 	Doc  string
 	peer string // the script that does the same
 
-	// partner prepares the script's directory and its environment, for a suite that needs the peer for its own side, too: its
-	// cases have no Ours. Nil for others.
+	// partner prepares the script's directory and its environment, for a suite that needs the peer
+	// for its own side, too: its cases have no Ours. Nil for others.
 	partner func(ctx context.Context, dir string) (env []string, err error)
 
-	// groups set up what they need when they are called, so that only one group has processes at a time.
+	// groups set up what they need when they are called, so that only one group has processes at a
+	// time.
 	groups []func(ctx context.Context, h *hall) (group, error)
 }
 
 // Suites returns all suites, the default one first.
 func Suites() []Suite {
 	return []Suite{
-		core, sizes, syncing, floors, idle, kernels, operations, layers, train, hogwildSuite, ways, distSuite, loader, files,
+		core, sizes, syncing, floors, idle, kernels, operations, layers, train, hogwildSuite, ways, distSuite,
+		loader, files,
 		torchPeer, torchLight, torchJPEG,
 	}
 }

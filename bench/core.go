@@ -28,7 +28,8 @@ func paired(ctx context.Context, h *hall, rounds int, cases func(p *pair) []Case
 	return group{rounds: rounds, cases: cases(p), close: p.close}, nil
 }
 
-// spins returns a number of rounds of something that spins. On one processor each turn is a time slice.
+// spins returns a number of rounds of something that spins. On one processor each turn is a time
+// slice.
 func (h *hall) spins(n int) int {
 	if h.alone() {
 		n = min(n, 10)

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A bequest is what one process has and another one waits for: a lock, and the only sending end of a queue.
+// A bequest is what one process has and another one waits for: a lock, and the only sending end of
+// a queue.
 type bequest struct {
 	Mutex *ipc.Mutex
 	Out   *ipc.Sender[int]
@@ -60,8 +61,9 @@ var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int,
 	return in.Said.Put(ctx, heard{peer.PID, at})
 })
 
-// A dying kills a process for which another one waits, and measures when the kernel says so and when the other one is told. This process was
-// there before both, so it is the one that watches the first, reaps it and wakes the second: the longest way that the news can take.
+// A dying kills a process for which another one waits, and measures when the kernel says so and
+// when the other one is told. This process was there before both, so it is the one that watches the
+// first, reaps it and wakes the second: the longest way that the news can take.
 type dying struct {
 	queue bool // the other one waits for a message, and not for the lock
 	killing

@@ -9,10 +9,12 @@ import (
 	"github.com/shoal-mp/shoal/bench"
 )
 
-// A program reads the rows of a run. With Quick they only show that everything runs; leave it out to measure.
+// A program reads the rows of a run. With Quick they only show that everything runs; leave it out
+// to measure.
 func ExampleRun() {
 	var out bytes.Buffer
-	err := bench.Run(context.Background(), bench.Options{Suites: []string{"floors"}, Quick: true, JSON: true, Out: &out})
+	err := bench.Run(context.Background(),
+		bench.Options{Suites: []string{"floors"}, Quick: true, JSON: true, Out: &out})
 	if err != nil {
 		fmt.Println(err)
 		return

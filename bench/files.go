@@ -35,12 +35,18 @@ type fileFormat struct {
 
 var fileFormats = []fileFormat{
 	{name: "pickle", save: savePickle, load: loadPickle},
-	{name: "msgpack", save: func(path string, t *tensor.Tensor) error { return msgpack.Save(path, named(t)) }, load: func(path string) (*tensor.Tensor, error) { return only(msgpack.Load(path)) }},
+	{name: "msgpack", save: func(path string, t *tensor.Tensor) error { return msgpack.Save(path, named(t)) },
+		load: func(path string) (*tensor.Tensor, error) { return only(msgpack.Load(path)) }},
 	{name: "npy", save: npy.Save, load: npy.Load, see: npy.Map},
-	{name: "hdf5", save: saveHDF5(hdf5.Options{}), load: func(path string) (*tensor.Tensor, error) { return only(hdf5.Load(path)) }},
-	{name: "hdf5_gzip", save: saveHDF5(hdf5.Options{Shuffle: true, Gzip: 4}), load: func(path string) (*tensor.Tensor, error) { return only(hdf5.Load(path)) }, slow: true},
-	{name: "safetensors", save: func(path string, t *tensor.Tensor) error { return safetensors.Save(path, named(t), nil) }, load: loadSafetensors((*safetensors.File).Tensor), see: loadSafetensors((*safetensors.File).Map)},
-	{name: "pt", save: func(path string, t *tensor.Tensor) error { return pt.Save(path, named(t)) }, load: loadPT(pt.Options{}), see: loadPT(pt.Options{Mmap: true})},
+	{name: "hdf5", save: saveHDF5(hdf5.Options{}),
+		load: func(path string) (*tensor.Tensor, error) { return only(hdf5.Load(path)) }},
+	{name: "hdf5_gzip", save: saveHDF5(hdf5.Options{Shuffle: true, Gzip: 4}),
+		load: func(path string) (*tensor.Tensor, error) { return only(hdf5.Load(path)) }, slow: true},
+	{name: "safetensors",
+		save: func(path string, t *tensor.Tensor) error { return safetensors.Save(path, named(t), nil) },
+		load: loadSafetensors((*safetensors.File).Tensor), see: loadSafetensors((*safetensors.File).Map)},
+	{name: "pt", save: func(path string, t *tensor.Tensor) error { return pt.Save(path, named(t)) },
+		load: loadPT(pt.Options{}), see: loadPT(pt.Options{Mmap: true})},
 }
 
 func named(t *tensor.Tensor) map[string]*tensor.Tensor { return map[string]*tensor.Tensor{"x": t} }
@@ -111,7 +117,8 @@ func (h *hall) fileSizes() []fileSize {
 	return []fileSize{{"1MiB", mib}, {"256MiB", large}}
 }
 
-// fileRows measure files in /dev/shm where that is, so that it is the formats that are measured and not a disk.
+// fileRows measure files in /dev/shm where that is, so that it is the formats that are measured and
+// not a disk.
 func fileRows(nth, rounds int) func(context.Context, *hall) (group, error) {
 	return func(_ context.Context, h *hall) (group, error) { return h.fileGroup(h.fileSizes()[nth], rounds) }
 }
@@ -148,8 +155,10 @@ func (h *hall) fileGroup(s fileSize, rounds int) (group, error) {
 	return g, nil
 }
 
-// reading saves a tensor and measures how long it takes to have it again; a mapped one is not touched.
-func (f fileFormat) reading(load func(string) (*tensor.Tensor, error), path string, x *tensor.Tensor) func() (time.Duration, error) {
+// reading saves a tensor and measures how long it takes to have it again; a mapped one is not
+// touched.
+func (f fileFormat) reading(load func(string) (*tensor.Tensor, error), path string,
+	x *tensor.Tensor) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
 		if err := f.save(path, x); err != nil {
 			return 0, err
@@ -166,15 +175,18 @@ func (f fileFormat) reading(load func(string) (*tensor.Tensor, error), path stri
 	}
 }
 
-// wayRows are the ways without a file: a tensor of shared memory there and back by a queue, bytes through a pipe of the system's, and
-// a copy.
+// wayRows are the ways without a file: a tensor of shared memory there and back by a queue, bytes
+// through a pipe of the system's, and a copy.
 func wayRows(ctx context.Context, h *hall) (group, error) {
 	return paired(ctx, h, 5, func(p *pair) (cases []Case) {
 		for _, s := range h.fileSizes() {
 			cases = append(cases,
-				Case{Name: "queue_rtt_" + s.name, Unit: Nanoseconds, Ours: p.probe(order{Work: "tensor_rtt", Rounds: h.spins(20_000), Size: s.size})},
-				Case{Name: "copy_" + s.name, Unit: Nanoseconds, Ours: p.probe(order{Work: "memcpy", Rounds: h.scale(5), Size: s.size})},
-				Case{Name: "pipe_" + s.name, Unit: Nanoseconds, Ours: &Probe{Measure: func(context.Context) (float64, error) { return throughPipe(s.size) }},
+				Case{Name: "queue_rtt_" + s.name, Unit: Nanoseconds,
+					Ours: p.probe(order{Work: "tensor_rtt", Rounds: h.spins(20_000), Size: s.size})},
+				Case{Name: "copy_" + s.name, Unit: Nanoseconds,
+					Ours: p.probe(order{Work: "memcpy", Rounds: h.scale(5), Size: s.size})},
+				Case{Name: "pipe_" + s.name, Unit: Nanoseconds,
+					Ours: &Probe{Measure: func(context.Context) (float64, error) { return throughPipe(s.size) }},
 					Peer: &peerWork{op: "pipe", Size: s.size, Rounds: 1}})
 		}
 		return cases

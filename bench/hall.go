@@ -30,7 +30,8 @@ func newHall(quick bool) (*hall, error) {
 	return &hall{domain: d, quick: quick, cpus: [2]int{cpus[0], cpus[min(1, len(cpus)-1)]}}, nil
 }
 
-// alone reports whether there is one processor only, so that nobody can wait for another by spinning.
+// alone reports whether there is one processor only, so that nobody can wait for another by
+// spinning.
 func (h *hall) alone() bool { return h.cpus[0] == h.cpus[1] }
 
 // scale returns n, or what a quick run does of it.
@@ -44,7 +45,8 @@ func (h *hall) scale(n int) int {
 // header says where the numbers come from.
 func (h *hall) header(p *peer) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, Linux %s, %d CPUs usable, %s\n", processor(), memory(), release(), sys.CPUs(), runtime.Version())
+	fmt.Fprintf(&b, "%s, %s, Linux %s, %d CPUs usable, %s\n", processor(), memory(), release(), sys.CPUs(),
+		runtime.Version())
 	fmt.Fprintf(&b, "processes of a pair on CPU %d and %d; GOMAXPROCS %d here, %d in each of two workers\n",
 		h.cpus[0], h.cpus[1], runtime.GOMAXPROCS(0), max(shoal.Threads()/2, 1))
 	if p != nil {

@@ -62,14 +62,15 @@ func (s *side) echo(m *shm.Message) error {
 	return s.put(m.Blocks[0])
 }
 
-// untilAsleep is how long a side lets the other wait, so that it is asleep when it is rung: it spins for 60 µs at most, and then naps
-// for half a millisecond before it parks.
+// untilAsleep is how long a side lets the other wait, so that it is asleep when it is rung: it
+// spins for 60 µs at most, and then naps for half a millisecond before it parks.
 const untilAsleep = 150 * time.Microsecond
 
 // untilParked is how long it takes until it is parked for certain.
 const untilParked = 2 * time.Millisecond
 
-// letSleep keeps the processor busy for d, as a program that computes does, and returns for how long.
+// letSleep keeps the processor busy for d, as a program that computes does, and returns for how
+// long.
 func letSleep(d time.Duration) time.Duration {
 	begin := time.Now()
 	for time.Since(begin) < d {
@@ -77,8 +78,8 @@ func letSleep(d time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// asleep does a round trip between sides that are asleep: send is called when the other one must be, and recv waits. What is spent
-// on that is not part of the time.
+// asleep does a round trip between sides that are asleep: send is called when the other one must
+// be, and recv waits. What is spent on that is not part of the time.
 func (s *side) asleep(o order, send, recv func() error) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
@@ -94,7 +95,8 @@ func (s *side) asleep(o order, send, recv func() error) (time.Duration, error) {
 	return d - waited, err
 }
 
-// awoken is the other side of asleep. Its pauses are in the leader's time, so it returns them with a minus.
+// awoken is the other side of asleep. Its pauses are in the leader's time, so it returns them with
+// a minus.
 func (s *side) awoken(o order, send, recv func() error) (time.Duration, error) {
 	if err := s.meet(); err != nil {
 		return 0, err
@@ -125,7 +127,8 @@ func followHandleParked(s *side, o order) (time.Duration, error) {
 	return s.awoken(o, func() error { return s.put(m.Blocks[0]) }, func() error { return s.take(&m) })
 }
 
-// leadEventfd and followEventfd are what a parked process can be woken by at best without a thread of its own: a descriptor in Go's poller.
+// leadEventfd and followEventfd are what a parked process can be woken by at best without a thread
+// of its own: a descriptor in Go's poller.
 func leadEventfd(s *side, o order) (time.Duration, error) { return s.asleep(o, s.strike, s.listen) }
 
 func followEventfd(s *side, o order) (time.Duration, error) { return s.awoken(o, s.strike, s.listen) }

@@ -56,7 +56,8 @@ func idlerPSS(*hall) *Probe {
 // settled is how long a new process is given until nothing is left of its start.
 const settled = time.Second
 
-// idlerSwitches measures how often a second a process that waits gives up a processor, which it must have got before: wakes.
+// idlerSwitches measures how often a second a process that waits gives up a processor, which it
+// must have got before: wakes.
 func idlerSwitches(h *hall, span time.Duration) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (perSecond float64, err error) {
 		err = withIdler(ctx, func(pid int) error {

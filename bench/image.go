@@ -60,7 +60,8 @@ func imageRows(_ context.Context, h *hall) (g group, err error) {
 		g.cases = append(g.cases, c)
 		if format == "jpeg" {
 			g.cases = append(g.cases, Case{
-				Name: "loader_first_jpegs", Unit: Nanoseconds, Ours: firstImages(set), Floor: &Probe{Measure: decodeBatch(set)}, Target: overFloor(1.5),
+				Name: "loader_first_jpegs", Unit: Nanoseconds, Ours: firstImages(set),
+				Floor: &Probe{Measure: decodeBatch(set)}, Target: overFloor(1.5),
 				Peer: &peerWork{op: "first_jpegs", Size: files, Rounds: imageBatch, Args: []int{os.Getpid()}},
 			})
 		}
@@ -96,7 +97,8 @@ func firstImages(set *data.ImageFolder) *Probe {
 	}}
 }
 
-// decodeBatch measures how long the files of a batch take to be read and decoded, shared out to all processors.
+// decodeBatch measures how long the files of a batch take to be read and decoded, shared out to all
+// processors.
 func decodeBatch(set *data.ImageFolder) func(context.Context) (float64, error) {
 	im := new(image.Image)
 	return func(context.Context) (float64, error) {
@@ -119,7 +121,8 @@ func decodeBatch(set *data.ImageFolder) func(context.Context) (float64, error) {
 	}
 }
 
-// writeImages writes so many files of a format, with something like photographs in them, in one class.
+// writeImages writes so many files of a format, with something like photographs in them, in one
+// class.
 func writeImages(format string, files int) error {
 	dir := filepath.Join(imageDir(format), "class")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -136,7 +139,8 @@ func writeImages(format string, files int) error {
 	}
 	wg.Wait()
 	for i := range files {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.%s", i, format)), kinds[i%len(kinds)], 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.%s", i, format)), kinds[i%len(kinds)],
+			0o644); err != nil {
 			return err
 		}
 	}
@@ -154,7 +158,8 @@ func encode(format string, im stdimage.Image) []byte {
 	return b.Bytes()
 }
 
-// draw makes a picture of random slopes on five scales, as a photograph has them, and a little noise.
+// draw makes a picture of random slopes on five scales, as a photograph has them, and a little
+// noise.
 func draw(seed uint64) stdimage.Image {
 	r := rand.New(rand.NewPCG(seed, 1))
 	im := stdimage.NewRGBA(stdimage.Rect(0, 0, imageSide, imageSide))

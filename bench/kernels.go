@@ -30,11 +30,13 @@ type job struct {
 	args  []int
 }
 
-// repeats is how often a computation is done in a round, so that the round takes about a hundredth of a second.
+// repeats is how often a computation is done in a round, so that the round takes about a hundredth
+// of a second.
 func (h *hall) repeats(cost int) int { return max(1, h.scale(500_000_000/cost)) }
 
-// flops measures how many operations a second a computation does, by the time that processors spend on it: it has one thread, whatever
-// gonum does, and what others compute on the machine meanwhile counts little.
+// flops measures how many operations a second a computation does, by the time that processors spend
+// on it: it has one thread, whatever gonum does, and what others compute on the machine meanwhile
+// counts little.
 func (h *hall) flops(cost int, do func()) *Probe {
 	rounds := h.repeats(cost)
 	return &Probe{Measure: func(context.Context) (float64, error) {
@@ -42,7 +44,8 @@ func (h *hall) flops(cost int, do func()) *Probe {
 	}}
 }
 
-// cpuTime returns how long processors compute when it is done so often, by one thread of our kernels.
+// cpuTime returns how long processors compute when it is done so often, by one thread of our
+// kernels.
 func cpuTime(rounds int, do func()) time.Duration {
 	defer kernel.SetThreads(kernel.Threads())
 	kernel.SetThreads(1)
@@ -72,7 +75,8 @@ func productRows(_ context.Context, h *hall) (group, error) {
 	return group{rounds: 15, cases: h.rows(jobs, timesPeer(0.85))}, nil
 }
 
-// layerRows are the products of a step of the MNIST net: each alone, and all after one another, which weighs them by their operations.
+// layerRows are the products of a step of the MNIST net: each alone, and all after one another,
+// which weighs them by their operations.
 func layerRows(_ context.Context, h *hall) (group, error) {
 	jobs := append(conv("conv1", 1, 28, 10, false), conv("conv2", 10, 12, 20, true)...)
 	for _, fc := range []struct {

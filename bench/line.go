@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// leadLine and followLine pass a cache line to and fro, both spinning: nothing between two processors is faster.
+// leadLine and followLine pass a cache line to and fro, both spinning: nothing between two
+// processors is faster.
 func leadLine(s *side, o order) (time.Duration, error) {
 	ping, pong := s.mine(signals), s.theirs(signals)
 	if err := s.reset(signals); err != nil {
@@ -56,8 +57,8 @@ func (s *side) await(w *atomic.Uint64, v uint64) error {
 // bareRing is the number of words of the bare ring.
 const bareRing = 1024
 
-// leadBare and followBare are the least that a queue can be: words in a ring, one writer, one reader, each of whom looks at the
-// other's ticket only when it has to.
+// leadBare and followBare are the least that a queue can be: words in a ring, one writer, one
+// reader, each of whom looks at the other's ticket only when it has to.
 func leadBare(s *side, o order) (time.Duration, error) {
 	tail, head := s.mine(tickets), s.theirs(tickets)
 	ring := s.words[bareSlots : bareSlots+bareRing]

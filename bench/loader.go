@@ -31,7 +31,8 @@ const (
 	lightPixels = 3 * lightSide * lightSide
 )
 
-// A flipped is a set of images in memory, each of which is mirrored or not, at random, while it is copied into its batch.
+// A flipped is a set of images in memory, each of which is mirrored or not, at random, while it is
+// copied into its batch.
 type flipped struct{ Images *tensor.Tensor }
 
 func init() { data.Register[*flipped]("bench.flipped") }
@@ -106,7 +107,8 @@ func count(batches func(func(data.Batch, error) bool)) (n int, err error) {
 	return n, nil
 }
 
-// copiedItems measures how many items a second all processors copy from one place to another, in order: what a loader does at least.
+// copiedItems measures how many items a second all processors copy from one place to another, in
+// order: what a loader does at least.
 func copiedItems(items int) func(context.Context) (float64, error) {
 	src, dst := make([]float32, items*lightPixels), make([]float32, lightBatch*lightPixels*sys.CPUs())
 	for i := range src {
@@ -118,7 +120,8 @@ func copiedItems(items int) func(context.Context) (float64, error) {
 		n := sys.CPUs()
 		for k := range n {
 			wg.Go(func() {
-				from, to := src[k*items/n*lightPixels:(k+1)*items/n*lightPixels], dst[k*lightBatch*lightPixels:][:lightBatch*lightPixels]
+				from, to := src[k*items/n*lightPixels:(k+1)*items/n*lightPixels],
+					dst[k*lightBatch*lightPixels:][:lightBatch*lightPixels]
 				for len(from) > 0 {
 					from = from[copy(to, from):]
 				}
@@ -129,8 +132,8 @@ func copiedItems(items int) func(context.Context) (float64, error) {
 	}
 }
 
-// loaderMemoryRows measure what each process costs that loads from a set in memory, beyond the set: of 2 GiB, or of so much as there is
-// room for.
+// loaderMemoryRows measure what each process costs that loads from a set in memory, beyond the set:
+// of 2 GiB, or of so much as there is room for.
 func loaderMemoryRows(_ context.Context, h *hall) (group, error) {
 	rows := max(h.scale(2<<30/(4*lightPixels)), 256)
 	images, err := tensor.NewShared(tensor.Float32, rows, lightPixels)
@@ -147,20 +150,25 @@ func loaderMemoryRows(_ context.Context, h *hall) (group, error) {
 	for _, workers := range []int{1, 2, 8} {
 		g.cases = append(g.cases, Case{
 			Name: fmt.Sprint("loader_memory_", workers), Unit: Bytes, Target: atMost(15<<20, "15 MiB"),
-			Ours: &Probe{Once: true, Measure: func(ctx context.Context) (float64, error) { return loaderMemory(ctx, set, workers) }},
+			Ours: &Probe{Once: true, Measure: func(ctx context.Context) (float64,
+				error) {
+				return loaderMemory(ctx, set, workers)
+			}},
 			Peer: &peerWork{op: "memory", Size: rows, Rounds: lightBatch, Args: []int{workers}, once: true},
 		})
 	}
 	return g, nil
 }
 
-// loaderMemory returns the memory that each worker adds: all of it that is not the set's, pages that several processes map counted once.
+// loaderMemory returns the memory that each worker adds: all of it that is not the set's, pages
+// that several processes map counted once.
 func loaderMemory(ctx context.Context, set *data.TensorDataset, workers int) (float64, error) {
 	before, err := sys.PSS(os.Getpid())
 	if err != nil {
 		return 0, err
 	}
-	l := data.NewLoader(set, data.Options{BatchSize: lightBatch, Shuffle: true, Workers: workers, Kind: data.Processes, Persistent: true})
+	l := data.NewLoader(set, data.Options{BatchSize: lightBatch, Shuffle: true, Workers: workers,
+		Kind: data.Processes, Persistent: true})
 	defer l.Close()
 	if _, err := count(l.Batches(ctx)); err != nil {
 		return 0, err

@@ -14,7 +14,8 @@ type session struct {
 	before []Result
 }
 
-// measure warms up everything in the group once, measures it in turn, round by round, and emits the rows.
+// measure warms up everything in the group once, measures it in turn, round by round, and emits the
+// rows.
 func (s *session) measure(ctx context.Context, suite string, g group) error {
 	rounds := g.rounds
 	if s.quick {

@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/bench"
 )
 
-// series is a probe that returns its values one after the other, the first for the warm-up, and writes its name into a log.
+// series is a probe that returns its values one after the other, the first for the warm-up, and
+// writes its name into a log.
 func series(log *[]string, name string, values ...float64) *bench.Probe {
 	return &bench.Probe{Measure: func(context.Context) (float64, error) {
 		*log = append(*log, name)
@@ -21,7 +22,8 @@ func series(log *[]string, name string, values ...float64) *bench.Probe {
 
 func measure(t *testing.T, rounds int, cases ...bench.Case) (rows []bench.Result) {
 	t.Helper()
-	err := bench.Measure(t.Context(), rounds, func(r bench.Result) error { rows = append(rows, r); return nil }, cases...)
+	err := bench.Measure(t.Context(), rounds,
+		func(r bench.Result) error { rows = append(rows, r); return nil }, cases...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +105,10 @@ func TestTargets(t *testing.T) {
 	}{
 		{"at the floor's limit", bench.OverFloor(3.5), bench.Result{RatioToFloor: 3.5}, "≤ 3.5 × floor", true},
 		{"over it", bench.OverFloor(3.5), bench.Result{RatioToFloor: 3.51}, "≤ 3.5 × floor", false},
-		{"near", bench.ByDistance(bench.OverFloor(3), bench.OverFloor(2)), bench.Result{Floor: 110, RatioToFloor: 2.5}, "≤ 3 × floor", true},
-		{"far", bench.ByDistance(bench.OverFloor(3), bench.OverFloor(2)), bench.Result{Floor: 480, RatioToFloor: 2.5}, "≤ 2 × floor", false},
+		{"near", bench.ByDistance(bench.OverFloor(3), bench.OverFloor(2)),
+			bench.Result{Floor: 110, RatioToFloor: 2.5}, "≤ 3 × floor", true},
+		{"far", bench.ByDistance(bench.OverFloor(3), bench.OverFloor(2)),
+			bench.Result{Floor: 480, RatioToFloor: 2.5}, "≤ 2 × floor", false},
 		{"cost", bench.AtMost(10, "ten"), bench.Result{Value: 11}, "≤ ten", false},
 		{"rate", bench.AtLeast(10, "ten"), bench.Result{Value: 11}, "≥ ten", true},
 		{"besides", bench.BesidesFloor(5, "five"), bench.Result{Value: 11, Floor: 6}, "≤ floor + five", true},
@@ -113,8 +117,10 @@ func TestTargets(t *testing.T) {
 		{"as good as the peer", bench.TimesPeer(2), bench.Result{Peer: "torch", RatioToPeer: 2}, "≥ 2 × peer", true},
 		{"worse", bench.TimesPeer(2), bench.Result{Peer: "torch", RatioToPeer: 1.9}, "≥ 2 × peer", false},
 		{"without a peer", bench.TimesPeer(2), bench.Result{}, "", true},
-		{"both", bench.Both(bench.OverFloor(2), bench.TimesPeer(2)), bench.Result{RatioToFloor: 1, Peer: "torch", RatioToPeer: 1}, "≤ 2 × floor, ≥ 2 × peer", false},
-		{"one of both", bench.Both(bench.OverFloor(2), bench.TimesPeer(2)), bench.Result{RatioToFloor: 1}, "≤ 2 × floor", true},
+		{"both", bench.Both(bench.OverFloor(2), bench.TimesPeer(2)),
+			bench.Result{RatioToFloor: 1, Peer: "torch", RatioToPeer: 1}, "≤ 2 × floor, ≥ 2 × peer", false},
+		{"one of both", bench.Both(bench.OverFloor(2), bench.TimesPeer(2)), bench.Result{RatioToFloor: 1},
+			"≤ 2 × floor", true},
 		{"without the other row", bench.AsFlatAs("other", 1.2), bench.Result{Value: 1}, "≤ 1.2 × other", false},
 	} {
 		if text, met := c.target(c.r, before); text != c.text || met != c.met {

@@ -48,7 +48,8 @@ type trainer struct {
 const poolBatches = 32
 
 func newTrainer(net *digitNet) *trainer {
-	t := &trainer{net: net, scope: autograd.NewScope(), sgd: optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})}
+	t := &trainer{net: net, scope: autograd.NewScope(),
+		sgd: optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.01, Momentum: 0.5})}
 	g := tensor.NewGenerator(2)
 	for range poolBatches {
 		t.images = append(t.images, tensor.RandN(tensor.Float32, g, batch, 1, 28, 28))

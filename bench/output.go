@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// writer returns what rows are emitted to. It writes the header first: to out for people, to log if out is for programs.
+// writer returns what rows are emitted to. It writes the header first: to out for people, to log if
+// out is for programs.
 func writer(out, log io.Writer, asJSON bool, header string, bar *progress) func(Result) error {
 	if asJSON {
 		fmt.Fprint(log, header)
@@ -24,7 +25,8 @@ func writer(out, log io.Writer, asJSON bool, header string, bar *progress) func(
 			fmt.Fprintf(out, "\n"+lineFormat, suite, "median", "±", "floor", "× floor", "peer", "× peer", "target")
 		}
 		_, err := fmt.Fprintf(out, lineFormat, r.Name, cmp.Or(quantity(r.Value, r.Unit), "0"), percent(r.Spread),
-			quantity(r.Floor, r.Unit), number(r.RatioToFloor), quantity(r.PeerValue, r.Unit), number(r.RatioToPeer), verdict(r))
+			quantity(r.Floor, r.Unit), number(r.RatioToFloor), quantity(r.PeerValue, r.Unit),
+			number(r.RatioToPeer), verdict(r))
 		return err
 	}
 }

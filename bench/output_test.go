@@ -52,7 +52,8 @@ func TestTableMarksAMissedTarget(t *testing.T) {
 		t.Fatalf("table:\n%s", out.String())
 	}
 	a, b := lines[3], lines[4]
-	if !strings.Contains(a, "MISSED ≤ 2 × floor") || strings.Contains(b, "MISSED") || !strings.Contains(b, "≤ 2 × floor") {
+	if !strings.Contains(a, "MISSED ≤ 2 × floor") || strings.Contains(b, "MISSED") ||
+		!strings.Contains(b, "≤ 2 × floor") {
 		t.Errorf("table:\n%s", out.String())
 	}
 	for _, want := range []string{"300 ns", "100 ns", "3.00", "30.0 µs", "10 %"} {

@@ -29,7 +29,8 @@ type report struct {
 	Err         error
 }
 
-// A script is the argument of a process of a pair: what connects it with the other one, and with its director.
+// A script is the argument of a process of a pair: what connects it with the other one, and with
+// its director.
 type script struct {
 	CPU     int
 	Orders  *ipc.Duplex[report, order]
@@ -133,7 +134,8 @@ func (p *pair) later(f func() error) { p.undo = append(p.undo, f) }
 
 var pairs atomic.Int64
 
-// serveEventfds gives two eventfds to whoever dials the address that it returns: an argument cannot carry files.
+// serveEventfds gives two eventfds to whoever dials the address that it returns: an argument cannot
+// carry files.
 func (p *pair) serveEventfds(h *hall) (address string, err error) {
 	there, err := sys.Eventfd("there")
 	if err != nil {
@@ -165,7 +167,8 @@ func (p *pair) serveEventfds(h *hall) (address string, err error) {
 	return address, nil
 }
 
-// perform has both processes do their side of the work and returns the nanoseconds that a round took.
+// perform has both processes do their side of the work and returns the nanoseconds that a round
+// took.
 func (p *pair) perform(ctx context.Context, o order) (float64, error) {
 	// The second process is told first: its side waits for the other one's.
 	for _, side := range []int{1, 0} {

@@ -20,7 +20,8 @@ import (
 //go:embed peers/*.py
 var scripts embed.FS
 
-// A peer is a program that does the same work with other means, one piece when it is asked: a line of JSON there, a line back.
+// A peer is a program that does the same work with other means, one piece when it is asked: a line
+// of JSON there, a line back.
 type peer struct {
 	script string
 	hello  hello
@@ -109,7 +110,8 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 		return nil, fmt.Errorf("%w: %w; name another interpreter with --python", ErrPeer, err)
 	}
 	if err := p.read(&p.hello); err != nil {
-		return nil, fmt.Errorf("%w: %s has no working torch (%w); install it with '%s -m pip install torch', or name another interpreter with --python",
+		return nil, fmt.Errorf(
+			"%w: %s has no working torch (%w); install it with '%s -m pip install torch', or name another interpreter with --python",
 			ErrPeer, python, err, python)
 	}
 	return p, nil

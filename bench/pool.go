@@ -24,7 +24,8 @@ var (
 	})
 )
 
-// poolStartRows measure from nothing to four workers that have all answered, with those that wait for a job in a row of their own.
+// poolStartRows measure from nothing to four workers that have all answered, with those that wait
+// for a job in a row of their own.
 func poolStartRows(ctx context.Context, h *hall) (group, error) {
 	ready := time.Duration(12_890_000) // a hundredth of what PyTorch 1.13 needs on two processors
 	peer := &peerWork{op: "pool_start", Rounds: 1, once: true}
@@ -148,7 +149,8 @@ func sumChunks(rounds int) func(ctx context.Context) (float64, error) {
 
 var ones = sync.OnceValue(func() *tensor.Tensor { return tensor.Ones(tensor.Float32, chunkedRows, chunkedColumns) })
 
-// withChunks calls do with the chunks of a fresh tensor in shared memory, as PyTorch makes one of what is handed to its pool.
+// withChunks calls do with the chunks of a fresh tensor in shared memory, as PyTorch makes one of
+// what is handed to its pool.
 func withChunks(do func(parts []*tensor.Tensor) error) error {
 	whole, err := tensor.NewShared(tensor.Float32, chunkedRows, chunkedColumns)
 	if err != nil {

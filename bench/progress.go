@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// A progress is one line on a terminal that says what is being measured. On anything else it is silent.
+// A progress is one line on a terminal that says what is being measured. On anything else it is
+// silent.
 type progress struct {
 	w io.Writer // nil unless a terminal
 	n int       // things done

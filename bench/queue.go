@@ -138,7 +138,8 @@ func sum(p []byte) uint64 {
 	return a + b + c + d
 }
 
-// leadFresh makes a tensor each time: a new block, filled from private memory, and handed over until the other side has it.
+// leadFresh makes a tensor each time: a new block, filled from private memory, and handed over
+// until the other side has it.
 func leadFresh(s *side, o order) (time.Duration, error) {
 	data := s.private(0, o.Size)
 	if err := s.meet(); err != nil {

@@ -37,7 +37,8 @@ var hoarder = shoal.Register("bench hoarder", func(ctx context.Context, _ int, i
 	return context.Cause(ctx)
 })
 
-// A reaping kills a process that holds blocks, and measures when the kernel says so and when the domain has taken the blocks back.
+// A reaping kills a process that holds blocks, and measures when the kernel says so and when the
+// domain has taken the blocks back.
 type reaping struct {
 	h      *hall
 	blocks int
@@ -69,11 +70,14 @@ func (r *reaping) measure(ctx context.Context) (ns float64, err error) {
 	return ns, err
 }
 
-// lookAgain is how long passes between two looks whether all is taken back; a look goes over the whole domain.
+// lookAgain is how long passes between two looks whether all is taken back; a look goes over the
+// whole domain.
 const lookAgain = 500 * time.Microsecond
 
-// doomed starts a process that is to be killed and calls f, whose context ends with the process: nobody waits for what it cannot say any more.
-func doomed(ctx context.Context, start func(*shoal.Group) *shoal.Process, f func(alive context.Context, p *shoal.Process) error) (err error) {
+// doomed starts a process that is to be killed and calls f, whose context ends with the process:
+// nobody waits for what it cannot say any more.
+func doomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
+	f func(alive context.Context, p *shoal.Process) error) (err error) {
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: 1, Threads: 1})
 	// That it was killed is what it was for.
 	defer func() {
@@ -94,7 +98,8 @@ type killing struct{ noticed float64 } // ns after the kill
 // notice is the floor of what waits for a death.
 func (k *killing) notice(context.Context) (float64, error) { return k.noticed, nil }
 
-// kill kills p and returns how many nanoseconds after that it was what taken returns, which waits for something.
+// kill kills p and returns how many nanoseconds after that it was what taken returns, which waits
+// for something.
 func (k *killing) kill(ctx context.Context, p *shoal.Process, taken func() (time.Duration, error)) (float64, error) {
 	fd, err := sys.OpenPidfd(p.PID())
 	if err != nil {

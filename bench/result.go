@@ -20,11 +20,13 @@ type Result struct {
 	Unit   Unit    `json:"unit"`   //
 	Spread float64 `json:"spread"` // (p90 - p10) / median
 
-	// Floor is the least that the machine allows, in the same unit, and RatioToFloor how many times more is paid: 1 is the limit.
+	// Floor is the least that the machine allows, in the same unit, and RatioToFloor how many times
+	// more is paid: 1 is the limit.
 	Floor        float64 `json:"floor,omitempty"`
 	RatioToFloor float64 `json:"ratio_to_floor,omitempty"`
 
-	// Peer is what the same work was measured with, PeerValue what that needed, and RatioToPeer how many times better this row is.
+	// Peer is what the same work was measured with, PeerValue what that needed, and RatioToPeer how
+	// many times better this row is.
 	Peer        string  `json:"peer,omitempty"`
 	PeerValue   float64 `json:"peer_value,omitempty"`
 	RatioToPeer float64 `json:"ratio_to_peer,omitempty"`
@@ -34,7 +36,8 @@ type Result struct {
 	Met    bool   `json:"-"`
 }
 
-// better returns how many times better a is than b: a rate is better when it is higher, a cost when it is lower.
+// better returns how many times better a is than b: a rate is better when it is higher, a cost when
+// it is lower.
 func (u Unit) better(a, b float64) float64 {
 	if u == PerSecond || u == Flops {
 		a, b = b, a

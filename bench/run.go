@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Run measures what opts ask for. It starts processes, so the program must have called shoal.Main. The error is about what could
-// not be measured; that a target is missed is a result.
+// Run measures what opts ask for. It starts processes, so the program must have called shoal.Main.
+// The error is about what could not be measured; that a target is missed is a result.
 func Run(ctx context.Context, opts Options) (err error) {
 	chosen, err := opts.choose()
 	if err != nil {
@@ -55,7 +55,8 @@ func (s *session) hire(ctx context.Context, opts Options, suite Suite) (err erro
 	return err
 }
 
-func (s *session) runGroup(ctx context.Context, suite string, h *hall, setUp func(context.Context, *hall) (group, error)) (err error) {
+func (s *session) runGroup(ctx context.Context, suite string, h *hall,
+	setUp func(context.Context, *hall) (group, error)) (err error) {
 	g, err := setUp(ctx, h)
 	if err != nil {
 		return fmt.Errorf("set up %s: %w", suite, err)

@@ -19,14 +19,16 @@ var rows = map[string][]string{
 	"core": {
 		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "alloc_put_get_release", "handle_rtt_parked",
 		"tensor_rtt_4KiB", "tensor_rtt_1MiB", "tensor_rtt_64MiB", "tensor_rtt_touch_64MiB", "fresh_tensor_64MiB",
-		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks", "death_to_survivor", "death_to_receiver",
+		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks", "death_to_survivor",
+		"death_to_receiver",
 	},
 	"sync": {
 		"mutex_uncontended", "mutex_contended_2", "value_add", "value_add_2",
 		"event_rtt_spin", "semaphore_rtt_spin", "barrier_cycle_spin", "event_rtt", "semaphore_rtt", "barrier_cycle",
 		"event_rtt_near", "semaphore_rtt_near", "barrier_cycle_near",
 		"event_rtt_2ms",
-		"pool_start_4", "pool_start_4_warm", "warm_first_statement", "pool_map_1000_tiny", "pool_starmap_4_chunks", "pool_starmap_default",
+		"pool_start_4", "pool_start_4_warm", "warm_first_statement", "pool_map_1000_tiny",
+		"pool_starmap_4_chunks", "pool_starmap_default",
 		"manager_call", "manager_call_parked", "manager_read",
 	},
 	"sizes":  {"rtt_4B", "rtt_64B", "rtt_200B", "rtt_1KiB", "rtt_16KiB", "rtt_256KiB", "rtt_4MiB", "rtt_64MiB"},
@@ -42,10 +44,12 @@ var rows = map[string][]string{
 		"hogwild_1", "hogwild_2", "hogwild_4", "hogwild_1_ignored", "hogwild_2_ignored", "hogwild_4_ignored",
 	},
 	"ways": {
-		"hogwild_1", "all_reduce_1", "periodic_1", "data_parallel_1", "hogwild_2", "all_reduce_2", "periodic_2", "data_parallel_2",
+		"hogwild_1", "all_reduce_1", "periodic_1", "data_parallel_1", "hogwild_2", "all_reduce_2",
+		"periodic_2", "data_parallel_2",
 		"hogwild_4", "all_reduce_4", "periodic_4", "data_parallel_4",
 	},
-	"ops": strings.Fields(`op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
+	"ops": strings.Fields(
+		`op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
 		op_gt op_gt_number op_eq_int64 op_add_int64 op_where op_masked_fill op_clamp op_neg op_abs op_relu op_sqrt op_rsqrt op_reciprocal op_floor op_round op_exp
 		op_log op_tanh op_sigmoid op_square op_softmax op_sum op_sum_0 op_sum_1 op_sum_short op_mean_channels op_var_0 op_var_1 op_amax op_amax_0 op_amax_1
 		op_argmax_0 op_argmax_1 op_argmax_short op_any_1 op_cumsum op_cat_0 op_cat_1 op_transpose op_channels_last op_to_float64 op_to_int64 op_to_float16
@@ -56,15 +60,18 @@ var rows = map[string][]string{
 		layer_attention_512 layer_attention_512_step layer_attention_causal_512 layer_attention_causal_512_step
 		layer_lstm_16 layer_lstm_16_step layer_gru_16 layer_gru_16_step layer_lstm_256 layer_lstm_256_step layer_gru_256 layer_gru_256_step
 		layer_encoder layer_encoder_step`),
-	"dist":   {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
-	"loader": {"loader_light", "loader_first_batch", "loader_jpeg", "loader_first_jpegs", "loader_png", "loader_memory_1", "loader_memory_2", "loader_memory_8"},
-	"files":  append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB", "pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
+	"dist": {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
+	"loader": {"loader_light", "loader_first_batch", "loader_jpeg", "loader_first_jpegs", "loader_png",
+		"loader_memory_1", "loader_memory_2", "loader_memory_8"},
+	"files": append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB",
+		"pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
 }
 
 // fileRows are those of one size.
 func fileRows(size string) (names []string) {
 	for _, row := range []string{
-		"pickle_save", "pickle_load", "msgpack_save", "msgpack_load", "npy_save", "npy_load", "npy_map", "hdf5_save", "hdf5_load", "hdf5_gzip_save", "hdf5_gzip_load",
+		"pickle_save", "pickle_load", "msgpack_save", "msgpack_load", "npy_save", "npy_load", "npy_map",
+		"hdf5_save", "hdf5_load", "hdf5_gzip_save", "hdf5_gzip_load",
 		"safetensors_save", "safetensors_load", "safetensors_map", "pt_save", "pt_load", "pt_map",
 	} {
 		names = append(names, row+"_"+size)
@@ -126,12 +133,14 @@ func TestUnknownSuiteAndPeerAreErrors(t *testing.T) {
 	if err := bench.Run(t.Context(), bench.Options{Against: "gloo"}); !errors.Is(err, bench.ErrPeer) {
 		t.Errorf("peer: %v", err)
 	}
-	if err := bench.Run(t.Context(), bench.Options{Against: "torch", Python: "no-such-python"}); !errors.Is(err, bench.ErrPeer) {
+	if err := bench.Run(t.Context(), bench.Options{Against: "torch",
+		Python: "no-such-python"}); !errors.Is(err, bench.ErrPeer) {
 		t.Errorf("interpreter: %v", err)
 	}
 }
 
-// withTorch writes a package torch that shares plain arrays, so that the script and the protocol are tested where there is no PyTorch.
+// withTorch writes a package torch that shares plain arrays, so that the script and the protocol
+// are tested where there is no PyTorch.
 func withTorch(t *testing.T) (python string) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -149,8 +158,11 @@ func withTorch(t *testing.T) (python string) {
 func TestPeerDoesTheSameRows(t *testing.T) {
 	python := withTorch(t)
 	for _, r := range run(t, bench.Options{Suites: []string{"core", "sync"}, Against: "torch", Python: python}) {
-		if r.Name == "reap_64k_blocks" || r.Name == "spawn_64_workers" || r.Name == "manager_call_parked" || strings.HasPrefix(r.Name, "death_to_") {
-			continue // no counterpart, and too much for one machine; torch's calls are all parked; its survivors wait for ever
+		if r.Name == "reap_64k_blocks" || r.Name == "spawn_64_workers" || r.Name == "manager_call_parked" ||
+			strings.HasPrefix(r.Name, "death_to_") {
+			// no counterpart, and too much for one machine; torch's calls are all parked; its
+			// survivors wait for ever
+			continue
 		}
 		if r.Peer == "" || r.PeerValue <= 0 || r.RatioToPeer <= 0 {
 			t.Errorf("row %+v", r)

@@ -26,8 +26,10 @@ var newborn = shoal.Register("bench newborn", func(ctx context.Context, rank int
 	return nil
 })
 
-// brood starts n processes, each by m, and calls do when all of them have reported; latest is when the last one's first statement ran.
-func brood(ctx context.Context, m shoal.StartMethod, n int, do func(latest time.Duration, all []*shoal.Process) error) (err error) {
+// brood starts n processes, each by m, and calls do when all of them have reported; latest is when
+// the last one's first statement ran.
+func brood(ctx context.Context, m shoal.StartMethod, n int,
+	do func(latest time.Duration, all []*shoal.Process) error) (err error) {
 	q, err := ipc.NewQueue[birth](n)
 	if err != nil {
 		return err
@@ -59,7 +61,8 @@ func brood(ctx context.Context, m shoal.StartMethod, n int, do func(latest time.
 	return do(latest, all)
 }
 
-// firstStatement measures from the first start of n processes to the first statement of the last one.
+// firstStatement measures from the first start of n processes to the first statement of the last
+// one.
 func firstStatement(h *hall, n int) *Probe {
 	if h.quick {
 		n = min(n, 2)

@@ -5,10 +5,12 @@ import (
 	"slices"
 )
 
-// median returns the middle of the samples, between the two middle ones of an even number. It is NaN without samples.
+// median returns the middle of the samples, between the two middle ones of an even number. It is
+// NaN without samples.
 func median(samples []float64) float64 { return quantile(samples, 0.5) }
 
-// spread returns how far the samples lie apart: from the tenth to the ninetieth of a hundred, as a part of the median.
+// spread returns how far the samples lie apart: from the tenth to the ninetieth of a hundred, as a
+// part of the median.
 func spread(samples []float64) float64 {
 	m := median(samples)
 	if m == 0 {
@@ -17,7 +19,8 @@ func spread(samples []float64) float64 {
 	return (quantile(samples, 0.9) - quantile(samples, 0.1)) / m
 }
 
-// quantile interpolates between the two samples next to q, which is 0 for the least and 1 for the most.
+// quantile interpolates between the two samples next to q, which is 0 for the least and 1 for the
+// most.
 func quantile(samples []float64, q float64) float64 {
 	if len(samples) == 0 {
 		return math.NaN()

@@ -57,12 +57,16 @@ func floorRows(ctx context.Context, h *hall) (group, error) {
 	return paired(ctx, h, 15, func(p *pair) []Case {
 		return []Case{
 			{Name: "line_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})},
-			{Name: "bare_ring_per_s", Unit: PerSecond, Ours: p.rate(order{Work: "bare_ring", Rounds: h.spins(500_000)})},
+			{Name: "bare_ring_per_s", Unit: PerSecond,
+				Ours: p.rate(order{Work: "bare_ring", Rounds: h.spins(500_000)})},
 			{Name: "futex_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "futex_rtt", Rounds: h.scale(1000)})},
-			{Name: "eventfd_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)})},
+			{Name: "eventfd_rtt", Unit: Nanoseconds,
+				Ours: p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)})},
 			{Name: "cas", Unit: Nanoseconds, Ours: p.probe(order{Work: "cas", Rounds: h.scale(1_000_000)})},
-			{Name: "memcpy_64MiB", Unit: Nanoseconds, Ours: p.probe(order{Work: "memcpy", Rounds: h.scale(5), Size: 64 * mib})},
-			{Name: "sum_64MiB", Unit: Nanoseconds, Ours: p.probe(order{Work: "sum", Rounds: h.scale(5), Size: 64 * mib})},
+			{Name: "memcpy_64MiB", Unit: Nanoseconds,
+				Ours: p.probe(order{Work: "memcpy", Rounds: h.scale(5), Size: 64 * mib})},
+			{Name: "sum_64MiB", Unit: Nanoseconds,
+				Ours: p.probe(order{Work: "sum", Rounds: h.scale(5), Size: 64 * mib})},
 		}
 	})
 }

@@ -8,10 +8,11 @@ import (
 )
 
 var syncing = Suite{
-	Name:   "sync",
-	Doc:    "what waits for another: locks, events, semaphores, barriers, shared numbers, pools",
-	peer:   "torch_core.py",
-	groups: []func(context.Context, *hall) (group, error){lockRows, spinRows, napRows, nearRows, parkRows, poolStartRows, poolRows, managerRows},
+	Name: "sync",
+	Doc:  "what waits for another: locks, events, semaphores, barriers, shared numbers, pools",
+	peer: "torch_core.py",
+	groups: []func(context.Context, *hall) (group,
+		error){lockRows, spinRows, napRows, nearRows, parkRows, poolStartRows, poolRows, managerRows},
 }
 
 // tools is what the two processes of a pair synchronise by.
@@ -142,7 +143,8 @@ func parkRows(ctx context.Context, h *hall) (group, error) {
 	})
 }
 
-// nearRows are the same on one processor, where the kernel likes to put two processes of which one always waits.
+// nearRows are the same on one processor, where the kernel likes to put two processes of which one
+// always waits.
 func nearRows(ctx context.Context, h *hall) (group, error) {
 	near := *h
 	near.cpus[1] = near.cpus[0]

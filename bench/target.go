@@ -2,7 +2,8 @@ package bench
 
 import "fmt"
 
-// A Target says what a row should reach: as a text, and whether the result has. before are the results of the run so far.
+// A Target says what a row should reach: as a text, and whether the result has. before are the
+// results of the run so far.
 type Target func(r Result, before []Result) (text string, met bool)
 
 // overFloor wants at most limit times the floor.
@@ -24,10 +25,12 @@ func both(a, b Target) Target {
 	}
 }
 
-// farLine is the round trip of a cache line, in ns, above which two processors are far apart: in other sockets, or placed so by a host.
+// farLine is the round trip of a cache line, in ns, above which two processors are far apart: in
+// other sockets, or placed so by a host.
 const farLine = 300
 
-// byDistance wants less where the machine's processors are far apart, and the floor, a spinning cache line, shows it.
+// byDistance wants less where the machine's processors are far apart, and the floor, a spinning
+// cache line, shows it.
 func byDistance(near, far Target) Target {
 	return func(r Result, before []Result) (string, bool) {
 		if r.Floor > farLine {
@@ -47,7 +50,8 @@ func atLeast(limit float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≥ " + text, r.Value >= limit }
 }
 
-// timesPeer wants to be so many times better than the best peer; without a peer it is what alone says, if anything.
+// timesPeer wants to be so many times better than the best peer; without a peer it is what alone
+// says, if anything.
 func timesPeer(times float64, alone ...Target) Target {
 	return func(r Result, before []Result) (text string, met bool) {
 		switch {
@@ -65,7 +69,8 @@ func besidesFloor(more float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≤ floor + " + text, r.Value <= r.Floor+more }
 }
 
-// asFlatAs wants at most limit times the value of another row, which is measured in the same group and comes before.
+// asFlatAs wants at most limit times the value of another row, which is measured in the same group
+// and comes before.
 func asFlatAs(other string, limit float64) Target {
 	return func(r Result, before []Result) (string, bool) {
 		met := false

@@ -17,7 +17,8 @@ var torchPeer = Suite{
 	Doc:     "tensors between PyTorch and Go, against PyTorch and itself",
 	peer:    "torch_peer.py",
 	partner: partner,
-	groups:  []func(context.Context, *hall) (group, error){peerRows(kib, "1KiB", 100), peerRows(mib, "1MiB", 50), peerRows(64*mib, "64MiB", 3)},
+	groups: []func(context.Context, *hall) (group,
+		error){peerRows(kib, "1KiB", 100), peerRows(mib, "1MiB", 50), peerRows(64*mib, "64MiB", 3)},
 }
 
 var torchLight = Suite{
@@ -39,8 +40,8 @@ var torchJPEG = Suite{
 // ourVariant is the script's other side that is a program of Shoal's.
 const ourVariant = "shoal"
 
-// peerRows are the rows of one size. Those of PyTorch's strategy file_system are called so. In those called spawn the program has started
-// PyTorch, and in the others PyTorch the program.
+// peerRows are the rows of one size. Those of PyTorch's strategy file_system are called so. In
+// those called spawn the program has started PyTorch, and in the others PyTorch the program.
 func peerRows(size int, name string, rounds int) func(context.Context, *hall) (group, error) {
 	return func(_ context.Context, h *hall) (group, error) {
 		g := group{rounds: 5}
@@ -57,8 +58,10 @@ func peerRows(size int, name string, rounds int) func(context.Context, *hall) (g
 				{"spawn_from", "spawn_from", "from", timesPeer(1.2)},
 				{"spawn_go_share", "spawn_share", "", atMost(15e3, "15 µs")},
 			} {
-				w := &peerWork{op: row.theirs + " " + s.strategy, ours: row.ours + " " + s.strategy, Size: size, Rounds: max(h.scale(rounds), 1)}
-				g.cases = append(g.cases, Case{Name: "torchpeer_" + name + "_" + row.name + s.suffix, Unit: Nanoseconds, Target: row.target, Peer: w})
+				w := &peerWork{op: row.theirs + " " + s.strategy, ours: row.ours + " " + s.strategy,
+					Size: size, Rounds: max(h.scale(rounds), 1)}
+				g.cases = append(g.cases, Case{Name: "torchpeer_" + name + "_" + row.name + s.suffix,
+					Unit: Nanoseconds, Target: row.target, Peer: w})
 			}
 		}
 		return g, nil
@@ -68,12 +71,14 @@ func peerRows(size int, name string, rounds int) func(context.Context, *hall) (g
 func loaderRows(name string, samples int, times float64) func(context.Context, *hall) (group, error) {
 	return func(_ context.Context, h *hall) (group, error) {
 		w := &peerWork{op: name, ours: name, Rounds: max(h.scale(samples), 256)}
-		return group{rounds: 5, cases: []Case{{Name: "torchloader_" + name, Unit: PerSecond, Target: timesPeer(times), Peer: w}}}, nil
+		return group{rounds: 5, cases: []Case{{Name: "torchloader_" + name, Unit: PerSecond,
+			Target: timesPeer(times), Peer: w}}}, nil
 	}
 }
 
-// partner prepares what the script needs in its directory: photographs, and the program, whose path is in the environment. The program is
-// beside this one, on the PATH, or built from its source, as go run built this one.
+// partner prepares what the script needs in its directory: photographs, and the program, whose path
+// is in the environment. The program is beside this one, on the PATH, or built from its source, as
+// go run built this one.
 func partner(ctx context.Context, dir string) (env []string, err error) {
 	if err := takePhotographs(dir); err != nil {
 		return nil, err
@@ -90,12 +95,15 @@ func partner(ctx context.Context, dir string) (env []string, err error) {
 	}
 	built := filepath.Join(dir, name)
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", built, source).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: the program %s is neither beside this one nor on the PATH, and was not built: %w: %s", ErrPeer, name, err, out)
+		return nil, fmt.Errorf(
+			"%w: the program %s is neither beside this one nor on the PATH, and was not built: %w: %s",
+			ErrPeer, name, err, out)
 	}
 	return found(built), nil
 }
 
-// takePhotographs writes 100 JPEG files: a slope with noise, so that they are of a photograph's size.
+// takePhotographs writes 100 JPEG files: a slope with noise, so that they are of a photograph's
+// size.
 func takePhotographs(dir string) error {
 	const side = 224
 	random := rand.New(rand.NewPCG(1, 2))
@@ -103,7 +111,8 @@ func takePhotographs(dir string) error {
 		img := image.NewRGBA(image.Rect(0, 0, side, side))
 		for y := range side {
 			for x := range side {
-				img.SetRGBA(x, y, color.RGBA{uint8(x + random.IntN(32)), uint8(y + random.IntN(32)), uint8(n + random.IntN(64)), 255})
+				img.SetRGBA(x, y, color.RGBA{uint8(x + random.IntN(32)), uint8(y + random.IntN(32)),
+					uint8(n + random.IntN(64)), 255})
 			}
 		}
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.jpg", n)))

@@ -38,7 +38,8 @@ func hogwildRows(_ context.Context, h *hall) (group, error) {
 		c.Target = timesPeer(1.5)
 		g.cases = append(g.cases, c)
 	}
-	// As many threads in each of four processes as the machine has processors is what PyTorch does unless it is told otherwise.
+	// As many threads in each of four processes as the machine has processors is what PyTorch does
+	// unless it is told otherwise.
 	four := h.hogwildCase(4, true)
 	four.Name, four.Ours, four.Target = "hogwild_4_oversubscribed", g.cases[2].Ours, timesPeer(20)
 	g.cases = append(g.cases, four)
@@ -65,8 +66,9 @@ func budgetRows(_ context.Context, h *hall) (group, error) {
 // crowds are how many processes train together.
 var crowds = []int{1, 2, 4}
 
-// hogwildCase trains by so many processes, with the budget of threads that a group has or as if there were none. A peer that ignores
-// it may take a hundred times as long for a step, so it takes few, once.
+// hogwildCase trains by so many processes, with the budget of threads that a group has or as if
+// there were none. A peer that ignores it may take a hundred times as long for a step, so it takes
+// few, once.
 func (h *hall) hogwildCase(workers int, ignored bool) Case {
 	steps, opts := max(2, h.scale(320/workers)), shoal.Options{Workers: workers}
 	c := Case{
@@ -85,7 +87,8 @@ func (h *hall) hogwildCase(workers int, ignored bool) Case {
 	return c
 }
 
-// A race is the argument of a process that trains: Net itself, or a replica that exchanges gradients or states with others.
+// A race is the argument of a process that trains: Net itself, or a replica that exchanges
+// gradients or states with others.
 type race struct {
 	Net   *digitNet
 	Steps int
@@ -95,7 +98,8 @@ type race struct {
 	Meet  *ipc.Conn[netState] // may be nil
 }
 
-// A lap is from when to when a process trained, on the machine's clock. The first report, that it is ready, is empty.
+// A lap is from when to when a process trained, on the machine's clock. The first report, that it
+// is ready, is empty.
 type lap struct{ Begin, End time.Duration }
 
 var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r race) error {
@@ -156,9 +160,11 @@ func hogwild(opts shoal.Options, steps int) *Probe {
 	})
 }
 
-// racing measures samples a second of processes that each take so many steps, from the first one's begin to the last one's end. prepare gives
-// them what they share besides the net, until it is closed.
-func racing(opts shoal.Options, steps int, prepare func(ctx context.Context, net *digitNet, races []race) (end func() error, err error)) *Probe {
+// racing measures samples a second of processes that each take so many steps, from the first one's
+// begin to the last one's end. prepare gives them what they share besides the net, until it is
+// closed.
+func racing(opts shoal.Options, steps int,
+	prepare func(ctx context.Context, net *digitNet, races []race) (end func() error, err error)) *Probe {
 	workers := opts.Workers
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
 		net := newDigitNet()

@@ -55,7 +55,8 @@ func allReducing(opts shoal.Options, steps int) *Probe {
 // period is how many steps replicas take between two meetings.
 const period = 32
 
-// meeting trains replicas of a net that meet now and then: they push their states, and pull the mean.
+// meeting trains replicas of a net that meet now and then: they push their states, and pull the
+// mean.
 func meeting(opts shoal.Options, steps int) *Probe {
 	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
 		var ours []*ipc.Conn[netState]
@@ -123,11 +124,13 @@ func (r *race) meet(ctx context.Context, net *digitNet) error {
 	return nn.Load(net, mean)
 }
 
-var digitLoss = dist.RegisterLoss("bench digit loss", func(s *autograd.Scope, n *digitNet, batch []*tensor.Tensor) *autograd.Var {
-	return nn.NLLLoss(n.Forward(s.Const(batch[0])), batch[1])
-})
+var digitLoss = dist.RegisterLoss("bench digit loss",
+	func(s *autograd.Scope, n *digitNet, batch []*tensor.Tensor) *autograd.Var {
+		return nn.NLLLoss(n.Forward(s.Const(batch[0])), batch[1])
+	})
 
-// dataParallel trains a net in this process, with gradients from others, which have a batch of 64 each.
+// dataParallel trains a net in this process, with gradients from others, which have a batch of 64
+// each.
 func dataParallel(opts shoal.Options, steps int) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
 		net := newDigitNet()
@@ -144,7 +147,8 @@ func dataParallel(opts shoal.Options, steps int) *Probe {
 			}
 			images, labels := t.images[i%poolBatches], t.labels[i%poolBatches]
 			t.sgd.ZeroGrad()
-			if _, err := d.Backward(ctx, tensor.Cat(times(images, opts.Workers), 0), tensor.Cat(times(labels, opts.Workers), 0)); err != nil {
+			if _, err := d.Backward(ctx, tensor.Cat(times(images, opts.Workers), 0),
+				tensor.Cat(times(labels, opts.Workers), 0)); err != nil {
 				return 0, err
 			}
 			t.sgd.Step()

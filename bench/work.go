@@ -2,8 +2,9 @@ package bench
 
 import "time"
 
-// A work is what an order asks for: its two sides. Each returns a time. The pair's is their sum, so a side that spent some for the
-// other's sake returns it negative. A side that is nil has nothing to do.
+// A work is what an order asks for: its two sides. Each returns a time. The pair's is their sum, so
+// a side that spent some for the other's sake returns it negative. A side that is nil has nothing
+// to do.
 type work struct {
 	lead, follow func(s *side, o order) (time.Duration, error)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// remedies are what to do where the driver cannot be initialised, or makes no context, by what it answers.
+// remedies are what to do where the driver cannot be initialised, or makes no context, by what it
+// answers.
 var remedies = map[Result]string{
 	34:                                 "the loader finds the stub of CUDA's toolkit and not the driver's library: take folders named stubs out of LD_LIBRARY_PATH",
 	cudriver.ErrorOutOfMemory:          "the device's memory is full, and a context takes some hundreds of MiB: nvidia-smi shows who has it",
@@ -27,10 +28,12 @@ var remedies = map[Result]string{
 // advise says what to do about an error, if that is known.
 func advise(err error) (advice []string) {
 	if errors.Is(err, dl.ErrNotLoaded) {
-		advice = append(advice, "install NVIDIA's driver, or start the container with --gpus all, which brings libcuda.so.1; LD_LIBRARY_PATH names its folder where the loader does not know it")
+		advice = append(advice,
+			"install NVIDIA's driver, or start the container with --gpus all, which brings libcuda.so.1; LD_LIBRARY_PATH names its folder where the loader does not know it")
 	}
 	if visible, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok && errors.Is(err, cudriver.ErrorNoDevice) {
-		return []string{fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q: unset it, or name numbers or UUIDs that nvidia-smi -L lists", visible)}
+		return []string{fmt.Sprintf(
+			"CUDA_VISIBLE_DEVICES is %q: unset it, or name numbers or UUIDs that nvidia-smi -L lists", visible)}
 	}
 	if r, ok := errors.AsType[Result](err); ok && remedies[r] != "" {
 		advice = append(advice, remedies[r])
@@ -42,10 +45,12 @@ func advise(err error) (advice []string) {
 func (d DeviceReport) advise(unusable error) (advice []string) {
 	advice = advise(unusable)
 	if d.Alone && !errors.Is(unusable, cudriver.ErrorDeviceUnavailable) {
-		advice = append(advice, fmt.Sprintf("%s: its compute mode lets no second process use it: nvidia-smi -c DEFAULT does", d.Name))
+		advice = append(advice, fmt.Sprintf(
+			"%s: its compute mode lets no second process use it: nvidia-smi -c DEFAULT does", d.Name))
 	}
 	if strings.Contains(d.Model, " MIG ") {
-		advice = append(advice, fmt.Sprintf("%s is a part of a GPU: processes share its memory where CUDA_VISIBLE_DEVICES names the same part for all", d.Name))
+		advice = append(advice, fmt.Sprintf(
+			"%s is a part of a GPU: processes share its memory where CUDA_VISIBLE_DEVICES names the same part for all", d.Name))
 	}
 	return advice
 }

@@ -12,8 +12,9 @@ import (
 // alignment is that of allocations in a segment, as the driver's own are.
 const alignment = 512
 
-// Alloc returns n bytes of the device's memory, which hold anything. The error wraps ErrorOutOfMemory where there are none, and ErrKeeper, or
-// what allocating a block in the domain says.
+// Alloc returns n bytes of the device's memory, which hold anything. The error wraps
+// ErrorOutOfMemory where there are none, and ErrKeeper, or what allocating a block in the domain
+// says.
 func (d *Device) Alloc(n int) (tensor.DeviceMemory, error) {
 	domain, err := shm.Default()
 	if err != nil {
@@ -45,7 +46,8 @@ func (d *Device) alloc(domain *shm.Domain, n int) (*Memory, error) {
 	}
 }
 
-// place takes room in a segment that this process allocates in. It returns nil where there is none. On an error it has released the block.
+// place takes room in a segment that this process allocates in. It returns nil where there is none.
+// On an error it has released the block.
 func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*Memory, error) {
 	segments.Lock()
 	defer segments.Unlock()
@@ -66,7 +68,8 @@ func (d *Device) place(domain *shm.Domain, n int, block shm.Handle) (*Memory, er
 	return nil, nil
 }
 
-// take finds room for n bytes: first between what is in use as far as is known, and then between what is.
+// take finds room for n bytes: first between what is in use as far as is known, and then between
+// what is.
 func (s *segment) take(n int, block shm.Handle) (off int, ok bool) {
 	if off, ok = s.fit(n, block); !ok && s.collect() {
 		off, ok = s.fit(n, block)
@@ -89,14 +92,16 @@ func (s *segment) fit(n int, block shm.Handle) (off int, ok bool) {
 	return off, true
 }
 
-// collect forgets the extents of allocations that nobody has any more, and reports whether there were some.
+// collect forgets the extents of allocations that nobody has any more, and reports whether there
+// were some.
 func (s *segment) collect() bool {
 	before := len(s.used)
 	s.used = slices.DeleteFunc(s.used, func(e extent) bool { return s.d.Stale(e.block) })
 	return len(s.used) < before
 }
 
-// EmptyCache gives back to the devices what this process keeps for its next allocations: torch.cuda.empty_cache.
+// EmptyCache gives back to the devices what this process keeps for its next allocations:
+// torch.cuda.empty_cache.
 func EmptyCache() error {
 	var err error
 	for _, d := range known() {

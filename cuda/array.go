@@ -10,15 +10,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An ArrayInterface is a __cuda_array_interface__, version 3: how libraries of one process see each other's memory on a device. Its JSON form is
-// Python's dict, but for its lists, which have to be tuples there. The address means nothing in another process.
+// An ArrayInterface is a __cuda_array_interface__, version 3: how libraries of one process see each
+// other's memory on a device. Its JSON form is Python's dict, but for its lists, which have to be
+// tuples there. The address means nothing in another process.
 type ArrayInterface struct {
 	Shape    []int
 	Typestr  string // numpy's, such as <f4
 	Data     uint64 // address; 0 where there is no element
 	ReadOnly bool
-	Strides  []int   // in bytes; nil is row-major
-	Stream   *uint64 // that the memory is ready behind: 1 the legacy one, 2 the thread's, else a CUstream; nil says that it is ready
+	Strides  []int // in bytes; nil is row-major
+	// that the memory is ready behind: 1 the legacy one, 2 the thread's, else a CUstream; nil says
+	// that it is ready
+	Stream *uint64
 }
 
 // dict is what Python sees.
@@ -36,7 +39,8 @@ type dict struct {
 // MarshalJSON writes the dict.
 func (a ArrayInterface) MarshalJSON() ([]byte, error) {
 	shape := append([]int{}, a.Shape...) // never null
-	return json.Marshal(dict{Shape: shape, Typestr: a.Typestr, Data: [2]any{a.Data, a.ReadOnly}, Strides: a.Strides, Version: 3, Stream: a.Stream})
+	return json.Marshal(dict{Shape: shape, Typestr: a.Typestr, Data: [2]any{a.Data, a.ReadOnly},
+		Strides: a.Strides, Version: 3, Stream: a.Stream})
 }
 
 // UnmarshalJSON reads it. The error wraps ErrArray.
@@ -66,8 +70,9 @@ func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ArrayInterfaceOf describes a tensor on a device to another library of this process. The tensor must stay as long as that uses it. The error wraps
-// ErrDevice of a tensor on the host, and tensor.ErrDType of bfloat16, of which numpy has no name.
+// ArrayInterfaceOf describes a tensor on a device to another library of this process. The tensor
+// must stay as long as that uses it. The error wraps ErrDevice of a tensor on the host, and
+// tensor.ErrDType of bfloat16, of which numpy has no name.
 func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	m, ok := t.DeviceMemory().(*Memory)
 	if !ok {
@@ -93,9 +98,10 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	return a, err
 }
 
-// Tensor returns a tensor over memory that another library of this process has. The device waits for its stream; done is called when the tensor and its
-// views are closed, and not on an error. The error wraps ErrArray, also of memory that may only be read, tensor.ErrLayout, and ErrRange where the memory is
-// not within one of the driver's allocations.
+// Tensor returns a tensor over memory that another library of this process has. The device waits
+// for its stream; done is called when the tensor and its views are closed, and not on an error. The
+// error wraps ErrArray, also of memory that may only be read, tensor.ErrLayout, and ErrRange where
+// the memory is not within one of the driver's allocations.
 func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
 	dt, swapped, err := tensor.ParseNumpy(a.Typestr)
 	if err != nil || swapped {
@@ -140,7 +146,8 @@ func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done fu
 	}
 	early := false
 	end := func() error { early = true; return nil }
-	t, err := tensor.FromDeviceMemory(d.foreign(cudriver.Ptr(at), 0, n, func() error { return end() }), dt, shape, strides, 0)
+	t, err := tensor.FromDeviceMemory(d.foreign(cudriver.Ptr(at), 0, n, func() error { return end() }), dt,
+		shape, strides, 0)
 	if err != nil {
 		return nil, err
 	}

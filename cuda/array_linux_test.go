@@ -24,7 +24,9 @@ func TestTheArrayInterfaceIsPythons(t *testing.T) {
 	check(t, err)
 	b, err := json.Marshal(a)
 	check(t, err)
-	if want := fmt.Sprintf(`{"shape":[3],"typestr":"\u003cf4","data":[%d,false],"strides":[16],"version":3,"stream":%d}`, on(x).Pointer()+8, *a.Stream); string(b) != want {
+	if want := fmt.Sprintf(
+		`{"shape":[3],"typestr":"\u003cf4","data":[%d,false],"strides":[16],"version":3,"stream":%d}`,
+		on(x).Pointer()+8, *a.Stream); string(b) != want {
 		t.Errorf("%s\nwant %s", b, want)
 	}
 	if whole, err := cuda.ArrayInterfaceOf(x); err != nil || whole.Strides != nil {
@@ -43,9 +45,12 @@ func TestTheArrayInterfaceIsPythons(t *testing.T) {
 		t.Errorf("done %d times", done)
 	}
 	for text, want := range map[string]error{
-		`{`: cuda.ErrArray, `{"version":1}`: cuda.ErrArray, `{"version":3,"data":[1]}`: cuda.ErrArray, `{"version":3,"shape":[1],"data":["x",false]}`: cuda.ErrArray,
-		`{"version":3,"shape":[1],"data":[1,false],"mask":[1]}`: cuda.ErrArray, `{"version":3,"data":[1,false]}`: cuda.ErrArray,
-		`{"version":4,"shape":[1],"data":[1,false]}`: cuda.ErrArray, `{"version":3,"shape":[1],"data":[1,0]}`: cuda.ErrArray,
+		`{`: cuda.ErrArray, `{"version":1}`: cuda.ErrArray, `{"version":3,"data":[1]}`: cuda.ErrArray,
+		`{"version":3,"shape":[1],"data":["x",false]}`:                                                             cuda.ErrArray,
+		`{"version":3,"shape":[1],"data":[1,false],"mask":[1]}`:                                                    cuda.ErrArray,
+		`{"version":3,"data":[1,false]}`:                                                                           cuda.ErrArray,
+		`{"version":4,"shape":[1],"data":[1,false]}`:                                                               cuda.ErrArray,
+		`{"version":3,"shape":[1],"data":[1,0]}`:                                                                   cuda.ErrArray,
 		`{"version":3,"shape":[1],"data":[1,false],"stream":-1}`:                                                   cuda.ErrArray,
 		`{"version":2,"shape":[],"typestr":"|u1","data":[1,true],"strides":null,"descr":[["","|u1"]],"mask":null}`: nil,
 	} {
@@ -72,14 +77,16 @@ func TestTheArrayInterfaceIsPythons(t *testing.T) {
 		"a size below 0":      {func(a *cuda.ArrayInterface) { a.Shape = []int{-1} }, tensor.ErrLayout},
 		"backwards":           {func(a *cuda.ArrayInterface) { a.Strides = []int{-16} }, tensor.ErrLayout},
 		"nowhere":             {func(a *cuda.ArrayInterface) { a.Data = 0 }, cuda.ErrRange},
-		"an invalid stream":   {func(a *cuda.ArrayInterface) { s := uint64(77); a.Stream = &s }, cudriver.ErrorInvalidHandle},
+		"an invalid stream": {func(a *cuda.ArrayInterface) { s := uint64(77); a.Stream = &s },
+			cudriver.ErrorInvalidHandle},
 	} {
 		if *real && c.want == cudriver.ErrorInvalidHandle {
 			continue // a driver believes what it is given
 		}
 		bad := good
 		c.change(&bad)
-		if _, err := bad.Tensor(x.Device().(*cuda.Device), func() error { t.Error(name, "was done with"); return nil }); !errors.Is(err, c.want) {
+		if _, err := bad.Tensor(x.Device().(*cuda.Device),
+			func() error { t.Error(name, "was done with"); return nil }); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -97,9 +104,11 @@ func refusals(t *testing.T, call func(string, ...uintptr) uintptr, at uintptr) {
 		byte uint8
 		want error
 	}{
-		"on the host": {device, 1, cuda.ErrDevice}, "managed memory": {device, 13, cuda.ErrDevice}, "no such device": {id, 9, cuda.ErrDevice},
-		"dimensions": {dims, 65, cuda.ErrArray}, "an opaque handle": {code, 3, cuda.ErrArray}, "float of 8 bits": {bits, 8, cuda.ErrArray},
-		"a vector": {lanes, 2, cuda.ErrArray}, "a byte between": {0, uint8(at) + 1, cuda.ErrArray},
+		"on the host": {device, 1, cuda.ErrDevice}, "managed memory": {device, 13, cuda.ErrDevice},
+		"no such device": {id, 9, cuda.ErrDevice},
+		"dimensions":     {dims, 65, cuda.ErrArray}, "an opaque handle": {code, 3, cuda.ErrArray},
+		"float of 8 bits": {bits, 8, cuda.ErrArray},
+		"a vector":        {lanes, 2, cuda.ErrArray}, "a byte between": {0, uint8(at) + 1, cuda.ErrArray},
 	} {
 		p := pointer(call("produce", at))
 		*(*uint8)(unsafe.Add(p, c.at)) = c.byte
@@ -135,7 +144,8 @@ func TestTheArrayInterfaceOfNothing(t *testing.T) {
 		check(t, json.Unmarshal(b, &back))
 		y, err := back.Tensor(dev, func() error { return nil })
 		check(t, err)
-		if (a.Data == 0) != (x.Numel() == 0) || !slices.Equal(onHost(t, y), onHost(t, x)) || !slices.Equal(y.Shape(), shape) {
+		if (a.Data == 0) != (x.Numel() == 0) || !slices.Equal(onHost(t, y), onHost(t, x)) ||
+			!slices.Equal(y.Shape(), shape) {
 			t.Errorf("%s arrives as %v of %v", b, onHost(t, y), y.Shape())
 		}
 		p, err := cuda.ToDLPack(x)
@@ -183,13 +193,17 @@ func dlpackIsCs(t *testing.T, flags ...string) {
 	part := x.Slice(1, 1, 3, 1)
 	p, err := cuda.ToDLPack(part)
 	check(t, err)
-	if got, want := text(call("describe", uintptr(p))), fmt.Sprintf("1 flags 0 device 2:0 type 2/32/1 at %x+4: 3 by 4 2 by 1", on(x).Pointer()); got != want {
+	if got, want := text(call("describe", uintptr(p))),
+		fmt.Sprintf("1 flags 0 device 2:0 type 2/32/1 at %x+4: 3 by 4 2 by 1", on(x).Pointer()); got != want {
 		t.Errorf("C sees %q, want %q", got, want)
 	}
 	at := uintptr(on(x).Pointer())
 	for name, take := range map[string]func() (*tensor.Tensor, error){
-		"plain":     func() (*tensor.Tensor, error) { return cuda.FromDLPackUnversioned(pointer(call("produce", at))) },
-		"versioned": func() (*tensor.Tensor, error) { return cuda.FromDLPack(pointer(call("produce_versioned", at, 1, 0))) },
+		"plain": func() (*tensor.Tensor, error) { return cuda.FromDLPackUnversioned(pointer(call("produce", at))) },
+		"versioned": func() (*tensor.Tensor,
+			error) {
+			return cuda.FromDLPack(pointer(call("produce_versioned", at, 1, 0)))
+		},
 	} {
 		y, err := take()
 		check(t, err)

@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BLASKey is the environment variable that names cuBLAS's library, where the loader does not find it, as in a Python installation; or "none", for products by
-// Shoal's own kernel. On simulated devices there is cuBLAS if it is "simulate".
+// BLASKey is the environment variable that names cuBLAS's library, where the loader does not find
+// it, as in a Python installation; or "none", for products by Shoal's own kernel. On simulated
+// devices there is cuBLAS if it is "simulate".
 const BLASKey = "SHOAL_CUBLAS"
 
 // products are by cuBLAS, which is looked for when it is needed first.
@@ -58,7 +59,8 @@ func (d *Device) loadProducts(r *ready) {
 	})
 }
 
-// BLAS returns the name of the library that multiplies matrices on the device. Where the error is not nil, and says why, a kernel does.
+// BLAS returns the name of the library that multiplies matrices on the device. Where the error is
+// not nil, and says why, a kernel does.
 func (d *Device) BLAS() (name string, err error) {
 	r, err := d.use()
 	if err != nil {
@@ -73,7 +75,8 @@ func (d *Device) BLAS() (name string, err error) {
 	return p.lib.Name(), nil
 }
 
-// multiply queues a product, and reports whether there is cuBLAS to do it, and it takes the operands.
+// multiply queues a product, and reports whether there is cuBLAS to do it, and it takes the
+// operands.
 func (d *Device) multiply(g cublas.Gemm, out, a, b tensor.Operand) (done bool, err error) {
 	r, err := d.use()
 	if err != nil {
@@ -102,13 +105,14 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensor.Operand) (done bool, e
 	return true, err
 }
 
-// gemm returns a product as cuBLAS sees it, by columns: there all matrices are transposed, and so is the product, of b and a. It reports
-// whether that is possible.
+// gemm returns a product as cuBLAS sees it, by columns: there all matrices are transposed, and so
+// is the product, of b and a. It reports whether that is possible.
 func gemm(out, a, b tensor.Operand, beta float64) (g cublas.Gemm, ok bool) {
 	if out.DType != tensor.Float32 && out.DType != tensor.Float64 || a.Memory == nil || b.Memory == nil {
 		return g, false
 	}
-	g = cublas.Gemm{Double: out.DType == tensor.Float64, M: out.Shape[2], N: out.Shape[1], K: a.Shape[2], Beta: beta, Batch: out.Shape[0]}
+	g = cublas.Gemm{Double: out.DType == tensor.Float64, M: out.Shape[2], N: out.Shape[1], K: a.Shape[2],
+		Beta: beta, Batch: out.Shape[0]}
 	var fits [3]bool
 	g.A, fits[0] = byColumns(b)
 	g.B, fits[1] = byColumns(a)
@@ -116,7 +120,8 @@ func gemm(out, a, b tensor.Operand, beta float64) (g cublas.Gemm, ok bool) {
 	return g, fits == [3]bool{true, true, true} && !g.C.Turned && max(g.M, g.N, g.K, g.Batch) <= math.MaxInt32
 }
 
-// byColumns returns how the rows of a matrix are columns of one. Where there is only one, the distance to the next is what it would be.
+// byColumns returns how the rows of a matrix are columns of one. Where there is only one, the
+// distance to the next is what it would be.
 func byColumns(o tensor.Operand) (m cublas.Matrix, ok bool) {
 	rows, columns := o.Shape[1], o.Shape[2]
 	m.Stride, m.Leading = o.Strides[0], o.Strides[1]

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A cargo has what is of devices and travels; the table of everything else is that of package nn's TestCarries.
+// A cargo has what is of devices and travels; the table of everything else is that of package nn's
+// TestCarries.
 type cargo struct {
 	Place, Host tensor.Place
 	X           *tensor.Tensor
@@ -38,7 +39,8 @@ func (c cargo) String() string {
 	}
 	defer made.Close()
 	w, x := c.State["weight"], c.Any[1].(*tensor.Tensor)
-	return fmt.Sprint(c.Place, c.Host, c.X.Device(), c.X.Strides(), c.X, w.Device(), w, c.Any[0] == any(c.Place), x.SameStorage(c.X), made.Device(), made)
+	return fmt.Sprint(c.Place, c.Host, c.X.Device(), c.X.Strides(), c.X, w.Device(), w,
+		c.Any[0] == any(c.Place), x.SameStorage(c.X), made.Device(), made)
 }
 
 // change is seen by everybody who has the tensor.
@@ -64,7 +66,8 @@ var unpack = shoal.Register("unpack", func(ctx context.Context, _ int, d deliver
 })
 
 // through sends a cargo by a queue or a pipe, and reports what arrives.
-func through[T any](t *testing.T, put func(context.Context, T) error, get func(context.Context) (T, error), c T) string {
+func through[T any](t *testing.T, put func(context.Context, T) error, get func(context.Context) (T, error),
+	c T) string {
 	check(t, put(watched(t), c))
 	v, err := get(watched(t))
 	check(t, err)

@@ -17,7 +17,8 @@ func Why() error {
 	return err
 }
 
-// Count returns how many devices this process sees, which CUDA_VISIBLE_DEVICES may limit; 0 without CUDA.
+// Count returns how many devices this process sees, which CUDA_VISIBLE_DEVICES may limit; 0 without
+// CUDA.
 func Count() int {
 	s, err := open()
 	if err != nil {
@@ -57,8 +58,9 @@ func Current() (*Device, error) {
 	return Get(n)
 }
 
-// ParseDevice returns the device that a text names: "cuda:1"; "cuda", the current one; "cpu", which is nil; or "auto", the current one if
-// there is one, and nil otherwise. The error wraps ErrDevice or ErrUnavailable.
+// ParseDevice returns the device that a text names: "cuda:1"; "cuda", the current one; "cpu", which
+// is nil; or "auto", the current one if there is one, and nil otherwise. The error wraps ErrDevice
+// or ErrUnavailable.
 func ParseDevice(text string) (tensor.Device, error) {
 	kind, number, numbered := strings.Cut(text, ":")
 	switch {
@@ -84,7 +86,8 @@ func some(d *Device, err error) (tensor.Device, error) {
 	return d, nil
 }
 
-// ForRank returns the device of a worker: the devices take turns, and where there is none it is the host.
+// ForRank returns the device of a worker: the devices take turns, and where there is none it is the
+// host.
 func ForRank(rank int) tensor.Device {
 	n := Count()
 	if n == 0 || rank < 0 {

@@ -10,19 +10,24 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// Note [An event that travels]
-// Who sends memory does not wait until its device has written it. Behind that work its stream writes the next number to a word of the device's
-// memory, its clock, and the message says which number of which clock; the receiver's stream waits for it before anything else. The clock is an
-// allocation like others: message and receiver hold its block, so it is there as long as somebody waits, whoever has died.
+// Note [An event that travels] Who sends memory does not wait until its device has written it.
+// Behind that work its stream writes the next number to a word of the device's memory, its clock,
+// and the message says which number of which clock; the receiver's stream waits for it before
+// anything else. The clock is an allocation like others: message and receiver hold its block, so it
+// is there as long as somebody waits, whoever has died.
 //
-// CUDA has events for several processes. What becomes of one whose process has died is said nowhere, and it may be that a stream which waits
-// for it waits for ever. With a word somebody can help. A process that may not use a stream's wait on the host before it has judged all
-// that the stream waits for: the number has come, or the sender, whose life is a block that it alone holds, has ended. Then whoever sees it
-// first adds abandoned to the word: every wait ends, and everybody can tell what had been done from what had not.
+// CUDA has events for several processes. What becomes of one whose process has died is said
+// nowhere, and it may be that a stream which waits for it waits for ever. With a word somebody can
+// help. A process that may not use a stream's wait on the host before it has judged all that the
+// stream waits for: the number has come, or the sender, whose life is a block that it alone holds,
+// has ended. Then whoever sees it first adds abandoned to the word: every wait ends, and everybody
+// can tell what had been done from what had not.
 //
-// An orderly end waits for the device. The receivers of one that was killed get ErrUnfinished, unless its device was quicker.
+// An orderly end waits for the device. The receivers of one that was killed get ErrUnfinished,
+// unless its device was quicker.
 
-// abandoned is added to a clock whose process has ended. A clock is replaced before it has come that far.
+// abandoned is added to a clock whose process has ended. A clock is replaced before it has come
+// that far.
 const abandoned = 1 << 30
 
 // A clock is how far a device has come with the work of this process.
@@ -55,8 +60,9 @@ type events struct {
 	lost    error                      // of used memory, not yet told
 }
 
-// tick returns a number that the stream reaches when it has done what it has now; nil where there is nothing to wait for. What this process
-// itself was promised has come, or it says that it has not.
+// tick returns a number that the stream reaches when it has done what it has now; nil where there
+// is nothing to wait for. What this process itself was promised has come, or it says that it has
+// not.
 func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	r, err := d.use()
 	if err != nil {
@@ -69,7 +75,8 @@ func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 		if err := d.haveClock(domain); err != nil {
 			return nil, 0, err
 		}
-		if idle := d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }); !errors.Is(idle, cudriver.ErrorNotReady) {
+		if idle := d.do(func(s cudriver.Stream) error { return d.driver.StreamQuery(s) }); !errors.Is(idle,
+			cudriver.ErrorNotReady) {
 			return nil, 0, idle
 		}
 		if c, n, err := d.next(domain); c != nil || err != nil {
@@ -80,7 +87,8 @@ func (d *Device) tick(domain *shm.Domain) (*clock, uint32, error) {
 	}
 }
 
-// next lets the stream write the clock's next number. It returns nil where the clock has gone meanwhile, or the driver has no such numbers.
+// next lets the stream write the clock's next number. It returns nil where the clock has gone
+// meanwhile, or the driver has no such numbers.
 func (d *Device) next(domain *shm.Domain) (c *clock, n uint32, err error) {
 	d.events.Lock()
 	defer d.events.Unlock()
@@ -101,8 +109,8 @@ func (c *clock) goesOn(domain *shm.Domain) bool {
 	return c != nil && c.d == domain && c.now < abandoned-1
 }
 
-// haveClock makes a clock where there is none. One that was there stays with its life: somebody may wait for it. No lock is held, since a device that is full gives
-// back the clock that it has.
+// haveClock makes a clock where there is none. One that was there stays with its life: somebody may
+// wait for it. No lock is held, since a device that is full gives back the clock that it has.
 func (d *Device) haveClock(domain *shm.Domain) error {
 	d.events.Lock()
 	had := d.events.clock
@@ -127,7 +135,8 @@ func (d *Device) haveClock(domain *shm.Domain) error {
 	return nil
 }
 
-// newClock returns one that is at 0. It waits for the device: who looked before might find what was in the memory last.
+// newClock returns one that is at 0. It waits for the device: an earlier look might find what was
+// in the memory last.
 func (d *Device) newClock(domain *shm.Domain) (c *clock, err error) {
 	c = new(clock)
 	if c.Memory, err = d.alloc(domain, 4); err != nil {
@@ -151,7 +160,8 @@ func (c *clock) drop() error {
 	return errors.Join(err, c.giveBack())
 }
 
-// dropClock gives the clock back if the stream has written all its numbers: then nobody asks whether this process lives.
+// dropClock gives the clock back if the stream has written all its numbers: then nobody asks
+// whether this process lives.
 func (d *Device) dropClock() error {
 	d.events.Lock()
 	defer d.events.Unlock()
@@ -163,7 +173,8 @@ func (d *Device) dropClock() error {
 	return c.drop()
 }
 
-// leaveLate has this process finish what it does to memory that others have, too, before it leaves the domain.
+// leaveLate has this process finish what it does to memory that others have, too, before it leaves
+// the domain.
 func (d *Device) leaveLate(domain *shm.Domain) error {
 	if d.events.left.Swap(domain) == domain {
 		return nil
@@ -181,7 +192,8 @@ func (l leaving) Close() error {
 	return l.finish(r)
 }
 
-// many is from how many clocks on a process lets go of those that it has before it takes another one.
+// many is from how many clocks on a process lets go of those that it has before it takes another
+// one.
 const many = 64
 
 // await lets the stream wait for what a sender has not done yet.
@@ -222,7 +234,8 @@ func (d *Device) tell() error {
 	return err
 }
 
-// finish waits for the stream, which cannot wait for ever, and lets go of the clocks that it has waited for.
+// finish waits for the stream, which cannot wait for ever, and lets go of the clocks that it has
+// waited for.
 func (d *Device) finish(r *ready) error {
 	d.events.Lock()
 	all := slices.Clone(d.events.awaited)

@@ -22,7 +22,8 @@ type held struct {
 	Go  *ipc.Receiver[bool]
 }
 
-// sendHeld sends what its device has not written yet: once that is allowed to go on if it gets true, and never if it gets false.
+// sendHeld sends what its device has not written yet: once that is allowed to go on if it gets
+// true, and never if it gets false.
 var sendHeld = shoal.Register("sendHeld", func(ctx context.Context, _ int, h held) error {
 	dev := cuda.ForRank(0)
 	first, err := tensor.FullOn(dev, tensor.Float32, 6, 100)
@@ -153,7 +154,8 @@ func TestClosingWhatWasLostDoesNotHideIt(t *testing.T) {
 	check(t, y.Close())
 }
 
-// sendSomething lets a process have the clock that it makes when it sends first, which the device must do something for.
+// sendSomething lets a process have the clock that it makes when it sends first, which the device
+// must do something for.
 func sendSomething(ctx context.Context, x *tensor.Tensor) error {
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
 	if err != nil {
@@ -169,7 +171,8 @@ var sendBack = shoal.Register("sendBack", func(ctx context.Context, _ int, e end
 		return err
 	}
 	defer x.Close()
-	if err := x.Device().(*cuda.Device).Synchronize(); err != nil { // nobody could look whether it was written while the device is held
+	// nobody could look whether it was written while the device is held
+	if err := x.Device().(*cuda.Device).Synchronize(); err != nil {
 		return err
 	}
 	if err := sendSomething(ctx, x); err != nil {
@@ -199,7 +202,8 @@ func TestAClockGoesWithWhatItCameWith(t *testing.T) {
 		t.Error("what comes back is another storage")
 	}
 	check(t, errors.Join(y.Close(), x.Close(), g.Wait(), in.Close(), out.Close()))
-	eventually(t, func() string { return fmt.Sprintf("%d segments are mapped", cuda.Mapped()) }, "1 segments are mapped")
+	eventually(t, func() string { return fmt.Sprintf("%d segments are mapped", cuda.Mapped()) },
+		"1 segments are mapped")
 }
 
 func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {

@@ -62,7 +62,8 @@ var moved = map[int]ptx.Type{1: ptx.Bits8, 2: ptx.Bits16, 4: ptx.Bits32, 8: ptx.
 // complexParts are what complex numbers are made of; 0, which is Bool, of other dtypes.
 var complexParts = map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64}
 
-// part returns the real parts of complex numbers, or the imaginary ones; those of real numbers are 0.
+// part returns the real parts of complex numbers, or the imaginary ones; those of real numbers are
+// 0.
 func part(o tensor.Operand, i int) tensor.Operand {
 	dt, ok := complexParts[o.DType]
 	switch {
@@ -108,13 +109,16 @@ func (d *Device) moveComplex(o tensor.Op, out tensor.Operand, in []tensor.Operan
 
 // Generate is tensor.Computer's.
 func (d *Device) Generate(out tensor.Operand, s tensor.Sequence, in ...tensor.Operand) error {
-	names := map[tensor.SequenceKind]string{tensor.Arithmetic: "Arithmetic", tensor.RandomUniform: "RandomUniform", tensor.RandomNormal: "RandomNormal",
-		tensor.RandomBernoulli: "RandomBernoulli", tensor.RandomInteger: "RandomInteger", tensor.RandomKept: "RandomKept"}
+	names := map[tensor.SequenceKind]string{tensor.Arithmetic: "Arithmetic",
+		tensor.RandomUniform: "RandomUniform", tensor.RandomNormal: "RandomNormal",
+		tensor.RandomBernoulli: "RandomBernoulli", tensor.RandomInteger: "RandomInteger",
+		tensor.RandomKept: "RandomKept"}
 	kind := types[out.DType]
 	if kind == "" || names[s.Kind] == "" {
 		return fmt.Errorf("%w: a sequence of %v on %v", tensor.ErrUnsupported, out.DType, d)
 	}
-	extra := []uint64{s.Key, math.Float64bits(s.A), math.Float64bits(s.B), uint64(64 - s.Bits), math.Float64bits(math.Ldexp(1, s.Bits))}
+	extra := []uint64{s.Key, math.Float64bits(s.A), math.Float64bits(s.B), uint64(64 - s.Bits),
+		math.Float64bits(math.Ldexp(1, s.Bits))}
 	if s.Kind == tensor.RandomInteger {
 		extra[1], extra[2] = uint64(s.From), s.Count
 	}
@@ -128,8 +132,10 @@ func (d *Device) Generate(out tensor.Operand, s tensor.Sequence, in ...tensor.Op
 // Descend is tensor.Computer's.
 func (d *Device) Descend(s tensor.Descent, param, grad tensor.Operand, state ...tensor.Operand) error {
 	k, ok := ptx.Descend(ptx.Descent{
-		Rule:     map[tensor.DescentRule]string{tensor.DescendSGD: "SGD", tensor.DescendAdam: "Adam", tensor.DescendRMSprop: "RMSprop", tensor.DescendAdagrad: "Adagrad"}[s.Rule],
-		Momentum: s.Momentum != 0, First: s.N == 1, Nesterov: s.Nesterov, Decoupled: s.Decoupled, AMSGrad: s.AMSGrad, Centered: s.Centered, Atomic: s.Atomic,
+		Rule: map[tensor.DescentRule]string{tensor.DescendSGD: "SGD", tensor.DescendAdam: "Adam",
+			tensor.DescendRMSprop: "RMSprop", tensor.DescendAdagrad: "Adagrad"}[s.Rule],
+		Momentum: s.Momentum != 0, First: s.N == 1, Nesterov: s.Nesterov, Decoupled: s.Decoupled,
+		AMSGrad: s.AMSGrad, Centered: s.Centered, Atomic: s.Atomic,
 	}, types[param.DType])
 	if !ok {
 		return fmt.Errorf("%w: a step of %v on %v", tensor.ErrUnsupported, param.DType, d)

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// collected waits until the garbage collector has taken all tensors, and only blocks of segments are left.
+// collected waits until the garbage collector has taken all tensors, and only blocks of segments
+// are left.
 func collected(t *testing.T, segments int) {
 	t.Helper()
 	eventually(t, func() string {
@@ -52,7 +53,8 @@ func TestProductsAreByCuBLASWhereThatIs(t *testing.T) {
 	for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		for _, shape := range [][4]int{{1, 3, 4, 5}, {2, 1, 7, 1}, {3, 7, 1, 2}, {2, 1, 1, 9}, {1, 4, 0, 3}} {
 			for turns := range 4 {
-				a, b := tensor.RandN(dt, g, shape[0], shape[1], shape[2]), tensor.RandN(dt, g, shape[0], shape[2], shape[3])
+				a, b := tensor.RandN(dt, g, shape[0], shape[1], shape[2]),
+					tensor.RandN(dt, g, shape[0], shape[2], shape[3])
 				if turns&1 != 0 {
 					a = a.Transpose(1, 2).Contiguous().Transpose(1, 2)
 				}
@@ -62,7 +64,9 @@ func TestProductsAreByCuBLASWhereThatIs(t *testing.T) {
 				got := tensor.MatMul(devicetest.On(t, dev, a), devicetest.On(t, dev, b))
 				devicetest.Same(t, got, tensor.MatMul(a, b), 1e-5)
 				all := devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 2)) // a batch of one matrix
-				check(t, dev.(tensor.Computer).MatMul(all.Operand(), devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 5)).Operand(), devicetest.On(t, dev, tensor.Ones(dt, 1, 5, 2)).Operand(), 2))
+				check(t, dev.(tensor.Computer).MatMul(all.Operand(),
+					devicetest.On(t, dev, tensor.Ones(dt, 1, 3, 5)).Operand(),
+					devicetest.On(t, dev, tensor.Ones(dt, 1, 5, 2)).Operand(), 2))
 				devicetest.Same(t, all, tensor.Full(dt, 7, 1, 3, 2), 0)
 			}
 		}

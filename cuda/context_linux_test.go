@@ -23,22 +23,23 @@ type user struct {
 }
 
 // useContext adds one to a tensor, and tries to enter another process's context.
-var useContext = pool.Register2("useContext", func(_ context.Context, theirs uint64, x *tensor.Tensor) (u user, err error) {
-	defer x.Close()
-	one, err := tensor.OnesOn(x.Device(), x.DType(), 1)
-	if err != nil {
-		return u, err
-	}
-	defer one.Close()
-	x.AddAtomic(one)
-	own, err := cuda.Context(x.Device().(*cuda.Device))
-	if err != nil {
-		return u, err
-	}
-	err = cuda.Enter(theirs)
-	u = user{os.Getpid(), own, cuda.Simulator().Open().Contexts - 1, errors.Is(err, cuda.ErrorInvalidContext)}
-	return u, x.Device().(*cuda.Device).Synchronize()
-})
+var useContext = pool.Register2("useContext",
+	func(_ context.Context, theirs uint64, x *tensor.Tensor) (u user, err error) {
+		defer x.Close()
+		one, err := tensor.OnesOn(x.Device(), x.DType(), 1)
+		if err != nil {
+			return u, err
+		}
+		defer one.Close()
+		x.AddAtomic(one)
+		own, err := cuda.Context(x.Device().(*cuda.Device))
+		if err != nil {
+			return u, err
+		}
+		err = cuda.Enter(theirs)
+		u = user{os.Getpid(), own, cuda.Simulator().Open().Contexts - 1, errors.Is(err, cuda.ErrorInvalidContext)}
+		return u, x.Device().(*cuda.Device).Synchronize()
+	})
 
 // Each worker of a pool has one context, which it keeps from task to task; another's is refused.
 func TestEachProcessHasAContextOfItsOwn(t *testing.T) {
@@ -55,7 +56,8 @@ func ownContexts(t *testing.T, m shoal.StartMethod) {
 	check(t, err)
 	ours, err := cuda.Context(dev)
 	check(t, err)
-	kind := shoal.Options{Env: []string{fmt.Sprintf("IN_DOMAIN=%x", shm.Current().Token())}} // one that waited in the domain of another test is of no use
+	// one that waited in the domain of another test is of no use
+	kind := shoal.Options{Env: []string{fmt.Sprintf("IN_DOMAIN=%x", shm.Current().Token())}}
 	p, err := pool.New(ctx, pool.Options{Workers: 2, Start: m, Process: kind})
 	check(t, err)
 	const tasks = 12
@@ -63,7 +65,8 @@ func ownContexts(t *testing.T, m shoal.StartMethod) {
 	for range tasks {
 		u, err := useContext.Apply(ctx, p, ours, x)
 		check(t, err)
-		if had, again := users[u.Process]; again && had != u.Context || u.Others != 0 || !u.Refused || u.Context == ours {
+		if had, again := users[u.Process]; again && had != u.Context || u.Others != 0 || !u.Refused ||
+			u.Context == ours {
 			t.Errorf("%+v, after context %x; ours is %x", u, had, ours)
 		}
 		users[u.Process] = u.Context

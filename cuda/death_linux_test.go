@@ -148,7 +148,8 @@ var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, o
 	}
 })
 
-// What a device had not written when its process was killed is an error, and nothing that looks like what was sent.
+// What a device had not written when its process was killed is an error, and nothing that looks
+// like what was sent.
 func TestWhatAKilledProducerSentIsWholeOrAnError(t *testing.T) {
 	devices := onDevices(t, 1, 4<<30)
 	ctx := watched(t)

@@ -13,12 +13,13 @@ import (
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
 )
 
-// SimulateKey is the environment variable that names simulated devices, by the paths of their files with commas between. It is there for
-// tests and demonstrations on machines without a GPU; children inherit it.
+// SimulateKey is the environment variable that names simulated devices, by the paths of their files
+// with commas between. It is there for tests and demonstrations on machines without a GPU; children
+// inherit it.
 const SimulateKey = "SHOAL_CUDA_SIMULATE"
 
-// A Device is one GPU, as this process sees it. It is a tensor.Device. Its context is made when it is used first, the primary one, so
-// that other libraries in the process have the same.
+// A Device is one GPU, as this process sees it. It is a tensor.Device. Its context is made when it
+// is used first, the primary one, so that other libraries in the process have the same.
 type Device struct {
 	driver  cudriver.Driver
 	ordinal int
@@ -153,7 +154,9 @@ func (d *Device) use() (*ready, error) {
 func (d *Device) begin() (*ready, error) {
 	for _, a := range []cudriver.Attribute{cudriver.AttributeVirtualMemory, cudriver.AttributePosixFileDescriptors} {
 		if can, err := d.driver.DeviceAttribute(a, d.id); err != nil || can == 0 {
-			return nil, errors.Join(fmt.Errorf("its memory cannot be shared as file descriptors (attribute %d): %w", a, cudriver.ErrorNotSupported), err)
+			return nil, errors.Join(fmt.Errorf(
+				"its memory cannot be shared as file descriptors (attribute %d): %w", a,
+				cudriver.ErrorNotSupported), err)
 		}
 	}
 	total, err := d.driver.DeviceTotalMem(d.id)
@@ -181,8 +184,8 @@ func (d *Device) begin() (*ready, error) {
 	return r, nil
 }
 
-// do runs calls of the driver with the device's context. What is current belongs to a thread, and a goroutine has none of its own: so it is set
-// each time.
+// do runs calls of the driver with the device's context. What is current belongs to a thread, and a
+// goroutine has none of its own: so it is set each time.
 func (d *Device) do(calls func(s cudriver.Stream) error) error {
 	r, err := d.use()
 	if err != nil {
@@ -200,13 +203,14 @@ func (d *Device) within(r *ready, calls func() error) error {
 	return calls()
 }
 
-// Synchronize waits until the device has done all that this process has asked for. The error wraps ErrUnfinished, once, where that was to wait for
-// a process which ended before.
+// Synchronize waits until the device has done all that this process has asked for. The error wraps
+// ErrUnfinished, once, where that was to wait for a process which ended before.
 func (d *Device) Synchronize() error {
 	return d.ask(func(cudriver.Stream) error { return nil })
 }
 
-// MemInfo returns the device's free and total memory, in bytes. What this process keeps for later is not free.
+// MemInfo returns the device's free and total memory, in bytes. What this process keeps for later
+// is not free.
 func (d *Device) MemInfo() (free, total int, err error) {
 	err = d.do(func(cudriver.Stream) error {
 		f, t, err := d.driver.MemGetInfo()

@@ -17,7 +17,8 @@ func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
 		t.Fatalf("%d devices, %v", cuda.Count(), cuda.Why())
 	}
 	check(t, cuda.SetDevice(1))
-	for text, want := range map[string]string{"cuda:0": "cuda:0", "cuda:1": "cuda:1", "cuda": "cuda:1", "auto": "cuda:1"} {
+	for text, want := range map[string]string{"cuda:0": "cuda:0", "cuda:1": "cuda:1", "cuda": "cuda:1",
+		"auto": "cuda:1"} {
 		if d := device(t, text); d.String() != want {
 			t.Errorf("%s is %v, want %s", text, d, want)
 		}
@@ -25,7 +26,8 @@ func TestDevicesAreNamedAsPyTorchNamesThem(t *testing.T) {
 	if d := device(t, "cpu"); d != nil {
 		t.Errorf("cpu is %v", d)
 	}
-	for _, text := range []string{"", "cuda:", "cuda:2", "cuda:-1", "cuda:01", "cuda:+1", "cuda:01", "cuda:-0", "cuda:x", "gpu", "cpu:1", "mps"} {
+	for _, text := range []string{"", "cuda:", "cuda:2", "cuda:-1", "cuda:01", "cuda:+1", "cuda:01",
+		"cuda:-0", "cuda:x", "gpu", "cpu:1", "mps"} {
 		if d, err := cuda.ParseDevice(text); !errors.Is(err, cuda.ErrDevice) || d != nil {
 			t.Errorf("%q is %v, %v", text, d, err)
 		}
@@ -56,7 +58,8 @@ func TestWithoutADeviceEverythingSaysSo(t *testing.T) {
 		}
 	}
 	_, err := cuda.ParseDevice("cuda")
-	if !errors.Is(err, cuda.ErrUnavailable) || !errors.Is(err, cudriver.ErrorNoDevice) || !strings.Contains(err.Error(), `CUDA_VISIBLE_DEVICES is "7"`) {
+	if !errors.Is(err, cuda.ErrUnavailable) || !errors.Is(err, cudriver.ErrorNoDevice) ||
+		!strings.Contains(err.Error(), `CUDA_VISIBLE_DEVICES is "7"`) {
 		t.Errorf("%v", err)
 	}
 	if d, err := cuda.ParseDevice("auto"); d != nil || err != nil {
@@ -92,7 +95,8 @@ func TestTensorsOnADevice(t *testing.T) {
 	if got := tensor.Data[float32](again); !slices.Equal(got, []float32{0, 3, 1, 4, 2, 5}) {
 		t.Errorf("turned: %v", got)
 	}
-	for _, dt := range []tensor.DType{tensor.Bool, tensor.Int8, tensor.Float16, tensor.Float32, tensor.Int64, tensor.Float64, tensor.Complex128} {
+	for _, dt := range []tensor.DType{tensor.Bool, tensor.Int8, tensor.Float16, tensor.Float32, tensor.Int64,
+		tensor.Float64, tensor.Complex128} {
 		one, err := tensor.OnesOn(dev, dt, 3, 2)
 		check(t, err)
 		seven := one.Select(0, 2)
@@ -133,7 +137,8 @@ func TestTensorsGoFromDeviceToDevice(t *testing.T) {
 	same, err := y.ToDevice(device(t, "cuda:1"))
 	check(t, err)
 	defer same.Close()
-	if got := onHost(t, y); y.Device().String() != "cuda:1" || len(got) != 40 || got[39] != 2.5 || !same.SameStorage(y) {
+	if got := onHost(t, y); y.Device().String() != "cuda:1" || len(got) != 40 || got[39] != 2.5 ||
+		!same.SameStorage(y) {
 		t.Errorf("%v", y)
 	}
 }

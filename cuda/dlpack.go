@@ -46,7 +46,8 @@ const (
 // dlCodes are DLDataTypeCode.
 var dlCodes = map[tensor.DType]uint8{
 	tensor.Bool: 6, tensor.Uint8: 1, tensor.Int8: 0, tensor.Int16: 0, tensor.Int32: 0, tensor.Int64: 0,
-	tensor.Float16: 2, tensor.BFloat16: 4, tensor.Float32: 2, tensor.Float64: 2, tensor.Complex64: 5, tensor.Complex128: 5,
+	tensor.Float16: 2, tensor.BFloat16: 4, tensor.Float32: 2, tensor.Float64: 2, tensor.Complex64: 5,
+	tensor.Complex128: 5,
 }
 
 // exported keeps what C has a pointer to.
@@ -74,8 +75,9 @@ func deleteExport(p uintptr) {
 	}
 }
 
-// ToDLPack returns a DLManagedTensorVersioned of a tensor on a device, for another library of this process, when the device has written it. Whoever gets
-// it calls its deleter once; until then the memory stays, whatever becomes of t. The error wraps ErrDevice of a tensor on the host.
+// ToDLPack returns a DLManagedTensorVersioned of a tensor on a device, for another library of this
+// process, when the device has written it. Its receiver calls its deleter once; until then the
+// memory stays, whatever becomes of t. The error wraps ErrDevice of a tensor on the host.
 func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	m, ok := t.DeviceMemory().(*Memory)
 	if !ok {
@@ -109,8 +111,9 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	return p, nil
 }
 
-// FromDLPack returns a tensor over what a DLManagedTensorVersioned has, of a capsule "dltensor_versioned", whose memory is ready. Its deleter is called when the
-// tensor and its views are closed; on an error it is not. The error wraps ErrArray, ErrDevice or ErrRange.
+// FromDLPack returns a tensor over what a DLManagedTensorVersioned has, of a capsule
+// "dltensor_versioned", whose memory is ready. Its deleter is called when the tensor and its views
+// are closed; on an error it is not. The error wraps ErrArray, ErrDevice or ErrRange.
 func FromDLPack(p unsafe.Pointer) (*tensor.Tensor, error) {
 	v := (*dlVersioned)(p)
 	if v.major != dlMajor {

@@ -1,4 +1,5 @@
-// Package cuda has tensors on GPUs that processes share, without a copy, without cgo, and without the sender staying alive.
+// Package cuda has tensors on GPUs that processes share, without a copy, without cgo, and without
+// the sender staying alive.
 //
 //	dev, err := cuda.ParseDevice("cuda") // the error says why, where there is none
 //	if err != nil {
@@ -11,11 +12,14 @@
 //	defer x.Close()
 //	err = q.Put(ctx, x) // whoever gets it has the same memory
 //
-// An allocation is a place in a segment, a large piece of memory that the driver exports as a file descriptor, and a block of the domain that
-// stands for it: processes and messages hold that block as they hold one with bytes, a reaper takes it from the dead, and when nobody
-// has it the place is free. A segment is mapped once by each process that uses it.
+// An allocation is a place in a segment, a large piece of memory that the driver exports as a file
+// descriptor, and a block of the domain that stands for it: processes and messages hold that block
+// as they hold one with bytes, a reaper takes it from the dead, and when nobody has it the place is
+// free. A segment is mapped once by each process that uses it.
 //
-// The driver is libcuda.so.1, loaded when a device is asked for. A program that imports this package is a dynamic binary.
+// The driver is libcuda.so.1, loaded when a device is asked for. A program that imports this
+// package is a dynamic binary.
 //
-// The trap: nothing of this has run on a GPU yet, only on the simulated driver, whose rules were read. See docs/cuda.md.
+// The trap: nothing of this has run on a GPU yet, only on the simulated driver, whose rules were
+// read. See docs/cuda.md.
 package cuda

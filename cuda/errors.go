@@ -9,21 +9,27 @@ import (
 )
 
 var (
-	// ErrUnavailable is wrapped where there is no CUDA: no driver, or no device that this process may see. The error says which.
+	// ErrUnavailable is wrapped where there is no CUDA: no driver, or no device that this process
+	// may see. The error says which.
 	ErrUnavailable = errors.New("cuda: not available")
 	// ErrDevice is wrapped where a text names no device, or one that this process does not see.
 	ErrDevice = errors.New("cuda: no such device")
-	// ErrKeeper is wrapped where the process that made the domain does not answer for the memory of devices: it has ended.
+	// ErrKeeper is wrapped where the process that made the domain does not answer for the memory of
+	// devices: it has ended.
 	ErrKeeper = shm.ErrKeeper
-	// ErrUnfinished is wrapped where the process that sent memory ended before its device had written it. What was computed from it is wrong.
+	// ErrUnfinished is wrapped where the process that sent memory ended before its device had
+	// written it. What was computed from it is wrong.
 	ErrUnfinished = errors.New("cuda: the sender of this memory ended before its device had written it")
-	// ErrNotLegacy is wrapped where memory was to be opened by other programs that is not a LegacyDevice's, and ErrForeign where memory was to be sent to
-	// a process of the domain that is: its tensor's Clone can be.
+	// ErrNotLegacy is wrapped where memory was to be opened by other programs that is not a
+	// LegacyDevice's, and ErrForeign where memory was to be sent to a process of the domain that
+	// is: its tensor's Clone can be.
 	ErrNotLegacy = errors.New("cuda: other programs cannot open this memory")
 	ErrForeign   = errors.New("cuda: this memory is not the domain's, so its allocator would have to stay alive")
-	// ErrNotPageable is wrapped where memory was to be pinned that is not whole pages of shared memory.
+	// ErrNotPageable is wrapped where memory was to be pinned that is not whole pages of shared
+	// memory.
 	ErrNotPageable = errors.New("cuda: cannot be pinned")
-	// ErrArray is wrapped where what another library says of an array makes no sense, or cannot be had here.
+	// ErrArray is wrapped where what another library says of an array makes no sense, or cannot be
+	// had here.
 	ErrArray = errors.New("cuda: not an array of a device that can be used")
 	// ErrRange is wrapped where memory arrives that is not within its segment.
 	ErrRange = errors.New("cuda: memory outside of its segment")
@@ -32,10 +38,12 @@ var (
 // An Error is a call of the driver that failed; it wraps a Result.
 type Error = cudriver.Error
 
-// A Result is what the driver answered, with CUDA's own name: errors.Is(err, cuda.ErrorOutOfMemory).
+// A Result is what the driver answered, with CUDA's own name: errors.Is(err,
+// cuda.ErrorOutOfMemory).
 type Result = cudriver.Result
 
-// Results that programs decide by. After ErrorIllegalAddress this process cannot use the device any more: another one has to.
+// Results that programs decide by. After ErrorIllegalAddress this process cannot use the device any
+// more: another one has to.
 const (
 	ErrorOutOfMemory       = cudriver.ErrorOutOfMemory
 	ErrorDeviceUnavailable = cudriver.ErrorDeviceUnavailable // another process has it for itself

@@ -60,7 +60,8 @@ func Enter(context uint64) error {
 	return errors.Join(err, process.system.driver.CtxSetCurrent(0))
 }
 
-// Limit sets how many elements a kernel counts, and how many matrices one multiplies, and returns how to undo that.
+// Limit sets how many elements a kernel counts, and how many matrices one multiplies, and returns
+// how to undo that.
 func Limit(elements, batch int) (undo func()) {
 	elements, most = most, elements
 	batch, mostBatch = mostBatch, batch

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/torch/pt"
 )
 
-// A file of PyTorch's form says where its tensors were, and they come back there, or where they are wanted.
+// A file of PyTorch's form says where its tensors were, and they come back there, or where they are
+// wanted.
 func TestFilesBringTensorsWhereTheyAreWanted(t *testing.T) {
 	onDevices(t, 2, 64*mib)
 	net := nn.NewLinear(3, 2, tensor.NewGenerator(1))
@@ -21,7 +22,8 @@ func TestFilesBringTensorsWhereTheyAreWanted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "net.pt")
 	check(t, pt.Save(path, nn.State(net)))
 	for location, o := range map[string]pt.Options{
-		"cuda:1": {}, "cuda:0": {MapLocation: pt.To("cuda:0")}, "cpu": {MapLocation: pt.Map(map[string]string{"cuda:1": "cpu"})},
+		"cuda:1": {}, "cuda:0": {MapLocation: pt.To("cuda:0")},
+		"cpu": {MapLocation: pt.Map(map[string]string{"cuda:1": "cpu"})},
 	} {
 		v, err := pt.Load(path, o)
 		check(t, err)

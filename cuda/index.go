@@ -36,7 +36,8 @@ func (d *Device) Scatter(out, in, index tensor.Operand, dim int, add bool) error
 	return d.each(ptx.Scatter(kind, add), w, w.pull(0, dim))
 }
 
-// pull takes a dimension, which is counted from the outermost, out of the layout of an operand, and returns its stride.
+// pull takes a dimension, which is counted from the outermost, out of the layout of an operand, and
+// returns its stride.
 func (w walk) pull(k, dim int) uint64 {
 	o := &w.operands[k]
 	at := len(o.strides) - 1 - dim

@@ -37,15 +37,17 @@ func (d *Device) judge(r *ready) error {
 	return nil
 }
 
-// lose notes that work has used what is not there. It is told once to who waits for the device: nobody knows which memory holds what became of it.
+// lose notes that work has used what is not there. It is told once to who waits for the device:
+// nobody knows which memory holds what became of it.
 func (d *Device) lose(m *Memory) {
 	d.events.Lock()
 	defer d.events.Unlock()
 	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
 }
 
-// judgeOne reports whether it is known that the number has come, or will never. Who finds that another goroutine knows does not look at the clock, since
-// that may have been given back, and unmapped.
+// judgeOne reports whether it is known that the number has come, or will never. A goroutine that
+// finds that another one knows does not look at the clock, since that may have been given back, and
+// unmapped.
 func (d *Device) judgeOne(r *ready, s *sent) (judged bool, err error) {
 	d.events.look.Lock()
 	defer d.events.look.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/ptx"
 )
 
-// code is the kernels that a device's context has. They are written, and translated by the driver, when they are needed first.
+// code is the kernels that a device's context has. They are written, and translated by the driver,
+// when they are needed first.
 type code struct {
 	sync.Mutex
 	modules   map[string]cudriver.Module

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A walk is how a kernel goes through its operands. The innermost dimension is the first, and strides are in bytes.
+// A walk is how a kernel goes through its operands. The innermost dimension is the first, and
+// strides are in bytes.
 type walk struct {
 	shape    []int
 	place    int // of the first element, in row-major order
@@ -27,8 +28,10 @@ type operand struct {
 
 // types are what package ptx calls dtypes. Complex numbers are moved as two numbers.
 var types = map[tensor.DType]ptx.Type{
-	tensor.Bool: ptx.Bool, tensor.Uint8: ptx.Uint8, tensor.Int8: ptx.Int8, tensor.Int16: ptx.Int16, tensor.Int32: ptx.Int32, tensor.Int64: ptx.Int64,
-	tensor.Float16: ptx.Float16, tensor.BFloat16: ptx.BFloat16, tensor.Float32: ptx.Float32, tensor.Float64: ptx.Float64,
+	tensor.Bool: ptx.Bool, tensor.Uint8: ptx.Uint8, tensor.Int8: ptx.Int8, tensor.Int16: ptx.Int16,
+	tensor.Int32: ptx.Int32, tensor.Int64: ptx.Int64,
+	tensor.Float16: ptx.Float16, tensor.BFloat16: ptx.BFloat16, tensor.Float32: ptx.Float32,
+	tensor.Float64: ptx.Float64,
 }
 
 // see returns an operand as kernels of d see it.
@@ -92,7 +95,8 @@ func (w walk) merged() walk {
 	return out
 }
 
-// extend makes the last dimension n times as large, if the strides of one of n are those of its continuation.
+// extend makes the last dimension n times as large, if the strides of one of n are those of its
+// continuation.
 func (w *walk) extend(n int, stride func(k int) int) bool {
 	last := len(w.shape) - 1
 	if last < 0 {
@@ -119,7 +123,8 @@ func (w *walk) add(n int, stride func(k int) int) {
 // layout returns the words by which kernels go through the operands in memory.
 func (w walk) layout() ([]uint64, error) {
 	if len(w.shape) > ptx.Dims {
-		return nil, fmt.Errorf("%w: %d dimensions, of which none can be one with its neighbour", tensor.ErrUnsupported, len(w.shape))
+		return nil, fmt.Errorf("%w: %d dimensions, of which none can be one with its neighbour",
+			tensor.ErrUnsupported, len(w.shape))
 	}
 	words := append(make([]uint64, 0, 64), uint64(len(w.shape)))
 	room := func(s []int) {
@@ -140,7 +145,8 @@ func (w walk) layout() ([]uint64, error) {
 	return words, nil
 }
 
-// dense reports whether neighbours are next to each other in all operands, from where whole vectors can be read.
+// dense reports whether neighbours are next to each other in all operands, from where whole vectors
+// can be read.
 func (w walk) dense(vector int) bool {
 	if vector == 0 || len(w.shape) > 1 {
 		return false
@@ -150,7 +156,8 @@ func (w walk) dense(vector int) bool {
 	})
 }
 
-// most is how many elements a kernel counts. Tests, which have no room for so many, take a smaller multiple of 16.
+// most is how many elements a kernel counts. Tests, which have no room for so many, take a smaller
+// multiple of 16.
 var most = math.MaxInt32 &^ 15
 
 // each runs a kernel over the elements of a walk, in parts if there are too many.

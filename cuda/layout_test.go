@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// places returns where a walk has its elements, one after the other: the word and the place of each, and the words of numbers.
+// places returns where a walk has its elements, one after the other: the word and the place of
+// each, and the words of numbers.
 func places(w walk) (all []string) {
 	for i := range w.count() {
 		at := []uint64{uint64(w.place + i)}
@@ -30,7 +31,8 @@ func TestTheElementsOfAWalkAreThoseOfItsParts(t *testing.T) {
 	number := operand{word: 77, number: true, size: 4}
 	of := func(size int, strides ...int) operand { return operand{word: 1 << 40, size: size, strides: strides} }
 	for name, w := range map[string]walk{
-		"contiguous":          {shape: []int{5, 4, 3}, operands: []operand{of(4, 4, 20, 80), of(8, 8, 40, 160), number}},
+		"contiguous": {shape: []int{5, 4, 3},
+			operands: []operand{of(4, 4, 20, 80), of(8, 8, 40, 160), number}},
 		"turned":              {shape: []int{5, 4, 3}, operands: []operand{of(4, 48, 12, 4), of(4, 4, 20, 80)}},
 		"expanded":            {shape: []int{1, 37, 2}, operands: []operand{of(4, 4, 4, 0), of(4, 4, 0, 4)}},
 		"one row":             {shape: []int{100}, operands: []operand{of(1, 3)}},

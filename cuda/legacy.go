@@ -9,16 +9,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Legacy memory]
-// PyTorch, CuPy and Numba know no other memory than cuMemAlloc's, which another process opens by a handle of 64 bytes. The driver counts nobody:
-// whoever allocated it must keep it, and live, until everybody has closed it, and CUDA does not say what becomes of those who have not. So
-// it is for them alone. Between processes of this module it does not travel.
+// Note [Legacy memory] PyTorch, CuPy and Numba know no other memory than cuMemAlloc's, which
+// another process opens by a handle of 64 bytes. The driver counts no openers: the allocating
+// process must keep it, and live, until all others have closed it. CUDA does not say what becomes
+// of those that have not. So it is for them alone. Between processes of this module it does not
+// travel.
 
-// legacyUnit is what the driver cuts smaller allocations from: who opens one of those sees its neighbours.
+// legacyUnit is what the driver cuts smaller allocations from: a process that opens one of those
+// sees its neighbours.
 const legacyUnit = 2 << 20
 
-// A LegacyDevice allocates memory that processes of PyTorch, CuPy and Numba can open: x.ToDevice(cuda.LegacyDevice{d}). It is slow to
-// allocate, and takes 2 MiB at least. Its memory is the device's: Device of a tensor on it is the *Device.
+// A LegacyDevice allocates memory that processes of PyTorch, CuPy and Numba can open:
+// x.ToDevice(cuda.LegacyDevice{d}). It is slow to allocate, and takes 2 MiB at least. Its memory is
+// the device's: Device of a tensor on it is the *Device.
 type LegacyDevice struct{ *Device }
 
 // Alloc returns n bytes, which hold anything.
@@ -36,7 +39,8 @@ func (d LegacyDevice) Alloc(n int) (tensor.DeviceMemory, error) {
 	return d.foreign(p, 0, n, free), nil
 }
 
-// foreign returns memory at an address that the domain knows nothing of. end is called when nobody uses it any more and the device has finished.
+// foreign returns memory at an address that the domain knows nothing of. end is called when nobody
+// uses it any more and the device has finished.
 func (d *Device) foreign(base cudriver.Ptr, off, n int, end func() error) *Memory {
 	return &Memory{segment: &segment{dev: d, base: base, size: off + n, end: end}, off: off, size: n, fate: new(fate)}
 }
@@ -51,8 +55,8 @@ type address struct {
 // A Handle is a CUipcMemHandle: how another process opens legacy memory.
 type Handle = cudriver.IPCHandle
 
-// Handle returns the handle of the memory that m is in, and where m begins there. It does not wait for the device. The error wraps
-// ErrNotLegacy of memory that is not a LegacyDevice's.
+// Handle returns the handle of the memory that m is in, and where m begins there. It does not wait
+// for the device. The error wraps ErrNotLegacy of memory that is not a LegacyDevice's.
 func (m *Memory) Handle() (h Handle, off int, err error) {
 	if m.segment.end == nil {
 		return h, 0, fmt.Errorf("%w: copy it to a cuda.LegacyDevice", ErrNotLegacy)
@@ -81,8 +85,9 @@ var openings = struct {
 	m map[Handle]*opening
 }{m: map[Handle]*opening{}}
 
-// Open returns n bytes at off of memory that another process has allocated. That must keep it until End has returned, and live: what
-// happens otherwise CUDA leaves open. The error wraps ErrorInvalidContext in the process that allocated it, and ErrRange.
+// Open returns n bytes at off of memory that another process has allocated. That must keep it until
+// End has returned, and live: what happens otherwise CUDA leaves open. The error wraps
+// ErrorInvalidContext in the process that allocated it, and ErrRange.
 func (d *Device) Open(h Handle, off, n int) (*Memory, error) {
 	o, err := d.open(h)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 
 var torchOptions = torch.Options{AuthKey: []byte("between two Go processes"), CUDA: cuda.Legacy{}}
 
-// doubleTorch receives what PyTorch would: tensors in PyTorch's form, of which it says the first and the last element before it doubles the first.
+// doubleTorch receives what PyTorch would: tensors in PyTorch's form, of which it says the first
+// and the last element before it doubles the first.
 var doubleTorch = shoal.Register("doubleTorch", func(ctx context.Context, _ int, addr string) error {
 	c, err := torch.Dial(ctx, "unix", addr, torchOptions)
 	if err != nil {
@@ -88,7 +89,8 @@ func TestTensorsCrossInPyTorchsForm(t *testing.T) {
 		check(t, c.Send(ctx, v))
 		got, err := c.Recv(ctx)
 		check(t, err)
-		if want := []float64{[]float64{3, 6}[round], 8}; !slices.Equal([]float64{got.(torch.Tuple)[0].(float64), got.(torch.Tuple)[1].(float64)}, want) {
+		if want := []float64{[]float64{3, 6}[round],
+			8}; !slices.Equal([]float64{got.(torch.Tuple)[0].(float64), got.(torch.Tuple)[1].(float64)}, want) {
 			t.Errorf("it read %v, not %v", got, want)
 		}
 	}
@@ -196,7 +198,8 @@ func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
 	check(t, errors.Join(x.Close(), y.Close(), q.Close()))
 }
 
-// A message in PyTorch's form has an event, for which the receiver's stream waits, and the sender does not. Where there can be none, the sender does.
+// A message in PyTorch's form has an event, for which the receiver's stream waits, and the sender
+// does not. Where there can be none, the sender does.
 func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
 	for name, waits := range map[string]bool{"event": false, "none": true} {
 		t.Run(name, func(t *testing.T) {

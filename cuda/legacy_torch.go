@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// WaitHandle lets the device wait for an event of another process, such as PyTorch sends with a tensor, before anything else. The host does not
-// wait.
+// WaitHandle lets the device wait for an event of another process, such as PyTorch sends with a
+// tensor, before anything else. The host does not wait.
 func (d *Device) WaitHandle(event Handle) error {
 	return d.do(func(s cudriver.Stream) error {
 		e, err := d.driver.IPCOpenEventHandle(event)
@@ -24,9 +24,10 @@ func (d *Device) WaitHandle(event Handle) error {
 // Legacy is how package torch reaches the memory of devices: torch.Options{CUDA: cuda.Legacy{}}.
 type Legacy struct{}
 
-// Open returns memory of another process, by its handle unless n is 0, when the device will wait for the event if there is one. done is called once, when the
-// memory is not used any more.
-func (Legacy) Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error) {
+// Open returns memory of another process, by its handle unless n is 0, when the device will wait
+// for the event if there is one. done is called once, when the memory is not used any more.
+func (Legacy) Open(device int, handle [64]byte, off, n int, event []byte,
+	done func() error) (tensor.DeviceMemory, error) {
 	d, err := Get(device)
 	if err != nil {
 		return nil, err
@@ -55,15 +56,17 @@ func (Legacy) Open(device int, handle [64]byte, off, n int, event []byte, done f
 	return m, nil
 }
 
-// mostEvents is how many events for other processes there are at once, as in PyTorch: old drivers have few.
+// mostEvents is how many events for other processes there are at once, as in PyTorch: old drivers
+// have few.
 const mostEvents = 1000
 
 // promised counts those that there are.
 var promised atomic.Int64
 
-// Share returns how another process opens memory, and the event that it waits for, unless the device has nothing to do. It waits for the device only where
-// there are no more events.
-func (Legacy) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte, done func() error, err error) {
+// Share returns how another process opens memory, and the event that it waits for, unless the
+// device has nothing to do. It waits for the device only where there are no more events.
+func (Legacy) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte,
+	done func() error, err error) {
 	own, ok := m.(*Memory)
 	if !ok {
 		return 0, handle, 0, nil, nil, fmt.Errorf("%w: memory of %v", ErrDevice, m.Device())
@@ -77,8 +80,9 @@ func (Legacy) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int
 	return own.dev.ordinal, handle, off, event, done, err
 }
 
-// promise returns the handle of an event that comes to pass when the device has done what it has now, and what ends the event; nil if it has done
-// that. What this process itself was promised has come, or the error says that it has not.
+// promise returns the handle of an event that comes to pass when the device has done what it has
+// now, and what ends the event; nil if it has done that. What this process itself was promised has
+// come, or the error says that it has not.
 func (d *Device) promise() (event []byte, done func() error, err error) {
 	r, err := d.use()
 	if err == nil {

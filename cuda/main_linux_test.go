@@ -45,7 +45,8 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// real has the tests run on the devices of this machine, but for those that need what only simulated ones can do.
+// real has the tests run on the devices of this machine, but for those that need what only
+// simulated ones can do.
 var real = flag.Bool("cuda.real", false, "on the GPUs of this machine, not on simulated ones")
 
 // A machine knows how many bytes of its devices are in use, by any process.
@@ -65,10 +66,12 @@ func (g gpus) Used(device int) (int64, error) {
 	return int64(g[device] - free), err
 }
 
-// ofTheDriver is what a real driver may keep for itself, as for the code of kernels: half of the smallest segment.
+// ofTheDriver is what a real driver may keep for itself, as for the code of kernels: half of the
+// smallest segment.
 const ofTheDriver = 32 * mib
 
-// onDevices gives this process and its children n devices of size bytes, or GPUs, and a domain in which nothing may be left, nor on the devices.
+// onDevices gives this process and its children n devices of size bytes, or GPUs, and a domain in
+// which nothing may be left, nor on the devices.
 func onDevices(t testing.TB, n int, size int64) machine {
 	t.Helper()
 	if !*real {
@@ -120,7 +123,8 @@ func onDevice(t testing.TB) tensor.Device {
 	return device(t, "cuda")
 }
 
-// needed is how many devices a test gets that would like n, and makes do with the one of this machine.
+// needed is how many devices a test gets that would like n, and makes do with the one of this
+// machine.
 func needed(n int) int {
 	if *real {
 		return max(1, min(n, cuda.Count()))
@@ -128,7 +132,8 @@ func needed(n int) int {
 	return n
 }
 
-// hold has a simulated device do nothing, so that what is queued has not been done, or go on. A real one does what it does.
+// hold has a simulated device do nothing, so that what is queued has not been done, or go on. A
+// real one does what it does.
 func hold(on bool) {
 	if s := cuda.Simulator(); s != nil {
 		s.Hold(on)
@@ -157,7 +162,8 @@ func inDomain(t testing.TB, end func()) {
 	})
 }
 
-// eventually waits until f says what is wanted, as it does when all who died have been reaped. A test that has failed leaves what it leaves.
+// eventually waits until f says what is wanted, as it does when all who died have been reaped. A
+// test that has failed leaves what it leaves.
 func eventually(t testing.TB, f func() string, want string) {
 	t.Helper()
 	if t.Failed() {

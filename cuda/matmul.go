@@ -11,7 +11,8 @@ import (
 // mostBatch is how many blocks there are along z, but in tests.
 var mostBatch = math.MaxUint16
 
-// MatMul is tensor.Computer's: cuBLAS's where that is, and takes the operands, and otherwise a kernel's.
+// MatMul is tensor.Computer's: cuBLAS's where that is, and takes the operands, and otherwise a
+// kernel's.
 func (d *Device) MatMul(out, a, b tensor.Operand, beta float64) error {
 	k, ok := ptx.MatMul(types[out.DType])
 	if !ok || types[out.DType] == "" {
@@ -50,7 +51,8 @@ func (d *Device) tiled(k ptx.Kernel, out, a, b tensor.Operand, beta float64) err
 	}
 	for done := 0; done < batch; done += mostBatch {
 		n := min(batch-done, mostBatch)
-		if err := d.launch(k, "matmul", [3]uint32{uint32(tiles), 1, uint32(n)}, [3]uint32{ptx.BlockSize, 1, 1}, words); err != nil {
+		if err := d.launch(k, "matmul", [3]uint32{uint32(tiles), 1, uint32(n)},
+			[3]uint32{ptx.BlockSize, 1, 1}, words); err != nil {
 			return err
 		}
 		for i := range 3 {

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// Memory is an allocation on a device: a reference of the block that stands for it, and one of its segment's.
+// Memory is an allocation on a device: a reference of the block that stands for it, and one of its
+// segment's.
 type Memory struct {
 	*segment
 	block     shm.Handle
@@ -59,10 +60,12 @@ func (m *Memory) Device() tensor.Device { return m.dev }
 // Size returns the bytes.
 func (m *Memory) Size() int { return m.size }
 
-// Pointer returns the address on the device, for other libraries of this process. It means nothing in another one.
+// Pointer returns the address on the device, for other libraries of this process. It means nothing
+// in another one.
 func (m *Memory) Pointer() uint64 { return uint64(m.at(0, m.size)) }
 
-// at returns the address of a byte, for work that is queued. It panics where the n bytes from it on are not the allocation's.
+// at returns the address of a byte, for work that is queued. It panics where the n bytes from it on
+// are not the allocation's.
 func (m *Memory) at(off, n int) cudriver.Ptr {
 	if off < 0 || n < 0 || n > m.size-off {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of an allocation of %d", off, off+n, m.size))
@@ -82,7 +85,8 @@ func (m *Memory) Write(off int, src []byte) error {
 	return m.dev.ask(func(s cudriver.Stream) error { return m.dev.driver.MemcpyHtoDAsync(m.at(off, len(src)), src, s) })
 }
 
-// Read copies to the host. The error wraps ErrUnfinished where the sender of the memory ended before its device had written it.
+// Read copies to the host. The error wraps ErrUnfinished where the sender of the memory ended
+// before its device had written it.
 func (m *Memory) Read(dst []byte, off int) error {
 	if len(dst) == 0 {
 		return nil
@@ -91,7 +95,8 @@ func (m *Memory) Read(dst []byte, off int) error {
 	return errors.Join(err, m.whole())
 }
 
-// whole returns ErrUnfinished of memory that does not hold what was sent. That is known when the device has finished.
+// whole returns ErrUnfinished of memory that does not hold what was sent. That is known when the
+// device has finished.
 func (m *Memory) whole() error {
 	if m.fate.unfinished.Load() {
 		return fmt.Errorf("%d bytes on %v: %w", m.size, m.dev, ErrUnfinished)
@@ -152,8 +157,8 @@ type key struct {
 	block shm.Handle
 }
 
-// End gives the references back. Where another process may use the memory again, this one's device has finished with it before: the last holder sees to that,
-// and to the clocks with which it came.
+// End gives the references back. Where another process may use the memory again, this one's device
+// has finished with it before: the last holder sees to that, and to the clocks with which it came.
 func (m *Memory) End() (err error) {
 	if m.ended.Swap(true) {
 		return nil
@@ -190,8 +195,9 @@ func (m *Memory) giveBack() (err error) {
 	return err
 }
 
-// Marshal writes the two blocks and the place, and what the receiver's stream waits for if the device is not idle: the two blocks and the place of
-// a clock, whose it is, and the number. See Note [An event that travels].
+// Marshal writes the two blocks and the place, and what the receiver's stream waits for if the
+// device is not idle: the two blocks and the place of a clock, whose it is, and the number. See
+// Note [An event that travels].
 func (m *Memory) Marshal(e *wire.Encoder) error {
 	if m.end != nil {
 		return fmt.Errorf("send %d bytes on %v: %w", m.size, m.dev, ErrForeign)

@@ -12,10 +12,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-var numeric = []tensor.DType{tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64}
+var numeric = []tensor.DType{tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
+	tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64}
 
 // onBoth has f compute on the host and on dev, and compares.
-func onBoth(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor, in ...*tensor.Tensor) {
+func onBoth(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor,
+	in ...*tensor.Tensor) {
 	t.Helper()
 	there := make([]*tensor.Tensor, len(in))
 	for i, x := range in {
@@ -24,7 +26,8 @@ func onBoth(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*te
 	devicetest.Same(t, f(there...), f(in...), tolerance)
 }
 
-// A kernel takes several elements at once, if it can; the last ones, those at an odd place, and dtypes of all widths have to come out, too.
+// A kernel takes several elements at once, if it can; the last ones, those at an odd place, and
+// dtypes of all widths have to come out, too.
 func TestNoElementIsLeftOut(t *testing.T) {
 	dev := onDevice(t)
 	for _, dt := range append(numeric, tensor.Bool, tensor.Complex64, tensor.Complex128) {
@@ -55,22 +58,28 @@ func TestLargeArguments(t *testing.T) {
 			onBoth(t, dev, tolerance, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cos(in[0]) }, x)
 		}
 		x := devicetest.On(t, dev, tensor.FromSlice([]float64{1e30, 3e38, -2e38}, 3).To(dt))
-		if most := tensor.Amax(tensor.Abs(tensor.Cat([]*tensor.Tensor{tensor.Sin(x), tensor.Cos(x)}, 0))).Item(); !(most <= 1) {
+		if most := tensor.Amax(tensor.Abs(tensor.Cat([]*tensor.Tensor{tensor.Sin(x), tensor.Cos(x)},
+			0))).Item(); !(most <= 1) {
 			t.Errorf("a sine of %v is %v", dt, most)
 		}
 	}
-	left := tensor.FromSlice([]float64{1e300, -1e300, math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64, 1e200, 5.5, -5.5, 5.5, inf, 3, math.NaN(), 0, 7}, 14)
-	right := tensor.FromSlice([]float64{1e-300, 1e-300, tiny, 3 * tiny, -7e-310, 1e-107, inf, inf, -inf, 2, math.NaN(), 3, -3, 1e-5}, 14)
+	left := tensor.FromSlice([]float64{1e300, -1e300, math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64,
+		1e200, 5.5, -5.5, 5.5, inf, 3, math.NaN(), 0, 7}, 14)
+	right := tensor.FromSlice([]float64{1e-300, 1e-300, tiny, 3 * tiny, -7e-310, 1e-107, inf, inf, -inf, 2,
+		math.NaN(), 3, -3, 1e-5}, 14)
 	onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Remainder(in[0], in[1]) }, left, right)
-	onBoth(t, dev, 1e-15, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.FloorDivide(in[0], in[1]) }, left, right)
+	onBoth(t, dev, 1e-15,
+		func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.FloorDivide(in[0], in[1]) }, left, right)
 	collected(t, 1)
 }
 
-// Fractions become whole numbers by way of int64: there what is too large is the largest, and NaN the least; narrower ones have the low bits of that.
+// Fractions become whole numbers by way of int64: there what is too large is the largest, and NaN
+// the least; narrower ones have the low bits of that.
 func TestFractionsBecomeWholeNumbers(t *testing.T) {
 	dev := onDevice(t)
 	for _, from := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64} {
-		x := tensor.FromSlice([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.9, 2.9, -2.9, 300, -300, 3e9, -3e9, 1e30, math.Copysign(0, -1)}, 12).To(from)
+		x := tensor.FromSlice([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.9, 2.9, -2.9, 300, -300,
+			3e9, -3e9, 1e30, math.Copysign(0, -1)}, 12).To(from)
 		values := tensor.Data[float64](x.To(tensor.Float64))
 		wide := tensor.New(tensor.Int64, len(values))
 		for i, v := range values {
@@ -92,19 +101,23 @@ func TestFractionsBecomeWholeNumbers(t *testing.T) {
 	collected(t, 1)
 }
 
-// Fractions that do not fit are rounded to the nearest, halves of the last place to even, and become infinite or nothing.
+// Fractions that do not fit are rounded to the nearest, halves of the last place to even, and
+// become infinite or nothing.
 func TestFractionsAreRounded(t *testing.T) {
 	dev := onDevice(t)
 	var values []float64
-	for _, v := range []float64{1, 1 + 1./256, 1 + 3./256, 1 + 1./512, 1 + 1./2048, 1 + 3./2048, 65504, 65519, 65520, math.MaxFloat32, 1e300, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1.8p-24,
-		0x1.ffcp-15, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1p-149, 0x1p-150, 0x1.8p-150, math.Inf(1), math.NaN(), 0, 3.3e-5} {
+	for _, v := range []float64{1, 1 + 1./256, 1 + 3./256, 1 + 1./512, 1 + 1./2048, 1 + 3./2048, 65504, 65519,
+		65520, math.MaxFloat32, 1e300, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1.8p-24,
+		0x1.ffcp-15, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1p-149, 0x1p-150, 0x1.8p-150, math.Inf(1), math.NaN(),
+		0, 3.3e-5} {
 		values = append(values, v, -v, math.Nextafter(v, 0), float64(math.Nextafter32(float32(v), 0)))
 	}
 	x := tensor.FromSlice(values, len(values))
 	for _, from := range []tensor.DType{tensor.Float64, tensor.Float32} {
 		for _, to := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32} {
 			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
-				onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).To(tensor.Float64) }, x.To(from))
+				onBoth(t, dev, 0,
+					func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).To(tensor.Float64) }, x.To(from))
 			})
 		}
 	}
@@ -122,7 +135,8 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 			}
 			a, b := whole(2, 5, 17), whole(2, 17, 3)
 			for _, x := range []*tensor.Tensor{a, a.Transpose(1, 2).Contiguous().Transpose(1, 2)} {
-				onBoth(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[1]) }, x, b)
+				onBoth(t, dev, 0,
+					func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[1]) }, x, b)
 			}
 			w := tensor.Window{Size: [2]int{3, 2}, Stride: [2]int{2, 1}, Padding: [2]int{1, 1}}
 			images := whole(1, 2, 5, 4)
@@ -153,7 +167,8 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 	collected(t, 1)
 }
 
-// Threads of a warp may go apart on a GPU. What the threads of a block tell each other, and what they add atomically, does not hang on that.
+// Threads of a warp may go apart on a GPU. What the threads of a block tell each other, and what
+// they add atomically, does not hang on that.
 func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
 	dev, g := onDevice(t), tensor.NewGenerator(1)
 	_, err := tensor.NewOn(dev, tensor.Float32, 1) // so that there is a driver
@@ -179,33 +194,42 @@ func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := tensor.RandN(tensor.Float32, g, 5, 300)
-			onBoth(t, dev, 1e-5, f, x, tensor.RandInt(g, 0, 3, 5, 300).To(tensor.Int8), tensor.FromSlice([]int64{1, 1, 0, 1, 4}, 5))
+			onBoth(t, dev, 1e-5, f, x, tensor.RandInt(g, 0, 3, 5, 300).To(tensor.Int8),
+				tensor.FromSlice([]int64{1, 1, 0, 1, 4}, 5))
 		})
 	}
 	collected(t, 1)
 }
 
-// Functions of what is at the edges of where they are defined, of the signs of zeros, and where a kernel goes over to another series.
+// Functions of what is at the edges of where they are defined, of the signs of zeros, and where a
+// kernel goes over to another series.
 func TestFunctionsAtTheirEdges(t *testing.T) {
 	dev := onDevice(t)
 	var values []float64
-	for _, v := range []float64{0, math.SmallestNonzeroFloat64, 0x1p-1030, 1e-300, 1e-20, 1e-8, 0.1, 0.4, math.Sqrt2 / 2, 0.9999999999, 1, 1.0000000001, math.Sqrt2, 1.5, 2, 2.5, 5.9, 6, 21.9, 22.1,
+	for _, v := range []float64{0, math.SmallestNonzeroFloat64, 0x1p-1030, 1e-300, 1e-20, 1e-8, 0.1, 0.4,
+		math.Sqrt2 / 2, 0.9999999999, 1, 1.0000000001, math.Sqrt2, 1.5, 2, 2.5, 5.9, 6, 21.9, 22.1,
 		88.7, 700, 709.78, 709.79, 744, 746, 1e20, 0x1p53 + 2, 1e300, math.MaxFloat64, math.Inf(1)} {
 		values = append(values, v, -v, math.Nextafter(v, math.Inf(1)))
 	}
 	x := tensor.FromSlice(append(values, math.NaN()), len(values)+1)
 	for name, f := range map[string]func(a *tensor.Tensor) *tensor.Tensor{
-		"Exp": tensor.Exp, "Expm1": tensor.Expm1, "Log": tensor.Log, "Log1p": tensor.Log1p, "Sqrt": tensor.Sqrt, "Rsqrt": tensor.Rsqrt, "Reciprocal": tensor.Reciprocal,
-		"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "Erf": tensor.Erf, "Relu": tensor.Relu, "Sign": tensor.Sign, "Abs": tensor.Abs, "Neg": tensor.Neg,
-		"Floor": tensor.Floor, "Ceil": tensor.Ceil, "Round": tensor.Round, "Trunc": tensor.Trunc, "IsNaN": tensor.IsNaN, "IsInf": tensor.IsInf, "IsFinite": tensor.IsFinite,
+		"Exp": tensor.Exp, "Expm1": tensor.Expm1, "Log": tensor.Log, "Log1p": tensor.Log1p,
+		"Sqrt": tensor.Sqrt, "Rsqrt": tensor.Rsqrt, "Reciprocal": tensor.Reciprocal,
+		"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "Erf": tensor.Erf, "Relu": tensor.Relu,
+		"Sign": tensor.Sign, "Abs": tensor.Abs, "Neg": tensor.Neg,
+		"Floor": tensor.Floor, "Ceil": tensor.Ceil, "Round": tensor.Round, "Trunc": tensor.Trunc,
+		"IsNaN": tensor.IsNaN, "IsInf": tensor.IsInf, "IsFinite": tensor.IsFinite,
 	} {
 		t.Run(name, func(t *testing.T) {
-			exactly(t, dev, map[bool]float64{true: 8, false: 4}[name == "Erf"], name != "Relu", func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0]) }, x)
+			exactly(t, dev, map[bool]float64{true: 8, false: 4}[name == "Erf"], name != "Relu",
+				func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0]) }, x)
 		})
 	}
-	some := tensor.FromSlice([]float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 63, 64, 65, -64, -65, 0.3, 1e300, -1e300, math.Inf(1), math.Inf(-1), math.NaN(), 1e-300}, 22)
+	some := tensor.FromSlice([]float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 63, 64, 65,
+		-64, -65, 0.3, 1e300, -1e300, math.Inf(1), math.Inf(-1), math.NaN(), 1e-300}, 22)
 	for name, f := range map[string]func(a, b *tensor.Tensor) *tensor.Tensor{
-		"Power": tensor.Power, "Remainder": tensor.Remainder, "FloorDivide": tensor.FloorDivide, "Div": tensor.Div, "Mul": tensor.Mul, "Maximum": tensor.Maximum, "Minimum": tensor.Minimum,
+		"Power": tensor.Power, "Remainder": tensor.Remainder, "FloorDivide": tensor.FloorDivide,
+		"Div": tensor.Div, "Mul": tensor.Mul, "Maximum": tensor.Maximum, "Minimum": tensor.Minimum,
 		"Eq": tensor.Eq, "Ne": tensor.Ne, "Lt": tensor.Lt, "Le": tensor.Le, "Gt": tensor.Gt, "Ge": tensor.Ge,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,15 +237,17 @@ func TestFunctionsAtTheirEdges(t *testing.T) {
 			if name == "Power" {
 				units = 200
 			}
-			exactly(t, dev, units, name != "Maximum" && name != "Minimum", func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0].Unsqueeze(1), in[0]) }, some)
+			exactly(t, dev, units, name != "Maximum" && name != "Minimum",
+				func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0].Unsqueeze(1), in[0]) }, some)
 		})
 	}
 	collected(t, 1)
 }
 
-// exactly compares what f makes on dev with what it makes of Float64 on the host: as far as units of the last place of x's dtypes go, and the signs of zeros unless one is as good as
-// the other.
-func exactly(t *testing.T, dev tensor.Device, units float64, signs bool, f func(in ...*tensor.Tensor) *tensor.Tensor, x *tensor.Tensor) {
+// exactly compares what f makes on dev with what it makes of Float64 on the host: as far as units
+// of the last place of x's dtypes go, and the signs of zeros unless one is as good as the other.
+func exactly(t *testing.T, dev tensor.Device, units float64, signs bool,
+	f func(in ...*tensor.Tensor) *tensor.Tensor, x *tensor.Tensor) {
 	t.Helper()
 	for dt, unit := range map[tensor.DType]float64{tensor.Float64: 0x1p-52, tensor.Float32: 0x1p-23} {
 		x := x.To(dt)
@@ -230,7 +256,8 @@ func exactly(t *testing.T, dev tensor.Device, units float64, signs bool, f func(
 		want := tensor.Data[float64](f(x.To(tensor.Float64)).To(there.DType()).To(tensor.Float64))
 		for i, g := range tensor.Data[float64](there.To(tensor.Float64)) {
 			w := want[i]
-			near := g == w || g != g && w != w || math.Abs(g-w) <= max(units*unit*math.Abs(w), 2*math.SmallestNonzeroFloat64)
+			near := g == w || g != g && w != w ||
+				math.Abs(g-w) <= max(units*unit*math.Abs(w), 2*math.SmallestNonzeroFloat64)
 			if !near || signs && g == 0 && math.Signbit(g) != math.Signbit(w) {
 				t.Errorf("%v: element %d is %v, want %v", dt, i, g, w)
 			}
@@ -251,7 +278,8 @@ func TestMoreThanAKernelCounts(t *testing.T) {
 		},
 		"windows": func(in ...*tensor.Tensor) *tensor.Tensor {
 			x, w := autograd.NewParam("x", in[0]), autograd.NewParam("w", in[1])
-			y := autograd.MaxPool2d(autograd.Conv2d(x.Var(), w.Var(), nil, autograd.Window{}), autograd.Window{Size: autograd.Square(2), Stride: autograd.Square(1)})
+			y := autograd.MaxPool2d(autograd.Conv2d(x.Var(), w.Var(), nil, autograd.Window{}),
+				autograd.Window{Size: autograd.Square(2), Stride: autograd.Square(1)})
 			autograd.Sum(autograd.Mul(y, y)).Backward()
 			return tensor.Cat([]*tensor.Tensor{x.Grad.View(150), w.Grad.View(24)}, 0)
 		},

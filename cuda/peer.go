@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
 
-// copyFrom copies from another device, when that has written it: from memory to memory where the driver lets one reach the other's, and otherwise
-// through the host. It waits, since nobody but the caller keeps the source.
+// copyFrom copies from another device, when that has written it: from memory to memory where the
+// driver lets one reach the other's, and otherwise through the host. It waits, since nobody but the
+// caller keeps the source.
 func (d *Device) copyFrom(to cudriver.Ptr, src *Memory, from cudriver.Ptr, n int) error {
 	theirs, err := src.dev.use()
 	if err == nil {
@@ -34,7 +35,8 @@ func (d *Device) copyFrom(to cudriver.Ptr, src *Memory, from cudriver.Ptr, n int
 	})
 }
 
-// letIn gives another device access to the segment, once. It reports whether that can have it. Memory that is not a segment needs none.
+// letIn gives another device access to the segment, once. It reports whether that can have it.
+// Memory that is not a segment needs none.
 func (s *segment) letIn(peer *Device) (bool, error) {
 	can, err := s.dev.driver.DeviceCanAccessPeer(peer.id, s.dev.id)
 	if err != nil || !can || s.end != nil {
@@ -72,9 +74,13 @@ func (d *Device) copyThrough(to cudriver.Ptr, src *Device, from cudriver.Ptr, n 
 	defer func() { err = errors.Join(err, pinned.End()) }()
 	for done := 0; done < n; done += stage {
 		part := pages[:min(stage, n-done)]
-		err := src.ask(func(s cudriver.Stream) error { return src.driver.MemcpyDtoHAsync(part, from+cudriver.Ptr(done), s) })
+		err := src.ask(func(s cudriver.Stream) error {
+			return src.driver.MemcpyDtoHAsync(part, from+cudriver.Ptr(done), s)
+		})
 		if err == nil {
-			err = d.ask(func(s cudriver.Stream) error { return d.driver.MemcpyHtoDAsync(to+cudriver.Ptr(done), part, s) })
+			err = d.ask(func(s cudriver.Stream) error {
+				return d.driver.MemcpyHtoDAsync(to+cudriver.Ptr(done), part, s)
+			})
 		}
 		if err != nil {
 			return err

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// pins are the pages of the host that this process has locked for the devices, by the address of the first.
+// pins are the pages of the host that this process has locked for the devices, by the address of
+// the first.
 var pins = struct {
 	sync.Mutex
 	m map[*byte]*pin
@@ -23,9 +24,11 @@ type pin struct {
 	count int
 }
 
-// Pin returns a tensor of the device that is t itself, in the memory of the host: its pages stay where they are, and the device reaches them
-// without a copy. A copy between it and memory of the device does not keep the host waiting, as one from other memory of the host does. Before the host
-// reads what the device wrote there, it calls Synchronize. The caller closes the tensor, which has a reference of t's memory of its own.
+// Pin returns a tensor of the device that is t itself, in the memory of the host: its pages stay
+// where they are, and the device reaches them without a copy. A copy between it and memory of the
+// device does not keep the host waiting, as one from other memory of the host does. Before the host
+// reads what the device wrote there, it calls Synchronize. The caller closes the tensor, which has
+// a reference of t's memory of its own.
 //
 // t is in shared memory and has a page at least, or the error wraps ErrNotPageable.
 func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {
@@ -48,7 +51,8 @@ func pageable(b []byte) bool {
 	return len(b) >= os.Getpagesize() && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(os.Getpagesize()) == 0
 }
 
-// lock registers pages, once for all devices, and returns them as memory of this one. end is called when that has ended.
+// lock registers pages, once for all devices, and returns them as memory of this one. end is called
+// when that has ended.
 func (d *Device) lock(pages []byte, end func() error) (*Memory, error) {
 	if !pageable(pages) {
 		return nil, fmt.Errorf("%w: %d bytes that share a page with others", ErrNotPageable, len(pages))
@@ -115,8 +119,10 @@ func unlockAll() (err error) {
 	return err
 }
 
-// The pages of a tensor's block are registered until the block is given back: the domain takes pages away from under a free one, and the device would go on with
-// what was there. Less than a page is shared with other blocks, and stays as it is: the driver copies so little by way of pages of its own.
+// The pages of a tensor's block are registered until the block is given back: the domain takes
+// pages away from under a free one, and the device would go on with what was there. Less than a
+// page is shared with other blocks, and stays as it is: the driver copies so little by way of pages
+// of its own.
 func init() {
 	tensor.RegisterPinner(func(b []byte) (func() error, error) {
 		d, err := Current()

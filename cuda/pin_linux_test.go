@@ -18,7 +18,8 @@ func wantPinned(t *testing.T, when string, want int) {
 	}
 }
 
-// pinnedNow counts the pieces of the host's memory that are registered, which a real driver does not tell.
+// pinnedNow counts the pieces of the host's memory that are registered, which a real driver does
+// not tell.
 func pinnedNow() (n int, known bool) {
 	s := cuda.Simulator()
 	if s == nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// pythonPeer takes tensors from us, doubles one where it is, and sends some of its own; then it ends when we say so, since its memory goes with it. Nothing
-// here and in its fellows needs a kernel, since a stand-in has none, and not everybody has a compiler for them.
+// pythonPeer takes tensors from us, doubles one where it is, and sends some of its own; then it
+// ends when we say so, since its memory goes with it. Nothing here and in its fellows needs a
+// kernel, since a stand-in has none, and not everybody has a compiler for them.
 const pythonPeer = `
 import sys
 from multiprocessing.connection import Client
@@ -49,7 +50,8 @@ torch.cuda.ipc_collect()
 assert torch.cuda.memory_allocated() == 0, torch.cuda.memory_allocated() # everything came back
 `
 
-// aPython returns the interpreter that SHOAL_CUDA_PYTHON names, with which a program must succeed: that a module is there, and sees a GPU.
+// aPython returns the interpreter that SHOAL_CUDA_PYTHON names, with which a program must succeed:
+// that a module is there, and sees a GPU.
 func aPython(t *testing.T, module, program string) (python string) {
 	t.Helper()
 	python = os.Getenv("SHOAL_CUDA_PYTHON")
@@ -97,14 +99,16 @@ func TestPythonIsTheOtherProcess(t *testing.T) {
 	v, err := c.Recv(ctx)
 	check(t, err)
 	all := v.(torch.Tuple)
-	y, column, learned, empty := all[0].(*tensor.Tensor), all[1].(*tensor.Tensor), all[2].(*autograd.Param), all[3].(*tensor.Tensor)
+	y, column, learned, empty := all[0].(*tensor.Tensor), all[1].(*tensor.Tensor), all[2].(*autograd.Param),
+		all[3].(*tensor.Tensor)
 	if got := onHost(t, y); len(got) != 6 || got[0] != 0 || got[1] != 3 || got[5] != 5 {
 		t.Errorf("from PyTorch: %v on %v", got, y.Device())
 	}
 	if got := onHost(t, column); !slices.Equal(got, []float32{1, 4}) || on(column) != on(y) {
 		t.Errorf("the view: %v of memory %v, not %v", got, on(column), on(y))
 	}
-	if h, err := learned.T.Cpu(); err != nil || !learned.Frozen || !slices.Equal(tensor.Data[float64](h), []float64{1, 1}) {
+	if h, err := learned.T.Cpu(); err != nil || !learned.Frozen ||
+		!slices.Equal(tensor.Data[float64](h), []float64{1, 1}) {
 		t.Errorf("the parameter: %v of %v, %v", learned.T, learned.T.DType(), err)
 	}
 	if !slices.Equal(empty.Shape(), []int{0, 3}) || empty.Device() != y.Device() {
@@ -131,7 +135,8 @@ func TestPythonIsTheOtherProcess(t *testing.T) {
 	check(t, errors.Join(c.Send(ctx, "go"), peer.Wait()))
 }
 
-// The other two open our memory by its handle, and double what is there; then we open theirs. Each line of theirs is an answer to one of ours.
+// The other two open our memory by its handle, and double what is there; then we open theirs. Each
+// line of theirs is an answer to one of ours.
 const (
 	cupyPeer = `
 import sys, cupy, numpy
@@ -177,7 +182,8 @@ func TestCuPyIsTheOtherProcess(t *testing.T) {
 }
 
 func TestNumbaIsTheOtherProcess(t *testing.T) {
-	byHandle(t, aPython(t, "Numba", "from numba import cuda; cuda.current_context()"), numbaPeer) // is_available asks for a compiler, too
+	// is_available asks for a compiler, too
+	byHandle(t, aPython(t, "Numba", "from numba import cuda; cuda.current_context()"), numbaPeer)
 }
 
 func byHandle(t *testing.T, python, script string) {

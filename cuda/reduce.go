@@ -59,7 +59,8 @@ func (d *Device) Reduce(r tensor.Reduction, out, in tensor.Operand) error {
 var combinable = map[string]bool{"Sum": true, "Prod": true, "Amax": true, "Amin": true}
 
 // reduceInParts reduces the parts into memory of its own, and that.
-func (d *Device) reduceInParts(r tensor.Reduction, k ptx.Kernel, b block, rows, row walk, parts int, out tensor.Operand) error {
+func (d *Device) reduceInParts(r tensor.Reduction, k ptx.Kernel, b block, rows, row walk, parts int,
+	out tensor.Operand) error {
 	results := rows.count()
 	m, err := d.Alloc(results * parts * out.DType.Size())
 	if err != nil {
@@ -96,7 +97,8 @@ func contiguous(shape []int, size int) (strides []int) {
 	return strides
 }
 
-// A block is how threads share work: so many along the elements of a row, the others across rows; those along are neighbours, or those across.
+// A block is how threads share work: so many along the elements of a row, the others across rows;
+// those along are neighbours, or those across.
 type block struct {
 	width  int
 	across bool
@@ -133,7 +135,8 @@ func (d *Device) reduce(k ptx.Kernel, b block, rows, row walk, parts, step int) 
 	if err != nil {
 		return err
 	}
-	words := []uint64{uint64(results), uint64(n), uint64(chunk), uint64(b.width), uint64(alongBy), uint64(acrossBy), uint64(step),
+	words := []uint64{uint64(results), uint64(n), uint64(chunk), uint64(b.width), uint64(alongBy),
+		uint64(acrossBy), uint64(step),
 		rows.operands[1].word, rows.operands[0].word}
 	words = append(append(words, outer...), inner...)
 	grid := [3]uint32{uint32((results + b.height() - 1) / b.height()), uint32(parts), 1}

@@ -45,14 +45,16 @@ var ways = []struct {
 	name, lost string
 	try        func(d *Device) error
 }{
-	{"memory by descriptors (how tensors are shared)", "tensors of this device cannot be sent to other processes", tryDescriptors},
+	{"memory by descriptors (how tensors are shared)",
+		"tensors of this device cannot be sent to other processes", tryDescriptors},
 	{"numbers that a stream waits for (a sender need not)", "Put waits for the device", tryNumbers},
 	{"legacy handles of memory (PyTorch, CuPy)", "nothing can be shared with PyTorch and CuPy here", tryLegacy},
 	{"events of several processes (PyTorch's)", "what is sent to PyTorch waits for the device", tryEvents},
 	{"host memory registered (pinned batches)", "nothing can be pinned: look at ulimit -l", tryHost},
 }
 
-// Examine looks at the driver and all devices, and tries each way of sharing on each. It makes their contexts.
+// Examine looks at the driver and all devices, and tries each way of sharing on each. It makes
+// their contexts.
 func Examine() *Report {
 	all, err := open()
 	if err != nil {
@@ -187,7 +189,8 @@ func (r *Report) print(line func(format string, args ...any)) {
 		line("CUDA_VISIBLE_DEVICES is %q: only these are counted", r.Visible)
 	}
 	for _, d := range r.Devices {
-		line("%s  %s, compute %s, %d of %d MiB free, reaches the memory of devices %v, %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.Peers, d.UUID)
+		line("%s  %s, compute %s, %d of %d MiB free, reaches the memory of devices %v, %s", d.Name, d.Model,
+			d.Compute, d.Free>>20, d.Total>>20, d.Peers, d.UUID)
 		if d.Unusable != "" {
 			line("  cannot be used: %s", d.Unusable)
 		}

@@ -35,7 +35,9 @@ func TestTheReportTriesEveryWay(t *testing.T) {
 	}
 	var text strings.Builder
 	check(t, r.Print(&text))
-	if got := strings.Count(text.String(), ": permitted\n"); got != 9 || !strings.Contains(text.String(), "(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); nothing can be shared with PyTorch") {
+	if got := strings.Count(text.String(), ": permitted\n"); got != 9 ||
+		!strings.Contains(text.String(),
+			"(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); nothing can be shared with PyTorch") {
 		t.Errorf("%s", &text)
 	}
 	if !strings.Contains(text.String(), "CUDA_VISIBLE_DEVICES is \"MIG-1,MIG-2\"") {
@@ -79,7 +81,8 @@ func TestTheReportWithoutADevice(t *testing.T) {
 		check(t, cuda.Reset())
 		var text strings.Builder
 		check(t, cuda.Examine().Print(&text))
-		if want := fmt.Sprintf("what to do:\n  - CUDA_VISIBLE_DEVICES is %q: unset it", visible); !strings.Contains(text.String(), want) {
+		if want := fmt.Sprintf("what to do:\n  - CUDA_VISIBLE_DEVICES is %q: unset it",
+			visible); !strings.Contains(text.String(), want) {
 			t.Errorf("%s\nwant %s", &text, want)
 		}
 	}
@@ -97,7 +100,9 @@ func TestADeviceThatAnotherProcessHasForItself(t *testing.T) {
 	var text strings.Builder
 	r := cuda.Examine()
 	check(t, r.Print(&text))
-	if d := r.Devices[0]; !d.Alone || len(d.Ways) != 0 || !strings.Contains(d.Unusable, "CUDA_ERROR_DEVICE_UNAVAILABLE") || !strings.Contains(text.String(), "nvidia-smi -c DEFAULT") {
+	if d := r.Devices[0]; !d.Alone || len(d.Ways) != 0 ||
+		!strings.Contains(d.Unusable, "CUDA_ERROR_DEVICE_UNAVAILABLE") ||
+		!strings.Contains(text.String(), "nvidia-smi -c DEFAULT") {
 		t.Errorf("%+v\n%s", d, &text)
 	}
 	cuda.Simulator().Take(false)

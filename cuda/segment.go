@@ -12,13 +12,14 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// Note [Who keeps a segment]
-// The memory of a device lives as long as a descriptor, an import or a mapping of it does, in whatever process. It is the domain's keeper that has a
-// descriptor of each segment, also for those who come when its maker has ended; it needs no GPU, since it only holds files. A segment is
-// named by a block of the domain, which every tensor in it holds, in processes and messages, and whoever allocates in it.
+// Note [Who keeps a segment] The memory of a device lives as long as a descriptor, an import or a
+// mapping of it does, in whatever process. It is the domain's keeper that has a descriptor of each
+// segment, also for those who come when its maker has ended; it needs no GPU, since it only holds
+// files. A segment is named by a block of the domain, which every tensor in it holds, in processes
+// and messages, and whoever allocates in it.
 
-// A segment is a large piece of a device's memory, mapped in this process. One process allocates in it, its maker; all that use it map
-// the whole of it once.
+// A segment is a large piece of a device's memory, mapped in this process. One process allocates in
+// it, its maker; all that use it map the whole of it once.
 type segment struct {
 	dev   *Device
 	d     *shm.Domain
@@ -36,24 +37,27 @@ type segment struct {
 	end func() error // of memory that is not the domain's, which has no more than this and dev, base and size
 }
 
-// An extent is the place of an allocation. It is free again when the allocation's block is stale: the reaper's work for the dead is all
-// that is needed to have their memory again, too.
+// An extent is the place of an allocation. It is free again when the allocation's block is stale:
+// the reaper's work for the dead is all that is needed to have their memory again, too.
 type extent struct {
 	off, size int
 	block     shm.Handle
 }
 
-// segments are those that this process has mapped. Its lock is not held while the keeper is asked for something, who may have something to say first.
+// segments are those that this process has mapped. Its lock is not held while the keeper is asked
+// for something, who may have something to say first.
 var segments = struct {
 	sync.Mutex
 	m      map[shm.Handle]*segment
 	domain *shm.Domain // the latest in which there were any; nil if there are none
 }{m: map[shm.Handle]*segment{}}
 
-// segmentSize is that of a segment unless an allocation needs more, or the device has less than 8 times as much.
+// segmentSize is that of a segment unless an allocation needs more, or the device has less than 8
+// times as much.
 const segmentSize = 64 << 20
 
-// followed is the domain whose keeper tells us what nobody uses any more. Its lock is held until the keeper knows that it is to tell us.
+// followed is the domain whose keeper tells us what nobody uses any more. Its lock is held until
+// the keeper knows that it is to tell us.
 var followed struct {
 	sync.Mutex
 	domain *shm.Domain
@@ -103,13 +107,15 @@ func dropSegment(block shm.Handle) {
 	}
 }
 
-// unmap ends a segment that is not in the table any more. The device has done all that this process wanted of it.
+// unmap ends a segment that is not in the table any more. The device has done all that this process
+// wanted of it.
 func (s *segment) unmap() error {
 	return s.dev.do(func(cudriver.Stream) error { return s.leave() })
 }
 
 func (s *segment) leave() error {
-	return errors.Join(s.dev.driver.MemUnmap(s.base, uint64(s.size)), s.dev.driver.MemAddressFree(s.base, uint64(s.size)))
+	return errors.Join(s.dev.driver.MemUnmap(s.base, uint64(s.size)),
+		s.dev.driver.MemAddressFree(s.base, uint64(s.size)))
 }
 
 // newSegment makes a segment with room for n bytes and gives its file to the keeper.
@@ -180,14 +186,16 @@ func (s *segment) mapIn(h cudriver.MemHandle) error {
 		if err = driver.MemMap(s.base, uint64(s.size), h); err != nil {
 			return errors.Join(err, driver.MemAddressFree(s.base, uint64(s.size)))
 		}
-		if err = driver.MemSetAccess(s.base, uint64(s.size), []cudriver.AccessDesc{cudriver.Access(s.dev.id, cudriver.AccessReadWrite)}); err != nil {
+		if err = driver.MemSetAccess(s.base, uint64(s.size),
+			[]cudriver.AccessDesc{cudriver.Access(s.dev.id, cudriver.AccessReadWrite)}); err != nil {
 			return errors.Join(err, s.leave())
 		}
 		return nil
 	})
 }
 
-// importSegment returns the segment of a block, of which the caller has a reference, with one more allocation counted.
+// importSegment returns the segment of a block, of which the caller has a reference, with one more
+// allocation counted.
 func importSegment(d *shm.Domain, block shm.Handle) (*segment, error) {
 	if s := enterSegment(block, nil); s != nil {
 		return s, nil
@@ -233,7 +241,8 @@ func useNumber(file *os.File, f func(fd int) error) (err error) {
 	return err
 }
 
-// enterSegment counts one more allocation of a segment: of that in the table, or else of fresh, which is entered then, unless it is nil.
+// enterSegment counts one more allocation of a segment: of that in the table, or else of fresh,
+// which is entered then, unless it is nil.
 func enterSegment(block shm.Handle, fresh *segment) *segment {
 	segments.Lock()
 	defer segments.Unlock()

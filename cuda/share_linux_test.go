@@ -21,7 +21,8 @@ type ends struct {
 	Out *ipc.Sender[*tensor.Tensor]
 }
 
-// fillColumn writes its rank into its column of a tensor on a device, and sends on the tensor that it received.
+// fillColumn writes its rank into its column of a tensor on a device, and sends on the tensor that
+// it received.
 var fillColumn = shoal.Register("fillColumn", func(ctx context.Context, rank int, e ends) error {
 	x, err := e.In.Get(ctx)
 	if err != nil {
@@ -175,7 +176,8 @@ type sighting struct {
 	Said *ipc.Sender[string]
 }
 
-// Which devices a process sees, and in which order, is its own matter, as CUDA_VISIBLE_DEVICES makes it.
+// Which devices a process sees, and in which order, is its own matter, as CUDA_VISIBLE_DEVICES
+// makes it.
 func TestADeviceIsTheSameInWhateverOrder(t *testing.T) {
 	devices := simulate(t, 3, 64*mib)
 	ctx, paths := watched(t), devices.Paths()
@@ -192,7 +194,8 @@ func TestADeviceIsTheSameInWhateverOrder(t *testing.T) {
 		paths[2] + "," + paths[1]: "not to be seen",
 	} {
 		check(t, in.Put(ctx, x))
-		g, err := whereItIs.Start(ctx, 1, sighting{in.Receiver(), out.Sender()}, shoal.Options{Env: []string{cuda.SimulateKey + "=" + sees}})
+		g, err := whereItIs.Start(ctx, 1, sighting{in.Receiver(), out.Sender()},
+			shoal.Options{Env: []string{cuda.SimulateKey + "=" + sees}})
 		check(t, err)
 		if said, err := out.Get(ctx); said != want || err != nil {
 			t.Errorf("%s, %v; want %s", said, err, want)

@@ -10,9 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/standin"
 )
 
-// TestOthersShareTheMemoryOfAStandIn has PyTorch, CuPy and Numba be the other process where there is no GPU, with a libcuda.so.1 in C that shares memory and
-// has no kernels. What shares it is theirs, and so is our binding of the driver. The interpreters are those of SHOAL_TORCH_PYTHONS, with colons
-// between them.
+// TestOthersShareTheMemoryOfAStandIn has PyTorch, CuPy and Numba be the other process where there
+// is no GPU, with a libcuda.so.1 in C that shares memory and has no kernels. What shares it is
+// theirs, and so is our binding of the driver. The interpreters are those of SHOAL_TORCH_PYTHONS,
+// with colons between them.
 func TestOthersShareTheMemoryOfAStandIn(t *testing.T) {
 	pythons := filepath.SplitList(os.Getenv("SHOAL_TORCH_PYTHONS"))
 	if len(pythons) == 0 || *real {
@@ -24,7 +25,8 @@ func TestOthersShareTheMemoryOfAStandIn(t *testing.T) {
 			self, err := os.Executable()
 			check(t, err)
 			again := exec.CommandContext(patient(t), self, "-test.run", "IsTheOtherProcess", "-test.v", "-cuda.real")
-			again.Env = append(os.Environ(), "SHOAL_CUDA_PYTHON="+python, "LD_PRELOAD="+library, "LD_LIBRARY_PATH="+filepath.Dir(library))
+			again.Env = append(os.Environ(), "SHOAL_CUDA_PYTHON="+python, "LD_PRELOAD="+library,
+				"LD_LIBRARY_PATH="+filepath.Dir(library))
 			out, err := again.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

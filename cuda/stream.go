@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/cudriver"
 )
 
-// A Stream is work of a device that is done in order, beside that of the device's own stream, which everything uses that names no other.
-// What the two have to do with each other is said by events.
+// A Stream is work of a device that is done in order, beside that of the device's own stream, which
+// everything uses that names no other. What the two have to do with each other is said by events.
 type Stream struct {
 	dev *Device
 	id  cudriver.Stream
@@ -45,7 +45,8 @@ func (s *Stream) Close() error {
 	return errors.Join(err, s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamDestroy(s.id) }))
 }
 
-// Copy queues a copy of n bytes within the device, or between it and pinned memory of the host. Both stay until it is done.
+// Copy queues a copy of n bytes within the device, or between it and pinned memory of the host.
+// Both stay until it is done.
 func (s *Stream) Copy(dst *Memory, off int, src *Memory, from, n int) error {
 	if dst.dev != s.dev || src.dev != s.dev {
 		return fmt.Errorf("%w: a stream of %v copies from %v to %v", ErrDevice, s.dev, src.dev, dst.dev)

@@ -27,12 +27,14 @@ func TestADeviceWorksOnPagesOfTheHost(t *testing.T) {
 	}
 	check(t, on(pinned).Fill(pinned.Offset()*4, pinned.Nbytes(), []byte{0, 0, 0x80, 0x3f}))
 	check(t, dev.Synchronize())
-	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 1 || tensor.At[float32](x, 1, 31) != 1 || tensor.At[float32](x, 2, 0) != 0 {
+	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 1 ||
+		tensor.At[float32](x, 1, 31) != 1 || tensor.At[float32](x, 2, 0) != 0 {
 		t.Errorf("the host sees:\n%v", x)
 	}
 	pinned.AddScalar(2) // by a kernel, where it lies
 	check(t, dev.Synchronize())
-	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 3 || tensor.At[float32](x, 1, 31) != 3 || tensor.At[float32](x, 2, 0) != 0 {
+	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 3 ||
+		tensor.At[float32](x, 1, 31) != 3 || tensor.At[float32](x, 2, 0) != 0 {
 		t.Errorf("after a kernel the host sees:\n%v", x)
 	}
 	y, err := tensor.NewOn(dev, tensor.Float32, 32)
@@ -57,7 +59,8 @@ func TestWhatHasNoPagesOfItsOwnIsNotPinned(t *testing.T) {
 	check(t, err)
 	there, err := tensor.NewOn(dev, tensor.Float32, 4096)
 	check(t, err)
-	for name, x := range map[string]*tensor.Tensor{"on the heap": tensor.New(tensor.Float32, 4096), "of 16 bytes": small, "on the device": there} {
+	for name, x := range map[string]*tensor.Tensor{"on the heap": tensor.New(tensor.Float32, 4096),
+		"of 16 bytes": small, "on the device": there} {
 		if _, err := dev.Pin(x); !errors.Is(err, cuda.ErrNotPageable) {
 			t.Errorf("%s: %v", name, err)
 		}

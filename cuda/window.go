@@ -38,8 +38,8 @@ func (d *Device) lacksWindow(what string, dt tensor.DType) error {
 	return fmt.Errorf("%w: %s of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
 
-// window runs a kernel with a thread for each element of the first operand. The planes of all operands are next to each other, and done in
-// parts if there are too many.
+// window runs a kernel with a thread for each element of the first operand. The planes of all
+// operands are next to each other, and done in parts if there are too many.
 func (d *Device) window(k ptx.Kernel, images []int, w tensor.Window, operands ...tensor.Operand) error {
 	height, width := images[len(images)-2], images[len(images)-1]
 	planes := 1

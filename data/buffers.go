@@ -26,7 +26,8 @@ func (l *Loader) buffer(lay layout, rows int, c executor) (*batchBuffer, error) 
 		err = f.allocate()
 	}
 	if errors.Is(err, shm.ErrNoSpace) && !l.opts.Reuse {
-		// what it finds that nobody has, is given back some time after: a batch that has to wait tries again
+		// what it finds that nobody has, is given back some time after: a batch that has to wait
+		// tries again
 		runtime.GC()
 		err = f.allocate()
 	}

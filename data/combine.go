@@ -183,7 +183,7 @@ type Subset struct {
 
 var _ Gatherer = (*Subset)(nil)
 
-// NewSubset makes a Subset. It panics if there is no such sample. Whoever made the data set closes
+// NewSubset makes a Subset. It panics if there is no such sample. The maker of the data set closes
 // it.
 func NewSubset(of Dataset, indices []int) *Subset {
 	for _, i := range indices {

@@ -93,8 +93,7 @@ func (s slowToOpen) Open(ctx context.Context) (any, error) {
 	return s, nil
 }
 
-// TestAutoClosesWhileProcessesStart: who breaks out of a loop does not wait until a trial could
-// begin.
+// TestAutoClosesWhileProcessesStart: leaving a loop does not wait until a trial could begin.
 func TestAutoClosesWhileProcessesStart(t *testing.T) {
 	set := slowToOpen(os.Getpid())
 	l := NewLoader(set, Options{BatchSize: 4, Workers: 1, Kind: Auto})

@@ -13,7 +13,8 @@ import (
 type Options struct {
 	BatchSize int  // samples in a batch; 0 means 1, and Single one sample without a dimension for the batch
 	Shuffle   bool // in a new random order every epoch
-	// of the orders, and of what is random in the samples; the same seed and epoch give the same batches; 0 is one like others, tensor.InitialSeed() another in each process
+	// of the orders, and of what is random in the samples; the same seed and epoch give the same
+	// batches; 0 is one like others, tensor.InitialSeed() another in each process
 	Seed    uint64
 	Sampler Sampler      // the order, instead of Shuffle
 	Batches BatchSampler // the batches, instead of BatchSize, Shuffle, Sampler and DropLast

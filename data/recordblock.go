@@ -141,8 +141,8 @@ func save(path string, t *tensor.Tensor) error {
 	})
 }
 
-// An index is what the first bytes of a block say, as far as that can be so: whoever damages the
-// block later, in another process or in its file, makes errors and no more.
+// An index is what the first bytes of a block say, as far as that can be so: damage that is done to
+// the block later, in another process or in its file, makes errors and no more.
 type index struct {
 	b       []byte
 	records uint64

@@ -18,7 +18,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An inquest is the argument of ranks of which one is killed in some turn; the others write whom they blame.
+// An inquest is the argument of ranks of which one is killed in some turn; the others write whom
+// they blame.
 type inquest struct {
 	Group  *dist.Group
 	Victim int
@@ -46,11 +47,12 @@ var perish = shoal.Register("work until one is killed", func(ctx context.Context
 	if !errors.As(err, &e) {
 		return err
 	}
-	return errors.Join(os.WriteFile(filepath.Join(in.Dir, strconv.Itoa(rank)), fmt.Appendf(nil, "%v %v", e.Ranks, err), 0o666), err)
+	return errors.Join(os.WriteFile(filepath.Join(in.Dir, strconv.Itoa(rank)),
+		fmt.Appendf(nil, "%v %v", e.Ranks, err), 0o666), err)
 })
 
-// All ranks are of one shoal.Group, as users have them: so the death of one also cancels the contexts of the others, and each
-// that fails leaves. None of these is why a call failed.
+// All ranks are of one shoal.Group, as users have them: so the death of one also cancels the
+// contexts of the others, and each that fails leaves. None of these is why a call failed.
 func TestRegression_S1_6_RankErrorBlamesTheDeadAlone(t *testing.T) {
 	const ranks = 4
 	for round := range 12 {
@@ -73,7 +75,8 @@ func TestRegression_S1_6_RankErrorBlamesTheDeadAlone(t *testing.T) {
 	}
 }
 
-// Who left after its call had failed is not why that of another failed: only who has not come is.
+// A rank that left after its call had failed is not why another's call failed: only a rank that has
+// not come is.
 func TestARankErrorNamesNoneOfThoseWhoWereLetDown(t *testing.T) {
 	for range 20 {
 		groups, ctx := handles(t, 4), deadline(t)
@@ -89,7 +92,8 @@ func TestARankErrorNamesNoneOfThoseWhoWereLetDown(t *testing.T) {
 		})
 		for r, err := range errs {
 			var e *dist.RankError
-			if !errors.As(err, &e) || !slices.Contains(e.Ranks, 3) || slices.Contains(e.Ranks, 0) || errors.Is(err, dist.ErrLeft) {
+			if !errors.As(err, &e) || !slices.Contains(e.Ranks, 3) || slices.Contains(e.Ranks, 0) ||
+				errors.Is(err, dist.ErrLeft) {
 				t.Fatalf("rank 3 did not come; rank %d says %v", r, err)
 			}
 		}

@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// Note [Letters]
-// Each rank has an inbox, a queue that all ranks can put to, and a box, in its memory, of what has come and of those who wait
-// for something. One goroutine, the pump, takes letters from the inbox while anybody waits, so that letters stay in their order,
-// and an inbox that nobody reads stays full and holds its senders up.
+// Note [Letters] Each rank has an inbox, a queue that all ranks can put to, and a box, in its
+// memory, of what has come and of those who wait for something. One goroutine, the pump, takes
+// letters from the inbox while anybody waits, so that letters stay in their order, and an inbox
+// that nobody reads stays full and holds its senders up.
 //
-// Every process that has the group has both ends of all inboxes, so a queue does not say that a rank is gone. Another goroutine, the
-// watchman, does: it is told of each death and each leaving, and cancels the context that the box has for the rank. Who is gone has
-// put all that it ever will, so the pump empties the inbox once more before it says so to those who wait.
+// Every process that has the group has both ends of all inboxes, so a queue does not say that a
+// rank is gone. Another goroutine, the watchman, does: it is told of each death and each leaving,
+// and cancels the context that the box has for the rank. Who is gone has put all that it ever will,
+// so the pump empties the inbox once more before it says so to those who wait.
 
 // inboxRoom is how many letters may wait in an inbox.
 const inboxRoom = 32
@@ -122,8 +123,8 @@ func (b *box) deliver(l letter) {
 	b.kept = append(b.kept, l)
 }
 
-// next returns a context for the pump, which ends when there is something to look at, and what it has to look at now; or false
-// once nobody waits.
+// next returns a context for the pump, which ends when there is something to look at, and what it
+// has to look at now; or false once nobody waits.
 func (b *box) next() (context.Context, []error, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +145,8 @@ func (b *box) next() (context.Context, []error, bool) {
 	return ctx, gone, true
 }
 
-// expire ends the waiting of those for whom nothing will come, as was known before the inbox was emptied.
+// expire ends the waiting of those for whom nothing will come, as was known before the inbox was
+// emptied.
 func (b *box) expire(gone []error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,8 +159,9 @@ func (b *box) expire(gone []error) {
 	})
 }
 
-// hopeless returns why nothing will come, if nothing will. gone has an error for each rank that is gone, and then one if the group is broken.
-// From any rank nothing comes if all others are gone, or one has died: it may have been that one.
+// hopeless returns why nothing will come, if nothing will. gone has an error for each rank that is
+// gone, and then one if the group is broken. From any rank nothing comes if all others are gone, or
+// one has died: it may have been that one.
 func (w *wanted) hopeless(gone []error) error {
 	ranks, broken := gone[:len(gone)-1], gone[len(gone)-1]
 	switch {

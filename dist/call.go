@@ -30,7 +30,8 @@ type call struct {
 	from    []int // where the slots begin that are reduced
 }
 
-// begin begins a call, which needs an end unless there is an error. arg is a rank or an operation, if there is any.
+// begin begins a call, which needs an end unless there is an error. arg is a rank or an operation,
+// if there is any.
 func (g *Group) begin(ctx context.Context, name, arg string) (*call, error) {
 	if err := g.usable(name); err != nil {
 		return nil, err
@@ -122,7 +123,8 @@ func (c *call) reduces(op Op) {
 	}
 }
 
-// cannot says why this rank cannot make the call. The others read it too, and so do not wait for it.
+// cannot says why this rank cannot make the call. The others read it too, and so do not wait for
+// it.
 func (c *call) cannot(format string, args ...any) {
 	if c.problem == nil {
 		c.problem = fmt.Errorf("dist: %s: %w: %s", c.text, ErrTensor, fmt.Sprintf(format, args...))
@@ -162,7 +164,8 @@ func (g *Group) turn(ctx context.Context, c *call) error {
 	return g.agree(c)
 }
 
-// because adds why a context has ended to the error of a call that had to wait for its place until then.
+// because adds why a context has ended to the error of a call that had to wait for its place until
+// then.
 func because(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(err, ipc.ErrClosed) {
 		return err
@@ -170,7 +173,8 @@ func because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
-// agree compares what the ranks call. All of them find the same, and go on after this turn if it is not.
+// agree compares what the ranks call. All of them find the same, and go on after this turn if it is
+// not.
 func (g *Group) agree(c *call) error {
 	if c.problem != nil {
 		return c.problem
@@ -243,12 +247,12 @@ func (g *Group) blame(c *call, err error) error {
 	return e
 }
 
-// letDown stands in the place of the turn of a rank whose call has failed: it had come, and if it leaves now that is no reason for
-// anything.
+// letDown stands in the place of the turn of a rank whose call has failed: it had come, and if it
+// leaves now that is no reason for anything.
 const letDown = math.MaxInt64
 
-// dead returns the processes of the group that have died, and err, which says so if there are any. The end of a context, which
-// may be the first that a rank hears of a death, says less.
+// dead returns the processes of the group that have died, and err, which says so if there are any.
+// The end of a context, which may be the first that a rank hears of a death, says less.
 func (g *Group) dead(err error) (pids []int, _ error) {
 	dead := g.barrier.Dead()
 	var known *shm.PeerError

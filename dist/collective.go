@@ -17,8 +17,8 @@ func (g *Group) Barrier(ctx context.Context) error {
 	return g.turn(ctx, c)
 }
 
-// Broadcast gives the tensors of all ranks the elements that those of rank root have. They are contiguous and of one dtype. If
-// it fails, what is in them is undefined, as with all calls.
+// Broadcast gives the tensors of all ranks the elements that those of rank root have. They are
+// contiguous and of one dtype. If it fails, what is in them is undefined, as with all calls.
 func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) error {
 	c, err := g.begin(ctx, "broadcast", strconv.Itoa(root))
 	if err != nil {
@@ -48,14 +48,15 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 	})
 }
 
-// AllReduce replaces the elements of the tensors by what op makes of those of all ranks. Tensors are contiguous, of one dtype that has
-// the operation: see Op. Several tensors in one call are as quick as one of their size together; without any, the ranks
-// meet.
+// AllReduce replaces the elements of the tensors by what op makes of those of all ranks. Tensors
+// are contiguous, of one dtype that has the operation: see Op. Several tensors in one call are as
+// quick as one of their size together; without any, the ranks meet.
 func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
 }
 
-// Reduce is AllReduce of which only rank root gets the result; the tensors of others stay as they are.
+// Reduce is AllReduce of which only rank root gets the result; the tensors of others stay as they
+// are.
 func (g *Group) Reduce(ctx context.Context, root int, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "reduce", op.String()+" to "+strconv.Itoa(root), op, root, ts)
 }
@@ -103,7 +104,8 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 	})
 }
 
-// mine returns the data of this rank's slot in the turn to come, and met those of a rank's in the turn that was.
+// mine returns the data of this rank's slot in the turn to come, and met those of a rank's in the
+// turn that was.
 func (g *Group) mine() []byte        { return g.stage.data(g.turns, g.Rank()) }
 func (g *Group) met(rank int) []byte { return g.stage.data(g.turns-1, rank) }
 
@@ -117,7 +119,8 @@ func (g *Group) part(rank, n int) (lo, hi int) {
 	return lo, hi
 }
 
-// fold reduces n bytes of the slots of the turn that was, those from on, to the slot of the turn to come, those from into on.
+// fold reduces n bytes of the slots of the turn that was, those from on, to the slot of the turn to
+// come, those from into on.
 func (g *Group) fold(c *call, into, from, n int) error {
 	if n == 0 {
 		return nil

@@ -60,7 +60,8 @@ func want(t testing.TB, what string, got, want *tensor.Tensor) {
 }
 
 // kinds are the dtypes that can be reduced, those that have a mean first.
-var kinds = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int64, tensor.Int32, tensor.Int16, tensor.Int8, tensor.Uint8}
+var kinds = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int64,
+	tensor.Int32, tensor.Int16, tensor.Int8, tensor.Uint8}
 
 func TestReductions(t *testing.T) {
 	for _, size := range []int{1, 2, 3} {
@@ -104,7 +105,8 @@ func reductions(t *testing.T, what string, groups []*dist.Group, op dist.Op, dt 
 	whole := fresh(t, dt, size, size*n)
 	results := serial(op, whole)
 	parts := fresh(t, dt, size, n)
-	all(t, together(groups, func(g *dist.Group) error { return g.ReduceScatter(ctx, op, parts[g.Rank()], whole[g.Rank()]) }))
+	all(t, together(groups,
+		func(g *dist.Group) error { return g.ReduceScatter(ctx, op, parts[g.Rank()], whole[g.Rank()]) }))
 	for r := range parts {
 		want(t, "reduce_scatter "+what, parts[r], results.Narrow(0, r*n, n))
 	}

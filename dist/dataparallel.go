@@ -14,29 +14,35 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Loss is a registered function that computes the loss of a network over a batch, the mean over its samples.
+// A Loss is a registered function that computes the loss of a network over a batch, the mean over
+// its samples.
 type Loss[M nn.Module] struct {
 	replica *shoal.Func[replica[M]]
 }
 
-// RegisterLoss registers f under a name. It is called in the declaration of a package-level variable, as shoal.Register is.
-// What f computes lives in the scope, which is reset after each batch, and in which layers know whose statistics count.
+// RegisterLoss registers f under a name. It is called in the declaration of a package-level
+// variable, as shoal.Register is. What f computes lives in the scope, which is reset after each
+// batch, and in which layers know whose statistics count.
 //
 //	var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, net *Net, batch []*tensor.Tensor) *autograd.Var {
 //		return nn.NLLLoss(net.Forward(s.Const(batch[0])), batch[1])
 //	})
-func RegisterLoss[M nn.Module](name string, f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
-	return &Loss[M]{shoal.Register(name, func(ctx context.Context, rank int, r replica[M]) error { return r.run(ctx, rank, f) })}
+func RegisterLoss[M nn.Module](name string,
+	f func(s *autograd.Scope, net M, batch []*tensor.Tensor) *autograd.Var) *Loss[M] {
+	return &Loss[M]{shoal.Register(name,
+		func(ctx context.Context, rank int, r replica[M]) error { return r.run(ctx, rank, f) })}
 }
 
-// A DataParallel computes gradients by several processes, each on its part of a batch, and leaves the rest of training to its
-// caller: torch.nn.DataParallel. The replicas are equal because their parameters are the same memory, that of the network, in which the
-// caller's optimizer changes them between batches.
+// A DataParallel computes gradients by several processes, each on its part of a batch, and leaves
+// the rest of training to its caller: torch.nn.DataParallel. The replicas are equal because their
+// parameters are the same memory, that of the network, in which the caller's optimizer changes them
+// between batches.
 //
-// So are the buffers, which one replica writes: the running statistics of a BatchNorm2d are those of the batches' first parts, as
-// in PyTorch. One goroutine at a time may use a DataParallel.
+// So are the buffers, which one replica writes: the running statistics of a BatchNorm2d are those
+// of the batches' first parts, as in PyTorch. One goroutine at a time may use a DataParallel.
 //
-// On several devices each replica has a copy of the parameters and buffers on its own, which is made anew for each batch.
+// On several devices each replica has a copy of the parameters and buffers on its own, which is
+// made anew for each batch.
 type DataParallel struct {
 	group  *shoal.Group
 	device tensor.Device // of the network
@@ -83,19 +89,24 @@ type reply struct {
 	Out  *tensor.Tensor // of Forward; nil of no samples
 }
 
-// NewDataParallel starts opts.Workers processes, by default as many as there are threads, with net, whose parameters and gradients
-// move to shared memory. opts.CPUs confines each to a set of processors. When ctx ends the processes do. The caller closes it.
+// NewDataParallel starts opts.Workers processes, by default as many as there are threads, with net,
+// whose parameters and gradients move to shared memory. opts.CPUs confines each to a set of
+// processors. When ctx ends the processes do. The caller closes it.
 //
-// What replicas draw, for dropout, is different in each, as in all workers (tensor.DefaultGenerator), and tensor.ManualSeed decides about
-// all; goroutines draw from the caller's default generator itself.
+// What replicas draw, for dropout, is different in each, as in all workers
+// (tensor.DefaultGenerator), and tensor.ManualSeed decides about all; goroutines draw from the
+// caller's default generator itself.
 //
-// If devices are named there is one process for each of them, which computes there. The network is on the first, and gradients are added up there.
-func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options, devices ...tensor.Device) (_ *DataParallel, err error) {
+// If devices are named there is one process for each of them, which computes there. The network is
+// on the first, and gradients are added up there.
+func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options,
+	devices ...tensor.Device) (_ *DataParallel, err error) {
 	opts.Workers = cmp.Or(len(devices), opts.Workers, shoal.Threads())
 	var home tensor.Device
 	for p := range net.Params() {
 		if home = p.T.Device(); len(devices) > 0 && home != devices[0] {
-			return nil, fmt.Errorf("%w: parameter %s is on %v, and the first device is %v", ErrTensor, p.Name, tensor.Place{Device: home}, tensor.Place{Device: devices[0]})
+			return nil, fmt.Errorf("%w: parameter %s is on %v, and the first device is %v", ErrTensor, p.Name,
+				tensor.Place{Device: home}, tensor.Place{Device: devices[0]})
 		}
 	}
 	if len(devices) == 0 {
@@ -125,9 +136,10 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	return d, nil
 }
 
-// Backward adds the gradient of the loss over a batch to the gradients of the parameters, as if one process had computed it, and
-// returns the loss. The tensors of the batch have one sample for each index of their first dimension; they move to shared memory,
-// where the processes find their parts. If a process fails, the error is that of shoal.Group.Wait, and d is closed.
+// Backward adds the gradient of the loss over a batch to the gradients of the parameters, as if one
+// process had computed it, and returns the loss. The tensors of the batch have one sample for each
+// index of their first dimension; they move to shared memory, where the processes find their parts.
+// If a process fails, the error is that of shoal.Group.Wait, and d is closed.
 func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (loss float64, err error) {
 	if err := d.batch(batch); err != nil {
 		return 0, err
@@ -139,14 +151,16 @@ func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (l
 	return loss, err
 }
 
-// Forward returns what the network, which is a nn.Layer, makes of x, whose samples the processes share as in Backward: torch's
-// DataParallel(net)(x). The caller computes the loss from it and goes back in two steps:
+// Forward returns what the network, which is a nn.Layer, makes of x, whose samples the processes
+// share as in Backward: torch's DataParallel(net)(x). The caller computes the loss from it and goes
+// back in two steps:
 //
 //	out, err := d.Forward(ctx, x)
 //	nn.CrossEntropyLoss(out, labels).Backward() // to out.Grad()
 //	err = d.BackwardFrom(ctx, out.Grad())       // to the parameters
 //
-// Until then nobody changes x. After Train(false) nothing is kept to go back. The output has a row for each sample, on the device of the network.
+// Until then nobody changes x. After Train(false) nothing is kept to go back. The output has a row
+// for each sample, on the device of the network.
 func (d *DataParallel) Forward(ctx context.Context, x *tensor.Tensor) (*autograd.Var, error) {
 	if err := cmp.Or(d.batch([]*tensor.Tensor{x}), d.layer); err != nil {
 		return nil, err
@@ -186,8 +200,9 @@ func (d *DataParallel) gather(replies []reply) (*tensor.Tensor, error) {
 	return whole.ToDevice(d.device)
 }
 
-// BackwardFrom goes on from dy, the derivatives of the loss with respect to what the last Forward returned, and adds those with
-// respect to the parameters to their gradients. Each Forward has at most one; another Forward, or Backward, is the end of it.
+// BackwardFrom goes on from dy, the derivatives of the loss with respect to what the last Forward
+// returned, and adds those with respect to the parameters to their gradients. Each Forward has at
+// most one; another Forward, or Backward, is the end of it.
 func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) error {
 	switch {
 	case d.pipes == nil:
@@ -197,14 +212,15 @@ func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) erro
 	case dy == nil:
 		return fmt.Errorf("%w: no derivatives: call Backward of the loss first", ErrTensor)
 	case dy.DType() != d.out.DType() || !slices.Equal(dy.Shape(), d.out.Shape()):
-		return fmt.Errorf("%w: derivatives of %v %v, and the output is %v %v", ErrTensor, dy.DType(), dy.Shape(), d.out.DType(), d.out.Shape())
+		return fmt.Errorf("%w: derivatives of %v %v, and the output is %v %v", ErrTensor, dy.DType(),
+			dy.Shape(), d.out.DType(), d.out.Shape())
 	}
 	_, err := d.ask(ctx, request{taskBackward, []*tensor.Tensor{dy}, d.mode})
 	return err
 }
 
-// Train has the layers of all processes train from the next call on, as at first, or not: nn.Eval of the network itself does not reach
-// them.
+// Train has the layers of all processes train from the next call on, as at first, or not: nn.Eval
+// of the network itself does not reach them.
 func (d *DataParallel) Train(on bool) {
 	d.mode = modeEval
 	if on {
@@ -257,7 +273,8 @@ func (d *DataParallel) ask(ctx context.Context, what request) (replies []reply, 
 // fail ends everything and returns why: what the processes say, or else err.
 func (d *DataParallel) fail(err error) error { return cmp.Or(d.Close(), err) }
 
-// Close lets the processes end and waits for them. The network and its gradients stay the caller's. It is idempotent.
+// Close lets the processes end and waits for them. The network and its gradients stay the caller's.
+// It is idempotent.
 func (d *DataParallel) Close() (err error) {
 	for _, p := range d.pipes {
 		err = errors.Join(err, p.Close())
@@ -281,7 +298,8 @@ type trainer[M nn.Module] struct {
 }
 
 // run computes until there are no more requests.
-func (r replica[M]) run(ctx context.Context, rank int, f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var) error {
+func (r replica[M]) run(ctx context.Context, rank int,
+	f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var) error {
 	defer r.Pipe.Close()
 	defer r.Group.Close()
 	if err := r.Group.Join(rank); err != nil {
@@ -413,7 +431,8 @@ func (t *trainer[M]) forward(x *tensor.Tensor) (*tensor.Tensor, error) {
 	}
 	out := any(t.Net).(nn.Layer).Forward(in)
 	if s := out.Shape(); len(s) == 0 || s[0] != to-from {
-		return nil, fmt.Errorf("%w: %T makes an output of shape %v of %d samples: want a row for each", ErrTensor, t.Net, s, to-from)
+		return nil, fmt.Errorf("%w: %T makes an output of shape %v of %d samples: want a row for each",
+			ErrTensor, t.Net, s, to-from)
 	}
 	t.out, t.from = out, from
 	return toShared(out.T())
@@ -440,7 +459,8 @@ func (t *trainer[M]) here(x *tensor.Tensor, from, to int) (*tensor.Tensor, error
 	return part.ToDevice(t.Place.Device)
 }
 
-// partOf returns which samples of a batch a rank has. Those of the first ranks are as many as others', or one more, so that rank 0 has some if anybody has.
+// partOf returns which samples of a batch a rank has. Those of the first ranks are as many as
+// others', or one more, so that rank 0 has some if anybody has.
 func partOf(samples, rank, size int) (from, to int) {
 	at := func(rank int) int { return (samples*rank + size - 1) / size }
 	return at(rank), at(rank + 1)

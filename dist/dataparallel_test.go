@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A net is one hidden layer, in float64 so that only the order of additions tells processes and one process apart.
+// A net is one hidden layer, in float64 so that only the order of additions tells processes and one
+// process apart.
 type net struct{ W1, B1, W2, B2 *autograd.Param }
 
 func newNet(seed uint64) *net {
@@ -55,7 +56,8 @@ func zeroGrad(n *net) {
 	}
 }
 
-// alone trains by one process with whole batches, and returns the gradients of the last one beside the net.
+// alone trains by one process with whole batches, and returns the gradients of the last one beside
+// the net.
 func alone(seed uint64, steps, size int) *net {
 	n := newNet(seed)
 	for i := range steps {
@@ -141,7 +143,8 @@ var netLoss = dist.RegisterLoss("net loss", func(s *autograd.Scope, n *net, batc
 
 func TestDataParallelIsTrainingByOneProcess(t *testing.T) {
 	for _, m := range shoal.StartMethods() {
-		// The last batch but one has parts of different sizes, and the last one fewer samples than there are processes.
+		// The last batch but one has parts of different sizes, and the last one fewer samples than
+		// there are processes.
 		const steps = 6
 		sizes := []int{24, 24, 24, 24, 23, 2}
 		n, single, ctx := newNet(3), newNet(3), deadline(t)
@@ -181,14 +184,15 @@ type counted struct {
 
 func (c counted) Params() iter.Seq[*autograd.Param] { return c.Net.Params() }
 
-var countedLoss = dist.RegisterLoss("counted loss", func(s *autograd.Scope, n counted, batch []*tensor.Tensor) *autograd.Var {
-	to := n.First
-	if s.Const(batch[0]).KeepsBuffers() {
-		to = n.Others
-	}
-	to.AddScalarAtomic(float64(batch[0].Dim(0)))
-	return n.Net.loss(s, batch)
-})
+var countedLoss = dist.RegisterLoss("counted loss",
+	func(s *autograd.Scope, n counted, batch []*tensor.Tensor) *autograd.Var {
+		to := n.First
+		if s.Const(batch[0]).KeepsBuffers() {
+			to = n.Others
+		}
+		to.AddScalarAtomic(float64(batch[0].Dim(0)))
+		return n.Net.loss(s, batch)
+	})
 
 func TestOneReplicaOfDataParallelWritesBuffers(t *testing.T) {
 	ctx, n := deadline(t), counted{newNet(3), tensor.New(tensor.Int64), tensor.New(tensor.Int64)}
@@ -229,7 +233,8 @@ func TestDataParallelThatHasNoRoom(t *testing.T) {
 		shm.SetDefault(before)
 		check(t, local.Close())
 	}()
-	_, err = dist.NewDataParallel(deadline(t), netLoss, newNet(3), shoal.Options{Workers: 200, Start: shoal.GoroutineStart, Grace: watchdog})
+	_, err = dist.NewDataParallel(deadline(t), netLoss, newNet(3),
+		shoal.Options{Workers: 200, Start: shoal.GoroutineStart, Grace: watchdog})
 	if !errors.Is(err, shm.ErrNoSpace) {
 		t.Errorf("got %v", err)
 	}
@@ -247,8 +252,10 @@ var failing = dist.RegisterLoss("failing loss", func(_ *autograd.Scope, n *net, 
 
 func TestAReplicaThatFails(t *testing.T) {
 	ctx := deadline(t)
-	// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end this one before it has spoken.
-	d, err := dist.NewDataParallel(ctx, failing, newNet(3), shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
+	// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end this
+	// one before it has spoken.
+	d, err := dist.NewDataParallel(ctx, failing, newNet(3),
+		shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
 	check(t, err)
 	batch := samples(1, 4)
 	batch[0].Fill(-1)
@@ -256,7 +263,8 @@ func TestAReplicaThatFails(t *testing.T) {
 	check(t, err)
 	tensor.SetAt(batch[0], 99., 3, 0) // in the part of rank 1
 	var p *shoal.ProcessError
-	if _, err = d.Backward(ctx, batch...); !errors.As(err, &p) || !strings.Contains(err.Error(), "rank 1 ") || !strings.Contains(err.Error(), "no such label") {
+	if _, err = d.Backward(ctx, batch...); !errors.As(err, &p) || !strings.Contains(err.Error(), "rank 1 ") ||
+		!strings.Contains(err.Error(), "no such label") {
 		t.Errorf("%v", err)
 	}
 	if _, err := d.Backward(ctx, batch...); !errors.Is(err, dist.ErrClosed) {

@@ -33,7 +33,8 @@ func TestDataParallelOnSeveralDevices(t *testing.T) {
 
 func TestDataParallelBeginsWhereTheNetworkIs(t *testing.T) {
 	_, err := dist.NewDataParallel(deadline(t), netLoss, newNet(1), shoal.Options{}, devicetest.Shared("test:0"))
-	if !errors.Is(err, dist.ErrTensor) || !strings.Contains(err.Error(), "w1 is on cpu, and the first device is test:0") {
+	if !errors.Is(err, dist.ErrTensor) ||
+		!strings.Contains(err.Error(), "w1 is on cpu, and the first device is test:0") {
 		t.Errorf("%v", err)
 	}
 }
@@ -88,8 +89,9 @@ func TestReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 	}
 }
 
-// dataParallel has processes compute on the device that the network is on, whose parameters and gradients they share, or one on each of all.
-// Parts of a batch are of different sizes, and in the last one some have no samples.
+// dataParallel has processes compute on the device that the network is on, whose parameters and
+// gradients they share, or one on each of all. Parts of a batch are of different sizes, and in the
+// last one some have no samples.
 func dataParallel(t *testing.T, dev tensor.Device, all ...tensor.Device) {
 	n, single := newNet(1), newNet(1)
 	for p := range n.Params() {
@@ -126,7 +128,8 @@ func there(t *testing.T, dev tensor.Device, batch []*tensor.Tensor) (all []*tens
 	return all
 }
 
-// same wants a module on a device to have the parameters, gradients and buffers that one on the host has.
+// same wants a module on a device to have the parameters, gradients and buffers that one on the
+// host has.
 func same(t *testing.T, dev tensor.Device, got, want nn.Module) {
 	t.Helper()
 	wants, stop := iter.Pull(want.Params())
@@ -150,12 +153,14 @@ func same(t *testing.T, dev tensor.Device, got, want nn.Module) {
 // normalised returns a network with running statistics.
 func normalised() *nn.Sequential {
 	g := tensor.NewGenerator(4)
-	return nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewBatchNorm2d(2), nn.Flatten{}, nn.NewLinear(8, 3, g), nn.LogSoftmax{})
+	return nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewBatchNorm2d(2), nn.Flatten{},
+		nn.NewLinear(8, 3, g), nn.LogSoftmax{})
 }
 
-var normalisedLoss = dist.RegisterLoss("normalised loss", func(s *autograd.Scope, m *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-	return nn.NLLLoss(m.Forward(s.Const(batch[0])), batch[1])
-})
+var normalisedLoss = dist.RegisterLoss("normalised loss",
+	func(s *autograd.Scope, m *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
+		return nn.NLLLoss(m.Forward(s.Const(batch[0])), batch[1])
+	})
 
 func TestStatisticsAreThoseOfTheFirstDevice(t *testing.T) {
 	devs := []*devicetest.Device{devicetest.Shared("test:0"), devicetest.Shared("test:1")}
@@ -166,7 +171,8 @@ func TestStatisticsAreThoseOfTheFirstDevice(t *testing.T) {
 	}
 }
 
-// statistics has each of two devices normalise its part of a batch by itself, as PyTorch's do, and keeps what the first one has seen.
+// statistics has each of two devices normalise its part of a batch by itself, as PyTorch's do, and
+// keeps what the first one has seen.
 func statistics(t *testing.T, devs ...tensor.Device) {
 	m, single := normalised(), normalised()
 	check(t, nn.To(m, devs[0]))
@@ -230,7 +236,8 @@ func TestReplicasDropOthers(t *testing.T) {
 	}
 }
 
-// dropout has two replicas of one sample each. Where one of them drops a feature and the other does not, its gradient is half of the largest.
+// dropout has two replicas of one sample each. Where one of them drops a feature and the other does
+// not, its gradient is half of the largest.
 func dropout(t *testing.T, devs ...tensor.Device) {
 	const features = 200
 	var seen []*tensor.Tensor
@@ -240,7 +247,8 @@ func dropout(t *testing.T, devs ...tensor.Device) {
 		check(t, nn.To(n, devs[0]))
 		d, err := dist.NewDataParallel(deadline(t), thinLoss, n, shoal.Options{}, devs...)
 		check(t, err)
-		_, err = d.Backward(deadline(t), there(t, devs[0], []*tensor.Tensor{tensor.Ones(tensor.Float32, 2, features)})...)
+		_, err = d.Backward(deadline(t), there(t, devs[0],
+			[]*tensor.Tensor{tensor.Ones(tensor.Float32, 2, features)})...)
 		check(t, err)
 		grad, err := n.Weight.Grad.Cpu()
 		check(t, err)
@@ -275,14 +283,16 @@ func TestAReplicaOnADeviceIsKilled(t *testing.T) {
 	}
 }
 
-// killedReplica kills the last replica, which everybody hears of, and has others go on with the same parameters.
+// killedReplica kills the last replica, which everybody hears of, and has others go on with the
+// same parameters.
 func killedReplica(t *testing.T, devs ...tensor.Device) {
 	n, single := newNet(1), newNet(1)
 	for p := range n.Params() {
 		p.T.Set(devicetest.On(t, devs[0], p.T))
 	}
 	start := func() *dist.DataParallel {
-		// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end this one before it has spoken.
+		// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end
+		// this one before it has spoken.
 		d, err := dist.NewDataParallel(deadline(t), dying, n, shoal.Options{Grace: watchdog}, devs...)
 		check(t, err)
 		return d

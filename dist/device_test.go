@@ -94,11 +94,13 @@ func collectives(t *testing.T, there []tensor.Device, n int, dtypes ...tensor.DT
 			if err := g.ReduceScatter(deadline(t), dist.Sum, part, on(dt, rank, n/size*size)); err != nil {
 				return err
 			}
-			whole := serial(dist.Sum, []*tensor.Tensor{operand(dt, 0, n/size*size), operand(dt, 1, n/size*size), operand(dt, 2, n/size*size)})
+			whole := serial(dist.Sum, []*tensor.Tensor{operand(dt, 0, n/size*size),
+				operand(dt, 1, n/size*size), operand(dt, 2, n/size*size)})
 			devicetest.Same(t, part, whole.Narrow(0, rank*(n/size), n/size), 0)
 			return nil
 		}))
-		exchange(t, groups, dt, n, func(rank int, x *tensor.Tensor) *tensor.Tensor { return devicetest.On(t, there[rank], x) })
+		exchange(t, groups, dt, n,
+			func(rank int, x *tensor.Tensor) *tensor.Tensor { return devicetest.On(t, there[rank], x) })
 	}
 }
 

@@ -103,7 +103,8 @@ func TestRegression_S3_3_BuffersOfDistributedDataParallel(t *testing.T) {
 			for name, b := range nn.Buffers(n) {
 				want(t, "at the start all have those of rank 0: "+name, b, tensor.Full(b.DType(), 1, b.Shape()...))
 			}
-			if names := slices.Collect(maps.Keys(nn.State(d))); !slices.Contains(names, "module.0.running_mean") || !slices.Contains(names, "module.0.weight") {
+			if names := slices.Collect(maps.Keys(nn.State(d))); !slices.Contains(names,
+				"module.0.running_mean") || !slices.Contains(names, "module.0.weight") {
 				t.Error(names) // as in PyTorch
 			}
 			for i := range 3 {

@@ -12,15 +12,18 @@ import (
 
 // Sentinels of this package; the errors that it returns are or wrap them.
 var (
-	// ErrMismatch is returned to all ranks if they do not all make the same call on the same dtypes and shapes. The group goes on.
+	// ErrMismatch is returned to all ranks if they do not all make the same call on the same dtypes
+	// and shapes. The group goes on.
 	ErrMismatch = errors.New("dist: ranks make different calls")
-	// ErrTensor is returned for tensors that a call cannot work on. The other ranks get ErrMismatch, unless theirs are no better.
+	// ErrTensor is returned for tensors that a call cannot work on. The other ranks get
+	// ErrMismatch, unless theirs are no better.
 	ErrTensor = errors.New("dist: tensor does not fit the call")
 	// ErrLeft is returned if a rank has closed its group.
 	ErrLeft = errors.New("dist: closed by a rank")
 	// ErrBroken is returned if a rank died, or did not come before its context or another's ended.
 	ErrBroken = ipc.ErrBroken
-	// ErrRank is returned by Join for a rank that is none or is taken, and by calls of a group that was not joined.
+	// ErrRank is returned by Join for a rank that is none or is taken, and by calls of a group that
+	// was not joined.
 	ErrRank = errors.New("dist: not a free rank")
 	// ErrTag is returned for a tag below 0.
 	ErrTag = errors.New("dist: not a tag")

@@ -8,10 +8,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// at puts an operand where a rank has its tensors. A rank on the host may have them in memory of its own.
+// at puts an operand where a rank has its tensors. A rank on the host may have them in memory of
+// its own.
 type at func(rank int, x *tensor.Tensor) *tensor.Tensor
 
-// exchange wants each call by which ranks exchange n elements to put them in the order of the ranks.
+// exchange wants each call by which ranks exchange n elements to put them in the order of the
+// ranks.
 func exchange(t *testing.T, groups []*dist.Group, dt tensor.DType, n int, on at) {
 	t.Helper()
 	size, ctx := len(groups), deadline(t)

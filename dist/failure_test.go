@@ -46,8 +46,9 @@ func TestDifferentCallsAreAnErrorForAll(t *testing.T) {
 		"length": two(sum(ones(4)), sum(ones(5))),
 		"dtype":  two(sum(ones(4)), sum(ones(4).To(tensor.Float64))),
 		"op":     two(sum(ones(4)), func(g *dist.Group) error { return g.AllReduce(ctx, dist.Max, ones(4)) }),
-		"root":   two(func(g *dist.Group) error { return g.Broadcast(ctx, 0, ones(4)) }, func(g *dist.Group) error { return g.Broadcast(ctx, 2, ones(4)) }),
-		"order":  two(sum(ones(4)), func(g *dist.Group) error { return g.Barrier(ctx) }),
+		"root": two(func(g *dist.Group) error { return g.Broadcast(ctx, 0, ones(4)) },
+			func(g *dist.Group) error { return g.Broadcast(ctx, 2, ones(4)) }),
+		"order": two(sum(ones(4)), func(g *dist.Group) error { return g.Barrier(ctx) }),
 		"the end of many": two(func(g *dist.Group) error { return g.Broadcast(ctx, 0, long...) },
 			func(g *dist.Group) error { return g.Broadcast(ctx, 0, longer...) }),
 	} {
@@ -61,7 +62,8 @@ func TestDifferentCallsAreAnErrorForAll(t *testing.T) {
 		all(t, together(groups, sum(ones(4)))) // the group goes on
 	}
 	errs := together(groups, two(sum(ones(2, 3)), func(g *dist.Group) error { return g.Barrier(ctx) }))
-	if s := errs[0].Error(); !strings.Contains(s, "all_reduce(sum) of float32 [2 3]: rank 1: ") || !strings.HasSuffix(s, "barrier") {
+	if s := errs[0].Error(); !strings.Contains(s, "all_reduce(sum) of float32 [2 3]: rank 1: ") ||
+		!strings.HasSuffix(s, "barrier") {
 		t.Error(s)
 	}
 }
@@ -74,8 +76,12 @@ func TestTensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
 			return g.AllReduce(ctx, dist.Mean, ones(2).To(tensor.Int32))
 		},
 		"no such operation": func(g *dist.Group) error { return g.AllReduce(ctx, 99, ones(2)) },
-		"complex numbers":   func(g *dist.Group) error { return g.AllReduce(ctx, dist.Max, ones(2).To(tensor.Complex64)) },
-		"several dtypes":    func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(2), ones(2).To(tensor.Float64)) },
+		"complex numbers": func(g *dist.Group) error {
+			return g.AllReduce(ctx, dist.Max, ones(2).To(tensor.Complex64))
+		},
+		"several dtypes": func(g *dist.Group) error {
+			return g.AllReduce(ctx, dist.Sum, ones(2), ones(2).To(tensor.Float64))
+		},
 		"root":              func(g *dist.Group) error { return g.Reduce(ctx, 2, dist.Sum, ones(2)) },
 		"all_gather":        func(g *dist.Group) error { return g.AllGather(ctx, ones(5), ones(2)) },
 		"reduce_scatter":    func(g *dist.Group) error { return g.ReduceScatter(ctx, dist.Sum, ones(2), ones(3)) },
@@ -96,10 +102,12 @@ func TestTensorsThatDoNotFitAreAnErrorForAll(t *testing.T) {
 		"scatter": func(g *dist.Group, large *tensor.Tensor) error { return g.Scatter(ctx, 0, ones(2), large) },
 	} {
 		for what, large := range map[string][]*tensor.Tensor{
-			"missing": {nil, nil}, "rank 1": {ones(4), ones(4)}, "3 elements are not 2 times 2": {ones(3), nil}, "not contiguous": {ones(2, 2).T(), nil},
+			"missing": {nil, nil}, "rank 1": {ones(4), ones(4)},
+			"3 elements are not 2 times 2": {ones(3), nil}, "not contiguous": {ones(2, 2).T(), nil},
 		} {
 			errs := together(groups, func(g *dist.Group) error { return f(g, large[g.Rank()]) })
-			if !errors.Is(errors.Join(errs...), dist.ErrTensor) || errs[0] == nil || errs[1] == nil || !strings.Contains(errs[0].Error(), what) {
+			if !errors.Is(errors.Join(errs...), dist.ErrTensor) || errs[0] == nil || errs[1] == nil ||
+				!strings.Contains(errs[0].Error(), what) {
 				t.Errorf("%s, %s: %v", name, what, errs)
 			}
 		}
@@ -160,7 +168,8 @@ func TestWhoDoesNotComeInTime(t *testing.T) {
 		}
 		return g.Barrier(ctx)
 	})
-	if !errors.Is(errs[0], context.DeadlineExceeded) || !errors.Is(errs[0], dist.ErrBroken) || errors.Is(errs[1], context.DeadlineExceeded) {
+	if !errors.Is(errs[0], context.DeadlineExceeded) || !errors.Is(errs[0], dist.ErrBroken) ||
+		errors.Is(errs[1], context.DeadlineExceeded) {
 		t.Error(errs)
 	}
 	var e *dist.RankError
@@ -177,7 +186,8 @@ func TestWhoDoesNotComeInTime(t *testing.T) {
 func TestRanksAreTakenOnce(t *testing.T) {
 	groups, g := handles(t, 2), newGroup(t, 3)
 	check(t, g.Join(1))
-	for _, err := range []error{g.Join(0), newGroup(t, 2).Join(2), newGroup(t, 2).Join(-1), newGroup(t, 1).Barrier(t.Context())} {
+	for _, err := range []error{g.Join(0), newGroup(t, 2).Join(2), newGroup(t, 2).Join(-1),
+		newGroup(t, 1).Barrier(t.Context())} {
 		if !errors.Is(err, dist.ErrRank) {
 			t.Error(err)
 		}
@@ -186,7 +196,8 @@ func TestRanksAreTakenOnce(t *testing.T) {
 		t.Error("ranks and sizes")
 	}
 	var zero dist.Group
-	for _, err := range []error{zero.Join(0), zero.Barrier(t.Context()), zero.AllReduce(t.Context(), dist.Sum, ones(1))} {
+	for _, err := range []error{zero.Join(0), zero.Barrier(t.Context()),
+		zero.AllReduce(t.Context(), dist.Sum, ones(1))} {
 		if !errors.Is(err, dist.ErrClosed) {
 			t.Error(err)
 		}

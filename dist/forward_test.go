@@ -12,9 +12,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-var layersLoss = dist.RegisterLoss("loss of layers", func(s *autograd.Scope, n *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-	return nn.CrossEntropyLoss(n.Forward(s.Const(batch[0])), batch[1])
-})
+var layersLoss = dist.RegisterLoss("loss of layers",
+	func(s *autograd.Scope, n *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
+		return nn.CrossEntropyLoss(n.Forward(s.Const(batch[0])), batch[1])
+	})
 
 func layers() *nn.Sequential {
 	g := tensor.NewGenerator(5)
@@ -103,9 +104,10 @@ func TestRegression_S3_3_ForwardThatCannotBe(t *testing.T) {
 	}
 }
 
-var normLoss = dist.RegisterLoss("loss of norm", func(s *autograd.Scope, n *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
-	return autograd.Sum(n.Forward(s.Const(batch[0])))
-})
+var normLoss = dist.RegisterLoss("loss of norm",
+	func(s *autograd.Scope, n *nn.Sequential, batch []*tensor.Tensor) *autograd.Var {
+		return autograd.Sum(n.Forward(s.Const(batch[0])))
+	})
 
 func TestRegression_S3_3_ForwardInEitherMode(t *testing.T) {
 	ctx, x := deadline(t), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 8, 2, 3, 3)
@@ -124,7 +126,8 @@ func TestRegression_S3_3_ForwardInEitherMode(t *testing.T) {
 	d.Train(false)
 	out := forward()
 	nn.Eval(net)
-	want(t, "by the running statistics, which all share, and without dropout", out.T(), net.Forward(autograd.NoGrad(x)).T())
+	want(t, "by the running statistics, which all share, and without dropout", out.T(),
+		net.Forward(autograd.NoGrad(x)).T())
 	if err := d.BackwardFrom(ctx, out.T()); out.RequiresGrad() || !errors.Is(err, dist.ErrTensor) {
 		t.Error(err)
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AllGather fills dst with the elements that src has in rank 0, then those in rank 1 and so on: torch's all_gather_into_tensor. Both are
-// contiguous and of one dtype, and dst has Size() times as many elements.
+// AllGather fills dst with the elements that src has in rank 0, then those in rank 1 and so on:
+// torch's all_gather_into_tensor. Both are contiguous and of one dtype, and dst has Size() times as
+// many elements.
 func (g *Group) AllGather(ctx context.Context, dst, src *tensor.Tensor) error {
 	return g.gather(ctx, "all_gather", "", everyRank, dst, src)
 }

@@ -13,15 +13,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// real has these tests run on the GPUs of this machine, in turn if there are fewer than a test asks for.
+// real has these tests run on the GPUs of this machine, in turn if there are fewer than a test asks
+// for.
 var real = flag.Bool("dist.real", false, "on the GPUs of this machine, not on simulated ones")
 
-// gpus returns n of them for this process and its children: simulated ones, which run the kernels' own texts, and on which nothing may be left, or real ones.
+// gpus returns n of them for this process and its children: simulated ones, which run the kernels'
+// own texts, and on which nothing may be left, or real ones.
 func gpus(t testing.TB, n int) []tensor.Device {
 	t.Helper()
 	domain, err := shm.New(shm.Options{Budget: 64 << 20})
 	check(t, err)
-	left := func(int) (int64, error) { return int64(domain.Stats().Blocks), nil } // a real one may be used by others, too
+	// a real one may be used by others, too
+	left := func(int) (int64, error) { return int64(domain.Stats().Blocks), nil }
 	done := func() error { return nil }
 	if !*real {
 		devices, err := sim.Create(n, 64<<20)

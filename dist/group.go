@@ -12,10 +12,11 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Group is some processes, or goroutines, that compute together. It travels to other processes; each joins it as one of
-// its ranks. The death of any process that has it breaks it. The calls of one Group happen one after another, in the order in which
-// they were made; a process that is several ranks has a Group for each. What ranks send to each other does not wait for calls.
-// The zero Group is closed.
+// A Group is some processes, or goroutines, that compute together. It travels to other processes;
+// each joins it as one of its ranks. The death of any process that has it breaks it. The calls of
+// one Group happen one after another, in the order in which they were made; a process that is
+// several ranks has a Group for each. What ranks send to each other does not wait for calls. The
+// zero Group is closed.
 type Group struct {
 	*member      // nil in the zero Group
 	seated  bool // its calls have their place in the line: see Async
@@ -24,9 +25,11 @@ type Group struct {
 // A member is what a process has of a group.
 type member struct {
 	barrier *ipc.Barrier
-	life    *ipc.Barrier      // at which nobody meets: whoever watches it learns who is gone
-	ranks   *ipc.Array[int64] // of each its process, negative once it has left; behind them, to how many turns each has come, or letDown; then how many have left
-	memory  *ipc.Memory       // see stage
+	life    *ipc.Barrier // at which nobody meets: whoever watches it learns who is gone
+	// of each its process, negative once it has left; behind them, to how many turns each has come,
+	// or letDown; then how many have left
+	ranks   *ipc.Array[int64]
+	memory  *ipc.Memory // see stage
 	posts   posts
 	seat    atomic.Int64 // 1 + rank, 0 before Join
 	size    int
@@ -85,8 +88,9 @@ func (m *member) setUp(size int) (err error) {
 	return err
 }
 
-// Join makes this process a rank, from 0 to Size()-1. It does not wait for the others; their first call does. The error is
-// ErrRank if there is no such rank, or somebody is it or was: a group does not take the place of a rank that is gone.
+// Join makes this process a rank, from 0 to Size()-1. It does not wait for the others; their first
+// call does. The error is ErrRank if there is no such rank, or somebody is it or was: a group does
+// not take the place of a rank that is gone.
 func (g *Group) Join(rank int) error {
 	if g.member == nil {
 		return ErrClosed
@@ -114,7 +118,8 @@ func (g *Group) Join(rank int) error {
 	return nil
 }
 
-// Rank returns the rank as which this Group was joined, -1 before, and of a group of which this process is no member.
+// Rank returns the rank as which this Group was joined, -1 before, and of a group of which this
+// process is no member.
 func (g *Group) Rank() int {
 	if g.member == nil {
 		return -1
@@ -130,9 +135,10 @@ func (g *Group) Size() int {
 	return g.size
 }
 
-// Close leaves the group: calls of other ranks that this one has not taken part in fail with ErrLeft, now and later. What it has sent
-// is still received. It is idempotent. A Group that is dropped instead gives its memory back when it is collected, but tells nobody
-// that it has left while its process lives.
+// Close leaves the group: calls of other ranks that this one has not taken part in fail with
+// ErrLeft, now and later. What it has sent is still received. It is idempotent. A Group that is
+// dropped instead gives its memory back when it is collected, but tells nobody that it has left
+// while its process lives.
 func (g *Group) Close() error {
 	if g.member == nil || g.outside != nil {
 		return nil
@@ -164,7 +170,8 @@ func (m *member) leave() {
 	m.abort()
 }
 
-// abort ends the calls of all ranks, and has those who wait for letters look whether they wait for anything.
+// abort ends the calls of all ranks, and has those who wait for letters look whether they wait for
+// anything.
 func (m *member) abort() {
 	m.barrier.Abort()
 	m.life.Abort()
@@ -180,7 +187,8 @@ func (m *member) shut() (err error) {
 	return errors.Join(err, m.posts.close())
 }
 
-// MarshalWire lets a Group be part of a value that is sent. Whoever receives it has one that is not joined yet.
+// MarshalWire lets a Group be part of a value that is sent. Its receiver has one that is not joined
+// yet.
 func (g *Group) MarshalWire(e *wire.Encoder) error {
 	if g.member == nil {
 		return fmt.Errorf("send group: %w", ErrClosed)
@@ -189,15 +197,18 @@ func (g *Group) MarshalWire(e *wire.Encoder) error {
 		return fmt.Errorf("send group: %w", g.outside)
 	}
 	e.ArrayLen(5)
-	return errors.Join(g.barrier.MarshalWire(e), g.life.MarshalWire(e), g.ranks.MarshalWire(e), g.memory.MarshalWire(e), g.posts.marshal(e))
+	return errors.Join(g.barrier.MarshalWire(e), g.life.MarshalWire(e), g.ranks.MarshalWire(e),
+		g.memory.MarshalWire(e), g.posts.marshal(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error wraps wire.ErrFormat if the parts are of different groups.
+// UnmarshalWire is the counterpart of MarshalWire. The error wraps wire.ErrFormat if the parts are
+// of different groups.
 func (g *Group) UnmarshalWire(d *wire.Decoder) error {
 	if err := d.ArrayOf(5); err != nil {
 		return err
 	}
-	m := &member{barrier: new(ipc.Barrier), life: new(ipc.Barrier), ranks: new(ipc.Array[int64]), memory: new(ipc.Memory)}
+	m := &member{barrier: new(ipc.Barrier), life: new(ipc.Barrier), ranks: new(ipc.Array[int64]),
+		memory: new(ipc.Memory)}
 	for _, part := range []wire.Unmarshaler{m.barrier, m.life, m.ranks, m.memory} {
 		if err := part.UnmarshalWire(d); err != nil {
 			return err
@@ -207,7 +218,8 @@ func (g *Group) UnmarshalWire(d *wire.Decoder) error {
 		return err
 	}
 	size := m.barrier.Parties()
-	if size > maxSize || m.life.Parties() != size+1 || m.ranks.Len() != 2*size+1 || m.memory.Size() != stageBytes(size) {
+	if size > maxSize || m.life.Parties() != size+1 || m.ranks.Len() != 2*size+1 ||
+		m.memory.Size() != stageBytes(size) {
 		return fmt.Errorf("read a group of %d ranks in %d bytes: %w", size, m.memory.Size(), wire.ErrFormat)
 	}
 	if err := m.setUp(size); err != nil {

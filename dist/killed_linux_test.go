@@ -20,7 +20,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A mortal is the argument of a rank that does something over and over until one of the ranks is killed.
+// A mortal is the argument of a rank that does something over and over until one of the ranks is
+// killed.
 type mortal struct {
 	Group   *dist.Group
 	Rank    int
@@ -176,7 +177,8 @@ func killedWhile(t *testing.T, does string, victim int) {
 	var groups []*shoal.Group
 	var processes []*shoal.Process
 	for r := range size {
-		group := shoal.NewGroup(ctx, shoal.Options{Workers: size}) // of its own, so that none is cancelled by another's end
+		// of its own, so that none is cancelled by another's end
+		group := shoal.NewGroup(ctx, shoal.Options{Workers: size})
 		groups = append(groups, group)
 		processes = append(processes, until.Go(group, mortal{g, r, victim, does, q.Sender(), enough}))
 	}
@@ -236,7 +238,8 @@ var doomedLoss = dist.RegisterLoss("doomed", func(s *autograd.Scope, d *doomed, 
 
 func TestRegression_S3_3_AReplicaThatIsKilledInForward(t *testing.T) {
 	ctx, n := deadline(t), &doomed{nn.NewLinear(2, 2, tensor.NewGenerator(1))}
-	d, err := dist.NewDataParallel(ctx, doomedLoss, n, shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
+	d, err := dist.NewDataParallel(ctx, doomedLoss, n,
+		shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
 	check(t, err)
 	x := ones(4, 2)
 	_, err = d.Forward(ctx, x)

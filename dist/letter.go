@@ -72,8 +72,8 @@ func (l *letter) UnmarshalWire(d *wire.Decoder) error {
 	return l.tensor.UnmarshalWire(d)
 }
 
-// A parcel is a value of a type that only its receiver knows: the message of it, with the blocks that it holds. What is packed
-// holds them by the value, what has arrived by itself.
+// A parcel is a value of a type that only its receiver knows: the message of it, with the blocks
+// that it holds. What is packed holds them by the value, what has arrived by itself.
 type parcel struct {
 	kind   string // the type
 	body   []byte

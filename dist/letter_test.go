@@ -22,8 +22,9 @@ type note struct {
 	T     *tensor.Tensor
 }
 
-// FuzzLetter reads letters whose bytes are others, of a tensor, of a value with one, and of a value without: what is accepted can be
-// opened as what it says it is, or as something else, and nothing of it is left.
+// FuzzLetter reads letters whose bytes are others, of a tensor, of a value with one, and of a value
+// without: what is accepted can be opened as what it says it is, or as something else, and nothing
+// of it is left.
 func FuzzLetter(f *testing.F) {
 	d, err := shm.Default()
 	check(f, err)
@@ -128,5 +129,6 @@ func sendAndForget(t *testing.T) {
 // watchmen counts the goroutines that watch a group.
 func watchmen() int {
 	b := make([]byte, 4<<20)
-	return bytes.Count(b[:runtime.Stack(b, true)], []byte("created by github.com/shoal-mp/shoal/dist.(*member).watch in"))
+	return bytes.Count(b[:runtime.Stack(b, true)],
+		[]byte("created by github.com/shoal-mp/shoal/dist.(*member).watch in"))
 }

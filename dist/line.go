@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// A line is a lock that goroutines have in the order in which they asked for it. The zero line is free.
+// A line is a lock that goroutines have in the order in which they asked for it. The zero line is
+// free.
 type line struct {
 	mu   sync.Mutex
 	last chan struct{} // closed when whoever stands last has left
@@ -64,8 +65,8 @@ func (p place) leave() {
 	}
 }
 
-// await waits for the place of a call. If ctx ends before, this rank will not come to a turn for which the others wait, so all
-// calls end, also those that it has made before this one.
+// await waits for the place of a call. If ctx ends before, this rank will not come to a turn for
+// which the others wait, so all calls end, also those that it has made before this one.
 func (g *Group) await(ctx context.Context, p place) {
 	if p.first(ctx) != nil {
 		g.abort()

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// mirrored has what a network is made of be copies on a device, and returns what makes them anew. It leaves alone what is there already.
+// mirrored has what a network is made of be copies on a device, and returns what makes them anew.
+// It leaves alone what is there already.
 func mirrored(net nn.Module, at tensor.Place) (refresh func() error, err error) {
 	type mirror struct{ of, own *tensor.Tensor }
 	var all []mirror

@@ -20,13 +20,15 @@ type verdict struct {
 	Err     error
 }
 
-// MonitoredBarrier is a Barrier that breaks nothing if ranks do not come: torch's monitored_barrier with wait_all_ranks. Rank 0 waits
-// for the others, as long as timeout after it came itself, and tells all of them who did not come. So all that came get
-// the same *RankError, which names all ranks that are missing and wraps context.DeadlineExceeded, ErrLeft or a *shm.PeerError; so does one
-// that comes too late, at once. If rank 0 itself does not come, it is named once twice the timeout has passed. Then they may go on, and
-// call it again.
+// MonitoredBarrier is a Barrier that breaks nothing if ranks do not come: torch's monitored_barrier
+// with wait_all_ranks. Rank 0 waits for the others, as long as timeout after it came itself, and
+// tells all of them who did not come. So all that came get the same *RankError, which names all
+// ranks that are missing and wraps context.DeadlineExceeded, ErrLeft or a *shm.PeerError; so does
+// one that comes too late, at once. If rank 0 itself does not come, it is named once twice the
+// timeout has passed. Then they may go on, and call it again.
 //
-// It finds which rank is stuck, or in another call: a rank in another call has not come. It is slower than Barrier.
+// It finds which rank is stuck, or in another call: a rank in another call has not come. It is
+// slower than Barrier.
 func (g *Group) MonitoredBarrier(ctx context.Context, timeout time.Duration) error {
 	c, err := g.begin(ctx, "monitored_barrier", timeout.String())
 	if err != nil {
@@ -98,7 +100,8 @@ func (g *Group) follow(ctx context.Context, what string, timeout time.Duration) 
 	return turnLetter(limit, g, what, &wanted{from: 0, tag: tagVerdict}, func(v verdict) int { return v.Turn })
 }
 
-// turnLetter receives what a rank sends in this monitored barrier, and leaves out what is of earlier ones.
+// turnLetter receives what a rank sends in this monitored barrier, and leaves out what is of
+// earlier ones.
 func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted, turn func(T) int) (v T, err error) {
 	for {
 		w := *from

@@ -11,9 +11,11 @@ import (
 // An Op says what becomes of the elements of several ranks.
 type Op uint8
 
-// The operations. Mean, which torch.distributed calls AVG, is one of floating point and complex numbers only, and BAnd, BOr and BXor are
-// of integers, bit by bit, and of bool. Complex numbers have Sum and Mean only. Integers wrap around; Max and Min of NaN and anything are
-// NaN. Float16 and BFloat16 are reduced in float32 and rounded once. Of bool, Sum and Max are or, Prod and Min are and, as with NCCL.
+// The operations. Mean, which torch.distributed calls AVG, is one of floating point and complex
+// numbers only, and BAnd, BOr and BXor are of integers, bit by bit, and of bool. Complex numbers
+// have Sum and Mean only. Integers wrap around; Max and Min of NaN and anything are NaN. Float16
+// and BFloat16 are reduced in float32 and rounded once. Of bool, Sum and Max are or, Prod and Min
+// are and, as with NCCL.
 const (
 	Sum Op = iota
 	Mean
@@ -46,7 +48,8 @@ type number interface {
 // A folding reduces n elements of v, those from each of from on, to those from into on.
 type folding func(op Op, v *tensor.Tensor, into int, from []int, n int)
 
-// A reduction says how elements of a dtype are reduced: as one or two of another, by the operations that there are.
+// A reduction says how elements of a dtype are reduced: as one or two of another, by the operations
+// that there are.
 type reduction struct {
 	as   tensor.DType
 	fold folding
@@ -129,7 +132,8 @@ func foldHalf(op Op, v *tensor.Tensor, into int, from []int, n int) {
 	at(into).CopyFrom(sum)
 }
 
-// divide divides by a number of ranks. A reciprocal is as good where it is exact, and several times as fast.
+// divide divides by a number of ranks. A reciprocal is as good where it is exact, and several times
+// as fast.
 func divide[T number](d []T, ranks int) {
 	switch d := any(d).(type) {
 	case []float32:
@@ -149,7 +153,8 @@ func scale[F kernel.Float](d []F, by F, ranks int) {
 	}
 }
 
-// combineFloat puts elements of another rank to those of d. The sum is a kernel's: 1·s + d is exact before it is rounded, as s + d is.
+// combineFloat puts elements of another rank to those of d. The sum is a kernel's: 1·s + d is exact
+// before it is rounded, as s + d is.
 func combineFloat[T kernel.Float](op Op, d, s []T) {
 	if op == Sum || op == Mean {
 		kernel.Axpy(1, s, d)

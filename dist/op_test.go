@@ -102,7 +102,8 @@ func TestRegression_S3_3_BitwiseReductions(t *testing.T) {
 			}
 		}
 	}
-	z := []*tensor.Tensor{tensor.FromSlice([]complex64{1 + 2i, -1i}, 2), tensor.FromSlice([]complex64{3 - 1i, 2}, 2), tensor.FromSlice([]complex64{2 + 2i, 1}, 2)}
+	z := []*tensor.Tensor{tensor.FromSlice([]complex64{1 + 2i, -1i}, 2),
+		tensor.FromSlice([]complex64{3 - 1i, 2}, 2), tensor.FromSlice([]complex64{2 + 2i, 1}, 2)}
 	all(t, together(groups, func(g *dist.Group) error { return g.AllReduce(ctx, dist.Mean, z[g.Rank()]) }))
 	want(t, "the mean of complex numbers", z[1], tensor.FromSlice([]complex64{2 + 1i, complex(1, float32(-1)/3)}, 2))
 }

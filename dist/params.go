@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BroadcastParams gives the parameters of all ranks the values that those of rank root have, so that replicas begin as equals.
+// BroadcastParams gives the parameters of all ranks the values that those of rank root have, so
+// that replicas begin as equals.
 func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*autograd.Param]) error {
 	var values []*tensor.Tensor
 	for p := range params {
@@ -17,15 +18,18 @@ func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*
 	return byDType(values, func(ts []*tensor.Tensor) error { return g.Broadcast(ctx, root, ts...) })
 }
 
-// AverageGrads replaces the gradients of parameters by their means over all ranks. If the ranks computed them on equal parts of a
-// batch, from losses that are means, they are those of the whole batch. A gradient that does not exist yet counts as zeros; frozen
-// parameters are left out; of several dtypes each has a call of its own, and where all are frozen the ranks only meet. Whoever then takes the same step with the same optimizer has the same parameters, to the last bit.
+// AverageGrads replaces the gradients of parameters by their means over all ranks. If the ranks
+// computed them on equal parts of a batch, from losses that are means, they are those of the whole
+// batch. A gradient that does not exist yet counts as zeros; frozen parameters are left out; of
+// several dtypes each has a call of its own, and where all are frozen the ranks only meet. Ranks
+// that then take the same step with the same optimizer have the same parameters, to the last bit.
 func (g *Group) AverageGrads(ctx context.Context, params iter.Seq[*autograd.Param]) error {
 	return byDType(gradients(params), func(ts []*tensor.Tensor) error { return g.AllReduce(ctx, Mean, ts...) })
 }
 
-// byDType makes one call for the tensors of each dtype, in the order in which the dtypes first occur, which is the same on
-// all ranks. Without any tensors it makes one call of none, so that the ranks meet all the same.
+// byDType makes one call for the tensors of each dtype, in the order in which the dtypes first
+// occur, which is the same on all ranks. Without any tensors it makes one call of none, so that the
+// ranks meet all the same.
 func byDType(ts []*tensor.Tensor, call func(ts []*tensor.Tensor) error) error {
 	for {
 		var now, later []*tensor.Tensor

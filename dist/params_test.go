@@ -22,8 +22,10 @@ func TestRegression_S1_5_ParametersOfSeveralDTypes(t *testing.T) {
 	groups, ctx := handles(t, 3), deadline(t)
 	for _, frozen := range []bool{false, true} {
 		params := [][]*autograd.Param{mixed(0, frozen), mixed(1, frozen), mixed(8, frozen)}
-		all(t, together(groups, func(g *dist.Group) error { return g.AverageGrads(ctx, slices.Values(params[g.Rank()])) }))
-		all(t, together(groups, func(g *dist.Group) error { return g.BroadcastParams(ctx, 2, slices.Values(params[g.Rank()])) }))
+		all(t, together(groups,
+			func(g *dist.Group) error { return g.AverageGrads(ctx, slices.Values(params[g.Rank()])) }))
+		all(t, together(groups,
+			func(g *dist.Group) error { return g.BroadcastParams(ctx, 2, slices.Values(params[g.Rank()])) }))
 		for rank, ps := range params {
 			want := []float64{3, 3, 3}[rank]
 			if frozen {
@@ -52,8 +54,12 @@ func TestRegression_S1_5_CollectivesOfNothingMeet(t *testing.T) {
 		"gather":         func(g *dist.Group) error { return g.AllGather(ctx, none.Clone(), none) },
 		"reduce_scatter": func(g *dist.Group) error { return g.ReduceScatter(ctx, dist.Sum, none.Clone(), none) },
 		"all_to_all":     func(g *dist.Group) error { return g.AllToAll(ctx, none.Clone(), none) },
-		"grads":          func(g *dist.Group) error { return g.AverageGrads(ctx, slices.Values([]*autograd.Param(nil))) },
-		"params":         func(g *dist.Group) error { return g.BroadcastParams(ctx, 0, slices.Values([]*autograd.Param(nil))) },
+		"grads": func(g *dist.Group) error {
+			return g.AverageGrads(ctx, slices.Values([]*autograd.Param(nil)))
+		},
+		"params": func(g *dist.Group) error {
+			return g.BroadcastParams(ctx, 0, slices.Values([]*autograd.Param(nil)))
+		},
 	} {
 		for rank, err := range together(groups, f) {
 			if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// posts are the inboxes of all ranks. A process that receives a group opens them when it first sends or receives: each open queue is
-// looked at whenever the process is woken, also in a call that has nothing to do with letters.
+// posts are the inboxes of all ranks. A process that receives a group opens them when it first
+// sends or receives: each open queue is looked at whenever the process is woken, also in a call
+// that has nothing to do with letters.
 type posts struct {
 	mu      sync.Mutex
 	parcel  parcel          // as it arrived, of []*ipc.Queue[letter]

@@ -101,7 +101,8 @@ func killedRank(t *testing.T, killed int, places ...tensor.Device) {
 	groups, pids := make([]*shoal.Group, size), make([]int, size)
 	processes := make([]*shoal.Process, size)
 	for r := range groups {
-		groups[r] = shoal.NewGroup(ctx, shoal.Options{Workers: size}) // of its own, so that none is cancelled by another's end
+		// of its own, so that none is cancelled by another's end
+		groups[r] = shoal.NewGroup(ctx, shoal.Options{Workers: size})
 		processes[r] = endless.Go(groups[r], victim{g, r, tensor.Place{Device: places[r]}, q.Sender()})
 	}
 	for range size {

@@ -7,8 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Scatter gives each rank its part of src, which rank root has and which is nil in the others: the first to rank 0 and so on. Both are contiguous
-// and of one dtype, and src has Size() times as many elements as dst.
+// Scatter gives each rank its part of src, which rank root has and which is nil in the others: the
+// first to rank 0 and so on. Both are contiguous and of one dtype, and src has Size() times as many
+// elements as dst.
 func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "scatter", strconv.Itoa(root))
 	if err != nil {
@@ -40,8 +41,9 @@ func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) 
 	})
 }
 
-// AllToAll gives each rank a part of the src of every rank, and fills dst with those of rank 0, then of rank 1 and so on: torch's all_to_all_single
-// of equal parts. Both are contiguous, of one dtype, and of as many elements, a multiple of Size().
+// AllToAll gives each rank a part of the src of every rank, and fills dst with those of rank 0,
+// then of rank 1 and so on: torch's all_to_all_single of equal parts. Both are contiguous, of one
+// dtype, and of as many elements, a multiple of Size().
 func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "all_to_all", "")
 	if err != nil {
@@ -73,8 +75,9 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor) error {
 	})
 }
 
-// ReduceScatter reduces src, which has Size() times as many elements as dst, and gives each rank its part of the result: the
-// first to rank 0 and so on. It is torch's reduce_scatter_tensor. Both are contiguous and of one dtype.
+// ReduceScatter reduces src, which has Size() times as many elements as dst, and gives each rank
+// its part of the result: the first to rank 0 and so on. It is torch's reduce_scatter_tensor. Both
+// are contiguous and of one dtype.
 func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "reduce_scatter", op.String())
 	if err != nil {
@@ -106,7 +109,8 @@ func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tenso
 // piece is for how many bytes a slot has room for each rank: they begin at a multiple of 64.
 func (g *Group) piece() int { return room(g.stage.size) / g.Size() &^ 63 }
 
-// deal writes n bytes of each rank's part of the input, those from at on, to the pieces of this rank's slot.
+// deal writes n bytes of each rank's part of the input, those from at on, to the pieces of this
+// rank's slot.
 func (g *Group) deal(c *call, part, at, n int) error {
 	piece := g.piece()
 	for r := range g.Size() {

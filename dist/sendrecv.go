@@ -14,19 +14,21 @@ import (
 // AnyRank, as the source of a receive, is whichever rank has sent with the tag.
 const AnyRank = -1
 
-// Send sends the elements of t to rank dst, which receives them by Recv with the same tag: torch's send. It copies them to shared
-// memory and returns; only while 32 letters wait for dst does it wait. It takes part in no call: the other ranks need not know.
+// Send sends the elements of t to rank dst, which receives them by Recv with the same tag: torch's
+// send. It copies them to shared memory and returns; only while 32 letters wait for dst does it
+// wait. It takes part in no call: the other ranks need not know.
 //
-// The error is a *RankError that wraps ErrLeft or a *shm.PeerError if dst is gone, and ErrRank or ErrTag for what is none. That of ctx
-// comes in a *RankError, too, and breaks nothing.
+// The error is a *RankError that wraps ErrLeft or a *shm.PeerError if dst is gone, and ErrRank or
+// ErrTag for what is none. That of ctx comes in a *RankError, too, and breaks nothing.
 func (g *Group) Send(ctx context.Context, dst, tag int, t *tensor.Tensor) error {
 	return g.Async().Send(ctx, dst, tag, t).wait()
 }
 
-// Recv fills t with what rank src, or AnyRank, has sent to this one with the tag, and returns from whom it was: torch's recv. What
-// one rank sent with one tag is received in its order. It waits until something comes, ctx ends, or src is gone, which
-// is a *RankError that wraps ErrLeft or a *shm.PeerError; what src sent before is received all the same. From AnyRank, it
-// is an error that any rank has died, or all have left.
+// Recv fills t with what rank src, or AnyRank, has sent to this one with the tag, and returns from
+// whom it was: torch's recv. What one rank sent with one tag is received in its order. It waits
+// until something comes, ctx ends, or src is gone, which is a *RankError that wraps ErrLeft or a
+// *shm.PeerError; what src sent before is received all the same. From AnyRank, it is an error that
+// any rank has died, or all have left.
 //
 // The error is ErrMismatch, and the letter is lost, if it is no tensor of the dtype and shape of t.
 func (g *Group) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) (from int, err error) {
@@ -62,9 +64,10 @@ func (a Async) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) *Work {
 	})
 }
 
-// SendValue sends a value of any type that can cross processes to rank dst, which receives it by RecvValue of the same type and
-// tag: torch's send_object_list. It is otherwise like Group.Send, but what the value holds of shared memory is not copied: a
-// tensor in it is moved to shared memory, and is the same there.
+// SendValue sends a value of any type that can cross processes to rank dst, which receives it by
+// RecvValue of the same type and tag: torch's send_object_list. It is otherwise like Group.Send,
+// but what the value holds of shared memory is not copied: a tensor in it is moved to shared
+// memory, and is the same there.
 func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 	what := fmt.Sprintf("send(%d, tag %d) of %s", dst, tag, kindOf[T]())
 	return g.Async().send(ctx, what, dst, tag, func() (letter, func(bool), error) {
@@ -73,8 +76,9 @@ func SendValue[T any](ctx context.Context, g *Group, dst, tag int, v T) error {
 	}).wait()
 }
 
-// RecvValue returns a value that rank src, or AnyRank, has sent to this one with the tag by SendValue, and from whom it was. What the
-// value holds of shared memory is the caller's to close. The errors are those of Group.Recv.
+// RecvValue returns a value that rank src, or AnyRank, has sent to this one with the tag by
+// SendValue, and from whom it was. What the value holds of shared memory is the caller's to close.
+// The errors are those of Group.Recv.
 func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from int, err error) {
 	what := fmt.Sprintf("recv(%s, tag %d) of %s", rankName(src), tag, kindOf[T]())
 	w := g.Async().recv(ctx, what, src, tag, func(l letter) (err error) {
@@ -125,8 +129,10 @@ func fill(t, from *tensor.Tensor) error {
 	return tensor.Synchronize(t.Device()) // before the letter is closed
 }
 
-// send sends what write returns, once what was sent to dst before has gone. done is told whether the letter was sent.
-func (a Async) send(ctx context.Context, what string, dst, tag int, write func() (l letter, done func(sent bool), err error)) *Work {
+// send sends what write returns, once what was sent to dst before has gone. done is told whether
+// the letter was sent.
+func (a Async) send(ctx context.Context, what string, dst, tag int,
+	write func() (l letter, done func(sent bool), err error)) *Work {
 	w := newWork()
 	if err := a.g.partner(what, dst, tag); err != nil {
 		w.end(err)
@@ -156,7 +162,8 @@ func (g *Group) partner(what string, rank, tag int) error {
 	return nil
 }
 
-func (g *Group) post(ctx context.Context, what string, dst, tag int, at place, write func() (letter, func(bool), error)) error {
+func (g *Group) post(ctx context.Context, what string, dst, tag int, at place,
+	write func() (letter, func(bool), error)) error {
 	g.watch()
 	until, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -75,7 +75,8 @@ func TestRegression_S3_3_TagsAndOrderOfReceives(t *testing.T) {
 	}
 }
 
-// More than an inbox has room for waits, in order, until it is received; it holds no call of all ranks up.
+// More than an inbox has room for waits, in order, until it is received; it holds no call of all
+// ranks up.
 func TestRegression_S3_3_SendsThatWaitForRoom(t *testing.T) {
 	groups, ctx := handles(t, 2), deadline(t)
 	const n = 200
@@ -110,8 +111,10 @@ func TestRegression_S3_3_SendsThatCannotBe(t *testing.T) {
 	g, x := groups[0], ones(2)
 	recv := func(src, tag int) error { _, err := g.Recv(ctx, src, tag, x); return err }
 	for _, c := range []struct{ err, want error }{
-		{g.Send(ctx, 0, 0, x), dist.ErrRank}, {g.Send(ctx, 2, 0, x), dist.ErrRank}, {g.Send(ctx, -1, 0, x), dist.ErrRank}, {g.Send(ctx, 1, -1, x), dist.ErrTag},
-		{recv(0, 0), dist.ErrRank}, {recv(2, 0), dist.ErrRank}, {recv(-2, 0), dist.ErrRank}, {recv(1, -1), dist.ErrTag}, {recv(dist.AnyRank, -1), dist.ErrTag},
+		{g.Send(ctx, 0, 0, x), dist.ErrRank}, {g.Send(ctx, 2, 0, x), dist.ErrRank},
+		{g.Send(ctx, -1, 0, x), dist.ErrRank}, {g.Send(ctx, 1, -1, x), dist.ErrTag},
+		{recv(0, 0), dist.ErrRank}, {recv(2, 0), dist.ErrRank}, {recv(-2, 0), dist.ErrRank},
+		{recv(1, -1), dist.ErrTag}, {recv(dist.AnyRank, -1), dist.ErrTag},
 		{newGroup(t, 2).Send(ctx, 1, 0, x), dist.ErrRank}, {new(dist.Group).Send(ctx, 1, 0, x), dist.ErrClosed},
 		{dist.SendValue(ctx, g, 1, 0, func() {}), nil},
 	} {
@@ -121,7 +124,8 @@ func TestRegression_S3_3_SendsThatCannotBe(t *testing.T) {
 	}
 	for _, other := range []*tensor.Tensor{ones(3), ones(2, 1), ones(2).To(tensor.Float64)} {
 		check(t, groups[1].Send(ctx, 0, 0, other))
-		if err := recv(1, 0); !errors.Is(err, dist.ErrMismatch) || !strings.Contains(err.Error(), fmt.Sprint(other.Shape())) {
+		if err := recv(1, 0); !errors.Is(err, dist.ErrMismatch) ||
+			!strings.Contains(err.Error(), fmt.Sprint(other.Shape())) {
 			t.Error(err)
 		}
 	}
@@ -134,7 +138,8 @@ func TestRegression_S3_3_SendsThatCannotBe(t *testing.T) {
 		t.Error(err)
 	}
 	check(t, dist.SendValue(ctx, groups[1], 0, 0, 7))
-	if _, _, err := dist.RecvValue[string](ctx, g, 1, 0); !errors.Is(err, dist.ErrMismatch) || !strings.Contains(err.Error(), "int") {
+	if _, _, err := dist.RecvValue[string](ctx, g, 1, 0); !errors.Is(err, dist.ErrMismatch) ||
+		!strings.Contains(err.Error(), "int") {
 		t.Error(err)
 	}
 	ended, cancel := context.WithCancel(ctx)

@@ -7,9 +7,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A stage is the memory by which ranks exchange what they have. Each rank has two slots, for turns with even and with odd
-// numbers, and writes to them only. In a turn all write, all meet, and all read what the others wrote. To the slot of the next turn
-// a rank may write as soon as they have met: nobody reads that one any more, since whoever comes to a turn has read that before it.
+// A stage is the memory by which ranks exchange what they have. Each rank has two slots, for turns
+// with even and with odd numbers, and writes to them only. In a turn all write, all meet, and all
+// read what the others wrote. To the slot of the next turn a rank may write as soon as they have
+// met: nobody reads that one any more, since whoever comes to a turn has read that before it.
 //
 // A slot has a head, in which the rank says what it calls, and room for data.
 type stage struct {
@@ -32,7 +33,8 @@ func room(size int) int { return min(allRoom/(2*size)&^(16<<10-1), maxRoom) }
 func stageBytes(size int) int { return 2 * size * (headBytes + room(size)) }
 
 func newStage(m *ipc.Memory, size int) (stage, error) {
-	s := stage{size: size, slot: headBytes + room(size), bytes: m.Bytes(), views: map[tensor.DType]*tensor.Tensor{}, from: m}
+	s := stage{size: size, slot: headBytes + room(size), bytes: m.Bytes(),
+		views: map[tensor.DType]*tensor.Tensor{}, from: m}
 	if s.bytes == nil {
 		return stage{}, ErrClosed
 	}

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// NewGroup makes a group of some ranks of g, or of all if none are named: torch's new_group. All ranks of g make the call with the
-// same ranks, also those that are no members, and all groups in the same order. The members are numbered by their order in g,
-// whatever the order of ranks.
+// NewGroup makes a group of some ranks of g, or of all if none are named: torch's new_group. All
+// ranks of g make the call with the same ranks, also those that are no members, and all groups in
+// the same order. The members are numbered by their order in g, whatever the order of ranks.
 //
-// A member has joined the group that is returned, closes it, and may use it beside g. Others get a Group whose Rank is -1 and whose calls
-// return ErrRank; their deaths do not concern it. The error is ErrTensor for ranks that there are not, or twice.
+// A member has joined the group that is returned, closes it, and may use it beside g. Others get a
+// Group whose Rank is -1 and whose calls return ErrRank; their deaths do not concern it. The error
+// is ErrTensor for ranks that there are not, or twice.
 func (g *Group) NewGroup(ctx context.Context, ranks ...int) (sub *Group, err error) {
 	members := slices.Sorted(slices.Values(ranks))
 	if len(ranks) == 0 {
@@ -22,7 +23,8 @@ func (g *Group) NewGroup(ctx context.Context, ranks ...int) (sub *Group, err err
 		return nil, err
 	}
 	defer g.end()
-	if len(slices.Compact(slices.Clone(members))) < len(members) || members[0] < 0 || members[len(members)-1] >= g.size {
+	if len(slices.Compact(slices.Clone(members))) < len(members) || members[0] < 0 ||
+		members[len(members)-1] >= g.size {
 		c.cannot("want each of the ranks 0 to %d at most once", g.size-1)
 	}
 	x := &exchange[*Group]{g: g, c: c, ctx: ctx}

@@ -27,8 +27,10 @@ func TestRegression_S3_3_GroupsOfSomeRanks(t *testing.T) {
 			if g.Rank()%2 == 1 {
 				mine, other = odd, even
 			}
-			if mine.Rank() != g.Rank()/2 || mine.Size() != 2 || other.Rank() != -1 || other.Size() != 2 || every.Rank() != g.Rank() || every.Size() != 4 {
-				t.Errorf("rank %d is %d of %d, %d, and %d", g.Rank(), mine.Rank(), mine.Size(), other.Rank(), every.Rank())
+			if mine.Rank() != g.Rank()/2 || mine.Size() != 2 || other.Rank() != -1 || other.Size() != 2 ||
+				every.Rank() != g.Rank() || every.Size() != 4 {
+				t.Errorf("rank %d is %d of %d, %d, and %d", g.Rank(), mine.Rank(), mine.Size(), other.Rank(),
+					every.Rank())
 			}
 			for range 20 { // each at its own pace
 				x := tensor.Full(tensor.Int64, float64(g.Rank()), 3)
@@ -46,7 +48,8 @@ func TestRegression_S3_3_GroupsOfSomeRanks(t *testing.T) {
 			q, err := ipc.NewQueue[*dist.Group](1)
 			check(t, err)
 			defer q.Close()
-			for _, err := range []error{other.Send(ctx, 0, 0, ones(1)), other.Async().Barrier(ctx).Wait(ctx), other.Join(0), q.Put(ctx, other)} {
+			for _, err := range []error{other.Send(ctx, 0, 0, ones(1)), other.Async().Barrier(ctx).Wait(ctx),
+				other.Join(0), q.Put(ctx, other)} {
 				if !errors.Is(err, dist.ErrRank) {
 					t.Error(err)
 				}
@@ -66,7 +69,8 @@ func TestRegression_S3_3_GroupsOfSomeRanks(t *testing.T) {
 func TestRegression_S3_3_GroupsThatCannotBe(t *testing.T) {
 	groups, ctx := handles(t, 3), deadline(t)
 	for _, ranks := range [][]int{{3}, {-1, 0}, {1, 1}} {
-		for _, err := range together(groups, func(g *dist.Group) error { _, err := g.NewGroup(ctx, ranks...); return err }) {
+		for _, err := range together(groups,
+			func(g *dist.Group) error { _, err := g.NewGroup(ctx, ranks...); return err }) {
 			if !errors.Is(err, dist.ErrTensor) {
 				t.Errorf("%v: %v", ranks, err)
 			}

@@ -10,8 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// AllGatherTensors fills dst[r] with the elements that src has in rank r: torch's all_gather, of tensors that may differ in shape
-// from rank to rank. All are contiguous and of one dtype, and dst[r] has as many elements as src has in rank r.
+// AllGatherTensors fills dst[r] with the elements that src has in rank r: torch's all_gather, of
+// tensors that may differ in shape from rank to rank. All are contiguous and of one dtype, and
+// dst[r] has as many elements as src has in rank r.
 func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src *tensor.Tensor) error {
 	c, err := g.begin(ctx, "all_gather_tensors", "")
 	if err != nil {
@@ -32,8 +33,9 @@ func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src 
 	}, 0)
 }
 
-// AllToAllTensors gives src[r] to rank r, and fills dst[r] with what rank r has for this one: torch's all_to_all. Tensors
-// may differ in shape. All are contiguous and of one dtype, and dst[r] has as many elements as rank r sends.
+// AllToAllTensors gives src[r] to rank r, and fills dst[r] with what rank r has for this one:
+// torch's all_to_all. Tensors may differ in shape. All are contiguous and of one dtype, and dst[r]
+// has as many elements as rank r sends.
 func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) error {
 	c, err := g.begin(ctx, "all_to_all_tensors", "")
 	if err != nil {
@@ -66,9 +68,10 @@ func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) 
 	}, g.Rank()*piece)
 }
 
-// AllToAllSplits is AllToAll of parts that differ in length: torch's all_to_all_single with split sizes. srcSplits has for each rank how many
-// rows of src it gets, a row being an index of the first dimension, and dstSplits how many of dst come from it. Their sums are the
-// lengths of these dimensions.
+// AllToAllSplits is AllToAll of parts that differ in length: torch's all_to_all_single with split
+// sizes. srcSplits has for each rank how many rows of src it gets, a row being an index of the
+// first dimension, and dstSplits how many of dst come from it. Their sums are the lengths of these
+// dimensions.
 func (g *Group) AllToAllSplits(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
 	to, err := rows(src, srcSplits)
 	defer closeAll(to)
@@ -126,8 +129,9 @@ func dtypeOf(lists ...[]*tensor.Tensor) tensor.DType {
 	return tensor.Float32
 }
 
-// An uneven is a call by which ranks exchange parts of different lengths. In its first turn each says how many bytes it
-// sends to whom, and gets from whom; so all find the same pairs that do not agree, and the same number of turns.
+// An uneven is a call by which ranks exchange parts of different lengths. In its first turn each
+// says how many bytes it sends to whom, and gets from whom; so all find the same pairs that do not
+// agree, and the same number of turns.
 type uneven struct {
 	g       *Group
 	c       *call
@@ -172,8 +176,8 @@ func lengthOf(t *tensor.Tensor) int {
 	return t.Nbytes()
 }
 
-// run exchanges parts: write puts the bytes of all parts from at on into this rank's slot, where each has room for limit, and place
-// is where in the slots of others those for this one are.
+// run exchanges parts: write puts the bytes of all parts from at on into this rank's slot, where
+// each has room for limit, and place is where in the slots of others those for this one are.
 func (u *uneven) run(ctx context.Context, limit int, write func(at int) error, place int) error {
 	g, c := u.g, u.c
 	if c.problem == nil {
@@ -213,7 +217,8 @@ func (u *uneven) tell(slot []byte) {
 	}
 }
 
-// compare returns the length of the longest part of any rank, or an error, the same in all ranks, if one sends what another does not get.
+// compare returns the length of the longest part of any rank, or an error, the same in all ranks,
+// if one sends what another does not get.
 func (u *uneven) compare() (longest int, err error) {
 	said := func(rank, of, what int) int {
 		return int(binary.LittleEndian.Uint64(u.g.met(rank)[16*of+what:]))
@@ -223,7 +228,8 @@ func (u *uneven) compare() (longest int, err error) {
 		for to := range u.g.size {
 			sends, gets := said(from, to, 0), said(to, from, 8)
 			if sends != gets {
-				text := fmt.Errorf("%w: rank %d sends %d elements to rank %d, which has room for %d", ErrMismatch, from, sends/size, to, gets/size)
+				text := fmt.Errorf("%w: rank %d sends %d elements to rank %d, which has room for %d",
+					ErrMismatch, from, sends/size, to, gets/size)
 				return 0, &RankError{Call: string(u.c.text), Ranks: u.others(from, to), Err: text}
 			}
 			longest = max(longest, sends)

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// shapeOf is that of what one rank has for another: of none to several turns, and of different dimensions.
+// shapeOf is that of what one rank has for another: of none to several turns, and of different
+// dimensions.
 func shapeOf(from, to int) []int {
 	switch (from + 2*to) % 5 {
 	case 0:
@@ -65,10 +66,12 @@ func TestRegression_S3_3_ExchangesOfDifferentShapes(t *testing.T) {
 // The example of torch.distributed.all_to_all_single with split sizes.
 func TestRegression_S3_3_AllToAllOfSplits(t *testing.T) {
 	groups, ctx := handles(t, 4), deadline(t)
-	src := [][]int64{{0, 1, 2, 3, 4, 5}, {10, 11, 12, 13, 14, 15, 16, 17, 18}, {20, 21, 22, 23, 24}, {30, 31, 32, 33, 34, 35, 36}}
+	src := [][]int64{{0, 1, 2, 3, 4, 5}, {10, 11, 12, 13, 14, 15, 16, 17, 18}, {20, 21, 22, 23, 24},
+		{30, 31, 32, 33, 34, 35, 36}}
 	in := [][]int{{2, 2, 1, 1}, {3, 2, 2, 2}, {2, 1, 1, 1}, {2, 2, 2, 1}}
 	out := [][]int{{2, 3, 2, 2}, {2, 2, 1, 2}, {1, 2, 1, 2}, {1, 2, 1, 1}}
-	expect := [][]int64{{0, 1, 10, 11, 12, 20, 21, 30, 31}, {2, 3, 13, 14, 22, 32, 33}, {4, 15, 16, 23, 34, 35}, {5, 17, 18, 24, 36}}
+	expect := [][]int64{{0, 1, 10, 11, 12, 20, 21, 30, 31}, {2, 3, 13, 14, 22, 32, 33},
+		{4, 15, 16, 23, 34, 35}, {5, 17, 18, 24, 36}}
 	all(t, together(groups, func(g *dist.Group) error {
 		r := g.Rank()
 		dst := tensor.New(tensor.Int64, len(expect[r]))
@@ -90,17 +93,31 @@ func TestRegression_S3_3_ExchangesThatDoNotFit(t *testing.T) {
 	}
 	for name, f := range map[string]func(g *dist.Group) error{
 		"too few to fill": func(g *dist.Group) error { return g.AllGatherTensors(ctx, list(1), ones(1)) },
-		"a missing one":   func(g *dist.Group) error { return g.AllGatherTensors(ctx, []*tensor.Tensor{ones(1), nil}, ones(1)) },
-		"another dtype":   func(g *dist.Group) error { return g.AllGatherTensors(ctx, list(1, 1), ones(1).To(tensor.Float64)) },
+		"a missing one": func(g *dist.Group) error {
+			return g.AllGatherTensors(ctx, []*tensor.Tensor{ones(1), nil}, ones(1))
+		},
+		"another dtype": func(g *dist.Group) error {
+			return g.AllGatherTensors(ctx, list(1, 1), ones(1).To(tensor.Float64))
+		},
 		"too few to send": func(g *dist.Group) error { return g.AllToAllTensors(ctx, list(1, 1), list(1)) },
 		"not contiguous": func(g *dist.Group) error {
 			return g.AllToAllTensors(ctx, list(4, 4), []*tensor.Tensor{ones(2, 2).T(), ones(4)})
 		},
-		"too many rows":  func(g *dist.Group) error { return g.AllToAllSplits(ctx, ones(2), ones(2), []int{1, 1}, []int{2, 1}) },
-		"too few rows":   func(g *dist.Group) error { return g.AllToAllSplits(ctx, ones(2), ones(2), []int{1, 0}, []int{1, 1}) },
-		"rows below 0":   func(g *dist.Group) error { return g.AllToAllSplits(ctx, ones(2), ones(2), []int{3, -1}, []int{1, 1}) },
-		"no rows":        func(g *dist.Group) error { return g.AllToAllSplits(ctx, ones(), ones(2), []int{1, 1}, []int{1, 1}) },
-		"too few splits": func(g *dist.Group) error { return g.AllToAllSplits(ctx, ones(2), ones(2), []int{2}, []int{1, 1}) },
+		"too many rows": func(g *dist.Group) error {
+			return g.AllToAllSplits(ctx, ones(2), ones(2), []int{1, 1}, []int{2, 1})
+		},
+		"too few rows": func(g *dist.Group) error {
+			return g.AllToAllSplits(ctx, ones(2), ones(2), []int{1, 0}, []int{1, 1})
+		},
+		"rows below 0": func(g *dist.Group) error {
+			return g.AllToAllSplits(ctx, ones(2), ones(2), []int{3, -1}, []int{1, 1})
+		},
+		"no rows": func(g *dist.Group) error {
+			return g.AllToAllSplits(ctx, ones(), ones(2), []int{1, 1}, []int{1, 1})
+		},
+		"too few splits": func(g *dist.Group) error {
+			return g.AllToAllSplits(ctx, ones(2), ones(2), []int{2}, []int{1, 1})
+		},
 	} {
 		for _, err := range together(groups, f) {
 			if !errors.Is(err, dist.ErrTensor) {
@@ -113,5 +130,6 @@ func TestRegression_S3_3_ExchangesThatDoNotFit(t *testing.T) {
 	if !strings.Contains(errs[1].Error(), "rank 1 sends 2 elements to rank 0, which has room for 3") {
 		t.Error(errs[1])
 	}
-	all(t, together(groups, func(g *dist.Group) error { return g.AllGatherTensors(ctx, list(2, 3), ones(2+g.Rank())) })) // the group goes on
+	// the group goes on
+	all(t, together(groups, func(g *dist.Group) error { return g.AllGatherTensors(ctx, list(2, 3), ones(2+g.Rank())) }))
 }

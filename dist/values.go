@@ -7,12 +7,14 @@ import (
 	"strconv"
 )
 
-// tagValues is the tag of letters that are part of a call of all ranks. Those of users are not below 0.
+// tagValues is the tag of letters that are part of a call of all ranks. Those of users are not
+// below 0.
 const tagValues = -1
 
-// BroadcastValue returns what v is in rank root, in all ranks: torch's broadcast_object_list. v may be of any type that can cross
-// processes, which is the same in all ranks. The root gets v itself; what others get of shared memory is not copied, a tensor is
-// the same tensor, and theirs to close. All ranks make the call, as that of a Group.
+// BroadcastValue returns what v is in rank root, in all ranks: torch's broadcast_object_list. v may
+// be of any type that can cross processes, which is the same in all ranks. The root gets v itself;
+// what others get of shared memory is not copied, a tensor is the same tensor, and theirs to close.
+// All ranks make the call, as that of a Group.
 func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, error) {
 	err := calls(ctx, g, "broadcast_value", strconv.Itoa(root), root, func() []T {
 		if g.Rank() == root {
@@ -29,48 +31,51 @@ func BroadcastValue[T any](ctx context.Context, g *Group, root int, v T) (T, err
 	return zeroOf(v, err)
 }
 
-// ScatterValues returns element Rank() of what vs is in rank root; it is nil in the others: torch's scatter_object_list. It is otherwise
-// like BroadcastValue.
+// ScatterValues returns element Rank() of what vs is in rank root; it is nil in the others: torch's
+// scatter_object_list. It is otherwise like BroadcastValue.
 func ScatterValues[T any](ctx context.Context, g *Group, root int, vs []T) (v T, err error) {
-	err = calls(ctx, g, "scatter_values", strconv.Itoa(root), root, func() []T { return vs }, func(x *exchange[T]) (err error) {
-		if g.Rank() != root {
-			v, err = x.from(root)
-			return err
-		}
-		v = vs[root]
-		for r := range g.Size() {
-			if r != root {
-				err = errors.Join(err, x.to(r, x.own[r]))
+	err = calls(ctx, g, "scatter_values", strconv.Itoa(root), root, func() []T { return vs },
+		func(x *exchange[T]) (err error) {
+			if g.Rank() != root {
+				v, err = x.from(root)
+				return err
 			}
-		}
-		return err
-	})
+			v = vs[root]
+			for r := range g.Size() {
+				if r != root {
+					err = errors.Join(err, x.to(r, x.own[r]))
+				}
+			}
+			return err
+		})
 	return zeroOf(v, err)
 }
 
-// GatherValues returns what v is in each rank, in their order, in rank root, and nil in the others: torch's gather_object. It is
-// otherwise like BroadcastValue.
+// GatherValues returns what v is in each rank, in their order, in rank root, and nil in the others:
+// torch's gather_object. It is otherwise like BroadcastValue.
 func GatherValues[T any](ctx context.Context, g *Group, root int, v T) (all []T, err error) {
-	err = calls(ctx, g, "gather_values", strconv.Itoa(root), root, func() []T { return []T{v} }, func(x *exchange[T]) (err error) {
-		if g.Rank() != root {
-			return x.to(root, x.own[0])
-		}
-		all, err = x.fromAll(v)
-		return err
-	})
+	err = calls(ctx, g, "gather_values", strconv.Itoa(root), root, func() []T { return []T{v} },
+		func(x *exchange[T]) (err error) {
+			if g.Rank() != root {
+				return x.to(root, x.own[0])
+			}
+			all, err = x.fromAll(v)
+			return err
+		})
 	return zeroOf(all, err)
 }
 
-// AllGatherValues returns what v is in each rank, in their order, in all ranks: torch's all_gather_object. It is otherwise like
-// BroadcastValue.
+// AllGatherValues returns what v is in each rank, in their order, in all ranks: torch's
+// all_gather_object. It is otherwise like BroadcastValue.
 func AllGatherValues[T any](ctx context.Context, g *Group, v T) (all []T, err error) {
-	err = calls(ctx, g, "all_gather_values", "", everyRank, func() []T { return []T{v} }, func(x *exchange[T]) (err error) {
-		if err := x.toAll(x.own[0]); err != nil {
+	err = calls(ctx, g, "all_gather_values", "", everyRank, func() []T { return []T{v} },
+		func(x *exchange[T]) (err error) {
+			if err := x.toAll(x.own[0]); err != nil {
+				return err
+			}
+			all, err = x.fromAll(v)
 			return err
-		}
-		all, err = x.fromAll(v)
-		return err
-	})
+		})
 	return zeroOf(all, err)
 }
 
@@ -92,7 +97,8 @@ type exchange[T any] struct {
 }
 
 // calls makes a call of all ranks. values returns what this one has to send, and f exchanges it.
-func calls[T any](ctx context.Context, g *Group, name, arg string, root int, values func() []T, f func(x *exchange[T]) error) error {
+func calls[T any](ctx context.Context, g *Group, name, arg string, root int, values func() []T,
+	f func(x *exchange[T]) error) error {
 	c, err := g.begin(ctx, name, arg)
 	if err != nil {
 		return err
@@ -127,8 +133,8 @@ func (c *call) oneForEach(g *Group, root, n int, has bool) {
 	}
 }
 
-// meet makes a call that is f between two turns: before it, all ranks agree on the call, and nobody leaves until all are done. If f
-// fails, so does the call of all ranks, and the group is broken.
+// meet makes a call that is f between two turns: before it, all ranks agree on the call, and nobody
+// leaves until all are done. If f fails, so does the call of all ranks, and the group is broken.
 func (g *Group) meet(ctx context.Context, c *call, f func() error) error {
 	if err := g.turn(ctx, c); err != nil {
 		return err

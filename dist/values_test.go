@@ -29,7 +29,8 @@ func TestRegression_S3_3_ValuesOfAllRanks(t *testing.T) {
 				if err != nil || !slices.Equal(everything, texts) {
 					t.Errorf("all_gather: %v, %v", everything, err)
 				}
-				if everything, err = dist.GatherValues(ctx, g, root, text(g.Rank())); err != nil || g.Rank() == root && !slices.Equal(everything, texts) || g.Rank() != root && everything != nil {
+				if everything, err = dist.GatherValues(ctx, g, root, text(g.Rank())); err != nil ||
+					g.Rank() == root && !slices.Equal(everything, texts) || g.Rank() != root && everything != nil {
 					t.Errorf("gather: %v, %v", everything, err)
 				}
 				if g.Rank() != root {

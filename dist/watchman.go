@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A census is what the watchman looks at to find out whether anything has changed: quick to take, and different after every death,
-// leaving and failure.
+// A census is what the watchman looks at to find out whether anything has changed: quick to take,
+// and different after every death, leaving and failure.
 type census struct {
 	lost   int
 	left   int64
@@ -35,10 +35,12 @@ func (r roll) census() census {
 	return census{r.life.Lost(), left, r.barrier.Broken()}
 }
 
-// differs reports whether anything has changed since. It may still be asked when the watchman has gone on.
+// differs reports whether anything has changed since. It may still be asked when the watchman has
+// gone on.
 func (r roll) differs(seen census) func() bool { return func() bool { return r.census() != seen } }
 
-// watch has the box know who is gone, from now on until Close, or until nobody has the group any more who could close it.
+// watch has the box know who is gone, from now on until Close, or until nobody has the group any
+// more who could close it.
 func (m *member) watch() {
 	b := &m.box
 	b.mu.Lock()
@@ -78,8 +80,8 @@ func (m *member) look() census {
 	return seen
 }
 
-// absent returns which other ranks have left or died. If a process died that was no rank, it is as if all ranks had died as
-// which nobody has joined: it may have been to be any of them.
+// absent returns which other ranks have left or died. If a process died that was no rank, it is as
+// if all ranks had died as which nobody has joined: it may have been to be any of them.
 func (m *member) absent() map[int]error {
 	pids := make([]int64, m.size)
 	if m.ranks.Read(0, pids) != nil {

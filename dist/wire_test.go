@@ -59,7 +59,8 @@ func TestPartsOfDifferentGroupsAreRefused(t *testing.T) {
 	check(t, err)
 	huge, err := ipc.NewBarrier(1000)
 	check(t, err)
-	for _, p := range []parts{{barrier, life, ranks, memory}, {barrier, barrier, ranks, memory}, {huge, life, ranks, memory}} {
+	for _, p := range []parts{{barrier, life, ranks, memory}, {barrier, barrier, ranks, memory},
+		{huge, life, ranks, memory}} {
 		var e wire.Encoder
 		e.Reset(nil)
 		check(t, p.MarshalWire(&e))
@@ -86,7 +87,8 @@ func nothingIsLeft(t testing.TB) {
 func TestClosedGroupsLeaveNothing(t *testing.T) {
 	t.Run("work", func(t *testing.T) {
 		groups, ctx := handles(t, 2), deadline(t)
-		all(t, together(groups, func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(3).To(tensor.Float64)) }))
+		all(t, together(groups,
+			func(g *dist.Group) error { return g.AllReduce(ctx, dist.Sum, ones(3).To(tensor.Float64)) }))
 	})
 	nothingIsLeft(t)
 }

@@ -6,15 +6,17 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Work is a call that goes on while its caller does something else: torch's Work, which async_op=True returns.
+// A Work is a call that goes on while its caller does something else: torch's Work, which
+// async_op=True returns.
 type Work struct {
 	done   chan struct{}
 	source int
 	err    error
 }
 
-// Wait waits until the call has ended and returns its error, as often as it is called. If ctx ends first, its error is returned and
-// the call goes on: what ends a call is the context with which it was made.
+// Wait waits until the call has ended and returns its error, as often as it is called. If ctx ends
+// first, its error is returned and the call goes on: what ends a call is the context with which it
+// was made.
 func (w *Work) Wait(ctx context.Context) error {
 	select {
 	case <-w.done:
@@ -32,7 +34,8 @@ func (w *Work) Wait(ctx context.Context) error {
 // Done returns a channel that is closed when the call has ended.
 func (w *Work) Done() <-chan struct{} { return w.done }
 
-// Source returns from which rank a Recv has received, once it has ended without an error, and -1 otherwise.
+// Source returns from which rank a Recv has received, once it has ended without an error, and -1
+// otherwise.
 func (w *Work) Source() int {
 	select {
 	case <-w.done:
@@ -44,10 +47,11 @@ func (w *Work) Source() int {
 
 // An Async has the calls of a Group that do not wait for their end.
 //
-// Calls of all ranks together happen in the order in which they were made, those of the Group itself with them, one after the
-// other. Sends to one rank happen in their order, and receives get what matches them in theirs; they wait for nothing else. Until
-// the Work has ended nobody uses its tensors, and context and Group stay open. One that fails breaks the group, so those
-// after it fail too.
+// Calls of all ranks together happen in the order in which they were made, those of the Group
+// itself with them, one after the other. Sends to one rank happen in their order, and receives get
+// what matches them in theirs; they wait for nothing else. Until the Work has ended nobody uses its
+// tensors, and context and Group stay open. One that fails breaks the group, so those after it fail
+// too.
 type Async struct{ g *Group }
 
 // Async returns the calls of g that do not wait:

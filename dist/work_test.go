@@ -18,10 +18,13 @@ func TestRegression_S3_3_CallsInFlightKeepTheirOrder(t *testing.T) {
 		parts, whole := tensor.New(tensor.Float64, 3), tensor.Full(tensor.Float64, float64(g.Rank()), 9)
 		works := make([]*dist.Work, 0, 4*n)
 		for i := range n { // of one tensor, so that another order would be another result
-			works = append(works, g.Async().AllReduce(ctx, dist.Mean, v), g.Async().Broadcast(ctx, i%3, v), g.Async().Reduce(ctx, i%3, dist.Sum, v),
+			works = append(works, g.Async().AllReduce(ctx, dist.Mean, v), g.Async().Broadcast(ctx, i%3, v),
+				g.Async().Reduce(ctx, i%3, dist.Sum, v),
 				g.Async().ReduceScatter(ctx, dist.Sum, parts, whole))
 		}
-		works = append(works, g.Async().AllGather(ctx, whole, parts), g.Async().AllToAll(ctx, tensor.New(tensor.Float64, 9), tensor.New(tensor.Float64, 9)), g.Async().Barrier(ctx))
+		works = append(works, g.Async().AllGather(ctx, whole, parts),
+			g.Async().AllToAll(ctx, tensor.New(tensor.Float64, 9), tensor.New(tensor.Float64, 9)),
+			g.Async().Barrier(ctx))
 		last := ones(3)
 		if err := g.AllReduce(ctx, dist.Max, last); err != nil { // comes after all of them
 			return err
@@ -50,7 +53,8 @@ func TestRegression_S3_3_CallsInFlightComputeTheSame(t *testing.T) {
 			results[g.Rank()] = v
 			var works []*dist.Work
 			for i := range 40 {
-				some := []*dist.Work{g.Async().Reduce(ctx, i%3, dist.Sum, v), g.Async().AllReduce(ctx, dist.Mean, v), g.Async().Broadcast(ctx, i%3, v)}
+				some := []*dist.Work{g.Async().Reduce(ctx, i%3, dist.Sum, v),
+					g.Async().AllReduce(ctx, dist.Mean, v), g.Async().Broadcast(ctx, i%3, v)}
 				for _, w := range some {
 					if !inFlight {
 						check(t, w.Wait(ctx))

@@ -58,7 +58,8 @@ func TestDevices(t *testing.T) {
 		run := exec.CommandContext(ctx, bin)
 		run.Env = append(os.Environ(), "SHOAL_CUDA_SIMULATE="+c.devices)
 		out, err := run.Output()
-		want := `^(rank [02] on ` + c.even + `: 100 digits make 3\.9\d\n|rank [13] on ` + c.odd + `: 100 digits make 3\.9\d\n){4}` +
+		want := `^(rank [02] on ` + c.even + `: 100 digits make 3\.9\d\n|rank [13] on ` + c.odd +
+			`: 100 digits make 3\.9\d\n){4}` +
 			`a million numbers went from ` + c.even + ` by cpu and ` + c.odd + ` to ` + c.even + `, all as they were: true\n` +
 			`by queue and pipe they stayed the same memory on ` + c.even + `: true\n$`
 		if err != nil || !regexp.MustCompile(want).Match(out) {

@@ -32,12 +32,16 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"seeds"}, `^(rank \d: weights -0\.367028, noise (-1\.262114|1\.813109|-0\.764526)\n){3}$`},
 		{[]string{"tasks"}, `^sums of the chunks: \[0 100000 200000 300000 400000 500000\], 0 tasks left\n$`},
 		{[]string{"starmap"}, `^chunk 0: each column sums to 31125\n(chunk \d: .*\n){3}all together: 4\.995e\+07\n$`},
-		{[]string{"goroutines"}, `^\d+ workers by goroutine: \d+\.\d\d times as fast as one; results 3\.2e\+06 and 3\.2e\+06\n$`},
-		{[]string{"goroutines", "-processes"}, `^\d+ workers by spawn: \d+\.\d\d times as fast as one; results 3\.2e\+06 and 3\.2e\+06\n$`},
-		{[]string{"named"}, `^(rank \d found a float32 tensor of shape \[2 3 4\] and added \d0\n){2}arange \+ 30: true\n$`},
+		{[]string{"goroutines"},
+			`^\d+ workers by goroutine: \d+\.\d\d times as fast as one; results 3\.2e\+06 and 3\.2e\+06\n$`},
+		{[]string{"goroutines", "-processes"},
+			`^\d+ workers by spawn: \d+\.\d\d times as fast as one; results 3\.2e\+06 and 3\.2e\+06\n$`},
+		{[]string{"named"},
+			`^(rank \d found a float32 tensor of shape \[2 3 4\] and added \d0\n){2}arange \+ 30: true\n$`},
 		{[]string{"region"}, `^one died \(killed\), four counted \[2000 2000\]\n$`},
 		{[]string{"serve"}, `^15 processes killed, \d+ versions, \d+ requests: 0 failed, 0 wrong, 0 sent again\n$`},
-		{[]string{"serve", "-accept"}, `^15 processes killed, \d+ versions, \d+ requests: 0 failed, 0 wrong, \d+ sent again\n$`},
+		{[]string{"serve", "-accept"},
+			`^15 processes killed, \d+ versions, \d+ requests: 0 failed, 0 wrong, \d+ sent again\n$`},
 		{[]string{"counters"}, `^4 processes added up to 5000: \[670 2670 1660\]\n$`},
 		{[]string{"value"}, `^locked 4000, added 4000, 12000 points in 4000 games\n$`},
 		{[]string{"progress"}, `^1000 numbers, at most 178 steps\n$`},
@@ -47,8 +51,10 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"allreduce"}, `^the replicas are equal: true\n9\d\d of 1000 digits are right\n$`},
 		{[]string{"dataparallel"}, `^(epoch \d: loss 0\.\d\d\n){3}9\d\d of 1000 digits are right\n$`},
 		{[]string{"periodic"}, `^(round \d: 9\d\d of 1000 digits are right\n){5}$`},
-		{[]string{"replicas"}, `^private: parent \[0\.00 0\.00\], worker 0 \[1\.00 2\.00\], worker 1 \[3\.00 4\.00\]\nreduced: parent \[0\.00 0\.00\], worker 0 \[2\.00 3\.00\], worker 1 \[2\.00 3\.00\]\n$`},
-		{[]string{"a3c"}, `^(episode +\d+: mean return +\d+\.\d\n)*solved in \d+ episodes: mean return (19[5-9]|[2-5]\d\d)\.\d\n$`},
+		{[]string{"replicas"},
+			`^private: parent \[0\.00 0\.00\], worker 0 \[1\.00 2\.00\], worker 1 \[3\.00 4\.00\]\nreduced: parent \[0\.00 0\.00\], worker 0 \[2\.00 3\.00\], worker 1 \[2\.00 3\.00\]\n$`},
+		{[]string{"a3c"},
+			`^(episode +\d+: mean return +\d+\.\d\n)*solved in \d+ episodes: mean return (19[5-9]|[2-5]\d\d)\.\d\n$`},
 	} {
 		if n := lines(t, c.command[0]); n >= 80 {
 			t.Errorf("%s has %d lines", c.command[0], n)
@@ -65,7 +71,8 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 	}
 }
 
-// TestExamplesSayWhatTheyTeach reads the first line of each, and wants the page that lists them to say the same.
+// TestExamplesSayWhatTheyTeach reads the first line of each, and wants the page that lists them to
+// say the same.
 func TestExamplesSayWhatTheyTeach(t *testing.T) {
 	files, err := filepath.Glob("*/main.go")
 	if err != nil || len(files) < 25 {
@@ -76,7 +83,8 @@ func TestExamplesSayWhatTheyTeach(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := map[string]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| \[(\w+)\]\((\w+)/main\.go\) \| (.+?) \| .+ \|$`).FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile(
+		`(?m)^\| \[(\w+)\]\((\w+)/main\.go\) \| (.+?) \| .+ \|$`).FindAllStringSubmatch(string(page), -1) {
 		if rows[row[1]] = row[3]; row[1] != row[2] {
 			t.Errorf("%s leads to %s", row[1], row[2])
 		}

@@ -29,8 +29,8 @@ type Appender struct {
 
 // Append opens a file whose data sets are to become longer, in place. The caller calls Close, which
 // makes them so, or Discard, which leaves the file as it was. Nobody else may write the file
-// meanwhile: the error wraps syscall.EWOULDBLOCK where another program has it open by libhdf5, or by
-// Append. The error wraps ErrFormat or ErrUnsupported, or is what reading says.
+// meanwhile: the error wraps syscall.EWOULDBLOCK where another program has it open by libhdf5, or
+// by Append. The error wraps ErrFormat or ErrUnsupported, or is what reading says.
 func Append(path string) (*Appender, error) {
 	a, err := openAppender(path)
 	if err != nil {
@@ -98,10 +98,11 @@ func (f *File) appendable() error {
 // Names returns the names of the data sets, in order.
 func (a *Appender) Names() []string { return a.file.Names() }
 
-// Dataset returns a data set, to write it, to Append to it and to Resize it. The error wraps ErrName
-// where there is none, and ErrUnsupported where it cannot be written in place: only chunked ones are,
-// of numbers that are little-endian, with the filters shuffle, gzip and lzf. Where libver="latest" has
-// found chunks in another way, they are in HDF5's older tree afterwards, which it reads and goes on with.
+// Dataset returns a data set, to write it, to Append to it and to Resize it. The error wraps
+// ErrName where there is none, and ErrUnsupported where it cannot be written in place: only chunked
+// ones are, of numbers that are little-endian, with the filters shuffle, gzip and lzf. Where
+// libver="latest" has found chunks in another way, they are in HDF5's older tree afterwards, which
+// it reads and goes on with.
 func (a *Appender) Dataset(name string) (*Output, error) {
 	d, err := a.dataset(name)
 	if err != nil {
@@ -150,8 +151,8 @@ func (a *Appender) dataset(name string) (*Output, error) {
 	return d, nil
 }
 
-// Close writes where the data sets are now, and closes the file. After an error the file is as it was,
-// unless a header could not be written: then each data set is as it was or as it was to be.
+// Close writes where the data sets are now, and closes the file. After an error the file is as it
+// was, unless a header could not be written: then each data set is as it was or as it was to be.
 func (a *Appender) Close() error {
 	var patches []patch
 	for address, d := range a.open {

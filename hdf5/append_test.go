@@ -14,9 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// grown copies a file of h5py's whose data sets grow: "x" of float32 (2, 3) in chunks of (4, 2) with
-// gzip and shuffle, "group/n" of int64 (5), which are 0 to 4, "empty" of uint8 (0) by lzf, and beside
-// them what Append refuses.
+// grown copies a file of h5py's whose data sets grow: "x" of float32 (2, 3) in chunks of (4, 2)
+// with gzip and shuffle, "group/n" of int64 (5), which are 0 to 4, "empty" of uint8 (0) by lzf, and
+// beside them what Append refuses.
 func grown(t testing.TB) string { return copied(t, "testdata/grows.h5") }
 
 func copied(t testing.TB, name string) string {
@@ -87,18 +87,20 @@ func TestRegression_S3_5_AppendToAFileThatIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(n.WriteSlab(tensor.Full(tensor.Int64, -1, 2), 3), n.Resize(4), n.Resize(6), a.Close()); err != nil {
+		if err := errors.Join(n.WriteSlab(tensor.Full(tensor.Int64, -1, 2), 3), n.Resize(4), n.Resize(6),
+			a.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, open(t, path), "group/n"); !tensor.Equal(got, tensor.FromSlice([]int64{0, 1, 2, -1, 0, 0}, 6)) {
+		if got := read(t, open(t, path), "group/n"); !tensor.Equal(got,
+			tensor.FromSlice([]int64{0, 1, 2, -1, 0, 0}, 6)) {
 			t.Fatalf("%v", got)
 		}
 	}
 	readByH5py(t, path)
 }
 
-// readByH5py reads, where there is an h5py, what Append has left, by the dimension scale, too, which
-// is known by the address of its header, and makes it larger.
+// readByH5py reads, where there is an h5py, what Append has left, by the dimension scale, too,
+// which is known by the address of its header, and makes it larger.
 func readByH5py(t *testing.T, path string) {
 	t.Helper()
 	if !runH5py(t, path, `
@@ -126,7 +128,8 @@ with h5py.File(sys.argv[1]) as f:
 	if err := errors.Join(x.Append(rows(0, 1)), a.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if x := read(t, open(t, path), "x"); x.Dim(0) != 4001 || tensor.At[float32](x, 3999, 1) != 5 || tensor.At[float32](x, 4000, 2) != 2 {
+	if x := read(t, open(t, path), "x"); x.Dim(0) != 4001 || tensor.At[float32](x, 3999, 1) != 5 ||
+		tensor.At[float32](x, 4000, 2) != 2 {
 		t.Errorf("%v", x)
 	}
 }
@@ -144,7 +147,8 @@ func TestRegression_S3_5_AppendToWhatLibverLatestHasWritten(t *testing.T) {
 	}
 }
 
-// appendToLatest adds 3 pages to those that were added before, where there is room, and 100 numbers.
+// appendToLatest adds 3 pages to those that were added before, where there is room, and 100
+// numbers.
 func appendToLatest(t *testing.T, path string, before int) {
 	t.Helper()
 	a, err := hdf5.Append(path)
@@ -188,7 +192,8 @@ func appendToLatest(t *testing.T, path string, before int) {
 			}
 		}
 	}
-	if got := read(t, f, "extensible_blocks"); got.Dim(0) != 500+100*(before/3) || tensor.At[int64](got, 399) != 399 || tensor.At[int64](got, 499) != 99 {
+	if got := read(t, f, "extensible_blocks"); got.Dim(0) != 500+100*(before/3) ||
+		tensor.At[int64](got, 399) != 399 || tensor.At[int64](got, 499) != 99 {
 		t.Errorf("%v", got)
 	}
 	want := page.Clone()
@@ -231,7 +236,8 @@ with h5py.File(sys.argv[1]) as f:
     assert f["tree"][39, 3, 4] == 5 and (f["tree"][6:9] == x).all() and f["extensible"].attrs["new"] == "attribute"`)
 }
 
-// runH5py runs a program on a file by the first Python that has h5py, and reports whether there was one.
+// runH5py runs a program on a file by the first Python that has h5py, and reports whether there was
+// one.
 func runH5py(t *testing.T, path, program string) bool {
 	t.Helper()
 	for _, py := range filepath.SplitList(os.Getenv("SHOAL_TORCH_PYTHONS")) {
@@ -258,7 +264,8 @@ func TestWhatAppendRefuses(t *testing.T) {
 		t.Errorf("two at once: %v", err)
 	}
 	for name, want := range map[string]error{
-		"nothing": hdf5.ErrName, "group": hdf5.ErrName, "fixed": hdf5.ErrUnsupported, "text": hdf5.ErrText, "big": hdf5.ErrUnsupported, "summed": hdf5.ErrUnsupported,
+		"nothing": hdf5.ErrName, "group": hdf5.ErrName, "fixed": hdf5.ErrUnsupported, "text": hdf5.ErrText,
+		"big": hdf5.ErrUnsupported, "summed": hdf5.ErrUnsupported,
 	} {
 		if _, err := a.Dataset(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
@@ -268,12 +275,14 @@ func TestWhatAppendRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{x.Append(rows(0, 1).Narrow(1, 0, 2)), x.Append(rows(0, 1).To(tensor.Float64)), x.Resize(2, 4), x.WriteSlab(rows(0, 1), 2, 0)} {
+	for _, err := range []error{x.Append(rows(0, 1).Narrow(1, 0, 2)), x.Append(rows(0, 1).To(tensor.Float64)),
+		x.Resize(2, 4), x.WriteSlab(rows(0, 1), 2, 0)} {
 		if !errors.Is(err, hdf5.ErrShape) {
 			t.Errorf("%v, want ErrShape", err)
 		}
 	}
-	for name, want := range map[string]error{"testdata/latest.h5": nil, "testdata/record.py": hdf5.ErrFormat, "nowhere.h5": os.ErrNotExist} {
+	for name, want := range map[string]error{"testdata/latest.h5": nil, "testdata/record.py": hdf5.ErrFormat,
+		"nowhere.h5": os.ErrNotExist} {
 		if a, err := hdf5.Append(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		} else if err == nil {
@@ -317,7 +326,8 @@ func TestADeathInAnAppend(t *testing.T) {
 		f := open(t, path)
 		for i, name := range []string{"x", "group/n", "empty"} {
 			got := read(t, f, name)
-			if !slices.ContainsFunc([]*tensor.Tensor{old[i], long[i]}, func(w *tensor.Tensor) bool { return tensor.Equal(got, w) }) {
+			if !slices.ContainsFunc([]*tensor.Tensor{old[i], long[i]},
+				func(w *tensor.Tensor) bool { return tensor.Equal(got, w) }) {
 				t.Fatalf("after %d writes %s is %v", writes, name, got)
 			}
 		}

@@ -24,7 +24,8 @@ func (d *Dataset) parseArray(c *cursor) (a array, err error) {
 	version, client, size := c.int(1), c.int(1), c.int(1)
 	a = array{Dataset: d, filtered: client == 1, size: size}
 	if version != 0 || client > 1 || !entryFits(size, a.filtered) {
-		return a, malformed("an array of chunks of version %d, kind %d, with entries of %d bytes", version, client, size)
+		return a, malformed("an array of chunks of version %d, kind %d, with entries of %d bytes", version,
+			client, size)
 	}
 	return a, nil
 }
@@ -38,7 +39,8 @@ func (a *array) setPage(n int) error {
 	return nil
 }
 
-// blockHead is how many bytes a block has before what is its own: a signature, a version, a kind, the address of the header.
+// blockHead is how many bytes a block has before what is its own: a signature, a version, a kind,
+// the address of the header.
 const blockHead = 4 + 1 + 1 + 8
 
 // fixedArray finds chunks of a data set that does not grow.
@@ -61,8 +63,9 @@ func (d *Dataset) fixedArray() error {
 	return a.block("FADB", address, blockHead, 0, int(n), nil)
 }
 
-// block reads n entries, of which the first is the one at from, in a block with so many bytes before them. Where there are several
-// pages, a bit for each says that it was written: in bits, or else in the block.
+// block reads n entries, of which the first is the one at from, in a block with so many bytes
+// before them. Where there are several pages, a bit for each says that it was written: in bits, or
+// else in the block.
 func (a array) block(signature string, address uint64, head, from, n int, written []byte) error {
 	if address == undefined {
 		return nil
@@ -104,8 +107,9 @@ func (a array) block(signature string, address uint64, head, from, n int, writte
 // bitmap is how many bytes have a bit for each page of n entries.
 func (a array) bitmap(n int) int { return ((n+a.page-1)/a.page + 7) / 8 }
 
-// extensibleArray finds chunks of a data set that grows in one dimension. The first entries are in the index block, the next ones in
-// blocks that it names, the others in blocks that its secondary blocks name; each second group of blocks is twice as large.
+// extensibleArray finds chunks of a data set that grows in one dimension. The first entries are in
+// the index block, the next ones in blocks that it names, the others in blocks that its secondary
+// blocks name; each second group of blocks is twice as large.
 func (d *Dataset) extensibleArray() error {
 	c, err := d.tree.sealed("EAHD", d.index.address, 72)
 	if err != nil {

@@ -17,8 +17,9 @@ type Text struct {
 	Values []string
 }
 
-// Attrs returns the attributes of a data set, of a group, or with the name "" of the file: a string, a []string, a Text of several dimensions, or a
-// *tensor.Tensor on the heap for each. Those of types that are not read are passed over. The error wraps ErrName or ErrFormat.
+// Attrs returns the attributes of a data set, of a group, or with the name "" of the file: a
+// string, a []string, a Text of several dimensions, or a *tensor.Tensor on the heap for each. Those
+// of types that are not read are passed over. The error wraps ErrName or ErrFormat.
 func (f *File) Attrs(name string) (map[string]any, error) {
 	address, ok := f.datasets[name]
 	if !ok {
@@ -106,9 +107,10 @@ func (d *Dataset) value() (any, error) {
 	return values, err
 }
 
-// Attr gives an attribute to a data set, to a group, or with the name "" to the file: v is a string, a []string, a Text or a
-// *tensor.Tensor. The error wraps ErrName where a key comes twice, and ErrUnsupported where v is something else, or does not go into the header with its name, shape and
-// dtype, which has room for 64 KiB less a byte, as where h5py writes for older readers.
+// Attr gives an attribute to a data set, to a group, or with the name "" to the file: v is a
+// string, a []string, a Text or a *tensor.Tensor. The error wraps ErrName where a key comes twice,
+// and ErrUnsupported where v is something else, or does not go into the header with its name, shape
+// and dtype, which has room for 64 KiB less a byte, as where h5py writes for older readers.
 func (w *Writer) Attr(name, key string, v any) error {
 	body, err := w.encodeAttr(key, v)
 	if _, twice := w.attrs[name][key]; twice {

@@ -1,9 +1,11 @@
 package hdf5
 
-// A box is a part of an array: for each dimension of the array where the part begins, and how long it is.
+// A box is a part of an array: for each dimension of the array where the part begins, and how long
+// it is.
 type box struct{ array, start, shape []int }
 
-// boxOf returns a box with as few dimensions as will do: the last ones that are whole are one with that before them.
+// boxOf returns a box with as few dimensions as will do: the last ones that are whole are one with
+// that before them.
 func boxOf(array, start, shape []int) box {
 	b := box{append([]int{1}, array...), append([]int{0}, start...), append([]int{1}, shape...)}
 	for n := len(b.array) - 1; n > 0 && b.shape[n] == b.array[n]; n-- {
@@ -16,7 +18,8 @@ func boxOf(array, start, shape []int) box {
 	return b
 }
 
-// each calls do for each run of n elements of the box: where it begins in the array, and where in the box itself.
+// each calls do for each run of n elements of the box: where it begins in the array, and where in
+// the box itself.
 func (b box) each(do func(in, out, n int) error) error {
 	last := len(b.shape) - 1
 	at := make([]int, last)
@@ -104,7 +107,8 @@ func (o overlap) move(slab, chunk []byte, size int, to bool) {
 	})
 }
 
-// runs calls do for each run of n elements of two boxes of one shape: where it begins in both arrays.
+// runs calls do for each run of n elements of two boxes of one shape: where it begins in both
+// arrays.
 func (b box) runs(o box, do func(at, other, n int)) {
 	var places []int
 	b.each(func(in, _, _ int) error { places = append(places, in); return nil })

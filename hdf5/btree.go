@@ -44,7 +44,8 @@ func (s source) openBTree(address uint64) (*btree, error) {
 	c.take(2)
 	t.root, t.first = c.uint(8), c.int(2)
 	if version != 0 || t.record < 1 || t.node < nodeHead+t.record || int64(t.node) > s.size || depth > maxDepth {
-		return nil, malformed("a tree of version %d with records of %d bytes in nodes of %d, of depth %d", version, t.record, t.node, depth)
+		return nil, malformed("a tree of version %d with records of %d bytes in nodes of %d, of depth %d",
+			version, t.record, t.node, depth)
 	}
 	t.left = 2*int(s.size)/t.record + 2
 	leaf := uint64((t.node - nodeHead) / t.record)

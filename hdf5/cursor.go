@@ -9,7 +9,8 @@ import (
 // undefined is the address of nothing.
 const undefined = ^uint64(0)
 
-// A cursor reads the fields of a structure. Beyond its end all fields are 0 and the cursor is short.
+// A cursor reads the fields of a structure. Beyond its end all fields are 0 and the cursor is
+// short.
 type cursor struct {
 	b     []byte
 	short bool

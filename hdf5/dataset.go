@@ -197,7 +197,8 @@ func (d *Dataset) check() error {
 		}
 		return nil
 	case layoutContiguous:
-		if d.address != undefined && (d.size != uint64(size) || d.address > uint64(d.tree.size) || d.size > uint64(d.tree.size)-d.address) {
+		if d.address != undefined && (d.size != uint64(size) || d.address > uint64(d.tree.size) ||
+			d.size > uint64(d.tree.size)-d.address) {
 			return malformed("%d bytes at %d for a shape of %v", d.size, d.address, d.shape)
 		}
 		return nil

@@ -16,7 +16,8 @@ const (
 	classLong     = 9
 )
 
-var classNames = [...]string{"integers", "floats", "times", "text", "bit fields", "opaque bytes", "records", "references", "an enumeration", "lists of any length", "arrays as elements", "complex numbers of HDF5 2"}
+var classNames = [...]string{"integers", "floats", "times", "text", "bit fields", "opaque bytes", "records",
+	"references", "an enumeration", "lists of any length", "arrays as elements", "complex numbers of HDF5 2"}
 
 // A layout of floats: sizes and places of sign, exponent and mantissa in bits.
 type floatFormat struct{ sign, exponentAt, exponent, mantissa, bias int }
@@ -125,7 +126,8 @@ func (t *datatype) complex(c *cursor, version, members, depth int) error {
 		part[i] = p
 	}
 	single, double := tensor.Float32, tensor.Float64
-	if members&0xffff != 2 || part[0] != part[1] || part[0].dtype != single && part[0].dtype != double || t.size != 2*part[0].size {
+	if members&0xffff != 2 || part[0] != part[1] || part[0].dtype != single && part[0].dtype != double ||
+		t.size != 2*part[0].size {
 		return unsupported("elements that are records, other than h5py's complex numbers")
 	}
 	t.dtype, t.swapped = tensor.Complex64, part[0].swapped
@@ -154,7 +156,8 @@ func (t *datatype) bool(c *cursor, version, members, depth int) error {
 	if version >= 3 {
 		pad = 1
 	}
-	if members&0xffff == 2 && base.size == 1 && c.text(pad) == "FALSE" && c.text(pad) == "TRUE" && string(c.take(2)) == "\x00\x01" {
+	if members&0xffff == 2 && base.size == 1 && c.text(pad) == "FALSE" && c.text(pad) == "TRUE" &&
+		string(c.take(2)) == "\x00\x01" {
 		t.dtype = tensor.Bool
 		return nil
 	}

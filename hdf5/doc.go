@@ -1,5 +1,5 @@
-// Package hdf5 reads and writes data sets in HDF5 files, whole or slab by slab, so that a data set may be larger than memory. It is
-// written in Go alone and links no library.
+// Package hdf5 reads and writes data sets in HDF5 files, whole or slab by slab, so that a data set
+// may be larger than memory. It is written in Go alone and links no library.
 //
 //	w, err := hdf5.Create("images.h5")
 //	…
@@ -16,10 +16,13 @@
 //	d, err := f.Dataset("train/x")
 //	err = d.ReadSlab(shared, 200, 0, 0) // into a tensor, a shared one say
 //
-// What is written, h5py and all else on libhdf5 1.8 or newer reads, dtypes as they are: float32 stays float32, bool is h5py's bool,
-// complex numbers are h5py's. Read is what h5py writes, also with libver="latest": groups, numbers of both byte orders, contiguous,
-// compact and chunked data sets in any index, gzip, lzf, shuffle and Fletcher's checksum; text and attributes. What a file uses beyond
-// that is an error that wraps ErrUnsupported and names it; links other than hard ones and data sets of other types are passed over.
+// What is written, h5py and all else on libhdf5 1.8 or newer reads, dtypes as they are: float32
+// stays float32, bool is h5py's bool, complex numbers are h5py's. Read is what h5py writes, also
+// with libver="latest": groups, numbers of both byte orders, contiguous, compact and chunked data
+// sets in any index, gzip, lzf, shuffle and Fletcher's checksum; text and attributes. What a file
+// uses beyond that is an error that wraps ErrUnsupported and names it; links other than hard ones
+// and data sets of other types are passed over.
 //
-// The trap: a slab is copied out of whole chunks, which are decompressed for it. Read and write in slabs that are whole chunks.
+// The trap: a slab is copied out of whole chunks, which are decompressed for it. Read and write in
+// slabs that are whole chunks.
 package hdf5

@@ -111,7 +111,8 @@ func appendDataspace(b []byte, shape, limit []int) []byte {
 	return b
 }
 
-// fanout is how many children a node of a tree of chunks has room for, where a file does not say otherwise.
+// fanout is how many children a node of a tree of chunks has room for, where a file does not say
+// otherwise.
 const fanout = 64
 
 // A child of a node: its address, and the key before it.
@@ -148,7 +149,8 @@ func (c counts) last() int {
 	return n - 1
 }
 
-// key is that of a chunk at a place of the grid, or of the one that is after it by so many in each dimension.
+// key is that of a chunk at a place of the grid, or of the one that is after it by so many in each
+// dimension.
 func (d *Output) key(at []int, c stored, after int) []byte {
 	b := le.AppendUint32(nil, uint32(c.size))
 	b = le.AppendUint32(b, c.skipped)
@@ -158,7 +160,8 @@ func (d *Output) key(at []int, c stored, after int) []byte {
 	return le.AppendUint64(b, uint64(after*d.kind.size))
 }
 
-// nodes writes the nodes of one height over children, before a last key, and returns them as children.
+// nodes writes the nodes of one height over children, before a last key, and returns them as
+// children.
 func (d *Output) nodes(children []child, end []byte, height int) (parents []child) {
 	size := uint64(24 + fanout*8 + (fanout+1)*len(end))
 	first := uint64(d.w.tree.size)

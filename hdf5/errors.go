@@ -11,13 +11,16 @@ import (
 var (
 	// ErrFormat is wrapped where a file is no HDF5, is damaged or cut short, or is made to deceive.
 	ErrFormat = errors.New("hdf5: malformed file")
-	// ErrUnsupported is wrapped where a file uses what this package does not read, which the text names, or a tensor has no form.
+	// ErrUnsupported is wrapped where a file uses what this package does not read, which the text
+	// names, or a tensor has no form.
 	ErrUnsupported = errors.New("hdf5: unsupported")
 	// ErrText is wrapped where a data set is text. It wraps ErrUnsupported.
 	ErrText = fmt.Errorf("%w: elements that are text", ErrUnsupported)
-	// ErrName is wrapped where a file has no data set of that name, or has it already, or a name is none.
+	// ErrName is wrapped where a file has no data set of that name, or has it already, or a name is
+	// none.
 	ErrName = errors.New("hdf5: no such name")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the option that raises that.
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
+	// the option that raises that.
 	ErrLimit = room.ErrLimit
 	// ErrShape is wrapped where a slab is not in its data set, or has another dtype.
 	ErrShape = errors.New("hdf5: slab does not fit")

@@ -69,7 +69,8 @@ func ExampleAppend() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := w.Dataset("losses", tensor.Float32, []int{0}, hdf5.Options{MaxShape: []int{hdf5.Unlimited}}); err != nil {
+	if _, err := w.Dataset("losses", tensor.Float32, []int{0},
+		hdf5.Options{MaxShape: []int{hdf5.Unlimited}}); err != nil {
 		log.Fatal(err)
 	}
 	if err := w.Close(); err != nil {

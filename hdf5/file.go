@@ -14,10 +14,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// File is an open file whose groups were walked. Its methods may be called concurrently, Close after all others.
+// File is an open file whose groups were walked. Its methods may be called concurrently, Close
+// after all others.
 type File struct {
-	// MaxBytes is how many bytes of elements a data set that Dataset and Strings return may ask for at once. 0 stands for what the file can fill, and
-	// no more than this process may take without somebody being killed; up to 64 MiB are always given, of fill values, too.
+	// MaxBytes is how many bytes of elements a data set that Dataset and Strings return may ask for
+	// at once. 0 stands for what the file can fill, and no more than this process may take without
+	// somebody being killed; up to 64 MiB are always given, of fill values, too.
 	MaxBytes int64
 
 	f     *os.File
@@ -25,8 +27,8 @@ type File struct {
 	tree
 }
 
-// Open opens a file and finds its data sets. The caller closes the File. The error wraps ErrFormat or ErrUnsupported, or is what reading
-// says.
+// Open opens a file and finds its data sets. The caller closes the File. The error wraps ErrFormat
+// or ErrUnsupported, or is what reading says.
 func Open(path string) (*File, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -50,7 +52,8 @@ func open(f *os.File) (*File, error) {
 		return nil, err
 	}
 	whole = source{io.NewSectionReader(f, at, info.Size()-at), info.Size() - at}
-	file := &File{0, f, at, tree{source: whole, inside: map[uint64]bool{}, datasets: map[string]uint64{}, groups: map[string]uint64{}}}
+	file := &File{0, f, at, tree{source: whole, inside: map[uint64]bool{}, datasets: map[string]uint64{},
+		groups: map[string]uint64{}}}
 	root, err := file.readSuperblock()
 	if err == nil {
 		err = file.walk("", root, 0)
@@ -64,11 +67,12 @@ func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.datasets)) }
 // Groups returns the names of the groups in order, without the file's own.
 func (f *File) Groups() []string { return slices.Sorted(maps.Keys(f.groups))[1:] }
 
-// UserBlock returns how many bytes there are before the HDF5 file itself, which others have put there: 512 in a file of MATLAB 7.3.
+// UserBlock returns how many bytes there are before the HDF5 file itself, which others have put
+// there: 512 in a file of MATLAB 7.3.
 func (f *File) UserBlock() int64 { return f.begin }
 
-// Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or ErrUnsupported where it cannot be read,
-// ErrText of that where it is text.
+// Dataset returns a data set. The error wraps ErrName where there is none, ErrFormat, or
+// ErrUnsupported where it cannot be read, ErrText of that where it is text.
 func (f *File) Dataset(name string) (*Dataset, error) {
 	d, err := f.find(name)
 	if err == nil && d.kind.text.is {
@@ -102,8 +106,8 @@ func (f *File) about(name string, err error) error {
 // Close closes the file, which ends its data sets, too.
 func (f *File) Close() error { return f.f.Close() }
 
-// Load reads all data sets of numbers of a file to the heap. The error wraps ErrLimit where they are larger than what the file can fill and this
-// process may take; see File.MaxBytes.
+// Load reads all data sets of numbers of a file to the heap. The error wraps ErrLimit where they
+// are larger than what the file can fill and this process may take; see File.MaxBytes.
 func Load(path string) (map[string]*tensor.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {

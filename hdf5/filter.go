@@ -21,7 +21,8 @@ const (
 	optional   = 1   // a flag: chunks may go without
 )
 
-var filterNames = map[int]string{4: "szip", 5: "nbit", 6: "scale-offset", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
+var filterNames = map[int]string{4: "szip", 5: "nbit", 6: "scale-offset", 32001: "blosc", 32004: "lz4",
+	32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
 
 // A filter is a step of the way from elements to bytes in the file.
 type filter struct {
@@ -79,7 +80,8 @@ func known(list []filter) error {
 	return nil
 }
 
-// decode makes the chunk of size bytes of what the file has; skipped has a bit for each filter that was left out.
+// decode makes the chunk of size bytes of what the file has; skipped has a bit for each filter that
+// was left out.
 func decode(b []byte, list []filter, skipped uint32, size, element int) (out []byte, err error) {
 	for i := len(list) - 1; i >= 0 && err == nil; i-- {
 		if i < 32 && skipped>>i&1 != 0 {
@@ -164,7 +166,8 @@ func deflate(b []byte, level int) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// shuffle puts the first bytes of all elements together, then the second ones and so on; or undoes that.
+// shuffle puts the first bytes of all elements together, then the second ones and so on; or undoes
+// that.
 func shuffle(b []byte, element int, there bool) []byte {
 	out, n := make([]byte, len(b)), len(b)/element
 	fours := min(element, n*element) &^ 3 // none where there are no elements

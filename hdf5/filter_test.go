@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Shuffled is what the format says, for elements of any size, and what is not a whole one stays at the end.
+// Shuffled is what the format says, for elements of any size, and what is not a whole one stays at
+// the end.
 func TestShuffle(t *testing.T) {
 	for element := 1; element <= 17; element++ {
 		for _, n := range []int{0, 1, 2, 7, 64} {

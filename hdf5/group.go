@@ -101,7 +101,8 @@ func (t *tree) dense(group string, c *cursor, depth int) error {
 	return t.inHeap(c.uint(8), c.uint(8), recordLink, 4, func(c *cursor) error { return t.link(group, c, depth) })
 }
 
-// inHeap calls do for what a heap has, by a tree whose records have so many bytes before a place in it.
+// inHeap calls do for what a heap has, by a tree whose records have so many bytes before a place in
+// it.
 func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) error) error {
 	if heap == undefined || tree == undefined {
 		return nil
@@ -177,8 +178,8 @@ func (t *tree) symbolNode(group string, address uint64, names []byte, depth int)
 	return nil
 }
 
-// eachLeaf calls do with the key and the address of each child of the leaves of a B-tree of version 1. The level of a node is one less
-// than that of its parent, which is -1 for the root.
+// eachLeaf calls do with the key and the address of each child of the leaves of a B-tree of version
+// 1. The level of a node is one less than that of its parent, which is -1 for the root.
 func (t *tree) eachLeaf(address uint64, kind, level, keySize int, do func(key *cursor, child uint64) error) error {
 	if t.visits++; t.visits > maxVisits {
 		return malformed("more than %d nodes in a tree", maxVisits)

@@ -53,23 +53,29 @@ func TestFilesOfH5py(t *testing.T) {
 	sparse := tensor.Full(tensor.Int32, 7, 10, 10)
 	tensor.SetAt[int32](sparse, 1, 4, 4)
 	for name, want := range map[string]*tensor.Tensor{
-		"plain": x(), "group/gzip": x(), "group/deep/gzip": x(), "group/shuffle": x().To(tensor.Float64), "big": x(), "bool": tensor.Gt(x(), tensor.Scalar(tensor.Float32, 7)),
-		"half": x().To(tensor.Float16), "scalar": tensor.Scalar(tensor.Int64, -5), "empty": tensor.New(tensor.Float32, 0, 4, 5), "bytes": x().To(tensor.Uint8),
-		"big16": x().To(tensor.Int16), "sparse": sparse, "unwritten": tensor.New(tensor.Int32, 4), "growing": tensor.Arange(tensor.Int64, 0, 5000, 1), "many/39": tensor.Scalar(tensor.Float32, 39),
+		"plain": x(), "group/gzip": x(), "group/deep/gzip": x(), "group/shuffle": x().To(tensor.Float64),
+		"big": x(), "bool": tensor.Gt(x(), tensor.Scalar(tensor.Float32, 7)),
+		"half": x().To(tensor.Float16), "scalar": tensor.Scalar(tensor.Int64, -5),
+		"empty": tensor.New(tensor.Float32, 0, 4, 5), "bytes": x().To(tensor.Uint8),
+		"big16": x().To(tensor.Int16), "sparse": sparse, "unwritten": tensor.New(tensor.Int32, 4),
+		"growing": tensor.Arange(tensor.Int64, 0, 5000, 1), "many/39": tensor.Scalar(tensor.Float32, 39),
 	} {
 		got := read(t, f, name)
-		if got.DType() != want.DType() || fmt.Sprint(got.Shape()) != fmt.Sprint(want.Shape()) || !tensor.Equal(got, want) {
+		if got.DType() != want.DType() || fmt.Sprint(got.Shape()) != fmt.Sprint(want.Shape()) ||
+			!tensor.Equal(got, want) {
 			t.Errorf("%s is %v", name, got)
 		}
 	}
-	if u := read(t, open(t, "testdata/odd.h5"), "unsigned"); u.DType() != tensor.Uint32 || !tensor.Equal(u.To(tensor.Float32), x()) {
+	if u := read(t, open(t, "testdata/odd.h5"), "unsigned"); u.DType() != tensor.Uint32 ||
+		!tensor.Equal(u.To(tensor.Float32), x()) {
 		t.Errorf("unsigned: %v", u)
 	}
 	if c := read(t, f, "complex"); tensor.At[complex64](c, 2, 3, 4) != 59+1i {
 		t.Errorf("%v", c)
 	}
 	names := strings.Join(f.Names(), " ")
-	if len(f.Names()) != 58 || strings.Contains(names, "soft") || !strings.HasPrefix(names, "again/deep/gzip again/gzip again/shuffle big big16 ") {
+	if len(f.Names()) != 58 || strings.Contains(names, "soft") ||
+		!strings.HasPrefix(names, "again/deep/gzip again/gzip again/shuffle big big16 ") {
 		t.Errorf("%d: %v", len(f.Names()), names)
 	}
 	if _, err := f.Dataset("none"); !errors.Is(err, hdf5.ErrName) {
@@ -87,7 +93,8 @@ func TestWhatIsNotReadIsNamed(t *testing.T) {
 		"records": "records", "lists": "lists of any length",
 		"scaled": "the filter scale-offset", "none": "without a shape",
 	} {
-		if _, err := f.Dataset(name); !errors.Is(err, hdf5.ErrUnsupported) || errors.Is(err, hdf5.ErrText) || !strings.Contains(err.Error(), want) {
+		if _, err := f.Dataset(name); !errors.Is(err, hdf5.ErrUnsupported) || errors.Is(err, hdf5.ErrText) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -95,7 +102,8 @@ func TestWhatIsNotReadIsNamed(t *testing.T) {
 
 // options are ways to store.
 var options = map[string]hdf5.Options{
-	"plain": {}, "chunks": {Chunk: []int{2, 3, 2}}, "gzip": {Gzip: 4}, "all": {Chunk: []int{1, 4, 3}, Shuffle: true, Gzip: 9}, "shuffle": {Shuffle: true},
+	"plain": {}, "chunks": {Chunk: []int{2, 3, 2}}, "gzip": {Gzip: 4},
+	"all": {Chunk: []int{1, 4, 3}, Shuffle: true, Gzip: 9}, "shuffle": {Shuffle: true},
 	"lzf": {LZF: true, Shuffle: true, Chunk: []int{2, 5, 3}},
 }
 
@@ -152,7 +160,8 @@ func TestSlabs(t *testing.T) {
 			for range 30 {
 				start, size := slab()
 				got := tensor.Ones(tensor.Int32, size...)
-				if err := dataset(t, f, "a/b/x").ReadSlab(got, start...); err != nil || !tensor.Equal(got, part(start, size)) {
+				if err := dataset(t, f, "a/b/x").ReadSlab(got, start...); err != nil ||
+					!tensor.Equal(got, part(start, size)) {
 					t.Fatalf("%v at %v: %v, %v", size, start, got, err)
 				}
 			}
@@ -161,7 +170,9 @@ func TestSlabs(t *testing.T) {
 }
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
-	all := map[string]*tensor.Tensor{"scalar": tensor.Scalar(tensor.Float32, 2), "empty": tensor.New(tensor.Float32, 0, 3), "t": x().Permute(2, 0, 1), "conv1.weight": x(), "group/a": x(), "group/b": x()}
+	all := map[string]*tensor.Tensor{"scalar": tensor.Scalar(tensor.Float32, 2),
+		"empty": tensor.New(tensor.Float32, 0, 3), "t": x().Permute(2, 0, 1), "conv1.weight": x(),
+		"group/a": x(), "group/b": x()}
 	for dt := tensor.Bool; dt <= tensor.Complex128; dt++ {
 		all["types/"+dt.String()] = tensor.Ones(dt, 3, 1)
 	}
@@ -223,8 +234,10 @@ func TestMisuse(t *testing.T) {
 		o     hdf5.Options
 		want  error
 	}{
-		{[]int{-1}, hdf5.Options{}, hdf5.ErrShape}, {[]int{1 << 40, 1 << 40}, hdf5.Options{}, hdf5.ErrShape}, {[]int{4}, hdf5.Options{Chunk: []int{0}}, hdf5.ErrShape},
-		{[]int{4}, hdf5.Options{Chunk: []int{1, 1}}, hdf5.ErrShape}, {nil, hdf5.Options{Gzip: 1}, hdf5.ErrShape}, {[]int{4}, hdf5.Options{Gzip: 10}, hdf5.ErrUnsupported},
+		{[]int{-1}, hdf5.Options{}, hdf5.ErrShape}, {[]int{1 << 40, 1 << 40}, hdf5.Options{}, hdf5.ErrShape},
+		{[]int{4}, hdf5.Options{Chunk: []int{0}}, hdf5.ErrShape},
+		{[]int{4}, hdf5.Options{Chunk: []int{1, 1}}, hdf5.ErrShape},
+		{nil, hdf5.Options{Gzip: 1}, hdf5.ErrShape}, {[]int{4}, hdf5.Options{Gzip: 10}, hdf5.ErrUnsupported},
 		{[]int{4}, hdf5.Options{Gzip: 1, LZF: true}, hdf5.ErrUnsupported},
 	} {
 		if _, err := w.Dataset("bad", tensor.Float32, c.shape, c.o); !errors.Is(err, c.want) {
@@ -238,7 +251,8 @@ func TestMisuse(t *testing.T) {
 	for _, c := range []struct {
 		slab  *tensor.Tensor
 		start []int
-	}{{tensor.New(tensor.Int32, 1, 1), []int{0, 0}}, {tensor.New(tensor.Float32, 1), []int{0, 0}}, {tensor.New(tensor.Float32, 1, 1), []int{0}}, {tensor.New(tensor.Float32, 1, 5), []int{0, 0}},
+	}{{tensor.New(tensor.Int32, 1, 1), []int{0, 0}}, {tensor.New(tensor.Float32, 1), []int{0, 0}},
+		{tensor.New(tensor.Float32, 1, 1), []int{0}}, {tensor.New(tensor.Float32, 1, 5), []int{0, 0}},
 		{tensor.New(tensor.Float32, 1, 1), []int{4, 0}}, {tensor.New(tensor.Float32, 1, 1), []int{-1, 0}}} {
 		if err := d.WriteSlab(c.slab, c.start...); !errors.Is(err, hdf5.ErrShape) {
 			t.Errorf("write %v at %v: %v", c.slab.Shape(), c.start, err)

@@ -145,7 +145,8 @@ const checksumSize = 4
 
 // collect reads the messages of a block and of those that it continues in.
 // tail is how many bytes a block has behind its messages.
-func (s source) collect(first block, tail int, open func(block) (*cursor, error), next func(*cursor) message) (all []message, err error) {
+func (s source) collect(first block, tail int, open func(block) (*cursor, error),
+	next func(*cursor) message) (all []message, err error) {
 	blocks := []block{first}
 	for i := 0; i < len(blocks); i++ {
 		if i == maxChunks {
@@ -162,7 +163,8 @@ func (s source) collect(first block, tail int, open func(block) (*cursor, error)
 				return nil, malformed("a message in a header is cut short")
 			}
 			if m.vital && m.kind > lastKind {
-				return nil, unsupported("a message of kind %d in a header, which says that nobody may read on who does not know it", m.kind)
+				return nil, unsupported(
+					"a message of kind %d in a header, which says that nobody may read on who does not know it", m.kind)
 			}
 			if m.kind == msgContinuation {
 				to := &cursor{b: m.body}

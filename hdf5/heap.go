@@ -2,8 +2,9 @@ package hdf5
 
 import "math/bits"
 
-// A heap is a fractal heap, which has the links and the attributes of large groups: blocks in rows, each row twice as large as
-// that before it but for the second, and below the rows that are too large for one block rows of their own.
+// A heap is a fractal heap, which has the links and the attributes of large groups: blocks in rows,
+// each row twice as large as that before it but for the second, and below the rows that are too
+// large for one block rows of their own.
 type heap struct {
 	source
 	offset, length int    // bytes of these in an id
@@ -37,7 +38,8 @@ func (s source) openHeap(address uint64) (*heap, error) {
 	switch {
 	case filters != 0:
 		return nil, unsupported("links or attributes in a heap that is compressed")
-	case version != 0 || limit > 64 || h.width == 0 || !power(h.width) || !power(h.start) || !power(h.direct) || h.direct < h.start || h.rows > limit:
+	case version != 0 || limit > 64 || h.width == 0 || !power(h.width) || !power(h.start) ||
+		!power(h.direct) || h.direct < h.start || h.rows > limit:
 		return nil, malformed("the heap at %d", address)
 	}
 	if _, err := s.sealed("FRHP", address, 146); err != nil {
@@ -67,7 +69,8 @@ func (h *heap) get(id *cursor) (*cursor, error) {
 	return &cursor{b: b}, err
 }
 
-// getHuge returns what is by itself in the file: where it is the id says, or the tree, of which the id is a number.
+// getHuge returns what is by itself in the file: where it is the id says, or the tree, of which the
+// id is a number.
 func (h *heap) getHuge(id *cursor) (*cursor, error) {
 	var at block
 	if h.placed {

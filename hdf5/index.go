@@ -107,7 +107,8 @@ func (d *Dataset) chunkSize() int {
 	return size
 }
 
-// place is where the n-th chunk is in the grid of all that there may become. A dimension without a limit changes slowest.
+// place is where the n-th chunk is in the grid of all that there may become. A dimension without a
+// limit changes slowest.
 func (d *Dataset) place(n int) []int {
 	at, endless := make([]int, len(d.limit)), -1
 	for i := len(at) - 1; i >= 0; i-- {
@@ -165,7 +166,8 @@ func (d *Dataset) newTree() error {
 	})
 }
 
-// entryFits checks the size of what an index has for each chunk: an address, and of a filtered one its size and what was skipped.
+// entryFits checks the size of what an index has for each chunk: an address, and of a filtered one
+// its size and what was skipped.
 func entryFits(size int, filtered bool) bool {
 	if filtered {
 		return size > 12 && size <= 20

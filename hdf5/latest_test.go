@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Every way to find chunks, groups and attributes that libver="latest" has, by HDF5 1.10 and by 2.0.
+// Every way to find chunks, groups and attributes that libver="latest" has, by HDF5 1.10 and by
+// 2.0.
 func TestLatest(t *testing.T) {
 	pages := tensor.Full(tensor.Int32, 7, 5000)
 	pages.Narrow(0, 4000, 4).Fill(1)
@@ -19,9 +20,12 @@ func TestLatest(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			f := open(t, "testdata/"+file+".h5")
 			want := map[string]*tensor.Tensor{
-				"fixed_pages": pages, "sparse": sparse, "extensible_blocks": tensor.Arange(tensor.Int64, 0, 400, 1), "tree_gzip": tensor.Arange(tensor.Int64, 0, 900, 1).Reshape(30, 30),
+				"fixed_pages": pages, "sparse": sparse,
+				"extensible_blocks": tensor.Arange(tensor.Int64, 0, 400, 1),
+				"tree_gzip":         tensor.Arange(tensor.Int64, 0, 900, 1).Reshape(30, 30),
 			}
-			for _, name := range []string{"plain", "single", "single_gzip", "implicit", "fixed", "fixed_all", "fixed_room", "extensible", "extensible_last", "tree"} {
+			for _, name := range []string{"plain", "single", "single_gzip", "implicit", "fixed", "fixed_all",
+				"fixed_room", "extensible", "extensible_last", "tree"} {
 				want[name] = x()
 			}
 			for i := range 40 {
@@ -36,7 +40,8 @@ func TestLatest(t *testing.T) {
 				}
 			}
 			part := tensor.New(tensor.Int64, 7, 9)
-			if err := dataset(t, f, "tree_gzip").ReadSlab(part, 11, 3); err != nil || !tensor.Equal(part, want["tree_gzip"].Narrow(0, 11, 7).Narrow(1, 3, 9)) {
+			if err := dataset(t, f, "tree_gzip").ReadSlab(part, 11, 3); err != nil ||
+				!tensor.Equal(part, want["tree_gzip"].Narrow(0, 11, 7).Narrow(1, 3, 9)) {
 				t.Errorf("a slab is %v, %v", part, err)
 			}
 			attrs, err := f.Attrs("many")
@@ -52,7 +57,8 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// Attributes that are in no block of a heap, since they are larger, are by themselves in the file; groups without data sets are there.
+// Attributes that are in no block of a heap, since they are larger, are by themselves in the file;
+// groups without data sets are there.
 func TestHugeAttributes(t *testing.T) {
 	f := open(t, "testdata/huge.h5")
 	attrs, err := f.Attrs("x")
@@ -64,7 +70,8 @@ func TestHugeAttributes(t *testing.T) {
 		if i < 3 {
 			want = tensor.Arange(tensor.Int64, 0, float64(5_000+i), 1).To(tensor.Int16)
 		}
-		if got := attrs[fmt.Sprintf("a%02d", i)].(*tensor.Tensor); got.DType() != want.DType() || !tensor.Equal(got, want) {
+		if got := attrs[fmt.Sprintf("a%02d", i)].(*tensor.Tensor); got.DType() != want.DType() ||
+			!tensor.Equal(got, want) {
 			t.Errorf("%d is %v", i, got)
 		}
 	}
@@ -83,7 +90,8 @@ func TestGroups(t *testing.T) {
 	}
 	defer w.Discard()
 	one := map[string]*tensor.Tensor{"a/x": tensor.Ones(tensor.Float32, 1)}
-	err = errors.Join(w.Group("a/b/c"), w.Save(one, hdf5.Options{}), w.Group("a"), w.Group("d"), w.Attr("a/b/c", "of", "c"))
+	err = errors.Join(w.Group("a/b/c"), w.Save(one, hdf5.Options{}), w.Group("a"), w.Group("d"),
+		w.Attr("a/b/c", "of", "c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +117,10 @@ func TestGroups(t *testing.T) {
 func TestLZF(t *testing.T) {
 	g := tensor.NewGenerator(1)
 	for name, want := range map[string]*tensor.Tensor{
-		"noise": tensor.RandN(tensor.Float32, g, 5000), "zeros": tensor.New(tensor.Int64, 70_000), "bytes": tensor.Arange(tensor.Int32, 0, 100_000, 1).To(tensor.Uint8), "one": tensor.Ones(tensor.Uint8, 1),
-		"far": tensor.Cat([]*tensor.Tensor{tensor.RandN(tensor.Float32, g, 2047), tensor.Ones(tensor.Float32, 1), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 5000)}, 0),
+		"noise": tensor.RandN(tensor.Float32, g, 5000), "zeros": tensor.New(tensor.Int64, 70_000),
+		"bytes": tensor.Arange(tensor.Int32, 0, 100_000, 1).To(tensor.Uint8), "one": tensor.Ones(tensor.Uint8, 1),
+		"far": tensor.Cat([]*tensor.Tensor{tensor.RandN(tensor.Float32, g, 2047),
+			tensor.Ones(tensor.Float32, 1), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 5000)}, 0),
 	} {
 		path := t.TempDir() + "/x.h5"
 		if err := hdf5.Save(path, map[string]*tensor.Tensor{"x": want}, hdf5.Options{LZF: true}); err != nil {

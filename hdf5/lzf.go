@@ -6,7 +6,8 @@ const (
 	lzfVersion  = 0x0105
 )
 
-// Of what lzf's bytes can be: up to 32 literals, or a copy of 3 to 264 bytes from up to 8 KiB before.
+// Of what lzf's bytes can be: up to 32 literals, or a copy of 3 to 264 bytes from up to 8 KiB
+// before.
 const (
 	lzfLiterals = 32
 	lzfLongest  = 264

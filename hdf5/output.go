@@ -52,7 +52,8 @@ func (d *Output) plan() error {
 		d.filters = append(d.filters, filter{id: filterGzip, values: []uint32{uint32(d.o.Gzip)}})
 	}
 	if d.o.LZF {
-		d.filters = append(d.filters, filter{id: filterLZF, flags: optional, values: []uint32{lzfRevision, lzfVersion, uint32(bytes)}})
+		d.filters = append(d.filters, filter{id: filterLZF, flags: optional,
+			values: []uint32{lzfRevision, lzfVersion, uint32(bytes)}})
 	}
 	return nil
 }
@@ -81,8 +82,9 @@ func (d *Output) guess() []int {
 	return chunk
 }
 
-// WriteSlab writes the elements of src, which may be any view, from start on, one number for each dimension. Chunks that it fills are
-// written at once; others are read first. The error wraps ErrShape, or is what writing says.
+// WriteSlab writes the elements of src, which may be any view, from start on, one number for each
+// dimension. Chunks that it fills are written at once; others are read first. The error wraps
+// ErrShape, or is what writing says.
 func (d *Output) WriteSlab(src *tensor.Tensor, start ...int) (err error) {
 	guarded := tensor.Guard(func() {
 		whole := src.Contiguous()

@@ -11,8 +11,9 @@ type patch struct {
 	bytes   []byte
 }
 
-// repoint returns how the header of a data set changes, in one patch for each of its pieces: first where its chunks are, then
-// its shape. What has to be behind the end of the file for that is written there.
+// repoint returns how the header of a data set changes, in one patch for each of its pieces: first
+// where its chunks are, then its shape. What has to be behind the end of the file for that is
+// written there.
 func (a *Appender) repoint(address uint64, d *Output, tree uint64) ([]patch, error) {
 	all, err := a.file.messages(address)
 	if err != nil {
@@ -82,8 +83,8 @@ func (p *piece) seal() {
 // isNew reports whether it is of a header of version 2.
 func (p *piece) isNew() bool { return string(p.b[:4]) == "OHDR" || string(p.b[:4]) == "OCHK" }
 
-// move writes the messages of a piece behind the end of the file, with another layout, and has the header continue there: a layout
-// cannot become longer where it is.
+// move writes the messages of a piece behind the end of the file, with another layout, and has the
+// header continue there: a layout cannot become longer where it is.
 func (a *Appender) move(address uint64, p *piece) error {
 	start, err := a.file.at(address, 6)
 	if err != nil || !p.isNew() {
@@ -122,7 +123,8 @@ func (a *Appender) move(address uint64, p *piece) error {
 		moved = append(append(moved, head...), body...)
 	}
 	moved = le.AppendUint32(moved, lookup3(moved))
-	to := appendMessage(room[:0], msgContinuation, order, le.AppendUint64(le.AppendUint64(nil, a.append(moved)), uint64(len(moved))))
+	to := appendMessage(room[:0], msgContinuation, order,
+		le.AppendUint64(le.AppendUint64(nil, a.append(moved)), uint64(len(moved))))
 	clear(room[len(to):])
 	if left := len(room) - len(to); left >= 4+order {
 		appendMessage(to, 0, order, make([]byte, left-4-order))

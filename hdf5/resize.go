@@ -10,7 +10,8 @@ import (
 // Unlimited is the size in a maximum shape of a dimension that may become any.
 const Unlimited = -1
 
-// MaxShape returns how large the dimensions may become, Unlimited where they may become any. It is Shape where the data set does not grow.
+// MaxShape returns how large the dimensions may become, Unlimited where they may become any. It is
+// Shape where the data set does not grow.
 func (d *Dataset) MaxShape() []int { return slices.Clone(d.limit) }
 
 // checkLimit takes Options.MaxShape.
@@ -31,8 +32,8 @@ func (d *Output) checkLimit() error {
 	return nil
 }
 
-// Resize changes the shape, within Options.MaxShape. What is new is zeros; what is no longer in the data set is gone, also where it grows again. The
-// error wraps ErrShape, or is what writing says.
+// Resize changes the shape, within Options.MaxShape. What is new is zeros; what is no longer in the
+// data set is gone, also where it grows again. The error wraps ErrShape, or is what writing says.
 func (d *Output) Resize(shape ...int) error {
 	if len(shape) != len(d.shape) {
 		return fmt.Errorf("%w: %v of %d dimensions", ErrShape, shape, len(d.shape))
@@ -110,10 +111,11 @@ func (d *Output) trim(index int, at []int, c stored, shape []int) (stored, error
 	return d.chunks[index], err
 }
 
-// Append makes the first dimension longer by that of src, whose other dimensions are those of the data set, and writes src there. The error wraps
-// ErrShape, or is what writing says.
+// Append makes the first dimension longer by that of src, whose other dimensions are those of the
+// data set, and writes src there. The error wraps ErrShape, or is what writing says.
 func (d *Output) Append(src *tensor.Tensor) error {
-	if src.Dims() != len(d.shape) || src.Dims() == 0 || src.DType() != d.kind.dtype || !slices.Equal(src.Shape()[1:], d.shape[1:]) {
+	if src.Dims() != len(d.shape) || src.Dims() == 0 || src.DType() != d.kind.dtype ||
+		!slices.Equal(src.Shape()[1:], d.shape[1:]) {
 		return fmt.Errorf("%w: %v %v behind %v %v", ErrShape, src.DType(), src.Shape(), d.kind.dtype, d.shape)
 	}
 	longer, start := slices.Clone(d.shape), make([]int, len(d.shape))

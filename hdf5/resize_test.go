@@ -25,11 +25,13 @@ func TestAppendAndResize(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Discard()
-	d, err := w.Dataset("x", tensor.Float32, []int{0, 3}, hdf5.Options{MaxShape: []int{hdf5.Unlimited, 3}, Chunk: []int{4, 2}, Gzip: 1, Shuffle: true})
+	d, err := w.Dataset("x", tensor.Float32, []int{0, 3},
+		hdf5.Options{MaxShape: []int{hdf5.Unlimited, 3}, Chunk: []int{4, 2}, Gzip: 1, Shuffle: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := w.Dataset("g", tensor.Int64, []int{5, 5}, hdf5.Options{MaxShape: []int{hdf5.Unlimited, hdf5.Unlimited}, Chunk: []int{2, 3}})
+	g, err := w.Dataset("g", tensor.Int64, []int{5, 5},
+		hdf5.Options{MaxShape: []int{hdf5.Unlimited, hdf5.Unlimited}, Chunk: []int{2, 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +47,13 @@ func TestAppendAndResize(t *testing.T) {
 		at += n
 	}
 	full := tensor.Arange(tensor.Int64, 1, 26, 1).Reshape(5, 5)
-	err = errors.Join(g.WriteSlab(full, 0, 0), g.Resize(3, 4), g.Resize(6, 7), guessed.Append(tensor.Ones(tensor.Uint8, 3000)))
+	err = errors.Join(g.WriteSlab(full, 0, 0), g.Resize(3, 4), g.Resize(6, 7),
+		guessed.Append(tensor.Ones(tensor.Uint8, 3000)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []error{d.Resize(3), d.Resize(3, 4), d.Resize(-1, 3), d.Append(rows(0, 2).Narrow(1, 0, 2)), d.Append(rows(0, 1).To(tensor.Float64))} {
+	for _, bad := range []error{d.Resize(3), d.Resize(3, 4), d.Resize(-1, 3),
+		d.Append(rows(0, 2).Narrow(1, 0, 2)), d.Append(rows(0, 1).To(tensor.Float64))} {
 		if !errors.Is(bad, hdf5.ErrShape) {
 			t.Errorf("%v, want ErrShape", bad)
 		}
@@ -92,7 +96,8 @@ with h5py.File(sys.argv[1], "a") as f:
     assert f["g"][5, 6] == 0 and f["g"][2, 3] == 14`) {
 		return
 	}
-	if x := read(t, open(t, path), "x"); x.Dim(0) != 20 || tensor.At[float32](x, 19, 2) != 7 || tensor.At[float32](x, 14, 2) != 44 {
+	if x := read(t, open(t, path), "x"); x.Dim(0) != 20 || tensor.At[float32](x, 19, 2) != 7 ||
+		tensor.At[float32](x, 14, 2) != 44 {
 		t.Errorf("%v", x)
 	}
 }
@@ -103,8 +108,10 @@ func TestMaxShapesThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Discard()
-	for i, c := range []struct{ shape, most []int }{{[]int{2}, []int{1}}, {[]int{2}, []int{2, 2}}, {nil, []int{}}, {[]int{2}, []int{-2}}} {
-		if _, err := w.Dataset(fmt.Sprint(i), tensor.Float32, c.shape, hdf5.Options{MaxShape: c.most}); !errors.Is(err, hdf5.ErrShape) {
+	for i, c := range []struct{ shape, most []int }{{[]int{2}, []int{1}}, {[]int{2}, []int{2, 2}},
+		{nil, []int{}}, {[]int{2}, []int{-2}}} {
+		if _, err := w.Dataset(fmt.Sprint(i), tensor.Float32, c.shape,
+			hdf5.Options{MaxShape: c.most}); !errors.Is(err, hdf5.ErrShape) {
 			t.Errorf("%v of %v: %v", c.most, c.shape, err)
 		}
 	}
@@ -119,7 +126,8 @@ func TestRegression_S4_4_TextAttributesKeepTheirShape(t *testing.T) {
 	}
 	defer w.Discard()
 	grid := hdf5.Text{Shape: []int{2, 3}, Values: strings.Fields("a b c d e f")}
-	err = errors.Join(w.Save(map[string]*tensor.Tensor{"x": tensor.Ones(tensor.Float32, 2)}, hdf5.Options{}), w.Attr("x", "grid", grid), w.Attr("x", "list", []string{"a"}))
+	err = errors.Join(w.Save(map[string]*tensor.Tensor{"x": tensor.Ones(tensor.Float32, 2)}, hdf5.Options{}),
+		w.Attr("x", "grid", grid), w.Attr("x", "list", []string{"a"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,12 +138,14 @@ func TestRegression_S4_4_TextAttributesKeepTheirShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	attrs, err := open(t, path).Attrs("x")
-	if got, ok := attrs["grid"].(hdf5.Text); err != nil || !ok || fmt.Sprint(got) != fmt.Sprint(grid) || fmt.Sprint(attrs["list"]) != "[a]" {
+	if got, ok := attrs["grid"].(hdf5.Text); err != nil || !ok || fmt.Sprint(got) != fmt.Sprint(grid) ||
+		fmt.Sprint(attrs["list"]) != "[a]" {
 		t.Errorf("%v, %v", attrs, err)
 	}
 }
 
-// A file may begin behind a block of 512 bytes or a power of two times as many, as those of MATLAB do.
+// A file may begin behind a block of 512 bytes or a power of two times as many, as those of MATLAB
+// do.
 func TestRegression_S4_4_AUserBlockIsPassedOver(t *testing.T) {
 	for _, name := range []string{"h5py.h5", "latest.h5"} {
 		plain, err := os.ReadFile("testdata/" + name)
@@ -144,7 +154,8 @@ func TestRegression_S4_4_AUserBlockIsPassedOver(t *testing.T) {
 		}
 		for _, n := range []int{512, 1024, 4096} {
 			path := filepath.Join(t.TempDir(), name)
-			if err := os.WriteFile(path, append([]byte("MATLAB 7.3 MAT-file"+strings.Repeat(" ", n-19)), plain...), 0o600); err != nil {
+			if err := os.WriteFile(path, append([]byte("MATLAB 7.3 MAT-file"+strings.Repeat(" ", n-19)),
+				plain...), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			f := open(t, path)
@@ -163,7 +174,8 @@ func TestRegression_S4_4_AUserBlockIsPassedOver(t *testing.T) {
 	}
 }
 
-// A small file may claim a data set that was never written, and chunks of which there are none: nobody gets memory for it.
+// A small file may claim a data set that was never written, and chunks of which there are none:
+// nobody gets memory for it.
 func TestRegression_S4_2_WhatWasNeverWrittenHasALimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
 	w, err := hdf5.Create(path)
@@ -179,7 +191,8 @@ func TestRegression_S4_2_WhatWasNeverWrittenHasALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := open(t, path)
-	if _, err := dataset(t, f, "never").Read(); !errors.Is(err, hdf5.ErrLimit) || !strings.Contains(err.Error(), "File.MaxBytes") {
+	if _, err := dataset(t, f, "never").Read(); !errors.Is(err, hdf5.ErrLimit) ||
+		!strings.Contains(err.Error(), "File.MaxBytes") {
 		t.Errorf("%v", err)
 	}
 	if _, err := hdf5.Load(path); !errors.Is(err, hdf5.ErrLimit) {

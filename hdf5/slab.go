@@ -46,9 +46,9 @@ func (d *Dataset) fills() (n int64) {
 	return n
 }
 
-// ReadSlab fills dst, which is contiguous, with the elements from start on, one number for each dimension. What was never written is
-// the data set's fill value. The error wraps ErrShape where dst is not in the data set or has another dtype, ErrFormat, or is
-// what reading says.
+// ReadSlab fills dst, which is contiguous, with the elements from start on, one number for each
+// dimension. What was never written is the data set's fill value. The error wraps ErrShape where
+// dst is not in the data set or has another dtype, ErrFormat, or is what reading says.
 func (d *Dataset) ReadSlab(dst *tensor.Tensor, start ...int) error {
 	if err := fits(d.kind.dtype, d.shape, dst, start); err != nil {
 		return err
@@ -147,7 +147,8 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 	return err
 }
 
-// readPart copies what a box has of a chunk, of which there is nothing in memory where the file has none.
+// readPart copies what a box has of a chunk, of which there is nothing in memory where the file has
+// none.
 func (d *Dataset) readPart(b []byte, index int, common overlap) error {
 	size := d.kind.size
 	if _, ok := d.chunks[index]; !ok {
@@ -172,7 +173,8 @@ func (d *Dataset) readChunk(index int) ([]byte, error) {
 		d.blank(b)
 		return b, nil
 	}
-	if err := room.Check(int64(size), int64(s.size)*expansion, d.most, "raise File.MaxBytes if a chunk of that size is meant"); err != nil {
+	if err := room.Check(int64(size), int64(s.size)*expansion, d.most,
+		"raise File.MaxBytes if a chunk of that size is meant"); err != nil {
 		return nil, err
 	}
 	b, err := d.tree.at(s.address, s.size)

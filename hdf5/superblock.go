@@ -4,8 +4,8 @@ import "encoding/binary"
 
 const signature = "\x89HDF\r\n\x1a\n"
 
-// begin returns where the signature is: at the beginning, or at 512 bytes or a power of two times as many, behind what others have
-// put there, as MATLAB does.
+// begin returns where the signature is: at the beginning, or at 512 bytes or a power of two times
+// as many, behind what others have put there, as MATLAB does.
 func (s source) begin() (int64, error) {
 	for at := int64(0); at < s.size; at = max(512, 2*at) {
 		if _, err := s.signed(signature, uint64(at), len(signature)); err == nil {

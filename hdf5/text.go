@@ -47,8 +47,8 @@ func (t *datatype) parseLong(c *cursor, bits, depth int) error {
 // longSize is that of a reference to the global heap: a length, an address, a number.
 const longSize = 4 + 8 + 4
 
-// Strings returns the elements of a data set of text, in C's order, and its shape. The error wraps ErrName, ErrFormat, or ErrUnsupported
-// where it has something else.
+// Strings returns the elements of a data set of text, in C's order, and its shape. The error wraps
+// ErrName, ErrFormat, or ErrUnsupported where it has something else.
 func (f *File) Strings(name string) (values []string, shape []int, err error) {
 	d, err := f.find(name)
 	if err == nil && !d.kind.text.is {
@@ -77,7 +77,8 @@ func (d *Dataset) strings() ([]string, error) {
 	}
 	const header = 16 // bytes of a string in Go besides its text
 	n := int64(size / d.kind.size)
-	if err := room.Check(n*header, d.fills()*header, d.most, "raise File.MaxBytes if that many strings are meant"); err != nil {
+	if err := room.Check(n*header, d.fills()*header, d.most,
+		"raise File.MaxBytes if that many strings are meant"); err != nil {
 		return nil, err
 	}
 	values := make([]string, n)
@@ -164,7 +165,8 @@ func (h *collections) collection(address uint64) (map[int]string, error) {
 	return all, nil
 }
 
-// appendCollection writes strings as objects 1 and so on, and fills up to the least size that there is.
+// appendCollection writes strings as objects 1 and so on, and fills up to the least size that there
+// is.
 func appendCollection(values []string) []byte {
 	const least, free = 4096, 16
 	b := append([]byte("GCOL"), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -214,13 +216,14 @@ func textType() []byte {
 	return b
 }
 
-// Strings writes a data set of text, of the shape that is given or of one dimension. The error wraps ErrName, ErrShape or
-// ErrUnsupported.
+// Strings writes a data set of text, of the shape that is given or of one dimension. The error
+// wraps ErrName, ErrShape or ErrUnsupported.
 func (w *Writer) Strings(name string, values []string, shape ...int) error {
 	if shape == nil {
 		shape = []int{len(values)}
 	}
-	d := &Output{w: &w.sink, Dataset: Dataset{tree: &w.tree, kind: datatype{size: longSize, text: text{is: true, long: true}}, shape: slices.Clone(shape)}}
+	d := &Output{w: &w.sink, Dataset: Dataset{tree: &w.tree,
+		kind: datatype{size: longSize, text: text{is: true, long: true}}, shape: slices.Clone(shape)}}
 	err := checkText(values...)
 	if err == nil {
 		err = w.add(name, d)

@@ -28,7 +28,9 @@ func wantAttrs(t *testing.T, f *hdf5.File, name string, want map[string]any) {
 	}
 	for key, v := range want {
 		x, isTensor := v.(*tensor.Tensor)
-		if y, _ := got[key].(*tensor.Tensor); isTensor && (y == nil || y.DType() != x.DType() || !tensor.Equal(x, y)) || !isTensor && !reflect.DeepEqual(got[key], v) {
+		if y, _ := got[key].(*tensor.Tensor); isTensor &&
+			(y == nil || y.DType() != x.DType() || !tensor.Equal(x, y)) ||
+			!isTensor && !reflect.DeepEqual(got[key], v) {
 			t.Errorf("%q of %q is %v, not %v", key, name, got[key], v)
 		}
 	}
@@ -48,7 +50,8 @@ func TestTextOfH5py(t *testing.T) {
 	wantAttrs(t, f, "", map[string]any{"creator": "h5py"})
 	wantAttrs(t, f, "group", map[string]any{"of": "group"})
 	wantAttrs(t, f, "x", map[string]any{
-		"unit": "m/s", "names": []string{"a", "bc"}, "bytes": "abc", "scale": tensor.Scalar(tensor.Float64, 2.5), "shape": tensor.Arange(tensor.Int32, 0, 6, 1).Reshape(2, 3),
+		"unit": "m/s", "names": []string{"a", "bc"}, "bytes": "abc",
+		"scale": tensor.Scalar(tensor.Float64, 2.5), "shape": tensor.Arange(tensor.Int32, 0, 6, 1).Reshape(2, 3),
 	})
 	if _, err := f.Dataset("long"); !errors.Is(err, hdf5.ErrText) || !errors.Is(err, hdf5.ErrUnsupported) {
 		t.Errorf("text as numbers: %v", err)
@@ -83,9 +86,11 @@ func TestTextIsSavedAndLoaded(t *testing.T) {
 		many = append(many, strings.Repeat("é", i%5))
 	}
 	const largest = 65_494 // bytes, with 8 of the name, 33 of dtype, shape and sizes
-	attrs := map[string]any{"text": "été", "empty": "", "list": []string{"a", "", "bc"}, "none": []string{}, "number": tensor.Scalar(tensor.Int32, -1), "mask": tensor.Ones(tensor.Bool, 2, 2),
+	attrs := map[string]any{"text": "été", "empty": "", "list": []string{"a", "", "bc"}, "none": []string{},
+		"number": tensor.Scalar(tensor.Int32, -1), "mask": tensor.Ones(tensor.Bool, 2, 2),
 		"largest": tensor.Full(tensor.Uint8, 7, largest)}
-	err = errors.Join(w.Strings("labels", []string{"a", "bc", "", "d"}, 2, 2), w.Strings("group/many", many), w.Strings("one", []string{"x"}, []int{}...), w.Strings("no", nil))
+	err = errors.Join(w.Strings("labels", []string{"a", "bc", "", "d"}, 2, 2), w.Strings("group/many", many),
+		w.Strings("one", []string{"x"}, []int{}...), w.Strings("no", nil))
 	for _, name := range []string{"", "group", "group/x", "labels"} {
 		for key, v := range attrs {
 			err = errors.Join(err, w.Attr(name, key, v))
@@ -99,9 +104,14 @@ func TestTextIsSavedAndLoaded(t *testing.T) {
 		err  error
 		want error
 	}{
-		{"an attribute twice", w.Attr("", "text", "again"), hdf5.ErrName}, {"a number that is none", w.Attr("", "x", 5), hdf5.ErrUnsupported},
-		{"a zero byte", w.Attr("", "y", "a\x00b"), hdf5.ErrUnsupported}, {"a large one", w.Attr("", "larger", tensor.New(tensor.Uint8, largest+2)), hdf5.ErrUnsupported}, {"a long name", w.Attr("", strings.Repeat("z", 65_536), "v"), hdf5.ErrUnsupported},
-		{"no name", w.Attr("", "", "v"), hdf5.ErrUnsupported}, {"another shape", w.Strings("bad", []string{"a"}, 2), hdf5.ErrShape}, {"a name twice", w.Strings("labels", nil), hdf5.ErrName},
+		{"an attribute twice", w.Attr("", "text", "again"), hdf5.ErrName},
+		{"a number that is none", w.Attr("", "x", 5), hdf5.ErrUnsupported},
+		{"a zero byte", w.Attr("", "y", "a\x00b"), hdf5.ErrUnsupported},
+		{"a large one", w.Attr("", "larger", tensor.New(tensor.Uint8, largest+2)), hdf5.ErrUnsupported},
+		{"a long name", w.Attr("", strings.Repeat("z", 65_536), "v"), hdf5.ErrUnsupported},
+		{"no name", w.Attr("", "", "v"), hdf5.ErrUnsupported},
+		{"another shape", w.Strings("bad", []string{"a"}, 2), hdf5.ErrShape},
+		{"a name twice", w.Strings("labels", nil), hdf5.ErrName},
 		{"a zero byte in a data set", w.Strings("bad", []string{"\x00"}), hdf5.ErrUnsupported},
 	} {
 		if !errors.Is(c.err, c.want) {

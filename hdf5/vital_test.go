@@ -11,10 +11,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A message of a kind that nobody here knows ends the reading of its object where it says so, and of nothing else.
+// A message of a kind that nobody here knows ends the reading of its object where it says so, and
+// of nothing else.
 func TestRegression_S4_4_AVitalMessageIsNotIgnored(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
-	if err := Save(path, map[string]*tensor.Tensor{"x": tensor.Ones(tensor.Float32, 2), "y": tensor.Ones(tensor.Float32, 3)}, Options{}); err != nil {
+	if err := Save(path, map[string]*tensor.Tensor{"x": tensor.Ones(tensor.Float32, 2),
+		"y": tensor.Ones(tensor.Float32, 3)}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for flags, want := range map[byte]error{0: nil, flagVital: ErrUnsupported} {

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Writer writes a file, which takes its place when it is closed. It, and its data sets, are for one goroutine at a time.
+// A Writer writes a file, which takes its place when it is closed. It, and its data sets, are for
+// one goroutine at a time.
 type Writer struct {
 	sink
 	f        *replace.File // the sink's
@@ -34,14 +35,16 @@ type sink struct {
 
 // Options says how elements are stored. The zero value is one piece, as they are.
 type Options struct {
-	// Chunk is the shape of chunks, of which each is compressed by itself. Where it is nil and another option needs chunks, they
-	// are of about a mebibyte.
+	// Chunk is the shape of chunks, of which each is compressed by itself. Where it is nil and
+	// another option needs chunks, they are of about a mebibyte.
 	Chunk []int
-	// Shuffle puts the first bytes of all elements together, then the second ones and so on, which gzip makes more of.
+	// Shuffle puts the first bytes of all elements together, then the second ones and so on, which
+	// gzip makes more of.
 	Shuffle bool
 	// Gzip is a level from 1 to 9; 0 does not compress.
 	Gzip int
-	// MaxShape is how large each dimension may become by Resize and Append, here and for others that open the file later; Unlimited is any size.
+	// MaxShape is how large each dimension may become by Resize and Append, here and for others
+	// that open the file later; Unlimited is any size.
 	MaxShape []int
 	// LZF compresses by h5py's lzf, which is quicker and makes less of it; not with Gzip.
 	LZF bool
@@ -53,13 +56,15 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{sink: sink{to: f, tree: tree{source: source{f, superblockSize}}}, f: f, path: path, datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}, nil
+	return &Writer{sink: sink{to: f, tree: tree{source: source{f, superblockSize}}}, f: f, path: path,
+		datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}, nil
 }
 
-// Dataset begins a data set of zeros, in groups that the slashes of its name make. The error wraps ErrName, ErrShape or
-// ErrUnsupported where name, shape or options are none.
+// Dataset begins a data set of zeros, in groups that the slashes of its name make. The error wraps
+// ErrName, ErrShape or ErrUnsupported where name, shape or options are none.
 func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (*Output, error) {
-	d := &Output{w: &w.sink, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()}, shape: slices.Clone(shape)}}
+	d := &Output{w: &w.sink, o: o, Dataset: Dataset{tree: &w.tree, kind: datatype{dtype: dt, size: dt.Size()},
+		shape: slices.Clone(shape)}}
 	if err := w.add(name, d); err != nil {
 		return nil, fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
 	}
@@ -78,7 +83,8 @@ func (w *Writer) add(name string, d *Output) error {
 	return err
 }
 
-// Group makes a group, which may stay empty; the groups of data sets are made by their names. The error wraps ErrName.
+// Group makes a group, which may stay empty; the groups of data sets are made by their names. The
+// error wraps ErrName.
 func (w *Writer) Group(name string) error {
 	err := checkPath(name)
 	for other := range w.datasets {
@@ -151,8 +157,8 @@ func (w *sink) put(address uint64, b []byte) {
 	}
 }
 
-// Close writes what says where the data sets are, and lets the file take its place. The error is the first of all that were met; then
-// there is no file.
+// Close writes what says where the data sets are, and lets the file take its place. The error is
+// the first of all that were met; then there is no file.
 func (w *Writer) Close() error {
 	root := w.group("")
 	w.put(0, appendSuperblock(nil, root, uint64(w.tree.size)))

@@ -7,17 +7,18 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// An Array is so many numbers in shared memory, for any processes of the domain. Each number is read and changed as a whole,
-// also where nobody locks anything; Python's RawArray is an Array whose Mutex nobody uses. What is to be seen
-// together, or to change together, is a matter of the Mutex that every Array has:
+// An Array is so many numbers in shared memory, for any processes of the domain. Each number is
+// read and changed as a whole, also where nobody locks anything; Python's RawArray is an Array
+// whose Mutex nobody uses. What is to be seen together, or to change together, is a matter of the
+// Mutex that every Array has:
 //
 //	if err := a.Lock(ctx); err != nil {
 //		return err
 //	}
 //	defer a.Unlock()
 //
-// An index below 0 counts from the end, as in Python: -1 is the last element. Its methods may be called by several
-// goroutines. Bools and structs are [Records]. The zero Array is closed.
+// An index below 0 counts from the end, as in Python: -1 is the last element. Its methods may be
+// called by several goroutines. Bools and structs are [Records]. The zero Array is closed.
 type Array[T Number] struct{ Mutex }
 
 // NewArray makes an array of n zeroes, ErrSize if n is below 0. The caller closes it.
@@ -92,7 +93,8 @@ func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
 	return swapped, err
 }
 
-// Read reads the elements from i on into all of dst. Each is whole; that they are of one moment is a matter of the lock.
+// Read reads the elements from i on into all of dst. Each is whole; that they are of one moment is
+// a matter of the lock.
 func (a *Array[T]) Read(i int, dst []T) error {
 	return a.with(i, len(dst), func(n shm.Numbers[T]) {
 		for k := range dst {
@@ -115,7 +117,8 @@ func (a *Array[T]) with(i, n int, f func(shm.Numbers[T])) error {
 	return a.obj.span(i, n, func(at int) { f(shm.NumbersIn[T](a.obj.sync.Data())[at : at+n]) })
 }
 
-// span calls f with the place of element i, if there are n from there on. Below 0, i counts from the end.
+// span calls f with the place of element i, if there are n from there on. Below 0, i counts from
+// the end.
 func (o *object) span(i, n int, f func(at int)) error {
 	if err := o.enter(); err != nil {
 		return err
@@ -138,10 +141,12 @@ func fromEnd(i, n int) int {
 	return i
 }
 
-// MarshalWire lets an Array be part of a value that is sent. Whoever receives it has one of its own, of the same numbers.
+// MarshalWire lets an Array be part of a value that is sent. Its receiver has one of its own, of
+// the same numbers.
 func (a *Array[T]) MarshalWire(e *wire.Encoder) error { return a.obj.marshal(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of other numbers.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of other
+// numbers.
 func (a *Array[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	a.obj, err = readNumbers(d, arrayName[T](), shm.SizeOf[T]())
 	return err

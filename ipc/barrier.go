@@ -11,20 +11,22 @@ import (
 
 // A Barrier lets a number of goroutines, of any processes, go on together.
 //
-// Every process that has it is a member, and the death of a member breaks it, whether it was waiting or still to come: who
-// waits is told at once. Closing it, or a worker's function that returns, is no death. The zero Barrier is closed.
+// Every process that has it is a member, and the death of a member breaks it, whether it was
+// waiting or still to come: those that wait are told at once. Closing it, or a worker's function
+// that returns, is no death. The zero Barrier is closed.
 type Barrier struct {
 	obj *object
 
-	// Action is called once in each turn, by the last one to come and before anybody goes on. If it returns an error or
-	// panics, the barrier is broken. It does not travel: a process that has none calls none, so whoever may be the last
-	// one sets it.
+	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
+	// returns an error or panics, the barrier is broken. It does not travel: a process that has
+	// none calls none, so whoever may be the last one sets it.
 	Action func() error
 }
 
 const barrierName = "Barrier"
 
-// NewBarrier makes a barrier for so many parties, 1 to 1,048,575, or else ErrSize. The caller closes it.
+// NewBarrier makes a barrier for so many parties, 1 to 1,048,575, or else ErrSize. The caller
+// closes it.
 func NewBarrier(parties int) (*Barrier, error) {
 	if err := sized(barrierName, parties, 1, maxCount); err != nil {
 		return nil, err
@@ -36,11 +38,12 @@ func NewBarrier(parties int) (*Barrier, error) {
 	return &Barrier{obj: o}, nil
 }
 
-// Wait waits until all parties have come, and returns how many had come before this one: 0 for one of them, so that one
-// can be told apart.
+// Wait waits until all parties have come, and returns how many had come before this one: 0 for one
+// of them, so that one can be told apart.
 //
-// If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their error is ErrBroken. So it
-// is after Abort, where an Action failed, and if a member died; then it wraps a *shm.PeerError that names it.
+// If ctx ends first, the barrier is broken, for all who wait and all who come until Reset: their
+// error is ErrBroken. So it is after Abort, where an Action failed, and if a member died; then it
+// wraps a *shm.PeerError that names it.
 func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
 	if err := b.obj.enter(); err != nil {
 		return 0, err
@@ -58,18 +61,20 @@ func (b *Barrier) Abort() error {
 	return b.obj.do(context.Background(), "abort", nil, func() error { b.shm().Abort(); return nil })
 }
 
-// Watch waits until ready or until ctx ends, and is no party: whoever watches lets nobody go on, and breaks nothing. ready is asked
-// at once, at the end of each turn, after each Abort, also of a barrier that is broken, and when a process of the domain was found
-// dead. It must be quick and call nothing that waits.
+// Watch waits until ready or until ctx ends, and is no party: a watcher lets nobody go on, and
+// breaks nothing. ready is asked at once, at the end of each turn, after each Abort, also of a
+// barrier that is broken, and when a process of the domain was found dead. It must be quick and
+// call nothing that waits.
 func (b *Barrier) Watch(ctx context.Context, ready func() bool) error {
 	return b.obj.do(ctx, "watch", nil, func() error { return b.shm().Watch(ctx, ready) })
 }
 
-// Lost returns how many members are known to be gone, 0 if the barrier is closed. It is quick, so a Watch may ask it; Dead says
-// who they are.
+// Lost returns how many members are known to be gone, 0 if the barrier is closed. It is quick, so a
+// Watch may ask it; Dead says who they are.
 func (b *Barrier) Lost() int { return b.count(shm.Barrier.Lost) }
 
-// Reset makes the barrier as new: those who wait get ErrBroken, and members that died are none any more.
+// Reset makes the barrier as new: those who wait get ErrBroken, and members that died are none any
+// more.
 func (b *Barrier) Reset() error {
 	return b.obj.do(context.Background(), "reset", nil, func() error { b.shm().Reset(); return nil })
 }
@@ -83,8 +88,9 @@ func (b *Barrier) Broken() bool {
 	return b.shm().Broken()
 }
 
-// Dead returns the members that have died since the last Reset, as errors that wrap ErrBroken. It finds out on its own, so a death
-// that has just happened counts although nobody was told of it yet.
+// Dead returns the members that have died since the last Reset, as errors that wrap ErrBroken. It
+// finds out on its own, so a death that has just happened counts although nobody was told of it
+// yet.
 func (b *Barrier) Dead() []*shm.PeerError {
 	if b.obj.enter() != nil {
 		return nil
@@ -107,11 +113,11 @@ func (b *Barrier) count(f func(shm.Barrier) int) int {
 	return f(b.shm())
 }
 
-// Close gives this process's reference back; the process is no member any more. Those who wait here get ErrClosed, and
-// break it. Close is idempotent.
+// Close gives this process's reference back; the process is no member any more. Those who wait here
+// get ErrClosed, and break it. Close is idempotent.
 func (b *Barrier) Close() error { return b.obj.close() }
 
-// MarshalWire lets a Barrier be part of a value that is sent. Whoever receives it is a member.
+// MarshalWire lets a Barrier be part of a value that is sent. Its receiver is a member.
 func (b *Barrier) MarshalWire(e *wire.Encoder) error { return b.obj.marshal(e) }
 
 // UnmarshalWire is the counterpart of MarshalWire.

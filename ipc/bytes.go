@@ -20,8 +20,8 @@ var ( // what the interface is of, for tools that look through no type parameter
 	_ = (*Connection[[]byte]).recvBody
 )
 
-// A BufferTooShortError is a message that was longer than the buffer for it: Python's BufferTooShort.
-// It wraps io.ErrShortBuffer.
+// A BufferTooShortError is a message that was longer than the buffer for it: Python's
+// BufferTooShort. It wraps io.ErrShortBuffer.
 type BufferTooShortError struct {
 	Message []byte // all of it; it is not received again
 	Room    int    // bytes of the buffer
@@ -29,15 +29,17 @@ type BufferTooShortError struct {
 
 // Error returns one line.
 func (e *BufferTooShortError) Error() string {
-	return fmt.Sprintf("ipc: a message of %d bytes for a buffer of %d; the error has it in Message", len(e.Message), e.Room)
+	return fmt.Sprintf("ipc: a message of %d bytes for a buffer of %d; the error has it in Message",
+		len(e.Message), e.Room)
 }
 
 // Unwrap returns io.ErrShortBuffer.
 func (e *BufferTooShortError) Unwrap() error { return io.ErrShortBuffer }
 
-// RecvBytesInto receives a message into buf, without other memory for it, and returns how many bytes
-// it has: Python's recv_bytes_into. If it is longer than buf, the error is a *[BufferTooShortError], which has the message,
-// and buf is as it was. Otherwise the errors are those of Recv.
+// RecvBytesInto receives a message into buf, without other memory for it, and returns how many
+// bytes it has: Python's recv_bytes_into. If it is longer than buf, the error is a
+// *[BufferTooShortError], which has the message, and buf is as it was. Otherwise the errors are
+// those of Recv.
 func RecvBytesInto(ctx context.Context, from BytesReceiver, buf []byte) (n int, err error) {
 	err = from.recvBody(ctx, func(d *wire.Decoder) error {
 		b, err := bytesOf(d)
@@ -53,9 +55,10 @@ func RecvBytesInto(ctx context.Context, from BytesReceiver, buf []byte) (n int, 
 	return n, err
 }
 
-// RecvBytes receives a message of at most maxLength bytes: Python's recv_bytes(maxlength). A longer one is dropped before
-// there is memory for it, with wire.ErrTooLong; what comes after it can be received, which Python refuses. A negative
-// maxLength is ErrSize. Otherwise the errors are those of Recv.
+// RecvBytes receives a message of at most maxLength bytes: Python's recv_bytes(maxlength). A longer
+// one is dropped before there is memory for it, with wire.ErrTooLong; what comes after it can be
+// received, which Python refuses. A negative maxLength is ErrSize. Otherwise the errors are those
+// of Recv.
 func RecvBytes(ctx context.Context, from BytesReceiver, maxLength int) (msg []byte, err error) {
 	if maxLength < 0 {
 		return nil, fmt.Errorf("receive at most %d bytes: %w", maxLength, ErrSize)

@@ -21,7 +21,8 @@ func boundedBytes(t *testing.T, c ipc.BytesReceiver, send func([]byte)) {
 		msg := bytes.Repeat([]byte("fish"), n)
 		send(msg)
 		buf := bytes.Repeat([]byte{'-'}, len(msg)+1)
-		if got, err := ipc.RecvBytesInto(ctx, c, buf); err != nil || got != len(msg) || !bytes.Equal(buf, append(msg, '-')) {
+		if got, err := ipc.RecvBytesInto(ctx, c, buf); err != nil || got != len(msg) ||
+			!bytes.Equal(buf, append(msg, '-')) {
 			t.Fatalf("%d of %d bytes, %v", got, len(msg), err)
 		}
 		send(msg)
@@ -35,7 +36,8 @@ func boundedBytes(t *testing.T, c ipc.BytesReceiver, send func([]byte)) {
 		clear(buf)
 		_, err := ipc.RecvBytesInto(ctx, c, buf[:len(msg)-1])
 		short, ok := errors.AsType[*ipc.BufferTooShortError](err)
-		if !ok || !errors.Is(err, io.ErrShortBuffer) || !bytes.Equal(short.Message, msg) || short.Room != len(msg)-1 || buf[0] != 0 {
+		if !ok || !errors.Is(err, io.ErrShortBuffer) || !bytes.Equal(short.Message, msg) ||
+			short.Room != len(msg)-1 || buf[0] != 0 {
 			t.Fatalf("%d bytes into %d: %v", len(msg), len(msg)-1, err)
 		}
 		send(msg)

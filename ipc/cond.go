@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Cond lets goroutines of any processes wait, having let go of a Mutex, for what another does under it. It travels
-// together with its Mutex. The zero Cond is closed.
+// A Cond lets goroutines of any processes wait, having let go of a Mutex, for what another does
+// under it. It travels together with its Mutex. The zero Cond is closed.
 type Cond struct {
 	obj *object
 	mu  Mutex
@@ -18,7 +18,8 @@ type Cond struct {
 
 const condName = "Cond"
 
-// NewCond makes a Cond with m, or with a Mutex of its own if m is nil. The caller closes it, and m apart from it.
+// NewCond makes a Cond with m, or with a Mutex of its own if m is nil. The caller closes it, and m
+// apart from it.
 func NewCond(m *Mutex) (c *Cond, err error) {
 	c = new(Cond)
 	if m == nil {
@@ -38,12 +39,14 @@ func NewCond(m *Mutex) (c *Cond, err error) {
 // Mutex returns the Mutex, which is closed with c.
 func (c *Cond) Mutex() *Mutex { return &c.mu }
 
-// Wait unlocks the Mutex, which this process holds, waits until it is notified or ctx ends, and locks it again in any
-// case, however long that takes. It may return without a notification, in particular when another process dies that
-// waited, so the caller checks what it waits for in a loop; WaitFor does.
+// Wait unlocks the Mutex, which this process holds, waits until it is notified or ctx ends, and
+// locks it again in any case, however long that takes. It may return without a notification, in
+// particular when another process dies that waited, so the caller checks what it waits for in a
+// loop; WaitFor does.
 //
-// With nil, and with an error of ctx, the Mutex is held. So it is with ErrOwnerDied, which comes without a notification if
-// the holder of the Mutex dies; see Mutex.Lock. It is not with ErrNotRecoverable and with ErrClosed.
+// With nil, and with an error of ctx, the Mutex is held. So it is with ErrOwnerDied, which comes
+// without a notification if the holder of the Mutex dies; see Mutex.Lock. It is not with
+// ErrNotRecoverable and with ErrClosed.
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.obj.do(ctx, "wait", nil, func() error {
 		if !c.mu.obj.kept() {
@@ -67,8 +70,9 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// Notify wakes up to n of those who wait. Who notifies does it best while it holds the Mutex: if it dies before, those who wait
-// learn that the holder of the Mutex died, and whoever is told so notifies all before it marks it consistent.
+// Notify wakes up to n of those who wait. Notify best while holding the Mutex: if the notifier dies
+// before, those who wait learn that the holder of the Mutex died, and the one that is told so
+// notifies all before it marks the Mutex consistent.
 func (c *Cond) Notify(n int) error {
 	return c.obj.do(context.Background(), "notify", nil, func() error {
 		shm.Cond{Sync: c.obj.sync}.Notify(n)
@@ -79,11 +83,12 @@ func (c *Cond) Notify(n int) error {
 // NotifyAll wakes all who wait.
 func (c *Cond) NotifyAll() error { return c.Notify(1 << 30) }
 
-// Close gives this process's reference back, and that of its own handle of the Mutex. Those who wait here get ErrClosed.
-// Close is idempotent.
+// Close gives this process's reference back, and that of its own handle of the Mutex. Those who
+// wait here get ErrClosed. Close is idempotent.
 func (c *Cond) Close() error { return errors.Join(c.obj.close(), c.mu.Close()) }
 
-// MarshalWire lets a Cond be part of a value that is sent. Whoever receives it has one of its own, with its Mutex.
+// MarshalWire lets a Cond be part of a value that is sent. Its receiver has one of its own, with
+// its Mutex.
 func (c *Cond) MarshalWire(e *wire.Encoder) error {
 	e.ArrayLen(2)
 	return errors.Join(c.obj.marshal(e), c.mu.MarshalWire(e))

@@ -11,9 +11,10 @@ import (
 
 // A Connection is what two processes have that met by Listen and Dial: values of type T, both ways.
 //
-// If both are in one domain, it is a pipe, and shared memory goes by reference, as between processes that were started by each other. Dial
-// joins the listener's domain if its process has none yet. Otherwise values go by copy through the socket, and one that
-// holds shared memory is refused with ErrShared.
+// If both are in one domain, it is a pipe, and shared memory goes by reference, as between
+// processes that were started by each other. Dial joins the listener's domain if its process has
+// none yet. Otherwise values go by copy through the socket, and one that holds shared memory is
+// refused with ErrShared.
 //
 // Its methods may be called by several goroutines.
 type Connection[T any] struct {
@@ -31,8 +32,9 @@ const maxValue = 64 << 20
 // Shared reports whether shared memory goes by reference.
 func (c *Connection[T]) Shared() bool { return c.pipe != nil }
 
-// Send sends v and waits while too much is on the way. v stays the caller's to close. The error is ErrClosed if the other
-// side is closed or dead, ErrShared if v holds memory that it does not share, and wire.ErrTooLong beyond 64 MiB by copy.
+// Send sends v and waits while too much is on the way. v stays the caller's to close. The error is
+// ErrClosed if the other side is closed or dead, ErrShared if v holds memory that it does not
+// share, and wire.ErrTooLong beyond 64 MiB by copy.
 func (c *Connection[T]) Send(ctx context.Context, v T) error {
 	if c.pipe != nil {
 		return c.pipe.Send(ctx, v)
@@ -49,8 +51,8 @@ func (c *Connection[T]) Send(ctx context.Context, v T) error {
 	return err
 }
 
-// Recv receives a value and waits for it. The error is ErrClosed if the other side is closed or dead and has sent no more than
-// was received.
+// Recv receives a value and waits for it. The error is ErrClosed if the other side is closed or
+// dead and has sent no more than was received.
 func (c *Connection[T]) Recv(ctx context.Context) (v T, err error) {
 	if c.pipe != nil {
 		return c.pipe.Recv(ctx)
@@ -105,7 +107,8 @@ func streamError(ctx context.Context, op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// Poll waits until a Recv would not wait: there is a value, or at least the first of it, or the other side is gone.
+// Poll waits until a Recv would not wait: there is a value, or at least the first of it, or the
+// other side is gone.
 func (c *Connection[T]) Poll(ctx context.Context) error {
 	if c.pipe != nil {
 		return c.pipe.Poll(ctx)

@@ -44,7 +44,8 @@ func (l *load) UnmarshalWire(d *wire.Decoder) (err error) {
 	return err
 }
 
-// A victim's part is to go to a place and to die there: by itself if it is told to, otherwise by a signal.
+// A victim's part is to go to a place and to die there: by itself if it is told to, otherwise by a
+// signal.
 type victimPart struct {
 	Place  string
 	Tools  *toolbox
@@ -87,7 +88,8 @@ func (v victimPart) soon() {
 func parked() (n int) {
 	all := make([]byte, 1<<20)
 	for _, g := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {
-		if state, frames, _ := strings.Cut(g, "\n"); strings.Contains(state, "[select") && strings.Contains(frames, "shm.(*lot).wait(") {
+		if state, frames, _ := strings.Cut(g, "\n"); strings.Contains(state, "[select") &&
+			strings.Contains(frames, "shm.(*lot).wait(") {
 			n++
 		}
 	}
@@ -106,7 +108,8 @@ func (v victimPart) stay(err error) error {
 // bound is how long a survivor may take. What it should take is milliseconds.
 const bound = 20 * time.Second
 
-// Wherever a process dies, those who wait for it return, and say who it was and what its death means.
+// Wherever a process dies, those who wait for it return, and say who it was and what its death
+// means.
 func TestDeathMatrix(t *testing.T) {
 	for _, p := range allPlaces() {
 		for _, how := range []string{"SIGKILL", "SIGSEGV", "SIGSTOP+deadline", "os.Exit", "panic"} {

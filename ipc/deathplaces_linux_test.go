@@ -29,8 +29,9 @@ type place struct {
 	before   func(ctx context.Context, v victimPart) error // survivor, before there is a victim
 	victim   func(ctx context.Context, v victimPart) error
 	survivor func(ctx context.Context, v victimPart) error // its end of the queue is the one that the victim has not
-	died     error                                         // what the survivor is told beside who it was; nil: it goes on as ever
-	stopped  error                                         // what its deadline tells it, if the victim was only stopped
+	// what the survivor is told beside who it was; nil: it goes on as ever
+	died    error
+	stopped error // what its deadline tells it, if the victim was only stopped
 }
 
 func until(f func() error) error {
@@ -56,7 +57,8 @@ func locks(name string, lock func(ctx context.Context, b *toolbox) error, repair
 	}
 }
 
-// beside waits, gives what it and the victim wait for, and returns what became of the waiting. The victim may be stopped, and rung first.
+// beside waits, gives what it and the victim wait for, and returns what became of the waiting. The
+// victim may be stopped, and rung first.
 func beside(ctx context.Context, wait func(context.Context) error, give func() error) error {
 	patient, end := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer end()
@@ -152,7 +154,8 @@ func allPlaces() []place {
 				return v.stay(v.Tools.Recursive.Lock(ctx, ipc.NewOwner()))
 			},
 			survivor: func(ctx context.Context, v victimPart) error {
-				return errors.Join(v.Tools.Recursive.Unlock(someone), v.Tools.Recursive.TryLock(someone), v.Tools.Recursive.Unlock(someone))
+				return errors.Join(v.Tools.Recursive.Unlock(someone), v.Tools.Recursive.TryLock(someone),
+					v.Tools.Recursive.Unlock(someone))
 			},
 		},
 		{
@@ -194,9 +197,13 @@ func allPlaces() []place {
 		{
 			name:   "semaphore/waiting beside others",
 			before: func(ctx context.Context, v victimPart) error { return v.Tools.Semaphore.Acquire(ctx) },
-			victim: func(ctx context.Context, v victimPart) error { v.soon(); return v.stay(v.Tools.Semaphore.Acquire(ctx)) },
+			victim: func(ctx context.Context, v victimPart) error {
+				v.soon()
+				return v.stay(v.Tools.Semaphore.Acquire(ctx))
+			},
 			survivor: func(ctx context.Context, v victimPart) error {
-				return errors.Join(beside(ctx, v.Tools.Semaphore.Acquire, v.Tools.Semaphore.Release), v.Tools.Semaphore.Release())
+				return errors.Join(beside(ctx, v.Tools.Semaphore.Acquire, v.Tools.Semaphore.Release),
+					v.Tools.Semaphore.Release())
 			},
 		},
 		{

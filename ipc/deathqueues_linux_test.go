@@ -61,10 +61,14 @@ func ends(name string, sends, receives end, out func(v victimPart) putter, in fu
 			victim: func(ctx context.Context, v victimPart) error { v.soon(); return puts(ctx, v) }},
 		{name: name + "/blocked in receive", has: receives, died: ipc.ErrClosed, stopped: ipc.ErrFull, survivor: puts,
 			victim: func(ctx context.Context, v victimPart) error { v.soon(); return gets(ctx, v) }},
-		{name: name + "/in the middle of a copy out", has: sends, waits: true, died: ipc.ErrClosed, stopped: ipc.ErrEmpty, survivor: gets,
+		{name: name + "/in the middle of a copy out", has: sends, waits: true, died: ipc.ErrClosed,
+			stopped: ipc.ErrEmpty, survivor: gets,
 			victim: func(ctx context.Context, v victimPart) error { stuck(v); return puts(ctx, v) }},
-		{name: name + "/in the middle of a copy in", has: receives, waits: true, died: ipc.ErrClosed, stopped: ipc.ErrFull, survivor: puts,
-			before: func(ctx context.Context, v victimPart) error { return out(v).Put(ctx, load{make([]byte, 1<<20), nil}) },
+		{name: name + "/in the middle of a copy in", has: receives, waits: true, died: ipc.ErrClosed,
+			stopped: ipc.ErrFull, survivor: puts,
+			before: func(ctx context.Context, v victimPart) error {
+				return out(v).Put(ctx, load{make([]byte, 1<<20), nil})
+			},
 			victim: func(ctx context.Context, v victimPart) error { stuck(v); return gets(ctx, v) }},
 		{name: name + "/waited for among others", has: sends, waits: true, died: ipc.ErrClosed, stopped: ipc.ErrEmpty,
 			survivor: func(ctx context.Context, v victimPart) error {
@@ -79,11 +83,13 @@ func ends(name string, sends, receives end, out func(v victimPart) putter, in fu
 
 func channels() []place {
 	return append(
-		ends("queue", aSender, aReceiver, func(v victimPart) putter { return v.Out }, func(v victimPart) getter { return v.In }),
-		ends("pipe", aSide, aSide, func(v victimPart) putter { return connEnd{v.Conn} }, func(v victimPart) getter { return connEnd{v.Conn} })...)
+		ends("queue", aSender, aReceiver, func(v victimPart) putter { return v.Out },
+			func(v victimPart) getter { return v.In }),
+		ends("pipe", aSide, aSide, func(v victimPart) putter { return connEnd{v.Conn} },
+			func(v victimPart) getter { return connEnd{v.Conn} })...)
 }
 
-// queues is the places of queues of which everybody has both ends: who survives goes on.
+// queues is the places of queues of which everybody has both ends: survivors go on.
 func queues() []place {
 	gets := func(ctx context.Context, v victimPart) error { return getAll(ctx, v.Simple) }
 	goesOn := func(ctx context.Context, v victimPart) error { return putGet(ctx, v.Simple) }
@@ -100,15 +106,18 @@ func queues() []place {
 	}
 }
 
-// joinables is the places of a joinable queue. What the dead had in hand is lost, and Join says whose it was.
+// joinables is the places of a joinable queue. What the dead had in hand is lost, and Join says
+// whose it was.
 func joinables() []place {
 	join := func(ctx context.Context, v victimPart) error { return v.Tasks.Join(ctx) }
 	put := func(ctx context.Context, v victimPart) error { return v.Tasks.Put(ctx, load{[]byte("a task"), nil}) }
 	get := func(ctx context.Context, v victimPart) error { _, err := v.Tasks.Get(ctx); return err }
 	return []place{
-		{name: "joinable queue/with a task", waits: true, died: ipc.ErrTasksLost, stopped: context.DeadlineExceeded, before: put, survivor: join,
+		{name: "joinable queue/with a task", waits: true, died: ipc.ErrTasksLost,
+			stopped: context.DeadlineExceeded, before: put, survivor: join,
 			victim: func(ctx context.Context, v victimPart) error { return v.stay(get(ctx, v)) }},
-		{name: "joinable queue/in the middle of a copy in", waits: true, died: ipc.ErrTasksLost, stopped: context.DeadlineExceeded, before: put, survivor: join,
+		{name: "joinable queue/in the middle of a copy in", waits: true, died: ipc.ErrTasksLost,
+			stopped: context.DeadlineExceeded, before: put, survivor: join,
 			victim: func(ctx context.Context, v victimPart) error { stuck(v); return get(ctx, v) }},
 		{name: "joinable queue/blocked in receive",
 			victim: func(ctx context.Context, v victimPart) error { v.soon(); return get(ctx, v) },
@@ -118,23 +127,29 @@ func joinables() []place {
 		{name: "joinable queue/blocked in send", before: put,
 			victim: func(ctx context.Context, v victimPart) error { v.soon(); return put(ctx, v) },
 			survivor: func(ctx context.Context, v victimPart) error {
-				return errors.Join(get(ctx, v), v.Tasks.TaskDone(), putGet(ctx, v.Tasks), v.Tasks.TaskDone(), join(ctx, v))
+				return errors.Join(get(ctx, v), v.Tasks.TaskDone(), putGet(ctx, v.Tasks), v.Tasks.TaskDone(),
+					join(ctx, v))
 			}},
 		{name: "joinable queue/blocked in join",
-			before:   func(ctx context.Context, v victimPart) error { return errors.Join(put(ctx, v), get(ctx, v)) },
-			victim:   func(ctx context.Context, v victimPart) error { v.soon(); return v.stay(join(ctx, v)) },
-			survivor: func(ctx context.Context, v victimPart) error { return errors.Join(v.Tasks.TaskDone(), join(ctx, v)) }},
+			before: func(ctx context.Context, v victimPart) error { return errors.Join(put(ctx, v), get(ctx, v)) },
+			victim: func(ctx context.Context, v victimPart) error { v.soon(); return v.stay(join(ctx, v)) },
+			survivor: func(ctx context.Context, v victimPart) error {
+				return errors.Join(v.Tasks.TaskDone(), join(ctx, v))
+			}},
 	}
 }
 
-// memories is the places of memory that nothing guards: what is half written is there, and can be read and written over.
+// memories is the places of memory that nothing guards: what is half written is there, and can be
+// read and written over.
 func memories() []place {
 	const name = "what a victim writes to"
 	return []place{
 		{name: "shareable list/in the middle of a copy",
 			victim: func(ctx context.Context, v victimPart) error {
 				v.there()
-				return until(func() error { return errors.Join(v.List.Set(0, "a"), v.List.Set(0, []byte("bytes")), v.List.Set(0, 1)) })
+				return until(func() error {
+					return errors.Join(v.List.Set(0, "a"), v.List.Set(0, []byte("bytes")), v.List.Set(0, 1))
+				})
 			},
 			survivor: func(ctx context.Context, v victimPart) error {
 				if v.List.Len() != 2 {

@@ -1,7 +1,8 @@
-// Package ipc is how processes talk and wait for each other: queues and pipes of Go values, locks and the like, over memory that
-// they share.
+// Package ipc is how processes talk and wait for each other: queues and pipes of Go values, locks
+// and the like, over memory that they share.
 //
-// A [Queue] has two ends, a [Sender] and a [Receiver], which travel to other processes like any other value:
+// A [Queue] has two ends, a [Sender] and a [Receiver], which travel to other processes like any
+// other value:
 //
 //	q, err := ipc.NewQueue[Job](8)
 //	if err != nil {
@@ -11,31 +12,36 @@
 //	err = q.Put(ctx, Job{Name: "a"})            // waits while 8 are waiting
 //	for job, err := range q.Receiver().All(ctx) // in another process: ends when nobody can put any more
 //
-// A message is a copy of its value, written by package wire. What a value holds of shared memory, such as a tensor's
-// elements, is not copied: the message holds it too, from Put until Get, whatever becomes of the sender.
+// A message is a copy of its value, written by package wire. What a value holds of shared memory,
+// such as a tensor's elements, is not copied: the message holds it too, from Put until Get,
+// whatever becomes of the sender.
 //
 // # Ends
 //
-// Ends are counted, through every process and every message. When the last sending end is closed, or its process was
-// killed, receivers get what is left and then [ErrClosed]; when the last receiving end is, puts return it. A *Queue is both
-// ends: a consumer that has one keeps the queue open for itself, and waits for ever for a producer that died. Give
-// consumers a Receiver and producers a Sender, and close the Queue once they have theirs.
+// Ends are counted, through every process and every message. When the last sending end is closed,
+// or its process was killed, receivers get what is left and then [ErrClosed]; when the last
+// receiving end is, puts return it. A *Queue is both ends: a consumer that has one keeps the queue
+// open for itself, and waits for ever for a producer that died. Give consumers a Receiver and
+// producers a Sender, and close the Queue once they have theirs.
 //
 // # Names
 //
-// [Bind] gives a value a name, under which every process of the domain finds it with [Lookup], also one that has joined by a
-// socket and after the death of who bound it. [Create] and [Open] are that for raw memory, which tensor.FromBuffer wraps.
+// [Bind] gives a value a name, under which every process of the domain finds it with [Lookup], also
+// one that has joined by a socket and after the death of who bound it. [Create] and [Open] are that
+// for raw memory, which tensor.FromBuffer wraps.
 //
 // # What is the latest
 //
-// A [Latest] is one value that processes replace while others use the one before: weights that are loaded anew under load. It
-// needs no reader to be there, and a process that is started later, or again, finds what is the newest then.
+// A [Latest] is one value that processes replace while others use the one before: weights that are
+// loaded anew under load. It needs no reader to be there, and a process that is started later, or
+// again, finds what is the newest then.
 //
 // # Synchronising
 //
-// A [Mutex], [RWMutex], [RecursiveMutex], [Semaphore], [Cond], [Event], [Barrier], [Once], [Value] and [Array] travel in the same
-// way. Every wait takes a context. Whoever is killed holds nobody up: its lock goes to the next one with [ErrOwnerDied], its permits
-// come back, its barrier is broken, and the error is a *shm.PeerError that says which process it was.
+// A [Mutex], [RWMutex], [RecursiveMutex], [Semaphore], [Cond], [Event], [Barrier], [Once], [Value]
+// and [Array] travel in the same way. Every wait takes a context. Whoever is killed holds nobody
+// up: its lock goes to the next one with [ErrOwnerDied], its permits come back, its barrier is
+// broken, and the error is a *shm.PeerError that says which process it was.
 //
 //	err := m.Lock(ctx)
 //	if errors.Is(err, ipc.ErrOwnerDied) { // we hold it, and another process died while it did
@@ -49,7 +55,7 @@
 //
 // # The trap
 //
-// Values are copied, blocks are shared. A receiver that changes a number changes its own; one that changes an element
-// of a tensor changes it for everybody. And what a Get returns is the receiver's to close: the sender closing its own
-// does not do it, nor the other way round.
+// Values are copied, blocks are shared. A receiver that changes a number changes its own; one that
+// changes an element of a tensor changes it for everybody. And what a Get returns is the receiver's
+// to close: the sender closing its own does not do it, nor the other way round.
 package ipc

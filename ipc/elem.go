@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// elemName returns the name of T, which is another one for types of one name in packages of one name.
+// elemName returns the name of T, which is another one for types of one name in packages of one
+// name.
 func elemName[T any]() string { return typeName(reflect.TypeFor[T]()) }
 
 func typeName(t reflect.Type) string {

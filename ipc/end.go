@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// An end is what a Sender or a Receiver holds. When the garbage collector finds that nobody has it any more, its port is
-// closed: the Sender itself may be copied, so it cannot be what is watched.
+// An end is what a Sender or a Receiver holds. When the garbage collector finds that nobody has it
+// any more, its port is closed: the Sender itself may be copied, so it cannot be what is watched.
 type end struct{ *port }
 
 func newEnd(p *port) *end {
@@ -28,7 +28,8 @@ const (
 	receiving side = false
 )
 
-// A port is one reference of the token of a queue's end, one of the ring's block, and a view of the ring.
+// A port is one reference of the token of a queue's end, one of the ring's block, and a view of the
+// ring.
 type port struct {
 	hold
 	ring   *shm.Ring
@@ -116,7 +117,8 @@ func (p *port) open() (err error) {
 	return nil
 }
 
-// marshal writes the end. The message becomes another holder of it, so it must stay open until the message is one.
+// marshal writes the end. The message becomes another holder of it, so it must stay open until the
+// message is one.
 func (e *end) marshal(enc *wire.Encoder) error {
 	if err := e.enter(); err != nil {
 		return fmt.Errorf("send an end of a queue: %w", err)

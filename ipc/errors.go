@@ -11,16 +11,18 @@ import (
 
 // Sentinels of this package; the errors that it returns are or wrap them.
 var (
-	// ErrClosed is returned by a get once the queue is drained and nobody can put any more: it was finished, or the
-	// last sending end was closed or died with its process. A put returns it after Finish, or when nobody can get
-	// any more; it comes in a *shm.PeerError that names the process if that died. So does every method after Close.
+	// ErrClosed is returned by a get once the queue is drained and nobody can put any more: it was
+	// finished, or the last sending end was closed or died with its process. A put returns it after
+	// Finish, or when nobody can get any more; it comes in a *shm.PeerError that names the process
+	// if that died. So does every method after Close.
 	ErrClosed = errors.New("ipc: closed")
 	// ErrFull is returned by a put for which there is no room, at once or until its deadline.
 	ErrFull = errors.New("ipc: queue is full")
 	// ErrEmpty is returned by a get for which there is no message, at once or until its deadline.
 	ErrEmpty = errors.New("ipc: queue is empty")
-	// ErrType is returned when an end of a queue is received as one that carries values of another type, or a Mutex as an
-	// Event, and for a name that stands for another type. A *[LayoutError] wraps it.
+	// ErrType is returned when an end of a queue is received as one that carries values of another
+	// type, or a Mutex as an Event, and for a name that stands for another type. A *[LayoutError]
+	// wraps it.
 	ErrType = errors.New("ipc: another type")
 	// ErrNotEnd is returned when what is received as an end of a queue is none.
 	ErrNotEnd = errors.New("ipc: not an end of a queue")
@@ -30,20 +32,24 @@ var (
 	ErrNotObject = errors.New("ipc: not what it is received as")
 	// ErrIndex is returned for elements that an Array or a list does not have.
 	ErrIndex = errors.New("ipc: index out of range")
-	// ErrSize is returned for what has no room in its memory, and for sizes, capacities and counts that there cannot be.
+	// ErrSize is returned for what has no room in its memory, and for sizes, capacities and counts
+	// that there cannot be.
 	ErrSize = errors.New("ipc: size does not fit")
-	// ErrNotList is returned when what is received as a ShareableList, or as an element of one, is none.
+	// ErrNotList is returned when what is received as a ShareableList, or as an element of one, is
+	// none.
 	ErrNotList = errors.New("ipc: not a shareable list")
 )
 
-// What package shm says of locks, semaphores and barriers. Where it was a death, the error is a *[shm.PeerError] that
-// names the process.
+// What package shm says of locks, semaphores and barriers. Where it was a death, the error is a
+// *[shm.PeerError] that names the process.
 var (
 	// ErrNotOwner is returned by an Unlock to who does not hold the lock.
 	ErrNotOwner = shm.ErrNotOwner
-	// ErrOwnerDied comes with a lock whose holder died: it is held, and what it guards may be half done.
+	// ErrOwnerDied comes with a lock whose holder died: it is held, and what it guards may be half
+	// done.
 	ErrOwnerDied = shm.ErrOwnerDied
-	// ErrNotRecoverable is returned for a lock whose holder died and that was unlocked without MarkConsistent.
+	// ErrNotRecoverable is returned for a lock whose holder died and that was unlocked without
+	// MarkConsistent.
 	ErrNotRecoverable = shm.ErrNotRecoverable
 	// ErrBroken is returned by a Barrier that is broken.
 	ErrBroken = shm.ErrBroken
@@ -73,7 +79,8 @@ func init() {
 	wire.RegisterError("shm.ErrName", shm.ErrName)
 }
 
-// shmError returns what an error of package shm means here. state is why the operation waited, or nil.
+// shmError returns what an error of package shm means here. state is why the operation waited, or
+// nil.
 func shmError(ctx context.Context, op string, err, state error) error {
 	switch err { // the bare ones only: a block that was closed is another matter
 	case nil:
@@ -96,7 +103,8 @@ func shmError(ctx context.Context, op string, err, state error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// contextError returns why ctx ended. If it was its deadline, the error is also the state that outlasted it.
+// contextError returns why ctx ended. If it was its deadline, the error is also the state that
+// outlasted it.
 func contextError(ctx context.Context, op string, state error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

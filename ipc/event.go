@@ -45,10 +45,11 @@ func (e *Event) Wait(ctx context.Context) error {
 	return e.obj.do(ctx, "wait", nil, func() error { return e.shm().Wait(ctx) })
 }
 
-// Close gives this process's reference back. Those who wait here get ErrClosed. Close is idempotent.
+// Close gives this process's reference back. Those who wait here get ErrClosed. Close is
+// idempotent.
 func (e *Event) Close() error { return e.obj.close() }
 
-// MarshalWire lets an Event be part of a value that is sent. Whoever receives it has one of its own.
+// MarshalWire lets an Event be part of a value that is sent. Its receiver has one of its own.
 func (e *Event) MarshalWire(enc *wire.Encoder) error { return e.obj.marshal(enc) }
 
 // UnmarshalWire is the counterpart of MarshalWire.

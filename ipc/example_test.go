@@ -68,7 +68,8 @@ func ExampleReceiver_Get() {
 	// Output: true true
 }
 
-// The loop ends because the last Sender is closed. Nobody has to count consumers and put a sentinel for each.
+// The loop ends because the last Sender is closed. Nobody has to count consumers and put a sentinel
+// for each.
 func ExampleQueue_Sender() {
 	ctx := context.Background()
 	q, err := ipc.NewQueue[int](4)

@@ -61,8 +61,8 @@ var mail = newRole("mail", func(ctx context.Context, m mailing) error {
 	return errors.Join(r.Close(), w.Close(), m.Box.Close())
 })
 
-// Python's reduction.DupFd fails here with EOFError or ConnectionRefusedError: who has the
-// descriptor is gone.
+// Python's reduction.DupFd fails here with EOFError or ConnectionRefusedError: the process that has
+// the descriptor is gone.
 func TestRegression_S2_7_AFileArrivesWhoseSenderIsGone(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", dead), func(t *testing.T) {
@@ -217,7 +217,8 @@ func TestABlockThatIsNoFileIsRefused(t *testing.T) {
 	e.Done(true)
 	wantErr(t, err, shm.ErrKeeper)
 	check(t, b.Close())
-	for _, body := range [][]byte{{0x92}, {0x93, 0xa0, 0xc0, 0xc0}, {0x92, 0xa0, 0xc0}, {0x92, 0xa0, 0xd4, 'S', 0}, {0x92, 0x05, 0xd4, 'S', 0}} {
+	for _, body := range [][]byte{{0x92}, {0x93, 0xa0, 0xc0, 0xc0}, {0x92, 0xa0, 0xc0},
+		{0x92, 0xa0, 0xd4, 'S', 0}, {0x92, 0x05, 0xd4, 'S', 0}} {
 		dec.Reset(wire.Message{Body: body}, nil)
 		_, err := plan.Decode(&dec)
 		dec.Done(false)

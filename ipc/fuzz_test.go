@@ -23,15 +23,17 @@ type parcel struct {
 	List   *ipc.ShareableList
 }
 
-// FuzzMessage puts arbitrary bytes, and blocks that are a ring, its tokens and plain ones, into a queue's ring. Who
-// gets them as a parcel gets it whole or a typed error, and either way nothing is left.
+// FuzzMessage puts arbitrary bytes, and blocks that are a ring, its tokens and plain ones, into a
+// queue's ring. A receiver of them as a parcel gets it whole or a typed error, and either way
+// nothing is left.
 func FuzzMessage(f *testing.F) {
 	d := local(f)
 	inner := newQueue[int](f, 1)
 	b := newBlob(f, d, "x")
 	f.Cleanup(func() { check(f, b.Close()) })
 	tools := newToolbox(f)
-	f.Add(encodeSeed(f, parcel{Name: "a", Blobs: []*blob{b, b}, Queue: inner, Cond: tools.Cond, Array: tools.Array}), uint8(7))
+	f.Add(encodeSeed(f, parcel{Name: "a", Blobs: []*blob{b, b}, Queue: inner, Cond: tools.Cond,
+		Array: tools.Array}), uint8(7))
 	f.Add([]byte{0x96}, uint8(1))
 	f.Add([]byte{}, uint8(0))
 	plan, err := wire.PlanOf[*ipc.Queue[parcel]]()
@@ -62,7 +64,8 @@ func FuzzMessage(f *testing.F) {
 }
 
 func typed(err error) bool {
-	for _, want := range []error{wire.ErrFormat, wire.ErrOverflow, wire.ErrTooDeep, wire.ErrTooLong, wire.ErrNoBlock, ipc.ErrType, ipc.ErrNotEnd,
+	for _, want := range []error{wire.ErrFormat, wire.ErrOverflow, wire.ErrTooDeep, wire.ErrTooLong,
+		wire.ErrNoBlock, ipc.ErrType, ipc.ErrNotEnd,
 		ipc.ErrNotObject, ipc.ErrSize, ipc.ErrNotList} {
 		if errors.Is(err, want) {
 			return true

@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A hold is some references of this process, and a view of what they are of. It is open until it is closed, and its
-// references are released when the last operation on it is over.
+// A hold is some references of this process, and a view of what they are of. It is open until it is
+// closed, and its references are released when the last operation on it is over.
 type hold struct {
 	d      *shm.Domain
 	blocks []shm.Handle

@@ -9,11 +9,12 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A JoinableQueue is a queue of tasks: Join waits until each value that was put was also got, and is done. It travels like a
-// Queue, and whoever has it has both ends. The zero JoinableQueue is closed.
+// A JoinableQueue is a queue of tasks: Join waits until each value that was put was also got, and
+// is done. It travels like a Queue, and whoever has it has both ends. The zero JoinableQueue is
+// closed.
 //
-// Each task in somebody's hands is a permit of a semaphore, and permits of the dead are returned. So Join does not wait for
-// who died: it waits for all others, and then says that tasks are lost.
+// Each task in somebody's hands is a permit of a semaphore, and permits of the dead are returned.
+// So Join does not wait for who died: it waits for all others, and then says that tasks are lost.
 type JoinableQueue[T any] struct {
 	q     Queue[T]
 	taken *object // the semaphore
@@ -22,12 +23,14 @@ type JoinableQueue[T any] struct {
 
 const joinableName = "JoinableQueue"
 
-// ErrTasksLost is returned by Join in a *shm.PeerError that names a process which died with tasks in its hands.
+// ErrTasksLost is returned by Join in a *shm.PeerError that names a process which died with tasks
+// in its hands.
 var ErrTasksLost = errors.New("ipc: tasks of a dead process are not done")
 
 func init() { wire.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
 
-// NewJoinableQueue makes a queue in which capacity values may wait, 0 for as many as there is memory. The caller closes it.
+// NewJoinableQueue makes a queue in which capacity values may wait, 0 for as many as there is
+// memory. The caller closes it.
 func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	q, err := NewQueueWith[T](QueueOptions{Capacity: capacity})
 	if err != nil {
@@ -50,7 +53,8 @@ func (j *JoinableQueue[T]) Put(ctx context.Context, v T) error { return j.q.Put(
 // TryPut is Put that returns ErrFull instead of waiting.
 func (j *JoinableQueue[T]) TryPut(v T) error { return j.q.TryPut(v) }
 
-// Get takes the oldest task and waits while there is none; see Receiver.Get. Each Get needs a TaskDone, unless it fails.
+// Get takes the oldest task and waits while there is none; see Receiver.Get. Each Get needs a
+// TaskDone, unless it fails.
 func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 	for {
 		v, err := j.take(ctx)
@@ -66,7 +70,8 @@ func (j *JoinableQueue[T]) Get(ctx context.Context) (T, error) {
 // TryGet is Get that returns ErrEmpty instead of waiting.
 func (j *JoinableQueue[T]) TryGet() (T, error) { return j.take(context.Background()) }
 
-// take takes a permit before the task: between the two the task is in the queue, and Join waits for it there.
+// take takes a permit before the task: between the two the task is in the queue, and Join waits for
+// it there.
 func (j *JoinableQueue[T]) take(ctx context.Context) (v T, err error) {
 	if err := j.lock(ctx); err != nil {
 		return v, err
@@ -98,8 +103,8 @@ func (j *JoinableQueue[T]) permits(ctx context.Context, op string, f func(shm.Se
 	return j.taken.do(ctx, op, nil, func() error { return f(shm.Semaphore{Sync: j.taken.sync}) })
 }
 
-// TaskDone says that a task that was got is done: one of this process's, or if it has none, of another's. It returns
-// ErrReleased if nobody has any.
+// TaskDone says that a task that was got is done: one of this process's, or if it has none, of
+// another's. It returns ErrReleased if nobody has any.
 func (j *JoinableQueue[T]) TaskDone() error {
 	err := j.permits(context.Background(), "task done", shm.Semaphore.Release)
 	if errors.Is(err, ErrReleased) {
@@ -108,10 +113,11 @@ func (j *JoinableQueue[T]) TaskDone() error {
 	return err
 }
 
-// Join waits until the queue is empty and every task that was got is done. If a process has died with tasks in its hands,
-// Join waits for the others and then returns ErrTasksLost in a *shm.PeerError with the process's id, of several such processes
-// that of one. Who joins next does not hear of it again. A process that died just as it took a task counts, too, also if the
-// task is still there and somebody else does it.
+// Join waits until the queue is empty and every task that was got is done. If a process has died
+// with tasks in its hands, Join waits for the others and then returns ErrTasksLost in a
+// *shm.PeerError with the process's id, of several such processes that of one. The next Join does
+// not report it again. A process that died just as it took a task counts, too, also if the task is
+// still there and somebody else does it.
 func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	for {
 		err := j.permits(ctx, "join", func(s shm.Semaphore) error { return s.Watch(ctx, j.idle) })
@@ -127,8 +133,8 @@ func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 
 func (j *JoinableQueue[T]) idle(permits int) bool { return permits == maxCount && j.q.recv.end.empty() }
 
-// done looks again while nobody can take a task. The permits come first: who put a task and gave its permit back did it in
-// this order.
+// done looks again while nobody can take a task. The permits come first: a sender puts a task and
+// gives its permit back in this order.
 func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
 	if err := j.lock(ctx); err != nil {
 		return false, err
@@ -164,7 +170,8 @@ func (j *JoinableQueue[T]) MarshalWire(e *wire.Encoder) error {
 	return errors.Join(j.q.MarshalWire(e), j.taken.marshal(e), j.mu.MarshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// another type.
 func (j *JoinableQueue[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if err := d.ArrayOf(3); err != nil {
 		return err

@@ -46,7 +46,8 @@ func TestJoinWaitsUntilAllIsDone(t *testing.T) {
 		defer j.Close()
 		check(t, j.Join(ctx)) // nothing was put
 		wantErr(t, j.TaskDone(), ipc.ErrReleased)
-		// Each task of depth n puts two of depth n-1 before it is done: the queue may be empty at any time before the end.
+		// Each task of depth n puts two of depth n-1 before it is done: the queue may be empty at
+		// any time before the end.
 		var done int
 		var mu sync.Mutex
 		check(t, j.Put(ctx, 6))

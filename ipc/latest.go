@@ -10,14 +10,13 @@ import (
 )
 
 // A Latest has one value, the one that was stored last, for any processes of the domain: weights
-// that are replaced while others compute with those before. Who loads it holds what it has of
-// shared memory, as after a Get, and closes it; a later Store changes nothing of that. So nobody
-// ever sees half of one value and half of another, and nobody waits for a reader.
+// that are replaced while others compute with those before. A loader holds what it has of shared
+// memory, as after a Get, and closes it; a later Store changes nothing of that. So nobody ever sees
+// half of one value and half of another, and nobody waits for a reader.
 //
-// A value is numbered by its version, from 1. Versions only grow: who has loaded one, in whatever
-// process, is never followed by another Load that returns an older one. The value stays when the
-// process dies that stored it, and a process that is killed in the middle of a Store has stored the
-// value or has not.
+// A value is numbered by its version, from 1. Versions only grow: after a Load, in whatever
+// process, no Load returns an older one. The value stays when the process dies that stored it, and
+// a process that is killed in the middle of a Store has stored the value or has not.
 //
 // It travels to other processes, also as part of a worker's argument: a worker that is started
 // again loads what is the latest then, and not what it was at its first start. Its methods may be
@@ -127,8 +126,8 @@ func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64
 // idempotent; a process that dies closes what it has.
 func (l *Latest[T]) Close() error { return errors.Join(l.mu.Close(), l.q.Close()) }
 
-// MarshalWire lets a Latest be part of a value that is sent. Whoever receives it has one of its
-// own, of the same value.
+// MarshalWire lets a Latest be part of a value that is sent. Its receiver has one of its own, of
+// the same value.
 func (l *Latest[T]) MarshalWire(e *wire.Encoder) error {
 	e.ArrayLen(3)
 	return errors.Join(l.mu.MarshalWire(e), l.q.send.MarshalWire(e), l.q.recv.MarshalWire(e))

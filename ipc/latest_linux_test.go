@@ -56,7 +56,8 @@ func TestALatestSurvivesKillsOfWhoStoresAndWhoLoads(t *testing.T) {
 	ctx := watched(t)
 	l := newLatest(t, d)
 	seen := newQueue[uint64](t, 4)
-	stored, err := ipc.NewQueueWith[uint64](ipc.QueueOptions{Capacity: 4, Policy: ipc.DropOldest}) // nobody who stores waits for us
+	// nobody who stores waits for us
+	stored, err := ipc.NewQueueWith[uint64](ipc.QueueOptions{Capacity: 4, Policy: ipc.DropOldest})
 	check(t, err)
 	defer stored.Close()
 	const kills = 60

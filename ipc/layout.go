@@ -7,9 +7,9 @@ import (
 	"reflect"
 )
 
-// A LayoutError says why values of a type cannot be a [Record]: other processes read the same bytes,
-// so there is no pointer in them, and no byte of which the type does not say what it is. It wraps
-// ErrType.
+// A LayoutError says why values of a type cannot be a [Record]: other processes read the same
+// bytes, so there is no pointer in them, and no byte of which the type does not say what it is. It
+// wraps ErrType.
 type LayoutError struct {
 	Type   reflect.Type // of the Record
 	Path   string       // to the part that is the reason, as in "job.Names[]"
@@ -24,8 +24,8 @@ func (e *LayoutError) Error() string {
 // Unwrap returns ErrType.
 func (e *LayoutError) Unwrap() error { return ErrType }
 
-// recordName is what a Record of T is called. Beside the name of the type it has a sum of the layout,
-// since another program may have another one under that name.
+// recordName is what a Record of T is called. Beside the name of the type it has a sum of the
+// layout, since another program may have another one under that name.
 func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()

@@ -20,7 +20,8 @@ var (
 	ErrKey = link.ErrKey
 	// ErrPeer is returned by Dial when what answers is no Listener, or of another version.
 	ErrPeer = link.ErrPeer
-	// ErrShared is returned by the Send of a value with shared memory on a Connection between two domains.
+	// ErrShared is returned by the Send of a value with shared memory on a Connection between two
+	// domains.
 	ErrShared = errors.New("ipc: shared memory and descriptors do not reach the other side")
 )
 
@@ -32,8 +33,8 @@ const meetingTime = 10 * time.Second
 // maxStrangers is how many may be busy with it. The next one is sent away.
 const maxStrangers = 64
 
-// A Listener is where processes that were not started by each other meet. Its methods may be called by several
-// goroutines.
+// A Listener is where processes that were not started by each other meet. Its methods may be called
+// by several goroutines.
 type Listener[T any] struct {
 	key   []byte
 	sock  *sys.Listener
@@ -49,9 +50,10 @@ type Listener[T any] struct {
 	next *Connection[T] // that Poll has found
 }
 
-// Listen lets other processes of this machine connect by Dial if they know the key. addr is "@" and a name, which is gone with the
-// process, or the path of a socket, which Close removes; what a killed process has left there is removed by Listen.
-// For other machines there is package manager/remote. The caller closes the listener.
+// Listen lets other processes of this machine connect by Dial if they know the key. addr is "@" and
+// a name, which is gone with the process, or the path of a socket, which Close removes; what a
+// killed process has left there is removed by Listen. For other machines there is package
+// manager/remote. The caller closes the listener.
 func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 	if len(key) == 0 {
 		return nil, fmt.Errorf("listen: %w: it is empty", ErrKey)
@@ -67,7 +69,8 @@ func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener[T]{key: key, sock: sock, strangers: make(chan struct{}, maxStrangers), met: make(chan *Connection[T])}
+	l := &Listener[T]{key: key, sock: sock, strangers: make(chan struct{}, maxStrangers),
+		met: make(chan *Connection[T])}
 	if l.joins, err = d.Listen(shm.ListenOptions{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, errors.Join(err, sock.Close())
 	}
@@ -79,7 +82,8 @@ func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 // Addr returns the address for Dial.
 func (l *Listener[T]) Addr() string { return l.sock.Addr() }
 
-// Accept waits for a process that proves the key, and returns the connection with it, which the caller closes.
+// Accept waits for a process that proves the key, and returns the connection with it, which the
+// caller closes.
 func (l *Listener[T]) Accept(ctx context.Context) (*Connection[T], error) {
 	l.mu.Lock()
 	c := l.next

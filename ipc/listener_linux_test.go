@@ -27,7 +27,8 @@ type word struct {
 	Blob *blob
 }
 
-// A stranger is a process that inherits nothing: it has the address and a mode from its environment.
+// A stranger is a process that inherits nothing: it has the address and a mode from its
+// environment.
 const strangerEnv = "SHOAL_IPC_TEST_STRANGER"
 
 func init() {
@@ -180,7 +181,8 @@ func TestTheWrongOnesDoNotMeet(t *testing.T) {
 	_, err = ipc.Listen[word](l.Addr(), meetingKey)
 	wantErr(t, err, syscall.EADDRINUSE)
 
-	// Who sends garbage is sent away; who proves the key and then says something else, too.
+	// A client that sends garbage is sent away; so is one that proves the key and then says
+	// something else.
 	for _, garbage := range []string{"GET / HTTP/1.0\r\n\r\n", strings.Repeat("\xff", 1<<16)} {
 		s, err := sys.Dial(l.Addr())
 		check(t, err)
@@ -203,7 +205,8 @@ func TestTheWrongOnesDoNotMeet(t *testing.T) {
 	c, err := ipc.Dial[word](ctx, l.Addr(), meetingKey) // still there, and in one process, too
 	check(t, err)
 	defer c.Close()
-	ready, err := ipc.Wait(ctx, ipc.PollFunc(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }), l)
+	ready, err := ipc.Wait(ctx, ipc.PollFunc(
+		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }), l)
 	if err != nil || fmt.Sprint(ready) != "[1]" {
 		t.Errorf("%v, %v", ready, err)
 	}

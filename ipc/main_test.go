@@ -74,8 +74,8 @@ func decodeArg[A any](m wire.Message) (arg A, err error) {
 	return arg, err
 }
 
-// start starts a worker in a process and returns when the worker has arg, which stays the caller's. The worker is
-// killed when the test is over.
+// start starts a worker in a process and returns when the worker has arg, which stays the caller's.
+// The worker is killed when the test is over.
 func (r role[A]) start(t testing.TB, d *shm.Domain, arg A) *exec.Cmd {
 	t.Helper()
 	return r.startSaying(t, d, arg, os.Stderr)
@@ -159,7 +159,8 @@ func watched(t testing.TB) context.Context {
 // settled waits while another goroutine is still taking back what the dead held.
 func settled(t testing.TB, d *shm.Domain) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) { // the test's context is over
+	// the test's context is over
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if s := d.Stats(); s.Blocks == 0 && s.InTransit == 0 {
 			return
 		}

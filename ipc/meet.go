@@ -12,10 +12,10 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// Note [Meeting]
-// When the key is proven (see package link), the listener offers its domain, the caller says whether it is in it now, and if
-// so the listener sends the caller's side of a pipe, which holds it until the caller says that it does, too. From there on
-// the socket is not needed. Each step is a frame.
+// Note [Meeting] When the key is proven (see package link), the listener offers its domain, the
+// caller says whether it is in it now, and if so the listener sends the caller's side of a pipe,
+// which holds it until the caller says that it does, too. From there on the socket is not needed.
+// Each step is a frame.
 const (
 	frameOffer  = 'O' // from the listener: an offer
 	frameAnswer = 'A' // from the caller: an answer
@@ -43,10 +43,11 @@ type parcel struct {
 	Blocks []uint64
 }
 
-// Dial connects to the Listener at addr. The error wraps ErrKey, ErrPeer, ErrType or syscall.ECONNREFUSED where that is why. The
-// caller closes the connection.
+// Dial connects to the Listener at addr. The error wraps ErrKey, ErrPeer, ErrType or
+// syscall.ECONNREFUSED where that is why. The caller closes the connection.
 //
-// A process that has no domain yet joins the listener's, which is its default domain then, for good.
+// A process that has no domain yet joins the listener's, which is its default domain then, for
+// good.
 func Dial[T any](ctx context.Context, addr string, key []byte) (*Connection[T], error) {
 	c, err := dial[T](ctx, addr, key)
 	if err != nil {
@@ -116,7 +117,8 @@ func accepted[T any](ctx context.Context, m meeting) (*Connection[T], error) {
 	return &Connection[T]{pipe: pipe}, nil
 }
 
-// together reports whether this process is in the domain of an offer, which it joins if it is in none.
+// together reports whether this process is in the domain of an offer, which it joins if it is in
+// none.
 func together(ctx context.Context, o offer) bool {
 	d := shm.Current()
 	if d == nil && o.Addr != "" {

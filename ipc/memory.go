@@ -9,17 +9,20 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Memory is so many bytes of shared memory, mostly under a name: Python's SharedMemory. It travels to other processes,
-// with or without a name. tensor.FromBuffer makes tensors of it. The zero Memory is closed.
+// A Memory is so many bytes of shared memory, mostly under a name: Python's SharedMemory. It
+// travels to other processes, with or without a name. tensor.FromBuffer makes tensors of it. The
+// zero Memory is closed.
 type Memory struct{ region *region }
 
-// A region is what a Memory holds, and what the garbage collector is asked about: the Memory itself may be copied.
+// A region is what a Memory holds, and what the garbage collector is asked about: the Memory itself
+// may be copied.
 type region struct {
 	*hold
 	bytes []byte
 }
 
-// newRegion makes a region of a reference of h, which it releases if it cannot. The error is ErrSize if the block is smaller.
+// newRegion makes a region of a reference of h, which it releases if it cannot. The error is
+// ErrSize if the block is smaller.
 func newRegion(d *shm.Domain, h shm.Handle, size uint64) (*region, error) {
 	b, err := d.Bytes(h)
 	if err == nil && size > uint64(len(b)) {
@@ -54,8 +57,8 @@ func NewMemory(size int) (*Memory, error) {
 	return &Memory{r}, nil
 }
 
-// Create makes a memory of size zeros and gives it a name. The caller closes it; somebody unlinks the name. The error is
-// shm.ErrExist if the name is taken.
+// Create makes a memory of size zeros and gives it a name. The caller closes it; somebody unlinks
+// the name. The error is shm.ErrExist if the name is taken.
 func Create(name string, size int) (*Memory, error) {
 	m, err := NewMemory(size)
 	if err != nil {
@@ -67,15 +70,15 @@ func Create(name string, size int) (*Memory, error) {
 	return m, nil
 }
 
-// Open returns the memory that has the name. The caller closes it. The error is shm.ErrNotExist if the name is not bound,
-// and ErrType if something else is.
+// Open returns the memory that has the name. The caller closes it. The error is shm.ErrNotExist if
+// the name is not bound, and ErrType if something else is.
 func Open(name string) (*Memory, error) { return Lookup[*Memory](name) }
 
 // open reports whether m is neither zero nor closed.
 func (m *Memory) open() bool { return m.region != nil && m.region.users.Load()&holdClosed == 0 }
 
-// Bytes returns the bytes, nil if m is closed. The slice is borrowed: m must stay open and reachable while it is used.
-// Nothing keeps others from reading and writing at the same time.
+// Bytes returns the bytes, nil if m is closed. The slice is borrowed: m must stay open and
+// reachable while it is used. Nothing keeps others from reading and writing at the same time.
 func (m *Memory) Bytes() []byte {
 	if !m.open() {
 		return nil
@@ -86,8 +89,8 @@ func (m *Memory) Bytes() []byte {
 // Size returns the number of bytes, 0 if m is closed.
 func (m *Memory) Size() int { return len(m.Bytes()) }
 
-// Block returns the memory's block, its domain and the number of bytes; the block is 0 if m is closed. It makes a Memory a
-// tensor.Buffer.
+// Block returns the memory's block, its domain and the number of bytes; the block is 0 if m is
+// closed. It makes a Memory a tensor.Buffer.
 func (m *Memory) Block() (*shm.Domain, shm.Handle, int) {
 	if !m.open() {
 		return nil, 0, 0
@@ -95,8 +98,8 @@ func (m *Memory) Block() (*shm.Domain, shm.Handle, int) {
 	return m.region.d, m.region.blocks[0], len(m.region.bytes)
 }
 
-// Close drops this process's reference. The name stays, and so do those who have the memory open. Close is idempotent; a
-// process that dies closes what it has.
+// Close drops this process's reference. The name stays, and so do those who have the memory open.
+// Close is idempotent; a process that dies closes what it has.
 func (m *Memory) Close() error {
 	if m.region == nil {
 		return nil
@@ -105,7 +108,8 @@ func (m *Memory) Close() error {
 	return m.region.close()
 }
 
-// MarshalWire lets a memory be part of a value that is sent. Whoever receives it has one of its own, of the same bytes.
+// MarshalWire lets a memory be part of a value that is sent. Its receiver has one of its own, of
+// the same bytes.
 func (m *Memory) MarshalWire(e *wire.Encoder) error {
 	if m.region == nil || m.region.enter() != nil {
 		return fmt.Errorf("send memory: %w", ErrClosed)
@@ -118,7 +122,8 @@ func (m *Memory) MarshalWire(e *wire.Encoder) error {
 	return nil
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrSize if the block has fewer bytes.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrSize if the block has fewer
+// bytes.
 func (m *Memory) UnmarshalWire(dec *wire.Decoder) error {
 	d, err := shm.Default()
 	if err != nil {

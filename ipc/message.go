@@ -31,8 +31,8 @@ func (o *outgoing) done(sent bool) {
 
 func (o *outgoing) free() { outgoings.Put(o) }
 
-// An incoming is where a message becomes a value. It is how the value's objects take their blocks: the first gets the
-// message's reference, each other one gets its own.
+// An incoming is where a message becomes a value. It is how the value's objects take their blocks:
+// the first gets the message's reference, each other one gets its own.
 type incoming struct {
 	shm.Message
 	d     *shm.Domain
@@ -65,8 +65,8 @@ func (in *incoming) Take(i int) (shm.Handle, error) {
 	return h, nil
 }
 
-// read decodes the message and lets go of it. What nobody took is released, and if the value cannot be read, what was
-// taken as well.
+// read decodes the message and lets go of it. What nobody took is released, and if the value cannot
+// be read, what was taken as well.
 func read[T any](in *incoming, plan *wire.Plan[T]) (T, error) {
 	in.taken = append(in.taken[:0], make([]bool, len(in.Blocks))...)
 	in.dec.Reset(wire.Message{Body: in.Body, Blocks: in.Blocks}, in)

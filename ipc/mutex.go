@@ -7,11 +7,13 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes, like a queue's end,
-// and survives them: if the process that holds it dies, the next one to lock it gets it, and is told.
+// A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes,
+// like a queue's end, and survives them: if the process that holds it dies, the next one to lock it
+// gets it, and is told.
 //
-// A process holds it, not a goroutine: any goroutine of that process may unlock it, with the Mutex that locked it or a copy,
-// and no other process may. For a lock that another one gives back, use a Semaphore of one permit.
+// A process holds it, not a goroutine: any goroutine of that process may unlock it, with the Mutex
+// that locked it or a copy, and no other process may. For a lock that another one gives back, use a
+// Semaphore of one permit.
 //
 // Its methods may be called by several goroutines. The zero Mutex is closed.
 type Mutex struct{ obj *object }
@@ -27,12 +29,13 @@ func NewMutex() (*Mutex, error) {
 	return &Mutex{o}, nil
 }
 
-// Lock waits for the lock and takes it. The error is ErrLocked and context.DeadlineExceeded if ctx had a deadline, and
-// names the process that holds it.
+// Lock waits for the lock and takes it. The error is ErrLocked and context.DeadlineExceeded if ctx
+// had a deadline, and names the process that holds it.
 //
-// An error that wraps ErrOwnerDied comes *with* the lock, and with a *shm.PeerError: its holder died, and what it guards
-// may be half done. Whoever makes that good calls MarkConsistent and then Unlock, having notified all who wait in a Cond
-// with it. Who unlocks it without that gives it up for all: every Lock then returns ErrNotRecoverable.
+// An error that wraps ErrOwnerDied comes *with* the lock, and with a *shm.PeerError: its holder
+// died, and what it guards may be half done. The new holder makes that good, calls MarkConsistent
+// and then Unlock, having notified all who wait in a Cond with it. An Unlock without that gives it
+// up for all: every Lock then returns ErrNotRecoverable.
 func (m *Mutex) Lock(ctx context.Context) error {
 	if err := m.obj.enter(); err != nil {
 		return err
@@ -52,8 +55,8 @@ func (m *Mutex) TryLock() error {
 // Unlock gives the lock back. The error is ErrNotOwner if this process does not hold it.
 func (m *Mutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
 
-// MarkConsistent says that what the lock guards is all right again after its holder died. The error is ErrNotOwner if
-// this process does not hold the lock of a dead one.
+// MarkConsistent says that what the lock guards is all right again after its holder died. The error
+// is ErrNotOwner if this process does not hold the lock of a dead one.
 func (m *Mutex) MarkConsistent() error {
 	return m.obj.during("mark consistent", func() error { return m.shm().MarkConsistent() })
 }
@@ -67,11 +70,11 @@ func (m *Mutex) Locked() bool {
 	return m.shm().Holder() != 0
 }
 
-// Close gives this process's reference back, once it does not hold the lock any more. Those who wait here get ErrClosed.
-// Close is idempotent.
+// Close gives this process's reference back, once it does not hold the lock any more. Those who
+// wait here get ErrClosed. Close is idempotent.
 func (m *Mutex) Close() error { return m.obj.close() }
 
-// MarshalWire lets a Mutex be part of a value that is sent. Whoever receives it has one of its own.
+// MarshalWire lets a Mutex be part of a value that is sent. Its receiver has one of its own.
 func (m *Mutex) MarshalWire(e *wire.Encoder) error { return m.obj.marshal(e) }
 
 // UnmarshalWire is the counterpart of MarshalWire.

@@ -8,13 +8,14 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// Bind gives a value a name in the domain, under which [Lookup] finds it in every process, also in one that has joined by
-// a socket, until somebody unlinks the name. The value is copied as by a Put: a tensor is there with its dtype, shape
-// and strides, and its elements are shared; a queue's end keeps the queue open. What the name holds stays the caller's to
-// close, and lives on when this process dies.
+// Bind gives a value a name in the domain, under which [Lookup] finds it in every process, also in
+// one that has joined by a socket, until somebody unlinks the name. The value is copied as by a
+// Put: a tensor is there with its dtype, shape and strides, and its elements are shared; a queue's
+// end keeps the queue open. What the name holds stays the caller's to close, and lives on when this
+// process dies.
 //
-// The error is shm.ErrExist if the name is taken, which of several processes that bind it at once all but one get, and
-// shm.ErrName if it is none: a name has 1 to 192 bytes of UTF-8.
+// The error is shm.ErrExist if the name is taken, which of several processes that bind it at once
+// all but one get, and shm.ErrName if it is none: a name has 1 to 192 bytes of UTF-8.
 func Bind[T any](name string, v T) error {
 	plan, err := wire.PlanOf[named[T]]()
 	if err != nil {
@@ -37,8 +38,9 @@ func Bind[T any](name string, v T) error {
 	return err
 }
 
-// Lookup returns the value that has the name, as a Get returns it: what it holds of shared memory belongs to the caller, who
-// closes it. The error is shm.ErrNotExist if the name is not bound, and ErrType if a value of another type is.
+// Lookup returns the value that has the name, as a Get returns it: what it holds of shared memory
+// belongs to the caller, who closes it. The error is shm.ErrNotExist if the name is not bound, and
+// ErrType if a value of another type is.
 func Lookup[T any](name string) (v T, err error) {
 	plan, err := wire.PlanOf[named[T]]()
 	if err != nil {
@@ -60,7 +62,8 @@ func Lookup[T any](name string) (v T, err error) {
 	return n.v, nil
 }
 
-// Unlink frees a name. Who has looked it up goes on with what it has. The error is shm.ErrNotExist if it is not bound.
+// Unlink frees a name. A process that has looked it up goes on with what it has. The error is
+// shm.ErrNotExist if it is not bound.
 func Unlink(name string) error {
 	d, err := shm.Default()
 	if err != nil {

@@ -66,7 +66,8 @@ type invitation struct {
 	Token shm.Token
 }
 
-// stranger joins by the socket, as a process that has inherited nothing does, and changes what it finds under a name.
+// stranger joins by the socket, as a process that has inherited nothing does, and changes what it
+// finds under a name.
 var stranger = newRole("stranger", func(ctx context.Context, i invitation) error {
 	d, err := shm.Join(ctx, i.Addr, i.Token)
 	if err != nil {
@@ -107,7 +108,8 @@ func TestStrangersShareByName(t *testing.T) {
 	if string(m.Bytes()[:7]) != "written" || string(left.Bytes()[:4]) != "left" {
 		t.Errorf("it has written %q and left %q", m.Bytes()[:7], left.Bytes())
 	}
-	check(t, errors.Join(left.Close(), m.Close(), l.Close(), ipc.Unlink("raw"), ipc.Unlink("answers"), ipc.Unlink("mine")))
+	check(t, errors.Join(left.Close(), m.Close(), l.Close(), ipc.Unlink("raw"), ipc.Unlink("answers"),
+		ipc.Unlink("mine")))
 }
 
 // double doubles the numbers of a list in place.

@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// An object is what a Mutex and the like hold. As with a queue's end, the Mutex itself may be copied, so the object is
-// what the garbage collector is asked about.
+// An object is what a Mutex and the like hold. As with a queue's end, the Mutex itself may be
+// copied, so the object is what the garbage collector is asked about.
 type object struct {
 	*hold
 	sync *shm.Sync
@@ -81,7 +81,8 @@ func (o *object) lock(ctx context.Context, f func() error) error {
 	return nil
 }
 
-// locked is the rest of a lock that met an obstacle, which may be a death and not keep it from being taken.
+// locked is the rest of a lock that met an obstacle, which may be a death and not keep it from
+// being taken.
 func (o *object) locked(ctx context.Context, err error) error {
 	state := ErrLocked
 	if pid := (shm.Mutex{Sync: o.sync}).Holder(); pid != 0 {
@@ -154,7 +155,8 @@ func openObject(d *shm.Domain, name string, h shm.Handle, form shm.Form) (*objec
 	return makeObject(d, name, s), nil
 }
 
-// marshal writes the object. The message becomes another holder of it, so it must stay open until the message is one.
+// marshal writes the object. The message becomes another holder of it, so it must stay open until
+// the message is one.
 func (o *object) marshal(e *wire.Encoder) error {
 	if err := o.enter(); err != nil {
 		return fmt.Errorf("send what is closed: %w", err)

@@ -25,8 +25,9 @@ func NewOnce() (*Once, error) {
 	return &Once{Mutex{o}}, nil
 }
 
-// Do calls f unless a call by anybody has returned nil, and waits for one that is going on. If f returns an error or panics,
-// or its process dies in the middle, the next Do calls its own f: f may find half of the work done.
+// Do calls f unless a call by anybody has returned nil, and waits for one that is going on. If f
+// returns an error or panics, or its process dies in the middle, the next Do calls its own f: f may
+// find half of the work done.
 func (o *Once) Do(ctx context.Context, f func() error) (err error) {
 	if done, err := o.Done(); done || err != nil {
 		return err
@@ -61,7 +62,7 @@ func (o *Once) Done() (bool, error) {
 // Close gives this process's reference back. Close is idempotent.
 func (o *Once) Close() error { return o.mu.Close() }
 
-// MarshalWire lets a Once be part of a value that is sent. Whoever receives it has one of its own.
+// MarshalWire lets a Once be part of a value that is sent. Its receiver has one of its own.
 func (o *Once) MarshalWire(e *wire.Encoder) error { return o.mu.MarshalWire(e) }
 
 // UnmarshalWire is the counterpart of MarshalWire.

@@ -44,8 +44,8 @@ func (p *port) put(ctx context.Context, m wire.Message, wait bool) error {
 	return p.ring.TryPut(m.Body, m.Blocks, false)
 }
 
-// putDropping takes the oldest message out until there is room. It waits only where somebody is in the middle of putting
-// or getting that one.
+// putDropping takes the oldest message out until there is room. It waits only where somebody is in
+// the middle of putting or getting that one.
 func (p *port) putDropping(ctx context.Context, m wire.Message) error {
 	var old shm.Message
 	for {

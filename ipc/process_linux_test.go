@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A note is one value of a worker: who put it, its number, and a block with the same in it.
+// A note is one value of a worker: the worker that put it, its number, and a block with the same in
+// it.
 type note struct {
 	Sender, N int
 	Blob      *blob
@@ -199,7 +200,8 @@ func TestAPipeToAProcessEndsWithIt(t *testing.T) {
 	cmd.Wait()
 }
 
-// A storm kills workers between two values that arrive, wherever they are just then, and starts others.
+// A storm kills workers between two values that arrive, wherever they are just then, and starts
+// others.
 func TestKilledWorkersTakeNothingWithThem(t *testing.T) {
 	d := shared(t)
 	ctx := watched(t)

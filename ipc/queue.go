@@ -10,11 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Queue is both ends of a first-in-first-out queue of values of type T, for any number of senders and receivers in
-// any processes of the domain. Each value is received once, and the values of one sender in their order.
+// A Queue is both ends of a first-in-first-out queue of values of type T, for any number of senders
+// and receivers in any processes of the domain. Each value is received once, and the values of one
+// sender in their order.
 //
-// A process that has a *Queue has both ends. Give those that only put a Sender and those that only get a Receiver: then
-// receivers learn that all senders are gone, also when those were killed.
+// A process that has a *Queue has both ends. Give those that only put a Sender and those that only
+// get a Receiver: then receivers learn that all senders are gone, also when those were killed.
 //
 // A queue that is left with a message in it that holds the queue itself is never freed.
 //
@@ -26,11 +27,12 @@ type Queue[T any] struct {
 
 // QueueOptions describe a queue. The zero value is an unbounded one.
 type QueueOptions struct {
-	// Capacity is the number of values that may wait, at most 2^30. 0 means as many as MaxBytes has room for, and memory
-	// is taken when they come.
+	// Capacity is the number of values that may wait, at most 2^30. 0 means as many as MaxBytes has
+	// room for, and memory is taken when they come.
 	Capacity int
-	// MaxBytes limits the memory of a queue whose Capacity is 0: 256 bytes a value, besides the shared memory that it
-	// holds and what of it does not fit into 200 bytes. 0 means 1 GiB, about 4 million values.
+	// MaxBytes limits the memory of a queue whose Capacity is 0: 256 bytes a value, besides the
+	// shared memory that it holds and what of it does not fit into 200 bytes. 0 means 1 GiB, about
+	// 4 million values.
 	MaxBytes int64
 	// Policy is what a put does while the queue is full.
 	Policy Policy
@@ -41,8 +43,9 @@ const (
 	maxCapacity     = 1 << 30 // of a ring
 )
 
-// NewQueue makes a queue in which capacity values may wait, at least 1. The caller closes it. The error wraps
-// wire.ErrType if values of type T cannot cross processes, and ErrSize for another capacity.
+// NewQueue makes a queue in which capacity values may wait, at least 1. The caller closes it. The
+// error wraps wire.ErrType if values of type T cannot cross processes, and ErrSize for another
+// capacity.
 func NewQueue[T any](capacity int) (*Queue[T], error) {
 	if capacity < 1 {
 		return nil, fmt.Errorf("new queue of capacity %d: %w: want at least 1, or NewUnbounded", capacity, ErrSize)
@@ -50,8 +53,9 @@ func NewQueue[T any](capacity int) (*Queue[T], error) {
 	return NewQueueWith[T](QueueOptions{Capacity: capacity})
 }
 
-// NewUnbounded makes a queue whose puts do not wait: Python's Queue(). It grows up to the default of
-// QueueOptions.MaxBytes; before that, a put returns shm.ErrNoSpace if the domain's budget is used up.
+// NewUnbounded makes a queue whose puts do not wait: Python's Queue(). It grows up to the default
+// of QueueOptions.MaxBytes; before that, a put returns shm.ErrNoSpace if the domain's budget is
+// used up.
 func NewUnbounded[T any]() (*Queue[T], error) { return NewQueueWith[T](QueueOptions{}) }
 
 // NewQueueWith makes a queue with options.
@@ -101,7 +105,8 @@ func makeEnds(ro shm.RingOptions, elem string, policy Policy) (send, recv *end, 
 func (o QueueOptions) ring() (shm.RingOptions, error) {
 	switch {
 	case o.Capacity < 0 || o.Capacity > maxCapacity || o.MaxBytes/shm.SlotSize > maxCapacity:
-		return shm.RingOptions{}, fmt.Errorf("capacity %d, or %d bytes: %w: want 0 to %d values", o.Capacity, o.MaxBytes, ErrSize, maxCapacity)
+		return shm.RingOptions{}, fmt.Errorf("capacity %d, or %d bytes: %w: want 0 to %d values", o.Capacity,
+			o.MaxBytes, ErrSize, maxCapacity)
 	case o.MaxBytes < 0 || o.MaxBytes != 0 && o.MaxBytes < shm.SlotSize:
 		return shm.RingOptions{}, fmt.Errorf("MaxBytes %d: %w: want at least %d", o.MaxBytes, ErrSize, shm.SlotSize)
 	case o.Policy > DropOldest:
@@ -114,8 +119,8 @@ func (o QueueOptions) ring() (shm.RingOptions, error) {
 	return shm.RingOptions{Capacity: int(o.MaxBytes / shm.SlotSize), Grow: true}, nil
 }
 
-// Sender returns the queue's sending end. It is the queue's own: to close it, here, is to say that the process does not
-// put any more, and to send it gives the receiver an end of its own.
+// Sender returns the queue's sending end. It is the queue's own: to close it, here, is to say that
+// the process does not put any more, and to send it gives the receiver an end of its own.
 func (q *Queue[T]) Sender() *Sender[T] { return &q.send }
 
 // Receiver returns the queue's receiving end; see Sender.
@@ -157,13 +162,14 @@ func (q *Queue[T]) Cap() int { return q.recv.Cap() }
 // Close closes both ends. It does not finish the queue for others. Close is idempotent.
 func (q *Queue[T]) Close() error { return errors.Join(q.send.Close(), q.recv.Close()) }
 
-// MarshalWire lets a queue be part of a value that is sent. Whoever receives it has both ends.
+// MarshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
 func (q *Queue[T]) MarshalWire(e *wire.Encoder) error {
 	e.ArrayLen(2)
 	return errors.Join(q.send.MarshalWire(e), q.recv.MarshalWire(e))
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// another type.
 func (q *Queue[T]) UnmarshalWire(d *wire.Decoder) error {
 	if err := d.ArrayOf(2); err != nil {
 		return err

@@ -49,7 +49,8 @@ func TestValuesArriveInOrder(t *testing.T) {
 	})
 }
 
-// The heart of the suite: many senders, many receivers, one queue; each value once, each sender's in order.
+// The heart of the suite: many senders, many receivers, one queue; each value once, each sender's
+// in order.
 func TestEachValueArrivesOnceAndInOrder(t *testing.T) {
 	type item struct{ Sender, N int }
 	const senders, receivers, each1 = 4, 3, 500
@@ -246,7 +247,8 @@ func TestCloseIsIdempotentAndFinal(t *testing.T) {
 		_, getNErr := q.GetN(ctx, make([]int, 1))
 		_, putNErr := q.PutN(ctx, []int{1})
 		_, cloneErr := q.Sender().Clone()
-		for _, err := range []error{q.Put(ctx, 1), q.TryPut(1), getErr, tryErr, getNErr, putNErr, q.Finish(), q.Poll(ctx), cloneErr} {
+		for _, err := range []error{q.Put(ctx, 1), q.TryPut(1), getErr, tryErr, getNErr, putNErr, q.Finish(),
+			q.Poll(ctx), cloneErr} {
 			wantErr(t, err, ipc.ErrClosed)
 		}
 		if q.Len() != 0 {
@@ -568,7 +570,8 @@ func TestAnUnboundedQueueTakesMemoryAsItGrows(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	local(t)
-	for _, o := range []ipc.QueueOptions{{Capacity: -1}, {MaxBytes: -1}, {MaxBytes: 1}, {Policy: 3}, {Capacity: 1<<30 + 1}} {
+	for _, o := range []ipc.QueueOptions{{Capacity: -1}, {MaxBytes: -1}, {MaxBytes: 1}, {Policy: 3},
+		{Capacity: 1<<30 + 1}} {
 		if q, err := ipc.NewQueueWith[int](o); err == nil {
 			q.Close()
 			t.Errorf("%+v is taken", o)
@@ -696,7 +699,8 @@ func TestRegression_S2_5_ABudgetErrorNamesTheQueue(t *testing.T) {
 	defer ipc.Unlink("results")
 	_, err = d.Alloc(1 << 30)
 	var full *shm.SpaceError
-	if !errors.As(err, &full) || !strings.Contains(err.Error(), `2097152 bytes by 1 unread in queue "results" of *ipc_test.blob`) {
+	if !errors.As(err, &full) || !strings.Contains(err.Error(),
+		`2097152 bytes by 1 unread in queue "results" of *ipc_test.blob`) {
 		t.Error(err)
 	}
 	b, err := q.TryGet()

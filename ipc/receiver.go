@@ -9,18 +9,19 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Receiver is the receiving end of a queue. It travels to other processes; each value goes to one receiver. Its
-// methods may be called by several goroutines. The zero Receiver is closed.
+// A Receiver is the receiving end of a queue. It travels to other processes; each value goes to one
+// receiver. Its methods may be called by several goroutines. The zero Receiver is closed.
 type Receiver[T any] struct {
 	end  *end
 	plan *wire.Plan[T]
 }
 
-// Get takes the oldest value and waits while the queue is empty. What the value holds of shared memory belongs to the
-// caller, who closes it.
+// Get takes the oldest value and waits while the queue is empty. What the value holds of shared
+// memory belongs to the caller, who closes it.
 //
-// The error is ErrClosed once the queue is empty and nobody can put any more; ErrEmpty and context.DeadlineExceeded if
-// ctx had a deadline. Any other error means that one message was taken and could not be read.
+// The error is ErrClosed once the queue is empty and nobody can put any more; ErrEmpty and
+// context.DeadlineExceeded if ctx had a deadline. Any other error means that one message was taken
+// and could not be read.
 func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
 	if err := r.end.enter(); err != nil {
 		var zero T
@@ -46,8 +47,9 @@ func (r *Receiver[T]) TryGet() (T, error) {
 	return v, err
 }
 
-// GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how many those are, which
-// is at least 1 if err is nil. Into an empty slice it takes nothing, and does not wait.
+// GetN waits for a value and takes as many as there are, up to len(vs), into vs. It returns how
+// many those are, which is at least 1 if err is nil. Into an empty slice it takes nothing, and does
+// not wait.
 func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	if err := r.end.enter(); err != nil {
 		return 0, err
@@ -102,8 +104,9 @@ func (r *Receiver[T]) read(in *incoming) (T, error) {
 	return v, nil
 }
 
-// All returns the values one after the other, until the queue is empty and nobody can put any more. Any other end is
-// an error, and the last thing it returns. A loop may break off and be continued by another.
+// All returns the values one after the other, until the queue is empty and nobody can put any more.
+// Any other end is an error, and the last thing it returns. A loop may break off and be continued
+// by another.
 func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
@@ -115,8 +118,9 @@ func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// Poll waits until a Get would not: there is a value, which another receiver may be quicker to take, or there will
-// never be one. It returns ErrEmpty and context.DeadlineExceeded if ctx had a deadline.
+// Poll waits until a Get would not: there is a value, which another receiver may be quicker to
+// take, or there will never be one. It returns ErrEmpty and context.DeadlineExceeded if ctx had a
+// deadline.
 func (r *Receiver[T]) Poll(ctx context.Context) error {
 	if err := r.end.enter(); err != nil {
 		return err
@@ -140,17 +144,19 @@ func (r *Receiver[T]) Clone() (*Receiver[T], error) {
 	return &Receiver[T]{e, r.plan}, nil
 }
 
-// Close gives the end back. When the last one in any process is closed, puts return ErrClosed. Operations that wait
-// return ErrClosed too. Close is idempotent; a process that dies closes what it has.
+// Close gives the end back. When the last one in any process is closed, puts return ErrClosed.
+// Operations that wait return ErrClosed too. Close is idempotent; a process that dies closes what
+// it has.
 func (r *Receiver[T]) Close() error { return r.end.close() }
 
-// MarshalWire lets an end be part of a value that is sent. Whoever receives it has an end of its own.
+// MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
 func (r *Receiver[T]) MarshalWire(e *wire.Encoder) error {
 	e.Keep(r) // and with it the queue of which it may be a part
 	return r.end.marshal(e)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// another type.
 func (r *Receiver[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if r.plan, err = wire.PlanOf[T](); err != nil {
 		return err

@@ -24,7 +24,8 @@ import (
 // The zero Record is closed.
 type Record[T any] struct{ Mutex }
 
-// NewRecord makes a record. The caller closes it. The error is a *[LayoutError] if T has no fixed layout.
+// NewRecord makes a record. The caller closes it. The error is a *[LayoutError] if T has no fixed
+// layout.
 func NewRecord[T any](v T) (*Record[T], error) {
 	o, err := newElements[T]("Record", 1)
 	if err != nil {
@@ -42,22 +43,24 @@ func (r *Record[T]) Load() (T, error) { return r.array().At(0) }
 // Store sets the value.
 func (r *Record[T]) Store(v T) error { return r.array().Set(0, v) }
 
-// MarshalWire lets a Record be part of a value that is sent. Whoever receives it has one of its own, of the same memory.
+// MarshalWire lets a Record be part of a value that is sent. Its receiver has one of its own, of
+// the same memory.
 func (r *Record[T]) MarshalWire(e *wire.Encoder) error { return r.obj.marshal(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another type or layout.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
+// type or layout.
 func (r *Record[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	r.obj, err = readElements[T](d, "Record")
 	return err
 }
 
-// Records are so many values of fixed layout in shared memory, one behind the other: what an Array of
-// c_bool or of a ctypes.Structure is in Python. What holds for a [Record] holds for each of them; the
-// Mutex is one for all. The zero Records are closed.
+// Records are so many values of fixed layout in shared memory, one behind the other: what an Array
+// of c_bool or of a ctypes.Structure is in Python. What holds for a [Record] holds for each of
+// them; the Mutex is one for all. The zero Records are closed.
 type Records[T any] struct{ Mutex }
 
-// NewRecords makes n records of zeroes, ErrSize if n is below 0. The caller closes them. The error is a *[LayoutError] if
-// T has no fixed layout.
+// NewRecords makes n records of zeroes, ErrSize if n is below 0. The caller closes them. The error
+// is a *[LayoutError] if T has no fixed layout.
 func NewRecords[T any](n int) (*Records[T], error) {
 	o, err := newElements[T]("Records", n)
 	if err != nil {
@@ -122,10 +125,12 @@ func (r *Records[T]) with(i, n int, f func([]T)) error {
 	return r.obj.span(i, n, func(at int) { f(shm.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
 }
 
-// MarshalWire lets Records be part of a value that is sent. Whoever receives them has some of its own, of the same memory.
+// MarshalWire lets Records be part of a value that is sent. Their receiver has some of its own, of
+// the same memory.
 func (r *Records[T]) MarshalWire(e *wire.Encoder) error { return r.obj.marshal(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if they are of another type or layout.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if they are of another type
+// or layout.
 func (r *Records[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	r.obj, err = readElements[T](d, "Records")
 	return err

@@ -105,7 +105,8 @@ func refuse[T any](t *testing.T, says string) {
 	} {
 		err := try()
 		le, ok := errors.AsType[*ipc.LayoutError](err)
-		if !ok || !errors.Is(err, ipc.ErrType) || le.Type != reflect.TypeFor[T]() || !strings.Contains(err.Error(), says) {
+		if !ok || !errors.Is(err, ipc.ErrType) || le.Type != reflect.TypeFor[T]() ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %s", kind, err, says)
 		}
 	}
@@ -134,7 +135,8 @@ func TestRegression_S3_2_WhatHasNoFixedLayoutIsRefused(t *testing.T) {
 	refuse[struct {
 		N     int64
 		Alive bool
-	}](t, "has 7 bytes of padding at its end, which compilers place as they like: put large fields first, or a field `_ [7]byte` there")
+	}](t,
+		"has 7 bytes of padding at its end, which compilers place as they like: put large fields first, or a field `_ [7]byte` there")
 }
 
 func olderPoint(t *testing.T) wire.Marshaler {

@@ -8,15 +8,15 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// An Owner is who locks a RecursiveMutex: a call and what it calls. In Go it has to be passed on, since a goroutine has no
-// name. Owners stay in their process.
+// An Owner is who locks a RecursiveMutex: a call and what it calls. In Go it has to be passed on,
+// since a goroutine has no name. Owners stay in their process.
 type Owner struct{ id uint64 }
 
 // NewOwner returns an Owner that is no other's. The zero Owner owns nothing.
 func NewOwner() Owner { return Owner{rand.Uint64() | 1} }
 
-// A RecursiveMutex is a Mutex that its Owner may lock again, with an Unlock for each Lock: Python's RLock. The zero
-// RecursiveMutex is closed.
+// A RecursiveMutex is a Mutex that its Owner may lock again, with an Unlock for each Lock: Python's
+// RLock. The zero RecursiveMutex is closed.
 type RecursiveMutex struct{ obj *object }
 
 const recursiveName = "RecursiveMutex"
@@ -30,8 +30,8 @@ func NewRecursiveMutex() (*RecursiveMutex, error) {
 	return &RecursiveMutex{o}, nil
 }
 
-// Lock waits for the lock and takes it for owner, at once if owner has it; see Mutex.Lock. The error is ErrNotOwner for the
-// zero Owner.
+// Lock waits for the lock and takes it for owner, at once if owner has it; see Mutex.Lock. The
+// error is ErrNotOwner for the zero Owner.
 func (m *RecursiveMutex) Lock(ctx context.Context, owner Owner) error {
 	return m.obj.lock(ctx, owner.check(func() error { return m.shm().Lock(ctx, owner.id) }))
 }
@@ -61,7 +61,8 @@ func (m *RecursiveMutex) MarkConsistent(owner Owner) error {
 // Close is that of a Mutex.
 func (m *RecursiveMutex) Close() error { return m.obj.close() }
 
-// MarshalWire lets a RecursiveMutex be part of a value that is sent. Whoever receives it has one of its own.
+// MarshalWire lets a RecursiveMutex be part of a value that is sent. Its receiver has one of its
+// own.
 func (m *RecursiveMutex) MarshalWire(e *wire.Encoder) error { return m.obj.marshal(e) }
 
 // UnmarshalWire is the counterpart of MarshalWire.

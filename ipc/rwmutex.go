@@ -7,8 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// An RWMutex is a Mutex that any number of readers may hold instead of one writer. A writer that waits keeps new readers
-// out. The death of a reader is nobody's concern; that of a writer is as with a Mutex. The zero RWMutex is closed.
+// An RWMutex is a Mutex that any number of readers may hold instead of one writer. A writer that
+// waits keeps new readers out. The death of a reader is nobody's concern; that of a writer is as
+// with a Mutex. The zero RWMutex is closed.
 type RWMutex struct{ obj *object }
 
 const rwMutexName = "RWMutex"
@@ -35,8 +36,8 @@ func (m *RWMutex) TryLock() error {
 // Unlock gives back what Lock took. The error is ErrNotOwner if this process does not hold it.
 func (m *RWMutex) Unlock() error { return m.obj.unlock(func() error { return m.shm().Unlock() }) }
 
-// RLock takes the lock for reading, beside other readers. With any error it is not taken: one that wraps ErrOwnerDied says
-// that a writer died, and only a Lock can make good what it left.
+// RLock takes the lock for reading, beside other readers. With any error it is not taken: one that
+// wraps ErrOwnerDied says that a writer died, and only a Lock can make good what it left.
 func (m *RWMutex) RLock(ctx context.Context) error {
 	return m.read(ctx, func() error { return m.shm().RLock(ctx) })
 }
@@ -69,7 +70,7 @@ func (m *RWMutex) MarkConsistent() error {
 // Close is that of a Mutex.
 func (m *RWMutex) Close() error { return m.obj.close() }
 
-// MarshalWire lets an RWMutex be part of a value that is sent. Whoever receives it has one of its own.
+// MarshalWire lets an RWMutex be part of a value that is sent. Its receiver has one of its own.
 func (m *RWMutex) MarshalWire(e *wire.Encoder) error { return m.obj.marshal(e) }
 
 // UnmarshalWire is the counterpart of MarshalWire.

@@ -7,20 +7,21 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Semaphore counts permits, which processes take and give back. A permit that a process has taken is given back for it
-// when it dies.
+// A Semaphore counts permits, which processes take and give back. A permit that a process has taken
+// is given back for it when it dies.
 //
-// Any process may release. One that has no permit releases one of another process; if nobody has any, there is one more
-// from then on. So a semaphore is also a signal: made with no permit, released for each event, and acquired by who waits
-// for one. What dead processes had taken comes back only as far as there are no more permits than at first: a signal is
-// not heard twice.
+// Any process may release. One that has no permit releases one of another process; if nobody has
+// any, there is one more from then on. So a semaphore is also a signal: made with no permit,
+// released for each event, and acquired by who waits for one. What dead processes had taken comes
+// back only as far as there are no more permits than at first: a signal is not heard twice.
 //
 // Its methods may be called by several goroutines. The zero Semaphore is closed.
 type Semaphore struct{ obj *object }
 
 const semaphoreName = "Semaphore"
 
-// NewSemaphore makes a semaphore of so many permits, 0 to 1,048,575, or else ErrSize. The caller closes it.
+// NewSemaphore makes a semaphore of so many permits, 0 to 1,048,575, or else ErrSize. The caller
+// closes it.
 func NewSemaphore(permits int) (*Semaphore, error) {
 	return newSemaphore(shm.SyncOptions{Form: shm.FormSemaphore, Limit: permits})
 }
@@ -41,7 +42,8 @@ func newSemaphore(opts shm.SyncOptions) (*Semaphore, error) {
 	return &Semaphore{o}, nil
 }
 
-// Acquire waits for a permit and takes it. The error is ErrLocked and context.DeadlineExceeded if ctx had a deadline.
+// Acquire waits for a permit and takes it. The error is ErrLocked and context.DeadlineExceeded if
+// ctx had a deadline.
 func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.obj.do(ctx, "acquire", ErrLocked, func() error { return s.shm().Acquire(ctx) })
 }
@@ -56,7 +58,8 @@ func (s *Semaphore) Release() error {
 	return s.obj.do(context.Background(), "release", nil, func() error { return s.shm().Release() })
 }
 
-// Permits returns how many permits there are to be taken, which may be another number by the time it returns.
+// Permits returns how many permits there are to be taken, which may be another number by the time
+// it returns.
 func (s *Semaphore) Permits() (n int, err error) {
 	err = s.obj.do(context.Background(), "count permits", nil, func() (err error) {
 		n, err = s.shm().Permits()
@@ -65,10 +68,11 @@ func (s *Semaphore) Permits() (n int, err error) {
 	return n, err
 }
 
-// Close gives this process's reference back, not its permits. Those who wait here get ErrClosed. Close is idempotent.
+// Close gives this process's reference back, not its permits. Those who wait here get ErrClosed.
+// Close is idempotent.
 func (s *Semaphore) Close() error { return s.obj.close() }
 
-// MarshalWire lets a Semaphore be part of a value that is sent. Whoever receives it has one of its own.
+// MarshalWire lets a Semaphore be part of a value that is sent. Its receiver has one of its own.
 func (s *Semaphore) MarshalWire(e *wire.Encoder) error { return s.obj.marshal(e) }
 
 // UnmarshalWire is the counterpart of MarshalWire.

@@ -7,17 +7,20 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Sender is the sending end of a queue. It travels to other processes, and whoever has one keeps the queue open for
-// the receivers. Its methods may be called by several goroutines. The zero Sender is closed.
+// A Sender is the sending end of a queue. It travels to other processes, and whoever has one keeps
+// the queue open for the receivers. Its methods may be called by several goroutines. The zero
+// Sender is closed.
 type Sender[T any] struct {
 	end  *end
 	plan *wire.Plan[T]
 }
 
-// Put puts v and waits while the queue is full, or does what the queue's Policy says instead. v is copied, but for the
-// blocks of shared memory that it holds: the message holds those too, and v stays the caller's to close.
+// Put puts v and waits while the queue is full, or does what the queue's Policy says instead. v is
+// copied, but for the blocks of shared memory that it holds: the message holds those too, and v
+// stays the caller's to close.
 //
-// The error is ErrClosed if nobody can get v any more; ErrFull and context.DeadlineExceeded if ctx had a deadline.
+// The error is ErrClosed if nobody can get v any more; ErrFull and context.DeadlineExceeded if ctx
+// had a deadline.
 func (s *Sender[T]) Put(ctx context.Context, v T) error {
 	if err := s.end.enter(); err != nil {
 		return err
@@ -41,8 +44,8 @@ func (s *Sender[T]) TryPut(v T) error {
 	return err
 }
 
-// PutN puts the values one after the other, as Put does, and returns how many it has put: all of them if err is nil.
-// Values of other senders may come between them.
+// PutN puts the values one after the other, as Put does, and returns how many it has put: all of
+// them if err is nil. Values of other senders may come between them.
 func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	if err := s.end.enter(); err != nil {
 		return 0, err
@@ -72,7 +75,8 @@ func (s *Sender[T]) put(ctx context.Context, o *outgoing, v T, wait bool) error 
 	return err
 }
 
-// Finish says that nobody puts any more, through whichever end: puts return ErrClosed, and gets once the queue is empty.
+// Finish says that nobody puts any more, through whichever end: puts return ErrClosed, and gets
+// once the queue is empty.
 func (s *Sender[T]) Finish() error {
 	if err := s.end.enter(); err != nil {
 		return err
@@ -88,7 +92,8 @@ func (s *Sender[T]) Len() int { return s.end.len() }
 // Cap returns the number of values for which the queue has room.
 func (s *Sender[T]) Cap() int { return s.end.cap() }
 
-// Clone returns another Sender of the same queue, to be closed on its own: one for each goroutine that ends by itself.
+// Clone returns another Sender of the same queue, to be closed on its own: one for each goroutine
+// that ends by itself.
 func (s *Sender[T]) Clone() (*Sender[T], error) {
 	e, err := s.end.clone()
 	if err != nil {
@@ -97,17 +102,19 @@ func (s *Sender[T]) Clone() (*Sender[T], error) {
 	return &Sender[T]{e, s.plan}, nil
 }
 
-// Close gives the end back. When the last one in any process is closed, receivers get what is left and then ErrClosed.
-// Operations that wait return ErrClosed. Close is idempotent; a process that dies closes what it has.
+// Close gives the end back. When the last one in any process is closed, receivers get what is left
+// and then ErrClosed. Operations that wait return ErrClosed. Close is idempotent; a process that
+// dies closes what it has.
 func (s *Sender[T]) Close() error { return s.end.close() }
 
-// MarshalWire lets an end be part of a value that is sent. Whoever receives it has an end of its own.
+// MarshalWire lets an end be part of a value that is sent. Its receiver has an end of its own.
 func (s *Sender[T]) MarshalWire(e *wire.Encoder) error {
 	e.Keep(s) // and with it the queue of which it may be a part
 	return s.end.marshal(e)
 }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// another type.
 func (s *Sender[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	if s.plan, err = wire.PlanOf[T](); err != nil {
 		return err

@@ -11,13 +11,14 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A ShareableList is a list of fixed length in shared memory: nil, bool, int, float64, string and []byte, which every
-// process changes in place. It travels to other processes, and [Bind] gives it a name.
+// A ShareableList is a list of fixed length in shared memory: nil, bool, int, float64, string and
+// []byte, which every process changes in place. It travels to other processes, and [Bind] gives it
+// a name.
 //
-// An element may become one of another type, as long as it fits where the first one was: a string or bytes have the room
-// of the first value, rounded up to the next 8 bytes, all others 8 bytes. Goroutines of one process may use it at once; of
-// several processes, those that change an element must keep others from it, with a Mutex. The zero ShareableList is
-// closed.
+// An element may become one of another type, as long as it fits where the first one was: a string
+// or bytes have the room of the first value, rounded up to the next 8 bytes, all others 8 bytes.
+// Goroutines of one process may use it at once; of several processes, those that change an element
+// must keep others from it, with a Mutex. The zero ShareableList is closed.
 type ShareableList struct {
 	mu  sync.Mutex
 	mem *Memory
@@ -40,8 +41,8 @@ const (
 	listKinds = iota
 )
 
-// NewShareableList makes a list. Integers of all types become int, and float32 float64. The caller closes it. The error is
-// ErrType for values of other types.
+// NewShareableList makes a list. Integers of all types become int, and float32 float64. The caller
+// closes it. The error is ErrType for values of other types.
 func NewShareableList(values ...any) (*ShareableList, error) {
 	size := uint64(listHead + listEntry*len(values))
 	packed := make([]packed, len(values))
@@ -124,7 +125,8 @@ func integer(v any) (int64, error) {
 // A place is where an element is.
 type place struct{ entry, bytes []byte }
 
-// entry returns the place of an element. Any participant may have written the list, so nothing in it is believed.
+// entry returns the place of an element. Any participant may have written the list, so nothing in
+// it is believed.
 func (l *ShareableList) entry(b []byte, i int) place {
 	e := b[listHead+listEntry*i:][:listEntry]
 	table := listHead + listEntry*min(binary.LittleEndian.Uint64(b), uint64(len(b))/listEntry)
@@ -198,7 +200,8 @@ func (l *ShareableList) Len() int {
 	return n
 }
 
-// At returns a copy of element i. Below 0, i counts from the end: -1 is the last one. The error is ErrIndex if there is none.
+// At returns a copy of element i. Below 0, i counts from the end: -1 is the last one. The error is
+// ErrIndex if there is none.
 func (l *ShareableList) At(i int) (v any, err error) {
 	err = l.with(i, func(p place) error {
 		v, err = p.get()
@@ -207,8 +210,9 @@ func (l *ShareableList) At(i int) (v any, err error) {
 	return v, err
 }
 
-// Set changes element i in place. Below 0, i counts from the end. The error is ErrIndex if there is none, ErrType if a list cannot hold v, and ErrSize if
-// there is no room for it; nothing has changed then.
+// Set changes element i in place. Below 0, i counts from the end. The error is ErrIndex if there is
+// none, ErrType if a list cannot hold v, and ErrSize if there is no room for it; nothing has
+// changed then.
 func (l *ShareableList) Set(i int, v any) error {
 	value, err := pack(v)
 	if err != nil {
@@ -216,14 +220,16 @@ func (l *ShareableList) Set(i int, v any) error {
 	}
 	return l.with(i, func(p place) error {
 		if len(value.bytes) > len(p.bytes) {
-			return fmt.Errorf("set element %d to %d bytes, with room for %d: %w", i, len(value.bytes), len(p.bytes), ErrSize)
+			return fmt.Errorf("set element %d to %d bytes, with room for %d: %w", i, len(value.bytes),
+				len(p.bytes), ErrSize)
 		}
 		p.set(value)
 		return nil
 	})
 }
 
-// All returns the elements with their indices. An element that cannot be read is skipped; At says why.
+// All returns the elements with their indices. An element that cannot be read is skipped; At says
+// why.
 func (l *ShareableList) All() iter.Seq2[int, any] {
 	return func(yield func(int, any) bool) {
 		for i := range l.Len() {
@@ -271,7 +277,8 @@ func (l *ShareableList) Close() error {
 	return l.mem.Close()
 }
 
-// MarshalWire lets a list be part of a value that is sent. Whoever receives it has one of its own, of the same elements.
+// MarshalWire lets a list be part of a value that is sent. Its receiver has one of its own, of the
+// same elements.
 func (l *ShareableList) MarshalWire(e *wire.Encoder) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,8 @@ func values(l *ipc.ShareableList) (all []any) {
 
 func TestShareableList(t *testing.T) {
 	each(t, func(t *testing.T, _ *shm.Domain) {
-		l, err := ipc.NewShareableList("howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42, uint8(7), float32(0.5), "")
+		l, err := ipc.NewShareableList("howdy", []byte("HoWdY\x00\x00"), -273.154, 100, nil, true, 42,
+			uint8(7), float32(0.5), "")
 		check(t, err)
 		check(t, ipc.Bind("list", l))
 		again, err := ipc.Lookup[*ipc.ShareableList]("list")

@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A SimpleQueue is a queue with four methods: Python's, but that a put never waits for a reader. It travels like a Queue,
-// and whoever has it has both ends. The zero SimpleQueue is closed.
+// A SimpleQueue is a queue with four methods: Python's, but that a put never waits for a reader. It
+// travels like a Queue, and whoever has it has both ends. The zero SimpleQueue is closed.
 type SimpleQueue[T any] struct{ q Queue[T] }
 
 // NewSimpleQueue makes a queue. The caller closes it.
@@ -35,8 +35,9 @@ func (s *SimpleQueue[T]) Poll(ctx context.Context) error { return s.q.Poll(ctx) 
 // Close closes the queue in this process. It is idempotent.
 func (s *SimpleQueue[T]) Close() error { return s.q.Close() }
 
-// MarshalWire lets a queue be part of a value that is sent. Whoever receives it has both ends.
+// MarshalWire lets a queue be part of a value that is sent. Its receiver has both ends.
 func (s *SimpleQueue[T]) MarshalWire(e *wire.Encoder) error { return s.q.MarshalWire(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if the queue carries
+// another type.
 func (s *SimpleQueue[T]) UnmarshalWire(d *wire.Decoder) error { return s.q.UnmarshalWire(d) }

@@ -18,7 +18,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A toolbox is one of each thing to synchronise by. It travels as an argument, and as a queue's element.
+// A toolbox is one of each thing to synchronise by. It travels as an argument, and as a queue's
+// element.
 type toolbox struct {
 	Mutex     *ipc.Mutex
 	RW        *ipc.RWMutex
@@ -53,7 +54,8 @@ func newToolbox(t testing.TB) *toolbox {
 }
 
 func (b *toolbox) close() error {
-	return errors.Join(b.Mutex.Close(), b.RW.Close(), b.Recursive.Close(), b.Semaphore.Close(), b.Cond.Close(), b.Event.Close(),
+	return errors.Join(b.Mutex.Close(), b.RW.Close(), b.Recursive.Close(), b.Semaphore.Close(),
+		b.Cond.Close(), b.Event.Close(),
 		b.Barrier.Close(), b.Once.Close(), b.Value.Close(), b.Array.Close())
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// Each turn has one action, of the last one to come, before anybody goes on; and each place in it is one caller's.
+// Each turn has one action, of the last one to come, before anybody goes on; and each place in it
+// is one caller's.
 func TestABarriersActionIsTheLastOnes(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		const parties, turns = 3, 20
@@ -177,7 +178,8 @@ func TestCountsThatThereCannotBe(t *testing.T) {
 	wantErr(t, err, ipc.ErrSize)
 }
 
-// Who waits for a condition that does not come holds the lock afterwards; who does not hold it cannot wait.
+// A waiter for a condition that does not come holds the lock afterwards; without the lock there is
+// no waiting.
 func TestACondGivesUpWithItsContext(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		c, err := ipc.NewCond(nil)

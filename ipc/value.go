@@ -5,10 +5,10 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Value is a number in shared memory, for any processes of the domain. It is read and changed as a whole, also where
-// nobody locks anything; Python's RawValue is a Value whose Mutex nobody uses. Python's v.value += 1 loses additions, Add
-// does not. The Mutex is for changes of more than one number. A bool or a
-// struct is a [Record]. The zero Value is closed.
+// A Value is a number in shared memory, for any processes of the domain. It is read and changed as
+// a whole, also where nobody locks anything; Python's RawValue is a Value whose Mutex nobody uses.
+// Python's v.value += 1 loses additions, Add does not. The Mutex is for changes of more than one
+// number. A bool or a struct is a [Record]. The zero Value is closed.
 type Value[T Number] struct{ Mutex }
 
 // NewValue makes a value. The caller closes it.
@@ -40,10 +40,12 @@ func (v *Value[T]) CompareAndSwap(old, n T) (swapped bool, err error) {
 	return v.array().CompareAndSwap(0, old, n)
 }
 
-// MarshalWire lets a Value be part of a value that is sent. Whoever receives it has one of its own, of the same number.
+// MarshalWire lets a Value be part of a value that is sent. Its receiver has one of its own, of the
+// same number.
 func (v *Value[T]) MarshalWire(e *wire.Encoder) error { return v.obj.marshal(e) }
 
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another type.
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is one of another
+// type.
 func (v *Value[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	v.obj, err = readNumbers(d, valueName[T](), shm.SizeOf[T]())
 	return err

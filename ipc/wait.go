@@ -6,15 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// A Poller is what can be waited for among others: a Receiver, a Queue, a side of a pipe, a Connection, a Listener, a
-// shoal.Process, a shoal.Group, and by PollFunc anything else.
+// A Poller is what can be waited for among others: a Receiver, a Queue, a side of a pipe, a
+// Connection, a Listener, a shoal.Process, a shoal.Group, and by PollFunc anything else.
 type Poller interface {
-	// Poll waits until there is something to be had, or never will be. What is ready when it is called is ready also if ctx
-	// has ended.
+	// Poll waits until there is something to be had, or never will be. What is ready when it is
+	// called is ready also if ctx has ended.
 	Poll(ctx context.Context) error
 }
 
-// A PollFunc is a Poller. It looks at its thing before it looks at ctx, so that Wait reports it beside others:
+// A PollFunc is a Poller. It looks at its thing before it looks at ctx, so that Wait reports it
+// beside others:
 //
 //	ipc.PollFunc(func(ctx context.Context) error {
 //		if done() {
@@ -32,9 +33,10 @@ type PollFunc func(ctx context.Context) error
 // Poll calls f.
 func (f PollFunc) Poll(ctx context.Context) error { return f(ctx) }
 
-// Wait waits until at least one of the things is ready, and returns the indexes of all that are, in ascending order. Others
-// may be quicker to take what there is. A thing whose Poll fails, because it is closed, counts as ready: what is done with it next
-// says why. The error is that of ctx; if ctx has ended already, Wait says what is ready now.
+// Wait waits until at least one of the things is ready, and returns the indexes of all that are, in
+// ascending order. Others may be quicker to take what there is. A thing whose Poll fails, because
+// it is closed, counts as ready: what is done with it next says why. The error is that of ctx; if
+// ctx has ended already, Wait says what is ready now.
 func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	if len(things) == 0 {
 		return nil, nil
@@ -76,8 +78,8 @@ func gaveUp(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// A glance is a context that ends when somebody begins to wait for its end. So a Poll under it returns at once, and one that
-// looks at its thing first, in whatever way, sees that it is ready.
+// A glance is a context that ends when somebody begins to wait for its end. So a Poll under it
+// returns at once, and one that looks at its thing first, in whatever way, sees that it is ready.
 type glance struct {
 	context.Context // the values
 	of              context.Context

@@ -24,8 +24,8 @@ var stay = shoal.Register("stay", func(ctx context.Context, _ int, _ struct{}) e
 	return nil
 })
 
-// Whatever the scheduler does, an ended process is reported beside a pipe that is ready, by the process, its group, and any
-// function that looks at it before it looks at its context.
+// Whatever the scheduler does, an ended process is reported beside a pipe that is ready, by the
+// process, its group, and any function that looks at it before it looks at its context.
 func TestRegression_S1_3_WaitReportsAllThatAreReady(t *testing.T) {
 	local(t)
 	ctx := watched(t)
@@ -74,7 +74,7 @@ func TestRegression_S1_3_WaitReportsAllThatAreReady(t *testing.T) {
 	wantErr(t, err, context.Canceled)
 }
 
-// A failure is an end, too; whoever waits is woken by it.
+// A failure is an end as well: it wakes those that wait.
 func TestWaitForAProcessAndAGroup(t *testing.T) {
 	local(t)
 	ctx := watched(t)
@@ -89,8 +89,9 @@ func TestWaitForAProcessAndAGroup(t *testing.T) {
 	}
 }
 
-// Who takes from the first that is ready, as programs do, does not keep the others from being reported: all that have a
-// value are named each time, so no sender waits for ever behind a busy one.
+// Taking from the first that is ready, as programs do, does not keep the others from being
+// reported: all that have a value are named each time, so no sender waits for ever behind a busy
+// one.
 func TestWaitIsFair(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		const senders, values = 4, 50
@@ -145,7 +146,8 @@ func TestWaitSeesStreamsAndCallersThatAreReady(t *testing.T) {
 	}
 }
 
-// What GetN enters it leaves, whatever the slice: the end is released by Close, and senders learn of it.
+// What GetN enters it leaves, whatever the slice: the end is released by Close, and senders learn
+// of it.
 func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
 	each(t, func(t *testing.T, d *shm.Domain) {
 		ctx, q := watched(t), newQueue[int](t, 1)
@@ -174,7 +176,8 @@ func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
 func TestRegression_S1_7_QueuesOfSizesThatThereCannotBe(t *testing.T) {
 	local(t)
 	for what, opts := range map[string]ipc.QueueOptions{
-		"negative": {Capacity: -1}, "too many": {Capacity: 1 << 31}, "no byte": {MaxBytes: -1}, "few bytes": {MaxBytes: 1},
+		"negative": {Capacity: -1}, "too many": {Capacity: 1 << 31}, "no byte": {MaxBytes: -1},
+		"few bytes":      {MaxBytes: 1},
 		"too many bytes": {MaxBytes: 1 << 40}, "policy": {Capacity: 1, Policy: 99},
 	} {
 		if _, err := ipc.NewQueueWith[int](opts); !errors.Is(err, ipc.ErrSize) {

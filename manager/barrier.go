@@ -84,10 +84,10 @@ func (b *Barrier) tell(ctx context.Context, method *method, args ...argument) er
 	}
 }
 
-// Abort breaks the barrier: who waits, and who comes, gets ErrBroken.
+// Abort breaks the barrier: those that wait, and those that come, get ErrBroken.
 func (b *Barrier) Abort(ctx context.Context) error { return b.call(ctx, barrierAbort).none() }
 
-// Reset makes the barrier as new. Who waits gets ErrBroken.
+// Reset makes the barrier as new. Those that wait get ErrBroken.
 func (b *Barrier) Reset(ctx context.Context) error { return b.call(ctx, barrierReset).none() }
 
 // Parties returns for how many the barrier is.

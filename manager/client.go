@@ -14,8 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// An address is how a server is reached from within its domain. Whoever has one holds the two
-// rings.
+// An address is how a server is reached from within its domain. Its holder holds the two rings.
 type address struct {
 	server [16]byte
 	pid    int

@@ -34,8 +34,8 @@ func (e *Event) MarshalWire(enc *wire.Encoder) error { return e.marshal(enc, "Ev
 // type.
 func (e *Event) UnmarshalWire(d *wire.Decoder) error { return e.unmarshal(d, "Event") }
 
-// An event is the state of an Event. round counts how often it was set: who waited then goes on,
-// even if it was reset since.
+// An event is the state of an Event. round counts how often it was set: those that waited then go
+// on, even if it was reset since.
 type event struct {
 	set   bool
 	round int

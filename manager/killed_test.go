@@ -36,8 +36,8 @@ var dieInTxn = shoal.Register("manager txn victim", func(ctx context.Context, _ 
 	})
 })
 
-// Who asks while the transaction goes on waits, and sees nothing of it when its client has been
-// killed.
+// A client that asks while the transaction goes on waits, and sees nothing of it when its client
+// has been killed.
 func TestAKilledClientsTxnIsUndone(t *testing.T) {
 	ctx, m := watched(t), process(t)
 	v, err := manager.NewValue(ctx, m, 1)

@@ -130,8 +130,7 @@ func (m *Manager) create(ctx context.Context, kind *kind, args ...argument) (p P
 	return p, err
 }
 
-// MarshalWire lets a manager be part of a value that is sent. Whoever receives it cannot end the
-// server.
+// MarshalWire lets a manager be part of a value that is sent. Its receiver cannot end the server.
 func (m *Manager) MarshalWire(e *wire.Encoder) error {
 	c, err := m.open()
 	if err != nil {

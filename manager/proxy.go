@@ -13,7 +13,7 @@ import (
 )
 
 // A Proxy stands for an object in the server. Proxies travel to other processes, as arguments,
-// through queues and in other objects of the manager; whoever receives one has one of its own, and
+// through queues and in other objects of the manager; the receiver of one has one of its own, and
 // closes it. The object lives as long as there is a proxy of it, in a process, in a message or in
 // an object: those of a process that dies are closed by that. An object that holds a proxy of
 // itself is there until the manager is closed.

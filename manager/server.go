@@ -106,7 +106,7 @@ func (s *server) welcome(m *shm.Message) {
 	s.done.Go(l.serve)
 }
 
-// close ends what is left. Who said hello too late finds its lane closed.
+// close ends what is left. A client that said hello too late finds its lane closed.
 func (s *server) close() error {
 	s.done.Wait()
 	err := s.d.Release(s.receivers)

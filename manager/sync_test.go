@@ -264,7 +264,8 @@ func TestEventsSemaphoresBarriers(t *testing.T) {
 	wantErr(t, <-waited, manager.ErrBroken)
 }
 
-// Who comes too late breaks a barrier for those who wait, although it has not waited itself.
+// A party that comes too late breaks a barrier for those who wait, although it has not waited
+// itself.
 func TestABarrierIsBrokenByWhoComesTooLate(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)

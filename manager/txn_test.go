@@ -64,7 +64,7 @@ func TestATxnIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// Who looks sees both accounts before or both after, also in shared memory.
+// A reader sees both accounts before or both after, also in shared memory.
 func TestNobodySeesHalfATxn(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
@@ -147,8 +147,8 @@ func TestATxnEndsWithItsDeadline(t *testing.T) {
 	want(t, n, err, 1)
 }
 
-// Who has got a value may go while somebody else's transaction keeps how the queue was. That it is
-// gone cannot be undone.
+// A client that has got a value may go while somebody else's transaction keeps how the queue was.
+// That it is gone cannot be undone.
 func TestARollbackBringsNobodyBack(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	g := manager.NewGateway(m)

@@ -1,4 +1,5 @@
-// Package msgpack writes values with tensors as MessagePack, in the convention of Python's msgpack-numpy, and reads them.
+// Package msgpack writes values with tensors as MessagePack, in the convention of Python's
+// msgpack-numpy, and reads them.
 //
 //	err := msgpack.Save("model.msgpack", state)
 //	b, err := msgpack.Marshal(map[string]any{"step": 3, "x": t})
@@ -11,6 +12,6 @@
 //	dict of str or bytes      map[string]any
 //	numpy.ndarray, a scalar   *tensor.Tensor
 //
-// The trap: a file must be read from its beginning to its end, and tensors in it are not aligned, so nothing is mapped. For weights
-// safetensors is the better format.
+// The trap: a file must be read from its beginning to its end, and tensors in it are not aligned,
+// so nothing is mapped. For weights safetensors is the better format.
 package msgpack

@@ -8,11 +8,14 @@ import (
 )
 
 var (
-	// ErrFormat is wrapped where bytes are no MessagePack, are cut short, or hold an array that does not fit its shape.
+	// ErrFormat is wrapped where bytes are no MessagePack, are cut short, or hold an array that
+	// does not fit its shape.
 	ErrFormat = errors.New("msgpack: malformed")
-	// ErrUnsupported is wrapped where a value has no form: arrays of records, text or bfloat16, extension types, channels.
+	// ErrUnsupported is wrapped where a value has no form: arrays of records, text or bfloat16,
+	// extension types, channels.
 	ErrUnsupported = errors.New("msgpack: unsupported value")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the option that raises that.
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
+	// the option that raises that.
 	ErrLimit = room.ErrLimit
 )
 

@@ -30,7 +30,8 @@ func TestRegression_S4_2_MessagePackHasALimit(t *testing.T) {
 	for i := range 100_000 {
 		dict = append(fmt.Appendf(dict, "\xa6%06d", i), 0xc0)
 	}
-	for name, b := range map[string][]byte{"an array": x, "text": text, "a list": many(0xdd, 0xc0), "lists": many(0xdd, 0x90), "a dict": dict} {
+	for name, b := range map[string][]byte{"an array": x, "text": text, "a list": many(0xdd, 0xc0),
+		"lists": many(0xdd, 0x90), "a dict": dict} {
 		path := filepath.Join(t.TempDir(), "x.msgpack")
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)

@@ -60,7 +60,8 @@ func TestFilesOfMsgpackNumpy(t *testing.T) {
 }
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
-	all := map[string]*tensor.Tensor{"t": tensor.Arange(tensor.Int32, 0, 6, 1).Reshape(2, 3).T(), "empty": tensor.New(tensor.Float32, 0, 2), "long": tensor.New(tensor.Int8, 70_000)}
+	all := map[string]*tensor.Tensor{"t": tensor.Arange(tensor.Int32, 0, 6, 1).Reshape(2, 3).T(),
+		"empty": tensor.New(tensor.Float32, 0, 2), "long": tensor.New(tensor.Int8, 70_000)}
 	for dt := tensor.Bool; dt <= tensor.Complex128; dt++ {
 		if dt != tensor.BFloat16 {
 			all[dt.String()] = tensor.Ones(dt, 3)
@@ -92,7 +93,8 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	}
 	loop := []any{nil}
 	loop[0] = loop
-	for name, v := range map[string]any{"bfloat16": tensor.Ones(tensor.BFloat16, 1), "a channel": make(chan int), "itself": loop} {
+	for name, v := range map[string]any{"bfloat16": tensor.Ones(tensor.BFloat16, 1),
+		"a channel": make(chan int), "itself": loop} {
 		if _, err := msgpack.Marshal(v); !errors.Is(err, msgpack.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -116,10 +118,13 @@ func TestHostileBytes(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"more":       append(read(t, "numpy"), 0xc0),
 		"deep":       []byte(strings.Repeat("\x91", 1000)),
-		"long bytes": {0xc6, 0xff, 0xff, 0xff, 0xff}, "long list": {0xdd, 0xff, 0xff, 0xff, 0xff}, "long map": {0xdf, 0xff, 0xff, 0xff, 0xff}, "long text": {0xdb, 0xff, 0xff, 0xff, 0xff},
+		"long bytes": {0xc6, 0xff, 0xff, 0xff, 0xff}, "long list": {0xdd, 0xff, 0xff, 0xff, 0xff},
+		"long map": {0xdf, 0xff, 0xff, 0xff, 0xff}, "long text": {0xdb, 0xff, 0xff, 0xff, 0xff},
 		"never used": {0xc1}, "a key of a number": {0x81, 1, 1}, "a key twice": {0x82, 0xa1, 'a', 1, 0xa1, 'a', 1},
-		"too few": array("<f4", []any{int64(3)}, make([]byte, 8)), "negative": array("<f4", []any{int64(-2)}, make([]byte, 8)),
-		"huge": array("<f4", []any{int64(1 << 40), int64(1 << 40)}, nil), "a shape of text": array("<f4", []any{"x"}, nil),
+		"too few":         array("<f4", []any{int64(3)}, make([]byte, 8)),
+		"negative":        array("<f4", []any{int64(-2)}, make([]byte, 8)),
+		"huge":            array("<f4", []any{int64(1 << 40), int64(1 << 40)}, nil),
+		"a shape of text": array("<f4", []any{"x"}, nil),
 	} {
 		if v, err := msgpack.Unmarshal(b); !errors.Is(err, msgpack.ErrFormat) {
 			t.Errorf("%s: %v, %v", name, v, err)
@@ -147,7 +152,8 @@ func FuzzUnmarshal(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v: %v", v, err)
 		}
-		if _, err := msgpack.Unmarshal(again); err != nil && !errors.Is(err, msgpack.ErrUnsupported) && !errors.Is(err, msgpack.ErrFormat) {
+		if _, err := msgpack.Unmarshal(again); err != nil && !errors.Is(err, msgpack.ErrUnsupported) &&
+			!errors.Is(err, msgpack.ErrFormat) {
 			t.Fatal(err)
 		}
 	})

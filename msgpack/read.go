@@ -21,8 +21,9 @@ import (
 
 // Options bound what is read. The zero value is usable.
 type Options struct {
-	// MaxBytes is how many bytes values may take in memory: of arrays, text, lists and dicts, about. 0 stands for what this process may take
-	// without somebody being killed, as a file of 1 GB may be a list of 10^9 items; up to 64 MiB are always given.
+	// MaxBytes is how many bytes values may take in memory: of arrays, text, lists and dicts,
+	// about. 0 stands for what this process may take without somebody being killed, as a file of 1
+	// GB may be a list of 10^9 items; up to 64 MiB are always given.
 	MaxBytes int64
 }
 
@@ -40,8 +41,9 @@ func LoadNamed(path string) (all map[string]*tensor.Tensor, others []string, err
 // Unmarshal reads the one value that b is. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
 func (o Options) Unmarshal(b []byte) (any, error) { return o.read(bytes.NewReader(b), int64(len(b))) }
 
-// Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and numbers, with dots between, and an array
-// alone as "tensor". Other values are passed over; LoadNamed names them. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
+// Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and
+// numbers, with dots between, and an array alone as "tensor". Other values are passed over;
+// LoadNamed names them. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
 func (o Options) Load(path string) (map[string]*tensor.Tensor, error) {
 	all, _, err := o.LoadNamed(path)
 	return all, err

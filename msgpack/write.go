@@ -17,8 +17,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Marshal returns a value of the types of the package comment as MessagePack; ints may be int. Maps are in the order of their keys. The
-// error wraps ErrUnsupported.
+// Marshal returns a value of the types of the package comment as MessagePack; ints may be int. Maps
+// are in the order of their keys. The error wraps ErrUnsupported.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	err := write(&b, v)
@@ -76,7 +76,8 @@ func dict[V any](e encoder, d map[string]V, depth int) error {
 	return err
 }
 
-// pairs writes a map with keys of bytes, as msgpack-numpy does, or its first n pairs where others follow.
+// pairs writes a map with keys of bytes, as msgpack-numpy does, or its first n pairs where others
+// follow.
 func (e encoder) pairs(n int, pairs ...any) error {
 	err := e.EncodeMapLen(n)
 	for i := 0; i < len(pairs); i += 2 {

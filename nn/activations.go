@@ -157,7 +157,8 @@ type PReLU struct {
 	Weight *autograd.Param // (1), or (channels)
 }
 
-// NewPReLU returns a float32 layer with a slope for all elements, or one for each channel, all 0.25 at first, as PyTorch's.
+// NewPReLU returns a float32 layer with a slope for all elements, or one for each channel, all 0.25
+// at first, as PyTorch's.
 func NewPReLU(slopes int) *PReLU {
 	checkSizes("NewPReLU", slopes)
 	return &PReLU{constant("weight", 0.25, slopes)}

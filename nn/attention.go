@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A MultiheadAttention layer has several heads attend to a sequence, each to its part of the projected features.
+// A MultiheadAttention layer has several heads attend to a sequence, each to its part of the
+// projected features.
 type MultiheadAttention struct {
 	InProjWeight *autograd.Param // (3·embed, embed): of queries, keys and values; or nil, and then there are
 	QProjWeight  *autograd.Param // (embed, embed)
@@ -28,14 +29,14 @@ type MultiheadAttention struct {
 	Generator *tensor.Generator `wire:"-" torch:"-"` // as that of a Dropout
 }
 
-// NewMultiheadAttention returns a float32 layer, initialised as PyTorch's with numbers from g, or from the default generator if g is nil. It panics unless heads divides
-// embed.
+// NewMultiheadAttention returns a float32 layer, initialised as PyTorch's with numbers from g, or
+// from the default generator if g is nil. It panics unless heads divides embed.
 func NewMultiheadAttention(embed, heads int, g *tensor.Generator) *MultiheadAttention {
 	return newMultiheadAttention("NewMultiheadAttention", embed, heads, embed, embed, g)
 }
 
-// NewMultiheadAttentionOf is NewMultiheadAttention of keys with kdim features and values with vdim. Where one of them is not embed, each of
-// the three has a weight of its own, as in PyTorch.
+// NewMultiheadAttentionOf is NewMultiheadAttention of keys with kdim features and values with vdim.
+// Where one of them is not embed, each of the three has a weight of its own, as in PyTorch.
 func NewMultiheadAttentionOf(embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
 	return newMultiheadAttention("NewMultiheadAttentionOf", embed, heads, kdim, vdim, g)
 }
@@ -45,13 +46,15 @@ func newMultiheadAttention(what string, embed, heads, kdim, vdim int, g *tensor.
 	if embed%heads != 0 {
 		misuse("%s of %d features in %d heads: they are divided evenly between them", what, embed, heads)
 	}
-	m := &MultiheadAttention{InProjBias: constant("in_proj_bias", 0, 3*embed), OutProj: NewLinear(embed, embed, g), Heads: heads}
+	m := &MultiheadAttention{InProjBias: constant("in_proj_bias", 0, 3*embed),
+		OutProj: NewLinear(embed, embed, g), Heads: heads}
 	m.OutProj.Bias.T.Zero()
 	if kdim == embed && vdim == embed {
 		m.InProjWeight = xavier("in_proj_weight", g, 3*embed, embed)
 		return m
 	}
-	m.QProjWeight, m.KProjWeight, m.VProjWeight = xavier("q_proj_weight", g, embed, embed), xavier("k_proj_weight", g, embed, kdim), xavier("v_proj_weight", g, embed, vdim)
+	m.QProjWeight, m.KProjWeight, m.VProjWeight = xavier("q_proj_weight", g, embed, embed),
+		xavier("k_proj_weight", g, embed, kdim), xavier("v_proj_weight", g, embed, vdim)
 	return m
 }
 
@@ -61,12 +64,14 @@ func xavier(name string, g *tensor.Generator, out, in int) *autograd.Param {
 	return autograd.NewParam(name, tensor.New(tensor.Float32, out, in).Uniform(g, -bound, bound))
 }
 
-// AddBiasKV gives m one more key and value, which are learned: PyTorch's add_bias_kv. They are initialised as PyTorch's with numbers from g, or from
-// the default generator if g is nil. Call it before parameters are counted, shared or given to an optimizer.
+// AddBiasKV gives m one more key and value, which are learned: PyTorch's add_bias_kv. They are
+// initialised as PyTorch's with numbers from g, or from the default generator if g is nil. Call it
+// before parameters are counted, shared or given to an optimizer.
 func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
 	embed := m.embed()
 	learned := func(name string) *autograd.Param {
-		return autograd.NewParam(name, tensor.RandN(tensor.Float32, g, 1, 1, embed).MulScalar(1/math.Sqrt(float64(embed))))
+		return autograd.NewParam(name, tensor.RandN(tensor.Float32, g, 1, 1,
+			embed).MulScalar(1/math.Sqrt(float64(embed))))
 	}
 	m.BiasK, m.BiasV = learned("bias_k"), learned("bias_v")
 }
@@ -82,7 +87,8 @@ func (m *MultiheadAttention) Train(on bool) { m.Off = !on }
 
 // An AttentionMask says what queries do not see, as in PyTorch: of Bool, that is where it is true.
 type AttentionMask struct {
-	Mask    *tensor.Tensor // (L, S) or (N·heads, L, S): of Bool, or numbers that are added to products; nil: all is seen
+	// (L, S) or (N·heads, L, S): of Bool, or numbers that are added to products; nil: all is seen
+	Mask    *tensor.Tensor
 	Padding *tensor.Tensor // (N, S), of the same kinds: keys that no query of an example sees; nil: none
 	Causal  bool           // query i sees the keys up to i alone
 }
@@ -92,14 +98,16 @@ func (m *MultiheadAttention) Forward(x *autograd.Var) *autograd.Var {
 	return m.Attend(x, x, x, AttentionMask{})
 }
 
-// Attend returns the attention of queries q, (L, N, embed), to keys k, (S, N, kdim), and values v, (S, N, vdim): (L, N, embed). With BatchFirst the first two dimensions change
-// places; without a batch there is no N.
+// Attend returns the attention of queries q, (L, N, embed), to keys k, (S, N, kdim), and values v,
+// (S, N, vdim): (L, N, embed). With BatchFirst the first two dimensions change places; without a
+// batch there is no N.
 func (m *MultiheadAttention) Attend(q, k, v *autograd.Var, mask AttentionMask) *autograd.Var {
 	y, _ := m.attend(q, k, v, mask, false)
 	return y
 }
 
-// AttendWeights is Attend, and the weights of the keys, (N, L, S), as means over the heads; the keys that BiasK and ZeroAttn add come last. Nothing is dropped.
+// AttendWeights is Attend, and the weights of the keys, (N, L, S), as means over the heads; the
+// keys that BiasK and ZeroAttn add come last. Nothing is dropped.
 func (m *MultiheadAttention) AttendWeights(q, k, v *autograd.Var, mask AttentionMask) (y, weights *autograd.Var) {
 	return m.attend(q, k, v, mask, true)
 }
@@ -109,7 +117,8 @@ func (m *MultiheadAttention) attend(q, k, v *autograd.Var, mask AttentionMask, w
 	single := len(q.Shape()) == 2
 	parts := m.project(q, k, v, single)
 	n, l := parts[0].Shape()[0], parts[0].Shape()[2]
-	o := autograd.Attention{Mask: mask.merged(m.Heads, parts[0].T(), parts[1].T(), m.more()), Causal: mask.Causal && m.more() == 0, Generator: m.Generator}
+	o := autograd.Attention{Mask: mask.merged(m.Heads, parts[0].T(), parts[1].T(), m.more()),
+		Causal: mask.Causal && m.more() == 0, Generator: m.Generator}
 	m.lengthen(&parts)
 	if weigh {
 		w := autograd.AttentionWeights(parts[0], parts[1], o)
@@ -234,8 +243,9 @@ func (m *MultiheadAttention) lengthen(parts *[3]*autograd.Var) {
 	}
 }
 
-// merged returns both masks as one that is added to the products of queries with keys, (N, heads, L or S, features), and with so many more keys, which all see:
-// (N or 1, heads or 1, L or 1, S+more), or nil.
+// merged returns both masks as one that is added to the products of queries with keys, (N, heads, L
+// or S, features), and with so many more keys, which all see: (N or 1, heads or 1, L or 1, S+more),
+// or nil.
 func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autograd.Var {
 	n, l, s := q.Dim(0), q.Dim(2), k.Dim(2)
 	var sum *tensor.Tensor

@@ -17,7 +17,8 @@ func TestAverageIsTheMeanOfStates(t *testing.T) {
 	}
 	m, a, b := layer(1, 7), layer(2, 8), layer(6, 12)
 	check(t, nn.Average(m, nn.State(m), nn.State(a), nn.State(b))) // m's own among them
-	if w, n := tensor.At[float32](m.Weight.T, 1), tensor.At[int64](nn.State(m)["num_batches_tracked"]); w != 3 || n != 9 {
+	if w, n := tensor.At[float32](m.Weight.T, 1),
+		tensor.At[int64](nn.State(m)["num_batches_tracked"]); w != 3 || n != 9 {
 		t.Errorf("weight %v after %d batches", w, n)
 	}
 	if w := tensor.At[float32](a.Weight.T, 0); w != 2 {

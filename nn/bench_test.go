@@ -35,7 +35,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkEncoder is a step of a transformer block with 8 sequences of 128 elements, on one thread.
+// BenchmarkEncoder is a step of a transformer block with 8 sequences of 128 elements, on one
+// thread.
 func BenchmarkEncoder(b *testing.B) {
 	defer kernel.SetThreads(kernel.Threads())
 	kernel.SetThreads(1)

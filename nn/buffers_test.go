@@ -23,7 +23,8 @@ func TestAScopeThatKeepsBuffersLeavesRunningStatistics(t *testing.T) {
 	}
 	y := b.Forward(autograd.NewScope().Const(x)).T()
 	if !tensor.Equal(kept, y) || b.RunningMean.Sum() == 0 || b.NumBatchesTracked.Item() != 1 {
-		t.Errorf("the mean is %v after %v batches, and results are equal: %v", b.RunningMean, b.NumBatchesTracked, tensor.Equal(kept, y))
+		t.Errorf("the mean is %v after %v batches, and results are equal: %v", b.RunningMean,
+			b.NumBatchesTracked, tensor.Equal(kept, y))
 	}
 }
 
@@ -43,7 +44,8 @@ func TestBuffersAreInTheStateTravelAndAreShared(t *testing.T) {
 	if n := tensor.At[int64](state["1.num_batches_tracked"]); n != 1 {
 		t.Errorf("%d batches tracked, want the receiver's", n)
 	}
-	if m := state["1.running_mean"]; !tensor.Equal(m, nn.State(got)["1.running_mean"]) || tensor.Equal(m, tensor.New(tensor.Float32, 2)) {
+	if m := state["1.running_mean"]; !tensor.Equal(m, nn.State(got)["1.running_mean"]) ||
+		tensor.Equal(m, tensor.New(tensor.Float32, 2)) {
 		t.Errorf("running mean %v", m)
 	}
 	nn.Eval(m)
@@ -78,14 +80,16 @@ func TestABatchOfOneElementHasNoVariance(t *testing.T) {
 		nn.Eval(b)
 		b.Forward(autograd.Const(tensor.New(tensor.Float32, 1, 3, 1, 1)))
 	})
-	mustPanic(t, "last dimensions differ", func() { nn.NewLayerNorm(3).Forward(autograd.Const(tensor.New(tensor.Float32, 3, 2))) })
+	mustPanic(t, "last dimensions differ",
+		func() { nn.NewLayerNorm(3).Forward(autograd.Const(tensor.New(tensor.Float32, 3, 2))) })
 }
 
 func TestAnEmbeddingStartsNormalAndRecordsNothingFromNoGrad(t *testing.T) {
 	e := nn.NewEmbedding(500, 40, tensor.NewGenerator(6))
 	w := e.Weight.T
 	n := float64(w.Numel())
-	if mean, std := w.Mean(), tensor.Std(w).Item(); math.Abs(mean) > 5/math.Sqrt(n) || math.Abs(std-1) > 5/math.Sqrt(2*n) {
+	if mean, std := w.Mean(), tensor.Std(w).Item(); math.Abs(mean) > 5/math.Sqrt(n) ||
+		math.Abs(std-1) > 5/math.Sqrt(2*n) {
 		t.Errorf("mean %v, deviation %v, want 0 and 1", mean, std)
 	}
 	idx := tensor.FromSlice([]int64{3, 3}, 2)
@@ -98,8 +102,10 @@ func TestAnEmbeddingStartsNormalAndRecordsNothingFromNoGrad(t *testing.T) {
 // everyLayer has one of each kind.
 func everyLayer() *nn.Sequential {
 	g := tensor.NewGenerator(1)
-	return nn.NewSequential(nn.NewEmbedding(7, 36, g), images{}, nn.NewConv2d(1, 2, 3, g), nn.NewBatchNorm2d(2), nn.ReLU{}, nn.NewDropout2d(0.5),
-		nn.NewMaxPool2d(2), nn.NewAvgPool2d(2), nn.Flatten{}, nn.NewLinear(2, 8, g), nn.GELU{}, nn.NewLayerNorm(8), nn.LeakyReLU{Slope: 0.1},
+	return nn.NewSequential(nn.NewEmbedding(7, 36, g), images{}, nn.NewConv2d(1, 2, 3, g),
+		nn.NewBatchNorm2d(2), nn.ReLU{}, nn.NewDropout2d(0.5),
+		nn.NewMaxPool2d(2), nn.NewAvgPool2d(2), nn.Flatten{}, nn.NewLinear(2, 8, g), nn.GELU{},
+		nn.NewLayerNorm(8), nn.LeakyReLU{Slope: 0.1},
 		nn.NewDropout(0.5), nn.SiLU{}, nn.Tanh{}, nn.Sigmoid{}, nn.Softmax{}, nn.LogSoftmax{})
 }
 
@@ -140,7 +146,8 @@ func TestEveryLayerTravels(t *testing.T) {
 	m.Layers = slices.Delete(m.Layers, 1, 2) // is of this test alone
 	got := cross(t, m)
 	for i, l := range m.Layers {
-		if a, b := slices.Collect(maps.Keys(nn.State(l))), slices.Collect(maps.Keys(nn.State(got.Layers[i]))); len(a) != len(b) {
+		if a, b := slices.Collect(maps.Keys(nn.State(l))),
+			slices.Collect(maps.Keys(nn.State(got.Layers[i]))); len(a) != len(b) {
 			t.Errorf("layer %d has %v, arrived with %v", i, a, b)
 		}
 	}

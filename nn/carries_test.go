@@ -27,8 +27,8 @@ type cargo struct {
 	ways map[string]func(*testing.T)
 }
 
-// A load says how a cargo is made, what it looks like, and how it is changed. Shared says whether a receiver's change is seen
-// by the sender.
+// A load says how a cargo is made, what it looks like, and how it is changed. Shared says whether a
+// receiver's change is seen by the sender.
 type load[T any] struct {
 	make   func(ctx context.Context) (T, error)
 	look   func(T) string
@@ -43,8 +43,8 @@ type crate[T any] struct {
 	Seen *ipc.Sender[string]
 }
 
-// carries adds to the table. tag is the name under which T is registered here; "" says that it is already, and "-" that it
-// cannot be.
+// carries adds to the table. tag is the name under which T is registered here; "" says that it is
+// already, and "-" that it cannot be.
 func carries[T any](name, tag string, l load[T]) cargo {
 	if tag != "" && tag != "-" {
 		wire.RegisterType[T](tag)
@@ -201,13 +201,18 @@ func newParam() (*autograd.Param, error) {
 
 func lookAtError(err error) string {
 	var pe *fs.PathError
-	return fmt.Sprint(err, errors.Is(err, ipc.ErrEmpty), errors.Is(err, fs.ErrNotExist), errors.Is(err, tensor.ErrLayout), errors.As(err, &pe))
+	return fmt.Sprint(err, errors.Is(err, ipc.ErrEmpty), errors.Is(err, fs.ErrNotExist),
+		errors.Is(err, tensor.ErrLayout), errors.As(err, &pe))
 }
 
 // cargoes is the table. What is new in Shoal and can travel gets a line here.
 var cargoes = []cargo{
-	carries("tensor", "", changing(func() (*tensor.Tensor, error) { return strided(), nil }, lookAt, func(t *tensor.Tensor) { t.Fill(7) })),
-	carries("no tensor", "-", load[*tensor.Tensor]{func(context.Context) (*tensor.Tensor, error) { return nil, nil }, lookAt, func(*tensor.Tensor) {}, false}),
+	carries("tensor", "", changing(func() (*tensor.Tensor, error) { return strided(), nil }, lookAt,
+		func(t *tensor.Tensor) { t.Fill(7) })),
+	carries("no tensor", "-", load[*tensor.Tensor]{func(context.Context) (*tensor.Tensor,
+		error) {
+		return nil, nil
+	}, lookAt, func(*tensor.Tensor) {}, false}),
 	carries("tensor over a file", "-", changing(func() (*tensor.Tensor, error) {
 		dir, err := os.MkdirTemp("", "carries")
 		if err != nil {
@@ -216,7 +221,8 @@ var cargoes = []cargo{
 		files = append(files, dir)
 		return tensor.FromFile(filepath.Join(dir, "file"), true, tensor.Int64, 2, 3)
 	}, lookAt, func(t *tensor.Tensor) { t.Fill(7) })),
-	carries("parameter with gradient", "", changing(newParam, lookAtParam, func(p *autograd.Param) { p.T.Fill(2); p.Grad.Fill(3) })),
+	carries("parameter with gradient", "",
+		changing(newParam, lookAtParam, func(p *autograd.Param) { p.T.Fill(2); p.Grad.Fill(3) })),
 	carries("state dict", "", changing(
 		func() (map[string]*tensor.Tensor, error) {
 			return map[string]*tensor.Tensor{"weight": strided(), "bias": tensor.Ones(tensor.Float64, 2)}, nil
@@ -229,14 +235,16 @@ var cargoes = []cargo{
 		func(m *nn.Linear) { m.Weight.T.Fill(7) })),
 	carries("loss", "", changing(
 		func() (nn.CrossEntropy, error) {
-			return nn.CrossEntropy{Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1, Reduction: autograd.BySum}, nil
+			return nn.CrossEntropy{Weight: tensor.Ones(tensor.Float32, 3), Ignore: []int64{2}, Smoothing: 0.1,
+				Reduction: autograd.BySum}, nil
 		},
 		func(l nn.CrossEntropy) string {
 			return fmt.Sprint(lookAt(l.Weight), l.Ignore, l.Smoothing, l.Reduction)
 		},
 		func(l nn.CrossEntropy) { l.Weight.Fill(7) })),
-	carries("loss without weights", "", load[nn.BCEWithLogits]{func(context.Context) (nn.BCEWithLogits, error) { return nn.BCEWithLogits{}, nil },
-		func(l nn.BCEWithLogits) string { return lookAt(l.Positive) }, func(nn.BCEWithLogits) {}, false}),
+	carries("loss without weights", "",
+		load[nn.BCEWithLogits]{func(context.Context) (nn.BCEWithLogits, error) { return nn.BCEWithLogits{}, nil },
+			func(l nn.BCEWithLogits) string { return lookAt(l.Positive) }, func(nn.BCEWithLogits) {}, false}),
 	carries("dtype", "", copied(tensor.BFloat16)),
 	carries("device", "", copied(tensor.Place{})), // those that are not the host's are in package cuda's TestCarries
 	carries("shape", "", copied([]int{2, 3, 4})),
@@ -254,40 +262,54 @@ var cargoes = []cargo{
 	carries("duration", "", copied(time.Second)),
 	carries("nested any", "", copied(map[string]any{"a": []any{1, 2.5, nil, "b"}, "c": tensor.Int8})),
 	carries("nil", "-", copied[any](nil)),
-	carries("no error", "-", load[error]{func(context.Context) (error, error) { return nil, nil }, lookAtError, func(error) {}, false}),
+	carries("no error", "-", load[error]{func(context.Context) (error, error) { return nil, nil },
+		lookAtError, func(error) {}, false}),
 	carries("error", "-", load[error]{
 		func(context.Context) (error, error) {
 			_, err := os.Open("/none")
 			return fmt.Errorf("worker: %w, %w: %w", ipc.ErrEmpty, tensor.ErrLayout, err), nil
 		}, lookAtError, func(error) {}, false}),
 	carries("queue", "carries.queue", changing(func() (*ipc.Queue[int], error) { return ipc.NewQueue[int](4) },
-		func(q *ipc.Queue[int]) string { return fmt.Sprint(q.Len(), " of ", q.Cap()) }, func(q *ipc.Queue[int]) { q.TryPut(1) })),
+		func(q *ipc.Queue[int]) string { return fmt.Sprint(q.Len(), " of ", q.Cap()) },
+		func(q *ipc.Queue[int]) { q.TryPut(1) })),
 	carries("sender", "carries.sender", changing(func() (*ipc.Sender[int], error) {
 		q, err := ipc.NewQueue[int](4)
 		return q.Sender(), errors.Join(err, hold(q))
-	}, func(s *ipc.Sender[int]) string { return fmt.Sprint(s.Len(), " of ", s.Cap()) }, func(s *ipc.Sender[int]) { s.TryPut(1) })),
+	}, func(s *ipc.Sender[int]) string { return fmt.Sprint(s.Len(), " of ", s.Cap()) },
+		func(s *ipc.Sender[int]) { s.TryPut(1) })),
 	carries("receiver", "carries.receiver", changing(func() (*ipc.Receiver[int], error) {
 		q, err := ipc.NewQueue[int](4)
 		return q.Receiver(), errors.Join(err, q.TryPut(1), hold(q))
-	}, func(r *ipc.Receiver[int]) string { return fmt.Sprint(r.Len(), " of ", r.Cap()) }, func(r *ipc.Receiver[int]) { r.TryGet() })),
+	}, func(r *ipc.Receiver[int]) string { return fmt.Sprint(r.Len(), " of ", r.Cap()) },
+		func(r *ipc.Receiver[int]) { r.TryGet() })),
 	carries("pipe", "carries.pipe", changing(func() (*ipc.Conn[int], error) {
 		a, b, err := ipc.Pipe[int]()
 		return a, errors.Join(err, b.TrySend(1), hold(b))
 	}, func(c *ipc.Conn[int]) string { return fmt.Sprint(c.Len()) }, func(c *ipc.Conn[int]) { c.TryRecv() })),
 	carries("simple queue", "carries.simple", changing(ipc.NewSimpleQueue[int],
-		func(q *ipc.SimpleQueue[int]) string { return fmt.Sprint(q.Empty()) }, func(q *ipc.SimpleQueue[int]) { q.Put(context.Background(), 1) })),
-	carries("joinable queue", "carries.joinable", changing(func() (*ipc.JoinableQueue[int], error) { return ipc.NewJoinableQueue[int](4) },
-		func(q *ipc.JoinableQueue[int]) string { return fmt.Sprint(q.Len()) }, func(q *ipc.JoinableQueue[int]) { q.Put(context.Background(), 1) })),
+		func(q *ipc.SimpleQueue[int]) string { return fmt.Sprint(q.Empty()) },
+		func(q *ipc.SimpleQueue[int]) { q.Put(context.Background(), 1) })),
+	carries("joinable queue", "carries.joinable",
+		changing(func() (*ipc.JoinableQueue[int], error) { return ipc.NewJoinableQueue[int](4) },
+			func(q *ipc.JoinableQueue[int]) string { return fmt.Sprint(q.Len()) },
+			func(q *ipc.JoinableQueue[int]) { q.Put(context.Background(), 1) })),
 	carries("memory", "", changing(func() (*ipc.Memory, error) { return ipc.NewMemory(8) },
 		func(m *ipc.Memory) string { return fmt.Sprint(m.Bytes()) }, func(m *ipc.Memory) { m.Bytes()[0]++ })),
-	carries("shareable list", "", changing(func() (*ipc.ShareableList, error) { return ipc.NewShareableList("text", 5) },
-		func(l *ipc.ShareableList) string { v, err := l.At(0); return fmt.Sprint(l.Len(), v, err) }, func(l *ipc.ShareableList) { l.Set(0, "other") })),
+	carries("shareable list", "", changing(func() (*ipc.ShareableList,
+		error) {
+		return ipc.NewShareableList("text", 5)
+	},
+		func(l *ipc.ShareableList) string { v, err := l.At(0); return fmt.Sprint(l.Len(), v, err) },
+		func(l *ipc.ShareableList) { l.Set(0, "other") })),
 	carries("pipe of two types", "carries.duplex", changing(func() (*ipc.Duplex[int, string], error) {
 		a, b, err := ipc.Pipe2[int, string]()
 		return a, errors.Join(err, b.TrySend("one"), hold(b))
-	}, func(c *ipc.Duplex[int, string]) string { return fmt.Sprint(c.Len()) }, func(c *ipc.Duplex[int, string]) { c.TryRecv() })),
-	carries("mutex", "", usable(ipc.NewMutex, func(m *ipc.Mutex) error { return errors.Join(m.TryLock(), m.Unlock()) })),
-	carries("rwmutex", "", usable(ipc.NewRWMutex, func(m *ipc.RWMutex) error { return errors.Join(m.TryRLock(), m.RUnlock()) })),
+	}, func(c *ipc.Duplex[int, string]) string { return fmt.Sprint(c.Len()) },
+		func(c *ipc.Duplex[int, string]) { c.TryRecv() })),
+	carries("mutex", "", usable(ipc.NewMutex,
+		func(m *ipc.Mutex) error { return errors.Join(m.TryLock(), m.Unlock()) })),
+	carries("rwmutex", "", usable(ipc.NewRWMutex,
+		func(m *ipc.RWMutex) error { return errors.Join(m.TryRLock(), m.RUnlock()) })),
 	carries("recursive mutex", "", usable(ipc.NewRecursiveMutex, func(m *ipc.RecursiveMutex) error {
 		o := ipc.NewOwner()
 		return errors.Join(m.TryLock(o), m.TryLock(o), m.Unlock(o), m.Unlock(o))
@@ -302,9 +324,11 @@ var cargoes = []cargo{
 	}, func(c *ipc.Cond) error { return c.NotifyAll() })),
 	carries("semaphore", "", changing(func() (*ipc.Semaphore, error) { return ipc.NewSemaphore(3) },
 		func(s *ipc.Semaphore) string { return fmt.Sprint(s.Permits()) }, func(s *ipc.Semaphore) { s.Release() })),
-	carries("event", "", changing(ipc.NewEvent, func(e *ipc.Event) string { return fmt.Sprint(e.IsSet()) }, func(e *ipc.Event) { e.Set() })),
+	carries("event", "", changing(ipc.NewEvent, func(e *ipc.Event) string { return fmt.Sprint(e.IsSet()) },
+		func(e *ipc.Event) { e.Set() })),
 	carries("barrier", "", changing(func() (*ipc.Barrier, error) { return ipc.NewBarrier(3) },
-		func(b *ipc.Barrier) string { return fmt.Sprint(b.Parties(), b.Broken()) }, func(b *ipc.Barrier) { b.Abort() })),
+		func(b *ipc.Barrier) string { return fmt.Sprint(b.Parties(), b.Broken()) },
+		func(b *ipc.Barrier) { b.Abort() })),
 	carries("once", "", changing(ipc.NewOnce, func(o *ipc.Once) string { return fmt.Sprint(o.Done()) },
 		func(o *ipc.Once) { o.Do(context.Background(), func() error { return nil }) })),
 	carries("value", "carries.value", changing(func() (*ipc.Value[float64], error) { return ipc.NewValue(2.5) },

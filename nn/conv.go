@@ -19,19 +19,21 @@ type Conv2d struct {
 	Same     bool             // pad so much that an image keeps its size, instead of Padding: PyTorch's padding="same"
 }
 
-// NewConv2d returns a float32 layer from in to out channels with square filters, stride 1 and no padding, initialised
-// as PyTorch's with numbers from g, or from the default generator if g is nil. Set Stride and Padding afterwards.
+// NewConv2d returns a float32 layer from in to out channels with square filters, stride 1 and no
+// padding, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
+// Set Stride and Padding afterwards.
 func NewConv2d(in, out, size int, g *tensor.Generator) *Conv2d {
 	return NewGroupedConv2d(in, out, size, 1, g)
 }
 
-// NewGroupedConv2d is NewConv2d of channels in so many groups: with as many as in, each channel is convolved by itself. It panics unless groups divides
-// in and out.
+// NewGroupedConv2d is NewConv2d of channels in so many groups: with as many as in, each channel is
+// convolved by itself. It panics unless groups divides in and out.
 func NewGroupedConv2d(in, out, size, groups int, g *tensor.Generator) *Conv2d {
 	checkSizes("NewConv2d", in, out, size, groups)
 	checkGroups("NewConv2d", groups, in, out)
 	fanIn := in / groups * size * size
-	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in/groups, size, size), Bias: uniform("bias", fanIn, g, out), Groups: groups}
+	return &Conv2d{Weight: uniform("weight", fanIn, g, out, in/groups, size, size),
+		Bias: uniform("bias", fanIn, g, out), Groups: groups}
 }
 
 // Params returns Weight and Bias.
@@ -79,18 +81,20 @@ type Conv1d struct {
 	Same     bool             // pad so much that a sequence keeps its length, instead of Padding
 }
 
-// NewConv1d returns a float32 layer from in to out channels with filters of a size, stride 1 and no padding, initialised as PyTorch's with numbers from g, or
-// from the default generator if g is nil.
+// NewConv1d returns a float32 layer from in to out channels with filters of a size, stride 1 and no
+// padding, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
 func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
 	return NewGroupedConv1d(in, out, size, 1, g)
 }
 
-// NewGroupedConv1d is NewConv1d of channels in so many groups. It panics unless groups divides in and out.
+// NewGroupedConv1d is NewConv1d of channels in so many groups. It panics unless groups divides in
+// and out.
 func NewGroupedConv1d(in, out, size, groups int, g *tensor.Generator) *Conv1d {
 	checkSizes("NewConv1d", in, out, size, groups)
 	checkGroups("NewConv1d", groups, in, out)
 	fanIn := in / groups * size
-	return &Conv1d{Weight: uniform("weight", fanIn, g, out, in/groups, size), Bias: uniform("bias", fanIn, g, out), Groups: groups}
+	return &Conv1d{Weight: uniform("weight", fanIn, g, out, in/groups, size),
+		Bias: uniform("bias", fanIn, g, out), Groups: groups}
 }
 
 // Params returns Weight and Bias.
@@ -101,7 +105,8 @@ func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {
 	if len(x.Shape()) != 3 {
 		misuse("Conv1d of shape %v: it takes sequences (N, in, L)", x.Shape())
 	}
-	flat := &Conv2d{Bias: c.Bias, Stride: [2]int{1, max(1, c.Stride)}, Padding: [2]int{0, c.Padding}, Dilation: [2]int{1, max(1, c.Dilation)},
-		Groups: c.Groups, Mode: c.Mode, Same: c.Same}
+	flat := &Conv2d{Bias: c.Bias, Stride: [2]int{1, max(1, c.Stride)}, Padding: [2]int{0, c.Padding},
+		Dilation: [2]int{1, max(1, c.Dilation)},
+		Groups:   c.Groups, Mode: c.Mode, Same: c.Same}
 	return autograd.Squeeze(flat.convolved(autograd.Unsqueeze(x, 2), autograd.Unsqueeze(c.Weight.Var(), 2)), 2)
 }

@@ -86,12 +86,14 @@ func TestAModuleMovesAndStaysWhatItIs(t *testing.T) {
 	params := slices.Collect(m.Params())
 	params[0].Grad = tensor.Ones(tensor.Float32, params[0].T.Shape()...)
 	dev.Fail(errors.New("no room"))
-	if err := nn.To(m, dev); err == nil || !strings.Contains(err.Error(), "no room") || params[0].T.Device() != nil || params[2].T.Device() != nil {
+	if err := nn.To(m, dev); err == nil || !strings.Contains(err.Error(), "no room") ||
+		params[0].T.Device() != nil || params[2].T.Device() != nil {
 		t.Errorf("%v", err)
 	}
 	dev.Fail(nil)
 	check(t, nn.To(m, dev))
-	if now := slices.Collect(m.Params()); !slices.Equal(now, params) || params[0].T.Device() != dev || params[0].Grad.Device() != dev {
+	if now := slices.Collect(m.Params()); !slices.Equal(now, params) || params[0].T.Device() != dev ||
+		params[0].Grad.Device() != dev {
 		t.Error("the parameters are others, or somewhere else")
 	}
 	check(t, nn.Load(m, before)) // from the host
@@ -123,7 +125,8 @@ func TestTrainingOnADeviceNeedsItsTensorsThere(t *testing.T) {
 	m := nn.NewLinear(3, 2, nil)
 	check(t, nn.To(m, dev))
 	defer func() {
-		if got := fmt.Sprint(recover()); !strings.Contains(got, "expected all tensors to be on the same device, but found at least two devices, test:0 and cpu") {
+		if got := fmt.Sprint(recover()); !strings.Contains(got,
+			"expected all tensors to be on the same device, but found at least two devices, test:0 and cpu") {
 			t.Error(got)
 		}
 	}()

@@ -28,25 +28,30 @@ func params(in []*autograd.Var) (w, b *autograd.Var) {
 var layerOps = map[string]differentialOp{
 	"GELUTanh": of1(autograd.GELUTanh), "ELU": by(autograd.ELU), "SELU": of1(autograd.SELU), "CELU": by(autograd.CELU),
 	"Softplus":   by(func(x *autograd.Var, beta float64) *autograd.Var { return autograd.Softplus(x, beta, 20) }),
-	"LogSigmoid": of1(autograd.LogSigmoid), "Softsign": of1(autograd.Softsign), "Mish": of1(autograd.Mish), "ReLU6": of1(autograd.ReLU6),
-	"Hardsigmoid": of1(autograd.Hardsigmoid), "Hardswish": of1(autograd.Hardswish), "Softshrink": by(autograd.Softshrink),
+	"LogSigmoid": of1(autograd.LogSigmoid), "Softsign": of1(autograd.Softsign), "Mish": of1(autograd.Mish),
+	"ReLU6":       of1(autograd.ReLU6),
+	"Hardsigmoid": of1(autograd.Hardsigmoid), "Hardswish": of1(autograd.Hardswish),
+	"Softshrink": by(autograd.Softshrink),
 	"Hardshrink": by(autograd.Hardshrink), "Tanhshrink": of1(autograd.Tanhshrink), "Hardtanh": by2(autograd.Hardtanh),
 	"Threshold": by2(autograd.Threshold), "PReLU": of2(autograd.PReLU),
 	"GLU": func(in []*autograd.Var, a []any) []*autograd.Var { return just(autograd.GLU(in[0], whole(a[0]))) },
 
 	"Conv2d": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.Conv2d(in[0], in[1], third(in), autograd.Window{Stride: square(a[0]), Padding: square(a[1]), Dilation: square(a[2]), Groups: whole(a[3])}))
+		return just(autograd.Conv2d(in[0], in[1], third(in),
+			autograd.Window{Stride: square(a[0]), Padding: square(a[1]), Dilation: square(a[2]), Groups: whole(a[3])}))
 	},
 	"Pad2d": func(in []*autograd.Var, a []any) []*autograd.Var {
 		p := wholes(a[0])
 		return just(autograd.Pad2d(in[0], autograd.Pads{{p[0], p[1]}, {p[2], p[3]}}, padModes[a[1].(string)]))
 	},
 	"MaxPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.MaxPool2d(in[0], autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2]), Ceil: true}))
+		return just(autograd.MaxPool2d(in[0],
+			autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2]), Ceil: true}))
 	},
 	"AvgPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.AvgPool2d(in[0], autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2]),
-			Ceil: a[3].(bool), InsideOnly: a[4].(bool)}))
+		return just(autograd.AvgPool2d(in[0],
+			autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2]),
+				Ceil: a[3].(bool), InsideOnly: a[4].(bool)}))
 	},
 
 	"NLLLoss": differentialOps["NLLLoss"], "CrossEntropy": differentialOps["CrossEntropy"],
@@ -75,5 +80,6 @@ var layerOps = map[string]differentialOp{
 	},
 }
 
-var padModes = map[string]autograd.PadMode{"constant": autograd.PadZeros, "reflect": autograd.PadReflect, "replicate": autograd.PadReplicate,
-	"circular": autograd.PadCircular}
+var padModes = map[string]autograd.PadMode{"constant": autograd.PadZeros, "reflect": autograd.PadReflect,
+	"replicate": autograd.PadReplicate,
+	"circular":  autograd.PadCircular}

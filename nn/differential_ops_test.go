@@ -87,7 +87,8 @@ func found(f func(x *autograd.Var, dim int) (*autograd.Var, *tensor.Tensor)) dif
 	}
 }
 
-var reductions = map[string]autograd.Reduction{"mean": autograd.ByMean, "sum": autograd.BySum, "none": autograd.Unreduced}
+var reductions = map[string]autograd.Reduction{"mean": autograd.ByMean, "sum": autograd.BySum,
+	"none": autograd.Unreduced}
 
 // weights returns the third input of a loss.
 func weights(in []*autograd.Var) *tensor.Tensor {
@@ -128,17 +129,23 @@ func option(o map[string]any, name string) float64 {
 
 func adam(o map[string]any) optim.AdamOptions {
 	betas := o["betas"].([]any)
-	return optim.AdamOptions{LR: o["lr"].(float64), Beta1: betas[0].(float64), Beta2: betas[1].(float64), Eps: option(o, "eps"),
+	return optim.AdamOptions{LR: o["lr"].(float64), Beta1: betas[0].(float64), Beta2: betas[1].(float64),
+		Eps:         option(o, "eps"),
 		WeightDecay: o["weight_decay"].(float64)}
 }
 
 var differentialOps = map[string]differentialOp{
-	"Neg": of1(autograd.Neg), "Exp": of1(autograd.Exp), "Log": of1(autograd.Log), "Sqrt": of1(autograd.Sqrt), "Abs": of1(autograd.Abs),
-	"Tanh": of1(autograd.Tanh), "Sigmoid": of1(autograd.Sigmoid), "ReLU": of1(autograd.ReLU), "Log1p": of1(autograd.Log1p),
-	"Expm1": of1(autograd.Expm1), "Rsqrt": of1(autograd.Rsqrt), "Reciprocal": of1(autograd.Reciprocal), "Sin": of1(autograd.Sin),
+	"Neg": of1(autograd.Neg), "Exp": of1(autograd.Exp), "Log": of1(autograd.Log), "Sqrt": of1(autograd.Sqrt),
+	"Abs":  of1(autograd.Abs),
+	"Tanh": of1(autograd.Tanh), "Sigmoid": of1(autograd.Sigmoid), "ReLU": of1(autograd.ReLU),
+	"Log1p": of1(autograd.Log1p),
+	"Expm1": of1(autograd.Expm1), "Rsqrt": of1(autograd.Rsqrt), "Reciprocal": of1(autograd.Reciprocal),
+	"Sin": of1(autograd.Sin),
 	"Cos": of1(autograd.Cos), "Erf": of1(autograd.Erf), "GELU": of1(autograd.GELU), "SiLU": of1(autograd.SiLU),
-	"Add": of2(autograd.Add), "Sub": of2(autograd.Sub), "Mul": of2(autograd.Mul), "Div": of2(autograd.Div), "Power": of2(autograd.Power),
-	"Maximum": of2(autograd.Maximum), "Minimum": of2(autograd.Minimum), "Pow": by(autograd.Pow), "AddScalar": by(autograd.AddScalar),
+	"Add": of2(autograd.Add), "Sub": of2(autograd.Sub), "Mul": of2(autograd.Mul), "Div": of2(autograd.Div),
+	"Power":   of2(autograd.Power),
+	"Maximum": of2(autograd.Maximum), "Minimum": of2(autograd.Minimum), "Pow": by(autograd.Pow),
+	"AddScalar": by(autograd.AddScalar),
 	"MulScalar": by(autograd.MulScalar), "LeakyReLU": by(autograd.LeakyReLU),
 	"Clamp": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.Clamp(in[0], a[0].(float64), a[1].(float64)))
@@ -153,14 +160,18 @@ var differentialOps = map[string]differentialOp{
 		return just(autograd.MaskedSelect(in[0], in[1].T()))
 	},
 
-	"Eq": plain2(tensor.Eq), "Ne": plain2(tensor.Ne), "Lt": plain2(tensor.Lt), "Le": plain2(tensor.Le), "Gt": plain2(tensor.Gt),
+	"Eq": plain2(tensor.Eq), "Ne": plain2(tensor.Ne), "Lt": plain2(tensor.Lt), "Le": plain2(tensor.Le),
+	"Gt": plain2(tensor.Gt),
 	"Ge": plain2(tensor.Ge), "And": plain2(tensor.And), "Or": plain2(tensor.Or), "Xor": plain2(tensor.Xor),
 	"Remainder": plain2(tensor.Remainder), "FloorDivide": plain2(tensor.FloorDivide),
-	"Sign": plain1(tensor.Sign), "Floor": plain1(tensor.Floor), "Ceil": plain1(tensor.Ceil), "Round": plain1(tensor.Round),
-	"Trunc": plain1(tensor.Trunc), "IsNaN": plain1(tensor.IsNaN), "IsInf": plain1(tensor.IsInf), "IsFinite": plain1(tensor.IsFinite),
-	"Not": plain1(tensor.Not),
+	"Sign": plain1(tensor.Sign), "Floor": plain1(tensor.Floor), "Ceil": plain1(tensor.Ceil),
+	"Round": plain1(tensor.Round),
+	"Trunc": plain1(tensor.Trunc), "IsNaN": plain1(tensor.IsNaN), "IsInf": plain1(tensor.IsInf),
+	"IsFinite": plain1(tensor.IsFinite),
+	"Not":      plain1(tensor.Not),
 
-	"Sum": reduced(autograd.Sum), "Mean": reduced(autograd.Mean), "Amax": reduced(autograd.Amax), "Amin": reduced(autograd.Amin),
+	"Sum": reduced(autograd.Sum), "Mean": reduced(autograd.Mean), "Amax": reduced(autograd.Amax),
+	"Amin":     reduced(autograd.Amin),
 	"Variance": reduced(autograd.Variance), "Std": reduced(autograd.Std), "Prod": reduced(autograd.Prod),
 	"All": reducedPlain(tensor.All), "Any": reducedPlain(tensor.Any),
 	"Max": found(autograd.Max), "Min": found(autograd.Min),
@@ -180,12 +191,15 @@ var differentialOps = map[string]differentialOp{
 		return consts(tensor.Argmin(in[0].T(), whole(a[0])))
 	},
 
-	"Reshape": along(autograd.Reshape), "Permute": along(autograd.Permute), "Flip": along(autograd.Flip), "Squeeze": along(autograd.Squeeze),
-	"Expand": along(autograd.Expand), "Flatten": of1(autograd.Flatten),
+	"Reshape": along(autograd.Reshape), "Permute": along(autograd.Permute), "Flip": along(autograd.Flip),
+	"Squeeze": along(autograd.Squeeze),
+	"Expand":  along(autograd.Expand), "Flatten": of1(autograd.Flatten),
 	"Transpose": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.Transpose(in[0], whole(a[0]), whole(a[1])))
 	},
-	"Unsqueeze": func(in []*autograd.Var, a []any) []*autograd.Var { return just(autograd.Unsqueeze(in[0], whole(a[0]))) },
+	"Unsqueeze": func(in []*autograd.Var, a []any) []*autograd.Var {
+		return just(autograd.Unsqueeze(in[0], whole(a[0])))
+	},
 	"Select": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.Select(in[0], whole(a[0]), whole(a[1])))
 	},
@@ -247,13 +261,16 @@ var differentialOps = map[string]differentialOp{
 		return just(autograd.BatchNorm2dBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5))
 	},
 	"MaxPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.MaxPool2d(in[0], autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2])}))
+		return just(autograd.MaxPool2d(in[0],
+			autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2])}))
 	},
 	"AvgPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.AvgPool2d(in[0], autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2])}))
+		return just(autograd.AvgPool2d(in[0],
+			autograd.Window{Size: square(a[0]), Stride: square(a[1]), Padding: square(a[2])}))
 	},
 	"Conv2d": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.Conv2d(in[0], in[1], third(in), autograd.Window{Stride: square(a[0]), Padding: square(a[1])}))
+		return just(autograd.Conv2d(in[0], in[1], third(in),
+			autograd.Window{Stride: square(a[0]), Padding: square(a[1])}))
 	},
 
 	"MSELoss": func(in []*autograd.Var, a []any) []*autograd.Var {
@@ -269,10 +286,12 @@ var differentialOps = map[string]differentialOp{
 		return just(autograd.WeightedBCEWithLogitsLoss(in[0], in[1], in[2].T(), reductions[a[0].(string)]))
 	},
 	"NLLLoss": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.Classification{Weight: weights(in), Reduction: reductions[a[0].(string)]}.NLLLoss(in[0], in[1].T()))
+		return just(autograd.Classification{Weight: weights(in),
+			Reduction: reductions[a[0].(string)]}.NLLLoss(in[0], in[1].T()))
 	},
 	"CrossEntropy": func(in []*autograd.Var, a []any) []*autograd.Var {
-		c := autograd.Classification{Weight: weights(in), Reduction: reductions[a[0].(string)], Smoothing: a[1].(float64)}
+		c := autograd.Classification{Weight: weights(in), Reduction: reductions[a[0].(string)],
+			Smoothing: a[1].(float64)}
 		return just(c.CrossEntropy(in[0], in[1].T()))
 	},
 	"Linspace": func(_ []*autograd.Var, a []any) []*autograd.Var {
@@ -285,8 +304,9 @@ var differentialOps = map[string]differentialOp{
 
 	"SGD": stepped(func(p []*autograd.Param, o map[string]any) optim.Optimizer {
 		damp, _ := o["dampening"].(float64)
-		return optim.NewSGD(slices.Values(p), optim.SGDOptions{LR: o["lr"].(float64), Momentum: o["momentum"].(float64), Dampening: damp,
-			WeightDecay: o["weight_decay"].(float64), Nesterov: o["nesterov"].(bool)})
+		return optim.NewSGD(slices.Values(p),
+			optim.SGDOptions{LR: o["lr"].(float64), Momentum: o["momentum"].(float64), Dampening: damp,
+				WeightDecay: o["weight_decay"].(float64), Nesterov: o["nesterov"].(bool)})
 	}),
 	"Adam": stepped(func(p []*autograd.Param, o map[string]any) optim.Optimizer {
 		return optim.NewAdam(slices.Values(p), adam(o))
@@ -295,7 +315,9 @@ var differentialOps = map[string]differentialOp{
 		return optim.NewAdamW(slices.Values(p), adam(o))
 	}),
 	"RMSprop": stepped(func(p []*autograd.Param, o map[string]any) optim.Optimizer {
-		return optim.NewRMSprop(slices.Values(p), optim.RMSpropOptions{LR: o["lr"].(float64), Alpha: option(o, "alpha"), Eps: option(o, "eps"),
-			WeightDecay: o["weight_decay"].(float64), Momentum: o["momentum"].(float64), Centered: o["centered"].(bool)})
+		return optim.NewRMSprop(slices.Values(p),
+			optim.RMSpropOptions{LR: o["lr"].(float64), Alpha: option(o, "alpha"), Eps: option(o, "eps"),
+				WeightDecay: o["weight_decay"].(float64), Momentum: o["momentum"].(float64),
+				Centered: o["centered"].(bool)})
 	}),
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A difference is one line of testdata/differential.jsonl.gz, which testdata/differential.py has written.
+// A difference is one line of testdata/differential.jsonl.gz, which testdata/differential.py has
+// written.
 type difference struct {
 	Torch string
 	Cases int
@@ -96,7 +97,8 @@ func TestRegression_S1_7_RandomCasesAreThoseOfPyTorch(t *testing.T) {
 	compareAll(t, "testdata/differential.jsonl.gz", 5000, differentialOps)
 }
 
-// compareAll compares each case of a file, of which there are at least so many, with what one of ops makes of it.
+// compareAll compares each case of a file, of which there are at least so many, with what one of
+// ops makes of it.
 func compareAll(t *testing.T, path string, least int, ops map[string]differentialOp) {
 	head, rows := differences(t, path)
 	if len(rows) != head.Cases || len(rows) < least || head.Torch == "" {
@@ -115,7 +117,8 @@ func compareAll(t *testing.T, path string, least int, ops map[string]differentia
 			}
 			if why := r.differs(t, f, lay); why != "" {
 				if bad[r.Op]++; bad[r.Op] <= 3 {
-					t.Errorf("case %d, layout %d: %s%v of %s: %s", i+2, lay, r.Op, r.Args, strings.Join(r.In, " and "), why)
+					t.Errorf("case %d, layout %d: %s%v of %s: %s", i+2, lay, r.Op, r.Args,
+						strings.Join(r.In, " and "), why)
 				}
 				break
 			}
@@ -196,7 +199,8 @@ func refusal(f func()) (text string) {
 	return ""
 }
 
-// another says in what a tensor differs from what is wanted: whole numbers exactly, and fractions by a rounding or so.
+// another says in what a tensor differs from what is wanted: whole numbers exactly, and fractions
+// by a rounding or so.
 func another(got, want *tensor.Tensor) string {
 	if got.DType() != want.DType() || !slices.Equal(got.Shape(), want.Shape()) {
 		return fmt.Sprintf("%v %v, want %v %v", got.DType(), got.Shape(), want.DType(), want.Shape())

@@ -13,8 +13,9 @@ type Dropout struct {
 	P   float64 // the probability to be dropped
 	Off bool    // set by Eval: pass everything on as it is
 
-	// Generator is where random numbers come from. It stays in its process: a worker that receives a layer draws from
-	// its default generator, as every layer does without one; it seeds that with tensor.ManualSeed, or sets another.
+	// Generator is where random numbers come from. It stays in its process: a worker that receives
+	// a layer draws from its default generator, as every layer does without one; it seeds that with
+	// tensor.ManualSeed, or sets another.
 	Generator *tensor.Generator `wire:"-" torch:"-"`
 }
 
@@ -43,8 +44,8 @@ func (d *Dropout2d) Forward(x *autograd.Var) *autograd.Var {
 // Train switches dropping on or off.
 func (d *Dropout2d) Train(on bool) { d.Off = !on }
 
-// Train sets all layers of m to how they behave in training. The mode is part of the layers, so that it travels
-// with them; goroutines that share a module share it.
+// Train sets all layers of m to how they behave in training. The mode is part of the layers, so
+// that it travels with them; goroutines that share a module share it.
 func Train(m Module) { setTraining(m, true) }
 
 // Eval sets all layers of m to how they behave when they are used: Dropout passes everything on.

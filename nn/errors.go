@@ -2,7 +2,8 @@ package nn
 
 import "errors"
 
-// What may be wrong with a state that is loaded. All problems of a state are reported at once, each with its name.
+// What may be wrong with a state that is loaded. All problems of a state are reported at once, each
+// with its name.
 var (
 	// ErrMissing is wrapped for a parameter that the state does not have.
 	ErrMissing = errors.New("nn: missing from the state")

@@ -65,7 +65,8 @@ func ExampleTransformerEncoderLayer() {
 
 func ExampleMultiheadAttention() {
 	m := nn.NewMultiheadAttention(8, 2, nil)
-	q, kv := autograd.NoGrad(tensor.Ones(tensor.Float32, 3, 1, 8)), autograd.NoGrad(tensor.Ones(tensor.Float32, 4, 1, 8))
+	q, kv := autograd.NoGrad(tensor.Ones(tensor.Float32, 3, 1, 8)),
+		autograd.NoGrad(tensor.Ones(tensor.Float32, 4, 1, 8))
 	y, w := m.AttendWeights(q, kv, kv, nn.AttentionMask{})
 	fmt.Println(y.Shape(), w.Shape(), tensor.At[float32](w.T(), 0, 0, 0))
 	// Output: [3 1 8] [1 3 4] 0.25

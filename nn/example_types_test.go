@@ -179,7 +179,8 @@ func ExampleSequential() {
 	// 2.bias [2]
 }
 
-// In training some numbers are 0 and the others twice as large, so that the sum stays about what it was.
+// In training some numbers are 0 and the others twice as large, so that the sum stays about what it
+// was.
 func ExampleDropout() {
 	d := nn.NewDropout(0.5)
 	x := autograd.NoGrad(tensor.Ones(tensor.Float32, 1000))
@@ -251,7 +252,8 @@ func ExampleAttentionMask() {
 	m := nn.NewMultiheadAttention(4, 1, nil)
 	m.BatchFirst = true
 	x := autograd.NoGrad(tensor.Ones(tensor.Float32, 2, 2, 4))
-	_, w := m.AttendWeights(x, x, x, nn.AttentionMask{Padding: tensor.FromSlice([]bool{false, false, false, true}, 2, 2)})
+	_, w := m.AttendWeights(x, x, x, nn.AttentionMask{Padding: tensor.FromSlice([]bool{false, false, false,
+		true}, 2, 2)})
 	fmt.Println(w.T().ToNested())
 	// Output: [[[0.5 0.5] [0.5 0.5]] [[1 0] [1 0]]]
 }

@@ -15,14 +15,16 @@ import (
 	"github.com/shoal-mp/shoal/torch/pt"
 )
 
-// LoadFile moves m to a device, or to the host if that is nil, and copies the tensors of a file into its parameters and buffers. The file
-// is one of torch.save (a state dict, or a whole module), a .safetensors file, or the index of several: what it is is in its first bytes,
-// and its name does not matter. Tensors that were saved from a GPU are read like others.
+// LoadFile moves m to a device, or to the host if that is nil, and copies the tensors of a file
+// into its parameters and buffers. The file is one of torch.save (a state dict, or a whole module),
+// a .safetensors file, or the index of several: what it is is in its first bytes, and its name does
+// not matter. Tensors that were saved from a GPU are read like others.
 //
-// Every name of State(m) has to be in the file, and none besides: the error wraps ErrMissing, ErrUnexpected, ErrShape or ErrDType for
-// each that differs, ErrFile where the file is none of these, or what reading says; and then nothing was changed. Floats of one
-// width become those of another, as in PyTorch; other dtypes have to be those of m. For a part of a file, and for a part of m, see
-// [ReadState], [Under] and [LoadPart].
+// Every name of State(m) has to be in the file, and none besides: the error wraps ErrMissing,
+// ErrUnexpected, ErrShape or ErrDType for each that differs, ErrFile where the file is none of
+// these, or what reading says; and then nothing was changed. Floats of one width become those of
+// another, as in PyTorch; other dtypes have to be those of m. For a part of a file, and for a part
+// of m, see [ReadState], [Under] and [LoadPart].
 func LoadFile(m Module, path string, dev tensor.Device) error {
 	state, err := ReadState(path)
 	if err != nil {
@@ -67,9 +69,11 @@ func isFloat(dt tensor.DType) bool {
 	return false
 }
 
-// LoadPart is Load without the demand that all names agree, as PyTorch's load_state_dict with strict=False: it returns those of State(m) that
-// are missing from state and those of state that m does not have, in order. Floats of one width become those of another. Shapes and
-// dtypes of the others have to fit: the error wraps ErrShape or ErrDType for each that does not, and then nothing was changed.
+// LoadPart is Load without the demand that all names agree, as PyTorch's load_state_dict with
+// strict=False: it returns those of State(m) that are missing from state and those of state that m
+// does not have, in order. Floats of one width become those of another. Shapes and dtypes of the
+// others have to fit: the error wraps ErrShape or ErrDType for each that does not, and then nothing
+// was changed.
 func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []string, err error) {
 	own := State(m)
 	var problems []error
@@ -91,8 +95,9 @@ func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []
 	return missing, unexpected, guardedCopy(own, state)
 }
 
-// Under returns the tensors of state whose names begin with prefix and a dot, by the rest of their names: the model in a checkpoint of several
-// things, or what DistributedDataParallel has put under "module". They are those of state, not views to be closed.
+// Under returns the tensors of state whose names begin with prefix and a dot, by the rest of their
+// names: the model in a checkpoint of several things, or what DistributedDataParallel has put under
+// "module". They are those of state, not views to be closed.
 func Under(state map[string]*tensor.Tensor, prefix string) map[string]*tensor.Tensor {
 	part := map[string]*tensor.Tensor{}
 	for name, t := range state {
@@ -126,8 +131,9 @@ func hasAll(state, names map[string]*tensor.Tensor) bool {
 	return true
 }
 
-// SaveFile writes State(m) to a file that LoadFile, and PyTorch, reads: safetensors where the name of the file ends so, and otherwise a
-// state dict of torch.save. The file takes its place when it is whole.
+// SaveFile writes State(m) to a file that LoadFile, and PyTorch, reads: safetensors where the name
+// of the file ends so, and otherwise a state dict of torch.save. The file takes its place when it
+// is whole.
 func SaveFile(m Module, path string) error {
 	if strings.HasSuffix(strings.ToLower(path), ".safetensors") {
 		return safetensors.Save(path, State(m), map[string]string{"format": "pt"})
@@ -135,8 +141,9 @@ func SaveFile(m Module, path string) error {
 	return pt.Save(path, State(m))
 }
 
-// ReadState returns the tensors of a file that LoadFile reads, by name and on the host. They are pages of the file, read when they are touched,
-// where its format lets them be; the caller closes each. The error wraps ErrFile, or is what reading says.
+// ReadState returns the tensors of a file that LoadFile reads, by name and on the host. They are
+// pages of the file, read when they are touched, where its format lets them be; the caller closes
+// each. The error wraps ErrFile, or is what reading says.
 func ReadState(path string) (map[string]*tensor.Tensor, error) {
 	kind, err := kindOf(path)
 	if err != nil {
@@ -154,7 +161,9 @@ func ReadState(path string) (map[string]*tensor.Tensor, error) {
 		}
 		return pt.StateDict(v)
 	}
-	return nil, fmt.Errorf("load state %s: %w: it is neither what torch.save writes, nor safetensors, nor an index of those", path, ErrFile)
+	return nil, fmt.Errorf(
+		"load state %s: %w: it is neither what torch.save writes, nor safetensors, nor an index of those",
+		path, ErrFile)
 }
 
 // The kinds of files.

@@ -74,7 +74,9 @@ func TestLoadFileGoesByContent(t *testing.T) {
 		"d.safetensors": func(path string) error {
 			return nn.SaveFile(n, path)
 		},
-		"e.safetensors.index.json": func(path string) error { return safetensors.SaveSharded(path, 10, nn.State(n), nil) },
+		"e.safetensors.index.json": func(path string) error {
+			return safetensors.SaveSharded(path, 10, nn.State(n), nil)
+		},
 	} {
 		path := filepath.Join(dir, file)
 		check(t, save(path))
@@ -96,7 +98,8 @@ func TestLoadFileNamesWhatDiffersAndChangesNothing(t *testing.T) {
 	state["bn.num_batches_tracked"] = tensor.Ones(tensor.Float32)
 	check(t, pt.Save(path, state))
 	err := nn.LoadFile(m, path, nil)
-	for want, text := range map[error]string{nn.ErrMissing: "bn.bias", nn.ErrUnexpected: "extra", nn.ErrShape: "fc.weight of shape [2 5] into [2 4]",
+	for want, text := range map[error]string{nn.ErrMissing: "bn.bias", nn.ErrUnexpected: "extra",
+		nn.ErrShape: "fc.weight of shape [2 5] into [2 4]",
 		nn.ErrDType: "bn.num_batches_tracked"} {
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%v: want %v of %s", err, want, text)
@@ -104,17 +107,20 @@ func TestLoadFileNamesWhatDiffersAndChangesNothing(t *testing.T) {
 	}
 	sameState(t, m, before)
 	missing, unexpected, err := nn.LoadPart(m, state)
-	if !slices.Equal(missing, []string{"bn.bias"}) || !slices.Equal(unexpected, []string{"extra"}) || !errors.Is(err, nn.ErrShape) {
+	if !slices.Equal(missing, []string{"bn.bias"}) || !slices.Equal(unexpected, []string{"extra"}) ||
+		!errors.Is(err, nn.ErrShape) {
 		t.Errorf("%v, %v, %v", missing, unexpected, err)
 	}
 	sameState(t, m, before)
 	delete(state, "fc.weight")
 	delete(state, "bn.num_batches_tracked")
-	if missing, _, err = nn.LoadPart(m, state); err != nil || len(missing) != 3 || !tensor.Equal(m.BN.Weight.T, state["bn.weight"]) {
+	if missing, _, err = nn.LoadPart(m, state); err != nil || len(missing) != 3 ||
+		!tensor.Equal(m.BN.Weight.T, state["bn.weight"]) {
 		t.Errorf("%v, %v", missing, err)
 	}
 	before = nn.Clone(m)
-	for name, content := range map[string]string{"empty": "", "text": "these are no tensors", "half": "PK\x03\x04 and no more", "json": `{"a": 1, "b": 2}`} {
+	for name, content := range map[string]string{"empty": "", "text": "these are no tensors",
+		"half": "PK\x03\x04 and no more", "json": `{"a": 1, "b": 2}`} {
 		path := filepath.Join(dir, name)
 		check(t, os.WriteFile(path, []byte(content), 0o600))
 		if err := nn.LoadFile(m, path, nil); err == nil || !strings.Contains(err.Error(), path) {
@@ -133,19 +139,23 @@ func TestLoadFileNamesWhatDiffersAndChangesNothing(t *testing.T) {
 func TestLoadFileSaysUnderWhichNameAModelIs(t *testing.T) {
 	n, m := newTheirs(), newTheirs()
 	path := filepath.Join(t.TempDir(), "checkpoint.pt")
-	check(t, pt.Save(path, map[string]any{"epoch": 3, "model": nn.State(n), "other": map[string]*tensor.Tensor{"x": tensor.Ones(tensor.Float32, 1)}}))
-	if err := nn.LoadFile(m, path, nil); !errors.Is(err, nn.ErrMissing) || !strings.Contains(err.Error(), `Under(state, "model")`) {
+	check(t, pt.Save(path, map[string]any{"epoch": 3, "model": nn.State(n),
+		"other": map[string]*tensor.Tensor{"x": tensor.Ones(tensor.Float32, 1)}}))
+	if err := nn.LoadFile(m, path, nil); !errors.Is(err, nn.ErrMissing) ||
+		!strings.Contains(err.Error(), `Under(state, "model")`) {
 		t.Errorf("%v", err)
 	}
 	state, err := nn.ReadState(path)
 	check(t, err)
-	if missing, unexpected, err := nn.LoadPart(m, nn.Under(state, "model")); err != nil || len(missing)+len(unexpected) > 0 {
+	if missing, unexpected, err := nn.LoadPart(m, nn.Under(state, "model")); err != nil ||
+		len(missing)+len(unexpected) > 0 {
 		t.Errorf("%v, %v, %v", missing, unexpected, err)
 	}
 	sameState(t, m, n)
 }
 
-// Weights in half precision are loaded into float32, and a model goes to the device where it is wanted.
+// Weights in half precision are loaded into float32, and a model goes to the device where it is
+// wanted.
 func TestLoadFileConvertsFloatsAndMovesTheModel(t *testing.T) {
 	n, m := newTheirs(), newTheirs()
 	dev := devicetest.New("test:0")

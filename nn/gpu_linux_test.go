@@ -20,7 +20,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// simulated returns a GPU for this process and its children, which runs the kernels' own texts. Nothing may be left on it.
+// simulated returns a GPU for this process and its children, which runs the kernels' own texts.
+// Nothing may be left on it.
 func simulated(t *testing.T) tensor.Device {
 	t.Helper()
 	devices, err := sim.Create(1, 256<<20)
@@ -50,14 +51,16 @@ func simulated(t *testing.T) tensor.Device {
 	return dev
 }
 
-// A step of a small network by the kernels' own texts, which the simulated GPU interprets, is the host's.
+// A step of a small network by the kernels' own texts, which the simulated GPU interprets, is the
+// host's.
 func TestAStepOnASimulatedGPUIsTheHosts(t *testing.T) {
 	dev := simulated(t)
 	g := tensor.NewGenerator(2)
 	images, labels := tensor.RandN(tensor.Float32, g, 3, 1, 8, 8), tensor.RandInt(g, 0, 4, 3)
 	step := func(dev tensor.Device) (state map[string]*tensor.Tensor, loss *tensor.Tensor) {
 		g := tensor.NewGenerator(1)
-		m := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU{}, nn.Flatten{}, nn.NewDropout(0), nn.NewLinear(18, 4, g), nn.LogSoftmax{})
+		m := nn.NewSequential(nn.NewConv2d(1, 2, 3, g), nn.NewMaxPool2d(2), nn.ReLU{}, nn.Flatten{},
+			nn.NewDropout(0), nn.NewLinear(18, 4, g), nn.LogSoftmax{})
 		check(t, nn.To(m, dev))
 		o := optim.NewSGD(m.Params(), optim.SGDOptions{LR: 0.1, Momentum: 0.5})
 		l := nn.NLLLoss(m.Forward(autograd.NewScope().Const(on(t, dev, images))), on(t, dev, labels))
@@ -109,7 +112,8 @@ var trainThere = shoal.Register("train on a device", func(ctx context.Context, r
 	return errors.Join(x.Close(), y.Close())
 })
 
-// A worker that is killed while it changes the parameters, which are one memory on the device for all, leaves others and their training alone.
+// A worker that is killed while it changes the parameters, which are one memory on the device for
+// all, leaves others and their training alone.
 func TestHogwildOnASimulatedGPUGoesOnWithoutTheKilled(t *testing.T) {
 	dev, ctx := simulated(t), watched(t)
 	net := nn.NewLinear(4, 2, tensor.NewGenerator(1))

@@ -14,8 +14,8 @@ type Linear struct {
 	Bias   *autograd.Param // (out), or nil
 }
 
-// NewLinear returns a float32 layer from in to out features, initialised as PyTorch's with numbers from g, or from the
-// default generator if g is nil.
+// NewLinear returns a float32 layer from in to out features, initialised as PyTorch's with numbers
+// from g, or from the default generator if g is nil.
 func NewLinear(in, out int, g *tensor.Generator) *Linear {
 	checkSizes("NewLinear", in, out)
 	return &Linear{Weight: uniform("weight", in, g, out, in), Bias: uniform("bias", in, g, out)}
@@ -37,7 +37,8 @@ func optional(p *autograd.Param) *autograd.Var {
 	return p.Var()
 }
 
-// uniform returns a parameter with numbers from ±1/√fanIn: what kaiming_uniform(a=√5) of PyTorch amounts to.
+// uniform returns a parameter with numbers from ±1/√fanIn: what kaiming_uniform(a=√5) of PyTorch
+// amounts to.
 func uniform(name string, fanIn int, g *tensor.Generator, shape ...int) *autograd.Param {
 	bound := 1 / math.Sqrt(float64(fanIn))
 	return autograd.NewParam(name, tensor.New(tensor.Float32, shape...).Uniform(g, -bound, bound))

@@ -6,16 +6,19 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Loss is a loss as a value, which travels to other processes as its type does: in a field of that type, or in an any.
+// A Loss is a loss as a value, which travels to other processes as its type does: in a field of
+// that type, or in an any.
 type Loss interface {
-	// Of returns how far x is from the target. Target and x have the shapes that the function of package autograd takes.
+	// Of returns how far x is from the target. Target and x have the shapes that the function of
+	// package autograd takes.
 	Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var
 }
 
 // NLL is autograd.NLLLoss of log-probabilities and classes, as a value: NLL{Weight: w}.
 type NLL autograd.Classification
 
-// CrossEntropy is autograd.CrossEntropy of logits and classes, or probabilities, as a value: CrossEntropy{Smoothing: 0.1}.
+// CrossEntropy is autograd.CrossEntropy of logits and classes, or probabilities, as a value:
+// CrossEntropy{Smoothing: 0.1}.
 type CrossEntropy autograd.Classification
 
 // MSE is autograd.MSELoss as a value.
@@ -33,12 +36,14 @@ type BCEWithLogits struct {
 	Reduction autograd.Reduction
 }
 
-// Of returns the loss of x, (N, classes), for classes, (N); for other shapes see autograd.Classification.
+// Of returns the loss of x, (N, classes), for classes, (N); for other shapes see
+// autograd.Classification.
 func (l NLL) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.Classification(l).NLLLoss(x, target)
 }
 
-// Of returns the loss of x, (N, classes), for classes, (N), or for probabilities, (N, classes); for other shapes see autograd.Classification.
+// Of returns the loss of x, (N, classes), for classes, (N), or for probabilities, (N, classes); for
+// other shapes see autograd.Classification.
 func (l CrossEntropy) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.Classification(l).CrossEntropy(x, target)
 }
@@ -69,7 +74,8 @@ func init() {
 	wire.RegisterType[BCEWithLogits]("nn.BCEWithLogits")
 }
 
-// NLLLoss returns the mean negative log-likelihood of the classes in target, (N), under logp, (N, classes).
+// NLLLoss returns the mean negative log-likelihood of the classes in target, (N), under logp, (N,
+// classes).
 func NLLLoss(logp *autograd.Var, target *tensor.Tensor) *autograd.Var { return NLL{}.Of(logp, target) }
 
 // CrossEntropyLoss is NLLLoss of the logarithm of the softmax of logits, (N, classes).
@@ -80,12 +86,14 @@ func CrossEntropyLoss(logits *autograd.Var, target *tensor.Tensor) *autograd.Var
 // MSELoss returns the mean squared difference of x and target, of the same shape.
 func MSELoss(x *autograd.Var, target *tensor.Tensor) *autograd.Var { return MSE{}.Of(x, target) }
 
-// SmoothL1Loss returns the mean of what is squared near 0 and absolute from 1 on, of the differences of x and target.
+// SmoothL1Loss returns the mean of what is squared near 0 and absolute from 1 on, of the
+// differences of x and target.
 func SmoothL1Loss(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return SmoothL1{Beta: 1}.Of(x, target)
 }
 
-// BCEWithLogitsLoss returns the mean binary cross-entropy of the sigmoid of x and the probabilities target.
+// BCEWithLogitsLoss returns the mean binary cross-entropy of the sigmoid of x and the probabilities
+// target.
 func BCEWithLogitsLoss(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return BCEWithLogits{}.Of(x, target)
 }

@@ -90,7 +90,8 @@ func (s *secretive) Params() iter.Seq[*autograd.Param] { return nn.Join(s.A, s.b
 
 func TestAModuleWhoseFieldsAndParamsDifferPanics(t *testing.T) {
 	l := nn.NewLinear(1, 1, nil)
-	mustPanic(t, "field b.weight whose parameter Params does not return", func() { nn.State(&forgetful{l, nn.NewLinear(1, 1, nil)}) })
+	mustPanic(t, "field b.weight whose parameter Params does not return",
+		func() { nn.State(&forgetful{l, nn.NewLinear(1, 1, nil)}) })
 	mustPanic(t, "no exported field leads to", func() { nn.State(&secretive{l, nn.NewLinear(1, 1, nil)}) })
 }
 
@@ -190,7 +191,8 @@ func TestNewLayersAreInitialisedAsPyTorchDoes(t *testing.T) {
 	for name, p := range map[string]struct {
 		t     *tensor.Tensor
 		fanIn float64
-	}{"linear weight": {l.Weight.T, 400}, "linear bias": {l.Bias.T, 400}, "conv weight": {c.Weight.T, 250}, "conv bias": {c.Bias.T, 250}} {
+	}{"linear weight": {l.Weight.T, 400}, "linear bias": {l.Bias.T, 400}, "conv weight": {c.Weight.T, 250},
+		"conv bias": {c.Bias.T, 250}} {
 		bound := 1 / math.Sqrt(p.fanIn)
 		var largest, sum, squares float64
 		for _, v := range tensor.Data[float32](p.t) {
@@ -198,8 +200,10 @@ func TestNewLayersAreInitialisedAsPyTorchDoes(t *testing.T) {
 		}
 		n := float64(p.t.Numel())
 		deviation := bound / math.Sqrt(3)
-		if largest > bound || math.Abs(sum/n) > 5*deviation/math.Sqrt(n) || n > 1000 && (largest < 0.99*bound || math.Abs(math.Sqrt(squares/n)/deviation-1) > 0.05) {
-			t.Errorf("%s: largest %v, mean %v, deviation %v; want uniform in ±%v", name, largest, sum/n, math.Sqrt(squares/n), bound)
+		if largest > bound || math.Abs(sum/n) > 5*deviation/math.Sqrt(n) ||
+			n > 1000 && (largest < 0.99*bound || math.Abs(math.Sqrt(squares/n)/deviation-1) > 0.05) {
+			t.Errorf("%s: largest %v, mean %v, deviation %v; want uniform in ±%v", name, largest, sum/n,
+				math.Sqrt(squares/n), bound)
 		}
 	}
 	again := nn.NewLinear(400, 300, tensor.NewGenerator(4))
@@ -229,11 +233,14 @@ func TestLossesAreMeans(t *testing.T) {
 	x := tensor.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
 	target := tensor.FromSlice([]int64{1, 0}, 2)
 	for name, c := range map[string]struct{ got, want float64 }{
-		"NLLLoss":           {nn.NLLLoss(autograd.Const(x), target).Item(), -(2. + 3) / 2},
-		"CrossEntropyLoss":  {nn.CrossEntropyLoss(autograd.Const(x), target).Item(), (math.Log1p(math.Exp(-1)) + math.Log1p(math.Exp(1))) / 2},
-		"MSELoss":           {nn.MSELoss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
-		"SmoothL1Loss":      {nn.SmoothL1Loss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), (.5 + 1.5 + 2.5 + 3.5) / 4},
-		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss(autograd.Const(tensor.New(tensor.Float32, 2, 2)), tensor.New(tensor.Float32, 2, 2)).Item(), math.Ln2},
+		"NLLLoss": {nn.NLLLoss(autograd.Const(x), target).Item(), -(2. + 3) / 2},
+		"CrossEntropyLoss": {nn.CrossEntropyLoss(autograd.Const(x), target).Item(),
+			(math.Log1p(math.Exp(-1)) + math.Log1p(math.Exp(1))) / 2},
+		"MSELoss": {nn.MSELoss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(), 30. / 4},
+		"SmoothL1Loss": {nn.SmoothL1Loss(autograd.Const(x), tensor.New(tensor.Float32, 2, 2)).Item(),
+			(.5 + 1.5 + 2.5 + 3.5) / 4},
+		"BCEWithLogitsLoss": {nn.BCEWithLogitsLoss(autograd.Const(tensor.New(tensor.Float32, 2, 2)),
+			tensor.New(tensor.Float32, 2, 2)).Item(), math.Ln2},
 	} {
 		if math.Abs(c.got-c.want) > 1e-6 {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)

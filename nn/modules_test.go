@@ -104,22 +104,27 @@ var moduleCases = map[string]moduleCase{
 		return c
 	}),
 
-	"MultiheadAttention": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
-		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[1], in[2], nn.AttentionMask{})
-		return []*autograd.Var{y, w}
-	}},
+	"MultiheadAttention": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) },
+		func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+			y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[1], in[2], nn.AttentionMask{})
+			return []*autograd.Var{y, w}
+		}},
 	"MultiheadAttention masked": {func() nn.Module {
 		m := nn.NewMultiheadAttention(6, 3, nil)
 		m.BatchFirst, m.InProjBias, m.OutProj.Bias = true, nil, nil
 		return m
 	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
-		return just(m.(*nn.MultiheadAttention).Attend(in[0], in[0], in[0], nn.AttentionMask{Padding: hidden(), Causal: true}))
+		return just(m.(*nn.MultiheadAttention).Attend(in[0], in[0], in[0],
+			nn.AttentionMask{Padding: hidden(), Causal: true}))
 	}},
-	"MultiheadAttention of one": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
-		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[0], in[0], nn.AttentionMask{})
-		return []*autograd.Var{y, w}
-	}},
-	"MultiheadAttention of other features": {func() nn.Module { return nn.NewMultiheadAttentionOf(6, 2, 5, 3, nil) }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+	"MultiheadAttention of one": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) },
+		func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+			y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[0], in[0], nn.AttentionMask{})
+			return []*autograd.Var{y, w}
+		}},
+	"MultiheadAttention of other features": {func() nn.Module {
+		return nn.NewMultiheadAttentionOf(6, 2, 5, 3, nil)
+	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
 		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[1], in[2], nn.AttentionMask{})
 		return []*autograd.Var{y, w}
 	}},
@@ -136,7 +141,8 @@ var moduleCases = map[string]moduleCase{
 		m.AddBiasKV(nil)
 		return m
 	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
-		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[0], in[0], nn.AttentionMask{Padding: hidden(), Causal: true})
+		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[0], in[0],
+			nn.AttentionMask{Padding: hidden(), Causal: true})
 		return []*autograd.Var{y, w}
 	}},
 	"MultiheadAttention to zeros of one": {func() nn.Module {
@@ -158,7 +164,8 @@ var moduleCases = map[string]moduleCase{
 		return e
 	}),
 
-	"LSTM": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 1, false, nil) }), "GRU": gru(func() *nn.GRU { return nn.NewGRU(3, 4, 1, false, nil) }),
+	"LSTM":                           lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 1, false, nil) }),
+	"GRU":                            gru(func() *nn.GRU { return nn.NewGRU(3, 4, 1, false, nil) }),
 	"LSTM of two layers from states": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 2, false, nil) }),
 	"GRU of two layers from states":  gru(func() *nn.GRU { return nn.NewGRU(3, 4, 2, false, nil) }),
 	"LSTM both ways": lstm(func() *nn.LSTM {
@@ -259,7 +266,8 @@ func recordedModules(t *testing.T) []recordedModule {
 	return all.Modules
 }
 
-// TestRegression_S3_4_ModulesLoadFromTorchAndComputeWhatItDoes also saves the state and loads it again, in both formats.
+// TestRegression_S3_4_ModulesLoadFromTorchAndComputeWhatItDoes also saves the state and loads it
+// again, in both formats.
 func TestRegression_S3_4_ModulesLoadFromTorchAndComputeWhatItDoes(t *testing.T) {
 	for _, file := range []string{"modules.pt", "modules.safetensors"} {
 		states, err := nn.ReadState("testdata/" + file)

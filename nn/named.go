@@ -29,7 +29,8 @@ type NoParams struct{}
 // Params returns nothing.
 func (NoParams) Params() iter.Seq[*autograd.Param] { return Join() }
 
-// Join returns the parameters of modules, each once, in order. It is how a struct of layers makes its Params.
+// Join returns the parameters of modules, each once, in order. It is how a struct of layers makes
+// its Params.
 func Join(modules ...Module) iter.Seq[*autograd.Param] {
 	return func(yield func(*autograd.Param) bool) {
 		seen := map[*autograd.Param]bool{}
@@ -47,8 +48,8 @@ func Join(modules ...Module) iter.Seq[*autograd.Param] {
 	}
 }
 
-// Params returns the parameters that the exported fields of a pointer to a struct lead to, each once: a Params method
-// of one line.
+// Params returns the parameters that the exported fields of a pointer to a struct lead to, each
+// once: a Params method of one line.
 //
 //	func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
 func Params(m any) iter.Seq[*autograd.Param] {
@@ -63,9 +64,10 @@ func Params(m any) iter.Seq[*autograd.Param] {
 	}
 }
 
-// Named returns the parameters of m with the names that PyTorch would give them: the path of fields, in lower case and
-// with underscores (Conv1.Weight is conv1.weight, HiddenOut.Bias hidden_out.bias), and indices for the elements of
-// slices and Sequentials. A field's tag `nn:"name"` replaces its name. A parameter that two fields refer to comes twice.
+// Named returns the parameters of m with the names that PyTorch would give them: the path of
+// fields, in lower case and with underscores (Conv1.Weight is conv1.weight, HiddenOut.Bias
+// hidden_out.bias), and indices for the elements of slices and Sequentials. A field's tag
+// `nn:"name"` replaces its name. A parameter that two fields refer to comes twice.
 //
 // It panics if fields and m.Params() disagree, which would train one network and save another.
 func Named(m Module) iter.Seq2[string, *autograd.Param] {
@@ -100,8 +102,8 @@ func checkComplete(m Module) {
 	}
 }
 
-// Buffers returns the tensors of m that are no parameters, such as the running statistics of a BatchNorm2d, with the names
-// that PyTorch would give them: *tensor.Tensor fields, see Named.
+// Buffers returns the tensors of m that are no parameters, such as the running statistics of a
+// BatchNorm2d, with the names that PyTorch would give them: *tensor.Tensor fields, see Named.
 func Buffers(m Module) iter.Seq2[string, *tensor.Tensor] {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		walk(reflect.ValueOf(m), "", func(path string, v any) bool {
@@ -111,8 +113,8 @@ func Buffers(m Module) iter.Seq2[string, *tensor.Tensor] {
 	}
 }
 
-// walk visits every pointer that the exported fields of v lead to, with its path, until visit returns false. Fields that
-// do not travel (`wire:"-"`) are no part of a module.
+// walk visits every pointer that the exported fields of v lead to, with its path, until visit
+// returns false. Fields that do not travel (`wire:"-"`) are no part of a module.
 func walk(v reflect.Value, path string, visit func(path string, v any) bool) bool {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -161,7 +163,8 @@ func walkParts(v reflect.Value, path string, visit func(path string, v any) bool
 	return true
 }
 
-// suffixOf returns what stands behind the names of the fields of a part that PyTorch does not put into a list: such a part has no index.
+// suffixOf returns what stands behind the names of the fields of a part that PyTorch does not put
+// into a list: such a part has no index.
 func suffixOf(v reflect.Value) (suffix string, ok bool) {
 	p, ok := reachable(v).Interface().(interface{ nameSuffix() string })
 	if !ok || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -170,7 +173,8 @@ func suffixOf(v reflect.Value) (suffix string, ok bool) {
 	return p.nameSuffix(), true
 }
 
-// reachable returns a struct that is a field or an element by its pointer, so that its methods are seen.
+// reachable returns a struct that is a field or an element by its pointer, so that its methods are
+// seen.
 func reachable(v reflect.Value) reflect.Value {
 	if v.Kind() == reflect.Struct && v.CanAddr() {
 		return v.Addr()
@@ -178,7 +182,8 @@ func reachable(v reflect.Value) reflect.Value {
 	return v
 }
 
-// join appends the name of a field; those of embedded structs and of a Sequential's layers stand in its place.
+// join appends the name of a field; those of embedded structs and of a Sequential's layers stand in
+// its place.
 func join(path string, f reflect.StructField) string {
 	name := f.Tag.Get("nn")
 	if name == "" {

@@ -7,16 +7,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A BatchNorm2d layer moves and scales each channel to mean 0 and variance 1: over the batch while it trains, as it does
-// until Eval is called, and otherwise by running statistics of the batches that it has seen.
+// A BatchNorm2d layer moves and scales each channel to mean 0 and variance 1: over the batch while
+// it trains, as it does until Eval is called, and otherwise by running statistics of the batches
+// that it has seen.
 //
-// Forward changes the statistics while it trains, without a lock: goroutines and processes that train one layer may lose some
-// of each other's batches in them, as in Hogwild.
+// Forward changes the statistics while it trains, without a lock: goroutines and processes that
+// train one layer may lose some of each other's batches in them, as in Hogwild.
 type BatchNorm2d struct {
 	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
 
-	// The statistics. Where the first two are nil, a batch's own count after Eval, too: PyTorch's track_running_stats=False.
+	// The statistics. Where the first two are nil, a batch's own count after Eval, too: PyTorch's
+	// track_running_stats=False.
 	RunningMean       *tensor.Tensor // (channels)
 	RunningVar        *tensor.Tensor // (channels)
 	NumBatchesTracked *tensor.Tensor // Int64, a single number
@@ -100,7 +102,8 @@ type LayerNorm struct {
 // NewLayerNorm returns a float32 layer for last dimensions of a shape, initialised as PyTorch's.
 func NewLayerNorm(shape ...int) *LayerNorm {
 	checkSizes("NewLayerNorm", shape...)
-	return &LayerNorm{Weight: constant("weight", 1, shape...), Bias: constant("bias", 0, shape...), Shape: shape, Eps: 1e-5}
+	return &LayerNorm{Weight: constant("weight", 1, shape...), Bias: constant("bias", 0, shape...),
+		Shape: shape, Eps: 1e-5}
 }
 
 // Params returns Weight and Bias.
@@ -115,8 +118,8 @@ func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.LayerNormOver(x, shape, optional(l.Weight), optional(l.Bias), l.Eps)
 }
 
-// A GroupNorm layer moves and scales each group of channels of each example to mean 0 and variance 1. With as many groups as channels it is
-// PyTorch's InstanceNorm.
+// A GroupNorm layer moves and scales each group of channels of each example to mean 0 and variance
+// 1. With as many groups as channels it is PyTorch's InstanceNorm.
 type GroupNorm struct {
 	Weight *autograd.Param // (channels), or nil, as Bias: PyTorch's affine=False
 	Bias   *autograd.Param // (channels)
@@ -124,11 +127,13 @@ type GroupNorm struct {
 	Eps    float64         // added to variances
 }
 
-// NewGroupNorm returns a float32 layer, initialised as PyTorch's. It panics unless groups divides channels.
+// NewGroupNorm returns a float32 layer, initialised as PyTorch's. It panics unless groups divides
+// channels.
 func NewGroupNorm(groups, channels int) *GroupNorm {
 	checkSizes("NewGroupNorm", groups, channels)
 	checkGroups("NewGroupNorm", groups, channels)
-	return &GroupNorm{Weight: constant("weight", 1, channels), Bias: constant("bias", 0, channels), Groups: groups, Eps: 1e-5}
+	return &GroupNorm{Weight: constant("weight", 1, channels), Bias: constant("bias", 0, channels),
+		Groups: groups, Eps: 1e-5}
 }
 
 // Params returns Weight and Bias.

@@ -22,7 +22,8 @@ func (m *MaxPool2d) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.MaxPool2d(x, autograd.Window{Size: m.Size, Stride: m.Stride, Padding: m.Padding, Ceil: m.Ceil})
 }
 
-// An AvgPool2d layer makes the mean of each window. Padding counts as zeros, unless InsideOnly is set.
+// An AvgPool2d layer makes the mean of each window. Padding counts as zeros, unless InsideOnly is
+// set.
 type AvgPool2d struct {
 	NoParams
 	Size    [2]int
@@ -41,5 +42,6 @@ func NewAvgPool2d(size int) *AvgPool2d {
 
 // Forward takes x (N, C, H, W) and returns (N, C, H', W').
 func (a *AvgPool2d) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.AvgPool2d(x, autograd.Window{Size: a.Size, Stride: a.Stride, Padding: a.Padding, Ceil: a.Ceil, InsideOnly: a.InsideOnly})
+	return autograd.AvgPool2d(x, autograd.Window{Size: a.Size, Stride: a.Stride, Padding: a.Padding,
+		Ceil: a.Ceil, InsideOnly: a.InsideOnly})
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // served is a load of a proxy, whose object is in a server of its own.
-func served[T interface{ Close() error }](create func(ctx context.Context, m *manager.Manager) (T, error), look func(context.Context, T) string,
+func served[T interface{ Close() error }](create func(ctx context.Context, m *manager.Manager) (T, error),
+	look func(context.Context, T) string,
 	change func(context.Context, T) error) load[T] {
 	return load[T]{func(ctx context.Context) (v T, err error) {
 		m, err := manager.New(ctx)
@@ -28,21 +29,25 @@ type locker interface {
 	Close() error
 }
 
-// usedThere is a load of a lock, which is looked at by using it. Who keeps it when its process ends is dead to the server.
+// usedThere is a load of a lock, which is looked at by using it. A client that keeps it when its
+// process ends is dead to the server.
 func usedThere[T locker](create func(ctx context.Context, m *manager.Manager) (T, error)) load[T] {
-	l := served(create, func(ctx context.Context, l T) string { return said(l.TryLock(ctx)) + fmt.Sprint(l.Unlock(ctx)) },
+	l := served(create,
+		func(ctx context.Context, l T) string { return said(l.TryLock(ctx)) + fmt.Sprint(l.Unlock(ctx)) },
 		func(context.Context, T) error { return nil })
 	l.shared = false
 	return l
 }
 
 // sized makes what has a number: a capacity, a count, a value.
-func sized[T any](create func(ctx context.Context, m *manager.Manager, n int) (T, error), n int) func(context.Context, *manager.Manager) (T, error) {
+func sized[T any](create func(ctx context.Context, m *manager.Manager, n int) (T, error),
+	n int) func(context.Context, *manager.Manager) (T, error) {
 	return func(ctx context.Context, m *manager.Manager) (T, error) { return create(ctx, m, n) }
 }
 
 // of makes what has values.
-func of[T any](create func(ctx context.Context, m *manager.Manager, vs ...int) (T, error)) func(context.Context, *manager.Manager) (T, error) {
+func of[T any](create func(ctx context.Context, m *manager.Manager, vs ...int) (T,
+	error)) func(context.Context, *manager.Manager) (T, error) {
 	return func(ctx context.Context, m *manager.Manager) (T, error) { return create(ctx, m, 1, 2) }
 }
 

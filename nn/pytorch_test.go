@@ -128,8 +128,11 @@ func TestLossesAreThoseOfPyTorch(t *testing.T) {
 	classes, probabilities := tensor.FromSlice([]int64{3, 0, 5, 1}, 4), values(8, 0.5, 4, 6).AddScalar(0.5)
 	ignoring, weight := tensor.FromSlice([]int32{3, autograd.Ignored, 5, 1}, 4), values(7, 0.5, 6).AddScalar(0.75)
 	makers := map[string]func(r autograd.Reduction) (nn.Loss, *tensor.Tensor){
-		"NLL":          func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLL{Reduction: r}, classes },
-		"CrossEntropy": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.CrossEntropy{Reduction: r}, classes },
+		"NLL": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLL{Reduction: r}, classes },
+		"CrossEntropy": func(r autograd.Reduction) (nn.Loss,
+			*tensor.Tensor) {
+			return nn.CrossEntropy{Reduction: r}, classes
+		},
 		"NLL ignoring": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) { return nn.NLL{Reduction: r}, ignoring },
 		"NLL ignoring 5": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
 			return nn.NLL{Ignore: []int64{5}, Reduction: r}, classes
@@ -175,7 +178,8 @@ type recordedRun struct {
 	Gradients, Weights map[string][]float64
 }
 
-// summary is that of testdata/record.py: a tensor's norm, its product with known numbers, and eight of its elements.
+// summary is that of testdata/record.py: a tensor's norm, its product with known numbers, and eight
+// of its elements.
 func summary(x *tensor.Tensor) []float64 {
 	v := tensor.Data[float64](x.To(tensor.Float64).Contiguous())
 	var squares, product float64
@@ -190,8 +194,9 @@ func summary(x *tensor.Tensor) []float64 {
 	return out
 }
 
-// TestTrainingIsThatOfPyTorch takes 20 steps. In float32 both round in another order, so that an element that is almost 0
-// has hardly a digit in common: what is compared to 1e-5 are norms, and elements relative to the root of their mean square.
+// TestTrainingIsThatOfPyTorch takes 20 steps. In float32 both round in another order, so that an
+// element that is almost 0 has hardly a digit in common: what is compared to 1e-5 are norms, and
+// elements relative to the root of their mean square.
 func TestTrainingIsThatOfPyTorch(t *testing.T) {
 	var r struct{ Runs []recordedRun }
 	readJSON(t, "testdata/training.json", &r)

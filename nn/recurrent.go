@@ -10,21 +10,26 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Pass is one layer's way through a sequence in one direction. Its parameters have PyTorch's names with a suffix: weight_ih_l0, bias_hh_l1_reverse.
+// A Pass is one layer's way through a sequence in one direction. Its parameters have PyTorch's
+// names with a suffix: weight_ih_l0, bias_hh_l1_reverse.
 type Pass struct {
 	WeightIH *autograd.Param // (gates·hidden, in)
-	WeightHH *autograd.Param // (gates·hidden, states): states have as many features as hidden ones, unless there is WeightHR
+	// (gates·hidden, states): states have as many features as hidden ones, unless there is WeightHR
+	WeightHH *autograd.Param
 	BiasIH   *autograd.Param // (gates·hidden), or nil, as BiasHH
 	BiasHH   *autograd.Param // (gates·hidden)
-	WeightHR *autograd.Param // (states, hidden) of an LSTM: its states are projected to so many features, PyTorch's proj_size; or nil
-	Suffix   string          // such as _l0
+	// (states, hidden) of an LSTM: its states are projected to so many features, PyTorch's
+	// proj_size; or nil
+	WeightHR *autograd.Param
+	Suffix   string // such as _l0
 }
 
 func (p *Pass) nameSuffix() string { return p.Suffix }
 
 // A Recurrent is what an LSTM and a GRU have in common.
 type Recurrent struct {
-	Passes []*Pass `nn:"-"` // of the first layer, forwards and, where Bidirectional, backwards; of the second, and so on
+	// of the first layer, forwards and, where Bidirectional, backwards; of the second, and so on
+	Passes []*Pass `nn:"-"`
 
 	Hidden        int     // features of a state
 	Bidirectional bool    // each layer also goes through a sequence backwards, and puts out both states
@@ -41,12 +46,14 @@ type LSTM struct{ Recurrent }
 // A GRU is layers of gated recurrent units.
 type GRU struct{ Recurrent }
 
-// NewLSTM returns a float32 LSTM from in features to hidden ones, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
+// NewLSTM returns a float32 LSTM from in features to hidden ones, initialised as PyTorch's with
+// numbers from g, or from the default generator if g is nil.
 func NewLSTM(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
 	return &LSTM{newRecurrent("NewLSTM", 4, in, hidden, hidden, layers, bidirectional, g)}
 }
 
-// NewProjectedLSTM is NewLSTM with states that are projected from hidden features to fewer: PyTorch's proj_size. Cells keep hidden ones.
+// NewProjectedLSTM is NewLSTM with states that are projected from hidden features to fewer:
+// PyTorch's proj_size. Cells keep hidden ones.
 func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
 	checkSizes("NewProjectedLSTM", proj)
 	if proj >= hidden {
@@ -59,12 +66,14 @@ func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tenso
 	return l
 }
 
-// NewGRU returns a float32 GRU from in features to hidden ones, initialised as PyTorch's with numbers from g, or from the default generator if g is nil.
+// NewGRU returns a float32 GRU from in features to hidden ones, initialised as PyTorch's with
+// numbers from g, or from the default generator if g is nil.
 func NewGRU(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *GRU {
 	return &GRU{newRecurrent("NewGRU", 3, in, hidden, hidden, layers, bidirectional, g)}
 }
 
-func newRecurrent(what string, gates, in, hidden, states, layers int, bidirectional bool, g *tensor.Generator) Recurrent {
+func newRecurrent(what string, gates, in, hidden, states, layers int, bidirectional bool,
+	g *tensor.Generator) Recurrent {
 	checkSizes(what, in, hidden, layers)
 	r := Recurrent{Hidden: hidden, Bidirectional: bidirectional}
 	for l := range layers {
@@ -73,7 +82,8 @@ func newRecurrent(what string, gates, in, hidden, states, layers int, bidirectio
 			if d == 1 {
 				suffix += "_reverse"
 			}
-			r.Passes = append(r.Passes, &Pass{uniform("weight_ih", hidden, g, gates*hidden, in), uniform("weight_hh", hidden, g, gates*hidden, states),
+			r.Passes = append(r.Passes, &Pass{uniform("weight_ih", hidden, g, gates*hidden, in),
+				uniform("weight_hh", hidden, g, gates*hidden, states),
 				uniform("bias_ih", hidden, g, gates*hidden), uniform("bias_hh", hidden, g, gates*hidden), nil, suffix})
 		}
 		in = states * r.directions()
@@ -109,15 +119,17 @@ func (g *GRU) Forward(x *autograd.Var) *autograd.Var {
 	return y
 }
 
-// Run takes sequences x, (L, N, in), (N, L, in) with BatchFirst or (L, in), and the first states and cells, (passes, N, hidden), without N if x has none, or nil for zeros. It returns
-// the last layer's states at each element, hidden for each direction, and the last states and cells of all passes. Where states are projected, those have
-// that many features instead of hidden ones.
+// Run takes sequences x, (L, N, in), (N, L, in) with BatchFirst or (L, in), and the first states
+// and cells, (passes, N, hidden), without N if x has none, or nil for zeros. It returns the last
+// layer's states at each element, hidden for each direction, and the last states and cells of all
+// passes. Where states are projected, those have that many features instead of hidden ones.
 func (l *LSTM) Run(x, h, c *autograd.Var) (y, lastH, lastC *autograd.Var) {
 	y, last := l.run("LSTM", x, []*autograd.Var{h, c}, []int{l.Passes[0].WeightHH.T.Dim(1), l.Hidden}, lstm)
 	return y, last[0], last[1]
 }
 
-func lstm(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var, last []*autograd.Var) {
+func lstm(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
+	last []*autograd.Var) {
 	bias := optional(p.BiasIH)
 	if bias != nil && p.BiasHH != nil {
 		bias = autograd.Add(bias, p.BiasHH.Var())
@@ -127,24 +139,29 @@ func lstm(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence
 	return y, []*autograd.Var{h, c}
 }
 
-// Run takes sequences x, (L, N, in), (N, L, in) with BatchFirst or (L, in), and the first states, (passes, N, hidden), without N if x has none, or nil for zeros. It returns the
-// last layer's states at each element, hidden for each direction, and the last states of all passes.
+// Run takes sequences x, (L, N, in), (N, L, in) with BatchFirst or (L, in), and the first states,
+// (passes, N, hidden), without N if x has none, or nil for zeros. It returns the last layer's
+// states at each element, hidden for each direction, and the last states of all passes.
 func (g *GRU) Run(x, h *autograd.Var) (y, last *autograd.Var) {
 	y, states := g.run("GRU", x, []*autograd.Var{h}, []int{g.Hidden}, gru)
 	return y, states[0]
 }
 
-func gru(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var, last []*autograd.Var) {
+func gru(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
+	last []*autograd.Var) {
 	r.Bias = optional(p.BiasHH)
 	y, h := autograd.GRU(autograd.Linear(x, p.WeightIH.Var(), optional(p.BiasIH)), first[0], r)
 	return y, []*autograd.Var{h}
 }
 
-// A way takes a sequence, (L, N, in), through one pass: to what comes out at each element, (L, N, features), and the last states, (N, features).
-type way func(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var, last []*autograd.Var)
+// A way takes a sequence, (L, N, in), through one pass: to what comes out at each element, (L, N,
+// features), and the last states, (N, features).
+type way func(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
+	last []*autograd.Var)
 
 // run goes through all passes, with as many features in each kind of state as sizes say.
-func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, sizes []int, through way) (y *autograd.Var, last []*autograd.Var) {
+func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, sizes []int,
+	through way) (y *autograd.Var, last []*autograd.Var) {
 	single := len(x.Shape()) == 2
 	x, first = r.batched(what, x, first, sizes)
 	ends := make([][]*autograd.Var, len(first))
@@ -186,7 +203,8 @@ func (r *Recurrent) run(what string, x *autograd.Var, first []*autograd.Var, siz
 }
 
 // batched returns x as (L, N, in), and all first states.
-func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var, sizes []int) (*autograd.Var, []*autograd.Var) {
+func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var, sizes []int) (*autograd.Var,
+	[]*autograd.Var) {
 	single := len(x.Shape()) == 2
 	switch {
 	case single:
@@ -209,7 +227,8 @@ func (r *Recurrent) batched(what string, x *autograd.Var, first []*autograd.Var,
 			s = autograd.Unsqueeze(s, 1)
 		}
 		if states[k] = s; !slices.Equal(s.Shape(), shape) {
-			misuse("%s with first %s of shape %v: they are %v", what, [...]string{"states", "cells"}[k], s.Shape(), shape)
+			misuse("%s with first %s of shape %v: they are %v", what, [...]string{"states", "cells"}[k],
+				s.Shape(), shape)
 		}
 	}
 	return x, states

@@ -8,9 +8,11 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Sequential computes layers one after another. In the names of parameters they are 0, 1 and so on.
+// A Sequential computes layers one after another. In the names of parameters they are 0, 1 and so
+// on.
 //
-// It travels if all layers do: those of this package, and others whose pointer type wire.RegisterType knows.
+// It travels if all layers do: those of this package, and others whose pointer type
+// wire.RegisterType knows.
 type Sequential struct {
 	Layers []Layer `nn:"-"`
 }
@@ -52,7 +54,8 @@ func init() {
 	wire.RegisterType[*Sequential]("nn.Sequential")
 }
 
-// MarshalWire writes the list of the layers. The error wraps wire.ErrUnknownType where a layer's type is not registered.
+// MarshalWire writes the list of the layers. The error wraps wire.ErrUnknownType where a layer's
+// type is not registered.
 func (s *Sequential) MarshalWire(e *wire.Encoder) error {
 	plan, err := wire.PlanOf[[]any]()
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A TransformerEncoderLayer attends a sequence to itself and passes each element through two linear layers; what comes of either is added to what went in.
+// A TransformerEncoderLayer attends a sequence to itself and passes each element through two linear
+// layers; what comes of either is added to what went in.
 type TransformerEncoderLayer struct {
 	SelfAttn                    *MultiheadAttention
 	Linear1, Linear2            *Linear
@@ -18,13 +19,16 @@ type TransformerEncoderLayer struct {
 	GELU      bool // between the linear layers, instead of ReLU
 }
 
-// NewTransformerEncoderLayer returns a float32 layer of embed features, with hidden ones between its linear layers, which drops with probability p, initialised as
-// PyTorch's with numbers from g, or from the default generator if g is nil. It panics unless heads divides embed. Set NormFirst, GELU and
-// SelfAttn.BatchFirst afterwards.
+// NewTransformerEncoderLayer returns a float32 layer of embed features, with hidden ones between
+// its linear layers, which drops with probability p, initialised as PyTorch's with numbers from g,
+// or from the default generator if g is nil. It panics unless heads divides embed. Set NormFirst,
+// GELU and SelfAttn.BatchFirst afterwards.
 func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.Generator) *TransformerEncoderLayer {
 	t := &TransformerEncoderLayer{
-		SelfAttn: NewMultiheadAttention(embed, heads, g), Linear1: NewLinear(embed, hidden, g), Linear2: NewLinear(hidden, embed, g),
-		Norm1: NewLayerNorm(embed), Norm2: NewLayerNorm(embed), Dropout: NewDropout(p), Dropout1: NewDropout(p), Dropout2: NewDropout(p),
+		SelfAttn: NewMultiheadAttention(embed, heads, g), Linear1: NewLinear(embed, hidden, g),
+		Linear2: NewLinear(hidden, embed, g),
+		Norm1:   NewLayerNorm(embed), Norm2: NewLayerNorm(embed), Dropout: NewDropout(p),
+		Dropout1: NewDropout(p), Dropout2: NewDropout(p),
 	}
 	t.SelfAttn.P = p
 	return t
@@ -38,7 +42,8 @@ func (t *TransformerEncoderLayer) Forward(x *autograd.Var) *autograd.Var {
 	return t.Encode(x, AttentionMask{})
 }
 
-// Encode takes x (L, N, embed), (N, L, embed) with SelfAttn.BatchFirst, or (L, embed), and returns another of its shape.
+// Encode takes x (L, N, embed), (N, L, embed) with SelfAttn.BatchFirst, or (L, embed), and returns
+// another of its shape.
 func (t *TransformerEncoderLayer) Encode(x *autograd.Var, mask AttentionMask) *autograd.Var {
 	attend := func(x *autograd.Var) *autograd.Var {
 		return t.Dropout1.Forward(t.SelfAttn.Attend(x, x, x, mask))

@@ -19,7 +19,8 @@ import (
 // extension is that of an array in an archive.
 const extension = ".npy"
 
-// SaveAll writes tensors as an .npz as numpy.savez does, in the order of their names. The file takes its place when it is whole.
+// SaveAll writes tensors as an .npz as numpy.savez does, in the order of their names. The file
+// takes its place when it is whole.
 func SaveAll(path string, tensors map[string]*tensor.Tensor) error {
 	return replace.Write(path, func(f *os.File) error {
 		z := zip.NewWriter(f)
@@ -41,14 +42,17 @@ type Info struct {
 	Name  string
 	DType tensor.DType
 	Shape []int
-	// Err is why Tensor would not return it: it wraps ErrDType where it is an array of objects, records or text, or no array at all.
+	// Err is why Tensor would not return it: it wraps ErrDType where it is an array of objects,
+	// records or text, or no array at all.
 	Err error
 }
 
-// An Archive is an open .npz whose directory was checked. Its methods may be called concurrently, Close after all others.
+// An Archive is an open .npz whose directory was checked. Its methods may be called concurrently,
+// Close after all others.
 type Archive struct {
-	// MaxBytes is how many bytes of elements the archive may ask for at once. 0 stands for what this process may take without somebody
-	// being killed, as a compressed archive of 12 MB may have 12 GiB of zeros; up to 64 MiB are always given.
+	// MaxBytes is how many bytes of elements the archive may ask for at once. 0 stands for what
+	// this process may take without somebody being killed, as a compressed archive of 12 MB may
+	// have 12 GiB of zeros; up to 64 MiB are always given.
 	MaxBytes int64
 
 	path    string
@@ -104,8 +108,8 @@ func (a *Archive) List() []Info {
 	return list
 }
 
-// Tensor reads an array to the heap; the caller closes it. The error is a *[FileError], which wraps ErrName where there is none of that name, or
-// ErrLimit where it is larger than MaxBytes.
+// Tensor reads an array to the heap; the caller closes it. The error is a *[FileError], which wraps
+// ErrName where there is none of that name, or ErrLimit where it is larger than MaxBytes.
 func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	e, ok := a.entries[name]
 	if !ok {
@@ -120,7 +124,8 @@ func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 
 // allow says whether so many bytes may come out of so many.
 func (a *Archive) allow(bytes, packed int64) error {
-	return room.Check(bytes, saturated(packed, zipfile.Expansion), a.MaxBytes, "raise Archive.MaxBytes if that is meant")
+	return room.Check(bytes, saturated(packed, zipfile.Expansion), a.MaxBytes,
+		"raise Archive.MaxBytes if that is meant")
 }
 
 func saturated(n, times int64) int64 {
@@ -133,9 +138,11 @@ func saturated(n, times int64) int64 {
 // Close closes the file. Tensors that were read stay.
 func (a *Archive) Close() error { return a.f.Close() }
 
-// LoadAll reads the arrays of an .npz, compressed or not, to the heap. The error wraps a *[FileError] for each that cannot be read. Where all of
-// them wrap ErrDType, since they are arrays of objects, records or text, or no arrays, the others are returned beside the error; see
-// [Archive] to choose. It wraps ErrLimit where all together are more than this process may take, which Archive.MaxBytes raises.
+// LoadAll reads the arrays of an .npz, compressed or not, to the heap. The error wraps a
+// *[FileError] for each that cannot be read. Where all of them wrap ErrDType, since they are arrays
+// of objects, records or text, or no arrays, the others are returned beside the error; see
+// [Archive] to choose. It wraps ErrLimit where all together are more than this process may take,
+// which Archive.MaxBytes raises.
 func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	a, err := OpenArchive(path)
 	if err != nil {
@@ -161,7 +168,8 @@ func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	return all, errors.Join(left...)
 }
 
-// Allow says whether MaxBytes allows to read all members together. The error is a *[FileError] that wraps ErrLimit.
+// Allow says whether MaxBytes allows to read all members together. The error is a *[FileError] that
+// wraps ErrLimit.
 func (a *Archive) Allow() error {
 	var bytes, packed int64
 	for _, e := range a.entries {

@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// mixed is an archive as numpy.savez makes it of numbers beside objects, records and text, with a file that is no array.
+// mixed is an archive as numpy.savez makes it of numbers beside objects, records and text, with a
+// file that is no array.
 func mixed(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -59,7 +60,8 @@ func TestRegression_S4_4_AnObjectInAnArchiveLeavesTheOthers(t *testing.T) {
 	for _, i := range a.List() {
 		said = append(said, fmt.Sprint(i.Name, " ", i.Shape, " ", errors.Is(i.Err, npy.ErrDType)))
 	}
-	if got := strings.Join(said, ", "); got != "object [] true, readme.txt [] true, records [] true, scalar [] false, text [] true, v1 [2 3] false" {
+	if got := strings.Join(said,
+		", "); got != "object [] true, readme.txt [] true, records [] true, scalar [] false, text [] true, v1 [2 3] false" {
 		t.Error(got)
 	}
 	if x, err := a.Tensor("v1"); err != nil || !tensor.Equal(x, all["v1"]) {
@@ -90,7 +92,8 @@ func TestRegression_S4_2_AnArchiveInflatesNoFurtherThanItsLimit(t *testing.T) {
 	}
 	defer a.Close()
 	a.MaxBytes = 3_999_999
-	if _, err := a.Tensor("x"); !errors.Is(err, npy.ErrLimit) || !strings.Contains(err.Error(), "raise Archive.MaxBytes") {
+	if _, err := a.Tensor("x"); !errors.Is(err, npy.ErrLimit) ||
+		!strings.Contains(err.Error(), "raise Archive.MaxBytes") {
 		t.Errorf("%v", err)
 	}
 	a.MaxBytes++
@@ -106,7 +109,8 @@ func ExampleArchive() {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "x.npz")
-	if err := npy.SaveAll(path, map[string]*tensor.Tensor{"mean": tensor.Ones(tensor.Float32, 3), "count": tensor.Scalar(tensor.Int64, 7)}); err != nil {
+	if err := npy.SaveAll(path, map[string]*tensor.Tensor{"mean": tensor.Ones(tensor.Float32, 3),
+		"count": tensor.Scalar(tensor.Int64, 7)}); err != nil {
 		panic(err)
 	}
 	a, err := npy.OpenArchive(path)

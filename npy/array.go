@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Save writes a tensor as a .npy of version 1, in C's order. The file takes its place when it is whole. The error wraps ErrDType for
-// bfloat16.
+// Save writes a tensor as a .npy of version 1, in C's order. The file takes its place when it is
+// whole. The error wraps ErrDType for bfloat16.
 func Save(path string, t *tensor.Tensor) error {
 	return replace.Write(path, func(f *os.File) error { return write(f, t) })
 }
@@ -37,11 +37,13 @@ func write(w io.Writer, t *tensor.Tensor) error {
 	return errors.Join(err, guarded)
 }
 
-// Load reads a .npy to the heap. An array in Fortran's order has strides. The error is a *[FileError].
+// Load reads a .npy to the heap. An array in Fortran's order has strides. The error is a
+// *[FileError].
 func Load(path string) (*tensor.Tensor, error) { return open(path, read) }
 
-// Map maps a .npy: the tensor is pages of the file, read when they are touched and copied when they are written to, as
-// tensor.FromFile has them. A file of the other byte order is read. The caller closes the tensor.
+// Map maps a .npy: the tensor is pages of the file, read when they are touched and copied when they
+// are written to, as tensor.FromFile has them. A file of the other byte order is read. The caller
+// closes the tensor.
 func Map(path string) (*tensor.Tensor, error) { return open(path, mapped) }
 
 // open lets how make a tensor of a file.

@@ -8,13 +8,16 @@ import (
 )
 
 var (
-	// ErrFormat is wrapped where a file is not what numpy writes, is damaged or cut short, or is made to deceive.
+	// ErrFormat is wrapped where a file is not what numpy writes, is damaged or cut short, or is
+	// made to deceive.
 	ErrFormat = errors.New("npy: malformed file")
-	// ErrDType is wrapped where an array has elements that are no numbers, or a tensor a dtype that numpy does not have.
+	// ErrDType is wrapped where an array has elements that are no numbers, or a tensor a dtype that
+	// numpy does not have.
 	ErrDType = errors.New("npy: unsupported dtype")
 	// ErrName is wrapped where an archive has no member of that name.
 	ErrName = errors.New("npy: no such name")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the option that raises that.
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
+	// the option that raises that.
 	ErrLimit = room.ErrLimit
 )
 

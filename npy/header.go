@@ -110,7 +110,8 @@ func (h header) view(s *tensor.Storage) (*tensor.Tensor, error) {
 	return s.View(h.dtype, h.shape, h.strides(), 0)
 }
 
-// appendHeader writes the header of a contiguous tensor as numpy does, with room for its first dimension to grow.
+// appendHeader writes the header of a contiguous tensor as numpy does, with room for its first
+// dimension to grow.
 func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
 	descr := t.DType().Numpy()
 	if descr == "" {

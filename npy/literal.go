@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// A literal reads the few literals of Python that are in headers: dicts, tuples, lists, text, whole numbers and bools.
+// A literal reads the few literals of Python that are in headers: dicts, tuples, lists, text, whole
+// numbers and bools.
 type literal struct {
 	rest  string
 	depth int

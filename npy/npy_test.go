@@ -27,7 +27,8 @@ func TestFilesOfNumpy(t *testing.T) {
 	x := tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3)
 	mask := tensor.FromSlice([]bool{false, false, false, true, true, true}, 2, 3)
 	for name, want := range map[string]*tensor.Tensor{
-		"v1": x, "v2": x, "v3": x, "fortran": x, "big": x, "bool": mask, "scalar": tensor.Scalar(tensor.Int64, 5), "empty": tensor.New(tensor.Float32, 0, 3),
+		"v1": x, "v2": x, "v3": x, "fortran": x, "big": x, "bool": mask,
+		"scalar": tensor.Scalar(tensor.Int64, 5), "empty": tensor.New(tensor.Float32, 0, 3),
 	} {
 		for how, open := range both {
 			got, err := open("testdata/" + name + ".npy")
@@ -35,7 +36,8 @@ func TestFilesOfNumpy(t *testing.T) {
 				t.Errorf("%s %s: %v", how, name, err)
 				continue
 			}
-			if got.DType() != want.DType() || fmt.Sprint(got.Shape()) != fmt.Sprint(want.Shape()) || !tensor.Equal(got, want) {
+			if got.DType() != want.DType() || fmt.Sprint(got.Shape()) != fmt.Sprint(want.Shape()) ||
+				!tensor.Equal(got, want) {
 				t.Errorf("%s %s: %v", how, name, got)
 			}
 			got.Close()
@@ -87,7 +89,8 @@ func TestArchivesOfNumpy(t *testing.T) {
 func TestSavedBytesAreNumpys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	for name, x := range map[string]*tensor.Tensor{
-		"v1": tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3), "scalar": tensor.Scalar(tensor.Int64, 5), "empty": tensor.New(tensor.Float32, 0, 3),
+		"v1": tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3), "scalar": tensor.Scalar(tensor.Int64, 5),
+		"empty": tensor.New(tensor.Float32, 0, 3),
 	} {
 		if err := npy.Save(path, x); err != nil {
 			t.Fatal(err)
@@ -206,12 +209,18 @@ func TestHostileArrays(t *testing.T) {
 		return file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': "+s+", }", 24)
 	}
 	for name, b := range map[string][]byte{
-		"empty": nil, "magic": []byte("\x93NUMPY"), "text": []byte("hello, hello, hello"), "version 4": file(4, "{}", 0), "version 0": file(0, "{}", 0),
-		"cut in the header": shape("(6,)")[:40], "cut in the elements": shape("(7,)"), "negative": shape("(-6,)"), "huge": shape("(4294967296, 4294967296)"),
-		"huge beside nothing": shape("(0, 4294967296, 4294967296)"), "beyond int": shape("(99999999999999999999,)"), "a float": shape("(1.5,)"),
-		"no tuple": shape("6"), "text in it": shape("('a',)"), "nested": shape(strings.Repeat("(", 1000)), "not closed": shape("(6,"), "many": shape("(" + strings.Repeat("1,", 100) + ")"),
-		"no dict": file(1, "[]", 0), "no shape": file(1, "{'descr': '<f4', 'fortran_order': False}", 0), "twice": file(1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 4),
-		"more keys": file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", 4), "after it": file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", 4),
+		"empty": nil, "magic": []byte("\x93NUMPY"), "text": []byte("hello, hello, hello"),
+		"version 4": file(4, "{}", 0), "version 0": file(0, "{}", 0),
+		"cut in the header": shape("(6,)")[:40], "cut in the elements": shape("(7,)"),
+		"negative": shape("(-6,)"), "huge": shape("(4294967296, 4294967296)"),
+		"huge beside nothing": shape("(0, 4294967296, 4294967296)"),
+		"beyond int":          shape("(99999999999999999999,)"), "a float": shape("(1.5,)"),
+		"no tuple": shape("6"), "text in it": shape("('a',)"), "nested": shape(strings.Repeat("(", 1000)),
+		"not closed": shape("(6,"), "many": shape("(" + strings.Repeat("1,", 100) + ")"),
+		"no dict": file(1, "[]", 0), "no shape": file(1, "{'descr': '<f4', 'fortran_order': False}", 0),
+		"twice":         file(1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 4),
+		"more keys":     file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", 4),
+		"after it":      file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", 4),
 		"a long header": append([]byte("\x93NUMPY\x02\x00"), 255, 255, 255, 255),
 	} {
 		for how, open := range both {
@@ -240,7 +249,8 @@ func TestHostileArchives(t *testing.T) {
 	}
 	bad := bytes.Clone(good)
 	bad[200]++
-	for name, b := range map[string][]byte{"shape beyond the entry": z.Bytes(), "half": good[:len(good)/2], "a wrong bit": bad, "text": []byte("PK")} {
+	for name, b := range map[string][]byte{"shape beyond the entry": z.Bytes(), "half": good[:len(good)/2],
+		"a wrong bit": bad, "text": []byte("PK")} {
 		var file *npy.FileError
 		if _, err := npy.LoadAll(write(t, "x.npz", b)); !errors.Is(err, npy.ErrFormat) || !errors.As(err, &file) {
 			t.Errorf("%s: %v", name, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// AdagradOptions are the numbers of Adagrad, as in torch.optim.Adagrad. The zero value of Eps stands for
-// PyTorch's default, and [Zero] for 0; the others are taken as they are. NewAdagrad puts the numbers in:
-// those of an optimizer mean what they say.
+// AdagradOptions are the numbers of Adagrad, as in torch.optim.Adagrad. The zero value of Eps
+// stands for PyTorch's default, and [Zero] for 0; the others are taken as they are. NewAdagrad puts
+// the numbers in: those of an optimizer mean what they say.
 type AdagradOptions struct {
 	LR                 float64 // the learning rate; PyTorch's default is 0.01
 	LRDecay            float64 // step n has the learning rate LR / (1 + (n-1)·LRDecay)
@@ -20,19 +20,22 @@ type AdagradOptions struct {
 	InitialAccumulator float64 // what the sums of squares begin with
 	Eps                float64 // added to the roots of the sums, 1e-10
 	Maximize           bool    // follow the gradients upward, so that the loss becomes larger
-	Atomic             bool    // add each element atomically, so that no process's step is lost; the sums are not, see Note [Shared state]
+	// add each element atomically, so that no process's step is lost; the sums are not, see Note
+	// [Shared state]
+	Atomic bool
 }
 
-// Adagrad takes steps against the gradients of parameters, divided by the roots of the sums of their
-// squares: Duchi and others, 2011. The sums belong to this process, also where the parameters are shared,
-// unless Share was called. One goroutine at a time may use it.
+// Adagrad takes steps against the gradients of parameters, divided by the roots of the sums of
+// their squares: Duchi and others, 2011. The sums belong to this process, also where the parameters
+// are shared, unless Share was called. One goroutine at a time may use it.
 type Adagrad struct {
 	AdagradOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
-// NewAdagrad returns the optimizer of params, of which it keeps a list. It panics if an option makes no sense.
+// NewAdagrad returns the optimizer of params, of which it keeps a list. It panics if an option
+// makes no sense.
 func NewAdagrad(params iter.Seq[*autograd.Param], o AdagradOptions) *Adagrad {
 	o.Eps = or(o.Eps, 1e-10)
 	return &Adagrad{o, newCore(params, o)}
@@ -57,7 +60,8 @@ func (o AdagradOptions) states() (n int, start float64) { return 1, o.InitialAcc
 
 func (o AdagradOptions) descent() tensor.Descent {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	return tensor.Descent{Rule: tensor.DescendAdagrad, LR: rate, LRDecay: o.LRDecay, Eps: o.Eps, WeightDecay: decay, Atomic: o.Atomic}
+	return tensor.Descent{Rule: tensor.DescendAdagrad, LR: rate, LRDecay: o.LRDecay, Eps: o.Eps,
+		WeightDecay: decay, Atomic: o.Atomic}
 }
 
 // Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
@@ -75,7 +79,8 @@ func (a *Adagrad) Share() error { return a.share(a.AdagradOptions) }
 // MarshalWire writes options, parameters and, after Share, the state.
 func (a *Adagrad) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, a.AdagradOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
+// refuse.
 func (a *Adagrad) UnmarshalWire(d *wire.Decoder) (err error) {
 	a.AdagradOptions, a.core, err = unmarshal[AdagradOptions](d)
 	return err
@@ -85,7 +90,8 @@ func (a *Adagrad) member() member { return memberOf(&a.core, &a.AdagradOptions) 
 
 func (o *AdagradOptions) class() class {
 	return class{name: "Adagrad", mark: "lr_decay", counts: true, always: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), number("lr_decay", &o.LRDecay), number("eps", &o.Eps), number("weight_decay", &o.WeightDecay),
+		settings: []setting{number("lr", &o.LR), number("lr_decay", &o.LRDecay), number("eps", &o.Eps),
+			number("weight_decay", &o.WeightDecay),
 			number("initial_accumulator_value", &o.InitialAccumulator), flag("maximize", &o.Maximize),
 			fixed("foreach", nil), fixed("differentiable", false), fixed("fused", nil)},
 		moments: []moment{{"sum", 0, true, false}},

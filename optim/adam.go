@@ -10,8 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. The zero value of Beta1, Beta2 and Eps stands for
-// PyTorch's default, and [Zero] for 0; the others are taken as they are. NewAdam puts the numbers in: those of an optimizer mean what they say.
+// AdamOptions are the numbers of Adam, as in torch.optim.Adam and AdamW. The zero value of Beta1,
+// Beta2 and Eps stands for PyTorch's default, and [Zero] for 0; the others are taken as they are.
+// NewAdam puts the numbers in: those of an optimizer mean what they say.
 type AdamOptions struct {
 	LR          float64 // the learning rate; PyTorch's default is 0.001
 	Beta1       float64 // how much of the mean gradient is kept, 0.9
@@ -20,19 +21,25 @@ type AdamOptions struct {
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	AMSGrad     bool    // divide by the root of the largest mean square so far: Reddi and others, 2018
 	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
-	Decoupled   bool    // weight decay shrinks the parameter instead, by LR times itself: AdamW, for which PyTorch's default is 0.01
-	Atomic      bool    // add each element atomically, so that no process's step is lost; moments are not, see Note [Shared state]
+	// weight decay shrinks the parameter instead, by LR times itself: AdamW, for which PyTorch's
+	// default is 0.01
+	Decoupled bool
+	// add each element atomically, so that no process's step is lost; moments are not, see Note
+	// [Shared state]
+	Atomic bool
 }
 
-// Adam takes steps against the mean gradients of parameters, which are divided by the roots of the mean squares. Its moments belong
-// to this process, also where the parameters are shared, unless Share was called. One goroutine at a time may use it.
+// Adam takes steps against the mean gradients of parameters, which are divided by the roots of the
+// mean squares. Its moments belong to this process, also where the parameters are shared, unless
+// Share was called. One goroutine at a time may use it.
 type Adam struct {
 	AdamOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
-// NewAdam returns the optimizer of params, of which it keeps a list. It panics if an option makes no sense.
+// NewAdam returns the optimizer of params, of which it keeps a list. It panics if an option makes
+// no sense.
 func NewAdam(params iter.Seq[*autograd.Param], o AdamOptions) *Adam {
 	o.Beta1, o.Beta2, o.Eps = or(o.Beta1, 0.9), or(o.Beta2, 0.999), or(o.Eps, 1e-8)
 	return &Adam{o, newCore(params, o)}
@@ -77,9 +84,11 @@ func (a *Adam) Step() { step(&a.core, &a.AdamOptions, adam[float32], adam[float6
 
 func adam[F kernel.Float](o *AdamOptions, u *update[F]) {
 	rate, decay := direction(o.Maximize, o.LR, o.WeightDecay)
-	s := kernel.AdamStep{LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: decay, Decoupled: o.Decoupled, N: u.n}
+	s := kernel.AdamStep{LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: decay,
+		Decoupled: o.Decoupled, N: u.n}
 	if o.AMSGrad {
-		u.move(o.Atomic, func(at int, p, g []F) { kernel.AMSGrad(s, p, g, u.state[0][at:], u.state[1][at:], u.state[2][at:]) })
+		u.move(o.Atomic,
+			func(at int, p, g []F) { kernel.AMSGrad(s, p, g, u.state[0][at:], u.state[1][at:], u.state[2][at:]) })
 		return
 	}
 	u.move(o.Atomic, func(at int, p, g []F) { kernel.Adam(s, p, g, u.state[0][at:], u.state[1][at:]) })
@@ -91,7 +100,8 @@ func (a *Adam) Share() error { return a.share(a.AdamOptions) }
 // MarshalWire writes options, parameters and, after Share, the state.
 func (a *Adam) MarshalWire(e *wire.Encoder) error { return marshal(e, &a.core, a.AdamOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
+// refuse.
 func (a *Adam) UnmarshalWire(d *wire.Decoder) (err error) {
 	a.AdamOptions, a.core, err = unmarshal[AdamOptions](d)
 	return err
@@ -101,10 +111,12 @@ func (a *Adam) member() member { return memberOf(&a.core, &a.AdamOptions) }
 
 func (o *AdamOptions) class() class {
 	c := class{name: "Adam", mark: "betas", counts: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), pair("betas", &o.Beta1, &o.Beta2), number("eps", &o.Eps), number("weight_decay", &o.WeightDecay),
+		settings: []setting{number("lr", &o.LR), pair("betas", &o.Beta1, &o.Beta2), number("eps", &o.Eps),
+			number("weight_decay", &o.WeightDecay),
 			flag("amsgrad", &o.AMSGrad), flag("maximize", &o.Maximize), same("decoupled_weight_decay", o.Decoupled),
 			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false), fixed("fused", nil)},
-		moments: []moment{{"exp_avg", 0, true, true}, {"exp_avg_sq", 1, true, false}, {"max_exp_avg_sq", 2, o.AMSGrad, false}},
+		moments: []moment{{"exp_avg", 0, true, true}, {"exp_avg_sq", 1, true, false},
+			{"max_exp_avg_sq", 2, o.AMSGrad, false}},
 	}
 	if o.Decoupled {
 		c.name = "AdamW"

@@ -15,7 +15,8 @@ import (
 type Optimizer interface {
 	// ZeroGrad sets the gradients to zeros. Parameters that have none yet stay so.
 	ZeroGrad()
-	// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they are.
+	// Step takes one step, in place. Parameters without a gradient, and frozen ones, stay as they
+	// are.
 	Step()
 }
 
@@ -86,7 +87,8 @@ func (c *core) share(o options) error {
 	return nil
 }
 
-// Close gives up the state, for this process, and leaves the parameters to their module. It is idempotent.
+// Close gives up the state, for this process, and leaves the parameters to their module. It is
+// idempotent.
 func (c *core) Close() error {
 	var problems []error
 	for i := range c.slots {
@@ -121,9 +123,10 @@ func (s *slot) check() {
 	}
 }
 
-// direction returns the learning rate and the weight decay of a step along -gradient + decay·p where the
-// loss is to become larger. That is the step of both with the other sign along gradient - decay·p, so a
-// step needs no second form; the mean gradients in the state have the other sign than PyTorch's then.
+// direction returns the learning rate and the weight decay of a step along -gradient + decay·p
+// where the loss is to become larger. That is the step of both with the other sign along gradient -
+// decay·p, so a step needs no second form; the mean gradients in the state have the other sign than
+// PyTorch's then.
 func direction(maximize bool, rate, decay float64) (float64, float64) {
 	if maximize {
 		return -rate, -decay

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// FuzzUnmarshalWire reads optimizers from messages without blocks: what is accepted can take a step.
+// FuzzUnmarshalWire reads optimizers from messages without blocks: what is accepted can take a
+// step.
 func FuzzUnmarshalWire(f *testing.F) {
 	inDomain(f)
 	plan, err := wire.PlanOf[*optim.SGD]()
@@ -18,7 +19,8 @@ func FuzzUnmarshalWire(f *testing.F) {
 	p := autograd.NewParam("p", tensor.New(tensor.Float32, 1))
 	var e wire.Encoder
 	e.Reset(nil)
-	check(f, plan.Encode(&e, optim.NewSGD(slices.Values([]*autograd.Param{p}), optim.SGDOptions{LR: 0.1, Momentum: 0.5})))
+	check(f, plan.Encode(&e, optim.NewSGD(slices.Values([]*autograd.Param{p}),
+		optim.SGDOptions{LR: 0.1, Momentum: 0.5})))
 	f.Add(slices.Clone(e.Message().Body))
 	e.Done(false)
 	check(f, p.T.Close())

@@ -29,9 +29,11 @@ type moment struct {
 }
 
 // classes are the names of PyTorch's by their marks.
-var classes = map[string]string{"dampening": "SGD", "betas": "Adam or AdamW", "alpha": "RMSprop", "lr_decay": "Adagrad", "rho": "Adadelta", "etas": "Rprop"}
+var classes = map[string]string{"dampening": "SGD", "betas": "Adam or AdamW", "alpha": "RMSprop",
+	"lr_decay": "Adagrad", "rho": "Adadelta", "etas": "Rprop"}
 
-// passing are the keys of a group on which nothing here depends: PyTorch's own, and its schedulers'.
+// passing are the keys of a group on which nothing here depends: PyTorch's own, and its
+// schedulers'.
 var passing = []string{"params", "param_names", "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
 
 // A member is the optimizer of one group.
@@ -39,7 +41,8 @@ type member struct {
 	*core
 	options
 	class
-	// load reads a group, and the states of its parameters, which it takes out of state. Nothing changes before commit.
+	// load reads a group, and the states of its parameters, which it takes out of state. Nothing
+	// changes before commit.
 	load func(group map[string]any, state map[int]map[string]any) (commit func() error, err error)
 }
 
@@ -81,7 +84,8 @@ func memberOf[O any, P numbers[O]](c *core, o P) member {
 			problems = append(problems, fmt.Errorf("%w: %s", ErrFormat, p))
 		}
 		found, more := P(&fresh).class().find(c.slots, group, state)
-		return func() error { *o = fresh; return c.restore(P(&fresh), found) }, errors.Join(append(problems, more...)...)
+		return func() error { *o = fresh; return c.restore(P(&fresh), found) },
+			errors.Join(append(problems, more...)...)
 	}
 	return m
 }
@@ -105,7 +109,8 @@ type finding struct {
 }
 
 // find takes the states of a group's parameters.
-func (c class) find(slots []slot, group map[string]any, state map[int]map[string]any) (found []finding, problems []error) {
+func (c class) find(slots []slot, group map[string]any, state map[int]map[string]any) (found []finding,
+	problems []error) {
 	ids, ok := numbersOf(group["params"])
 	if !ok {
 		return nil, []error{fmt.Errorf("params: %w: want the numbers of the parameters", ErrFormat)}
@@ -120,7 +125,8 @@ func (c class) find(slots []slot, group map[string]any, state map[int]map[string
 		if of, ok := state[id]; ok && i < len(slots) {
 			f, err := c.finding(slots[i], of)
 			if err != nil {
-				problems = append(problems, fmt.Errorf("state of parameter %d, here %s: %w", id, slots[i].Param.Name, err))
+				problems = append(problems, fmt.Errorf("state of parameter %d, here %s: %w", id,
+					slots[i].Param.Name, err))
 			}
 			found[i] = f
 		}

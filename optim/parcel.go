@@ -64,7 +64,8 @@ func (s slot) fits(shared bool, states int) bool {
 		return false
 	}
 	for _, t := range s.State {
-		if t == nil || t.DType() != s.Param.T.DType() || !slices.Equal(t.Shape(), s.Param.T.Shape()) || !t.IsContiguous() {
+		if t == nil || t.DType() != s.Param.T.DType() || !slices.Equal(t.Shape(), s.Param.T.Shape()) ||
+			!t.IsContiguous() {
 			return false
 		}
 	}
@@ -74,7 +75,8 @@ func (s slot) fits(shared bool, states int) bool {
 // options are the numbers of an optimizer.
 type options interface {
 	problem() string // with them; empty if there is none
-	// states returns how many tensors of state a parameter has, and what their elements are at first.
+	// states returns how many tensors of state a parameter has, and what their elements are at
+	// first.
 	states() (n int, start float64)
 	// descent is a step as a device takes it.
 	descent() tensor.Descent

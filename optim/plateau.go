@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// ReduceLROnPlateau lowers a learning rate when a measure has stopped getting better, as PyTorch's class
-// of that name does. The zero value of a field but LR stands for PyTorch's default, and [Zero] for 0. It
-// keeps the best measure; to resume, store the struct.
+// ReduceLROnPlateau lowers a learning rate when a measure has stopped getting better, as PyTorch's
+// class of that name does. The zero value of a field but LR stands for PyTorch's default, and
+// [Zero] for 0. It keeps the best measure; to resume, store the struct.
 //
 //	plateau := &optim.ReduceLROnPlateau{LR: 0.1}
 //	for range epochs {
@@ -27,8 +27,8 @@ type ReduceLROnPlateau struct {
 	Eps       float64 // a reduction by less is left out, 1e-8
 
 	Best float64 // the best measure so far, an infinity where all were NaN
-	// Epochs, Bad and Cooling count the measures so far, those in a row that were no better, and the
-	// epochs of a cooldown that are left.
+	// Epochs, Bad and Cooling count the measures so far, those in a row that were no better, and
+	// the epochs of a cooldown that are left.
 	Epochs, Bad, Cooling int
 }
 
@@ -73,7 +73,8 @@ func (r *ReduceLROnPlateau) better(measure float64) bool {
 	return measure < best*(1-margin)
 }
 
-// State returns what PyTorch's scheduler of that name has in its state dict, of an optimizer of one group.
+// State returns what PyTorch's scheduler of that name has in its state dict, of an optimizer of one
+// group.
 func (r *ReduceLROnPlateau) State() map[string]any {
 	d := write(r.settings())
 	d["_last_lr"], d["min_lrs"], d["default_min_lr"], d["verbose"] = []any{r.LR}, []any{r.MinLR}, r.MinLR, false
@@ -84,8 +85,9 @@ func (r *ReduceLROnPlateau) State() map[string]any {
 	return d
 }
 
-// Load goes on from what State, or PyTorch's scheduler.state_dict(), returned. The error wraps ErrFormat, ErrMissing,
-// ErrUnexpected or, where it is of several groups, ErrGroups, and then nothing was changed.
+// Load goes on from what State, or PyTorch's scheduler.state_dict(), returned. The error wraps
+// ErrFormat, ErrMissing, ErrUnexpected or, where it is of several groups, ErrGroups, and then
+// nothing was changed.
 func (r *ReduceLROnPlateau) Load(state any) error {
 	d, ok := dictOf(state)
 	if !ok {
@@ -100,7 +102,8 @@ func (r *ReduceLROnPlateau) Load(state any) error {
 		case !ok:
 			problems = append(problems, fmt.Errorf("%s: %w: a list is wanted", key, ErrFormat))
 		case len(list) != 1:
-			problems = append(problems, fmt.Errorf("%s: %w: it is of %d, and a plateau here of one", key, ErrGroups, len(list)))
+			problems = append(problems, fmt.Errorf("%s: %w: it is of %d, and a plateau here of one", key,
+				ErrGroups, len(list)))
 		default:
 			problems = append(problems, named(key, setNumber(p, list[0])))
 		}
@@ -131,8 +134,10 @@ func (r *ReduceLROnPlateau) settings() []setting {
 	}
 	return []setting{
 		word("mode", &mode, &r.Maximize, "min", "max"), word("threshold_mode", &by, &r.Absolute, "rel", "abs"),
-		optional("factor", &r.Factor, 0.1), optional("patience", &r.Patience, 10), optional("threshold", &r.Threshold, 1e-4), optional("eps", &r.Eps, 1e-8),
-		whole("cooldown", &r.Cooldown), whole("cooldown_counter", &r.Cooling), whole("num_bad_epochs", &r.Bad), counted("last_epoch", &r.Epochs, 0),
+		optional("factor", &r.Factor, 0.1), optional("patience", &r.Patience, 10),
+		optional("threshold", &r.Threshold, 1e-4), optional("eps", &r.Eps, 1e-8),
+		whole("cooldown", &r.Cooldown), whole("cooldown_counter", &r.Cooling),
+		whole("num_bad_epochs", &r.Bad), counted("last_epoch", &r.Epochs, 0),
 		number("best", &r.Best),
 	}
 }

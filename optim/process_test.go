@@ -65,7 +65,8 @@ func TestWorkersGoOnWithSharedStateAndTrainTheModuleThatCameAlong(t *testing.T) 
 	if d := tensor.Sub(net.Weight.T, tensor.Ones(tensor.Float32, 1, 2)).Abs().Sum(); d > 0.2 {
 		t.Errorf("weights %v, want about 1", net.Weight.T)
 	}
-	// The state went on: a step by hand is number 101, whose bias correction hardly enlarges the moments.
+	// The state went on: a step by hand is number 101, whose bias correction hardly enlarges the
+	// moments.
 	before := net.Bias.T.Item()
 	for p := range net.Params() {
 		p.Grad = tensor.New(tensor.Float32, p.T.Shape()...)
@@ -123,15 +124,18 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 	e := everything{net, optim.NewSGD(net.Params(), optim.SGDOptions{LR: 0.1, Momentum: 0.9, Nesterov: true}),
 		optim.NewAdamW(net.Params(), optim.AdamOptions{LR: 0.2, WeightDecay: 0.3}),
 		optim.NewRMSprop(net.Params(), optim.RMSpropOptions{LR: 0.3, Centered: true}),
-		optim.NewAdagrad(net.Params(), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}), nn.SmoothL1{Beta: 2, Reduction: autograd.BySum}}
+		optim.NewAdagrad(net.Params(), optim.AdagradOptions{LR: 0.4, InitialAccumulator: 0.5}),
+		nn.SmoothL1{Beta: 2, Reduction: autograd.BySum}}
 	check(t, errors.Join(e.RMSprop.Share(), e.Adagrad.Share()))
 	got := cross(t, e)
-	if got.SGD.SGDOptions != e.SGD.SGDOptions || got.Adam.AdamOptions != e.Adam.AdamOptions || got.RMSprop.RMSpropOptions != e.RMSprop.RMSpropOptions ||
+	if got.SGD.SGDOptions != e.SGD.SGDOptions || got.Adam.AdamOptions != e.Adam.AdamOptions ||
+		got.RMSprop.RMSpropOptions != e.RMSprop.RMSpropOptions ||
 		got.Adagrad.AdagradOptions != e.Adagrad.AdagradOptions || got.Any != e.Any {
 		t.Errorf("options were lost: %+v", got)
 	}
 	params := slices.Collect(got.Net.Params())
-	for _, held := range [][]*autograd.Param{optim.ParamsOf(got.SGD), optim.ParamsOf(got.Adam), optim.ParamsOf(got.RMSprop), optim.ParamsOf(got.Adagrad)} {
+	for _, held := range [][]*autograd.Param{optim.ParamsOf(got.SGD), optim.ParamsOf(got.Adam),
+		optim.ParamsOf(got.RMSprop), optim.ParamsOf(got.Adagrad)} {
 		if !slices.Equal(held, params) {
 			t.Errorf("an optimizer arrived with parameters of its own")
 		}
@@ -151,7 +155,8 @@ func TestAnOptimizerArrivesWithTheParametersOfItsModule(t *testing.T) {
 	if n := optim.StepsOf(e.Adam); n != nil {
 		t.Errorf("private state is shared: %v steps", n)
 	}
-	check(t, errors.Join(e.RMSprop.Close(), got.RMSprop.Close(), e.Adagrad.Close(), got.Adagrad.Close(), got.Adam.Close(), nn.Close(net), nn.Close(got.Net)))
+	check(t, errors.Join(e.RMSprop.Close(), got.RMSprop.Close(), e.Adagrad.Close(), got.Adagrad.Close(),
+		got.Adam.Close(), nn.Close(net), nn.Close(got.Net)))
 }
 
 func TestSharingSaysWhenThereIsNoRoom(t *testing.T) {
@@ -171,17 +176,19 @@ func TestAMalformedOptimizerIsRefused(t *testing.T) {
 	steps := func() *tensor.Tensor { return tensor.New(tensor.Int64) }
 	momentum := optim.SGDOptions{Momentum: 0.5}
 	for name, b := range map[string]optim.Parcel{
-		"a rate below 0":      {Options: optim.SGDOptions{LR: -1}, Slots: optim.Slots(p, nil)},
-		"no parameter":        {Options: momentum, Slots: optim.Slots(nil, nil)},
-		"private state":       {Options: momentum, Slots: optim.Slots(p, steps(), shape(2))},
-		"no state":            {Options: momentum, Shared: true, Slots: optim.Slots(p, steps())},
-		"no steps":            {Options: momentum, Shared: true, Slots: optim.Slots(p, nil, shape(2))},
-		"steps of floats":     {Options: momentum, Shared: true, Slots: optim.Slots(p, shape(1), shape(2))},
-		"many steps":          {Options: momentum, Shared: true, Slots: optim.Slots(p, tensor.New(tensor.Int64, 2), shape(2))},
+		"a rate below 0":  {Options: optim.SGDOptions{LR: -1}, Slots: optim.Slots(p, nil)},
+		"no parameter":    {Options: momentum, Slots: optim.Slots(nil, nil)},
+		"private state":   {Options: momentum, Slots: optim.Slots(p, steps(), shape(2))},
+		"no state":        {Options: momentum, Shared: true, Slots: optim.Slots(p, steps())},
+		"no steps":        {Options: momentum, Shared: true, Slots: optim.Slots(p, nil, shape(2))},
+		"steps of floats": {Options: momentum, Shared: true, Slots: optim.Slots(p, shape(1), shape(2))},
+		"many steps": {Options: momentum, Shared: true,
+			Slots: optim.Slots(p, tensor.New(tensor.Int64, 2), shape(2))},
 		"state that is short": {Options: momentum, Shared: true, Slots: optim.Slots(p, steps(), shape(1))},
 		"too much state":      {Options: momentum, Shared: true, Slots: optim.Slots(p, steps(), shape(2), shape(2))},
-		"state of integers":   {Options: momentum, Shared: true, Slots: optim.Slots(p, steps(), tensor.New(tensor.Int32, 2))},
-		"state that is nil":   {Options: momentum, Shared: true, Slots: optim.Slots(p, steps(), nil)},
+		"state of integers": {Options: momentum, Shared: true,
+			Slots: optim.Slots(p, steps(), tensor.New(tensor.Int32, 2))},
+		"state that is nil": {Options: momentum, Shared: true, Slots: optim.Slots(p, steps(), nil)},
 	} {
 		if err := asSGD(t, b); !errors.Is(err, wire.ErrFormat) {
 			t.Errorf("%s: %v, want ErrFormat", name, err)

@@ -104,12 +104,14 @@ func (a scheduleArguments) make(kind string) optim.Schedule {
 		return optim.OneCycleLR{MaxLR: a.MaxLR, Steps: a.TotalSteps, PctStart: a.PctStart, DivFactor: a.DivFactor,
 			FinalDivFactor: a.FinalDivFactor, Linear: a.AnnealStrategy == "linear", ThreePhase: a.ThreePhase}
 	case "CyclicLR":
-		return optim.CyclicLR{LR: a.BaseLR, MaxLR: a.MaxLR, Up: a.StepSizeUp, Down: a.StepSizeDown, Halve: a.Mode == "triangular2", Gamma: a.Gamma}
+		return optim.CyclicLR{LR: a.BaseLR, MaxLR: a.MaxLR, Up: a.StepSizeUp, Down: a.StepSizeDown,
+			Halve: a.Mode == "triangular2", Gamma: a.Gamma}
 	case "LambdaLR":
 		return optim.LambdaLR{LR: lr, Factor: func(epoch int) float64 { return 1 / float64(1+epoch) }}
 	case "SequentialLR":
 		return optim.SequentialLR{Milestones: a.Milestones, Schedules: []optim.Schedule{
-			optim.LinearLR{LR: lr, Start: 0.1, End: 1, Epochs: 4}, optim.ExponentialLR{LR: lr, Gamma: 0.5}, optim.ConstantLR{LR: lr, Factor: 0.25, Epochs: 2}}}
+			optim.LinearLR{LR: lr, Start: 0.1, End: 1, Epochs: 4}, optim.ExponentialLR{LR: lr, Gamma: 0.5},
+			optim.ConstantLR{LR: lr, Factor: 0.25, Epochs: 2}}}
 	}
 	panic(kind)
 }
@@ -132,13 +134,15 @@ func (o recordedOptions) decay(otherwise float64) float64 {
 
 func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim.Optimizer {
 	params := slices.Values([]*autograd.Param{p})
-	adam := optim.AdamOptions{LR: 0.1, Eps: o.Eps, WeightDecay: o.decay(0), AMSGrad: o.AMSGrad, Maximize: o.Maximize, Atomic: atomic}
+	adam := optim.AdamOptions{LR: 0.1, Eps: o.Eps, WeightDecay: o.decay(0), AMSGrad: o.AMSGrad,
+		Maximize: o.Maximize, Atomic: atomic}
 	if o.Betas != nil {
 		adam.Beta1, adam.Beta2 = given(o.Betas[0]), given(o.Betas[1])
 	}
 	switch kind {
 	case "sgd":
-		return optim.NewSGD(params, optim.SGDOptions{LR: 0.1, Momentum: o.Momentum, Dampening: o.Dampening, WeightDecay: o.decay(0), Nesterov: o.Nesterov, Maximize: o.Maximize, Atomic: atomic})
+		return optim.NewSGD(params, optim.SGDOptions{LR: 0.1, Momentum: o.Momentum, Dampening: o.Dampening,
+			WeightDecay: o.decay(0), Nesterov: o.Nesterov, Maximize: o.Maximize, Atomic: atomic})
 	case "adam":
 		return optim.NewAdam(params, adam)
 	case "adamw":
@@ -149,9 +153,11 @@ func (o recordedOptions) make(kind string, p *autograd.Param, atomic bool) optim
 		if o.Alpha != nil {
 			alpha = given(*o.Alpha)
 		}
-		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: alpha, Eps: o.Eps, WeightDecay: o.decay(0), Momentum: o.Momentum, Centered: o.Centered, Maximize: o.Maximize, Atomic: atomic})
+		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: alpha, Eps: o.Eps,
+			WeightDecay: o.decay(0), Momentum: o.Momentum, Centered: o.Centered, Maximize: o.Maximize, Atomic: atomic})
 	case "adagrad":
-		return optim.NewAdagrad(params, optim.AdagradOptions{LR: 0.1, LRDecay: o.LRDecay, WeightDecay: o.decay(0), InitialAccumulator: o.InitialAccumulator,
+		return optim.NewAdagrad(params, optim.AdagradOptions{LR: 0.1, LRDecay: o.LRDecay,
+			WeightDecay: o.decay(0), InitialAccumulator: o.InitialAccumulator,
 			Eps: o.Eps, Maximize: o.Maximize, Atomic: atomic})
 	}
 	panic(kind)
@@ -205,7 +211,8 @@ func TestSchedulesAreThoseOfPyTorch(t *testing.T) {
 func TestPlateausAreThoseOfPyTorch(t *testing.T) {
 	for i, c := range recorded(t).Plateaus {
 		o := c.Options
-		p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: o.Mode == "max", Factor: o.Factor, Threshold: o.Threshold, Absolute: o.ThresholdMode == "abs",
+		p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: o.Mode == "max", Factor: o.Factor,
+			Threshold: o.Threshold, Absolute: o.ThresholdMode == "abs",
 			Cooldown: o.Cooldown, MinLR: o.MinLR}
 		if o.Patience != nil {
 			p.Patience = given(*o.Patience)
@@ -244,7 +251,8 @@ func TestGroupsTakeTheirStepsTogether(t *testing.T) {
 
 func TestGradientsAreClippedAsInPyTorch(t *testing.T) {
 	for _, c := range recorded(t).Clips {
-		a, b, none := autograd.NewParam("a", values(1, 7)), autograd.NewParam("b", values(2, 3)), autograd.NewParam("c", values(3, 2))
+		a, b, none := autograd.NewParam("a", values(1, 7)), autograd.NewParam("b", values(2, 3)),
+			autograd.NewParam("c", values(3, 2))
 		a.Grad, b.Grad = values(4, 7), values(5, 3)
 		norm := optim.ClipGradNorm(slices.Values([]*autograd.Param{a, b, none}), c.Limit)
 		got := slices.Concat(tensor.Data[float64](a.Grad), tensor.Data[float64](b.Grad))
@@ -255,7 +263,8 @@ func TestGradientsAreClippedAsInPyTorch(t *testing.T) {
 }
 
 func TestOptionsThatMakeNoSensePanic(t *testing.T) {
-	none, some := slices.Values([]*autograd.Param(nil)), slices.Values([]*autograd.Param{autograd.NewParam("p", values(1, 2))})
+	none, some := slices.Values([]*autograd.Param(nil)),
+		slices.Values([]*autograd.Param{autograd.NewParam("p", values(1, 2))})
 	for name, f := range map[string]func(){
 		"no parameters":  func() { optim.NewSGD(none, optim.SGDOptions{LR: 1}) },
 		"sgd rate":       func() { optim.NewSGD(some, optim.SGDOptions{LR: -1}) },

@@ -11,8 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. The zero value of Alpha and Eps stands for
-// PyTorch's default, and [Zero] for 0; the others are taken as they are. NewRMSprop puts the numbers in: those of an optimizer mean what they say.
+// RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. The zero value of Alpha and
+// Eps stands for PyTorch's default, and [Zero] for 0; the others are taken as they are. NewRMSprop
+// puts the numbers in: those of an optimizer mean what they say.
 type RMSpropOptions struct {
 	LR          float64 // the learning rate; PyTorch's default is 0.01
 	Alpha       float64 // how much of the mean squared gradient is kept, 0.99
@@ -21,18 +22,22 @@ type RMSpropOptions struct {
 	Momentum    float64 // how much of the last step is taken again
 	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
 	Centered    bool    // divide by the standard deviation of the gradient instead of the root of its mean square
-	Atomic      bool    // add each element atomically, so that no process's step is lost; the state is not, see Note [Shared state]
+	// add each element atomically, so that no process's step is lost; the state is not, see Note
+	// [Shared state]
+	Atomic bool
 }
 
-// RMSprop takes steps against the gradients of parameters, divided by the roots of their mean squares. Its state belongs to this
-// process, also where the parameters are shared, unless Share was called. One goroutine at a time may use it.
+// RMSprop takes steps against the gradients of parameters, divided by the roots of their mean
+// squares. Its state belongs to this process, also where the parameters are shared, unless Share
+// was called. One goroutine at a time may use it.
 type RMSprop struct {
 	RMSpropOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
-// NewRMSprop returns the optimizer of params, of which it keeps a list. It panics if an option makes no sense.
+// NewRMSprop returns the optimizer of params, of which it keeps a list. It panics if an option
+// makes no sense.
 func NewRMSprop(params iter.Seq[*autograd.Param], o RMSpropOptions) *RMSprop {
 	o.Alpha, o.Eps = or(o.Alpha, 0.99), or(o.Eps, 1e-8)
 	return &RMSprop{o, newCore(params, o)}
@@ -54,7 +59,8 @@ func (o RMSpropOptions) problem() string {
 	return ""
 }
 
-// states are the mean square, the mean, which only Centered uses, and the last step, which only Momentum uses.
+// states are the mean square, the mean, which only Centered uses, and the last step, which only
+// Momentum uses.
 func (RMSpropOptions) states() (n int, start float64) { return maxStates, 0 }
 
 func (o RMSpropOptions) descent() tensor.Descent {
@@ -103,7 +109,8 @@ func (r *RMSprop) Share() error { return r.share(r.RMSpropOptions) }
 // MarshalWire writes options, parameters and, after Share, the state.
 func (r *RMSprop) MarshalWire(e *wire.Encoder) error { return marshal(e, &r.core, r.RMSpropOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
+// refuse.
 func (r *RMSprop) UnmarshalWire(d *wire.Decoder) (err error) {
 	r.RMSpropOptions, r.core, err = unmarshal[RMSpropOptions](d)
 	return err
@@ -113,9 +120,11 @@ func (r *RMSprop) member() member { return memberOf(&r.core, &r.RMSpropOptions) 
 
 func (o *RMSpropOptions) class() class {
 	return class{name: "RMSprop", mark: "alpha", counts: true, maximize: o.Maximize,
-		settings: []setting{number("lr", &o.LR), number("alpha", &o.Alpha), number("eps", &o.Eps), number("weight_decay", &o.WeightDecay),
+		settings: []setting{number("lr", &o.LR), number("alpha", &o.Alpha), number("eps", &o.Eps),
+			number("weight_decay", &o.WeightDecay),
 			number("momentum", &o.Momentum), flag("centered", &o.Centered), flag("maximize", &o.Maximize),
 			fixed("foreach", nil), fixed("capturable", false), fixed("differentiable", false)},
-		moments: []moment{{"square_avg", 0, true, false}, {"grad_avg", 1, o.Centered, true}, {"momentum_buffer", 2, o.Momentum != 0, true}},
+		moments: []moment{{"square_avg", 0, true, false}, {"grad_avg", 1, o.Centered, true},
+			{"momentum_buffer", 2, o.Momentum != 0, true}},
 	}
 }

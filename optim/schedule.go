@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A Schedule says the learning rate of each epoch, or of each step if it is asked at each step. It has
-// no state: a program that resumes at epoch 7 begins with At(7). Its numbers are those of the schedule
-// of the same name in torch.optim.lr_scheduler.
+// A Schedule says the learning rate of each epoch, or of each step if it is asked at each step. It
+// has no state: a program that resumes at epoch 7 begins with At(7). Its numbers are those of the
+// schedule of the same name in torch.optim.lr_scheduler.
 //
 //	for epoch := range epochs {
 //		sgd.LR = schedule.At(epoch)
@@ -73,8 +73,8 @@ func (s ConstantLR) At(epoch int) float64 {
 	return s.LR
 }
 
-// LinearLR multiplies the learning rate by a factor that goes from Start to End in Epochs epochs, and
-// stays there: with End 1, a warm-up.
+// LinearLR multiplies the learning rate by a factor that goes from Start to End in Epochs epochs,
+// and stays there: with End 1, a warm-up.
 type LinearLR struct {
 	LR         float64 // which the factors multiply
 	Start, End float64 // factors
@@ -100,8 +100,8 @@ func (s PolynomialLR) At(epoch int) float64 {
 	return s.LR * math.Pow(1-float64(min(epoch, s.Epochs))/float64(s.Epochs), s.Power)
 }
 
-// CosineAnnealing lowers the learning rate to Min in Epochs epochs along half a wave of the cosine, as
-// CosineAnnealingLR does; if it goes on, the wave does.
+// CosineAnnealing lowers the learning rate to Min in Epochs epochs along half a wave of the cosine,
+// as CosineAnnealingLR does; if it goes on, the wave does.
 type CosineAnnealing struct {
 	LR     float64 // at first
 	Epochs int     // at least 1
@@ -114,9 +114,9 @@ func (s CosineAnnealing) At(epoch int) float64 {
 	return cosine(s.LR, s.Min, float64(epoch)/float64(s.Epochs))
 }
 
-// CosineAnnealingWarmRestarts lowers the learning rate to Min along half a wave of the cosine, and begins
-// again at LR: Loshchilov and Hutter, SGDR, 2017. The first wave is Epochs long, each that follows Mult
-// times as long as the one before it.
+// CosineAnnealingWarmRestarts lowers the learning rate to Min along half a wave of the cosine, and
+// begins again at LR: Loshchilov and Hutter, SGDR, 2017. The first wave is Epochs long, each that
+// follows Mult times as long as the one before it.
 type CosineAnnealingWarmRestarts struct {
 	LR     float64 // at the beginning of a wave
 	Epochs int     // of the first wave, at least 1
@@ -150,9 +150,9 @@ func (s CosineAnnealingWarmRestarts) wave(epoch int) (at, length int) {
 	return epoch, length
 }
 
-// OneCycleLR raises the learning rate from MaxLR/DivFactor to MaxLR, and lowers it far below where it
-// began: Smith and Topin, Super-Convergence, 2018. It is asked at each step, not at each epoch. The zero
-// value of a field but MaxLR and Steps stands for PyTorch's default.
+// OneCycleLR raises the learning rate from MaxLR/DivFactor to MaxLR, and lowers it far below where
+// it began: Smith and Topin, Super-Convergence, 2018. It is asked at each step, not at each epoch.
+// The zero value of a field but MaxLR and Steps stands for PyTorch's default.
 type OneCycleLR struct {
 	MaxLR          float64
 	Steps          int     // of the whole cycle, at least 2; at a later step the rate is that of the last
@@ -198,8 +198,8 @@ func (s OneCycleLR) phases() []phase {
 	return []phase{{rise - 1, s.first(), s.MaxLR}, {end, s.MaxLR, s.last()}}
 }
 
-// CyclicLR lets the learning rate go up and down between LR and MaxLR: Smith, Cyclical Learning Rates,
-// 2017. It is asked at each step.
+// CyclicLR lets the learning rate go up and down between LR and MaxLR: Smith, Cyclical Learning
+// Rates, 2017. It is asked at each step.
 type CyclicLR struct {
 	LR, MaxLR float64
 	Up        int     // steps from LR to MaxLR, at least 1
@@ -237,8 +237,8 @@ type LambdaLR struct {
 // At returns the learning rate of an epoch.
 func (s LambdaLR) At(epoch int) float64 { return s.LR * s.Factor(epoch) }
 
-// SequentialLR is one schedule after the other. The next begins at each of the epochs in Milestones, and
-// with its own epoch 0.
+// SequentialLR is one schedule after the other. The next begins at each of the epochs in
+// Milestones, and with its own epoch 0.
 type SequentialLR struct {
 	Schedules  []Schedule
 	Milestones []int // one fewer than schedules, rising
@@ -247,7 +247,8 @@ type SequentialLR struct {
 // At returns the learning rate of an epoch.
 func (s SequentialLR) At(epoch int) float64 {
 	if len(s.Schedules) != len(s.Milestones)+1 || !slices.IsSorted(s.Milestones) {
-		misuse("SequentialLR of %d schedules with the milestones %v: they rise, and there is one fewer", len(s.Schedules), s.Milestones)
+		misuse("SequentialLR of %d schedules with the milestones %v: they rise, and there is one fewer",
+			len(s.Schedules), s.Milestones)
 	}
 	at, begin := 0, 0
 	for at < len(s.Milestones) && epoch >= s.Milestones[at] {

@@ -9,14 +9,15 @@ import (
 	"slices"
 )
 
-// ScheduleState returns what scheduler.state_dict() of PyTorch has after epoch steps, and load_state_dict takes: of
-// the schedules of an optimizer's groups, which differ in their rates alone. PyTorch computes most rates from
-// those before them, so load the optimizer's State there as well, and give State the schedules.
+// ScheduleState returns what scheduler.state_dict() of PyTorch has after epoch steps, and
+// load_state_dict takes: of the schedules of an optimizer's groups, which differ in their rates
+// alone. PyTorch computes most rates from those before them, so load the optimizer's State there as
+// well, and give State the schedules.
 //
 //	pt.Save("ck.pt", map[string]any{"optimizer": optim.State(opt, s), "scheduler": optim.ScheduleState(epoch, s)})
 //
-// A LambdaLR's function stays here, as it does in PyTorch. It panics if a schedule is of another package, or one
-// that PyTorch cannot express: a CyclicLR with Halve and Gamma.
+// A LambdaLR's function stays here, as it does in PyTorch. It panics if a schedule is of another
+// package, or one that PyTorch cannot express: a CyclicLR with Halve and Gamma.
 func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 	if len(schedules) == 0 || epoch < 0 {
 		misuse("ScheduleState of %d schedules at epoch %d", len(schedules), epoch)
@@ -49,10 +50,10 @@ func each(schedules []Schedule, f func(s Schedule) any) []any {
 	return list
 }
 
-// LoadSchedule returns the schedules of an optimizer's groups, one for each, and the epoch that they are at, from
-// what ScheduleState or scheduler.state_dict() returned. Schedules are like the one that is given: it says the
-// class, the function of a LambdaLR, the parts of a SequentialLR, and DivFactor and FinalDivFactor of a OneCycleLR,
-// which no state dict has.
+// LoadSchedule returns the schedules of an optimizer's groups, one for each, and the epoch that
+// they are at, from what ScheduleState or scheduler.state_dict() returned. Schedules are like the
+// one that is given: it says the class, the function of a LambdaLR, the parts of a SequentialLR,
+// and DivFactor and FinalDivFactor of a OneCycleLR, which no state dict has.
 //
 //	schedules, epoch, err := optim.LoadSchedule(optim.StepLR{}, state)
 //
@@ -193,7 +194,8 @@ func (s *ConstantLR) settings(int) []setting {
 }
 
 func (s *LinearLR) settings(int) []setting {
-	return []setting{number("start_factor", &s.Start), number("end_factor", &s.End), counted("total_iters", &s.Epochs, 1)}
+	return []setting{number("start_factor", &s.Start), number("end_factor", &s.End),
+		counted("total_iters", &s.Epochs, 1)}
 }
 
 func (s *PolynomialLR) settings(int) []setting {
@@ -253,7 +255,8 @@ func (s *OneCycleLR) settings(int) []setting {
 		kind = "linear"
 	}
 	return []setting{counted("total_steps", &s.Steps, 2), {"_schedule_phases", true, s.phaseDicts, s.setPhases},
-		{"_anneal_func_type", false, func() any { return kind }, func(v any) error { s.Linear = v == "linear"; return nil }}, still("cycle_momentum")}
+		{"_anneal_func_type", false, func() any { return kind },
+			func(v any) error { s.Linear = v == "linear"; return nil }}, still("cycle_momentum")}
 }
 
 // still is the setting of a scheduler that changes the momentum, too.
@@ -318,7 +321,8 @@ func (s *CyclicLR) settings(int) []setting {
 	}
 	total, ratio := float64(s.Up+down), float64(s.Up)/float64(s.Up+down)
 	return []setting{
-		text("mode", &mode, "triangular", "triangular2", "exp_range"), number("total_size", &total), number("step_ratio", &ratio),
+		text("mode", &mode, "triangular", "triangular2", "exp_range"), number("total_size", &total),
+		number("step_ratio", &ratio),
 		{"gamma", true, func() any { return gamma }, func(v any) error {
 			s.Halve, s.Gamma = mode == "triangular2", 0
 			if err := setNumber(&gamma, v); err != nil {
@@ -332,7 +336,8 @@ func (s *CyclicLR) settings(int) []setting {
 			}
 			return s.setSteps(total, ratio)
 		}},
-		fixed("scale_mode", by), still("cycle_momentum"), {"_scale_fn_custom", false, func() any { return nil }, func(v any) error {
+		fixed("scale_mode", by), still("cycle_momentum"),
+		{"_scale_fn_custom", false, func() any { return nil }, func(v any) error {
 			if v != nil {
 				return fmt.Errorf("%w: a function of the user's", ErrUnexpected)
 			}
@@ -354,7 +359,8 @@ func (s *SequentialLR) settings(int) []setting {
 	return []setting{{"_milestones", true, func() any { return s.Milestones }, func(v any) error {
 		list, ok := numbersOf(v)
 		if !ok || !slices.IsSorted(list) || len(list)+1 != len(s.Schedules) {
-			return fmt.Errorf("%w: %v between %d schedules: they rise, and there is one fewer", ErrFormat, v, len(s.Schedules))
+			return fmt.Errorf("%w: %v between %d schedules: they rise, and there is one fewer", ErrFormat, v,
+				len(s.Schedules))
 		}
 		s.Milestones = list
 		return nil

@@ -109,7 +109,8 @@ func write(settings []setting) map[string]any {
 	return d
 }
 
-// read takes the entries of d, and returns a problem for each that is wrong. Those of known are left alone.
+// read takes the entries of d, and returns a problem for each that is wrong. Those of known are
+// left alone.
 func read(settings []setting, d map[string]any, known ...string) (problems []error) {
 	for _, s := range settings {
 		known = append(known, s.key)
@@ -135,8 +136,8 @@ func setNumber(p *float64, v any) error {
 	return nil
 }
 
-// numberOf returns the number that v is, in Python or here: PyTorch keeps counts of steps, and learning rates that
-// are captured, in tensors.
+// numberOf returns the number that v is, in Python or here: PyTorch keeps counts of steps, and
+// learning rates that are captured, in tensors.
 func numberOf(v any) (x float64, ok bool) {
 	switch v := v.(type) {
 	case int:

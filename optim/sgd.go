@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// SGDOptions are the numbers of stochastic gradient descent, as in torch.optim.SGD. The zero value of each but LR is
-// its default.
+// SGDOptions are the numbers of stochastic gradient descent, as in torch.optim.SGD. The zero value
+// of each but LR is its default.
 type SGDOptions struct {
 	LR          float64 // the learning rate
 	Momentum    float64 // how much of the last step is taken again
@@ -19,18 +19,21 @@ type SGDOptions struct {
 	WeightDecay float64 // how much of the parameter itself is added to its gradient
 	Nesterov    bool    // look one step of momentum ahead; needs Momentum and no Dampening
 	Maximize    bool    // follow the gradients upward, so that the loss becomes larger
-	Atomic      bool    // add each element atomically, so that no process's step is lost; momentum is not, see Note [Shared state]
+	// add each element atomically, so that no process's step is lost; momentum is not, see Note
+	// [Shared state]
+	Atomic bool
 }
 
-// SGD takes steps against the gradients of parameters. Its momentum belongs to this process, also where the parameters
-// are shared, unless Share was called. One goroutine at a time may use it.
+// SGD takes steps against the gradients of parameters. Its momentum belongs to this process, also
+// where the parameters are shared, unless Share was called. One goroutine at a time may use it.
 type SGD struct {
 	SGDOptions // may be changed between steps, as a schedule of LR does
 
 	core
 }
 
-// NewSGD returns the optimizer of params, of which it keeps a list. It panics if an option makes no sense.
+// NewSGD returns the optimizer of params, of which it keeps a list. It panics if an option makes no
+// sense.
 func NewSGD(params iter.Seq[*autograd.Param], o SGDOptions) *SGD { return &SGD{o, newCore(params, o)} }
 
 func (o SGDOptions) problem() string {
@@ -42,7 +45,8 @@ func (o SGDOptions) problem() string {
 	case !(o.WeightDecay >= 0):
 		return fmt.Sprintf("weight decay %v: it is at least 0", o.WeightDecay)
 	case o.Nesterov && (o.Momentum == 0 || o.Dampening != 0):
-		return fmt.Sprintf("Nesterov momentum needs a momentum and no dampening, not %v and %v", o.Momentum, o.Dampening)
+		return fmt.Sprintf("Nesterov momentum needs a momentum and no dampening, not %v and %v", o.Momentum,
+			o.Dampening)
 	}
 	return ""
 }
@@ -79,7 +83,8 @@ func (s *SGD) Share() error { return s.share(s.SGDOptions) }
 // MarshalWire writes options, parameters and, after Share, the state.
 func (s *SGD) MarshalWire(e *wire.Encoder) error { return marshal(e, &s.core, s.SGDOptions) }
 
-// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors refuse.
+// UnmarshalWire reads what MarshalWire wrote. The error wraps wire.ErrFormat or what tensors
+// refuse.
 func (s *SGD) UnmarshalWire(d *wire.Decoder) (err error) {
 	s.SGDOptions, s.core, err = unmarshal[SGDOptions](d)
 	return err

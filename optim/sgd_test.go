@@ -30,7 +30,8 @@ func TestAtomicStepsOfManyAreAllTaken(t *testing.T) {
 		"SGD": {func(p *autograd.Param) optim.Optimizer {
 			return optim.NewSGD(slices.Values([]*autograd.Param{p}), optim.SGDOptions{LR: 1, Atomic: true})
 		}, 0},
-		"Adam": {func(p *autograd.Param) optim.Optimizer { // whose steps are of LR where the gradient is always the same
+		// whose steps are of LR where the gradient is always the same
+		"Adam": {func(p *autograd.Param) optim.Optimizer {
 			return optim.NewAdam(slices.Values([]*autograd.Param{p}), optim.AdamOptions{LR: 1, Atomic: true})
 		}, 0.1},
 	} {
@@ -54,12 +55,15 @@ func TestAtomicStepsOfManyAreAllTaken(t *testing.T) {
 }
 
 func TestParametersWithoutAGradientAndFrozenOnesStay(t *testing.T) {
-	without, frozen, moved := autograd.NewParam("a", values(1, 3)), autograd.NewParam("b", values(1, 3)), autograd.NewParam("c", values(1, 3))
+	without, frozen, moved := autograd.NewParam("a", values(1, 3)), autograd.NewParam("b", values(1, 3)),
+		autograd.NewParam("c", values(1, 3))
 	frozen.Grad, moved.Grad = values(2, 3), values(2, 3)
 	frozen.Frozen = true
-	sgd := optim.NewSGD(slices.Values([]*autograd.Param{without, frozen, moved}), optim.SGDOptions{LR: 1, Momentum: 0.9})
+	sgd := optim.NewSGD(slices.Values([]*autograd.Param{without, frozen, moved}),
+		optim.SGDOptions{LR: 1, Momentum: 0.9})
 	sgd.Step()
-	if !tensor.Equal(without.T, values(1, 3)) || !tensor.Equal(frozen.T, values(1, 3)) || tensor.Equal(moved.T, values(1, 3)) {
+	if !tensor.Equal(without.T, values(1, 3)) || !tensor.Equal(frozen.T, values(1, 3)) ||
+		tensor.Equal(moved.T, values(1, 3)) {
 		t.Error(without.T, frozen.T, moved.T)
 	}
 	sgd.ZeroGrad()

@@ -7,23 +7,27 @@ import (
 	"slices"
 )
 
-// A StateDict is what optimizer.state_dict() of PyTorch returns, and load_state_dict takes: pt.Save, torch.Save
-// and a torch.Conn write it as that, and torch.Load reads it as a part of a checkpoint, too.
+// A StateDict is what optimizer.state_dict() of PyTorch returns, and load_state_dict takes:
+// pt.Save, torch.Save and a torch.Conn write it as that, and torch.Load reads it as a part of a
+// checkpoint, too.
 //
 //	pt.Save("ck.pt", map[string]any{"model": nn.State(net), "optimizer": optim.State(opt)})
 //
-// Parameters have numbers, in the order in which the groups have them. [Load] says what the entries are.
+// Parameters have numbers, in the order in which the groups have them. [Load] says what the entries
+// are.
 type StateDict struct {
-	State       map[int]map[string]any `torch:"state"`        // of the parameters that have taken a step
-	ParamGroups []map[string]any       `torch:"param_groups"` // the options, and under "params" the numbers of the parameters
+	State map[int]map[string]any `torch:"state"` // of the parameters that have taken a step
+	// the options, and under "params" the numbers of the parameters
+	ParamGroups []map[string]any `torch:"param_groups"`
 }
 
-// State returns the state of an optimizer of this package, or of Groups of them, as PyTorch's optimizer of that
-// class has it. The tensors are o's own, but where PyTorch has them with the other sign (Maximize): Clone those
-// that must stay as they are while o takes steps. It panics if o is of another package.
+// State returns the state of an optimizer of this package, or of Groups of them, as PyTorch's
+// optimizer of that class has it. The tensors are o's own, but where PyTorch has them with the
+// other sign (Maximize): Clone those that must stay as they are while o takes steps. It panics if o
+// is of another package.
 //
-// PyTorch's schedulers look for their first rates in the groups. Give the schedule of each group, if it has one,
-// so that they find them: see [ScheduleState].
+// PyTorch's schedulers look for their first rates in the groups. Give the schedule of each group,
+// if it has one, so that they find them: see [ScheduleState].
 func State(o Optimizer, schedules ...Schedule) StateDict {
 	members := membersOf(o)
 	if len(schedules) > 0 && len(schedules) != len(members) {
@@ -49,14 +53,15 @@ func State(o Optimizer, schedules ...Schedule) StateDict {
 	return d
 }
 
-// Load has an optimizer, or Groups of them, go on from a state dict: a StateDict, or what pt.Load, torch.Load or
-// Conn.Recv returned of optimizer.state_dict(). As in PyTorch the options come with it (LR, Momentum and so on, but
-// for Atomic), parameters are known by their order alone, and floats of one width become those of another. The
-// tensors are copied.
+// Load has an optimizer, or Groups of them, go on from a state dict: a StateDict, or what pt.Load,
+// torch.Load or Conn.Recv returned of optimizer.state_dict(). As in PyTorch the options come with
+// it (LR, Momentum and so on, but for Atomic), parameters are known by their order alone, and
+// floats of one width become those of another. The tensors are copied.
 //
-// The error wraps ErrFormat, ErrClass, ErrGroups, ErrMissing, ErrUnexpected, ErrShape or ErrDType for each thing
-// that does not fit, or shm.ErrNoSpace; but for the latter nothing was changed then. Whether a state is Adam's or AdamW's
-// older versions of PyTorch do not say. It panics if o is of another package.
+// The error wraps ErrFormat, ErrClass, ErrGroups, ErrMissing, ErrUnexpected, ErrShape or ErrDType
+// for each thing that does not fit, or shm.ErrNoSpace; but for the latter nothing was changed then.
+// Whether a state is Adam's or AdamW's older versions of PyTorch do not say. It panics if o is of
+// another package.
 func Load(o Optimizer, state any) error {
 	d, err := stateDictOf(state)
 	if err != nil {

@@ -37,7 +37,8 @@ func optimizers(seed int) (all []optim.Optimizer, params []*autograd.Param) {
 			},
 			func() optim.Optimizer { return optim.NewAdamW(seq, optim.AdamOptions{LR: 0.1, WeightDecay: 0.1}) },
 			func() optim.Optimizer {
-				return optim.NewRMSprop(seq, optim.RMSpropOptions{LR: 0.1, Momentum: 0.5, Centered: true, Maximize: true})
+				return optim.NewRMSprop(seq, optim.RMSpropOptions{LR: 0.1, Momentum: 0.5, Centered: true,
+					Maximize: true})
 			},
 			func() optim.Optimizer {
 				return optim.NewAdagrad(seq, optim.AdagradOptions{LR: 0.1, LRDecay: 0.1, InitialAccumulator: 0.5})
@@ -79,7 +80,8 @@ func TestRegression_S3_4_AnOptimizerGoesOnFromItsStateDict(t *testing.T) {
 	}
 }
 
-// A state dict without states is that of an optimizer that has not begun, and so begins the one that loads it.
+// A state dict without states is that of an optimizer that has not begun, and so begins the one
+// that loads it.
 func TestLoadForgetsWhatWas(t *testing.T) {
 	fresh, params := optimizers(1)
 	worn, others := optimizers(1)
@@ -113,7 +115,8 @@ func TestLoadedStateStaysShared(t *testing.T) {
 	}
 	adam.Step()
 	check(t, optim.Load(adam, optim.StateDict{State: map[int]map[string]any{0: saved}, ParamGroups: state.ParamGroups}))
-	if now := optim.State(adam).State[0]["exp_avg"].(*tensor.Tensor); !mean.IsShared() || now != mean || !tensor.Equal(mean, saved["exp_avg"].(*tensor.Tensor)) {
+	if now := optim.State(adam).State[0]["exp_avg"].(*tensor.Tensor); !mean.IsShared() || now != mean ||
+		!tensor.Equal(mean, saved["exp_avg"].(*tensor.Tensor)) {
 		t.Errorf("the mean is %v, shared %v", mean, mean.IsShared())
 	}
 	if got := optim.StepsOf(adam); !slices.Equal(got, []int64{1}) {
@@ -149,35 +152,50 @@ func TestStateDictsThatDoNotFitAreRefused(t *testing.T) {
 		err   error
 		says  string
 	}{
-		"another class":        {sgd, edited(func(*optim.StateDict) {}), optim.ErrClass, "Adam or AdamW into SGD"},
-		"AdamW":                {adamW, edited(func(*optim.StateDict) {}), optim.ErrClass, "decoupled_weight_decay"},
-		"a class of PyTorch's": {sgd, edited(func(d *optim.StateDict) { d.ParamGroups[0] = map[string]any{"rho": 0.9} }), optim.ErrClass, "Adadelta"},
-		"a tensor":             {adam, values(1, 2), optim.ErrFormat, "*tensor.Tensor"},
-		"nothing":              {adam, nil, optim.ErrFormat, "nil"},
-		"a checkpoint":         {adam, pickle.NewDict("model", nil, "optimizer", nil), optim.ErrFormat, `"model" "optimizer"`},
-		"a list as a group":    {adam, pickle.NewDict("state", new(pickle.Dict), "param_groups", []any{[]any{}}), optim.ErrFormat, "group 0"},
-		"a state by name":      {adam, pickle.NewDict("state", pickle.NewDict("x", new(pickle.Dict)), "param_groups", []any{}), optim.ErrFormat, "parameter x"},
-		"two groups":           {adam, edited(func(d *optim.StateDict) { d.ParamGroups = append(d.ParamGroups, d.ParamGroups[0]) }), optim.ErrGroups, "2 groups into 1"},
-		"two parameters":       {adam, edited(option("params", []any{int64(0), int64(1)})), optim.ErrGroups, "2 parameters into 1"},
-		"no parameters":        {adam, edited(option("params", "all")), optim.ErrFormat, "params"},
-		"a parameter twice":    {adam, edited(option("params", []int{0, 0})), optim.ErrFormat, "twice"},
-		"a state of nobody's":  {adam, edited(func(d *optim.StateDict) { d.State[7] = d.State[0] }), optim.ErrUnexpected, "parameter 7"},
-		"a shape":              {adam, edited(set("exp_avg", values(1, 3))), optim.ErrShape, "parameter 0, here p: exp_avg"},
-		"a dtype":              {adam, edited(set("exp_avg_sq", values(1, 4).To(tensor.Int64))), optim.ErrDType, "exp_avg_sq"},
-		"no tensor":            {adam, edited(set("exp_avg", 3.0)), optim.ErrFormat, "float64 instead of a tensor"},
-		"a key of the state":   {adam, edited(set("momentum_buffer", values(1, 4))), optim.ErrUnexpected, "momentum_buffer"},
-		"no second moment":     {adam, edited(func(d *optim.StateDict) { delete(d.State[0], "exp_avg_sq") }), optim.ErrMissing, "exp_avg_sq"},
-		"no maximum":           {adam, edited(option("amsgrad", true)), optim.ErrMissing, "max_exp_avg_sq"},
-		"no steps":             {adam, edited(func(d *optim.StateDict) { delete(d.State[0], "step") }), optim.ErrMissing, "step"},
-		"half a step":          {adam, edited(set("step", 0.5)), optim.ErrFormat, "step"},
-		"steps before":         {adam, edited(set("step", -1)), optim.ErrFormat, "step"},
-		"an option":            {adam, edited(option("momentum_decay", 0.1)), optim.ErrUnexpected, "momentum_decay"},
-		"no learning rate":     {adam, edited(func(d *optim.StateDict) { delete(d.ParamGroups[0], "lr") }), optim.ErrMissing, "lr"},
-		"a word as a rate":     {adam, edited(option("lr", "fast")), optim.ErrFormat, "lr"},
-		"a rate below 0":       {adam, edited(option("lr", -1.0)), optim.ErrFormat, "at least 0"},
-		"three betas":          {adam, edited(option("betas", []any{0.1, 0.2, 0.3})), optim.ErrFormat, "betas"},
-		"a beta of 1":          {adam, edited(option("betas", pickle.Tuple{1.0, 0.5})), optim.ErrFormat, "betas 1 and 0.5"},
-		"a number as a flag":   {adam, edited(option("amsgrad", 1)), optim.ErrFormat, "amsgrad"},
+		"another class": {sgd, edited(func(*optim.StateDict) {}), optim.ErrClass, "Adam or AdamW into SGD"},
+		"AdamW":         {adamW, edited(func(*optim.StateDict) {}), optim.ErrClass, "decoupled_weight_decay"},
+		"a class of PyTorch's": {sgd, edited(
+			func(d *optim.StateDict) { d.ParamGroups[0] = map[string]any{"rho": 0.9} }), optim.ErrClass, "Adadelta"},
+		"a tensor": {adam, values(1, 2), optim.ErrFormat, "*tensor.Tensor"},
+		"nothing":  {adam, nil, optim.ErrFormat, "nil"},
+		"a checkpoint": {adam, pickle.NewDict("model", nil, "optimizer", nil), optim.ErrFormat,
+			`"model" "optimizer"`},
+		"a list as a group": {adam, pickle.NewDict("state", new(pickle.Dict), "param_groups",
+			[]any{[]any{}}), optim.ErrFormat, "group 0"},
+		"a state by name": {adam, pickle.NewDict("state", pickle.NewDict("x", new(pickle.Dict)),
+			"param_groups", []any{}), optim.ErrFormat, "parameter x"},
+		"two groups": {adam, edited(
+			func(d *optim.StateDict) { d.ParamGroups = append(d.ParamGroups, d.ParamGroups[0]) }),
+			optim.ErrGroups, "2 groups into 1"},
+		"two parameters": {adam, edited(option("params", []any{int64(0), int64(1)})), optim.ErrGroups,
+			"2 parameters into 1"},
+		"no parameters":     {adam, edited(option("params", "all")), optim.ErrFormat, "params"},
+		"a parameter twice": {adam, edited(option("params", []int{0, 0})), optim.ErrFormat, "twice"},
+		"a state of nobody's": {adam, edited(func(d *optim.StateDict) { d.State[7] = d.State[0] }),
+			optim.ErrUnexpected, "parameter 7"},
+		"a shape": {adam, edited(set("exp_avg", values(1, 3))), optim.ErrShape,
+			"parameter 0, here p: exp_avg"},
+		"a dtype": {adam, edited(set("exp_avg_sq", values(1, 4).To(tensor.Int64))),
+			optim.ErrDType, "exp_avg_sq"},
+		"no tensor": {adam, edited(set("exp_avg", 3.0)), optim.ErrFormat, "float64 instead of a tensor"},
+		"a key of the state": {adam, edited(set("momentum_buffer", values(1, 4))), optim.ErrUnexpected,
+			"momentum_buffer"},
+		"no second moment": {adam, edited(func(d *optim.StateDict) { delete(d.State[0], "exp_avg_sq") }),
+			optim.ErrMissing, "exp_avg_sq"},
+		"no maximum": {adam, edited(option("amsgrad", true)), optim.ErrMissing, "max_exp_avg_sq"},
+		"no steps": {adam, edited(func(d *optim.StateDict) { delete(d.State[0], "step") }),
+			optim.ErrMissing, "step"},
+		"half a step":  {adam, edited(set("step", 0.5)), optim.ErrFormat, "step"},
+		"steps before": {adam, edited(set("step", -1)), optim.ErrFormat, "step"},
+		"an option":    {adam, edited(option("momentum_decay", 0.1)), optim.ErrUnexpected, "momentum_decay"},
+		"no learning rate": {adam, edited(func(d *optim.StateDict) { delete(d.ParamGroups[0], "lr") }),
+			optim.ErrMissing, "lr"},
+		"a word as a rate": {adam, edited(option("lr", "fast")), optim.ErrFormat, "lr"},
+		"a rate below 0":   {adam, edited(option("lr", -1.0)), optim.ErrFormat, "at least 0"},
+		"three betas":      {adam, edited(option("betas", []any{0.1, 0.2, 0.3})), optim.ErrFormat, "betas"},
+		"a beta of 1": {adam, edited(option("betas", pickle.Tuple{1.0, 0.5})), optim.ErrFormat,
+			"betas 1 and 0.5"},
+		"a number as a flag": {adam, edited(option("amsgrad", 1)), optim.ErrFormat, "amsgrad"},
 	} {
 		o := c.into()
 		before := fmt.Sprint(optim.State(o))
@@ -215,26 +233,28 @@ func TestSchedulesThatDoNotFitAreRefused(t *testing.T) {
 		state map[string]any
 		err   error
 	}{
-		"another class":     {optim.ExponentialLR{}, step, optim.ErrUnexpected},
-		"a class with more": {optim.StepLR{}, optim.ScheduleState(3, optim.ExponentialLR{Gamma: 0.5}), optim.ErrMissing},
-		"no groups":         {optim.StepLR{}, with(step, "base_lrs", []any{}), optim.ErrFormat},
-		"a word":            {optim.StepLR{}, with(step, "base_lrs", []any{"x"}), optim.ErrFormat},
-		"no epoch":          {optim.StepLR{}, with(step, "last_epoch", nil), optim.ErrFormat},
-		"an epoch before":   {optim.StepLR{}, with(step, "last_epoch", -1), optim.ErrFormat},
-		"a size of 0":       {optim.StepLR{}, with(step, "step_size", 0), optim.ErrFormat},
-		"half a size":       {optim.StepLR{}, with(step, "step_size", 0.5), optim.ErrFormat},
-		"momentum":          {optim.OneCycleLR{}, with(one, "cycle_momentum", true), optim.ErrUnexpected},
-		"one phase":         {optim.OneCycleLR{}, with(one, "_schedule_phases", []any{1}), optim.ErrFormat},
-		"phases of words":   {optim.OneCycleLR{}, with(one, "_schedule_phases", []any{"x", "y"}), optim.ErrFormat},
-		"a mode":            {optim.CyclicLR{}, with(cycle, "mode", "round"), optim.ErrFormat},
-		"no cycle":          {optim.CyclicLR{}, with(cycle, "total_size", 0), optim.ErrFormat},
-		"a function":        {optim.CyclicLR{}, with(cycle, "_scale_fn_custom", "f"), optim.ErrUnexpected},
-		"fewer maxima":      {optim.CyclicLR{}, with(cycle, "max_lrs", []any{}), optim.ErrFormat},
-		"other parts":       {optim.SequentialLR{Schedules: parts[:1]}, seq, optim.ErrFormat},
-		"parts in order":    {optim.SequentialLR{Schedules: []optim.Schedule{parts[1], parts[0]}}, seq, optim.ErrMissing},
-		"no parts":          {optim.SequentialLR{Schedules: parts}, with(seq, "_schedulers", nil), optim.ErrFormat},
-		"milestones":        {optim.MultiStepLR{}, with(many, "milestones", []any{1}), optim.ErrFormat},
-		"many milestones":   {optim.MultiStepLR{}, with(many, "milestones", map[int]int{1: 1 << 30}), optim.ErrFormat},
+		"another class": {optim.ExponentialLR{}, step, optim.ErrUnexpected},
+		"a class with more": {optim.StepLR{}, optim.ScheduleState(3, optim.ExponentialLR{Gamma: 0.5}),
+			optim.ErrMissing},
+		"no groups":       {optim.StepLR{}, with(step, "base_lrs", []any{}), optim.ErrFormat},
+		"a word":          {optim.StepLR{}, with(step, "base_lrs", []any{"x"}), optim.ErrFormat},
+		"no epoch":        {optim.StepLR{}, with(step, "last_epoch", nil), optim.ErrFormat},
+		"an epoch before": {optim.StepLR{}, with(step, "last_epoch", -1), optim.ErrFormat},
+		"a size of 0":     {optim.StepLR{}, with(step, "step_size", 0), optim.ErrFormat},
+		"half a size":     {optim.StepLR{}, with(step, "step_size", 0.5), optim.ErrFormat},
+		"momentum":        {optim.OneCycleLR{}, with(one, "cycle_momentum", true), optim.ErrUnexpected},
+		"one phase":       {optim.OneCycleLR{}, with(one, "_schedule_phases", []any{1}), optim.ErrFormat},
+		"phases of words": {optim.OneCycleLR{}, with(one, "_schedule_phases", []any{"x", "y"}), optim.ErrFormat},
+		"a mode":          {optim.CyclicLR{}, with(cycle, "mode", "round"), optim.ErrFormat},
+		"no cycle":        {optim.CyclicLR{}, with(cycle, "total_size", 0), optim.ErrFormat},
+		"a function":      {optim.CyclicLR{}, with(cycle, "_scale_fn_custom", "f"), optim.ErrUnexpected},
+		"fewer maxima":    {optim.CyclicLR{}, with(cycle, "max_lrs", []any{}), optim.ErrFormat},
+		"other parts":     {optim.SequentialLR{Schedules: parts[:1]}, seq, optim.ErrFormat},
+		"parts in order": {optim.SequentialLR{Schedules: []optim.Schedule{parts[1], parts[0]}}, seq,
+			optim.ErrMissing},
+		"no parts":        {optim.SequentialLR{Schedules: parts}, with(seq, "_schedulers", nil), optim.ErrFormat},
+		"milestones":      {optim.MultiStepLR{}, with(many, "milestones", []any{1}), optim.ErrFormat},
+		"many milestones": {optim.MultiStepLR{}, with(many, "milestones", map[int]int{1: 1 << 30}), optim.ErrFormat},
 	} {
 		if err := load(c.like, c.state); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", name, err, c.err)
@@ -246,8 +266,10 @@ func TestSchedulesThatDoNotFitAreRefused(t *testing.T) {
 		state any
 		err   error
 	}{
-		"a schedule": {step, optim.ErrMissing}, "two groups": {with(state, "min_lrs", []any{0, 0}), optim.ErrGroups}, "nothing": {nil, optim.ErrFormat},
-		"a factor of 1": {with(state, "factor", 1), optim.ErrFormat}, "a mode": {with(state, "mode", "mean"), optim.ErrFormat},
+		"a schedule": {step, optim.ErrMissing},
+		"two groups": {with(state, "min_lrs", []any{0, 0}), optim.ErrGroups}, "nothing": {nil, optim.ErrFormat},
+		"a factor of 1": {with(state, "factor", 1), optim.ErrFormat},
+		"a mode":        {with(state, "mode", "mean"), optim.ErrFormat},
 	} {
 		if err := plateau.Load(c.state); !errors.Is(err, c.err) || plateau.LR != 1 {
 			t.Errorf("plateau of %s: %v, want %v", name, err, c.err)
@@ -285,7 +307,8 @@ func FuzzLoad(f *testing.F) {
 		check(f, err)
 		f.Add(b)
 	}
-	for _, s := range []optim.Schedule{optim.StepLR{LR: 1, Size: 2, Gamma: 0.5}, optim.OneCycleLR{MaxLR: 1, Steps: 10}, optim.CyclicLR{LR: 1, MaxLR: 2, Up: 2}} {
+	for _, s := range []optim.Schedule{optim.StepLR{LR: 1, Size: 2, Gamma: 0.5},
+		optim.OneCycleLR{MaxLR: 1, Steps: 10}, optim.CyclicLR{LR: 1, MaxLR: 2, Up: 2}} {
 		b, err := pt.Marshal(optim.ScheduleState(3, s), 4)
 		check(f, err)
 		f.Add(b)

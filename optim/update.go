@@ -56,7 +56,8 @@ func step[O options](c *core, o *O, f32 func(*O, *update[float32]), f64 func(*O,
 	}
 }
 
-// dense returns the slot of a copy whose elements are next to each other. Nobody could add to a copy atomically.
+// dense returns the slot of a copy whose elements are next to each other. Nobody could add to a
+// copy atomically.
 func (s *slot) dense(atomically bool) *slot {
 	if atomically {
 		misuse("parameter %s or its gradient is not contiguous, which Atomic needs", s.Param.Name)
@@ -102,8 +103,8 @@ func run[O options, F kernel.Float](s *slot, o *O, u *update[F], f func(*O, *upd
 	runtime.KeepAlive(s)
 }
 
-// move lets f change the elements p from at on, by their gradients g. Atomically, it changes a copy of a stretch of them, and what it
-// has changed them by is added.
+// move lets f change the elements p from at on, by their gradients g. Atomically, it changes a copy
+// of a stretch of them, and what it has changed them by is added.
 func (u *update[F]) move(atomically bool, f func(at int, p, g []F)) {
 	if !atomically {
 		f(0, u.p, u.g)

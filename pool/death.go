@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-// rearm is called where the oldest call may be another one than before: it sets the alarm for it, and stops it if nobody wants it. Pool.mu is held.
+// rearm is called where the oldest call may be another one than before: it sets the alarm for it,
+// and stops it if nobody wants it. Pool.mu is held.
 func (m *member) rearm() {
 	limit := m.p.opts.TaskTimeout
 	var oldest *task
@@ -29,7 +30,8 @@ func (m *member) rearm() {
 	}
 }
 
-// stop tells the worker, once, to cancel the context of the call that it is at, or comes to next, if nobody wants its result.
+// stop tells the worker, once, to cancel the context of the call that it is at, or comes to next,
+// if nobody wants its result.
 func (m *member) stop(t *task) {
 	if t.id != m.stopped && t.owner.away() && m.stops.TryPut(t.id) == nil {
 		m.stopped = t.id
@@ -92,8 +94,9 @@ func (m *member) bury() {
 // maxBarren is how many workers in a row may end before they are ready.
 const maxBarren = 3
 
-// despair returns why there will be no more workers, if the end of this one says so. One that was killed before it was ready may have
-// had bad luck; one that failed by itself will do it again. Pool.mu is held.
+// despair returns why there will be no more workers, if the end of this one says so. One that was
+// killed before it was ready may have had bad luck; one that failed by itself will do it again.
+// Pool.mu is held.
 func (m *member) despair(err error) error {
 	p := m.p
 	if m.ready || p.cause != nil {
@@ -106,7 +109,8 @@ func (m *member) despair(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// lose returns the tasks that the worker was at, at most one, and makes those in its queue pending again. Pool.mu is held.
+// lose returns the tasks that the worker was at, at most one, and makes those in its queue pending
+// again. Pool.mu is held.
 func (m *member) lose(untaken int) (lost []*task) {
 	taken := max(0, len(m.sent)-untaken)
 	lost, rest := m.sent[:taken], m.sent[taken:]
@@ -128,7 +132,8 @@ func (m *member) why(err error) error {
 	return err
 }
 
-// judge decides what becomes of tasks whose worker has died: they are pending again, or what is returned ends them. mu is held.
+// judge decides what becomes of tasks whose worker has died: they are pending again, or what is
+// returned ends them. mu is held.
 func (p *Pool) judge(lost []*task, err error) (ends []func()) {
 	for _, t := range lost {
 		if p.cause == nil && t.tries < p.opts.Retries {

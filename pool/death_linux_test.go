@@ -57,9 +57,10 @@ var mortal = pool.Register("mortal", func(_ context.Context, f fate) (int, error
 // taskTimeout is long enough for a task that does nothing on a machine that is busy.
 const taskTimeout = 3 * time.Second
 
-// TestDeathMatrix kills a worker in the middle of a task, in every way, and looks whether that task alone fails, with the reason; whether the
-// others are done; and whether the pool is whole afterwards. The values are in the input of one Imap, so the queue of the
-// one that dies is not empty.
+// TestDeathMatrix kills a worker in the middle of a task, in every way, and looks whether that task
+// alone fails, with the reason; whether the others are done; and whether the pool is whole
+// afterwards. The values are in the input of one Imap, so the queue of the one that dies is not
+// empty.
 func TestDeathMatrix(t *testing.T) {
 	for _, c := range []struct {
 		how  string
@@ -111,7 +112,8 @@ func checkDeath(t *testing.T, err error, index int, is []error, says string) {
 	if !ok || !ok2 {
 		t.Fatalf("got %v, want a TaskError with a ProcessError", err)
 	}
-	if te.Index != index || te.Func != "mortal" || pe.PID == 0 || pe.PID == os.Getpid() || !strings.Contains(err.Error()+pe.Stderr, says) {
+	if te.Index != index || te.Func != "mortal" || pe.PID == 0 || pe.PID == os.Getpid() ||
+		!strings.Contains(err.Error()+pe.Stderr, says) {
 		t.Errorf("index %d, pid %d: %v", te.Index, pe.PID, err)
 	}
 	for _, want := range is {
@@ -126,7 +128,8 @@ func TestGoroutineThatPanicsOrHangsFailsItsTaskAlone(t *testing.T) {
 	if _, err := mortal.Apply(deadline(t), p, fate{How: "panic"}); !errors.Is(err, shoal.ErrPanic) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := gated.Apply(deadline(t), p, t.TempDir()); !errors.Is(err, pool.ErrTimeout) || !errors.Is(err, shoal.ErrAbandoned) {
+	if _, err := gated.Apply(deadline(t), p, t.TempDir()); !errors.Is(err, pool.ErrTimeout) ||
+		!errors.Is(err, shoal.ErrAbandoned) {
 		t.Errorf("got %v", err)
 	}
 	get[[]int](t)(square.Map(deadline(t), p, upTo(100)))

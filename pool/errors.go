@@ -10,19 +10,23 @@ import (
 
 // Sentinels of this package; the errors that it returns are or wrap them.
 var (
-	// ErrClosed is the error of tasks that are handed in after Finish or Close, and of those that Close has ended.
+	// ErrClosed is the error of tasks that are handed in after Finish or Close, and of those that
+	// Close has ended.
 	ErrClosed = errors.New("pool: closed")
 
-	// ErrBroken is the error of all tasks when no worker can be started or initialised any more; it comes with the reason.
+	// ErrBroken is the error of all tasks when no worker can be started or initialised any more; it
+	// comes with the reason.
 	ErrBroken = errors.New("pool: no worker can be started")
 
-	// ErrTimeout is wrapped where a task took longer than Options.TaskTimeout. It is context.DeadlineExceeded, too.
+	// ErrTimeout is wrapped where a task took longer than Options.TaskTimeout. It is
+	// context.DeadlineExceeded, too.
 	ErrTimeout = fmt.Errorf("pool: the task took too long: %w", context.DeadlineExceeded)
 
 	// ErrRunning is returned by Join of a pool that takes tasks, which would wait for ever.
 	ErrRunning = errors.New("pool: call Finish or Close before Join")
 
-	// ErrNotReady is returned by Result.Successful while there is no result, and wrapped by IMap.Next when its context ends first.
+	// ErrNotReady is returned by Result.Successful while there is no result, and wrapped by
+	// IMap.Next when its context ends first.
 	ErrNotReady = errors.New("pool: no result yet")
 )
 

@@ -13,7 +13,8 @@ import (
 // Workers may be of another program, which does with a call what its function of that name does.
 func TestWorkersOfAnotherProgram(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
-	if out, err := exec.CommandContext(deadline(t), "go", "build", "-o", other, "./testdata/other").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(deadline(t), "go", "build", "-o", other,
+		"./testdata/other").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {

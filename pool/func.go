@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Func is a function that workers run. It is made by Register and may be used by several goroutines, with any pool.
+// A Func is a function that workers run. It is made by Register and may be used by several
+// goroutines, with any pool.
 type Func[In, Out any] struct {
 	name string
 	in   *wire.Plan[In]
@@ -19,12 +20,13 @@ type Func[In, Out any] struct {
 	chunk int // 0: as the pool's options say
 }
 
-// Register makes fn runnable by workers. Keep the result in a package-level variable, as with shoal.Register, so that every process of the
-// program has it under the same name. It panics if the name is taken, if In or Out cannot cross processes, and after
-// shoal.Main has begun.
+// Register makes fn runnable by workers. Keep the result in a package-level variable, as with
+// shoal.Register, so that every process of the program has it under the same name. It panics if the
+// name is taken, if In or Out cannot cross processes, and after shoal.Main has begun.
 //
-// What fn is given is its own: it closes what has to be closed, or leaves it to the garbage collector. The context ends with the pool, and when
-// nobody waits for the result any more; it is good until fn returns.
+// What fn is given is its own: it closes what has to be closed, or leaves it to the garbage
+// collector. The context ends with the pool, and when nobody waits for the result any more; it is
+// good until fn returns.
 func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error)) *Func[In, Out] {
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("pool: Register(%q): a name and a function are needed", name))
@@ -111,13 +113,17 @@ func perform(ctx context.Context, c call) reply {
 // An Init is a function that each worker runs before its first task. It is made by RegisterInit.
 type Init[In any] struct{ f *Func[In, struct{}] }
 
-// RegisterInit makes fn usable as Options.Initializer. What holds for Register holds here, too; the names are shared. What fn prepares, it keeps in
-// package-level variables; workers on goroutines have those in common.
+// RegisterInit makes fn usable as Options.Initializer. What holds for Register holds here, too; the
+// names are shared. What fn prepares, it keeps in package-level variables; workers on goroutines
+// have those in common.
 func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error) *Init[In] {
 	if fn == nil {
 		panic(fmt.Sprintf("pool: RegisterInit(%q): a function is needed", name))
 	}
-	return &Init[In]{Register(name, func(ctx context.Context, in In) (struct{}, error) { return struct{}{}, fn(ctx, in) })}
+	return &Init[In]{Register(name, func(ctx context.Context, in In) (struct{},
+		error) {
+		return struct{}{}, fn(ctx, in)
+	})}
 }
 
 // With returns the initializer with its argument, which is captured by New.

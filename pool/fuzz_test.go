@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// FuzzMessages feeds hostile bytes to whatever reads them: the messages, and the values in their parcels.
+// FuzzMessages feeds hostile bytes to whatever reads them: the messages, and the values in their
+// parcels.
 func FuzzMessages(f *testing.F) {
 	calls, replies := must(wire.PlanOf[call]()), must(wire.PlanOf[reply]())
 	args, err := packAll(tiny.in, []int{1, 2, 3})
@@ -59,7 +60,8 @@ func decoded[T any](p *wire.Plan[T], body []byte) (T, error) {
 	return v, err
 }
 
-// A chunk of which the bytes say less or more than its count is an error of its task, and nothing worse.
+// A chunk of which the bytes say less or more than its count is an error of its task, and nothing
+// worse.
 func TestCallThatContradictsItself(t *testing.T) {
 	args, err := packAll(tiny.in, []int{1, 2, 3})
 	if err != nil {

@@ -10,11 +10,13 @@ import (
 	"sync/atomic"
 )
 
-// Imap runs the function with each value of in and returns the results in their order, as they come. It draws from in, on the
-// goroutine of the loop, no more than Options.Window ahead of the loop.
+// Imap runs the function with each value of in and returns the results in their order, as they
+// come. It draws from in, on the goroutine of the loop, no more than Options.Window ahead of the
+// loop.
 //
-// A value that failed is yielded as its error, a chunk of several once, and the loop may go on; the end of ctx or of the pool is the last thing
-// that is yielded. When the loop breaks off, chunks that no worker has are not run, and the context of those that run is cancelled.
+// A value that failed is yielded as its error, a chunk of several once, and the loop may go on; the
+// end of ctx or of the pool is the last thing that is yielded. When the loop breaks off, chunks
+// that no worker has are not run, and the context of those that run is cancelled.
 //
 // A loop ends with ctx. ImapAsync is for who goes on after a time-out.
 func (f *Func[In, Out]) Imap(ctx context.Context, p *Pool, in iter.Seq[In]) iter.Seq2[Out, error] {
@@ -39,8 +41,9 @@ func (f *Func[In, Out]) lazily(ctx context.Context, p *Pool, in iter.Seq[In], or
 	}
 }
 
-// ImapAsync is Imap whose results are taken one by one, each with a deadline of its own, after which the next call goes on. It draws
-// the first Options.Window values before it returns. The caller closes what it returns.
+// ImapAsync is Imap whose results are taken one by one, each with a deadline of its own, after
+// which the next call goes on. It draws the first Options.Window values before it returns. The
+// caller closes what it returns.
 func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
 	return f.imap(p, in, true).fill()
 }
@@ -74,9 +77,10 @@ func (f *Func[In, Out]) imap(p *Pool, in iter.Seq[In], ordered bool) *IMap[Out] 
 	return m
 }
 
-// Next returns the next result, and waits for it until ctx is done: the error is ErrNotReady then and the cause of ctx, and a later
-// Next returns that result. It is io.EOF when there are no more. A value that failed is returned as its error, a chunk of
-// several once; the next call goes on behind it, unless the pool has ended.
+// Next returns the next result, and waits for it until ctx is done: the error is ErrNotReady then
+// and the cause of ctx, and a later Next returns that result. It is io.EOF when there are no more.
+// A value that failed is returned as its error, a chunk of several once; the next call goes on
+// behind it, unless the pool has ended.
 func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
 	if len(m.ready) == 0 {
 		if err := m.await(ctx); err != nil {
@@ -135,8 +139,8 @@ func (m *IMap[Out]) fill() *IMap[Out] {
 	return m
 }
 
-// Close gives up what has not been taken: chunks that no worker has are not run, and the context of those that run is cancelled. It is
-// idempotent, and Next returns io.EOF from there on.
+// Close gives up what has not been taken: chunks that no worker has are not run, and the context of
+// those that run is cancelled. It is idempotent, and Next returns io.EOF from there on.
 func (m *IMap[Out]) Close() error {
 	m.stop()
 	m.ready, m.slots, m.window = nil, nil, 0

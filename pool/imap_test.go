@@ -106,7 +106,8 @@ func TestImapGoesOnAfterAFailure(t *testing.T) {
 		i := 0
 		for v, err := range oddOnly.Imap(deadline(t), p, slices.Values(upTo(50))) {
 			te, failed := errors.AsType[*pool.TaskError](err)
-			if odd := i%2 == 1; failed == odd || odd && v != i || failed && (te.Index != i || !errors.Is(err, fs.ErrInvalid)) {
+			if odd := i%2 == 1; failed == odd || odd && v != i ||
+				failed && (te.Index != i || !errors.Is(err, fs.ErrInvalid)) {
 				t.Errorf("value %d: %v, %v", i, v, err)
 			}
 			i++
@@ -117,7 +118,8 @@ func TestImapGoesOnAfterAFailure(t *testing.T) {
 	})
 }
 
-// Behind the one that waits, its worker has been given some of the others: they must not wait for it.
+// Behind the one that waits, its worker has been given some of the others: they must not wait for
+// it.
 func TestUnorderedResultsDoNotWaitForASlowOne(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 2, Start: m, Window: 1000})
@@ -174,7 +176,8 @@ func TestRegression_S3_2_ImapGoesOnAfterATimeout(t *testing.T) {
 			defer results.Close()
 			for range 3 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-				if v, err := results.Next(ctx); !errors.Is(err, pool.ErrNotReady) || !errors.Is(err, context.DeadlineExceeded) {
+				if v, err := results.Next(ctx); !errors.Is(err, pool.ErrNotReady) ||
+					!errors.Is(err, context.DeadlineExceeded) {
 					t.Fatalf("%s: %v, %v while the first waits", c.name, v, err)
 				}
 				cancel()
@@ -239,11 +242,17 @@ func TestRegression_S3_2_ChunkSizeOfACall(t *testing.T) {
 	p := open(t, pool.Options{Workers: 1, ChunkSize: 1, MaxTasksPerWorker: 1})
 	six := slices.Values(upTo(6))
 	for name, call := range map[string]func(size int) ([]int, error){
-		"Map":           func(n int) ([]int, error) { return whereRun.ChunkSize(n).Map(deadline(t), p, upTo(6)) },
-		"MapAsync":      func(n int) ([]int, error) { return whereRun.ChunkSize(n).MapAsync(p, upTo(6)).Get(deadline(t)) },
-		"Imap":          func(n int) ([]int, error) { return all(whereRun.ChunkSize(n).Imap(deadline(t), p, six)) },
-		"ImapUnordered": func(n int) ([]int, error) { return all(whereRun.ChunkSize(n).ImapUnordered(deadline(t), p, six)) },
-		"ImapAsync":     func(n int) ([]int, error) { return each(t, whereRun.ChunkSize(n).ImapAsync(p, six)) },
+		"Map": func(n int) ([]int, error) { return whereRun.ChunkSize(n).Map(deadline(t), p, upTo(6)) },
+		"MapAsync": func(n int) ([]int,
+			error) {
+			return whereRun.ChunkSize(n).MapAsync(p, upTo(6)).Get(deadline(t))
+		},
+		"Imap": func(n int) ([]int, error) { return all(whereRun.ChunkSize(n).Imap(deadline(t), p, six)) },
+		"ImapUnordered": func(n int) ([]int,
+			error) {
+			return all(whereRun.ChunkSize(n).ImapUnordered(deadline(t), p, six))
+		},
+		"ImapAsync": func(n int) ([]int, error) { return each(t, whereRun.ChunkSize(n).ImapAsync(p, six)) },
 		"StarMap": func(n int) ([]int, error) {
 			return whereRun2.ChunkSize(n).StarMap(deadline(t), p, slices.All(upTo(6)))
 		},

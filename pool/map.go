@@ -49,8 +49,9 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 	return r
 }
 
-// Map runs the function with each value and returns the results in their order. The first failure, a *TaskError as a rule, is the error; chunks
-// that no worker has then are not run, and the others are waited for. When ctx is done Map returns, and the context of what runs is cancelled.
+// Map runs the function with each value and returns the results in their order. The first failure,
+// a *TaskError as a rule, is the error; chunks that no worker has then are not run, and the others
+// are waited for. When ctx is done Map returns, and the context of what runs is cancelled.
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
 	g := f.gather(p, in)
 	out, err := g.result.Get(ctx)

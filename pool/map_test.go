@@ -59,7 +59,8 @@ func TestFirstFailureIsTheErrorOfMap(t *testing.T) {
 		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 3})
 		_, err := oddOnly.Map(deadline(t), p, []int{1, 3, 5, 7, 8, 9, 11})
 		te, ok := errors.AsType[*pool.TaskError](err)
-		if !ok || te.Index != 4 || te.Func != "oddOnly" || !errors.Is(err, fs.ErrInvalid) || te.Error() != "pool: task 4 of oddOnly: number 8: invalid argument" {
+		if !ok || te.Index != 4 || te.Func != "oddOnly" || !errors.Is(err, fs.ErrInvalid) ||
+			te.Error() != "pool: task 4 of oddOnly: number 8: invalid argument" {
 			t.Errorf("got %v", err)
 		}
 		if got := get[int](t)(oddOnly.Apply(deadline(t), p, 3)); got != 3 { // nobody has died of it
@@ -201,9 +202,11 @@ var waitForStop = pool.Register("waitForStop", func(ctx context.Context, p patie
 	return 0, p.Ended.Put(context.WithoutCancel(ctx), true)
 })
 
-var processID = pool.Register("processID", func(ctx context.Context, _ int) (int, error) { return os.Getpid(), ctx.Err() })
+var processID = pool.Register("processID",
+	func(ctx context.Context, _ int) (int, error) { return os.Getpid(), ctx.Err() })
 
-// Whoever does not wait for a Map, an Apply or an Imap any more stops what runs of it; its workers go on with other tasks.
+// A caller that does not wait for a Map, an Apply or an Imap any more stops what runs of it; its
+// workers go on with other tasks.
 func TestTasksThatNobodyWaitsForAreStopped(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		p := open(t, pool.Options{Workers: 1, Start: m, ChunkSize: 1})

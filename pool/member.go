@@ -13,11 +13,13 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A member is a worker as the pool sees it. It is given calls ahead, in a queue of its own, so that it need not wait for the next;
-// and what it has not begun can be taken back out of the queue, so that nobody waits behind a slow one.
+// A member is a worker as the pool sees it. It is given calls ahead, in a queue of its own, so that
+// it need not wait for the next; and what it has not begun can be taken back out of the queue, so
+// that nobody waits behind a slow one.
 //
-// Note [Who is to blame]: a worker takes a call, answers it, and takes the next. So when it has died and its answers are read, the calls that
-// it had and that are not in its queue any more are one or none: the one that it was at. The others have not been touched.
+// Note [Who is to blame]: a worker takes a call, answers it, and takes the next. So when it has
+// died and its answers are read, the calls that it had and that are not in its queue any more are
+// one or none: the one that it was at. The others have not been touched.
 type member struct {
 	p       *Pool
 	rank    int
@@ -133,7 +135,8 @@ func (m *member) answered(replies []reply) {
 	p.rest()
 }
 
-// unreadable ends the task of a reply that could not be read: the oldest, since replies are in the order of the calls.
+// unreadable ends the task of a reply that could not be read: the oldest, since replies are in the
+// order of the calls.
 func (m *member) unreadable(err error) {
 	m.p.mu.Lock()
 	var t *task
@@ -192,7 +195,8 @@ func (m *member) drop(id uint64) *task {
 	return nil
 }
 
-// fill puts pending calls into the queue of the worker. What cannot be sent ends when no lock is held: its owner may hand in more.
+// fill puts pending calls into the queue of the worker. What cannot be sent ends when no lock is
+// held: its owner may hand in more.
 func (m *member) fill() {
 	for _, end := range m.fillUp() {
 		end()
@@ -211,8 +215,8 @@ func (m *member) fillUp() (ends []func()) {
 	return ends
 }
 
-// next fetches tasks for the worker, which are on its list then. So as not to do it for each single one, it waits until half of what
-// the worker may have is done.
+// next fetches tasks for the worker, which are on its list then. So as not to do it for each single
+// one, it waits until half of what the worker may have is done.
 func (m *member) next() {
 	p := m.p
 	m.batch = m.batch[:0]
@@ -241,7 +245,8 @@ func (m *member) next() {
 	m.rearm()
 }
 
-// put puts the batch into the queue, which has room. What is returned ends those that cannot be sent.
+// put puts the batch into the queue, which has room. What is returned ends those that cannot be
+// sent.
 func (m *member) put() (ends []func()) {
 	m.out = m.out[:0]
 	for _, t := range m.batch {

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A parcel is encoded values that hold their blocks, wherever it is: who has one releases it. It may be sent any number of times.
+// A parcel is encoded values that hold their blocks, wherever it is: its holder releases it. It may
+// be sent any number of times.
 type parcel struct {
 	body   []byte
 	blocks []shm.Handle
@@ -82,7 +83,8 @@ func (p *parcel) release() {
 
 var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
 
-// unpack calls decode with what reads the parcel's values, of which it must read all. What they hold is their own.
+// unpack calls decode with what reads the parcel's values, of which it must read all. What they
+// hold is their own.
 func (p parcel) unpack(decode func(d *wire.Decoder) error) error {
 	d := decoders.Get().(*wire.Decoder)
 	d.Reset(wire.Message{Body: p.body, Blocks: p.blocks}, p)

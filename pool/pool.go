@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Pool is a number of workers that do tasks. Its methods may be called by several goroutines. The caller closes it.
+// A Pool is a number of workers that do tasks. Its methods may be called by several goroutines. The
+// caller closes it.
 type Pool struct {
 	opts Options
 	init call // of each worker
@@ -37,7 +38,8 @@ type Pool struct {
 	cause    error // of the end, once the pool has ended
 }
 
-// New starts the workers of a pool and does not wait for them: tasks do. When ctx is cancelled the pool ends as by Close.
+// New starts the workers of a pool and does not wait for them: tasks do. When ctx is cancelled the
+// pool ends as by Close.
 func New(ctx context.Context, opts Options) (*Pool, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -46,10 +48,12 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	if opts.Process.Files, err = duplicate(opts.Process.Files); err != nil {
 		return nil, fmt.Errorf("pool: Process.Files: %w", err)
 	}
-	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers, seed: seed.From(ctx).Next()}
+	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers,
+		seed: seed.From(ctx).Next()}
 	if capture := opts.Initializer.capture; capture != nil {
 		if p.init, err = capture(); err != nil {
-			return nil, errors.Join(fmt.Errorf("pool: the initializer's argument cannot cross: %w", err), closeFiles(opts.Process.Files))
+			return nil, errors.Join(fmt.Errorf("pool: the initializer's argument cannot cross: %w", err),
+				closeFiles(opts.Process.Files))
 		}
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -85,8 +89,8 @@ func (p *Pool) Finish() {
 	p.feedAll()
 }
 
-// Join waits, after Finish or Close, until all workers have ended. Its error is why the pool ended if it was not Finish or Close,
-// or that of ctx.
+// Join waits, after Finish or Close, until all workers have ended. Its error is why the pool ended
+// if it was not Finish or Close, or that of ctx.
 func (p *Pool) Join(ctx context.Context) error {
 	p.mu.Lock()
 	running := !p.finished && p.cause == nil
@@ -107,8 +111,8 @@ func (p *Pool) Join(ctx context.Context) error {
 	return p.cause
 }
 
-// Close ends the pool at once and waits for its workers: Python's terminate and join. Tasks that are not done fail with ErrClosed. After
-// Finish and Join there are none. Close is idempotent.
+// Close ends the pool at once and waits for its workers: Python's terminate and join. Tasks that
+// are not done fail with ErrClosed. After Finish and Join there are none. Close is idempotent.
 func (p *Pool) Close() error {
 	p.end(ErrClosed)
 	<-p.gone
@@ -202,7 +206,8 @@ func (p *Pool) hire(rank int) {
 	m.feed() // it may have been ready before it was in its place
 }
 
-// seedOf returns what the random numbers of the next worker of a rank begin with, whenever the others come and go.
+// seedOf returns what the random numbers of the next worker of a rank begin with, whenever the
+// others come and go.
 func (p *Pool) seedOf(rank int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// A Result is what an asynchronous call will have returned: Python's AsyncResult. Its methods may be called by several goroutines.
+// A Result is what an asynchronous call will have returned: Python's AsyncResult. Its methods may
+// be called by several goroutines.
 type Result[T any] struct {
 	done chan struct{}
 
@@ -53,7 +54,8 @@ func (r *Result[T]) Wait(ctx context.Context) error {
 	}
 }
 
-// Get waits like Wait, and returns the result. What it holds of shared memory is the caller's to close, once.
+// Get waits like Wait, and returns the result. What it holds of shared memory is the caller's to
+// close, once.
 func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	if err := r.Wait(ctx); err != nil {
 		var zero T
@@ -62,8 +64,9 @@ func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	return r.value, r.err
 }
 
-// Then has f called with the result: at once if there is one, and otherwise on a goroutine that serves a worker, so f should be short: it
-// may hand in more tasks, and must not wait for them. Python's callback and error_callback.
+// Then has f called with the result: at once if there is one, and otherwise on a goroutine that
+// serves a worker, so f should be short: it may hand in more tasks, and must not wait for them.
+// Python's callback and error_callback.
 func (r *Result[T]) Then(f func(value T, err error)) {
 	r.mu.Lock()
 	if !r.Ready() {

@@ -18,8 +18,8 @@ var waitAtGate = pool.RegisterInit("waitAtGate", func(ctx context.Context, dir s
 	return err
 })
 
-// Who learns that a task is over hands in the next one: also of a task that fits into a parcel and, as is found when a worker
-// is there to be given it, not into a message.
+// A goroutine that learns that a task is over hands in the next one: also of a task that fits into
+// a parcel and, as is found when a worker is there to be given it, not into a message.
 func TestACallbackHandsInMore(t *testing.T) {
 	dir := t.TempDir()
 	p := open(t, pool.Options{Workers: 1, Start: shoal.SpawnStart, Initializer: waitAtGate.With(dir)})

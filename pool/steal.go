@@ -2,9 +2,11 @@ package pool
 
 import "time"
 
-// Note [Who wakes whom]: a worker that sleeps is woken for as much work as waking it costs, and another one only for what is more than that: many
-// tasks are done before a second worker would have begun. How long tasks take is known from those before, which says nothing of the next one. So a
-// worker that has not answered for a while has to share what it was given, whatever was expected of it.
+// Note [Who wakes whom]: a worker that sleeps is woken for as much work as waking it costs, and
+// another one only for what is more than that: many tasks are done before a second worker would
+// have begun. How long tasks take is known from those before, which says nothing of the next one.
+// So a worker that has not answered for a while has to share what it was given, whatever was
+// expected of it.
 const (
 	wakeTime   = 50 * time.Microsecond
 	spreadTime = time.Millisecond
@@ -15,7 +17,8 @@ func (p *Pool) share() int {
 	return (p.pending.len() + p.given + p.opts.Workers - 1) / p.opts.Workers
 }
 
-// worth is how many calls the worker does in the time that it takes to wake another one, as far as that is known. Pool.mu is held.
+// worth is how many calls the worker does in the time that it takes to wake another one, as far as
+// that is known. Pool.mu is held.
 func (m *member) worth() int {
 	if m.pace <= 0 {
 		return 1
@@ -23,7 +26,8 @@ func (m *member) worth() int {
 	return max(1, int(wakeTime/m.pace))
 }
 
-// feed gives the worker calls as far as it can take them. One that then has nothing takes from another.
+// feed gives the worker calls as far as it can take them. One that then has nothing takes from
+// another.
 func (m *member) feed() {
 	for m.fill(); m.idle() && m.p.takeBack(); m.fill() {
 	}
@@ -36,8 +40,8 @@ func (m *member) idle() bool {
 	return m.ready && !m.leaving && len(m.sent) == 0
 }
 
-// takeBack takes a call out of the queue of the worker that has most, and reports whether there was one. If there is one that may have
-// its calls for the moment, somebody will look again.
+// takeBack takes a call out of the queue of the worker that has most, and reports whether there was
+// one. If there is one that may have its calls for the moment, somebody will look again.
 func (p *Pool) takeBack() bool {
 	p.mu.Lock()
 	var from *member

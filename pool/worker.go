@@ -21,8 +21,8 @@ type station struct {
 // employ is the function of all workers.
 var employ = shoal.Register("pool", work)
 
-// work does one call after the other, until there are no more or the pool ends. A panic of a task is one of the
-// worker: nobody knows in what state it has left what the next one would find.
+// work does one call after the other, until there are no more or the pool ends. A panic of a task
+// is one of the worker: nobody knows in what state it has left what the next one would find.
 func work(ctx context.Context, rank int, s station) error {
 	defer s.Calls.Close()
 	defer s.Replies.Close()
@@ -73,7 +73,8 @@ func (s *station) answer(ctx context.Context, b *bench, c call) error {
 	return s.Replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
 }
 
-// A bench is where a worker is at a call that can be stopped. Calls have the same context until one of them is.
+// A bench is where a worker is at a call that can be stopped. Calls have the same context until one
+// of them is.
 type bench struct {
 	ctx context.Context // of the worker
 
@@ -119,8 +120,8 @@ func (b *bench) listen(stops *ipc.Receiver[uint64]) {
 
 type rankKey struct{}
 
-// Rank returns the number of the worker that runs a task, from 0, and -1 outside of one. A worker that replaces
-// another one has its number.
+// Rank returns the number of the worker that runs a task, from 0, and -1 outside of one. A worker
+// that replaces another one has its number.
 func Rank(ctx context.Context) int {
 	if rank, ok := ctx.Value(rankKey{}).(int); ok {
 		return rank

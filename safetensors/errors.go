@@ -9,15 +9,18 @@ import (
 
 // What may be wrong with a file or with what is to be saved.
 var (
-	// ErrHeader is wrapped where the header is not what the format asks for: its length, its JSON, its fields.
+	// ErrHeader is wrapped where the header is not what the format asks for: its length, its JSON,
+	// its fields.
 	ErrHeader = errors.New("safetensors: malformed header")
-	// ErrOffsets is wrapped where tensors overlap, leave a hole, do not fit their shape or do not fill the file.
+	// ErrOffsets is wrapped where tensors overlap, leave a hole, do not fit their shape or do not
+	// fill the file.
 	ErrOffsets = errors.New("safetensors: offsets do not fit")
 	// ErrDType is wrapped where a dtype is unknown here, or has no name in the format.
 	ErrDType = errors.New("safetensors: unsupported dtype")
 	// ErrName is wrapped where a file has no tensor of that name, or a name cannot be saved.
 	ErrName = errors.New("safetensors: no such name")
-	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names the field that raises that.
+	// ErrLimit is wrapped where a file asks for more memory than its reader gives; the text names
+	// the field that raises that.
 	ErrLimit = room.ErrLimit
 )
 

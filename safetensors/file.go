@@ -14,10 +14,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// File is an open file whose header was checked. Its methods may be called concurrently, Close after all others.
+// File is an open file whose header was checked. Its methods may be called concurrently, Close
+// after all others.
 type File struct {
-	// MaxBytes is how many bytes of elements Tensor, and Tensors together, may read. 0 stands for what this process may take without somebody being
-	// killed; up to 64 MiB are always given. What is mapped has no limit but the file.
+	// MaxBytes is how many bytes of elements Tensor, and Tensors together, may read. 0 stands for
+	// what this process may take without somebody being killed; up to 64 MiB are always given. What
+	// is mapped has no limit but the file.
 	MaxBytes int64
 
 	f      *os.File
@@ -28,7 +30,8 @@ type File struct {
 	mapped *tensor.FileMap // which has the file then; nil until Map is called
 }
 
-// Open opens a file and checks its header. The caller closes the File. A malformed file is a *[FormatError].
+// Open opens a file and checks its header. The caller closes the File. A malformed file is a
+// *[FormatError].
 func Open(path string) (*File, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -86,7 +89,8 @@ func (f *File) Info(name string) (info Info, ok bool) {
 // Metadata returns a copy of what was saved beside the tensors.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.header.meta) }
 
-// Tensor reads a tensor into memory of its own. The error wraps [ErrName] if the file has none of that name, or ErrLimit: see MaxBytes.
+// Tensor reads a tensor into memory of its own. The error wraps [ErrName] if the file has none of
+// that name, or ErrLimit: see MaxBytes.
 func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	info, ok := f.header.infos[name]
 	if !ok {
@@ -121,9 +125,10 @@ func (f *File) TensorOn(name string, dev tensor.Device) (*tensor.Tensor, error) 
 	return there, nil
 }
 
-// Map returns a tensor whose elements are pages of the file, read when they are touched and copied when they are written to, as
-// tensor.FromFile has them; one that the file has not aligned is read. The caller closes it, before the File or after. The error
-// wraps [ErrName], or is a *tensor.FileError where the file was cut short.
+// Map returns a tensor whose elements are pages of the file, read when they are touched and copied
+// when they are written to, as tensor.FromFile has them; one that the file has not aligned is read.
+// The caller closes it, before the File or after. The error wraps [ErrName], or is a
+// *tensor.FileError where the file was cut short.
 func (f *File) Map(name string) (t *tensor.Tensor, err error) {
 	info, ok := f.header.infos[name]
 	at := f.body + int64(info.begin)
@@ -152,7 +157,8 @@ func view(m *tensor.FileMap, at int64, info Info) (*tensor.Tensor, error) {
 	return tensor.Contiguous(hold.Storage(), info.DType, info.Shape...)
 }
 
-// Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see MaxBytes.
+// Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see
+// MaxBytes.
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := f.allow(f.Names()...); err != nil {
 		return nil, fmt.Errorf("read %s: %w", f.f.Name(), err)

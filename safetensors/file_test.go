@@ -63,7 +63,8 @@ func TestWhatIsSavedIsRead(t *testing.T) {
 		t.Fatalf("read %d tensors, want %d", len(got), len(tensors))
 	}
 	for name, want := range tensors {
-		if g := got[name]; g == nil || g.DType() != want.DType() || !slices.Equal(g.Shape(), want.Shape()) || !tensor.Equal(g, want) {
+		if g := got[name]; g == nil || g.DType() != want.DType() || !slices.Equal(g.Shape(), want.Shape()) ||
+			!tensor.Equal(g, want) {
 			t.Errorf("%q is %v, want %v", name, g, want)
 		}
 	}
@@ -115,28 +116,43 @@ func TestHostileFilesAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		"not UTF-8":               {file("{\"\xff\":"+entry+"}", 8), safetensors.ErrHeader},
 		"duplicate tensor":        {file(`{"a":`+entry+`,"a":`+entry+`}`, 8), safetensors.ErrHeader},
 		"duplicate by escape":     {file(`{"a":`+entry+`,"\u0061":`+entry+`}`, 8), safetensors.ErrHeader},
-		"duplicate field":         {file(`{"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 8), safetensors.ErrHeader},
-		"unknown field":           {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}}`, 8), safetensors.ErrHeader},
-		"field in capitals":       {file(`{"a":{"DType":"F32","shape":[2],"data_offsets":[0,8]}}`, 8), safetensors.ErrHeader},
-		"missing field":           {file(`{"a":{"dtype":"F32","shape":[2]}}`, 8), safetensors.ErrHeader},
-		"negative size":           {file(`{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}`, 8), safetensors.ErrHeader},
-		"fractional size":         {file(`{"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}}`, 8), safetensors.ErrHeader},
-		"size beyond int":         {file(`{"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,8]}}`, 8), safetensors.ErrHeader},
-		"three offsets":           {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}}`, 8), safetensors.ErrHeader},
-		"metadata is no text":     {file(`{"__metadata__":{"a":1}}`, 0), safetensors.ErrHeader},
-		"unknown dtype":           {file(`{"a":{"dtype":"F33","shape":[2],"data_offsets":[0,8]}}`, 8), safetensors.ErrDType},
-		"wrong dtype":             {file(`{"a":{"dtype":"F64","shape":[2],"data_offsets":[0,8]}}`, 8), safetensors.ErrOffsets},
-		"product overflows":       {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0), safetensors.ErrOffsets},
-		"overflow beside a zero":  {file(`{"a":{"dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0]}}`, 0), safetensors.ErrOffsets},
-		"overlap":                 {file(`{"a":`+entry+`,"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12), safetensors.ErrOffsets},
-		"the same bytes twice":    {file(`{"a":`+entry+`,"b":`+entry+`}`, 8), safetensors.ErrOffsets},
-		"hole":                    {file(`{"a":`+entry+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}`, 16), safetensors.ErrOffsets},
-		"hole at the beginning":   {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}`, 16), safetensors.ErrOffsets},
-		"end before begin":        {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}`, 8), safetensors.ErrOffsets},
-		"truncated":               {file(`{"a":`+entry+`}`, 7), safetensors.ErrOffsets},
-		"bytes of no tensor":      {file(`{"a":`+entry+`}`, 9), safetensors.ErrOffsets},
-		"bytes of no tensors":     {file(`{}`, 1), safetensors.ErrOffsets},
-		"deeply nested":           {file(`{"a":`+strings.Repeat("[", 1<<16), 0), safetensors.ErrHeader},
+		"duplicate field": {file(
+			`{"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 8), safetensors.ErrHeader},
+		"unknown field": {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}}`, 8),
+			safetensors.ErrHeader},
+		"field in capitals": {file(`{"a":{"DType":"F32","shape":[2],"data_offsets":[0,8]}}`, 8),
+			safetensors.ErrHeader},
+		"missing field": {file(`{"a":{"dtype":"F32","shape":[2]}}`, 8), safetensors.ErrHeader},
+		"negative size": {file(`{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}`, 8),
+			safetensors.ErrHeader},
+		"fractional size": {file(`{"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}}`, 8),
+			safetensors.ErrHeader},
+		"size beyond int": {file(
+			`{"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,8]}}`, 8), safetensors.ErrHeader},
+		"three offsets": {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}}`, 8),
+			safetensors.ErrHeader},
+		"metadata is no text": {file(`{"__metadata__":{"a":1}}`, 0), safetensors.ErrHeader},
+		"unknown dtype": {file(`{"a":{"dtype":"F33","shape":[2],"data_offsets":[0,8]}}`, 8),
+			safetensors.ErrDType},
+		"wrong dtype": {file(`{"a":{"dtype":"F64","shape":[2],"data_offsets":[0,8]}}`, 8),
+			safetensors.ErrOffsets},
+		"product overflows": {file(
+			`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0), safetensors.ErrOffsets},
+		"overflow beside a zero": {file(
+			`{"a":{"dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0]}}`, 0), safetensors.ErrOffsets},
+		"overlap": {file(`{"a":`+entry+
+			`,"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12), safetensors.ErrOffsets},
+		"the same bytes twice": {file(`{"a":`+entry+`,"b":`+entry+`}`, 8), safetensors.ErrOffsets},
+		"hole": {file(`{"a":`+entry+
+			`,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}`, 16), safetensors.ErrOffsets},
+		"hole at the beginning": {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}`, 16),
+			safetensors.ErrOffsets},
+		"end before begin": {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}`, 8),
+			safetensors.ErrOffsets},
+		"truncated":           {file(`{"a":`+entry+`}`, 7), safetensors.ErrOffsets},
+		"bytes of no tensor":  {file(`{"a":`+entry+`}`, 9), safetensors.ErrOffsets},
+		"bytes of no tensors": {file(`{}`, 1), safetensors.ErrOffsets},
+		"deeply nested":       {file(`{"a":`+strings.Repeat("[", 1<<16), 0), safetensors.ErrHeader},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, c.file)
@@ -175,12 +191,14 @@ func TestAMissingFileAndAMissingNameAreErrors(t *testing.T) {
 
 func TestAFailedSaveLeavesTheOldFileAndNoOther(t *testing.T) {
 	path := write(t, []byte("old"))
-	for name, want := range map[string]error{"\xff": safetensors.ErrName, "__metadata__": safetensors.ErrName, "complex": safetensors.ErrDType} {
+	for name, want := range map[string]error{"\xff": safetensors.ErrName, "__metadata__": safetensors.ErrName,
+		"complex": safetensors.ErrDType} {
 		dt := tensor.Float32
 		if name == "complex" {
 			dt = tensor.Complex128
 		}
-		if err := safetensors.Save(path, map[string]*tensor.Tensor{name: tensor.New(dt, 1)}, nil); !errors.Is(err, want) {
+		if err := safetensors.Save(path, map[string]*tensor.Tensor{name: tensor.New(dt, 1)},
+			nil); !errors.Is(err, want) {
 			t.Errorf("save %q: %v", name, err)
 		}
 	}

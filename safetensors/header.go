@@ -33,7 +33,8 @@ type header struct {
 	meta  map[string]string
 }
 
-// parseHeader decodes a header before a body of so many bytes. On an error, name is the tensor that it is about, if any.
+// parseHeader decodes a header before a body of so many bytes. On an error, name is the tensor that
+// it is about, if any.
 func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 	if !utf8.Valid(raw) {
 		return h, "", fmt.Errorf("%w: not UTF-8", ErrHeader)
@@ -110,9 +111,11 @@ func (h header) fill(body uint64) (name string, err error) {
 		case !ok:
 			return name, fmt.Errorf("%w: the size of shape %v overflows", ErrOffsets, info.Shape)
 		case info.begin != at || info.end < info.begin:
-			return name, fmt.Errorf("%w: [%d, %d) does not follow what ends at %d", ErrOffsets, info.begin, info.end, at)
+			return name, fmt.Errorf("%w: [%d, %d) does not follow what ends at %d", ErrOffsets, info.begin,
+				info.end, at)
 		case info.end-info.begin != size:
-			return name, fmt.Errorf("%w: shape %v of %v needs %d bytes, not %d", ErrOffsets, info.Shape, info.DType, size, info.end-info.begin)
+			return name, fmt.Errorf("%w: shape %v of %v needs %d bytes, not %d", ErrOffsets, info.Shape,
+				info.DType, size, info.end-info.begin)
 		case info.end > body:
 			return name, fmt.Errorf("%w: it ends at %d of %d bytes: the file is truncated", ErrOffsets, info.end, body)
 		}
@@ -143,7 +146,8 @@ func (i Info) size() (size uint64, ok bool) {
 	return uint64(n), err == nil
 }
 
-// object decodes a JSON object: field decodes the value of each key. A key that comes twice is an error.
+// object decodes a JSON object: field decodes the value of each key. A key that comes twice is an
+// error.
 func object(d *json.Decoder, field func(key string) error) error {
 	if err := delimiter(d, '{'); err != nil {
 		return err

@@ -16,7 +16,8 @@ func TestRegression_S4_2_SafetensorsHaveALimit(t *testing.T) {
 	path, index := filepath.Join(t.TempDir(), "m.safetensors"), filepath.Join(t.TempDir(), "m.safetensors.index.json")
 	x := tensor.Ones(tensor.Uint8, size)
 	two := map[string]*tensor.Tensor{"a": x, "b": x}
-	if err := errors.Join(safetensors.Save(path, two, nil), safetensors.SaveSharded(index, size, two, nil)); err != nil {
+	if err := errors.Join(safetensors.Save(path, two, nil),
+		safetensors.SaveSharded(index, size, two, nil)); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.Open(path)
@@ -34,7 +35,8 @@ func TestRegression_S4_2_SafetensorsHaveALimit(t *testing.T) {
 		Map(name string) (*tensor.Tensor, error)
 		Tensors() (map[string]*tensor.Tensor, error)
 	}
-	for most, good := range map[int64]struct{ one, all bool }{0: {true, true}, size - 1: {false, false}, size: {true, false}, 2*size - 1: {true, false}, 2 * size: {true, true}} {
+	for most, good := range map[int64]struct{ one, all bool }{0: {true, true}, size - 1: {false, false},
+		size: {true, false}, 2*size - 1: {true, false}, 2 * size: {true, true}} {
 		f.MaxBytes, s.MaxBytes = most, most
 		for what, r := range map[string]reader{"File.MaxBytes": f, "Sharded.MaxBytes": s} {
 			_, one := r.Tensor("b")

@@ -16,9 +16,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Save writes the tensors, and meta beside them (which may be nil), to a file at path, readable by all. It writes a file
-// of another name in the same directory first, and renames it when it is whole and on disk. The same tensors make the
-// same bytes. Nobody may write to the tensors meanwhile, or the file has a mixture.
+// Save writes the tensors, and meta beside them (which may be nil), to a file at path, readable by
+// all. It writes a file of another name in the same directory first, and renames it when it is
+// whole and on disk. The same tensors make the same bytes. Nobody may write to the tensors
+// meanwhile, or the file has a mixture.
 func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	names := order(tensors)
 	head, err := encodeHeader(names, tensors, meta)
@@ -28,7 +29,8 @@ func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string
 	return replace.Write(path, func(f *os.File) error { return write(f, head, names, tensors) })
 }
 
-// order sorts the tensors by the size of their elements, largest first, so that all are aligned, and then by name.
+// order sorts the tensors by the size of their elements, largest first, so that all are aligned,
+// and then by name.
 func order(tensors map[string]*tensor.Tensor) []string {
 	return slices.SortedFunc(maps.Keys(tensors), func(a, b string) int {
 		return cmp.Or(cmp.Compare(tensors[b].ElementSize(), tensors[a].ElementSize()), cmp.Compare(a, b))
@@ -62,7 +64,8 @@ func writeElements(w io.Writer, t *tensor.Tensor) error {
 	return err
 }
 
-// encodeHeader is the header with its length before it, filled with spaces to a multiple of eight bytes.
+// encodeHeader is the header with its length before it, filled with spaces to a multiple of eight
+// bytes.
 func encodeHeader(names []string, tensors map[string]*tensor.Tensor, meta map[string]string) ([]byte, error) {
 	head := append(make([]byte, lengthSize), '{')
 	entry := func(key string, value any) error {

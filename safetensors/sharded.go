@@ -26,7 +26,8 @@ type index struct {
 	WeightMap map[string]string `json:"weight_map"`
 }
 
-// Sharded is a model in several files, all of them open. Its methods may be called concurrently, Close after all others.
+// Sharded is a model in several files, all of them open. Its methods may be called concurrently,
+// Close after all others.
 type Sharded struct {
 	// MaxBytes is File.MaxBytes, for the tensors of all files together.
 	MaxBytes int64
@@ -36,8 +37,9 @@ type Sharded struct {
 	home   map[string]*File // by the name of the tensor
 }
 
-// OpenSharded opens the files of an index, which are beside it, and checks their headers. The caller closes the Sharded. A malformed
-// index, and one that says of a file what that does not say, is a *[FormatError].
+// OpenSharded opens the files of an index, which are beside it, and checks their headers. The
+// caller closes the Sharded. A malformed index, and one that says of a file what that does not say,
+// is a *[FormatError].
 func OpenSharded(path string) (s *Sharded, err error) {
 	ix, err := readIndex(path)
 	if err != nil {
@@ -146,7 +148,8 @@ func (s *Sharded) find(name string) (*File, error) {
 	return nil, fmt.Errorf("read %s: tensor %q: %w; Names lists what there is", s.path, name, ErrName)
 }
 
-// Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see MaxBytes.
+// Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see
+// MaxBytes.
 func (s *Sharded) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := s.allow(s.Names()...); err != nil {
 		return nil, err
@@ -173,9 +176,10 @@ func (s *Sharded) Close() (err error) {
 	return err
 }
 
-// SaveSharded writes the tensors to files of at most limit bytes of elements, or of one tensor where that is larger, and then an index
-// at path, which ends in .safetensors.index.json: model.safetensors.index.json and model-00001-of-00002.safetensors, say. Each file
-// takes its place when it is whole, the index last. For meta see [Save].
+// SaveSharded writes the tensors to files of at most limit bytes of elements, or of one tensor
+// where that is larger, and then an index at path, which ends in .safetensors.index.json:
+// model.safetensors.index.json and model-00001-of-00002.safetensors, say. Each file takes its place
+// when it is whole, the index last. For meta see [Save].
 func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	model, ok := strings.CutSuffix(filepath.Base(path), indexSuffix)
 	if !ok {

@@ -67,13 +67,17 @@ func TestAModelInSeveralFiles(t *testing.T) {
 
 func TestHostileIndexes(t *testing.T) {
 	dir := t.TempDir()
-	if err := safetensors.Save(filepath.Join(dir, "a.safetensors"), map[string]*tensor.Tensor{"x": tensor.New(tensor.Float32, 1)}, nil); err != nil {
+	if err := safetensors.Save(filepath.Join(dir, "a.safetensors"),
+		map[string]*tensor.Tensor{"x": tensor.New(tensor.Float32, 1)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "m.safetensors.index.json")
 	for name, text := range map[string]string{
-		"empty": "", "no object": "[]", "no map": "{}", "numbers": `{"weight_map":{"x":1}}`, "a way out": `{"weight_map":{"x":"../a.safetensors"}}`,
-		"absolute": `{"weight_map":{"x":"/etc/passwd"}}`, "a folder": `{"weight_map":{"x":"a/b.safetensors"}}`, "itself": `{"weight_map":{"x":""}}`, "dot": `{"weight_map":{"x":"."}}`,
+		"empty": "", "no object": "[]", "no map": "{}", "numbers": `{"weight_map":{"x":1}}`,
+		"a way out": `{"weight_map":{"x":"../a.safetensors"}}`,
+		"absolute":  `{"weight_map":{"x":"/etc/passwd"}}`,
+		"a folder":  `{"weight_map":{"x":"a/b.safetensors"}}`, "itself": `{"weight_map":{"x":""}}`,
+		"dot":       `{"weight_map":{"x":"."}}`,
 		"not there": `{"weight_map":{"y":"a.safetensors"}}`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -91,7 +95,8 @@ func TestHostileIndexes(t *testing.T) {
 
 func TestMappedTensorsAreTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
-	want := map[string]*tensor.Tensor{"a": tensor.Arange(tensor.Float32, 0, 1<<16, 1), "b": tensor.Ones(tensor.BFloat16, 3), "c": tensor.Ones(tensor.Bool, 2)}
+	want := map[string]*tensor.Tensor{"a": tensor.Arange(tensor.Float32, 0, 1<<16, 1),
+		"b": tensor.Ones(tensor.BFloat16, 3), "c": tensor.Ones(tensor.Bool, 2)}
 	if err := safetensors.Save(path, want, nil); err != nil {
 		t.Fatal(err)
 	}

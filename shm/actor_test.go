@@ -16,8 +16,9 @@ import (
 
 const actorEnv = "SHM_TEST_ACTOR"
 
-// actors are what a process that a test starts can be. Each gets the domain that it inherited, or nil, and its arguments. It
-// says lines on standard output; the test kills it or closes its standard input.
+// actors are what a process that a test starts can be. Each gets the domain that it inherited, or
+// nil, and its arguments. It says lines on standard output; the test kills it or closes its
+// standard input.
 var actors = map[string]func(d *shm.Domain, args []string) error{}
 
 func act(name string) error {

@@ -5,9 +5,10 @@ import (
 	"unsafe"
 )
 
-// Alloc returns a block of at least size bytes, held once by this process. Its bytes are not cleared: a block that
-// was used before holds what it held. 0 bytes are a block without memory. The error is a *SpaceError when the budget
-// or the address space is used up, after idle memory was given back and garbage collected.
+// Alloc returns a block of at least size bytes, held once by this process. Its bytes are not
+// cleared: a block that was used before holds what it held. 0 bytes are a block without memory. The
+// error is a *SpaceError when the budget or the address space is used up, after idle memory was
+// given back and garbage collected.
 func (d *Domain) Alloc(size int) (Handle, error) {
 	n := d.lives.pad(uint64(size))
 	h, err := d.alloc(n, n, objectNone)
@@ -17,7 +18,8 @@ func (d *Domain) Alloc(size int) (Handle, error) {
 	return h, err
 }
 
-// alloc finds or makes a block of size bytes, with commit bytes of pages behind it, and gives it its kind.
+// alloc finds or makes a block of size bytes, with commit bytes of pages behind it, and gives it
+// its kind.
 func (d *Domain) alloc(size, commit uint64, kind objectKind) (Handle, error) {
 	l, err := d.enter()
 	if err != nil {
@@ -48,7 +50,8 @@ func (d *Domain) room(bytes uint64) error {
 	return nil
 }
 
-// handOut makes a block that is stamped (l, ALLOC) the caller's: pages first, then our bit, then the stamp goes.
+// handOut makes a block that is stamped (l, ALLOC) the caller's: pages first, then our bit, then
+// the stamp goes.
 func (l *lane) handOut(index uint32, commit uint64, kind objectKind) (Handle, error) {
 	d := l.d
 	b := &d.blocks[index]
@@ -103,8 +106,8 @@ func (l *lane) claim(index uint32, c int) bool {
 	return b.w.CAS(w, w|allocBit|stamp(l.id, kindAlloc))
 }
 
-// disown makes a block that is stamped (l, ALLOC) free again. The generation tells claim, which looked at the class
-// before, that it may be another one now.
+// disown makes a block that is stamped (l, ALLOC) free again. The generation tells claim, which
+// looked at the class before, that it may be another one now.
 func (d *Domain) disown(b *block) { d.change(b, allocBit, genOne) }
 
 // carve makes a new block of class c from address space that was never used, stamped (l, ALLOC).
@@ -175,8 +178,8 @@ func (l *lane) carveSlab(c int) (uint32, error) {
 	return first, nil
 }
 
-// newHeaders hands out n block headers in a row. Those that a death loses here have no extent: they are blocks of
-// class 0, and a sweep finds them.
+// newHeaders hands out n block headers in a row. Those that a death loses here have no extent: they
+// are blocks of class 0, and a sweep finds them.
 func (d *Domain) newHeaders(n uint32) (uint32, error) {
 	for {
 		at := d.hdr.blocks.Load()
@@ -205,7 +208,8 @@ func (d *Domain) commitHeaders(upTo uint64) error {
 	}
 }
 
-// takeSpace hands out address space of the data segment. A death right after it loses addresses, never pages.
+// takeSpace hands out address space of the data segment. A death right after it loses addresses,
+// never pages.
 func (d *Domain) takeSpace(n, align uint64) (uint64, error) {
 	for {
 		at := d.hdr.brk.Load()

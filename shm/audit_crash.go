@@ -11,8 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Autopsy looks for everything that a death may have left behind and returns one sentence for each thing found. The
-// domain must be at rest: no operation is going on anywhere, and every death has been reaped.
+// Autopsy looks for everything that a death may have left behind and returns one sentence for each
+// thing found. The domain must be at rest: no operation is going on anywhere, and every death has
+// been reaped.
 func (d *Domain) Autopsy() []string {
 	a := &auditor{d: d, transit: make(map[uint32]uint64)}
 	a.participants()
@@ -29,7 +30,8 @@ func (d *Domain) Autopsy() []string {
 // SlotFree reports whether participant slot s is free.
 func (d *Domain) SlotFree(s int) bool { return d.parts[s].state.Load()&0xff == slotFree }
 
-// Waiting reports whether somebody waits for the stamp on h's block to clear, or for that on the budget.
+// Waiting reports whether somebody waits for the stamp on h's block to clear, or for that on the
+// budget.
 func (d *Domain) Waiting(h Handle) bool {
 	return d.blocks[h.index()].w.Load()&waitBit != 0 || d.hdr.budget.Load()&budgetWait != 0
 }
@@ -213,8 +215,8 @@ func (a *auditor) pages() {
 	}
 }
 
-// hints looks for free blocks that no allocation of anybody living would find. Only our own magazines are known, so
-// we must be the only participant.
+// hints looks for free blocks that no allocation of anybody living would find. Only our own
+// magazines are known, so we must be the only participant.
 func (a *auditor) hints() {
 	if a.d.hdr.lost.Load() != 0 || a.living != a.d.own() {
 		return
@@ -278,7 +280,8 @@ func (d *Domain) Collected() bool {
 	return n != 0 && d.parts[d.slot].collected.Load() == n
 }
 
-// ParkedForMemory reports whether a goroutine of this process is parked until memory becomes free, everybody having collected.
+// ParkedForMemory reports whether a goroutine of this process is parked until memory becomes free,
+// everybody having collected.
 func (d *Domain) ParkedForMemory() bool {
 	d.park.mu.Lock()
 	lots := d.park.lots
@@ -294,8 +297,8 @@ func (d *Domain) ParkedForMemory() bool {
 // Corrupt makes the oldest message unreadable.
 func (r *Ring) Corrupt() { r.slot(r.hdr.head.Load()).meta.Store(^uint64(0)) }
 
-// HideIdle takes every idle block from the lists and from this process's magazines: the next allocation anywhere makes
-// a new one. The death that follows lets a sweep find them again.
+// HideIdle takes every idle block from the lists and from this process's magazines: the next
+// allocation anywhere makes a new one. The death that follows lets a sweep find them again.
 func (d *Domain) HideIdle() {
 	d.hdr.lost.Store(0)
 	for c := range d.hdr.lists {
@@ -315,8 +318,8 @@ func (d *Domain) FillSlots() {
 	}
 }
 
-// HoldRecovery keeps the recovery lock until another participant waits for it, for so long at most, and reaps then. The function that it
-// returns does the waiting.
+// HoldRecovery keeps the recovery lock until another participant waits for it, for so long at most,
+// and reaps then. The function that it returns does the waiting.
 func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 	d.lockRecovery()
 	return func() {
@@ -328,7 +331,8 @@ func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 	}
 }
 
-// StrayBits returns a sentence for each bitmap in which somebody waits who does not live. Others may be at work.
+// StrayBits returns a sentence for each bitmap in which somebody waits who does not live. Others
+// may be at work.
 func (d *Domain) StrayBits() []string {
 	a := &auditor{d: d, transit: make(map[uint32]uint64)}
 	a.participants()

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// The state word of a barrier: turn 22 | how the last 20 turns ended, 1 for a reset | arrived 20 | 0 1 | broken 1.
+// The state word of a barrier: turn 22 | how the last 20 turns ended, 1 for a reset | arrived 20 |
+// 0 1 | broken 1.
 const (
 	barrierBroken  = 1
 	arrivedShift   = 2
@@ -18,23 +19,25 @@ const (
 	barrierHistory = 20
 )
 
-// A Barrier lets so many goroutines of its participants go on together. Each participant that has a view of it is a member:
-// its share counts the views, and its ticket word those who wait inside. The death of a member breaks the barrier.
+// A Barrier lets so many goroutines of its participants go on together. Each participant that has a
+// view of it is a member: its share counts the views, and its ticket word those who wait inside.
+// The death of a member breaks the barrier.
 type Barrier struct{ *Sync }
 
 func turnOf(v uint64) uint64 { return v >> turnShift }
 func arrived(v uint64) int   { return int(v & arrivedMask >> arrivedShift) }
 
-// join makes this participant a member. One that was in the same slot before, and died, must not be forgotten by that.
+// join makes this participant a member. One that was in the same slot before, and died, must not be
+// forgotten by that.
 func (b Barrier) join() {
 	b.mourn()
 	b.share()
 }
 
-// Wait waits until as many have come as the barrier has parties, of which the last calls action, unless it is nil,
-// before anybody goes on. It returns how many had come before. If ctx ends first, if action fails, or when a member
-// dies, the barrier is broken: the error of everybody who is there or comes, until Reset, is ErrBroken, in a *PeerError
-// if it was a death.
+// Wait waits until as many have come as the barrier has parties, of which the last calls action,
+// unless it is nil, before anybody goes on. It returns how many had come before. If ctx ends first,
+// if action fails, or when a member dies, the barrier is broken: the error of everybody who is
+// there or comes, until Reset, is ErrBroken, in a *PeerError if it was a death.
 func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 	if b.over() {
 		return 0, ErrClosed
@@ -155,8 +158,9 @@ func (b Barrier) breakNow() {
 	}
 }
 
-// Watch waits until ready or until ctx ends, and is no party. ready is asked at the end of each turn, after each Abort, and when a
-// participant of the domain was found dead; it must be quick. It parks at once: what it waits for is rare.
+// Watch waits until ready or until ctx ends, and is no party. ready is asked at the end of each
+// turn, after each Abort, and when a participant of the domain was found dead; it must be quick. It
+// parks at once: what it waits for is rare.
 func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || b.over() }
 	if err := b.d.park.await(ctx, b.d, &b.c.watching, wake, nil); err != nil {
@@ -171,7 +175,8 @@ func (b Barrier) Lost() (n int) {
 	return n
 }
 
-// Reset makes the barrier as new. Who waits in it gets ErrBroken; members that died are no members any more.
+// Reset makes the barrier as new. Those that wait in it get ErrBroken; members that died are no
+// members any more.
 func (b Barrier) Reset() {
 	b.estates(func(i int, v uint64) bool {
 		b.c.shares[i].CAS(v, v&idMask)
@@ -200,8 +205,8 @@ func (b Barrier) Waiting() int {
 	return 0
 }
 
-// Dead returns the members that have died since the last Reset, as far as their slots were not taken by others. It asks for proofs
-// of life, so it knows of a death that no reaper has found yet.
+// Dead returns the members that have died since the last Reset, as far as their slots were not
+// taken by others. It asks for proofs of life, so it knows of a death that no reaper has found yet.
 func (b Barrier) Dead() (dead []*PeerError) {
 	for i := range b.slots() {
 		v := b.c.shares[i].Load()

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// BenchmarkLife is the whole life of a block in one process: allocated, sent, received, released; and its parts.
+// BenchmarkLife is the whole life of a block in one process: allocated, sent, received, released;
+// and its parts.
 func BenchmarkLife(b *testing.B) {
 	d, err := shm.New(shm.Options{Budget: 64 << 20})
 	if err != nil {

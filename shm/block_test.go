@@ -72,7 +72,8 @@ func TestImportedBlockOutlivesItsMaker(t *testing.T) {
 func TestHandlesThatWereMadeUp(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	held := alloc(t, d, 64, "x")
-	for _, h := range []shm.Handle{0, shm.HandleAt(1<<22-1, 0), shm.HandleAt(0, 7), held | 1<<22, held | 1<<31, held ^ 1<<32} {
+	for _, h := range []shm.Handle{0, shm.HandleAt(1<<22-1, 0), shm.HandleAt(0, 7), held | 1<<22,
+		held | 1<<31, held ^ 1<<32} {
 		if err := d.Import(h); !errors.Is(err, shm.ErrStale) {
 			t.Errorf("import of %#x: %v, want ErrStale", uint64(h), err)
 		}
@@ -172,7 +173,8 @@ func TestGoroutinesShareOneBlock(t *testing.T) {
 			g.Go(func() {
 				for range 100 {
 					var m shm.Message
-					err := errors.Join(d.Retain(h), r.Put(ctx, nil, []shm.Handle{h}, true), r.Get(ctx, &m), d.Retain(h), d.Release(h))
+					err := errors.Join(d.Retain(h), r.Put(ctx, nil, []shm.Handle{h}, true), r.Get(ctx, &m),
+						d.Retain(h), d.Release(h))
 					if err != nil {
 						t.Error(err)
 						return

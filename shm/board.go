@@ -7,14 +7,15 @@ import (
 	"unsafe"
 )
 
-// A board is the directory of a domain's names: a ring in which a put takes any free slot, whose message stays there
-// for everybody to read until a get takes it out by its name. Each message carries the board itself first, for two
-// reasons. The board lives as long as it has a message, whoever made it. And the put's stamp on the board keeps other
-// puts out, so that a name is on it once.
+// A board is the directory of a domain's names: a ring in which a put takes any free slot, whose
+// message stays there for everybody to read until a get takes it out by its name. Each message
+// carries the board itself first, for two reasons. The board lives as long as it has a message,
+// even when its maker is gone. And the put's stamp on the board keeps other puts out, so that a
+// name is on it once.
 
-// A name's slot: its body is a label, the length of the name, the name, and what the name stands for unless that is
-// spilled. Whoever looks a name up reads the label while it may change, and finds out afterwards: so it is read and
-// written by words.
+// A name's slot: its body is a label, the length of the name, the name, and what the name stands
+// for unless that is spilled. A reader that looks a name up reads the label while it may change,
+// and finds out afterwards: so it is read and written by words.
 
 const (
 	// MaxName is the most bytes of a name.
@@ -23,8 +24,8 @@ const (
 	MaxNames = 2048 // each counts as a message in transit of the board
 )
 
-// board returns a view of the board, whose block this process then holds once more. Where there is none it makes one,
-// or returns ErrNotExist.
+// board returns a view of the board, whose block this process then holds once more. Where there is
+// none it makes one, or returns ErrNotExist.
 func (d *Domain) board(make bool) (*Ring, error) {
 	for {
 		h := Handle(d.hdr.names.Load())
@@ -58,8 +59,9 @@ func (d *Domain) openBoard(h Handle) (*Ring, error) {
 	return r, nil
 }
 
-// replaceBoard makes a board in the place of old, which is gone, or returns nil if somebody has. The new one is free
-// again if its maker dies, or lets go before there is a name on it, and is replaced in turn.
+// replaceBoard makes a board in the place of old, which is gone, or returns nil if somebody has.
+// The new one is free again if its maker dies, or lets go before there is a name on it, and is
+// replaced in turn.
 func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
 	h, err := d.allocObject(ringHead+MaxNames*slotSize, 16*pageSize, objectRing)
 	if err != nil {
@@ -91,8 +93,8 @@ func (r *Ring) find(name string) (*slot, uint64) {
 	return nil, 0
 }
 
-// claimName takes a free slot for the name. Our stamp on the board keeps others from putting one meanwhile; what the
-// dead left is free once their stamp is cleared.
+// claimName takes a free slot for the name. Our stamp on the board keeps others from putting one
+// meanwhile; what the dead left is free once their stamp is cleared.
 func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 	if s, _ := r.find(name); s != nil {
 		return nil, 0, ErrExist
@@ -126,7 +128,8 @@ func (r *Ring) takeName(l *lane, name string, m *Message) error {
 	}
 }
 
-// copyName copies the name's message out of its slot, in which it stays, and takes references of its blocks.
+// copyName copies the name's message out of its slot, in which it stays, and takes references of
+// its blocks.
 func (r *Ring) copyName(l *lane, name string, m *Message) error {
 	for {
 		s, w := r.find(name)
@@ -149,7 +152,8 @@ func (r *Ring) peek(l *lane, s *slot, w uint64, m *Message) (bool, error) {
 	return true, nil
 }
 
-// peekAll copies a message out of its slot, in which it stays, and takes references of its blocks but for the first own of them.
+// peekAll copies a message out of its slot, in which it stays, and takes references of its blocks
+// but for the first own of them.
 func (r *Ring) peekAll(l *lane, s *slot, w uint64, m *Message, own int) (bool, error) {
 	meta := s.meta.Load()
 	text, err := s.text(m.body[:0])
@@ -200,8 +204,8 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w uint64, m *Message, own int) (ok 
 	return ok && err == nil, err
 }
 
-// hold takes a reference of each block and looks at the slot once more: if its word is still w, its message has held
-// them when our bits were set, and they stay.
+// hold takes a reference of each block and looks at the slot once more: if its word is still w, its
+// message has held them when our bits were set, and they stay.
 func (r *Ring) hold(l *lane, s *slot, w uint64, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
 		if !h.wellFormed() || uint64(h.index()) >= r.d.hdr.blocks.Load() {
@@ -265,7 +269,8 @@ func (s *slot) text(b []byte) ([]byte, error) {
 	return b[:n], nil
 }
 
-// begins reports whether the slot's label begins with the one of a name alone, whose first byte is its length.
+// begins reports whether the slot's label begins with the one of a name alone, whose first byte is
+// its length.
 func (s *slot) begins(label []byte) bool {
 	for i := 0; i < len(label); i += 8 {
 		var b [8]byte

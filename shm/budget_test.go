@@ -50,7 +50,8 @@ func TestRegression_S2_5_ABudgetErrorSaysWhatNobodyHasReceived(t *testing.T) {
 		kept := alloc(t, d, 1<<20, "y")
 		_, err := d.Alloc(2 << 20)
 		var full *shm.SpaceError
-		if !errors.As(err, &full) || full.Unread != 2<<20 || len(full.Holders) != 1 || full.Holders[0].Bytes < 1<<20 || full.Holders[0].Bytes >= 2<<20 {
+		if !errors.As(err, &full) || full.Unread != 2<<20 || len(full.Holders) != 1 ||
+			full.Holders[0].Bytes < 1<<20 || full.Holders[0].Bytes >= 2<<20 {
 			t.Errorf("the error says %+v: want 2 MiB unread, and the rest held here", full)
 		}
 		if err != nil && !strings.Contains(err.Error(), "2097152 wait in messages that nobody has received") {
@@ -69,7 +70,8 @@ func TestRegression_S2_5_ABudgetErrorSaysWhatNobodyHasReceived(t *testing.T) {
 	})
 }
 
-// The queues are told apart, by the names that they have and by what they carry; which messages are spilled makes no difference.
+// The queues are told apart, by the names that they have and by what they carry; which messages are
+// spilled makes no difference.
 func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		d := f.first
@@ -95,16 +97,19 @@ func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
 		if !errors.As(err, &full) || len(full.Queues) != 3 {
 			t.Fatalf("%+v", full)
 		}
-		if q := full.Queues[0]; q != (shm.Unread{Queue: jobs.Handle(), Name: "jobs", Label: "*tensor.Tensor", Messages: 3, Bytes: 3 << 20}) {
+		if q := full.Queues[0]; q != (shm.Unread{Queue: jobs.Handle(), Name: "jobs", Label: "*tensor.Tensor",
+			Messages: 3, Bytes: 3 << 20}) {
 			t.Errorf("%+v", q)
 		}
-		if q := full.Queues[1]; q.Queue != spilled.Handle() || q.Messages != 2 || q.Bytes <= 2<<20 || q.Label != strings.Repeat("long", 18) {
+		if q := full.Queues[1]; q.Queue != spilled.Handle() || q.Messages != 2 || q.Bytes <= 2<<20 ||
+			q.Label != strings.Repeat("long", 18) {
 			t.Errorf("%+v", q)
 		}
 		if q := full.Queues[2]; q != (shm.Unread{Queue: few.Handle(), Messages: 1, Bytes: 1 << 20}) {
 			t.Errorf("%+v", q)
 		}
-		if want := `; 3145728 bytes by 3 unread in queue "jobs" of *tensor.Tensor; 2`; !strings.Contains(err.Error(), want) {
+		if want := `; 3145728 bytes by 3 unread in queue "jobs" of *tensor.Tensor; 2`; !strings.Contains(
+			err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 		check(t, d.Unlink("jobs"))
@@ -336,7 +341,8 @@ func TestTwoProcessesForgetBlocksTogether(t *testing.T) {
 	other.finish()
 }
 
-// Pages that come back to the budget wake who waits for memory, also where no block becomes free by it.
+// Pages that come back to the budget wake who waits for memory, also where no block becomes free by
+// it.
 func TestAllocWaitHearsOfPunchedPages(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()

@@ -2,8 +2,8 @@ package shm
 
 import "math/bits"
 
-// resign takes this participant, which leaves in order, from the members of barriers in which it does not wait: only
-// a death breaks them.
+// resign takes this participant, which leaves in order, from the members of barriers in which it
+// does not wait: only a death breaks them.
 func (r *reaper) resign() {
 	s := r.d.slot
 	for _, c := range r.cells {
@@ -16,7 +16,8 @@ func (r *reaper) resign() {
 	}
 }
 
-// waiters takes the dead from those who wait, while their bits still keep what they wait for from being freed.
+// waiters takes the dead from those who wait, while their bits still keep what they wait for from
+// being freed.
 func (r *reaper) waiters() {
 	if disabled("waiter bits") {
 		return
@@ -54,11 +55,12 @@ func (r *reaper) owners() {
 	}
 }
 
-// blame writes into a ring with whom its last sender or receiver goes, before the bit goes that says so. Who leaves in
-// order is not blamed.
+// blame writes into a ring with whom its last sender or receiver goes, before the bit goes that
+// says so. A participant that leaves in order is not blamed.
 func (r *reaper) blame(b *block, slot int) {
 	kind := extKind(b.ext.Load())
-	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || transit(b.w.Load()) != 0 || r.heldByLiving(b) {
+	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || transit(b.w.Load()) != 0 ||
+		r.heldByLiving(b) {
 		return
 	}
 	p := &r.d.parts[slot]
@@ -94,8 +96,9 @@ func (r *reaper) hints() {
 	}
 }
 
-// bury makes the slots of the dead free again and wakes everybody: a ring that the dead owed is rung now. That comes before the
-// slots are free: a reaper that dies in between leaves them to the next one, which rings.
+// bury makes the slots of the dead free again and wakes everybody: a ring that the dead owed is
+// rung now. That comes before the slots are free: a reaper that dies in between leaves them to the
+// next one, which rings.
 func (d *Domain) bury(dead *deadSet) (n int) {
 	if !disabled("ring all") {
 		d.ringAll()

@@ -2,8 +2,8 @@ package shm
 
 import "math/bits"
 
-// Size classes: multiples of 64 bytes up to 512, then four steps per doubling up to 1 TiB. Class 0 has no bytes:
-// tokens, and headers whose extent is not set yet.
+// Size classes: multiples of 64 bytes up to 512, then four steps per doubling up to 1 TiB. Class 0
+// has no bytes: tokens, and headers whose extent is not set yet.
 const (
 	classCount = 136
 	slabSize   = 64 << 10 // small classes are carved from slabs of this size

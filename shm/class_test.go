@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// sizes yields every size up to 64 KiB and then samples, with the neighbours of each class, up to 64 MiB.
+// sizes yields every size up to 64 KiB and then samples, with the neighbours of each class, up to
+// 64 MiB.
 func sizes(yield func(uint64) bool) {
 	for n := range uint64(64 << 10) {
 		if !yield(n) {

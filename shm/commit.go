@@ -4,8 +4,9 @@ import (
 	"fmt"
 )
 
-// The budget word: pages 40 | 0 7 | WAIT 1 | kind 2 | lane 14. A change of the pages stamps the word with the lane that does it,
-// as changes of t do in a block's state word; docs/memory.md has the order of the steps and what a reaper makes of each.
+// The budget word: pages 40 | 0 7 | WAIT 1 | kind 2 | lane 14. A change of the pages stamps the
+// word with the lane that does it, as changes of t do in a block's state word; docs/memory.md has
+// the order of the steps and what a reaper makes of each.
 const (
 	budgetPageShift = 24
 	budgetLaneMask  = 1<<14 - 1
@@ -23,7 +24,8 @@ const (
 	phaseShrink  = 2 // pages of the block are being given back, still charged
 )
 
-// grow commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, stands on the block.
+// grow commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, stands on
+// the block.
 func (l *lane) grow(b *block, target uint64) error {
 	from := b.committed.Load()
 	if target <= from {
@@ -69,7 +71,8 @@ func (l *lane) charge(bytes uint64) error {
 	return nil
 }
 
-// refund undoes a charge of lane id whose pages did not become the block's. l may stand in for a dead lane.
+// refund undoes a charge of lane id whose pages did not become the block's. l may stand in for a
+// dead lane.
 func (l *lane) refund(b *block, id uint32) {
 	rec := &l.d.recs[id]
 	from, target := rec.from.Load(), rec.target.Load()
@@ -77,7 +80,8 @@ func (l *lane) refund(b *block, id uint32) {
 	l.uncharge(id, target-from)
 }
 
-// shrink gives the block's pages beyond target back. The caller's stamp, PUNCH, stands on the block.
+// shrink gives the block's pages beyond target back. The caller's stamp, PUNCH, stands on the
+// block.
 func (l *lane) shrink(b *block, target uint64) {
 	from := b.committed.Load()
 	if target >= from {

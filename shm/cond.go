@@ -2,11 +2,12 @@ package shm
 
 import "context"
 
-// A Cond lets participants wait, having let go of a Mutex, until another notifies them. Each participant has a word of
-// two numbers: tickets that its goroutines took, and how many of them were served. Its share counts those that wait.
+// A Cond lets participants wait, having let go of a Mutex, until another notifies them. Each
+// participant has a word of two numbers: tickets that its goroutines took, and how many of them
+// were served. Its share counts those that wait.
 //
-// A notification that went to one who died is not lost: whoever finds that somebody who waited is gone serves everybody,
-// and who waits sees it if the holder of the Mutex dies.
+// A notification that went to one who died is not lost: a participant that finds that a waiter is
+// gone serves everybody, and a waiter sees it if the holder of the Mutex dies.
 type Cond struct{ *Sync }
 
 const (
@@ -14,8 +15,9 @@ const (
 	allTickets  = 1 << 31
 )
 
-// Wait unlocks m, waits for a notification or until ctx ends, and locks m again in any case. It may return nil without
-// a notification, so the caller looks at its condition again. Where m could not be locked again, held is false.
+// Wait unlocks m, waits for a notification or until ctx ends, and locks m again in any case. It may
+// return nil without a notification, so the caller looks at its condition again. Where m could not
+// be locked again, held is false.
 func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 	if !m.holds() {
 		return false, ErrNotOwner
@@ -33,7 +35,8 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		return false, err
 	}
 	served := func() bool { return int32(uint32(c.c.tickets[c.d.slot].Load())-t) > 0 }
-	// The death of who holds m is news, too: it may have been notified, and have given up its share.
+	// The death of who holds m is news, too: it may have been notified, and have given up its
+	// share.
 	err = c.watch(ctx, func() bool { return served() || c.bereft() || m.troubled() })
 	if c.bereft() {
 		c.serveAll()
@@ -71,8 +74,8 @@ func (c Cond) Notify(n int) (woken int) {
 	return woken
 }
 
-// forgo serves all who wait in this participant: the ticket of one that gives up must not be served in the place of
-// another one's.
+// forgo serves all who wait in this participant: the ticket of one that gives up must not be served
+// in the place of another one's.
 func (c Cond) forgo() {
 	c.serve(c.d.slot, allTickets)
 	c.d.park.rung()

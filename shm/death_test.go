@@ -10,10 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// reap takes back what the dead held; the participants of one process have one pid, so nobody is told of a death.
-// reap returns when the dead are reaped, by us or by a watch that was quicker.
-// reap returns when all that can be taken back was. Reap alone would not do: it leaves its work to another reaper, which looks again
-// after it has given the lock back.
+// reap takes back what the dead held; the participants of one process have one pid, so nobody is
+// told of a death. reap returns when the dead are reaped, by us or by a watch that was quicker.
+// reap returns when all that can be taken back was. Reap alone would not do: it leaves its work to
+// another reaper, which looks again after it has given the lock back.
 func reap(t *testing.T, d *shm.Domain) {
 	t.Helper()
 	_, err := d.Reap()
@@ -127,7 +127,8 @@ func halted(t *testing.T, name string) shm.Halt {
 	return shm.Halt{}
 }
 
-// A hole in a ring is room: who waits for room hears of it from the reader that passes it.
+// A hole in a ring is room: a sender that waits for room hears of it from the reader that passes
+// it.
 func TestHoleOfADeadSenderIsRoom(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx := watchdog(t)
@@ -268,6 +269,7 @@ func TestNoticeOfDeathIsAutomatic(t *testing.T) {
 			check(t, all[i].Abandon())
 		}
 	}
-	eventually(t, "the dead are not reaped", func() bool { s := a.Stats(); return s.Participants == 1 && s.Reaped == 8 })
+	eventually(t, "the dead are not reaped",
+		func() bool { s := a.Stats(); return s.Participants == 1 && s.Reaped == 8 })
 	wantRest(t, a, 0)
 }

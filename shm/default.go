@@ -7,7 +7,8 @@ var process struct {
 	d  *Domain
 }
 
-// Default returns the domain of this process: the one that it inherited, or one that is made at the first call.
+// Default returns the domain of this process: the one that it inherited, or one that is made at the
+// first call.
 func Default() (*Domain, error) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -29,8 +30,8 @@ func Current() *Domain {
 	return process.d
 }
 
-// SetDefault makes d the domain of this process. A program that wants other options than the default calls it before
-// anything is allocated; workers do it with the domain that they inherit.
+// SetDefault makes d the domain of this process. A program that wants other options than the
+// default calls it before anything is allocated; workers do it with the domain that they inherit.
 func SetDefault(d *Domain) {
 	process.mu.Lock()
 	defer process.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Domain is the memory that a family of processes shares, seen from this process, which is one of its participants.
-// All methods may be called by several goroutines.
+// A Domain is the memory that a family of processes shares, seen from this process, which is one of
+// its participants. All methods may be called by several goroutines.
 type Domain struct {
 	store  store
 	hdr    *header
@@ -52,14 +52,16 @@ type Domain struct {
 
 // Options describe a new domain. The zero value is the default.
 type Options struct {
-	// Budget is the most bytes that the domain may commit. 0 means what the machine and the cgroup leave free at the start.
+	// Budget is the most bytes that the domain may commit. 0 means what the machine and the cgroup
+	// leave free at the start.
 	Budget int64
-	// Reserve is the address space of the domain in bytes. 0 means 8 times the machine's memory, at most 1 TiB, less
-	// where a limit of this process asks for less.
+	// Reserve is the address space of the domain in bytes. 0 means 8 times the machine's memory, at
+	// most 1 TiB, less where a limit of this process asks for less.
 	Reserve int64
 }
 
-// create lays out a new domain in s, whose memory is all zero, and joins it as the first participant.
+// create lays out a new domain in s, whose memory is all zero, and joins it as the first
+// participant.
 func create(s store, budget int64) (*Domain, error) {
 	d := overlay(s)
 	if err := s.commitControl(0, offLanes); err != nil {
@@ -108,7 +110,8 @@ func (d *Domain) checkLayout() error {
 		return fmt.Errorf("%w: magic %#x instead of %#x", ErrVersion, m, uint64(magic))
 	}
 	if h := d.hdr.layout.Load(); h != layoutHash() {
-		return fmt.Errorf("%w: layout %#x, this program has %#x; build both from one version", ErrVersion, h, layoutHash())
+		return fmt.Errorf("%w: layout %#x, this program has %#x; build both from one version", ErrVersion, h,
+			layoutHash())
 	}
 	if n := d.hdr.dataSize.Load(); n != uint64(len(d.bytes)) {
 		return fmt.Errorf("%w: data segment of %d bytes, mapped %d", ErrCorrupt, n, len(d.bytes))
@@ -116,12 +119,14 @@ func (d *Domain) checkLayout() error {
 	return nil
 }
 
-// joinWait is how long who joins a full domain waits for the others to reap those of them that are dead.
+// joinWait is how long who joins a full domain waits for the others to reap those of them that are
+// dead.
 const joinWait = time.Second
 
-// join takes a free participant slot. Where all are taken, the living are asked to reap the dead: who has no slot has
-// no name for the recovery lock, so it cannot do it itself. The last look for a slot comes after nobody was found dead:
-// those that were may have been reaped since the look before.
+// join takes a free participant slot. Where all are taken, the living are asked to reap the dead: a
+// newcomer without a slot has no name for the recovery lock, so it cannot do it itself. The last
+// look for a slot comes after nobody was found dead: those that were may have been reaped since the
+// look before.
 func (d *Domain) join() error {
 	begun, dead := time.Now(), 1
 	for {
@@ -145,8 +150,8 @@ func (d *Domain) join() error {
 	}
 }
 
-// tryJoin takes the first slot that is free. The proof of life comes first: a process that dies after it leaves the
-// slot free.
+// tryJoin takes the first slot that is free. The proof of life comes first: a process that dies
+// after it leaves the slot free.
 func (d *Domain) tryJoin() (bool, error) {
 	for s := range maxParticipants {
 		if ok, err := d.claimSlot(s); ok || err != nil {
@@ -186,8 +191,9 @@ func (d *Domain) claimSlot(s int) (bool, error) {
 	return true, nil
 }
 
-// start begins to listen to the doorbell and to watch the next living participant. Everybody is rung before this
-// participant is LIVE: killed before the ring it holds nothing yet, killed after it somebody watches it.
+// start begins to listen to the doorbell and to watch the next living participant. Everybody is
+// rung before this participant is LIVE: killed before the ring it holds nothing yet, killed after
+// it somebody watches it.
 func (d *Domain) start() error {
 	b, err := d.store.listen(d.slot, d.epoch)
 	if err != nil {
@@ -217,8 +223,9 @@ func (d *Domain) Token() [16]byte {
 	return t
 }
 
-// Close leaves the domain: every reference that this process holds is dropped, by the same code that reaps the dead.
-// Bytes that Bytes returned stay mapped, but belong to others. Close is idempotent.
+// Close leaves the domain: every reference that this process holds is dropped, by the same code
+// that reaps the dead. Bytes that Bytes returned stay mapped, but belong to others. Close is
+// idempotent.
 func (d *Domain) Close() error {
 	d.closing.Lock()
 	defer d.closing.Unlock()

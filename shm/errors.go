@@ -12,7 +12,8 @@ var (
 	ErrClosed = errors.New("shm: closed")
 	// ErrStale is returned for a handle whose block was freed since the handle was made.
 	ErrStale = errors.New("shm: handle of a block that was freed")
-	// ErrNoSpace is returned when the domain's byte budget or its address space is used up; it comes as *SpaceError.
+	// ErrNoSpace is returned when the domain's byte budget or its address space is used up; it
+	// comes as *SpaceError.
 	ErrNoSpace = errors.New("shm: no space")
 	// ErrCorrupt is returned when shared memory holds what no participant writes.
 	ErrCorrupt = errors.New("shm: corrupt")
@@ -36,8 +37,9 @@ var (
 	ErrFull = errors.New("shm: ring is full")
 	// ErrEmpty is returned by TryGet on a ring without a message.
 	ErrEmpty = errors.New("shm: ring is empty")
-	// ErrFinished is returned by a put after Finish or after the last receiver went, and by a get that has drained
-	// a ring after Finish or after its last sender went: in a *PeerError if that one died.
+	// ErrFinished is returned by a put after Finish or after the last receiver went, and by a get
+	// that has drained a ring after Finish or after its last sender went: in a *PeerError if that
+	// one died.
 	ErrFinished = errors.New("shm: ring is finished")
 	// ErrLocked is returned by a try that would have to wait: for a lock, or for a permit.
 	ErrLocked = errors.New("shm: locked")
@@ -45,21 +47,25 @@ var (
 	ErrNotOwner = errors.New("shm: not the holder of the lock")
 	// ErrOwnerDied comes with a lock whose holder died: what it guards may be half done.
 	ErrOwnerDied = errors.New("shm: it held the lock")
-	// ErrNotRecoverable is returned for a lock whose holder died and whose next holder did not say that all is well.
+	// ErrNotRecoverable is returned for a lock whose holder died and whose next holder did not say
+	// that all is well.
 	ErrNotRecoverable = errors.New("shm: it held the lock, and what that guards was not made consistent")
 	// ErrBroken is returned by a barrier that not everybody will come to.
 	ErrBroken = errors.New("shm: barrier is broken")
-	// ErrReleased is returned by a Release that would give a bounded semaphore more permits than it was made with.
+	// ErrReleased is returned by a Release that would give a bounded semaphore more permits than it
+	// was made with.
 	ErrReleased = errors.New("shm: semaphore released too often")
 	// ErrExist is returned by Bind for a name that is taken. It wraps fs.ErrExist.
 	ErrExist = fmt.Errorf("shm: name is taken: %w", fs.ErrExist)
-	// ErrNotExist is returned by Lookup and Unlink for a name that nobody has bound. It wraps fs.ErrNotExist.
+	// ErrNotExist is returned by Lookup and Unlink for a name that nobody has bound. It wraps
+	// fs.ErrNotExist.
 	ErrNotExist = fmt.Errorf("shm: no such name: %w", fs.ErrNotExist)
-	// ErrKeeper is returned for a descriptor where the process that made the domain, which keeps those that are under way, has ended,
-	// and for a block for which it keeps none.
+	// ErrKeeper is returned for a descriptor where the process that made the domain, which keeps
+	// those that are under way, has ended, and for a block for which it keeps none.
 	ErrKeeper = errors.New("shm: nobody keeps the descriptor")
-	// ErrTooManyFiles is returned where a descriptor is sent while 4,096 are under way, or the process that keeps them has no room for
-	// another: receive what was sent, close what will not be, or raise the limit of open files there (ulimit -n).
+	// ErrTooManyFiles is returned where a descriptor is sent while 4,096 are under way, or the
+	// process that keeps them has no room for another: receive what was sent, close what will not
+	// be, or raise the limit of open files there (ulimit -n).
 	ErrTooManyFiles = errors.New("shm: too many descriptors are under way")
 	// ErrName is returned for a name that is empty, longer than MaxName or not UTF-8.
 	ErrName = errors.New("shm: not a name")

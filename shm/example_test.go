@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A message carries a reference to a block. Sender and receiver may be processes that have the domain in common.
+// A message carries a reference to a block. Sender and receiver may be processes that have the
+// domain in common.
 func Example() {
 	d, err := shm.New(shm.Options{})
 	if err != nil {
@@ -27,7 +28,8 @@ func Example() {
 		panic(err)
 	}
 	copy(b, "in shared memory")
-	if err := ring.Put(context.Background(), []byte("a block"), []shm.Handle{block}, true); err != nil { // the message holds it now
+	// the message holds it now
+	if err := ring.Put(context.Background(), []byte("a block"), []shm.Handle{block}, true); err != nil {
 		panic(err)
 	}
 	var m shm.Message

@@ -57,8 +57,8 @@ func (d *Domain) SetLayout(m, hash uint64) {
 // Magic returns the first word of the control segment.
 func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
 
-// Abandon ends a participant as a SIGKILL does: nothing of it runs any more, its proof of life is gone, and all that
-// it was in the middle of stands in shared memory.
+// Abandon ends a participant as a SIGKILL does: nothing of it runs any more, its proof of life is
+// gone, and all that it was in the middle of stands in shared memory.
 func (d *Domain) Abandon() error {
 	d.closed.Store(true)
 	d.watching()
@@ -80,8 +80,9 @@ func (d *Domain) Backed() (int64, error) {
 	return int64(len(s.backed)) * pageSize, nil
 }
 
-// Audit checks what must hold when nothing goes on: no stamps, each block that is in use held by somebody, the budget
-// the sum of the blocks' pages, and as many references in transit as the messages in all rings carry.
+// Audit checks what must hold when nothing goes on: no stamps, each block that is in use held by
+// somebody, the budget the sum of the blocks' pages, and as many references in transit as the
+// messages in all rings carry.
 func (d *Domain) Audit() error {
 	var pages, transits, carried uint64
 	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
@@ -145,14 +146,15 @@ func HandleAt(index, gen uint32) Handle { return makeHandle(index, gen) }
 // Index returns the block index of h.
 func Index(h Handle) uint32 { return h.index() }
 
-// A Halt is a point in the middle of an operation: Do goes up to it and stays there, its lane taken and its stamps set.
+// A Halt is a point in the middle of an operation: Do goes up to it and stays there, its lane taken
+// and its stamps set.
 type Halt struct {
 	Name string
 	Do   func(d *Domain, r *Ring, h Handle) error
 }
 
-// Halts are one point in each kind of step that a death can interrupt. r holds one message and room for more; h is
-// held by d. The last one keeps everybody else from the budget.
+// Halts are one point in each kind of step that a death can interrupt. r holds one message and room
+// for more; h is held by d. The last one keeps everybody else from the budget.
 var Halts = []Halt{
 	{"put stamped", func(d *Domain, r *Ring, h Handle) error {
 		_, err := halfPut(d, r, h, 0)
@@ -296,7 +298,8 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 	}, err
 }
 
-// StampPunch stamps a free block as who gives its pages back does, until the returned function has given them back.
+// StampPunch stamps a free block as who gives its pages back does, until the returned function has
+// given them back.
 func (d *Domain) StampPunch(h Handle) (end func()) {
 	l, b := d.anyLane(), &d.blocks[h.index()]
 	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
@@ -307,7 +310,8 @@ func (d *Domain) StampPunch(h Handle) (end func()) {
 	}
 }
 
-// ParkedForMemory reports whether a goroutine of this process waits for memory, after all others have collected.
+// ParkedForMemory reports whether a goroutine of this process waits for memory, after all others
+// have collected.
 func (d *Domain) ParkedForMemory() bool {
 	d.park.mu.Lock()
 	defer d.park.mu.Unlock()

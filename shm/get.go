@@ -9,7 +9,7 @@ import (
 type Message struct {
 	// Body is valid until Done.
 	Body []byte
-	// Blocks are held by this process once each; whoever got the message releases them.
+	// Blocks are held by this process once each; the receiver of the message releases them.
 	Blocks []Handle
 
 	d      *Domain
@@ -40,8 +40,9 @@ func (m *Message) Discard() {
 	m.Blocks = nil
 }
 
-// TryGet takes the next message, or returns ErrEmpty, or ErrFinished if the ring is empty and nobody will put any
-// more. ErrCorrupt means that the message was taken out of the ring and cannot be read.
+// TryGet takes the next message, or returns ErrEmpty, or ErrFinished if the ring is empty and
+// nobody will put any more. ErrCorrupt means that the message was taken out of the ring and cannot
+// be read.
 func (r *Ring) TryGet(m *Message) error {
 	l, err := r.d.enter()
 	if err != nil {
@@ -55,7 +56,8 @@ func (r *Ring) TryGet(m *Message) error {
 	return err
 }
 
-// get is in docs/memory.md: claim, copy, take a reference of each block before its count goes down, give the slot back.
+// get is in docs/memory.md: claim, copy, take a reference of each block before its count goes down,
+// give the slot back.
 func (r *Ring) get(l *lane, m *Message) error {
 	s, lap, err := r.next(l)
 	if err != nil {
@@ -81,8 +83,8 @@ func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	return nil
 }
 
-// next claims the oldest message for reading. It looks at the flags before it looks at the ring once more, so that a
-// message put before the last sender went is not overlooked.
+// next claims the oldest message for reading. It looks at the flags before it looks at the ring
+// once more, so that a message put before the last sender went is not overlooked.
 func (r *Ring) next(l *lane) (*slot, uint64, error) {
 	for flags := uint64(0); ; {
 		tk := r.hdr.head.Load()
@@ -129,7 +131,8 @@ func (m *Message) readAgain(s *slot) error {
 	return m.readBy(s, 0)
 }
 
-// readBy checks that every block is there and that at least least messages, as a field of its state word, hold it.
+// readBy checks that every block is there and that at least least messages, as a field of its state
+// word, hold it.
 func (m *Message) readBy(s *slot, least uint64) error {
 	meta := s.meta.Load()
 	n, blocks := int(meta>>16&0xffff), int(meta>>8&0xff)
@@ -209,10 +212,11 @@ func (d *Domain) inTransit(h Handle, least uint64) bool {
 // allocated reports whether h is a block that is not free.
 func (d *Domain) allocated(h Handle) bool { return d.inTransit(h, 0) }
 
-// receive turns the message's reference of a block into one of this process. A sender that has published the message,
-// and not yet cleared its stamp, is not waited for: our stamp takes the place of its, since the slot that we are
-// reading is the evidence that the stamp stood for. That is for t = 1 only: while we hold the message unread, another
-// put of the same lane would make it 2, so the word cannot have come back to what we saw.
+// receive turns the message's reference of a block into one of this process. A sender that has
+// published the message, and not yet cleared its stamp, is not waited for: our stamp takes the
+// place of its, since the slot that we are reading is the evidence that the stamp stood for. That
+// is for t = 1 only: while we hold the message unread, another put of the same lane would make it
+// 2, so the word cannot have come back to what we saw.
 func (l *lane) receive(index uint32, m *Message) {
 	l.d.acquire(index)
 	b := &l.d.blocks[index]
@@ -227,7 +231,8 @@ func (l *lane) receive(index uint32, m *Message) {
 	}
 }
 
-// sentBy reports whether the state word w carries the stamp of the put of this very message, and of no other message.
+// sentBy reports whether the state word w carries the stamp of the put of this very message, and of
+// no other message.
 func (m *Message) sentBy(w uint64) bool {
 	return w&(tMask|xoMask) == tOne|stamp(m.sender, kindPut) && m.d.recs[m.sender].opseq.Load() == m.opseq
 }

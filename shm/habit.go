@@ -2,9 +2,9 @@ package shm
 
 import "sync/atomic"
 
-// A habit says whether something that costs time is worth trying, from how it went lately: from the second time on that it was in
-// vain it is left out for longer and longer, up to mostRest times. Goroutines may use it at once; what they mix up costs time,
-// no more.
+// A habit says whether something that costs time is worth trying, from how it went lately: from the
+// second time on that it was in vain it is left out for longer and longer, up to mostRest times.
+// Goroutines may use it at once; what they mix up costs time, no more.
 type habit struct{ vain, rest atomic.Int32 }
 
 const mostRest = 63

@@ -2,9 +2,9 @@ package shm
 
 import "fmt"
 
-// A Handle names a block of a domain across processes: the block's index (22 bits), its segment (8 bits, always 0
-// today) and its generation (32 bits). A handle of a block that was freed since is found to be stale when it is used.
-// The zero Handle names nothing.
+// A Handle names a block of a domain across processes: the block's index (22 bits), its segment (8
+// bits, always 0 today) and its generation (32 bits). A handle of a block that was freed since is
+// found to be stale when it is used. The zero Handle names nothing.
 type Handle uint64
 
 func makeHandle(index uint32, gen uint32) Handle { return Handle(uint64(gen)<<32 | uint64(index)) }

@@ -9,9 +9,10 @@ import (
 	"unsafe"
 )
 
-// heap is a store inside one process, on the Go heap, so that the race detector sees the protocol at work: it is
-// blind to mapped memory. Its participants are Domain values, and one of them dies when kill is called and nothing
-// of it runs any more. Unlike a killed process it leaves its goroutines behind, so it must be idle when it is killed.
+// heap is a store inside one process, on the Go heap, so that the race detector sees the protocol
+// at work: it is blind to mapped memory. Its participants are Domain values, and one of them dies
+// when kill is called and nothing of it runs any more. Unlike a killed process it leaves its
+// goroutines behind, so it must be idle when it is killed.
 type heap struct {
 	mu       sync.Mutex
 	ctl, mem []byte

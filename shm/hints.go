@@ -1,9 +1,10 @@
 package shm
 
-// Free blocks of one class hang on a list whose head is a word {tag 32 | index 32}, and whose links are the blocks' next
-// words {epoch 31 | listed 1 | index 32}. The lists are hints: a popped block is ours only when the CAS of its state
-// word says so, and a block whose finder died is found again by a sweep. A block is pushed only by who turns its mark
-// to listed, so it hangs at one place at most.
+// Free blocks of one class hang on a list whose head is a word {tag 32 | index 32}, and whose links
+// are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a popped block
+// is ours only when the CAS of its state word says so, and a block whose finder died is found again
+// by a sweep. A block is pushed only by who turns its mark to listed, so it hangs at one place at
+// most.
 const (
 	hintListed     = 1 << 32
 	hintEpochShift = 33
@@ -48,8 +49,9 @@ func (l *lane) next(c int) uint32 {
 	return l.d.pop(c)
 }
 
-// A list's head is {epoch 12 | tag 20 | index 32}; its epoch is that of the sweep that emptied it last, and a block is
-// linked only into a list of the epoch that its mark names. So a push that a sweep overtakes links nothing twice.
+// A list's head is {epoch 12 | tag 20 | index 32}; its epoch is that of the sweep that emptied it
+// last, and a block is linked only into a list of the epoch that its mark names. So a push that a
+// sweep overtakes links nothing twice.
 func headEpoch(head uint64) uint64 { return head >> 52 }
 
 func nextHead(head uint64, index uint64) uint64 {
@@ -60,7 +62,9 @@ func nextHead(head uint64, index uint64) uint64 {
 func (d *Domain) push(c int, index uint32) {
 	head, next := &d.hdr.lists[c], &d.blocks[index].next
 	for wrote := uint64(0); ; {
-		mark := next.Load() // before the head: so its epoch is never newer, and a block that hangs in the new list is not hung up twice
+		// before the head: so its epoch is never newer, and a block that hangs in the new list is
+		// not hung up twice
+		mark := next.Load()
 		top := head.Load()
 		here := headEpoch(top)<<hintEpochShift | hintListed
 		if mark&^0xffffffff == here && mark != wrote {
@@ -97,8 +101,9 @@ func (d *Domain) pop(c int) uint32 {
 	}
 }
 
-// sweep puts every free block on its list again. Lists lose blocks when a process dies between two steps, so the
-// reaper says so in the header, and who next finds a list empty sweeps. It reports whether there was anything to do.
+// sweep puts every free block on its list again. Lists lose blocks when a process dies between two
+// steps, so the reaper says so in the header, and who next finds a list empty sweeps. It reports
+// whether there was anything to do.
 func (d *Domain) sweep() bool {
 	if d.hdr.lost.Load() == 0 || !d.hdr.lost.CAS(1, 0) {
 		return false

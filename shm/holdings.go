@@ -19,7 +19,8 @@ func (h Holding) String() string {
 	return s
 }
 
-var kindNames = map[objectKind]string{objectNone: "block", objectRing: "ring", objectSenders: "sending end", objectReceivers: "receiving end"}
+var kindNames = map[objectKind]string{objectNone: "block", objectRing: "ring", objectSenders: "sending end",
+	objectReceivers: "receiving end"}
 
 // Holdings returns what this process holds, in the order of the blocks. Others may go on meanwhile.
 func (d *Domain) Holdings() []Holding {

@@ -1,7 +1,7 @@
 package shm
 
-// The identity of a participant, in the upper bits of a word that says what it has. Its slot, which is used again, is not
-// enough, and its process number, which others are told of, is neither.
+// The identity of a participant, in the upper bits of a word that says what it has. Its slot, which
+// is used again, is not enough, and its process number, which others are told of, is neither.
 //
 //	63    42 41    20 19              0
 //	| pid  | epoch  | what it is about |
@@ -19,7 +19,8 @@ func (d *Domain) identity() uint64 { return identity(d.parts[d.slot].pid.Load(),
 
 func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpochMask<<idEpochShift }
 
-// gone reports whether the participant of this identity has died, or has left, and a reaper has proof of it.
+// gone reports whether the participant of this identity has died, or has left, and a reaper has
+// proof of it.
 func (d *Domain) gone(slot int, id uint64) bool {
 	v := d.parts[slot].state.Load()
 	return v&0xff != slotLive && v&0xff != slotJoining || (v>>32^id>>idEpochShift)&idEpochMask != 0
@@ -33,12 +34,13 @@ func bereaved(w uint64, cause error) error {
 	return &PeerError{PID: int(w >> idPIDShift), Slot: slotOf(w), Cause: cause}
 }
 
-// share adds one to this participant's share, and reports false where that is full. unshare takes one away and returns
-// what is left, or -1 if there was nothing.
+// share adds one to this participant's share, and reports false where that is full. unshare takes
+// one away and returns what is left, or -1 if there was nothing.
 func (s *Sync) share() bool  { return s.more(&s.c.shares[s.d.slot]) }
 func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.slot]) }
 
-// more adds one to a count of this participant, which begins anew where the word is that of somebody gone.
+// more adds one to a count of this participant, which begins anew where the word is that of
+// somebody gone.
 func (s *Sync) more(w *Word) bool {
 	for {
 		v := w.Load()

@@ -24,13 +24,14 @@ type Report struct {
 
 // Report reads the domain's counters and who holds how much.
 func (d *Domain) Report() Report {
-	return Report{PID: os.Getpid(), Slot: d.slot, Stats: d.Stats(), Holders: d.holders(maxParticipants), Names: d.Names()}
+	return Report{PID: os.Getpid(), Slot: d.slot, Stats: d.Stats(), Holders: d.holders(maxParticipants),
+		Names: d.Names()}
 }
 
 const maxReport = 1 << 20 // bytes of JSON
 
-// Inspect asks the domain at addr, of this user, for a report. It maps nothing and needs no token. It ends with ctx, or
-// when there is no answer for five seconds.
+// Inspect asks the domain at addr, of this user, for a report. It maps nothing and needs no token.
+// It ends with ctx, or when there is no answer for five seconds.
 func Inspect(ctx context.Context, addr string) (Report, error) {
 	r, err := inspect(ctx, addr)
 	if err != nil {
@@ -57,7 +58,8 @@ func inspect(ctx context.Context, addr string) (r Report, err error) {
 	return r, nil
 }
 
-// Domains returns the addresses of this user's domains in this network namespace that can be inspected, sorted.
+// Domains returns the addresses of this user's domains in this network namespace that can be
+// inspected, sorted.
 func Domains() ([]string, error) {
 	f, err := os.Open("/proc/net/unix")
 	if err != nil {
@@ -71,13 +73,14 @@ func Domains() ([]string, error) {
 	return all, nil
 }
 
-// listening reads the kernel's table of Unix sockets: address, count, protocol, flags, type, state, inode, path. The
-// flag 0x10000 says that somebody accepts connections there.
+// listening reads the kernel's table of Unix sockets: address, count, protocol, flags, type, state,
+// inode, path. The flag 0x10000 says that somebody accepts connections there.
 func listening(table io.Reader, prefix string) (all []string, err error) {
 	s := bufio.NewScanner(table)
 	for s.Scan() {
 		f := strings.Fields(s.Text())
-		if len(f) == 8 && f[3] == "00010000" && strings.HasPrefix(f[7], prefix) && !strings.HasSuffix(f[7], joinSuffix) {
+		if len(f) == 8 && f[3] == "00010000" && strings.HasPrefix(f[7], prefix) &&
+			!strings.HasSuffix(f[7], joinSuffix) {
 			all = append(all, f[7])
 		}
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Join joins the domain whose [Listener] has the address addr and the token, for a process that has not inherited it. It
-// ends with ctx, or when the other side does not answer for five seconds. The error wraps ErrToken, ErrUser,
-// ErrVersion, ErrNamespace or ErrTooManyParticipants where that is why. The caller closes the domain; the others notice the
-// death of this process as they do that of their own children.
+// Join joins the domain whose [Listener] has the address addr and the token, for a process that has
+// not inherited it. It ends with ctx, or when the other side does not answer for five seconds. The
+// error wraps ErrToken, ErrUser, ErrVersion, ErrNamespace or ErrTooManyParticipants where that is
+// why. The caller closes the domain; the others notice the death of this process as they do that of
+// their own children.
 func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	d, err := join(ctx, addr, token)
 	if err != nil {
@@ -40,8 +41,8 @@ func join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	return d, nil
 }
 
-// call connects, makes sure that the peer is of this user, who may know a token, sends the request and lets hear read the
-// answer, all before ctx ends.
+// call connects, makes sure that the peer is of this user, who may know a token, sends the request
+// and lets hear read the answer, all before ctx ends.
 func call(ctx context.Context, addr string, req [requestSize]byte, hear func(*sys.Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -106,13 +107,14 @@ func judge(a [answerSize]byte) error {
 	case statusInspectOnly:
 		return fmt.Errorf("%w: the socket only answers inspection", errors.ErrUnsupported)
 	case statusVersion:
-		return fmt.Errorf("%w: layout %#x, this program has %#x", ErrVersion, binary.LittleEndian.Uint64(a[8:]), layoutHash())
+		return fmt.Errorf("%w: layout %#x, this program has %#x", ErrVersion,
+			binary.LittleEndian.Uint64(a[8:]), layoutHash())
 	}
 	return fmt.Errorf("%w: answer of status %d", ErrCorrupt, a[0])
 }
 
-// sameNamespaces: doorbells are names in the network namespace, and participants know each other by process number. A
-// number that could not be read is 0 and says nothing.
+// sameNamespaces: doorbells are names in the network namespace, and participants know each other by
+// process number. A number that could not be read is 0 and says nothing.
 func sameNamespaces(a [answerSize]byte) error {
 	for i, kind := range []string{"net", "pid"} {
 		theirs, ours := binary.LittleEndian.Uint64(a[16+8*i:]), namespace(kind)

@@ -152,7 +152,7 @@ func TestJoinOfAnotherVersionOrNamespace(t *testing.T) {
 	}
 }
 
-// Who connects and says nothing, or nonsense, is in nobody's way.
+// A client that connects and says nothing, or nonsense, is in nobody's way.
 func TestSilentClientsBlockNobody(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	l := listen(t, d, "")
@@ -231,7 +231,8 @@ func TestInspectTellsTheStatistics(t *testing.T) {
 	}
 	r, err := shm.Inspect(watchdog(t), s.Addr())
 	check(t, err)
-	if r.PID != os.Getpid() || r.Stats != d.Stats() || len(r.Holders) != 1 || r.Holders[0].Bytes != 1<<20 || !slices.Equal(r.Names, []string{"a name"}) {
+	if r.PID != os.Getpid() || r.Stats != d.Stats() || len(r.Holders) != 1 || r.Holders[0].Bytes != 1<<20 ||
+		!slices.Equal(r.Names, []string{"a name"}) {
 		t.Errorf("report: %+v", r)
 	}
 	check(t, d.Close())

@@ -12,7 +12,8 @@ const (
 	reaperLane  = commonLanes
 )
 
-// A lane is one of this process's operation contexts. At most one operation at a time runs in it, so its stamp names one.
+// A lane is one of this process's operation contexts. At most one operation at a time runs in it,
+// so its stamp names one.
 type lane struct {
 	busy atomic.Uint32
 	id   uint32
@@ -28,7 +29,8 @@ func (l *lane) tryLock() bool { return l.busy.Load() == 0 && l.busy.CompareAndSw
 
 func (l *lane) lock() { eventually(l.tryLock) }
 
-// unlock wakes nobody: to look for who waits would take a barrier in every operation, and hardly ever does anybody.
+// unlock wakes nobody: to look for who waits would take a barrier in every operation, and hardly
+// ever does anybody.
 func (l *lane) unlock() { set32(&l.busy, 0) }
 
 // eventually tries until it succeeds, less and less often.
@@ -38,7 +40,8 @@ func eventually(try func() bool) {
 	}
 }
 
-// enter takes a free lane. The address of a local variable tells goroutines apart well enough to spread them.
+// enter takes a free lane. The address of a local variable tells goroutines apart well enough to
+// spread them.
 func (d *Domain) enter() (*lane, error) {
 	if d.closed.Load() {
 		return nil, ErrClosed

@@ -87,7 +87,8 @@ const (
 	slotJoining // has its proof of life, and holds nothing yet
 )
 
-// laneRec is what a reaper needs to know about a lane. Only its lane writes it, or a reaper in place of a dead one.
+// laneRec is what a reaper needs to know about a lane. Only its lane writes it, or a reaper in
+// place of a dead one.
 type laneRec struct {
 	_ structs.HostLayout
 

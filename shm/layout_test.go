@@ -18,7 +18,8 @@ func TestLayoutIsWhatTheSpecificationDraws(t *testing.T) {
 	}
 }
 
-// A change of this number is a change of the protocol: processes of both versions cannot share a domain.
+// A change of this number is a change of the protocol: processes of both versions cannot share a
+// domain.
 func TestLayoutHashIsPinned(t *testing.T) {
 	const want = 0x96ac9293a712460f
 	if got := shm.LayoutHash(); got != want {

@@ -10,13 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Lifetime]
-// A slice that Bytes returned is borrowed: when this process has let go of the block, the slice still points at memory that is
-// somebody else's. With SHOAL_DEBUG=lifetime in the environment, a process maps the data segment once more, for Bytes alone, and
-// there a block can be accessed only while the process holds it. The protocol itself goes through the first mapping, and
+// Note [Lifetime] A slice that Bytes returned is borrowed: when this process has let go of the
+// block, the slice still points at memory that is somebody else's. With SHOAL_DEBUG=lifetime in the
+// environment, a process maps the data segment once more, for Bytes alone, and there a block can be
+// accessed only while the process holds it. The protocol itself goes through the first mapping, and
 // never faults. Blocks below a page would share one, so they are a page then.
 
-// lifetimes is one process's second view of the data segment. It is nil, and its methods do nothing, unless asked for.
+// lifetimes is one process's second view of the data segment. It is nil, and its methods do
+// nothing, unless asked for.
 type lifetimes struct {
 	view   []byte
 	faults *sys.Faults
@@ -83,8 +84,8 @@ func (t *lifetimes) begin(index uint32) {
 	t.open[index] = &life{from: here()}
 }
 
-// bytes returns [off, off+n) of the view, open, if this process still holds the block. Pages of a slab stay in the first mapping:
-// they are of a process that watches nothing.
+// bytes returns [off, off+n) of the view, open, if this process still holds the block. Pages of a
+// slab stay in the first mapping: they are of a process that watches nothing.
 func (t *lifetimes) bytes(b []byte, index uint32, off uint64) ([]byte, error) {
 	if t == nil || len(b) == 0 || off%pageSize != 0 || len(b)%pageSize != 0 {
 		return b, nil
@@ -135,10 +136,12 @@ func (t *lifetimes) shut(index uint32, by callers) {
 	if l == nil || l.n == 0 {
 		return
 	}
-	t.faults.Explain(int(l.off), int(l.n), fmt.Sprintf("shoal: a slice of shared memory is used after its block was closed\n"+
-		"block %d, %d bytes, allocated or received here by\n%vand closed by\n%vthe use is the fault below (SHOAL_DEBUG=lifetime)\n",
-		index, l.n, l.from, by))
-	_ = sys.ProtectNone(t.view[l.off : l.off+l.n]) // the kernel may have no room to note it; then this one is not watched
+	t.faults.Explain(int(l.off), int(l.n),
+		fmt.Sprintf("shoal: a slice of shared memory is used after its block was closed\n"+
+			"block %d, %d bytes, allocated or received here by\n%vand closed by\n%vthe use is the fault below (SHOAL_DEBUG=lifetime)\n",
+			index, l.n, l.from, by))
+	// the kernel may have no room to note it; then this one is not watched
+	_ = sys.ProtectNone(t.view[l.off : l.off+l.n])
 }
 
 // stack returns by what a block that this process holds was allocated or received.
@@ -162,7 +165,8 @@ func here() callers {
 	return append(callers(nil), pcs[:runtime.Callers(2, pcs[:])]...)
 }
 
-// String returns the frames outside this package. Those of the runtime tell that it was the garbage collector.
+// String returns the frames outside this package. Those of the runtime tell that it was the garbage
+// collector.
 func (c callers) String() string {
 	var b strings.Builder
 	for frames := runtime.CallersFrames(c); ; {

@@ -15,7 +15,8 @@ import (
 
 func init() { actors["late"] = actLate }
 
-// actLate uses a slice when its block is closed, in the way that its argument says. It says the lines that the report must name.
+// actLate uses a slice when its block is closed, in the way that its argument says. It says the
+// lines that the report must name.
 func actLate(_ *shm.Domain, args []string) error {
 	d, err := shm.New(shm.Options{Budget: 16 << 20})
 	if err != nil {
@@ -92,13 +93,14 @@ func TestWithoutTheDebuggingNothingIsNoticed(t *testing.T) {
 }
 
 func TestAnUnknownWordInTheEnvironmentIsAnError(t *testing.T) {
-	if _, errs, err := late(t, "liftime", "release"); err == nil || !strings.Contains(errs, "SHOAL_DEBUG=liftime: there is only lifetime") {
+	if _, errs, err := late(t, "liftime", "release"); err == nil ||
+		!strings.Contains(errs, "SHOAL_DEBUG=liftime: there is only lifetime") {
 		t.Errorf("%v\n%s", err, errs)
 	}
 }
 
-// A right program is none the worse for being watched: blocks are used again at once, by this process and by others, and what the
-// protocol does with them is not the user's access.
+// A right program is none the worse for being watched: blocks are used again at once, by this
+// process and by others, and what the protocol does with them is not the user's access.
 func TestARightProgramIsUnharmedWhenItIsWatched(t *testing.T) {
 	t.Setenv("SHOAL_DEBUG", "lifetime")
 	d := newDomain(t, 16<<20)

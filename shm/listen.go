@@ -18,12 +18,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Sockets]
-// A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'J' join), two bytes version, the layout hash and
-// the token (both zero to inspect). The answer to 'I' is a Report in JSON and the end of the stream. The answer to 'J'
-// is an answer of 32 bytes, with the control and the data file attached when its status is 0. A client of another user
-// is sent away before it is read. Each connection has a deadline, and when too many are open the oldest goes: who
-// connects and says nothing is in nobody's way.
+// Note [Sockets] A client says one request of 32 bytes: "shoal", what it wants ('I' inspect, 'J'
+// join), two bytes version, the layout hash and the token (both zero to inspect). The answer to 'I'
+// is a Report in JSON and the end of the stream. The answer to 'J' is an answer of 32 bytes, with
+// the control and the data file attached when its status is 0. A client of another user is sent
+// away before it is read. Each connection has a deadline, and when too many are open the oldest
+// goes: a client that connects and says nothing is in nobody's way.
 const (
 	requestSize    = 32
 	answerSize     = 32
@@ -66,19 +66,21 @@ type Listener struct {
 
 // ListenOptions say where to listen.
 type ListenOptions struct {
-	// Path is a socket in the file system; a lock file beside it, Path + ".lock", stays. What a killed process has left at
-	// Path is removed. Empty means an abstract address, which is gone with the process.
+	// Path is a socket in the file system; a lock file beside it, Path + ".lock", stays. What a
+	// killed process has left at Path is removed. Empty means an abstract address, which is gone
+	// with the process.
 	Path string
 }
 
-// Serve answers [Inspect] on an abstract socket, @shoal/<uid>/<pid>-<random>: to processes of the same user, statistics
-// and never descriptors. It costs a socket and a goroutine, so New does not do it; package shoal does in the root of a
-// family. The listener is closed with the domain at the latest.
+// Serve answers [Inspect] on an abstract socket, @shoal/<uid>/<pid>-<random>: to processes of the
+// same user, statistics and never descriptors. It costs a socket and a goroutine, so New does not
+// do it; package shoal does in the root of a family. The listener is closed with the domain at the
+// latest.
 func (d *Domain) Serve() (*Listener, error) { return d.listen("", false) }
 
-// Listen lets processes of the same user, and of the same network and PID namespace, join the domain by [Join] if
-// they know the listener's token, which is new and random. It answers [Inspect] too. The listener is closed with the
-// domain at the latest; who has joined stays.
+// Listen lets processes of the same user, and of the same network and PID namespace, join the
+// domain by [Join] if they know the listener's token, which is new and random. It answers [Inspect]
+// too. The listener is closed with the domain at the latest; participants that have joined stay.
 func (d *Domain) Listen(opts ListenOptions) (*Listener, error) {
 	if d.Files() == nil {
 		return nil, fmt.Errorf("listen for joins: a local domain has no files to share: %w", errors.ErrUnsupported)
@@ -170,7 +172,8 @@ func removeSocket(path string) error {
 // Addr returns the address for [Join] and [Inspect]: @ and a name, or a path.
 func (l *Listener) Addr() string { return l.sock.Addr() }
 
-// Token returns the secret that [Join] needs; it is zero where the listener only answers inspection.
+// Token returns the secret that [Join] needs; it is zero where the listener only answers
+// inspection.
 func (l *Listener) Token() Token { return l.token }
 
 // Close ends the listener and waits for the answers that are under way. It is idempotent.

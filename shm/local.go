@@ -2,9 +2,10 @@ package shm
 
 import "fmt"
 
-// NewLocal makes a domain of this process alone, of size bytes on the Go heap, and joins it. Its workers are goroutines:
-// no other process can attach to it. It works on every operating system, and the race detector, which is blind to
-// mapped memory, sees what happens in it. The caller closes it.
+// NewLocal makes a domain of this process alone, of size bytes on the Go heap, and joins it. Its
+// workers are goroutines: no other process can attach to it. It works on every operating system,
+// and the race detector, which is blind to mapped memory, sees what happens in it. The caller
+// closes it.
 func NewLocal(size int) (*Domain, error) {
 	if size < slabSize {
 		return nil, fmt.Errorf("new local domain of %d bytes: want at least %d", size, slabSize)

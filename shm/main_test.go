@@ -97,7 +97,8 @@ func everyWorld(t *testing.T, budget int, test func(*testing.T, *family)) {
 	}
 }
 
-// watchdog returns a context that ends long before the test binary's own limit, so that what blocks says where.
+// watchdog returns a context that ends long before the test binary's own limit, so that what blocks
+// says where.
 func watchdog(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, fmt.Errorf("watchdog: %s blocks", t.Name()))
@@ -164,7 +165,8 @@ func open(t testing.TB, d *shm.Domain, h, senders, receivers shm.Handle) *shm.Ri
 	return r
 }
 
-// wantRest fails unless so many blocks are in use and the whole domain is as it must be when nothing goes on.
+// wantRest fails unless so many blocks are in use and the whole domain is as it must be when
+// nothing goes on.
 func wantRest(t testing.TB, d *shm.Domain, blocks int) {
 	t.Helper()
 	if err := d.Audit(); err != nil {

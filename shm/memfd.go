@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// memfds is the store of domains that processes share: two sealed memory files, locks on the control file as proof of
-// life, datagram sockets as doorbells.
+// memfds is the store of domains that processes share: two sealed memory files, locks on the
+// control file as proof of life, datagram sockets as doorbells.
 type memfds struct {
 	ctlFile, dataFile *os.File
 	life              *os.File // own description of ctlFile, which holds this participant's lock
@@ -77,7 +77,8 @@ func reserveFor(total int64) int64 {
 	return n
 }
 
-// newMemfds makes both files. Where the address space is short, the reserve is halved down to the budget.
+// newMemfds makes both files. Where the address space is short, the reserve is halved down to the
+// budget.
 func newMemfds(reserve, budget int64) (*memfds, error) {
 	ctl, err := newFile("shoal-control", controlSize)
 	if err != nil {
@@ -142,8 +143,8 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 	return s, nil
 }
 
-// Attach joins the domain behind the two files that Files returned in another process. The domain owns them when
-// Attach succeeds.
+// Attach joins the domain behind the two files that Files returned in another process. The domain
+// owns them when Attach succeeds.
 func Attach(control, data *os.File) (*Domain, error) {
 	if info, err := control.Stat(); err != nil || info.Size() != controlSize {
 		return nil, errors.Join(fmt.Errorf("attach domain: %w: not a control segment", ErrVersion), err)
@@ -160,7 +161,8 @@ func Attach(control, data *os.File) (*Domain, error) {
 	return d, nil
 }
 
-// Files returns the control and the data file, for a child to inherit in this order. They stay the domain's.
+// Files returns the control and the data file, for a child to inherit in this order. They stay the
+// domain's.
 func (d *Domain) Files() []*os.File {
 	s, ok := d.store.(*memfds)
 	if !ok {
@@ -185,7 +187,8 @@ func (s *memfds) punch(off, n uint64) error { return sys.Punch(s.dataFile, int64
 
 func (s *memfds) headroom() int64 { return s.room.get() }
 
-// roomCache remembers the machine's answer for a moment: to ask costs as much as to commit a megabyte.
+// roomCache remembers the machine's answer for a moment: to ask costs as much as to commit a
+// megabyte.
 type roomCache struct {
 	mu    sync.Mutex
 	asked time.Time
@@ -214,7 +217,8 @@ func (s *memfds) listen(slot int, epoch uint32) (bell, error) {
 	return sys.ListenBell(s.bellName(slot, epoch))
 }
 
-// bellName has the epoch in it, since the name of a dead process may live a moment longer than its proof of life.
+// bellName has the epoch in it, since the name of a dead process may live a moment longer than its
+// proof of life.
 func (s *memfds) bellName(slot int, epoch uint32) string {
 	if s.token == "" {
 		s.token = fmt.Sprintf("%x", s.ctl[tokenOffset:tokenOffset+16])
@@ -231,7 +235,8 @@ func (s *memfds) ring(slot int, epoch uint32) {
 	s.ringer.Ring(&a.addr)
 }
 
-// await opens the pidfd first and asks for the proof of life then: while the participant lives, the number is its own.
+// await opens the pidfd first and asks for the proof of life then: while the participant lives, the
+// number is its own.
 func (s *memfds) await(ctx context.Context, pid, slot int) error {
 	p, err := sys.OpenPidfd(pid)
 	if err != nil {
@@ -244,7 +249,8 @@ func (s *memfds) await(ctx context.Context, pid, slot int) error {
 	return p.Wait(ctx)
 }
 
-// close keeps the mappings: slices that were borrowed may still be looked at, and the process usually ends now.
+// close keeps the mappings: slices that were borrowed may still be looked at, and the process
+// usually ends now.
 func (s *memfds) close() error {
 	return errors.Join(s.ringer.Close(), s.life.Close(), s.ctlFile.Close(), s.dataFile.Close())
 }

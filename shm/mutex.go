@@ -14,13 +14,14 @@ const (
 	lockMask  = 3
 )
 
-// A Mutex is a lock that survives its holder. A participant holds it, not a goroutine; any goroutine of the participant
-// may unlock it.
+// A Mutex is a lock that survives its holder. A participant holds it, not a goroutine; any
+// goroutine of the participant may unlock it.
 type Mutex struct{ *Sync }
 
-// Lock waits until the lock is this participant's, or until ctx ends. A *PeerError with ErrOwnerDied means that it is,
-// and that its holder died before: MarkConsistent says that what it guards is all right again, and an Unlock without
-// it ends the lock. With ErrNotRecoverable that has happened; the lock is not held.
+// Lock waits until the lock is this participant's, or until ctx ends. A *PeerError with
+// ErrOwnerDied means that it is, and that its holder died before: MarkConsistent says that what it
+// guards is all right again, and an Unlock without it ends the lock. With ErrNotRecoverable that
+// has happened; the lock is not held.
 func (m Mutex) Lock(ctx context.Context) error {
 	if !m.over() && m.c.lock.CAS(lockFree, m.me|lockHeld) {
 		return nil
@@ -61,8 +62,8 @@ func (m Mutex) Unlock() error {
 	return nil
 }
 
-// MarkConsistent says that what the lock guards is all right after its holder died. The error is ErrNotOwner if this
-// participant does not hold the lock of a dead one.
+// MarkConsistent says that what the lock guards is all right after its holder died. The error is
+// ErrNotOwner if this participant does not hold the lock of a dead one.
 func (m Mutex) MarkConsistent() error {
 	if !m.c.lock.CAS(m.me|lockDirty, m.me|lockHeld) {
 		return ErrNotOwner

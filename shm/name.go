@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Bind gives a message a name, under which every participant can look it up, also when this process is dead, until
-// somebody unlinks it. The caller holds each block; they are distinct, and stay the caller's. The error is ErrExist if
-// the name is taken, ErrName, ErrTooManyNames, ErrTooManyInTransit or ErrNoSpace.
+// Bind gives a message a name, under which every participant can look it up, also when this process
+// is dead, until somebody unlinks it. The caller holds each block; they are distinct, and stay the
+// caller's. The error is ErrExist if the name is taken, ErrName, ErrTooManyNames,
+// ErrTooManyInTransit or ErrNoSpace.
 func (d *Domain) Bind(name string, body []byte, blocks []Handle) error {
 	if err := d.bind(name, body, blocks); err != nil {
 		return fmt.Errorf("bind name %q: %w", name, err)
@@ -39,11 +40,12 @@ func (d *Domain) bind(name string, body []byte, blocks []Handle) error {
 		return err
 	}
 	defer d.Release(h)
-	return r.put(parcel{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h), flags: metaSpill})
+	return r.put(parcel{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h),
+		flags: metaSpill})
 }
 
-// Lookup copies the message that has the name. This process then holds each of its blocks once more, as after a get.
-// The error is ErrNotExist if nobody has bound the name.
+// Lookup copies the message that has the name. This process then holds each of its blocks once
+// more, as after a get. The error is ErrNotExist if nobody has bound the name.
 func (d *Domain) Lookup(name string, m *Message) error {
 	err := d.named(name, func(l *lane, r *Ring) error { return r.copyName(l, name, m) })
 	if err != nil {
@@ -52,8 +54,8 @@ func (d *Domain) Lookup(name string, m *Message) error {
 	return nil
 }
 
-// Unlink frees a name. Who has looked it up goes on with what it holds. The error is ErrNotExist if nobody has bound the
-// name.
+// Unlink frees a name. A process that has looked it up goes on with what it holds. The error is
+// ErrNotExist if nobody has bound the name.
 func (d *Domain) Unlink(name string) error {
 	var m Message
 	err := d.named(name, func(l *lane, r *Ring) error { return r.takeName(l, name, &m) })

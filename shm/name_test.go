@@ -185,7 +185,8 @@ func TestNameIsBoundOnce(t *testing.T) {
 	})
 }
 
-// juggle binds, looks up or unlinks a name. What it binds says the name at the start of its block and in its body.
+// juggle binds, looks up or unlinks a name. What it binds says the name at the start of its block
+// and in its body.
 func juggle(d *shm.Domain, name string, what int, bound *atomic.Int64) error {
 	switch what {
 	case 0:
@@ -248,7 +249,8 @@ func init() {
 	}
 }
 
-// Processes, of which half have joined by the socket, are killed in the middle of anything they do to names.
+// Processes, of which half have joined by the socket, are killed in the middle of anything they do
+// to names.
 func TestKilledAmongNames(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	l := listen(t, d, "")

@@ -14,12 +14,14 @@ import (
 
 const namespaceEnv = "SHOAL_SHM_TEST_NAMESPACES"
 
-// Strangers meet where there is no network, no process but theirs, and a /dev/shm from which everything is removed all the time.
+// Strangers meet where there is no network, no process but theirs, and a /dev/shm from which
+// everything is removed all the time.
 func TestStrangersInNamespacesOfTheirOwn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulator is not in the namespaces")
 	}
-	cmd := exec.CommandContext(watchdog(t), "/proc/self/exe", "-test.run=^TestStrangersComeGoAndDie$", "-test.count=1", "-test.v")
+	cmd := exec.CommandContext(watchdog(t), "/proc/self/exe", "-test.run=^TestStrangersComeGoAndDie$",
+		"-test.count=1", "-test.v")
 	cmd.Env = append(os.Environ(), namespaceEnv+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET,

@@ -5,25 +5,27 @@ import (
 	"time"
 )
 
-// Note [Naps]
-// To wake a goroutine that is parked takes a datagram, Go's poller, a read and two switches of goroutines. Who has spun in
-// vain therefore first takes a nap: it sleeps with its thread on the nap word of its participant, by futex(2), and who rings
-// the participant wakes that thread and sends no datagram. It does so for a moment only and alone in its process, so one
-// thread is held at most, and whatever goes wrong with a wake (its sender dies or is stopped before it) ends with the nap.
-// Then it parks.
+// Note [Naps] To wake a goroutine that is parked takes a datagram, Go's poller, a read and two
+// switches of goroutines. A goroutine that has spun in vain therefore first takes a nap: it sleeps
+// with its thread on the nap word of its participant, by futex(2), and a participant that rings it
+// wakes that thread and sends no datagram. It does so for a moment only and alone in its process,
+// so one thread is held at most, and whatever goes wrong with a wake (its sender dies or is stopped
+// before it) ends with the nap. Then it parks.
 
-// What a nap word says. Its own process changes awake to napping, and anything to awake; others napping to rung.
+// What a nap word says. Its own process changes awake to napping, and anything to awake; others
+// napping to rung.
 const (
 	awake   = iota
 	napping // a goroutine sleeps on the word, or is about to
 	rung    // and is to do what the doorbell's goroutine does
 )
 
-// napTime is how long a nap lasts at most, and so how late who naps may hear of a ring whose sender died.
+// napTime is how long a nap lasts at most, and so how late who naps may hear of a ring whose sender
+// died.
 const napTime = 500 * time.Microsecond
 
-// lieDown makes the calling goroutine the napper of the process, if there is none. It looks at its condition, sleeps if
-// that is not true, and gets up in any case.
+// lieDown makes the calling goroutine the napper of the process, if there is none. It looks at its
+// condition, sleeps if that is not true, and gets up in any case.
 func (d *Domain) lieDown() bool {
 	if !d.park.napper.TryLock() {
 		return false
@@ -43,7 +45,8 @@ func (d *Domain) sleep(ctx context.Context, most time.Duration) {
 	}
 }
 
-// wakeUp ends the nap of whomever, and does nothing in a closed domain, whose nap word may be another participant's.
+// wakeUp ends the nap of whomever, and does nothing in a closed domain, whose nap word may be
+// another participant's.
 func (d *Domain) wakeUp() {
 	if in, err := d.enter(); err == nil {
 		d.rouse(d.slot, awake)
@@ -51,7 +54,8 @@ func (d *Domain) wakeUp() {
 	}
 }
 
-// An alarm calls a function when a context ends. Its users are mostly of one context and one after the other, so it stays set.
+// An alarm calls a function when a context ends. Its users are mostly of one context and one after
+// the other, so it stays set.
 type alarm struct {
 	done <-chan struct{}
 	stop func() bool

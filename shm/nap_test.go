@@ -115,7 +115,8 @@ func TestNobodyNapsInAClosedDomain(t *testing.T) {
 	})
 }
 
-// Who is killed while it naps leaves a word that says so: the next process in its slot must be rung by its doorbell.
+// Who is killed while it naps leaves a word that says so: the next process in its slot must be rung
+// by its doorbell.
 func TestKilledNapperIsNotRungForItsHeir(t *testing.T) {
 	d := newDomain(t, 16<<20)
 	ctx := watchdog(t)
@@ -158,7 +159,8 @@ func TestWhatIsInVainIsLeftOutForLonger(t *testing.T) {
 	}
 }
 
-// Who rests from spinning does not look at all: with both sides on one processor even the first looks are in the other's way.
+// A goroutine that rests from spinning does not look at all: with both sides on one processor even
+// the first looks are in the other's way.
 func TestASpinThatRestsDoesNotLook(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	var h shm.Habit

@@ -11,8 +11,8 @@ func (d *Domain) allocObject(size, commit uint64, kind objectKind) (Handle, erro
 	return h, err
 }
 
-// prepare gives a block that is stamped (l, ALLOC) its kind. The bytes of a ring or a Sync are cleared first: zeroes are an empty one,
-// and from here on a reaper reads them.
+// prepare gives a block that is stamped (l, ALLOC) its kind. The bytes of a ring or a Sync are
+// cleared first: zeroes are an empty one, and from here on a reaper reads them.
 func (l *lane) prepare(b *block, need uint64, kind objectKind) {
 	if kind == objectRing {
 		l.shrink(b, need) // what lies beyond must be zero when the ring grows into it
@@ -36,7 +36,8 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	return h, nil
 }
 
-// endGone tells a ring that its last sending or receiving end is gone, and wakes who waits for the other one.
+// endGone tells a ring that its last sending or receiving end is gone, and wakes who waits for the
+// other one.
 func (l *lane) endGone(token *block, flag uint64) {
 	l.withRing(token, func(hdr *ring) {
 		hdr.flags.Or(flag)
@@ -45,8 +46,8 @@ func (l *lane) endGone(token *block, flag uint64) {
 	})
 }
 
-// withRing calls f with the ring of an end. The ring may be gone, or its block may be something else by now: it is held
-// while we look.
+// withRing calls f with the ring of an end. The ring may be gone, or its block may be something
+// else by now: it is held while we look.
 func (l *lane) withRing(token *block, f func(*ring)) {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
@@ -69,9 +70,9 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 	}
 }
 
-// stays reports whether a block on which we have just set our bit is there, and will be. A FREE stamp of somebody who
-// may have missed the bit is waited for, but not the end of a block that is gone: ring R may hold the last end
-// of ring S, and S that of R or its own.
+// stays reports whether a block on which we have just set our bit is there, and will be. A FREE
+// stamp of somebody who may have missed the bit is waited for, but not the end of a block that is
+// gone: ring R may hold the last end of ring S, and S that of R or its own.
 func (l *lane) stays(b *block) bool {
 	decided := func(w uint64) bool { return stampKind(w) != kindFree || w&goneBit != 0 }
 	for {

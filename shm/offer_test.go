@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// What was offered to a waiter that takes nothing is offered to the next one. A participant that lies down and does not get up hears nothing, as one that is
-// stopped.
+// What was offered to a waiter that takes nothing is offered to the next one. A participant that
+// lies down and does not get up hears nothing, as one that is stopped.
 func TestADeafWaiterIsInNobodysWay(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx, end := context.WithCancel(watchdog(t))
@@ -42,7 +42,8 @@ func TestADeafWaiterIsInNobodysWay(t *testing.T) {
 		} {
 			deaf.LieDown()
 			one, other := async(c.wait(deaf)), async(c.wait(b))
-			eventually(t, "one of two does not wait for a "+c.name, func() bool { return c.asks(deaf.Slot()) && c.asks(b.Slot()) })
+			eventually(t, "one of two does not wait for a "+c.name,
+				func() bool { return c.asks(deaf.Slot()) && c.asks(b.Slot()) })
 			check(t, c.give())
 			select { // something else may wake the deaf
 			case err = <-one:
@@ -70,7 +71,7 @@ func view(t *testing.T, d *shm.Domain, s *shm.Sync, form shm.Form) *shm.Sync {
 	return v
 }
 
-// Who was not woken for what there is has it at its deadline.
+// A waiter that was not woken for what there is has it at its deadline.
 func TestADeadlineEndsTheWaitAndNotTheTry(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, deaf := f.first, f.join()

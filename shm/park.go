@@ -7,12 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// A lot is where this process's goroutines park for one condition on shared memory. bits is the bitmap, in shared
-// memory, in which the process asks to be rung when the condition may have come true.
+// A lot is where this process's goroutines park for one condition on shared memory. bits is the
+// bitmap, in shared memory, in which the process asks to be rung when the condition may have come
+// true.
 //
-// The rule that loses no wake: who waits sets the process's bit and then looks at the condition once more; who makes
-// it true looks at the bitmap afterwards, clears a bit and rings. A ring wakes one goroutine; that one passes it on
-// (baton) when it is done, so a ring that a cancelled waiter got is not lost.
+// The rule that loses no wake: a waiter sets the process's bit and then looks at the condition once
+// more; the participant that makes it true looks at the bitmap afterwards, clears a bit and rings.
+// A ring wakes one goroutine; that one passes it on (baton) when it is done, so a ring that a
+// cancelled waiter got is not lost.
 type lot struct {
 	d       *Domain
 	bits    *[ownWords]Word
@@ -29,7 +31,8 @@ type lot struct {
 	closed  atomic.Bool
 }
 
-// wait naps, then parks, until the condition may be true or ctx ends. After it, the caller tries, and then calls baton.
+// wait naps, then parks, until the condition may be true or ctx ends. After it, the caller tries,
+// and then calls baton.
 func (l *lot) wait(ctx context.Context) error {
 	c := make(chan struct{})
 	nap := l.habits != nil && l.nap.due() && l.d.lieDown()
@@ -99,9 +102,9 @@ func (l *lot) wakeFirst() {
 	l.waiters.Add(-1)
 }
 
-// rung wakes a goroutine if the condition is true, and asks to be rung again if it is not. It keeps the lock, so
-// that no waiter returns meanwhile: only they hold the memory of the condition and of the bitmap. If nobody waits here any
-// more, the ring was meant for another process.
+// rung wakes a goroutine if the condition is true, and asks to be rung again if it is not. It keeps
+// the lock, so that no waiter returns meanwhile: only they hold the memory of the condition and of
+// the bitmap. If nobody waits here any more, the ring was meant for another process.
 func (l *lot) rung() {
 	l.ringing.Add(1)
 	defer l.ringing.Add(-1)
@@ -141,7 +144,8 @@ func (l *lot) passOn() {
 	}
 }
 
-// pause waits for the condition, first for a moment without parking. over says that nothing can be waited for any more.
+// pause waits for the condition, first for a moment without parking. over says that nothing can be
+// waited for any more.
 func (l *lot) pause(ctx context.Context, over func() bool) error {
 	if err := context.Cause(ctx); err != nil {
 		l.baton() // we may have been woken, and somebody else waits in this process
@@ -161,7 +165,8 @@ func (l *lot) pause(ctx context.Context, over func() bool) error {
 	return err
 }
 
-// shut wakes everybody who waits here, and returns when no ring looks at the shared words of this lot any more.
+// shut wakes everybody who waits here, and returns when no ring looks at the shared words of this
+// lot any more.
 func (l *lot) shut() {
 	l.closed.Store(true)
 	l.wakeAll()
@@ -171,9 +176,10 @@ func (l *lot) shut() {
 	l.leave()
 }
 
-// leave takes the process's bit back, which nobody here would answer to, unless another lot of the process waits for
-// the same thing. A ring that has come already goes to another process. After the domain was closed, the bit has been
-// taken by the reaper and the memory may be somebody else's; in a lane, Close waits for us.
+// leave takes the process's bit back, which nobody here would answer to, unless another lot of the
+// process waits for the same thing. A ring that has come already goes to another process. After the
+// domain was closed, the bit has been taken by the reaper and the memory may be somebody else's; in
+// a lane, Close waits for us.
 func (l *lot) leave() {
 	in, err := l.d.enter()
 	if err != nil {
@@ -231,7 +237,8 @@ func (p *parking) rung() {
 	}
 }
 
-// await parks in a lot of its own until ready or until ctx ends. Who makes it ready rings the whole bitmap.
+// await parks in a lot of its own until ready or until ctx ends. The participant that makes it
+// ready rings the whole bitmap.
 func (p *parking) await(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool, h *habits) error {
 	l := &lot{d: d, bits: bits, ready: ready, habits: h}
 	p.add(l)

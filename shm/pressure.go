@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// Note [Memory pressure]
-// A tensor is some hundred bytes of Go heap, whatever its size, so forgotten ones start no garbage collection. When a
-// block cannot be had, the allocator gives idle pages back, collects garbage here and lets every other participant
-// collect too, and only then says ErrNoSpace. From 80 % of the budget on it also collects ahead of need, in the background.
+// Note [Memory pressure] A tensor is some hundred bytes of Go heap, whatever its size, so forgotten
+// ones start no garbage collection. When a block cannot be had, the allocator gives idle pages
+// back, collects garbage here and lets every other participant collect too, and only then says
+// ErrNoSpace. From 80 % of the budget on it also collects ahead of need, in the background.
 
 const collectWait = time.Second // for others that are stopped, and for cleanups that wait for who allocates
 
-// Whoever is short of memory tries again as long as others take what it finds, so many times and so long at least: goroutines
-// that forget all they allocate can be quicker than one of them for many rounds.
+// Whoever is short of memory tries again as long as others take what it finds, so many times and so
+// long at least: goroutines that forget all they allocate can be quicker than one of them for many
+// rounds.
 const (
 	pressureRounds = 16
 	pressureTime   = 5 * time.Second
@@ -48,7 +49,8 @@ func (d *Domain) allocUnderPressure(size, commit uint64, kind objectKind, err er
 	return 0, d.explain(err)
 }
 
-// charged returns the bytes that a new block of size bytes needs from the budget: small ones come by the slab.
+// charged returns the bytes that a new block of size bytes needs from the budget: small ones come
+// by the slab.
 func charged(size, commit uint64) uint64 {
 	if small(classOf(size)) {
 		return slabSize
@@ -84,7 +86,8 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 		if end := context.Cause(ctx); end != nil {
 			return 0, errors.Join(err, end)
 		}
-		l := &lot{d: d, bits: &d.hdr.memwait, ready: func() bool { return d.hdr.relief.Load() != seen || d.closed.Load() }}
+		l := &lot{d: d, bits: &d.hdr.memwait,
+			ready: func() bool { return d.hdr.relief.Load() != seen || d.closed.Load() }}
 		d.park.add(l)
 		werr := l.wait(ctx)
 		d.park.remove(l)
@@ -94,8 +97,8 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	}
 }
 
-// seekRelief returns how many blocks became free so far. Each one that becomes free from now on is counted, and the next one
-// rings this participant.
+// seekRelief returns how many blocks became free so far. Each one that becomes free from now on is
+// counted, and the next one rings this participant.
 func (d *Domain) seekRelief() uint64 {
 	if d.hdr.relief.Load() == 0 {
 		d.hdr.relief.CAS(0, 1)
@@ -104,9 +107,10 @@ func (d *Domain) seekRelief() uint64 {
 	return d.hdr.relief.Load()
 }
 
-// relieve tells who waits for memory that a block has become free, or pages of the budget. In a domain that was never short of it, that is nobody. In
-// others every block counts, whether somebody is to be rung or not: who takes the bits off the bitmap may be slow to ring,
-// and what becomes free meanwhile must not escape those who look.
+// relieve tells who waits for memory that a block has become free, or pages of the budget. In a
+// domain that was never short of it, that is nobody. In others every block counts, whether somebody
+// is to be rung or not: the participant that takes the bits off the bitmap may be slow to ring, and
+// what becomes free meanwhile must not escape those who look.
 func (d *Domain) relieve() {
 	if d.hdr.relief.Load() != 0 {
 		d.hdr.relief.Add(1)
@@ -114,9 +118,9 @@ func (d *Domain) relieve() {
 	}
 }
 
-// giveBack punches idle blocks until bytes could be charged, by the budget and by the machine, and a sixteenth of the
-// budget more, so that not every allocation that follows comes here. Idle blocks that only another lane knows of are
-// put on the lists again.
+// giveBack punches idle blocks until bytes could be charged, by the budget and by the machine, and
+// a sixteenth of the budget more, so that not every allocation that follows comes here. Idle blocks
+// that only another lane knows of are put on the lists again.
 func (d *Domain) giveBack(bytes uint64) {
 	l, err := d.enter()
 	if err != nil {
@@ -136,8 +140,8 @@ func (d *Domain) giveBack(bytes uint64) {
 	}
 }
 
-// punchIdle gives the pages of a free block back, and returns their bytes. The block is listed, cold: who has found it by a list
-// meanwhile has left it to us.
+// punchIdle gives the pages of a free block back, and returns their bytes. The block is listed,
+// cold: an allocator that has found it by a list meanwhile has left it to us.
 func (l *lane) punchIdle(b *block) uint64 {
 	w, n := b.w.Load(), b.committed.Load()
 	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 || !b.w.CAS(w, w|stamp(l.id, kindPunch)) {
@@ -149,8 +153,8 @@ func (l *lane) punchIdle(b *block) uint64 {
 	return n
 }
 
-// collect runs garbage collections, each until the cleanups that it found have run. Whoever comes while another
-// goroutine is at it waits for it, and for one that began after it came.
+// collect runs garbage collections, each until the cleanups that it found have run. A goroutine
+// that comes while another one is at it waits for it, and for one that began after it came.
 func (d *Domain) collect() {
 	begun := d.collected.Load() + 1
 	d.collecting.Lock()
@@ -230,7 +234,8 @@ func (d *Domain) alone() bool {
 	return true
 }
 
-// A shortage is why an allocation failed, in bytes wanted. What to tell the caller is found out when all is tried.
+// A shortage is why an allocation failed, in bytes wanted. What to tell the caller is found out
+// when all is tried.
 type shortage uint64
 
 func (s shortage) Error() string { return fmt.Sprintf("shm: no space for %d bytes", uint64(s)) }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// TryPut puts a message of body and blocks, or returns ErrFull, ErrFinished, ErrTooManyInTransit or ErrNoSpace. The
-// caller holds each block; they are distinct. With move, the caller's reference of each block goes with the message
-// when TryPut succeeds.
+// TryPut puts a message of body and blocks, or returns ErrFull, ErrFinished, ErrTooManyInTransit or
+// ErrNoSpace. The caller holds each block; they are distinct. With move, the caller's reference of
+// each block goes with the message when TryPut succeeds.
 func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 	if r.finished(ringFinished | ringNoReceivers) {
 		return r.lonely(ringNoReceivers)
@@ -72,9 +72,9 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 		if err == nil {
 			r.write(l, s, p)
 			if p.move {
-				// The message holds them; whoever gets it will want their headers, so we do not touch those afterwards.
-				// The ring itself, if it goes through itself, is held as long as we are in its slots: a reaper looks at
-				// rings that the dead hold.
+				// The message holds them; its receiver will want their headers, so we do not touch
+				// those afterwards. The ring itself, if it goes through itself, is held as long as
+				// we are in its slots: a reaper looks at rings that the dead hold.
 				for _, i := range order {
 					if i != r.index() {
 						r.d.drop(i)
@@ -132,7 +132,8 @@ func lockOrder(order []uint32, blocks []Handle) []uint32 {
 	return order
 }
 
-// send counts the message as a holder of each block, in ascending order, and leaves its stamp on them.
+// send counts the message as a holder of each block, in ascending order, and leaves its stamp on
+// them.
 func (l *lane) send(order []uint32) error {
 	for n, i := range order {
 		if err := l.sendOne(&l.d.blocks[i]); err != nil {
@@ -181,7 +182,8 @@ func (r *Ring) claim(l *lane) (*slot, uint64, error) {
 		}
 		s, lap := r.slot(tk), tk>>r.bits
 		empty := slotWord(lap, slotEmpty, 0)
-		if s.word.CAS(empty, slotWord(lap, slotWriting, l.id)) { // not looked at before, which would fetch its line twice
+		// not looked at before, which would fetch its line twice
+		if s.word.CAS(empty, slotWord(lap, slotWriting, l.id)) {
 			r.hdr.tail.CAS(tk, tk+1)
 			return s, lap, nil
 		}
@@ -195,8 +197,8 @@ func (r *Ring) claim(l *lane) (*slot, uint64, error) {
 	}
 }
 
-// extend commits more of a growing ring's slots, unless that of ticket tk has pages by now. Its stamp GROW keeps others from doing
-// it too.
+// extend commits more of a growing ring's slots, unless that of ticket tk has pages by now. Its
+// stamp GROW keeps others from doing it too.
 func (r *Ring) extend(l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Reap takes back what participants that are proven dead have held, and returns how many it finished. Any process
-// may call it at any time; a participant calls it by itself when it learns of a death. docs/memory.md has the steps.
+// Reap takes back what participants that are proven dead have held, and returns how many it
+// finished. Any process may call it at any time; a participant calls it by itself when it learns of
+// a death. docs/memory.md has the steps.
 func (d *Domain) Reap() (int, error) {
 	if crashing && reaperHeld() {
 		return 0, nil
@@ -23,8 +24,9 @@ func (d *Domain) Reap() (int, error) {
 	}
 }
 
-// reapDead reaps under the recovery lock. Who has that looks at the obituary when it lets go, so others leave it at that. The lane
-// comes first: once Close has it, this process reaps nobody but itself.
+// reapDead reaps under the recovery lock. The holder of that looks at the obituary when it lets go,
+// so others leave it at that. The lane comes first: once Close has it, this process reaps nobody
+// but itself.
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
@@ -91,7 +93,8 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 	return &dead, n, nil
 }
 
-// Unreaped reports whether somebody has died of whom not everything was taken back yet, because another process is at it or has to wait.
+// Unreaped reports whether somebody has died of whom not everything was taken back yet, because
+// another process is at it or has to wait.
 func (d *Domain) Unreaped() (bool, error) {
 	if d.closed.Load() {
 		return false, ErrClosed
@@ -108,8 +111,9 @@ func (d *Domain) Unreaped() (bool, error) {
 	return false, nil
 }
 
-// depart reaps this process itself, in whose lanes nothing goes on any more. Others who learn of a death meanwhile leave it to the
-// holder of the recovery lock: so they are told to look again when we let go of it, and until they are, somebody watches us.
+// depart reaps this process itself, in whose lanes nothing goes on any more. Others who learn of a
+// death meanwhile leave it to the holder of the recovery lock: so they are told to look again when
+// we let go of it, and until they are, somebody watches us.
 func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
 	l.lock() // for good: what is rung late must not reap under a name that is another participant's
@@ -132,8 +136,9 @@ func (d *Domain) depart() {
 	}
 }
 
-// reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another reaper after this
-// one died in it. It reports false if a living lane is in the way; its end rings us.
+// reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another
+// reaper after this one died in it. It reports false if a living lane is in the way; its end rings
+// us.
 func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
@@ -150,9 +155,9 @@ func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	return true
 }
 
-// reapStamps ends what the newly dead were in the middle of, for a reaper in lane l that has to wait for one of them.
-// Those that it is reaping already it must leave alone: it is in the middle of one of their operations, which would
-// be done twice.
+// reapStamps ends what the newly dead were in the middle of, for a reaper in lane l that has to
+// wait for one of them. Those that it is reaping already it must leave alone: it is in the middle
+// of one of their operations, which would be done twice.
 func (d *Domain) reapStamps(l *lane) obstacle {
 	dead, _, err := d.findDead()
 	if err != nil {

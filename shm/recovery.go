@@ -1,7 +1,8 @@
 package shm
 
-// wakeReaper tells the holder of the recovery lock of the new entry in the obituary: it looks there when it is done, or
-// when it waits. In this process it is not rung, since the answer to that may be another Reap.
+// wakeReaper tells the holder of the recovery lock of the new entry in the obituary: it looks there
+// when it is done, or when it waits. In this process it is not rung, since the answer to that may
+// be another Reap.
 func (d *Domain) wakeReaper(holder int) {
 	if holder == d.slot {
 		d.park.rung()
@@ -10,7 +11,8 @@ func (d *Domain) wakeReaper(holder int) {
 	}
 }
 
-// The recovery word: epoch 32 | WAIT 1 | 0 15 | slot + 1 16. WAIT says that somebody who leaves waits for the lock.
+// The recovery word: epoch 32 | WAIT 1 | 0 15 | slot + 1 16. WAIT says that somebody who leaves
+// waits for the lock.
 const (
 	recoverySlot = 1<<16 - 1
 	recoveryWait = 1 << 31
@@ -47,7 +49,8 @@ func (d *Domain) goneHolder(v uint64) bool {
 	return err == nil && !alive
 }
 
-// freeRecovery reports whether the recovery lock can be had, and asks to be rung when its holder lets go.
+// freeRecovery reports whether the recovery lock can be had, and asks to be rung when its holder
+// lets go.
 func (d *Domain) freeRecovery() bool {
 	for {
 		v := d.hdr.recovery.Load()
@@ -60,7 +63,8 @@ func (d *Domain) freeRecovery() bool {
 	}
 }
 
-// unlockRecovery rings nobody but those who leave: to who has found something in its way it would be no news.
+// unlockRecovery rings nobody but those who leave: to who has found something in its way it would
+// be no news.
 func (d *Domain) unlockRecovery() {
 	for {
 		v := d.hdr.recovery.Load()

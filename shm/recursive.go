@@ -2,11 +2,12 @@ package shm
 
 import "context"
 
-// A RecursiveMutex is a Mutex that its owner may lock again. An owner is a number that nobody else uses and not 0: a
-// goroutine has no name that could be asked for.
+// A RecursiveMutex is a Mutex that its owner may lock again. An owner is a number that nobody else
+// uses and not 0: a goroutine has no name that could be asked for.
 type RecursiveMutex struct{ *Sync }
 
-// Lock is Mutex.Lock for owner, at once if the lock is owner's already. There must be an Unlock for each.
+// Lock is Mutex.Lock for owner, at once if the lock is owner's already. There must be an Unlock for
+// each.
 func (m RecursiveMutex) Lock(ctx context.Context, owner uint64) error {
 	if m.again(owner) {
 		return nil
@@ -59,5 +60,6 @@ func (m RecursiveMutex) again(owner uint64) bool {
 	return true
 }
 
-// owns reports whether the lock is owner's. Only owner itself can make that true or false, unless it died.
+// owns reports whether the lock is owner's. Only owner itself can make that true or false, unless
+// it died.
 func (m RecursiveMutex) owns(owner uint64) bool { return Mutex(m).holds() && m.c.owner.Load() == owner }

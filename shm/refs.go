@@ -5,9 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// The process has one bit in a block's own bitmap, however many of its goroutines hold the block: this table counts
-// them. The step from 0 to 1 sets the bit and the step from 1 to 0 clears it, both under the entry's lock, so that a
-// release cannot clear the bit that a get has just relied on.
+// The process has one bit in a block's own bitmap, however many of its goroutines hold the block:
+// this table counts them. The step from 0 to 1 sets the bit and the step from 1 to 0 clears it,
+// both under the entry's lock, so that a release cannot clear the bit that a get has just relied
+// on.
 const (
 	refLocked = 1 << 31
 	refChunk  = 4096
@@ -88,7 +89,8 @@ func (d *Domain) check(h Handle) (*block, error) {
 	return &d.blocks[h.index()], nil
 }
 
-// Retain adds a reference to a block that this process holds already. Each reference is released once.
+// Retain adds a reference to a block that this process holds already. Each reference is released
+// once.
 func (d *Domain) Retain(h Handle) error {
 	if d.closed.Load() {
 		return ErrClosed
@@ -106,7 +108,8 @@ func (d *Domain) Retain(h Handle) error {
 	return nil
 }
 
-// Release drops one reference of this process. The block is free when no participant and no message holds it.
+// Release drops one reference of this process. The block is free when no participant and no message
+// holds it.
 func (d *Domain) Release(h Handle) error {
 	l, err := d.enter()
 	if err != nil {
@@ -130,8 +133,9 @@ func (l *lane) release(index uint32) error {
 	return nil
 }
 
-// Import takes a reference to a block whose handle came by a side channel. Whoever sent it must hold the block until
-// Import has returned; otherwise it may return ErrStale, and never a block that means something else.
+// Import takes a reference to a block whose handle came by a side channel. Its sender must hold the
+// block until Import has returned; otherwise it may return ErrStale, and never a block that means
+// something else.
 func (d *Domain) Import(h Handle) error {
 	l, err := d.enter()
 	if err != nil {
@@ -158,8 +162,9 @@ func (d *Domain) Import(h Handle) error {
 	}
 }
 
-// Stale reports whether the block of h has been freed: once it is, it stays so. It is how to find out that nobody uses something any more for which a
-// block stands. A handle that is not stale may be the next moment.
+// Stale reports whether the block of h has been freed: once it is, it stays so. It is how to find
+// out that nobody uses something any more for which a block stands. A handle that is not stale may
+// be the next moment.
 func (d *Domain) Stale(h Handle) bool {
 	if !h.wellFormed() || uint64(h.index()) >= d.hdr.blocks.Load() {
 		return true
@@ -168,8 +173,9 @@ func (d *Domain) Stale(h Handle) bool {
 	return w&allocBit == 0 || generation(w) != h.gen()
 }
 
-// Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be used after the
-// process has released its last reference; SHOAL_DEBUG=lifetime finds who does. Its length is that of the pages committed, at least what was asked for.
+// Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be
+// used after the process has released its last reference; SHOAL_DEBUG=lifetime finds who does. Its
+// length is that of the pages committed, at least what was asked for.
 func (d *Domain) Bytes(h Handle) ([]byte, error) {
 	b, err := d.check(h)
 	if err != nil {

@@ -59,8 +59,9 @@ const (
 	metaSpill  = 1 // body and table of blocks are in a block of their own, blocks[0]
 )
 
-// leave writes the word with which a message's put or get ends. The caller looks next at who waits, which the write must not
-// come after: the CAS that clears the stamps of the message's blocks sees to it, if it has any.
+// leave writes the word with which a message's put or get ends. The caller looks next at who waits,
+// which the write must not come after: the CAS that clears the stamps of the message's blocks sees
+// to it, if it has any.
 func (s *slot) leave(w uint64, order []uint32) {
 	if len(order) == 0 {
 		s.word.Store(w)
@@ -90,10 +91,12 @@ func slotLap(w uint64) uint64   { return w >> slotLapShift }
 func slotState(w uint64) uint64 { return w >> slotStateShift & 15 }
 func slotLane(w uint64) uint32  { return uint32(w & laneMask) }
 
-// A Ring is a bounded queue of messages for any number of senders and receivers in any participants of the domain.
-// A message owns one reference of each block that it carries: its sender may die before it is received.
+// A Ring is a bounded queue of messages for any number of senders and receivers in any participants
+// of the domain. A message owns one reference of each block that it carries: its sender may die
+// before it is received.
 //
-// A Ring value is this process's view; it does not hold the ring's block. Who uses it holds the block by its handle.
+// A Ring value is this process's view; it does not hold the ring's block. Its user holds the block
+// by its handle.
 type Ring struct {
 	d     *Domain
 	h     Handle
@@ -112,14 +115,16 @@ type Ring struct {
 	notFull  lot
 }
 
-// SlotSize is the memory of a ring that one message takes, in bytes. What does not fit goes into a block of its own.
+// SlotSize is the memory of a ring that one message takes, in bytes. What does not fit goes into a
+// block of its own.
 const SlotSize = slotSize
 
 // RingOptions describe a new ring.
 type RingOptions struct {
 	// Capacity is the number of messages, 1 to 2^30.
 	Capacity int
-	// Grow commits the ring's pages as they are needed and not at once: for a ring that is as good as unbounded.
+	// Grow commits the ring's pages as they are needed and not at once: for a ring that is as good
+	// as unbounded.
 	Grow bool
 	// News makes a ring whose newest message everybody can read, by Peek, while it stays there.
 	News bool
@@ -127,8 +132,9 @@ type RingOptions struct {
 	Label string
 }
 
-// NewRing makes a ring. The caller holds its block once, and the tokens of its two ends once each, and closes them
-// with Release; when the last sending end is gone, receivers get ErrFinished once they have drained it.
+// NewRing makes a ring. The caller holds its block once, and the tokens of its two ends once each,
+// and closes them with Release; when the last sending end is gone, receivers get ErrFinished once
+// they have drained it.
 func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, err error) {
 	if opts.Capacity < 1 || opts.Capacity > 1<<30 {
 		return nil, 0, 0, fmt.Errorf("shm: ring of capacity %d: want 1 to 2^30", opts.Capacity)
@@ -212,7 +218,8 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 	if limit == 0 || limit > n {
 		return nil, fmt.Errorf("%w: ring of %d slots for %d messages", ErrCorrupt, n, limit)
 	}
-	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: unsafe.Add(unsafe.Pointer(hdr), ringHead), cap: n, bits: bits.TrailingZeros64(n)}
+	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: unsafe.Add(unsafe.Pointer(hdr), ringHead), cap: n,
+		bits: bits.TrailingZeros64(n)}
 	r.news = r.finished(ringNews)
 	r.backed(0)
 	return r, nil
@@ -226,8 +233,8 @@ func (d *Domain) ringHeader(b *block) (*ring, error) {
 	return (*ring)(unsafe.Pointer(&p[0])), nil
 }
 
-// Close forgets the view: who waits on it gets ErrClosed. It releases nothing, and the ring's block must stay held until
-// they have returned.
+// Close forgets the view: those that wait on it get ErrClosed. It releases nothing, and the ring's
+// block must stay held until they have returned.
 func (r *Ring) Close() {
 	r.gone.Store(true)
 	r.d.park.remove(&r.notEmpty, &r.notFull)
@@ -253,7 +260,8 @@ func (r *Ring) Len() int {
 	return int(min(max(int64(tail-head), 0), int64(r.limit)))
 }
 
-// Empty reports whether there is no message for a get to take. A message that is being put is none yet.
+// Empty reports whether there is no message for a get to take. A message that is being put is none
+// yet.
 func (r *Ring) Empty() bool {
 	r.passRead()
 	tk := r.hdr.head.Load()
@@ -293,8 +301,8 @@ func (r *Ring) slot(ticket uint64) *slot {
 	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
 }
 
-// backed reports whether the slot of ticket has pages behind it. Touching one that has none would take memory that
-// nobody has charged.
+// backed reports whether the slot of ticket has pages behind it. Touching one that has none would
+// take memory that nobody has charged.
 func (r *Ring) backed(ticket uint64) bool {
 	i := ticket & (r.cap - 1)
 	if i < r.ready.Load() {
@@ -311,7 +319,8 @@ func (r *Ring) readable() bool {
 	if r.backed(tk) {
 		w := r.slot(tk).word.Load()
 		lap := tk >> r.bits
-		if st := slotState(w); slotLap(w) > lap || slotLap(w) == lap && (st == slotFull || st == slotSkip || st == slotReading) {
+		if st := slotState(w); slotLap(w) > lap ||
+			slotLap(w) == lap && (st == slotFull || st == slotSkip || st == slotReading) {
 			return true
 		}
 	}
@@ -328,7 +337,8 @@ func (r *Ring) writable() bool {
 	return slotLap(w) >= tk>>r.bits && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
 }
 
-// Put is TryPut that waits for a free slot until ctx ends. What ends then is the waiting: there is one more try.
+// Put is TryPut that waits for a free slot until ctx ends. What ends then is the waiting: there is
+// one more try.
 func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -368,12 +378,12 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 	}
 }
 
-// Await waits until a get would not: there is a message, or there will never be one. Another receiver may be
-// quicker than who was told so.
+// Await waits until a get would not: there is a message, or there will never be one. Another
+// receiver may be quicker than who was told so.
 func (r *Ring) Await(ctx context.Context) error { return r.await(ctx, &r.notEmpty, r.pending) }
 
-// AwaitRoom waits until a put would not: there is a free slot, or it would fail. Another sender may be quicker than who
-// was told so.
+// AwaitRoom waits until a put would not: there is a free slot, or it would fail. Another sender may
+// be quicker than who was told so.
 func (r *Ring) AwaitRoom(ctx context.Context) error { return r.await(ctx, &r.notFull, r.writable) }
 
 func (r *Ring) await(ctx context.Context, l *lot, ready func() bool) error {
@@ -396,11 +406,12 @@ func (r *Ring) pending() bool {
 	return r.readable()
 }
 
-// limited reports whether the message with ticket tk would be one more than the ring's limit, which may be fewer
-// than its slots. The head only moves on, and its line is its readers': it is looked at when what was seen of it last
-// leaves no room.
+// limited reports whether the message with ticket tk would be one more than the ring's limit, which
+// may be fewer than its slots. The head only moves on, and its line is its readers': it is looked
+// at when what was seen of it last leaves no room.
 func (r *Ring) limited(tk uint64) bool {
-	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) } // a tail that lags may be before the head
+	// a tail that lags may be before the head
+	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) }
 	if !full(r.seen.Load()) {
 		return false
 	}

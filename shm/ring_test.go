@@ -349,7 +349,8 @@ func FuzzSpilledMessage(f *testing.F) {
 	})
 }
 
-// A ring whose last reference moves through the ring itself is held by that message alone until somebody takes it.
+// A ring whose last reference moves through the ring itself is held by that message alone until
+// somebody takes it.
 func TestRingMovesThroughItself(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	r, s, v := newRing(t, d, 4)

@@ -2,11 +2,13 @@ package shm
 
 import "context"
 
-// An RWMutex is a lock of one writer or many readers. A writer takes the lock and then waits for the readers that are
-// there; a reader counts itself and then looks whether there is a writer. So no reader gets past a writer that waits.
+// An RWMutex is a lock of one writer or many readers. A writer takes the lock and then waits for
+// the readers that are there; a reader counts itself and then looks whether there is a writer. So
+// no reader gets past a writer that waits.
 type RWMutex struct{ *Sync }
 
-// Lock is Mutex.Lock, and waits for the readers. Those that died are not waited for: they have changed nothing.
+// Lock is Mutex.Lock, and waits for the readers. Those that died are not waited for: they have
+// changed nothing.
 func (m RWMutex) Lock(ctx context.Context) error {
 	err := Mutex(m).Lock(ctx)
 	if !got(err) {
@@ -39,8 +41,9 @@ func (m RWMutex) Unlock() error {
 // MarkConsistent is Mutex.MarkConsistent.
 func (m RWMutex) MarkConsistent() error { return Mutex(m).MarkConsistent() }
 
-// RLock waits until this participant may read beside others, or until ctx ends. With any error it may not: a *PeerError
-// with ErrOwnerDied says that a writer died, and that only a Lock can make it good.
+// RLock waits until this participant may read beside others, or until ctx ends. With any error it
+// may not: a *PeerError with ErrOwnerDied says that a writer died, and that only a Lock can make it
+// good.
 func (m RWMutex) RLock(ctx context.Context) error { return m.acquire(ctx, m.TryRLock) }
 
 // TryRLock is RLock that returns ErrLocked instead of waiting.

@@ -5,9 +5,10 @@ import (
 	"runtime"
 )
 
-// The state word of a semaphore: permits 32 | share 20 | 0 3 | slot + 1 9. It is written by who holds the cell's lock,
-// before the share of the slot that it names; who takes the lock of a dead one does the second step for it. So the
-// permits and the shares always fit, and a permit that a dead participant had is found.
+// The state word of a semaphore: permits 32 | share 20 | 0 3 | slot + 1 9. It is written by the
+// holder of the cell's lock, before the share of the slot that it names; the next holder of a dead
+// one's lock does the second step for it. So the permits and the shares always fit, and a permit
+// that a dead participant had is found.
 const (
 	permitShift = 32
 	grantShift  = 12
@@ -17,8 +18,8 @@ const (
 // A Semaphore counts permits. Its lock is held for a few instructions at a time.
 type Semaphore struct{ *Sync }
 
-// Acquire waits for a permit and takes it, or until ctx ends. The participant has it until a Release, and gives it back
-// when it dies.
+// Acquire waits for a permit and takes it, or until ctx ends. The participant has it until a
+// Release, and gives it back when it dies.
 func (m Semaphore) Acquire(ctx context.Context) error {
 	return m.acquire(ctx, func() error { return m.take(ctx) })
 }
@@ -43,9 +44,9 @@ func (m Semaphore) take(ctx context.Context) error {
 	return nil
 }
 
-// Release gives a permit back: one of this participant's; if it has none, one of another's, for which it acts; and if
-// nobody has any, a new one, which is how a semaphore is a signal. ErrReleased says that a bounded semaphore has no room
-// for it.
+// Release gives a permit back: one of this participant's; if it has none, one of another's, for
+// which it acts; and if nobody has any, a new one, which is how a semaphore is a signal.
+// ErrReleased says that a bounded semaphore has no room for it.
 func (m Semaphore) Release() error {
 	if err := m.enter(context.Background()); err != nil {
 		return err
@@ -79,22 +80,23 @@ func (m Semaphore) Permits() (int, error) {
 	return int(m.permits()), nil
 }
 
-// Watch waits until ready is true of the permits there are, or until ctx ends. ready is asked again whenever somebody takes a
-// permit, gives one back, or has died with one.
+// Watch waits until ready is true of the permits there are, or until ctx ends. ready is asked again
+// whenever somebody takes a permit, gives one back, or has died with one.
 func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) error {
 	for {
 		n, err := m.Permits()
 		if err != nil || ready(n) {
 			return err
 		}
-		if err := m.watch(ctx, func() bool { return m.orphaned() || m.bereft() || ready(int(m.permits())) }); err != nil {
+		if err := m.watch(ctx,
+			func() bool { return m.orphaned() || m.bereft() || ready(int(m.permits())) }); err != nil {
 			return err
 		}
 	}
 }
 
-// Mourn returns a *PeerError with ErrOwnerDied if a participant has died with permits since the last Mourn, anywhere: of several
-// the last one that was noticed.
+// Mourn returns a *PeerError with ErrOwnerDied if a participant has died with permits since the
+// last Mourn, anywhere: of several the last one that was noticed.
 func (m Semaphore) Mourn() error {
 	if w := m.c.dead.Load(); w != 0 && m.c.dead.CAS(w, 0) {
 		return bereaved(w, ErrOwnerDied)
@@ -114,8 +116,8 @@ func (m Semaphore) debtor() (slot int, share uint64) {
 	return 0, 0
 }
 
-// settleEstates gives back the permits of participants that are gone, as long as there are no more than there were at
-// first: those beyond were signals, and a signal is not heard twice.
+// settleEstates gives back the permits of participants that are gone, as long as there are no more
+// than there were at first: those beyond were signals, and a signal is not heard twice.
 func (m Semaphore) settleEstates() {
 	m.estates(func(i int, v uint64) bool {
 		m.c.dead.Store(v&idMask | uint64(i)<<idSlotShift) // whose it was, for Mourn
@@ -132,13 +134,14 @@ func (m Semaphore) grant(permits uint64, slot int, id, share uint64) {
 	m.c.shares[slot].Set(id | share)
 }
 
-// ready reports whether a TryAcquire may find a permit. One that a dead participant was taking when it died is in no share
-// yet: the lock says so.
+// ready reports whether a TryAcquire may find a permit. One that a dead participant was taking when
+// it died is in no share yet: the lock says so.
 func (m Semaphore) ready() bool {
 	return m.permits() > 0 || m.orphaned() || m.bereft() || m.over()
 }
 
-// enter takes the lock, which is never held for long, and ends what a dead holder was in the middle of.
+// enter takes the lock, which is never held for long, and ends what a dead holder was in the middle
+// of.
 func (m Semaphore) enter(ctx context.Context) error {
 	for i := 0; !m.c.lock.CAS(lockFree, m.me|lockHeld); i++ {
 		w := m.c.lock.Load()
@@ -160,7 +163,8 @@ func (m Semaphore) enter(ctx context.Context) error {
 	return nil
 }
 
-// redo writes the share that the state word names. If it is the dead holder's own, so is the identity.
+// redo writes the share that the state word names. If it is the dead holder's own, so is the
+// identity.
 func (m Semaphore) redo(holder uint64) {
 	st := m.c.state.Load()
 	slot := int(st&grantSlot) - 1

@@ -5,8 +5,9 @@ import (
 	"io"
 )
 
-// AtClose has c closed when this process leaves the domain, before what it holds is given up. It is for packages whose references need something
-// to be done first. Of a domain that was left already it is ErrClosed.
+// AtClose has c closed when this process leaves the domain, before what it holds is given up. It is
+// for packages whose references need something to be done first. Of a domain that was left already
+// it is ErrClosed.
 func (d *Domain) AtClose(c io.Closer) error {
 	d.closing.Lock()
 	defer d.closing.Unlock()

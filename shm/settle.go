@@ -13,7 +13,8 @@ func (l *lane) settle(b *block) uint64 {
 	return l.awaitStamp(b)
 }
 
-// awaitStamp asks for the word once more at the end: whoever rings looks at the condition too, in its own goroutine.
+// awaitStamp asks for the word once more at the end: the ringing goroutine looks at the condition
+// too.
 func (l *lane) awaitStamp(b *block) uint64 {
 	for {
 		l.patience(func() bool { return b.w.Load()&xoMask == 0 }, b.markWait)
@@ -30,9 +31,10 @@ func (b *block) markWait() {
 	}
 }
 
-// patience polls, yields, and then parks until done, which is a matter of another lane's next step. mark leaves a
-// mark for whoever will end it, so that it rings: there is no timer. If that lane died, its reaper ends it; and if it is
-// the reaper that waits here, it first ends what the newly dead are in the middle of.
+// patience polls, yields, and then parks until done, which is a matter of another lane's next step.
+// mark leaves a mark for whoever will end it, so that it rings: there is no timer. If that lane
+// died, its reaper ends it; and if it is the reaper that waits here, it first ends what the newly
+// dead are in the middle of.
 func (l *lane) patience(done func() bool, mark func()) {
 	for i := range 256 {
 		if done() {
@@ -42,7 +44,9 @@ func (l *lane) patience(done func() bool, mark func()) {
 			runtime.Gosched()
 		}
 	}
-	d, reaping := l.d, l.reaping != nil // who rings looks at the condition too, even when this goroutine has gone on; so it reads no field of the lane
+	// a goroutine that rings looks at the condition too, even when this one has gone on; so it
+	// reads no field of the lane
+	d, reaping := l.d, l.reaping != nil
 	for !done() {
 		seen, stuck := d.hdr.obituary.Load(), obstacle{}
 		if reaping {
@@ -58,7 +62,8 @@ func (l *lane) patience(done func() bool, mark func()) {
 // unstamp clears the stamp of an operation that is over.
 func (d *Domain) unstamp(b *block) { d.change(b, 0, 0) }
 
-// endPut clears the stamp of a published put of lane id, unless the message's reader has taken its place already.
+// endPut clears the stamp of a published put of lane id, unless the message's reader has taken its
+// place already.
 func (d *Domain) endPut(b *block, id uint32) {
 	for {
 		w := b.w.Load()
@@ -74,8 +79,9 @@ func (d *Domain) endPut(b *block, id uint32) {
 	}
 }
 
-// change clears the stamp and adds to the word what the end of the operation changes, in one CAS. Only the lane
-// named by the stamp, or its reaper, may call it: nobody else changes the word meanwhile, but for WAIT.
+// change clears the stamp and adds to the word what the end of the operation changes, in one CAS.
+// Only the lane named by the stamp, or its reaper, may call it: nobody else changes the word
+// meanwhile, but for WAIT.
 func (d *Domain) change(b *block, clear, add uint64) {
 	for {
 		w := b.w.Load()

@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// A message that does not fit into a slot is written into a block of its own: the number of blocks, their handles,
-// the length of the body, all 8 bytes, and the body. That block is the message's last in lock order, whatever its
-// index: nobody but the message's sender and its reader ever knows it.
+// A message that does not fit into a slot is written into a block of its own: the number of blocks,
+// their handles, the length of the body, all 8 bytes, and the body. That block is the message's
+// last in lock order, whatever its index: nobody but the message's sender and its reader ever knows
+// it.
 
 func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
 	if !r.writable() {
@@ -44,7 +45,8 @@ func (d *Domain) spill(body []byte, blocks []Handle) (Handle, error) {
 	return h, nil
 }
 
-// unspill reads the table and the body of a spilled message. Both alias the block's bytes but for the table.
+// unspill reads the table and the body of a spilled message. Both alias the block's bytes but for
+// the table.
 func unspill(p []byte) (blocks []Handle, body []byte, err error) {
 	if len(p) < 16 {
 		return nil, nil, ErrCorrupt

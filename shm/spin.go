@@ -12,11 +12,12 @@ const (
 	probeTime = 3 * spinTime
 )
 
-// spin looks at the condition for a moment before the caller sleeps. After the first polls it goes on only if it is one of fewer
-// than CPUs-1 participants that do, so that nobody spins in the way of whom it waits for. The CPUs are those of the domain's
-// root: to count them costs more than to join. Where it was in vain lately, as it always is if whom it waits for has the same
-// CPU, it is left out mostly, the first polls too; a try after that takes longer, since the other side may have got used to
-// sleeping, too.
+// spin looks at the condition for a moment before the caller sleeps. After the first polls it goes
+// on only if it is one of fewer than CPUs-1 participants that do, so that nobody spins in the way
+// of whom it waits for. The CPUs are those of the domain's root: to count them costs more than to
+// join. Where it was in vain lately, as it always is if whom it waits for has the same CPU, it is
+// left out mostly, the first polls too; a try after that takes longer, since the other side may
+// have got used to sleeping, too.
 func (d *Domain) spin(h *habit, ready func() bool) bool {
 	if !h.due() {
 		return false

@@ -5,8 +5,9 @@ package shm
 //	63          32 31      20  19      18     17   16    14 13     0
 //	| generation | transit t | ALLOC | WAIT | GONE | kind  | lane  |
 //
-// GONE, kind and lane are the stamp, called xo: who is in the middle of which operation on the block. GONE goes with
-// FREE: nobody holds the block, and its end may take as long as that of all that it holds.
+// GONE, kind and lane are the stamp, called xo: who is in the middle of which operation on the
+// block. GONE goes with FREE: nobody holds the block, and its end may take as long as that of all
+// that it holds.
 const (
 	laneMask  = 1<<14 - 1
 	kindShift = 14

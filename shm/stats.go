@@ -1,7 +1,7 @@
 package shm
 
-// Stats are a domain's counters. They are read one after the other while others work, so they may not fit together to
-// the last byte unless the domain is at rest.
+// Stats are a domain's counters. They are read one after the other while others work, so they may
+// not fit together to the last byte unless the domain is at rest.
 type Stats struct {
 	Participants int   // living ones
 	Limit        int64 // budget in bytes
@@ -55,7 +55,8 @@ func (d *Domain) Stats() Stats {
 	return s
 }
 
-// CountCopied adds n bytes to the domain's count of copied bytes; packages that copy into blocks say so here.
+// CountCopied adds n bytes to the domain's count of copied bytes; packages that copy into blocks
+// say so here.
 func (d *Domain) CountCopied(n int) {
 	if l, err := d.enter(); err == nil {
 		l.rec.copied.Set(l.rec.copied.Load() + uint64(n))

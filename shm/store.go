@@ -2,8 +2,9 @@ package shm
 
 import "context"
 
-// A store is where a domain's two segments live and how its participants see and wake each other: memfds, pidfds and
-// datagram sockets between processes, or the Go heap and channels inside one, where the race detector sees them.
+// A store is where a domain's two segments live and how its participants see and wake each other:
+// memfds, pidfds and datagram sockets between processes, or the Go heap and channels inside one,
+// where the race detector sees them.
 type store interface {
 	control() []byte
 	data() []byte

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// A cell is the head of a block by which processes synchronise. One layout serves all of them; a form that needs no
-// words per participant ends before shares, and its user's data begin there.
+// A cell is the head of a block by which processes synchronise. One layout serves all of them; a
+// form that needs no words per participant ends before shares, and its user's data begin there.
 type cell struct {
 	_ structs.HostLayout
 
@@ -33,7 +33,8 @@ type cell struct {
 // A Form says what a Sync is.
 type Form uint8
 
-// The forms. FormMutex is also that of anything that needs a lock, a word and data, and nothing else.
+// The forms. FormMutex is also that of anything that needs a lock, a word and data, and nothing
+// else.
 const (
 	FormMutex Form = iota + 1
 	FormRWMutex
@@ -66,11 +67,11 @@ type SyncOptions struct {
 	Bytes   int  // of data beside the lock of a FormMutex
 }
 
-// A Sync is this process's view of a block by which processes synchronise: a [Mutex], an [RWMutex], a [Semaphore], a
-// [Cond], an [Event] or a [Barrier]. Like a [Ring] it does not hold the block.
+// A Sync is this process's view of a block by which processes synchronise: a [Mutex], an [RWMutex],
+// a [Semaphore], a [Cond], an [Event] or a [Barrier]. Like a [Ring] it does not hold the block.
 //
-// What a process has of it carries the process's identity. So anybody can tell what belongs to one that has died, and
-// goes on without it: a reaper only wakes those who wait.
+// What a process has of it carries the process's identity. So anybody can tell what belongs to one
+// that has died, and goes on without it: a reaper only wakes those who wait.
 type Sync struct {
 	d      *Domain
 	h      Handle
@@ -114,7 +115,8 @@ func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 	return s, nil
 }
 
-// OpenSync returns a view of the Sync in the block h, which this process holds and which must be of this form.
+// OpenSync returns a view of the Sync in the block h, which this process holds and which must be of
+// this form.
 func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	b, err := d.check(h)
 	if err != nil {
@@ -164,8 +166,8 @@ func (s *Sync) Data() []byte {
 	return p[cellHead:]
 }
 
-// Close forgets the view: who waits on it gets ErrClosed. It releases nothing, and the block must stay held until they
-// have returned.
+// Close forgets the view: those that wait on it get ErrClosed. It releases nothing, and the block
+// must stay held until they have returned.
 func (s *Sync) Close() {
 	s.closed.Store(true)
 	s.d.park.remove(&s.waiting)
@@ -179,7 +181,8 @@ func (s *Sync) Close() {
 
 func (s *Sync) over() bool { return s.closed.Load() || s.d.closed.Load() }
 
-// acquire calls try until it returns anything but ErrLocked. What ends with ctx is the waiting: there is one more try.
+// acquire calls try until it returns anything but ErrLocked. What ends with ctx is the waiting:
+// there is one more try.
 func (s *Sync) acquire(ctx context.Context, try func() error) error {
 	var ended error
 	for waited := false; ; waited = true {

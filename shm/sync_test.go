@@ -164,7 +164,8 @@ func TestReadersAndAWriter(t *testing.T) {
 		}
 		wantIs(t, ma.RUnlock(), shm.ErrNotOwner)
 		writes := async(func() error { return mc.Lock(ctx) })
-		eventually(t, "no writer waits", func() bool { return errors.Is(ma.TryRLock(), shm.ErrLocked) || ma.RUnlock() != nil })
+		eventually(t, "no writer waits",
+			func() bool { return errors.Is(ma.TryRLock(), shm.ErrLocked) || ma.RUnlock() != nil })
 		died(t, b, a) // and its read with it
 		check(t, <-writes)
 		reads := async(func() error { return ma.RLock(ctx) })
@@ -361,7 +362,8 @@ func TestADeadWaiterSwallowsNoNotification(t *testing.T) {
 		w := async(func() error { return waitIn(ctx, c, shm.Mutex{ms[0]}) })
 		eventually(t, "not both wait", func() bool { return c.Waiting() == 2 })
 		check(t, b.Abandon())
-		// b is dead. Where nobody knows, the ticket may be its; where the watcher was quicker, all are served by now.
+		// b is dead. Where nobody knows, the ticket may be its; where the watcher was quicker, all
+		// are served by now.
 		if n := c.Notify(1); n != 1 && c.Waiting() != 0 {
 			t.Errorf("%d woke, %d wait", n, c.Waiting())
 		}

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Free blocks stay warm, since pages cost ten times a copy. Big ones are given back when they have lain idle for a
-// while: a look notes which are free, and the next one, trimAge later, gives back those that nobody has used since.
+// Free blocks stay warm, since pages cost ten times a copy. Big ones are given back when they have
+// lain idle for a while: a look notes which are free, and the next one, trimAge later, gives back
+// those that nobody has used since.
 const (
 	trimAge  = 5 * time.Second
 	trimSize = 32 << 20

@@ -1,7 +1,7 @@
 package shm
 
-// operations ends or undoes every operation of the dead. It waits for nobody: it reports false if a living lane
-// stands in the way of one.
+// operations ends or undoes every operation of the dead. It waits for nobody: it reports false if a
+// living lane stands in the way of one.
 func (r *reaper) operations() bool {
 	r.budget()
 	r.rings()
@@ -11,7 +11,8 @@ func (r *reaper) operations() bool {
 	return len(pending) == 0
 }
 
-// budget ends a dead lane's change of the budget: its stamp says that the pages were added or taken.
+// budget ends a dead lane's change of the budget: its stamp says that the pages were added or
+// taken.
 func (r *reaper) budget() {
 	w := r.d.hdr.budget.Load()
 	if w&budgetStamp == 0 || !r.dead.lane(uint32(w&budgetLaneMask)) {
@@ -27,9 +28,9 @@ func (r *reaper) budget() {
 	r.d.unstampBudget()
 }
 
-// rings turns slots that the dead were writing into holes, and notes which of their puts were published. Only rings
-// that one of the dead holds can have such slots, also while it finalises one; and those cannot be freed while we
-// look, as others can.
+// rings turns slots that the dead were writing into holes, and notes which of their puts were
+// published. Only rings that one of the dead holds can have such slots, also while it finalises
+// one; and those cannot be freed while we look, as others can.
 func (r *reaper) rings() {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
@@ -53,8 +54,8 @@ func (r *reaper) rings() {
 	}
 }
 
-// stays reports whether b will not be freed: the bit of a dead one that looked at the ring in endGone may have come too
-// late to keep it.
+// stays reports whether b will not be freed: the bit of a dead one that looked at the ring in
+// endGone may have come too late to keep it.
 func (r *reaper) stays(b *block) bool {
 	w := b.w.Load()
 	return stampKind(w) == kindFree && r.l.reaping.lane(stampLane(w)) || r.l.stays(b)
@@ -93,7 +94,8 @@ func (r *reaper) slot(s *slot, w uint64) {
 	}
 }
 
-// stamps ends or undoes what the dead were in the middle of on each block, except gets, which readers ends.
+// stamps ends or undoes what the dead were in the middle of on each block, except gets, which
+// readers ends.
 func (r *reaper) stamps() {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
@@ -142,9 +144,9 @@ func (r *reaper) finishCommit(b *block, i, id uint32) {
 	}
 }
 
-// readers ends the gets of the dead: the message is dropped, never delivered twice. It returns the lanes for which it
-// has to come back, because a living lane stands in the way. A message that waits for another dead reader's comes
-// round again.
+// readers ends the gets of the dead: the message is dropped, never delivered twice. It returns the
+// lanes for which it has to come back, because a living lane stands in the way. A message that
+// waits for another dead reader's comes round again.
 func (r *reaper) readers() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
@@ -201,8 +203,8 @@ func (r *reaper) finishGet(s *slot, w uint64) bool {
 	return true
 }
 
-// waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already: the CAS is the second look,
-// also where somebody else has set WAIT.
+// waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already:
+// the CAS is the second look, also where somebody else has set WAIT.
 func (r *reaper) waitFor(b *block, w uint64) bool {
 	r.d.setBit(&r.d.hdr.xowait)
 	if !b.w.CAS(w, w|waitBit) {
@@ -216,7 +218,8 @@ func (r *reaper) waitFor(b *block, w uint64) bool {
 func (r *reaper) strayGets(pending map[uint32]bool) {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
-		if w := b.w.Load(); stampKind(w) == kindGet && r.dead.lane(stampLane(w)) && !pending[stampLane(w)] && !disabled("stray get") {
+		if w := b.w.Load(); stampKind(w) == kindGet && r.dead.lane(stampLane(w)) && !pending[stampLane(w)] &&
+			!disabled("stray get") {
 			r.d.unstamp(b)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Unread is what waits in one queue: the messages that nobody has received, and the memory that nobody but
-// they hold.
+// Unread is what waits in one queue: the messages that nobody has received, and the memory that
+// nobody but they hold.
 type Unread struct {
 	Queue    Handle
 	Name     string // under which it is bound, if it is
@@ -33,8 +33,8 @@ func (u Unread) String() string {
 	return s
 }
 
-// unreadByQueue returns the n queues in whose messages most memory waits. It takes no lock and holds nothing: what
-// changes meanwhile may be missed, or counted twice.
+// unreadByQueue returns the n queues in whose messages most memory waits. It takes no lock and
+// holds nothing: what changes meanwhile may be missed, or counted twice.
 func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	names := d.queueNames()
 	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
@@ -97,7 +97,8 @@ func (d *Domain) carried(s *slot, w uint64) (all []Handle) {
 	return slices.Compact(all)
 }
 
-// spilled returns the table of a spilled message without holding it: what is no table any more is refused by those who use it.
+// spilled returns the table of a spilled message without holding it: what is no table any more is
+// refused by those who use it.
 //
 //go:norace
 func (d *Domain) spilled(h Handle) (table []Handle) {

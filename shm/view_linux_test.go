@@ -101,7 +101,8 @@ func TestClosingAViewEndsItsWaiters(t *testing.T) {
 	}
 }
 
-// A process that waited and was cancelled has still asked to be rung. The ring that it gets belongs to somebody else.
+// A process that waited and was cancelled has still asked to be rung. The ring that it gets belongs
+// to somebody else.
 func TestACancelledWaiterTakesNobodysWake(t *testing.T) {
 	ctx, d := watched(t), newViewDomain(t)
 	other := join(t, d)

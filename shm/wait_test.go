@@ -154,7 +154,8 @@ func TestMoreGoroutinesThanLanes(t *testing.T) {
 	})
 }
 
-// Who waits for a message need not be a receiver: it is rung when the last one goes, has nothing to do with that, and waits on.
+// A waiter for a message need not be a receiver: it is rung when the last one goes, has nothing to
+// do with that, and waits on.
 func TestAWaiterIsRungOnceForAnEndThatIsNotIts(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	ctx := watchdog(t)

@@ -12,7 +12,8 @@ func empty(bitmap *[ownWords]Word) bool {
 	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
 }
 
-// ringOne rings one participant of the bitmap, if there is one, and clears its bit. It reports whether it was another one than this.
+// ringOne rings one participant of the bitmap, if there is one, and clears its bit. It reports
+// whether it was another one than this.
 func (d *Domain) ringOne(bitmap *[ownWords]Word) bool { return !empty(bitmap) && d.ringNext(bitmap) }
 
 func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
@@ -33,8 +34,9 @@ func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
 	return false
 }
 
-// ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is rung for something else
-// than it waits for, as this one may be, sets its bit again, and looks at the condition after that.
+// ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is
+// rung for something else than it waits for, as this one may be, sets its bit again, and looks at
+// the condition after that.
 func (d *Domain) ringBits(bitmap *[ownWords]Word) {
 	for i := range bitmap {
 		w := &bitmap[i]
@@ -48,7 +50,8 @@ func (d *Domain) ringBits(bitmap *[ownWords]Word) {
 	}
 }
 
-// ringAll rings every other participant, by its doorbell: who answers that hears the news, and a napper does not.
+// ringAll rings every other participant, by its doorbell: the goroutine that answers it hears the
+// news, and a napper does not.
 func (d *Domain) ringAll() {
 	for s := range d.parts {
 		if s != d.slot && d.parts[s].state.Load()&0xff != slotFree {

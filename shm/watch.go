@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Note [Notice of death]
-// Every participant watches the next living one, slot by slot round the table, through a pidfd in Go's netpoller: one
-// descriptor each, however many they are. When the pidfd fires, the watcher reaps, and everybody who was dead on the
-// way is found with it. Who joins or leaves rings everybody, and each looks again whom to watch.
+// Note [Notice of death] Every participant watches the next living one, slot by slot round the
+// table, through a pidfd in Go's netpoller: one descriptor each, however many they are. When the
+// pidfd fires, the watcher reaps, and everybody who was dead on the way is found with it. A
+// participant that joins or leaves rings everybody, and each looks again whom to watch.
 
 // watch runs until the domain is closed.
 func (d *Domain) watch(ctx context.Context) {
@@ -23,7 +23,8 @@ func (d *Domain) watch(ctx context.Context) {
 	}
 }
 
-// watchOne reports false if the next participant has ended, as far as can be seen, and its proof of life stands.
+// watchOne reports false if the next participant has ended, as far as can be seen, and its proof of
+// life stands.
 func (d *Domain) watchOne(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -45,12 +46,13 @@ func (d *Domain) watchOne(ctx context.Context) bool {
 	return true
 }
 
-// reapSoon reaps in a goroutine of its own: a reaper may have to wait for a living participant, and this process must
-// go on watching meanwhile, since it may be the one that watches that participant.
+// reapSoon reaps in a goroutine of its own: a reaper may have to wait for a living participant, and
+// this process must go on watching meanwhile, since it may be the one that watches that
+// participant.
 func (d *Domain) reapSoon() { d.done.Go(func() { d.Reap() }) }
 
-// lookAgain is for the moments in which a process has ended and its proof of life stands, because a child that it was
-// just making has not reached exec.
+// lookAgain is for the moments in which a process has ended and its proof of life stands, because a
+// child that it was just making has not reached exec.
 func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 	t := time.NewTimer(after)
 	defer t.Stop()

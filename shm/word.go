@@ -9,8 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Word is one 64-bit word of shared memory. Every change of the domain's state goes through its methods, so that
-// a process can be killed before and after each of them by `make crashpoints`; nothing else writes shared words.
+// A Word is one 64-bit word of shared memory. Every change of the domain's state goes through its
+// methods, so that a process can be killed before and after each of them by `make crashpoints`;
+// nothing else writes shared words.
 type Word struct{ v atomic.Uint64 }
 
 // Load returns the word.
@@ -28,8 +29,8 @@ func (w *Word) CAS(old, new uint64) bool {
 	return ok
 }
 
-// Store sets the word. Only its single writer may call it: the lane of a lane record, the lane named in a slot or in
-// a stamp, or a reaper in place of a dead one.
+// Store sets the word. Only its single writer may call it: the lane of a lane record, the lane
+// named in a slot or in a stamp, or a reaper in place of a dead one.
 func (w *Word) Store(v uint64) {
 	if crashing {
 		crashPoint("before")
@@ -40,8 +41,8 @@ func (w *Word) Store(v uint64) {
 	}
 }
 
-// Set is a Store that what the goroutine loads next may overtake; what it wrote before is seen before. It saves a locked
-// instruction on the path of every message.
+// Set is a Store that what the goroutine loads next may overtake; what it wrote before is seen
+// before. It saves a locked instruction on the path of every message.
 func (w *Word) Set(v uint64) {
 	if crashing {
 		crashPoint("before")
@@ -65,8 +66,8 @@ func set32(w *atomic.Uint32, v uint32) {
 	}
 }
 
-// ordered says that a plain store is what Set needs: an aligned word is written whole, and after all that was written
-// before it. The race detector wants to be told all the same.
+// ordered says that a plain store is what Set needs: an aligned word is written whole, and after
+// all that was written before it. The race detector wants to be told all the same.
 const ordered = runtime.GOARCH == "amd64" && !racing
 
 // Add adds n, which may be negative as two's complement, and returns the new value.
@@ -103,8 +104,8 @@ func (w *Word) AndNot(bits uint64) {
 	}
 }
 
-// sleep sleeps in the kernel, with the thread, until wake, at most for d, and not at all if the word is not v. It may end
-// early, and where there is no futex it does so at once.
+// sleep sleeps in the kernel, with the thread, until wake, at most for d, and not at all if the
+// word is not v. It may end early, and where there is no futex it does so at once.
 func (w *Word) sleep(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
 
 // wake ends one sleep.

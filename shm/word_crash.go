@@ -32,8 +32,8 @@ type armed struct {
 	act  func()
 }
 
-// ArmCrash makes the nth write from now on at site ("file.go:line" of the call of Word's method), before or after it
-// is done as phase says, call act: sys.KillSelf if it is nil.
+// ArmCrash makes the nth write from now on at site ("file.go:line" of the call of Word's method),
+// before or after it is done as phase says, call act: sys.KillSelf if it is nil.
 func ArmCrash(site, phase string, nth int, act func()) {
 	if act == nil {
 		act = sys.KillSelf
@@ -47,8 +47,8 @@ func ArmCrash(site, phase string, nth int, act func()) {
 	crash.active.Store(true)
 }
 
-// RecordWrites counts the writes from now on; the function that it returns ends that and returns the counts by
-// "file.go:line phase".
+// RecordWrites counts the writes from now on; the function that it returns ends that and returns
+// the counts by "file.go:line phase".
 func RecordWrites() func() map[string]int {
 	crash.mu.Lock()
 	defer crash.mu.Unlock()
@@ -89,7 +89,8 @@ func reachPoint(phase string) {
 	act()
 }
 
-// DisableBranch takes one branch out of the reaper, so that an audit can be seen to fail without it.
+// DisableBranch takes one branch out of the reaper, so that an audit can be seen to fail without
+// it.
 func DisableBranch(name string) { crash.disabled = name }
 
 func disabled(name string) bool { return crash.disabled == name }

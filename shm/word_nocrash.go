@@ -2,7 +2,8 @@
 
 package shm
 
-// crashing is true in binaries that `make crashpoints` builds. Everything that it guards is gone from all others.
+// crashing is true in binaries that `make crashpoints` builds. Everything that it guards is gone
+// from all others.
 const crashing = false
 
 func crashPoint(string)    {}

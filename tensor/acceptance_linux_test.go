@@ -19,7 +19,8 @@ import (
 
 // The tests of docs/acceptance.md that need tensors in several processes.
 
-// domain makes one of so many bytes for this test and its workers, which is more than an emulator can do.
+// domain makes one of so many bytes for this test and its workers, which is more than an emulator
+// can do.
 func domain(t *testing.T, budget int64) *shm.Domain {
 	t.Helper()
 	if testing.Short() {
@@ -106,7 +107,7 @@ var hoard = shoal.Register("hoard", func(ctx context.Context, _ int, in *ipc.Rec
 // few descriptors come and go with who watches whom, however many tensors there are.
 const few = 8
 
-// Who keeps tensors needs no descriptors and no mappings for them.
+// Tensors that are kept need no descriptors and no mappings.
 func TestAHundredThousandTensorsNeedNoDescriptors(t *testing.T) {
 	d := domain(t, 256<<20)
 	q, err := ipc.NewQueue[*tensor.Tensor](1000)
@@ -307,8 +308,10 @@ func TestEveryDTypeArrivesInEveryLayout(t *testing.T) {
 			v := layout(x)
 			got, err := cross(t, d, v)
 			check(t, err)
-			if got.DType() != dt || got.Offset() != v.Offset() || fmt.Sprint(got.Shape(), got.Strides()) != fmt.Sprint(v.Shape(), v.Strides()) || !tensor.Equal(got, v) {
-				t.Errorf("%v, %s: %v of strides %v arrived as %v of strides %v", dt, name, v, v.Strides(), got, got.Strides())
+			if got.DType() != dt || got.Offset() != v.Offset() ||
+				fmt.Sprint(got.Shape(), got.Strides()) != fmt.Sprint(v.Shape(), v.Strides()) || !tensor.Equal(got, v) {
+				t.Errorf("%v, %s: %v of strides %v arrived as %v of strides %v", dt, name, v, v.Strides(),
+					got, got.Strides())
 			}
 			check(t, errors.Join(got.Close(), v.Close(), x.Close(), odd.Close()))
 		}

@@ -1,7 +1,8 @@
 package tensor
 
-// Number returns v as an operand for t, as Python's numbers are for PyTorch's tensors: it does not widen t's dtype, but a
-// fraction makes Float32 of integers, and of Bool a whole number makes Int64.
+// Number returns v as an operand for t, as Python's numbers are for PyTorch's tensors: it does not
+// widen t's dtype, but a fraction makes Float32 of integers, and of Bool a whole number makes
+// Int64.
 //
 //	positive := tensor.Gt(x, x.Number(0))
 func (t *Tensor) Number(v float64) *Tensor {
@@ -17,8 +18,8 @@ func (t *Tensor) Number(v float64) *Tensor {
 	return Scalar(dt, v)
 }
 
-// Add returns a+b, elementwise. As in all operations of two tensors, shapes are broadcast, and dtypes promoted as in PyTorch; whole
-// numbers wrap around.
+// Add returns a+b, elementwise. As in all operations of two tensors, shapes are broadcast, and
+// dtypes promoted as in PyTorch; whole numbers wrap around.
 func Add(a, b *Tensor) *Tensor { return opAdd.two(a, b) }
 
 // Sub returns a-b.
@@ -91,7 +92,8 @@ func (o op) logical(a, b *Tensor) *Tensor {
 	return o.rows(Bool).apply(emptyFor(Bool, broadcast(a.shape, b.shape), a, b), a, b)
 }
 
-// IsNaN returns where a is not a number, as Bool; IsInf where it is infinite, IsFinite where it is neither.
+// IsNaN returns where a is not a number, as Bool; IsInf where it is infinite, IsFinite where it is
+// neither.
 func IsNaN(a *Tensor) *Tensor { return opIsNaN.one(a) }
 
 // IsInf returns where a is infinite.
@@ -160,7 +162,8 @@ func Sigmoid(a *Tensor) *Tensor { return opSigmoid.one(a) }
 // Erf returns the error function.
 func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 
-// Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN stays.
+// Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN
+// stays.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	dt := Promote(opMax.meet(a, a.bound(lo)), opMin.meet(a, a.bound(hi)))
 	return a.NewEmpty(dt, a.shape...).clamp(a, lo, hi)
@@ -183,9 +186,11 @@ func Where(c, a, b *Tensor) *Tensor {
 	return choice(dt).apply(emptyFor(dt, broadcast(c.shape, a.shape, b.shape), c, a, b), c, a, b)
 }
 
-// choice takes elements of dt from its second operand where the first is true, and else from the third.
+// choice takes elements of dt from its second operand where the first is true, and else from the
+// third.
 func choice(dt DType) rows {
-	return rows{op: opWhere, in: [3]DType{Bool, dt, dt}, out: dt, run: bySize(dt.Size(), choose[uint8], choose[uint16], choose[uint32], choose[uint64], choose[complex128])}
+	return rows{op: opWhere, in: [3]DType{Bool, dt, dt}, out: dt,
+		run: bySize(dt.Size(), choose[uint8], choose[uint16], choose[uint32], choose[uint64], choose[complex128])}
 }
 
 func choose[T any](out []byte, in [3][]byte) {

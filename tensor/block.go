@@ -2,10 +2,12 @@ package tensor
 
 import "github.com/shoal-mp/shoal/internal/kernel"
 
-// shortRow is up to how many elements a row is computed together with others: what there is to do for each row costs as much as for hundreds of elements.
+// shortRow is up to how many elements a row is computed together with others: what there is to do
+// for each row costs as much as for hundreds of elements.
 const shortRow = 64
 
-// blocks computes rows that are short, as many at a time as buffers hold. Operands whose rows follow each other are used where they are, others copied.
+// blocks computes rows that are short, as many at a time as buffers hold. Operands whose rows
+// follow each other are used where they are, others copied.
 func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
 	last := len(w.dims) - 1
 	n, column := w.dims[last].size, w.dims[last-1]
@@ -81,7 +83,8 @@ func (o *operand) store(at int, row []byte) {
 	o.cast(o.mem[at*o.size:], o.step, row, 1, len(row)/o.width)
 }
 
-// widen makes n elements of each of the first ones, from the last one on, so that none is overwritten before.
+// widen makes n elements of each of the first ones, from the last one on, so that none is
+// overwritten before.
 func widen[T any](b []byte, count, n int) {
 	x := typed[T](b)
 	for i := count - 1; i >= 0; i-- {

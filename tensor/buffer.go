@@ -9,16 +9,18 @@ import (
 
 // A Buffer is a block of shared memory of which tensors can be made: *ipc.Memory is one.
 type Buffer interface {
-	// Block returns the block, its domain, and how many of its bytes may be used; 0 for the block if it is closed.
+	// Block returns the block, its domain, and how many of its bytes may be used; 0 for the block
+	// if it is closed.
 	Block() (*shm.Domain, shm.Handle, int)
 }
 
-// FromBuffer returns a tensor of bytes that are there, without a copy: torch.frombuffer. The first element is offset bytes
-// from the start; strides are in elements, and nil is row-major. The tensor has a reference of its own, so b may be
-// closed before it; the caller closes the tensor.
+// FromBuffer returns a tensor of bytes that are there, without a copy: torch.frombuffer. The first
+// element is offset bytes from the start; strides are in elements, and nil is row-major. The tensor
+// has a reference of its own, so b may be closed before it; the caller closes the tensor.
 //
-// All of it may come from somebody else: the error wraps ErrDType, ErrLayout where the bytes are too few or the layout is
-// none, ErrAlign where offset is not a multiple of the element's size, and ErrClosed.
+// All of it may come from somebody else: the error wraps ErrDType, ErrLayout where the bytes are
+// too few or the layout is none, ErrAlign where offset is not a multiple of the element's size, and
+// ErrClosed.
 func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	d, h, size := b.Block()
 	if h == 0 {

@@ -135,7 +135,8 @@ func TestTensorByName(t *testing.T) {
 	check(t, ipc.Bind("x", x))
 	y, err := ipc.Lookup[*tensor.Tensor]("x")
 	check(t, err)
-	if y.DType() != tensor.Float32 || !slices.Equal(y.Shape(), []int{4, 3, 2}) || !slices.Equal(y.Strides(), []int{1, 4, 12}) || !y.SameStorage(x) {
+	if y.DType() != tensor.Float32 || !slices.Equal(y.Shape(), []int{4, 3, 2}) ||
+		!slices.Equal(y.Strides(), []int{1, 4, 12}) || !y.SameStorage(x) {
 		t.Errorf("%v %v %v", y.DType(), y.Shape(), y.Strides())
 	}
 	check(t, errors.Join(x.Close(), y.Close(), ipc.Unlink("x")))

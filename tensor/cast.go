@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// The Go types of elements that stand for themselves, by what can be done with them. Booleans are uint8, 0 or 1.
+// The Go types of elements that stand for themselves, by what can be done with them. Booleans are
+// uint8, 0 or 1.
 type (
 	integer interface {
 		uint8 | int8 | int16 | int32 | int64 | uint16 | uint32 | uint64
@@ -19,11 +20,12 @@ type (
 	cplx    interface{ complex64 | complex128 }
 )
 
-// A castFunc copies n elements from src to dst and converts them; neighbours are ds and ss elements apart.
+// A castFunc copies n elements from src to dst and converts them; neighbours are ds and ss elements
+// apart.
 type castFunc func(dst []byte, ds int, src []byte, ss, n int)
 
-// caster returns the conversion from s to d. It rounds as Go does; complex numbers lose their imaginary part and
-// everything that is not 0 is true.
+// caster returns the conversion from s to d. It rounds as Go does; complex numbers lose their
+// imaginary part and everything that is not 0 is true.
 func caster(d, s DType) castFunc {
 	kernelCasts.Do(fillKernelCasts)
 	if f := kernelCasts.from[s][d]; f != nil {
@@ -301,7 +303,8 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 		runtime.KeepAlive(src)
 		return t.Touch()
 	}
-	return rows{in: [3]DType{t.dtype}, out: t.dtype, copies: true, run: func(out []byte, in [3][]byte) { copy(out, in[0]) }}.apply(t, src)
+	return rows{in: [3]DType{t.dtype}, out: t.dtype, copies: true,
+		run: func(out []byte, in [3][]byte) { copy(out, in[0]) }}.apply(t, src)
 }
 
 // Clone returns a contiguous copy on the heap, or on the device that t is on.

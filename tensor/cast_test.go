@@ -8,16 +8,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestHalvesAreCastAsOneByOne compares the casts of whole tensors, which kernels begin and Go ends, with those of single numbers: all
-// halves, and floats of all sizes, many of them halfway between two halves.
+// TestHalvesAreCastAsOneByOne compares the casts of whole tensors, which kernels begin and Go ends,
+// with those of single numbers: all halves, and floats of all sizes, many of them halfway between
+// two halves.
 func TestHalvesAreCastAsOneByOne(t *testing.T) {
 	const all = 1 << 16
 	halves, brains := make([]tensor.F16, all+3), make([]tensor.BF16, all+3)
 	for i := range halves {
 		halves[i], brains[i] = tensor.F16(i), tensor.BF16(i)
 	}
-	sameFloats(t, "float16", tensor.FromSlice(halves, len(halves)).To(tensor.Float32), func(i int) float32 { return halves[i].Float32() })
-	sameFloats(t, "bfloat16", tensor.FromSlice(brains, len(brains)).To(tensor.Float32), func(i int) float32 { return brains[i].Float32() })
+	sameFloats(t, "float16", tensor.FromSlice(halves, len(halves)).To(tensor.Float32),
+		func(i int) float32 { return halves[i].Float32() })
+	sameFloats(t, "bfloat16", tensor.FromSlice(brains, len(brains)).To(tensor.Float32),
+		func(i int) float32 { return brains[i].Float32() })
 
 	r := rand.New(rand.NewPCG(1, 2))
 	floats := make([]float32, all+5)
@@ -34,8 +37,10 @@ func TestHalvesAreCastAsOneByOne(t *testing.T) {
 		floats[i] = math.Float32frombits(bits)
 	}
 	x := tensor.FromSlice(floats, len(floats))
-	sameFloats(t, "to float16", x.To(tensor.Float16).To(tensor.Float32), func(i int) float32 { return tensor.MakeF16(floats[i]).Float32() })
-	sameFloats(t, "to bfloat16", x.To(tensor.BFloat16).To(tensor.Float32), func(i int) float32 { return tensor.MakeBF16(floats[i]).Float32() })
+	sameFloats(t, "to float16", x.To(tensor.Float16).To(tensor.Float32),
+		func(i int) float32 { return tensor.MakeF16(floats[i]).Float32() })
+	sameFloats(t, "to bfloat16", x.To(tensor.BFloat16).To(tensor.Float32),
+		func(i int) float32 { return tensor.MakeBF16(floats[i]).Float32() })
 }
 
 func sameFloats(t *testing.T, name string, x *tensor.Tensor, want func(i int) float32) {
@@ -47,12 +52,14 @@ func sameFloats(t *testing.T, name string, x *tensor.Tensor, want func(i int) fl
 	}
 }
 
-// TestCastsOfViews casts what has gaps, is turned round or stands for many: nothing of that is a row for a kernel.
+// TestCastsOfViews casts what has gaps, is turned round or stands for many: nothing of that is a
+// row for a kernel.
 func TestCastsOfViews(t *testing.T) {
 	x := tensor.Arange(tensor.Float32, 0, 6*70, 1).View(6, 70)
 	for name, v := range map[string]*tensor.Tensor{
-		"transposed": x.T(), "every third": x.Slice(1, 0, 70, 3), "expanded": x.Narrow(1, 5, 1).Expand(6, 70), "short rows": x.View(84, 5).Narrow(1, 1, 3),
-		"one": x.Narrow(0, 1, 1).Narrow(1, 2, 1),
+		"transposed": x.T(), "every third": x.Slice(1, 0, 70, 3), "expanded": x.Narrow(1, 5, 1).Expand(6, 70),
+		"short rows": x.View(84, 5).Narrow(1, 1, 3),
+		"one":        x.Narrow(0, 1, 1).Narrow(1, 2, 1),
 	} {
 		wide, whole := v.To(tensor.Float64), v.To(tensor.Float16).To(tensor.Int64)
 		for i := range v.Dim(0) {

@@ -1,58 +1,70 @@
 package tensor
 
-// A Computer is a Device that computes with what is in its memory. Package tensor calls it for tensors that are there, and does the rest:
-// broadcasting, dtypes, what may not overlap, and all checks of shapes. Work is queued: a method returns when its arguments have been looked at, and
-// what is asked for later, DeviceMemory's Read included, sees it done. Its error is the device's own, or wraps ErrUnsupported where
-// there is no kernel for a dtype; nothing was written then.
+// A Computer is a Device that computes with what is in its memory. Package tensor calls it for
+// tensors that are there, and does the rest: broadcasting, dtypes, what may not overlap, and all
+// checks of shapes. Work is queued: a method returns when its arguments have been looked at, and
+// what is asked for later, DeviceMemory's Read included, sees it done. Its error is the device's
+// own, or wraps ErrUnsupported where there is no kernel for a dtype; nothing was written then.
 //
 // The dtype of all operands but those that are named otherwise is the same.
 type Computer interface {
 	Device
 
-	// Map sets the elements of out to o of those of in, all of out's shape. That has at least one dimension, no more than the layouts need, and all
-	// have elements. out may be one of in, and does not overlap them otherwise. Of comparisons out is Bool.
+	// Map sets the elements of out to o of those of in, all of out's shape. That has at least one
+	// dimension, no more than the layouts need, and all have elements. out may be one of in, and
+	// does not overlap them otherwise. Of comparisons out is Bool.
 	//
-	// Besides the operations of package tensor, by their names, there are Copy, of two dtypes; Where, whose first operand is Bool; and
-	// AddAtomic, which adds its only operand to out, without a loss where others add atomically (Float32, Float64, Int32, Int64).
+	// Besides the operations of package tensor, by their names, there are Copy, of two dtypes;
+	// Where, whose first operand is Bool; and AddAtomic, which adds its only operand to out,
+	// without a loss where others add atomically (Float32, Float64, Int32, Int64).
 	Map(o Op, out Operand, in ...Operand) error
 
-	// Reduce sets each element of out, which is contiguous, to r of those that the last dimensions of in, which out does not have, hold for it: at least one. Sums, products and
-	// variances of floats are computed in Float64, and out is; those of integers are Int64. Argmax and Argmin are Int64, the place in row-major order
-	// of what is reduced; of equals the first, and NaN before everything.
+	// Reduce sets each element of out, which is contiguous, to r of those that the last dimensions
+	// of in, which out does not have, hold for it: at least one. Sums, products and variances of
+	// floats are computed in Float64, and out is; those of integers are Int64. Argmax and Argmin
+	// are Int64, the place in row-major order of what is reduced; of equals the first, and NaN
+	// before everything.
 	Reduce(r Reduction, out, in Operand) error
 
-	// MatMul sets out, (batch, n, m), to a, (batch, n, k), times b, (batch, k, m), plus beta times out, which is not read where beta is 0. In
-	// each, one of the last two strides is 1; out is contiguous. The stride of a batch may be 0, of a and b.
+	// MatMul sets out, (batch, n, m), to a, (batch, n, k), times b, (batch, k, m), plus beta times
+	// out, which is not read where beta is 0. In each, one of the last two strides is 1; out is
+	// contiguous. The stride of a batch may be 0, of a and b.
 	MatMul(out, a, b Operand, beta float64) error
 
-	// Gather sets each element of out to that of in at the same indices but that along dim, which index, Int64 of out's shape, says. Indices are in range.
+	// Gather sets each element of out to that of in at the same indices but that along dim, which
+	// index, Int64 of out's shape, says. Indices are in range.
 	Gather(out, in, index Operand, dim int) error
 
-	// Scatter is the way back: each element of in, of index's shape, replaces that of out where the index says, or is added to it, and all of those that go to one place.
+	// Scatter is the way back: each element of in, of index's shape, replaces that of out where the
+	// index says, or is added to it, and all of those that go to one place.
 	Scatter(out, in, index Operand, dim int, add bool) error
 
-	// Generate sets each element of out, which is contiguous, by its place, and RandomKept by that of in.
+	// Generate sets each element of out, which is contiguous, by its place, and RandomKept by that
+	// of in.
 	Generate(out Operand, s Sequence, in ...Operand) error
 
-	// Rows does something that needs all of a row, which is the last dimension. All operands are contiguous, and not empty.
+	// Rows does something that needs all of a row, which is the last dimension. All operands are
+	// contiguous, and not empty.
 	Rows(o RowOp, out Operand, in ...Operand) error
 
-	// Unfold sets out, (n, c·KH·KW, outH·outW), to the elements of in, (n, c, h, w), that each place of a window sees, zeros outside: im2col.
-	// Both are contiguous.
+	// Unfold sets out, (n, c·KH·KW, outH·outW), to the elements of in, (n, c, h, w), that each
+	// place of a window sees, zeros outside: im2col. Both are contiguous.
 	Unfold(out, in Operand, w Window) error
 
 	// Fold sets out, (n, c, h, w), to the sums of what Unfold would have put into in: col2im.
 	Fold(out, in Operand, w Window) error
 
-	// MaxPool sets out, (n·c, outH·outW), to the largest element of each window of in, (n·c, h, w), and at, Int64, to its place in h·w: the first of
-	// equals, NaN before everything. What is padded is less than everything. All are contiguous.
+	// MaxPool sets out, (n·c, outH·outW), to the largest element of each window of in, (n·c, h, w),
+	// and at, Int64, to its place in h·w: the first of equals, NaN before everything. What is
+	// padded is less than everything. All are contiguous.
 	MaxPool(out, at, in Operand, w Window) error
 
 	// Descend takes one step of an optimizer. All operands are contiguous and of one size.
 	Descend(d Descent, param, grad Operand, state ...Operand) error
 }
 
-// An Operand is a tensor as a Computer sees it: elements of its device's memory, or one number that stands for all.
+// An Operand is a tensor as a Computer sees it: elements of its device's memory, or one number that
+// stands for all.
 type Operand struct {
 	Memory  DeviceMemory // nil for a number
 	Value   [16]byte     // the number: the first DType.Size() bytes
@@ -62,8 +74,9 @@ type Operand struct {
 	Strides []int // between neighbours; like Offset in elements, and at least 0
 }
 
-// A Sequence is how Generate sets elements. Random numbers come from Philox 4×32-10 with the key Key and the counter of an element its place: u is the first
-// two words of what it makes, the first of them the low one, and v the other two. So they do not depend on how the work is divided.
+// A Sequence is how Generate sets elements. Random numbers come from Philox 4×32-10 with the key
+// Key and the counter of an element its place: u is the first two words of what it makes, the first
+// of them the low one, and v the other two. So they do not depend on how the work is divided.
 type Sequence struct {
 	Kind SequenceKind
 	Key  uint64
@@ -74,7 +87,8 @@ type Sequence struct {
 	Count uint64
 }
 
-// A SequenceKind is a kind of Sequence. But for RandomInteger all is computed in float64, each step rounded by itself, and converted to out's dtype then.
+// A SequenceKind is a kind of Sequence. But for RandomInteger all is computed in float64, each step
+// rounded by itself, and converted to out's dtype then.
 type SequenceKind uint8
 
 // The kinds of sequences.
@@ -88,7 +102,8 @@ const (
 	RandomBernoulli
 	// RandomInteger is From plus the high 64 bits of u times Count; out is Int64.
 	RandomInteger
-	// RandomKept is in's element times B where RandomBernoulli is 1, and times 0 elsewhere; out has fractions, and may be in.
+	// RandomKept is in's element times B where RandomBernoulli is 1, and times 0 elsewhere; out has
+	// fractions, and may be in.
 	RandomKept
 )
 
@@ -105,10 +120,11 @@ type RowKind uint8
 const (
 	RowLogSoftmax         RowKind = iota // x - log Σ eˣ
 	RowLogSoftmaxGradient                // of y and dy: dy - eʸ·Σ dy
-	// RowNLL, of x, (n, classes), and a class for each row, (n), Int64 and in range, sets the one element of out to the sum of what the rows have
-	// there, times Factor.
+	// RowNLL, of x, (n, classes), and a class for each row, (n), Int64 and in range, sets the one
+	// element of out to the sum of what the rows have there, times Factor.
 	RowNLL
-	// RowNLLGradient, of the classes and a number, sets out, (n, classes), to the number times Factor in the places of RowNLL, and to 0 elsewhere.
+	// RowNLLGradient, of the classes and a number, sets out, (n, classes), to the number times
+	// Factor in the places of RowNLL, and to 0 elsewhere.
 	RowNLLGradient
 )
 

@@ -11,22 +11,26 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Device is where the memory of tensors is that is not the host's; package cuda has them. nil stands for the host.
+// A Device is where the memory of tensors is that is not the host's; package cuda has them. nil
+// stands for the host.
 type Device interface {
 	fmt.Stringer // as PyTorch writes it: cuda:0
 	// Alloc returns n bytes, which hold anything.
 	Alloc(n int) (DeviceMemory, error)
 }
 
-// DeviceMemory is one allocation on a device, of which a process holds a reference until End. Ranges of bytes are within Size.
+// DeviceMemory is one allocation on a device, of which a process holds a reference until End.
+// Ranges of bytes are within Size.
 type DeviceMemory interface {
 	Loan
 	Device() Device
 	Size() int
-	// Write copies src to the bytes from off on, and Read copies them back, when the work before is done. Both return when they are done with the slice.
+	// Write copies src to the bytes from off on, and Read copies them back, when the work before is
+	// done. Both return when they are done with the slice.
 	Write(off int, src []byte) error
 	Read(dst []byte, off int) error
-	// Fill repeats a pattern of 1, 2, 4, 8 or 16 bytes over n bytes, and Copy takes n bytes of other memory of a device of the same kind.
+	// Fill repeats a pattern of 1, 2, 4, 8 or 16 bytes over n bytes, and Copy takes n bytes of
+	// other memory of a device of the same kind.
 	Fill(off, n int, pattern []byte) error
 	Copy(off int, src DeviceMemory, from, n int) error
 	// Key is the same for the same memory, however often it arrives in this process.
@@ -62,8 +66,9 @@ func (l *onDevice) end() (err error) {
 	return err
 }
 
-// rented is how many bytes of devices this process's tensors have, and collectAt at how many of them the garbage collector is asked for those that
-// nobody has any more: to it each is some bytes of the heap only.
+// rented is how many bytes of devices this process's tensors have, and collectAt at how many of
+// them the garbage collector is asked for those that nobody has any more: to it each is some bytes
+// of the heap only.
 var rented, collectAt atomic.Int64
 
 // roomy is up to how many bytes nobody looks.
@@ -82,7 +87,8 @@ func allocateOn(dev Device, n int) (DeviceMemory, error) {
 	return m, err
 }
 
-// Synchronize waits until a device has done all that this process has asked of it. On the host nothing is under way.
+// Synchronize waits until a device has done all that this process has asked of it. On the host
+// nothing is under way.
 func Synchronize(dev Device) error {
 	if d, ok := dev.(interface{ Synchronize() error }); ok {
 		return d.Synchronize()
@@ -90,8 +96,9 @@ func Synchronize(dev Device) error {
 	return nil
 }
 
-// Collect ends the memory of tensors on devices that nobody has any more, and was not closed. What is to be done when something was collected is done some time after: it waits for
-// that of a value of its own.
+// Collect ends the memory of tensors on devices that nobody has any more, and was not closed. What
+// is to be done when something was collected is done some time after: it waits for that of a value
+// of its own.
 func Collect() {
 	done := make(chan struct{})
 	runtime.AddCleanup(new(*Tensor), func(c chan struct{}) { close(c) }, done)
@@ -116,7 +123,8 @@ type resident struct {
 	storage weak.Pointer[storage]
 }
 
-// settleOn returns the storage of m, of which it counts one view more. If that was there already, the reference that came with m is given back.
+// settleOn returns the storage of m, of which it counts one view more. If that was there already,
+// the reference that came with m is given back.
 func settleOn(m DeviceMemory) (*storage, error) {
 	residents.Lock()
 	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retain() {
@@ -162,7 +170,8 @@ func (t *Tensor) DeviceMemory() DeviceMemory {
 	return nil
 }
 
-// EmptyOn returns a tensor on a device whose elements hold anything. The caller closes it; with nil it is Empty.
+// EmptyOn returns a tensor on a device whose elements hold anything. The caller closes it; with nil
+// it is Empty.
 func EmptyOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
 	own, size := checkShape(dt, shape)
 	if dev == nil {
@@ -204,7 +213,8 @@ func OnesOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
 	return FullOn(dev, dt, 1, shape...)
 }
 
-// RandOn is Rand on a device. The numbers of one seed are the same on all devices, but others than on the host.
+// RandOn is Rand on a device. The numbers of one seed are the same on all devices, but others than
+// on the host.
 func RandOn(dev Device, dt DType, g *Generator, shape ...int) (*Tensor, error) {
 	return created(dev, dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
 }
@@ -224,7 +234,8 @@ func ArangeOn(dev Device, dt DType, start, end, step float64) (*Tensor, error) {
 	return created(dev, dt, []int{steps(start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
 }
 
-// created returns a tensor on a device that set has set the elements of. What that panics with, as the device refuses it, is the error.
+// created returns a tensor on a device that set has set the elements of. What that panics with, as
+// the device refuses it, is the error.
 func created(dev Device, dt DType, shape []int, set func(t *Tensor)) (t *Tensor, err error) {
 	if t, err = EmptyOn(dev, dt, shape...); err != nil {
 		return nil, err
@@ -243,8 +254,8 @@ func created(dev Device, dt DType, shape []int, set func(t *Tensor)) (t *Tensor,
 	return t, nil
 }
 
-// ToDevice returns the tensor's elements on dev, or on the host if that is nil: a view if they are there, and otherwise a copy. The
-// caller closes it.
+// ToDevice returns the tensor's elements on dev, or on the host if that is nil: a view if they are
+// there, and otherwise a copy. The caller closes it.
 func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 	if dev == t.Device() {
 		return t.view(t.shape, t.strides, t.offset), nil
@@ -256,8 +267,8 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 	return moved, nil
 }
 
-// Set makes t another view of what o views, with o's dtype and layout, instead of what it viewed before: torch.Tensor.set_. Nobody else may use
-// t meanwhile.
+// Set makes t another view of what o views, with o's dtype and layout, instead of what it viewed
+// before: torch.Tensor.set_. Nobody else may use t meanwhile.
 func (t *Tensor) Set(o *Tensor) *Tensor {
 	v := o.view(o.shape, o.strides, o.offset)
 	old := t.storage.Swap(v.storage.Swap(nil))
@@ -268,7 +279,8 @@ func (t *Tensor) Set(o *Tensor) *Tensor {
 	return t
 }
 
-// Cpu returns the tensor's elements on the host: a view if they are there, and otherwise a copy on the heap.
+// Cpu returns the tensor's elements on the host: a view if they are there, and otherwise a copy on
+// the heap.
 func (t *Tensor) Cpu() (*Tensor, error) { return t.ToDevice(nil) }
 
 func deviceName(dev Device) string {
@@ -278,8 +290,8 @@ func deviceName(dev Device) string {
 	return dev.String()
 }
 
-// moveTo copies all bytes from the first element to the last, so that the strides stay what they are. On the host it makes them
-// contiguous.
+// moveTo copies all bytes from the first element to the last, so that the strides stay what they
+// are. On the host it makes them contiguous.
 func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 	from, ok := t.device()
 	if !ok && !t.IsContiguous() {
@@ -321,8 +333,8 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 	return newTensor(s, t.dtype, t.shape, t.strides, 0), nil
 }
 
-// near returns t on the host for the length of one call of a function that has no error to return, and how to end it. What the device
-// says no to is a panic with its error.
+// near returns t on the host for the length of one call of a function that has no error to return,
+// and how to end it. What the device says no to is a panic with its error.
 func (t *Tensor) near() (*Tensor, func()) {
 	if _, ok := t.device(); !ok {
 		return t, func() {}

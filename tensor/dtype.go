@@ -25,7 +25,8 @@ const (
 	Complex64
 	Complex128
 
-	// These are kept, viewed, copied, converted and written to files; operations refuse them, as most of PyTorch's do.
+	// These are kept, viewed, copied, converted and written to files; operations refuse them, as
+	// most of PyTorch's do.
 	Uint16
 	Uint32
 	Uint64
@@ -37,7 +38,8 @@ const (
 
 // Elem is the Go type of an element.
 type Elem interface {
-	~bool | ~uint8 | uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | F16 | BF16 | ~float32 | ~float64 | ~complex64 | ~complex128
+	~bool | ~uint8 | uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | F16 | BF16 | ~float32 |
+		~float64 | ~complex64 | ~complex128
 }
 
 var dtypeInfo = [dtypes]struct {
@@ -66,7 +68,8 @@ func (d DType) isFloat() bool   { return d >= Float16 && d <= Float64 || d >= Fl
 func (d DType) isComplex() bool { return d == Complex64 || d == Complex128 }
 func (d DType) isKept() bool    { return d >= Uint16 } // and not computed with
 
-// ParseDType is the inverse of DType.String; it takes PyTorch's "torch.float32" as well. The error wraps ErrDType.
+// ParseDType is the inverse of DType.String; it takes PyTorch's "torch.float32" as well. The error
+// wraps ErrDType.
 func ParseDType(s string) (DType, error) {
 	name := strings.TrimPrefix(s, "torch.")
 	for i, info := range dtypeInfo {

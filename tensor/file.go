@@ -42,16 +42,19 @@ func (e *FileError) Error() string {
 // Unwrap returns ErrFile.
 func (e *FileError) Unwrap() error { return ErrFile }
 
-// FromFile returns a tensor whose elements are a file's bytes, mapped and not read: torch.from_file. The caller closes it.
+// FromFile returns a tensor whose elements are a file's bytes, mapped and not read:
+// torch.from_file. The caller closes it.
 //
-// With shared, what is written goes to the file, every process that maps it sees it, and a file that is missing or too short is
-// made or lengthened, with zeros. Sent to another process, the tensor is the same memory there: that process opens the
-// file by its path and refuses one that is not the same. Without shared, the file is only read, and what is written stays in
-// the tensor; sent or shared, it is copied to shared memory once, as any tensor is.
+// With shared, what is written goes to the file, every process that maps it sees it, and a file
+// that is missing or too short is made or lengthened, with zeros. Sent to another process, the
+// tensor is the same memory there: that process opens the file by its path and refuses one that is
+// not the same. Without shared, the file is only read, and what is written stays in the tensor;
+// sent or shared, it is copied to shared memory once, as any tensor is.
 //
-// The error is a *FileError where the file is too short, or no regular file. Whoever cuts the file short later does it
-// under the tensor: each operation asks for the file's size first and panics with a *FileError; what it cannot see is a cut in
-// the middle of an operation, and an access to a slice of Data. [Guard] makes errors of all of these.
+// The error is a *FileError where the file is too short, or no regular file. A program that cuts
+// the file short later does it under the tensor: each operation asks for the file's size first and
+// panics with a *FileError; what it cannot see is a cut in the middle of an operation, and an
+// access to a slice of Data. [Guard] makes errors of all of these.
 func FromFile(path string, shared bool, dt DType, shape ...int) (*Tensor, error) {
 	t, err := fromFile(path, shared, dt, shape)
 	if err != nil {
@@ -73,7 +76,8 @@ func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) 
 	return t, nil
 }
 
-// openFile maps the first size bytes of a file. With extend it is made, or lengthened, where need be.
+// openFile maps the first size bytes of a file. With extend it is made, or lengthened, where need
+// be.
 func openFile(path string, shared, extend bool, size int) (*file, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -135,7 +139,8 @@ func (f *file) end() error {
 	return err
 }
 
-// lengthen makes room on the disk, where the file system can say so, since a full disk under a mapping is a fault.
+// lengthen makes room on the disk, where the file system can say so, since a full disk under a
+// mapping is a fault.
 func lengthen(f *os.File, size int64) error {
 	if err := f.Truncate(size); err != nil {
 		return err
@@ -161,8 +166,8 @@ func (f *file) short() error {
 	return nil // or it was closed, which others find out
 }
 
-// Guard calls f and returns the *FileError if f meets a file that was cut short under a tensor. Only what f does in its own
-// goroutine is guarded. All other panics go on.
+// Guard calls f and returns the *FileError if f meets a file that was cut short under a tensor.
+// Only what f does in its own goroutine is guarded. All other panics go on.
 func Guard(f func()) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -185,8 +190,8 @@ func Guard(f func()) (err error) {
 	return nil
 }
 
-// files are those that are mapped: a file that is mapped once more is the storage that it is, and a fault is told by its
-// address.
+// files are those that are mapped: a file that is mapped once more is the storage that it is, and a
+// fault is told by its address.
 var files = fileTable{open: map[*file]weak.Pointer[storage]{}}
 
 type fileTable struct {
@@ -194,7 +199,8 @@ type fileTable struct {
 	open map[*file]weak.Pointer[storage]
 }
 
-// house returns the storage of f with one view more. If that has a mapping of its own already, f is closed again.
+// house returns the storage of f with one view more. If that has a mapping of its own already, f is
+// closed again.
 func (t *fileTable) house(f *file) *storage {
 	s := t.enter(f)
 	if s.mem.Load().lease != f {
@@ -281,7 +287,8 @@ func readFile(d *wire.Decoder) (*storage, error) {
 		return nil, err
 	}
 	if f.id != id {
-		return nil, errors.Join(&FileError{path, int64(size), int64(size), "it is another file than the sender's"}, f.end())
+		return nil, errors.Join(&FileError{path, int64(size), int64(size),
+			"it is another file than the sender's"}, f.end())
 	}
 	return files.house(f), nil
 }

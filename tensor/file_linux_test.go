@@ -58,7 +58,8 @@ func TestFromFilePrivate(t *testing.T) {
 	}
 	y, err := cross(t, d, x) // one copy, into shared memory
 	check(t, err)
-	if got := fmt.Sprint(tensor.Data[uint8](y)); got != "[2 3 4 5]" || !y.IsShared() || !x.SameStorage(y) || d.Stats().Copied != 4 {
+	if got := fmt.Sprint(tensor.Data[uint8](y)); got != "[2 3 4 5]" || !y.IsShared() || !x.SameStorage(y) ||
+		d.Stats().Copied != 4 {
 		t.Errorf("%v arrived, %d bytes copied", got, d.Stats().Copied)
 	}
 	check(t, errors.Join(x.Close(), y.Close()))

@@ -68,11 +68,12 @@ func (r reduction) on(dt DType) fold {
 // combines are the operations that put together what parts of a row were reduced to.
 var combines = map[reduction]op{redSum: opAdd, redProd: opMul, redMax: opMax, redMin: opMin}
 
-// wideRow is from how many elements on adding up whole rows is quicker than copying columns to be rows.
+// wideRow is from how many elements on adding up whole rows is quicker than copying columns to be
+// rows.
 const wideRow = 64
 
-// of reduces dimensions of t, by default all. If it can put parts together it takes the last dimensions first: their elements
-// are often next to each other, and what is left is small.
+// of reduces dimensions of t, by default all. If it can put parts together it takes the last
+// dimensions first: their elements are often next to each other, and what is left is small.
 func (r reduction) of(t *Tensor, dims []int) *Tensor {
 	if t.Device() != nil {
 		return r.remote(t, dims)
@@ -153,7 +154,8 @@ func (f fold) over(t *Tensor, dims []int) *Tensor {
 	return out
 }
 
-// rowsOf returns t, or a copy of dtype dt, with its dimensions in order, those of tail last, and contiguous.
+// rowsOf returns t, or a copy of dtype dt, with its dimensions in order, those of tail last, and
+// contiguous.
 func (t *Tensor) rowsOf(dt DType, order, tail []int) *Tensor {
 	rows := t.peek(pick(t.shape, order, tail), pick(t.strides, order, tail), t.offset)
 	if t.dtype != dt || !rows.IsContiguous() {
@@ -172,7 +174,8 @@ func pick(s []int, lists ...[]int) []int {
 	return out
 }
 
-// mark says which dimensions are named; none stands for all. A single number has a dimension 0 here, as in PyTorch.
+// mark says which dimensions are named; none stands for all. A single number has a dimension 0
+// here, as in PyTorch.
 func (t *Tensor) mark(dims []int) []bool {
 	if len(t.shape) == 0 {
 		if len(dims) == 1 {

@@ -67,7 +67,8 @@ func first[T ordered](row []T, before func(a, b T) bool) int64 {
 func greater[T ordered](a, b T) bool { return a > b || a != a && b == b }
 func less[T ordered](a, b T) bool    { return a < b || a != a && b == b }
 
-// varianceOf adds the squares of what the mean leaves. Their sum, which would be 0 but for rounding, corrects that.
+// varianceOf adds the squares of what the mean leaves. Their sum, which would be 0 but for
+// rounding, corrects that.
 func varianceOf[T float](row []T) float64 {
 	n := float64(len(row))
 	if n < 2 {

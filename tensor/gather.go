@@ -5,15 +5,17 @@ import (
 	"slices"
 )
 
-// A visitor is shown elements of one tensor together with elements of another. neighbours gets n of them with the places of the first
-// ones and the distances of the others, scattered those of the first tensor at places.
+// A visitor is shown elements of one tensor together with elements of another. neighbours gets n of
+// them with the places of the first ones and the distances of the others, scattered those of the
+// first tensor at places.
 type visitor struct {
 	neighbours func(at, step, oAt, oStep, n int)
 	scattered  func(places []int, oAt, oStep int)
 }
 
-// along visits, for each element of idx (Int64), the element of t at the same indices but that along dim, which idx says,
-// and the element of o at the same indices. Other dimensions of idx are at most as large as those of t and o.
+// along visits, for each element of idx (Int64), the element of t at the same indices but that
+// along dim, which idx says, and the element of o at the same indices. Other dimensions of idx are
+// at most as large as those of t and o.
 func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	dim = t.wantAlong(what, dim, idx, o)
 	strides := slices.Clone(t.strides)
@@ -46,7 +48,8 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	runtime.KeepAlive(o)
 }
 
-// wantAlong refuses indices of another shape or dtype than along takes. It returns the dimension counted from the start.
+// wantAlong refuses indices of another shape or dtype than along takes. It returns the dimension
+// counted from the start.
 func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	idx.want(Int64)
 	dim = t.axis(dim)
@@ -61,8 +64,8 @@ func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
 	return dim
 }
 
-// Gather returns, for each element of idx (Int64), the element of t at the same indices but that along dim, which the
-// element says. Other dimensions of idx are at most as large as t's.
+// Gather returns, for each element of idx (Int64), the element of t at the same indices but that
+// along dim, which the element says. Other dimensions of idx are at most as large as t's.
 func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather", dim, idx) }
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
@@ -74,7 +77,8 @@ func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
 	t.along(what, dim, idx, out, visitor{
 		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
-		bySize(size, gathering[uint8], gathering[uint16], gathering[uint32], gathering[uint64], gathering[complex128])(dst, src),
+		bySize(size, gathering[uint8], gathering[uint16], gathering[uint32], gathering[uint64],
+			gathering[complex128])(dst, src),
 	})
 	return out
 }
@@ -104,8 +108,9 @@ func gathering[T any](dst, src []byte) func(places []int, to, step int) {
 	}
 }
 
-// Scatter sets, for each element of idx (Int64), the element of t at the same indices but that along dim, which the
-// element says, to that of src. Where two name one element, which of them it becomes is not said. t keeps its dtype, which is src's.
+// Scatter sets, for each element of idx (Int64), the element of t at the same indices but that
+// along dim, which the element says, to that of src. Where two name one element, which of them it
+// becomes is not said. t keeps its dtype, which is src's.
 func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("Scatter", dim, idx, src, copier(t.dtype.Size()))
 }
@@ -182,7 +187,8 @@ func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	return t.gather("IndexSelect", dim, wide)
 }
 
-// IndexCopy sets the indices of a dimension that idx (Int64, one dimension) lists to those of src, one after another.
+// IndexCopy sets the indices of a dimension that idx (Int64, one dimension) lists to those of src,
+// one after another.
 func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
 	wide := t.widened("IndexCopy", dim, idx)
 	wide.wantShape("IndexCopy", src)
@@ -190,7 +196,8 @@ func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("IndexCopy", dim, wide, src, copier(t.dtype.Size()))
 }
 
-// IndexAdd adds to the indices of a dimension that idx (Int64, one dimension) lists those of src, one after another.
+// IndexAdd adds to the indices of a dimension that idx (Int64, one dimension) lists those of src,
+// one after another.
 func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 	wide := t.widened("IndexAdd", dim, idx)
 	wide.wantShape("IndexAdd", src)
@@ -215,8 +222,9 @@ func (t *Tensor) wantShape(what string, src *Tensor) {
 	}
 }
 
-// Index returns the elements at the places that index tensors (Int64) of the first dimensions give together, as t[i, j]
-// does in PyTorch: their shape, to which they are broadcast, followed by t's other dimensions.
+// Index returns the elements at the places that index tensors (Int64) of the first dimensions give
+// together, as t[i, j] does in PyTorch: their shape, to which they are broadcast, followed by t's
+// other dimensions.
 func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	if len(idx) == 0 || len(idx) > len(t.shape) {
 		misuse("Index of %d dimensions by %d tensors", len(t.shape), len(idx))

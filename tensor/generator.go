@@ -9,9 +9,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/seed"
 )
 
-// A Generator makes random numbers: the same for one seed on every machine, whatever it computes with. It is a PCG of
-// 128 bits (PCG XSL RR), each of whose streams is a sequence of its own. Any number of goroutines may use it; which of
-// them gets which number is then up to the scheduler, so give each its own by Fork.
+// A Generator makes random numbers: the same for one seed on every machine, whatever it computes
+// with. It is a PCG of 128 bits (PCG XSL RR), each of whose streams is a sequence of its own. Any
+// number of goroutines may use it; which of them gets which number is then up to the scheduler, so
+// give each its own by Fork.
 type Generator struct {
 	mu             sync.Mutex
 	hi, lo         uint64 // the state
@@ -94,8 +95,9 @@ func (g *Generator) Shuffle(n int, swap func(i, j int)) {
 	}
 }
 
-// Fork returns the generator of g's seed for another stream: for the same number always the same, whatever g has been
-// used for, and independent of g and its other streams. Stream 0 begins as g did, if g is not a fork itself.
+// Fork returns the generator of g's seed for another stream: for the same number always the same,
+// whatever g has been used for, and independent of g and its other streams. Stream 0 begins as g
+// did, if g is not a fork itself.
 func (g *Generator) Fork(stream uint64) *Generator {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +147,8 @@ func (g *Generator) reseed(seed uint64) {
 	}
 }
 
-// InitialSeed returns the seed that g began with, or that of the generator whose state it was given.
+// InitialSeed returns the seed that g began with, or that of the generator whose state it was
+// given.
 func (g *Generator) InitialSeed() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -157,18 +160,20 @@ var defaultGenerator = NewGenerator(0)
 // What begins the random numbers of a process begins those of its default generator.
 func init() { seed.Process.Watch(defaultGenerator.reseed) }
 
-// DefaultGenerator returns the generator that is used where none is given. In the process that a user starts it begins with
-// a seed from the system's entropy, which is another one in each run. In a worker it begins with a seed that follows from that
-// of its starter, from its function, its rank, and how often it was started: no two workers draw the same numbers, and after a
-// ManualSeed in the first process all draw the same ones in every run. Goroutines that stand for processes share the
-// generator of theirs; a generator of their own they make of shoal.Seed.
+// DefaultGenerator returns the generator that is used where none is given. In the process that a
+// user starts it begins with a seed from the system's entropy, which is another one in each run. In
+// a worker it begins with a seed that follows from that of its starter, from its function, its
+// rank, and how often it was started: no two workers draw the same numbers, and after a ManualSeed
+// in the first process all draw the same ones in every run. Goroutines that stand for processes
+// share the generator of theirs; a generator of their own they make of shoal.Seed.
 func DefaultGenerator() *Generator { return defaultGenerator }
 
-// ManualSeed seeds the default generator of this process, and by that the workers that it starts from here on.
+// ManualSeed seeds the default generator of this process, and by that the workers that it starts
+// from here on.
 func ManualSeed(s uint64) { seed.Process.Set(s) }
 
-// InitialSeed returns the seed of this process: that of the last ManualSeed, or what it began with, see DefaultGenerator. Whoever
-// wants a run to be repeated notes it.
+// InitialSeed returns the seed of this process: that of the last ManualSeed, or what it began with,
+// see DefaultGenerator. Note it to repeat a run.
 func InitialSeed() uint64 { return seed.Process.Initial() }
 
 // MarshalBinary is State, so that a generator travels to other processes as a copy of itself.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Cat returns the tensors one after another along a dimension. Their dtypes are promoted, and their other dimensions
-// are equal.
+// Cat returns the tensors one after another along a dimension. Their dtypes are promoted, and their
+// other dimensions are equal.
 func Cat(ts []*Tensor, dim int) *Tensor {
 	if len(ts) == 0 {
 		misuse("Cat of no tensors")
@@ -41,8 +41,8 @@ func Cat(ts []*Tensor, dim int) *Tensor {
 	return out
 }
 
-// legacy reports whether t is what an empty tensor was in PyTorch before there were others: Cat passes over it, whatever the
-// shape of the rest.
+// legacy reports whether t is what an empty tensor was in PyTorch before there were others: Cat
+// passes over it, whatever the shape of the rest.
 func (t *Tensor) legacy() bool { return len(t.shape) == 1 && t.shape[0] == 0 }
 
 // Stack returns the tensors, which are of one shape, along a new dimension.
@@ -65,8 +65,8 @@ func Stack(ts []*Tensor, dim int) *Tensor {
 	return out
 }
 
-// Flip returns a copy whose elements are in the opposite order along dims: torch.flip. With images in (…, H, W), -1 makes left right. It panics where a dimension is
-// named twice.
+// Flip returns a copy whose elements are in the opposite order along dims: torch.flip. With images
+// in (…, H, W), -1 makes left right. It panics where a dimension is named twice.
 func Flip(t *Tensor, dims ...int) *Tensor {
 	out, turned := t.Clone(), make([]bool, len(t.shape))
 	for _, d := range dims {
@@ -90,7 +90,8 @@ func Equal(a, b *Tensor) bool {
 	return slices.Equal(a.shape, b.shape) && At[bool](All(Eq(a, b)))
 }
 
-// AllClose reports whether all |a-b| <= atol + rtol*|b|. NaN is close to nothing; infinities are close to themselves.
+// AllClose reports whether all |a-b| <= atol + rtol*|b|. NaN is close to nothing; infinities are
+// close to themselves.
 func AllClose(a, b *Tensor, rtol, atol float64) bool {
 	dt := Promote(promote(a, b), Float64)
 	a, b = a.apartAs(dt), b.apartAs(dt)

@@ -25,8 +25,8 @@ func rowMajor(shape []int) []int {
 	return strides
 }
 
-// SizeOf returns the bytes of a contiguous tensor of a shape that may come from anywhere. The error wraps ErrDType, or ErrLayout where
-// a size is negative or there are more elements than addresses.
+// SizeOf returns the bytes of a contiguous tensor of a shape that may come from anywhere. The error
+// wraps ErrDType, or ErrLayout where a size is negative or there are more elements than addresses.
 func (d DType) SizeOf(shape ...int) (size int, err error) {
 	if !d.valid() {
 		return 0, fmt.Errorf("%v: %w", d, ErrDType)
@@ -80,7 +80,8 @@ func wrap(i, n int, what string) int {
 
 func (t *Tensor) axis(i int) int { return wrap(i, len(t.shape), "dimension") }
 
-// broadcast returns the common shape of operands: sizes are aligned at the last dimension, and those of 1 stretch.
+// broadcast returns the common shape of operands: sizes are aligned at the last dimension, and
+// those of 1 stretch.
 func broadcast(shapes ...[]int) []int {
 	var out []int
 	for _, s := range shapes {

@@ -9,18 +9,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A FileMap is a mapped file in which tensors are found, each with a storage of its own. The mapping lasts until the FileMap and all
-// of them are closed or collected.
+// A FileMap is a mapped file in which tensors are found, each with a storage of its own. The
+// mapping lasts until the FileMap and all of them are closed or collected.
 type FileMap struct {
 	hold *Tensor // of no elements
 	file *file
 }
 
-// MapFile maps an open file, for packages that know where tensors are in it. The file becomes the FileMap's, which the caller closes;
-// on an error it stays the caller's.
+// MapFile maps an open file, for packages that know where tensors are in it. The file becomes the
+// FileMap's, which the caller closes; on an error it stays the caller's.
 //
-// The file is only read: what is written stays in the memory of the tensors. It may be removed or replaced; one that is cut short
-// is the *FileError that [FromFile] speaks of.
+// The file is only read: what is written stays in the memory of the tensors. It may be removed or
+// replaced; one that is cut short is the *FileError that [FromFile] speaks of.
 func MapFile(f *os.File) (*FileMap, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -33,8 +33,9 @@ func MapFile(f *os.File) (*FileMap, error) {
 	return &FileMap{mapped.part(0, 0), mapped}, nil
 }
 
-// Storage returns a tensor of Uint8 whose storage are the n bytes at an offset, which should be a multiple of 8, or of 16 for
-// Complex128. The caller views its Storage and closes it. The error wraps ErrLayout where the file has no such bytes.
+// Storage returns a tensor of Uint8 whose storage are the n bytes at an offset, which should be a
+// multiple of 8, or of 16 for Complex128. The caller views its Storage and closes it. The error
+// wraps ErrLayout where the file has no such bytes.
 func (m *FileMap) Storage(at, n int64) (*Tensor, error) {
 	if size := int64(len(m.file.bytes)); at < 0 || n < 0 || at > size || n > size-at {
 		return nil, fmt.Errorf("%d bytes at %d of a file of %d: %w", n, at, size, ErrLayout)
@@ -78,7 +79,8 @@ func (m *memory) file() (f *file, ok bool) {
 	return nil, false
 }
 
-// ReadFileAt fills t, which is contiguous and on the host, with the bytes at an offset of a file, as a copy that needs no mapping.
+// ReadFileAt fills t, which is contiguous and on the host, with the bytes at an offset of a file,
+// as a copy that needs no mapping.
 func ReadFileAt(t *Tensor, f *os.File, at int64) error {
 	b := Bytes(t)
 	sys.Ready(b)

@@ -2,7 +2,8 @@ package tensor
 
 import "runtime"
 
-// Nonzero returns the indices (Int64) of the elements other than 0, one in each row: (n, dimensions).
+// Nonzero returns the indices (Int64) of the elements other than 0, one in each row: (n,
+// dimensions).
 func Nonzero(t *Tensor) *Tensor {
 	if t.Device() != nil {
 		return t.viaHost(Nonzero)
@@ -39,7 +40,8 @@ func countTrue(mask []byte) (n int) {
 	return n
 }
 
-// MaskedSelect returns the elements where mask (Bool) is true, one after another; t and mask are broadcast.
+// MaskedSelect returns the elements where mask (Bool) is true, one after another; t and mask are
+// broadcast.
 func MaskedSelect(t, mask *Tensor) *Tensor {
 	mask.want(Bool)
 	shape := broadcast(t.shape, mask.shape)
@@ -58,7 +60,8 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	}
 	chosen := m.rowsOf(Bool, order, nil).span()
 	out := Empty(t.dtype, countTrue(chosen))
-	bySize(t.dtype.Size(), selecting[uint8], selecting[uint16], selecting[uint32], selecting[uint64], selecting[complex128])(
+	bySize(t.dtype.Size(), selecting[uint8], selecting[uint16], selecting[uint32], selecting[uint64],
+		selecting[complex128])(
 		out.span(), x.rowsOf(t.dtype, order, nil).span(), chosen)
 	runtime.KeepAlive(t)
 	runtime.KeepAlive(mask)

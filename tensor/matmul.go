@@ -7,8 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// MatMul returns the matrix product, as PyTorch's: of two vectors the inner product; of a matrix and a vector a vector;
-// with more dimensions, the product of the matrices in the last two, the others being broadcast. Dtypes are promoted.
+// MatMul returns the matrix product, as PyTorch's: of two vectors the inner product; of a matrix
+// and a vector a vector; with more dimensions, the product of the matrices in the last two, the
+// others being broadcast. Dtypes are promoted.
 func MatMul(a, b *Tensor) *Tensor {
 	if len(a.shape) == 0 || len(b.shape) == 0 {
 		misuse("MatMul of shapes %v and %v: want at least one dimension", a.shape, b.shape)
@@ -35,12 +36,15 @@ func MatMul(a, b *Tensor) *Tensor {
 	return out.become(out.To(dt))
 }
 
-// AddMM adds the product of two matrices to t, which is contiguous and of their dtype, in place: torch.addmm.
+// AddMM adds the product of two matrices to t, which is contiguous and of their dtype, in place:
+// torch.addmm.
 func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
-	if len(t.shape) != 2 || len(a.shape) != 2 || len(b.shape) != 2 || a.shape[1] != b.shape[0] || t.shape[0] != a.shape[0] || t.shape[1] != b.shape[1] {
+	if len(t.shape) != 2 || len(a.shape) != 2 || len(b.shape) != 2 || a.shape[1] != b.shape[0] ||
+		t.shape[0] != a.shape[0] || t.shape[1] != b.shape[1] {
 		misuse("AddMM of shapes %v and %v to %v", a.shape, b.shape, t.shape)
 	}
-	if t.Device() == nil || !t.IsContiguous() || t.dtype != a.dtype || t.dtype != b.dtype || t.dtype != t.dtype.computed() {
+	if t.Device() == nil || !t.IsContiguous() || t.dtype != a.dtype || t.dtype != b.dtype ||
+		t.dtype != t.dtype.computed() {
 		return t.Add(MatMul(a, b))
 	}
 	home([]*Tensor{t, a, b})
@@ -48,7 +52,8 @@ func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
 	return t
 }
 
-// BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m). Nothing is broadcast.
+// BMM returns the products of the matrices of two batches, (b, n, k) and (b, k, m), as (b, n, m).
+// Nothing is broadcast.
 func BMM(a, b *Tensor) *Tensor {
 	if len(a.shape) != 3 || len(b.shape) != 3 || a.shape[0] != b.shape[0] {
 		misuse("BMM of shapes %v and %v: want (b, n, k) and (b, k, m)", a.shape, b.shape)
@@ -56,12 +61,13 @@ func BMM(a, b *Tensor) *Tensor {
 	return MatMul(a, b)
 }
 
-// matrices returns t in dtype dt as matrices whose rows or columns are contiguous; a vector is one with dimension dim
-// of size 1.
+// matrices returns t in dtype dt as matrices whose rows or columns are contiguous; a vector is one
+// with dimension dim of size 1.
 func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 	x := t.peek(t.shape, t.strides, t.offset)
 	if len(x.shape) == 1 {
-		x.shape, x.strides = slices.Insert(slices.Clone(x.shape), dim, 1), slices.Insert(slices.Clone(x.strides), dim, 1)
+		x.shape, x.strides = slices.Insert(slices.Clone(x.shape), dim, 1),
+			slices.Insert(slices.Clone(x.strides), dim, 1)
 		if dim == 0 {
 			x.strides[0] = t.shape[0] * t.strides[0]
 		}
@@ -72,8 +78,8 @@ func (t *Tensor) matrices(dt DType, dim int) *Tensor {
 	return x
 }
 
-// leading returns how the matrices lie in memory for Gemm: transposed or not, and the distance of rows (of columns, if
-// transposed).
+// leading returns how the matrices lie in memory for Gemm: transposed or not, and the distance of
+// rows (of columns, if transposed).
 func (t *Tensor) leading() (trans bool, ld int, ok bool) {
 	rows, cols := t.Dim(-2), t.Dim(-1)
 	down, across := t.strides[len(t.strides)-2], t.strides[len(t.strides)-1]

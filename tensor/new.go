@@ -88,8 +88,8 @@ func Eye(dt DType, n int) *Tensor {
 	return t
 }
 
-// FromSlice returns a tensor that has data as its storage, without copying it: who writes to one writes to the other,
-// until the tensor is shared. It panics unless the shape has as many elements.
+// FromSlice returns a tensor that has data as its storage, without copying it: a write to one is a
+// write to the other, until the tensor is shared. It panics unless the shape has as many elements.
 func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	dt := DTypeOf[T]()
 	own, _ := checkShape(dt, shape)
@@ -99,7 +99,8 @@ func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	return contiguous(onHeap(raw(data)), dt, own)
 }
 
-// NewShared returns zeros in shared memory. The caller closes the tensor. The error wraps shm.ErrNoSpace where the domain is full.
+// NewShared returns zeros in shared memory. The caller closes the tensor. The error wraps
+// shm.ErrNoSpace where the domain is full.
 func NewShared(dt DType, shape ...int) (*Tensor, error) {
 	t, err := EmptyShared(dt, shape...)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A numeric is what can be done with elements of one dtype: a function for each operation on rows, and nil for those that
-// are not defined. Dtypes that are only stored, see DType.computed, have none.
+// A numeric is what can be done with elements of one dtype: a function for each operation on rows,
+// and nil for those that are not defined. Dtypes that are only stored, see DType.computed, have
+// none.
 type numeric struct {
 	rows    [ops]rowFunc
 	folds   [reductions]foldFunc
@@ -19,7 +20,8 @@ type numeric struct {
 	product func(p matrixProduct, a, b, c []byte)
 }
 
-// numerics make those of a dtype when it is first computed with, so that a program which starts does not wait for them.
+// numerics make those of a dtype when it is first computed with, so that a program which starts
+// does not wait for them.
 var numerics = [dtypes]func() *numeric{
 	Bool:       sync.OnceValue(boolNumeric),
 	Uint8:      sync.OnceValue(integerNumeric[uint8]),
@@ -43,7 +45,8 @@ func (d DType) numeric() *numeric {
 
 // boolNumeric has what PyTorch defines: addition is or, multiplication is and.
 func boolNumeric() *numeric {
-	n := &numeric{total: Int64, keys: integerKeys[uint8], running: runningSum[int64, int64, uint8], add: accumulate(func(a, b uint8) uint8 { return a | b })}
+	n := &numeric{total: Int64, keys: integerKeys[uint8], running: runningSum[int64, int64, uint8],
+		add: accumulate(func(a, b uint8) uint8 { return a | b })}
 	orderedRows[uint8](&n.rows)
 	n.rows[opAdd], n.rows[opMul] = n.rows[opMax], n.rows[opMin]
 	for _, o := range []op{opSub, opNeg, opAbs, opRelu, opFloor, opCeil, opRound, opTrunc} {
@@ -54,7 +57,8 @@ func boolNumeric() *numeric {
 }
 
 func integerNumeric[T integer]() *numeric {
-	n := &numeric{total: Int64, keys: integerKeys[T], running: runningSum[int64, int64, T], product: plain[T], add: accumulate(sum[T])}
+	n := &numeric{total: Int64, keys: integerKeys[T], running: runningSum[int64, int64, T], product: plain[T],
+		add: accumulate(sum[T])}
 	orderedRows[T](&n.rows)
 	integerRows[T](&n.rows)
 	orderedFolds[T, int64](&n.folds)
@@ -62,7 +66,8 @@ func integerNumeric[T integer]() *numeric {
 }
 
 func floatNumeric[T float]() *numeric {
-	n := &numeric{total: Float64, keys: floatKeys[T], running: runningSum[float64, T, T], product: gemm[T], add: accumulate(sum[T])}
+	n := &numeric{total: Float64, keys: floatKeys[T], running: runningSum[float64, T, T], product: gemm[T],
+		add: accumulate(sum[T])}
 	orderedRows[T](&n.rows)
 	floatRows[T](&n.rows)
 	orderedFolds[T, float64](&n.folds)

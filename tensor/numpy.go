@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// numpyNames are numpy's names of dtypes, without the byte order; it has no bfloat16 and no floats of 8 bits.
+// numpyNames are numpy's names of dtypes, without the byte order; it has no bfloat16 and no floats
+// of 8 bits.
 var numpyNames = [dtypes]string{
 	Bool: "b1", Uint8: "u1", Int8: "i1", Int16: "i2", Int32: "i4", Int64: "i8",
 	Float16: "f2", Float32: "f4", Float64: "f8", Complex64: "c8", Complex128: "c16",
@@ -25,7 +26,8 @@ func (d DType) Numpy() string {
 	}
 }
 
-// ParseNumpy is the inverse of DType.Numpy; swapped says that the bytes of a number are in the other order. The error wraps ErrDType.
+// ParseNumpy is the inverse of DType.Numpy; swapped says that the bytes of a number are in the
+// other order. The error wraps ErrDType.
 func ParseNumpy(s string) (d DType, swapped bool, err error) {
 	if len(s) > 1 && strings.IndexByte("<>|=", s[0]) >= 0 {
 		if i := slices.Index(numpyNames[:], s[1:]); i >= 0 {
@@ -49,8 +51,8 @@ func (d DType) SwapBytes(b []byte) {
 	}
 }
 
-// CleanBools makes every byte that is neither 0 nor 1, which in other languages is true and in Go no bool, 1. It does nothing for
-// other dtypes.
+// CleanBools makes every byte that is neither 0 nor 1, which in other languages is true and in Go
+// no bool, 1. It does nothing for other dtypes.
 func (d DType) CleanBools(b []byte) {
 	if d != Bool {
 		return

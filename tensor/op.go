@@ -1,6 +1,7 @@
 package tensor
 
-// An Op is an elementwise operation: for each dtype that is computed with, a function on contiguous rows, or what a Computer has.
+// An Op is an elementwise operation: for each dtype that is computed with, a function on contiguous
+// rows, or what a Computer has.
 type Op uint8
 
 type op = Op
@@ -71,7 +72,8 @@ var opNames = [...]string{
 // String returns the name of the function that applies it, such as Add.
 func (o Op) String() string { return opNames[o] }
 
-// Into sets the elements of out to o of those of in, as a Computer's Map does, and returns out. Shapes are broadcast to out's, and dtypes converted to those that o has for the first operand's.
+// Into sets the elements of out to o of those of in, as a Computer's Map does, and returns out.
+// Shapes are broadcast to out's, and dtypes converted to those that o has for the first operand's.
 func (o Op) Into(out *Tensor, in ...*Tensor) *Tensor {
 	switch o {
 	case opCopy:

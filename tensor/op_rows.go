@@ -18,7 +18,8 @@ func single[R, T any](f func(r []R, a []T)) rowFunc {
 	return func(out []byte, in [3][]byte) { f(typed[R](out), typed[T](in[0])) }
 }
 
-// zip and each are so small that the compiler puts them, with f, where they are called: a loop without calls.
+// zip and each are so small that the compiler puts them, with f, where they are called: a loop
+// without calls.
 func zip[R, T any](r []R, a, b []T, f func(x, y T) R) {
 	a, b = a[:len(r)], b[:len(r)]
 	for i := range r {
@@ -150,9 +151,11 @@ func floatRows[T float](rows *[ops]rowFunc) {
 	rows[opIsFinite] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x-x == 0) }) })
 	rows[opMax], rows[opMin] = kernels(kernel.Max[T]), kernels(kernel.Min[T])
 	rows[opRelu] = kernels1(kernel.Relu[T])
-	rows[opExp], rows[opSigmoid], rows[opTanh] = kernels1(kernel.Exp[T]), kernels1(kernel.Sigmoid[T]), kernels1(kernel.Tanh[T])
+	rows[opExp], rows[opSigmoid], rows[opTanh] = kernels1(kernel.Exp[T]), kernels1(kernel.Sigmoid[T]),
+		kernels1(kernel.Tanh[T])
 	for o, f := range map[op]kernel.Function{
-		opNeg: kernel.Neg, opAbs: kernel.Abs, opFloor: kernel.Floor, opCeil: kernel.Ceil, opRound: kernel.Round, opTrunc: kernel.Trunc,
+		opNeg: kernel.Neg, opAbs: kernel.Abs, opFloor: kernel.Floor, opCeil: kernel.Ceil,
+		opRound: kernel.Round, opTrunc: kernel.Trunc,
 		opSqrt: kernel.Sqrt, opRsqrt: kernel.Rsqrt, opReciprocal: kernel.Reciprocal, opLog: kernel.Log,
 	} {
 		rows[o] = kernels1(func(x, y []T) { kernel.Map(f, x, y) })
@@ -173,7 +176,8 @@ func remainder(x, y float64) float64 {
 	return rest
 }
 
-// floorDivide is the quotient that belongs to remainder, which the floor of x/y, rounded before, is not always.
+// floorDivide is the quotient that belongs to remainder, which the floor of x/y, rounded before, is
+// not always.
 func floorDivide(x, y float64) float64 {
 	if y == 0 {
 		return x / y
@@ -191,7 +195,8 @@ func floorDivide(x, y float64) float64 {
 
 func complexRows[T cplx](rows *[ops]rowFunc) {
 	rows[opDiv] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x / y }) })
-	rows[opPow] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(cmplx.Pow(complex128(x), complex128(y))) }) })
+	rows[opPow] = pairwise(
+		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(cmplx.Pow(complex128(x), complex128(y))) }) })
 	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
 	rows[opAbs] = magnitudes[T]()
 	for o, f := range map[op]func(complex128) complex128{
@@ -203,7 +208,9 @@ func complexRows[T cplx](rows *[ops]rowFunc) {
 
 func magnitudes[T cplx]() rowFunc {
 	if DTypeOf[T]() == Complex64 {
-		return single(func(r []float32, a []T) { each(r, a, func(x T) float32 { return float32(cmplx.Abs(complex128(x))) }) })
+		return single(func(r []float32, a []T) {
+			each(r, a, func(x T) float32 { return float32(cmplx.Abs(complex128(x))) })
+		})
 	}
 	return single(func(r []float64, a []T) { each(r, a, func(x T) float64 { return cmplx.Abs(complex128(x)) }) })
 }

@@ -145,18 +145,24 @@ var binaries = map[string]struct {
 	minimum tensor.DType // the dtypes from here on are tested
 	complex bool
 }{
-	"Add":     {tensor.Add, func(a, b complex128) complex128 { return a + b }, (*tensor.Tensor).Add, tensor.Int8, true},
-	"Sub":     {tensor.Sub, func(a, b complex128) complex128 { return a - b }, (*tensor.Tensor).Sub, tensor.Int8, true},
-	"Mul":     {tensor.Mul, func(a, b complex128) complex128 { return a * b }, (*tensor.Tensor).Mul, tensor.Int8, true},
-	"Div":     {tensor.Div, func(a, b complex128) complex128 { return a / b }, nil, tensor.Uint8, true},
-	"Maximum": {tensor.Maximum, func(a, b complex128) complex128 { return complex(max(real(a), real(b)), 0) }, nil, tensor.Bool, false},
-	"Minimum": {tensor.Minimum, func(a, b complex128) complex128 { return complex(min(real(a), real(b)), 0) }, nil, tensor.Bool, false},
-	"Eq":      {tensor.Eq, func(a, b complex128) complex128 { return truth(a == b) }, nil, tensor.Bool, true},
-	"Ne":      {tensor.Ne, func(a, b complex128) complex128 { return truth(a != b) }, nil, tensor.Bool, true},
-	"Lt":      {tensor.Lt, func(a, b complex128) complex128 { return truth(real(a) < real(b)) }, nil, tensor.Bool, false},
-	"Le":      {tensor.Le, func(a, b complex128) complex128 { return truth(real(a) <= real(b)) }, nil, tensor.Bool, false},
-	"Gt":      {tensor.Gt, func(a, b complex128) complex128 { return truth(real(a) > real(b)) }, nil, tensor.Bool, false},
-	"Ge":      {tensor.Ge, func(a, b complex128) complex128 { return truth(real(a) >= real(b)) }, nil, tensor.Bool, false},
+	"Add": {tensor.Add, func(a, b complex128) complex128 { return a + b }, (*tensor.Tensor).Add, tensor.Int8, true},
+	"Sub": {tensor.Sub, func(a, b complex128) complex128 { return a - b }, (*tensor.Tensor).Sub, tensor.Int8, true},
+	"Mul": {tensor.Mul, func(a, b complex128) complex128 { return a * b }, (*tensor.Tensor).Mul, tensor.Int8, true},
+	"Div": {tensor.Div, func(a, b complex128) complex128 { return a / b }, nil, tensor.Uint8, true},
+	"Maximum": {tensor.Maximum, func(a, b complex128) complex128 { return complex(max(real(a), real(b)), 0) },
+		nil, tensor.Bool, false},
+	"Minimum": {tensor.Minimum, func(a, b complex128) complex128 { return complex(min(real(a), real(b)), 0) },
+		nil, tensor.Bool, false},
+	"Eq": {tensor.Eq, func(a, b complex128) complex128 { return truth(a == b) }, nil, tensor.Bool, true},
+	"Ne": {tensor.Ne, func(a, b complex128) complex128 { return truth(a != b) }, nil, tensor.Bool, true},
+	"Lt": {tensor.Lt, func(a, b complex128) complex128 { return truth(real(a) < real(b)) }, nil,
+		tensor.Bool, false},
+	"Le": {tensor.Le, func(a, b complex128) complex128 { return truth(real(a) <= real(b)) }, nil,
+		tensor.Bool, false},
+	"Gt": {tensor.Gt, func(a, b complex128) complex128 { return truth(real(a) > real(b)) }, nil,
+		tensor.Bool, false},
+	"Ge": {tensor.Ge, func(a, b complex128) complex128 { return truth(real(a) >= real(b)) }, nil,
+		tensor.Bool, false},
 }
 
 func truth(b bool) complex128 {
@@ -199,7 +205,8 @@ func compare(t *testing.T, name string, got, a, b *tensor.Tensor, want func(a, b
 	indices(got.Shape(), func(idx []int) {
 		g, w := number(got, idx), want(number(a, idx), number(b, idx))
 		if !bad && !near(g, w, tolerance) {
-			t.Errorf("%s of %v %v and %v %v at %v: %v, want %v", name, a.DType(), a.Shape(), b.DType(), b.Shape(), idx, g, w)
+			t.Errorf("%s of %v %v and %v %v at %v: %v, want %v", name, a.DType(), a.Shape(), b.DType(),
+				b.Shape(), idx, g, w)
 			bad = true
 		}
 	})
@@ -241,8 +248,10 @@ func TestSumsAreThoseOfTheElements(t *testing.T) {
 
 func TestReductionsOfWideRowsAreThoseOfTheirColumns(t *testing.T) {
 	r := shuffler{rand.New(rand.NewPCG(7, 8))}
-	for name, f := range map[string]func(t *tensor.Tensor, dims ...int) *tensor.Tensor{"Sum": tensor.Sum, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin} {
-		for _, dt := range []tensor.DType{tensor.Bool, tensor.Int8, tensor.Int64, tensor.Float16, tensor.Float32, tensor.Float64} {
+	for name, f := range map[string]func(t *tensor.Tensor, dims ...int) *tensor.Tensor{
+		"Sum": tensor.Sum, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin} {
+		for _, dt := range []tensor.DType{tensor.Bool, tensor.Int8, tensor.Int64, tensor.Float16,
+			tensor.Float32, tensor.Float64} {
 			x := r.tensor(dt, 3, 2, 70).Contiguous()
 			for _, dims := range [][]int{{0}, {1}, {0, 1}, {0, 2}, {1, 2}} {
 				got := f(x, dims...)
@@ -268,9 +277,12 @@ func TestReductionsOfWideRowsAreThoseOfTheirColumns(t *testing.T) {
 func TestMatrixProductsOfAllLayouts(t *testing.T) {
 	r := shuffler{rand.New(rand.NewPCG(5, 6))}
 	for _, c := range []struct{ a, b, want []int }{
-		{[]int{3}, []int{3}, []int{}}, {[]int{2, 3}, []int{3}, []int{2}}, {[]int{3}, []int{3, 4}, []int{4}}, {[]int{2, 3}, []int{3, 4}, []int{2, 4}},
-		{[]int{5, 2, 3}, []int{3, 4}, []int{5, 2, 4}}, {[]int{2, 3}, []int{5, 3, 4}, []int{5, 2, 4}}, {[]int{2, 1, 2, 3}, []int{4, 3, 2}, []int{2, 4, 2, 2}},
-		{[]int{3}, []int{2, 3, 4}, []int{2, 4}}, {[]int{2, 2, 3}, []int{3}, []int{2, 2}}, {[]int{1, 1}, []int{1, 1}, []int{1, 1}}, {[]int{17, 33}, []int{33, 9}, []int{17, 9}},
+		{[]int{3}, []int{3}, []int{}}, {[]int{2, 3}, []int{3}, []int{2}}, {[]int{3}, []int{3, 4}, []int{4}},
+		{[]int{2, 3}, []int{3, 4}, []int{2, 4}},
+		{[]int{5, 2, 3}, []int{3, 4}, []int{5, 2, 4}}, {[]int{2, 3}, []int{5, 3, 4}, []int{5, 2, 4}},
+		{[]int{2, 1, 2, 3}, []int{4, 3, 2}, []int{2, 4, 2, 2}},
+		{[]int{3}, []int{2, 3, 4}, []int{2, 4}}, {[]int{2, 2, 3}, []int{3}, []int{2, 2}},
+		{[]int{1, 1}, []int{1, 1}, []int{1, 1}}, {[]int{17, 33}, []int{33, 9}, []int{17, 9}},
 	} {
 		for _, dt := range allDTypes[2:] {
 			a, b := r.tensor(dt, c.a...), r.tensor(dt, c.b...)
@@ -292,7 +304,8 @@ func TestMatrixProductsOfAllLayouts(t *testing.T) {
 				n := len(idx)
 				var sum complex128
 				for k := range x.Dim(-1) {
-					sum += number(x, append(slices.Clone(idx[:n-1]), k)) * number(y, append(slices.Clone(idx[:n-2]), k, idx[n-1]))
+					sum += number(x, append(slices.Clone(idx[:n-1]), k)) * number(y,
+						append(slices.Clone(idx[:n-2]), k, idx[n-1]))
 				}
 				if g := number(z, idx); !near(g, sum, 1e-2) {
 					t.Errorf("%v %v by %v at %v: %v, want %v", dt, c.a, c.b, idx, g, sum)
@@ -300,7 +313,8 @@ func TestMatrixProductsOfAllLayouts(t *testing.T) {
 			})
 		}
 	}
-	if s := tensor.MatMul(tensor.New(tensor.Float32, 2, 0), tensor.New(tensor.Float32, 0, 3)); !tensor.Equal(s, tensor.New(tensor.Float32, 2, 3)) {
+	if s := tensor.MatMul(tensor.New(tensor.Float32, 2, 0),
+		tensor.New(tensor.Float32, 0, 3)); !tensor.Equal(s, tensor.New(tensor.Float32, 2, 3)) {
 		t.Errorf("a product over nothing: %v", s)
 	}
 }
@@ -326,14 +340,17 @@ func TestFunctionsHaveTheirValues(t *testing.T) {
 		{"sign", tensor.Sign(x), "[-1 0 1 1]"},
 		{"pow", tensor.Pow(pi, 2), "[[9 1 16] [1 25 81]]"},
 		{"pow of floats", tensor.Pow(x, 2), "[4 0 0.25 9]"},
-		{"pow of complex", tensor.Lt(tensor.Abs(tensor.Sub(tensor.Pow(c, 2), tensor.Mul(c, c))), floats(1e-4)), "[true true]"},
+		{"pow of complex", tensor.Lt(tensor.Abs(tensor.Sub(tensor.Pow(c, 2), tensor.Mul(c, c))),
+			floats(1e-4)), "[true true]"},
 		{"maximum with NaN", tensor.Maximum(floats(nan, 1), floats(1, nan)), "[NaN NaN]"},
-		{"where", tensor.Where(tensor.Gt(pi, tensor.Scalar(tensor.Int64, 0)), pi, tensor.Scalar(tensor.Int64, 0)), "[[3 0 4] [1 0 9]]"},
+		{"where", tensor.Where(tensor.Gt(pi, tensor.Scalar(tensor.Int64, 0)), pi,
+			tensor.Scalar(tensor.Int64, 0)), "[[3 0 4] [1 0 9]]"},
 		{"clamp", x.Clone().Clamp(-1, 1), "[-1 0 0.5 1]"},
 		{"clamp bytes", tensor.FromSlice([]uint8{0, 9, 200}, 3).Clamp(-5, 100), "[0 9 100]"},
 		{"axpy", floats(1, 2).Axpy(0.5, floats(4, 8)), "[3 6]"},
 		{"axpy broadcast", tensor.New(tensor.Int32, 2, 2).Axpy(3, tensor.FromSlice([]int32{1, 2}, 2)), "[[3 6] [3 6]]"},
-		{"bool addition", tensor.Add(tensor.Eye(tensor.Bool, 2), tensor.Eye(tensor.Bool, 2)), "[[true false] [false true]]"},
+		{"bool addition", tensor.Add(tensor.Eye(tensor.Bool, 2), tensor.Eye(tensor.Bool, 2)),
+			"[[true false] [false true]]"},
 		{"int8 wraps", tensor.FromSlice([]int8{127}, 1).AddScalar(1), "[-128]"},
 		{"sum of bytes", tensor.Sum(tensor.Full(tensor.Uint8, 200, 3)), "600"},
 		{"mean", tensor.Mean(floats(1, 2, 6).View(1, 3), 1), "[3]"},
@@ -357,7 +374,8 @@ func TestFunctionsHaveTheirValues(t *testing.T) {
 		{"float to int", floats(-1.7, 1.7).To(tensor.Int32), "[-1 1]"},
 		{"complex to real", c.To(tensor.Float32), "[3 0]"},
 		{"nan is true", floats(nan, 0).To(tensor.Bool), "[true false]"},
-		{"large int64", tensor.FromSlice([]int64{1<<62 + 1}, 1).Add(tensor.Ones(tensor.Int64, 1)), "[4611686018427387906]"},
+		{"large int64", tensor.FromSlice([]int64{1<<62 + 1}, 1).Add(tensor.Ones(tensor.Int64, 1)),
+			"[4611686018427387906]"},
 	} {
 		if got := fmt.Sprint(v.got.ToNested()); got != v.want {
 			t.Errorf("%s: %s, want %s", v.name, got, v.want)
@@ -394,7 +412,8 @@ func TestClosenessIsThatOfPyTorch(t *testing.T) {
 	for _, c := range []struct {
 		a, b float32
 		want bool
-	}{{1, 1 + 1e-6, true}, {1, 1.1, false}, {inf, inf, true}, {inf, -inf, false}, {inf, 1, false}, {1, inf, false}, {nan, nan, false}, {0, 1e-9, true}} {
+	}{{1, 1 + 1e-6, true}, {1, 1.1, false}, {inf, inf, true}, {inf, -inf, false}, {inf, 1, false},
+		{1, inf, false}, {nan, nan, false}, {0, 1e-9, true}} {
 		if got := tensor.AllClose(floats(c.a), floats(c.b), 1e-5, 1e-8); got != c.want {
 			t.Errorf("%v and %v: %v", c.a, c.b, got)
 		}
@@ -417,7 +436,8 @@ func TestHalvesRoundToTheNearest(t *testing.T) {
 			}
 		}
 	}
-	for v, want := range map[float32]float64{65519: 65504, 65520: math.Inf(1), 1e-8: 0, 5.9604645e-8: 5.9604645e-8, 6.1e-5: 6.1e-5} {
+	for v, want := range map[float32]float64{65519: 65504, 65520: math.Inf(1), 1e-8: 0,
+		5.9604645e-8: 5.9604645e-8, 6.1e-5: 6.1e-5} {
 		if got := float64(tensor.MakeF16(v).Float32()); math.Abs(got-want) > 1e-7 {
 			t.Errorf("%v becomes %v", v, got)
 		}

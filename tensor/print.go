@@ -15,7 +15,8 @@ const (
 	printPrefix    = "tensor("
 )
 
-// String returns the tensor as PyTorch prints it: with four digits, in columns, summarised above 1,000 elements.
+// String returns the tensor as PyTorch prints it: with four digits, in columns, summarised above
+// 1,000 elements.
 func (t *Tensor) String() string {
 	if t.storage.Load() == nil {
 		return "tensor(closed)"

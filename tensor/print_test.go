@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// printed are the tensors of testdata/print.txt, which PyTorch 2.9.1 has written: "-- name expression", and the text.
+// printed are the tensors of testdata/print.txt, which PyTorch 2.9.1 has written: "-- name
+// expression", and the text.
 var printed = map[string]func() *tensor.Tensor{
 	"scalar":        func() *tensor.Tensor { return tensor.Scalar(tensor.Float32, 3.5) },
 	"whole":         func() *tensor.Tensor { return floats(1, 2, 3) },

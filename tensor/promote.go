@@ -13,7 +13,8 @@ func (d DType) category() int {
 	return 3
 }
 
-// Promote returns the dtype in which elements of a and b meet, as PyTorch's promote_types does. It panics for dtypes that are only kept.
+// Promote returns the dtype in which elements of a and b meet, as PyTorch's promote_types does. It
+// panics for dtypes that are only kept.
 func Promote(a, b DType) DType {
 	if a > b {
 		a, b = b, a
@@ -35,8 +36,8 @@ func Promote(a, b DType) DType {
 	return b
 }
 
-// promote is Promote for operands: a tensor without dimensions counts only if its category is the higher one, and a
-// complex number without dimensions has the digits of the floats it meets.
+// promote is Promote for operands: a tensor without dimensions counts only if its category is the
+// higher one, and a complex number without dimensions has the digits of the floats it meets.
 func promote(a, b *Tensor) DType {
 	if len(a.shape) == 0 {
 		a, b = b, a
@@ -61,7 +62,8 @@ func (d DType) computed() DType {
 	return d
 }
 
-// floating returns d, or Float32 where d has no fractions: the dtype of quotients, roots and logarithms.
+// floating returns d, or Float32 where d has no fractions: the dtype of quotients, roots and
+// logarithms.
 func (d DType) floating() DType {
 	if d.category() < 2 {
 		return Float32

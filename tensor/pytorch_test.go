@@ -139,7 +139,8 @@ func TestOperationsGiveWhatPyTorchDoes(t *testing.T) {
 		}
 	}
 	collect(t, func() bool { return d.Stats().Blocks == 0 })
-	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(recordedOps)), func(op string) bool { return seen[op] }); len(missing) > 0 {
+	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(recordedOps)),
+		func(op string) bool { return seen[op] }); len(missing) > 0 {
 		t.Errorf("nothing is recorded of %v", missing)
 	}
 }
@@ -192,12 +193,14 @@ func compareRecorded(t *testing.T, what func() string, got ts, want []string) {
 
 // closeEnough compares whole numbers exactly and fractions to some units in the last place.
 func closeEnough(got, want *tt) bool {
-	tolerance := map[tensor.DType]float64{tensor.Float16: 2e-3, tensor.BFloat16: 1.6e-2, tensor.Float32: 1e-6, tensor.Complex64: 1e-6,
-		tensor.Float64: 1e-14, tensor.Complex128: 1e-14}[want.DType()]
+	tolerance := map[tensor.DType]float64{tensor.Float16: 2e-3, tensor.BFloat16: 1.6e-2, tensor.Float32: 1e-6,
+		tensor.Complex64: 1e-6,
+		tensor.Float64:   1e-14, tensor.Complex128: 1e-14}[want.DType()]
 	if tolerance == 0 {
 		return tensor.Equal(got, want)
 	}
-	g, w := tensor.Data[complex128](got.Clone().To(tensor.Complex128)), tensor.Data[complex128](want.To(tensor.Complex128))
+	g, w := tensor.Data[complex128](got.Clone().To(tensor.Complex128)),
+		tensor.Data[complex128](want.To(tensor.Complex128))
 	return slices.EqualFunc(g, w, func(a, b complex128) bool {
 		if cmplx.Abs(b) < math.Inf(1) && cmplx.Abs(a-b) <= tolerance*cmplx.Abs(b) {
 			return true

@@ -13,8 +13,8 @@ type keyed struct {
 	index int64
 }
 
-// A keysFunc makes keys of a row's elements. Equal ones have equal keys, and NaN has the greatest. A key is as many bytes as an
-// element, from the highest on.
+// A keysFunc makes keys of a row's elements. Equal ones have equal keys, and NaN has the greatest.
+// A key is as many bytes as an element, from the highest on.
 type keysFunc = func(to []keyed, row []byte)
 
 func integerKeys[T integer](to []keyed, row []byte) {
@@ -36,7 +36,8 @@ func floatKeys[T float](to []keyed, row []byte) {
 	}
 }
 
-// bitKeys makes keys of the bits of floats. What is below zero has its order reversed; both zeros are one number.
+// bitKeys makes keys of the bits of floats. What is below zero has its order reversed; both zeros
+// are one number.
 func bitKeys[B uint32 | uint64](to []keyed, row []B, unused int, infinity uint64) {
 	const sign = 1 << 63
 	for i, b := range row {

@@ -5,14 +5,16 @@ import (
 	"runtime"
 )
 
-// Rand returns numbers of [0, 1) in a dtype of floats, from g, or from the default generator if g is nil, here as everywhere.
+// Rand returns numbers of [0, 1) in a dtype of floats, from g, or from the default generator if g
+// is nil, here as everywhere.
 func Rand(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Uniform(g, 0, 1) }
 
-// RandN is PyTorch's randn: numbers of the normal distribution with mean 0 and standard deviation 1 in a dtype of floats, from g, or from the
-// default generator if g is nil.
+// RandN is PyTorch's randn: numbers of the normal distribution with mean 0 and standard deviation 1
+// in a dtype of floats, from g, or from the default generator if g is nil.
 func RandN(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Normal(g, 0, 1) }
 
-// RandInt returns integers of [lo, hi), as Int64, from g, or from the default generator if g is nil.
+// RandInt returns integers of [lo, hi), as Int64, from g, or from the default generator if g is
+// nil.
 func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {
 	return New(Int64, shape...).integers(g, lo, hi)
 }
@@ -22,7 +24,8 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 		misuse("RandInt from %d to %d: no integer is between", lo, hi)
 	}
 	if t.Device() != nil {
-		return t.generate(Sequence{Kind: RandomInteger, Key: g.orDefault().Uint64(), From: int64(lo), Count: uint64(hi) - uint64(lo)})
+		return t.generate(Sequence{Kind: RandomInteger, Key: g.orDefault().Uint64(), From: int64(lo),
+			Count: uint64(hi) - uint64(lo)})
 	}
 	values := Data[int64](t)
 	g.locked(func(g *Generator) {
@@ -33,7 +36,8 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 	return t
 }
 
-// RandPerm returns the numbers 0 to n-1 in random order, as Int64, by g, or by the default generator if g is nil.
+// RandPerm returns the numbers 0 to n-1 in random order, as Int64, by g, or by the default
+// generator if g is nil.
 func RandPerm(g *Generator, n int) *Tensor {
 	p := make([]int64, n)
 	for i := range p {
@@ -58,7 +62,8 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	})
 }
 
-// fraction returns how many random bits a number of [0, 1) has: so many that it does not round up to 1.
+// fraction returns how many random bits a number of [0, 1) has: so many that it does not round up
+// to 1.
 func (d DType) fraction() int {
 	switch d {
 	case Float16:
@@ -91,9 +96,9 @@ func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 	})
 }
 
-// pair returns two independent numbers of the normal distribution by Marsaglia's polar method. Its steps, the logarithm
-// included, are rounded one by one (a conversion to float64 keeps the compiler from fusing a product with a sum), so that all machines
-// make the same numbers.
+// pair returns two independent numbers of the normal distribution by Marsaglia's polar method. Its
+// steps, the logarithm included, are rounded one by one (a conversion to float64 keeps the compiler
+// from fusing a product with a sum), so that all machines make the same numbers.
 func pair(g *Generator) (x, y float64) {
 	for {
 		x, y = 2*unit(g.next())-1, 2*unit(g.next())-1
@@ -104,8 +109,8 @@ func pair(g *Generator) (x, y float64) {
 	}
 }
 
-// logarithm returns the natural logarithm of a positive number, by the series of atanh((m-1)/(m+1)) for a mantissa m
-// near 1. Its error is some units in the last place.
+// logarithm returns the natural logarithm of a positive number, by the series of atanh((m-1)/(m+1))
+// for a mantissa m near 1. Its error is some units in the last place.
 func logarithm(v float64) float64 {
 	m, e := math.Frexp(v)
 	if m < math.Sqrt2/2 {

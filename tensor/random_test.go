@@ -14,11 +14,13 @@ import (
 func TestOneSeedMakesTheSameNumbersEverywhere(t *testing.T) {
 	g := tensor.NewGenerator(42)
 	for name, c := range map[string]struct{ got, want string }{
-		"bits":    {fmt.Sprint(g.Fork(0).Uint64(), g.Fork(1).Uint64()), "13407177404076555889 9878911966128215847"},
-		"uniform": {fmt.Sprint(tensor.Rand(tensor.Float64, g.Fork(2), 2).ToNested()), "[0.7852838666090148 0.4006307228603351]"},
-		"normal":  {fmt.Sprint(tensor.RandN(tensor.Float64, g.Fork(3), 3).ToNested()), "[-0.19216453849971535 -0.7648871276138549 -0.3881660823209511]"},
-		"int":     {fmt.Sprint(tensor.RandInt(g.Fork(4), -5, 5, 6).ToNested()), "[4 -5 -5 3 -3 3]"},
-		"perm":    {fmt.Sprint(tensor.RandPerm(g.Fork(5), 8).ToNested()), "[5 3 2 1 7 4 0 6]"},
+		"bits": {fmt.Sprint(g.Fork(0).Uint64(), g.Fork(1).Uint64()), "13407177404076555889 9878911966128215847"},
+		"uniform": {fmt.Sprint(tensor.Rand(tensor.Float64, g.Fork(2), 2).ToNested()),
+			"[0.7852838666090148 0.4006307228603351]"},
+		"normal": {fmt.Sprint(tensor.RandN(tensor.Float64, g.Fork(3), 3).ToNested()),
+			"[-0.19216453849971535 -0.7648871276138549 -0.3881660823209511]"},
+		"int":  {fmt.Sprint(tensor.RandInt(g.Fork(4), -5, 5, 6).ToNested()), "[4 -5 -5 3 -3 3]"},
+		"perm": {fmt.Sprint(tensor.RandPerm(g.Fork(5), 8).ToNested()), "[5 3 2 1 7 4 0 6]"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s, want %s", name, c.got, c.want)
@@ -71,7 +73,8 @@ func TestAStateGoesOn(t *testing.T) {
 			t.Fatal("the numbers differ")
 		}
 	}
-	if g.Fork(9).Uint64() != h.Fork(9).Uint64() || g.Fork(9).Uint64() == g.Fork(10).Uint64() || g.Fork(9).Fork(1).Uint64() == g.Fork(1).Uint64() {
+	if g.Fork(9).Uint64() != h.Fork(9).Uint64() || g.Fork(9).Uint64() == g.Fork(10).Uint64() ||
+		g.Fork(9).Fork(1).Uint64() == g.Fork(1).Uint64() {
 		t.Error("forks are not what their numbers say")
 	}
 	for _, b := range [][]byte{nil, make([]byte, 48)} {

@@ -2,7 +2,8 @@ package tensor
 
 import "math"
 
-// Keep returns f(t, dims...) with the dimensions that f reduces kept, with size 1, as keepdim=True does in PyTorch.
+// Keep returns f(t, dims...) with the dimensions that f reduces kept, with size 1, as keepdim=True
+// does in PyTorch.
 //
 //	centred := tensor.Sub(x, tensor.Keep(tensor.Mean, x, 1))
 func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tensor {
@@ -17,8 +18,8 @@ func Keep(f func(t *Tensor, dims ...int) *Tensor, t *Tensor, dims ...int) *Tenso
 	return r.become(r.View(shape...))
 }
 
-// Sum adds up over dimensions, by default all. Sums of integers and booleans are Int64; those of floats are added up in
-// float64.
+// Sum adds up over dimensions, by default all. Sums of integers and booleans are Int64; those of
+// floats are added up in float64.
 func Sum(t *Tensor, dims ...int) *Tensor { return t.total(redSum, dims) }
 
 // Prod multiplies over dimensions, by default all, as Sum adds up.
@@ -46,7 +47,8 @@ func (t *Tensor) wantFractions(what string) {
 	}
 }
 
-// Var returns the variances over dimensions, by default all, of floats, with Bessel's correction (division by n-1).
+// Var returns the variances over dimensions, by default all, of floats, with Bessel's correction
+// (division by n-1).
 func Var(t *Tensor, dims ...int) *Tensor {
 	v := redVar.of(t, dims)
 	return v.become(v.To(t.dtype))
@@ -58,8 +60,8 @@ func Std(t *Tensor, dims ...int) *Tensor {
 	return v.become(v.To(t.dtype))
 }
 
-// All reports, as Bool, where all elements along dimensions, by default all, are other than 0. Of a Uint8 tensor, which stood for
-// truths before there was Bool, it is Uint8, as in PyTorch.
+// All reports, as Bool, where all elements along dimensions, by default all, are other than 0. Of a
+// Uint8 tensor, which stood for truths before there was Bool, it is Uint8, as in PyTorch.
 func All(t *Tensor, dims ...int) *Tensor { return t.truth(redMin, 1, dims) }
 
 // Any reports, as All does, where an element along dimensions, by default all, is other than 0.
@@ -103,11 +105,13 @@ func Amax(t *Tensor, dims ...int) *Tensor { return t.extreme(redMax, dims) }
 // Amin returns the least elements over dimensions, by default all; NaN where there is one.
 func Amin(t *Tensor, dims ...int) *Tensor { return t.extreme(redMin, dims) }
 
-// Argmax returns the index (Int64) of the greatest element along a dimension, the first if there are several; without a dimension, the
-// index in the flattened tensor. NaN is greater than everything.
+// Argmax returns the index (Int64) of the greatest element along a dimension, the first if there
+// are several; without a dimension, the index in the flattened tensor. NaN is greater than
+// everything.
 func Argmax(t *Tensor, dim ...int) *Tensor { return t.place(redArgmax, dim) }
 
-// Argmin returns the index (Int64) of the least element along a dimension, as Argmax does. NaN is less than everything.
+// Argmin returns the index (Int64) of the least element along a dimension, as Argmax does. NaN is
+// less than everything.
 func Argmin(t *Tensor, dim ...int) *Tensor { return t.place(redArgmin, dim) }
 
 func (t *Tensor) place(r reduction, dims []int) *Tensor {

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Operand returns the tensor as a Computer sees it, which is borrowed: t must stay open and reachable until the device was asked.
+// Operand returns the tensor as a Computer sees it, which is borrowed: t must stay open and
+// reachable until the device was asked.
 func (t *Tensor) Operand() Operand {
 	o := Operand{Memory: t.DeviceMemory(), DType: t.dtype, Offset: t.offset, Shape: t.shape, Strides: t.strides}
 	if o.Memory == nil && t.Numel() == 1 {
@@ -15,8 +16,8 @@ func (t *Tensor) Operand() Operand {
 	return o
 }
 
-// ComputerOf returns the device that tensors are on, and nil for the host. Of one that cannot compute, and of several devices, it panics with an
-// error that wraps ErrUnsupported or ErrDevices.
+// ComputerOf returns the device that tensors are on, and nil for the host. Of one that cannot
+// compute, and of several devices, it panics with an error that wraps ErrUnsupported or ErrDevices.
 func ComputerOf(ts ...*Tensor) Computer { return computer(home(ts)) }
 
 func computer(dev Device) Computer {
@@ -30,7 +31,8 @@ func computer(dev Device) Computer {
 	return c
 }
 
-// home returns the device that operands are on, nil for the host. Numbers of the host, which have no dimensions, go with any device.
+// home returns the device that operands are on, nil for the host. Numbers of the host, which have
+// no dimensions, go with any device.
 func home(ts []*Tensor) Device {
 	var dev Device
 	near := false
@@ -54,7 +56,8 @@ func apart(a, b Device) error {
 	return fmt.Errorf("%w, but found at least two devices, %s and %s", ErrDevices, deviceName(a), deviceName(b))
 }
 
-// emptyOn is EmptyOn in the middle of an operation that has no error to return: what the device says no to is a panic with its error.
+// emptyOn is EmptyOn in the middle of an operation that has no error to return: what the device
+// says no to is a panic with its error.
 func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 	if dev == nil {
 		return Empty(dt, shape...)
@@ -67,7 +70,8 @@ func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 // emptyFor is NewEmpty of several operands.
 func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(home(in), dt, shape...) }
 
-// NewEmpty returns a tensor where t is, on the host on the heap. Its elements hold anything. A device's refusal is a panic with its error.
+// NewEmpty returns a tensor where t is, on the host on the heap. Its elements hold anything. A
+// device's refusal is a panic with its error.
 func (t *Tensor) NewEmpty(dt DType, shape ...int) *Tensor { return emptyOn(t.Device(), dt, shape...) }
 
 // NewZeros is NewEmpty with zeros.
@@ -84,7 +88,8 @@ func must(err error) {
 	}
 }
 
-// remote is apply for operands on a device. What is not of the dtype that is computed with is copied.
+// remote is apply for operands on a device. What is not of the dtype that is computed with is
+// copied.
 func (r rows) remote(there Device, out *Tensor, in []*Tensor) *Tensor {
 	dev := out.Device()
 	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.shape) > 0 })) {
@@ -149,7 +154,8 @@ func (t *Tensor) copyHere(src *Tensor) *Tensor {
 		number := src.To(t.dtype)
 		must(t.DeviceMemory().Fill(t.offset*t.dtype.Size(), t.Nbytes(), number.span()))
 		return t.Touch()
-	case from == nil && t.dtype == src.dtype && slices.Equal(t.shape, src.shape) && t.IsContiguous() && src.IsContiguous():
+	case from == nil && t.dtype == src.dtype && slices.Equal(t.shape, src.shape) && t.IsContiguous() &&
+		src.IsContiguous():
 		must(t.DeviceMemory().Write(t.offset*t.dtype.Size(), src.span()))
 		runtime.KeepAlive(src)
 		return t.Touch()
@@ -168,7 +174,8 @@ func mustOn(t *Tensor, dev Device) *Tensor {
 	return there
 }
 
-// viaHost returns what f makes of t's elements on the host, where t is: for what no device has a kernel for.
+// viaHost returns what f makes of t's elements on the host, where t is: for what no device has a
+// kernel for.
 func (t *Tensor) viaHost(f func(near *Tensor) *Tensor) *Tensor {
 	near := mustOn(t, nil)
 	defer near.release()
@@ -303,7 +310,8 @@ func (t *Tensor) scatterRemote(what string, dim int, idx, src *Tensor, add bool)
 	idx = idx.indices(what, t.shape[dim])
 	defer idx.release()
 	from := src.peek(idx.shape, src.strides, src.offset)
-	must(wrapOp(name(what), t.Device(), ComputerOf(t, idx, src).Scatter(t.Operand(), from.Operand(), idx.Operand(), dim, add)))
+	must(wrapOp(name(what), t.Device(),
+		ComputerOf(t, idx, src).Scatter(t.Operand(), from.Operand(), idx.Operand(), dim, add)))
 	runtime.KeepAlive(src)
 	t.Touch()
 }

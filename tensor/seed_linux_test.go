@@ -100,7 +100,8 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 	pooled := func(start shoal.StartMethod) func(t *testing.T) map[[2]int]uint64 {
 		return func(t *testing.T) map[[2]int]uint64 {
 			return tickets(t, ranks, func(q *ipc.Queue[ticket]) {
-				p, err := pool.New(watched(t), pool.Options{Workers: ranks, Start: start, Initializer: drawFirst.With(q.Sender())})
+				p, err := pool.New(watched(t), pool.Options{Workers: ranks, Start: start,
+					Initializer: drawFirst.With(q.Sender())})
 				check(t, err)
 				check(t, p.Ready(watched(t)))
 				check(t, p.Close())
@@ -148,7 +149,8 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 			}
 			tensor.ManualSeed(43)
 			seen := map[uint64]string{}
-			for run, drawn := range map[string]map[[2]int]uint64{"first": first, "second": second, "another seed": run(t)} {
+			for run, drawn := range map[string]map[[2]int]uint64{"first": first, "second": second,
+				"another seed": run(t)} {
 				for life, n := range drawn {
 					if seen[n] != "" {
 						t.Errorf("%s: rank %d in life %d draws what was drawn by %s", run, life[0], life[1], seen[n])

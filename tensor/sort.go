@@ -2,8 +2,8 @@ package tensor
 
 import "runtime"
 
-// Argsort returns the indices (Int64) that sort the elements along a dimension. Equal elements keep their order; NaN is
-// greater than everything.
+// Argsort returns the indices (Int64) that sort the elements along a dimension. Equal elements keep
+// their order; NaN is greater than everything.
 func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	in := t.dtype.computed()
 	keys := in.numeric().keys

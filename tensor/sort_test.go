@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestArgsortIsStable compares with a sort that compares elements: rows on both sides of where digits are counted, many equal
-// elements, both zeros, and what is not finite or at an end of the range.
+// TestArgsortIsStable compares with a sort that compares elements: rows on both sides of where
+// digits are counted, many equal elements, both zeros, and what is not finite or at an end of the
+// range.
 func TestArgsortIsStable(t *testing.T) {
 	t.Run("uint8", func(t *testing.T) { checkArgsort(t, uint8(0), 1, math.MaxUint8) })
 	t.Run("int8", func(t *testing.T) { checkArgsort(t, int8(0), -1, math.MinInt8, math.MaxInt8) })
@@ -24,7 +25,8 @@ func TestArgsortIsStable(t *testing.T) {
 
 func checkFloatArgsort[F float32 | float64](t *testing.T, least F) {
 	zero := F(0)
-	checkArgsort(t, 0, -zero, F(math.Copysign(0, -1)), least, -least, 1.5, -1.5, F(math.Inf(1)), F(math.Inf(-1)), F(math.NaN()), F(-math.NaN()))
+	checkArgsort(t, 0, -zero, F(math.Copysign(0, -1)), least, -least, 1.5, -1.5, F(math.Inf(1)),
+		F(math.Inf(-1)), F(math.NaN()), F(-math.NaN()))
 }
 
 func checkArgsort[T interface {

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A storage is the memory of one or more tensors: Go heap at first, or a block of shared memory. To share it replaces its
-// memory, so all views follow.
+// A storage is the memory of one or more tensors: Go heap at first, or a block of shared memory. To
+// share it replaces its memory, so all views follow.
 type storage struct {
 	mem     atomic.Pointer[memory]
 	sharing sync.Mutex
@@ -47,7 +47,8 @@ const alignment = 64
 // newHeap makes a storage of n zeros on the heap.
 func newHeap(n int) *storage { return onHeap(aligned(sys.HeapBytes(n+alignment-1), n)) }
 
-// emptyHeap makes a storage of n bytes on the heap, which hold anything: to clear them takes as long as an operation on them.
+// emptyHeap makes a storage of n bytes on the heap, which hold anything: to clear them takes as
+// long as an operation on them.
 func emptyHeap(n int) *storage { return onHeap(aligned(sys.UnclearedBytes(n+alignment-1), n)) }
 
 // aligned returns n bytes of b, which has as many more as it takes.
@@ -95,7 +96,8 @@ func (m *memory) block() (l *lease, ok bool) {
 	return l, ok
 }
 
-// settle makes shared memory the storage's own: known by its block, and given back when the storage is collected.
+// settle makes shared memory the storage's own: known by its block, and given back when the storage
+// is collected.
 func (s *storage) settle(m *memory) {
 	if l, ok := m.block(); ok {
 		known.put(l, s)
@@ -187,7 +189,8 @@ func (l *lease) end() error {
 	return nil
 }
 
-// known finds the storage of a block that arrives once more, so that views of one storage stay views of one storage.
+// known finds the storage of a block that arrives once more, so that views of one storage stay
+// views of one storage.
 var known = registry{leases: map[place]entry{}}
 
 type registry struct {
@@ -233,8 +236,8 @@ func (r *registry) drop(l *lease) {
 	}
 }
 
-// adopt returns the storage of a block of which the caller has one reference, which becomes the storage's or is given
-// back. The storage counts one view more.
+// adopt returns the storage of a block of which the caller has one reference, which becomes the
+// storage's or is given back. The storage counts one view more.
 func adopt(d *shm.Domain, h shm.Handle) (*storage, error) {
 	b, err := d.Bytes(h)
 	if err != nil {

@@ -143,7 +143,8 @@ func TestWritesAreCounted(t *testing.T) {
 	v := a.Narrow(0, 0, 2)
 	for i, write := range []func(){
 		func() { v.Fill(1) }, func() { a.Add(a) }, func() { a.Relu() }, func() { tensor.SetAt[float32](a, 1, 0) },
-		func() { a.CopyFrom(tensor.Ones(tensor.Float32)) }, func() { a.Touch() }, func() { a.Zero() }, func() { a.AddScalarAtomic(1) },
+		func() { a.CopyFrom(tensor.Ones(tensor.Float32)) }, func() { a.Touch() }, func() { a.Zero() },
+		func() { a.AddScalarAtomic(1) },
 	} {
 		before := a.Version()
 		write()
@@ -186,7 +187,8 @@ func TestFillReachesEveryElement(t *testing.T) {
 			if !tensor.Equal(x.Narrow(0, 1, n), want.Expand(n)) {
 				t.Errorf("%v: not all of %d elements were filled", dt, n)
 			}
-			if edges := tensor.Cat([]*tensor.Tensor{x.Narrow(0, 0, 1), x.Narrow(0, n+1, 1)}, 0); !tensor.Equal(edges, tensor.New(dt, 2)) {
+			if edges := tensor.Cat([]*tensor.Tensor{x.Narrow(0, 0, 1), x.Narrow(0, n+1, 1)},
+				0); !tensor.Equal(edges, tensor.New(dt, 2)) {
 				t.Errorf("%v: more than %d elements were filled", dt, n)
 			}
 		}

@@ -7,8 +7,9 @@ import (
 	"unsafe"
 )
 
-// A Tensor is an n-dimensional array: a dtype, a shape, and a place in a storage, which other tensors may view too.
-// Any number of goroutines may read it at once; who writes must be alone with it, as with a slice, or use AddAtomic.
+// A Tensor is an n-dimensional array: a dtype, a shape, and a place in a storage, which other
+// tensors may view too. Any number of goroutines may read it at once; a writer must be alone with
+// it, as with a slice, or use AddAtomic.
 //
 // The zero Tensor is closed. Tensors are used by pointer and not copied.
 type Tensor struct {
@@ -71,7 +72,8 @@ func (t *Tensor) DType() DType { return t.dtype }
 // Shape returns the sizes of the dimensions. The slice is the tensor's own and must not be changed.
 func (t *Tensor) Shape() []int { return t.shape }
 
-// Strides returns how many elements apart neighbours along each dimension are. The slice is the tensor's own.
+// Strides returns how many elements apart neighbours along each dimension are. The slice is the
+// tensor's own.
 func (t *Tensor) Strides() []int { return t.strides }
 
 // Offset returns the place of the first element in the storage, in elements.
@@ -99,7 +101,8 @@ func (t *Tensor) IsShared() bool {
 	return m.lease != nil && (!ok || f.shared)
 }
 
-// IsContiguous reports whether the elements stand in the storage one after another in the order of their indices.
+// IsContiguous reports whether the elements stand in the storage one after another in the order of
+// their indices.
 func (t *Tensor) IsContiguous() bool {
 	want := 1
 	for i, n := range slices.Backward(t.shape) {
@@ -117,8 +120,8 @@ func (t *Tensor) IsContiguous() bool {
 // SameStorage reports whether t and o view one storage.
 func (t *Tensor) SameStorage(o *Tensor) bool { return t.store() == o.store() }
 
-// Version returns how often operations of this process have written to the storage. What is written through Data does
-// not count by itself; Touch says it.
+// Version returns how often operations of this process have written to the storage. What is written
+// through Data does not count by itself; Touch says it.
 func (t *Tensor) Version() uint64 { return t.store().version.Load() }
 
 // Touch counts a write to the storage that was made through Data.
@@ -127,9 +130,9 @@ func (t *Tensor) Touch() *Tensor {
 	return t
 }
 
-// Share moves the storage into shared memory, unless it is there; all tensors that view it follow. Slices that Data
-// returned before still are the old memory, and writes that go on meanwhile may be lost. The error wraps
-// shm.ErrNoSpace where the domain is full; then nothing has changed.
+// Share moves the storage into shared memory, unless it is there; all tensors that view it follow.
+// Slices that Data returned before still are the old memory, and writes that go on meanwhile may be
+// lost. The error wraps shm.ErrNoSpace where the domain is full; then nothing has changed.
 func (t *Tensor) Share() error {
 	s := t.storage.Load()
 	if s == nil {
@@ -138,9 +141,9 @@ func (t *Tensor) Share() error {
 	return s.share()
 }
 
-// Close gives up this tensor's hold on its storage. Shared memory is released when all tensors of this process that
-// view it are closed, or at the latest when the garbage collector finds the last one. Close is idempotent; using the
-// tensor afterwards panics.
+// Close gives up this tensor's hold on its storage. Shared memory is released when all tensors of
+// this process that view it are closed, or at the latest when the garbage collector finds the last
+// one. Close is idempotent; using the tensor afterwards panics.
 func (t *Tensor) Close() error {
 	s := t.storage.Swap(nil)
 	if s == nil {
@@ -149,9 +152,9 @@ func (t *Tensor) Close() error {
 	return s.release()
 }
 
-// Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay open and reachable
-// (runtime.KeepAlive) while it is used, and it does not follow a Share. Data panics if t is not contiguous, its dtype
-// is not that of T, or it is on a device: see Cpu.
+// Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay
+// open and reachable (runtime.KeepAlive) while it is used, and it does not follow a Share. Data
+// panics if t is not contiguous, its dtype is not that of T, or it is on a device: see Cpu.
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {
@@ -160,7 +163,8 @@ func Data[T Elem](t *Tensor) []T {
 	return typed[T](t.span())
 }
 
-// At returns the element at an index, which has a number for each dimension. Negative ones count from the end.
+// At returns the element at an index, which has a number for each dimension. Negative ones count
+// from the end.
 func At[T Elem](t *Tensor, idx ...int) T {
 	t.want(DTypeOf[T]())
 	at := t.locate(idx)
@@ -204,7 +208,8 @@ func (t *Tensor) locate(idx []int) int {
 	return at
 }
 
-// Item returns the only element of a tensor of one; of a complex number, its real part. See At for the exact value.
+// Item returns the only element of a tensor of one; of a complex number, its real part. See At for
+// the exact value.
 func (t *Tensor) Item() float64 {
 	if t.Numel() != 1 {
 		misuse("Item of a tensor of %d elements", t.Numel())

@@ -13,9 +13,9 @@ import (
 //
 // T is as many slices, or arrays of the right length, as t has dimensions, and any type of number
 // within; any becomes what the method ToNested makes of it. Elements are converted where that keeps
-// what they are: bool to all, integers to integers that hold them and to floats, floats to floats and
-// complex numbers. The error wraps ErrNested if T has another depth or an element cannot be one of T's; nothing of t is shared
-// by what is returned.
+// what they are: bool to all, integers to integers that hold them and to floats, floats to floats
+// and complex numbers. The error wraps ErrNested if T has another depth or an element cannot be one
+// of T's; nothing of t is shared by what is returned.
 func ToNested[T any](t *Tensor) (nested T, err error) {
 	near, done := t.near()
 	defer done()
@@ -40,7 +40,8 @@ func (t *Tensor) mayNest(n reflect.Type) error {
 		case leaf.Kind() == reflect.Slice:
 		case leaf.Kind() == reflect.Array && leaf.Len() == size:
 		default:
-			return fmt.Errorf("%w: a tensor of shape %v into a %v: dimension %d is no %v", ErrNested, t.shape, n, dim, leaf)
+			return fmt.Errorf("%w: a tensor of shape %v into a %v: dimension %d is no %v", ErrNested, t.shape,
+				n, dim, leaf)
 		}
 		leaf = leaf.Elem()
 	}
@@ -52,7 +53,8 @@ func (t *Tensor) mayNest(n reflect.Type) error {
 	case !ok:
 		return fmt.Errorf("%w: a tensor of shape %v into a %v: %v is no number", ErrNested, t.shape, n, leaf)
 	case to.category() < t.dtype.category():
-		return fmt.Errorf("%w: %v into a %v, which would lose some of it; convert the tensor first", ErrNested, t.dtype, n)
+		return fmt.Errorf("%w: %v into a %v, which would lose some of it; convert the tensor first",
+			ErrNested, t.dtype, n)
 	}
 	return nil
 }

@@ -20,8 +20,9 @@ const (
 	tracedMark     = "getpgid(-8" // what nobody else asks for
 )
 
-// A message takes no system call where nobody has to be woken, whatever the tensor's size: its thread makes far fewer than there are messages, and those
-// are the scheduler's and the garbage collector's.
+// A message takes no system call where nobody has to be woken, whatever the tensor's size: its
+// thread makes far fewer than there are messages, and those are the scheduler's and the garbage
+// collector's.
 func TestAMessageTakesNoSystemCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulator makes calls of its own")
@@ -31,7 +32,8 @@ func TestAMessageTakesNoSystemCall(t *testing.T) {
 		t.Skip("strace is not installed")
 	}
 	file := filepath.Join(t.TempDir(), "calls")
-	cmd := exec.CommandContext(watched(t), strace, "-f", "-qq", "-o", file, os.Args[0], "-test.run=^TestMessagesOfAllSizes$", "-test.count=1")
+	cmd := exec.CommandContext(watched(t), strace, "-f", "-qq", "-o", file, os.Args[0],
+		"-test.run=^TestMessagesOfAllSizes$", "-test.count=1")
 	cmd.Env = append(os.Environ(), tracedEnv+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if strings.Contains(strings.ToLower(string(out)), "ptrace") {

@@ -15,8 +15,9 @@ func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 	return t.Slice(dim, start, start+n, 1)
 }
 
-// Slice returns the view of every step-th index of a dimension, from from up to but without to. Negative bounds count
-// from the end, and bounds out of range are moved into it, as in Python. step is positive.
+// Slice returns the view of every step-th index of a dimension, from from up to but without to.
+// Negative bounds count from the end, and bounds out of range are moved into it, as in Python. step
+// is positive.
 func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
 	dim = t.axis(dim)
 	if step < 1 {
@@ -46,7 +47,8 @@ func (t *Tensor) Select(dim, i int) *Tensor {
 
 func without(s []int, i int) []int { return slices.Delete(slices.Clone(s), i, i+1) }
 
-// Split returns views of size indices of a dimension each, by default of the first; the last may have fewer.
+// Split returns views of size indices of a dimension each, by default of the first; the last may
+// have fewer.
 func (t *Tensor) Split(size int, dim ...int) []*Tensor {
 	d := 0
 	if len(dim) > 0 {
@@ -64,7 +66,8 @@ func (t *Tensor) Split(size int, dim ...int) []*Tensor {
 	return parts
 }
 
-// Chunk returns at most n views that divide a dimension evenly; the last may be smaller. Of a dimension of size 0 it returns n.
+// Chunk returns at most n views that divide a dimension evenly; the last may be smaller. Of a
+// dimension of size 0 it returns n.
 func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
 		misuse("Chunk into %d parts: want at least 1", n)
@@ -122,13 +125,14 @@ func (t *Tensor) T() *Tensor {
 	return t.Transpose(0, 1)
 }
 
-// View returns the view with another shape, of which one size may be -1: what is left. It panics where the strides do
-// not allow one; Reshape copies then.
+// View returns the view with another shape, of which one size may be -1: what is left. It panics
+// where the strides do not allow one; Reshape copies then.
 func (t *Tensor) View(shape ...int) *Tensor {
 	shape = t.complete(shape)
 	strides, ok := t.restride(shape)
 	if !ok {
-		misuse("View of shape %v, strides %v as %v spans dimensions that are not adjacent: use Reshape", t.shape, t.strides, shape)
+		misuse("View of shape %v, strides %v as %v spans dimensions that are not adjacent: use Reshape",
+			t.shape, t.strides, shape)
 	}
 	return t.view(shape, strides, t.offset)
 }
@@ -161,8 +165,8 @@ func (t *Tensor) complete(shape []int) []int {
 	return own
 }
 
-// restride returns the strides of t's elements in another shape of as many, if there are any: each run of dimensions
-// that step over memory as one must be divided among dimensions of its own.
+// restride returns the strides of t's elements in another shape of as many, if there are any: each
+// run of dimensions that step over memory as one must be divided among dimensions of its own.
 func (t *Tensor) restride(shape []int) (strides []int, ok bool) {
 	if t.Numel() == 0 || len(t.shape) == 0 {
 		return rowMajor(shape), true
@@ -204,7 +208,8 @@ func (t *Tensor) Flatten(from, to int) *Tensor {
 	return t.Reshape(shape...)
 }
 
-// Squeeze returns the view without the given dimensions, by default without all, where their size is 1.
+// Squeeze returns the view without the given dimensions, by default without all, where their size
+// is 1.
 func (t *Tensor) Squeeze(dims ...int) *Tensor {
 	drop := make([]bool, len(t.shape))
 	for i, n := range t.shape {
@@ -230,11 +235,12 @@ func (t *Tensor) Unsqueeze(dim int) *Tensor {
 	if dim < len(t.shape) {
 		step = t.shape[dim] * t.strides[dim]
 	}
-	return t.view(slices.Insert(slices.Clone(t.shape), dim, 1), slices.Insert(slices.Clone(t.strides), dim, step), t.offset)
+	return t.view(slices.Insert(slices.Clone(t.shape), dim, 1),
+		slices.Insert(slices.Clone(t.strides), dim, step), t.offset)
 }
 
-// Expand returns the view of a shape to which t is broadcast; a size of -1 is t's own. All copies of an element are
-// that element: the view cannot be written to.
+// Expand returns the view of a shape to which t is broadcast; a size of -1 is t's own. All copies
+// of an element are that element: the view cannot be written to.
 func (t *Tensor) Expand(shape ...int) *Tensor {
 	own := append(make([]int, 0, len(shape)), shape...)
 	extra := len(own) - len(t.shape)

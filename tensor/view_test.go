@@ -126,13 +126,20 @@ func TestSplitAndChunkCoverTheDimension(t *testing.T) {
 func TestMistakesOfLayoutPanic(t *testing.T) {
 	a := count(tensor.Float32, 2, 3)
 	for _, f := range []func(){
-		func() { a.Select(2, 0) }, func() { a.Select(0, 2) }, func() { a.Narrow(1, 2, 2) }, func() { a.View(4, 2) }, func() { a.View(-1, -1) },
-		func() { a.T().View(6) }, func() { a.Permute(0, 0) }, func() { a.Expand(2, 6) }, func() { a.Slice(0, 0, 1, 0) }, func() { a.Split(0) },
-		func() { a.Unsqueeze(4) }, func() { tensor.Data[float32](a.T()) }, func() { tensor.Data[int32](a) }, func() { tensor.At[float32](a, 1) },
-		func() { a.Unsqueeze(0).Expand(2, 2, 3).Fill(1) }, func() { tensor.Add(a, a.T()) }, func() { tensor.FromSlice([]int8{1}, 2) },
-		func() { tensor.New(tensor.Float32, -1) }, func() { tensor.New(tensor.DType(99), 1) }, func() { tensor.New(tensor.Float32, 1<<40, 1<<40) },
-		func() { a.Item() }, func() { new(tensor.Tensor).Fill(1) }, func() { a.To(tensor.Int64).Add(a) }, func() { tensor.MatMul(a, a) },
-		func() { a.To(tensor.Int64).AddScalar(0.5) }, func() { tensor.Sum(a, 0, 0) }, func() { tensor.Argmax(tensor.New(tensor.Int8, 0), 0) },
+		func() { a.Select(2, 0) }, func() { a.Select(0, 2) }, func() { a.Narrow(1, 2, 2) },
+		func() { a.View(4, 2) }, func() { a.View(-1, -1) },
+		func() { a.T().View(6) }, func() { a.Permute(0, 0) }, func() { a.Expand(2, 6) },
+		func() { a.Slice(0, 0, 1, 0) }, func() { a.Split(0) },
+		func() { a.Unsqueeze(4) }, func() { tensor.Data[float32](a.T()) }, func() { tensor.Data[int32](a) },
+		func() { tensor.At[float32](a, 1) },
+		func() { a.Unsqueeze(0).Expand(2, 2, 3).Fill(1) }, func() { tensor.Add(a, a.T()) },
+		func() { tensor.FromSlice([]int8{1}, 2) },
+		func() { tensor.New(tensor.Float32, -1) }, func() { tensor.New(tensor.DType(99), 1) },
+		func() { tensor.New(tensor.Float32, 1<<40, 1<<40) },
+		func() { a.Item() }, func() { new(tensor.Tensor).Fill(1) }, func() { a.To(tensor.Int64).Add(a) },
+		func() { tensor.MatMul(a, a) },
+		func() { a.To(tensor.Int64).AddScalar(0.5) }, func() { tensor.Sum(a, 0, 0) },
+		func() { tensor.Argmax(tensor.New(tensor.Int8, 0), 0) },
 	} {
 		panics(t, f)
 	}

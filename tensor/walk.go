@@ -9,9 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// A walk visits the elements of an output and of up to three inputs of one shape, row by row. Dimensions are ordered by
-// the output's strides, and neighbours that all operands run through as if they were one are one: tensors that are
-// contiguous are a single row.
+// A walk visits the elements of an output and of up to three inputs of one shape, row by row.
+// Dimensions are ordered by the output's strides, and neighbours that all operands run through as
+// if they were one are one: tensors that are contiguous are a single row.
 type walk struct {
 	dims []walkDim
 	at   [4]int // offsets of the operands, the output's last
@@ -73,7 +73,8 @@ func (w *walk) merge() {
 // rows calls f for each row with the places where the operands begin.
 func (w *walk) rows(f func(at [4]int)) { w.visit(len(w.dims)-1, f) }
 
-// visit calls f for each index of the first dimensions, so many, with the places where the operands begin.
+// visit calls f for each index of the first dimensions, so many, with the places where the operands
+// begin.
 func (w *walk) visit(dims int, f func(at [4]int)) {
 	outer := w.dims[:dims]
 	for _, d := range w.dims {
@@ -105,8 +106,8 @@ func (w *walk) visit(dims int, f func(at [4]int)) {
 	}
 }
 
-// rows is an elementwise operation on contiguous rows of given dtypes. Everything else (strides, broadcasting, other
-// dtypes) is apply's affair.
+// rows is an elementwise operation on contiguous rows of given dtypes. Everything else (strides,
+// broadcasting, other dtypes) is apply's affair.
 type rows struct {
 	op  op // for a device
 	in  [3]DType
@@ -240,7 +241,8 @@ func (t *Tensor) wantDistinct() {
 
 // apart returns src, or a copy if to write t would change elements of src before they are read.
 func (t *Tensor) apart(src *Tensor) *Tensor {
-	if !t.SameStorage(src) || t.offset == src.offset && slices.Equal(t.strides, src.strides) && slices.Equal(t.shape, src.shape) {
+	if !t.SameStorage(src) || t.offset == src.offset && slices.Equal(t.strides, src.strides) &&
+		slices.Equal(t.shape, src.shape) {
 		return src
 	}
 	lo, hi := t.extent()

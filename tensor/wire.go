@@ -13,8 +13,8 @@ import (
 // maxDims bounds the dimensions of a tensor that arrives.
 const maxDims = 64
 
-// MarshalWire writes the tensor's dtype, shape, strides and place in its storage, which is shared first if it is not
-// yet: whoever receives the tensor has the same memory. It is for package wire.
+// MarshalWire writes the tensor's dtype, shape, strides and place in its storage, which is shared
+// first if it is not yet: the tensor's receiver has the same memory. It is for package wire.
 func (t *Tensor) MarshalWire(e *wire.Encoder) error {
 	s := t.storage.Load()
 	if s == nil || !s.retain() {
@@ -63,8 +63,9 @@ func (t *Tensor) MarshalWire(e *wire.Encoder) error {
 	return nil
 }
 
-// UnmarshalWire reads what MarshalWire wrote: a tensor on the sender's storage, to be closed by the caller. The error
-// wraps ErrLayout or ErrDType where the message does not describe a tensor in its block. It is for package wire.
+// UnmarshalWire reads what MarshalWire wrote: a tensor on the sender's storage, to be closed by the
+// caller. The error wraps ErrLayout or ErrDType where the message does not describe a tensor in its
+// block. It is for package wire.
 func (t *Tensor) UnmarshalWire(d *wire.Decoder) error {
 	parts, err := d.ArrayLen()
 	if err != nil {
@@ -165,8 +166,9 @@ func natural(d *wire.Decoder) (int, error) {
 	return int(n), err
 }
 
-// checkLayout returns an error unless all elements are within size bytes. A tensor without elements, which may begin anywhere, as a part of
-// a larger one does that has none either, begins at 0 if it was behind them.
+// checkLayout returns an error unless all elements are within size bytes. A tensor without
+// elements, which may begin anywhere, as a part of a larger one does that has none either, begins
+// at 0 if it was behind them.
 func (t *Tensor) checkLayout(size int) error {
 	room := uint64(size / t.dtype.Size()) // elements
 	count, last := uint64(1), uint64(t.offset)

@@ -19,12 +19,14 @@ func TestATensorArrivesWithItsLayout(t *testing.T) {
 	d := local(t)
 	base := count(tensor.Float64, 4, 5, 6)
 	for _, v := range []*tensor.Tensor{
-		base, base.Permute(2, 0, 1), base.Select(1, 2), base.Slice(2, 1, -1, 2), base.Select(0, 0).Select(0, 0).Select(0, 3),
+		base, base.Permute(2, 0, 1), base.Select(1, 2), base.Slice(2, 1, -1, 2),
+		base.Select(0, 0).Select(0, 0).Select(0, 3),
 		base.Narrow(0, 4, 0), base.Unsqueeze(1).Expand(4, 7, 5, 6),
 	} {
 		got, err := cross(t, d, v)
 		check(t, err)
-		if got.Offset() != v.Offset() || fmt.Sprint(got.Shape(), got.Strides()) != fmt.Sprint(v.Shape(), v.Strides()) || !tensor.Equal(got, v) {
+		if got.Offset() != v.Offset() || fmt.Sprint(got.Shape(), got.Strides()) != fmt.Sprint(v.Shape(),
+			v.Strides()) || !tensor.Equal(got, v) {
 			t.Errorf("%v of strides %v arrived as %v of strides %v", v.Shape(), v.Strides(), got.Shape(), got.Strides())
 		}
 		check(t, got.Close())
@@ -75,7 +77,8 @@ func TestOnlyOpenTensorsOfTheDomainAreSent(t *testing.T) {
 	check(t, errors.Join(b.Close(), other.Close()))
 }
 
-// The golden file fixes the wire form that PROTOCOL.md shows: a change of it is a change of the protocol.
+// The golden file fixes the wire form that PROTOCOL.md shows: a change of it is a change of the
+// protocol.
 func TestTheWireFormIsTheGoldenOne(t *testing.T) {
 	d := local(t)
 	base := count(tensor.Float32, 2, 3)
@@ -168,15 +171,22 @@ func TestALayoutBeyondTheBlockIsRefused(t *testing.T) {
 		{forged{f32, h, 1<<48 - 1, true, nil}, tensor.ErrLayout},
 		{forged{f32, h, 1 << 48, true, nil}, tensor.ErrLayout},
 		{forged{f32, h, 1<<64 - 1, true, []uint64{1}}, tensor.ErrLayout},
-		{forged{f32, h, 0, true, []uint64{1 << 32, 1 << 32}}, tensor.ErrLayout},                          // 2^64 elements: 0, if nobody looked
-		{forged{f32, h, 0, true, []uint64{1 << 31, 1 << 33, 4}}, tensor.ErrLayout},                       // 2^66
-		{forged{f32, h, 0, true, []uint64{0, 1 << 40, 1 << 40}}, tensor.ErrLayout},                       // none, but its strides are beyond numbers
-		{forged{f32, h, 0, false, []uint64{3, 1<<48 - 1}}, tensor.ErrLayout},                             // 2^49 elements away
-		{forged{f32, h, 0, false, []uint64{1 << 32, 1 << 40, 1 << 32, 1 << 40}}, tensor.ErrLayout},       // comes back to 0
-		{forged{f32, h, 0, false, []uint64{2, 2, 2, 2, 1 << 47, 1 << 47, 1 << 47, 1}}, tensor.ErrLayout}, // in several steps
-		{forged{f32, h, 0, false, []uint64{1 << 40, 0}}, nil},                                            // one element, expanded
-		{forged{uint64(tensor.Complex128), h, 0, true, []uint64{5}}, tensor.ErrLayout},                   // 80 bytes
-		{forged{uint64(tensor.Uint8), h, 0, true, []uint64{4096}}, tensor.ErrLayout},                     // beyond the block's own end
+		// 2^64 elements: 0, if nobody looked
+		{forged{f32, h, 0, true, []uint64{1 << 32, 1 << 32}}, tensor.ErrLayout},
+		{forged{f32, h, 0, true, []uint64{1 << 31, 1 << 33, 4}}, tensor.ErrLayout}, // 2^66
+		// none, but its strides are beyond numbers
+		{forged{f32, h, 0, true, []uint64{0, 1 << 40, 1 << 40}}, tensor.ErrLayout},
+		// 2^49 elements away
+		{forged{f32, h, 0, false, []uint64{3, 1<<48 - 1}}, tensor.ErrLayout},
+		// comes back to 0
+		{forged{f32, h, 0, false, []uint64{1 << 32, 1 << 40, 1 << 32, 1 << 40}}, tensor.ErrLayout},
+		// in several steps
+		{forged{f32, h, 0, false, []uint64{2, 2, 2, 2, 1 << 47, 1 << 47, 1 << 47, 1}}, tensor.ErrLayout},
+		// one element, expanded
+		{forged{f32, h, 0, false, []uint64{1 << 40, 0}}, nil},
+		{forged{uint64(tensor.Complex128), h, 0, true, []uint64{5}}, tensor.ErrLayout}, // 80 bytes
+		// beyond the block's own end
+		{forged{uint64(tensor.Uint8), h, 0, true, []uint64{4096}}, tensor.ErrLayout},
 		{forged{uint64(tensor.Float8E5M2) + 1, h, 0, true, nil}, tensor.ErrDType},
 		{forged{1<<64 - 1, h, 0, true, nil}, tensor.ErrDType},
 	} {
@@ -198,7 +208,8 @@ func TestALayoutBeyondTheBlockIsRefused(t *testing.T) {
 func FuzzUnmarshal(f *testing.F) {
 	for _, g := range []forged{
 		{8, 1, 0, true, []uint64{4, 4}}, {9, 1, 3, false, []uint64{2, 2, 1, 4}}, {11, 1, 1 << 40, true, nil},
-		{8, 1, 0, true, []uint64{1 << 32, 1 << 32}}, {8, 1, 0, false, []uint64{1 << 40, 0}}, {0, 1, 256, true, []uint64{0}}, {7, 1, 0, false, []uint64{3, 1<<48 - 1}},
+		{8, 1, 0, true, []uint64{1 << 32, 1 << 32}}, {8, 1, 0, false, []uint64{1 << 40, 0}},
+		{0, 1, 256, true, []uint64{0}}, {7, 1, 0, false, []uint64{3, 1<<48 - 1}},
 	} {
 		var e wire.Encoder
 		e.Reset(nil)

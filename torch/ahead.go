@@ -17,16 +17,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [What goes ahead]
-// To fetch a descriptor (Note [Giving descriptors away]) costs a connection, a handshake and waits for a thread of the sender's: more
-// than all the rest of a message. What Spawn tells a process contains the text of ahead.py, too. It has the connection to this process
-// send each descriptor before the message, over a socket of its own, by a number; the message then promises what this
-// process's own sharer has by that number. So whoever reads the message finds it: this process without a connection, and another one,
-// to which the message or the connection was passed on, as ever.
+// Note [What goes ahead] To fetch a descriptor (Note [Giving descriptors away]) costs a connection,
+// a handshake and waits for a thread of the sender's: more than all the rest of a message. What
+// Spawn tells a process contains the text of ahead.py, too. It has the connection to this process
+// send each descriptor before the message, over a socket of its own, by a number; the message then
+// promises what this process's own sharer has by that number. So whoever reads the message finds
+// it: this process without a connection, and another one, to which the message or the connection
+// was passed on, as ever.
 //
-// Nobody waits at that socket: what came before a message is there when the message is, and is read then. Its queue is what bounds
-// how many descriptors wait; where it is full Python keeps them in its own sharer, as it does for all that goes elsewhere. What was
-// sent ahead is in the kernel, or here, and needs its sender no more: it outlives a kill, too.
+// Nobody waits at that socket: what came before a message is there when the message is, and is read
+// then. Its queue is what bounds how many descriptors wait; where it is full Python keeps them in
+// its own sharer, as it does for all that goes elsewhere. What was sent ahead is in the kernel, or
+// here, and needs its sender no more: it outlives a kill, too.
 
 //go:embed ahead.py
 var aheadCode string
@@ -48,15 +50,18 @@ type numbered struct {
 }
 
 const (
-	// maxCame is how many descriptors of messages that nobody has received wait for those who receive later ones. The oldest go first.
+	// maxCame is how many descriptors of messages that nobody has received wait for those who
+	// receive later ones. The oldest go first.
 	maxCame = 1024
-	// aheadKeys are how many keys a process has. A sharer gives lower ones than the first process's itself.
+	// aheadKeys are how many keys a process has. A sharer gives lower ones than the first process's
+	// itself.
 	aheadKeys = 1 << 40
 )
 
 var aheads atomic.Int64
 
-// newAhead returns where a process of that authkey sends descriptors, and its end of the socket, which the caller closes.
+// newAhead returns where a process of that authkey sends descriptors, and its end of the socket,
+// which the caller closes.
 func newAhead(authkey []byte) (*ahead, *os.File, error) {
 	s, err := sharerFor(authkey)
 	if err != nil {
@@ -73,9 +78,11 @@ func newAhead(authkey []byte) (*ahead, *os.File, error) {
 	return a, theirs, nil
 }
 
-// arrangement runs ahead.py, for a process that has its end of the socket and the connection on these descriptors.
+// arrangement runs ahead.py, for a process that has its end of the socket and the connection on
+// these descriptors.
 func (a *ahead) arrangement(fd, conn int) *pickle.Object {
-	return runPython(aheadCode, "torch/ahead.py", NewDict("fd", fd, "conn", conn, "address", a.sharer.address(), "key", a.first))
+	return runPython(aheadCode, "torch/ahead.py",
+		NewDict("fd", fd, "conn", conn, "address", a.sharer.address(), "key", a.first))
 }
 
 // take returns the descriptor of a key, once.
@@ -95,7 +102,8 @@ func (a *ahead) take(key int64) (*os.File, error) {
 	return f, nil
 }
 
-// readTo reads until the descriptor of a key is the last of those that came; ErrGone where there is none.
+// readTo reads until the descriptor of a key is the last of those that came; ErrGone where there is
+// none.
 func (a *ahead) readTo(key int64) error {
 	for a.socket != nil {
 		var number [8]byte
@@ -155,7 +163,8 @@ func (a *ahead) endIfEmpty() {
 	delete(a.sharer.ahead, a.first)
 }
 
-// aheadOf returns where the descriptor of a key was sent that this process's sharer of that authkey has promised, nil if it was not.
+// aheadOf returns where the descriptor of a key was sent that this process's sharer of that authkey
+// has promised, nil if it was not.
 func aheadOf(addr string, key int64, authkey []byte) *ahead {
 	sharers.Lock()
 	s := sharers.byKey[string(authkey)]

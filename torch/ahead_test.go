@@ -134,7 +134,8 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzAhead sends anything, with descriptors or without, before what a message names: nothing stays open, and it is found.
+// FuzzAhead sends anything, with descriptors or without, before what a message names: nothing stays
+// open, and it is found.
 func FuzzAhead(f *testing.F) {
 	f.Add([]byte("12345678"), uint8(0))
 	f.Add([]byte("1234567"), uint8(1))
@@ -184,7 +185,8 @@ func numberThrough(t *testing.T, c *Conn) int64 {
 	return n
 }
 
-// TestPassedOn has another process receive what was sent to this one: bytes of a message, and through the connection itself.
+// TestPassedOn has another process receive what was sent to this one: bytes of a message, and
+// through the connection itself.
 func TestPassedOn(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		ctx := testContext(t)
@@ -218,7 +220,8 @@ func TestPassedOn(t *testing.T) {
 	})
 }
 
-// TestForkSends has a process that Python has forked send through the connection: it keeps its descriptors itself.
+// TestForkSends has a process that Python has forked send through the connection: it keeps its
+// descriptors itself.
 func TestForkSends(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		p := spawnPlain(t, py, "plain:give_in_fork", 3)
@@ -236,7 +239,8 @@ func TestForkSends(t *testing.T) {
 	})
 }
 
-// TestMoreThanGoesAhead sends more descriptors in one message than go ahead of it, and ends before it is received.
+// TestMoreThanGoesAhead sends more descriptors in one message than go ahead of it, and ends before
+// it is received.
 func TestMoreThanGoesAhead(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		const n = 400
@@ -257,6 +261,7 @@ func TestMoreThanGoesAhead(t *testing.T) {
 			x.Close()
 		}
 		p.Close()
-		waitFor(t, func() bool { return openFiles(t) <= before+2 }, "all descriptors to be closed") // the sharer and the poller may have come
+		// the sharer and the poller may have come
+		waitFor(t, func() bool { return openFiles(t) <= before+2 }, "all descriptors to be closed")
 	})
 }

@@ -223,7 +223,8 @@ func assignDict(dst reflect.Value, d *Dict) error {
 	return nil
 }
 
-// assignRegistered stores what pt.Save has written of a value in an interface: the name of its type, and itself.
+// assignRegistered stores what pt.Save has written of a value in an interface: the name of its
+// type, and itself.
 func assignRegistered(dst reflect.Value, d *Dict) error {
 	name, _ := d.Get(value.TypeKey)
 	text, ok := name.(string)
@@ -243,7 +244,8 @@ func assignRegistered(dst reflect.Value, d *Dict) error {
 	return nil
 }
 
-// assignNamed stores the values of a dict in the fields of a struct. What the struct does not have is an error: it would be lost.
+// assignNamed stores the values of a dict in the fields of a struct. What the struct does not have
+// is an error: it would be lost.
 func assignNamed(dst reflect.Value, d *Dict) error {
 	fields, _, err := value.FieldsOf(dst.Type())
 	if err != nil {

@@ -50,15 +50,27 @@ func TestAssign(t *testing.T) {
 		want any    // of the type that it becomes
 		why  string // what the error says instead
 	}{
-		{int64(200), uint8(200), ""}, {int64(300), uint8(0), "300 does not fit uint8"}, {int64(-1), uint(0), "does not fit"}, {int64(128), int8(0), "does not fit"},
-		{int64(3), 3.0, ""}, {int64(1<<53 + 1), 0.0, "does not fit"}, {1.5, float32(1.5), ""}, {1.5, 0, "float64 does not become int"}, {true, true, ""}, {int64(1), false, "does not become bool"},
-		{bigOne(63), uint64(1 << 63), ""}, {bigOne(64), uint64(0), "does not fit"}, {bigOne(64), bigOne(64), ""}, {2i, complex64(2i), ""},
-		{"x", "x", ""}, {"x", []byte(nil), "does not become"}, {[]byte("x"), []byte("x"), ""}, {Device("cpu"), "cpu", ""}, {nil, (*int)(nil), ""}, {nil, 0, "None does not become int"},
-		{[]any{int64(1), int64(2)}, []int{1, 2}, ""}, {Tuple{int64(1), int64(2)}, [2]int{1, 2}, ""}, {Tuple{int64(1)}, [2]int{}, "1 values do not become [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
-		{Size{2, 3}, []int{2, 3}, ""}, {must(NewSet(false, int64(4)))(t), []int{4}, ""}, {Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {Tuple{0.5}, betas{}, "a tuple of 1"}, {Tuple{"x", 0.5}, betas{}, "field A"},
-		{Tuple{0.5}, config{}, "a tuple of 1"}, {NewDict("k", int64(1)), map[string]int{"k": 1}, ""}, {NewDict("k", "x"), map[string]int(nil), "value of k"}, {NewDict("k", int64(1)), map[int]int(nil), "key k"},
-		{NewDict("lr", 0.5), config{LR: 0.5}, ""}, {NewDict("lr", 0.5, "unknown", nil), config{}, "does not have"}, {NewDict("lr", "x"), config{}, "field lr"}, {NewDict(), 0, "does not become int"},
-		{x, x, ""}, {&autograd.Param{T: x}, x, ""}, {&Array{DType: "<i8", Shape: []int{1}, Data: make([]byte, 8)}, tensor.New(tensor.Int64, 1), ""}, {&Scalar{DType: "<i2", Data: []byte{7, 0}}, 7, ""},
+		{int64(200), uint8(200), ""}, {int64(300), uint8(0), "300 does not fit uint8"},
+		{int64(-1), uint(0), "does not fit"}, {int64(128), int8(0), "does not fit"},
+		{int64(3), 3.0, ""}, {int64(1<<53 + 1), 0.0, "does not fit"}, {1.5, float32(1.5), ""},
+		{1.5, 0, "float64 does not become int"}, {true, true, ""}, {int64(1), false, "does not become bool"},
+		{bigOne(63), uint64(1 << 63), ""}, {bigOne(64), uint64(0), "does not fit"},
+		{bigOne(64), bigOne(64), ""}, {2i, complex64(2i), ""},
+		{"x", "x", ""}, {"x", []byte(nil), "does not become"}, {[]byte("x"), []byte("x"), ""},
+		{Device("cpu"), "cpu", ""}, {nil, (*int)(nil), ""}, {nil, 0, "None does not become int"},
+		{[]any{int64(1), int64(2)}, []int{1, 2}, ""}, {Tuple{int64(1), int64(2)}, [2]int{1, 2}, ""},
+		{Tuple{int64(1)}, [2]int{}, "1 values do not become [2]int"}, {[]any{"x"}, []int(nil), "item 0"},
+		{Size{2, 3}, []int{2, 3}, ""}, {must(NewSet(false, int64(4)))(t), []int{4}, ""},
+		{Tuple{0.5, 0.25}, betas{A: 0.5, B: 0.25}, ""}, {Tuple{0.5}, betas{}, "a tuple of 1"},
+		{Tuple{"x", 0.5}, betas{}, "field A"},
+		{Tuple{0.5}, config{}, "a tuple of 1"}, {NewDict("k", int64(1)), map[string]int{"k": 1}, ""},
+		{NewDict("k", "x"), map[string]int(nil), "value of k"}, {NewDict("k", int64(1)), map[int]int(nil), "key k"},
+		{NewDict("lr", 0.5), config{LR: 0.5}, ""},
+		{NewDict("lr", 0.5, "unknown", nil), config{}, "does not have"},
+		{NewDict("lr", "x"), config{}, "field lr"}, {NewDict(), 0, "does not become int"},
+		{x, x, ""}, {&autograd.Param{T: x}, x, ""},
+		{&Array{DType: "<i8", Shape: []int{1}, Data: make([]byte, 8)}, tensor.New(tensor.Int64, 1), ""},
+		{&Scalar{DType: "<i2", Data: []byte{7, 0}}, 7, ""},
 		{&Scalar{DType: "<f2", Data: []byte{0, 0}}, 0.0, "a numpy number"}, {&CUDATensor{}, x, "memory of a GPU"},
 	} {
 		got := reflect.New(reflect.TypeOf(c.want))
@@ -88,9 +100,12 @@ func TestNumbersOfNumpy(t *testing.T) {
 		data  string
 		want  any
 	}{
-		{"|b1", "\x01", true}, {"|i1", "\xff", int64(-1)}, {"|u1", "\xff", int64(255)}, {"<i2", "\xfe\xff", int64(-2)}, {">i2", "\xff\xfe", int64(-2)}, {"<u2", "\xfe\xff", int64(65534)},
-		{"<i4", "\xfd\xff\xff\xff", int64(-3)}, {"<u4", "\xfd\xff\xff\xff", int64(1<<32 - 3)}, {"<i8", "\xff\xff\xff\xff\xff\xff\xff\xff", int64(-1)}, {"<u8", "\x05\x00\x00\x00\x00\x00\x00\x00", int64(5)},
-		{"<u8", "\xff\xff\xff\xff\xff\xff\xff\xff", nil}, {"<f4", "\x00\x00\xc0\x3f", 1.5}, {">f8", "\x3f\xf8\x00\x00\x00\x00\x00\x00", 1.5}, {"<f2", "\x00\x00", nil},
+		{"|b1", "\x01", true}, {"|i1", "\xff", int64(-1)}, {"|u1", "\xff", int64(255)},
+		{"<i2", "\xfe\xff", int64(-2)}, {">i2", "\xff\xfe", int64(-2)}, {"<u2", "\xfe\xff", int64(65534)},
+		{"<i4", "\xfd\xff\xff\xff", int64(-3)}, {"<u4", "\xfd\xff\xff\xff", int64(1<<32 - 3)},
+		{"<i8", "\xff\xff\xff\xff\xff\xff\xff\xff", int64(-1)}, {"<u8", "\x05\x00\x00\x00\x00\x00\x00\x00", int64(5)},
+		{"<u8", "\xff\xff\xff\xff\xff\xff\xff\xff", nil}, {"<f4", "\x00\x00\xc0\x3f", 1.5},
+		{">f8", "\x3f\xf8\x00\x00\x00\x00\x00\x00", 1.5}, {"<f2", "\x00\x00", nil},
 	} {
 		got, err := NumberOf(&Scalar{DType: c.dtype, Data: []byte(c.data)})
 		if got != c.want || (c.want == nil) != errors.Is(err, ErrUnsupported) {
@@ -117,7 +132,8 @@ func TestArraysOfNumpy(t *testing.T) {
 	if a, err := ArrayOf(tensor.New(tensor.BFloat16, 1)); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("bfloat16: %v, %v", a, err)
 	}
-	for _, a := range []*Array{{DType: ">i2", Shape: []int{1}, Data: make([]byte, 2)}, {DType: "<i2", Shape: []int{2}, Data: make([]byte, 2)}, {DType: "<q9", Shape: []int{0}}} {
+	for _, a := range []*Array{{DType: ">i2", Shape: []int{1}, Data: make([]byte, 2)},
+		{DType: "<i2", Shape: []int{2}, Data: make([]byte, 2)}, {DType: "<q9", Shape: []int{0}}} {
 		if y, err := TensorOf(a); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%+v: %v, %v", a, y, err)
 		}

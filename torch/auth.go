@@ -13,11 +13,12 @@ import (
 	"io"
 )
 
-// Note [The handshake]
-// Whoever accepts a connection delivers a challenge and then answers one; whoever dials answers first. A challenge is random
-// bytes, and its answer their HMAC. Up to Python 3.11 that is always MD5. From 3.12 on a challenge begins with the name of a digest
-// in braces, which is part of what is authenticated, and so does the answer; old answers are still accepted. So this package
-// sends new challenges, answers in the form of what it gets, and accepts both: that works with every version in either role.
+// Note [The handshake] The accepting side delivers a challenge and then answers one; the dialling
+// side answers first. A challenge is random bytes, and its answer their HMAC. Up to Python 3.11
+// that is always MD5. From 3.12 on a challenge begins with the name of a digest in braces, which is
+// part of what is authenticated, and so does the answer; old answers are still accepted. So this
+// package sends new challenges, answers in the form of what it gets, and accepts both: that works
+// with every version in either role.
 
 const (
 	challenge = "#CHALLENGE#"
@@ -59,9 +60,10 @@ func authServer(rw io.ReadWriter, key []byte) error {
 	return readVerdict(rw)
 }
 
-// authClient is the handshake of whoever dialled, with the messages that are to follow it. All that it has to say goes out with the answer to
-// the first challenge, the welcome too: who listens never waits for it again. A listener that has not the key learns only what the messages
-// say, and is an error before anything of its is read.
+// authClient is the handshake of whoever dialled, with the messages that are to follow it. All that
+// it has to say goes out with the answer to the first challenge, the welcome too: the listening
+// side never waits for it again. A listener that has not the key learns only what the messages say,
+// and is an error before anything of its is read.
 func authClient(rw io.ReadWriter, key []byte, follow ...[]byte) error {
 	proof, err := readChallenge(rw, key)
 	if err != nil {
@@ -130,7 +132,8 @@ func readAuth(r io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// respond returns the answer to a message, in the form of the digest of that name; "" is the form of Python 3.11.
+// respond returns the answer to a message, in the form of the digest of that name; "" is the form
+// of Python 3.11.
 func respond(key, message []byte, name string) []byte {
 	if name == "" {
 		return mac(key, message, "md5")
@@ -155,7 +158,8 @@ func mac(key, message []byte, name string) []byte {
 	return h.Sum(nil)
 }
 
-// splitDigest separates the name of a digest from what follows it. What has exactly legacy bytes has no name.
+// splitDigest separates the name of a digest from what follows it. What has exactly legacy bytes
+// has no name.
 func splitDigest(b []byte, legacy int) (name string, rest []byte, err error) {
 	if len(b) == legacy {
 		return "", b, nil

@@ -30,10 +30,14 @@ func TestDigestVectors(t *testing.T) {
 	}{
 		{count(20), "", "e4646225fcc105dde130be2b7160a2b1"},
 		{modern("sha256"), "", "354d1e1097dc3b45d6ec123a2efae551"},
-		{modern("sha256"), "sha256", answer("sha256", "9fdf39b9d1b10278a1a00dc6b9338f170e56ad8af10ab2b1feba773c1f96e5f0")},
-		{modern("sha384"), "sha384", answer("sha384", "7f147a57d98976f34ac671ee964fd80390b4060bf630e37f1b2ce2542d184b32d3b5b376b29877f1eb4702678f9c6699")},
-		{modern("sha3_256"), "sha3_256", answer("sha3_256", "cbbd90b0eb8313cc98dd4490503a7c37566f9bf862a04025d3916bbbee34b389")},
-		{modern("sha3_384"), "sha3_384", answer("sha3_384", "0bde5fc2139f363bd070682ce9caa199d23a4a61125aba0c051d01f2c4f4374c335616c0ce39d8951f117c9b16cfd51d")},
+		{modern("sha256"), "sha256", answer("sha256",
+			"9fdf39b9d1b10278a1a00dc6b9338f170e56ad8af10ab2b1feba773c1f96e5f0")},
+		{modern("sha384"), "sha384", answer("sha384",
+			"7f147a57d98976f34ac671ee964fd80390b4060bf630e37f1b2ce2542d184b32d3b5b376b29877f1eb4702678f9c6699")},
+		{modern("sha3_256"), "sha3_256", answer("sha3_256",
+			"cbbd90b0eb8313cc98dd4490503a7c37566f9bf862a04025d3916bbbee34b389")},
+		{modern("sha3_384"), "sha3_384", answer("sha3_384",
+			"0bde5fc2139f363bd070682ce9caa199d23a4a61125aba0c051d01f2c4f4374c335616c0ce39d8951f117c9b16cfd51d")},
 	} {
 		response := respond(key, c.message, c.digest)
 		if hex.EncodeToString(response) != c.want {
@@ -195,13 +199,15 @@ func TestBigMessage(t *testing.T) {
 // TestLongFrames writes and reads lengths that have no room in 4 bytes.
 func TestLongFrames(t *testing.T) {
 	for n, want := range map[int]string{
-		0: "00000000", 1<<31 - 1: "7fffffff", 1 << 31: "ffffffff" + "0000000080000000", 1 << 40: "ffffffff" + "0000010000000000",
+		0: "00000000", 1<<31 - 1: "7fffffff", 1 << 31: "ffffffff" + "0000000080000000",
+		1 << 40: "ffffffff" + "0000010000000000",
 	} {
 		head := frameHead(n)
 		if got := hex.EncodeToString(head); got != want {
 			t.Errorf("%d bytes begin with %s, not %s", n, got, want)
 		}
-		if _, err := readFrame(bytes.NewReader(head), int64(n)-1); n > 0 && (!errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), fmt.Sprint(n))) {
+		if _, err := readFrame(bytes.NewReader(head), int64(n)-1); n > 0 &&
+			(!errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), fmt.Sprint(n))) {
 			t.Errorf("%d bytes where one less is allowed: %v", n, err)
 		}
 	}
@@ -213,7 +219,8 @@ func TestAddresses(t *testing.T) {
 		python any
 		want   string
 	}{
-		{"/tmp/x", "/tmp/x"}, {[]byte("/tmp/x"), "/tmp/x"}, {"\x00name", "@name"}, {[]byte("\x00name"), "@name"}, {"@path", "./@path"},
+		{"/tmp/x", "/tmp/x"}, {[]byte("/tmp/x"), "/tmp/x"}, {"\x00name", "@name"},
+		{[]byte("\x00name"), "@name"}, {"@path", "./@path"},
 	} {
 		if got, err := fromPython(c.python); got != c.want || err != nil {
 			t.Errorf("%q is %q, not %q; %v", c.python, got, c.want, err)
@@ -233,7 +240,8 @@ func TestAddresses(t *testing.T) {
 
 // FuzzFrame wants a message or an error, and no more memory than bytes came.
 func FuzzFrame(f *testing.F) {
-	for _, s := range []string{"", "\x00\x00\x00\x01x", "\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x02xy", "\x7f\xff\xff\xffx", "\x80\x00\x00\x00"} {
+	for _, s := range []string{"", "\x00\x00\x00\x01x", "\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x02xy",
+		"\x7f\xff\xff\xffx", "\x80\x00\x00\x00"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

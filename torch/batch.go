@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// fetchNumbered makes the batch of a list of numbers, or the sample of one. A list is a batch with batch_size=None, too: it is what a BatchSampler
-// makes that is the DataLoader's sampler.
+// fetchNumbered makes the batch of a list of numbers, or the sample of one. A list is a batch with
+// batch_size=None, too: it is what a BatchSampler makes that is the DataLoader's sampler.
 func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
 	n, single := index.(int64)
 	numbers := []int{int(n)}
@@ -42,7 +42,8 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 	})
 }
 
-// gathered lets the data set write the rows of a batch. They are like those of the batch before, and if that turns out wrong, like its first sample.
+// gathered lets the data set write the rows of a batch. They are like those of the batch before,
+// and if that turns out wrong, like its first sample.
 func (w *loaderWorker) gathered(ctx context.Context, g data.Gatherer, numbers []int) (any, error) {
 	ctx = w.at(ctx, numbers[0])
 	if w.like != nil {
@@ -73,7 +74,8 @@ func (w *loaderWorker) gatheredAs(ctx context.Context, g data.Gatherer, numbers 
 	return batch, nil
 }
 
-// fetchNext makes a batch of the next samples of a stream, as many as the index has; errStreamEnds at the end.
+// fetchNext makes a batch of the next samples of a stream, as many as the index has; errStreamEnds
+// at the end.
 func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, bool), index any) (any, error) {
 	n := 1
 	if w.collate {
@@ -102,10 +104,12 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 	if w.raw || w.own != nil || !plain {
 		return w.made(ctx, samples, nil, !w.collate)
 	}
-	return w.collated(len(samples), w.collate, func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
+	return w.collated(len(samples), w.collate,
+		func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
 }
 
-// rows makes the tensors of a batch of n samples like s, or of one sample, in memory that PyTorch can map.
+// rows makes the tensors of a batch of n samples like s, or of one sample, in memory that PyTorch
+// can map.
 func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	batch := make([]any, len(s))
 	for k, t := range s {
@@ -127,8 +131,8 @@ func (w *loaderWorker) rows(s data.Sample, n int, batched bool) ([]any, error) {
 	return batch, nil
 }
 
-// collated copies n samples to the rows of a batch, as default_collate does with tuples: it is a list. Each is copied as soon as it is there,
-// while it is in the cache.
+// collated copies n samples to the rows of a batch, as default_collate does with tuples: it is a
+// list. Each is copied as soon as it is there, while it is in the cache.
 func (w *loaderWorker) collated(n int, batched bool, sample func(row int) (data.Sample, error)) (any, error) {
 	if n == 0 {
 		return nil, unsupported("a batch without samples")
@@ -164,7 +168,8 @@ func fillRow(batch []any, row int, s data.Sample, batched bool) error {
 			defer to.Close()
 		}
 		if !slices.Equal(t.Shape(), to.Shape()) || t.DType() != to.DType() {
-			return fmt.Errorf("a field of %v %v in a batch of %v %v: %w", t.DType(), t.Shape(), to.DType(), to.Shape(), data.ErrShape)
+			return fmt.Errorf("a field of %v %v in a batch of %v %v: %w", t.DType(), t.Shape(), to.DType(),
+				to.Shape(), data.ErrShape)
 		}
 		to.CopyFrom(t)
 	}

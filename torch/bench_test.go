@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BenchmarkToTorch writes a tensor, sends it and waits until PyTorch has it: in warm memory, which PyTorch has dropped before, and
-// in memory that is fresh each time.
+// BenchmarkToTorch writes a tensor, sends it and waits until PyTorch has it: in warm memory, which
+// PyTorch has dropped before, and in memory that is fresh each time.
 func BenchmarkToTorch(b *testing.B) {
 	if len(torchPythons()) == 0 {
 		b.Skip("python3 has no PyTorch")
@@ -19,7 +19,8 @@ func BenchmarkToTorch(b *testing.B) {
 		k := converse(b, torchPythons()[len(torchPythons())-1], Options{Strategy: s}, "file_descriptor")
 		for _, size := range []int{1 << 10, 1 << 20, 64 << 20} {
 			for _, warm := range []bool{true, false} {
-				b.Run(fmt.Sprintf("%v/%dKiB/warm=%v", s, size>>10, warm), func(b *testing.B) { toTorchBench(b, k, size, warm) })
+				b.Run(fmt.Sprintf("%v/%dKiB/warm=%v", s, size>>10, warm),
+					func(b *testing.B) { toTorchBench(b, k, size, warm) })
 			}
 		}
 	}

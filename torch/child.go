@@ -14,38 +14,46 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// Note [Being started by Python]
-// After torch.multiprocessing.set_executable("program") every process of a spawn context is our program with the arguments that a
-// Python interpreter would get: see Note [Starting Python]. So are the helpers that multiprocessing starts for itself, and those of
-// libraries that do as it does. What the program does not serve is Python's: see Note [Handing over to Python].
+// Note [Being started by Python] After torch.multiprocessing.set_executable("program") every
+// process of a spawn context is our program with the arguments that a Python interpreter would get:
+// see Note [Starting Python]. So are the helpers that multiprocessing starts for itself, and those
+// of libraries that do as it does. What the program does not serve is Python's: see Note [Handing
+// over to Python].
 
 // A Child says what a program does when Python starts it.
 type Child struct {
-	// Functions are what Process(target=…) may name: by the target's name in Python, "module.function", where module is
-	// "__main__" for what the user's script defines. The arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Condition,
-	// *Event and *Record. An error, or a panic, is printed and ends the process with status 1.
+	// Functions are what Process(target=…) may name: by the target's name in Python,
+	// "module.function", where module is "__main__" for what the user's script defines. The
+	// arguments may be what Conn.Recv returns, *Queue, *Semaphore, *Condition, *Event and *Record.
+	// An error, or a panic, is printed and ends the process with status 1.
 	Functions map[string]func(ctx context.Context, args Tuple, kwargs *Dict) error
-	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and OpenStream.
+	// Datasets and Streams are what the workers of a DataLoader serve: see OpenDataset and
+	// OpenStream.
 	Datasets map[string]OpenDataset
 	Streams  map[string]OpenStream
-	// Linger is how long a process whose function has returned waits for others to fetch the tensors that it has sent; 0 stands for a
-	// minute. After it the process ends with status 1 and says on stderr what is lost. The worker of a DataLoader waits only where the
-	// DataLoader wants more.
+	// Linger is how long a process whose function has returned waits for others to fetch the
+	// tensors that it has sent; 0 stands for a minute. After it the process ends with status 1 and
+	// says on stderr what is lost. The worker of a DataLoader waits only where the DataLoader wants
+	// more.
 	Linger time.Duration
 	// ValueStreams are Streams of samples of any structure.
 	ValueStreams map[string]OpenValueStream
-	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are named. The function itself is never called.
-	// PyTorch's default_collate and default_convert need no entry. With any other collate_fn, and with a worker_init_fn, the worker becomes Python, which
-	// runs it, and gets its samples from another process of this program: see docs/torch.md.
+	// Collates make the batches of a DataLoader whose collate_fn has that name, as Functions are
+	// named. The function itself is never called. PyTorch's default_collate and default_convert
+	// need no entry. With any other collate_fn, and with a worker_init_fn, the worker becomes
+	// Python, which runs it, and gets its samples from another process of this program: see
+	// docs/torch.md.
 	Collates map[string]Collate
 }
 
 // dataLoaderWorker is the target of the workers of a DataLoader.
 const dataLoaderWorker = "torch.utils.data._utils.worker._worker_loop"
 
-// Main returns at once in a program that was started by hand. In one that Python has started, as its interpreter, it does what it
-// was started for, and does not return: it serves what the Child has, and for all else becomes the interpreter. It comes first in main.
-// As "program --shoal-probe NAME ARGS" it prints how many samples the data set NAME has, and what its classes are, as JSON: see Classified.
+// Main returns at once in a program that was started by hand. In one that Python has started, as
+// its interpreter, it does what it was started for, and does not return: it serves what the Child
+// has, and for all else becomes the interpreter. It comes first in main. As "program --shoal-probe
+// NAME ARGS" it prints how many samples the data set NAME has, and what its classes are, as JSON:
+// see Classified.
 func (c Child) Main() {
 	c.answerProbe()
 	code, ok := pythonCode(os.Args)
@@ -63,7 +71,8 @@ func (c Child) Main() {
 	os.Exit(0)
 }
 
-// pythonCode returns the code of python -c, if that is what the arguments are for: an import and what is done with it.
+// pythonCode returns the code of python -c, if that is what the arguments are for: an import and
+// what is done with it.
 func pythonCode(args []string) (code string, ok bool) {
 	at := slices.Index(args, "-c")
 	if at < 0 || at+1 >= len(args) || !fromCode.MatchString(args[at+1]) {
@@ -126,7 +135,8 @@ func (c Child) serves(process any) bool {
 	return c.loads(loaderArgs(process))
 }
 
-// loaderArgs returns the arguments of a worker of a DataLoader, as they are in the pickle of its process object; nil for another process.
+// loaderArgs returns the arguments of a worker of a DataLoader, as they are in the pickle of its
+// process object; nil for another process.
 func loaderArgs(process any) Tuple {
 	o, _ := process.(*pickle.Object)
 	if o == nil {
@@ -195,10 +205,12 @@ func (c Child) call(ctx context.Context, process any, opts Options) error {
 	return errors.Join(c.Functions[name.String()](ctx, list, named), c.finish(ctx))
 }
 
-// inherited makes what only the arguments of a process have: queues, locks, events, and records of all that is not known.
+// inherited makes what only the arguments of a process have: queues, locks, events, and records of
+// all that is not known.
 func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	switch o.Class.String() {
-	case "multiprocessing.queues.Queue", "multiprocessing.queues.SimpleQueue", "torch.multiprocessing.queue.Queue", "torch.multiprocessing.queue.SimpleQueue":
+	case "multiprocessing.queues.Queue", "multiprocessing.queues.SimpleQueue",
+		"torch.multiprocessing.queue.Queue", "torch.multiprocessing.queue.SimpleQueue":
 		v, err = i.queue(o)
 	case "torch.multiprocessing.queue.ConnectionWrapper":
 		v, err = i.wrapped(o)
@@ -218,7 +230,8 @@ func (i *importer) inherited(o *pickle.Object) (v any, ok bool, err error) {
 	return v, true, err
 }
 
-// wrapped reads the state {'conn': Connection} of what torch's own Queue has instead of a Connection.
+// wrapped reads the state {'conn': Connection} of what torch's own Queue has instead of a
+// Connection.
 func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	state, err := i.Lift(o.State)
 	if err != nil {
@@ -233,7 +246,8 @@ func (i *importer) wrapped(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// inheritedOrFetched takes a descriptor: one that this process was born with, or one that is promised.
+// inheritedOrFetched takes a descriptor: one that this process was born with, or one that is
+// promised.
 func (i *importer) inheritedOrFetched(df *pickle.Object) (*os.File, error) {
 	if fd, ok := i.inheritedFD(df); ok {
 		return os.NewFile(uintptr(fd), "inherited"), nil

@@ -13,7 +13,8 @@ import (
 // takeTools is what child.py starts: it uses one of each object of multiprocessing's.
 func takeTools(ctx context.Context, args Tuple, kwargs *Dict) error {
 	conn, work, done := args[0].(*Conn), args[1].(*Queue), args[2].(*Queue)
-	lock, rlock, semaphore, bounded := args[3].(*Semaphore), args[4].(*Semaphore), args[5].(*Semaphore), args[6].(*Semaphore)
+	lock, rlock, semaphore, bounded := args[3].(*Semaphore), args[4].(*Semaphore), args[5].(*Semaphore),
+		args[6].(*Semaphore)
 	event, cond := args[7].(*Event), args[8].(*Condition)
 	err := holding(ctx, cond.Lock, func() error { // which Python gives up by waiting
 		return errors.Join(cond.Notify(ctx, 1), cond.Wait(ctx))
@@ -42,7 +43,8 @@ func takeTools(ctx context.Context, args Tuple, kwargs *Dict) error {
 	return err
 }
 
-// TestChildOfPython is started by an ordinary Python, which gives it objects that it has made under either start method.
+// TestChildOfPython is started by an ordinary Python, which gives it objects that it has made under
+// either start method.
 func TestChildOfPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/child.py", os.Args[0])
@@ -66,7 +68,8 @@ func TestChildOfPython(t *testing.T) {
 				t.Errorf("%s: %s, not %s", method, got, want)
 			}
 		}
-		if text := stderr.String(); out.Failed != 1 || !strings.Contains(text, errFails.Error()) || strings.Contains(text, "Traceback") || strings.Contains(text, "leaked") {
+		if text := stderr.String(); out.Failed != 1 || !strings.Contains(text, errFails.Error()) ||
+			strings.Contains(text, "Traceback") || strings.Contains(text, "leaked") {
 			t.Errorf("a function that fails ends with %d:\n%s", out.Failed, text)
 		}
 	})

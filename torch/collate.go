@@ -11,13 +11,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Collate makes a batch of samples in Go where the script has a collate_fn of that name. A sample is what the data set returned: the value
-// of a data.ValueDataset, or a data.Sample. The batch is anything that Conn.Send takes; data.DefaultCollate makes what default_collate
-// would, and pads ragged rows where it is told how.
+// A Collate makes a batch of samples in Go where the script has a collate_fn of that name. A sample
+// is what the data set returned: the value of a data.ValueDataset, or a data.Sample. The batch is
+// anything that Conn.Send takes; data.DefaultCollate makes what default_collate would, and pads
+// ragged rows where it is told how.
 type Collate func(ctx context.Context, samples []any) (batch any, err error)
 
-// A Collator is a data set that makes its batches itself, as a Collate does, where the DataLoader has no collate_fn of its own: one whose rows are to be
-// padded, for example. With batch_size=None its samples stay samples. Of several data sets in one, the first Collator makes the batches.
+// A Collator is a data set that makes its batches itself, as a Collate does, where the DataLoader
+// has no collate_fn of its own: one whose rows are to be padded, for example. With batch_size=None
+// its samples stay samples. Of several data sets in one, the first Collator makes the batches.
 type Collator interface {
 	Collate(ctx context.Context, samples []any) (batch any, err error)
 }
@@ -28,8 +30,8 @@ const (
 	defaultConvert = "torch.utils.data._utils.collate.default_convert" // that of batch_size=None
 )
 
-// needsPython returns what of a DataLoader's arguments is Python code that Go has no counterpart of; "" if there is nothing. See
-// Note [Samples for Python].
+// needsPython returns what of a DataLoader's arguments is Python code that Go has no counterpart
+// of; "" if there is nothing. See Note [Samples for Python].
 func (c Child) needsPython(args Tuple) string {
 	if len(args) <= argInit {
 		return ""
@@ -44,7 +46,8 @@ func (c Child) needsPython(args Tuple) string {
 	return "the collate_fn " + name
 }
 
-// functionName returns the name of a function of Python's; for an object that is called, that of its class.
+// functionName returns the name of a function of Python's; for an object that is called, that of
+// its class.
 func functionName(v any) string {
 	switch v := v.(type) {
 	case Global:
@@ -70,8 +73,8 @@ func (w *loaderWorker) values(ctx context.Context, ds data.Dataset, numbers []in
 	return all, nil
 }
 
-// made makes what the script would have had from its collate_fn. numbers are those of the samples, where they have some; single is one
-// sample that becomes no batch.
+// made makes what the script would have had from its collate_fn. numbers are those of the samples,
+// where they have some; single is one sample that becomes no batch.
 func (w *loaderWorker) made(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
 	if w.raw {
 		return forPython(samples, numbers)
@@ -143,7 +146,8 @@ func ownTensor(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return own.CopyFrom(t), nil
 }
 
-// memory makes the tensors of a batch where PyTorch can map them. What strings are made of stays here.
+// memory makes the tensors of a batch where PyTorch can map them. What strings are made of stays
+// here.
 func memory(fields []tree.Field) ([]*tensor.Tensor, error) {
 	all := make([]*tensor.Tensor, len(fields))
 	for k, f := range fields {
@@ -163,8 +167,9 @@ func memory(fields []tree.Field) ([]*tensor.Tensor, error) {
 	return all, nil
 }
 
-// asPython puts a value together of Python's types. Tuples become lists, as default_collate and default_convert make them, unless they are
-// to stay; and strings of a batch a tuple where they stood in a list, since it transposes that by zip.
+// asPython puts a value together of Python's types. Tuples become lists, as default_collate and
+// default_convert make them, unless they are to stay; and strings of a batch a tuple where they
+// stood in a list, since it transposes that by zip.
 func asPython(v tree.Value, tuples bool) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {

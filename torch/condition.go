@@ -7,9 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// Note [Conditions]
-// multiprocessing's Condition is four semaphores: its lock, how many sleep, how many of them were woken or gave up, and what they
-// sleep on. Whoever notifies waits until those whom it wakes have said so, else it would not know whom the next one finds asleep.
+// Note [Conditions] multiprocessing's Condition is four semaphores: its lock, how many sleep, how
+// many of them were woken or gave up, and what they sleep on. A notifier waits until those whom it
+// wakes have said so, else it would not know whom the next one finds asleep.
 
 // A Condition is multiprocessing's. Its methods may be called by several goroutines.
 type Condition struct {
@@ -24,7 +24,8 @@ var (
 	eventClass     = named("multiprocessing.synchronize.Event")
 )
 
-// NewCondition makes a Condition on a lock, which closes with it, or on an RLock of its own where that is nil; see NewLock.
+// NewCondition makes a Condition on a lock, which closes with it, or on an RLock of its own where
+// that is nil; see NewLock.
 func NewCondition(lock *Semaphore) (_ *Condition, err error) {
 	c := &Condition{Lock: lock}
 	if lock == nil {
@@ -40,8 +41,8 @@ func NewCondition(lock *Semaphore) (_ *Condition, err error) {
 	return c, nil
 }
 
-// Wait releases the lock, waits until it is notified or ctx is done, and acquires the lock again in any case, however long that
-// takes. The error is the cause of ctx's end.
+// Wait releases the lock, waits until it is notified or ctx is done, and acquires the lock again in
+// any case, however long that takes. The error is the cause of ctx's end.
 func (c *Condition) Wait(ctx context.Context) error {
 	if err := errors.Join(c.sleeping.Release(), c.Lock.Release()); err != nil {
 		return err
@@ -50,8 +51,8 @@ func (c *Condition) Wait(ctx context.Context) error {
 	return errors.Join(err, c.woken.Release(), c.Lock.Acquire(context.WithoutCancel(ctx)))
 }
 
-// Notify wakes up to n of those who wait, and waits until they have woken or ctx is done: a process that was killed while it
-// slept never does.
+// Notify wakes up to n of those who wait, and waits until they have woken or ctx is done: a process
+// that was killed while it slept never does.
 func (c *Condition) Notify(ctx context.Context, n int) error {
 	for c.woken.TryAcquire() { // of those who gave up
 		c.sleeping.TryAcquire()

@@ -16,8 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods may be called by several
-// goroutines at once; messages are whole.
+// A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods
+// may be called by several goroutines at once; messages are whole.
 type Conn struct {
 	stream  stream
 	reads   bool // both but for the end of a pipe
@@ -36,11 +36,13 @@ type Conn struct {
 }
 
 func newConn(s stream, opts Options) *Conn {
-	return &Conn{stream: s, reads: true, writes: true, opts: opts, peer: peerOf(s), reading: make(chan struct{}, 1), ahead: messages{came: make(chan struct{}, 1)}}
+	return &Conn{stream: s, reads: true, writes: true, opts: opts, peer: peerOf(s),
+		reading: make(chan struct{}, 1), ahead: messages{came: make(chan struct{}, 1)}}
 }
 
-// Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v stay the caller's; they may be
-// closed at once. A Conn or net.Conn in v becomes the receiver's. The error wraps ErrUnsupported or ErrArena where v has no form in Python; then nothing was sent.
+// Send sends v as Connection.send does: it returns when the message is on its way. Tensors in v
+// stay the caller's; they may be closed at once. A Conn or net.Conn in v becomes the receiver's.
+// The error wraps ErrUnsupported or ErrArena where v has no form in Python; then nothing was sent.
 func (c *Conn) Send(ctx context.Context, v any) error {
 	out := c.exporter()
 	b, err := out.marshal(v)
@@ -55,10 +57,11 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 	return nil
 }
 
-// Recv receives what Python sent. It is of the types that docs/torch.md lists; see the function Recv for a type of one's own.
-// The caller closes the tensors in it. The error is io.EOF where the other side has closed, a *ProcessError where Spawn has started it and it has
-// failed, wraps ErrUnsupported, ErrGlobal or ErrGone
-// where a message came that cannot be used, after which the next can be received, and ErrClosed where there is no next.
+// Recv receives what Python sent. It is of the types that docs/torch.md lists; see the function
+// Recv for a type of one's own. The caller closes the tensors in it. The error is io.EOF where the
+// other side has closed, a *ProcessError where Spawn has started it and it has failed, wraps
+// ErrUnsupported, ErrGlobal or ErrGone where a message came that cannot be used, after which the
+// next can be received, and ErrClosed where there is no next.
 func (c *Conn) Recv(ctx context.Context) (any, error) {
 	b, err := c.recvBytes(ctx)
 	if err != nil {
@@ -67,8 +70,8 @@ func (c *Conn) Recv(ctx context.Context) (any, error) {
 	return c.importer(ctx).unmarshal(b)
 }
 
-// Recv receives a value of type T: where Conn.Recv would return something else it is converted, a dict to a struct for
-// example. The error wraps ErrUnsupported where that cannot be.
+// Recv receives a value of type T: where Conn.Recv would return something else it is converted, a
+// dict to a struct for example. The error wraps ErrUnsupported where that cannot be.
 func Recv[T any](ctx context.Context, c *Conn) (v T, err error) {
 	got, err := c.Recv(ctx)
 	if err != nil {
@@ -92,8 +95,8 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 	return c.verdict(ctx, err)
 }
 
-// RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF where the other side has closed, and a *ProcessError
-// where Spawn has started it and it has failed.
+// RecvBytes receives one message as Connection.recv_bytes does. The error is io.EOF where the other
+// side has closed, and a *ProcessError where Spawn has started it and it has failed.
 func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
 	c.passed.Store(true)
 	return c.recvBytes(ctx)
@@ -139,7 +142,8 @@ func (c *Conn) read(ctx context.Context) (b []byte, err error) {
 	return b, c.verdict(ctx, err)
 }
 
-// verdict is why a connection has ended: the failure of the process behind it, if that is what ended it.
+// verdict is why a connection has ended: the failure of the process behind it, if that is what
+// ended it.
 func (c *Conn) verdict(ctx context.Context, err error) error {
 	if !otherEnded(err) || c.process == nil {
 		return err
@@ -152,7 +156,8 @@ func (c *Conn) verdict(ctx context.Context, err error) error {
 
 // otherEnded reports whether an error is that the other side of a connection has ended.
 func otherEnded(err error) bool {
-	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}, func(end error) bool { return errors.Is(err, end) })
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE},
+		func(end error) bool { return errors.Is(err, end) })
 }
 
 // endSending tells the other side that nothing more comes.
@@ -236,8 +241,8 @@ func both(s stream) func(time.Time) error {
 	return func(t time.Time) error { return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t)) }
 }
 
-// within runs do until ctx ends it, through a deadline. After an error in the middle of a message nobody knows where the next
-// would begin, and the connection is closed.
+// within runs do until ctx ends it, through a deadline. After an error in the middle of a message
+// nobody knows where the next would begin, and the connection is closed.
 func (c *Conn) within(ctx context.Context, deadline func(time.Time) error, do func() error) error {
 	if c.broken.Load() {
 		return ErrClosed
@@ -294,7 +299,8 @@ type (
 	Device = value.Device
 	// A Record is an object of a class that only Python knows, as data.
 	Record = value.Record
-	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length, step by step.
+	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length,
+	// step by step.
 	PackedSequence = value.PackedSequence
 )
 

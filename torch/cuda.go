@@ -13,24 +13,29 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// Note [Tensors on a GPU]
-// A message has a handle by which the CUDA driver opens the sender's memory, and no memory. The sender keeps that until the receiver has
-// counted down the message's slot in a file of counters in /dev/shm. Where the sender has not waited for its stream, an event comes, too.
-// This package loads no driver: package cuda does, through the interface CUDA, where a program wants it.
+// Note [Tensors on a GPU] A message has a handle by which the CUDA driver opens the sender's
+// memory, and no memory. The sender keeps that until the receiver has counted down the message's
+// slot in a file of counters in /dev/shm. Where the sender has not waited for its stream, an event
+// comes, too. This package loads no driver: package cuda does, through the interface CUDA, where a
+// program wants it.
 
 // CUDA is what Options.CUDA does with the memory of GPUs.
 type CUDA interface {
-	// Open returns n bytes at off of the memory that a handle names, or none if n is 0, on the device that has this number. The device waits for event, a
-	// cudaIpcEventHandle_t, before it does anything else, unless it is nil. done is called once, when the memory is not used any more; not on an error.
+	// Open returns n bytes at off of the memory that a handle names, or none if n is 0, on the
+	// device that has this number. The device waits for event, a cudaIpcEventHandle_t, before it
+	// does anything else, unless it is nil. done is called once, when the memory is not used any
+	// more; not on an error.
 	Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error)
-	// Share returns how another process opens memory: the device's number, a cudaIpcMemHandle_t, and where the memory begins there; and a
-	// cudaIpcEventHandle_t, which comes to pass when the device has written it, or nil where it has. Memory of no bytes needs no handle. done is called once, when the receiver has given
-	// the memory back, or it was not sent.
+	// Share returns how another process opens memory: the device's number, a cudaIpcMemHandle_t,
+	// and where the memory begins there; and a cudaIpcEventHandle_t, which comes to pass when the
+	// device has written it, or nil where it has. Memory of no bytes needs no handle. done is
+	// called once, when the receiver has given the memory back, or it was not sent.
 	Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte, done func() error, err error)
 }
 
-// A CUDATensor is a tensor in the memory of a GPU, as a message describes it, where nobody opens it. The receiver closes it
-// when it does not use the memory any more, which gives that back to its sender.
+// A CUDATensor is a tensor in the memory of a GPU, as a message describes it, where nobody opens
+// it. The receiver closes it when it does not use the memory any more, which gives that back to its
+// sender.
 type CUDATensor struct {
 	DType          tensor.DType
 	Shape, Strides []int // in elements
@@ -49,11 +54,12 @@ type CUDATensor struct {
 	closed   atomic.Bool
 }
 
-// The counters of a sender: 64 bytes of which the first 4 count who has the file, and after them one counter for each message.
+// The counters of a sender: 64 bytes of which the first 4 count who has the file, and after them
+// one counter for each message.
 const counterSlots = 10_000
 
-// Close counts the message down. That the sender has ended meanwhile is no error. It is idempotent; a CUDATensor that was not received
-// has nothing to be closed.
+// Close counts the message down. That the sender has ended meanwhile is no error. It is idempotent;
+// a CUDATensor that was not received has nothing to be closed.
 func (c *CUDATensor) Close() error {
 	if !c.received || c.Handle == nil || c.closed.Swap(true) {
 		return nil
@@ -85,8 +91,9 @@ func (c *CUDATensor) Close() error {
 	return errors.Join(err, sys.Unmap(mem))
 }
 
-// CUDAHandle reads a handle: the cudaIpcMemHandle_t in it, which is what all versions of PyTorch take as a handle. The error
-// wraps ErrUnsupported for memory of expandable segments, and for versions that are not known.
+// CUDAHandle reads a handle: the cudaIpcMemHandle_t in it, which is what all versions of PyTorch
+// take as a handle. The error wraps ErrUnsupported for memory of expandable segments, and for
+// versions that are not known.
 func CUDAHandle(b []byte) (memory [64]byte, err error) {
 	version, kind, rest := 0, byte('c'), b
 	switch {
@@ -100,7 +107,8 @@ func CUDAHandle(b []byte) (memory [64]byte, err error) {
 	case version > 3:
 		return memory, unsupported("a CUDA handle of version %d", version)
 	case kind == 'e':
-		return memory, unsupported("CUDA memory in expandable segments; set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False where it is sent")
+		return memory, unsupported(
+			"CUDA memory in expandable segments; set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False where it is sent")
 	case kind != 'c' || len(rest) != len(memory):
 		return memory, protocolError("a CUDA handle of %d bytes", len(b))
 	}
@@ -112,8 +120,9 @@ var (
 	typedStorage = named("torch.storage.TypedStorage")
 )
 
-// cudaTensor reads rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device, handle, storage bytes, storage offset,
-// requires_grad, counters, slot, event, whether it is to be waited for).
+// cudaTensor reads rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype, device,
+// handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether it is to be
+// waited for).
 func (i *importer) cudaForm(o *pickle.Object) (*CUDATensor, error) {
 	class, err := value.Arg[Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
@@ -203,10 +212,12 @@ func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	return err
 }
 
-// cudaTensor writes what importer.cudaTensor reads. Its memory is the caller's, and so are the counters.
+// cudaTensor writes what importer.cudaTensor reads. Its memory is the caller's, and so are the
+// counters.
 func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
 	if c.received {
-		return nil, unsupported("a CUDA tensor that came from another process: PyTorch does not open such memory twice; send a clone")
+		return nil, unsupported(
+			"a CUDA tensor that came from another process: PyTorch does not open such memory twice; send a clone")
 	}
 	class := tensorClass
 	if c.Parameter {
@@ -223,5 +234,6 @@ func (e *exporter) cudaTensor(c *CUDATensor) (any, error) {
 	event := append([]byte{}, c.Event...)
 	size := &pickle.Object{Class: named("torch.Size"), Args: Tuple{value.Sizes(c.Shape)}}
 	return &pickle.Object{Class: rebuildCUDA, Args: Tuple{class, size, value.Sizes(c.Strides), c.Offset, typedStorage,
-		named("torch." + c.DType.String()), c.Device, handle, c.StorageBytes, c.StorageOffset, c.RequiresGrad, counters, c.Slot, event, len(event) > 0}}, nil
+		named("torch." + c.DType.String()), c.Device, handle, c.StorageBytes, c.StorageOffset, c.RequiresGrad,
+		counters, c.Slot, event, len(event) > 0}}, nil
 }

@@ -18,7 +18,8 @@ import (
 func cudaMessage(change func(args Tuple)) *pickle.Object {
 	size := &pickle.Object{Class: named("torch.Size"), Args: Tuple{Tuple{2, 3}}}
 	args := Tuple{tensorClass, size, Tuple{3, 1}, 4, typedStorage, named("torch.float32"), 1,
-		append([]byte("\x01c"), bytes.Repeat([]byte("H"), 64)...), 96, 512, false, []byte("/torch_4242_1234567890"), 3, bytes.Repeat([]byte("E"), 64), true}
+		append([]byte("\x01c"), bytes.Repeat([]byte("H"), 64)...), 96, 512, false,
+		[]byte("/torch_4242_1234567890"), 3, bytes.Repeat([]byte("E"), 64), true}
 	if change != nil {
 		change(args)
 	}
@@ -83,7 +84,8 @@ func TestCUDATensor(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, v, err)
 		}
 	}
-	if _, err := received(t, &pickle.Object{Class: rebuildCUDA, Args: Tuple{tensorClass}}); !errors.Is(err, ErrProtocol) {
+	if _, err := received(t, &pickle.Object{Class: rebuildCUDA, Args: Tuple{tensorClass}}); !errors.Is(err,
+		ErrProtocol) {
 		t.Errorf("of one part: %v", err)
 	}
 }
@@ -95,9 +97,12 @@ func TestCUDAHandles(t *testing.T) {
 		want   error
 	}{
 		"raw": {raw, nil}, "without a version": {append([]byte("c"), raw...), nil},
-		"1": {append([]byte("\x01c"), raw...), nil}, "2": {append([]byte("\x02c"), raw...), nil}, "3": {append([]byte("\x03c"), raw...), nil},
-		"of a later version": {append([]byte("\x04c"), raw...), ErrUnsupported}, "an expandable segment": {append([]byte("\x01e"), raw...), ErrUnsupported},
-		"short": {append([]byte("\x01c"), raw[1:]...), ErrProtocol}, "of another kind": {append([]byte("\x01x"), raw...), ErrProtocol}, "empty": {nil, ErrProtocol},
+		"1": {append([]byte("\x01c"), raw...), nil}, "2": {append([]byte("\x02c"), raw...), nil},
+		"3":                     {append([]byte("\x03c"), raw...), nil},
+		"of a later version":    {append([]byte("\x04c"), raw...), ErrUnsupported},
+		"an expandable segment": {append([]byte("\x01e"), raw...), ErrUnsupported},
+		"short":                 {append([]byte("\x01c"), raw[1:]...), ErrProtocol},
+		"of another kind":       {append([]byte("\x01x"), raw...), ErrProtocol}, "empty": {nil, ErrProtocol},
 	} {
 		memory, err := CUDAHandle(c.handle)
 		if !errors.Is(err, c.want) || err == nil && !bytes.Equal(memory[:], raw) {
@@ -187,15 +192,18 @@ func (f *fakeCUDA) Alloc(n int) (tensor.DeviceMemory, error) {
 	return &fakeMemory{of: f, size: n, done: func() error { return nil }}, nil
 }
 
-func (f *fakeCUDA) Open(device int, handle [64]byte, off, n int, event []byte, done func() error) (tensor.DeviceMemory, error) {
-	f.opened = append(f.opened, fmt.Sprintf("%d bytes at %d of %q on %d behind %q", n, off, handle[:1], device, event[:min(len(event), 1)]))
+func (f *fakeCUDA) Open(device int, handle [64]byte, off, n int, event []byte,
+	done func() error) (tensor.DeviceMemory, error) {
+	f.opened = append(f.opened, fmt.Sprintf("%d bytes at %d of %q on %d behind %q", n, off, handle[:1],
+		device, event[:min(len(event), 1)]))
 	if f.fails != nil {
 		return nil, f.fails
 	}
 	return &fakeMemory{of: f, size: n, done: done}, nil
 }
 
-func (f *fakeCUDA) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte, done func() error, err error) {
+func (f *fakeCUDA) Share(m tensor.DeviceMemory) (device int, handle [64]byte, off int, event []byte,
+	done func() error, err error) {
 	return 5, [64]byte{'M'}, 4096, nil, func() error { f.ended++; return nil }, nil
 }
 
@@ -214,7 +222,8 @@ func TestCUDATensorsAreOpened(t *testing.T) {
 	}
 	f := &fakeCUDA{}
 	x := must(read(f, func(Tuple) {}))(t).(*tensor.Tensor)
-	if fmt.Sprint(x.Shape(), x.Offset()) != "[2 3] 4" || fmt.Sprint(f.opened) != `[96 bytes at 512 of "H" on 1 behind "E"]` || slot() != 1 {
+	if fmt.Sprint(x.Shape(), x.Offset()) != "[2 3] 4" ||
+		fmt.Sprint(f.opened) != `[96 bytes at 512 of "H" on 1 behind "E"]` || slot() != 1 {
 		t.Errorf("%v from %d, %v; the slot is %d", x.Shape(), x.Offset(), f.opened, slot())
 	}
 	if x.Close(); slot() != 0 {
@@ -242,7 +251,8 @@ func TestCUDATensorsAreOpened(t *testing.T) {
 		}
 	}
 	check("beyond its storage", func(args Tuple) { args[3] = 40 }, tensor.ErrLayout)
-	check("an expandable segment", func(args Tuple) { args[7] = append([]byte("\x03e"), make([]byte, 64)...) }, ErrUnsupported)
+	check("an expandable segment",
+		func(args Tuple) { args[7] = append([]byte("\x03e"), make([]byte, 64)...) }, ErrUnsupported)
 	f.fails = os.ErrProcessDone
 	check("whose sender has died", func(Tuple) {}, os.ErrProcessDone)
 }
@@ -259,7 +269,8 @@ func TestCUDATensorsAreShared(t *testing.T) {
 	if _, err := (&exporter{opts: Options{CUDA: f}}).marshal(a); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("sent on: %v", err)
 	}
-	if a.Device != 5 || len(a.Handle) != 64 || a.StorageBytes != 24 || a.StorageOffset != 4096 || a.Event != nil || a.Counters != b.Counters || a.Slot+1 != b.Slot {
+	if a.Device != 5 || len(a.Handle) != 64 || a.StorageBytes != 24 || a.StorageOffset != 4096 ||
+		a.Event != nil || a.Counters != b.Counters || a.Slot+1 != b.Slot {
 		t.Errorf("%+v and %+v", a, b)
 	}
 	if none.Handle != nil || none.StorageBytes != 0 || f.ended != 1 {
@@ -291,17 +302,20 @@ func TestCUDATensorsOfNoMessage(t *testing.T) {
 	x.Close()
 }
 
-// cudaForm lets PyTorch write and read the form, whose function is replaced there: it would open a GPU.
+// cudaForm lets PyTorch write and read the form, whose function is replaced there: it would open a
+// GPU.
 func cudaForm(t *testing.T, k *talk) {
 	k.wantEval("','.join(__import__('inspect').signature(torch.multiprocessing.reductions.rebuild_cuda_tensor).parameters)",
 		"tensor_cls,tensor_size,tensor_stride,tensor_offset,storage_cls,dtype,storage_device,storage_handle,storage_size_bytes,"+
 			"storage_offset_bytes,requires_grad,ref_counter_handle,ref_counter_offset,event_handle,event_sync_required")
 	v := k.ask("cuda")
 	c, ok := v.(*CUDATensor)
-	if !ok || c.DType != tensor.BFloat16 || fmt.Sprint(c.Shape, c.Strides) != "[2 3] [3 1]" || c.Device != 1 || c.Slot != 3 || c.Counters != "/torch_4242_1234567890" {
+	if !ok || c.DType != tensor.BFloat16 || fmt.Sprint(c.Shape, c.Strides) != "[2 3] [3 1]" ||
+		c.Device != 1 || c.Slot != 3 || c.Counters != "/torch_4242_1234567890" {
 		t.Fatalf("%T %+v", v, v)
 	}
-	sent := &CUDATensor{DType: tensor.BFloat16, Shape: c.Shape, Strides: c.Strides, Device: 1, Handle: c.Handle, StorageBytes: 24, StorageOffset: 512,
+	sent := &CUDATensor{DType: tensor.BFloat16, Shape: c.Shape, Strides: c.Strides, Device: 1,
+		Handle: c.Handle, StorageBytes: 24, StorageOffset: 512,
 		Counters: c.Counters, Slot: 3, Event: c.Event}
 	want := "(<class 'torch.Tensor'>, torch.Size([2, 3]), (3, 1), 0, <class 'torch.storage.TypedStorage'>, torch.bfloat16, 1, 64, 24, 512, False, " +
 		"b'/torch_4242_1234567890', 3, 64, True)"

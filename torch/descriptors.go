@@ -32,8 +32,8 @@ func (i *importer) connection(o *pickle.Object) (any, error) {
 	return c, err
 }
 
-// connOf makes a connection of a socket or of one end of a pipe, which becomes the connection's. A pipe is opened once more, so
-// that those who share it do not find it non-blocking.
+// connOf makes a connection of a socket or of one end of a pipe, which becomes the connection's. A
+// pipe is opened once more, so that those who share it do not find it non-blocking.
 func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// oneAtATime has a lock for each sharer of others: Python's serve one receiver at a time and have little room for more.
+// oneAtATime has a lock for each sharer of others: Python's serve one receiver at a time and have
+// little room for more.
 var oneAtATime sync.Map // address to *sync.Mutex
 
 // detach fetches a descriptor from the sharer at addr, if it has not come already.

@@ -10,12 +10,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Drain waits until other processes have fetched the memory of all that this one has sent, or until ctx is done; then the error wraps
-// ErrUnfetched and the cause of ctx's end, and says what is lost if this process ends. A program calls it before it ends, with a limit, where it
-// has sent tensors that nobody has answered. A Child does by itself. What goes by FileSystem needs no waiting: Drain leaves the names to their
-// receivers.
+// Drain waits until other processes have fetched the memory of all that this one has sent, or until
+// ctx is done; then the error wraps ErrUnfetched and the cause of ctx's end, and says what is lost
+// if this process ends. A program calls it before it ends, with a limit, where it has sent tensors
+// that nobody has answered. A Child does by itself. What goes by FileSystem needs no waiting: Drain
+// leaves the names to their receivers.
 //
-// What other processes have left to this one when they ended, and this one has not received, is not waited for.
+// What other processes have left to this one when they ended, and this one has not received, is not
+// waited for.
 func Drain(ctx context.Context) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, tidyFirst) {
 		left := unfetched()
@@ -81,10 +83,12 @@ func (c Child) finish(ctx context.Context) error {
 	return nil
 }
 
-// abandonedAt is where the header of a named file says since when its maker has ended, in seconds of 1970.
+// abandonedAt is where the header of a named file says since when its maker has ended, in seconds
+// of 1970.
 const abandonedAt = 8
 
-// abandon gives up this process's part of the names' counts. What is in messages stays for their receivers, for keepFor.
+// abandon gives up this process's part of the names' counts. What is in messages stays for their
+// receivers, for keepFor.
 func (t *regionTable) abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +103,8 @@ func (t *regionTable) abandon() {
 	}
 }
 
-// leftToOthers reports whether a file that is named was left to the receivers of messages, not long ago.
+// leftToOthers reports whether a file that is named was left to the receivers of messages, not long
+// ago.
 func leftToOthers(name string) bool {
 	f, err := openNamed(name)
 	if err != nil {

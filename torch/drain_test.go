@@ -50,7 +50,8 @@ func late(t *testing.T, py python, limit time.Duration, strategies, fetch string
 	return strings.TrimSpace(string(out)), errs.String()
 }
 
-// TestTensorsOutliveGo receives in Python what a Go process has sent whose function has returned, by each strategy.
+// TestTensorsOutliveGo receives in Python what a Go process has sent whose function has returned,
+// by each strategy.
 func TestTensorsOutliveGo(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		out, errs := late(t, py, time.Minute, "proc,file_descriptor,file_system", "fetch")
@@ -61,7 +62,8 @@ func TestTensorsOutliveGo(t *testing.T) {
 	})
 }
 
-// TestEndOfGoIsBounded has Python fetch nothing: the process ends after its limit, fails and says what is lost. Names are left.
+// TestEndOfGoIsBounded has Python fetch nothing: the process ends after its limit, fails and says
+// what is lost. Names are left.
 func TestEndOfGoIsBounded(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		out, errs := late(t, py, 700*time.Millisecond, "proc,file_descriptor,file_system", "leave")
@@ -69,7 +71,8 @@ func TestEndOfGoIsBounded(t *testing.T) {
 		if want := "[" + failed + ", " + failed + ", " + left + "]"; out != want {
 			t.Errorf("%s, not %s", out, want)
 		}
-		for _, part := range []string{"memory of 8 bytes for process", "15 descriptors, of", "700ms after the function has returned"} {
+		for _, part := range []string{"memory of 8 bytes for process", "15 descriptors, of",
+			"700ms after the function has returned"} {
 			if !strings.Contains(errs, part) {
 				t.Errorf("a process that gives up says nothing of %q: %s", part, errs)
 			}
@@ -80,12 +83,14 @@ func TestEndOfGoIsBounded(t *testing.T) {
 	})
 }
 
-// TestWorkerWaitsForItsDataLoader has a worker of a DataLoader end while its batches are under way. It waits until they are fetched, for as
-// long as it may, and then says what is lost; not where the DataLoader wants no more.
+// TestWorkerWaitsForItsDataLoader has a worker of a DataLoader end while its batches are under way.
+// It waits until they are fetched, for as long as it may, and then says what is lost; not where the
+// DataLoader wants no more.
 func TestWorkerWaitsForItsDataLoader(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		run := func(limit string, how ...string) (stdout, stderr string) {
-			cmd := exec.CommandContext(testContext(t), py.path, append([]string{"testdata/consumer.py", os.Args[0]}, how...)...)
+			cmd := exec.CommandContext(testContext(t), py.path,
+				append([]string{"testdata/consumer.py", os.Args[0]}, how...)...)
 			cmd.Env = append(pythonEnv(), "SHOAL_TORCH_LINGER="+limit)
 			var errs strings.Builder
 			cmd.Stderr = &errs
@@ -96,12 +101,14 @@ func TestWorkerWaitsForItsDataLoader(t *testing.T) {
 			return string(out), errs.String()
 		}
 		out, errs := run("1h", "late", "unwanted")
-		want := `{"how": "late", "got": [[0, 1], [2, 3], [4, 5]], "exitcode": 0}` + "\n" + `{"how": "unwanted", "got": [], "exitcode": 0}` + "\n"
+		want := `{"how": "late", "got": [[0, 1], [2, 3], [4, 5]], "exitcode": 0}` + "\n" +
+			`{"how": "unwanted", "got": [], "exitcode": 0}` + "\n"
 		if out != want || errs != "" {
 			t.Errorf("%s, not %s\n%s", out, want, errs)
 		}
 		out, errs = run("300ms", "never")
-		if out != `{"how": "never", "got": [], "exitcode": 1}`+"\n" || !strings.Contains(errs, "lost at the end of the process") {
+		if out != `{"how": "never", "got": [], "exitcode": 1}`+"\n" ||
+			!strings.Contains(errs, "lost at the end of the process") {
 			t.Errorf("nobody has fetched the batches: %s\n%s", out, errs)
 		}
 	})
@@ -157,7 +164,8 @@ func fetch(t *testing.T, c *Conn, s Strategy) {
 	must(os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR, 0))(t).Close()
 }
 
-// TestSentTwiceAtOnce sends the same memory twice before it is opened: the kernel may tell two openings as one.
+// TestSentTwiceAtOnce sends the same memory twice before it is opened: the kernel may tell two
+// openings as one.
 func TestSentTwiceAtOnce(t *testing.T) {
 	a, b := pair(t, "unix", Options{AuthKey: testKey, Strategy: Proc})
 	a.peer = newPeer(os.Getuid(), os.Getpid())

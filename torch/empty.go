@@ -8,14 +8,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Empty returns a tensor in memory that PyTorch can map, so that to send it copies nothing; the elements hold anything. It is
-// Options{}.Empty. The caller closes the tensor; its memory is used again when PyTorch has let go of it, too.
+// Empty returns a tensor in memory that PyTorch can map, so that to send it copies nothing; the
+// elements hold anything. It is Options{}.Empty. The caller closes the tensor; its memory is used
+// again when PyTorch has let go of it, too.
 func Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	return Options{}.Empty(dt, shape...)
 }
 
-// Empty returns a tensor in memory of the kind that o.Strategy sends: with a name in /dev/shm for FileSystem, and without one
-// otherwise. The error wraps shm.ErrNoSpace where the machine, a control group or /dev/shm has no room.
+// Empty returns a tensor in memory of the kind that o.Strategy sends: with a name in /dev/shm for
+// FileSystem, and without one otherwise. The error wraps shm.ErrNoSpace where the machine, a
+// control group or /dev/shm has no room.
 func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	n := uint64(dt.Size())
 	strides := make([]int, len(shape))

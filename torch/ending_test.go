@@ -16,7 +16,8 @@ import (
 
 func spawnPlain(t *testing.T, py python, target string, args ...any) *Process {
 	t.Helper()
-	p, err := Python{Path: py.path, Dir: "testdata", Env: pythonEnv(), Stderr: io.Discard}.Spawn(testContext(t), target, args...)
+	p, err := Python{Path: py.path, Dir: "testdata", Env: pythonEnv(),
+		Stderr: io.Discard}.Spawn(testContext(t), target, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,8 @@ func spawnPlain(t *testing.T, py python, target string, args ...any) *Process {
 	return p
 }
 
-// TestRecvSaysWhyPythonEnded wants the failure of the process, and not only that the connection has ended.
+// TestRecvSaysWhyPythonEnded wants the failure of the process, and not only that the connection has
+// ended.
 func TestRecvSaysWhyPythonEnded(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		for _, c := range []struct {
@@ -87,14 +89,15 @@ func TestPythonWithoutTorch(t *testing.T) {
 			t.Fatal(err)
 		}
 		var failed *ProcessError
-		if _, err := p.Conn.Recv(ctx); !errors.As(err, &failed) || failed.Exception != "ModuleNotFoundError" || !strings.Contains(failed.Message, "torch") {
+		if _, err := p.Conn.Recv(ctx); !errors.As(err, &failed) ||
+			failed.Exception != "ModuleNotFoundError" || !strings.Contains(failed.Message, "torch") {
 			t.Errorf("%v", err)
 		}
 	})
 }
 
-// TestWaitBeforeClose waits for a function that polls until Go has nothing more to send, and that has sent more than a socket holds; then
-// it receives all of it.
+// TestWaitBeforeClose waits for a function that polls until Go has nothing more to send, and that
+// has sent more than a socket holds; then it receives all of it.
 func TestWaitBeforeClose(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		const n = 200
@@ -141,7 +144,8 @@ func TestRecvBesideWait(t *testing.T) {
 	})
 }
 
-// TestNothingIsImportedForTheEnd starts a function without PyTorch: nothing is imported for its end.
+// TestNothingIsImportedForTheEnd starts a function without PyTorch: nothing is imported for its
+// end.
 func TestNothingIsImportedForTheEnd(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		k := chat(t, py, Options{})
@@ -163,15 +167,18 @@ func holdTools(ctx context.Context, args Tuple, _ *Dict) error {
 	return err
 }
 
-// TestTrackerIsSilent ends processes in every way, on both sides: Python's resource tracker removes what is left, without a word.
+// TestTrackerIsSilent ends processes in every way, on both sides: Python's resource tracker removes
+// what is left, without a word.
 func TestTrackerIsSilent(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		ctx := testContext(t)
 		for _, end := range []func(p *Process) error{
-			(*Process).Close, func(p *Process) error { return p.Signal(syscall.SIGTERM) }, func(p *Process) error { p.Wait(ctx); return nil },
+			(*Process).Close, func(p *Process) error { return p.Signal(syscall.SIGTERM) },
+			func(p *Process) error { p.Wait(ctx); return nil },
 		} {
 			stderr, write := must2(os.Pipe())(t)
-			p, err := Python{Path: py.path, Dir: "testdata", Env: pythonEnvWithout("PYTHONWARNINGS"), Stderr: write}.Spawn(ctx, "plain:make_tools")
+			p, err := Python{Path: py.path, Dir: "testdata", Env: pythonEnvWithout("PYTHONWARNINGS"),
+				Stderr: write}.Spawn(ctx, "plain:make_tools")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,8 +220,9 @@ func pythonEnvWithout(variable string) []string {
 	return slices.DeleteFunc(pythonEnv(), func(v string) bool { return strings.HasPrefix(v, variable+"=") })
 }
 
-// TestThreadsOutliveTheFunctionInEveryPython receives descriptors that threads have sent after their function had ended, with each version
-// of Python: what its end looks like differs between them.
+// TestThreadsOutliveTheFunctionInEveryPython receives descriptors that threads have sent after
+// their function had ended, with each version of Python: what its end looks like differs between
+// them.
 func TestThreadsOutliveTheFunctionInEveryPython(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		for _, pooled := range []bool{false, true} {

@@ -20,20 +20,29 @@ var (
 	ErrClosed = errors.New("torch: connection is closed")
 	// ErrUnsupported is wrapped where a value has no form on the other side, or in Go.
 	ErrUnsupported = value.ErrUnsupported
-	// ErrNoKey is wrapped where a tensor needs the authkey of the other process, and Options has none.
-	ErrNoKey = errors.New("torch: Options.AuthKey is needed, and multiprocessing.current_process().authkey set to it before the first tensor is sent")
-	// ErrGone is wrapped where memory that a message names exists no more: its sender ended too early, or it was received before.
-	ErrGone = errors.New("torch: memory is gone: what a process sends is lost if that process ends before it is received, and can be received once; " +
-		"have the sender wait for an answer, or start it by torch.Spawn (docs/torch.md, \"When the sender ends\")")
-	// ErrUnfetched is wrapped where a process is to end, and others have not fetched yet what it has sent; see Drain.
+	// ErrNoKey is wrapped where a tensor needs the authkey of the other process, and Options has
+	// none.
+	ErrNoKey = errors.New(
+		"torch: Options.AuthKey is needed, and multiprocessing.current_process().authkey set to it before the first tensor is sent")
+	// ErrGone is wrapped where memory that a message names exists no more: its sender ended too
+	// early, or it was received before.
+	ErrGone = errors.New(
+		"torch: memory is gone: what a process sends is lost if that process ends before it is received, and can be received once; " +
+			"have the sender wait for an answer, or start it by torch.Spawn (docs/torch.md, \"When the sender ends\")")
+	// ErrUnfetched is wrapped where a process is to end, and others have not fetched yet what it
+	// has sent; see Drain.
 	ErrUnfetched = errors.New("torch: memory that was sent has not been fetched")
-	// ErrTruncated is wrapped where memory is shorter than the tensors in it, at arrival or, in Guard, later.
+	// ErrTruncated is wrapped where memory is shorter than the tensors in it, at arrival or, in
+	// Guard, later.
 	ErrTruncated = errors.New("torch: memory was truncated")
-	// ErrArena is wrapped where a tensor is sent that lives in the memory of a Shoal domain. Send a Clone, or allocate it with Empty.
+	// ErrArena is wrapped where a tensor is sent that lives in the memory of a Shoal domain. Send a
+	// Clone, or allocate it with Empty.
 	ErrArena = errors.New("torch: tensor is shared with processes of Shoal; clone it or allocate it with torch.Empty")
-	// ErrCUDA is wrapped where a tensor in the memory of a GPU was to become a *tensor.Tensor; receive it as a *CUDATensor, or call .cpu() first.
+	// ErrCUDA is wrapped where a tensor in the memory of a GPU was to become a *tensor.Tensor;
+	// receive it as a *CUDATensor, or call .cpu() first.
 	ErrCUDA = fmt.Errorf("%w: tensor is in the memory of a GPU", ErrUnsupported)
-	// ErrGlobal is wrapped where a message names what is not on the list of what may be used; see pickle's GlobalError for the name.
+	// ErrGlobal is wrapped where a message names what is not on the list of what may be used; see
+	// pickle's GlobalError for the name.
 	ErrGlobal = pickle.ErrGlobal
 )
 

@@ -14,31 +14,36 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// Note [What a process leaves]
-// What Python sends is in the memory of its process until it is received: descriptors wait in its sharer (Note [Giving descriptors
-// away]), and names are removed by PyTorch's manager when the last process that is connected to it has ended. An ordinary function
-// sends its result and returns, so its process would take the result along.
+// Note [What a process leaves] What Python sends is in the memory of its process until it is
+// received: descriptors wait in its sharer (Note [Giving descriptors away]), and names are removed
+// by PyTorch's manager when the last process that is connected to it has ended. An ordinary
+// function sends its result and returns, so its process would take the result along.
 //
-// So a process that this one has started leaves both to this one. What Spawn tells it contains the text of leave.py, which Python
-// runs before anything else. It imports nothing. When the function has returned, raised or exited, multiprocessing has run its
-// finalizers, which write what queues have, and the threads of the process have ended, it ends the thread that serves descriptors after
+// So a process that this one has started leaves both to this one. What Spawn tells it contains the
+// text of leave.py, which Python runs before anything else. It imports nothing. When the function
+// has returned, raised or exited, multiprocessing has run its finalizers, which write what queues
+// have, and the threads of the process have ended, it ends the thread that serves descriptors after
 // those that it was asked for, and sends over a socket of its own:
 //
 //	the sharer's listening socket, with its address and key, and each descriptor by its number;
 //	the connections to PyTorch's managers, with the names that it has given, and how often each is mapped there.
 //
-// Then this process answers and the other one ends. A receiver sees no difference, in whatever process it is and whatever the
-// message came through: the address is the same, and who connects between is in the socket's queue. Nothing is polled and no
-// message has to be read, so a program may wait for the process before it receives, or not receive at all.
+// Then this process answers and the other one ends. A receiver sees no difference, in whatever
+// process it is and whatever the message came through: the address is the same, and who connects
+// between is in the socket's queue. Nothing is polled and no message has to be read, so a program
+// may wait for the process before it receives, or not receive at all.
 //
-// The directory of the sharer's socket is this process's from the start (tempDir), since nothing that is killed tidies up. Either may be killed or
-// stopped at any line of leave.py: what this process has read whole it serves, of the rest it keeps nothing.
+// The directory of the sharer's socket is this process's from the start (tempDir), since nothing
+// that is killed tidies up. Either may be killed or stopped at any line of leave.py: what this
+// process has read whole it serves, of the rest it keeps nothing.
 //
-// To have Python wait until all is fetched would need Go to receive, and Wait before Recv would hang; to fetch as messages arrive is
-// possible for one connection and not for a queue that others read, too.
+// To have Python wait until all is fetched would need Go to receive, and Wait before Recv would
+// hang; to fetch as messages arrive is possible for one connection and not for a queue that others
+// read, too.
 //
-// A named file has one of its count for each mapping and each message. The process says how many mappings it has, ours are known,
-// and what is left are messages: so the managers are let go when as many have come and their memory is not in use here.
+// A named file has one of its count for each mapping and each message. The process says how many
+// mappings it has, ours are known, and what is left are messages: so the managers are let go when
+// as many have come and their memory is not in use here.
 
 //go:embed leave.py
 var leaveCode string
@@ -176,8 +181,8 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// keptNames are names of PyTorch's memory in messages that its process has left. They are there while somebody is connected to their
-// managers.
+// keptNames are names of PyTorch's memory in messages that its process has left. They are there
+// while somebody is connected to their managers.
 type keptNames struct {
 	managers []*os.File
 	coming   map[string]int // messages

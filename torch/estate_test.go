@@ -25,7 +25,8 @@ func parting(t *testing.T, py python, function string, args ...any) (p *Process,
 	}
 	t.Cleanup(func() { os.RemoveAll(temporary) })
 	env := append(pythonEnv(), "TMPDIR="+temporary)
-	p, err = Python{Path: py.path, Dir: "testdata", Env: env, Stderr: io.Discard, Linger: 3 * time.Second}.Spawn(testContext(t), "parting:"+function, args...)
+	p, err = Python{Path: py.path, Dir: "testdata", Env: env, Stderr: io.Discard,
+		Linger: 3 * time.Second}.Spawn(testContext(t), "parting:"+function, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +34,12 @@ func parting(t *testing.T, py python, function string, args ...any) (p *Process,
 	return p, temporary
 }
 
-// TestMessagesOutlivePython receives what Python has sent through anything when its process has ended, however that ended.
+// TestMessagesOutlivePython receives what Python has sent through anything when its process has
+// ended, however that ended.
 func TestMessagesOutlivePython(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
-		for _, c := range [][2]string{{"file_descriptor", "return"}, {"file_system", "raise"}, {"file_descriptor", "exit"}, {"file_system", "return"}} {
+		for _, c := range [][2]string{{"file_descriptor", "return"}, {"file_system", "raise"},
+			{"file_descriptor", "exit"}, {"file_system", "return"}} {
 			cell(t, c[0]+" "+c[1], func(t *testing.T) { outlives(t, py, c[0], c[1]) })
 		}
 	})
@@ -49,7 +52,8 @@ func outlives(t *testing.T, py python, strategy, end string) {
 	near, far := pair(t, "unix", Options{AuthKey: processKey()})
 	p, temporary := parting(t, py, "say", queue, simple, far, strategy, end)
 	var failed *ProcessError
-	if err := p.Wait(ctx); (end == "raise") != errors.As(err, &failed) || failed != nil && failed.Exception != "ValueError" {
+	if err := p.Wait(ctx); (end == "raise") != errors.As(err, &failed) ||
+		failed != nil && failed.Exception != "ValueError" {
 		t.Fatalf("%s: %+v", end, err)
 	}
 	for _, source := range []struct {
@@ -137,18 +141,22 @@ func TestManyMessagesOutlivePython(t *testing.T) {
 	})
 }
 
-// TestEndOfPythonIsBounded wants a process that cannot hand over to fail after its limit, and to say what is lost.
+// TestEndOfPythonIsBounded wants a process that cannot hand over to fail after its limit, and to
+// say what is lost.
 func TestEndOfPythonIsBounded(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		p, _ := parting(t, py, "stalled")
 		var failed *ProcessError
-		if err := p.Wait(testContext(t)); !errors.As(err, &failed) || failed.ExitCode != 1 || !strings.Contains(failed.Message, "lost at the end of the process") || !strings.Contains(failed.Message, "1 descriptors") {
+		if err := p.Wait(testContext(t)); !errors.As(err, &failed) || failed.ExitCode != 1 ||
+			!strings.Contains(failed.Message, "lost at the end of the process") ||
+			!strings.Contains(failed.Message, "1 descriptors") {
 			t.Errorf("a process whose receiver has stalled: %+v", err)
 		}
 	})
 }
 
-// TestPythonKilledAfterSending loses what was to be fetched, with an error that says why, and not what has gone ahead.
+// TestPythonKilledAfterSending loses what was to be fetched, with an error that says why, and not
+// what has gone ahead.
 func TestPythonKilledAfterSending(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		near, far := pair(t, "unix", Options{AuthKey: processKey()})
@@ -179,7 +187,8 @@ func FuzzWill(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if w, err := readWill(bytes.NewReader(append(frameHead(len(b)), b...))); err != nil || len(w.Keys) != 2 || len(w.Names) != 1 || w.Names[0].Count != 1 {
+	if w, err := readWill(bytes.NewReader(append(frameHead(len(b)), b...))); err != nil || len(w.Keys) != 2 ||
+		len(w.Names) != 1 || w.Names[0].Count != 1 {
 		f.Fatalf("%+v, %v", w, err)
 	}
 	f.Add(b)
@@ -192,11 +201,12 @@ func FuzzWill(f *testing.F) {
 	})
 }
 
-// TestThreadsOutliveTheFunction receives what threads of Python have sent after their function had ended: Python waits for them at its end,
-// and hands over after that.
+// TestThreadsOutliveTheFunction receives what threads of Python have sent after their function had
+// ended: Python waits for them at its end, and hands over after that.
 func TestThreadsOutliveTheFunction(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
-		for _, c := range [][3]string{{"thread", "file_descriptor", "return"}, {"thread", "file_system", "raise"}, {"pooled", "file_descriptor", "return"}} {
+		for _, c := range [][3]string{{"thread", "file_descriptor", "return"},
+			{"thread", "file_system", "raise"}, {"pooled", "file_descriptor", "return"}} {
 			cell(t, strings.Join(c[:], " "), func(t *testing.T) { lateThread(t, py, c[0], c[1], c[2]) })
 		}
 	})
@@ -207,7 +217,8 @@ func lateThread(t *testing.T, py python, function, strategy, end string) {
 	defer CloseAll([]any{queue, simple})
 	p, temporary := parting(t, py, function, queue, simple, strategy, end)
 	var failed *ProcessError
-	if err := p.Wait(testContext(t)); (end == "raise") != errors.As(err, &failed) || failed != nil && failed.Exception != "ValueError" {
+	if err := p.Wait(testContext(t)); (end == "raise") != errors.As(err, &failed) ||
+		failed != nil && failed.Exception != "ValueError" {
 		t.Fatalf("%s: %+v", end, err)
 	}
 	receiveElements(t, "Conn", p.Conn.Recv, "[0 0]")
@@ -231,7 +242,8 @@ func receiveElements(t *testing.T, through string, next func(context.Context) (a
 	CloseAll(v)
 }
 
-// TestDaemonThreadsAtTheEnd keeps what a daemon thread has sent before the hand-over. What it sends later is lost, and Recv says so.
+// TestDaemonThreadsAtTheEnd keeps what a daemon thread has sent before the hand-over. What it sends
+// later is lost, and Recv says so.
 func TestDaemonThreadsAtTheEnd(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		ctx := testContext(t)

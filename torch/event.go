@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// An Event is multiprocessing's: a Condition, and a semaphore that is 1 while it is set. Its methods may be called by several
-// goroutines.
+// An Event is multiprocessing's: a Condition, and a semaphore that is 1 while it is set. Its
+// methods may be called by several goroutines.
 type Event struct {
 	cond *Condition
 	flag *Semaphore
@@ -30,7 +30,8 @@ func NewEvent() (*Event, error) {
 	return e, nil
 }
 
-// IsSet reports whether the event is set. It takes the event's lock, as all methods do: whoever looks in Python takes the flag for a moment.
+// IsSet reports whether the event is set. It takes the event's lock, as all methods do: Python's
+// is_set takes the flag for a moment.
 func (e *Event) IsSet(ctx context.Context) (set bool, err error) {
 	err = e.locked(ctx, func() error {
 		set = e.flag.Value() != 0

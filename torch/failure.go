@@ -9,17 +9,20 @@ import (
 	"syscall"
 )
 
-// A ProcessError says how a Python process failed. Error is one line, with the last one of stderr where no exception is known; %+v adds the traceback, or the last words on stderr.
+// A ProcessError says how a Python process failed. Error is one line, with the last one of stderr
+// where no exception is known; %+v adds the traceback, or the last words on stderr.
 type ProcessError struct {
-	Target    string // as given to Spawn
-	PID       int
-	ExitCode  int       // -1 if a signal ended it
-	Signal    os.Signal // that ended it, or nil
-	Exception string    // the class of the exception that ended the function, such as "ValueError"; "" if there was none
-	Message   string    // of the exception
-	Traceback string    // as Python prints it
-	Stderr    string    // the last lines, at most 8 KiB
-	Err       error     // what os/exec said
+	Target   string // as given to Spawn
+	PID      int
+	ExitCode int       // -1 if a signal ended it
+	Signal   os.Signal // that ended it, or nil
+	// the class of the exception that ended the function, such as "ValueError"; "" if there was
+	// none
+	Exception string
+	Message   string // of the exception
+	Traceback string // as Python prints it
+	Stderr    string // the last lines, at most 8 KiB
+	Err       error  // what os/exec said
 }
 
 // Error returns one line.
@@ -58,13 +61,15 @@ func (e *ProcessError) Format(s fmt.State, verb rune) {
 }
 
 func (p *Process) failure(state *os.ProcessState, err error) *ProcessError {
-	e := &ProcessError{Target: p.target, PID: state.Pid(), ExitCode: state.ExitCode(), Stderr: p.stderr.String(), Err: err}
+	e := &ProcessError{Target: p.target, PID: state.Pid(), ExitCode: state.ExitCode(),
+		Stderr: p.stderr.String(), Err: err}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		e.Signal = status.Signal()
 		return e
 	}
 	_, told, ok := strings.Cut(e.Stderr, "Process "+p.name+":\n") // printed by multiprocessing before the traceback
-	if !ok && e.ExitCode == 1 {                                   // of the interpreter itself: a module that is not there, a function that is not in it
+	// of the interpreter itself: a module that is not there, a function that is not in it
+	if !ok && e.ExitCode == 1 {
 		at := strings.Index("\n"+e.Stderr, "\n"+tracebackBegins)
 		if ok = at >= 0; ok {
 			told = e.Stderr[at:]
@@ -85,8 +90,9 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// lastException reads the class and the message of the exception that ended a process off its traceback, in which others may come
-// before it. After the line of the exception its message may go on.
+// lastException reads the class and the message of the exception that ended a process off its
+// traceback, in which others may come before it. After the line of the exception its message may go
+// on.
 func lastException(traceback string) (class, message string) {
 	at := strings.LastIndex("\n"+traceback, "\n"+tracebackBegins)
 	if at < 0 {

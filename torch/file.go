@@ -13,8 +13,9 @@ type LoadOptions = pt.Options
 // Save writes v to a .pt file that torch.load reads, with weights_only=True too. It is [pt.Save].
 func Save(path string, v any) error { return pt.Save(path, v) }
 
-// Load reads what torch.save has written as a T, by the rules of [Recv]: any takes whatever there is, a map[string]*tensor.Tensor a
-// state dict. The caller closes what was mapped (see [CloseAll]). It is [pt.Load], which says more.
+// Load reads what torch.save has written as a T, by the rules of [Recv]: any takes whatever there
+// is, a map[string]*tensor.Tensor a state dict. The caller closes what was mapped (see [CloseAll]).
+// It is [pt.Load], which says more.
 func Load[T any](path string, o LoadOptions) (v T, err error) {
 	loaded, err := pt.Load(path, o)
 	if err != nil {
@@ -27,13 +28,14 @@ func Load[T any](path string, o LoadOptions) (v T, err error) {
 	return v, nil
 }
 
-// StateDict returns the tensors in what Load returned as any, by the names of state_dict(): of a whole module, too. It is
-// [pt.StateDict].
+// StateDict returns the tensors in what Load returned as any, by the names of state_dict(): of a
+// whole module, too. It is [pt.StateDict].
 func StateDict(v any) (map[string]*tensor.Tensor, error) { return pt.StateDict(v) }
 
-// Marshal returns the pickle of a value, in protocol 2 to 5, as pickle.dumps would write it: the elements of tensors are in it, and nothing is shared.
-// It is [pt.Marshal].
+// Marshal returns the pickle of a value, in protocol 2 to 5, as pickle.dumps would write it: the
+// elements of tensors are in it, and nothing is shared. It is [pt.Marshal].
 func Marshal(v any, protocol int) ([]byte, error) { return pt.Marshal(v, protocol) }
 
-// Unmarshal reads what pickle.dumps has written; see Conn.Recv for the types. It never runs what the pickle names. It is [pt.Unmarshal].
+// Unmarshal reads what pickle.dumps has written; see Conn.Recv for the types. It never runs what
+// the pickle names. It is [pt.Unmarshal].
 func Unmarshal(b []byte) (any, error) { return pt.Unmarshal(b) }

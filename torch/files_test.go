@@ -155,13 +155,15 @@ func TestSavedFiles(t *testing.T) {
 			v    any
 			want string
 		}{
-			{map[string]any{"x": base, "y": base.T()}, "dict{'x': float32[2, 3][3, 1]@0[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], 'y': float32[3, 2][1, 3]@0[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]}"},
+			{map[string]any{"x": base, "y": base.T()},
+				"dict{'x': float32[2, 3][3, 1]@0[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], 'y': float32[3, 2][1, 3]@0[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]}"},
 			{base.Select(0, 1), "float32[3][1]@0[3.0, 4.0, 5.0]"},
 			{&autograd.Param{T: tensor.Ones(tensor.Float32, 1)}, "Parameter(True, float32[1][1]@0[1.0])"},
 			{&autograd.Param{T: tensor.Ones(tensor.Int64, 1), Frozen: true}, "Parameter(False, int64[1][1]@0[1])"},
 			{tensor.Scalar(tensor.BFloat16, 1.5), "bfloat16[][]@01.5"},
 			{tensor.New(tensor.Float32, 0, 3), "float32[0, 3][3, 1]@0[]"},
-			{Tuple{1, []any{"é", 2.5, nil, true}, Size{4}, tensor.Float16, []byte("\xff")}, "tuple[1, list['é', 2.5, None, True], torch.Size([4]), torch.float16, b'\\xff']"},
+			{Tuple{1, []any{"é", 2.5, nil, true}, Size{4}, tensor.Float16, []byte("\xff")},
+				"tuple[1, list['é', 2.5, None, True], torch.Size([4]), torch.float16, b'\\xff']"},
 			{orderedDict("b", int64(1)<<40, "a", -1), "OrderedDict{'b': 1099511627776, 'a': -1}"},
 		}
 		for dt := tensor.Bool; dt <= tensor.Complex128; dt++ {
@@ -219,15 +221,19 @@ func TestSavedFiles(t *testing.T) {
 		})
 		cell(t, "packed sequences", func(t *testing.T) {
 			theirs := path + ".theirs"
-			if err := Save(path, &PackedSequence{Data: tensor.Arange(tensor.Float32, 0, 5, 1), BatchSizes: tensor.FromSlice([]int64{2, 2, 1}, 3),
-				SortedIndices: tensor.FromSlice([]int64{1, 0}, 2), UnsortedIndices: tensor.FromSlice([]int64{1, 0}, 2)}); err != nil {
+			if err := Save(path, &PackedSequence{Data: tensor.Arange(tensor.Float32, 0, 5, 1),
+				BatchSizes:      tensor.FromSlice([]int64{2, 2, 1}, 3),
+				SortedIndices:   tensor.FromSlice([]int64{1, 0}, 2),
+				UnsortedIndices: tensor.FromSlice([]int64{1, 0}, 2)}); err != nil {
 				t.Fatal(err)
 			}
 			if got := runFiles(t, py, "packed", path, theirs); got != "[[1.0, 3.0], [0.0, 2.0, 4.0]]" {
 				t.Errorf("PyTorch reads %s", got)
 			}
 			v, err := Load[any](theirs, LoadOptions{})
-			if p, ok := v.(*PackedSequence); !ok || fmt.Sprint(elements(p.Data), elements(p.BatchSizes), elements(p.SortedIndices)) != "[0 1 1 1 2] [2 2 1] [1 0]" {
+			if p, ok := v.(*PackedSequence); !ok ||
+				fmt.Sprint(elements(p.Data), elements(p.BatchSizes),
+					elements(p.SortedIndices)) != "[0 1 1 1 2] [2 2 1] [1 0]" {
 				t.Errorf("of PyTorch: %T %v, %v", v, v, err)
 			}
 		})

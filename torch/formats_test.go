@@ -16,7 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// fileLibraries is an interpreter that has the libraries of the other formats: SHOAL_FILES_PYTHON, or one of those with PyTorch.
+// fileLibraries is an interpreter that has the libraries of the other formats: SHOAL_FILES_PYTHON,
+// or one of those with PyTorch.
 func fileLibraries(t *testing.T) python {
 	t.Helper()
 	candidates := torchPythons()
@@ -46,22 +47,24 @@ type fileFormat struct {
 
 var fileFormats = map[string]fileFormat{
 	"npz": {npy.SaveAll, npy.LoadAll, tensor.BFloat16},
-	"npy": {func(path string, all tensors) error { return npy.Save(path, all["tensor"]) }, func(path string) (tensors, error) {
-		x, err := npy.Load(path)
-		return tensors{"tensor": x}, err
-	}, tensor.BFloat16},
+	"npy": {func(path string, all tensors) error { return npy.Save(path, all["tensor"]) },
+		func(path string) (tensors, error) {
+			x, err := npy.Load(path)
+			return tensors{"tensor": x}, err
+		}, tensor.BFloat16},
 	"h5": {func(path string, all tensors) error {
 		return hdf5.Save(path, all, hdf5.Options{Shuffle: true, Gzip: 4})
 	}, hdf5.Load, tensor.BFloat16},
 	"msgpack": {msgpack.Save, msgpack.Load, tensor.BFloat16},
-	"safetensors": {func(path string, all tensors) error { return safetensors.Save(path, all, nil) }, func(path string) (tensors, error) {
-		f, err := safetensors.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return f.Tensors()
-	}, tensor.Complex128},
+	"safetensors": {func(path string, all tensors) error { return safetensors.Save(path, all, nil) },
+		func(path string) (tensors, error) {
+			f, err := safetensors.Open(path)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			return f.Tensors()
+		}, tensor.Complex128},
 }
 
 // describe is what formats.py says of an array.
@@ -73,7 +76,8 @@ func describe(x *tensor.Tensor) string {
 	for _, v := range elements(x) {
 		numbers = append(numbers, fmt.Sprintf("%.1f", v))
 	}
-	return fmt.Sprintf("%s[%s][%s]", strings.TrimLeft(x.DType().Numpy(), "<|"), strings.Join(shape, ", "), strings.Join(numbers, ", "))
+	return fmt.Sprintf("%s[%s][%s]", strings.TrimLeft(x.DType().Numpy(), "<|"), strings.Join(shape, ", "),
+		strings.Join(numbers, ", "))
 }
 
 // TestFileFormats wants Python's libraries to read what was saved, and the other way round.
@@ -109,7 +113,8 @@ func TestFileFormats(t *testing.T) {
 			x := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4)
 			all := tensors{"tensor": x}
 			if name != "npy" {
-				all["view"], all["empty"], all["scalar"] = x.Permute(2, 0, 1), tensor.New(tensor.Float32, 0, 3), tensor.Scalar(tensor.Int64, 5)
+				all["view"], all["empty"], all["scalar"] = x.Permute(2, 0, 1),
+					tensor.New(tensor.Float32, 0, 3), tensor.Scalar(tensor.Int64, 5)
 				for dt := tensor.Bool; dt <= tensor.Uint64; dt++ {
 					if dt != format.lack && dt.Numpy() != "" {
 						all[dt.String()] = tensor.Full(dt, 1, 3)
@@ -125,7 +130,8 @@ func TestFileFormats(t *testing.T) {
 			compare(t, all, ask(t, "reads"))
 			if name == "h5" {
 				again, err := hdf5.Load(path)
-				if err != nil || again["appended/by/h5py"] == nil || again["appended/by/h5py"].Sum() != 3 || len(again) != len(all)+1 {
+				if err != nil || again["appended/by/h5py"] == nil || again["appended/by/h5py"].Sum() != 3 ||
+					len(again) != len(all)+1 {
 					t.Errorf("after h5py wrote to the file: %v, %v", again["appended/by/h5py"], err)
 				}
 			}
@@ -141,8 +147,8 @@ func TestFileFormats(t *testing.T) {
 	}
 }
 
-// TestLatestHDF5 wants what h5py writes with libver="latest" into structures of several levels to be read, and the other way round what
-// h5py's tests would not make: text, attributes and lzf.
+// TestLatestHDF5 wants what h5py writes with libver="latest" into structures of several levels to
+// be read, and the other way round what h5py's tests would not make: text, attributes and lzf.
 func TestLatestHDF5(t *testing.T) {
 	py := fileLibraries(t)
 	run := func(t *testing.T, task, path string) string {
@@ -176,7 +182,8 @@ func TestLatestHDF5(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if attrs, err := f.Attrs("many"); err != nil || len(attrs) != 300 || attrs["attribute 00299"].(*tensor.Tensor).Item() != 299 {
+		if attrs, err := f.Attrs("many"); err != nil || len(attrs) != 300 ||
+			attrs["attribute 00299"].(*tensor.Tensor).Item() != 299 {
 			t.Errorf("%d attributes: %v", len(attrs), err)
 		}
 	})
@@ -187,11 +194,13 @@ func TestLatestHDF5(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Discard()
-		all := tensors{"lzf": tensor.Arange(tensor.Int64, 0, 10_000, 1), "noise": tensor.RandN(tensor.Float64, tensor.NewGenerator(1), 100)}
+		all := tensors{"lzf": tensor.Arange(tensor.Int64, 0, 10_000, 1),
+			"noise": tensor.RandN(tensor.Float64, tensor.NewGenerator(1), 100)}
 		if err := w.Save(all, hdf5.Options{LZF: true, Shuffle: true}); err != nil {
 			t.Fatal(err)
 		}
-		for key, v := range map[string]any{"text": "été", "list": []string{"a", ""}, "number": tensor.Scalar(tensor.Uint16, 7)} {
+		for key, v := range map[string]any{"text": "été", "list": []string{"a", ""},
+			"number": tensor.Scalar(tensor.Uint16, 7)} {
 			if err := w.Attr("group", key, v); err != nil {
 				t.Fatal(err)
 			}
@@ -202,13 +211,15 @@ func TestLatestHDF5(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := run(t, "read", path), "49995000 lzf True 100 [['a', ''], ['é', 'bc']] été ['a', ''] 7 uint16"; got != want {
+		if got, want := run(t, "read", path),
+			"49995000 lzf True 100 [['a', ''], ['é', 'bc']] été ['a', ''] 7 uint16"; got != want {
 			t.Errorf("h5py reads %s, not %s", got, want)
 		}
 	})
 }
 
-// TestSlabsOfH5py writes a data set slab by slab with many chunks, and wants h5py to have the same sum.
+// TestSlabsOfH5py writes a data set slab by slab with many chunks, and wants h5py to have the same
+// sum.
 func TestSlabsOfH5py(t *testing.T) {
 	py := fileLibraries(t)
 	cell(t, "slabs", func(t *testing.T) {
@@ -218,7 +229,8 @@ func TestSlabsOfH5py(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Discard()
-		d, err := w.Dataset("train/x", tensor.Float32, []int{1000, 33}, hdf5.Options{Chunk: []int{3, 10}, Shuffle: true, Gzip: 1})
+		d, err := w.Dataset("train/x", tensor.Float32, []int{1000, 33},
+			hdf5.Options{Chunk: []int{3, 10}, Shuffle: true, Gzip: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

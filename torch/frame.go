@@ -9,9 +9,8 @@ import (
 	"os"
 )
 
-// Note [Frames]
-// A message is its length, 4 bytes big-endian and signed, and its bytes. Longer ones than that can say have -1 there and the
-// length in the next 8 bytes.
+// Note [Frames] A message is its length, 4 bytes big-endian and signed, and its bytes. Longer ones
+// than that can say have -1 there and the length in the next 8 bytes.
 
 // together is up to which size Python writes length and bytes at once. Readers do not depend on it.
 const together = 16 << 10

@@ -32,8 +32,8 @@ func captures(t testing.TB) map[string][]byte {
 	return all
 }
 
-// TestCaptures understands every message of PyTorch's: its memory is gone long since, and whatever has none is a value or an
-// error that says why not.
+// TestCaptures understands every message of PyTorch's: its memory is gone long since, and whatever
+// has none is a value or an error that says why not.
 func TestCaptures(t *testing.T) {
 	for name, b := range captures(t) {
 		i := &importer{ctx: testContext(t), opts: Options{AuthKey: testKey}}
@@ -65,8 +65,11 @@ func FuzzMessage(f *testing.F) {
 	empty := &pickle.Object{Class: rebuildEmpty, Args: Tuple{untypedStorage}}
 	typed := &pickle.Object{Class: rebuildTyped, Args: Tuple{empty, named("torch.float32")}}
 	for _, v := range []any{
-		Tuple{1, "x"}, NewDict("a", &pickle.List{Items: []any{1}}), &Array{DType: "<f4", Shape: []int{1}, Data: make([]byte, 4)}, typed,
-		&pickle.Object{Class: rebuildTensor, Args: Tuple{parameterClass, typed, Tuple{0, Tuple{0, 3}, Tuple{3, 1}, true}}}, withState(tokenClass, Tuple{"x", "y", "z"}),
+		Tuple{1, "x"}, NewDict("a", &pickle.List{Items: []any{1}}),
+		&Array{DType: "<f4", Shape: []int{1}, Data: make([]byte, 4)}, typed,
+		&pickle.Object{Class: rebuildTensor,
+			Args: Tuple{parameterClass, typed, Tuple{0, Tuple{0, 3}, Tuple{3, 1}, true}}},
+		withState(tokenClass, Tuple{"x", "y", "z"}),
 	} {
 		b, err := pickle.Marshal(v, 4)
 		if err != nil {

@@ -6,8 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Guard runs f. Should f touch memory that is no longer there, since PyTorch has truncated the file behind a tensor, it ends there
-// and the error wraps ErrTruncated; without Guard the process would end. Goroutines that f starts are not guarded.
+// Guard runs f. Should f touch memory that is no longer there, since PyTorch has truncated the file
+// behind a tensor, it ends there and the error wraps ErrTruncated; without Guard the process would
+// end. Goroutines that f starts are not guarded.
 func Guard(f func()) (err error) { return guard(regions.holds, f) }
 
 // guard is Guard for the memory that holds says.

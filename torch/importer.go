@@ -20,16 +20,17 @@ type importer struct {
 
 	value.Lifter
 	storages map[*pickle.Object]*tensor.Tensor // of no elements, which hold them
-	fetched  map[*pickle.Object]bool           // what was promised to this process, and taken: a descriptor, or a slot of CUDA's counters
-	made     []io.Closer
+	// what was promised to this process, and taken: a descriptor, or a slot of CUDA's counters
+	fetched map[*pickle.Object]bool
+	made    []io.Closer
 }
 
 func (c *Conn) importer(ctx context.Context) *importer {
 	return &importer{ctx: ctx, opts: c.opts, child: c.child}
 }
 
-// unmarshal reads a message. Whatever it promises is taken, also on an error: a descriptor that nobody fetches stays open in the
-// sender for ever.
+// unmarshal reads a message. Whatever it promises is taken, also on an error: a descriptor that
+// nobody fetches stays open in the sender for ever.
 func (i *importer) unmarshal(b []byte) (v any, err error) {
 	return i.unmarshalAs(b, nil)
 }

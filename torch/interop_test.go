@@ -16,12 +16,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestWarmMemory closes tensors that PyTorch still has, or has not received yet, and wants their memory left alone; and used
-// again once PyTorch has dropped them.
+// TestWarmMemory closes tensors that PyTorch still has, or has not received yet, and wants their
+// memory left alone; and used again once PyTorch has dropped them.
 func TestWarmMemory(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		for _, s := range []Strategy{Proc, FileDescriptor, FileSystem} {
-			cell(t, s.String(), func(t *testing.T) { warmMemory(t, converse(t, py, Options{Strategy: s}, "file_descriptor")) })
+			cell(t, s.String(),
+				func(t *testing.T) { warmMemory(t, converse(t, py, Options{Strategy: s}, "file_descriptor")) })
 		}
 	})
 }
@@ -75,7 +76,8 @@ func warmMemory(t *testing.T, k *talk) {
 	k.bye()
 }
 
-// TestOddTensors wants typed errors for what cannot cross, nothing of it left open in PyTorch, and the next message.
+// TestOddTensors wants typed errors for what cannot cross, nothing of it left open in PyTorch, and
+// the next message.
 func TestOddTensors(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		for _, theirs := range []string{"fetched", "file_descriptor", "file_system"} {
@@ -124,7 +126,8 @@ func oddTensor(t *testing.T, k *talk, kind string) (refused bool) {
 	return refused
 }
 
-// TestValues sends values that only PyTorch and numpy have, besides what Go makes of its own types, and wants Python's repr of them.
+// TestValues sends values that only PyTorch and numpy have, besides what Go makes of its own types,
+// and wants Python's repr of them.
 func TestValues(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		for protocol := 2; protocol <= 5; protocol++ {
@@ -132,15 +135,18 @@ func TestValues(t *testing.T) {
 				k := converse(t, py, Options{Protocol: protocol}, "file_descriptor")
 				numbers := tensor.FromSlice([]int32{1, 2, 3, 4}, 2, 2)
 				for _, c := range []form{
-					{-1, "-1"}, {uint64(1 << 63), "9223372036854775808"}, {[]int{1, 2}, "[1, 2]"}, {[2]bool{true}, "(True, False)"},
+					{-1, "-1"}, {uint64(1 << 63), "9223372036854775808"}, {[]int{1, 2}, "[1, 2]"},
+					{[2]bool{true}, "(True, False)"},
 					{map[string]int{"b": 1, "a": 2}, "{'a': 2, 'b': 1}"},
 					{struct {
 						A int     `torch:"alpha"`
 						B float32 `torch:"-"`
 						C *int
 					}{A: 3}, "{'alpha': 3, 'C': None}"},
-					{tensor.BFloat16, "torch.bfloat16"}, {Size{2, 3}, "torch.Size([2, 3])"}, {Device("cpu"), "device(type='cpu')"},
-					{&Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)}, "array([[0., 0.],\n       [0., 0.]], dtype=float32)"},
+					{tensor.BFloat16, "torch.bfloat16"}, {Size{2, 3}, "torch.Size([2, 3])"},
+					{Device("cpu"), "device(type='cpu')"},
+					{&Array{DType: "<f4", Shape: []int{2, 2}, Data: make([]byte, 16)},
+						"array([[0., 0.],\n       [0., 0.]], dtype=float32)"},
 					{must(ArrayOf(numbers.T()))(t), "array([[1, 3],\n       [2, 4]], dtype=int32)"},
 				} {
 					if got := k.ask("repr", c.v); got != c.repr {
@@ -157,7 +163,9 @@ func TestValues(t *testing.T) {
 // numpyValues come from Python.
 func numpyValues(t *testing.T, k *talk, protocol int) {
 	const numpy = "__import__('numpy')."
-	for _, code := range []string{numpy + "arange(6, dtype='<f4').reshape(2, 3)", numpy + "arange(6, dtype='<i8').reshape(3, 2).T", numpy + "zeros((0, 2))", numpy + "int16(-2)", numpy + "float64(0.5)", numpy + "bool_(True)"} {
+	for _, code := range []string{numpy + "arange(6, dtype='<f4').reshape(2, 3)",
+		numpy + "arange(6, dtype='<i8').reshape(3, 2).T", numpy + "zeros((0, 2))", numpy + "int16(-2)",
+		numpy + "float64(0.5)", numpy + "bool_(True)"} {
 		v, err := Unmarshal(asked[[]byte](k, "eval", fmt.Sprintf("pickle.dumps(%s, %d)", code, protocol)))
 		if err != nil {
 			t.Errorf("%s: %v", code, err)
@@ -167,7 +175,8 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 			t.Errorf("%s came back as %v, not %v", code, got, want)
 		}
 	}
-	got := k.ask("eval", "(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(Tuple)
+	got := k.ask("eval",
+		"(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(Tuple)
 	x, err := TensorOf(got[0].(*Array))
 	if err != nil || fmt.Sprint(x.Shape()) != "[3 2]" || tensor.At[int32](x, 2, 1) != 5 {
 		t.Errorf("a transposed numpy array: %v, %v", x, err)
@@ -236,12 +245,14 @@ func TestTraps(t *testing.T) {
 	})
 }
 
-// TestTruncatedByPyTorch has PyTorch cut its own memory, while a tensor here is on it, and before one arrives.
+// TestTruncatedByPyTorch has PyTorch cut its own memory, while a tensor here is on it, and before
+// one arrives.
 func TestTruncatedByPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		k := converse(t, py, Options{}, "file_system")
 		x := k.ask("make", "plain", "float32").(*tensor.Tensor)
-		cut := fmt.Sprintf("(globals().update(cut=kept), os.truncate(%q, 0))[1]", x.Storage().Loan().(tenant).path()) // and keep it: to free it is a fault
+		// and keep it: to free it is a fault
+		cut := fmt.Sprintf("(globals().update(cut=kept), os.truncate(%q, 0))[1]", x.Storage().Loan().(tenant).path())
 		k.wantEval(cut, nil)
 		if err := Guard(func() { x.Fill(1) }); !errors.Is(err, ErrTruncated) {
 			t.Errorf("a write to memory that was cut: %v", err)

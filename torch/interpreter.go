@@ -14,7 +14,8 @@ import (
 	"syscall"
 )
 
-// becomePython replaces the program by the interpreter that started it, with that code. It returns only on an error.
+// becomePython replaces the program by the interpreter that started it, with that code. It returns
+// only on an error.
 func becomePython(code string) error {
 	path, err := interpreter(os.Getppid())
 	if err != nil {
@@ -32,13 +33,15 @@ func becomePython(code string) error {
 	return fmt.Errorf("become %s, the Python of the parent process: %w", path, syscall.Exec(path, args, os.Environ()))
 }
 
-// resourceTracker is how the code of one of the helpers begins. Python starts it with those signals blocked that it will ignore, so that
-// Ctrl-C does not end it before; Go's runtime unblocks them, so they are ignored from here on.
+// resourceTracker is how the code of one of the helpers begins. Python starts it with those signals
+// blocked that it will ignore, so that Ctrl-C does not end it before; Go's runtime unblocks them,
+// so they are ignored from here on.
 const resourceTracker = "from multiprocessing.resource_tracker "
 
-// interpreter is the path by which a process of Python was started, its sys.executable. It matters which one: in a virtual environment the interpreter
-// is a link, and what it is a link to would not find the packages there. Where none of the paths is that of the program that runs, as
-// after setproctitle outside an active environment, it is the program itself.
+// interpreter is the path by which a process of Python was started, its sys.executable. It matters
+// which one: in a virtual environment the interpreter is a link, and what it is a link to would not
+// find the packages there. Where none of the paths is that of the program that runs, as after
+// setproctitle outside an active environment, it is the program itself.
 func interpreter(pid int) (string, error) {
 	program := fmt.Sprintf("/proc/%d/exe", pid)
 	runs, err := os.Stat(program)
@@ -53,8 +56,8 @@ func interpreter(pid int) (string, error) {
 	return os.Readlink(program)
 }
 
-// candidates are paths that may be those by which a process was started: its first argument, made absolute, and that of the active
-// virtual environment.
+// candidates are paths that may be those by which a process was started: its first argument, made
+// absolute, and that of the active virtual environment.
 func candidates(pid int) (paths []string) {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	first, _, _ := bytes.Cut(line, []byte{0})
@@ -77,8 +80,8 @@ func candidates(pid int) (paths []string) {
 	return paths
 }
 
-// ignoredBy are the signals that a process ignores. Its children would ignore them, too, if they were not programs of Go at first, whose
-// runtime handles nearly all.
+// ignoredBy are the signals that a process ignores. Its children would ignore them, too, if they
+// were not programs of Go at first, whose runtime handles nearly all.
 func ignoredBy(pid int) (ignored []os.Signal) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(status), "\nSigIgn:\t")

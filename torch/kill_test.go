@@ -45,8 +45,10 @@ func TestKilled(t *testing.T) {
 				if err := Trim(); err != nil {
 					t.Fatal(err)
 				}
-				// What others do beside this, the sharer and the runtime, comes to its end when it does.
-				waitFor(t, func() bool { return openFiles(t) <= files }, fmt.Sprintf("no more than %d descriptors", files))
+				// What others do beside this, the sharer and the runtime, comes to its end when it
+				// does.
+				waitFor(t, func() bool { return openFiles(t) <= files },
+					fmt.Sprintf("no more than %d descriptors", files))
 				waitFor(t, func() bool { return mappings(t) <= maps }, fmt.Sprintf("no more than %d mappings", maps))
 				waitFor(t, func() bool { return len(torchFiles(t)) <= len(names) }, "PyTorch's files in /dev/shm to go")
 			})
@@ -66,7 +68,8 @@ func TestGoKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer l.Close()
-				py3 := exec.CommandContext(ctx, py.path, "-c", "import peer; peer.connect('unix', "+fmt.Sprintf("%q", addr)+", b'"+string(testKey)+"')")
+				py3 := exec.CommandContext(ctx, py.path, "-c",
+					"import peer; peer.connect('unix', "+fmt.Sprintf("%q", addr)+", b'"+string(testKey)+"')")
 				py3.Dir, py3.Stderr, py3.Env = "testdata", os.Stderr, pythonEnv()
 				if err := py3.Start(); err != nil {
 					t.Fatal(err)

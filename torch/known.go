@@ -10,14 +10,16 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
-// Note [Whose data set it is]
-// A worker of a DataLoader is a process of its own that has not begun: Go may still hand it over to Python. So whether Go makes the samples is decided
-// by the pickle alone, before anything in it is used. What names a data set of Go's is Go's, and where Go cannot read what is around it the script gets
-// an error, since Python has no samples for it. A class of the script's own around one is Python's: its __getitem__ is what the script wants. Of a class that
-// Go knows Python could make the samples as well: where Go would make other ones, a transform
+// Note [Whose data set it is] A worker of a DataLoader is a process of its own that has not begun:
+// Go may still hand it over to Python. So whether Go makes the samples is decided by the pickle
+// alone, before anything in it is used. What names a data set of Go's is Go's, and where Go cannot
+// read what is around it the script gets an error, since Python has no samples for it. A class of
+// the script's own around one is Python's: its __getitem__ is what the script wants. Of a class
+// that Go knows Python could make the samples as well: where Go would make other ones, a transform
 // that it does not know, Python does, and one line on stderr says why.
 
-// loads reports whether Go makes the samples of a worker of a DataLoader, by its arguments as they are in the pickle.
+// loads reports whether Go makes the samples of a worker of a DataLoader, by its arguments as they
+// are in the pickle.
 func (c Child) loads(args Tuple) bool {
 	if len(args) <= argDataset {
 		return false
@@ -43,8 +45,8 @@ func tellOnce(args Tuple, why string) {
 	}
 }
 
-// names reports whether a data set that the program has registered is anywhere in a pickle, by its name or by that of its class: Python
-// does not have its samples.
+// names reports whether a data set that the program has registered is anywhere in a pickle, by its
+// name or by that of its class: Python does not have its samples.
 func (c Child) names(set any) bool {
 	for o := range pickle.Each[*pickle.Object](set) {
 		if name := o.Class.String(); c.Datasets[name] != nil || c.valueStream(name) != nil {
@@ -67,7 +69,8 @@ func namesGo(set any) bool {
 // errNotOurs is of a class that Go does not know.
 var errNotOurs = errors.New("torch: a data set of Python's")
 
-// knows returns nil if Go makes the samples of an object, errNotOurs if its class says nothing to it, or why not.
+// knows returns nil if Go makes the samples of an object, errNotOurs if its class says nothing to
+// it, or why not.
 func (c Child) knows(v any, seen map[any]bool) error {
 	if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 { // from torch 2.14 on
 		v = list.Items[0]

@@ -70,11 +70,13 @@ var crossings = map[string]crossing{
 	"LayerNorm":   {func() nn.Module { return nn.NewLayerNorm(3, 4) }, [][]int{{2, 3, 4}}, forward},
 	"GroupNorm":   {func() nn.Module { return nn.NewGroupNorm(2, 4) }, [][]int{{2, 4, 3}}, forward},
 	"PReLU":       {func() nn.Module { return nn.NewPReLU(3) }, [][]int{{2, 3, 4}}, forward},
-	"Embedding": {func() nn.Module { return nn.NewEmbedding(7, 3, nil, 0) }, [][]int{{2, 3}}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
-		return []*autograd.Var{m.(*nn.Embedding).Forward(autograd.NoGrad(in[0].T().To(tensor.Int64)))}
-	}},
+	"Embedding": {func() nn.Module { return nn.NewEmbedding(7, 3, nil, 0) }, [][]int{{2, 3}},
+		func(m nn.Module, in []*autograd.Var) []*autograd.Var {
+			return []*autograd.Var{m.(*nn.Embedding).Forward(autograd.NoGrad(in[0].T().To(tensor.Int64)))}
+		}},
 	"Sequential": {func() nn.Module {
-		return nn.NewSequential(nn.NewLinear(5, 4, nil), nn.ReLU{}, nn.NewLayerNorm(4), nn.NewSequential(nn.GELU{}, nn.NewLinear(4, 2, nil)))
+		return nn.NewSequential(nn.NewLinear(5, 4, nil), nn.ReLU{}, nn.NewLayerNorm(4),
+			nn.NewSequential(nn.GELU{}, nn.NewLinear(4, 2, nil)))
 	}, [][]int{{2, 5}}, forward},
 	"LSTM": {func() nn.Module { return nn.NewLSTM(3, 4, 1, false, nil) }, [][]int{{5, 2, 3}}, runLSTM},
 	"LSTM both ways": {func() nn.Module {
@@ -82,15 +84,17 @@ var crossings = map[string]crossing{
 		l.BatchFirst = true
 		return l
 	}, [][]int{{2, 5, 3}}, runLSTM},
-	"GRU":                {func() nn.Module { return nn.NewGRU(3, 4, 2, false, nil) }, [][]int{{5, 2, 3}}, runGRU},
-	"GRU both ways":      {func() nn.Module { return nn.NewGRU(3, 4, 1, true, nil) }, [][]int{{5, 2, 3}}, runGRU},
-	"MultiheadAttention": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) }, [][]int{{4, 2, 6}, {5, 2, 6}}, attend},
+	"GRU":           {func() nn.Module { return nn.NewGRU(3, 4, 2, false, nil) }, [][]int{{5, 2, 3}}, runGRU},
+	"GRU both ways": {func() nn.Module { return nn.NewGRU(3, 4, 1, true, nil) }, [][]int{{5, 2, 3}}, runGRU},
+	"MultiheadAttention": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) },
+		[][]int{{4, 2, 6}, {5, 2, 6}}, attend},
 	"MultiheadAttention batch first": {func() nn.Module {
 		m := nn.NewMultiheadAttention(6, 3, nil)
 		m.BatchFirst, m.InProjBias, m.OutProj.Bias = true, nil, nil
 		return m
 	}, [][]int{{2, 4, 6}, {2, 5, 6}}, attend},
-	"TransformerEncoderLayer": {func() nn.Module { return nn.NewTransformerEncoderLayer(6, 2, 8, 0.1, nil) }, [][]int{{4, 2, 6}}, forward},
+	"TransformerEncoderLayer": {func() nn.Module { return nn.NewTransformerEncoderLayer(6, 2, 8, 0.1, nil) },
+		[][]int{{4, 2, 6}}, forward},
 	"TransformerEncoderLayer norm first": {func() nn.Module {
 		l := nn.NewTransformerEncoderLayer(6, 2, 8, 0.1, nil)
 		l.NormFirst, l.GELU, l.SelfAttn.BatchFirst = true, true, true
@@ -107,8 +111,9 @@ var crossings = map[string]crossing{
 	}, [][]int{{2, 3, 4}}, forward},
 }
 
-// layersCross saves a module of each kind here, which PyTorch loads strictly, and the other way round: what they compute
-// is the same, and their parameters have the same order, which optimizers know them by.
+// layersCross saves a module of each kind here, which PyTorch loads strictly, and the other way
+// round: what they compute is the same, and their parameters have the same order, which optimizers
+// know them by.
 func layersCross(t *testing.T, k *talk) {
 	dir := t.TempDir()
 	ours, theirs := filepath.Join(dir, "ours.pt"), filepath.Join(dir, "theirs.pt")
@@ -133,7 +138,8 @@ func layersCross(t *testing.T, k *talk) {
 	}
 }
 
-// What PyTorch has computed with our state, in which order it has parameters, a state of its own, and what that computes.
+// What PyTorch has computed with our state, in which order it has parameters, a state of its own,
+// and what that computes.
 type crossed struct {
 	Outputs []*tensor.Tensor          `torch:"outputs"`
 	Order   []string                  `torch:"order"`

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// limbo has the tensors on a GPU that were sent and are not given back. That they were is seen when somebody looks, as in PyTorch.
+// limbo has the tensors on a GPU that were sent and are not given back. That they were is seen when
+// somebody looks, as in PyTorch.
 var limbo struct {
 	sync.Mutex
 	counters *region // of the messages to come
@@ -82,7 +83,8 @@ func collect() (err error) {
 	return err
 }
 
-// dropCounters ends the present counters where nobody waits for one of them. It is called with the lock.
+// dropCounters ends the present counters where nobody waits for one of them. It is called with the
+// lock.
 func dropCounters() error {
 	r := limbo.counters
 	limbo.counters = nil
@@ -97,8 +99,9 @@ func dropCounters() error {
 	return r.discard()
 }
 
-// CollectCUDA lets go of tensors on a GPU that were sent and that their receivers have given back, as torch.cuda.ipc_collect does. That happens
-// at the next send as well. It returns how many are still out. A program that ends with some takes their memory from under their receivers.
+// CollectCUDA lets go of tensors on a GPU that were sent and that their receivers have given back,
+// as torch.cuda.ipc_collect does. That happens at the next send as well. It returns how many are
+// still out. A program that ends with some takes their memory from under their receivers.
 func CollectCUDA() (out int, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()
@@ -119,7 +122,8 @@ func (e *exporter) shareCUDA(t *tensor.Tensor, m tensor.DeviceMemory, class Glob
 		return nil, err
 	}
 	c := &CUDATensor{
-		DType: t.DType(), Shape: t.Shape(), Strides: t.Strides(), Offset: t.Offset(), Parameter: class == parameterClass, RequiresGrad: learned,
+		DType: t.DType(), Shape: t.Shape(), Strides: t.Strides(), Offset: t.Offset(),
+		Parameter: class == parameterClass, RequiresGrad: learned,
 		Device: device, StorageBytes: m.Size(),
 	}
 	if c.StorageBytes == 0 { // PyTorch would not count down

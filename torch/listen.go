@@ -23,8 +23,9 @@ type stream interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// Dial connects to a multiprocessing.connection.Listener: network is "unix", with the path of a socket or "@" and an abstract
-// name, or "tcp", with host and port. The caller closes the connection. The error wraps ErrAuth where the keys differ.
+// Dial connects to a multiprocessing.connection.Listener: network is "unix", with the path of a
+// socket or "@" and an abstract name, or "tcp", with host and port. The caller closes the
+// connection. The error wraps ErrAuth where the keys differ.
 func Dial(ctx context.Context, network, addr string, opts Options) (*Conn, error) {
 	s, err := dialStream(ctx, network, addr)
 	if err != nil {
@@ -44,7 +45,8 @@ func dialStream(ctx context.Context, network, addr string) (stream, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-// dialUnix waits where the listener has more callers than it takes at once: of Python's up to 3.12 the third has to.
+// dialUnix waits where the listener has more callers than it takes at once: of Python's up to 3.12
+// the third has to.
 func dialUnix(ctx context.Context, addr string) (*sys.Conn, error) {
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		c, err := sys.Dial(addr)
@@ -59,7 +61,8 @@ func dialUnix(ctx context.Context, addr string) (*sys.Conn, error) {
 	}
 }
 
-// handshake authenticates a stream, if there is a key, and makes it a connection. On an error it is closed.
+// handshake authenticates a stream, if there is a key, and makes it a connection. On an error it is
+// closed.
 func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWriter, []byte) error) (*Conn, error) {
 	c := newConn(s, opts)
 	if len(opts.AuthKey) == 0 {
@@ -72,7 +75,8 @@ func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWri
 	return c, nil
 }
 
-// A Listener is multiprocessing.connection's Listener. Its methods may be called by several goroutines.
+// A Listener is multiprocessing.connection's Listener. Its methods may be called by several
+// goroutines.
 type Listener struct {
 	opts      Options
 	addr      string
@@ -85,12 +89,14 @@ type Listener struct {
 	done      sync.WaitGroup
 }
 
-// maxStrangers are how many connections wait to be accepted, or to authenticate themselves; more wait in the kernel.
+// maxStrangers are how many connections wait to be accepted, or to authenticate themselves; more
+// wait in the kernel.
 const maxStrangers = 64
 
-// Listen begins to listen; see Dial for the addresses. With "unix" and "" it chooses an abstract name, which is gone with the process. A path
-// at which the socket of a dead process is left is taken over; the error wraps EADDRINUSE where a living one listens there. The
-// caller closes the listener, which removes the path.
+// Listen begins to listen; see Dial for the addresses. With "unix" and "" it chooses an abstract
+// name, which is gone with the process. A path at which the socket of a dead process is left is
+// taken over; the error wraps EADDRINUSE where a living one listens there. The caller closes the
+// listener, which removes the path.
 func Listen(network, addr string, opts Options) (*Listener, error) {
 	l := &Listener{opts: opts, strangers: make(chan struct{}, maxStrangers), met: make(chan *Conn)}
 	switch network {
@@ -120,7 +126,8 @@ func Listen(network, addr string, opts Options) (*Listener, error) {
 // abstractName returns a name that nobody can guess.
 func abstractName() string { return fmt.Sprintf("@shoal-torch/%d/%s", os.Getpid(), rand.Text()) }
 
-// Addr returns the address; for "tcp" with the port that was chosen. "@" and an abstract name are "\0" and the name in Python.
+// Addr returns the address; for "tcp" with the port that was chosen. "@" and an abstract name are
+// "\0" and the name in Python.
 func (l *Listener) Addr() string { return l.addr }
 
 func (l *Listener) next() (stream, error) {
@@ -155,9 +162,9 @@ func (l *Listener) meet(s stream) {
 	})
 }
 
-// Accept waits for the next connection that has authenticated itself, which the caller closes. Those that do not, or not within
-// ten seconds, are closed and passed over, and nobody waits for them. After Close the error wraps os.ErrClosed; when ctx is done it is the cause
-// of that.
+// Accept waits for the next connection that has authenticated itself, which the caller closes.
+// Those that do not, or not within ten seconds, are closed and passed over, and nobody waits for
+// them. After Close the error wraps os.ErrClosed; when ctx is done it is the cause of that.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case c := <-l.met:
@@ -172,7 +179,8 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 // patience is how long whoever connects may take for what takes microseconds.
 const patience = 10 * time.Second
 
-// Close ends the listener, and Accept. Connections that were accepted stay; those that were not are closed. It is idempotent.
+// Close ends the listener, and Accept. Connections that were accepted stay; those that were not are
+// closed. It is idempotent.
 func (l *Listener) Close() error {
 	l.end()
 	err := l.close()
@@ -183,7 +191,8 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// fromPython returns the address of a socket as Python has it: a str or bytes, which begins with NUL where it is abstract.
+// fromPython returns the address of a socket as Python has it: a str or bytes, which begins with
+// NUL where it is abstract.
 func fromPython(addr any) (string, error) {
 	var s string
 	switch a := addr.(type) {

@@ -65,7 +65,8 @@ func TestStrangerKeepsNobodyWaiting(t *testing.T) {
 	c.Close()
 }
 
-// TestListenTakesOverADeadSocket lets several programs begin at once where the socket of a dead one is left: one of them listens.
+// TestListenTakesOverADeadSocket lets several programs begin at once where the socket of a dead one
+// is left: one of them listens.
 func TestListenTakesOverADeadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	dead := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
@@ -100,12 +101,14 @@ func TestListenTakesOverADeadSocket(t *testing.T) {
 	}
 }
 
-// TestListenRefuses what is in use: without a word to whoever listens, and files that are no sockets stay.
+// TestListenRefuses what is in use: without a word to whoever listens, and files that are no
+// sockets stay.
 func TestListenRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	living := must(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	defer living.Close()
-	if _, err := Listen("unix", path, Options{}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "another program listens") {
+	if _, err := Listen("unix", path, Options{}); !errors.Is(err, syscall.EADDRINUSE) ||
+		!strings.Contains(err.Error(), "another program listens") {
 		t.Errorf("a living socket: %v", err)
 	}
 	heard := make(chan byte, 1)
@@ -126,7 +129,8 @@ func TestListenRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen("unix", file, Options{}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "no socket") {
+	if _, err := Listen("unix", file, Options{}); !errors.Is(err, syscall.EADDRINUSE) ||
+		!strings.Contains(err.Error(), "no socket") {
 		t.Errorf("a file: %v", err)
 	}
 	if b := must(os.ReadFile(file))(t); string(b) != "x" {

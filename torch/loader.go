@@ -23,8 +23,9 @@ type Worker struct {
 	Object  *Record // the data set in Python, with all of its attributes; nil when it is probed
 }
 
-// Keywords stores Args in the struct that dst points to, by the tags of its fields, as Recv does. An attribute that the struct has no field for
-// and one of another type are errors that wrap ErrUnsupported and name it; a field whose attribute is missing stays as it is.
+// Keywords stores Args in the struct that dst points to, by the tags of its fields, as Recv does.
+// An attribute that the struct has no field for and one of another type are errors that wrap
+// ErrUnsupported and name it; a field whose attribute is missing stays as it is.
 func (w Worker) Keywords(dst any) error {
 	if err := assign(dst, w.Args); err != nil {
 		return fmt.Errorf("the attributes of the data set in Python: %w", err)
@@ -127,8 +128,8 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 	}
 }
 
-// endQuietly lets a worker that its parent terminates, or the user with it, end as PyTorch's do: with status 0. It
-// holds nothing that others would miss.
+// endQuietly lets a worker that its parent terminates, or the user with it, end as PyTorch's do:
+// with status 0. It holds nothing that others would miss.
 func endQuietly() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM, os.Interrupt)
@@ -150,7 +151,8 @@ func (c Child) newLoaderWorker(args Tuple) (*loaderWorker, error) {
 		at  int
 		dst any
 	}{
-		{argIndices, &w.indices}, {argResults, &w.results}, {argDone, &w.done}, {argAutoCollate, &w.collate}, {argDropLast, &w.dropLast},
+		{argIndices, &w.indices}, {argResults, &w.results}, {argDone, &w.done}, {argAutoCollate, &w.collate},
+		{argDropLast, &w.dropLast},
 		{argBaseSeed, &w.Seed}, {argWorker, &id}, {argWorkers, &workers},
 	} {
 		if failed := assign(part.dst, args[part.at]); failed != nil {

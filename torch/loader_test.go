@@ -22,7 +22,8 @@ var testChild = Child{
 	Functions: map[string]func(context.Context, Tuple, *Dict) error{
 		"__main__.rows": scaleAll, "__main__.error": takeTurns, // of loader.py
 		"__main__.leave_tensors": leaveTensors, "__main__.hold_tools": holdTools, // of late.py
-		"__main__.turns": takeTools, "__main__.fails": func(context.Context, Tuple, *Dict) error { return errFails }, // of child.py
+		// of child.py
+		"__main__.turns": takeTools, "__main__.fails": func(context.Context, Tuple, *Dict) error { return errFails },
 	},
 	Datasets: map[string]OpenDataset{
 		"squares": func(_ context.Context, w Worker) (data.Dataset, error) { return openSquares(w) },
@@ -41,14 +42,16 @@ var testChild = Child{
 			if extra, _ := w.Args.Get("extra"); extra != "keyword" {
 				return nil, fmt.Errorf("extra is %v", extra)
 			}
-			return data.NewTensorDataset(tensor.FromSlice([]int64{int64(w.ID), w.Seed}, 2), tensor.Full(tensor.Int64, float64(w.Workers), 2)), nil
+			return data.NewTensorDataset(tensor.FromSlice([]int64{int64(w.ID), w.Seed}, 2),
+				tensor.Full(tensor.Int64, float64(w.Workers), 2)), nil
 		},
 	},
 	Streams: map[string]OpenStream{"stream": func(_ context.Context, w Worker) iter.Seq2[data.Sample, error] {
 		return func(yield func(data.Sample, error) bool) {
 			n, _ := w.Args.Get("n")
 			for i := w.ID; i < int(n.(int64)); i += w.Workers {
-				if !yield(data.Sample{tensor.Scalar(tensor.Int64, float64(i)), tensor.Scalar(tensor.Float32, float64(w.ID))}, nil) {
+				if !yield(data.Sample{tensor.Scalar(tensor.Int64, float64(i)),
+					tensor.Scalar(tensor.Float32, float64(w.ID))}, nil) {
 					return
 				}
 			}
@@ -189,10 +192,14 @@ func dataLoader(t *testing.T, py python, theirs string) {
 		}
 	}
 	for name, want := range map[string]string{
-		"error": "sample seven is bad", "panic": "sample seven panics", "unknown": `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"info\" \"lettered\" \"photos\" \"scaled\" \"squares\" \"values\"]`,
-		"misspelt": "the key scales of a dict", "mistyped": "field n: torch: value cannot cross: string does not become int", "around": "index 2 of a Subset, at 1, is outside of its data set, which has 2 samples",
+		"error": "sample seven is bad", "panic": "sample seven panics",
+		"unknown":  `no data set \"nobody\"; Datasets, for a Dataset in Python, has [\"info\" \"lettered\" \"photos\" \"scaled\" \"squares\" \"values\"]`,
+		"misspelt": "the key scales of a dict",
+		"mistyped": "field n: torch: value cannot cross: string does not become int",
+		"around":   "index 2 of a Subset, at 1, is outside of its data set, which has 2 samples",
 	} {
-		if got := string(out[name]); !strings.Contains(got, want) || !strings.Contains(got, "RuntimeError: Caught RuntimeError in DataLoader worker process") {
+		if got := string(out[name]); !strings.Contains(got, want) ||
+			!strings.Contains(got, "RuntimeError: Caught RuntimeError in DataLoader worker process") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -209,7 +216,8 @@ func dataLoader(t *testing.T, py python, theirs string) {
 	}
 }
 
-// TestResourceTracker wants that helper of Python's to have no time in which Ctrl-C ends it, as Python sees to when it starts it itself.
+// TestResourceTracker wants that helper of Python's to have no time in which Ctrl-C ends it, as
+// Python sees to when it starts it itself.
 func TestResourceTracker(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		code := "import subprocess, sys\n" +
@@ -232,7 +240,8 @@ func TestLoaderExample(t *testing.T) {
 	}
 	eachTorch(t, func(t *testing.T, py python) {
 		program := filepath.Join(t.TempDir(), "loader")
-		if out, err := exec.CommandContext(testContext(t), "go", "build", "-o", program, "../examples/torchloader").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(testContext(t), "go", "build", "-o", program,
+			"../examples/torchloader").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		train := func(program string) (string, error) {
@@ -244,7 +253,8 @@ func TestLoaderExample(t *testing.T) {
 		if out, err := train(program); err != nil || !strings.HasPrefix(out, "0.8") && !strings.HasPrefix(out, "0.9") {
 			t.Errorf("%s: %v", out, err)
 		}
-		if out, err := train(program + "-that-is-not-there"); err == nil || !strings.Contains(out, "go build -o loader") {
+		if out, err := train(program + "-that-is-not-there"); err == nil ||
+			!strings.Contains(out, "go build -o loader") {
 			t.Errorf("%s: %v", out, err)
 		}
 	})

@@ -28,7 +28,8 @@ func transmit(t *testing.T, opts Options, v any) (any, error) {
 	return b.Recv(testContext(t))
 }
 
-// TestLoopback sends tensors through both strategies to this very process, which must find its own memory.
+// TestLoopback sends tensors through both strategies to this very process, which must find its own
+// memory.
 func TestLoopback(t *testing.T) {
 	for _, s := range []Strategy{FileDescriptor, FileSystem} {
 		opts := Options{AuthKey: testKey, Strategy: s}
@@ -127,7 +128,8 @@ func TestForeignStaysPut(t *testing.T) {
 
 // TestNoKey wants the error that says which line of Python is missing.
 func TestNoKey(t *testing.T) {
-	if _, err := transmit(t, Options{Strategy: FileDescriptor}, tensor.New(tensor.Float32, 2)); !errors.Is(err, ErrNoKey) {
+	if _, err := transmit(t, Options{Strategy: FileDescriptor},
+		tensor.New(tensor.Float32, 2)); !errors.Is(err, ErrNoKey) {
 		t.Errorf("%v", err)
 	}
 }
@@ -263,8 +265,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestArrivedMemoryIsLetGo closes a tensor of PyTorch's while it is under way back, and wants it to be kept until it was opened, and then to go
-// though nobody sends or closes anything more.
+// TestArrivedMemoryIsLetGo closes a tensor of PyTorch's while it is under way back, and wants it to
+// be kept until it was opened, and then to go though nobody sends or closes anything more.
 func TestArrivedMemoryIsLetGo(t *testing.T) {
 	first := memfile(t)
 	if err := sys.Resize(first, 4096); err != nil {
@@ -305,8 +307,8 @@ func TestArrivedMemoryIsLetGo(t *testing.T) {
 	waitFor(t, func() bool { return !known() }, "memory that has arrived to be let go")
 }
 
-// TestMemoryUnderWayDisplacesNothing has more of PyTorch's memory under way back to it than may wait here to be sent again: that is another's, and
-// what waits is not given up for it.
+// TestMemoryUnderWayDisplacesNothing has more of PyTorch's memory under way back to it than may
+// wait here to be sent again: that is another's, and what waits is not given up for it.
 func TestMemoryUnderWayDisplacesNothing(t *testing.T) {
 	if err := Trim(); err != nil {
 		t.Fatal(err)

@@ -15,10 +15,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// interop says what `make interop` has found: with it, a missing PyTorch is a failure and the last line is a summary.
+// interop says what `make interop` has found: with it, a missing PyTorch is a failure and the last
+// line is a summary.
 var interop = os.Getenv("SHOAL_INTEROP") != ""
 
-// summary counts the cells of the matrix: one for each subtest that needs a Python, with or without PyTorch.
+// summary counts the cells of the matrix: one for each subtest that needs a Python, with or without
+// PyTorch.
 var summary struct {
 	sync.Mutex
 	Torch  []string `json:"torch"`
@@ -56,8 +58,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leftNames are this process's names in /dev/shm, when those are gone that a manager of PyTorch's removes two seconds after
-// its last process was killed.
+// leftNames are this process's names in /dev/shm, when those are gone that a manager of PyTorch's
+// removes two seconds after its last process was killed.
 func leftNames() (left []string) {
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left, _ = filepath.Glob(fmt.Sprintf("%s/%s%d_*", shmDir, namePrefix, os.Getpid()))

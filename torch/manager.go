@@ -10,13 +10,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// Note [Managers]
-// A server of multiprocessing.managers answers requests (object, method, args, kwargs), each with (kind, value). A connection for one request
-// has no object: create, incref, decref. One that has said accept_connection is a thread of the server until it is closed, and that
-// thread does what it is asked for, one thing after the other, in any object: so it is what a lock of Python's with an owner knows its
-// owner by. An object lives as long as its references are counted to more than none.
+// Note [Managers] A server of multiprocessing.managers answers requests (object, method, args,
+// kwargs), each with (kind, value). A connection for one request has no object: create, incref,
+// decref. One that has said accept_connection is a thread of the server until it is closed, and
+// that thread does what it is asked for, one thing after the other, in any object: so it is what a
+// lock of Python's with an owner knows its owner by. An object lives as long as its references are
+// counted to more than none.
 
-// A Manager is a client of a Python BaseManager or SyncManager, which runs already. Its methods may be called by several goroutines.
+// A Manager is a client of a Python BaseManager or SyncManager, which runs already. Its methods may
+// be called by several goroutines.
 type Manager struct {
 	network, addr string
 	opts          Options
@@ -31,8 +33,9 @@ type Manager struct {
 // idleThreads is how many connections are kept that nobody needs at the moment.
 const idleThreads = 4
 
-// DialManager connects to the manager at an address; see Dial. Options.AuthKey is the manager's authkey; tensors need it to be the
-// server's current_process().authkey, too, as it is where the manager was given none. The caller closes the Manager.
+// DialManager connects to the manager at an address; see Dial. Options.AuthKey is the manager's
+// authkey; tensors need it to be the server's current_process().authkey, too, as it is where the
+// manager was given none. The caller closes the Manager.
 func DialManager(ctx context.Context, network, addr string, opts Options) (*Manager, error) {
 	m := newManager(network, addr, opts)
 	if _, err := m.once(ctx, "dummy"); err != nil {
@@ -80,7 +83,8 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close gives up the proxies of the manager that are still open, and closes its connections. The server stays. It is idempotent.
+// Close gives up the proxies of the manager that are still open, and closes its connections. The
+// server stays. It is idempotent.
 func (m *Manager) Close() (err error) {
 	m.mu.Lock()
 	proxies := m.proxies
@@ -141,7 +145,8 @@ func (m *Manager) spare(c *Conn) {
 	m.idle = append(m.idle, c)
 }
 
-// request asks and waits for the answer. After an error that is not the server's the connection is closed: its answer might come later.
+// request asks and waits for the answer. After an error that is not the server's the connection is
+// closed: its answer might come later.
 func (m *Manager) request(ctx context.Context, c *Conn, object any, method string, args []any) (v any, err error) {
 	kwargs := Keywords{}
 	if n := len(args); n > 0 {
@@ -224,7 +229,8 @@ func (e *RemoteError) Error() string {
 	return "torch: manager: " + strings.TrimPrefix(class, "builtins.") + ": " + text
 }
 
-// remoteException reads ("#ERROR", exception), whose class may be any: it is data. It returns nil for other answers.
+// remoteException reads ("#ERROR", exception), whose class may be any: it is data. It returns nil
+// for other answers.
 func remoteException(b []byte, opts Options) *RemoteError {
 	tree, err := pickle.Unmarshal(b, inertNames, opts.limits())
 	pair, _ := tree.(Tuple)

@@ -55,8 +55,10 @@ func TestManager(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		m, k := managed(t, py, "unix")
 		for name, test := range map[string]func(*testing.T, *Manager, *talk){
-			"dict and list": managedContainers, "queue": managedQueue, "event and locks": managedLocks, "condition": managedCondition,
-			"namespace, value and array": managedValues, "registered": managedRegistered, "references": managedReferences,
+			"dict and list": managedContainers, "queue": managedQueue, "event and locks": managedLocks,
+			"condition":                  managedCondition,
+			"namespace, value and array": managedValues, "registered": managedRegistered,
+			"references": managedReferences,
 		} {
 			cell(t, name, func(t *testing.T) { test(t, m, k) })
 		}
@@ -105,7 +107,8 @@ func managedContainers(t *testing.T, m *Manager, k *talk) {
 	}
 	CloseAll(inner)
 	var remote *RemoteError
-	if _, err := l.Get(k.ctx, 9); !errors.As(err, &remote) || remote.Class != "builtins.IndexError" || !strings.Contains(err.Error(), "IndexError: list index out of range") {
+	if _, err := l.Get(k.ctx, 9); !errors.As(err, &remote) || remote.Class != "builtins.IndexError" ||
+		!strings.Contains(err.Error(), "IndexError: list index out of range") {
 		t.Errorf("beyond the end: %v", err)
 	}
 }
@@ -270,11 +273,13 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 		t.Errorf("%d, %v", n, err)
 	}
 	var remote *RemoteError
-	if _, err := c.Call(k.ctx, "fail", "what", 3, nil); !errors.As(err, &remote) || remote.Class != "builtins.LookupError" ||
+	if _, err := c.Call(k.ctx, "fail", "what", 3, nil); !errors.As(err, &remote) ||
+		remote.Class != "builtins.LookupError" ||
 		!reflect.DeepEqual(remote.Args, Tuple{"what", int64(3), nil}) {
 		t.Errorf("%#v", err)
 	}
-	if _, err := c.Call(k.ctx, "unspeakable"); !errors.As(err, &remote) || !strings.Contains(remote.Traceback, "lambda") {
+	if _, err := c.Call(k.ctx, "unspeakable"); !errors.As(err, &remote) ||
+		!strings.Contains(remote.Traceback, "lambda") {
 		t.Errorf("what has no pickle: %v", err)
 	}
 	if _, err := c.Call(k.ctx, "_private"); !errors.As(err, &remote) || !strings.Contains(err.Error(), "_private") {
@@ -290,8 +295,10 @@ func managedRegistered(t *testing.T, m *Manager, k *talk) {
 	if n, err := Call[int](k.ctx, v.(*Proxy), "add"); n != 10 || err != nil {
 		t.Errorf("a proxy that a method returned: %d, %v", n, err)
 	}
-	// Python 3.8 takes no proxy of a class of the user's at its own server: its AutoProxy lacks the argument.
-	if same, err := Call[bool](k.ctx, c, "is_same", v, 10); !same && k.tell("'manager_owned' in AutoProxy.__code__.co_varnames") == true {
+	// Python 3.8 takes no proxy of a class of the user's at its own server: its AutoProxy lacks the
+	// argument.
+	if same, err := Call[bool](k.ctx, c, "is_same", v, 10); !same &&
+		k.tell("'manager_owned' in AutoProxy.__code__.co_varnames") == true {
 		t.Errorf("a proxy as an argument: %v, %v", same, err)
 	}
 	w := must(m.Create(k.ctx, "get_work"))(t)

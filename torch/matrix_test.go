@@ -11,14 +11,16 @@ import (
 )
 
 // dtypes are those that every PyTorch has.
-var dtypes = []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Float16,
+var dtypes = []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
+	tensor.Float16,
 	tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128}
 
 // youngDTypes are those that PyTorch has not always had.
 var youngDTypes = []tensor.DType{tensor.Uint16, tensor.Uint32, tensor.Uint64, tensor.Float8E4M3FN, tensor.Float8E5M2}
 
 // objects are what crosses, besides one plain tensor of each dtype: what peer.py's make makes.
-var objects = []string{"view", "transposed", "scalar", "empty", "parameter", "frozen", "dict", "tuple", "list", "two views", "same twice", "state_dict"}
+var objects = []string{"view", "transposed", "scalar", "empty", "parameter", "frozen", "dict", "tuple",
+	"list", "two views", "same twice", "state_dict"}
 
 // modes are how each side shares: ours, and PyTorch's; see run in peer.py.
 var modes = []struct {
@@ -26,8 +28,8 @@ var modes = []struct {
 	theirs string
 }{{FileDescriptor, "fetched"}, {FileSystem, "file_system"}, {Proc, "file_descriptor"}}
 
-// TestMatrix sends every kind of value to PyTorch, from it, and there and back, and wants one memory: what either side writes
-// the other sees.
+// TestMatrix sends every kind of value to PyTorch, from it, and there and back, and wants one
+// memory: what either side writes the other sees.
 func TestMatrix(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		for _, m := range modes {
@@ -73,7 +75,8 @@ func pattern(k *talk, dt tensor.DType, shape ...int) *tensor.Tensor {
 	return t
 }
 
-// build makes in Go what peer.py makes in Python. The heap, too, is moved into memory that crosses: once.
+// build makes in Go what peer.py makes in Python. The heap, too, is moved into memory that crosses:
+// once.
 func build(k *talk, kind string, dt tensor.DType) any {
 	switch kind {
 	case "plain":
@@ -186,7 +189,8 @@ func checkDescription(t *testing.T, v any, mine []*tensor.Tensor, theirs []any, 
 			t.Fatal(err)
 		}
 		if got.Class != class || got.DType != "torch."+x.DType().String() || !slices.Equal(got.Shape, x.Shape()) ||
-			!slices.Equal(got.Strides, x.Strides()) && x.Numel() > 0 || got.Learned != learned || got.Shared != shared && x.Numel() > 0 {
+			!slices.Equal(got.Strides, x.Strides()) && x.Numel() > 0 || got.Learned != learned ||
+			got.Shared != shared && x.Numel() > 0 {
 			t.Errorf("PyTorch has %+v for a %s of %v %v %v", got, class, x.DType(), x.Shape(), x.Strides())
 		}
 	}
@@ -292,7 +296,8 @@ func thereAndBack(t *testing.T, k *talk, kind string, dt tensor.DType) {
 		if mine[i].Numel() > 0 && !mine[i].SameStorage(again[i]) {
 			t.Errorf("tensor %d came back in other memory", i)
 		}
-		if !slices.Equal(mine[i].Shape(), again[i].Shape()) || mine[i].Numel() > 0 && !slices.Equal(mine[i].Strides(), again[i].Strides()) {
+		if !slices.Equal(mine[i].Shape(), again[i].Shape()) ||
+			mine[i].Numel() > 0 && !slices.Equal(mine[i].Strides(), again[i].Strides()) {
 			t.Errorf("tensor %d came back as %v %v", i, again[i].Shape(), again[i].Strides())
 		}
 	}

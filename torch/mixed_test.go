@@ -27,8 +27,8 @@ func mixed(t *testing.T, py, program string, flags ...string) (said map[string]j
 	return said, text.String()
 }
 
-// TestOtherProcessesArePythons starts processes of every kind with this program as executable, none of which is its own, and wants
-// them to be as without it.
+// TestOtherProcessesArePythons starts processes of every kind with this program as executable, none
+// of which is its own, and wants them to be as without it.
 func TestOtherProcessesArePythons(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		want, complaints := mixed(t, py.path, "-", "-O", "-W", "ignore")
@@ -48,7 +48,8 @@ func TestOtherProcessesArePythons(t *testing.T) {
 	})
 }
 
-// TestOtherProcessesSeeTheirParentsEnd kills a script, and wants the Python in its process to notice.
+// TestOtherProcessesSeeTheirParentsEnd kills a script, and wants the Python in its process to
+// notice.
 func TestOtherProcessesSeeTheirParentsEnd(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		said := filepath.Join(t.TempDir(), "child.alone")
@@ -70,8 +71,9 @@ func TestOtherProcessesSeeTheirParentsEnd(t *testing.T) {
 	})
 }
 
-// TestOtherProcessesHaveTheVirtualEnvironment starts a script by each path that its interpreter may have, one of which is a link out of the
-// environment, and wants the processes to have the same one.
+// TestOtherProcessesHaveTheVirtualEnvironment starts a script by each path that its interpreter may
+// have, one of which is a link out of the environment, and wants the processes to have the same
+// one.
 func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 	code := "import multiprocessing, os, sys\n" +
 		"def tell(): print(sys.executable, sys.prefix, 'only_there' in sys.modules, flush=True)\n" +
@@ -81,7 +83,8 @@ func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 		"    p = multiprocessing.get_context('spawn').Process(target=tell); p.start(); p.join()\n"
 	eachPython(t, func(t *testing.T, py python) {
 		home := t.TempDir()
-		if out, err := exec.CommandContext(testContext(t), py.path, "-m", "venv", "--without-pip", filepath.Join(home, "env")).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(testContext(t), py.path, "-m", "venv", "--without-pip",
+			filepath.Join(home, "env")).CombinedOutput(); err != nil {
 			t.Skipf("this Python makes no virtual environments: %v\n%s", err, out)
 		}
 		script, bin := filepath.Join(home, "script.py"), filepath.Join(home, "env/bin")
@@ -89,7 +92,8 @@ func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 		if err != nil || len(site) != 1 {
 			t.Fatal(site, err)
 		}
-		for path, text := range map[string]string{script: code, site[0] + "/always.pth": "import only_there\n", site[0] + "/only_there.py": ""} {
+		for path, text := range map[string]string{script: code,
+			site[0] + "/always.pth": "import only_there\n", site[0] + "/only_there.py": ""} {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +115,8 @@ func TestOtherProcessesHaveTheVirtualEnvironment(t *testing.T) {
 	})
 }
 
-// TestGoAndPythonLoadTogether has a training set of Go's, a validation set of Python's with functions of the script, and mp.spawn, in one script.
+// TestGoAndPythonLoadTogether has a training set of Go's, a validation set of Python's with
+// functions of the script, and mp.spawn, in one script.
 func TestGoAndPythonLoadTogether(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/together.py", os.Args[0])

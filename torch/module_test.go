@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/torch/pt"
 )
 
-// savedNet is a module of all that stands in modules: layers by pointer and by value, in interfaces, twice, and buffers.
+// savedNet is a module of all that stands in modules: layers by pointer and by value, in
+// interfaces, twice, and buffers.
 type savedNet struct {
 	Features *nn.Sequential
 	Head     nn.Layer
@@ -30,10 +31,13 @@ func newSavedNet() *savedNet {
 	fc := nn.NewLinear(4, 4, nil)
 	fc.Weight.Frozen = true
 	return &savedNet{
-		Features: nn.NewSequential(nn.NewConv2d(2, 4, 3, nil), nn.NewBatchNorm2d(4), nn.ReLU{}, nn.NewMaxPool2d(2), nn.NewDropout2d(0.25), nn.Flatten{},
-			fc, nn.NewLayerNorm(4), nn.LeakyReLU{Slope: 0.3}, nn.NewSequential(nn.GELU{}, nn.Tanh{}), nn.NewEmbedding(3, 2, nil)),
-		Head: nn.NewLinear(4, 2, nil), Tied: fc, Scale: tensor.Full(tensor.Float64, 2, 3), Epochs: 7, Names: []string{"a", "b"},
-		Drop: nn.Dropout{P: 0.5, Off: true, Generator: tensor.NewGenerator(1)},
+		Features: nn.NewSequential(nn.NewConv2d(2, 4, 3, nil), nn.NewBatchNorm2d(4), nn.ReLU{},
+			nn.NewMaxPool2d(2), nn.NewDropout2d(0.25), nn.Flatten{},
+			fc, nn.NewLayerNorm(4), nn.LeakyReLU{Slope: 0.3}, nn.NewSequential(nn.GELU{}, nn.Tanh{}),
+			nn.NewEmbedding(3, 2, nil)),
+		Head: nn.NewLinear(4, 2, nil), Tied: fc, Scale: tensor.Full(tensor.Float64, 2, 3), Epochs: 7,
+		Names: []string{"a", "b"},
+		Drop:  nn.Dropout{P: 0.5, Off: true, Generator: tensor.NewGenerator(1)},
 	}
 }
 
@@ -124,7 +128,8 @@ func TestWhatCannotBeLoadedAgainIsNotSaved(t *testing.T) {
 func TestAFileCannotPutAnotherTypeInAField(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pt")
 	for _, head := range []any{
-		map[string]any{"__type__": "nn.Nothing", "value": map[string]any{}}, map[string]any{"__type__": "autograd.Param", "value": nil},
+		map[string]any{"__type__": "nn.Nothing", "value": map[string]any{}},
+		map[string]any{"__type__": "autograd.Param", "value": nil},
 		map[string]any{"__type__": 3, "value": nil}, map[string]any{"Weight": 1}, []any{1},
 	} {
 		if err := Save(path, map[string]any{"Head": head}); err != nil {

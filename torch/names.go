@@ -39,7 +39,8 @@ var cannotCross = map[Global]string{
 	named("multiprocessing.queues.Queue"):                                      "a queue outside the arguments of a process",
 }
 
-// allowed returns the names that messages may use. What has a constructor has no effect outside the message.
+// allowed returns the names that messages may use. What has a constructor has no effect outside the
+// message.
 var allowed = sync.OnceValue(func() pickle.Table {
 	t := pickle.Table{
 		named("torch.serialization._get_layout"): nil,
@@ -48,8 +49,10 @@ var allowed = sync.OnceValue(func() pickle.Table {
 		named("socket.AF_UNIX"): nil, named("socket.AF_INET"): nil, named("socket.AF_INET6"): nil,
 		named("socket.SOCK_STREAM"): nil, named("socket.SOCK_DGRAM"): nil,
 	}
-	for _, g := range []Global{rebuildTensor, rebuildTyped, rebuildChild, rebuildFD, rebuildFilename, rebuildEmpty, untypedStorage,
-		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, value.PackedClass, rebuildProxy, autoProxy, tokenClass, rebuildCUDA, typedStorage} {
+	for _, g := range []Global{rebuildTensor, rebuildTyped, rebuildChild, rebuildFD, rebuildFilename,
+		rebuildEmpty, untypedStorage,
+		tensorClass, parameterClass, sharedFD, inheritedFD, rebuildConn, rebuildSocket, value.PackedClass,
+		rebuildProxy, autoProxy, tokenClass, rebuildCUDA, typedStorage} {
 		t[g] = nil
 	}
 	for _, g := range proxyClasses {

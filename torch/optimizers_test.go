@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What testdata/optimizers.py records: an optimizer before its first step, after some, and where more of them lead.
+// What testdata/optimizers.py records: an optimizer before its first step, after some, and where
+// more of them lead.
 type trainedOptimizer struct {
 	Kind   string                    `torch:"kind"`
 	Begin  any                       `torch:"begin"`
@@ -44,14 +45,16 @@ const (
 	scheduleEpochs, scheduleLater = 5, 8
 )
 
-// TestRegression_S3_4_OptimizersGoOnFromPyTorchsStateDicts reads what two versions of PyTorch have recorded, and goes on.
+// TestRegression_S3_4_OptimizersGoOnFromPyTorchsStateDicts reads what two versions of PyTorch have
+// recorded, and goes on.
 func TestRegression_S3_4_OptimizersGoOnFromPyTorchsStateDicts(t *testing.T) {
 	for _, version := range []string{"1.13", "2.15"} {
 		t.Run(version, func(t *testing.T) { goOn(t, filepath.Join("testdata", "optimizers-"+version+".pt")) })
 	}
 }
 
-// TestRegression_S3_4_StatesCrossToPyTorchAndBack has one process of each PyTorch, which takes seconds to begin, for layers and optimizers.
+// TestRegression_S3_4_StatesCrossToPyTorchAndBack has one process of each PyTorch, which takes
+// seconds to begin, for layers and optimizers.
 func TestRegression_S3_4_StatesCrossToPyTorchAndBack(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		k := talkTo(t, py, Options{}, "optimizers:run")
@@ -64,7 +67,8 @@ func TestRegression_S3_4_StatesCrossToPyTorchAndBack(t *testing.T) {
 // optimizersCross trains with PyTorch and goes on here, and trains here and goes on with PyTorch.
 func optimizersCross(t *testing.T, k *talk) {
 	dir := t.TempDir()
-	recorded, ours, theirs := filepath.Join(dir, "recorded.pt"), filepath.Join(dir, "ours.pt"), filepath.Join(dir, "theirs.pt")
+	recorded, ours, theirs := filepath.Join(dir, "recorded.pt"), filepath.Join(dir, "ours.pt"),
+		filepath.Join(dir, "theirs.pt")
 	k.ask("record", recorded)
 	w := trainHere(t, goOn(t, recorded))
 	if err := Save(ours, w.saved); err != nil {
@@ -134,7 +138,8 @@ func trainHere(t *testing.T, r recordedOptimizers) (w work) {
 		mustLoad(t, o, c.Begin)
 		stepOn(o, params, 0, optimizerSteps)
 		sameParams(t, params, c.Params)
-		w.saved.Cases = append(w.saved.Cases, map[string]any{"kind": c.Kind, "params": copies(params), "state": cloned(optim.State(o))})
+		w.saved.Cases = append(w.saved.Cases,
+			map[string]any{"kind": c.Kind, "params": copies(params), "state": cloned(optim.State(o))})
 		stepOn(o, params, optimizerSteps, optimizerMore)
 		w.after = append(w.after, copies(params))
 	}
@@ -151,7 +156,8 @@ func trainHere(t *testing.T, r recordedOptimizers) (w work) {
 			"state": optim.ScheduleState(scheduleEpochs, s...), "optimizer": optim.State(opt, s...)})
 		w.at = append(w.at, rates)
 	}
-	p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: true, Factor: 0.5, Patience: 1, Threshold: 0.08, Absolute: true, Cooldown: 2, MinLR: 0.01}
+	p := &optim.ReduceLROnPlateau{LR: 0.5, Maximize: true, Factor: 0.5, Patience: 1, Threshold: 0.08,
+		Absolute: true, Cooldown: 2, MinLR: 0.01}
 	plateauRates(p, r.Plateau.Measures[:scheduleEpochs])
 	w.saved.Plateau, w.saved.LR = p.State(), p.LR
 	w.plateau = plateauRates(p, r.Plateau.Measures[scheduleEpochs:])
@@ -171,10 +177,12 @@ func (w work) compare(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	for i, c := range w.saved.Cases {
-		cell(t, fmt.Sprint("to PyTorch ", c["kind"], i), func(t *testing.T) { sameTensors(t, got.After[i], w.after[i]) })
+		cell(t, fmt.Sprint("to PyTorch ", c["kind"], i),
+			func(t *testing.T) { sameTensors(t, got.After[i], w.after[i]) })
 	}
 	for i, c := range w.saved.Schedules {
-		cell(t, fmt.Sprint("to PyTorch ", c["kind"]), func(t *testing.T) { sameRates(t, w.at[i], scheduleEpochs, got.Rates[i]) })
+		cell(t, fmt.Sprint("to PyTorch ", c["kind"]),
+			func(t *testing.T) { sameRates(t, w.at[i], scheduleEpochs, got.Rates[i]) })
 	}
 	if !slices.Equal(got.Plateau, w.plateau) {
 		t.Errorf("PyTorch's plateau goes on with %v, not %v", got.Plateau, w.plateau)
@@ -221,7 +229,8 @@ func scheduleOf(kind string) []optim.Schedule {
 	case "OneCycleLR":
 		return pair(func(lr float64) optim.Schedule { return optim.OneCycleLR{MaxLR: lr, Steps: 20} })
 	case "CyclicLR":
-		return []optim.Schedule{optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Down: 4}, optim.CyclicLR{LR: 0.2, MaxLR: 0.6, Up: 3, Down: 4}}
+		return []optim.Schedule{optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Down: 4},
+			optim.CyclicLR{LR: 0.2, MaxLR: 0.6, Up: 3, Down: 4}}
 	case "CyclicLR triangular2":
 		return pair(func(float64) optim.Schedule { return optim.CyclicLR{LR: 0.1, MaxLR: 0.5, Up: 3, Halve: true} })
 	case "CyclicLR exp_range":
@@ -231,7 +240,8 @@ func scheduleOf(kind string) []optim.Schedule {
 	case "SequentialLR":
 		return pair(func(lr float64) optim.Schedule {
 			return optim.SequentialLR{Milestones: []int{4, 7}, Schedules: []optim.Schedule{
-				optim.LinearLR{LR: lr, Start: 0.1, End: 1, Epochs: 4}, optim.ExponentialLR{LR: lr, Gamma: 0.5}, optim.ConstantLR{LR: lr, Factor: 0.25, Epochs: 2}}}
+				optim.LinearLR{LR: lr, Start: 0.1, End: 1, Epochs: 4},
+				optim.ExponentialLR{LR: lr, Gamma: 0.5}, optim.ConstantLR{LR: lr, Factor: 0.25, Epochs: 2}}}
 		})
 	}
 	panic(kind)
@@ -266,7 +276,8 @@ func loadSchedules(t *testing.T, kind string, state any) (at []func(int) float64
 	case optim.LambdaLR:
 		return loaded(t, optim.LambdaLR{Factor: reciprocal}, state)
 	}
-	return loaded(t, optim.SequentialLR{Schedules: []optim.Schedule{optim.LinearLR{}, optim.ExponentialLR{}, optim.ConstantLR{}}}, state)
+	return loaded(t, optim.SequentialLR{Schedules: []optim.Schedule{optim.LinearLR{}, optim.ExponentialLR{},
+		optim.ConstantLR{}}}, state)
 }
 
 func loaded[S optim.Schedule](t *testing.T, like S, state any) (at []func(int) float64, epoch int) {

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TestPickles reads what pickle.dumps of PyTorch has written of tensors, and has pickle.loads read Go's, in each protocol.
+// TestPickles reads what pickle.dumps of PyTorch has written of tensors, and has pickle.loads read
+// Go's, in each protocol.
 func TestPickles(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		k := converse(t, py, Options{}, "file_descriptor")

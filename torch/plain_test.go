@@ -16,7 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// TestMeeting meets a Python that was not started by Go, without PyTorch: both roles, both networks, the wrong key and the right one.
+// TestMeeting meets a Python that was not started by Go, without PyTorch: both roles, both
+// networks, the wrong key and the right one.
 func TestMeeting(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		for _, network := range []string{"unix", "tcp"} {
@@ -79,7 +80,8 @@ func meetServer(t *testing.T, py python, network string) {
 	descriptorsTravel(t, &talk{t: t, ctx: ctx, Conn: must(Dial(ctx, network, addr, Options{AuthKey: testKey}))(t)})
 }
 
-// descriptorsTravel takes the end of a pipe and gives an open file away: sharers of both sides do their handshakes.
+// descriptorsTravel takes the end of a pipe and gives an open file away: sharers of both sides do
+// their handshakes.
 func descriptorsTravel(t *testing.T, k *talk) {
 	defer k.Close()
 	usePipe(t, k)
@@ -128,19 +130,24 @@ func plainForms(t *testing.T) []form {
 		t.Fatal(err)
 	}
 	return []form{
-		{nil, "None"}, {true, "True"}, {false, "False"}, {int64(-1), "-1"}, {int64(255), "255"}, {int64(1 << 16), "65536"}, {int64(1 << 40), "1099511627776"},
+		{nil, "None"}, {true, "True"}, {false, "False"}, {int64(-1), "-1"}, {int64(255), "255"},
+		{int64(1 << 16), "65536"}, {int64(1 << 40), "1099511627776"},
 		{bigOne(63), "9223372036854775808"}, {bigOne(3000), fmt.Sprint(bigOne(3000))},
-		{1.5, "1.5"}, {2i, "2j"}, {"é\x00\U0001f600", `'é\x00😀'`}, {strings.Repeat("x", 70_000), "'" + strings.Repeat("x", 70_000) + "'"},
+		{1.5, "1.5"}, {2i, "2j"}, {"é\x00\U0001f600", `'é\x00😀'`},
+		{strings.Repeat("x", 70_000), "'" + strings.Repeat("x", 70_000) + "'"},
 		{[]byte{0, 255}, `b'\x00\xff'`}, {[]byte{}, "b''"}, {&ByteArray{Bytes: []byte("x")}, "bytearray(b'x')"},
-		{Tuple{}, "()"}, {Tuple{int64(1), Tuple{int64(2)}}, "(1, (2,))"}, {Tuple{int64(1), int64(2), int64(3), int64(4)}, "(1, 2, 3, 4)"},
+		{Tuple{}, "()"}, {Tuple{int64(1), Tuple{int64(2)}}, "(1, (2,))"},
+		{Tuple{int64(1), int64(2), int64(3), int64(4)}, "(1, 2, 3, 4)"},
 		{[]any{int64(1), []any{}}, "[1, []]"}, {Tuple{shared, shared}, "(['x'], ['x'])"},
-		{NewDict("b", int64(1), "a", nil), "{'b': 1, 'a': None}"}, {must(NewSet(false, "a"))(t), "{'a'}"}, {must(NewSet(true, int64(1)))(t), "frozenset({1})"},
+		{NewDict("b", int64(1), "a", nil), "{'b': 1, 'a': None}"}, {must(NewSet(false, "a"))(t), "{'a'}"},
+		{must(NewSet(true, int64(1)))(t), "frozenset({1})"},
 		{Global{Module: "collections", Name: "OrderedDict"}, "<class 'collections.OrderedDict'>"},
 		{ordered, "OrderedDict({'z': 1})"},
 	}
 }
 
-// TestPlainValues has plain values read in Python that Go has written, and the other way round, in each protocol of pickle.
+// TestPlainValues has plain values read in Python that Go has written, and the other way round, in
+// each protocol of pickle.
 func TestPlainValues(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		for protocol := 2; protocol <= 5; protocol++ {
@@ -170,7 +177,8 @@ func plainValue(t *testing.T, k *talk, c form, protocol int) {
 	if err != nil {
 		t.Fatalf("%.60s: %v", c.repr, err)
 	}
-	if !bytes.Equal(must(Marshal(v, 4))(t), must(Marshal(c.v, 4))(t)) { // which differs where one object became two, too
+	// which differs where one object became two, too
+	if !bytes.Equal(must(Marshal(v, 4))(t), must(Marshal(c.v, 4))(t)) {
 		t.Errorf("%.60s was read as %T %.60v", c.repr, v, v)
 	}
 	if got := k.ask("repr", v); !same(got) {

@@ -29,7 +29,8 @@ func (t *regionTable) letGo(list []*region) (err error) {
 	return err
 }
 
-// TestFewWait lets more tensors go than may wait: the youngest wait, of both kinds together, and the files of the others are closed.
+// TestFewWait lets more tensors go than may wait: the youngest wait, of both kinds together, and
+// the files of the others are closed.
 func TestFewWait(t *testing.T) {
 	table := newTable()
 	var homes []*region
@@ -75,7 +76,8 @@ func TestLittleWaits(t *testing.T) {
 	}
 }
 
-// TestNameIsGone sends a tensor whose name a manager of PyTorch's has removed, and uses its memory no more.
+// TestNameIsGone sends a tensor whose name a manager of PyTorch's has removed, and uses its memory
+// no more.
 func TestNameIsGone(t *testing.T) {
 	opts := Options{Strategy: FileSystem}
 	x := must(opts.Empty(tensor.Uint8, 5000))(t)

@@ -40,7 +40,8 @@ func equip(t *testing.T, py python) (*talk, toolbox) {
 		b.queue, b.simple, b.lock, b.rlock, b.semaphore, b.bounded, b.event, b.cond))(t)
 	t.Cleanup(func() {
 		p.Close()
-		for _, c := range []interface{ Close() error }{b.queue, b.simple, b.lock, b.rlock, b.semaphore, b.bounded, b.event, b.cond} {
+		for _, c := range []interface{ Close() error }{b.queue, b.simple, b.lock, b.rlock, b.semaphore,
+			b.bounded, b.event, b.cond} {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
@@ -118,7 +119,8 @@ func TestTensorsInQueues(t *testing.T) {
 			x.Close()
 			k.wantEval(q.name+".put((torch.ones(2), 7))", nil)
 			v := must(q.Get(k.ctx))(t)
-			if got := v.(Tuple); got[1] != int64(7) || !reflect.DeepEqual(elements(got[0].(*tensor.Tensor)), []float64{1, 1}) {
+			if got := v.(Tuple); got[1] != int64(7) ||
+				!reflect.DeepEqual(elements(got[0].(*tensor.Tensor)), []float64{1, 1}) {
 				t.Errorf("from %s: %v", q.name, got)
 			}
 			CloseAll(v)
@@ -228,7 +230,8 @@ func sharedCondition(t *testing.T, k *talk, c *Condition) {
 	}
 }
 
-// lostLock kills the holder of a lock: who wants it waits as long as it wishes to, and no longer.
+// lostLock kills the holder of a lock: a process that wants it waits as long as it wishes to, and
+// no longer.
 func lostLock(t *testing.T, k *talk, b toolbox) {
 	k.wantEval("lock.acquire()", true)
 	k.p.Signal(syscall.SIGKILL)
@@ -258,7 +261,8 @@ func TestForms(t *testing.T) {
 func packedSequences(t *testing.T, k *talk) {
 	v := k.ask("packed")
 	p, ok := v.(*PackedSequence)
-	if !ok || !reflect.DeepEqual(elements(p.BatchSizes), []float64{2, 2, 1}) || !reflect.DeepEqual(elements(p.SortedIndices), []float64{1, 0}) {
+	if !ok || !reflect.DeepEqual(elements(p.BatchSizes), []float64{2, 2, 1}) ||
+		!reflect.DeepEqual(elements(p.SortedIndices), []float64{1, 0}) {
 		t.Fatalf("%T %+v", v, v)
 	}
 	p.Data.Fill(5)

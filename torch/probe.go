@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/data"
 )
 
-// probeFlag asks a program for the length of a data set: program --shoal-probe NAME ARGS, where ARGS are the keyword arguments as a JSON object.
+// probeFlag asks a program for the length of a data set: program --shoal-probe NAME ARGS, where
+// ARGS are the keyword arguments as a JSON object.
 const probeFlag = "--shoal-probe"
 
 // A Classified is a data set that says the names of its classes, which a probe tells Python.

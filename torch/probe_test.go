@@ -71,7 +71,8 @@ func TestProbeSaysLengthAndClasses(t *testing.T) {
 		{[]string{"photos", `{"rot": "x"}`}, "", `add a field tagged torch:"rot"`},
 	} {
 		got, err := probeSelf(t, c.args...)
-		if strings.TrimSpace(got) != c.want || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
+		if strings.TrimSpace(got) != c.want || (err == nil) != (c.fail == "") ||
+			err != nil && !strings.Contains(err.Error(), c.fail) {
 			t.Errorf("%q: %s, %v", c.args, got, err)
 		}
 	}

@@ -32,7 +32,8 @@ func TestProcessErrors(t *testing.T) {
 			return failed
 		}
 		e := end("fail", "two\nlines: here")
-		if e.Exception != "ValueError" || e.Message != "two\nlines: here" || e.ExitCode != 1 || !strings.Contains(e.Traceback, "plain.py") {
+		if e.Exception != "ValueError" || e.Message != "two\nlines: here" || e.ExitCode != 1 ||
+			!strings.Contains(e.Traceback, "plain.py") {
 			t.Errorf("raised: %+v", e)
 		}
 		if !strings.Contains(fmt.Sprintf("%+v", e), "Traceback") || strings.Contains(e.Error(), "\n") {
@@ -100,7 +101,8 @@ func TestSpawnFailures(t *testing.T) {
 func TestExample(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		program := filepath.Join(t.TempDir(), "loader")
-		if out, err := exec.Command("go", "build", "-o", program, "../examples/torchloader").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-o", program,
+			"../examples/torchloader").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		cmd := exec.CommandContext(testContext(t), py.path, "../examples/torchloader/train.py", program)
@@ -142,7 +144,8 @@ func TestSocketsAndPipes(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 
-		for network, addr := range map[string]string{"unix": filepath.Join(t.TempDir(), "given"), "tcp": "127.0.0.1:0"} {
+		for network, addr := range map[string]string{"unix": filepath.Join(t.TempDir(), "given"),
+			"tcp": "127.0.0.1:0"} {
 			giveSocket(t, k, network, addr)
 		}
 		giveEnds(t, k)

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// The objects of a SyncManager, and of whatever else has their methods. The methods without a comment are Python's.
+// The objects of a SyncManager, and of whatever else has their methods. The methods without a
+// comment are Python's.
 type (
 	// A DictProxy is a proxy of a dict.
 	DictProxy struct{ *Proxy }
@@ -26,7 +27,8 @@ type (
 	ValueProxy struct{ *Proxy }
 )
 
-// slice is how long a call waits at the server before it is made again: so that no call is given up there whose result would be lost.
+// slice is how long a call waits at the server before it is made again: so that no call is given up
+// there whose result would be lost.
 const slice = 0.1 // seconds
 
 // isRemote reports whether an error is an exception of one of the classes.
@@ -202,8 +204,9 @@ func (l LockProxy) Acquire(ctx context.Context) error { return l.wait(ctx, "acqu
 // Release releases it.
 func (l LockProxy) Release(ctx context.Context) error { return l.do(ctx, "release") }
 
-// Wait releases the lock, which this Thread has acquired, waits until it is notified, and acquires the lock again. It returns after a
-// tenth of a second at the latest, so what is waited for is checked in a loop. The error is the cause of ctx's end, if it is done before.
+// Wait releases the lock, which this Thread has acquired, waits until it is notified, and acquires
+// the lock again. It returns after a tenth of a second at the latest, so what is waited for is
+// checked in a loop. The error is the cause of ctx's end, if it is done before.
 func (c ConditionProxy) Wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -14,8 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// A Proxy stands for an object in a Python manager's server, which it keeps there until it is closed. It may be sent to Python, where it is a
-// proxy, too, once it has arrived; until then somebody has to keep the object. Its methods may be called by several goroutines.
+// A Proxy stands for an object in a Python manager's server, which it keeps there until it is
+// closed. It may be sent to Python, where it is a proxy, too, once it has arrived; until then
+// somebody has to keep the object. Its methods may be called by several goroutines.
 type Proxy struct {
 	m        *Manager
 	name, id string
@@ -47,12 +48,14 @@ func (p *Proxy) self() *Proxy { return p }
 // Name returns what the object was registered as.
 func (p *Proxy) Name() string { return p.name }
 
-// Methods returns the methods that may be called, by name; nil of a proxy that Python has sent without them.
+// Methods returns the methods that may be called, by name; nil of a proxy that Python has sent
+// without them.
 func (p *Proxy) Methods() []string { return slices.Compact(slices.Sorted(slices.Values(p.exposed))) }
 
-// Call calls a method, and returns what it returns: see Conn.Recv, and *Proxy where the method was registered to return one. The
-// error is a *RemoteError where the method raises. A call whose ctx ends goes on at the server, and what it returns is lost: see the methods of
-// QueueProxy, LockProxy and so on for calls that wait.
+// Call calls a method, and returns what it returns: see Conn.Recv, and *Proxy where the method was
+// registered to return one. The error is a *RemoteError where the method raises. A call whose ctx
+// ends goes on at the server, and what it returns is lost: see the methods of QueueProxy, LockProxy
+// and so on for calls that wait.
 func (p *Proxy) Call(ctx context.Context, method string, args ...any) (any, error) {
 	if p.own != nil {
 		p.calling.Lock()
@@ -80,8 +83,9 @@ func Call[T any](ctx context.Context, p *Proxy, method string, args ...any) (v T
 	return v, nil
 }
 
-// Thread returns a proxy of the same object whose calls are made by one thread at the server, one after the other. An RLock knows its owner by
-// that, and a Condition that whoever notifies has acquired it. The caller closes it, before p.
+// Thread returns a proxy of the same object whose calls are made by one thread at the server, one
+// after the other. An RLock knows its owner by that, and a Condition that whoever notifies has
+// acquired it. The caller closes it, before p.
 func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
 	c, err := p.m.thread(ctx)
 	if err != nil {
@@ -115,14 +119,17 @@ var (
 	tokenClass   = named("multiprocessing.managers.Token")
 )
 
-// proxyClasses are those of a SyncManager's objects, whose methods the classes know. An AutoProxy, which asks the server for its methods, would not do for
-// all of them: that of a Namespace calls itself for ever.
+// proxyClasses are those of a SyncManager's objects, whose methods the classes know. An AutoProxy,
+// which asks the server for its methods, would not do for all of them: that of a Namespace calls
+// itself for ever.
 var proxyClasses = map[string]Global{
 	"dict": managersName("DictProxy"), "list": managersName("ListProxy"), "Namespace": managersName("NamespaceProxy"),
 	"Value": managersName("ValueProxy"), "Array": managersName("ArrayProxy"), "Event": managersName("EventProxy"),
-	"Lock": managersName("AcquirerProxy"), "RLock": managersName("AcquirerProxy"), "Semaphore": managersName("AcquirerProxy"),
+	"Lock": managersName("AcquirerProxy"), "RLock": managersName("AcquirerProxy"),
+	"Semaphore":        managersName("AcquirerProxy"),
 	"BoundedSemaphore": managersName("AcquirerProxy"), "Condition": managersName("ConditionProxy"),
-	"Barrier": managersName("BarrierProxy"), "Pool": managersName("PoolProxy"), "Iterator": managersName("IteratorProxy"),
+	"Barrier": managersName("BarrierProxy"), "Pool": managersName("PoolProxy"),
+	"Iterator": managersName("IteratorProxy"),
 }
 
 func managersName(name string) Global {

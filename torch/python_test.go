@@ -15,17 +15,20 @@ import (
 // A python is an interpreter: its path, and the version of its PyTorch or of itself.
 type python struct{ path, version string }
 
-// torchPythons have a PyTorch: those of SHOAL_TORCH_PYTHONS, paths with colons between them, or else python3.
+// torchPythons have a PyTorch: those of SHOAL_TORCH_PYTHONS, paths with colons between them, or
+// else python3.
 var torchPythons = sync.OnceValue(func() []python {
 	return found("SHOAL_TORCH_PYTHONS", "import sys, torch; print(sys.executable, torch.__version__)")
 })
 
 // plainPythons need none: those of SHOAL_PYTHONS, or else python3.
 var plainPythons = sync.OnceValue(func() []python {
-	return found("SHOAL_PYTHONS", "import sys, multiprocessing.synchronize; print(sys.executable, sys.version.split()[0])")
+	return found("SHOAL_PYTHONS",
+		"import sys, multiprocessing.synchronize; print(sys.executable, sys.version.split()[0])")
 })
 
-// found are the interpreters of an environment variable that can run code, which prints what they are.
+// found are the interpreters of an environment variable that can run code, which prints what they
+// are.
 func found(variable, code string) (all []python) {
 	paths := filepath.SplitList(os.Getenv(variable))
 	if len(paths) == 0 {
@@ -57,7 +60,8 @@ func eachTorch(t *testing.T, test func(t *testing.T, py python)) {
 	each(t, torchPythons(), "python3 has no PyTorch (make interop installs one, SHOAL_TORCH_PYTHONS names one)", test)
 }
 
-// eachPython runs a test with every Python there is, whether it has a PyTorch or not, and counts it.
+// eachPython runs a test with every Python there is, whether it has a PyTorch or not, and counts
+// it.
 func eachPython(t *testing.T, test func(t *testing.T, py python)) {
 	t.Helper()
 	each(t, plainPythons(), "there is no python3 (SHOAL_PYTHONS names others)", test)

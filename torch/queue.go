@@ -9,8 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// A Queue is a Queue or SimpleQueue of multiprocessing, or torch's: one that was made under the start method spawn and came as an
-// argument of this process, or one of NewQueue. Its methods may be called by several goroutines.
+// A Queue is a Queue or SimpleQueue of multiprocessing, or torch's: one that was made under the
+// start method spawn and came as an argument of this process, or one of NewQueue. Its methods may
+// be called by several goroutines.
 type Queue struct {
 	reader, writer *Conn
 	readLock       *Semaphore // nil where nobody else reads
@@ -18,14 +19,16 @@ type Queue struct {
 	free           *Semaphore // places, nil for a SimpleQueue
 }
 
-// NewQueue makes a Queue for processes of Python that this one starts: pass it to Spawn. It has room for size messages, or for as many as the
-// memory where size is 0. The caller closes it when those processes are at their end. It is Options{}.NewQueue.
+// NewQueue makes a Queue for processes of Python that this one starts: pass it to Spawn. It has
+// room for size messages, or for as many as the memory where size is 0. The caller closes it when
+// those processes are at their end. It is Options{}.NewQueue.
 func NewQueue(size int) (*Queue, error) { return Options{}.NewQueue(size) }
 
 // NewSimpleQueue makes a SimpleQueue, which has room for what a pipe holds; see NewQueue.
 func NewSimpleQueue() (*Queue, error) { return Options{}.NewSimpleQueue() }
 
-// NewQueue is NewQueue; o.Strategy is that of what is put. Auto is FileDescriptor here: it is not known who will get it.
+// NewQueue is NewQueue; o.Strategy is that of what is put. Auto is FileDescriptor here: it is not
+// known who will get it.
 func (o Options) NewQueue(size int) (_ *Queue, err error) {
 	q, err := o.NewSimpleQueue()
 	if err != nil {
@@ -61,8 +64,8 @@ func (o Options) NewSimpleQueue() (_ *Queue, err error) {
 	return q, nil
 }
 
-// Close closes this process's ends. Other processes that have the queue keep it; those that have not opened it yet cannot any more,
-// where this process has made it. Close is idempotent.
+// Close closes this process's ends. Other processes that have the queue keep it; those that have
+// not opened it yet cannot any more, where this process has made it. Close is idempotent.
 func (q *Queue) Close() (err error) {
 	for _, c := range []*Conn{q.reader, q.writer} {
 		if c != nil {
@@ -159,8 +162,8 @@ var (
 	simpleQueueClass = named("multiprocessing.queues.SimpleQueue")
 )
 
-// queue reads the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of a Queue, or (reader, writer, rlock, wlock)
-// of a SimpleQueue.
+// queue reads the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of a Queue,
+// or (reader, writer, rlock, wlock) of a SimpleQueue.
 func (i *importer) queue(o *pickle.Object) (any, error) {
 	state, _ := o.State.(Tuple)
 	q := new(Queue)

@@ -13,13 +13,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/replace"
 )
 
-// ErrNoRank is wrapped where the environment does not say which rank this process is: torchrun has not started it.
-var ErrNoRank = errors.New("torch: no rank: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for the programs that it starts")
+// ErrNoRank is wrapped where the environment does not say which rank this process is: torchrun has
+// not started it.
+var ErrNoRank = errors.New(
+	"torch: no rank: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for the programs that it starts")
 
-// A Rank is this process as torchrun has started it (torchrun --no-python ./program), beside ranks of PyTorch or alone.
+// A Rank is this process as torchrun has started it (torchrun --no-python ./program), beside ranks
+// of PyTorch or alone.
 //
-// It is no member of PyTorch's process group, since Go speaks neither Gloo nor NCCL: a collective that waited for it would wait for ever. It meets
-// the others by the store, and takes tensors by connections. docs/torch.md has the recipe.
+// It is no member of PyTorch's process group, since Go speaks neither Gloo nor NCCL: a collective
+// that waited for it would wait for ever. It meets the others by the store, and takes tensors by
+// connections. docs/torch.md has the recipe.
 type Rank struct {
 	Rank, WorldSize           int // of all processes of the job
 	LocalRank, LocalWorldSize int // of those on this machine
@@ -32,7 +36,8 @@ type Rank struct {
 	// Server is the store's, where this rank serves it, else nil: see Rendezvous.
 	Server *StoreServer
 
-	// Store is that of the job, with the prefix shoal/<restart>, so that what ranks of an earlier start have left is not found. In Python it is
+	// Store is that of the job, with the prefix shoal/<restart>, so that what ranks of an earlier
+	// start have left is not found. In Python it is
 	// PrefixStore(f"shoal/{os.environ['TORCHELASTIC_RESTART_COUNT']}", TCPStore(host, port)).
 	Store *Store
 
@@ -40,14 +45,15 @@ type Rank struct {
 	rounds    rounds
 }
 
-// ReadRank reads the environment that torchrun gives its programs, and connects to nothing: Store is nil. The error wraps ErrNoRank where a
-// variable is missing or no number.
+// ReadRank reads the environment that torchrun gives its programs, and connects to nothing: Store
+// is nil. The error wraps ErrNoRank where a variable is missing or no number.
 func ReadRank() (*Rank, error) {
 	e := environment{}
 	r := &Rank{
 		Rank: e.number("RANK", -1), WorldSize: e.number("WORLD_SIZE", -1),
-		LocalRank: e.number("LOCAL_RANK", 0), LocalWorldSize: e.number("LOCAL_WORLD_SIZE", 1), GroupRank: e.number("GROUP_RANK", 0),
-		Restart: e.number("TORCHELASTIC_RESTART_COUNT", 0), MaxRestarts: e.number("TORCHELASTIC_MAX_RESTARTS", 0),
+		LocalRank: e.number("LOCAL_RANK", 0), LocalWorldSize: e.number("LOCAL_WORLD_SIZE", 1),
+		GroupRank: e.number("GROUP_RANK", 0),
+		Restart:   e.number("TORCHELASTIC_RESTART_COUNT", 0), MaxRestarts: e.number("TORCHELASTIC_MAX_RESTARTS", 0),
 		RunID: os.Getenv("TORCHELASTIC_RUN_ID"), AgentStore: os.Getenv("TORCHELASTIC_USE_AGENT_STORE") == "True",
 		errorFile: os.Getenv("TORCHELASTIC_ERROR_FILE"),
 	}
@@ -58,7 +64,8 @@ func ReadRank() (*Rank, error) {
 	case host == "":
 		return nil, fmt.Errorf("%w: MASTER_ADDR is not set", ErrNoRank)
 	case port < 1 || port > 65535 || r.Rank >= r.WorldSize || r.LocalRank >= r.LocalWorldSize:
-		return nil, fmt.Errorf("%w: rank %d of %d, local rank %d of %d, port %d", ErrNoRank, r.Rank, r.WorldSize, r.LocalRank, r.LocalWorldSize, port)
+		return nil, fmt.Errorf("%w: rank %d of %d, local rank %d of %d, port %d", ErrNoRank, r.Rank,
+			r.WorldSize, r.LocalRank, r.LocalWorldSize, port)
 	}
 	r.MasterAddr = net.JoinHostPort(host, strconv.Itoa(port))
 	return r, nil
@@ -67,7 +74,8 @@ func ReadRank() (*Rank, error) {
 // environment reads numbers, and keeps the first error.
 type environment struct{ err error }
 
-// number reads a natural number; where the variable is not set it is other, unless that is negative.
+// number reads a natural number; where the variable is not set it is other, unless that is
+// negative.
 func (e *environment) number(name string, other int) int {
 	text, set := os.LookupEnv(name)
 	n, err := strconv.Atoi(text)
@@ -83,10 +91,12 @@ func (e *environment) number(name string, other int) int {
 	return n
 }
 
-// Rendezvous reads the environment, and connects to the store of the job. The caller closes the Rank.
+// Rendezvous reads the environment, and connects to the store of the job. The caller closes the
+// Rank.
 //
-// Where nobody else serves the store (AgentStore is false: there is no torchrun, or an old one), rank 0 does, as in PyTorch: it listens at
-// StoreOptions.Listen, as long as it is not closed, and the others wait for it until the context ends.
+// Where nobody else serves the store (AgentStore is false: there is no torchrun, or an old one),
+// rank 0 does, as in PyTorch: it listens at StoreOptions.Listen, as long as it is not closed, and
+// the others wait for it until the context ends.
 func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	r, err := ReadRank()
 	if err != nil {
@@ -110,7 +120,8 @@ func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	return r, nil
 }
 
-// Close closes the store, and its server where this rank has that: calls of the others fail then. Where the job went well, call Drain before it.
+// Close closes the store, and its server where this rank has that: calls of the others fail then.
+// Where the job went well, call Drain before it.
 func (r *Rank) Close() error { return errors.Join(r.Store.Close(), r.closeServer()) }
 
 func (r *Rank) closeServer() error {
@@ -120,8 +131,9 @@ func (r *Rank) closeServer() error {
 	return r.Server.Close()
 }
 
-// Drain closes the store of this rank, and waits until the others have disconnected, if it serves them: processes of PyTorch do when they end.
-// It is for a rank 0 whose part of the job is done before theirs.
+// Drain closes the store of this rank, and waits until the others have disconnected, if it serves
+// them: processes of PyTorch do when they end. It is for a rank 0 whose part of the job is done
+// before theirs.
 func (r *Rank) Drain(ctx context.Context) error {
 	r.Store.Close()
 	if r.Server == nil {
@@ -130,8 +142,9 @@ func (r *Rank) Drain(ctx context.Context) error {
 	return r.Server.Drain(ctx)
 }
 
-// Record writes what has failed where torchrun looks for it, so that its report says so instead of "error_file: <N/A>". It returns err, for
-// a program that ends with it. Without an error, and where torchrun has named no file, it does nothing.
+// Record writes what has failed where torchrun looks for it, so that its report says so instead of
+// "error_file: <N/A>". It returns err, for a program that ends with it. Without an error, and where
+// torchrun has named no file, it does nothing.
 func (r *Rank) Record(err error) error {
 	if err == nil || r.errorFile == "" {
 		return err

@@ -21,7 +21,9 @@ import (
 
 // init makes the test's own program a rank, where torchrun starts it as one.
 func init() {
-	play := map[string]func(ctx context.Context, r *Rank) error{"mixed": evaluate, "serve": serve, "fail": func(context.Context, *Rank) error { return errors.New("no such weights") }}
+	play := map[string]func(ctx context.Context, r *Rank) error{
+		"mixed": evaluate, "serve": serve,
+		"fail": func(context.Context, *Rank) error { return errors.New("no such weights") }}
 	part := play[os.Getenv("SHOAL_TEST_RANK")]
 	if part == nil {
 		return
@@ -39,10 +41,12 @@ func init() {
 	os.Exit(0)
 }
 
-// evaluate is what the rank of Go does beside testdata/ranks.py: it is killed in the first start, and does its part in the second.
+// evaluate is what the rank of Go does beside testdata/ranks.py: it is killed in the first start,
+// and does its part in the second.
 func evaluate(ctx context.Context, r *Rank) error {
 	defer r.Close()
-	if r.Rank != 2 || r.WorldSize != 3 || r.LocalRank != 2 || r.LocalWorldSize != 3 || r.MaxRestarts != 1 || !r.AgentStore {
+	if r.Rank != 2 || r.WorldSize != 3 || r.LocalRank != 2 || r.LocalWorldSize != 3 || r.MaxRestarts != 1 ||
+		!r.AgentStore {
 		return fmt.Errorf("the rank is %+v", r)
 	}
 	if err := r.Barrier(ctx, "start", 3); err != nil {
@@ -131,14 +135,16 @@ func giveBatch(ctx context.Context, l *Listener) error {
 	return nil
 }
 
-// torchrun runs a command in so many ranks, and returns what it printed. Options are spelled as PyTorch 1.13 reads them, which under Python 3.11
-// starts nothing unless output is redirected.
+// torchrun runs a command in so many ranks, and returns what it printed. Options are spelled as
+// PyTorch 1.13 reads them, which under Python 3.11 starts nothing unless output is redirected.
 func torchrun(t *testing.T, py python, part string, ranks, restarts int, command ...string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	args := []string{"-m", "torch.distributed.run", fmt.Sprint("--nproc_per_node=", ranks), fmt.Sprint("--max_restarts=", restarts), "--monitor_interval=0.2",
-		"--master_addr=127.0.0.1", "--master_port=" + freePort(t), "--log_dir", t.TempDir(), "-r", "3", "-t", "3", "--no_python"}
+	args := []string{"-m", "torch.distributed.run", fmt.Sprint("--nproc_per_node=", ranks),
+		fmt.Sprint("--max_restarts=", restarts), "--monitor_interval=0.2",
+		"--master_addr=127.0.0.1", "--master_port=" + freePort(t), "--log_dir", t.TempDir(), "-r", "3", "-t",
+		"3", "--no_python"}
 	if strings.HasPrefix(py.version, "1.") {
 		args[slices.Index(args, "3")], args[len(args)-2] = "1", "1"
 	}
@@ -164,7 +170,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// Ranks of PyTorch and one of Go's do a job together. In the first start the rank of Go is killed; torchrun starts all of them anew.
+// Ranks of PyTorch and one of Go's do a job together. In the first start the rank of Go is killed;
+// torchrun starts all of them anew.
 func TestTorchrunStartsGoBesidePyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		self, err := os.Executable()
@@ -175,7 +182,8 @@ func TestTorchrunStartsGoBesidePyTorch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		choose := fmt.Sprintf(`if [ "$RANK" = 2 ]; then exec %s; else unset SHOAL_TEST_RANK; exec %s %s; fi`, self, py.path, script)
+		choose := fmt.Sprintf(`if [ "$RANK" = 2 ]; then exec %s; else unset SHOAL_TEST_RANK; exec %s %s; fi`,
+			self, py.path, script)
 		out, err := torchrun(t, py, "mixed", 3, 1, "/bin/sh", "-c", choose)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -245,7 +253,8 @@ func (s *pythonStore) call(args ...any) string {
 	return s.line()
 }
 
-// Every call of a Store does what PyTorch's does, in both dialects, and each sees what the other has done.
+// Every call of a Store does what PyTorch's does, in both dialects, and each sees what the other
+// has done.
 func TestStoreSpeaksToPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -305,7 +314,8 @@ func TestStoreSpeaksToPyTorch(t *testing.T) {
 		soon, stop := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer stop()
 		var failed *StoreError
-		if _, err := s.Get(soon, "never"); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &failed) || failed.Key != "never" {
+		if _, err := s.Get(soon, "never"); !errors.Is(err, context.DeadlineExceeded) ||
+			!errors.As(err, &failed) || failed.Key != "never" {
 			t.Errorf("%v", err)
 		}
 		server.call("set", "late", "")
@@ -333,7 +343,8 @@ func TestStoreSpeaksToPyTorch(t *testing.T) {
 
 func TestARankWithoutTorchrunSaysSo(t *testing.T) {
 	set := func(pairs ...string) {
-		for _, name := range []string{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"} {
+		for _, name := range []string{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK",
+			"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"} {
 			t.Setenv(name, "") // which brings it back
 			os.Unsetenv(name)
 		}
@@ -350,12 +361,14 @@ func TestARankWithoutTorchrunSaysSo(t *testing.T) {
 		"port 70000":             {"RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "localhost", "MASTER_PORT", "70000"},
 	} {
 		set(pairs...)
-		if _, err := Rendezvous(t.Context(), StoreOptions{}); !errors.Is(err, ErrNoRank) || !strings.Contains(err.Error(), want) {
+		if _, err := Rendezvous(t.Context(), StoreOptions{}); !errors.Is(err, ErrNoRank) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	set("RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "192.0.2.1", "MASTER_PORT", "29500")
-	if _, err := Rendezvous(t.Context(), StoreOptions{}); err == nil || !strings.Contains(err.Error(), "another machine") {
+	if _, err := Rendezvous(t.Context(), StoreOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "another machine") {
 		t.Errorf("%v", err)
 	}
 	os.Setenv("MASTER_ADDR", "::1")

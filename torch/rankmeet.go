@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// Note [Keys of a rank]
-// What ranks do together is in the store under these keys, after the prefix of Rank.Store, so that a script can do its part by set, add and wait:
+// Note [Keys of a rank] What ranks do together is in the store under these keys, after the prefix
+// of Rank.Store, so that a script can do its part by set, add and wait:
 //
 //	barrier/<name>/<round>        a number, to which each rank adds 1
 //	barrier/<name>/<round>/done   set by the rank that has made it as large as the number of members
@@ -39,8 +39,9 @@ func (r *rounds) of(name string) int {
 	return n
 }
 
-// Barrier waits until so many members of the job have called it under this name, as often as this rank has. The error is a *[StoreError]; one that
-// wraps context.DeadlineExceeded says that some did not come.
+// Barrier waits until so many members of the job have called it under this name, as often as this
+// rank has. The error is a *[StoreError]; one that wraps context.DeadlineExceeded says that some
+// did not come.
 func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
 	key := fmt.Sprintf("barrier/%s/%d", name, r.rounds.of("barrier/"+name))
 	n, err := r.Store.Add(ctx, key, 1)
@@ -53,8 +54,8 @@ func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
 	return r.Store.Wait(ctx, key+"/done")
 }
 
-// Gather gives value, at most 8 MiB, under a name, and returns what the ranks of a list have given, in its order. It waits for them. A rank that
-// is not in the list gives and receives all the same.
+// Gather gives value, at most 8 MiB, under a name, and returns what the ranks of a list have given,
+// in its order. It waits for them. A rank that is not in the list gives and receives all the same.
 func (r *Rank) Gather(ctx context.Context, name string, value []byte, ranks ...int) ([][]byte, error) {
 	prefix := fmt.Sprintf("gather/%s/%d/", name, r.rounds.of("gather/"+name))
 	if err := r.Store.Set(ctx, prefix+strconv.Itoa(r.Rank), value); err != nil {
@@ -67,7 +68,8 @@ func (r *Rank) Gather(ctx context.Context, name string, value []byte, ranks ...i
 	return r.Store.MultiGet(ctx, keys...)
 }
 
-// GatherJSON is Gather for values that are JSON: metrics that a script gives by store.set(key, json.dumps(metrics)).
+// GatherJSON is Gather for values that are JSON: metrics that a script gives by store.set(key,
+// json.dumps(metrics)).
 func GatherJSON[T any](ctx context.Context, r *Rank, name string, value T, ranks ...int) ([]T, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -93,9 +95,10 @@ type meeting struct {
 	AuthKey string `json:"authkey"` // in hexadecimal
 }
 
-// Connect waits until a rank of this machine shares something under a name, and connects to it: to Listen of Go, or to a
-// multiprocessing.connection.Listener whose address a script has put into the store. Tensors that come over the connection are the same
-// memory in both processes. The caller closes the connection.
+// Connect waits until a rank of this machine shares something under a name, and connects to it: to
+// Listen of Go, or to a multiprocessing.connection.Listener whose address a script has put into the
+// store. Tensors that come over the connection are the same memory in both processes. The caller
+// closes the connection.
 func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, error) {
 	text, err := r.Store.Get(ctx, "share/"+name)
 	if err != nil {
@@ -103,7 +106,8 @@ func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, erro
 	}
 	var at meeting
 	if err := json.Unmarshal(text, &at); err != nil {
-		return nil, fmt.Errorf("connect to what is shared as %s: %w", name, protocolError("it is %.100q: %v", text, err))
+		return nil, fmt.Errorf("connect to what is shared as %s: %w", name,
+			protocolError("it is %.100q: %v", text, err))
 	}
 	if o.AuthKey, err = hex.DecodeString(at.AuthKey); err != nil {
 		return nil, fmt.Errorf("connect to what is shared as %s: %w", name, protocolError("its authkey: %v", err))
@@ -118,8 +122,9 @@ func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, erro
 	return c, nil
 }
 
-// Listen begins to share something with the other ranks of this machine under a name: Accept of the listener returns a connection for each that
-// calls Connect, or Client in Python. The caller closes the listener. Without Options.AuthKey the key is one of this call.
+// Listen begins to share something with the other ranks of this machine under a name: Accept of the
+// listener returns a connection for each that calls Connect, or Client in Python. The caller closes
+// the listener. Without Options.AuthKey the key is one of this call.
 func (r *Rank) Listen(ctx context.Context, name string, o Options) (*Listener, error) {
 	if len(o.AuthKey) == 0 {
 		o.AuthKey = []byte(rand.Text())

@@ -14,7 +14,8 @@ import (
 
 var readmeRuns = flag.Int("torch.readme", 8, "how often TestReadmeProgram runs the program of README.md")
 
-// TestReadmeProgram runs the program of README.md as a reader types it, several at once, and counts what fails.
+// TestReadmeProgram runs the program of README.md as a reader types it, several at once, and counts
+// what fails.
 func TestReadmeProgram(t *testing.T) {
 	pythons := torchPythons()
 	if len(pythons) == 0 {
@@ -77,7 +78,8 @@ func readmeProgram(t *testing.T) (dir string) {
 	if err := os.WriteFile(filepath.Join(dir, "worker.py"), []byte(shown), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "torchpeer"), "../examples/torchpeer").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "torchpeer"),
+		"../examples/torchpeer").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for i, py := range torchPythons() { // the program starts the python3 of its PATH

@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// receive returns a tensor of no elements on the storage in the file f, which becomes the table's. The caller views its storage, and
-// closes it.
+// receive returns a tensor of no elements on the storage in the file f, which becomes the table's.
+// The caller views its storage, and closes it.
 func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byte) (*tensor.Tensor, error) {
 	id, size, err := sys.Identify(f)
 	if err != nil {
@@ -37,7 +37,8 @@ func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byt
 	return t.tenantOf(r)
 }
 
-// again takes a region that has arrived once more: the reference that the message had is given up, since there is one already.
+// again takes a region that has arrived once more: the reference that the message had is given up,
+// since there is one already.
 func (t *regionTable) again(r *region) error {
 	if r.name == "" {
 		return nil

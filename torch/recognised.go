@@ -17,7 +17,8 @@ type opener func(s *source, ctx context.Context, r *Record) (data.Dataset, error
 // chainDataset is the class of IterableDatasets one after the other.
 var chainDataset = named("torch.utils.data.dataset.ChainDataset")
 
-// recognised are the classes that every program knows, without a name of the user's, besides those of package vision.
+// recognised are the classes that every program knows, without a name of the user's, besides those
+// of package vision.
 var recognised map[Global]opener
 
 func init() { // a variable would refer to itself: a Subset has a data set
@@ -128,7 +129,8 @@ func items(r *Record, name string) ([]any, error) {
 	return nil, unsupported("%s.%s is %T, and no list", r.Class, name, v)
 }
 
-// indicesOf reads the numbers of samples out of n: a list, a range, a tensor or an array. Those below 0 count from the end, as in Python.
+// indicesOf reads the numbers of samples out of n: a list, a range, a tensor or an array. Those
+// below 0 count from the end, as in Python.
 func indicesOf(v any, n int) ([]int, error) {
 	list, err := numbersIn(v, n)
 	if err != nil {
@@ -136,7 +138,8 @@ func indicesOf(v any, n int) ([]int, error) {
 	}
 	for k, i := range list {
 		if i < -n || i >= n {
-			return nil, unsupported("index %d of a Subset, at %d, is outside of its data set, which has %d samples", i, k, n)
+			return nil, unsupported(
+				"index %d of a Subset, at %d, is outside of its data set, which has %d samples", i, k, n)
 		}
 		if i < 0 {
 			list[k] += n
@@ -158,7 +161,9 @@ func numbersIn(v any, n int) (list []int, err error) {
 	}
 	t, ok := v.(*tensor.Tensor)
 	if !ok || t.Dims() != 1 || !isWhole(t) {
-		return nil, unsupported("the indices of a Subset are %s, and not whole numbers in a list, a range, a tensor or an array", described(v))
+		return nil, unsupported(
+			"the indices of a Subset are %s, and not whole numbers in a list, a range, a tensor or an array",
+			described(v))
 	}
 	for _, i := range tensor.Data[int64](t.Clone().To(tensor.Int64)) {
 		list = append(list, int(i))
@@ -200,7 +205,8 @@ func numbersOf(v any) ([]int, error) {
 	return list, nil
 }
 
-// rangeOf reads a range. Its numbers are different ones, so there are no more of them than a data set of n samples has from either end.
+// rangeOf reads a range. Its numbers are different ones, so there are no more of them than a data
+// set of n samples has from either end.
 func rangeOf(r *Record, n int) (list []int, err error) {
 	var part [3]int
 	if r.Class != named("builtins.range") {

@@ -13,13 +13,14 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Regions]
-// A region is a file that both sides map: of ours, which PyTorch was given or can be, or of PyTorch's. It is mapped once, however
-// often and under whatever name it arrives, and found by device and inode. Tenants are the storages on it: one, or for a moment
-// two where a tensor comes back while the garbage collector ends the storage it left with.
+// Note [Regions] A region is a file that both sides map: of ours, which PyTorch was given or can
+// be, or of PyTorch's. It is mapped once, however often and under whatever name it arrives, and
+// found by device and inode. Tenants are the storages on it: one, or for a moment two where a
+// tensor comes back while the garbage collector ends the storage it left with.
 //
-// A file without a name is exactly the storage. A named one, in /dev/shm, has 64 bytes before it, of which the first 4 count who
-// has it: one for each opener and one for each message. Whoever lets the count fall to 0 removes the name.
+// A file without a name is exactly the storage. A named one, in /dev/shm, has 64 bytes before it,
+// of which the first 4 count who has it: one for each opener and one for each message. The process
+// that lets the count fall to 0 removes the name.
 
 // headerSize is what stands before the bytes of a storage in a named file.
 const headerSize = 64
@@ -127,8 +128,8 @@ func (r *region) prepare(room int) (err error) {
 	return nil
 }
 
-// commit backs the storage with pages. What the machine, a control group or /dev/shm has no room for is an error here, and would be
-// a signal later.
+// commit backs the storage with pages. What the machine, a control group or /dev/shm has no room
+// for is an error here, and would be a signal later.
 func (r *region) commit() error {
 	need := r.header() + r.nbytes
 	if need <= r.backed {
@@ -146,7 +147,8 @@ func (r *region) commit() error {
 	return nil
 }
 
-// populate puts the pages from a place on into the page tables, once there is a mapping: all at once that takes a fraction of a fault for each.
+// populate puts the pages from a place on into the page tables, once there is a mapping: all at
+// once that takes a fraction of a fault for each.
 func (r *region) populate(from int) {
 	if r.mem != nil {
 		sys.Populate(r.mem[from/pageSize*pageSize : r.backed])
@@ -155,7 +157,8 @@ func (r *region) populate(from int) {
 
 var pageSize = os.Getpagesize()
 
-// askFrom is the size from which on the machine is asked whether it has room, which takes as long as to fill so much.
+// askFrom is the size from which on the machine is asked whether it has room, which takes as long
+// as to fill so much.
 const askFrom = 2 << 20
 
 func (r *region) checkRoom(need int64) error {
@@ -207,8 +210,8 @@ func (r *region) drop() {
 	}
 }
 
-// named reports whether the name is still there and is this file's. A manager of PyTorch's removes names when its processes have
-// ended.
+// named reports whether the name is still there and is this file's. A manager of PyTorch's removes
+// names when its processes have ended.
 func (r *region) named() bool {
 	f, err := os.OpenFile(r.path(), os.O_RDONLY, 0)
 	if err != nil {
@@ -219,7 +222,8 @@ func (r *region) named() bool {
 	return err == nil && id == r.id
 }
 
-// capacity rounds up to what a region may be used for again: powers of two, at least a page. Only what is used has pages.
+// capacity rounds up to what a region may be used for again: powers of two, at least a page. Only
+// what is used has pages.
 func capacity(n int) int {
 	c := 4096
 	for c < n {
@@ -249,7 +253,8 @@ func sweep() {
 			return
 		}
 		for _, f := range files {
-			if owner, ok := ownerOf(strings.TrimPrefix(filepath.Base(f), kind)); ok && !owner.alive() && (kind != "" || !leftToOthers("/"+filepath.Base(f))) {
+			if owner, ok := ownerOf(strings.TrimPrefix(filepath.Base(f), kind)); ok && !owner.alive() &&
+				(kind != "" || !leftToOthers("/"+filepath.Base(f))) {
 				os.Remove(f)
 			}
 		}

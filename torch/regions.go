@@ -12,12 +12,13 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Warm memory]
-// A fresh page costs more than what a tensor's way to PyTorch costs otherwise, so memory of ours is used again once PyTorch has let
-// go of it. That is known exactly, without PyTorch's help: the kernel counts the descriptions of a file that can write
-// (sys.OpenElsewhere), mappings included, and a named file has its own count. What is under way by name, through /proc, has no
-// description yet; for that the openings are watched, and memory whose opening is still to come is neither used again nor closed
-// while the receiver lives, since the number of its descriptor is in the message.
+// Note [Warm memory] A fresh page costs more than what a tensor's way to PyTorch costs otherwise,
+// so memory of ours is used again once PyTorch has let go of it. That is known exactly, without
+// PyTorch's help: the kernel counts the descriptions of a file that can write (sys.OpenElsewhere),
+// mappings included, and a named file has its own count. What is under way by name, through /proc,
+// has no description yet; for that the openings are watched, and memory whose opening is still to
+// come is neither used again nor closed while the receiver lives, since the number of its
+// descriptor is in the message.
 
 const (
 	idleBytes = 256 << 20 // that wait to be used again
@@ -86,7 +87,8 @@ func (t *regionTable) enter(r *region) tenant {
 	return tenant{r}
 }
 
-// leave ends a tenancy. What is PyTorch's goes with the last one, unless it is under way; what is ours waits to be used again.
+// leave ends a tenancy. What is PyTorch's goes with the last one, unless it is under way; what is
+// ours waits to be used again.
 func (t *regionTable) leave(r *region) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,14 +106,16 @@ func (t *regionTable) leave(r *region) error {
 	return t.trim(idleBytes)
 }
 
-// How long after a tensor of PyTorch's was closed here, while it was under way back, it is first looked at whether it has arrived, and how long
-// at most from one look to the next: PyTorch's memory is not to be kept until somebody happens to send or close another tensor.
+// How long after a tensor of PyTorch's was closed here, while it was under way back, it is first
+// looked at whether it has arrived, and how long at most from one look to the next: PyTorch's
+// memory is not to be kept until somebody happens to send or close another tensor.
 const (
 	tidyFirst = 20 * time.Millisecond
 	tidyLast  = time.Second
 )
 
-// tidyIn looks after a pause whether what is PyTorch's and idle is still under way, and again until nothing is.
+// tidyIn looks after a pause whether what is PyTorch's and idle is still under way, and again until
+// nothing is.
 func (t *regionTable) tidyIn(pause time.Duration) {
 	if t.tidying {
 		return
@@ -129,8 +133,9 @@ func (t *regionTable) tidyIn(pause time.Duration) {
 	})
 }
 
-// Trim gives back the memory that waits to be sent to PyTorch again, but for what is under way. A program that sends by FileSystem calls
-// it before it ends, so that no name stays in /dev/shm until another such program removes it.
+// Trim gives back the memory that waits to be sent to PyTorch again, but for what is under way. A
+// program that sends by FileSystem calls it before it ends, so that no name stays in /dev/shm until
+// another such program removes it.
 func Trim() error {
 	regions.mu.Lock()
 	defer regions.mu.Unlock()
@@ -138,8 +143,9 @@ func Trim() error {
 	return regions.trim(0)
 }
 
-// trim lets the oldest idle regions go, while there are too many, but for those under way. What of PyTorch's is under way takes no room from ours:
-// it would cost the freeing of one here and a fresh one at the next send.
+// trim lets the oldest idle regions go, while there are too many, but for those under way. What of
+// PyTorch's is under way takes no room from ours: it would cost the freeing of one here and a fresh
+// one at the next send.
 func (t *regionTable) trim(bytes int) (err error) {
 	total := 0
 	for _, r := range t.idle {
@@ -237,7 +243,8 @@ func (t *regionTable) expect(r *region, by *process) {
 	}
 }
 
-// observe puts r into the watch. Where that is not to be had r stays under way while its receiver lives.
+// observe puts r into the watch. Where that is not to be had r stays under way while its receiver
+// lives.
 func (t *regionTable) observe(r *region) {
 	if t.watch == nil {
 		w, err := sys.NewOpenWatch()

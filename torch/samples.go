@@ -18,16 +18,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Samples for Python]
-// A collate_fn and a worker_init_fn are Python code, which Go does not run. The worker then hands over to Python as other processes do (see
-// Note [Handing over to Python]), and PyTorch's own loop runs there. Before it begins, samples.py, which comes with the program, gives the
-// data set methods that ask another process of this program for samples, over a socket between the two. The elements of all tensors of an
-// answer are in one piece of shared memory, which Python maps once.
+// Note [Samples for Python] A collate_fn and a worker_init_fn are Python code, which Go does not
+// run. The worker then hands over to Python as other processes do (see Note [Handing over to
+// Python]), and PyTorch's own loop runs there. Before it begins, samples.py, which comes with the
+// program, gives the data set methods that ask another process of this program for samples, over a
+// socket between the two. The elements of all tensors of an answer are in one piece of shared
+// memory, which Python maps once.
 
 //go:embed samples.py
 var samplesForPython string
 
-// samplesFlag is the first argument of the process that has the samples; the second is the number of its socket.
+// samplesFlag is the first argument of the process that has the samples; the second is the number
+// of its socket.
 const samplesFlag = "--shoal-samples"
 
 // handOverLoader is handOver for a DataLoader's worker whose samples are Go's.
@@ -98,7 +100,8 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	}
 }
 
-// samplesWorker reads what Python knows of its worker: the kind of data set, the data set, the base seed, and the worker's number of how many.
+// samplesWorker reads what Python knows of its worker: the kind of data set, the data set, the base
+// seed, and the worker's number of how many.
 func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, Tuple, error) {
 	said, err := recvScript(ctx, conn)
 	if err != nil {
@@ -120,8 +123,8 @@ func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, Tu
 	return w, args, nil
 }
 
-// recvScript receives what a spawned process of Python sends, in which the script's own classes are those of __mp_main__, as they would come from the
-// script's process.
+// recvScript receives what a spawned process of Python sends, in which the script's own classes are
+// those of __mp_main__, as they would come from the script's process.
 func recvScript(ctx context.Context, conn *Conn) (any, error) {
 	b, err := conn.RecvBytes(ctx)
 	if err != nil {
@@ -134,7 +137,8 @@ func recvScript(ctx context.Context, conn *Conn) (any, error) {
 	})
 }
 
-// sample does what Python asks for: get with numbers, or begin and next with a number of samples. It says the epoch with it.
+// sample does what Python asks for: get with numbers, or begin and next with a number of samples.
+// It says the epoch with it.
 func (c Child) sample(ctx context.Context, w *loaderWorker, args, ask Tuple) (any, error) {
 	if len(ask) < 2 {
 		return nil, protocolError("a request for samples of %d parts", len(ask))

@@ -15,10 +15,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Semaphores]
-// multiprocessing's locks are the C library's named semaphores: files in /dev/shm of 32 bytes. In glibc's, from 2.21 on and for 64
-// bits, the first word has the value in its lower half and the number of those who sleep in its upper half, and they sleep on the
-// lower half with futex(2). Names are known only of objects made under the start methods spawn and forkserver.
+// Note [Semaphores] multiprocessing's locks are the C library's named semaphores: files in /dev/shm
+// of 32 bytes. In glibc's, from 2.21 on and for 64 bits, the first word has the value in its lower
+// half and the number of those who sleep in its upper half, and they sleep on the lower half with
+// futex(2). Names are known only of objects made under the start methods spawn and forkserver.
 
 const (
 	semaphoreSize = 32
@@ -27,8 +27,9 @@ const (
 	napAtMost     = 100 * time.Millisecond // after which a sleeper looks whether it was cancelled
 )
 
-// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing. Its methods may be called by several goroutines. In
-// Go an RLock is a Lock: goroutines have no identity by which one that has it could take it again.
+// A Semaphore is a Lock, RLock, Semaphore or BoundedSemaphore of multiprocessing. Its methods may
+// be called by several goroutines. In Go an RLock is a Lock: goroutines have no identity by which
+// one that has it could take it again.
 type Semaphore struct {
 	word  *atomic.Uint64
 	class Global
@@ -48,7 +49,8 @@ var (
 // maxPermits is SEM_VALUE_MAX.
 const maxPermits = math.MaxInt32
 
-// NewLock makes a Lock for processes of Python: pass it to Spawn. The caller closes it when those processes are at their end.
+// NewLock makes a Lock for processes of Python: pass it to Spawn. The caller closes it when those
+// processes are at their end.
 func NewLock() (*Semaphore, error) { return newSemaphore(lockClass, 1, 1) }
 
 // NewRLock makes an RLock; see NewLock.
@@ -57,7 +59,8 @@ func NewRLock() (*Semaphore, error) { return newSemaphore(rlockClass, 1, 1) }
 // NewSemaphore makes a Semaphore of n; see NewLock. It panics where n is not from 0 to 2^31-1.
 func NewSemaphore(n int) (*Semaphore, error) { return newSemaphore(semaphoreClass, n, maxPermits) }
 
-// NewBoundedSemaphore makes a BoundedSemaphore of n, which cannot be released more often than it was acquired; see NewSemaphore.
+// NewBoundedSemaphore makes a BoundedSemaphore of n, which cannot be released more often than it
+// was acquired; see NewSemaphore.
 func NewBoundedSemaphore(n int) (*Semaphore, error) { return newSemaphore(boundedClass, n, int64(n)) }
 
 // newSemaphore makes the file that sem_open would.
@@ -94,8 +97,8 @@ func ignoreMissing(err error) error {
 
 func semaphorePath(name string) string { return shmDir + "/" + semaphorePrefix + name[1:] }
 
-// Close removes the name of a semaphore that this process has made: nobody else can open it after that. Those who have it keep it, and
-// here, too, it can still be used. Close is idempotent.
+// Close removes the name of a semaphore that this process has made: nobody else can open it after
+// that. Those who have it keep it, and here, too, it can still be used. Close is idempotent.
 func (s *Semaphore) Close() error {
 	if !s.ours {
 		return nil
@@ -103,7 +106,8 @@ func (s *Semaphore) Close() error {
 	return ignoreMissing(os.Remove(semaphorePath(s.name)))
 }
 
-// openSemaphore maps the semaphore of a name. It stays mapped as long as the process: objects of Python's are few.
+// openSemaphore maps the semaphore of a name. It stays mapped as long as the process: objects of
+// Python's are few.
 func openSemaphore(class Global, name string, most int64) (*Semaphore, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || strings.ContainsAny(bare, "/\x00") {

@@ -9,11 +9,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Giving descriptors away]
-// A message cannot carry a descriptor, so it carries an address and a key: whoever unpickles it connects to a socket of the sender
-// (multiprocessing.resource_sharer), authenticates itself with the sender's authkey, names the key and gets the descriptor. A
-// key works once. From Python 3.14 on the receiver acknowledges and its sender waits for that; before, a receiver just closes.
-// So a sender waits for either, and a receiver always acknowledges.
+// Note [Giving descriptors away] A message cannot carry a descriptor, so it carries an address and
+// a key: the process that unpickles it connects to a socket of the sender
+// (multiprocessing.resource_sharer), authenticates itself with the sender's authkey, names the key
+// and gets the descriptor. A key works once. From Python 3.14 on the receiver acknowledges and its
+// sender waits for that; before, a receiver just closes. So a sender waits for either, and a
+// receiver always acknowledges.
 
 const (
 	sharedByte = 0x01 // beside the descriptor: how many there are
@@ -59,7 +60,8 @@ func sharerFor(key []byte) (*sharer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sharer{key: append([]byte(nil), key...), listener: l, waiting: map[int64]*waiting{}, ahead: map[int64]*ahead{}}
+	s := &sharer{key: append([]byte(nil), key...), listener: l, waiting: map[int64]*waiting{},
+		ahead: map[int64]*ahead{}}
 	sharers.byKey[string(key)] = s
 	go s.serve()
 	return s, nil
@@ -86,8 +88,8 @@ func (s *sharer) await(key int64, f *os.File) {
 	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdraw(key) })}
 }
 
-// take returns the descriptor of a key, once. The caller calls given. With the last of its promises a sharer that another process has left
-// ends.
+// take returns the descriptor of a key, once. The caller calls given. With the last of its promises
+// a sharer that another process has left ends.
 func (s *sharer) take(key int64) (*os.File, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +107,8 @@ func (s *sharer) take(key int64) (*os.File, bool) {
 	return w.file, true
 }
 
-// takeAhead is take of what a process has sent ahead. It is called with the lock, which comes after that of an ahead.
+// takeAhead is take of what a process has sent ahead. It is called with the lock, which comes after
+// that of an ahead.
 func (s *sharer) takeAhead(key int64) (f *os.File, ok bool) {
 	a := s.ahead[firstKey(key)]
 	if a == nil {
@@ -135,7 +138,8 @@ func (s *sharer) withdraw(key int64) {
 	}
 }
 
-// answer serves one receiver. What goes wrong is the receiver's trouble: it finds the connection closed.
+// answer serves one receiver. What goes wrong is the receiver's trouble: it finds the connection
+// closed.
 func (s *sharer) answer(c *sys.Conn) {
 	defer c.Close()
 	if both(c)(time.Now().Add(patience)) != nil || authServer(c, s.key) != nil {

@@ -39,7 +39,8 @@ func TestDetachOnce(t *testing.T) {
 	}
 }
 
-// TestSenderEndsWhileItIsAsked wants ErrGone where a sender ends at any point of handing a descriptor over.
+// TestSenderEndsWhileItIsAsked wants ErrGone where a sender ends at any point of handing a
+// descriptor over.
 func TestSenderEndsWhileItIsAsked(t *testing.T) {
 	for name, serve := range map[string]func(c *sys.Conn){
 		"at once":         func(*sys.Conn) {},
@@ -85,8 +86,8 @@ func TestSharerServesBesideAStalledClient(t *testing.T) {
 	}
 }
 
-// TestSharerWaitsForAcknowledgement keeps the connection of a receiver open until it says that it has the descriptor, which
-// Python 3.14 needs.
+// TestSharerWaitsForAcknowledgement keeps the connection of a receiver open until it says that it
+// has the descriptor, which Python 3.14 needs.
 func TestSharerWaitsForAcknowledgement(t *testing.T) {
 	s, err := sharerFor(testKey)
 	if err != nil {
@@ -124,7 +125,8 @@ func TestSharerWaitsForAcknowledgement(t *testing.T) {
 	}
 }
 
-// TestPromisesEnd keeps a descriptor for whoever was promised it for ten minutes, and then closes it.
+// TestPromisesEnd keeps a descriptor for whoever was promised it for ten minutes, and then closes
+// it.
 func TestPromisesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sharer{waiting: map[int64]*waiting{}}
@@ -158,7 +160,8 @@ func memfile(t *testing.T) *os.File {
 	return f
 }
 
-// TestSmallBacklog fetches from a listener with a backlog of one, as Python's up to 3.12 is, from many goroutines at once.
+// TestSmallBacklog fetches from a listener with a backlog of one, as Python's up to 3.12 is, from
+// many goroutines at once.
 func TestSmallBacklog(t *testing.T) {
 	s, err := sharerFor(testKey)
 	if err != nil {
@@ -252,7 +255,8 @@ func TestDetachEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestDetachOfWhatCameTooEarly has descriptors with other bytes than the last: nothing of it stays open here.
+// TestDetachOfWhatCameTooEarly has descriptors with other bytes than the last: nothing of it stays
+// open here.
 func TestDetachOfWhatCameTooEarly(t *testing.T) {
 	mine, theirs := memfile(t), make(chan error, 1)
 	addr := stranger(t, func(c *sys.Conn) {
@@ -276,7 +280,8 @@ func TestDetachOfWhatCameTooEarly(t *testing.T) {
 	waitFor(t, func() bool { return openFiles(t) <= before }, "what came to be closed")
 }
 
-// TestReceiverAcknowledges says that it has the descriptor, without which a sharer of Python 3.14 complains.
+// TestReceiverAcknowledges says that it has the descriptor, without which a sharer of Python 3.14
+// complains.
 func TestReceiverAcknowledges(t *testing.T) {
 	mine, said := memfile(t), make(chan error, 1)
 	addr := stranger(t, func(c *sys.Conn) {

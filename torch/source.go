@@ -13,16 +13,20 @@ import (
 	"github.com/shoal-mp/shoal/data"
 )
 
-// An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that has an attribute
-// shoal_dataset with the registered name, or whose class has that name, such as "__main__.Photos"; its __len__ says how many samples there are, and
-// its __getitem__ is never called. The data set serves
-// one call at a time. With their contexts data.WorkerInfo, data.SampleSeed and data.Rand are what they are in a data.Loader: their seed is PyTorch's
-// base seed, the same in all workers, so that what is random in a sample does not depend on their number. A data.Opener is opened once, and what has a
-// Close is closed at the end. Subset, random_split and ConcatDataset may be around it in Python.
+// An OpenDataset opens a data set with samples by number. In Python it is any Dataset object that
+// has an attribute shoal_dataset with the registered name, or whose class has that name, such as
+// "__main__.Photos"; its __len__ says how many samples there are, and its __getitem__ is never
+// called. The data set serves one call at a time. With their contexts data.WorkerInfo,
+// data.SampleSeed and data.Rand are what they are in a data.Loader: their seed is PyTorch's base
+// seed, the same in all workers, so that what is random in a sample does not depend on their
+// number. A data.Opener is opened once, and what has a Close is closed at the end. Subset,
+// random_split and ConcatDataset may be around it in Python.
 type OpenDataset func(ctx context.Context, w Worker) (data.Dataset, error)
 
-// An OpenStream begins the samples of an IterableDataset that has an attribute shoal_dataset, or whose class has the registered name, those of this
-// worker. It is called once for each epoch. data.Rand of its context is a generator of this worker and epoch. ChainDataset may be around it in Python.
+// An OpenStream begins the samples of an IterableDataset that has an attribute shoal_dataset, or
+// whose class has the registered name, those of this worker. It is called once for each epoch.
+// data.Rand of its context is a generator of this worker and epoch. ChainDataset may be around it
+// in Python.
 type OpenStream func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error]
 
 // An OpenValueStream is an OpenStream of samples of any structure, as those of a data.ValueStream.
@@ -143,7 +147,8 @@ func (s *source) dataset(ctx context.Context, v any) (data.Dataset, error) {
 // mostDatasets bounds data sets in one another.
 const mostDatasets = 10_000
 
-// meant returns how an object is opened: by its name, by that of its class, or as one of the classes that every program knows.
+// meant returns how an object is opened: by its name, by that of its class, or as one of the
+// classes that every program knows.
 func (s *source) meant(r *Record) (opener, error) {
 	name, named := attribute(r, datasetName)
 	if text, ok := name.(string); ok {
@@ -184,7 +189,8 @@ func (w *loaderWorker) of(r *Record) (Worker, error) {
 	return own, err
 }
 
-// keywordsOf returns the keyword arguments in an object: what shoal_args has, or all attributes that are not private.
+// keywordsOf returns the keyword arguments in an object: what shoal_args has, or all attributes
+// that are not private.
 func keywordsOf(r *Record) (*Dict, error) {
 	if v, ok := attribute(r, datasetArgs); ok {
 		d, ok := v.(*Dict)

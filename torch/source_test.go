@@ -81,7 +81,8 @@ func TestDataSetsAroundDataSets(t *testing.T) {
 	tens := object("__main__.X", datasetName, "counted", "first", int64(10), "_cache", "ignored")
 	byClass := object("__main__.Counted", "n", int64(3))
 	args := object("__main__.X", datasetName, "counted", "unknown", "x", datasetArgs, NewDict("n", int64(2)))
-	slots := &Record{Class: named("__main__.Slotted"), State: Tuple{nil, NewDict(datasetName, "counted", "n", int64(1))}}
+	slots := &Record{Class: named("__main__.Slotted"),
+		State: Tuple{nil, NewDict(datasetName, "counted", "n", int64(1))}}
 	numbers := func(n ...int64) (list []any) {
 		for _, i := range n {
 			list = append(list, i)
@@ -96,14 +97,19 @@ func TestDataSetsAroundDataSets(t *testing.T) {
 		{args, []int{0, 1}},
 		{slots, []int{0}},
 		{subsetOf(tens, numbers(3, -1, 3)), []int{13, 19, 13}},
-		{subsetOf(tens, Tuple{int64(3), &Scalar{DType: "<i4", Data: []byte{4, 0, 0, 0}}, tensor.Scalar(tensor.Int64, 5)}), []int{13, 14, 15}},
-		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(8), int64(1), int64(-3)}}), []int{18, 15, 12}},
+		{subsetOf(tens, Tuple{int64(3), &Scalar{DType: "<i4", Data: []byte{4, 0, 0, 0}},
+			tensor.Scalar(tensor.Int64, 5)}), []int{13, 14, 15}},
+		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(8), int64(1), int64(-3)}}),
+			[]int{18, 15, 12}},
 		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(8), int64(8), int64(1)}}), nil},
-		{subsetOf(tens, &Record{Class: named("builtins.range"), Args: Tuple{int64(5), int64(9), int64(1<<63 - 1)}}), []int{15}},
+		{subsetOf(tens, &Record{Class: named("builtins.range"),
+			Args: Tuple{int64(5), int64(9), int64(1<<63 - 1)}}), []int{15}},
 		{subsetOf(tens, tensor.FromSlice([]int32{7, -10}, 2)), []int{17, 10}},
 		{subsetOf(tens, &Array{DType: "<u2", Shape: []int{2}, Data: []byte{9, 0, 0, 0}}), []int{19, 10}},
-		{object(concatClass, "datasets", []any{byClass, subsetOf(tens, numbers(1)), byClass}), []int{0, 1, 2, 11, 0, 1, 2}},
-		{subsetOf(object(concatClass, "datasets", []any{byClass, tens, args}), numbers(14, 2, 3, 0)), []int{1, 2, 10, 0}},
+		{object(concatClass, "datasets", []any{byClass, subsetOf(tens, numbers(1)), byClass}),
+			[]int{0, 1, 2, 11, 0, 1, 2}},
+		{subsetOf(object(concatClass, "datasets", []any{byClass, tens, args}), numbers(14, 2, 3, 0)),
+			[]int{1, 2, 10, 0}},
 		{object(concatClass, "datasets", []any{}), nil},
 	} {
 		s, opened, closed := opening(t)
@@ -158,25 +164,34 @@ func TestWhatIsNoDataSetIsRefused(t *testing.T) {
 		{object("__main__.X", "n", int64(3)), "the data set __main__.X has no attribute shoal_dataset"},
 		{&Record{Class: named("__main__.X")}, `or register Datasets["__main__.X"] in the Go program`},
 		{object("__main__.X", datasetName, "counted", "file", "x"), `add a field tagged torch:"file"`},
-		{object("__main__.X", datasetName, "counted", datasetArgs, []any{}), "shoal_args is []interface {}, and not a dict"},
+		{object("__main__.X", datasetName, "counted", datasetArgs, []any{}),
+			"shoal_args is []interface {}, and not a dict"},
 		{object(subsetClass, datasetName, nil, "dataset", set, "indices", []any{}), "has no attribute shoal_dataset"},
 		{object("__main__.X", datasetName, "counted", "n", int64(-1)), "has -1 samples"},
 		{object(subsetClass), "a data set that is <nil>"},
-		{subsetOf(set, []any{int64(0), int64(10)}), "index 10 of a Subset, at 1, is outside of its data set, which has 10 samples"},
+		{subsetOf(set, []any{int64(0), int64(10)}),
+			"index 10 of a Subset, at 1, is outside of its data set, which has 10 samples"},
 		{subsetOf(set, []any{int64(-11)}), "index -11 of a Subset, at 0,"},
 		{subsetOf(set, []any{0.5}), "index 0 of a Subset"},
 		{subsetOf(set, "x"), "the indices of a Subset are string"},
 		{subsetOf(set, tensor.New(tensor.Float32, 1)), "are float32 of shape [1], and not whole numbers"},
 		{subsetOf(set, tensor.New(tensor.Int64, 1, 1)), "are int64 of shape [1 1], and not whole numbers"},
-		{subsetOf(set, &Record{Class: named("builtins.range"), Args: Tuple{int64(0), int64(1 << 62), int64(1)}}), "index 10 of a Subset, at 10,"},
-		{subsetOf(set, &Record{Class: named("builtins.range"), Args: Tuple{int64(-1 << 63), int64(1 << 62), int64(1 << 62)}}), "index -9223372036854775808 of a Subset, at 0,"},
-		{subsetOf(set, &Record{Class: named("builtins.range"), Args: Tuple{int64(0), int64(1), int64(0)}}), "a range of"},
+		{subsetOf(set, &Record{Class: named("builtins.range"),
+			Args: Tuple{int64(0), int64(1 << 62), int64(1)}}), "index 10 of a Subset, at 10,"},
+		{subsetOf(set, &Record{Class: named("builtins.range"),
+			Args: Tuple{int64(-1 << 63), int64(1 << 62), int64(1 << 62)}}),
+			"index -9223372036854775808 of a Subset, at 0,"},
+		{subsetOf(set, &Record{Class: named("builtins.range"), Args: Tuple{int64(0), int64(1), int64(0)}}),
+			"a range of"},
 		{subsetOf(set, object("__main__.Indices")), "the indices of a Subset are a __main__.Indices"},
 		{object(concatClass, "datasets", set), "datasets is *value.Record, and no list"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{}), "a TensorDataset of no tensors"},
-		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{"x"}), "tensor 0 of a TensorDataset is string"},
-		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}), "not the same number of rows"},
-		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{tensor.New(tensor.Int64)}), "not the same number of rows"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{"x"}),
+			"tensor 0 of a TensorDataset is string"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors",
+			Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}), "not the same number of rows"},
+		{object("torch.utils.data.dataset.TensorDataset", "tensors", Tuple{tensor.New(tensor.Int64)}),
+			"not the same number of rows"},
 	} {
 		s, opened, closed := opening(t)
 		_, err := s.dataset(testContext(t), c.v)
@@ -200,7 +215,8 @@ func TestStreamsAfterStreams(t *testing.T) {
 			}
 		}
 	}
-	s := &source{child: Child{Streams: map[string]OpenStream{"count": count, "__main__.Count": count}}, worker: &loaderWorker{}}
+	s := &source{child: Child{Streams: map[string]OpenStream{"count": count, "__main__.Count": count}},
+		worker: &loaderWorker{}}
 	one := object("__main__.X", datasetName, "count", "n", int64(2))
 	chain := object(chainDataset.String(), "datasets", []any{one, object("__main__.Count", "n", int64(1)), one})
 	all, err := s.streams(object(chainDataset.String(), "datasets", Tuple{chain, one}), 0)
@@ -226,10 +242,13 @@ func TestStreamsAfterStreams(t *testing.T) {
 		v    any
 		want string
 	}{
-		{self, "a data set that is"}, {wide, "more than 10000 data sets in one"}, {object("__main__.X", datasetName, "nobody"), `no stream "nobody"`}, {object("__main__.X"), "has no attribute shoal_dataset"},
+		{self, "a data set that is"}, {wide, "more than 10000 data sets in one"},
+		{object("__main__.X", datasetName, "nobody"), `no stream "nobody"`},
+		{object("__main__.X"), "has no attribute shoal_dataset"},
 		{object(chainDataset.String(), "datasets", "x"), "and no list"},
 	} {
-		if _, err := s.streams(c.v, 0); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, context.Canceled) {
+		if _, err := s.streams(c.v, 0); err == nil || !strings.Contains(err.Error(), c.want) ||
+			errors.Is(err, context.Canceled) {
 			t.Errorf("%v, not %s", err, c.want)
 		}
 	}
@@ -242,7 +261,8 @@ func TestStackDataset(t *testing.T) {
 	}
 	s, opened, closed := opening(t)
 	shared := counted(0, 3)
-	inner := object("torch.utils.data.dataset.StackDataset", "datasets", NewDict("low", shared, "high", counted(100, 3)))
+	inner := object("torch.utils.data.dataset.StackDataset", "datasets",
+		NewDict("low", shared, "high", counted(100, 3)))
 	ds, err := s.dataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", Tuple{shared, inner}))
 	if err != nil || ds.Len() != 3 || *opened != 2 {
 		t.Fatalf("%v, %v, %d opened", ds, err, *opened)
@@ -269,10 +289,13 @@ func TestStackDataset(t *testing.T) {
 		t.Errorf("%v, %d closed", err, *closed)
 	}
 	for want, datasets := range map[string]any{
-		"with 3 samples and with 4": Tuple{counted(0, 3), counted(0, 4)}, "no data sets": Tuple{}, "no list": 5, "a data set that is": Tuple{"x"},
+		"with 3 samples and with 4": Tuple{counted(0, 3), counted(0, 4)}, "no data sets": Tuple{},
+		"no list": 5, "a data set that is": Tuple{"x"},
 	} {
 		s, _, _ := opening(t)
-		if _, err := s.dataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", datasets)); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), want) {
+		if _, err := s.dataset(t.Context(),
+			object("torch.utils.data.dataset.StackDataset", "datasets", datasets)); !errors.Is(err,
+			ErrUnsupported) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -18,13 +18,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Starting Python]
-// A process under the start method spawn is "python -c 'from multiprocessing.spawn import spawn_main; spawn_main(…)'" with the read
-// end of a pipe. On the pipe come two pickles: what the interpreter shall be like, and the process object, whose target is a
-// name. The pipe stays open as long as the parent lives. So to be the parent needs nothing on Python's side.
+// Note [Starting Python] A process under the start method spawn is "python -c 'from
+// multiprocessing.spawn import spawn_main; spawn_main(…)'" with the read end of a pipe. On the pipe
+// come two pickles: what the interpreter shall be like, and the process object, whose target is a
+// name. The pipe stays open as long as the parent lives. So to be the parent needs nothing on
+// Python's side.
 
-// A Python says how to start Python functions. The zero value is usable: python3 from the PATH, in this process's directory
-// and environment.
+// A Python says how to start Python functions. The zero value is usable: python3 from the PATH, in
+// this process's directory and environment.
 type Python struct {
 	Path   string    // of the interpreter; "" stands for python3
 	Flags  []string  // of the interpreter, before all else
@@ -32,11 +33,14 @@ type Python struct {
 	Env    []string  // as in os/exec; nil stands for this process's
 	Stdout io.Writer // nil stands for os.Stdout
 	Stderr io.Writer // nil stands for os.Stderr; the last lines are in a ProcessError as well
-	// Linger is how long a process whose function has ended waits for this one to take over the memory of messages that nobody has
-	// received yet; 0 stands for a minute. That takes milliseconds where this process runs. After it the process fails and says on
-	// stderr what is lost.
-	Linger  time.Duration
-	Options Options // of the connection; with no AuthKey it is that of all processes that this one starts, since they are told
+	// Linger is how long a process whose function has ended waits for this one to take over the
+	// memory of messages that nobody has received yet; 0 stands for a minute. That takes
+	// milliseconds where this process runs. After it the process fails and says on stderr what is
+	// lost.
+	Linger time.Duration
+	// of the connection; with no AuthKey it is that of all processes that this one starts, since
+	// they are told
+	Options Options
 }
 
 // Spawn is Python{}.Spawn.
@@ -44,9 +48,11 @@ func Spawn(ctx context.Context, target string, args ...any) (*Process, error) {
 	return Python{}.Spawn(ctx, target, args...)
 }
 
-// Spawn starts target in a new Python process, as multiprocessing.Process does under the start method spawn. The target is
-// "module:function" or "script.py:function"; the function is called with a Connection, whose other end is Process.Conn, and with args,
-// which may be whatever Conn.Send takes, queues, locks, conditions and events among it. When ctx is done the process is killed. The caller calls Close.
+// Spawn starts target in a new Python process, as multiprocessing.Process does under the start
+// method spawn. The target is "module:function" or "script.py:function"; the function is called
+// with a Connection, whose other end is Process.Conn, and with args, which may be whatever
+// Conn.Send takes, queues, locks, conditions and events among it. When ctx is done the process is
+// killed. The caller calls Close.
 func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Process, err error) {
 	module, function, ok := strings.Cut(target, ":")
 	if !ok || module == "" || function == "" {
@@ -55,7 +61,8 @@ func (py Python) Spawn(ctx context.Context, target string, args ...any) (_ *Proc
 	if len(py.Options.AuthKey) == 0 {
 		py.Options.AuthKey = processKey()
 	}
-	p := &Process{target: target, name: fmt.Sprintf("go-%d", spawned.Add(1)), ending: make(chan struct{}), ended: make(chan struct{})}
+	p := &Process{target: target, name: fmt.Sprintf("go-%d", spawned.Add(1)), ending: make(chan struct{}),
+		ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -113,11 +120,13 @@ func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 		path = "python3"
 	}
 	p.dir = newTempDir(py.Env)
-	code := fmt.Sprintf("from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=None, pipe_handle=%d)", startFD)
+	code := fmt.Sprintf(
+		"from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=None, pipe_handle=%d)", startFD)
 	argv := append(append([]string{}, py.Flags...), "-c", code, "--multiprocessing-fork")
 	p.cmd = exec.CommandContext(ctx, path, argv...)
 	p.cmd.Dir, p.cmd.Env = py.Dir, py.Env
-	p.cmd.Stdout, p.cmd.Stderr = orStandard(py.Stdout, os.Stdout), io.MultiWriter(&p.stderr, orStandard(py.Stderr, os.Stderr))
+	p.cmd.Stdout, p.cmd.Stderr = orStandard(py.Stdout, os.Stdout),
+		io.MultiWriter(&p.stderr, orStandard(py.Stderr, os.Stderr))
 	p.cmd.ExtraFiles = []*os.File{read, theirs, leaves, sends}
 	p.cmd.WaitDelay = time.Second // for grandchildren that have its stderr
 	if err := p.cmd.Start(); err != nil {
@@ -144,7 +153,8 @@ func orStandard(w io.Writer, standard *os.File) io.Writer {
 	return w
 }
 
-// describe writes the two pickles. The process reads them when its interpreter is ready; they may be longer than a pipe.
+// describe writes the two pickles. The process reads them when its interpreter is ready; they may
+// be longer than a pipe.
 func (py Python) describe(p *Process, module, function string, args []any) error {
 	preparation := NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal",
 		Tuple{py.arrangement(), p.ahead.arrangement(aheadFD, connFD)})
@@ -186,7 +196,8 @@ func (py Python) describe(p *Process, module, function string, args []any) error
 	return nil
 }
 
-// arrangement runs leave.py. It is part of the first pickle, so that no argument of the interpreter says it.
+// arrangement runs leave.py. It is part of the first pickle, so that no argument of the interpreter
+// says it.
 func (py Python) arrangement() *pickle.Object {
 	limit := py.Linger
 	if limit == 0 {
@@ -214,7 +225,8 @@ func inherited(fd int) *pickle.Object {
 	return connectionOn(withState(inheritedFD, NewDict("fd", fd)), true, true)
 }
 
-// A Process is a Python process that this one has started. Its methods may be called by several goroutines.
+// A Process is a Python process that this one has started. Its methods may be called by several
+// goroutines.
 type Process struct {
 	// Conn is the other end of the connection that the function got as its first argument.
 	Conn *Conn
@@ -238,9 +250,10 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
-// Wait blocks until the process has ended, and returns nil or a *ProcessError; or until ctx is done, and returns its cause. It ends the
-// sending through Conn, so that a function which receives until the end comes to its end, and keeps what the function sends meanwhile for
-// Conn.Recv, up to Options.MaxMessage bytes. To see the end while others send use Done.
+// Wait blocks until the process has ended, and returns nil or a *ProcessError; or until ctx is
+// done, and returns its cause. It ends the sending through Conn, so that a function which receives
+// until the end comes to its end, and keeps what the function sends meanwhile for Conn.Recv, up to
+// Options.MaxMessage bytes. To see the end while others send use Done.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -263,7 +276,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// failed returns the failure of the process, if it has failed or is about to: nil if it lives, or has ended well.
+// failed returns the failure of the process, if it has failed or is about to: nil if it lives, or
+// has ended well.
 func (p *Process) failed(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -280,7 +294,8 @@ func (p *Process) failed(ctx context.Context) error {
 	return nil
 }
 
-// moment is how long after the end of a connection a process is asked whether its function has ended, too. It says so before, by another way.
+// moment is how long after the end of a connection a process is asked whether its function has
+// ended, too. It says so before, by another way.
 const moment = 100 * time.Millisecond
 
 // forever is as long as a context.
@@ -302,7 +317,8 @@ func within(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 // Signal sends a signal; os.ErrProcessDone if the process has ended.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Close kills the process, if it has not ended, waits for that, and closes Conn, whose messages nobody receives any more. It is idempotent.
+// Close kills the process, if it has not ended, waits for that, and closes Conn, whose messages
+// nobody receives any more. It is idempotent.
 func (p *Process) Close() error {
 	if p.cmd != nil {
 		p.cmd.Process.Kill()

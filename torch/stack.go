@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/data"
 )
 
-// A stack is a StackDataset: data sets beside each other. A sample is a tuple with one of each, or a dict where they have names.
+// A stack is a StackDataset: data sets beside each other. A sample is a tuple with one of each, or
+// a dict where they have names.
 type stack struct {
 	names []any // of the data sets, in their order; nil without
 	sets  []data.Dataset
@@ -35,7 +36,8 @@ func stackDataset(s *source, ctx context.Context, r *Record) (data.Dataset, erro
 			return nil, err
 		}
 		if len(k.sets) > 0 && ds.Len() != k.sets[0].Len() {
-			return nil, unsupported("a StackDataset of data sets with %d samples and with %d", k.sets[0].Len(), ds.Len())
+			return nil, unsupported("a StackDataset of data sets with %d samples and with %d",
+				k.sets[0].Len(), ds.Len())
 		}
 		k.sets = append(k.sets, ds)
 	}

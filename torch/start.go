@@ -12,11 +12,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Handing over to Python]
-// A program that set_executable names is started for every process of a spawn context: workers of other data sets, pools, mp.spawn,
-// managers. What Go does not serve it hands over: it executes the interpreter that started it, with the same arguments. By then it has
-// read what to do from the start pipe, and nothing can be put back there. So all that has come was kept in a memory file, from which
-// Python reads it. The pipe stays open: Python still sees by it that its parent has ended.
+// Note [Handing over to Python] A program that set_executable names is started for every process of
+// a spawn context: workers of other data sets, pools, mp.spawn, managers. What Go does not serve it
+// hands over: it executes the interpreter that started it, with the same arguments. By then it has
+// read what to do from the start pipe, and nothing can be put back there. So all that has come was
+// kept in a memory file, from which Python reads it. The pipe stays open: Python still sees by it
+// that its parent has ended.
 
 // A start is what a process of a spawn context was started with.
 type start struct {
@@ -25,7 +26,8 @@ type start struct {
 	said *os.File // all that has come, in memory
 }
 
-// readStart reads the two pickles that the parent writes to the pipe with that number: see Note [Starting Python].
+// readStart reads the two pickles that the parent writes to the pipe with that number: see Note
+// [Starting Python].
 func readStart(code string, pipe int) (*start, error) {
 	said, err := sys.Memfd("start")
 	if err != nil {
@@ -41,12 +43,14 @@ func readStart(code string, pipe int) (*start, error) {
 	return s, nil
 }
 
-// decode returns what the parent has said: what the interpreter shall be like, and the process object.
+// decode returns what the parent has said: what the interpreter shall be like, and the process
+// object.
 func (s *start) decode() (preparation *Dict, process any, err error) {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
-	d := pickle.NewDecoder(s.said, inertNames, pickle.Limits{Bytes: 64 << 30, Items: 1 << 30}) // the parent chose the program that reads it
+	// the parent chose the program that reads it
+	d := pickle.NewDecoder(s.said, inertNames, pickle.Limits{Bytes: 64 << 30, Items: 1 << 30})
 	first, err := d.Decode()
 	if err != nil {
 		return nil, nil, err
@@ -73,12 +77,14 @@ func (s *start) mentions(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(b, []byte(w)) })
 }
 
-// reads has spawn_main read what to do from another descriptor than the pipe that it takes for the parent's life.
+// reads has spawn_main read what to do from another descriptor than the pipe that it takes for the
+// parent's life.
 const reads = "import os, multiprocessing.spawn as s; " +
 	"s._main = lambda pipe, *rest, main=s._main: (os.close(pipe), main(%d, *rest))[1]; "
 
-// handOver replaces the program by the Python that started it, which does what it was started for: see Note [Handing over to Python].
-// Nothing of the start may have been used but by decode. It returns only on an error.
+// handOver replaces the program by the Python that started it, which does what it was started for:
+// see Note [Handing over to Python]. Nothing of the start may have been used but by decode. It
+// returns only on an error.
 func (s *start) handOver() error {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return err

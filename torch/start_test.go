@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestParentIsReadToTheEnd has Python start processes that end at once, with more to say to them than a pipe holds: a program that ends before
-// it has read all hangs its parent.
+// TestParentIsReadToTheEnd has Python start processes that end at once, with more to say to them
+// than a pipe holds: a program that ends before it has read all hangs its parent.
 func TestParentIsReadToTheEnd(t *testing.T) {
 	eachPython(t, func(t *testing.T, py python) {
 		cmd := exec.CommandContext(testContext(t), py.path, "testdata/early.py", os.Args[0])

@@ -32,7 +32,8 @@ type ending struct {
 func (e ending) note() string { return filepath.Join(e.Dir, "note") }
 
 func (e ending) spawn(ctx context.Context) (*Process, error) {
-	py := Python{Path: e.Path, Dir: "testdata", Env: append(pythonEnv(), "TMPDIR="+e.Dir), Stderr: io.Discard, Linger: e.Linger}
+	py := Python{Path: e.Path, Dir: "testdata", Env: append(pythonEnv(), "TMPDIR="+e.Dir), Stderr: io.Discard,
+		Linger: e.Linger}
 	return py.Spawn(ctx, "steps:"+e.Target, e.Whom, e.At, e.note())
 }
 
@@ -76,13 +77,15 @@ type outcome struct {
 	Lost       bool // as the process says
 }
 
-// receive waits for p and receives what it has sent, through a connection that comes first but where that goes ahead.
+// receive waits for p and receives what it has sent, through a connection that comes first but
+// where that goes ahead.
 func (e ending) receive(ctx context.Context, p *Process) (o outcome) {
 	err := p.Wait(ctx)
 	var failed *ProcessError
 	if errors.As(err, &failed) {
 		o.Killed = failed.Signal == syscall.SIGKILL
-		o.Lost = failed.Exception == "RuntimeError" && strings.Contains(failed.Message, "lost at the end of the process")
+		o.Lost = failed.Exception == "RuntimeError" &&
+			strings.Contains(failed.Message, "lost at the end of the process")
 	}
 	o.Ended = fmt.Sprint(err)
 	from := p.Conn
@@ -131,8 +134,10 @@ func (o *outcome) check(ctx context.Context, v any) error {
 	return nil
 }
 
-// endings runs test for the steps of a function's end, every so many-th, and once for none. The steps are dealt out among the Pythons.
-func endings(t *testing.T, whom, target string, sent, stride int, each func(*testing.T, func(*testing.T, python)), test func(*testing.T, ending)) {
+// endings runs test for the steps of a function's end, every so many-th, and once for none. The
+// steps are dealt out among the Pythons.
+func endings(t *testing.T, whom, target string, sent, stride int,
+	each func(*testing.T, func(*testing.T, python)), test func(*testing.T, ending)) {
 	var mu sync.Mutex
 	turn, players := -1, len(plainPythons())
 	if strings.HasPrefix(target, "tensors") {
@@ -173,12 +178,14 @@ func unharmed(t *testing.T, e ending, sent int) int {
 	return steps
 }
 
-// TestPythonKilledWhileItHandsOver kills Python at each line of its end. What was sent comes whole, or is gone with an error that says so.
+// TestPythonKilledWhileItHandsOver kills Python at each line of its end. What was sent comes whole,
+// or is gone with an error that says so.
 func TestPythonKilledWhileItHandsOver(t *testing.T) {
 	endings(t, "python", "connections", 3, 1, eachPython, func(t *testing.T, e ending) { killedAt(t, e, 3) })
 }
 
-// TestPyTorchKilledWhileItHandsOver does the same with tensors, by descriptors and by names, at some of the lines.
+// TestPyTorchKilledWhileItHandsOver does the same with tensors, by descriptors and by names, at
+// some of the lines.
 func TestPyTorchKilledWhileItHandsOver(t *testing.T) {
 	endings(t, "python", "tensors", 6, 25, eachTorch, func(t *testing.T, e ending) { killedAt(t, e, 6) })
 }
@@ -204,7 +211,8 @@ func killedAt(t *testing.T, e ending, sent int) outcome {
 	return o
 }
 
-// TestPythonKilledWhileItSendsAhead kills Python at each line of what it does to send. What Go has is whole, and nothing stays open for the rest.
+// TestPythonKilledWhileItSendsAhead kills Python at each line of what it does to send. What Go has
+// is whole, and nothing stays open for the rest.
 func TestPythonKilledWhileItSendsAhead(t *testing.T) {
 	endings(t, "python", "connections_ahead", 3, 1, eachPython, func(t *testing.T, e ending) {
 		if o := killedAt(t, e, 3); o.Gone > 0 {
@@ -252,7 +260,8 @@ func heir(t *testing.T, e ending) (cmd *exec.Cmd, out *os.File) {
 	return cmd, out
 }
 
-// TestGoKilledWhileItTakesOver kills Go at each line of the hand-over. Python ends, and nothing is left.
+// TestGoKilledWhileItTakesOver kills Go at each line of the hand-over. Python ends, and nothing is
+// left.
 func TestGoKilledWhileItTakesOver(t *testing.T) {
 	endings(t, "go", "connections", 3, 1, eachPython, func(t *testing.T, e ending) {
 		cmd, out := heir(t, e)
@@ -265,7 +274,8 @@ func TestGoKilledWhileItTakesOver(t *testing.T) {
 	})
 }
 
-// TestGoStoppedWhileItTakesOver stops Go at lines of the hand-over, and has it go on: all that was sent comes.
+// TestGoStoppedWhileItTakesOver stops Go at lines of the hand-over, and has it go on: all that was
+// sent comes.
 func TestGoStoppedWhileItTakesOver(t *testing.T) {
 	endings(t, "stop", "connections", 3, 2, eachPython, func(t *testing.T, e ending) {
 		o := stopped(t, e, func(int) {})
@@ -275,7 +285,8 @@ func TestGoStoppedWhileItTakesOver(t *testing.T) {
 	})
 }
 
-// TestGoStoppedForTooLong has Go go on when Python has given up: the loss is what Wait returns, and nobody hangs.
+// TestGoStoppedForTooLong has Go go on when Python has given up: the loss is what Wait returns, and
+// nobody hangs.
 func TestGoStoppedForTooLong(t *testing.T) {
 	endings(t, "stop", "connections", 3, 6, eachPython, func(t *testing.T, e ending) {
 		e.Linger = 300 * time.Millisecond

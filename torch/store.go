@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// A Store is a client of torch.distributed.TCPStore, of PyTorch 1.13 or of 2: keys and values, by which the ranks of a job find each
-// other. Values of ranks that PyTorch writes by set and Go by Set are the same ones. Its methods may be called concurrently; one that
-// waits does not keep others waiting. Each ends with its context, or after StoreOptions.Timeout; the error is a *[StoreError].
+// A Store is a client of torch.distributed.TCPStore, of PyTorch 1.13 or of 2: keys and values, by
+// which the ranks of a job find each other. Values of ranks that PyTorch writes by set and Go by
+// Set are the same ones. Its methods may be called concurrently; one that waits does not keep
+// others waiting. Each ends with its context, or after StoreOptions.Timeout; the error is a
+// *[StoreError].
 //
-// A store has no password: whoever reaches its port reads and writes all of it. It is for small things; what is large travels by a
-// connection whose address is in the store.
+// A store has no password: any program that reaches its port reads and writes all of it. It is for
+// small things; what is large travels by a connection whose address is in the store.
 type Store struct {
 	shared *storeShared
 	prefix string // before every key, with the slash after it
@@ -21,7 +23,9 @@ type Store struct {
 // A StoreError says which operation has failed, on which key of which store.
 type StoreError struct {
 	Op, Key, Addr string
-	Err           error // wraps ErrClosed, ErrProtocol, ErrTooLong, ErrUnsupported, or is the cause of the context's end
+	// wraps ErrClosed, ErrProtocol, ErrTooLong, ErrUnsupported, or is the cause of the context's
+	// end
+	Err error
 }
 
 // Error returns one line.
@@ -37,12 +41,14 @@ func (e *StoreError) Unwrap() error { return e.Err }
 
 // StoreOptions says how to use a store. The zero value is usable.
 type StoreOptions struct {
-	// Timeout ends a call whose context has no deadline; 0 stands for 5 minutes, as in PyTorch, and a negative one for never.
+	// Timeout ends a call whose context has no deadline; 0 stands for 5 minutes, as in PyTorch, and
+	// a negative one for never.
 	Timeout time.Duration
-	// MaxValue bounds the bytes of a value that is read; 0 stands for 64 MiB. PyTorch's server takes values of up to 8 MiB.
+	// MaxValue bounds the bytes of a value that is read; 0 stands for 64 MiB. PyTorch's server
+	// takes values of up to 8 MiB.
 	MaxValue int64
-	// Listen is where Rendezvous serves the store, if this rank has to; "" stands for MASTER_ADDR and MASTER_PORT. ":29500" takes clients of all
-	// networks, as PyTorch does.
+	// Listen is where Rendezvous serves the store, if this rank has to; "" stands for MASTER_ADDR
+	// and MASTER_PORT. ":29500" takes clients of all networks, as PyTorch does.
 	Listen string
 	Server StoreServerOptions // of that server
 }
@@ -68,7 +74,8 @@ type storeShared struct {
 // maxIdle is how many connections wait for the next call.
 const maxIdle = 4
 
-// DialStore connects to the TCPStore at "host:port". Where nobody listens yet it waits, since ranks start in any order. The caller closes the Store.
+// DialStore connects to the TCPStore at "host:port". Where nobody listens yet it waits, since ranks
+// start in any order. The caller closes the Store.
 func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	s := &Store{shared: &storeShared{addr: addr, opts: o}}
 	ctx, cancel := s.shared.bound(ctx)
@@ -81,14 +88,15 @@ func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error)
 	return s, nil
 }
 
-// Prefix returns a store whose keys all begin with a name and a slash, as PyTorch's PrefixStore has them, over the same connections.
+// Prefix returns a store whose keys all begin with a name and a slash, as PyTorch's PrefixStore has
+// them, over the same connections.
 func (s *Store) Prefix(name string) *Store { return &Store{s.shared, s.prefix + name + "/"} }
 
 // Addr returns the address of the server.
 func (s *Store) Addr() string { return s.shared.addr }
 
-// Close closes the connections, also of stores that Prefix has returned. What waits ends with an error that wraps ErrClosed, at the latest with
-// its context. The server, and what it has, stay.
+// Close closes the connections, also of stores that Prefix has returned. What waits ends with an
+// error that wraps ErrClosed, at the latest with its context. The server, and what it has, stay.
 func (s *Store) Close() error {
 	h := s.shared
 	h.mu.Lock()
@@ -110,7 +118,8 @@ func (h *storeShared) bound(ctx context.Context) (context.Context, context.Cance
 	if _, has := ctx.Deadline(); has || timeout < 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after StoreOptions.Timeout, %v", context.DeadlineExceeded, timeout))
+	return context.WithTimeoutCause(ctx, timeout,
+		fmt.Errorf("%w after StoreOptions.Timeout, %v", context.DeadlineExceeded, timeout))
 }
 
 // take returns a connection that nobody else uses.
@@ -166,7 +175,8 @@ func (s *Store) keys(keys []string) []string {
 	return all
 }
 
-// A storeStep is one request and what reads its reply. What follows a wait must not be sent before the wait has ended: a server answers at once.
+// A storeStep is one request and what reads its reply. What follows a wait must not be sent before
+// the wait has ended: a server answers at once.
 type storeStep struct {
 	make func(r *storeRequest)
 	read func(storeReply) error
@@ -209,8 +219,9 @@ func (h *storeShared) forget() {
 	h.idle = nil
 }
 
-// change is the step of a query that has no answer. A second query, that has one, sees to it that the first was done when the call returns,
-// since what is called next may go by another connection, or the process end.
+// change is the step of a query that has no answer. A second query, that has one, sees to it that
+// the first was done when the call returns, since what is called next may go by another connection,
+// or the process end.
 func change(make func(r *storeRequest)) storeStep {
 	return storeStep{func(r *storeRequest) { make(r); r.query(queryNumKeys) }, func(r storeReply) error {
 		_, err := r.number()
@@ -225,34 +236,38 @@ func wait(names ...string) storeStep {
 
 // Set gives a key a value of at most 8 MiB, and wakes who waits for it.
 func (s *Store) Set(ctx context.Context, key string, value []byte) error {
-	return s.fail("set", key, s.do(ctx, change(func(r *storeRequest) { r.query(querySet).key(s.key(key)).value(value) })))
+	return s.fail("set", key, s.do(ctx,
+		change(func(r *storeRequest) { r.query(querySet).key(s.key(key)).value(value) })))
 }
 
 // Get waits until a key has a value, and returns it.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 	name := s.key(key)
-	err = s.do(ctx, wait(name), storeStep{func(r *storeRequest) { r.query(queryGet).key(name) }, func(r storeReply) error {
-		value, err = r.value()
-		return err
-	}})
+	err = s.do(ctx, wait(name), storeStep{func(r *storeRequest) { r.query(queryGet).key(name) },
+		func(r storeReply) error {
+			value, err = r.value()
+			return err
+		}})
 	return value, s.fail("get", key, err)
 }
 
 // Add adds to the whole number that a key has as text, or to 0, and returns the sum.
 func (s *Store) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
-	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryAdd).key(s.key(key)).number(n) }, func(r storeReply) error {
-		sum, err = r.number()
-		return err
-	}})
+	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryAdd).key(s.key(key)).number(n) },
+		func(r storeReply) error {
+			sum, err = r.number()
+			return err
+		}})
 	return sum, s.fail("add to", key, err)
 }
 
 // Check reports whether all keys have values.
 func (s *Store) Check(ctx context.Context, keys ...string) (all bool, err error) {
-	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryCheck).keys(s.keys(keys)) }, func(r storeReply) error {
-		all, err = r.ready()
-		return err
-	}})
+	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryCheck).keys(s.keys(keys)) },
+		func(r storeReply) error {
+			all, err = r.ready()
+			return err
+		}})
 	return all, s.fail("check", firstOf(keys), err)
 }
 
@@ -271,19 +286,24 @@ func firstOf(keys []string) string {
 	return keys[0]
 }
 
-// CompareSet gives a key a new value if it has the expected one, or if it has none and the expected one is empty. It returns what the key has
-// then; where it has none, expected.
+// CompareSet gives a key a new value if it has the expected one, or if it has none and the expected
+// one is empty. It returns what the key has then; where it has none, expected.
 func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []byte) (now []byte, err error) {
-	err = s.do(ctx, storeStep{func(r *storeRequest) { r.query(queryCompareSet).key(s.key(key)).value(expected).value(desired) }, func(r storeReply) error {
-		now, err = r.value()
-		return err
-	}})
+	err = s.do(ctx,
+		storeStep{func(r *storeRequest) {
+			r.query(queryCompareSet).key(s.key(key)).value(expected).value(desired)
+		}, func(r storeReply) error {
+			now, err = r.value()
+			return err
+		}})
 	return now, s.fail("compare and set", key, err)
 }
 
-// Append adds to the end of a key's value, or to nothing. The error wraps ErrUnsupported where the store is PyTorch 1.13's, which cannot.
+// Append adds to the end of a key's value, or to nothing. The error wraps ErrUnsupported where the
+// store is PyTorch 1.13's, which cannot.
 func (s *Store) Append(ctx context.Context, key string, value []byte) error {
-	return s.fail("append to", key, s.do(ctx, change(func(r *storeRequest) { r.query(queryAppend).key(s.key(key)).value(value) })))
+	return s.fail("append to", key, s.do(ctx,
+		change(func(r *storeRequest) { r.query(queryAppend).key(s.key(key)).value(value) })))
 }
 
 // Delete takes away a key, and reports whether it was there.

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// Note [Dialects of TCPStore]
-// A query is a byte and its operands, in the machine's byte order: a string, or a value, is its length in 64 bits and its bytes. PyTorch 2
-// has put VALIDATE before all other queries, and a number that a client says first. What a server speaks it does not say, so a client asks in
-// a way that harms none: VALIDATE and PING, whose nonce makes the bytes a SET of a key of more than 2^63 bytes for PyTorch 1, which closes the
-// connection at once. So does PyTorch 2.0 to 2.4, which has no PING; it is known by an answer to GETNUMKEYS in the second try.
+// Note [Dialects of TCPStore] A query is a byte and its operands, in the machine's byte order: a
+// string, or a value, is its length in 64 bits and its bytes. PyTorch 2 has put VALIDATE before all
+// other queries, and a number that a client says first. What a server speaks it does not say, so a
+// client asks in a way that harms none: VALIDATE and PING, whose nonce makes the bytes a SET of a
+// key of more than 2^63 bytes for PyTorch 1, which closes the connection at once. So does PyTorch
+// 2.0 to 2.4, which has no PING; it is known by an answer to GETNUMKEYS in the second try.
 
 // A query is its number in PyTorch 2; in PyTorch 1 it is less.
 type query byte
@@ -45,8 +46,10 @@ const (
 // storeMagic is what a client of PyTorch 2 says after VALIDATE.
 const storeMagic = 0x3c85f7ce
 
-// firstQueries are the numbers of PyTorch 1, which has a WATCH_KEY before DELETE_KEY and nothing after it.
-var firstQueries = map[query]byte{querySet: 0, queryCompareSet: 1, queryGet: 2, queryAdd: 3, queryCheck: 4, queryWait: 5, queryNumKeys: 6, queryDelete: 8}
+// firstQueries are the numbers of PyTorch 1, which has a WATCH_KEY before DELETE_KEY and nothing
+// after it.
+var firstQueries = map[query]byte{querySet: 0, queryCompareSet: 1, queryGet: 2, queryAdd: 3, queryCheck: 4,
+	queryWait: 5, queryNumKeys: 6, queryDelete: 8}
 
 // What servers of PyTorch take.
 const (
@@ -101,7 +104,8 @@ func (r *storeRequest) keys(keys []string) *storeRequest {
 
 func (r *storeRequest) value(v []byte) *storeRequest {
 	if len(v) > maxStoreValue {
-		r.err = fmt.Errorf("%w: a value of %d bytes; a store takes %d: share large ones by a connection", ErrTooLong, len(v), maxStoreValue)
+		r.err = fmt.Errorf("%w: a value of %d bytes; a store takes %d: share large ones by a connection",
+			ErrTooLong, len(v), maxStoreValue)
 	}
 	r.b = binary.LittleEndian.AppendUint64(r.b, uint64(len(v)))
 	r.b = append(r.b, v...)
@@ -210,7 +214,8 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 // probe sends VALIDATE and what follows it, and reads four bytes of the answer.
 func probe(ctx context.Context, c net.Conn, after ...byte) (answer []byte, err error) {
 	defer cutOff(ctx, c)()
-	if _, err := c.Write(append(binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic), after...)); err != nil {
+	if _, err := c.Write(append(binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic),
+		after...)); err != nil {
 		return nil, err
 	}
 	answer = make([]byte, 4)
@@ -241,7 +246,8 @@ func sendOrClose(c net.Conn, b []byte) error {
 	return nil
 }
 
-// cutOff lets the end of the context end what reads and writes, until stop is called. The connection cannot be used after that.
+// cutOff lets the end of the context end what reads and writes, until stop is called. The
+// connection cannot be used after that.
 func cutOff(ctx context.Context, c net.Conn) (stop func()) {
 	past := time.Unix(1, 0)
 	end := context.AfterFunc(ctx, func() { c.SetDeadline(past) })
@@ -263,7 +269,8 @@ func (c *storeConn) exchange(ctx context.Context, b []byte, most int64, read fun
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("%w: the process that has the store has ended, or refused the query", ErrClosed)
 	}
 	return err

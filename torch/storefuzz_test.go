@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// FuzzStoreReply wants values and errors of what a server may say, and no more memory than it sends.
+// FuzzStoreReply wants values and errors of what a server may say, and no more memory than it
+// sends.
 func FuzzStoreReply(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 1, 2})
@@ -59,23 +60,31 @@ func (c saidOnly) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 // SetWriteDeadline does nothing.
 func (c saidOnly) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzStoreQueries serves a client that says anything. It gets no more memory than there is, and what it has left when it is gone is what the
-// table has.
+// FuzzStoreQueries serves a client that says anything. It gets no more memory than there is, and
+// what it has left when it is gone is what the table has.
 func FuzzStoreQueries(f *testing.F) {
 	hello := helloStore
 	f.Add([]byte{})
 	f.Add(hello)
-	f.Add(slices.Concat(hello, ask(querySet, "a", "1"), ask(queryGet, "a"), []byte{byte(queryNumKeys)}, ask(queryDelete, "a")))
-	f.Add(slices.Concat(hello, ask(queryAdd, "n"), []byte{9, 0, 0, 0, 0, 0, 0, 0}, ask(queryAppend, "n", "1"), ask(queryCompareSet, "n", "91", "")))
-	f.Add(slices.Concat(hello, []byte{byte(queryWait)}, one("k"), []byte{byte(queryCancelWait), byte(queryCheck)}, one("k"), ask(queryQueuePush, "k", "v"), ask(queryQueuePop, "k")))
-	f.Add(slices.Concat(hello, ask(queryBarrier, "b"), []byte{2, 0, 0, 0, 0, 0, 0, 0, byte(queryListKeys), byte(queryPing), 1, 2, 3, 4}))
-	f.Add(slices.Concat(hello, []byte{byte(queryMultiSet), 1, 0, 0, 0, 0, 0, 0, 0}, ask(0, "k", "v")[1:], []byte{byte(queryMultiGet)}, one("k")))
-	f.Add(slices.Concat([]byte{firstQueries[querySet]}, ask(0, "a", "1")[1:], []byte{firstQueries[queryGet]}, ask(0, "a")[1:]))
+	f.Add(slices.Concat(hello, ask(querySet, "a", "1"), ask(queryGet, "a"), []byte{byte(queryNumKeys)},
+		ask(queryDelete, "a")))
+	f.Add(slices.Concat(hello, ask(queryAdd, "n"), []byte{9, 0, 0, 0, 0, 0, 0, 0}, ask(queryAppend, "n", "1"),
+		ask(queryCompareSet, "n", "91", "")))
+	f.Add(slices.Concat(hello, []byte{byte(queryWait)}, one("k"),
+		[]byte{byte(queryCancelWait), byte(queryCheck)}, one("k"), ask(queryQueuePush, "k", "v"),
+		ask(queryQueuePop, "k")))
+	f.Add(slices.Concat(hello, ask(queryBarrier, "b"),
+		[]byte{2, 0, 0, 0, 0, 0, 0, 0, byte(queryListKeys), byte(queryPing), 1, 2, 3, 4}))
+	f.Add(slices.Concat(hello, []byte{byte(queryMultiSet), 1, 0, 0, 0, 0, 0, 0, 0}, ask(0, "k", "v")[1:],
+		[]byte{byte(queryMultiGet)}, one("k")))
+	f.Add(slices.Concat([]byte{firstQueries[querySet]}, ask(0, "a", "1")[1:], []byte{firstQueries[queryGet]},
+		ask(0, "a")[1:]))
 	f.Add(slices.Concat(hello, binary.LittleEndian.AppendUint64([]byte{byte(queryGet)}, 1<<63)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const most = 1 << 20
 		room := &storeRoom{left: most, most: most}
-		s := &StoreServer{opts: StoreServerOptions{}.filled(), table: newStoreTable(room), room: room, clients: map[*storeClient]bool{}, changed: make(chan struct{})}
+		s := &StoreServer{opts: StoreServerOptions{}.filled(), table: newStoreTable(room), room: room,
+			clients: map[*storeClient]bool{}, changed: make(chan struct{})}
 		s.serving.Add(1)
 		conn := saidOnly{said: bytes.NewReader(b)}
 		failed := errors.New("none")
@@ -136,9 +145,12 @@ func TestAStoreThatIsNone(t *testing.T) {
 		serve func(c net.Conn)
 		want  error
 	}{
-		"closes at once":  {func(net.Conn) {}, ErrClosed},
-		"says nothing":    {func(c net.Conn) { io.Copy(io.Discard, c) }, context.DeadlineExceeded},
-		"ends in a value": {func(c net.Conn) { hello(c); c.Write(append([]byte{0}, 9, 0, 0, 0, 0, 0, 0, 0, 1)) }, ErrClosed},
+		"closes at once": {func(net.Conn) {}, ErrClosed},
+		"says nothing":   {func(c net.Conn) { io.Copy(io.Discard, c) }, context.DeadlineExceeded},
+		"ends in a value": {func(c net.Conn) {
+			hello(c)
+			c.Write(append([]byte{0}, 9, 0, 0, 0, 0, 0, 0, 0, 1))
+		}, ErrClosed},
 		"a negative value": {func(c net.Conn) {
 			hello(c)
 			c.Write(bytes.Repeat([]byte{0}, 1))
@@ -162,7 +174,8 @@ func TestAStoreThatIsNone(t *testing.T) {
 		}
 		cancel()
 	}
-	if _, err := DialStore(t.Context(), "127.0.0.1:1", StoreOptions{Timeout: 20 * time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := DialStore(t.Context(), "127.0.0.1:1",
+		StoreOptions{Timeout: 20 * time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }

@@ -15,9 +15,11 @@ type storeQuery struct {
 	number int64
 }
 
-// storeOperands are what follows a query: k a key, v a value, n a number of 64 bits and p one of 32; after * a count, and so many times the rest.
+// storeOperands are what follows a query: k a key, v a value, n a number of 64 bits and p one of
+// 32; after * a count, and so many times the rest.
 var storeOperands = map[query]string{
-	querySet: "kv", queryCompareSet: "kvv", queryGet: "k", queryAdd: "kn", queryCheck: "*k", queryWait: "*k", queryNumKeys: "", queryDelete: "k",
+	querySet: "kv", queryCompareSet: "kvv", queryGet: "k", queryAdd: "kn", queryCheck: "*k", queryWait: "*k",
+	queryNumKeys: "", queryDelete: "k",
 	queryAppend: "kv", queryMultiGet: "*k", queryMultiSet: "*kv", queryCancelWait: "", queryPing: "p",
 	queryQueuePush: "kv", queryQueuePop: "k", queryQueueLen: "k", queryListKeys: "", queryBarrier: "kn",
 }
@@ -25,8 +27,9 @@ var storeOperands = map[query]string{
 // watchKey is a query of PyTorch 1 alone.
 const watchKey = 7
 
-// A storeReader reads the queries of one client, of PyTorch 1 or 2: see Note [Dialects of TCPStore]. The first five bytes say which. For PyTorch 1
-// those of VALIDATE are the beginning of a SET, of a key that is longer than any.
+// A storeReader reads the queries of one client, of PyTorch 1 or 2: see Note [Dialects of
+// TCPStore]. The first five bytes say which. For PyTorch 1 those of VALIDATE are the beginning of a
+// SET, of a key that is longer than any.
 type storeReader struct {
 	r     *bufio.Reader
 	room  *storeRoom // of what is being read
@@ -36,7 +39,8 @@ type storeReader struct {
 	taken int64
 }
 
-// next reads a query. The error is io.EOF where the client has ended between two. What the query holds is in the room until done is called.
+// next reads a query. The error is io.EOF where the client has ended between two. What the query
+// holds is in the room until done is called.
 func (r *storeReader) next() (q storeQuery, err error) {
 	if !r.begun {
 		if err := r.dialect(); err != nil {
@@ -152,7 +156,8 @@ func (r *storeReader) uint64() (uint64, error) {
 // storePiece is how much room is taken at a time for bytes that are still to come.
 const storePiece = 64 << 10
 
-// bytes reads a length and as many bytes. Memory is taken as they arrive, and not for what the length claims.
+// bytes reads a length and as many bytes. Memory is taken as they arrive, and not for what the
+// length claims.
 func (r *storeReader) bytes(what string, most int64) ([]byte, error) {
 	n, err := r.uint64()
 	if err != nil {

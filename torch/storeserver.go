@@ -13,11 +13,13 @@ import (
 	"time"
 )
 
-// A StoreServer is what TCPStore(host, port, is_master=True) is in PyTorch: the server by which the ranks of a job find each other. Clients are
-// TCPStore of PyTorch 1.13 or of 2 with is_master=False, and a [Store]; PyTorch 1.13's watch_key is refused. What it has is in this process, and
-// goes with it.
+// A StoreServer is what TCPStore(host, port, is_master=True) is in PyTorch: the server by which the
+// ranks of a job find each other. Clients are TCPStore of PyTorch 1.13 or of 2 with
+// is_master=False, and a [Store]; PyTorch 1.13's watch_key is refused. What it has is in this
+// process, and goes with it.
 //
-// A store has no password: whoever reaches its port reads and writes all of it. So it listens at the address that is given, and nowhere else.
+// A store has no password: any program that reaches its port reads and writes all of it. So it
+// listens at the address that is given, and nowhere else.
 type StoreServer struct {
 	listener net.Listener
 	opts     StoreServerOptions
@@ -32,12 +34,14 @@ type StoreServer struct {
 	serving sync.WaitGroup
 }
 
-// StoreServerOptions bound what clients may ask for. The zero value is usable. A client that asks for more is disconnected.
+// StoreServerOptions bound what clients may ask for. The zero value is usable. A client that asks
+// for more is disconnected.
 type StoreServerOptions struct {
 	MaxClients int   // connections at once; 0 stands for 16,384. PyTorch 1.13 has two for each rank
 	MaxValue   int64 // bytes of a value that is sent; 0 stands for 8 MiB, as in PyTorch. Keys have 8 KiB at most
 	MaxBytes   int64 // of keys, values, queues, waits and queries together; 0 stands for 1 GiB
-	// Refused is told, where it is not nil, why a client was disconnected, or not taken. It may be called by several goroutines.
+	// Refused is told, where it is not nil, why a client was disconnected, or not taken. It may be
+	// called by several goroutines.
 	Refused func(client net.Addr, err error)
 }
 
@@ -57,8 +61,8 @@ func (o StoreServerOptions) filled() StoreServerOptions {
 	return o
 }
 
-// ServeStore serves a store at "host:port", until Close, or until ctx is done; port 0 is one that is free. The error says so where another process
-// listens there.
+// ServeStore serves a store at "host:port", until Close, or until ctx is done; port 0 is one that
+// is free. The error says so where another process listens there.
 func ServeStore(ctx context.Context, addr string, o StoreServerOptions) (*StoreServer, error) {
 	if ctx.Err() != nil {
 		return nil, &StoreError{"serve", "", addr, context.Cause(ctx)}
@@ -67,15 +71,18 @@ func ServeStore(ctx context.Context, addr string, o StoreServerOptions) (*StoreS
 	l, err := lc.Listen(ctx, "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, &StoreError{"serve", "", addr, fmt.Errorf("%w: another process serves a store there, or uses the port; connect to it (DialStore), or take another port", err)}
+		return nil, &StoreError{"serve", "", addr,
+			fmt.Errorf("%w: another process serves a store there, or uses the port; connect to it (DialStore), or take another port", err)}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, &StoreError{"serve", "", addr, fmt.Errorf("%w: the address is of another machine; serve at one of this machine", err)}
+		return nil, &StoreError{"serve", "", addr,
+			fmt.Errorf("%w: the address is of another machine; serve at one of this machine", err)}
 	case err != nil:
 		return nil, &StoreError{"serve", "", addr, err}
 	}
 	o = o.filled()
 	room := &storeRoom{left: o.MaxBytes, most: o.MaxBytes}
-	s := &StoreServer{listener: l, opts: o, table: newStoreTable(room), room: room, clients: map[*storeClient]bool{}, changed: make(chan struct{})}
+	s := &StoreServer{listener: l, opts: o, table: newStoreTable(room), room: room,
+		clients: map[*storeClient]bool{}, changed: make(chan struct{})}
 	s.serving.Add(1)
 	go s.accept()
 	s.mu.Lock()
@@ -87,8 +94,9 @@ func ServeStore(ctx context.Context, addr string, o StoreServerOptions) (*StoreS
 // Addr returns "host:port" of the listener.
 func (s *StoreServer) Addr() string { return s.listener.Addr().String() }
 
-// Drain waits until no client is connected: processes of PyTorch are until they end. A program whose part of a job is done calls it before Close, so
-// that the others can end theirs. The error wraps the context's cause and says how many are left.
+// Drain waits until no client is connected: processes of PyTorch are until they end. A program
+// whose part of a job is done calls it before Close, so that the others can end theirs. The error
+// wraps the context's cause and says how many are left.
 func (s *StoreServer) Drain(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -105,7 +113,8 @@ func (s *StoreServer) Drain(ctx context.Context) error {
 	}
 }
 
-// Close disconnects all clients, whose calls fail, and waits until nothing of the server runs. It is idempotent.
+// Close disconnects all clients, whose calls fail, and waits until nothing of the server runs. It
+// is idempotent.
 func (s *StoreServer) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -144,11 +153,13 @@ func (s *StoreServer) enter(conn net.Conn) {
 	if s.closed || len(s.clients) >= s.opts.MaxClients {
 		conn.Close()
 		if !s.closed {
-			s.opts.Refused(conn.RemoteAddr(), fmt.Errorf("%w: StoreServerOptions.MaxClients is %d", ErrTooLong, s.opts.MaxClients))
+			s.opts.Refused(conn.RemoteAddr(),
+				fmt.Errorf("%w: StoreServerOptions.MaxClients is %d", ErrTooLong, s.opts.MaxClients))
 		}
 		return
 	}
-	c := &storeClient{server: s, conn: conn, in: storeReader{r: bufio.NewReader(conn), room: s.room, most: s.opts.MaxValue}}
+	c := &storeClient{server: s, conn: conn,
+		in: storeReader{r: bufio.NewReader(conn), room: s.room, most: s.opts.MaxValue}}
 	s.clients[c] = true
 	s.serving.Add(1)
 	go c.serve()
@@ -180,7 +191,8 @@ func (c *storeClient) serve() {
 	c.in.done()
 	c.server.table.cancel(c.wait)
 	c.server.table.offer(c.woken)
-	if err != io.EOF && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+	if err != io.EOF && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) &&
+		!errors.Is(err, syscall.EPIPE) {
 		c.server.opts.Refused(c.conn.RemoteAddr(), err)
 	}
 }
@@ -296,7 +308,8 @@ func (c *storeClient) waits(keys []string, err error) error {
 // tellTime is how long a client may take for one byte.
 const tellTime = 5 * time.Second
 
-// tell says that the wait is over. The client reads nothing else meanwhile, so it takes the byte at once, or is lost.
+// tell says that the wait is over. The client reads nothing else meanwhile, so it takes the byte at
+// once, or is lost.
 func (c *storeClient) tell() {
 	c.conn.SetWriteDeadline(time.Now().Add(tellTime))
 	if _, err := c.conn.Write([]byte{stopWaiting}); err != nil {

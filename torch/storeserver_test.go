@@ -84,7 +84,8 @@ func TestGoServesAStore(t *testing.T) {
 	check("get after that", string(v), "yz", err)
 }
 
-// TestServedWaitsEnd waits for keys that come one by one, in another order, and beside a client that has given up.
+// TestServedWaitsEnd waits for keys that come one by one, in another order, and beside a client
+// that has given up.
 func TestServedWaitsEnd(t *testing.T) {
 	server, _ := serveStore(t, StoreServerOptions{})
 	s, ctx := dialServer(t, server), testContext(t)
@@ -166,7 +167,8 @@ func one(key string) (b []byte) {
 	return r.keys([]string{key}).b
 }
 
-// TestServedCancelledWait cancels waits, before and after they are over, and goes on by the same connection.
+// TestServedCancelledWait cancels waits, before and after they are over, and goes on by the same
+// connection.
 func TestServedCancelledWait(t *testing.T) {
 	server, _ := serveStore(t, StoreServerOptions{})
 	c := dialRaw(t, server, helloStore...)
@@ -229,7 +231,8 @@ func waits(s *StoreServer) (n int) {
 	return n
 }
 
-// TestServedStoreRefuses has clients that say what is none, or too much. Each is disconnected, with a reason; the others go on.
+// TestServedStoreRefuses has clients that say what is none, or too much. Each is disconnected, with
+// a reason; the others go on.
 func TestServedStoreRefuses(t *testing.T) {
 	server, refused := serveStore(t, StoreServerOptions{MaxClients: 3, MaxValue: 100, MaxBytes: 4000})
 	s, ctx := dialServer(t, server), testContext(t)
@@ -244,11 +247,13 @@ func TestServedStoreRefuses(t *testing.T) {
 		"a long key":          {append(slices.Clone(helloStore), long(queryGet, maxStoreKey+1)...), ErrTooLong},
 		"a key of 2^63 bytes": {append(slices.Clone(helloStore), long(queryGet, 1<<63)...), ErrTooLong},
 		"many keys":           {append(slices.Clone(helloStore), long(queryWait, maxStoreKeys+1)...), ErrTooLong},
-		"a long value":        {append(append(slices.Clone(helloStore), ask(querySet, "k")...), long(0, 101)[1:]...), ErrTooLong},
-		"watch_key":           {append([]byte{watchKey}, 1, 0, 0, 0, 0, 0, 0, 0, 'k'), ErrUnsupported},
-		"half a query":        {append(slices.Clone(helloStore), byte(querySet), 1, 0), io.ErrUnexpectedEOF},
-		"half a hello":        {helloStore[:3], io.ErrUnexpectedEOF},
-		"keys without end":    {append(append(slices.Clone(helloStore), long(queryCheck, 1000)...), bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0, 0, 'k'}, 1000)...), ErrTooLong},
+		"a long value": {append(append(slices.Clone(helloStore), ask(querySet, "k")...),
+			long(0, 101)[1:]...), ErrTooLong},
+		"watch_key":    {append([]byte{watchKey}, 1, 0, 0, 0, 0, 0, 0, 0, 'k'), ErrUnsupported},
+		"half a query": {append(slices.Clone(helloStore), byte(querySet), 1, 0), io.ErrUnexpectedEOF},
+		"half a hello": {helloStore[:3], io.ErrUnexpectedEOF},
+		"keys without end": {append(append(slices.Clone(helloStore), long(queryCheck, 1000)...),
+			bytes.Repeat([]byte{1, 0, 0, 0, 0, 0, 0, 0, 'k'}, 1000)...), ErrTooLong},
 	} {
 		c := dialRaw(t, server, k.bytes...)
 		c.Conn.(*net.TCPConn).CloseWrite()
@@ -256,11 +261,14 @@ func TestServedStoreRefuses(t *testing.T) {
 			t.Errorf("%s: %v, not %v", name, err, k.want)
 		}
 		io.Copy(io.Discard, c)
-		waitFor(t, func() bool { server.mu.Lock(); defer server.mu.Unlock(); return len(server.clients) == 1 }, "the client to be gone")
+		waitFor(t,
+			func() bool { server.mu.Lock(); defer server.mu.Unlock(); return len(server.clients) == 1 },
+			"the client to be gone")
 	}
 	for i := range 100 {
 		if err := s.Set(ctx, fmt.Sprint(i), make([]byte, 100)); err != nil {
-			if failed := <-refused; !errors.Is(failed, ErrTooLong) || !strings.Contains(failed.Error(), "MaxBytes") || i < 10 {
+			if failed := <-refused; !errors.Is(failed, ErrTooLong) ||
+				!strings.Contains(failed.Error(), "MaxBytes") || i < 10 {
 				t.Errorf("after %d values: %v", i, failed)
 			}
 			break
@@ -293,7 +301,8 @@ func TestServedStoreEnds(t *testing.T) {
 		go func() { waited <- s.Wait(testContext(t), "never") }()
 		waitFor(t, func() bool { return waits(server) == 1 }, "it to wait")
 		short, stop := context.WithTimeout(ctx, time.Millisecond)
-		if err := server.Drain(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "clients are connected") {
+		if err := server.Drain(short); !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "clients are connected") {
 			t.Errorf("drained with clients: %v", err)
 		}
 		stop()
@@ -318,10 +327,12 @@ func TestServedStoreEnds(t *testing.T) {
 	}
 	server, _ := serveStore(t, StoreServerOptions{})
 	var failed *StoreError
-	if _, err := ServeStore(t.Context(), server.Addr(), StoreServerOptions{}); !errors.As(err, &failed) || !strings.Contains(err.Error(), "another process") {
+	if _, err := ServeStore(t.Context(), server.Addr(), StoreServerOptions{}); !errors.As(err, &failed) ||
+		!strings.Contains(err.Error(), "another process") {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	if _, err := ServeStore(t.Context(), "192.0.2.1:0", StoreServerOptions{}); !errors.As(err, &failed) || !strings.Contains(err.Error(), "another machine") {
+	if _, err := ServeStore(t.Context(), "192.0.2.1:0", StoreServerOptions{}); !errors.As(err, &failed) ||
+		!strings.Contains(err.Error(), "another machine") {
 		t.Errorf("an address that is not ours: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -393,7 +404,8 @@ func serve(ctx context.Context, r *Rank) error {
 	return r.Drain(ctx)
 }
 
-// TestGoServesTheStoreOfPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for everything, and meet in a process group by it.
+// TestGoServesTheStoreOfPyTorch has ranks of PyTorch, without torchrun, ask a store of Go's for
+// everything, and meet in a process group by it.
 func TestGoServesTheStoreOfPyTorch(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		port := freePort(t)
@@ -417,16 +429,19 @@ func TestGoServesTheStoreOfPyTorch(t *testing.T) {
 	})
 }
 
-// TestTorchrunStandaloneWithGoAsRank0 has torchrun start all three. Before PyTorch 2.5 rank 0 serves the store, later torchrun does.
+// TestTorchrunStandaloneWithGoAsRank0 has torchrun start all three. Before PyTorch 2.5 rank 0
+// serves the store, later torchrun does.
 func TestTorchrunStandaloneWithGoAsRank0(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py python) {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
 		}
-		choose := fmt.Sprintf(`if [ "$RANK" = 0 ]; then exec %s; else unset SHOAL_TEST_RANK; exec %s testdata/storeranks.py; fi`, self, py.path)
+		choose := fmt.Sprintf(
+			`if [ "$RANK" = 0 ]; then exec %s; else unset SHOAL_TEST_RANK; exec %s testdata/storeranks.py; fi`, self, py.path)
 		ctx := testContext(t)
-		args := []string{"-m", "torch.distributed.run", "--standalone", "--nproc_per_node=3", "--monitor_interval=0.2", "--log_dir", t.TempDir(), "-r", "3", "-t", "3",
+		args := []string{"-m", "torch.distributed.run", "--standalone", "--nproc_per_node=3",
+			"--monitor_interval=0.2", "--log_dir", t.TempDir(), "-r", "3", "-t", "3",
 			"--no_python", "/bin/sh", "-c", choose}
 		if strings.HasPrefix(py.version, "1.") { // under Python 3.11 it redirects what is output, and nothing else
 			args[8], args[10] = "1", "1"
@@ -436,7 +451,8 @@ func TestTorchrunStandaloneWithGoAsRank0(t *testing.T) {
 		cmd.WaitDelay = 10 * time.Second
 		b, err := cmd.CombinedOutput()
 		serves := strings.HasPrefix(py.version, "1.") || strings.HasPrefix(py.version, "2.4.")
-		for _, want := range []string{fmt.Sprint("go 0 is done; has it served? ", serves), "python 1 is done", "python 2 is done"} {
+		for _, want := range []string{fmt.Sprint("go 0 is done; has it served? ", serves), "python 1 is done",
+			"python 2 is done"} {
 			if strings.Count(string(b), want) != 1 {
 				t.Errorf("not once %q, %v, in\n%s", want, err, b)
 			}

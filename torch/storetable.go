@@ -19,7 +19,8 @@ func (r *storeRoom) take(n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n > r.left {
-		return fmt.Errorf("%w: the store has %d bytes of StoreServerOptions.MaxBytes, %d, left", ErrTooLong, r.left, r.most)
+		return fmt.Errorf("%w: the store has %d bytes of StoreServerOptions.MaxBytes, %d, left", ErrTooLong,
+			r.left, r.most)
 	}
 	r.left -= n
 	return nil
@@ -34,7 +35,8 @@ func (r *storeRoom) give(n int64) {
 // storeCost is what a key, a value in a queue or a wait for a key takes beside its bytes, about.
 const storeCost = 128
 
-// A storeTable is what a store has: values by keys, queues, and who waits. Its methods do to it what those of TCPStore's server do.
+// A storeTable is what a store has: values by keys, queues, and who waits. Its methods do to it
+// what those of TCPStore's server do.
 type storeTable struct {
 	mu      sync.Mutex
 	values  map[string][]byte
@@ -43,7 +45,8 @@ type storeTable struct {
 	room    *storeRoom
 }
 
-// A storeEvent is what is waited for: that there is something under a key, or that all have come to a barrier.
+// A storeEvent is what is waited for: that there is something under a key, or that all have come to
+// a barrier.
 type storeEvent struct {
 	key     string
 	barrier bool
@@ -58,7 +61,8 @@ type storeWait struct {
 }
 
 func newStoreTable(room *storeRoom) *storeTable {
-	return &storeTable{values: map[string][]byte{}, queues: map[string][][]byte{}, waiting: map[storeEvent][]*storeWait{}, room: room}
+	return &storeTable{values: map[string][]byte{}, queues: map[string][][]byte{},
+		waiting: map[storeEvent][]*storeWait{}, room: room}
 }
 
 // change calls f under the lock, and then tells those whose waits are over.
@@ -87,8 +91,8 @@ func (t *storeTable) put(key string, value []byte) ([]*storeWait, error) {
 	return t.happened(storeEvent{key: key}, -1), nil
 }
 
-// happened takes an event off what is waited for, until so many waits are over or, below 0, from all. It returns those that are over, in the order
-// in which they came.
+// happened takes an event off what is waited for, until so many waits are over or, below 0, from
+// all. It returns those that are over, in the order in which they came.
 func (t *storeTable) happened(e storeEvent, most int) (over []*storeWait) {
 	for _, w := range slices.Clone(t.waiting[e]) {
 		if len(over) == most {
@@ -179,7 +183,8 @@ func (t *storeTable) count(key string) (int64, error) {
 	return n, nil
 }
 
-// append puts bytes behind a value. The old one may be on its way to a client, and is not written to.
+// append puts bytes behind a value. The old one may be on its way to a client, and is not written
+// to.
 func (t *storeTable) append(key string, more []byte) error {
 	return t.change(func() ([]*storeWait, error) { return t.put(key, slices.Concat(t.values[key], more)) })
 }
@@ -259,7 +264,8 @@ func (t *storeTable) queued(key string) int {
 	return len(t.queues[key])
 }
 
-// offer tells another one that waits what is in queues, since the one that was told has gone without it.
+// offer tells another one that waits what is in queues, since the one that was told has gone
+// without it.
 func (t *storeTable) offer(keys []string) {
 	t.change(func() (over []*storeWait, err error) {
 		for _, key := range keys {

@@ -20,7 +20,8 @@ import (
 func valueOf(i int, kind string) (any, error) {
 	switch kind {
 	case "dict":
-		return dictSample{tensor.Full(tensor.Uint8, float64(i), 2, 3), i, float64(i) / 2, i%2 == 0, strings.Repeat("ü", i)}, nil
+		return dictSample{tensor.Full(tensor.Uint8, float64(i), 2, 3), i, float64(i) / 2, i%2 == 0,
+			strings.Repeat("ü", i)}, nil
 	case "nested":
 		boxes := []*tensor.Tensor{tensor.Full(tensor.Float32, float64(i), 4), tensor.Scalar(tensor.Int64, float64(i))}
 		meta := NewDict("tags", []string{"a", fmt.Sprint(i)}, "raw", []byte{byte(i)})
@@ -127,7 +128,8 @@ func init() {
 	testChild.Collates = map[string]Collate{"__main__.in_go": padLeft}
 }
 
-// TestStructured runs an unmodified script once with Python's workers and once with Go's, and wants the same batches, of the same types.
+// TestStructured runs an unmodified script once with Python's workers and once with Go's, and wants
+// the same batches, of the same types.
 func TestStructured(t *testing.T) {
 	eachTorch(t, structured)
 }
@@ -136,7 +138,8 @@ func structured(t *testing.T, py python) {
 	cmd := exec.CommandContext(testContext(t), py.path, "testdata/structured.py")
 	cmd.Env = append(pythonEnv(), "SHOAL_TEST_PROGRAM="+os.Args[0])
 	var stderr strings.Builder
-	cmd.Stderr, cmd.WaitDelay = &stderr, time.Minute // for workers that the script has left, which notice within seconds
+	// for workers that the script has left, which notice within seconds
+	cmd.Stderr, cmd.WaitDelay = &stderr, time.Minute
 	b, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
@@ -158,11 +161,14 @@ func structured(t *testing.T, py python) {
 	}
 	t.Logf("seconds: %v", out.Seconds)
 	for name, want := range map[string]string{
-		"keys": `sample 5: the keys ["a" "c"] where the first has ["a" "b"]`, "none": `sample 0: field "a": a nil, of which there is no batch`,
-		"ragged": `sample 1: field "ids": shape [2] where the first has [1]`, "fails": "the collate_fn fails in worker 0, after error in Go: load sample 99: no such sample",
-		"bad": `there are no samples that are "unknown"`,
+		"keys":   `sample 5: the keys ["a" "c"] where the first has ["a" "b"]`,
+		"none":   `sample 0: field "a": a nil, of which there is no batch`,
+		"ragged": `sample 1: field "ids": shape [2] where the first has [1]`,
+		"fails":  "the collate_fn fails in worker 0, after error in Go: load sample 99: no such sample",
+		"bad":    `there are no samples that are "unknown"`,
 	} {
-		if got := out.Errors[name]; !strings.Contains(got, want) || !strings.Contains(got, "in DataLoader worker process 0") {
+		if got := out.Errors[name]; !strings.Contains(got, want) ||
+			!strings.Contains(got, "in DataLoader worker process 0") {
 			t.Errorf("%s: %s, not %s", name, got, want)
 		}
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A tempDir is the directory where multiprocessing puts the sockets of a process that this one has started. It is made here and not by
-// Python, so that it goes however that process ends: with the last of those who need it, the process, its heir, and the sharer that serves
-// what it has left. Where this process ends first, leave.py removes it. Where that is too late, the
-// next program of Shoal's that starts a Python does: it sees by the marks in it whose it was.
+// A tempDir is the directory where multiprocessing puts the sockets of a process that this one has
+// started. It is made here and not by Python, so that it goes however that process ends: with the
+// last of those who need it, the process, its heir, and the sharer that serves what it has left.
+// Where this process ends first, leave.py removes it. Where that is too late, the next program of
+// Shoal's that starts a Python does: it sees by the marks in it whose it was.
 type tempDir struct {
 	path string // "" where none could be made, and Python makes its own
 	mu   sync.Mutex
@@ -92,8 +93,8 @@ func sweepTempDirs(parent string) {
 	}
 }
 
-// mark says that a process needs the directory, as long as it lives. A directory without marks stays
-// where all who would remove it are killed.
+// mark says that a process needs the directory, as long as it lives. A directory without marks
+// stays where all who would remove it are killed.
 func (d *tempDir) mark(pid int) {
 	if start, err := sys.StartTime(pid); err == nil && d.path != "" {
 		os.WriteFile(filepath.Join(d.path, fmt.Sprintf("%s%d_%d_0", namePrefix, pid, start)), nil, 0o600)

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// tensor makes a tensor of rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
+// tensor makes a tensor of rebuild_tensor(class, typed storage, (offset, size, stride,
+// requires_grad)).
 func (i *importer) tensor(o *pickle.Object) (any, error) {
 	class, err := value.Arg[Global](o, 0)
 	if err != nil {
@@ -60,7 +61,8 @@ func view(hold *tensor.Tensor, dt tensor.DType, layout Tuple) (*tensor.Tensor, e
 	return hold.Storage().View(dt, size, stride, int(offset))
 }
 
-// typedStorage reads rebuild_typed_storage(storage, dtype), or the older rebuild_typed_storage_child(storage, class).
+// typedStorage reads rebuild_typed_storage(storage, dtype), or the older
+// rebuild_typed_storage_child(storage, class).
 func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tensor.DType, err error) {
 	untyped, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
@@ -86,7 +88,8 @@ func (i *importer) typedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tenso
 	return hold, dt, err
 }
 
-// bareStorage makes a storage that was sent by itself a tensor of one dimension, of bytes if it has no dtype.
+// bareStorage makes a storage that was sent by itself a tensor of one dimension, of bytes if it has
+// no dtype.
 func (i *importer) bareStorage(o *pickle.Object) (any, error) {
 	dt := tensor.Uint8
 	var hold *tensor.Tensor
@@ -146,7 +149,8 @@ func (i *importer) storageByDescriptor(o *pickle.Object) (*tensor.Tensor, error)
 	return regions.receive(f, n, "", nil)
 }
 
-// storageByName reads rebuild_storage_filename(class, manager, name, bytes), where a fifth argument would make the bytes elements.
+// storageByName reads rebuild_storage_filename(class, manager, name, bytes), where a fifth argument
+// would make the bytes elements.
 func (i *importer) storageByName(o *pickle.Object) (*tensor.Tensor, error) {
 	manager, err := value.Arg[[]byte](o, 1)
 	if err != nil {

@@ -33,7 +33,8 @@ func (e *exporter) tensor(t *tensor.Tensor, class Global, learned bool) (any, er
 }
 
 // learnable are the dtypes that have gradients.
-var learnable = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128}
+var learnable = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64,
+	tensor.Complex64, tensor.Complex128}
 
 // storage writes the storage of a tensor, once for all tensors on it.
 func (e *exporter) storage(t *tensor.Tensor) (*pickle.Object, error) {
@@ -69,7 +70,8 @@ func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 	return e.byDescriptor(home.region)
 }
 
-// byName writes rebuild_storage_filename, for which the message has one of the file's count. An empty manager is the receiver's.
+// byName writes rebuild_storage_filename, for which the message has one of the file's count. An
+// empty manager is the receiver's.
 func (e *exporter) byName(r *region) (*pickle.Object, error) {
 	if !r.named() {
 		return nil, fmt.Errorf("name %s: %w", r.name, ErrGone)
@@ -91,8 +93,9 @@ func (e *exporter) byDescriptor(r *region) (*pickle.Object, error) {
 	return &pickle.Object{Class: rebuildFD, Args: Tuple{untypedStorage, df, r.nbytes}}, nil
 }
 
-// promise promises a descriptor. Memory that is under way through /proc goes through the sharer meanwhile: of two openings the kernel may tell
-// one, and then it would seem to be under way for ever.
+// promise promises a descriptor. Memory that is under way through /proc goes through the sharer
+// meanwhile: of two openings the kernel may tell one, and then it would seem to be under way for
+// ever.
 func (e *exporter) promise(r *region) (*pickle.Object, error) {
 	proc := e.opts.Strategy == Proc || e.opts.Strategy == Auto && e.peer.seesProc
 	if proc && !(len(e.opts.AuthKey) > 0 && regions.openLater(r)) {
@@ -120,7 +123,8 @@ func (e *exporter) offer(f *os.File) (*pickle.Object, error) {
 	return withState(sharedFD, NewDict("_id", Tuple{s.address(), key})), nil
 }
 
-// promiseProc writes what makes PyTorch open the descriptor in this process's /proc: an object that has the method detach.
+// promiseProc writes what makes PyTorch open the descriptor in this process's /proc: an object that
+// has the method detach.
 func (e *exporter) promiseProc(r *region) (*pickle.Object, error) {
 	regions.expect(r, &e.peer.process)
 	e.undoing = append(e.undoing, func() { regions.recall(r) })

@@ -26,7 +26,8 @@ func openPhotos(_ context.Context, w Worker) (data.Dataset, error) {
 	return data.NewImageFolder(args.Root, args.Transform)
 }
 
-// refusals are what Go says about what it does not do as Python does it; package vision tests the others.
+// refusals are what Go says about what it does not do as Python does it; package vision tests the
+// others.
 var refusals = map[string]string{
 	"unknown transform": "by Python: Python loads the samples, and not Go: the transform transforms.GaussianBlur is not one of Go's, which are CenterCrop, ColorJitter,",
 	"index":             "index 20 of a Subset, at 1, is outside of its data set, which has 20 samples",
@@ -37,43 +38,46 @@ var refusals = map[string]string{
 	"unknown attribute": `add a field tagged torch:"shuffle_buffer"`,
 }
 
-// TestSamplesOfTorchvisionAreThoseOfPython loads data sets of torchvision's classes by Python and by Go.
+// TestSamplesOfTorchvisionAreThoseOfPython loads data sets of torchvision's classes by Python and
+// by Go.
 func TestSamplesOfTorchvisionAreThoseOfPython(t *testing.T) {
 	with := slices.DeleteFunc(slices.Clone(torchPythons()), func(py python) bool {
 		return exec.Command(py.path, "-c", "import torchvision.transforms.v2, PIL").Run() != nil
 	})
-	each(t, with, "batches were not compared: no Python has torchvision with transforms.v2", func(t *testing.T, py python) {
-		cmd := exec.CommandContext(testContext(t), py.path, "testdata/vision.py", os.Args[0], t.TempDir())
-		cmd.Env = pythonEnv()
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		b, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, stderr.String())
-		}
-		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-		var out map[string]string
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &out); err != nil {
-			t.Fatalf("%v: %s", err, b)
-		}
-		t.Log(out["versions"])
-		delete(out, "versions")
-		if len(out) < 60 {
-			t.Errorf("only %d comparisons", len(out))
-		}
-		for name, got := range out {
-			want, refused := refusals[name]
-			if refused && !strings.Contains(got, want) || !refused && got != "" {
-				t.Errorf("%s: %s", name, got)
+	each(t, with, "batches were not compared: no Python has torchvision with transforms.v2",
+		func(t *testing.T, py python) {
+			cmd := exec.CommandContext(testContext(t), py.path, "testdata/vision.py", os.Args[0], t.TempDir())
+			cmd.Env = pythonEnv()
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			b, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, stderr.String())
 			}
-		}
-		for name := range refusals {
-			if _, ok := out[name]; !ok {
-				t.Errorf("%s was not tried", name)
+			lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+			var out map[string]string
+			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &out); err != nil {
+				t.Fatalf("%v: %s", err, b)
 			}
-		}
-		if s := stderr.String(); slices.ContainsFunc([]string{"Traceback", "leaked"}, func(bad string) bool { return strings.Contains(s, bad) }) {
-			t.Errorf("PyTorch complained:\n%s", s)
-		}
-	})
+			t.Log(out["versions"])
+			delete(out, "versions")
+			if len(out) < 60 {
+				t.Errorf("only %d comparisons", len(out))
+			}
+			for name, got := range out {
+				want, refused := refusals[name]
+				if refused && !strings.Contains(got, want) || !refused && got != "" {
+					t.Errorf("%s: %s", name, got)
+				}
+			}
+			for name := range refusals {
+				if _, ok := out[name]; !ok {
+					t.Errorf("%s was not tried", name)
+				}
+			}
+			if s := stderr.String(); slices.ContainsFunc([]string{"Traceback", "leaked"},
+				func(bad string) bool { return strings.Contains(s, bad) }) {
+				t.Errorf("PyTorch complained:\n%s", s)
+			}
+		})
 }

@@ -39,7 +39,8 @@ func hire(t *testing.T, child Child, kind, id, workers int64) *script {
 	t.Cleanup(func() { done.Close(); s.indices.Close(); s.results.Close() })
 	s.indices.reader.child, s.results.reader.child = true, true // any name is a record
 	set := &Record{Class: named("__main__.Set"), State: NewDict(datasetName, "set")}
-	w, err := child.newLoaderWorker(Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate), false, int64(7), nil, id, workers})
+	w, err := child.newLoaderWorker(Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate),
+		false, int64(7), nil, id, workers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,8 @@ func (d *drawn) Get(ctx context.Context, i int) (data.Sample, error) {
 		return nil, io.EOF
 	}
 	width := 1 + i/50 // samples from 50 on are of another layout
-	return data.Sample{tensor.Full(tensor.Int64, float64(data.SampleSeed(ctx, i)>>40), width), tensor.Scalar(tensor.Int64, float64(info.Epoch))}, nil
+	return data.Sample{tensor.Full(tensor.Int64, float64(data.SampleSeed(ctx, i)>>40), width),
+		tensor.Scalar(tensor.Int64, float64(info.Epoch))}, nil
 }
 
 // A gathering is a drawn that writes batches.
@@ -155,13 +157,15 @@ func (g gathering) Gather(ctx context.Context, indices []int, into data.Batch) e
 	return nil
 }
 
-// What is random in a sample depends on PyTorch's base seed, the epoch and the sample, and on nothing else.
+// What is random in a sample depends on PyTorch's base seed, the epoch and the sample, and on
+// nothing else.
 func TestWorkersDraw(t *testing.T) {
 	var want [2][][]float64
 	for _, gathers := range []bool{false, true} {
 		for _, workers := range []int64{1, 3} {
 			closed := 0
-			s := hire(t, Child{Datasets: map[string]OpenDataset{"set": func(context.Context, Worker) (data.Dataset, error) {
+			s := hire(t, Child{Datasets: map[string]OpenDataset{"set": func(context.Context, Worker) (
+				data.Dataset, error) {
 				return &drawn{gathers: gathers, closed: &closed}, nil
 			}}}, 0, workers-1, workers)
 			for epoch := range want {
@@ -175,7 +179,8 @@ func TestWorkersDraw(t *testing.T) {
 					want[epoch] = got
 				}
 				if !reflect.DeepEqual(got, want[epoch]) {
-					t.Errorf("epoch %d with %d workers, gathering %v: %v, not %v", epoch, workers, gathers, got, want[epoch])
+					t.Errorf("epoch %d with %d workers, gathering %v: %v, not %v", epoch, workers, gathers,
+						got, want[epoch])
 				}
 				if len(got[2]) != 4 || got[1][0] != float64(epoch) {
 					t.Errorf("epoch %d: %v", epoch, got)
@@ -198,13 +203,14 @@ func TestWorkersDraw(t *testing.T) {
 // A stream's generator is its worker's and its epoch's, an error in it is raised, and it ends once.
 func TestStreamsDraw(t *testing.T) {
 	draw := func(id int64) (firsts []float64) {
-		s := hire(t, Child{Streams: map[string]OpenStream{"set": func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error] {
-			return func(yield func(data.Sample, error) bool) {
-				if yield(data.Sample{tensor.Scalar(tensor.Int64, float64(data.Rand(ctx).Uint64()>>40))}, nil) {
-					yield(nil, io.EOF) // of a file that it reads, say
+		s := hire(t,
+			Child{Streams: map[string]OpenStream{"set": func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error] {
+				return func(yield func(data.Sample, error) bool) {
+					if yield(data.Sample{tensor.Scalar(tensor.Int64, float64(data.Rand(ctx).Uint64()>>40))}, nil) {
+						yield(nil, io.EOF) // of a file that it reads, say
+					}
 				}
-			}
-		}}}, kindStream, id, 2)
+			}}}, kindStream, id, 2)
 		for epoch := range 2 {
 			if epoch > 0 {
 				s.say(withState(resumeIteration, NewDict()))

@@ -51,7 +51,8 @@ func (anyCodec) decode(d *Decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeTagged reads a name and a value. It skips the value and returns nil if nothing is registered by that name.
+// decodeTagged reads a name and a value. It skips the value and returns nil if nothing is
+// registered by that name.
 func decodeTagged(d *Decoder) (v any, name string, err error) {
 	if err := d.enter(); err != nil {
 		return nil, "", err

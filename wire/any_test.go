@@ -10,7 +10,8 @@ import (
 
 func TestAnyKeepsTheType(t *testing.T) {
 	checkRoundTrip[any](t, nil, true, 1, int8(1), uint64(1), float32(1), 1.0, complex64(1), "x", []byte("x"), []int{1},
-		[]float32{1}, []string{"x"}, []any{nil, 1}, map[string]any{"x": []any{}}, time.Second, layer{Name: "a"}, &tree{Value: 1})
+		[]float32{1}, []string{"x"}, []any{nil, 1}, map[string]any{"x": []any{}}, time.Second,
+		layer{Name: "a"}, &tree{Value: 1})
 	checkRoundTrip(t, map[string]any{"rate": 0.1, "epochs": 3, "layers": []any{layer{}, &tree{}}})
 }
 
@@ -19,7 +20,8 @@ func TestAnyOfATypeNobodyRegisteredIsAnError(t *testing.T) {
 	if err := encodeError[any](t, stranger{}, wire.Limits{}); !errors.Is(err, wire.ErrUnknownType) {
 		t.Errorf("encode: %v", err)
 	}
-	if err := encodeError[any](t, func() {}, wire.Limits{}); !errors.Is(err, wire.ErrUnknownType) || !errors.Is(err, wire.ErrType) {
+	if err := encodeError[any](t, func() {}, wire.Limits{}); !errors.Is(err, wire.ErrUnknownType) ||
+		!errors.Is(err, wire.ErrType) {
 		t.Errorf("what cannot be registered: %v", err)
 	}
 	var e wire.Encoder

@@ -22,8 +22,9 @@ type task struct {
 
 var oneTask = task{"train", 3, 0.01, true, []int{784, 128, 10}}
 
-// BenchmarkTask encodes and decodes one task. A message of a queue stands alone, so the fair gob is the fresh
-// one; the long-lived stream is what gob could do if no message were ever lost or read out of order.
+// BenchmarkTask encodes and decodes one task. A message of a queue stands alone, so the fair gob is
+// the fresh one; the long-lived stream is what gob could do if no message were ever lost or read
+// out of order.
 //
 // AMD EPYC, two cores, under other load, Go 1.26, the middle of three runs:
 //

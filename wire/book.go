@@ -2,8 +2,9 @@ package wire
 
 import "sync"
 
-// A book holds what is registered. In a worker nothing is entered before somebody looks something up: the starter, which is the same program, has
-// made sure that it fits, and most workers look up little or nothing.
+// A book holds what is registered. In a worker nothing is entered before somebody looks something
+// up: the starter, which is the same program, has made sure that it fits, and most workers look up
+// little or nothing.
 type book[T any] struct {
 	sync.RWMutex
 	late  []T // not entered yet

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A codec writes and reads the values of one Go type. v is addressable, except the pointer that Plan.Encode begins with;
-// decode finds it zero.
+// A codec writes and reads the values of one Go type. v is addressable, except the pointer that
+// Plan.Encode begins with; decode finds it zero.
 type codec interface {
 	encode(e *Encoder, v reflect.Value) error
 	decode(d *Decoder, v reflect.Value) error
@@ -133,12 +133,15 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 		writes, reads := reflect.PointerTo(t).Implements(m.writer), reflect.PointerTo(t).Implements(m.reader)
 		switch {
 		case m.both && writes != reads:
-			return false, &typeError{path, t, fmt.Sprintf("it needs %s and %s", m.writer.Method(0).Name, m.reader.Method(0).Name)}
+			return false, &typeError{path, t,
+				fmt.Sprintf("it needs %s and %s", m.writer.Method(0).Name, m.reader.Method(0).Name)}
 		case !writes || !reads:
 			continue
 		}
 		if f, ok := promoted(t, m.writer); ok {
-			return false, &typeError{path, t, fmt.Sprintf("%s may be that of the embedded %s alone; give that field a name", m.writer.Method(0).Name, f)}
+			return false, &typeError{path, t,
+				fmt.Sprintf("%s may be that of the embedded %s alone; give that field a name",
+					m.writer.Method(0).Name, f)}
 		}
 		n.codec, n.key = m.codec, m.keys && t.Comparable()
 		return true, nil
@@ -146,8 +149,8 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 	return false, nil
 }
 
-// promoted returns the embedded field of a struct with several from which the struct probably has its
-// methods. Used as they are, they would drop the other fields in silence.
+// promoted returns the embedded field of a struct with several from which the struct probably has
+// its methods. Used as they are, they would drop the other fields in silence.
 func promoted(t, method reflect.Type) (name string, ok bool) {
 	if t.Kind() != reflect.Struct || t.NumField() < 2 {
 		return "", false

@@ -90,7 +90,8 @@ func TestCheckRefusesMethodsThatWouldDropFields(t *testing.T) {
 }
 
 func TestCheckIsNilForWhatCanCross(t *testing.T) {
-	for _, err := range []error{wire.Check[job](), wire.Check[*tree](), wire.Check[*buffer](), wire.Check[any](), wire.Check[error](), wire.Check[struct{}]()} {
+	for _, err := range []error{wire.Check[job](), wire.Check[*tree](), wire.Check[*buffer](),
+		wire.Check[any](), wire.Check[error](), wire.Check[struct{}]()} {
 		if err != nil {
 			t.Error(err)
 		}

@@ -15,7 +15,8 @@ var methodPairs = []struct {
 	both           bool // having one of the two is a mistake
 }{
 	{reflect.TypeFor[Marshaler](), reflect.TypeFor[Unmarshaler](), marshalerCodec{}, false, true},
-	{reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.BinaryUnmarshaler](), binaryCodec{}, true, false},
+	{reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.BinaryUnmarshaler](),
+		binaryCodec{}, true, false},
 	{reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](), textCodec{}, true, false},
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A Decoder reads values from the body of one message. The zero Decoder is ready for Reset, which also makes
-// it ready again. One goroutine at a time.
+// A Decoder reads values from the body of one message. The zero Decoder is ready for Reset, which
+// also makes it ready again. One goroutine at a time.
 //
-// Every method checks what it reads before it believes it: a wrong kind, an end too soon and a length
-// beyond the body are ErrFormat with the byte's offset. Nothing returned refers to the body's memory.
+// Every method checks what it reads before it believes it: a wrong kind, an end too soon and a
+// length beyond the body are ErrFormat with the byte's offset. Nothing returned refers to the
+// body's memory.
 type Decoder struct {
 	Limits Limits // set before Reset
 
@@ -42,8 +43,8 @@ func (d *Decoder) Reset(m Message, blocks Blocks) {
 	}
 }
 
-// memoryPerByte is how much memory a byte of a message may claim before what it announces was read. An honest message
-// rarely needs more: a string or a slice takes 16 or 24 bytes beside its own.
+// memoryPerByte is how much memory a byte of a message may claim before what it announces was read.
+// An honest message rarely needs more: a string or a slice takes 16 or 24 bytes beside its own.
 const memoryPerByte = 32
 
 // Finish returns an error if part of the message was not read.
@@ -55,11 +56,13 @@ func (d *Decoder) Finish() error {
 }
 
 // OnDone has f called once by Done. An Unmarshaler that took a block uses it to release the block
-// when kept is false: then a later part of the message was malformed and nobody gets what was decoded.
+// when kept is false: then a later part of the message was malformed and nobody gets what was
+// decoded.
 func (d *Decoder) OnDone(f func(kept bool)) { d.hooks = append(d.hooks, f) }
 
-// Done says whether the decoded values are used and runs the functions given to OnDone, the last one first. Whoever
-// called Reset calls it exactly once for each message, then releases the blocks of the table that nobody took.
+// Done says whether the decoded values are used and runs the functions given to OnDone, the last
+// one first. The caller of Reset calls it exactly once for each message, then releases the blocks
+// of the table that nobody took.
 func (d *Decoder) Done(kept bool) {
 	runHooks(&d.hooks, kept)
 	d.forget()
@@ -207,7 +210,8 @@ func (d *Decoder) Bytes() ([]byte, error) {
 	return append(make([]byte, 0, len(b)), b...), nil
 }
 
-// BytesInPlace reads bytes and returns them where they lie in the message, as long as that is there.
+// BytesInPlace reads bytes and returns them where they lie in the message, as long as that is
+// there.
 func (d *Decoder) BytesInPlace() ([]byte, error) {
 	c, err := d.code()
 	if err != nil {
@@ -247,7 +251,8 @@ func (d *Decoder) ArrayOf(n int) error {
 	return err
 }
 
-// MapLen reads the beginning of a map; n keys follow, each with its value. The body is at least 2n bytes longer.
+// MapLen reads the beginning of a map; n keys follow, each with its value. The body is at least 2n
+// bytes longer.
 func (d *Decoder) MapLen() (n int, err error) {
 	c, err := d.code()
 	switch {

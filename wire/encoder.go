@@ -10,11 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// An Encoder appends values to the body of one message and collects its blocks. The zero Encoder is ready
-// to use; Reset makes it ready again and keeps its memory. One goroutine at a time.
+// An Encoder appends values to the body of one message and collects its blocks. The zero Encoder is
+// ready to use; Reset makes it ready again and keeps its memory. One goroutine at a time.
 //
-// The methods that write a value return nothing: the first that fails is remembered, later ones write nothing more that
-// matters, and Err, like Plan.Encode, returns it.
+// The methods that write a value return nothing: the first that fails is remembered, later ones
+// write nothing more that matters, and Err, like Plan.Encode, returns it.
 type Encoder struct {
 	Limits Limits // set before the first value
 
@@ -28,8 +28,8 @@ type Encoder struct {
 	err    error
 }
 
-// Reset starts a new message, whose body is written over buf and grows out of it where need be. buf may be nil:
-// pass Message().Body of a message that is done to use its memory again.
+// Reset starts a new message, whose body is written over buf and grows out of it where need be. buf
+// may be nil: pass Message().Body of a message that is done to use its memory again.
 func (e *Encoder) Reset(buf []byte) {
 	if len(e.hooks) != 0 {
 		panic("wire: Encoder.Reset before Done of the message before it")
@@ -39,26 +39,28 @@ func (e *Encoder) Reset(buf []byte) {
 	clear(e.seen)
 }
 
-// Message returns what was encoded since Reset, until the next Reset. After an error it is of no use.
+// Message returns what was encoded since Reset, until the next Reset. After an error it is of no
+// use.
 func (e *Encoder) Message() Message { return Message{Body: e.buf, Blocks: e.blocks} }
 
 // Err returns the first error of a value written since Reset.
 func (e *Encoder) Err() error { return e.err }
 
-// OnDone has f called once by Done. A Marshaler uses it to keep something alive until the message was sent (or could not
-// be) and to undo what it did for the message when sent is false.
+// OnDone has f called once by Done. A Marshaler uses it to keep something alive until the message
+// was sent (or could not be) and to undo what it did for the message when sent is false.
 func (e *Encoder) OnDone(f func(sent bool)) { e.hooks = append(e.hooks, f) }
 
-// Keep has who sends the message keep v reachable for as long as the work lasts for which it sends it: v is part of something that closes
-// itself when the garbage collector finds it, such as a queue of which only one end is sent.
+// Keep has who sends the message keep v reachable for as long as the work lasts for which it sends
+// it: v is part of something that closes itself when the garbage collector finds it, such as a
+// queue of which only one end is sent.
 func (e *Encoder) Keep(v any) { e.kept = append(e.kept, v) }
 
-// Kept returns what Keep was given since Reset, until Done. Who starts a worker keeps it until the worker has ended; who puts a message need not: what is closed
-// then is not the message's.
+// Kept returns what Keep was given since Reset, until Done. The starter of a worker keeps it until
+// the worker has ended. The sender of a message need not: what is closed then is not the message's.
 func (e *Encoder) Kept() []any { return e.kept }
 
-// Done says what became of the message and runs the functions given to OnDone, the last one first. Whoever called Reset calls
-// it exactly once for each message, after an error of Encode as well.
+// Done says what became of the message and runs the functions given to OnDone, the last one first.
+// The caller of Reset calls it exactly once for each message, after an error of Encode as well.
 func (e *Encoder) Done(sent bool) {
 	runHooks(&e.hooks, sent)
 	clear(e.seen)

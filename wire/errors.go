@@ -11,27 +11,34 @@ var (
 	// ErrType is wrapped by what PlanOf and Check return for a type that cannot cross processes.
 	ErrType = errors.New("wire: type cannot cross processes")
 
-	// ErrFormat is wrapped, with the byte's offset, by what a Decoder returns for bytes that are not a message of the wanted type.
+	// ErrFormat is wrapped, with the byte's offset, by what a Decoder returns for bytes that are
+	// not a message of the wanted type.
 	ErrFormat = errors.New("wire: malformed message")
 
-	// ErrOverflow is wrapped where a number is well formed but does not fit the Go type that should hold it.
+	// ErrOverflow is wrapped where a number is well formed but does not fit the Go type that should
+	// hold it.
 	ErrOverflow = errors.New("wire: number does not fit")
 
-	// ErrTooDeep is wrapped where values nest deeper than Limits.Depth. When encoding, the usual cause is a cycle of pointers.
+	// ErrTooDeep is wrapped where values nest deeper than Limits.Depth. When encoding, the usual
+	// cause is a cycle of pointers.
 	ErrTooDeep = errors.New("wire: nested too deeply")
 
-	// ErrTooLong is wrapped where a message is longer than Limits.Bytes or holds more than MaxBlocks blocks.
+	// ErrTooLong is wrapped where a message is longer than Limits.Bytes or holds more than
+	// MaxBlocks blocks.
 	ErrTooLong = errors.New("wire: message too long")
 
-	// ErrUnknownType is wrapped where an any holds a type, or a message names one, that RegisterType was not told of in this process.
+	// ErrUnknownType is wrapped where an any holds a type, or a message names one, that
+	// RegisterType was not told of in this process.
 	ErrUnknownType = errors.New("wire: type is not registered")
 
-	// ErrNoBlock is wrapped where a block is missing: the zero handle is encoded, or a message with blocks arrives where none are accepted.
+	// ErrNoBlock is wrapped where a block is missing: the zero handle is encoded, or a message with
+	// blocks arrives where none are accepted.
 	ErrNoBlock = errors.New("wire: no such block")
 )
 
-// A typeError says which part of a type cannot cross. Its text carries no package prefix, because callers
-// put the name of what is being registered in front: `shoal: Register("train"): job.Log: func() cannot …`.
+// A typeError says which part of a type cannot cross. Its text carries no package prefix, because
+// callers put the name of what is being registered in front:
+// `shoal: Register("train"): job.Log: func() cannot …`.
 type typeError struct {
 	path   string
 	typ    reflect.Type

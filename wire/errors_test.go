@@ -102,11 +102,13 @@ func TestRegisteredErrorsTravelAsThemselves(t *testing.T) {
 	if got := roundTrip[error](t, codeError(3)); got != codeError(3) {
 		t.Errorf("codeError(3) arrived as %#v", got)
 	}
-	if got := roundTrip(t, errors.Join(codeError(1), codeError(2))); !errors.Is(got, codeError(1)) || !errors.Is(got, codeError(2)) {
+	if got := roundTrip(t, errors.Join(codeError(1), codeError(2))); !errors.Is(got, codeError(1)) ||
+		!errors.Is(got, codeError(2)) {
 		t.Errorf("two codes arrived as %#v", got)
 	}
 	_, statErr := os.Stat("no such file")
-	if p, ok := errors.AsType[*fs.PathError](roundTrip(t, statErr)); !ok || p.Path != "no such file" || !errors.Is(p, fs.ErrNotExist) {
+	if p, ok := errors.AsType[*fs.PathError](roundTrip(t, statErr)); !ok || p.Path != "no such file" ||
+		!errors.Is(p, fs.ErrNotExist) {
 		t.Errorf("PathError arrived as %#v", p)
 	}
 }

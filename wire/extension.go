@@ -25,8 +25,8 @@ func (e *Encoder) Time(t time.Time) {
 	}
 }
 
-// Block writes a reference to block h and puts h into the message's table, once however often it is written.
-// It takes no reference of h: whoever sends the message does, so h must stay held until Done.
+// Block writes a reference to block h and puts h into the message's table, once however often it is
+// written. It takes no reference of h: the message's sender does, so h must stay held until Done.
 func (e *Encoder) Block(h shm.Handle) {
 	if h == 0 {
 		e.fail(fmt.Errorf("encode handle 0: %w", ErrNoBlock))
@@ -147,7 +147,8 @@ func (d *Decoder) ext(kind byte, want string) ([]byte, error) {
 	return b[1:], nil
 }
 
-// extLen reads the length of the payload of an extension that c begins; the type and n bytes follow.
+// extLen reads the length of the payload of an extension that c begins; the type and n bytes
+// follow.
 func (d *Decoder) extLen(c byte, want string) (n int, err error) {
 	switch {
 	case c >= codeFixext1 && c <= codeFix16:

@@ -70,7 +70,8 @@ type filer interface{ File() (*os.File, error) }
 
 // netAdvice says so of those types, which cannot be sent themselves.
 func netAdvice(t reflect.Type) (advice string, ok bool) {
-	if t.PkgPath() != "net" || t.Kind() != reflect.Interface && !reflect.PointerTo(t).Implements(reflect.TypeFor[filer]()) {
+	if t.PkgPath() != "net" || t.Kind() != reflect.Interface &&
+		!reflect.PointerTo(t).Implements(reflect.TypeFor[filer]()) {
 		return "", false
 	}
 	return "send the *os.File that its method File returns, and make one of it there, with net.FileConn, net.FileListener or net.FilePacketConn", true

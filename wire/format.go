@@ -41,12 +41,12 @@ const (
 
 // Extension types.
 const (
-	// ExtBlock is the MessagePack extension type of a handle, the letter S. Its payload of one or two bytes
-	// is the big-endian index of a block in Message.Blocks.
+	// ExtBlock is the MessagePack extension type of a handle, the letter S. Its payload of one or
+	// two bytes is the big-endian index of a block in Message.Blocks.
 	ExtBlock = 'S'
 
-	// extAgain, the letter A, stands for a value that was written before in the message, see Once. Its payload of one or four
-	// bytes is the value's number among them.
+	// extAgain, the letter A, stands for a value that was written before in the message, see Once.
+	// Its payload of one or four bytes is the value's number among them.
 	extAgain = 'A'
 
 	// extTime is MessagePack's own timestamp, type −1.

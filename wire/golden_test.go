@@ -18,9 +18,11 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/golden instead of comparing with it")
 
-// Golden files fix the format: a change of one is a change of the protocol. PROTOCOL.md shows some of them.
+// Golden files fix the format: a change of one is a change of the protocol. PROTOCOL.md shows some
+// of them.
 func TestTheFormatIsTheGoldenOne(t *testing.T) {
-	golden(t, "integers", []int64{0, 127, 128, 255, 256, 65535, 65536, 1 << 32, -1, -32, -33, -129, -32769, math.MinInt64})
+	golden(t, "integers", []int64{0, 127, 128, 255, 256, 65535, 65536, 1 << 32, -1, -32, -33, -129, -32769,
+		math.MinInt64})
 	golden(t, "floats", struct {
 		A float32
 		B float64
@@ -32,11 +34,13 @@ func TestTheFormatIsTheGoldenOne(t *testing.T) {
 	golden(t, "struct", layer{"fc1", weights{0.5, 0.25}, 0.1, true})
 	golden(t, "map", map[string]int{"b": 1, "aa": 2, "a": 3})
 	golden(t, "pointers", []**int{nil, new((*int)(nil)), new(new(7))})
-	golden(t, "blocks", []*buffer{{block: 0x701, length: 16}, nil, {block: 0x902, length: 32}, {block: 0x701, length: 8}})
+	golden(t, "blocks", []*buffer{{block: 0x701, length: 16}, nil, {block: 0x902, length: 32},
+		{block: 0x701, length: 8}})
 	tied := &weight{7}
 	golden(t, "once", []*weight{tied, nil, {8}, tied})
 	golden(t, "any", []any{nil, 5, "five", []any{true}, layer{Name: "fc2"}})
-	golden(t, "errors", []error{nil, io.EOF, errors.New("plain"), fmt.Errorf("epoch 1: %w", &batchError{7, io.ErrUnexpectedEOF})})
+	golden(t, "errors", []error{nil, io.EOF, errors.New("plain"),
+		fmt.Errorf("epoch 1: %w", &batchError{7, io.ErrUnexpectedEOF})})
 }
 
 func golden[T any](t *testing.T, name string, v T) {

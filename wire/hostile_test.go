@@ -17,8 +17,8 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// readers decode a message as several types. Each returns the bytes of what it read and, of what those
-// bytes read as, the bytes again: a value that was accepted must survive.
+// readers decode a message as several types. Each returns the bytes of what it read and, of what
+// those bytes read as, the bytes again: a value that was accepted must survive.
 var readers = map[string]func(t testing.TB, body []byte) (once, twice []byte, err error){
 	"int8":         reread[int8],
 	"uint64":       reread[uint64],
@@ -87,7 +87,8 @@ func FuzzDecode(f *testing.F) {
 	for _, body := range hostileBodies(f) {
 		f.Add(body)
 	}
-	f.Add(encode(f, job{Layers: []layer{{}}, Tags: map[string]int{"a": 1}, Extra: []any{1, "x"}, Cause: os.ErrNotExist}).Body)
+	f.Add(encode(f, job{Layers: []layer{{}}, Tags: map[string]int{"a": 1}, Extra: []any{1, "x"},
+		Cause: os.ErrNotExist}).Body)
 	f.Add(encode(f, &tree{1, &tree{}, &tree{}}).Body)
 	w := &weight{1}
 	f.Add(encode(f, &model{First: w, Tied: w, All: []*weight{{2}, w}}).Body)
@@ -138,7 +139,8 @@ func TestHostileBodiesAreRefusedByEveryPlan(t *testing.T) {
 }
 
 func TestEveryTruncationIsAnError(t *testing.T) {
-	body := encode(t, job{Net: &layer{Name: "n", Weights: weights{1}}, Extra: map[string]any{"x": 1}, Cause: errors.Join(codeError(1), errDiverged)}).Body
+	body := encode(t, job{Net: &layer{Name: "n", Weights: weights{1}}, Extra: map[string]any{"x": 1},
+		Cause: errors.Join(codeError(1), errDiverged)}).Body
 	for n := range body {
 		if _, err := decode[job](t, wire.Message{Body: body[:n]}, nil); !errors.Is(err, wire.ErrFormat) {
 			t.Errorf("the first %d of %d bytes: %v", n, len(body), err)
@@ -239,7 +241,8 @@ func TestDepthIsLimited(t *testing.T) {
 		t.Errorf("three levels of three: %v", err)
 	}
 	for _, n := range []int{101, 1 << 20} {
-		if _, err := decode[forest](t, wire.Message{Body: bytes.Repeat([]byte{0x91}, n)}, nil); !errors.Is(err, wire.ErrTooDeep) {
+		if _, err := decode[forest](t, wire.Message{Body: bytes.Repeat([]byte{0x91}, n)},
+			nil); !errors.Is(err, wire.ErrTooDeep) {
 			t.Errorf("%d levels: %v", n, err)
 		}
 	}
@@ -310,7 +313,8 @@ func TestNumbersThatDoNotFitAreOverflow(t *testing.T) {
 }
 
 func TestWiderFormsOfOtherWritersAreAccepted(t *testing.T) {
-	for _, body := range []string{"05", "cc05", "cd0005", "ce00000005", "cf0000000000000005", "d005", "d10005", "d200000005", "d30000000000000005"} {
+	for _, body := range []string{"05", "cc05", "cd0005", "ce00000005", "cf0000000000000005", "d005",
+		"d10005", "d200000005", "d30000000000000005"} {
 		b, _ := hex.DecodeString(body)
 		if v, err := decode[uint8](t, wire.Message{Body: b}, nil); v != 5 || err != nil {
 			t.Errorf("%s: %d, %v", body, v, err)

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// A mapCodec writes the entries of a map in the order of their keys' bytes: equal maps are equal bytes.
+// A mapCodec writes the entries of a map in the order of their keys' bytes: equal maps are equal
+// bytes.
 type mapCodec struct {
 	key, elem *node
 	typ       reflect.Type
@@ -19,7 +20,8 @@ func (b *builder) fillMap(n *node, t reflect.Type, path string) error {
 		return err
 	}
 	if !key.key {
-		return &typeError{path + "[key]", t.Key(), "as a key of a map only what is equal wherever it was decoded: numbers, strings, and arrays and structs of them"}
+		return &typeError{path + "[key]", t.Key(),
+			"as a key of a map only what is equal wherever it was decoded: numbers, strings, and arrays and structs of them"}
 	}
 	elem, err := b.node(t.Elem(), path+"[value]")
 	if err != nil {
@@ -44,14 +46,15 @@ func (c *mapCodec) encode(e *Encoder, v reflect.Value) error {
 	return e.err
 }
 
-// An entry is a key's bytes and a copy of its value, which unlike the value in the map is addressable.
+// An entry is a key's bytes and a copy of its value, which unlike the value in the map is
+// addressable.
 type entry struct {
 	key   []byte
 	value reflect.Value
 }
 
-// sorted returns the entries of v in the order in which they are written. Only then may values be written, because
-// the order in which blocks enter the table is part of the message.
+// sorted returns the entries of v in the order in which they are written. Only then may values be
+// written, because the order in which blocks enter the table is part of the message.
 func (c *mapCodec) sorted(e *Encoder, v reflect.Value) ([]entry, error) {
 	if e.err != nil {
 		return nil, e.err

@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A Message is what crosses a process boundary: bytes, and the blocks that the bytes refer to by index.
+// A Message is what crosses a process boundary: bytes, and the blocks that the bytes refer to by
+// index.
 //
 // A message in a queue holds one reference of each entry of Blocks, which are distinct however many
 // values in Body share them. An Encoder makes messages and a Decoder reads them.
@@ -36,7 +37,8 @@ func (l Limits) depth() int {
 	return defaultDepth
 }
 
-// bytes is at most the longest string MessagePack has a header for, so that no length needs a second check.
+// bytes is at most the longest string MessagePack has a header for, so that no length needs a
+// second check.
 func (l Limits) bytes() int {
 	if l.Bytes > 0 {
 		return int(min(int64(l.Bytes), math.MaxUint32))
@@ -44,24 +46,25 @@ func (l Limits) bytes() int {
 	return defaultBytes
 }
 
-// A Marshaler writes itself as exactly one MessagePack value, which must not be nil. A type that has
-// MarshalWire needs UnmarshalWire as well; both may stand on the value or on the pointer.
+// A Marshaler writes itself as exactly one MessagePack value, which must not be nil. A type that
+// has MarshalWire needs UnmarshalWire as well; both may stand on the value or on the pointer.
 type Marshaler interface {
 	MarshalWire(e *Encoder) error
 }
 
-// An Unmarshaler reads what its type's MarshalWire wrote, into its zero value.
-// What it takes from d (see Decoder.Block) and would have to give back if a later part of the message is malformed,
-// it says with d.OnDone.
+// An Unmarshaler reads what its type's MarshalWire wrote, into its zero value. What it takes from d
+// (see Decoder.Block) and would have to give back if a later part of the message is malformed, it
+// says with d.OnDone.
 type Unmarshaler interface {
 	UnmarshalWire(d *Decoder) error
 }
 
 // Blocks is how a Decoder takes blocks out of a message.
 //
-// The receiver of a message owns one reference of each block in its table. Take returns the i-th handle together with
-// a reference of its own: it is called once for each use, so an implementation retains on every call, or hands over
-// the message's reference on the first. i is always within the table.
+// The receiver of a message owns one reference of each block in its table. Take returns the i-th
+// handle together with a reference of its own: it is called once for each use, so an implementation
+// retains on every call, or hands over the message's reference on the first. i is always within the
+// table.
 type Blocks interface {
 	Take(i int) (shm.Handle, error)
 }

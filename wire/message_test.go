@@ -163,7 +163,8 @@ func TestResetBeforeDonePanics(t *testing.T) {
 func TestAMessageMayHoldSeveralValues(t *testing.T) {
 	var e wire.Encoder
 	e.Reset(make([]byte, 0, 64))
-	if err := errors.Join(planOf[string](t).Encode(&e, "train"), planOf[int](t).Encode(&e, 3), planOf[layer](t).Encode(&e, layer{Rate: 1})); err != nil {
+	if err := errors.Join(planOf[string](t).Encode(&e, "train"), planOf[int](t).Encode(&e, 3),
+		planOf[layer](t).Encode(&e, layer{Rate: 1})); err != nil {
 		t.Fatal(err)
 	}
 	var d wire.Decoder

@@ -8,7 +8,8 @@ type bulk interface {
 	decode(d *Decoder, v reflect.Value) error // all of v's elements
 }
 
-// bulks are the element types for which that pays. Types defined as one of them may have methods, so are not among them.
+// bulks are the element types for which that pays. Types defined as one of them may have methods,
+// so are not among them.
 var bulks = map[reflect.Type]bulk{
 	reflect.TypeFor[float64](): bulkOf[float64]{(*Encoder).Float, (*Decoder).Float},
 	reflect.TypeFor[float32](): bulkOf[float32]{(*Encoder).Float32, (*Decoder).Float32},

@@ -6,8 +6,9 @@ import (
 	"reflect"
 )
 
-// Once is a Marshaler of which a message has one, however many pointers lead to it: they arrive as pointers to one value.
-// Pointers to other values are trees. A Once does not lead to itself. WireOnce is not called.
+// Once is a Marshaler of which a message has one, however many pointers lead to it: they arrive as
+// pointers to one value. Pointers to other values are trees. A Once does not lead to itself.
+// WireOnce is not called.
 type Once interface {
 	Marshaler
 	WireOnce()

@@ -38,7 +38,8 @@ type model struct {
 func TestAOnceArrivesOnce(t *testing.T) {
 	a, b := &weight{7}, &weight{8}
 	got := roundTrip(t, &model{First: a, Tied: a, All: []*weight{b, nil, a, b}, Other: &bulk{weight{9}}, Own: *a})
-	if got.First != got.Tied || got.All[2] != got.First || got.All[0] != got.All[3] || got.All[0] == got.First || got.All[1] != nil {
+	if got.First != got.Tied || got.All[2] != got.First || got.All[0] != got.All[3] ||
+		got.All[0] == got.First || got.All[1] != nil {
 		t.Errorf("pointers came apart: %+v", got)
 	}
 	if got.First.n != 7 || got.All[0].n != 8 || got.Other.n != 9 || got.Own.n != 7 {

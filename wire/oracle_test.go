@@ -46,7 +46,8 @@ func drawSample(t *rapid.T) sample {
 		Bytes:   rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"),
 		Ints:    rapid.SliceOf(rapid.Int64()).Draw(t, "ints"),
 		Map:     rapid.MapOf(rapid.String(), rapid.Int64()).Draw(t, "map"),
-		Time:    time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999999999).Draw(t, "nsec")).UTC(),
+		Time: time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"),
+			rapid.Int64Range(0, 999999999).Draw(t, "nsec")).UTC(),
 		Nested: rapid.SliceOf(rapid.Custom(func(t *rapid.T) pairOf {
 			return pairOf{Left: rapid.String().Draw(t, "left"), Right: rapid.Ptr(rapid.Int32(), true).Draw(t, "right")}
 		})).Draw(t, "nested"),

@@ -10,18 +10,21 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Plan knows how values of type T are written and read. There is one for each type, and it never changes; any number of
-// goroutines may use it at once, each with its own Encoder or Decoder.
+// A Plan knows how values of type T are written and read. There is one for each type, and it never
+// changes; any number of goroutines may use it at once, each with its own Encoder or Decoder.
 type Plan[T any] struct {
 	built   atomic.Pointer[node] // nil until somebody needs it
 	pointer bool                 // T is a pointer: it travels in an interface without allocation
-	scratch sync.Pool            // of *T: reflection needs an addressable value, and &v of an argument would be a new one each time
+	// of *T: reflection needs an addressable value, and &v of an argument would be a new one each
+	// time
+	scratch sync.Pool
 }
 
 // plans holds a *Plan[T] for each T by its reflect.Type.
 var plans sync.Map
 
-// trusted is what Trust was told. In a worker it is so from the start: the packages that register types are initialised before package shoal.
+// trusted is what Trust was told. In a worker it is so from the start: the packages that register
+// types are initialised before package shoal.
 var trusted atomic.Bool
 
 func init() {
@@ -29,12 +32,14 @@ func init() {
 	Trust(worker)
 }
 
-// Trust has PlanOf and RegisterType believe that types can cross, or not believe it any more; those that cannot are found out when they are used. It is for
-// package shoal: the starter of a worker is the same program and has looked at its types, and the worker begins sooner if it does not look again.
+// Trust has PlanOf and RegisterType believe that types can cross, or not believe it any more; those
+// that cannot are found out when they are used. It is for package shoal: the starter of a worker is
+// the same program and has looked at its types, and the worker begins sooner if it does not look
+// again.
 func Trust(types bool) { trusted.Store(types) }
 
-// PlanOf returns the plan of T. If T cannot cross, the error wraps ErrType and names the part that cannot:
-// `job.Net.Log: func() cannot cross processes`.
+// PlanOf returns the plan of T. If T cannot cross, the error wraps ErrType and names the part that
+// cannot: `job.Net.Log: func() cannot cross processes`.
 func PlanOf[T any]() (*Plan[T], error) {
 	if err := checkUntrusted[T](); err != nil {
 		return nil, err
@@ -79,8 +84,8 @@ func Check[T any]() error {
 	return err
 }
 
-// Encode writes v as one value. It may be called several times for one message, and by a MarshalWire for a part of its value.
-// After an error the message is of no use; call e.Done(false).
+// Encode writes v as one value. It may be called several times for one message, and by a
+// MarshalWire for a part of its value. After an error the message is of no use; call e.Done(false).
 func (p *Plan[T]) Encode(e *Encoder, v T) error {
 	err := p.encode(e, v)
 	if err == nil && len(e.buf) > e.Limits.bytes() {
@@ -110,8 +115,8 @@ func (p *Plan[T]) encode(e *Encoder, v T) error {
 	return err
 }
 
-// Decode reads one value. The caller says d.Finish after the last value of a message and d.Done in any case.
-// On an error nothing that was decoded is returned.
+// Decode reads one value. The caller says d.Finish after the last value of a message and d.Done in
+// any case. On an error nothing that was decoded is returned.
 func (p *Plan[T]) Decode(d *Decoder) (T, error) {
 	v, err := p.decode(d)
 	if err != nil {
@@ -141,7 +146,8 @@ func (p *Plan[T]) lend() *T {
 	return new(T)
 }
 
-// recycle forgets the value, so that the pool keeps none alive, and lends the memory to the next call.
+// recycle forgets the value, so that the pool keeps none alive, and lends the memory to the next
+// call.
 func (p *Plan[T]) recycle(ptr *T) {
 	var zero T
 	*ptr = zero

@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// A RemoteError is an error that arrived from another process: its text, and those of its causes that this
-// process knows, so that errors.Is and errors.As answer as they did there.
+// A RemoteError is an error that arrived from another process: its text, and those of its causes
+// that this process knows, so that errors.Is and errors.As answer as they did there.
 //
-// An error that is nothing but one cause, such as io.EOF or a value of a registered type, arrives as that cause.
+// An error that is nothing but one cause, such as io.EOF or a value of a registered type, arrives
+// as that cause.
 type RemoteError struct {
 	Text   string  // what Error returned in the other process
 	Causes []error // registered sentinels and values of registered types
@@ -22,7 +23,8 @@ func (e *RemoteError) Error() string { return e.Text }
 // Unwrap returns the causes.
 func (e *RemoteError) Unwrap() []error { return e.Causes }
 
-// errorLen is the length of the array [text, names of sentinels, registered values] as which an error is written.
+// errorLen is the length of the array [text, names of sentinels, registered values] as which an
+// error is written.
 const errorLen = 3
 
 // An errorCodec writes an error.
@@ -59,8 +61,9 @@ func encodeTyped(e *Encoder, err error) error {
 	return e.err
 }
 
-// typedIn appends to list the values of registered types in the tree of err. Below such a value it does not look: what is
-// there travels as part of the value, and a second copy at each level would double a chain at each level.
+// typedIn appends to list the values of registered types in the tree of err. Below such a value it
+// does not look: what is there travels as part of the value, and a second copy at each level would
+// double a chain at each level.
 func typedIn(list []error, err error) []error {
 	if isNilPointer(err) {
 		return list
@@ -107,8 +110,8 @@ func (errorCodec) decode(d *Decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeNames returns the sentinels of those names that are registered here. The others stay in the text.
-// Names come sorted and once each, so known is no longer than the list of sentinels.
+// decodeNames returns the sentinels of those names that are registered here. The others stay in the
+// text. Names come sorted and once each, so known is no longer than the list of sentinels.
 func decodeNames(d *Decoder) (known []error, err error) {
 	n, err := d.ArrayLen()
 	for last := ""; n > 0 && err == nil; n-- {
@@ -172,8 +175,8 @@ func isAll(err error, known []error) bool {
 	return !slices.ContainsFunc(known, func(s error) bool { return !is(err, s) })
 }
 
-// textOf returns err.Error(). Methods of an error that was decoded, or that is a nil pointer, may find nil where they
-// expect a cause; that must not take the process down.
+// textOf returns err.Error(). Methods of an error that was decoded, or that is a nil pointer, may
+// find nil where they expect a cause; that must not take the process down.
 func textOf(err error) (text string) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -61,7 +61,8 @@ func checkRoundTrip[T any](t *testing.T, values ...T) {
 
 func TestEveryKindRoundTrips(t *testing.T) {
 	checkRoundTrip(t, true, false)
-	checkRoundTrip[int64](t, 0, 1, 127, 128, 255, 256, 65535, 65536, math.MaxInt32, math.MaxUint32, math.MaxUint32+1, math.MaxInt64)
+	checkRoundTrip[int64](t, 0, 1, 127, 128, 255, 256, 65535, 65536, math.MaxInt32, math.MaxUint32,
+		math.MaxUint32+1, math.MaxInt64)
 	checkRoundTrip[int64](t, -1, -32, -33, -128, -129, -32768, -32769, math.MinInt32, math.MinInt32-1, math.MinInt64)
 	checkRoundTrip[int8](t, math.MinInt8, math.MaxInt8)
 	checkRoundTrip[int16](t, math.MinInt16, math.MaxInt16)
@@ -76,7 +77,8 @@ func TestEveryKindRoundTrips(t *testing.T) {
 	checkRoundTrip[float64](t, 0, -1.5, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(-1))
 	checkRoundTrip[complex64](t, 0, 1+2i)
 	checkRoundTrip[complex128](t, 0, -1.5+2.25i)
-	checkRoundTrip(t, "", "shoal", strings.Repeat("x", 31), strings.Repeat("x", 32), strings.Repeat("x", 256), strings.Repeat("é", 40000), "\xff\xfe not UTF-8")
+	checkRoundTrip(t, "", "shoal", strings.Repeat("x", 31), strings.Repeat("x", 32), strings.Repeat("x", 256),
+		strings.Repeat("é", 40000), "\xff\xfe not UTF-8")
 	checkRoundTrip(t, []byte(nil), []byte{}, []byte{0, 255}, make([]byte, 256), make([]byte, 1<<16))
 	checkRoundTrip(t, []int(nil), []int{}, []int{1, -2, 3}, make([]int, 16), make([]int, 1<<16))
 	checkRoundTrip(t, [3]string{"a", "", "c"})
@@ -136,7 +138,8 @@ func TestTaggedFieldsStayAtHome(t *testing.T) {
 func TestTimesKeepTheInstant(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	for _, at := range []time.Time{
-		{}, time.Unix(0, 0), time.Unix(1<<32-1, 0), time.Unix(1<<32, 0), time.Unix(1<<34-1, 999999999), time.Unix(1<<34, 1),
+		{}, time.Unix(0, 0), time.Unix(1<<32-1, 0), time.Unix(1<<32, 0), time.Unix(1<<34-1, 999999999),
+		time.Unix(1<<34, 1),
 		time.Unix(-1, 5), time.Date(2025, 1, 2, 3, 4, 5, 6, zone), time.Now(),
 	} {
 		got := roundTrip(t, at)
@@ -155,7 +158,8 @@ func TestNaNKeepsItsBits(t *testing.T) {
 	if got := math.Float32bits(roundTrip(t, math.Float32frombits(signalling32))); got != signalling32 {
 		t.Errorf("float32 %x", got)
 	}
-	if got := math.Float32bits(float32(roundTrip(t, []reading{reading(math.Float32frombits(signalling32))})[0])); got != signalling32 {
+	if got := math.Float32bits(float32(roundTrip(t,
+		[]reading{reading(math.Float32frombits(signalling32))})[0])); got != signalling32 {
 		t.Errorf("reading %x", got)
 	}
 	if got := math.Float64bits(roundTrip(t, math.Float64frombits(signalling64))); got != signalling64 {

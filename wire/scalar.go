@@ -2,7 +2,8 @@ package wire
 
 import "reflect"
 
-// scalarCodec returns the codec of a type whose values are single numbers or strings, and their fewest bytes; nil for others.
+// scalarCodec returns the codec of a type whose values are single numbers or strings, and their
+// fewest bytes; nil for others.
 func scalarCodec(t reflect.Type) (c codec, min int) {
 	switch t.Kind() {
 	case reflect.Bool:

@@ -53,8 +53,8 @@ func (d *Decoder) length(size, min int) (int, error) {
 	return d.fits(int64(n), min)
 }
 
-// fits returns n if so many things of at least min bytes can follow. Whatever is allocated for n things
-// is allocated after this.
+// fits returns n if so many things of at least min bytes can follow. Whatever is allocated for n
+// things is allocated after this.
 func (d *Decoder) fits(n int64, min int) (int, error) {
 	if left := len(d.body) - d.off; n > int64(left/min) {
 		return 0, d.fail(d.off, "%d of at least %d bytes each announced, %d bytes left", n, min, left)
@@ -74,7 +74,8 @@ func (d *Decoder) skip() error {
 	return nil
 }
 
-// skipOne reads one value, of an array or a map only the beginning, and returns how many values are in it.
+// skipOne reads one value, of an array or a map only the beginning, and returns how many values are
+// in it.
 func (d *Decoder) skipOne() (nested int, err error) {
 	c, err := d.code()
 	if err != nil {

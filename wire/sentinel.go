@@ -20,14 +20,16 @@ type sentinel struct {
 // sentinels are what is registered.
 var sentinels = book[sentinel]{enter: enterSentinel}
 
-// sentinelList is sorted by name, so that a message lists them in one order. It is guarded by sentinels.
+// sentinelList is sorted by name, so that a message lists them in one order. It is guarded by
+// sentinels.
 var sentinelList []sentinel
 
-// RegisterError makes errors.Is(e, err) true for an error e that arrives from a process in which it was true. Both
-// processes must register err under the same name, so call it from init. It panics if err is nil or the name is taken.
+// RegisterError makes errors.Is(e, err) true for an error e that arrives from a process in which it
+// was true. Both processes must register err under the same name, so call it from init. It panics
+// if err is nil or the name is taken.
 //
-// Registered from the start, under their Go names, are the errors of package io, io/fs, os, context and errors that
-// callers test for.
+// Registered from the start, under their Go names, are the errors of package io, io/fs, os, context
+// and errors that callers test for.
 func RegisterError(name string, err error) {
 	if err == nil {
 		panic(fmt.Sprintf("wire: RegisterError(%q): the error is nil", name))
@@ -71,7 +73,8 @@ func init() {
 
 // findSentinel returns where in the list name is or belongs. The caller holds the lock.
 func findSentinel(name string) (i int, found bool) {
-	return slices.BinarySearchFunc(sentinelList, name, func(s sentinel, name string) int { return strings.Compare(s.name, name) })
+	return slices.BinarySearchFunc(sentinelList, name,
+		func(s sentinel, name string) int { return strings.Compare(s.name, name) })
 }
 
 // sentinelsOf returns the names of the registered sentinels that err is.

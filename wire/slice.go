@@ -22,8 +22,8 @@ func (b *builder) fillSlice(n *node, t reflect.Type, path string) error {
 	return nil
 }
 
-// isBytes reports whether a sequence of t is written as bytes: byte itself, or a type defined as byte
-// without methods of its own for the wire.
+// isBytes reports whether a sequence of t is written as bytes: byte itself, or a type defined as
+// byte without methods of its own for the wire.
 func isBytes(t reflect.Type, n *node) bool {
 	_, plain := n.codec.(uintCodec)
 	return plain && t.Kind() == reflect.Uint8
@@ -87,9 +87,10 @@ func (c *sliceCodec) decodeAll(d *Decoder, v reflect.Value, n, ahead int) error 
 	return nil
 }
 
-// ahead returns for how many of n elements to allocate before the first is read: a few bytes may stand for
-// an element that is large in memory, and a whole message must not buy more than a small multiple of its own size, at all levels
-// together. Longer slices grow while their elements prove to be there.
+// ahead returns for how many of n elements to allocate before the first is read: a few bytes may
+// stand for an element that is large in memory, and a whole message must not buy more than a small
+// multiple of its own size, at all levels together. Longer slices grow while their elements prove
+// to be there.
 func (c *sliceCodec) ahead(d *Decoder, n int) int {
 	n = min(n, d.spare/max(c.size, 1))
 	d.spare -= n * c.size

@@ -7,8 +7,9 @@ import (
 
 // A structCodec writes a struct as the array of its fields in the order in which they are declared.
 //
-// Without their names a small struct fits into the slot of a queue, and finding a field costs nothing. The price, that both
-// sides must have the same declaration, is none where a worker is the same executable as its parent.
+// Without their names a small struct fits into the slot of a queue, and finding a field costs
+// nothing. The price, that both sides must have the same declaration, is none where a worker is the
+// same executable as its parent.
 type structCodec struct{ fields []field }
 
 type field struct {
@@ -31,7 +32,9 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 		}
 		fieldPath := path + "." + f.Name
 		if !f.IsExported() {
-			return &typeError{fieldPath, f.Type, advice(f.Type, `the field is not exported; export it, tag it wire:"-" or give the struct MarshalWire and UnmarshalWire`)}
+			return &typeError{fieldPath, f.Type,
+				advice(f.Type,
+					`the field is not exported; export it, tag it wire:"-" or give the struct MarshalWire and UnmarshalWire`)}
 		}
 		elem, err := b.node(f.Type, fieldPath)
 		if err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // Suite is the rows. It needs a device.
-var Suite = bench.NewSuite("cuda", "tensors on a GPU: handing over, copying, adding, and what killed processes leave", "torch_cuda.py", 9, rows)
+var Suite = bench.NewSuite("cuda",
+	"tensors on a GPU: handing over, copying, adding, and what killed processes leave", "torch_cuda.py", 9, rows)
 
 const (
 	gib    = 1 << 30
@@ -51,12 +52,15 @@ func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error,
 			Name: "handoff_1GiB_written", Unit: bench.Nanoseconds, Ours: probe(t.written, scale(2000)),
 			Peer: bench.AskPeer("cuda_handoff_written", size, scale(200)),
 		}, {
-			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.ours, scale(20)), Floor: probe(c.driver.measure, scale(20)),
-			Peer: bench.AskPeer("cuda_copy", size, scale(20)), Target: ofDriver,
+			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.ours, scale(20)),
+			Floor: probe(c.driver.measure, scale(20)),
+			Peer:  bench.AskPeer("cuda_copy", size, scale(20)), Target: ofDriver,
 		}, {
-			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.add, scale(20)), Floor: c.bandwidth(scale(20)), Target: ofBandwidth,
+			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.add, scale(20)),
+			Floor: c.bandwidth(scale(20)), Target: ofBandwidth,
 		}, {
-			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measure, Once: true}, Target: nothing,
+			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measure, Once: true},
+			Target: nothing,
 		},
 	}, end, nil
 }
@@ -134,12 +138,14 @@ func newTaker(ctx context.Context, x *tensor.Tensor) (t *taker, err error) {
 	return t, nil
 }
 
-// measure hands the tensor over and waits for the answer, again and again. The device has nothing to do with it.
+// measure hands the tensor over and waits for the answer, again and again. The device has nothing
+// to do with it.
 func (t *taker) measure(ctx context.Context, rounds int) error {
 	return t.hand(ctx, rounds, func() error { return nil })
 }
 
-// written is measure of a tensor that the device has just been told to write a word of: so something has to wait for it.
+// written is measure of a tensor that the device has just been told to write a word of: so
+// something has to wait for it.
 func (t *taker) written(ctx context.Context, rounds int) error {
 	return t.hand(ctx, rounds, func() error { return t.x.DeviceMemory().Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
 }
@@ -220,7 +226,8 @@ func (c *copier) add(_ context.Context, rounds int) (err error) {
 	return c.dev.Synchronize()
 }
 
-// bandwidth is how long the device's memory takes for what add reads and writes, by what the driver's copy takes, which reads once and writes once.
+// bandwidth is how long the device's memory takes for what add reads and writes, by what the
+// driver's copy takes, which reads once and writes once.
 func (c *copier) bandwidth(rounds int) *bench.Probe {
 	copied := probe(c.driver.measure, rounds)
 	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {

@@ -35,9 +35,12 @@ func TestTargets(t *testing.T) {
 	}{
 		{cudabench.HandedOver, bench.Result{Value: 20_000}, "≤ 20 µs", true},
 		{cudabench.HandedOver, bench.Result{Value: 20_001}, "≤ 20 µs", false},
-		{cudabench.HandedOver, bench.Result{Value: 20_000, Peer: "torch", RatioToPeer: 10}, "≤ 20 µs, ≥ 10 × peer", true},
-		{cudabench.HandedOver, bench.Result{Value: 20_000, Peer: "torch", RatioToPeer: 9.9}, "≤ 20 µs, ≥ 10 × peer", false},
-		{cudabench.HandedOver, bench.Result{Value: 20_001, Peer: "torch", RatioToPeer: 10}, "≤ 20 µs, ≥ 10 × peer", false},
+		{cudabench.HandedOver, bench.Result{Value: 20_000, Peer: "torch", RatioToPeer: 10},
+			"≤ 20 µs, ≥ 10 × peer", true},
+		{cudabench.HandedOver, bench.Result{Value: 20_000, Peer: "torch", RatioToPeer: 9.9},
+			"≤ 20 µs, ≥ 10 × peer", false},
+		{cudabench.HandedOver, bench.Result{Value: 20_001, Peer: "torch", RatioToPeer: 10},
+			"≤ 20 µs, ≥ 10 × peer", false},
 		{cudabench.OfDriver, bench.Result{RatioToFloor: 1.11}, "≤ 1.11 × floor", true},
 		{cudabench.OfDriver, bench.Result{RatioToFloor: 1.12}, "≤ 1.11 × floor", false},
 		{cudabench.OfBandwidth, bench.Result{RatioToFloor: 1.17}, "≤ 1.18 × floor", true},
@@ -51,7 +54,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Every row runs on a simulated device, and is done: what it says there means nothing but that nobody who was killed left anything.
+// Every row runs on a simulated device, and is done: what it says there means nothing but that
+// nobody who was killed left anything.
 func TestEveryRowRuns(t *testing.T) {
 	devices, err := sim.Create(1, 4<<30)
 	if err != nil {
@@ -61,7 +65,8 @@ func TestEveryRowRuns(t *testing.T) {
 	defer cuda.Close()
 	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
 	var out, log bytes.Buffer
-	err = bench.Run(t.Context(), bench.Options{Suites: []string{"cuda"}, More: []bench.Suite{cudabench.Suite}, Quick: true, JSON: true, Out: &out, Log: &log})
+	err = bench.Run(t.Context(), bench.Options{Suites: []string{"cuda"}, More: []bench.Suite{cudabench.Suite},
+		Quick: true, JSON: true, Out: &out, Log: &log})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
@@ -73,7 +78,8 @@ func TestEveryRowRuns(t *testing.T) {
 		}
 		seen[r.Name] = r
 	}
-	if seen["handoff_1GiB"].Value <= 0 || seen["handoff_1GiB_written"].Value <= 0 || seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 || seen["add_1GiB"].Value <= 0 {
+	if seen["handoff_1GiB"].Value <= 0 || seen["handoff_1GiB_written"].Value <= 0 ||
+		seen["copy_1GiB"].Value <= 0 || seen["copy_1GiB"].Floor <= 0 || seen["add_1GiB"].Value <= 0 {
 		t.Errorf("%+v", seen)
 	}
 	if r, ok := seen["left_by_200_killed"]; !ok || r.Value != 0 {
@@ -81,7 +87,8 @@ func TestEveryRowRuns(t *testing.T) {
 	}
 }
 
-// Where the other process does not have the device, as when this one has it for itself, the rows end with what it says.
+// Where the other process does not have the device, as when this one has it for itself, the rows
+// end with what it says.
 func TestTheOtherProcessHasAnotherDevice(t *testing.T) {
 	defer cuda.Close()
 	for range 2 { // the first is this process's, which it keeps, and the second the other one's
@@ -95,7 +102,8 @@ func TestTheOtherProcessHasAnotherDevice(t *testing.T) {
 			t.Fatal(cuda.Why())
 		}
 	}
-	err := bench.Run(t.Context(), bench.Options{Suites: []string{"cuda"}, More: []bench.Suite{cudabench.Suite}, Quick: true, JSON: true, Out: io.Discard, Log: io.Discard})
+	err := bench.Run(t.Context(), bench.Options{Suites: []string{"cuda"},
+		More: []bench.Suite{cudabench.Suite}, Quick: true, JSON: true, Out: io.Discard, Log: io.Discard})
 	if !errors.Is(err, cuda.ErrDevice) {
 		t.Errorf("%v", err)
 	}

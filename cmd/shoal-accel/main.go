@@ -1,5 +1,5 @@
-// Command shoal-accel is what the command shoal does on GPUs: it loads the driver's library, so it is dynamic, and shoal is not. Shoal finds
-// it beside itself or on the PATH.
+// Command shoal-accel is what the command shoal does on GPUs: it loads the driver's library, so it
+// is dynamic, and shoal is not. Shoal finds it beside itself or on the PATH.
 package main
 
 import (
@@ -17,9 +17,11 @@ import (
 
 // commands are named and flagged as those of shoal, which hands its arguments over as they are.
 var commands = []subcommand.Command{
-	{Name: "bench", Help: "Measure tensors on a GPU against the driver, and against PyTorch.", Runner: new(benchCommand)},
+	{Name: "bench", Help: "Measure tensors on a GPU against the driver, and against PyTorch.",
+		Runner: new(benchCommand)},
 	{Name: "hogwild", Help: "Train one network by several processes at once, on a GPU.", Runner: new(hogwildCommand)},
-	{Name: "doctor", Help: "Look at the driver and the devices, and try every way of sharing.", Runner: new(doctorCommand)},
+	{Name: "doctor", Help: "Look at the driver and the devices, and try every way of sharing.",
+		Runner: new(doctorCommand)},
 }
 
 func main() {

@@ -20,7 +20,8 @@ var meet = shoal.Register("doctor meet", func(_ context.Context, _ int, x *tenso
 	return errors.Join(err, x.Device().(*cuda.Device).Synchronize(), x.Close())
 })
 
-// examine is cuda.Examine and the one way that it cannot try alone: a tensor that another process gets, and writes.
+// examine is cuda.Examine and the one way that it cannot try alone: a tensor that another process
+// gets, and writes.
 func examine(ctx context.Context) *cuda.Report {
 	r := cuda.Examine()
 	for i := range r.Devices {

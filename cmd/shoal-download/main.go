@@ -1,9 +1,11 @@
-// Command shoal-download fetches the original files of MNIST into a folder: what shoal hogwild --download runs.
+// Command shoal-download fetches the original files of MNIST into a folder: what shoal hogwild
+// --download runs.
 //
 //	shoal-download [-mirror URL] DIR
 //
-// It is a program of its own because package net links the C library where there is a C compiler, and then each of a program's
-// workers loads it before its first statement. Run it again after a broken connection: it goes on from there.
+// It is a program of its own because package net links the C library where there is a C compiler,
+// and then each of a program's workers loads it before its first statement. Run it again after a
+// broken connection: it goes on from there.
 package main
 
 import (

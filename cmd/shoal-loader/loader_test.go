@@ -81,13 +81,16 @@ func TestSamplesAreThosePythonReads(t *testing.T) {
 				t.Fatalf("%v\n%s%s", err, out, stderr.String())
 			}
 			t.Logf("the same: %s", strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", ", "))
-			for _, name := range []string{"npy", "tokens 32 32", "tokens npy 64 64", "tokens jsonl", "jsonl", "jsonl columns", "jsonl pad", "jsonl pad columns", "no padding", "bad padding", "bad option", "bad line"} {
+			for _, name := range []string{"npy", "tokens 32 32", "tokens npy 64 64", "tokens jsonl", "jsonl",
+				"jsonl columns", "jsonl pad", "jsonl pad columns", "no padding", "bad padding", "bad option",
+				"bad line"} {
 				if !regexp.MustCompile(`(?m)^` + name + `$`).Match(out) {
 					t.Errorf("%s was not compared", name)
 				}
 			}
 			for _, name := range []string{"parquet zstd", "parquet pad", "parquet pad columns"} {
-				if text := "\n" + string(out); !strings.Contains(text, "\nno pyarrow\n") && !strings.Contains(text, "\n"+name+"\n") {
+				if text := "\n" + string(out); !strings.Contains(text, "\nno pyarrow\n") &&
+					!strings.Contains(text, "\n"+name+"\n") {
 					t.Errorf("%s was not compared", name)
 				}
 			}

@@ -1,13 +1,14 @@
-// Shoal-loader serves a DataLoader of PyTorch with the files that most data sets are in, and needs no program of one's own:
+// Shoal-loader serves a DataLoader of PyTorch with the files that most data sets are in, and needs
+// no program of one's own:
 //
 //	CGO_ENABLED=0 go build -o loader ./cmd/shoal-loader
 //
 //	torch.multiprocessing.set_executable("./loader")
 //	DataLoader(Go("images", root="train", resize=256, crop=224), num_workers=2, multiprocessing_context="spawn")
 //
-// Go is a class of a few lines in the script: docs/torch.md has it, and all options. By hand the program lists the data sets, and
-// "loader --shoal-probe NAME OPTIONS" says how many samples one has. It is a program of its own because package torch and the reader of
-// Parquet need package net.
+// Go is a class of a few lines in the script: docs/torch.md has it, and all options. By hand the
+// program lists the data sets, and "loader --shoal-probe NAME OPTIONS" says how many samples one
+// has. It is a program of its own because package torch and the reader of Parquet need package net.
 package main
 
 import (

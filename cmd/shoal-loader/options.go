@@ -63,7 +63,8 @@ func files(option any) (paths []string, err error) {
 	return paths, nil
 }
 
-// columns are those that an option names: a list of names, or a dict of names and dtypes, of which None leaves a column as it is.
+// columns are those that an option names: a list of names, or a dict of names and dtypes, of which
+// None leaves a column as it is.
 func columns(option any) (all row.Columns, err error) {
 	d, typed := option.(*torch.Dict)
 	if option == nil || !typed {
@@ -114,7 +115,8 @@ func size(option string, v any) (h, w int, err error) {
 	if t, tuple := v.(torch.Tuple); tuple {
 		items, ok = t, true
 	}
-	if ok && len(items) == 2 && !slices.ContainsFunc(items, func(item any) bool { n, ok := item.(int64); return !ok || n < 1 || n >= 1<<20 }) {
+	if ok && len(items) == 2 && !slices.ContainsFunc(items,
+		func(item any) bool { n, ok := item.(int64); return !ok || n < 1 || n >= 1<<20 }) {
 		return int(items[0].(int64)), int(items[1].(int64)), nil
 	}
 	return 0, 0, fmt.Errorf("%w %s is %v, and neither a number of pixels nor (height, width)", errOption, option, v)

@@ -55,7 +55,8 @@ type padding struct {
 	Lengths  string  `torch:"lengths"`
 }
 
-// ragged reads the option pad: a number for all columns, or a dict of columns, with a number or a dict each.
+// ragged reads the option pad: a number for all columns, or a dict of columns, with a number or a
+// dict each.
 func ragged(option any) (data.Ragged, error) {
 	columns, ok := option.(*torch.Dict)
 	if option == nil {
@@ -96,7 +97,9 @@ func pad(option string, v any) (rule data.Pad, err error) {
 		return rule, fmt.Errorf("%w %s is %T, and neither a number nor a dict", errOption, option, v)
 	}
 	if rule.Length < 0 || rule.Multiple < 0 || rule.Multiple > 0 && rule.Length%rule.Multiple != 0 {
-		return rule, fmt.Errorf("%w %s: length is %d and multiple %d; neither is negative, and length is a multiple of multiple", errOption, option, rule.Length, rule.Multiple)
+		return rule, fmt.Errorf(
+			"%w %s: length is %d and multiple %d; neither is negative, and length is a multiple of multiple",
+			errOption, option, rule.Length, rule.Multiple)
 	}
 	return rule, nil
 }

@@ -34,7 +34,8 @@ func pictureOptions(w torch.Worker) (p picture, rest torch.Worker, err error) {
 	for k, v := range w.Args.All() {
 		args := rest.Args
 		switch k {
-		case "transform", "resize", "crop", "random_crop", "random_resized_crop", "flip", "vertical_flip", "mean", "std", "dtype", "channels":
+		case "transform", "resize", "crop", "random_crop", "random_resized_crop", "flip", "vertical_flip",
+			"mean", "std", "dtype", "channels":
 			args = own
 		}
 		if err := args.Set(k, v); err != nil {
@@ -53,8 +54,10 @@ func (p picture) steps() (steps image.Pipeline, err error) {
 		return nil, fmt.Errorf("%w channels is %d, and neither 1 nor 3", errOption, p.Channels)
 	}
 	if p.Transform != nil {
-		if p.Resize != nil || p.Crop != nil || p.RandomCrop != nil || p.RandomResizedCrop != nil || p.Flip+p.VerticalFlip != 0 || p.Mean != nil || p.Std != nil || p.DType != nil {
-			return nil, fmt.Errorf("%w transform does all that is done: leave out the others, or put them into it", errOption)
+		if p.Resize != nil || p.Crop != nil || p.RandomCrop != nil || p.RandomResizedCrop != nil ||
+			p.Flip+p.VerticalFlip != 0 || p.Mean != nil || p.Std != nil || p.DType != nil {
+			return nil, fmt.Errorf(
+				"%w transform does all that is done: leave out the others, or put them into it", errOption)
 		}
 		return p.Transform, nil
 	}
@@ -68,7 +71,8 @@ func (p picture) steps() (steps image.Pipeline, err error) {
 		steps = append(steps, image.RandomVerticalFlip{P: p.VerticalFlip})
 	}
 	if p.Flip < 0 || p.Flip > 1 || p.VerticalFlip < 0 || p.VerticalFlip > 1 {
-		return nil, fmt.Errorf("%w flip is %v and vertical_flip %v, and a probability is from 0 to 1", errOption, p.Flip, p.VerticalFlip)
+		return nil, fmt.Errorf("%w flip is %v and vertical_flip %v, and a probability is from 0 to 1",
+			errOption, p.Flip, p.VerticalFlip)
 	}
 	return p.numbers(steps)
 }
@@ -84,7 +88,8 @@ func (p picture) sizes() (steps image.Pipeline, err error) {
 		{"resize", p.Resize, size, func(h, w int) image.Step { return image.Resize{H: h, W: w} }},
 		{"crop", p.Crop, square, func(h, w int) image.Step { return image.CenterCrop{H: h, W: w} }},
 		{"random_crop", p.RandomCrop, square, func(h, w int) image.Step { return image.RandomCrop{H: h, W: w} }},
-		{"random_resized_crop", p.RandomResizedCrop, square, func(h, w int) image.Step { return image.RandomResizedCrop{H: h, W: w} }},
+		{"random_resized_crop", p.RandomResizedCrop, square,
+			func(h, w int) image.Step { return image.RandomResizedCrop{H: h, W: w} }},
 	} {
 		if s.option == nil {
 			continue
@@ -110,13 +115,15 @@ func (p picture) numbers(steps image.Pipeline) (image.Pipeline, error) {
 	switch {
 	case dt == tensor.Float32:
 		if n, m := len(p.Mean), len(p.Std); n > 1 && n != p.Channels || m > 1 && m != p.Channels {
-			return nil, fmt.Errorf("%w mean has %d numbers and std %d, and images have %d channels", errOption, n, m, p.Channels)
+			return nil, fmt.Errorf("%w mean has %d numbers and std %d, and images have %d channels",
+				errOption, n, m, p.Channels)
 		}
 		return append(steps, image.Normalize{Mean: p.Mean, Std: p.Std, As: image.Divided}), nil
 	case dt == tensor.Uint8 && p.Mean == nil && p.Std == nil:
 		return steps, nil
 	}
-	return nil, fmt.Errorf("%w dtype of images is %v, and neither float32 nor, without mean and std, uint8", errOption, dt)
+	return nil, fmt.Errorf("%w dtype of images is %v, and neither float32 nor, without mean and std, uint8",
+		errOption, dt)
 }
 
 func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {

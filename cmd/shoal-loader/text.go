@@ -46,7 +46,8 @@ func openTokens(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	return tokens.Open(args.Path, o)
 }
 
-// lines are lists of tokens in lines of JSON: a sample is so many tokens, and how many of them are the line's.
+// lines are lists of tokens in lines of JSON: a sample is so many tokens, and how many of them are
+// the line's.
 type lines struct {
 	set *jsonl.Set
 	text
@@ -86,7 +87,8 @@ func (l lines) Get(ctx context.Context, i int) (data.Sample, error) {
 	}
 	t, ok := v.(*tensor.Tensor)
 	if !ok || t.Dims() != 1 || t.DType() != tensor.Int64 && t.Numel() > 0 {
-		return nil, fmt.Errorf("line %d of %s that are not blank: %w; column names the one that is", i+1, l.Path, errTokens)
+		return nil, fmt.Errorf("line %d of %s that are not blank: %w; column names the one that is", i+1,
+			l.Path, errTokens)
 	}
 	window := make([]int64, l.Length)
 	n := 0
@@ -95,7 +97,8 @@ func (l lines) Get(ctx context.Context, i int) (data.Sample, error) {
 	}
 	for k, token := range window[:n] {
 		if l.Vocabulary > 0 && (token < 0 || token >= int64(l.Vocabulary)) {
-			return nil, fmt.Errorf("line %d of %s that are not blank: %w: token %d is %d of %d", i+1, l.Path, tokens.ErrVocabulary, k, token, l.Vocabulary)
+			return nil, fmt.Errorf("line %d of %s that are not blank: %w: token %d is %d of %d", i+1, l.Path,
+				tokens.ErrVocabulary, k, token, l.Vocabulary)
 		}
 	}
 	for k := n; k < len(window); k++ {

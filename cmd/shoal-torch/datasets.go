@@ -60,7 +60,8 @@ func (l *light) Gather(_ context.Context, indices []int, into data.Batch) error 
 	return nil
 }
 
-// photographs are 100 files of JPEG, 224×224, again and again. A worker makes one sample at a time, in the memory of the one before.
+// photographs are 100 files of JPEG, 224×224, again and again. A worker makes one sample at a time,
+// in the memory of the one before.
 type photographs struct {
 	n     int
 	dir   string

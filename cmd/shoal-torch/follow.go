@@ -98,7 +98,8 @@ func (f *follower) withStarted() error {
 		return err
 	}
 	if f.started == nil {
-		if f.started, err = (torch.Python{Path: s.Python, Dir: filepath.Dir(s.Path)}).Spawn(f.ctx, s.Path+":spawned"); err != nil {
+		if f.started, err = (torch.Python{Path: s.Python, Dir: filepath.Dir(s.Path)}).Spawn(f.ctx,
+			s.Path+":spawned"); err != nil {
 			return err
 		}
 	}
@@ -205,8 +206,8 @@ func (f *follower) from() error {
 	return nil
 }
 
-// share is from, but says what processor time this process, all of it, has spent from waiting for the message until it had the tensor: what
-// is waited for PyTorch does not count.
+// share is from, but says what processor time this process, all of it, has spent from waiting for
+// the message until it had the tensor: what is waited for PyTorch does not count.
 func (f *follower) share() error {
 	var spent time.Duration
 	for i := range f.Rounds {

@@ -1,5 +1,6 @@
-// Shoal-torch is what PyTorch starts in the suites torchpeer and torchloader of shoal bench: the other side of a connection, and the
-// workers of a DataLoader. It is a program of its own because package torch needs package net, which would make shoal dynamic.
+// Shoal-torch is what PyTorch starts in the suites torchpeer and torchloader of shoal bench: the
+// other side of a connection, and the workers of a DataLoader. It is a program of its own because
+// package torch needs package net, which would make shoal dynamic.
 package main
 
 import (

@@ -10,10 +10,12 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/beside"
 )
 
-// accel is the program for GPUs: it loads the driver's library, which this one, being static, cannot.
+// accel is the program for GPUs: it loads the driver's library, which this one, being static,
+// cannot.
 const accel = "shoal-accel"
 
-// handOver has the program for GPUs do what this one was asked for. If that one fails, so does this one, with its status: the reason has been told.
+// handOver has the program for GPUs do what this one was asked for. If that one fails, so does this
+// one, with its status: the reason has been told.
 func handOver(ctx context.Context) error {
 	c, err := beside.Command(ctx, accel, os.Args[1:]...)
 	if err != nil {

@@ -19,5 +19,6 @@ type convertCommand struct {
 
 // Run says on standard output what was written.
 func (c *convertCommand) Run(ctx context.Context) error {
-	return files.Convert(ctx, os.Stdout, os.Stderr, c.Args.From, c.Args.To, files.Options{MaxBytes: c.MaxBytes, Strict: c.Strict})
+	return files.Convert(ctx, os.Stdout, os.Stderr, c.Args.From, c.Args.To,
+		files.Options{MaxBytes: c.MaxBytes, Strict: c.Strict})
 }

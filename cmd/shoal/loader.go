@@ -10,7 +10,8 @@ import (
 // loaderCommand is shoal loader.
 type loaderCommand struct{}
 
-// Run says where the program is that PyTorch starts, which this one cannot be: it needs package net.
+// Run says where the program is that PyTorch starts, which this one cannot be: it needs package
+// net.
 func (*loaderCommand) Run(context.Context) error {
 	path, err := beside.Find("shoal-loader")
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command shoal is the command line of Shoal: measuring, and the examples that are worth running. It exits with status 0 if all went well, 2 if
-// it was asked for what it does not have, 1 if anything else failed, and 130 or 143 after SIGINT or SIGTERM.
+// Command shoal is the command line of Shoal: measuring, and the examples that are worth running.
+// It exits with status 0 if all went well, 2 if it was asked for what it does not have, 1 if
+// anything else failed, and 130 or 143 after SIGINT or SIGTERM.
 package main
 
 import (
@@ -11,13 +12,21 @@ import (
 
 // Each command has a file of its own.
 var commands = []subcommand.Command{
-	{Name: "hogwild", Help: "Train one network on handwritten digits by several processes without locks.", Runner: new(hogwildCommand)},
+	{Name: "hogwild", Help: "Train one network on handwritten digits by several processes without locks.",
+		Runner: new(hogwildCommand)},
 	{Name: "bench", Help: "Measure Shoal against this machine, and against PyTorch.", Runner: new(benchCommand)},
-	{Name: "loader", Help: "Say where the ready-made loader for PyTorch's DataLoader is, and how a script uses it.", Runner: new(loaderCommand)},
-	{Name: "inspect", Help: "Print the tensors in a file: names, dtypes, shapes, sizes, statistics.", Runner: new(inspectCommand)},
-	{Name: "convert", Help: "Write the tensors of one file to another, of another format.", Runner: new(convertCommand)},
-	{Name: "doctor", Help: "Look at this machine and at the Shoal programs on it, and say what to set.", Runner: new(doctorCommand)},
-	{Name: "top", Help: "Show the Shoal programs on this machine, who holds how much, and what moves, again and again.", Runner: new(topCommand)},
+	{Name: "loader",
+		Help:   "Say where the ready-made loader for PyTorch's DataLoader is, and how a script uses it.",
+		Runner: new(loaderCommand)},
+	{Name: "inspect", Help: "Print the tensors in a file: names, dtypes, shapes, sizes, statistics.",
+		Runner: new(inspectCommand)},
+	{Name: "convert", Help: "Write the tensors of one file to another, of another format.",
+		Runner: new(convertCommand)},
+	{Name: "doctor", Help: "Look at this machine and at the Shoal programs on it, and say what to set.",
+		Runner: new(doctorCommand)},
+	{Name: "top",
+		Help:   "Show the Shoal programs on this machine, who holds how much, and what moves, again and again.",
+		Runner: new(topCommand)},
 	{Name: "version", Help: "Print which build of Shoal and of Go this is.", Runner: new(versionCommand)},
 }
 

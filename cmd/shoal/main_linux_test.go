@@ -36,14 +36,16 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// disturb SIGNAL WHOM PROGRAM ARG… runs a program, and when the first line of a worker is seen on its standard error, sends the signal
-// to that worker, to the root, or to all, as a terminal does. The files output, errors and exit have what it wrote and its exit status.
+// disturb SIGNAL WHOM PROGRAM ARG… runs a program, and when the first line of a worker is seen on
+// its standard error, sends the signal to that worker, to the root, or to all, as a terminal does.
+// The files output, errors and exit have what it wrote and its exit status.
 func disturb(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "INT": syscall.SIGINT}
 	self, err := os.Executable()
 	ts.Check(err)
 	var output, errors strings.Builder
-	c := exec.Cmd{Path: self, Args: args[2:], Dir: ts.MkAbs("."), Env: append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR")), Stdout: &output,
+	c := exec.Cmd{Path: self, Args: args[2:], Dir: ts.MkAbs("."),
+		Env: append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR")), Stdout: &output,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
 	pipe, err := c.StderrPipe()
 	ts.Check(err)
@@ -86,7 +88,8 @@ func status(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// idx FILE N writes the header of n images of 28×28 bytes, and no image; gzipped if the name ends so.
+// idx FILE N writes the header of n images of 28×28 bytes, and no image; gzipped if the name ends
+// so.
 func idx(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.ParseUint(args[1], 10, 32)
 	ts.Check(err)

@@ -40,12 +40,14 @@ func (f *fetch) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !ok:
-		return errors.Join(fmt.Errorf("%w: its SHA-256 is not %s; try another mirror than %s", ErrChecksum, f.sha256, f.mirror), os.Remove(f.part()))
+		return errors.Join(fmt.Errorf("%w: its SHA-256 is not %s; try another mirror than %s", ErrChecksum,
+			f.sha256, f.mirror), os.Remove(f.part()))
 	}
 	return os.Rename(f.part(), f.path())
 }
 
-// complete makes the part file as long as the whole one, or longer if the server sends something else.
+// complete makes the part file as long as the whole one, or longer if the server sends something
+// else.
 func (f *fetch) complete(ctx context.Context) error {
 	part, err := os.OpenFile(f.part(), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -92,7 +94,8 @@ func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error)
 	continued := resp.StatusCode == http.StatusPartialContent && have > 0
 	if resp.StatusCode != http.StatusOK && !continued {
 		resp.Body.Close()
-		return nil, fmt.Errorf("%w: %s answers %s; name another mirror, or put the file into %s by hand", ErrStatus, address, resp.Status, f.dir)
+		return nil, fmt.Errorf("%w: %s answers %s; name another mirror, or put the file into %s by hand",
+			ErrStatus, address, resp.Status, f.dir)
 	}
 	return resp, nil
 }

@@ -27,9 +27,10 @@ var mnist = []file{
 // Progress is told how many bytes of a file are there, of how many in all.
 type Progress func(name string, done, total int64)
 
-// MNIST fetches the four files of MNIST, 11.6 MB, into dir, which it makes if need be. mirror is the URL of a directory that has
-// them; "" means Mirror. Files that are there already, by their checksum, are not fetched again, and a file that came in part is
-// continued; so after an error that wraps ErrPartial, call it again. A file gets its name only when it is whole and its checksum
+// MNIST fetches the four files of MNIST, 11.6 MB, into dir, which it makes if need be. mirror is
+// the URL of a directory that has them; "" means Mirror. Files that are there already, by their
+// checksum, are not fetched again, and a file that came in part is continued; so after an error
+// that wraps ErrPartial, call it again. A file gets its name only when it is whole and its checksum
 // is right. progress may be nil; it is called in the caller's goroutine.
 func MNIST(ctx context.Context, dir, mirror string, progress Progress) error {
 	if mirror == "" {

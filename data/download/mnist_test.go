@@ -19,7 +19,8 @@ import (
 // contents is longer than the pieces that are read at once.
 var contents = bytes.Repeat([]byte("0123456789abcdef"), 20_000)
 
-// mirror serves contents as the file "set.gz", and counts the requests and those of them that ask for a part.
+// mirror serves contents as the file "set.gz", and counts the requests and those of them that ask
+// for a part.
 type mirror struct {
 	serve          http.HandlerFunc
 	asked, resumed int
@@ -165,7 +166,8 @@ func TestAnEarlyEndIsPartial(t *testing.T) {
 
 func TestARefusalNamesTheAddress(t *testing.T) {
 	err := fetch(t, &mirror{serve: http.NotFound}, t.TempDir(), nil)
-	if !errors.Is(err, download.ErrStatus) || !strings.Contains(err.Error(), "/sets/set.gz") || !strings.Contains(err.Error(), "404") {
+	if !errors.Is(err, download.ErrStatus) || !strings.Contains(err.Error(), "/sets/set.gz") ||
+		!strings.Contains(err.Error(), "404") {
 		t.Errorf("%v, want ErrStatus with the address", err)
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// Affine moves pixels: the one in column x and row y is that at (m[0]·x + m[1]·y + m[2], m[3]·x + m[4]·y + m[5]) of before, where centers of pixels count, or
-// fill where that is outside. The filter is Nearest or Bilinear.
+// Affine moves pixels: the one in column x and row y is that at (m[0]·x + m[1]·y + m[2], m[3]·x +
+// m[4]·y + m[5]) of before, where centers of pixels count, or fill where that is outside. The
+// filter is Nearest or Bilinear.
 func (im *Image) Affine(m [6]float64, filter Filter, fill uint8) {
 	h, w, n := im.H, im.W, im.H*im.W
 	before := im.become(im.C, h, w)
@@ -70,8 +71,8 @@ func blend4(p []uint8, w, h int, u, v float64) uint8 {
 	return uint8(above + (below-above)*dy)
 }
 
-// Rotation is the matrix for Affine that turns h×w pixels about their middle, clockwise by degrees, scales and shears them, by degrees, and then moves
-// them by dx and dy pixels.
+// Rotation is the matrix for Affine that turns h×w pixels about their middle, clockwise by degrees,
+// scales and shears them, by degrees, and then moves them by dx and dy pixels.
 func Rotation(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float64 {
 	rot, sx, sy := degrees*math.Pi/180, shearX*math.Pi/180, shearY*math.Pi/180
 	a := math.Cos(rot-sy) / math.Cos(sy)
@@ -85,8 +86,9 @@ func Rotation(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float
 	return m
 }
 
-// RandomAffine turns images by up to Degrees, moves them by up to Translate of their height and width, scales them by Scale[0] to Scale[1] and shears
-// them by up to Shear degrees. Zeros leave that alone. Fill is what was outside.
+// RandomAffine turns images by up to Degrees, moves them by up to Translate of their height and
+// width, scales them by Scale[0] to Scale[1] and shears them by up to Shear degrees. Zeros leave
+// that alone. Fill is what was outside.
 type RandomAffine struct {
 	Degrees   float64
 	Translate [2]float64 // of height and width
@@ -103,7 +105,8 @@ func (s RandomAffine) Apply(im *Image, r *rand.Rand) error {
 	}
 	either := func(most float64) float64 { return between(r, -most, most) }
 	degrees := either(s.Degrees)
-	dy, dx := math.RoundToEven(either(s.Translate[0]*float64(im.H))), math.RoundToEven(either(s.Translate[1]*float64(im.W)))
+	dy, dx := math.RoundToEven(either(s.Translate[0]*float64(im.H))),
+		math.RoundToEven(either(s.Translate[1]*float64(im.W)))
 	scale := 1.0
 	if s.Scale != [2]float64{} {
 		scale = between(r, s.Scale[0], s.Scale[1])

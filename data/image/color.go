@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// blend moves the pixels of a plane from other ones, of: a factor of 0 leaves these, 1 what is there, and more exaggerates.
+// blend moves the pixels of a plane from other ones, of: a factor of 0 leaves these, 1 what is
+// there, and more exaggerates.
 func blend(p []uint8, factor float64, of func(i int) uint8) {
 	f := float32(factor)
 	for i, v := range p {
@@ -49,7 +50,8 @@ func (im *Image) AdjustContrast(factor float64) {
 	im.blendAll(factor, uint8(float64(sum)/float64(len(gray))+0.5))
 }
 
-// AdjustSaturation makes the image grey for a factor of 0, and leaves it alone for 1. One plane has no colours.
+// AdjustSaturation makes the image grey for a factor of 0, and leaves it alone for 1. One plane has
+// no colours.
 func (im *Image) AdjustSaturation(factor float64) {
 	if im.C == 1 {
 		return
@@ -60,8 +62,8 @@ func (im *Image) AdjustSaturation(factor float64) {
 	}
 }
 
-// ColorJitter changes brightness, contrast and saturation by a random factor of up to so much more or less than 1, and the hue by up to so much of its
-// circle, in random order.
+// ColorJitter changes brightness, contrast and saturation by a random factor of up to so much more
+// or less than 1, and the hue by up to so much of its circle, in random order.
 type ColorJitter struct {
 	Brightness, Contrast, Saturation float64 // factors of 1-x to 1+x, but not below 0
 	Hue                              float64 // up to 0.5

@@ -6,7 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// Crop leaves of the image the h×w pixels that begin in row y and column x, which may be outside of it: what is there is black.
+// Crop leaves of the image the h×w pixels that begin in row y and column x, which may be outside of
+// it: what is there is black.
 func (im *Image) Crop(y, x, h, w int) {
 	if y == 0 && x == 0 && h == im.H && w == im.W {
 		return
@@ -39,7 +40,8 @@ const (
 	Symmetric                // the image in a mirror, with it
 )
 
-// Pad adds pixels at each side of an image. Fill, where the Mode is Constant, is one byte for all planes or one for each; without it they are black.
+// Pad adds pixels at each side of an image. Fill, where the Mode is Constant, is one byte for all
+// planes or one for each; without it they are black.
 type Pad struct {
 	Top, Left, Bottom, Right int // at least 0
 	Mode                     PadMode
@@ -92,7 +94,8 @@ func (s Pad) check(im *Image) error {
 		return err
 	}
 	for _, n := range []int{s.Top, s.Left, s.Bottom, s.Right} {
-		beyond := n < 0 || n > DefaultMaxPixels || s.Mode == Reflect && n >= min(im.H, im.W) || s.Mode == Symmetric && n > min(im.H, im.W)
+		beyond := n < 0 || n > DefaultMaxPixels || s.Mode == Reflect && n >= min(im.H, im.W) ||
+			s.Mode == Symmetric && n > min(im.H, im.W)
 		if beyond {
 			return fmt.Errorf("%w: %d pixels around %d×%d", ErrSize, n, im.H, im.W)
 		}
@@ -159,7 +162,8 @@ func room(h, w int) error {
 	return nil
 }
 
-// RandomCrop leaves H×W pixels of anywhere in the image, of which Padding black ones are a part on each side.
+// RandomCrop leaves H×W pixels of anywhere in the image, of which Padding black ones are a part on
+// each side.
 type RandomCrop struct{ H, W, Padding int }
 
 // Apply crops the image.
@@ -169,15 +173,17 @@ func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
 	}
 	spareH, spareW := im.H+2*s.Padding-s.H, im.W+2*s.Padding-s.W
 	if spareH < 0 || spareW < 0 {
-		return fmt.Errorf("%w: a crop of %d×%d of %d×%d pixels and %d around them", ErrSize, s.H, s.W, im.H, im.W, s.Padding)
+		return fmt.Errorf("%w: a crop of %d×%d of %d×%d pixels and %d around them", ErrSize, s.H, s.W, im.H,
+			im.W, s.Padding)
 	}
 	y, x := r.IntN(spareH+1), r.IntN(spareW+1)
 	im.Crop(y-s.Padding, x-s.Padding, s.H, s.W)
 	return nil
 }
 
-// RandomResizedCrop resizes a part of anywhere in the image to H×W: Scale[0] to Scale[1] of its pixels, Ratio[0] to Ratio[1] times as wide
-// as high. Zeros mean torchvision's 0.08 to 1, and 3/4 to 4/3.
+// RandomResizedCrop resizes a part of anywhere in the image to H×W: Scale[0] to Scale[1] of its
+// pixels, Ratio[0] to Ratio[1] times as wide as high. Zeros mean torchvision's 0.08 to 1, and 3/4
+// to 4/3.
 type RandomResizedCrop struct {
 	H, W         int
 	Scale, Ratio [2]float64

@@ -36,7 +36,8 @@ func slopes(t testing.TB, h, w int) []byte {
 
 func TestADraftIsAsSmallAsItMayBe(t *testing.T) {
 	file := slopes(t, 205, 330)
-	for _, c := range []struct{ h, w, times int }{{25, 41, 8}, {26, 41, 4}, {25, 42, 4}, {51, 82, 4}, {52, 80, 2}, {102, 165, 2}, {103, 1, 1}, {205, 330, 1}, {300, 300, 1}, {1, 1, 8}} {
+	for _, c := range []struct{ h, w, times int }{{25, 41, 8}, {26, 41, 4}, {25, 42, 4}, {51, 82, 4},
+		{52, 80, 2}, {102, 165, 2}, {103, 1, 1}, {205, 330, 1}, {300, 300, 1}, {1, 1, 8}} {
 		im := new(image.Image)
 		if err := im.DecodeDraft(file, 3, c.h, c.w); err != nil {
 			t.Fatal(err)
@@ -73,7 +74,8 @@ func TestAGapDecodesADraft(t *testing.T) {
 	} {
 		for _, steps := range []image.Pipeline{{c.step}, {image.Pipeline{c.step}, image.RandomHorizontalFlip{}}} {
 			got, want := new(image.Image), new(image.Image)
-			if err := errors.Join(steps.Make(got, file, 3, rand.New(rand.NewPCG(1, 1))), want.DecodeDraft(file, 3, c.leastH, c.leastW)); err != nil {
+			if err := errors.Join(steps.Make(got, file, 3, rand.New(rand.NewPCG(1, 1))),
+				want.DecodeDraft(file, 3, c.leastH, c.leastW)); err != nil {
 				t.Fatal(err)
 			}
 			if want.H == 205 {
@@ -88,7 +90,8 @@ func TestAGapDecodesADraft(t *testing.T) {
 	// Behind another step a Gap means nothing.
 	late, whole := new(image.Image), new(image.Image)
 	crop := image.CenterCrop{H: 200, W: 300}
-	err := errors.Join(image.Pipeline{crop, image.Resize{H: 20, W: 30, Gap: 1}}.Make(late, file, 3, rand.New(rand.NewPCG(1, 1))),
+	err := errors.Join(image.Pipeline{crop, image.Resize{H: 20, W: 30, Gap: 1}}.Make(late, file, 3,
+		rand.New(rand.NewPCG(1, 1))),
 		image.Pipeline{crop, image.Resize{H: 20, W: 30}}.Make(whole, file, 3, rand.New(rand.NewPCG(1, 1))))
 	if err != nil || !slices.Equal(late.Pix, whole.Pix) {
 		t.Errorf("a Resize with a Gap behind a crop: %v", err)

@@ -12,8 +12,9 @@ func (im *Image) FlipHorizontal() {
 	pixel.Mirror(im.Pix, before, im.W)
 }
 
-// Mirror writes rows of width elements from right to left, for data sets whose images are in memory: it is a copy and a flip in one. dst and src have as
-// many elements and do not overlap; it panics if these are not rows.
+// Mirror writes rows of width elements from right to left, for data sets whose images are in
+// memory: it is a copy and a flip in one. dst and src have as many elements and do not overlap; it
+// panics if these are not rows.
 func Mirror[T uint8 | float32](dst, src []T, width int) { pixel.Mirror(dst, src, width) }
 
 // FlipVertical makes the top the bottom.

@@ -17,18 +17,23 @@ var (
 // ToTensor makes float32 of pixels, from 0 to 1.
 var ToTensor = Normalize{}
 
-// An Arithmetic is the order in which Normalize rounds, which decides about the last bit of its numbers.
+// An Arithmetic is the order in which Normalize rounds, which decides about the last bit of its
+// numbers.
 type Arithmetic uint8
 
 const (
-	Fused    Arithmetic = iota // one multiplication and one addition for a pixel: the quickest
-	Divided                    // x/255, then minus Mean, then over Std: torchvision's ToTensor or ConvertImageDtype, and Normalize
-	Scaled                     // x·(1/255), and so on: torchvision's v2.ToDtype(torch.float32, scale=True), and Normalize
-	Unscaled                   // x itself, from 0 to 255, and so on: v2.ToDtype(torch.float32), and Normalize
+	Fused Arithmetic = iota // one multiplication and one addition for a pixel: the quickest
+	// x/255, then minus Mean, then over Std: torchvision's ToTensor or ConvertImageDtype, and
+	// Normalize
+	Divided
+	// x·(1/255), and so on: torchvision's v2.ToDtype(torch.float32, scale=True), and Normalize
+	Scaled
+	Unscaled // x itself, from 0 to 255, and so on: v2.ToDtype(torch.float32), and Normalize
 )
 
-// Normalize makes float32 of pixels: (x/255 - Mean) / Std, with one number for each plane or one for all. Without them it is [ToTensor]. Steps that
-// follow see numbers and no pixels, which only RandomErasing does, and a Normalize with a Mean or Std: it makes (x - Mean) / Std of numbers.
+// Normalize makes float32 of pixels: (x/255 - Mean) / Std, with one number for each plane or one
+// for all. Without them it is [ToTensor]. Steps that follow see numbers and no pixels, which only
+// RandomErasing does, and a Normalize with a Mean or Std: it makes (x - Mean) / Std of numbers.
 //
 // With an Arithmetic other than Fused the numbers are PyTorch's, to the last bit.
 type Normalize struct {
@@ -137,8 +142,9 @@ func of(numbers []float32, c, planes int, none float32) (float32, error) {
 	return 0, fmt.Errorf("%w: %d numbers for %d planes", ErrSize, len(numbers), planes)
 }
 
-// RandomErasing writes Value over a part of anywhere in the image, with probability P: Scale[0] to Scale[1] of its pixels, Ratio[0] to Ratio[1] times
-// as high as wide. Zeros mean torchvision's 0.02 to 0.33, and 0.3 to 3.3. The value is one of numbers after Normalize, and of bytes before.
+// RandomErasing writes Value over a part of anywhere in the image, with probability P: Scale[0] to
+// Scale[1] of its pixels, Ratio[0] to Ratio[1] times as high as wide. Zeros mean torchvision's 0.02
+// to 0.33, and 0.3 to 3.3. The value is one of numbers after Normalize, and of bytes before.
 type RandomErasing struct {
 	P            float64
 	Scale, Ratio [2]float64

@@ -20,16 +20,19 @@ func bytesAll(im *image.Image) {
 	im.SetPacked(packed, 3, 16, 16)
 }
 
-// The checksums are those of the bytes that torchvision 0.29 and PyTorch 2.15 make of the same image.
+// The checksums are those of the bytes that torchvision 0.29 and PyTorch 2.15 make of the same
+// image.
 func TestNumbersAreThoseOfTorchvision(t *testing.T) {
 	im := new(image.Image)
 	for _, c := range []struct {
 		as         image.Arithmetic
 		plain, sum uint32
 	}{
-		{image.Divided, 0x1a0f4edf, 0xbd18b1b8}, {image.Scaled, 0xafde3608, 0x1cc110bd}, {image.Unscaled, 0x5845b812, 0x0e086ff5},
+		{image.Divided, 0x1a0f4edf, 0xbd18b1b8}, {image.Scaled, 0xafde3608, 0x1cc110bd},
+		{image.Unscaled, 0x5845b812, 0x0e086ff5},
 	} {
-		first, normal := image.Normalize{As: c.as}, image.Normalize{As: c.as, Mean: image.MeanOfImageNet, Std: image.StdOfImageNet}
+		first, normal := image.Normalize{As: c.as},
+			image.Normalize{As: c.as, Mean: image.MeanOfImageNet, Std: image.StdOfImageNet}
 		for _, made := range []struct {
 			steps image.Pipeline
 			want  uint32
@@ -51,7 +54,9 @@ func TestWritePackedIsWhatApplyMakes(t *testing.T) {
 	for i := range packed {
 		packed[i] = uint8(i * 5)
 	}
-	for _, p := range []image.Pipeline{{}, {image.RandomCrop{H: 4, W: 4}}, {image.Pad{Top: 1}, image.ToTensor}, {image.RandomApply{P: 0.5, Steps: image.Pipeline{image.Resize{H: 7, W: 5}, image.RandomVerticalFlip{P: 1}}}}} {
+	for _, p := range []image.Pipeline{{}, {image.RandomCrop{H: 4, W: 4}},
+		{image.Pad{Top: 1}, image.ToTensor},
+		{image.RandomApply{P: 0.5, Steps: image.Pipeline{image.Resize{H: 7, W: 5}, image.RandomVerticalFlip{P: 1}}}}} {
 		for seed := range uint64(4) {
 			r := func() *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 			one, other := new(image.Image), new(image.Image)
@@ -66,7 +71,8 @@ func TestWritePackedIsWhatApplyMakes(t *testing.T) {
 			if !slices.Equal(pixels, one.Pix) || !slices.Equal(numbers, one.Numbers) {
 				t.Errorf("%+v writes something else", p)
 			}
-			if err := p.WritePacked(make([]uint8, 1), nil, other, packed, 3, 7, 5, r()); !errors.Is(err, image.ErrSize) {
+			if err := p.WritePacked(make([]uint8, 1), nil, other, packed, 3, 7, 5, r()); !errors.Is(err,
+				image.ErrSize) {
 				t.Errorf("to a row of one byte: %v", err)
 			}
 		}
@@ -77,8 +83,11 @@ func TestWritePackedIsWhatApplyMakes(t *testing.T) {
 func TestRegression_HugeStepsAreErrors(t *testing.T) {
 	const huge = 1 << 28
 	for _, s := range []image.Step{
-		image.Resize{H: huge}, image.Resize{H: huge, W: huge}, image.CenterCrop{H: huge, W: 1}, image.RandomResizedCrop{H: 1 << 20, W: 1 << 20},
-		image.Pad{Left: huge}, image.Pad{Left: 1 << 14, Top: 1 << 14}, image.Pad{Top: -1}, image.Pad{Top: 16, Mode: image.Reflect}, image.Pad{Left: 17, Mode: image.Symmetric}, image.Pad{Fill: []uint8{1, 2}},
+		image.Resize{H: huge}, image.Resize{H: huge, W: huge}, image.CenterCrop{H: huge, W: 1},
+		image.RandomResizedCrop{H: 1 << 20, W: 1 << 20},
+		image.Pad{Left: huge}, image.Pad{Left: 1 << 14, Top: 1 << 14}, image.Pad{Top: -1},
+		image.Pad{Top: 16, Mode: image.Reflect}, image.Pad{Left: 17, Mode: image.Symmetric},
+		image.Pad{Fill: []uint8{1, 2}},
 	} {
 		im := new(image.Image)
 		bytesAll(im)

@@ -8,11 +8,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/png"
 )
 
-// DefaultMaxPixels is how many pixels an image may have unless MaxPixels says otherwise: Pillow's limit.
+// DefaultMaxPixels is how many pixels an image may have unless MaxPixels says otherwise: Pillow's
+// limit.
 const DefaultMaxPixels = 1 << 30 / 4 / 3
 
-// An Image is planes of pixels, and the memory with which steps change them. Its zero value is ready to be decoded into, again and again;
-// it is for one goroutine at a time.
+// An Image is planes of pixels, and the memory with which steps change them. Its zero value is
+// ready to be decoded into, again and again; it is for one goroutine at a time.
 type Image struct {
 	C, H, W   int
 	Pix       []uint8   // C planes of H rows of W pixels; nil if Numbers are there
@@ -33,14 +34,17 @@ type Image struct {
 	columns, rows  []int32
 }
 
-// Decode decodes a JPEG or PNG file into channels planes, 1 for grey or 3 for red, green and blue; other kinds of images are converted as
-// Pillow's convert("L") and convert("RGB") do. An error is a [*DecodeError], and the image is then empty.
+// Decode decodes a JPEG or PNG file into channels planes, 1 for grey or 3 for red, green and blue;
+// other kinds of images are converted as Pillow's convert("L") and convert("RGB") do. An error is a
+// [*DecodeError], and the image is then empty.
 func (im *Image) Decode(data []byte, channels int) error { return im.decode(data, channels, nil) }
 
-// DecodeDraft is Decode of an image that is to become h×w pixels: a JPEG is decoded at an eighth, a quarter or half of its size, if it then has at least
-// so many rows and columns. That is quicker, and what Pillow's draft makes of it. PNG has no smaller images in it.
+// DecodeDraft is Decode of an image that is to become h×w pixels: a JPEG is decoded at an eighth, a
+// quarter or half of its size, if it then has at least so many rows and columns. That is quicker,
+// and what Pillow's draft makes of it. PNG has no smaller images in it.
 func (im *Image) DecodeDraft(data []byte, channels, h, w int) error {
-	return im.decode(data, channels, func(fromH, fromW int) int { return timesSmaller(fromH, fromW, float64(h), float64(w)) })
+	return im.decode(data, channels,
+		func(fromH, fromW int) int { return timesSmaller(fromH, fromW, float64(h), float64(w)) })
 }
 
 // timesSmaller returns how many times smaller h×w pixels are decoded to be at least leastH×leastW.
@@ -95,7 +99,8 @@ func (im *Image) fits(h, w int) error {
 	return nil
 }
 
-// become makes the image c planes of h×w pixels of any value, in other memory than before, which it returns. Of the last step it is the row of the batch.
+// become makes the image c planes of h×w pixels of any value, in other memory than before, which it
+// returns. Of the last step it is the row of the batch.
 func (im *Image) become(c, h, w int) (before []uint8) {
 	before = im.Pix
 	n := c * h * w
@@ -120,7 +125,8 @@ func sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Packed writes the pixels as most other programs have them: (H, W, C), channel after channel. dst has C·H·W bytes.
+// Packed writes the pixels as most other programs have them: (H, W, C), channel after channel. dst
+// has C·H·W bytes.
 func (im *Image) Packed(dst []uint8) {
 	if im.C == 3 {
 		pixel.Merge(dst, im.plane(0), im.plane(1), im.plane(2))

@@ -7,9 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/wire"
 )
 
-// A Step changes an image. What is random in it comes from r alone. An error, where the image is not as the step needs it, wraps ErrSize.
+// A Step changes an image. What is random in it comes from r alone. An error, where the image is
+// not as the step needs it, wraps ErrSize.
 //
-// A Step of your own is a type that was given to wire.RegisterType, if it is to go to workers that are processes.
+// A Step of your own is a type that was given to wire.RegisterType, if it is to go to workers that
+// are processes.
 type Step interface {
 	Apply(im *Image, r *rand.Rand) error
 }
@@ -77,14 +79,17 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	return im.Decode(data, channels)
 }
 
-// Write does what Make does, and writes the pixels to a row of a batch: pixels, or numbers if the pipeline makes these; the other is nil. The last
-// step writes there itself, unless it changes an image in its place.
+// Write does what Make does, and writes the pixels to a row of a batch: pixels, or numbers if the
+// pipeline makes these; the other is nil. The last step writes there itself, unless it changes an
+// image in its place.
 func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
 	return p.write(pixels, numbers, im, r, func() error { return p.decode(im, data, channels) })
 }
 
-// WritePacked does what Write does, with an image that is in memory: h×w pixels of c bytes each, as Packed writes them.
-func (p Pipeline) WritePacked(pixels []uint8, numbers []float32, im *Image, src []uint8, c, h, w int, r *rand.Rand) error {
+// WritePacked does what Write does, with an image that is in memory: h×w pixels of c bytes each, as
+// Packed writes them.
+func (p Pipeline) WritePacked(pixels []uint8, numbers []float32, im *Image, src []uint8, c, h, w int,
+	r *rand.Rand) error {
 	return p.write(pixels, numbers, im, r, func() error { im.SetPacked(src, c, h, w); return nil })
 }
 

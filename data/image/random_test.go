@@ -15,9 +15,11 @@ import (
 var steps = image.Pipeline{
 	image.Resize{H: 50, W: 60}, image.RandomCrop{H: 40, W: 44, Padding: 3}, image.RandomResizedCrop{H: 20, W: 24},
 	image.RandomHorizontalFlip{P: 0.5}, image.RandomVerticalFlip{P: 0.5},
-	image.RandomAffine{Degrees: 20, Translate: [2]float64{0.1, 0.1}, Scale: [2]float64{0.8, 1.2}, Shear: [2]float64{5, 5}, Filter: image.Bilinear},
+	image.RandomAffine{Degrees: 20, Translate: [2]float64{0.1, 0.1}, Scale: [2]float64{0.8, 1.2},
+		Shear: [2]float64{5, 5}, Filter: image.Bilinear},
 	image.ColorJitter{Brightness: 0.4, Contrast: 0.4, Saturation: 0.4, Hue: 0.1},
-	image.CenterCrop{H: 16, W: 16}, image.Grayscale{Channels: 3}, image.Normalize{Mean: image.MeanOfImageNet, Std: image.StdOfImageNet}, image.RandomErasing{P: 0.5},
+	image.CenterCrop{H: 16, W: 16}, image.Grayscale{Channels: 3},
+	image.Normalize{Mean: image.MeanOfImageNet, Std: image.StdOfImageNet}, image.RandomErasing{P: 0.5},
 }
 
 // made returns the numbers that a pipeline makes of the picture with a seed.
@@ -75,8 +77,10 @@ func TestAPipelineTravels(t *testing.T) {
 
 func TestTheLastStepWritesToTheRow(t *testing.T) {
 	for _, p := range []image.Pipeline{
-		{}, {image.Resize{H: 20, W: 30}}, {image.RandomResizedCrop{H: 9, W: 8}}, {image.Resize{H: 20, W: 30}, image.RandomHorizontalFlip{P: 1}},
-		{image.CenterCrop{H: 60, W: 10}}, {image.Grayscale{}}, {image.Resize{H: 47, W: 61}}, {image.Pipeline{image.Resize{H: 7, W: 7}}}, {image.ToTensor}, steps,
+		{}, {image.Resize{H: 20, W: 30}}, {image.RandomResizedCrop{H: 9, W: 8}},
+		{image.Resize{H: 20, W: 30}, image.RandomHorizontalFlip{P: 1}},
+		{image.CenterCrop{H: 60, W: 10}}, {image.Grayscale{}}, {image.Resize{H: 47, W: 61}},
+		{image.Pipeline{image.Resize{H: 7, W: 7}}}, {image.ToTensor}, steps,
 	} {
 		im := new(image.Image)
 		if err := p.Make(im, read(t, "picture.png"), 3, rand.New(rand.NewPCG(1, 1))); err != nil {
@@ -170,9 +174,12 @@ func TestRandomStepsStayInTheirBounds(t *testing.T) {
 
 func TestWhatCannotBeDoneIsAnError(t *testing.T) {
 	for _, p := range []image.Pipeline{
-		{image.RandomCrop{H: 48, W: 10}}, {image.RandomCrop{H: 0, W: 10}}, {image.CenterCrop{}}, {image.RandomResizedCrop{}}, {image.Resize{}},
-		{image.ToTensor, image.Resize{H: 5, W: 5}}, {image.ToTensor, image.ToTensor}, {image.ToTensor, image.ColorJitter{}}, {image.ToTensor, image.Grayscale{}},
-		{image.ToTensor, image.RandomAffine{}}, {image.ToTensor, image.CenterCrop{H: 1, W: 1}}, {image.ToTensor, image.RandomHorizontalFlip{P: 1}},
+		{image.RandomCrop{H: 48, W: 10}}, {image.RandomCrop{H: 0, W: 10}}, {image.CenterCrop{}},
+		{image.RandomResizedCrop{}}, {image.Resize{}},
+		{image.ToTensor, image.Resize{H: 5, W: 5}}, {image.ToTensor, image.ToTensor},
+		{image.ToTensor, image.ColorJitter{}}, {image.ToTensor, image.Grayscale{}},
+		{image.ToTensor, image.RandomAffine{}}, {image.ToTensor, image.CenterCrop{H: 1, W: 1}},
+		{image.ToTensor, image.RandomHorizontalFlip{P: 1}},
 	} {
 		err := p.Make(new(image.Image), read(t, "picture.png"), 3, rand.New(rand.NewPCG(1, 1)))
 		if !errors.Is(err, image.ErrSize) {
@@ -181,7 +188,8 @@ func TestWhatCannotBeDoneIsAnError(t *testing.T) {
 	}
 	im := &image.Image{MaxPixels: 47*61 - 1}
 	var at *image.DecodeError
-	if err := im.Decode(read(t, "picture.png"), 3); !errors.Is(err, image.ErrTooLarge) || !errors.As(err, &at) || im.Pix != nil {
+	if err := im.Decode(read(t, "picture.png"), 3); !errors.Is(err, image.ErrTooLarge) ||
+		!errors.As(err, &at) || im.Pix != nil {
 		t.Errorf("more pixels than MaxPixels: %v", err)
 	}
 	for _, none := range [][]byte{nil, {0x89}, {0xFF}, []byte("GIF89a")} {
@@ -215,8 +223,10 @@ func FuzzPipeline(f *testing.F) {
 		ih, iw := int(h)+1, int(w)+1
 		im.SetPacked(make([]uint8, 3*ih*iw), 3, ih, iw)
 		p := image.Pipeline{
-			image.Resize{H: int(toH) + 1, W: int(toW), Filter: image.Filter(seed % 5)}, image.RandomResizedCrop{H: int(toW) + 1, W: int(toH) + 1, Filter: image.Filter(seed / 5 % 5)},
-			image.RandomAffine{Degrees: 180, Translate: [2]float64{1, 1}, Filter: image.Filter(seed % 2)}, image.CenterCrop{H: int(w) + 1, W: int(h) + 1}, image.ToTensor, image.RandomErasing{P: 1},
+			image.Resize{H: int(toH) + 1, W: int(toW), Filter: image.Filter(seed % 5)},
+			image.RandomResizedCrop{H: int(toW) + 1, W: int(toH) + 1, Filter: image.Filter(seed / 5 % 5)},
+			image.RandomAffine{Degrees: 180, Translate: [2]float64{1, 1}, Filter: image.Filter(seed % 2)},
+			image.CenterCrop{H: int(w) + 1, W: int(h) + 1}, image.ToTensor, image.RandomErasing{P: 1},
 		}
 		if err := p.Apply(im, r); err != nil {
 			t.Fatal(err)

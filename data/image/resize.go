@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// A Filter says of which pixels a new one is made. All but Nearest widen where an image becomes smaller, so that nothing is skipped: antialiasing.
+// A Filter says of which pixels a new one is made. All but Nearest widen where an image becomes
+// smaller, so that nothing is skipped: antialiasing.
 type Filter uint8
 
 const (
@@ -106,10 +107,12 @@ func (w *weights) used(i int) []int32 {
 // Resize makes the image h×w pixels.
 func (im *Image) Resize(h, w int, filter Filter) { im.ResizePart(0, 0, im.H, im.W, h, w, filter) }
 
-// ResizePart makes h×w pixels of those fromH×fromW that begin in row y and column x, as if the image had no others.
+// ResizePart makes h×w pixels of those fromH×fromW that begin in row y and column x, as if the
+// image had no others.
 func (im *Image) ResizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 	if y < 0 || x < 0 || fromH < 1 || fromW < 1 || y > im.H-fromH || x > im.W-fromW || h < 1 || w < 1 {
-		panic(fmt.Sprintf("image: resize %d×%d pixels at (%d, %d) of %d×%d to %d×%d", fromH, fromW, y, x, im.H, im.W, h, w))
+		panic(fmt.Sprintf("image: resize %d×%d pixels at (%d, %d) of %d×%d to %d×%d", fromH, fromW, y, x,
+			im.H, im.W, h, w))
 	}
 	switch {
 	case fromH == h && fromW == w:
@@ -173,8 +176,8 @@ func (im *Image) pick(y, x, fromH, fromW, h, w int) {
 	}
 }
 
-// nearest writes which of from pixels each of to pixels is. The places are added up, as Pillow does it: where one is between two pixels, what was rounded
-// before decides.
+// nearest writes which of from pixels each of to pixels is. The places are added up, as Pillow does
+// it: where one is between two pixels, what was rounded before decides.
 func nearest(places []int32, from, to int) []int32 {
 	places = sized(places, to)
 	step := float64(from) / float64(to)
@@ -186,10 +189,13 @@ func nearest(places []int32, from, to int) []int32 {
 	return places
 }
 
-// Resize makes images H×W pixels; with a W of 0, H is the length of the shorter side, and the other one follows.
+// Resize makes images H×W pixels; with a W of 0, H is the length of the shorter side, and the other
+// one follows.
 //
-// With a Gap, which Pillow calls reducing_gap, a JPEG that is decoded for this step, the first of a Pipeline, is decoded at an eighth, a quarter or half of
-// its size, if it then still has at least Gap times the rows and columns that are wanted. 1 is fastest; 2 and more are closer to what 0, all of the image, gives.
+// With a Gap, which Pillow calls reducing_gap, a JPEG that is decoded for this step, the first of a
+// Pipeline, is decoded at an eighth, a quarter or half of its size, if it then still has at least
+// Gap times the rows and columns that are wanted. 1 is fastest; 2 and more are closer to what 0,
+// all of the image, gives.
 type Resize struct {
 	H, W   int
 	Filter Filter

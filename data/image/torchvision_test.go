@@ -65,19 +65,25 @@ func cases() map[string]func(im *image.Image) {
 		"gray":         apply(image.Grayscale{}),
 		"gray3":        apply(image.Grayscale{Channels: 3}),
 	}
-	for name, f := range map[string]image.Filter{"bilinear": image.Bilinear, "nearest": image.Nearest, "box": image.Box, "bicubic": image.Bicubic, "lanczos": image.Lanczos} {
+	for name, f := range map[string]image.Filter{"bilinear": image.Bilinear, "nearest": image.Nearest,
+		"box": image.Box, "bicubic": image.Bicubic, "lanczos": image.Lanczos} {
 		for _, s := range [][2]int{{20, 31}, {94, 122}, {47, 30}, {23, 61}, {1, 1}, {60, 20}} {
 			all[fmt.Sprintf("resize_%s_%dx%d", name, s[0], s[1])] = apply(image.Resize{H: s[0], W: s[1], Filter: f})
 		}
 		if f == image.Nearest || f == image.Bilinear {
-			all["affine_"+name] = func(im *image.Image) { im.Affine(image.Rotation(im.H, im.W, 17, 4, -3, 1.2, 5, -8), f, 9) }
-			all["rotate_"+name] = func(im *image.Image) { im.Affine(image.Rotation(im.H, im.W, -30, 0, 0, 1, 0, 0), f, 0) }
+			all["affine_"+name] = func(im *image.Image) {
+				im.Affine(image.Rotation(im.H, im.W, 17, 4, -3, 1.2, 5, -8), f, 9)
+			}
+			all["rotate_"+name] = func(im *image.Image) {
+				im.Affine(image.Rotation(im.H, im.W, -30, 0, 0, 1, 0, 0), f, 0)
+			}
 		}
 	}
 	for _, s := range [][2]int{{20, 30}, {21, 31}, {60, 30}, {51, 70}, {30, 80}} {
 		all[fmt.Sprintf("center_crop_%dx%d", s[0], s[1])] = apply(image.CenterCrop{H: s[0], W: s[1]})
 	}
-	for name, mode := range map[string]image.PadMode{"constant": image.Constant, "edge": image.Edge, "reflect": image.Reflect, "symmetric": image.Symmetric} {
+	for name, mode := range map[string]image.PadMode{"constant": image.Constant, "edge": image.Edge,
+		"reflect": image.Reflect, "symmetric": image.Symmetric} {
 		all["pad_"+name] = apply(image.Pad{Left: 3, Top: 5, Right: 7, Bottom: 2, Mode: mode, Fill: []uint8{9, 8, 7}})
 	}
 	for _, f := range []float64{0, 0.4, 1, 1.7} {

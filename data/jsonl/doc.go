@@ -7,7 +7,9 @@
 //	defer train.Close()
 //	line, err := train.Value(ctx, 17) // a map, if the line is an object
 //
-// Opening reads the files once, to know where their lines begin: eight bytes of memory a line. A line is read and decoded when it is asked for.
+// Opening reads the files once, to know where their lines begin: eight bytes of memory a line. A
+// line is read and decoded when it is asked for.
 //
-// The trap: a line without an end belongs to the file. One that is being written by others is half a line, and an error.
+// The trap: a line without an end belongs to the file. One that is being written by others is half
+// a line, and an error.
 package jsonl

@@ -34,7 +34,8 @@ func opened(t testing.TB, o jsonl.Options, paths ...string) *jsonl.Set {
 }
 
 func TestLinesOfFiles(t *testing.T) {
-	one := written(t, "{\"text\": \"grüße\", \"n\": 1, \"x\": 0.5, \"ids\": [1, 2, 3], \"deep\": {\"ok\": true, \"none\": null}}\r\n\n  \n{\"text\": \"\"}")
+	one := written(t,
+		"{\"text\": \"grüße\", \"n\": 1, \"x\": 0.5, \"ids\": [1, 2, 3], \"deep\": {\"ok\": true, \"none\": null}}\r\n\n  \n{\"text\": \"\"}")
 	two := written(t, "\n[1, 2.5]\n7\n\"text\"\n1e400\n")
 	s := opened(t, jsonl.Options{}, one, two)
 	if s.Len() != 6 {
@@ -50,7 +51,8 @@ func TestLinesOfFiles(t *testing.T) {
 	}
 	first := value(0).(map[string]any)
 	ids := first["ids"].(*tensor.Tensor)
-	if first["text"] != "grüße" || first["n"] != int64(1) || first["x"] != 0.5 || ids.DType() != tensor.Int64 || ids.Numel() != 3 {
+	if first["text"] != "grüße" || first["n"] != int64(1) || first["x"] != 0.5 ||
+		ids.DType() != tensor.Int64 || ids.Numel() != 3 {
 		t.Errorf("line 1: %v", first)
 	}
 	if deep := first["deep"].(map[string]any); deep["ok"] != true || deep["none"] != nil {
@@ -68,9 +70,11 @@ func TestLinesOfFiles(t *testing.T) {
 }
 
 func TestColumnsAreFieldsOfSamples(t *testing.T) {
-	s := opened(t, jsonl.Options{Columns: row.Columns{{Name: "y"}, {Name: "x", DType: row.As(tensor.Float32)}}}, written(t, `{"x": [1, 2], "y": 3, "text": "none"}`))
+	s := opened(t, jsonl.Options{Columns: row.Columns{{Name: "y"},
+		{Name: "x", DType: row.As(tensor.Float32)}}}, written(t, `{"x": [1, 2], "y": 3, "text": "none"}`))
 	sample, err := s.Get(t.Context(), 0)
-	if err != nil || len(sample) != 2 || sample[0].DType() != tensor.Int64 || sample[1].DType() != tensor.Float32 || sample[1].Numel() != 2 {
+	if err != nil || len(sample) != 2 || sample[0].DType() != tensor.Int64 ||
+		sample[1].DType() != tensor.Float32 || sample[1].Numel() != 2 {
 		t.Errorf("%v, %v", sample, err)
 	}
 	list := opened(t, jsonl.Options{}, written(t, "[1, 2]\n"))
@@ -87,24 +91,26 @@ func TestBadLinesAreNamed(t *testing.T) {
 		o    jsonl.Options
 		want error
 	}{
-		"no JSON":              {"{'a': 1}", jsonl.Options{}, jsonl.ErrValue},
-		"cut":                  {`{"a": 1`, jsonl.Options{}, jsonl.ErrValue},
-		"two":                  {`{"a": 1} {"b": 2}`, jsonl.Options{}, jsonl.ErrValue},
-		"something behind":     {`{"a": 1}}`, jsonl.Options{}, jsonl.ErrValue},
-		"NaN":                  {`{"a": NaN}`, jsonl.Options{}, jsonl.ErrValue},
-		"beyond int64":         {`{"a": 9223372036854775808}`, jsonl.Options{}, jsonl.ErrValue},
-		"Latin":                {"{\"a\": \"\xe9\"}", jsonl.Options{}, jsonl.ErrValue},
-		"too long":             {long, jsonl.Options{MaxLine: 1000}, jsonl.ErrLong},
-		"no columns":           {"[1]", jsonl.Options{Columns: row.Columns{{Name: "a"}}}, jsonl.ErrValue},
-		"without the column":   {`{"b": 1}`, jsonl.Options{Columns: row.Columns{{Name: "a"}}}, row.ErrColumn},
-		"deeper than is right": {strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), jsonl.Options{}, jsonl.ErrValue},
+		"no JSON":            {"{'a': 1}", jsonl.Options{}, jsonl.ErrValue},
+		"cut":                {`{"a": 1`, jsonl.Options{}, jsonl.ErrValue},
+		"two":                {`{"a": 1} {"b": 2}`, jsonl.Options{}, jsonl.ErrValue},
+		"something behind":   {`{"a": 1}}`, jsonl.Options{}, jsonl.ErrValue},
+		"NaN":                {`{"a": NaN}`, jsonl.Options{}, jsonl.ErrValue},
+		"beyond int64":       {`{"a": 9223372036854775808}`, jsonl.Options{}, jsonl.ErrValue},
+		"Latin":              {"{\"a\": \"\xe9\"}", jsonl.Options{}, jsonl.ErrValue},
+		"too long":           {long, jsonl.Options{MaxLine: 1000}, jsonl.ErrLong},
+		"no columns":         {"[1]", jsonl.Options{Columns: row.Columns{{Name: "a"}}}, jsonl.ErrValue},
+		"without the column": {`{"b": 1}`, jsonl.Options{Columns: row.Columns{{Name: "a"}}}, row.ErrColumn},
+		"deeper than is right": {strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), jsonl.Options{},
+			jsonl.ErrValue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := opened(t, c.o, written(t, "{\"a\": 1}\n\n\n"+c.line+"\n{\"a\": 2}\n"))
 			for i := range s.Len() {
 				_, err := s.Value(t.Context(), i)
 				at, bad := errors.AsType[*jsonl.LineError](err)
-				if bad != (i == 1) || bad && (at.Line != 4 || !errors.Is(err, c.want) || !strings.Contains(err.Error(), "train.jsonl: line 4: ")) {
+				if bad != (i == 1) || bad && (at.Line != 4 || !errors.Is(err, c.want) ||
+					!strings.Contains(err.Error(), "train.jsonl: line 4: ")) {
 					t.Errorf("line %d: %v", i, err)
 				}
 			}

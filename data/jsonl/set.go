@@ -39,7 +39,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("read %s: line %d: %v", 
 // Unwrap returns Err.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// A Set is the lines of files, one after the other, without those that are blank. It may be used by several goroutines.
+// A Set is the lines of files, one after the other, without those that are blank. It may be used by
+// several goroutines.
 type Set struct {
 	options Options
 	files   []*file
@@ -87,8 +88,8 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Value returns line i: nil, bool, int64, float64, string, []any or map[string]any, in which lists of numbers are tensors: see package row. The
-// error is a *LineError where the line is no good.
+// Value returns line i: nil, bool, int64, float64, string, []any or map[string]any, in which lists
+// of numbers are tensors: see package row. The error is a *LineError where the line is no good.
 func (s *Set) Value(_ context.Context, i int) (v any, err error) {
 	err = s.with(i, func(line any) error {
 		object, ok := line.(map[string]any)
@@ -107,8 +108,8 @@ func (s *Set) Value(_ context.Context, i int) (v any, err error) {
 	return v, err
 }
 
-// Get returns the columns of line i, all of which are numbers or lists of them: see row.Columns. Of a line that is one list of numbers, or
-// one number, it is that.
+// Get returns the columns of line i, all of which are numbers or lists of them: see row.Columns. Of
+// a line that is one list of numbers, or one number, it is that.
 func (s *Set) Get(_ context.Context, i int) (sample data.Sample, err error) {
 	err = s.with(i, func(line any) error {
 		object, ok := line.(map[string]any)

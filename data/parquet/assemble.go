@@ -11,8 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A record is values of leaves that belong to one node: of a row, at first, then of parts of it. Each value has two levels: how much of what is
-// optional or repeated on the way to it is there, and at which of the repeated ones it goes on.
+// A record is values of leaves that belong to one node: of a row, at first, then of parts of it.
+// Each value has two levels: how much of what is optional or repeated on the way to it is there,
+// and at which of the repeated ones it goes on.
 type record map[int][]parquet.Value
 
 // row puts a row together.
@@ -93,7 +94,8 @@ func (n *node) group(r record, def, rep int) (map[string]any, error) {
 	return all, nil
 }
 
-// list returns the elements of a node that is a list: a tensor, if they are numbers that are all there.
+// list returns the elements of a node that is a list: a tensor, if they are numbers that are all
+// there.
 func (n *node) list(r record, def, rep int) (any, error) {
 	repeated := n.fields[0]
 	element := repeated.fields[0]
@@ -111,7 +113,8 @@ func (n *node) list(r record, def, rep int) (any, error) {
 }
 
 // items returns what item makes of each of the parts of a record that are repeated.
-func (n *node) items(r record, def, rep int, there bool, item func(r record, def, rep int) (any, error)) ([]any, error) {
+func (n *node) items(r record, def, rep int, there bool,
+	item func(r record, def, rep int) (any, error)) ([]any, error) {
 	all := []any{}
 	if !there {
 		return all, nil
@@ -149,7 +152,8 @@ func (n *node) parts(r record, rep int) (parts []record, err error) {
 			at++
 		}
 		if at != len(parts) {
-			return nil, fmt.Errorf("%w: %q has %d items, and the columns beside it %d", ErrFormat, leaf.name, at, len(parts))
+			return nil, fmt.Errorf("%w: %q has %d items, and the columns beside it %d", ErrFormat, leaf.name,
+				at, len(parts))
 		}
 	}
 	return parts, nil

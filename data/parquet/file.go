@@ -77,7 +77,8 @@ func (f *file) footer(o Options) error {
 	for k, g := range f.meta.RowGroups {
 		for _, c := range g.Columns {
 			if n := c.MetaData.TotalUncompressedSize; n < 0 || n > int64(o.MaxPage) {
-				return fmt.Errorf("%w: column %q of row group %d has %d bytes, and MaxPage is %d", ErrSize, c.MetaData.PathInSchema, k, n, o.MaxPage)
+				return fmt.Errorf("%w: column %q of row group %d has %d bytes, and MaxPage is %d", ErrSize,
+					c.MetaData.PathInSchema, k, n, o.MaxPage)
 			}
 		}
 	}
@@ -164,7 +165,8 @@ func (b *block) column(chunk parquet.ColumnChunk, from int) (rows [][]parquet.Va
 	}
 }
 
-// values adds those of a page, up to the begin of the row after the last one, and reports whether that was there.
+// values adds those of a page, up to the begin of the row after the last one, and reports whether
+// that was there.
 func (b *block) values(rows [][]parquet.Value, in parquet.ValueReader) (_ [][]parquet.Value, full bool, err error) {
 	var some [256]parquet.Value
 	for {
@@ -184,7 +186,8 @@ func (b *block) values(rows [][]parquet.Value, in parquet.ValueReader) (_ [][]pa
 				b.bytes += len(v.ByteArray())
 			}
 			if b.bytes > b.most { // before the copy: a long one may be in a dictionary, and come often
-				return nil, false, fmt.Errorf("%w: %d rows have more than %d bytes, which is MaxPage", ErrSize, b.rows, b.most)
+				return nil, false, fmt.Errorf("%w: %d rows have more than %d bytes, which is MaxPage",
+					ErrSize, b.rows, b.most)
 			}
 			rows[len(rows)-1] = append(rows[len(rows)-1], v.Clone())
 		}

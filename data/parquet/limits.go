@@ -10,13 +10,16 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Note [Sizes that lie]
-// The footer of a file, and the header before each page, say how long lists, strings and pages are, and the library makes room for that before
-// it looks whether the file has so much. So what they say is compared here with the bytes that are there, and with Options.MaxPage, before the
-// library sees them: the footer when a file is opened, the headers of a column in a row group when it is first read. Then what is packed is looked
-// at, too: the library makes room for all that comes out of a page, and not only for what its header says. See unpacked.go.
+// Note [Sizes that lie] The footer of a file, and the header before each page, say how long lists,
+// strings and pages are, and the library makes room for that before it looks whether the file has
+// so much. So what they say is compared here with the bytes that are there, and with
+// Options.MaxPage, before the library sees them: the footer when a file is opened, the headers of a
+// column in a row group when it is first read. Then what is packed is looked at, too: the library
+// makes room for all that comes out of a page, and not only for what its header says. See
+// unpacked.go.
 
-// checkFooter wants a footer that fits into the file, and lists and strings that fit into the footer.
+// checkFooter wants a footer that fits into the file, and lists and strings that fit into the
+// footer.
 func checkFooter(r io.ReaderAt, size int64, most int) error {
 	var tail [8]byte
 	if size < int64(len(tail)+4) {
@@ -46,7 +49,8 @@ func checkFooter(r io.ReaderAt, size int64, most int) error {
 	return err
 }
 
-// itemSize is about what an item of a list in the footer takes in memory, at least one byte of the file each.
+// itemSize is about what an item of a list in the footer takes in memory, at least one byte of the
+// file each.
 const itemSize = 512
 
 // A column is where the pages of a column are in a file.
@@ -94,9 +98,12 @@ func (c *column) checkPage(at int64) (next int64, err error) {
 	next = at + n + int64(h.CompressedPageSize)
 	switch {
 	case h.CompressedPageSize < 0 || h.UncompressedPageSize < 0 || next > c.end:
-		return 0, fmt.Errorf("%w: a page of %d bytes, unpacked %d, at byte %d of a column that ends at %d", ErrFormat, h.CompressedPageSize, h.UncompressedPageSize, at, c.end)
+		return 0, fmt.Errorf("%w: a page of %d bytes, unpacked %d, at byte %d of a column that ends at %d",
+			ErrFormat, h.CompressedPageSize, h.UncompressedPageSize, at, c.end)
 	case int64(h.UncompressedPageSize) > int64(c.most) || int64(values)*valueSize > int64(c.most):
-		return 0, fmt.Errorf("%w: the page at byte %d has %d bytes unpacked and %d values, and MaxPage is %d bytes", ErrSize, at, h.UncompressedPageSize, values, c.most)
+		return 0, fmt.Errorf(
+			"%w: the page at byte %d has %d bytes unpacked and %d values, and MaxPage is %d bytes", ErrSize,
+			at, h.UncompressedPageSize, values, c.most)
 	}
 	if err := c.checkPacked(h, at+n); err != nil {
 		return 0, fmt.Errorf("the page at byte %d: %w", at, err)

@@ -48,7 +48,8 @@ type deep struct {
 // of is sample i: lists of every length, also none.
 func of(i int) sample {
 	s := sample{
-		Text: fmt.Sprint("text ", i), N: int64(-i), Small: uint8(255 - i%10), X: float32(i) / 4, OK: i%2 == 1, Raw: []byte{byte(i), 0},
+		Text: fmt.Sprint("text ", i), N: int64(-i), Small: uint8(255 - i%10), X: float32(i) / 4, OK: i%2 == 1,
+		Raw:  []byte{byte(i), 0},
 		Deep: deep{int64(i), slices.Repeat([]string{"b"}, i%3)},
 	}
 	for k := range i % 4 {
@@ -73,7 +74,8 @@ func written(t testing.TB, n, group int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := writer.NewGenericWriter[sample](f, writer.MaxRowsPerRowGroup(int64(group)), writer.PageBufferSize(1<<10), writer.Compression(&writer.Zstd))
+	w := writer.NewGenericWriter[sample](f, writer.MaxRowsPerRowGroup(int64(group)),
+		writer.PageBufferSize(1<<10), writer.Compression(&writer.Zstd))
 	for i := range n {
 		if _, err := w.Write([]sample{of(i)}); err != nil {
 			t.Fatal(err)
@@ -133,7 +135,8 @@ func want(s sample) string {
 	}
 	bareText := numbers("float64", s.Bare)
 	return fmt.Sprintf("{bare:%s deep:{a:int64(%d) b:%s} ids:%s many:[%s] mat:[] maybe:%s n:int64(%d) named:%s ok:bool(%v) raw:[]uint8(%v) small:int64(%d) text:%s words:%s x:float64(%v)}",
-		bareText, s.Deep.A, strs(s.Deep.B), numbers("int64", s.IDs), strings.Join(many, " "), maybe, s.N, named, s.OK, s.Raw, s.Small, shown(s.Text), strs(s.Words), s.X)
+		bareText, s.Deep.A, strs(s.Deep.B), numbers("int64", s.IDs), strings.Join(many, " "), maybe, s.N,
+		named, s.OK, s.Raw, s.Small, shown(s.Text), strs(s.Words), s.X)
 }
 
 func TestRowsOfFiles(t *testing.T) {
@@ -170,10 +173,13 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 		t.Errorf("%s, %v: want %s", shown(v), err, want)
 	}
 	sample, err := s.Get(t.Context(), 7)
-	if err != nil || len(sample) != 3 || sample[0].DType() != tensor.Int64 || sample[1].Numel() != 3 || sample[2].DType() != tensor.Float64 {
+	if err != nil || len(sample) != 3 || sample[0].DType() != tensor.Int64 || sample[1].Numel() != 3 ||
+		sample[2].DType() != tensor.Float64 {
 		t.Errorf("%v, %v", sample, err)
 	}
-	if _, err := parquet.Open(parquet.Options{Columns: row.Columns{{Name: "lable"}}}, written(t, 1, 1)); !errors.Is(err, row.ErrColumn) || !strings.Contains(err.Error(), `"text", `) && !strings.Contains(err.Error(), `"text"`) {
+	if _, err := parquet.Open(parquet.Options{Columns: row.Columns{{Name: "lable"}}},
+		written(t, 1, 1)); !errors.Is(err, row.ErrColumn) ||
+		!strings.Contains(err.Error(), `"text", `) && !strings.Contains(err.Error(), `"text"`) {
 		t.Errorf("a column that is not there: %v", err)
 	}
 	text, err := parquet.Open(parquet.Options{}, written(t, 3, 3))
@@ -194,13 +200,15 @@ func TestFilesThatAreNoGoodAreErrors(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "bad.parquet")
 	for name, b := range map[string][]byte{
-		"empty": nil, "no magic": []byte("hello, this is a text"), "cut": whole[:len(whole)/2], "only magic": []byte("PAR1PAR1"),
+		"empty": nil, "no magic": []byte("hello, this is a text"), "cut": whole[:len(whole)/2],
+		"only magic":        []byte("PAR1PAR1"),
 		"a footer of 4 GiB": append(bytes.Clone(whole[:len(whole)-8]), "\xff\xff\xff\xffPAR1"...),
 	} {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parquet.Open(parquet.Options{}, path); !errors.Is(err, parquet.ErrFormat) || !strings.Contains(err.Error(), path) {
+		if _, err := parquet.Open(parquet.Options{}, path); !errors.Is(err, parquet.ErrFormat) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -217,7 +225,8 @@ func TestFilesThatAreNoGoodAreErrors(t *testing.T) {
 	if err := writer.WriteFile(decimals, []times{{1}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parquet.Open(parquet.Options{}, decimals); !errors.Is(err, parquet.ErrKind) || !strings.Contains(err.Error(), `"d"`) {
+	if _, err := parquet.Open(parquet.Options{}, decimals); !errors.Is(err, parquet.ErrKind) ||
+		!strings.Contains(err.Error(), `"d"`) {
 		t.Errorf("decimals: %v", err)
 	}
 	broken := bytes.Clone(whole)
@@ -231,7 +240,8 @@ func TestFilesThatAreNoGoodAreErrors(t *testing.T) {
 	}
 	defer s.Close()
 	_, err = s.Value(t.Context(), 0)
-	if at, ok := errors.AsType[*parquet.RowError](err); !ok || at.Row != 0 || at.Path != path || !errors.Is(err, parquet.ErrFormat) {
+	if at, ok := errors.AsType[*parquet.RowError](err); !ok || at.Row != 0 || at.Path != path ||
+		!errors.Is(err, parquet.ErrFormat) {
 		t.Errorf("a damaged page: %v", err)
 	}
 }
@@ -248,7 +258,8 @@ func allocated(f func()) uint64 {
 // varint is how Thrift's compact form has a number.
 func varint(n int64) []byte { return binary.AppendVarint(nil, n) }
 
-// TestSizesThatLieMakeNoRoom writes sizes of gigabytes into a small file: into the headers of its pages, and into its footer.
+// TestSizesThatLieMakeNoRoom writes sizes of gigabytes into a small file: into the headers of its
+// pages, and into its footer.
 func TestSizesThatLieMakeNoRoom(t *testing.T) {
 	type row struct {
 		N int64 `parquet:"n"`
@@ -275,10 +286,13 @@ func TestSizesThatLieMakeNoRoom(t *testing.T) {
 		file []byte
 		want error
 	}{
-		"a page of 2 GiB":             {lie(slices.Concat([]byte{0x15, 6, 0x15}, huge, []byte{0x15}, varint(24))), parquet.ErrSize},
-		"a packed page of 2 GiB":      {lie(slices.Concat([]byte{0x15, 6, 0x15}, varint(24), []byte{0x15}, huge)), parquet.ErrFormat},
+		"a page of 2 GiB": {lie(slices.Concat([]byte{0x15, 6, 0x15}, huge, []byte{0x15},
+			varint(24))), parquet.ErrSize},
+		"a packed page of 2 GiB": {lie(slices.Concat([]byte{0x15, 6, 0x15}, varint(24), []byte{0x15},
+			huge)), parquet.ErrFormat},
 		"a header with a long string": {lie(slices.Concat([]byte{0x18}, huge)), parquet.ErrFormat},
-		"a page that is negative":     {lie(slices.Concat([]byte{0x15, 6, 0x15}, varint(-24), []byte{0x15}, varint(24))), parquet.ErrFormat},
+		"a page that is negative": {lie(slices.Concat([]byte{0x15, 6, 0x15}, varint(-24), []byte{0x15},
+			varint(24))), parquet.ErrFormat},
 	} {
 		if err := os.WriteFile(path, c.file, 0o600); err != nil {
 			t.Fatal(err)
@@ -303,7 +317,8 @@ func TestSizesThatLieMakeNoRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		if n := allocated(func() { _, err = parquet.Open(parquet.Options{}, path) }); n > 16<<20 || !errors.Is(err, parquet.ErrFormat) {
+		if n := allocated(func() { _, err = parquet.Open(parquet.Options{}, path) }); n > 16<<20 ||
+			!errors.Is(err, parquet.ErrFormat) {
 			t.Errorf("%s in the footer: %v, %d bytes", name, err, n)
 		}
 	}

@@ -103,7 +103,8 @@ func logicalOf(of parquet.Node) string {
 var converted = map[deprecated.ConvertedType]string{
 	deprecated.UTF8: "STRING", deprecated.Enum: "ENUM", deprecated.Json: "JSON", deprecated.Decimal: "DECIMAL",
 	deprecated.List: "LIST", deprecated.Map: "MAP", deprecated.MapKeyValue: "MAP",
-	deprecated.Uint8: "INT(8,false)", deprecated.Uint16: "INT(16,false)", deprecated.Uint32: "INT(32,false)", deprecated.Uint64: "INT(64,false)",
+	deprecated.Uint8: "INT(8,false)", deprecated.Uint16: "INT(16,false)", deprecated.Uint32: "INT(32,false)",
+	deprecated.Uint64: "INT(64,false)",
 }
 
 func (n *node) field(name string) *node {

@@ -17,7 +17,8 @@ var (
 	ErrFormat = errors.New("parquet: malformed")
 	// ErrEmpty is wrapped where files have no rows.
 	ErrEmpty = errors.New("parquet: no rows")
-	// ErrKind is wrapped where a column is of a type that has no form here: decimals, and times of 96 bits.
+	// ErrKind is wrapped where a column is of a type that has no form here: decimals, and times of
+	// 96 bits.
 	ErrKind = errors.New("parquet: type of column")
 	// ErrSize is wrapped where a file asks for more memory than Options.MaxPage.
 	ErrSize = errors.New("parquet: too large")
@@ -27,7 +28,9 @@ var (
 type Options struct {
 	Columns row.Columns // of each row; none stand for all
 	Cache   int         // bytes of rows that stay in memory, about; 0 stands for 64 MiB
-	MaxPage int         // bytes of a column in a row group, unpacked, of a block of rows, and of the footer; 0 stands for 1 GiB
+	// bytes of a column in a row group, unpacked, of a block of rows, and of the footer; 0 stands
+	// for 1 GiB
+	MaxPage int
 }
 
 // A RowError says which row is no sample.
@@ -43,7 +46,8 @@ func (e *RowError) Error() string { return fmt.Sprintf("read %s: row %d: %v", e.
 // Unwrap returns Err.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// A Set is the rows of files, one after the other. It may be used by several goroutines, of which one reads at a time.
+// A Set is the rows of files, one after the other. It may be used by several goroutines, of which
+// one reads at a time.
 type Set struct {
 	options Options
 	files   []*file
@@ -55,7 +59,8 @@ type Set struct {
 
 var _ data.Dataset = (*Set)(nil)
 
-// Open reads the footers of files. The caller closes the set. The error wraps row.ErrColumn where a file lacks a wanted column.
+// Open reads the footers of files. The caller closes the set. The error wraps row.ErrColumn where a
+// file lacks a wanted column.
 func Open(o Options, paths ...string) (*Set, error) {
 	if o.Cache == 0 {
 		o.Cache = 64 << 20
@@ -97,8 +102,10 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Value returns row i, a map: bool, int64, float64, string and []byte are such, lists of numbers are tensors of the column's type, other lists []any, groups and
-// maps with names map[string]any, and what is not there nil. Dates and times are the numbers in the file. The error is a *RowError where the row is no good.
+// Value returns row i, a map: bool, int64, float64, string and []byte are such, lists of numbers
+// are tensors of the column's type, other lists []any, groups and maps with names map[string]any,
+// and what is not there nil. Dates and times are the numbers in the file. The error is a *RowError
+// where the row is no good.
 func (s *Set) Value(_ context.Context, i int) (any, error) {
 	var picked map[string]any
 	err := s.with(i, func(r map[string]any) (err error) {

@@ -6,14 +6,16 @@ import (
 	"io"
 )
 
-// A walk goes through a struct of Thrift in its compact form, and looks at nothing but whether all of it is there.
+// A walk goes through a struct of Thrift in its compact form, and looks at nothing but whether all
+// of it is there.
 type walk struct {
 	b     []byte
 	items int // that lists may have yet
 }
 
-// wholeStruct returns how many bytes the struct has with which b begins. The error is io.ErrUnexpectedEOF where b is too short for it, and wraps
-// ErrSize where its lists have more items than most.
+// wholeStruct returns how many bytes the struct has with which b begins. The error is
+// io.ErrUnexpectedEOF where b is too short for it, and wraps ErrSize where its lists have more
+// items than most.
 func wholeStruct(b []byte, most int) (n int, err error) {
 	w := walk{b, most}
 	err = w.structure(0)

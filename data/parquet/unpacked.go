@@ -19,7 +19,8 @@ import (
 // errUnpacked is what a page is that unpacks to more than its header says.
 var errUnpacked = fmt.Errorf("%w: it unpacks to more than it says", ErrFormat)
 
-// checkPacked wants what a page has packed, from a byte on, to unpack to no more than its header says.
+// checkPacked wants what a page has packed, from a byte on, to unpack to no more than its header
+// says.
 func (c *column) checkPacked(h format.PageHeader, at int64) error {
 	packed, said := int64(h.CompressedPageSize), int64(h.UncompressedPageSize)
 	if v2 := h.DataPageHeaderV2; v2.Valid { // its levels are not packed
@@ -27,7 +28,8 @@ func (c *column) checkPacked(h format.PageHeader, at int64) error {
 			return nil
 		}
 		levels := int64(v2.V.RepetitionLevelsByteLength) + int64(v2.V.DefinitionLevelsByteLength)
-		if min(v2.V.RepetitionLevelsByteLength, v2.V.DefinitionLevelsByteLength) < 0 || levels > packed || levels > said {
+		if min(v2.V.RepetitionLevelsByteLength, v2.V.DefinitionLevelsByteLength) < 0 || levels > packed ||
+			levels > said {
 			return fmt.Errorf("%w: levels of %d bytes in %d", ErrFormat, levels, packed)
 		}
 		at, packed, said = at+levels, packed-levels, said-levels
@@ -46,7 +48,8 @@ func (c *column) checkPacked(h format.PageHeader, at int64) error {
 	return checkUnpacked(measure, b, said)
 }
 
-// checkUnpacked wants as many bytes as are said; or fewer, as some writers have it, where that is little room for nothing.
+// checkUnpacked wants as many bytes as are said; or fewer, as some writers have it, where that is
+// little room for nothing.
 func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said int64) error {
 	n, err := measure(b, said)
 	switch {
@@ -62,7 +65,8 @@ func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said in
 	return nil
 }
 
-// unpacked are what looks how long the bytes of each codec become, or that they become more than said, and makes no more room than that.
+// unpacked are what looks how long the bytes of each codec become, or that they become more than
+// said, and makes no more room than that.
 var unpacked = map[format.CompressionCodec]func(b []byte, said int64) (int64, error){
 	format.Snappy: snappyLength,
 	format.Lz4Raw: lz4Length,
@@ -74,7 +78,10 @@ var unpacked = map[format.CompressionCodec]func(b []byte, said int64) (int64, er
 		}
 		return drained(r, said)
 	},
-	format.Brotli: func(b []byte, said int64) (int64, error) { return drained(brotli.NewReader(bytes.NewReader(b)), said) },
+	format.Brotli: func(b []byte, said int64) (int64,
+		error) {
+		return drained(brotli.NewReader(bytes.NewReader(b)), said)
+	},
 }
 
 // drained unpacks to nowhere.
@@ -88,7 +95,8 @@ func drained(r io.Reader, said int64) (n int64, err error) {
 // snappyMost is more than Snappy and LZ4 make of a byte.
 const snappyMost, lz4Most = 64, 256
 
-// snappyLength reads the length that the bytes begin with, for which the library makes room, and no more.
+// snappyLength reads the length that the bytes begin with, for which the library makes room, and no
+// more.
 func snappyLength(b []byte, _ int64) (int64, error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > uint64(len(b))*snappyMost {
@@ -97,7 +105,8 @@ func snappyLength(b []byte, _ int64) (int64, error) {
 	return int64(n), nil
 }
 
-// lz4Length unpacks a block. The library makes ever more room for one that is damaged, so it must not get that, and the two have to agree.
+// lz4Length unpacks a block. The library makes ever more room for one that is damaged, so it must
+// not get that, and the two have to agree.
 func lz4Length(b []byte, said int64) (int64, error) {
 	if said > int64(len(b))*lz4Most {
 		return 0, fmt.Errorf("%d bytes of LZ4 cannot be %d", len(b), said)
@@ -109,10 +118,12 @@ func lz4Length(b []byte, said int64) (int64, error) {
 	return int64(n), nil
 }
 
-// zstdBlock is what a block of Zstandard unpacks to at most, and zstdWindow more than its levels look back.
+// zstdBlock is what a block of Zstandard unpacks to at most, and zstdWindow more than its levels
+// look back.
 const zstdBlock, zstdWindow = 128 << 10, 128 << 20
 
-// zstdLength adds up what frames say, to which the library holds them, and what their blocks can be. Where that could be too long, they are unpacked.
+// zstdLength adds up what frames say, to which the library holds them, and what their blocks can
+// be. Where that could be too long, they are unpacked.
 func zstdLength(b []byte, said int64) (total int64, err error) {
 	all := b
 	for len(b) > 0 {
@@ -137,7 +148,8 @@ func zstdLength(b []byte, said int64) (total int64, err error) {
 }
 
 func zstdDrained(b []byte, said int64) (int64, error) {
-	r, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+	r, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(zstdWindow))
 	if err != nil {
 		return 0, err
 	}

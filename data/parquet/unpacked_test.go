@@ -38,7 +38,8 @@ func noise(n int) []byte {
 
 func TestUnpackedLengthsAreKnown(t *testing.T) {
 	for _, codec := range codecs {
-		for name, text := range map[string][]byte{"zeros": make([]byte, 1<<20), "noise": noise(300_000), "short": []byte("abcabcabcabcabcabcabcabc"), "one": {7}} {
+		for name, text := range map[string][]byte{"zeros": make([]byte, 1<<20), "noise": noise(300_000),
+			"short": []byte("abcabcabcabcabcabcabcabc"), "one": {7}} {
 			b, n := packedBy(t, codec, text), int64(len(text))
 			look := func(b []byte, said int64) error { return checkUnpacked(unpacked[codec], b, said) }
 			if err := look(b, n); err != nil {
@@ -50,7 +51,9 @@ func TestUnpackedLengthsAreKnown(t *testing.T) {
 			if err := look(b, 1<<30); !errors.Is(err, ErrFormat) {
 				t.Errorf("%v, %s, a gigabyte: %v", codec, name, err)
 			}
-			if err := look(b[:len(b)-1], n); codec != format.Snappy && codec != format.Brotli && !errors.Is(err, ErrFormat) { // the library sees theirs
+			// the library sees theirs
+			if err := look(b[:len(b)-1], n); codec != format.Snappy && codec != format.Brotli &&
+				!errors.Is(err, ErrFormat) {
 				t.Errorf("%v, %s, cut: %v", codec, name, err)
 			}
 		}
@@ -78,7 +81,8 @@ func TestUnpackedLengthsAreKnown(t *testing.T) {
 	}
 }
 
-// TestAPageUnpacksToWhatItSays has a page say less than what comes out of it. Before it was looked at, there was room for all of that.
+// TestAPageUnpacksToWhatItSays has a page say less than what comes out of it. Before it was looked
+// at, there was room for all of that.
 func TestAPageUnpacksToWhatItSays(t *testing.T) {
 	type row struct {
 		N int64 `parquet:"n,plain"`
@@ -86,7 +90,8 @@ func TestAPageUnpacksToWhatItSays(t *testing.T) {
 	const rows, says = 2 << 20, 1_100_000
 	for _, codec := range codecs {
 		path := filepath.Join(t.TempDir(), "n.parquet")
-		if err := parquet.WriteFile(path, make([]row, rows), parquet.Compression(parquet.LookupCompressionCodec(codec)), parquet.PageBufferSize(32<<20)); err != nil {
+		if err := parquet.WriteFile(path, make([]row, rows),
+			parquet.Compression(parquet.LookupCompressionCodec(codec)), parquet.PageBufferSize(32<<20)); err != nil {
 			t.Fatal(err)
 		}
 		whole, err := os.ReadFile(path)
@@ -125,7 +130,8 @@ func TestAPageUnpacksToWhatItSays(t *testing.T) {
 	}
 }
 
-// FuzzUnpacked wants the library to make no more room for what a page has packed than was found here, and to end.
+// FuzzUnpacked wants the library to make no more room for what a page has packed than was found
+// here, and to end.
 func FuzzUnpacked(f *testing.F) {
 	for i, codec := range codecs {
 		for _, text := range [][]byte{[]byte("hello"), make([]byte, 1000), noise(1000)} {

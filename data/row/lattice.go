@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Tensors returns v with tensors instead of its lists of numbers, also those that are in maps and in other lists.
+// Tensors returns v with tensors instead of its lists of numbers, also those that are in maps and
+// in other lists.
 func Tensors(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -29,8 +29,9 @@ type Columns []Column
 // As is a DType for a Column.
 func As(dt tensor.DType) *tensor.DType { return &dt }
 
-// Pick returns the columns of a row, those with a DType as tensors. Numbers are bool, int64 and float64, and lists are []any, or tensors already. The error wraps ErrColumn or
-// ErrKind and names the column.
+// Pick returns the columns of a row, those with a DType as tensors. Numbers are bool, int64 and
+// float64, and lists are []any, or tensors already. The error wraps ErrColumn or ErrKind and names
+// the column.
 func (c Columns) Pick(row map[string]any) (map[string]any, error) {
 	picked := make(map[string]any, len(row))
 	if len(c) == 0 {
@@ -67,8 +68,8 @@ func (c Column) of(v any) (any, error) {
 	return l.tensor().To(*c.DType), nil
 }
 
-// Sample returns the columns of a row as the fields of a data.Sample, in their order or, if none are named, in that of their names. The error wraps ErrKind
-// where one has no numbers.
+// Sample returns the columns of a row as the fields of a data.Sample, in their order or, if none
+// are named, in that of their names. The error wraps ErrKind where one has no numbers.
 func (c Columns) Sample(row map[string]any) ([]*tensor.Tensor, error) {
 	picked, err := c.Pick(row)
 	if err != nil {
@@ -89,7 +90,8 @@ func (c Columns) Sample(row map[string]any) ([]*tensor.Tensor, error) {
 			sample[k] = v
 		default:
 			if !l.add(v, 0) {
-				return nil, fmt.Errorf("column %q: %w: %T is no tensor and no number; name the columns that are", name, ErrKind, v)
+				return nil, fmt.Errorf(
+					"column %q: %w: %T is no tensor and no number; name the columns that are", name, ErrKind, v)
 			}
 			sample[k] = l.tensor()
 		}

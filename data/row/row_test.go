@@ -73,7 +73,8 @@ func TestListsOfNumbersAreTensors(t *testing.T) {
 
 func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 	all := map[string]any{"ids": list{int64(1), int64(2)}, "weight": 0.5, "label": int64(3), "text": "x"}
-	columns := row.Columns{{Name: "label"}, {Name: "ids", DType: row.As(tensor.Int32)}, {Name: "weight", DType: row.As(tensor.Float32)}}
+	columns := row.Columns{{Name: "label"}, {Name: "ids", DType: row.As(tensor.Int32)},
+		{Name: "weight", DType: row.As(tensor.Float32)}}
 	picked, err := columns.Pick(all)
 	if want := "{ids:int32[2][1 2] label:int64(3) weight:float32[][0.5]}"; err != nil || shown(picked) != want {
 		t.Errorf("%s, %v: want %s", shown(picked), err, want)
@@ -82,11 +83,13 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 		t.Errorf("all columns: %v, %v", picked, err)
 	}
 	sample, err := columns.Sample(all)
-	if err != nil || len(sample) != 3 || sample[0].DType() != tensor.Int64 || sample[1].Numel() != 2 || sample[2].DType() != tensor.Float32 {
+	if err != nil || len(sample) != 3 || sample[0].DType() != tensor.Int64 || sample[1].Numel() != 2 ||
+		sample[2].DType() != tensor.Float32 {
 		t.Errorf("a sample: %v, %v", sample, err)
 	}
 	delete(all, "text")
-	if sample, err = (row.Columns{}).Sample(all); err != nil || len(sample) != 3 || sample[0].Numel() != 2 || sample[2].DType() != tensor.Float64 {
+	if sample, err = (row.Columns{}).Sample(all); err != nil || len(sample) != 3 || sample[0].Numel() != 2 ||
+		sample[2].DType() != tensor.Float64 {
 		t.Errorf("a sample of all columns: %v, %v", sample, err)
 	}
 	for _, c := range []struct {
@@ -102,7 +105,8 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 		}
 	}
 	all["text"] = "x"
-	if _, err := (row.Columns{{Name: "text"}}).Sample(all); !errors.Is(err, row.ErrKind) || !strings.Contains(err.Error(), `"text"`) {
+	if _, err := (row.Columns{{Name: "text"}}).Sample(all); !errors.Is(err, row.ErrKind) ||
+		!strings.Contains(err.Error(), `"text"`) {
 		t.Errorf("a text as a tensor: %v", err)
 	}
 	if _, err := (row.Columns{{Name: "text", DType: row.As(tensor.Int64)}}).Pick(all); !errors.Is(err, row.ErrKind) {
@@ -113,6 +117,7 @@ func TestColumnsAreThoseThatAreWanted(t *testing.T) {
 func ExampleColumns() {
 	columns := row.Columns{{Name: "ids", DType: row.As(tensor.Int64)}, {Name: "weight", DType: row.As(tensor.Float32)}}
 	sample, err := columns.Pick(map[string]any{"ids": []any{int64(1), int64(2)}, "weight": 0.5, "note": "none"})
-	fmt.Println(len(sample), tensor.Data[int64](sample["ids"].(*tensor.Tensor)), sample["weight"].(*tensor.Tensor).DType(), err)
+	fmt.Println(len(sample), tensor.Data[int64](sample["ids"].(*tensor.Tensor)),
+		sample["weight"].(*tensor.Tensor).DType(), err)
 	// Output: 2 [1 2] float32 <nil>
 }

@@ -26,13 +26,16 @@ var (
 
 // Options says what windows are.
 type Options struct {
-	Length     int          // of a window, in tokens
-	Stride     int          // from the begin of a window to that of the next one; 0 stands for Length
-	DType      tensor.DType // of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value, stands for Uint16
-	Vocabulary int          // number of tokens there are; a larger one in a file is an error. 0 leaves them unchecked
+	Length int // of a window, in tokens
+	Stride int // from the begin of a window to that of the next one; 0 stands for Length
+	// of a file without a header: Uint16, Uint32, Int32 or Int64. Bool, the zero value, stands for
+	// Uint16
+	DType      tensor.DType
+	Vocabulary int // number of tokens there are; a larger one in a file is an error. 0 leaves them unchecked
 }
 
-// A Set is the windows of a file of tokens. It may be used by several goroutines. The file is mapped, so only what is used is read.
+// A Set is the windows of a file of tokens. It may be used by several goroutines. The file is
+// mapped, so only what is used is read.
 type Set struct {
 	path    string
 	tokens  *tensor.Tensor
@@ -41,8 +44,9 @@ type Set struct {
 
 var _ data.Gatherer = (*Set)(nil)
 
-// Open maps a file: an array of numpy of one dimension, if it ends in .npy, or else nothing but tokens in little-endian order, as
-// nanoGPT writes. The error is a *data.FileError where the file is no good. The caller closes the set.
+// Open maps a file: an array of numpy of one dimension, if it ends in .npy, or else nothing but
+// tokens in little-endian order, as nanoGPT writes. The error is a *data.FileError where the file
+// is no good. The caller closes the set.
 func Open(path string, o Options) (*Set, error) {
 	if o.Stride == 0 {
 		o.Stride = o.Length
@@ -51,7 +55,8 @@ func Open(path string, o Options) (*Set, error) {
 		o.DType = tensor.Uint16
 	}
 	if o.Length < 1 || o.Stride < 1 || o.Vocabulary < 0 {
-		return nil, fmt.Errorf("%w: windows of %d tokens, every %d, of a vocabulary of %d", ErrOption, o.Length, o.Stride, o.Vocabulary)
+		return nil, fmt.Errorf("%w: windows of %d tokens, every %d, of a vocabulary of %d", ErrOption,
+			o.Length, o.Stride, o.Vocabulary)
 	}
 	t, err := mapped(path, o.DType)
 	if err != nil {
@@ -81,7 +86,8 @@ func mapped(path string, dt tensor.DType) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("%w: %v", ErrType, dt)
 	}
 	if size := int64(dt.Size()); st.Size()%size != 0 || st.Size() == 0 {
-		return nil, &data.FileError{Path: path, Offset: st.Size(), Err: fmt.Errorf("%w: %d bytes of tokens of %d bytes", ErrType, st.Size(), size)}
+		return nil, &data.FileError{Path: path, Offset: st.Size(),
+			Err: fmt.Errorf("%w: %d bytes of tokens of %d bytes", ErrType, st.Size(), size)}
 	}
 	t, err := tensor.FromFile(path, false, dt, int(st.Size())/dt.Size())
 	if err != nil {

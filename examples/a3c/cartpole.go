@@ -6,8 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A cartPole is a pole on a cart, to be balanced by pushes from the left and the right: the problem of Barto, Sutton and Anderson
-// (1983), with the constants of CartPole-v1. Its state is the cart's position and speed, and the pole's angle and angular speed.
+// A cartPole is a pole on a cart, to be balanced by pushes from the left and the right: the problem
+// of Barto, Sutton and Anderson (1983), with the constants of CartPole-v1. Its state is the cart's
+// position and speed, and the pole's angle and angular speed.
 type cartPole struct {
 	state [4]float32
 	steps int
@@ -34,7 +35,8 @@ func (c *cartPole) reset() {
 	c.steps = 0
 }
 
-// step pushes to the left (0) or to the right (1), and reports whether the pole fell. Each step is worth a reward of 1.
+// step pushes to the left (0) or to the right (1), and reports whether the pole fell. Each step is
+// worth a reward of 1.
 func (c *cartPole) step(action int64) (fell bool) {
 	x, v, angle, spin := float64(c.state[0]), float64(c.state[1]), float64(c.state[2]), float64(c.state[3])
 	force := push * float64(2*action-1)

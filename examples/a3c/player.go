@@ -26,7 +26,8 @@ type player struct {
 }
 
 func newPlayer(rank int, j job) *player {
-	return &player{job: j, game: cartPole{rand: tensor.NewGenerator(7).Fork(uint64(rank))}, over: true, scope: autograd.NewScope()}
+	return &player{job: j, game: cartPole{rand: tensor.NewGenerator(7).Fork(uint64(rank))}, over: true,
+		scope: autograd.NewScope()}
 }
 
 // rollOut plays until the episode ends, or for a while, and reports whether it has ended.
@@ -70,7 +71,8 @@ func (p *player) learn() {
 	gain := autograd.Mean(autograd.Mul(chosen, better))
 	undecided := autograd.Neg(autograd.Sum(autograd.Mul(autograd.Exp(logp), logp)))
 	loss := autograd.MSELoss(values, autograd.Const(target), autograd.ByMean)
-	loss = autograd.Sub(autograd.MulScalar(loss, 0.5), autograd.Add(gain, autograd.MulScalar(undecided, entropy/float64(n))))
+	loss = autograd.Sub(autograd.MulScalar(loss, 0.5),
+		autograd.Add(gain, autograd.MulScalar(undecided, entropy/float64(n))))
 	p.Step.ZeroGrad()
 	loss.Backward()
 	optim.ClipGradNorm(p.Net.Params(), 0.5)

@@ -34,7 +34,8 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 		return err
 	}
 	mine := data.Shard(data.Random(j.Digits.Len(), 1), rank, j.Group.Size())
-	loader, scope := data.NewLoader(j.Digits, data.Options{BatchSize: 32, Sampler: mine, Transform: pixels}), autograd.NewScope()
+	loader, scope := data.NewLoader(j.Digits, data.Options{BatchSize: 32, Sampler: mine, Transform: pixels}),
+		autograd.NewScope()
 	sgd := optim.NewSGD(net.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
 	for range 3 {
 		for batch, err := range loader.Batches(ctx) {

@@ -52,7 +52,8 @@ func run(ctx context.Context) error {
 	return errors.Join(consume(ctx, domain, full.Receiver(), empty.Sender()), g.Wait())
 }
 
-func consume(ctx context.Context, domain *shm.Domain, full *ipc.Receiver[*tensor.Tensor], empty *ipc.Sender[*tensor.Tensor]) error {
+func consume(ctx context.Context, domain *shm.Domain, full *ipc.Receiver[*tensor.Tensor],
+	empty *ipc.Sender[*tensor.Tensor]) error {
 	first, held := domain.Stats(), []*tensor.Tensor(nil)
 	for n := range producers * rounds {
 		b, err := full.Get(ctx)

@@ -30,7 +30,8 @@ var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, n *net, batch []*te
 })
 
 // options are those of both loaders.
-var options = data.Options{BatchSize: 64, Shuffle: true, Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))}
+var options = data.Options{BatchSize: 64, Shuffle: true,
+	Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))}
 
 func main() { shoal.Main(run) }
 
@@ -42,7 +43,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer parallel.Close()
-	loader, sgd := data.NewLoader(data.Digits(6000, 1), options), optim.NewSGD(n.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
+	loader, sgd := data.NewLoader(data.Digits(6000, 1), options),
+		optim.NewSGD(n.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
 	for epoch := range 3 {
 		var sum float64
 		for batch, err := range loader.Batches(ctx) {

@@ -53,7 +53,8 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j job) err
 			return err
 		}
 	}
-	return j.Done.Put(ctx, fmt.Sprintf("rank %d on %v: %d digits make %.2f", rank, tensor.Place{Device: dev}, seen, sum))
+	return j.Done.Put(ctx, fmt.Sprintf("rank %d on %v: %d digits make %.2f", rank, tensor.Place{Device: dev},
+		seen, sum))
 })
 
 // newModel returns a layer that sees digits.
@@ -185,8 +186,11 @@ func round(ctx context.Context) error {
 		return err
 	}
 	defer got.Close()
-	places := []any{tensor.Place{Device: near.Device()}, tensor.Place{Device: host.Device()}, tensor.Place{Device: next.Device()}, tensor.Place{Device: last.Device()}}
-	fmt.Printf("a million numbers went from %v by %v and %v to %v, all as they were: %v\n", append(places, tensor.Equal(got, x))...)
-	fmt.Printf("by queue and pipe they stayed the same memory on %v: %v\n", tensor.Place{Device: back.Device()}, back.SameStorage(near))
+	places := []any{tensor.Place{Device: near.Device()}, tensor.Place{Device: host.Device()},
+		tensor.Place{Device: next.Device()}, tensor.Place{Device: last.Device()}}
+	fmt.Printf("a million numbers went from %v by %v and %v to %v, all as they were: %v\n",
+		append(places, tensor.Equal(got, x))...)
+	fmt.Printf("by queue and pipe they stayed the same memory on %v: %v\n",
+		tensor.Place{Device: back.Device()}, back.SameStorage(near))
 	return g.Wait()
 }

@@ -30,7 +30,8 @@ type job struct {
 }
 
 // options are those of both loaders.
-var options = data.Options{BatchSize: 64, Shuffle: true, Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))}
+var options = data.Options{BatchSize: 64, Shuffle: true,
+	Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))}
 
 var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
 	o := options

@@ -15,8 +15,8 @@ type state = map[string]*tensor.Tensor
 
 var pixels = data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))
 
-// average gets the state of every worker, and gives all of them the mean. None pushes its next one before it has loaded that, so
-// nothing is overwritten that somebody reads.
+// average gets the state of every worker, and gives all of them the mean. None pushes its next one
+// before it has loaded that, so nothing is overwritten that somebody reads.
 func average(ctx context.Context, net *nn.Sequential, conns []*ipc.Conn[state]) error {
 	var states []state
 	for _, c := range conns {
@@ -42,7 +42,8 @@ func average(ctx context.Context, net *nn.Sequential, conns []*ipc.Conn[state]) 
 
 // score returns how many of 1000 digits a network gets right.
 func score(ctx context.Context, net *nn.Sequential) (right float64) {
-	for batch := range data.NewLoader(data.Digits(1000, 2), data.Options{BatchSize: 1000, Transform: pixels}).Batches(ctx) {
+	for batch := range data.NewLoader(data.Digits(1000, 2),
+		data.Options{BatchSize: 1000, Transform: pixels}).Batches(ctx) {
 		guess := tensor.Argmax(net.Forward(autograd.NoGrad(batch[0])).T(), 1)
 		right = tensor.Eq(guess, batch[1]).To(tensor.Float32).Sum()
 	}

@@ -1,4 +1,5 @@
-// Periodic is the lesson of replicas that meet from time to time, and go on with the mean of their state.
+// Periodic is the lesson of replicas that meet from time to time, and go on with the mean of their
+// state.
 package main
 
 import (
@@ -55,7 +56,8 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	g, digits, group := tensor.NewGenerator(1), data.Digits(6000, 1), shoal.NewGroup(ctx, shoal.Options{Workers: workers})
+	g, digits, group := tensor.NewGenerator(1), data.Digits(6000, 1),
+		shoal.NewGroup(ctx, shoal.Options{Workers: workers})
 	net := nn.NewSequential(nn.Flatten{}, nn.NewLinear(784, 64, g), nn.ReLU{}, nn.NewLinear(64, 10, g), nn.LogSoftmax{})
 	defer group.Close()
 	var conns [workers]*ipc.Conn[state]

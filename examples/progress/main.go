@@ -1,5 +1,6 @@
-// Progress is the lesson of results as they come: a pool works on chunks of ten, and the program says
-// what is done whenever nothing has come for a while, as with imap_unordered(f, xs, 10).next(timeout).
+// Progress is the lesson of results as they come: a pool works on chunks of ten, and the program
+// says what is done whenever nothing has come for a while, as with imap_unordered(f, xs,
+// 10).next(timeout).
 package main
 
 import (

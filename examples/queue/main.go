@@ -18,7 +18,8 @@ type job struct {
 
 // What runs in another process is a package-level variable.
 var square = shoal.Register("square", func(ctx context.Context, rank int, j job) error {
-	for n, err := range j.Work.All(ctx) { // ends after Finish, or when nobody can send any more, also if they were killed
+	// ends after Finish, or when nobody can send any more, also if they were killed
+	for n, err := range j.Work.All(ctx) {
 		if err != nil {
 			return err
 		}

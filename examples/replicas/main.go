@@ -64,7 +64,8 @@ func run(ctx context.Context) error {
 			return err
 		}
 		w := tensor.Data[float32](j.Weights)
-		fmt.Printf("%s: parent %.2f, worker 0 %.2f, worker 1 %.2f\n", j.Name, tensor.Data[float32](net.Weight.T), w[:2], w[2:])
+		fmt.Printf("%s: parent %.2f, worker 0 %.2f, worker 1 %.2f\n", j.Name,
+			tensor.Data[float32](net.Weight.T), w[:2], w[2:])
 	}
 	return nil
 }

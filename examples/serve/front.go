@@ -20,7 +20,10 @@ func servePool(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]
 	if err != nil {
 		return nil, err
 	}
-	server := http.Server{Handler: handler(func(ctx context.Context, x float32) (answer, error) { return predict.Apply(ctx, p, x) })}
+	server := http.Server{Handler: handler(func(ctx context.Context, x float32) (answer,
+		error) {
+		return predict.Apply(ctx, p, x)
+	})}
 	go server.Serve(l)
 	return p.Close, nil
 }

@@ -33,8 +33,8 @@ var (
 
 const workers = 4
 
-// again is for processes that are killed. Who takes the place of one has its argument, an
-// ipc.Latest, and finds the newest weights there.
+// again is for processes that are killed. The process that takes the place of one has its argument,
+// an ipc.Latest, and finds the newest weights there.
 var again = shoal.Restart{Max: -1, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond}
 
 func main() { shoal.Main(run) }

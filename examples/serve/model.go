@@ -54,7 +54,8 @@ func infer(weights *ipc.Latest[Weights], rank int, x float32) (answer, error) {
 	return answer{tensor.Data[float32](y), w.Number, rank, os.Getpid(), w.PID}, nil
 }
 
-// reload replaces the weights until it is told to stop. Who takes its place goes on where it was.
+// reload replaces the weights until it is told to stop. The worker that takes its place goes on
+// where it was.
 var reload = shoal.Register("reload", func(ctx context.Context, rank int, weights *ipc.Latest[Weights]) error {
 	last, _, err := weights.Load()
 	if err != nil {

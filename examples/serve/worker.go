@@ -54,7 +54,10 @@ var acceptAll = shoal.Register("accept", func(ctx context.Context, rank int, wei
 	if err != nil {
 		return err
 	}
-	server := http.Server{Handler: handler(func(_ context.Context, x float32) (answer, error) { return infer(weights, rank, x) })}
+	server := http.Server{Handler: handler(func(_ context.Context, x float32) (answer,
+		error) {
+		return infer(weights, rank, x)
+	})}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -15,11 +15,12 @@ import (
 const rows, columns, workers = 1000, 100, 4
 
 // sumColumns returns a row of sums, which is shared with whoever gets it.
-var sumColumns = pool.Register2("sumColumns", func(_ context.Context, i int, chunk *tensor.Tensor) (*tensor.Tensor, error) {
-	defer chunk.Close()
-	sums := tensor.Sum(chunk, 0)
-	return sums, sums.Share()
-})
+var sumColumns = pool.Register2("sumColumns",
+	func(_ context.Context, i int, chunk *tensor.Tensor) (*tensor.Tensor, error) {
+		defer chunk.Close()
+		sums := tensor.Sum(chunk, 0)
+		return sums, sums.Share()
+	})
 
 func main() { shoal.Main(run) }
 

@@ -1,5 +1,5 @@
-// Tasks is the lesson of two queues: chunks of a shared tensor come by one, and sums go into the other,
-// by their chunk and not by their worker. Who gets no task for a while goes home.
+// Tasks is the lesson of two queues: chunks of a shared tensor come by one, and sums go into the
+// other, by their chunk and not by their worker. A worker that gets no task for a while ends.
 package main
 
 import (

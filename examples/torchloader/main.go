@@ -3,8 +3,9 @@
 //	go build -o loader ./examples/torchloader
 //	python3 examples/torchloader/train.py ./loader [directory of MNIST]
 //
-// PyTorch starts the program as the workers of its DataLoader. It finds the data set by the name that the script gives, reads,
-// gathers and normalizes the samples, and PyTorch gets batches in memory that both share.
+// PyTorch starts the program as the workers of its DataLoader. It finds the data set by the name
+// that the script gives, reads, gathers and normalizes the samples, and PyTorch gets batches in
+// memory that both share.
 package main
 
 import (
@@ -19,7 +20,8 @@ import (
 
 func main() {
 	torch.Child{Datasets: map[string]torch.OpenDataset{"digits": openDigits}}.Main()
-	fmt.Fprintln(os.Stderr, "PyTorch starts this program: python3 examples/torchloader/train.py PROGRAM [directory of MNIST]")
+	fmt.Fprintln(os.Stderr,
+		"PyTorch starts this program: python3 examples/torchloader/train.py PROGRAM [directory of MNIST]")
 	os.Exit(2)
 }
 

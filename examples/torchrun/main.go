@@ -1,11 +1,12 @@
-// Torchrun is the lesson of a rank of a PyTorch job that is no trainer: it evaluates what the others
-// train, in their memory.
+// Torchrun is the lesson of a rank of a PyTorch job that is no trainer: it evaluates what the
+// others train, in their memory.
 //
 //	go build -o evaluator ./examples/torchrun
 //	torchrun --nproc-per-node 3 --no-python ./evaluator examples/torchrun/train.py
 //
-// torchrun starts the program once for each rank. All but the last become Python and run the script, with a process group of their own; the
-// last one stays Go: it maps the weights, looks at them after each epoch, and collects everybody's metrics.
+// torchrun starts the program once for each rank. All but the last become Python and run the
+// script, with a process group of their own; the last one stays Go: it maps the weights, looks at
+// them after each epoch, and collects everybody's metrics.
 package main
 
 import (
@@ -21,7 +22,8 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "torchrun starts this program: torchrun --nproc-per-node 3 --no-python PROGRAM train.py")
+		fmt.Fprintln(os.Stderr,
+			"torchrun starts this program: torchrun --nproc-per-node 3 --no-python PROGRAM train.py")
 		os.Exit(2)
 	}
 	r, err := torch.ReadRank()

@@ -1,5 +1,6 @@
-// Value is the lesson of a shared counter: four processes add to one number. v.value += 1 of Python is
-// a Load and a Store, which loses additions unless a lock is held; Add loses none and needs no lock.
+// Value is the lesson of a shared counter: four processes add to one number. v.value += 1 of Python
+// is a Load and a Store, which loses additions unless a lock is held; Add loses none and needs no
+// lock.
 package main
 
 import (

@@ -12,14 +12,17 @@ import (
 // rules are what is checked of every package; each returns its complaints.
 var rules = []func(h *house, p *pkg) []string{
 	hasFloor, importsDownward, noCycle, noTensor,
-	imports(mayCallKernel, isKernelDoor, "only internal/sys calls the kernel, so that other systems need stubs in one place"),
+	imports(mayCallKernel, isKernelDoor,
+		"only internal/sys calls the kernel, so that other systems need stubs in one place"),
 	imports(mayLoadCode, isCodeLoader, "only internal/dl loads foreign code, so that a static binary stays possible"),
-	imports(nil, func(i string) bool { return i == "C" }, "the core builds without a C compiler and stays one static binary"),
+	imports(nil, func(i string) bool { return i == "C" },
+		"the core builds without a C compiler and stays one static binary"),
 	staysStatic, noRawCalls, noUnsafe, saysSomething, oneDoc,
 }
 
-// Check returns the problems of the module whose tree is root, in the order of its packages. Test files are free to import
-// upward and to use unsafe; only what a user's program is made of has to stand.
+// Check returns the problems of the module whose tree is root, in the order of its packages. Test
+// files are free to import upward and to use unsafe; only what a user's program is made of has to
+// stand.
 func Check(module string, root fs.FS) (problems []string, err error) {
 	h, err := load(module, root)
 	if err != nil {
@@ -33,7 +36,8 @@ func Check(module string, root fs.FS) (problems []string, err error) {
 	return problems, nil
 }
 
-// Static returns the directories of the packages that link no C library: those that every program stands on, and the command.
+// Static returns the directories of the packages that link no C library: those that every program
+// stands on, and the command.
 func Static(module string, root fs.FS) (dirs []string, err error) {
 	h, err := load(module, root)
 	if err != nil {
@@ -59,7 +63,8 @@ func hasFloor(_ *house, p *pkg) []string {
 	return complain("%s is on no floor: give it a floor in internal/archtest/floors.go, so that it is clear who may stand on it", title(p.dir))
 }
 
-// importsDownward lets a package import lower floors and what is below its own directory. Floor 0 has rooms side by side.
+// importsDownward lets a package import lower floors and what is below its own directory. Floor 0
+// has rooms side by side.
 func importsDownward(h *house, p *pkg) (bad []string) {
 	mine, ok := floorOf(p.dir)
 	if !ok {
@@ -71,7 +76,8 @@ func importsDownward(h *house, p *pkg) (bad []string) {
 		if !ok || floor < mine || mine == 0 && floor == 0 || inside && floor == mine {
 			continue
 		}
-		bad = append(bad, fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports go down only, so that each floor can be understood, tested and used without those above",
+		bad = append(bad, fmt.Sprintf(
+			"%s (floor %d) imports %s (floor %d): imports go down only, so that each floor can be understood, tested and used without those above",
 			title(p.dir), mine, title(dir), floor))
 	}
 	return bad
@@ -79,7 +85,8 @@ func importsDownward(h *house, p *pkg) (bad []string) {
 
 func noCycle(h *house, p *pkg) []string {
 	if way := h.way(p.dir, p.dir); way != nil {
-		return complain("%s imports itself (%s): a circle has no bottom to begin reading at", title(p.dir), strings.Join(way, " → "))
+		return complain("%s imports itself (%s): a circle has no bottom to begin reading at", title(p.dir),
+			strings.Join(way, " → "))
 	}
 	return nil
 }
@@ -141,8 +148,8 @@ func imports(allowed []string, match func(string) bool, why string) func(*house,
 	}
 }
 
-// staysStatic keeps the C library out of what every program is made of, and out of the command. It sees what a package imports itself; what is behind
-// that, only the go tool knows.
+// staysStatic keeps the C library out of what every program is made of, and out of the command. It
+// sees what a package imports itself; what is behind that, only the go tool knows.
 func staysStatic(_ *house, p *pkg) (bad []string) {
 	if !isStatic(p) {
 		return nil
@@ -158,7 +165,8 @@ func staysStatic(_ *house, p *pkg) (bad []string) {
 // WhyStatic is the reason for which they import nothing that IsDynamic.
 const WhyStatic = "where there is a C compiler it links the C library into every program, which each worker loads before its first statement (0.8 ms, half as much again); internal/sys has sockets"
 
-// IsDynamic reports whether a package of the standard library brings the C library, where Go finds a C compiler.
+// IsDynamic reports whether a package of the standard library brings the C library, where Go finds
+// a C compiler.
 func IsDynamic(i string) bool {
 	switch i {
 	case "os/user", "plugin", "runtime/cgo", "net":
@@ -169,7 +177,8 @@ func IsDynamic(i string) bool {
 	return strings.HasPrefix(i, "net/")
 }
 
-// noRawCalls allows package syscall for its constants, types and signals, but not for calls by number.
+// noRawCalls allows package syscall for its constants, types and signals, but not for calls by
+// number.
 func noRawCalls(_ *house, p *pkg) (bad []string) {
 	if within(p.dir, mayCallKernel) {
 		return nil
@@ -180,7 +189,8 @@ func noRawCalls(_ *house, p *pkg) (bad []string) {
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			if name := rawCall(n); name != "" {
-				bad = append(bad, fmt.Sprintf("%s uses syscall.%s: only internal/sys calls the kernel by number; package syscall is for constants elsewhere", f.path, name))
+				bad = append(bad, fmt.Sprintf(
+					"%s uses syscall.%s: only internal/sys calls the kernel by number; package syscall is for constants elsewhere", f.path, name))
 			}
 			return true
 		})
@@ -198,7 +208,8 @@ func rawCall(n ast.Node) string {
 		return ""
 	}
 	name := sel.Sel.Name
-	if strings.HasPrefix(name, "SYS_") || strings.HasPrefix(name, "RawSyscall") || name == "Syscall" || strings.HasPrefix(name, "Syscall") && strings.Trim(name[7:], "0123456789") == "" {
+	if strings.HasPrefix(name, "SYS_") || strings.HasPrefix(name, "RawSyscall") || name == "Syscall" ||
+		strings.HasPrefix(name, "Syscall") && strings.Trim(name[7:], "0123456789") == "" {
 		return name
 	}
 	return ""
@@ -210,7 +221,8 @@ func noUnsafe(_ *house, p *pkg) (bad []string) {
 	}
 	for _, f := range p.files {
 		if !f.test && slices.Contains(f.imports, "unsafe") {
-			bad = append(bad, fmt.Sprintf("%s imports unsafe: it is kept to %s, where each use is argued for", f.path, strings.Join(mayBeUnsafe, ", ")))
+			bad = append(bad, fmt.Sprintf("%s imports unsafe: it is kept to %s, where each use is argued for",
+				f.path, strings.Join(mayBeUnsafe, ", ")))
 		}
 	}
 	return bad
@@ -243,10 +255,12 @@ func oneDoc(_ *house, p *pkg) (bad []string) {
 			found = strings.TrimSpace(f.ast.Doc.Text()) != "" && strings.HasPrefix(f.ast.Doc.Text(), begin)
 			continue
 		}
-		bad = append(bad, fmt.Sprintf("%s has a package comment: it belongs to %s alone, where a reader looks first", f.path, home))
+		bad = append(bad, fmt.Sprintf(
+			"%s has a package comment: it belongs to %s alone, where a reader looks first", f.path, home))
 	}
 	if !found {
-		bad = append(bad, fmt.Sprintf("%s has no package comment in %s that begins %q: a reader starts there", title(p.dir), home, begin))
+		bad = append(bad, fmt.Sprintf("%s has no package comment in %s that begins %q: a reader starts there",
+			title(p.dir), home, begin))
 	}
 	return bad
 }

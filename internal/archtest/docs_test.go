@@ -24,7 +24,8 @@ var (
 	command  = regexp.MustCompile(`^shoal ([a-z]+)`)
 )
 
-// TestPagesNameWhatIsThere fails where a page has a dead link, or names a test, a file, a make target or a command that there is not.
+// TestPagesNameWhatIsThere fails where a page has a dead link, or names a test, a file, a make
+// target or a command that there is not.
 func TestPagesNameWhatIsThere(t *testing.T) {
 	tree := os.DirFS("../..")
 	var pages []string
@@ -76,7 +77,7 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 			if m := makeRule.FindStringSubmatch(q); m != nil && !has("\n"+m[1]+":") {
 				t.Errorf("%s: the Makefile has no %s", page, m[1])
 			}
-			if m := command.FindStringSubmatch(q); m != nil && !has("\t{Name: \""+m[1]+"\", ") {
+			if m := command.FindStringSubmatch(q); m != nil && !has("\t{Name: \""+m[1]+"\",") {
 				t.Errorf("%s: there is no command shoal %s", page, m[1])
 			}
 		}

@@ -10,11 +10,13 @@ import (
 	"testing"
 )
 
-// withoutExample are types of those packages that nobody constructs, or that the example of what they are a part of has.
+// withoutExample are types of those packages that nobody constructs, or that the example of what
+// they are a part of has.
 var withoutExample = map[string]string{
 	"optim.AdamOptions": "Adam", "optim.RMSpropOptions": "RMSprop", "optim.AdagradOptions": "Adagrad",
 	"nn.NoParams": "embedded", "nn.Pass": "a part of a Recurrent", "nn.Recurrent": "a part of LSTM and GRU",
-	"dist.DDPOptions": "DistributedDataParallel", "dist.Loss": "DataParallel", "dist.Work": "what an Async returns", "dist.Op": "constants",
+	"dist.DDPOptions": "DistributedDataParallel", "dist.Loss": "DataParallel",
+	"dist.Work": "what an Async returns", "dist.Op": "constants",
 	"dist.RankError": "an error",
 }
 
@@ -40,7 +42,8 @@ func TestTypesThatUsersConstructHaveExamples(t *testing.T) {
 	}
 }
 
-// exampleOf reports whether a type, its constructor, or a method of it has an example, or the whole package's shows it.
+// exampleOf reports whether a type, its constructor, or a method of it has an example, or the whole
+// package's shows it.
 func exampleOf(name string, examples map[string]string) bool {
 	for example := range examples {
 		if example == name || strings.HasPrefix(example, name+"_") || strings.HasPrefix(example, "New"+name) {
@@ -50,7 +53,8 @@ func exampleOf(name string, examples map[string]string) bool {
 	return strings.Contains(examples[""], name)
 }
 
-// declared returns the exported types of a package that are no interfaces, and its examples by what is behind "Example", with their text.
+// declared returns the exported types of a package that are no interfaces, and its examples by what
+// is behind "Example", with their text.
 func declared(t *testing.T, dir string) (types map[string]bool, examples map[string]string) {
 	t.Helper()
 	types, examples = map[string]bool{}, map[string]string{}

@@ -5,13 +5,15 @@ import (
 	"strings"
 )
 
-// floors is the house from the ground up: floors[n] lists what lives on floor n. "a/*" is everything below a, and "." is the root package.
+// floors is the house from the ground up: floors[n] lists what lives on floor n. "a/*" is
+// everything below a, and "." is the root package.
 var floors = [...][]string{
-	0:  {"internal/*", "shm/internal/model"},
-	1:  {"shm"},
-	2:  {"wire"},
-	3:  {"tensor"},
-	4:  {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest", "torch/internal/value", "internal/tree"},
+	0: {"internal/*", "shm/internal/model"},
+	1: {"shm"},
+	2: {"wire"},
+	3: {"tensor"},
+	4: {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest",
+		"torch/internal/value", "internal/tree"},
 	5:  {"optim", "pool", "manager", "torch/pt"},
 	6:  {"data", "data/*", "nn", "manager/*"},
 	7:  {"torch", "torch/internal/vision", "dist", "data/jsonl", "data/parquet", "data/tokens"},
@@ -22,13 +24,14 @@ var floors = [...][]string{
 	12: {"cmd/*"},
 }
 
-// Who may do what only few may. A package may do what its parent directory may.
+// The packages that may do what only few may. A package may do what its parent directory may.
 var (
 	mayCallKernel = []string{"internal/sys"}
 	mayLoadCode   = []string{"internal/dl"}
 	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "internal/cublas", "cuda"} // of the floors up to core
 	mustBeStatic  = []string{"cmd/shoal"}                                                   // of the floors above
-	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "shm", "tensor", "internal/kernel", "cuda"}
+	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "shm", "tensor",
+		"internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )
 
@@ -38,7 +41,8 @@ const core = 4
 // emptyNames say nothing about what is inside.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "base"}
 
-// floorOf returns the floor of a package directory: its own, or else that of the directory above it that has one.
+// floorOf returns the floor of a package directory: its own, or else that of the directory above it
+// that has one.
 func floorOf(dir string) (floor int, ok bool) {
 	for n, packages := range floors {
 		for _, p := range packages {

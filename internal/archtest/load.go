@@ -35,8 +35,9 @@ type file struct {
 	imports []string
 }
 
-// load parses every Go file of the module, for all systems and tags at once. It leaves out what the go tool leaves out:
-// testdata, names that begin with a dot or an underscore, nested modules, and files tagged "ignore".
+// load parses every Go file of the module, for all systems and tags at once. It leaves out what the
+// go tool leaves out: testdata, names that begin with a dot or an underscore, nested modules, and
+// files tagged "ignore".
 func load(module string, root fs.FS) (*house, error) {
 	h := &house{module: module, byDir: make(map[string]*pkg)}
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {

@@ -52,7 +52,8 @@ type bench struct {
 	files int
 }
 
-// mutant says that a branch of this bench's reaper is missing: what hangs without it hangs for a moment only.
+// mutant says that a branch of this bench's reaper is missing: what hangs without it hangs for a
+// moment only.
 var mutant = os.Getenv("SHOAL_DISABLE") != ""
 
 const budget = 64 << 20
@@ -85,7 +86,8 @@ func benchMain(arg string) error {
 	}
 }
 
-// run lets the scenario's victim die, takes everything back, audits, and plays the scenario once more to its end.
+// run lets the scenario's victim die, takes everything back, audits, and plays the scenario once
+// more to its end.
 func (b *bench) run(t trial) *verdict {
 	v := &verdict{}
 	watchdog := time.AfterFunc(3*patience, func() {
@@ -108,7 +110,8 @@ func (b *bench) run(t trial) *verdict {
 
 func (b *bench) round(t trial, v *verdict) {
 	sc := scenarios[t.Scenario]
-	w := &world{b: b, d: b.d, sc: sc, sent: make(map[uint64]bool), maybe: make(map[uint64]bool), got: make(map[uint64]int)}
+	w := &world{b: b, d: b.d, sc: sc, sent: make(map[uint64]bool), maybe: make(map[uint64]bool),
+		got: make(map[uint64]int)}
 	defer func() { v.Wrong = append(v.Wrong, w.wrong...) }()
 	if sc.setup != nil {
 		if err := sc.setup(w); err != nil {
@@ -116,14 +119,16 @@ func (b *bench) round(t trial, v *verdict) {
 		}
 	}
 	shm.HoldReaper(t.Second != nil)
-	s := spec{Scenario: t.Scenario, Site: t.Site, Phase: t.Phase, Nth: t.Nth, Record: t.Site == "", Pause: sc.contend != nil && t.Site != "", Args: w.args}
+	s := spec{Scenario: t.Scenario, Site: t.Site, Phase: t.Phase, Nth: t.Nth, Record: t.Site == "",
+		Pause: sc.contend != nil && t.Site != "", Args: w.args}
 	if sc.stop[0] != "" {
 		s.Stop = b.find(sc.stop[0], sc.stop[1])
 	}
 	v.Hits, v.Killed = w.follow(s)
 	v.Kills++
 	if t.Second != nil {
-		s := spec{Scenario: t.Scenario, Reap: true, Site: t.Second.Site, Phase: t.Second.Phase, Nth: t.Second.Nth, Record: t.Second.Site == ""}
+		s := spec{Scenario: t.Scenario, Reap: true, Site: t.Second.Site, Phase: t.Second.Phase,
+			Nth: t.Second.Nth, Record: t.Second.Site == ""}
 		v.SecondHits, v.SecondKilled = w.follow(s)
 		v.Kills++
 		shm.HoldReaper(false)
@@ -286,13 +291,15 @@ func (w *world) note(kind, rest string) {
 	}
 }
 
-// hold starts a process that stops at the site of method in function fn of the scenario named, with its stamp standing.
+// hold starts a process that stops at the site of method in function fn of the scenario named, with
+// its stamp standing.
 func (w *world) hold(scenario, fn, method, phase string) error {
 	return w.freeze(scenario, w.b.find(fn, method), phase, 1, w.args)
 }
 
 func (w *world) freeze(scenario, at, phase string, nth int, args []uint64) error {
-	c, err := spawn("victim", spec{Scenario: scenario, Site: at, Phase: phase, Nth: nth, Pause: true, Idle: true, Args: args}, w.d.Files()...)
+	c, err := spawn("victim", spec{Scenario: scenario, Site: at, Phase: phase, Nth: nth, Pause: true,
+		Idle: true, Args: args}, w.d.Files()...)
 	if err != nil {
 		return err
 	}

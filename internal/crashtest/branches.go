@@ -10,14 +10,18 @@ import (
 	"sync"
 )
 
-// reaperBranches are the names of the branches that DisableBranch knows: without any one of them the audit must find something.
+// reaperBranches are the names of the branches that DisableBranch knows: without any one of them
+// the audit must find something.
 var reaperBranches = []string{
-	"budget add", "budget sub", "writing", "published", "commit done", "commit undo", "shrink", "put published", "put undone",
-	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "bury", "lost hints", "relief", "ring all",
+	"budget add", "budget sub", "writing", "published", "commit done", "commit undo", "shrink",
+	"put published", "put undone",
+	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "bury",
+	"lost hints", "relief", "ring all",
 	"cell waiter bits", "grant",
 }
 
-// branches runs deaths with one branch of the reaper missing, until one is seen to go wrong. It returns how many were.
+// branches runs deaths with one branch of the reaper missing, until one is seen to go wrong. It
+// returns how many were.
 func (p *plan) branches(first []trial) (caught int, err error) {
 	names := make(chan string)
 	var mu sync.Mutex

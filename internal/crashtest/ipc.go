@@ -115,7 +115,8 @@ func load(l *ipc.Latest[edition], least int) error {
 		return err
 	}
 	if e.Number < least || len(e.Memory) != e.Number || len(e.Text) != e.Number%3*200 {
-		err = fmt.Errorf("edition %d of %d blocks with %d letters, when %d was stored", e.Number, len(e.Memory), len(e.Text), least)
+		err = fmt.Errorf("edition %d of %d blocks with %d letters, when %d was stored", e.Number,
+			len(e.Memory), len(e.Text), least)
 	}
 	for _, m := range e.Memory {
 		if bytes.Count(m.Bytes(), []byte{byte(e.Number)}) != len(m.Bytes()) {
@@ -132,7 +133,8 @@ func (e *edition) close() (err error) {
 	return err
 }
 
-// joins does the tasks that are left, and waits for those that nobody does any more. What is lost is said once.
+// joins does the tasks that are left, and waits for those that nobody does any more. What is lost
+// is said once.
 func joins(w *world, tasks *ipc.JoinableQueue[int]) {
 	ctx, cancel := context.WithTimeout(background, limit())
 	defer cancel()

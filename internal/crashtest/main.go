@@ -1,6 +1,7 @@
 //go:build shoalcrash
 
-// Crashtest kills processes of a domain at every write of shared memory, and at random, and audits what is left.
+// Crashtest kills processes of a domain at every write of shared memory, and at random, and audits
+// what is left.
 package main
 
 import (

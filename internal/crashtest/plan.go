@@ -21,7 +21,8 @@ import (
 // benches is how many domains are tried at once.
 const benches = 2
 
-// A client runs a bench process, and another one when that has found something: its domain is dirty then.
+// A client runs a bench process, and another one when that has found something: its domain is dirty
+// then.
 type client struct {
 	arg     string
 	disable string
@@ -129,7 +130,8 @@ func (p *plan) count(t trial, v *verdict) {
 	defer p.mu.Unlock()
 	p.failed++
 	if p.failed <= 40 {
-		fmt.Fprintf(os.Stderr, "\nFAIL %s at %s %s %d, reaper %+v:\n\t%s\n", t.Scenario, t.Site, t.Phase, t.Nth, t.Second,
+		fmt.Fprintf(os.Stderr, "\nFAIL %s at %s %s %d, reaper %+v:\n\t%s\n", t.Scenario, t.Site, t.Phase,
+			t.Nth, t.Second,
 			strings.Join(v.Wrong, "\n\t"))
 	}
 }
@@ -212,15 +214,16 @@ func (p *plan) first(only string) (trials []trial) {
 				continue
 			}
 			for n := range min(v.Hits[at], most) {
-				trials = append(trials, trial{Scenario: t.Scenario, Site: site, Phase: phase, Nth: n + 1, Auto: len(trials)%2 == 0})
+				trials = append(trials, trial{Scenario: t.Scenario, Site: site, Phase: phase, Nth: n + 1,
+					Auto: len(trials)%2 == 0})
 			}
 		}
 	})
 	return trials
 }
 
-// second lets somebody reap each first death, records what that writes, and returns deaths of the reaper: three
-// first deaths for each of its points.
+// second lets somebody reap each first death, records what that writes, and returns deaths of the
+// reaper: three first deaths for each of its points.
 func (p *plan) second(first []trial) (trials []trial) {
 	var record []trial
 	for _, t := range first {

@@ -39,8 +39,8 @@ type child struct {
 // patience bounds every wait for a child: far beyond what any of them needs.
 const patience = 30 * time.Second
 
-// start starts this program again as a child that inherits files from descriptor 3 on, then its two pipes. It returns
-// the pipe on which the child speaks.
+// start starts this program again as a child that inherits files from descriptor 3 on, then its two
+// pipes. It returns the pipe on which the child speaks.
 func start(role string, s any, files ...*os.File) (*child, *os.File, error) {
 	arg, err := json.Marshal(s)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A scenario is something that a process does with a domain: the victim's part, which it can die in at any write, and the
-// survivor's.
+// A scenario is something that a process does with a domain: the victim's part, which it can die in
+// at any write, and the survivor's.
 type scenario struct {
 	early   bool                // the victim may die while it joins
 	drops   int                 // messages that may be lost with it: it reads, or a ring dies with it
@@ -245,7 +245,8 @@ func init() {
 			prep: opens(1), act: func(v *victim) error {
 				shm.FailCommits(true)
 				defer shm.FailCommits(false)
-				if err := v.rings[0].TryPut(body(1, 0, 0), nil, true); !errors.Is(err, errors.ErrUnsupported) && err != nil {
+				if err := v.rings[0].TryPut(body(1, 0, 0), nil, true); !errors.Is(err,
+					errors.ErrUnsupported) && err != nil {
 					return err
 				}
 				return nil
@@ -384,7 +385,11 @@ func init() {
 			act: puts(2, 1, 0, true),
 		},
 		"last receiver": {
-			setup: func(w *world) error { err := errors.Join(rings(2)(w), fills(2, 1, 0)(w)); w.passEnds(); return err },
+			setup: func(w *world) error {
+				err := errors.Join(rings(2)(w), fills(2, 1, 0)(w))
+				w.passEnds()
+				return err
+			},
 			prep: func(v *victim) error {
 				return errors.Join(opens(1)(v), v.d.Import(shm.Handle(v.Args[2])))
 			},
@@ -593,7 +598,8 @@ func (w *world) until(f func() bool) {
 	}
 }
 
-// briefly is until for a victim that stands still: what f asks for may not be possible where it stands.
+// briefly is until for a victim that stands still: what f asks for may not be possible where it
+// stands.
 func (w *world) briefly(f func() bool) {
 	for end := time.Now().Add(5 * time.Millisecond); !f() && time.Now().Before(end); {
 		time.Sleep(20 * time.Microsecond)

@@ -33,8 +33,9 @@ type site struct {
 	line int
 }
 
-// staticSites lists every site in the packages of the module at root. It is exact: receivers are resolved by the type checker, what lies in shared memory
-// is made of Words, and nobody but they touches what is in them.
+// staticSites lists every site in the packages of the module at root. It is exact: receivers are
+// resolved by the type checker, what lies in shared memory is made of Words, and nobody but they
+// touches what is in them.
 func staticSites(root string, dirs ...string) ([]site, error) {
 	build.Default.BuildTags = append(build.Default.BuildTags, "shoalcrash")
 	fset := token.NewFileSet()
@@ -115,7 +116,8 @@ func sitesIn(fset *token.FileSet, info *types.Info, decl ast.Decl, sites map[str
 	return err
 }
 
-// wordsOnly returns an error if a structure of shared memory, which has a host's layout, has anything but Words, bytes and padding.
+// wordsOnly returns an error if a structure of shared memory, which has a host's layout, has
+// anything but Words, bytes and padding.
 func wordsOnly(pkg *types.Package) error {
 	for _, name := range pkg.Scope().Names() {
 		t, ok := pkg.Scope().Lookup(name).Type().Underlying().(*types.Struct)

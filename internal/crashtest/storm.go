@@ -22,8 +22,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A storm is many workers under mixed load, killed at random moments by the root of their domain, which starts others
-// in their place and keeps a ledger of every message outside of the domain.
+// A storm is many workers under mixed load, killed at random moments by the root of their domain,
+// which starts others in their place and keeps a ledger of every message outside of the domain.
 type storm struct {
 	mu      sync.Mutex
 	d       *shm.Domain
@@ -223,8 +223,10 @@ func (s *storm) judge(kills int, took time.Duration) error {
 		}
 	}
 	out, _ := json.Marshal(map[string]any{
-		"kills": kills, "recovered": kills - left, "reaped": st.Reaped, "messages": s.ledger.messages, "leaked_bytes": st.Bytes,
-		"leaked_blocks": st.Blocks, "leaked_fds": files - s.files, "duplicates": duplicates, "corrupt": corrupt, "lost": lost,
+		"kills": kills, "recovered": kills - left, "reaped": st.Reaped, "messages": s.ledger.messages,
+		"leaked_bytes":  st.Bytes,
+		"leaked_blocks": st.Blocks, "leaked_fds": files - s.files, "duplicates": duplicates,
+		"corrupt": corrupt, "lost": lost,
 		"dropped": st.Dropped, "violations": s.violate[:min(len(s.violate), 3)], "seconds": took.Seconds(),
 	})
 	fmt.Printf("%s\n", out)

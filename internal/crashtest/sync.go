@@ -172,7 +172,8 @@ func waits(w *world) {
 // napsFor is less than a nap is long.
 const napsFor = 400 * time.Microsecond
 
-// naps waits for an event by one view after the other: who has just begun to use a view has not yet learned that a nap is in vain.
+// naps waits for an event by one view after the other: a goroutine that has just begun to use a
+// view has not yet learned that a nap is in vain.
 func naps(w *world) {
 	for !w.over.Load() {
 		s, err := w.d.OpenSync(w.syncs[0].Handle(), shm.FormEvent)
@@ -210,7 +211,8 @@ var syncScenarios = map[string]*scenario{
 		setup: syncs(aMutex), prep: opensSyncs(shm.FormMutex),
 		act: func(v *victim) error {
 			m := v.mutex(0)
-			return errors.Join(m.Lock(background), m.Unlock(), m.TryLock(), m.Unlock(), wants(m.Unlock(), shm.ErrNotOwner))
+			return errors.Join(m.Lock(background), m.Unlock(), m.TryLock(), m.Unlock(),
+				wants(m.Unlock(), shm.ErrNotOwner))
 		},
 		after: locksAgain(0),
 	},
@@ -232,7 +234,8 @@ var syncScenarios = map[string]*scenario{
 		prep: opensSyncs(shm.FormMutex),
 		act: func(v *victim) error {
 			m := v.mutex(0)
-			return errors.Join(wants(m.Lock(background), shm.ErrOwnerDied), m.Unlock(), wants(m.TryLock(), shm.ErrNotRecoverable))
+			return errors.Join(wants(m.Lock(background), shm.ErrOwnerDied), m.Unlock(),
+				wants(m.TryLock(), shm.ErrNotRecoverable))
 		},
 		after: func(w *world) { // lost by now, or to be lost here
 			m := shm.Mutex{Sync: w.syncs[0]}
@@ -309,7 +312,8 @@ var syncScenarios = map[string]*scenario{
 		setup: syncs(aSemaphore), prep: opensSyncs(shm.FormSemaphore),
 		act: func(v *victim) error {
 			m := v.semaphore(0)
-			return errors.Join(m.Acquire(background), m.TryAcquire(), wants(m.TryAcquire(), shm.ErrLocked), m.Release(), m.Release(),
+			return errors.Join(m.Acquire(background), m.TryAcquire(), wants(m.TryAcquire(), shm.ErrLocked),
+				m.Release(), m.Release(),
 				wants(m.Release(), shm.ErrReleased))
 		},
 		after: counted,
@@ -326,7 +330,8 @@ var syncScenarios = map[string]*scenario{
 		after: counted,
 	},
 	"sync semaphore parked": { // two wait for one permit
-		setup: syncs(shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1, Bounded: true}), prep: opensSyncs(shm.FormSemaphore),
+		setup: syncs(shm.SyncOptions{Form: shm.FormSemaphore, Limit: 1, Bounded: true}),
+		prep:  opensSyncs(shm.FormSemaphore),
 		ready: func(w *world) {
 			m := shm.Semaphore{Sync: w.syncs[0]}
 			m.TryAcquire()
@@ -489,7 +494,8 @@ var syncScenarios = map[string]*scenario{
 			b, said := shm.Barrier{Sync: w.syncs[0]}, shm.Event{Sync: w.syncs[1]}
 			w.do(func() {
 				err := b.Watch(background, func() bool { return b.Broken() })
-				if err := errors.Join(err, b.Watch(background, func() bool { return said.IsSet() || b.Lost() > 0 })); err != nil {
+				if err := errors.Join(err, b.Watch(background,
+					func() bool { return said.IsSet() || b.Lost() > 0 })); err != nil {
 					w.say("watch: %v", err)
 				}
 			})
@@ -515,7 +521,8 @@ var syncScenarios = map[string]*scenario{
 		},
 		act: func(v *victim) error {
 			var looks atomic.Int32
-			return v.barrier().Watch(background, func() bool { return looks.Add(1) > 4 }) // it is rung for nothing first
+			// it is rung for nothing first
+			return v.barrier().Watch(background, func() bool { return looks.Add(1) > 4 })
 		},
 		after: meets,
 	},

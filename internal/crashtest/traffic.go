@@ -11,8 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// A message's body is its number, the count of its blocks, a checksum, and filler made of the number. Every block that it carries
-// has at its start and its end a word made of the number and the block's place.
+// A message's body is its number, the count of its blocks, a checksum, and filler made of the
+// number. Every block that it carries has at its start and its end a word made of the number and
+// the block's place.
 
 const bodyHead = 24
 
@@ -23,7 +24,8 @@ func body(id uint64, blocks, size int) []byte {
 	for i := bodyHead; i < len(b); i++ {
 		b[i] = byte(id) + byte(i)
 	}
-	binary.LittleEndian.PutUint64(b[16:], uint64(crc32.ChecksumIEEE(b[bodyHead:]))<<32|uint64(crc32.ChecksumIEEE(b[:16])))
+	binary.LittleEndian.PutUint64(b[16:],
+		uint64(crc32.ChecksumIEEE(b[bodyHead:]))<<32|uint64(crc32.ChecksumIEEE(b[:16])))
 	return b
 }
 

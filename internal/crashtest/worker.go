@@ -20,8 +20,8 @@ type workerSpec struct {
 	Args   []uint64 // rings, then a block that everybody may import
 }
 
-// A worker does everything that a process can do with a domain, in random order, until it is killed. It says on
-// its pipe what it is about to do and what it has done.
+// A worker does everything that a process can do with a domain, in random order, until it is
+// killed. It says on its pipe what it is about to do and what it has done.
 type worker struct {
 	up     *os.File
 	d      *shm.Domain
@@ -163,7 +163,8 @@ func (w *worker) keep() error {
 	return release(w.d, old)
 }
 
-// share has the block that everybody shares travel through a ring of our own, while others do the same.
+// share has the block that everybody shares travel through a ring of our own, while others do the
+// same.
 func (w *worker) share() error {
 	if err := errors.Join(w.d.Import(w.shared), w.d.Retain(w.shared)); err != nil {
 		return err
@@ -209,8 +210,9 @@ func (w *worker) ring() error {
 	return errors.Join(err, release(w.d, inner.Handle(), e))
 }
 
-// finished waits for a ring to say that its last sender is gone. That may take a moment after we have let the end go: a
-// reaper that was looking at the token just then finalises it, and it may be stopped.
+// finished waits for a ring to say that its last sender is gone. That may take a moment after we
+// have let the end go: a reaper that was looking at the token just then finalises it, and it may be
+// stopped.
 func finished(r *shm.Ring, m *shm.Message) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

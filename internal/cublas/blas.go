@@ -26,7 +26,8 @@ type Matrix struct {
 	Turned  bool // it is stored transposed
 }
 
-// A Gemm is C = A·B + Beta·C for each of a batch of matrices: A is M by K, B is K by N, and C is M by N and not Turned.
+// A Gemm is C = A·B + Beta·C for each of a batch of matrices: A is M by K, B is K by N, and C is M
+// by N and not Turned.
 type Gemm struct {
 	Double  bool // float64 instead of float32
 	M, N, K int
@@ -47,9 +48,12 @@ const (
 )
 
 var names = map[Status]string{
-	Success: "CUBLAS_STATUS_SUCCESS", 1: "CUBLAS_STATUS_NOT_INITIALIZED", 3: "CUBLAS_STATUS_ALLOC_FAILED", InvalidValue: "CUBLAS_STATUS_INVALID_VALUE",
-	8: "CUBLAS_STATUS_ARCH_MISMATCH", 11: "CUBLAS_STATUS_MAPPING_ERROR", ExecutionFailed: "CUBLAS_STATUS_EXECUTION_FAILED",
-	14: "CUBLAS_STATUS_INTERNAL_ERROR", NotSupported: "CUBLAS_STATUS_NOT_SUPPORTED", 16: "CUBLAS_STATUS_LICENSE_ERROR",
+	Success: "CUBLAS_STATUS_SUCCESS", 1: "CUBLAS_STATUS_NOT_INITIALIZED", 3: "CUBLAS_STATUS_ALLOC_FAILED",
+	InvalidValue: "CUBLAS_STATUS_INVALID_VALUE",
+	8:            "CUBLAS_STATUS_ARCH_MISMATCH", 11: "CUBLAS_STATUS_MAPPING_ERROR",
+	ExecutionFailed: "CUBLAS_STATUS_EXECUTION_FAILED",
+	14:              "CUBLAS_STATUS_INTERNAL_ERROR", NotSupported: "CUBLAS_STATUS_NOT_SUPPORTED",
+	16: "CUBLAS_STATUS_LICENSE_ERROR",
 }
 
 // Error returns cuBLAS's name of the status, and its number.

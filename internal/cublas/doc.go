@@ -1,7 +1,9 @@
-// Package cublas is the part of cuBLAS that Shoal needs: products of many matrices of float32 or float64, in column-major order as BLAS has it.
+// Package cublas is the part of cuBLAS that Shoal needs: products of many matrices of float32 or
+// float64, in column-major order as BLAS has it.
 //
-// [Load] binds NVIDIA's library where there is one; package sim has a [BLAS] on its simulated devices. A test compiles a stand-in for the library, in
-// C, and calls every binding through it.
+// [Load] binds NVIDIA's library where there is one; package sim has a [BLAS] on its simulated
+// devices. A test compiles a stand-in for the library, in C, and calls every binding through it.
 //
-// As with the driver, a call needs a context that is current on its thread; and a handle serves one call at a time.
+// As with the driver, a call needs a context that is current on its thread; and a handle serves one
+// call at a time.
 package cublas

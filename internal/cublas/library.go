@@ -13,8 +13,8 @@ type library struct {
 	create, setStream, single, double uintptr
 }
 
-// Load binds the first of the libraries that can be loaded; if none is named, that of CUDA 13, 12 or 11, where the loader finds it. The error
-// wraps dl.ErrNotLoaded or dl.ErrNoSymbol.
+// Load binds the first of the libraries that can be loaded; if none is named, that of CUDA 13, 12
+// or 11, where the loader finds it. The error wraps dl.ErrNotLoaded or dl.ErrNoSymbol.
 func Load(names ...string) (BLAS, error) {
 	if len(names) == 0 {
 		names = []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
@@ -66,8 +66,10 @@ func (l *library) GemmStridedBatched(h Handle, g Gemm) error {
 	} else {
 		*(*float32)(unsafe.Pointer(alpha)), *(*float32)(unsafe.Pointer(beta)) = 1, float32(g.Beta)
 	}
-	r := dl.Call(fn, uintptr(h), operation(g.A), operation(g.B), uintptr(g.M), uintptr(g.N), uintptr(g.K), uintptr(unsafe.Pointer(alpha)),
-		uintptr(g.A.Ptr), uintptr(g.A.Leading), uintptr(g.A.Stride), uintptr(g.B.Ptr), uintptr(g.B.Leading), uintptr(g.B.Stride),
+	r := dl.Call(fn, uintptr(h), operation(g.A), operation(g.B), uintptr(g.M), uintptr(g.N), uintptr(g.K),
+		uintptr(unsafe.Pointer(alpha)),
+		uintptr(g.A.Ptr), uintptr(g.A.Leading), uintptr(g.A.Stride), uintptr(g.B.Ptr), uintptr(g.B.Leading),
+		uintptr(g.B.Stride),
 		uintptr(unsafe.Pointer(beta)), uintptr(g.C.Ptr), uintptr(g.C.Leading), uintptr(g.C.Stride), uintptr(g.Batch))
 	return Check(call, Status(int32(r)))
 }

@@ -47,7 +47,8 @@ func callEach(t *testing.T, flags ...string) {
 	sees(b.SetStream(h, 0x1b0000000002), "cublasSetStream 0x7a0000000001 0x1b0000000002")
 	g := cublas.Gemm{M: 2, N: 3, K: 4, Beta: 0.5, Batch: 7,
 		A: cublas.Matrix{Ptr: 0xfedcba9876543210, Leading: 11, Stride: 1<<40 + 1, Turned: true},
-		B: cublas.Matrix{Ptr: 0xf123456789abcdef, Leading: 12, Stride: 1<<40 + 2}, C: cublas.Matrix{Ptr: 0xffedcba987654321, Leading: 13, Stride: 1<<40 + 3}}
+		B: cublas.Matrix{Ptr: 0xf123456789abcdef, Leading: 12, Stride: 1<<40 + 2},
+		C: cublas.Matrix{Ptr: 0xffedcba987654321, Leading: 13, Stride: 1<<40 + 3}}
 	const rest = " 0x7a0000000001 1 0 2 3 4 1 0xfedcba9876543210 11 1099511627777 0xf123456789abcdef 12 1099511627778 0.5 0xffedcba987654321 13 1099511627779 7"
 	sees(b.GemmStridedBatched(h, g), "cublasSgemmStridedBatched"+rest)
 	g.Double = true
@@ -55,7 +56,8 @@ func callEach(t *testing.T, flags ...string) {
 
 	dl.Call(fail, uintptr(cublas.InvalidValue))
 	err = b.GemmStridedBatched(h, g)
-	if failed, ok := errors.AsType[*cublas.Error](err); !ok || failed.Call != "cublasDgemmStridedBatched" || !errors.Is(err, cublas.InvalidValue) {
+	if failed, ok := errors.AsType[*cublas.Error](err); !ok || failed.Call != "cublasDgemmStridedBatched" ||
+		!errors.Is(err, cublas.InvalidValue) {
 		t.Errorf("a call that fails: %v", err)
 	}
 }

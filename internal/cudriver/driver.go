@@ -1,7 +1,7 @@
 package cudriver
 
-// A Driver is what CUDA's driver does. Every error is an *Error. Methods with a Stream only queue the work; what they are given must stay
-// as it is until that is done.
+// A Driver is what CUDA's driver does. Every error is an *Error. Methods with a Stream only queue
+// the work; what they are given must stay as it is until that is done.
 type Driver interface {
 	Init() error
 	DriverVersion() (int, error) // 1000 × major + 10 × minor

@@ -9,8 +9,9 @@ import (
 // library is a Driver by the functions of a shared library.
 type library struct{ entries [entries]uintptr }
 
-// Load binds the first of the libraries that can be loaded; if none is named, libcuda.so.1, also where WSL keeps it. A function that
-// an old library lacks is ErrorNotSupported when it is called. The error wraps dl.ErrNotLoaded where there is no driver.
+// Load binds the first of the libraries that can be loaded; if none is named, libcuda.so.1, also
+// where WSL keeps it. A function that an old library lacks is ErrorNotSupported when it is called.
+// The error wraps dl.ErrNotLoaded where there is no driver.
 func Load(names ...string) (Driver, error) {
 	if len(names) == 0 {
 		names = []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
@@ -29,7 +30,8 @@ func Load(names ...string) (Driver, error) {
 	return d, nil
 }
 
-// call calls an entry point. Arguments may be narrower than a word: the callee looks at no more of the register.
+// call calls an entry point. Arguments may be narrower than a word: the callee looks at no more of
+// the register.
 //
 //go:uintptrescapes
 func (l *library) call(e entry, args ...uintptr) error {
@@ -39,8 +41,8 @@ func (l *library) call(e entry, args ...uintptr) error {
 	return Check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
 }
 
-// get calls an entry point whose first argument is where it puts its result. The rest are numbers, at most four: more registers
-// than a function has arguments do it no harm.
+// get calls an entry point whose first argument is where it puts its result. The rest are numbers,
+// at most four: more registers than a function has arguments do it no harm.
 func get[T any](l *library, e entry, args ...uintptr) (T, error) {
 	v, a := new(T), [4]uintptr{}
 	copy(a[:], args)
@@ -175,7 +177,8 @@ func (l *library) ModuleGetFunction(m Module, name string) (Function, error) {
 	return *f, err
 }
 
-// launchArgs is the array of tags and values by which cuLaunchKernel takes all arguments of a kernel as one buffer.
+// launchArgs is the array of tags and values by which cuLaunchKernel takes all arguments of a
+// kernel as one buffer.
 type launchArgs struct {
 	buffer uintptr // 1
 	args   unsafe.Pointer
@@ -189,5 +192,6 @@ func (l *library) LaunchKernel(f Function, grid, block [3]uint32, shared uint32,
 	size := uint64(len(args))
 	extra := &launchArgs{buffer: 1, args: start(args), length: 2, size: &size}
 	return l.call(cuLaunchKernel, uintptr(f), uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]),
-		uintptr(block[0]), uintptr(block[1]), uintptr(block[2]), uintptr(shared), uintptr(s), 0, uintptr(unsafe.Pointer(extra)))
+		uintptr(block[0]), uintptr(block[1]), uintptr(block[2]), uintptr(shared), uintptr(s), 0,
+		uintptr(unsafe.Pointer(extra)))
 }

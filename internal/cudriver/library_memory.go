@@ -45,7 +45,8 @@ func (l *library) MemcpyDtoDAsync(dst, src Ptr, n uint64, s Stream) error {
 }
 
 func (l *library) MemcpyPeerAsync(dst Ptr, dstCtx Context, src Ptr, srcCtx Context, n uint64, s Stream) error {
-	return l.call(cuMemcpyPeerAsync, uintptr(dst), uintptr(dstCtx), uintptr(src), uintptr(srcCtx), uintptr(n), uintptr(s))
+	return l.call(cuMemcpyPeerAsync, uintptr(dst), uintptr(dstCtx), uintptr(src), uintptr(srcCtx), uintptr(n),
+		uintptr(s))
 }
 
 func (l *library) MemsetD8Async(dst Ptr, v uint8, n uint64, s Stream) error {

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/standin"
 )
 
-// load compiles the stand-in, with flags of the compiler, and loads it, and returns what notes its last call and what makes its next ones fail.
+// load compiles the stand-in, with flags of the compiler, and loads it, and returns what notes its
+// last call and what makes its next ones fail.
 func load(t *testing.T, flags ...string) (d cudriver.Driver, note func() string, fail func(cudriver.Result)) {
 	t.Helper()
 	so := standin.Compile(t, "testdata/standin.c", flags...)
@@ -49,7 +50,8 @@ func TestEachCallReachesCAsItWasMeant(t *testing.T) { callEach(t) }
 func callEach(t *testing.T, flags ...string) {
 	const p, q, big = cudriver.Ptr(0xfedcba9876543210), cudriver.Ptr(0xf123456789abcdef), uint64(1<<40 + 5)
 	const ctx, peer = cudriver.Context(0x1a0000000001), cudriver.Context(0x1a0000000002)
-	const stream, event, end = cudriver.Stream(0x1b0000000002), cudriver.Event(0x1c0000000003), cudriver.Event(0x1c0000000004)
+	const stream, event, end = cudriver.Stream(0x1b0000000002), cudriver.Event(0x1c0000000003),
+		cudriver.Event(0x1c0000000004)
 	d, note, fail := load(t, flags...)
 	host, prop := []byte("host"), cudriver.Pinned(6, true)
 	both := []cudriver.AccessDesc{cudriver.Access(6, cudriver.AccessReadWrite), cudriver.Access(7, cudriver.AccessRead)}
@@ -111,11 +113,15 @@ func callEach(t *testing.T, flags ...string) {
 	if string(host) != "xxxx" {
 		t.Errorf("copied to the host: %q", host)
 	}
-	call(d.MemcpyDtoDAsync(p, q, big, stream), "cuMemcpyDtoDAsync_v2 fedcba9876543210 f123456789abcdef 1099511627781 0x1b0000000002")
-	call(d.MemcpyPeerAsync(p, ctx, q, peer, big, stream), "cuMemcpyPeerAsync fedcba9876543210 0x1a0000000001 f123456789abcdef 0x1a0000000002 1099511627781 0x1b0000000002")
+	call(d.MemcpyDtoDAsync(p, q, big, stream),
+		"cuMemcpyDtoDAsync_v2 fedcba9876543210 f123456789abcdef 1099511627781 0x1b0000000002")
+	call(d.MemcpyPeerAsync(p, ctx, q, peer, big, stream),
+		"cuMemcpyPeerAsync fedcba9876543210 0x1a0000000001 f123456789abcdef 0x1a0000000002 1099511627781 0x1b0000000002")
 	call(d.MemsetD8Async(p, 0xfe, big, stream), "cuMemsetD8Async fedcba9876543210 254 1099511627781 0x1b0000000002")
-	call(d.MemsetD16Async(p, 0xfedc, big, stream), "cuMemsetD16Async fedcba9876543210 65244 1099511627781 0x1b0000000002")
-	call(d.MemsetD32Async(p, 0xfedcba98, big, stream), "cuMemsetD32Async fedcba9876543210 4275878552 1099511627781 0x1b0000000002")
+	call(d.MemsetD16Async(p, 0xfedc, big, stream),
+		"cuMemsetD16Async fedcba9876543210 65244 1099511627781 0x1b0000000002")
+	call(d.MemsetD32Async(p, 0xfedcba98, big, stream),
+		"cuMemsetD32Async fedcba9876543210 4275878552 1099511627781 0x1b0000000002")
 
 	s, err := d.StreamCreate(cudriver.StreamNonBlocking)
 	check(s, err, "cuStreamCreate 1", 0x7c0000000001)
@@ -123,8 +129,10 @@ func callEach(t *testing.T, flags ...string) {
 	call(d.StreamSynchronize(stream), "cuStreamSynchronize 0x1b0000000002")
 	call(d.StreamQuery(stream), "cuStreamQuery 0x1b0000000002")
 	call(d.StreamWaitEvent(stream, event), "cuStreamWaitEvent 0x1b0000000002 0x1c0000000003 0")
-	call(d.StreamWriteValue32(stream, p, 0xfedcba98), "cuStreamWriteValue32_v2 0x1b0000000002 fedcba9876543210 4275878552 0")
-	call(d.StreamWaitValue32(stream, p, 0xfedcba98), "cuStreamWaitValue32_v2 0x1b0000000002 fedcba9876543210 4275878552 0")
+	call(d.StreamWriteValue32(stream, p, 0xfedcba98),
+		"cuStreamWriteValue32_v2 0x1b0000000002 fedcba9876543210 4275878552 0")
+	call(d.StreamWaitValue32(stream, p, 0xfedcba98),
+		"cuStreamWaitValue32_v2 0x1b0000000002 fedcba9876543210 4275878552 0")
 	e, err := d.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming)
 	check(e, err, "cuEventCreate 6", 0x7d0000000001)
 	call(d.EventDestroy(event), "cuEventDestroy_v2 0x1c0000000003")
@@ -176,7 +184,8 @@ func callEach(t *testing.T, flags ...string) {
 
 	fail(cudriver.ErrorNotPermitted)
 	_, err = d.MemCreate(1, prop)
-	if failed, ok := errors.AsType[*cudriver.Error](err); !ok || failed.Call != "cuMemCreate" || !errors.Is(err, cudriver.ErrorNotPermitted) {
+	if failed, ok := errors.AsType[*cudriver.Error](err); !ok || failed.Call != "cuMemCreate" ||
+		!errors.Is(err, cudriver.ErrorNotPermitted) {
 		t.Errorf("a call that fails: %v", err)
 	}
 }
@@ -199,7 +208,8 @@ func TestAFunctionThatALibraryLacksIsAnErrorThatNamesIt(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := d.Init(); !errors.Is(err, cudriver.ErrorNotSupported) || !strings.Contains(err.Error(), "cuInit: CUDA_ERROR_NOT_SUPPORTED") {
+	if err := d.Init(); !errors.Is(err, cudriver.ErrorNotSupported) ||
+		!strings.Contains(err.Error(), "cuInit: CUDA_ERROR_NOT_SUPPORTED") {
 		t.Errorf("%v", err)
 	}
 }

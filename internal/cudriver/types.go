@@ -91,7 +91,8 @@ type AccessDesc struct {
 	Flags    int32
 }
 
-// Pinned returns the properties of memory of a device, which may be exported as a file descriptor or not.
+// Pinned returns the properties of memory of a device, which may be exported as a file descriptor
+// or not.
 func Pinned(d Device, shareable bool) AllocationProp {
 	p := AllocationProp{kind: allocationPinned, Location: Location{locationDevice, d}}
 	if shareable {
@@ -105,7 +106,8 @@ func (p AllocationProp) Shareable() bool { return p.handles == handlePosixFile }
 
 // Valid reports whether Pinned made p.
 func (p AllocationProp) Valid() bool {
-	return p.kind == allocationPinned && p.Location.kind == locationDevice && p.handles|handlePosixFile == handlePosixFile
+	return p.kind == allocationPinned && p.Location.kind == locationDevice &&
+		p.handles|handlePosixFile == handlePosixFile
 }
 
 // Access returns a description of who may do what.

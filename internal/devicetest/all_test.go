@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestNothingOfATensorIsLeftOut reads package tensor's source for what it does with a Tensor: Conform has to know how each is on a device.
+// TestNothingOfATensorIsLeftOut reads package tensor's source for what it does with a Tensor:
+// Conform has to know how each is on a device.
 func TestNothingOfATensorIsLeftOut(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range elsewhere {
@@ -28,7 +29,8 @@ func TestNothingOfATensorIsLeftOut(t *testing.T) {
 	for name := range pairs {
 		known[name] = true
 	}
-	files, err := parser.ParseDir(token.NewFileSet(), "../../tensor", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	files, err := parser.ParseDir(token.NewFileSet(), "../../tensor",
+		func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,8 +151,8 @@ func (d *Device) Rows(o tensor.RowOp, out tensor.Operand, in ...tensor.Operand) 
 	return nil
 }
 
-// window calls f for each place of a window in images of h by w and each element of the window there: which place, which element of the window, and
-// where in the image, -1 outside.
+// window calls f for each place of a window in images of h by w and each element of the window
+// there: which place, which element of the window, and where in the image, -1 outside.
 func window(w tensor.Window, height, width int, f func(place, element, at int)) {
 	outH, outW := w.Out(height, width)
 	for place := range outH * outW {

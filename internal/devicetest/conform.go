@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// needed are the dtypes that a device computes with, and allDTypes those that it moves and converts.
+// needed are the dtypes that a device computes with, and allDTypes those that it moves and
+// converts.
 var (
 	needed    = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32, tensor.Bool}
 	allDTypes = []tensor.DType{tensor.Bool, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
@@ -17,7 +18,8 @@ var (
 	floats = []tensor.DType{tensor.Float32, tensor.Float64}
 )
 
-// Conform runs operations on tensors of dev and on the host, and compares. A device may lack a kernel for dtypes that are not needed.
+// Conform runs operations on tensors of dev and on the host, and compares. A device may lack a
+// kernel for dtypes that are not needed.
 func Conform(t *testing.T, dev tensor.Device) {
 	if dev == nil {
 		t.Fatal("no device")
@@ -58,7 +60,8 @@ var forms = []form{
 	{"all in four dimensions", func(x *tensor.Tensor) *tensor.Tensor { return x.View(2, 3, 2, 5).Permute(3, 0, 2, 1) }},
 }
 
-// numbersOf returns a tensor (6, 10) with elements of either sign, of which some are equal, infinite or no numbers.
+// numbersOf returns a tensor (6, 10) with elements of either sign, of which some are equal,
+// infinite or no numbers.
 func numbersOf(dt tensor.DType, seed uint64) *tensor.Tensor {
 	x := tensor.RandN(tensor.Float64, tensor.NewGenerator(seed), 6, 10).MulScalar(3)
 	switch dt {
@@ -77,8 +80,10 @@ func numbersOf(dt tensor.DType, seed uint64) *tensor.Tensor {
 	return x.To(dt)
 }
 
-// compare has f compute on the host and on dev, and fails unless both make the same, of which floats may differ by tolerance.
-func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor, in ...*tensor.Tensor) {
+// compare has f compute on the host and on dev, and fails unless both make the same, of which
+// floats may differ by tolerance.
+func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor,
+	in ...*tensor.Tensor) {
 	t.Helper()
 	there := make([]*tensor.Tensor, len(in))
 	for i, x := range in {
@@ -87,7 +92,8 @@ func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*t
 	want := f(in...)
 	got, err := tried(func() *tensor.Tensor { return f(there...) })
 	switch {
-	case errors.Is(err, tensor.ErrUnsupported) && !slices.ContainsFunc(in, func(x *tensor.Tensor) bool { return slices.Contains(needed, x.DType()) }):
+	case errors.Is(err, tensor.ErrUnsupported) &&
+		!slices.ContainsFunc(in, func(x *tensor.Tensor) bool { return slices.Contains(needed, x.DType()) }):
 		return
 	case err != nil:
 		t.Error(err)
@@ -102,7 +108,8 @@ func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*t
 	}
 }
 
-// On returns x on dev, of the same layout in a copy of all of its memory. ToDevice makes what is not contiguous so.
+// On returns x on dev, of the same layout in a copy of all of its memory. ToDevice makes what is
+// not contiguous so.
 func On(t testing.TB, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
 	there, err := around(x).ToDevice(dev)
@@ -131,7 +138,8 @@ func tried(f func() *tensor.Tensor) (got *tensor.Tensor, err error) {
 	return f(), nil
 }
 
-// Same fails unless got, wherever it is, has the dtype, the shape and the elements of want, of which floats may differ by tolerance.
+// Same fails unless got, wherever it is, has the dtype, the shape and the elements of want, of
+// which floats may differ by tolerance.
 func Same(t testing.TB, got, want *tensor.Tensor, tolerance float64) {
 	t.Helper()
 	near, err := got.Cpu()
@@ -164,7 +172,8 @@ func Same(t testing.TB, got, want *tensor.Tensor, tolerance float64) {
 	}
 	if tensor.All(equal).Item() == 0 {
 		wrong := tensor.Nonzero(tensor.Not(equal))
-		t.Errorf("%d of %d elements are wrong, first at %v: %v, want %v", wrong.Dim(0), want.Numel(), wrong.Narrow(0, 0, 1),
+		t.Errorf("%d of %d elements are wrong, first at %v: %v, want %v", wrong.Dim(0), want.Numel(),
+			wrong.Narrow(0, 0, 1),
 			tensor.MaskedSelect(a, tensor.Not(equal)), tensor.MaskedSelect(b, tensor.Not(equal)))
 	}
 }

@@ -10,92 +10,152 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// whole has what package tensor does with a tensor besides singles and pairs, by the name of the function, or of the method behind a dot. The tensor is
-// (3, 4), of Float64, and no element is twice in it. TestNothingOfATensorIsLeftOut finds what is missing.
+// whole has what package tensor does with a tensor besides singles and pairs, by the name of the
+// function, or of the method behind a dot. The tensor is (3, 4), of Float64, and no element is
+// twice in it. TestNothingOfATensorIsLeftOut finds what is missing.
 var whole = map[string]func(x *tensor.Tensor) any{
-	"Keep": func(x *tensor.Tensor) any { return tensor.Keep(tensor.Sum, x, 1) }, "Sum": func(x *tensor.Tensor) any { return tensor.Sum(x) },
-	"Prod": func(x *tensor.Tensor) any { return tensor.Prod(x, 0) }, "Mean": func(x *tensor.Tensor) any { return tensor.Mean(x, 0) },
-	"Var": func(x *tensor.Tensor) any { return tensor.Var(x) }, "Std": func(x *tensor.Tensor) any { return tensor.Std(x, 1) },
-	"All": func(x *tensor.Tensor) any { return tensor.All(x, 1) }, "Any": func(x *tensor.Tensor) any { return tensor.Any(x) },
-	"Amax": func(x *tensor.Tensor) any { return tensor.Amax(x, 0) }, "Amin": func(x *tensor.Tensor) any { return tensor.Amin(x, 0) },
-	"Argmax": func(x *tensor.Tensor) any { return tensor.Argmax(x, 1) }, "Argmin": func(x *tensor.Tensor) any { return tensor.Argmin(x) },
-	"Max": func(x *tensor.Tensor) any { v, i := tensor.Max(x, 1); return all(v, i) }, "Min": func(x *tensor.Tensor) any { v, i := tensor.Min(x, 0); return all(v, i) },
-	"Argsort": func(x *tensor.Tensor) any { return tensor.Argsort(x, 1, false) }, "Sort": func(x *tensor.Tensor) any { v, i := tensor.Sort(x, 0, true); return all(v, i) },
-	"TopK": func(x *tensor.Tensor) any { v, i := tensor.TopK(x, 2, 1); return all(v, i) }, "CumSum": func(x *tensor.Tensor) any { return tensor.CumSum(x, 1) },
-	"Gather":      func(x *tensor.Tensor) any { return tensor.Gather(x, 1, tensor.Argsort(x, 1, true)) },
-	"IndexSelect": func(x *tensor.Tensor) any { return tensor.IndexSelect(x, 1, tensor.Argmin(x, 1)) },
-	"Index":       func(x *tensor.Tensor) any { return tensor.Index(x, tensor.Argmax(x, 0), tensor.Argmin(x, 0)) },
-	"Cat":         func(x *tensor.Tensor) any { return tensor.Cat(all(x, x.Narrow(0, 1, 1)), 0) }, "Stack": func(x *tensor.Tensor) any { return tensor.Stack(all(x, x), 2) },
-	"Flip": func(x *tensor.Tensor) any { return tensor.Flip(x, 0, 1) }, "Nonzero": func(x *tensor.Tensor) any { return tensor.Nonzero(tensor.Relu(x)) },
+	"Keep":         func(x *tensor.Tensor) any { return tensor.Keep(tensor.Sum, x, 1) },
+	"Sum":          func(x *tensor.Tensor) any { return tensor.Sum(x) },
+	"Prod":         func(x *tensor.Tensor) any { return tensor.Prod(x, 0) },
+	"Mean":         func(x *tensor.Tensor) any { return tensor.Mean(x, 0) },
+	"Var":          func(x *tensor.Tensor) any { return tensor.Var(x) },
+	"Std":          func(x *tensor.Tensor) any { return tensor.Std(x, 1) },
+	"All":          func(x *tensor.Tensor) any { return tensor.All(x, 1) },
+	"Any":          func(x *tensor.Tensor) any { return tensor.Any(x) },
+	"Amax":         func(x *tensor.Tensor) any { return tensor.Amax(x, 0) },
+	"Amin":         func(x *tensor.Tensor) any { return tensor.Amin(x, 0) },
+	"Argmax":       func(x *tensor.Tensor) any { return tensor.Argmax(x, 1) },
+	"Argmin":       func(x *tensor.Tensor) any { return tensor.Argmin(x) },
+	"Max":          func(x *tensor.Tensor) any { v, i := tensor.Max(x, 1); return all(v, i) },
+	"Min":          func(x *tensor.Tensor) any { v, i := tensor.Min(x, 0); return all(v, i) },
+	"Argsort":      func(x *tensor.Tensor) any { return tensor.Argsort(x, 1, false) },
+	"Sort":         func(x *tensor.Tensor) any { v, i := tensor.Sort(x, 0, true); return all(v, i) },
+	"TopK":         func(x *tensor.Tensor) any { v, i := tensor.TopK(x, 2, 1); return all(v, i) },
+	"CumSum":       func(x *tensor.Tensor) any { return tensor.CumSum(x, 1) },
+	"Gather":       func(x *tensor.Tensor) any { return tensor.Gather(x, 1, tensor.Argsort(x, 1, true)) },
+	"IndexSelect":  func(x *tensor.Tensor) any { return tensor.IndexSelect(x, 1, tensor.Argmin(x, 1)) },
+	"Index":        func(x *tensor.Tensor) any { return tensor.Index(x, tensor.Argmax(x, 0), tensor.Argmin(x, 0)) },
+	"Cat":          func(x *tensor.Tensor) any { return tensor.Cat(all(x, x.Narrow(0, 1, 1)), 0) },
+	"Stack":        func(x *tensor.Tensor) any { return tensor.Stack(all(x, x), 2) },
+	"Flip":         func(x *tensor.Tensor) any { return tensor.Flip(x, 0, 1) },
+	"Nonzero":      func(x *tensor.Tensor) any { return tensor.Nonzero(tensor.Relu(x)) },
 	"MaskedSelect": func(x *tensor.Tensor) any { return tensor.MaskedSelect(x, tensor.Gt(x, x.Number(0))) },
-	"MatMul":       func(x *tensor.Tensor) any { return tensor.MatMul(x, x.T()) }, "BMM": func(x *tensor.Tensor) any { return tensor.BMM(x.View(1, 3, 4), x.View(1, 4, 3)) },
-	"Equal": func(x *tensor.Tensor) any { return [2]bool{tensor.Equal(x, x), tensor.Equal(x, tensor.Neg(x))} },
+	"MatMul":       func(x *tensor.Tensor) any { return tensor.MatMul(x, x.T()) },
+	"BMM":          func(x *tensor.Tensor) any { return tensor.BMM(x.View(1, 3, 4), x.View(1, 4, 3)) },
+	"Equal":        func(x *tensor.Tensor) any { return [2]bool{tensor.Equal(x, x), tensor.Equal(x, tensor.Neg(x))} },
 	"AllClose": func(x *tensor.Tensor) any {
-		return [2]bool{tensor.AllClose(x, tensor.Add(x, x.Number(1e-9)), 0, 1e-8), tensor.AllClose(x, tensor.Neg(x), 0, 1e-8)}
+		return [2]bool{tensor.AllClose(x, tensor.Add(x, x.Number(1e-9)), 0, 1e-8),
+			tensor.AllClose(x, tensor.Neg(x), 0, 1e-8)}
 	},
-	"At": func(x *tensor.Tensor) any { return tensor.At[float64](x, 1, -1) }, "SetAt": func(x *tensor.Tensor) any { tensor.SetAt(x, 9.5, 2, 1); return x },
+	"At":         func(x *tensor.Tensor) any { return tensor.At[float64](x, 1, -1) },
+	"SetAt":      func(x *tensor.Tensor) any { tensor.SetAt(x, 9.5, 2, 1); return x },
 	"ComputerOf": func(x *tensor.Tensor) any { return (tensor.ComputerOf(x) == nil) == (x.Device() == nil) },
 
-	".Add": func(x *tensor.Tensor) any { return x.Add(x.Select(0, 1).Clone()) }, ".Sub": func(x *tensor.Tensor) any { return x.Sub(x.Number(2)) },
-	".Mul": func(x *tensor.Tensor) any { return x.Mul(x) }, ".Div": func(x *tensor.Tensor) any { return x.Div(x.Number(3)) },
-	".FloorDivide": func(x *tensor.Tensor) any { return x.FloorDivide(x.Number(0.4)) }, ".Remainder": func(x *tensor.Tensor) any { return x.Remainder(x.Number(0.4)) },
-	".AddScalar": func(x *tensor.Tensor) any { return x.AddScalar(2) }, ".MulScalar": func(x *tensor.Tensor) any { return x.MulScalar(2) },
-	".Axpy": func(x *tensor.Tensor) any { return x.Axpy(3, tensor.Exp(x)) }, ".AddMM": func(x *tensor.Tensor) any {
+	".Add":         func(x *tensor.Tensor) any { return x.Add(x.Select(0, 1).Clone()) },
+	".Sub":         func(x *tensor.Tensor) any { return x.Sub(x.Number(2)) },
+	".Mul":         func(x *tensor.Tensor) any { return x.Mul(x) },
+	".Div":         func(x *tensor.Tensor) any { return x.Div(x.Number(3)) },
+	".FloorDivide": func(x *tensor.Tensor) any { return x.FloorDivide(x.Number(0.4)) },
+	".Remainder":   func(x *tensor.Tensor) any { return x.Remainder(x.Number(0.4)) },
+	".AddScalar":   func(x *tensor.Tensor) any { return x.AddScalar(2) },
+	".MulScalar":   func(x *tensor.Tensor) any { return x.MulScalar(2) },
+	".Axpy":        func(x *tensor.Tensor) any { return x.Axpy(3, tensor.Exp(x)) },
+	".AddMM": func(x *tensor.Tensor) any {
 		y := x.Clone()
 		return y.View(2, 6).AddMM(y.Narrow(1, 0, 2).T(), y.View(2, 6).Narrow(0, 0, 1).Expand(3, 6))
 	},
-	".Clamp": func(x *tensor.Tensor) any { return x.Clamp(-0.5, 0.5) }, ".Pow": func(x *tensor.Tensor) any { return x.Pow(2) },
-	".Relu": func(x *tensor.Tensor) any { return x.Relu() }, ".Neg": func(x *tensor.Tensor) any { return x.Neg() }, ".Abs": func(x *tensor.Tensor) any { return x.Abs() },
-	".Exp": func(x *tensor.Tensor) any { return x.Exp() }, ".Log": func(x *tensor.Tensor) any { return x.Log() }, ".Sqrt": func(x *tensor.Tensor) any { return x.Sqrt() },
-	".Tanh": func(x *tensor.Tensor) any { return x.Tanh() }, ".Sigmoid": func(x *tensor.Tensor) any { return x.Sigmoid() },
-	".Fill": func(x *tensor.Tensor) any { return x.Fill(4) }, ".Zero": func(x *tensor.Tensor) any { return x.Zero() },
-	".MaskedFill": func(x *tensor.Tensor) any { return x.MaskedFill(tensor.Lt(x, x.Number(0)), 7) },
-	".AddAtomic":  func(x *tensor.Tensor) any { return x.AddAtomic(tensor.Neg(x)) }, ".AddScalarAtomic": func(x *tensor.Tensor) any { return x.AddScalarAtomic(3) },
-	".Scatter":    func(x *tensor.Tensor) any { return x.Scatter(1, tensor.Argsort(x, 1, false), tensor.Exp(x)) },
-	".ScatterAdd": func(x *tensor.Tensor) any { return x.ScatterAdd(1, tensor.Argsort(x, 1, false), tensor.Exp(x)) },
+	".Clamp": func(x *tensor.Tensor) any { return x.Clamp(-0.5, 0.5) },
+	".Pow":   func(x *tensor.Tensor) any { return x.Pow(2) },
+	".Relu":  func(x *tensor.Tensor) any { return x.Relu() },
+	".Neg":   func(x *tensor.Tensor) any { return x.Neg() }, ".Abs": func(x *tensor.Tensor) any { return x.Abs() },
+	".Exp": func(x *tensor.Tensor) any { return x.Exp() },
+	".Log": func(x *tensor.Tensor) any { return x.Log() }, ".Sqrt": func(x *tensor.Tensor) any { return x.Sqrt() },
+	".Tanh":            func(x *tensor.Tensor) any { return x.Tanh() },
+	".Sigmoid":         func(x *tensor.Tensor) any { return x.Sigmoid() },
+	".Fill":            func(x *tensor.Tensor) any { return x.Fill(4) },
+	".Zero":            func(x *tensor.Tensor) any { return x.Zero() },
+	".MaskedFill":      func(x *tensor.Tensor) any { return x.MaskedFill(tensor.Lt(x, x.Number(0)), 7) },
+	".AddAtomic":       func(x *tensor.Tensor) any { return x.AddAtomic(tensor.Neg(x)) },
+	".AddScalarAtomic": func(x *tensor.Tensor) any { return x.AddScalarAtomic(3) },
+	".Scatter":         func(x *tensor.Tensor) any { return x.Scatter(1, tensor.Argsort(x, 1, false), tensor.Exp(x)) },
+	".ScatterAdd": func(x *tensor.Tensor) any {
+		return x.ScatterAdd(1, tensor.Argsort(x, 1, false), tensor.Exp(x))
+	},
 	".IndexCopy": func(x *tensor.Tensor) any {
 		return x.IndexCopy(0, tensor.Argmax(x.Narrow(1, 0, 1), 0), tensor.Exp(x.Narrow(0, 0, 1)))
 	},
 	".IndexAdd": func(x *tensor.Tensor) any { return x.IndexAdd(1, tensor.Argmin(x, 0), tensor.Exp(x)) },
-	".Sum":      func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Sum()) }, ".Mean": func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Mean()) },
-	".Item": func(x *tensor.Tensor) any { return x.Select(0, 1).Select(0, 2).Item() }, ".ToNested": func(x *tensor.Tensor) any { return x.T().ToNested() },
+	".Sum":      func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Sum()) },
+	".Mean":     func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Mean()) },
+	".Item":     func(x *tensor.Tensor) any { return x.Select(0, 1).Select(0, 2).Item() },
+	".ToNested": func(x *tensor.Tensor) any { return x.T().ToNested() },
 	"ToNested": func(x *tensor.Tensor) any {
 		rows, err := tensor.ToNested[[][]float64](x.Select(0, 1))
 		return fmt.Sprint(rows, err)
 	},
 	".String": func(x *tensor.Tensor) any { body, _, _ := strings.Cut(x.String(), "]]"); return body },
 
-	".To": func(x *tensor.Tensor) any { return x.To(tensor.Int16) }, ".CopyFrom": func(x *tensor.Tensor) any { return x.CopyFrom(x.Select(0, 2).Clone()) },
-	".Clone": func(x *tensor.Tensor) any { return x.T().Clone() }, ".Contiguous": func(x *tensor.Tensor) any { return x.T().Contiguous() },
-	".Cpu": func(x *tensor.Tensor) any { y, err := x.Cpu(); return [2]any{err, fmt.Sprint(y)} }, ".ToDevice": func(x *tensor.Tensor) any { y, err := x.ToDevice(x.Device()); return [2]any{err, y.SameStorage(x)} },
-	".Number": func(x *tensor.Tensor) any { return tensor.Add(x, x.Number(3)) }, ".NewEmpty": func(x *tensor.Tensor) any { return x.NewEmpty(tensor.Int32, 2).Fill(3) },
-	".NewZeros": func(x *tensor.Tensor) any { return x.NewZeros(tensor.Bool, 3) }, ".Set": func(x *tensor.Tensor) any { return x.Clone().Set(x.T()) },
-	".Touch": func(x *tensor.Tensor) any { return x.Touch() }, ".Version": func(x *tensor.Tensor) any { before := x.Version(); x.Zero(); return x.Version() > before },
-	".SameStorage": func(x *tensor.Tensor) any { return x.T().SameStorage(x) }, ".Storage": func(x *tensor.Tensor) any { return x.T().Storage() == x.Storage() },
-	".Share": func(x *tensor.Tensor) any { return x.Share() }, ".Close": func(x *tensor.Tensor) any { return x.T().Close() },
-	".Device": func(x *tensor.Tensor) any { return x.Device() == x.T().Device() }, ".DeviceMemory": func(x *tensor.Tensor) any { return (x.DeviceMemory() == nil) == (x.Device() == nil) },
-	".Operand": func(x *tensor.Tensor) any { o := x.T().Operand(); return [3]any{o.DType, o.Shape, o.Strides} },
-	".DType":   func(x *tensor.Tensor) any { return x.DType() }, ".Shape": func(x *tensor.Tensor) any { return x.T().Shape() }, ".Strides": func(x *tensor.Tensor) any { return x.T().Strides() },
-	".Offset": func(x *tensor.Tensor) any { return x.Select(0, 1).Offset() }, ".Dim": func(x *tensor.Tensor) any { return x.Dim(-1) }, ".Dims": func(x *tensor.Tensor) any { return x.Dims() },
-	".Numel": func(x *tensor.Tensor) any { return x.Numel() }, ".ElementSize": func(x *tensor.Tensor) any { return x.ElementSize() }, ".Nbytes": func(x *tensor.Tensor) any { return x.Nbytes() },
+	".To":         func(x *tensor.Tensor) any { return x.To(tensor.Int16) },
+	".CopyFrom":   func(x *tensor.Tensor) any { return x.CopyFrom(x.Select(0, 2).Clone()) },
+	".Clone":      func(x *tensor.Tensor) any { return x.T().Clone() },
+	".Contiguous": func(x *tensor.Tensor) any { return x.T().Contiguous() },
+	".Cpu":        func(x *tensor.Tensor) any { y, err := x.Cpu(); return [2]any{err, fmt.Sprint(y)} },
+	".ToDevice": func(x *tensor.Tensor) any {
+		y, err := x.ToDevice(x.Device())
+		return [2]any{err, y.SameStorage(x)}
+	},
+	".Number":       func(x *tensor.Tensor) any { return tensor.Add(x, x.Number(3)) },
+	".NewEmpty":     func(x *tensor.Tensor) any { return x.NewEmpty(tensor.Int32, 2).Fill(3) },
+	".NewZeros":     func(x *tensor.Tensor) any { return x.NewZeros(tensor.Bool, 3) },
+	".Set":          func(x *tensor.Tensor) any { return x.Clone().Set(x.T()) },
+	".Touch":        func(x *tensor.Tensor) any { return x.Touch() },
+	".Version":      func(x *tensor.Tensor) any { before := x.Version(); x.Zero(); return x.Version() > before },
+	".SameStorage":  func(x *tensor.Tensor) any { return x.T().SameStorage(x) },
+	".Storage":      func(x *tensor.Tensor) any { return x.T().Storage() == x.Storage() },
+	".Share":        func(x *tensor.Tensor) any { return x.Share() },
+	".Close":        func(x *tensor.Tensor) any { return x.T().Close() },
+	".Device":       func(x *tensor.Tensor) any { return x.Device() == x.T().Device() },
+	".DeviceMemory": func(x *tensor.Tensor) any { return (x.DeviceMemory() == nil) == (x.Device() == nil) },
+	".Operand":      func(x *tensor.Tensor) any { o := x.T().Operand(); return [3]any{o.DType, o.Shape, o.Strides} },
+	".DType":        func(x *tensor.Tensor) any { return x.DType() },
+	".Shape":        func(x *tensor.Tensor) any { return x.T().Shape() },
+	".Strides":      func(x *tensor.Tensor) any { return x.T().Strides() },
+	".Offset":       func(x *tensor.Tensor) any { return x.Select(0, 1).Offset() },
+	".Dim":          func(x *tensor.Tensor) any { return x.Dim(-1) },
+	".Dims":         func(x *tensor.Tensor) any { return x.Dims() },
+	".Numel":        func(x *tensor.Tensor) any { return x.Numel() },
+	".ElementSize":  func(x *tensor.Tensor) any { return x.ElementSize() },
+	".Nbytes":       func(x *tensor.Tensor) any { return x.Nbytes() },
 	".IsContiguous": func(x *tensor.Tensor) any { return [2]bool{x.IsContiguous(), x.T().IsContiguous()} },
 
-	".Narrow": func(x *tensor.Tensor) any { return x.Narrow(1, 1, 2) }, ".Slice": func(x *tensor.Tensor) any { return x.Slice(1, 0, 4, 2) }, ".Select": func(x *tensor.Tensor) any { return x.Select(1, -1) },
-	".Split": func(x *tensor.Tensor) any { return x.Split(3, 1) }, ".Chunk": func(x *tensor.Tensor) any { return x.Chunk(2, 0) }, ".Permute": func(x *tensor.Tensor) any { return x.Permute(1, 0) },
-	".Transpose": func(x *tensor.Tensor) any { return x.Transpose(0, 1) }, ".T": func(x *tensor.Tensor) any { return x.T() }, ".View": func(x *tensor.Tensor) any { return x.View(2, -1) },
-	".Reshape": func(x *tensor.Tensor) any { return x.T().Reshape(2, 6) }, ".Flatten": func(x *tensor.Tensor) any { return x.T().Flatten(0, 1) }, ".Unsqueeze": func(x *tensor.Tensor) any { return x.Unsqueeze(0) },
-	".Squeeze": func(x *tensor.Tensor) any { return x.Narrow(0, 1, 1).Squeeze() }, ".Expand": func(x *tensor.Tensor) any { return x.Expand(2, 3, 4) },
+	".Narrow":    func(x *tensor.Tensor) any { return x.Narrow(1, 1, 2) },
+	".Slice":     func(x *tensor.Tensor) any { return x.Slice(1, 0, 4, 2) },
+	".Select":    func(x *tensor.Tensor) any { return x.Select(1, -1) },
+	".Split":     func(x *tensor.Tensor) any { return x.Split(3, 1) },
+	".Chunk":     func(x *tensor.Tensor) any { return x.Chunk(2, 0) },
+	".Permute":   func(x *tensor.Tensor) any { return x.Permute(1, 0) },
+	".Transpose": func(x *tensor.Tensor) any { return x.Transpose(0, 1) },
+	".T":         func(x *tensor.Tensor) any { return x.T() },
+	".View":      func(x *tensor.Tensor) any { return x.View(2, -1) },
+	".Reshape":   func(x *tensor.Tensor) any { return x.T().Reshape(2, 6) },
+	".Flatten":   func(x *tensor.Tensor) any { return x.T().Flatten(0, 1) },
+	".Unsqueeze": func(x *tensor.Tensor) any { return x.Unsqueeze(0) },
+	".Squeeze":   func(x *tensor.Tensor) any { return x.Narrow(0, 1, 1).Squeeze() },
+	".Expand":    func(x *tensor.Tensor) any { return x.Expand(2, 3, 4) },
 	".AsStrided": func(x *tensor.Tensor) any { return x.AsStrided([]int{2, 2}, []int{5, 2}, 1) },
 }
 
 // refused need memory of the host, and say so.
 var refused = map[string]func(x *tensor.Tensor) any{
-	"Data": func(x *tensor.Tensor) any { return tensor.Data[float64](x) }, "Bytes": func(x *tensor.Tensor) any { return tensor.Bytes(x) },
+	"Data":       func(x *tensor.Tensor) any { return tensor.Data[float64](x) },
+	"Bytes":      func(x *tensor.Tensor) any { return tensor.Bytes(x) },
 	"ReadFileAt": func(x *tensor.Tensor) any { return tensor.ReadFileAt(x, nil, 0) },
 }
 
-// elsewhere is what has tests of its own: random numbers, which are others on the host; what another process sees; and locked pages.
-var elsewhere = []string{".Uniform", ".Normal", ".Bernoulli", ".MarshalWire", ".UnmarshalWire", ".IsShared", ".PinMemory"}
+// elsewhere is what has tests of its own: random numbers, which are others on the host; what
+// another process sees; and locked pages.
+var elsewhere = []string{".Uniform", ".Normal", ".Bernoulli", ".MarshalWire", ".UnmarshalWire", ".IsShared",
+	".PinMemory"}
 
 func all(ts ...*tensor.Tensor) []*tensor.Tensor { return ts }
 
@@ -132,7 +192,8 @@ func everything(t *testing.T, dev tensor.Device) {
 			t.Error("it returned ", f(On(t, dev, tensor.Ones(tensor.Float64, 2))))
 		})
 	}
-	if x := On(t, dev, tensor.Ones(tensor.Float64, 2)); x.PinMemory() == nil || errors.Is(x.PinMemory(), tensor.ErrForeign) {
+	if x := On(t, dev, tensor.Ones(tensor.Float64, 2)); x.PinMemory() == nil ||
+		errors.Is(x.PinMemory(), tensor.ErrForeign) {
 		t.Errorf("its pages are locked: %v", x.PinMemory())
 	}
 }

@@ -12,9 +12,11 @@ type (
 )
 
 var singles = map[string]one{
-	"Neg": tensor.Neg, "Abs": tensor.Abs, "Relu": tensor.Relu, "Sign": tensor.Sign, "Floor": tensor.Floor, "Ceil": tensor.Ceil,
-	"Round": tensor.Round, "Trunc": tensor.Trunc, "Exp": tensor.Exp, "Expm1": tensor.Expm1, "Log": tensor.Log, "Log1p": tensor.Log1p,
-	"Sqrt": tensor.Sqrt, "Rsqrt": tensor.Rsqrt, "Reciprocal": tensor.Reciprocal, "Sin": tensor.Sin, "Cos": tensor.Cos,
+	"Neg": tensor.Neg, "Abs": tensor.Abs, "Relu": tensor.Relu, "Sign": tensor.Sign, "Floor": tensor.Floor,
+	"Ceil":  tensor.Ceil,
+	"Round": tensor.Round, "Trunc": tensor.Trunc, "Exp": tensor.Exp, "Expm1": tensor.Expm1, "Log": tensor.Log,
+	"Log1p": tensor.Log1p,
+	"Sqrt":  tensor.Sqrt, "Rsqrt": tensor.Rsqrt, "Reciprocal": tensor.Reciprocal, "Sin": tensor.Sin, "Cos": tensor.Cos,
 	"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "Erf": tensor.Erf, "IsNaN": tensor.IsNaN, "IsInf": tensor.IsInf,
 	"IsFinite": tensor.IsFinite, "Not": tensor.Not, "Clone": (*tensor.Tensor).Clone,
 	"Clamp":                      func(a *tensor.Tensor) *tensor.Tensor { return tensor.Clamp(a, -1, 2) },
@@ -24,8 +26,10 @@ var singles = map[string]one{
 }
 
 var pairs = map[string]two{
-	"Add": tensor.Add, "Sub": tensor.Sub, "Mul": tensor.Mul, "Div": tensor.Div, "Maximum": tensor.Maximum, "Minimum": tensor.Minimum,
-	"Power": tensor.Power, "Eq": tensor.Eq, "Ne": tensor.Ne, "Lt": tensor.Lt, "Le": tensor.Le, "Gt": tensor.Gt, "Ge": tensor.Ge,
+	"Add": tensor.Add, "Sub": tensor.Sub, "Mul": tensor.Mul, "Div": tensor.Div, "Maximum": tensor.Maximum,
+	"Minimum": tensor.Minimum,
+	"Power":   tensor.Power, "Eq": tensor.Eq, "Ne": tensor.Ne, "Lt": tensor.Lt, "Le": tensor.Le,
+	"Gt": tensor.Gt, "Ge": tensor.Ge,
 	"And": tensor.And, "Or": tensor.Or, "Xor": tensor.Xor,
 	"Where":       func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Where(tensor.Lt(a, b), a, b) },
 	"Remainder":   func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Remainder(a, notZero(b)) },
@@ -79,7 +83,8 @@ func elementwise(t *testing.T, dev tensor.Device) {
 	}
 	long := tensor.RandN(tensor.Float32, tensor.NewGenerator(3), 100_003)
 	compare(t, dev, 2e-6, all["Mul"], long, long.Clone())
-	for _, mixed := range [][2]tensor.DType{{tensor.Int64, tensor.Float32}, {tensor.Float32, tensor.Float64}, {tensor.Bool, tensor.Int32}, {tensor.Float16, tensor.Float32}} {
+	for _, mixed := range [][2]tensor.DType{{tensor.Int64, tensor.Float32}, {tensor.Float32, tensor.Float64},
+		{tensor.Bool, tensor.Int32}, {tensor.Float16, tensor.Float32}} {
 		compare(t, dev, 2e-6, all["Add"], numbersOf(mixed[0], 1), numbersOf(mixed[1], 2))
 	}
 }
@@ -90,7 +95,8 @@ func conversions(t *testing.T, dev tensor.Device) {
 			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
 				x := tensor.Arange(tensor.Float64, 0, 60, 1).MulScalar(1.5).View(6, 10).To(from)
 				for _, l := range forms {
-					compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).Clone() }, l.of(x))
+					compare(t, dev, 0,
+						func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).Clone() }, l.of(x))
 				}
 			})
 		}
@@ -99,7 +105,8 @@ func conversions(t *testing.T, dev tensor.Device) {
 
 func inPlace(t *testing.T, dev tensor.Device) {
 	for name, f := range map[string]two{
-		"Add": (*tensor.Tensor).Add, "Sub": (*tensor.Tensor).Sub, "Mul": (*tensor.Tensor).Mul, "Div": (*tensor.Tensor).Div,
+		"Add": (*tensor.Tensor).Add, "Sub": (*tensor.Tensor).Sub, "Mul": (*tensor.Tensor).Mul,
+		"Div":      (*tensor.Tensor).Div,
 		"CopyFrom": (*tensor.Tensor).CopyFrom, "AddAtomic": (*tensor.Tensor).AddAtomic,
 		"Axpy":       func(a, b *tensor.Tensor) *tensor.Tensor { return a.Axpy(-0.5, b) },
 		"Fill":       func(a, _ *tensor.Tensor) *tensor.Tensor { return a.Fill(2.5) },
@@ -117,12 +124,15 @@ func inPlace(t *testing.T, dev tensor.Device) {
 		for _, dt := range floats {
 			for _, l := range forms[:6] {
 				t.Run(name+" "+dt.String()+" "+l.name, func(t *testing.T) {
-					compare(t, dev, 1e-6, func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0], in[1]) }, l.of(numbersOf(dt, 1)), l.of(numbersOf(dt, 2)))
+					compare(t, dev, 1e-6,
+						func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0], in[1]) },
+						l.of(numbersOf(dt, 1)), l.of(numbersOf(dt, 2)))
 				})
 			}
 		}
 	}
 	for _, dt := range []tensor.DType{tensor.Int32, tensor.Int64} {
-		compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].AddAtomic(in[1]) }, numbersOf(dt, 1), numbersOf(dt, 2))
+		compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].AddAtomic(in[1]) },
+			numbersOf(dt, 1), numbersOf(dt, 2))
 	}
 }

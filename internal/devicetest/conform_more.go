@@ -13,7 +13,8 @@ import (
 func reductions(t *testing.T, dev tensor.Device) {
 	type reduce = func(t *tensor.Tensor, dims ...int) *tensor.Tensor
 	for name, f := range map[string]reduce{
-		"Sum": tensor.Sum, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin, "Mean": tensor.Mean, "Var": tensor.Var,
+		"Sum": tensor.Sum, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin, "Mean": tensor.Mean,
+		"Var": tensor.Var,
 		"Std": tensor.Std, "All": tensor.All, "Any": tensor.Any,
 		"Argmax": func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
 			return tensor.Argmax(t, dims[:min(1, len(dims))]...)
@@ -28,7 +29,8 @@ func reductions(t *testing.T, dev tensor.Device) {
 			}
 			t.Run(name+" "+dt.String(), func(t *testing.T) {
 				x := numbersOf(dt, 1).View(2, 3, 10)
-				for _, y := range []*tensor.Tensor{x, x.Transpose(0, 2), x.Slice(2, 1, 10, 3), x.Select(1, 1), x.Select(0, 0).Select(0, 0)} {
+				for _, y := range []*tensor.Tensor{x, x.Transpose(0, 2), x.Slice(2, 1, 10, 3), x.Select(1, 1),
+					x.Select(0, 0).Select(0, 0)} {
 					for d := range y.Dims() {
 						compare(t, dev, 2e-6, func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0], d) }, y)
 					}
@@ -46,8 +48,10 @@ func reductions(t *testing.T, dev tensor.Device) {
 			compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argmax(in[0], d) }, x)
 		}
 	}
-	compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0], 0) }, tensor.New(tensor.Float32, 0, 3))
-	compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { v, _ := tensor.Max(in[0], 1); return v }, tensor.RandN(tensor.Float32, g, 4, 9))
+	compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Sum(in[0], 0) },
+		tensor.New(tensor.Float32, 0, 3))
+	compare(t, dev, 0, func(in ...*tensor.Tensor) *tensor.Tensor { v, _ := tensor.Max(in[0], 1); return v },
+		tensor.RandN(tensor.Float32, g, 4, 9))
 }
 
 func products(t *testing.T, dev tensor.Device) {
@@ -55,7 +59,8 @@ func products(t *testing.T, dev tensor.Device) {
 	matmul := func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[1]) }
 	for _, dt := range floats {
 		for _, s := range [][2][]int{
-			{{3, 4}, {4, 5}}, {{1, 7}, {7, 1}}, {{65, 33}, {33, 70}}, {{4}, {4}}, {{3, 4}, {4}}, {{4}, {4, 5}}, {{2, 3, 4}, {2, 4, 5}}, {{2, 3, 4}, {4, 5}},
+			{{3, 4}, {4, 5}}, {{1, 7}, {7, 1}}, {{65, 33}, {33, 70}}, {{4}, {4}}, {{3, 4}, {4}},
+			{{4}, {4, 5}}, {{2, 3, 4}, {2, 4, 5}}, {{2, 3, 4}, {4, 5}},
 			{{2, 1, 3, 4}, {5, 4, 6}}, {{3, 0}, {0, 5}}, {{0, 4}, {4, 5}}, {{128, 784}, {784, 10}},
 		} {
 			t.Run(fmt.Sprint(dt, s), func(t *testing.T) {
@@ -80,22 +85,28 @@ func indices(t *testing.T, dev tensor.Device) {
 		t.Run(dt.String(), func(t *testing.T) {
 			x, src := numbersOf(dt, 1), numbersOf(dt, 2)
 			for name, f := range map[string]func(in ...*tensor.Tensor) *tensor.Tensor{
-				"Gather":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Gather(in[0], 0, in[2]) },
-				"Gather 1":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Gather(in[0].Transpose(0, 1), 1, in[2]) },
+				"Gather": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Gather(in[0], 0, in[2]) },
+				"Gather 1": func(in ...*tensor.Tensor) *tensor.Tensor {
+					return tensor.Gather(in[0].Transpose(0, 1), 1, in[2])
+				},
 				"IndexSelect": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(in[0], 1, in[3]) },
 				"Index":       func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Index(in[0], in[3]) },
 				"Scatter": func(in ...*tensor.Tensor) *tensor.Tensor {
 					return in[0].Scatter(0, tensor.Add(in[3], in[3].Number(1)).View(3, 1), in[1])
 				},
-				"ScatterAdd":   func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].ScatterAdd(1, in[2], in[1]) },
-				"IndexAdd":     func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].IndexAdd(0, in[3], in[1].Narrow(0, 0, 3)) },
-				"MaskedSelect": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MaskedSelect(in[0], tensor.Gt(in[0], in[1])) },
-				"Nonzero":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Nonzero(in[0]) },
-				"Argsort":      func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argsort(in[0], 1, true) },
-				"CumSum":       func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.CumSum(in[0], 0) },
-				"Cat":          func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cat(in[:2], 1) },
-				"Flip":         func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Flip(in[0], 1, 0) },
-				"Stack":        func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Stack(in[:2], 1) },
+				"ScatterAdd": func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].ScatterAdd(1, in[2], in[1]) },
+				"IndexAdd": func(in ...*tensor.Tensor) *tensor.Tensor {
+					return in[0].IndexAdd(0, in[3], in[1].Narrow(0, 0, 3))
+				},
+				"MaskedSelect": func(in ...*tensor.Tensor) *tensor.Tensor {
+					return tensor.MaskedSelect(in[0], tensor.Gt(in[0], in[1]))
+				},
+				"Nonzero": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Nonzero(in[0]) },
+				"Argsort": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argsort(in[0], 1, true) },
+				"CumSum":  func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.CumSum(in[0], 0) },
+				"Cat":     func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cat(in[:2], 1) },
+				"Flip":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Flip(in[0], 1, 0) },
+				"Stack":   func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Stack(in[:2], 1) },
 			} {
 				t.Run(name, func(t *testing.T) { compare(t, dev, 1e-6, f, x.Clone(), src, idx, row) })
 			}
@@ -135,11 +146,19 @@ func sequences(t *testing.T, dev tensor.Device) {
 	}
 	for _, dt := range floats {
 		bits := map[tensor.DType]int{f32: 24, f64: 53}[dt]
-		Same(t, make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandOn(dev, dt, g, n) }), want(dt, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: bits}), 0)
-		Same(t, On(t, dev, tensor.New(dt, n)).Uniform(tensor.NewGenerator(9), -2, 5), want(dt, tensor.Sequence{Kind: tensor.RandomUniform, A: -2, B: 5, Bits: bits}), 0)
+		Same(t, make(func(g *tensor.Generator) (*tensor.Tensor,
+			error) {
+			return tensor.RandOn(dev, dt, g, n)
+		}), want(dt, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: bits}), 0)
+		Same(t, On(t, dev, tensor.New(dt, n)).Uniform(tensor.NewGenerator(9), -2, 5),
+			want(dt, tensor.Sequence{Kind: tensor.RandomUniform, A: -2, B: 5, Bits: bits}), 0)
 		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandNOn(dev, dt, g, n) })
-		Same(t, normal, want(dt, tensor.Sequence{Kind: tensor.RandomNormal, B: 1}), map[tensor.DType]float64{f32: 1e-6, f64: 1e-14}[dt])
-		kept := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.EmptyOn(dev, dt, n) }).Bernoulli(tensor.NewGenerator(9), 0.3)
+		Same(t, normal, want(dt, tensor.Sequence{Kind: tensor.RandomNormal, B: 1}),
+			map[tensor.DType]float64{f32: 1e-6, f64: 1e-14}[dt])
+		kept := make(func(g *tensor.Generator) (*tensor.Tensor,
+			error) {
+			return tensor.EmptyOn(dev, dt, n)
+		}).Bernoulli(tensor.NewGenerator(9), 0.3)
 		Same(t, kept, want(dt, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
 		s := tensor.Sequence{Kind: tensor.RandomKept, Key: key, A: 0.3, B: 1.5}
 		doubled := On(t, dev, tensor.Full(dt, 2, n))
@@ -164,14 +183,18 @@ func sequences(t *testing.T, dev tensor.Device) {
 		t.Errorf("halves are from %v to %v", least, most)
 	}
 	odd := On(t, dev, tensor.New(f64, n+1).Narrow(0, 1, n)) // of no whole vectors
-	Same(t, odd.Uniform(tensor.NewGenerator(9), 0, 1), want(f64, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 53}), 0)
-	Same(t, odd.Normal(tensor.NewGenerator(9), 3, 2), want(f64, tensor.Sequence{Kind: tensor.RandomNormal, A: 3, B: 2}), 1e-14)
-	Same(t, odd.Bernoulli(tensor.NewGenerator(9), 0.3), want(f64, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
+	Same(t, odd.Uniform(tensor.NewGenerator(9), 0, 1),
+		want(f64, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 53}), 0)
+	Same(t, odd.Normal(tensor.NewGenerator(9), 3, 2),
+		want(f64, tensor.Sequence{Kind: tensor.RandomNormal, A: 3, B: 2}), 1e-14)
+	Same(t, odd.Bernoulli(tensor.NewGenerator(9), 0.3),
+		want(f64, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
 	check(t, dev.(tensor.Computer).Generate(odd.Operand(), tensor.Sequence{A: 3, B: 0.5}))
 	Same(t, odd, tensor.Arange(f64, 3, 3+n/2., 0.5), 0)
 	grid := On(t, dev, tensor.New(f32, 5, 7))
 	turned := grid.Transpose(0, 1).Uniform(tensor.NewGenerator(9), 0, 1)
-	Same(t, turned.Reshape(35), want(f32, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
+	Same(t, turned.Reshape(35), want(f32,
+		tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
 }
 
 // rows are of many lengths, and some have elements that are infinite or no numbers.
@@ -189,11 +212,16 @@ func rows(t *testing.T, dev tensor.Device) {
 				type results struct{ y, dx, loss, dlogp *tensor.Tensor }
 				on := func(d tensor.Device) results {
 					k, c := d.(tensor.Computer), On(t, d, classes)
-					r := results{empty(t, d, dt, n, size), empty(t, d, dt, n, size), empty(t, d, dt), empty(t, d, dt, n, size)}
-					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowLogSoftmax}, r.y.Operand(), On(t, d, x.To(dt)).Operand()))
-					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowLogSoftmaxGradient}, r.dx.Operand(), r.y.Operand(), On(t, d, dy).Operand()))
-					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowNLL, Factor: -0.5}, r.loss.Operand(), On(t, d, dy).Operand(), c.Operand()))
-					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -0.5}, r.dlogp.Operand(), c.Operand(), r.loss.Operand()))
+					r := results{empty(t, d, dt, n, size), empty(t, d, dt, n, size), empty(t, d, dt),
+						empty(t, d, dt, n, size)}
+					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowLogSoftmax}, r.y.Operand(),
+						On(t, d, x.To(dt)).Operand()))
+					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowLogSoftmaxGradient}, r.dx.Operand(),
+						r.y.Operand(), On(t, d, dy).Operand()))
+					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowNLL, Factor: -0.5}, r.loss.Operand(),
+						On(t, d, dy).Operand(), c.Operand()))
+					check(t, k.Rows(tensor.RowOp{Kind: tensor.RowNLLGradient, Factor: -0.5},
+						r.dlogp.Operand(), c.Operand(), r.loss.Operand()))
 					return r
 				}
 				got, want := on(dev), on(ref)
@@ -205,7 +233,8 @@ func rows(t *testing.T, dev tensor.Device) {
 		}
 	}
 	whole := empty(t, dev, tensor.Int64, 2, 2)
-	if err := dev.(tensor.Computer).Rows(tensor.RowOp{}, whole.Operand(), whole.Operand()); !errors.Is(err, tensor.ErrUnsupported) {
+	if err := dev.(tensor.Computer).Rows(tensor.RowOp{}, whole.Operand(), whole.Operand()); !errors.Is(err,
+		tensor.ErrUnsupported) {
 		t.Errorf("the logarithm of integers' softmax: %v", err)
 	}
 }

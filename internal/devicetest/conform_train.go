@@ -29,7 +29,8 @@ func check(t *testing.T, err error) {
 func windows(t *testing.T, dev tensor.Device) {
 	ref, g := New("reference"), tensor.NewGenerator(6)
 	for _, w := range []tensor.Window{
-		{Size: [2]int{2, 2}, Stride: [2]int{2, 2}}, {Size: [2]int{5, 5}, Stride: [2]int{1, 1}}, {Size: [2]int{3, 3}, Stride: [2]int{1, 1}, Padding: [2]int{1, 1}},
+		{Size: [2]int{2, 2}, Stride: [2]int{2, 2}}, {Size: [2]int{5, 5}, Stride: [2]int{1, 1}},
+		{Size: [2]int{3, 3}, Stride: [2]int{1, 1}, Padding: [2]int{1, 1}},
 		{Size: [2]int{3, 2}, Stride: [2]int{2, 3}, Padding: [2]int{1, 0}}, {Size: [2]int{1, 1}, Stride: [2]int{2, 1}},
 	} {
 		for _, dt := range floats {
@@ -42,7 +43,8 @@ func windows(t *testing.T, dev tensor.Device) {
 				type results struct{ columns, folded, pooled, at *tensor.Tensor }
 				on := func(d tensor.Device) results {
 					k, x := d.(tensor.Computer), On(t, d, images)
-					r := results{empty(t, d, dt, n, rows, places), empty(t, d, dt, n, c, h, wide), empty(t, d, dt, n*c, places), empty(t, d, tensor.Int64, n*c, places)}
+					r := results{empty(t, d, dt, n, rows, places), empty(t, d, dt, n, c, h, wide),
+						empty(t, d, dt, n*c, places), empty(t, d, tensor.Int64, n*c, places)}
 					check(t, k.Unfold(r.columns.Operand(), x.Operand(), w))
 					check(t, k.Fold(r.folded.Operand(), r.columns.Operand(), w))
 					if 2*w.Padding[0] <= w.Size[0] && 2*w.Padding[1] <= w.Size[1] {
@@ -79,11 +81,15 @@ func optimizers(t *testing.T, dev tensor.Device) {
 		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.99, Eps: 0.1, WeightDecay: 0.1},
 		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.1, Decoupled: true},
 		{Rule: tensor.DescendAdam, LR: 0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, AMSGrad: true},
-		{Rule: tensor.DescendAdam, LR: -0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, WeightDecay: -0.1, Decoupled: true, AMSGrad: true},
-		{Rule: tensor.DescendAdagrad, LR: 0.1, LRDecay: 0.3, Eps: 1e-8}, {Rule: tensor.DescendAdagrad, LR: 0.1, WeightDecay: 0.2, Eps: 0.1},
-		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.1}, {Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.9, Eps: 1e-8, Momentum: 0.5},
+		{Rule: tensor.DescendAdam, LR: -0.01, Beta1: 0.9, Beta2: 0.5, Eps: 1e-8, WeightDecay: -0.1,
+			Decoupled: true, AMSGrad: true},
+		{Rule: tensor.DescendAdagrad, LR: 0.1, LRDecay: 0.3, Eps: 1e-8},
+		{Rule: tensor.DescendAdagrad, LR: 0.1, WeightDecay: 0.2, Eps: 0.1},
+		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.1},
+		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.9, Eps: 1e-8, Momentum: 0.5},
 		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 1e-8, Centered: true},
-		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.01, WeightDecay: 0.1, Momentum: 0.5, Centered: true},
+		{Rule: tensor.DescendRMSprop, LR: 0.01, Beta2: 0.99, Eps: 0.01, WeightDecay: 0.1, Momentum: 0.5,
+			Centered: true},
 	} {
 		for _, dt := range floats {
 			for _, atomic := range []bool{false, true} {
@@ -91,10 +97,12 @@ func optimizers(t *testing.T, dev tensor.Device) {
 				t.Run(fmt.Sprintf("%+v %v", s, dt), func(t *testing.T) {
 					for skip := range 2 { // whole vectors, and none
 						const size = 1007
-						params, grads := tensor.RandN(dt, g, size+skip).Narrow(0, skip, size), tensor.RandN(dt, g, size, 3)
+						params, grads := tensor.RandN(dt, g, size+skip).Narrow(0, skip, size),
+							tensor.RandN(dt, g, size, 3)
 						want := descent(t, New("reference"), s, params, grads)
 						for i, got := range descent(t, dev, s, params, grads) {
-							Same(t, got, near(t, want[i]), map[tensor.DType]float64{tensor.Float32: 1e-5, tensor.Float64: 1e-13}[dt])
+							Same(t, got, near(t, want[i]),
+								map[tensor.DType]float64{tensor.Float32: 1e-5, tensor.Float64: 1e-13}[dt])
 						}
 					}
 				})
@@ -102,17 +110,20 @@ func optimizers(t *testing.T, dev tensor.Device) {
 		}
 	}
 	whole := empty(t, dev, tensor.Int64, 4)
-	if err := dev.(tensor.Computer).Descend(tensor.Descent{}, whole.Operand(), whole.Operand()); !errors.Is(err, tensor.ErrUnsupported) {
+	if err := dev.(tensor.Computer).Descend(tensor.Descent{}, whole.Operand(),
+		whole.Operand()); !errors.Is(err, tensor.ErrUnsupported) {
 		t.Errorf("a step of integers: %v", err)
 	}
 }
 
-// descent takes a step for each column of gradients, and returns the parameters and the state on dev.
+// descent takes a step for each column of gradients, and returns the parameters and the state on
+// dev.
 func descent(t *testing.T, dev tensor.Device, s tensor.Descent, params, grads *tensor.Tensor) []*tensor.Tensor {
 	t.Helper()
 	all := []*tensor.Tensor{On(t, dev, params)}
 	var state []tensor.Operand
-	start, n := 0., map[tensor.DescentRule]int{tensor.DescendAdam: 2, tensor.DescendRMSprop: 3, tensor.DescendAdagrad: 1}[s.Rule]
+	start, n := 0., map[tensor.DescentRule]int{tensor.DescendAdam: 2, tensor.DescendRMSprop: 3,
+		tensor.DescendAdagrad: 1}[s.Rule]
 	if s.AMSGrad {
 		n = 3
 	}

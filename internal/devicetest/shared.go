@@ -12,8 +12,8 @@ import (
 // shared are the Shared devices of this process.
 var shared sync.Map // name: *Device
 
-// Shared returns the device called name, which begins with "test:", whose memory is in this process's default domain: other processes find it, and
-// tensor.ParseDevice does.
+// Shared returns the device called name, which begins with "test:", whose memory is in this
+// process's default domain: other processes find it, and tensor.ParseDevice does.
 func Shared(name string) *Device {
 	d, _ := shared.LoadOrStore(name, &Device{name: name, shared: true})
 	return d.(*Device)

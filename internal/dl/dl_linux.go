@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Library is a shared library. It stays loaded until the process ends: nobody knows which threads it has started.
+// A Library is a shared library. It stays loaded until the process ends: nobody knows which threads
+// it has started.
 type Library struct {
 	name   string
 	handle uintptr
@@ -51,9 +52,9 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 	return p, nil
 }
 
-// Call calls a C function whose arguments are integers and pointers, at most 32 words, and returns the register of the result. What the
-// arguments point to is kept alive and in its place until the function has returned, if it is converted to uintptr in
-// the call itself.
+// Call calls a C function whose arguments are integers and pointers, at most 32 words, and returns
+// the register of the result. What the arguments point to is kept alive and in its place until the
+// function has returned, if it is converted to uintptr in the call itself.
 //
 //go:uintptrescapes
 func Call(fn uintptr, args ...uintptr) uintptr {
@@ -61,13 +62,14 @@ func Call(fn uintptr, args ...uintptr) uintptr {
 	return r
 }
 
-// Callback returns the address of a C function that calls f with its one argument, a pointer. It is never given back.
+// Callback returns the address of a C function that calls f with its one argument, a pointer. It is
+// never given back.
 func Callback(f func(p uintptr)) uintptr {
 	return purego.NewCallback(func(p uintptr) uintptr { f(p); return 0 })
 }
 
-// Guard runs f, which runs foreign code for the first time, on one thread, and takes back the signals and the signal stack that
-// it has taken.
+// Guard runs f, which runs foreign code for the first time, on one thread, and takes back the
+// signals and the signal stack that it has taken.
 func Guard(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

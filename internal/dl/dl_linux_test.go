@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// greedy is a library that behaves as large ones do: it takes signals when it is loaded, without a signal stack.
+// greedy is a library that behaves as large ones do: it takes signals when it is loaded, without a
+// signal stack.
 const greedy = `
 #include <signal.h>
 static void handler(int sig) { (void)sig; }
@@ -38,7 +39,8 @@ func build(t *testing.T) string {
 	if err := os.WriteFile(src, []byte(greedy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-o", lib, src).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", "-o", lib,
+		src).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return lib
@@ -74,7 +76,8 @@ func TestALibraryIsLoadedAndCalledAndTheSignalsStayGos(t *testing.T) {
 
 func TestALibraryThatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
 	_, err := dl.Open("libthereisnone.so.1", "libthereisnone.so.2")
-	if !errors.Is(err, dl.ErrNotLoaded) || !strings.Contains(err.Error(), "none.so.1") || !strings.Contains(err.Error(), "none.so.2") {
+	if !errors.Is(err, dl.ErrNotLoaded) || !strings.Contains(err.Error(), "none.so.1") ||
+		!strings.Contains(err.Error(), "none.so.2") {
 		t.Errorf("%v", err)
 	}
 }

@@ -62,8 +62,9 @@ func (r *bits) number(h *huffman) (int32, bool) {
 	return r.signed(uint(size)), true
 }
 
-// rest reads the other coefficients of a block. alone says that there are none. The state of r is in variables so that it is in registers. Nothing
-// but the rare cases is decided by a branch, which a processor cannot foresee here: a code and its number are one shift.
+// rest reads the other coefficients of a block. alone says that there are none. The state of r is
+// in variables so that it is in registers. Nothing but the rare cases is decided by a branch, which
+// a processor cannot foresee here: a code and its number are one shift.
 func (r *bits) rest(b *block, h *huffman) (alone, ok bool) {
 	acc, n, pos, buf := r.acc, r.n, r.pos, r.buf
 	k := 1

@@ -8,7 +8,8 @@ import (
 // slack is how many zeros follow a segment, so that it is read in words.
 const slack = 8
 
-// bits reads a segment of entropy-coded data, from the highest bit of each byte. Beyond the end it reads zeros, and overrun tells.
+// bits reads a segment of entropy-coded data, from the highest bit of each byte. Beyond the end it
+// reads zeros, and overrun tells.
 type bits struct {
 	acc  uint64 // the next bits, the first one highest
 	n    uint   // how many of them are good
@@ -17,7 +18,8 @@ type bits struct {
 	size int    // of the segment
 }
 
-// load begins with the entropy-coded data at the front of data, without its stuffing, up to a marker or the end. It returns how much that was.
+// load begins with the entropy-coded data at the front of data, without its stuffing, up to a
+// marker or the end. It returns how much that was.
 func (r *bits) load(data []byte) int {
 	buf, rest := r.buf[:0], data
 	for {
@@ -64,7 +66,8 @@ func (r *bits) take(n uint) int32 {
 	return v
 }
 
-// signed reads a number of n bits, as the format has them: those that begin with a zero are negative.
+// signed reads a number of n bits, as the format has them: those that begin with a zero are
+// negative.
 func (r *bits) signed(n uint) int32 {
 	v := r.take(n)
 	return extend(v, n)

@@ -7,9 +7,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// A Decoder decodes one image after the other. Its zero value is ready; it is for one goroutine at a time.
+// A Decoder decodes one image after the other. Its zero value is ready; it is for one goroutine at
+// a time.
 type Decoder struct {
-	// Scale says how many times smaller an image of h×w pixels is decoded: 1, 2, 4 or 8 times. nil is 1. An error is that of Decode.
+	// Scale says how many times smaller an image of h×w pixels is decoded: 1, 2, 4 or 8 times. nil
+	// is 1. An error is that of Decode.
 	Scale func(h, w int) (int, error)
 
 	data []byte
@@ -61,7 +63,9 @@ type component struct {
 	dc, ac *huffman
 	pred   int32
 	seen   bool
-	bits   [64]uint8 // of each coefficient, one more than the lowest bit that scans of a progressive image have had; 0: none has
+	// of each coefficient, one more than the lowest bit that scans of a progressive image have had;
+	// 0: none has
+	bits [64]uint8
 }
 
 // Decode decodes a JPEG file into channels planes, 1 or 3, in the memory that place returns.

@@ -41,7 +41,8 @@ func (d *Decoder) sampling(body []byte, n int) error {
 	d.maxH, d.maxV = 1, 1
 	for i := range n {
 		c, s := &d.components[i], body[3*i:]
-		*c = component{id: s[0], h: int(s[1] >> 4), v: int(s[1] & 15), table: s[2], plane: c.plane[:0], blocks: c.blocks[:0]}
+		*c = component{id: s[0], h: int(s[1] >> 4), v: int(s[1] & 15), table: s[2], plane: c.plane[:0],
+			blocks: c.blocks[:0]}
 		if c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 || c.table > 3 {
 			return fmt.Errorf("%w: component %d", pixel.ErrCorrupt, i)
 		}

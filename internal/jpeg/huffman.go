@@ -31,7 +31,8 @@ type huffman struct {
 	symbols [256]uint8
 }
 
-// build makes the table of counts[i] codes of i+1 bits, which stand for symbols. Most files of a program have the same tables, and those are there.
+// build makes the table of counts[i] codes of i+1 bits, which stand for symbols. Most files of a
+// program have the same tables, and those are there.
 func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
 	if counts == h.counts && bytes.Equal(symbols, h.symbols[:len(symbols)]) {
 		return nil

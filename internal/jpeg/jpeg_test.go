@@ -52,7 +52,8 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 	}
 }
 
-// A progressive image comes in scans. One that ends between two of them, with or without the mark of the end, is no picture.
+// A progressive image comes in scans. One that ends between two of them, with or without the mark
+// of the end, is no picture.
 func TestRegression_S4_3_MissingScansAreAnError(t *testing.T) {
 	ends := 0
 	for _, name := range files(t) {
@@ -61,13 +62,15 @@ func TestRegression_S4_3_MissingScansAreAnError(t *testing.T) {
 			continue
 		}
 		for at := range len(data) - 2 {
-			if data[at] != 0xFF || data[at+1] != 0xDA && data[at+1] != 0xC4 || bytes.Count(data[:at], []byte{0xFF, 0xDA}) == 0 {
+			if data[at] != 0xFF || data[at+1] != 0xDA && data[at+1] != 0xC4 ||
+				bytes.Count(data[:at], []byte{0xFF, 0xDA}) == 0 {
 				continue
 			}
 			for _, cut := range [][]byte{data[:at], append(bytes.Clone(data[:at]), 0xFF, 0xD9)} {
 				var d jpeg.Decoder
 				var p pixeltest.Picture
-				if err := d.Decode(cut, 3, p.Place); !errors.Is(err, pixel.ErrTruncated) || !strings.Contains(err.Error(), "scans are missing") && !strings.Contains(err.Error(), "component") {
+				if err := d.Decode(cut, 3, p.Place); !errors.Is(err, pixel.ErrTruncated) ||
+					!strings.Contains(err.Error(), "scans are missing") && !strings.Contains(err.Error(), "component") {
 					t.Errorf("%s, the first %d bytes: %v", name, at, err)
 				}
 			}
@@ -104,7 +107,8 @@ func FuzzDecode(f *testing.F) {
 		d := jpeg.Decoder{Scale: func(_, _ int) (int, error) { return 1 << (smaller % 4), nil }}
 		var p pixeltest.Picture
 		var at *pixel.DecodeError
-		if err := d.Decode(data, channels, p.Place); err != nil && (!errors.As(err, &at) || at.Offset < 0 || at.Offset > len(data)) {
+		if err := d.Decode(data, channels, p.Place); err != nil &&
+			(!errors.As(err, &at) || at.Offset < 0 || at.Offset > len(data)) {
 			t.Errorf("%v is no DecodeError within %d bytes", err, len(data))
 		}
 	})

@@ -31,8 +31,8 @@ func (d *Decoder) finish() error {
 	return nil
 }
 
-// whole says which scans of a progressive image are missing. libjpeg makes pixels of the others, and smooths what it does not know; that
-// would be half a picture.
+// whole says which scans of a progressive image are missing. libjpeg makes pixels of the others,
+// and smooths what it does not know; that would be half a picture.
 func (c *component) whole() error {
 	for k, bits := range c.bits {
 		if bits != 1 {
@@ -94,8 +94,8 @@ func (d *Decoder) luminous() bool {
 	}
 }
 
-// ink makes colours of a row of inks, as Pillow does. Files have them inverted: what is not there of red, green, blue and black. YCCK has been
-// made colours, which are the inks inverted once more.
+// ink makes colours of a row of inks, as Pillow does. Files have them inverted: what is not there
+// of red, green, blue and black. YCCK has been made colours, which are the inks inverted once more.
 func (d *Decoder) ink(r, g, b, k []uint8) {
 	for _, plane := range [][]uint8{r, g, b} {
 		for i, v := range plane {

@@ -1,6 +1,7 @@
 package jpeg
 
-// Progressive images come in scans, each with some coefficients of all blocks, or one bit more of them.
+// Progressive images come in scans, each with some coefficients of all blocks, or one bit more of
+// them.
 
 // firstDC reads the upper bits of a block's first coefficient.
 func (d *Decoder) firstDC(c *component, at int) bool {
@@ -43,7 +44,8 @@ func (d *Decoder) firstAC(c *component, at int) bool {
 	return true
 }
 
-// nextAC reads one bit more of a band: of each coefficient that is not zero, and which of the zeros are no longer.
+// nextAC reads one bit more of a band: of each coefficient that is not zero, and which of the zeros
+// are no longer.
 func (d *Decoder) nextAC(c *component, at int) bool {
 	b, k := &c.blocks[at], d.from
 	for ; k <= d.to && d.ended == 0; k++ {
@@ -80,7 +82,8 @@ func (d *Decoder) nextAC(c *component, at int) bool {
 	return true
 }
 
-// refine reads a bit for each coefficient from k on that is not zero, until it comes to a zero after as many as zeros. It returns where.
+// refine reads a bit for each coefficient from k on that is not zero, until it comes to a zero
+// after as many as zeros. It returns where.
 func (d *Decoder) refine(b *block, k, zeros int) int {
 	for ; k <= d.to; k++ {
 		v := &b[zigzag[k]]

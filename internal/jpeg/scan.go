@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// maxScans bounds the work that a small file can make: each scan may go over all pixels in a few bytes. Encoders write about ten.
+// maxScans bounds the work that a small file can make: each scan may go over all pixels in a few
+// bytes. Encoders write about ten.
 const maxScans = 500
 
 // scan is what is known of the scan that is being read.
@@ -37,7 +38,8 @@ func (d *Decoder) scanned(body []byte) error {
 	return d.mcus()
 }
 
-// choose reads which components, coefficients and tables are in a scan. high is the bit at which earlier scans ended.
+// choose reads which components, coefficients and tables are in a scan. high is the bit at which
+// earlier scans ended.
 func (d *Decoder) choose(body []byte) (high int, err error) {
 	n := 0
 	if len(body) > 0 {
@@ -86,7 +88,8 @@ func (d *Decoder) method(high int) error {
 		d.read = (*Decoder).baseline
 		return nil
 	}
-	if d.to > 63 || d.from > d.to || d.from == 0 && d.to > 0 || d.from > 0 && d.scan.n > 1 || d.low > 13 || high != 0 && high != int(d.low)+1 {
+	if d.to > 63 || d.from > d.to || d.from == 0 && d.to > 0 || d.from > 0 && d.scan.n > 1 || d.low > 13 ||
+		high != 0 && high != int(d.low)+1 {
 		return fmt.Errorf("%w: a scan of coefficients %d to %d from bit %d", pixel.ErrCorrupt, d.from, d.to, d.low)
 	}
 	for _, c := range d.in[:d.scan.n] {
@@ -107,7 +110,8 @@ func (d *Decoder) method(high int) error {
 	return nil
 }
 
-// mcus reads the blocks of a scan: of one component in rows, of several in MCUs, which have as many of each as their sampling factors say.
+// mcus reads the blocks of a scan: of one component in rows, of several in MCUs, which have as many
+// of each as their sampling factors say.
 func (d *Decoder) mcus() error {
 	c := d.in[0]
 	across, down := c.coded[0], c.coded[1]

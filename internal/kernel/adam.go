@@ -10,7 +10,8 @@ type AdamStep struct {
 	N                     int64 // of the step, from 1 on
 }
 
-// Adam takes a step with gradients g: it changes p and its moments, the mean of the gradients and that of their squares.
+// Adam takes a step with gradients g: it changes p and its moments, the mean of the gradients and
+// that of their squares.
 func Adam[F Float](s AdamStep, p, g, mean, square []F) {
 	g, mean, square = g[:len(p)], mean[:len(p)], square[:len(p)]
 	n := float64(s.N)
@@ -22,11 +23,13 @@ func Adam[F Float](s AdamStep, p, g, mean, square []F) {
 		decay, shrink = 0, F(s.LR*s.WeightDecay)
 	}
 	for i, n := range short(len(p)) {
-		inner[F]().adam(n, &p[i], &g[i], &mean[i], &square[i], rate, root, fresh1, keep2, fresh2, F(s.Eps), decay, shrink)
+		inner[F]().adam(n, &p[i], &g[i], &mean[i], &square[i], rate, root, fresh1, keep2, fresh2, F(s.Eps),
+			decay, shrink)
 	}
 }
 
-// AMSGrad takes a step as Adam does, with the largest of the mean squares so far in the place of the mean square.
+// AMSGrad takes a step as Adam does, with the largest of the mean squares so far in the place of
+// the mean square.
 func AMSGrad[F Float](s AdamStep, p, g, mean, square, largest []F) {
 	g, mean, square, largest = g[:len(p)], mean[:len(p)], square[:len(p)], largest[:len(p)]
 	n := float64(s.N)
@@ -45,10 +48,12 @@ func AMSGrad[F Float](s AdamStep, p, g, mean, square, largest []F) {
 	}
 }
 
-// An RMSpropStep is the numbers of a step of torch.optim.RMSprop, without momentum and not centered.
+// An RMSpropStep is the numbers of a step of torch.optim.RMSprop, without momentum and not
+// centered.
 type RMSpropStep struct{ LR, Alpha, Eps, WeightDecay float64 }
 
-// RMSprop takes a step with gradients g: it changes p and square, the mean of the squares of the gradients.
+// RMSprop takes a step with gradients g: it changes p and square, the mean of the squares of the
+// gradients.
 func RMSprop[F Float](s RMSpropStep, p, g, square []F) {
 	g, square = g[:len(p)], square[:len(p)]
 	for i, n := range short(len(p)) {
@@ -59,8 +64,8 @@ func RMSprop[F Float](s RMSpropStep, p, g, square []F) {
 // An AdagradStep is the numbers of a step of torch.optim.Adagrad; LR is that of this step.
 type AdagradStep struct{ LR, Eps, WeightDecay float64 }
 
-// Adagrad takes a step with gradients g: it changes p and sum, the sum of the squares of the gradients. It is
-// RMSprop that keeps and adds all.
+// Adagrad takes a step with gradients g: it changes p and sum, the sum of the squares of the
+// gradients. It is RMSprop that keeps and adds all.
 func Adagrad[F Float](s AdagradStep, p, g, sum []F) {
 	g, sum = g[:len(p)], sum[:len(p)]
 	for i, n := range short(len(p)) {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// AxpyAtomic adds alpha·x to y, where other goroutines or processes may add to y by atomic operations at the same time:
-// no sum is lost. x belongs to the caller alone.
+// AxpyAtomic adds alpha·x to y, where other goroutines or processes may add to y by atomic
+// operations at the same time: no sum is lost. x belongs to the caller alone.
 func AxpyAtomic[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
 	for i, v := range x {

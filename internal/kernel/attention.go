@@ -2,15 +2,17 @@ package kernel
 
 import "math"
 
-// An Attention is so many heads, each of which has Q queries, K keys and K values, the first two of D numbers and the last of V: the output of a query is the mean
-// of the values, weighted by the softmax of Scale times its products with the keys.
+// An Attention is so many heads, each of which has Q queries, K keys and K values, the first two of
+// D numbers and the last of V: the output of a query is the mean of the values, weighted by the
+// softmax of Scale times its products with the keys.
 type Attention struct {
 	Heads, Q, K, D, V int
 	Scale             float64
 	Causal            bool // query i sees the keys up to i alone
 }
 
-// Blocks of queries and keys whose products are there at the same time: no matrix of all queries and keys is.
+// Blocks of queries and keys whose products are there at the same time: no matrix of all queries
+// and keys is.
 const (
 	queryBlock = 64
 	keyBlock   = 128
@@ -24,9 +26,11 @@ const (
 	rowsOf   = seconds
 )
 
-// Attend overwrites out (Heads, Q, V) with the attention of q (Heads, Q, D) to k (Heads, K, D) and v (Heads, K, V), and logs (Heads, Q) with the logarithms of the
-// sums of exponentials. bias returns what is added to the products of a head's query, K numbers, or nil for none; it may be nil itself. A query that sees nothing, or
-// only what is -∞, has zeros as its output. Heads are divided between Threads goroutines.
+// Attend overwrites out (Heads, Q, V) with the attention of q (Heads, Q, D) to k (Heads, K, D) and
+// v (Heads, K, V), and logs (Heads, Q) with the logarithms of the sums of exponentials. bias
+// returns what is added to the products of a head's query, K numbers, or nil for none; it may be
+// nil itself. A query that sees nothing, or only what is -∞, has zeros as its output. Heads are
+// divided between Threads goroutines.
 func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64) {
 	a.divide(func(lo, hi int) {
 		space := spaces.Get().(*Scratch)
@@ -41,16 +45,20 @@ func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, o
 	})
 }
 
-// AttendBackward computes the gradients of [Attend] from what it was given and what it found, and dy, the gradient of out. dq, dk and dv are overwritten. bias gets
-// none, unless dbias takes it: the gradient of products of a head's query, from a key on.
-func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
+// AttendBackward computes the gradients of [Attend] from what it was given and what it found, and
+// dy, the gradient of out. dq, dk and dv are overwritten. bias gets none, unless dbias takes it:
+// the gradient of products of a head's query, from a key on.
+func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F,
+	logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
 	body := func(lo, hi int) {
 		space := spaces.Get().(*Scratch)
 		defer spaces.Put(space)
 		for h := lo; h < hi; h++ {
 			t := headOf(a, h, q, k, v, bias, logs, space)
 			t.values = blocks(true, a.K, a.V, t.v, space, valuesOf)
-			g := headGradient[F]{t, borrow[F](space, gradients, queryBlock*keyBlock), blocks(false, a.K, a.D, t.k, space, rowsOf), out[h*a.Q*a.V:], dy[h*a.Q*a.V:], dq[h*a.Q*a.D:][:a.Q*a.D], dk[h*a.K*a.D:][:a.K*a.D], dv[h*a.K*a.V:][:a.K*a.V], dbias}
+			g := headGradient[F]{t, borrow[F](space, gradients, queryBlock*keyBlock),
+				blocks(false, a.K, a.D, t.k, space, rowsOf), out[h*a.Q*a.V:], dy[h*a.Q*a.V:],
+				dq[h*a.Q*a.D:][:a.Q*a.D], dk[h*a.K*a.D:][:a.K*a.D], dv[h*a.K*a.V:][:a.K*a.V], dbias}
 			clear(g.dq)
 			clear(g.dk)
 			clear(g.dv)
@@ -85,8 +93,10 @@ type head[F Float] struct {
 	scores       []F
 }
 
-func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int) []F, logs []float64, space *Scratch) head[F] {
-	t := head[F]{Attention: a, number: h, q: q[h*a.Q*a.D:], k: k[h*a.K*a.D:], v: v[h*a.K*a.V:], bias: bias, logs: logs[h*a.Q:]}
+func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int) []F, logs []float64,
+	space *Scratch) head[F] {
+	t := head[F]{Attention: a, number: h, q: q[h*a.Q*a.D:], k: k[h*a.K*a.D:], v: v[h*a.K*a.V:], bias: bias,
+		logs: logs[h*a.Q:]}
 	t.scores = borrow[F](space, scoresOf, queryBlock*keyBlock)
 	t.keys = blocks(true, a.K, a.D, t.k, space, keysOf)
 	return t
@@ -114,7 +124,8 @@ func (a Attention) seen(last int) int {
 	return a.K
 }
 
-// score computes the scores of m queries from i on with n keys from j on, n to a row. Those that are not seen are -∞.
+// score computes the scores of m queries from i on with n keys from j on, n to a row. Those that
+// are not seen are -∞.
 func (t *head[F]) score(i, m, j, n int) {
 	t.keys[j/keyBlock].product(m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, false, t.scores, n)
 	for r := range m {
@@ -137,7 +148,8 @@ func hide[F Float](scores []F) {
 	}
 }
 
-// attend computes the outputs of m queries from i on, keys a block at a time: what was added up by the largest score so far shrinks where a larger one is found.
+// attend computes the outputs of m queries from i on, keys a block at a time: what was added up by
+// the largest score so far shrinks where a larger one is found.
 func (t *head[F]) attend(i, m int, out []F) {
 	var largest, sum [queryBlock]F
 	for r := range m {
@@ -182,7 +194,8 @@ type headGradient[F Float] struct {
 	dbias      func(head, query, key int, d []F)
 }
 
-// block adds the gradients by m queries from i on. The softmax is computed again, from the scores and the logarithms of the sums.
+// block adds the gradients by m queries from i on. The softmax is computed again, from the scores
+// and the logarithms of the sums.
 func (g *headGradient[F]) block(i, m int) {
 	var along [queryBlock]F
 	for r := range m {

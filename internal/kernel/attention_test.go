@@ -114,7 +114,8 @@ func checkAttention[F kernel.Float](t *rapid.T) {
 	size := func(name string, most int) int {
 		return rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(1, most)).Draw(t, name)
 	}
-	a := kernel.Attention{Heads: rapid.IntRange(0, 3).Draw(t, "heads"), Q: size("queries", 140), K: size("keys", 270), D: size("features", 40), V: size("values", 40),
+	a := kernel.Attention{Heads: rapid.IntRange(0, 3).Draw(t, "heads"), Q: size("queries", 140),
+		K: size("keys", 270), D: size("features", 40), V: size("values", 40),
 		Scale: rapid.Float64Range(0.1, 2).Draw(t, "scale"), Causal: rapid.Bool().Draw(t, "causal")}
 	q, k, v := noise[F](1, a.Heads*a.Q*a.D), noise[F](2, a.Heads*a.K*a.D), noise[F](3, a.Heads*a.K*a.V)
 	dy, bias := noise[F](4, a.Heads*a.Q*a.V), drawBias[F](t, a)
@@ -129,7 +130,8 @@ func checkAttention[F kernel.Float](t *rapid.T) {
 	out, logs := slices.Repeat([]F{9}, len(want.out)), make([]float64, a.Heads*a.Q)
 	kernel.Attend(a, q, k, v, bias.rows(), out, logs)
 	near(t, "outputs", out, want.out, 4)
-	dq, dk, dv, db := slices.Repeat([]F{9}, len(q)), slices.Repeat([]F{9}, len(k)), slices.Repeat([]F{9}, len(v)), make([]F, len(want.db))
+	dq, dk, dv, db := slices.Repeat([]F{9}, len(q)), slices.Repeat([]F{9}, len(k)),
+		slices.Repeat([]F{9}, len(v)), make([]F, len(want.db))
 	var take func(head, query, key int, d []F)
 	if rapid.Bool().Draw(t, "of the bias, too") {
 		take = func(head, query, key int, d []F) { copy(db[(head*a.Q+query)*a.K+key:], d) }
@@ -151,7 +153,8 @@ func TestAttentionIsWhatTheBookSays(t *testing.T) {
 func TestAttentionIsTheSameWithAnyNumberOfThreads(t *testing.T) {
 	onEachLevel(t, func(t *testing.T) {
 		a := kernel.Attention{Heads: 5, Q: 70, K: 140, D: 24, V: 20, Scale: 0.2, Causal: true}
-		q, k, v, dy := noise[float32](1, a.Heads*a.Q*a.D), noise[float32](2, a.Heads*a.K*a.D), noise[float32](3, a.Heads*a.K*a.V), noise[float32](4, a.Heads*a.Q*a.V)
+		q, k, v, dy := noise[float32](1, a.Heads*a.Q*a.D), noise[float32](2, a.Heads*a.K*a.D),
+			noise[float32](3, a.Heads*a.K*a.V), noise[float32](4, a.Heads*a.Q*a.V)
 		run := func(threads int) [][]float32 {
 			defer kernel.SetThreads(kernel.Threads())
 			kernel.SetThreads(threads)

@@ -21,7 +21,8 @@ func rate(b *testing.B, multiplications int) {
 func BenchmarkGemm(b *testing.B) {
 	oneThread(b)
 	for _, s := range []struct{ m, n, k int }{
-		{10, 576, 25}, {20, 64, 250}, {20, 256, 250}, {250, 64, 20}, {64, 50, 320}, {64, 250, 20}, {50, 320, 64}, {20, 250, 64}, {256, 256, 256}, {1024, 1024, 1024},
+		{10, 576, 25}, {20, 64, 250}, {20, 256, 250}, {250, 64, 20}, {64, 50, 320}, {64, 250, 20},
+		{50, 320, 64}, {20, 250, 64}, {256, 256, 256}, {1024, 1024, 1024},
 	} {
 		for _, f := range []struct{ a, b bool }{{false, false}, {false, true}, {true, false}} {
 			b.Run(fmt.Sprintf("%dx%dx%d/%v-%v", s.m, s.n, s.k, f.a, f.b), func(b *testing.B) {
@@ -42,7 +43,8 @@ func BenchmarkGemm(b *testing.B) {
 	}
 }
 
-// BenchmarkStep is the kernels of one training step of the MNIST net, forward and backward, batch 64.
+// BenchmarkStep is the kernels of one training step of the MNIST net, forward and backward, batch
+// 64.
 func BenchmarkStep(b *testing.B) {
 	oneThread(b)
 	n := newMNIST(64)

@@ -8,11 +8,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// Each cast is done as Go does it, for numbers of all sizes; those of half precision are compared in package tensor, which can do
-// without the kernel.
+// Each cast is done as Go does it, for numbers of all sizes; those of half precision are compared
+// in package tensor, which can do without the kernel.
 func TestCasts(t *testing.T) {
 	onEachLevel(t, func(t *testing.T) {
-		values := []float64{0, math.Copysign(0, -1), 1, -1.5, 255, 1 << 24, 1<<24 + 1, 1e-40, -1e300, math.Inf(1), math.Inf(-1), math.NaN(), math.Pi}
+		values := []float64{0, math.Copysign(0, -1), 1, -1.5, 255, 1 << 24, 1<<24 + 1, 1e-40, -1e300,
+			math.Inf(1), math.Inf(-1), math.NaN(), math.Pi}
 		for n := range 40 {
 			var bytes, ints, singles, doubles []byte
 			for i := range n {
@@ -28,10 +29,13 @@ func TestCasts(t *testing.T) {
 				size int // of a result
 				want func(i int) float64
 			}{
-				"uint8":   {kernel.Uint8ToFloat32, bytes, 4, func(i int) float64 { return float64(bytes[i]) }},
-				"int32":   {kernel.Int32ToFloat32, ints, 4, func(i int) float64 { return float64(float32(int32(binary.LittleEndian.Uint32(ints[4*i:])))) }},
-				"float32": {kernel.Float32ToFloat64, singles, 8, func(i int) float64 { return float64(float32(values[i%len(values)])) }},
-				"float64": {kernel.Float64ToFloat32, doubles, 4, func(i int) float64 { return float64(float32(values[i%len(values)])) }},
+				"uint8": {kernel.Uint8ToFloat32, bytes, 4, func(i int) float64 { return float64(bytes[i]) }},
+				"int32": {kernel.Int32ToFloat32, ints, 4,
+					func(i int) float64 { return float64(float32(int32(binary.LittleEndian.Uint32(ints[4*i:])))) }},
+				"float32": {kernel.Float32ToFloat64, singles, 8,
+					func(i int) float64 { return float64(float32(values[i%len(values)])) }},
+				"float64": {kernel.Float64ToFloat32, doubles, 4,
+					func(i int) float64 { return float64(float32(values[i%len(values)])) }},
 			} {
 				dst := make([]byte, n*c.size+1)
 				dst[n*c.size] = 0xa5
@@ -44,7 +48,8 @@ func TestCasts(t *testing.T) {
 					if c.size == 8 {
 						got = math.Float64frombits(binary.LittleEndian.Uint64(dst[8*i:]))
 					}
-					if want := c.want(i); math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
+					if want := c.want(i); math.Float64bits(got) != math.Float64bits(want) &&
+						(got == got || want == want) {
 						t.Errorf("%s %d: %v, want %v", name, i, got, want)
 					}
 				}

@@ -1,7 +1,8 @@
 package kernel
 
-// Conv2d overwrites y (N, OutC, OutH, OutW) with the cross-correlation of x (N, C, H, W) with the filters w
-// (OutC, C, KH, KW), plus bias (OutC) unless it is nil. Images are divided between Threads goroutines.
+// Conv2d overwrites y (N, OutC, OutH, OutW) with the cross-correlation of x (N, C, H, W) with the
+// filters w (OutC, C, KH, KW), plus bias (OutC) unless it is nil. Images are divided between
+// Threads goroutines.
 func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
 	g := newGeometry(s)
 	if s.dilated() {
@@ -24,8 +25,8 @@ func convGroup[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 	}
 }
 
-// forward is a convolution: for each image the product of the filters, which have the bias as last column, and the image
-// unfolded, which has a row of ones for it.
+// forward is a convolution: for each image the product of the filters, which have the bias as last
+// column, and the image unfolded, which has a row of ones for it.
 type forward[F Float] struct {
 	*loops[F]
 	geometry

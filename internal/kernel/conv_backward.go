@@ -1,8 +1,8 @@
 package kernel
 
-// Conv2dBackward computes the gradients of [Conv2d] from dy, the gradient of its output: dx is overwritten, dw and db are
-// added to. Those that are nil are skipped. Images are divided between Threads goroutines; the sums over
-// images are the same however many there are.
+// Conv2dBackward computes the gradients of [Conv2d] from dy, the gradient of its output: dx is
+// overwritten, dw and db are added to. Those that are nil are skipped. Images are divided between
+// Threads goroutines; the sums over images are the same however many there are.
 func Conv2dBackward[F Float](s ConvShape, x, w, dy, dx, dw, db []F, scratch *Scratch) {
 	g := newGeometry(s)
 	if db != nil {
@@ -23,7 +23,8 @@ func Conv2dBackward[F Float](s ConvShape, x, w, dy, dx, dw, db []F, scratch *Scr
 	})
 }
 
-// groups is into how many groups images are divided to sum over them: a number that depends on no thread.
+// groups is into how many groups images are divided to sum over them: a number that depends on no
+// thread.
 func groups(images int) int { return min(images, 8) }
 
 // addPlaneSums adds the sum of every channel of y to sums.

@@ -1,7 +1,8 @@
 package kernel
 
-// A convolution with dilation is the product of the filters and a matrix of patches, image by image and group by group. The rows of the matrix
-// are, for each channel and element of the filters, the pixels that it meets.
+// A convolution with dilation is the product of the filters and a matrix of patches, image by image
+// and group by group. The rows of the matrix are, for each channel and element of the filters, the
+// pixels that it meets.
 
 func dilatedConv2d[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 	columns := borrow[F](scratch, images, g.patch*g.area)
@@ -35,7 +36,8 @@ func dilatedBackward[F Float](g *geometry, x, w, dy, dx, dw []F, scratch *Scratc
 	}
 }
 
-// patches overwrites columns with the pixels of image x that the elements of the filters meet, zeros outside.
+// patches overwrites columns with the pixels of image x that the elements of the filters meet,
+// zeros outside.
 func patches[F Float](g *geometry, x, columns []F) {
 	clear(columns)
 	g.meetings(func(pixel, place, n int) {
@@ -56,7 +58,8 @@ func addPatches[F Float](g *geometry, columns, x []F) {
 	})
 }
 
-// meetings calls do for each element of the filters and row of the output: n pixels, StrideW apart, that it meets, and where they stand in the matrix.
+// meetings calls do for each element of the filters and row of the output: n pixels, StrideW apart,
+// that it meets, and where they stand in the matrix.
 func (g *geometry) meetings(do func(pixel, place, n int)) {
 	for row := range g.patch {
 		c, kh, kw := row/(g.KH*g.KW), row/g.KW%g.KH*max(1, g.DilationH), row%g.KW*max(1, g.DilationW)

@@ -1,10 +1,12 @@
 package kernel
 
-// filterGradient adds the gradient of the filters to dw: for each image the product of dy and the patches, one to a row. Spread out,
-// an image has its patches in one piece each, overlapping: for every row of the output the pixels of its KH rows and all channels, column by column.
+// filterGradient adds the gradient of the filters to dw: for each image the product of dy and the
+// patches, one to a row. Spread out, an image has its patches in one piece each, overlapping: for
+// every row of the output the pixels of its KH rows and all channels, column by column.
 func filterGradient[F Float](s *geometry, x, dy, dw []F, parts int, scratch *Scratch) {
 	n, size := groups(s.N), s.OutC*s.patch
-	g := filterSum[F]{loops: inner[F](), geometry: *s, x: x, dy: dy, sums: borrow[F](scratch, gradients, max(n, 1)*size)}
+	g := filterSum[F]{loops: inner[F](), geometry: *s, x: x, dy: dy,
+		sums: borrow[F](scratch, gradients, max(n, 1)*size)}
 	off := borrow[int](scratch, offsets, s.area+s.KH*s.C)
 	g.patches, g.rows = off[:s.area], off[s.area:]
 	s.spreadPatches(g.patches)
@@ -56,7 +58,8 @@ func (g *geometry) spreadPatches(off []int) {
 	}
 }
 
-// spreadRows writes to off where the rows of pixels lie that meet, for the first row of the output, in an image without padding.
+// spreadRows writes to off where the rows of pixels lie that meet, for the first row of the output,
+// in an image without padding.
 func (g *geometry) spreadRows(off []int) {
 	for i := range off {
 		off[i] = i%g.C*g.H*g.W + i/g.C*g.W

@@ -1,8 +1,9 @@
 package kernel
 
-// imageGradient overwrites dx with the gradient of the images: what an image has unfolded gets the product of the turned filters and dy,
-// and is folded. A row of a plane gets something from each row of the filters whose output row is above it: with zeros above and below
-// dy that is a product again, of filters with (kh, channel of the output) as columns, and dy as many rows further up.
+// imageGradient overwrites dx with the gradient of the images: what an image has unfolded gets the
+// product of the turned filters and dy, and is folded. A row of a plane gets something from each
+// row of the filters whose output row is above it: with zeros above and below dy that is a product
+// again, of filters with (kh, channel of the output) as columns, and dy as many rows further up.
 func imageGradient[F Float](s *geometry, w, dy, dx []F, parts int, scratch *Scratch) {
 	g := backImage[F]{loops: inner[F](), geometry: *s, dy: dy, dx: dx}
 	g.turned = borrow[F](scratch, filters, s.OutC*s.patch)
@@ -31,7 +32,8 @@ type backImage[F Float] struct {
 // tapsOf is how many rows of the filters have remainder r.
 func (g *geometry) tapsOf(r int) int { return (g.KH-1-r)/g.StrideH + 1 }
 
-// turnFilters writes to t, for each remainder r and tap, kh = r + tap·StrideH, and each channel o of the output, w[o, :, kh, :].
+// turnFilters writes to t, for each remainder r and tap, kh = r + tap·StrideH, and each channel o
+// of the output, w[o, :, kh, :].
 func turnFilters[F Float](s *geometry, w, t []F) {
 	i := 0
 	for r := range s.remainders {
@@ -70,8 +72,8 @@ func (g *backImage[F]) images(lo, hi int, space []F) {
 	}
 }
 
-// planes computes the planes of remainder r, as many columns at a time as a tile has, and leaves the taps out that meet
-// zeros alone.
+// planes computes the planes of remainder r, as many columns at a time as a tile has, and leaves
+// the taps out that meet zeros alone.
 func (g *backImage[F]) planes(r int, turned, frame, u []F) {
 	rows, outW, distance := g.C*g.KW, g.outW, g.remainders*g.plane
 	for j := 0; j < g.plane; j += g.width() {

@@ -45,7 +45,8 @@ func taps(s kernel.ConvShape, do func(x, w, y int)) {
 					for c := range each {
 						for kh := range s.KH {
 							for kw := range s.KW {
-								h, w := oh*s.StrideH-s.PadH+kh*max(1, s.DilationH), ow*s.StrideW-s.PadW+kw*max(1, s.DilationW)
+								h, w := oh*s.StrideH-s.PadH+kh*max(1, s.DilationH),
+									ow*s.StrideW-s.PadW+kw*max(1, s.DilationW)
 								if h >= 0 && h < s.H && w >= 0 && w < s.W {
 									do(((n*s.C+first+c)*s.H+h)*s.W+w, ((o*each+c)*s.KH+kh)*s.KW+kw, y)
 								}
@@ -159,7 +160,8 @@ func TestConv2dBackwardIsTheSlopeOfConv2d(t *testing.T) {
 func TestTheLayersOfTheMNISTNetAreRight(t *testing.T) { onEachLevel(t, checkLayers) }
 
 func checkLayers(t *testing.T) {
-	wide := kernel.ConvShape{N: 1, C: 2, H: 70, W: 70, OutC: 3, KH: 1, KW: 1, StrideH: 1, StrideW: 1} // sums longer than a tile adds at once
+	// sums longer than a tile adds at once
+	wide := kernel.ConvShape{N: 1, C: 2, H: 70, W: 70, OutC: 3, KH: 1, KW: 1, StrideH: 1, StrideW: 1}
 	for _, s := range []kernel.ConvShape{conv1, conv2, wide} {
 		for _, threads := range []int{1, 3} {
 			before := kernel.Threads()
@@ -207,7 +209,9 @@ func TestAnImpossibleConvolutionPanics(t *testing.T) {
 		"negative padding":         {N: 1, C: 1, H: 4, W: 4, OutC: 1, KH: 1, KW: 1, StrideH: 1, StrideW: 1, PadH: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if panics(func() { kernel.Conv2d(s, make([]float32, 99), make([]float32, 99), nil, make([]float32, 99), nil) }) == nil {
+			if panics(func() {
+				kernel.Conv2d(s, make([]float32, 99), make([]float32, 99), nil, make([]float32, 99), nil)
+			}) == nil {
 				t.Fatal("accepted")
 			}
 		})

@@ -8,8 +8,8 @@ func Relu[F Float](x, y []F) {
 	}
 }
 
-// ReluBackward overwrites dx with dy where y, the output (or the input) of [Relu], is above zero or NaN, and with zero elsewhere.
-// dx may be dy.
+// ReluBackward overwrites dx with dy where y, the output (or the input) of [Relu], is above zero or
+// NaN, and with zero elsewhere. dx may be dy.
 func ReluBackward[F Float](y, dy, dx []F) {
 	dy, dx = dy[:len(y)], dx[:len(y)]
 	for i, n := range short(len(y)) {
@@ -89,8 +89,8 @@ func scaleTo[F Float](alpha F, x, y []F) {
 	}
 }
 
-// Dropout overwrites y with x, each run of so many elements of it multiplied by factor and by its element of kept, which is 1 or 0.
-// y may be x.
+// Dropout overwrites y with x, each run of so many elements of it multiplied by factor and by its
+// element of kept, which is 1 or 0. y may be x.
 func Dropout[F Float](run int, factor F, kept, x, y []F) {
 	if run > 1 {
 		for i, m := range kept {
@@ -109,7 +109,8 @@ func AddBias[F Float](rows, cols int, y, b []F) {
 	}
 }
 
-// ColSum adds the sum of every column of x (rows×cols) to sum: the gradient of what [AddBias] added.
+// ColSum adds the sum of every column of x (rows×cols) to sum: the gradient of what [AddBias]
+// added.
 func ColSum[F Float](rows, cols int, x, sum []F) {
 	for r := range rows {
 		Axpy(1, x[r*cols:][:cols], sum[:cols])

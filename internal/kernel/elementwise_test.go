@@ -37,9 +37,12 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 		do   func(x, y, z []F)
 		f    func(x, y float64) float64
 	}{
-		{"sum", kernel.Add[F], func(x, y float64) float64 { return x + y }}, {"difference", kernel.Sub[F], func(x, y float64) float64 { return x - y }},
-		{"product", kernel.Mul[F], func(x, y float64) float64 { return x * y }}, {"quotient", kernel.Div[F], func(x, y float64) float64 { return x / y }},
-		{"larger", kernel.Max[F], func(x, y float64) float64 { return max(x, y) }}, {"smaller", kernel.Min[F], func(x, y float64) float64 { return min(x, y) }},
+		{"sum", kernel.Add[F], func(x, y float64) float64 { return x + y }},
+		{"difference", kernel.Sub[F], func(x, y float64) float64 { return x - y }},
+		{"product", kernel.Mul[F], func(x, y float64) float64 { return x * y }},
+		{"quotient", kernel.Div[F], func(x, y float64) float64 { return x / y }},
+		{"larger", kernel.Max[F], func(x, y float64) float64 { return max(x, y) }},
+		{"smaller", kernel.Min[F], func(x, y float64) float64 { return min(x, y) }},
 	} {
 		want := make([]float64, n)
 		for i, v := range x {
@@ -69,7 +72,8 @@ func checkElementwise[F kernel.Float](t *rapid.T) {
 	near(t, "scale", x, scale, 2)
 }
 
-// drawNumbers draws n numbers that do not begin at an address of any alignment, some of them not finite.
+// drawNumbers draws n numbers that do not begin at an address of any alignment, some of them not
+// finite.
 func drawNumbers[F kernel.Float](t *rapid.T, name string, n int) []F {
 	skip := rapid.IntRange(0, 3).Draw(t, name+" alignment")
 	x := noise[F](rapid.Uint64().Draw(t, name), n+skip)[skip:]

@@ -1,7 +1,8 @@
 package kernel
 
-// Exp overwrites y with e to the power of x, element by element. In assembly it is within 1.1 units in the last place of float32, and within 2 of
-// float64; infinities, NaN, and results too small for a normal number are as exact. y may be x, here and below.
+// Exp overwrites y with e to the power of x, element by element. In assembly it is within 1.1 units
+// in the last place of float32, and within 2 of float64; infinities, NaN, and results too small for
+// a normal number are as exact. y may be x, here and below.
 func Exp[F Float](x, y []F) { apart(inner[F]().exp, x, y) }
 
 // Sigmoid overwrites y with 1/(1+exp(-x)), within 3 units in the last place.

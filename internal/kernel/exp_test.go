@@ -82,15 +82,18 @@ func (e exponential[F]) check(t rapid.TB, x []F) {
 		case math.IsNaN(want) && math.IsNaN(got), F(got) == F(want):
 		case math.IsInf(want, 1) && v < F(math.Log(math.MaxFloat64)): // math.Exp of amd64 overflows a little too early
 		case !(math.Abs(got-want) <= e.units*unit[F](want)):
-			t.Fatalf("%s of %v is %v, want %v: %.2f units in the last place away", e.name, v, got, want, math.Abs(got-want)/unit[F](want))
+			t.Fatalf("%s of %v is %v, want %v: %.2f units in the last place away", e.name, v, got, want,
+				math.Abs(got-want)/unit[F](want))
 		}
 	}
 }
 
 // special is where something ends.
 func special[F kernel.Float]() (x []F) {
-	for _, v := range []float64{0, math.Inf(1), math.NaN(), 5e-324, 1e-310, 1e-45, 1e-40, 1e-38, 1e-8, 0.5 * math.Ln2, math.Ln2, 1, 17, 19.1, 20, 40,
-		87.33, 88.72283, 88.72284, 88.73, 103.27, 103.28, 103.97, 103.98, 104, 709.78, 709.79, 708.4, 744.44, 745.13, 745.14, 746, 1e10, 3e38, 1e308} {
+	for _, v := range []float64{0, math.Inf(1), math.NaN(), 5e-324, 1e-310, 1e-45, 1e-40, 1e-38, 1e-8,
+		0.5 * math.Ln2, math.Ln2, 1, 17, 19.1, 20, 40,
+		87.33, 88.72283, 88.72284, 88.73, 103.27, 103.28, 103.97, 103.98, 104, 709.78, 709.79, 708.4, 744.44,
+		745.13, 745.14, 746, 1e10, 3e38, 1e308} {
 		x = append(x, F(v), F(-v))
 	}
 	return x

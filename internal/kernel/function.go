@@ -24,7 +24,8 @@ func Map[F Float](f Function, x, y []F) {
 	apart(inner[F]().functions[f], x, y)
 }
 
-// Max overwrites z with the larger of x and y, element by element, and Min with the smaller; NaN if one is. z may be x or y.
+// Max overwrites z with the larger of x and y, element by element, and Min with the smaller; NaN if
+// one is. z may be x or y.
 func Max[F Float](x, y, z []F) { pairwise(inner[F]().max, x, y, z) }
 
 // Min overwrites z with the smaller of x and y.

@@ -2,8 +2,8 @@ package kernel
 
 import "math"
 
-// GELU overwrites y with x·Φ(x), element by element, where Φ is the distribution function of the normal distribution. y may be x. In assembly
-// Φ is within 2e-7 in float32.
+// GELU overwrites y with x·Φ(x), element by element, where Φ is the distribution function of the
+// normal distribution. y may be x. In assembly Φ is within 2e-7 in float32.
 func GELU[F Float](x, y []F) {
 	divide(len(x), func(lo, hi int) { apart(inner[F]().gelu, x[lo:hi], y[lo:hi]) })
 }
@@ -13,7 +13,8 @@ func GELUBackward[F Float](x, dy, dx []F) {
 	slopes(x, dy, dx, inner[F]().geluSlope)
 }
 
-// A Gate is the activation x·σ(A·x + B·x³): SiLU, and the approximation of GELU by a hyperbolic tangent.
+// A Gate is the activation x·σ(A·x + B·x³): SiLU, and the approximation of GELU by a hyperbolic
+// tangent.
 type Gate struct{ A, B float64 }
 
 // The gates of PyTorch.
@@ -34,7 +35,8 @@ func GatedBackward[F Float](g Gate, x, dy, dx []F) {
 	slopes(x, dy, dx, func(n int, x, y *F) { inner[F]().gatedSlope(n, F(g.A), F(g.B), x, y) })
 }
 
-// slopes overwrites dx with dy times what slope makes of x, in pieces that stay in the first-level cache.
+// slopes overwrites dx with dy times what slope makes of x, in pieces that stay in the first-level
+// cache.
 func slopes[F Float](x, dy, dx []F, slope func(n int, x, y *F)) {
 	const piece = 1 << 10
 	divide(len(x), func(lo, hi int) {
@@ -46,7 +48,8 @@ func slopes[F Float](x, dy, dx []F, slope func(n int, x, y *F)) {
 	})
 }
 
-// divide calls do for parts of n elements, each of which costs some ten operations, on as many goroutines as that is worth.
+// divide calls do for parts of n elements, each of which costs some ten operations, on as many
+// goroutines as that is worth.
 func divide(n int, do func(lo, hi int)) {
 	const cost = 16
 	if parts := workers(n, n*cost); parts > 1 {

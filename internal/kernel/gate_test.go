@@ -20,7 +20,8 @@ func phi(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 func activations[F kernel.Float]() []activation[F] {
 	gated := func(name string, g kernel.Gate) activation[F] {
 		sigma := func(x float64) float64 { return 1 / (1 + math.Exp(-(g.A*x + g.B*x*x*x))) }
-		return activation[F]{name, func(x, y []F) { kernel.Gated(g, x, y) }, func(x, dy, dx []F) { kernel.GatedBackward(g, x, dy, dx) },
+		return activation[F]{name, func(x, y []F) { kernel.Gated(g, x, y) },
+			func(x, dy, dx []F) { kernel.GatedBackward(g, x, dy, dx) },
 			func(x float64) float64 { return x * sigma(x) },
 			func(x float64) float64 { return sigma(x) + x*sigma(x)*(1-sigma(x))*(g.A+3*g.B*x*x) }}
 	}

@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// Gemm computes c = alpha·op(a)·op(b) + beta·c, where op transposes if the flag says so, op(a) is m×k, op(b) is k×n and
-// c is m×n, all row-major with the distance between rows given: lda, ldb, ldc. With beta = 0, c is only written.
-// It splits c between Threads goroutines; each element is the same sum however many there are.
+// Gemm computes c = alpha·op(a)·op(b) + beta·c, where op transposes if the flag says so, op(a) is
+// m×k, op(b) is k×n and c is m×n, all row-major with the distance between rows given: lda, ldb,
+// ldc. With beta = 0, c is only written. It splits c between Threads goroutines; each element is
+// the same sum however many there are.
 func Gemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, beta F, c []F, ldc int) {
 	if m == 0 || n == 0 {
 		return
@@ -28,16 +29,20 @@ func Gemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b 
 	}
 }
 
-func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool, c []F, ldc int) gemm[F] {
+func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool,
+	c []F, ldc int) gemm[F] {
 	down, right := lda, 1 // of op(a)
 	if transA {
 		down, right = 1, lda
 	}
-	return gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, add, c, ldc, m, n, nil}
+	return gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, add, c,
+		ldc, m, n, nil}
 }
 
-// serial is Gemm on the calling goroutine, of what is not empty and either overwrites c or is added to it.
-func serial[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool, c []F, ldc int) {
+// serial is Gemm on the calling goroutine, of what is not empty and either overwrites c or is added
+// to it.
+func serial[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool,
+	c []F, ldc int) {
 	g := newGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, add, c, ldc)
 	if m*n*k <= g.tiny {
 		plain(m, n, k, alpha, a, g.a.row, g.a.col, b, ldb, transB, add, c, ldc)
@@ -85,8 +90,8 @@ type gemm[F Float] struct {
 	ready *factor[F] // what b is already, or nil
 }
 
-// Sizes of the blocks of a large product: a panel of b as deep as blockDeep and as wide as a tile stays in the first-level
-// cache, blockRows of a in the second, blockCols of b in the third.
+// Sizes of the blocks of a large product: a panel of b as deep as blockDeep and as wide as a tile
+// stays in the first-level cache, blockRows of a in the second, blockCols of b in the third.
 const (
 	blockDeep = 256
 	blockRows = 84
@@ -140,7 +145,8 @@ func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
 	}
 }
 
-// panels multiplies a with the panels of b, which follow each other if they are packed, and then have a width.
+// panels multiplies a with the panels of b, which follow each other if they are packed, and then
+// have a width.
 func (g *gemm[F]) panels(width, deep, m, n, k int, a *operand[F], b []F, off []int, add bool, c []F) {
 	if width == 0 {
 		g.multiply(m, n, k, g.alpha, a, b, off, add, c, g.ldc)

@@ -40,7 +40,8 @@ func (m matrix[F]) at(i, j int) float64 {
 func checkGemm[F kernel.Float](t *rapid.T) {
 	onSomeMachine(t)
 	size := rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(60, 70), rapid.IntRange(190, 260))
-	m, n, k := size.Draw(t, "m"), size.Draw(t, "n"), rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(250, 260)).Draw(t, "k")
+	m, n, k := size.Draw(t, "m"), size.Draw(t, "n"),
+		rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(250, 260)).Draw(t, "k")
 	factor := rapid.SampledFrom([]F{0, 1, -2, 0.5})
 	alpha, beta := factor.Draw(t, "alpha"), factor.Draw(t, "beta")
 	a, b := drawMatrix[F](t, "a", m, k), drawMatrix[F](t, "b", k, n)
@@ -69,7 +70,8 @@ func TestGemmIsTheSumOfProductsForEveryLayout(t *testing.T) {
 func TestGemmIsGonums(t *testing.T) {
 	onEachLevel(t, func(t *testing.T) {
 		for _, s := range []struct{ m, n, k int }{
-			{1, 500, 300}, {500, 1, 300}, {1, 1, kernel.Deepest + 5}, {3, 40, 2 * kernel.BlockDeep}, {170, 33, kernel.BlockDeep + 1}, {350, 1100, 70},
+			{1, 500, 300}, {500, 1, 300}, {1, 1, kernel.Deepest + 5}, {3, 40, 2 * kernel.BlockDeep},
+			{170, 33, kernel.BlockDeep + 1}, {350, 1100, 70},
 		} {
 			for layout := range 4 {
 				transA, transB := layout&1 == 1, layout&2 == 2

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// guarded is noise between two pages that nobody may touch, as close to the second one, or to the first, as can be.
+// guarded is noise between two pages that nobody may touch, as close to the second one, or to the
+// first, as can be.
 func guarded[F kernel.Float](t *testing.T, n int, atEnd bool) []F {
 	page := syscall.Getpagesize()
 	size := (n*int(unsafe.Sizeof(F(0))) + page - 1) / page * page
@@ -63,7 +64,8 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Clamp(-1, 1, x, y)
 			for c, size := range kernel.CastSizes {
 				elems := n &^ 7 // which the kernel does
-				kernel.Cast(c).Do(elems, memory(make(elems*size[1]/int(unsafe.Sizeof(F(0))))), memory(make(elems*size[0]/int(unsafe.Sizeof(F(0))))))
+				kernel.Cast(c).Do(elems, memory(make(elems*size[1]/int(unsafe.Sizeof(F(0))))),
+					memory(make(elems*size[0]/int(unsafe.Sizeof(F(0))))))
 			}
 			for f := range kernel.Functions {
 				kernel.Map(f, x, y)
@@ -83,11 +85,13 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.LSTM(r, make(8*n), weights, x, y, gates, two, make(2*n), nil)
 			kernel.LSTMBackward(r, weights, x, y, gates, two, make(2*n), two, z, make(n), make(8*n), weights, nil)
 			kernel.GRU(r, make(6*n), make(3*n*n), make(3*n), x, gates[:6*n], make(2*n), two, nil)
-			kernel.GRUBackward(r, make(3*n*n), x, gates[:6*n], make(2*n), two, two, z, make(6*n), make(3*n*n), make(3*n), nil)
+			kernel.GRUBackward(r, make(3*n*n), x, gates[:6*n], make(2*n), two, two, z, make(6*n), make(3*n*n),
+				make(3*n), nil)
 			attention := kernel.Attention{Heads: 1, Q: n, K: n, D: 3, V: 2, Scale: 1, Causal: true}
 			queries, outputs, logs := make(3*n), make(2*n), append([]float64{}, widen(x)...)
 			kernel.Attend(attention, queries, queries, outputs, nil, outputs, logs)
-			kernel.AttendBackward(attention, queries, queries, outputs, nil, outputs, logs, make(2*n), make(3*n), make(3*n), make(2*n), nil)
+			kernel.AttendBackward(attention, queries, queries, outputs, nil, outputs, logs, make(2*n),
+				make(3*n), make(3*n), make(2*n), nil)
 			kernel.Softmax(1, n, x, y)
 			kernel.SoftmaxBackward(1, n, x, y, z)
 			kernel.LogSoftmax(1, n, x, y)
@@ -96,7 +100,8 @@ func checkInside[F kernel.Float](t *testing.T) {
 			kernel.Adam(kernel.AdamStep{LR: 0.1, Beta1: 0.9, Beta2: 0.9, Eps: 1, N: 1}, x, y, z, make(n))
 			kernel.RMSprop(kernel.RMSpropStep{LR: 0.1, Alpha: 0.9, Eps: 1}, x, y, z)
 		}
-		for _, s := range []struct{ m, n, k int }{{1, 1, 1}, {3, 5, 7}, {15, 33, 9}, {14, 32, 31}, {7, 17, 300}, {29, 70, 5}, {40, 300, 260}} {
+		for _, s := range []struct{ m, n, k int }{{1, 1, 1}, {3, 5, 7}, {15, 33, 9}, {14, 32, 31},
+			{7, 17, 300}, {29, 70, 5}, {40, 300, 260}} {
 			for layout := range 4 {
 				transA, transB := layout&1 == 1, layout&2 == 2
 				lda, ldb := s.k, s.n
@@ -106,7 +111,8 @@ func checkInside[F kernel.Float](t *testing.T) {
 				if transB {
 					ldb = s.k
 				}
-				kernel.Gemm(transA, transB, s.m, s.n, s.k, 1, make(s.m*s.k), lda, make(s.k*s.n), ldb, 1, make(s.m*s.n), s.n)
+				kernel.Gemm(transA, transB, s.m, s.n, s.k, 1, make(s.m*s.k), lda, make(s.k*s.n), ldb, 1,
+					make(s.m*s.n), s.n)
 			}
 		}
 		for _, s := range []kernel.ConvShape{
@@ -114,10 +120,12 @@ func checkInside[F kernel.Float](t *testing.T) {
 			{N: 2, C: 3, H: 8, W: 7, OutC: 4, KH: 3, KW: 2, StrideH: 2, StrideW: 1, PadH: 1, PadW: 1},
 			{N: 1, C: 9, H: 6, W: 6, OutC: 17, KH: 1, KW: 1, StrideH: 1, StrideW: 2},
 			{N: 2, C: 6, H: 9, W: 8, OutC: 9, KH: 3, KW: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1, Groups: 3},
-			{N: 2, C: 4, H: 9, W: 8, OutC: 6, KH: 3, KW: 2, StrideH: 2, StrideW: 1, PadH: 1, PadW: 1, Groups: 2, DilationH: 2, DilationW: 3},
+			{N: 2, C: 4, H: 9, W: 8, OutC: 6, KH: 3, KW: 2, StrideH: 2, StrideW: 1, PadH: 1, PadW: 1,
+				Groups: 2, DilationH: 2, DilationW: 3},
 		} {
 			area := s.OutH() * s.OutW()
-			x, w, b, y := make(s.N*s.C*s.H*s.W), make(s.OutC*s.C/max(1, s.Groups)*s.KH*s.KW), make(s.OutC), make(s.N*s.OutC*area)
+			x, w, b, y := make(s.N*s.C*s.H*s.W), make(s.OutC*s.C/max(1, s.Groups)*s.KH*s.KW), make(s.OutC),
+				make(s.N*s.OutC*area)
 			kernel.Conv2d(s, x, w, b, y, nil)
 			kernel.Conv2dBackward(s, x, w, y, make(len(x)), make(len(w)), make(len(b)), nil)
 		}

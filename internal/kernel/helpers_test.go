@@ -31,7 +31,8 @@ func widen[F kernel.Float](x []F) []float64 {
 	return y
 }
 
-// near fails unless got is want up to rounding: a few units in the last place of F for numbers around scale.
+// near fails unless got is want up to rounding: a few units in the last place of F for numbers
+// around scale.
 func near[F kernel.Float](t rapid.TB, what string, got []F, want []float64, scale float64) {
 	t.Helper()
 	if len(got) != len(want) {

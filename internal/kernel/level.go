@@ -7,27 +7,33 @@ import (
 	"unsafe"
 )
 
-// A level is the inner loops for a kind of processor. Everything else is the same code on all of them.
+// A level is the inner loops for a kind of processor. Everything else is the same code on all of
+// them.
 type level struct {
 	name string
 	f32  loops[float32]
 	f64  loops[float64]
 
-	casts  [casts]func(n int, x, y *byte)  // convert n elements, a multiple of 8; nil where there are no instructions for it
-	stream func(n int, pattern, dst *byte) // fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
+	// convert n elements, a multiple of 8; nil where there are no instructions for it
+	casts [casts]func(n int, x, y *byte)
+	// fills whole lines of 128 bytes past the caches, with 32; nil where there is no such store
+	stream func(n int, pattern, dst *byte)
 }
 
-// loops is what the kernels spend their time in. None of it checks a bound, starts a goroutine or runs for as long as a millisecond.
+// loops is what the kernels spend their time in. None of it checks a bound, starts a goroutine or
+// runs for as long as a millisecond.
 type loops[F Float] struct {
 	lanes int         // numbers in a register
 	tiles [][]tile[F] // of a product, by registers and rows, from 1 each
 	few   int         // rows or columns of a product up to which each element is a sum of its own
 	tiny  int         // multiplications up to which it takes longer to prepare a product than to compute it
 
-	// copyRows writes rows of n elements to dst, and addRows adds them. lds and ldd are the distances between rows.
+	// copyRows writes rows of n elements to dst, and addRows adds them. lds and ldd are the
+	// distances between rows.
 	copyRows, addRows func(rows, n int, src *F, lds int, dst *F, ldd int)
 
-	// transpose writes dst[j·ldd + i] = src[off[i] + j] for i < rows and j < cols, up to columns rows at once.
+	// transpose writes dst[j·ldd + i] = src[off[i] + j] for i < rows and j < cols, up to columns
+	// rows at once.
 	transpose func(rows, cols int, src *F, off *int, dst *F, ldd int)
 	columns   int
 
@@ -61,37 +67,43 @@ type loops[F Float] struct {
 	gelu, geluSlope   func(n int, x, y *F)         // writes x·Φ(x), and its derivative, to y
 	gated, gatedSlope func(n int, a, b F, x, y *F) // writes x·σ(a·x + b·x³), and its derivative, to y
 
-	// lstm makes the sigmoids of in, keep and out and the hyperbolic tangent of fresh, in place, next keep·cell + in·fresh, and state out·tanh(next). lstmBackward
-	// writes the gradients of what lstm activated over in, keep, fresh and out, and over dcell, that of next, that of cell.
+	// lstm makes the sigmoids of in, keep and out and the hyperbolic tangent of fresh, in place,
+	// next keep·cell + in·fresh, and state out·tanh(next). lstmBackward writes the gradients of
+	// what lstm activated over in, keep, fresh and out, and over dcell, that of next, that of cell.
 	lstm         func(n int, in, keep, fresh, out, cell, next, state *F)
 	lstmBackward func(n int, in, keep, fresh, out, cell, next, dstate, dcell *F)
 
-	// gru makes the sigmoids of r+xr and z+xz, in place of r and z, fresh tanh(xn + r·own), and state fresh + z·(last-fresh). gruBackward writes the gradients
-	// of what gru activated to dr, dz and dn, the first two also over r and z, that of own over it, and over dstate, that of state, that of last.
+	// gru makes the sigmoids of r+xr and z+xz, in place of r and z, fresh tanh(xn + r·own), and
+	// state fresh + z·(last-fresh). gruBackward writes the gradients of what gru activated to dr,
+	// dz and dn, the first two also over r and z, that of own over it, and over dstate, that of
+	// state, that of last.
 	gru         func(n int, xr, xz, xn, r, z, own, fresh, last, state *F)
 	gruBackward func(n int, r, z, own, fresh, last, dr, dz, dn, dstate *F)
 
-	// centre writes x - shift to y, and returns its sum and that of its squares. affine makes y (alpha·y + beta)·w + b.
+	// centre writes x - shift to y, and returns its sum and that of its squares. affine makes y
+	// (alpha·y + beta)·w + b.
 	centre func(n int, shift F, x, y *F) (sum, squares F)
 	affine func(n int, alpha, beta F, w, b, y *F)
 
-	// normSums adds dy·y to dw, where y is (x - shift)·scale + left, and dy to db, and returns the sums of dy·w and of dy·w·y. normSlope writes
-	// (dy·w - mean - along·y)·scale to dx.
+	// normSums adds dy·y to dw, where y is (x - shift)·scale + left, and dy to db, and returns the
+	// sums of dy·w and of dy·w·y. normSlope writes (dy·w - mean - along·y)·scale to dx.
 	normSums  func(n int, shift, scale, left F, x, dy, w, dw, db *F) (sum, along F)
 	normSlope func(n int, shift, scale, left, mean, along F, x, dy, w, dx *F)
 
 	// descend makes buf keep·buf + take·(g + decay·p), and p loses lr times that.
 	descend func(n int, p, g, buf *F, lr, decay, keep, take F)
 
-	// adam, with g = grad + decay·p, moves mean by fresh1·(g - mean), makes square keep2·square + fresh2·g², and p loses
-	// shrink·p + rate·mean/(root·√square + eps).
+	// adam, with g = grad + decay·p, moves mean by fresh1·(g - mean), makes square keep2·square +
+	// fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
 	adam func(n int, p, grad, mean, square *F, rate, root, fresh1, keep2, fresh2, eps, decay, shrink F)
 
-	// rmsprop, with g = grad + decay·p, makes square kept·square + fresh·g², and p loses rate·g/(√square + eps).
+	// rmsprop, with g = grad + decay·p, makes square kept·square + fresh·g², and p loses
+	// rate·g/(√square + eps).
 	rmsprop func(n int, p, grad, square *F, rate, kept, fresh, eps, decay F)
 
-	// pool writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base and rows
-	// are w apart. poolBackward writes dy to these pixels, and zero to the others of the windows.
+	// pool writes the largest pixels of windows of 2×2, n to a row, and their indices, where the
+	// first pixel has index base and rows are w apart. poolBackward writes dy to these pixels, and
+	// zero to the others of the windows.
 	pool         func(rows, n int, x *F, w int, y *F, idx *int32, base int)
 	poolBackward func(rows, n int, dy *F, idx *int32, dx *F, w int, base int)
 }
@@ -99,7 +111,8 @@ type loops[F Float] struct {
 // longest is how many elements one call of a loop is given at most.
 const longest = 1 << 16
 
-// short yields pieces of n elements, where they begin and how many there are, that are not too long for one call.
+// short yields pieces of n elements, where they begin and how many there are, that are not too long
+// for one call.
 func short(n int) func(yield func(lo, n int) bool) {
 	return func(yield func(lo, n int) bool) {
 		for lo := 0; lo < n && yield(lo, min(longest, n-lo)); lo += longest {
@@ -120,8 +133,8 @@ var levels = append(native(), &portable)
 // current is the level in use.
 var current = choose(os.Getenv("SHOAL_KERNELS"))
 
-// choose returns the level that the environment asks for, or the best one. A level that is not here ends the program:
-// whoever forces one wants to know what it does.
+// choose returns the level that the environment asks for, or the best one. A level that is not here
+// ends the program: a user who forces one wants to know what it does.
 func choose(name string) *level {
 	if name == "" {
 		return levels[0]
@@ -138,8 +151,8 @@ func choose(name string) *level {
 	return nil
 }
 
-// Level returns the name of the inner loops in use: avx512, avx2 or portable. The environment variable SHOAL_KERNELS
-// forces one.
+// Level returns the name of the inner loops in use: avx512, avx2 or portable. The environment
+// variable SHOAL_KERNELS forces one.
 func Level() string { return current.name }
 
 // inner returns the loops for F.

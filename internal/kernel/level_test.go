@@ -69,7 +69,8 @@ func TestALevelThatIsNotHereIsAnError(t *testing.T) {
 	}
 }
 
-// Same numbers whatever the goroutines, bit by bit, on every level: the kernels that split work with sums in it.
+// Same numbers whatever the goroutines, bit by bit, on every level: the kernels that split work
+// with sums in it.
 func TestResultsDoNotDependOnTheNumberOfGoroutines(t *testing.T) {
 	onEachLevel(t, func(t *testing.T) {
 		results := func(threads int) (all [][]float32) {
@@ -82,7 +83,8 @@ func TestResultsDoNotDependOnTheNumberOfGoroutines(t *testing.T) {
 				if trans {
 					lda, ldb = m, k
 				}
-				kernel.Gemm(trans, trans, m, n, k, 1.5, noise[float32](1, m*k), lda, noise[float32](2, k*n), ldb, 0, c, n)
+				kernel.Gemm(trans, trans, m, n, k, 1.5, noise[float32](1, m*k), lda, noise[float32](2, k*n),
+					ldb, 0, c, n)
 				all = append(all, c)
 			}
 			s := conv2
@@ -95,7 +97,8 @@ func TestResultsDoNotDependOnTheNumberOfGoroutines(t *testing.T) {
 		want := results(1)
 		for threads := 2; threads <= 5; threads++ {
 			for i, got := range results(threads) {
-				if !slices.EqualFunc(got, want[i], func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+				if !slices.EqualFunc(got, want[i],
+					func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
 					t.Errorf("result %d with %d threads is not that with one", i, threads)
 				}
 			}

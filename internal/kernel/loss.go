@@ -2,8 +2,8 @@ package kernel
 
 import "fmt"
 
-// NLLLoss is the sum over the rows of logp (rows×cols, log-probabilities) of minus the element that target names. Divide by
-// rows for the mean.
+// NLLLoss is the sum over the rows of logp (rows×cols, log-probabilities) of minus the element that
+// target names. Divide by rows for the mean.
 func NLLLoss[F Float](rows, cols int, logp []F, target []int64) F {
 	var sum F
 	for r, class := range target[:rows] {
@@ -12,7 +12,8 @@ func NLLLoss[F Float](rows, cols int, logp []F, target []int64) F {
 	return sum
 }
 
-// NLLLossBackward overwrites dx (rows×cols) with the gradient of [NLLLoss], multiplied by scale (1/rows for the mean).
+// NLLLossBackward overwrites dx (rows×cols) with the gradient of [NLLLoss], multiplied by scale
+// (1/rows for the mean).
 func NLLLossBackward[F Float](rows, cols int, target []int64, scale F, dx []F) {
 	clear(dx[:rows*cols])
 	for r, class := range target[:rows] {
@@ -39,7 +40,8 @@ func MSELoss[F Float](x, y []F) F {
 	return sum
 }
 
-// MSELossBackward overwrites dx with the gradient of [MSELoss] in x, multiplied by scale (1/len(x) for the mean).
+// MSELossBackward overwrites dx with the gradient of [MSELoss] in x, multiplied by scale (1/len(x)
+// for the mean).
 func MSELossBackward[F Float](x, y []F, scale F, dx []F) {
 	y, dx = y[:len(x)], dx[:len(x)]
 	for i, v := range x {

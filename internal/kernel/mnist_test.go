@@ -9,7 +9,8 @@ type dense struct {
 }
 
 func newDense(rows, in, out int) *dense {
-	return &dense{rows, in, out, noise[float32](1, in*out), noise[float32](2, out), make([]float32, in*out), make([]float32, out),
+	return &dense{rows, in, out, noise[float32](1, in*out), noise[float32](2, out), make([]float32, in*out),
+		make([]float32, out),
 		make([]float32, rows*out), make([]float32, rows*out)}
 }
 
@@ -42,7 +43,8 @@ func newMNIST(n int) *mnist {
 	s1.N, s2.N = n, n
 	return &mnist{
 		n: n, c1: newLayer[float32](s1), c2: newLayer[float32](s2), fc1: newDense(n, 320, 50), fc2: newDense(n, 50, 10),
-		p1: make([]float32, n*1440), p2: make([]float32, n*320), dp1: make([]float32, n*1440), dp2: make([]float32, n*320),
+		p1: make([]float32, n*1440), p2: make([]float32, n*320), dp1: make([]float32, n*1440),
+		dp2: make([]float32, n*320),
 		at1: make([]int32, n*1440), at2: make([]int32, n*320),
 		logp: make([]float32, n*10), dlogp: make([]float32, n*10), target: make([]int64, n),
 	}

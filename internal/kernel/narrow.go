@@ -1,7 +1,8 @@
 package kernel
 
-// narrow reports whether each element of the result is best a sum of its own: a few rows or columns, of factors that have what is summed over in
-// one piece. A factor with one row or column has it after a short copy.
+// narrow reports whether each element of the result is best a sum of its own: a few rows or
+// columns, of factors that have what is summed over in one piece. A factor with one row or column
+// has it after a short copy.
 func (g *gemm[F]) narrow() bool {
 	const long = 16 // enough for a register or more
 	return g.k >= long && min(g.m, g.n) <= g.few && (g.a.col == 1 || g.m == 1) && (g.transB || g.n == 1)

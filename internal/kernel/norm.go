@@ -2,9 +2,10 @@ package kernel
 
 import "math"
 
-// A Norm is rows of Per·Run elements, each of which is moved and scaled to mean 0 and variance 1, and then by weights and biases: Groups·Per of each,
-// of which row r has the Per from (r modulo Groups)·Per on, each for Run elements. A layer norm has one group and runs of 1, a group norm a row for each
-// group of an example, and runs as long as a channel.
+// A Norm is rows of Per·Run elements, each of which is moved and scaled to mean 0 and variance 1,
+// and then by weights and biases: Groups·Per of each, of which row r has the Per from (r modulo
+// Groups)·Per on, each for Run elements. A layer norm has one group and runs of 1, a group norm a
+// row for each group of an example, and runs as long as a channel.
 type Norm struct {
 	Rows, Groups, Per, Run int
 	Eps                    float64 // added to variances
@@ -18,8 +19,9 @@ func (n Norm) params(r int) (lo, hi int) {
 	return lo, lo + n.Per
 }
 
-// Normalize overwrites y with the rows of x, moved and scaled, and means and scales (Rows) with what they were moved back and scaled by. w and b may be
-// nil, and y may be x. Rows are divided between Threads goroutines.
+// Normalize overwrites y with the rows of x, moved and scaled, and means and scales (Rows) with
+// what they were moved back and scaled by. w and b may be nil, and y may be x. Rows are divided
+// between Threads goroutines.
 func Normalize[F Float](n Norm, x, w, b, y []F, means, scales []float64) {
 	cols := n.cols()
 	n.divide(n.Rows, func(_, lo, hi int) {
@@ -40,8 +42,8 @@ func (n Norm) divide(things int, do func(worker, lo, hi int)) {
 	}
 }
 
-// normalize takes the mean from a row twice: the second one is of what rounding the first has left, which beside a mean that is much
-// larger than the deviations would be seen.
+// normalize takes the mean from a row twice: the second one is of what rounding the first has left,
+// which beside a mean that is much larger than the deviations would be seen.
 func normalize[F Float](n Norm, r int, x, w, b, y []F) (mean, scale float64) {
 	count := float64(len(x))
 	first := F(Sum64(x) / count)
@@ -102,8 +104,9 @@ func affine[F Float](n Norm, r int, y, w, b []F) {
 	}
 }
 
-// NormalizeBackward computes the gradients of [Normalize] from x, w and what it found, and dy, the gradient of its output: dx is overwritten, dw
-// and db are added to. Those that are nil are skipped. dx is neither x nor dy. Sums over rows are the same however many goroutines there are.
+// NormalizeBackward computes the gradients of [Normalize] from x, w and what it found, and dy, the
+// gradient of its output: dx is overwritten, dw and db are added to. Those that are nil are
+// skipped. dx is neither x nor dy. Sums over rows are the same however many goroutines there are.
 func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, dx, dw, db []F, scratch *Scratch) {
 	cols, params, parts := n.cols(), n.Groups*n.Per, groups(n.Rows)
 	if cols == 0 {
@@ -156,8 +159,9 @@ func (g *normGradient[F]) ones() {
 	}
 }
 
-// add adds the gradients of the parameters of row r, and takes from the gradient of what it was before its weights the mean and the part along the row, which moving and scaling
-// have made constant.
+// add adds the gradients of the parameters of row r, and takes from the gradient of what it was
+// before its weights the mean and the part along the row, which moving and scaling have made
+// constant.
 func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
 	w, dw, db := g.spread(r)
 	first := F(mean)
@@ -180,7 +184,8 @@ func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
 	}
 }
 
-// spread returns the weights of row r, one for each element, and what the gradients of its parameters are added to.
+// spread returns the weights of row r, one for each element, and what the gradients of its
+// parameters are added to.
 func (g *normGradient[F]) spread(r int) (w, dw, db []F) {
 	lo, hi := g.params(r)
 	cols, half := g.cols(), len(g.sums)/2

@@ -33,7 +33,8 @@ func normalized(n kernel.Norm, x, w, b []float64) []float64 {
 func drawNorm(t *rapid.T) kernel.Norm {
 	size := func(name string, most int) int { return rapid.IntRange(1, most).Draw(t, name) }
 	groups := size("groups", 3)
-	return kernel.Norm{Rows: groups * size("examples", 5), Groups: groups, Per: size("per", 40), Run: rapid.SampledFrom([]int{1, 1, 2, 17}).Draw(t, "run"), Eps: 0.1}
+	return kernel.Norm{Rows: groups * size("examples", 5), Groups: groups, Per: size("per", 40),
+		Run: rapid.SampledFrom([]int{1, 1, 2, 17}).Draw(t, "run"), Eps: 0.1}
 }
 
 func TestNormalizeIsWhatTheBookSays(t *testing.T) {
@@ -41,7 +42,8 @@ func TestNormalizeIsWhatTheBookSays(t *testing.T) {
 		onSomeMachine(t)
 		n := drawNorm(t)
 		params, size := n.Groups*n.Per, n.Rows*n.Per*n.Run
-		x, w, b, dy := noise[float64](1, size), noise[float64](2, params), noise[float64](3, params), noise[float64](4, size)
+		x, w, b, dy := noise[float64](1, size), noise[float64](2, params), noise[float64](3, params),
+			noise[float64](4, size)
 		y, means, scales := make([]float64, size), make([]float64, n.Rows), make([]float64, n.Rows)
 		kernel.Normalize(n, x, w, b, y, means, scales)
 		near(t, "y", y, normalized(n, x, w, b), 1)

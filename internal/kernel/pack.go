@@ -1,7 +1,8 @@
 package kernel
 
-// packs says which factors are copied into the order in which they are read. What is small stays where it is: the copy costs
-// more than the cache misses. A transposed b has no rows to read, and is always copied.
+// packs says which factors are copied into the order in which they are read. What is small stays
+// where it is: the copy costs more than the cache misses. A transposed b has no rows to read, and
+// is always copied.
 func (g *gemm[F]) packs() (a, b bool) {
 	const small = 1 << 14 // elements that stay in the first-level cache, nearly
 	a = g.m*g.k > small && g.n > 4*g.width()
@@ -16,7 +17,8 @@ func multiples(off []int, step int) {
 	}
 }
 
-// panel is how wide panels are of k rows and n columns: as a tile, or all in one if that is better read row by row.
+// panel is how wide panels are of k rows and n columns: as a tile, or all in one if that is better
+// read row by row.
 func (g *gemm[F]) panel(n, k int) int {
 	if n*k <= shallow {
 		return n
@@ -62,12 +64,14 @@ func factorOf[F Float](transB bool, n, k int, b []F, ldb int, data []F, space *S
 	return f
 }
 
-// block is where the rows from l on and the columns from j on begin, as far as they are packed together.
+// block is where the rows from l on and the columns from j on begin, as far as they are packed
+// together.
 func (f *factor[F]) block(l, j int) []F {
 	return f.data[j*f.k+l*columns(min(blockCols, f.n-j), f.width):]
 }
 
-// product computes c = alpha·a·f, or adds it to c, on the calling goroutine, of the first n columns and k rows of f. a is m×k.
+// product computes c = alpha·a·f, or adds it to c, on the calling goroutine, of the first n columns
+// and k rows of f. a is m×k.
 func (f *factor[F]) product(m, n, k int, alpha F, a []F, lda int, add bool, c []F, ldc int) {
 	switch {
 	case m == 0 || n == 0:

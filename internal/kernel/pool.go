@@ -1,8 +1,9 @@
 package kernel
 
-// MaxPool2d overwrites y (n, c, outH, outW) with the largest value of each kh×kw window of x (n, c, h, w), moved by sh and
-// sw over planes padded with ph and pw columns of minus infinity, and idx, of the size of y, with where in its plane
-// (h·w) it was found: the first of equals, and NaN before everything, as in PyTorch. ph and pw are at most half a window.
+// MaxPool2d overwrites y (n, c, outH, outW) with the largest value of each kh×kw window of x (n, c,
+// h, w), moved by sh and sw over planes padded with ph and pw columns of minus infinity, and idx,
+// of the size of y, with where in its plane (h·w) it was found: the first of equals, and NaN before
+// everything, as in PyTorch. ph and pw are at most half a window.
 func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []int32) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
 	parts := workers(p.planes, p.planes*p.out()*kh*kw)
@@ -13,8 +14,9 @@ func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []
 	fork(parts, p.planes, func(_, lo, hi int) { poolPlanes(p, x, y, idx, lo, hi) })
 }
 
-// MaxPool2dBackward overwrites dx (n, c, h, w) with the gradient of [MaxPool2d]: each element of dy, of the shape of its
-// output, is added where idx says that the value came from. The geometry is that of the MaxPool2d that wrote idx.
+// MaxPool2dBackward overwrites dx (n, c, h, w) with the gradient of [MaxPool2d]: each element of
+// dy, of the shape of its output, is added where idx says that the value came from. The geometry is
+// that of the MaxPool2d that wrote idx.
 func MaxPool2dBackward[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, dy []F, idx []int32, dx []F) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
 	in, out := h*w, p.out()
@@ -73,8 +75,8 @@ func poolPlane[F Float](p pool, x, y []F, idx []int32) {
 	}
 }
 
-// largest is where in its plane the window of output pixel (oh, ow) has its largest value; better says whether the value at one place
-// replaces that at another.
+// largest is where in its plane the window of output pixel (oh, ow) has its largest value; better
+// says whether the value at one place replaces that at another.
 func (p pool) largest(oh, ow int, better func(at, best int) bool) int {
 	top, left := oh*p.sh-p.ph, ow*p.sw-p.pw
 	bottom, right := min(top+p.kh, p.h), min(left+p.kw, p.w)

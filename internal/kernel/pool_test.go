@@ -25,7 +25,8 @@ func drawWindow(t *rapid.T) window {
 	return p
 }
 
-// largest is where the window of output pixel (oh, ow) has its first largest value or its last NaN, as PyTorch looks for it.
+// largest is where the window of output pixel (oh, ow) has its first largest value or its last NaN,
+// as PyTorch looks for it.
 func (p window) largest(plane []float32, oh, ow int) (at int) {
 	at = -1
 	for kh := range p.kh {
@@ -77,7 +78,8 @@ func TestAnImpossiblePoolingPanics(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if panics(func() {
-				kernel.MaxPool2d(p.n, p.c, p.h, p.w, p.kh, p.kw, p.sh, p.sw, p.ph, p.pw, make([]float64, 16), make([]float64, 99), make([]int32, 99))
+				kernel.MaxPool2d(p.n, p.c, p.h, p.w, p.kh, p.kw, p.sh, p.sw, p.ph, p.pw, make([]float64, 16),
+					make([]float64, 99), make([]int32, 99))
 			}) == nil {
 				t.Fatal("accepted")
 			}

@@ -7,12 +7,15 @@ var portable = level{name: "portable", f32: portableLoops[float32](), f64: porta
 
 func portableLoops[F Float]() loops[F] {
 	return loops[F]{
-		lanes: portableLanes, tiles: [][]tile[F]{{portableTile[F]}}, few: 6, tiny: portableTiny, copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
+		lanes: portableLanes, tiles: [][]tile[F]{{portableTile[F]}}, few: 6, tiny: portableTiny,
+		copyRows: copyRows[F], addRows: addRows[F], transpose: transpose[F], columns: 8,
 		axpy: axpy[F], scale: scale[F], shift: shift[F], add: add[F], sub: sub[F], mul: mul[F], div: div[F],
-		max: larger[F], min: smaller[F], largest: largest[F], smallest: smallest[F], clamp: clamp[F], functions: portableFunctions[F](),
-		relu: relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
+		max: larger[F], min: smaller[F], largest: largest[F], smallest: smallest[F], clamp: clamp[F],
+		functions: portableFunctions[F](),
+		relu:      relu[F], reluBackward: reluBackward[F], sum: sum[F], sum64: sum64[F], dot: dot[F],
 		exp: exp[F], sigmoid: sigmoid[F], tanh: tanh[F], expSum: expSum[F], expTo: expEach[F], lessExp: lessExp[F],
-		gelu: gelu[F], geluSlope: geluSlope[F], gated: gated[F], gatedSlope: gatedSlope[F], lstm: lstm[F], lstmBackward: lstmBackward[F], gru: gru[F], gruBackward: gruBackward[F],
+		gelu: gelu[F], geluSlope: geluSlope[F], gated: gated[F], gatedSlope: gatedSlope[F], lstm: lstm[F],
+		lstmBackward: lstmBackward[F], gru: gru[F], gruBackward: gruBackward[F],
 		centre: centre[F], affine: scaleAndAdd[F], normSums: normSums[F], normSlope: normSlope[F],
 		descend: descend[F], adam: adam[F], rmsprop: rmsprop[F],
 		pool: poolPairs[F], poolBackward: unpoolPairs[F],
@@ -27,7 +30,8 @@ func at[F any](p *F, i int) *F {
 	return (*F)(unsafe.Add(unsafe.Pointer(p), i*int(unsafe.Sizeof(*p))))
 }
 
-// portableLanes is how many columns a tile has: few enough that a block of the rows that it reads stays in the first-level cache.
+// portableLanes is how many columns a tile has: few enough that a block of the rows that it reads
+// stays in the first-level cache.
 const portableLanes = 64
 
 // portableTile has one row, whose sums it reads and writes once for four products of each.

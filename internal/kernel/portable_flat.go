@@ -33,7 +33,8 @@ func sub[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x
 func mul[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x * y }) }
 func div[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x / y }) }
 
-// zip and each are so small that the compiler puts them, with f, where they are called: a loop without calls.
+// zip and each are so small that the compiler puts them, with f, where they are called: a loop
+// without calls.
 func zip[F Float](n int, x, y, z *F, f func(x, y F) F) {
 	xs, ys, zs := unsafe.Slice(x, n), unsafe.Slice(y, n), unsafe.Slice(z, n)
 	for i := range zs {
@@ -94,13 +95,16 @@ func relu[F Float](n int, x, y *F) {
 
 func reluBackward[F Float](n int, y, dy, dx *F) {
 	if single[F]() {
-		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint32)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint32)(unsafe.Pointer(dx)), n))
+		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint32)(unsafe.Pointer(dy)), n),
+			unsafe.Slice((*uint32)(unsafe.Pointer(dx)), n))
 	} else {
-		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint64)(unsafe.Pointer(dy)), n), unsafe.Slice((*uint64)(unsafe.Pointer(dx)), n))
+		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint64)(unsafe.Pointer(dy)), n),
+			unsafe.Slice((*uint64)(unsafe.Pointer(dx)), n))
 	}
 }
 
-// passPositive is reluBackward on the bits of dy and dx: the signs of y are random, and a mask needs no branch.
+// passPositive is reluBackward on the bits of dy and dx: the signs of y are random, and a mask
+// needs no branch.
 func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
 	for i, v := range y {
 		var mask B

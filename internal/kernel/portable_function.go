@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// portableFunctions computes in float64, whose roots and quotients, rounded again, are those of float32.
+// portableFunctions computes in float64, whose roots and quotients, rounded again, are those of
+// float32.
 func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 	return [functions]func(n int, x, y *F){
 		Neg:        func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return -x }) },

@@ -18,7 +18,8 @@ func lstm[F Float](n int, i, f, g, o, cell, next, state *F) {
 
 func lstmBackward[F Float](n int, i, f, g, o, cell, next, dstate, dcell *F) {
 	in, forget, fresh, out := unsafe.Slice(i, n), unsafe.Slice(f, n), unsafe.Slice(g, n), unsafe.Slice(o, n)
-	cells, nexts, dstates, dcells := unsafe.Slice(cell, n), unsafe.Slice(next, n), unsafe.Slice(dstate, n), unsafe.Slice(dcell, n)
+	cells, nexts, dstates, dcells := unsafe.Slice(cell, n), unsafe.Slice(next, n), unsafe.Slice(dstate, n),
+		unsafe.Slice(dcell, n)
 	for j, dh := range dstates {
 		squashed := F(math.Tanh(float64(nexts[j])))
 		dc := dcells[j] + dh*out[j]*(1-squashed*squashed)

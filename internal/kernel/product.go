@@ -1,7 +1,7 @@
 package kernel
 
-// operand is the first factor of a product: element (i, l) is at i·row + l·col of a slice. If it is packed, with deep columns, each of
-// its blocks is a matrix of its own, column by column.
+// operand is the first factor of a product: element (i, l) is at i·row + l·col of a slice. If it is
+// packed, with deep columns, each of its blocks is a matrix of its own, column by column.
 type operand[F Float] struct {
 	data     []F
 	row, col int
@@ -16,7 +16,8 @@ func (o *operand[F]) block(lo, hi, l int) (first *F, row, col int) {
 	return &o.data[lo*o.row+l*o.col], o.row, o.col
 }
 
-// height is that of the blocks into which m rows are divided: as few as possible, of nearly the same height.
+// height is that of the blocks into which m rows are divided: as few as possible, of nearly the
+// same height.
 func (p *loops[F]) height(m int) int {
 	tallest := len(p.tiles[0])
 	blocks := (m + tallest - 1) / tallest
@@ -26,16 +27,18 @@ func (p *loops[F]) height(m int) int {
 // width is that of the widest tile.
 func (p *loops[F]) width() int { return len(p.tiles) * p.lanes }
 
-// deepest is how many products one tile adds up at a time: even the largest takes a small part of a millisecond for them.
+// deepest is how many products one tile adds up at a time: even the largest takes a small part of a
+// millisecond for them.
 const deepest = 4096
 
-// shallow is how many elements of the second factor stay in the first-level cache while the result is written row by row, which is quicker where
-// sums are short.
+// shallow is how many elements of the second factor stay in the first-level cache while the result
+// is written row by row, which is quicker where sums are short.
 const shallow = 1 << 12
 
-// multiply computes c = alpha·a·b, or adds it to c, on the calling goroutine. a is m×k, c is m×n with rows ldc apart, and row l
-// of b begins at b[off[l]]: rows may lie anywhere and overlap, so that the patches of an image are a matrix as
-// they are. The order of the sums does not depend on m and n.
+// multiply computes c = alpha·a·b, or adds it to c, on the calling goroutine. a is m×k, c is m×n
+// with rows ldc apart, and row l of b begins at b[off[l]]: rows may lie anywhere and overlap, so
+// that the patches of an image are a matrix as they are. The order of the sums does not depend on m
+// and n.
 func (p *loops[F]) multiply(m, n, k int, alpha F, a *operand[F], b []F, off []int, add bool, c []F, ldc int) {
 	height, width := p.height(m), p.width()
 	rowwise := n*k <= shallow
@@ -57,7 +60,8 @@ func (p *loops[F]) multiply(m, n, k int, alpha F, a *operand[F], b []F, off []in
 				}
 				hi := min(lo+height, m)
 				first, row, col := a.block(lo, hi, l)
-				p.tiles[vecs][hi-lo-1](deep, first, row, col, &b[j], &off[l], &c[lo*ldc+j], ldc, last, alpha, add || l > 0)
+				p.tiles[vecs][hi-lo-1](deep, first, row, col, &b[j], &off[l], &c[lo*ldc+j], ldc, last, alpha,
+					add || l > 0)
 			}
 		}
 	}

@@ -38,9 +38,10 @@ func before[F Float](r Recurrence, x, first []F, step int) []F {
 	return of(r, x, r.at(step-1), 1)
 }
 
-// LSTM takes examples through long short-term memory. given (L, N, 4·H) is what elements give to the gates, which are those of the input,
-// of forgetting, of the cell and of the output; w (4·H, H) is what a state gives to them, and h and c (N, H) are the first states and cells. It
-// overwrites gates (L, N, 4·H) with what the gates let through, and states and cells (L, N, H).
+// LSTM takes examples through long short-term memory. given (L, N, 4·H) is what elements give to
+// the gates, which are those of the input, of forgetting, of the cell and of the output; w (4·H, H)
+// is what a state gives to them, and h and c (N, H) are the first states and cells. It overwrites
+// gates (L, N, 4·H) with what the gates let through, and states and cells (L, N, H).
 func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scratch *Scratch) {
 	weights := factorOf(true, 4*r.H, r.H, w, r.H, borrow[F](scratch, filters, room(4*r.H, r.H)), scratch)
 	copy(gates, given[:r.L*r.N*4*r.H])
@@ -53,16 +54,20 @@ func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scrat
 			for n := lo; n < hi; n++ {
 				g, at := open[n*4*r.H:][:4*r.H], n*r.H
 				for j, m := range short(r.H) {
-					inner[F]().lstm(m, &g[j], &g[r.H+j], &g[2*r.H+j], &g[3*r.H+j], &last[at+j], &next[at+j], &state[at+j])
+					inner[F]().lstm(m, &g[j], &g[r.H+j], &g[2*r.H+j], &g[3*r.H+j], &last[at+j], &next[at+j],
+						&state[at+j])
 				}
 			}
 		})
 	}
 }
 
-// LSTMBackward computes the gradients of [LSTM] from what it was given and what it found, and dstates, the gradient of states. dh and dc (N, H) are what
-// is known besides of the gradients of the last states and cells, and become those of h and c; dgiven is overwritten, dw is added to, or left if it is nil.
-func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates, dh, dc, dgiven, dw []F, scratch *Scratch) {
+// LSTMBackward computes the gradients of [LSTM] from what it was given and what it found, and
+// dstates, the gradient of states. dh and dc (N, H) are what is known besides of the gradients of
+// the last states and cells, and become those of h and c; dgiven is overwritten, dw is added to, or
+// left if it is nil.
+func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates, dh, dc, dgiven, dw []F,
+	scratch *Scratch) {
 	weights := factorOf(false, r.H, 4*r.H, w, r.H, borrow[F](scratch, filters, room(r.H, 4*r.H)), scratch)
 	copy(dgiven, gates[:r.L*r.N*4*r.H])
 	for step := r.L - 1; step >= 0; step-- {
@@ -73,7 +78,8 @@ func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates,
 			for n := lo; n < hi; n++ {
 				d, at := d[n*4*r.H:][:4*r.H], n*r.H
 				for j, m := range short(r.H) {
-					inner[F]().lstmBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &d[3*r.H+j], &last[at+j], &next[at+j], &dh[at+j], &dc[at+j])
+					inner[F]().lstmBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &d[3*r.H+j], &last[at+j],
+						&next[at+j], &dh[at+j], &dc[at+j])
 				}
 			}
 		})
@@ -82,9 +88,11 @@ func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates,
 	addWeights(r, 4, dgiven, states, h, dw)
 }
 
-// GRU takes examples through gated recurrent units. given (L, N, 3·H) is what elements give to the gates, which are those of resetting, of updating and of what is
-// new; w (3·H, H) and b (3·H), which may be nil, are what a state gives to them, and h (N, H) are the first states. It overwrites gates (L, N, 3·H) with what
-// the first two let through and with what a state gave to the third, fresh (L, N, H) with what was new, and states (L, N, H).
+// GRU takes examples through gated recurrent units. given (L, N, 3·H) is what elements give to the
+// gates, which are those of resetting, of updating and of what is new; w (3·H, H) and b (3·H),
+// which may be nil, are what a state gives to them, and h (N, H) are the first states. It
+// overwrites gates (L, N, 3·H) with what the first two let through and with what a state gave to
+// the third, fresh (L, N, H) with what was new, and states (L, N, H).
 func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratch *Scratch) {
 	weights := factorOf(true, 3*r.H, r.H, w, r.H, borrow[F](scratch, filters, room(3*r.H, r.H)), scratch)
 	for step := range r.L {
@@ -99,15 +107,17 @@ func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratc
 			for n := lo; n < hi; n++ {
 				x, g, at := x[n*3*r.H:][:3*r.H], open[n*3*r.H:][:3*r.H], n*r.H
 				for j, m := range short(r.H) {
-					inner[F]().gru(m, &x[j], &x[r.H+j], &x[2*r.H+j], &g[j], &g[r.H+j], &g[2*r.H+j], &fresh[at+j], &last[at+j], &state[at+j])
+					inner[F]().gru(m, &x[j], &x[r.H+j], &x[2*r.H+j], &g[j], &g[r.H+j], &g[2*r.H+j],
+						&fresh[at+j], &last[at+j], &state[at+j])
 				}
 			}
 		})
 	}
 }
 
-// GRUBackward computes the gradients of [GRU] from what it was given and what it found, and dstates, the gradient of states. dh (N, H) is overwritten with that
-// of h, and dgiven with its own; dw and db are added to, or left if they are nil.
+// GRUBackward computes the gradients of [GRU] from what it was given and what it found, and
+// dstates, the gradient of states. dh (N, H) is overwritten with that of h, and dgiven with its
+// own; dw and db are added to, or left if they are nil.
 func GRUBackward[F Float](r Recurrence, w, h, gates, fresh, states, dstates, dh, dgiven, dw, db []F, scratch *Scratch) {
 	weights := factorOf(false, r.H, 3*r.H, w, r.H, borrow[F](scratch, filters, room(r.H, 3*r.H)), scratch)
 	down := borrow[F](scratch, gradients, r.L*r.N*3*r.H)
@@ -121,7 +131,8 @@ func GRUBackward[F Float](r Recurrence, w, h, gates, fresh, states, dstates, dh,
 			for n := lo; n < hi; n++ {
 				dx, d, at := dx[n*3*r.H:][:3*r.H], d[n*3*r.H:][:3*r.H], n*r.H
 				for j, m := range short(r.H) {
-					inner[F]().gruBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &fresh[at+j], &last[at+j], &dx[j], &dx[r.H+j], &dx[2*r.H+j], &dh[at+j])
+					inner[F]().gruBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &fresh[at+j], &last[at+j],
+						&dx[j], &dx[r.H+j], &dx[2*r.H+j], &dh[at+j])
 				}
 			}
 		})
@@ -133,7 +144,8 @@ func GRUBackward[F Float](r Recurrence, w, h, gates, fresh, states, dstates, dh,
 	}
 }
 
-// addWeights adds the gradient of weights by which states gave to gates: all steps but the first in one product.
+// addWeights adds the gradient of weights by which states gave to gates: all steps but the first in
+// one product.
 func addWeights[F Float](r Recurrence, gates int, d, states, h, dw []F) {
 	if dw == nil || r.L == 0 {
 		return

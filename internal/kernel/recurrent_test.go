@@ -11,9 +11,11 @@ import (
 
 func sigma(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// plainSteps calls do for each number of a state, in the order of the steps, with what comes before and where it is among states (L, N, H). gate returns what the state before
-// gives to a gate, of so many.
-func plainSteps(r kernel.Recurrence, gates int, w, h, states []float64, do func(element, n, j int, last float64, gate func(g int) float64)) {
+// plainSteps calls do for each number of a state, in the order of the steps, with what comes before
+// and where it is among states (L, N, H). gate returns what the state before gives to a gate, of so
+// many.
+func plainSteps(r kernel.Recurrence, gates int, w, h, states []float64,
+	do func(element, n, j int, last float64, gate func(g int) float64)) {
 	for step := range r.L {
 		t, before := step, h
 		if r.Backwards {
@@ -28,7 +30,8 @@ func plainSteps(r kernel.Recurrence, gates int, w, h, states []float64, do func(
 		}
 		for n := range r.N {
 			for j := range r.H {
-				do(t, n, j, before[n*r.H+j], func(g int) float64 { return dot(before[n*r.H:][:r.H], w[(g*r.H+j)*r.H:]) })
+				do(t, n, j, before[n*r.H+j],
+					func(g int) float64 { return dot(before[n*r.H:][:r.H], w[(g*r.H+j)*r.H:]) })
 			}
 		}
 	}
@@ -62,7 +65,8 @@ func plainGRU(r kernel.Recurrence, given, w, b, h []float64) []float64 {
 
 func drawRecurrence(t *rapid.T, most int) kernel.Recurrence {
 	size := func(name string, most int) int { return rapid.IntRange(1, most).Draw(t, name) }
-	return kernel.Recurrence{L: size("elements", 4), N: size("examples", most), H: size("hidden", most), Backwards: rapid.Bool().Draw(t, "backwards")}
+	return kernel.Recurrence{L: size("elements", 4), N: size("examples", most), H: size("hidden", most),
+		Backwards: rapid.Bool().Draw(t, "backwards")}
 }
 
 func checkRecurrent[F kernel.Float](t *rapid.T) {
@@ -94,11 +98,13 @@ func TestTheGradientsOfAnLSTMAreItsSlopes(t *testing.T) {
 		onSomeMachine(t)
 		r := drawRecurrence(t, 4)
 		size := r.L * r.N * r.H
-		given, w, h, c := noise[float64](1, 4*size), noise[float64](2, 4*r.H*r.H), noise[float64](3, r.N*r.H), noise[float64](4, r.N*r.H)
+		given, w, h, c := noise[float64](1, 4*size), noise[float64](2, 4*r.H*r.H), noise[float64](3, r.N*r.H),
+			noise[float64](4, r.N*r.H)
 		dy, dlast := noise[float64](5, size), noise[float64](6, r.N*r.H)
 		gates, states, cells := make([]float64, 4*size), make([]float64, size), make([]float64, size)
 		kernel.LSTM(r, given, w, h, c, gates, states, cells, nil)
-		dgiven, dw, dh, dc := make([]float64, len(given)), make([]float64, len(w)), make([]float64, len(h)), slices.Clone(dlast)
+		dgiven, dw, dh, dc := make([]float64, len(given)), make([]float64, len(w)), make([]float64, len(h)),
+			slices.Clone(dlast)
 		kernel.LSTMBackward(r, w, h, c, gates, states, cells, dy, dh, dc, dgiven, dw, nil)
 		loss := func() float64 {
 			states, cells := plainLSTM(r, given, w, h, c)
@@ -120,11 +126,13 @@ func TestTheGradientsOfAGRUAreItsSlopes(t *testing.T) {
 		onSomeMachine(t)
 		r := drawRecurrence(t, 4)
 		size := r.L * r.N * r.H
-		given, w, b, h := noise[float64](1, 3*size), noise[float64](2, 3*r.H*r.H), noise[float64](3, 3*r.H), noise[float64](4, r.N*r.H)
+		given, w, b, h := noise[float64](1, 3*size), noise[float64](2, 3*r.H*r.H), noise[float64](3, 3*r.H),
+			noise[float64](4, r.N*r.H)
 		dy := noise[float64](5, size)
 		gates, fresh, states := make([]float64, 3*size), make([]float64, size), make([]float64, size)
 		kernel.GRU(r, given, w, b, h, gates, fresh, states, nil)
-		dgiven, dw, db, dh := make([]float64, len(given)), make([]float64, len(w)), make([]float64, len(b)), make([]float64, len(h))
+		dgiven, dw, db, dh := make([]float64, len(given)), make([]float64, len(w)), make([]float64, len(b)),
+			make([]float64, len(h))
 		kernel.GRUBackward(r, w, h, gates, fresh, states, dy, dh, dgiven, dw, db, nil)
 		loss := func() float64 { return dot(plainGRU(r, given, w, b, h), dy) }
 		slope(t, "given", given, dgiven, loss)
@@ -134,15 +142,19 @@ func TestTheGradientsOfAGRUAreItsSlopes(t *testing.T) {
 	})
 }
 
-// The loops in assembly are those in Go: the gradients in float32, which the slopes above say nothing of.
+// The loops in assembly are those in Go: the gradients in float32, which the slopes above say
+// nothing of.
 func TestTheGradientsOfRecurrencesAreTheSameOnEachLevel(t *testing.T) {
 	r := kernel.Recurrence{L: 3, N: 5, H: 29}
 	size := r.L * r.N * r.H
 	type all [][]float64
 	run := func() (found all) {
-		given, w, h, c, b := noise[float32](1, 4*size), noise[float32](2, 4*r.H*r.H), noise[float32](3, r.N*r.H), noise[float32](4, r.N*r.H), noise[float32](5, 3*r.H)
-		dy, gates, states, cells := noise[float32](6, size), make([]float32, 4*size), make([]float32, size), make([]float32, size)
-		dgiven, dw, dh, dc, db := make([]float32, 4*size), make([]float32, len(w)), make([]float32, len(h)), make([]float32, len(c)), make([]float32, len(b))
+		given, w, h, c, b := noise[float32](1, 4*size), noise[float32](2, 4*r.H*r.H),
+			noise[float32](3, r.N*r.H), noise[float32](4, r.N*r.H), noise[float32](5, 3*r.H)
+		dy, gates, states, cells := noise[float32](6, size), make([]float32, 4*size), make([]float32, size),
+			make([]float32, size)
+		dgiven, dw, dh, dc, db := make([]float32, 4*size), make([]float32, len(w)), make([]float32, len(h)),
+			make([]float32, len(c)), make([]float32, len(b))
 		kernel.LSTM(r, given, w, h, c, gates, states, cells, nil)
 		kernel.LSTMBackward(r, w, h, c, gates, states, cells, dy, dh, dc, dgiven, dw, nil)
 		for _, x := range [][]float32{states, cells, dh, dc, dgiven, dw} {
@@ -178,10 +190,12 @@ func TestRecurrencesAreTheSameWithAnyNumberOfThreads(t *testing.T) {
 			defer kernel.SetThreads(kernel.Threads())
 			kernel.SetThreads(threads)
 			gates, states, cells := make([]float32, 4*size), make([]float32, size), make([]float32, size)
-			dgiven, dw, dh, dc := make([]float32, 4*size), make([]float32, len(w)), make([]float32, len(h)), make([]float32, len(h))
+			dgiven, dw, dh, dc := make([]float32, 4*size), make([]float32, len(w)), make([]float32, len(h)),
+				make([]float32, len(h))
 			kernel.LSTM(r, given, w, h, h, gates, states, cells, nil)
 			kernel.LSTMBackward(r, w, h, h, gates, states, cells, states, dh, dc, dgiven, dw, nil)
-			found := [][]float32{slices.Clone(states), cells, slices.Clone(dgiven), slices.Clone(dw), slices.Clone(dh), dc}
+			found := [][]float32{slices.Clone(states), cells, slices.Clone(dgiven), slices.Clone(dw),
+				slices.Clone(dh), dc}
 			kernel.GRU(r, given, w, nil, h, gates, cells, states, nil)
 			kernel.GRUBackward(r, w, h, gates, cells, states, states, dh, dgiven, dw, nil, nil)
 			return append(found, states, dgiven, dw, dh)

@@ -6,12 +6,15 @@ import (
 )
 
 const (
-	streamed = 32 << 20 // bytes from which on stores go around the caches, as those of clear do: what is last would push out what is first
-	line     = 128      // bytes that are so stored at a time
+	// bytes from which on stores go around the caches, as those of clear do: what is last would
+	// push out what is first
+	streamed = 32 << 20
+	line     = 128 // bytes that are so stored at a time
 	vector   = 32
 )
 
-// Repeat fills dst with one, which is not empty, again and again; one may be the first part of dst. The last copy is cut where dst ends.
+// Repeat fills dst with one, which is not empty, again and again; one may be the first part of dst.
+// The last copy is cut where dst ends.
 func Repeat(dst, one []byte) {
 	n := 0
 	if len(dst) >= streamed {
@@ -24,8 +27,9 @@ func Repeat(dst, one []byte) {
 	}
 }
 
-// stream fills the begin of dst, as far as whole lines go, past the caches, and returns how many copies of one that is, in bytes: 0 where there are
-// no such stores, or where one does not fit into a register without a rest.
+// stream fills the begin of dst, as far as whole lines go, past the caches, and returns how many
+// copies of one that is, in bytes: 0 where there are no such stores, or where one does not fit into
+// a register without a rest.
 func stream(dst, one []byte) int {
 	if current.stream == nil || len(one) == 0 || vector%len(one) != 0 {
 		return 0

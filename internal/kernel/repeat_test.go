@@ -21,7 +21,8 @@ func pattern(n int) []byte {
 // wantRepeated fails unless b is one again and again.
 func wantRepeated(t rapid.TB, b, one []byte) {
 	t.Helper()
-	if !bytes.HasPrefix(one, b[:min(len(b), len(one))]) || len(b) > len(one) && !bytes.Equal(b[len(one):], b[:len(b)-len(one)]) {
+	if !bytes.HasPrefix(one, b[:min(len(b), len(one))]) ||
+		len(b) > len(one) && !bytes.Equal(b[len(one):], b[:len(b)-len(one)]) {
 		t.Fatalf("%d bytes are not %d again and again", len(b), len(one))
 	}
 }
@@ -36,7 +37,8 @@ func TestRepeatFillsAll(t *testing.T) {
 	})
 }
 
-// TestStreamKeepsThePhase begins at every place in a register: the copies must not depend on where the registers begin.
+// TestStreamKeepsThePhase begins at every place in a register: the copies must not depend on where
+// the registers begin.
 func TestStreamKeepsThePhase(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		onSomeMachine(t)
@@ -44,7 +46,8 @@ func TestStreamKeepsThePhase(t *testing.T) {
 		n, from := rapid.IntRange(0, 1000).Draw(t, "n"), rapid.IntRange(0, 40).Draw(t, "from")
 		room := make([]byte, from+n+64)
 		done := kernel.Stream(room[from:][:n], one)
-		if done%len(one) != 0 || done > n || kernel.Level() != "portable" && len(one) <= 32 && done < n-31-127-len(one) {
+		if done%len(one) != 0 || done > n ||
+			kernel.Level() != "portable" && len(one) <= 32 && done < n-31-127-len(one) {
 			t.Fatalf("%d of %d bytes are said to be filled with copies of %d", done, n, len(one))
 		}
 		wantRepeated(t, room[from:][:done], one)
@@ -68,7 +71,8 @@ func TestRepeatOfWhatIsLong(t *testing.T) {
 	})
 }
 
-// BenchmarkRepeat fills four buffers in turn, as processes do that write into memory which others have.
+// BenchmarkRepeat fills four buffers in turn, as processes do that write into memory which others
+// have.
 func BenchmarkRepeat(b *testing.B) {
 	for _, size := range []int{64, 4 << 10, 1 << 20, 16 << 20, 64 << 20} {
 		buffers := [4][]byte{}

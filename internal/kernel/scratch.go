@@ -2,9 +2,9 @@ package kernel
 
 import "unsafe"
 
-// Scratch is temporary space that grows to what the largest call needs and is used again by the next one. The zero
-// value is ready. One Scratch serves one call at a time; keep one per layer or per goroutine. Kernels that
-// take a *Scratch accept nil, and then allocate.
+// Scratch is temporary space that grows to what the largest call needs and is used again by the
+// next one. The zero value is ready. One Scratch serves one call at a time; keep one per layer or
+// per goroutine. Kernels that take a *Scratch accept nil, and then allocate.
 type Scratch struct{ slots [slotCount][]uint64 }
 
 // slot names the purposes for which one kernel needs space at the same time.

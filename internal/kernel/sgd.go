@@ -1,8 +1,8 @@
 package kernel
 
-// SGD takes one step of gradient descent, as torch.optim.SGD does: with d = g + weightDecay·p, buf becomes d on the first
-// step and momentum·buf + (1-dampening)·d on later ones, and p loses lr·buf, or lr·(d + momentum·buf) if nesterov.
-// buf is not used, and may be nil, if momentum is 0.
+// SGD takes one step of gradient descent, as torch.optim.SGD does: with d = g + weightDecay·p, buf
+// becomes d on the first step and momentum·buf + (1-dampening)·d on later ones, and p loses lr·buf,
+// or lr·(d + momentum·buf) if nesterov. buf is not used, and may be nil, if momentum is 0.
 func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nesterov, first bool) {
 	s := sgd[F]{momentum, dampening, weightDecay, nesterov, first}
 	g = g[:len(p)]
@@ -29,9 +29,9 @@ func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nestero
 	}
 }
 
-// SGDAtomic is [SGD] for parameters that other goroutines or processes change at the same time by SGDAtomic or
-// [AxpyAtomic]: each element is read atomically, and the step is added to it atomically, so that no step is lost. g and
-// buf belong to the caller alone.
+// SGDAtomic is [SGD] for parameters that other goroutines or processes change at the same time by
+// SGDAtomic or [AxpyAtomic]: each element is read atomically, and the step is added to it
+// atomically, so that no step is lost. g and buf belong to the caller alone.
 func SGDAtomic[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nesterov, first bool) {
 	s := sgd[F]{momentum, dampening, weightDecay, nesterov, first}
 	g = g[:len(p)]

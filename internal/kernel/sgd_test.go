@@ -31,7 +31,8 @@ func checkSGD[F kernel.Float](t *rapid.T) {
 	onSomeMachine(t)
 	n := rapid.IntRange(0, 40).Draw(t, "n")
 	some := rapid.SampledFrom([]F{0, 0.25, 0.5, 0.875})
-	lr, momentum, dampening, decay := some.Draw(t, "lr"), some.Draw(t, "momentum"), some.Draw(t, "dampening"), some.Draw(t, "decay")
+	lr, momentum, dampening, decay := some.Draw(t, "lr"), some.Draw(t, "momentum"), some.Draw(t, "dampening"),
+		some.Draw(t, "decay")
 	nesterov := rapid.Bool().Draw(t, "nesterov")
 	p := noise[F](rapid.Uint64().Draw(t, "p"), n)
 	atomic, buf, bufAtomic := append([]F{}, p...), noise[F](1, n), noise[F](2, n)
@@ -42,7 +43,8 @@ func checkSGD[F kernel.Float](t *rapid.T) {
 	for i := range 3 {
 		g := noise[F](uint64(i+3), n)
 		for j := range want {
-			want[j], wantBuf[j] = step(want[j], float64(g[j]), wantBuf[j], float64(lr), float64(momentum), float64(dampening), float64(decay), nesterov, i == 0)
+			want[j], wantBuf[j] = step(want[j], float64(g[j]), wantBuf[j], float64(lr), float64(momentum),
+				float64(dampening), float64(decay), nesterov, i == 0)
 		}
 		kernel.SGD(p, g, buf, lr, momentum, dampening, decay, nesterov, i == 0)
 		kernel.SGDAtomic(atomic, g, bufAtomic, lr, momentum, dampening, decay, nesterov, i == 0)
@@ -64,7 +66,8 @@ func checkAdam[F kernel.Float](t *rapid.T) {
 	onSomeMachine(t)
 	n := rapid.IntRange(0, 70).Draw(t, "n")
 	some := rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.875})
-	s := kernel.AdamStep{LR: some.Draw(t, "lr"), Beta1: some.Draw(t, "beta1"), Beta2: some.Draw(t, "beta2"), Eps: 0.125, WeightDecay: some.Draw(t, "decay"),
+	s := kernel.AdamStep{LR: some.Draw(t, "lr"), Beta1: some.Draw(t, "beta1"), Beta2: some.Draw(t, "beta2"),
+		Eps: 0.125, WeightDecay: some.Draw(t, "decay"),
 		Decoupled: rapid.Bool().Draw(t, "decoupled")}
 	p := noise[F](rapid.Uint64().Draw(t, "p"), n)
 	mean, square := make([]F, n), make([]F, n)
@@ -98,7 +101,8 @@ func checkRMSprop[F kernel.Float](t *rapid.T) {
 	onSomeMachine(t)
 	n := rapid.IntRange(0, 70).Draw(t, "n")
 	some := rapid.SampledFrom([]float64{0, 0.25, 0.5, 0.875})
-	s := kernel.RMSpropStep{LR: some.Draw(t, "lr"), Alpha: some.Draw(t, "alpha"), Eps: 0.125, WeightDecay: some.Draw(t, "decay")}
+	s := kernel.RMSpropStep{LR: some.Draw(t, "lr"), Alpha: some.Draw(t, "alpha"), Eps: 0.125,
+		WeightDecay: some.Draw(t, "decay")}
 	p, square := noise[F](rapid.Uint64().Draw(t, "p"), n), make([]F, n)
 	want, wantSquare := widen(p), make([]float64, n)
 	for step := range uint64(3) {

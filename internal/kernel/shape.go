@@ -1,10 +1,12 @@
 package kernel
 
-// ConvShape is the geometry of a two-dimensional convolution: N images of C channels and H×W pixels, OutC filters of
-// KH×KW, moved by StrideH and StrideW over images that are padded with PadH and PadW zeros on each side.
+// ConvShape is the geometry of a two-dimensional convolution: N images of C channels and H×W
+// pixels, OutC filters of KH×KW, moved by StrideH and StrideW over images that are padded with PadH
+// and PadW zeros on each side.
 //
-// With Groups, which divides C and OutC, each part of the filters sees only its part of the channels: a filter is (C/Groups, KH, KW).
-// Neighbours in a filter see pixels that are DilationH and DilationW apart. Zero stands for 1 in these three.
+// With Groups, which divides C and OutC, each part of the filters sees only its part of the
+// channels: a filter is (C/Groups, KH, KW). Neighbours in a filter see pixels that are DilationH
+// and DilationW apart. Zero stands for 1 in these three.
 type ConvShape struct{ N, C, H, W, OutC, KH, KW, StrideH, StrideW, PadH, PadW, Groups, DilationH, DilationW int }
 
 // OutH is how many rows an output image has.
@@ -28,15 +30,17 @@ func (s ConvShape) check() {
 		panic("kernel: a convolution needs channels, filters and a filter size of at least 1")
 	case s.StrideH < 1 || s.StrideW < 1 || s.PadH < 0 || s.PadW < 0:
 		panic("kernel: a convolution needs strides of at least 1 and no negative padding")
-	case s.Groups < 0 || s.DilationH < 0 || s.DilationW < 0 || s.C%max(1, s.Groups) != 0 || s.OutC%max(1, s.Groups) != 0:
+	case s.Groups < 0 || s.DilationH < 0 || s.DilationW < 0 || s.C%max(1, s.Groups) != 0 ||
+		s.OutC%max(1, s.Groups) != 0:
 		panic("kernel: the groups of a convolution divide its channels and its filters, and no dilation is negative")
 	case s.H+2*s.PadH < (s.KH-1)*max(1, s.DilationH)+1 || s.W+2*s.PadW < (s.KW-1)*max(1, s.DilationW)+1:
 		panic("kernel: the filter of a convolution is larger than its padded image")
 	}
 }
 
-// A geometry is a convolution with the sizes that follow from its shape, which loops do not divide for again. Of one with groups it
-// is that of each of them: C and OutC are those of a group, which lies in larger images.
+// A geometry is a convolution with the sizes that follow from its shape, which loops do not divide
+// for again. Of one with groups it is that of each of them: C and OutC are those of a group, which
+// lies in larger images.
 type geometry struct {
 	ConvShape
 	outH, outW int

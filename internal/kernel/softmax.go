@@ -2,7 +2,8 @@ package kernel
 
 import "math"
 
-// Softmax overwrites y with the exponentials of each row of x (rows×cols), divided by their sum. y may be x. Rows are divided between Threads goroutines.
+// Softmax overwrites y with the exponentials of each row of x (rows×cols), divided by their sum. y
+// may be x. Rows are divided between Threads goroutines.
 func Softmax[F Float](rows, cols int, x, y []F) {
 	rowwise(rows, cols, func(r int) {
 		x, y := x[r*cols:][:cols], y[r*cols:][:cols]
@@ -10,7 +11,8 @@ func Softmax[F Float](rows, cols int, x, y []F) {
 	})
 }
 
-// SoftmaxBackward overwrites dx with the gradient of [Softmax], from its output y and the gradient dy of that. dx may be dy.
+// SoftmaxBackward overwrites dx with the gradient of [Softmax], from its output y and the gradient
+// dy of that. dx may be dy.
 func SoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
 	rowwise(rows, cols, func(r int) {
 		y, dy, dx := y[r*cols:][:cols], dy[r*cols:][:cols], dx[r*cols:][:cols]
@@ -46,7 +48,8 @@ func expTo[F Float](shift F, x, y []F) (sum F) {
 	return sum
 }
 
-// LogSoftmax overwrites y with the logarithm of the softmax of each row of x (rows×cols). y may be x.
+// LogSoftmax overwrites y with the logarithm of the softmax of each row of x (rows×cols). y may be
+// x.
 func LogSoftmax[F Float](rows, cols int, x, y []F) {
 	for r := range rows {
 		logSoftmax(x[r*cols:][:cols], y[r*cols:][:cols])
@@ -70,7 +73,8 @@ func logSoftmax[F Float](x, y []F) {
 	}
 }
 
-// LogSoftmaxBackward overwrites dx with the gradient of [LogSoftmax], from its output y and the gradient dy of that. dx may be dy.
+// LogSoftmaxBackward overwrites dx with the gradient of [LogSoftmax], from its output y and the
+// gradient dy of that. dx may be dy.
 func LogSoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
 	for r := range rows {
 		y, dy, dx := y[r*cols:][:cols], dy[r*cols:][:cols], dx[r*cols:][:cols]

@@ -91,7 +91,8 @@ func TestTheLossesAreTheirFormulasAndSlopes(t *testing.T) {
 		for i, v := range x {
 			mse += (v - y[i]) * (v - y[i])
 		}
-		near(t, "losses", []float64{kernel.NLLLoss(rows, cols, x, target), kernel.MSELoss(x, y)}, []float64{nll, mse}, 20)
+		near(t, "losses", []float64{kernel.NLLLoss(rows, cols, x, target), kernel.MSELoss(x, y)},
+			[]float64{nll, mse}, 20)
 
 		kernel.NLLLossBackward(rows, cols, target, scale, dx)
 		slope(t, "x of NLLLoss", x, dx, func() float64 { return scale * kernel.NLLLoss(rows, cols, x, target) })

@@ -52,7 +52,8 @@ func NewConn(s Stream, limit int) *Conn { return &Conn{s: s, limit: limit, r: bu
 // Close ends the stream, and what goes on with it.
 func (c *Conn) Close() error { return c.s.Close() }
 
-// Send writes a frame. If ctx ends before it is written, the stream is closed: half a frame is of no use.
+// Send writes a frame. If ctx ends before it is written, the stream is closed: half a frame is of
+// no use.
 func (c *Conn) Send(ctx context.Context, kind byte, body []byte) error {
 	if len(body) > c.limit {
 		return fmt.Errorf("send %d bytes, of at most %d: %w", len(body), c.limit, ErrFrame)
@@ -72,8 +73,8 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte) error {
 	return nil
 }
 
-// Await waits for the first byte of a frame, or the end of the stream. If ctx has ended it says whether either is there already,
-// as far as the stream can tell.
+// Await waits for the first byte of a frame, or the end of the stream. If ctx has ended it says
+// whether either is there already, as far as the stream can tell.
 func (c *Conn) Await(ctx context.Context) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -154,7 +155,8 @@ func (c *Conn) why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrClosed, err)
 }
 
-// until has ctx end what is going on by a deadline. The function that it returns takes the deadline back.
+// until has ctx end what is going on by a deadline. The function that it returns takes the deadline
+// back.
 func until(ctx context.Context, setDeadline func(time.Time) error) func() {
 	if ctx.Done() == nil {
 		return func() {}

@@ -14,7 +14,8 @@ import (
 var (
 	// ErrKey is returned on both sides when they do not have the same key.
 	ErrKey = errors.New("link: wrong key")
-	// ErrPeer is returned when the other side does not speak this protocol, or another version of it.
+	// ErrPeer is returned when the other side does not speak this protocol, or another version of
+	// it.
 	ErrPeer = errors.New("link: not a peer of this version")
 )
 
@@ -24,9 +25,10 @@ var (
 //	client   hello 8 | nonce 32 | proof 32
 //	server   status 1 | proof 32         status 0, or 1 and zeroes
 //
-// A proof is HMAC-SHA256 by the key of: who proves it, the server's nonce, the client's nonce, the binding. The names of
-// the two sides keep one side's proof from being sent back to it, the nonces keep an old one from being used again, and the binding,
-// which on TLS is a secret of this very connection, keeps a proof from being passed on by somebody in the middle.
+// A proof is HMAC-SHA256 by the key of: the name of the side that proves it, the server's nonce,
+// the client's nonce, the binding. The names of the two sides keep one side's proof from being sent
+// back to it, the nonces keep an old one from being used again, and the binding, which on TLS is a
+// secret of this very connection, keeps a proof from being passed on by somebody in the middle.
 const (
 	nonceSize = 32
 	proofSize = sha256.Size
@@ -34,7 +36,8 @@ const (
 
 var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 1, 0} // the last two are the version, little-endian
 
-// Server proves the key to the client at the other end of rw, and has it proven. The caller sets a deadline.
+// Server proves the key to the client at the other end of rw, and has it proven. The caller sets a
+// deadline.
 func Server(rw io.ReadWriter, key, binding []byte) error {
 	if err := usable(key); err != nil {
 		return err

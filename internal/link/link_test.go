@@ -88,7 +88,8 @@ func TestAProofSentBackIsNone(t *testing.T) {
 }
 
 func TestWhoSpeaksOtherwiseIsNoPeer(t *testing.T) {
-	for _, text := range []string{"", "sho", "HTTP/1.1 400 Bad Request\r\n\r\n with more", "shoalL\x02\x00" + string(make([]byte, 100)), "shoalL\x01\x00short"} {
+	for _, text := range []string{"", "sho", "HTTP/1.1 400 Bad Request\r\n\r\n with more",
+		"shoalL\x02\x00" + string(make([]byte, 100)), "shoalL\x01\x00short"} {
 		a, b := pair(t)
 		go func() { a.Write([]byte(text)); a.Close() }()
 		wantErr(t, link.Client(b, []byte("key"), nil), link.ErrPeer)
@@ -120,7 +121,7 @@ func TestFramesArrive(t *testing.T) {
 	wantErr(t, x.Send(ctx, 0, make([]byte, 1<<20+1)), link.ErrFrame)
 }
 
-// Who stops waiting loses nothing: the frame is the next one's.
+// A receiver that stops waiting loses nothing: the frame is the next one's.
 func TestACancelledRecvLosesNoFrame(t *testing.T) {
 	ctx := watched(t)
 	a, b := pair(t)
@@ -201,7 +202,8 @@ func TestAFrameThatIsTooLongEndsTheStream(t *testing.T) {
 	}
 }
 
-// FuzzRecv feeds arbitrary bytes to a receiver, which returns frames, or an error of a type, and ends.
+// FuzzRecv feeds arbitrary bytes to a receiver, which returns frames, or an error of a type, and
+// ends.
 func FuzzRecv(f *testing.F) {
 	f.Add([]byte{3, 0, 0, 0, 'V', 1, 2, 3})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0})
@@ -223,8 +225,9 @@ func FuzzRecv(f *testing.F) {
 	})
 }
 
-// FuzzHandshake changes a byte of a true handshake, or ends one side's stream there: then who reads it does not believe the other one, and a handshake of
-// which nothing was changed is believed by both.
+// FuzzHandshake changes a byte of a true handshake, or ends one side's stream there: then who reads
+// it does not believe the other one, and a handshake of which nothing was changed is believed by
+// both.
 func FuzzHandshake(f *testing.F) {
 	for _, at := range []uint8{0, 6, 8, 39, 40, 71, 72, 200} {
 		f.Add(true, at, uint8(1), false, []byte("key"), []byte("binding"))
@@ -259,7 +262,8 @@ func FuzzHandshake(f *testing.F) {
 		case !spoiled.did && (reader != nil || writer != nil):
 			t.Errorf("a true handshake fails: %v, %v", serr, cerr)
 		case spoiled.did && !errors.Is(reader, link.ErrKey) && !errors.Is(reader, link.ErrPeer):
-			t.Errorf("byte %d was changed by %#x (cut: %v), and its reader says %v, its writer %v", at, mask, cut, reader, writer)
+			t.Errorf("byte %d was changed by %#x (cut: %v), and its reader says %v, its writer %v", at, mask,
+				cut, reader, writer)
 		}
 	})
 }
@@ -299,7 +303,8 @@ func FuzzBytes(f *testing.F) {
 			func(r *replay) error { return link.Server(r, []byte("key"), nil) },
 			func(r *replay) error { return link.Client(r, []byte("key"), nil) },
 		} {
-			if err := side(&replay{Reader: *bytes.NewReader(stream)}); !errors.Is(err, link.ErrKey) && !errors.Is(err, link.ErrPeer) {
+			if err := side(&replay{Reader: *bytes.NewReader(stream)}); !errors.Is(err, link.ErrKey) &&
+				!errors.Is(err, link.ErrPeer) {
 				t.Errorf("%q proves the key, or %v", stream, err)
 			}
 		}

@@ -1,6 +1,7 @@
-// Parity writes docs/parity.md from docs/parity.txt: each public name of torch.multiprocessing and of multiprocessing, its
-// counterpart here, and the test that proves it. It writes docs/acceptance.md from docs/acceptance.txt likewise. It fails if a test or
-// a Go name of a table does not exist.
+// Parity writes docs/parity.md from docs/parity.txt: each public name of torch.multiprocessing and
+// of multiprocessing, its counterpart here, and the test that proves it. It writes
+// docs/acceptance.md from docs/acceptance.txt likewise. It fails if a test or a Go name of a table
+// does not exist.
 package main
 
 import (

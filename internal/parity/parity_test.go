@@ -27,7 +27,8 @@ func TestThePagesAreUpToDate(t *testing.T) {
 }
 
 func TestTheTableIsChecked(t *testing.T) {
-	tree := &tree{tests: map[string]bool{"ipc.TestA": true}, names: map[string]bool{"ipc": true, "ipc.Queue": true, "ipc.Queue.Put": true}}
+	tree := &tree{tests: map[string]bool{"ipc.TestA": true},
+		names: map[string]bool{"ipc": true, "ipc.Queue": true, "ipc.Queue.Put": true}}
 	for _, c := range []struct{ text, want string }{
 		{"Queue | `ipc.Queue` |  | ipc.TestA", ""},
 		{"Queue.put | `ipc.Queue.Put` |  | ipc.TestA", ""},
@@ -50,15 +51,17 @@ func TestTheTableIsChecked(t *testing.T) {
 	}
 }
 
-// more are names that stand in no module which testdata/names.py looks at: methods of tensors, other packages, and the options
-// of PyTorch's Hogwild example.
-var more = strings.Fields(`Tensor.share_memory_ Tensor.is_shared Module.share_memory torch.from_file torch.frombuffer torch.manual_seed
+// more are names that stand in no module which testdata/names.py looks at: methods of tensors,
+// other packages, and the options of PyTorch's Hogwild example.
+var more = strings.Fields(
+	`Tensor.share_memory_ Tensor.is_shared Module.share_memory torch.from_file torch.frombuffer torch.manual_seed
 	torch.set_num_threads torch.save torch.load DataParallel init_process_group Module.state_dict resource_tracker
 	concurrent.futures.ProcessPoolExecutor ENV_VAR_PARALLEL_START default_collate_fn_map StatefulDataLoader.state_dict
 	--batch-size --test-batch-size --epochs --lr --momentum --seed --log-interval --num-processes --cuda --mps --device --save_model
 	--dry-run`)
 
-// recorded returns the public names of Python's own modules, which testdata/names.py has written down.
+// recorded returns the public names of Python's own modules, which testdata/names.py has written
+// down.
 func recorded(t *testing.T) (names []string) {
 	text, err := os.ReadFile("testdata/names.txt")
 	if err != nil {

@@ -19,8 +19,8 @@ type row struct {
 	tests []string // directory.Function
 }
 
-// parseRow reads `name | counterpart | note | tests`. A test that ends with a star has no directory,
-// and stands for all tests that begin so.
+// parseRow reads `name | counterpart | note | tests`. A test that ends with a star has no
+// directory, and stands for all tests that begin so.
 func parseRow(line string) (row, error) {
 	f := strings.Split(line, " | ")
 	if len(f) != 4 {
@@ -119,7 +119,8 @@ func (t *tree) check(r row) error {
 	return errors.Join(wrong...)
 }
 
-// testsOf returns the tests of a name, in whatever directories if it is a beginning followed by a star.
+// testsOf returns the tests of a name, in whatever directories if it is a beginning followed by a
+// star.
 func (t *tree) testsOf(name string) (there []string) {
 	begin, all := strings.CutSuffix(name, "*")
 	if !all && t.tests[name] {

@@ -5,8 +5,8 @@ import "strings"
 // modules may stand before a name in a title; the names that are recorded have none.
 var modules = strings.Fields("connection shared_memory sharedctypes managers pool torch nn reduction util")
 
-// namesIn returns the names of a title: each word, without its module as well, and those in parentheses with the class before
-// them.
+// namesIn returns the names of a title: each word, without its module as well, and those in
+// parentheses with the class before them.
 func namesIn(title string) (names []string) {
 	class, last := "", ""
 	for title != "" {

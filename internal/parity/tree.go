@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A tree has the tests of a project, by directory and function, and the exported names of its packages.
+// A tree has the tests of a project, by directory and function, and the exported names of its
+// packages.
 type tree struct {
 	tests map[string]bool // "ipc.TestX", and "shoal.TestX" for the root
 	names map[string]bool // "ipc.Queue", "ipc.Queue.Put", and "ipc"

@@ -5,10 +5,11 @@ import (
 	"io"
 )
 
-// A Decoder reads pickles that follow one another, with nothing between them and perhaps no end of the stream after them. It
-// may read ahead.
+// A Decoder reads pickles that follow one another, with nothing between them and perhaps no end of
+// the stream after them. It may read ahead.
 type Decoder struct {
-	// Persistent makes the value of a reference to something outside the pickle; where it is nil that is a [*Persistent].
+	// Persistent makes the value of a reference to something outside the pickle; where it is nil
+	// that is a [*Persistent].
 	Persistent func(id any) (any, error)
 
 	src     source
@@ -19,8 +20,8 @@ type Decoder struct {
 // Offset returns where in the stream the last pickle ended.
 func (d *Decoder) Offset() int64 { return d.src.at }
 
-// NewDecoder returns a decoder of what r has. The names of package builtins and collections that the table in the package comment
-// implies are always allowed.
+// NewDecoder returns a decoder of what r has. The names of package builtins and collections that
+// the table in the package comment implies are always allowed.
 func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
 	return &Decoder{src: source{r: r, room: make([]byte, buffer)}, globals: allowed, limits: limits.orDefaults()}
 }
@@ -28,14 +29,16 @@ func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
 // buffer is how many bytes are read ahead at most.
 const buffer = 4096
 
-// Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, and only then, the value is there
-// too, for whoever must give back what it names: the refused name and its calls are a Global and Objects in it.
+// Decode reads one pickle. The error is io.EOF where there is none. On a *GlobalError, and only
+// then, the value is there too, for whoever must give back what it names: the refused name and its
+// calls are a Global and Objects in it.
 func (d *Decoder) Decode() (any, error) {
 	if err := d.src.fill(); err != nil {
 		return nil, err
 	}
 	d.src.left = d.limits.Bytes
-	m := &machine{src: &d.src, globals: d.globals, persistent: d.Persistent, limits: d.limits, room: d.limits.Items, stack: make([]any, 0, stackRoom)}
+	m := &machine{src: &d.src, globals: d.globals, persistent: d.Persistent, limits: d.limits,
+		room: d.limits.Items, stack: make([]any, 0, stackRoom)}
 	v, op, err := m.run()
 	if err != nil {
 		return nil, &SyntaxError{d.src.at, op, err}
@@ -56,7 +59,8 @@ func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
 	return one(source{ahead: b}, int64(len(b)), allowed, limits)
 }
 
-// Read reads the one pickle that the n bytes of r are, without a copy of them as a whole. See Decode for the errors.
+// Read reads the one pickle that the n bytes of r are, without a copy of them as a whole. See
+// Decode for the errors.
 func Read(r io.Reader, n int64, allowed Globals, limits Limits) (any, error) {
 	return one(source{r: r, room: make([]byte, max(1, min(n, buffer)))}, n, allowed, limits)
 }

@@ -65,7 +65,8 @@ func children(v any) func(yield func(any) bool) {
 		case *Dict:
 			_ = yieldAll(yield, v.keys) && yieldAll(yield, v.values) && yield(v.Attrs)
 		case *Object:
-			_ = yield(v.Args) && (v.Kwargs == nil || yield(v.Kwargs)) && yield(v.State) && yieldAll(yield, v.List) && (v.Dict == nil || yield(v.Dict))
+			_ = yield(v.Args) && (v.Kwargs == nil || yield(v.Kwargs)) && yield(v.State) &&
+				yieldAll(yield, v.List) && (v.Dict == nil || yield(v.Dict))
 		}
 	}
 }

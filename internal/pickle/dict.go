@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Dict is a Python dict or OrderedDict: pairs in the order of their first insertion. The zero Dict is empty. Keys are equal
-// where they are in Python: 1, 1.0 and True are one key.
+// A Dict is a Python dict or OrderedDict: pairs in the order of their first insertion. The zero
+// Dict is empty. Keys are equal where they are in Python: 1, 1.0 and True are one key.
 type Dict struct {
 	Ordered bool // an OrderedDict
 	Attrs   any  // the state of an OrderedDict that has attributes, such as the _metadata of a state_dict
@@ -69,7 +69,8 @@ func (d *Dict) All() iter.Seq2[any, any] {
 	}
 }
 
-// NewDict returns a dict of string keys, in the order given: key, value, key, value. It panics where a key is no string.
+// NewDict returns a dict of string keys, in the order given: key, value, key, value. It panics
+// where a key is no string.
 func NewDict(pairs ...any) *Dict {
 	d := new(Dict)
 	for pair := range slices.Chunk(pairs, 2) {

@@ -18,9 +18,9 @@ type encoder struct {
 	depth int
 }
 
-// Marshal returns the pickle of v, which is of the types of the package comment, in protocol 2, 3, 4 or 5. What is one pointer
-// in v will be one object in Python. The error wraps ErrValue where v holds another type, and ErrLimit where it nests deeper
-// than 1000 values.
+// Marshal returns the pickle of v, which is of the types of the package comment, in protocol 2, 3,
+// 4 or 5. What is one pointer in v will be one object in Python. The error wraps ErrValue where v
+// holds another type, and ErrLimit where it nests deeper than 1000 values.
 func Marshal(v any, protocol int) ([]byte, error) { return encode(nil, v, protocol) }
 
 // Write writes what Marshal returns, without a copy of large bytes in v.
@@ -84,7 +84,8 @@ func (e *encoder) value(v any) error {
 	return nil
 }
 
-// shared writes what has an identity: in full the first time, and by its place in the memo after that.
+// shared writes what has an identity: in full the first time, and by its place in the memo after
+// that.
 func (e *encoder) shared(v any) error {
 	if e.remembered(v) {
 		return nil

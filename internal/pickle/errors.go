@@ -27,7 +27,8 @@ func (e *GlobalError) Error() string {
 // Unwrap returns ErrGlobal.
 func (e *GlobalError) Unwrap() error { return ErrGlobal }
 
-// A SyntaxError says where in the pickle its reading ended. Err wraps ErrFormat, ErrLimit or an error of the reader.
+// A SyntaxError says where in the pickle its reading ended. Err wraps ErrFormat, ErrLimit or an
+// error of the reader.
 type SyntaxError struct {
 	Offset int64 // of the first byte that was not read
 	Opcode byte

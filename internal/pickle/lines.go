@@ -11,7 +11,8 @@ import (
 // The opcodes of protocols 0 and 1 that are text: what they are about stands on lines.
 func init() {
 	ops[opInt] = lined((*source).line, func(m *machine, line string) error { return m.pushed(intLine(line)) })
-	ops[opLong] = lined((*source).line, func(m *machine, line string) error { return m.pushed(intLine(strings.TrimSuffix(line, "L"))) })
+	ops[opLong] = lined((*source).line,
+		func(m *machine, line string) error { return m.pushed(intLine(strings.TrimSuffix(line, "L"))) })
 	ops[opFloat] = lined((*source).line, func(m *machine, line string) error { return m.pushed(floatLine(line)) })
 	ops[opString] = lined((*source).longLine, func(m *machine, line string) error { return m.pushed(quoted(line)) })
 	ops[opUnicode] = lined((*source).longLine, func(m *machine, line string) error { return m.pushed(escaped(line)) })
@@ -94,7 +95,8 @@ func quoted(line string) (any, error) {
 	return ascii(b)
 }
 
-// escaped reads a str of Latin-1 in which \u and \U stand for what is beyond it, and nothing else is escaped.
+// escaped reads a str of Latin-1 in which \u and \U stand for what is beyond it, and nothing else
+// is escaped.
 func escaped(line string) (any, error) {
 	b := make([]byte, 0, len(line))
 	for at := 0; at < len(line); at++ {
@@ -161,7 +163,8 @@ func (m *machine) obj(v []any) error {
 	return m.call(v[0], Tuple(slices.Clone(v[1:])), nil, false)
 }
 
-// newObject makes what copyreg._reconstructor would: an object of a class, as protocols 0 and 1 write it whose base is object.
+// newObject makes what copyreg._reconstructor would: an object of a class, as protocols 0 and 1
+// write it whose base is object.
 func newObject(args Tuple) (any, error) {
 	class, err := argument[Global](args, 0)
 	if err != nil {

@@ -24,7 +24,8 @@ func protocols(t testing.TB) map[string][]byte {
 	return all
 }
 
-// One value is the same in all protocols, those of text among them: numbers of all sizes, bools, text beyond Latin-1, bytes, containers, an object.
+// One value is the same in all protocols, those of text among them: numbers of all sizes, bools,
+// text beyond Latin-1, bytes, containers, an object.
 func TestRegression_S4_4_PicklesOfProtocols0And1(t *testing.T) {
 	all := protocols(t)
 	want, err := Unmarshal(all["4"], inert, Limits{})
@@ -45,7 +46,8 @@ func TestRegression_S4_4_PicklesOfProtocols0And1(t *testing.T) {
 	} else if v, _ := d.Get("aA\n'\\"); v != "x'y" {
 		t.Errorf("%v", show(old))
 	}
-	for pickle, want := range map[string]any{"I01\n.": true, "I-7\n.": int64(-7), "L7L\n.": int64(7), "F-1e3\n.": -1000.0, "V\\u20ac\n.": "€", "\x80\x01I5\n.": int64(5)} {
+	for pickle, want := range map[string]any{"I01\n.": true, "I-7\n.": int64(-7), "L7L\n.": int64(7),
+		"F-1e3\n.": -1000.0, "V\\u20ac\n.": "€", "\x80\x01I5\n.": int64(5)} {
 		if got, err := Unmarshal([]byte(pickle), nil, Limits{}); err != nil || got != want {
 			t.Errorf("%q is %v, %v", pickle, got, err)
 		}

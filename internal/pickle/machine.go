@@ -49,7 +49,8 @@ func (m *machine) push(v any) error {
 	return nil
 }
 
-// above is how many values there are above the last mark, none of which an opcode may take from below it.
+// above is how many values there are above the last mark, none of which an opcode may take from
+// below it.
 func (m *machine) above() int {
 	if len(m.marks) == 0 {
 		return len(m.stack)
@@ -57,7 +58,8 @@ func (m *machine) above() int {
 	return len(m.stack) - m.marks[len(m.marks)-1]
 }
 
-// pop takes the upper n values, in the order in which they were pushed. The slice is valid until the next push.
+// pop takes the upper n values, in the order in which they were pushed. The slice is valid until
+// the next push.
 func (m *machine) pop(n int) ([]any, error) {
 	if m.above() < n {
 		return nil, malformed("the stack is short of values")

@@ -1,6 +1,7 @@
 package pickle
 
-// A memo has the values that a pickle refers to again, by number. Python numbers them one after the other.
+// A memo has the values that a pickle refers to again, by number. Python numbers them one after the
+// other.
 type memo struct {
 	dense  []any
 	sparse map[uint64]any // what was numbered in another way

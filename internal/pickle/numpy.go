@@ -34,7 +34,8 @@ type numpyType struct {
 
 func (t *numpyType) String() string { return string(t.order) + t.code }
 
-// NumpySize returns the bytes of an element of a numpy dtype such as "<f4". The error wraps ErrValue where that is no plain number.
+// NumpySize returns the bytes of an element of a numpy dtype such as "<f4". The error wraps
+// ErrValue where that is no plain number.
 func NumpySize(dtype string) (int, error) {
 	if len(dtype) < 3 || strings.IndexByte("<>|=", dtype[0]) < 0 {
 		return 0, fmt.Errorf("%w: numpy dtype %q", ErrValue, dtype)
@@ -96,7 +97,8 @@ func newScalar(args Tuple) (any, error) {
 	return &Scalar{t.String(), b}, nil
 }
 
-// newArray makes an array that BUILD fills. Python sends the elements of a mapped file, and not its name.
+// newArray makes an array that BUILD fills. Python sends the elements of a mapped file, and not its
+// name.
 func newArray(args Tuple) (any, error) {
 	g, err := argument[Global](args, 0)
 	if err != nil || g != (Global{"numpy", "ndarray"}) && g != (Global{"numpy", "memmap"}) {

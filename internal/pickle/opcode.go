@@ -1,6 +1,7 @@
 package pickle
 
-// The opcodes of the dialect, with Python's names. Those for extension codes and those for buffers outside the pickle are not in it.
+// The opcodes of the dialect, with Python's names. Those for extension codes and those for buffers
+// outside the pickle are not in it.
 const (
 	opMark            = '('
 	opStop            = '.'

@@ -83,7 +83,8 @@ func integer(width int, value func(uint64) int64) func(*machine) error {
 	}
 }
 
-// sized is an opcode of a length of so many bytes, and of a value of as many bytes. They are got by look where the value has none of them.
+// sized is an opcode of a length of so many bytes, and of a value of as many bytes. They are got by
+// look where the value has none of them.
 func sized(width int, get func(*source, uint64) ([]byte, error), value func([]byte) (any, error)) func(*machine) error {
 	return func(m *machine) error {
 		n, err := m.src.uint(width)
@@ -138,7 +139,8 @@ func withTop(m *machine, do func(any) error) error {
 	return do(v)
 }
 
-// pushed pushes what a function returned. A nil pointer in v is never pushed, since err is not nil then.
+// pushed pushes what a function returned. A nil pointer in v is never pushed, since err is not nil
+// then.
 func (m *machine) pushed(v any, err error) error {
 	if err != nil {
 		return err

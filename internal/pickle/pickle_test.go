@@ -142,7 +142,8 @@ func values(depth int) *rapid.Generator[any] {
 		case 14:
 			return &ByteArray{append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "bytearray")...)}
 		case 15:
-			return &Object{Class: Global{"m", "call"}, New: rapid.Bool().Draw(t, "new"), Args: append(Tuple{}, many()...),
+			return &Object{Class: Global{"m", "call"}, New: rapid.Bool().Draw(t, "new"),
+				Args:     append(Tuple{}, many()...),
 				HasState: true, State: values(depth-1).Draw(t, "state"), List: many()}
 		case 16:
 			n := rapid.IntRange(0, 5).Draw(t, "n")
@@ -174,7 +175,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestCaptures reads everything that old and new PyTorch wrote, and writes it so that it reads the same.
+// TestCaptures reads everything that old and new PyTorch wrote, and writes it so that it reads the
+// same.
 func TestCaptures(t *testing.T) {
 	for name, b := range captures(t) {
 		v, err := Unmarshal(b, inert, Limits{})
@@ -282,7 +284,8 @@ func TestUnwritable(t *testing.T) {
 
 // TestWrite streams large bytes from where they are, and reads them from a stream.
 func TestWrite(t *testing.T) {
-	v := Tuple{"before", bytes.Repeat([]byte("0123456789"), 50_000), &ByteArray{bytes.Repeat([]byte{1}, 100_000)}, "after"}
+	v := Tuple{"before", bytes.Repeat([]byte("0123456789"), 50_000),
+		&ByteArray{bytes.Repeat([]byte{1}, 100_000)}, "after"}
 	for protocol := minProtocol; protocol <= maxProtocol; protocol++ {
 		want, err := Marshal(v, protocol)
 		var got bytes.Buffer

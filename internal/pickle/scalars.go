@@ -47,7 +47,8 @@ func twosComplement(v *big.Int) []byte {
 	return b
 }
 
-// sized writes an opcode, the length of b and b. The three opcodes are those for lengths of 1, 4 and 8 bytes; 0 is none.
+// sized writes an opcode, the length of b and b. The three opcodes are those for lengths of 1, 4
+// and 8 bytes; 0 is none.
 func (e *encoder) sized(ops [3]byte, b []byte) error {
 	switch {
 	case len(b) < 1<<8 && ops[0] != 0:

@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// Skip reads up to the end of one pickle of any protocol, and makes nothing of it: whatever Python writes has an end here, also what
-// a Decoder refuses. The error is io.EOF where there is no pickle, and wraps ErrFormat where the input ends within one or has an
-// opcode of no protocol.
+// Skip reads up to the end of one pickle of any protocol, and makes nothing of it: whatever Python
+// writes has an end here, also what a Decoder refuses. The error is io.EOF where there is no
+// pickle, and wraps ErrFormat where the input ends within one or has an opcode of no protocol.
 func Skip(r *bufio.Reader) error {
 	if _, err := r.Peek(1); err != nil {
 		return err
@@ -32,7 +32,8 @@ func Skip(r *bufio.Reader) error {
 	}
 }
 
-// behind skips what is behind an opcode. Frames are not whole values, so what is in them is read like all else.
+// behind skips what is behind an opcode. Frames are not whole values, so what is in them is read
+// like all else.
 var behind = func() (all [256]func(*bufio.Reader) error) {
 	for _, row := range []struct {
 		ops  string

@@ -27,14 +27,16 @@ func TestSkipEndsWherePickleEnds(t *testing.T) {
 	if err := Skip(bufio.NewReader(strings.NewReader(""))); err != io.EOF {
 		t.Errorf("nothing: %v", err)
 	}
-	for _, cut := range []string{"\x80", "\x80\x04", "\x80\x04X\xff\xff\xff\xffabc", "cposix\nsystem", "\xff.", "\x8d\xff\xff\xff\xff\xff\xff\xff\xff"} {
+	for _, cut := range []string{"\x80", "\x80\x04", "\x80\x04X\xff\xff\xff\xffabc", "cposix\nsystem",
+		"\xff.", "\x8d\xff\xff\xff\xff\xff\xff\xff\xff"} {
 		if _, err := skipped([]byte(cut)); !errors.Is(err, ErrFormat) {
 			t.Errorf("%q: %v", cut, err)
 		}
 	}
 }
 
-// TestSkipKnowsEveryOpcode has Python list its opcodes, with those that only protocols 0 and 1 have.
+// TestSkipKnowsEveryOpcode has Python list its opcodes, with those that only protocols 0 and 1
+// have.
 func TestSkipKnowsEveryOpcode(t *testing.T) {
 	code := "import pickletools as p\n" +
 		"for o in p.opcodes: print('%02x' % ord(o.code), 0 if o.arg is None else o.arg.n)\n"
@@ -42,8 +44,10 @@ func TestSkipKnowsEveryOpcode(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no python3 to ask for its opcodes")
 	}
-	// What pickletools says of arguments: their bytes; -1 up to a newline, -2 to -5 after a length of one byte, of four, of four or of eight.
-	samples := map[string]string{"0": "", "-1": "1\nb\n", "-2": "\x02ab", "-3": "\x02\x00\x00\x00ab", "-4": "\x02\x00\x00\x00ab", "-5": "\x02\x00\x00\x00\x00\x00\x00\x00ab",
+	// What pickletools says of arguments: their bytes; -1 up to a newline, -2 to -5 after a length
+	// of one byte, of four, of four or of eight.
+	samples := map[string]string{"0": "", "-1": "1\nb\n", "-2": "\x02ab", "-3": "\x02\x00\x00\x00ab",
+		"-4": "\x02\x00\x00\x00ab", "-5": "\x02\x00\x00\x00\x00\x00\x00\x00ab",
 		"1": "a", "2": "ab", "4": "abcd", "8": "abcdefgh"}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) < 60 {
@@ -72,7 +76,8 @@ func TestSkipKnowsEveryOpcode(t *testing.T) {
 	}
 }
 
-// FuzzSkip wants every pickle that is understood to have its end in the same place when it is skipped.
+// FuzzSkip wants every pickle that is understood to have its end in the same place when it is
+// skipped.
 func FuzzSkip(f *testing.F) {
 	for _, b := range captures(f) {
 		f.Add(b)

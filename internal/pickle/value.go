@@ -14,7 +14,8 @@ type List struct{ Items []any }
 // A ByteArray is a Python bytearray.
 type ByteArray struct{ Bytes []byte }
 
-// An Object is a call that was not made: what REDUCE or NEWOBJ would have returned, with what was done to it after.
+// An Object is a call that was not made: what REDUCE or NEWOBJ would have returned, with what was
+// done to it after.
 type Object struct {
 	Class    Global
 	New      bool // NEWOBJ, an instance without a call of its __init__; otherwise REDUCE, a call
@@ -29,7 +30,8 @@ type Object struct {
 // A Persistent is a reference to something outside the pickle.
 type Persistent struct{ ID any }
 
-// A Constructor makes the value of a call. It must have no effect that is not undone by forgetting the value.
+// A Constructor makes the value of a call. It must have no effect that is not undone by forgetting
+// the value.
 type Constructor func(args Tuple) (any, error)
 
 // Globals says which names may be used. A nil Constructor lets calls become an Object.

@@ -1,5 +1,6 @@
-// Pictures writes docs/hogwild.svg and docs/arena.svg from one run of shoal hogwild on a terminal: what its screen shows at the end,
-// and what its domain answers, while it trains, to shm.Inspect. It needs the program script of util-linux, which has the terminal.
+// Pictures writes docs/hogwild.svg and docs/arena.svg from one run of shoal hogwild on a terminal:
+// what its screen shows at the end, and what its domain answers, while it trains, to shm.Inspect.
+// It needs the program script of util-linux, which has the terminal.
 package main
 
 import (
@@ -45,7 +46,8 @@ func draw(ctx context.Context, root string) error {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build the command: %w", err)
 	}
-	run := exec.CommandContext(ctx, "script", "-qec", fmt.Sprintf("stty cols %d rows 40; exec %s/%s", columns, bin, command), "/dev/null")
+	run := exec.CommandContext(ctx, "script", "-qec",
+		fmt.Sprintf("stty cols %d rows 40; exec %s/%s", columns, bin, command), "/dev/null")
 	run.Stderr = os.Stderr
 	out, err := run.StdoutPipe()
 	if err != nil {
@@ -66,7 +68,8 @@ func draw(ctx context.Context, root string) error {
 // worker is how the screen names one that has reported.
 var worker = regexp.MustCompile(`(worker \d+), pid (\d+)`)
 
-// watch returns the last screen of a program, and what its domain said when both workers had reported, with their titles by process.
+// watch returns the last screen of a program, and what its domain said when both workers had
+// reported, with their titles by process.
 func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]string, report shm.Report, err error) {
 	var s screen
 	for r := bufio.NewReader(out); ; {

@@ -12,7 +12,8 @@ type screen struct {
 	row   int
 }
 
-// control is a cursor movement up, the erasure of everything below, or anything else that a terminal is told.
+// control is a cursor movement up, the erasure of everything below, or anything else that a
+// terminal is told.
 var control = regexp.MustCompile(`\x1b\[\??(\d*)([A-Za-z])`)
 
 func (s *screen) write(text string) {

@@ -16,7 +16,8 @@ type drawing struct{ bytes.Buffer }
 // newDrawing has a light ground, since a page may be dark.
 func newDrawing(w, h int, ground string) *drawing {
 	d := new(drawing)
-	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-size="14">`+"\n", w, h)
+	fmt.Fprintf(d,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-size="14">`+"\n", w, h)
 	fmt.Fprintf(d, `<rect width="%d" height="%d" rx="8" fill="%s"/>`+"\n", w, h, ground)
 	return d
 }
@@ -42,7 +43,8 @@ func terminal(first string, lines []string) []byte {
 	lines = append([]string{first}, lines...)
 	d := newDrawing(columns*glyph+2*edge, len(lines)*line+2*edge, "#1d2630")
 	for i, text := range lines {
-		d.text(edge, edge+line*i+line*3/4, `font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" fill="#dde6ee"`, text)
+		d.text(edge, edge+line*i+line*3/4,
+			`font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" fill="#dde6ee"`, text)
 	}
 	return d.end()
 }
@@ -59,14 +61,17 @@ func arena(titles map[int]string, r shm.Report) []byte {
 		d.box(x, edge, box, 62, "#ffffff")
 		d.text(x+box/2, edge+26, sans+`font-weight="bold"`, titles[h.PID])
 		d.text(x+box/2, edge+48, sans, fmt.Sprintf("process %d", h.PID))
-		fmt.Fprintf(d, `<path d="M%d %d v52 m-5 -9 l5 9 l5 -9" stroke="#456" fill="none" stroke-width="2"/>`+"\n", x+box/2, edge+62)
+		fmt.Fprintf(d, `<path d="M%d %d v52 m-5 -9 l5 9 l5 -9" stroke="#456" fill="none" stroke-width="2"/>`+
+			"\n", x+box/2, edge+62)
 		d.text(x+box/2+62, edge+92, sans, "holds "+mebibytes(h.Bytes))
 		sum += h.Bytes
 	}
 	d.box(edge, 136, width-2*edge, 76, "#cfe3f2")
-	d.text(centre, 164, sans+`font-weight="bold"`, fmt.Sprintf("one arena: %d blocks, %s of memory", r.Stats.Blocks, mebibytes(r.Stats.Committed)))
+	d.text(centre, 164, sans+`font-weight="bold"`,
+		fmt.Sprintf("one arena: %d blocks, %s of memory", r.Stats.Blocks, mebibytes(r.Stats.Committed)))
 	d.text(centre, 190, sans, "the parameters of the network and the digits, once; each process maps all of it")
-	d.text(centre, 242, sans, fmt.Sprintf("Three processes hold %s, and the machine gives %s for it.", mebibytes(sum), mebibytes(r.Stats.Committed)))
+	d.text(centre, 242, sans, fmt.Sprintf("Three processes hold %s, and the machine gives %s for it.",
+		mebibytes(sum), mebibytes(r.Stats.Committed)))
 	return d.end()
 }
 

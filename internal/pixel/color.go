@@ -9,7 +9,8 @@ const (
 	oneHalf   = 1 << 15
 )
 
-// RGB writes the colours of a row of JPEG's luminance y and chrominance cb and cr, all as long as y.
+// RGB writes the colours of a row of JPEG's luminance y and chrominance cb and cr, all as long as
+// y.
 func RGB(r, g, b, y, cb, cr []uint8) {
 	n := len(y)
 	current.rgb(r[:n], g[:n], b[:n], y, cb[:n], cr[:n])

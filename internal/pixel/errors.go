@@ -27,5 +27,6 @@ func (e *DecodeError) Error() string {
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// A Place is asked for the memory of an image, c·h·w bytes, when its dimensions are known; its error ends the decoding.
+// A Place is asked for the memory of an image, c·h·w bytes, when its dimensions are known; its
+// error ends the decoding.
 type Place func(c, h, w int) ([]uint8, error)

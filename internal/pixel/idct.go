@@ -19,14 +19,15 @@ const (
 	c3072711026 = 25172
 )
 
-// IDCT writes the 8×8 pixels of a block to dst, whose rows are stride apart. coef and quant are in rows, not in zigzag; pixels are
-// what libjpeg's accurate integer transform makes of them.
+// IDCT writes the 8×8 pixels of a block to dst, whose rows are stride apart. coef and quant are in
+// rows, not in zigzag; pixels are what libjpeg's accurate integer transform makes of them.
 func IDCT(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 	_ = dst[7*stride+7]
 	current.idct(coef, quant, dst, stride)
 }
 
-// Flat writes size×size pixels of the block of a coefficient that stands alone: all of its pixels are alike.
+// Flat writes size×size pixels of the block of a coefficient that stands alone: all of its pixels
+// are alike.
 func Flat(dc int16, quant int32, dst []uint8, stride, size int) {
 	v := clamp((int32(dc)*quant+4)>>3 + 128)
 	for y := range size {

@@ -4,9 +4,10 @@ import "github.com/shoal-mp/shoal/internal/kernel"
 
 // loops is what differs between processors. Lengths have been checked.
 type loops struct {
-	idct        func(coef *[64]int16, quant *[64]int32, dst []uint8, stride int)
-	reduced     func(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int)
-	upsample    func(dst, src []uint8, first, n int)       // see Upsample: pixels first … first+n-1, which have neighbours
+	idct    func(coef *[64]int16, quant *[64]int32, dst []uint8, stride int)
+	reduced func(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int)
+	// see Upsample: pixels first … first+n-1, which have neighbours
+	upsample    func(dst, src []uint8, first, n int)
 	upsampleTwo func(dst, near, far []uint8, first, n int) // see UpsampleTwo
 	rgb         func(r, g, b, y, cb, cr []uint8)
 	float       func(dst []float32, src []uint8, scale, bias float32)
@@ -21,8 +22,10 @@ type loops struct {
 }
 
 var portable = loops{
-	idct: idctPortable, reduced: reducedPortable, upsample: upsamplePortable, upsampleTwo: upsampleTwoPortable, rgb: rgbPortable, float: floatPortable,
-	merge: mergePortable, split: splitPortable, add: addPortable, paeth: paethPortable, column: columnPortable, row: rowPortable,
+	idct: idctPortable, reduced: reducedPortable, upsample: upsamplePortable,
+	upsampleTwo: upsampleTwoPortable, rgb: rgbPortable, float: floatPortable,
+	merge: mergePortable, split: splitPortable, add: addPortable, paeth: paethPortable,
+	column: columnPortable, row: rowPortable,
 	bytes: mirrorPortable[uint8], floats: mirrorPortable[float32],
 }
 

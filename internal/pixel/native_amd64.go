@@ -122,7 +122,8 @@ func mirrorBy[T uint8 | float32](least int, loop func(rows, width int, src, dst 
 	}
 }
 
-// longest is about how many elements a loop is given at once, since the scheduler cannot interrupt it.
+// longest is about how many elements a loop is given at once, since the scheduler cannot interrupt
+// it.
 const longest = 1 << 16
 
 func native() *loops {

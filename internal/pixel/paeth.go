@@ -1,8 +1,8 @@
 package pixel
 
-// Paeth undoes the filter of a row of PNG: to each byte of raw it adds that of the three neighbours, step bytes to the left, above and both, which
-// is nearest to left + above - both. A byte behind dst may be
-// written, if it has the capacity.
+// Paeth undoes the filter of a row of PNG: to each byte of raw it adds that of the three
+// neighbours, step bytes to the left, above and both, which is nearest to left + above - both. A
+// byte behind dst may be written, if it has the capacity.
 func Paeth(dst, raw, above []uint8, step int) {
 	n := len(raw)
 	current.paeth(dst[:n], raw, above[:n], step)

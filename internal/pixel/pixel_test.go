@@ -151,7 +151,8 @@ func TestMirrorTurnsEachRow(t *testing.T) {
 			for i := range dst {
 				want := i/width*width + width - 1 - i%width
 				if dst[i] != uint8(want) || turned[i] != float32(want) {
-					t.Fatalf("%s, rows of %d: element %d is %d and %v, want %d", level, width, i, dst[i], turned[i], want)
+					t.Fatalf("%s, rows of %d: element %d is %d and %v, want %d", level, width, i, dst[i],
+						turned[i], want)
 				}
 			}
 		}

@@ -14,7 +14,8 @@ const (
 	c3624509785 = 29692
 )
 
-// Reduced writes a block as size×size pixels, 4×4 or 2×2, as libjpeg does where it makes an image smaller. See IDCT.
+// Reduced writes a block as size×size pixels, 4×4 or 2×2, as libjpeg does where it makes an image
+// smaller. See IDCT.
 func Reduced(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int) {
 	_ = dst[(size-1)*stride+size-1]
 	current.reduced(coef, quant, dst, stride, size)
@@ -48,7 +49,8 @@ func reducedPortable(coef *[64]int16, quant *[64]int32, dst []uint8, stride, siz
 	}
 }
 
-// toFour is the one-dimensional transform to four pixels, rounded to shift bits less. It leaves out the coefficient in the middle.
+// toFour is the one-dimensional transform to four pixels, rounded to shift bits less. It leaves out
+// the coefficient in the middle.
 func toFour(v *[8]int32, shift int) [4]int32 {
 	dc, even := v[0]<<(fraction+1), v[2]*c1847759065-v[6]*c0765366865
 	inner := v[1]*c1061594337 - v[3]*c2172734803 + v[5]*c1451774981 - v[7]*c0211164243

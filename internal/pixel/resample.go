@@ -1,6 +1,7 @@
 package pixel
 
-// weightBits is the precision of weights, that of Pillow for images of bytes: 32 bits less those of a pixel and two to spare.
+// weightBits is the precision of weights, that of Pillow for images of bytes: 32 bits less those of
+// a pixel and two to spare.
 const weightBits = 32 - 8 - 2
 
 // One is the weight of a pixel that is taken as it is.
@@ -16,7 +17,8 @@ type Weights struct {
 // At returns the weights of place i.
 func (w *Weights) At(i int) []int32 { return w.Weight[i*w.Taps:][:w.Taps] }
 
-// Row writes a resampled row of len(w.First) pixels. src has w.Taps pixels of any value behind its last one.
+// Row writes a resampled row of len(w.First) pixels. src has w.Taps pixels of any value behind its
+// last one.
 func Row(dst, src []uint8, w *Weights) {
 	current.row(dst[:len(w.First)], src, w)
 }

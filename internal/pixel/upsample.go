@@ -1,6 +1,7 @@
 package pixel
 
-// Upsample doubles a row: each new pixel is three parts the nearest old one and one part the next, as in libjpeg. dst has two pixels for each of src.
+// Upsample doubles a row: each new pixel is three parts the nearest old one and one part the next,
+// as in libjpeg. dst has two pixels for each of src.
 func Upsample(dst, src []uint8) {
 	n := len(src)
 	_ = dst[2*n-1]
@@ -21,7 +22,8 @@ func upsamplePortable(dst, src []uint8, first, n int) {
 	}
 }
 
-// UpsampleTwo doubles a row in both directions: it is one of two that lie between the rows near and far, three times as close to the first.
+// UpsampleTwo doubles a row in both directions: it is one of two that lie between the rows near and
+// far, three times as close to the first.
 func UpsampleTwo(dst, near, far []uint8) {
 	n := len(near)
 	_, _ = dst[2*n-1], far[n-1]
@@ -45,7 +47,8 @@ func upsampleTwoPortable(dst, near, far []uint8, first, n int) {
 	}
 }
 
-// UpsampleDown writes a row between near and far, three times as close to the first. lower says that it is the one below near.
+// UpsampleDown writes a row between near and far, three times as close to the first. lower says
+// that it is the one below near.
 func UpsampleDown(dst, near, far []uint8, lower bool) {
 	bias := 1
 	if lower {

@@ -10,7 +10,8 @@ import (
 
 const signature = "\x89PNG\r\n\x1a\n"
 
-// A Decoder decodes one image after the other. Its zero value is ready; it is for one goroutine at a time.
+// A Decoder decodes one image after the other. Its zero value is ready; it is for one goroutine at
+// a time.
 type Decoder struct {
 	data []byte
 	pos  int

@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// codes decompresses a block: literals, and matches with what was written before. Its state is in variables so that it is in registers. A match takes
-// up to 48 bits, of which there are 56.
+// codes decompresses a block: literals, and matches with what was written before. Its state is in
+// variables so that it is in registers. A match takes up to 48 bits, of which there are 56.
 func (z *inflater) codes() error {
 	in, pos, acc, n := z.in, z.pos, z.acc, z.n
 	out, at, size := z.out, z.at, z.size

@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pixel"
 )
 
-// slack is by how many bytes the output may be written beyond its end, so that matches are copied in words.
+// slack is by how many bytes the output may be written beyond its end, so that matches are copied
+// in words.
 const slack = 16
 
 // inflater undoes deflate, from a slice to a slice.
@@ -23,7 +24,8 @@ type inflater struct {
 	lengths             [320]uint8
 }
 
-// inflate fills out, but for its last slack bytes, with what in decompresses to. It returns how much of in was used, also with an error.
+// inflate fills out, but for its last slack bytes, with what in decompresses to. It returns how
+// much of in was used, also with an error.
 func (z *inflater) inflate(out, in []byte) (used int, err error) {
 	z.in, z.pos, z.acc, z.n = in, 0, 0, 0
 	z.out, z.at, z.size = out, 0, len(out)-slack
@@ -182,7 +184,8 @@ func (z *inflater) dynamic() error {
 			i++
 		}
 	}
-	if all[256] == 0 || !z.literals.build(all[:literals], literalBits, literalEntries[:]) || !z.distances.build(all[literals:], distanceBits, distanceEntries[:]) {
+	if all[256] == 0 || !z.literals.build(all[:literals], literalBits, literalEntries[:]) ||
+		!z.distances.build(all[literals:], distanceBits, distanceEntries[:]) {
 		return z.bad()
 	}
 	return nil

@@ -30,7 +30,8 @@ func TestInflateUndoesDeflate(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 2, 7, 100, 5000, 70_000, 300_000} {
 		for _, letters := range []int{1, 5, 60} {
-			for _, level := range []int{flate.NoCompression, flate.BestSpeed, flate.BestCompression, flate.HuffmanOnly} {
+			for _, level := range []int{flate.NoCompression, flate.BestSpeed, flate.BestCompression,
+				flate.HuffmanOnly} {
 				want := text(n, letters, r)
 				var packed bytes.Buffer
 				w, err := flate.NewWriter(&packed, level)
@@ -41,7 +42,8 @@ func TestInflateUndoesDeflate(t *testing.T) {
 				w.Close()
 				got, err := png.Inflate(packed.Bytes(), n)
 				if err != nil || !bytes.Equal(got, want) {
-					t.Errorf("%d bytes of %d letters at level %d: %v, equal: %v", n, letters, level, err, bytes.Equal(got, want))
+					t.Errorf("%d bytes of %d letters at level %d: %v, equal: %v", n, letters, level, err,
+						bytes.Equal(got, want))
 				}
 			}
 		}

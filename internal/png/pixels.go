@@ -9,7 +9,8 @@ import (
 // maxInflation bounds what a byte of a deflate stream can become: 258 bytes from two bits.
 const maxInflation = 1032
 
-// A pass is a part of an interlaced image: every dx-th pixel from x on, of every dy-th row from y on.
+// A pass is a part of an interlaced image: every dx-th pixel from x on, of every dy-th row from y
+// on.
 type pass struct{ x, y, dx, dy int }
 
 var (

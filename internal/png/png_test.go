@@ -75,7 +75,8 @@ func FuzzDecode(f *testing.F) {
 		var p pixeltest.Picture
 		var at *pixel.DecodeError
 		data = resum(data) // or nothing would get past them
-		if err := d.Decode(data, channels, p.Place); err != nil && (!errors.As(err, &at) || at.Offset < 0 || at.Offset > len(data)) {
+		if err := d.Decode(data, channels, p.Place); err != nil &&
+			(!errors.As(err, &at) || at.Offset < 0 || at.Offset > len(data)) {
 			t.Errorf("%v is no DecodeError within %d bytes", err, len(data))
 		}
 	})

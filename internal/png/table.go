@@ -60,8 +60,9 @@ func init() {
 	}
 }
 
-// build makes the table of codes of lengths bits, whose symbols have the entries of symbols. It reports whether there can be such codes: all that
-// are possible must be used, unless there is only one or none.
+// build makes the table of codes of lengths bits, whose symbols have the entries of symbols. It
+// reports whether there can be such codes: all that are possible must be used, unless there is only
+// one or none.
 func (t *table) build(lengths []uint8, width uint, symbols []entry) bool {
 	var counts, next [16]int
 	for _, l := range lengths {

@@ -169,7 +169,8 @@ func number(class Type, v float64) string {
 // c is a constant of float64.
 func c(v float64) string { return number(Float64, v) }
 
-// op returns an instruction of a class that computes: float64's multiplications and additions are rounded each by itself.
+// op returns an instruction of a class that computes: float64's multiplications and additions are
+// rounded each by itself.
 func op(name string, class Type) string {
 	if class.float() {
 		switch name {

@@ -7,8 +7,10 @@ import (
 
 // A Kernel is a module that Text writes. Kernels of one name have one text.
 type Kernel struct {
-	Name    string
-	Vector  int // of "dense": how many elements a thread takes, and of how many the first address is a multiple; 0 if there is no such entry
+	Name string
+	// of "dense": how many elements a thread takes, and of how many the first address is a
+	// multiple; 0 if there is no such entry
+	Vector  int
 	entries func() []*asm
 }
 
@@ -40,14 +42,16 @@ type access struct {
 	mode mode
 }
 
-// An each does something with each element of its operands, all of one shape. Its arguments are the number of elements, the place of the first, a
-// word for each operand (its address, or the number), extra words, and a layout, which the entry "dense" ignores.
+// An each does something with each element of its operands, all of one shape. Its arguments are the
+// number of elements, the place of the first, a word for each operand (its address, or the number),
+// extra words, and a layout, which the entry "dense" ignores.
 type each struct {
 	name     string
 	operands []access
 	extra    int
-	// body gets the values that are read and the addresses of what is pointed to, the element's place in row-major order, u64, and where the extra words
-	// are. It returns what is written and added.
+	// body gets the values that are read and the addresses of what is pointed to, the element's
+	// place in row-major order, u64, and where the extra words are. It returns what is written and
+	// added.
 	body func(a *asm, x []string, place string, extra int) []string
 }
 
@@ -108,7 +112,8 @@ func (e each) apply(a *asm, at []string, place string, extra int) {
 	}
 }
 
-// addAtomically adds for all processes that see the memory: those of the scope .gpu are the threads of this one. Of float32 it takes numbers too small to be normal for 0.
+// addAtomically adds for all processes that see the memory: those of the scope .gpu are the threads
+// of this one. Of float32 it takes numbers too small to be normal for 0.
 func (a *asm) addAtomically(t Type, address, v string) {
 	kind := string(t)
 	if t == Int64 {
@@ -144,7 +149,8 @@ func pick(s []string, which []int) (out []string) {
 	return out
 }
 
-// offsets moves addresses to where a layout, whose words begin at w, has element i. The outermost dimension needs no division.
+// offsets moves addresses to where a layout, whose words begin at w, has element i. The outermost
+// dimension needs no division.
 func (a *asm) offsets(w int, i string, addresses []string) {
 	rest, left := a.do("mov.u32", i), a.do("mov.u32", a.word("u32", w))
 	dim := a.do("add.u64", a.do("mov.u64", "args"), fmt.Sprint(8*(w+1)))

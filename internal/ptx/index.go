@@ -2,16 +2,19 @@ package ptx
 
 import "fmt"
 
-// Gather returns the kernel that reads each element where an index says: its operands are the output, the index, and the input, whose layout has
-// stride 0 along the indexed dimension; the extra word is its stride there.
+// Gather returns the kernel that reads each element where an index says: its operands are the
+// output, the index, and the input, whose layout has stride 0 along the indexed dimension; the
+// extra word is its stride there.
 func Gather(t Type) Kernel {
-	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 1, body: func(a *asm, x []string, _ string, extra int) []string {
-		return []string{a.load(t, a.indexed(x[2], x[1], extra))}
-	}}.kernel()
+	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 1,
+		body: func(a *asm, x []string, _ string, extra int) []string {
+			return []string{a.load(t, a.indexed(x[2], x[1], extra))}
+		}}.kernel()
 }
 
-// Scatter returns the kernel that writes each element where an index says, or adds it: its operands are the output, whose layout has stride 0 along the
-// indexed dimension, the index, and the input; the extra word is the output's stride there.
+// Scatter returns the kernel that writes each element where an index says, or adds it: its operands
+// are the output, whose layout has stride 0 along the indexed dimension, the index, and the input;
+// the extra word is the output's stride there.
 func Scatter(t Type, add bool) Kernel {
 	e := each{name: "Scatter", operands: []access{{t, points}, {Int64, reads}, {t, reads}}, extra: 1}
 	if add {
@@ -32,8 +35,9 @@ func (a *asm) indexed(base, index string, extra int) string {
 	return a.do("mad.lo.s64", index, a.word("s64", extra), base)
 }
 
-// accumulate adds atomically where there is no instruction for it, too: of what is true the sum is true, and narrow numbers are exchanged within
-// their word of 4 bytes until nobody else was there in between.
+// accumulate adds atomically where there is no instruction for it, too: of what is true the sum is
+// true, and narrow numbers are exchanged within their word of 4 bytes until nobody else was there
+// in between.
 func (a *asm) accumulate(t Type, address, v string) {
 	if t == Bool {
 		a.unless(a.do("setp.eq.s64", v, "0"), func() { a.store(t, address, v) })
@@ -65,7 +69,8 @@ func (a *asm) accumulate(t Type, address, v string) {
 			sum = a.do("cvt.u32.u16", sum)
 		}
 		sum = a.do("and.b32", a.do("shl.b32", sum, shift), mask)
-		a.set(seen, "atom.relaxed.sys.global.cas.b32", "["+word+"]", old, a.do("or.b32", a.do("and.b32", old, rest), sum))
+		a.set(seen, "atom.relaxed.sys.global.cas.b32", "["+word+"]", old,
+			a.do("or.b32", a.do("and.b32", old, rest), sum))
 		a.set(again, "setp.ne.u32", seen, old)
 	})
 }

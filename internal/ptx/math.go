@@ -36,7 +36,8 @@ func (a *asm) clamp(x string, lo, hi float64) string {
 	return a.do("max.f64", a.do("min.f64", x, c(hi)), c(lo))
 }
 
-// Logarithms and right angles in parts: the first has zeros at its end, so that small multiples of it are exact.
+// Logarithms and right angles in parts: the first has zeros at its end, so that small multiples of
+// it are exact.
 const (
 	ln2High = 0x1.62e42fee00000p-1
 	ln2Low  = math.Ln2 - ln2High
@@ -46,7 +47,8 @@ const (
 	rightLow    = -0x1.f1976b7ed8fbcp-110
 )
 
-// exp splits off a power of two, which it multiplies in two steps, since that itself may be too large or too small.
+// exp splits off a power of two, which it multiplies in two steps, since that itself may be too
+// large or too small.
 func exp(a *asm, t Type, x ...string) string {
 	v := a.clamp(x[0], -800, 800)
 	k := a.do("cvt.rni.f64.f64", a.do("mul.rn.f64", v, c(math.Log2E)))
@@ -86,7 +88,8 @@ func (a *asm) signOf(x, v string) string {
 	return a.do("or.b64", a.do("and.b64", v, "0x7fffffffffffffff"), sign)
 }
 
-// log takes the exponent off, and of what is left, between √½ and √2, the series of the area tangent.
+// log takes the exponent off, and of what is left, between √½ and √2, the series of the area
+// tangent.
 func log(a *asm, t Type, x ...string) string {
 	tiny := a.do("setp.lt.f64", x[0], c(0x1p-1022))
 	v := a.do("selp.f64", a.do("mul.rn.f64", x[0], c(0x1p54)), x[0], tiny)
@@ -122,7 +125,8 @@ func log1p(a *asm, t Type, x ...string) string {
 	return a.do("selp.f64", x[0], y, a.do("setp.eq.f64", x[0], c(0))) // -0 too
 }
 
-// sine is that of x and some right angles more. How many are in x is more than a number can hold if x is very large: then some are left, and it is done again.
+// sine is that of x and some right angles more. How many are in x is more than a number can hold if
+// x is very large: then some are left, and it is done again.
 func sine(more int) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		rest, quarter := a.do("mov.f64", x[0]), a.do("mov.s64", fmt.Sprint(more))
@@ -132,7 +136,8 @@ func sine(more int) opFunc {
 			for _, part := range []float64{rightHigh, rightMiddle, rightLow} {
 				a.set(rest, "fma.rn.f64", k, c(-part), rest)
 			}
-			small := a.do("selp.f64", k, c(0), a.do("setp.lt.f64", a.do("abs.f64", k), c(0x1p55))) // larger ones are multiples of 4
+			// larger ones are multiples of 4
+			small := a.do("selp.f64", k, c(0), a.do("setp.lt.f64", a.do("abs.f64", k), c(0x1p55)))
 			a.set(quarter, "add.s64", quarter, a.do("cvt.rzi.s64.f64", small))
 			a.set(again, "setp.gt.f64", a.do("abs.f64", rest), c(1))
 		})
@@ -145,7 +150,8 @@ func sine(more int) opFunc {
 	}
 }
 
-// erf is odd; what is left of it when x is taken out is fitted as a function of x² up to 6, where it has become 1.
+// erf is odd; what is left of it when x is taken out is fitted as a function of x² up to 6, where
+// it has become 1.
 func erf(a *asm, t Type, x ...string) string {
 	const end, n = 6, 60
 	size := a.do("min.f64", a.do("abs.f64", x[0]), c(end))
@@ -172,7 +178,8 @@ func erf(a *asm, t Type, x ...string) string {
 // chebyshev returns the first n coefficients of the series of f between -1 and 1.
 func chebyshev(n int, f func(float64) float64) []float64 {
 	out := make([]float64, n)
-	cosine := func(i int) float64 { return math.Cos(math.Pi / float64(2*n) * float64(i%(4*n))) } // of so many parts of a right angle
+	// of so many parts of a right angle
+	cosine := func(i int) float64 { return math.Cos(math.Pi / float64(2*n) * float64(i%(4*n))) }
 	for i := range out {
 		for j := range n {
 			out[i] += 2 / float64(n) * f(cosine(2*j+1)) * cosine(i*(2*j+1))
@@ -212,8 +219,8 @@ func power(a *asm, t Type, x ...string) string {
 	return y
 }
 
-// modulo has the sign of x. Each turn takes off all that a quotient of 53 bits can hold, exactly, since it was rounded down; where the quotient is no number, that of a
-// larger divisor is.
+// modulo has the sign of x. Each turn takes off all that a quotient of 53 bits can hold, exactly,
+// since it was rounded down; where the quotient is no number, that of a larger divisor is.
 func modulo(a *asm, x, y string) string {
 	rest, size := a.do("abs.f64", x), a.do("abs.f64", y)
 	rest = a.do("selp.f64", c(math.NaN()), rest, a.do("setp.eq.f64", rest, c(math.Inf(1))))

@@ -11,9 +11,10 @@ const (
 	loads     = Tile * tileDepth / BlockSize
 )
 
-// MatMul returns the kernel of products of matrices, with the one entry "matmul", for blocks of BlockSize: those of a tile of the product, row by row, and along z of the batch.
-// Its arguments are the rows, the columns and the inner dimension; the addresses of the product, a and b; the strides of each, in bytes, along
-// the batch, rows and columns; and beta, which is a float64.
+// MatMul returns the kernel of products of matrices, with the one entry "matmul", for blocks of
+// BlockSize: those of a tile of the product, row by row, and along z of the batch. Its arguments
+// are the rows, the columns and the inner dimension; the addresses of the product, a and b; the
+// strides of each, in bytes, along the batch, rows and columns; and beta, which is a float64.
 func MatMul(t Type) (Kernel, bool) {
 	if t == Bool {
 		return Kernel{}, false
@@ -62,10 +63,12 @@ func matmul(t Type) *asm {
 		for e := range loads {
 			n := a.do("add.u32", tid, fmt.Sprint(e*BlockSize))
 			k, i := a.do("and.b32", n, fmt.Sprint(tileDepth-1)), a.do("div.u32", n, fmt.Sprint(tileDepth))
-			a.fetch(t, of[1], a.do("add.u32", top, i), rows, a.do("add.u32", from, k), depth, a.at(sa, a.do("mad.lo.u32", k, fmt.Sprint(Tile), i), size))
+			a.fetch(t, of[1], a.do("add.u32", top, i), rows, a.do("add.u32", from, k), depth,
+				a.at(sa, a.do("mad.lo.u32", k, fmt.Sprint(Tile), i), size))
 			j := a.do("and.b32", n, fmt.Sprint(Tile-1))
 			k = a.do("div.u32", n, fmt.Sprint(Tile))
-			a.fetch(t, of[2], a.do("add.u32", from, k), depth, a.do("add.u32", left, j), columns, a.at(sb, a.do("mad.lo.u32", k, fmt.Sprint(Tile), j), size))
+			a.fetch(t, of[2], a.do("add.u32", from, k), depth, a.do("add.u32", left, j), columns,
+				a.at(sb, a.do("mad.lo.u32", k, fmt.Sprint(Tile), j), size))
 		}
 		a.emit("bar.sync 0")
 		pa, pb := a.at(sa, ty, size), a.at(sb, tx, size)

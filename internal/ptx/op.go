@@ -3,8 +3,9 @@ package ptx
 // An opFunc computes one element of its operands, which are of class t.
 type opFunc = func(a *asm, t Type, x ...string) string
 
-// Map returns the kernel of an operation of package tensor, by its name, on elements of the inputs' type; that of AddAtomic adds to its
-// first operand. The operands in memory and the numbers follow the output. It reports whether there is one.
+// Map returns the kernel of an operation of package tensor, by its name, on elements of the inputs'
+// type; that of AddAtomic adds to its first operand. The operands in memory and the numbers follow
+// the output. It reports whether there is one.
 func Map(name string, out Type, in ...Operand) (Kernel, bool) {
 	e := each{name: name, operands: []access{{out, writes}}}
 	for _, o := range in {
@@ -119,8 +120,10 @@ func with0(f opFunc) opFunc {
 func spread(a *asm, t Type, x string) string { return a.do(op("sub", t), x, x) }
 
 var onFloats = map[string]opFunc{
-	"Add": simple("add"), "Sub": simple("sub"), "Mul": simple("mul"), "Div": simple("div"), "Maximum": extreme("max"), "Minimum": extreme("min"),
-	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"), "Gt": comparing("gt"), "Ge": comparing("ge"),
+	"Add": simple("add"), "Sub": simple("sub"), "Mul": simple("mul"), "Div": simple("div"),
+	"Maximum": extreme("max"), "Minimum": extreme("min"),
+	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"),
+	"Gt": comparing("gt"), "Ge": comparing("ge"),
 	"IsNaN": func(a *asm, t Type, x ...string) string { return a.truth(a.do("setp.nan."+string(t), x[0], x[0])) },
 	"IsFinite": func(a *asm, t Type, x ...string) string {
 		s := spread(a, t, x[0])
@@ -130,14 +133,17 @@ var onFloats = map[string]opFunc{
 		s := spread(a, t, x[0])
 		return a.truth(a.do("and.pred", a.do("setp.nan."+string(t), s, s), a.do("setp.num."+string(t), x[0], x[0])))
 	},
-	"Neg": simple("neg"), "Abs": simple("abs"), "Relu": with0(extreme("max")), "Sign": sign, "Sqrt": simple("sqrt"), "Reciprocal": simple("rcp"),
+	"Neg": simple("neg"), "Abs": simple("abs"), "Relu": with0(extreme("max")), "Sign": sign,
+	"Sqrt": simple("sqrt"), "Reciprocal": simple("rcp"),
 	"Floor": rounding("rmi"), "Ceil": rounding("rpi"), "Round": rounding("rni"), "Trunc": rounding("rzi"),
 }
 
 var onIntegers = map[string]opFunc{
-	"Add": simple("add"), "Sub": simple("sub"), "Mul": simple("mul"), "Maximum": simple("max"), "Minimum": simple("min"),
-	"Pow": integerPower, "Remainder": integerRemainder, "FloorDivide": integerFloorDivide,
-	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"), "Gt": comparing("gt"), "Ge": comparing("ge"),
+	"Add": simple("add"), "Sub": simple("sub"), "Mul": simple("mul"), "Maximum": simple("max"),
+	"Minimum": simple("min"),
+	"Pow":     integerPower, "Remainder": integerRemainder, "FloorDivide": integerFloorDivide,
+	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"),
+	"Gt": comparing("gt"), "Ge": comparing("ge"),
 	"IsNaN": constant(0), "IsInf": constant(0), "IsFinite": constant(1),
 	"Neg": simple("neg"), "Abs": simple("abs"), "Relu": with0(simple("max")), "Sign": sign,
 	"Floor": same, "Ceil": same, "Round": same, "Trunc": same,
@@ -146,13 +152,15 @@ var onIntegers = map[string]opFunc{
 // onBools has what PyTorch defines: addition is or, multiplication is and.
 var onBools = map[string]opFunc{
 	"Add": simple("max"), "Mul": simple("min"), "Maximum": simple("max"), "Minimum": simple("min"), "Sign": same,
-	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"), "Gt": comparing("gt"), "Ge": comparing("ge"),
+	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"),
+	"Gt": comparing("gt"), "Ge": comparing("ge"),
 	"IsNaN": constant(0), "IsInf": constant(0), "IsFinite": constant(1),
 }
 
 // inFloat64 are the functions of fractions that are always computed in float64.
 var inFloat64 = map[string]opFunc{
-	"Exp": exp, "Expm1": expm1, "Log": log, "Log1p": log1p, "Sin": sine(0), "Cos": sine(1), "Tanh": tanh, "Sigmoid": sigmoid, "Erf": erf,
+	"Exp": exp, "Expm1": expm1, "Log": log, "Log1p": log1p, "Sin": sine(0), "Cos": sine(1), "Tanh": tanh,
+	"Sigmoid": sigmoid, "Erf": erf,
 	"Pow": power, "Remainder": remainder, "FloorDivide": floorDivide,
 	"Rsqrt": func(a *asm, t Type, x ...string) string { return a.do("rcp.rn.f64", a.do("sqrt.rn.f64", x[0])) },
 }
@@ -175,7 +183,8 @@ func integerPower(a *asm, t Type, x ...string) string {
 	return result
 }
 
-// down reports where a quotient was rounded up: where there is a rest, of another sign than the divisor.
+// down reports where a quotient was rounded up: where there is a rest, of another sign than the
+// divisor.
 func (a *asm) down(t Type, rest, divisor string) string {
 	zero := number(t, 0)
 	other := a.do("xor.pred", a.do("setp.lt."+string(t), rest, zero), a.do("setp.lt."+string(t), divisor, zero))

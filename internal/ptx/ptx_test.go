@@ -14,10 +14,14 @@ import (
 )
 
 var (
-	elements = []ptx.Type{ptx.Bool, ptx.Uint8, ptx.Int8, ptx.Int16, ptx.Int32, ptx.Int64, ptx.Float16, ptx.BFloat16, ptx.Float32, ptx.Float64}
-	ops      = []string{"Add", "Sub", "Mul", "Maximum", "Minimum", "Pow", "Remainder", "FloorDivide", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite",
-		"Neg", "Abs", "Relu", "Sign", "Floor", "Ceil", "Round", "Trunc", "Div", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "AddAtomic"}
-	pairs = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Maximum": true, "Minimum": true, "Pow": true, "Remainder": true, "FloorDivide": true,
+	elements = []ptx.Type{ptx.Bool, ptx.Uint8, ptx.Int8, ptx.Int16, ptx.Int32, ptx.Int64, ptx.Float16,
+		ptx.BFloat16, ptx.Float32, ptx.Float64}
+	ops = []string{"Add", "Sub", "Mul", "Maximum", "Minimum", "Pow", "Remainder", "FloorDivide", "Eq",
+		"Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite",
+		"Neg", "Abs", "Relu", "Sign", "Floor", "Ceil", "Round", "Trunc", "Div", "Exp", "Expm1", "Log",
+		"Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "AddAtomic"}
+	pairs = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Maximum": true, "Minimum": true,
+		"Pow": true, "Remainder": true, "FloorDivide": true,
 		"Eq": true, "Ne": true, "Lt": true, "Le": true, "Gt": true, "Ge": true, "Div": true}
 )
 
@@ -45,7 +49,8 @@ func kernels() (all []ptx.Kernel) {
 		}
 		add(ptx.Map("Copy", ptx.Float32, ptx.Operand{Type: t, Number: true}))
 		add(ptx.Map("Copy", ptx.Bool, ptx.Operand{Type: t}))
-		for _, kind := range []string{"Arithmetic", "RandomUniform", "RandomNormal", "RandomBernoulli", "RandomInteger"} {
+		for _, kind := range []string{"Arithmetic", "RandomUniform", "RandomNormal", "RandomBernoulli",
+			"RandomInteger"} {
 			add(ptx.Sequence(kind, t), true)
 		}
 	}
@@ -83,8 +88,10 @@ func kernels() (all []ptx.Kernel) {
 	}
 	for _, t := range []ptx.Type{ptx.Float32, ptx.Float64} {
 		for _, atomic := range []bool{false, true} {
-			for _, d := range []ptx.Descent{{Rule: "SGD"}, {Rule: "SGD", Momentum: true, First: true}, {Rule: "SGD", Momentum: true, Nesterov: true},
-				{Rule: "Adam"}, {Rule: "Adam", Decoupled: true}, {Rule: "Adam", AMSGrad: true}, {Rule: "Adagrad"}, {Rule: "RMSprop"}, {Rule: "RMSprop", Momentum: true, Centered: true}} {
+			for _, d := range []ptx.Descent{{Rule: "SGD"}, {Rule: "SGD", Momentum: true, First: true},
+				{Rule: "SGD", Momentum: true, Nesterov: true},
+				{Rule: "Adam"}, {Rule: "Adam", Decoupled: true}, {Rule: "Adam", AMSGrad: true},
+				{Rule: "Adagrad"}, {Rule: "RMSprop"}, {Rule: "RMSprop", Momentum: true, Centered: true}} {
 				d.Atomic = atomic
 				add(ptx.Descend(d, t))
 			}
@@ -108,7 +115,8 @@ func TestAllTextsAreWhatTheSimulatorReads(t *testing.T) {
 	}
 }
 
-// NVIDIA's own assembler has to take all texts, and to find registers for them without putting any into memory. scripts/ptxas runs this.
+// NVIDIA's own assembler has to take all texts, and to find registers for them without putting any
+// into memory. scripts/ptxas runs this.
 func TestAllTextsAssemble(t *testing.T) {
 	ptxas := os.Getenv("SHOAL_PTXAS")
 	if ptxas == "" {
@@ -123,7 +131,8 @@ func TestAllTextsAssemble(t *testing.T) {
 				if err := os.WriteFile(src, bytes.TrimSuffix(k.Text(), []byte{0}), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				said, err := exec.CommandContext(t.Context(), ptxas, "-v", "-arch="+target, "-o", out, src).CombinedOutput()
+				said, err := exec.CommandContext(t.Context(), ptxas, "-v", "-arch="+target, "-o", out,
+					src).CombinedOutput()
 				if err != nil {
 					t.Fatalf("%s: %v\n%s\n%s", k.Name, err, said, k.Text())
 				}
@@ -133,7 +142,8 @@ func TestAllTextsAssemble(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if spills := bytes.Count(said, []byte("bytes spill stores")); spills == 0 || bytes.Count(said, []byte(" 0 bytes spill stores")) != spills {
+				if spills := bytes.Count(said, []byte("bytes spill stores")); spills == 0 ||
+					bytes.Count(said, []byte(" 0 bytes spill stores")) != spills {
 					t.Errorf("%s has values in memory that belong in registers:\n%s", k.Name, said)
 				}
 			}

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// A reducer makes one element of many. What it knows of those that it has seen are some values of 8 bytes, or of the class that it computes in.
+// A reducer makes one element of many. What it knows of those that it has seen are some values of 8
+// bytes, or of the class that it computes in.
 type reducer struct {
 	class Type // of a value that is taken in
 	state []Type
@@ -18,16 +19,19 @@ type reducer struct {
 // BlockSize is how many threads a block has that reduces, or that multiplies matrices.
 const BlockSize = 256
 
-// Reduce returns the kernel of a reduction of package tensor, by its name, with the one entry "reduce". Its arguments are: the number of results, that of the
-// elements for each, and how many of them a part takes; the width of a block along those elements; by what a thread's number is divided to be
-// its place there, modulo the width, and by what to be its result's among those of the block; the bytes between the parts' results; the addresses of output and input; the
-// layout of the input and the output over the results; and that of the input over the elements of one.
+// Reduce returns the kernel of a reduction of package tensor, by its name, with the one entry
+// "reduce". Its arguments are: the number of results, that of the elements for each, and how many
+// of them a part takes; the width of a block along those elements; by what a thread's number is
+// divided to be its place there, modulo the width, and by what to be its result's among those of
+// the block; the bytes between the parts' results; the addresses of output and input; the layout of
+// the input and the output over the results; and that of the input over the elements of one.
 func Reduce(name string, out, in Type) (Kernel, bool) {
 	r, ok := reducerOf(name, in)
 	if !ok {
 		return Kernel{}, false
 	}
-	return Kernel{Name: fmt.Sprintf("%s %s of %s", name, out, in), entries: func() []*asm { return []*asm{r.entry(out, in)} }}, true
+	return Kernel{Name: fmt.Sprintf("%s %s of %s", name, out, in),
+		entries: func() []*asm { return []*asm{r.entry(out, in)} }}, true
 }
 
 func reducerOf(name string, in Type) (reducer, bool) {
@@ -94,7 +98,8 @@ func finding(class Type, first float64, before string) reducer {
 	}
 }
 
-// variance keeps how many there were, their mean, and the squares of what that leaves (Welford, 1962; Chan and others, 1979).
+// variance keeps how many there were, their mean, and the squares of what that leaves (Welford,
+// 1962; Chan and others, 1979).
 var variance = reducer{
 	class: Float64, state: []Type{Float64, Float64, Float64}, first: []float64{0, 0, 0},
 	take: func(a *asm, s []string, x, _ string) {
@@ -163,7 +168,8 @@ func (r reducer) entry(out, in Type) *asm {
 	return a
 }
 
-// together merges what the threads along a row of the block know, half of them into the other half, until the first knows all.
+// together merges what the threads along a row of the block know, half of them into the other half,
+// until the first knows all.
 func (r reducer) together(a *asm, state []string, along, slot, width, height string) {
 	for i := range state {
 		fmt.Fprintf(&a.shared, "\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize)

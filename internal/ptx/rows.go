@@ -5,13 +5,15 @@ import (
 	"math"
 )
 
-// A rowwise is what is done with rows of elements: each is reduced, and then its elements are written, or what it was reduced to.
+// A rowwise is what is done with rows of elements: each is reduced, and then its elements are
+// written, or what it was reduced to.
 type rowwise struct {
 	reducer
 	in    int // operands
 	taken func(r *rowAsm, i string) string
-	write func(r *rowAsm) func(i string) string // what is written to an element of the row, which is computed in float64
-	final func(r *rowAsm) string                // or for the row
+	// what is written to an element of the row, which is computed in float64
+	write func(r *rowAsm) func(i string) string
+	final func(r *rowAsm) string // or for the row
 }
 
 // A rowAsm writes a kernel of rows.
@@ -23,8 +25,10 @@ type rowAsm struct {
 	in, state                 []string
 }
 
-// Rows returns the kernel of a kind of tensor.RowOp: LogSoftmax, LogSoftmaxGradient or NLL, for a type of fractions, with the one entry "rows" for blocks of BlockSize. Its arguments are the number of
-// rows, of elements in each, and of threads for each; the number of classes and the factor; and the addresses of the output and the operands.
+// Rows returns the kernel of a kind of tensor.RowOp: LogSoftmax, LogSoftmaxGradient or NLL, for a
+// type of fractions, with the one entry "rows" for blocks of BlockSize. Its arguments are the
+// number of rows, of elements in each, and of threads for each; the number of classes and the
+// factor; and the addresses of the output and the operands.
 func Rows(kind string, t Type) (Kernel, bool) {
 	w, ok := rows[kind]
 	if !ok || !t.float() {
@@ -33,7 +37,8 @@ func Rows(kind string, t Type) (Kernel, bool) {
 	return Kernel{Name: fmt.Sprintf("%s %s", kind, t), entries: func() []*asm { return []*asm{w.entry(t)} }}, true
 }
 
-// NLLGradient returns the kernel of the gradient of NLL: its operands are the output, the targets and what all rows have, and the extra words the number of classes and the factor.
+// NLLGradient returns the kernel of the gradient of NLL: its operands are the output, the targets
+// and what all rows have, and the extra words the number of classes and the factor.
 func NLLGradient(t Type) (Kernel, bool) {
 	e := each{name: "NLLGradient", operands: []access{{t, writes}, {Int64, reads}, {t, reads}}, extra: 2}
 	e.body = func(a *asm, x []string, place string, extra int) []string {
@@ -93,7 +98,8 @@ func (r *rowAsm) element(operand int, i string) string { return r.value(r.addres
 
 func (r *rowAsm) put(address, v string) { r.store(r.t, address, r.cast(r.t.class(), Float64, v)) }
 
-// logSumExp keeps the largest of what it has seen, and the sum of what e is raised to by how far they are below it.
+// logSumExp keeps the largest of what it has seen, and the sum of what e is raised to by how far
+// they are below it.
 var logSumExp = reducer{
 	class: Float64, state: []Type{Float64, Float64}, first: []float64{math.Inf(-1), 0},
 	take:  func(a *asm, s []string, x, _ string) { a.addExp(s, x, c(1)) },

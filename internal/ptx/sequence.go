@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// Sequence returns the kernel of a kind of tensor.Sequence: Arithmetic, RandomUniform, RandomNormal, RandomBernoulli, RandomInteger, or RandomKept, which has an operand. Its extra
-// words are the key, A and B, and for RandomUniform by how much u is shifted and what it is divided by then; RandomInteger has From and Count in the place of A
-// and B.
+// Sequence returns the kernel of a kind of tensor.Sequence: Arithmetic, RandomUniform,
+// RandomNormal, RandomBernoulli, RandomInteger, or RandomKept, which has an operand. Its extra
+// words are the key, A and B, and for RandomUniform by how much u is shifted and what it is divided
+// by then; RandomInteger has From and Count in the place of A and B.
 func Sequence(kind string, out Type) Kernel {
 	e := each{name: kind, operands: []access{{out, writes}}, extra: 5}
 	if kind == "RandomKept" {
@@ -42,7 +43,8 @@ var sequences = map[string]func(a *asm, place string, word func(int) string) str
 		u, v := a.philox(place, word(0))
 		above := a.do("cvt.rn.f64.u64", a.do("add.u64", a.do("shr.u64", u, "11"), "1"))
 		radius := a.do("sqrt.rn.f64", a.do("mul.rn.f64", c(-2), log(a, Float64, a.do("mul.rn.f64", above, c(0x1p-53)))))
-		angle := a.do("mul.rn.f64", a.do("mul.rn.f64", c(2*math.Pi), a.do("cvt.rn.f64.u64", a.do("shr.u64", v, "11"))), c(0x1p-53))
+		angle := a.do("mul.rn.f64", a.do("mul.rn.f64", c(2*math.Pi),
+			a.do("cvt.rn.f64.u64", a.do("shr.u64", v, "11"))), c(0x1p-53))
 		z := a.do("mul.rn.f64", radius, sine(1)(a, Float64, angle))
 		return a.do("add.rn.f64", word(1), a.do("mul.rn.f64", word(2), z))
 	},
@@ -72,7 +74,8 @@ func (a *asm) philox(counter, key string) (u, v string) {
 	x := [4]string{low(counter), high(counter), a.do("mov.u32", "0"), a.do("mov.u32", "0")}
 	k := [2]string{low(key), high(key)}
 	for range 10 {
-		first, second := a.do("mul.wide.u32", x[0], fmt.Sprint(0xd2511f53)), a.do("mul.wide.u32", x[2], fmt.Sprint(0xcd9e8d57))
+		first, second := a.do("mul.wide.u32", x[0], fmt.Sprint(0xd2511f53)),
+			a.do("mul.wide.u32", x[2], fmt.Sprint(0xcd9e8d57))
 		x = [4]string{
 			a.do("xor.b32", a.do("xor.b32", high(second), x[1]), k[0]), low(second),
 			a.do("xor.b32", a.do("xor.b32", high(first), x[3]), k[1]), low(first),

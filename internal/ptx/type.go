@@ -37,7 +37,8 @@ func (t Type) Size() int {
 // float reports whether elements are fractions.
 func (t Type) float() bool { return t == Float16 || t == BFloat16 || t == Float32 || t == Float64 }
 
-// class is the type that elements are computed in: f32, f64, or s64 for whole numbers and what is true; of bits it is themselves.
+// class is the type that elements are computed in: f32, f64, or s64 for whole numbers and what is
+// true; of bits it is themselves.
 func (t Type) class() Type {
 	switch t {
 	case Float16, BFloat16, Float32:
@@ -95,7 +96,8 @@ func (a *asm) narrow(t Type, v string) string {
 	return v
 }
 
-// cast converts a value of one class to another, as the host does: fractions lose what is behind the point.
+// cast converts a value of one class to another, as the host does: fractions lose what is behind
+// the point.
 func (a *asm) cast(to, from Type, v string) string {
 	switch {
 	case to == from:

@@ -2,9 +2,10 @@ package ptx
 
 import "math"
 
-// The kernels of windows have one entry, "window", with an element of the output for each thread. Their arguments are the number of these, the addresses of the
-// output and the input, and for MaxPool that of the places; and then height and width of: the image, the places of the window, the window, its
-// steps, and the padding.
+// The kernels of windows have one entry, "window", with an element of the output for each thread.
+// Their arguments are the number of these, the addresses of the output and the input, and for
+// MaxPool that of the places; and then height and width of: the image, the places of the window,
+// the window, its steps, and the padding.
 
 // Unfold returns the kernel of im2col, of elements of so many bits.
 func Unfold(t Type) Kernel { return windowKernel("Unfold", t, unfold) }
@@ -64,7 +65,8 @@ func (w *windowAsm) index(which, y, x string, size [2]string) string {
 	return w.do("mad.lo.u32", w.do("mad.lo.u32", which, size[0], y), size[1], x)
 }
 
-// pixel returns where an element of a window at a place is, and whether that is within the image. What is before it is very large.
+// pixel returns where an element of a window at a place is, and whether that is within the image.
+// What is before it is very large.
 func (w *windowAsm) pixel(place, tap [2]string) (at [2]string, within string) {
 	var in [2]string
 	for i := range at {
@@ -103,7 +105,8 @@ func fold(w *windowAsm, t Type) {
 			from := w.do("add.u32", pair[0], w.padding()[i])
 			var rest string
 			place[i], rest = w.split(w.do("sub.u32", from, pair[1]), w.step()[i])
-			for _, p := range []string{w.do("setp.ge.u32", from, pair[1]), w.do("setp.eq.u32", rest, "0"), w.do("setp.lt.u32", place[i], w.places()[i])} {
+			for _, p := range []string{w.do("setp.ge.u32", from, pair[1]), w.do("setp.eq.u32", rest, "0"),
+				w.do("setp.lt.u32", place[i], w.places()[i])} {
 				if there != "" {
 					p = w.do("and.pred", there, p)
 				}
@@ -120,7 +123,8 @@ func fold(w *windowAsm, t Type) {
 
 func maxPool(w *windowAsm, t Type) {
 	r := finding(t.class(), math.Inf(-1), "gt")
-	state := []string{w.do("mov."+string(r.state[0]), limit(r.state[0], r.first[0])), w.do("mov.s64", limit(Int64, r.first[1]))}
+	state := []string{w.do("mov."+string(r.state[0]), limit(r.state[0], r.first[0])),
+		w.do("mov.s64", limit(Int64, r.first[1]))}
 	plane, py, px := w.box(w.i, w.places())
 	w.taps(func(ky, kx string) {
 		at, within := w.pixel([2]string{py, px}, [2]string{ky, kx})

@@ -21,7 +21,8 @@ type Table[T any] struct {
 	byName map[string]T
 }
 
-// Add adds a value. It panics with a text that begins with op, the function that the program has called, if the name is taken, or after Seal.
+// Add adds a value. It panics with a text that begins with op, the function that the program has
+// called, if the name is taken, or after Seal.
 func (t *Table[T]) Add(op, name string, v T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

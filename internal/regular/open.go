@@ -10,8 +10,8 @@ import (
 // ErrKind is wrapped where a path names something else: a folder, a pipe, a device.
 var ErrKind = errors.New("not a regular file")
 
-// Open is os.Open for regular files. It looks before it opens, since a pipe without a writer opens only when one comes. The error is a
-// *fs.PathError, and may wrap ErrKind.
+// Open is os.Open for regular files. It looks before it opens, since a pipe without a writer opens
+// only when one comes. The error is a *fs.PathError, and may wrap ErrKind.
 func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY) }
 
 // OpenFile is Open with the flags of os.OpenFile, which creates nothing.

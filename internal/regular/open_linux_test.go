@@ -22,12 +22,15 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	for path, want := range map[string]string{dir: "it is a folder; name a file in it", pipe: "it is a pipe or a device", os.DevNull: "it is a pipe or a device"} {
-		if _, err := Open(path); !errors.Is(err, ErrKind) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+	for path, want := range map[string]string{dir: "it is a folder; name a file in it",
+		pipe: "it is a pipe or a device", os.DevNull: "it is a pipe or a device"} {
+		if _, err := Open(path); !errors.Is(err, ErrKind) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), "none") != 1 {
+	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) ||
+		strings.Count(err.Error(), "none") != 1 {
 		t.Errorf("%v", err)
 	}
 }

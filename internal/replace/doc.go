@@ -1,2 +1,3 @@
-// Package replace writes files that are whole: whoever opens one finds the old content or the new, never a part.
+// Package replace writes files that are whole: an opener finds the old content or the new, never a
+// part.
 package replace

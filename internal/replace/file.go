@@ -48,8 +48,9 @@ func (f *File) finish(do func() error) error {
 	return err
 }
 
-// Create makes a file of another name in the directory of path. It takes path's place by Commit, and is removed by Discard. Who may read and
-// write it is as if it were written in its place: what the file that is there allows, or else what the umask leaves.
+// Create makes a file of another name in the directory of path. It takes path's place by Commit,
+// and is removed by Discard. Its permissions are as if it were written in its place: what the file
+// that is there allows, or else what the umask leaves.
 func Create(path string) (*File, error) {
 	other := "." + filepath.Base(path) + "." + strconv.FormatUint(rand.Uint64(), 36)
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), other), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
@@ -87,7 +88,8 @@ func (f *File) Discard() error {
 	return nil
 }
 
-// Write calls write with a new file, which then takes the place of the one at path. On an error there is nothing new at all.
+// Write calls write with a new file, which then takes the place of the one at path. On an error
+// there is nothing new at all.
 func Write(path string, write func(f *os.File) error) error {
 	f, err := Create(path)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What a program that ends has not finished is gone, and takes nobody's place afterwards; what it has finished stays.
+// What a program that ends has not finished is gone, and takes nobody's place afterwards; what it
+// has finished stays.
 func TestDiscardAll(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A new file has the mode that os.Create gives, under any umask; one that takes the place of another has that one's.
+// A new file has the mode that os.Create gives, under any umask; one that takes the place of
+// another has that one's.
 func TestModes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")

@@ -16,8 +16,9 @@ const Always = 64 << 20
 // Unknown stands for what a file can fill where nobody can say.
 const Unknown = -1
 
-// Check returns an error that wraps ErrLimit where the elements of a file are too many bytes: more than most, or where that is 0 than the
-// file can fill or this process may take without somebody being killed. remedy is how a user gets it all the same.
+// Check returns an error that wraps ErrLimit where the elements of a file are too many bytes: more
+// than most, or where that is 0 than the file can fill or this process may take without somebody
+// being killed. remedy is how a user gets it all the same.
 func Check(bytes, fills, most int64, remedy string) error {
 	if err := Plausible(bytes, fills, most, remedy); err != nil || most != 0 || bytes <= Always {
 		return err

@@ -25,7 +25,8 @@ func TestCheck(t *testing.T) {
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
-		case c.want != "" && (!errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "raise MaxBytes")):
+		case c.want != "" && (!errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "raise MaxBytes")):
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// A Source is the seed of a process, or of a goroutine that stands for one. Its methods may be called by several goroutines.
+// A Source is the seed of a process, or of a goroutine that stands for one. Its methods may be
+// called by several goroutines.
 type Source struct {
 	mu      sync.Mutex
 	initial uint64
@@ -47,7 +48,8 @@ func (s *Source) Watch(f func(seed uint64)) {
 	f(initial)
 }
 
-// Next returns the seed of the next thing that is started: a function of the seed and of how many there were before.
+// Next returns the seed of the next thing that is started: a function of the seed and of how many
+// there were before.
 func (s *Source) Next() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +57,8 @@ func (s *Source) Next() uint64 {
 	return Mix(s.initial, s.drawn)
 }
 
-// Mix returns a number that is as good as random, and always the same for the same numbers in the same order.
+// Mix returns a number that is as good as random, and always the same for the same numbers in the
+// same order.
 func Mix(numbers ...uint64) uint64 {
 	var h uint64
 	for _, n := range numbers {
@@ -72,7 +75,8 @@ func spread(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// Of is Mix for a worker: of its base, the name of its function, its rank, and how often it was started before.
+// Of is Mix for a worker: of its base, the name of its function, its rank, and how often it was
+// started before.
 func Of(base uint64, name string, rank, life int) uint64 {
 	h := Mix(base, uint64(rank), uint64(life))
 	for i := range len(name) {
@@ -86,7 +90,8 @@ type key struct{}
 // With returns a context whose Source is s.
 func With(ctx context.Context, s *Source) context.Context { return context.WithValue(ctx, key{}, s) }
 
-// From returns the Source of a context: that of the goroutine which stands for a process, or the process's.
+// From returns the Source of a context: that of the goroutine which stands for a process, or the
+// process's.
 func From(ctx context.Context) *Source {
 	if s, ok := ctx.Value(key{}).(*Source); ok {
 		return s

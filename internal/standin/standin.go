@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// IncludeKey is the environment variable that lists the folders of vendors' headers, as PATH does its own. Unless it is set, they are looked for where
-// CUDA's installer puts them.
+// IncludeKey is the environment variable that lists the folders of vendors' headers, as PATH does
+// its own. Unless it is set, they are looked for where CUDA's installer puts them.
 const IncludeKey = "SHOAL_CUDA_INCLUDE"
 
-// Compile makes a shared library of a source. It skips the test where there is no C compiler, or no source, as on a machine that has the test alone.
+// Compile makes a shared library of a source. It skips the test where there is no C compiler, or no
+// source, as on a machine that has the test alone.
 func Compile(t testing.TB, source string, flags ...string) (so string) {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -30,7 +31,8 @@ func Compile(t testing.TB, source string, flags ...string) (so string) {
 	return so
 }
 
-// Vendor returns the flags by which a stand-in has its types from a vendor's header. It skips the test where that is not found.
+// Vendor returns the flags by which a stand-in has its types from a vendor's header. It skips the
+// test where that is not found.
 func Vendor(t testing.TB, header string) (flags []string) {
 	t.Helper()
 	found := false

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Accept gives serve each connection that accept returns, until its error is os.ErrClosed. Any other passes, such as that no descriptor is
-// free: accept is called again, a second later at most.
+// Accept gives serve each connection that accept returns, until its error is os.ErrClosed. Any
+// other passes, such as that no descriptor is free: accept is called again, a second later at most.
 func Accept[C any](accept func() (C, error), serve func(C)) {
 	for pause := time.Duration(0); ; {
 		c, err := accept()

@@ -19,7 +19,8 @@ type Bell struct {
 	buf   [8]byte
 }
 
-// ListenBell binds the abstract address @name. The error wraps EADDRINUSE where somebody has it already.
+// ListenBell binds the abstract address @name. The error wraps EADDRINUSE where somebody has it
+// already.
 func ListenBell(name string) (*Bell, error) {
 	fd, err := datagramSocket()
 	if err == nil {
@@ -42,13 +43,13 @@ func ListenBell(name string) (*Bell, error) {
 	return b, nil
 }
 
-// Wait blocks in Go's poller until the bell has been rung since the last Wait, and takes all rings that are pending: many
-// may end one Wait. A ring may also come from a stranger, so what was waited for must be checked after
-// it. After Close the error is os.ErrClosed. It allocates nothing.
+// Wait blocks in Go's poller until the bell has been rung since the last Wait, and takes all rings
+// that are pending: many may end one Wait. A ring may also come from a stranger, so what was waited
+// for must be checked after it. After Close the error is os.ErrClosed. It allocates nothing.
 func (b *Bell) Wait() error { return pollError(b.raw.Read(b.drain)) }
 
-// takeAll reports whether at least one datagram was there. Any error but "empty" ends the wait too: the
-// next look at the shared memory decides, and a broken socket shows up at the next Wait.
+// takeAll reports whether at least one datagram was there. Any error but "empty" ends the wait too:
+// the next look at the shared memory decides, and a broken socket shows up at the next Wait.
 func (b *Bell) takeAll(fd uintptr) (rung bool) {
 	for {
 		_, err := unix.Read(int(fd), b.buf[:])
@@ -76,7 +77,8 @@ type BellAddr struct {
 	len uint32
 }
 
-// NewBellAddr returns the address of the bell that was hung as name, which may have at most 107 bytes.
+// NewBellAddr returns the address of the bell that was hung as name, which may have at most 107
+// bytes.
 func NewBellAddr(name string) BellAddr {
 	var a BellAddr
 	if len(name) > len(a.raw.path)-1 {
@@ -112,9 +114,9 @@ func datagramSocket() (int, error) {
 	return fd, nil
 }
 
-// Ring wakes the process that waits on the bell. It never blocks and allocates nothing. A bell whose queue is
-// full has a wake pending, and a bell that is gone has nobody to wake: both are success. After Close the
-// error is os.ErrClosed.
+// Ring wakes the process that waits on the bell. It never blocks and allocates nothing. A bell
+// whose queue is full has a wake pending, and a bell that is gone has nobody to wake: both are
+// success. After Close the error is os.ErrClosed.
 func (r *Ringer) Ring(addr *BellAddr) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -128,9 +130,10 @@ func (r *Ringer) Ring(addr *BellAddr) error {
 	return ringAfresh(addr)
 }
 
-// ringAfresh rings once more from a new socket. "Would block" means that the queue of the bell is full, or
-// that our own send buffer is: it holds every datagram that other, sleeping or stopped, processes have not
-// taken yet, and then this wake would be lost. A socket without such debts tells the two apart.
+// ringAfresh rings once more from a new socket. "Would block" means that the queue of the bell is
+// full, or that our own send buffer is: it holds every datagram that other, sleeping or stopped,
+// processes have not taken yet, and then this wake would be lost. A socket without such debts tells
+// the two apart.
 func ringAfresh(addr *BellAddr) error {
 	fd, err := datagramSocket()
 	if err != nil {
@@ -157,7 +160,8 @@ var ding = [1]byte{1}
 // ring sends one datagram. A raw system call is right because the socket never blocks.
 func ring(fd int, addr *BellAddr) syscall.Errno {
 	for {
-		// The pointers are converted in the argument list, which keeps what they point to in place for the call.
+		// The pointers are converted in the argument list, which keeps what they point to in place
+		// for the call.
 		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&ding)), 1,
 			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, uintptr(unsafe.Pointer(&addr.raw)), uintptr(addr.len))
 		if errno != unix.EINTR {

@@ -69,8 +69,8 @@ func TestManyRingsEndOneWait(t *testing.T) {
 	}
 }
 
-// The send buffer of one socket holds every datagram that its receivers have not taken; sleepers must not
-// be able to fill it and so silence the bell of a process that is awake.
+// The send buffer of one socket holds every datagram that its receivers have not taken; sleepers
+// must not be able to fill it and so silence the bell of a process that is awake.
 func TestRingReachesABellThoughManySleep(t *testing.T) {
 	r := ringer(t)
 	for n := range 64 {

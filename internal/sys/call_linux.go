@@ -22,7 +22,8 @@ func control(c syscall.Conn, do func(fd int) error) error {
 	return failed
 }
 
-// poll repeats a call on a non-blocking descriptor until it need not wait. wait is Read or Write of the descriptor's RawConn.
+// poll repeats a call on a non-blocking descriptor until it need not wait. wait is Read or Write of
+// the descriptor's RawConn.
 func poll(wait func(func(fd uintptr) (done bool)) error, call func(fd int) error) error {
 	var failed error
 	err := wait(func(fd uintptr) bool {
@@ -35,7 +36,8 @@ func poll(wait func(func(fd uintptr) (done bool)) error, call func(fd int) error
 	return failed
 }
 
-// pollError gives a name to the one error of a file's RawConn that has none: that the file is closed.
+// pollError gives a name to the one error of a file's RawConn that has none: that the file is
+// closed.
 func pollError(err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

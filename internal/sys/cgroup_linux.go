@@ -17,9 +17,9 @@ type cgroup struct {
 	unified bool   // version 2
 }
 
-// cgroups returns the groups of this process that govern controller ("memory", "cpu"): in every mounted hierarchy, the
-// process's own group first and then each ancestor up to the mount point. What lies above that is
-// not visible. A machine without control groups has none.
+// cgroups returns the groups of this process that govern controller ("memory", "cpu"): in every
+// mounted hierarchy, the process's own group first and then each ancestor up to the mount point.
+// What lies above that is not visible. A machine without control groups has none.
 func cgroups(root fs.FS, controller string) ([]cgroup, error) {
 	own, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -45,8 +45,8 @@ func cgroups(root fs.FS, controller string) ([]cgroup, error) {
 	return all, nil
 }
 
-// memberships parses /proc/self/cgroup, lines of hierarchy:controllers:path, and returns the path in the unified
-// hierarchy under true and in the controller's own under false.
+// memberships parses /proc/self/cgroup, lines of hierarchy:controllers:path, and returns the path
+// in the unified hierarchy under true and in the controller's own under false.
 func memberships(data []byte, controller string) map[bool]string {
 	paths := make(map[bool]string)
 	for line := range strings.Lines(string(data)) {
@@ -68,8 +68,8 @@ type cgroupMount struct {
 	unified    bool
 }
 
-// cgroupMounts parses /proc/self/mountinfo. A line is: id parent device top point options fields… - type
-// source options; version 1 names the controllers in the last.
+// cgroupMounts parses /proc/self/mountinfo. A line is: id parent device top point options fields… -
+// type source options; version 1 names the controllers in the last.
 func cgroupMounts(data []byte, controller string) []cgroupMount {
 	var all []cgroupMount
 	for line := range strings.Lines(string(data)) {
@@ -89,8 +89,9 @@ func cgroupMounts(data []byte, controller string) []cgroupMount {
 // unescape undoes the octal escapes of blanks, tabs, newlines and backslashes in mountinfo.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// lineage returns the directories of the group member and its ancestors, innermost first. A member outside of
-// what is mounted, as in a container with the host's view in /proc, leaves the mount point alone.
+// lineage returns the directories of the group member and its ancestors, innermost first. A member
+// outside of what is mounted, as in a container with the host's view in /proc, leaves the mount
+// point alone.
 func lineage(m cgroupMount, member string) []string {
 	point := strings.Trim(path.Clean(m.point), "/")
 	top := path.Clean("/" + m.top)
@@ -108,8 +109,8 @@ func lineage(m cgroupMount, member string) []string {
 	return append(dirs, path.Join(point, "."))
 }
 
-// number reads a file that holds one number; ok is false where the file is missing or says that there is no
-// limit, "max" or -1.
+// number reads a file that holds one number; ok is false where the file is missing or says that
+// there is no limit, "max" or -1.
 func (g cgroup) number(file string) (n int64, ok bool) {
 	data, err := fs.ReadFile(g.root, path.Join(g.dir, file))
 	if err != nil {
@@ -119,8 +120,8 @@ func (g cgroup) number(file string) (n int64, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// shared reports whether g holds a process that is neither this one nor its descendant, or another group besides inner,
-// the directory of ours in it. What cannot be read counts as shared.
+// shared reports whether g holds a process that is neither this one nor its descendant, or another
+// group besides inner, the directory of ours in it. What cannot be read counts as shared.
 func (g cgroup) shared(self int, inner string) bool {
 	entries, err := fs.ReadDir(g.root, g.dir)
 	if err != nil {
@@ -144,7 +145,8 @@ func (g cgroup) shared(self int, inner string) bool {
 	return false
 }
 
-// descends reports whether pid is self or a descendant of it. One that has ended meanwhile shares nothing.
+// descends reports whether pid is self or a descendant of it. One that has ended meanwhile shares
+// nothing.
 func descends(root fs.FS, pid, self int) bool {
 	for range 1 << 10 { // deeper than any tree of processes; the numbers may change while we read
 		if pid == self {
@@ -162,8 +164,9 @@ func descends(root fs.FS, pid, self int) bool {
 	return false
 }
 
-// readKeys parses a file of lines that begin with a name and a number, as /proc/meminfo and memory.stat are. Names keep their
-// colons; lines of another form and negative numbers, which no counter has, are left out.
+// readKeys parses a file of lines that begin with a name and a number, as /proc/meminfo and
+// memory.stat are. Names keep their colons; lines of another form and negative numbers, which no
+// counter has, are left out.
 func readKeys(root fs.FS, name string) (map[string]int64, error) {
 	data, err := fs.ReadFile(root, name)
 	if err != nil {

@@ -162,12 +162,15 @@ func TestHeadroomKeepsAReserve(t *testing.T) {
 		m    sys.Memory
 		want int64
 	}{
-		"a tenth of a big machine":    {sys.Memory{Total: 100 * gib, Available: 50 * gib, CgroupLimit: -1}, 40 * gib},
-		"256 MiB of a middling one":   {sys.Memory{Total: 2 * gib, Available: gib, CgroupLimit: -1}, gib - 256*mib},
-		"a quarter of a small group":  {sys.Memory{Total: 100 * gib, Available: 50 * gib, CgroupLimit: 256 * mib}, 192 * mib},
-		"cache counts as room":        {sys.Memory{Total: 100 * gib, Available: 50 * gib, CgroupLimit: 10 * gib, CgroupUsage: 10 * gib, CgroupReclaimable: 3 * gib}, 2 * gib},
-		"the machine may be tighter":  {sys.Memory{Total: 100 * gib, Available: 11 * gib, CgroupLimit: 50 * gib}, gib},
-		"nothing is never negative":   {sys.Memory{Total: 100 * gib, Available: 50 * gib, CgroupLimit: gib, CgroupUsage: 2 * gib}, 0},
+		"a tenth of a big machine":  {sys.Memory{Total: 100 * gib, Available: 50 * gib, CgroupLimit: -1}, 40 * gib},
+		"256 MiB of a middling one": {sys.Memory{Total: 2 * gib, Available: gib, CgroupLimit: -1}, gib - 256*mib},
+		"a quarter of a small group": {sys.Memory{Total: 100 * gib, Available: 50 * gib,
+			CgroupLimit: 256 * mib}, 192 * mib},
+		"cache counts as room": {sys.Memory{Total: 100 * gib, Available: 50 * gib,
+			CgroupLimit: 10 * gib, CgroupUsage: 10 * gib, CgroupReclaimable: 3 * gib}, 2 * gib},
+		"the machine may be tighter": {sys.Memory{Total: 100 * gib, Available: 11 * gib, CgroupLimit: 50 * gib}, gib},
+		"nothing is never negative": {sys.Memory{Total: 100 * gib, Available: 50 * gib, CgroupLimit: gib,
+			CgroupUsage: 2 * gib}, 0},
 		"a machine that is exhausted": {sys.Memory{Total: 100 * gib, Available: gib, CgroupLimit: -1}, 0},
 	} {
 		if got := c.m.Headroom(); got != c.want {
@@ -185,7 +188,8 @@ func TestOOMKillsOfFixtures(t *testing.T) {
 		"v2": {tree(machine, v2, under("sys/fs/cgroup/user/app", map[string]string{
 			"memory.events": "low 0\noom 5\noom_kill 3\noom_group_kill 9\n", "cgroup.procs": "42\n"})), 3, false},
 		"v1 shared": {tree(machine, v1, under("sys/fs/cgroup/memory/user/app", map[string]string{
-			"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n", "cgroup.procs": "42\n7\n"})), 4, true},
+			"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n",
+			"cgroup.procs":       "42\n7\n"})), 4, true},
 		"the machine's where no group counts": {tree(machine), 11, true},
 	} {
 		if n, shared, err := sys.OOMKillsIn(c.root, self); n != c.n || shared != c.shared || err != nil {
@@ -209,11 +213,15 @@ func TestCPUsOfFixtures(t *testing.T) {
 		"v2 2 are 2":        {tree(v2, map[string]string{app2 + "cpu.max": "200000 100000\n"}), 2},
 		"v2 0.1 are 1":      {tree(v2, map[string]string{app2 + "cpu.max": "10000 100000\n"}), 1},
 		"v2 above affinity": {tree(v2, map[string]string{app2 + "cpu.max": "6400000 100000\n"}), 16},
-		"v2 ancestor":       {tree(v2, map[string]string{app2 + "cpu.max": "400000 100000\n", "sys/fs/cgroup/user/cpu.max": "200000 100000"}), 2},
-		"v1 none":           {tree(v1, map[string]string{app1 + "cpu.cfs_quota_us": "-1\n", app1 + "cpu.cfs_period_us": "100000\n"}), 16},
-		"v1":                {tree(v1, map[string]string{app1 + "cpu.cfs_quota_us": "300000\n", app1 + "cpu.cfs_period_us": "100000\n"}), 3},
-		"hybrid":            {tree(hybrid, map[string]string{app1 + "cpu.cfs_quota_us": "300000\n", app1 + "cpu.cfs_period_us": "100000\n"}), 3},
-		"nonsense":          {tree(v2, map[string]string{app2 + "cpu.max": "many 0\n"}), 16},
+		"v2 ancestor": {tree(v2, map[string]string{app2 + "cpu.max": "400000 100000\n",
+			"sys/fs/cgroup/user/cpu.max": "200000 100000"}), 2},
+		"v1 none": {tree(v1, map[string]string{app1 + "cpu.cfs_quota_us": "-1\n",
+			app1 + "cpu.cfs_period_us": "100000\n"}), 16},
+		"v1": {tree(v1, map[string]string{app1 + "cpu.cfs_quota_us": "300000\n",
+			app1 + "cpu.cfs_period_us": "100000\n"}), 3},
+		"hybrid": {tree(hybrid,
+			map[string]string{app1 + "cpu.cfs_quota_us": "300000\n", app1 + "cpu.cfs_period_us": "100000\n"}), 3},
+		"nonsense": {tree(v2, map[string]string{app2 + "cpu.max": "many 0\n"}), 16},
 	} {
 		if got := sys.CPUsIn(c.root, 16); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
@@ -275,8 +283,8 @@ func TestThisMachineAnswers(t *testing.T) {
 	}
 }
 
-// FuzzCgroup feeds arbitrary bytes to everything that reads control groups: no input may panic, and every answer must
-// stay within what it means.
+// FuzzCgroup feeds arbitrary bytes to everything that reads control groups: no input may panic, and
+// every answer must stay within what it means.
 func FuzzCgroup(f *testing.F) {
 	f.Add(v2["proc/self/cgroup"], v2["proc/self/mountinfo"], "max\n", "inactive_file 5\n", "42\n")
 	f.Add(v1["proc/self/cgroup"], v1["proc/self/mountinfo"], "1024\n", "hierarchical_memory_limit 5\n", "42\n7\n")
@@ -285,8 +293,10 @@ func FuzzCgroup(f *testing.F) {
 		root := tree(machine, map[string]string{
 			"proc/self/cgroup": cgroup, "proc/self/mountinfo": mountinfo, "proc/cpuinfo": stat,
 		})
-		for _, dir := range []string{"sys/fs/cgroup", "sys/fs/cgroup/user/app", "sys/fs/cgroup/memory/user/app", "sys/fs/cgroup/cpu,cpuacct"} {
-			for _, file := range []string{"memory.max", "memory.current", "memory.limit_in_bytes", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"} {
+		for _, dir := range []string{"sys/fs/cgroup", "sys/fs/cgroup/user/app",
+			"sys/fs/cgroup/memory/user/app", "sys/fs/cgroup/cpu,cpuacct"} {
+			for _, file := range []string{"memory.max", "memory.current", "memory.limit_in_bytes", "cpu.max",
+				"cpu.cfs_quota_us", "cpu.cfs_period_us"} {
 				root.(fstest.MapFS)[dir+"/"+file] = &fstest.MapFile{Data: []byte(value)}
 			}
 			for _, file := range []string{"memory.stat", "memory.events", "memory.oom_control"} {
@@ -317,7 +327,8 @@ func FuzzStat(f *testing.F) {
 	f.Add(")", "Pss: 99999999999999999999")
 	f.Fuzz(func(t *testing.T, stat, status string) {
 		root := tree(map[string]string{
-			"proc/42/stat": stat, "proc/42/status": status, "proc/42/smaps_rollup": status, "proc/42/task/42/status": status,
+			"proc/42/stat": stat, "proc/42/status": status, "proc/42/smaps_rollup": status,
+			"proc/42/task/42/status": status,
 		})
 		if n, err := sys.StartTimeIn(root, self); err != nil && n != 0 {
 			t.Errorf("start time %d with %v", n, err)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Monotonic returns the time since boot on the clock that all processes of the machine share. A time.Time loses its monotonic
-// part when it crosses to another process.
+// Monotonic returns the time since boot on the clock that all processes of the machine share. A
+// time.Time loses its monotonic part when it crosses to another process.
 func Monotonic() time.Duration { return clock(unix.CLOCK_MONOTONIC) }
 
 // ProcessTime returns how long the threads of this process have computed, together.

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// CPUs returns how many processors this process can keep busy: the smaller of its affinity mask at start and the
-// quota of its control groups and all their visible ancestors, rounded up. At least 1.
+// CPUs returns how many processors this process can keep busy: the smaller of its affinity mask at
+// start and the quota of its control groups and all their visible ancestors, rounded up. At least
+// 1.
 func CPUs() int { return cpus(rootFS(), runtime.NumCPU()) }
 
 func cpus(root fs.FS, affinity int) int {
@@ -22,8 +23,8 @@ func cpus(root fs.FS, affinity int) int {
 	return max(affinity, 1)
 }
 
-// CPUQuota returns how many processors' time the control groups of this process and all their visible ancestors allow, 0 where
-// there is no limit.
+// CPUQuota returns how many processors' time the control groups of this process and all their
+// visible ancestors allow, 0 where there is no limit.
 func CPUQuota() float64 { return quotaCPUs(rootFS()) }
 
 func quotaCPUs(root fs.FS) (least float64) {
@@ -61,8 +62,8 @@ type CPUTime struct{ Busy, Idle time.Duration }
 // MachineTime returns the time of the machine's processors, to the hundredth of a second.
 func MachineTime() (CPUTime, error) { return machineTime(rootFS()) }
 
-// machineTime reads the first line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks of 10 ms. What
-// follows is part of the first two.
+// machineTime reads the first line of /proc/stat: user nice system idle iowait irq softirq steal,
+// in ticks of 10 ms. What follows is part of the first two.
 func machineTime(root fs.FS) (t CPUTime, err error) {
 	data, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
@@ -87,7 +88,8 @@ func machineTime(root fs.FS) (t CPUTime, err error) {
 	return t, nil
 }
 
-// cpuQuota returns the microseconds of processor time that the group has in each period; quota is 0 where there is no limit.
+// cpuQuota returns the microseconds of processor time that the group has in each period; quota is 0
+// where there is no limit.
 func (g cgroup) cpuQuota() (quota, period int64) {
 	if !g.unified {
 		quota, _ = g.number("cpu.cfs_quota_us") // -1: none
@@ -104,8 +106,8 @@ func (g cgroup) cpuQuota() (quota, period int64) {
 	return max(quota, 0), period
 }
 
-// defaultAddressBits is what amd64 gives a process that does not ask for more, and arm64 at least where it
-// has 48-bit addresses.
+// defaultAddressBits is what amd64 gives a process that does not ask for more, and arm64 at least
+// where it has 48-bit addresses.
 const defaultAddressBits = 47
 
 // AddressBits returns how many bits of address a mapping of this process can have at most.

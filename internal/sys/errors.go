@@ -5,11 +5,13 @@ import (
 	"fmt"
 )
 
-// ErrNoDescriptors means that a peer sent descriptors and this process had no room for all of them. None
-// was kept; raise RLIMIT_NOFILE or close files.
-var ErrNoDescriptors = errors.New("sys: no room for the received descriptors: raise the limit of open files (ulimit -n) or close some")
+// ErrNoDescriptors means that a peer sent descriptors and this process had no room for all of them.
+// None was kept; raise RLIMIT_NOFILE or close files.
+var ErrNoDescriptors = errors.New(
+	"sys: no room for the received descriptors: raise the limit of open files (ulimit -n) or close some")
 
-// ErrTooManyFiles means that a peer sent more descriptors than the message may carry. None was kept.
+// ErrTooManyFiles means that a peer sent more descriptors than the message may carry. None was
+// kept.
 var ErrTooManyFiles = errors.New("sys: more descriptors received than the message may carry")
 
 // A MissingCallError says that the kernel, or a filter in front of it, does not offer a call that

@@ -4,5 +4,6 @@ package sys
 
 import "syscall"
 
-// TakeSignal does what a library does that wants a signal for itself: here, it lets the signal kill.
+// TakeSignal does what a library does that wants a signal for itself: here, it lets the signal
+// kill.
 func TakeSignal(sig syscall.Signal) error { return changeAction(sig, new(sigaction), nil) }

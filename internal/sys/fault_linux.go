@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Faults explains accesses to memory that nobody may access any more. Go ends a process that makes one, with the address
-// and the stacks; this adds what was said of the address before.
+// Faults explains accesses to memory that nobody may access any more. Go ends a process that makes
+// one, with the address and the stacks; this adds what was said of the address before.
 //
-// Note [A handler before Go's]: os/signal does not get faults and debug.SetPanicOnFault is for one goroutine, so a few lines of
-// assembly stand before Go's own handler: they write the text of the faulting page, if it has one, to standard error, and jump to Go's,
-// with the registers as the kernel has set them. What they read is laid out before and never moves or goes away.
+// Note [A handler before Go's]: os/signal does not get faults and debug.SetPanicOnFault is for one
+// goroutine, so a few lines of assembly stand before Go's own handler: they write the text of the
+// faulting page, if it has one, to standard error, and jump to Go's, with the registers as the
+// kernel has set them. What they read is laid out before and never moves or goes away.
 type Faults struct {
 	base, size uintptr
 	table      uintptr // address of pages
@@ -40,7 +41,8 @@ var (
 // WatchFaults begins to explain faults in mem, which must stay mapped until the process ends.
 func WatchFaults(mem []byte) (*Faults, error) {
 	size := len(mem) / os.Getpagesize() * int(unsafe.Sizeof(uintptr(0)))
-	table, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	table, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("map a table of %d bytes for faults: %w", size, err)
 	}
@@ -62,8 +64,8 @@ func WatchFaults(mem []byte) (*Faults, error) {
 	return f, nil
 }
 
-// Explain says what is written before the process dies of an access to the n bytes at off, which are whole pages. The text
-// of a range replaces one of the same range.
+// Explain says what is written before the process dies of an access to the n bytes at off, which
+// are whole pages. The text of a range replaces one of the same range.
 func (f *Faults) Explain(off, n int, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +97,8 @@ func handleFaults() error {
 }
 
 func changeAction(signal unix.Signal, to, from *sigaction) error {
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(from)),
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), uintptr(unsafe.Pointer(to)),
+		uintptr(unsafe.Pointer(from)),
 		unsafe.Sizeof(to.mask), 0, 0)
 	if errno != 0 {
 		return errno

@@ -24,7 +24,8 @@ const (
 	faultPage = "FAULT_TEST_PAGE"
 )
 
-// watchedPages returns four pages that nobody may access, with a text for the second, beside watched memory that is of no matter.
+// watchedPages returns four pages that nobody may access, with a text for the second, beside
+// watched memory that is of no matter.
 func watchedPages() ([]byte, error) {
 	f, err := sys.Memfd("faults")
 	if err != nil {
@@ -84,7 +85,8 @@ func recoverFromNil() (err error) {
 
 func TestAFaultIsExplained(t *testing.T) {
 	for p, want := range map[string]string{
-		"0": "unexpected fault address", "1": farewell + "unexpected fault address", "2": "unexpected fault address", "4": "unexpected fault address",
+		"0": "unexpected fault address", "1": farewell + "unexpected fault address",
+		"2": "unexpected fault address", "4": "unexpected fault address",
 	} {
 		cmd := command("touch")
 		cmd.Env = append(cmd.Env, faultPage+"="+p)

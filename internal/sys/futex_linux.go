@@ -15,11 +15,12 @@ const (
 	futexWake = 1
 )
 
-// FutexWait sleeps while the lower half of w is old, until FutexWake or for at most d. It keeps the thread, and
-// may return early: look at w again after it.
+// FutexWait sleeps while the lower half of w is old, until FutexWake or for at most d. It keeps the
+// thread, and may return early: look at w again after it.
 func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
 	ts := unix.NsecToTimespec(int64(d))
-	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWait, uintptr(old), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWait, uintptr(old),
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
 	switch errno {
 	case 0, unix.EAGAIN, unix.EINTR, unix.ETIMEDOUT:
 		return nil
@@ -35,6 +36,6 @@ func FutexWake(w *atomic.Uint64) error {
 	return nil
 }
 
-// lowerHalf is the address of the 32 bits that the kernel compares. Every machine that Go runs Linux and this package on is
-// little endian, so it is the address of the word.
+// lowerHalf is the address of the 32 bits that the kernel compares. Every machine that Go runs
+// Linux and this package on is little endian, so it is the address of the word.
 func lowerHalf(w *atomic.Uint64) unsafe.Pointer { return unsafe.Pointer(w) }

@@ -5,8 +5,8 @@ type Memory struct {
 	Total     int64 // of the machine
 	Available int64 // of the machine, without swapping
 
-	// The control group with the least room, of all versions and ancestors that are visible; the limit is -1
-	// where there is none.
+	// The control group with the least room, of all versions and ancestors that are visible; the
+	// limit is -1 where there is none.
 	CgroupLimit       int64
 	CgroupUsage       int64
 	CgroupReclaimable int64 // part of the usage: file cache, which the kernel drops before it kills
@@ -16,10 +16,10 @@ type Memory struct {
 	Shared bool
 }
 
-// Headroom returns how many bytes this process may commit before the kernel would have to kill: the smaller
-// of what the machine and what the control group have left, each less a reserve. The reserve is 10 % or
-// 256 MiB, whichever is more, but never above a quarter of the whole, so that a small container
-// can work at all. It is never negative.
+// Headroom returns how many bytes this process may commit before the kernel would have to kill: the
+// smaller of what the machine and what the control group have left, each less a reserve. The
+// reserve is 10 % or 256 MiB, whichever is more, but never above a quarter of the whole, so that a
+// small container can work at all. It is never negative.
 func (m Memory) Headroom() int64 {
 	room := m.Available - reserve(m.Total)
 	if m.CgroupLimit >= 0 {

@@ -9,11 +9,12 @@ import (
 	"path"
 )
 
-// unlimited is the least version 1 limit that means none: the kernel writes the largest multiple of a page.
+// unlimited is the least version 1 limit that means none: the kernel writes the largest multiple of
+// a page.
 const unlimited = math.MaxInt64 &^ (1<<20 - 1)
 
-// MemoryLimit returns what memory there is for this process now: the machine's, and that of the control group with the
-// least room among versions 1 and 2 and all visible ancestors.
+// MemoryLimit returns what memory there is for this process now: the machine's, and that of the
+// control group with the least room among versions 1 and 2 and all visible ancestors.
 func MemoryLimit() (Memory, error) { return memoryLimit(rootFS(), os.Getpid()) }
 
 func memoryLimit(root fs.FS, self int) (Memory, error) {
@@ -47,8 +48,9 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	return m, nil
 }
 
-// memory reads one group; its limit is -1 where it has none. File cache is counted by its LRU lists, which leave out
-// shared memory: that is in the "file" and "cache" counters but cannot be dropped.
+// memory reads one group; its limit is -1 where it has none. File cache is counted by its LRU
+// lists, which leave out shared memory: that is in the "file" and "cache" counters but cannot be
+// dropped.
 func (g cgroup) memory() Memory {
 	m := Memory{CgroupLimit: -1}
 	stat, _ := readKeys(g.root, path.Join(g.dir, "memory.stat")) // missing: nothing is known to be reclaimable
@@ -75,9 +77,9 @@ func (m *Memory) restrict(limit int64, ok bool) {
 	}
 }
 
-// OOMKills returns how many processes the kernel has killed for lack of memory in the control group of
-// this process, and whether others share that group, so that a rise may not be about us. Without a memory control group it
-// counts the whole machine, shared.
+// OOMKills returns how many processes the kernel has killed for lack of memory in the control group
+// of this process, and whether others share that group, so that a rise may not be about us. Without
+// a memory control group it counts the whole machine, shared.
 func OOMKills() (n int64, shared bool, err error) { return oomKills(rootFS(), os.Getpid()) }
 
 func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {

@@ -55,7 +55,8 @@ func TestQuotaIsAFraction(t *testing.T) {
 func TestProcessLoad(t *testing.T) {
 	stat := "7 (a) b) R 1 7 7 0 -1 0 0 0 0 0 250 50 0 0 20 0 3 0 777 0 0"
 	root := fixture(map[string]string{
-		"proc/7/stat": stat, "proc/7/task/7/stat": stat, "proc/7/task/8/stat": "8 (a) b) S 1", "proc/7/task/9/stat": "9 (R) R 1",
+		"proc/7/stat": stat, "proc/7/task/7/stat": stat, "proc/7/task/8/stat": "8 (a) b) S 1",
+		"proc/7/task/9/stat": "9 (R) R 1",
 	})
 	got := must(sys.ProcessLoadIn(root, 7))(t)
 	if got != (sys.Load{CPU: 3 * time.Second, Threads: 3, Runnable: 2}) {
@@ -80,7 +81,8 @@ func TestFamilyIsTheProcessAndItsDescendants(t *testing.T) {
 		cmd.Wait()
 	}()
 	family := must(sys.Family(os.Getpid()))(t)
-	if !slices.Contains(family, os.Getpid()) || !slices.Contains(family, cmd.Process.Pid) || slices.Contains(family, os.Getppid()) {
+	if !slices.Contains(family, os.Getpid()) || !slices.Contains(family, cmd.Process.Pid) ||
+		slices.Contains(family, os.Getppid()) {
 		t.Errorf("the family of %d, with the child %d: %v", os.Getpid(), cmd.Process.Pid, family)
 	}
 	if name := must(sys.ProcessName(os.Getpid()))(t); name == "" {

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockByte takes the exclusive lock of byte i of f and reports false where another open file description holds
-// it. It never waits. The lock belongs to f's open file description: the kernel lets go of it when the
-// last descriptor of that closes, so also at any death of the process, before it is reaped.
-// The byte need not exist in the file.
+// LockByte takes the exclusive lock of byte i of f and reports false where another open file
+// description holds it. It never waits. The lock belongs to f's open file description: the kernel
+// lets go of it when the last descriptor of that closes, so also at any death of the process,
+// before it is reaped. The byte need not exist in the file.
 func LockByte(f *os.File, i int64) (bool, error) {
 	switch err := setLock(f, i, unix.F_WRLCK); err {
 	case nil:
@@ -31,8 +31,8 @@ func UnlockByte(f *os.File, i int64) error {
 	return nil
 }
 
-// ByteLocked reports whether an open file description other than f's holds the lock of byte i. A lock that
-// was taken through f itself does not count.
+// ByteLocked reports whether an open file description other than f's holds the lock of byte i. A
+// lock that was taken through f itself does not count.
 func ByteLocked(f *os.File, i int64) (locked bool, err error) {
 	err = control(f, func(fd int) error {
 		lk := byteLock(i, unix.F_WRLCK)

@@ -31,7 +31,8 @@ func FutexWake(w *atomic.Uint64) error { return unsupported("futex") }
 
 var begin = time.Now()
 
-// Monotonic returns the time since this process began; that all processes share a clock needs Linux.
+// Monotonic returns the time since this process began; that all processes share a clock needs
+// Linux.
 func Monotonic() time.Duration { return time.Since(begin) }
 
 // ProcessTime is Monotonic; that computing has a clock needs Linux.

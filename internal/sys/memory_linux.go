@@ -12,9 +12,9 @@ import (
 // little and a competing process is not kept out for long.
 const commitPiece = 4 << 20
 
-// Memfd returns a new empty file that lives in memory and has no name: when its last descriptor and mapping
-// go, by whatever death, the kernel frees it. The name is only seen in /proc. The caller closes it.
-// The error is a *MissingCallError where the kernel has no memfd_create.
+// Memfd returns a new empty file that lives in memory and has no name: when its last descriptor and
+// mapping go, by whatever death, the kernel frees it. The name is only seen in /proc. The caller
+// closes it. The error is a *MissingCallError where the kernel has no memfd_create.
 func Memfd(name string) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
@@ -29,7 +29,8 @@ func Memfd(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Resize sets the size of f in bytes. New bytes are zero and take no memory until committed or touched.
+// Resize sets the size of f in bytes. New bytes are zero and take no memory until committed or
+// touched.
 func Resize(f *os.File, size int64) error {
 	return control(f, func(fd int) error {
 		if err := retry(func() error { return unix.Ftruncate(fd, size) }); err != nil {
@@ -50,9 +51,9 @@ func Seal(f *os.File) error {
 	})
 }
 
-// Map maps the first size bytes of f for reading and writing, shared with every other mapping of the
-// file and left out of core dumps. The garbage collector does not know the memory: the caller ends
-// it with [Unmap], and no slice of it may be used afterwards.
+// Map maps the first size bytes of f for reading and writing, shared with every other mapping of
+// the file and left out of core dumps. The garbage collector does not know the memory: the caller
+// ends it with [Unmap], and no slice of it may be used afterwards.
 func Map(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_SHARED) }
 
 // MapPrivate is Map of a file that need not be writable: what is written stays in this process.
@@ -73,14 +74,16 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 	return mem, nil
 }
 
-// Populate prepares this process to write b, which begins at a page of a mapping, so that no page of it is a fault later. It is advice: where
-// the kernel has none of it (before Linux 5.14) the faults come.
+// Populate prepares this process to write b, which begins at a page of a mapping, so that no page
+// of it is a fault later. It is advice: where the kernel has none of it (before Linux 5.14) the
+// faults come.
 func Populate(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
 
 // resident reports whether a page, b, is there.
 func resident(b []byte) bool {
 	var in [1]byte
-	_, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(unsafe.Pointer(&in[0])))
+	_, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+		uintptr(unsafe.Pointer(&in[0])))
 	return err == 0 && in[0]&1 != 0
 }
 
@@ -92,8 +95,8 @@ func Unmap(b []byte) error {
 	return nil
 }
 
-// wantHugePages asks that memory come in huge pages when it is touched, where the kernel has such to give. It is advice, so what the
-// kernel says to it is nobody's error.
+// wantHugePages asks that memory come in huge pages when it is touched, where the kernel has such
+// to give. It is advice, so what the kernel says to it is nobody's error.
 func wantHugePages(b []byte) {
 	page := os.Getpagesize()
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(page))
@@ -101,7 +104,8 @@ func wantHugePages(b []byte) {
 	unix.Madvise(b[:len(b)/page*page], unix.MADV_HUGEPAGE)
 }
 
-// ProtectNone makes every access to b a fault; b must start and end at page boundaries of a mapping.
+// ProtectNone makes every access to b a fault; b must start and end at page boundaries of a
+// mapping.
 func ProtectNone(b []byte) error { return protect(b, unix.PROT_NONE) }
 
 // ProtectReadWrite undoes [ProtectNone].
@@ -114,9 +118,9 @@ func protect(b []byte, prot int) error {
 	return nil
 }
 
-// Commit backs the n bytes at off with pages, which are zero where they were not backed before. On an error part
-// of the range may be backed: the caller gives it back with [Punch]. A control group that is full
-// is not an error here, the kernel kills instead: ask [MemoryLimit] before.
+// Commit backs the n bytes at off with pages, which are zero where they were not backed before. On
+// an error part of the range may be backed: the caller gives it back with [Punch]. A control group
+// that is full is not an error here, the kernel kills instead: ask [MemoryLimit] before.
 func Commit(f *os.File, off, n int64) error {
 	return control(f, func(fd int) error {
 		for end := off + n; off < end; off += commitPiece {
@@ -128,7 +132,8 @@ func Commit(f *os.File, off, n int64) error {
 	})
 }
 
-// Punch gives the pages of the n bytes at off back to the kernel; the bytes read as zero afterwards.
+// Punch gives the pages of the n bytes at off back to the kernel; the bytes read as zero
+// afterwards.
 func Punch(f *os.File, off, n int64) error {
 	return control(f, func(fd int) error {
 		if n == 0 {
@@ -159,7 +164,8 @@ func Allocated(f *os.File) (bytes int64, err error) {
 }
 
 // Reopen returns a second open file description of f, with locks of its own: what [LockByte] takes
-// through it is not shared with the processes that f was passed to. It needs /proc. The caller closes it.
+// through it is not shared with the processes that f was passed to. It needs /proc. The caller
+// closes it.
 func Reopen(f *os.File) (again *os.File, err error) {
 	err = control(f, func(fd int) error {
 		path := fmt.Sprintf("/proc/self/fd/%d", fd)

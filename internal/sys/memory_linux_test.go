@@ -138,7 +138,8 @@ func faults(do func()) (faulted bool) {
 }
 
 func TestMapBeyondTheFileIsRefusedWithItsSize(t *testing.T) {
-	if _, err := sys.Map(memfile(t, mib), 0); !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "map 0 bytes of systest") {
+	if _, err := sys.Map(memfile(t, mib), 0); !errors.Is(err, unix.EINVAL) ||
+		!strings.Contains(err.Error(), "map 0 bytes of systest") {
 		t.Errorf("map of nothing: %v", err)
 	}
 }
@@ -214,7 +215,8 @@ func TestHeapBytes(t *testing.T) {
 	}
 }
 
-// advised reports whether an address is in a mapping of which the kernel knows that huge pages are wanted.
+// advised reports whether an address is in a mapping of which the kernel knows that huge pages are
+// wanted.
 func advised(t *testing.T, at *byte) bool {
 	t.Helper()
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// The orphan has a lifeline at 3 and a socket at 4. What it is doing when its ancestor dies is its argument.
+// The orphan has a lifeline at 3 and a socket at 4. What it is doing when its ancestor dies is its
+// argument.
 func init() { roles["bereaved"] = bereaved }
 
 const orphanCode = 44
@@ -66,8 +67,8 @@ func bereaved() error {
 	}
 }
 
-// interrupted has the watching thread interrupted by signals, after the memory of everything that was garbage has been used again.
-// It returns, and does not end as an orphan does.
+// interrupted has the watching thread interrupted by signals, after the memory of everything that
+// was garbage has been used again. It returns, and does not end as an orphan does.
 func interrupted(watcher int) error {
 	runtime.GC()
 	runtime.GC()

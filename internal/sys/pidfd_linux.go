@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Pidfd is a handle on one process that no other process can inherit by having the same number later.
-// All methods may be called at the same time.
+// A Pidfd is a handle on one process that no other process can inherit by having the same number
+// later. All methods may be called at the same time.
 type Pidfd struct {
 	file  *os.File
 	watch sync.Once
@@ -19,8 +19,9 @@ type Pidfd struct {
 	err   error
 }
 
-// OpenPidfd returns a handle on the running or not yet reaped process pid. The caller closes it. Whoever is not the
-// parent of pid must prove otherwise that the number still means the same process, see [StartTime].
+// OpenPidfd returns a handle on the running or not yet reaped process pid. The caller closes it.
+// Whoever is not the parent of pid must prove otherwise that the number still means the same
+// process, see [StartTime].
 func OpenPidfd(pid int) (*Pidfd, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err == unix.EINVAL { // before Linux 5.10
@@ -42,7 +43,8 @@ func newPidfd(fd int) (*Pidfd, error) {
 }
 
 // Wait blocks until the process has ended, ctx is done or p is closed. No thread waits, only the
-// goroutine and, from the first call on, one more that ends with the process or with Close. It does not reap.
+// goroutine and, from the first call on, one more that ends with the process or with Close. It does
+// not reap.
 func (p *Pidfd) Wait(ctx context.Context) error {
 	p.watch.Do(func() { go p.park() })
 	select {
@@ -101,7 +103,8 @@ func (p *Pidfd) Signal(sig syscall.Signal) error {
 // File returns the descriptor, to be passed on with [SendFiles]. It stays p's: do not close it.
 func (p *Pidfd) File() *os.File { return p.file }
 
-// PidfdFromFile makes a Pidfd of a descriptor that came by [RecvFiles] and takes it over: f must not be used afterwards.
+// PidfdFromFile makes a Pidfd of a descriptor that came by [RecvFiles] and takes it over: f must
+// not be used afterwards.
 func PidfdFromFile(f *os.File) (*Pidfd, error) {
 	defer f.Close()
 	var fd int
@@ -115,7 +118,8 @@ func PidfdFromFile(f *os.File) (*Pidfd, error) {
 	return newPidfd(fd)
 }
 
-// Close ends the handle and every Wait on it, which return an error that wraps os.ErrClosed. The process is not touched.
+// Close ends the handle and every Wait on it, which return an error that wraps os.ErrClosed. The
+// process is not touched.
 func (p *Pidfd) Close() error { return p.file.Close() }
 
 // readable polls a descriptor without waiting.

@@ -18,7 +18,8 @@ import (
 // rootFS is what everything about processes and control groups is read from.
 func rootFS() fs.FS { return os.DirFS("/") }
 
-// StartTime returns when process pid started, in clock ticks since boot: together with pid it names one process.
+// StartTime returns when process pid started, in clock ticks since boot: together with pid it names
+// one process.
 func StartTime(pid int) (uint64, error) { return startTime(rootFS(), pid) }
 
 func startTime(root fs.FS, pid int) (uint64, error) {
@@ -52,8 +53,8 @@ func parentOf(root fs.FS, pid int) (int, error) {
 	return strconv.Atoi(fields[4-3])
 }
 
-// statFields returns the fields of /proc/pid/stat from the third on. The second is the program's name in
-// parentheses, which may itself hold blanks and parentheses.
+// statFields returns the fields of /proc/pid/stat from the third on. The second is the program's
+// name in parentheses, which may itself hold blanks and parentheses.
 func statFields(root fs.FS, pid int) ([]string, error) {
 	name := procFile(pid, "stat")
 	data, err := fs.ReadFile(root, name)
@@ -72,7 +73,8 @@ func procFile(pid int, elem ...string) string {
 	return path.Join("proc", strconv.Itoa(pid), path.Join(elem...))
 }
 
-// PSS returns the proportional set size of process pid in bytes: what it maps, pages that n processes map counted 1/n.
+// PSS returns the proportional set size of process pid in bytes: what it maps, pages that n
+// processes map counted 1/n.
 func PSS(pid int) (int64, error) { return pss(rootFS(), pid) }
 
 func pss(root fs.FS, pid int) (int64, error) {
@@ -222,8 +224,8 @@ func KillSelf() {
 	panic("sys: KillSelf: this process does not die of SIGKILL; do not run it as process 1 of a container")
 }
 
-// SetThreadName names the calling thread, and those that it starts later, in ps and top; of the main thread it names the process.
-// Of a longer name the kernel keeps 15 bytes.
+// SetThreadName names the calling thread, and those that it starts later, in ps and top; of the
+// main thread it names the process. Of a longer name the kernel keeps 15 bytes.
 func SetThreadName(name string) error {
 	b := append([]byte(name), 0)
 	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
@@ -233,8 +235,9 @@ func SetThreadName(name string) error {
 	return nil
 }
 
-// OpenProcessName opens the name of the main thread, which is that of this process: what is written there by one Write, from any thread, is the name.
-// Of a longer one the kernel keeps 15 bytes. To open it takes four times as long as to write, so that may be done ahead. The caller closes it.
+// OpenProcessName opens the name of the main thread, which is that of this process: what is written
+// there by one Write, from any thread, is the name. Of a longer one the kernel keeps 15 bytes. To
+// open it takes four times as long as to write, so that may be done ahead. The caller closes it.
 func OpenProcessName() (*os.File, error) {
 	const path = "/proc/self/comm" // opened without package os, whose poller would have a look at it first
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
@@ -252,7 +255,8 @@ func SetSubreaper() error {
 	return nil
 }
 
-// FileSizeLimit returns RLIMIT_FSIZE in bytes, -1 if unlimited: no file, in memory or not, may be made larger.
+// FileSizeLimit returns RLIMIT_FSIZE in bytes, -1 if unlimited: no file, in memory or not, may be
+// made larger.
 func FileSizeLimit() int64 { return limit(unix.RLIMIT_FSIZE) }
 
 // OpenFileLimit returns RLIMIT_NOFILE, -1 if unlimited.

@@ -9,8 +9,8 @@ import (
 // maxRandom is what the kernel gives whole, whatever signals come.
 const maxRandom = 256
 
-// Random fills b, at most 256 bytes, with what nobody can guess. Package crypto/rand does the same, and has every process
-// initialise a module of cryptography at its start.
+// Random fills b, at most 256 bytes, with what nobody can guess. Package crypto/rand does the same,
+// and has every process initialise a module of cryptography at its start.
 func Random(b []byte) error {
 	if len(b) > maxRandom {
 		panic("sys: Random gives at most 256 bytes at once")

@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockRange takes the exclusive lock of n bytes of f and reports false where another open file description holds one of them. The kernel
-// lets go of it when the last descriptor and the last mapping of this description are gone, in whatever process they are: so
-// it counts what nobody could count who may be killed.
+// LockRange takes the exclusive lock of n bytes of f and reports false where another open file
+// description holds one of them. The kernel lets go of it when the last descriptor and the last
+// mapping of this description are gone, in whatever process they are: so it counts what nobody
+// could count who may be killed.
 func LockRange(f *os.File, off, n int64) (ok bool, err error) {
 	err = control(f, func(fd int) error {
 		lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
@@ -26,8 +27,8 @@ func LockRange(f *os.File, off, n int64) (ok bool, err error) {
 	return false, fmt.Errorf("lock %d bytes at %d of %s: %w", n, off, f.Name(), err)
 }
 
-// LockedRange returns one range that another open file description than f's has locked among the n bytes at off; size is 0 if there is
-// none. It may begin before them and end behind.
+// LockedRange returns one range that another open file description than f's has locked among the n
+// bytes at off; size is 0 if there is none. It may begin before them and end behind.
 func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: off, Len: n}
 	err = control(f, func(fd int) error {
@@ -42,7 +43,8 @@ func LockedRange(f *os.File, off, n int64) (start, size int64, err error) {
 	return lk.Start, lk.Len, nil
 }
 
-// MapRange maps n bytes of f from off on, which is a multiple of the page, as [Map] maps them from the start.
+// MapRange maps n bytes of f from off on, which is a multiple of the page, as [Map] maps them from
+// the start.
 func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 	err = control(f, func(fd int) error {
 		mem, err = unix.Mmap(fd, off, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -57,7 +59,8 @@ func MapRange(f *os.File, off int64, n int) (mem []byte, err error) {
 // Duplicate returns another descriptor, close-on-exec, of f's open file description.
 func Duplicate(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD_CLOEXEC) }
 
-// DuplicateInherited is Duplicate as foreign code may do it: programs that are started have the descriptor, too.
+// DuplicateInherited is Duplicate as foreign code may do it: programs that are started have the
+// descriptor, too.
 func DuplicateInherited(f *os.File) (again int, err error) { return duplicate(f, unix.F_DUPFD) }
 
 func duplicate(f *os.File, how int) (again int, err error) {
@@ -83,8 +86,8 @@ func DuplicateNumber(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(again), fmt.Sprintf("descriptor %d", fd)), nil
 }
 
-// FileOf makes a file of a descriptor that foreign code opens in f. The descriptor may be inheritable at first, so no child is started meanwhile: it would
-// have it for ever.
+// FileOf makes a file of a descriptor that foreign code opens in f. The descriptor may be
+// inheritable at first, so no child is started meanwhile: it would have it for ever.
 func FileOf(name string, f func() (fd int, err error)) (*os.File, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -13,8 +13,8 @@ import (
 // scmMaxFiles is the kernel's SCM_MAX_FD: no message carries more descriptors.
 const scmMaxFiles = 253
 
-// SendFiles sends msg, at least one byte, and with its first byte the files over c. The files stay the
-// caller's. At most 253 go in one message.
+// SendFiles sends msg, at least one byte, and with its first byte the files over c. The files stay
+// the caller's. At most 253 go in one message.
 func SendFiles(c *Conn, msg []byte, files ...*os.File) error {
 	if len(msg) == 0 {
 		panic("sys: SendFiles needs at least one byte to attach the files to")
@@ -72,20 +72,23 @@ func withDescriptors(files []*os.File, fds []int, do func(fds []int) error) erro
 	})
 }
 
-// controlRooms have room for as many descriptors as the kernel ever sends: so a truncated list has one cause only, a full descriptor table.
+// controlRooms have room for as many descriptors as the kernel ever sends: so a truncated list has
+// one cause only, a full descriptor table.
 var controlRooms = sync.Pool{New: func() any {
 	b := make([]byte, unix.CmsgSpace(4*scmMaxFiles))
 	return &b
 }}
 
-// RecvFiles reads one message into msg and the files that came with it, close-on-exec, at most limit. The
-// caller closes them. On any error all received files are closed already: ErrNoDescriptors where
-// this process could not take them all, ErrTooManyFiles where the peer sent more than limit.
+// RecvFiles reads one message into msg and the files that came with it, close-on-exec, at most
+// limit. The caller closes them. On any error all received files are closed already:
+// ErrNoDescriptors where this process could not take them all, ErrTooManyFiles where the peer sent
+// more than limit.
 func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
 	return received(limit, func(oob []byte) (n, oobn, flags int, err error) { return c.receiveMessage(msg, oob) })
 }
 
-// TakeFiles is RecvFiles from a socket of BlockingPair, and never waits: the error wraps EAGAIN where nothing has come.
+// TakeFiles is RecvFiles from a socket of BlockingPair, and never waits: the error wraps EAGAIN
+// where nothing has come.
 func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File, err error) {
 	return received(limit, func(oob []byte) (n, oobn, flags int, err error) {
 		err = control(socket, func(fd int) error {
@@ -102,7 +105,8 @@ func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File,
 }
 
 // received makes files of what a system call has received.
-func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error)) (n int, files []*os.File, err error) {
+func received(limit int, receive func(oob []byte) (n, oobn, flags int, err error)) (n int, files []*os.File,
+	err error) {
 	oob := controlRooms.Get().(*[]byte)
 	defer controlRooms.Put(oob)
 	n, oobn, flags, err := receive(*oob)
@@ -144,7 +148,8 @@ func descriptors(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// PeerUID returns the user and the process that connected c, or listened for it, as the kernel noted then.
+// PeerUID returns the user and the process that connected c, or listened for it, as the kernel
+// noted then.
 func PeerUID(c *Conn) (uid, pid int, err error) {
 	err = control(c, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -175,10 +180,11 @@ func PeerPidfd(c *Conn) (*Pidfd, error) {
 	return nil, fmt.Errorf("open the peer's process: %w", err)
 }
 
-// peerByNumber opens the peer by its process number and makes sure that the number was not given to another process in
-// between: its start time has not changed, and the peer's end of the socket is still open, so the
-// process that was noted when it connected has not ended. (A child that inherited the socket can
-// keep it open; the lock byte of the slot, not this handle, is the proof of death then.)
+// peerByNumber opens the peer by its process number and makes sure that the number was not given to
+// another process in between: its start time has not changed, and the peer's end of the socket is
+// still open, so the process that was noted when it connected has not ended. (A child that
+// inherited the socket can keep it open; the lock byte of the slot, not this handle, is the proof
+// of death then.)
 func peerByNumber(c *Conn) (*Pidfd, error) {
 	_, pid, err := PeerUID(c)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Share returns another descriptor of c, for a program that expects its files to block: the file blocks from then on, for all who
-// have it. The caller closes the descriptor.
+// Share returns another descriptor of c, for a program that expects its files to block: the file
+// blocks from then on, for all who have it. The caller closes the descriptor.
 func Share(c syscall.Conn) (again *os.File, err error) {
 	err = control(c, func(fd int) error {
 		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -25,7 +25,8 @@ func Share(c syscall.Conn) (again *os.File, err error) {
 	return again, nil
 }
 
-// ShareEnd is Share for one end of a pipe: what it returns blocks, and is a description of its own, so that c does not begin to block.
+// ShareEnd is Share for one end of a pipe: what it returns blocks, and is a description of its own,
+// so that c does not begin to block.
 func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	mode := unix.O_RDONLY
 	if writes {
@@ -33,7 +34,8 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	}
 	err = control(c, func(fd int) error {
 		return retry(func() error {
-			n, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) // or it would wait for the other end
+			// or it would wait for the other end
+			n, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), mode|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return err
 			}
@@ -54,7 +56,8 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 // SocketKind returns what a socket was made with.
 func SocketKind(c syscall.Conn) (family, kind, protocol int, err error) {
 	err = control(c, func(fd int) (err error) {
-		for option, dst := range map[int]*int{unix.SO_DOMAIN: &family, unix.SO_TYPE: &kind, unix.SO_PROTOCOL: &protocol} {
+		for option, dst := range map[int]*int{unix.SO_DOMAIN: &family, unix.SO_TYPE: &kind,
+			unix.SO_PROTOCOL: &protocol} {
 			if *dst, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err != nil {
 				return err
 			}

@@ -26,8 +26,8 @@ type signalStack struct {
 	size  uintptr
 }
 
-// SaveSignals notes the handlers of all signals and this thread's signal stack, before foreign code is loaded that may take them.
-// The caller locks the goroutine to the thread until Restore.
+// SaveSignals notes the handlers of all signals and this thread's signal stack, before foreign code
+// is loaded that may take them. The caller locks the goroutine to the thread until Restore.
 func SaveSignals() (*Signals, error) {
 	s := new(Signals)
 	for i := 1; i <= lastSignal; i++ {
@@ -41,7 +41,8 @@ func SaveSignals() (*Signals, error) {
 	return s, nil
 }
 
-// Restore writes back what has changed since SaveSignals, and returns the signals that somebody had taken.
+// Restore writes back what has changed since SaveSignals, and returns the signals that somebody had
+// taken.
 func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 	now, err := SaveSignals()
 	if err != nil {

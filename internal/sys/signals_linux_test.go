@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A nil dereference is recoverable only as long as the handler of SIGSEGV is Go's, on Go's signal stack.
+// A nil dereference is recoverable only as long as the handler of SIGSEGV is Go's, on Go's signal
+// stack.
 func recovers() (ok bool) {
 	defer func() { ok = recover() != nil }()
 	var p *int

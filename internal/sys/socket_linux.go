@@ -14,17 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Note [No package net]
-// These are the sockets of package net less what costs there: with a C compiler on the machine it makes every program
-// dynamic, so that each process loads the C library before its first statement, 0.6 ms. A file on a non-blocking
-// descriptor is in Go's poller just as well.
+// Note [No package net] These are the sockets of package net less what costs there: with a C
+// compiler on the machine it makes every program dynamic, so that each process loads the C library
+// before its first statement, 0.6 ms. A file on a non-blocking descriptor is in Go's poller just as
+// well.
 
-// A Conn is one end of a connection between two processes of this machine, a Unix stream socket. Its reads and writes
-// park the goroutine only. All methods may be called at the same time.
+// A Conn is one end of a connection between two processes of this machine, a Unix stream socket.
+// Its reads and writes park the goroutine only. All methods may be called at the same time.
 type Conn struct{ file *os.File }
 
-// Dial connects to the listener at addr: "@" and an abstract name, or the path of a socket. It never waits: where more
-// have called than the listener has room for the error wraps EAGAIN. The caller closes the connection.
+// Dial connects to the listener at addr: "@" and an abstract name, or the path of a socket. It
+// never waits: where more have called than the listener has room for the error wraps EAGAIN. The
+// caller closes the connection.
 func Dial(addr string) (*Conn, error) {
 	fd, err := streamSocket(addr, syscall.Connect)
 	if err != nil {
@@ -33,8 +34,8 @@ func Dial(addr string) (*Conn, error) {
 	return newConn(fd), nil
 }
 
-// SocketConn makes a connection of a socket that came from elsewhere, and of which it is the owner from then on, also on an error. The
-// socket becomes non-blocking, for all who have it.
+// SocketConn makes a connection of a socket that came from elsewhere, and of which it is the owner
+// from then on, also on an error. The socket becomes non-blocking, for all who have it.
 func SocketConn(f *os.File) (*Conn, error) {
 	defer f.Close()
 	var again int
@@ -50,8 +51,8 @@ func SocketConn(f *os.File) (*Conn, error) {
 	return newConn(again), nil
 }
 
-// Pair returns the ends of a new connection: ours, and one for a child process, which blocks, as programs expect. The caller
-// closes both.
+// Pair returns the ends of a new connection: ours, and one for a child process, which blocks, as
+// programs expect. The caller closes both.
 func Pair() (ours *Conn, theirs *os.File, err error) {
 	a, theirs, err := BlockingPair()
 	if err != nil {
@@ -64,7 +65,8 @@ func Pair() (ours *Conn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// BlockingPair is Pair of ends that are both for system calls that wait: neither is in Go's poller, and what comes there wakes nobody.
+// BlockingPair is Pair of ends that are both for system calls that wait: neither is in Go's poller,
+// and what comes there wakes nobody.
 func BlockingPair() (a, b *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -140,8 +142,9 @@ type Listener struct {
 	once sync.Once // of removing a path
 }
 
-// Listen binds addr: "@" and an abstract name, which is gone with the process, or a path, which Close removes. The error
-// wraps EADDRINUSE where the address is taken. The caller closes the listener.
+// Listen binds addr: "@" and an abstract name, which is gone with the process, or a path, which
+// Close removes. The error wraps EADDRINUSE where the address is taken. The caller closes the
+// listener.
 func Listen(addr string) (*Listener, error) {
 	fd, err := streamSocket(addr, func(fd int, sa syscall.Sockaddr) error {
 		if err := syscall.Bind(fd, sa); err != nil {
@@ -155,19 +158,21 @@ func Listen(addr string) (*Listener, error) {
 	return &Listener{file: os.NewFile(uintptr(fd), addr), addr: addr}, nil
 }
 
-// ListenAnew is Listen that takes the place of a socket whose listener has ended without removing its path. Where somebody listens there, or
-// the path is no socket, the error wraps EADDRINUSE.
+// ListenAnew is Listen that takes the place of a socket whose listener has ended without removing
+// its path. Where somebody listens there, or the path is no socket, the error wraps EADDRINUSE.
 func ListenAnew(addr string) (*Listener, error) {
 	l, err := Listen(addr)
 	if !errors.Is(err, unix.EADDRINUSE) || strings.HasPrefix(addr, "@") {
 		return l, err
 	}
-	dir, e := os.Open(filepath.Dir(addr)) // its lock: of two that take over at once the second must not remove the first one's socket
+	// its lock: of two that take over at once the second must not remove the first one's socket
+	dir, e := os.Open(filepath.Dir(addr))
 	if e != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	if e := control(dir, func(fd int) error { return retry(func() error { return unix.Flock(fd, unix.LOCK_EX) }) }); e != nil {
+	if e := control(dir,
+		func(fd int) error { return retry(func() error { return unix.Flock(fd, unix.LOCK_EX) }) }); e != nil {
 		return nil, err
 	}
 	if info, e := os.Lstat(addr); e == nil && info.Mode().Type() != os.ModeSocket {
@@ -182,8 +187,8 @@ func ListenAnew(addr string) (*Listener, error) {
 	return Listen(addr)
 }
 
-// bound reports whether a living socket has a path. A socket of another type is refused for its type before its listener hears of it; where
-// nobody is, the connection is.
+// bound reports whether a living socket has a path. A socket of another type is refused for its
+// type before its listener hears of it; where nobody is, the connection is.
 func bound(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -194,8 +199,9 @@ func bound(path string) bool {
 	return !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT)
 }
 
-// ListenerOn makes a listener of a socket that listens at addr already, and of which it is the owner from then on, also on an error. The
-// socket becomes non-blocking, for all who have it, and has room for as many callers as one of Listen.
+// ListenerOn makes a listener of a socket that listens at addr already, and of which it is the
+// owner from then on, also on an error. The socket becomes non-blocking, for all who have it, and
+// has room for as many callers as one of Listen.
 func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	defer f.Close()
 	var again int
@@ -217,7 +223,8 @@ func ListenerOn(f *os.File, addr string) (*Listener, error) {
 // Addr returns the address, as given to Listen.
 func (l *Listener) Addr() string { return l.addr }
 
-// Accept waits for the next connection, which the caller closes. After Close the error wraps os.ErrClosed.
+// Accept waits for the next connection, which the caller closes. After Close the error wraps
+// os.ErrClosed.
 func (l *Listener) Accept() (*Conn, error) {
 	raw, err := l.file.SyscallConn()
 	if err != nil {

@@ -23,7 +23,8 @@ func standingListener(t *testing.T) *sys.Listener {
 }
 
 func TestConnectionCarriesBothWays(t *testing.T) {
-	for name, addr := range map[string]string{"abstract": "@" + bellName(t, 0), "path": filepath.Join(t.TempDir(), "socket")} {
+	for name, addr := range map[string]string{"abstract": "@" + bellName(t, 0),
+		"path": filepath.Join(t.TempDir(), "socket")} {
 		t.Run(name, func(t *testing.T) {
 			l := must(sys.Listen(addr))(t)
 			defer l.Close()

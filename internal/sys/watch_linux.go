@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An OpenWatch tells which of its files were opened, through /proc for those without a name. The caller closes it.
+// An OpenWatch tells which of its files were opened, through /proc for those without a name. The
+// caller closes it.
 type OpenWatch struct {
 	mu sync.Mutex
 	fd int
@@ -43,8 +44,8 @@ func (w *OpenWatch) Remove(id int) { unix.InotifyRmWatch(w.fd, uint32(id)) }
 // Close ends the watch.
 func (w *OpenWatch) Close() error { return unix.Close(w.fd) }
 
-// Opened calls opened with the number of each file that was opened since the last call. It does not wait. Of several openings in a
-// row the kernel may tell one.
+// Opened calls opened with the number of each file that was opened since the last call. It does not
+// wait. Of several openings in a row the kernel may tell one.
 func (w *OpenWatch) Opened(opened func(id int)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,8 +68,9 @@ func (w *OpenWatch) Opened(opened func(id int)) {
 	}
 }
 
-// OpenElsewhere reports whether an open file description other than f's can write to the file, a mapping without a descriptor
-// included. f must come from [Reopen]: the kernel does not count the description that memfd_create makes.
+// OpenElsewhere reports whether an open file description other than f's can write to the file, a
+// mapping without a descriptor included. f must come from [Reopen]: the kernel does not count the
+// description that memfd_create makes.
 func OpenElsewhere(f *os.File) (open bool, err error) {
 	err = control(f, func(fd int) error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)

@@ -1,4 +1,5 @@
 package sys
 
-// WorkerKey is the environment variable by which a new process knows that package shoal has started it.
+// WorkerKey is the environment variable by which a new process knows that package shoal has started
+// it.
 const WorkerKey = "SHOAL_WORKER"

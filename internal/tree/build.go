@@ -8,17 +8,18 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Any puts a value together of plain types: map[string]any, or map[any]any where a key is a number; []any; []string and [][]byte of a
-// batch; int64, float64, bool, string and []byte of a single sample; and tensors.
+// Any puts a value together of plain types: map[string]any, or map[any]any where a key is a number;
+// []any; []string and [][]byte of a batch; int64, float64, bool, string and []byte of a single
+// sample; and tensors.
 func (v Value) Any() (any, error) {
 	var out any
 	err := v.Into(&out)
 	return out, err
 }
 
-// Into puts a value together where dst, a pointer, points to: maps become maps and structs, by the tags that Flatten reads, lists
-// become slices, arrays and structs that are tuples. What the struct does not have is an error. The tensors that numbers and strings were made
-// of are closed then.
+// Into puts a value together where dst, a pointer, points to: maps become maps and structs, by the
+// tags that Flatten reads, lists become slices, arrays and structs that are tuples. What the struct
+// does not have is an error. The tensors that numbers and strings were made of are closed then.
 func (v Value) Into(dst any) error {
 	n, err := Parse(v.Spec)
 	if err != nil {
@@ -199,8 +200,8 @@ func (b *builder) list(n *Node, to reflect.Value) error {
 	return nil
 }
 
-// Leaf returns what the tensors of a leaf stand for. The error wraps ErrSpec where they are of another dtype or shape, or where their
-// offsets are none.
+// Leaf returns what the tensors of a leaf stand for. The error wraps ErrSpec where they are of
+// another dtype or shape, or where their offsets are none.
 func Leaf(k Kind, of []*tensor.Tensor) (any, error) {
 	switch k {
 	case Tensor, Ragged:

@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ErrShape is wrapped where a sample is of another structure, dtype or shape than the first of its batch.
+// ErrShape is wrapped where a sample is of another structure, dtype or shape than the first of its
+// batch.
 var ErrShape = errors.New("unlike the first of the batch")
 
 // A flaw is an error of a kind, which it does not repeat in its text.
@@ -70,9 +71,9 @@ func (e *RowError) Error() string { return fmt.Sprintf("sample %d: %v", e.Row, e
 // Unwrap returns Err.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// Collate makes a batch of values of one structure, as torch's default_collate does: tensors are stacked, numbers become tensors, strings
-// lists of strings, and maps and lists of values become maps and lists of batches. The error is a *RowError where one of the values is to
-// blame.
+// Collate makes a batch of values of one structure, as torch's default_collate does: tensors are
+// stacked, numbers become tensors, strings lists of strings, and maps and lists of values become
+// maps and lists of batches. The error is a *RowError where one of the values is to blame.
 func Collate(samples []Value, rules Rules, memory Memory) (Value, error) {
 	if len(samples) == 0 {
 		return Value{}, errors.New("a batch of no samples")
@@ -215,7 +216,8 @@ func alike(t, first *tensor.Tensor, skip int) error {
 	case t.DType() != first.DType():
 		return misshapen("%v where the first has %v", t.DType(), first.DType())
 	case t.Device() != first.Device():
-		return misshapen("on %v where the first is on %v", tensor.Place{Device: t.Device()}, tensor.Place{Device: first.Device()})
+		return misshapen("on %v where the first is on %v", tensor.Place{Device: t.Device()},
+			tensor.Place{Device: first.Device()})
 	case t.Dims() != first.Dims() || !slices.Equal(t.Shape()[skip:], first.Shape()[skip:]):
 		return misshapen("shape %v where the first has %v", t.Shape(), first.Shape())
 	}
@@ -251,10 +253,12 @@ func offsetsOf(rows []*tensor.Tensor) []int64 {
 
 // numbers plans a tensor of int64.
 func (c *collator) numbers(v []int64) {
-	c.plan(Field{DType: tensor.Int64, Shape: []int{len(v)}}, func(to *tensor.Tensor) { copy(tensor.Data[int64](to), v) })
+	c.plan(Field{DType: tensor.Int64, Shape: []int{len(v)}},
+		func(to *tensor.Tensor) { copy(tensor.Data[int64](to), v) })
 }
 
-// Differ says where the structure of a sample is not that of the first of its batch. The error wraps ErrShape.
+// Differ says where the structure of a sample is not that of the first of its batch. The error
+// wraps ErrShape.
 func Differ(spec, first string) error {
 	a, errA := Parse(spec)
 	b, errB := Parse(first)

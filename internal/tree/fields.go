@@ -17,8 +17,9 @@ type structType struct {
 
 var structs sync.Map // of *structType by reflect.Type
 
-// structOf reads the tags of a struct: `data:"name"` is the key, or `torch:"name"` where there is no other, or else the field's own
-// name; "-" leaves a field out; and a field _ with `data:",tuple"` makes the struct a list.
+// structOf reads the tags of a struct: `data:"name"` is the key, or `torch:"name"` where there is
+// no other, or else the field's own name; "-" leaves a field out; and a field _ with
+// `data:",tuple"` makes the struct a list.
 func structOf(t reflect.Type) *structType {
 	if s, ok := structs.Load(t); ok {
 		return s.(*structType)

@@ -27,9 +27,10 @@ type ordered interface {
 	All() iter.Seq2[any, any]
 }
 
-// Flatten takes a value apart: tensors, numbers, bools, strings, []byte, nil, and slices, arrays, maps and structs of those. The tensors
-// of v are in the result, as they are; the others are new. A slice of numbers at a place for which there is a rule is one ragged row, and not
-// a list. The error wraps ErrValue, and says where.
+// Flatten takes a value apart: tensors, numbers, bools, strings, []byte, nil, and slices, arrays,
+// maps and structs of those. The tensors of v are in the result, as they are; the others are new. A
+// slice of numbers at a place for which there is a rule is one ragged row, and not a list. The
+// error wraps ErrValue, and says where.
 func Flatten(v any, rules Rules) (Value, error) {
 	f := flattener{rules: rules}
 	err := f.add(v)
@@ -42,7 +43,8 @@ func Flatten(v any, rules Rules) (Value, error) {
 	return Value{string(f.spec), f.tensors}, nil
 }
 
-// FlattenBatch is Flatten for a batch, in which a []string and a [][]byte have an item for each sample, and are not lists.
+// FlattenBatch is Flatten for a batch, in which a []string and a [][]byte have an item for each
+// sample, and are not lists.
 func FlattenBatch(v any) (Value, error) {
 	f := flattener{batch: true}
 	if err := f.add(v); err != nil {

@@ -63,7 +63,8 @@ func (n *Node) Leaves(f func(leaf *Node)) {
 	}
 }
 
-// Fixed reports whether all values of this structure have tensors of one layout, as far as their own tensors have, and at least one.
+// Fixed reports whether all values of this structure have tensors of one layout, as far as their
+// own tensors have, and at least one.
 func (n *Node) Fixed() bool {
 	leaves, fixed := n.count()
 	return fixed && leaves > 0
@@ -71,7 +72,8 @@ func (n *Node) Fixed() bool {
 
 func (n *Node) count() (leaves int, fixed bool) {
 	if n.Items == nil {
-		return n.Kind.Tensors(), n.Kind == Tensor || n.Kind == Int || n.Kind == Float || n.Kind == Bool || n.Kind == Map || n.Kind == List || n.Kind == Tuple
+		return n.Kind.Tensors(), n.Kind == Tensor || n.Kind == Int || n.Kind == Float || n.Kind == Bool ||
+			n.Kind == Map || n.Kind == List || n.Kind == Tuple
 	}
 	fixed = true
 	for _, item := range n.Items {
@@ -103,7 +105,8 @@ func (n *Node) first(at *int) bool {
 	return false
 }
 
-// What a structure may have, so that one that came from elsewhere does not take all memory or stack.
+// What a structure may have, so that one that came from elsewhere does not take all memory or
+// stack.
 const (
 	maxDepth = 64
 	maxNodes = 1 << 20

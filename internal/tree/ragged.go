@@ -79,7 +79,8 @@ func (c *collator) length(r Rule, rows []*tensor.Tensor) (int, error) {
 	longest := 0
 	for row, t := range rows {
 		if n := t.Dim(0); r.Length > 0 && n > r.Length {
-			return 0, c.wrong(row, worthless("a row of %d, where all are padded to %d; cut it before, or pad to more", n, r.Length))
+			return 0, c.wrong(row, worthless(
+				"a row of %d, where all are padded to %d; cut it before, or pad to more", n, r.Length))
 		}
 		longest = max(longest, t.Dim(0))
 	}
@@ -111,7 +112,8 @@ func (c *collator) extras(n *Node, at int) (all []extra) {
 	if r.Mask != "" && !r.Nested {
 		length, _ := c.length(r, rows)
 		all = append(all, extra{r.Mask, slices.Clone(c.path), func() {
-			c.plan(Field{DType: tensor.Bool, Shape: []int{len(rows), length}}, func(to *tensor.Tensor) { mask(to, r, lengths) })
+			c.plan(Field{DType: tensor.Bool, Shape: []int{len(rows), length}},
+				func(to *tensor.Tensor) { mask(to, r, lengths) })
 		}})
 	}
 	if r.Lengths != "" {

@@ -151,7 +151,8 @@ func describe(spec string) string {
 
 // names are what errors call the kinds.
 var names = map[Kind]string{
-	Tensor: "a tensor", Ragged: "a ragged row", Int: "an integer", Float: "a float", Bool: "a bool", Text: "a string", Bytes: "bytes",
+	Tensor: "a tensor", Ragged: "a ragged row", Int: "an integer", Float: "a float", Bool: "a bool",
+	Text: "a string", Bytes: "bytes",
 	Texts: "strings", BytesList: "a list of bytes", None: "nil", Map: "a map", List: "a list", Tuple: "a tuple",
 }
 

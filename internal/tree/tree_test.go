@@ -33,7 +33,8 @@ type photo struct {
 
 func sample(i int) photo {
 	return photo{
-		Image: tensor.Full(tensor.Uint8, float64(i), 2, 3), Label: int32(i), Good: i%2 == 0, Name: strings.Repeat("ü", i), Raw: []byte{byte(i)},
+		Image: tensor.Full(tensor.Uint8, float64(i), 2, 3), Label: int32(i), Good: i%2 == 0,
+		Name: strings.Repeat("ü", i), Raw: []byte{byte(i)},
 		Boxes: []*tensor.Tensor{tensor.Full(tensor.Float32, float64(i), 4), tensor.Scalar(tensor.Int64, float64(i))},
 		At:    point{X: i, Y: float64(i) / 2}, Meta: map[string]any{"b": i, "a": []any{"x", 1.5}},
 	}
@@ -61,7 +62,8 @@ func TestAValueComesBackAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := plain.(map[string]any)
-	if m["label"] != int64(3) || m["name"] != "üüü" || m["none"] != nil || m["at"].([]any)[1] != 1.5 || m["image"] != want.Image {
+	if m["label"] != int64(3) || m["name"] != "üüü" || m["none"] != nil || m["at"].([]any)[1] != 1.5 ||
+		m["image"] != want.Image {
 		t.Errorf("%v", m)
 	}
 }
@@ -102,7 +104,8 @@ func TestABatchIsWhatDefaultCollateMakes(t *testing.T) {
 	}
 	strip := func(p photo) any {
 		return map[string]any{
-			"A": map[string]any{"Image": p.Image, "Label": p.Label, "Good": p.Good, "Name": p.Name, "Raw": p.Raw, "Boxes": p.Boxes, "At": p.At, "Meta": p.Meta},
+			"A": map[string]any{"Image": p.Image, "Label": p.Label, "Good": p.Good, "Name": p.Name,
+				"Raw": p.Raw, "Boxes": p.Boxes, "At": p.At, "Meta": p.Meta},
 			"B": p.Name,
 		}
 	}
@@ -114,7 +117,8 @@ func TestABatchIsWhatDefaultCollateMakes(t *testing.T) {
 	if err := v.Into(&got); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprint(got.A.Image.Shape(), got.A.Label, got.A.Good, got.A.Name, got.A.Raw, got.A.Boxes[0].Shape(), got.A.Boxes[1], got.A.At.X, got.A.At.Y,
+	text := fmt.Sprint(got.A.Image.Shape(), got.A.Label, got.A.Good, got.A.Name, got.A.Raw,
+		got.A.Boxes[0].Shape(), got.A.Boxes[1], got.A.At.X, got.A.At.Y,
 		got.A.Meta.A[0], got.A.Meta.A[1], got.A.Meta.B, got.B)
 	want := "[2 2 3] tensor([1, 2]) tensor([False,  True]) [ü üü] [[1] [2]] [2 4] tensor([1, 2]) tensor([1, 2]) tensor([0.5000, 1.0000], dtype=torch.float64) " +
 		"[x x] tensor([1.5000, 1.5000], dtype=torch.float64) tensor([1, 2]) [ü üü]"
@@ -135,8 +139,10 @@ func TestRaggedRows(t *testing.T) {
 		"value":    {tree.Rule{Value: -1, Left: true}, "map[ids:[[1, 2, 3], [-1, -1, 4]] y:[1, 2]]"},
 		"multiple": {tree.Rule{Multiple: 4}, "map[ids:[[1, 2, 3, 0], [4, 0, 0, 0]] y:[1, 2]]"},
 		"length":   {tree.Rule{Length: 5}, "map[ids:[[1, 2, 3, 0, 0], [4, 0, 0, 0, 0]] y:[1, 2]]"},
-		"mask":     {tree.Rule{Mask: "mask", Lengths: "n", Left: true}, "map[ids:[[1, 2, 3], [0, 0, 4]] mask:[[True, True, True], [False, False, True]] n:[3, 1] y:[1, 2]]"},
-		"nested":   {tree.Rule{Nested: true, Lengths: "n"}, "map[ids:map[offsets:[0, 3, 4] values:[1, 2, 3, 4]] n:[3, 1] y:[1, 2]]"},
+		"mask": {tree.Rule{Mask: "mask", Lengths: "n", Left: true},
+			"map[ids:[[1, 2, 3], [0, 0, 4]] mask:[[True, True, True], [False, False, True]] n:[3, 1] y:[1, 2]]"},
+		"nested": {tree.Rule{Nested: true, Lengths: "n"},
+			"map[ids:map[offsets:[0, 3, 4] values:[1, 2, 3, 4]] n:[3, 1] y:[1, 2]]"},
 	} {
 		v, err := collate(t, map[string]tree.Rule{"ids": c.rule}, rows...)
 		if err != nil {
@@ -152,7 +158,8 @@ func TestRaggedRows(t *testing.T) {
 		t.Errorf("every: %s, %v", got, err)
 	}
 	_, err = collate(t, map[string]tree.Rule{"idz": {}}, rows...)
-	if err == nil || !strings.Contains(err.Error(), `rules for ragged rows of ["idz"], and it has the fields ["ids" "y"]`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`rules for ragged rows of ["idz"], and it has the fields ["ids" "y"]`) {
 		t.Errorf("a rule for nothing: %v", err)
 	}
 }
@@ -163,7 +170,8 @@ func show(t *testing.T, v tree.Value) string {
 	if err != nil {
 		return err.Error()
 	}
-	s := strings.NewReplacer("tensor(", "", ")", "", "\n", "", "        ", " ", "       ", " ", "  ", " ").Replace(fmt.Sprint(a))
+	s := strings.NewReplacer("tensor(", "", ")", "", "\n", "", "        ", " ", "       ", " ", "  ",
+		" ").Replace(fmt.Sprint(a))
 	return strings.ReplaceAll(strings.ReplaceAll(s, "[ ", "["), ", dtype=bool", "")
 }
 
@@ -177,10 +185,12 @@ func TestErrorsSayWhere(t *testing.T) {
 		want    string
 		row     int
 	}{
-		"shape":      {[]any{m("boxes", []any{1, 2, ints(1, 2, 3, 4)}), m("boxes", []any{1, 2, ints(1, 2, 3)})}, `field "boxes"[2]: shape [3] where the first has [4]`, 1},
-		"dtype":      {[]any{ints(1), tensor.Zeros(tensor.Float32, 1)}, "float32 where the first has int64", 1},
-		"keys":       {[]any{m("b", 1), m("c", 1)}, `the keys ["a" "c"] where the first has ["a" "b"]`, 1},
-		"kind":       {[]any{m("b", 1), m("b", 1), m("b", "x")}, `field "b": a string where the first has an integer`, 2},
+		"shape": {[]any{m("boxes", []any{1, 2, ints(1, 2, 3, 4)}),
+			m("boxes", []any{1, 2, ints(1, 2, 3)})}, `field "boxes"[2]: shape [3] where the first has [4]`, 1},
+		"dtype": {[]any{ints(1), tensor.Zeros(tensor.Float32, 1)}, "float32 where the first has int64", 1},
+		"keys":  {[]any{m("b", 1), m("c", 1)}, `the keys ["a" "c"] where the first has ["a" "b"]`, 1},
+		"kind": {[]any{m("b", 1), m("b", 1), m("b", "x")},
+			`field "b": a string where the first has an integer`, 2},
 		"items":      {[]any{m("b", []int{1}), m("b", []int{})}, `field "b": 0 items where the first has 1`, 1},
 		"nil":        {[]any{m("b", nil)}, `field "b": a nil`, 0},
 		"nil tensor": {[]any{m("b", (*tensor.Tensor)(nil))}, `field "b": a tensor that is nil`, -1},
@@ -223,7 +233,8 @@ func TestWhatDoesNotGoInIsRefused(t *testing.T) {
 			A uint8 `data:"a"`
 			all
 		}),
-		"no field": new(struct{ A int }), "no pointer": all{}, "no map": new(int), "keys": new(map[int]any), "values": new(map[string]int), "nil": nil,
+		"no field": new(struct{ A int }), "no pointer": all{}, "no map": new(int), "keys": new(map[int]any),
+		"values": new(map[string]int), "nil": nil,
 		"length": new(struct {
 			A int    `data:"a"`
 			B string `data:"b"`
@@ -251,7 +262,8 @@ func TestFixed(t *testing.T) {
 		v    any
 		want bool
 	}{
-		{1, true}, {"s", false}, {map[string]any{}, false}, {map[string]any{"a": []any{}, "b": 1}, true}, {[]any{1, nil}, false}, {sample(1), false},
+		{1, true}, {"s", false}, {map[string]any{}, false}, {map[string]any{"a": []any{}, "b": 1}, true},
+		{[]any{1, nil}, false}, {sample(1), false},
 	} {
 		v, err := tree.Flatten(c.v, tree.Rules{})
 		if err != nil {

@@ -25,7 +25,8 @@ const Expansion = 1040
 func Read(r io.ReaderAt, size int64) (entries map[string]Entry, err error) {
 	archive, err := zip.NewReader(r, size)
 	if errors.Is(err, zip.ErrFormat) {
-		return nil, fmt.Errorf("%w: it has no list of entries at its end; the file is cut short, or no zip file", ErrFormat)
+		return nil, fmt.Errorf(
+			"%w: it has no list of entries at its end; the file is cut short, or no zip file", ErrFormat)
 	}
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names stay names: nothing is unpacked
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)

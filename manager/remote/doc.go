@@ -9,10 +9,10 @@
 // # Who may
 //
 // Both sides prove that they know the key, by HMAC-SHA256 over a secret of their very TLS
-// connection. So a certificate that nobody has signed does: who sits in the middle has two
+// connection. So a certificate that nobody has signed does: an attacker in the middle has two
 // connections with two secrets, and can prove neither. Choose a key that cannot be guessed, 16
-// random bytes or more. Who wants more pins the certificate by Options.Fingerprint or brings a
-// tls.Config.
+// random bytes or more. A user who wants more pins the certificate by Options.Fingerprint or brings
+// a tls.Config.
 //
 // Package net makes a program link the C library where there is a C compiler; package manager does
 // without.

@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An archive is the zip file that PyTorch writes since 1.6: data.pkl, data/<key> for each storage, byteorder and version, all in
-// one folder, and nothing compressed.
+// An archive is the zip file that PyTorch writes since 1.6: data.pkl, data/<key> for each storage,
+// byteorder and version, all in one folder, and nothing compressed.
 type archive struct {
 	file    *os.File
 	mapped  *tensor.FileMap // nil where the file is read

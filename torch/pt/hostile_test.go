@@ -68,8 +68,10 @@ func TestHostileArchives(t *testing.T) {
 		"a script":           {only(".format_version", "x"), nil},
 		"a pickle of opcode": {only("data.pkl", "\x80\x02cos\nsystem\n\xff."), pt.ErrFormat},
 		"an id of one part":  {only("data.pkl", "\x80\x02X\x01\x00\x00\x00aQ."), pt.ErrFormat},
-		"text in an id":      {only("data.pkl", "\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuX\x01\x00\x00\x009tQ."), pt.ErrFormat},
-		"an odd class":       {only("data.pkl", "\x80\x02(X\x07\x00\x00\x00storagectorch\nQInt8Storage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x0ctQ."), pt.ErrUnsupported},
+		"text in an id": {only("data.pkl",
+			"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuX\x01\x00\x00\x009tQ."), pt.ErrFormat},
+		"an odd class": {only("data.pkl",
+			"\x80\x02(X\x07\x00\x00\x00storagectorch\nQInt8Storage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x0ctQ."), pt.ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := rewritten(t, good(t), c.change)
@@ -114,27 +116,36 @@ func TestHostileTensors(t *testing.T) {
 		tree any
 		want error
 	}{
-		"good":                       {tensor(id(12), 0, three, one), nil},
-		"too long":                   {tensor(id(12), 10, three, one), pt.ErrFormat},
-		"negative offset":            {tensor(id(12), -1, three, one), pt.ErrFormat},
-		"huge offset":                {tensor(id(12), 1<<62, three, one), pt.ErrFormat},
-		"huge size":                  {tensor(id(12), 0, value.Tuple{1 << 47, 1 << 47}, value.Tuple{1, 1}), pt.ErrFormat},
-		"negative size":              {tensor(id(12), 0, value.Tuple{-3}, one), pt.ErrFormat},
-		"negative stride":            {tensor(id(12), 3, three, value.Tuple{-1}), pt.ErrFormat},
-		"a stride too few":           {tensor(id(12), 0, three, value.Tuple{}), pt.ErrFormat},
-		"sizes that are text":        {tensor(id(12), 0, "three", one), pt.ErrFormat},
-		"a storage of text":          {tensor("0", 0, three, one), pt.ErrFormat},
-		"a storage of two sizes":     {value.Tuple{tensor(id(12), 0, three, one), tensor(id(11), 0, three, one)}, pt.ErrFormat},
-		"more elements than memory":  {tensor(id(1<<60), 0, three, one), pt.ErrFormat},
-		"no arguments":               {call("torch._utils._rebuild_tensor_v2"), pt.ErrFormat},
-		"a parameter of nothing":     {call("torch._utils._rebuild_parameter"), pt.ErrFormat},
-		"a parameter of a record":    {call("torch._utils._rebuild_parameter", call("a.b"), true, hooks), pt.ErrFormat},
-		"sparse":                     {call("torch._utils._rebuild_sparse_tensor", 1, 2), pt.ErrUnsupported},
-		"quantized":                  {call("torch._utils._rebuild_qtensor", 1, 2), pt.ErrUnsupported},
-		"conjugated":                 {call("torch._utils._rebuild_tensor_v2", id(12), 0, three, one, false, hooks, pickle.NewDict("conj", true)), pt.ErrUnsupported},
-		"a subclass":                 {call("torch._tensor._rebuild_from_type_v2", value.Named("torch._utils._rebuild_tensor_v2"), value.Named("my.Tensor"), value.Tuple{}, nil), pt.ErrUnsupported},
-		"a tensor with attributes":   {call("torch._tensor._rebuild_from_type_v2", value.Named("torch._utils._rebuild_tensor_v2"), value.Named("torch.Tensor"), value.Tuple{id(12), 0, three, one, false, hooks}, nil), nil},
-		"attributes without end":     {call("torch._tensor._rebuild_from_type_v2", value.Named("torch._tensor._rebuild_from_type_v2"), value.Named("torch.Tensor"), value.Tuple{}, nil), pt.ErrFormat},
+		"good":            {tensor(id(12), 0, three, one), nil},
+		"too long":        {tensor(id(12), 10, three, one), pt.ErrFormat},
+		"negative offset": {tensor(id(12), -1, three, one), pt.ErrFormat},
+		"huge offset":     {tensor(id(12), 1<<62, three, one), pt.ErrFormat},
+		"huge size": {tensor(id(12), 0, value.Tuple{1 << 47, 1 << 47}, value.Tuple{1, 1}),
+			pt.ErrFormat},
+		"negative size":       {tensor(id(12), 0, value.Tuple{-3}, one), pt.ErrFormat},
+		"negative stride":     {tensor(id(12), 3, three, value.Tuple{-1}), pt.ErrFormat},
+		"a stride too few":    {tensor(id(12), 0, three, value.Tuple{}), pt.ErrFormat},
+		"sizes that are text": {tensor(id(12), 0, "three", one), pt.ErrFormat},
+		"a storage of text":   {tensor("0", 0, three, one), pt.ErrFormat},
+		"a storage of two sizes": {value.Tuple{tensor(id(12), 0, three, one),
+			tensor(id(11), 0, three, one)}, pt.ErrFormat},
+		"more elements than memory": {tensor(id(1<<60), 0, three, one), pt.ErrFormat},
+		"no arguments":              {call("torch._utils._rebuild_tensor_v2"), pt.ErrFormat},
+		"a parameter of nothing":    {call("torch._utils._rebuild_parameter"), pt.ErrFormat},
+		"a parameter of a record":   {call("torch._utils._rebuild_parameter", call("a.b"), true, hooks), pt.ErrFormat},
+		"sparse":                    {call("torch._utils._rebuild_sparse_tensor", 1, 2), pt.ErrUnsupported},
+		"quantized":                 {call("torch._utils._rebuild_qtensor", 1, 2), pt.ErrUnsupported},
+		"conjugated": {call("torch._utils._rebuild_tensor_v2", id(12), 0, three, one, false,
+			hooks, pickle.NewDict("conj", true)), pt.ErrUnsupported},
+		"a subclass": {call("torch._tensor._rebuild_from_type_v2",
+			value.Named("torch._utils._rebuild_tensor_v2"), value.Named("my.Tensor"), value.Tuple{}, nil),
+			pt.ErrUnsupported},
+		"a tensor with attributes": {call("torch._tensor._rebuild_from_type_v2",
+			value.Named("torch._utils._rebuild_tensor_v2"), value.Named("torch.Tensor"),
+			value.Tuple{id(12), 0, three, one, false, hooks}, nil), nil},
+		"attributes without end": {call("torch._tensor._rebuild_from_type_v2",
+			value.Named("torch._tensor._rebuild_from_type_v2"), value.Named("torch.Tensor"), value.Tuple{},
+			nil), pt.ErrFormat},
 		"what would run is a record": {call("os.system", "true"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +198,8 @@ func overlapping(b []byte) []byte {
 func deflated(t testing.TB) []byte {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
-	p, err := pickle.Marshal(&pickle.Persistent{ID: value.Tuple{"storage", value.Named("torch.ByteStorage"), "0", "cpu", 1 << 24}}, 2)
+	p, err := pickle.Marshal(&pickle.Persistent{ID: value.Tuple{"storage", value.Named("torch.ByteStorage"),
+		"0", "cpu", 1 << 24}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +207,8 @@ func deflated(t testing.TB) []byte {
 		name    string
 		method  uint16
 		content []byte
-	}{{"x/data.pkl", zip.Store, p}, {"x/version", zip.Store, []byte("3")}, {"x/data/0", zip.Deflate, make([]byte, 1<<24)}} {
+	}{{"x/data.pkl", zip.Store, p}, {"x/version", zip.Store, []byte("3")},
+		{"x/data/0", zip.Deflate, make([]byte, 1<<24)}} {
 		f, err := w.CreateHeader(&zip.FileHeader{Name: e.name, Method: e.method})
 		if err != nil {
 			t.Fatal(err)
@@ -206,9 +219,11 @@ func deflated(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// FuzzLoad wants a value or a typed error of any file, and what is a value can be walked, and saved unless it has records.
+// FuzzLoad wants a value or a typed error of any file, and what is a value can be walked, and saved
+// unless it has records.
 func FuzzLoad(f *testing.F) {
-	for _, name := range []string{"plain-1.13", "plain-2.15", "legacy-1.13", "legacy-2.15", "legacymodel-2.15", "opt-1.13"} {
+	for _, name := range []string{"plain-1.13", "plain-2.15", "legacy-1.13", "legacy-2.15",
+		"legacymodel-2.15", "opt-1.13"} {
 		b, err := os.ReadFile("testdata/" + name + ".pt")
 		if err != nil {
 			f.Fatal(err)

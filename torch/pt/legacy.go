@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// A legacy file is what PyTorch wrote from 0.1.10 to 1.5: the pickles of a magic number, a version, the machine, the value and the
-// list of its storages; then each storage, as its number of elements and these.
+// A legacy file is what PyTorch wrote from 0.1.10 to 1.5: the pickles of a magic number, a version,
+// the machine, the value and the list of its storages; then each storage, as its number of elements
+// and these.
 type legacy struct {
 	from   io.ReaderAt
 	read   func(t *tensor.Tensor, at int64) error // fills t
@@ -90,7 +91,8 @@ func legacyHead(d *pickle.Decoder) error {
 	return nil
 }
 
-// legacyReference stands for a storage, or for the class of a module, whose source in the file is passed over.
+// legacyReference stands for a storage, or for the class of a module, whose source in the file is
+// passed over.
 func legacyReference(id any) (any, error) {
 	parts, _ := id.(value.Tuple)
 	if len(parts) > 1 && parts[0] == "module" {

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/torch/pt"
 )
 
-// A file gets no more memory than Options.MaxBytes, of all its storages together, in each of its forms.
+// A file gets no more memory than Options.MaxBytes, of all its storages together, in each of its
+// forms.
 func TestRegression_S4_2_AFileOfTorchHasALimit(t *testing.T) {
 	const size = 1 << 20
 	path := filepath.Join(t.TempDir(), "two.pt")
@@ -33,7 +34,8 @@ func TestRegression_S4_2_AFileOfTorchHasALimit(t *testing.T) {
 	} {
 		_, err := pt.Load(c.path, c.o)
 		var file *pt.FileError
-		if !errors.Is(err, c.want) || err != nil && (!errors.As(err, &file) || !strings.Contains(err.Error(), "Options.MaxBytes")) {
+		if !errors.Is(err, c.want) || err != nil &&
+			(!errors.As(err, &file) || !strings.Contains(err.Error(), "Options.MaxBytes")) {
 			t.Errorf("%s: %v, not %v", name, err, c.want)
 		}
 	}

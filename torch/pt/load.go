@@ -15,28 +15,32 @@ import (
 
 // Options says how to load. The zero value copies all tensors to the heap.
 type Options struct {
-	// MapLocation says where a storage goes that was saved from a device such as "cuda:0", as torch.load's map_location does;
-	// [To] and [Map] return one. Where it is nil, or returns nothing, storages go where they were. All must go to "cpu", or to a device that
+	// MapLocation says where a storage goes that was saved from a device such as "cuda:0", as
+	// torch.load's map_location does; [To] and [Map] return one. Where it is nil, or returns
+	// nothing, storages go where they were. All must go to "cpu", or to a device that
 	// tensor.ParseDevice finds; what was mapped is copied there.
 	MapLocation func(location string) string
-	// Mmap maps the file instead of reading it. Tensors are then pages of the file, read when they are touched and copied when they
-	// are written to; checksums are not compared. A legacy file, one of the other byte order, and a storage that is not
-	// aligned are read all the same.
+	// Mmap maps the file instead of reading it. Tensors are then pages of the file, read when they
+	// are touched and copied when they are written to; checksums are not compared. A legacy file,
+	// one of the other byte order, and a storage that is not aligned are read all the same.
 	Mmap bool
-	// MaxBytes is how many bytes of elements the file may ask for, mapped or read. 0 stands for what it has, and for what is read no more than this
-	// process may take without somebody being killed; up to 64 MiB are always given.
+	// MaxBytes is how many bytes of elements the file may ask for, mapped or read. 0 stands for
+	// what it has, and for what is read no more than this process may take without somebody being
+	// killed; up to 64 MiB are always given.
 	MaxBytes int64
 }
 
 // tally bounds what the storages of a file of so many bytes take together.
 func (o Options) tally(size int64) *room.Tally {
-	return &room.Tally{Most: o.MaxBytes, Fills: size, Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
+	return &room.Tally{Most: o.MaxBytes, Fills: size,
+		Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
 }
 
 // To is torch.load's map_location="cpu": every storage goes to one device.
 func To(device string) func(string) string { return func(string) string { return device } }
 
-// Map is torch.load's map_location={"cuda:1": "cuda:0"}: storages that were at a place which is not in the map go where they were.
+// Map is torch.load's map_location={"cuda:1": "cuda:0"}: storages that were at a place which is not
+// in the map go where they were.
 func Map(devices map[string]string) func(string) string {
 	return func(location string) string { return devices[location] }
 }
@@ -44,7 +48,8 @@ func Map(devices map[string]string) func(string) string {
 type (
 	// A Record is an object of a class that only Python knows, as data.
 	Record = value.Record
-	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length, step by step.
+	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length,
+	// step by step.
 	PackedSequence = value.PackedSequence
 )
 
@@ -69,11 +74,13 @@ type held struct {
 	dtype tensor.DType // as which it was read
 }
 
-// Load reads a file of torch.save: a zip file, or one of PyTorch before 1.6. What comes is what Conn.Recv of package torch lists: nil,
-// bool, int64, float64, string, []any, *Dict, *tensor.Tensor, *autograd.Param and so on, a *Record for each object of another
-// class, a Module too. Views of one storage are views of one storage. The caller closes what was mapped.
+// Load reads a file of torch.save: a zip file, or one of PyTorch before 1.6. What comes is what
+// Conn.Recv of package torch lists: nil, bool, int64, float64, string, []any, *Dict,
+// *tensor.Tensor, *autograd.Param and so on, a *Record for each object of another class, a Module
+// too. Views of one storage are views of one storage. The caller closes what was mapped.
 //
-// The error is a *[FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit or what reading says.
+// The error is a *[FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit or what
+// reading says.
 func Load(path string, o Options) (any, error) {
 	f, err := regular.Open(path)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// Note [Tensors in pickles]
-// pickle.dumps(tensor) is the calls of a file of torch.save, but that the storage of each is the call _load_from_bytes(b), where b is a legacy file
-// of nothing but that storage.
+// Note [Tensors in pickles] pickle.dumps(tensor) is the calls of a file of torch.save, but that the
+// storage of each is the call _load_from_bytes(b), where b is a legacy file of nothing but that
+// storage.
 
 var loadFromBytes = value.Named("torch.storage._load_from_bytes")
 
-// Marshal returns the pickle of v, in protocol 2 to 5, as pickle.dumps would write it: the elements of tensors are in it. See Save for what v may be,
-// and for the errors.
+// Marshal returns the pickle of v, in protocol 2 to 5, as pickle.dumps would write it: the elements
+// of tensors are in it. See Save for what v may be, and for the errors.
 func Marshal(v any, protocol int) ([]byte, error) {
 	s := newSaver()
 	tree, err := s.lower(v)
@@ -55,7 +55,8 @@ func (o *origin) legacyFile() (file []byte, err error) {
 		id[1] = value.Named("torch.ByteStorage") // PyTorch writes the other one, too, but cannot read it here
 	}
 	for _, part := range []any{
-		magic, legacyVersion, pickle.NewDict("protocol_version", legacyVersion, "little_endian", true, "type_sizes", sizes),
+		magic, legacyVersion, pickle.NewDict("protocol_version", legacyVersion, "little_endian", true,
+			"type_sizes", sizes),
 		&pickle.Persistent{ID: id}, &pickle.List{Items: []any{id[2]}},
 	} {
 		b, err := pickle.Marshal(part, protocol)
@@ -69,8 +70,9 @@ func (o *origin) legacyFile() (file []byte, err error) {
 	return append(file, b...), err
 }
 
-// Unmarshal reads what pickle.dumps has written of tensors, parameters, numpy arrays and plain values; see Load for the types. It never runs what the pickle
-// names. The error wraps ErrFormat, ErrUnsupported, or ErrGlobal for names of anything else.
+// Unmarshal reads what pickle.dumps has written of tensors, parameters, numpy arrays and plain
+// values; see Load for the types. It never runs what the pickle names. The error wraps ErrFormat,
+// ErrUnsupported, or ErrGlobal for names of anything else.
 func Unmarshal(b []byte) (any, error) {
 	tree, err := pickle.Unmarshal(b, pickledNames().Find, pickle.Limits{})
 	if err != nil {
@@ -86,8 +88,10 @@ func Unmarshal(b []byte) (any, error) {
 
 // pickledNames returns those of plain values, and of calls that make tensors or are known not to.
 var pickledNames = sync.OnceValue(func() pickle.Table {
-	t := pickle.Table{loadFromBytes: nil, value.Named(untyped): nil, value.Named("torch.Tensor"): nil, value.Named("torch.nn.parameter.Parameter"): nil, value.PackedClass: nil}
-	for _, name := range []string{rebuildOld, rebuildTensor, rebuildOther, rebuildParameter, rebuildParameterState, rebuildFrom} {
+	t := pickle.Table{loadFromBytes: nil, value.Named(untyped): nil, value.Named("torch.Tensor"): nil,
+		value.Named("torch.nn.parameter.Parameter"): nil, value.PackedClass: nil}
+	for _, name := range []string{rebuildOld, rebuildTensor, rebuildOther, rebuildParameter,
+		rebuildParameterState, rebuildFrom} {
 		t[value.Named(name)] = nil
 	}
 	for name := range noForm {
@@ -101,7 +105,8 @@ var pickledNames = sync.OnceValue(func() pickle.Table {
 type pickled struct {
 	files  []pickledStorage
 	places map[*pickle.Object]*pickle.Persistent // of the calls that have been looked into
-	left   int                                   // bytes that the calls to come may have: the same bytes could be in many
+	// bytes that the calls to come may have: the same bytes could be in many
+	left int
 }
 
 type pickledStorage struct {

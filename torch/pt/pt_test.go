@@ -48,8 +48,10 @@ func TestFilesOfPyTorch(t *testing.T) {
 			for _, mmap := range []bool{false, true} {
 				t.Run(fmt.Sprint(kind, version, " mmap ", mmap), func(t *testing.T) {
 					v := load(t, "testdata/"+kind+"-"+version+".pt", pt.Options{Mmap: mmap})
-					a, row, transposed := get[*tensor.Tensor](t, v, "a"), get[*tensor.Tensor](t, v, "row"), get[*tensor.Tensor](t, v, "t")
-					if got := fmt.Sprint(a.Shape(), transposed.Strides(), row.Offset(), tensor.Data[float32](row)); got != "[3 4] [1 4] 4 [4 5 6 7]" {
+					a, row, transposed := get[*tensor.Tensor](t, v, "a"), get[*tensor.Tensor](t, v, "row"),
+						get[*tensor.Tensor](t, v, "t")
+					if got := fmt.Sprint(a.Shape(), transposed.Strides(), row.Offset(),
+						tensor.Data[float32](row)); got != "[3 4] [1 4] 4 [4 5 6 7]" {
 						t.Error(got)
 					}
 					if !a.SameStorage(row) || !a.SameStorage(transposed) {
@@ -66,7 +68,8 @@ func TestFilesOfPyTorch(t *testing.T) {
 					if e := get[*tensor.Tensor](t, v, "e"); fmt.Sprint(e.Shape()) != "[0 3]" {
 						t.Errorf("empty: %v", e.Shape())
 					}
-					if s := get[*tensor.Tensor](t, v, "s"); s.DType() != tensor.Int64 || s.Item() != 5 || s.Dims() != 0 {
+					if s := get[*tensor.Tensor](t, v, "s"); s.DType() != tensor.Int64 || s.Item() != 5 ||
+						s.Dims() != 0 {
 						t.Errorf("scalar: %v", s)
 					}
 					list := get[[]any](t, v, "list")
@@ -74,10 +77,12 @@ func TestFilesOfPyTorch(t *testing.T) {
 					if b := list[0].(*tensor.Tensor); b.DType() != tensor.BFloat16 || b.Sum() != 2 {
 						t.Errorf("%v", b)
 					}
-					if m := pair[0].(*tensor.Tensor); pair[1] != "x" || fmt.Sprint(tensor.Data[bool](m)) != "[true false]" {
+					if m := pair[0].(*tensor.Tensor); pair[1] != "x" ||
+						fmt.Sprint(tensor.Data[bool](m)) != "[true false]" {
 						t.Errorf("%v", pair)
 					}
-					if fmt.Sprint(get[value.Size](t, v, "size"), get[tensor.DType](t, v, "dtype"), get[int64](t, v, "i")) != "[2] float16 3" {
+					if fmt.Sprint(get[value.Size](t, v, "size"), get[tensor.DType](t, v, "dtype"),
+						get[int64](t, v, "i")) != "[2] float16 3" {
 						t.Errorf("%v", v)
 					}
 					again := load(t, "testdata/"+kind+"-"+version+".pt", pt.Options{})
@@ -92,7 +97,8 @@ func TestFilesOfPyTorch(t *testing.T) {
 
 // A whole module is a record, and its tensors have the names of its state_dict.
 func TestAModuleIsARecord(t *testing.T) {
-	want := []string{"bn.bias", "bn.num_batches_tracked", "bn.running_mean", "bn.running_var", "bn.weight", "fc.bias", "fc.weight", "tied.bias", "tied.weight"}
+	want := []string{"bn.bias", "bn.num_batches_tracked", "bn.running_mean", "bn.running_var", "bn.weight",
+		"fc.bias", "fc.weight", "tied.bias", "tied.weight"}
 	for _, file := range []string{"model-1.13", "model-2.15", "legacymodel-1.13", "legacymodel-2.15"} {
 		v := load(t, "testdata/"+file+".pt", pt.Options{})
 		r, ok := v.(*pt.Record)
@@ -129,7 +135,8 @@ func TestOptimizerState(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := get[*value.Dict](t, load(t, path, pt.Options{}), "state")
-		if !tensor.Equal(get[*tensor.Tensor](t, get[*value.Dict](t, again, int64(0)), "exp_avg"), get[*tensor.Tensor](t, first, "exp_avg")) {
+		if !tensor.Equal(get[*tensor.Tensor](t, get[*value.Dict](t, again, int64(0)), "exp_avg"),
+			get[*tensor.Tensor](t, first, "exp_avg")) {
 			t.Error("saved again it is another")
 		}
 	}
@@ -146,10 +153,12 @@ func TestYoungDTypes(t *testing.T) {
 		for _, v := range []any{v, load(t, path, pt.Options{Mmap: mmap})} {
 			for dt := tensor.Uint16; dt <= tensor.Float8E5M2; dt++ {
 				x := get[*tensor.Tensor](t, v, dt.String())
-				if got := fmt.Sprint(x.Shape(), x.To(tensor.Float64).ToNested()); x.DType() != dt || got != "[2 3] [[0 1 2] [3 4 5]]" {
+				if got := fmt.Sprint(x.Shape(), x.To(tensor.Float64).ToNested()); x.DType() != dt ||
+					got != "[2 3] [[0 1 2] [3 4 5]]" {
 					t.Errorf("%v is %v %s", dt, x.DType(), got)
 				}
-				if row := get[*tensor.Tensor](t, v, dt.String()+" row"); !row.SameStorage(x) || row.To(tensor.Float32).Sum() != 12 {
+				if row := get[*tensor.Tensor](t, v, dt.String()+" row"); !row.SameStorage(x) ||
+					row.To(tensor.Float32).Sum() != 12 {
 					t.Errorf("a row of %v: %v", dt, row)
 				}
 			}
@@ -160,8 +169,10 @@ func TestYoungDTypes(t *testing.T) {
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
 	base := tensor.Arange(tensor.Float64, 0, 100, 1).Reshape(10, 10)
-	v := map[string]any{"rows": base.Narrow(0, 2, 3), "column": base.Select(1, 4).Narrow(0, 2, 3), "list": []any{int64(1), "two", nil, true, 2.5},
-		"frozen": &autograd.Param{T: tensor.Ones(tensor.Int32, 2), Frozen: true}, "none": tensor.New(tensor.Float32, 0, 2)}
+	v := map[string]any{"rows": base.Narrow(0, 2, 3), "column": base.Select(1, 4).Narrow(0, 2, 3),
+		"list":   []any{int64(1), "two", nil, true, 2.5},
+		"frozen": &autograd.Param{T: tensor.Ones(tensor.Int32, 2), Frozen: true},
+		"none":   tensor.New(tensor.Float32, 0, 2)}
 	for dt := tensor.Bool; dt <= tensor.Complex128; dt++ {
 		v[dt.String()] = tensor.Ones(dt, 3)
 	}
@@ -172,7 +183,8 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	for _, mmap := range []bool{false, true} {
 		got := load(t, path, pt.Options{Mmap: mmap})
 		rows, column := get[*tensor.Tensor](t, got, "rows"), get[*tensor.Tensor](t, got, "column")
-		if !tensor.Equal(rows, base.Narrow(0, 2, 3)) || !tensor.Equal(column, base.Select(1, 4).Narrow(0, 2, 3)) || !rows.SameStorage(column) {
+		if !tensor.Equal(rows, base.Narrow(0, 2, 3)) ||
+			!tensor.Equal(column, base.Select(1, 4).Narrow(0, 2, 3)) || !rows.SameStorage(column) {
 			t.Errorf("views: %v %v", rows, column)
 		}
 		if n := len(rows.Storage().Bytes()); n != 30*8 {
@@ -219,7 +231,8 @@ func TestMapLocation(t *testing.T) {
 		}
 		return bytes.ReplaceAll(b, []byte("X\x03\x00\x00\x00cpu"), []byte("X\x06\x00\x00\x00cuda:0"))
 	})
-	if _, err := pt.Load(path, pt.Options{}); !errors.Is(err, pt.ErrLocation) || !strings.Contains(err.Error(), "cuda:0") {
+	if _, err := pt.Load(path, pt.Options{}); !errors.Is(err, pt.ErrLocation) ||
+		!strings.Contains(err.Error(), "cuda:0") {
 		t.Errorf("to its own device: %v", err)
 	}
 	get[*tensor.Tensor](t, load(t, path, pt.Options{MapLocation: pt.To("cpu")}), "a")
@@ -240,11 +253,13 @@ func TestMapLocationToADevice(t *testing.T) {
 	})
 	path := filepath.Join(t.TempDir(), "m.pt")
 	x := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4)
-	if err := pt.Save(path, map[string]*tensor.Tensor{"x": x, "turned": x.T(), "bool": tensor.Gt(x, x.Number(3))}); err != nil {
+	if err := pt.Save(path, map[string]*tensor.Tensor{"x": x, "turned": x.T(),
+		"bool": tensor.Gt(x, x.Number(3))}); err != nil {
 		t.Fatal(err)
 	}
 	for name, location := range map[string]func(string) string{
-		"string": pt.To("pttest:1"), "map": pt.Map(map[string]string{"cpu": "pttest:1"}), "function": func(l string) string { return map[string]string{"cpu": "pttest:1"}[l] },
+		"string": pt.To("pttest:1"), "map": pt.Map(map[string]string{"cpu": "pttest:1"}),
+		"function": func(l string) string { return map[string]string{"cpu": "pttest:1"}[l] },
 	} {
 		for _, mmap := range []bool{false, true} {
 			v := load(t, path, pt.Options{MapLocation: location, Mmap: mmap})
@@ -267,7 +282,8 @@ func TestMapLocationToADevice(t *testing.T) {
 		}
 	}
 	dev.Fail(errors.New("full"))
-	if _, err := pt.Load(path, pt.Options{MapLocation: pt.To("pttest:1")}); err == nil || !strings.Contains(err.Error(), "full") {
+	if _, err := pt.Load(path, pt.Options{MapLocation: pt.To("pttest:1")}); err == nil ||
+		!strings.Contains(err.Error(), "full") {
 		t.Errorf("to a full device: %v", err)
 	}
 }
@@ -275,7 +291,8 @@ func TestMapLocationToADevice(t *testing.T) {
 // A file under tensors may be removed, replaced, and even cut short.
 func TestMappedFileIsCutShort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.pt")
-	if err := pt.Save(path, map[string]*tensor.Tensor{"w": tensor.Ones(tensor.Float32, 1<<20), "b": tensor.Ones(tensor.Float32, 4)}); err != nil {
+	if err := pt.Save(path, map[string]*tensor.Tensor{"w": tensor.Ones(tensor.Float32, 1<<20),
+		"b": tensor.Ones(tensor.Float32, 4)}); err != nil {
 		t.Fatal(err)
 	}
 	v := load(t, path, pt.Options{Mmap: true})
@@ -284,7 +301,8 @@ func TestMappedFileIsCutShort(t *testing.T) {
 		t.Error("two storages are one")
 	}
 	b.Close()
-	if err := pt.Save(path, map[string]*tensor.Tensor{"w": tensor.New(tensor.Float32, 3)}); err != nil { // takes its place
+	// takes its place
+	if err := pt.Save(path, map[string]*tensor.Tensor{"w": tensor.New(tensor.Float32, 3)}); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.Sum(); got != 1<<20 {

@@ -70,7 +70,8 @@ func (l *loader) reference(o *pickle.Object) (*pickle.Persistent, error) {
 	return value.Arg[*pickle.Persistent](o, 0)
 }
 
-// tensor makes a tensor of (storage, offset, size, stride[, requires_grad, hooks][, dtype][, metadata]).
+// tensor makes a tensor of (storage, offset, size, stride[, requires_grad, hooks][, dtype][,
+// metadata]).
 func (l *loader) tensor(o *pickle.Object) (any, error) {
 	p, err := l.reference(o)
 	if err != nil {
@@ -105,7 +106,8 @@ func (l *loader) tensor(o *pickle.Object) (any, error) {
 	}
 	if len(o.Args) > metadata {
 		if d, _ := o.Args[metadata].(*value.Dict); d.Len() > 0 {
-			return nil, fmt.Errorf("%w: a tensor that is conjugated or negated when it is read; save its .resolve_conj()", ErrUnsupported)
+			return nil, fmt.Errorf(
+				"%w: a tensor that is conjugated or negated when it is read; save its .resolve_conj()", ErrUnsupported)
 		}
 	}
 	h, dt, err := l.hold(p, said)

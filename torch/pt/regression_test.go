@@ -14,10 +14,12 @@ import (
 func TestRegression_S4_1_EmptyViewsBehindTheirStorage(t *testing.T) {
 	none, some := tensor.New(tensor.Float32, 3, 0, 2), tensor.Ones(tensor.Float32, 3, 4)
 	views := map[string]*tensor.Tensor{
-		"alone": none.Narrow(0, 2, 1), "last": none.Narrow(2, 1, 1), "behind": some.Narrow(0, 3, 0).Narrow(1, 2, 2), "row": some.Narrow(0, 1, 1),
+		"alone": none.Narrow(0, 2, 1), "last": none.Narrow(2, 1, 1),
+		"behind": some.Narrow(0, 3, 0).Narrow(1, 2, 2), "row": some.Narrow(0, 1, 1),
 	}
 	path := filepath.Join(t.TempDir(), "x.pt")
-	for _, set := range []map[string]*tensor.Tensor{views, {"alone": none.Narrow(0, 2, 1)}, {"behind": some.Narrow(0, 3, 0)}} {
+	for _, set := range []map[string]*tensor.Tensor{views, {"alone": none.Narrow(0, 2, 1)},
+		{"behind": some.Narrow(0, 3, 0)}} {
 		if err := pt.Save(path, set); err != nil {
 			t.Fatal(err)
 		}
@@ -41,8 +43,8 @@ func TestRegression_S4_1_EmptyViewsBehindTheirStorage(t *testing.T) {
 	}
 }
 
-// testdata/empty.pt is of PyTorch 2.15: {"a": x.narrow(0, 2, 1), "b": x.narrow(2, 1, 1), "c": torch.zeros(4)[4:], "d": torch.zeros(3, 4)[3:, 2:]}
-// of x = torch.zeros(3, 0, 2).
+// testdata/empty.pt is of PyTorch 2.15: {"a": x.narrow(0, 2, 1), "b": x.narrow(2, 1, 1), "c":
+// torch.zeros(4)[4:], "d": torch.zeros(3, 4)[3:, 2:]} of x = torch.zeros(3, 0, 2).
 func TestRegression_S4_1_EmptyViewsOfTorchAreRead(t *testing.T) {
 	for _, mmap := range []bool{false, true} {
 		state, err := pt.StateDict(load(t, "testdata/empty.pt", pt.Options{Mmap: mmap}))

@@ -18,16 +18,21 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Save writes v as torch.save does, so that torch.load reads it, with weights_only=True too, and with mmap=True. v is what Conn.Send of
-// package torch takes: nil, numbers, strings, slices, maps, structs, *Dict, *tensor.Tensor, *autograd.Param, and those in one
-// another; a map[string]*tensor.Tensor becomes a state dict. A *PackedSequence is read with weights_only=False alone, as one of PyTorch's own is. Views of one storage stay that; of a storage the part is written
-// that its tensors span. The file takes its place when it is whole. Nobody may write to the tensors meanwhile.
+// Save writes v as torch.save does, so that torch.load reads it, with weights_only=True too, and
+// with mmap=True. v is what Conn.Send of package torch takes: nil, numbers, strings, slices, maps,
+// structs, *Dict, *tensor.Tensor, *autograd.Param, and those in one another; a
+// map[string]*tensor.Tensor becomes a state dict. A *PackedSequence is read with weights_only=False
+// alone, as one of PyTorch's own is. Views of one storage stay that; of a storage the part is
+// written that its tensors span. The file takes its place when it is whole. Nobody may write to the
+// tensors meanwhile.
 //
-// A struct becomes a dict of its fields, a whole module too, which Load of package torch makes a module again. What stands in a field or an element
-// that is an interface with methods is written with the name of its type, by [wire.RegisterType]; the layers of package nn are registered.
+// A struct becomes a dict of its fields, a whole module too, which Load of package torch makes a
+// module again. What stands in a field or an element that is an interface with methods is written
+// with the name of its type, by [wire.RegisterType]; the layers of package nn are registered.
 //
-// The error wraps ErrUnsupported where a value has no form in Python, or could not be loaded again: a type that is not registered in an
-// interface, two keys that are one in Python, more values than Load takes. Otherwise it is what writing says.
+// The error wraps ErrUnsupported where a value has no form in Python, or could not be loaded again:
+// a type that is not registered in an interface, two keys that are one in Python, more values than
+// Load takes. Otherwise it is what writing says.
 //
 // [wire.RegisterType]: https://pkg.go.dev/github.com/shoal-mp/shoal/wire#RegisterType
 func Save(path string, v any) error {

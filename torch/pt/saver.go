@@ -48,7 +48,8 @@ func (s *saver) lower(v any) (any, error) {
 	return tree, nil
 }
 
-// class is PyTorch's class of a storage, and how large it is: in elements where the class has a dtype, in bytes otherwise.
+// class is PyTorch's class of a storage, and how large it is: in elements where the class has a
+// dtype, in bytes otherwise.
 func (o *origin) class() (class value.Global, size int) {
 	if name, ok := classOf(o.tensor.DType()); ok {
 		return value.Named("torch." + name), o.hi - o.lo
@@ -88,7 +89,8 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 		low, err = s.tensor(v)
 	case *autograd.Param:
 		low, err = s.tensor(v.T)
-		low = &pickle.Object{Class: value.Named(rebuildParameter), Args: value.Tuple{low, !v.Frozen, &value.Dict{Ordered: true}}}
+		low = &pickle.Object{Class: value.Named(rebuildParameter),
+			Args: value.Tuple{low, !v.Frozen, &value.Dict{Ordered: true}}}
 	case *Record, *pickle.Object:
 		err = fmt.Errorf("%w: %T, which only Python can make; save its StateDict", ErrUnsupported, v)
 	default:
@@ -97,7 +99,8 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 	return low, true, err
 }
 
-// tensor writes _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), or _v3 with the dtype after them.
+// tensor writes _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), or _v3
+// with the dtype after them.
 func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	o := s.storages[t.Storage()]
 	if o == nil {
@@ -106,14 +109,16 @@ func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 		s.order = append(s.order, o)
 	}
 	if o.tensor.DType() != t.DType() {
-		return nil, fmt.Errorf("%w: tensors of %v and of %v on one storage; clone one", ErrUnsupported, o.tensor.DType(), t.DType())
+		return nil, fmt.Errorf("%w: tensors of %v and of %v on one storage; clone one", ErrUnsupported,
+			o.tensor.DType(), t.DType())
 	}
 	offset := t.Offset()
 	if o.stretch(t); t.Numel() == 0 {
 		offset = 0 // it may begin anywhere, behind the storage, too
 	}
 	call := &pickle.Object{Class: value.Named(rebuildTensor),
-		Args: value.Tuple{o.id, offset, value.Sizes(t.Shape()), value.Sizes(t.Strides()), false, &value.Dict{Ordered: true}}}
+		Args: value.Tuple{o.id, offset, value.Sizes(t.Shape()), value.Sizes(t.Strides()), false,
+			&value.Dict{Ordered: true}}}
 	if _, ok := classOf(t.DType()); !ok {
 		call.Class = value.Named(rebuildOther)
 		call.Args = append(call.Args, value.Named("torch."+t.DType().String()))

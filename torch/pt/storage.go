@@ -40,7 +40,8 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 		return at, fmt.Errorf("%w: a view of a storage, as PyTorch 0.3 saved it", ErrUnsupported)
 	}
 	dt, known := value.StorageTypes[class.Name]
-	if class == value.Named(untyped) || class == value.Named("torch.UntypedStorage") { // elements are bytes, and tensors say their dtype
+	// elements are bytes, and tensors say their dtype
+	if class == value.Named(untyped) || class == value.Named("torch.UntypedStorage") {
 		dt, known = tensor.Uint8, true
 	}
 	if !known {
@@ -49,8 +50,8 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 	return place{dt, key, location, n}, nil
 }
 
-// hold returns a tensor on the storage that p names, once for each, which the loader closes; and the dtype of tensors on it: what is said, or else the
-// storage's own.
+// hold returns a tensor on the storage that p names, once for each, which the loader closes; and
+// the dtype of tensors on it: what is said, or else the storage's own.
 func (l *loader) hold(p *pickle.Persistent, said *tensor.DType) (h *tensor.Tensor, dt tensor.DType, err error) {
 	at, err := parsePlace(p)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 func TestAProgramThatIsNowhereAndCannotBeBuiltSaysWhereItIsToBeHad(t *testing.T) {
 	t.Setenv("PATH", "")
 	_, err := beside.Command(t.Context(), "shoal-accel")
-	if !errors.Is(err, beside.ErrMissing) || !strings.Contains(err.Error(), "go install github.com/shoal-mp/shoal/cmd/shoal-accel@latest") {
+	if !errors.Is(err, beside.ErrMissing) ||
+		!strings.Contains(err.Error(), "go install github.com/shoal-mp/shoal/cmd/shoal-accel@latest") {
 		t.Errorf("%v", err)
 	}
 }

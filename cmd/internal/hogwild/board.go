@@ -17,7 +17,8 @@ type board interface {
 	close() // leaves what was shown, whether or not it was the end
 }
 
-// newBoard returns bars for a terminal and lines for everything else. totals are the samples that each worker has before it.
+// newBoard returns bars for a terminal and lines for everything else. totals are the samples that
+// each worker has before it.
 func newBoard(o *Options, totals []int) board {
 	if f, ok := o.Stderr.(*os.File); ok && cwriter.IsTerminal(int(f.Fd())) {
 		return newBars(f, totals, o.Epochs)
@@ -51,7 +52,8 @@ func newBars(w io.Writer, totals []int, epochs int) *bars {
 	for rank, total := range totals {
 		one := new(bar)
 		one.Bar = b.all.AddBar(int64(total),
-			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return one.head(rank) }, decor.WCSyncSpaceR)),
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return one.head(rank) },
+				decor.WCSyncSpaceR)),
 			mpb.AppendDecorators(
 				decor.Percentage(decor.WCSyncSpace),
 				decor.Any(func(decor.Statistics) string { return one.tail(epochs) }, decor.WCSyncSpace)))

@@ -9,8 +9,10 @@ import (
 )
 
 var (
-	half  = hogwild.Report{Rank: 1, PID: 4242, Epoch: 1, Done: 320, Of: 640, Total: 320, Loss: 2.25, Peak: 3 << 20, Alone: 1 << 20}
-	whole = hogwild.Report{Rank: 0, PID: 4241, Epoch: 1, Done: 640, Of: 640, Total: 640, Loss: 0.5, Peak: 2 << 20, Alone: 1 << 20}
+	half = hogwild.Report{Rank: 1, PID: 4242, Epoch: 1, Done: 320, Of: 640, Total: 320, Loss: 2.25,
+		Peak: 3 << 20, Alone: 1 << 20}
+	whole = hogwild.Report{Rank: 0, PID: 4241, Epoch: 1, Done: 640, Of: 640, Total: 640, Loss: 0.5,
+		Peak: 2 << 20, Alone: 1 << 20}
 )
 
 func TestLinesSayWhoIsHowFar(t *testing.T) {
@@ -23,11 +25,13 @@ func TestLinesSayWhoIsHowFar(t *testing.T) {
 	}
 }
 
-// A worker that stops half way leaves a bar that stands where it stopped, and does not keep the others waiting.
+// A worker that stops half way leaves a bar that stands where it stopped, and does not keep the
+// others waiting.
 func TestBarsEndThoughAWorkerDoesNot(t *testing.T) {
 	var out bytes.Buffer
 	hogwild.ShowBars(&out, []int{640, 640}, 1, half, whole)
-	for _, want := range []string{"worker 0, pid 4241", "100 % epoch 1/1, loss 0.5000", "worker 1, pid 4242", " 50 % epoch 1/1, loss 2.2500"} {
+	for _, want := range []string{"worker 0, pid 4241", "100 % epoch 1/1, loss 0.5000", "worker 1, pid 4242",
+		" 50 % epoch 1/1, loss 2.2500"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -2,7 +2,8 @@ package hogwild
 
 import "os"
 
-// A Command is the flags of shoal hogwild. Its defaults are those of the example of torch.multiprocessing.
+// A Command is the flags of shoal hogwild. Its defaults are those of the example of
+// torch.multiprocessing.
 type Command struct {
 	Data     string `long:"data" value-name:"DIR" description:"Folder with the four MNIST files, gzipped or not. Without it, digits are rendered."`
 	Download bool   `long:"download" description:"Fetch the files that the folder lacks, by the program shoal-download."`
@@ -30,7 +31,8 @@ type Command struct {
 	Verbose     bool `long:"verbose" description:"Say more."`
 }
 
-// Passes over the training set where --epochs does not say: the original's, and enough for digits that are rendered.
+// Passes over the training set where --epochs does not say: the original's, and enough for digits
+// that are rendered.
 const (
 	epochsOfMNIST  = 10
 	epochsOfDigits = 1

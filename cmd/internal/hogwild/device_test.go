@@ -46,7 +46,8 @@ func fewDigits(t *testing.T, train, test int) (folder string) {
 	return folder
 }
 
-// learns has two processes train one network in the memory of a device, from where nothing but their steps changes it.
+// learns has two processes train one network in the memory of a device, from where nothing but
+// their steps changes it.
 func learns(t *testing.T, device string, train int) hogwild.Result {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "net.safetensors")
@@ -154,7 +155,8 @@ func (k *killer) Write(b []byte) (int, error) {
 	return k.log.Write(b)
 }
 
-// killed trains for ever, until a worker is killed. What the others have learned until then is on the device, and nothing else.
+// killed trains for ever, until a worker is killed. What the others have learned until then is on
+// the device, and nothing else.
 func killed(t *testing.T, o hogwild.Options) {
 	path := filepath.Join(t.TempDir(), "net.safetensors")
 	var out bytes.Buffer
@@ -209,7 +211,9 @@ func TestWithoutAGPUCUDAIsAnErrorThatSaysWhatElse(t *testing.T) {
 	o := original()
 	o.Device = "cuda"
 	err := hogwild.Run(t.Context(), o)
-	if !errors.Is(err, hogwild.ErrOption) || !errors.Is(err, cuda.ErrUnavailable) || !strings.Contains(err.Error(), "--device cuda: ") || !strings.Contains(err.Error(), "auto on a GPU where there is one") {
+	if !errors.Is(err, hogwild.ErrOption) || !errors.Is(err, cuda.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "--device cuda: ") ||
+		!strings.Contains(err.Error(), "auto on a GPU where there is one") {
 		t.Errorf("%v", err)
 	}
 }

@@ -19,7 +19,8 @@ type digits struct {
 // to moves them to a device.
 func (d *digits) to(dev tensor.Device) error { return errors.Join(d.train.To(dev), d.test.To(dev)) }
 
-// How many digits are rendered where there are no files: enough to learn from in one pass, few enough for a moment on any machine.
+// How many digits are rendered where there are no files: enough to learn from in one pass, few
+// enough for a moment on any machine.
 const (
 	renderTrain = 12000
 	renderTest  = 2000
@@ -44,7 +45,8 @@ func (o *Options) digits(ctx context.Context) (*digits, error) {
 		return nil, o.advise(err)
 	}
 	if train.Len() == 0 || test.Len() == 0 {
-		return nil, fmt.Errorf("%s: %w: %d images to train on and %d to test; both are needed", o.Data, data.ErrShape, train.Len(), test.Len())
+		return nil, fmt.Errorf("%s: %w: %d images to train on and %d to test; both are needed", o.Data,
+			data.ErrShape, train.Len(), test.Len())
 	}
 	return &digits{"mnist", train, test}, nil
 }

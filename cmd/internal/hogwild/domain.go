@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// leakVariable makes the root forget one block on purpose, so that anybody can see that a leak is found and told.
+// leakVariable makes the root forget one block on purpose, so that anybody can see that a leak is
+// found and told.
 const (
 	leakVariable = "SHOAL_TEST_LEAK"
 	leakBytes    = 64 << 10

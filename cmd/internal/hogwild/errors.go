@@ -7,6 +7,7 @@ var (
 	ErrOption = errors.New("hogwild: bad option")
 	// ErrDownload is wrapped where the files of the data set could not be fetched.
 	ErrDownload = errors.New("hogwild: not downloaded")
-	// ErrSave is wrapped where the trained network could not be written to the file that was asked for.
+	// ErrSave is wrapped where the trained network could not be written to the file that was asked
+	// for.
 	ErrSave = errors.New("hogwild: model not saved where it should be")
 )

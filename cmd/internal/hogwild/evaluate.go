@@ -13,7 +13,8 @@ import (
 var pixels = data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))
 
 // evaluate returns the average loss over a set, and how many of its digits the network recognises.
-func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize int) (loss float64, correct int, err error) {
+func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize int) (loss float64,
+	correct int, err error) {
 	loader := data.NewLoader(set, data.Options{BatchSize: batchSize, Transform: pixels})
 	defer loader.Close()
 	scope := autograd.NewScope()

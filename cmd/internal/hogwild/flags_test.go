@@ -34,7 +34,8 @@ func smallMNIST(t *testing.T) string {
 		for _, l := range tensor.Data[int64](set.Tensors[1]) {
 			labels = append(labels, byte(l))
 		}
-		for file, b := range map[string][]byte{name + "-images-idx3-ubyte": images, name + "-labels-idx1-ubyte": labels} {
+		for file, b := range map[string][]byte{name + "-images-idx3-ubyte": images,
+			name + "-labels-idx1-ubyte": labels} {
 			if err := os.WriteFile(filepath.Join(dir, file), b, 0o666); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +134,8 @@ func TestRegression_S3_6_SeedLearningRateAndMomentum(t *testing.T) {
 	dir := smallMNIST(t)
 	one := " --num-processes 1 --threads 1 --dry-run"
 	first := train(t, dir, "--epochs 1 --lr 1e-30"+one)
-	if again := moved(first, train(t, dir, "--epochs 1 --lr 1e-30"+one)); slices.ContainsFunc(again, func(d float64) bool { return d != 0 }) {
+	if again := moved(first, train(t, dir, "--epochs 1 --lr 1e-30"+one)); slices.ContainsFunc(again,
+		func(d float64) bool { return d != 0 }) {
 		t.Error("a seed does not repeat")
 	}
 	if other := moved(first, train(t, dir, "--epochs 1 --lr 1e-30 --seed 2"+one)); slices.Index(other, 0) >= 0 {
@@ -145,7 +147,8 @@ func TestRegression_S3_6_SeedLearningRateAndMomentum(t *testing.T) {
 	}
 	// The second step goes half of the first one's way beside its own.
 	plain := train(t, dir, "--epochs 2 --lr 0.001 --momentum 0"+one)
-	if x := ratio(moved(plain, train(t, dir, "--epochs 2 --lr 0.001 --momentum 0.5"+one)), step); math.Abs(x-0.5) > 0.05 {
+	if x := ratio(moved(plain, train(t, dir, "--epochs 2 --lr 0.001 --momentum 0.5"+one)),
+		step); math.Abs(x-0.5) > 0.05 {
 		t.Errorf("a momentum of 0.5 goes %v of the first step beside", x)
 	}
 	if x := ratio(moved(plain, train(t, dir, "--epochs 2 --lr 0.001"+one)), step); math.Abs(x-0.5) > 0.05 {
@@ -159,7 +162,8 @@ func TestRegression_S3_6_TestBatchesAreOneTest(t *testing.T) {
 	for _, line := range []string{"--test-batch-size 1", "--test-batch-size 7", "--test-batch-size 64"} {
 		r := train(t, dir, line+" --epochs 1 --num-processes 1 --threads 1 --dry-run")
 		if r.Correct != all.Correct || math.Abs(float64(r.TestLoss-all.TestLoss)) > 1e-5 || !r.Tested {
-			t.Errorf("%s: %d right and a loss of %v, and %d and %v at once", line, r.Correct, r.TestLoss, all.Correct, all.TestLoss)
+			t.Errorf("%s: %d right and a loss of %v, and %d and %v at once", line, r.Correct, r.TestLoss,
+				all.Correct, all.TestLoss)
 		}
 	}
 }

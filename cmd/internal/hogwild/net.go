@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Net is the network of the example: two convolutions and two linear layers, 21,840 parameters. It is sent to other
-// processes, where it has the same parameters.
+// Net is the network of the example: two convolutions and two linear layers, 21,840 parameters. It
+// is sent to other processes, where it has the same parameters.
 type Net struct {
 	Conv1, Conv2 *nn.Conv2d
 	Conv2Drop    *nn.Dropout2d
@@ -29,7 +29,8 @@ func newNet(seed uint64) *Net {
 // Params returns the parameters of all layers.
 func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Params(n) }
 
-// Forward returns the logarithms of the probabilities of the ten digits, (N, 10), for images x, (N, 1, 28, 28).
+// Forward returns the logarithms of the probabilities of the ten digits, (N, 10), for images x, (N,
+// 1, 28, 28).
 func (n *Net) Forward(x *autograd.Var) *autograd.Var {
 	two := autograd.Window{Size: autograd.Square(2)}
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))                      // (N, 10, 12, 12)

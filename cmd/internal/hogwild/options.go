@@ -17,8 +17,10 @@ type Options struct {
 	Download bool   // fetches the files that Data lacks
 	Mirror   string // where from; empty means the usual place
 
-	Device string // where to train: cpu, which empty means too; a device that tensor.ParseDevice finds, such as cuda:1; or auto, cuda if there is one
-	NoGPU  error  // why auto is the CPU, where the caller knows it
+	// where to train: cpu, which empty means too; a device that tensor.ParseDevice finds, such as
+	// cuda:1; or auto, cuda if there is one
+	Device string
+	NoGPU  error // why auto is the CPU, where the caller knows it
 
 	Workers int
 	Threads int  // of each worker; 0 means its share of the machine
@@ -83,7 +85,8 @@ func (o *Options) check() error {
 // OnGPU reports whether a name is that of a GPU.
 func OnGPU(device string) bool { return device == "cuda" || strings.HasPrefix(device, "cuda:") }
 
-// device returns where to train, nil for the host. The error wraps ErrOption; that of auto says why there is no GPU.
+// device returns where to train, nil for the host. The error wraps ErrOption; that of auto says why
+// there is no GPU.
 func (o *Options) device() (tensor.Device, error) {
 	switch {
 	case o.Device == "":
@@ -95,7 +98,9 @@ func (o *Options) device() (tensor.Device, error) {
 	}
 	dev, err := tensor.ParseDevice(o.Device)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --device %s: %w; --device cpu trains on the processors, auto on a GPU where there is one", ErrOption, o.Device, err)
+		return nil, fmt.Errorf(
+			"%w: --device %s: %w; --device cpu trains on the processors, auto on a GPU where there is one",
+			ErrOption, o.Device, err)
 	}
 	return dev, nil
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func original() hogwild.Options {
-	return hogwild.Options{Workers: 2, Epochs: 10, BatchSize: 64, TestBatchSize: 1000, LogInterval: 10, LR: 0.01, Momentum: 0.5, Seed: 1}
+	return hogwild.Options{Workers: 2, Epochs: 10, BatchSize: 64, TestBatchSize: 1000, LogInterval: 10,
+		LR: 0.01, Momentum: 0.5, Seed: 1}
 }
 
 func TestOptionsOfTheOriginalAreGood(t *testing.T) {

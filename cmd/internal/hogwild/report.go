@@ -24,8 +24,8 @@ func (r report) percent() int {
 	return 100 * r.Done / r.Of
 }
 
-// memory returns what this process had mapped at most, shared memory included, and what of it is its own now.
-// They are 0 where the system does not say.
+// memory returns what this process had mapped at most, shared memory included, and what of it is
+// its own now. They are 0 where the system does not say.
 func memory() (peak, alone int64) {
 	m, err := sys.ResidentMemory(os.Getpid())
 	if err != nil {

@@ -48,7 +48,8 @@ type Result struct {
 	PeakBytes    []int64 `json:"peak_bytes_per_worker"`    // in RAM, shared memory included
 	PrivateBytes []int64 `json:"private_bytes_per_worker"` // what of it was nobody else's, at its last report
 
-	LeakedBlocks int   `json:"leaked_blocks"` // in use after all workers had ended and the root had closed what was its own
+	// in use after all workers had ended and the root had closed what was its own
+	LeakedBlocks int   `json:"leaked_blocks"`
 	LeakedBytes  int64 `json:"leaked_bytes"`
 	Allocated    int64 `json:"blocks_allocated_total"`
 	Reaped       int   `json:"workers_reaped"` // died holding shared memory, which was taken back
@@ -67,7 +68,8 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 func newResult(o *Options, dev tensor.Device) *Result {
 	return &Result{
-		Device: tensor.Place{Device: dev}.String(), Workers: o.Workers, ThreadsPerWorker: o.threads(), Epochs: o.Epochs, BatchSize: o.BatchSize,
+		Device: tensor.Place{Device: dev}.String(), Workers: o.Workers, ThreadsPerWorker: o.threads(),
+		Epochs: o.Epochs, BatchSize: o.BatchSize,
 		LR: o.LR, Momentum: o.Momentum, Seed: o.Seed, Shard: o.Shard, DryRun: o.DryRun,
 	}
 }
@@ -98,11 +100,13 @@ func (r *Result) text(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("")
 	p.line("trained    %d samples of %s on %s by %s of %s in %.1f s: %.0f samples/s",
-		r.Samples, r.Dataset, r.Device, words.Count(r.Workers, "worker"), words.Count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
+		r.Samples, r.Dataset, r.Device, words.Count(r.Workers, "worker"),
+		words.Count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
 	p.line("shared     %s, one copy for all; %s copied into it once, %s among processes since",
 		words.Bytes(r.BytesShared), words.Bytes(r.BytesMovedIn), words.Bytes(r.BytesCopied))
 	if len(r.PeakBytes) > 0 {
-		p.line("peak       %s per worker at most, of which %s its own", words.Bytes(slices.Max(r.PeakBytes)), words.Bytes(slices.Max(r.PrivateBytes)))
+		p.line("peak       %s per worker at most, of which %s its own", words.Bytes(slices.Max(r.PeakBytes)),
+			words.Bytes(slices.Max(r.PrivateBytes)))
 	}
 	p.line("left over  %d of %d blocks, %s", r.LeakedBlocks, r.Allocated, words.Bytes(r.LeakedBytes))
 	if r.Reaped > 0 {
@@ -112,7 +116,8 @@ func (r *Result) text(w io.Writer) error {
 		p.line("saved      %s", r.Model)
 	}
 	if r.Tested {
-		p.line("Test set: Average loss: %.4f, Accuracy: %d/%d (%.2f%%)", r.TestLoss, r.Correct, r.TestSize, 100*r.Accuracy)
+		p.line("Test set: Average loss: %.4f, Accuracy: %d/%d (%.2f%%)", r.TestLoss, r.Correct, r.TestSize,
+			100*r.Accuracy)
 	}
 	return p.err
 }

@@ -30,12 +30,14 @@ func TestResultForProgramsIsOneLine(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || strings.Count(out.String(), "\n") != 1 {
 		t.Fatalf("%v: %q", err, out.String())
 	}
-	for key, want := range map[string]any{"dataset": "digits", "accuracy": 0.5, "failure": "two\nlines", "leaked_bytes": 7.0} {
+	for key, want := range map[string]any{"dataset": "digits", "accuracy": 0.5, "failure": "two\nlines",
+		"leaked_bytes": 7.0} {
 		if back[key] != want {
 			t.Errorf("%s is %v, want %v", key, back[key], want)
 		}
 	}
-	for _, key := range []string{"samples_per_s", "workers", "threads_per_worker", "test_loss", "leaked_blocks", "blocks_allocated_total"} {
+	for _, key := range []string{"samples_per_s", "workers", "threads_per_worker", "test_loss",
+		"leaked_blocks", "blocks_allocated_total"} {
 		if _, ok := back[key]; !ok {
 			t.Errorf("no %s", key)
 		}
@@ -48,7 +50,8 @@ func TestResultForPeopleEndsWithTheAccuracy(t *testing.T) {
 	if err := r.Write(&out, false); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Test set: Average loss: 0.0987, Accuracy: 9695/10000 (96.95%)\n"; !strings.HasSuffix(out.String(), want) {
+	if want := "Test set: Average loss: 0.0987, Accuracy: 9695/10000 (96.95%)\n"; !strings.HasSuffix(
+		out.String(), want) {
 		t.Errorf("%s\nends without %s", out.String(), want)
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Run trains, tests, saves, and writes the result. What a failure of a worker, an interrupt or a file that cannot
-// be written leaves of it is tested, saved and reported all the same; the error then says what went wrong.
+// Run trains, tests, saves, and writes the result. What a failure of a worker, an interrupt or a
+// file that cannot be written leaves of it is tested, saved and reported all the same; the error
+// then says what went wrong.
 func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -40,7 +41,8 @@ func Run(ctx context.Context, o Options) error {
 	return join(failed, r.result.write(o.Stdout, o.JSON))
 }
 
-// join is errors.Join that leaves a single error as it is, so that %+v prints the stack of a worker.
+// join is errors.Join that leaves a single error as it is, so that %+v prints the stack of a
+// worker.
 func join(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
@@ -77,7 +79,8 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 	r.result.Dataset, r.result.TrainSize, r.result.TestSize = r.digits.name, r.digits.train.Len(), r.digits.test.Len()
 	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes+r.far(), s.Copied+r.far()
 	o.note("%s: %d images to train on, %d to test; %s of %s; %s shared",
-		r.digits.name, r.result.TrainSize, r.result.TestSize, words.Count(o.Workers, "worker"), words.Count(o.threads(), "thread"), words.Bytes(r.result.BytesShared))
+		r.digits.name, r.result.TrainSize, r.result.TestSize, words.Count(o.Workers, "worker"),
+		words.Count(o.threads(), "thread"), words.Bytes(r.result.BytesShared))
 	return r, nil
 }
 
@@ -117,8 +120,8 @@ func (r *run) train(ctx context.Context) error {
 	return failed
 }
 
-// listen shows reports until nobody can send any more. An interrupt does not end it: the workers do, and then their ends of
-// the queue are gone.
+// listen shows reports until nobody can send any more. An interrupt does not end it: the workers
+// do, and then their ends of the queue are gone.
 func (r *run) listen(reports *ipc.Receiver[report], totals []int) *journal {
 	b, heard := newBoard(&r.Options, totals), newJournal(r.Workers)
 	defer b.close()
@@ -145,7 +148,8 @@ func (r *run) job(reports *ipc.Sender[report]) job {
 	}
 }
 
-// test measures the network on images that it has not been trained on. After an interrupt nobody waits for that.
+// test measures the network on images that it has not been trained on. After an interrupt nobody
+// waits for that.
 func (r *run) test(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil

@@ -45,7 +45,8 @@ func TestRunInADomainThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// Two processes, one batch each; the file has what PyTorch would call the parameters, and they are not those of the beginning.
+// Two processes, one batch each; the file has what PyTorch would call the parameters, and they are
+// not those of the beginning.
 func TestRunSavesTheNetwork(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "net.safetensors")
 	saved := func(lr float64) map[string]*tensor.Tensor {
@@ -62,7 +63,8 @@ func TestRunSavesTheNetwork(t *testing.T) {
 		return load(t, path)
 	}
 	still, moved := saved(1e-30), saved(0.1)
-	want := []string{"conv1.bias", "conv1.weight", "conv2.bias", "conv2.weight", "fc1.bias", "fc1.weight", "fc2.bias", "fc2.weight"}
+	want := []string{"conv1.bias", "conv1.weight", "conv2.bias", "conv2.weight", "fc1.bias", "fc1.weight",
+		"fc2.bias", "fc2.weight"}
 	if got := slices.Sorted(maps.Keys(moved)); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/safetensors"
 )
 
-// save writes the network to path. If that does not work, it goes to a new file among the temporary ones, so that
-// no hour of training is lost to a wrong path; the error says where. It returns the file that was written.
+// save writes the network to path. If that does not work, it goes to a new file among the temporary
+// ones, so that no hour of training is lost to a wrong path; the error says where. It returns the
+// file that was written.
 func save(net *Net, path string, note map[string]string) (file string, err error) {
 	err = safetensors.Save(path, nn.State(net), note)
 	if err == nil {

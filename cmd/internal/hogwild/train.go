@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A job is what every worker is given. The network and the digits are in shared memory or on a device: all have the same.
+// A job is what every worker is given. The network and the digits are in shared memory or on a
+// device: all have the same.
 type job struct {
 	Net     *Net
 	Digits  *data.TensorDataset
@@ -57,7 +58,8 @@ func (j *job) totals() []int {
 	return all
 }
 
-// A worker is one process that trains: with its own order of the samples, its own gradients and its own momentum.
+// A worker is one process that trains: with its own order of the samples, its own gradients and its
+// own momentum.
 type worker struct {
 	job
 	loader *data.Loader
@@ -70,15 +72,17 @@ func newWorker(rank int, j job) *worker {
 	seed := j.Seed + uint64(rank)
 	tensor.ManualSeed(seed) // for dropout
 	return &worker{
-		job:    j,
-		loader: data.NewLoader(j.Digits, data.Options{BatchSize: j.BatchSize, Sampler: j.order(rank, seed), Transform: pixels}),
-		scope:  autograd.NewScope(),
-		sgd:    optim.NewSGD(j.Net.Params(), optim.SGDOptions{LR: j.LR, Momentum: j.Momentum}),
-		said:   report{Rank: rank, PID: os.Getpid()},
+		job: j,
+		loader: data.NewLoader(j.Digits, data.Options{BatchSize: j.BatchSize, Sampler: j.order(rank, seed),
+			Transform: pixels}),
+		scope: autograd.NewScope(),
+		sgd:   optim.NewSGD(j.Net.Params(), optim.SGDOptions{LR: j.LR, Momentum: j.Momentum}),
+		said:  report{Rank: rank, PID: os.Getpid()},
 	}
 }
 
-// order is in which order a worker sees the digits: all of them, or its part of an order that all workers know.
+// order is in which order a worker sees the digits: all of them, or its part of an order that all
+// workers know.
 func (j *job) order(rank int, seed uint64) data.Sampler {
 	if j.Shard {
 		return data.Shard(data.Random(j.Digits.Len(), j.Seed), rank, j.Workers)
@@ -110,7 +114,8 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 	return nil
 }
 
-// step learns from one batch. See Note [Hogwild] in package optim: other workers change the parameters meanwhile.
+// step learns from one batch. See Note [Hogwild] in package optim: other workers change the
+// parameters meanwhile.
 func (w *worker) step(batch data.Batch) {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 )
 
-// A Command is one of the things that a program does. Its flags are the fields of the struct that Runner points to.
+// A Command is one of the things that a program does. Its flags are the fields of the struct that
+// Runner points to.
 type Command struct {
 	Name, Help string
 	Runner
@@ -23,8 +24,8 @@ type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// Run parses the arguments of the program and runs the command that they name. Who asks for what there is not is told so, and the program ends with
-// status 2, as package flag has it.
+// Run parses the arguments of the program and runs the command that they name. An unknown command
+// is an error on stderr and exit status 2, as package flag has it.
 func Run(ctx context.Context, program, does string, commands []Command) error {
 	parser := flags.NewNamedParser(program, flags.HelpFlag|flags.PassDoubleDash)
 	parser.ShortDescription = does

@@ -28,46 +28,51 @@ func (p *process) lost(way string, c crowd, at cudriver.Ptr) string {
 }
 
 var atomics = []rule{
-	{step: "T2", asked: "additions of four processes at once to one word, of scope system", want: "none is lost", ask: func(p *process) string {
-		p.enter()
-		m, c := p.create(0), crowdOf(p)
-		f := p.export(m)
-		var all []*other
-		for range 4 {
-			o := p.start("add")
-			o.say("add", f)
-			o.hear()
-			all = append(all, o)
-		}
-		for _, o := range all { // all of them are ready
-			o.say("now")
-		}
-		for _, o := range all {
-			o.hear()
-		}
-		if n, want := uint64(get(p.read(m.base))), 4*c.adds(); n != want {
-			return fmt.Sprintf("%d of %d are lost", want-n, want)
-		}
-		return "none is lost"
-	}},
-	{step: "T9", asked: "additions of one block to one word, of scope block", want: "none is lost", ask: func(p *process) string {
-		p.enter()
-		c := crowdOf(p)
-		return p.lost("block", crowd{1, c.threads, c.times}, p.create(0).base)
-	}},
-	{step: "T9", asked: "additions of all blocks to one word, of scope device", want: "none is lost", ask: func(p *process) string {
-		p.enter()
-		return p.lost("device", crowdOf(p), p.create(0).base)
-	}},
-	{step: "T9", asked: "additions of all blocks to one word of the host's memory, of scope system", want: "none is lost", ask: func(p *process) string {
-		p.enter()
-		c := crowdOf(p)
-		return p.lost("system", crowd{c.blocks, c.threads, 1}, p.hostMemory(2*mib))
-	}},
-	{step: "T9", asked: "additions of all blocks to one word, read and written by each thread alone", ask: func(p *process) string {
-		p.enter()
-		return p.lost("thread", crowdOf(p), p.create(0).base)
-	}},
+	{step: "T2", asked: "additions of four processes at once to one word, of scope system",
+		want: "none is lost", ask: func(p *process) string {
+			p.enter()
+			m, c := p.create(0), crowdOf(p)
+			f := p.export(m)
+			var all []*other
+			for range 4 {
+				o := p.start("add")
+				o.say("add", f)
+				o.hear()
+				all = append(all, o)
+			}
+			for _, o := range all { // all of them are ready
+				o.say("now")
+			}
+			for _, o := range all {
+				o.hear()
+			}
+			if n, want := uint64(get(p.read(m.base))), 4*c.adds(); n != want {
+				return fmt.Sprintf("%d of %d are lost", want-n, want)
+			}
+			return "none is lost"
+		}},
+	{step: "T9", asked: "additions of one block to one word, of scope block", want: "none is lost",
+		ask: func(p *process) string {
+			p.enter()
+			c := crowdOf(p)
+			return p.lost("block", crowd{1, c.threads, c.times}, p.create(0).base)
+		}},
+	{step: "T9", asked: "additions of all blocks to one word, of scope device", want: "none is lost",
+		ask: func(p *process) string {
+			p.enter()
+			return p.lost("device", crowdOf(p), p.create(0).base)
+		}},
+	{step: "T9", asked: "additions of all blocks to one word of the host's memory, of scope system",
+		want: "none is lost", ask: func(p *process) string {
+			p.enter()
+			c := crowdOf(p)
+			return p.lost("system", crowd{c.blocks, c.threads, 1}, p.hostMemory(2*mib))
+		}},
+	{step: "T9", asked: "additions of all blocks to one word, read and written by each thread alone",
+		ask: func(p *process) string {
+			p.enter()
+			return p.lost("thread", crowdOf(p), p.create(0).base)
+		}},
 	{step: "T9", asked: "additions a second, by scope", ask: func(p *process) string {
 		p.enter()
 		c := crowdOf(p)
@@ -109,7 +114,8 @@ func (p *process) hostMemory(n int) cudriver.Ptr {
 // kept is what the device knows the address of.
 var kept [][]byte
 
-// rates says how many additions a second there are to words apart, and to one: the median of five launches after a first, by the device's clock.
+// rates says how many additions a second there are to words apart, and to one: the median of five
+// launches after a first, by the device's clock.
 func (p *process) rates(way string, c crowd, at cudriver.Ptr, apart uint64) string {
 	add := p.kernel("add_" + way)
 	begin, end := get(p.EventCreate(0)), get(p.EventCreate(0))

@@ -42,7 +42,8 @@ func (p *process) allReduce(lib *nccl, on []int32) (sums []float32, err error) {
 	if err != nil {
 		return nil, err
 	}
-	contexts, streams, words := make([]cudriver.Context, len(on)), make([]cudriver.Stream, len(on)), make([]cudriver.Ptr, len(on))
+	contexts, streams, words := make([]cudriver.Context, len(on)), make([]cudriver.Stream, len(on)),
+		make([]cudriver.Ptr, len(on))
 	for i, d := range on {
 		contexts[i] = get(p.PrimaryCtxRetain(cudriver.Device(d)))
 		must(p.CtxSetCurrent(contexts[i]))
@@ -96,7 +97,8 @@ func (n *nccl) version() string {
 func (n *nccl) initAll(on []int32) (comms []uintptr, err error) {
 	comms = make([]uintptr, len(on))
 	err = dl.Guard(func() error {
-		return n.call("ncclCommInitAll", uintptr(unsafe.Pointer(&comms[0])), uintptr(len(on)), uintptr(unsafe.Pointer(&on[0])))
+		return n.call("ncclCommInitAll", uintptr(unsafe.Pointer(&comms[0])), uintptr(len(on)),
+			uintptr(unsafe.Pointer(&on[0])))
 	})
 	return comms, err
 }
@@ -106,7 +108,8 @@ func (n *nccl) sum(words []cudriver.Ptr, comms []uintptr, streams []cudriver.Str
 	const float, sum = 7, 0 // ncclFloat32, ncclSum
 	err := n.call("ncclGroupStart")
 	for i, p := range words {
-		err = errors.Join(err, n.call("ncclAllReduce", uintptr(p), uintptr(p), 1, float, sum, comms[i], uintptr(streams[i])))
+		err = errors.Join(err, n.call("ncclAllReduce", uintptr(p), uintptr(p), 1, float, sum, comms[i],
+			uintptr(streams[i])))
 	}
 	return errors.Join(err, n.call("ncclGroupEnd"))
 }

@@ -31,22 +31,23 @@ var costs = []rule{
 		}
 		return c.String()
 	}},
-	{step: "T11", asked: "microseconds of each call for events and numbers, medians of 5", ask: func(p *process) string {
-		p.enter()
-		o, m, e := p.signaller()
-		defer o.kill()
-		own := get(p.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming))
-		var c costsOf
-		for range 5 {
-			c.time("record", func() { must(p.EventRecord(own, p.stream)) })
-			c.time("wait for another process's event", func() { must(p.StreamWaitEvent(p.stream, e)) })
-			c.time("synchronize", func() { must(p.StreamSynchronize(p.stream)) })
-			c.time("write a number", func() { must(p.StreamWriteValue32(p.stream, m.base, 1)) })
-			c.time("wait for a number", func() { must(p.StreamWaitValue32(p.stream, m.base, 1)) })
-			c.time("synchronize", func() { must(p.StreamSynchronize(p.stream)) })
-		}
-		return c.String()
-	}},
+	{step: "T11", asked: "microseconds of each call for events and numbers, medians of 5",
+		ask: func(p *process) string {
+			p.enter()
+			o, m, e := p.signaller()
+			defer o.kill()
+			own := get(p.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming))
+			var c costsOf
+			for range 5 {
+				c.time("record", func() { must(p.EventRecord(own, p.stream)) })
+				c.time("wait for another process's event", func() { must(p.StreamWaitEvent(p.stream, e)) })
+				c.time("synchronize", func() { must(p.StreamSynchronize(p.stream)) })
+				c.time("write a number", func() { must(p.StreamWriteValue32(p.stream, m.base, 1)) })
+				c.time("wait for a number", func() { must(p.StreamWaitValue32(p.stream, m.base, 1)) })
+				c.time("synchronize", func() { must(p.StreamSynchronize(p.stream)) })
+			}
+			return c.String()
+		}},
 }
 
 // segmentCosts is how long each call takes in the life of a segment.
@@ -95,7 +96,8 @@ func (c *costsOf) time(name string, call func()) {
 func (c *costsOf) String() string {
 	var all []string
 	for _, name := range c.names {
-		all = append(all, fmt.Sprintf("%s %.1f", name, float64(slices.Sorted(slices.Values(c.times[name]))[len(c.times[name])/2])/1e3))
+		all = append(all, fmt.Sprintf("%s %.1f", name,
+			float64(slices.Sorted(slices.Values(c.times[name]))[len(c.times[name])/2])/1e3))
 	}
 	return strings.Join(all, ", ")
 }

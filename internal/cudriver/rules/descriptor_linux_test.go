@@ -22,63 +22,70 @@ var descriptors = []rule{
 		device := info.Sys().(*syscall.Stat_t).Rdev
 		return fmt.Sprintf("%s; mode %v, device %d:%d", inherited, info.Mode(), device>>8&0xfff, device&0xff)
 	}},
-	{step: "T3", asked: "the same, through the one way by which Shoal exports", want: "close-on-exec", ask: func(p *process) string {
-		p.enter()
-		f := p.export(p.create(0))
-		defer f.Close()
-		if !closesOnExec(int(f.Fd())) {
-			return "inherited"
-		}
-		return "close-on-exec"
-	}},
+	{step: "T3", asked: "the same, through the one way by which Shoal exports", want: "close-on-exec",
+		ask: func(p *process) string {
+			p.enter()
+			f := p.export(p.create(0))
+			defer f.Close()
+			if !closesOnExec(int(f.Fd())) {
+				return "inherited"
+			}
+			return "close-on-exec"
+		}},
 	{step: "T6", asked: "import in the process that exported", want: "reads 7", ask: func(p *process) string {
 		p.enter()
 		return p.reads(p.importFile(p.export(p.create(7))).base)
 	}},
-	{step: "T6", asked: "export of what was imported, by a second process to a third", want: "reads 7", ask: func(p *process) string {
-		p.enter()
-		made, second, third := p.create(7), p.start("pass on"), p.start("read")
-		f := p.export(made)
-		second.say("pass on", f)
-		_, again := second.hear()
-		third.say("read", again)
-		answer, _ := third.hear()
-		return answer
-	}},
-	{step: "T6", asked: "export of memory that was not made for it", want: "CUDA_ERROR_INVALID_VALUE (1)", ask: func(p *process) string {
-		p.enter()
-		prop := cudriver.Pinned(0, false)
-		size := get(p.MemGetAllocationGranularity(prop, cudriver.GranularityMinimum))
-		_, err := p.MemExport(get(p.MemCreate(size, prop)))
-		return said(err)
-	}},
-	{step: "T6", asked: "import of a descriptor of something else", want: "CUDA_ERROR_INVALID_VALUE (1)", ask: func(p *process) string {
-		p.enter()
-		_, err := p.importHandle(get(os.Open("/dev/null")))
-		return said(err)
-	}},
-	{step: "T6", asked: "memory of half a granularity", want: "CUDA_ERROR_INVALID_VALUE (1)", ask: func(p *process) string {
-		p.enter()
-		prop := cudriver.Pinned(0, true)
-		_, err := p.MemCreate(get(p.MemGetAllocationGranularity(prop, cudriver.GranularityMinimum))/2, prop)
-		return said(err)
-	}},
-	{step: "T6", asked: "a peer's memory that this device was given access to, by cuMemcpyPeerAsync", want: "reads 7", needs: 2, ask: func(p *process) string {
-		p.enter()
-		far := get(p.PrimaryCtxRetain(1))
-		must(p.CtxSetCurrent(far))
-		prop := cudriver.Pinned(1, true)
-		m := p.mapped(get(p.MemCreate(2*mib, prop)), 2*mib)
-		both := []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessReadWrite), cudriver.Access(1, cudriver.AccessReadWrite)}
-		must(p.MemSetAccess(m.base, m.size, both))
-		s := get(p.StreamCreate(cudriver.StreamNonBlocking))
-		must(p.MemsetD8Async(m.base, 7, m.size, s))
-		must(p.StreamSynchronize(s))
-		must(p.CtxSetCurrent(p.ctx))
-		near := p.create(0)
-		must(p.MemcpyPeerAsync(near.base, p.ctx, m.base, far, m.size, p.stream))
-		return p.reads(near.base)
-	}},
+	{step: "T6", asked: "export of what was imported, by a second process to a third", want: "reads 7",
+		ask: func(p *process) string {
+			p.enter()
+			made, second, third := p.create(7), p.start("pass on"), p.start("read")
+			f := p.export(made)
+			second.say("pass on", f)
+			_, again := second.hear()
+			third.say("read", again)
+			answer, _ := third.hear()
+			return answer
+		}},
+	{step: "T6", asked: "export of memory that was not made for it", want: "CUDA_ERROR_INVALID_VALUE (1)",
+		ask: func(p *process) string {
+			p.enter()
+			prop := cudriver.Pinned(0, false)
+			size := get(p.MemGetAllocationGranularity(prop, cudriver.GranularityMinimum))
+			_, err := p.MemExport(get(p.MemCreate(size, prop)))
+			return said(err)
+		}},
+	{step: "T6", asked: "import of a descriptor of something else", want: "CUDA_ERROR_INVALID_VALUE (1)",
+		ask: func(p *process) string {
+			p.enter()
+			_, err := p.importHandle(get(os.Open("/dev/null")))
+			return said(err)
+		}},
+	{step: "T6", asked: "memory of half a granularity", want: "CUDA_ERROR_INVALID_VALUE (1)",
+		ask: func(p *process) string {
+			p.enter()
+			prop := cudriver.Pinned(0, true)
+			_, err := p.MemCreate(get(p.MemGetAllocationGranularity(prop, cudriver.GranularityMinimum))/2, prop)
+			return said(err)
+		}},
+	{step: "T6", asked: "a peer's memory that this device was given access to, by cuMemcpyPeerAsync",
+		want: "reads 7", needs: 2, ask: func(p *process) string {
+			p.enter()
+			far := get(p.PrimaryCtxRetain(1))
+			must(p.CtxSetCurrent(far))
+			prop := cudriver.Pinned(1, true)
+			m := p.mapped(get(p.MemCreate(2*mib, prop)), 2*mib)
+			both := []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessReadWrite),
+				cudriver.Access(1, cudriver.AccessReadWrite)}
+			must(p.MemSetAccess(m.base, m.size, both))
+			s := get(p.StreamCreate(cudriver.StreamNonBlocking))
+			must(p.MemsetD8Async(m.base, 7, m.size, s))
+			must(p.StreamSynchronize(s))
+			must(p.CtxSetCurrent(p.ctx))
+			near := p.create(0)
+			must(p.MemcpyPeerAsync(near.base, p.ctx, m.base, far, m.size, p.stream))
+			return p.reads(near.base)
+		}},
 }
 
 // closesOnExec looks at the flags of a descriptor.

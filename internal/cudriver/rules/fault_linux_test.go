@@ -8,16 +8,17 @@ import (
 )
 
 var faults = []rule{
-	{step: "T13", asked: "unmapping under work that is queued, and not begun", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
-		p.enter()
-		m, flag := p.create(1), p.create(0)
-		other := get(p.StreamCreate(cudriver.StreamNonBlocking))
-		must(p.StreamWaitValue32(p.stream, flag.base, 1))
-		must(p.MemsetD8Async(m.base, 2, 4, p.stream))
-		must(p.MemUnmap(m.base, m.size))
-		must(p.StreamWriteValue32(other, flag.base, 1))
-		return said(p.StreamSynchronize(p.stream))
-	}},
+	{step: "T13", asked: "unmapping under work that is queued, and not begun",
+		want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
+			p.enter()
+			m, flag := p.create(1), p.create(0)
+			other := get(p.StreamCreate(cudriver.StreamNonBlocking))
+			must(p.StreamWaitValue32(p.stream, flag.base, 1))
+			must(p.MemsetD8Async(m.base, 2, 4, p.stream))
+			must(p.MemUnmap(m.base, m.size))
+			must(p.StreamWriteValue32(other, flag.base, 1))
+			return said(p.StreamSynchronize(p.stream))
+		}},
 	{step: "T13", asked: "unmapping under a kernel that runs", ask: func(p *process) string {
 		p.enter()
 		m, toil := p.create(0), p.kernel("toil")
@@ -25,52 +26,60 @@ var faults = []rule{
 		begin := time.Now()
 		unmapped := p.MemUnmap(m.base, m.size)
 		took := time.Since(begin)
-		return fmt.Sprintf("cuMemUnmap: %s, after %v; the kernel: %s", said(unmapped), took.Round(time.Microsecond), said(p.StreamSynchronize(p.stream)))
+		return fmt.Sprintf("cuMemUnmap: %s, after %v; the kernel: %s", said(unmapped),
+			took.Round(time.Microsecond), said(p.StreamSynchronize(p.stream)))
 	}},
-	{step: "T13", asked: "the same memory, which a peer has mapped, for the peer", want: "goes on", ask: func(p *process) string {
-		p.enter()
-		m, o := p.create(1), p.start("unmap")
-		o.say("unmap", p.export(m))
-		o.hear()
-		return p.goesOn(m.base)
-	}},
-	{step: "T13", asked: "a kernel that writes where nothing is", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
-		p.enter()
-		return p.stray(p.create(0), 1<<40)
-	}},
-	{step: "T13", asked: "a kernel that writes to a word at an odd place", want: "CUDA_ERROR_MISALIGNED_ADDRESS (716)", ask: func(p *process) string {
-		p.enter()
-		return p.stray(p.create(0), 1)
-	}},
-	{step: "T13", asked: "a write through a mapping to read", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
-		p.enter()
-		m := p.create(1)
-		must(p.MemSetAccess(m.base, m.size, []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessRead)}))
-		return p.stray(m, 0)
-	}},
-	{step: "T13", asked: "the next call after an illegal address", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
-		p.enter()
-		p.stray(p.create(0), 1<<40)
-		_, err := p.MemAlloc(4)
-		return said(err)
-	}},
-	{step: "T13", asked: "a peer, on memory of which another process writes beyond the end", want: "goes on", ask: func(p *process) string {
-		p.enter()
-		m, o := p.create(1), p.start("stray")
-		o.say("stray", p.export(m))
-		if text, _ := o.hear(); text != "CUDA_ERROR_ILLEGAL_ADDRESS (700)" {
-			return "the other one: " + text
-		}
-		return p.goesOn(m.base)
-	}},
-	{step: "T13", asked: "the same peer, when the other process is gone", want: "goes on", ask: func(p *process) string {
-		p.enter()
-		m, o := p.create(1), p.start("stray")
-		o.say("stray", p.export(m))
-		o.hear()
-		o.kill()
-		return p.goesOn(m.base)
-	}},
+	{step: "T13", asked: "the same memory, which a peer has mapped, for the peer", want: "goes on",
+		ask: func(p *process) string {
+			p.enter()
+			m, o := p.create(1), p.start("unmap")
+			o.say("unmap", p.export(m))
+			o.hear()
+			return p.goesOn(m.base)
+		}},
+	{step: "T13", asked: "a kernel that writes where nothing is", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+		ask: func(p *process) string {
+			p.enter()
+			return p.stray(p.create(0), 1<<40)
+		}},
+	{step: "T13", asked: "a kernel that writes to a word at an odd place",
+		want: "CUDA_ERROR_MISALIGNED_ADDRESS (716)", ask: func(p *process) string {
+			p.enter()
+			return p.stray(p.create(0), 1)
+		}},
+	{step: "T13", asked: "a write through a mapping to read", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+		ask: func(p *process) string {
+			p.enter()
+			m := p.create(1)
+			must(p.MemSetAccess(m.base, m.size, []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessRead)}))
+			return p.stray(m, 0)
+		}},
+	{step: "T13", asked: "the next call after an illegal address", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+		ask: func(p *process) string {
+			p.enter()
+			p.stray(p.create(0), 1<<40)
+			_, err := p.MemAlloc(4)
+			return said(err)
+		}},
+	{step: "T13", asked: "a peer, on memory of which another process writes beyond the end", want: "goes on",
+		ask: func(p *process) string {
+			p.enter()
+			m, o := p.create(1), p.start("stray")
+			o.say("stray", p.export(m))
+			if text, _ := o.hear(); text != "CUDA_ERROR_ILLEGAL_ADDRESS (700)" {
+				return "the other one: " + text
+			}
+			return p.goesOn(m.base)
+		}},
+	{step: "T13", asked: "the same peer, when the other process is gone", want: "goes on",
+		ask: func(p *process) string {
+			p.enter()
+			m, o := p.create(1), p.start("stray")
+			o.say("stray", p.export(m))
+			o.hear()
+			o.kill()
+			return p.goesOn(m.base)
+		}},
 }
 
 // stray has a kernel write so many bytes behind the beginning of memory, and says what comes of it.

@@ -22,7 +22,8 @@ var ways = map[string]string{
 	"system": "red.relaxed.sys.global.add.u32 [%d1], 1;",
 }
 
-// adding is a kernel: each thread adds n times one, in a way, to the word at p of its own number in the grid, of which mask leaves some bits.
+// adding is a kernel: each thread adds n times one, in a way, to the word at p of its own number in
+// the grid, of which mask leaves some bits.
 const adding = `
 .visible .entry add_%s(.param .u64 p, .param .u64 mask, .param .u64 n)
 {
@@ -50,7 +51,8 @@ AGAIN:
 }
 `
 
-// toil is a kernel that counts in the word at p to n, which takes some half a microsecond each time: every store is seen.
+// toil is a kernel that counts in the word at p to n, which takes some half a microsecond each
+// time: every store is seen.
 const toil = `
 .visible .entry toil(.param .u64 p, .param .u64 n)
 {
@@ -110,7 +112,8 @@ func TestAllTextsAssemble(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, target := range []string{"sm_70", "sm_80", "sm_90"} {
-		if out, err := exec.CommandContext(t.Context(), ptxas, "-arch="+target, "-o", src+".cubin", src).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), ptxas, "-arch="+target, "-o", src+".cubin",
+			src).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", target, err, out)
 		}
 	}

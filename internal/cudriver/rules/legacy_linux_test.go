@@ -14,92 +14,104 @@ var legacy = []rule{
 		must(p.MemFree(a))
 		return said(p.MemFree(a))
 	}},
-	{step: "T5", asked: "freeing what is within an allocation", want: "CUDA_ERROR_INVALID_VALUE (1)", ask: func(p *process) string {
-		p.enter()
-		return said(p.MemFree(get(p.MemAlloc(4096)) + 256))
-	}},
-	{step: "T5", asked: "the handle of memory of cuMemCreate", want: "CUDA_ERROR_INVALID_VALUE (1)", ask: func(p *process) string {
-		p.enter()
-		_, err := p.IPCGetMemHandle(p.create(0).base)
-		return said(err)
-	}},
-	{step: "T5", asked: "opening in the process that made the handle", want: "CUDA_ERROR_INVALID_CONTEXT (201)", ask: func(p *process) string {
-		p.enter()
-		_, err := p.IPCOpenMemHandle(get(p.IPCGetMemHandle(get(p.MemAlloc(2 * mib)))))
-		return said(err)
-	}},
-	{step: "T5", asked: "opening a handle of nothing", want: "CUDA_ERROR_INVALID_VALUE (1)", ask: func(p *process) string {
-		p.enter()
-		_, err := p.IPCOpenMemHandle(cudriver.IPCHandle{1})
-		return said(err)
-	}},
-	{step: "T5", asked: "opening twice", want: "the same address, and it is closed twice", ask: func(p *process) string {
-		o, h, _ := p.lender()
-		defer o.kill()
-		first, second := get(p.IPCOpenMemHandle(h)), get(p.IPCOpenMemHandle(h))
-		if first != second {
-			return "two addresses"
-		}
-		must(p.IPCCloseMemHandle(first))
-		if a := p.reads(first); a != "reads 7" {
-			return "closed once it " + a
-		}
-		if err := p.IPCCloseMemHandle(first); err != nil {
-			return "closed again: " + said(err)
-		}
-		return "the same address, and it is closed twice"
-	}},
+	{step: "T5", asked: "freeing what is within an allocation", want: "CUDA_ERROR_INVALID_VALUE (1)",
+		ask: func(p *process) string {
+			p.enter()
+			return said(p.MemFree(get(p.MemAlloc(4096)) + 256))
+		}},
+	{step: "T5", asked: "the handle of memory of cuMemCreate", want: "CUDA_ERROR_INVALID_VALUE (1)",
+		ask: func(p *process) string {
+			p.enter()
+			_, err := p.IPCGetMemHandle(p.create(0).base)
+			return said(err)
+		}},
+	{step: "T5", asked: "opening in the process that made the handle",
+		want: "CUDA_ERROR_INVALID_CONTEXT (201)", ask: func(p *process) string {
+			p.enter()
+			_, err := p.IPCOpenMemHandle(get(p.IPCGetMemHandle(get(p.MemAlloc(2 * mib)))))
+			return said(err)
+		}},
+	{step: "T5", asked: "opening a handle of nothing", want: "CUDA_ERROR_INVALID_VALUE (1)",
+		ask: func(p *process) string {
+			p.enter()
+			_, err := p.IPCOpenMemHandle(cudriver.IPCHandle{1})
+			return said(err)
+		}},
+	{step: "T5", asked: "opening twice", want: "the same address, and it is closed twice",
+		ask: func(p *process) string {
+			o, h, _ := p.lender()
+			defer o.kill()
+			first, second := get(p.IPCOpenMemHandle(h)), get(p.IPCOpenMemHandle(h))
+			if first != second {
+				return "two addresses"
+			}
+			must(p.IPCCloseMemHandle(first))
+			if a := p.reads(first); a != "reads 7" {
+				return "closed once it " + a
+			}
+			if err := p.IPCCloseMemHandle(first); err != nil {
+				return "closed again: " + said(err)
+			}
+			return "the same address, and it is closed twice"
+		}},
 	{step: "T5", asked: "a neighbour of 4 KiB in the memory that a handle opens", ask: func(p *process) string {
 		o, h, gap := p.lender()
 		defer o.kill()
 		return fmt.Sprintf("%d bytes from it: %s", gap, p.reads(get(p.IPCOpenMemHandle(h))+cudriver.Ptr(gap)))
 	}},
-	{step: "T5", asked: "memory that is open while its owner frees it", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
-		o, h, _ := p.lender()
-		defer o.kill()
-		a := get(p.IPCOpenMemHandle(h))
-		o.say("free")
-		o.hear()
-		return p.reads(a)
-	}},
-	{step: "T5", asked: "memory that is open while its owner is killed", want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
-		o, h, _ := p.lender()
-		a := get(p.IPCOpenMemHandle(h))
-		o.kill()
-		return p.reads(a)
-	}},
-	{step: "T5", asked: "opening what its owner has freed", want: "CUDA_ERROR_INVALID_HANDLE (400)", ask: func(p *process) string {
-		o, h, _ := p.lender()
-		defer o.kill()
-		o.say("free")
-		o.hear()
-		_, err := p.IPCOpenMemHandle(h)
-		return said(err)
-	}},
-	{step: "T5", asked: "an event of several processes that has times", want: "CUDA_ERROR_INVALID_VALUE (1)", ask: func(p *process) string {
-		p.enter()
-		_, err := p.EventCreate(cudriver.EventInterprocess)
-		return said(err)
-	}},
-	{step: "T5", asked: "waiting for an event that another process has recorded", want: "reads 7", ask: func(p *process) string {
-		p.enter()
-		o, m, e := p.signaller()
-		defer o.kill()
-		must(p.StreamWaitEvent(p.stream, e))
-		return p.reads(m.base)
-	}},
-	{step: "T5", asked: "waiting for an event whose process was killed", want: "CUDA_ERROR_INVALID_HANDLE (400)", ask: func(p *process) string {
-		p.enter()
-		o, _, e := p.signaller()
-		o.kill()
-		if err := p.StreamWaitEvent(p.stream, e); err != nil {
+	{step: "T5", asked: "memory that is open while its owner frees it",
+		want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
+			o, h, _ := p.lender()
+			defer o.kill()
+			a := get(p.IPCOpenMemHandle(h))
+			o.say("free")
+			o.hear()
+			return p.reads(a)
+		}},
+	{step: "T5", asked: "memory that is open while its owner is killed",
+		want: "CUDA_ERROR_ILLEGAL_ADDRESS (700)", ask: func(p *process) string {
+			o, h, _ := p.lender()
+			a := get(p.IPCOpenMemHandle(h))
+			o.kill()
+			return p.reads(a)
+		}},
+	{step: "T5", asked: "opening what its owner has freed", want: "CUDA_ERROR_INVALID_HANDLE (400)",
+		ask: func(p *process) string {
+			o, h, _ := p.lender()
+			defer o.kill()
+			o.say("free")
+			o.hear()
+			_, err := p.IPCOpenMemHandle(h)
 			return said(err)
-		}
-		return said(p.StreamSynchronize(p.stream))
-	}},
+		}},
+	{step: "T5", asked: "an event of several processes that has times", want: "CUDA_ERROR_INVALID_VALUE (1)",
+		ask: func(p *process) string {
+			p.enter()
+			_, err := p.EventCreate(cudriver.EventInterprocess)
+			return said(err)
+		}},
+	{step: "T5", asked: "waiting for an event that another process has recorded", want: "reads 7",
+		ask: func(p *process) string {
+			p.enter()
+			o, m, e := p.signaller()
+			defer o.kill()
+			must(p.StreamWaitEvent(p.stream, e))
+			return p.reads(m.base)
+		}},
+	{step: "T5", asked: "waiting for an event whose process was killed",
+		want: "CUDA_ERROR_INVALID_HANDLE (400)", ask: func(p *process) string {
+			p.enter()
+			o, _, e := p.signaller()
+			o.kill()
+			if err := p.StreamWaitEvent(p.stream, e); err != nil {
+				return said(err)
+			}
+			return said(p.StreamSynchronize(p.stream))
+		}},
 }
 
-// lender enters, and starts a process that lends 4 KiB of legacy memory with a neighbour, and frees it when it is told to.
+// lender enters, and starts a process that lends 4 KiB of legacy memory with a neighbour, and frees
+// it when it is told to.
 func (p *process) lender() (o *other, h cudriver.IPCHandle, neighbour int64) {
 	p.enter()
 	o = p.start("lend")

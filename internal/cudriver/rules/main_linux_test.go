@@ -31,7 +31,8 @@ var rules = slices.Concat(attributes, threads, descriptors, deaths, legacy, atom
 
 const (
 	mib = 1 << 20
-	// patience is how long an answer may take, and budget how long all of them: what hangs must not keep the rest from being asked.
+	// patience is how long an answer may take, and budget how long all of them: what hangs must not
+	// keep the rest from being asked.
 	patience = time.Minute
 	budget   = 6 * time.Minute
 )

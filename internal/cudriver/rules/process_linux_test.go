@@ -102,7 +102,8 @@ func (p *process) enter() *process {
 // A line is the connection of two processes.
 type line struct{ *sys.Conn }
 
-// frame is what every message takes, so that none is taken for two: what eight devices say of themselves has room.
+// frame is what every message takes, so that none is taken for two: what eight devices say of
+// themselves has room.
 const frame = 8 << 10
 
 func (l line) say(text string, files ...*os.File) error {
@@ -151,7 +152,8 @@ func startProcess(role, paths string, how *syscall.SysProcAttr) (*other, error) 
 	return o, nil
 }
 
-// start starts a helper, which ends at the latest when this process does, also if it hangs in the driver.
+// start starts a helper, which ends at the latest when this process does, also if it hangs in the
+// driver.
 func (p *process) start(helper string) *other {
 	return get(startProcess(helper, p.paths, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}))
 }

@@ -8,14 +8,15 @@ import (
 )
 
 var shares = []rule{
-	{step: "T12", asked: "another process, while a stream of this one waits for a number", want: "goes on", ask: func(p *process) string {
-		p.enter()
-		m, flag, o := p.create(1), p.create(0), p.start("work")
-		must(p.StreamWaitValue32(p.stream, flag.base, 1))
-		o.say("work", p.export(m))
-		answer, _ := o.hear()
-		return answer
-	}},
+	{step: "T12", asked: "another process, while a stream of this one waits for a number", want: "goes on",
+		ask: func(p *process) string {
+			p.enter()
+			m, flag, o := p.create(1), p.create(0), p.start("work")
+			must(p.StreamWaitValue32(p.stream, flag.base, 1))
+			o.say("work", p.export(m))
+			answer, _ := o.hear()
+			return answer
+		}},
 	{step: "T12", asked: "what a context takes of the device's memory", ask: func(p *process) string {
 		p.enter()
 		alone, _, err := p.MemGetInfo()
@@ -32,14 +33,15 @@ var shares = []rule{
 		}
 		return strings.Join(all, ", ") + ", with 2 MiB of memory for each"
 	}},
-	{step: "T12", asked: "kernels a second, of one thread each, by how many processes launch them: more with more would be beside each other, as many are by turns", ask: func(p *process) string {
-		p.enter()
-		var all []string
-		for _, n := range []int{1, 2, 4} {
-			all = append(all, fmt.Sprintf("%d: %d", n, p.toilTogether(n)))
-		}
-		return strings.Join(all, ", ")
-	}},
+	{step: "T12",
+		asked: "kernels a second, of one thread each, by how many processes launch them: more with more would be beside each other, as many are by turns", ask: func(p *process) string {
+			p.enter()
+			var all []string
+			for _, n := range []int{1, 2, 4} {
+				all = append(all, fmt.Sprintf("%d: %d", n, p.toilTogether(n)))
+			}
+			return strings.Join(all, ", ")
+		}},
 }
 
 // toilTogether returns the kernels a second of n processes together.

@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/standin"
 )
 
-// NCCL is bound for questions that only several devices answer, so a library in C looks at the arguments.
+// NCCL is bound for questions that only several devices answer, so a library in C looks at the
+// arguments.
 func TestNCCLIsCalledAsItWasMeant(t *testing.T) { callNCCL(t) }
 
 // With the types of NCCL's own header the stand-in sees the same, so it has them right.

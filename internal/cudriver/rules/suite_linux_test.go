@@ -40,13 +40,15 @@ func suiteCommand(t *testing.T, programs map[string]string, steps ...string) (c 
 		}
 	}
 	c = exec.CommandContext(t.Context(), filepath.Join(dir, "gpu-suite"), steps...)
-	c.Env = append(os.Environ(), "OUT="+out, "PYTHON=/there/is/none", "CUDA_VISIBLE_DEVICES=MIG-1", "SHOAL_CUDA_SIMULATE=")
+	c.Env = append(os.Environ(), "OUT="+out, "PYTHON=/there/is/none", "CUDA_VISIBLE_DEVICES=MIG-1",
+		"SHOAL_CUDA_SIMULATE=")
 	return c, out
 }
 
 const machine = "#!/bin/sh\necho '{\"devices\":[{}]} '\"$*\"\n"
 
-// Where things crash there is a part that says so, and the others; what the simulator has wrong comes first.
+// Where things crash there is a part that says so, and the others; what the simulator has wrong
+// comes first.
 func TestTheSuiteReportsWhatFails(t *testing.T) {
 	report, _, status := suite(t, map[string]string{
 		"shoal": machine, "shoal-accel": machine,
@@ -58,9 +60,11 @@ func TestTheSuiteReportsWhatFails(t *testing.T) {
 		"# What ran on a GPU\n", "CUDA_VISIBLE_DEVICES is MIG-1.\n",
 		"## Where the simulator is wrong\n\n- T5, opening twice: two addresses; the simulator: one\n",
 		"## Steps that did not end well\n\n- 2-rules\n- 3-figures\n- 4-tests\n- 5-killed\n- 7-python\n- 8-training\n",
-		"## The machine", "Exit status 0", "doctor\n", "## What the simulator says", "Exit status 1 ", "    T5  opening twice\n",
+		"## The machine", "Exit status 0", "doctor\n", "## What the simulator says", "Exit status 1 ",
+		"    T5  opening twice\n",
 		"## The tests of package cuda", "Exit status 137 ", "    the first words\n",
-		"## Rows of shoal bench cuda; /there/is/none has no PyTorch that sees a GPU\n", "Exit status 0", " bench cuda\n", "## PyTorch, CuPy and Numba",
+		"## Rows of shoal bench cuda; /there/is/none has no PyTorch that sees a GPU\n", "Exit status 0",
+		" bench cuda\n", "## PyTorch, CuPy and Numba",
 	} {
 		i := strings.Index(report[at:], want)
 		if i < 0 {
@@ -75,19 +79,23 @@ func TestTheSuiteReportsWhatFails(t *testing.T) {
 
 func TestTheSuiteOfGoodSteps(t *testing.T) {
 	good := "#!/bin/sh\necho PASS\n"
-	report, words, status := suite(t, map[string]string{"shoal": machine, "shoal-accel": machine, "rules.test": good, "cuda.test": good}, "2", "4")
-	if status != 0 || !strings.Contains(report, "Nowhere, in the steps that ran.") || !strings.Contains(report, "None, of the steps that ran.") || strings.Contains(report, "The machine") {
+	report, words, status := suite(t, map[string]string{"shoal": machine, "shoal-accel": machine,
+		"rules.test": good, "cuda.test": good}, "2", "4")
+	if status != 0 || !strings.Contains(report, "Nowhere, in the steps that ran.") ||
+		!strings.Contains(report, "None, of the steps that ran.") || strings.Contains(report, "The machine") {
 		t.Errorf("%d: %s\n%s", status, words, report)
 	}
-	if _, words, status := suite(t, map[string]string{"shoal-accel": machine}, "9"); status != 2 || !strings.Contains(words, "there is no step 9") {
+	if _, words, status := suite(t, map[string]string{"shoal-accel": machine}, "9"); status != 2 ||
+		!strings.Contains(words, "there is no step 9") {
 		t.Errorf("%d: %s", status, words)
 	}
 }
 
-// Whoever interrupts it does not wait for the step, and has the report of what was done.
+// An interrupt does not wait for the step, and leaves the report of what was done.
 func TestTheSuiteIsInterrupted(t *testing.T) {
 	c, out := suiteCommand(t, map[string]string{
-		"shoal": machine, "shoal-accel": machine, "rules.test": "#!/bin/sh\necho begun\nexec sleep 1000\n", "cuda.test": "#!/bin/sh\necho PASS\n",
+		"shoal": machine, "shoal-accel": machine, "rules.test": "#!/bin/sh\necho begun\nexec sleep 1000\n",
+		"cuda.test": "#!/bin/sh\necho PASS\n",
 	}, "4", "2", "5")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -111,7 +119,8 @@ func TestTheSuiteIsInterrupted(t *testing.T) {
 		t.Fatal("it goes on")
 	}
 	b, err := os.ReadFile(filepath.Join(out, "gpu-report.md"))
-	if report := string(b); err != nil || !strings.Contains(report, "**It was interrupted**") || !strings.Contains(report, "did not end well\n\n- 2-rules\n\n") ||
+	if report := string(b); err != nil || !strings.Contains(report, "**It was interrupted**") ||
+		!strings.Contains(report, "did not end well\n\n- 2-rules\n\n") ||
 		!strings.Contains(report, "The tests of package cuda") || strings.Contains(report, "200 killed") {
 		t.Errorf("%v\n%s", err, report)
 	}
@@ -122,7 +131,8 @@ func TestTheSuiteIsInterrupted(t *testing.T) {
 
 func TestTheSuiteWithoutADevice(t *testing.T) {
 	report, words, status := suite(t, map[string]string{"shoal-accel": "#!/bin/sh\necho 'no GPU: none'\n"})
-	if status != 1 || report != "" || !strings.Contains(words, "no GPU: none") || !strings.Contains(words, "nothing was run") {
+	if status != 1 || report != "" || !strings.Contains(words, "no GPU: none") ||
+		!strings.Contains(words, "nothing was run") {
 		t.Errorf("%d: %s\n%s", status, words, report)
 	}
 }

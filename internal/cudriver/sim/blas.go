@@ -55,8 +55,10 @@ func (b *BLAS) GemmStridedBatched(h cublas.Handle, g cublas.Gemm) error {
 		}
 		return rows
 	}
-	if min(g.M, g.N, g.K, g.Batch) < 0 || max(g.M, g.N, g.K, g.Batch, g.A.Leading, g.B.Leading, g.C.Leading) > math.MaxInt32 ||
-		g.A.Leading < max(1, rows(g.A, g.M, g.K)) || g.B.Leading < max(1, rows(g.B, g.K, g.N)) || g.C.Leading < max(1, g.M) {
+	if min(g.M, g.N, g.K, g.Batch) < 0 ||
+		max(g.M, g.N, g.K, g.Batch, g.A.Leading, g.B.Leading, g.C.Leading) > math.MaxInt32 ||
+		g.A.Leading < max(1, rows(g.A, g.M, g.K)) || g.B.Leading < max(1, rows(g.B, g.K, g.N)) ||
+		g.C.Leading < max(1, g.M) {
 		return cublas.Check(call, cublas.InvalidValue)
 	}
 	return b.driver.queue(call, s, func(c *context) cudriver.Result { return b.driver.gemm(c, g) })
@@ -87,7 +89,8 @@ func (d *Driver) gemm(c *context, g cublas.Gemm) (r cudriver.Result) {
 					sum = g.Beta * decode(to)
 				}
 				for k := range g.K {
-					sum += decode(element(g.A, batch, i, k, cudriver.AccessRead)) * decode(element(g.B, batch, k, j, cudriver.AccessRead))
+					sum += decode(element(g.A, batch, i, k, cudriver.AccessRead)) * decode(element(g.B, batch,
+						k, j, cudriver.AccessRead))
 				}
 				encode(to, sum)
 			}

@@ -21,8 +21,8 @@ const (
 // Devices are the files of the devices, in the process that made them.
 type Devices struct{ files []*os.File }
 
-// Create makes n devices of size bytes each, which is a multiple of 2 MiB. They are there until Close, or the end of this process, and as long
-// as another process uses them.
+// Create makes n devices of size bytes each, which is a multiple of 2 MiB. They are there until
+// Close, or the end of this process, and as long as another process uses them.
 func Create(n int, size int64) (*Devices, error) {
 	d := new(Devices)
 	for i := range n {
@@ -120,8 +120,8 @@ func used(f *os.File, size int64) (sum int64, err error) {
 	return sum, err
 }
 
-// take makes an open file description that has the lock of n free bytes among the size bytes at from, with its position at the first of
-// them; nil if there are none.
+// take makes an open file description that has the lock of n free bytes among the size bytes at
+// from, with its position at the first of them; nil if there are none.
 func (d *device) take(from, size, n, align int64) (*os.File, int64, error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sim is a driver for machines without a GPU: it keeps CUDA's rules, with CUDA's errors, on memory of the host that several
-// processes really share.
+// Package sim is a driver for machines without a GPU: it keeps CUDA's rules, with CUDA's errors, on
+// memory of the host that several processes really share.
 //
 //	devices, err := sim.Create(2, 256<<20) // in the first process
 //	if err != nil {
@@ -8,14 +8,19 @@
 //	defer devices.Close()
 //	driver := sim.New(devices.Paths()) // in every process
 //
-// What it refuses: any call before Init or without a context current on the calling thread; pointers and handles that mean nothing, or
-// nothing any more; sizes that are no multiple of the granularity; access that was not set; exports that were not asked for; legacy
-// handles in the process that made them; use of legacy memory after its owner freed it or died. An access to what is not mapped, also by
-// work that was queued before, is ErrorIllegalAddress, and the context is lost.
+// What it refuses: any call before Init or without a context current on the calling thread;
+// pointers and handles that mean nothing, or nothing any more; sizes that are no multiple of the
+// granularity; access that was not set; exports that were not asked for; legacy handles in the
+// process that made them; use of legacy memory after its owner freed it or died. An access to what
+// is not mapped, also by work that was queued before, is ErrorIllegalAddress, and the context is
+// lost.
 //
-// The trap: rules were read, not tried. Where a GPU answers otherwise the simulator is wrong and has to be changed.
+// The trap: rules were read, not tried. Where a GPU answers otherwise the simulator is wrong and
+// has to be changed.
 //
-// Note [Memory that the kernel counts]: a device is a file. An allocation is an open file description of it, which holds the lock of the
-// allocation's range; handles, exported descriptors and mappings are references of that description. So the range is free when the
-// last of them is gone in whatever process, by whatever death, as NVIDIA's driver has it, and who may be killed counts nothing.
+// Note [Memory that the kernel counts]: a device is a file. An allocation is an open file
+// description of it, which holds the lock of the allocation's range; handles, exported descriptors
+// and mappings are references of that description. So the range is free when the last of them is
+// gone in whatever process, by whatever death, as NVIDIA's driver has it, and who may be killed
+// counts nothing.
 package sim

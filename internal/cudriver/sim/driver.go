@@ -40,9 +40,11 @@ var _ cudriver.Driver = (*Driver)(nil)
 func New(paths []string) *Driver {
 	return &Driver{
 		paths: paths, contexts: map[cudriver.Context]*context{}, current: map[int]cudriver.Context{},
-		handles: map[cudriver.MemHandle]*physical{}, reserved: map[cudriver.Ptr]uint64{}, streams: map[cudriver.Stream]*stream{},
-		events: map[cudriver.Event]*event{}, modules: map[cudriver.Module]*vm.Module{}, functions: map[cudriver.Function]*vm.Entry{},
-		faults: map[string]*fault{},
+		handles: map[cudriver.MemHandle]*physical{}, reserved: map[cudriver.Ptr]uint64{},
+		streams: map[cudriver.Stream]*stream{},
+		events:  map[cudriver.Event]*event{}, modules: map[cudriver.Module]*vm.Module{},
+		functions: map[cudriver.Function]*vm.Entry{},
+		faults:    map[string]*fault{},
 	}
 }
 
@@ -75,14 +77,16 @@ func (d *Driver) Fail(call string, n int, r cudriver.Result) {
 	d.faults[call] = &fault{n, r}
 }
 
-// Hold lets no stream do anything until it is told otherwise: so what needs a wait and has none is found at every run.
+// Hold lets no stream do anything until it is told otherwise: so what needs a wait and has none is
+// found at every run.
 func (d *Driver) Hold(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held = on
 }
 
-// Loosen lets no two threads of a kernel go in step that is launched from now on: so what relies on the order of threads within a warp is wrong.
+// Loosen lets no two threads of a kernel go in step that is launched from now on: so what relies on
+// the order of threads within a warp is wrong.
 func (d *Driver) Loosen(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// An event counts how often it was recorded and how often that came to pass. One for several processes has its counts behind the memory of
-// the device, where whoever made it holds the lock of its place.
+// An event counts how often it was recorded and how often that came to pass. One for several
+// processes has its counts behind the memory of the device, where whoever made it holds the lock of
+// its place.
 type event struct {
 	ctx      *context
 	flags    cudriver.EventFlags
@@ -83,7 +84,7 @@ func (d *Driver) event(call string, id cudriver.Event, f func(c *context, e *eve
 	})
 }
 
-// EventDestroy ends an event; who has opened it cannot use it any more.
+// EventDestroy ends an event; processes that have opened it cannot use it any more.
 func (d *Driver) EventDestroy(id cudriver.Event) error {
 	return d.do("cuEventDestroy", inContext, func(*context) cudriver.Result {
 		e := d.events[id]

@@ -60,8 +60,10 @@ func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.F
 	return f, err
 }
 
-// LaunchKernel queues a kernel. Memory that is shared when it is launched is not simulated: only what the text declares.
-func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared uint32, s cudriver.Stream, args []byte) error {
+// LaunchKernel queues a kernel. Memory that is shared when it is launched is not simulated: only
+// what the text declares.
+func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared uint32, s cudriver.Stream,
+	args []byte) error {
 	const call = "cuLaunchKernel"
 	d.mu.Lock()
 	e, loose := d.functions[f], d.loose
@@ -92,7 +94,8 @@ func (d *Driver) regions(c *context) (all []vm.Region) {
 		switch b := d.reach(c, m.base, uint64(len(m.mem)), cudriver.AccessRead); {
 		case b == nil:
 		case m.origin == mapped:
-			all = append(all, vm.Region{Base: uint64(m.base), Bytes: b, ReadOnly: m.access[c.dev.id]&cudriver.AccessReadWrite != cudriver.AccessReadWrite})
+			all = append(all, vm.Region{Base: uint64(m.base), Bytes: b,
+				ReadOnly: m.access[c.dev.id]&cudriver.AccessReadWrite != cudriver.AccessReadWrite})
 		default:
 			all = append(all, vm.Region{Base: uint64(m.base), Bytes: b})
 		}

@@ -225,8 +225,10 @@ func (d *Driver) MemcpyDtoDAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Str
 	})
 }
 
-// MemcpyPeerAsync queues a copy between contexts. The one that is copied to needs access to the other's memory.
-func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src cudriver.Ptr, srcCtx cudriver.Context, n uint64, s cudriver.Stream) error {
+// MemcpyPeerAsync queues a copy between contexts. The one that is copied to needs access to the
+// other's memory.
+func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src cudriver.Ptr,
+	srcCtx cudriver.Context, n uint64, s cudriver.Stream) error {
 	return d.queue("cuMemcpyPeerAsync", s, func(*context) cudriver.Result {
 		to, from := d.contexts[dstCtx], d.contexts[srcCtx]
 		if to == nil || from == nil {

@@ -62,7 +62,8 @@ func handle(text string) (h cudriver.IPCHandle) {
 	return h
 }
 
-// Memory lives while anybody has a handle, a descriptor or a mapping, and whoever is killed has none.
+// Memory lives while anybody has a handle, a descriptor or a mapping, and whoever is killed has
+// none.
 func TestExportedMemoryOutlivesItsMaker(t *testing.T) {
 	devices, d := open(t, 1)
 	h, err := d.MemCreate(2*mib, cudriver.Pinned(0, true))
@@ -166,7 +167,8 @@ func TestAnEventOrdersTheWorkOfTwoProcesses(t *testing.T) {
 	}
 	check(t, d.EventQuery(e)) // it had come to pass before that one went on
 	check(t, d.EventDestroy(e))
-	if said, _ := child(t, devices, "event", hex.EncodeToString(h[:]), false); said != " cuIpcOpenEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
+	if said, _ := child(t, devices, "event", hex.EncodeToString(h[:]),
+		false); said != " cuIpcOpenEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
 		t.Errorf("of an event that is gone the other process says %q", said)
 	}
 }

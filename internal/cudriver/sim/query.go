@@ -28,7 +28,8 @@ func (d *Driver) DeviceGet(ordinal int) (id cudriver.Device, err error) {
 
 // DeviceName says that it is none.
 func (d *Driver) DeviceName(id cudriver.Device) (string, error) {
-	return "Simulated device", d.device("cuDeviceGetName", id, func(*device) cudriver.Result { return cudriver.Success })
+	return "Simulated device", d.device("cuDeviceGetName", id,
+		func(*device) cudriver.Result { return cudriver.Success })
 }
 
 // DeviceUUID follows from the file.
@@ -59,7 +60,8 @@ func (d *Driver) DeviceTotalMem(id cudriver.Device) (n uint64, err error) {
 func (d *Driver) DeviceAttribute(a cudriver.Attribute, id cudriver.Device) (v int, err error) {
 	err = d.device("cuDeviceGetAttribute", id, func(*device) cudriver.Result {
 		switch a {
-		case cudriver.AttributeUnifiedAddressing, cudriver.AttributeVirtualMemory, cudriver.AttributePosixFileDescriptors, cudriver.AttributeIPCEvents:
+		case cudriver.AttributeUnifiedAddressing, cudriver.AttributeVirtualMemory,
+			cudriver.AttributePosixFileDescriptors, cudriver.AttributeIPCEvents:
 			v = 1
 		case cudriver.AttributeComputeMajor:
 			v = 9

@@ -66,7 +66,8 @@ func (m *made) handleWith(word int, n uint64) cudriver.IPCHandle {
 
 // None of it does anything, nor costs the context.
 func TestWhatMeansNothingIsRefused(t *testing.T) {
-	const value, device, context, handle = cudriver.ErrorInvalidValue, cudriver.ErrorInvalidDevice, cudriver.ErrorInvalidContext, cudriver.ErrorInvalidHandle
+	const value, device, context, handle = cudriver.ErrorInvalidValue, cudriver.ErrorInvalidDevice,
+		cudriver.ErrorInvalidContext, cudriver.ErrorInvalidHandle
 	m := makeAll(t)
 	all := []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessReadWrite)}
 	for _, c := range []struct {
@@ -83,7 +84,8 @@ func TestWhatMeansNothingIsRefused(t *testing.T) {
 		{"no context as a peer", context, func() error { return m.CtxEnablePeerAccess(1) }},
 		{"no bytes of memory", value, func() error { return second(m.MemCreate(0, cudriver.Pinned(0, true))) }},
 		{"memory of no kind", value, func() error { return second(m.MemCreate(2*mib, cudriver.AllocationProp{})) }},
-		{"memory of a device before the first", device, func() error { return second(m.MemCreate(2*mib, cudriver.Pinned(-1, true))) }},
+		{"memory of a device before the first", device,
+			func() error { return second(m.MemCreate(2*mib, cudriver.Pinned(-1, true))) }},
 		{"no bytes of addresses", value, func() error { return second(m.MemAddressReserve(0, 0)) }},
 		{"addresses that are no multiple", value, func() error { return second(m.MemAddressReserve(mib, 0)) }},
 		{"addresses aligned to more", value, func() error { return second(m.MemAddressReserve(2*mib, 4*mib)) }},
@@ -94,15 +96,19 @@ func TestWhatMeansNothingIsRefused(t *testing.T) {
 		{"access for nobody", value, func() error { return m.MemSetAccess(m.p, 4*mib, nil) }},
 		{"access to a part", value, func() error { return m.MemSetAccess(m.p, 2*mib, all) }},
 		{"access to what is not mapped", value, func() error { return m.MemSetAccess(m.plain, 4096, all) }},
-		{"access for a device behind the last", device, func() error { return m.MemSetAccess(m.p, 4*mib, []cudriver.AccessDesc{cudriver.Access(2, 3)}) }},
-		{"access for a device before the first", device, func() error { return m.MemSetAccess(m.p, 4*mib, []cudriver.AccessDesc{cudriver.Access(-1, 3)}) }},
+		{"access for a device behind the last", device,
+			func() error { return m.MemSetAccess(m.p, 4*mib, []cudriver.AccessDesc{cudriver.Access(2, 3)}) }},
+		{"access for a device before the first", device,
+			func() error { return m.MemSetAccess(m.p, 4*mib, []cudriver.AccessDesc{cudriver.Access(-1, 3)}) }},
 		{"no bytes allocated", value, func() error { return second(m.MemAlloc(0)) }},
 		{"a mapping freed", value, func() error { return m.MemFree(m.p) }},
-		{"the range of no address", cudriver.ErrorNotFound, func() error { _, _, err := m.MemGetAddressRange(1 << 40); return err }},
+		{"the range of no address", cudriver.ErrorNotFound,
+			func() error { _, _, err := m.MemGetAddressRange(1 << 40); return err }},
 		{"no bytes of the host", value, func() error { return m.MemHostRegister(nil, 0) }},
 		{"a page of the host, again", 712, func() error { return m.MemHostRegister(m.host[8191:8193], 0) }},
 		{"pages of the host that are not registered", 713, func() error { return m.MemHostUnregister(m.host) }},
-		{"the address of pages that are not registered", value, func() error { return second(m.MemHostGetDevicePointer(m.host)) }},
+		{"the address of pages that are not registered", value,
+			func() error { return second(m.MemHostGetDevicePointer(m.host)) }},
 		{"16 bits at an odd address", value, func() error { return m.MemsetD16Async(m.p+1, 1, 1, m.near) }},
 		{"32 bits at half an address", value, func() error { return m.MemsetD32Async(m.p+2, 1, 1, m.near) }},
 		{"a number at half an address", value, func() error { return m.StreamWriteValue32(m.near, m.p+2, 1) }},
@@ -137,18 +143,24 @@ func TestWhatMeansNothingIsRefused(t *testing.T) {
 			binary.LittleEndian.PutUint64(h[16:], 1)
 			return second(m.IPCOpenEventHandle(h))
 		}},
-		{"the time of an event that was not recorded", handle, func() error { return second(m.EventElapsedTime(m.timed, m.timed)) }},
-		{"the handle of an event of this process alone", handle, func() error { return second(m.IPCGetEventHandle(m.event)) }},
+		{"the time of an event that was not recorded", handle,
+			func() error { return second(m.EventElapsedTime(m.timed, m.timed)) }},
+		{"the handle of an event of this process alone", handle,
+			func() error { return second(m.IPCGetEventHandle(m.event)) }},
 		{"the handle of memory of the host", value, func() error {
 			p, err := m.MemHostGetDevicePointer(m.host[4096:8192])
 			check(t, err)
 			return second(m.IPCGetMemHandle(p))
 		}},
-		{"a handle of memory as an event's", value, func() error { return second(m.IPCOpenEventHandle(m.handleWith(1, 1))) }},
+		{"a handle of memory as an event's", value,
+			func() error { return second(m.IPCOpenEventHandle(m.handleWith(1, 1))) }},
 		{"a handle of another kind", value, func() error { return second(m.IPCOpenMemHandle(m.handleWith(0, 1))) }},
-		{"a handle of a device behind the last", value, func() error { return second(m.IPCOpenMemHandle(m.handleWith(2, 2))) }},
-		{"a handle of memory behind the end", value, func() error { return second(m.IPCOpenMemHandle(m.handleWith(3, 1<<62))) }},
-		{"a handle of more memory than there is", value, func() error { return second(m.IPCOpenMemHandle(m.handleWith(4, 1<<62))) }},
+		{"a handle of a device behind the last", value,
+			func() error { return second(m.IPCOpenMemHandle(m.handleWith(2, 2))) }},
+		{"a handle of memory behind the end", value,
+			func() error { return second(m.IPCOpenMemHandle(m.handleWith(3, 1<<62))) }},
+		{"a handle of more memory than there is", value,
+			func() error { return second(m.IPCOpenMemHandle(m.handleWith(4, 1<<62))) }},
 		{"a handle of no memory", value, func() error { return second(m.IPCOpenMemHandle(m.handleWith(4, 0))) }},
 		{"a handle of the other device", context, func() error {
 			h := m.handleWith(1, 1) // of another process
@@ -306,7 +318,8 @@ func TestAnEventsHandleIsOfThatEventAlone(t *testing.T) {
 			check(t, d.EventDestroy(e))
 		}
 	}
-	if said, _ := child(t, devices, "event", hex.EncodeToString(handles[0][:]), false); said != " cuIpcOpenEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
+	if said, _ := child(t, devices, "event", hex.EncodeToString(handles[0][:]),
+		false); said != " cuIpcOpenEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
 		t.Errorf("of the one that is gone the other process says %q", said)
 	}
 	if said, _ := child(t, devices, "event", hex.EncodeToString(handles[1][:]), false); said != "waited <nil>" {
@@ -316,13 +329,19 @@ func TestAnEventsHandleIsOfThatEventAlone(t *testing.T) {
 
 func TestWhatCannotBeWritten(t *testing.T) {
 	for name, write := range map[string]func(m *made, readable cudriver.Ptr) error{
-		"from the host":     func(m *made, p cudriver.Ptr) error { return m.MemcpyHtoDAsync(p, []byte{1}, m.near) },
-		"from the device":   func(m *made, p cudriver.Ptr) error { return m.MemcpyDtoDAsync(p, m.plain, 1, m.near) },
-		"from itself":       func(m *made, p cudriver.Ptr) error { return m.MemcpyPeerAsync(p, m.ctx, m.plain, m.ctx, 1, m.near) },
-		"a number":          func(m *made, p cudriver.Ptr) error { return m.StreamWriteValue32(m.near, p, 1) },
-		"behind its end":    func(m *made, p cudriver.Ptr) error { return m.MemsetD8Async(p+4*mib, 1, 1, m.near) },
-		"half of it beyond": func(m *made, p cudriver.Ptr) error { return m.MemcpyDtoDAsync(m.plain, p+4*mib-1, 2, m.near) },
-		"from the far side": func(m *made, p cudriver.Ptr) error { return m.MemcpyPeerAsync(m.plain, m.ctx, p, m.far, 1, m.near) },
+		"from the host":   func(m *made, p cudriver.Ptr) error { return m.MemcpyHtoDAsync(p, []byte{1}, m.near) },
+		"from the device": func(m *made, p cudriver.Ptr) error { return m.MemcpyDtoDAsync(p, m.plain, 1, m.near) },
+		"from itself": func(m *made, p cudriver.Ptr) error {
+			return m.MemcpyPeerAsync(p, m.ctx, m.plain, m.ctx, 1, m.near)
+		},
+		"a number":       func(m *made, p cudriver.Ptr) error { return m.StreamWriteValue32(m.near, p, 1) },
+		"behind its end": func(m *made, p cudriver.Ptr) error { return m.MemsetD8Async(p+4*mib, 1, 1, m.near) },
+		"half of it beyond": func(m *made, p cudriver.Ptr) error {
+			return m.MemcpyDtoDAsync(m.plain, p+4*mib-1, 2, m.near)
+		},
+		"from the far side": func(m *made, p cudriver.Ptr) error {
+			return m.MemcpyPeerAsync(m.plain, m.ctx, p, m.far, 1, m.near)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := makeAll(t)
@@ -392,7 +411,7 @@ func TestAnAddressIsOfOneProcess(t *testing.T) {
 	}
 }
 
-// Who waits for an event of a process that dies waits no longer.
+// A wait for an event of a process that dies ends.
 func TestAnEventOfTheDeadKeepsNobodyWaiting(t *testing.T) {
 	devices, d := open(t, 1)
 	said, c := child(t, devices, "unfinished", "", true)
@@ -402,7 +421,8 @@ func TestAnEventOfTheDeadKeepsNobodyWaiting(t *testing.T) {
 	fails(t, cudriver.ErrorNotReady, d.EventQuery(e))
 	check(t, d.StreamWaitEvent(s, e))
 	fails(t, cudriver.ErrorNotReady, d.StreamQuery(s))
-	if said, _ := child(t, devices, "handle of a handle", said[:128], false); said != " cuIpcGetEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
+	if said, _ := child(t, devices, "handle of a handle", said[:128],
+		false); said != " cuIpcGetEventHandle: CUDA_ERROR_INVALID_HANDLE (400)" {
 		t.Errorf("the handle of an event that was opened: %q", said)
 	}
 	check(t, c.Process.Kill())

@@ -82,7 +82,8 @@ func open(t *testing.T, n int) (*sim.Devices, *sim.Driver) {
 }
 
 // child runs a role in another process, which ends when its standard input does, if it stays.
-func child(t *testing.T, devices *sim.Devices, role, arg string, stay bool, files ...*os.File) (said string, c *exec.Cmd) {
+func child(t *testing.T, devices *sim.Devices, role, arg string, stay bool, files ...*os.File) (said string,
+	c *exec.Cmd) {
 	t.Helper()
 	c = exec.CommandContext(t.Context(), "/proc/self/exe")
 	c.Env = append(os.Environ(), "SIM_ROLE="+role, "SIM_ARG="+arg, "SIM_DEVICES="+strings.Join(devices.Paths(), ","))
@@ -240,7 +241,8 @@ func TestAnIllegalAccessLosesTheContext(t *testing.T) {
 		},
 		"write through a mapping to read": func(d *sim.Driver, h cudriver.MemHandle, s cudriver.Stream) error {
 			p, err := mapped(d, h, 2*mib)
-			return errors.Join(err, d.MemSetAccess(p, 2*mib, []cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessRead)}),
+			return errors.Join(err, d.MemSetAccess(p, 2*mib,
+				[]cudriver.AccessDesc{cudriver.Access(0, cudriver.AccessRead)}),
 				d.MemcpyDtoHAsync(make([]byte, 1), p, s), d.StreamSynchronize(s), d.MemsetD8Async(p, 1, 1, s))
 		},
 		"beyond the end": func(d *sim.Driver, h cudriver.MemHandle, s cudriver.Stream) error {
@@ -376,7 +378,8 @@ func TestKernelsAreFoundInTheTextAndRun(t *testing.T) {
 	grid, block := [3]uint32{3, 1, 1}, [3]uint32{4, 2, 1}
 	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, [3]uint32{2048, 1, 1}, 0, s, at(p)))
 	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, block, 0, s, at(p)[:4]))
-	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, block, 16, s, at(p))) // memory that the text does not declare
+	// memory that the text does not declare
+	fails(t, cudriver.ErrorInvalidValue, d.LaunchKernel(f, grid, block, 16, s, at(p)))
 	fails(t, cudriver.ErrorInvalidHandle, d.LaunchKernel(f+1, grid, block, 0, s, at(p)))
 	check(t, d.LaunchKernel(f, grid, block, 0, s, at(p)))
 	got := make([]byte, 4)
@@ -390,7 +393,8 @@ func TestKernelsAreFoundInTheTextAndRun(t *testing.T) {
 }
 
 func TestAKernelThatStraysLosesTheContext(t *testing.T) {
-	for want, offset := range map[cudriver.Result]cudriver.Ptr{cudriver.ErrorIllegalAddress: 4096, cudriver.ErrorMisalignedAddress: 2} {
+	for want, offset := range map[cudriver.Result]cudriver.Ptr{cudriver.ErrorIllegalAddress: 4096,
+		cudriver.ErrorMisalignedAddress: 2} {
 		_, d := open(t, 1)
 		m, err := d.ModuleLoadData([]byte(counting + "\x00"))
 		check(t, err)

@@ -11,7 +11,8 @@ import (
 // tick is how often waiting looks again: here nothing rings.
 const tick = 50 * time.Microsecond
 
-// work is a piece of what a stream does. It is done alone; it is asked again, later, while it returns ErrorNotReady.
+// work is a piece of what a stream does. It is done alone; it is asked again, later, while it
+// returns ErrorNotReady.
 type work func(c *context) cudriver.Result
 
 // A task is work that is queued: of a wait what it waits for may never come.
@@ -104,8 +105,8 @@ func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uin
 	return s, n, err
 }
 
-// copyHost queues a copy to or from memory of the host. It returns when that is done, unless the pages are registered: so CUDA copies to other
-// ones, and may copy from them.
+// copyHost queues a copy to or from memory of the host. It returns when that is done, unless the
+// pages are registered: so CUDA copies to other ones, and may copy from them.
 func (d *Driver) copyHost(call string, id cudriver.Stream, host []byte, w work) error {
 	s, n, err := d.give(call, id, task{w, false})
 	if err != nil {
@@ -121,8 +122,9 @@ func (d *Driver) copyHost(call string, id cudriver.Stream, host []byte, w work) 
 	})
 }
 
-// settle keeps a call waiting as long as a stream of the context does. CUDA says of what loads code, or allocates, that it may wait for all that is
-// queued: so it hangs where a stream waits for what does not come.
+// settle keeps a call waiting as long as a stream of the context does. CUDA says of what loads
+// code, or allocates, that it may wait for all that is queued: so it hangs where a stream waits for
+// what does not come.
 func (d *Driver) settle(call string) {
 	patiently(func() error {
 		d.mu.Lock()

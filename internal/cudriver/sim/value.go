@@ -25,7 +25,8 @@ func (d *Driver) StreamWaitValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) 
 	})
 }
 
-func (d *Driver) value(call string, s cudriver.Stream, p cudriver.Ptr, queue func(string, cudriver.Stream, work) error, f func(word *atomic.Uint32) cudriver.Result) error {
+func (d *Driver) value(call string, s cudriver.Stream, p cudriver.Ptr,
+	queue func(string, cudriver.Stream, work) error, f func(word *atomic.Uint32) cudriver.Result) error {
 	if p%4 != 0 {
 		return cudriver.Check(call, cudriver.ErrorInvalidValue)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// physical is memory without an address: an open file description. See Note [Memory that the kernel counts].
+// physical is memory without an address: an open file description. See Note [Memory that the kernel
+// counts].
 type physical struct {
 	dev       *device
 	file      *os.File
@@ -93,8 +94,9 @@ func (d *Driver) MemRelease(h cudriver.MemHandle) error {
 	})
 }
 
-// MemExport returns a descriptor, which is a reference of the memory. CUDA does not say whether it is close-on-exec, so this one is not: who
-// forgets to see to it lets programs that it starts keep the memory.
+// MemExport returns a descriptor, which is a reference of the memory. CUDA does not say whether it
+// is close-on-exec, so this one is not: a process that forgets to see to it lets programs that it
+// starts keep the memory.
 func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
 	err = d.do("cuMemExportToShareableHandle", initialised, func(*context) cudriver.Result {
 		ph := d.handles[h]
@@ -128,7 +130,8 @@ func (d *Driver) MemImport(fd int) (h cudriver.MemHandle, err error) {
 	return h, err
 }
 
-// identify finds out which memory a description is: its position is the first byte, and its lock says how many there are.
+// identify finds out which memory a description is: its position is the first byte, and its lock
+// says how many there are.
 func (d *Driver) identify(f *os.File) *physical {
 	id, _, err := sys.Identify(f)
 	if err != nil {
@@ -196,7 +199,8 @@ func (d *Driver) MemMap(p cudriver.Ptr, n uint64, h cudriver.MemHandle) error {
 		if err != nil {
 			return cudriver.ErrorMapFailed
 		}
-		d.mappings = append(d.mappings, &mapping{origin: mapped, base: p, mem: mem, dev: ph.dev, at: ph.at, access: map[cudriver.Device]int32{}})
+		d.mappings = append(d.mappings, &mapping{origin: mapped, base: p, mem: mem, dev: ph.dev, at: ph.at,
+			access: map[cudriver.Device]int32{}})
 		return cudriver.Success
 	})
 }

@@ -1,6 +1,6 @@
-// Package asm is the loops of package kernel in assembly, for amd64 with AVX2 and FMA and with AVX-512, in float32 and
-// float64. Nothing here checks a bound: package kernel does, and it keeps each call short, since the scheduler cannot
-// interrupt one.
+// Package asm is the loops of package kernel in assembly, for amd64 with AVX2 and FMA and with
+// AVX-512, in float32 and float64. Nothing here checks a bound: package kernel does, and it keeps
+// each call short, since the scheduler cannot interrupt one.
 //
 // The generator is in gen, a module of its own.
 package asm

@@ -37,7 +37,8 @@ func OnEachLevel(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// Files returns the names of the files that a pattern finds in testdata, of which there must be so many at least.
+// Files returns the names of the files that a pattern finds in testdata, of which there must be so
+// many at least.
 func Files(t testing.TB, pattern string, least int) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", pattern))
@@ -76,8 +77,8 @@ type Decoder interface {
 	Decode(data []byte, channels int, place pixel.Place) error
 }
 
-// ComparePillow wants of files, in colour and in grey, exactly what Pillow decoded. One decoder is for all: what an image leaves behind must not
-// matter to the next.
+// ComparePillow wants of files, in colour and in grey, exactly what Pillow decoded. One decoder is
+// for all: what an image leaves behind must not matter to the next.
 func ComparePillow(t *testing.T, d Decoder, names []string) {
 	t.Helper()
 	for _, name := range names {
@@ -95,7 +96,8 @@ func ComparePillow(t *testing.T, d Decoder, names []string) {
 			for i := range want {
 				if p.Pix[i] != want[i] {
 					at := i % (p.H * p.W)
-					t.Errorf("%s as %s: plane %d, row %d, column %d is %d, want %d", name, mode, i/(p.H*p.W), at/p.W, at%p.W, p.Pix[i], want[i])
+					t.Errorf("%s as %s: plane %d, row %d, column %d is %d, want %d", name, mode, i/(p.H*p.W),
+						at/p.W, at%p.W, p.Pix[i], want[i])
 					break
 				}
 			}

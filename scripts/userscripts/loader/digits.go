@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// digits are some of the images in a file of numpy, as float32 from 0 to 1 with a channel, and their labels.
+// digits are some of the images in a file of numpy, as float32 from 0 to 1 with a channel, and
+// their labels.
 type digits struct {
 	*data.TensorDataset
 	first, last int

@@ -1,4 +1,5 @@
-// Loader is the Go side of the scripts beside it: PyTorch starts it as the workers of their DataLoaders.
+// Loader is the Go side of the scripts beside it: PyTorch starts it as the workers of their
+// DataLoaders.
 package main
 
 import (

@@ -2,9 +2,12 @@ package model
 
 import "fmt"
 
-// The barrier model: participants, each of them a member, meet in turns; waits end, a participant resets, a slot is used again. A member that is gone breaks the barrier. What must
-// hold: a turn ends well or badly for all who came in it, well for as many as there are parties, and after its action; who comes after a death that nobody has
-// reset does not pass; and nobody waits where a member is gone. Waits are steps that are not enabled; rings are the matter of the wake model.
+// The barrier model: participants, each of them a member, meet in turns; waits end, a participant
+// resets, a slot is used again. A member that is gone breaks the barrier. What must hold: a turn
+// ends well or badly for all who came in it, well for as many as there are parties, and after its
+// action; a party that comes after a death that nobody has reset does not pass; and nobody waits
+// where a member is gone. Waits are steps that are not enabled; rings are the matter of the wake
+// model.
 
 type barPC uint8
 

@@ -5,11 +5,12 @@ import (
 	"math/bits"
 )
 
-// The board model: names. Blocks 0 and 1 can be the board, 2 and 3 are what names stand for. A board has two slots. Three workers bind, look up and
-// unlink; a reaper that can be killed, and one that cannot.
+// The board model: names. Blocks 0 and 1 can be the board, 2 and 3 are what names stand for. A
+// board has two slots. Three workers bind, look up and unlink; a reaper that can be killed, and one
+// that cannot.
 //
-// What the lifetime model has shown is coarser here: a block is allocated in one step, a get does not take over from its sender, and the reaper ends one
-// slot or one block in a step.
+// What the lifetime model has shown is coarser here: a block is allocated in one step, a get does
+// not take over from its sender, and the reaper ends one slot or one block in a step.
 
 const (
 	boards     = 2
@@ -336,7 +337,8 @@ func (c Board) bind(s *boardState, i int) bool {
 			goTo(dUndo)
 		}
 	case dFull:
-		q[p.at] = boardSlot{state: full, lap: q[p.at].lap, from: lane(i), seq: p.seq, name: op.Name, data: data, own: p.board}
+		q[p.at] = boardSlot{state: full, lap: q[p.at].lap, from: lane(i), seq: p.seq, name: op.Name,
+			data: data, own: p.board}
 		p.at = 0
 		goTo(dClear)
 	case dClear, dUndo:

@@ -7,10 +7,12 @@ import (
 )
 
 // rivals: two bind one name at once, while a third looks it up.
-var rivals = model.Board{Programs: [3][]model.NameOp{{{Do: model.BindName}}, {{Do: model.BindName, Data: 1}}, {{Do: model.LookUp}}}}
+var rivals = model.Board{Programs: [3][]model.NameOp{{{Do: model.BindName}}, {{Do: model.BindName, Data: 1}},
+	{{Do: model.LookUp}}}}
 
 // taken: the same, and the third unlinks it.
-var taken = model.Board{DataFirst: true, Programs: [3][]model.NameOp{{{Do: model.BindName}}, {{Do: model.BindName, Data: 1}}, {{Do: model.UnlinkName}}}}
+var taken = model.Board{DataFirst: true,
+	Programs: [3][]model.NameOp{{{Do: model.BindName}}, {{Do: model.BindName, Data: 1}}, {{Do: model.UnlinkName}}}}
 
 // reused: a name, its block and its slot are used again while somebody looks it up.
 var reused = model.Board{Programs: [3][]model.NameOp{

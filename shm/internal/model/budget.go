@@ -2,8 +2,9 @@ package model
 
 import "fmt"
 
-// The budget model: two blocks, two workers that grow and punch them, a reaper that can be killed and one that cannot. A worker that was reaped
-// is followed by another one with the same lane, which goes on with the program: what a dead lane leaves in its record must not harm the next.
+// The budget model: two blocks, two workers that grow and punch them, a reaper that can be killed
+// and one that cannot. A worker that was reaped is followed by another one with the same lane,
+// which goes on with the program: what a dead lane leaves in its record must not harm the next.
 // Every fallocate of a page may fail.
 
 const (

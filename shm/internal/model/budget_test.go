@@ -17,7 +17,8 @@ func TestBudget(t *testing.T) {
 
 func TestBudgetMutations(t *testing.T) {
 	for _, bug := range []string{
-		model.PhaseEarly, model.CommittedLate, model.NoUndoPunch, model.SubUnstamped, model.PhaseLeft, model.ReaperStamp,
+		model.PhaseEarly, model.CommittedLate, model.NoUndoPunch, model.SubUnstamped, model.PhaseLeft,
+		model.ReaperStamp,
 		model.PhaseLate, model.AddForgotten, model.SubForgotten, model.TwoReapers, model.CommitUnbacked,
 	} {
 		t.Run(bug, func(t *testing.T) {

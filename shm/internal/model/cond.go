@@ -2,9 +2,10 @@ package model
 
 import "fmt"
 
-// The cond model: one participant adds things under a lock and notifies for each, still under it; up to three take one each, and wait while there is none. What must hold:
-// when nothing moves any more, nobody that lives waits while there is something. Waits are steps that are not enabled; that who may go on is rung is the matter
-// of the mutex and wake models.
+// The cond model: one participant adds things under a lock and notifies for each, still under it;
+// up to three take one each, and wait while there is none. What must hold: when nothing moves any
+// more, nobody that lives waits while there is something. Waits are steps that are not enabled;
+// that who may go on is rung is the matter of the mutex and wake models.
 
 type condPC uint8
 
@@ -82,7 +83,8 @@ func (c Cond) Model() Model[condState] {
 		}
 	}
 	s.p[condTakers].left = uint8(c.Things)
-	return Model[condState]{Init: s, Steps: c.steps, Events: c.events, Check: func(*condState) error { return nil }, Done: c.done}
+	return Model[condState]{Init: s, Steps: c.steps, Events: c.events,
+		Check: func(*condState) error { return nil }, Done: c.done}
 }
 
 func (c Cond) steps(s condState, emit func(condState)) {

@@ -5,12 +5,14 @@ import (
 	"math/bits"
 )
 
-// The ends model: objects. Block 0 is a message's, 1 a ring, 2 the token of the ring's sending end, 3 a second ring, in which an end of the first may
-// travel. Three workers, a reaper that can be killed and one that cannot. A lane does one thing at a time, but finalising nests: a ring that is
+// The ends model: objects. Block 0 is a message's, 1 a ring, 2 the token of the ring's sending end,
+// 3 a second ring, in which an end of the first may travel. Three workers, a reaper that can be
+// killed and one that cannot. A lane does one thing at a time, but finalising nests: a ring that is
 // freed drops its messages, which may free a token, which tells another ring.
 //
-// What the lifetime model has already shown about a single message is coarser here: the blocks of a message are stamped, counted and cleared
-// in one step each, a ring has one slot, and the owner bits of a block are read at once.
+// What the lifetime model has already shown about a single message is coarser here: the blocks of a
+// message are stamped, counted and cleared in one step each, a ring has one slot, and the owner
+// bits of a block are read at once.
 
 // The blocks of the ends model, as masks.
 const (

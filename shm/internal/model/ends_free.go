@@ -140,7 +140,8 @@ func (c Ends) freeBlock(s *endState, b uint8) {
 	}
 }
 
-// get does a step of a get from the ring f.b: of a user, who may keep the blocks, or of a finaliser.
+// get does a step of a get from the ring f.b: of a user, who may keep the blocks, or of a
+// finaliser.
 func (c Ends) get(s *endState, i int, f *frame) bool {
 	p := &s.p[i]
 	sl := s.slotOf(f.b)
@@ -179,7 +180,8 @@ func (c Ends) get(s *endState, i int, f *frame) bool {
 	return true
 }
 
-// wait is for an xo. A worker just waits. A reaper, which waits in a finaliser of step 7, makes a pass when somebody has died since.
+// wait is for an xo. A worker just waits. A reaper, which waits in a finaliser of step 7, makes a
+// pass when somebody has died since.
 func (c Ends) wait(s *endState, i int) bool {
 	if i < workers || c.Bug == NoNestedPass || s.unreaped() == s.r.pub && !s.rung() {
 		return false

@@ -45,7 +45,8 @@ var travelling = model.Ends{
 var stranded = model.Ends{
 	Holds: [3]uint8{end | queue | msg, queue, ring},
 	Programs: [3][]model.EndOp{
-		{{Do: model.PutIn, Ring: ring, Blocks: msg}, {Do: model.PutIn, Ring: queue, Blocks: end}, {Do: model.LetGo, Blocks: everything}},
+		{{Do: model.PutIn, Ring: ring, Blocks: msg}, {Do: model.PutIn, Ring: queue, Blocks: end},
+			{Do: model.LetGo, Blocks: everything}},
 		{{Do: model.LetGo, Blocks: everything}},
 		{{Do: model.Receive, Ring: ring}, {Do: model.LetGo, Blocks: ring}},
 	},
@@ -71,7 +72,8 @@ var own = model.Ends{
 }
 
 func TestEnds(t *testing.T) {
-	for name, c := range map[string]model.Ends{"drained": drained, "abandoned": abandoned, "travelling": travelling, "stranded": stranded, "shared": shared, "own": own} {
+	for name, c := range map[string]model.Ends{"drained": drained, "abandoned": abandoned,
+		"travelling": travelling, "stranded": stranded, "shared": shared, "own": own} {
 		t.Run(name, func(t *testing.T) {
 			c.Kills = kills(2)
 			holds(t, model.Explore(c.Model(), limit))

@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/shm/internal/model"
 )
 
-// A waiter that parks without looking at the ring again can sleep for ever, and the explorer finds how.
+// A waiter that parks without looking at the ring again can sleep for ever, and the explorer finds
+// how.
 func ExampleExplore() {
 	sound := model.Explore(model.Wake{Messages: [2]int{1, 1}}.Model(), 10_000_000)
 	broken := model.Explore(model.Wake{Messages: [2]int{1, 1}, Bug: model.NoLook}.Model(), 10_000_000)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Model is a transition system over states of type S. S must be comparable, and should be free of padding and pointers: it is hashed and copied a lot.
+// A Model is a transition system over states of type S. S must be comparable, and should be free of
+// padding and pointers: it is hashed and copied a lot.
 type Model[S comparable] struct {
 	Init   S
 	Steps  func(s S, emit func(S)) // emits every state that one step of a participant leads to
@@ -42,8 +43,9 @@ func (r Result) String() string {
 	return b.String()
 }
 
-// Explore visits every state that m can reach, breadth first, until a violation or limit states. States are told apart by a 64-bit fingerprint:
-// among 50 million the chance that two share one is below 1 in 10,000.
+// Explore visits every state that m can reach, breadth first, until a violation or limit states.
+// States are told apart by a 64-bit fingerprint: among 50 million the chance that two share one is
+// below 1 in 10,000.
 func Explore[S comparable](m Model[S], limit int) Result {
 	e := explorer[S]{Model: m, seed: maphash.MakeSeed(), seen: newFingerprints(1 << 12)}
 	start := time.Now()
@@ -107,7 +109,8 @@ func (e *explorer[S]) hash(s *S) uint64 {
 	return max(1, maphash.Comparable(e.seed, *s)) // 0 marks an empty entry
 }
 
-// trace walks from s back to the initial state by the remembered parents and then forward again, describing each step.
+// trace walks from s back to the initial state by the remembered parents and then forward again,
+// describing each step.
 func (e *explorer[S]) trace(s S) []string {
 	var path []uint64
 	for h := e.hash(&s); h != 0; h = e.seen.parent(h) {

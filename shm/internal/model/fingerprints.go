@@ -1,6 +1,7 @@
 package model
 
-// fingerprints is a set of non-zero 64-bit hashes, each with the hash of the state it was reached from. Open addressing, 16 bytes an entry.
+// fingerprints is a set of non-zero 64-bit hashes, each with the hash of the state it was reached
+// from. Open addressing, 16 bytes an entry.
 type fingerprints struct {
 	entries []entry
 	n       int

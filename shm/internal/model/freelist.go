@@ -2,9 +2,10 @@ package model
 
 import "fmt"
 
-// The free list model: a Treiber stack of hints over the blocks, whose state words are the truth. Three workers allocate and free, or punch: stamp a free
-// block for a moment. Whoever finds the hints lost after a death sweeps. Participant 3 cannot be killed: it sweeps at the end if nobody has. What must be
-// true when nothing moves: every free block is in the list, once.
+// The free list model: a Treiber stack of hints over the blocks, whose state words are the truth.
+// Three workers allocate and free, or punch: stamp a free block for a moment. A worker that finds
+// the hints lost after a death sweeps. Participant 3 cannot be killed: it sweeps at the end if
+// nobody has. What must be true when nothing moves: every free block is in the list, once.
 
 const (
 	listBlocks  = 2
@@ -236,7 +237,8 @@ func (c FreeList) push() listPC {
 	return lMark
 }
 
-// list does a step of listing block p.b: the mark is read before the head, so that it is never of a newer epoch; who changes the mark links the block.
+// list does a step of listing block p.b: the mark is read before the head, so that it is never of a
+// newer epoch; the one that changes the mark links the block.
 func (c FreeList) list(s *listState, i int) {
 	p := &s.p[i]
 	m := &s.marks[p.b]

@@ -2,13 +2,16 @@ package model
 
 import "fmt"
 
-// The lifetime model: two blocks with two owner words, a ring of two slots, three workers, and two participants that reap.
+// The lifetime model: two blocks with two owner words, a ring of two slots, three workers, and two
+// participants that reap.
 //
-// Workers 0–2 run a program each and can be killed between any two steps. Participant 3 reaps and can be killed too; then participant 4, which cannot, reaps
-// everybody. When all is done participant 4 drains the ring. What must then be left is nothing at all.
+// Workers 0–2 run a program each and can be killed between any two steps. Participant 3 reaps and
+// can be killed too; then participant 4, which cannot, reaps everybody. When all is done
+// participant 4 drains the ring. What must then be left is nothing at all.
 //
-// A load and the CAS that depends on that word alone are one step: a CAS that fails changes nothing and is tried again.
-// Ticket hints are read in a step of their own, because the CAS that follows does not check them.
+// A load and the CAS that depends on that word alone are one step: a CAS that fails changes nothing
+// and is tried again. Ticket hints are read in a step of their own, because the CAS that follows
+// does not check them.
 
 const (
 	workers = 3
@@ -112,7 +115,8 @@ type Op struct {
 // A Verb is an operation of the protocol.
 type Verb uint8
 
-// The verbs of a worker's program. An operation on a block that the worker does not hold is left out.
+// The verbs of a worker's program. An operation on a block that the worker does not hold is left
+// out.
 const (
 	Alloc   Verb = iota // a block by number, if it is free
 	Put                 // a copy of the reference
@@ -277,7 +281,8 @@ func (p *thread) held() (mask uint8) {
 	return mask
 }
 
-// check: what somebody counts as held, and what a full slot carries, is allocated and still the same block.
+// check: what somebody counts as held, and what a full slot carries, is allocated and still the
+// same block.
 func (c Lifetime) check(s *lifeState) error {
 	for i := range threads {
 		for b := range blocks {

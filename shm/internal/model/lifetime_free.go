@@ -1,6 +1,7 @@
 package model
 
-// free does a step of release and try-free, for the blocks in the participant's mask one after the other.
+// free does a step of release and try-free, for the blocks in the participant's mask one after the
+// other.
 func (c Lifetime) free(s *lifeState, i int) {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -97,7 +98,8 @@ func (c Lifetime) freed(s *lifeState, i int) {
 	}
 }
 
-// side does a step of a send or an import by the side channel. The handle is of the lowest block in the worker's mask.
+// side does a step of a send or an import by the side channel. The handle is of the lowest block in
+// the worker's mask.
 func (c Lifetime) side(s *lifeState, i int) bool {
 	p := &s.p[i]
 	b := c.first(p.mask, i)

@@ -73,7 +73,8 @@ func (c Lifetime) get(s *lifeState, i int) bool {
 	return true
 }
 
-// receive takes the message's reference of the lowest block in the mask out of its count, and goes to the next.
+// receive takes the message's reference of the lowest block in the mask out of its count, and goes
+// to the next.
 func (c Lifetime) receive(s *lifeState, i int) {
 	p := &s.p[i]
 	b := c.first(p.mask, i)

@@ -59,7 +59,8 @@ const (
 	reapEnd
 )
 
-var begin = [...]pc{Alloc: allocCAS, Put: putSeq, Move: putSeq, Get: getHead, Release: relBit, Send: sendHandle, Import: importOwn, drain: getHead}
+var begin = [...]pc{Alloc: allocCAS, Put: putSeq, Move: putSeq, Get: getHead, Release: relBit,
+	Send: sendHandle, Import: importOwn, drain: getHead}
 
 // step does one step of participant i in place and reports whether it could.
 func (c Lifetime) step(s *lifeState, i int) bool {
@@ -84,7 +85,8 @@ func (c Lifetime) step(s *lifeState, i int) bool {
 	return true
 }
 
-// wake starts a participant that reaps: a run of the reaper if somebody is dead, else the last drain.
+// wake starts a participant that reaps: a run of the reaper if somebody is dead, else the last
+// drain.
 func (c Lifetime) wake(s *lifeState, i int) {
 	if set := s.unreaped(); set != 0 {
 		s.r = recovery{set: set}

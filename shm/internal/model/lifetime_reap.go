@@ -1,6 +1,7 @@
 package model
 
-// reap does a step of the reaper of docs/memory.md. Step 1, the set of the dead, was taken when the run began.
+// reap does a step of the reaper of docs/memory.md. Step 1, the set of the dead, was taken when the
+// run began.
 func (c Lifetime) reap(s *lifeState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	switch p.pc {
@@ -76,7 +77,8 @@ func (c Lifetime) reap(s *lifeState, i int) bool {
 	return true
 }
 
-// vacate frees the slot of participant j, for another one if slots are reused. The lane's opseq goes on.
+// vacate frees the slot of participant j, for another one if slots are reused. The lane's opseq
+// goes on.
 func (c Lifetime) vacate(s *lifeState, j int) {
 	p := &s.p[j]
 	op := p.op
@@ -115,8 +117,9 @@ func (c Lifetime) reapWord(s *lifeState, w *word) {
 	}
 }
 
-// reapPut ends the put of a dead lane that was seen on a block, by the evidence. A published message may have got a
-// reader, whose stamp stands there by now; one that was not published has nobody who would take the stamp's place.
+// reapPut ends the put of a dead lane that was seen on a block, by the evidence. A published
+// message may have got a reader, whose stamp stands there by now; one that was not published has
+// nobody who would take the stamp's place.
 func (c Lifetime) reapPut(s *lifeState, w *word, lane uint8) {
 	published := s.r.pub>>(lane-1)&1 == 1
 	switch {

@@ -22,7 +22,8 @@ var forward = model.Programs{
 	{{model.Get, 0}, {model.Release, both}},
 }
 
-// again: a receiver puts a copy of what it received and keeps it, the block is allocated again later.
+// again: a receiver puts a copy of what it received and keeps it, the block is allocated again
+// later.
 var again = model.Programs{
 	{{model.Alloc, a}, {model.Put, a}, {model.Release, a}, {model.Alloc, a}, {model.Release, a}},
 	{{model.Get, 0}, {model.Put, a}, {model.Release, a}},
@@ -75,14 +76,17 @@ var swap = model.Programs{
 	{{model.Get, 0}, {model.Put, both}, {model.Release, both}},
 }
 
-// reborn: a slot that was reaped sends again while messages of its dead participant are still in the ring.
+// reborn: a slot that was reaped sends again while messages of its dead participant are still in
+// the ring.
 var reborn = model.Programs{
-	{{model.Alloc, a}, {model.Put, a}, {model.Put, a}, {model.Release, a}, {model.Get, 0}, {model.Put, a}, {model.Put, a}, {model.Release, a}},
+	{{model.Alloc, a}, {model.Put, a}, {model.Put, a}, {model.Release, a}, {model.Get, 0}, {model.Put, a},
+		{model.Put, a}, {model.Release, a}},
 	{{model.Get, 0}, {model.Release, a}},
 }
 
 func TestSlotReuse(t *testing.T) {
-	for name, p := range map[string]model.Programs{"reborn": reborn, "hand": hand, "forward": forward, "overlap": overlap} {
+	for name, p := range map[string]model.Programs{"reborn": reborn, "hand": hand, "forward": forward,
+		"overlap": overlap} {
 		t.Run(name, func(t *testing.T) {
 			holds(t, model.Explore(model.Lifetime{Programs: p, Kills: kills(2), Reuse: true}.Model(), limit))
 		})
@@ -98,7 +102,8 @@ func TestSlotReuseMutations(t *testing.T) {
 }
 
 var programs = map[string]model.Programs{
-	"hand": hand, "forward": forward, "again": again, "pair": pair, "cross": cross, "lend": lend, "repeat": repeat, "thrice": thrice, "overlap": overlap, "swap": swap,
+	"hand": hand, "forward": forward, "again": again, "pair": pair, "cross": cross, "lend": lend,
+	"repeat": repeat, "thrice": thrice, "overlap": overlap, "swap": swap,
 }
 
 func TestLifetime(t *testing.T) {
@@ -109,11 +114,13 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// Three changes that the protocol allows: cheaper releases, one slot state less, and no look at opseq in a get that takes over.
+// Three changes that the protocol allows: cheaper releases, one slot state less, and no look at
+// opseq in a get that takes over.
 func TestLifetimeVariants(t *testing.T) {
 	for name, p := range programs {
 		t.Run(name, func(t *testing.T) {
-			holds(t, model.Explore(model.Lifetime{Programs: p, Kills: kills(2), Peek: true, NoSkip: true, AnySeq: true}.Model(), limit))
+			holds(t, model.Explore(model.Lifetime{Programs: p, Kills: kills(2), Peek: true, NoSkip: true,
+				AnySeq: true}.Model(), limit))
 		})
 	}
 }

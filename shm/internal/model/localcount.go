@@ -2,8 +2,10 @@ package model
 
 import "fmt"
 
-// The local count model: three goroutines of one process share its owner bit of one block through a count under the entry's lock. Goroutine 0 holds a reference, 1 and 2
-// receive one each; participant 3 is another process, which holds the block and lets go. Nobody is killed: a process dies with all its goroutines.
+// The local count model: three goroutines of one process share its owner bit of one block through a
+// count under the entry's lock. Goroutine 0 holds a reference, 1 and 2 receive one each;
+// participant 3 is another process, which holds the block and lets go. Nobody is killed: a process
+// dies with all its goroutines.
 
 const counters = 4
 
@@ -69,7 +71,8 @@ func (c LocalCount) Model() Model[countState] {
 			g.pc = cStamp
 		}
 	}
-	return Model[countState]{Init: s, Steps: c.steps, Events: func(countState, func(countState)) {}, Check: c.check, Done: c.done}
+	return Model[countState]{Init: s, Steps: c.steps, Events: func(countState, func(countState)) {},
+		Check: c.check, Done: c.done}
 }
 
 func (c LocalCount) steps(s countState, emit func(countState)) {

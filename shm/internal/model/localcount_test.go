@@ -11,7 +11,8 @@ func TestLocalCount(t *testing.T) {
 }
 
 func TestLocalCountMutations(t *testing.T) {
-	for _, bug := range []string{model.CountUnlocked, model.CountLate, model.UnlockEarly, model.ClearAny, model.LastQuiet, model.OwnUnread} {
+	for _, bug := range []string{model.CountUnlocked, model.CountLate, model.UnlockEarly, model.ClearAny,
+		model.LastQuiet, model.OwnUnread} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.LocalCount{Bug: bug}.Model(), limit))
 		})

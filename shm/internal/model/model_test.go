@@ -12,8 +12,9 @@ var moreKills = flag.Int("model.crashes", 0, "explore that many more kills in ea
 // limit bounds an exploration to about 1 GiB.
 const limit = 25_000_000
 
-// kills is how often participants are killed in one run of a model. The race detector makes an exploration ten times slower and has nothing to find
-// in it, there is one goroutine: one kill less is enough to see that.
+// kills is how often participants are killed in one run of a model. The race detector makes an
+// exploration ten times slower and has nothing to find in it, there is one goroutine: one kill less
+// is enough to see that.
 func kills(n int) int {
 	if raceDetector {
 		n--
@@ -30,7 +31,8 @@ func holds(t *testing.T, r model.Result) {
 	t.Log(r)
 }
 
-// fails fails the test if no violation was found: then the model cannot tell that the rule is needed.
+// fails fails the test if no violation was found: then the model cannot tell that the rule is
+// needed.
 func fails(t *testing.T, r model.Result) {
 	t.Helper()
 	if r.Err == nil {

@@ -2,9 +2,10 @@ package model
 
 import "fmt"
 
-// The mutex model: participants take a lock whose word names its holder, change what it guards in two steps, and give it back. A slot may be used again. The reaper
-// touches no lock: it marks the dead, takes their bits from the bitmap and rings everybody. What must hold: one at a time; nobody finds things half done and
-// is not told; nothing is lost for who waits.
+// The mutex model: participants take a lock whose word names its holder, change what it guards in
+// two steps, and give it back. A slot may be used again. The reaper touches no lock: it marks the
+// dead, takes their bits from the bitmap and rings everybody. What must hold: one at a time; nobody
+// finds things half done and is not told; nothing is lost for who waits.
 
 type mutexPC uint8
 
@@ -114,7 +115,8 @@ func (c Mutex) steps(s mutexState, emit func(mutexState)) {
 	}
 }
 
-// events: a death, a new participant in a slot that is free, a reaper that dies and is followed by another one, a lock given back untouched.
+// events: a death, a new participant in a slot that is free, a reaper that dies and is followed by
+// another one, a lock given back untouched.
 func (c Mutex) events(s mutexState, emit func(mutexState)) {
 	for i := range s.p {
 		n := s
@@ -241,7 +243,8 @@ func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	}
 }
 
-// answer is a ring for who does not wait any more: it goes to another one if there is something to be had.
+// answer is a ring for who does not wait any more: it goes to another one if there is something to
+// be had.
 func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	s.p[i].rung = false
 	if !c.free(&s) || s.bits == 0 || c.Bug == LockNoPassOn {

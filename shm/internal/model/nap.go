@@ -5,10 +5,13 @@ import (
 	"fmt"
 )
 
-// The nap model: in one participant a napper waits for messages of lot 0 and another goroutine, which only parks, for those of lot 1. For each that it
-// gets it puts one into lot 0. A third goroutine answers the doorbell, and a fourth is called when the napper's context ends. Two other participants publish, one for each lot. Anybody may be killed, and a new
-// participant takes the slot of a dead one. What must hold: when nothing moves any more, nobody sleeps while a message is there for it. Unless somebody was
-// killed, that must not need the end of a nap either, and nobody sleeps whose context has ended.
+// The nap model: in one participant a napper waits for messages of lot 0 and another goroutine,
+// which only parks, for those of lot 1. For each that it gets it puts one into lot 0. A third
+// goroutine answers the doorbell, and a fourth is called when the napper's context ends. Two other
+// participants publish, one for each lot. Anybody may be killed, and a new participant takes the
+// slot of a dead one. What must hold: when nothing moves any more, nobody sleeps while a message is
+// there for it. Unless somebody was killed, that must not need the end of a nap either, and nobody
+// sleeps whose context has ended.
 
 const (
 	napper = iota
@@ -105,13 +108,15 @@ func (c Nap) Model() Model[napState] {
 	for i := range lots {
 		s.a[napRingers+i] = napActor{pc: rPublish, left: uint8(c.Messages[i])}
 	}
-	return Model[napState]{Init: s, Steps: c.steps, Events: c.events, Check: func(*napState) error { return nil }, Done: c.done}
+	return Model[napState]{Init: s, Steps: c.steps, Events: c.events,
+		Check: func(*napState) error { return nil }, Done: c.done}
 }
 
 // begin is the start of the participant with the napper.
 func (s *napState) begin() {
 	s.process, s.ended = alive, false
-	s.a[napper], s.a[parker], s.a[answerer], s.a[alarmer] = napActor{pc: nTry}, napActor{pc: nTry}, napActor{pc: aWait}, napActor{pc: eWait}
+	s.a[napper], s.a[parker], s.a[answerer], s.a[alarmer] = napActor{pc: nTry}, napActor{pc: nTry},
+		napActor{pc: aWait}, napActor{pc: eWait}
 }
 
 func (c Nap) steps(s napState, emit func(napState)) {
@@ -159,7 +164,8 @@ func (c Nap) wakeUp(s napState, emit func(napState)) {
 	}
 }
 
-// recover: the reaper takes a dead participant's bits, its doorbell is gone, and another process takes the slot; or it rings everybody.
+// recover: the reaper takes a dead participant's bits, its doorbell is gone, and another process
+// takes the slot; or it rings everybody.
 func (c Nap) recover(s *napState) bool {
 	switch {
 	case s.process == killed:
@@ -270,7 +276,8 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	return true
 }
 
-// wait is the rest of it, and what the parker does with a message: it publishes one for the napper, without leaving the process.
+// wait is the rest of it, and what the parker does with a message: it publishes one for the napper,
+// without leaving the process.
 func (c Nap) wait(s *napState, p *napActor, i int) bool {
 	switch p.pc {
 	case nParked:
@@ -396,7 +403,8 @@ func (c Nap) ring(s *napState, p *napActor, lot int) bool {
 func (c Nap) done(s *napState) error {
 	for i := range lots {
 		if s.messages[i] > 0 {
-			return fmt.Errorf("%s sleeps while %d messages are there", [lots]string{"the napper", "the parker"}[i], s.messages[i])
+			return fmt.Errorf("%s sleeps while %d messages are there",
+				[lots]string{"the napper", "the parker"}[i], s.messages[i])
 		}
 	}
 	if s.ended && s.asleep {

@@ -17,7 +17,8 @@ func TestNewsMutations(t *testing.T) {
 		model.NewsOnce, model.NewsTail, model.NewsUp, model.NewsGreedy, model.NewsFirst, model.NewsUnlocked,
 	} {
 		t.Run(bug, func(t *testing.T) {
-			fails(t, model.Explore(model.News{Stores: [2]int{2, 1}, Loads: [2]int{1, 1}, Kills: 1, Bug: bug}.Model(), limit))
+			fails(t, model.Explore(model.News{Stores: [2]int{2, 1}, Loads: [2]int{1, 1}, Kills: 1,
+				Bug: bug}.Model(), limit))
 		})
 	}
 }

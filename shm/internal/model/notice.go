@@ -2,9 +2,11 @@ package model
 
 import "fmt"
 
-// The notice model: four participants, each watching the next one in the ring of slots. Slot 3 may join, the others may leave, anybody may be
-// killed, and its process number be somebody else's at once. Reaping itself is one step a slot here, and a participant that reaps does not watch
-// meanwhile. What must hold: one reaps at a time, and when nothing moves any more and somebody lives, nobody dead is left in the table.
+// The notice model: four participants, each watching the next one in the ring of slots. Slot 3 may
+// join, the others may leave, anybody may be killed, and its process number be somebody else's at
+// once. Reaping itself is one step a slot here, and a participant that reaps does not watch
+// meanwhile. What must hold: one reaps at a time, and when nothing moves any more and somebody
+// lives, nobody dead is left in the table.
 
 const members = 4
 
@@ -238,8 +240,9 @@ func (c Notice) reap(s *noticeState, i int) {
 	}
 }
 
-// look reads one slot of the table for whom to watch: the next one that lives. A dead one is announced, and reaped if nobody else is reaping; if somebody is,
-// the walk goes on behind it, so that nobody spins on a slot that another one is about to free.
+// look reads one slot of the table for whom to watch: the next one that lives. A dead one is
+// announced, and reaped if nobody else is reaping; if somebody is, the walk goes on behind it, so
+// that nobody spins on a slot that another one is about to free.
 func (c Notice) look(s *noticeState, i int) {
 	p := &s.p[i]
 	k := (i + int(p.k)) % members
@@ -339,7 +342,8 @@ func (c Notice) door(s *noticeState, i int) bool {
 // check: of those who live, one has the recovery lock, or thinks so.
 func (c Notice) check(s *noticeState) error {
 	for i := range s.p {
-		if pc := s.p[i].pc; (pc == nReap || pc == nUnlock || pc == nLeaveUnlock) && s.lock != uint8(i+1) && s.table[i] != vacant {
+		if pc := s.p[i].pc; (pc == nReap || pc == nUnlock || pc == nLeaveUnlock) && s.lock != uint8(i+1) &&
+			s.table[i] != vacant {
 			return fmt.Errorf("slot %d reaps, and slot %d has the lock", i, int(s.lock)-1)
 		}
 	}

@@ -2,9 +2,11 @@ package model
 
 import "fmt"
 
-// The rwmutex model: writers take a lock whose word names them and then wait until nobody who lives has a share; readers add to their share and then look at the lock. What
-// the lock guards is changed in two steps. What must hold: no reader beside a writer, nobody reads what is half done, a writer that finds it so was told, and
-// nobody waits for the dead, nor for ever. Waits are steps that are not enabled; rings are the matter of the mutex and wake models.
+// The rwmutex model: writers take a lock whose word names them and then wait until nobody who lives
+// has a share; readers add to their share and then look at the lock. What the lock guards is
+// changed in two steps. What must hold: no reader beside a writer, nobody reads what is half done,
+// a writer that finds it so was told, and nobody waits for the dead, nor for ever. Waits are steps
+// that are not enabled; rings are the matter of the mutex and wake models.
 
 type rwPC uint8
 

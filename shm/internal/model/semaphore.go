@@ -2,9 +2,11 @@ package model
 
 import "fmt"
 
-// The semaphore model: participants take a permit and give it back, under a lock that is held for a few steps. The state word is written before the share that
-// it names; who takes the lock of a dead one writes that share again. What must hold: no more permits are out than there are, none is lost with a death,
-// and nobody waits for one that is there. Waiting is a step that is not enabled; how a waiter is woken is the matter of the mutex model.
+// The semaphore model: participants take a permit and give it back, under a lock that is held for a
+// few steps. The state word is written before the share that it names; the next holder of a dead
+// one's lock writes that share again. What must hold: no more permits are out than there are, none
+// is lost with a death, and nobody waits for one that is there. Waiting is a step that is not
+// enabled; how a waiter is woken is the matter of the mutex model.
 
 type semPC uint8
 

@@ -13,7 +13,8 @@ func TestMutex(t *testing.T) {
 
 func TestMutexMutations(t *testing.T) {
 	for _, bug := range []string{
-		model.SlotOnly, model.TakeFromLiving, model.NotTold, model.UnlockForgets, model.WithdrawFrees, model.LockNoLook, model.UnlockQuiet,
+		model.SlotOnly, model.TakeFromLiving, model.NotTold, model.UnlockForgets, model.WithdrawFrees,
+		model.LockNoLook, model.UnlockQuiet,
 		model.LockNoPassOn, model.DeadBitsStay, model.LockReaperMute, model.RingThenBits,
 	} {
 		t.Run(bug, func(t *testing.T) {
@@ -41,7 +42,8 @@ func TestSemaphoreMutations(t *testing.T) {
 		model.SettleLiving,
 	} {
 		t.Run(bug, func(t *testing.T) {
-			fails(t, model.Explore(model.Semaphore{Permits: permits(bug), Takes: 2, Kills: 2, Births: 1, Bug: bug}.Model(), limit))
+			fails(t, model.Explore(model.Semaphore{Permits: permits(bug), Takes: 2, Kills: 2, Births: 1,
+				Bug: bug}.Model(), limit))
 		})
 	}
 }
@@ -69,7 +71,8 @@ func TestCondMutations(t *testing.T) {
 			if bug == model.ForgetFirst || bug == model.NotifyBlindly { // one to die, one to settle, one to miss it
 				takers, ends = 3, 0
 			}
-			fails(t, model.Explore(model.Cond{Takers: takers, Things: 2, Kills: 2, Ends: ends, Bug: bug}.Model(), limit))
+			fails(t, model.Explore(model.Cond{Takers: takers, Things: 2, Kills: 2, Ends: ends,
+				Bug: bug}.Model(), limit))
 		})
 	}
 }
@@ -81,7 +84,8 @@ func TestRWMutex(t *testing.T) {
 
 func TestRWMutexMutations(t *testing.T) {
 	for _, bug := range []string{
-		model.LookFirst, model.DrainFirst, model.DrainDead, model.DrainSuspected, model.ReadTorn, model.KeepShare, model.ShareOfSlot, model.RWNotTold,
+		model.LookFirst, model.DrainFirst, model.DrainDead, model.DrainSuspected, model.ReadTorn,
+		model.KeepShare, model.ShareOfSlot, model.RWNotTold,
 		model.RWGiveUpFrees,
 	} {
 		t.Run(bug, func(t *testing.T) {
@@ -98,7 +102,8 @@ func TestBarrier(t *testing.T) {
 
 func TestBarrierMutations(t *testing.T) {
 	for _, bug := range []string{
-		model.BarrierDeaf, model.JoinForgets, model.AbortOnce, model.NoHistory, model.EndBlind, model.FailQuiet, model.Overrun, model.ResetInTurn,
+		model.BarrierDeaf, model.JoinForgets, model.AbortOnce, model.NoHistory, model.EndBlind,
+		model.FailQuiet, model.Overrun, model.ResetInTurn,
 		model.ActLate,
 	} {
 		t.Run(bug, func(t *testing.T) {

@@ -2,9 +2,11 @@ package model
 
 import "fmt"
 
-// The wake model: two publishers and three goroutines that wait for messages of one ring, which is a count here; two of them are in one participant. A goroutine
-// takes one message and ends; it may give up while it is parked. Who answers the doorbell of a participant is an actor of its own. A participant may be killed, or
-// stopped for good. What must hold: when nothing moves any more, no message is there while a goroutine is parked that lives and is not stopped.
+// The wake model: two publishers and three goroutines that wait for messages of one ring, which is
+// a count here; two of them are in one participant. A goroutine takes one message and ends; it may
+// give up while it is parked. The answerer of a participant's doorbell is an actor of its own. A
+// participant may be killed, or stopped for good. What must hold: when nothing moves any more, no
+// message is there while a goroutine is parked that lives and is not stopped.
 
 const (
 	publishers = 2
@@ -39,7 +41,8 @@ const (
 	wReapRing
 )
 
-// A ringer is anybody who rings participants: a publisher, a waiter that passes on, who answers a doorbell.
+// A ringer is anybody who rings participants: a publisher, a waiter that passes on, who answers a
+// doorbell.
 type ringer struct {
 	pc     wakePC
 	back   wakePC // after the ring
@@ -104,7 +107,8 @@ func (c Wake) Model() Model[wakeState] {
 	for i := range s.bell {
 		s.bell[i].pc = bIdle
 	}
-	return Model[wakeState]{Init: s, Steps: c.steps, Events: c.events, Check: func(*wakeState) error { return nil }, Done: c.done}
+	return Model[wakeState]{Init: s, Steps: c.steps, Events: c.events,
+		Check: func(*wakeState) error { return nil }, Done: c.done}
 }
 
 func (s *wakeState) runs(home int) bool { return s.homes[home].life == alive && !s.homes[home].stopped }
@@ -136,7 +140,8 @@ func (c Wake) steps(s wakeState, emit func(wakeState)) {
 	}
 }
 
-// events: a parked waiter gives up, a participant is killed or stopped, or the reaper is killed and another one begins.
+// events: a parked waiter gives up, a participant is killed or stopped, or the reaper is killed and
+// another one begins.
 func (c Wake) events(s wakeState, emit func(wakeState)) {
 	for i := range s.w {
 		if n := s; s.runs(int(homeOf[i])) && s.w[i].pc == wParked && !s.locked(homeOf[i]) {
@@ -179,7 +184,8 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 	}
 }
 
-// rings reports whether somebody of the participant is between the two steps of a ring. Who is stopped there keeps the ring.
+// rings reports whether somebody of the participant is between the two steps of a ring. Who is
+// stopped there keeps the ring.
 func (s *wakeState) rings(home int) bool {
 	for i := range s.w {
 		if int(homeOf[i]) == home && s.w[i].pc == wRing {
@@ -189,7 +195,8 @@ func (s *wakeState) rings(home int) bool {
 	return s.bell[home].pc == wRing
 }
 
-// locked reports whether who answers the doorbell has the lock of the queue: it keeps it while it looks again.
+// locked reports whether who answers the doorbell has the lock of the queue: it keeps it while it
+// looks again.
 func (s *wakeState) locked(home uint8) bool { pc := s.bell[home].pc; return pc == bBit || pc == bAgain }
 
 // pick clears the bit of any participant, or goes on if there is none.

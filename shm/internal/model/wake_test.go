@@ -13,7 +13,8 @@ func TestWake(t *testing.T) {
 
 func TestWakeMutations(t *testing.T) {
 	for _, bug := range []string{
-		model.NoLook, model.NoPassOn, model.NoPassOnFound, model.NoPassOnIdle, model.NoBitAgain, model.NoReaperRing, model.RingFirst, model.BitFirst, model.FreeBeforeRing,
+		model.NoLook, model.NoPassOn, model.NoPassOnFound, model.NoPassOnIdle, model.NoBitAgain,
+		model.NoReaperRing, model.RingFirst, model.BitFirst, model.FreeBeforeRing,
 		model.NoOffer,
 	} {
 		t.Run(bug, func(t *testing.T) {
@@ -39,7 +40,8 @@ func TestXOWait(t *testing.T) {
 }
 
 func TestXOWaitMutations(t *testing.T) {
-	for _, bug := range []string{model.WaitBitFirst, model.BlindWait, model.TrustWait, model.ClearQuiet, model.NoRegister, model.XOReaperMute} {
+	for _, bug := range []string{model.WaitBitFirst, model.BlindWait, model.TrustWait, model.ClearQuiet,
+		model.NoRegister, model.XOReaperMute} {
 		t.Run(bug, func(t *testing.T) {
 			fails(t, model.Explore(model.XOWait{Words: stamped, Kills: 1, Bug: bug}.Model(), limit))
 		})

@@ -2,10 +2,12 @@ package model
 
 import "fmt"
 
-// The watch model: one or two processes watch a barrier at which they do not meet, to learn who leaves or dies. Two others leave: each says so in
-// memory that the barrier knows nothing of, counts itself, and aborts the barrier, which the other one may have broken before. They
-// are killed anywhere; a reaper, which may be killed too, marks the dead, rings everybody and frees their slots. What must hold: when nothing
-// moves any more, every watcher knows everybody who is gone.
+// The watch model: one or two processes watch a barrier at which they do not meet, to learn who
+// leaves or dies. Two others leave: each says so in memory that the barrier knows nothing of,
+// counts itself, and aborts the barrier, which the other one may have broken before. They are
+// killed anywhere; a reaper, which may be killed too, marks the dead, rings everybody and frees
+// their slots. What must hold: when nothing moves any more, every watcher knows everybody who is
+// gone.
 
 const (
 	watchers = 2
@@ -90,7 +92,8 @@ const (
 
 // Model returns the transition system of c.
 func (c Watch) Model() Model[watchState] {
-	return Model[watchState]{Steps: c.steps, Events: c.events, Check: func(*watchState) error { return nil }, Done: c.done}
+	return Model[watchState]{Steps: c.steps, Events: c.events, Check: func(*watchState) error { return nil },
+		Done: c.done}
 }
 
 func (c Watch) steps(s watchState, emit func(watchState)) {
@@ -146,7 +149,8 @@ func (s *watchState) look() (gone uint8) {
 	return gone
 }
 
-// watch takes a step of a watcher. What is ready for it is a census that is not the one that it has seen.
+// watch takes a step of a watcher. What is ready for it is a census that is not the one that it has
+// seen.
 func (c Watch) watch(s *watchState, i int) bool {
 	w := &s.w[i]
 	ready := s.census() != w.seen

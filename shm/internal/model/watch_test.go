@@ -13,7 +13,8 @@ func TestWatch(t *testing.T) {
 
 func TestWatchMutations(t *testing.T) {
 	for _, bug := range []string{
-		model.AbortQuiet, model.LeaveLate, model.WatchBlind, model.WatchOnce, model.CensusLate, model.RingFirstOnly, model.ReapQuiet, model.ReapRingsFirst,
+		model.AbortQuiet, model.LeaveLate, model.WatchBlind, model.WatchOnce, model.CensusLate,
+		model.RingFirstOnly, model.ReapQuiet, model.ReapRingsFirst,
 		model.ReapFreesFirst,
 	} {
 		t.Run(bug, func(t *testing.T) {

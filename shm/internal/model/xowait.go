@@ -2,8 +2,9 @@ package model
 
 import "fmt"
 
-// The xo wait model: three participants stamp and clear two words in turn, one after the other, and wait by the WAIT bit and the one bitmap for all words.
-// Killed holders are cleared by the reaper, which then rings everybody. What must hold: nobody that lives waits for ever.
+// The xo wait model: three participants stamp and clear two words in turn, one after the other, and
+// wait by the WAIT bit and the one bitmap for all words. Killed holders are cleared by the reaper,
+// which then rings everybody. What must hold: nobody that lives waits for ever.
 
 type xoPC uint8
 
@@ -40,7 +41,8 @@ type xoState struct {
 	kills uint8
 }
 
-// XOWait is a configuration of the xo wait model: Words says which words each participant stamps, in order.
+// XOWait is a configuration of the xo wait model: Words says which words each participant stamps,
+// in order.
 type XOWait struct {
 	Words [3][]uint8
 	Kills int

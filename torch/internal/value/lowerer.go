@@ -10,9 +10,11 @@ import (
 
 // A Lowerer makes values of pickles of Go's. What is one pointer in Go is one object in Python.
 type Lowerer struct {
-	// Own makes what the rest does not know, tensors above all, and says ok to that. A pointer is shown to it once.
+	// Own makes what the rest does not know, tensors above all, and says ok to that. A pointer is
+	// shown to it once.
 	Own func(v any) (low any, ok bool, err error)
-	// NameOf returns the name by which a reader finds a type that stands in an interface with methods. Where it is nil nobody will look.
+	// NameOf returns the name by which a reader finds a type that stands in an interface with
+	// methods. Where it is nil nobody will look.
 	NameOf func(t reflect.Type) (name string, ok bool)
 	seen   map[any]any // what became of pointers
 }
@@ -34,7 +36,8 @@ func (l *Lowerer) lower(v any, depth int) (any, error) {
 		return l.keep(v, low, err)
 	}
 	switch v := v.(type) {
-	case nil, bool, int64, int, *big.Int, float64, complex128, string, []byte, Global, *ByteArray, *pickle.Array, *pickle.Scalar, *Set:
+	case nil, bool, int64, int, *big.Int, float64, complex128, string, []byte, Global, *ByteArray,
+		*pickle.Array, *pickle.Scalar, *Set:
 		return v, nil
 	case tensor.DType:
 		return Named("torch." + v.String()), nil
@@ -69,7 +72,9 @@ func (l *Lowerer) part(v reflect.Value, depth int) (any, error) {
 	}
 	name, ok := l.NameOf(v.Elem().Type())
 	if !ok {
-		return nil, Unsupported("a %s in a %s, which nobody could make again: register it with wire.RegisterType", v.Elem().Type(), v.Type())
+		return nil, Unsupported(
+			"a %s in a %s, which nobody could make again: register it with wire.RegisterType",
+			v.Elem().Type(), v.Type())
 	}
 	low, err := l.lower(v.Interface(), depth)
 	return pickle.NewDict(TypeKey, name, ValueKey, low), err

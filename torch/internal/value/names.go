@@ -34,7 +34,8 @@ var Names = sync.OnceValue(func() pickle.Table {
 	return t
 })
 
-// dtypeSizes are PyTorch's dtypes, in bytes of an element. Those that tensor.DType does not have are named in errors.
+// dtypeSizes are PyTorch's dtypes, in bytes of an element. Those that tensor.DType does not have
+// are named in errors.
 var dtypeSizes = map[string]int{
 	"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint16": 2, "uint32": 4, "uint64": 8,
 	"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex32": 4, "complex64": 8, "complex128": 16,
@@ -45,8 +46,9 @@ var dtypeSizes = map[string]int{
 // StorageTypes are the classes of PyTorch's typed storages.
 var StorageTypes = map[string]tensor.DType{
 	"BoolStorage": tensor.Bool, "ByteStorage": tensor.Uint8, "CharStorage": tensor.Int8, "ShortStorage": tensor.Int16,
-	"IntStorage": tensor.Int32, "LongStorage": tensor.Int64, "HalfStorage": tensor.Float16, "BFloat16Storage": tensor.BFloat16,
-	"FloatStorage": tensor.Float32, "DoubleStorage": tensor.Float64, "ComplexFloatStorage": tensor.Complex64,
+	"IntStorage": tensor.Int32, "LongStorage": tensor.Int64, "HalfStorage": tensor.Float16,
+	"BFloat16Storage": tensor.BFloat16,
+	"FloatStorage":    tensor.Float32, "DoubleStorage": tensor.Float64, "ComplexFloatStorage": tensor.Complex64,
 	"ComplexDoubleStorage": tensor.Complex128,
 }
 

@@ -34,14 +34,15 @@ func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// ArrayOf returns a numpy array with a copy of the elements of a tensor. The error wraps ErrUnsupported for bfloat16, which numpy
-// does not have.
+// ArrayOf returns a numpy array with a copy of the elements of a tensor. The error wraps
+// ErrUnsupported for bfloat16, which numpy does not have.
 func ArrayOf(t *tensor.Tensor) (*pickle.Array, error) {
 	name := t.DType().Numpy()
 	if name == "" {
 		return nil, Unsupported("numpy has no %v", t.DType())
 	}
-	return &pickle.Array{DType: name, Shape: slices.Clone(t.Shape()), Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
+	return &pickle.Array{DType: name, Shape: slices.Clone(t.Shape()),
+		Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
 }
 
 // NumberOf returns a numpy scalar as bool, int64, float64 or complex128; unsigned ones must fit.

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length, step by step.
+// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length, step
+// by step.
 type PackedSequence struct {
 	Data            *tensor.Tensor // the elements of all sequences, all first ones, then all second ones, …
 	BatchSizes      *tensor.Tensor // int64, how many sequences have each step

@@ -108,8 +108,9 @@ type Field struct {
 	Name  string
 }
 
-// FieldsOf reads the tags of a struct: `torch:"name"` is the key in the dict, the field's own name without; `torch:"-"` leaves a
-// field out; and a field _ with `torch:",tuple"` makes the struct a tuple.
+// FieldsOf reads the tags of a struct: `torch:"name"` is the key in the dict, the field's own name
+// without; `torch:"-"` leaves a field out; and a field _ with `torch:",tuple"` makes the struct a
+// tuple.
 func FieldsOf(t reflect.Type) (fields []Field, tuple bool, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)

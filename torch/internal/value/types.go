@@ -32,7 +32,8 @@ func Unsupported(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
 }
 
-// A Record is an object of a class that only Python knows, as data: it was not made, and nothing of it ran.
+// A Record is an object of a class that only Python knows, as data: it was not made, and nothing of
+// it ran.
 type Record struct {
 	Class Global
 	Args  Tuple // of its constructor

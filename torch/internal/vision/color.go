@@ -26,7 +26,8 @@ func apply(p float64, steps image.Pipeline) image.RandomApply {
 }
 
 func colorJitter(f *fields, r *route) {
-	s := image.ColorJitter{Brightness: f.around("brightness"), Contrast: f.around("contrast"), Saturation: f.around("saturation"), Hue: f.hue()}
+	s := image.ColorJitter{Brightness: f.around("brightness"), Contrast: f.around("contrast"),
+		Saturation: f.around("saturation"), Hue: f.hue()}
 	r.blend(f, s)
 }
 
@@ -64,7 +65,8 @@ func randomErasing(f *fields, r *route) {
 		return
 	}
 	s.Value = float32(x[0])
-	if f.err == nil && !(0 <= s.Scale[0] && s.Scale[0] <= s.Scale[1] && s.Scale[1] <= 1 && 0 < s.Ratio[0] && s.Ratio[0] <= s.Ratio[1]) {
+	if f.err == nil && !(0 <= s.Scale[0] && s.Scale[0] <= s.Scale[1] && s.Scale[1] <= 1 && 0 < s.Ratio[0] &&
+		s.Ratio[0] <= s.Ratio[1]) {
 		f.refuse("scale is %v, ratio %v", s.Scale, s.Ratio)
 	}
 	switch {

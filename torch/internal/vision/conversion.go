@@ -11,7 +11,8 @@ import (
 // divided is the arithmetic of the first generation.
 const divided = image.Divided
 
-// toTensor makes numbers of a picture; the second generation's does the same, and leaves tensors alone.
+// toTensor makes numbers of a picture; the second generation's does the same, and leaves tensors
+// alone.
 func toTensor(f *fields, r *route) {
 	switch {
 	case r.now == picture:
@@ -51,7 +52,8 @@ func toDType(f *fields, r *route) {
 
 // imageDType finds the dtype that a ToDtype has for images.
 func imageDType(d *value.Dict) (any, bool) {
-	for _, class := range []any{value.Named("torchvision.tv_tensors._image.Image"), value.Named("torch.Tensor"), "others"} {
+	for _, class := range []any{value.Named("torchvision.tv_tensors._image.Image"),
+		value.Named("torch.Tensor"), "others"} {
 		if v, ok := d.Get(class); ok {
 			return v, v != nil
 		}

@@ -30,7 +30,8 @@ var datasets = map[value.Global]func(f *fields) data.Dataset{
 // Module is how the modules of the classes begin that Open knows.
 const Module = "torchvision.datasets."
 
-// Check returns nil, or why Open would refuse an object of a known class, by its pickle alone: the error wraps ErrUnsupported. The data are not looked at.
+// Check returns nil, or why Open would refuse an object of a known class, by its pickle alone: the
+// error wraps ErrUnsupported. The data are not looked at.
 func Check(o *pickle.Object) error {
 	state, _ := o.State.(*value.Dict)
 	l := new(value.Lifter)
@@ -88,8 +89,8 @@ func Datasets() []string {
 	return names
 }
 
-// Open returns the data set that an object of a known class is: an image and the number of its class, int64. The error wraps ErrUnsupported where its
-// samples would not be those of Python.
+// Open returns the data set that an object of a known class is: an image and the number of its
+// class, int64. The error wraps ErrUnsupported where its samples would not be those of Python.
 func Open(r *value.Record) (data.Dataset, error) {
 	f := &fields{of: r}
 	ds := datasets[r.Class](f)
@@ -162,7 +163,8 @@ func sample(v any) (path string, label any, ok bool) {
 // loader refuses what loads files in another way.
 func (f *fields) loader() {
 	switch v := f.get("loader"); v {
-	case value.Named("torchvision.datasets.folder.default_loader"), value.Named("torchvision.datasets.folder.pil_loader"):
+	case value.Named("torchvision.datasets.folder.default_loader"),
+		value.Named("torchvision.datasets.folder.pil_loader"):
 	default:
 		f.refuse("loader=%s; Go loads as torchvision's default_loader does", shown(v))
 	}
@@ -227,4 +229,5 @@ func (f *fields) elements(t *tensor.Tensor) []any {
 }
 
 // integers are the dtypes of whole numbers.
-var integers = map[tensor.DType]bool{tensor.Uint8: true, tensor.Int8: true, tensor.Int16: true, tensor.Int32: true, tensor.Int64: true}
+var integers = map[tensor.DType]bool{tensor.Uint8: true, tensor.Int8: true, tensor.Int16: true,
+	tensor.Int32: true, tensor.Int64: true}

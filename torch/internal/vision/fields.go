@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// fields reads the attributes of an object. The first error stays, so that it is asked for once, at the end.
+// fields reads the attributes of an object. The first error stays, so that it is asked for once, at
+// the end.
 type fields struct {
 	of  *value.Record
 	err error
@@ -20,10 +21,12 @@ type fields struct {
 // name is what the object is called in errors, as a script writes it.
 func (f *fields) name() string { return called(f.of.Class) }
 
-// called is the name under which scripts know a class: v2.Resize, transforms.Resize, datasets.MNIST.
+// called is the name under which scripts know a class: v2.Resize, transforms.Resize,
+// datasets.MNIST.
 func called(g value.Global) string {
 	for _, known := range []struct{ module, short string }{
-		{v2Module, "v2."}, {v1Module, "transforms."}, {"torchvision.transforms.functional", "transforms.functional."}, {"torchvision.datasets.", "datasets."},
+		{v2Module, "v2."}, {v1Module, "transforms."},
+		{"torchvision.transforms.functional", "transforms.functional."}, {"torchvision.datasets.", "datasets."},
 	} {
 		if strings.HasPrefix(g.Module, known.module) {
 			return known.short + g.Name

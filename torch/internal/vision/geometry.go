@@ -9,13 +9,15 @@ import (
 
 // filters are torchvision's InterpolationModes. Of images of Pillow both nearest ones are Pillow's.
 var filters = map[string]image.Filter{
-	"nearest": image.Nearest, "nearest-exact": image.Nearest, "bilinear": image.Bilinear, "bicubic": image.Bicubic, "box": image.Box, "lanczos": image.Lanczos,
+	"nearest": image.Nearest, "nearest-exact": image.Nearest, "bilinear": image.Bilinear,
+	"bicubic": image.Bicubic, "box": image.Box, "lanczos": image.Lanczos,
 }
 
 // filter reads an InterpolationMode, which is an enum or its text.
 func (f *fields) filter(r *route) image.Filter {
 	v := f.get("interpolation")
-	if e, ok := v.(*value.Record); ok && e.Class == value.Named("torchvision.transforms.functional.InterpolationMode") && len(e.Args) == 1 {
+	if e, ok := v.(*value.Record); ok &&
+		e.Class == value.Named("torchvision.transforms.functional.InterpolationMode") && len(e.Args) == 1 {
 		v = e.Args[0]
 	}
 	name, _ := v.(string)
@@ -67,9 +69,11 @@ func pad(f *fields, r *route) {
 }
 
 // padModes are torchvision's padding_modes.
-var padModes = map[any]image.PadMode{"constant": image.Constant, "edge": image.Edge, "reflect": image.Reflect, "symmetric": image.Symmetric}
+var padModes = map[any]image.PadMode{"constant": image.Constant, "edge": image.Edge, "reflect": image.Reflect,
+	"symmetric": image.Symmetric}
 
-// padding reads how many pixels are added: to all sides, left and right and then top and bottom, or left, top, right and bottom.
+// padding reads how many pixels are added: to all sides, left and right and then top and bottom, or
+// left, top, right and bottom.
 func (f *fields) padding() (p image.Pad) {
 	switch n := f.wholes("padding", 0); len(n) {
 	case 1:

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// pictures is images of one size in memory, with the number of a class for each. A sample is the image as its steps leave it, and its class.
+// pictures is images of one size in memory, with the number of a class for each. A sample is the
+// image as its steps leave it, and its class.
 type pictures struct {
 	pixels   *tensor.Tensor // (n, h, w) or (n, h, w, 3) of uint8
 	labels   []int64
@@ -40,7 +41,8 @@ func (d *pictures) take(f *fields) {
 		want = 4
 	}
 	shape := d.pixels.Shape()
-	if d.pixels.DType() != tensor.Uint8 || len(shape) != want || want == 4 && shape[3] != 3 || d.pixels.Device() != nil {
+	if d.pixels.DType() != tensor.Uint8 || len(shape) != want || want == 4 && shape[3] != 3 ||
+		d.pixels.Device() != nil {
 		f.refuse("data is %v of %v, and not images of uint8", shape, d.pixels.DType())
 		return
 	}
@@ -141,7 +143,8 @@ func (d *pictures) row(ctx context.Context, e *easel, i int, into *tensor.Tensor
 	} else {
 		numbers = tensor.Data[float32](into)[k*n:][:n]
 	}
-	return d.steps.WritePacked(pixels, numbers, &e.image, d.packed(i), d.channels, d.pixels.Dim(1), d.pixels.Dim(2), e.draw(ctx, i))
+	return d.steps.WritePacked(pixels, numbers, &e.image, d.packed(i), d.channels, d.pixels.Dim(1),
+		d.pixels.Dim(2), e.draw(ctx, i))
 }
 
 // Close drops the memory.

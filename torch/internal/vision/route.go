@@ -14,8 +14,9 @@ const (
 	numbers              // a tensor of float32
 )
 
-// A route is the steps that become of transforms, one after the other. Numbers are made of bytes by the last step, which writes them to the row of the
-// batch; so what torchvision does to numbers is done to bytes before, where that is the same.
+// A route is the steps that become of transforms, one after the other. Numbers are made of bytes by
+// the last step, which writes them to the row of the batch; so what torchvision does to numbers is
+// done to bytes before, where that is the same.
 type route struct {
 	steps    image.Pipeline
 	now      stage
@@ -25,8 +26,9 @@ type route struct {
 	depth    int
 }
 
-// Steps returns what transform, which is None or an object or function of torchvision, does to images of channels planes. ready says that
-// it makes tensors. The error wraps ErrUnsupported, and names what Go does not do and why.
+// Steps returns what transform, which is None or an object or function of torchvision, does to
+// images of channels planes. ready says that it makes tensors. The error wraps ErrUnsupported, and
+// names what Go does not do and why.
 func Steps(transform any, channels int) (steps image.Pipeline, ready bool, err error) {
 	r := &route{channels: channels}
 	if transform != nil {
@@ -56,7 +58,8 @@ func (r *route) add(transform any) error {
 	}
 	build := transforms[class.Name]
 	if build == nil || !ours(class) {
-		return value.Unsupported("the transform %s is not one of Go's, which are %s; %s", called(class), known(), remedy)
+		return value.Unsupported("the transform %s is not one of Go's, which are %s; %s", called(class),
+			known(), remedy)
 	}
 	build(f, r)
 	return f.err
@@ -92,7 +95,8 @@ func (r *route) blend(f *fields, s image.Step) {
 	r.put(f, s)
 }
 
-// paint appends a step that paints what is outside of the image. In numbers black is 0, and stays that unless a mean is taken away.
+// paint appends a step that paints what is outside of the image. In numbers black is 0, and stays
+// that unless a mean is taken away.
 func (r *route) paint(f *fields, s image.Step, black bool) {
 	if r.now == numbers && (!black || len(r.last.Mean) > 0 || r.last.As == image.Fused) {
 		f.refuse("Go paints bytes; put it before what makes float32 of them")

@@ -5,8 +5,9 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
-// targets returns what the target_transform makes of classes. Whatever it is, it is done once for each class and not for each sample, which
-// is the same for all that Go knows: they are functions of the class alone.
+// targets returns what the target_transform makes of classes. Whatever it is, it is done once for
+// each class and not for each sample, which is the same for all that Go knows: they are functions
+// of the class alone.
 func (f *fields) targets(labels []any) []int64 {
 	look := f.lookUp(f.maybe("target_transform"))
 	all := make([]int64, 0, len(labels))
@@ -37,7 +38,8 @@ func whole(v any) (n int64, ok bool) {
 	return n, ok
 }
 
-// lookUp returns what a target_transform does: int, or the method of a list or a dict that finds what it has for a class. It is nil where that is nothing.
+// lookUp returns what a target_transform does: int, or the method of a list or a dict that finds
+// what it has for a class. It is nil where that is nothing.
 func (f *fields) lookUp(transform any) func(n int64) (int64, bool) {
 	switch t := transform.(type) {
 	case nil:

@@ -11,8 +11,8 @@ import (
 // A builder appends what a transform does to a route.
 type builder func(f *fields, r *route)
 
-// transforms are those of torchvision that Go does, by the names of their classes, which are the same in both of its generations, and of the functions that
-// some write instead.
+// transforms are those of torchvision that Go does, by the names of their classes, which are the
+// same in both of its generations, and of the functions that some write instead.
 var transforms map[string]builder
 
 func init() {
@@ -27,10 +27,12 @@ func init() {
 		"Normalize": normalize,
 
 		"Resize": resize, "CenterCrop": centerCrop, "RandomCrop": randomCrop, "RandomResizedCrop": randomResizedCrop,
-		"RandomHorizontalFlip": flip(true), "RandomVerticalFlip": flip(false), "hflip": always(true), "vflip": always(false),
-		"Pad": pad, "RandomRotation": randomRotation, "RandomAffine": randomAffine,
+		"RandomHorizontalFlip": flip(true), "RandomVerticalFlip": flip(false), "hflip": always(true),
+		"vflip": always(false),
+		"Pad":   pad, "RandomRotation": randomRotation, "RandomAffine": randomAffine,
 
-		"Grayscale": grayscale, "RandomGrayscale": randomGrayscale, "ColorJitter": colorJitter, "RandomErasing": randomErasing,
+		"Grayscale": grayscale, "RandomGrayscale": randomGrayscale, "ColorJitter": colorJitter,
+		"RandomErasing": randomErasing,
 	}
 }
 
@@ -43,7 +45,8 @@ const (
 // second reports whether an object is of the second generation.
 func (f *fields) second() bool { return strings.HasPrefix(f.of.Class.Module, v2Module) }
 
-// ours reports whether a class is torchvision's own, and not one of a script that has the same name.
+// ours reports whether a class is torchvision's own, and not one of a script that has the same
+// name.
 func ours(g value.Global) bool {
 	switch g.Module {
 	case v1Module, "torchvision.transforms._presets", "torchvision.transforms.functional":
@@ -67,7 +70,8 @@ func known() string { return strings.Join(Transforms(), ", ") }
 // compose is transforms one after the other.
 func compose(f *fields, r *route) { f.addAll(r, f.parts()) }
 
-// parts are the transforms in a transform: a list, or an nn.ModuleList, which is no attribute but a module.
+// parts are the transforms in a transform: a list, or an nn.ModuleList, which is no attribute but a
+// module.
 func (f *fields) parts() []any {
 	v, ok := f.of.Attr("transforms")
 	if modules, is := f.maybe("_modules").(*value.Dict); is && !ok {
@@ -120,7 +124,8 @@ func randomApply(f *fields, r *route) {
 	p := f.probability("p")
 	inner := &route{now: r.now, channels: r.channels, last: r.last, depth: r.depth}
 	f.addAll(inner, f.parts())
-	if f.err == nil && (inner.now != r.now || inner.channels != r.channels || inner.made != r.made || r.now == numbers && !same(inner.last, r.last)) {
+	if f.err == nil && (inner.now != r.now || inner.channels != r.channels || inner.made != r.made ||
+		r.now == numbers && !same(inner.last, r.last)) {
 		f.refuse("it makes tensors, planes or numbers of only some images")
 	}
 	r.put(f, apply(p, inner.steps))
@@ -137,7 +142,8 @@ func first(errs ...error) error {
 
 // imageClassification is what the weights of a model bring along: weights.transforms().
 func imageClassification(f *fields, r *route) {
-	resized := &fields{of: f.with("size", f.get("resize_size"), "interpolation", f.get("interpolation"), "antialias", f.maybe("antialias"))}
+	resized := &fields{of: f.with("size", f.get("resize_size"), "interpolation", f.get("interpolation"),
+		"antialias", f.maybe("antialias"))}
 	resize(resized, r)
 	cropped := &fields{of: f.with("size", f.get("crop_size"))}
 	centerCrop(cropped, r)

@@ -54,7 +54,8 @@ func lifted(b []byte) (any, error) {
 	return l.Lift(tree)
 }
 
-// use makes the samples of a data set, or applies steps to an image, and wants errors that are known.
+// use makes the samples of a data set, or applies steps to an image, and wants errors that are
+// known.
 func use(t *testing.T, v any) error {
 	t.Helper()
 	if r, ok := v.(*value.Record); ok && Known(r.Class) {
@@ -63,7 +64,8 @@ func use(t *testing.T, v any) error {
 			return unsupported(t, err)
 		}
 		for i := range min(2, ds.Len()) {
-			if _, err := ds.Get(context.Background(), i); err != nil && !errors.Is(err, image.ErrSize) && !errors.Is(err, os.ErrNotExist) {
+			if _, err := ds.Get(context.Background(), i); err != nil && !errors.Is(err, image.ErrSize) &&
+				!errors.Is(err, os.ErrNotExist) {
 				t.Errorf("sample %d: %v", i, err)
 			}
 		}
@@ -132,15 +134,21 @@ func hostile() []any {
 	d.Set("_modules", d)
 	self.State = d
 	return []any{
-		nil, true, int64(0), int64(-1), int64(1 << 62), 0.5, -1e300, math.NaN(), math.Inf(1), "", "x", []byte{1}, []any{}, []any{int64(1)},
-		[]any{int64(1), int64(2), int64(3)}, []any{math.NaN(), 1e308}, []any{"x", nil}, value.Tuple{int64(1 << 24), int64(1 << 24)}, slices.Repeat([]any{int64(1)}, 5000),
-		self, d, new(value.Dict), value.Named("builtins.eval"), &value.Record{}, tensor.New(tensor.Float32, 2), tensor.New(tensor.Uint8, 0, 28, 28), tensor.New(tensor.Int64, 2),
+		nil, true, int64(0), int64(-1), int64(1 << 62), 0.5, -1e300, math.NaN(), math.Inf(1), "", "x",
+		[]byte{1}, []any{}, []any{int64(1)},
+		[]any{int64(1), int64(2), int64(3)}, []any{math.NaN(), 1e308}, []any{"x", nil},
+		value.Tuple{int64(1 << 24), int64(1 << 24)}, slices.Repeat([]any{int64(1)}, 5000),
+		self, d, new(value.Dict), value.Named("builtins.eval"), &value.Record{},
+		tensor.New(tensor.Float32, 2), tensor.New(tensor.Uint8, 0, 28, 28), tensor.New(tensor.Int64, 2),
 		tensor.New(tensor.Uint8, 2, 0, 28), tensor.New(tensor.Uint8, 2, 3, 28, 28), tensor.Float64, value.Size{1, 2},
-		&pickle.Array{DType: "|u1", Shape: []int{2, 3}, Data: []byte{1}}, &pickle.Array{DType: "<f8", Shape: []int{2}, Data: make([]byte, 16)}, &pickle.Scalar{DType: "<i8", Data: make([]byte, 8)},
+		&pickle.Array{DType: "|u1", Shape: []int{2, 3}, Data: []byte{1}},
+		&pickle.Array{DType: "<f8", Shape: []int{2}, Data: make([]byte, 16)},
+		&pickle.Scalar{DType: "<i8", Data: make([]byte, 8)},
 	}
 }
 
-// TestHostileAttributes puts each hostile value in the place of each attribute, and takes each away.
+// TestHostileAttributes puts each hostile value in the place of each attribute, and takes each
+// away.
 func TestHostileAttributes(t *testing.T) {
 	for name, b := range captures(t) {
 		whole, err := lifted(b)
@@ -203,7 +211,8 @@ func object(class string, pairs ...any) *value.Record {
 	return &value.Record{Class: value.Named(class), State: pickle.NewDict(pairs...)}
 }
 
-// What Go does otherwise than Python, or not at all, is refused before anything is loaded, and the text says what to do.
+// What Go does otherwise than Python, or not at all, is refused before anything is loaded, and the
+// text says what to do.
 func TestRefusals(t *testing.T) {
 	v1 := func(name string, pairs ...any) *value.Record {
 		return object("torchvision.transforms.transforms."+name, pairs...)
@@ -213,7 +222,8 @@ func TestRefusals(t *testing.T) {
 	}
 	all := func(ts ...any) *value.Record { return v1("Compose", "transforms", ts) }
 	mode := func(m string) *value.Record {
-		return &value.Record{Class: value.Named("torchvision.transforms.functional.InterpolationMode"), Args: value.Tuple{m}}
+		return &value.Record{Class: value.Named("torchvision.transforms.functional.InterpolationMode"),
+			Args: value.Tuple{m}}
 	}
 	resize := func(size any, m string) *value.Record {
 		return v1("Resize", "size", size, "max_size", nil, "interpolation", mode(m), "antialias", true)
@@ -225,35 +235,49 @@ func TestRefusals(t *testing.T) {
 		transform any
 		want      string
 	}{
-		{v1("GaussianBlur"), "the transform transforms.GaussianBlur is not one of Go's, which are CenterCrop, ColorJitter,"},
+		{v1("GaussianBlur"),
+			"the transform transforms.GaussianBlur is not one of Go's, which are CenterCrop, ColorJitter,"},
 		{value.Named("__main__.double"), "the transform __main__.double is not one of Go's"},
 		{object("__main__.Resize"), "the transform __main__.Resize is not one of Go's"},
-		{all(resize(int64(20), "bilinear")), "its samples are images of Pillow, of which PyTorch makes no batch; end its transform with ToTensor()"},
+		{all(resize(int64(20), "bilinear")),
+			"its samples are images of Pillow, of which PyTorch makes no batch; end its transform with ToTensor()"},
 		{nil, "its samples are images of Pillow"},
 		{all(resize(int64(20), "hamming"), toTensor), `transforms.Resize: interpolation="hamming"; Go has nearest,`},
-		{all(toTensor, resize(int64(20), "bilinear")), "transforms.Resize: Go does this to bytes; put it before what makes float32 of them"},
+		{all(toTensor, resize(int64(20), "bilinear")),
+			"transforms.Resize: Go does this to bytes; put it before what makes float32 of them"},
 		{all(toTensor, toTensor), "transforms.ToTensor: the image is a tensor already"},
 		{all(normal(three, three)), "it takes float32; put ToTensor or ToDtype(torch.float32, scale=True) before it"},
 		{all(toTensor, normal(three, value.Tuple{1.0, 0.0, 1.0})), "a deviation of 0"},
 		{all(toTensor, normal(value.Tuple{1.0, 1.0}, three)), "mean has 2 numbers, and the images have 3 planes"},
-		{all(toTensor, normal(three, three), v1("CenterCrop", "size", value.Tuple{int64(2), int64(2)})), "Go paints bytes; put it before"},
-		{all(toImage, v2("Resize", "size", []any{int64(9)}, "interpolation", "nearest", "antialias", true)), "Go takes the pixels of a tensor that NEAREST_EXACT takes"},
-		{all(toImage, v2("Resize", "size", []any{int64(9)}, "interpolation", "bilinear", "antialias", false)), "antialias=False: Go smooths"},
-		{all(v1("Resize", "size", int64(9), "max_size", int64(20), "interpolation", mode("bilinear")), toTensor), "max_size=20 is not done in Go"},
-		{all(toImage, object("torchvision.transforms.v2._misc.ToDtype", "dtype", tensor.Float16, "scale", true)), "Go makes float32 of bytes, and nothing else"},
-		{all(v1("ColorJitter", "brightness", value.Tuple{0.5, 1.0}, "contrast", nil, "saturation", nil, "hue", nil), toTensor), "Go takes ranges about 1"},
+		{all(toTensor, normal(three, three), v1("CenterCrop", "size", value.Tuple{int64(2), int64(2)})),
+			"Go paints bytes; put it before"},
+		{all(toImage, v2("Resize", "size", []any{int64(9)}, "interpolation", "nearest", "antialias", true)),
+			"Go takes the pixels of a tensor that NEAREST_EXACT takes"},
+		{all(toImage, v2("Resize", "size", []any{int64(9)}, "interpolation", "bilinear", "antialias", false)),
+			"antialias=False: Go smooths"},
+		{all(v1("Resize", "size", int64(9), "max_size", int64(20), "interpolation", mode("bilinear")),
+			toTensor), "max_size=20 is not done in Go"},
+		{all(toImage, object("torchvision.transforms.v2._misc.ToDtype", "dtype", tensor.Float16, "scale",
+			true)), "Go makes float32 of bytes, and nothing else"},
+		{all(v1("ColorJitter", "brightness", value.Tuple{0.5, 1.0}, "contrast", nil, "saturation", nil, "hue",
+			nil), toTensor), "Go takes ranges about 1"},
 		{all(v1("RandomHorizontalFlip", "p", 1.5), toTensor), "p is 1.5, which is no probability"},
 		{all(v1("RandomHorizontalFlip"), toTensor), "it has no attribute p; this version of torchvision is not known"},
 	} {
-		check(t, object("torchvision.datasets.folder.ImageFolder", "transform", c.transform, "samples", []any{}, "loader", value.Named("torchvision.datasets.folder.default_loader")), c.want)
+		check(t, object("torchvision.datasets.folder.ImageFolder", "transform", c.transform, "samples",
+			[]any{}, "loader", value.Named("torchvision.datasets.folder.default_loader")), c.want)
 	}
 	folder := func(sample, loader, target any) *value.Record {
-		return object("torchvision.datasets.folder.ImageFolder", "transform", toTensor, "samples", []any{sample}, "loader", loader, "target_transform", target)
+		return object("torchvision.datasets.folder.ImageFolder", "transform", toTensor, "samples",
+			[]any{sample}, "loader", loader, "target_transform", target)
 	}
 	loader := value.Named("torchvision.datasets.folder.default_loader")
-	check(t, folder(value.Tuple{"a.jpg", int64(0)}, value.Named("PIL.Image.open"), nil), "loader=PIL.Image.open; Go loads as torchvision's default_loader does")
-	check(t, folder(value.Tuple{"a.bmp", int64(0)}, loader, nil), `Go decodes .jpg, .jpeg and .png, and "a.bmp" is another kind`)
-	check(t, folder(value.Tuple{"a.jpg", int64(0)}, loader, value.Named("__main__.double")), "target_transform=__main__.double; Go knows int,")
+	check(t, folder(value.Tuple{"a.jpg", int64(0)}, value.Named("PIL.Image.open"), nil),
+		"loader=PIL.Image.open; Go loads as torchvision's default_loader does")
+	check(t, folder(value.Tuple{"a.bmp", int64(0)}, loader, nil),
+		`Go decodes .jpg, .jpeg and .png, and "a.bmp" is another kind`)
+	check(t, folder(value.Tuple{"a.jpg", int64(0)}, loader, value.Named("__main__.double")),
+		"target_transform=__main__.double; Go knows int,")
 }
 
 // check wants both Open and Check to refuse an object.
@@ -300,11 +324,13 @@ func TestPicturesGatherWhatTheyGet(t *testing.T) {
 	for _, transform := range []*value.Record{
 		object("torchvision.transforms.transforms.ToTensor"), object("torchvision.transforms.transforms.PILToTensor"),
 		object("torchvision.transforms.v2._container.Compose", "transforms", []any{
-			object("torchvision.transforms.v2._geometry.RandomCrop", "size", int64(4), "padding", nil, "pad_if_needed", false, "fill", int64(0), "padding_mode", "constant"),
+			object("torchvision.transforms.v2._geometry.RandomCrop", "size", int64(4), "padding", nil,
+				"pad_if_needed", false, "fill", int64(0), "padding_mode", "constant"),
 			object("torchvision.transforms.v2._type_conversion.ToImage"),
 		}),
 	} {
-		ds, err := Open(object("torchvision.datasets.mnist.MNIST", "data", every, "targets", tensor.FromSlice([]int64{3, 1, 4, 1}, 4), "transform", transform))
+		ds, err := Open(object("torchvision.datasets.mnist.MNIST", "data", every, "targets",
+			tensor.FromSlice([]int64{3, 1, 4, 1}, 4), "transform", transform))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +338,8 @@ func TestPicturesGatherWhatTheyGet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		into := data.Batch{tensor.New(first[0].DType(), append([]int{3}, first[0].Shape()...)...), tensor.New(tensor.Int64, 3)}
+		into := data.Batch{tensor.New(first[0].DType(), append([]int{3}, first[0].Shape()...)...),
+			tensor.New(tensor.Int64, 3)}
 		at := func(i int) context.Context {
 			return data.WithSample(context.Background(), data.Info{Workers: 1, Seed: 5}, i)
 		}
@@ -329,7 +356,8 @@ func TestPicturesGatherWhatTheyGet(t *testing.T) {
 			}
 		}
 		for _, i := range []int{-1, 4} {
-			if _, err := ds.Get(context.Background(), i); err == nil || !strings.Contains(err.Error(), "of 4: out of range") {
+			if _, err := ds.Get(context.Background(), i); err == nil ||
+				!strings.Contains(err.Error(), "of 4: out of range") {
 				t.Errorf("sample %d: %v", i, err)
 			}
 		}

@@ -42,10 +42,12 @@ func adviseMemory(m Memory, say func(string, ...any)) {
 		say("a domain would get a budget of only %s: give %s more memory, or set shm.Options.Budget knowingly", words.Bytes(m.Budget), whose)
 	}
 	if m.AddressSpace >= 0 {
-		say("the address space is limited to %s (ulimit -v): a domain reserves more; set it to unlimited", words.Bytes(m.AddressSpace))
+		say("the address space is limited to %s (ulimit -v): a domain reserves more; set it to unlimited",
+			words.Bytes(m.AddressSpace))
 	}
 	if m.FileSize >= 0 {
-		say("files are limited to %s (ulimit -f): memory that is shared is a file, too; set it to unlimited", words.Bytes(m.FileSize))
+		say("files are limited to %s (ulimit -f): memory that is shared is a file, too; set it to unlimited",
+			words.Bytes(m.FileSize))
 	}
 	if m.OpenFiles >= 0 && m.OpenFiles < fewFiles {
 		say("only %d files may be open (ulimit -n): each worker needs about ten in its starter", m.OpenFiles)
@@ -59,13 +61,15 @@ func adviseDomain(d domains.Domain, usable int, say func(string, ...any)) {
 	case workers > usable:
 		say("%s has %d workers on %d CPUs: start %d, which have one thread each", name, workers, usable, usable)
 	case threads > usable:
-		say("%s has %d workers with %d threads on %d CPUs: set Options.Threads to %d, or leave it 0", name, workers, threads, usable, share(usable, workers))
+		say("%s has %d workers with %d threads on %d CPUs: set Options.Threads to %d, or leave it 0", name,
+			workers, threads, usable, share(usable, workers))
 	}
 	if n := d.Involuntary(); n > manySwitches*float64(usable) && d.Runnable() > usable {
 		say("%s is sent away by the kernel %.0f times a second, with %d threads that want %d CPUs: set Options.Threads, or SetThreads in a worker, to %d",
 			name, n, d.Runnable(), usable, share(usable, max(workers, 1)))
 	}
 	if d.Limit > 0 && d.Committed > d.Limit/10*9 {
-		say("%s has used %s of its budget of %s: close what is not needed, or raise shm.Options.Budget", name, words.Bytes(d.Committed), words.Bytes(d.Limit))
+		say("%s has used %s of its budget of %s: close what is not needed, or raise shm.Options.Budget", name,
+			words.Bytes(d.Committed), words.Bytes(d.Limit))
 	}
 }

@@ -1,4 +1,5 @@
-// Package doctor looks at the machine as Shoal sees it, and at the Shoal programs that run on it, and says what to set.
+// Package doctor looks at the machine as Shoal sees it, and at the Shoal programs that run on it,
+// and says what to set.
 //
 //	report, err := doctor.Examine(ctx, time.Second)
 //	if err != nil {

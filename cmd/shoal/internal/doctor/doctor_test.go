@@ -72,7 +72,8 @@ func TestOversubscribedDomainIsSeen(t *testing.T) {
 			if pids[p.PID] {
 				own++
 			}
-			if p.GOMAXPROCS != shoal.Threads()+1 || p.Threads < 2 || p.Name != fmt.Sprintf("busy %d", own-1) && !strings.HasPrefix(p.Name, "busy ") {
+			if p.GOMAXPROCS != shoal.Threads()+1 || p.Threads < 2 ||
+				p.Name != fmt.Sprintf("busy %d", own-1) && !strings.HasPrefix(p.Name, "busy ") {
 				t.Errorf("%+v", p)
 			}
 		}
@@ -80,7 +81,8 @@ func TestOversubscribedDomainIsSeen(t *testing.T) {
 	if own != 2 {
 		t.Errorf("%d of 2 workers are found in %+v", own, r.Domains)
 	}
-	if !strings.Contains(strings.Join(r.Advice, "\n"), "set Options.Threads to") && !strings.Contains(strings.Join(r.Advice, "\n"), "workers on") {
+	if !strings.Contains(strings.Join(r.Advice, "\n"), "set Options.Threads to") &&
+		!strings.Contains(strings.Join(r.Advice, "\n"), "workers on") {
 		t.Errorf("advice: %q", r.Advice)
 	}
 	var out strings.Builder
@@ -99,7 +101,8 @@ func well() *doctor.Report {
 	return &doctor.Report{
 		Kernel: doctor.Kernel{Release: "6.1.0-generic"},
 		CPUs:   doctor.CPUs{Machine: 8, Usable: 4},
-		Memory: doctor.Memory{Total: 8 << 30, Available: 8 << 30, CgroupLimit: -1, Budget: 4 << 30, AddressSpace: -1, FileSize: -1, OpenFiles: 1024},
+		Memory: doctor.Memory{Total: 8 << 30, Available: 8 << 30, CgroupLimit: -1, Budget: 4 << 30,
+			AddressSpace: -1, FileSize: -1, OpenFiles: 1024},
 		Census: domains.Census{Machine: domains.Machine{Seconds: 1}},
 	}
 }
@@ -114,14 +117,18 @@ func workers(n, threads int) []domains.Process {
 
 func TestAdvice(t *testing.T) {
 	for want, change := range map[string]func(r *doctor.Report){
-		"":                             func(*doctor.Report) {},
-		"is too old":                   func(r *doctor.Report) { r.Kernel.Release = "5.9.16" },
-		"seccomp":                      func(r *doctor.Report) { r.Kernel.Missing = []doctor.Call{{Name: "pidfd_open", Err: "no"}} },
+		"":           func(*doctor.Report) {},
+		"is too old": func(r *doctor.Report) { r.Kernel.Release = "5.9.16" },
+		"seccomp": func(r *doctor.Report) {
+			r.Kernel.Missing = []doctor.Call{{Name: "pidfd_open", Err: "no"}}
+		},
 		"give the machine more memory": func(r *doctor.Report) { r.Memory.Budget = 100 << 20 },
-		"give the container":           func(r *doctor.Report) { r.Memory.Budget, r.Memory.CgroupLimit = 100<<20, 1<<30 },
-		"ulimit -v":                    func(r *doctor.Report) { r.Memory.AddressSpace = 1 << 30 },
-		"ulimit -f":                    func(r *doctor.Report) { r.Memory.FileSize = 0 },
-		"ulimit -n":                    func(r *doctor.Report) { r.Memory.OpenFiles = 20 },
+		"give the container": func(r *doctor.Report) {
+			r.Memory.Budget, r.Memory.CgroupLimit = 100<<20, 1<<30
+		},
+		"ulimit -v": func(r *doctor.Report) { r.Memory.AddressSpace = 1 << 30 },
+		"ulimit -f": func(r *doctor.Report) { r.Memory.FileSize = 0 },
+		"ulimit -n": func(r *doctor.Report) { r.Memory.OpenFiles = 20 },
 		"start 4, which have one thread each": func(r *doctor.Report) {
 			r.Domains = []domains.Domain{{Address: "@a", Processes: workers(5, 1)}}
 		},

@@ -10,9 +10,10 @@ import (
 
 // Kernel is what the system can do.
 type Kernel struct {
-	Release  string  `json:"release"`
-	Missing  []Call  `json:"missing"`     // calls without which Shoal does not work
-	Doorbell float64 `json:"doorbell_ns"` // from a ring to the end of the wait for it, once both are warm; 0 where it does not ring
+	Release string `json:"release"`
+	Missing []Call `json:"missing"` // calls without which Shoal does not work
+	// from a ring to the end of the wait for it, once both are warm; 0 where it does not ring
+	Doorbell float64 `json:"doorbell_ns"`
 }
 
 // A Call is a system call, or something else of the kernel's, that does not work here.
@@ -97,7 +98,8 @@ func tryLock() error {
 	return sys.UnlockByte(f, 0)
 }
 
-// tryBell rings a doorbell for which a goroutine waits, some times, and returns the least that it took.
+// tryBell rings a doorbell for which a goroutine waits, some times, and returns the least that it
+// took.
 func tryBell() (ns float64, err error) {
 	name := fmt.Sprintf("shoal-doctor/%d", os.Getpid())
 	bell, err := sys.ListenBell(name)

@@ -17,7 +17,8 @@ func (r *Report) Print(out io.Writer) error {
 	row("doorbell", "%.1f µs from a ring to the wake of who waits", r.Kernel.Doorbell/1e3)
 	r.CPUs.print(row)
 	r.Memory.print(row)
-	row("now", "CPUs %.0f %% busy, %.0f involuntary switches/s, over %.1f s", 100*r.Machine.Utilisation, r.Machine.InvoluntaryPerSecond, r.Machine.Seconds)
+	row("now", "CPUs %.0f %% busy, %.0f involuntary switches/s, over %.1f s", 100*r.Machine.Utilisation,
+		r.Machine.InvoluntaryPerSecond, r.Machine.Seconds)
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -77,7 +78,8 @@ func (m Memory) print(row func(name, format string, args ...any)) {
 	}
 	row("memory", "%s of %s available, %s", words.Bytes(m.Available), words.Bytes(m.Total), group)
 	row("budget", "%s for a domain that begins now", words.Bytes(m.Budget))
-	row("limits", "address space %s, file size %s, open files %s", limitText(m.AddressSpace, words.Bytes), limitText(m.FileSize, words.Bytes),
+	row("limits", "address space %s, file size %s, open files %s", limitText(m.AddressSpace, words.Bytes),
+		limitText(m.FileSize, words.Bytes),
 		limitText(m.OpenFiles, func(n int64) string { return fmt.Sprint(n) }))
 }
 

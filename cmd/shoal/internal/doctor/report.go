@@ -81,7 +81,9 @@ func measureMemory() (Memory, error) {
 		return Memory{}, err
 	}
 	return Memory{
-		Total: m.Total, Available: m.Available, CgroupLimit: m.CgroupLimit, CgroupUsage: m.CgroupUsage, Shared: m.Shared,
-		Budget: m.Headroom(), AddressSpace: sys.AddressSpaceLimit(), FileSize: sys.FileSizeLimit(), OpenFiles: sys.OpenFileLimit(),
+		Total: m.Total, Available: m.Available, CgroupLimit: m.CgroupLimit, CgroupUsage: m.CgroupUsage,
+		Shared: m.Shared,
+		Budget: m.Headroom(), AddressSpace: sys.AddressSpaceLimit(), FileSize: sys.FileSizeLimit(),
+		OpenFiles: sys.OpenFileLimit(),
 	}, nil
 }

@@ -20,7 +20,8 @@ type Machine struct {
 	InvoluntaryPerSecond float64 `json:"involuntary_per_second"`
 }
 
-// Look looks for as long as span, or until ctx is done. What a domain holds is as it was at the end.
+// Look looks for as long as span, or until ctx is done. What a domain holds is as it was at the
+// end.
 func Look(ctx context.Context, span time.Duration) (Census, error) {
 	first, then, err := find(ctx)
 	if err != nil {
@@ -70,7 +71,8 @@ func Look(ctx context.Context, span time.Duration) (Census, error) {
 	return c, nil
 }
 
-// compare fills in what lies between two glances. A process that was not there both times counts for nothing.
+// compare fills in what lies between two glances. A process that was not there both times counts
+// for nothing.
 func (c *Census) compare(before, after glance) {
 	seconds := after.at.Sub(before.at).Seconds()
 	busy, idle := after.machine.Busy-before.machine.Busy, after.machine.Idle-before.machine.Idle

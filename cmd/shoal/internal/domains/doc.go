@@ -1,4 +1,5 @@
-// Package domains finds the Shoal programs of this user that run, and says what their memory and their processes do.
+// Package domains finds the Shoal programs of this user that run, and says what their memory and
+// their processes do.
 //
 //	census, err := domains.Look(ctx, time.Second)
 //	if err != nil {
@@ -8,5 +9,6 @@
 //		d.Print(os.Stdout)
 //	}
 //
-// The trap: a rate is of the time for which it looked, so a process that began or ended meanwhile has none.
+// The trap: a rate is of the time for which it looked, so a process that began or ended meanwhile
+// has none.
 package domains

@@ -90,7 +90,8 @@ func ask(ctx context.Context, address string) (Domain, shm.Stats) {
 		return Domain{Address: address, Error: err.Error(), Names: []string{}}, shm.Stats{}
 	}
 	s := r.Stats
-	d.Limit, d.Committed, d.Bytes, d.Blocks, d.InTransit, d.Reaped = s.Limit, s.Committed, s.Bytes, s.Blocks, s.InTransit, s.Reaped
+	d.Limit, d.Committed, d.Bytes, d.Blocks, d.InTransit, d.Reaped = s.Limit, s.Committed, s.Bytes, s.Blocks,
+		s.InTransit, s.Reaped
 	d.Names = append(d.Names, r.Names...)
 	return d, s
 }
@@ -111,7 +112,8 @@ func (d *Domain) addFamily(r shm.Report) error {
 	pids = append([]int{r.PID}, slices.DeleteFunc(pids, func(p int) bool { return p == r.PID })...)
 	for _, pid := range pids {
 		if name, err := sys.ProcessName(pid); err == nil { // or it has ended meanwhile
-			d.Processes = append(d.Processes, Process{PID: pid, Name: name, Holds: holds[pid], GOMAXPROCS: startedWith(pid)})
+			d.Processes = append(d.Processes,
+				Process{PID: pid, Name: name, Holds: holds[pid], GOMAXPROCS: startedWith(pid)})
 		}
 	}
 	return nil

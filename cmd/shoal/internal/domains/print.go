@@ -18,9 +18,11 @@ func (d Domain) Print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "domain %s\n", d.Address)
-	fmt.Fprintf(out, "  %s %s of %s committed, %s of it in %s\n", d.gauge(), words.Bytes(d.Committed), words.Bytes(d.Limit),
+	fmt.Fprintf(out, "  %s %s of %s committed, %s of it in %s\n", d.gauge(), words.Bytes(d.Committed),
+		words.Bytes(d.Limit),
 		words.Bytes(d.Bytes), words.Count(d.Blocks, "block"))
-	fmt.Fprintf(out, "  %.0f allocated a second, %s copied a second, %s in transit, %s reaped\n", d.AllocsPerSecond, words.Bytes(int64(d.CopiedPerSecond)),
+	fmt.Fprintf(out, "  %.0f allocated a second, %s copied a second, %s in transit, %s reaped\n",
+		d.AllocsPerSecond, words.Bytes(int64(d.CopiedPerSecond)),
 		words.Count(d.InTransit, "reference"), words.Count(d.Reaped, "dead worker"))
 	if len(d.Names) > 0 {
 		fmt.Fprintf(out, "  %s: %s\n", words.Count(len(d.Names), "name"), d.names())
@@ -28,7 +30,8 @@ func (d Domain) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "pid\tname\tholds\tCPUs\tbudget\tthreads\trunnable\tinvoluntary/s\t")
 	for _, p := range d.Processes {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%.2f\t%s\t%d\t%d\t%.0f\t\n", p.PID, p.Name, words.Bytes(p.Holds), p.CPUs, p.budget(), p.Threads, p.Runnable, p.InvoluntaryPerSecond)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%.2f\t%s\t%d\t%d\t%.0f\t\n", p.PID, p.Name, words.Bytes(p.Holds), p.CPUs,
+			p.budget(), p.Threads, p.Runnable, p.InvoluntaryPerSecond)
 	}
 	return w.Flush()
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/safetensors"
 )
 
-// untilDone does what may take long, but no longer than until the context ends; then there is nothing of a file that was being written.
+// untilDone does what may take long, but no longer than until the context ends; then there is
+// nothing of a file that was being written.
 func untilDone(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -34,10 +35,11 @@ type Options struct {
 	Strict   bool  // Convert leaves nothing behind, or fails
 }
 
-// Convert writes the tensors of the file from to the file to, whose names say their formats, and what was written to out; on log, where
-// that is a terminal, a bar says how far it is. What the other format has no room for is
-// left behind, and out names it. The error wraps ErrFormat, ErrOne, ErrSame, ErrStrict, or is what reading or writing says, a dtype that the format lacks
-// among that, or is the cause of the context's end, after which the program ends; then nothing was written.
+// Convert writes the tensors of the file from to the file to, whose names say their formats, and
+// what was written to out; on log, where that is a terminal, a bar says how far it is. What the
+// other format has no room for is left behind, and out names it. The error wraps ErrFormat, ErrOne,
+// ErrSame, ErrStrict, or is what reading or writing says, a dtype that the format lacks among that,
+// or is the cause of the context's end, after which the program ends; then nothing was written.
 func Convert(ctx context.Context, out, log io.Writer, from, to string, o Options) error {
 	return untilDone(ctx, func() error { return convert(out, log, from, to, o) })
 }
@@ -68,7 +70,8 @@ func convert(out, log io.Writer, from, to string, o Options) error {
 	if stop(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s: %s, %s\n", to, words.Count(len(c.Tensors), "tensor"), words.Bytes(int64(size))); err != nil {
+	if _, err := fmt.Fprintf(out, "%s: %s, %s\n", to, words.Count(len(c.Tensors), "tensor"),
+		words.Bytes(int64(size))); err != nil {
 		return err
 	}
 	if len(left) > 0 {
@@ -80,8 +83,8 @@ func convert(out, log io.Writer, from, to string, o Options) error {
 // raise is what to do about a limit.
 const raise = "raise --max-bytes if that is meant"
 
-// writable returns how many bytes the tensors have, unless they are expanded to more than the file could have, or one that is not in one piece
-// does not fit into memory.
+// writable returns how many bytes the tensors have, unless they are expanded to more than the file
+// could have, or one that is not in one piece does not fit into memory.
 func (c Content) writable(most int64) (size int, err error) {
 	stored := int64(0)
 	for name, t := range c.Tensors {

@@ -24,12 +24,15 @@ import (
 
 // lacks are dtypes that formats do not have, and how they say so.
 var lacks = map[string]map[tensor.DType]error{
-	"x.npz":         {tensor.BFloat16: npy.ErrDType, tensor.Float8E4M3FN: npy.ErrDType, tensor.Float8E5M2: npy.ErrDType},
-	"x.msgpack":     {tensor.BFloat16: msgpack.ErrUnsupported, tensor.Float8E4M3FN: msgpack.ErrUnsupported, tensor.Float8E5M2: msgpack.ErrUnsupported},
+	"x.npz": {tensor.BFloat16: npy.ErrDType, tensor.Float8E4M3FN: npy.ErrDType,
+		tensor.Float8E5M2: npy.ErrDType},
+	"x.msgpack": {tensor.BFloat16: msgpack.ErrUnsupported, tensor.Float8E4M3FN: msgpack.ErrUnsupported,
+		tensor.Float8E5M2: msgpack.ErrUnsupported},
 	"x.safetensors": {tensor.Complex128: safetensors.ErrDType},
 }
 
-// Every dtype goes by every format, bit by bit, or is an error that names it and leaves nothing behind.
+// Every dtype goes by every format, bit by bit, or is an error that names it and leaves nothing
+// behind.
 func TestEveryDTypeInEveryFormat(t *testing.T) {
 	for _, name := range []string{"x.pt", "x.safetensors", "x.npz", "x.h5", "x.msgpack"} {
 		for dt := tensor.Bool; dt <= tensor.Float8E5M2; dt++ {
@@ -46,7 +49,8 @@ func TestEveryDTypeInEveryFormat(t *testing.T) {
 			}
 			_, err = f.Save(path, Content{Tensors: Tensors{"x": x}})
 			if lacks[name][dt] != nil {
-				if _, there := os.Stat(path); err == nil || !strings.Contains(err.Error(), dt.String()) || there == nil {
+				if _, there := os.Stat(path); err == nil || !strings.Contains(err.Error(), dt.String()) ||
+					there == nil {
 					t.Errorf("%s of %v: %v", name, dt, err)
 				}
 				continue
@@ -65,10 +69,11 @@ func TestEveryDTypeInEveryFormat(t *testing.T) {
 	}
 }
 
-// Every format becomes every other, and itself, bit by bit, with all dtypes that both have; one that the second lacks is an error that names it,
-// and there is no file.
+// Every format becomes every other, and itself, bit by bit, with all dtypes that both have; one
+// that the second lacks is an error that names it, and there is no file.
 func TestEveryFormatToEveryOther(t *testing.T) {
-	all := []string{"x.pt", "x.pth", "x.bin", "x.ckpt", "x.safetensors", "x.safetensors.index.json", "x.npy", "x.npz", "x.h5", "x.hdf5", "x.msgpack", "x.mpk"}
+	all := []string{"x.pt", "x.pth", "x.bin", "x.ckpt", "x.safetensors", "x.safetensors.index.json", "x.npy",
+		"x.npz", "x.h5", "x.hdf5", "x.msgpack", "x.mpk"}
 	dtypes := func(lack func(tensor.DType) bool) Tensors {
 		tensors := Tensors{}
 		for dt := tensor.Bool; dt <= tensor.Float8E5M2; dt++ {
@@ -104,7 +109,9 @@ func TestEveryFormatToEveryOther(t *testing.T) {
 					t.Fatal(err)
 				}
 				var said strings.Builder
-				if err := Convert(t.Context(), &said, os.Stderr, in, out, Options{}); err != nil || strings.Contains(said.String(), "left behind") != (to == "x.npy" && from != "x.npy") { // which has no names
+				// which has no names
+				if err := Convert(t.Context(), &said, os.Stderr, in, out, Options{}); err != nil ||
+					strings.Contains(said.String(), "left behind") != (to == "x.npy" && from != "x.npy") {
 					t.Fatalf("%s to %s: %s, %v", from, to, &said, err)
 				}
 				c, err := target.Load(out, 0)
@@ -117,7 +124,8 @@ func TestEveryFormatToEveryOther(t *testing.T) {
 						for _, got = range c.Tensors { // a .npy has no names
 						}
 					}
-					if got == nil || got.DType() != x.DType() || !slices.Equal(got.Shape(), x.Shape()) || !stdbytes.Equal(tensor.Bytes(got), tensor.Bytes(x)) {
+					if got == nil || got.DType() != x.DType() || !slices.Equal(got.Shape(), x.Shape()) ||
+						!stdbytes.Equal(tensor.Bytes(got), tensor.Bytes(x)) {
 						t.Errorf("%s to %s: %s is %v", from, to, name, got)
 					}
 				}
@@ -134,13 +142,15 @@ func TestEveryFormatToEveryOther(t *testing.T) {
 				if lacks(from)[dt] != nil {
 					continue
 				}
-				if _, err := source.Save(in, Content{Tensors: Tensors{"x": tensor.Ones(tensor.Float32, 1).To(dt)}}); err != nil {
+				if _, err := source.Save(in, Content{Tensors: Tensors{"x": tensor.Ones(tensor.Float32,
+					1).To(dt)}}); err != nil {
 					t.Fatal(err)
 				}
 				os.RemoveAll(dir)
 				os.Mkdir(dir, 0o700)
 				err := Convert(t.Context(), io.Discard, os.Stderr, in, out, Options{})
-				if left, _ := os.ReadDir(dir); !errors.Is(err, want) || !strings.Contains(err.Error(), dt.String()) || len(left) > 0 {
+				if left, _ := os.ReadDir(dir); !errors.Is(err, want) ||
+					!strings.Contains(err.Error(), dt.String()) || len(left) > 0 {
 					t.Errorf("%v of %s to %s: %v, and there is %v", dt, from, to, err, left)
 				}
 			}
@@ -148,7 +158,7 @@ func TestEveryFormatToEveryOther(t *testing.T) {
 	}
 }
 
-// A mapped file may be removed or replaced: who has its tensors keeps what was there.
+// A mapped file may be removed or replaced: its tensors keep what was there.
 func TestAMappedFileMayGo(t *testing.T) {
 	for _, name := range []string{"x.pt", "x.npy", "x.safetensors", "x.safetensors.index.json"} {
 		f, err := Of(name)
@@ -158,7 +168,8 @@ func TestAMappedFileMayGo(t *testing.T) {
 		for what, change := range map[string]func(dir string) error{
 			"removed": func(dir string) error { return os.RemoveAll(dir) },
 			"replaced": func(dir string) error {
-				_, err := f.Save(filepath.Join(dir, name), Content{Tensors: Tensors{"tensor": tensor.New(tensor.Float32, 1)}})
+				_, err := f.Save(filepath.Join(dir, name),
+					Content{Tensors: Tensors{"tensor": tensor.New(tensor.Float32, 1)}})
 				return err
 			},
 		} {
@@ -237,8 +248,10 @@ func TestOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Discard()
-	err = errors.Join(w.Save(Tensors{"g/x": tensor.Ones(tensor.Uint16, 3)}, hdf5.Options{}), w.Strings("labels", []string{"a", "b"}, 2, 1), w.Attr("", "epoch", tensor.Scalar(tensor.Int64, 3)),
-		w.Attr("g/x", "unit", "m"), w.Attr("g", "of", "group"), w.Group("bare"), w.Attr("bare", "why", "none"), w.Attr("", "by", "me"), w.Close())
+	err = errors.Join(w.Save(Tensors{"g/x": tensor.Ones(tensor.Uint16, 3)}, hdf5.Options{}),
+		w.Strings("labels", []string{"a", "b"}, 2, 1), w.Attr("", "epoch", tensor.Scalar(tensor.Int64, 3)),
+		w.Attr("g/x", "unit", "m"), w.Attr("g", "of", "group"), w.Group("bare"),
+		w.Attr("bare", "why", "none"), w.Attr("", "by", "me"), w.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +259,8 @@ func TestOthers(t *testing.T) {
 	if err := Inspect(t.Context(), &out, os.Stderr, path, false, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"g/x   uint16  [3]    6 B   1    1    1     0", "metadata by: me\nalso attribute epoch\nalso attribute of of g\nalso attribute unit of g/x\nalso attribute why of bare\nalso group bare\nalso text labels\n"} {
+	for _, want := range []string{"g/x   uint16  [3]    6 B   1    1    1     0",
+		"metadata by: me\nalso attribute epoch\nalso attribute of of g\nalso attribute unit of g/x\nalso attribute why of bare\nalso group bare\nalso text labels\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -264,7 +278,8 @@ func TestOthers(t *testing.T) {
 	}
 	out.Reset()
 	again := filepath.Join(t.TempDir(), "y.h5")
-	if err := Convert(t.Context(), &out, os.Stderr, path, again, Options{}); err != nil || !strings.HasSuffix(out.String(), "y.h5: 1 tensor, 6 B\n") {
+	if err := Convert(t.Context(), &out, os.Stderr, path, again, Options{}); err != nil ||
+		!strings.HasSuffix(out.String(), "y.h5: 1 tensor, 6 B\n") {
 		t.Errorf("%s: %v", &out, err)
 	}
 	f, err := hdf5.Open(again)
@@ -275,7 +290,8 @@ func TestOthers(t *testing.T) {
 	unit, err := f.Attrs("g/x")
 	epoch, err2 := f.Attrs("")
 	labels, shape, err3 := f.Strings("labels")
-	if err := errors.Join(err, err2, err3); err != nil || unit["unit"] != "m" || epoch["by"] != "me" || epoch["epoch"].(*tensor.Tensor).Item() != 3 ||
+	if err := errors.Join(err, err2, err3); err != nil || unit["unit"] != "m" || epoch["by"] != "me" ||
+		epoch["epoch"].(*tensor.Tensor).Item() != 3 ||
 		!slices.Equal(labels, []string{"a", "b"}) || !slices.Equal(shape, []int{2, 1}) {
 		t.Errorf("%v, %v, %v %v: %v", unit, epoch, labels, shape, err)
 	}
@@ -287,7 +303,8 @@ func TestOthers(t *testing.T) {
 	}
 	out.Reset()
 	want := "left behind: attribute epoch, attribute of of g, attribute unit of g/x, attribute why of bare, group bare, text labels, metadata by\n"
-	if err := Convert(t.Context(), &out, os.Stderr, path, filepath.Join(t.TempDir(), "y.pt"), Options{}); err != nil || !strings.HasSuffix(out.String(), want) {
+	if err := Convert(t.Context(), &out, os.Stderr, path, filepath.Join(t.TempDir(), "y.pt"),
+		Options{}); err != nil || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%s: %v", &out, err)
 	}
 }
@@ -297,7 +314,8 @@ func TestComplexStatistics(t *testing.T) {
 	for _, dt := range []tensor.DType{tensor.Complex64, tensor.Complex128} {
 		x := tensor.FromSlice([]complex128{3 + 4i, -1, complex(math.Inf(1), 0), complex(0, math.NaN())}, 4).To(dt)
 		s := summarize("x", x, new(atomic.Int64))
-		if s.Numbers == nil || s.Numbers.Min != 1 || !math.IsInf(float64(s.Numbers.Max), 1) || s.NaN != 1 || s.Inf != 1 {
+		if s.Numbers == nil || s.Numbers.Min != 1 || !math.IsInf(float64(s.Numbers.Max), 1) || s.NaN != 1 ||
+			s.Inf != 1 {
 			t.Errorf("%v: %+v of %+v", dt, s.Numbers, s)
 		}
 	}

@@ -89,14 +89,15 @@ func (c Content) beside() []string {
 type Format struct {
 	Name   string
 	Suffix []string
-	// Load maps the file where its format lets it, and reads it otherwise. It asks for no more memory than most, or where that is 0 than the
-	// file can fill and the process may take.
+	// Load maps the file where its format lets it, and reads it otherwise. It asks for no more
+	// memory than most, or where that is 0 than the file can fill and the process may take.
 	Load func(path string, most int64) (Content, error)
 	// Save writes what the format has room for, and returns the names of what is left behind.
 	Save func(path string, c Content) (left []string, err error)
 }
 
-// formats are asked in this order: an index ends in .json, a model in several files as its index does.
+// formats are asked in this order: an index ends in .json, a model in several files as its index
+// does.
 var formats = []Format{
 	{"safetensors in several files", []string{".safetensors.index.json"}, loadSharded, saveSharded},
 	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},

@@ -14,8 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/zipfile"
 )
 
-// loadHDF5 takes text among the attributes of the file for what is said of its tensors. Other attributes are others, and so are data
-// sets of text or of what is not read.
+// loadHDF5 takes text among the attributes of the file for what is said of its tensors. Other
+// attributes are others, and so are data sets of text or of what is not read.
 func loadHDF5(path string, most int64) (c Content, err error) {
 	f, err := hdf5.Open(path)
 	if err != nil {
@@ -106,7 +106,8 @@ func (c *Content) addDataset(f *hdf5.File, name string, allow func(bytes int64) 
 	return err == nil, err
 }
 
-// addAttr takes an attribute of the file, a group or a data set; good says whether that can be written again.
+// addAttr takes an attribute of the file, a group or a data set; good says whether that can be
+// written again.
 func (c *Content) addAttr(name, key string, v any, good bool) {
 	if text, ok := v.(string); ok && name == "" {
 		c.Meta[key] = text

@@ -24,7 +24,8 @@ type Summary struct {
 	DType string `json:"dtype"`
 	Shape []int  `json:"shape"`
 	Bytes int    `json:"bytes"`
-	// Numbers are of the elements that are numbers, of the magnitudes of complex ones; nil where there are none.
+	// Numbers are of the elements that are numbers, of the magnitudes of complex ones; nil where
+	// there are none.
 	Numbers *Numbers `json:"numbers,omitempty"`
 	NaN     int      `json:"nan,omitempty"` // elements that are not
 	Inf     int      `json:"inf,omitempty"` // elements that are infinite, which are numbers
@@ -49,8 +50,9 @@ func (f finite) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// Inspect prints what is in a file, as a table or as one JSON object; on log, where that is a terminal, a bar says how far it is. The
-// error wraps ErrFormat, or is what reading says or the cause of the context's end, after which the program ends.
+// Inspect prints what is in a file, as a table or as one JSON object; on log, where that is a
+// terminal, a bar says how far it is. The error wraps ErrFormat, or is what reading says or the
+// cause of the context's end, after which the program ends.
 func Inspect(ctx context.Context, out, log io.Writer, path string, asJSON bool, o Options) error {
 	return untilDone(ctx, func() error { return inspect(out, log, path, asJSON, o) })
 }
@@ -117,10 +119,12 @@ func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []
 	return list, size, err
 }
 
-// overlap is how often all elements of a storage are looked at for a tensor that has them several times.
+// overlap is how often all elements of a storage are looked at for a tensor that has them several
+// times.
 const overlap = 64
 
-// distinct returns a view of t without the repetitions of what was expanded, and how often each of its elements is in t. The caller closes it.
+// distinct returns a view of t without the repetitions of what was expanded, and how often each of
+// its elements is in t. The caller closes it.
 func distinct(t *tensor.Tensor) (view *tensor.Tensor, times int) {
 	shape, times := slices.Clone(t.Shape()), 1
 	for i, step := range t.Strides() {
@@ -172,7 +176,8 @@ func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 	}
 	if n > 0 {
 		mean := sum / float64(n)
-		s.Numbers = &Numbers{finite(low), finite(high), finite(shift + mean), finite(math.Sqrt(max(0, squares/float64(n)-mean*mean)))}
+		s.Numbers = &Numbers{finite(low), finite(high), finite(shift + mean),
+			finite(math.Sqrt(max(0, squares/float64(n)-mean*mean)))}
 	}
 	s.NaN, s.Inf = s.NaN*times, s.Inf*times
 	return s
@@ -181,7 +186,8 @@ func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 // piece is how many elements are turned into numbers at once.
 const piece = 1 << 16
 
-// values yields the elements in some order, and counts the bytes of those that it has yielded. It copies a piece at a time.
+// values yields the elements in some order, and counts the bytes of those that it has yielded. It
+// copies a piece at a time.
 func values(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool) {
 	return func(yield func(float64) bool) {
 		eachPiece(t, func(part *tensor.Tensor) bool {
@@ -198,7 +204,8 @@ func values(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool)
 	}
 }
 
-// eachPiece calls do with parts of t that have no more elements than a piece, until it returns false.
+// eachPiece calls do with parts of t that have no more elements than a piece, until it returns
+// false.
 func eachPiece(t *tensor.Tensor, do func(part *tensor.Tensor) bool) bool {
 	if t.Numel() <= piece {
 		return t.Numel() == 0 || do(t)

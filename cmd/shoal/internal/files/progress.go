@@ -49,8 +49,8 @@ func show(w io.Writer, what string, total int, done func() int64) (stop func()) 
 	}
 }
 
-// transferred returns how many bytes system calls of this process have read (rchar) or written (wchar) from now on; 0 where the system
-// does not say.
+// transferred returns how many bytes system calls of this process have read (rchar) or written
+// (wchar) from now on; 0 where the system does not say.
 func transferred(which string) func() int64 {
 	count := func() (n int64) {
 		b, _ := os.ReadFile("/proc/self/io")

@@ -38,10 +38,13 @@ func TestAFileIsNotConvertedToItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range [][2]string{{"a.pt", "a.pt"}, {"a.pt", "b.pt"}, {"a.pt", "c.bin"}, {"a.pt", "sub/../a.pt"}, {"b.pt", "a.pt"},
-		{"m.safetensors.index.json", "m.safetensors.index.json"}, {"m.safetensors.index.json", "m-00001-of-00002.safetensors"},
+	for _, c := range [][2]string{{"a.pt", "a.pt"}, {"a.pt", "b.pt"}, {"a.pt", "c.bin"},
+		{"a.pt", "sub/../a.pt"}, {"b.pt", "a.pt"},
+		{"m.safetensors.index.json", "m.safetensors.index.json"},
+		{"m.safetensors.index.json", "m-00001-of-00002.safetensors"},
 		{"m-00001-of-00002.safetensors", "m.safetensors.index.json"}} {
-		if _, err := convertIn(t, dir, c[0], c[1], Options{}); !errors.Is(err, ErrSame) || !strings.Contains(err.Error(), "another name") {
+		if _, err := convertIn(t, dir, c[0], c[1], Options{}); !errors.Is(err, ErrSame) ||
+			!strings.Contains(err.Error(), "another name") {
 			t.Errorf("%s to %s: %v", c[0], c[1], err)
 		}
 	}
@@ -58,7 +61,8 @@ func TestWhatIsLeftBehindIsListedAndStrictRefusesIt(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	w := tensor.Ones(tensor.Float32, 4)
-	checkpoint := map[string]any{"model": map[string]*tensor.Tensor{"w": w, "tied": w.Narrow(0, 0, 4)}, "epoch": 3, "note": "x", "none": nil}
+	checkpoint := map[string]any{"model": map[string]*tensor.Tensor{"w": w, "tied": w.Narrow(0, 0, 4)},
+		"epoch": 3, "note": "x", "none": nil}
 	mixed, err := msgpack.Marshal(map[string]any{"w": w, "lr": 0.1, "list": []any{"a"}})
 	if err != nil {
 		t.Fatal(err)
@@ -80,10 +84,12 @@ func TestWhatIsLeftBehindIsListedAndStrictRefusesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ from, to, want string }{
-		{"checkpoint.pt", "x.safetensors", "value epoch, value none, value note, that model.tied, model.w share memory"},
+		{"checkpoint.pt", "x.safetensors",
+			"value epoch, value none, value note, that model.tied, model.w share memory"},
 		{"checkpoint.pt", "x.h5", "value epoch, value none, value note, that model.tied, model.w share memory"},
 		{"checkpoint.pt", "x.pt", "value epoch, value none, value note"},
-		{"module.pt", "x.npz", "class __main__.Net of at the top, buffer passing, that fc.bias, tied.bias share memory, that fc.weight, tied.weight share memory"},
+		{"module.pt", "x.npz",
+			"class __main__.Net of at the top, buffer passing, that fc.bias, tied.bias share memory, that fc.weight, tied.weight share memory"},
 		{"mixed.msgpack", "x.pt", "value list.0, value lr"},
 		{"object.npz", "x.npy", "array names, the name x"},
 	} {
@@ -122,12 +128,15 @@ func TestRegression_S4_2_AnExpandedTensorIsInspectedAndNotConverted(t *testing.T
 	}
 }
 
-// Statistics are of parts, which are copied one at a time; of what was expanded each element is looked at once.
+// Statistics are of parts, which are copied one at a time; of what was expanded each element is
+// looked at once.
 func TestRegression_S4_2_StatisticsOfViews(t *testing.T) {
 	x := tensor.Arange(tensor.Float64, 0, 300_000, 1).Reshape(300, 1000)
 	nan := tensor.Full(tensor.Float32, math.NaN(), 1).Expand(3, 1<<40)
 	path := filepath.Join(t.TempDir(), "x.pt")
-	if err := pt.Save(path, Tensors{"x": x, "t": x.Transpose(0, 1), "e": x.Unsqueeze(0).Expand(1<<30, 300, 1000), "part": x.Narrow(1, 3, 7), "none": x.Narrow(0, 0, 0), "nan": nan}); err != nil {
+	if err := pt.Save(path, Tensors{"x": x, "t": x.Transpose(0, 1),
+		"e": x.Unsqueeze(0).Expand(1<<30, 300, 1000), "part": x.Narrow(1, 3, 7), "none": x.Narrow(0, 0, 0),
+		"nan": nan}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := loadPT(path, 0)
@@ -153,7 +162,8 @@ func TestRegression_S4_2_StatisticsOfViews(t *testing.T) {
 				t.Errorf("%+v", s.Numbers)
 			}
 		default:
-			if n := *s.Numbers; n.Min != 0 || n.Max != 299_999 || n.Mean != 149_999.5 || math.Abs(float64(n.Std)-86602.54) > 0.01 {
+			if n := *s.Numbers; n.Min != 0 || n.Max != 299_999 || n.Mean != 149_999.5 ||
+				math.Abs(float64(n.Std)-86602.54) > 0.01 {
 				t.Errorf("%s: %+v", s.Name, n)
 			}
 		}

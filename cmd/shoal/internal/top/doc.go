@@ -1,4 +1,5 @@
-// Package top shows what the Shoal programs of this user do, again and again: on a terminal in one place, elsewhere one below the other.
+// Package top shows what the Shoal programs of this user do, again and again: on a terminal in one
+// place, elsewhere one below the other.
 //
 //	err := top.Run(ctx, os.Stdout, top.Options{Every: time.Second})
 //

@@ -21,7 +21,8 @@ type Options struct {
 	JSON  bool          // one object a line, for programs
 }
 
-// Run shows until the context is done, whose cause it returns, or until it has shown as many pictures as were wanted.
+// Run shows until the context is done, whose cause it returns, or until it has shown as many
+// pictures as were wanted.
 func Run(ctx context.Context, out io.Writer, o Options) error {
 	show := showText(out)
 	if o.JSON {
@@ -60,7 +61,8 @@ func showText(out io.Writer) func(any) error {
 
 // draw writes the machine and then each domain.
 func draw(out io.Writer, c domains.Census) error {
-	fmt.Fprintf(out, "CPUs %.0f %% busy, %.0f involuntary switches/s\n", 100*c.Machine.Utilisation, c.Machine.InvoluntaryPerSecond)
+	fmt.Fprintf(out, "CPUs %.0f %% busy, %.0f involuntary switches/s\n", 100*c.Machine.Utilisation,
+		c.Machine.InvoluntaryPerSecond)
 	if len(c.Domains) == 0 {
 		fmt.Fprintln(out, "\nno Shoal program of this user runs here")
 	}
@@ -73,7 +75,8 @@ func draw(out io.Writer, c domains.Census) error {
 	return nil
 }
 
-// fit leaves out what a terminal has no room for, so that no line becomes two and the first one does not scroll away.
+// fit leaves out what a terminal has no room for, so that no line becomes two and the first one
+// does not scroll away.
 func fit(text string, width, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if room := max(2, height-1); len(lines) > room {

@@ -93,7 +93,8 @@ func TestAWorkerIsShownWithWhatItHolds(t *testing.T) {
 		if p == nil {
 			t.Fatalf("no process %d in %s", pid, line)
 		}
-		if p.Name != "holder 0" || p.Holds < held || d.Bytes < held || d.Committed < d.Bytes || d.Committed > d.Limit || d.Blocks == 0 || d.AllocsPerSecond <= 0 {
+		if p.Name != "holder 0" || p.Holds < held || d.Bytes < held || d.Committed < d.Bytes ||
+			d.Committed > d.Limit || d.Blocks == 0 || d.AllocsPerSecond <= 0 {
 			t.Errorf("%+v of %+v", *p, *d)
 		}
 	}
@@ -114,7 +115,8 @@ func TestItEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	time.AfterFunc(10*time.Millisecond, func() { cancel(enough) })
-	if err := top.Run(ctx, new(bytes.Buffer), top.Options{Every: time.Hour}); !errors.Is(err, enough) && !errors.Is(err, errors.ErrUnsupported) {
+	if err := top.Run(ctx, new(bytes.Buffer), top.Options{Every: time.Hour}); !errors.Is(err, enough) &&
+		!errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -2,8 +2,9 @@ package vm
 
 import "math"
 
-// convert returns cvt from one type to another; nil for one that is not known. Floats become integers as PTX 9.0 has it: what is too large becomes
-// the largest; NaN the highest bit alone, or 0 where neither type has 64 bits.
+// convert returns cvt from one type to another; nil for one that is not known. Floats become
+// integers as PTX 9.0 has it: what is too large becomes the largest; NaN the highest bit alone, or
+// 0 where neither type has 64 bits.
 func (o *opcode) convert(to, from scalar) function {
 	whole := whole(o)
 	switch {
@@ -118,7 +119,8 @@ func readFloat16(bits uint64) float64 {
 	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
-// writeFloat16 rounds to even. The steps between what it can be double with the exponent, down to 2^-24.
+// writeFloat16 rounds to even. The steps between what it can be double with the exponent, down to
+// 2^-24.
 func writeFloat16(v float64) uint64 {
 	sign := math.Float64bits(v) >> 63 << 15
 	switch a := math.Abs(v); {

@@ -14,7 +14,8 @@ type scalar struct {
 
 var types = map[string]scalar{
 	"pred": {'p', 1}, "b8": {'b', 1}, "b16": {'b', 2}, "b32": {'b', 4}, "b64": {'b', 8},
-	"u8": {'u', 1}, "u16": {'u', 2}, "u32": {'u', 4}, "u64": {'u', 8}, "s8": {'s', 1}, "s16": {'s', 2}, "s32": {'s', 4}, "s64": {'s', 8},
+	"u8": {'u', 1}, "u16": {'u', 2}, "u32": {'u', 4}, "u64": {'u', 8}, "s8": {'s', 1}, "s16": {'s', 2},
+	"s32": {'s', 4}, "s64": {'s', 8},
 	"f16": {'f', 2}, "f32": {'f', 4}, "f64": {'f', 8},
 }
 
@@ -32,8 +33,8 @@ func (t scalar) truncate(v uint64) uint64 {
 // A function is what an instruction does with the bits of its operands.
 type function = func(a, b, c uint64) uint64
 
-// function returns the function of an instruction and the number of its operands; nil for one that is not known. It takes the parts that it
-// knows from the opcode.
+// function returns the function of an instruction and the number of its operands; nil for one that
+// is not known. It takes the parts that it knows from the opcode.
 func (o *opcode) function() (function, int) {
 	t := o.types[0]
 	switch o.name {
@@ -69,7 +70,8 @@ func (o *opcode) function() (function, int) {
 	return nil, 0
 }
 
-// onFloats computes in float64, which rounds to the same float32 for all but fma, where it may once in a while be the neighbour.
+// onFloats computes in float64, which rounds to the same float32 for all but fma, where it may once
+// in a while be the neighbour.
 func (o *opcode) onFloats(t scalar) (function, int) {
 	var read func(uint64) float64
 	var write func(float64) uint64
@@ -126,7 +128,8 @@ func truth(b bool) uint64 {
 }
 
 var unaryFloat = map[string]func(a float64) float64{
-	"neg": func(a float64) float64 { return -a }, "abs": math.Abs, "sqrt": math.Sqrt, "rcp": func(a float64) float64 { return 1 / a },
+	"neg": func(a float64) float64 { return -a }, "abs": math.Abs, "sqrt": math.Sqrt,
+	"rcp": func(a float64) float64 { return 1 / a },
 	"ex2": math.Exp2, "lg2": math.Log2,
 }
 
@@ -157,7 +160,8 @@ var compareFloats = map[string]func(a, b float64) bool{
 	"ltu": func(a, b float64) bool { return !(a >= b) }, "leu": func(a, b float64) bool { return !(a > b) },
 	"gtu": func(a, b float64) bool { return !(a <= b) }, "geu": func(a, b float64) bool { return !(a < b) },
 	"equ": func(a, b float64) bool { return !(a < b || a > b) }, "neu": func(a, b float64) bool { return a != b },
-	"nan": func(a, b float64) bool { return a != a || b != b }, "num": func(a, b float64) bool { return a == a && b == b },
+	"nan": func(a, b float64) bool { return a != a || b != b },
+	"num": func(a, b float64) bool { return a == a && b == b },
 }
 
 // onIntegers computes in the type.

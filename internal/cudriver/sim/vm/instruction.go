@@ -46,7 +46,8 @@ type instruction struct {
 	f          func(a, b, c uint64) uint64
 }
 
-// modifiers that say what every instruction here does anyway, or how far other threads see it at once.
+// modifiers that say what every instruction here does anyway, or how far other threads see it at
+// once.
 var idle = []string{"rn", "approx", "uni", "relaxed", "weak", "volatile", "sys", "gpu", "cta", "to", "global"}
 
 // An opcode is the word of an instruction, taken apart.

@@ -13,7 +13,8 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("ptx: line %d: %s", e.Line, e.Reason) }
 
-// A token is a word (with its dots, and the % of a register) or one character of punctuation. The last one is empty.
+// A token is a word (with its dots, and the % of a register) or one character of punctuation. The
+// last one is empty.
 type token struct {
 	text string
 	line int
@@ -48,5 +49,6 @@ func lex(text string) (tokens []token, err error) {
 }
 
 func inWord(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c == '%' || c == '.'
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '$' ||
+		c == '%' || c == '.'
 }

@@ -118,7 +118,8 @@ func (p *parser) directive() {
 
 func (p *parser) readEntry() {
 	e := &Entry{Name: p.next(), constant: map[uint64]int{}, special: map[string]int{}}
-	p.entry, p.registers, p.symbols, p.labels, p.jumps = e, map[string]int{}, map[string]symbol{}, map[string]int{}, map[int]token{}
+	p.entry, p.registers, p.symbols, p.labels, p.jumps = e, map[string]int{}, map[string]symbol{},
+		map[string]int{}, map[int]token{}
 	if p.module.Entries[e.Name] != nil {
 		p.fail("entry %q again", e.Name)
 	}

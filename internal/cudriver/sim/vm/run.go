@@ -34,13 +34,14 @@ func (e *Entry) Check(l Launch) error {
 		}
 	}
 	if l.threads() > 1024 || len(l.Args) != e.ArgsSize {
-		return fmt.Errorf("%w: %s with %d threads in a block and %d bytes of arguments of %d", ErrLaunch, e.Name, l.threads(), len(l.Args), e.ArgsSize)
+		return fmt.Errorf("%w: %s with %d threads in a block and %d bytes of arguments of %d", ErrLaunch,
+			e.Name, l.threads(), len(l.Args), e.ArgsSize)
 	}
 	return nil
 }
 
-// Run runs a kernel, on as many goroutines as Go runs at once. The error is a *Fault, or wraps ErrLaunch. After a fault the other blocks end
-// sooner or later.
+// Run runs a kernel, on as many goroutines as Go runs at once. The error is a *Fault, or wraps
+// ErrLaunch. After a fault the other blocks end sooner or later.
 func (e *Entry) Run(l Launch) error {
 	if err := e.Check(l); err != nil {
 		return err
@@ -111,7 +112,8 @@ func (r *row) fill(v uint64) {
 
 // specials are the registers that the machine sets.
 var specials = []string{
-	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid",
+	"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z",
+	"%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid",
 }
 
 func (w *warp) set(name string, f func(lane int) uint64) {

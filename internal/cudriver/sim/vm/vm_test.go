@@ -13,7 +13,8 @@ import (
 
 const base = 1 << 40
 
-// kernel makes an entry with some registers of a body, which finds the address of memory in %d0, and its thread's in %d1 where it is of 8 bytes.
+// kernel makes an entry with some registers of a body, which finds the address of memory in %d0,
+// and its thread's in %d1 where it is of 8 bytes.
 func kernel(body string) string {
 	return `.version 7.0
 .target sm_70
@@ -159,9 +160,11 @@ func TestHalfFloatsAreThoseOfIEEE(t *testing.T) {
 			t.Fatalf("%#04x became %#04x", i, got)
 		}
 	}
-	for v, want := range map[float64]uint64{1 + 1./2048: 0x3c00, 1 + 3./2048: 0x3c02, 65519: 0x7bff, 65520: 0x7c00, math.Ldexp(1, -25): 0, math.Ldexp(1.5, -25): 1, -2: 0xc000} {
+	for v, want := range map[float64]uint64{1 + 1./2048: 0x3c00, 1 + 3./2048: 0x3c02, 65519: 0x7bff,
+		65520: 0x7c00, math.Ldexp(1, -25): 0, math.Ldexp(1.5, -25): 1, -2: 0xc000} {
 		memory := []uint64{f64(v)}
-		check(t, run(t, `ld.global.f64 %d2, [%d0]; cvt.rn.f16.f64 %h0, %d2; cvt.u64.u16 %d2, %h0; st.global.u64 [%d0], %d2;`, 1, 1, memory))
+		check(t, run(t,
+			`ld.global.f64 %d2, [%d0]; cvt.rn.f16.f64 %h0, %d2; cvt.u64.u16 %d2, %h0; st.global.u64 [%d0], %d2;`, 1, 1, memory))
 		if memory[0] != want {
 			t.Errorf("%v is %#x, want %#x", v, memory[0], want)
 		}
@@ -226,7 +229,8 @@ func TestABarrierLetsAllWarpsSeeSharedMemory(t *testing.T) {
 	}
 }
 
-// What one warp has written another one, behind it or before it, sees only behind a barrier; and the threads of a warp go by themselves if they are let.
+// What one warp has written another one, behind it or before it, sees only behind a barrier; and
+// the threads of a warp go by themselves if they are let.
 func TestTheOrderOfThreadsIsNotToBeReliedOn(t *testing.T) {
 	const first, last = "0", "99"
 	const passing = `	.shared .u64 word;
@@ -254,7 +258,8 @@ READ: %s ld.shared.u64 %%d5, [%%d2]; st.global.u64 [%%d1], %%d5; %s
 					}
 				}
 				if found := stale > 0; found != (threads > 32 || loose) {
-					t.Errorf("written by %s of %d threads, loose %v: %d read something else", writer, threads, loose, stale)
+					t.Errorf("written by %s of %d threads, loose %v: %d read something else", writer, threads,
+						loose, stale)
 				}
 			}
 		}
@@ -288,7 +293,8 @@ func TestFaults(t *testing.T) {
 		{"st.global.u32 [%d0+2], 0;", vm.Fault{Address: base + 2, Size: 4, Kind: vm.MisalignedAddress}},
 		{"ld.global.v2.u64 {%d2, %d3}, [%d0+8];", vm.Fault{Address: base + 8, Size: 16, Kind: vm.MisalignedAddress}},
 		{".shared .u32 s; ld.shared.u32 %r2, [s+4];", vm.Fault{Address: 4, Size: 4, Kind: vm.IllegalAddress}},
-		{".shared .u32 s; mov.u64 %d2, s; red.shared.add.u32 [%d2+8], 1;", vm.Fault{Address: 8, Size: 4, Kind: vm.IllegalAddress}},
+		{".shared .u32 s; mov.u64 %d2, s; red.shared.add.u32 [%d2+8], 1;",
+			vm.Fault{Address: 8, Size: 4, Kind: vm.IllegalAddress}},
 		{"ld.param.u64 %d2, [memory+8];", vm.Fault{Address: 8, Size: 8, Kind: vm.IllegalAddress}},
 	} {
 		c.want.Entry, c.want.Line = "k", 16
@@ -298,12 +304,14 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	const parted = "setp.lt.u32 %p1, %r0, 5; @%p1 bar.sync 0;"
-	if fault, ok := errors.AsType[*vm.Fault](run(t, parted, 1, 40, make([]uint64, 8))); !ok || fault.Kind != vm.PartedBarrier {
+	if fault, ok := errors.AsType[*vm.Fault](run(t, parted, 1, 40, make([]uint64, 8))); !ok ||
+		fault.Kind != vm.PartedBarrier {
 		t.Errorf("a barrier for five threads: %v", fault)
 	}
 	m, err := vm.Parse(kernel("st.global.u64 [%d0], 1;"))
 	check(t, err)
-	l := vm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: binary.NativeEndian.AppendUint64(nil, base)}
+	l := vm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+		Args: binary.NativeEndian.AppendUint64(nil, base)}
 	l.Memory = []vm.Region{{Base: base, Bytes: make([]byte, 8), ReadOnly: true}}
 	if fault, ok := errors.AsType[*vm.Fault](m.Entries["k"].Run(l)); !ok || fault.Kind != vm.IllegalAddress {
 		t.Errorf("a store to memory that is only to be read: %v", fault)

@@ -6,8 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeCasts writes conversions between formats of numbers. They read and write as much as they compute, so registers of AVX2 are
-// wide enough. Whoever has AVX2 has the instructions for half precision.
+// writeCasts writes conversions between formats of numbers. They read and write as much as they
+// compute, so registers of AVX2 are wide enough. A processor with AVX2 has the instructions for
+// half precision.
 func writeCasts([]vector) {
 	cast("HalfToFloat32AVX2", 2, 4, func(x, y Mem) {
 		v := YMM()
@@ -72,8 +73,8 @@ func castLoop(n, x, y reg.GPVirtual, from, to int, eight func(x, y Mem)) {
 	})
 }
 
-// castToBrain rounds to the upper halves of float32: it adds what makes a lower half of more than a half, or of a half below an odd
-// number, carry.
+// castToBrain rounds to the upper halves of float32: it adds what makes a lower half of more than a
+// half, or of a half below an odd number, carry.
 func castToBrain() {
 	n, x, y := castBegin("Float32ToBrainAVX2")
 	one, almost, none := YMM(), YMM(), YMM()

@@ -22,7 +22,8 @@ func writeExps(vectors []vector) {
 	}
 }
 
-// A reduced is a number x as k·ln 2 + r with |r| up to half of ln 2: e^x is 2^k·(1 + q), where q is e^r - 1.
+// A reduced is a number x as k·ln 2 + r with |r| up to half of ln 2: e^x is 2^k·(1 + q), where q is
+// e^r - 1.
 type reduced struct {
 	vector
 	k, q reg.VecVirtual
@@ -30,8 +31,8 @@ type reduced struct {
 
 // reduce cuts x, except NaN, to [lo, hi] first. It uses x up.
 //
-// k is found by adding so large a number that only whole ones can be told apart. q is the sum of r^n/n! for n from 1 on, until what is left out is less than a
-// tenth of a unit in the last place.
+// k is found by adding so large a number that only whole ones can be told apart. q is the sum of
+// r^n/n! for n from 1 on, until what is left out is less than a tenth of a unit in the last place.
 func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	terms, high, low := 13, 0x1.62e42fefp-1, math.Ln2-0x1.62e42fefp-1 // k·high is exact
 	if v.single() {
@@ -60,7 +61,8 @@ func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	return reduced{v, k, q}
 }
 
-// large is so large that neighbours are 1 apart; it is positive with any k added, and the lowest bits of the sum are those of k.
+// large is so large that neighbours are 1 apart; it is positive with any k added, and the lowest
+// bits of the sum are those of k.
 func (v vector) large() float64 {
 	if v.single() {
 		return 1.5 * (1 << 23)
@@ -68,7 +70,8 @@ func (v vector) large() float64 {
 	return 1.5 * (1 << 52)
 }
 
-// power returns 2 to the power of whole numbers k, of which they must not leave the range of exponents. It uses k up.
+// power returns 2 to the power of whole numbers k, of which they must not leave the range of
+// exponents. It uses k up.
 func (v vector) power(k reg.VecVirtual) reg.VecVirtual {
 	v.add(v.constant(v.large()), k, k)
 	digits := uint8(52)
@@ -80,7 +83,8 @@ func (v vector) power(k reg.VecVirtual) reg.VecVirtual {
 	return k
 }
 
-// exp returns e^x. 2^k may be too large or too small for a number while e^x is not, so it is multiplied by in two halves.
+// exp returns e^x. 2^k may be too large or too small for a number while e^x is not, so it is
+// multiplied by in two halves.
 func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
 	lo, hi := -746.0, 710.0 // from where on it is 0 and infinite
 	if v.single() {
@@ -98,7 +102,8 @@ func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
 	return r.q
 }
 
-// sigmoid is 1/(1+e) or, where x is negative, e/(1+e) with e = exp(-|x|), which loses no digits on either side.
+// sigmoid is 1/(1+e) or, where x is negative, e/(1+e) with e = exp(-|x|), which loses no digits on
+// either side.
 func (v vector) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	zero, above := v.fresh(), v.fresh()
 	v.zero(zero)

@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// extreme writes the larger or smaller of two numbers: do is of a NaN and a number the first operand, and if that is the number, the NaN is put in.
+// extreme writes the larger or smaller of two numbers: do is of a NaN and a number the first
+// operand, and if that is the number, the NaN is put in.
 func (v vector) extreme(name, what string, do func(ops ...Op)) {
 	v.pairwise(name, "the "+what+" of x and y, NaN if one is,", func(ops ...Op) {
 		y, x, z := ops[0].(reg.VecVirtual), ops[1].(reg.VecVirtual), ops[2]
@@ -20,7 +21,8 @@ func (v vector) extreme(name, what string, do func(ops ...Op)) {
 	})
 }
 
-// extremes is the largest or smallest of numbers, which fill a register at least. The last one is read whole, so that some numbers count twice.
+// extremes is the largest or smallest of numbers, which fill a register at least. The last one is
+// read whole, so that some numbers count twice.
 func (v vector) extremes(name, what string, do func(ops ...Op)) {
 	TEXT(name+v.suffix, NOSPLIT, strings.ReplaceAll("func(n int, x *F) F", "F", v.goType))
 	Pragma("noescape")

@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A flat is a loop over vectors of n elements, as its body sees it: what it reads and writes at one place.
+// A flat is a loop over vectors of n elements, as its body sees it: what it reads and writes at one
+// place.
 type flat struct {
 	vector
 	at    reg.GPVirtual
@@ -40,7 +41,8 @@ func (f *flat) place(name string) Mem {
 	return Mem{Base: f.bases[name], Index: f.at, Scale: uint8(f.size)}
 }
 
-// flat writes a loop over n elements of the vectors that are named. What body needs from all places, it loads before.
+// flat writes a loop over n elements of the vectors that are named. What body needs from all
+// places, it loads before.
 func (v vector) flat(vectors []string, body func(f *flat)) {
 	f := flat{vector: v, bases: map[string]reg.GPVirtual{}}
 	for _, name := range vectors {
@@ -100,7 +102,8 @@ func (v vector) scaled(name, what string, do func(ops ...Op)) {
 	v.end()
 }
 
-// pairwise writes z = op(x, y), element by element. do gets y, x and where its result goes, as instructions do.
+// pairwise writes z = op(x, y), element by element. do gets y, x and where its result goes, as
+// instructions do.
 func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, x, y, z *F")
 	v.doc(name, "writes "+what+" to z, element by element.")
@@ -145,7 +148,8 @@ func (v vector) reluBackward() {
 	v.end()
 }
 
-// The predicates of comparisons. Of NaN, unordered, notAtMost and notAtLeast are true, the others false.
+// The predicates of comparisons. Of NaN, unordered, notAtMost and notAtLeast are true, the others
+// false.
 const (
 	equal      = 0x00
 	greater    = 0x1e

@@ -20,7 +20,8 @@ var functions = []function{
 	{"Abs", "the magnitude of x", vector.abs},
 	{"Floor", "x rounded down", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 1) }},
 	{"Ceil", "x rounded up", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 2) }},
-	{"Round", "x rounded to the nearest, halves to even,", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 0) }},
+	{"Round", "x rounded to the nearest, halves to even,",
+		func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 0) }},
 	{"Trunc", "x rounded towards 0", func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, 3) }},
 	{"Sqrt", "the square root of x", func(v vector, x reg.VecVirtual) reg.VecVirtual { v.sqrt(x, x); return x }},
 	{"Rsqrt", "1/√x", func(v vector, x reg.VecVirtual) reg.VecVirtual { v.sqrt(x, x); return v.over(x) }},
@@ -71,8 +72,9 @@ func (v vector) over(x reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// log takes x apart into 2^k·(1+f) with 1+f between √½ and √2, and log(1+f) is f - (f²/2 - s·(f²/2 + r)) with s = f/(2+f), where r is the sum of
-// 2·s^2n/(2n+1) for n from 1 on, until what is left out is less than a tenth of a unit in the last place.
+// log takes x apart into 2^k·(1+f) with 1+f between √½ and √2, and log(1+f) is f - (f²/2 - s·(f²/2
+// + r)) with s = f/(2+f), where r is the sum of 2·s^2n/(2n+1) for n from 1 on, until what is left
+// out is less than a tenth of a unit in the last place.
 func (v vector) log(x reg.VecVirtual) reg.VecVirtual {
 	terms, digits, least := 10, 52, 0x1p-1022
 	one, root := math.Float64bits(1), math.Float64bits(math.Sqrt2/2)
@@ -124,7 +126,8 @@ func (v vector) log(x reg.VecVirtual) reg.VecVirtual {
 	return v.logOfNone(x, k)
 }
 
-// logOfNone puts right what y, the logarithm of x, is for x that have none: -∞ for 0, NaN below, ∞ and NaN for themselves.
+// logOfNone puts right what y, the logarithm of x, is for x that have none: -∞ for 0, NaN below, ∞
+// and NaN for themselves.
 func (v vector) logOfNone(x, y reg.VecVirtual) reg.VecVirtual {
 	zero, largest := v.fresh(), v.fresh()
 	v.zero(zero)

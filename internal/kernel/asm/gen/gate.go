@@ -18,8 +18,8 @@ func writeGates(vectors []vector) {
 	}
 }
 
-// tailScale and tail are (1 - Φ(x))·e^(x²/2) for x from 0 on, as a polynomial without a constant in t = 1/(1 + tailScale·x). It was fitted to an
-// error of 3.1e-9 of itself.
+// tailScale and tail are (1 - Φ(x))·e^(x²/2) for x from 0 on, as a polynomial without a constant in
+// t = 1/(1 + tailScale·x). It was fitted to an error of 3.1e-9 of itself.
 const tailScale = 0.24
 
 var tail = []float64{
@@ -73,7 +73,8 @@ func (v vector) gated(name, what string, of func(v vector, x, a, b reg.VecVirtua
 	v.end()
 }
 
-// gate returns σ(a·x + b·x³), and x² as far as it is not so large that 0 times it would be no number.
+// gate returns σ(a·x + b·x³), and x² as far as it is not so large that 0 times it would be no
+// number.
 func (v vector) gate(x, a, b reg.VecVirtual) (sigmoid, square reg.VecVirtual) {
 	square = v.fresh()
 	v.mul(x, x, square)

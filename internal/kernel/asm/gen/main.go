@@ -1,6 +1,7 @@
 // Gen writes the assembly of the kernels: run go generate in the directory above.
 //
-// Each function exists four times: for AVX2 with FMA and for AVX-512, in float32 and float64. A vector says what differs.
+// Each function exists four times: for AVX2 with FMA and for AVX-512, in float32 and float64. A
+// vector says what differs.
 package main
 
 import (
@@ -13,7 +14,8 @@ import (
 // writers are the files.
 var writers = map[string]func(vectors []vector){
 	"tile": writeTiles,
-	"loop": writeLoops, "exp": writeExps, "gate": writeGates, "recurrent": writeRecurrents, "norm": writeNorms, "pixel": writePixels, "function": writeFunctions, "cast": writeCasts,
+	"loop": writeLoops, "exp": writeExps, "gate": writeGates, "recurrent": writeRecurrents,
+	"norm": writeNorms, "pixel": writePixels, "function": writeFunctions, "cast": writeCasts,
 }
 
 func main() {

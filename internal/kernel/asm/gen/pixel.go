@@ -13,7 +13,8 @@ func writePixels([]vector) {
 	idct()
 	reducedIDCT(4)
 	reducedIDCT(2)
-	upsample("UpsampleAVX2", "writes two pixels for each of n, a multiple of 16: three parts of it and one of that before, or behind it.", false)
+	upsample("UpsampleAVX2",
+		"writes two pixels for each of n, a multiple of 16: three parts of it and one of that before, or behind it.", false)
 	upsample("UpsampleTwoAVX2", "is the same for a row that is three parts near and one part far.", true)
 	rgb()
 	float()
@@ -70,9 +71,11 @@ func shorts(name string, value int16) Mem {
 
 func at(base reg.GPVirtual, disp int) Mem { return Mem{Base: base, Disp: disp} }
 
-// idct writes the transform of 8×8 coefficients: columns, rows, and what makes them bytes. A register is a row.
+// idct writes the transform of 8×8 coefficients: columns, rows, and what makes them bytes. A
+// register is a row.
 func idct() {
-	pixels("IDCTAVX2", "coef *int16, quant *int32, dst *uint8, stride int", "writes the pixels of a block of coefficients, in rows.")
+	pixels("IDCTAVX2", "coef *int16, quant *int32, dst *uint8, stride int",
+		"writes the pixels of a block of coefficients, in rows.")
 	coef, quant, dst, stride := pointer("coef"), pointer("quant"), pointer("dst"), pointer("stride")
 	var v [8]reg.VecVirtual
 	for i := range v {
@@ -107,7 +110,8 @@ func idct() {
 	RET()
 }
 
-// transform is the inverse transform of Loeffler, Ligtenberg and Moschytz of eight registers, rounded to shift bits less.
+// transform is the inverse transform of Loeffler, Ligtenberg and Moschytz of eight registers,
+// rounded to shift bits less.
 func transform(v *[8]reg.VecVirtual, shift uint64) {
 	e := times(sum(v[2], v[6]), 4433)
 	e2, e3 := sum(e, times(v[6], -15137)), sum(e, times(v[2], 6270))
@@ -209,7 +213,8 @@ func toFour(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	outer := sum(sum(times(v[1], 20995), times(v[3], 7373)), sum(times(v[5], -4926), times(v[7], -4176)))
 	far, near := sum(dc, even), less(dc, even)
 	return []reg.VecVirtual{
-		rounded(sum(far, outer), shift), rounded(sum(near, inner), shift), rounded(less(near, inner), shift), rounded(less(far, outer), shift),
+		rounded(sum(far, outer), shift), rounded(sum(near, inner), shift), rounded(less(near, inner), shift),
+		rounded(less(far, outer), shift),
 	}
 }
 
@@ -308,14 +313,16 @@ func narrow(x reg.VecVirtual, to Mem) {
 }
 
 func rgb() {
-	pixels("RGBAVX2", "n int, y, cb, cr, red, green, blue *uint8", "writes the colours of n pixels, a multiple of 8, of luminance and chrominance.")
+	pixels("RGBAVX2", "n int, y, cb, cr, red, green, blue *uint8",
+		"writes the colours of n pixels, a multiple of 8, of luminance and chrominance.")
 	n := pointer("n")
 	at3 := map[string]reg.GPVirtual{}
 	for _, p := range []string{"y", "cb", "cr", "red", "green", "blue"} {
 		at3[p] = pointer(p)
 	}
 	var fixed [6]reg.VecVirtual
-	for i, m := range []Mem{words("128", 128), words("Round", 1<<15), words("C91881", 91881), words("N22554", -22554), words("N46802", -46802), words("C116130", 116130)} {
+	for i, m := range []Mem{words("128", 128), words("Round", 1<<15), words("C91881", 91881),
+		words("N22554", -22554), words("N46802", -46802), words("C116130", 116130)} {
 		fixed[i] = YMM()
 		VMOVDQU(m, fixed[i])
 	}
@@ -345,7 +352,8 @@ func rgb() {
 }
 
 func float() {
-	pixels("FloatAVX2", "n int, scale, bias float32, src *uint8, dst *float32", "writes scale·x + bias for n bytes, a multiple of 8.")
+	pixels("FloatAVX2", "n int, scale, bias float32, src *uint8, dst *float32",
+		"writes scale·x + bias for n bytes, a multiple of 8.")
 	n, src, dst := pointer("n"), pointer("src"), pointer("dst")
 	v := avx2(4)
 	scale, bias := v.scalar("scale"), v.scalar("bias")
@@ -410,7 +418,8 @@ func merge() {
 }
 
 func split() {
-	pixels("SplitAVX2", "n int, packed, red, green, blue *uint8", "writes n packed pixels, a multiple of 16, to three planes.")
+	pixels("SplitAVX2", "n int, packed, red, green, blue *uint8",
+		"writes n packed pixels, a multiple of 16, to three planes.")
 	n, packed := pointer("n"), pointer("packed")
 	planes := []reg.GPVirtual{pointer("red"), pointer("green"), pointer("blue")}
 	var places [3][3]Mem
@@ -453,7 +462,8 @@ func add() {
 	})
 }
 
-// paeth writes the filter for pixels of so many bytes. A pixel is the low lanes of a register, with 16 bits for each byte.
+// paeth writes the filter for pixels of so many bytes. A pixel is the low lanes of a register, with
+// 16 bits for each byte.
 func paeth(size int) {
 	pixels(fmt.Sprintf("Paeth%dAVX2", size), "n int, raw, above, dst *uint8",
 		fmt.Sprintf("undoes a filter of PNG for n pixels of %d bytes. It reads and writes four at a time.", size))
@@ -496,7 +506,8 @@ func paeth(size int) {
 func column() {
 	pixels("ColumnAVX2", "n, taps, stride int, weights *int32, src, dst *uint8",
 		"writes the sums of taps rows, stride apart, each times its weight of 22 bits, for n pixels, a multiple of 8.")
-	n, taps, stride, weights, src, dst := pointer("n"), pointer("taps"), pointer("stride"), pointer("weights"), pointer("src"), pointer("dst")
+	n, taps, stride, weights, src, dst := pointer("n"), pointer("taps"), pointer("stride"),
+		pointer("weights"), pointer("src"), pointer("dst")
 	half := YMM()
 	VMOVDQU(words("Half22", 1<<21), half)
 	loop(n, 8, func() {
@@ -525,7 +536,8 @@ func column() {
 func row() {
 	pixels("RowAVX2", "n, taps int, first, weights *int32, src, dst *uint8",
 		"writes n pixels, each the sum of taps, a multiple of 8, from its first on, times its weights of 22 bits.")
-	n, taps, first, weights, src, dst := pointer("n"), pointer("taps"), pointer("first"), pointer("weights"), pointer("src"), pointer("dst")
+	n, taps, first, weights, src, dst := pointer("n"), pointer("taps"), pointer("first"), pointer("weights"),
+		pointer("src"), pointer("dst")
 	half := XMM()
 	VMOVDQU(words("Half22", 1<<21), half)
 	loop(n, 1, func() {
@@ -560,7 +572,8 @@ func row() {
 	})
 }
 
-// mirror writes rows from right to left, a register at a time. The last one of a row overlaps the one before.
+// mirror writes rows from right to left, a register at a time. The last one of a row overlaps the
+// one before.
 func mirror(name, kind string, size int) {
 	x := XMM()
 	if size == 4 {

@@ -6,7 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A pair is two rows of an image in one place: of pixels next to each other, the left and the right ones.
+// A pair is two rows of an image in one place: of pixels next to each other, the left and the right
+// ones.
 type pooling struct {
 	vector
 	rows, n, rest            reg.GPVirtual // n is what whole registers take
@@ -21,7 +22,8 @@ type pooling struct {
 
 // newPooling loads what both directions have in common.
 func (v vector) newPooling(image, pooled string) *pooling {
-	p := &pooling{vector: v, rows: pointer("rows"), n: pointer("n"), rest: GP64(), image: pointer(image), w: pointer("w"),
+	p := &pooling{vector: v, rows: pointer("rows"), n: pointer("n"), rest: GP64(), image: pointer(image),
+		w:      pointer("w"),
 		pooled: pointer(pooled), places: pointer("idx"), base: pointer("base")}
 	MOVQ(p.n, p.rest)
 	ANDQ(Imm(uint64(v.lanes-1)), p.rest)
@@ -62,7 +64,8 @@ func (v vector) numbers(name string, first, step int) Mem {
 	return constants[name]
 }
 
-// interleaved returns the order of the lanes of two registers when they alternate, beginning in the middle if high.
+// interleaved returns the order of the lanes of two registers when they alternate, beginning in the
+// middle if high.
 func (v vector) interleaved(name string, first int) Mem {
 	name += v.suffix
 	m := GLOBL(name, RODATA|NOPTR)
@@ -72,7 +75,8 @@ func (v vector) interleaved(name string, first int) Mem {
 	return m
 }
 
-// each writes the loops over rows and places. body does one place: of the image at left and right, in bytes from its upper row.
+// each writes the loops over rows and places. body does one place: of the image at left and right,
+// in bytes from its upper row.
 func (p *pooling) each(body func(whole bool, at reg.GPVirtual, first reg.VecVirtual)) {
 	Label("row")
 	at := GP64()
@@ -108,7 +112,8 @@ func (p *pooling) first(at reg.GPVirtual) reg.VecVirtual {
 	return all
 }
 
-// half is the address of one of two registers of pixels, in the upper row or, with the distance of rows, in the lower one.
+// half is the address of one of two registers of pixels, in the upper row or, with the distance of
+// rows, in the lower one.
 func (p *pooling) half(row, at reg.GPVirtual, i int) Mem {
 	return Mem{Base: row, Index: at, Scale: 8, Disp: i * p.bytes()}
 }
@@ -116,7 +121,8 @@ func (p *pooling) half(row, at reg.GPVirtual, i int) Mem {
 // pool writes the pooling of windows of 2×2.
 func (v vector) pool() {
 	v.text("Pool", "rows, n int, x *F, w int, y *F, idx *int32, base int")
-	v.doc("Pool", "writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base.")
+	v.doc("Pool",
+		"writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base.")
 	p := v.newPooling("x", "y")
 	if v.wide {
 		p.even, p.odd = v.fresh(), v.fresh()

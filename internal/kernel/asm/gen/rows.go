@@ -8,11 +8,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// rowwise writes a function of two matrices with n columns, whose rows are lds and ldd apart: dst is overwritten, or added to. Rows and n are at least 1.
+// rowwise writes a function of two matrices with n columns, whose rows are lds and ldd apart: dst
+// is overwritten, or added to. Rows and n are at least 1.
 func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	v.text(name, "rows, n int, src *F, lds int, dst *F, ldd int")
 	Doc(fmt.Sprintf(doc, v.suffix))
-	rows, n, src, lds, dst, ldd := pointer("rows"), pointer("n"), pointer("src"), v.elements("lds"), pointer("dst"), v.elements("ldd")
+	rows, n, src, lds, dst, ldd := pointer("rows"), pointer("n"), pointer("src"), v.elements("lds"),
+		pointer("dst"), v.elements("ldd")
 	rest := GP64()
 	MOVQ(n, rest)
 	ANDQ(Imm(uint64(v.lanes-1)), rest)
@@ -44,7 +46,8 @@ func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	Label("rest")
 	TESTQ(rest, rest)
 	JZ(LabelRef("next"))
-	step(func(from Op, to reg.VecVirtual) { v.load(from, last, to) }, func(x reg.VecVirtual, to Op) { v.store(x, last, to) })
+	step(func(from Op, to reg.VecVirtual) { v.load(from, last, to) },
+		func(x reg.VecVirtual, to Op) { v.store(x, last, to) })
 	Label("next")
 	ADDQ(lds, src)
 	ADDQ(ldd, dst)
@@ -54,11 +57,13 @@ func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	RET()
 }
 
-// transpose writes dst[j·ldd + i] = src[off[i] + j] for i up to rows, at most the lanes of a register, and j up to cols; both are at least 1.
+// transpose writes dst[j·ldd + i] = src[off[i] + j] for i up to rows, at most the lanes of a
+// register, and j up to cols; both are at least 1.
 func (v vector) transpose() {
 	v.text("Transpose", "rows, cols int, src *F, off *int, dst *F, ldd int")
 	Doc(fmt.Sprintf("Transpose%s writes up to %d rows, which begin at off, as columns.", v.suffix, v.lanes))
-	rows, cols, src, off, dst, ldd := pointer("rows"), pointer("cols"), pointer("src"), pointer("off"), pointer("dst"), v.elements("ldd")
+	rows, cols, src, off, dst, ldd := pointer("rows"), pointer("cols"), pointer("src"), pointer("off"),
+		pointer("dst"), v.elements("ldd")
 	// Rows that are not there are the first one once more; the store leaves them out.
 	from := make([]reg.GPVirtual, v.lanes)
 	for i := range from {

@@ -10,19 +10,21 @@ import (
 
 // sum and dot are strands of one and two vectors.
 func (v vector) sum() {
-	v.strands("Sum", "returns the sum of x.", []string{"x"}, func(acc reg.VecVirtual, x func(i int) Op) { v.add(x(0), acc, acc) })
+	v.strands("Sum", "returns the sum of x.", []string{"x"},
+		func(acc reg.VecVirtual, x func(i int) Op) { v.add(x(0), acc, acc) })
 }
 
 func (v vector) dot() {
-	v.strands("Dot", "returns the sum of the products of x and y.", []string{"x", "y"}, func(acc reg.VecVirtual, x func(i int) Op) {
-		factor := v.fresh()
-		v.move(x(0), factor)
-		v.fma231(x(1), factor, acc)
-	})
+	v.strands("Dot", "returns the sum of the products of x and y.", []string{"x", "y"},
+		func(acc reg.VecVirtual, x func(i int) Op) {
+			factor := v.fresh()
+			v.move(x(0), factor)
+			v.fma231(x(1), factor, acc)
+		})
 }
 
-// strands adds in four accumulators, which hides the latency of an addition, and then their lanes. add gets elements of the vectors, in
-// memory or in registers.
+// strands adds in four accumulators, which hides the latency of an addition, and then their lanes.
+// add gets elements of the vectors, in memory or in registers.
 func (v vector) strands(name, what string, vectors []string, add func(acc reg.VecVirtual, x func(i int) Op)) {
 	const ways = 4
 	TEXT(name+v.suffix, NOSPLIT, "func(n int, "+strings.Join(vectors, ", ")+" *"+v.goType+") "+v.goType)

@@ -26,11 +26,13 @@ func writeTiles(vectors []vector) {
 //
 //	c[i·ldc + j] = alpha · sum over l of a[i·rsa + l·csa] · b[off[l] + j]   + c[i·ldc + j] if add
 //
-// for all rows i, and j up to the width of the registers, of which the last one has only n lanes in use. k is at least 1.
+// for all rows i, and j up to the width of the registers, of which the last one has only n lanes in
+// use. k is at least 1.
 func (v vector) tile(rows, vecs int) {
 	name := fmt.Sprintf("Tile%dx%d", rows, vecs)
 	v.text(name, "k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool")
-	Doc(fmt.Sprintf("%s%s is a product of %d rows and %d registers; see the table of tiles.", name, v.suffix, rows, vecs))
+	Doc(fmt.Sprintf("%s%s is a product of %d rows and %d registers; see the table of tiles.", name, v.suffix,
+		rows, vecs))
 	last := v.first(pointer("n"))
 	v.prefetch(rows, vecs)
 	k, a, csa, b, off := pointer("k"), pointer("a"), v.elements("csa"), pointer("b"), pointer("off")
@@ -87,7 +89,8 @@ func (v vector) tile(rows, vecs int) {
 	v.finish(acc, c, ldc, last, func(_ Op, _ bool, x reg.VecVirtual) { v.mul(alpha, x, x) })
 }
 
-// prefetch asks for the rows of the result before a long sum, at whose end they are read or written.
+// prefetch asks for the rows of the result before a long sum, at whose end they are read or
+// written.
 func (v vector) prefetch(rows, vecs int) {
 	k := pointer("k")
 	CMPQ(k, Imm(64))
@@ -105,7 +108,8 @@ func (v vector) prefetch(rows, vecs int) {
 }
 
 // finish stores the sums, after last was done to each, and returns.
-func (v vector) finish(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, last mask, do func(to Op, whole bool, x reg.VecVirtual)) {
+func (v vector) finish(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, last mask,
+	do func(to Op, whole bool, x reg.VecVirtual)) {
 	for i, sums := range acc {
 		for j, x := range sums {
 			to := Mem{Base: c, Disp: j * v.bytes()}
@@ -125,8 +129,8 @@ func (v vector) finish(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, last mask, 
 	RET()
 }
 
-// places returns where the rows begin, all by the address of the first one: an odd multiple of the distance
-// in a register serves the rows at 1, 2, 4 and 8 times it.
+// places returns where the rows begin, all by the address of the first one: an odd multiple of the
+// distance in a register serves the rows at 1, 2, 4 and 8 times it.
 func places(rows int, a, distance reg.GPVirtual) []Mem {
 	odd := map[int]reg.GPVirtual{1: distance}
 	at := []Mem{{Base: a}}

@@ -144,7 +144,8 @@ func (v vector) masks(n reg.GPVirtual, registers int) (all []mask) {
 	return all
 }
 
-// tables are what the masks of AVX2 are cut out of, by the size of a number: two registers of ones, two of zeros.
+// tables are what the masks of AVX2 are cut out of, by the size of a number: two registers of ones,
+// two of zeros.
 var tables = map[int]Mem{}
 
 func (v vector) laneMasks() Mem {
