@@ -56,7 +56,7 @@ func TestExamplesPrintWhatTheyPromise(t *testing.T) {
 		{[]string{"a3c"},
 			`^(episode +\d+: mean return +\d+\.\d\n)*solved in \d+ episodes: mean return (19[5-9]|[2-5]\d\d)\.\d\n$`},
 	} {
-		if n := lines(t, c.command[0]); n >= 80 {
+		if n := lines(t, c.command[0]); n >= 90 {
 			t.Errorf("%s has %d lines", c.command[0], n)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), watchdog)
