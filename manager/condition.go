@@ -79,13 +79,14 @@ var (
 	conditionKind = newKind("Condition",
 		func(*call) (any, error) { return &condition{lock: lock{recursive: true}}, nil })
 
-	conditionLock    = define(conditionKind, lockLock.name, func(s *condition, c *call) error { return s.lock.lock(c) })
-	conditionTryLock = define(conditionKind, lockTryLock.name, (*condition).tryLock)
-	conditionUnlock  = define(conditionKind, lockUnlock.name, (*condition).unlock)
-	conditionRepair  = define(conditionKind, lockRepair.name, (*condition).repair)
-	conditionWait    = define(conditionKind, "wait", (*condition).wait)
-	conditionNotify  = define(conditionKind, "notify", (*condition).notify)
-	conditionGiveUp  = define(conditionKind, "abandon", (*condition).giveUp)
+	// As of a Lock, which its methods name.
+	_               = define(conditionKind, lockLock.name, func(s *condition, c *call) error { return s.lock.lock(c) })
+	_               = define(conditionKind, lockTryLock.name, (*condition).tryLock)
+	_               = define(conditionKind, lockUnlock.name, (*condition).unlock)
+	_               = define(conditionKind, lockRepair.name, (*condition).repair)
+	conditionWait   = define(conditionKind, "wait", (*condition).wait)
+	conditionNotify = define(conditionKind, "notify", (*condition).notify)
+	conditionGiveUp = define(conditionKind, "abandon", (*condition).giveUp)
 )
 
 func (s *condition) wait(c *call) error {
