@@ -1,5 +1,7 @@
 package data
 
+import "container/heap"
+
 // A plan says what an epoch's batches consist of, one after the other.
 type plan interface {
 	next() (s *batchState, ok bool)
@@ -41,11 +43,11 @@ func (p *numbered) step() (*batchState, bool) {
 }
 
 // A dealt plan has the parts of a Stream in turn: the next batch is of that part of which there
-// were fewest.
+// were fewest. There may be many more parts than batches, so they are a heap.
 type dealt struct {
 	size  int
 	count int // of all parts
-	parts []*progress
+	parts partHeap
 }
 
 // A progress is how far a part of a Stream has been planned, and read.
@@ -57,18 +59,37 @@ type progress struct {
 	last    *batchState // the last one planned
 }
 
+// A partHeap implements heap.Interface, with the part of the fewest batches first.
+type partHeap []*progress
+
+func (h partHeap) Len() int { return len(h) }
+func (h partHeap) Less(i, j int) bool {
+	return h[i].planned < h[j].planned || h[i].planned == h[j].planned && h[i].index < h[j].index
+}
+func (h partHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *partHeap) Push(x any) { *h = append(*h, x.(*progress)) }
+
+// Pop implements heap.Interface.
+func (h *partHeap) Pop() any {
+	last := len(*h) - 1
+	q := (*h)[last]
+	*h = (*h)[:last]
+	return q
+}
+
 func (p *dealt) next() (*batchState, bool) {
-	var part *progress
-	for _, q := range p.parts {
-		if !q.end && (part == nil || q.planned < part.planned) {
-			part = q
-		}
+	for len(p.parts) > 0 && p.parts[0].end {
+		heap.Pop(&p.parts)
 	}
-	if part == nil {
+	if len(p.parts) == 0 {
 		return nil, false
 	}
+	part := p.parts[0]
 	part.planned++
-	s := &batchState{portion: portion{part: Part{part.index, p.count}, progress: part, before: part.last, size: p.size}}
-	part.last = s
-	return s, true
+	heap.Fix(&p.parts, 0)
+	b := &batchState{portion: portion{part: Part{part.index, p.count}, progress: part, before: part.last, size: p.size}}
+	part.last = b
+	return b, true
 }

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"container/heap"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,7 +65,7 @@ func (l *Loader) Resume(s State) error {
 }
 
 // maxParts is how many parts a Stream may have.
-const maxParts = 1 << 20
+const maxParts = 1 << 18
 
 // check says why a State is none of this Loader.
 func (l *Loader) check(s State) error {
@@ -214,5 +215,6 @@ func (l *Loader) deal(m *mark) plan {
 		p := m.parts[k]
 		d.parts = append(d.parts, &progress{index: k, planned: p.Batches, read: p.Samples, end: p.End})
 	}
+	heap.Init(&d.parts)
 	return d
 }
