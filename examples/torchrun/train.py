@@ -9,10 +9,11 @@ import torch.distributed as dist
 import torch.multiprocessing  # so that connections carry tensors
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-dist.init_process_group("gloo", rank=rank, world_size=world - 1)  # the rank of Go is no member
-host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+host, port, start = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), os.environ["TORCHELASTIC_RESTART_COUNT"]
 tcp = dist.TCPStore(host, port, None, False, wait_for_workers=False)
-store = dist.PrefixStore("shoal/" + os.environ["TORCHELASTIC_RESTART_COUNT"], tcp)
+group = dist.PrefixStore("gloo/" + start, tcp)  # without it PyTorch 2.15 finds addresses of an earlier start
+dist.init_process_group("gloo", store=group, rank=rank, world_size=world - 1)  # the rank of Go is no member
+store = dist.PrefixStore("shoal/" + start, tcp)
 
 
 def barrier(name, turn):

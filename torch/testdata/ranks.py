@@ -10,9 +10,11 @@ import torch.distributed as dist
 import torch.multiprocessing  # so that connections carry tensors
 
 rank, trainers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]) - 1
-dist.init_process_group("gloo", rank=rank, world_size=trainers)
 tcp = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), None, False, wait_for_workers=False)
-store = dist.PrefixStore("shoal/" + os.environ["TORCHELASTIC_RESTART_COUNT"], tcp)
+start = os.environ["TORCHELASTIC_RESTART_COUNT"]
+# With the store of its own choice, PyTorch 2.15 finds the addresses that an earlier start has left there.
+dist.init_process_group("gloo", store=dist.PrefixStore("gloo/" + start, tcp), rank=rank, world_size=trainers)
+store = dist.PrefixStore("shoal/" + start, tcp)
 
 
 def barrier(name, turn=0, members=trainers + 1):
