@@ -347,11 +347,17 @@ func TestManagerEnds(t *testing.T) {
 		q := must(m.Queue(k.ctx, 0))(t)
 		give(k, "q", q)
 		k.wantTold("q.put(1)", nil)
-		done := make(chan error, 1)
+		type got struct {
+			item any
+			err  error
+		}
+		done := make(chan [2]got, 1)
 		go func() {
-			q.Get(k.ctx)
-			_, err := q.Get(k.ctx)
-			done <- err
+			var two [2]got
+			for i := range two {
+				two[i].item, two[i].err = q.Get(k.ctx)
+			}
+			done <- two
 		}()
 		give(k, "q", nil)
 		if err := q.Close(); err != nil {
@@ -360,8 +366,8 @@ func TestManagerEnds(t *testing.T) {
 		if err := m.Shutdown(k.ctx); err != nil {
 			t.Error(err)
 		}
-		if err := <-done; err == nil {
-			t.Error("an item came from a server that has ended")
+		if two := <-done; two[1].err == nil {
+			t.Errorf("a server that has ended gave %v", two)
 		}
 		if _, err := m.Dict(k.ctx); err == nil {
 			t.Error("a server that has ended made a dict")

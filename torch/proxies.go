@@ -160,6 +160,11 @@ func (q QueueProxy) Get(ctx context.Context) (v any, err error) {
 		}
 		return true, err
 	})
+	if err == nil && v == nil {
+		// CPython's server answers None to the first request that it has not heard when it ends, so
+		// one that still knows the queue has to confirm a None.
+		_, err = q.Len(ctx)
+	}
 	return v, err
 }
 
