@@ -48,7 +48,7 @@ bench: ## all benchmark rows, against a PyTorch if python3 has one
 	go run ./cmd/shoal bench --all --against torch
 
 model: ## the models of the protocol with one more death each; minutes
-	go test ./shm/internal/model -v -timeout 30m -model.crashes=1
+	go test ./internal/shm/model -v -timeout 30m -model.crashes=1
 
 fuzz: ## every fuzz target for half a minute
 	./scripts/fuzz

@@ -124,9 +124,9 @@ var spin = shoal.Register("spin", func(ctx context.Context, _ int, _ struct{}) e
 })
 
 // crowd is a program of so many workers, until it is interrupted or what it waits for is so.
-func crowd(opts shoal.Options, workers int, f *shoal.Func[struct{}], enough func() bool) func() {
+func oversubscription(opts shoal.Options, workers int, f *shoal.Func[struct{}], enough func() bool) func() {
 	return func() {
-		*shoal.CrowdPeriod = 100 * time.Millisecond
+		*shoal.OversubscriptionPeriod = 100 * time.Millisecond
 		shoal.Main(func(ctx context.Context) error {
 			g := shoal.NewGroup(ctx, opts)
 			defer g.Close()
@@ -148,17 +148,17 @@ var idle = shoal.Register("idle", func(ctx context.Context, _ int, _ struct{}) e
 	return nil
 })
 
-// idleCrowd is a program of many servers, which are watched as soon as they wait.
-func idleCrowd() {
+// idleServers is a program of many servers, which are watched as soon as they wait.
+func idleServers() {
 	shoal.SetThreadWarning(false)
-	*shoal.CrowdPeriod = 100 * time.Millisecond
+	*shoal.OversubscriptionPeriod = 100 * time.Millisecond
 	var waiting lineCount
 	n := 2*shoal.Threads() + 2
-	crowd(shoal.Options{Threads: 2 * shoal.Threads(), Stdout: &waiting}, n, idle, func() bool {
+	oversubscription(shoal.Options{Threads: 2 * shoal.Threads(), Stdout: &waiting}, n, idle, func() bool {
 		if waiting.Load() == int64(n) {
 			shoal.SetThreadWarning(true)
 		}
-		return shoal.CrowdLooks() > 5
+		return shoal.OversubscriptionLooks() > 5
 	})()
 }
 
@@ -173,13 +173,13 @@ func (n *lineCount) Write(b []byte) (int, error) {
 func init() {
 	never := func() bool { return false }
 	twice := shoal.Options{Threads: 2 * shoal.Threads()}
-	programs["crowd"] = crowd(twice, 2, spin, never)
-	programs["many"] = crowd(shoal.Options{}, 2*shoal.Threads()+2, spin, never)
-	programs["idle crowd"] = idleCrowd
+	programs["crowd"] = oversubscription(twice, 2, spin, never)
+	programs["many"] = oversubscription(shoal.Options{}, 2*shoal.Threads()+2, spin, never)
+	programs["idle crowd"] = idleServers
 	programs["crowd that may be"] = func() {
 		shoal.SetThreadWarning(false)
 		begin := time.Now()
-		crowd(twice, 2, spin, func() bool { return time.Since(begin) > time.Second })()
+		oversubscription(twice, 2, spin, func() bool { return time.Since(begin) > time.Second })()
 	}
 }
 
@@ -219,7 +219,7 @@ func TestTooManyThreadsAreSaidOnce(t *testing.T) {
 	}
 }
 
-func TestCrowdThatHurtsIsSaid(t *testing.T) {
+func TestOversubscriptionThatHurtsIsSaid(t *testing.T) {
 	t.Parallel()
 	said := saidBy(t, "crowd")
 	if last := said[len(said)-1]; !strings.Contains(last, "get in each other's way") ||
@@ -229,7 +229,7 @@ func TestCrowdThatHurtsIsSaid(t *testing.T) {
 }
 
 // A manager's server, and all that wait for sockets, disturb nobody.
-func TestRegression_S2_4_IdleServersAreNoCrowd(t *testing.T) {
+func TestRegression_S2_4_IdleServersDoNotCount(t *testing.T) {
 	t.Parallel()
 	if status, out := statusOf(t, "idle crowd"); status != 0 || out != "" {
 		t.Errorf("status %d, output %q", status, out)

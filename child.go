@@ -32,7 +32,7 @@ type child struct {
 }
 
 // newChild gives the job of p to a child: a new one, or one that waits for it.
-func newChild(p *Process, s *shipment) (life, error) {
+func newChild(p *Process, s *encodedArg) (life, error) {
 	opts := p.group.opts
 	body, err := encode(jobPlan, job{
 		Func: p.name, Rank: p.rank, Arg: s.parcel,
@@ -41,7 +41,7 @@ func newChild(p *Process, s *shipment) (life, error) {
 	if err != nil {
 		return nil, describe("encode job: "+err.Error(), ErrArgument, err)
 	}
-	b := birthOf(opts)
+	b := launchOf(opts)
 	var c *child
 	if opts.Start == WarmStart {
 		c = reserve.take(b)
@@ -113,7 +113,7 @@ func cancelFrame(cause error) []byte {
 // listen begins to read what the child writes.
 func (c *child) listen() {
 	p := c.owner
-	c.pump(c.control, &frames{each: c.receive})
+	c.pump(c.control, &controlFrames{each: c.receive})
 	if c.stdout == nil {
 		return
 	}
@@ -149,7 +149,7 @@ func (c *child) pump(r *os.File, w io.Writer) {
 }
 
 // wait blocks until the child has ended and all that it wrote was passed on.
-func (c *child) wait() error { return c.verdict(c.await()) }
+func (c *child) wait() error { return c.exitError(c.await()) }
 
 func (c *child) await() ending {
 	var e ending

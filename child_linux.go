@@ -17,7 +17,7 @@ import (
 const image = "/proc/self/exe"
 
 // startChild runs the program again.
-func startChild(b birth) (_ *child, err error) {
+func startChild(b launch) (_ *child, err error) {
 	c := &child{warm: b.warm, told: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		closeAll(c.theirs)
@@ -29,7 +29,7 @@ func startChild(b birth) (_ *child, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := mark{lifelines: len(files) - fdLifelines, threads: b.threads, orphanGrace: b.orphanGrace, warm: b.warm}
+	m := workerEnv{lifelines: len(files) - fdLifelines, threads: b.threads, orphanGrace: b.orphanGrace, warm: b.warm}
 	c.process, err = os.StartProcess(cmp.Or(b.executable, image), append([]string{b.title}, os.Args[1:]...),
 		&os.ProcAttr{
 			Files: files,
@@ -49,8 +49,8 @@ func startChild(b birth) (_ *child, err error) {
 
 // open makes the descriptors of a worker, in the order of the fd constants. Our ends stay in c, and
 // the worker's in c.theirs.
-func (c *child) open(b birth) ([]*os.File, error) {
-	inherited, err := heritage()
+func (c *child) open(b launch) ([]*os.File, error) {
+	inherited, err := inherited()
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (c *child) open(b birth) ([]*os.File, error) {
 }
 
 // openOutput returns the worker's stdout and stderr.
-func (c *child) openOutput(b birth) (out, errs *os.File, err error) {
+func (c *child) openOutput(b launch) (out, errs *os.File, err error) {
 	if b.files != nil {
 		out, errs, err = b.files()
 		c.theirs, c.stderr = append(c.theirs, out), errs
@@ -111,7 +111,7 @@ func pollable(fd int, name string) (*os.File, error) {
 }
 
 // A legacy is what every worker of this process inherits from it.
-type legacy struct {
+type inheritedFiles struct {
 	null      *os.File   // stdin
 	lifelines []*os.File // read ends, the root's first, this process's own last
 	own       *os.File   // write end of our lifeline; nothing is ever written to it
@@ -123,7 +123,7 @@ type legacy struct {
 // kernel closes it at the process's death, however it dies; everybody below has the read end. A
 // program that is just being started holds a copy between its fork and its exec, which ends by
 // close-on-exec.
-var heritage = sync.OnceValues(func() (*legacy, error) {
+var inherited = sync.OnceValues(func() (*inheritedFiles, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ var heritage = sync.OnceValues(func() (*legacy, error) {
 		null.Close()
 		return nil, fmt.Errorf("open lifeline: %w", err)
 	}
-	l := &legacy{null: null, own: os.NewFile(uintptr(fds[1]), "lifeline")}
+	l := &inheritedFiles{null: null, own: os.NewFile(uintptr(fds[1]), "lifeline")}
 	if self != nil {
 		l.lifelines = append(l.lifelines, self.lifelines...)
 	}

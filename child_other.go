@@ -10,7 +10,7 @@ import (
 )
 
 // startChild needs Linux.
-func startChild(b birth) (*child, error) {
+func startChild(b launch) (*child, error) {
 	return nil, fmt.Errorf("shoal: processes need Linux: %w", errors.ErrUnsupported)
 }
 
@@ -30,4 +30,4 @@ func childrenOf() []string { return nil }
 
 func descriptors() map[string]string { return nil }
 
-func heritage() (struct{}, error) { return struct{}{}, errors.ErrUnsupported }
+func inherited() (struct{}, error) { return struct{}{}, errors.ErrUnsupported }

@@ -5,7 +5,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -93,9 +93,9 @@ type argument[In any] struct{}
 // check has the plan built, and says why if that is not possible.
 func (argument[In]) check() error { return wire.Check[In]() }
 
-// A shipment is an encoded argument that holds its blocks until each of its receivers holds them,
-// too, or is dead.
-type shipment struct {
+// An encodedArg is an encoded argument that holds its blocks until each of its receivers holds
+// them, too, or is dead.
+type encodedArg struct {
 	parcel
 	mu        sync.Mutex
 	receivers int
@@ -104,7 +104,7 @@ type shipment struct {
 }
 
 // encode packs in, and the files that go with it, for n receivers. Each of them calls done once.
-func (argument[In]) encode(in In, files []*os.File, n int) (*shipment, error) {
+func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) {
 	var e wire.Encoder
 	e.Reset(nil)
 	plan, err := wire.PlanOf[In]()
@@ -119,7 +119,7 @@ func (argument[In]) encode(in In, files []*os.File, n int) (*shipment, error) {
 		return nil, describe(fmt.Sprintf("encode argument: %v", err), ErrArgument, err)
 	}
 	m := e.Message()
-	s := &shipment{parcel: parcel{Body: m.Body}, receivers: n, kept: e.Kept()}
+	s := &encodedArg{parcel: parcel{Body: m.Body}, receivers: n, kept: e.Kept()}
 	err = s.hold(m.Blocks)
 	e.Done(err == nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func (argument[In]) encode(in In, files []*os.File, n int) (*shipment, error) {
 }
 
 // hold takes a reference of each block, all or none.
-func (s *shipment) hold(blocks []shm.Handle) (err error) {
+func (s *encodedArg) hold(blocks []shm.Handle) (err error) {
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (s *shipment) hold(blocks []shm.Handle) (err error) {
 }
 
 // done is called when one receiver holds the blocks itself or will never do.
-func (s *shipment) done() {
+func (s *encodedArg) done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.receivers--; s.receivers == 0 {
@@ -156,7 +156,7 @@ func (s *shipment) done() {
 }
 
 // drop gives the references back. That a block is unknown by now is not this caller's affair.
-func (s *shipment) drop() {
+func (s *encodedArg) drop() {
 	for _, h := range s.Blocks {
 		s.domain.Release(shm.Handle(h))
 	}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // This file is all that the package knows of domains: every process that it starts joins its

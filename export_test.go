@@ -8,7 +8,7 @@ import (
 // CutFrames feeds a stream in pieces of n bytes to the reader of the starter and returns what it
 // makes of it.
 func CutFrames(stream []byte, n int) (kinds []byte, bodies [][]byte, err error) {
-	f := frames{each: func(kind frameKind, body []byte) {
+	f := controlFrames{each: func(kind frameKind, body []byte) {
 		kinds, bodies = append(kinds, byte(kind)), append(bodies, bytes.Clone(body))
 	}}
 	for len(stream) > 0 {
@@ -39,14 +39,14 @@ func Understand(body []byte) {
 	decode(cancellationPlan, body)
 }
 
-// CrowdPeriod is how often a crowd is looked at.
-var CrowdPeriod = &crowdPeriod
+// OversubscriptionPeriod is how often oversubscription is looked at.
+var OversubscriptionPeriod = &oversubscriptionPeriod
 
-// CrowdLooks is how often one was looked for.
-func CrowdLooks() int {
-	crowd.mu.Lock()
-	defer crowd.mu.Unlock()
-	return crowd.looks
+// OversubscriptionLooks is how often one was looked for.
+func OversubscriptionLooks() int {
+	oversubscription.mu.Lock()
+	defer oversubscription.mu.Unlock()
+	return oversubscription.looks
 }
 
 var (

@@ -104,7 +104,7 @@ func (f *Func[In]) Go(g *Group, in In) *Process {
 }
 
 // ship encodes the argument for n processes of g.
-func (f *Func[In]) ship(g *Group, in In, n int) (*shipment, error) {
+func (f *Func[In]) ship(g *Group, in In, n int) (*encodedArg, error) {
 	if !registry.Sealed() {
 		return nil, ErrNoMain
 	}
@@ -112,7 +112,7 @@ func (f *Func[In]) ship(g *Group, in In, n int) (*shipment, error) {
 }
 
 // start adds a process to the group.
-func (g *Group) start(name string, s *shipment) *Process {
+func (g *Group) start(name string, s *encodedArg) *Process {
 	p, err := g.enter(name)
 	if err == nil {
 		err = p.start(s)

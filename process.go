@@ -177,7 +177,7 @@ func (p *Process) now() life {
 }
 
 // start begins the first life. Those that follow, and the end, are a goroutine's.
-func (p *Process) start(s *shipment) error {
+func (p *Process) start(s *encodedArg) error {
 	p.release, p.kept = sync.OnceFunc(s.done), s.kept
 	first, err := p.begin(s)
 	if err != nil {
@@ -188,12 +188,12 @@ func (p *Process) start(s *shipment) error {
 		defer uncancel()
 		p.finish(p.live(first, s))
 	}()
-	watchCrowd()
+	watchOversubscription()
 	return nil
 }
 
 // begin begins a life.
-func (p *Process) begin(s *shipment) (l life, err error) {
+func (p *Process) begin(s *encodedArg) (l life, err error) {
 	switch p.group.opts.Start {
 	case GoroutineStart:
 		l = newRoutine(p, s)
@@ -213,7 +213,7 @@ func (p *Process) begin(s *shipment) (l life, err error) {
 }
 
 // live returns the error of the last life.
-func (p *Process) live(l life, s *shipment) error {
+func (p *Process) live(l life, s *encodedArg) error {
 	for n := 0; ; {
 		err := l.wait()
 		if c, ok := l.(*child); ok && c.unused() && p.wanted() {

@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // programKey names the program that this binary is to be, instead of the tests.

@@ -21,7 +21,7 @@ type routine struct {
 }
 
 // newRoutine reads the argument before it returns: who is left alone has no right to it any more.
-func newRoutine(p *Process, s *shipment) *routine {
+func newRoutine(p *Process, s *encodedArg) *routine {
 	r := &routine{p: p, ended: make(chan struct{})}
 	var ctx context.Context
 	ctx, r.undo = context.WithCancelCause(seed.With(context.Background(), seed.New(p.seed())))
@@ -30,7 +30,7 @@ func newRoutine(p *Process, s *shipment) *routine {
 }
 
 // prepare returns what does the job, or says why it cannot be done.
-func (r *routine) prepare(s *shipment) (do func(ctx context.Context) outcome) {
+func (r *routine) prepare(s *encodedArg) (do func(ctx context.Context) outcome) {
 	fail := func(o outcome) func(context.Context) outcome { return func(context.Context) outcome { return o } }
 	defer func() {
 		if v := recover(); v != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/registry"
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // Warm keeps n started processes of the kind that opts describe ready for groups with WarmStart,
@@ -28,60 +28,60 @@ func Warm(ctx context.Context, n int, opts Options) error {
 		return ErrNoMain
 	}
 	opts.Workers = cmp.Or(opts.Workers, n)
-	return reserve.keep(ctx, birthOf(opts.withDefaults()), n)
+	return reserve.keep(ctx, launchOf(opts.withDefaults()), n)
 }
 
 // reserve are the processes that wait for a job.
-var reserve = warmth{racks: make(map[string]*rack)}
+var reserve = warmPool{kinds: make(map[string]*warmKind)}
 
-type warmth struct {
+type warmPool struct {
 	mu     sync.Mutex
-	home   shm.Token        // the domain of those who wait
-	racks  map[string]*rack // by domain and kind of birth
+	home   shm.Token            // the domain of those who wait
+	kinds  map[string]*warmKind // by domain and kind of launch
 	closed bool
 }
 
-// A rack are those of one kind.
-type rack struct {
-	birth birth
-	want  int
-	ready []*child
-	busy  bool // somebody is starting more
-	err   error
-	more  chan struct{} // closed and made anew at each change
+// A warmKind holds those of one kind.
+type warmKind struct {
+	launch launch
+	want   int
+	ready  []*child
+	busy   bool // somebody is starting more
+	err    error
+	more   chan struct{} // closed and made anew at each change
 }
 
-// rackOf returns the rack for a kind of birth. Those who come next have as many threads as are
+// kindOf returns the warmKind for a kind of launch. Those who come next have as many threads as are
 // wanted now: to change that stops the world. mu is held.
-func (w *warmth) rackOf(b birth) *rack {
+func (w *warmPool) kindOf(b launch) *warmKind {
 	if h := home(); h != w.home { // those who wait are in another domain, where nobody has a job for them
 		w.home = h
-		for _, r := range w.racks {
+		for _, r := range w.kinds {
 			r.want = 0
 			r.clear()
 		}
 	}
 	b.warm, b.title = true, titlePrefix+"warm"
 	kind := fmt.Sprintf("%x %s", w.home, b.kind())
-	r := w.racks[kind]
+	r := w.kinds[kind]
 	if r == nil {
-		r = &rack{birth: b, more: make(chan struct{})}
-		w.racks[kind] = r
+		r = &warmKind{launch: b, more: make(chan struct{})}
+		w.kinds[kind] = r
 	}
-	r.birth.threads = b.threads
+	r.launch.threads = b.threads
 	return r
 }
 
-func (r *rack) changed() {
+func (r *warmKind) changed() {
 	close(r.more)
 	r.more = make(chan struct{})
 }
 
 // keep sets how many shall wait, and waits until they do.
-func (w *warmth) keep(ctx context.Context, b birth, n int) error {
+func (w *warmPool) keep(ctx context.Context, b launch, n int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.rackOf(b)
+	r := w.kindOf(b)
 	r.want = n
 	r.clear()
 	w.fill(r)
@@ -108,10 +108,10 @@ func (w *warmth) keep(ctx context.Context, b birth, n int) error {
 const refillDelay = time.Millisecond
 
 // take returns a process that waits, nil if there is none. Refill is for when it has its job.
-func (w *warmth) take(b birth) *child {
+func (w *warmPool) take(b launch) *child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.rackOf(b)
+	r := w.kindOf(b)
 	for len(r.ready) > 0 {
 		c := r.ready[0]
 		r.ready = r.ready[1:]
@@ -124,21 +124,21 @@ func (w *warmth) take(b birth) *child {
 }
 
 // refill has another process started in the place of one that was taken.
-func (w *warmth) refill(b birth) {
+func (w *warmPool) refill(b launch) {
 	time.AfterFunc(refillDelay, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.closed {
 			return
 		}
-		r := w.rackOf(b)
+		r := w.kindOf(b)
 		r.want = max(r.want, 1)
 		w.fill(r)
 	})
 }
 
 // fill starts what is missing, one after the other, unless somebody does already. mu is held.
-func (w *warmth) fill(r *rack) {
+func (w *warmPool) fill(r *warmKind) {
 	if r.busy || w.closed || len(r.ready) >= r.want {
 		return
 	}
@@ -150,7 +150,7 @@ func (w *warmth) fill(r *rack) {
 }
 
 // add starts one process, unless there are enough, and reports whether it did.
-func (w *warmth) add(r *rack) bool {
+func (w *warmPool) add(r *warmKind) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || r.err != nil || len(r.ready) >= r.want {
@@ -158,7 +158,7 @@ func (w *warmth) add(r *rack) bool {
 		r.changed()
 		return false
 	}
-	b := r.birth
+	b := r.launch
 	w.mu.Unlock()
 	c, err := startWarm(b)
 	w.mu.Lock()
@@ -174,7 +174,7 @@ func (w *warmth) add(r *rack) bool {
 }
 
 // startWarm starts a process and returns when it waits for its job.
-func startWarm(b birth) (*child, error) {
+func startWarm(b launch) (*child, error) {
 	c, err := startChild(b)
 	if err != nil {
 		return nil, err
@@ -202,14 +202,14 @@ func (c *child) stillborn(err error) error {
 }
 
 // clear ends those that are too many. mu is held.
-func (r *rack) clear() {
+func (r *warmKind) clear() {
 	for len(r.ready) > r.want {
 		r.dismiss()
 	}
 }
 
 // dismiss ends one that waits. mu is held.
-func (r *rack) dismiss() {
+func (r *warmKind) dismiss() {
 	c := r.ready[len(r.ready)-1]
 	r.ready = r.ready[:len(r.ready)-1]
 	c.process.Kill()
@@ -217,11 +217,11 @@ func (r *rack) dismiss() {
 }
 
 // close ends them all. Those that are being started follow.
-func (w *warmth) close() {
+func (w *warmPool) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	for _, r := range w.racks {
+	for _, r := range w.kinds {
 		for len(r.ready) > 0 || r.busy {
 			if len(r.ready) > 0 {
 				r.dismiss()

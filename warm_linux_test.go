@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // kin returns the children of this process.

@@ -22,7 +22,7 @@ var self = adopt()
 
 // A worker is this process, seen from inside.
 type worker struct {
-	mark
+	workerEnv
 	control   *os.File
 	domain    [2]*os.File    // control and data
 	lifelines []*os.File     // of the ancestors, passed on to every descendant

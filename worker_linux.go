@@ -17,14 +17,14 @@ import (
 // hidden from everything that runs later, and from now on a panic of any goroutine and the death of
 // an ancestor are seen.
 func adopt() *worker {
-	value, ok := os.LookupEnv(markKey)
+	value, ok := os.LookupEnv(workerEnvKey)
 	if !ok {
 		return nil
 	}
-	os.Unsetenv(markKey)
+	os.Unsetenv(workerEnvKey)
 	m, err := parseMark(value)
 	if err == nil && !isSocket(fdControl) {
-		err = fmt.Errorf("shoal: %s is set, but descriptor %d is not a worker's; unset it", markKey, fdControl)
+		err = fmt.Errorf("shoal: %s is set, but descriptor %d is not a worker's; unset it", workerEnvKey, fdControl)
 	}
 	if err != nil {
 		fatal(err)
@@ -32,7 +32,7 @@ func adopt() *worker {
 	// What ps -e and top show would be "exe". Package initialisation runs on the main thread, whose
 	// name is the process's.
 	sys.SetThreadName(strings.TrimPrefix(os.Args[0], titlePrefix))
-	w := &worker{mark: m}
+	w := &worker{workerEnv: m}
 	for fd := fdControl; fd < fdLifelines+m.lifelines; fd++ {
 		syscall.CloseOnExec(fd)
 	}
@@ -65,7 +65,7 @@ func isSocket(fd int) bool {
 // watchOver starts the thread that ends this process when an ancestor has died, whatever else it is
 // doing.
 func (w *worker) watchOver() {
-	fds := make([]int, w.mark.lifelines)
+	fds := make([]int, w.workerEnv.lifelines)
 	for i := range fds {
 		fds[i] = fdLifelines + i
 		w.lifelines = append(w.lifelines, os.NewFile(uintptr(fds[i]), "lifeline"))

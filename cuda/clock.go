@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // Note [An event that travels] Who sends memory does not wait until its device has written it.

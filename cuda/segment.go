@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // Note [Who keeps a segment] The memory of a device lives as long as a descriptor, an import or a

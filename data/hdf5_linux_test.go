@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/hdf5"
+	"github.com/shoal-mp/shoal/encoding/hdf5"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

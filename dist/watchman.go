@@ -7,8 +7,8 @@ import (
 	"slices"
 	"weak"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A census is what the watchman looks at to find out whether anything has changed: quick to take,

@@ -7,7 +7,7 @@ package ipc_test
 import (
 	"testing"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 func TestAPutAndAGetAllocateOnlyTheValue(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -89,7 +89,7 @@ func parked() (n int) {
 	all := make([]byte, 1<<20)
 	for _, g := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {
 		if state, frames, _ := strings.Cut(g, "\n"); strings.Contains(state, "[select") &&
-			strings.Contains(frames, "shm.(*lot).wait(") {
+			strings.Contains(frames, "shm.(*waitQueue).wait(") {
 			n++
 		}
 	}

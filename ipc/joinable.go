@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 
@@ -143,7 +143,7 @@ func (j *JoinableQueue[T]) done(ctx context.Context) (done bool, err error) {
 	err = j.permits(ctx, "join", func(s shm.Semaphore) error {
 		n, err := s.Permits()
 		if done = err == nil && j.idle(n); done {
-			err = s.Mourn()
+			err = s.TakeDeath()
 		}
 		return err
 	})

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // An edition is a value of which it can be seen whether it is of one piece: its blocks and its text

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // first tries to be the one that creates.

@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 func collect() { runtime.GC() }

@@ -1,7 +1,7 @@
 package ipc
 
 import (
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 func values(l *ipc.ShareableList) (all []any) {

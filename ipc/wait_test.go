@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 var leave = shoal.Register("leave", func(_ context.Context, _ int, fail bool) error {

@@ -3,7 +3,7 @@ package manager
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // A beacon tells when the last holder of its token is gone, in whatever process or message, and

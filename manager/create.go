@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // create makes the object that the first argument names and returns a proxy of it. The other

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/manager"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A recorder is a stream that keeps what is written to it. A closed proxy is released on the side,

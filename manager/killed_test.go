@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/manager"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A debtor changes values in a transaction, or holds objects, and says so. Then it waits for its

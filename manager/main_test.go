@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/manager"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 func TestMain(m *testing.M) { shoal.TestMain(m) }

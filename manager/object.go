@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // An object is a value in the server.

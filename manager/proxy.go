@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A server keeps the objects. Everything that it shares with clients are rings: one where they say

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/link"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 	"github.com/shoal-mp/shoal/wire"
 )
 

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/internal/regular"
-	"github.com/shoal-mp/shoal/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/pt"
 )
 
 // LoadFile moves m to a device, or to the host if that is nil, and copies the tensors of a file

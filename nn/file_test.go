@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/nn"
-	"github.com/shoal-mp/shoal/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/pt"
 )
 
-// theirs is the network of torch/pt/testdata/record.py.
+// theirs is the network of encoding/pt/testdata/record.py.
 type theirs struct {
 	FC   *nn.Linear
 	BN   *nn.BatchNorm2d
@@ -46,7 +46,7 @@ func sameState(t *testing.T, got, want nn.Module) {
 // Whole modules of two PyTorchs, in both formats of torch.save, are loaded by the same call.
 func TestLoadFileReadsWhatTorchSaved(t *testing.T) {
 	for _, name := range []string{"model-1.13", "model-2.15", "legacymodel-1.13", "legacymodel-2.15"} {
-		path := "../torch/pt/testdata/" + name + ".pt"
+		path := "../encoding/pt/testdata/" + name + ".pt"
 		v, err := pt.Load(path, pt.Options{})
 		check(t, err)
 		want, err := pt.StateDict(v)

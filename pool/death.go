@@ -62,7 +62,7 @@ func (m *member) timeout(t *task) {
 }
 
 // bury takes leave of a worker that has ended, and starts its successor.
-func (m *member) bury() {
+func (m *member) remove() {
 	p := m.p
 	err := m.process.Wait(context.Background())
 	m.group.Close()

@@ -104,7 +104,7 @@ func (m *member) attend() {
 		}
 		m.answered([]reply{r})
 	}
-	m.bury()
+	m.remove()
 }
 
 // answered ends the tasks of the replies, which are in the order of the calls.

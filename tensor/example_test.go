@@ -3,7 +3,7 @@ package tensor_test
 import (
 	"fmt"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 	"weak"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A storage is the memory of one or more tensors: Go heap at first, or a block of shared memory. To

@@ -7,8 +7,8 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/internal/value"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 	"github.com/shoal-mp/shoal/wire"
 )

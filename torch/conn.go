@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // A Conn is a connection to a Python process: a multiprocessing.connection.Connection. Its methods

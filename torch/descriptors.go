@@ -7,8 +7,8 @@ import (
 	"syscall"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // connection makes a connection of rebuild_connection(descriptor, readable, writable).

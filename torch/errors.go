@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // What may go wrong. Test for them with errors.Is.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // Note [What a process leaves] What Python sends is in the memory of its process until it is

@@ -3,8 +3,8 @@ package torch
 import (
 	"fmt"
 
+	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/pt"
 )
 
 // LoadOptions says how to load a file; the zero value copies all tensors to the heap.

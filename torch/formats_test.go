@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal/hdf5"
-	"github.com/shoal-mp/shoal/msgpack"
-	"github.com/shoal-mp/shoal/npy"
-	"github.com/shoal-mp/shoal/safetensors"
+	"github.com/shoal-mp/shoal/encoding/hdf5"
+	"github.com/shoal-mp/shoal/encoding/msgpack"
+	"github.com/shoal-mp/shoal/encoding/npy"
+	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

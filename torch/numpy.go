@@ -1,8 +1,8 @@
 package torch
 
 import (
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // TensorOf returns a tensor with a copy of the elements of a numpy array, on the heap.

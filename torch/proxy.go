@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // A Proxy stands for an object in a Python manager's server, which it keeps there until it is

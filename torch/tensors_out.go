@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // tensor writes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).

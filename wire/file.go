@@ -5,7 +5,7 @@ import (
 	"os"
 	"reflect"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 func init() {

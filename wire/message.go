@@ -3,7 +3,7 @@ package wire
 import (
 	"math"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // A Message is what crosses a process boundary: bytes, and the blocks that the bytes refer to by

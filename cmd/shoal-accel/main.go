@@ -8,11 +8,11 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/bench"
-	cudabench "github.com/shoal-mp/shoal/bench/cuda"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/cmd/internal/subcommand"
 	"github.com/shoal-mp/shoal/cuda"
+	"github.com/shoal-mp/shoal/internal/bench"
+	cudabench "github.com/shoal-mp/shoal/internal/bench/cuda"
 )
 
 // commands are named and flagged as those of shoal, which hands its arguments over as they are.

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 func TestMain(m *testing.M) { shoal.TestMain(m) }

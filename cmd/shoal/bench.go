@@ -6,7 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/shoal-mp/shoal/bench"
+	"github.com/shoal-mp/shoal/internal/bench"
 )
 
 // benchCommand is shoal bench.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/data"
-	"github.com/shoal-mp/shoal/npy"
+	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

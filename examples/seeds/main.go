@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/nn"
-	"github.com/shoal-mp/shoal/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

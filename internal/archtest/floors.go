@@ -8,17 +8,18 @@ import (
 // floors is the house from the ground up: floors[n] lists what lives on floor n. "a/*" is
 // everything below a, and "." is the root package.
 var floors = [...][]string{
-	0: {"internal/*", "shm/internal/model"},
-	1: {"shm"},
+	0: {"internal/*", "internal/shm/model"},
+	1: {"internal/shm"},
 	2: {"wire"},
 	3: {"tensor"},
-	4: {"autograd", "safetensors", "npy", "msgpack", "hdf5", "ipc", ".", "cuda", "internal/devicetest",
-		"torch/internal/value", "internal/tree"},
-	5:  {"optim", "pool", "manager", "torch/pt"},
-	6:  {"data", "data/*", "nn", "manager/*"},
-	7:  {"torch", "torch/internal/vision", "dist", "data/jsonl", "data/parquet", "data/tokens"},
-	8:  {"examples", "examples/*", "bench", "bench/*", "internal/crashtest", "internal/pictures", "scripts/*"},
-	9:  {"bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
+	4: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
+		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
+	5: {"optim", "pool", "manager", "encoding/pt"},
+	6: {"data", "data/*", "nn", "manager/*"},
+	7: {"torch", "torch/internal/vision", "dist", "data/jsonl", "data/parquet", "data/tokens"},
+	8: {"examples", "examples/*", "internal/bench", "internal/crashtest", "internal/pictures",
+		"scripts/*"},
+	9:  {"internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
 	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
 	11: {"cmd/internal/subcommand"},
 	12: {"cmd/*"},
@@ -30,7 +31,7 @@ var (
 	mayLoadCode   = []string{"internal/dl"}
 	mayBeDynamic  = []string{"internal/dl", "internal/cudriver", "internal/cublas", "cuda"} // of the floors up to core
 	mustBeStatic  = []string{"cmd/shoal"}                                                   // of the floors above
-	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "shm", "tensor",
+	mayBeUnsafe   = []string{"internal/sys", "internal/cudriver", "internal/cublas", "internal/shm", "tensor",
 		"internal/kernel", "cuda"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 )

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A trial is one death, or two: of who plays the scenario, and of who reaps that one.

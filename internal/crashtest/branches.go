@@ -15,7 +15,7 @@ import (
 var reaperBranches = []string{
 	"budget add", "budget sub", "writing", "published", "commit done", "commit undo", "shrink",
 	"put published", "put undone",
-	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "bury",
+	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "release dead",
 	"lost hints", "relief", "ring all",
 	"cell waiter bits", "grant",
 }

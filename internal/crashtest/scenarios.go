@@ -8,7 +8,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // A scenario is something that a process does with a domain: the victim's part, which it can die in

@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A storm is many workers under mixed load, killed at random moments by the root of their domain,
@@ -185,7 +185,7 @@ func (s *storm) messages() int {
 
 // judge takes everything back and compares.
 func (s *storm) judge(kills int, took time.Duration) error {
-	left := s.bury()
+	left := s.awaitRelease()
 	for _, r := range s.rings {
 		var m shm.Message
 		for r.TryGet(&m) == nil {
@@ -243,13 +243,13 @@ func (s *storm) warmUp() (int, error) {
 		return 0, err
 	}
 	s.kill(w)
-	s.bury()
+	s.awaitRelease()
 	time.Sleep(10 * time.Millisecond)
 	return sys.OpenFiles(os.Getpid())
 }
 
 // bury waits until every worker's slot is free and returns how many are not.
-func (s *storm) bury() (left int) {
+func (s *storm) awaitRelease() (left int) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		s.d.Reap()
 		left = 0

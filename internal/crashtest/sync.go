@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // syncs makes things to synchronise by, which the bench holds until the round is over.
@@ -359,7 +359,7 @@ var syncScenarios = map[string]*scenario{
 		prep: opensSyncs(shm.FormSemaphore),
 		act: func(v *victim) error {
 			_, err := v.semaphore(0).Permits()
-			return errors.Join(err, wants(v.semaphore(0).Mourn(), shm.ErrOwnerDied), v.semaphore(0).Mourn())
+			return errors.Join(err, wants(v.semaphore(0).TakeDeath(), shm.ErrOwnerDied), v.semaphore(0).TakeDeath())
 		},
 		after: counted,
 	},

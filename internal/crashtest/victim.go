@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A victim plays a scenario in a process of its own until it dies.

@@ -11,7 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // workerSpec starts a worker of a storm.

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 const (

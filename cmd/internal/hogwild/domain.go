@@ -3,7 +3,7 @@ package hogwild
 import (
 	"os"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // leakVariable makes the root forget one block on purpose, so that anybody can see that a leak is

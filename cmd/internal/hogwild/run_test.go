@@ -12,8 +12,8 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
-	"github.com/shoal-mp/shoal/safetensors"
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/encoding/safetensors"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
 

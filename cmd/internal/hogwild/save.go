@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/nn"
-	"github.com/shoal-mp/shoal/safetensors"
 )
 
 // save writes the network to path. If that does not work, it goes to a new file among the temporary

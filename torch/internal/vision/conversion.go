@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // divided is the arithmetic of the first generation.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/internal/value"
 )
 
 // fields reads the attributes of an object. The first error stays, so that it is asked for once, at

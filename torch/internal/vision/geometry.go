@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // filters are torchvision's InterpolationModes. Of images of Pillow both nearest ones are Pillow's.

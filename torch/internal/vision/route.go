@@ -2,7 +2,7 @@ package vision
 
 import (
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // A stage is what an image is between two transforms.

@@ -2,7 +2,7 @@ package vision
 
 import (
 	"github.com/shoal-mp/shoal/internal/pickle"
-	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // targets returns what the target_transform makes of classes. Whatever it is, it is done once for

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoal-mp/shoal/torch/internal/value"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
 // A builder appends what a transform does to a route.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/shoal-mp/shoal/shm"
+	"github.com/shoal-mp/shoal/internal/shm"
 )
 
 // A Census is the machine and the Shoal programs on it, over some time.

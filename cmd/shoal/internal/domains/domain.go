@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 // A Domain is a Shoal program that runs, of this user. Sizes are in bytes.

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/internal/room"
-	"github.com/shoal-mp/shoal/safetensors"
 )
 
 // untilDone does what may take long, but no longer than until the context ends; then there is

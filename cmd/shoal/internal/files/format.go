@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoal-mp/shoal/hdf5"
-	"github.com/shoal-mp/shoal/msgpack"
-	"github.com/shoal-mp/shoal/npy"
-	"github.com/shoal-mp/shoal/safetensors"
+	"github.com/shoal-mp/shoal/encoding/hdf5"
+	"github.com/shoal-mp/shoal/encoding/msgpack"
+	"github.com/shoal-mp/shoal/encoding/npy"
+	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/pt"
 )
 
 // What may be wrong with arguments. Test for them with errors.Is.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoal-mp/shoal/hdf5"
+	"github.com/shoal-mp/shoal/encoding/hdf5"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/internal/zipfile"
 )

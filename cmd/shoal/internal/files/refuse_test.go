@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding/msgpack"
+	"github.com/shoal-mp/shoal/encoding/npy"
+	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/internal/room"
-	"github.com/shoal-mp/shoal/msgpack"
-	"github.com/shoal-mp/shoal/npy"
-	"github.com/shoal-mp/shoal/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/torch/pt"
 )
 
 // convertIn converts from one file of a folder to another, and returns what was said.
@@ -71,7 +71,7 @@ func TestWhatIsLeftBehindIsListedAndStrictRefusesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := os.ReadFile("../../../../torch/pt/testdata/model-2.15.pt")
+	module, err := os.ReadFile("../../../../encoding/pt/testdata/model-2.15.pt")
 	if err != nil {
 		t.Fatal(err)
 	}

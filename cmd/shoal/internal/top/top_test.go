@@ -14,8 +14,8 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
+	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/shm"
 )
 
 func TestMain(m *testing.M) { shoal.TestMain(m) }

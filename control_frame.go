@@ -1,0 +1,91 @@
+package shoal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// Frames on the control socket between a process and one that it started. PROTOCOL.md, section
+// Spawn, has the picture:
+//
+//	0  length of the body, 4 bytes, little endian
+//	4  kind, 1 byte
+//	5  body, MessagePack
+const frameHeader = 5
+
+type frameKind byte
+
+const (
+	frameJob    frameKind = 1 // to the worker: what to run
+	frameCancel frameKind = 2 // to the worker: stop, and why
+	frameReady  frameKind = 3 // from the worker: the argument is decoded, its blocks are held
+	frameDone   frameKind = 4 // from the worker: the outcome
+)
+
+// maxFrame bounds what a reader believes: an argument's default limit and some more.
+const maxFrame = 96 << 20
+
+func appendFrame(b []byte, kind frameKind, body []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(body)))
+	b = append(b, byte(kind))
+	return append(b, body...)
+}
+
+// parseHeader returns the kind and the length of the body.
+func parseHeader(h []byte) (frameKind, int, error) {
+	n := binary.LittleEndian.Uint32(h)
+	if n > maxFrame {
+		return 0, 0, fmt.Errorf("shoal: control frame of %d bytes, at most %d are possible", n, maxFrame)
+	}
+	return frameKind(h[4]), int(n), nil
+}
+
+// readFrame blocks until one frame has come.
+func readFrame(r io.Reader) (frameKind, []byte, error) {
+	var h [frameHeader]byte
+	if _, err := io.ReadFull(r, h[:]); err != nil {
+		return 0, nil, err
+	}
+	kind, n, err := parseHeader(h[:])
+	if err != nil {
+		return 0, nil, err
+	}
+	body := make([]byte, n)
+	_, err = io.ReadFull(r, body)
+	return kind, body, err
+}
+
+// frames cuts a stream that arrives piecemeal.
+type controlFrames struct {
+	part []byte
+	each func(kind frameKind, body []byte)
+	err  error // after it everything is swallowed, so that the writer does not block
+}
+
+func (f *controlFrames) Write(p []byte) (int, error) {
+	if f.err == nil {
+		f.part = append(f.part, p...)
+		for f.next() {
+		}
+	}
+	return len(p), nil
+}
+
+// next hands one whole frame on and reports whether there was one.
+func (f *controlFrames) next() bool {
+	if len(f.part) < frameHeader {
+		return false
+	}
+	kind, n, err := parseHeader(f.part)
+	if err != nil {
+		f.err, f.part = err, nil
+		return false
+	}
+	if len(f.part) < frameHeader+n {
+		return false
+	}
+	f.each(kind, f.part[frameHeader:frameHeader+n])
+	f.part = f.part[frameHeader+n:]
+	return true
+}

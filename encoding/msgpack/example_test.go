@@ -1,0 +1,22 @@
+package msgpack_test
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/encoding/msgpack"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func Example() {
+	b, err := msgpack.Marshal(map[string]any{"step": 3, "x": tensor.Ones(tensor.Float32, 2)})
+	if err != nil {
+		panic(err)
+	}
+	v, err := msgpack.Unmarshal(b)
+	if err != nil {
+		panic(err)
+	}
+	state := v.(map[string]any)
+	fmt.Println(state["step"], state["x"])
+	// Output: 3 tensor([1., 1.])
+}

@@ -1,0 +1,32 @@
+package pt_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "pt")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "model.pt")
+	if err := pt.Save(path, map[string]*tensor.Tensor{"weight": tensor.Ones(tensor.Float32, 2)}); err != nil {
+		panic(err)
+	}
+	v, err := pt.Load(path, pt.Options{}) // what torch.save wrote, too
+	if err != nil {
+		panic(err)
+	}
+	state, err := pt.StateDict(v)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(state["weight"])
+	// Output: tensor([1., 1.])
+}

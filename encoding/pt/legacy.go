@@ -1,0 +1,159 @@
+package pt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A legacy file is what PyTorch wrote from 0.1.10 to 1.5: the pickles of a magic number, a version,
+// the machine, the value and the list of its storages; then each storage, as its number of elements
+// and these.
+type legacy struct {
+	from   io.ReaderAt
+	read   func(t *tensor.Tensor, at int64) error // fills t
+	at     map[string]int64                       // where a storage's length is
+	places map[string]place
+	size   int64
+	tally  *room.Tally
+}
+
+const (
+	legacyMagic   = "119547037146038801333356" // 0x1950a86a20f9469cfc6c
+	legacyVersion = 1001
+)
+
+func loadLegacy(f *os.File, o Options) (any, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	l := &legacy{from: f, size: info.Size(), tally: o.tally(info.Size())}
+	l.read = func(t *tensor.Tensor, at int64) error { return tensor.ReadFileAt(t, f, at) }
+	tree, err := l.parse()
+	if err != nil {
+		return nil, err
+	}
+	return lift(tree, l, o)
+}
+
+// parse reads the value, and finds its storages.
+func (l *legacy) parse() (tree any, err error) {
+	l.at, l.places = map[string]int64{}, map[string]place{}
+	d := pickle.NewDecoder(io.NewSectionReader(l.from, 0, l.size), names, limits)
+	d.Persistent = legacyReference
+	if err := legacyHead(d); err != nil {
+		return nil, err
+	}
+	if tree, err = d.Decode(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if err := l.findPlaces(tree); err != nil {
+		return nil, err
+	}
+	keys, err := d.Decode()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return tree, l.findStorages(keys, d.Offset())
+}
+
+// legacyHead reads the pickles before the value.
+func legacyHead(d *pickle.Decoder) error {
+	var head [3]any
+	for i := range head {
+		v, err := d.Decode()
+		if err != nil {
+			return malformed("it is neither a zip file nor a pickle of torch.save: %v", err)
+		}
+		head[i] = v
+		if magic, _ := new(big.Int).SetString(legacyMagic, 10); i == 0 {
+			if n, ok := v.(*big.Int); !ok || n.Cmp(magic) != 0 {
+				return malformed("it is neither a zip file nor a pickle of torch.save (for a pickle of other things see torch.Unmarshal)")
+			}
+		}
+	}
+	system, _ := head[2].(*value.Dict)
+	little, _ := system.Get("little_endian")
+	switch {
+	case head[1] != int64(legacyVersion):
+		return malformed("version %v of the legacy format", head[1])
+	case little != true:
+		return fmt.Errorf("%w: a legacy file of a big-endian machine", ErrUnsupported)
+	}
+	return nil
+}
+
+// legacyReference stands for a storage, or for the class of a module, whose source in the file is
+// passed over.
+func legacyReference(id any) (any, error) {
+	parts, _ := id.(value.Tuple)
+	if len(parts) > 1 && parts[0] == "module" {
+		class, ok := parts[1].(value.Global)
+		if !ok {
+			return nil, malformed("the class of a module is %T", parts[1])
+		}
+		return class, nil
+	}
+	return &pickle.Persistent{ID: id}, nil
+}
+
+// findPlaces looks for the storages that the value uses.
+func (l *legacy) findPlaces(tree any) error {
+	for p := range pickle.Each[*pickle.Persistent](tree) {
+		at, err := parsePlace(p)
+		if err != nil {
+			return err
+		}
+		l.places[at.key] = at
+	}
+	return nil
+}
+
+// findStorages computes where each storage is, from the first one on.
+func (l *legacy) findStorages(keys any, at int64) error {
+	list, ok := keys.(*pickle.List)
+	if !ok {
+		return malformed("the list of storages is %T", keys)
+	}
+	for _, k := range list.Items {
+		key, _ := k.(string)
+		p, known := l.places[key]
+		if _, twice := l.at[key]; !known || twice {
+			return malformed("storage %v is not used, or comes twice", k)
+		}
+		l.at[key] = at
+		at += 8 + p.elements*int64(p.dtype.Size())
+		if at > l.size {
+			return malformed("storage %q ends at %d of %d bytes: the file is cut short", key, at, l.size)
+		}
+	}
+	return nil
+}
+
+func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor, error) {
+	at, ok := l.at[key]
+	if !ok {
+		return nil, malformed("it has no storage %q", key)
+	}
+	var length [8]byte
+	if _, err := l.from.ReadAt(length[:], at); err != nil {
+		return nil, err
+	}
+	p := l.places[key]
+	if n := binary.LittleEndian.Uint64(length[:]); n != uint64(p.elements) || size != p.elements*int64(p.dtype.Size()) {
+		return nil, malformed("storage %q has %d elements, not %d", key, n, p.elements)
+	}
+	if err := l.tally.Add(size); err != nil {
+		return nil, err
+	}
+	t := tensor.Empty(tensor.Uint8, int(size))
+	return t, l.read(t, at+8)
+}

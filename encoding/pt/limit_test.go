@@ -1,0 +1,42 @@
+package pt_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// A file gets no more memory than Options.MaxBytes, of all its storages together, in each of its
+// forms.
+func TestRegression_S4_2_AFileOfTorchHasALimit(t *testing.T) {
+	const size = 1 << 20
+	path := filepath.Join(t.TempDir(), "two.pt")
+	x := tensor.Ones(tensor.Uint8, size)
+	if err := pt.Save(path, map[string]*tensor.Tensor{"a": x, "b": x.Clone(), "also a": x}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path string
+		o    pt.Options
+		want error
+	}{
+		"read":                 {path, pt.Options{MaxBytes: 2*size - 1}, pt.ErrLimit},
+		"mapped":               {path, pt.Options{MaxBytes: 2*size - 1, Mmap: true}, pt.ErrLimit},
+		"read within it":       {path, pt.Options{MaxBytes: 2 * size}, nil},
+		"mapped within it":     {path, pt.Options{MaxBytes: 2 * size, Mmap: true}, nil},
+		"legacy":               {"testdata/legacy-1.13.pt", pt.Options{MaxBytes: 1}, pt.ErrLimit},
+		"legacy, by default":   {"testdata/legacy-1.13.pt", pt.Options{}, nil},
+		"legacy, asked to map": {"testdata/legacy-1.13.pt", pt.Options{MaxBytes: 1, Mmap: true}, pt.ErrLimit},
+	} {
+		_, err := pt.Load(c.path, c.o)
+		var file *pt.FileError
+		if !errors.Is(err, c.want) || err != nil &&
+			(!errors.As(err, &file) || !strings.Contains(err.Error(), "Options.MaxBytes")) {
+			t.Errorf("%s: %v, not %v", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package pt
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/internal/regular"
+	"github.com/shoal-mp/shoal/internal/room"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// Options says how to load. The zero value copies all tensors to the heap.
+type Options struct {
+	// MapLocation says where a storage goes that was saved from a device such as "cuda:0", as
+	// torch.load's map_location does; [To] and [Map] return one. Where it is nil, or returns
+	// nothing, storages go where they were. All must go to "cpu", or to a device that
+	// tensor.ParseDevice finds; what was mapped is copied there.
+	MapLocation func(location string) string
+	// Mmap maps the file instead of reading it. Tensors are then pages of the file, read when they
+	// are touched and copied when they are written to; checksums are not compared. A legacy file,
+	// one of the other byte order, and a storage that is not aligned are read all the same.
+	Mmap bool
+	// MaxBytes is how many bytes of elements the file may ask for, mapped or read. 0 stands for
+	// what it has, and for what is read no more than this process may take without somebody being
+	// killed; up to 64 MiB are always given.
+	MaxBytes int64
+}
+
+// tally bounds what the storages of a file of so many bytes take together.
+func (o Options) tally(size int64) *room.Tally {
+	return &room.Tally{Most: o.MaxBytes, Fills: size,
+		Remedy: "raise Options.MaxBytes if that is meant, or map it (Options.Mmap)"}
+}
+
+// To is torch.load's map_location="cpu": every storage goes to one device.
+func To(device string) func(string) string { return func(string) string { return device } }
+
+// Map is torch.load's map_location={"cuda:1": "cuda:0"}: storages that were at a place which is not
+// in the map go where they were.
+func Map(devices map[string]string) func(string) string {
+	return func(location string) string { return devices[location] }
+}
+
+type (
+	// A Record is an object of a class that only Python knows, as data.
+	Record = value.Record
+	// A PackedSequence is torch.nn.utils.rnn's: sequences of different lengths, sorted by length,
+	// step by step.
+	PackedSequence = value.PackedSequence
+)
+
+// container is a kind of file in which storages are found by key.
+type container interface {
+	// storage returns a tensor on the storage, whose size in bytes and dtype its users say.
+	storage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error)
+}
+
+// A loader makes the values of one file.
+type loader struct {
+	value.Lifter
+	opts  Options
+	from  container
+	holds map[string]held // of storages
+	made  []*tensor.Tensor
+}
+
+// A held storage.
+type held struct {
+	*tensor.Tensor
+	dtype tensor.DType // as which it was read
+}
+
+// Load reads a file of torch.save: a zip file, or one of PyTorch before 1.6. What comes is what
+// Conn.Recv of package torch lists: nil, bool, int64, float64, string, []any, *Dict,
+// *tensor.Tensor, *autograd.Param and so on, a *Record for each object of another class, a Module
+// too. Views of one storage are views of one storage. The caller closes what was mapped.
+//
+// The error is a *[FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit or what
+// reading says.
+func Load(path string, o Options) (any, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, &FileError{path, err}
+	}
+	var v any
+	guarded := tensor.Guard(func() { v, err = load(f, o) })
+	if err = errors.Join(err, guarded); err != nil {
+		return nil, &FileError{path, err}
+	}
+	return v, nil
+}
+
+// load reads f, which it closes.
+func load(f *os.File, o Options) (v any, err error) {
+	var start [4]byte
+	if _, err := f.ReadAt(start[:], 0); err != nil {
+		return nil, errors.Join(malformed("it has less than four bytes"), f.Close())
+	}
+	if string(start[:]) != "PK\x03\x04" {
+		defer f.Close()
+		return loadLegacy(f, o)
+	}
+	z, err := openArchive(f, o)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	defer z.Close()
+	return z.load(o)
+}
+
+// lift makes the value of a tree, whose storages are in from.
+func lift(tree any, from container, o Options) (any, error) {
+	l := &loader{opts: o, from: from, holds: map[string]held{}}
+	l.Lifter = value.Lifter{Object: l.object, Outside: l.bare}
+	v, err := l.Lift(tree)
+	for h := range maps.Values(l.holds) {
+		h.Close()
+	}
+	if err == nil {
+		return v, nil
+	}
+	for _, t := range l.made {
+		t.Close()
+	}
+	if errors.Is(err, value.ErrProtocol) { // of a message, as far as package value knows
+		err = fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return nil, err
+}
+
+// names lets every name be in a file: nothing runs. Only plain values have constructors.
+func names(g value.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
+
+// limits are for what is in a file beside its storages.
+var limits = pickle.Limits{Bytes: 256 << 20}

@@ -1,0 +1,159 @@
+package pt
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// The calls that make tensors in files.
+const (
+	rebuildOld            = "torch._utils._rebuild_tensor"
+	rebuildTensor         = "torch._utils._rebuild_tensor_v2"
+	rebuildOther          = "torch._utils._rebuild_tensor_v3" // of dtypes without a storage class
+	rebuildParameter      = "torch._utils._rebuild_parameter"
+	rebuildParameterState = "torch._utils._rebuild_parameter_with_state"
+	rebuildFrom           = "torch._tensor._rebuild_from_type_v2"
+)
+
+// noForm are calls that make tensors of which there are none here.
+var noForm = map[string]string{
+	"torch._utils._rebuild_sparse_tensor":                         "a sparse tensor; save its indices and values",
+	"torch._utils._rebuild_sparse_csr_tensor":                     "a sparse tensor; save its indices and values",
+	"torch._utils._rebuild_nested_tensor":                         "a nested tensor; save its parts",
+	"torch._utils._rebuild_qtensor":                               "a quantized tensor; save its int_repr()",
+	"torch._utils._rebuild_meta_tensor_no_storage":                "a meta tensor, which has no elements",
+	"torch._utils._rebuild_wrapper_subclass":                      "a subclass of Tensor; save it .as_subclass(torch.Tensor)",
+	"torch._utils._rebuild_device_tensor_from_numpy":              "a tensor of a device that only its library reads; save its .cpu()",
+	"torch._utils._rebuild_device_tensor_from_cpu_tensor":         "a tensor of a device that only its library reads; save its .cpu()",
+	"torch.jit._pickle.build_intlist":                             "a TorchScript program; save its state_dict()",
+	"torch.distributed._shard.sharded_tensor.api.ShardedTensor":   "a part of a distributed tensor",
+	"torch.distributed.tensor.DTensor":                            "a part of a distributed tensor",
+	"torch.fx.graph_module.reduce_graph_module":                   "a graph module, whose code is in the file; save its state_dict()",
+	"torch.fx._lazy_graph_module._deserialize_lazy_graph_module":  "a graph module, whose code is in the file; save its state_dict()",
+	"torch.nn.modules.lazy.LazyModuleMixin._rebuild_uninitialize": "a lazy module; run it once before it is saved",
+}
+
+// object makes what a call would have made: a tensor, a parameter, or a record.
+func (l *loader) object(o *pickle.Object) (any, error) {
+	if why, ok := noForm[o.Class.String()]; ok {
+		return nil, fmt.Errorf("%w: %s", ErrUnsupported, why)
+	}
+	switch o.Class.String() {
+	case rebuildOld, rebuildTensor, rebuildOther:
+		return l.tensor(o)
+	case rebuildParameter, rebuildParameterState:
+		return l.parameter(o)
+	case rebuildFrom:
+		return l.fromType(o)
+	case value.PackedClass.String():
+		return l.Packed(o)
+	}
+	if in, ok := l.from.(*pickled); ok {
+		return l.inside(in, o)
+	}
+	return l.Record(o)
+}
+
+// reference is the storage of a tensor: where it is, or what has it inside.
+func (l *loader) reference(o *pickle.Object) (*pickle.Persistent, error) {
+	if in, ok := l.from.(*pickled); ok {
+		storage, err := value.Arg[*pickle.Object](o, 0)
+		if err != nil {
+			return nil, err
+		}
+		return in.reference(storage)
+	}
+	return value.Arg[*pickle.Persistent](o, 0)
+}
+
+// tensor makes a tensor of (storage, offset, size, stride[, requires_grad, hooks][, dtype][,
+// metadata]).
+func (l *loader) tensor(o *pickle.Object) (any, error) {
+	p, err := l.reference(o)
+	if err != nil {
+		return nil, err
+	}
+	offset, err := value.Arg[int64](o, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Args) < 4 {
+		return nil, malformed("%s of %d parts", o.Class, len(o.Args))
+	}
+	shape, err := value.Numbers(o.Args[2])
+	if err != nil {
+		return nil, err
+	}
+	strides, err := value.Numbers(o.Args[3])
+	if err != nil {
+		return nil, err
+	}
+	var said *tensor.DType
+	metadata := 6
+	if o.Class.String() == rebuildOther {
+		if len(o.Args) < 7 {
+			return nil, malformed("%s of %d parts", o.Class, len(o.Args))
+		}
+		dt, err := value.DTypeOf(o.Args[6])
+		if err != nil {
+			return nil, err
+		}
+		said, metadata = &dt, 7
+	}
+	if len(o.Args) > metadata {
+		if d, _ := o.Args[metadata].(*value.Dict); d.Len() > 0 {
+			return nil, fmt.Errorf(
+				"%w: a tensor that is conjugated or negated when it is read; save its .resolve_conj()", ErrUnsupported)
+		}
+	}
+	h, dt, err := l.hold(p, said)
+	if err != nil {
+		return nil, err
+	}
+	return l.view(h, dt, shape, strides, offset)
+}
+
+// parameter makes a parameter of (tensor, requires_grad, hooks[, state]).
+func (l *loader) parameter(o *pickle.Object) (any, error) {
+	data, err := value.Arg[*pickle.Object](o, 0)
+	if err != nil {
+		return nil, err
+	}
+	v, err := l.Lift(data)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := v.(*tensor.Tensor)
+	learned, both := o.Args[min(1, len(o.Args)-1)].(bool)
+	if !ok || !both {
+		return nil, malformed("a parameter of %T", v)
+	}
+	return &autograd.Param{T: t, Frozen: !learned}, nil
+}
+
+// fromType makes a tensor that has attributes, which are lost, of (call, class, arguments, state).
+func (l *loader) fromType(o *pickle.Object) (any, error) {
+	call, err := value.Arg[value.Global](o, 0)
+	if err != nil {
+		return nil, err
+	}
+	class, err := value.Arg[value.Global](o, 1)
+	if err != nil {
+		return nil, err
+	}
+	args, err := value.Arg[value.Tuple](o, 2)
+	if err != nil {
+		return nil, err
+	}
+	if class != value.Named("torch.Tensor") && class != value.Named("torch.nn.parameter.Parameter") {
+		return nil, fmt.Errorf("%w: a tensor of class %s", ErrUnsupported, class)
+	}
+	if call.String() == rebuildFrom {
+		return nil, malformed("%s of itself", rebuildFrom)
+	}
+	return l.object(&pickle.Object{Class: call, Args: args})
+}

@@ -1,0 +1,143 @@
+package pt
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/pickle"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// A saver makes the pickle of one file, and knows its storages.
+type saver struct {
+	value.Lowerer
+	storages map[*tensor.Storage]*origin
+	order    []*origin
+}
+
+// An origin is the part of a storage that is saved, in elements from lo to hi.
+type origin struct {
+	tensor *tensor.Tensor // one on it
+	lo, hi int
+	calls  []*pickle.Object // that make tensors on it
+	id     *pickle.Persistent
+}
+
+func newSaver() *saver {
+	s := &saver{storages: map[*tensor.Storage]*origin{}}
+	s.Lowerer.Own, s.Lowerer.NameOf = s.own, wire.TypeName
+	return s
+}
+
+// lower makes the tree of v, in which offsets are those in the parts that are saved.
+func (s *saver) lower(v any) (any, error) {
+	tree, err := s.Lower(v)
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range s.order {
+		class, size := o.class()
+		o.id.ID = value.Tuple{"storage", class, strconv.Itoa(i), tensor.Place{Device: o.tensor.Device()}.String(), size}
+		for _, call := range o.calls {
+			call.Args[1] = max(0, call.Args[1].(int)-o.lo)
+		}
+	}
+	return tree, nil
+}
+
+// class is PyTorch's class of a storage, and how large it is: in elements where the class has a
+// dtype, in bytes otherwise.
+func (o *origin) class() (class value.Global, size int) {
+	if name, ok := classOf(o.tensor.DType()); ok {
+		return value.Named("torch." + name), o.hi - o.lo
+	}
+	return value.Named(untyped), (o.hi - o.lo) * o.tensor.ElementSize()
+}
+
+// classOf is the name of the class of a dtype that has one.
+func classOf(dt tensor.DType) (name string, ok bool) {
+	for name, other := range value.StorageTypes {
+		if other == dt {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// bytes is what is saved, borrowed, or copied from a device.
+func (o *origin) bytes() (b []byte, err error) {
+	size := o.tensor.ElementSize()
+	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)
+	defer part.Close()
+	if m := part.DeviceMemory(); m != nil {
+		b = make([]byte, part.Nbytes())
+		return b, m.Read(b, part.Offset()*size)
+	}
+	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size], nil
+}
+
+// own writes tensors and parameters.
+func (s *saver) own(v any) (low any, ok bool, err error) {
+	switch v := v.(type) {
+	case *tensor.Tensor:
+		if v == nil {
+			return nil, true, nil
+		}
+		low, err = s.tensor(v)
+	case *autograd.Param:
+		low, err = s.tensor(v.T)
+		low = &pickle.Object{Class: value.Named(rebuildParameter),
+			Args: value.Tuple{low, !v.Frozen, &value.Dict{Ordered: true}}}
+	case *Record, *pickle.Object:
+		err = fmt.Errorf("%w: %T, which only Python can make; save its StateDict", ErrUnsupported, v)
+	default:
+		return nil, false, nil
+	}
+	return low, true, err
+}
+
+// tensor writes _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), or _v3
+// with the dtype after them.
+func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
+	o := s.storages[t.Storage()]
+	if o == nil {
+		o = &origin{tensor: t, id: new(pickle.Persistent)}
+		s.storages[t.Storage()] = o
+		s.order = append(s.order, o)
+	}
+	if o.tensor.DType() != t.DType() {
+		return nil, fmt.Errorf("%w: tensors of %v and of %v on one storage; clone one", ErrUnsupported,
+			o.tensor.DType(), t.DType())
+	}
+	offset := t.Offset()
+	if o.stretch(t); t.Numel() == 0 {
+		offset = 0 // it may begin anywhere, behind the storage, too
+	}
+	call := &pickle.Object{Class: value.Named(rebuildTensor),
+		Args: value.Tuple{o.id, offset, value.Sizes(t.Shape()), value.Sizes(t.Strides()), false,
+			&value.Dict{Ordered: true}}}
+	if _, ok := classOf(t.DType()); !ok {
+		call.Class = value.Named(rebuildOther)
+		call.Args = append(call.Args, value.Named("torch."+t.DType().String()))
+	}
+	o.calls = append(o.calls, call)
+	return call, nil
+}
+
+// stretch makes room for all elements of t.
+func (o *origin) stretch(t *tensor.Tensor) {
+	if t.Numel() == 0 {
+		return
+	}
+	last := t.Offset()
+	for i, n := range t.Shape() {
+		last += (n - 1) * t.Strides()[i]
+	}
+	if o.lo == o.hi {
+		o.lo, o.hi = t.Offset(), last+1
+	}
+	o.lo, o.hi = min(o.lo, t.Offset()), max(o.hi, last+1)
+}

@@ -1,0 +1,159 @@
+package pt
+
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// StateDict returns the tensors in a loaded value. Those of a module, which Load returns as a
+// *Record, are its parameters and persistent buffers under the names of its state_dict(); what is
+// in dicts, lists, tuples and other records is named by key, index and attribute, with dots
+// between, and a tensor alone "tensor". The tensors are those of v, not views to be closed. The
+// error wraps ErrFormat where two tensors would have one name, and where v is so tangled that it
+// would never end.
+func StateDict(v any) (map[string]*tensor.Tensor, error) {
+	s := stateDict{tensors: map[string]*tensor.Tensor{}, inside: map[any]bool{}}
+	if err := s.add("", v); err != nil {
+		return nil, err
+	}
+	return s.tensors, nil
+}
+
+// Rest names what a loaded value has besides the tensors that StateDict returns: numbers, text and
+// other values by their keys, requires_grad of parameters, buffers that do not persist, and the
+// classes of modules and other objects, which the file has only by name. The version numbers that
+// PyTorch keeps beside a state dict (_metadata) are not among them.
+func Rest(v any) []string {
+	s := stateDict{tensors: map[string]*tensor.Tensor{}, inside: map[any]bool{}}
+	if err := s.add("", v); err != nil {
+		return append(s.rest, err.Error())
+	}
+	return s.rest
+}
+
+type stateDict struct {
+	tensors map[string]*tensor.Tensor
+	rest    []string
+	modules int          // that are being walked
+	inside  map[any]bool // records that are being walked, since they may contain themselves
+	visits  int
+}
+
+// maxVisits bounds the walk of values that contain others many times.
+const maxVisits = 1 << 20
+
+func (s *stateDict) add(name string, v any) error {
+	if s.visits++; s.visits > maxVisits {
+		return malformed("more than %d values in one another", maxVisits)
+	}
+	switch v := v.(type) {
+	case *tensor.Tensor:
+		return s.put(name, v)
+	case *autograd.Param:
+		if !v.Frozen && s.modules == 0 {
+			s.leave("requires_grad of", name)
+		}
+		return s.put(name, v.T)
+	case *value.Dict:
+		s.leaveAttrs(name, v.Attrs)
+		for key, item := range v.All() {
+			if err := s.add(join(name, key), item); err != nil {
+				return err
+			}
+		}
+		return nil
+	case []any:
+		return s.items(name, v)
+	case value.Tuple:
+		return s.items(name, v)
+	case *Record:
+		if s.inside[v] {
+			return nil
+		}
+		s.inside[v] = true
+		defer delete(s.inside, v)
+		return s.record(name, v)
+	}
+	if v != nil || s.modules == 0 {
+		s.leave("value", name)
+	}
+	return nil
+}
+
+// leave notes what has no place among tensors.
+func (s *stateDict) leave(what, name string) {
+	if name == "" {
+		name = "at the top"
+	}
+	s.rest = append(s.rest, what+" "+name)
+}
+
+// leaveAttrs notes the attributes of a dict, but for the versions of a state dict.
+func (s *stateDict) leaveAttrs(name string, attrs any) {
+	d, _ := attrs.(*value.Dict)
+	for key := range d.All() {
+		if key != "_metadata" {
+			s.leave("attribute", join(name, key))
+		}
+	}
+}
+
+func (s *stateDict) items(name string, list []any) error {
+	for i, item := range list {
+		if err := s.add(join(name, i), item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record adds what a record has: of a module, only what belongs to its state_dict.
+func (s *stateDict) record(name string, r *Record) error {
+	attributes, _ := r.State.(*value.Dict)
+	_, isModule := attributes.Get("_parameters")
+	if s.modules == 0 {
+		s.leave("class "+r.Class.String()+" of", name)
+	}
+	if !isModule {
+		return s.add(name, r.State)
+	}
+	s.modules++
+	defer func() { s.modules-- }()
+	passing, _ := r.Attr("_non_persistent_buffers_set")
+	left, _ := passing.(*value.Set)
+	for _, kind := range []string{"_parameters", "_buffers", "_modules"} {
+		parts, _ := attributes.Get(kind)
+		named, _ := parts.(*value.Dict)
+		for key, item := range named.All() {
+			if kind == "_buffers" && left != nil && left.Has(key) {
+				s.leave("buffer", join(name, key))
+				continue
+			}
+			if err := s.add(join(name, key), item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *stateDict) put(name string, t *tensor.Tensor) error {
+	if name == "" {
+		name = "tensor"
+	}
+	if _, twice := s.tensors[name]; twice {
+		return malformed("two tensors are called %q", name)
+	}
+	s.tensors[name] = t
+	return nil
+}
+
+func join(name string, key any) string {
+	if name == "" {
+		return fmt.Sprint(key)
+	}
+	return fmt.Sprintf("%s.%v", name, key)
+}

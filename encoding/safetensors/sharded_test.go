@@ -1,0 +1,123 @@
+package safetensors_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/shoal-mp/shoal/encoding/safetensors"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+func TestAModelInSeveralFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.safetensors.index.json")
+	all := map[string]*tensor.Tensor{}
+	for i := range 5 {
+		all[fmt.Sprint("w", i)] = tensor.Full(tensor.Float32, float64(i), 10)
+	}
+	if err := safetensors.SaveSharded(path, 80, all, map[string]string{"format": "pt"}); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "model-0000?-of-00003.safetensors"))
+	if len(files) != 3 {
+		t.Errorf("files: %v", files)
+	}
+	s, err := safetensors.OpenSharded(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Tensors()
+	if err != nil || !slices.Equal(s.Names(), slices.Sorted(maps.Keys(all))) {
+		t.Fatalf("%v: %v", s.Names(), err)
+	}
+	m, err := s.Map("w3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Tensor("w9"); !errors.Is(err, safetensors.ErrName) {
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range all {
+		if !tensor.Equal(got[name], x) {
+			t.Errorf("%s is %v", name, got[name])
+		}
+	}
+	if m.Sum() != 30 { // after Close
+		t.Errorf("%v", m)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(files[1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := safetensors.OpenSharded(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+func TestHostileIndexes(t *testing.T) {
+	dir := t.TempDir()
+	if err := safetensors.Save(filepath.Join(dir, "a.safetensors"),
+		map[string]*tensor.Tensor{"x": tensor.New(tensor.Float32, 1)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "m.safetensors.index.json")
+	for name, text := range map[string]string{
+		"empty": "", "no object": "[]", "no map": "{}", "numbers": `{"weight_map":{"x":1}}`,
+		"a way out": `{"weight_map":{"x":"../a.safetensors"}}`,
+		"absolute":  `{"weight_map":{"x":"/etc/passwd"}}`,
+		"a folder":  `{"weight_map":{"x":"a/b.safetensors"}}`, "itself": `{"weight_map":{"x":""}}`,
+		"dot":       `{"weight_map":{"x":"."}}`,
+		"not there": `{"weight_map":{"y":"a.safetensors"}}`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var format *safetensors.FormatError
+		if s, err := safetensors.OpenSharded(path); !errors.As(err, &format) {
+			t.Errorf("%s: %v, %v", name, s, err)
+		}
+	}
+	if err := safetensors.SaveSharded(filepath.Join(dir, "m.json"), 1, nil, nil); !errors.Is(err, safetensors.ErrName) {
+		t.Errorf("an index of another name: %v", err)
+	}
+}
+
+func TestMappedTensorsAreTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	want := map[string]*tensor.Tensor{"a": tensor.Arange(tensor.Float32, 0, 1<<16, 1),
+		"b": tensor.Ones(tensor.BFloat16, 3), "c": tensor.Ones(tensor.Bool, 2)}
+	if err := safetensors.Save(path, want, nil); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, path)
+	for name, x := range want {
+		m, err := f.Map(name)
+		if err != nil || !tensor.Equal(m, x) || m.DType() != x.DType() {
+			t.Errorf("%s is %v: %v", name, m, err)
+		}
+	}
+	if _, err := f.Map("z"); !errors.Is(err, safetensors.ErrName) {
+		t.Errorf("%v", err)
+	}
+	a, err := f.Map("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 300); err != nil {
+		t.Fatal(err)
+	}
+	if err := tensor.Guard(func() { a.Sum() }); !errors.Is(err, tensor.ErrFile) {
+		t.Errorf("cut short: %v", err)
+	}
+}

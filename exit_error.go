@@ -1,0 +1,107 @@
+package shoal
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// An ending is what is known of a process that has ended besides its own words on the control
+// socket.
+type ending struct {
+	state  *os.ProcessState // nil if it could not be read
+	err    error            // why not
+	crash  string           // what the runtime wrote when it gave up
+	fatal  string           // its reason, if it was not a panic
+	stderr string
+}
+
+// exitError makes an error of an ending and the reply, or nil where all went well.
+func (c *child) exitError(e ending) error {
+	pe := &ProcessError{Func: c.owner.name, Rank: c.owner.rank, PID: c.pid(), Stderr: e.stderr, ExitCode: -1}
+	if e.state != nil {
+		pe.ExitCode, pe.Signal = e.state.ExitCode(), signalOf(e.state)
+	}
+	switch r := c.reply; {
+	case r.done && r.result.failed():
+		pe.Err, pe.Stack = r.result.err(), r.result.Stack
+	case e.crash != "":
+		var text string
+		text, pe.Stack = splitCrash(e.crash, e.fatal)
+		pe.Err = c.died(describe(text, ErrPanic))
+	case r.done && pe.ExitCode == 0:
+		return nil
+	default:
+		pe.Err = c.died(c.untimely(e, pe))
+	}
+	return pe
+}
+
+// died adds that a participant of the domain has gone without taking leave: what it held was
+// reaped.
+func (c *child) died(how error) error {
+	if !c.reply.member {
+		return how
+	}
+	return describe(how.Error(), how, &shm.PeerError{PID: c.pid(), Slot: c.reply.slot, Cause: how})
+}
+
+// untimely is the error of a process that ended without a word, or badly after it.
+func (c *child) untimely(e ending, pe *ProcessError) error {
+	if e.state == nil {
+		return describe(fmt.Sprintf("its end could not be read: %v", e.err), ErrExited, e.err)
+	}
+	how, kinds := e.state.String(), []error{ErrExited}
+	switch {
+	case c.reply.err != nil:
+		return describe(fmt.Sprintf("%s, after a malformed reply: %v", how, c.reply.err), ErrExited, c.reply.err)
+	case c.forced.Load() != nil:
+		how += ", because " + *c.forced.Load()
+	case pe.Signal == os.Kill:
+		var probable string
+		if pe.OOM, probable = oom().explain(); pe.OOM {
+			how, kinds = how+": "+probable, append(kinds, ErrOOM)
+		}
+	case pe.ExitCode == 66:
+		how += " (the race detector's)"
+	}
+	if c.reply.done {
+		how += ", after its function had returned"
+	} else if pe.ExitCode == 0 {
+		how += " before its function had returned"
+	}
+	return describe(how, kinds...)
+}
+
+// explain puts blame into words.
+func (c *oomCounter) explain() (rose bool, text string) {
+	rose, shared := c.blame()
+	if shared {
+		return rose,
+			"probably the kernel's out-of-memory killer, which has been active in the control group that this program shares"
+	}
+	return rose, "by the kernel's out-of-memory killer"
+}
+
+// failed reports whether the process said that something went wrong.
+func (o outcome) failed() bool { return o.Kind != kindReturned || o.Err != nil }
+
+// err puts an outcome that failed into an error.
+func (o outcome) err() error {
+	switch o.Kind {
+	case kindReturned:
+		return o.Err
+	case kindNotRegistered:
+		return fmt.Errorf("%w; Register must run in every process, unconditionally", ErrNotRegistered)
+	case kindUnprepared:
+		return o.Err
+	case kindArgument:
+		return describe(fmt.Sprintf("decode argument: %v", o.Err), ErrArgument, o.Err)
+	}
+	kinds := []error{ErrPanic}
+	if o.Err != nil {
+		kinds = append(kinds, o.Err)
+	}
+	return describe(o.Text, kinds...)
+}

@@ -1,0 +1,71 @@
+package shoal
+
+import "sync"
+
+// groupSet are the groups with processes.
+type groupSet struct {
+	mu  sync.Mutex
+	set map[*Group]struct{}
+}
+
+var groups groupSet
+
+func (l *groupSet) add(g *Group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.set == nil {
+		l.set = make(map[*Group]struct{})
+	}
+	l.set[g] = struct{}{}
+}
+
+func (l *groupSet) remove(g *Group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.set, g)
+}
+
+// list returns them.
+func (l *groupSet) list() []*Group {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []*Group
+	for g := range l.set {
+		all = append(all, g)
+	}
+	return all
+}
+
+// close ends every process that this one has started.
+func (l *groupSet) close() {
+	all := l.list()
+	for _, g := range all {
+		g.cancel(&halt{ErrClosed}) // all of them at once
+	}
+	for _, g := range all {
+		g.Close()
+	}
+}
+
+// ActiveChildren returns the processes that this one has started and that have not ended,
+// goroutines included.
+func ActiveChildren() []*Process {
+	var all []*Process
+	for _, g := range groups.list() {
+		all = append(all, g.running()...)
+	}
+	return all
+}
+
+// running returns the processes that have not ended.
+func (g *Group) running() []*Process {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []*Process
+	for p := range g.live {
+		if p.Alive() {
+			all = append(all, p)
+		}
+	}
+	return all
+}

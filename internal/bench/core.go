@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"context"
+	"time"
+)
+
+var core = Suite{
+	Name: "core",
+	Doc:  "what every program pays for: handing over, waking, allocating, starting, dying",
+	peer: "torch_core.py",
+	groups: []func(context.Context, *environment) (group, error){
+		handleRows, wakeRows, tensorRows, freshRows, spawnRows, oversubscriptionRows, memoryRows, reapRows, deathRows,
+	},
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// paired makes a group around a pair.
+func paired(ctx context.Context, h *environment, rounds int, cases func(p *pair) []Case) (group, error) {
+	p, err := newPair(ctx, h)
+	if err != nil {
+		return group{}, err
+	}
+	return group{rounds: rounds, cases: cases(p), close: p.close}, nil
+}
+
+// spins returns a number of rounds of something that spins. On one processor each turn is a time
+// slice.
+func (h *environment) spins(n int) int {
+	if h.alone() {
+		n = min(n, 10)
+	}
+	return h.scale(n)
+}
+
+func handleRows(ctx context.Context, h *environment) (group, error) {
+	return paired(ctx, h, 21, func(p *pair) []Case {
+		line := p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})
+		bare := p.rate(order{Work: "bare_ring", Rounds: h.spins(500_000)})
+		return []Case{
+			{
+				Name: "handle_rtt_spin", Unit: Nanoseconds,
+				Ours:   p.probe(order{Work: "handle_rtt", Rounds: h.spins(50_000)}),
+				Floor:  line,
+				Target: byDistance(overFloor(3.5), overFloor(2)),
+				Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scale(200)},
+			},
+			{
+				Name: "handle_msgs_per_s", Unit: PerSecond,
+				Ours:   p.rate(order{Work: "handles", Rounds: h.spins(200_000)}),
+				Floor:  bare,
+				Target: fast,
+				Peer:   &peerWork{op: "tensors_per_s", Size: small, Rounds: h.scale(500)},
+			},
+			{
+				Name: "queue_msgs_per_s", Unit: PerSecond,
+				Ours:   p.rate(order{Work: "queue", Rounds: h.spins(200_000)}),
+				Floor:  bare,
+				Target: fast,
+				Peer:   &peerWork{op: "numbers_per_s", Rounds: h.scale(20_000)},
+			},
+			{
+				Name: "alloc_put_get_release", Unit: Nanoseconds,
+				Ours:   p.probe(order{Work: "alloc_put_get_release", Rounds: h.scale(100_000)}),
+				Floor:  p.probe(order{Work: "cas", Rounds: h.scale(1_000_000)}),
+				Target: overFloor(30),
+				Peer:   &peerWork{op: "alloc_put_get_release", Size: small, Rounds: h.scale(200)},
+			},
+		}
+	})
+}
+
+// fast is the target of message rates: 5 million a second, or 2 where the processors are far apart.
+func fast(r Result, before []Result) (string, bool) {
+	for _, b := range before {
+		if b.Name == "handle_rtt_spin" && b.Floor > farLine {
+			return atLeast(2e6, "2 M/s")(r, before)
+		}
+	}
+	return atLeast(5e6, "5 M/s")(r, before)
+}
+
+func wakeRows(ctx context.Context, h *environment) (group, error) {
+	return paired(ctx, h, 15, func(p *pair) []Case {
+		return []Case{{
+			Name: "handle_rtt_parked", Unit: Nanoseconds,
+			Ours:   p.probe(order{Work: "handle_parked", Rounds: h.scale(300)}),
+			Floor:  p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)}),
+			Target: overFloor(1.3),
+			Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scale(200)},
+		}}
+	})
+}
+
+func tensorRows(ctx context.Context, h *environment) (group, error) {
+	return paired(ctx, h, 15, func(p *pair) []Case {
+		line := p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})
+		row := func(name string, size int, t Target) Case {
+			return Case{
+				Name: "tensor_rtt_" + name, Unit: Nanoseconds,
+				Ours:   p.probe(order{Work: "tensor_rtt", Rounds: h.spins(20_000), Size: size}),
+				Floor:  line,
+				Target: t,
+				Peer:   &peerWork{op: "tensor_rtt", Size: size, Rounds: h.scale(200)},
+			}
+		}
+		return []Case{
+			row("4KiB", 4*kib, nil),
+			row("1MiB", mib, asFlatAs("tensor_rtt_4KiB", 1.2)),
+			row("64MiB", 64*mib, asFlatAs("tensor_rtt_4KiB", 1.2)),
+			{
+				Name: "tensor_rtt_touch_64MiB", Unit: Nanoseconds,
+				Ours:  p.probe(order{Work: "tensor_touch", Rounds: h.scale(5), Size: 64 * mib}),
+				Floor: p.probe(order{Work: "sum", Rounds: h.scale(5), Size: 64 * mib}),
+				Peer:  &peerWork{op: "tensor_touch", Size: 64 * mib, Rounds: h.scale(5)},
+			},
+		}
+	})
+}
+
+func freshRows(ctx context.Context, h *environment) (group, error) {
+	return paired(ctx, h, 11, func(p *pair) []Case {
+		return []Case{{
+			Name: "fresh_tensor_64MiB", Unit: Nanoseconds,
+			Ours:   p.probe(order{Work: "fresh_tensor", Rounds: h.scale(5), Size: 64 * mib}),
+			Floor:  p.probe(order{Work: "memcpy", Rounds: h.scale(5), Size: 64 * mib}),
+			Target: overFloor(1.2),
+			Peer:   &peerWork{op: "fresh_tensor", Size: 64 * mib, Rounds: h.scale(2)},
+		}}
+	})
+}
+
+func spawnRows(ctx context.Context, h *environment) (group, error) {
+	return group{rounds: 25, cases: []Case{{
+		Name: "spawn_first_statement", Unit: Nanoseconds,
+		Ours:   firstStatement(h, 1),
+		Target: atMost(float64(2*time.Millisecond), "2 ms"),
+		Peer:   &peerWork{op: "spawn", Rounds: 1, once: true},
+	}}}, nil
+}
+
+func oversubscriptionRows(ctx context.Context, h *environment) (group, error) {
+	return group{rounds: 5, cases: []Case{{
+		Name: "spawn_64_workers", Unit: Nanoseconds,
+		Ours:   firstStatement(h, 64),
+		Target: atMost(float64(200*time.Millisecond), "200 ms"),
+		// The peer would need 7 GiB and two minutes for as many.
+	}}}, nil
+}
+
+func memoryRows(ctx context.Context, h *environment) (group, error) {
+	return group{rounds: 3, cases: []Case{{
+		Name: "worker_pss", Unit: Bytes,
+		Ours:   idlerPSS(h),
+		Target: atMost(15*mib, "15 MiB"),
+		Peer:   &peerWork{op: "pss", once: true},
+	}}}, nil
+}
+
+func reapRows(ctx context.Context, h *environment) (group, error) {
+	r := &reaping{h: h, blocks: h.scale(64 * kib)}
+	return group{rounds: 5, cases: []Case{{
+		Name: "reap_64k_blocks", Unit: Nanoseconds,
+		Ours:   &Probe{Measure: r.measure},
+		Floor:  &Probe{Measure: r.notice},
+		Target: besidesFloor(float64(10*time.Millisecond), "10 ms"),
+	}}}, nil
+}
+
+func deathRows(context.Context, *environment) (group, error) {
+	row := func(name string, d *dying) Case {
+		return Case{
+			Name: name, Unit: Nanoseconds,
+			Ours:   &Probe{Measure: d.measure},
+			Floor:  &Probe{Measure: d.notice},
+			Target: atMost(float64(100*time.Millisecond), "100 ms"),
+			// The peer has nothing to compare: its survivor waits for ever.
+		}
+	}
+	return group{rounds: 21, cases: []Case{
+		row("death_to_survivor", new(dying)),
+		row("death_to_receiver", &dying{queue: true}),
+	}}, nil
+}

@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+// A bequest is what one process has and another one waits for: a lock, and the only sending end of
+// a queue.
+type bequest struct {
+	Mutex *ipc.Mutex
+	Out   *ipc.Sender[int]
+	Ready *ipc.Sender[int]
+}
+
+// testator has it until it is killed.
+var testator = shoal.Register("bench testator", func(ctx context.Context, _ int, in bequest) error {
+	defer in.Out.Close()
+	if err := errors.Join(in.Mutex.Lock(ctx), in.Ready.Put(ctx, 0)); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+})
+
+// An heir waits for the lock, or, if it has a receiving end, for a message.
+type heir struct {
+	Mutex *ipc.Mutex
+	In    *ipc.Receiver[int]
+	Said  *ipc.Sender[heard] // nothing when it begins to wait, and then what it has heard
+}
+
+// heard is what a survivor was told: whose death it was, and when.
+type heard struct {
+	PID int
+	At  time.Duration // on the machine's clock
+}
+
+var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int, in heir) (err error) {
+	defer in.Said.Close()
+	if err := in.Said.Put(ctx, heard{}); err != nil {
+		return err
+	}
+	if in.In != nil {
+		_, err = in.In.Get(ctx)
+	} else if err = in.Mutex.Lock(ctx); errors.Is(err, ipc.ErrOwnerDied) {
+		defer in.Mutex.Unlock()
+	}
+	at := sys.Monotonic()
+	peer, ok := errors.AsType[*shm.PeerError](err)
+	if !ok {
+		return fmt.Errorf("a survivor was told of no death: %w", err)
+	}
+	return in.Said.Put(ctx, heard{peer.PID, at})
+})
+
+// A dying kills a process for which another one waits, and measures when the kernel says so and
+// when the other one is told. This process was there before both, so it is the one that watches the
+// first, reaps it and wakes the second: the longest way that the news can take.
+type dying struct {
+	queue bool // the other one waits for a message, and not for the lock
+	killing
+}
+
+func (d *dying) measure(ctx context.Context) (ns float64, err error) {
+	mutex, err := ipc.NewMutex()
+	if err != nil {
+		return 0, err
+	}
+	defer mutex.Close()
+	q, err := ipc.NewQueue[int](1)
+	if err != nil {
+		return 0, err
+	}
+	defer q.Close()
+	ready, err := ipc.NewQueue[int](1)
+	if err != nil {
+		return 0, err
+	}
+	defer ready.Close()
+	start := func(g *shoal.Group) *shoal.Process {
+		return testator.Go(g, bequest{mutex, q.Sender(), ready.Sender()})
+	}
+	err = doomed(ctx, start, func(alive context.Context, p *shoal.Process) error {
+		if _, err := ready.Get(alive); err != nil {
+			return err
+		}
+		if err := q.Sender().Close(); err != nil {
+			return err
+		}
+		h := heir{Mutex: mutex}
+		if d.queue {
+			h.In = q.Receiver()
+		}
+		ns, err = d.bereave(ctx, p, h)
+		return err
+	})
+	return ns, err
+}
+
+// bereave lets the heir wait, and kills p.
+func (d *dying) bereave(ctx context.Context, p *shoal.Process, h heir) (ns float64, err error) {
+	said, err := ipc.NewQueue[heard](1)
+	if err != nil {
+		return 0, err
+	}
+	defer said.Close()
+	h.Said = said.Sender()
+	g := shoal.NewGroup(ctx, shoal.Options{Workers: 1, Threads: 1})
+	defer func() { err = errors.Join(err, g.Close()) }()
+	survivor.Go(g, h)
+	if _, err := said.Get(ctx); err != nil {
+		return 0, err
+	}
+	if err := errors.Join(h.Said.Close(), sleep(ctx, untilParked)); err != nil {
+		return 0, err
+	}
+	return d.kill(ctx, p, func() (time.Duration, error) {
+		news, err := said.Get(ctx)
+		if err == nil && news.PID != p.PID() {
+			err = fmt.Errorf("a survivor was told that process %d died, not %d", news.PID, p.PID())
+		}
+		return news.At, err
+	})
+}

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var distSuite = Suite{
+	Name:   "dist",
+	Doc:    "two processes that reduce, gather and broadcast",
+	peer:   "torch_dist.py",
+	groups: []func(context.Context, *environment) (group, error){distRows},
+}
+
+func distRows(ctx context.Context, h *environment) (group, error) {
+	return paired(ctx, h, 9, func(p *pair) []Case {
+		copied := map[int]*Probe{}
+		for _, size := range []int{mib, 64 * mib} {
+			copied[size] = p.probe(order{Work: "memcpy", Rounds: h.scale(512 * mib / size), Size: size})
+		}
+		row := func(name, work string, size, rounds int) Case {
+			return Case{
+				Name: name, Unit: Nanoseconds, Floor: copied[size],
+				Ours: p.probe(order{Work: work, Rounds: h.scale(rounds), Size: size}),
+				Peer: &peerWork{op: work, Size: size, Rounds: h.scale(rounds)},
+			}
+		}
+		return []Case{
+			row("all_reduce_4B", "all_reduce", 4, 2000),
+			row("all_reduce_1MiB", "all_reduce", mib, 100),
+			row("all_reduce_64MiB", "all_reduce", 64*mib, 3),
+			row("broadcast_64MiB", "broadcast", 64*mib, 3),
+			row("all_gather_64MiB", "all_gather", 64*mib, 3),
+		}
+	})
+}
+
+// collective is a call that both sides make at the same time, on float32 tensors of private memory.
+func collective(call func(s *side, t *tensor.Tensor) error) work {
+	each := func(s *side, o order) (time.Duration, error) {
+		if s.vector == nil || s.vector.Nbytes() != o.Size {
+			s.vector = tensor.Full(tensor.Float32, 1, o.Size/4)
+		}
+		if err := s.group.Barrier(s.ctx); err != nil { // time starts for both at once
+			return 0, err
+		}
+		return timed(o.Rounds, func() error { return call(s, s.vector) })
+	}
+	follow := func(s *side, o order) (time.Duration, error) {
+		_, err := each(s, o)
+		return 0, err
+	}
+	return work{each, follow}
+}
+
+func allReduce(s *side, t *tensor.Tensor) error { return s.group.AllReduce(s.ctx, dist.Mean, t) }
+func broadcast(s *side, t *tensor.Tensor) error { return s.group.Broadcast(s.ctx, 0, t) }
+
+// allGather gathers halves, so that the result has the size of the row.
+func allGather(s *side, t *tensor.Tensor) error {
+	half := t.Numel() / 2
+	part := t.Narrow(0, s.rank*half, half)
+	defer part.Close()
+	return s.group.AllGather(s.ctx, t, part)
+}

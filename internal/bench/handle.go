@@ -1,0 +1,232 @@
+package bench
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// descriptor stands for what describes a tensor in a message.
+var descriptor [128]byte
+
+const small = 64 // bytes of a block that is only handed over
+
+// leadHandle sends a block to and fro, with a descriptor. Its one reference moves with it.
+func leadHandle(s *side, o order) (time.Duration, error) {
+	h, err := s.d.Alloc(small)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { s.d.Release(h) }()
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	var m shm.Message
+	return timed(o.Rounds, func() error { return s.exchange(&m, h) })
+}
+
+// exchange sends h, which comes back.
+func (s *side) exchange(m *shm.Message, h shm.Handle) error {
+	if err := s.put(h); err != nil {
+		return err
+	}
+	return s.take(m)
+}
+
+func (s *side) put(h shm.Handle) error {
+	return s.out.Put(s.ctx, descriptor[:], []shm.Handle{h}, true)
+}
+
+// take receives a block, which is then this process's.
+func (s *side) take(m *shm.Message) error {
+	if err := s.in.Get(s.ctx, m); err != nil {
+		return err
+	}
+	m.Done()
+	return nil
+}
+
+func followHandle(s *side, o order) (time.Duration, error) {
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	var m shm.Message
+	return repeat(o.Rounds, func() error { return s.echo(&m) })
+}
+
+func (s *side) echo(m *shm.Message) error {
+	if err := s.take(m); err != nil {
+		return err
+	}
+	return s.put(m.Blocks[0])
+}
+
+// untilAsleep is how long a side lets the other wait, so that it is asleep when it is rung: it
+// spins for 60 µs at most, and then naps for half a millisecond before it parks.
+const untilAsleep = 150 * time.Microsecond
+
+// untilParked is how long it takes until it is parked for certain.
+const untilParked = 2 * time.Millisecond
+
+// letSleep keeps the processor busy for d, as a program that computes does, and returns for how
+// long.
+func letSleep(d time.Duration) time.Duration {
+	begin := time.Now()
+	for time.Since(begin) < d {
+	}
+	return time.Since(begin)
+}
+
+// asleep does a round trip between sides that are asleep: send is called when the other one must
+// be, and recv waits. What is spent on that is not part of the time.
+func (s *side) asleep(o order, send, recv func() error) (time.Duration, error) {
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	var waited time.Duration
+	d, err := timed(o.Rounds, func() error {
+		waited += letSleep(cmp.Or(o.Pause, untilAsleep))
+		if err := send(); err != nil {
+			return err
+		}
+		return recv()
+	})
+	return d - waited, err
+}
+
+// awoken is the other side of asleep. Its pauses are in the leader's time, so it returns them with
+// a minus.
+func (s *side) awoken(o order, send, recv func() error) (time.Duration, error) {
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	var waited time.Duration
+	_, err := timed(o.Rounds, func() error {
+		if err := recv(); err != nil {
+			return err
+		}
+		waited += letSleep(cmp.Or(o.Pause, untilAsleep))
+		return send()
+	})
+	return -waited, err
+}
+
+func leadHandleParked(s *side, o order) (time.Duration, error) {
+	h, err := s.d.Alloc(small)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { s.d.Release(h) }()
+	var m shm.Message
+	return s.asleep(o, func() error { return s.put(h) }, func() error { return s.take(&m) })
+}
+
+func followHandleParked(s *side, o order) (time.Duration, error) {
+	var m shm.Message
+	return s.awoken(o, func() error { return s.put(m.Blocks[0]) }, func() error { return s.take(&m) })
+}
+
+// leadEventfd and followEventfd are what a parked process can be woken by at best without a thread
+// of its own: a descriptor in Go's poller.
+func leadEventfd(s *side, o order) (time.Duration, error) { return s.asleep(o, s.strike, s.listen) }
+
+func followEventfd(s *side, o order) (time.Duration, error) { return s.awoken(o, s.strike, s.listen) }
+
+var one = [8]byte{1}
+
+func (s *side) strike() error {
+	_, err := s.bellOut.Write(one[:])
+	return err
+}
+
+func (s *side) listen() error {
+	var n [8]byte
+	_, err := s.bellIn.Read(n[:])
+	return err
+}
+
+// leadBody sends bytes to and fro that fit into a slot: they are copied in and out.
+func leadBody(s *side, o order) (time.Duration, error) {
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	body, m := s.private(0, o.Size), new(shm.Message)
+	return timed(o.Rounds, func() error {
+		if err := s.out.Put(s.ctx, body, nil, false); err != nil {
+			return err
+		}
+		return s.take(m)
+	})
+}
+
+func followBody(s *side, o order) (time.Duration, error) {
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	m := new(shm.Message)
+	return repeat(o.Rounds, func() error {
+		if err := s.in.Get(s.ctx, m); err != nil {
+			return err
+		}
+		err := s.out.Put(s.ctx, m.Body, nil, false)
+		m.Done()
+		return err
+	})
+}
+
+// leadHandles sends a new block each time, one way.
+func leadHandles(s *side, o order) (time.Duration, error) {
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	_, err := repeat(o.Rounds, func() error {
+		h, err := s.d.Alloc(small)
+		if err != nil {
+			return err
+		}
+		return s.put(h)
+	})
+	if err == nil {
+		err = s.meet() // the other side has them all
+	}
+	return time.Since(begin), err
+}
+
+func followHandles(s *side, o order) (time.Duration, error) {
+	if err := s.meet(); err != nil {
+		return 0, err
+	}
+	var m shm.Message
+	_, err := repeat(o.Rounds, func() error {
+		if err := s.in.Get(s.ctx, &m); err != nil {
+			return err
+		}
+		m.Discard()
+		return nil
+	})
+	if err == nil {
+		err = s.meet()
+	}
+	return 0, err
+}
+
+// leadAlloc goes the whole way of a block in one process.
+func leadAlloc(s *side, o order) (time.Duration, error) {
+	var m shm.Message
+	return timed(o.Rounds, func() error {
+		h, err := s.d.Alloc(small)
+		if err != nil {
+			return err
+		}
+		if err := s.out.TryPut(descriptor[:], []shm.Handle{h}, true); err != nil {
+			return err
+		}
+		if err := s.out.TryGet(&m); err != nil {
+			return err
+		}
+		m.Discard()
+		return nil
+	})
+}

@@ -1,0 +1,196 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	stdimage "image"
+	"image/jpeg"
+	"image/png"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+const (
+	imageFiles = 1000
+	imageBatch = 32
+	imageSide  = 224
+	drawings   = 100 // that differ
+)
+
+// imageRoot is where the files of all formats are; a peer finds them by our pid.
+func imageRoot() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("shoal-bench-images-%d", os.Getpid()))
+}
+
+func imageDir(format string) string { return filepath.Join(imageRoot(), format) }
+
+func imageRows(_ context.Context, h *environment) (g group, err error) {
+	files := h.scale(imageFiles)
+	g = group{rounds: 5, close: func() error { return os.RemoveAll(imageRoot()) }}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	for _, format := range []string{"jpeg", "png"} {
+		times := 1.5
+		if format == "png" {
+			times = 2
+		}
+		if err := writeImages(format, files); err != nil {
+			return g, err
+		}
+		set, err := data.NewImageFolder(imageDir(format))
+		if err != nil {
+			return g, err
+		}
+		c := Case{
+			Name: "loader_" + format, Unit: PerSecond, Ours: imageEpoch(set), Target: timesPeer(times),
+			Peer: &peerWork{op: format, Size: files, Rounds: imageBatch, Args: []int{os.Getpid()}},
+		}
+		g.cases = append(g.cases, c)
+		if format == "jpeg" {
+			g.cases = append(g.cases, Case{
+				Name: "loader_first_jpegs", Unit: Nanoseconds, Ours: firstImages(set),
+				Floor: &Probe{Measure: decodeBatch(set)}, Target: overFloor(1.5),
+				Peer: &peerWork{op: "first_jpegs", Size: files, Rounds: imageBatch, Args: []int{os.Getpid()}},
+			})
+		}
+	}
+	return g, nil
+}
+
+func openImages(set *data.ImageFolder) *data.Loader {
+	return data.NewLoader(set, data.Options{BatchSize: imageBatch, Shuffle: true, Seed: 1, Workers: sys.CPUs()})
+}
+
+// imageEpoch measures how many images a second a loader decodes.
+func imageEpoch(set *data.ImageFolder) *Probe {
+	return &Probe{Measure: func(ctx context.Context) (float64, error) {
+		l := openImages(set)
+		defer l.Close()
+		begin := sys.Monotonic()
+		n, err := count(l.Batches(ctx))
+		return float64(n) / (sys.Monotonic() - begin).Seconds(), err
+	}}
+}
+
+// firstImages measures how long a new loader takes to its first batch.
+func firstImages(set *data.ImageFolder) *Probe {
+	return &Probe{Measure: func(ctx context.Context) (float64, error) {
+		l := openImages(set)
+		defer l.Close()
+		begin := sys.Monotonic()
+		for _, err := range l.Batches(ctx) {
+			return float64(sys.Monotonic() - begin), err
+		}
+		return 0, errors.New("no batch")
+	}}
+}
+
+// decodeBatch measures how long the files of a batch take to be read and decoded, shared out to all
+// processors.
+func decodeBatch(set *data.ImageFolder) func(context.Context) (float64, error) {
+	im := new(image.Image)
+	return func(context.Context) (float64, error) {
+		n := min(imageBatch, set.Len())
+		begin := sys.Monotonic()
+		for i := range n {
+			path, err := set.Path(i)
+			if err != nil {
+				return 0, err
+			}
+			file, err := os.ReadFile(path)
+			if err == nil {
+				err = im.Decode(file, 3)
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
+		return float64(sys.Monotonic()-begin) / float64(min(n, sys.CPUs())), nil
+	}
+}
+
+// writeImages writes so many files of a format, with something like photographs in them, in one
+// class.
+func writeImages(format string, files int) error {
+	dir := filepath.Join(imageDir(format), "class")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	kinds := make([][]byte, min(files, drawings))
+	var wg sync.WaitGroup
+	for first := range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for k := first; k < len(kinds); k += runtime.GOMAXPROCS(0) {
+				kinds[k] = encode(format, draw(uint64(k)))
+			}
+		})
+	}
+	wg.Wait()
+	for i := range files {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.%s", i, format)), kinds[i%len(kinds)],
+			0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encode returns a file: of JPEG at quality 90, 4:2:0, some 25 kB; of PNG some 100 kB.
+func encode(format string, im stdimage.Image) []byte {
+	var b bytes.Buffer
+	if format == "png" {
+		png.Encode(&b, im)
+	} else {
+		jpeg.Encode(&b, im, &jpeg.Options{Quality: 90})
+	}
+	return b.Bytes()
+}
+
+// draw makes a picture of random slopes on five scales, as a photograph has them, and a little
+// noise.
+func draw(seed uint64) stdimage.Image {
+	r := rand.New(rand.NewPCG(seed, 1))
+	im := stdimage.NewRGBA(stdimage.Rect(0, 0, imageSide, imageSide))
+	var planes [3][imageSide * imageSide]float64
+	for c := range planes {
+		for size, height := 2, 20.; size <= 32; size, height = size*2, height*1.62 {
+			slopes(planes[c][:], size, height, r)
+		}
+	}
+	for i := range imageSide * imageSide {
+		for c := range planes {
+			im.Pix[4*i+c] = uint8(max(0, min(255, 127+planes[c][i]+3*r.NormFloat64())))
+		}
+		im.Pix[4*i+3] = 255
+	}
+	return im
+}
+
+// slopes adds what is between random heights that are size pixels apart.
+func slopes(plane []float64, size int, height float64, r *rand.Rand) {
+	n := imageSide/size + 2
+	knots := make([]float64, n*n)
+	for i := range knots {
+		knots[i] = height * r.NormFloat64()
+	}
+	for y := range imageSide {
+		for x := range imageSide {
+			at, u, v := y/size*n+x/size, float64(x%size)/float64(size), float64(y%size)/float64(size)
+			above := knots[at]*(1-u) + knots[at+1]*u
+			below := knots[at+n]*(1-u) + knots[at+n+1]*u
+			plane[y*imageSide+x] += above*(1-v) + below*v
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/gonum"
+)
+
+var kernels = Suite{
+	Name:   "kernels",
+	Doc:    "matrix products and the layers of the MNIST net, in one thread, against gonum and a peer's library",
+	peer:   "torch_train.py",
+	groups: []func(context.Context, *environment) (group, error){productRows, layerRows},
+}
+
+// A job is a computation in float32 that others can do, too.
+type job struct {
+	name string
+	cost int    // additions and multiplications
+	do   func() // here
+	// gonum's share: for a convolution the products alone, with the patches laid out for it.
+	gonum func()
+	op    string // the peer's
+	args  []int
+}
+
+// repeats is how often a computation is done in a round, so that the round takes about a hundredth
+// of a second.
+func (h *environment) repeats(cost int) int { return max(1, h.scale(500_000_000/cost)) }
+
+// flops measures how many operations a second a computation does, by the time that processors spend
+// on it: it has one thread, whatever gonum does, and what others compute on the machine meanwhile
+// counts little.
+func (h *environment) flops(cost int, do func()) *Probe {
+	rounds := h.repeats(cost)
+	return &Probe{Measure: func(context.Context) (float64, error) {
+		return float64(cost) * float64(rounds) / cpuTime(rounds, do).Seconds(), nil
+	}}
+}
+
+// cpuTime returns how long processors compute when it is done so often, by one thread of our
+// kernels.
+func cpuTime(rounds int, do func()) time.Duration {
+	defer kernel.SetThreads(kernel.Threads())
+	kernel.SetThreads(1)
+	begin := sys.ProcessTime()
+	for range rounds {
+		do()
+	}
+	return max(sys.ProcessTime()-begin, 1)
+}
+
+func (h *environment) rows(jobs []job, target Target) (cases []Case) {
+	for _, j := range jobs {
+		cases = append(cases, Case{
+			Name: j.name, Unit: Flops, Ours: h.flops(j.cost, j.do), Target: target,
+			Rival: &Rival{"gonum", h.flops(j.cost, j.gonum)},
+			Peer:  &peerWork{op: j.op, Rounds: h.repeats(j.cost), Args: append([]int{j.cost}, j.args...)},
+		})
+	}
+	return cases
+}
+
+func productRows(_ context.Context, h *environment) (group, error) {
+	var jobs []job
+	for _, n := range []int{256, 512, 1024} {
+		jobs = append(jobs, gemm(fmt.Sprint("product_", n), false, false, n, n, n, false))
+	}
+	return group{rounds: 15, cases: h.rows(jobs, timesPeer(0.85))}, nil
+}
+
+// layerRows are the products of a step of the MNIST net: each alone, and all after one another,
+// which weighs them by their operations.
+func layerRows(_ context.Context, h *environment) (group, error) {
+	jobs := append(conv("conv1", 1, 28, 10, false), conv("conv2", 10, 12, 20, true)...)
+	for _, fc := range []struct {
+		name    string
+		in, out int
+	}{{"fc1", 320, 50}, {"fc2", 50, 10}} {
+		jobs = append(jobs,
+			gemm(fc.name+"_forward", false, true, batch, fc.out, fc.in, false),
+			gemm(fc.name+"_weights", true, false, fc.out, fc.in, batch, true),
+			gemm(fc.name+"_input", false, false, batch, fc.in, fc.out, false))
+	}
+	all := job{name: "mnist_products", op: "all"}
+	for _, j := range jobs {
+		all.cost += j.cost
+	}
+	all.do = func() {
+		for _, j := range jobs {
+			j.do()
+		}
+	}
+	all.gonum = func() {
+		for _, j := range jobs {
+			j.gonum()
+		}
+	}
+	cases := h.rows(append(jobs, all), nil)
+	cases[len(cases)-1].Target = timesPeer(0.8)
+	return group{rounds: 15, cases: cases}, nil
+}
+
+// batch is how many images a step has.
+const batch = 64
+
+// noise returns numbers in [-1, 1), always the same.
+func noise(n int) []float32 {
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = 2*r.Float32() - 1
+	}
+	return x
+}
+
+// gemm is a product, or one that is added to the result.
+func gemm(name string, transA, transB bool, m, n, k int, add bool) job {
+	a, b, c := noise(m*k), noise(k*n), make([]float32, m*n)
+	lda, ldb, beta := k, n, float32(0)
+	if transA {
+		lda = m
+	}
+	if transB {
+		ldb = k
+	}
+	if add {
+		beta = 1
+	}
+	return job{
+		name: name, cost: 2 * m * n * k,
+		do: func() { kernel.Gemm(transA, transB, m, n, k, 1, a, lda, b, ldb, beta, c, n) },
+		gonum: func() {
+			gonum.Implementation{}.Sgemm(flag(transA), flag(transB), m, n, k, 1, a, lda, b, ldb, beta, c, n)
+		},
+		op: "product", args: []int{m, n, k, bit(transA), bit(transB), bit(add)},
+	}
+}
+
+func flag(trans bool) blas.Transpose {
+	if trans {
+		return blas.Trans
+	}
+	return blas.NoTrans
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// conv is the convolution of a batch with filters of 5×5, and its gradients.
+func conv(name string, channels, side, out int, images bool) []job {
+	s := kernel.ConvShape{N: batch, C: channels, H: side, W: side, OutC: out, KH: 5, KW: 5, StrideH: 1, StrideW: 1}
+	area, patch := s.OutH()*s.OutW(), channels*25
+	x, w, b, y := noise(batch*channels*side*side), noise(out*patch), noise(out), noise(batch*out*area)
+	dx, dw, db, columns := make([]float32, len(x)), make([]float32, len(w)), make([]float32, out), noise(patch*area)
+	scratch := new(kernel.Scratch)
+	each := func(product func(y []float32)) func() {
+		return func() {
+			for i := range batch {
+				product(y[i*out*area:])
+			}
+		}
+	}
+	cost, args := 2*batch*out*area*patch, []int{channels, side, out}
+	g := gonum.Implementation{}
+	jobs := []job{{
+		name: name + "_forward", cost: cost, op: "conv_forward", args: args,
+		do: func() { kernel.Conv2d(s, x, w, b, y, scratch) },
+		gonum: each(func(y []float32) {
+			g.Sgemm(blas.NoTrans, blas.NoTrans, out, area, patch, 1, w, patch, columns, area, 0, y, area)
+		}),
+	}, {
+		name: name + "_filters", cost: cost, op: "conv_filters", args: args,
+		do: func() { kernel.Conv2dBackward(s, x, w, y, nil, dw, db, scratch) },
+		gonum: each(func(y []float32) {
+			g.Sgemm(blas.NoTrans, blas.Trans, out, patch, area, 1, y, area, columns, area, 1, dw, patch)
+		}),
+	}}
+	if images {
+		jobs = append(jobs, job{
+			name: name + "_images", cost: cost, op: "conv_images", args: args,
+			do: func() { kernel.Conv2dBackward(s, x, w, y, dx, nil, nil, scratch) },
+			gonum: each(func(y []float32) {
+				g.Sgemm(blas.Trans, blas.NoTrans, patch, area, out, 1, w, patch, y, area, 0, columns, area)
+			}),
+		})
+	}
+	return jobs
+}

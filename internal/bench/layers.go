@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var layers = Suite{
+	Name:   "layers",
+	Doc:    "layers of transformers and recurrent nets, forwards and with their gradients, in one thread",
+	peer:   "torch_layers.py",
+	groups: []func(context.Context, *environment) (group, error){passRows},
+}
+
+// A pass is a layer with its input. The peer does it under its name.
+type pass struct {
+	name    string
+	rounds  int
+	input   *tensor.Tensor
+	module  nn.Module // may be nil
+	forward func(x *autograd.Var) *autograd.Var
+}
+
+func passRows(_ context.Context, h *environment) (group, error) {
+	g := group{rounds: 9}
+	for _, p := range passes() {
+		rounds, slope := h.scale(p.rounds), p.slope()
+		for _, row := range []struct {
+			suffix string
+			do     func(s *autograd.Scope)
+		}{
+			{"", func(s *autograd.Scope) { p.forward(s.NoGrad(p.input)) }},
+			{"_step", func(s *autograd.Scope) { p.step(s, slope) }},
+		} {
+			s := autograd.NewScope()
+			g.cases = append(g.cases, Case{
+				Name: "layer_" + p.name + row.suffix, Unit: Nanoseconds, Target: timesPeer(1 / 1.5),
+				Ours: &Probe{Measure: func(context.Context) (float64, error) {
+					return float64(cpuTime(rounds, func() { row.do(s); s.Reset() })) / float64(rounds), nil
+				}},
+				Peer: &peerWork{op: p.name + row.suffix, Rounds: rounds},
+			})
+		}
+	}
+	return g, nil
+}
+
+// slope is the gradient of the output that a step begins with.
+func (p *pass) slope() *tensor.Tensor {
+	return tensor.Ones(tensor.Float32, p.forward(autograd.NoGrad(p.input)).Shape()...)
+}
+
+// step computes the gradients of the input and of all parameters.
+func (p *pass) step(s *autograd.Scope, slope *tensor.Tensor) {
+	x := s.Leaf(p.input)
+	wanted := []*autograd.Var{x}
+	if p.module != nil {
+		for param := range p.module.Params() {
+			wanted = append(wanted, param.Var())
+		}
+	}
+	y := p.forward(x)
+	autograd.Grad([]*autograd.Var{y}, wanted, autograd.GradOptions{GradOutputs: []*autograd.Var{s.Const(slope)}})
+}
+
+// passes have the sizes of small language models.
+func passes() (all []pass) {
+	g := tensor.NewGenerator(1)
+	random := func(shape ...int) *tensor.Tensor { return tensor.RandN(tensor.Float32, g, shape...) }
+	add := func(name string, rounds int, m nn.Module, f func(x *autograd.Var) *autograd.Var, shape ...int) {
+		all = append(all, pass{name, rounds, random(shape...), m, f})
+	}
+	norm := nn.NewLayerNorm(512)
+	add("norm", 4, norm, norm.Forward, 64, 128, 512)
+	add("gelu", 1, nil, autograd.GELU, 64, 128, 2048)
+	add("softmax", 2, nil, autograd.Softmax, 64, 8, 128, 128)
+	for _, tokens := range []int{128, 512} {
+		attend := func(name string, o autograd.Attention) {
+			add(fmt.Sprint(name, tokens), 1024/tokens, nil, func(x *autograd.Var) *autograd.Var {
+				return autograd.ScaledDotProductAttention(x, x, x, o)
+			}, 2, 8, tokens, 64)
+		}
+		attend("attention_", autograd.Attention{})
+		attend("attention_causal_", autograd.Attention{Causal: true})
+	}
+	for _, hidden := range []int{16, 256} {
+		lstm, gru := nn.NewLSTM(hidden, hidden, 1, false, g), nn.NewGRU(hidden, hidden, 1, false, g)
+		add(fmt.Sprint("lstm_", hidden), 256/hidden, lstm, lstm.Forward, 64, 32, hidden)
+		add(fmt.Sprint("gru_", hidden), 256/hidden, gru, gru.Forward, 64, 32, hidden)
+	}
+	encoder := nn.NewTransformerEncoderLayer(256, 8, 1024, 0, g)
+	add("encoder", 1, encoder, encoder.Forward, 128, 8, 256)
+	return all
+}

@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/shoal-mp/shoal/manager"
+)
+
+// managerRows measure calls of this process to a server in a process of its own.
+func managerRows(ctx context.Context, h *environment) (group, error) {
+	m, err := newManaged(ctx)
+	if err != nil {
+		return group{}, err
+	}
+	g, err := paired(ctx, h, 15, func(p *pair) []Case {
+		peer := &peerWork{op: "manager_call", Rounds: h.scale(500)}
+		return []Case{
+			{
+				Name: "manager_call", Unit: Nanoseconds,
+				Ours:   &Probe{Measure: m.timed(h.spins(10_000), m.call)},
+				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)}),
+				Target: timesPeer(5, atMost(5.8e3, "5.8 µs")),
+				Peer:   peer,
+			},
+			{
+				Name: "manager_call_parked", Unit: Nanoseconds,
+				Ours:   &Probe{Measure: m.parked(h.scale(200))},
+				Floor:  p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)}),
+				Target: overFloor(1.5),
+			},
+			{
+				Name: "manager_read", Unit: Nanoseconds,
+				Ours:   &Probe{Measure: m.timed(h.scale(1_000_000), m.read)},
+				Target: timesPeer(20, atMost(1.45e3, "1.45 µs")),
+				Peer:   &peerWork{op: "manager_read", Rounds: h.scale(500)},
+			},
+		}
+	})
+	if err != nil {
+		return g, errors.Join(err, m.close())
+	}
+	closePair := g.close
+	g.close = func() error { return errors.Join(closePair(), m.close()) }
+	return g, nil
+}
+
+// managed is a manager and what is called of it.
+type managed struct {
+	m     *manager.Manager
+	list  *manager.List[int]
+	value *manager.Value[int]
+}
+
+func newManaged(ctx context.Context) (_ *managed, err error) {
+	m := new(managed)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	if m.m, err = manager.Start(ctx); err != nil {
+		return m, err
+	}
+	if m.list, err = manager.NewList(ctx, m.m, 1); err != nil {
+		return m, err
+	}
+	m.value, err = manager.NewValue(ctx, m.m, 1)
+	return m, err
+}
+
+func (m *managed) call(ctx context.Context) error {
+	_, err := m.list.Get(ctx, 0)
+	return err
+}
+
+func (m *managed) read(ctx context.Context) error {
+	_, err := m.value.Get(ctx)
+	return err
+}
+
+// timed measures calls one after the other.
+func (m *managed) timed(rounds int, call func(ctx context.Context) error) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		d, err := timed(rounds, func() error { return call(ctx) })
+		return float64(d) / float64(rounds), err
+	}
+}
+
+// parked measures calls to a server that is asleep each time.
+func (m *managed) parked(rounds int) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		var waited time.Duration
+		d, err := timed(rounds, func() error {
+			waited += letSleep(untilAsleep)
+			return m.call(ctx)
+		})
+		return float64(d-waited) / float64(rounds), err
+	}
+}
+
+func (m *managed) close() (err error) {
+	if m.value != nil {
+		err = errors.Join(err, m.value.Close())
+	}
+	if m.list != nil {
+		err = errors.Join(err, m.list.Close())
+	}
+	if m.m != nil {
+		err = errors.Join(err, m.m.Close())
+	}
+	return err
+}

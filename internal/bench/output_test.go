@@ -1,0 +1,67 @@
+package bench_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/bench"
+)
+
+var row = bench.Result{
+	Suite: "core", Name: "a", Value: 300, Unit: bench.Nanoseconds, Spread: 0.1,
+	Floor: 100, RatioToFloor: 3, Peer: "torch", PeerValue: 30_000, RatioToPeer: 100, Target: "≤ 2 × floor",
+}
+
+func TestJSONHasTheKeysThatApply(t *testing.T) {
+	var out, log bytes.Buffer
+	bare := bench.Result{Suite: "core", Name: "b", Value: 0, Unit: bench.PerSecond}
+	if err := bench.Write(&out, &log, true, row, bare); err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"floor", "name", "peer", "peer_value", "ratio_to_floor", "ratio_to_peer", "spread", "suite", "unit", "value"},
+		{"name", "spread", "suite", "unit", "value"},
+	}
+	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		var got map[string]any
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, want[i]) {
+			t.Errorf("keys %v, want %v", keys, want[i])
+		}
+	}
+	if log.String() != "header\n" {
+		t.Errorf("log %q, want the header", log.String())
+	}
+}
+
+func TestTableMarksAMissedTarget(t *testing.T) {
+	var out, log bytes.Buffer
+	met := row
+	met.Name, met.Met = "b", true
+	if err := bench.Write(&out, &log, false, row, met); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 5 || lines[0] != "header" {
+		t.Fatalf("table:\n%s", out.String())
+	}
+	a, b := lines[3], lines[4]
+	if !strings.Contains(a, "MISSED ≤ 2 × floor") || strings.Contains(b, "MISSED") ||
+		!strings.Contains(b, "≤ 2 × floor") {
+		t.Errorf("table:\n%s", out.String())
+	}
+	for _, want := range []string{"300 ns", "100 ns", "3.00", "30.0 µs", "10 %"} {
+		if !strings.Contains(a, want) {
+			t.Errorf("no %q in %q", want, a)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("log %q", log.String())
+	}
+}

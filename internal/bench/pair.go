@@ -1,0 +1,227 @@
+package bench
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+// An order tells the processes of a pair what to do, and a report what came of it.
+type order struct {
+	Work   string // one of works
+	Rounds int
+	Size   int           // bytes of what is handed over
+	Pause  time.Duration // before a side is woken; 0: untilAsleep
+}
+
+type report struct {
+	Nanoseconds float64
+	Err         error
+}
+
+// A script is the argument of a process of a pair: what connects it with the other one, and with
+// its director.
+type script struct {
+	CPU     int
+	Orders  *ipc.Duplex[report, order]
+	Words   block
+	Rings   [2]block // from the first to the second process, and back
+	Queues  [2]*ipc.Queue[cargo]
+	Numbers *ipc.Queue[int]
+	Tools   *tools
+	Group   *dist.Group
+	Files   string // abstract address where two eventfds are to be had
+}
+
+// A cargo is what a queue carries: a block of shared memory, as the tensors of package tensor are.
+type cargo struct{ Data block }
+
+// A pair is two processes on two processors that do the same work on its two sides.
+type pair struct {
+	group  *shoal.Group
+	orders [2]*ipc.Duplex[order, report]
+	ctx    context.Context // ends when one of them does
+	undo   []func() error
+}
+
+// ringSlots is the capacity of the rings and queues of a pair.
+const ringSlots = 1024
+
+func newPair(ctx context.Context, h *environment) (_ *pair, err error) {
+	p := new(pair)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	s, err := p.stage(h)
+	if err != nil {
+		return nil, err
+	}
+	p.group = shoal.NewGroup(ctx, shoal.Options{Workers: 2})
+	var cancel context.CancelCauseFunc
+	p.ctx, cancel = context.WithCancelCause(ctx)
+	p.later(func() error { cancel(nil); return nil })
+	for i := range p.orders {
+		ours, theirs, err := ipc.Pipe2[order, report]()
+		if err != nil {
+			return nil, err
+		}
+		defer theirs.Close()
+		p.orders[i], s.Orders, s.CPU = ours, theirs, h.cpus[i]
+		process := player.Go(p.group, s)
+		go func() { cancel(process.Wait(context.Background())) }()
+	}
+	// The first answer says that both have what the script refers to.
+	_, err = p.perform(ctx, order{Work: "ready"})
+	return p, err
+}
+
+// stage makes what the two processes share.
+func (p *pair) stage(h *environment) (s script, err error) {
+	words, err := h.domain.Alloc(wordsBytes)
+	if err != nil {
+		return s, err
+	}
+	p.later(func() error { return h.domain.Release(words) })
+	b, err := h.domain.Bytes(words)
+	if err != nil {
+		return s, err
+	}
+	clear(b) // it may hold the meetings of a pair before
+	s.Words = block{words}
+	for i := range s.Rings {
+		r, senders, receivers, err := h.domain.NewRing(shm.RingOptions{Capacity: ringSlots})
+		if err != nil {
+			return s, err
+		}
+		s.Rings[i] = block{r.Handle()}
+		p.later(func() error {
+			r.Close()
+			return errors.Join(h.domain.Release(senders), h.domain.Release(receivers), h.domain.Release(r.Handle()))
+		})
+		if s.Queues[i], err = ipc.NewQueue[cargo](ringSlots); err != nil {
+			return s, err
+		}
+		p.later(s.Queues[i].Close)
+	}
+	if s.Numbers, err = ipc.NewQueue[int](ringSlots); err != nil {
+		return s, err
+	}
+	p.later(s.Numbers.Close)
+	if s.Tools, err = p.tools(); err != nil {
+		return s, err
+	}
+	if s.Group, err = dist.NewGroup(2); err != nil {
+		return s, err
+	}
+	p.later(s.Group.Close)
+	s.Files, err = p.serveEventfds(h)
+	return s, err
+}
+
+func (p *pair) later(f func() error) { p.undo = append(p.undo, f) }
+
+var pairs atomic.Int64
+
+// serveEventfds gives two eventfds to whoever dials the address that it returns: an argument cannot
+// carry files.
+func (p *pair) serveEventfds(h *environment) (address string, err error) {
+	there, err := sys.Eventfd("there")
+	if err != nil {
+		return "", err
+	}
+	p.later(there.Close)
+	back, err := sys.Eventfd("back")
+	if err != nil {
+		return "", err
+	}
+	p.later(back.Close)
+	token := h.domain.Token()
+	address = "@shoal-bench/" + hex.EncodeToString(token[:]) + "/" + strconv.FormatInt(pairs.Add(1), 10)
+	l, err := sys.Listen(address)
+	if err != nil {
+		return "", fmt.Errorf("serve eventfds: %w", err)
+	}
+	p.later(l.Close)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			sys.SendFiles(c, []byte("f"), there, back) // who does not get them says so
+			c.Close()
+		}
+	}()
+	return address, nil
+}
+
+// perform has both processes do their side of the work and returns the nanoseconds that a round
+// took.
+func (p *pair) perform(ctx context.Context, o order) (float64, error) {
+	// The second process is told first: its side waits for the other one's.
+	for _, side := range []int{1, 0} {
+		if err := p.orders[side].Send(ctx, o); err != nil {
+			return 0, p.explain(err)
+		}
+	}
+	var total float64
+	var failed error
+	for side := range p.orders {
+		r, err := p.orders[side].Recv(p.ctx)
+		if err != nil {
+			return 0, p.explain(err)
+		}
+		total += r.Nanoseconds
+		failed = errors.Join(failed, r.Err)
+	}
+	return total / float64(max(o.Rounds, 1)), failed
+}
+
+// explain adds why a process does not answer.
+func (p *pair) explain(err error) error {
+	if cause := context.Cause(p.ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// probe measures one work in nanoseconds a round.
+func (p *pair) probe(o order) *Probe {
+	return &Probe{Measure: func(ctx context.Context) (float64, error) { return p.perform(ctx, o) }}
+}
+
+// rate measures one work in rounds a second.
+func (p *pair) rate(o order) *Probe {
+	return &Probe{Measure: func(ctx context.Context) (float64, error) {
+		ns, err := p.perform(ctx, o)
+		return 1e9 / ns, err
+	}}
+}
+
+// close lets the processes go, which end when they have nobody to take orders from.
+func (p *pair) close() (err error) {
+	for _, o := range p.orders {
+		if o != nil {
+			err = errors.Join(err, o.Close())
+		}
+	}
+	if p.group != nil {
+		err = errors.Join(err, p.group.Wait())
+	}
+	for i := len(p.undo) - 1; i >= 0; i-- {
+		err = errors.Join(err, p.undo[i]())
+	}
+	return err
+}

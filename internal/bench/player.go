@@ -1,0 +1,189 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var player = shoal.Register("bench player", play)
+
+// A side is one process of a pair, rank 0 or 1: the first one leads.
+type side struct {
+	ctx  context.Context
+	rank int
+	d    *shm.Domain
+
+	words   []atomic.Uint64
+	out, in *shm.Ring
+	send    *ipc.Queue[cargo]
+	recv    *ipc.Queue[cargo]
+	numbers *ipc.Queue[int] // from rank 0 to rank 1
+	tools   *tools
+	group   *dist.Group
+	vector  *tensor.Tensor // what collectives work on
+	bellOut *os.File       // eventfds
+	bellIn  *os.File
+
+	scratch [2][]byte // private memory, see private
+}
+
+// play does what it is told until its director closes the pipe.
+func play(ctx context.Context, rank int, s script) error {
+	defer s.Orders.Close()
+	defer s.Group.Close()
+	if err := sys.SetAffinity(s.CPU); err != nil {
+		return err
+	}
+	me, err := takePart(ctx, rank, s)
+	if err != nil {
+		return err
+	}
+	for {
+		o, err := s.Orders.Recv(ctx)
+		if errors.Is(err, ipc.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		d, err := me.perform(o)
+		if err := s.Orders.Send(ctx, report{float64(d), err}); err != nil {
+			return err
+		}
+	}
+}
+
+func takePart(ctx context.Context, rank int, s script) (*side, error) {
+	d, err := shm.Default()
+	if err != nil {
+		return nil, err
+	}
+	words, err := d.Bytes(s.Words.Handle)
+	if err != nil {
+		return nil, err
+	}
+	me := &side{
+		ctx: ctx, rank: rank, d: d, words: sys.Words(words),
+		send: s.Queues[rank], recv: s.Queues[1-rank], numbers: s.Numbers, tools: s.Tools, group: s.Group,
+	}
+	if err := s.Group.Join(rank); err != nil {
+		return nil, err
+	}
+	if me.out, err = d.OpenRing(s.Rings[rank].Handle); err != nil {
+		return nil, err
+	}
+	if me.in, err = d.OpenRing(s.Rings[1-rank].Handle); err != nil {
+		return nil, err
+	}
+	return me, me.dialEventfds(s.Files)
+}
+
+func (s *side) perform(o order) (time.Duration, error) {
+	w, ok := works[o.Work]
+	if !ok {
+		return 0, fmt.Errorf("work %q is unknown", o.Work)
+	}
+	if s.rank == 1 {
+		w.lead = w.follow
+	}
+	if w.lead == nil {
+		return 0, nil
+	}
+	d, err := w.lead(s, o)
+	if err != nil {
+		err = fmt.Errorf("side %d of %s: %w", s.rank, o.Work, err)
+	}
+	return d, err
+}
+
+func (s *side) dialEventfds(address string) error {
+	c, err := sys.Dial(address)
+	if err != nil {
+		return fmt.Errorf("fetch eventfds: %w", err)
+	}
+	defer c.Close()
+	var b [1]byte
+	_, files, err := sys.RecvFiles(c, b[:], 2)
+	if err != nil {
+		return fmt.Errorf("fetch eventfds: %w", err)
+	}
+	if len(files) != 2 {
+		return fmt.Errorf("fetch eventfds: %d of 2", len(files))
+	}
+	s.bellOut, s.bellIn = files[s.rank], files[1-s.rank]
+	return nil
+}
+
+// Words of the block that a pair shares. Each stands on a pair of cache lines of its own.
+const (
+	wordsApart = 16 // words, 128 bytes: processors fetch lines in pairs
+	meetings   = 0  // how often each side has come to meet
+	signals    = 2 * wordsApart
+	tickets    = 4 * wordsApart // of the bare ring
+	bareSlots  = 6 * wordsApart
+	wordsBytes = 8 * (bareSlots + bareRing)
+)
+
+// word returns one of two words, mine or the other side's.
+func (s *side) mine(base int) *atomic.Uint64   { return &s.words[base+s.rank*wordsApart] }
+func (s *side) theirs(base int) *atomic.Uint64 { return &s.words[base+(1-s.rank)*wordsApart] }
+
+// meet returns when the other side is here, too: time starts for both at once.
+func (s *side) meet() error {
+	n := s.mine(meetings).Add(1)
+	for i := 0; s.theirs(meetings).Load() < n; i++ {
+		if err := s.idle(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idle is called in a loop that spins, and lets others run, and the loop end, from time to time.
+func (s *side) idle(i int) error {
+	if i&0xfff != 0xfff {
+		return nil
+	}
+	runtime.Gosched()
+	return context.Cause(s.ctx)
+}
+
+// private returns memory of this process alone, of which every page has been written to.
+func (s *side) private(i, size int) []byte {
+	if len(s.scratch[i]) < size {
+		s.scratch[i] = make([]byte, size)
+		for j := range s.scratch[i] {
+			s.scratch[i][j] = byte(j)
+		}
+	}
+	return s.scratch[i][:size]
+}
+
+// timed returns how long n rounds took.
+func timed(n int, round func() error) (time.Duration, error) {
+	begin := time.Now()
+	for range n {
+		if err := round(); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(begin), nil
+}
+
+// repeat does n rounds that somebody else times.
+func repeat(n int, round func() error) (time.Duration, error) {
+	_, err := timed(n, round)
+	return 0, err
+}

@@ -1,0 +1,186 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+const poolWorkers = 4
+
+var (
+	poolSquare = pool.Register("bench square", func(_ context.Context, x int) (int, error) { return x * x, nil })
+	poolSum    = pool.Register2("bench sum", func(_ context.Context, _ int, chunk *tensor.Tensor) (float64, error) {
+		defer chunk.Close()
+		return chunk.Sum(), nil
+	})
+)
+
+// poolStartRows measure from nothing to four workers that have all answered, with those that wait
+// for a job in a row of their own.
+func poolStartRows(ctx context.Context, h *environment) (group, error) {
+	ready := time.Duration(12_890_000) // a hundredth of what PyTorch 1.13 needs on two processors
+	peer := &peerWork{op: "pool_start", Rounds: 1, once: true}
+	row := func(name string, m shoal.StartMethod, floor *Probe) Case {
+		return Case{
+			Name: name, Unit: Nanoseconds,
+			Ours:   &Probe{Measure: func(ctx context.Context) (float64, error) { return poolStart(ctx, m) }},
+			Floor:  floor,
+			Target: timesPeer(100, atMost(float64(ready), ready.String())),
+			Peer:   peer,
+		}
+	}
+	return group{rounds: 11, cases: []Case{
+		row("pool_start_4", shoal.SpawnStart, firstStatement(h, poolWorkers)),
+		row("pool_start_4_warm", shoal.WarmStart, nil),
+		{
+			Name: "warm_first_statement", Unit: Nanoseconds,
+			Ours:   warmFirstStatement(),
+			Target: atMost(float64(200*time.Microsecond), "200 µs"),
+			Peer:   &peerWork{op: "spawn", Rounds: 1, once: true},
+		},
+	}, close: func() error { return shoal.Warm(context.Background(), 0, shoal.Options{}) }}, nil
+}
+
+func poolStart(ctx context.Context, m shoal.StartMethod) (ns float64, err error) {
+	if m == shoal.WarmStart {
+		if err := shoal.Warm(ctx, poolWorkers, shoal.Options{}); err != nil {
+			return 0, err
+		}
+	}
+	begin := sys.Monotonic()
+	p, err := pool.New(ctx, pool.Options{Workers: poolWorkers, Start: m})
+	if err != nil {
+		return 0, err
+	}
+	defer p.Close()
+	err = p.Ready(ctx)
+	return float64(sys.Monotonic() - begin), err
+}
+
+// poolRows measure a pool that is there.
+func poolRows(ctx context.Context, h *environment) (group, error) {
+	p, err := pool.New(ctx, pool.Options{Workers: poolWorkers, Start: shoal.SpawnStart, ChunkSize: 1})
+	if err != nil {
+		return group{}, err
+	}
+	if err := p.Ready(ctx); err != nil {
+		return group{}, errors.Join(err, p.Close())
+	}
+	starmap := &Probe{Measure: poolStarMap(p, h.scale(200))}
+	alone := &Probe{Measure: sumChunks(h.scale(200))}
+	return group{rounds: 21, close: p.Close, cases: []Case{
+		{
+			Name: "pool_map_1000_tiny", Unit: Nanoseconds,
+			Ours:   &Probe{Measure: poolMap(p, h.scale(20))},
+			Target: timesPeer(10, atMost(1.54e6, "1.54 ms")),
+			Peer:   &peerWork{op: "pool_map", Size: tinyTasks, Rounds: h.scale(20)},
+		},
+		{
+			Name: "pool_starmap_4_chunks", Unit: Nanoseconds,
+			Ours:   starmap,
+			Floor:  alone,
+			Target: timesPeer(8, atMost(81e3, "81 µs")),
+			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scale(50)},
+		},
+		{
+			// The same samples, beside what PyTorch does if nobody tells it how.
+			Name: "pool_starmap_default", Unit: Nanoseconds,
+			Ours:   starmap,
+			Floor:  alone,
+			Target: timesPeer(15),
+			Peer:   &peerWork{op: "pool_starmap_default", Size: chunkedRows, Rounds: h.scale(50)},
+		},
+	}}, nil
+}
+
+const tinyTasks = 1000
+
+func poolMap(p *pool.Pool, rounds int) func(ctx context.Context) (float64, error) {
+	in := make([]int, tinyTasks)
+	for i := range in {
+		in[i] = i
+	}
+	return perRound(rounds, func(ctx context.Context) error {
+		out, err := poolSquare.Map(ctx, p, in)
+		if err == nil && out[tinyTasks-1] != (tinyTasks-1)*(tinyTasks-1) {
+			err = fmt.Errorf("the last square is %d", out[tinyTasks-1])
+		}
+		return err
+	})
+}
+
+const (
+	chunkedRows    = 1000
+	chunkedColumns = 100
+	chunks         = 4
+)
+
+// poolStarMap makes a tensor, has its chunks summed, and adds the sums.
+func poolStarMap(p *pool.Pool, rounds int) func(ctx context.Context) (float64, error) {
+	return perRound(rounds, func(ctx context.Context) error {
+		return withChunks(func(parts []*tensor.Tensor) error {
+			sums, err := poolSum.StarMap(ctx, p, slices.All(parts))
+			return errors.Join(err, checkSum(sums))
+		})
+	})
+}
+
+// sumChunks does the same without anybody's help.
+func sumChunks(rounds int) func(ctx context.Context) (float64, error) {
+	return perRound(rounds, func(context.Context) error {
+		return withChunks(func(parts []*tensor.Tensor) error {
+			var sums []float64
+			for _, part := range parts {
+				sums = append(sums, part.Sum())
+			}
+			return checkSum(sums)
+		})
+	})
+}
+
+var ones = sync.OnceValue(func() *tensor.Tensor { return tensor.Ones(tensor.Float32, chunkedRows, chunkedColumns) })
+
+// withChunks calls do with the chunks of a fresh tensor in shared memory, as PyTorch makes one of
+// what is handed to its pool.
+func withChunks(do func(parts []*tensor.Tensor) error) error {
+	whole, err := tensor.NewShared(tensor.Float32, chunkedRows, chunkedColumns)
+	if err != nil {
+		return err
+	}
+	defer whole.Close()
+	parts := whole.CopyFrom(ones()).Chunk(chunks, 0)
+	defer func() {
+		for _, part := range parts {
+			part.Close()
+		}
+	}()
+	return do(parts)
+}
+
+func checkSum(sums []float64) error {
+	total := 0.0
+	for _, s := range sums {
+		total += s
+	}
+	if len(sums) != chunks || total != chunkedRows*chunkedColumns {
+		return fmt.Errorf("%d sums make %v", len(sums), total)
+	}
+	return nil
+}
+
+// perRound measures rounds of do.
+func perRound(rounds int, do func(ctx context.Context) error) func(ctx context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		d, err := timed(rounds, func() error { return do(ctx) })
+		return float64(d) / float64(rounds), err
+	}
+}

@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Run measures what opts ask for. It starts processes, so the program must have called shoal.Main.
+// The error is about what could not be measured; that a target is missed is a result.
+func Run(ctx context.Context, opts Options) (err error) {
+	chosen, err := opts.choose()
+	if err != nil {
+		return err
+	}
+	out, log := orDiscard(opts.Out), orDiscard(opts.Log)
+	h, err := newEnvironment(opts.Quick)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(log)
+	defer bar.clear()
+	s := &session{quick: opts.Quick, step: bar.step}
+	defer func() { err = errors.Join(err, s.peer.close()) }()
+	for i, suite := range chosen {
+		if err := s.hire(ctx, opts, suite); err != nil {
+			return err
+		}
+		if i == 0 {
+			bar.clear()
+			s.emit = writer(out, log, opts.JSON, h.header(s.peer), bar)
+		}
+		for _, setUp := range suite.groups {
+			if err := s.runGroup(ctx, suite.Name, h, setUp); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hire makes the script of a suite the peer, unless it is or none is wanted.
+func (s *session) hire(ctx context.Context, opts Options, suite Suite) (err error) {
+	if opts.Against == "" && suite.partner == nil || s.peer != nil && s.peer.script == suite.peer {
+		return nil
+	}
+	s.step("start torch")
+	err = s.peer.close()
+	if s.peer = nil; err == nil {
+		s.peer, err = startPeer(ctx, opts, suite)
+	}
+	return err
+}
+
+func (s *session) runGroup(ctx context.Context, suite string, h *environment,
+	setUp func(context.Context, *environment) (group, error)) (err error) {
+	g, err := setUp(ctx, h)
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", suite, err)
+	}
+	if g.close != nil {
+		defer func() { err = errors.Join(err, g.close()) }()
+	}
+	return s.measure(ctx, suite, g)
+}
+
+// choose returns the suites that are asked for.
+func (o Options) choose() ([]Suite, error) {
+	if o.Against != "" && o.Against != "torch" {
+		return nil, fmt.Errorf("%w: %q is unknown; the one peer is torch", ErrPeer, o.Against)
+	}
+	all := append(Suites(), o.More...)
+	if o.All {
+		return slices.DeleteFunc(all, func(s Suite) bool { return s.partner != nil && o.Against == "" }), nil
+	}
+	if len(o.Suites) == 0 {
+		return all[:1], nil
+	}
+	var chosen []Suite
+	for _, name := range o.Suites {
+		i := slices.IndexFunc(all, func(s Suite) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: %q; there are %s", ErrSuite, name, names(all))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+func names(suites []Suite) string {
+	var list []string
+	for _, s := range suites {
+		list = append(list, s.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}

@@ -1,0 +1,171 @@
+package bench_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/bench"
+)
+
+// rows are the names that users and programs know.
+var rows = map[string][]string{
+	"core": {
+		"handle_rtt_spin", "handle_msgs_per_s", "queue_msgs_per_s", "alloc_put_get_release", "handle_rtt_parked",
+		"tensor_rtt_4KiB", "tensor_rtt_1MiB", "tensor_rtt_64MiB", "tensor_rtt_touch_64MiB", "fresh_tensor_64MiB",
+		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks", "death_to_survivor",
+		"death_to_receiver",
+	},
+	"sync": {
+		"mutex_uncontended", "mutex_contended_2", "value_add", "value_add_2",
+		"event_rtt_spin", "semaphore_rtt_spin", "barrier_cycle_spin", "event_rtt", "semaphore_rtt", "barrier_cycle",
+		"event_rtt_near", "semaphore_rtt_near", "barrier_cycle_near",
+		"event_rtt_2ms",
+		"pool_start_4", "pool_start_4_warm", "warm_first_statement", "pool_map_1000_tiny",
+		"pool_starmap_4_chunks", "pool_starmap_default",
+		"manager_call", "manager_call_parked", "manager_read",
+	},
+	"sizes":  {"rtt_4B", "rtt_64B", "rtt_200B", "rtt_1KiB", "rtt_16KiB", "rtt_256KiB", "rtt_4MiB", "rtt_64MiB"},
+	"floors": {"line_rtt", "bare_ring_per_s", "futex_rtt", "eventfd_rtt", "cas", "memcpy_64MiB", "sum_64MiB"},
+	"idle":   {"idle_switches_per_s"},
+	"kernels": {
+		"product_256", "product_512", "product_1024",
+		"conv1_forward", "conv1_filters", "conv2_forward", "conv2_filters", "conv2_images",
+		"fc1_forward", "fc1_weights", "fc1_input", "fc2_forward", "fc2_weights", "fc2_input", "mnist_products",
+	},
+	"train": {"mnist_step", "hogwild_1", "hogwild_2", "hogwild_4", "hogwild_4_oversubscribed"},
+	"hogwild": {
+		"hogwild_1", "hogwild_2", "hogwild_4", "hogwild_1_ignored", "hogwild_2_ignored", "hogwild_4_ignored",
+	},
+	"ways": {
+		"hogwild_1", "all_reduce_1", "periodic_1", "data_parallel_1", "hogwild_2", "all_reduce_2",
+		"periodic_2", "data_parallel_2",
+		"hogwild_4", "all_reduce_4", "periodic_4", "data_parallel_4",
+	},
+	"ops": strings.Fields(
+		`op_add op_add_number op_mul_row op_mul_col op_add_short_row op_add_short_col op_add_channels op_add_transposed op_div op_maximum
+		op_gt op_gt_number op_eq_int64 op_add_int64 op_where op_masked_fill op_clamp op_neg op_abs op_relu op_sqrt op_rsqrt op_reciprocal op_floor op_round op_exp
+		op_log op_tanh op_sigmoid op_square op_softmax op_sum op_sum_0 op_sum_1 op_sum_short op_mean_channels op_var_0 op_var_1 op_amax op_amax_0 op_amax_1
+		op_argmax_0 op_argmax_1 op_argmax_short op_any_1 op_cumsum op_cat_0 op_cat_1 op_transpose op_channels_last op_to_float64 op_to_int64 op_to_float16
+		op_to_bfloat16 op_byte_to_float32 op_int64_to_float32 op_float16_to_float32 op_bool_to_float32 op_index_select_0 op_index_select_1 op_gather_0
+		op_gather_1 op_masked_select op_nonzero op_sort`),
+	"layers": strings.Fields(`layer_norm layer_norm_step layer_gelu layer_gelu_step layer_softmax layer_softmax_step
+		layer_attention_128 layer_attention_128_step layer_attention_causal_128 layer_attention_causal_128_step
+		layer_attention_512 layer_attention_512_step layer_attention_causal_512 layer_attention_causal_512_step
+		layer_lstm_16 layer_lstm_16_step layer_gru_16 layer_gru_16_step layer_lstm_256 layer_lstm_256_step layer_gru_256 layer_gru_256_step
+		layer_encoder layer_encoder_step`),
+	"dist": {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
+	"loader": {"loader_light", "loader_first_batch", "loader_jpeg", "loader_first_jpegs", "loader_png",
+		"loader_memory_1", "loader_memory_2", "loader_memory_8"},
+	"files": append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB",
+		"pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
+}
+
+// fileRows are those of one size.
+func fileRows(size string) (names []string) {
+	for _, row := range []string{
+		"pickle_save", "pickle_load", "msgpack_save", "msgpack_load", "npy_save", "npy_load", "npy_map",
+		"hdf5_save", "hdf5_load", "hdf5_gzip_save", "hdf5_gzip_load",
+		"safetensors_save", "safetensors_load", "safetensors_map", "pt_save", "pt_load", "pt_map",
+	} {
+		names = append(names, row+"_"+size)
+	}
+	return names
+}
+
+func run(t *testing.T, opts bench.Options) []bench.Result {
+	t.Helper()
+	var out bytes.Buffer
+	opts.Out, opts.JSON, opts.Quick = &out, true, true
+	if err := bench.Run(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	var results []bench.Result
+	dec := json.NewDecoder(&out)
+	dec.DisallowUnknownFields()
+	for dec.More() {
+		var r bench.Result
+		if err := dec.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, r)
+	}
+	return results
+}
+
+func TestEveryRowAppearsOnce(t *testing.T) {
+	got := make(map[string][]string)
+	for _, r := range run(t, bench.Options{All: true}) {
+		got[r.Suite] = append(got[r.Suite], r.Name)
+		// What a small set needs may drown in what the garbage collector gives back meanwhile.
+		none := r.Suite == "idle" || strings.HasPrefix(r.Name, "loader_memory")
+		if r.Unit == "" || r.Value < 0 || r.Value == 0 && !none || (r.Floor > 0) != (r.RatioToFloor > 0) {
+			t.Errorf("row %+v", r)
+		}
+	}
+	for _, s := range bench.Suites() {
+		if strings.HasPrefix(s.Name, "torch") {
+			continue // both of their sides need a PyTorch
+		}
+		if s.Doc == "" || !slices.Equal(got[s.Name], rows[s.Name]) {
+			t.Errorf("suite %s has rows\n%v, want\n%v", s.Name, got[s.Name], rows[s.Name])
+		}
+	}
+}
+
+func TestCoreRunsWithoutASuite(t *testing.T) {
+	results := run(t, bench.Options{})
+	if len(results) != len(rows["core"]) || results[0].Suite != "core" {
+		t.Errorf("%d rows, first %+v", len(results), results[0])
+	}
+}
+
+func TestUnknownSuiteAndPeerAreErrors(t *testing.T) {
+	if err := bench.Run(t.Context(), bench.Options{Suites: []string{"cor"}}); !errors.Is(err, bench.ErrSuite) {
+		t.Errorf("suite: %v", err)
+	}
+	if err := bench.Run(t.Context(), bench.Options{Against: "gloo"}); !errors.Is(err, bench.ErrPeer) {
+		t.Errorf("peer: %v", err)
+	}
+	if err := bench.Run(t.Context(), bench.Options{Against: "torch",
+		Python: "no-such-python"}); !errors.Is(err, bench.ErrPeer) {
+		t.Errorf("interpreter: %v", err)
+	}
+}
+
+// withTorch writes a package torch that shares plain arrays, so that the script and the protocol
+// are tested where there is no PyTorch.
+func withTorch(t *testing.T) (python string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 in PATH")
+	}
+	lib, err := filepath.Abs("testdata/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", lib+string(os.PathListSeparator)+os.Getenv("PYTHONPATH"))
+	return python
+}
+
+func TestPeerDoesTheSameRows(t *testing.T) {
+	python := withTorch(t)
+	for _, r := range run(t, bench.Options{Suites: []string{"core", "sync"}, Against: "torch", Python: python}) {
+		if r.Name == "reap_64k_blocks" || r.Name == "spawn_64_workers" || r.Name == "manager_call_parked" ||
+			strings.HasPrefix(r.Name, "death_to_") {
+			// no counterpart, and too much for one machine; torch's calls are all parked; its
+			// survivors wait for ever
+			continue
+		}
+		if r.Peer == "" || r.PeerValue <= 0 || r.RatioToPeer <= 0 {
+			t.Errorf("row %+v", r)
+		}
+	}
+}

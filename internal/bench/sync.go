@@ -1,0 +1,307 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/shoal-mp/shoal/ipc"
+)
+
+var syncing = Suite{
+	Name: "sync",
+	Doc:  "what waits for another: locks, events, semaphores, barriers, shared numbers, pools",
+	peer: "torch_core.py",
+	groups: []func(context.Context, *environment) (group,
+		error){lockRows, spinRows, napRows, nearRows, parkRows, poolStartRows, poolRows, managerRows},
+}
+
+// tools is what the two processes of a pair synchronise by.
+type tools struct {
+	Mutex   *ipc.Mutex
+	Value   *ipc.Value[float64]
+	Events  [2]*ipc.Event // set by the first process, and by the second
+	Sems    [2]*ipc.Semaphore
+	Barrier *ipc.Barrier
+}
+
+func (p *pair) tools() (t *tools, err error) {
+	t = new(tools)
+	if t.Mutex, err = ipc.NewMutex(); err != nil {
+		return nil, err
+	}
+	p.later(t.Mutex.Close)
+	if t.Value, err = ipc.NewValue(0.0); err != nil {
+		return nil, err
+	}
+	p.later(t.Value.Close)
+	for i := range t.Events {
+		if t.Events[i], err = ipc.NewEvent(); err != nil {
+			return nil, err
+		}
+		p.later(t.Events[i].Close)
+		if t.Sems[i], err = ipc.NewSemaphore(0); err != nil {
+			return nil, err
+		}
+		p.later(t.Sems[i].Close)
+	}
+	if t.Barrier, err = ipc.NewBarrier(2); err != nil {
+		return nil, err
+	}
+	p.later(t.Barrier.Close)
+	return t, nil
+}
+
+// each divides what a probe measures: its round is n of what the row counts.
+func each(n float64, p *Probe) *Probe {
+	return &Probe{Measure: func(ctx context.Context) (float64, error) {
+		ns, err := p.Measure(ctx)
+		return ns / n, err
+	}, Once: p.Once}
+}
+
+func lockRows(ctx context.Context, h *environment) (group, error) {
+	return paired(ctx, h, 21, func(p *pair) []Case {
+		cas := p.probe(order{Work: "cas_pair", Rounds: h.scale(1_000_000)})
+		return []Case{
+			{
+				Name: "mutex_uncontended", Unit: Nanoseconds,
+				Ours:   p.probe(order{Work: "mutex", Rounds: h.scale(1_000_000)}),
+				Floor:  cas,
+				Target: overFloor(5),
+				Peer:   h.partners("mutex_uncontended", h.scale(100_000)),
+			},
+			{
+				Name: "mutex_contended_2", Unit: Nanoseconds,
+				Ours:   each(2, p.probe(order{Work: "mutex_contended", Rounds: h.spins(200_000)})),
+				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)}),
+				Target: timesPeer(1),
+				Peer:   h.partners("mutex_contended_2", h.scale(100_000)),
+			},
+			{
+				Name: "value_add", Unit: Nanoseconds,
+				Ours:   p.probe(order{Work: "value_add", Rounds: h.scale(1_000_000)}),
+				Floor:  cas,
+				Target: timesPeer(1),
+				Peer:   h.partners("value_add", h.scale(100_000)),
+			},
+			{
+				Name: "value_add_2", Unit: Nanoseconds,
+				Ours:   each(2, p.probe(order{Work: "value_add_2", Rounds: h.spins(200_000)})),
+				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)}),
+				Target: timesPeer(1),
+				Peer:   h.partners("value_add_2", h.scale(100_000)),
+			},
+		}
+	})
+}
+
+func spinRows(ctx context.Context, h *environment) (group, error) {
+	return paired(ctx, h, 15, func(p *pair) []Case {
+		line := p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})
+		row := func(name, work string, n float64, peer string) Case {
+			return Case{
+				Name: name, Unit: Nanoseconds,
+				Ours:   each(n, p.probe(order{Work: work, Rounds: h.spins(20_000)})),
+				Floor:  line,
+				Target: timesPeer(50),
+				Peer:   h.partners(peer, h.scale(2000)),
+			}
+		}
+		return []Case{
+			row("event_rtt_spin", "event_rtt", 1, "event_rtt"),
+			row("semaphore_rtt_spin", "semaphore_rtt", 1, "semaphore_rtt"),
+			row("barrier_cycle_spin", "barrier_cycles", 2, "barrier_cycle"),
+		}
+	})
+}
+
+// partners is what two processes of the peer do, on the processors of our pair.
+func (h *environment) partners(op string, rounds int) *peerWork {
+	return &peerWork{op: op, Rounds: rounds, Args: h.cpus[:]}
+}
+
+// sleepingPartners let each other sleep for as long as ours do.
+func (h *environment) sleepingPartners(op string, rounds int, pause time.Duration) *peerWork {
+	return &peerWork{op: op, Rounds: rounds, Args: append(h.cpus[:], int(pause))}
+}
+
+func napRows(ctx context.Context, h *environment) (group, error) { return sleepers(ctx, h, "") }
+
+// parkRows is a row of sides that wait for so long that they have parked.
+func parkRows(ctx context.Context, h *environment) (group, error) {
+	return paired(ctx, h, 15, func(p *pair) []Case {
+		work := func(name string) *Probe {
+			return p.probe(order{Work: name, Rounds: h.scale(60), Pause: untilParked})
+		}
+		return []Case{{
+			Name: "event_rtt_2ms", Unit: Nanoseconds,
+			Ours:   work("event_parked"),
+			Floor:  work("eventfd_parked"),
+			Target: overFloor(1.3),
+			Peer:   h.sleepingPartners("event_rtt", h.scale(60), untilParked),
+		}}
+	})
+}
+
+// nearRows are the same on one processor, where the kernel likes to put two processes of which one
+// always waits.
+func nearRows(ctx context.Context, h *environment) (group, error) {
+	near := *h
+	near.cpus[1] = near.cpus[0]
+	return sleepers(ctx, &near, "_near")
+}
+
+func sleepers(ctx context.Context, h *environment, where string) (group, error) {
+	return paired(ctx, h, 15, func(p *pair) []Case {
+		bell := p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)})
+		row := func(name, work string, n, limit float64) Case {
+			return Case{
+				Name: name + where, Unit: Nanoseconds,
+				Ours:   each(n, p.probe(order{Work: work, Rounds: h.scale(300)})),
+				Floor:  each(n, bell),
+				Target: both(overFloor(limit), timesPeer(2)),
+				Peer:   h.sleepingPartners(name, h.scale(600), untilAsleep),
+			}
+		}
+		return []Case{
+			row("event_rtt", "event_parked", 1, 1.3),
+			row("semaphore_rtt", "semaphore_parked", 1, 1.3),
+			row("barrier_cycle", "barrier_parked", 2, 1.5), // two cycles, in each of which one side wakes the other
+		}
+	})
+}
+
+// together is a work that both sides do at the same time.
+func together(f func(s *side, o order) error) work {
+	return work{
+		lead: func(s *side, o order) (time.Duration, error) {
+			if err := s.meet(); err != nil {
+				return 0, err
+			}
+			begin := time.Now()
+			err := f(s, o)
+			if err == nil {
+				err = s.meet() // the other one is done, too
+			}
+			return time.Since(begin), err
+		},
+		follow: func(s *side, o order) (time.Duration, error) {
+			if err := s.meet(); err != nil {
+				return 0, err
+			}
+			if err := f(s, o); err != nil {
+				return 0, err
+			}
+			return 0, s.meet()
+		},
+	}
+}
+
+func locking(s *side, o order) error {
+	for range o.Rounds {
+		if err := s.tools.Mutex.Lock(s.ctx); err != nil {
+			return err
+		}
+		if err := s.tools.Mutex.Unlock(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func adding(s *side, o order) error {
+	for range o.Rounds {
+		if _, err := s.tools.Value.Add(1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alone is a work of the first side.
+func alone(f func(s *side, o order) error) work {
+	return work{lead: func(s *side, o order) (time.Duration, error) {
+		begin := time.Now()
+		err := f(s, o)
+		return time.Since(begin), err
+	}}
+}
+
+// casPair is what a lock and an unlock are at least.
+func casPair(s *side, o order) error {
+	w := s.mine(signals)
+	w.Store(0)
+	for range o.Rounds {
+		w.CompareAndSwap(0, 1)
+		w.CompareAndSwap(1, 0)
+	}
+	return nil
+}
+
+// A turn is how one side tells the other, and how it waits to be told.
+type turn struct {
+	tell, await func(s *side) error
+}
+
+var (
+	byEvent = turn{
+		tell: func(s *side) error { return s.tools.Events[s.rank].Set() },
+		await: func(s *side) error {
+			e := s.tools.Events[1-s.rank]
+			if err := e.Wait(s.ctx); err != nil {
+				return err
+			}
+			return e.Clear()
+		},
+	}
+	bySemaphore = turn{
+		tell:  func(s *side) error { return s.tools.Sems[s.rank].Release() },
+		await: func(s *side) error { return s.tools.Sems[1-s.rank].Acquire(s.ctx) },
+	}
+	byBarrier = turn{tell: cross, await: cross}
+)
+
+func cross(s *side) error {
+	_, err := s.tools.Barrier.Wait(s.ctx)
+	return err
+}
+
+// spinning is a round trip between sides that wait actively.
+func (t turn) spinning() work {
+	return work{
+		lead: func(s *side, o order) (time.Duration, error) {
+			if err := s.meet(); err != nil {
+				return 0, err
+			}
+			return timed(o.Rounds, func() error {
+				if err := t.tell(s); err != nil {
+					return err
+				}
+				return t.await(s)
+			})
+		},
+		follow: func(s *side, o order) (time.Duration, error) {
+			if err := s.meet(); err != nil {
+				return 0, err
+			}
+			return repeat(o.Rounds, func() error {
+				if err := t.await(s); err != nil {
+					return err
+				}
+				return t.tell(s)
+			})
+		},
+	}
+}
+
+// parked is the same between sides that are asleep, in a nap or parked.
+func (t turn) parked() work {
+	return work{
+		lead: func(s *side, o order) (time.Duration, error) {
+			return s.asleep(o, func() error { return t.tell(s) }, func() error { return t.await(s) })
+		},
+		follow: func(s *side, o order) (time.Duration, error) {
+			return s.awoken(o, func() error { return t.tell(s) }, func() error { return t.await(s) })
+		},
+	}
+}

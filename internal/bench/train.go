@@ -1,0 +1,222 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
+)
+
+var train = Suite{
+	Name:   "train",
+	Doc:    "a training step of the MNIST net, and several processes that train one net without locks",
+	peer:   "torch_train.py",
+	groups: []func(context.Context, *environment) (group, error){stepRows, hogwildRows},
+}
+
+func stepRows(_ context.Context, h *environment) (group, error) {
+	t, steps := newTrainer(newDigitNet()), max(2, h.scale(30))
+	return group{rounds: 21, cases: []Case{{
+		Name: "mnist_step", Unit: Nanoseconds, Target: timesPeer(1.5),
+		Ours: &Probe{Measure: func(context.Context) (float64, error) {
+			return float64(cpuTime(steps, func() { t.train(1) })) / float64(steps), nil
+		}},
+		Peer: &peerWork{op: "step", Rounds: steps},
+	}}}, nil
+}
+
+func hogwildRows(_ context.Context, h *environment) (group, error) {
+	g := group{rounds: 5}
+	for _, workers := range processCounts {
+		c := h.hogwildCase(workers, false)
+		c.Target = timesPeer(1.5)
+		g.cases = append(g.cases, c)
+	}
+	// As many threads in each of four processes as the machine has processors is what PyTorch does
+	// unless it is told otherwise.
+	four := h.hogwildCase(4, true)
+	four.Name, four.Ours, four.Target = "hogwild_4_oversubscribed", g.cases[2].Ours, timesPeer(20)
+	g.cases = append(g.cases, four)
+	return g, nil
+}
+
+var hogwildSuite = Suite{
+	Name:   "hogwild",
+	Doc:    "processes that train one net, with the threads that they are given and with as many as there are processors in each",
+	peer:   "torch_train.py",
+	groups: []func(context.Context, *environment) (group, error){budgetRows},
+}
+
+func budgetRows(_ context.Context, h *environment) (group, error) {
+	g := group{rounds: 5}
+	for _, ignored := range []bool{false, true} {
+		for _, workers := range processCounts {
+			g.cases = append(g.cases, h.hogwildCase(workers, ignored))
+		}
+	}
+	return g, nil
+}
+
+// crowds are how many processes train together.
+var processCounts = []int{1, 2, 4}
+
+// hogwildCase trains by so many processes, with the budget of threads that a group has or as if
+// there were none. A peer that ignores it may take a hundred times as long for a step, so it takes
+// few, once.
+func (h *environment) hogwildCase(workers int, ignored bool) Case {
+	steps, opts := max(2, h.scale(320/workers)), shoal.Options{Workers: workers}
+	c := Case{
+		Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond,
+		Peer: &peerWork{op: "hogwild", Rounds: steps, Args: []int{workers}},
+	}
+	switch {
+	case ignored:
+		c.Name += "_ignored"
+		opts.Threads = shoal.Threads()
+		c.Peer.op, c.Peer.Rounds, c.Peer.once = "hogwild_oversubscribed", max(2, steps/30), true
+	case workers == 1:
+		c.Peer.op = "hogwild_alone"
+	}
+	c.Ours = hogwild(opts, steps)
+	return c
+}
+
+// A race is the argument of a process that trains: Net itself, or a replica that exchanges
+// gradients or states with others.
+type race struct {
+	Net   *digitNet
+	Steps int
+	Start *ipc.Receiver[bool]
+	Laps  *ipc.Sender[lap]
+	Group *dist.Group         // may be nil
+	Meet  *ipc.Conn[netState] // may be nil
+}
+
+// A lap is from when to when a process trained, on the machine's clock. The first report, that it
+// is ready, is empty.
+type lap struct{ Begin, End time.Duration }
+
+var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r race) error {
+	defer r.Start.Close()
+	defer r.Laps.Close()
+	defer nn.Close(r.Net)
+	net := r.Net
+	if r.Group != nil || r.Meet != nil {
+		net = nn.Clone(net)
+	}
+	if r.Meet != nil {
+		defer r.Meet.Close()
+	}
+	if r.Group != nil {
+		defer r.Group.Close()
+		if err := r.Group.Join(rank); err != nil {
+			return err
+		}
+	}
+	t := newTrainer(net)
+	t.train(2)
+	if err := r.Laps.Put(ctx, lap{}); err != nil {
+		return err
+	}
+	if _, err := r.Start.Get(ctx); err != nil {
+		return err
+	}
+	begin := sys.Monotonic()
+	if err := r.train(ctx, t); err != nil {
+		return err
+	}
+	return r.Laps.Put(ctx, lap{begin, sys.Monotonic()})
+})
+
+// train takes the steps, and does what is done together.
+func (r *race) train(ctx context.Context, t *trainer) error {
+	for i := range r.Steps {
+		t.gradient()
+		if r.Group != nil {
+			if err := r.Group.AverageGrads(ctx, t.net.Params()); err != nil {
+				return err
+			}
+		}
+		t.step()
+		if r.Meet != nil && i%period == period-1 {
+			if err := r.meet(ctx, t.net); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hogwild measures processes that train one net.
+func hogwild(opts shoal.Options, steps int) *Probe {
+	return racing(opts, steps, func(context.Context, *digitNet, []race) (func() error, error) {
+		return func() error { return nil }, nil
+	})
+}
+
+// racing measures samples a second of processes that each take so many steps, from the first one's
+// begin to the last one's end. prepare gives them what they share besides the net, until it is
+// closed.
+func racing(opts shoal.Options, steps int,
+	prepare func(ctx context.Context, net *digitNet, races []race) (end func() error, err error)) *Probe {
+	workers := opts.Workers
+	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
+		net := newDigitNet()
+		if err := nn.Share(net); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, nn.Close(net)) }()
+		start, err := ipc.NewQueue[bool](workers)
+		if err != nil {
+			return 0, err
+		}
+		defer start.Close()
+		laps, err := ipc.NewQueue[lap](2 * workers)
+		if err != nil {
+			return 0, err
+		}
+		defer laps.Close()
+		races := make([]race, workers)
+		end, err := prepare(ctx, net, races)
+		if err != nil {
+			return 0, err
+		}
+		g := shoal.NewGroup(ctx, opts)
+		for _, r := range races {
+			r.Net, r.Steps, r.Start, r.Laps = net, steps, start.Receiver(), laps.Sender()
+			racer.Go(g, r)
+		}
+		span, err := clock(ctx, workers, start, laps)
+		return float64(workers*steps*batch) / span.Seconds(), errors.Join(g.Wait(), end(), err)
+	}}
+}
+
+// clock starts all when all are ready, and returns how long they took.
+func clock(ctx context.Context, workers int, start *ipc.Queue[bool], laps *ipc.Queue[lap]) (time.Duration, error) {
+	laps.Sender().Close() // so that the queue ends with the last process, should they fail
+	for range workers {
+		if _, err := laps.Get(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for range workers {
+		if err := start.Put(ctx, true); err != nil {
+			return 0, err
+		}
+	}
+	begin, end := time.Duration(1<<63-1), time.Duration(0)
+	for range workers {
+		l, err := laps.Get(ctx)
+		if err != nil {
+			return 0, err
+		}
+		begin, end = min(begin, l.Begin), max(end, l.End)
+	}
+	return end - begin, nil
+}

@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/dist"
+	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/nn"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+var trainingModes = Suite{
+	Name:   "ways",
+	Doc:    "the ways in which processes train together, samples a second of the MNIST net with batches of 64 in each",
+	peer:   "torch_train.py",
+	groups: []func(context.Context, *environment) (group, error){trainingRows},
+}
+
+func trainingRows(_ context.Context, h *environment) (group, error) {
+	g := group{rounds: 3}
+	for _, workers := range processCounts {
+		steps, opts := max(2, h.scale(128/workers)), shoal.Options{Workers: workers}
+		for _, w := range []struct {
+			name string
+			*Probe
+		}{
+			{"hogwild", hogwild(opts, steps)},
+			{"all_reduce", allReducing(opts, steps)},
+			{"periodic", meeting(opts, steps)},
+			{"data_parallel", dataParallel(opts, steps)},
+		} {
+			g.cases = append(g.cases, Case{Name: fmt.Sprint(w.name, "_", workers), Unit: PerSecond, Ours: w.Probe})
+		}
+	}
+	return g, nil
+}
+
+// allReducing trains replicas of a net whose gradients are averaged at each step.
+func allReducing(opts shoal.Options, steps int) *Probe {
+	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (func() error, error) {
+		group, err := dist.NewGroup(opts.Workers)
+		for i := range races {
+			races[i].Group = group
+		}
+		return group.Close, err
+	})
+}
+
+// period is how many steps replicas take between two meetings.
+const period = 32
+
+// meeting trains replicas of a net that meet now and then: they push their states, and pull the
+// mean.
+func meeting(opts shoal.Options, steps int) *Probe {
+	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
+		var ours []*ipc.Conn[netState]
+		for i := range races {
+			mine, theirs, e := ipc.Pipe[netState]()
+			if err = errors.Join(err, e); err != nil {
+				break
+			}
+			ours, races[i].Meet = append(ours, mine), theirs
+		}
+		met := make(chan error, 1)
+		go func() {
+			var err error
+			for range steps / period {
+				if err = average(ctx, net, ours); err != nil {
+					break
+				}
+			}
+			met <- err
+		}()
+		return func() error {
+			for i, c := range ours { // so that who still waits for a message ends
+				c.Close()
+				races[i].Meet.Close()
+			}
+			return <-met
+		}, err
+	})
+}
+
+type netState = map[string]*tensor.Tensor
+
+// average makes net the mean of the replicas, and sends it to them.
+func average(ctx context.Context, net *digitNet, conns []*ipc.Conn[netState]) error {
+	states := make([]netState, len(conns))
+	for i, c := range conns {
+		var err error
+		if states[i], err = c.Recv(ctx); err != nil {
+			return err
+		}
+	}
+	if err := nn.Average(net, states...); err != nil {
+		return err
+	}
+	for i, c := range conns {
+		if err := c.Send(ctx, nn.State(net)); err != nil {
+			return err
+		}
+		for _, t := range states[i] {
+			t.Close()
+		}
+	}
+	return nil
+}
+
+// meet is a replica's part of average.
+func (r *race) meet(ctx context.Context, net *digitNet) error {
+	if err := r.Meet.Send(ctx, nn.State(net)); err != nil {
+		return err
+	}
+	mean, err := r.Meet.Recv(ctx)
+	if err != nil {
+		return err
+	}
+	return nn.Load(net, mean)
+}
+
+var digitLoss = dist.RegisterLoss("bench digit loss",
+	func(s *autograd.Scope, n *digitNet, batch []*tensor.Tensor) *autograd.Var {
+		return nn.NLLLoss(n.Forward(s.Const(batch[0])), batch[1])
+	})
+
+// dataParallel trains a net in this process, with gradients from others, which have a batch of 64
+// each.
+func dataParallel(opts shoal.Options, steps int) *Probe {
+	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
+		net := newDigitNet()
+		d, err := dist.NewDataParallel(ctx, digitLoss, net, opts)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, d.Close(), nn.Close(net)) }()
+		t, all := newTrainer(net), opts.Workers*batch
+		var begin time.Duration
+		for i := range steps + 2 {
+			if i == 2 {
+				begin = sys.Monotonic()
+			}
+			images, labels := t.images[i%poolBatches], t.labels[i%poolBatches]
+			t.sgd.ZeroGrad()
+			if _, err := d.Backward(ctx, tensor.Cat(times(images, opts.Workers), 0),
+				tensor.Cat(times(labels, opts.Workers), 0)); err != nil {
+				return 0, err
+			}
+			t.sgd.Step()
+		}
+		return float64(steps*all) / (sys.Monotonic() - begin).Seconds(), nil
+	}}
+}
+
+func times(t *tensor.Tensor, n int) (all []*tensor.Tensor) {
+	for range n {
+		all = append(all, t)
+	}
+	return all
+}

@@ -1,0 +1,276 @@
+package shm_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+func TestBlockIsFreeWhenItsLastReferenceGoes(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.first
+		h := alloc(t, d, 5000, "x")
+		check(t, d.Retain(h))
+		check(t, d.Release(h))
+		wantMark(t, d, h, "x")
+		check(t, d.Release(h))
+		if err := d.Release(h); !errors.Is(err, shm.ErrStale) {
+			t.Errorf("second release: %v, want ErrStale", err)
+		}
+		if _, err := d.Bytes(h); !errors.Is(err, shm.ErrStale) {
+			t.Errorf("bytes of a free block: %v, want ErrStale", err)
+		}
+		if err := d.Retain(h); !errors.Is(err, shm.ErrStale) {
+			t.Errorf("retain of a free block: %v, want ErrStale", err)
+		}
+		if err := d.Import(h); !errors.Is(err, shm.ErrStale) {
+			t.Errorf("import of a free block: %v, want ErrStale", err)
+		}
+		wantRest(t, d, 0)
+	})
+}
+
+func TestHandleStaysStaleWhenItsBlockIsUsedAgain(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.first
+		old := alloc(t, d, 5000, "old")
+		check(t, d.Release(old))
+		again := alloc(t, d, 5000, "new")
+		if shm.Index(old) != shm.Index(again) {
+			t.Fatalf("%v is not used again first, but %v", old, again)
+		}
+		if err := d.Import(old); !errors.Is(err, shm.ErrStale) {
+			t.Errorf("import: %v, want ErrStale", err)
+		}
+		if err := d.Release(old); !errors.Is(err, shm.ErrStale) {
+			t.Errorf("release: %v, want ErrStale", err)
+		}
+		wantMark(t, d, again, "new")
+	})
+}
+
+func TestImportedBlockOutlivesItsMaker(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		h := alloc(t, a, 1<<20, "shared")
+		if _, err := b.Bytes(h); !errors.Is(err, shm.ErrClosed) {
+			t.Errorf("bytes of a block that somebody else holds: %v, want ErrClosed", err)
+		}
+		if err := b.Release(h); !errors.Is(err, shm.ErrClosed) {
+			t.Errorf("release of a block that somebody else holds: %v, want ErrClosed", err)
+		}
+		check(t, b.Import(h))
+		check(t, a.Close())
+		wantMark(t, b, h, "shared")
+		check(t, b.Release(h))
+		wantRest(t, b, 0)
+	})
+}
+
+func TestHandlesThatWereMadeUp(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	held := alloc(t, d, 64, "x")
+	for _, h := range []shm.Handle{0, shm.HandleAt(1<<22-1, 0), shm.HandleAt(0, 7), held | 1<<22,
+		held | 1<<31, held ^ 1<<32} {
+		if err := d.Import(h); !errors.Is(err, shm.ErrStale) {
+			t.Errorf("import of %#x: %v, want ErrStale", uint64(h), err)
+		}
+		if _, err := d.Bytes(h); !errors.Is(err, shm.ErrStale) {
+			t.Errorf("bytes of %#x: %v, want ErrStale", uint64(h), err)
+		}
+	}
+	check(t, d.Audit())
+}
+
+func TestBlockWithoutBytes(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	h, err := d.Alloc(0)
+	check(t, err)
+	if p, err := d.Bytes(h); err != nil || len(p) != 0 {
+		t.Errorf("%d bytes, %v", len(p), err)
+	}
+	if n := d.Stats().Committed; n != 0 {
+		t.Errorf("%d bytes committed for nothing", n)
+	}
+	check(t, d.Release(h))
+	wantRest(t, d, 0)
+}
+
+func TestBlockLargerThanTheDomain(t *testing.T) {
+	d := newDomain(t, 1<<20) // 16 MiB of addresses
+	for _, size := range []int{17 << 20, 1 << 50, -1} {
+		if _, err := d.Alloc(size); !errors.Is(err, shm.ErrTooLarge) {
+			t.Errorf("alloc of %d bytes: %v, want ErrTooLarge", size, err)
+		}
+	}
+}
+
+func TestUseAfterClose(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.join()
+		h := alloc(t, d, 64, "x")
+		r, _, _ := newRing(t, d, 4)
+		var m shm.Message
+		check(t, r.Put(watchdog(t), []byte("m"), nil, false))
+		check(t, r.Get(watchdog(t), &m))
+		check(t, d.Close())
+		check(t, d.Close()) // idempotent
+		_, alloc := d.Alloc(64)
+		_, wait := d.AllocWait(watchdog(t), 64)
+		for name, err := range map[string]error{
+			"alloc": alloc, "alloc wait": wait, "release": d.Release(h), "retain": d.Retain(h), "import": d.Import(h),
+			"put": r.TryPut(nil, nil, false), "get": r.TryGet(&m),
+			"blocking put": r.Put(watchdog(t), nil, nil, false), "blocking get": r.Get(watchdog(t), &m),
+		} {
+			if !errors.Is(err, shm.ErrClosed) {
+				t.Errorf("%s: %v, want ErrClosed", name, err)
+			}
+		}
+		wantRest(t, f.first, 0)
+	})
+}
+
+func TestThousandsOfSmallBlocksShareSlabs(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.first
+		var all []shm.Handle
+		for range 4096 {
+			all = append(all, alloc(t, d, 64, "x"))
+		}
+		if s := d.Stats(); s.Committed != 4096*64 {
+			t.Errorf("4096 blocks of 64 bytes take %d bytes", s.Committed)
+		}
+		seen := make(map[*byte]bool)
+		for _, h := range all {
+			p, err := d.Bytes(h)
+			check(t, err)
+			if len(p) != 64 || seen[&p[0]] {
+				t.Fatalf("%v has %d bytes, used twice: %t", h, len(p), seen[&p[0]])
+			}
+			seen[&p[0]] = true
+			check(t, d.Release(h))
+		}
+		wantRest(t, d, 0)
+		for range 4096 {
+			alloc(t, d, 64, "x")
+		}
+		if s := d.Stats(); s.Committed != 4096*64 {
+			t.Errorf("the same blocks once more take %d bytes", s.Committed)
+		}
+	})
+}
+
+func TestGoroutinesShareOneBlock(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.first
+		h := alloc(t, d, 64, "shared")
+		r, _, _ := newRing(t, d, 64)
+		ctx := watchdog(t)
+		var g sync.WaitGroup
+		for range 64 {
+			g.Go(func() {
+				for range 100 {
+					var m shm.Message
+					err := errors.Join(d.Retain(h), r.Put(ctx, nil, []shm.Handle{h}, true), r.Get(ctx, &m),
+						d.Retain(h), d.Release(h))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					m.Discard()
+				}
+			})
+		}
+		g.Wait()
+		wantMark(t, d, h, "shared")
+		wantRest(t, d, 4)
+	})
+}
+
+func TestParticipantsAllocateAndFreeAtTheSameTime(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		var g sync.WaitGroup
+		for range 4 {
+			d := f.join()
+			g.Go(func() {
+				for i := range 2000 {
+					h, err := d.Alloc(i % 20_000)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if p, _ := d.Bytes(h); len(p) > 0 {
+						p[0] = byte(i)
+					}
+					if err := d.Release(h); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		g.Wait()
+		wantRest(t, f.first, 0)
+	})
+}
+
+// An operation that finds all lanes taken by Close is told so.
+func TestNobodyWaitsForAClosedDomain(t *testing.T) {
+	for range 200 {
+		d, err := shm.NewLocal(1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g sync.WaitGroup
+		for range 4 {
+			g.Go(func() {
+				for {
+					h, err := d.Alloc(64)
+					if err == nil {
+						err = d.Release(h)
+					}
+					if errors.Is(err, shm.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		g.Wait()
+	}
+}
+
+// More operations than there are lanes wait: none of them is forgotten when lanes are free again.
+func TestMoreOperationsThanLanes(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 128)
+		other := open(t, b, r.Handle(), s, v)
+		h := alloc(t, a, 64, "x")
+		check(t, b.Import(h))
+		end, err := a.StampPut(h)
+		check(t, err)
+		var g sync.WaitGroup
+		for range 100 {
+			g.Go(func() {
+				if err := other.TryPut(nil, []shm.Handle{h}, false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		eventually(t, "no lane of all is left", func() bool { return b.BusyLanes() == shm.LanesPerSlot-1 })
+		end()
+		g.Wait()
+		if n := r.Len(); n != 100 {
+			t.Errorf("%d messages, want 100", n)
+		}
+		check(t, errors.Join(a.Release(h), b.Release(h)))
+	})
+}

@@ -1,0 +1,275 @@
+package shm_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// reap takes back what the dead held; the participants of one process have one pid, so nobody is
+// told of a death. reap returns when the dead are reaped, by us or by a watch that was quicker.
+// reap returns when all that can be taken back was. Reap alone would not do: it leaves its work to
+// another reaper, which looks again after it has given the lock back.
+func reap(t *testing.T, d *shm.Domain) {
+	t.Helper()
+	_, err := d.Reap()
+	check(t, err)
+	eventually(t, "a reaper does not end", func() bool {
+		alone, err := d.ReapAlone()
+		check(t, err)
+		return alone
+	})
+}
+
+func TestDeathInTheMiddleOfAnything(t *testing.T) {
+	for _, halt := range shm.Halts {
+		t.Run(halt.Name, func(t *testing.T) {
+			everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+				a, b := f.first, f.join()
+				r, s, v := newRing(t, a, 8)
+				other := open(t, b, r.Handle(), s, v)
+				check(t, r.TryPut(nil, []shm.Handle{alloc(t, a, 64, "queued")}, true))
+				h := alloc(t, b, 64, "held")
+				check(t, a.Import(h))
+				check(t, halt.Do(b, other, h))
+				check(t, b.Abandon())
+				eventually(t, "nobody reaped", func() bool { reap(t, a); return a.Stats().Reaped == 1 })
+				check(t, a.Audit())
+				wantMark(t, a, h, "held")
+				check(t, a.Release(h))
+				var m shm.Message
+				for r.TryGet(&m) == nil {
+					m.Discard()
+				}
+				wantRest(t, a, 3)
+				check(t, r.Put(watchdog(t), []byte("goes on"), nil, false))
+				check(t, r.Get(watchdog(t), &m))
+			})
+		})
+	}
+}
+
+// Every halt at once, in one participant each, and a single survivor.
+func TestAllButOneDie(t *testing.T) {
+	everyWorld(t, 64<<20, func(t *testing.T, f *family) {
+		a := f.first
+		r, s, v := newRing(t, a, 64)
+		var dead []*shm.Domain
+		for range shm.Halts {
+			check(t, r.TryPut(nil, []shm.Handle{alloc(t, a, 64, "queued")}, true))
+		}
+		for _, halt := range shm.Halts {
+			d := f.join()
+			check(t, halt.Do(d, open(t, d, r.Handle(), s, v), alloc(t, d, 64, "held")))
+			dead = append(dead, d)
+		}
+		for _, d := range dead {
+			check(t, d.Abandon())
+		}
+		eventually(t, "somebody is not reaped", func() bool { reap(t, a); return a.Stats().Reaped == len(dead) })
+		check(t, a.Audit())
+		var m shm.Message
+		for r.TryGet(&m) == nil {
+			m.Discard()
+		}
+		wantRest(t, a, 3)
+	})
+}
+
+func TestDeadSenderLeavesItsMessages(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 4)
+		check(t, open(t, b, r.Handle(), s, v).TryPut([]byte("will"), []shm.Handle{alloc(t, b, 64, "left")}, true))
+		check(t, b.Abandon())
+		reap(t, a)
+		var m shm.Message
+		check(t, r.TryGet(&m))
+		if string(m.Body) != "will" {
+			t.Errorf("got %q", m.Body)
+		}
+		wantMark(t, a, m.Blocks[0], "left")
+		m.Discard()
+		wantRest(t, a, 3)
+	})
+}
+
+func TestDeadReadersMessageIsDroppedAndCounted(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 4)
+		for _, name := range []string{"first", "second"} {
+			check(t, r.TryPut([]byte(name), []shm.Handle{alloc(t, a, 64, name)}, true))
+		}
+		halted(t, "get reading").Do(b, open(t, b, r.Handle(), s, v), 0)
+		check(t, b.Abandon())
+		reap(t, a)
+		var m shm.Message
+		check(t, r.TryGet(&m))
+		if string(m.Body) != "second" || a.Stats().Dropped != 1 {
+			t.Errorf("got %q, %d dropped", m.Body, a.Stats().Dropped)
+		}
+	})
+}
+
+func halted(t *testing.T, name string) shm.Halt {
+	t.Helper()
+	for _, h := range shm.Halts {
+		if h.Name == name {
+			return h
+		}
+	}
+	t.Fatalf("no halt %q", name)
+	return shm.Halt{}
+}
+
+// A hole in a ring is room: a sender that waits for room hears of it from the reader that passes
+// it.
+func TestHoleOfADeadSenderIsRoom(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 1)
+		check(t, halted(t, "put writing").Do(b, open(t, b, r.Handle(), s, v), alloc(t, b, 64, "x")))
+		var g sync.WaitGroup
+		g.Go(func() {
+			if err := r.Put(ctx, []byte("through"), nil, false); err != nil {
+				t.Error(err)
+			}
+		})
+		g.Go(func() {
+			var m shm.Message
+			if err := r.Get(ctx, &m); err != nil || string(m.Body) != "through" {
+				t.Errorf("get: %q, %v", m.Body, err)
+			}
+		})
+		check(t, b.Abandon())
+		reap(t, a)
+		g.Wait()
+		wantRest(t, a, 3)
+	})
+}
+
+func TestLastSenderDies(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 4)
+		open(t, b, r.Handle(), s, v)
+		check(t, a.Release(s))
+		got := make(chan error)
+		go func() { got <- r.Get(ctx, new(shm.Message)) }()
+		check(t, b.Abandon())
+		reap(t, a)
+		if err := <-got; !errors.Is(err, shm.ErrFinished) {
+			t.Errorf("get: %v, want ErrFinished", err)
+		}
+	})
+}
+
+// The reaper does not wait for a living lane: it comes back when that is done.
+func TestReaperComesBackForWhatALivingLaneBlocks(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b, c := f.first, f.join(), f.join()
+		r, s, v := newRing(t, a, 4)
+		h := alloc(t, a, 64, "x")
+		check(t, c.Import(h))
+		check(t, r.TryPut(nil, []shm.Handle{h}, true))
+		check(t, halted(t, "get reading").Do(b, open(t, b, r.Handle(), s, v), 0))
+		end, err := c.StampPut(h)
+		check(t, err)
+		check(t, b.Abandon())
+		reap(t, a)
+		if n := a.Stats().Reaped; n != 0 || !a.WaitsForStamp(h) {
+			t.Fatalf("%d reaped, waits: %t", n, a.WaitsForStamp(h))
+		}
+		begun := a.DeathEpoch()
+		for range 200 {
+			if time.Sleep(time.Millisecond); a.DeathEpoch() > begun+100 {
+				t.Fatal("the reaper spins")
+			}
+		}
+		end()
+		eventually(t, "the dead reader is not reaped", func() bool { return a.Stats().Reaped == 1 })
+		check(t, c.Release(h))
+		wantRest(t, a, 3)
+	})
+}
+
+// The words of a ring that only the dead held are somebody's data as soon as the ring is free.
+func TestReaperLeavesFreedRingsAlone(t *testing.T) {
+	everyWorld(t, 1<<20, func(t *testing.T, f *family) {
+		a := f.first
+		for range 20 {
+			b := f.join()
+			newRing(t, b, 64)
+			check(t, b.Abandon())
+			reap(t, a)
+			wantRest(t, a, 0)
+		}
+	})
+}
+
+func TestSlotOfTheDeadIsUsedAgain(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		slot, epoch := -1, uint32(0)
+		for i := range 5 {
+			d := f.join()
+			if i > 0 && (d.Slot() != slot || d.Epoch() <= epoch) {
+				t.Errorf("slot %d epoch %d after slot %d epoch %d", d.Slot(), d.Epoch(), slot, epoch)
+			}
+			slot, epoch = d.Slot(), d.Epoch()
+			alloc(t, d, 100, "x")
+			check(t, d.Abandon())
+			reap(t, f.first)
+		}
+		wantRest(t, f.first, 0)
+	})
+}
+
+func TestOneParticipantTooMany(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		all := []*shm.Domain{f.first}
+		for range shm.MaxParticipants - 1 {
+			all = append(all, f.join())
+		}
+		if _, err := f.attach(); !errors.Is(err, shm.ErrTooManyParticipants) {
+			t.Errorf("attach: %v, want ErrTooManyParticipants", err)
+		}
+		alloc(t, all[100], 64, "x")
+		check(t, all[100].Abandon())
+		check(t, all[101].Abandon())
+		if d := f.join(); d.Slot() != 100 && d.Slot() != 101 {
+			t.Errorf("joined in slot %d", d.Slot())
+		}
+		for _, d := range all[2:] {
+			d.Close()
+		}
+	})
+}
+
+func TestNoticeOfDeathIsAutomatic(t *testing.T) {
+	h, a, err := shm.NewHeap(8 << 20)
+	check(t, err)
+	t.Cleanup(func() { a.Close() })
+	var all []*shm.Domain
+	for range 8 {
+		d, err := h.Join()
+		check(t, err)
+		t.Cleanup(func() { d.Close() })
+		alloc(t, d, 1000, fmt.Sprint(d.Slot()))
+		all = append(all, d)
+	}
+	for _, pair := range [][]int{{0}, {2, 3}, {7, 6}, {1, 4, 5}} {
+		for _, i := range pair {
+			check(t, all[i].Abandon())
+		}
+	}
+	eventually(t, "the dead are not reaped",
+		func() bool { s := a.Stats(); return s.Participants == 1 && s.Reaped == 8 })
+	wantRest(t, a, 0)
+}

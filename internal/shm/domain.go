@@ -1,0 +1,249 @@
+package shm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// A Domain is the memory that a family of processes shares, seen from this process, which is one of
+// its participants. All methods may be called by several goroutines.
+type Domain struct {
+	store  store
+	hdr    *header
+	parts  *[maxParticipants]participant
+	recs   *[maxLanes]laneRec
+	blocks []block
+	bytes  []byte // the data segment
+
+	slot  int
+	epoch uint32
+	word  int    // of a participant bitmap that holds our bit
+	bit   uint64 // our bit in that word
+
+	lanes [lanesPerSlot]lane
+	refs  refTable
+	lives *lifetimes
+	park  parking
+
+	closed      atomic.Bool
+	closing     sync.Mutex
+	watching    context.CancelFunc
+	relink      chan struct{}
+	done        sync.WaitGroup
+	unfinished  atomic.Bool // a reap waits for a living lane
+	trimmer     trimmer
+	listeners   listeners
+	services    []io.Closer
+	files       descriptors
+	lastCollect atomic.Int64
+	collecting  sync.Mutex // held by who collects garbage for memory
+	collected   atomic.Uint64
+}
+
+// Options describe a new domain. The zero value is the default.
+type Options struct {
+	// Budget is the most bytes that the domain may commit. 0 means what the machine and the cgroup
+	// leave free at the start.
+	Budget int64
+	// Reserve is the address space of the domain in bytes. 0 means 8 times the machine's memory, at
+	// most 1 TiB, less where a limit of this process asks for less.
+	Reserve int64
+}
+
+// create lays out a new domain in s, whose memory is all zero, and joins it as the first
+// participant.
+func create(s store, budget int64) (*Domain, error) {
+	d := overlay(s)
+	if err := s.commitControl(0, offLanes); err != nil {
+		return nil, fmt.Errorf("commit control segment: %w", err)
+	}
+	var token [16]byte
+	if err := sys.Random(token[:]); err != nil {
+		return nil, fmt.Errorf("make a token: %w", err)
+	}
+	d.hdr.token[0].Store(binary.LittleEndian.Uint64(token[:8]))
+	d.hdr.token[1].Store(binary.LittleEndian.Uint64(token[8:]))
+	d.hdr.layout.Store(layoutHash())
+	d.hdr.dataSize.Store(uint64(len(s.data())))
+	d.hdr.limit.Store(uint64(budget) / pageSize)
+	d.hdr.cpus.Store(uint64(sys.CPUs()))
+	d.hdr.blocks.Store(1) // index 0 is nobody's
+	d.hdr.hints.Store(1)
+	d.hdr.magic.Store(magic)
+	return d, d.join()
+}
+
+// attach joins the domain in s.
+func attach(s store) (*Domain, error) {
+	d := overlay(s)
+	if err := d.checkLayout(); err != nil {
+		return nil, err
+	}
+	return d, d.join()
+}
+
+func overlay(s store) *Domain {
+	c := s.control()
+	d := &Domain{store: s, bytes: s.data(), relink: make(chan struct{}, 1), slot: -1}
+	d.hdr = (*header)(unsafe.Pointer(&c[0]))
+	d.parts = (*[maxParticipants]participant)(unsafe.Pointer(&c[offParticipants]))
+	d.recs = (*[maxLanes]laneRec)(unsafe.Pointer(&c[offLanes]))
+	d.blocks = unsafe.Slice((*block)(unsafe.Pointer(&c[offBlocks])), (len(c)-offBlocks)/blockSize)
+	if m, ok := s.(*memfds); ok {
+		d.lives = m.lives
+	}
+	return d
+}
+
+func (d *Domain) checkLayout() error {
+	if m := d.hdr.magic.Load(); m != magic {
+		return fmt.Errorf("%w: magic %#x instead of %#x", ErrVersion, m, uint64(magic))
+	}
+	if h := d.hdr.layout.Load(); h != layoutHash() {
+		return fmt.Errorf("%w: layout %#x, this program has %#x; build both from one version", ErrVersion, h,
+			layoutHash())
+	}
+	if n := d.hdr.dataSize.Load(); n != uint64(len(d.bytes)) {
+		return fmt.Errorf("%w: data segment of %d bytes, mapped %d", ErrCorrupt, n, len(d.bytes))
+	}
+	return nil
+}
+
+// joinWait is how long who joins a full domain waits for the others to reap those of them that are
+// dead.
+const joinWait = time.Second
+
+// join takes a free participant slot. Where all are taken, the living are asked to reap the dead: a
+// newcomer without a slot has no name for the recovery lock, so it cannot do it itself. The last
+// look for a slot comes after nobody was found dead: those that were may have been reaped since the
+// look before.
+func (d *Domain) join() error {
+	begun, dead := time.Now(), 1
+	for {
+		joined, err := d.tryJoin()
+		if err != nil {
+			return fmt.Errorf("join domain: %w", err)
+		}
+		if joined {
+			return d.start()
+		}
+		if dead == 0 || time.Since(begun) > joinWait {
+			return ErrTooManyParticipants
+		}
+		if _, dead, err = d.findDead(); err != nil {
+			return errors.Join(ErrTooManyParticipants, err)
+		}
+		if dead != 0 {
+			d.announce()
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// tryJoin takes the first slot that is free. The proof of life comes first: a process that dies
+// after it leaves the slot free.
+func (d *Domain) tryJoin() (bool, error) {
+	for s := range maxParticipants {
+		if ok, err := d.claimSlot(s); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+func (d *Domain) claimSlot(s int) (bool, error) {
+	p := &d.parts[s]
+	state := p.state.Load()
+	if state&0xff != participantFree {
+		return false, nil
+	}
+	if ok, err := d.store.enter(s); !ok || err != nil {
+		return false, err
+	}
+	if p.state.Load() != state {
+		return false, d.store.leave(s)
+	}
+	if err := d.store.commitControl(offLanes+uint64(s)*laneBytes, laneBytes); err != nil {
+		return false, errors.Join(err, d.store.leave(s))
+	}
+	for n := d.hdr.lanes.Load(); n <= uint64(s) && !d.hdr.lanes.CAS(n, uint64(s)+1); {
+		n = d.hdr.lanes.Load()
+	}
+	d.slot, d.epoch = s, uint32(state>>32)
+	d.word, d.bit = s/64, 1<<(s%64)
+	for i := range d.lanes {
+		id := uint32(s*lanesPerSlot + i)
+		d.lanes[i].d, d.lanes[i].id, d.lanes[i].rec = d, id, &d.recs[id]
+	}
+	p.pid.Store(uint64(os.Getpid()))
+	p.nap.Store(awake) // the participant before us may have died napping
+	p.state.CAS(state, state|participantJoining)
+	return true, nil
+}
+
+// start begins to listen to the doorbell and to watch the next living participant. Everybody is
+// rung before this participant is LIVE: killed before the ring it holds nothing yet, killed after
+// it somebody watches it.
+func (d *Domain) start() error {
+	b, err := d.store.listen(d.slot, d.epoch)
+	if err != nil {
+		return errors.Join(fmt.Errorf("listen to doorbell: %w", err), d.store.leave(d.slot))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d.watching = cancel
+	d.park.bell = b
+	d.parts[d.slot].collected.Store(d.hdr.pressure.Load()) // it holds nothing that an earlier shortage could want
+	d.done.Add(2)
+	go d.answer(b)
+	go d.watch(ctx)
+	d.announce()
+	p := &d.parts[d.slot].state
+	p.CAS(p.Load(), uint64(d.epoch)<<32|participantLive)
+	return nil
+}
+
+// Slot returns this process's participant slot, 0 to 255.
+func (d *Domain) Slot() int { return d.slot }
+
+// Token returns the domain's random identity. It is not a secret among participants.
+func (d *Domain) Token() [16]byte {
+	var t [16]byte
+	binary.LittleEndian.PutUint64(t[:8], d.hdr.token[0].Load())
+	binary.LittleEndian.PutUint64(t[8:], d.hdr.token[1].Load())
+	return t
+}
+
+// Close leaves the domain: every reference that this process holds is dropped, by the same code
+// that reaps the dead. Bytes that Bytes returned stay mapped, but belong to others. Close is
+// idempotent.
+func (d *Domain) Close() error {
+	d.closing.Lock()
+	defer d.closing.Unlock()
+	if d.closed.Swap(true) {
+		return nil
+	}
+	unheard := errors.Join(d.listeners.close(), d.closeServices())
+	for i := range commonLanes {
+		d.lanes[i].lock() // waits for the operation that is going on
+	}
+	d.trimmer.stop()
+	d.noNaps()
+	d.lives.endAll()
+	d.depart()
+	d.watching() // not before: a reaper that depart waits for may die
+	d.announce()
+	err := d.park.bell.Close()
+	d.done.Wait()
+	d.park.wakeEverybody()
+	return errors.Join(err, unheard, d.store.leave(d.slot), d.store.close())
+}

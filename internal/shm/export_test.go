@@ -1,0 +1,497 @@
+package shm
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+)
+
+// What the tests see of the inside.
+
+const (
+	MaxParticipants = maxParticipants
+	MaxTransit      = maxTransit
+	ClassCount      = classCount
+	LanesPerSlot    = lanesPerSlot
+	ControlSize     = controlSize
+	SlabSize        = slabSize
+	PageSize        = pageSize
+	SlotBody        = slotBody
+	SlotBlocks      = slotBlocks
+)
+
+var (
+	ClassOf     = classOf
+	ClassSize   = classSize
+	ExtentSize  = extentSize
+	ExtentAlign = extentAlign
+	LayoutHash  = layoutHash
+	Unspill     = unspill
+)
+
+// A Heap is a domain inside one process, on the Go heap.
+type Heap struct{ s *heap }
+
+// NewHeap makes one and joins it.
+func NewHeap(budget int) (*Heap, *Domain, error) {
+	h := &Heap{newHeap(4*budget, 1<<16)}
+	d, err := create(h.s, int64(budget))
+	return h, d, err
+}
+
+// Join joins it once more.
+func (h *Heap) Join() (*Domain, error) { return attach(h.s) }
+
+// SetRoom sets what the machine of a heap domain has left, in bytes.
+func (h *Heap) SetRoom(bytes int64) { h.s.room.Store(bytes) }
+
+// SetLayout writes the words by which an attaching process knows the domain.
+func (d *Domain) SetLayout(m, hash uint64) {
+	d.hdr.magic.Store(m)
+	d.hdr.layout.Store(hash)
+}
+
+// Magic returns the first word of the control segment.
+func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
+
+// Abandon ends a participant as a SIGKILL does: nothing of it runs any more, its proof of life is
+// gone, and all that it was in the middle of stands in shared memory.
+func (d *Domain) Abandon() error {
+	d.closed.Store(true)
+	d.watching()
+	if err := d.park.bell.Close(); err != nil {
+		return err
+	}
+	d.done.Wait()
+	if s, ok := d.store.(*memfds); ok {
+		return s.close() // the proof of life among them
+	}
+	return d.store.leave(d.slot)
+}
+
+// Backed returns the bytes of the data segment that have pages, as the store sees them.
+func (d *Domain) Backed() (int64, error) {
+	s := d.store.(*heap)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.backed)) * pageSize, nil
+}
+
+// Audit checks what must hold when nothing goes on: no stamps, each block that is in use held by
+// somebody, the budget the sum of the blocks' pages, and as many references in transit as the
+// messages in all rings carry.
+func (d *Domain) Audit() error {
+	var pages, transits, carried uint64
+	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
+		b := &d.blocks[i]
+		w := b.w.Load()
+		pages += b.committed.Load() / pageSize
+		transits += transit(w)
+		switch {
+		case w&xoMask != 0:
+			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, stampKind(w), stampLane(w))
+		case w&allocBit == 0 && (b.owned() || transit(w) != 0):
+			return fmt.Errorf("block %d: free and held", i)
+		case w&allocBit != 0 && !b.owned() && transit(w) == 0:
+			return fmt.Errorf("block %d: in use and held by nobody", i)
+		}
+		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
+			continue
+		}
+		r, err := d.ringOf(b)
+		if err != nil {
+			return fmt.Errorf("block %d: %w", i, err)
+		}
+		r.each(func(s *slot, w uint64) {
+			if slotState(w) == slotFull {
+				m := Message{d: d}
+				if err = m.read(s); err == nil {
+					carried += uint64(len(m.order))
+				}
+			} else if slotState(w) == slotWriting || slotState(w) == slotReading {
+				err = fmt.Errorf("slot in state %d", slotState(w))
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("ring %d: %w", i, err)
+		}
+	}
+	budget := d.hdr.budget.Load()
+	switch {
+	case budget&(budgetStamp|budgetWait) != 0:
+		return fmt.Errorf("budget: stamp %#x", budget&(budgetStamp|budgetWait))
+	case budget>>budgetPageShift != pages:
+		return fmt.Errorf("budget: %d pages, blocks have %d", budget>>budgetPageShift, pages)
+	case carried != transits:
+		return fmt.Errorf("messages carry %d references, blocks count %d", carried, transits)
+	}
+	return nil
+}
+
+// Extent returns where a block's bytes are and how much address space they have.
+func (d *Domain) Extent(h Handle) (off, size uint64) {
+	e := d.blocks[h.index()].ext.Load()
+	return extOffset(e), extentSize(extClass(e))
+}
+
+// Committed returns the bytes of a block that are backed.
+func (d *Domain) Committed(h Handle) uint64 { return d.blocks[h.index()].committed.Load() }
+
+// HandleAt makes the handle that a stranger could make up.
+func HandleAt(index, gen uint32) Handle { return makeHandle(index, gen) }
+
+// Index returns the block index of h.
+func Index(h Handle) uint32 { return h.index() }
+
+// A Halt is a point in the middle of an operation: Do goes up to it and stays there, its lane taken
+// and its stamps set.
+type Halt struct {
+	Name string
+	Do   func(d *Domain, r *Ring, h Handle) error
+}
+
+// Halts are one point in each kind of step that a death can interrupt. r holds one message and room
+// for more; h is held by d. The last one keeps everybody else from the budget.
+var Halts = []Halt{
+	{"put stamped", func(d *Domain, r *Ring, h Handle) error {
+		_, err := halfPut(d, r, h, 0)
+		return err
+	}},
+	{"put writing", func(d *Domain, r *Ring, h Handle) error {
+		_, err := halfPut(d, r, h, 1)
+		return err
+	}},
+	{"put published", func(d *Domain, r *Ring, h Handle) error {
+		_, err := halfPut(d, r, h, 2)
+		return err
+	}},
+	{"get reading", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 0) }},
+	{"get acquired", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 1) }},
+	{"get stamped", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 2) }},
+	{"get emptied", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 3) }},
+	{"free stamped", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane()
+		d.drop(h.index())
+		b := &d.blocks[h.index()]
+		b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindFree))
+		return nil
+	}},
+	{"alloc stamped", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane()
+		_, err := l.carve(classOf(1 << 20))
+		return err
+	}},
+	{"alloc charged", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane()
+		index, err := l.carve(classOf(1 << 20))
+		if err != nil {
+			return err
+		}
+		l.rec.block.Set(uint64(index))
+		l.rec.from.Set(0)
+		l.rec.target.Set(1 << 20)
+		if err := l.charge(1 << 20); err != nil {
+			return err
+		}
+		return d.store.commit(extOffset(d.blocks[index].ext.Load()), 512<<10)
+	}},
+	{"alloc committed", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane()
+		index, err := l.carve(classOf(1 << 20))
+		if err != nil {
+			return err
+		}
+		b := &d.blocks[index]
+		if err := l.grow(b, 1<<20); err != nil {
+			return err
+		}
+		l.rec.phase.Store(phaseCharged) // killed before it was idle again
+		return nil
+	}},
+	{"punching", func(d *Domain, r *Ring, h Handle) error {
+		idle, err := d.Alloc(1 << 20)
+		if err != nil {
+			return err
+		}
+		if err := d.Release(idle); err != nil {
+			return err
+		}
+		l := d.anyLane()
+		b := &d.blocks[idle.index()]
+		b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
+		l.rec.block.Set(uint64(idle.index()))
+		l.rec.from.Set(b.committed.Load())
+		l.rec.target.Set(0)
+		l.rec.phase.Store(phaseShrink)
+		return nil
+	}},
+	{"reaping", func(d *Domain, r *Ring, h Handle) error {
+		if _, ok := d.lockRecovery(); !ok {
+			return fmt.Errorf("somebody has the recovery lock")
+		}
+		return nil
+	}},
+	{"budget stamped", func(d *Domain, r *Ring, h Handle) error {
+		l := d.anyLane()
+		index, err := l.carve(classOf(1 << 20))
+		if err != nil {
+			return err
+		}
+		l.rec.block.Set(uint64(index))
+		l.rec.from.Set(0)
+		l.rec.target.Set(1 << 20)
+		w := d.hdr.budget.Load()
+		d.hdr.budget.CAS(w, w+256<<budgetPageShift|budgetAdd<<budgetKindShift|uint64(l.id))
+		return nil
+	}},
+}
+
+func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
+	l := d.anyLane()
+	l.rec.opseq.Set(l.rec.opseq.Load() + 1)
+	if err := l.send([]uint32{h.index()}); err != nil || steps == 0 {
+		return l, err
+	}
+	s, lap, err := r.claim(l)
+	if err != nil || steps == 1 {
+		return l, err
+	}
+	r.write(l, s, parcel{table: []Handle{h}, blocks: []Handle{h}})
+	s.word.Store(slotWord(lap, slotFull, l.id))
+	return l, nil
+}
+
+func halfGet(d *Domain, r *Ring, steps int) error {
+	l := d.anyLane()
+	s, lap, err := r.next(l)
+	if err != nil {
+		return err
+	}
+	m := Message{d: d}
+	if err := m.read(s); err != nil || steps == 0 {
+		return err
+	}
+	if steps == 1 {
+		d.acquire(m.order[0])
+		return nil
+	}
+	for _, i := range m.order {
+		l.receive(i, &m)
+	}
+	if steps == 3 {
+		s.word.Store(slotWord(lap+1, slotEmpty, 0))
+	}
+	return nil
+}
+
+// StampPut stamps h as the put of a living lane does, until the returned function is called.
+func (d *Domain) StampPut(h Handle) (end func(), err error) {
+	l := d.anyLane()
+	order := []uint32{h.index()}
+	err = l.send(order)
+	return func() {
+		l.unsend(order)
+		l.unlock()
+	}, err
+}
+
+// StampPunch stamps a free block as who gives its pages back does, until the returned function has
+// given them back.
+func (d *Domain) StampPunch(h Handle) (end func()) {
+	l, b := d.anyLane(), &d.blocks[h.index()]
+	b.w.CAS(b.w.Load(), b.w.Load()|stamp(l.id, kindPunch))
+	return func() {
+		l.shrink(b, 0)
+		d.unstamp(b)
+		l.unlock()
+	}
+}
+
+// BusyLanes returns how many operations are going on in this process.
+func (d *Domain) BusyLanes() (n int) {
+	for i := range d.lanes {
+		n += int(d.lanes[i].busy.Load())
+	}
+	return n
+}
+
+// DeathEpoch returns how often somebody was told of a death.
+func (d *Domain) DeathEpoch() uint64 { return d.hdr.deathEpoch.Load() }
+
+// WaitsForStamp reports whether somebody asked to be rung when the stamp on h clears.
+func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
+
+// SetUser makes the listener one of another user.
+func (l *Listener) SetUser(uid int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.uid = uid
+}
+
+// Listening is how Domains reads the kernel's table.
+var Listening = listening
+
+// JoinRequest is what Join says, with a layout hash.
+func JoinRequest(token Token, layout uint64) []byte {
+	r := requestOf(wantJoin, token)
+	binary.LittleEndian.PutUint64(r[8:], layout)
+	return r[:]
+}
+
+// MaxConnections is how many clients a listener talks to at once.
+const MaxConnections = maxConnections
+
+// Judge tells what Join makes of an answer of so many bytes.
+func Judge(a []byte) error { return judge([answerSize]byte(a)) }
+
+// Answer is what a listener of this process says.
+func Answer(status byte) []byte { return answerOf(status) }
+
+// Epoch returns how many lives the participant slot had before this one.
+func (d *Domain) Epoch() uint32 { return d.epoch }
+
+// CollectWait is how long an allocation waits for other participants' collections.
+const CollectWait time.Duration = collectWait
+
+// An Offset is one field of the shared structures.
+type Offset struct {
+	Name      string
+	Got, Want uintptr
+}
+
+// Offsets are the layout that docs/memory.md draws.
+var Offsets = []Offset{
+	{"sizeof header", unsafe.Sizeof(header{}), 384 + classCount*8},
+	{"header.magic", unsafe.Offsetof(header{}.magic), 0},
+	{"header.layout", unsafe.Offsetof(header{}.layout), 8},
+	{"header.dataSize", unsafe.Offsetof(header{}.dataSize), 16},
+	{"header.limit", unsafe.Offsetof(header{}.limit), 24},
+	{"header.token", unsafe.Offsetof(header{}.token), 32},
+	{"header.blocks", unsafe.Offsetof(header{}.blocks), 64},
+	{"header.ready", unsafe.Offsetof(header{}.ready), 72},
+	{"header.brk", unsafe.Offsetof(header{}.brk), 80},
+	{"header.hints", unsafe.Offsetof(header{}.hints), 88},
+	{"header.lost", unsafe.Offsetof(header{}.lost), 96},
+	{"header.budget", unsafe.Offsetof(header{}.budget), 128},
+	{"header.recovery", unsafe.Offsetof(header{}.recovery), 192},
+	{"header.deathEpoch", unsafe.Offsetof(header{}.deathEpoch), 200},
+	{"header.members", unsafe.Offsetof(header{}.members), 208},
+	{"header.pressure", unsafe.Offsetof(header{}.pressure), 216},
+	{"header.spinners", unsafe.Offsetof(header{}.spinners), 256},
+	{"header.xowait", unsafe.Offsetof(header{}.xowait), 288},
+	{"header.memwait", unsafe.Offsetof(header{}.memwait), 320},
+	{"header.relief", unsafe.Offsetof(header{}.relief), 352},
+	{"header.names", unsafe.Offsetof(header{}.names), 360},
+	{"header.lists", unsafe.Offsetof(header{}.lists), 384},
+	{"sizeof participant", unsafe.Sizeof(participant{}), 256},
+	{"participant.state", unsafe.Offsetof(participant{}.state), 0},
+	{"participant.pid", unsafe.Offsetof(participant{}.pid), 8},
+	{"participant.nap", unsafe.Offsetof(participant{}.nap), 32},
+	{"sizeof laneRec", unsafe.Sizeof(laneRec{}), 64},
+	{"laneRec.opseq", unsafe.Offsetof(laneRec{}.opseq), 0},
+	{"laneRec.block", unsafe.Offsetof(laneRec{}.block), 8},
+	{"laneRec.from", unsafe.Offsetof(laneRec{}.from), 16},
+	{"laneRec.target", unsafe.Offsetof(laneRec{}.target), 24},
+	{"laneRec.phase", unsafe.Offsetof(laneRec{}.phase), 32},
+	{"sizeof block", unsafe.Sizeof(block{}), 64},
+	{"block.own", unsafe.Offsetof(block{}.own), 0},
+	{"block.w", unsafe.Offsetof(block{}.w), 32},
+	{"block.ext", unsafe.Offsetof(block{}.ext), 40},
+	{"block.committed", unsafe.Offsetof(block{}.committed), 48},
+	{"block.next", unsafe.Offsetof(block{}.next), 56},
+	{"sizeof ring", unsafe.Sizeof(ring{}), 512},
+	{"ring.tail", unsafe.Offsetof(ring{}.tail), 128},
+	{"ring.head", unsafe.Offsetof(ring{}.head), 256},
+	{"ring.notEmpty", unsafe.Offsetof(ring{}.notEmpty), 384},
+	{"ring.notFull", unsafe.Offsetof(ring{}.notFull), 416},
+	{"sizeof slot", unsafe.Sizeof(slot{}), 256},
+	{"slot.opseq", unsafe.Offsetof(slot{}.opseq), 8},
+	{"slot.meta", unsafe.Offsetof(slot{}.meta), 16},
+	{"slot.blocks", unsafe.Offsetof(slot{}.blocks), 24},
+	{"slot.body", unsafe.Offsetof(slot{}.body), 56},
+	{"participants", offParticipants, 64 << 10},
+	{"lanes", offLanes, 128 << 10},
+	{"blocks", offBlocks, 2 << 20},
+	{"end", controlSize, 2<<20 + 256<<20},
+}
+
+// Dup returns the domain's two files once more, as another process would receive them.
+func (d *Domain) Dup(dup func(*os.File) (*os.File, error)) (control, data *os.File, err error) {
+	f := d.Files()
+	if control, err = dup(f[0]); err != nil {
+		return nil, nil, err
+	}
+	if data, err = dup(f[1]); err != nil {
+		control.Close()
+	}
+	return control, data, err
+}
+
+// ReapAlone reaps if nobody else is at it, and reports whether it did.
+func (d *Domain) ReapAlone() (bool, error) {
+	l := &d.lanes[reaperLane]
+	if !l.tryLock() {
+		return false, nil
+	}
+	defer l.unlock()
+	if _, ok := d.lockRecovery(); !ok {
+		return false, nil
+	}
+	defer d.unlockRecovery()
+	_, err := d.reapLocked(l)
+	return true, err
+}
+
+// ShareOf makes the participant a reader that did not look whether there is a writer.
+func (d *Domain) ShareOf(s *Sync) error {
+	if !s.share() {
+		return ErrLocked
+	}
+	return nil
+}
+
+// Waiting returns how many wait, and were not served.
+func (c Cond) Waiting() (n int) {
+	for i := range c.slots() {
+		v := c.c.tickets[i].Load()
+		n += int(uint32(v>>ticketShift) - uint32(v))
+	}
+	return n
+}
+
+// Waiters returns how many goroutines of this process are parked for a message.
+func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
+
+// LieDown makes this goroutine its process's napper, and GetUp ends that.
+func (d *Domain) LieDown() bool { return d.lieDown() }
+
+// Sleep is what it does between.
+func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.sleep(ctx, most) }
+
+// WakeUp is what the end of its context does.
+func (d *Domain) WakeUp() { d.wakeUp() }
+
+// GetUp reports whether the process was rung meanwhile.
+func (d *Domain) GetUp() bool { return d.getUp() }
+
+// Napping reports whether the participant in the slot is said to nap.
+func (d *Domain) Napping(slot int) bool { return d.parts[slot].nap.Load() == napping }
+
+// Asks reports whether the participant asks to be rung when there is a message.
+func (r *Ring) Asks(slot int) bool { return r.hdr.notEmpty[slot/64].Load()>>(slot%64)&1 != 0 }
+
+// Asks reports whether the participant asks to be rung when there is something to be had.
+func (s *Sync) Asks(slot int) bool { return s.c.waiting[slot/64].Load()>>(slot%64)&1 != 0 }
+
+// An AdaptiveBackoff is an adaptiveBackoff.
+type AdaptiveBackoff struct{ h adaptiveBackoff }
+
+// Due and Learn are its methods.
+func (h *AdaptiveBackoff) Due() bool       { return h.h.due() }
+func (h *AdaptiveBackoff) Learn(paid bool) { h.h.learn(paid) }
+
+// Spin spins for a condition, if that is due.
+func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool { return d.spin(&h.h, ready) }

@@ -1,0 +1,290 @@
+package shm_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+func init() {
+	actors["stranger"] = actStranger
+	actors["listener"] = func(_ *shm.Domain, args []string) error {
+		d, err := shm.New(shm.Options{Budget: 1 << 20, Reserve: 16 << 20})
+		if err != nil {
+			return err
+		}
+		if _, err := d.Listen(shm.ListenOptions{Path: args[0]}); err != nil {
+			return err
+		}
+		say("ready")
+		untilKilled()
+		return d.Close()
+	}
+}
+
+// actStranger joins by a socket, imports a block and holds it and one of its own.
+func actStranger(_ *shm.Domain, args []string) error {
+	ctx := context.Background()
+	d, err := shm.Join(ctx, args[0], tokenArg(args[1]))
+	if err != nil {
+		return err
+	}
+	if err := d.Import(handleArg(args[2])); err != nil {
+		return err
+	}
+	b, err := d.Bytes(handleArg(args[2]))
+	if err != nil {
+		return err
+	}
+	if _, err := d.Alloc(100_000); err != nil {
+		return err
+	}
+	say("%s", strings.TrimRight(string(b[:8]), "\x00"))
+	untilKilled()
+	return d.Close()
+}
+
+func tokenArg(s string) (t shm.Token) {
+	for i := range t {
+		n, err := strconv.ParseUint(s[2*i:2*i+2], 16, 8)
+		if err != nil {
+			panic(err)
+		}
+		t[i] = byte(n)
+	}
+	return t
+}
+
+func tokenText(t shm.Token) string {
+	const digits = "0123456789abcdef"
+	var b []byte
+	for _, c := range t {
+		b = append(b, digits[c>>4], digits[c&15])
+	}
+	return string(b)
+}
+
+func listen(t *testing.T, d *shm.Domain, path string) *shm.Listener {
+	t.Helper()
+	l, err := d.Listen(shm.ListenOptions{Path: path})
+	check(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func TestStrangerJoinsAndItsDeathIsNoticed(t *testing.T) {
+	for name, path := range map[string]string{"abstract": "", "path": filepath.Join(t.TempDir(), "socket")} {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t, 16<<20)
+			l := listen(t, d, path)
+			h := alloc(t, d, 4096, "for you\x00")
+			a := start(t, nil, "stranger", l.Addr(), tokenText(l.Token()), argOf(h))
+			if s := a.hear(); s != "for you" {
+				t.Errorf("the stranger read %q", s)
+			}
+			check(t, d.Release(h))
+			if n := d.Stats().Blocks; n != 2 {
+				t.Errorf("%d blocks in use, want the stranger's 2", n)
+			}
+			a.kill()
+			eventually(t, "the stranger is not reaped", func() bool { return d.Stats().Reaped == 1 })
+			wantRest(t, d, 0)
+		})
+	}
+}
+
+func TestJoinIsRefused(t *testing.T) {
+	d := newDomain(t, 1<<20)
+	l := listen(t, d, "")
+	wrong := l.Token()
+	wrong[15]++
+	if _, err := shm.Join(watchdog(t), l.Addr(), wrong); !errors.Is(err, shm.ErrToken) {
+		t.Errorf("wrong token: %v, want ErrToken", err)
+	}
+	s, err := d.Serve()
+	check(t, err)
+	if _, err := shm.Join(watchdog(t), s.Addr(), shm.Token{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("join by the socket for inspection: %v, want ErrUnsupported", err)
+	}
+	l.SetUser(os.Getuid() + 1)
+	if _, err := shm.Join(watchdog(t), l.Addr(), l.Token()); !errors.Is(err, shm.ErrUser) {
+		t.Errorf("another user joins: %v, want ErrUser", err)
+	}
+	if _, err := shm.Inspect(watchdog(t), l.Addr()); !errors.Is(err, shm.ErrUser) {
+		t.Errorf("another user inspects: %v, want ErrUser", err)
+	}
+	if n := d.Stats().Participants; n != 1 {
+		t.Errorf("%d participants", n)
+	}
+}
+
+func TestJoinOfAnotherVersionOrNamespace(t *testing.T) {
+	l := listen(t, newDomain(t, 1<<20), "")
+	c, err := net.Dial("unix", l.Addr())
+	check(t, err)
+	defer c.Close()
+	_, err = c.Write(shm.JoinRequest(l.Token(), shm.LayoutHash()+1))
+	check(t, err)
+	answer := make([]byte, len(shm.Answer(0)))
+	_, err = io.ReadFull(c, answer)
+	check(t, err)
+	if err := shm.Judge(answer); !errors.Is(err, shm.ErrVersion) {
+		t.Errorf("another layout: %v, want ErrVersion", err)
+	}
+	for _, at := range []int{16, 24} {
+		a := shm.Answer(0)
+		check(t, shm.Judge(a))
+		a[at] ^= 1
+		if err := shm.Judge(a); !errors.Is(err, shm.ErrNamespace) {
+			t.Errorf("another namespace: %v, want ErrNamespace", err)
+		}
+	}
+}
+
+// A client that connects and says nothing, or nonsense, is in nobody's way.
+func TestSilentClientsBlockNobody(t *testing.T) {
+	d := newDomain(t, 1<<20)
+	l := listen(t, d, "")
+	for i := range 3 * shm.MaxConnections {
+		c, err := net.Dial("unix", l.Addr())
+		check(t, err)
+		defer c.Close()
+		if i%2 == 0 {
+			c.Write([]byte("shoal"))
+		}
+	}
+	again, err := shm.Join(watchdog(t), l.Addr(), l.Token())
+	check(t, err)
+	check(t, again.Close())
+}
+
+func TestJoinEndsWithItsContext(t *testing.T) {
+	mute, err := net.Listen("unix", filepath.Join(t.TempDir(), "mute"))
+	check(t, err)
+	defer mute.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan error)
+	go func() { _, err := shm.Join(ctx, mute.Addr().String(), shm.Token{}); got <- err }()
+	c, err := mute.Accept()
+	check(t, err)
+	defer c.Close()
+	cancel()
+	if err := <-got; !errors.Is(err, context.Canceled) {
+		t.Errorf("join: %v, want context.Canceled", err)
+	}
+}
+
+func TestPathSocketOfTheDeadIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	a := start(t, nil, "listener", path)
+	a.hear()
+	d := newDomain(t, 1<<20)
+	if _, err := d.Listen(shm.ListenOptions{Path: path}); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("listen where another does: %v, want EADDRINUSE", err)
+	}
+	a.kill()
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal(err) // what a killed listener leaves
+	}
+	l := listen(t, d, path)
+	again, err := shm.Join(watchdog(t), path, l.Token())
+	check(t, err)
+	check(t, again.Close())
+	check(t, l.Close())
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket of a closed listener: %v", err)
+	}
+}
+
+func TestListenSparesFilesThatAreNoSockets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "precious")
+	check(t, os.WriteFile(path, []byte("data"), 0o600))
+	if _, err := newDomain(t, 1<<20).Listen(shm.ListenOptions{Path: path}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("listen: %v, want ErrExist", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "data" {
+		t.Errorf("the file: %q, %v", b, err)
+	}
+}
+
+func TestInspectTellsTheStatistics(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	alloc(t, d, 1<<20, "x")
+	check(t, d.Bind("a name", nil, nil))
+	s, err := d.Serve()
+	check(t, err)
+	all, err := shm.Domains()
+	check(t, err)
+	if !slices.Contains(all, s.Addr()) {
+		t.Errorf("%s is not among %v", s.Addr(), all)
+	}
+	r, err := shm.Inspect(watchdog(t), s.Addr())
+	check(t, err)
+	if r.PID != os.Getpid() || r.Stats != d.Stats() || len(r.Holders) != 1 || r.Holders[0].Bytes != 1<<20 ||
+		!slices.Equal(r.Names, []string{"a name"}) {
+		t.Errorf("report: %+v", r)
+	}
+	check(t, d.Close())
+	if _, err := shm.Inspect(watchdog(t), s.Addr()); err == nil {
+		t.Error("a closed domain answers")
+	}
+	if _, err := d.Serve(); !errors.Is(err, shm.ErrClosed) {
+		t.Errorf("serve: %v, want ErrClosed", err)
+	}
+}
+
+func TestDomainsAreReadFromTheKernelsTable(t *testing.T) {
+	const table = `Num       RefCount Protocol Flags    Type St Inode Path
+ffff: 00000002 00000000 00010000 0001 01 11 @shoal/7/2-b
+ffff: 00000002 00000000 00010000 0001 01 12 @shoal/7/1-a
+ffff: 00000003 00000000 00000000 0001 03 13 @shoal/7/1-a
+ffff: 00000002 00000000 00010000 0001 01 14 @shoal/7/3-c-join
+ffff: 00000002 00000000 00010000 0001 01 15 @shoal/77/1-a
+ffff: 00000002 00000000 00000000 0002 01 16 @shoal/0123/0.0
+ffff: 00000002 00000000 00010000 0001 01 17
+`
+	all, err := shm.Listening(strings.NewReader(table), "@shoal/7/")
+	check(t, err)
+	if want := []string{"@shoal/7/1-a", "@shoal/7/2-b"}; !slices.Equal(all, want) {
+		t.Errorf("got %v, want %v", all, want)
+	}
+}
+
+func FuzzJoinRequest(f *testing.F) {
+	d := newDomain(f, 1<<20)
+	l, err := d.Listen(shm.ListenOptions{})
+	check(f, err)
+	f.Add(shm.JoinRequest(shm.Token{}, shm.LayoutHash()))
+	f.Add([]byte("shoalI\x01\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := net.Dial("unix", l.Addr())
+		check(t, err)
+		defer c.Close()
+		c.Write(b)
+		c.(*net.UnixConn).CloseWrite()
+		io.Copy(io.Discard, c)
+		if n := d.Stats().Participants; n != 1 {
+			t.Fatalf("%d participants", n)
+		}
+	})
+}
+
+func BenchmarkServe(b *testing.B) {
+	d := newDomain(b, 1<<20)
+	for b.Loop() {
+		l, err := d.Serve()
+		check(b, err)
+		check(b, l.Close())
+	}
+}

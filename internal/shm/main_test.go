@@ -1,0 +1,178 @@
+package shm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// TestMain is also the main function of the processes that the tests start.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(actorEnv); name != "" {
+		if err := act(name); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	shoal.TestMain(m)
+}
+
+// A world is a way to have several participants: the suite runs in each.
+type world struct {
+	name string
+	// found makes a domain with a budget of so many bytes and returns its first participant.
+	found func(t *testing.T, budget int) *family
+}
+
+// A family is the participants of one domain.
+type family struct {
+	t      *testing.T
+	first  *shm.Domain
+	attach func() (*shm.Domain, error)
+}
+
+var worlds = []world{{"heap", foundHeap}, {"memfd", foundMemfd}}
+
+func foundHeap(t *testing.T, budget int) *family {
+	h, d, err := shm.NewHeap(budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return &family{t, d, h.Join}
+}
+
+func foundMemfd(t *testing.T, budget int) *family {
+	d := newDomain(t, int64(budget))
+	return &family{t, d, func() (*shm.Domain, error) { return attachAgain(d) }}
+}
+
+// attachAgain makes a participant of d's domain in this process.
+func attachAgain(d *shm.Domain) (*shm.Domain, error) {
+	control, data, err := d.Dup(sys.Reopen)
+	if err != nil {
+		return nil, err
+	}
+	again, err := shm.Attach(control, data)
+	if err != nil {
+		return nil, errors.Join(err, control.Close(), data.Close())
+	}
+	return again, nil
+}
+
+// newDomain makes a domain that is closed with the test.
+func newDomain(t testing.TB, budget int64) *shm.Domain {
+	t.Helper()
+	d, err := shm.New(shm.Options{Budget: budget, Reserve: 16 * budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// join adds a participant.
+func (f *family) join() *shm.Domain {
+	f.t.Helper()
+	d, err := f.attach()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// everyWorld runs a test of the suite in each world.
+func everyWorld(t *testing.T, budget int, test func(*testing.T, *family)) {
+	for _, w := range worlds {
+		t.Run(w.name, func(t *testing.T) { test(t, w.found(t, budget)) })
+	}
+}
+
+// watchdog returns a context that ends long before the test binary's own limit, so that what blocks
+// says where.
+func watchdog(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, fmt.Errorf("watchdog: %s blocks", t.Name()))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits for what other goroutines or processes are about to make true.
+func eventually(t testing.TB, what string, true func() bool) {
+	t.Helper()
+	for ctx := watchdog(t); !true(); {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, context.Cause(ctx))
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alloc returns a block whose first bytes are mark.
+func alloc(t testing.TB, d *shm.Domain, size int, mark string) shm.Handle {
+	t.Helper()
+	h, err := d.Alloc(size)
+	check(t, err)
+	p, err := d.Bytes(h)
+	check(t, err)
+	copy(p, mark)
+	return h
+}
+
+// wantMark fails if the block h of d does not begin with mark.
+func wantMark(t testing.TB, d *shm.Domain, h shm.Handle, mark string) {
+	t.Helper()
+	p, err := d.Bytes(h)
+	check(t, err)
+	if string(p[:len(mark)]) != mark {
+		t.Fatalf("%v begins with %q, want %q", h, p[:len(mark)], mark)
+	}
+}
+
+// newRing makes a ring and returns it with its two ends.
+func newRing(t testing.TB, d *shm.Domain, capacity int) (r *shm.Ring, senders, receivers shm.Handle) {
+	t.Helper()
+	r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: capacity})
+	check(t, err)
+	return r, senders, receivers
+}
+
+// open gives d a view of r and references of its block and both ends.
+func open(t testing.TB, d *shm.Domain, h, senders, receivers shm.Handle) *shm.Ring {
+	t.Helper()
+	for _, x := range []shm.Handle{h, senders, receivers} {
+		check(t, d.Import(x))
+	}
+	r, err := d.OpenRing(h)
+	check(t, err)
+	return r
+}
+
+// wantRest fails unless so many blocks are in use and the whole domain is as it must be when
+// nothing goes on.
+func wantRest(t testing.TB, d *shm.Domain, blocks int) {
+	t.Helper()
+	if err := d.Audit(); err != nil {
+		t.Fatal(err)
+	}
+	if s := d.Stats(); s.Blocks != blocks {
+		t.Fatalf("%d blocks in use, want %d: %+v", s.Blocks, blocks, s)
+	}
+}

@@ -1,0 +1,401 @@
+package model
+
+import "fmt"
+
+// The barrier model: participants, each of them a member, meet in turns; waits end, a participant
+// resets, a slot is used again. A member that is gone breaks the barrier. What must hold: a turn
+// ends well or badly for all who came in it, well for as many as there are parties, and after its
+// action; a party that comes after a death that nobody has reset does not pass; and nobody waits
+// where a member is gone. Waits are steps that are not enabled; rings are the matter of the wake
+// model.
+
+type barPC uint8
+
+const (
+	brJoin barPC = iota
+	brShare
+	brIdle
+	brLoad
+	brJudge
+	brSettle // all have come, and the turn has not ended
+	brArrive
+	brAwait
+	brWoken
+	brBreak
+	brOutcome
+	brAct
+	brEndLoad
+	brEndJudge
+	brEnd
+	brForget
+	brTurn
+	brMourn
+	brAbort
+	brAbortSet
+	brFail
+	brDone
+)
+
+const (
+	barUsers = 3
+	barTurns = 8
+)
+
+type barWord struct {
+	turn    uint8
+	resets  uint8 // one bit for each turn that ended by a reset, the latest first
+	arrived uint8
+	broken  bool
+}
+
+type barUser struct {
+	life   mutexLife
+	epoch  uint8
+	pc     barPC
+	then   barPC // after mourning
+	left   uint8
+	seen   barWord
+	turn   uint8 // in which it has come
+	came   bool
+	ended  bool  // its wait
+	at     uint8 // whose share it forgets
+	abort  uint8 // the turn that it breaks
+	doomed bool  // ghost: a member was gone when it came
+}
+
+type barState struct {
+	word   barWord
+	shares [barUsers]rwShareWord
+	p      [barUsers]barUser
+	kills  uint8
+	rejoins uint8
+	ends   uint8
+	resets uint8
+
+	// Ghosts.
+	passes [barTurns]uint8
+	failed uint8 // turns, as bits
+	acted  uint8
+	must   bool // a member is gone, and nobody has reset the barrier
+}
+
+// Barrier is a configuration of the barrier model.
+type Barrier struct {
+	Parties int
+	Rounds  int // of each participant
+	Kills   int
+	Rejoins  int
+	Ends    int // waits that end with their context
+	Resets  int
+	Bug     string
+}
+
+// The mutations of the barrier model.
+const (
+	BarrierDeaf = "who waits does not see that a member is gone"
+	JoinForgets = "who comes into the slot of a dead member does not break the barrier first"
+	AbortOnce   = "who breaks the barrier gives up when the turn ends meanwhile"
+	NoHistory   = "who wakes late takes every turn that is over for one that ended well"
+	EndBlind    = "the last one to come ends the turn without looking for deaths"
+	FailQuiet   = "who fails because a member is gone leaves the turn to end well"
+	Overrun     = "who comes when all are there does not wait for the end of the turn"
+	ResetInTurn = "a reset does not begin a new turn"
+	ActLate     = "the action comes after the end of the turn"
+)
+
+// Model returns the transition system of c.
+func (c Barrier) Model() Model[barState] {
+	var s barState
+	for i := range s.p {
+		s.p[i] = barUser{pc: brIdle, left: uint8(c.Rounds)}
+		s.shares[i].count = 1
+	}
+	return Model[barState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
+}
+
+func (c Barrier) steps(s barState, emit func(barState)) {
+	for i := range s.p {
+		n := s
+		switch p := &n.p[i]; {
+		case p.life == isAlive:
+			if c.step(&n, i) {
+				emit(n)
+			}
+		case p.life == isKilled:
+			p.life = isMarked
+			n.must = n.must || n.shares[i] == rwShareWord{p.epoch, 1}
+			emit(n)
+		case p.life == isMarked:
+			p.life = isFree
+			emit(n)
+		}
+	}
+}
+
+// events: a death, a new participant, the end of a wait, a reset.
+func (c Barrier) events(s barState, emit func(barState)) {
+	for i := range s.p {
+		n := s
+		switch p := &n.p[i]; {
+		case p.life == isAlive && int(s.kills) < c.Kills && p.pc != brDone:
+			*p = barUser{life: isKilled, epoch: p.epoch}
+			n.kills++
+			emit(n)
+		case p.life == isFree && int(s.rejoins) < c.Rejoins:
+			*p = barUser{epoch: p.epoch + 1, left: 1}
+			n.rejoins++
+			emit(n)
+		}
+		if n := s; s.p[i].life == isAlive && s.p[i].pc == brAwait && int(s.ends) < c.Ends {
+			n.p[i].ended, n.p[i].pc = true, brWoken
+			n.ends++
+			emit(n)
+		}
+		if n := s; s.p[i].life == isAlive && s.p[i].pc == brIdle && int(s.resets) < c.Resets {
+			n.p[i].pc = brForget
+			n.resets++
+			emit(n)
+		}
+	}
+}
+
+func (s *barState) gone(i int) bool {
+	h, p := s.shares[i], &s.p[i]
+	return h.count > 0 && (p.life == isMarked || p.life == isFree || p.epoch != h.epoch)
+}
+
+func (s *barState) bereft() bool { return s.gone(0) || s.gone(1) || s.gone(2) }
+
+func (c Barrier) step(s *barState, i int) bool {
+	p := &s.p[i]
+	switch p.pc {
+	case brJoin:
+		if p.pc, p.then = brMourn, brShare; c.Bug == JoinForgets {
+			p.pc = brShare
+		}
+	case brShare:
+		s.shares[i] = rwShareWord{p.epoch, 1}
+		p.then, p.pc = 0, brIdle
+	case brIdle:
+		p.doomed = s.must
+		if p.pc = brLoad; p.left == 0 {
+			s.shares[i].count = 0 // it leaves in order
+			p.pc, p.doomed = brDone, false
+		}
+	case brAwait, brWoken, brBreak, brOutcome:
+		return c.wait(s, p)
+	case brAct, brEndLoad, brEndJudge, brEnd:
+		c.end(s, p)
+	case brForget, brTurn:
+		c.reset(s, p)
+	case brMourn, brAbort, brAbortSet, brFail:
+		c.breakIfDead(s, p)
+	default:
+		return c.come(s, p)
+	}
+	return true
+}
+
+// come is a participant until it is counted.
+func (c Barrier) come(s *barState, p *barUser) bool {
+	switch p.pc {
+	case brLoad:
+		p.seen, p.pc = s.word, brJudge
+	case brJudge:
+		switch {
+		case p.seen.broken || s.bereft():
+			p.pc, p.then = brMourn, brFail
+		case int(p.seen.arrived) >= c.Parties && c.Bug != Overrun:
+			p.pc = brSettle
+		default:
+			p.pc = brArrive
+		}
+	case brSettle:
+		if s.word.turn == p.seen.turn && !s.word.broken && !s.bereft() {
+			return false
+		}
+		p.pc = brLoad
+	case brArrive:
+		if s.word != p.seen {
+			p.pc = brLoad
+			break
+		}
+		s.word.arrived++
+		p.came, p.turn = true, s.word.turn
+		if p.pc = brAwait; int(s.word.arrived) == c.Parties {
+			if p.pc = brAct; c.Bug == ActLate {
+				p.pc = brEndLoad
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// wait is a participant that has come and is not the last one.
+func (c Barrier) wait(s *barState, p *barUser) bool {
+	switch p.pc {
+	case brAwait:
+		if s.word.turn == p.turn && !s.word.broken && (c.Bug == BarrierDeaf || !s.bereft()) {
+			return false
+		}
+		p.pc = brWoken
+	case brWoken:
+		switch {
+		case s.word.turn != p.turn:
+			p.pc = brOutcome
+		case c.Bug == FailQuiet && !p.ended:
+			p.pc, p.then = brMourn, brFail
+		default:
+			p.pc = brBreak
+		}
+	case brBreak:
+		if p.pc = brOutcome; s.word.turn == p.turn {
+			s.word.broken = true
+			p.pc, p.then = brMourn, brFail
+		}
+	case brOutcome:
+		ago := s.word.turn - p.turn
+		if s.word.resets>>(ago-1)&1 != 0 && c.Bug != NoHistory {
+			p.pc = brFail
+			break
+		}
+		c.pass(s, p)
+	}
+	return true
+}
+
+// end is the last one to come.
+func (c Barrier) end(s *barState, p *barUser) {
+	switch p.pc {
+	case brAct:
+		s.acted |= 1 << p.turn
+		if p.pc = brEndLoad; c.Bug == ActLate {
+			c.pass(s, p)
+		}
+	case brEndLoad:
+		p.seen, p.pc = s.word, brEndJudge
+	case brEndJudge:
+		switch {
+		case p.seen.turn != p.turn:
+			p.pc, p.then = brMourn, brFail
+		case c.Bug == EndBlind:
+			p.pc = brEnd
+		case p.seen.broken || s.bereft():
+			if p.pc = brBreak; c.Bug == FailQuiet {
+				p.pc, p.then = brMourn, brFail
+			}
+		default:
+			p.pc = brEnd
+		}
+	case brEnd:
+		if s.word != p.seen {
+			p.pc = brEndLoad
+			break
+		}
+		s.word = s.word.next(0)
+		if p.pc = brAct; c.Bug != ActLate {
+			c.pass(s, p)
+		}
+	}
+}
+
+func (w barWord) next(reset uint8) barWord {
+	return barWord{turn: w.turn + 1, resets: w.resets<<1 | reset}
+}
+
+func (c Barrier) pass(s *barState, p *barUser) {
+	s.passes[p.turn]++
+	p.left--
+	p.came, p.pc = false, brIdle // doomed stays for the check
+	p.ended, p.seen = false, barWord{}
+}
+
+// reset forgets the members that are gone, and begins a new turn.
+func (c Barrier) reset(s *barState, p *barUser) {
+	if p.pc == brForget {
+		if s.gone(int(p.at)) {
+			s.shares[p.at].count = 0
+		}
+		if p.at++; p.at == barUsers {
+			p.at, p.pc = 0, brTurn
+		}
+		s.must = s.must && s.bereft()
+	} else {
+		p.pc = brIdle
+		if s.word = s.word.next(1); c.Bug == ResetInTurn {
+			s.word.turn--
+			s.word.resets >>= 1
+		}
+		s.must = false
+	}
+	if !s.must {
+		for i := range s.p {
+			s.p[i].doomed = false
+		}
+	}
+}
+
+// mourn breaks the barrier if a member is gone, and goes on.
+func (c Barrier) breakIfDead(s *barState, p *barUser) {
+	switch p.pc {
+	case brMourn:
+		if p.pc = p.then; s.bereft() {
+			p.pc = brAbort
+		}
+	case brAbort:
+		p.abort, p.pc = s.word.turn, brAbortSet
+	case brAbortSet:
+		switch {
+		case s.word.turn == p.abort:
+			s.word.broken = true
+			p.pc = p.then
+		case c.Bug == AbortOnce:
+			p.pc = p.then
+		default:
+			p.pc = brAbort
+		}
+		if p.pc != brAbort {
+			p.abort = 0
+		}
+	case brFail:
+		if p.came {
+			s.failed |= 1 << p.turn
+		}
+		*p = barUser{epoch: p.epoch, pc: brIdle, left: p.left - 1}
+	}
+}
+
+func (c Barrier) check(s *barState) error {
+	for turn, n := range s.passes {
+		switch {
+		case n > 0 && s.failed>>turn&1 != 0:
+			return fmt.Errorf("turn %d has ended well for some, and badly for others", turn)
+		case n > 0 && s.acted>>turn&1 == 0:
+			return fmt.Errorf("turn %d ended before its action", turn)
+		case int(n) > c.Parties:
+			return fmt.Errorf("%d have passed in turn %d", n, turn)
+		}
+	}
+	for i := range s.p {
+		if p := &s.p[i]; p.life == isAlive && p.pc == brIdle && p.doomed {
+			return fmt.Errorf("participant %d passes, though a member was gone when it came", i)
+		}
+	}
+	return nil
+}
+
+func (c Barrier) done(s *barState) error {
+	for i := range s.p {
+		p := &s.p[i]
+		switch {
+		case p.life != isAlive || p.pc == brDone:
+		case p.pc != brAwait && p.pc != brSettle:
+			return fmt.Errorf("participant %d is stuck", i)
+		case s.bereft() || s.word.broken || s.word.turn != p.turn && p.pc == brAwait || p.pc == brSettle:
+			return fmt.Errorf("participant %d waits for ever", i)
+		}
+	}
+	return nil
+}

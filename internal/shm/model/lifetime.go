@@ -1,0 +1,335 @@
+package model
+
+import "fmt"
+
+// The lifetime model: two blocks with two owner words, a ring of two slots, three workers, and two
+// participants that reap.
+//
+// Workers 0–2 run a program each and can be killed between any two steps. Participant 3 reaps and
+// can be killed too; then participant 4, which cannot, reaps everybody. When all is done
+// participant 4 drains the ring. What must then be left is nothing at all.
+//
+// A load and the CAS that depends on that word alone are one step: a CAS that fails changes nothing
+// and is tried again. Ticket hints are read in a step of their own, because the CAS that follows
+// does not check them.
+
+const (
+	workers = 3
+	second  = workers     // the reaper that can be killed
+	closer  = workers + 1 // the one that cannot, and that drains the ring at the end
+	threads = workers + 2
+	slots   = 2
+	blocks  = 2
+)
+
+type kind uint8
+
+const (
+	nobody kind = iota
+	kAlloc
+	kPut
+	kGet
+	kFree
+)
+
+// word is a block's state word. lane is the participant + 1: each has one lane.
+type word struct {
+	alloc      bool
+	gen, t     uint8
+	lane       uint8
+	kind       kind
+	generation uint8 // ghost: counts up where gen wraps
+}
+
+func (w *word) stamp(lane uint8, k kind) { w.lane, w.kind = lane, k }
+func (w *word) clear()                   { w.lane, w.kind = 0, nobody }
+
+type slotState uint8
+
+const (
+	empty slotState = iota
+	writing
+	full
+	reading
+	skip
+)
+
+type slot struct {
+	state     slotState
+	lap       uint8
+	lane      uint8 // of the word
+	from, seq uint8 // of the body
+	mask      uint8 // the blocks
+	gens      [blocks]uint8
+}
+
+type life uint8
+
+const (
+	alive life = iota
+	killed
+	reaped
+)
+
+type thread struct {
+	life  life
+	op    uint8
+	pc    pc
+	block uint8
+	mask  uint8 // blocks still to do
+	h     uint8 // ticket
+	seq   uint8 // the lane's opseq
+	own   bool  // an owner word read under a FREE stamp was not 0
+	saw   uint8 // the t that came with the stamp whose place is to be taken
+	count [blocks]uint8
+	gens  [blocks]uint8 // of what is counted
+}
+
+// recovery is what the running reaper remembers. It is lost when the reaper is killed.
+type recovery struct {
+	set   uint8 // participants of this run
+	pub   uint8 // whose current put was published
+	pass  uint8 // who was passed over
+	waits uint8 // at which blocks
+	k     uint8
+}
+
+type lifeState struct {
+	w          [blocks]word
+	own        [blocks][2]uint8 // participant p has its bit in word p%2
+	q          [slots]slot
+	head, tail uint8
+	p          [threads]thread
+	r          recovery
+	side       uint8 // side channel: 0 nothing, 1 handle sent, 2 confirmed, 3 refused
+	sideGen    uint8
+	kills      uint8
+}
+
+// An Op is one line of a worker's program. Blocks is a bit mask.
+type Op struct {
+	Do     Verb
+	Blocks uint8
+}
+
+// A Verb is an operation of the protocol.
+type Verb uint8
+
+// The verbs of a worker's program. An operation on a block that the worker does not hold is left
+// out.
+const (
+	Alloc   Verb = iota // a block by number, if it is free
+	Put                 // a copy of the reference
+	Move                // put, the reference goes with the message
+	Get                 // or go on if the ring is empty
+	Release             // all references to the blocks
+	Send                // a handle by a side channel, hold until it is confirmed
+	Import              // a handle from the side channel
+	drain               // get and release until the ring is empty
+)
+
+// Programs are what the three workers do.
+type Programs [workers][]Op
+
+// Lifetime is a configuration of the lifetime model.
+type Lifetime struct {
+	Programs Programs
+	Kills    int
+	Peek     bool   // release reads own before it stamps, and stops there if somebody else holds the block
+	NoSkip   bool   // the reaper turns WRITING(dead) into EMPTY of the next lap, not into SKIP
+	AnySeq   bool   // get takes the place of its sender's stamp without a look at the sender's opseq
+	Reuse    bool   // a reaped slot gets a new participant, which goes on with the program
+	Bug      string // a mutation, or ""
+}
+
+// The mutations of the lifetime model: each leaves out one rule.
+const (
+	AcquireAfter    = "get sets the own bit after t-1"
+	NoRecheck       = "try-free does not read own again after clearing its stamp"
+	NoFreeze        = "try-free reads own before it stamps, and frees without reading again"
+	AlwaysUndo      = "the reaper takes back every put, published or not"
+	NeverUndo       = "the reaper takes back no put"
+	NarrowOpseq     = "opseq is one bit wide"
+	NoPutWait       = "get does not wait for the xo of the producer"
+	ClearBeforeFull = "put clears xo before FULL"
+	NoDrop          = "the reaper empties a slot READING(dead) without t-1"
+	ClearPassed     = "step 6 clears the GET stamps of a lane that step 5 passed over"
+	WaitInStep5     = "step 5 waits for an xo instead of passing over"
+	DeafReaper      = "a reaper that waits does not look at the death epoch"
+	BitsFirst       = "step 7 runs before step 4"
+	NoReaperFree    = "step 7 does not try-free"
+	ImportBlind     = "import does not look for a FREE stamp"
+	DropAll         = "the reaper takes t-1 also for blocks that the dead reader had done"
+	OpseqReset      = "a new participant begins with opseq 0"
+	ReuseEarly      = "a slot is reused before step 7 is done for it"
+	HelpAnyLap      = "get passes a slot in READING that is of the lap before"
+	TakeCounted     = "get takes the place of its sender's stamp at any t"
+	ClearTaken      = "put clears xo after the reader has taken its place"
+	ReapTaken       = "the reaper clears xo of a put after the reader has taken its place"
+	DropEarly       = "a move drops the own bit before it claims a slot, and a full ring does not bring it back"
+	AnyOrder        = "a worker stamps blocks in descending order"
+)
+
+// Model returns the transition system of c.
+func (c Lifetime) Model() Model[lifeState] {
+	var s lifeState
+	for i := range workers {
+		s.p[i].op = 255
+		c.advance(&s, i)
+	}
+	return Model[lifeState]{Init: s, Steps: c.steps, Events: c.kills, Check: c.check, Done: c.done}
+}
+
+func (c Lifetime) steps(s lifeState, emit func(lifeState)) {
+	for i := range threads {
+		if s.p[i].life != alive || !c.enabled(&s, i) {
+			continue
+		}
+		n := s
+		if c.step(&n, i) {
+			emit(n)
+		}
+	}
+}
+
+func (c Lifetime) kills(s lifeState, emit func(lifeState)) {
+	for i := range closer {
+		if int(s.kills) < c.Kills && s.p[i].life == alive && c.enabled(&s, i) {
+			n := s
+			n.kill(i)
+			emit(n)
+		}
+	}
+}
+
+func (s *lifeState) kill(i int) {
+	s.p[i] = thread{life: killed, seq: s.p[i].seq, op: s.p[i].op}
+	s.kills++
+	if i == second {
+		s.r = recovery{}
+	}
+}
+
+// enabled reports whether participant i has anything to do.
+func (c Lifetime) enabled(s *lifeState, i int) bool {
+	p := &s.p[i]
+	switch {
+	case i < workers:
+		return int(p.op) < len(c.Programs[i])
+	case p.pc != 0:
+		return true
+	case s.unreaped() != 0:
+		return i == second || s.p[second].life != alive
+	case i == second:
+		return false
+	}
+	return p.op == 0 && c.workersDone(s)
+}
+
+func (c Lifetime) workersDone(s *lifeState) bool {
+	for i := range workers {
+		if s.p[i].life == alive && int(s.p[i].op) < len(c.Programs[i]) {
+			return false
+		}
+	}
+	return s.p[second].pc == 0
+}
+
+// unreaped returns the participants that are dead and not yet reaped.
+func (s *lifeState) unreaped() (set uint8) {
+	for i := range threads {
+		if s.p[i].life == killed {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// advance goes to the next operation that participant i can do with what it holds.
+func (c Lifetime) advance(s *lifeState, i int) {
+	p := &s.p[i]
+	p.pc, p.block, p.mask, p.h, p.own, p.saw = 0, 0, 0, 0, false, 0
+	if i >= workers {
+		return
+	}
+	for p.op++; int(p.op) < len(c.Programs[i]); p.op++ {
+		op := c.Programs[i][p.op]
+		p.mask = op.Blocks
+		p.pc = begin[op.Do]
+		switch op.Do {
+		case Put, Move, Send:
+			if p.held()&op.Blocks == op.Blocks {
+				return
+			}
+		case Release:
+			if p.mask = p.held() & op.Blocks; p.mask != 0 {
+				return
+			}
+		default:
+			return
+		}
+	}
+	p.pc, p.mask = 0, 0
+}
+
+func (p *thread) held() (mask uint8) {
+	for b := range blocks {
+		if p.count[b] > 0 {
+			mask |= 1 << b
+		}
+	}
+	return mask
+}
+
+// check: what somebody counts as held, and what a full slot carries, is allocated and still the
+// same block.
+func (c Lifetime) check(s *lifeState) error {
+	for i := range threads {
+		for b := range blocks {
+			p := &s.p[i]
+			if p.life == alive && p.count[b] > 0 && p.gens[b] != tentative && !s.w[b].is(p.gens[b]) {
+				return fmt.Errorf("use after free: participant %d holds block %d", i, b)
+			}
+		}
+	}
+	for i := range slots {
+		for b := range blocks {
+			q := &s.q[i]
+			if q.state == full && q.mask>>b&1 == 1 && (!s.w[b].is(q.gens[b]) || s.w[b].t == 0) {
+				return fmt.Errorf("use after free: slot %d carries block %d", i, b)
+			}
+		}
+	}
+	for b := range blocks {
+		if s.w[b].t > 100 {
+			return fmt.Errorf("transit count of block %d below 0", b)
+		}
+	}
+	return nil
+}
+
+// tentative stands for the generation of what is counted but not yet confirmed.
+const tentative = 255
+
+func (w *word) is(generation uint8) bool { return w.alloc && w.generation == generation }
+
+// done: nobody waits, everybody dead is reaped, and nothing is left.
+func (c Lifetime) done(s *lifeState) error {
+	if !c.workersDone(s) || s.p[closer].op == 0 || s.unreaped() != 0 {
+		return fmt.Errorf("stuck")
+	}
+	for b := range blocks {
+		if w := s.w[b]; w.alloc || w.t != 0 || w.kind != nobody {
+			return fmt.Errorf("leak: block %d is %+v", b, w)
+		}
+	}
+	for i := range slots {
+		if st := s.q[i].state; st != empty && st != skip {
+			return fmt.Errorf("leak: slot %d", i)
+		}
+	}
+	if s.own != [blocks][2]uint8{} {
+		return fmt.Errorf("leak: owner bits %b", s.own)
+	}
+	return nil
+}

@@ -1,0 +1,346 @@
+package model
+
+import "fmt"
+
+// The mutex model: participants take a lock whose word names its holder, change what it guards in
+// two steps, and give it back. A slot may be used again. The reaper touches no lock: it marks the
+// dead, takes their bits from the bitmap and rings everybody. What must hold: one at a time; nobody
+// finds things half done and is not told; nothing is lost for who waits.
+
+type mutexPC uint8
+
+const (
+	mTry mutexPC = iota
+	mSetBit
+	mAgain
+	mParked
+	mFirst // of the two steps of the change
+	mSecond
+	mMarkGood
+	mWithdraw
+	mUnlock
+	mPick
+	mRing
+	mDone
+)
+
+// mutexLife is what others can know of a participant: killed is a death that nobody has noticed.
+type mutexLife uint8
+
+const (
+	isAlive mutexLife = iota
+	isKilled
+	isMarked
+	isFree
+)
+
+type locker struct {
+	life   mutexLife
+	epoch  uint8
+	pc     mutexPC
+	left   uint8 // locks still to take
+	told   bool
+	rung   bool
+	chosen uint8
+	was    lockWord // whose lock it took over
+}
+
+type lockWord struct {
+	holder uint8 // 1 to lockers, 0: free
+	epoch  uint8
+	dirty  bool
+	lost   bool
+}
+
+const lockers = 3
+
+type mutexState struct {
+	word   lockWord
+	half   bool // what the lock guards is half changed
+	bits   uint8
+	p      [lockers]locker
+	reaper uint8
+	rejoins uint8
+	kills  uint8
+}
+
+// Mutex is a configuration of the mutex model.
+type Mutex struct {
+	Locks  int // of each participant
+	Kills  int
+	Rejoins int // slots that are used again
+	Bug    string
+}
+
+// The mutations of the mutex model.
+const (
+	SlotOnly       = "the lock names a slot and not who was in it"
+	TakeFromLiving = "a lock is taken from a holder that is only suspected"
+	NotTold        = "who takes the lock of a dead one is not told"
+	UnlockForgets  = "an unlock without a mark frees the lock of a dead one"
+	WithdrawFrees  = "who gives the lock of a dead one back untouched frees it"
+	LockNoLook     = "a waiter does not look at the lock again after it set its bit"
+	UnlockQuiet    = "an unlock does not ring"
+	LockNoPassOn   = "who is rung and does not wait does not pass the ring on"
+	DeadBitsStay   = "the reaper leaves the bits of the dead"
+	LockReaperMute = "the reaper does not ring"
+	RingThenBits   = "the reaper rings before it takes the bits of the dead"
+)
+
+// Model returns the transition system of c.
+func (c Mutex) Model() Model[mutexState] {
+	var s mutexState
+	for i := range s.p {
+		s.p[i].left = uint8(c.Locks)
+	}
+	return Model[mutexState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
+}
+
+func (c Mutex) steps(s mutexState, emit func(mutexState)) {
+	c.reap(s, emit)
+	for i := range s.p {
+		p := &s.p[i]
+		switch {
+		case p.life != isAlive:
+		case p.pc == mPick:
+			c.pick(s, i, emit)
+		default:
+			if n := s; c.step(&n, i) {
+				emit(n)
+			}
+		}
+		if p.life == isAlive && p.rung && p.pc != mAgain && p.pc != mParked { // nobody of it is in the queue
+			c.answer(s, i, emit)
+		}
+	}
+}
+
+// events: a death, a new participant in a slot that is free, a reaper that dies and is followed by
+// another one, a lock given back untouched.
+func (c Mutex) events(s mutexState, emit func(mutexState)) {
+	for i := range s.p {
+		n := s
+		switch p := &n.p[i]; {
+		case p.life == isAlive && int(s.kills) < c.Kills && p.pc != mDone:
+			*p = locker{life: isKilled, epoch: p.epoch}
+			n.kills++
+			emit(n)
+		case p.life == isFree && int(s.rejoins) < c.Rejoins:
+			*p = locker{epoch: p.epoch + 1, left: 1}
+			n.rejoins++
+			emit(n)
+		}
+		if n := s; s.p[i].life == isAlive && s.p[i].pc == mFirst && s.p[i].told {
+			n.p[i].pc = mWithdraw
+			emit(n)
+		}
+	}
+	if n := s; s.reaper != 0 && int(s.kills) < c.Kills {
+		n.reaper = 0
+		n.kills++
+		emit(n)
+	}
+}
+
+// gone reports whether the holder of w is known to be dead.
+func (c Mutex) gone(s *mutexState, w lockWord) bool {
+	p := &s.p[w.holder-1]
+	if c.Bug == TakeFromLiving && p.pc == mSecond {
+		return true
+	}
+	return p.life == isMarked || c.Bug != SlotOnly && (p.life == isFree || p.epoch != w.epoch)
+}
+
+func (c Mutex) free(s *mutexState) bool {
+	return s.word.lost || s.word.holder == 0 || c.gone(s, s.word)
+}
+
+func (c Mutex) step(s *mutexState, i int) bool {
+	p := &s.p[i]
+	switch p.pc {
+	case mTry:
+		c.try(s, i)
+	case mSetBit:
+		s.bits |= 1 << i
+		if p.pc = mAgain; c.Bug == LockNoLook {
+			p.pc = mParked
+		}
+	case mAgain:
+		if p.pc = mParked; c.free(s) {
+			p.pc = mTry
+		}
+	case mParked:
+		if !p.rung {
+			return false
+		}
+		p.rung, p.pc = false, mTry
+	case mFirst:
+		s.half, p.pc = true, mSecond
+	case mSecond:
+		s.half, p.pc = false, mUnlock
+		if p.told {
+			p.pc = mMarkGood
+		}
+	case mMarkGood:
+		s.word.dirty, p.pc = false, mUnlock
+	case mWithdraw:
+		s.word = p.was
+		if c.Bug == WithdrawFrees {
+			s.word = lockWord{}
+		}
+		p.was, p.told, p.pc = lockWord{}, false, mPick
+	case mUnlock:
+		s.word = lockWord{lost: s.word.dirty && c.Bug != UnlockForgets}
+		if p.was, p.told, p.pc = (lockWord{}), false, mPick; c.Bug == UnlockQuiet {
+			p.pc = mTry
+		}
+	case mRing:
+		n := &s.p[p.chosen-1]
+		n.rung = n.rung || n.life == isAlive
+		if p.chosen, p.pc = 0, mTry; s.word.lost {
+			p.pc = mPick // all of them
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (c Mutex) try(s *mutexState, i int) {
+	p := &s.p[i]
+	switch w := s.word; {
+	case p.left == 0 || w.lost:
+		p.pc, p.left = mDone, 0
+	case w.holder == 0:
+		s.word = lockWord{holder: uint8(i + 1), epoch: p.epoch}
+		p.left--
+		p.pc = mFirst
+	case c.gone(s, w):
+		s.word = lockWord{holder: uint8(i + 1), epoch: p.epoch, dirty: c.Bug != NotTold}
+		p.told, p.was = c.Bug != NotTold, w
+		p.left--
+		if p.pc = mFirst; i == lockers-1 { // who repairs nothing, and does not say that all is well
+			p.pc = mUnlock
+		}
+	default:
+		p.pc = mSetBit
+	}
+}
+
+// pick clears the bit of somebody who waits, or goes on if there is none.
+func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
+	if s.bits == 0 {
+		s.p[i].pc = mTry
+		emit(s)
+		return
+	}
+	for w := range lockers {
+		if n := s; s.bits>>w&1 == 1 {
+			n.bits &^= 1 << w
+			n.p[i].chosen, n.p[i].pc = uint8(w+1), mRing
+			emit(n)
+		}
+	}
+}
+
+// answer is a ring for who does not wait any more: it goes to another one if there is something to
+// be had.
+func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
+	s.p[i].rung = false
+	if !c.free(&s) || s.bits == 0 || c.Bug == LockNoPassOn {
+		emit(s)
+		return
+	}
+	for w := range lockers {
+		if n := s; s.bits>>w&1 == 1 {
+			n.bits &^= 1 << w
+			n.p[w].rung = n.p[w].rung || n.p[w].life == isAlive
+			emit(n)
+		}
+	}
+}
+
+// reap marks the dead, takes their bits, rings everybody and frees their slots.
+func (c Mutex) reap(s mutexState, emit func(mutexState)) {
+	dead := uint8(0)
+	for i := range s.p {
+		if s.p[i].life == isKilled || s.p[i].life == isMarked {
+			dead |= 1 << i
+		}
+	}
+	if dead == 0 {
+		return
+	}
+	order := [3]func(){
+		func() {
+			if c.Bug != DeadBitsStay {
+				s.bits &^= s.marked()
+			}
+		},
+		func() {
+			for i := range s.p {
+				s.p[i].rung = s.p[i].rung || s.p[i].life == isAlive && c.Bug != LockReaperMute
+			}
+		},
+	}
+	if c.Bug == RingThenBits {
+		order[0], order[1] = order[1], order[0]
+	}
+	switch s.reaper {
+	case 0:
+		for i := range s.p {
+			if s.p[i].life == isKilled {
+				s.p[i].life = isMarked
+			}
+		}
+	case 1, 2:
+		order[s.reaper-1]()
+	case 3:
+		for i := range s.p {
+			if s.p[i].life == isMarked {
+				s.p[i] = locker{life: isFree, epoch: s.p[i].epoch}
+			}
+		}
+	}
+	s.reaper = (s.reaper + 1) % 4
+	emit(s)
+}
+
+func (s *mutexState) marked() (bits uint8) {
+	for i := range s.p {
+		if s.p[i].life == isMarked {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+func (c Mutex) check(s *mutexState) error {
+	inside := 0
+	for i := range s.p {
+		p := &s.p[i]
+		if p.life != isAlive || p.pc < mFirst || p.pc > mUnlock {
+			continue
+		}
+		inside++
+		if p.pc == mFirst && s.half && !p.told {
+			return fmt.Errorf("participant %d finds it half done and is not told", i)
+		}
+	}
+	if inside > 1 {
+		return fmt.Errorf("%d hold the lock", inside)
+	}
+	return nil
+}
+
+func (c Mutex) done(s *mutexState) error {
+	for i := range s.p {
+		if s.p[i].life == isAlive && s.p[i].pc == mParked && c.free(s) {
+			return fmt.Errorf("participant %d sleeps and the lock is to be had", i)
+		}
+		if s.p[i].life == isAlive && s.p[i].pc != mDone {
+			return fmt.Errorf("participant %d waits for ever", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,414 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The nap model: in one participant a napper waits for messages of queue 0 and another goroutine,
+// which only parks, for those of queue 1. For each that it gets it puts one into queue 0. A third
+// goroutine answers the doorbell, and a fourth is called when the napper's context ends. Two other
+// participants publish, one for each queue. Anybody may be killed, and a new participant takes the
+// slot of a dead one. What must hold: when nothing moves any more, nobody sleeps while a message is
+// there for it. Unless somebody was killed, that must not need the end of a nap either, and nobody
+// sleeps whose context has ended.
+
+const (
+	napper = iota
+	parker
+	answerer
+	alarmer
+	napRingers // two: of queue 0 and of queue 1
+	napActors  = napRingers + 2
+	queues       = 2
+)
+
+type napPC uint8
+
+const (
+	nTry napPC = iota
+	nLie
+	nQueue
+	nLook
+	nContext
+	nSleep
+	nAsleep
+	nUp
+	nHeard
+	nRemove
+	nParked
+	nPublish
+	nTake
+	aWait // for the doorbell
+	aLook
+	aBit
+	aAgain
+	aRouse
+	aRouseWake
+	eWait // for the end of the context
+	eRouse
+	eWake
+	rPublish
+	rTake
+	rNap
+	rWake
+	rBell
+	nEnd
+)
+
+const (
+	wordAwake = iota
+	wordNapping
+	wordRung
+)
+
+type napActor struct {
+	pc, back napPC // back: where to go on when all queues are answered
+	queue      uint8
+	left     uint8 // messages that a publisher has still to publish
+}
+
+type napState struct {
+	word, kills, owed uint8 // owed: deaths that the reaper has not told of
+	messages          [queues]uint8
+	bits              [queues]bool
+	queued, woken     [queues]bool
+	bell, asleep      bool
+	ended             bool // the napper's context
+	process           life // of all but the publishers
+	a                 [napActors]napActor
+}
+
+// Nap is a configuration of the nap model.
+type Nap struct {
+	Messages [queues]int // to publish
+	Kills    int
+	Ends     bool // the napper's context, some time
+	Bug      string
+}
+
+// The mutations of the nap model.
+const (
+	NapNoLook  = "a napper does not look after it lay down"
+	NapLate    = "a napper lies down after it looked"
+	NapBlind   = "a ringer that sees a nap wakes without a CAS"
+	NapDeaf    = "a napper that wakes up forgets that it was rung"
+	NapOwnOnly = "a napper that was rung answers for its own queue only"
+	NapNoReset = "a napper leaves the word as it was"
+	NapHeir    = "a new participant does not clear the word of a dead one"
+	NapNoRouse = "a wake inside the process does not end the nap"
+	NapForever = "a nap has no end"
+	NapUnaware = "a napper looks whether its context has ended before it lies down"
+)
+
+// Model returns the transition system of c.
+func (c Nap) Model() Model[napState] {
+	var s napState
+	s.begin()
+	for i := range queues {
+		s.a[napRingers+i] = napActor{pc: rPublish, left: uint8(c.Messages[i])}
+	}
+	return Model[napState]{Init: s, Steps: c.steps, Events: c.events,
+		Check: func(*napState) error { return nil }, Done: c.done}
+}
+
+// begin is the start of the participant with the napper.
+func (s *napState) begin() {
+	s.process, s.ended = alive, false
+	s.a[napper], s.a[parker], s.a[answerer], s.a[alarmer] = napActor{pc: nTry}, napActor{pc: nTry},
+		napActor{pc: aWait}, napActor{pc: eWait}
+}
+
+func (c Nap) steps(s napState, emit func(napState)) {
+	if n := s; c.recover(&n) {
+		emit(n)
+	}
+	if c.Kills > 0 {
+		c.wakeUp(s, emit)
+	}
+	for i := range s.a {
+		if n := s; (i >= napRingers || s.process == alive) && c.step(&n, i) {
+			emit(n)
+		}
+	}
+}
+
+// events: a nap ends, the context ends, and somebody is killed.
+func (c Nap) events(s napState, emit func(napState)) {
+	c.wakeUp(s, emit)
+	if n := s; c.Ends && !s.ended && s.process == alive {
+		n.ended = true
+		emit(n)
+	}
+	if int(s.kills) == c.Kills {
+		return
+	}
+	s.kills++
+	if n := s; s.process == alive {
+		n.process = killed
+		emit(n)
+	}
+	for i := napRingers; i < napActors; i++ {
+		if n := s; s.a[i].pc != nEnd {
+			n.a[i] = napActor{pc: nEnd}
+			n.owed++
+			emit(n)
+		}
+	}
+}
+
+func (c Nap) wakeUp(s napState, emit func(napState)) {
+	if s.asleep && s.process == alive && c.Bug != NapForever {
+		s.asleep = false
+		emit(s)
+	}
+}
+
+// recover: the reaper takes a dead participant's bits, its doorbell is gone, and another process
+// takes the slot; or it rings everybody.
+func (c Nap) recover(s *napState) bool {
+	switch {
+	case s.process == killed:
+		s.bits, s.queued, s.woken, s.bell, s.asleep = [queues]bool{}, [queues]bool{}, [queues]bool{}, false, false
+		s.process = reaped
+	case s.process == reaped:
+		if c.Bug != NapHeir {
+			s.word = wordAwake
+		}
+		s.begin()
+	case s.owed > 0:
+		s.owed--
+		s.bell = true
+	default:
+		return false
+	}
+	return true
+}
+
+func (c Nap) step(s *napState, i int) bool {
+	p := &s.a[i]
+	switch {
+	case p.pc >= rPublish:
+		return c.ring(s, p, i-napRingers)
+	case p.pc >= eWait:
+		return c.alarm(s, p)
+	case p.pc >= aWait:
+		return c.answer(s, p)
+	case p.pc >= nParked:
+		return c.wait(s, p, i)
+	}
+	return c.rest(s, p, i)
+}
+
+// rest is a wait up to the parking, of the napper by way of its nap.
+func (c Nap) rest(s *napState, p *napActor, i int) bool {
+	switch p.pc {
+	case nTry:
+		switch {
+		case s.messages[i] > 0:
+			s.messages[i]--
+			if i == parker {
+				p.pc = nPublish
+			}
+		case i == napper && c.Bug == NapUnaware && s.ended:
+			p.pc = nQueue
+		case i == napper && c.Bug != NapLate:
+			p.pc = nLie
+		default:
+			p.pc = nQueue
+		}
+	case nLie:
+		s.word = wordNapping
+		if p.pc = nQueue; c.Bug == NapLate {
+			p.pc = nContext
+		}
+	case nQueue:
+		s.queued[i], s.woken[i], s.bits[i] = true, false, true
+		p.pc = nLook
+	case nLook:
+		found := s.messages[i] > 0 && (i == parker || c.Bug != NapNoLook)
+		switch {
+		case i == parker && !found:
+			p.pc = nParked
+		case i == parker || found && c.Bug == NapLate:
+			p.pc = nRemove
+		case found:
+			p.pc, p.back = nUp, nRemove
+		case c.Bug == NapLate:
+			p.pc, p.back = nLie, nParked
+		default:
+			p.pc, p.back = nContext, nParked
+		}
+	case nContext:
+		if p.pc = nSleep; s.ended && c.Bug != NapUnaware {
+			p.pc = nUp
+		}
+	case nSleep: // the kernel compares
+		if p.pc = nUp; s.word == wordNapping {
+			s.asleep = true
+			p.pc = nAsleep
+		}
+	case nAsleep:
+		if s.asleep {
+			return false
+		}
+		p.pc = nUp
+	case nUp:
+		if p.pc = nHeard; s.word == wordNapping {
+			if c.Bug != NapNoReset {
+				s.word = wordAwake
+			}
+			p.goBack()
+		}
+	case nHeard:
+		if s.word == wordRung {
+			s.word = wordAwake
+			if c.Bug != NapDeaf {
+				p.pc = aLook
+				break
+			}
+		}
+		p.goBack()
+	case nRemove:
+		s.queued[i] = false
+		p.pc = nTry
+	}
+	return true
+}
+
+// wait is the rest of it, and what the parker does with a message: it publishes one for the napper,
+// without leaving the process.
+func (c Nap) wait(s *napState, p *napActor, i int) bool {
+	switch p.pc {
+	case nParked:
+		if !s.woken[i] {
+			return false
+		}
+		s.woken[i] = false
+		p.pc = nTry
+	case nPublish:
+		s.messages[napper]++
+		p.pc = nTake
+	case nTake:
+		if p.pc = nTry; s.bits[napper] {
+			s.bits[napper] = false
+			p.pc, p.back = aLook, nTry
+		}
+	}
+	return true
+}
+
+func (p *napActor) goBack() { p.pc, p.back, p.queue = p.back, 0, 0 }
+
+// answer looks at one queue after the other, as everybody does to whom a ring came.
+func (c Nap) answer(s *napState, p *napActor) bool {
+	next := func() {
+		p.queue++
+		if p.pc = aLook; p.queue == queues || c.Bug == NapOwnOnly && p == &s.a[napper] {
+			p.goBack()
+		}
+	}
+	switch p.pc {
+	case aWait:
+		if !s.bell {
+			return false
+		}
+		s.bell = false
+		p.pc, p.back = aLook, aWait
+	case aLook, aAgain:
+		switch {
+		case s.queued[p.queue] && s.messages[p.queue] > 0:
+			s.queued[p.queue], s.woken[p.queue] = false, true
+			if p.queue == napper && c.Bug != NapNoRouse {
+				p.pc = aRouse
+				break
+			}
+			next()
+		case s.queued[p.queue] && p.pc == aLook:
+			p.pc = aBit
+		default:
+			next()
+		}
+	case aBit:
+		s.bits[p.queue] = true
+		p.pc = aAgain
+	case aRouse:
+		if s.word == wordNapping {
+			s.word = wordAwake
+			p.pc = aRouseWake
+			break
+		}
+		next()
+	case aRouseWake:
+		s.asleep = false
+		next()
+	}
+	return true
+}
+
+// alarm ends the nap when the context has ended, once.
+func (c Nap) alarm(s *napState, p *napActor) bool {
+	switch p.pc {
+	case eWait:
+		if !s.ended {
+			return false
+		}
+		p.pc = eRouse
+	case eRouse:
+		if p.pc = nEnd; s.word == wordNapping {
+			s.word = wordAwake
+			p.pc = eWake
+		}
+	case eWake:
+		s.asleep = false
+		p.pc = nEnd
+	}
+	return true
+}
+
+// ring is a publisher of another participant.
+func (c Nap) ring(s *napState, p *napActor, queue int) bool {
+	switch p.pc {
+	case rPublish:
+		if p.left == 0 {
+			return false
+		}
+		p.left--
+		s.messages[queue]++
+		p.pc = rTake
+	case rTake:
+		if p.pc = rPublish; s.bits[queue] {
+			s.bits[queue] = false
+			p.pc = rNap
+		}
+	case rNap:
+		if p.pc = rBell; s.word == wordNapping {
+			if c.Bug != NapBlind {
+				s.word = wordRung
+			}
+			p.pc = rWake
+		}
+	case rWake:
+		s.asleep = false
+		p.pc = rPublish
+	case rBell:
+		s.bell = s.process == alive
+		p.pc = rPublish
+	default:
+		return false
+	}
+	return true
+}
+
+func (c Nap) done(s *napState) error {
+	for i := range queues {
+		if s.messages[i] > 0 {
+			return fmt.Errorf("%s sleeps while %d messages are there",
+				[queues]string{"the napper", "the parker"}[i], s.messages[i])
+		}
+	}
+	if s.ended && s.asleep {
+		return errors.New("the napper sleeps although its context has ended")
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+package model
+
+import "fmt"
+
+// The notice model: four participants, each watching the next one in the ring of slots. Slot 3 may
+// join, the others may leave, anybody may be killed, and its process number be somebody else's at
+// once. Reaping itself is one step a slot here, and a participant that reaps does not watch
+// meanwhile. What must hold: one reaps at a time, and when nothing moves any more and somebody
+// lives, nobody dead is left in the table.
+
+const members = 4
+
+type entryState uint8 // of a slot in the participant table
+
+const (
+	vacant entryState = iota
+	joining
+	live
+	dead
+)
+
+type fate uint8 // of the process
+
+const (
+	outside fate = iota
+	running
+	gone // killed
+	away // left, its process lives on
+)
+
+type noticePC uint8
+
+const (
+	nIdle noticePC = iota
+	nObituary
+	nLock
+	nSeen
+	nReap
+	nUnlock
+	nAgain
+	nLink
+	nOpen
+	nProof
+	nJoinLock // of a mutation
+	nJoining
+	nJoinRing
+	nJoinLive
+	nJoinUnlock
+	nLeaveDead
+	nLeaveLock
+	nLeaveUnlock
+	nLeaveTell
+	nLeaveFree
+	nLeaveRing
+)
+
+type member struct {
+	fate  fate
+	pc    noticePC
+	watch uint8 // slot + 1, 0 nobody
+	rung  bool
+	other bool  // what it watches is another process, which has got the number of the dead
+	seen  uint8 // the death epoch when the run began
+	k     uint8
+}
+
+type noticeState struct {
+	table    [members]entryState
+	lock     uint8 // slot + 1
+	deathEpoch uint8
+	p        [members]member
+	kills    uint8
+}
+
+// Notice is a configuration of the notice model.
+type Notice struct {
+	Join  bool // slot 3 joins at some time
+	Leave bool // slots 0 to 2 may leave
+	Kills int
+	Bug   string
+}
+
+// The mutations of the notice model.
+const (
+	NoDeathEpochCheck = "who lets go of the recovery lock does not look at the death epoch again"
+	DeathEpochLate    = "the death epoch is raised only by who gets the lock"
+	NoWalk          = "a watcher looks only at the slot after the one that died"
+	JoinLocked      = "a joiner holds the recovery lock before anybody watches it"
+	LeaveUntold     = "who leaves frees its slot before it has told those who left deaths to it"
+	LeaveHolding    = "who leaves tells the others before it lets go of the recovery lock"
+	RingOne         = "who joins or leaves rings only the slot before"
+	RingLate        = "a joiner becomes LIVE before it rings"
+	LeaveQuiet      = "who has left does not ring"
+	NoSteal         = "the recovery lock is not taken from a dead holder"
+	StealLiving     = "the recovery lock is taken from a living holder"
+	StopAtDead      = "who finds a dead slot and does not get the lock watches nobody"
+	JoiningHidden   = "a slot in JOINING is not watched"
+	NumberTrusted   = "a watcher does not ask for the proof of life after it has opened the pidfd"
+)
+
+// Model returns the transition system of c: slots 0 to 2 live and watch each other.
+func (c Notice) Model() Model[noticeState] {
+	var s noticeState
+	for i := range 3 {
+		s.table[i] = live
+		s.p[i] = member{fate: running, watch: uint8((i+1)%3) + 1}
+	}
+	return Model[noticeState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
+}
+
+func (c Notice) steps(s noticeState, emit func(noticeState)) {
+	for i := range members {
+		if n := s; s.p[i].fate == running && c.step(&n, i) {
+			emit(n)
+		}
+	}
+}
+
+// events: slot 3 joins, another one leaves, somebody is killed.
+func (c Notice) events(s noticeState, emit func(noticeState)) {
+	if n := s; c.Join && s.p[3].fate == outside {
+		n.p[3].fate, n.p[3].pc = running, nJoining
+		if c.Bug == JoinLocked {
+			n.p[3].pc = nJoinLock
+		}
+		emit(n)
+	}
+	for i := range 3 {
+		if n := s; c.Leave && s.p[i].fate == running && s.p[i].pc == nIdle {
+			n.p[i].pc = nLeaveDead
+			emit(n)
+		}
+	}
+	for i := range members {
+		if n := s; s.p[i].fate == running && int(s.kills) < c.Kills {
+			n.p[i] = member{fate: gone}
+			n.kills++
+			emit(n)
+		}
+	}
+}
+
+// fired reports whether what participant i watches has ended.
+func (s *noticeState) fired(i int) bool {
+	w := s.p[i].watch
+	return w != 0 && s.p[w-1].fate == gone && !s.p[i].other
+}
+
+func (c Notice) take(s *noticeState, i int) bool {
+	if s.lock != 0 && (s.p[s.lock-1].fate != gone || c.Bug == NoSteal) && c.Bug != StealLiving {
+		return false
+	}
+	s.lock = uint8(i + 1)
+	return true
+}
+
+func (c Notice) step(s *noticeState, i int) bool {
+	p := &s.p[i]
+	switch p.pc {
+	case nIdle:
+		switch {
+		case s.fired(i):
+			p.link()
+		case p.rung:
+			p.rung = false
+			p.link()
+		default:
+			return false
+		}
+	case nObituary:
+		s.deathEpoch++
+		p.pc = nLock
+	case nLock:
+		switch {
+		case c.take(s, i):
+			p.pc = nSeen
+		case c.Bug == StopAtDead:
+			p.unwatch()
+		default: // whoever has it will see the death epoch
+			p.pc = nLink
+			p.walk()
+		}
+	case nSeen:
+		if c.Bug == DeathEpochLate {
+			s.deathEpoch++
+		}
+		p.seen = s.deathEpoch
+		p.k, p.pc = 0, nReap
+	case nReap:
+		c.reap(s, i)
+	case nUnlock:
+		s.unlock(i)
+		p.pc = nAgain
+	case nAgain:
+		if s.deathEpoch != p.seen && c.Bug != NoDeathEpochCheck {
+			p.pc = nLock
+			break
+		}
+		p.link()
+	case nLink:
+		c.look(s, i)
+	case nOpen: // by its number
+		p.other = s.p[p.watch-1].fate == gone
+		if p.pc = nProof; c.Bug == NumberTrusted {
+			p.k, p.pc = 0, nIdle
+		}
+	case nProof:
+		if p.pc = nObituary; s.p[p.watch-1].fate != gone {
+			p.k, p.pc = 0, nIdle
+		}
+	default:
+		return c.door(s, i)
+	}
+	return true
+}
+
+func (p *member) link() { p.k, p.other, p.pc = 1, false, nLink }
+
+func (p *member) unwatch() { p.watch, p.k, p.other, p.pc = 0, 0, false, nIdle }
+
+func (s *noticeState) unlock(i int) {
+	if s.lock == uint8(i+1) {
+		s.lock = 0
+	}
+}
+
+// reap does one slot of the scan for the dead: DEAD first, FREE in the next step.
+func (c Notice) reap(s *noticeState, i int) {
+	p := &s.p[i]
+	t := &s.table[p.k]
+	if *t != vacant && *t != dead && s.p[p.k].fate == gone {
+		*t = dead
+		return
+	}
+	if *t == dead && s.p[p.k].fate == gone {
+		*t = vacant
+	}
+	if p.k++; p.k == members {
+		p.k, p.pc = 0, nUnlock
+	}
+}
+
+// look reads one slot of the table for whom to watch: the next one that lives. A dead one is
+// announced, and reaped if nobody else is reaping; if somebody is, the walk goes on behind it, so
+// that nobody spins on a slot that another one is about to free.
+func (c Notice) look(s *noticeState, i int) {
+	p := &s.p[i]
+	k := (i + int(p.k)) % members
+	if c.Bug == NoWalk && p.watch != 0 {
+		k = int(p.watch) % members
+		p.k = members - 1
+	}
+	switch t := s.table[k]; {
+	case k == i, t == vacant, t == joining && c.Bug == JoiningHidden:
+		p.walk()
+	case s.p[k].fate != gone:
+		p.watch, p.pc = uint8(k+1), nOpen
+	case c.Bug == DeathEpochLate:
+		p.pc = nLock
+	default:
+		p.pc = nObituary
+	}
+}
+
+// walk goes on to the slot after.
+func (p *member) walk() {
+	if p.k++; p.k >= members {
+		p.unwatch()
+	}
+}
+
+// ring rings all the others.
+func (c Notice) ring(s *noticeState, i int) {
+	for k := range s.p {
+		if c.Bug != RingOne || (k+1)%members == i {
+			s.p[k].rung = s.p[k].rung || k != i && s.table[k] != vacant && s.p[k].fate == running
+		}
+	}
+}
+
+// door does a step of joining or of leaving.
+func (c Notice) door(s *noticeState, i int) bool {
+	p := &s.p[i]
+	switch p.pc {
+	case nJoinLock, nLeaveLock:
+		if !c.take(s, i) {
+			return false
+		}
+		switch p.pc++; {
+		case p.pc == nLeaveUnlock && c.Bug == LeaveUntold:
+			s.table[i] = vacant
+		case p.pc == nLeaveUnlock && c.Bug == LeaveHolding:
+			p.pc = nLeaveTell
+		}
+	case nJoining:
+		s.table[i] = joining
+		if p.pc = nJoinRing; c.Bug == RingLate {
+			p.pc = nJoinLive
+		}
+	case nJoinRing:
+		c.ring(s, i)
+		p.pc = nJoinLive
+		if s.table[i] == live {
+			p.pc = nJoinUnlock
+		}
+	case nJoinLive:
+		s.table[i] = live
+		if p.pc = nJoinUnlock; c.Bug == RingLate {
+			p.pc = nJoinRing
+		}
+	case nJoinUnlock:
+		s.unlock(i)
+		p.link()
+	case nLeaveDead:
+		s.table[i] = dead
+		p.pc = nLeaveLock
+	case nLeaveUnlock:
+		s.unlock(i)
+		switch p.pc = nLeaveTell; c.Bug {
+		case LeaveUntold:
+			p.pc = nLeaveRing
+		case LeaveHolding:
+			p.pc = nLeaveFree
+		}
+	case nLeaveTell:
+		c.ring(s, i)
+		if p.pc = nLeaveFree; c.Bug == LeaveHolding {
+			p.pc = nLeaveUnlock
+		}
+	case nLeaveFree:
+		s.table[i] = vacant
+		if p.pc = nLeaveRing; c.Bug == LeaveQuiet {
+			*p = member{fate: away}
+		}
+	case nLeaveRing:
+		c.ring(s, i)
+		*p = member{fate: away}
+	}
+	return true
+}
+
+// check: of those who live, one has the recovery lock, or thinks so.
+func (c Notice) check(s *noticeState) error {
+	for i := range s.p {
+		if pc := s.p[i].pc; (pc == nReap || pc == nUnlock || pc == nLeaveUnlock) && s.lock != uint8(i+1) &&
+			s.table[i] != vacant {
+			return fmt.Errorf("slot %d reaps, and slot %d has the lock", i, int(s.lock)-1)
+		}
+	}
+	return nil
+}
+
+func (c Notice) done(s *noticeState) error {
+	witness := false
+	for i := range members {
+		if p := &s.p[i]; p.fate == running {
+			if p.pc != nIdle {
+				return fmt.Errorf("stuck: slot %d", i)
+			}
+			witness = true
+		}
+	}
+	for i := range members {
+		if witness && s.p[i].fate == gone && (s.table[i] == live || s.table[i] == dead) {
+			return fmt.Errorf("slot %d is dead and nobody reaps it", i)
+		}
+	}
+	return nil
+}

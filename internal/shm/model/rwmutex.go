@@ -1,0 +1,287 @@
+package model
+
+import "fmt"
+
+// The rwmutex model: writers take a lock whose word names them and then wait until nobody who lives
+// has a share; readers add to their share and then look at the lock. What the lock guards is
+// changed in two steps. What must hold: no reader beside a writer, nobody reads what is half done,
+// a writer that finds it so was told, and nobody waits for the dead, nor for ever. Waits are steps
+// that are not enabled; rings are the matter of the mutex and wake models.
+
+type rwPC uint8
+
+const (
+	rwNext rwPC = iota
+	rwShare
+	rwLook
+	rwRead
+	rwBack // the share is taken back, for another try
+	rwLeave
+	rwTry
+	rwDrain
+	rwFirst
+	rwSecond
+	rwMark
+	rwUnlock
+	rwWithdraw
+	rwDone
+)
+
+const rwUsers = 3
+
+type rwShareWord struct {
+	epoch uint8
+	count uint8
+}
+
+type rwUser struct {
+	life  mutexLife
+	epoch uint8
+	pc    rwPC
+	left  uint8
+	write bool
+	told  bool
+	at    uint8    // which share a writer looks at
+	was   lockWord // whose lock it took over
+}
+
+type rwState struct {
+	word   lockWord
+	shares [rwUsers]rwShareWord
+	half   bool
+	p      [rwUsers]rwUser
+	kills  uint8
+	rejoins uint8
+}
+
+// RWMutex is a configuration of the rwmutex model.
+type RWMutex struct {
+	Writers int // the others read
+	Rounds  int // of each
+	Kills   int
+	Rejoins  int
+	Bug     string
+}
+
+// The mutations of the rwmutex model.
+const (
+	LookFirst      = "a reader looks at the lock before it counts itself"
+	DrainFirst     = "a writer waits for readers before it takes the lock"
+	DrainDead      = "a writer waits for readers that are dead"
+	DrainSuspected = "a writer does not wait for readers that are only suspected"
+	ReadTorn       = "a reader takes the lock of a dead writer for a free one"
+	KeepShare      = "a reader that finds a writer keeps its share while it waits"
+	ShareOfSlot    = "a share says in which slot its reader is, and not who it is"
+	RWNotTold      = "a writer that takes the lock of a dead one is not told"
+	RWGiveUpFrees  = "a writer that gives up waiting for readers frees the lock of a dead one"
+)
+
+// Model returns the transition system of c.
+func (c RWMutex) Model() Model[rwState] {
+	var s rwState
+	for i := range s.p {
+		s.p[i] = rwUser{left: uint8(c.Rounds), write: i < c.Writers}
+	}
+	return Model[rwState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
+}
+
+func (c RWMutex) steps(s rwState, emit func(rwState)) {
+	for i := range s.p {
+		n := s
+		switch p := &n.p[i]; {
+		case p.life == isAlive:
+			if c.step(&n, i) {
+				emit(n)
+			}
+		case p.life == isKilled:
+			p.life = isMarked
+			emit(n)
+		case p.life == isMarked:
+			p.life = isFree
+			emit(n)
+		}
+	}
+}
+
+// events: a death, a new reader in a slot that is free, a writer that gives up.
+func (c RWMutex) events(s rwState, emit func(rwState)) {
+	for i := range s.p {
+		n := s
+		switch p := &n.p[i]; {
+		case p.life == isAlive && int(s.kills) < c.Kills && p.pc != rwDone:
+			*p = rwUser{life: isKilled, epoch: p.epoch}
+			n.kills++
+			emit(n)
+		case p.life == isFree && int(s.rejoins) < c.Rejoins:
+			*p = rwUser{epoch: p.epoch + 1, left: 1}
+			n.rejoins++
+			emit(n)
+		}
+		if n := s; s.p[i].life == isAlive && s.p[i].pc == rwDrain {
+			n.p[i].pc = rwWithdraw
+			emit(n)
+		}
+	}
+}
+
+func (c RWMutex) gone(s *rwState, slot int, epoch uint8) bool {
+	p := &s.p[slot]
+	return p.life == isMarked || p.life == isFree || p.epoch != epoch
+}
+
+func (c RWMutex) orphan(s *rwState) bool {
+	return s.word.holder != 0 && c.gone(s, int(s.word.holder-1), s.word.epoch)
+}
+
+// drained reports whether nobody who lives has this share.
+func (c RWMutex) drained(s *rwState, slot int) bool {
+	h := s.shares[slot]
+	switch {
+	case h.count == 0 || c.Bug == DrainSuspected && s.p[slot].pc == rwRead:
+		return true
+	case c.Bug == DrainDead:
+		return false
+	}
+	return c.gone(s, slot, h.epoch)
+}
+
+func (c RWMutex) step(s *rwState, i int) bool {
+	p := &s.p[i]
+	switch p.pc {
+	case rwNext:
+		return c.next(s, p)
+	case rwShare:
+		c.share(&s.shares[i], p)
+		if p.pc = rwLook; c.Bug == LookFirst {
+			p.pc = rwRead
+		}
+	case rwLook:
+		if p.pc = rwBack; s.word.holder == 0 || c.Bug == ReadTorn && c.orphan(s) {
+			p.pc = rwRead
+		} else if c.Bug == KeepShare {
+			return false
+		}
+	case rwRead:
+		p.left--
+		p.pc = rwLeave
+	case rwBack, rwLeave:
+		s.shares[i].count--
+		p.pc = rwNext
+	default:
+		return c.writeStep(s, i)
+	}
+	return true
+}
+
+// next begins a read or a write, or waits for the lock.
+func (c RWMutex) next(s *rwState, p *rwUser) bool {
+	switch {
+	case p.left == 0 || s.word.lost:
+		p.pc, p.left = rwDone, 0
+	case p.write && c.Bug == DrainFirst:
+		p.pc = rwDrain
+	case p.write:
+		p.pc = rwTry
+	case s.word.holder == 0 || c.Bug == ReadTorn && c.orphan(s):
+		p.pc = rwShare
+	case c.orphan(s):
+		p.pc, p.left = rwDone, 0 // with the error that says so
+	default:
+		return false
+	}
+	return true
+}
+
+func (c RWMutex) share(h *rwShareWord, p *rwUser) {
+	if h.epoch != p.epoch && c.Bug != ShareOfSlot {
+		*h = rwShareWord{epoch: p.epoch}
+	}
+	h.count++
+}
+
+func (c RWMutex) writeStep(s *rwState, i int) bool {
+	p := &s.p[i]
+	switch p.pc {
+	case rwTry:
+		if s.word.holder != 0 && !c.orphan(s) {
+			return false
+		}
+		c.take(s, i)
+		if p.pc = rwDrain; c.Bug == DrainFirst {
+			p.pc = rwFirst
+		}
+	case rwDrain:
+		if !c.drained(s, int(p.at)) {
+			return false
+		}
+		if p.at++; p.at == rwUsers {
+			if p.at, p.pc = 0, rwFirst; c.Bug == DrainFirst {
+				p.pc = rwTry
+			}
+		}
+	case rwFirst:
+		s.half, p.pc = true, rwSecond
+	case rwSecond:
+		s.half, p.pc = false, rwUnlock
+		if p.told {
+			p.pc = rwMark
+		}
+	case rwMark:
+		s.word.dirty, p.pc = false, rwUnlock
+	case rwUnlock:
+		s.word = lockWord{lost: s.word.dirty}
+		p.left--
+		p.was, p.told, p.pc = lockWord{}, false, rwNext
+	case rwWithdraw:
+		if c.Bug != DrainFirst {
+			s.word = p.was
+		}
+		if c.Bug == RWGiveUpFrees {
+			s.word = lockWord{}
+		}
+		p.left--
+		p.was, p.told, p.at, p.pc = lockWord{}, false, 0, rwNext
+	default:
+		return false
+	}
+	return true
+}
+
+func (c RWMutex) take(s *rwState, i int) {
+	p := &s.p[i]
+	p.was = s.word
+	p.told = s.word.holder != 0 && c.Bug != RWNotTold
+	s.word = lockWord{holder: uint8(i + 1), epoch: p.epoch, dirty: p.told}
+}
+
+func (c RWMutex) check(s *rwState) error {
+	readers, writers := 0, 0
+	for i := range s.p {
+		p := &s.p[i]
+		switch {
+		case p.life != isAlive:
+		case p.pc == rwRead:
+			readers++
+		case p.pc == rwFirst && s.half && !p.told:
+			return fmt.Errorf("writer %d finds it half done and is not told", i)
+		case p.pc == rwFirst || p.pc == rwSecond:
+			writers++
+		}
+	}
+	switch {
+	case writers > 1 || writers == 1 && readers > 0:
+		return fmt.Errorf("%d writers and %d readers at once", writers, readers)
+	case readers > 0 && s.half:
+		return fmt.Errorf("a reader finds it half done")
+	}
+	return nil
+}
+
+func (c RWMutex) done(s *rwState) error {
+	for i := range s.p {
+		if s.p[i].life == isAlive && s.p[i].pc != rwDone {
+			return fmt.Errorf("participant %d waits for ever", i)
+		}
+	}
+	return nil
+}

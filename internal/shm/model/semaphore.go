@@ -1,0 +1,301 @@
+package model
+
+import "fmt"
+
+// The semaphore model: participants take a permit and give it back, under a lock that is held for a
+// few steps. The state word is written before the share that it names; the next holder of a dead
+// one's lock writes that share again. What must hold: no more permits are out than there are, none
+// is lost with a death, and nobody waits for one that is there. Waiting is a step that is not
+// enabled; how a waiter is woken is the matter of the mutex model.
+
+type semPC uint8
+
+const (
+	sWait semPC = iota // for a permit
+	sEnter
+	sRedo
+	sLook
+	sSettle // the share of somebody gone: the state is written
+	sGrant  // the same of our own
+	sExit
+	sHold
+	sDone
+)
+
+type semShare struct {
+	epoch uint8
+	count uint8
+}
+
+type semWord struct {
+	permits uint8
+	slot    uint8 // + 1, 0: none
+	share   uint8
+}
+
+type semUser struct {
+	life    mutexLife
+	epoch   uint8
+	pc      semPC
+	left    uint8
+	release bool
+	has     uint8
+	from    lockWord // whose lock it took over
+	slot    uint8    // whose share it settles
+}
+
+const semUsers = 3
+
+type semState struct {
+	lock   lockWord
+	word   semWord
+	shares [semUsers]semShare
+	p      [semUsers]semUser
+	rejoins uint8
+	kills  uint8
+}
+
+// Semaphore is a configuration of the semaphore model.
+type Semaphore struct {
+	Permits int
+	Takes   int // of each participant
+	Kills   int
+	Rejoins  int
+	Bug     string
+}
+
+// The mutations of the semaphore model.
+const (
+	NoRedo       = "who takes the lock of a dead one does not write the share again"
+	ShareFirst   = "the share is written before the state"
+	BlindSettle  = "the permits of the dead come back before their share is named"
+	NoSettle     = "the permits of the dead do not come back"
+	ForgetShare  = "who comes into the slot of a dead one overwrites its share"
+	NoOrphan     = "who waits does not see that one died in the middle of taking the last permit"
+	SettleLiving = "the permits of who is only suspected come back"
+)
+
+// Model returns the transition system of c.
+func (c Semaphore) Model() Model[semState] {
+	s := semState{word: semWord{permits: uint8(c.Permits)}}
+	for i := range s.p {
+		s.p[i].left = uint8(c.Takes)
+	}
+	return Model[semState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
+}
+
+func (c Semaphore) steps(s semState, emit func(semState)) {
+	for i := range s.p {
+		n := s
+		switch p := &n.p[i]; {
+		case p.life == isAlive:
+			if c.step(&n, i) {
+				emit(n)
+			}
+		case p.life == isKilled:
+			p.life = isMarked
+			emit(n)
+		case p.life == isMarked:
+			p.life = isFree
+			emit(n)
+		}
+	}
+}
+
+func (c Semaphore) events(s semState, emit func(semState)) {
+	for i := range s.p {
+		n := s
+		switch p := &n.p[i]; {
+		case p.life == isAlive && int(s.kills) < c.Kills:
+			*p = semUser{life: isKilled, epoch: p.epoch}
+			n.kills++
+			emit(n)
+		case p.life == isFree && int(s.rejoins) < c.Rejoins:
+			*p = semUser{epoch: p.epoch + 1, left: 1}
+			n.rejoins++
+			emit(n)
+		}
+	}
+}
+
+func (c Semaphore) gone(s *semState, slot int, epoch uint8) bool {
+	p := &s.p[slot]
+	return p.epoch != epoch || p.life == isMarked || p.life == isFree || c.Bug == SettleLiving && p.pc == sHold
+}
+
+// estate returns who is gone and has a share.
+func (c Semaphore) shareOfDead(s *semState) (slot int, found bool) {
+	for i, h := range s.shares {
+		if h.count > 0 && c.gone(s, i, h.epoch) && c.Bug != NoSettle {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (c Semaphore) step(s *semState, i int) bool {
+	p := &s.p[i]
+	switch p.pc {
+	case sWait:
+		if p.left == 0 {
+			p.pc = sDone
+			break
+		}
+		w := s.lock
+		orphan := w.holder != 0 && c.gone(s, int(w.holder-1), w.epoch) && c.Bug != NoOrphan
+		if _, found := c.shareOfDead(s); s.word.permits == 0 && !found && !orphan {
+			return false
+		}
+		p.pc = sEnter
+	case sEnter:
+		return c.enter(s, i)
+	case sRedo:
+		c.redo(s, p.from)
+		p.from, p.pc = lockWord{}, sLook
+	case sLook:
+		c.look(s, i)
+	case sSettle:
+		s.shares[p.slot].count = 0
+		if c.Bug == BlindSettle {
+			s.word.slot = 0
+		}
+		p.slot, p.pc = 0, sLook
+	case sGrant:
+		c.second(s, i)
+		p.pc = sExit
+	case sExit:
+		c.exit(s, p)
+	case sHold:
+		p.release, p.pc = true, sEnter
+	default:
+		return false
+	}
+	return true
+}
+
+func (c Semaphore) enter(s *semState, i int) bool {
+	p, w := &s.p[i], s.lock
+	if w.holder != 0 && !c.gone(s, int(w.holder-1), w.epoch) {
+		return false
+	}
+	s.lock = lockWord{holder: uint8(i + 1), epoch: p.epoch}
+	if p.pc = sLook; w.holder != 0 && c.Bug != NoRedo {
+		p.from, p.pc = w, sRedo
+	}
+	return true
+}
+
+func (c Semaphore) redo(s *semState, dead lockWord) {
+	if s.word.slot == 0 {
+		return
+	}
+	h := &s.shares[s.word.slot-1]
+	if h.count = s.word.share; s.word.slot == dead.holder {
+		h.epoch = dead.epoch
+	}
+}
+
+// look decides what to do under the lock, and does the first of two writes.
+func (c Semaphore) look(s *semState, i int) {
+	p, mine := &s.p[i], s.shares[i]
+	stale := mine.epoch != p.epoch && c.Bug != ForgetShare
+	if slot, found := c.shareOfDead(s); found && !p.release && (s.word.permits == 0 || stale) {
+		n := s.shares[slot].count
+		p.slot, p.pc = uint8(slot), sSettle
+		if s.word = (semWord{s.word.permits + n, uint8(slot + 1), 0}); c.Bug == BlindSettle {
+			s.word.slot = 0
+		}
+		return
+	}
+	if !p.release && s.word.permits == 0 {
+		p.pc = sExit
+		return
+	}
+	c.first(s, i)
+	p.pc = sGrant
+}
+
+// first and second are the two writes of a grant, in the order that the mutation leaves.
+func (c Semaphore) first(s *semState, i int)  { c.write(s, i, c.Bug != ShareFirst) }
+func (c Semaphore) second(s *semState, i int) { c.write(s, i, c.Bug == ShareFirst) }
+
+func (c Semaphore) write(s *semState, i int, state bool) {
+	p := &s.p[i]
+	if !state {
+		if c.Bug != ShareFirst {
+			s.shares[i] = semShare{p.epoch, s.word.share}
+			return
+		}
+		s.shares[i] = semShare{p.epoch, c.share(s, i)}
+		return
+	}
+	permits := s.word.permits - 1
+	if p.release {
+		permits = s.word.permits + 1
+		p.has--
+	}
+	share := c.share(s, i)
+	if c.Bug == ShareFirst {
+		share = s.shares[i].count
+	}
+	s.word = semWord{permits, uint8(i + 1), share}
+}
+
+// share is what this participant's share will be.
+func (c Semaphore) share(s *semState, i int) uint8 {
+	p, n := &s.p[i], uint8(0)
+	if s.shares[i].epoch == p.epoch {
+		n = s.shares[i].count
+	}
+	if p.release {
+		return n - 1
+	}
+	return n + 1
+}
+
+func (c Semaphore) exit(s *semState, p *semUser) {
+	s.lock = lockWord{}
+	i := int(s.word.slot) - 1
+	switch {
+	case p.release:
+		p.release, p.pc = false, sWait
+	case i >= 0 && p == &s.p[i] && s.shares[i].epoch == p.epoch && s.shares[i].count > p.has:
+		p.has++
+		p.left--
+		p.pc = sHold
+	default:
+		p.pc = sWait
+	}
+}
+
+func (c Semaphore) check(s *semState) error {
+	out := uint8(0)
+	for i := range s.p {
+		if s.p[i].life == isAlive {
+			out += s.p[i].has
+		}
+	}
+	if int(out) > c.Permits || int(s.word.permits) > c.Permits {
+		return fmt.Errorf("%d permits are out, and %d are there, of %d", out, s.word.permits, c.Permits)
+	}
+	return nil
+}
+
+func (c Semaphore) done(s *semState) error {
+	for i := range s.p {
+		if p := &s.p[i]; p.life == isAlive && p.pc != sDone {
+			return fmt.Errorf("participant %d waits for ever", i)
+		}
+	}
+	if w := s.lock; w.holder != 0 {
+		c.redo(s, w) // as the next one would
+	}
+	sum := s.word.permits
+	for _, h := range s.shares {
+		sum += h.count
+	}
+	if int(sum) != c.Permits {
+		return fmt.Errorf("%d permits of %d", sum, c.Permits)
+	}
+	return nil
+}

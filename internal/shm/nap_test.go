@@ -1,0 +1,179 @@
+package shm_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+func init() {
+	actors["nap"] = actNap
+	actors["heir"] = actHeir
+}
+
+// actNap lies down, and never gets up.
+func actNap(d *shm.Domain, _ []string) error {
+	d.LieDown()
+	say("%d", d.Slot())
+	untilKilled()
+	return nil
+}
+
+// actHeir says whether its slot is said to nap, and is an echo.
+func actHeir(d *shm.Domain, args []string) error {
+	word := "awake"
+	if d.Napping(d.Slot()) {
+		word = "napping"
+	}
+	say("%d %s", d.Slot(), word)
+	return actEcho(d, args)
+}
+
+// The napper of a process that is rung answers for all who wait in it.
+func TestARingByTheNapWakesWhoIsParked(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx, a, b := watchdog(t), f.first, f.join()
+		r, s, v := newRing(t, a, 1)
+		theirs := open(t, b, r.Handle(), s, v)
+		if !b.LieDown() || b.LieDown() {
+			t.Fatal("a process has one napper")
+		}
+		got := async(func() error { return theirs.Get(ctx, new(shm.Message)) })
+		eventually(t, "nobody waits", func() bool { return r.Asks(b.Slot()) })
+		check(t, r.TryPut(nil, nil, false))
+		if a.Napping(b.Slot()) {
+			t.Error("who put a message did not ring by the nap")
+		}
+		if !b.GetUp() {
+			t.Error("the napper was not rung")
+		}
+		check(t, <-got)
+		if !b.LieDown() || b.GetUp() {
+			t.Error("a nap was rung by nobody")
+		}
+	})
+}
+
+// An end of the context is heard in the midst of a nap, not only at its end.
+func TestACancelledContextEndsANap(t *testing.T) {
+	const forever = 20 * time.Second
+	d := newDomain(t, 8<<20)
+	nap := func(ctx context.Context, most time.Duration) {
+		if !d.LieDown() {
+			t.Fatal("somebody naps")
+		}
+		begin := time.Now()
+		d.Sleep(ctx, most)
+		if d.GetUp() {
+			t.Error("a nap was rung by nobody")
+		}
+		if most == forever && time.Since(begin) >= forever {
+			t.Fatal("a cancellation was not heard")
+		}
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		nap(ctx, time.Millisecond)
+		go cancel()
+		nap(ctx, forever)
+		nap(ctx, forever) // of one that has ended
+	}
+}
+
+// What is called late, when the domain is closed, must leave the nap word alone.
+func TestAContextThatEndsAfterTheDomain(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.LieDown()
+	d.Sleep(ctx, time.Millisecond)
+	d.GetUp()
+	check(t, d.Close())
+	cancel()
+	d.WakeUp()
+}
+
+func TestNobodyNapsInAClosedDomain(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.join()
+		d.LieDown()
+		closed := async(d.Close)
+		eventually(t, "the napper is left alone", func() bool { return !d.Napping(d.Slot()) })
+		select {
+		case <-closed:
+			t.Fatal("the slot was given away beside its napper")
+		default:
+		}
+		d.GetUp()
+		check(t, <-closed)
+		if d.LieDown() {
+			t.Error("a nap in a slot that may be another participant's")
+		}
+	})
+}
+
+// Who is killed while it naps leaves a word that says so: the next process in its slot must be rung
+// by its doorbell.
+func TestKilledNapperIsNotRungForItsHeir(t *testing.T) {
+	d := newDomain(t, 16<<20)
+	ctx := watchdog(t)
+	sleeper := start(t, d, "nap")
+	slot, err := strconv.Atoi(sleeper.hear())
+	check(t, err)
+	sleeper.kill()
+	eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == 1 })
+	there, s1, v1 := newRing(t, d, 1)
+	back, s2, v2 := newRing(t, d, 1)
+	heir := start(t, d, "heir", append(ringArgs(there, s1, v1), ringArgs(back, s2, v2)...)...)
+	if got, want := heir.hear(), fmt.Sprint(slot, " awake"); got != want {
+		t.Errorf("slot and nap word of the heir: %q, want %q", got, want)
+	}
+	eventually(t, "the heir does not wait", func() bool { return there.Asks(slot) })
+	check(t, there.Put(ctx, nil, nil, false))
+	check(t, back.Get(ctx, new(shm.Message)))
+	there.Finish()
+	heir.finish()
+}
+
+func TestWhatIsInVainIsLeftOutForLonger(t *testing.T) {
+	var h shm.AdaptiveBackoff
+	rests := func() (n int) {
+		for !h.Due() {
+			n++
+		}
+		return n
+	}
+	for i, want := range []int{0, 0, 1, 3, 7, 15, 31, 63, 63} {
+		if got := rests(); got != want {
+			t.Errorf("left out %d times after %d failures, want %d", got, i, want)
+		}
+		h.Learn(false)
+	}
+	rests()
+	h.Learn(true)
+	if got := rests(); got != 0 {
+		t.Errorf("left out %d times after a success", got)
+	}
+}
+
+// A goroutine that rests from spinning does not look at all: with both sides on one processor even
+// the first looks are in the other's way.
+func TestASpinThatRestsDoesNotLook(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	var h shm.AdaptiveBackoff
+	h.Learn(false)
+	h.Learn(false)
+	if h.Spin(d, func() bool { t.Error("looked"); return true }) {
+		t.Error("a spin that rests has found something")
+	}
+	if !h.Spin(d, func() bool { return true }) {
+		t.Error("a spin that is due has not looked")
+	}
+	h.Learn(false)
+	if !h.Due() {
+		t.Error("what was found did not pay")
+	}
+}

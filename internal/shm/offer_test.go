@@ -1,0 +1,89 @@
+package shm_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+// What was offered to a waiter that takes nothing is offered to the next one. A participant that
+// lies down and does not get up hears nothing, as one that is stopped.
+func TestADeafWaiterIsInNobodysWay(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx, end := context.WithCancel(watchdog(t))
+		defer end()
+		a, deaf, b := f.first, f.join(), f.join()
+		r, s, v := newRing(t, a, 1)
+		lock, err := a.NewSync(shm.SyncOptions{Form: shm.FormMutex})
+		check(t, err)
+		permits, err := a.NewSync(shm.SyncOptions{Form: shm.FormSemaphore})
+		check(t, err)
+		check(t, shm.Mutex{Sync: lock}.TryLock())
+		for _, c := range []struct {
+			name string
+			wait func(d *shm.Domain) func() error
+			asks func(slot int) bool
+			give func() error
+		}{
+			{"message", func(d *shm.Domain) func() error {
+				theirs := open(t, d, r.Handle(), s, v)
+				return func() error { return theirs.Get(ctx, new(shm.Message)) }
+			}, r.Asks, func() error { return r.TryPut(nil, nil, false) }},
+			{"lock", func(d *shm.Domain) func() error {
+				theirs := shm.Mutex{Sync: view(t, d, lock, shm.FormMutex)}
+				return func() error { return theirs.Lock(ctx) }
+			}, lock.Asks, shm.Mutex{Sync: lock}.Unlock},
+			{"permit", func(d *shm.Domain) func() error {
+				theirs := shm.Semaphore{Sync: view(t, d, permits, shm.FormSemaphore)}
+				return func() error { return theirs.Acquire(ctx) }
+			}, permits.Asks, shm.Semaphore{Sync: permits}.Release},
+		} {
+			deaf.LieDown()
+			one, other := async(c.wait(deaf)), async(c.wait(b))
+			eventually(t, "one of two does not wait for a "+c.name,
+				func() bool { return c.asks(deaf.Slot()) && c.asks(b.Slot()) })
+			check(t, c.give())
+			select { // something else may wake the deaf
+			case err = <-one:
+			case err = <-other:
+			}
+			deaf.GetUp()
+			check(t, err)
+			defer func() { // before the domains are closed
+				end()
+				select {
+				case <-one:
+				case <-other:
+				}
+			}()
+		}
+	})
+}
+
+// view gives d a view of s.
+func view(t *testing.T, d *shm.Domain, s *shm.Sync, form shm.Form) *shm.Sync {
+	t.Helper()
+	check(t, d.Import(s.Handle()))
+	v, err := d.OpenSync(s.Handle(), form)
+	check(t, err)
+	return v
+}
+
+// A waiter that was not woken for what there is has it at its deadline.
+func TestADeadlineEndsTheWaitAndNotTheTry(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, deaf := f.first, f.join()
+		deaf.LieDown()
+		defer deaf.GetUp()
+		r, s, v := newRing(t, a, 1)
+		theirs := open(t, deaf, r.Handle(), s, v)
+		ctx, end := context.WithCancelCause(watchdog(t))
+		got := async(func() error { return theirs.Get(ctx, new(shm.Message)) })
+		eventually(t, "nobody waits", func() bool { return r.Asks(deaf.Slot()) })
+		check(t, r.TryPut(nil, nil, false))
+		end(errors.New("enough"))
+		check(t, <-got)
+	})
+}

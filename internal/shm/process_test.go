@@ -1,0 +1,201 @@
+package shm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+func init() {
+	actors["hold"] = actHold
+	actors["echo"] = actEcho
+	actors["storm"] = actStorm
+}
+
+// actHold holds blocks of its own and says so.
+func actHold(d *shm.Domain, _ []string) error {
+	for range 10 {
+		if _, err := d.Alloc(100_000); err != nil {
+			return err
+		}
+	}
+	say("%d", d.Slot())
+	untilKilled()
+	return d.Close()
+}
+
+// openAs opens the ring and the ends that a test named in arguments.
+func openAs(d *shm.Domain, ring, senders, receivers string) (*shm.Ring, error) {
+	for _, s := range []string{ring, senders, receivers} {
+		if err := d.Import(handleArg(s)); err != nil {
+			return nil, err
+		}
+	}
+	return d.OpenRing(handleArg(ring))
+}
+
+// actEcho sends every message of its first ring back by its second.
+func actEcho(d *shm.Domain, args []string) error {
+	in, err := openAs(d, args[0], args[1], args[2])
+	if err != nil {
+		return err
+	}
+	out, err := openAs(d, args[3], args[4], args[5])
+	if err != nil {
+		return err
+	}
+	say("ready")
+	ctx, m := context.Background(), new(shm.Message)
+	for {
+		switch err := in.Get(ctx, m); {
+		case errors.Is(err, shm.ErrFinished):
+			return d.Close()
+		case err != nil:
+			return err
+		}
+		if err := out.Put(ctx, m.Body, m.Blocks, true); err != nil {
+			return err
+		}
+		m.Done()
+	}
+}
+
+// actStorm allocates, sends and receives until it is killed.
+func actStorm(d *shm.Domain, args []string) error {
+	r, err := openAs(d, args[0], args[1], args[2])
+	if err != nil {
+		return err
+	}
+	say("ready")
+	m := new(shm.Message)
+	for i := 0; ; i++ {
+		h, err := d.Alloc(i % 10_000)
+		if err != nil {
+			return err
+		}
+		err = r.TryPut(make([]byte, i%400), []shm.Handle{h}, true)
+		if errors.Is(err, shm.ErrFull) {
+			err = d.Release(h)
+		}
+		if err != nil {
+			return fmt.Errorf("put: %w", err)
+		}
+		if err := r.TryGet(m); err == nil {
+			m.Discard()
+		} else if !errors.Is(err, shm.ErrEmpty) {
+			return fmt.Errorf("get: %w", err)
+		}
+	}
+}
+
+func ringArgs(r *shm.Ring, senders, receivers shm.Handle) []string {
+	return []string{argOf(r.Handle()), argOf(senders), argOf(receivers)}
+}
+
+func TestProcessesExchangeBlocks(t *testing.T) {
+	d := newDomain(t, 16<<20)
+	ctx := watchdog(t)
+	there, s1, v1 := newRing(t, d, 4)
+	back, s2, v2 := newRing(t, d, 4)
+	other := start(t, d, "echo", append(ringArgs(there, s1, v1), ringArgs(back, s2, v2)...)...)
+	other.hear()
+	var m shm.Message
+	for i := range 200 {
+		mark := fmt.Sprint("message ", i)
+		check(t, there.Put(ctx, make([]byte, i*5), []shm.Handle{alloc(t, d, 1000*i+64, mark)}, true))
+		check(t, back.Get(ctx, &m))
+		if len(m.Body) != i*5 {
+			t.Fatalf("body of %d bytes, want %d", len(m.Body), i*5)
+		}
+		wantMark(t, d, m.Blocks[0], mark)
+		m.Discard()
+	}
+	there.Finish()
+	other.finish()
+	wantRest(t, d, 6)
+}
+
+func TestKilledProcessesAreNoticedByAnyone(t *testing.T) {
+	d := newDomain(t, 64<<20)
+	var all []*actor
+	for range 6 {
+		a := start(t, d, "hold")
+		a.hear()
+		all = append(all, a)
+	}
+	living := 7
+	for _, group := range [][]int{{5}, {1, 2}, {4, 3, 0}} { // the last one, neighbours, all but the first participant
+		for _, i := range group {
+			all[i].kill()
+		}
+		living -= len(group)
+		eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == living })
+		eventually(t, "blocks of the dead are not freed", func() bool { return d.Stats().Blocks == 10*(living-1) })
+	}
+	wantRest(t, d, 0)
+	// A reaper that is killed itself may not have counted whom it buried.
+	eventually(t, "no death is counted", func() bool { n := d.Stats().Reaped; return n > 0 && n <= 6 })
+}
+
+func TestProcessThatClosesIsNoDeath(t *testing.T) {
+	d := newDomain(t, 64<<20)
+	a := start(t, d, "hold")
+	a.hear()
+	a.finish()
+	wantRest(t, d, 0)
+	if s := d.Stats(); s.Reaped != 0 || s.Participants != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestKillStorm(t *testing.T) {
+	d := newDomain(t, 16<<20)
+	r, s, v := newRing(t, d, 8)
+	rounds := 20
+	if testing.Short() {
+		rounds = 5
+	}
+	for range rounds {
+		a, b := start(t, d, "storm", ringArgs(r, s, v)...), start(t, d, "storm", ringArgs(r, s, v)...)
+		a.hear()
+		b.hear()
+		a.kill()
+		b.kill()
+	}
+	eventually(t, "the dead are not reaped", func() bool { return d.Stats().Participants == 1 })
+	reap(t, d)
+	if n := d.Stats().Reaped; n < rounds || n > 2*rounds { // b may have buried a, and not have counted it
+		t.Errorf("%d deaths of %d are counted", n, 2*rounds)
+	}
+	check(t, d.Audit())
+	var m shm.Message
+	for r.TryGet(&m) == nil {
+		m.Discard()
+	}
+	wantRest(t, d, 3)
+}
+
+func BenchmarkReap64KiBlocks(b *testing.B) {
+	const blocks = 64 << 10
+	d := newDomain(b, 64<<20)
+	for b.Loop() {
+		b.StopTimer()
+		other, err := attachAgain(d)
+		check(b, err)
+		for range blocks {
+			if _, err := other.Alloc(64); err != nil {
+				b.Fatal(err)
+			}
+		}
+		check(b, other.Abandon())
+		b.StartTimer()
+		for d.Stats().Blocks != 0 { // the domain may have noticed by itself, and be at it
+			_, err := d.Reap()
+			check(b, err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blocks, "ns/block")
+}

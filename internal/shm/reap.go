@@ -1,0 +1,209 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+)
+
+// Reap takes back what participants that are proven dead have held, and returns how many it
+// finished. Any process may call it at any time; a participant calls it by itself when it learns of
+// a death. docs/memory.md has the steps.
+func (d *Domain) Reap() (int, error) {
+	if crashing && reaperHeld() {
+		return 0, nil
+	}
+	d.hdr.deathEpoch.Add(1)
+	total := 0
+	for {
+		seen := d.hdr.deathEpoch.Load()
+		n, err := d.reapDead()
+		total += n
+		if err != nil || d.hdr.deathEpoch.Load() == seen {
+			return total, err
+		}
+	}
+}
+
+// reapDead reaps under the recovery lock. The holder of that looks at the death epoch when it lets
+// go, so others leave it at that. The lane comes first: once Close has it, this process reaps
+// nobody but itself.
+func (d *Domain) reapDead() (int, error) {
+	l := &d.lanes[reaperLane]
+	if !l.tryLock() {
+		d.park.rung() // Close may wait for a holder that has died
+		return 0, nil
+	}
+	defer l.unlock()
+	holder, ok := d.lockRecovery()
+	if !ok {
+		d.wakeReaper(holder)
+		return 0, nil
+	}
+	defer d.unlockRecovery()
+	return d.reapLocked(l)
+}
+
+func (d *Domain) reapLocked(l *lane) (int, error) {
+	dead, n, err := d.findDead()
+	if n == 0 || err != nil || !d.reap(l, dead) {
+		return 0, err
+	}
+	n = d.releaseDead(dead)
+	d.hdr.reaped.Add(uint64(n))
+	return n, nil
+}
+
+// deadSet says which participants are being reaped.
+type deadSet [maxParticipants]bool
+
+func (s *deadSet) lane(id uint32) bool { return s[id/lanesPerSlot] }
+
+func (s *deadSet) word(i int) (bits uint64) {
+	for j := range 64 {
+		if s[i*64+j] {
+			bits |= 1 << j
+		}
+	}
+	return bits
+}
+
+// findDead marks every participant DEAD whose proof of life is gone.
+func (d *Domain) findDead() (*deadSet, int, error) {
+	var dead deadSet
+	n := 0
+	for s := range d.parts {
+		p := &d.parts[s]
+		v := p.state.Load()
+		if v&0xff == participantFree || s == d.slot {
+			continue
+		}
+		alive, err := d.store.alive(s)
+		if err != nil {
+			return nil, 0, fmt.Errorf("ask whether participant %d lives: %w", s, err)
+		}
+		if alive {
+			continue
+		}
+		if v&0xff != participantDead {
+			p.state.CAS(v, v&^0xff|participantDead)
+		}
+		dead[s] = true
+		n++
+	}
+	return &dead, n, nil
+}
+
+// Unreaped reports whether somebody has died of whom not everything was taken back yet, because
+// another process is at it or has to wait.
+func (d *Domain) Unreaped() (bool, error) {
+	if d.closed.Load() {
+		return false, ErrClosed
+	}
+	for s := range d.parts {
+		v := d.parts[s].state.Load() & 0xff
+		if v == participantFree || s == d.slot {
+			continue
+		}
+		if alive, err := d.store.alive(s); err != nil || !alive {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// depart reaps this process itself, in whose lanes nothing goes on any more. Others who learn of a
+// death meanwhile leave it to the holder of the recovery lock: so they are told to look again when
+// we let go of it, and until they are, somebody watches us.
+func (d *Domain) depart() {
+	l := &d.lanes[reaperLane]
+	l.lock() // for good: what is rung late must not reap under a name that is another participant's
+	p := &d.parts[d.slot]
+	v := p.state.Load()
+	p.state.CAS(v, v&^0xff|participantDead)
+	var dead deadSet
+	dead[d.slot] = true
+	for {
+		if _, ok := d.lockRecovery(); ok {
+			break
+		}
+		d.park.await(context.Background(), d, &d.hdr.xowait, d.freeRecovery, nil)
+	}
+	done := d.reap(l, &dead)
+	d.unlockRecovery()
+	d.announce()
+	if done {
+		d.vacate(d.slot)
+	}
+}
+
+// reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another
+// reaper after this one died in it. It reports false if a living lane is in the way; its end rings
+// us.
+func (d *Domain) reap(l *lane, dead *deadSet) bool {
+	l.reaping = dead
+	defer func() { l.reaping = nil }()
+	r := newReaper(d, l, dead)
+	d.unfinished.Store(true) // before we ask to be rung
+	if !r.operations() {
+		return false
+	}
+	d.unfinished.Store(false)
+	r.resign()
+	r.waiters()
+	r.owners()
+	r.hints()
+	return true
+}
+
+// reapStamps ends what the newly dead were in the middle of, for a reaper in lane l that has to
+// wait for one of them. Those that it is reaping already it must leave alone: it is in the middle
+// of one of their operations, which would be done twice.
+func (d *Domain) reapStamps(l *lane) obstacle {
+	dead, _, err := d.findDead()
+	if err != nil {
+		return obstacle{}
+	}
+	all := *l.reaping
+	n := 0
+	for s := range dead {
+		if dead[s] = dead[s] && !all[s]; dead[s] {
+			all[s] = true
+			n++
+		}
+	}
+	if n == 0 {
+		return obstacle{}
+	}
+	defer func(old *deadSet) { l.reaping = old }(l.reaping)
+	l.reaping = &all
+	r := newReaper(d, l, dead)
+	r.operations()
+	return r.stuck
+}
+
+// An obstacle is a stamp that has to go before a reaper can go on.
+type obstacle struct {
+	b     *block
+	stamp uint64
+}
+
+func (o obstacle) gone() bool { return o.b != nil && o.b.w.Load()&xoMask != o.stamp }
+
+func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {
+	r := &reaper{d: d, l: l, dead: dead, published: make(map[uint32]bool)}
+	for i := range r.bits {
+		r.bits[i] = dead.word(i)
+	}
+	return r
+}
+
+type reaper struct {
+	d         *Domain
+	l         *lane
+	dead      *deadSet
+	bits      [ownWords]uint64 // the dead as a participant bitmap
+	published map[uint32]bool  // dead lanes whose newest put stands in a slot
+	views     []*Ring          // rings that the dead hold
+	cells     []*cell          // and what they synchronise by
+	stuck     obstacle         // a living lane's stamp that is in the way
+}

@@ -1,0 +1,81 @@
+package shm
+
+// wakeReaper tells the holder of the recovery lock of the new entry in the death epoch: it looks
+// there when it is done, or when it waits. In this process it is not rung, since the answer to that
+// may be another Reap.
+func (d *Domain) wakeReaper(holder int) {
+	if holder == d.slot {
+		d.park.rung()
+	} else {
+		d.ringSlot(holder)
+	}
+}
+
+// The recovery word: epoch 32 | WAIT 1 | 0 15 | slot + 1 16. WAIT says that somebody who leaves
+// waits for the lock.
+const (
+	recoverySlot = 1<<16 - 1
+	recoveryWait = 1 << 31
+)
+
+func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.slot+1) }
+
+// lockRecovery takes the recovery lock, also from a holder that is proven dead.
+func (d *Domain) lockRecovery() (holder int, ok bool) {
+	for {
+		v := d.hdr.recovery.Load()
+		if v != 0 && !d.goneHolder(v) {
+			return int(v&recoverySlot) - 1, false
+		}
+		if d.hdr.recovery.CAS(v, d.reaperName()|v&recoveryWait) {
+			return d.slot, true
+		}
+	}
+}
+
+// goneHolder reports whether the holder v of the recovery lock is dead, or has been reaped.
+func (d *Domain) goneHolder(v uint64) bool {
+	s := int(v&recoverySlot) - 1
+	if s < 0 || s >= maxParticipants {
+		return true
+	}
+	if s == d.slot {
+		return uint32(v>>32) != d.epoch
+	}
+	if uint32(d.parts[s].state.Load()>>32) != uint32(v>>32) {
+		return true
+	}
+	alive, err := d.store.alive(s)
+	return err == nil && !alive
+}
+
+// freeRecovery reports whether the recovery lock can be had, and asks to be rung when its holder
+// lets go.
+func (d *Domain) freeRecovery() bool {
+	for {
+		v := d.hdr.recovery.Load()
+		if v == 0 || d.goneHolder(v) {
+			return true
+		}
+		if v&recoveryWait != 0 || d.hdr.recovery.CAS(v, v|recoveryWait) {
+			return false
+		}
+	}
+}
+
+// unlockRecovery rings nobody but those who leave: to who has found something in its way it would
+// be no news.
+func (d *Domain) unlockRecovery() {
+	for {
+		v := d.hdr.recovery.Load()
+		if v&^recoveryWait != d.reaperName() {
+			return
+		}
+		if d.hdr.recovery.CAS(v, 0) {
+			if v&recoveryWait != 0 {
+				d.wakeBits(&d.hdr.xowait)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package shm
+
+import "math/bits"
+
+// resign takes this participant, which leaves in order, from the members of barriers in which it
+// does not wait: only a death breaks them.
+func (r *reaper) resign() {
+	s := r.d.slot
+	for _, c := range r.cells {
+		if !r.dead[s] || Form(c.form.Load()) != FormBarrier { // other cells are smaller
+			continue
+		}
+		if v := c.tickets[s].Load(); v&countMask == 0 || v&idMask != r.d.identity() {
+			c.shares[s].Store(0)
+		}
+	}
+}
+
+// waiters takes the dead from those who wait, while their bits still keep what they wait for from
+// being freed.
+func (r *reaper) waiters() {
+	if disabled("waiter bits") {
+		return
+	}
+	for _, v := range r.views {
+		for i := range v.hdr.notEmpty {
+			v.hdr.notEmpty[i].AndNot(r.bits[i])
+			v.hdr.notFull[i].AndNot(r.bits[i])
+		}
+	}
+	for _, c := range r.cells {
+		if disabled("cell waiter bits") {
+			break
+		}
+		for i := range c.waiting {
+			c.waiting[i].AndNot(r.bits[i])
+			c.watching[i].AndNot(r.bits[i])
+		}
+	}
+}
+
+// owners takes the dead from every block's holders and frees what nobody holds.
+func (r *reaper) owners() {
+	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
+		b := &r.d.blocks[i]
+		for j, dead := range r.bits {
+			if held := b.own[j].Load() & dead; held != 0 && !disabled("owner bits") {
+				r.blame(b, j*64+bits.TrailingZeros64(held))
+				b.own[j].AndNot(dead)
+			}
+		}
+		if !disabled("try free") {
+			r.l.tryFree(i)
+		}
+	}
+}
+
+// blame writes into a ring with whom its last sender or receiver goes, before the bit goes that
+// says so. A participant that leaves in order is not blamed.
+func (r *reaper) blame(b *block, slot int) {
+	kind := extKind(b.ext.Load())
+	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || transit(b.w.Load()) != 0 ||
+		r.heldByLiving(b) {
+		return
+	}
+	p := &r.d.parts[slot]
+	who := identity(p.pid.Load(), p.state.Load()>>32) | uint64(slot)<<idSlotShift
+	r.l.withRing(b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(who) })
+}
+
+func (r *reaper) heldByLiving(b *block) bool {
+	for i := range b.own {
+		if b.own[i].Load()&^r.bits[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hints takes the dead from what is not of a ring or a cell, and says what they may not have said.
+func (r *reaper) hints() {
+	d := r.d
+	for i := range d.hdr.spinners {
+		if disabled("spinner bits") {
+			break
+		}
+		d.hdr.spinners[i].AndNot(r.bits[i])
+		d.hdr.xowait[i].AndNot(r.bits[i])
+		d.hdr.memwait[i].AndNot(r.bits[i])
+	}
+	if !disabled("lost hints") {
+		d.hdr.lost.Store(1)
+	}
+	if !disabled("relief") {
+		d.relieve() // one of the dead may have freed a block and told nobody
+	}
+}
+
+// releaseDead makes the slots of the dead free again and wakes everybody: a ring that the dead owed
+// is rung now. That comes before the slots are free: a reaper that dies in between leaves them to
+// the next one, which rings.
+func (d *Domain) releaseDead(dead *deadSet) (n int) {
+	if !disabled("ring all") {
+		d.wakeAll()
+		d.park.rung()
+	}
+	for s := range dead {
+		if dead[s] && !disabled("release dead") && d.vacate(s) {
+			n++
+		}
+	}
+	return n
+}
+
+// vacate makes the slot of a participant that was reaped free for another one.
+func (d *Domain) vacate(slot int) bool {
+	p := &d.parts[slot]
+	v := p.state.Load()
+	if v&0xff != participantDead {
+		return false
+	}
+	p.state.CAS(v, v&^0xff+1<<32)
+	return true
+}

@@ -1,0 +1,440 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"structs"
+	"sync/atomic"
+	"unsafe"
+)
+
+// ring is the head of a ring's block; its slots follow.
+type ring struct {
+	_ structs.HostLayout
+
+	capacity  Word // slots, a power of two
+	flags     Word
+	senders   Word // handle of the token that stands for the sending end
+	receivers Word
+	limit     Word     // messages, at most capacity
+	dead      [2]Word  // with whom the last sender and the last receiver went, if they died: as in a cell
+	text      [72]byte // RingOptions.Label
+	tail      Word     // hint: the next ticket to claim
+	_         [120]byte
+	head      Word // hint: the next ticket to read
+	_         [120]byte
+	notEmpty  [ownWords]Word // who waits for a message
+	notFull   [ownWords]Word // who waits for a slot
+	_         [64]byte
+}
+
+const ringHead = 512
+
+// Flags of a ring; they are never cleared.
+const (
+	ringFinished = 1 << iota
+	ringNoSenders
+	ringNoReceivers
+	ringBoard // its messages have names: board.go
+	ringNews  // its messages are read in place: news.go
+)
+
+// slot is one message, or room for one.
+type slot struct {
+	_ structs.HostLayout
+
+	word   Word             // lap 44 | state 4 | 0 2 | lane 14
+	opseq  Word             // of the lane that wrote it
+	meta   Word             // that lane 32 | body length 16 | blocks 8 | flags 8
+	blocks [slotBlocks]Word // handles
+	body   [slotBody]byte
+}
+
+const (
+	slotBlocks = 4
+	slotBody   = 200
+	slotSize   = 256
+	metaSpill  = 1 // body and table of blocks are in a block of their own, blocks[0]
+)
+
+// leave writes the word with which a message's put or get ends. The caller looks next at who waits,
+// which the write must not come after: the CAS that clears the stamps of the message's blocks sees
+// to it, if it has any.
+func (s *slot) leave(w uint64, order []uint32) {
+	if len(order) == 0 {
+		s.word.Store(w)
+	} else {
+		s.word.Set(w)
+	}
+}
+
+// States of a slot. The word of a fresh slot is 0: lap 0, empty.
+const (
+	slotEmpty = iota
+	slotWriting
+	slotFull
+	slotReading
+	slotSkip
+)
+
+const (
+	slotLapShift   = 20
+	slotStateShift = 16
+)
+
+func slotWord(lap, state uint64, lane uint32) uint64 {
+	return lap<<slotLapShift | state<<slotStateShift | uint64(lane)
+}
+func slotLap(w uint64) uint64   { return w >> slotLapShift }
+func slotState(w uint64) uint64 { return w >> slotStateShift & 15 }
+func slotLane(w uint64) uint32  { return uint32(w & laneMask) }
+
+// A Ring is a bounded queue of messages for any number of senders and receivers in any participants
+// of the domain. A message owns one reference of each block that it carries: its sender may die
+// before it is received.
+//
+// A Ring value is this process's view; it does not hold the ring's block. Its user holds the block
+// by its handle.
+type Ring struct {
+	d     *Domain
+	h     Handle
+	b     *block
+	hdr   *ring
+	slots unsafe.Pointer
+	cap   uint64
+	bits  int
+	limit uint64
+	news  bool
+	ready atomic.Uint64 // slots backed by pages, as far as this view knows
+	seen  atomic.Uint64 // the head when this view last looked at it
+	gone  atomic.Bool   // the view is closed
+
+	notEmpty waitQueue
+	notFull  waitQueue
+}
+
+// SlotSize is the memory of a ring that one message takes, in bytes. What does not fit goes into a
+// block of its own.
+const SlotSize = slotSize
+
+// RingOptions describe a new ring.
+type RingOptions struct {
+	// Capacity is the number of messages, 1 to 2^30.
+	Capacity int
+	// Grow commits the ring's pages as they are needed and not at once: for a ring that is as good
+	// as unbounded.
+	Grow bool
+	// News makes a ring whose newest message everybody can read, by Peek, while it stays there.
+	News bool
+	// Label says what the messages are, for errors: at most 72 bytes of it.
+	Label string
+}
+
+// NewRing makes a ring. The caller holds its block once, and the tokens of its two ends once each,
+// and closes them with Release; when the last sending end is gone, receivers get ErrFinished once
+// they have drained it.
+func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, err error) {
+	if opts.Capacity < 1 || opts.Capacity > 1<<30 {
+		return nil, 0, 0, fmt.Errorf("shm: ring of capacity %d: want 1 to 2^30", opts.Capacity)
+	}
+	slots := uint64(1) << bits.Len64(uint64(opts.Capacity-1))
+	size := ringHead + slots*slotSize
+	commit := size
+	if opts.Grow {
+		commit = min(size, 16*pageSize)
+	}
+	h, err := d.allocObject(size, commit, objectRing)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Release(h))
+		}
+	}()
+	hdr, err := d.ringHeader(&d.blocks[h.index()])
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if senders, err = d.newEnd(h, objectSenders); err != nil {
+		return nil, 0, 0, err
+	}
+	if receivers, err = d.newEnd(h, objectReceivers); err != nil {
+		return nil, 0, 0, errors.Join(err, d.Release(senders))
+	}
+	flags := uint64(0)
+	if opts.News {
+		flags = ringNews
+	}
+	hdr.flags.Store(flags)
+	hdr.senders.Store(uint64(senders))
+	hdr.receivers.Store(uint64(receivers))
+	hdr.limit.Store(uint64(opts.Capacity))
+	hdr.setLabel(opts.Label)
+	hdr.capacity.Store(slots)
+	r, err = d.OpenRing(h)
+	return r, senders, receivers, err
+}
+
+// OpenRing returns a view of the ring in the block h, which this process holds.
+func (d *Domain) OpenRing(h Handle) (*Ring, error) {
+	b, err := d.check(h)
+	if err != nil {
+		return nil, err
+	}
+	if extKind(b.ext.Load()) != objectRing {
+		return nil, fmt.Errorf("%w: %v is not a ring", ErrCorrupt, h)
+	}
+	r, err := d.ringOf(b)
+	if err != nil {
+		return nil, err
+	}
+	if r.finished(ringBoard) {
+		return nil, fmt.Errorf("%w: %v is the board of names", ErrCorrupt, h)
+	}
+	r.h = h
+	r.notEmpty = waitQueue{d: d, bits: &r.hdr.notEmpty, ready: r.readable, backoffs: new(backoffs)}
+	if r.news {
+		r.notEmpty.ready = r.over // nobody takes what there is, so nobody passes it on
+	}
+	r.notFull = waitQueue{d: d, bits: &r.hdr.notFull, ready: r.writable, backoffs: new(backoffs)}
+	d.park.add(&r.notEmpty, &r.notFull)
+	return r, nil
+}
+
+// ringOf returns a view without wait queues, as a reaper uses it.
+func (d *Domain) ringOf(b *block) (*Ring, error) {
+	hdr, err := d.ringHeader(b)
+	if err != nil {
+		return nil, err
+	}
+	n := hdr.capacity.Load()
+	if n&(n-1) != 0 || n == 0 || n > (extentSize(extClass(b.ext.Load()))-ringHead)/slotSize {
+		return nil, fmt.Errorf("%w: ring of capacity %d", ErrCorrupt, n)
+	}
+	limit := hdr.limit.Load()
+	if limit == 0 || limit > n {
+		return nil, fmt.Errorf("%w: ring of %d slots for %d messages", ErrCorrupt, n, limit)
+	}
+	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: unsafe.Add(unsafe.Pointer(hdr), ringHead), cap: n,
+		bits: bits.TrailingZeros64(n)}
+	r.news = r.finished(ringNews)
+	r.backed(0)
+	return r, nil
+}
+
+func (d *Domain) ringHeader(b *block) (*ring, error) {
+	p, err := d.bytesOf(b)
+	if err != nil || len(p) < ringHead {
+		return nil, errors.Join(ErrCorrupt, err)
+	}
+	return (*ring)(unsafe.Pointer(&p[0])), nil
+}
+
+// Close forgets the view: those that wait on it get ErrClosed. It releases nothing, and the ring's
+// block must stay held until they have returned.
+func (r *Ring) Close() {
+	r.gone.Store(true)
+	r.d.park.remove(&r.notEmpty, &r.notFull)
+	r.notEmpty.shut()
+	r.notFull.shut()
+}
+
+// Handle returns the handle of the ring's block.
+func (r *Ring) Handle() Handle { return r.h }
+
+// Cap returns the number of messages that fit.
+func (r *Ring) Cap() int { return int(r.limit) }
+
+// Senders returns the handle of the token of the sending end.
+func (r *Ring) Senders() Handle { return Handle(r.hdr.senders.Load()) }
+
+// Receivers returns the handle of the token of the receiving end.
+func (r *Ring) Receivers() Handle { return Handle(r.hdr.receivers.Load()) }
+
+// Len returns the number of messages, which may be another one by the time it returns.
+func (r *Ring) Len() int {
+	head, tail := r.hdr.head.Load(), r.hdr.tail.Load()
+	return int(min(max(int64(tail-head), 0), int64(r.limit)))
+}
+
+// Empty reports whether there is no message for a get to take. A message that is being put is none
+// yet.
+func (r *Ring) Empty() bool {
+	r.passRead()
+	tk := r.hdr.head.Load()
+	if !r.backed(tk) {
+		return true
+	}
+	w := r.slot(tk).word.Load()
+	st := slotState(w)
+	return slotLap(w) == tk>>r.bits && st != slotFull && st != slotSkip
+}
+
+// Finish says that nobody puts any more: puts fail, and gets fail once the ring is empty.
+func (r *Ring) Finish() {
+	r.hdr.flags.Or(ringFinished)
+	r.d.wakeBits(&r.hdr.notEmpty)
+	r.d.wakeBits(&r.hdr.notFull)
+}
+
+// over reports whether nothing can be waited for on this view any more.
+func (r *Ring) over() bool { return r.gone.Load() || r.d.closed.Load() }
+
+func (r *Ring) finished(flags uint64) bool { return r.hdr.flags.Load()&flags != 0 }
+
+// lonely returns why nobody puts, or gets, any more: ErrFinished, and who died if that was it.
+func (r *Ring) lonely(without uint64) error {
+	w := r.hdr.dead[0].Load()
+	if without == ringNoReceivers {
+		w = r.hdr.dead[1].Load()
+	}
+	if w == 0 || r.finished(ringFinished) {
+		return ErrFinished
+	}
+	return bereaved(w, ErrFinished)
+}
+
+func (r *Ring) slot(ticket uint64) *slot {
+	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
+}
+
+// backed reports whether the slot of ticket has pages behind it. Touching one that has none would
+// take memory that nobody has charged.
+func (r *Ring) backed(ticket uint64) bool {
+	i := ticket & (r.cap - 1)
+	if i < r.ready.Load() {
+		return true
+	}
+	n := min((r.b.committed.Load()-ringHead)/slotSize, r.cap)
+	r.ready.Store(n)
+	return i < n
+}
+
+// readable reports whether a get would not wait.
+func (r *Ring) readable() bool {
+	tk := r.hdr.head.Load()
+	if r.backed(tk) {
+		w := r.slot(tk).word.Load()
+		lap := tk >> r.bits
+		if st := slotState(w); slotLap(w) > lap ||
+			slotLap(w) == lap && (st == slotFull || st == slotSkip || st == slotReading) {
+			return true
+		}
+	}
+	return r.finished(ringFinished|ringNoSenders) || r.over()
+}
+
+// writable reports whether a put would not wait.
+func (r *Ring) writable() bool {
+	tk := r.hdr.tail.Load()
+	if !r.backed(tk) {
+		return true
+	}
+	w := r.slot(tk).word.Load()
+	return slotLap(w) >= tk>>r.bits && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
+}
+
+// Put is TryPut that waits for a free slot until ctx ends. What ends then is the waiting: there is
+// one more try.
+func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
+	var ended error
+	for waited := false; ; waited = true {
+		err := r.TryPut(body, blocks, move)
+		if !errors.Is(err, ErrFull) {
+			if waited {
+				r.notFull.passWakeup()
+			}
+			return err
+		}
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notFull.pause(ctx, r.over); ended == ErrClosed {
+			return ended
+		}
+	}
+}
+
+// Get is TryGet that waits for a message until ctx ends, and then tries once more.
+func (r *Ring) Get(ctx context.Context, m *Message) error {
+	var ended error
+	for waited := false; ; waited = true {
+		err := r.TryGet(m)
+		if !errors.Is(err, ErrEmpty) {
+			if waited {
+				r.notEmpty.passWakeup()
+			}
+			return err
+		}
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notEmpty.pause(ctx, r.over); ended == ErrClosed {
+			return ended
+		}
+	}
+}
+
+// Await waits until a get would not: there is a message, or there will never be one. Another
+// receiver may be quicker than who was told so.
+func (r *Ring) Await(ctx context.Context) error { return r.await(ctx, &r.notEmpty, r.pending) }
+
+// AwaitRoom waits until a put would not: there is a free slot, or it would fail. Another sender may
+// be quicker than who was told so.
+func (r *Ring) AwaitRoom(ctx context.Context) error { return r.await(ctx, &r.notFull, r.writable) }
+
+func (r *Ring) await(ctx context.Context, l *waitQueue, ready func() bool) error {
+	for !ready() {
+		if err := l.pause(ctx, r.over); err != nil {
+			return err
+		}
+	}
+	if r.over() {
+		l.leave()
+		return ErrClosed
+	}
+	l.passWakeup() // what we were told of is still there for somebody
+	return nil
+}
+
+// pending is readable, but sure: it does not mean a message that somebody is reading.
+func (r *Ring) pending() bool {
+	r.passRead()
+	return r.readable()
+}
+
+// limited reports whether the message with ticket tk would be one more than the ring's limit, which
+// may be fewer than its slots. The head only moves on, and its line is its readers': it is looked
+// at when what was seen of it last leaves no room.
+func (r *Ring) limited(tk uint64) bool {
+	// a tail that lags may be before the head
+	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) }
+	if !full(r.seen.Load()) {
+		return false
+	}
+	head := r.hdr.head.Load()
+	if full(head) {
+		r.passRead() // a reader may have died before it moved the head on
+		head = r.hdr.head.Load()
+	}
+	r.seen.Store(head)
+	return full(head)
+}
+
+// passRead moves the head past messages that somebody is reading or has read.
+func (r *Ring) passRead() {
+	for {
+		tk := r.hdr.head.Load()
+		if !r.backed(tk) {
+			return
+		}
+		w, lap := r.slot(tk).word.Load(), tk>>r.bits
+		if slotLap(w) < lap || slotLap(w) == lap && slotState(w) != slotReading {
+			return
+		}
+		r.hdr.head.CAS(tk, tk+1)
+	}
+}

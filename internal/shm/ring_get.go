@@ -1,0 +1,238 @@
+package shm
+
+import (
+	"errors"
+	"slices"
+)
+
+// A Message is what a get returns. It may be used again for the next get, after Done.
+type Message struct {
+	// Body is valid until Done.
+	Body []byte
+	// Blocks are held by this process once each; the receiver of the message releases them.
+	Blocks []Handle
+
+	d      *Domain
+	spill  Handle
+	body   [slotBody]byte
+	table  [slotBlocks]Handle
+	order  []uint32
+	orders [slotBlocks + 1]uint32
+	sender uint32 // lane, and the number of its put
+	opseq  uint64
+}
+
+// Done lets go of the message's body, not of its blocks.
+func (m *Message) Done() {
+	m.Body = nil
+	if m.spill != 0 {
+		m.d.Release(m.spill)
+		m.spill = 0
+	}
+}
+
+// Discard is Done that releases the blocks too.
+func (m *Message) Discard() {
+	m.Done()
+	for _, h := range m.Blocks {
+		m.d.Release(h)
+	}
+	m.Blocks = nil
+}
+
+// TryGet takes the next message, or returns ErrEmpty, or ErrFinished if the ring is empty and
+// nobody will put any more. ErrCorrupt means that the message was taken out of the ring and cannot
+// be read.
+func (r *Ring) TryGet(m *Message) error {
+	l, err := r.d.enter()
+	if err != nil {
+		return err
+	}
+	err = r.get(l, m)
+	if err == nil || errors.Is(err, ErrCorrupt) {
+		r.notFull.rewake()
+	}
+	l.unlock()
+	return err
+}
+
+// get is in docs/memory.md: claim, copy, take a reference of each block before its count goes down,
+// give the slot back.
+func (r *Ring) get(l *lane, m *Message) error {
+	s, lap, err := r.next(l)
+	if err != nil {
+		return err
+	}
+	return r.take(l, m, s, lap)
+}
+
+// take is what a get does once the slot is READING.
+func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
+	m.d = r.d
+	if err := m.read(s); err != nil {
+		s.word.Store(slotWord(lap+1, slotEmpty, 0))
+		return err
+	}
+	for _, i := range m.order {
+		l.receive(i, m)
+	}
+	s.leave(slotWord(lap+1, slotEmpty, 0), m.order)
+	for _, i := range m.order {
+		r.d.unstamp(&r.d.blocks[i])
+	}
+	return nil
+}
+
+// next claims the oldest message for reading. It looks at the flags before it looks at the ring
+// once more, so that a message put before the last sender went is not overlooked.
+func (r *Ring) next(l *lane) (*slot, uint64, error) {
+	for flags := uint64(0); ; {
+		tk := r.hdr.head.Load()
+		var w uint64
+		lap := tk >> r.bits
+		s := r.slot(tk)
+		if r.backed(tk) {
+			w = s.word.Load()
+		}
+		switch st := slotState(w); {
+		case slotLap(w) == lap && st == slotFull:
+			if s.word.CAS(w, slotWord(lap, slotReading, l.id)) {
+				r.hdr.head.CAS(tk, tk+1)
+				return s, lap, nil
+			}
+		case slotLap(w) == lap && st == slotSkip:
+			if s.word.CAS(w, slotWord(lap+1, slotEmpty, 0)) {
+				r.d.wakeOne(&r.hdr.notFull) // a hole is room too
+			}
+			r.hdr.head.CAS(tk, tk+1)
+		case slotLap(w) > lap, slotLap(w) == lap && st == slotReading:
+			r.hdr.head.CAS(tk, tk+1)
+		case r.hdr.head.Load() != tk:
+		case slotLap(w) == lap && st == slotWriting:
+			return nil, 0, ErrEmpty
+		case flags != 0:
+			return nil, 0, r.lonely(ringNoSenders)
+		default:
+			flags = r.hdr.flags.Load() & (ringFinished | ringNoSenders)
+			if flags == 0 {
+				return nil, 0, ErrEmpty
+			}
+		}
+	}
+}
+
+// read copies the message out of its slot, reading each field once, and checks it.
+func (m *Message) read(s *slot) error {
+	return m.readBy(s, tOne)
+}
+
+// readAgain is read in the place of a dead reader, which may have taken its references already.
+func (m *Message) readAgain(s *slot) error {
+	return m.readBy(s, 0)
+}
+
+// readBy checks that every block is there and that at least least messages, as a field of its state
+// word, hold it.
+func (m *Message) readBy(s *slot, least uint64) error {
+	meta := s.meta.Load()
+	n, blocks := int(meta>>16&0xffff), int(meta>>8&0xff)
+	if n > slotBody || blocks > slotBlocks {
+		return ErrCorrupt
+	}
+	m.sender, m.opseq = uint32(meta>>32)&laneMask, s.opseq.Load()
+	m.Body = m.body[:copy(m.body[:n], s.body[:n])]
+	m.Blocks = m.table[:blocks]
+	for i := range m.Blocks {
+		m.Blocks[i] = Handle(s.blocks[i].Load())
+	}
+	m.spill = 0
+	if meta&metaSpill != 0 {
+		if err := m.readSpilled(blocks, least); err != nil {
+			return err
+		}
+	}
+	m.sort()
+	for _, h := range m.Blocks {
+		if !m.d.inTransit(h, least) {
+			return ErrCorrupt
+		}
+	}
+	if hasTwice(m.order) || m.spill != 0 && slices.Contains(m.Blocks, m.spill) {
+		return ErrCorrupt // we would wait for our own stamp
+	}
+	return nil
+}
+
+// sort puts the message's blocks into the order in which they are locked.
+func (m *Message) sort() {
+	m.order = m.orders[:0]
+	for _, h := range m.Blocks {
+		m.order = append(m.order, h.index())
+	}
+	if len(m.order) > 1 {
+		slices.Sort(m.order)
+	}
+	if m.spill != 0 {
+		m.order = append(m.order, m.spill.index())
+	}
+}
+
+// hasTwice reports whether two neighbours are the same.
+func hasTwice(order []uint32) bool {
+	for n := 1; n < len(order); n++ {
+		if order[n] == order[n-1] {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Message) readSpilled(blocks int, least uint64) error {
+	if blocks != 1 || !m.d.inTransit(m.table[0], least) {
+		return ErrCorrupt
+	}
+	m.spill = m.table[0]
+	p, err := m.d.bytesOf(&m.d.blocks[m.spill.index()])
+	if err == nil {
+		m.Blocks, m.Body, err = unspill(p)
+	}
+	return err
+}
+
+// inTransit reports whether h is a block that at least so many messages hold.
+func (d *Domain) inTransit(h Handle, least uint64) bool {
+	i := h.index()
+	if !h.wellFormed() || uint64(i) >= d.hdr.blocks.Load() {
+		return false
+	}
+	w := d.blocks[i].w.Load()
+	return w&allocBit != 0 && generation(w) == h.gen() && w&tMask >= least
+}
+
+// allocated reports whether h is a block that is not free.
+func (d *Domain) allocated(h Handle) bool { return d.inTransit(h, 0) }
+
+// receive turns the message's reference of a block into one of this process. A sender that has
+// published the message, and not yet cleared its stamp, is not waited for: our stamp takes the
+// place of its, since the slot that we are reading is the evidence that the stamp stood for. That
+// is for t = 1 only: while we hold the message unread, another put of the same lane would make it
+// 2, so the word cannot have come back to what we saw.
+func (l *lane) receive(index uint32, m *Message) {
+	l.d.acquire(index)
+	b := &l.d.blocks[index]
+	for {
+		w := b.w.Load()
+		if w&xoMask != 0 && !m.sentBy(w) {
+			w = l.settle(b)
+		}
+		if b.w.CAS(w, w&^xoMask-tOne|stamp(l.id, kindGet)) {
+			return
+		}
+	}
+}
+
+// sentBy reports whether the state word w carries the stamp of the put of this very message, and of
+// no other message.
+func (m *Message) sentBy(w uint64) bool {
+	return w&(tMask|xoMask) == tOne|stamp(m.sender, kindPut) && m.d.recs[m.sender].opseq.Load() == m.opseq
+}

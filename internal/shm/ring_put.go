@@ -1,0 +1,217 @@
+package shm
+
+import (
+	"fmt"
+	"slices"
+)
+
+// TryPut puts a message of body and blocks, or returns ErrFull, ErrFinished, ErrTooManyInTransit or
+// ErrNoSpace. The caller holds each block; they are distinct. With move, the caller's reference of
+// each block goes with the message when TryPut succeeds.
+func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
+	if r.finished(ringFinished | ringNoReceivers) {
+		return r.lonely(ringNoReceivers)
+	}
+	for _, h := range blocks {
+		if _, err := r.d.check(h); err != nil {
+			return fmt.Errorf("put %v: %w", h, err)
+		}
+	}
+	if len(body) > slotBody || len(blocks) > slotBlocks {
+		if !r.writable() {
+			return ErrFull // before the message is copied
+		}
+		return r.putSpilled(body, blocks, move)
+	}
+	return r.put(parcel{body: body, table: blocks, blocks: blocks, move: move})
+}
+
+// A parcel is a message on its way into a slot.
+type parcel struct {
+	name   string // of a message for a board
+	body   []byte
+	table  []Handle // what stands in the slot
+	blocks []Handle // every block that the message holds
+	flags  uint64
+	move   bool
+}
+
+// put is in docs/memory.md: stamp, claim, write, publish, clear the stamps.
+func (r *Ring) put(p parcel) error {
+	var few [slotBlocks]uint32
+	order := lockOrder(few[:0], p.blocks)
+	l, err := r.d.enter()
+	if err != nil {
+		return err
+	}
+	l.rec.opseq.Set(l.rec.opseq.Load() + 1)
+	err = r.deliver(l, p, order)
+	if err == nil && r.news {
+		r.d.wakeBits(&r.hdr.notEmpty)
+	} else if err == nil {
+		r.notEmpty.rewake() // in the lane, so that Close waits for it: the ring may be gone after that
+	}
+	if err == nil && p.move && slices.Contains(order, r.index()) {
+		l.release(r.index())
+	}
+	l.unlock()
+	if err != nil {
+		err = r.d.explain(err)
+	}
+	return err
+}
+
+func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
+
+func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
+	for {
+		if err := l.send(order); err != nil {
+			return err
+		}
+		s, lap, err := r.claimFor(l, p)
+		if err == nil {
+			r.write(l, s, p)
+			if p.move {
+				// The message holds them; its receiver will want their headers, so we do not touch
+				// those afterwards. The ring itself, if it goes through itself, is held as long as
+				// we are in its slots: a reaper looks at rings that the dead hold.
+				for _, i := range order {
+					if i != r.index() {
+						r.d.drop(i)
+					}
+				}
+			}
+			s.leave(slotWord(lap, slotFull, l.id), order)
+			for _, i := range order {
+				r.d.endPut(&r.d.blocks[i], l.id)
+			}
+			return nil
+		}
+		l.unsend(order)
+		tk, ok := err.(unbacked)
+		if !ok {
+			return err
+		}
+		if err := r.extend(l, uint64(tk)); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Ring) claimFor(l *lane, p parcel) (*slot, uint64, error) {
+	if p.name != "" {
+		return r.claimName(l, p.name)
+	}
+	return r.claim(l)
+}
+
+func (r *Ring) write(l *lane, s *slot, p parcel) {
+	s.opseq.Set(l.rec.opseq.Load())
+	s.meta.Set(uint64(l.id)<<32 | uint64(len(p.body))<<16 | uint64(len(p.table))<<8 | p.flags)
+	for i, h := range p.table {
+		s.blocks[i].Set(uint64(h))
+	}
+	if p.name != "" || r.news { // who peeks reads it while it may change
+		s.setLabel(p.body)
+		return
+	}
+	copy(s.body[:], p.body)
+}
+
+// lockOrder returns the indices of blocks in the order in which they are stamped.
+func lockOrder(order []uint32, blocks []Handle) []uint32 {
+	for _, h := range blocks {
+		order = append(order, h.index())
+	}
+	if len(order) > 1 {
+		slices.Sort(order)
+		if hasTwice(order) {
+			panic("shm: a message carries the same block twice; send it once and refer to it by its position")
+		}
+	}
+	return order
+}
+
+// send counts the message as a holder of each block, in ascending order, and leaves its stamp on
+// them.
+func (l *lane) send(order []uint32) error {
+	for n, i := range order {
+		if err := l.sendOne(&l.d.blocks[i]); err != nil {
+			l.unsend(order[:n])
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lane) sendOne(b *block) error {
+	for {
+		w := l.settle(b)
+		if w&tMask == tMask {
+			return ErrTooManyInTransit
+		}
+		if b.w.CAS(w, w+tOne|stamp(l.id, kindPut)) {
+			return nil
+		}
+	}
+}
+
+func (l *lane) unsend(order []uint32) {
+	for _, i := range order {
+		l.d.change(&l.d.blocks[i], 0, ^uint64(tOne)+1)
+	}
+}
+
+// unbacked is the ticket of a slot without pages.
+type unbacked uint64
+
+func (unbacked) Error() string { return "shm: slot without pages" }
+
+// claim takes the next free slot for writing.
+func (r *Ring) claim(l *lane) (*slot, uint64, error) {
+	for {
+		tk := r.hdr.tail.Load()
+		if r.limited(tk) {
+			if r.hdr.tail.Load() == tk {
+				return nil, 0, ErrFull
+			}
+			continue
+		}
+		if !r.backed(tk) {
+			return nil, 0, unbacked(tk)
+		}
+		s, lap := r.slot(tk), tk>>r.bits
+		empty := slotWord(lap, slotEmpty, 0)
+		// not looked at before, which would fetch its line twice
+		if s.word.CAS(empty, slotWord(lap, slotWriting, l.id)) {
+			r.hdr.tail.CAS(tk, tk+1)
+			return s, lap, nil
+		}
+		switch w := s.word.Load(); {
+		case w == empty: // it has just been read
+		case slotLap(w) >= lap: // somebody has claimed this ticket, or the ring has gone on: help
+			r.hdr.tail.CAS(tk, tk+1)
+		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
+			return nil, 0, ErrFull
+		}
+	}
+}
+
+// extend commits more of a growing ring's slots, unless that of ticket tk has pages by now. Its
+// stamp GROW keeps others from doing it too.
+func (r *Ring) extend(l *lane, tk uint64) error {
+	size := ringHead + r.cap*slotSize
+	for {
+		w := l.settle(r.b)
+		if r.backed(tk) {
+			return nil
+		}
+		if r.b.w.CAS(w, w|stamp(l.id, kindGrow)) {
+			break
+		}
+	}
+	n := r.b.committed.Load()
+	err := l.grow(r.b, roundUp(min(n+min(max(n, 64<<10), 4<<20), size), pageSize))
+	r.d.unstamp(r.b)
+	return err
+}

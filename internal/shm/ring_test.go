@@ -1,0 +1,382 @@
+package shm_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+func TestRingIsFirstInFirstOut(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 5)
+		other := open(t, b, r.Handle(), s, v)
+		if r.Cap() != 5 {
+			t.Errorf("capacity %d, want 5", r.Cap())
+		}
+		var m shm.Message
+		for lap := range 3 {
+			for i := range 5 {
+				h := alloc(t, a, 64, fmt.Sprint(lap, i))
+				check(t, r.TryPut([]byte{byte(i)}, []shm.Handle{h}, true))
+			}
+			if err := r.TryPut(nil, nil, false); !errors.Is(err, shm.ErrFull) || r.Len() != 5 {
+				t.Errorf("put into %d of 5: %v, want ErrFull", r.Len(), err)
+			}
+			for i := range 5 {
+				check(t, other.TryGet(&m))
+				if m.Body[0] != byte(i) {
+					t.Fatalf("message %d came as the %dth", m.Body[0], i)
+				}
+				wantMark(t, b, m.Blocks[0], fmt.Sprint(lap, i))
+				m.Discard()
+			}
+			if err := other.TryGet(&m); !errors.Is(err, shm.ErrEmpty) || r.Len() != 0 {
+				t.Errorf("get from %d: %v, want ErrEmpty", r.Len(), err)
+			}
+		}
+		wantRest(t, a, 3)
+	})
+}
+
+func TestRingOfCapacityOne(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		r, _, _ := newRing(t, f.first, 1)
+		var m shm.Message
+		for i := range 100 {
+			check(t, r.TryPut([]byte{byte(i)}, nil, false))
+			if err := r.TryPut(nil, nil, false); !errors.Is(err, shm.ErrFull) {
+				t.Fatalf("second put: %v, want ErrFull", err)
+			}
+			check(t, r.TryGet(&m))
+			if m.Body[0] != byte(i) {
+				t.Fatalf("got %d, want %d", m.Body[0], i)
+			}
+		}
+	})
+}
+
+func TestEveryMessageArrivesExactlyOnce(t *testing.T) {
+	const producers, consumers, each = 4, 3, 1000
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		r, s, v := newRing(t, f.first, 16)
+		var put, get sync.WaitGroup
+		for p := range producers {
+			d := f.join()
+			ring := open(t, d, r.Handle(), s, v)
+			put.Go(func() {
+				for i := range each {
+					h := alloc(t, d, 64, "m")
+					b, _ := d.Bytes(h)
+					binary.LittleEndian.PutUint64(b, uint64(p*each+i))
+					if err := ring.Put(ctx, b[:8], []shm.Handle{h}, true); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		var mu sync.Mutex
+		seen := make(map[uint64]bool)
+		for range consumers {
+			d := f.join()
+			ring := open(t, d, r.Handle(), s, v)
+			get.Go(func() {
+				var m shm.Message
+				last := make(map[uint64]uint64)
+				for {
+					if err := ring.Get(ctx, &m); errors.Is(err, shm.ErrFinished) {
+						return
+					} else if err != nil {
+						t.Error(err)
+						return
+					}
+					n := binary.LittleEndian.Uint64(m.Body)
+					if b, err := d.Bytes(m.Blocks[0]); err != nil || binary.LittleEndian.Uint64(b) != n {
+						t.Errorf("message %d carries another one's block, %v", n, err)
+					}
+					if before, ok := last[n/each]; ok && before > n {
+						t.Errorf("producer %d: %d after %d", n/each, n, before)
+					}
+					last[n/each] = n
+					mu.Lock()
+					if seen[n] {
+						t.Errorf("message %d came twice", n)
+					}
+					seen[n] = true
+					mu.Unlock()
+					m.Discard()
+				}
+			})
+		}
+		put.Wait()
+		r.Finish()
+		get.Wait()
+		if len(seen) != producers*each {
+			t.Errorf("%d messages arrived, want %d", len(seen), producers*each)
+		}
+		wantRest(t, f.first, 3)
+	})
+}
+
+func TestFinishedRingIsDrainedFirst(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	r, _, _ := newRing(t, d, 4)
+	var m shm.Message
+	check(t, r.TryPut([]byte("last"), nil, false))
+	r.Finish()
+	if err := r.TryPut(nil, nil, false); !errors.Is(err, shm.ErrFinished) {
+		t.Errorf("put: %v, want ErrFinished", err)
+	}
+	check(t, r.TryGet(&m))
+	if err := r.TryGet(&m); !errors.Is(err, shm.ErrFinished) {
+		t.Errorf("get: %v, want ErrFinished", err)
+	}
+}
+
+func TestLastSenderAndLastReceiver(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 1)
+		other := open(t, b, r.Handle(), s, v)
+		got := make(chan error)
+		go func() { got <- other.Get(ctx, new(shm.Message)) }()
+		check(t, b.Release(s))
+		check(t, a.Release(s))
+		if err := <-got; !errors.Is(err, shm.ErrFinished) {
+			t.Errorf("get without senders: %v, want ErrFinished", err)
+		}
+		check(t, r.TryPut(nil, nil, false)) // the token says who may; the ring still takes it
+		go func() { got <- r.Put(ctx, nil, nil, false) }()
+		check(t, a.Release(v))
+		check(t, b.Release(v))
+		if err := <-got; !errors.Is(err, shm.ErrFinished) {
+			t.Errorf("put without receivers: %v, want ErrFinished", err)
+		}
+	})
+}
+
+func TestMessagesOfAllSizes(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 4)
+		other := open(t, b, r.Handle(), s, v)
+		for _, body := range []int{0, 1, shm.SlotBody, shm.SlotBody + 1, 100_000} {
+			for _, blocks := range []int{0, 1, shm.SlotBlocks, shm.SlotBlocks + 1, 300} {
+				for _, move := range []bool{true, false} {
+					sendOne(t, a, b, r, other, body, blocks, move)
+				}
+			}
+		}
+		wantRest(t, a, 3)
+	})
+}
+
+// sendOne sends one message from r in a to other in b and checks it.
+func sendOne(t *testing.T, a, b *shm.Domain, r, other *shm.Ring, body, blocks int, move bool) {
+	t.Helper()
+	want := bytes.Repeat([]byte{byte(body)}, body)
+	var hs []shm.Handle
+	for i := range blocks {
+		hs = append(hs, alloc(t, a, 64, fmt.Sprint(i, ".")))
+	}
+	check(t, r.TryPut(want, hs, move))
+	if !move {
+		for _, h := range hs {
+			check(t, a.Release(h))
+		}
+	}
+	var m shm.Message
+	check(t, other.TryGet(&m))
+	if !bytes.Equal(m.Body, want) || len(m.Blocks) != blocks {
+		t.Fatalf("got %d bytes and %d blocks, want %d and %d", len(m.Body), len(m.Blocks), body, blocks)
+	}
+	for i, h := range m.Blocks {
+		wantMark(t, b, h, fmt.Sprint(i, "."))
+	}
+	m.Discard()
+}
+
+func TestMessageWithABlockTwicePanics(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	r, _, _ := newRing(t, d, 4)
+	h := alloc(t, d, 64, "x")
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	r.TryPut(nil, []shm.Handle{h, h}, false)
+}
+
+func TestGrowingRingTakesPagesOnDemand(t *testing.T) {
+	d := newDomain(t, 16<<20) // of 256 MiB of addresses; the ring's slots would take all of those
+	r, _, _, err := d.NewRing(shm.RingOptions{Capacity: 1 << 19, Grow: true})
+	check(t, err)
+	if n := d.Committed(r.Handle()); n > 1<<20 {
+		t.Errorf("an empty ring takes %d bytes", n)
+	}
+	const n = 5000
+	for i := range n {
+		check(t, r.TryPut(binary.LittleEndian.AppendUint64(nil, uint64(i)), nil, false))
+	}
+	if got := d.Committed(r.Handle()); got < n*256 || got > 4*n*256 {
+		t.Errorf("%d messages take %d bytes", n, got)
+	}
+	var m shm.Message
+	for i := range n {
+		check(t, r.TryGet(&m))
+		if binary.LittleEndian.Uint64(m.Body) != uint64(i) {
+			t.Fatalf("message %d is %x", i, m.Body)
+		}
+	}
+	wantRest(t, d, 3)
+}
+
+func TestGrowingRingBeyondTheBudget(t *testing.T) {
+	d := newDomain(t, 1<<20)
+	r, _, _, err := d.NewRing(shm.RingOptions{Capacity: 1 << 14, Grow: true})
+	check(t, err)
+	for err == nil {
+		err = r.TryPut(nil, nil, false)
+	}
+	if _, ok := errors.AsType[*shm.SpaceError](err); !ok {
+		t.Errorf("put: %v, want a *SpaceError", err)
+	}
+	n := r.Len()
+	var m shm.Message
+	for range n {
+		check(t, r.TryGet(&m))
+	}
+	wantRest(t, d, 3)
+}
+
+func TestBlockInTooManyMessages(t *testing.T) {
+	d := newDomain(t, 16<<20)
+	r, _, _ := newRing(t, d, 8192)
+	h := alloc(t, d, 64, "x")
+	for range shm.MaxTransit {
+		check(t, r.TryPut(nil, []shm.Handle{h}, false))
+	}
+	if err := r.TryPut(nil, []shm.Handle{h}, false); !errors.Is(err, shm.ErrTooManyInTransit) {
+		t.Errorf("put: %v, want ErrTooManyInTransit", err)
+	}
+	if n := d.Stats().InTransit; n != shm.MaxTransit {
+		t.Errorf("%d in transit, want %d", n, shm.MaxTransit)
+	}
+	var m shm.Message
+	check(t, r.TryGet(&m))
+	m.Discard()
+	check(t, r.TryPut(nil, []shm.Handle{h}, true))
+	check(t, d.Audit())
+}
+
+func TestRingTravelsInAMessage(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 4)
+		outer := open(t, b, r.Handle(), s, v)
+		inner, is, iv := newRing(t, a, 4)
+		check(t, inner.TryPut([]byte("inside"), []shm.Handle{alloc(t, a, 64, "block")}, true))
+		inner.Close()
+		check(t, r.TryPut(nil, []shm.Handle{inner.Handle(), is, iv}, true))
+		check(t, a.Close())
+		var m, in shm.Message
+		check(t, outer.TryGet(&m))
+		got, err := b.OpenRing(m.Blocks[0])
+		check(t, err)
+		check(t, got.TryGet(&in))
+		if string(in.Body) != "inside" {
+			t.Errorf("got %q", in.Body)
+		}
+		wantMark(t, b, in.Blocks[0], "block")
+		in.Discard()
+		m.Discard()
+		wantRest(t, b, 3)
+	})
+}
+
+func TestLastReferenceOfARingDrainsIt(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		d := f.first
+		r, s, v := newRing(t, d, 4)
+		nested, ns, nv := newRing(t, d, 4)
+		check(t, nested.TryPut(nil, []shm.Handle{alloc(t, d, 64, "deep")}, true))
+		check(t, r.TryPut(make([]byte, 1000), []shm.Handle{alloc(t, d, 64, "x"), nested.Handle(), ns, nv}, true))
+		for _, h := range []shm.Handle{s, v, r.Handle()} {
+			check(t, d.Release(h))
+		}
+		wantRest(t, d, 0)
+	})
+}
+
+func TestMessageOutlivesItsSendersDomain(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		a, b := f.first, f.join()
+		r, s, v := newRing(t, a, 4)
+		other := open(t, b, r.Handle(), s, v)
+		check(t, r.TryPut(bytes.Repeat([]byte("l"), 300), []shm.Handle{alloc(t, a, 64, "block")}, true))
+		check(t, a.Close())
+		var m shm.Message
+		check(t, other.TryGet(&m))
+		wantMark(t, b, m.Blocks[0], "block")
+		if len(m.Body) != 300 || m.Body[299] != 'l' {
+			t.Errorf("body of %d bytes", len(m.Body))
+		}
+		m.Discard()
+		if err := other.TryGet(&m); !errors.Is(err, shm.ErrEmpty) {
+			t.Errorf("get: %v, want ErrEmpty", err)
+		}
+		wantRest(t, b, 3)
+	})
+}
+
+func FuzzSpilledMessage(f *testing.F) {
+	f.Add(make([]byte, 16))
+	f.Add(bytes.Repeat([]byte{0xff}, 64))
+	f.Fuzz(func(t *testing.T, p []byte) {
+		blocks, body, err := shm.Unspill(p)
+		if err == nil && 16+8*len(blocks)+len(body) > len(p) {
+			t.Errorf("%d blocks and %d bytes out of %d", len(blocks), len(body), len(p))
+		}
+	})
+}
+
+// A ring whose last reference moves through the ring itself is held by that message alone until
+// somebody takes it.
+func TestRingMovesThroughItself(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	r, s, v := newRing(t, d, 4)
+	check(t, r.TryPut([]byte("me"), []shm.Handle{r.Handle()}, true))
+	check(t, d.Import(r.Handle())) // as another process would that knows the handle
+	var m shm.Message
+	check(t, r.TryGet(&m))
+	m.Discard()
+	r.Close()
+	for _, h := range []shm.Handle{r.Handle(), s, v} {
+		check(t, d.Release(h))
+	}
+	wantRest(t, d, 0)
+}
+
+// What a ring's head says is written by other processes.
+func TestRingOfImpossibleCapacityIsNotOpened(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	r, _, _ := newRing(t, d, 4)
+	head, err := d.Bytes(r.Handle())
+	check(t, err)
+	for _, slots := range []uint64{0, 3, 1 << 20, 1 << 56, 1 << 63} { // 2^56 slots of 256 bytes are no bytes in 64 bits
+		binary.LittleEndian.PutUint64(head, slots)
+		if _, err := d.OpenRing(r.Handle()); !errors.Is(err, shm.ErrCorrupt) {
+			t.Errorf("%d slots: %v, want ErrCorrupt", slots, err)
+		}
+	}
+	binary.LittleEndian.PutUint64(head, 4)
+}

@@ -1,0 +1,136 @@
+package shm
+
+import (
+	"hash/fnv"
+	"structs"
+	"unsafe"
+)
+
+// Limits fixed in the layout.
+const (
+	maxParticipants = 256
+	lanesPerSlot    = 64
+	maxLanes        = maxParticipants * lanesPerSlot
+	maxBlocks       = 1 << 22
+	ownWords        = maxParticipants / 64
+	pageSize        = 4096
+	maxTransit      = 1<<12 - 1
+)
+
+// Offsets of the control segment, in bytes; docs/memory.md draws it.
+const (
+	offParticipants = 64 << 10
+	offLanes        = 128 << 10
+	offBlocks       = 2 << 20
+	controlSize     = offBlocks + maxBlocks*blockSize
+	blockSize       = 64
+	commitStep      = 256 << 10 // of block headers
+	laneBytes       = lanesPerSlot * 64
+)
+
+const magic = 0x316c616f6873 // "shoal1"
+
+// header is the first page of the control segment.
+type header struct {
+	_ structs.HostLayout
+
+	magic    Word // 0    written last by the root
+	layout   Word // 8    hash of sizes and offsets
+	dataSize Word // 16   bytes
+	limit    Word // 24   budget in pages
+	token    [2]Word
+	_        [16]byte
+
+	blocks     Word // 64   headers handed out so far: indices 1 to blocks-1 are in use
+	ready      Word // 72   headers committed so far
+	brk        Word // 80   bytes of the data segment handed out so far
+	hints      Word // 88   epoch of the free lists
+	lost       Word // 96   1: blocks may be free that are on no list
+	_          [24]byte
+	budget     Word // 128  pages charged, with the stamp of who is changing it
+	_          [56]byte
+	recovery   Word           // 192  who reaps: epoch 32 | WAIT 1 | slot + 1
+	deathEpoch Word           // 200  deaths noticed
+	members    Word           // 208  joins and leaves
+	pressure   Word           // 216  times somebody ran out of budget
+	reaped     Word           // 224  participants reaped after a death
+	dropped    Word           // 232  messages dropped because their reader died
+	lanes      Word           // 240  participants whose lanes were ever committed: slots below
+	cpus       Word           // 248  processors that the root can keep busy
+	spinners   [ownWords]Word // 256  who spins
+	xowait     [ownWords]Word // 288  who waits for a stamp to clear
+	memwait    [ownWords]Word // 320  who waits for memory
+	relief     Word           // 352  0, or 1 and the blocks that became free since somebody first wanted memory in vain
+	names      Word           // 360  handle of the board of names, which may be stale; 0: there never was one
+	_          [16]byte
+	lists      [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
+}
+
+// participant is one slot of the participant table.
+type participant struct {
+	_ structs.HostLayout
+
+	state Word // epoch 32 | participantState
+	pid   Word
+	start Word // process start time in clock ticks since boot
+
+	collected Word // the newest pressure that it has collected for
+	nap       Word // of a goroutine of it that waits: awake, napping, roused
+	_         [216]byte
+}
+
+// Participant states; the epoch in the upper half grows when a slot is free again.
+const (
+	participantFree = iota
+	participantLive
+	participantDead    // being reaped
+	participantJoining // has its proof of life, and holds nothing yet
+)
+
+// laneRec is what a reaper needs to know about a lane. Only its lane writes it, or a reaper in
+// place of a dead one.
+type laneRec struct {
+	_ structs.HostLayout
+
+	opseq  Word // number of the lane's newest put; never reset, also when the slot is used again
+	block  Word // index of the block whose pages are being committed or punched
+	from   Word // its committed bytes before
+	target Word // and after
+	phase  Word // commitPhase
+	allocs Word // statistics: blocks allocated
+	copied Word // statistics: bytes copied into or out of blocks by Shoal
+	_      [8]byte
+}
+
+// block is one block header. States, extents and the protocol are in docs/memory.md.
+type block struct {
+	_ structs.HostLayout
+
+	own       [ownWords]Word // one bit per participant
+	w         Word           // generation 32 | transit 12 | ALLOC | WAIT | 0 | kind 3 | lane 14
+	ext       Word           // where its bytes are, and what they are
+	committed Word           // bytes backed by pages and charged
+	next      Word           // free-list hint: epoch 31 | listed 1 | next 32
+}
+
+// layoutHash changes when any size or offset of the shared structures does.
+func layoutHash() uint64 {
+	h := fnv.New64a()
+	for _, v := range []uintptr{
+		4, // protocol version: raise when a word's meaning changes
+		unsafe.Sizeof(header{}), unsafe.Sizeof(participant{}), unsafe.Sizeof(laneRec{}), unsafe.Sizeof(block{}),
+		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
+		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),
+		unsafe.Offsetof(header{}.lists), unsafe.Offsetof(block{}.w), unsafe.Offsetof(laneRec{}.phase),
+		offParticipants, offLanes, offBlocks, maxParticipants, lanesPerSlot, maxBlocks, classCount, pageSize,
+	} {
+		var b [8]byte
+		for i := range b {
+			b[i] = byte(v >> (8 * i))
+		}
+		h.Write(b[:])
+	}
+	return h.Sum64()
+}
+
+const tokenOffset = unsafe.Offsetof(header{}.token)

@@ -1,0 +1,95 @@
+package shm
+
+import (
+	"context"
+	"runtime"
+)
+
+// settle returns b's state word once nobody is in the middle of an operation on it.
+func (l *lane) settle(b *block) uint64 {
+	if w := b.w.Load(); w&xoMask == 0 {
+		return w
+	}
+	return l.awaitStamp(b)
+}
+
+// awaitStamp asks for the word once more at the end: the ringing goroutine looks at the condition
+// too.
+func (l *lane) awaitStamp(b *block) uint64 {
+	for {
+		l.patience(func() bool { return b.w.Load()&xoMask == 0 }, b.markWait)
+		if w := b.w.Load(); w&xoMask == 0 {
+			return w
+		}
+	}
+}
+
+// markWait asks to be rung when the stamp clears.
+func (b *block) markWait() {
+	for v := b.w.Load(); v&xoMask != 0 && v&waitBit == 0 && !b.w.CAS(v, v|waitBit); {
+		v = b.w.Load()
+	}
+}
+
+// patience polls, yields, and then parks until done, which is a matter of another lane's next step.
+// mark leaves a mark for whoever will end it, so that it rings: there is no timer. If that lane
+// died, its reaper ends it; and if it is the reaper that waits here, it first ends what the newly
+// dead are in the middle of.
+func (l *lane) patience(done func() bool, mark func()) {
+	for i := range 256 {
+		if done() {
+			return
+		}
+		if i >= 64 {
+			runtime.Gosched()
+		}
+	}
+	// a goroutine that rings looks at the condition too, even when this one has gone on; so it
+	// reads no field of the lane
+	d, reaping := l.d, l.reaping != nil
+	for !done() {
+		seen, stuck := d.hdr.deathEpoch.Load(), obstacle{}
+		if reaping {
+			stuck = d.reapStamps(l)
+		}
+		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool { // it cannot be cancelled
+			mark()
+			return done() || stuck.gone() || reaping && d.hdr.deathEpoch.Load() != seen
+		}, nil)
+	}
+}
+
+// unstamp clears the stamp of an operation that is over.
+func (d *Domain) unstamp(b *block) { d.change(b, 0, 0) }
+
+// endPut clears the stamp of a published put of lane id, unless the message's reader has taken its
+// place already.
+func (d *Domain) endPut(b *block, id uint32) {
+	for {
+		w := b.w.Load()
+		if w&xoMask != stamp(id, kindPut) {
+			return
+		}
+		if b.w.CAS(w, w&^(xoMask|waitBit)) {
+			if w&waitBit != 0 {
+				d.wakeBits(&d.hdr.xowait)
+			}
+			return
+		}
+	}
+}
+
+// change clears the stamp and adds to the word what the end of the operation changes, in one CAS.
+// Only the lane named by the stamp, or its reaper, may call it: nobody else changes the word
+// meanwhile, but for WAIT.
+func (d *Domain) change(b *block, clear, add uint64) {
+	for {
+		w := b.w.Load()
+		if b.w.CAS(w, w&^(clear|xoMask|waitBit)+add) {
+			if w&waitBit != 0 {
+				d.wakeBits(&d.hdr.xowait)
+			}
+			return
+		}
+	}
+}

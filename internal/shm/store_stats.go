@@ -1,0 +1,65 @@
+package shm
+
+// Stats are a domain's counters. They are read one after the other while others work, so they may
+// not fit together to the last byte unless the domain is at rest.
+type Stats struct {
+	Participants int   // living ones
+	Limit        int64 // budget in bytes
+	Committed    int64 // bytes charged to the budget: of blocks in use, and of idle ones that are kept warm
+	Blocks       int   // blocks in use
+	Bytes        int64 // committed bytes of blocks in use
+	InTransit    int   // references that messages hold
+	Idle         int   // free blocks
+	IdleBytes    int64 // committed bytes of free blocks
+	Allocs       int64 // blocks allocated since the domain was made, by every participant
+	Copied       int64 // bytes copied into or out of blocks, as far as packages above this one count them
+	Reaped       int   // participants that died and were reaped
+	Dropped      int   // messages dropped because their reader died
+}
+
+// Stats reads the counters from the words of the domain itself.
+func (d *Domain) Stats() Stats {
+	s := Stats{
+		Limit:     int64(d.hdr.limit.Load() * pageSize),
+		Committed: int64(d.hdr.budget.Load() >> budgetPageShift * pageSize),
+		Reaped:    int(d.hdr.reaped.Load()),
+		Dropped:   int(d.hdr.dropped.Load()),
+	}
+	for i := uint64(1); i < d.hdr.blocks.Load(); i++ {
+		b := &d.blocks[i]
+		w, n := b.w.Load(), int64(b.committed.Load())
+		switch {
+		case w&allocBit != 0:
+			s.Blocks++
+			s.Bytes += n
+			s.InTransit += int(transit(w))
+		default:
+			s.Idle++
+			s.IdleBytes += n
+		}
+	}
+	lanes := d.hdr.lanes.Load()
+	for i := range maxParticipants {
+		if d.parts[i].state.Load()&0xff == participantLive {
+			s.Participants++
+		}
+		if uint64(i) >= lanes {
+			continue
+		}
+		for j := range lanesPerSlot {
+			rec := &d.recs[i*lanesPerSlot+j]
+			s.Allocs += int64(rec.allocs.Load())
+			s.Copied += int64(rec.copied.Load())
+		}
+	}
+	return s
+}
+
+// CountCopied adds n bytes to the domain's count of copied bytes; packages that copy into blocks
+// say so here.
+func (d *Domain) CountCopied(n int) {
+	if l, err := d.enter(); err == nil {
+		l.rec.copied.Set(l.rec.copied.Load() + uint64(n))
+		l.unlock()
+	}
+}

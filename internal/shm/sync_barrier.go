@@ -1,0 +1,242 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+)
+
+// The state word of a barrier: turn 22 | how the last 20 turns ended, 1 for a reset | arrived 20 |
+// 0 1 | broken 1.
+const (
+	barrierBroken  = 1
+	arrivedShift   = 2
+	arrivedOne     = 1 << arrivedShift
+	arrivedMask    = countMask << arrivedShift
+	historyShift   = 22
+	historyMask    = 1<<20 - 1
+	turnShift      = 42
+	turnMask       = 1<<22 - 1
+	barrierHistory = 20
+)
+
+// A Barrier lets so many goroutines of its participants go on together. Each participant that has a
+// view of it is a member: its share counts the views, and its ticket word those who wait inside.
+// The death of a member breaks the barrier.
+type Barrier struct{ *Sync }
+
+func turnOf(v uint64) uint64 { return v >> turnShift }
+func arrived(v uint64) int   { return int(v & arrivedMask >> arrivedShift) }
+
+// join makes this participant a member. One that was in the same slot before, and died, must not be
+// forgotten by that.
+func (b Barrier) join() {
+	b.breakIfDead()
+	b.share()
+}
+
+// Wait waits until as many have come as the barrier has parties, of which the last calls action,
+// unless it is nil, before anybody goes on. It returns how many had come before. If ctx ends first,
+// if action fails, or when a member dies, the barrier is broken: the error of everybody who is
+// there or comes, until Reset, is ErrBroken, in a *PeerError if it was a death.
+func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
+	if b.over() {
+		return 0, ErrClosed
+	}
+	b.more(&b.c.tickets[b.d.slot])
+	defer func() {
+		if !b.d.closed.Load() { // what it left belongs to others now
+			b.less(&b.c.tickets[b.d.slot])
+		}
+	}()
+	for {
+		v := b.c.state.Load()
+		n := arrived(v)
+		switch {
+		case b.broken(v):
+			return 0, b.why()
+		case n == b.Parties(): // the last one is there, and has not ended the turn
+			err := b.watch(ctx, func() bool { w := b.c.state.Load(); return turnOf(w) != turnOf(v) || b.broken(w) })
+			if err != nil {
+				return 0, err
+			}
+		case !b.c.state.CAS(v, v+arrivedOne):
+		case n+1 == b.Parties():
+			return n, b.end(turnOf(v), action)
+		default:
+			return n, b.await(ctx, turnOf(v))
+		}
+	}
+}
+
+// await waits for the end of the turn.
+func (b Barrier) await(ctx context.Context, turn uint64) error {
+	err := b.watch(ctx, func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.broken(v) })
+	switch {
+	case b.d.closed.Load():
+		return err
+	case !b.breakTurn(turn): // so that it ends badly for all, also if a reset forgets the death that we have seen
+		return b.outcome(turn)
+	case err == nil:
+		return b.why()
+	}
+	return err
+}
+
+// end runs the action and ends the turn.
+func (b Barrier) end(turn uint64, action func() error) error {
+	if action != nil {
+		done := false
+		defer func() {
+			if !done { // it panics
+				b.breakTurn(turn)
+			}
+		}()
+		err := action()
+		done = true
+		if err != nil {
+			b.breakTurn(turn)
+			return fmt.Errorf("%w: %w", ErrBroken, err)
+		}
+	}
+	for {
+		v := b.c.state.Load()
+		switch {
+		case turnOf(v) != turn: // it was reset
+			return b.why()
+		case b.broken(v):
+			if b.breakTurn(turn) {
+				return b.why()
+			}
+		case b.c.state.CAS(v, nextTurn(v, 0)):
+			b.d.wakeBits(&b.c.watching)
+			return nil
+		}
+	}
+}
+
+// nextTurn returns the state after a turn that ended in one of two ways, with nobody there.
+func nextTurn(v, reset uint64) uint64 {
+	history := (v>>historyShift<<1 | reset) & historyMask
+	return (turnOf(v)+1)&turnMask<<turnShift | history<<historyShift
+}
+
+// outcome says how a turn that is over has ended.
+func (b Barrier) outcome(turn uint64) error {
+	v := b.c.state.Load()
+	ago := (turnOf(v) - turn) & turnMask // 1 is the turn before this one
+	if ago > barrierHistory || v>>historyShift>>(ago-1)&1 != 0 {
+		return ErrBroken
+	}
+	return nil
+}
+
+// breakTurn breaks the barrier if turn is not over, and reports whether it is broken in this turn.
+func (b Barrier) breakTurn(turn uint64) bool {
+	for {
+		v := b.c.state.Load()
+		if turnOf(v) != turn {
+			return false
+		}
+		if v&barrierBroken != 0 {
+			return true
+		}
+		if b.c.state.CAS(v, v|barrierBroken) {
+			b.d.wakeBits(&b.c.watching)
+			return true
+		}
+	}
+}
+
+// Abort breaks the barrier, in whatever turn it is, and has those who Watch it look again.
+func (b Barrier) Abort() {
+	b.breakNow()
+	b.d.wakeBits(&b.c.watching)
+}
+
+func (b Barrier) breakNow() {
+	for !b.breakTurn(turnOf(b.c.state.Load())) {
+	}
+}
+
+// Watch waits until ready or until ctx ends, and is no party. ready is asked at the end of each
+// turn, after each Abort, and when a participant of the domain was found dead; it must be quick. It
+// parks at once: what it waits for is rare.
+func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
+	wake := func() bool { return ready() || b.over() }
+	if err := b.d.park.await(ctx, b.d, &b.c.watching, wake, nil); err != nil {
+		return err
+	}
+	return b.ended()
+}
+
+// Lost returns how many members are known to be gone: the quick part of Dead.
+func (b Barrier) Lost() (n int) {
+	b.sharesOfDead(func(int, uint64) bool { n++; return true })
+	return n
+}
+
+// Reset makes the barrier as new. Those that wait in it get ErrBroken; members that died are no
+// members any more.
+func (b Barrier) Reset() {
+	b.sharesOfDead(func(i int, v uint64) bool {
+		b.c.shares[i].CAS(v, v&idMask)
+		return true
+	})
+	b.c.dead.Store(0)
+	for v := b.c.state.Load(); ; v = b.c.state.Load() {
+		if b.c.state.CAS(v, nextTurn(v, 1)) {
+			break
+		}
+	}
+	b.d.wakeBits(&b.c.watching)
+}
+
+// Broken reports whether the barrier is broken.
+func (b Barrier) Broken() bool { return b.broken(b.c.state.Load()) }
+
+// Parties returns for how many the barrier is.
+func (b Barrier) Parties() int { return int(b.c.limit.Load()) }
+
+// Waiting returns how many are there, 0 if the barrier is broken.
+func (b Barrier) Waiting() int {
+	if v := b.c.state.Load(); !b.broken(v) {
+		return arrived(v)
+	}
+	return 0
+}
+
+// Dead returns the members that have died since the last Reset, as far as their slots were not
+// taken by others. It asks for proofs of life, so it knows of a death that no reaper has found yet.
+func (b Barrier) Dead() (dead []*PeerError) {
+	for i := range b.slots() {
+		v := b.c.shares[i].Load()
+		if v&countMask == 0 || i == b.d.slot {
+			continue
+		}
+		alive, err := b.d.store.alive(i)
+		if b.d.gone(i, v) || err == nil && !alive {
+			dead = append(dead, &PeerError{PID: int(v >> idPIDShift), Slot: i, Cause: ErrBroken})
+		}
+	}
+	return dead
+}
+
+func (b Barrier) broken(v uint64) bool { return v&barrierBroken != 0 || b.bereft() }
+
+// mourn breaks the barrier for good if a member is gone.
+func (b Barrier) breakIfDead() {
+	b.sharesOfDead(func(i int, v uint64) bool {
+		b.c.dead.Store(v&idMask | uint64(i)<<idSlotShift)
+		b.breakNow()
+		return false
+	})
+}
+
+// why says why the barrier is broken.
+func (b Barrier) why() error {
+	b.breakIfDead()
+	if w := b.c.dead.Load(); w != 0 {
+		return bereaved(w, ErrBroken)
+	}
+	return ErrBroken
+}

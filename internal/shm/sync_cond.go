@@ -1,0 +1,121 @@
+package shm
+
+import "context"
+
+// A Cond lets participants wait, having let go of a Mutex, until another notifies them. Each
+// participant has a word of two numbers: tickets that its goroutines took, and how many of them
+// were served. Its share counts those that wait.
+//
+// A notification that went to one who died is not lost: a participant that finds that a waiter is
+// gone serves everybody, and a waiter sees it if the holder of the Mutex dies.
+type Cond struct{ *Sync }
+
+const (
+	ticketShift = 32
+	allTickets  = 1 << 31
+)
+
+// Wait unlocks m, waits for a notification or until ctx ends, and locks m again in any case. It may
+// return nil without a notification, so the caller looks at its condition again. Where m could not
+// be locked again, held is false.
+func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
+	if !m.holds() {
+		return false, ErrNotOwner
+	}
+	if c.bereft() {
+		c.serveAll()
+	}
+	if !c.share() {
+		return true, ErrLocked
+	}
+	t := c.arrive()
+	if err := m.Unlock(); err != nil {
+		c.forgo()
+		c.unshare()
+		return false, err
+	}
+	served := func() bool { return int32(uint32(c.c.tickets[c.d.slot].Load())-t) > 0 }
+	// The death of who holds m is news, too: it may have been notified, and have given up its
+	// share.
+	err = c.watch(ctx, func() bool { return served() || c.bereft() || m.troubled() })
+	if c.bereft() {
+		c.serveAll()
+	}
+	if served() {
+		err = nil
+	} else if !c.d.closed.Load() {
+		c.forgo()
+	}
+	e := m.Lock(context.Background())
+	if e != nil {
+		err = e
+	}
+	if !c.d.closed.Load() {
+		c.unshare() // not before: who dies until then takes a notification with it
+	}
+	return got(e), err
+}
+
+// Notify wakes n of those who wait, and returns how many it found. It need not hold the Mutex.
+func (c Cond) Notify(n int) (woken int) {
+	if c.bereft() {
+		c.serveAll()
+	}
+	for i := range c.slots() {
+		if woken == n {
+			break
+		}
+		slot := (c.d.slot + 1 + i) % c.slots()
+		if k := c.serve(slot, n-woken); k > 0 {
+			woken += k
+			c.wake(slot)
+		}
+	}
+	return woken
+}
+
+// forgo serves all who wait in this participant: the ticket of one that gives up must not be served
+// in the place of another one's.
+func (c Cond) forgo() {
+	c.serve(c.d.slot, allTickets)
+	c.d.park.rung()
+}
+
+// arrive takes a ticket.
+func (c Cond) arrive() uint32 {
+	return uint32(c.c.tickets[c.d.slot].Add(1<<ticketShift)>>ticketShift) - 1
+}
+
+// serve serves up to n tickets of a participant and returns how many.
+func (c Cond) serve(slot, n int) int {
+	w := &c.c.tickets[slot]
+	for {
+		v := w.Load()
+		served := uint32(v)
+		k := min(n, int(uint32(v>>ticketShift)-served))
+		if k <= 0 || w.CAS(v, v>>ticketShift<<ticketShift|uint64(served+uint32(k))) {
+			return max(k, 0)
+		}
+	}
+}
+
+// serveAll serves everybody and then forgets who is gone.
+func (c Cond) serveAll() {
+	for i := range c.slots() {
+		c.serve(i, allTickets)
+	}
+	c.d.wakeBits(&c.c.watching)
+	c.sharesOfDead(func(i int, v uint64) bool {
+		c.c.shares[i].CAS(v, v&idMask)
+		return true
+	})
+}
+
+// wake rings a participant if it is parked here.
+func (c Cond) wake(slot int) {
+	w, bit := &c.c.watching[slot/64], uint64(1)<<(slot%64)
+	if w.Load()&bit != 0 {
+		w.AndNot(bit)
+		c.d.ringSlot(slot)
+	}
+}

@@ -1,0 +1,88 @@
+package shm
+
+// The identity of a participant, in the upper bits of a word that says what it has. Its slot, which
+// is used again, is not enough, and its process number, which others are told of, is neither.
+//
+//	63    42 41    20 19              0
+//	| pid  | epoch  | what it is about |
+const (
+	idPIDShift   = 42
+	idEpochShift = 20
+	idEpochMask  = 1<<22 - 1
+	idMask       = 1<<64 - 1<<idEpochShift
+	countMask    = 1<<idEpochShift - 1
+
+	idSlotShift = 12 // in a lock word and in who is dead
+)
+
+func (d *Domain) identity() uint64 { return identity(d.parts[d.slot].pid.Load(), uint64(d.epoch)) }
+
+func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpochMask<<idEpochShift }
+
+// gone reports whether the participant of this identity has died, or has left, and a reaper has
+// proof of it.
+func (d *Domain) gone(slot int, id uint64) bool {
+	v := d.parts[slot].state.Load()
+	return v&0xff != participantLive && v&0xff != participantJoining || (v>>32^id>>idEpochShift)&idEpochMask != 0
+}
+
+// slotOf returns the slot in a lock word.
+func slotOf(w uint64) int { return int(w >> idSlotShift & (maxParticipants - 1)) }
+
+// bereaved returns an error that says who is dead, as in a lock word, and what it means.
+func bereaved(w uint64, cause error) error {
+	return &PeerError{PID: int(w >> idPIDShift), Slot: slotOf(w), Cause: cause}
+}
+
+// share adds one to this participant's share, and reports false where that is full. unshare takes
+// one away and returns what is left, or -1 if there was nothing.
+func (s *Sync) share() bool  { return s.more(&s.c.shares[s.d.slot]) }
+func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.slot]) }
+
+// more adds one to a count of this participant, which begins anew where the word is that of
+// somebody gone.
+func (s *Sync) more(w *Word) bool {
+	for {
+		v := w.Load()
+		n := v
+		if v&idMask != s.id {
+			n = s.id
+		}
+		if n&countMask == countMask {
+			return false
+		}
+		if w.CAS(v, n+1) {
+			return true
+		}
+	}
+}
+
+func (s *Sync) less(w *Word) int {
+	for {
+		v := w.Load()
+		if v&idMask != s.id || v&countMask == 0 {
+			return -1
+		}
+		if w.CAS(v, v-1) {
+			return int(v&countMask) - 1
+		}
+	}
+}
+
+// estates calls f for each participant that has a share and is gone, until f returns false.
+func (s *Sync) sharesOfDead(f func(slot int, v uint64) bool) {
+	for i := range s.slots() {
+		if v := s.c.shares[i].Load(); v&countMask != 0 && s.d.gone(i, v) && !f(i, v) {
+			return
+		}
+	}
+}
+
+// bereft reports whether somebody who has a share is gone.
+func (s *Sync) bereft() (found bool) {
+	s.sharesOfDead(func(int, uint64) bool { found = true; return false })
+	return found
+}
+
+// slots returns how many slots were ever taken.
+func (s *Sync) slots() int { return int(min(s.d.hdr.lanes.Load(), maxParticipants)) }

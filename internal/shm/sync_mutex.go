@@ -1,0 +1,111 @@
+package shm
+
+import (
+	"context"
+	"errors"
+)
+
+// States of a lock word. A free lock is the word 0.
+const (
+	lockFree  = iota
+	lockHeld  // by a participant, which may be gone
+	lockDirty // the same, after one before it died and what the lock guards was not said to be consistent since
+	lockLost  // for ever: somebody unlocked it without saying so. The word names the dead
+	lockMask  = 3
+)
+
+// A Mutex is a lock that survives its holder. A participant holds it, not a goroutine; any
+// goroutine of the participant may unlock it.
+type Mutex struct{ *Sync }
+
+// Lock waits until the lock is this participant's, or until ctx ends. A *PeerError with
+// ErrOwnerDied means that it is, and that its holder died before: MarkConsistent says that what it
+// guards is all right again, and an Unlock without it ends the lock. With ErrNotRecoverable that
+// has happened; the lock is not held.
+func (m Mutex) Lock(ctx context.Context) error {
+	if !m.over() && m.c.lock.CAS(lockFree, m.me|lockHeld) {
+		return nil
+	}
+	return m.acquire(ctx, m.TryLock)
+}
+
+// TryLock is Lock that returns ErrLocked instead of waiting.
+func (m Mutex) TryLock() error {
+	for {
+		w := m.c.lock.Load()
+		switch {
+		case w == lockFree:
+			if m.c.lock.CAS(lockFree, m.me|lockHeld) {
+				return nil
+			}
+		case w&lockMask == lockLost:
+			return bereaved(w, ErrNotRecoverable)
+		case !m.d.gone(slotOf(w), w):
+			return ErrLocked
+		case m.c.lock.CAS(w, m.me|lockDirty):
+			m.c.dead.Store(w)
+			return bereaved(w, ErrOwnerDied)
+		}
+	}
+}
+
+// Unlock gives the lock back. The error is ErrNotOwner if this participant does not hold it.
+func (m Mutex) Unlock() error {
+	if m.c.lock.CAS(m.me|lockHeld, lockFree) {
+		m.waiting.rewake()
+		return nil
+	}
+	if !m.c.lock.CAS(m.me|lockDirty, m.c.dead.Load()|lockLost) {
+		return ErrNotOwner
+	}
+	m.d.wakeBits(&m.c.waiting)
+	return nil
+}
+
+// MarkConsistent says that what the lock guards is all right after its holder died. The error is
+// ErrNotOwner if this participant does not hold the lock of a dead one.
+func (m Mutex) MarkConsistent() error {
+	if !m.c.lock.CAS(m.me|lockDirty, m.me|lockHeld) {
+		return ErrNotOwner
+	}
+	return nil
+}
+
+// Holder returns the process that holds the lock, or 0.
+func (m Mutex) Holder() (pid int) {
+	if w := m.c.lock.Load(); w&lockMask != lockLost {
+		pid = int(w >> idPIDShift)
+	}
+	return pid
+}
+
+// got reports whether the error of a Lock means that the lock is held.
+func got(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }
+
+// withdraw undoes a Lock as if it had never been: the next one finds the same death.
+func (m Mutex) withdraw() {
+	if !m.c.lock.CAS(m.me|lockHeld, lockFree) {
+		m.c.lock.CAS(m.me|lockDirty, m.c.dead.Load())
+	}
+	m.waiting.rewake()
+}
+
+// orphaned reports whether the holder of the lock is gone.
+func (s *Sync) orphaned() bool {
+	w := s.c.lock.Load()
+	return w != lockFree && w&lockMask != lockLost && s.d.gone(slotOf(w), w)
+}
+
+// troubled reports whether a holder died and nobody has said yet that all is well.
+func (m Mutex) troubled() bool { return m.c.lock.Load()&lockMask > lockHeld || m.orphaned() }
+
+// lockReady reports whether a TryLock would not return ErrLocked.
+func (s *Sync) lockReady() bool {
+	w := s.c.lock.Load()
+	return w == lockFree || w&lockMask == lockLost || s.orphaned() || s.over()
+}
+
+func (m Mutex) holds() bool {
+	w := m.c.lock.Load()
+	return w == m.me|lockHeld || w == m.me|lockDirty
+}

@@ -1,0 +1,184 @@
+package shm
+
+import (
+	"context"
+	"runtime"
+)
+
+// The state word of a semaphore: permits 32 | share 20 | 0 3 | slot + 1 9. It is written by the
+// holder of the cell's lock, before the share of the slot that it names; the next holder of a dead
+// one's lock does the second step for it. So the permits and the shares always fit, and a permit
+// that a dead participant had is found.
+const (
+	permitShift = 32
+	grantShift  = 12
+	grantSlot   = 1<<9 - 1
+)
+
+// A Semaphore counts permits. Its lock is held for a few instructions at a time.
+type Semaphore struct{ *Sync }
+
+// Acquire waits for a permit and takes it, or until ctx ends. The participant has it until a
+// Release, and gives it back when it dies.
+func (m Semaphore) Acquire(ctx context.Context) error {
+	return m.acquire(ctx, func() error { return m.take(ctx) })
+}
+
+// TryAcquire is Acquire that returns ErrLocked instead of waiting for a permit.
+func (m Semaphore) TryAcquire() error { return m.take(context.Background()) }
+
+func (m Semaphore) take(ctx context.Context) error {
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.exit()
+	mine := m.c.shares[m.d.slot].Load()
+	if m.permits() == 0 || mine&idMask != m.id {
+		m.reclaimPermits()
+		mine = m.c.shares[m.d.slot].Load()
+	}
+	if m.permits() == 0 || mine&countMask == countMask {
+		return ErrLocked
+	}
+	m.grant(m.permits()-1, m.d.slot, m.id, mine&countMask+1)
+	return nil
+}
+
+// Release gives a permit back: one of this participant's; if it has none, one of another's, for
+// which it acts; and if nobody has any, a new one, which is how a semaphore is a signal.
+// ErrReleased says that a bounded semaphore has no room for it.
+func (m Semaphore) Release() error {
+	if err := m.enter(context.Background()); err != nil {
+		return err
+	}
+	slot, v := m.d.slot, m.c.shares[m.d.slot].Load()
+	if v&idMask != m.id || v&countMask == 0 {
+		m.reclaimPermits()
+		slot, v = m.debtor()
+	}
+	var err error
+	switch {
+	case v&countMask != 0:
+		m.grant(m.permits()+1, slot, v&idMask, v&countMask-1)
+	case m.c.form.Load()&formBounded != 0 && m.permits() >= m.c.limit.Load():
+		err = ErrReleased
+	default:
+		m.c.state.Store((m.permits() + 1) << permitShift)
+	}
+	m.exit()
+	m.waiting.rewake()
+	return err
+}
+
+// Permits returns how many there are to be had, which may be another number by the time it returns.
+func (m Semaphore) Permits() (int, error) {
+	if err := m.enter(context.Background()); err != nil {
+		return 0, err
+	}
+	defer m.exit()
+	m.reclaimPermits()
+	return int(m.permits()), nil
+}
+
+// Watch waits until ready is true of the permits there are, or until ctx ends. ready is asked again
+// whenever somebody takes a permit, gives one back, or has died with one.
+func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) error {
+	for {
+		n, err := m.Permits()
+		if err != nil || ready(n) {
+			return err
+		}
+		if err := m.watch(ctx,
+			func() bool { return m.orphaned() || m.bereft() || ready(int(m.permits())) }); err != nil {
+			return err
+		}
+	}
+}
+
+// TakeDeath returns a *PeerError with ErrOwnerDied if a participant has died with permits since the
+// last TakeDeath, anywhere: of several the last one that was noticed.
+func (m Semaphore) TakeDeath() error {
+	if w := m.c.dead.Load(); w != 0 && m.c.dead.CAS(w, 0) {
+		return bereaved(w, ErrOwnerDied)
+	}
+	return nil
+}
+
+func (m Semaphore) permits() uint64 { return m.c.state.Load() >> permitShift }
+
+// debtor returns a participant that has permits, and its share.
+func (m Semaphore) debtor() (slot int, share uint64) {
+	for i := range m.slots() {
+		if v := m.c.shares[i].Load(); v&countMask != 0 {
+			return i, v
+		}
+	}
+	return 0, 0
+}
+
+// settleEstates gives back the permits of participants that are gone, as long as there are no more
+// than there were at first: those beyond were signals, and a signal is not heard twice.
+func (m Semaphore) reclaimPermits() {
+	m.sharesOfDead(func(i int, v uint64) bool {
+		m.c.dead.Store(v&idMask | uint64(i)<<idSlotShift) // whose it was, for TakeDeath
+		n := m.permits()
+		back := min(v&countMask, max(m.c.limit.Load(), n)-n)
+		m.grant(n+back, i, v&idMask, 0)
+		return true
+	})
+}
+
+// grant sets the permits and one participant's share.
+func (m Semaphore) grant(permits uint64, slot int, id, share uint64) {
+	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(slot+1))
+	m.c.shares[slot].Set(id | share)
+}
+
+// ready reports whether a TryAcquire may find a permit. One that a dead participant was taking when
+// it died is in no share yet: the lock says so.
+func (m Semaphore) ready() bool {
+	return m.permits() > 0 || m.orphaned() || m.bereft() || m.over()
+}
+
+// enter takes the lock, which is never held for long, and ends what a dead holder was in the middle
+// of.
+func (m Semaphore) enter(ctx context.Context) error {
+	for i := 0; !m.c.lock.CAS(lockFree, m.me|lockHeld); i++ {
+		w := m.c.lock.Load()
+		switch {
+		case w == lockFree:
+		case m.d.gone(slotOf(w), w):
+			if m.c.lock.CAS(w, m.me|lockHeld) {
+				m.redo(w)
+				return nil
+			}
+		case i < 64:
+			runtime.Gosched()
+		default:
+			if err := m.watch(ctx, m.lockReady); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// redo writes the share that the state word names. If it is the dead holder's own, so is the
+// identity.
+func (m Semaphore) redo(holder uint64) {
+	st := m.c.state.Load()
+	slot := int(st&grantSlot) - 1
+	if slot < 0 || slot >= maxParticipants || disabled("grant") {
+		return
+	}
+	id := m.c.shares[slot].Load() & idMask
+	if slot == slotOf(holder) {
+		id = holder & idMask
+	}
+	m.c.shares[slot].Store(id | st>>grantShift&countMask)
+}
+
+func (m Semaphore) exit() {
+	m.c.lock.CAS(m.me|lockHeld, lockFree)
+	m.d.wakeBits(&m.c.watching)
+}

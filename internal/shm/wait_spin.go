@@ -1,0 +1,70 @@
+package shm
+
+import (
+	"math/bits"
+	"runtime"
+	"time"
+)
+
+const (
+	spinPolls = 256
+	spinTime  = 20 * time.Microsecond
+	probeTime = 3 * spinTime
+)
+
+// spin looks at the condition for a moment before the caller sleeps. After the first polls it goes
+// on only if it is one of fewer than CPUs-1 participants that do, so that nobody spins in the way
+// of whom it waits for. The CPUs are those of the domain's root: to count them costs more than to
+// join. Where it was in vain lately, as it always is if whom it waits for has the same CPU, it is
+// left out mostly, the first polls too; a try after that takes longer, since the other side may
+// have got used to sleeping, too.
+func (d *Domain) spin(h *adaptiveBackoff, ready func() bool) bool {
+	if !h.due() {
+		return false
+	}
+	found := poll(ready)
+	if !found {
+		if !d.startSpin() {
+			return false
+		}
+		defer d.stopSpin()
+		most := spinTime
+		if h.vain.Load() != 0 {
+			most = probeTime
+		}
+		found = pollFor(most, ready)
+	}
+	h.learn(found)
+	return found
+}
+
+func poll(ready func() bool) bool {
+	for range spinPolls {
+		if ready() {
+			return true
+		}
+	}
+	return false
+}
+
+func pollFor(most time.Duration, ready func() bool) bool {
+	for end := time.Now().Add(most); time.Now().Before(end); {
+		if poll(ready) {
+			return true
+		}
+		runtime.Gosched()
+	}
+	return false
+}
+
+func (d *Domain) startSpin() bool {
+	n := uint64(0)
+	for i := range d.hdr.spinners {
+		n += uint64(bits.OnesCount64(d.hdr.spinners[i].Load()))
+	}
+	w := &d.hdr.spinners[d.word]
+	v := w.Load()
+	return n+1 < d.hdr.cpus.Load() && v&d.bit == 0 && w.CAS(v, v|d.bit)
+}
+
+func (d *Domain) stopSpin() { d.hdr.spinners[d.word].AndNot(d.bit) }

@@ -1,0 +1,177 @@
+package shm_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shoal-mp/shoal/internal/shm"
+)
+
+func TestBlockedGetAndPutEndWithTheirContext(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	reason := errors.New("enough")
+	for name, block := range map[string]func(context.Context, *shm.Ring) error{
+		"get": func(ctx context.Context, r *shm.Ring) error { return r.Get(ctx, new(shm.Message)) },
+		"put": func(ctx context.Context, r *shm.Ring) error {
+			return errors.Join(r.TryPut(nil, nil, false), r.Put(ctx, nil, nil, false))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, _ := newRing(t, d, 1)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			got := make(chan error)
+			go func() { got <- block(ctx, r) }()
+			cancel(reason)
+			if err := <-got; !errors.Is(err, reason) {
+				t.Errorf("%v, want the context's cause", err)
+			}
+		})
+	}
+}
+
+// Half of the waiters give up just when messages come: the others must get every one.
+func TestCancelledWaitersLoseNoWake(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		r, s, v := newRing(t, f.first, 8)
+		rings := []*shm.Ring{r, open(t, f.join(), r.Handle(), s, v)}
+		for range 300 {
+			impatient, cancel := context.WithCancel(ctx)
+			var g sync.WaitGroup
+			var got atomic.Int32
+			for i := range 8 {
+				g.Go(func() {
+					mine := ctx
+					if i >= 4 {
+						mine = impatient
+					}
+					var m shm.Message
+					err := rings[i%2].Get(mine, &m)
+					if err == nil {
+						got.Add(1)
+					} else if i < 4 {
+						t.Errorf("a patient waiter: %v", err)
+					}
+				})
+			}
+			g.Go(cancel)
+			for i := range 8 {
+				check(t, rings[i/2%2].TryPut([]byte{1}, nil, false))
+			}
+			g.Wait()
+			cancel()
+			var m shm.Message
+			for rings[0].TryGet(&m) == nil {
+				got.Add(1)
+			}
+			if got.Load() != 8 {
+				t.Fatalf("%d messages of 8 arrived", got.Load())
+			}
+		}
+	})
+}
+
+func TestPingPongAcrossParticipants(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		a, b := f.first, f.join()
+		there, s1, v1 := newRing(t, a, 1)
+		back, s2, v2 := newRing(t, a, 1)
+		there2, back2 := open(t, b, there.Handle(), s1, v1), open(t, b, back.Handle(), s2, v2)
+		var g sync.WaitGroup
+		g.Go(func() {
+			var m shm.Message
+			for range 2000 {
+				if err := errors.Join(there2.Get(ctx, &m), back2.Put(ctx, m.Body, m.Blocks, true)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		h := alloc(t, a, 64, "ball")
+		var m shm.Message
+		for range 2000 {
+			check(t, there.Put(ctx, []byte("x"), []shm.Handle{h}, true))
+			check(t, back.Get(ctx, &m))
+		}
+		g.Wait()
+		wantMark(t, a, h, "ball")
+		wantRest(t, a, 7)
+	})
+}
+
+func TestCloseEndsBlockedGoroutines(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		d := f.join()
+		r, _, _ := newRing(t, d, 1)
+		var g sync.WaitGroup
+		for range 10 {
+			g.Go(func() {
+				if err := r.Get(ctx, new(shm.Message)); !errors.Is(err, shm.ErrClosed) {
+					t.Errorf("get: %v, want ErrClosed", err)
+				}
+			})
+		}
+		check(t, d.Close())
+		g.Wait()
+		wantRest(t, f.first, 0)
+	})
+}
+
+func TestMoreGoroutinesThanLanes(t *testing.T) {
+	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
+		ctx := watchdog(t)
+		d := f.first
+		r, _, _ := newRing(t, d, 4)
+		var g sync.WaitGroup
+		for range 100 {
+			g.Go(func() {
+				for range 20 {
+					h, err := d.Alloc(64)
+					if err = errors.Join(err, r.Put(ctx, nil, []shm.Handle{h}, true)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+			g.Go(func() {
+				var m shm.Message
+				for range 20 {
+					if err := r.Get(ctx, &m); err != nil {
+						t.Error(err)
+						return
+					}
+					m.Discard()
+				}
+			})
+		}
+		g.Wait()
+		wantRest(t, d, 3)
+	})
+}
+
+// A waiter for a message need not be a receiver: it is rung when the last one goes, has nothing to
+// do with that, and waits on.
+func TestAWaiterIsRungOnceForAnEndThatIsNotIts(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	ctx := watchdog(t)
+	r, senders, receivers, err := d.NewRing(shm.RingOptions{Capacity: 1})
+	check(t, err)
+	waited := make(chan error)
+	go func() { waited <- r.Await(ctx) }()
+	eventually(t, "somebody waits", func() bool { return r.Waiters() > 0 })
+	check(t, d.Release(receivers))
+	select {
+	case err := <-waited:
+		t.Fatalf("woken for nothing: %v", err)
+	default:
+	}
+	check(t, d.Release(senders))
+	check(t, <-waited)
+	r.Close()
+	check(t, d.Release(r.Handle()))
+}

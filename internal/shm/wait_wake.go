@@ -1,0 +1,80 @@
+package shm
+
+import "math/bits"
+
+func (d *Domain) setBit(bits *[ownWords]Word) {
+	if w := &bits[d.word]; w.Load()&d.bit == 0 {
+		w.Or(d.bit)
+	}
+}
+
+func empty(bitmap *[ownWords]Word) bool {
+	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
+}
+
+// ringOne rings one participant of the bitmap, if there is one, and clears its bit. It reports
+// whether it was another one than this.
+func (d *Domain) wakeOne(bitmap *[ownWords]Word) bool { return !empty(bitmap) && d.ringNext(bitmap) }
+
+func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
+	for i := range bitmap {
+		w := &bitmap[(d.word+i)%ownWords]
+		for v := w.Load(); v != 0; v = w.Load() {
+			bit := v & -v
+			if after := v &^ (d.bit<<1 - 1); i == 0 && after != 0 {
+				bit = after & -after // the next one after us, so that nobody starves
+			}
+			if w.CAS(v, v&^bit) {
+				slot := (d.word+i)%ownWords*64 + bits.TrailingZeros64(bit)
+				d.ringSlot(slot)
+				return slot != d.slot
+			}
+		}
+	}
+	return false
+}
+
+// ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is
+// rung for something else than it waits for, as this one may be, sets its bit again, and looks at
+// the condition after that.
+func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
+	for i := range bitmap {
+		w := &bitmap[i]
+		v := w.Load()
+		for v != 0 && !w.CAS(v, 0) {
+			v = w.Load()
+		}
+		for ; v != 0; v &= v - 1 {
+			d.ringSlot(i*64 + bits.TrailingZeros64(v))
+		}
+	}
+}
+
+// ringAll rings every other participant, by its doorbell: the goroutine that answers it hears the
+// news, and a napper does not.
+func (d *Domain) wakeAll() {
+	for s := range d.parts {
+		if s != d.slot && d.parts[s].state.Load()&0xff != participantFree {
+			d.ringBell(s)
+		}
+	}
+}
+
+func (d *Domain) ringBell(s int) { d.store.ring(s, uint32(d.parts[s].state.Load()>>32)) }
+
+// ringSlot has the participant look at all that its goroutines wait for.
+func (d *Domain) ringSlot(s int) {
+	switch {
+	case s == d.slot:
+		d.ringSelf()
+	case !d.rouse(s, rung):
+		d.ringBell(s)
+	}
+}
+
+func (d *Domain) ringSelf() {
+	d.park.rung()
+	if d.unfinished.Load() {
+		go d.Reap() // what it waited for may have been one of our own lanes
+	}
+}
