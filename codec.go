@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // This file is all that the package knows of wire: how an argument and the control messages become

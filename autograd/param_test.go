@@ -6,8 +6,8 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // taker hands out references of the blocks of a message that holds none itself.

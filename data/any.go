@@ -1,6 +1,6 @@
 package data
 
-import "github.com/shoal-mp/shoal/wire"
+import "github.com/shoal-mp/shoal/internal/wire"
 
 // An Any is a value of an interface type, whose own type was given to Register, as a field of a
 // Dataset or a Stream that can cross.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A Sample is one example: its fields, such as an image and a label, each without a dimension for

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A fetchRequest is what a worker is to do at once: to write some samples to rows of a batch, or to

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/encoding/hdf5"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // HDF5 is data sets of an HDF5 file as one data set: each is a field, and sample i is row i of all.

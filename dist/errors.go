@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // Sentinels of this package; the errors that it returns are or wrap them.

@@ -6,8 +6,8 @@ import (
 	"reflect"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A letter is what one rank sends to another: a tensor, or a value.

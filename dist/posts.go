@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // posts are the inboxes of all ranks. A process that receives a group opens them when it first

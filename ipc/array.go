@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Array is so many numbers in shared memory, for any processes of the domain. Each number is

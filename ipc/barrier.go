@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Barrier lets a number of goroutines, of any processes, go on together.

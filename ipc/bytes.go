@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A BytesReceiver is where messages of bytes come from: a *Duplex or a *Connection of []byte.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Cond lets goroutines of any processes wait, having let go of a Mutex, for what another does

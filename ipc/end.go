@@ -7,7 +7,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An end is what a Sender or a Receiver holds. When the garbage collector finds that nobody has it

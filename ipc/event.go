@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Event is a flag for which goroutines of any processes wait. The zero Event is closed.

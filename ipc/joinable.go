@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A JoinableQueue is a queue of tasks: Join waits until each value that was put was also got, and

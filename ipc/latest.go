@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Latest has one value, the one that was stored last, for any processes of the domain: weights

@@ -15,8 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 var meetingKey = []byte("a key of the tests")

@@ -6,7 +6,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Memory is so many bytes of shared memory, mostly under a name: Python's SharedMemory. It

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // keepBytes is the most memory that an encoder in the pool keeps between two messages.

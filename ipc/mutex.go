@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Mutex is a lock for goroutines of any processes of the domain. It travels to other processes,

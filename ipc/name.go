@@ -5,7 +5,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Bind gives a value a name in the domain, under which [Lookup] finds it in every process, also in

@@ -7,7 +7,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An object is what a Mutex and the like hold. As with a queue's end, the Mutex itself may be

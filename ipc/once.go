@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Once does something once for all processes of the domain. The zero Once is closed.

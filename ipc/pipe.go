@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // pipeCapacity is how many values may wait in each direction of a pipe.

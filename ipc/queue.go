@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Queue is both ends of a first-in-first-out queue of values of type T, for any number of senders

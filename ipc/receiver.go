@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Receiver is the receiving end of a queue. It travels to other processes; each value goes to one

@@ -2,7 +2,7 @@ package ipc
 
 import (
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Record is a value of fixed layout in shared memory, for any processes of the domain: a bool, a

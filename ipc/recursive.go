@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Owner is who locks a RecursiveMutex: a call and what it calls. In Go it has to be passed on,

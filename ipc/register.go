@@ -1,6 +1,6 @@
 package ipc
 
-import "github.com/shoal-mp/shoal/wire"
+import "github.com/shoal-mp/shoal/internal/wire"
 
 // What travels in an any. Queues, pipes and their ends are registered by who knows the type of
 // their values.

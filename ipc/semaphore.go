@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Semaphore counts permits, which processes take and give back. A permit that a process has taken

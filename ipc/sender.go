@@ -4,7 +4,7 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Sender is the sending end of a queue. It travels to other processes, and whoever has one keeps

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A ShareableList is a list of fixed length in shared memory: nil, bool, int, float64, string and

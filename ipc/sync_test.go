@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A toolbox is one of each thing to synchronise by. It travels as an argument, and as a queue's

@@ -2,7 +2,7 @@ package ipc
 
 import (
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Value is a number in shared memory, for any processes of the domain. It is read and changed as

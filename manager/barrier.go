@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Barrier lets a number of callers go on together. If one of those that wait dies, is cancelled

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Dict is a map in the server. The values of one call are set together: no other call sees some

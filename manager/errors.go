@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // Sentinels of this package; the errors that it returns wrap them. What package ipc has too is the

@@ -3,7 +3,7 @@ package manager
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Event is a flag in the server that can be waited for.

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An item is one value as bytes, and the blocks of shared memory that it refers to by index. The

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Lock is a lock in the server. It belongs to the process that has acquired it, but anybody may

@@ -3,8 +3,8 @@ package manager
 import (
 	"context"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A request is one call. Object 0 is the server itself.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Namespace is a set of named values of any types that wire.RegisterType knows, in the server.

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Number is what can be added in one call.

@@ -3,7 +3,7 @@ package manager
 import (
 	"testing"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // BenchmarkPath is what a call costs besides its two messages.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Proxy stands for an object in the server. Proxies travel to other processes, as arguments,

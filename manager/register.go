@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/registry"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Type is a type of this program whose values stand in a server. It is made by Register.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Semaphore is a number of permits in the server. The permits of a process that dies are

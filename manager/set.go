@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Set is a set in the server. Its elements are compared by the bytes that stand for them, see

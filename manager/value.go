@@ -3,7 +3,7 @@ package manager
 import (
 	"context"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Value is one number in the server: an Array of one element. Values of other types stand in a

@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // Fields of activations are taken as they are: PyTorch's defaults are in the comments.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A MultiheadAttention layer has several heads attend to a sequence, each to its part of the

@@ -2,8 +2,8 @@ package nn
 
 import (
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A Loss is a loss as a value, which travels to other processes as its type does: in a field of

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A Pass is one layer's way through a sequence in one direction. Its parameters have PyTorch's

@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/autograd"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Sequential computes layers one after another. In the names of parameters they are 0, 1 and so

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A parcel is how an optimizer travels: numbers, parameters, and the state if it is shared.

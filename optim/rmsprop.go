@@ -7,8 +7,8 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/internal/kernel"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // RMSpropOptions are the numbers of RMSprop, as in torch.optim.RMSprop. The zero value of Alpha and

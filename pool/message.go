@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A call is what a worker is to do: a chunk of values for one function.

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A parcel is encoded values that hold their blocks, wherever it is: its holder releases it. It may

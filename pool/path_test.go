@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 var tiny = Register("tiny", func(_ context.Context, x int) (int, error) { return x * x, nil })

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/pool"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 var lengthOf = pool.Register("lengthOf", func(_ context.Context, b []byte) (int, error) { return len(b), nil })

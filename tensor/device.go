@@ -8,7 +8,7 @@ import (
 	"time"
 	"weak"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Device is where the memory of tensors is that is not the host's; package cuda has them. nil

@@ -13,7 +13,7 @@ import (
 	"weak"
 
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A file is one that is mapped under tensors.

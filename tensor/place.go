@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Place is a Device that travels in arguments and messages: by its name, which means one of the

@@ -1,6 +1,6 @@
 package tensor
 
-import "github.com/shoal-mp/shoal/wire"
+import "github.com/shoal-mp/shoal/internal/wire"
 
 // What travels in an any, and the errors that are themselves in another process.
 func init() {

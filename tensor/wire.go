@@ -7,7 +7,7 @@ import (
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // maxDims bounds the dimensions of a tensor that arrives.

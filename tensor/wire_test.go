@@ -10,9 +10,9 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 func TestATensorArrivesWithItsLayout(t *testing.T) {

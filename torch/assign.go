@@ -8,9 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch/internal/vision"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // assign stores what was received where dst, a pointer, points to. Numbers must fit.

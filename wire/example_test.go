@@ -1,85 +1,58 @@
 package wire_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
+	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/wire"
 )
-
-type settings struct {
-	Epochs int
-	Rate   float64
-	Layers map[string]int
-}
-
-// One value crosses: what ipc.Queue does for each Put and Get.
-func Example() {
-	plan, err := wire.PlanOf[settings]()
-	if err != nil {
-		fmt.Println(err) // a field cannot cross
-		return
-	}
-
-	var e wire.Encoder
-	e.Reset(nil)
-	err = plan.Encode(&e, settings{3, 0.01, map[string]int{"hidden": 128}})
-	e.Done(err == nil) // after the message was sent
-	fmt.Printf("%x %v\n", e.Message().Body, err)
-
-	var d wire.Decoder
-	d.Reset(e.Message(), nil) // nil: a message with blocks would be refused
-	got, err := plan.Decode(&d)
-	if err == nil {
-		err = d.Finish()
-	}
-	d.Done(err == nil)
-	fmt.Println(got, err)
-	// Output:
-	// 9303cb3f847ae147ae147b81a668696464656ecc80 <nil>
-	// {3 0.01 map[hidden:128]} <nil>
-}
-
-func ExampleCheck() {
-	type net struct{ Log func() }
-	type job struct{ Net net }
-	fmt.Println(wire.Check[job]())
-	// Output:
-	// job.Net.Log: func() cannot cross processes: a function crosses by its registered name, its data as an argument
-}
 
 var errDivergence = errors.New("loss is not a number")
 
 func init() { wire.RegisterError("example.errDivergence", errDivergence) }
 
+// An error that has crossed is still the one that its sender returned.
 func ExampleRegisterError() {
-	m, _ := send(fmt.Errorf("epoch 3: %w", errDivergence))
-	got, _ := receive(m)
-	fmt.Println(got, errors.Is(got, errDivergence), errors.Is(got, fs.ErrNotExist))
+	ctx := context.Background()
+	q, err := ipc.NewQueue[error](1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close()
+	if err := q.Put(ctx, fmt.Errorf("epoch 3: %w", errDivergence)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	got, err := q.Get(ctx)
+	fmt.Println(got, err, errors.Is(got, errDivergence))
+	// Output: epoch 3: loss is not a number <nil> true
+}
+
+type shape struct{ Kind string }
+
+func init() { wire.RegisterType[shape]("example.shape") }
+
+// A queue of any carries the types that are registered.
+func ExampleRegisterType() {
+	ctx := context.Background()
+	q, err := ipc.NewQueue[any](2)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close()
+	for _, v := range []any{shape{"circle"}, 3.5} {
+		if err := q.Put(ctx, v); err != nil {
+			fmt.Println(err)
+			return
+		}
+		got, err := q.Get(ctx)
+		fmt.Printf("%T %v %v\n", got, got, err)
+	}
 	// Output:
-	// epoch 3: loss is not a number true false
-}
-
-func send(failure error) (wire.Message, error) {
-	plan, err := wire.PlanOf[error]()
-	if err != nil {
-		return wire.Message{}, err
-	}
-	var e wire.Encoder
-	err = plan.Encode(&e, failure)
-	e.Done(err == nil)
-	return e.Message(), err
-}
-
-func receive(m wire.Message) (failure error, err error) {
-	plan, err := wire.PlanOf[error]()
-	if err != nil {
-		return nil, err
-	}
-	var d wire.Decoder
-	d.Reset(m, nil)
-	failure, err = plan.Decode(&d)
-	d.Done(err == nil)
-	return failure, err
+	// wire_test.shape {circle} <nil>
+	// float64 3.5 <nil>
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/shoal-mp/shoal/internal/pixel"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // What is wrong with an encoded image. A decoder returns them in a [*DecodeError].

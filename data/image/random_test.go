@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data/image"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 var steps = image.Pipeline{

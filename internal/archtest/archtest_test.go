@@ -39,8 +39,8 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 		want  string // in the only problem; none if empty
 	}{
 		"good house": {tree{
-			"doc.go":                 room("shoal", module+"/wire", module+"/internal/sys", "syscall"),
-			"wire/doc.go":            room("wire", module+"/internal/shm"),
+			"doc.go":                 room("shoal", module+"/internal/wire", module+"/internal/sys", "syscall"),
+			"internal/wire/doc.go":   room("wire", module+"/internal/shm"),
 			"internal/shm/doc.go":    room("shm", "unsafe"),
 			"internal/sys/doc.go":    room("sys", "golang.org/x/sys/unix", "unsafe"),
 			"internal/dl/doc.go":     room("dl", "github.com/ebitengine/purego", module+"/internal/sys"),
@@ -50,19 +50,19 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 			"cmd/shoal/run/doc.go": room("run"),
 		}, ""},
 		"no floor": {tree{"attic/doc.go": room("attic")}, "give it a floor"},
-		"upward": {tree{"internal/shm/doc.go": room("shm", module+"/wire")},
-			"internal/shm (floor 1) imports wire (floor 2): imports go down only"},
+		"upward": {tree{"internal/shm/doc.go": room("shm", module+"/internal/wire")},
+			"internal/shm (floor 1) imports internal/wire (floor 2): imports go down only"},
 		"sideways": {tree{"optim/doc.go": room("optim", module+"/pool")},
 			"optim (floor 5) imports pool (floor 5)"},
-		"upward to the root": {tree{"wire/doc.go": room("wire", module)},
-			"wire (floor 2) imports the root package (floor 4)"},
+		"upward to the root": {tree{"internal/wire/doc.go": room("wire", module)},
+			"internal/wire (floor 2) imports the root package (floor 4)"},
 		"upward from the ground": {tree{"internal/sys/doc.go": room("sys", module+"/internal/shm")}, "imports go down only"},
 		"upward in a file of another system": {tree{
-			"internal/shm/doc.go": room("shm"), "internal/shm/x_windows.go": "package shm\nimport _ \"" + module + "/wire\"\n"},
+			"internal/shm/doc.go": room("shm"), "internal/shm/x_windows.go": "package shm\nimport _ \"" + module + "/internal/wire\"\n"},
 			"imports go down only"},
 		"upward in a test is free": {tree{
 			"internal/shm/doc.go":    room("shm"),
-			"internal/shm/x_test.go": "package shm_test\nimport _ \"" + module + "/wire\"\nimport _ \"unsafe\"\n"}, ""},
+			"internal/shm/x_test.go": "package shm_test\nimport _ \"" + module + "/internal/wire\"\nimport _ \"unsafe\"\n"}, ""},
 		"tensor in ipc": {tree{"ipc/doc.go": room("ipc", module+"/tensor")},
 			"processes and queues know only wire"},
 		"tensor in the root": {tree{"doc.go": room("shoal", module+"/tensor")},

@@ -10,8 +10,8 @@ import (
 var floors = [...][]string{
 	0: {"internal/*", "internal/shm/model"},
 	1: {"internal/shm"},
-	2: {"wire"},
-	3: {"tensor"},
+	2: {"internal/wire"},
+	3: {"tensor", "wire"},
 	4: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
 	5: {"optim", "pool", "manager", "encoding/pt"},

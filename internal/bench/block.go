@@ -2,7 +2,7 @@ package bench
 
 import (
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A block is one reference to a block of shared memory. Its receiver has a reference of its own and

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
-	"github.com/shoal-mp/shoal/wire"
 )
 
 // A Device is one of them. Devices made by New are different ones.

@@ -7,7 +7,7 @@ package wire_test
 import (
 	"testing"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 func TestEncodingAllocatesNothing(t *testing.T) {

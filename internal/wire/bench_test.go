@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A task is the argument of five fields of the comparisons.

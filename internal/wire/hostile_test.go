@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // readers decode a message as several types. Each returns the bytes of what it read and, of what

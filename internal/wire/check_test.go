@@ -14,7 +14,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 type (

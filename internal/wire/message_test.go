@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/shm"
-	"github.com/shoal-mp/shoal/wire"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 func TestViewsOfOneBlockShareOneEntry(t *testing.T) {
