@@ -10,6 +10,8 @@ import (
 
 // How a process can fail that is not an error of its function. Test for them with errors.Is.
 var (
+	// ErrMemoryInUse is returned by SetMemory where this process has shared memory already.
+	ErrMemoryInUse = errors.New("shoal: this process has shared memory already")
 	// ErrPanic is wrapped where the function, or any goroutine of its process, panicked, or the Go
 	// runtime gave up.
 	ErrPanic = errors.New("shoal: panic")

@@ -23,7 +23,7 @@ func RegisterError(name string, err error) { wire.RegisterError(name, err) }
 var (
 	// ErrType is wrapped where a type cannot cross processes.
 	ErrType = wire.ErrType
-	// ErrFormat is wrapped, with the byte's offset, where bytes are not a message of the wanted type.
+	// ErrFormat is wrapped, with the byte's offset, where bytes are no message of the wanted type.
 	ErrFormat = wire.ErrFormat
 	// ErrOverflow is wrapped where a number does not fit the Go type that should hold it.
 	ErrOverflow = wire.ErrOverflow
@@ -32,7 +32,8 @@ var (
 	// ErrTooLong is wrapped where a message is longer than its limit, 64 MiB unless an option says
 	// otherwise. Tensors do not count: only their handles travel.
 	ErrTooLong = wire.ErrTooLong
-	// ErrUnknownType is wrapped where a message holds a type that RegisterType was not told of here.
+	// ErrUnknownType is wrapped where a message holds a type that is not registered in this
+	// process.
 	ErrUnknownType = wire.ErrUnknownType
 	// ErrNoBlock is wrapped where a message names shared memory that it does not carry.
 	ErrNoBlock = wire.ErrNoBlock

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal"
-	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -38,8 +37,7 @@ func main() { shoal.Main(run) }
 func run(ctx context.Context) error {
 	full, err1 := ipc.NewQueue[*tensor.Tensor](producers)
 	empty, err2 := ipc.NewQueue[*tensor.Tensor](producers)
-	domain, err3 := shm.Default()
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: producers})
@@ -49,12 +47,12 @@ func run(ctx context.Context) error {
 	}
 	full.Sender().Close() // the producers' ends stay: if they die, Get says it
 	empty.Receiver().Close()
-	return errors.Join(consume(ctx, domain, full.Receiver(), empty.Sender()), g.Wait())
+	return errors.Join(consume(ctx, full.Receiver(), empty.Sender()), g.Wait())
 }
 
-func consume(ctx context.Context, domain *shm.Domain, full *ipc.Receiver[*tensor.Tensor],
+func consume(ctx context.Context, full *ipc.Receiver[*tensor.Tensor],
 	empty *ipc.Sender[*tensor.Tensor]) error {
-	first, held := domain.Stats(), []*tensor.Tensor(nil)
+	first, held := shoal.MemoryStats(), []*tensor.Tensor(nil)
 	for n := range producers * rounds {
 		b, err := full.Get(ctx)
 		if err != nil {
@@ -65,7 +63,7 @@ func consume(ctx context.Context, domain *shm.Domain, full *ipc.Receiver[*tensor
 		case n < producers-1:
 			continue
 		case n == producers-1: // all have allocated, and none goes on before it gets a buffer back
-			first = domain.Stats()
+			first = shoal.MemoryStats()
 		}
 		for ; len(held) > 0; held = held[1:] {
 			if err := errors.Join(empty.Put(ctx, held[0]), held[0].Close()); err != nil {
@@ -73,7 +71,7 @@ func consume(ctx context.Context, domain *shm.Domain, full *ipc.Receiver[*tensor
 			}
 		}
 	}
-	last := domain.Stats()
+	last := shoal.MemoryStats()
 	fmt.Printf("%d buffers of %d KiB came by\nsince round 2: %d bytes copied, %d blocks allocated\n",
 		producers*rounds, 4*size>>10, last.Copied-first.Copied, last.Allocs-first.Allocs)
 	return nil

@@ -97,15 +97,15 @@ func TestRegression_S2_5_ABudgetErrorSaysInWhichQueuesItWaits(t *testing.T) {
 		if !errors.As(err, &full) || len(full.Queues) != 3 {
 			t.Fatalf("%+v", full)
 		}
-		if q := full.Queues[0]; q != (shm.Unread{Queue: jobs.Handle(), Name: "jobs", Label: "*tensor.Tensor",
+		if q := full.Queues[0]; q != (shm.Unread{Queue: jobs.Handle().String(), Name: "jobs", Label: "*tensor.Tensor",
 			Messages: 3, Bytes: 3 << 20}) {
 			t.Errorf("%+v", q)
 		}
-		if q := full.Queues[1]; q.Queue != spilled.Handle() || q.Messages != 2 || q.Bytes <= 2<<20 ||
+		if q := full.Queues[1]; q.Queue != spilled.Handle().String() || q.Messages != 2 || q.Bytes <= 2<<20 ||
 			q.Label != strings.Repeat("long", 18) {
 			t.Errorf("%+v", q)
 		}
-		if q := full.Queues[2]; q != (shm.Unread{Queue: few.Handle(), Messages: 1, Bytes: 1 << 20}) {
+		if q := full.Queues[2]; q != (shm.Unread{Queue: few.Handle().String(), Messages: 1, Bytes: 1 << 20}) {
 			t.Errorf("%+v", q)
 		}
 		if want := `; 3145728 bytes by 3 unread in queue "jobs" of *tensor.Tensor; 2`; !strings.Contains(

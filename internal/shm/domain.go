@@ -50,16 +50,6 @@ type Domain struct {
 	collected   atomic.Uint64
 }
 
-// Options describe a new domain. The zero value is the default.
-type Options struct {
-	// Budget is the most bytes that the domain may commit. 0 means what the machine and the cgroup
-	// leave free at the start.
-	Budget int64
-	// Reserve is the address space of the domain in bytes. 0 means 8 times the machine's memory, at
-	// most 1 TiB, less where a limit of this process asks for less.
-	Reserve int64
-}
-
 // create lays out a new domain in s, whose memory is all zero, and joins it as the first
 // participant.
 func create(s store, budget int64) (*Domain, error) {

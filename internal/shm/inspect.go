@@ -13,15 +13,6 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Report is what a domain tells about itself.
-type Report struct {
-	PID     int // of the process that reports
-	Slot    int
-	Stats   Stats
-	Holders []Holder // who holds memory, largest first
-	Names   []string // that are bound, sorted
-}
-
 // Report reads the domain's counters and who holds how much.
 func (d *Domain) Report() Report {
 	return Report{PID: os.Getpid(), Slot: d.slot, Stats: d.Stats(), Holders: d.holders(maxParticipants),

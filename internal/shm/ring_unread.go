@@ -4,34 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// Unread is what waits in one queue: the messages that nobody has received, and the memory that
-// nobody but they hold.
-type Unread struct {
-	Queue    Handle
-	Name     string // under which it is bound, if it is
-	Label    string // RingOptions.Label: of which values it is
-	Messages int
-	Bytes    int64
-}
-
-// String is `4096 bytes by 3 unread in queue "jobs" of *tensor.Tensor`.
-func (u Unread) String() string {
-	queue := u.Queue.String()
-	if u.Name != "" {
-		queue = strconv.Quote(u.Name)
-	}
-	s := fmt.Sprintf("%d bytes by %d unread in queue %s", u.Bytes, u.Messages, queue)
-	if u.Label != "" {
-		s += " of " + u.Label
-	}
-	return s
-}
 
 // unreadByQueue returns the n queues in whose messages most memory waits. It takes no lock and
 // holds nothing: what changes meanwhile may be missed, or counted twice.
@@ -42,7 +17,7 @@ func (d *Domain) unreadByQueue(n int) (all []Unread) {
 		if u.Bytes == 0 {
 			continue
 		}
-		u.Queue, u.Name = makeHandle(i, generation(d.blocks[i].w.Load())), names[i]
+		u.Queue, u.Name = makeHandle(i, generation(d.blocks[i].w.Load())).String(), names[i]
 		all = append(all, u)
 	}
 	slices.SortFunc(all, func(a, b Unread) int { return cmp.Compare(b.Bytes, a.Bytes) })

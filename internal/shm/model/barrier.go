@@ -64,13 +64,13 @@ type barUser struct {
 }
 
 type barState struct {
-	word   barWord
-	shares [barUsers]rwShareWord
-	p      [barUsers]barUser
-	kills  uint8
+	word    barWord
+	shares  [barUsers]rwShareWord
+	p       [barUsers]barUser
+	kills   uint8
 	rejoins uint8
-	ends   uint8
-	resets uint8
+	ends    uint8
+	resets  uint8
 
 	// Ghosts.
 	passes [barTurns]uint8
@@ -84,7 +84,7 @@ type Barrier struct {
 	Parties int
 	Rounds  int // of each participant
 	Kills   int
-	Rejoins  int
+	Rejoins int
 	Ends    int // waits that end with their context
 	Resets  int
 	Bug     string

@@ -55,21 +55,21 @@ type lockWord struct {
 const lockers = 3
 
 type mutexState struct {
-	word   lockWord
-	half   bool // what the lock guards is half changed
-	bits   uint8
-	p      [lockers]locker
-	reaper uint8
+	word    lockWord
+	half    bool // what the lock guards is half changed
+	bits    uint8
+	p       [lockers]locker
+	reaper  uint8
 	rejoins uint8
-	kills  uint8
+	kills   uint8
 }
 
 // Mutex is a configuration of the mutex model.
 type Mutex struct {
-	Locks  int // of each participant
-	Kills  int
+	Locks   int // of each participant
+	Kills   int
 	Rejoins int // slots that are used again
-	Bug    string
+	Bug     string
 }
 
 // The mutations of the mutex model.

@@ -20,7 +20,7 @@ const (
 	alarmer
 	napRingers // two: of queue 0 and of queue 1
 	napActors  = napRingers + 2
-	queues       = 2
+	queues     = 2
 )
 
 type napPC uint8
@@ -64,7 +64,7 @@ const (
 
 type napActor struct {
 	pc, back napPC // back: where to go on when all queues are answered
-	queue      uint8
+	queue    uint8
 	left     uint8 // messages that a publisher has still to publish
 }
 

@@ -65,11 +65,11 @@ type member struct {
 }
 
 type noticeState struct {
-	table    [members]entryState
-	lock     uint8 // slot + 1
+	table      [members]entryState
+	lock       uint8 // slot + 1
 	deathEpoch uint8
-	p        [members]member
-	kills    uint8
+	p          [members]member
+	kills      uint8
 }
 
 // Notice is a configuration of the notice model.
@@ -84,18 +84,18 @@ type Notice struct {
 const (
 	NoDeathEpochCheck = "who lets go of the recovery lock does not look at the death epoch again"
 	DeathEpochLate    = "the death epoch is raised only by who gets the lock"
-	NoWalk          = "a watcher looks only at the slot after the one that died"
-	JoinLocked      = "a joiner holds the recovery lock before anybody watches it"
-	LeaveUntold     = "who leaves frees its slot before it has told those who left deaths to it"
-	LeaveHolding    = "who leaves tells the others before it lets go of the recovery lock"
-	RingOne         = "who joins or leaves rings only the slot before"
-	RingLate        = "a joiner becomes LIVE before it rings"
-	LeaveQuiet      = "who has left does not ring"
-	NoSteal         = "the recovery lock is not taken from a dead holder"
-	StealLiving     = "the recovery lock is taken from a living holder"
-	StopAtDead      = "who finds a dead slot and does not get the lock watches nobody"
-	JoiningHidden   = "a slot in JOINING is not watched"
-	NumberTrusted   = "a watcher does not ask for the proof of life after it has opened the pidfd"
+	NoWalk            = "a watcher looks only at the slot after the one that died"
+	JoinLocked        = "a joiner holds the recovery lock before anybody watches it"
+	LeaveUntold       = "who leaves frees its slot before it has told those who left deaths to it"
+	LeaveHolding      = "who leaves tells the others before it lets go of the recovery lock"
+	RingOne           = "who joins or leaves rings only the slot before"
+	RingLate          = "a joiner becomes LIVE before it rings"
+	LeaveQuiet        = "who has left does not ring"
+	NoSteal           = "the recovery lock is not taken from a dead holder"
+	StealLiving       = "the recovery lock is taken from a living holder"
+	StopAtDead        = "who finds a dead slot and does not get the lock watches nobody"
+	JoiningHidden     = "a slot in JOINING is not watched"
+	NumberTrusted     = "a watcher does not ask for the proof of life after it has opened the pidfd"
 )
 
 // Model returns the transition system of c: slots 0 to 2 live and watch each other.

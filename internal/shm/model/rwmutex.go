@@ -46,11 +46,11 @@ type rwUser struct {
 }
 
 type rwState struct {
-	word   lockWord
-	shares [rwUsers]rwShareWord
-	half   bool
-	p      [rwUsers]rwUser
-	kills  uint8
+	word    lockWord
+	shares  [rwUsers]rwShareWord
+	half    bool
+	p       [rwUsers]rwUser
+	kills   uint8
 	rejoins uint8
 }
 
@@ -59,7 +59,7 @@ type RWMutex struct {
 	Writers int // the others read
 	Rounds  int // of each
 	Kills   int
-	Rejoins  int
+	Rejoins int
 	Bug     string
 }
 

@@ -47,12 +47,12 @@ type semUser struct {
 const semUsers = 3
 
 type semState struct {
-	lock   lockWord
-	word   semWord
-	shares [semUsers]semShare
-	p      [semUsers]semUser
+	lock    lockWord
+	word    semWord
+	shares  [semUsers]semShare
+	p       [semUsers]semUser
 	rejoins uint8
-	kills  uint8
+	kills   uint8
 }
 
 // Semaphore is a configuration of the semaphore model.
@@ -60,7 +60,7 @@ type Semaphore struct {
 	Permits int
 	Takes   int // of each participant
 	Kills   int
-	Rejoins  int
+	Rejoins int
 	Bug     string
 }
 

@@ -39,7 +39,7 @@ func adviseMemory(m Memory, say func(string, ...any)) {
 		if m.CgroupLimit >= 0 && m.CgroupLimit < m.Total {
 			whose = "the container"
 		}
-		say("a domain would get a budget of only %s: give %s more memory, or set shm.Options.Budget knowingly", words.Bytes(m.Budget), whose)
+		say("a domain would get a budget of only %s: give %s more memory, or set Budget knowingly by shoal.SetMemory", words.Bytes(m.Budget), whose)
 	}
 	if m.AddressSpace >= 0 {
 		say("the address space is limited to %s (ulimit -v): a domain reserves more; set it to unlimited",
@@ -69,7 +69,7 @@ func adviseDomain(d domains.Domain, usable int, say func(string, ...any)) {
 			name, n, d.Runnable(), usable, share(usable, max(workers, 1)))
 	}
 	if d.Limit > 0 && d.Committed > d.Limit/10*9 {
-		say("%s has used %s of its budget of %s: close what is not needed, or raise shm.Options.Budget", name,
+		say("%s has used %s of its budget of %s: close what is not needed, or raise Budget by shoal.SetMemory", name,
 			words.Bytes(d.Committed), words.Bytes(d.Limit))
 	}
 }

@@ -140,7 +140,7 @@ func TestAdvice(t *testing.T) {
 			d.Processes[1].InvoluntaryPerSecond, d.Processes[1].Runnable = 2000, 6
 			r.Domains = []domains.Domain{d}
 		},
-		"raise shm.Options.Budget": func(r *doctor.Report) {
+		"raise Budget by shoal.SetMemory": func(r *doctor.Report) {
 			r.Domains = []domains.Domain{{Address: "@a", Limit: 1 << 30, Committed: 1 << 30, Processes: workers(1, 1)}}
 		},
 		"other programs": func(r *doctor.Report) { r.Machine.InvoluntaryPerSecond = 1e4 },

@@ -1,0 +1,33 @@
+package shoal_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shm"
+)
+
+var setMemory = shoal.Register("set memory", func(_ context.Context, _ int, q *ipc.Queue[int]) error {
+	if shoal.MemoryStats().Blocks == 0 {
+		return errors.New("the worker sees no block of a queue that it was given")
+	}
+	return errors.Join(shoal.SetMemory(shm.Options{Budget: 1 << 20}), q.Close())
+})
+
+// A main function calls SetMemory in every process, so a worker passes it over.
+func TestSetMemory_OnceAndNotInWorkers(t *testing.T) {
+	q, err := ipc.NewQueue[int](1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if err := shoal.SetMemory(shm.Options{}); !errors.Is(err, shoal.ErrMemoryInUse) {
+		t.Errorf("got %v, want ErrMemoryInUse", err)
+	}
+	if err := setMemory.Spawn(t.Context(), 1, q); err != nil {
+		t.Error(err)
+	}
+}
