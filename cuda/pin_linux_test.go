@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -81,7 +82,7 @@ func TestWithoutADeviceNothingIsPinned(t *testing.T) {
 
 func TestBatchesArePinnedWhereTheyLie(t *testing.T) {
 	dev := onDevice(t)
-	loader := data.NewLoader(data.Digits(100, 1), data.Options{BatchSize: 32, Workers: 2, PinMemory: true})
+	loader := data.NewLoader(datasets.Digits(100, 1), data.Options{BatchSize: 32, Workers: 2, PinMemory: true})
 	n := 0
 	for batch, err := range loader.Batches(watched(t)) {
 		check(t, err)

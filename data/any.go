@@ -14,10 +14,3 @@ func (b *Any[T]) UnmarshalWire(d *wire.Decoder) (err error) {
 	b.Value, err = decodeAny[T](d)
 	return err
 }
-
-// Workers that are processes return these.
-func init() {
-	wire.RegisterError("data.ErrRecords", ErrRecords)
-	wire.RegisterError("data.ErrNoImages", ErrNoImages)
-	wire.RegisterError("data.ErrTar", ErrTar)
-}

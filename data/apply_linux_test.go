@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -46,8 +47,8 @@ func (d *asStream) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Samp
 }
 
 func TestATransformIsTheSameInWorkersOfAnyKind(t *testing.T) {
-	set := data.Digits(90, 1)
-	tr := data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd), plus{0.5})
+	set := datasets.Digits(90, 1)
+	tr := data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd), plus{0.5})
 	single := &oneByOne{data.Any[data.Dataset]{Value: set}}
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		for what, o := range map[string]data.Options{

@@ -1,9 +1,9 @@
 // Package data has data sets, and makes batches of them.
 //
-//	train := data.Digits(12_000, 1) // or data.MNIST(dir, true)
+//	train := datasets.Digits(12_000, 1) // or datasets.MNIST(dir, true)
 //	loader := data.NewLoader(train, data.Options{
 //		BatchSize: 64, Shuffle: true, Seed: 1,
-//		Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd)),
+//		Transform: data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd)),
 //	})
 //	defer loader.Close()
 //	for batch, err := range loader.Batches(ctx) {

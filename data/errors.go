@@ -9,9 +9,7 @@ import (
 )
 
 var (
-	ErrClosed = errors.New("data: closed") // the Loader was closed
-	// its first four bytes are not an IDX magic number
-	ErrMagic     = errors.New("data: not an IDX file")
+	ErrClosed    = errors.New("data: closed")                       // the Loader was closed
 	ErrTruncated = errors.New("data: the file ends early")          // fewer bytes than its header promises
 	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than its header promises
 	// a sound file, but of something else; a sample unlike the others
@@ -62,7 +60,6 @@ func (e *SampleError) Unwrap() error { return e.Err }
 // A loader in a worker process returns these to its starter.
 func init() {
 	wire.RegisterError("data.ErrClosed", ErrClosed)
-	wire.RegisterError("data.ErrMagic", ErrMagic)
 	wire.RegisterError("data.ErrTruncated", ErrTruncated)
 	wire.RegisterError("data.ErrTrailing", ErrTrailing)
 	wire.RegisterError("data.ErrShape", ErrShape)

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 func ExampleLoader() {
-	digits := data.Digits(100, 1)
+	digits := datasets.Digits(100, 1)
 	loader := data.NewLoader(digits, data.Options{BatchSize: 64, Shuffle: true, Seed: 1,
-		Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))})
+		Transform: data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))})
 	defer loader.Close()
 	for batch, err := range loader.Batches(context.Background()) {
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
@@ -87,11 +88,11 @@ func folderOf(t *testing.T, sets ...*data.TensorDataset) string {
 // TestTenEpochsOfAnImageFolderLeaveNothing reads digits that are drawn, or the 70,000 of MNIST
 // where SHOAL_MNIST names the directory of its files.
 func TestTenEpochsOfAnImageFolderLeaveNothing(t *testing.T) {
-	sets := []*data.TensorDataset{data.Digits(640, 1)}
+	sets := []*data.TensorDataset{datasets.Digits(640, 1)}
 	if dir := os.Getenv("SHOAL_MNIST"); dir != "" {
 		sets = nil
 		for _, train := range []bool{true, false} {
-			set, err := data.MNIST(dir, train)
+			set, err := datasets.MNIST(dir, train)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +106,7 @@ func TestTenEpochsOfAnImageFolderLeaveNothing(t *testing.T) {
 			sum += int(v)
 		}
 	}
-	d, err := data.NewImageFolder(folderOf(t, sets...), image.RandomHorizontalFlip{P: 0.5})
+	d, err := datasets.NewImageFolder(folderOf(t, sets...), image.RandomHorizontalFlip{P: 0.5})
 	if err != nil {
 		t.Fatal(err)
 	}

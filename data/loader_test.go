@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -194,7 +195,7 @@ func TestCancellingEndsIterations(t *testing.T) {
 }
 
 func TestBuffersAreUsedAgain(t *testing.T) {
-	l := data.NewLoader(data.Digits(64, 1), data.Options{BatchSize: 16, Transform: data.ToTensor, Reuse: true})
+	l := data.NewLoader(datasets.Digits(64, 1), data.Options{BatchSize: 16, Transform: data.ToTensor, Reuse: true})
 	defer l.Close()
 	seen := map[*float32]bool{}
 	for range 3 {
@@ -216,7 +217,7 @@ func TestSharedBatchesBelongToTheConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := dom.Stats().Blocks
-	ds := data.Digits(100, 1)
+	ds := datasets.Digits(100, 1)
 	l := data.NewLoader(ds, data.Options{BatchSize: 10, Workers: 2, Shared: true, Transform: data.ToTensor})
 	defer l.Close()
 	var kept []data.Batch
@@ -263,7 +264,7 @@ func TestShardsShareOutAllSamples(t *testing.T) {
 
 func TestTransformsComputeWhatTorchDoes(t *testing.T) {
 	img := tensor.FromSlice([]uint8{0, 255, 51, 102}, 1, 2, 2)
-	tr := data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))
+	tr := data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))
 	got := tr.Apply(nil, img)
 	want := tensor.FromSlice([]float32{-0.4242, 2.8215, 0.2249, 0.8740}, 1, 1, 2, 2) // torchvision's, to four digits
 	if !slices.Equal(got.Shape(), want.Shape()) || !tensor.AllClose(got, want, 0, 1e-4) {
@@ -275,11 +276,11 @@ func TestTransformsComputeWhatTorchDoes(t *testing.T) {
 }
 
 func BenchmarkLoader(b *testing.B) {
-	ds := data.Digits(6400, 1)
+	ds := datasets.Digits(6400, 1)
 	for _, workers := range []int{0, 1} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			l := data.NewLoader(ds, data.Options{BatchSize: 64, Shuffle: true, Workers: workers,
-				Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))})
+				Transform: data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))})
 			defer l.Close()
 			b.ReportAllocs()
 			for b.Loop() {

@@ -3,6 +3,8 @@ package data
 import (
 	"context"
 	"math/rand/v2"
+
+	"github.com/shoal-mp/shoal/internal/seed"
 )
 
 // Info is what a worker of a Loader knows of itself: torch's get_worker_info.
@@ -73,7 +75,7 @@ func (w *sampleContext) in(ctx context.Context) context.Context {
 func (w *sampleContext) begin(i int) { w.sample, w.fresh = i, true }
 
 func (w *sampleContext) seed(i int) uint64 {
-	return mix(mix(mix(w.info.Seed)^uint64(w.info.Epoch)) ^ uint64(i))
+	return seed.Spread(seed.Spread(seed.Spread(w.info.Seed)^uint64(w.info.Epoch)) ^ uint64(i))
 }
 
 func (w *sampleContext) rand() *rand.Rand {
@@ -82,16 +84,8 @@ func (w *sampleContext) rand() *rand.Rand {
 	}
 	if w.fresh {
 		s := w.seed(w.sample)
-		w.pcg.Seed(s, mix(s))
+		w.pcg.Seed(s, seed.Spread(s))
 		w.fresh = false
 	}
 	return w.rng
-}
-
-// mix is SplitMix64: neighbouring numbers become far ones, and different ones stay different.
-func mix(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
@@ -45,7 +46,7 @@ func (n *mnistNet) Forward(x *autograd.Var) *autograd.Var {
 func trained(t *testing.T) *mnistNet {
 	t.Helper()
 	net := newMNISTNet(1)
-	loader := data.NewLoader(data.Digits(640, 1), data.Options{BatchSize: 64, Transform: data.ToTensor})
+	loader := data.NewLoader(datasets.Digits(640, 1), data.Options{BatchSize: 64, Transform: data.ToTensor})
 	defer loader.Close()
 	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.05, Momentum: 0.5})
 	for batch, err := range loader.Batches(context.Background()) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 )
 
 // probeFlag asks a program for the length of a data set: program --shoal-probe NAME ARGS, where
@@ -64,7 +65,7 @@ func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err err
 	}
 	p.Len = ds.Len()
 	switch ds := ds.(type) {
-	case *data.ImageFolder: // whose classes are a field
+	case *datasets.ImageFolder: // whose classes are a field
 		p.Classes = slices.Clone(ds.Classes)
 	case Classified:
 		p.Classes = slices.Clone(ds.Classes())

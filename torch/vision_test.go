@@ -11,6 +11,7 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 )
 
@@ -23,7 +24,7 @@ func openPhotos(_ context.Context, w Worker) (data.Dataset, error) {
 	if err := w.Keywords(&args); err != nil {
 		return nil, err
 	}
-	return data.NewImageFolder(args.Root, args.Transform)
+	return datasets.NewImageFolder(args.Root, args.Transform)
 }
 
 // refusals are what Go says about what it does not do as Python does it; package vision tests the

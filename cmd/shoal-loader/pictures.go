@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
@@ -144,7 +145,7 @@ func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := data.NewImageFolder(args.Root, steps...)
+	set, err := datasets.NewImageFolder(args.Root, steps...)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, erro
 }
 
 // shardsOf returns the shards, and which part of them a worker reads: every so many-th file.
-func shardsOf(w torch.Worker) (*data.Shards, data.Part, error) {
+func shardsOf(w torch.Worker) (*datasets.Shards, data.Part, error) {
 	p, w, err := pictureOptions(w)
 	if err != nil {
 		return nil, data.Part{}, err
@@ -183,5 +184,5 @@ func shardsOf(w torch.Worker) (*data.Shards, data.Part, error) {
 	}
 	steps, err := p.steps()
 	part := data.Part{Index: args.Rank*w.Workers + w.ID, Count: args.World * w.Workers}
-	return data.NewShards(data.ImageDecoder{Channels: p.Channels, Steps: steps}, paths...), part, err
+	return datasets.NewShards(datasets.ImageDecoder{Channels: p.Channels, Steps: steps}, paths...), part, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/jsonl"
 	"github.com/shoal-mp/shoal/data/parquet"
 	"github.com/shoal-mp/shoal/data/row"
@@ -21,7 +22,7 @@ func openNPY(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data.OpenNPY(paths...)
+	return datasets.OpenNPY(paths...)
 }
 
 // A table is what the options of a table say.

@@ -9,7 +9,7 @@
 //	}
 //
 // A step is a value, so that a pipeline goes to workers that are processes. What is random in it is
-// drawn from a generator that it is given, never from a global one: data.ImageFolder gives each
+// drawn from a generator that it is given, never from a global one: datasets.ImageFolder gives each
 // sample its own, so the same seed, epoch and sample make the same pixels.
 //
 // An image is planes of bytes, channel by channel, until a Normalize makes it float32. The last

@@ -9,6 +9,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
@@ -20,7 +21,7 @@ type job struct {
 	Digits, Test *data.TensorDataset
 }
 
-var pixels = data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))
+var pixels = data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))
 
 var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
 	defer j.Group.Close()
@@ -75,5 +76,5 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer group.Close()
-	return train.Spawn(ctx, 2, job{group, data.Digits(6000, 1), data.Digits(1000, 2)})
+	return train.Spawn(ctx, 2, job{group, datasets.Digits(6000, 1), datasets.Digits(1000, 2)})
 }

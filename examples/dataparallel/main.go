@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
@@ -31,7 +32,7 @@ var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, n *net, batch []*te
 
 // options are those of both loaders.
 var options = data.Options{BatchSize: 64, Shuffle: true,
-	Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))}
+	Transform: data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))}
 
 func main() { shoal.Main(run) }
 
@@ -43,7 +44,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer parallel.Close()
-	loader, sgd := data.NewLoader(data.Digits(6000, 1), options),
+	loader, sgd := data.NewLoader(datasets.Digits(6000, 1), options),
 		optim.NewSGD(n.Params(), optim.SGDOptions{LR: .05, Momentum: .5})
 	for epoch := range 3 {
 		var sum float64
@@ -62,7 +63,7 @@ func run(ctx context.Context) error {
 		}
 		fmt.Printf("epoch %d: loss %.2f\n", epoch, sum)
 	}
-	right, test := 0., data.Digits(1000, 2)
+	right, test := 0., datasets.Digits(1000, 2)
 	for batch, err := range data.NewLoader(test, options).Batches(ctx) {
 		if err != nil {
 			return err

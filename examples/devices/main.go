@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
@@ -35,7 +36,7 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j job) err
 		return err
 	}
 	defer nn.Close(model)
-	loader := data.NewLoader(data.Digits(100, 1), data.Options{BatchSize: 32, Transform: data.ToTensor})
+	loader := data.NewLoader(datasets.Digits(100, 1), data.Options{BatchSize: 32, Transform: data.ToTensor})
 	defer loader.Close()
 	scope, seen, sum := autograd.NewScope(), 0, 0.0
 	for batch, err := range loader.Batches(ctx) {

@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
 	"github.com/shoal-mp/shoal/tensor"
@@ -31,7 +32,7 @@ type job struct {
 
 // options are those of both loaders.
 var options = data.Options{BatchSize: 64, Shuffle: true,
-	Transform: data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))}
+	Transform: data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))}
 
 var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
 	o := options
@@ -57,11 +58,11 @@ func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
 	g := tensor.NewGenerator(1)
-	j := job{&net{nn.NewLinear(784, 64, g), nn.NewLinear(64, 10, g)}, data.Digits(6000, 1)}
+	j := job{&net{nn.NewLinear(784, 64, g), nn.NewLinear(64, 10, g)}, datasets.Digits(6000, 1)}
 	if err := train.Spawn(ctx, 2, j); err != nil {
 		return err
 	}
-	right, test := 0., data.Digits(1000, 2)
+	right, test := 0., datasets.Digits(1000, 2)
 	for batch, err := range data.NewLoader(test, options).Batches(ctx) {
 		if err != nil {
 			return err

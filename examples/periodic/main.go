@@ -10,6 +10,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/ipc"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/optim"
@@ -56,7 +57,7 @@ var train = shoal.Register("train", func(ctx context.Context, rank int, j job) e
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	g, digits, group := tensor.NewGenerator(1), data.Digits(6000, 1),
+	g, digits, group := tensor.NewGenerator(1), datasets.Digits(6000, 1),
 		shoal.NewGroup(ctx, shoal.Options{Workers: workers})
 	net := nn.NewSequential(nn.Flatten{}, nn.NewLinear(784, 64, g), nn.ReLU{}, nn.NewLinear(64, 10, g), nn.LogSoftmax{})
 	defer group.Close()

@@ -14,6 +14,7 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -38,9 +39,9 @@ func openDigits(_ context.Context, w torch.Worker) (data.Dataset, error) {
 		return nil, fmt.Errorf("n, the number of digits, is %d", args.N)
 	}
 	if args.Root == nil {
-		return ready{data.Digits(args.N, 1)}, nil
+		return ready{datasets.Digits(args.N, 1)}, nil
 	}
-	set, err := data.MNIST(*args.Root, true)
+	set, err := datasets.MNIST(*args.Root, true)
 	if err != nil {
 		return nil, err
 	}

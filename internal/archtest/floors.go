@@ -16,13 +16,14 @@ var floors = [...][]string{
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
 	5: {"optim", "pool", "manager", "encoding/pt"},
 	6: {"data", "data/*", "nn", "manager/*"},
-	7: {"torch", "torch/internal/vision", "dist", "data/jsonl", "data/parquet", "data/tokens"},
-	8: {"examples", "examples/*", "internal/bench", "internal/crashtest", "internal/pictures",
+	7: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist"},
+	8: {"torch", "torch/internal/vision"},
+	9: {"examples", "examples/*", "internal/bench", "internal/crashtest", "internal/pictures",
 		"scripts/*"},
-	9:  {"internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
-	10: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
-	11: {"cmd/internal/subcommand"},
-	12: {"cmd/*"},
+	10: {"internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
+	11: {"cmd/internal/hogwild", "cmd/shoal/internal/domains"},
+	12: {"cmd/internal/subcommand"},
+	13: {"cmd/*"},
 }
 
 // The packages that may do what only few may. A package may do what its parent directory may.

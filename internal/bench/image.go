@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -49,7 +50,7 @@ func imageRows(_ context.Context, h *environment) (g group, err error) {
 		if err := writeImages(format, files); err != nil {
 			return g, err
 		}
-		set, err := data.NewImageFolder(imageDir(format))
+		set, err := datasets.NewImageFolder(imageDir(format))
 		if err != nil {
 			return g, err
 		}
@@ -69,12 +70,12 @@ func imageRows(_ context.Context, h *environment) (g group, err error) {
 	return g, nil
 }
 
-func openImages(set *data.ImageFolder) *data.Loader {
+func openImages(set *datasets.ImageFolder) *data.Loader {
 	return data.NewLoader(set, data.Options{BatchSize: imageBatch, Shuffle: true, Seed: 1, Workers: sys.CPUs()})
 }
 
 // imageEpoch measures how many images a second a loader decodes.
-func imageEpoch(set *data.ImageFolder) *Probe {
+func imageEpoch(set *datasets.ImageFolder) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		l := openImages(set)
 		defer l.Close()
@@ -85,7 +86,7 @@ func imageEpoch(set *data.ImageFolder) *Probe {
 }
 
 // firstImages measures how long a new loader takes to its first batch.
-func firstImages(set *data.ImageFolder) *Probe {
+func firstImages(set *datasets.ImageFolder) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		l := openImages(set)
 		defer l.Close()
@@ -99,7 +100,7 @@ func firstImages(set *data.ImageFolder) *Probe {
 
 // decodeBatch measures how long the files of a batch take to be read and decoded, shared out to all
 // processors.
-func decodeBatch(set *data.ImageFolder) func(context.Context) (float64, error) {
+func decodeBatch(set *datasets.ImageFolder) func(context.Context) (float64, error) {
 	im := new(image.Image)
 	return func(context.Context) (float64, error) {
 		n := min(imageBatch, set.Len())

@@ -62,13 +62,13 @@ func (s *Source) Next() uint64 {
 func Mix(numbers ...uint64) uint64 {
 	var h uint64
 	for _, n := range numbers {
-		h = spread(h ^ spread(n))
+		h = Spread(h ^ Spread(n))
 	}
 	return h
 }
 
-// spread is a step of SplitMix64.
-func spread(z uint64) uint64 {
+// Spread is a step of SplitMix64: it makes numbers that differ little differ in all bits.
+func Spread(z uint64) uint64 {
 	z += 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -29,18 +30,18 @@ const (
 // digits reads the files, or renders digits. The test's seed is none that a user's would be.
 func (o *Options) digits(ctx context.Context) (*digits, error) {
 	if o.Data == "" {
-		return &digits{"digits", data.Digits(renderTrain, o.Seed), data.Digits(renderTest, ^o.Seed)}, nil
+		return &digits{"digits", datasets.Digits(renderTrain, o.Seed), datasets.Digits(renderTest, ^o.Seed)}, nil
 	}
 	if o.Download {
 		if err := o.download(ctx); err != nil {
 			return nil, err
 		}
 	}
-	train, err := data.MNIST(o.Data, true)
+	train, err := datasets.MNIST(o.Data, true)
 	if err != nil {
 		return nil, o.advise(err)
 	}
-	test, err := data.MNIST(o.Data, false)
+	test, err := datasets.MNIST(o.Data, false)
 	if err != nil {
 		return nil, o.advise(err)
 	}

@@ -5,12 +5,13 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/nn"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // pixels makes bytes of ink numbers around 0, as the original does.
-var pixels = data.Compose(data.ToTensor, data.Normalize(data.MNISTMean, data.MNISTStd))
+var pixels = data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd))
 
 // evaluate returns the average loss over a set, and how many of its digits the network recognises.
 func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize int) (loss float64,

@@ -16,7 +16,7 @@ import (
 	"github.com/jessevdk/go-flags"
 
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
-	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -28,7 +28,7 @@ func smallMNIST(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, n := range map[string]int{"train": few, "t10k": 64} {
-		set := data.Digits(n, 1)
+		set := datasets.Digits(n, 1)
 		images, labels := idx(3, n, 28, 28), idx(1, n)
 		images = append(images, tensor.Data[uint8](set.Tensors[0])...)
 		for _, l := range tensor.Data[int64](set.Tensors[1]) {

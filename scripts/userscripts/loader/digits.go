@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -27,7 +28,7 @@ func openDigits(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	if err := w.Keywords(&args); err != nil {
 		return nil, err
 	}
-	set, err := data.OpenNPY(filepath.Join(args.Root, "images.npy"), filepath.Join(args.Root, "labels.npy"))
+	set, err := datasets.OpenNPY(filepath.Join(args.Root, "images.npy"), filepath.Join(args.Root, "labels.npy"))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
@@ -15,7 +16,7 @@ import (
 )
 
 // datasets are torchvision's data sets whose samples Go makes, by the names of their classes.
-var datasets = map[value.Global]func(f *fields) data.Dataset{
+var readers = map[value.Global]func(f *fields) data.Dataset{
 	value.Named("torchvision.datasets.folder.ImageFolder"): imageFolder,
 	value.Named("torchvision.datasets.mnist.MNIST"):        grey,
 	value.Named("torchvision.datasets.mnist.FashionMNIST"): grey,
@@ -77,12 +78,12 @@ func (f *fields) check(state *value.Dict) {
 }
 
 // Known reports whether Open knows a class.
-func Known(class value.Global) bool { return datasets[class] != nil }
+func Known(class value.Global) bool { return readers[class] != nil }
 
 // Datasets returns the names of the classes that Open knows, sorted.
 func Datasets() []string {
 	var names []string
-	for class := range maps.Keys(datasets) {
+	for class := range maps.Keys(readers) {
 		names = append(names, class.Name)
 	}
 	slices.Sort(names)
@@ -93,7 +94,7 @@ func Datasets() []string {
 // class, int64. The error wraps ErrUnsupported where its samples would not be those of Python.
 func Open(r *value.Record) (data.Dataset, error) {
 	f := &fields{of: r}
-	ds := datasets[r.Class](f)
+	ds := readers[r.Class](f)
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -114,7 +115,7 @@ func (f *fields) transformed(channels int) image.Pipeline {
 
 // imageFolder has its files in its list of samples, so that no folder is read again.
 func imageFolder(f *fields) data.Dataset {
-	d := &data.ImageFolder{Steps: f.transformed(3)}
+	d := &datasets.ImageFolder{Steps: f.transformed(3)}
 	f.loader()
 	samples, ok := listOf(f.get("samples"))
 	if f.err == nil && !ok {
@@ -136,7 +137,7 @@ func imageFolder(f *fields) data.Dataset {
 	if f.err != nil {
 		return nil
 	}
-	d.Paths, d.Labels = data.NewList(paths), tensor.FromSlice(targets, len(targets))
+	d.Paths, d.Labels = datasets.NewList(paths), tensor.FromSlice(targets, len(targets))
 	return d
 }
 

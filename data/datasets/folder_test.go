@@ -1,4 +1,4 @@
-package data_test
+package datasets_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -66,7 +67,7 @@ func zoo(t testing.TB) string {
 }
 
 func TestAnImageFolderHasTheOrderOfTorchvision(t *testing.T) {
-	d, err := data.NewImageFolder(zoo(t))
+	d, err := datasets.NewImageFolder(zoo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,14 +94,14 @@ func TestAnImageFolderHasTheOrderOfTorchvision(t *testing.T) {
 
 func TestAFolderWithoutImagesIsAnError(t *testing.T) {
 	empty := t.TempDir()
-	if _, err := data.NewImageFolder(empty); !errors.Is(err, data.ErrNoImages) {
+	if _, err := datasets.NewImageFolder(empty); !errors.Is(err, datasets.ErrNoImages) {
 		t.Errorf("without classes: %v", err)
 	}
 	put(t, filepath.Join(empty, "class", "a.txt"), nil)
-	if _, err := data.NewImageFolder(empty); !errors.Is(err, data.ErrNoImages) {
+	if _, err := datasets.NewImageFolder(empty); !errors.Is(err, datasets.ErrNoImages) {
 		t.Errorf("a class without images: %v", err)
 	}
-	if _, err := data.NewImageFolder(filepath.Join(empty, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := datasets.NewImageFolder(filepath.Join(empty, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
 	}
 }
@@ -137,7 +138,7 @@ func epoch(t *testing.T, d data.Dataset, opts data.Options, n int) string {
 }
 
 func TestImagesAreTheSameWhoeverMakesThem(t *testing.T) {
-	d, err := data.NewImageFolder(zoo(t), augment...)
+	d, err := datasets.NewImageFolder(zoo(t), augment...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestImagesAreTheSameWhoeverMakesThem(t *testing.T) {
 func TestGetAndGatherMakeTheSameImages(t *testing.T) {
 	for _, steps := range [][]image.Step{nil, {image.Resize{H: 8, W: 9}},
 		{image.RandomCrop{H: 10, W: 10}, image.RandomHorizontalFlip{P: 0.5}}, augment} {
-		d, err := data.NewImageFolder(zoo(t), steps...)
+		d, err := datasets.NewImageFolder(zoo(t), steps...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +196,7 @@ func TestADamagedImageIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := data.NewImageFolder(root, image.Resize{H: 8, W: 8})
+	d, err := datasets.NewImageFolder(root, image.Resize{H: 8, W: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestADamagedImageIsNamed(t *testing.T) {
 func TestImagesOfAnotherSizeAreAnError(t *testing.T) {
 	root := zoo(t)
 	put(t, filepath.Join(root, "cat/b.jpeg"), encoded(t, "jpeg", drawing(1, 21, 24)))
-	d, err := data.NewImageFolder(root)
+	d, err := datasets.NewImageFolder(root)
 	if err != nil {
 		t.Fatal(err)
 	}

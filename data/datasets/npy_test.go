@@ -1,4 +1,4 @@
-package data_test
+package datasets_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -20,7 +21,7 @@ func TestFilesOfNumpyAreADataset(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, workers := range map[data.Kind]int{data.Goroutines: 0, data.Processes: 1} {
-		set, err := data.OpenNPY(x, y)
+		set, err := datasets.OpenNPY(x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,10 +45,27 @@ func TestFilesOfNumpyAreADataset(t *testing.T) {
 	}
 	for bad, want := range map[string]error{short: npy.ErrFormat, long: data.ErrShape, single: data.ErrShape,
 		filepath.Join(dir, "none"): os.ErrNotExist} {
-		_, err := data.OpenNPY(x, bad)
+		_, err := datasets.OpenNPY(x, bad)
 		var file *data.FileError
 		if !errors.As(err, &file) || file.Path != bad || !errors.Is(err, want) {
 			t.Errorf("%s: %v, want a FileError that wraps %v", bad, err, want)
 		}
 	}
+}
+
+// firsts returns the first field of all samples, as a Loader with so many workers of a kind makes
+// them.
+func firsts(t *testing.T, d data.Dataset, kind data.Kind, workers int) (all []int64) {
+	t.Helper()
+	l := data.NewLoader(d, data.Options{BatchSize: 4, Workers: workers, Kind: kind})
+	defer l.Close()
+	for b, err := range l.Batches(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for f := range b {
+			all = append(all, tensor.Data[int64](b[f])...)
+		}
+	}
+	return all
 }

@@ -1,10 +1,11 @@
-package data
+package datasets
 
 import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -17,7 +18,7 @@ const side = 28
 //
 // Image i of a seed is always the same, whatever n is; so different seeds give sets without common
 // images, for training and for the test. Drawing is spread over the CPUs that the process may use.
-func Digits(n int, seed uint64) *TensorDataset {
+func Digits(n int, seed uint64) *data.TensorDataset {
 	if n < 0 {
 		panic("data: Digits of a negative number of images")
 	}
@@ -28,7 +29,7 @@ func Digits(n int, seed uint64) *TensorDataset {
 			labels[i] = int64(p.digit(images[i*side*side:(i+1)*side*side], seed, uint64(i)))
 		}
 	})
-	return NewTensorDataset(tensor.FromSlice(images, n, side, side), tensor.FromSlice(labels, n))
+	return data.NewTensorDataset(tensor.FromSlice(images, n, side, side), tensor.FromSlice(labels, n))
 }
 
 // spread calls work for the parts of 0..n-1, one goroutine to a CPU that this process may use.

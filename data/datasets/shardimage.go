@@ -1,4 +1,4 @@
-package data
+package datasets
 
 import (
 	"context"
@@ -6,10 +6,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
 )
 
-func init() { Register[ImageDecoder]("data.ImageDecoder") }
+func init() { data.Register[ImageDecoder]("data.ImageDecoder") }
 
 // An ImageDecoder makes samples of Records with an image, in a file .jpg, .jpeg or .png, and the
 // number of its class in .cls: what ImageFolder makes of files.
@@ -20,7 +21,7 @@ type ImageDecoder struct {
 }
 
 // Decode makes a sample.
-func (d ImageDecoder) Decode(ctx context.Context, r Record) (Sample, error) {
+func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error) {
 	var file []byte
 	for _, kind := range []string{"jpg", "jpeg", "png"} {
 		if f, ok := r.Files[kind]; ok {
@@ -28,18 +29,18 @@ func (d ImageDecoder) Decode(ctx context.Context, r Record) (Sample, error) {
 		}
 	}
 	if file == nil {
-		return nil, fmt.Errorf("%w: no .jpg, .jpeg or .png", ErrShape)
+		return nil, fmt.Errorf("%w: no .jpg, .jpeg or .png", data.ErrShape)
 	}
 	class, err := strconv.ParseInt(strings.TrimSpace(string(r.Files["cls"])), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: .cls is %q", ErrShape, r.Files["cls"])
+		return nil, fmt.Errorf("%w: .cls is %q", data.ErrShape, r.Files["cls"])
 	}
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)
 	e.image.MaxPixels = d.MaxPixels
-	picture, err := e.tensor(d.Steps, file, d.Channels, Rand(ctx))
+	picture, err := e.tensor(d.Steps, file, d.Channels, data.Rand(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return Sample{picture, scalar(class)}, nil
+	return data.Sample{picture, scalar(class)}, nil
 }

@@ -1,10 +1,11 @@
-package data
+package datasets
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/hdf5"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
@@ -45,7 +46,7 @@ func OpenHDF5(path string, names ...string) (*HDF5, error) {
 func (s *HDF5) Len() int { return s.Rows }
 
 // Get reads row i, for which it opens the file; a Loader's workers have it open.
-func (s *HDF5) Get(ctx context.Context, i int) (Sample, error) {
+func (s *HDF5) Get(ctx context.Context, i int) (data.Sample, error) {
 	o, err := s.open()
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (s *HDF5) Open(context.Context) (any, error) {
 		return nil, err
 	}
 	if o.Len() != s.Rows {
-		return nil, &FileError{s.Path, 0, fmt.Errorf("%w: it had %d rows, and now %d", ErrShape, s.Rows, o.Len())}
+		return nil, &data.FileError{Path: s.Path, Err: fmt.Errorf("%w: it had %d rows, and now %d", data.ErrShape, s.Rows, o.Len())}
 	}
 	return o, nil
 }
@@ -69,17 +70,17 @@ func (s *HDF5) Open(context.Context) (any, error) {
 func (s *HDF5) open() (*openedHDF5, error) {
 	f, err := hdf5.Open(s.Path)
 	if err != nil {
-		return nil, &FileError{s.Path, 0, err}
+		return nil, &data.FileError{Path: s.Path, Err: err}
 	}
 	o := &openedHDF5{f: f}
 	for _, name := range s.Names {
 		d, err := f.Dataset(name)
 		if err == nil && (len(d.Shape()) == 0 || len(o.fields) > 0 && d.Shape()[0] != o.Len()) {
-			err = fmt.Errorf("%w: a data set of shape %v in field %d", ErrShape, d.Shape(), len(o.fields))
+			err = fmt.Errorf("%w: a data set of shape %v in field %d", data.ErrShape, d.Shape(), len(o.fields))
 		}
 		if err != nil {
 			f.Close()
-			return nil, &FileError{s.Path, 0, err}
+			return nil, &data.FileError{Path: s.Path, Err: err}
 		}
 		o.fields = append(o.fields, d)
 	}
@@ -96,8 +97,8 @@ type openedHDF5 struct {
 func (o *openedHDF5) Len() int { return o.fields[0].Shape()[0] }
 
 // Get reads row i.
-func (o *openedHDF5) Get(_ context.Context, i int) (Sample, error) {
-	var s Sample
+func (o *openedHDF5) Get(_ context.Context, i int) (data.Sample, error) {
+	var s data.Sample
 	for _, d := range o.fields {
 		shape := d.Shape()
 		shape[0] = 1
@@ -120,9 +121,9 @@ func readRows(d *hdf5.Dataset, dst *tensor.Tensor, i int) error {
 
 // Gather reads the rows of a batch where they are to be. Rows that follow one another in the file
 // are read at once.
-func (o *openedHDF5) Gather(_ context.Context, indices []int, into Batch) error {
+func (o *openedHDF5) Gather(_ context.Context, indices []int, into data.Batch) error {
 	if len(into) != len(o.fields) {
-		return fmt.Errorf("%w: %d fields, not %d", ErrShape, len(into), len(o.fields))
+		return fmt.Errorf("%w: %d fields, not %d", data.ErrShape, len(into), len(o.fields))
 	}
 	for f, d := range o.fields {
 		for k := 0; k < len(indices); {

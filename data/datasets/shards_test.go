@@ -1,4 +1,4 @@
-package data_test
+package datasets_test
 
 import (
 	"archive/tar"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -41,7 +42,7 @@ func TestRecordsAreFilesOfOneName(t *testing.T) {
 	put(t, path, archive(t, "a/1.jpg", "x", "a/1.seg.png", "y", "a/1.CLS", "3", ".hidden", "no", "README",
 		"no", "b/1.jpg", "z", "b/2.cls", "w"))
 	var got []string
-	for r, err := range data.Records(path) {
+	for r, err := range datasets.Records(path) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,7 @@ func TestRecordsAreFilesOfOneName(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for range data.Records(path) {
+	for range datasets.Records(path) {
 		break
 	}
 }
@@ -80,7 +81,7 @@ func TestLongNamesAreWhole(t *testing.T) {
 		}
 		put(t, path, b.Bytes())
 		n := 0
-		for r, err := range data.Records(path) {
+		for r, err := range datasets.Records(path) {
 			if n++; err != nil || r.Key != name || string(r.Files["txt"]) != "tx" || string(r.Files["cls"]) != "cl" {
 				t.Errorf("%v: %v, %.20q… %q", format, err, r.Key, r.Files)
 			}
@@ -97,7 +98,7 @@ func FuzzShard(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "a.tar")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		put(t, path, b)
-		for _, err := range data.Records(path) {
+		for _, err := range datasets.Records(path) {
 			if file := (*data.FileError)(nil); err != nil && !errors.As(err, &file) {
 				t.Errorf("%v is no FileError", err)
 			}
@@ -126,7 +127,7 @@ func TestADamagedShardIsAnError(t *testing.T) {
 	} {
 		put(t, path, b)
 		var last error
-		for _, err := range data.Records(path) {
+		for _, err := range datasets.Records(path) {
 			last = err
 		}
 		var file *data.FileError
@@ -134,7 +135,7 @@ func TestADamagedShardIsAnError(t *testing.T) {
 			t.Errorf("%s: %v, want a FileError", what, last)
 		}
 	}
-	for _, err := range data.Records(filepath.Join(t.TempDir(), "none")) {
+	for _, err := range datasets.Records(filepath.Join(t.TempDir(), "none")) {
 		if err == nil {
 			t.Error("no file is no error")
 		}
@@ -158,7 +159,7 @@ func shardsOf(t *testing.T) (paths []string) {
 }
 
 func TestShardsAreSharedOut(t *testing.T) {
-	set := data.NewShards(data.ImageDecoder{Steps: image.Pipeline{image.RandomResizedCrop{H: 8, W: 8},
+	set := datasets.NewShards(datasets.ImageDecoder{Steps: image.Pipeline{image.RandomResizedCrop{H: 8, W: 8},
 		image.ToTensor}}, shardsOf(t)...)
 	var want string
 	for _, c := range []struct {
@@ -212,7 +213,7 @@ func TestARecordThatIsNoImageIsAnError(t *testing.T) {
 		{"jpg": encoded(t, "jpg", drawing(1, 8, 8)), "cls": []byte("one")},
 		{"png": []byte("no"), "cls": []byte("1")},
 	} {
-		if _, err := (data.ImageDecoder{}).Decode(t.Context(), data.Record{Files: files}); err == nil {
+		if _, err := (datasets.ImageDecoder{}).Decode(t.Context(), datasets.Record{Files: files}); err == nil {
 			t.Errorf("%q is no error", files)
 		}
 	}
@@ -226,7 +227,7 @@ func TestRegression_S4_4_AShardWithoutItsEndIsAnError(t *testing.T) {
 	for _, n := range []int{0, 1024, 2048} {
 		put(t, path, whole[:n])
 		var last error
-		for _, err := range data.Records(path) {
+		for _, err := range datasets.Records(path) {
 			last = err
 		}
 		if !errors.Is(last, data.ErrTruncated) {
@@ -234,7 +235,7 @@ func TestRegression_S4_4_AShardWithoutItsEndIsAnError(t *testing.T) {
 		}
 	}
 	put(t, path, whole[:2048+512]) // one block of zeros is an end, too
-	for _, err := range data.Records(path) {
+	for _, err := range datasets.Records(path) {
 		if err != nil {
 			t.Error(err)
 		}

@@ -1,17 +1,18 @@
-package data_test
+package datasets_test
 
 import (
 	"bytes"
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 const pixels = 28 * 28
 
 func TestADigitDependsOnItsSeedAndIndexAlone(t *testing.T) {
-	long, short := data.Digits(1000, 3), data.Digits(10, 3)
+	long, short := datasets.Digits(1000, 3), datasets.Digits(10, 3)
 	a, b := tensor.Data[uint8](long.Tensors[0]), tensor.Data[uint8](short.Tensors[0])
 	if !bytes.Equal(a[:10*pixels], b) || !tensor.Equal(long.Tensors[1].Narrow(0, 0, 10), short.Tensors[1]) {
 		t.Error("the first ten digits of a thousand are not those of ten")
@@ -21,7 +22,7 @@ func TestADigitDependsOnItsSeedAndIndexAlone(t *testing.T) {
 func TestNoImageComesTwice(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(3) {
-		for img := range chunks(data.Digits(1000, seed)) {
+		for img := range chunks(datasets.Digits(1000, seed)) {
 			if seen[string(img)] {
 				t.Fatalf("an image of seed %d has been seen before", seed)
 			}
@@ -32,7 +33,7 @@ func TestNoImageComesTwice(t *testing.T) {
 
 func TestAllDigitsAreEquallyLikely(t *testing.T) {
 	var count [10]int
-	for _, l := range tensor.Data[int64](data.Digits(10_000, 1).Tensors[1]) {
+	for _, l := range tensor.Data[int64](datasets.Digits(10_000, 1).Tensors[1]) {
 		count[l]++
 	}
 	for digit, n := range count {
@@ -44,7 +45,7 @@ func TestAllDigitsAreEquallyLikely(t *testing.T) {
 
 func TestDigitsHaveMNISTsBrightness(t *testing.T) {
 	sum, n := 0, 0
-	for img := range chunks(data.Digits(2000, 1)) {
+	for img := range chunks(datasets.Digits(2000, 1)) {
 		n++
 		ink := 0
 		for _, v := range img {
@@ -58,14 +59,14 @@ func TestDigitsHaveMNISTsBrightness(t *testing.T) {
 		}
 	}
 	if mean := float64(sum) / 255 / float64(n*pixels); mean < .1 || mean > .16 {
-		t.Errorf("the mean is %.3f, MNIST's %.3f", mean, data.MNISTMean)
+		t.Errorf("the mean is %.3f, MNIST's %.3f", mean, datasets.MNISTMean)
 	}
 }
 
 // A digit is to be told from the others by its form: the mean of each digit's images is nearest to
 // most of them.
 func TestDigitsResembleTheirKind(t *testing.T) {
-	train, test := data.Digits(5000, 1), data.Digits(1000, 2)
+	train, test := datasets.Digits(5000, 1), datasets.Digits(1000, 2)
 	var mean [10][pixels]float64
 	var count [10]float64
 	labels := tensor.Data[int64](train.Tensors[1])
@@ -116,7 +117,7 @@ func chunks(d *data.TensorDataset) func(yield func([]uint8) bool) {
 
 func BenchmarkDigits(b *testing.B) {
 	for b.Loop() {
-		data.Digits(1000, 1)
+		datasets.Digits(1000, 1)
 	}
 	b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "images/s")
 }

@@ -1,4 +1,4 @@
-package data_test
+package datasets_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/encoding/hdf5"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -29,7 +30,7 @@ func saveHDF5(t *testing.T, n int) (path string) {
 // read the same rows, each once.
 func TestOpenHDF5IsADataSet(t *testing.T) {
 	const n = 50
-	set, err := data.OpenHDF5(saveHDF5(t, n), "train/x", "train/y")
+	set, err := datasets.OpenHDF5(saveHDF5(t, n), "train/x", "train/y")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestOpenHDF5SaysWhatIsWrong(t *testing.T) {
 		"fewer rows":     {path, []string{"train/x", "short"}, data.ErrShape},
 		"not the format": {"hdf5_linux_test.go", []string{"x"}, hdf5.ErrFormat},
 	} {
-		_, err := data.OpenHDF5(c.path, c.names...)
+		_, err := datasets.OpenHDF5(c.path, c.names...)
 		var file *data.FileError
 		if !errors.Is(err, c.want) || !errors.As(err, &file) || file.Path != c.path {
 			t.Errorf("%s: %v", what, err)
@@ -85,7 +86,7 @@ func TestOpenHDF5SaysWhatIsWrong(t *testing.T) {
 }
 
 func ExampleOpenHDF5() {
-	set, err := data.OpenHDF5("train.h5", "train/x", "train/y")
+	set, err := datasets.OpenHDF5("train.h5", "train/x", "train/y")
 	if err != nil {
 		fmt.Println("there is no such file here")
 		return

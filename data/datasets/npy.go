@@ -1,9 +1,10 @@
-package data
+package datasets
 
 import (
 	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -11,7 +12,7 @@ import (
 // OpenNPY maps files of numpy as a data set: each array is a field, and sample i is row i of all.
 // Pages are read when they are touched, and arrays in Fortran's order are copied. Sharing or
 // sending the set copies it to shared memory once. A bad file is a [*FileError] that wraps npy's.
-func OpenNPY(paths ...string) (*TensorDataset, error) {
+func OpenNPY(paths ...string) (*data.TensorDataset, error) {
 	if len(paths) == 0 {
 		panic("data: OpenNPY of no files")
 	}
@@ -19,14 +20,14 @@ func OpenNPY(paths ...string) (*TensorDataset, error) {
 	for _, path := range paths {
 		t, err := npy.Map(path)
 		if err == nil && (t.Dims() == 0 || len(fields) > 0 && t.Dim(0) != fields[0].Dim(0)) {
-			err = errors.Join(fmt.Errorf("%w: an array of shape %v in field %d", ErrShape, t.Shape(),
+			err = errors.Join(fmt.Errorf("%w: an array of shape %v in field %d", data.ErrShape, t.Shape(),
 				len(fields)), t.Close())
 		}
 		if err != nil {
-			closeAll(fields)
-			return nil, &FileError{path, 0, err}
+			data.Batch(fields).Close()
+			return nil, &data.FileError{Path: path, Err: err}
 		}
 		fields = append(fields, t)
 	}
-	return NewTensorDataset(fields...), nil
+	return data.NewTensorDataset(fields...), nil
 }

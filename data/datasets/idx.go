@@ -1,4 +1,4 @@
-package data
+package datasets
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -66,7 +67,7 @@ func OpenIDX(path string) (*tensor.Tensor, error) {
 	}
 	t, offset, err := readIDX(f, st.Size())
 	if err != nil {
-		return nil, &FileError{path, offset, err}
+		return nil, &data.FileError{Path: path, Offset: offset, Err: err}
 	}
 	return t, nil
 }
@@ -142,7 +143,7 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 		bytes = saturated(bytes, n)
 	}
 	if bytes > f.most && !empty || bytes > maxBytes {
-		return nil, 0, fmt.Errorf("%w: it cannot hold the %v elements of its header", ErrTruncated, shape)
+		return nil, 0, fmt.Errorf("%w: it cannot hold the %v elements of its header", data.ErrTruncated, shape)
 	}
 	if empty {
 		bytes = 0
@@ -163,7 +164,7 @@ func (f *idxFile) end() error {
 	case io.EOF:
 		return nil
 	case nil:
-		return ErrTrailing
+		return data.ErrTrailing
 	default:
 		return early(err)
 	}
@@ -172,7 +173,7 @@ func (f *idxFile) end() error {
 // early makes the ends of files that io knows ErrTruncated.
 func early(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return ErrTruncated
+		return data.ErrTruncated
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package data
+package datasets
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func init() { Register[*ImageFolder]("data.ImageFolder") }
+func init() { data.Register[*ImageFolder]("data.ImageFolder") }
 
 // An ImageFolder is images in files, in a folder for each class: torchvision's. A sample is an
 // image (C, H, W), of uint8 or, if the steps have a Normalize, of float32, and the number of its
@@ -32,7 +33,7 @@ type ImageFolder struct {
 	Steps     image.Pipeline
 }
 
-var _ Gatherer = (*ImageFolder)(nil)
+var _ data.Gatherer = (*ImageFolder)(nil)
 
 // ErrNoImages is returned where a folder has no classes, or a class no images.
 var ErrNoImages = errors.New("data: no images")
@@ -95,15 +96,15 @@ func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labe
 // fail says which file was no image, and where.
 func (d *ImageFolder) fail(path string, err error) error {
 	if at := (*image.DecodeError)(nil); errors.As(err, &at) {
-		return &FileError{path, int64(at.Offset), err}
+		return &data.FileError{Path: path, Offset: int64(at.Offset), Err: err}
 	}
 	return fmt.Errorf("image %s: %w", path, err)
 }
 
 // Get returns an image and its class.
-func (d *ImageFolder) Get(ctx context.Context, i int) (Sample, error) {
+func (d *ImageFolder) Get(ctx context.Context, i int) (data.Sample, error) {
 	if i < 0 || i >= d.Len() {
-		return nil, outside(i, d.Len())
+		return nil, fmt.Errorf("image %d of %d: out of range", i, d.Len())
 	}
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)
@@ -112,11 +113,11 @@ func (d *ImageFolder) Get(ctx context.Context, i int) (Sample, error) {
 		return nil, err
 	}
 	e.image.MaxPixels = d.MaxPixels
-	picture, err := e.tensor(d.Steps, e.file, d.Channels, e.seed(SampleSeed(ctx, i)))
+	picture, err := e.tensor(d.Steps, e.file, d.Channels, e.seed(data.SampleSeed(ctx, i)))
 	if err != nil {
 		return nil, d.fail(path, err)
 	}
-	return Sample{picture, scalar(d.label(i))}, nil
+	return data.Sample{picture, scalar(d.label(i))}, nil
 }
 
 func (d *ImageFolder) label(i int) int64 {
@@ -125,14 +126,14 @@ func (d *ImageFolder) label(i int) int64 {
 }
 
 // Gather makes images in the rows of a batch.
-func (d *ImageFolder) Gather(ctx context.Context, indices []int, into Batch) error {
+func (d *ImageFolder) Gather(ctx context.Context, indices []int, into data.Batch) error {
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)
 	e.image.MaxPixels = d.MaxPixels
 	labels, n := tensor.Data[int64](into[1]), d.Len()
 	for k, i := range indices {
 		if i < 0 || i >= n {
-			return outside(i, n)
+			return fmt.Errorf("image %d of %d: out of range", i, n)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -141,7 +142,7 @@ func (d *ImageFolder) Gather(ctx context.Context, indices []int, into Batch) err
 		if err != nil {
 			return err
 		}
-		if err := e.row(into[0], k, d.Steps, e.file, d.Channels, e.seed(SampleSeed(ctx, i))); err != nil {
+		if err := e.row(into[0], k, d.Steps, e.file, d.Channels, e.seed(data.SampleSeed(ctx, i))); err != nil {
 			return d.fail(path, err)
 		}
 		labels[k] = d.label(i)

@@ -1,4 +1,4 @@
-package data
+package datasets
 
 import (
 	"bufio"
@@ -10,9 +10,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/shoal-mp/shoal/data"
 )
 
-func init() { Register[*Shards]("data.Shards") }
+func init() { data.Register[*Shards]("data.Shards") }
 
 // A Record is what a shard has of one sample: the files with its name, by what follows the first
 // dot.
@@ -28,27 +30,29 @@ type Record struct {
 // A damaged file is a [*FileError] with the byte at which that was noticed.
 type Shards struct {
 	Paths   []string
-	Decoder Any[Decoder]
+	Decoder data.Any[Decoder]
 }
 
 // NewShards makes Shards of files.
-func NewShards(d Decoder, paths ...string) *Shards { return &Shards{paths, Any[Decoder]{d}} }
+func NewShards(d Decoder, paths ...string) *Shards {
+	return &Shards{paths, data.Any[Decoder]{Value: d}}
+}
 
 // A Decoder makes a sample of a Record. Its type is given to Register if it goes to workers that
 // are processes.
 type Decoder interface {
-	Decode(ctx context.Context, r Record) (Sample, error)
+	Decode(ctx context.Context, r Record) (data.Sample, error)
 }
 
 // Samples yields the samples of every shard of a part.
-func (d *Shards) Samples(ctx context.Context, p Part) iter.Seq2[Sample, error] {
-	return func(yield func(Sample, error) bool) {
+func (d *Shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, error] {
+	return func(yield func(data.Sample, error) bool) {
 		for i, path := range d.Paths {
 			if !p.Has(i) {
 				continue
 			}
 			for r, err := range Records(path) {
-				var s Sample
+				var s data.Sample
 				if err == nil {
 					if s, err = d.Decoder.Value.Decode(ctx, r); err != nil {
 						err = fmt.Errorf("%s: sample %s: %w", path, r.Key, err)
@@ -79,7 +83,7 @@ func Records(path string) iter.Seq2[Record, error] {
 				return
 			}
 			if err != nil {
-				yield(Record{}, &FileError{path, in.n, early(err)})
+				yield(Record{}, &data.FileError{Path: path, Offset: in.n, Err: early(err)})
 				return
 			}
 			if !yield(r, nil) {
@@ -138,7 +142,7 @@ func (s *shardReader) next() (Record, error) {
 			s.record = Record{key, map[string][]byte{}}
 		}
 		if _, twice := s.record.Files[kind]; twice {
-			return Record{}, fmt.Errorf("%w: two files %s", ErrShape, name)
+			return Record{}, fmt.Errorf("%w: two files %s", data.ErrShape, name)
 		}
 		s.record.Files[kind] = body
 		if before.Files != nil && key != before.Key {

@@ -1,4 +1,4 @@
-package data
+package datasets
 
 import (
 	"errors"
@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // MNISTMean and MNISTStd are the mean and the standard deviation of MNIST's pixels between 0 and 1,
-// for [Normalize].
+// for [data.Normalize].
 const (
 	MNISTMean = 0.1307
 	MNISTStd  = 0.3081
@@ -22,8 +23,8 @@ const (
 // Fashion-MNIST, from dir: images (n, 28, 28) uint8 and labels (n) int64 from 0 to 9. The files may
 // have their original names or those with a dot (train-images.idx3-ubyte), be gzipped or not, and
 // lie in dir or in dir/MNIST/raw, where torchvision puts them. Package data/download fetches them.
-// A missing file is an error that wraps fs.ErrNotExist, a bad one a [*FileError].
-func MNIST(dir string, train bool) (*TensorDataset, error) {
+// A missing file is an error that wraps fs.ErrNotExist, a bad one a [*data.FileError].
+func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 	set := "t10k"
 	if train {
 		set = "train"
@@ -45,22 +46,24 @@ func MNIST(dir string, train bool) (*TensorDataset, error) {
 		return nil, err
 	}
 	if images.DType() != tensor.Uint8 || images.Dims() != 3 || images.Dim(1) != side || images.Dim(2) != side {
-		return nil, &FileError{imagesPath, 0,
-			fmt.Errorf("%w: images are %v of %v, not (n, 28, 28) of uint8", ErrShape, images.Shape(), images.DType())}
+		return nil, &data.FileError{Path: imagesPath,
+			Err: fmt.Errorf("%w: images are %v of %v, not (n, 28, 28) of uint8", data.ErrShape,
+				images.Shape(), images.DType())}
 	}
 	if err := fitLabels(labels, images.Dim(0)); err != nil {
-		return nil, &FileError{labelsPath, 0, err}
+		return nil, &data.FileError{Path: labelsPath, Err: err}
 	}
-	return NewTensorDataset(images, labels.To(tensor.Int64)), nil
+	return data.NewTensorDataset(images, labels.To(tensor.Int64)), nil
 }
 
 // fitLabels checks that labels are n digits.
 func fitLabels(labels *tensor.Tensor, n int) error {
 	if labels.DType() != tensor.Uint8 || labels.Dims() != 1 || labels.Dim(0) != n {
-		return fmt.Errorf("%w: labels are %v of %v, not (%d) of uint8", ErrShape, labels.Shape(), labels.DType(), n)
+		return fmt.Errorf("%w: labels are %v of %v, not (%d) of uint8", data.ErrShape, labels.Shape(),
+			labels.DType(), n)
 	}
 	if i := slices.IndexFunc(tensor.Data[uint8](labels), func(l uint8) bool { return l > 9 }); i >= 0 {
-		return fmt.Errorf("%w: label %d is greater than 9", ErrShape, i)
+		return fmt.Errorf("%w: label %d is greater than 9", data.ErrShape, i)
 	}
 	return nil
 }

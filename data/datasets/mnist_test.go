@@ -1,4 +1,4 @@
-package data_test
+package datasets_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -39,7 +40,7 @@ func TestMNISTKnowsTheUsualNames(t *testing.T) {
 			}
 			write(t, filepath.Join(dir, name), file)
 		}
-		set, err := data.MNIST(dir, c.train)
+		set, err := datasets.MNIST(dir, c.train)
 		if err != nil {
 			t.Errorf("%s: %v", c.images, err)
 			continue
@@ -73,7 +74,7 @@ func TestMNISTSaysWhatIsWrong(t *testing.T) {
 		if c.labels != nil {
 			write(t, filepath.Join(dir, "train-labels-idx1-ubyte"), c.labels)
 		}
-		if _, err := data.MNIST(dir, true); !errors.Is(err, c.want) || !strings.Contains(err.Error(), dir) {
+		if _, err := datasets.MNIST(dir, true); !errors.Is(err, c.want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v, want %v with the place", name, err, c.want)
 		}
 	}
@@ -85,7 +86,7 @@ func TestTheRealMNISTIsRead(t *testing.T) {
 		t.Skip("MNIST is not at " + dir + "; package data/download fetches it")
 	}
 	for train, want := range map[bool]struct{ n, ones int }{true: {60_000, 6742}, false: {10_000, 1135}} {
-		set, err := data.MNIST(dir, train)
+		set, err := datasets.MNIST(dir, train)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package data_test
+package datasets_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -30,16 +31,16 @@ func names(n int) []string {
 func TestAListHasItsRecords(t *testing.T) {
 	for _, n := range []int{0, 1, 5, 1000} {
 		want := names(n)
-		l := data.NewList(want)
+		l := datasets.NewList(want)
 		path := filepath.Join(t.TempDir(), "list")
 		if err := l.Save(path); err != nil {
 			t.Fatal(err)
 		}
-		opened, err := data.OpenList(path)
+		opened, err := datasets.OpenList(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range []*data.List{l, opened} {
+		for _, l := range []*datasets.List{l, opened} {
 			var got []string
 			for r, err := range l.All() {
 				if err != nil {
@@ -63,16 +64,16 @@ func TestAMapFindsItsKeys(t *testing.T) {
 		for i := range n {
 			want[fmt.Sprint("key ", i)] = fmt.Sprint("value ", i*i)
 		}
-		m := data.NewMap(maps.All(want))
+		m := datasets.NewMap(maps.All(want))
 		path := filepath.Join(t.TempDir(), "map")
 		if err := m.Save(path); err != nil {
 			t.Fatal(err)
 		}
-		opened, err := data.OpenMap(path)
+		opened, err := datasets.OpenMap(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range []*data.Map{m, opened} {
+		for _, m := range []*datasets.Map{m, opened} {
 			for k, v := range want {
 				if got, ok, err := m.Get(k); !ok || string(got) != v || err != nil {
 					t.Errorf("%q: %q, %v, %v", k, got, ok, err)
@@ -96,7 +97,7 @@ func TestAMapFindsItsKeys(t *testing.T) {
 			}
 		}
 	}
-	twice := data.NewMap(func(yield func(string, string) bool) { _ = yield("k", "1") && yield("k", "2") })
+	twice := datasets.NewMap(func(yield func(string, string) bool) { _ = yield("k", "1") && yield("k", "2") })
 	if v, _, _ := twice.Get("k"); string(v) != "2" || twice.Len() != 1 {
 		t.Errorf("a key that comes twice: %q of %d", v, twice.Len())
 	}
@@ -105,8 +106,8 @@ func TestAMapFindsItsKeys(t *testing.T) {
 // look is what a worker does with a List and a Map: it finds a record in them, and says where the
 // memory is.
 type look struct {
-	List *data.List
-	Map  *data.Map
+	List *datasets.List
+	Map  *datasets.Map
 }
 
 type found struct {
@@ -121,8 +122,8 @@ var lookUp = pool.Register("test look", func(_ context.Context, l look) (found, 
 })
 
 func TestAListAndAMapGoToWorkersWithoutACopy(t *testing.T) {
-	l := data.NewList(names(10))
-	m := data.NewMap(func(yield func(string, string) bool) {
+	l := datasets.NewList(names(10))
+	m := datasets.NewMap(func(yield func(string, string) bool) {
 		for i, n := range names(10) {
 			if !yield(n, fmt.Sprint(i)) {
 				return
@@ -148,7 +149,7 @@ func TestAListAndAMapGoToWorkersWithoutACopy(t *testing.T) {
 func TestDamagedRecordsAreAnError(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "map")
-	m := data.NewMap(maps.All(map[string]string{"a": "1", "b": "22", "c": "333"}))
+	m := datasets.NewMap(maps.All(map[string]string{"a": "1", "b": "22", "c": "333"}))
 	if err := m.Save(path); err != nil {
 		t.Fatal(err)
 	}
@@ -164,11 +165,11 @@ func TestDamagedRecordsAreAnError(t *testing.T) {
 		}
 		err := open(path)
 		var file *data.FileError
-		if !errors.As(err, &file) || !errors.Is(err, data.ErrRecords) || file.Path != path {
+		if !errors.As(err, &file) || !errors.Is(err, datasets.ErrRecords) || file.Path != path {
 			t.Errorf("%s: %v, want a FileError that wraps ErrRecords", what, err)
 		}
 	}
-	openMap := func(p string) error { m, err := data.OpenMap(p); _ = m; return err }
+	openMap := func(p string) error { m, err := datasets.OpenMap(p); _ = m; return err }
 	for i := range index {
 		if i >= 36 && i < 40 {
 			continue // means nothing
@@ -181,8 +182,8 @@ func TestDamagedRecordsAreAnError(t *testing.T) {
 		check(fmt.Sprint(n, " bytes"), good[:n], openMap)
 	}
 	check("more bytes", append(slices.Clone(good), 0), openMap)
-	check("a map as a list", good, func(p string) error { _, err := data.OpenList(p); return err })
-	if _, err := data.OpenList(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	check("a map as a list", good, func(p string) error { _, err := datasets.OpenList(p); return err })
+	if _, err := datasets.OpenList(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -190,8 +191,8 @@ func TestDamagedRecordsAreAnError(t *testing.T) {
 // TestRecordsThatAreDamagedLaterAreAnError has a writer, who should not be there, change memory
 // that was checked.
 func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
-	l := data.NewList(names(5))
-	m := data.NewMap(maps.All(map[string]string{"a": "1", "b": "22", "c": "333"}))
+	l := datasets.NewList(names(5))
+	m := datasets.NewMap(maps.All(map[string]string{"a": "1", "b": "22", "c": "333"}))
 	if err := errors.Join(l.Share(), m.Share()); err != nil {
 		t.Fatal(err)
 	}
@@ -201,14 +202,14 @@ func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
 	bytes := tensor.Bytes(l.Block)
 	for at := 8; at < 32; at++ { // the numbers of the header
 		bytes[at] ^= high
-		if r, err := l.At(0); !errors.Is(err, data.ErrRecords) || r != nil || l.Len() != 0 {
+		if r, err := l.At(0); !errors.Is(err, datasets.ErrRecords) || r != nil || l.Len() != 0 {
 			t.Errorf("byte %d of a List is damaged: %q, %v, %d records", at, r, err, l.Len())
 		}
 		bytes[at] ^= high
 	}
 	bytes[head+8*2+7] ^= high // where record 2 ends
 	for i := range 5 {
-		if _, err := l.At(i); errors.Is(err, data.ErrRecords) != (i == 2 || i == 3) {
+		if _, err := l.At(i); errors.Is(err, datasets.ErrRecords) != (i == 2 || i == 3) {
 			t.Errorf("the end of record 2 is damaged: record %d: %v", i, err)
 		}
 	}
@@ -216,11 +217,11 @@ func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
 	for _, err := range l.All() {
 		last = err
 	}
-	if !errors.Is(last, data.ErrRecords) {
+	if !errors.Is(last, datasets.ErrRecords) {
 		t.Errorf("All ends with %v", last)
 	}
 	for _, i := range []int{-1, 5} {
-		if _, err := l.At(i); !errors.Is(err, data.ErrRecords) {
+		if _, err := l.At(i); !errors.Is(err, datasets.ErrRecords) {
 			t.Errorf("record %d of 5: %v", i, err)
 		}
 	}
@@ -233,7 +234,7 @@ func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
 		for _, also := range m.All() {
 			err = errors.Join(err, also)
 		}
-		if err != nil && !errors.Is(err, data.ErrRecords) || err == nil && at >= 8 && at < 32 {
+		if err != nil && !errors.Is(err, datasets.ErrRecords) || err == nil && at >= 8 && at < 32 {
 			t.Errorf("byte %d of a Map is damaged: %v", at, err)
 		}
 		copy(bytes, good)
@@ -248,10 +249,10 @@ func TestRecordsThatAreDamagedLaterAreAnError(t *testing.T) {
 
 func TestRecordsInAFileThatIsCutAreAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "list")
-	if err := data.NewList(names(1000)).Save(path); err != nil {
+	if err := datasets.NewList(names(1000)).Save(path); err != nil {
 		t.Fatal(err)
 	}
-	l, err := data.OpenList(path)
+	l, err := datasets.OpenList(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,29 +261,30 @@ func TestRecordsInAFileThatIsCutAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file *tensor.FileError
-	if _, err := l.At(999); !errors.Is(err, data.ErrRecords) || !errors.As(err, &file) || l.Len() != 0 {
+	if _, err := l.At(999); !errors.Is(err, datasets.ErrRecords) || !errors.As(err, &file) || l.Len() != 0 {
 		t.Errorf("%v, want ErrRecords and a FileError", err)
 	}
 }
 
 func FuzzRecords(f *testing.F) {
-	f.Add(tensor.Bytes(data.NewList(names(4)).Block), "a")
-	f.Add(tensor.Bytes(data.NewMap(maps.All(map[string]string{"a": "1", "b": "22"})).Block), "a")
+	f.Add(tensor.Bytes(datasets.NewList(names(4)).Block), "a")
+	f.Add(tensor.Bytes(datasets.NewMap(maps.All(map[string]string{"a": "1", "b": "22"})).Block), "a")
 	f.Fuzz(func(t *testing.T, b []byte, key string) {
-		b = data.Resum(slices.Clone(b)) // or nothing would get past the checksum
+		b = datasets.Resum(slices.Clone(b)) // or nothing would get past the checksum
 		path := filepath.Join(t.TempDir(), "records")
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if l, err := data.OpenList(path); err == nil {
+		if l, err := datasets.OpenList(path); err == nil {
 			for range l.All() {
 			}
 			l.Close()
 		}
-		if m, err := data.OpenMap(path); err == nil {
+		if m, err := datasets.OpenMap(path); err == nil {
 			for range m.All() {
 			}
-			if _, _, err := m.Get(key); err != nil && !errors.Is(err, data.ErrRecords) { // only its index was checked
+			// only its index was checked
+			if _, _, err := m.Get(key); err != nil && !errors.Is(err, datasets.ErrRecords) {
 				t.Error(err)
 			}
 			m.Close()

@@ -1,4 +1,4 @@
-package data
+package datasets
 
 import (
 	"encoding/binary"
@@ -9,7 +9,9 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/internal/replace"
+	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -62,7 +64,7 @@ func hash[T string | []byte](key T) uint64 {
 	for i := range len(key) {
 		h = (h ^ uint64(key[i])) * 1099511628211
 	}
-	return mix(h)
+	return seed.Spread(h)
 }
 
 // check returns what is wrong with a block.
@@ -117,7 +119,7 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("open records: %w", err)
 	}
 	if st.Size() < recordsHead {
-		return nil, &FileError{path, st.Size(), fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
+		return nil, &data.FileError{Path: path, Offset: st.Size(), Err: fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
 	}
 	t, err := tensor.FromFile(path, false, tensor.Uint8, int(st.Size()))
 	if err != nil {
@@ -127,7 +129,7 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 		t.Close()
 		e := new(recordError)
 		errors.As(err, &e)
-		return nil, &FileError{path, int64(e.offset), e.err}
+		return nil, &data.FileError{Path: path, Offset: int64(e.offset), Err: e.err}
 	}
 	return t, nil
 }

@@ -1,4 +1,4 @@
-package data
+package datasets
 
 // A point lies in the unit square of a digit; y grows downwards, as in an image.
 type point struct{ x, y float64 }

@@ -1,4 +1,4 @@
-package data
+package datasets
 
 import (
 	"cmp"
@@ -10,7 +10,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -26,7 +28,7 @@ var imageScratches = sync.Pool{New: func() any { e := new(imageScratch); e.rng =
 
 // seed begins the generator of a sample.
 func (e *imageScratch) seed(s uint64) *rand.Rand {
-	e.pcg.Seed(s, mix(s))
+	e.pcg.Seed(s, seed.Spread(s))
 	return e.rng
 }
 
@@ -75,7 +77,7 @@ func (e *imageScratch) row(into *tensor.Tensor, k int, steps image.Pipeline, fil
 	}
 	err := steps.Write(pixels, numbers, &e.image, file, cmp.Or(channels, 3), r)
 	if errors.Is(err, image.ErrSize) {
-		return fmt.Errorf("%w: %w", ErrShape, err)
+		return fmt.Errorf("%w: %w", data.ErrShape, err)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package data_test
+package datasets_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -61,7 +62,7 @@ func TestEachTypeOfIDXIsRead(t *testing.T) {
 		"scalar":  {idx(0x0C, nil, []int32{7}), tensor.FromSlice([]int32{7})},
 	} {
 		for form, file := range map[string][]byte{"plain": c.file, "gzip": zip(c.file)} {
-			got, err := data.OpenIDX(write(t, filepath.Join(t.TempDir(), "set"), file))
+			got, err := datasets.OpenIDX(write(t, filepath.Join(t.TempDir(), "set"), file))
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, form, err)
 				continue
@@ -85,8 +86,8 @@ func TestABadIDXFileIsNamedWithItsOffset(t *testing.T) {
 		"empty":                {nil, data.ErrTruncated, 0},
 		"half a magic number":  {good[:3], data.ErrTruncated, 3},
 		"half a dimension":     {good[:10], data.ErrTruncated, 10},
-		"wrong magic number":   {[]byte("PNG, or so"), data.ErrMagic, 0},
-		"unknown type":         {idx(0x0A, []uint32{1}, []uint8{1}), data.ErrMagic, 0},
+		"wrong magic number":   {[]byte("PNG, or so"), datasets.ErrMagic, 0},
+		"unknown type":         {idx(0x0A, []uint32{1}, []uint8{1}), datasets.ErrMagic, 0},
 		"fewer than promised":  {good[:14], data.ErrTruncated, 14},
 		"more than promised":   {append(slices.Clone(good), 5), data.ErrTrailing, 16},
 		"impossible":           {idx(0x0E, []uint32{1 << 31}, []uint8{1}), data.ErrTruncated, 8},
@@ -100,7 +101,7 @@ func TestABadIDXFileIsNamedWithItsOffset(t *testing.T) {
 		"zipped, bad checksum": {func() []byte { z := zip(good); z[len(z)-6] ^= 1; return z }(), gzip.ErrChecksum, 16},
 	} {
 		path := write(t, filepath.Join(t.TempDir(), "set"), c.file)
-		_, err := data.OpenIDX(path)
+		_, err := datasets.OpenIDX(path)
 		fe, ok := errors.AsType[*data.FileError](err)
 		switch {
 		case !errors.Is(err, c.want) || !ok:
@@ -114,7 +115,7 @@ func TestABadIDXFileIsNamedWithItsOffset(t *testing.T) {
 }
 
 func TestAMissingIDXFileDoesNotExist(t *testing.T) {
-	if _, err := data.OpenIDX(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := datasets.OpenIDX(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want fs.ErrNotExist", err)
 	}
 }
@@ -126,7 +127,7 @@ func FuzzIDX(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		got, err := data.ReadIDX(bytes.NewReader(file), int64(len(file)))
+		got, err := datasets.ReadIDX(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			return
 		}
