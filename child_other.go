@@ -28,6 +28,4 @@ func adopt() *worker { return nil }
 
 func childrenOf() []string { return nil }
 
-func descriptors() map[string]string { return nil }
-
 func inherited() (struct{}, error) { return struct{}{}, errors.ErrUnsupported }

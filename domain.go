@@ -59,13 +59,3 @@ func reapDomain() {
 		d.Reap()
 	}
 }
-
-// blocks returns how many blocks are in use in the domain of this process, and which of them it
-// holds itself.
-func blocks() (n int, mine []shm.Holding) {
-	d := shm.Current()
-	if d == nil {
-		return 0, nil
-	}
-	return d.Stats().Blocks, d.Holdings()
-}

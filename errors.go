@@ -27,7 +27,7 @@ var (
 	// ErrNoMain is returned by whatever starts a process in a program that has not called Main or
 	// TestMain yet. Without Main the new process would run the program from its beginning and start
 	// processes, too.
-	ErrNoMain = errors.New("shoal: call shoal.Main first in main, or shoal.TestMain first in TestMain")
+	ErrNoMain = errors.New("shoal: call shoal.Main first in main, or shoaltest.TestMain first in TestMain")
 
 	// ErrNotRegistered is wrapped where the new process does not know the function: it was
 	// registered under a condition that does not hold there.

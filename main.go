@@ -33,34 +33,6 @@ func Main(run func(ctx context.Context) error) {
 	os.Exit(runRoot(run))
 }
 
-// TestMain is Main for test binaries that start processes:
-//
-//	func TestMain(m *testing.M) { shoal.TestMain(m) }
-//
-// It fails the run with status 99 if the tests have left anything behind that was not there before
-// them and that the garbage collector does not take back: a child process, blocks of the default
-// domain, a goroutine, a descriptor. It says what, and where it was started; of blocks with
-// SHOAL_DEBUG=lifetime. What is to stay is made before TestMain.
-//
-// Functions that tests spawn are registered by package-level variables in _test.go files.
-func TestMain(m interface{ Run() int }) {
-	if self != nil {
-		self.serve()
-	}
-	registry.Seal()
-	quickRaceExit()
-	before := takeInventory()
-	code := m.Run()
-	if left := before.leave(); len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "shoal: tests left something behind:\n\t%s\n", strings.Join(left, "\n\t"))
-		code = leftBehind
-	}
-	os.Exit(code)
-}
-
-// leftBehind is the exit status of a test run that would otherwise have hidden a leak.
-const leftBehind = 99
-
 // IsWorker reports whether this process was started by Spawn or Go. It may be called from init on.
 func IsWorker() bool { return self != nil }
 
@@ -151,10 +123,4 @@ func (i *interrupt) status() int {
 		return 128 + int(s)
 	}
 	return 1
-}
-
-// quickRaceExit spares every child of a race-detecting test binary the second that it sleeps at its
-// end.
-func quickRaceExit() {
-	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 }

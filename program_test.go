@@ -18,6 +18,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
 // programKey names the program that this binary is to be, instead of the tests.
@@ -64,20 +65,20 @@ var programs = map[string]func(){
 		os.Exit(0)
 	},
 	"tests that leave a process": func() {
-		shoal.TestMain(tests(func() error {
+		shoaltest.TestMain(tests(func() error {
 			obey.Go(shoal.NewGroup(context.Background(), shoal.Options{}), true)
 			return nil
 		}))
 	},
-	"tests that leave a block": func() { shoal.TestMain(tests(leaveBlock)) },
+	"tests that leave a block": func() { shoaltest.TestMain(tests(leaveBlock)) },
 	"tests that leave a goroutine": func() {
-		shoal.TestMain(tests(func() error {
+		shoaltest.TestMain(tests(func() error {
 			go stay()
 			return nil
 		}))
 	},
 	"tests that leave a descriptor": func() {
-		shoal.TestMain(tests(func() error {
+		shoaltest.TestMain(tests(func() error {
 			_, err := syscall.Open("/dev/full", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 			return err
 		}))
@@ -87,7 +88,7 @@ var programs = map[string]func(){
 		if err := leaveBlock(); err != nil { // it was there before the tests
 			panic(err)
 		}
-		shoal.TestMain(tests(func() error {
+		shoaltest.TestMain(tests(func() error {
 			b, err := ipc.NewQueue[string](4)
 			if err != nil {
 				return err
@@ -197,7 +198,7 @@ func TestTestMainFailsARunThatLeavesSomething(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			status, out := statusOf(t, "tests that leave "+what, "SHOAL_DEBUG=lifetime")
-			if status != 99 || !regexp.MustCompile(`^(?s:.*)shoal: tests left something behind:\n`+
+			if status != 99 || !regexp.MustCompile(`^(?s:.*)shoaltest: tests left something behind:\n`+
 				want).MatchString(out) {
 				t.Errorf("status %d, output %s", status, out)
 			}

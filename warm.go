@@ -234,3 +234,11 @@ func (w *warmPool) close() {
 		}
 	}
 }
+
+// rest ends them all, and lets the next start make more unless it is for good.
+func (w *warmPool) rest(forGood bool) {
+	w.close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = forGood
+}

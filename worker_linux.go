@@ -101,16 +101,3 @@ func childrenOf() []string {
 	}
 	return pids
 }
-
-// descriptors describes those of this process.
-func descriptors() map[string]string {
-	entries, _ := os.ReadDir("/proc/self/fd")
-	all := make(map[string]string)
-	for _, e := range entries {
-		// that of the folder itself is closed by now
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
-			all[e.Name()+" "+to] = fmt.Sprintf("descriptor %s: %s", e.Name(), to)
-		}
-	}
-	return all
-}

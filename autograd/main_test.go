@@ -3,7 +3,7 @@ package autograd_test
 import (
 	"testing"
 
-	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // numbers is a set whose sample i is the number i, and that fails where it is told to.
 type numbers struct {

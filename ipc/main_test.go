@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
 // jobEnv is set in the processes that tests start: the test binary plays a worker then.
@@ -123,7 +123,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	shoal.TestMain(m)
+	shoaltest.TestMain(m)
 }
 
 func work(text string) error {

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/manager"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // watched returns a context that ends long after any of these tests should have.
 func watched(t testing.TB) context.Context {

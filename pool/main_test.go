@@ -9,9 +9,10 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/pool"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // watchdog is far beyond what anything here takes, so that a hang becomes a failure with a place.
 const watchdog = 60 * time.Second

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 func check(t testing.TB, err error) {
 	t.Helper()

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/encoding/hdf5"
+	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 func open(t testing.TB, path string) *hdf5.File {
 	t.Helper()

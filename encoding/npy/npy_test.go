@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/encoding/npy"
+	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // both are the two ways to read an array.
 var both = map[string]func(string) (*tensor.Tensor, error){"load": npy.Load, "map": npy.Map}

@@ -10,11 +10,11 @@ import (
 var floors = [...][]string{
 	0: {"internal/*", "internal/shm/model", "shm"},
 	1: {"internal/shm"},
-	2: {"internal/wire"},
+	2: {"internal/wire", "internal/leak"},
 	3: {"tensor", "wire"},
 	4: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "internal/devicetest", "internal/pickle/value", "internal/tree"},
-	5: {"optim", "pool", "manager", "encoding/pt"},
+	5: {"optim", "pool", "manager", "encoding/pt", "shoaltest"},
 	6: {"data", "data/*", "nn", "manager/*"},
 	7: {"data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist"},
 	8: {"torch", "torch/internal/vision"},

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
 // TestMain is also the main function of the processes that the tests start.
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	shoal.TestMain(m)
+	shoaltest.TestMain(m)
 }
 
 // A world is a way to have several participants: the suite runs in each.

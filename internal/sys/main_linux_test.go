@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
 // roles are what the test binary does when it is started by a test as another process.
@@ -23,7 +23,7 @@ const roleKey = "SYS_TEST_ROLE"
 func TestMain(m *testing.M) {
 	role, ok := os.LookupEnv(roleKey)
 	if !ok {
-		shoal.TestMain(m)
+		shoaltest.TestMain(m)
 	}
 	run, ok := roles[role]
 	if !ok {

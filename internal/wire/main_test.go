@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // planOf fails the test where T cannot cross.
 func planOf[T any](t testing.TB) *wire.Plan[T] {

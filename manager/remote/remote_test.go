@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/manager"
 	"github.com/shoal-mp/shoal/manager/remote"
+	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 var key = []byte("sixteen bytes, or more")
 

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cmd/internal/hogwild"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // The network fits, the images do not: nothing of either may stay.
 func TestRunInADomainThatIsTooSmall(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/cuda"
 	"github.com/shoal-mp/shoal/internal/bench"
 	cudabench "github.com/shoal-mp/shoal/internal/bench/cuda"
 	"github.com/shoal-mp/shoal/internal/cudriver/sim"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(last{m}) }
+func TestMain(m *testing.M) { shoaltest.TestMain(last{m}) }
 
 // last ends with the tests: a process keeps its driver, so what is left behind is not looked for.
 type last struct{ *testing.M }

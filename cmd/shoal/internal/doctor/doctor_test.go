@@ -13,9 +13,10 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/doctor"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/domains"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 const watchdog = 60 * time.Second
 

@@ -16,9 +16,10 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/shoaltest"
 )
 
-func TestMain(m *testing.M) { shoal.TestMain(m) }
+func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 const (
 	watchdog = 60 * time.Second

@@ -1,0 +1,69 @@
+package shoal
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shoal-mp/shoal/internal/leak"
+	"github.com/shoal-mp/shoal/internal/registry"
+)
+
+// Package shoaltest asks the root for these by internal/leak.
+func init() {
+	leak.Processes = leak.Program{
+		Begin: func() {
+			if self != nil {
+				self.serve()
+			}
+			registry.Seal()
+			inherited() // what a process opens once and for ever is opened now
+		},
+		Rest:     reserve.rest,
+		Children: children,
+		End:      groups.close,
+		Leave:    leaveDomain,
+	}
+}
+
+// children describes every child process that is still there.
+func children() []string {
+	var left []string
+	known := make(map[string]bool)
+	for _, g := range groups.list() {
+		for _, p := range g.running() {
+			known[strconv.Itoa(p.PID())] = true
+			left = append(left, fmt.Sprintf("%s rank %d (pid %d), started at %s", p.name, p.rank, p.PID(),
+				p.origin.place()))
+		}
+	}
+	for _, pid := range childrenOf() {
+		if !known[pid] {
+			left = append(left, "pid "+pid+", not started by shoal, or not waited for")
+		}
+	}
+	slices.Sort(left)
+	return left
+}
+
+// A trail is the calls that led somewhere, the last one first. Taking it does not wait until their
+// places are looked up.
+type trail []uintptr
+
+func callers() trail {
+	pcs := make(trail, 16)
+	return pcs[:runtime.Callers(2, pcs)]
+}
+
+// place returns file and line of the last call from outside this package.
+func (t trail) place() string {
+	frames := runtime.CallersFrames(t)
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "github.com/shoal-mp/shoal.") || !more {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+	}
+}
