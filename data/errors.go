@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 var (
-	ErrClosed    = errors.New("data: closed")                       // the Loader was closed
+	ErrClosed    = fmt.Errorf("data: closed%.0w", os.ErrClosed)     // the Loader was closed
 	ErrTruncated = errors.New("data: the file ends early")          // fewer bytes than its header promises
 	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than its header promises
 	// a sound file, but of something else; a sample unlike the others
