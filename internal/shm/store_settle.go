@@ -34,7 +34,7 @@ func markUnless(w *Word, done func(uint64) bool, wait uint64) bool {
 	for {
 		switch v := w.Load(); {
 		case done(v):
-			return true
+			return !disabled("mark and look in one") || done(w.Load())
 		case v&wait != 0 || w.CAS(v, v|wait):
 			return false
 		}
@@ -52,6 +52,9 @@ func (l *lane) patience(w *Word, done func(uint64) bool, wait uint64) {
 		}
 		if i >= 64 {
 			runtime.Gosched()
+		}
+		if crashing && controlled() {
+			break
 		}
 	}
 	// a goroutine that rings looks at the condition too, even when this one has gone on; so it
