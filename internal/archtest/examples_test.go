@@ -21,7 +21,7 @@ var withoutExample = map[string]string{
 	"shm.Holder": "a part of a Report", "shm.Unread": "a part of a SpaceError",
 	"data.Any": "a field of data sets of data sets", "data.Kind": "constants",
 	"data.Sample": "what data sets return", "data.Info": "what WorkerInfo returns",
-	"data.FileError": "an error", "data.PartState": "a part of a State",
+	"data.PartState":        "a part of a State",
 	"data/datasets.Entry":   "what a Map yields",
 	"data/image.Arithmetic": "constants", "data/image.PadMode": "constants",
 	"data/image.DecodeError": "an error",
