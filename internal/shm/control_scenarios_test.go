@@ -69,7 +69,9 @@ func ringOfAll(p *play, all []*Domain, capacity int) *sharedRing {
 	return h
 }
 
-func (h *sharedRing) wrong(format string, args ...any) { h.bad = append(h.bad, fmt.Sprintf(format, args...)) }
+func (h *sharedRing) wrong(format string, args ...any) {
+	h.bad = append(h.bad, fmt.Sprintf(format, args...))
+}
 
 func (h *sharedRing) try(what string, err error) {
 	if err != nil {
