@@ -87,7 +87,7 @@ func Load(path string, o Options) (any, error) {
 		return nil, &FileError{path, err}
 	}
 	var v any
-	guarded := tensor.Guard(func() { v, err = load(f, o) })
+	guarded := tensor.Catch(func() { v, err = load(f, o) })
 	if err = errors.Join(err, guarded); err != nil {
 		return nil, &FileError{path, err}
 	}

@@ -50,7 +50,7 @@ func Save(path string, v any) error {
 	}
 	return replace.Write(path, func(f *os.File) error {
 		var err error
-		guarded := tensor.Guard(func() { err = s.write(f, rootOf(path), b) })
+		guarded := tensor.Catch(func() { err = s.write(f, rootOf(path), b) })
 		return errors.Join(err, guarded)
 	})
 }

@@ -51,7 +51,7 @@ func write(f *os.File, head []byte, names []string, tensors map[string]*tensor.T
 }
 
 func writeElements(w io.Writer, t *tensor.Tensor) error {
-	whole, err := t.Cpu()
+	whole, err := t.CPU()
 	if err != nil {
 		return err
 	}
