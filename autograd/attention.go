@@ -90,11 +90,11 @@ func (o Attention) weights(q, k *Var) *Var {
 		scores = MaskedFill(scores, future(q.t.Device(), q.t.Dim(-2), k.t.Dim(-2)), math.Inf(-1))
 	}
 	if o.Mask == nil || k.t.Dim(-2) == 0 {
-		return Softmax(scores)
+		return Softmax(scores, -1)
 	}
 	top := tensor.Keep(tensor.Amax, scores.t, -1)
 	blind := tensor.Eq(top, top.Number(math.Inf(-1)))
-	return MaskedFill(Softmax(MaskedFill(scores, blind, 0)), blind, 0)
+	return MaskedFill(Softmax(MaskedFill(scores, blind, 0), -1), blind, 0)
 }
 
 // future says of each query which keys come after it.

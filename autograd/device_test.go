@@ -89,7 +89,7 @@ func TestOneKernelIsEnough(t *testing.T) {
 	x := autograd.NewParam("x", devicetest.On(t, dev, values(1, 1, 4, 5)))
 	classes := devicetest.On(t, dev, tensor.FromSlice([]int64{0, 4, 2, 2}, 4))
 	for name, f := range map[string]func(x *autograd.Var) *autograd.Var{
-		"LogSoftmax": autograd.LogSoftmax,
+		"LogSoftmax": func(x *autograd.Var) *autograd.Var { return autograd.LogSoftmax(x, -1) },
 		"Dropout":    func(x *autograd.Var) *autograd.Var { return autograd.Dropout(x, 0.5, nil, true) },
 		"NLLLoss":    func(x *autograd.Var) *autograd.Var { return autograd.NLLLoss(x, classes, autograd.ByMean) },
 	} {
@@ -139,7 +139,7 @@ func TestDropoutOnADevice(t *testing.T) {
 
 func onHost(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
-	h, err := x.Cpu()
+	h, err := x.CPU()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,14 +16,14 @@ import (
 //     weights, and nothing is ignored. They get no gradient.
 func (c Classification) CrossEntropy(logits *Var, target *tensor.Tensor) *Var {
 	if !isFloat(target.DType()) {
-		return c.ofClasses("CrossEntropy", logits, target, LogSoftmax)
+		return c.ofClasses("CrossEntropy", logits, target, lastLogSoftmax)
 	}
 	if !sameShape(target.Shape(), logits.Shape()) {
 		misuse("CrossEntropy of logits %v with probabilities %v: they have one shape", logits.Shape(), target.Shape())
 	}
 	rows, shape := classesLast("CrossEntropy", logits)
 	likely, _ := classesLast("CrossEntropy", Const(target.To(logits.t.DType())))
-	return c.ofProbabilities(LogSoftmax(rows), likely.t, shape)
+	return c.ofProbabilities(LogSoftmax(rows, -1), likely.t, shape)
 }
 
 func isFloat(dt tensor.DType) bool {

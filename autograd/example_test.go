@@ -125,8 +125,8 @@ func ExampleRecompute() {
 }
 
 // A softmax over the first dimension.
-func ExampleSoftmaxOver() {
+func ExampleSoftmax() {
 	x := autograd.Const(tensor.FromSlice([]float64{0, 1, 0, 1}, 2, 2))
-	fmt.Println(tensor.Data[float64](autograd.SoftmaxOver(x, 0).T()))
+	fmt.Println(tensor.Data[float64](autograd.Softmax(x, 0).T()))
 	// Output: [0.5 0.5 0.5 0.5]
 }

@@ -81,7 +81,7 @@ var twiceOps = map[string]twiceOp{
 	"MaskedFill": func(in vars, a []any) *autograd.Var { return autograd.MaskedFill(in[0], mask(a[0]), 2) },
 	"Where":      func(in vars, a []any) *autograd.Var { return autograd.Where(mask(a[0]), in[0], in[1]) },
 
-	"Softmax": twiceOver(autograd.SoftmaxOver), "LogSoftmax": twiceOver(autograd.LogSoftmaxOver),
+	"Softmax": twiceOver(autograd.Softmax), "LogSoftmax": twiceOver(autograd.LogSoftmax),
 	"LogSumExp": twiceDims(autograd.LogSumExp),
 	"CumSum":    twiceOver(autograd.CumSum), "Sum": twiceDims(autograd.Sum), "Mean": twiceDims(autograd.Mean),
 	"Prod": twiceDims(autograd.Prod),
@@ -127,13 +127,15 @@ var twiceOps = map[string]twiceOp{
 			Padding: pair(a[1])})
 	},
 	"BatchNorm2d": func(in vars, _ []any) *autograd.Var {
-		y, _, _ := autograd.BatchNorm2d(in[0], in[1], in[2], 1e-5)
+		y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5)
 		return y
 	},
 	"BatchNorm2dBy": func(in vars, _ []any) *autograd.Var {
-		return autograd.BatchNorm2dBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5)
+		return autograd.BatchNormBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5)
 	},
-	"LayerNorm": func(in vars, _ []any) *autograd.Var { return autograd.LayerNorm(in[0], in[1], in[2], 1e-5) },
+	"LayerNorm": func(in vars, _ []any) *autograd.Var {
+		return autograd.LayerNorm(in[0], in[1].Shape(), in[1], in[2], 1e-5)
+	},
 
 	"MSELoss": twiceLoss(autograd.MSELoss), "BCEWithLogitsLoss": twiceLoss(autograd.BCEWithLogitsLoss),
 	"SmoothL1Loss": func(in vars, a []any) *autograd.Var {

@@ -51,7 +51,7 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"Tanh":       {func(in vars) *autograd.Var { return autograd.Tanh(in[0]) }, one(values(1, 2, 4))},
 		"Sigmoid":    {func(in vars) *autograd.Var { return autograd.Sigmoid(in[0]) }, one(values(1, 2, 4))},
 		"ReLU":       {func(in vars) *autograd.Var { return autograd.ReLU(in[0]) }, one(values(1, 1, 3, 4))},
-		"LogSoftmax": {func(in vars) *autograd.Var { return autograd.LogSoftmax(in[0]) }, one(values(1, 2, 3, 4))},
+		"LogSoftmax": {func(in vars) *autograd.Var { return autograd.LogSoftmax(in[0], -1) }, one(values(1, 2, 3, 4))},
 		"Dropout": {func(in vars) *autograd.Var {
 			return autograd.Dropout(in[0], 0.4, tensor.NewGenerator(5), true)
 		}, one(values(1, 1, 4, 5))},
@@ -193,16 +193,16 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 		"PReLU":        {g(autograd.PReLU), two(values(1, 1, 2, 3, 2), values(2, 1, 3))},
 		"PReLU of one": {g(autograd.PReLU), two(values(1, 1, 5), values(2, 1, 1))},
 		"GLU":          {func(in vars) *autograd.Var { return autograd.GLU(in[0], -2) }, one(values(1, 1, 2, 4, 3))},
-		"Softmax":      {f(autograd.Softmax), one(values(1, 2, 3, 4))},
-		"SoftmaxOver": {func(in vars) *autograd.Var { return autograd.SoftmaxOver(in[0], 0) },
+		"Softmax":      {func(in vars) *autograd.Var { return autograd.Softmax(in[0], -1) }, one(values(1, 2, 3, 4))},
+		"Softmax over the first": {func(in vars) *autograd.Var { return autograd.Softmax(in[0], 0) },
 			one(values(1, 2, 3, 4))},
-		"LogSoftmaxOver": {func(in vars) *autograd.Var { return autograd.LogSoftmaxOver(in[0], -2) },
+		"LogSoftmax over one but the last": {func(in vars) *autograd.Var { return autograd.LogSoftmax(in[0], -2) },
 			one(values(1, 2, 2, 3, 2))},
-		"LogSumExp":       {h(autograd.LogSumExp, 0, -1), one(values(1, 2, 2, 3, 2))},
-		"LogSumExp all":   {h(autograd.LogSumExp), one(values(1, 2, 2, 3))},
-		"Norm":            {h(autograd.Norm, 1), one(values(1, 2, 2, 3))},
-		"Norm all":        {h(autograd.Norm), one(values(1, 2, 2, 3))},
-		"SoftmaxOver one": {func(in vars) *autograd.Var { return autograd.SoftmaxOver(in[0], -1) }, one(values(1, 2))},
+		"LogSumExp":     {h(autograd.LogSumExp, 0, -1), one(values(1, 2, 2, 3, 2))},
+		"LogSumExp all": {h(autograd.LogSumExp), one(values(1, 2, 2, 3))},
+		"Norm":          {h(autograd.Norm, 1), one(values(1, 2, 2, 3))},
+		"Norm all":      {h(autograd.Norm), one(values(1, 2, 2, 3))},
+		"Softmax one":   {func(in vars) *autograd.Var { return autograd.Softmax(in[0], -1) }, one(values(1, 2))},
 		"Checkpoint": {func(in vars) *autograd.Var {
 			return autograd.Checkpoint(
 				func(in ...*autograd.Var) *autograd.Var { return autograd.Mul(autograd.Sigmoid(in[0]), in[1]) }, in...)
@@ -315,25 +315,27 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.AvgPool2d(in[0],
 				autograd.Window{Size: [2]int{3, 2}, Stride: [2]int{1, 2}, Padding: [2]int{1, 1}})
 		}, one(values(1, 1, 2, 2, 5, 4))},
-		"BatchNorm2d": {func(in vars) *autograd.Var {
-			y, _, _ := autograd.BatchNorm2d(in[0], in[1], in[2], 1e-5)
+		"BatchNorm of images": {func(in vars) *autograd.Var {
+			y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5)
 			return y
 		},
 			[]*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
-		"BatchNorm2d without parameters": {func(in vars) *autograd.Var {
-			y, _, _ := autograd.BatchNorm2d(in[0], nil, nil, 1e-5)
+		"BatchNorm of images without parameters": {func(in vars) *autograd.Var {
+			y, _, _ := autograd.BatchNorm(in[0], nil, nil, 1e-5)
 			return y
 		}, one(values(1, 1, 3, 2, 2, 2))},
-		"BatchNorm2dBy": {func(in vars) *autograd.Var {
-			return autograd.BatchNorm2dBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
+		"BatchNormBy of images": {func(in vars) *autograd.Var {
+			return autograd.BatchNormBy(put(values(5, 1, 2)), put(positive(6, 2)), in[0], in[1], in[2], 1e-5)
 		}, []*tensor.Tensor{values(1, 1, 3, 2, 2, 2), values(2, 1, 2), values(3, 1, 2)}},
-		"LayerNorm": {func(in vars) *autograd.Var { return autograd.LayerNorm(in[0], in[1], in[2], 1e-5) },
+		"LayerNorm": {func(in vars) *autograd.Var {
+			return autograd.LayerNorm(in[0], in[1].Shape(), in[1], in[2], 1e-5)
+		},
 			[]*tensor.Tensor{values(1, 1, 2, 2, 3), values(2, 1, 2, 3), values(3, 1, 2, 3)}},
-		"LayerNormOver": {func(in vars) *autograd.Var {
-			return autograd.LayerNormOver(in[0], []int{2, 3}, nil, nil, 1e-5)
+		"LayerNorm without parameters": {func(in vars) *autograd.Var {
+			return autograd.LayerNorm(in[0], []int{2, 3}, nil, nil, 1e-5)
 		}, one(values(1, 1, 2, 2, 3))},
-		"LayerNormOver with a bias": {func(in vars) *autograd.Var {
-			return autograd.LayerNormOver(in[0], []int{3}, nil, in[1], 1e-5)
+		"LayerNorm with a bias": {func(in vars) *autograd.Var {
+			return autograd.LayerNorm(in[0], []int{3}, nil, in[1], 1e-5)
 		}, two(values(1, 1, 4, 3), values(2, 1, 3))},
 		"GroupNorm": {func(in vars) *autograd.Var { return autograd.GroupNorm(in[0], in[1], in[2], 2, 1e-5) },
 			[]*tensor.Tensor{values(1, 1, 2, 4, 3, 2), values(2, 1, 4), values(3, 1, 4)}},

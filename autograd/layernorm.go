@@ -5,12 +5,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LayerNorm returns x with the elements of its last dimensions, as many as w has, moved and scaled
-// to mean 0 and variance 1, then multiplied by w and added to b, of w's shape, or nil.
-func LayerNorm(x, w, b *Var, eps float64) *Var { return LayerNormOver(x, w.Shape(), w, b, eps) }
-
-// LayerNormOver is LayerNorm over last dimensions of a shape, also where w is nil.
-func LayerNormOver(x *Var, shape []int, w, b *Var, eps float64) *Var {
+// LayerNorm returns x with the elements of its last dimensions, which are those of shape, moved and
+// scaled to mean 0 and variance 1, then multiplied by w and added to b, of that shape, or nil.
+func LayerNorm(x *Var, shape []int, w, b *Var, eps float64) *Var {
 	if n := len(shape); n == 0 || n > x.t.Dims() || !sameShape(x.Shape()[x.t.Dims()-n:], shape) {
 		misuse("LayerNorm of shape %v over %v: the last dimensions differ", x.Shape(), shape)
 	}

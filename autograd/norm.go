@@ -26,18 +26,6 @@ func BatchNormBy(mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var 
 	return batchNormBy("BatchNormBy", mean, variance, x, w, b, eps)
 }
 
-// BatchNorm2d is BatchNorm of images x, (N, C, H, W).
-func BatchNorm2d(x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
-	want("BatchNorm2d", "an image batch (N, C, H, W)", x, 4)
-	return batchNorm("BatchNorm2d", x, w, b, eps)
-}
-
-// BatchNorm2dBy is BatchNormBy of images x, (N, C, H, W).
-func BatchNorm2dBy(mean, variance *tensor.Tensor, x, w, b *Var, eps float64) *Var {
-	want("BatchNorm2dBy", "an image batch (N, C, H, W)", x, 4)
-	return batchNormBy("BatchNorm2dBy", mean, variance, x, w, b, eps)
-}
-
 func batchNorm(op string, x, w, b *Var, eps float64) (y *Var, mean, variance *tensor.Tensor) {
 	wantChannels(op, x)
 	s := groups{n: x.t.Dim(1), parts: x.t.Dim(0), width: product(x.Shape()[2:])}

@@ -15,7 +15,8 @@ func TestRegression_S3_4_ARetainedGraphIsWalkedAgain(t *testing.T) {
 		w := autograd.NewParam("w", values(1, 1, 3, 4))
 		target := tensor.FromSlice([]int64{1, 0}, 2)
 		loss := autograd.NLLLoss(autograd.LogSoftmax(autograd.ReLU(autograd.Linear(s.Const(values(2, 1, 2,
-			4)), w.Var(), nil))), target, autograd.ByMean)
+			4)), w.Var(), nil)), -1),
+			target, autograd.ByMean)
 		loss.BackwardWith(retain)
 		once := w.Grad.Clone()
 		loss.BackwardWith(retain)
@@ -75,9 +76,9 @@ func TestRegression_S3_4_AGradientOfAnotherShapeIsRefused(t *testing.T) {
 
 func TestRegression_S3_4_SoftmaxOverADimensionThatIsNotThere(t *testing.T) {
 	x := autograd.Const(values(1, 1, 2, 3))
-	mustPanic(t, "dimension 2 of shape [2 3]: there are those from -2 to 1", func() { autograd.SoftmaxOver(x, 2) })
-	mustPanic(t, "dimension -3 of shape [2 3]", func() { autograd.LogSoftmaxOver(x, -3) })
-	y := autograd.SoftmaxOver(x, 0)
+	mustPanic(t, "dimension 2 of shape [2 3]: there are those from -2 to 1", func() { autograd.Softmax(x, 2) })
+	mustPanic(t, "dimension -3 of shape [2 3]", func() { autograd.LogSoftmax(x, -3) })
+	y := autograd.Softmax(x, 0)
 	if sums := tensor.Sum(y.T(), 0); !tensor.AllClose(sums, tensor.Ones(tensor.Float64, 3), 1e-12, 1e-12) {
 		t.Errorf("columns sum to %v", sums)
 	}

@@ -9,7 +9,7 @@ import (
 
 // step is a small training step whose input comes from make.
 func step(constant func(*tensor.Tensor) *autograd.Var, w *autograd.Param, x, target *tensor.Tensor) *autograd.Var {
-	loss := autograd.NLLLoss(autograd.LogSoftmax(autograd.ReLU(autograd.Linear(constant(x), w.Var(), nil))),
+	loss := autograd.NLLLoss(autograd.LogSoftmax(autograd.ReLU(autograd.Linear(constant(x), w.Var(), nil)), -1),
 		target, autograd.ByMean)
 	loss.Backward()
 	return loss

@@ -183,7 +183,7 @@ func Cat(dim int, xs ...*Var) *Var {
 	for i, x := range xs {
 		ts[i] = x.t
 	}
-	v := wrap("Cat", tensor.Cat(ts, dim), xs...)
+	v := wrap("Cat", tensor.Cat(dim, ts...), xs...)
 	if v.needs {
 		v.backward = func(dy *tensor.Tensor) {
 			start := 0

@@ -5,22 +5,24 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// LogSoftmax returns the logarithm of the softmax over the last dimension of x, (..., classes).
-func LogSoftmax(x *Var) *Var {
+// LogSoftmax returns the logarithm of the softmax over dimension dim of x, which counts from the
+// end if it is negative. A single number has dimension 0 or -1 here, as in PyTorch.
+func LogSoftmax(x *Var, dim int) *Var { return over("LogSoftmax", x, dim, lastLogSoftmax) }
+
+func lastLogSoftmax(x *Var) *Var {
 	if x.far() {
 		return logSoftmaxOn(x)
 	}
 	return byType("LogSoftmax", x, logSoftmax[float32], logSoftmax[float64])(x)
 }
 
-// LogSoftmaxOver returns the logarithm of the softmax over dimension dim of x, which counts from
-// the end if it is negative. A single number has dimension 0 or -1 here, as in PyTorch.
-func LogSoftmaxOver(x *Var, dim int) *Var { return over("LogSoftmaxOver", x, dim, LogSoftmax) }
+// Softmax returns e^x divided by its sum over dimension dim of x, which counts from the end if it
+// is negative. A single number has dimension 0 or -1 here, as in PyTorch.
+func Softmax(x *Var, dim int) *Var { return over("Softmax", x, dim, lastSoftmax) }
 
-// Softmax returns e^x divided by its sum over the last dimension, (..., classes).
-func Softmax(x *Var) *Var {
+func lastSoftmax(x *Var) *Var {
 	if x.far() {
-		return Exp(LogSoftmax(x))
+		return Exp(lastLogSoftmax(x))
 	}
 	return byType("Softmax", x, softmax[float32], softmax[float64])(x)
 }
@@ -45,10 +47,6 @@ func softmaxTwice(y, dy *Var) []*Var {
 	along := Mul(dy, y)
 	return of(Sub(along, Mul(y, Keep(Sum, along, -1))))
 }
-
-// SoftmaxOver returns e^x divided by its sum over dimension dim of x, which counts from the end if
-// it is negative. A single number has dimension 0 or -1 here, as in PyTorch.
-func SoftmaxOver(x *Var, dim int) *Var { return over("SoftmaxOver", x, dim, Softmax) }
 
 // over applies to a dimension what f does to the last one.
 func over(op string, x *Var, dim int, f func(x *Var) *Var) *Var {

@@ -119,15 +119,15 @@ func TestASenderThatIsKilledBeforeItsDeviceIsReadyIsAnError(t *testing.T) {
 	if died, ok := errors.AsType[*shoal.ProcessError](g.Wait()); !ok || died.Signal != syscall.SIGKILL {
 		t.Fatalf("the sender ended by itself: %v", died)
 	}
-	if _, err := y.Cpu(); !errors.Is(err, cuda.ErrUnfinished) { // what was made of it
+	if _, err := y.CPU(); !errors.Is(err, cuda.ErrUnfinished) { // what was made of it
 		t.Errorf("%v", err)
 	}
 	for range 2 {
-		if _, err := x.Cpu(); !errors.Is(err, cuda.ErrUnfinished) {
+		if _, err := x.CPU(); !errors.Is(err, cuda.ErrUnfinished) {
 			t.Errorf("%v", err)
 		}
 	}
-	if _, err := y.Cpu(); err != nil { // said once: the device goes on
+	if _, err := y.CPU(); err != nil { // said once: the device goes on
 		t.Error(err)
 	}
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
@@ -148,7 +148,7 @@ func TestClosingWhatWasLostDoesNotHideIt(t *testing.T) {
 	check(t, on.Put(ctx, false))
 	g.Wait()
 	check(t, x.Close())
-	if _, err := y.Cpu(); !errors.Is(err, cuda.ErrUnfinished) {
+	if _, err := y.CPU(); !errors.Is(err, cuda.ErrUnfinished) {
 		t.Errorf("%v", err)
 	}
 	check(t, y.Close())

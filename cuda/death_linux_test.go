@@ -169,7 +169,7 @@ func TestWhatAKilledProducerSentIsWholeOrAnError(t *testing.T) {
 				break
 			}
 			check(t, err)
-			h, err := x.Cpu()
+			h, err := x.CPU()
 			if !errors.Is(err, cuda.ErrUnfinished) {
 				check(t, err)
 				for _, v := range tensor.Data[float32](h) {

@@ -116,7 +116,7 @@ func TestTensorsOnADevice(t *testing.T) {
 	check(t, empty.Close())
 	func() {
 		defer func() {
-			if s, ok := recover().(string); !ok || !strings.Contains(s, "on cuda:0: Cpu copies it") {
+			if s, ok := recover().(string); !ok || !strings.Contains(s, "on cuda:0: CPU copies it") {
 				t.Errorf("the elements of a tensor on a device: %v", s)
 			}
 		}()
@@ -205,7 +205,7 @@ func TestADriversErrorHasItsName(t *testing.T) {
 	check(t, err)
 	defer x.Close()
 	cuda.Simulator().Fail("cuMemcpyDtoHAsync", 1, cudriver.ErrorNotPermitted)
-	_, err = x.Cpu()
+	_, err = x.CPU()
 	failed, ok := errors.AsType[*cuda.Error](err)
 	if !ok || failed.Call != "cuMemcpyDtoHAsync" || !errors.Is(err, cuda.ErrorNotPermitted) {
 		t.Errorf("%v", err)

@@ -40,7 +40,7 @@ var doubleTorch = shoal.Register("doubleTorch", func(ctx context.Context, _ int,
 		if !ok {
 			return nil
 		}
-		h, err := x.Cpu()
+		h, err := x.CPU()
 		if err != nil {
 			return err
 		}

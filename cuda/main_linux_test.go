@@ -202,7 +202,7 @@ func device(t testing.TB, text string) tensor.Device {
 // onHost returns the elements of a tensor.
 func onHost(t testing.TB, x *tensor.Tensor) []float32 {
 	t.Helper()
-	h, err := x.Cpu()
+	h, err := x.CPU()
 	check(t, err)
 	dense := h.Contiguous()
 	defer h.Close()

@@ -59,8 +59,8 @@ func TestLargeArguments(t *testing.T) {
 			onBoth(t, dev, tolerance, func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cos(in[0]) }, x)
 		}
 		x := devicetest.On(t, dev, tensor.FromSlice([]float64{1e30, 3e38, -2e38}, 3).To(dt))
-		if most := tensor.Amax(tensor.Abs(tensor.Cat([]*tensor.Tensor{tensor.Sin(x), tensor.Cos(x)},
-			0))).Item(); !(most <= 1) {
+		if most := tensor.Amax(tensor.Abs(tensor.Cat(
+			0, tensor.Sin(x), tensor.Cos(x)))).Item(); !(most <= 1) {
 			t.Errorf("a sine of %v is %v", dt, most)
 		}
 	}
@@ -159,7 +159,7 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 			}
 			want := on(ref)
 			for i, got := range on(dev) {
-				near, err := want[i].Cpu()
+				near, err := want[i].CPU()
 				check(t, err)
 				t.Run(fmt.Sprint(i), func(t *testing.T) { devicetest.Same(t, got, near, 0) })
 			}
@@ -189,7 +189,7 @@ func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
 		},
 		"softmax": func(in ...*tensor.Tensor) *tensor.Tensor {
 			x := autograd.NewParam("x", in[0])
-			autograd.NLLLoss(autograd.LogSoftmax(x.Var()), in[2], autograd.ByMean).Backward()
+			autograd.NLLLoss(autograd.LogSoftmax(x.Var(), -1), in[2], autograd.ByMean).Backward()
 			return x.Grad
 		},
 	} {
@@ -246,7 +246,7 @@ func exactly(t *testing.T, dev tensor.Device, units float64, signs bool,
 	t.Helper()
 	for dt, unit := range map[tensor.DType]float64{tensor.Float64: 0x1p-52, tensor.Float32: 0x1p-23} {
 		x := x.To(dt)
-		there, err := f(devicetest.On(t, dev, x)).Cpu()
+		there, err := f(devicetest.On(t, dev, x)).CPU()
 		check(t, err)
 		want := tensor.Data[float64](f(x.To(tensor.Float64)).To(there.DType()).To(tensor.Float64))
 		for i, g := range tensor.Data[float64](there.To(tensor.Float64)) {
@@ -276,7 +276,7 @@ func TestMoreThanAKernelCounts(t *testing.T) {
 			y := autograd.MaxPool2d(autograd.Conv2d(x.Var(), w.Var(), nil, autograd.Window{}),
 				autograd.Window{Size: autograd.Square(2), Stride: autograd.Square(1)})
 			autograd.Sum(autograd.Mul(y, y)).Backward()
-			return tensor.Cat([]*tensor.Tensor{x.Grad.View(150), w.Grad.View(24)}, 0)
+			return tensor.Cat(0, x.Grad.View(150), w.Grad.View(24))
 		},
 	} {
 		t.Run(name, func(t *testing.T) { onBoth(t, dev, 1e-4, f, x.Clone(), w) })
@@ -285,13 +285,13 @@ func TestMoreThanAKernelCounts(t *testing.T) {
 	undo := cuda.Limit(1<<20, 1<<10)
 	again := devicetest.On(t, dev, tensor.New(tensor.Float64, 200)).Uniform(tensor.NewGenerator(3), 0, 1)
 	undo()
-	here, err := again.Cpu()
+	here, err := again.CPU()
 	check(t, err)
 	devicetest.Same(t, drawn, here, 0)
 	there := devicetest.On(t, dev, x.View(2, 75))
 	for name, f := range map[string]func(){
 		"a sum of them": func() { tensor.Sum(there, 1) },
-		"rows":          func() { autograd.LogSoftmax(autograd.Const(there)) },
+		"rows":          func() { autograd.LogSoftmax(autograd.Const(there), -1) },
 		"a plane": func() {
 			autograd.MaxPool2d(autograd.Const(there.View(1, 1, 10, 15)), autograd.Window{Size: autograd.Square(2)})
 		},

@@ -107,7 +107,7 @@ func TestPythonIsTheOtherProcess(t *testing.T) {
 	if got := onHost(t, column); !slices.Equal(got, []float32{1, 4}) || on(column) != on(y) {
 		t.Errorf("the view: %v of memory %v, not %v", got, on(column), on(y))
 	}
-	if h, err := learned.T.Cpu(); err != nil || !learned.Frozen ||
+	if h, err := learned.T.CPU(); err != nil || !learned.Frozen ||
 		!slices.Equal(tensor.Data[float64](h), []float64{1, 1}) {
 		t.Errorf("the parameter: %v of %v, %v", learned.T, learned.T.DType(), err)
 	}

@@ -123,7 +123,7 @@ func TestBroadcastAndAllGather(t *testing.T) {
 				ts := fresh(t, dt, size, n)
 				root := size / 2
 				given := ts[root].Clone()
-				gathered := tensor.Cat(ts, 0)
+				gathered := tensor.Cat(0, ts...)
 				got := make([]*tensor.Tensor, size)
 				all(t, together(groups, func(g *dist.Group) error {
 					got[g.Rank()] = tensor.New(dt, size, n)

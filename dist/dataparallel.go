@@ -192,7 +192,7 @@ func (d *DataParallel) gather(replies []reply) (*tensor.Tensor, error) {
 		}
 	}
 	defer closeAll(parts)
-	whole := tensor.Cat(parts, 0)
+	whole := tensor.Cat(0, parts...)
 	if d.device == nil {
 		return whole, nil
 	}

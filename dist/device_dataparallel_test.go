@@ -250,7 +250,7 @@ func dropout(t *testing.T, devs ...tensor.Device) {
 		_, err = d.Backward(deadline(t), there(t, devs[0],
 			[]*tensor.Tensor{tensor.Ones(tensor.Float32, 2, features)})...)
 		check(t, err)
-		grad, err := n.Weight.Grad.Cpu()
+		grad, err := n.Weight.Grad.CPU()
 		check(t, err)
 		times := map[float32]int{}
 		for _, g := range tensor.Data[float32](grad) {
@@ -267,7 +267,7 @@ func dropout(t *testing.T, devs ...tensor.Device) {
 
 // dying is what kills the replica that finds a negative label.
 var dying = dist.RegisterLoss("dying loss", func(s *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {
-	if here, err := batch[1].Cpu(); err != nil || here.Select(0, 0).Item() < 0 {
+	if here, err := batch[1].CPU(); err != nil || here.Select(0, 0).Item() < 0 {
 		if p, err := os.FindProcess(os.Getpid()); err == nil {
 			p.Kill()
 		}

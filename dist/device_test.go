@@ -43,7 +43,7 @@ func collectives(t *testing.T, there []tensor.Device, n int, dtypes ...tensor.DT
 	size := len(there)
 	groups := handles(t, size)
 	on := func(dt tensor.DType, rank, n int) *tensor.Tensor {
-		x := devicetest.On(t, there[rank], tensor.Cat([]*tensor.Tensor{operand(dt, rank, 7), operand(dt, rank, n)}, 0))
+		x := devicetest.On(t, there[rank], tensor.Cat(0, operand(dt, rank, 7), operand(dt, rank, n)))
 		return x.Narrow(0, 7, n) // not from the first byte of its memory on
 	}
 	operands := func(dt tensor.DType) (all []*tensor.Tensor) {
@@ -89,7 +89,7 @@ func collectives(t *testing.T, there []tensor.Device, n int, dtypes ...tensor.DT
 			if err := g.AllGather(deadline(t), gathered, on(dt, rank, n)); err != nil {
 				return err
 			}
-			devicetest.Same(t, gathered, tensor.Cat(operands(dt), 0), 0)
+			devicetest.Same(t, gathered, tensor.Cat(0, operands(dt)...), 0)
 			part := devicetest.On(t, own, tensor.New(dt, n/size))
 			if err := g.ReduceScatter(deadline(t), dist.Sum, part, on(dt, rank, n/size*size)); err != nil {
 				return err

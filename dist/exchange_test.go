@@ -37,7 +37,7 @@ func exchange(t *testing.T, groups []*dist.Group, dt tensor.DType, n int, on at)
 				return err
 			}
 			if rank == root {
-				onHost(t, "gather", gathered.View(-1), tensor.Cat(small, 0))
+				onHost(t, "gather", gathered.View(-1), tensor.Cat(0, small...))
 			}
 			mine := on(rank, tensor.New(dt, n))
 			if err := g.Scatter(ctx, root, mine, whole(root, large[root])); err != nil {
@@ -59,7 +59,7 @@ func exchange(t *testing.T, groups []*dist.Group, dt tensor.DType, n int, on at)
 // onHost wants a tensor, wherever it is, to have these elements.
 func onHost(t *testing.T, what string, got, elements *tensor.Tensor) {
 	t.Helper()
-	here, err := got.Cpu()
+	here, err := got.CPU()
 	if err != nil {
 		t.Error(err)
 		return

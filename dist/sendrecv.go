@@ -106,7 +106,7 @@ func rankName(rank int) string {
 
 // toShared returns a copy of t in shared memory.
 func toShared(t *tensor.Tensor) (*tensor.Tensor, error) {
-	here, err := t.Cpu()
+	here, err := t.CPU()
 	if err != nil {
 		return nil, err
 	}

@@ -284,7 +284,7 @@ func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autogra
 	if more > 0 {
 		shape := slices.Clone(sum.Shape())
 		shape[3] = more
-		sum = tensor.Cat([]*tensor.Tensor{sum, sum.NewZeros(sum.DType(), shape...)}, 3)
+		sum = tensor.Cat(3, sum, sum.NewZeros(sum.DType(), shape...))
 	}
 	return autograd.Const(sum)
 }

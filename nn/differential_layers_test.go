@@ -65,7 +65,7 @@ var layerOps = map[string]differentialOp{
 	},
 
 	"LayerNormOver": func(in []*autograd.Var, a []any) []*autograd.Var {
-		return just(autograd.LayerNormOver(in[0], wholes(a[0]), nil, nil, 1e-5))
+		return just(autograd.LayerNorm(in[0], wholes(a[0]), nil, nil, 1e-5))
 	},
 	"GroupNorm": func(in []*autograd.Var, a []any) []*autograd.Var {
 		w, b := params(in)

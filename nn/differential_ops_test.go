@@ -246,19 +246,19 @@ var differentialOps = map[string]differentialOp{
 		return just(autograd.Linear(in[0], in[1], third(in)))
 	},
 
-	"Softmax": of1(autograd.Softmax), "LogSoftmax": of1(autograd.LogSoftmax),
+	"Softmax": of1(last(autograd.Softmax)), "LogSoftmax": of1(last(autograd.LogSoftmax)),
 	"LayerNorm": func(in []*autograd.Var, _ []any) []*autograd.Var {
-		return just(autograd.LayerNorm(in[0], in[1], in[2], 1e-5))
+		return just(autograd.LayerNorm(in[0], in[1].Shape(), in[1], in[2], 1e-5))
 	},
 	"BatchNorm2d": func(in []*autograd.Var, _ []any) []*autograd.Var {
 		if len(in) == 1 {
 			in = []*autograd.Var{in[0], nil, nil}
 		}
-		y, _, _ := autograd.BatchNorm2d(in[0], in[1], in[2], 1e-5)
+		y, _, _ := autograd.BatchNorm(in[0], in[1], in[2], 1e-5)
 		return just(y)
 	},
 	"BatchNorm2dBy": func(in []*autograd.Var, _ []any) []*autograd.Var {
-		return just(autograd.BatchNorm2dBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5))
+		return just(autograd.BatchNormBy(in[3].T(), in[4].T(), in[0], in[1], in[2], 1e-5))
 	},
 	"MaxPool2d": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.MaxPool2d(in[0],
@@ -320,4 +320,9 @@ var differentialOps = map[string]differentialOp{
 				WeightDecay: o["weight_decay"].(float64), Momentum: o["momentum"].(float64),
 				Centered: o["centered"].(bool)})
 	}),
+}
+
+// last is an operation over the last dimension.
+func last(f func(x *autograd.Var, dim int) *autograd.Var) func(x *autograd.Var) *autograd.Var {
+	return func(x *autograd.Var) *autograd.Var { return f(x, -1) }
 }

@@ -10,7 +10,7 @@
 //	func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
 //
 //	func (n *Net) Forward(x *autograd.Var) *autograd.Var {
-//		return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(x))))
+//		return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(x))), -1)
 //	}
 //
 // Layers are used by pointer. Parameters are float32 and start as PyTorch's do. [State] names them

@@ -49,7 +49,7 @@ func loadOn(m Module, state map[string]*tensor.Tensor, dev tensor.Device) error 
 
 // guardedCopy copies what has one name, also from a file that somebody cuts short.
 func guardedCopy(own, state map[string]*tensor.Tensor) error {
-	return tensor.Guard(func() {
+	return tensor.Catch(func() {
 		for name, t := range own {
 			if state[name] != nil {
 				t.CopyFrom(state[name])

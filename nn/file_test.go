@@ -37,7 +37,7 @@ func sameState(t *testing.T, got, want nn.Module) {
 	t.Helper()
 	state := nn.State(want)
 	for name, x := range nn.State(got) {
-		if near, err := x.Cpu(); err != nil || !tensor.Equal(near, state[name]) {
+		if near, err := x.CPU(); err != nil || !tensor.Equal(near, state[name]) {
 			t.Errorf("%s is %v, not %v: %v", name, x, state[name], err)
 		}
 	}

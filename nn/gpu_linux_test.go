@@ -141,7 +141,7 @@ func TestHogwildOnASimulatedGPUGoesOnWithoutTheKilled(t *testing.T) {
 		}
 	}
 	weight := func() *tensor.Tensor {
-		w, err := net.Weight.T.Cpu()
+		w, err := net.Weight.T.CPU()
 		check(t, err)
 		return w
 	}

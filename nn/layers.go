@@ -53,13 +53,13 @@ func (SiLU) Forward(x *autograd.Var) *autograd.Var { return autograd.SiLU(x) }
 type Softmax struct{ NoParams }
 
 // Forward takes x (..., classes).
-func (Softmax) Forward(x *autograd.Var) *autograd.Var { return autograd.Softmax(x) }
+func (Softmax) Forward(x *autograd.Var) *autograd.Var { return autograd.Softmax(x, -1) }
 
 // LogSoftmax is autograd.LogSoftmax, over the last dimension, as a layer.
 type LogSoftmax struct{ NoParams }
 
 // Forward takes x (..., classes).
-func (LogSoftmax) Forward(x *autograd.Var) *autograd.Var { return autograd.LogSoftmax(x) }
+func (LogSoftmax) Forward(x *autograd.Var) *autograd.Var { return autograd.LogSoftmax(x, -1) }
 
 // Flatten makes rows of what each example has.
 type Flatten struct{ NoParams }

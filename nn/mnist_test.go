@@ -41,7 +41,7 @@ func (n *MNISTNet) Forward(x *autograd.Var) *autograd.Var {
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), pool))
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), pool))
 	x = n.Drop.Forward(autograd.ReLU(n.FC1.Forward(autograd.Flatten(x))))
-	return autograd.LogSoftmax(n.FC2.Forward(x))
+	return autograd.LogSoftmax(n.FC2.Forward(x), -1)
 }
 
 // values returns the numbers that testdata/record.py calls values.

@@ -115,7 +115,7 @@ func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
 	if l.Weight != nil {
 		shape = l.Weight.T.Shape()
 	}
-	return autograd.LayerNormOver(x, shape, optional(l.Weight), optional(l.Bias), l.Eps)
+	return autograd.LayerNorm(x, shape, optional(l.Weight), optional(l.Bias), l.Eps)
 }
 
 // A GroupNorm layer moves and scales each group of channels of each example to mean 0 and variance

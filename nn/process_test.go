@@ -177,7 +177,7 @@ type Net struct{ Hidden, Out *nn.Linear }
 func (n *Net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
 
 func (n *Net) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(x))))
+	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(x))), -1)
 }
 
 type lesson struct {

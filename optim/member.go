@@ -232,7 +232,7 @@ func (s *slot) restore(f finding, states int, start float64, c class) error {
 			t.Fill(start)
 			continue
 		}
-		if err := tensor.Guard(func() { t.CopyFrom(f.state[i]) }); err != nil {
+		if err := tensor.Catch(func() { t.CopyFrom(f.state[i]) }); err != nil {
 			return err
 		}
 	}

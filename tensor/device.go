@@ -240,17 +240,10 @@ func created(dev Device, dt DType, shape []int, set func(t *Tensor)) (t *Tensor,
 	if t, err = EmptyOn(dev, dt, shape...); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			failed, ok := r.(error)
-			if !ok {
-				panic(r)
-			}
-			t.Close()
-			t, err = nil, failed
-		}
-	}()
-	set(t)
+	if err := Catch(func() { set(t) }); err != nil {
+		t.Close()
+		return nil, err
+	}
 	return t, nil
 }
 
@@ -279,9 +272,9 @@ func (t *Tensor) Set(o *Tensor) *Tensor {
 	return t
 }
 
-// Cpu returns the tensor's elements on the host: a view if they are there, and otherwise a copy on
+// CPU returns the tensor's elements on the host: a view if they are there, and otherwise a copy on
 // the heap.
-func (t *Tensor) Cpu() (*Tensor, error) { return t.ToDevice(nil) }
+func (t *Tensor) CPU() (*Tensor, error) { return t.ToDevice(nil) }
 
 func deviceName(dev Device) string {
 	if dev == nil {
@@ -339,7 +332,7 @@ func (t *Tensor) near() (*Tensor, func()) {
 	if _, ok := t.device(); !ok {
 		return t, func() {}
 	}
-	h, err := t.Cpu()
+	h, err := t.CPU()
 	if err != nil {
 		panic(err)
 	}

@@ -31,7 +31,7 @@ var (
 	// ErrDevice is wrapped where a tensor arrives that is on a device of which this program knows
 	// nothing.
 	ErrDevice = errors.New("tensor: unknown device")
-	// ErrUnsupported is wrapped where a device has no kernel for an operation, or for a dtype. Cpu
+	// ErrUnsupported is wrapped where a device has no kernel for an operation, or for a dtype. CPU
 	// copies a tensor to where there is one.
 	ErrUnsupported = errors.New("tensor: not defined on the device")
 	// ErrDevices is wrapped by the panic of an operation on tensors of several devices.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -54,7 +52,7 @@ func (e *FileError) Unwrap() error { return ErrFile }
 // The error is a *FileError where the file is too short, or no regular file. A program that cuts
 // the file short later does it under the tensor: each operation asks for the file's size first and
 // panics with a *FileError; what it cannot see is a cut in the middle of an operation, and an
-// access to a slice of Data. [Guard] makes errors of all of these.
+// access to a slice of Data. [Catch] makes errors of all of these.
 func FromFile(path string, shared bool, dt DType, shape ...int) (*Tensor, error) {
 	t, err := fromFile(path, shared, dt, shape)
 	if err != nil {
@@ -164,30 +162,6 @@ func (f *file) short() error {
 		return &FileError{f.Name(), info.Size(), int64(len(f.bytes)), "it was cut short"}
 	}
 	return nil // or it was closed, which others find out
-}
-
-// Guard calls f and returns the *FileError if f meets a file that was cut short under a tensor.
-// Only what f does in its own goroutine is guarded. All other panics go on.
-func Guard(f func()) (err error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case *FileError:
-			err = p
-		case interface {
-			runtime.Error
-			Addr() uintptr
-		}:
-			if err = files.fault(p.Addr()); err == nil {
-				panic(p)
-			}
-		default:
-			panic(p)
-		}
-	}()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	f()
-	return nil
 }
 
 // files are those that are mapped: a file that is mapped once more is the storage that it is, and a

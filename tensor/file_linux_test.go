@@ -106,7 +106,7 @@ func TestFileCutShort(t *testing.T) {
 			x, err := tensor.FromFile(path, shared, tensor.Float32, 1<<14)
 			check(t, err)
 			data := tensor.Data[float32](x)
-			wantErr(t, tensor.Guard(func() { x.Sum() }), nil)
+			wantErr(t, tensor.Catch(func() { x.Sum() }), nil)
 			check(t, os.Truncate(path, 100))
 			for name, f := range map[string]func(){
 				"sum":       func() { x.Sum() },
@@ -114,7 +114,7 @@ func TestFileCutShort(t *testing.T) {
 				"slice":     func() { data[1<<14-1]++ },
 				"in a view": func() { x.Narrow(0, 1<<13, 10).Clone() },
 			} {
-				err := tensor.Guard(f)
+				err := tensor.Catch(f)
 				var fe *tensor.FileError
 				if !errors.As(err, &fe) || fe.Have != 100 || fe.Want != 1<<16 {
 					t.Errorf("%s: %v", name, err)
@@ -131,21 +131,21 @@ func TestFileCutShort(t *testing.T) {
 			_, err = cross(t, d, x)
 			wantErr(t, err, tensor.ErrFile)
 			check(t, os.Truncate(path, 1<<16))
-			wantErr(t, tensor.Guard(func() { x.Sum(); data[1<<14-1]++ }), nil)
+			wantErr(t, tensor.Catch(func() { x.Sum(); data[1<<14-1]++ }), nil)
 			check(t, x.Close())
 		})
 	}
 }
 
-func TestGuardLetsOtherPanicsGo(t *testing.T) {
-	for _, p := range []any{"a sentence", errors.New("an error")} {
+func TestCatch_LetsMistakesGo(t *testing.T) {
+	for _, p := range []any{"a sentence", 7} {
 		func() {
 			defer func() {
 				if got := recover(); got != p {
 					t.Errorf("%v arrived", got)
 				}
 			}()
-			tensor.Guard(func() { panic(p) })
+			tensor.Catch(func() { panic(p) })
 		}()
 	}
 	defer func() {
@@ -154,7 +154,7 @@ func TestGuardLetsOtherPanicsGo(t *testing.T) {
 		}
 	}()
 	var none []int
-	tensor.Guard(func() { none[len(os.Args)]++ })
+	tensor.Catch(func() { none[len(os.Args)]++ })
 }
 
 var addToFile = shoal.Register("addToFile", func(ctx context.Context, rank int, x *tensor.Tensor) error {

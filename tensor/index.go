@@ -7,7 +7,7 @@ import (
 
 // Cat returns the tensors one after another along a dimension. Their dtypes are promoted, and their
 // other dimensions are equal.
-func Cat(ts []*Tensor, dim int) *Tensor {
+func Cat(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse("Cat of no tensors")
 	}
@@ -46,7 +46,7 @@ func Cat(ts []*Tensor, dim int) *Tensor {
 func (t *Tensor) legacy() bool { return len(t.shape) == 1 && t.shape[0] == 0 }
 
 // Stack returns the tensors, which are of one shape, along a new dimension.
-func Stack(ts []*Tensor, dim int) *Tensor {
+func Stack(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse("Stack of no tensors")
 	}

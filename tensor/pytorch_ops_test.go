@@ -54,6 +54,18 @@ func reducing(f func(t *tt, dims ...int) *tt) recordedOp {
 	}
 }
 
+// placing is f along one dimension, or of all elements.
+func placing(f func(t *tt, dim int) *tt) func(t *tt, dims ...int) *tt {
+	return func(t *tt, dims ...int) *tt {
+		if len(dims) > 0 {
+			return f(t, dims[0])
+		}
+		flat := t.Reshape(-1)
+		defer flat.Close()
+		return f(flat, 0)
+	}
+}
+
 func pair(a, b *tt) ts { return ts{a, b} }
 
 func viewing(f func(t *tt, s []int) *tt) recordedOp {
@@ -105,7 +117,7 @@ var recordedOps = map[string]recordedOp{
 
 	"Sum": reducing(tensor.Sum), "Mean": reducing(tensor.Mean), "Prod": reducing(tensor.Prod),
 	"Amax": reducing(tensor.Amax), "Amin": reducing(tensor.Amin),
-	"Argmax": reducing(tensor.Argmax), "Argmin": reducing(tensor.Argmin), "Var": reducing(tensor.Var),
+	"Argmax": reducing(placing(tensor.Argmax)), "Argmin": reducing(placing(tensor.Argmin)), "Var": reducing(tensor.Var),
 	"Std": reducing(tensor.Std),
 	"All": reducing(tensor.All), "Any": reducing(tensor.Any),
 	"Max": func(in ts, a args) ts { return pair(tensor.Max(in[0], a.n(0))) },
@@ -129,8 +141,8 @@ var recordedOps = map[string]recordedOp{
 	"Split":            func(in ts, a args) ts { s := a.list(0); return in[0].Split(s[0], s[1]) },
 	"Chunk":            func(in ts, a args) ts { s := a.list(0); return in[0].Chunk(s[0], s[1]) },
 
-	"Cat":          func(in ts, a args) ts { return ts{tensor.Cat(in, a.n(0))} },
-	"Stack":        func(in ts, a args) ts { return ts{tensor.Stack(in, a.n(0))} },
+	"Cat":          func(in ts, a args) ts { return ts{tensor.Cat(a.n(0), in...)} },
+	"Stack":        func(in ts, a args) ts { return ts{tensor.Stack(a.n(0), in...)} },
 	"Gather":       func(in ts, a args) ts { return ts{tensor.Gather(in[0], a.n(0), in[1])} },
 	"IndexSelect":  func(in ts, a args) ts { return ts{tensor.IndexSelect(in[0], a.n(0), in[1])} },
 	"Scatter":      indexing((*tt).Scatter),

@@ -106,19 +106,18 @@ func Amax(t *Tensor, dims ...int) *Tensor { return t.extreme(redMax, dims) }
 func Amin(t *Tensor, dims ...int) *Tensor { return t.extreme(redMin, dims) }
 
 // Argmax returns the index (Int64) of the greatest element along a dimension, the first if there
-// are several; without a dimension, the index in the flattened tensor. NaN is greater than
-// everything.
-func Argmax(t *Tensor, dim ...int) *Tensor { return t.place(redArgmax, dim) }
+// are several. NaN is greater than everything. Of all elements it is Argmax(t.Reshape(-1), 0).
+func Argmax(t *Tensor, dim int) *Tensor { return t.place(redArgmax, dim) }
 
 // Argmin returns the index (Int64) of the least element along a dimension, as Argmax does. NaN is
 // less than everything.
-func Argmin(t *Tensor, dim ...int) *Tensor { return t.place(redArgmin, dim) }
+func Argmin(t *Tensor, dim int) *Tensor { return t.place(redArgmin, dim) }
 
-func (t *Tensor) place(r reduction, dims []int) *Tensor {
-	if len(dims) > 1 || t.dtype == Bool {
-		misuse("%v of a tensor of %v along dimensions %v: it takes numbers and one dimension", r, t.dtype, dims)
+func (t *Tensor) place(r reduction, dim int) *Tensor {
+	if t.dtype == Bool {
+		misuse("%v of a tensor of %v: it takes numbers", r, t.dtype)
 	}
-	return t.extreme(r, dims)
+	return t.extreme(r, []int{dim})
 }
 
 // Max returns the greatest elements along a dimension and their indices, see Argmax.

@@ -53,7 +53,7 @@ func TestOperationsLeaveNothingBehind(t *testing.T) {
 	a.Axpy(1, a).Clamp(0, 1).AddAtomic(a)
 	_ = a.String()
 	a.Sum()
-	tensor.Cat([]*tensor.Tensor{a, a}, 0)
+	tensor.Cat(0, a, a)
 	tensor.Equal(a, a)
 	check(t, a.Close())
 }
@@ -187,8 +187,8 @@ func TestFillReachesEveryElement(t *testing.T) {
 			if !tensor.Equal(x.Narrow(0, 1, n), want.Expand(n)) {
 				t.Errorf("%v: not all of %d elements were filled", dt, n)
 			}
-			if edges := tensor.Cat([]*tensor.Tensor{x.Narrow(0, 0, 1), x.Narrow(0, n+1, 1)},
-				0); !tensor.Equal(edges, tensor.New(dt, 2)) {
+			if edges := tensor.Cat(
+				0, x.Narrow(0, 0, 1), x.Narrow(0, n+1, 1)); !tensor.Equal(edges, tensor.New(dt, 2)) {
 				t.Errorf("%v: more than %d elements were filled", dt, n)
 			}
 		}

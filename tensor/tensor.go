@@ -51,7 +51,7 @@ func (t *Tensor) bytes() []byte {
 		f.check()
 	}
 	if l, ok := m.lease.(*onDevice); ok {
-		misuse("the tensor is on %v: Cpu copies it to the host", l.DeviceMemory.Device())
+		misuse("the tensor is on %v: CPU copies it to the host", l.DeviceMemory.Device())
 	}
 	return m.bytes
 }
@@ -154,7 +154,7 @@ func (t *Tensor) Close() error {
 
 // Data returns the elements of a contiguous tensor as a slice. The slice is borrowed: t must stay
 // open and reachable (runtime.KeepAlive) while it is used, and it does not follow a Share. Data
-// panics if t is not contiguous, its dtype is not that of T, or it is on a device: see Cpu.
+// panics if t is not contiguous, its dtype is not that of T, or it is on a device: see CPU.
 func Data[T Elem](t *Tensor) []T {
 	t.want(DTypeOf[T]())
 	if !t.IsContiguous() {

@@ -117,7 +117,7 @@ func TestSplitAndChunkCoverTheDimension(t *testing.T) {
 		for _, p := range c.parts {
 			sizes = append(sizes, p.Dim(1))
 		}
-		if !slices.Equal(sizes, c.want) || !tensor.Equal(tensor.Cat(c.parts, 1), a) {
+		if !slices.Equal(sizes, c.want) || !tensor.Equal(tensor.Cat(1, c.parts...), a) {
 			t.Errorf("%s: parts of %v", name, sizes)
 		}
 	}

@@ -39,7 +39,7 @@ func (n *mnistNet) Forward(x *autograd.Var) *autograd.Var {
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two))
 	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
-	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)))
+	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)), -1)
 }
 
 // trained is a network after an epoch over a few digits.

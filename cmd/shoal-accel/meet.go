@@ -57,7 +57,7 @@ func tryProcess(ctx context.Context, device int) (err error) {
 	if err != nil {
 		return err
 	}
-	got, err := x.Cpu()
+	got, err := x.CPU()
 	if err != nil {
 		return err
 	}

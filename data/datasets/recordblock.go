@@ -119,7 +119,8 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("open records: %w", err)
 	}
 	if st.Size() < recordsHead {
-		return nil, &encoding.FileError{Path: path, Offset: st.Size(), Err: fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
+		return nil, &encoding.FileError{Path: path, Offset: st.Size(),
+			Err: fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
 	}
 	t, err := tensor.FromFile(path, false, tensor.Uint8, int(st.Size()))
 	if err != nil {
@@ -155,7 +156,7 @@ type index struct {
 // look has f read a block. What is wrong there is an error that wraps ErrRecords.
 func look(t *tensor.Tensor, f func(x index) error) error {
 	var err error
-	fault := tensor.Guard(func() {
+	fault := tensor.Catch(func() {
 		defer runtime.KeepAlive(t)
 		var x index
 		if x, err = indexOf(tensor.Bytes(t)); err == nil {

@@ -13,7 +13,7 @@ func (s *Set) read(i int, x, y []int64) (err error) {
 		return fmt.Errorf("window %d of %d: out of range", i, s.Len())
 	}
 	from, n := i*s.options.Stride, s.options.Length
-	fault := tensor.Guard(func() { // the file may be cut short by others
+	fault := tensor.Catch(func() { // the file may be cut short by others
 		switch s.tokens.DType() {
 		case tensor.Uint16:
 			widen(x, y, tensor.Data[uint16](s.tokens)[from:][:n+1])

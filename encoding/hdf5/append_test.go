@@ -344,7 +344,7 @@ func TestADeathInAnAppend(t *testing.T) {
 
 // The header of what libver="latest" has written moves, in one write.
 func TestADeathInAnAppendToLatest(t *testing.T) {
-	names, twice := []string{"extensible", "tree", "fixed_room"}, tensor.Cat([]*tensor.Tensor{x(), x()}, 0)
+	names, twice := []string{"extensible", "tree", "fixed_room"}, tensor.Cat(0, x(), x())
 	for writes := 0; ; writes++ {
 		path := copied(t, "testdata/latest.h5")
 		a, err := hdf5.Append(path)

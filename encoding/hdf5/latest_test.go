@@ -119,8 +119,9 @@ func TestLZF(t *testing.T) {
 	for name, want := range map[string]*tensor.Tensor{
 		"noise": tensor.RandN(tensor.Float32, g, 5000), "zeros": tensor.New(tensor.Int64, 70_000),
 		"bytes": tensor.Arange(tensor.Int32, 0, 100_000, 1).To(tensor.Uint8), "one": tensor.Ones(tensor.Uint8, 1),
-		"far": tensor.Cat([]*tensor.Tensor{tensor.RandN(tensor.Float32, g, 2047),
-			tensor.Ones(tensor.Float32, 1), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 5000)}, 0),
+		"far": tensor.Cat(
+			0, tensor.RandN(tensor.Float32, g, 2047),
+			tensor.Ones(tensor.Float32, 1), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 5000)),
 	} {
 		path := t.TempDir() + "/x.h5"
 		if err := hdf5.Save(path, map[string]*tensor.Tensor{"x": want}, hdf5.Options{LZF: true}); err != nil {

@@ -86,7 +86,7 @@ func (d *Output) guess() []int {
 // dimension. Chunks that it fills are written at once; others are read first. The error wraps
 // ErrShape, or is what writing says.
 func (d *Output) WriteSlab(src *tensor.Tensor, start ...int) (err error) {
-	guarded := tensor.Guard(func() {
+	guarded := tensor.Catch(func() {
 		whole := src.Contiguous()
 		defer whole.Close()
 		if err = fits(d.kind.dtype, d.shape, whole, start); err == nil && whole.Numel() > 0 {

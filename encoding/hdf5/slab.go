@@ -126,7 +126,7 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 	for range workers {
 		go func() {
 			var err error
-			guarded := tensor.Guard(func() {
+			guarded := tensor.Catch(func() {
 				for p := range parts {
 					err = cmp.Or(err, d.readPart(b, p.index, p.common))
 				}

@@ -34,7 +34,7 @@ func Save(path string, tensors map[string]*tensor.Tensor) error {
 // of w.
 func Encode(w io.Writer, v any) (err error) {
 	e := encoder{msgpack.NewEncoder(w)}
-	guarded := tensor.Guard(func() { err = e.value(v, 0) })
+	guarded := tensor.Catch(func() { err = e.value(v, 0) })
 	return errors.Join(err, guarded)
 }
 

@@ -28,7 +28,7 @@ func Encode(w io.Writer, t *tensor.Tensor) error {
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
-	guarded := tensor.Guard(func() {
+	guarded := tensor.Catch(func() {
 		whole := t.Contiguous()
 		defer whole.Close()
 		_, err = w.Write(tensor.Bytes(whole))
@@ -91,7 +91,7 @@ func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (
 		return nil, about(path, "", errors.Join(err, f.Close()))
 	}
 	var t *tensor.Tensor
-	guarded := tensor.Guard(func() { t, err = how(f, h) })
+	guarded := tensor.Catch(func() { t, err = how(f, h) })
 	if err = errors.Join(err, guarded); err != nil {
 		return nil, about(path, "", err)
 	}

@@ -180,7 +180,7 @@ func TestMappedFileIsTheFile(t *testing.T) {
 	if err := os.Truncate(path, 5000); err != nil {
 		t.Fatal(err)
 	}
-	if err := tensor.Guard(func() { z.Sum() }); !errors.Is(err, tensor.ErrFile) {
+	if err := tensor.Catch(func() { z.Sum() }); !errors.Is(err, tensor.ErrFile) {
 		t.Errorf("cut short: %v", err)
 	}
 }

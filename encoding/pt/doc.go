@@ -14,7 +14,7 @@
 // [*Record].
 //
 // The trap: what Load has mapped (Options.Mmap) is the file. It may be removed or replaced, but who
-// cuts it short does so under the tensors, and only [tensor.Guard] makes an error of that in all
+// cuts it short does so under the tensors, and only [tensor.Catch] makes an error of that in all
 // cases.
 //
 // [torch.Save]: https://pkg.go.dev/github.com/shoal-mp/shoal/torch#Save

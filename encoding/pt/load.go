@@ -138,7 +138,7 @@ func loadFile(f *os.File, o Options) (v any, err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	guarded := tensor.Guard(func() { v, err = load(contents{f, info.Size(), f}, o) })
+	guarded := tensor.Catch(func() { v, err = load(contents{f, info.Size(), f}, o) })
 	return v, errors.Join(err, guarded)
 }
 

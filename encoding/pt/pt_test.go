@@ -313,7 +313,7 @@ func TestMappedFileIsCutShort(t *testing.T) {
 	if err := os.Truncate(path, 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := tensor.Guard(func() { short.Sum() }); !errors.Is(err, tensor.ErrFile) {
+	if err := tensor.Catch(func() { short.Sum() }); !errors.Is(err, tensor.ErrFile) {
 		t.Errorf("cut short: %v", err)
 	}
 	if err := pt.Save(path+"2", short); !errors.Is(err, tensor.ErrFile) {

@@ -56,7 +56,7 @@ func encode(w io.Writer, root string, v any) error {
 	if _, err := pickle.Unmarshal(b, names, limits); err != nil {
 		return fmt.Errorf("%w: it could not be loaded again: %w", ErrUnsupported, err)
 	}
-	guarded := tensor.Guard(func() { err = s.write(w, root, b) })
+	guarded := tensor.Catch(func() { err = s.write(w, root, b) })
 	return errors.Join(err, guarded)
 }
 

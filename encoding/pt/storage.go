@@ -100,7 +100,7 @@ func (l *loader) holdAt(at place, dt tensor.DType) (*tensor.Tensor, error) {
 
 // cleanBools makes 0 and 1 of the bytes of a storage that is seen as dt, wherever it is.
 func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
-	near, err := t.Cpu()
+	near, err := t.CPU()
 	if err != nil {
 		return err
 	}

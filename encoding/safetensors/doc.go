@@ -22,5 +22,5 @@
 //
 // The trap: Tensor returns a copy on the heap. What many processes shall have, share once in one of
 // them and send. Map copies nothing: the tensor is the file, and who cuts that short does it under
-// the tensor; see tensor.Guard.
+// the tensor; see tensor.Catch.
 package safetensors

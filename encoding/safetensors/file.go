@@ -142,7 +142,7 @@ func (f *File) Map(name string) (t *tensor.Tensor, err error) {
 	if err != nil {
 		return nil, about(f.path, name, err)
 	}
-	guarded := tensor.Guard(func() { t, err = view(m, at, info) })
+	guarded := tensor.Catch(func() { t, err = view(m, at, info) })
 	if err = errors.Join(err, guarded); err != nil {
 		return nil, about(f.path, name, err)
 	}

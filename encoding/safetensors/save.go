@@ -52,7 +52,7 @@ func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]stri
 }
 
 func writeElements(w io.Writer, t *tensor.Tensor) error {
-	whole, err := t.Cpu()
+	whole, err := t.CPU()
 	if err != nil {
 		return err
 	}

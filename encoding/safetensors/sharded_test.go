@@ -118,7 +118,7 @@ func TestMappedTensorsAreTheFile(t *testing.T) {
 	if err := os.Truncate(path, 300); err != nil {
 		t.Fatal(err)
 	}
-	if err := tensor.Guard(func() { a.Sum() }); !errors.Is(err, tensor.ErrFile) {
+	if err := tensor.Catch(func() { a.Sum() }); !errors.Is(err, tensor.ErrFile) {
 		t.Errorf("cut short: %v", err)
 	}
 }

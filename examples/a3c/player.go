@@ -66,7 +66,7 @@ func (p *player) learn() {
 	logits, values := p.Net.Forward(p.scope.Const(tensor.FromSlice(p.states, n, 4)))
 	target := tensor.FromSlice(returns, n, 1)
 	better := autograd.Const(tensor.Sub(target, values.T())) // than expected
-	logp := autograd.LogSoftmax(logits)
+	logp := autograd.LogSoftmax(logits, -1)
 	chosen := autograd.Gather(logp, 1, tensor.FromSlice(p.actions, n, 1))
 	gain := autograd.Mean(autograd.Mul(chosen, better))
 	undecided := autograd.Neg(autograd.Sum(autograd.Mul(autograd.Exp(logp), logp)))

@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 	if err := raise.Spawn(ctx, 2*columns, t); err != nil {
 		return err
 	}
-	here, err := t.Cpu()
+	here, err := t.CPU()
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type net struct{ Hidden, Out *nn.Linear }
 func (n *net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
 
 func (n *net) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(autograd.Flatten(x)))))
+	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(autograd.Flatten(x)))), -1)
 }
 
 var loss = dist.RegisterLoss("loss", func(s *autograd.Scope, n *net, batch []*tensor.Tensor) *autograd.Var {

@@ -89,7 +89,7 @@ var toHost = shoal.Register("toHost", func(ctx context.Context, _ int, r route) 
 		return err
 	}
 	defer x.Close()
-	h, err := x.Cpu()
+	h, err := x.CPU()
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func round(ctx context.Context) error {
 		return err
 	}
 	defer last.Close()
-	got, err := last.Cpu()
+	got, err := last.CPU()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type net struct{ Hidden, Out *nn.Linear }
 func (n *net) Params() iter.Seq[*autograd.Param] { return nn.Join(n.Hidden, n.Out) }
 
 func (n *net) Forward(x *autograd.Var) *autograd.Var {
-	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(autograd.Flatten(x)))))
+	return autograd.LogSoftmax(n.Out.Forward(autograd.ReLU(n.Hidden.Forward(autograd.Flatten(x)))), -1)
 }
 
 type job struct {

@@ -32,7 +32,7 @@ func (n *digitNet) Forward(x *autograd.Var) *autograd.Var {
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two))
 	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
-	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)))
+	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)), -1)
 }
 
 // A trainer takes steps on images that lie ready: what is measured is the network.

@@ -147,8 +147,8 @@ func dataParallel(opts shoal.Options, steps int) *Probe {
 			}
 			images, labels := t.images[i%poolBatches], t.labels[i%poolBatches]
 			t.sgd.ZeroGrad()
-			if _, err := d.Backward(ctx, tensor.Cat(times(images, opts.Workers), 0),
-				tensor.Cat(times(labels, opts.Workers), 0)); err != nil {
+			if _, err := d.Backward(ctx, tensor.Cat(0, times(images, opts.Workers)...),
+				tensor.Cat(0, times(labels, opts.Workers)...)); err != nil {
 				return 0, err
 			}
 			t.sgd.Step()

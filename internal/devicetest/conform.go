@@ -142,7 +142,7 @@ func tried(f func() *tensor.Tensor) (got *tensor.Tensor, err error) {
 // which floats may differ by tolerance.
 func Same(t testing.TB, got, want *tensor.Tensor, tolerance float64) {
 	t.Helper()
-	near, err := got.Cpu()
+	near, err := got.CPU()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	"Amax":         func(x *tensor.Tensor) any { return tensor.Amax(x, 0) },
 	"Amin":         func(x *tensor.Tensor) any { return tensor.Amin(x, 0) },
 	"Argmax":       func(x *tensor.Tensor) any { return tensor.Argmax(x, 1) },
-	"Argmin":       func(x *tensor.Tensor) any { return tensor.Argmin(x) },
+	"Argmin":       func(x *tensor.Tensor) any { return tensor.Argmin(x.Reshape(-1), 0) },
 	"Max":          func(x *tensor.Tensor) any { v, i := tensor.Max(x, 1); return all(v, i) },
 	"Min":          func(x *tensor.Tensor) any { v, i := tensor.Min(x, 0); return all(v, i) },
 	"Argsort":      func(x *tensor.Tensor) any { return tensor.Argsort(x, 1, false) },
@@ -35,8 +35,8 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	"Gather":       func(x *tensor.Tensor) any { return tensor.Gather(x, 1, tensor.Argsort(x, 1, true)) },
 	"IndexSelect":  func(x *tensor.Tensor) any { return tensor.IndexSelect(x, 1, tensor.Argmin(x, 1)) },
 	"Index":        func(x *tensor.Tensor) any { return tensor.Index(x, tensor.Argmax(x, 0), tensor.Argmin(x, 0)) },
-	"Cat":          func(x *tensor.Tensor) any { return tensor.Cat(all(x, x.Narrow(0, 1, 1)), 0) },
-	"Stack":        func(x *tensor.Tensor) any { return tensor.Stack(all(x, x), 2) },
+	"Cat":          func(x *tensor.Tensor) any { return tensor.Cat(0, all(x, x.Narrow(0, 1, 1))...) },
+	"Stack":        func(x *tensor.Tensor) any { return tensor.Stack(2, all(x, x)...) },
 	"Flip":         func(x *tensor.Tensor) any { return tensor.Flip(x, 0, 1) },
 	"Nonzero":      func(x *tensor.Tensor) any { return tensor.Nonzero(tensor.ReLU(x)) },
 	"MaskedSelect": func(x *tensor.Tensor) any { return tensor.MaskedSelect(x, tensor.Gt(x, x.Number(0))) },
@@ -99,7 +99,7 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".CopyFrom":   func(x *tensor.Tensor) any { return x.CopyFrom(x.Select(0, 2).Clone()) },
 	".Clone":      func(x *tensor.Tensor) any { return x.T().Clone() },
 	".Contiguous": func(x *tensor.Tensor) any { return x.T().Contiguous() },
-	".Cpu":        func(x *tensor.Tensor) any { y, err := x.Cpu(); return [2]any{err, fmt.Sprint(y)} },
+	".CPU":        func(x *tensor.Tensor) any { y, err := x.CPU(); return [2]any{err, fmt.Sprint(y)} },
 	".ToDevice": func(x *tensor.Tensor) any {
 		y, err := x.ToDevice(x.Device())
 		return [2]any{err, y.SameStorage(x)}
@@ -185,7 +185,7 @@ func everything(t *testing.T, dev tensor.Device) {
 	for name, f := range refused {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if r := fmt.Sprint(recover()); !strings.Contains(r, "Cpu copies it to the host") {
+				if r := fmt.Sprint(recover()); !strings.Contains(r, "CPU copies it to the host") {
 					t.Error(r)
 				}
 			}()

@@ -10,18 +10,23 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+// placing is f along the first of some dimensions, or of all elements.
+func placing(f func(t *tensor.Tensor, dim int) *tensor.Tensor) func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
+	return func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
+		if len(dims) == 0 {
+			return f(t.Reshape(-1), 0)
+		}
+		return f(t, dims[0])
+	}
+}
+
 func reductions(t *testing.T, dev tensor.Device) {
 	type reduce = func(t *tensor.Tensor, dims ...int) *tensor.Tensor
 	for name, f := range map[string]reduce{
 		"Sum": tensor.Sum, "Prod": tensor.Prod, "Amax": tensor.Amax, "Amin": tensor.Amin, "Mean": tensor.Mean,
 		"Var": tensor.Var,
 		"Std": tensor.Std, "All": tensor.All, "Any": tensor.Any,
-		"Argmax": func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
-			return tensor.Argmax(t, dims[:min(1, len(dims))]...)
-		},
-		"Argmin": func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
-			return tensor.Argmin(t, dims[:min(1, len(dims))]...)
-		},
+		"Argmax": placing(tensor.Argmax), "Argmin": placing(tensor.Argmin),
 	} {
 		for _, dt := range allDTypes {
 			if !defined(func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0]) }, dt) {
@@ -104,9 +109,9 @@ func indices(t *testing.T, dev tensor.Device) {
 				"Nonzero": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Nonzero(in[0]) },
 				"Argsort": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Argsort(in[0], 1, true) },
 				"CumSum":  func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.CumSum(in[0], 0) },
-				"Cat":     func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cat(in[:2], 1) },
+				"Cat":     func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Cat(1, in[:2]...) },
 				"Flip":    func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Flip(in[0], 1, 0) },
-				"Stack":   func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Stack(in[:2], 1) },
+				"Stack":   func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Stack(1, in[:2]...) },
 			} {
 				t.Run(name, func(t *testing.T) { compare(t, dev, 1e-6, f, x.Clone(), src, idx, row) })
 			}

@@ -67,7 +67,7 @@ func windows(t *testing.T, dev tensor.Device) {
 
 func near(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
-	h, err := x.Cpu()
+	h, err := x.CPU()
 	check(t, err)
 	return h
 }

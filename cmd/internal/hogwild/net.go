@@ -36,5 +36,5 @@ func (n *Net) Forward(x *autograd.Var) *autograd.Var {
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv1.Forward(x), two))                      // (N, 10, 12, 12)
 	x = autograd.ReLU(autograd.MaxPool2d(n.Conv2Drop.Forward(n.Conv2.Forward(x)), two)) // (N, 20, 4, 4)
 	x = autograd.ReLU(n.FC1.Forward(autograd.Flatten(x)))
-	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)))
+	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)), -1)
 }

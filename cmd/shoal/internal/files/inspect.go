@@ -111,7 +111,7 @@ func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []
 	var done atomic.Int64
 	defer watch(log, "inspect "+path, looks, done.Load)()
 	list = []Summary{}
-	err = tensor.Guard(func() {
+	err = tensor.Catch(func() {
 		for _, name := range slices.Sorted(maps.Keys(tensors)) {
 			list = append(list, summarize(name, tensors[name], &done))
 		}
