@@ -97,7 +97,7 @@ func sitesIn(fset *token.FileSet, info *types.Info, decl ast.Decl, sites map[str
 		}
 		pos := fset.Position(sel.Sel.Pos())
 		base := filepath.Base(pos.Filename)
-		if base == "word.go" || strings.HasSuffix(base, "_crash.go") { // the type itself, and what only tests have
+		if base == "word.go" || base == "word_typed.go" || strings.HasSuffix(base, "_crash.go") { // the type itself, and what only tests have
 			return true
 		}
 		at := fmt.Sprintf("%s:%d", base, pos.Line)
@@ -162,11 +162,11 @@ func writesWord(s *types.Selection) bool {
 	return recv != nil && isWord(recv.Type())
 }
 
-// isWord reports whether t is shm.Word, or a pointer to it.
+// isWord reports whether t is shm.Word, or one with rules, or a pointer to it.
 func isWord(t types.Type) bool {
 	if ptr, ok := t.(*types.Pointer); ok {
 		t = ptr.Elem()
 	}
 	named, ok := t.(*types.Named)
-	return ok && named.Obj().Name() == "Word" && named.Obj().Pkg().Name() == "shm"
+	return ok && (named.Obj().Name() == "Word" || named.Obj().Name() == "wordOf") && named.Obj().Pkg().Name() == "shm"
 }

@@ -162,7 +162,7 @@ func (d *Domain) tryJoin() (bool, error) {
 func (d *Domain) claimSlot(s int) (bool, error) {
 	p := &d.parts[s]
 	state := p.state.Load()
-	if state&0xff != participantFree {
+	if !state.is(participantFree) {
 		return false, nil
 	}
 	if ok, err := d.store.enter(s); !ok || err != nil {
@@ -185,7 +185,7 @@ func (d *Domain) claimSlot(s int) (bool, error) {
 	}
 	p.pid.Store(uint64(os.Getpid()))
 	p.nap.Store(awake) // the participant before us may have died napping
-	p.state.CAS(state, state|participantJoining)
+	p.state.CAS(state, state.become(participantJoining))
 	return true, nil
 }
 
@@ -211,7 +211,7 @@ func (d *Domain) start() error {
 func (d *Domain) live() {
 	d.announce()
 	p := &d.parts[d.slot].state
-	p.CAS(p.Load(), uint64(d.epoch)<<32|participantLive)
+	p.CAS(p.Load(), p.Load().become(participantLive))
 }
 
 // Slot returns this process's participant slot, 0 to 255.

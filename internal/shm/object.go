@@ -64,7 +64,7 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 	if err != nil {
 		return
 	}
-	me := uint64(makeHandle(d.indexOf(token), generation(token.w.Load())))
+	me := uint64(makeHandle(d.indexOf(token), token.w.Load().generation()))
 	if hdr.senders.Load() == me || hdr.receivers.Load() == me {
 		f(hdr)
 	}
@@ -74,11 +74,11 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 // stamp of somebody who may have missed the bit is waited for, but not the end of a block that is
 // gone: ring R may hold the last end of ring S, and S that of R or its own.
 func (l *lane) stays(b *block) bool {
-	decided := func(w uint64) bool { return stampKind(w) != kindFree || w&goneBit != 0 }
+	decided := func(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
 	for {
-		l.patience(&b.w, decided, waitBit)
+		patience(l, &b.w, decided, waitBit)
 		if w := b.w.Load(); decided(w) {
-			return w&allocBit != 0 && stampKind(w) != kindFree
+			return w&allocBit != 0 && w.kind() != kindFree
 		}
 	}
 }

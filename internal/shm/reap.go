@@ -74,7 +74,7 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 	for s := range d.parts {
 		p := &d.parts[s]
 		v := p.state.Load()
-		if v&0xff == participantFree || s == d.slot {
+		if v.is(participantFree) || s == d.slot {
 			continue
 		}
 		alive, err := d.store.alive(s)
@@ -84,8 +84,8 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 		if alive {
 			continue
 		}
-		if v&0xff != participantDead {
-			p.state.CAS(v, v&^0xff|participantDead)
+		if !v.is(participantDead) {
+			p.state.CAS(v, v.become(participantDead))
 		}
 		dead[s] = true
 		n++
@@ -119,7 +119,7 @@ func (d *Domain) depart() {
 	l.lock() // for good: what is rung late must not reap under a name that is another participant's
 	p := &d.parts[d.slot]
 	v := p.state.Load()
-	p.state.CAS(v, v&^0xff|participantDead)
+	p.state.CAS(v, v.become(participantDead))
 	var dead deadSet
 	dead[d.slot] = true
 	for {
@@ -184,7 +184,7 @@ func (d *Domain) reapStamps(l *lane) obstacle {
 // An obstacle is a stamp that has to go before a reaper can go on.
 type obstacle struct {
 	b     *block
-	stamp uint64
+	stamp stateWord
 }
 
 func (o obstacle) gone() bool { return o.b != nil && o.b.w.Load()&xoMask != o.stamp }

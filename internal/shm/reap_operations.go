@@ -15,15 +15,15 @@ func (r *reaper) operations() bool {
 // taken.
 func (r *reaper) budget() {
 	w := r.d.hdr.budget.Load()
-	if w&budgetStamp == 0 || !r.dead.lane(uint32(w&budgetLaneMask)) {
+	if !w.stamped() || !r.dead.lane(w.lane()) {
 		return
 	}
 	phase, branch := uint64(phaseIdle), "budget sub"
-	if w>>budgetKindShift&3 == budgetAdd {
+	if w.kind() == budgetAdd {
 		phase, branch = phaseCharged, "budget add"
 	}
 	if !disabled(branch) {
-		r.d.recs[w&budgetLaneMask].phase.Store(phase)
+		r.d.recs[w.lane()].phase.Store(phase)
 	}
 	r.d.unstampBudget()
 }
@@ -58,7 +58,7 @@ func (r *reaper) rings() {
 // endGone may have come too late to keep it.
 func (r *reaper) stays(b *block) bool {
 	w := b.w.Load()
-	return stampKind(w) == kindFree && r.l.reaping.lane(stampLane(w)) || r.l.stays(b)
+	return w.kind() == kindFree && r.l.reaping.lane(w.lane()) || r.l.stays(b)
 }
 
 func (r *reaper) heldByDead(b *block) bool {
@@ -70,22 +70,22 @@ func (r *reaper) heldByDead(b *block) bool {
 	return false
 }
 
-func (r *Ring) each(f func(*slot, uint64)) {
+func (r *Ring) each(f func(*slot, slotWord)) {
 	for i := uint64(0); i < r.cap && r.backed(i); i++ {
 		s := r.slot(i)
 		f(s, s.word.Load())
 	}
 }
 
-func (r *reaper) slot(s *slot, w uint64) {
-	switch slotState(w) {
+func (r *reaper) slot(s *slot, w slotWord) {
+	switch w.state() {
 	case slotWriting:
-		if r.dead.lane(slotLane(w)) && !disabled("writing") {
-			s.word.CAS(w, slotWord(slotLap(w), slotSkip, 0))
+		if r.dead.lane(w.lane()) && !disabled("writing") {
+			s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
 		}
 	case slotFull, slotReading:
 		id, opseq := uint32(s.meta.Load()>>32), s.opseq.Load()
-		if s.word.Load() != w && slotLap(s.word.Load()) != slotLap(w) {
+		if s.word.Load() != w && s.word.Load().lap() != w.lap() {
 			return // another message by now: lane and number may be of different ones
 		}
 		if id < maxLanes && r.dead.lane(id) && opseq == r.d.recs[id].opseq.Load() && !disabled("published") {
@@ -100,11 +100,11 @@ func (r *reaper) stamps() {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
 		w := b.w.Load()
-		id := stampLane(w)
-		if stampKind(w) == kindNone || !r.dead.lane(id) {
+		id := w.lane()
+		if w.kind() == kindNone || !r.dead.lane(id) {
 			continue
 		}
-		switch stampKind(w) {
+		switch w.kind() {
 		case kindAlloc, kindGrow, kindPunch:
 			r.finishCommit(b, i, id)
 			r.d.unstamp(b)
@@ -123,7 +123,7 @@ func (r *reaper) finishPut(b *block, id uint32) {
 	case r.published[id] && !disabled("put published"):
 		r.d.endPut(b, id)
 	case !r.published[id] && !disabled("put undone"):
-		r.d.change(b, 0, ^uint64(tOne)+1)
+		r.d.change(b, 0, ^stateWord(tOne)+1)
 	}
 }
 
@@ -151,14 +151,14 @@ func (r *reaper) readers() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
 		for _, v := range r.views {
-			v.each(func(s *slot, w uint64) {
-				if slotState(w) != slotReading || !r.dead.lane(slotLane(w)) || disabled("reader") {
+			v.each(func(s *slot, w slotWord) {
+				if w.state() != slotReading || !r.dead.lane(w.lane()) || disabled("reader") {
 					return
 				}
 				if r.finishGet(s, w) {
 					progress = true
 				} else {
-					pending[slotLane(w)] = true
+					pending[w.lane()] = true
 				}
 			})
 		}
@@ -169,12 +169,12 @@ func (r *reaper) readers() map[uint32]bool {
 }
 
 // finishGet takes the references of a message in the name of the dead reader, whose bits go later.
-func (r *reaper) finishGet(s *slot, w uint64) bool {
-	id := slotLane(w)
+func (r *reaper) finishGet(s *slot, w slotWord) bool {
+	id := w.lane()
 	mine := stamp(id, kindGet)
 	m := &Message{d: r.d}
 	if err := m.readAgain(s); err != nil {
-		s.word.Store(slotWord(slotLap(w)+1, slotEmpty, 0))
+		s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 		return true
 	}
 	for _, i := range m.order {
@@ -196,7 +196,7 @@ func (r *reaper) finishGet(s *slot, w uint64) bool {
 		}
 	}
 	r.d.hdr.dropped.Add(1)
-	s.word.Store(slotWord(slotLap(w)+1, slotEmpty, 0))
+	s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 	for _, i := range m.order {
 		r.d.unstamp(&r.d.blocks[i])
 	}
@@ -205,7 +205,7 @@ func (r *reaper) finishGet(s *slot, w uint64) bool {
 
 // waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already:
 // the CAS is the second look, also where somebody else has set WAIT.
-func (r *reaper) waitFor(b *block, w uint64) bool {
+func (r *reaper) waitFor(b *block, w stateWord) bool {
 	r.d.setBit(&r.d.hdr.xowait)
 	if !b.w.CAS(w, w|waitBit) {
 		return false
@@ -218,7 +218,7 @@ func (r *reaper) waitFor(b *block, w uint64) bool {
 func (r *reaper) strayGets(pending map[uint32]bool) {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
-		if w := b.w.Load(); stampKind(w) == kindGet && r.dead.lane(stampLane(w)) && !pending[stampLane(w)] &&
+		if w := b.w.Load(); w.kind() == kindGet && r.dead.lane(w.lane()) && !pending[w.lane()] &&
 			!disabled("stray get") {
 			r.d.unstamp(b)
 		}

@@ -59,12 +59,12 @@ func (r *reaper) owners() {
 // says so. A participant that leaves in order is not blamed.
 func (r *reaper) blame(b *block, slot int) {
 	kind := extKind(b.ext.Load())
-	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || transit(b.w.Load()) != 0 ||
+	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || b.w.Load().transit() != 0 ||
 		r.heldByLiving(b) {
 		return
 	}
 	p := &r.d.parts[slot]
-	who := identity(p.pid.Load(), p.state.Load()>>32) | uint64(slot)<<idSlotShift
+	who := identity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(slot)<<idSlotShift
 	r.l.withRing(b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(who) })
 }
 
@@ -116,9 +116,9 @@ func (d *Domain) releaseDead(dead *deadSet) (n int) {
 func (d *Domain) vacate(slot int) bool {
 	p := &d.parts[slot]
 	v := p.state.Load()
-	if v&0xff != participantDead {
+	if !v.is(participantDead) {
 		return false
 	}
-	p.state.CAS(v, v&^0xff+1<<32)
+	p.state.CAS(v, v.next())
 	return true
 }

@@ -74,7 +74,7 @@ func (d *Domain) nextLiving() (int, bool) {
 	dead := false
 	for i := 1; i < maxParticipants; i++ {
 		s := (d.slot + i) % maxParticipants
-		if d.parts[s].state.Load()&0xff == participantFree {
+		if d.parts[s].state.Load().is(participantFree) {
 			continue
 		}
 		if alive, err := d.store.alive(s); err != nil || alive {

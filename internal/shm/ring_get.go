@@ -70,13 +70,13 @@ func (r *Ring) get(l *lane, m *Message) error {
 func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	m.d = r.d
 	if err := m.read(s); err != nil {
-		s.word.Store(slotWord(lap+1, slotEmpty, 0))
+		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
 		return err
 	}
 	for _, i := range m.order {
 		l.receive(i, m)
 	}
-	s.leave(slotWord(lap+1, slotEmpty, 0), m.order)
+	s.leave(makeSlotWord(lap+1, slotEmpty, 0), m.order)
 	for _, i := range m.order {
 		r.d.unstamp(&r.d.blocks[i])
 	}
@@ -88,27 +88,27 @@ func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 func (r *Ring) next(l *lane) (*slot, uint64, error) {
 	for flags := uint64(0); ; {
 		tk := r.hdr.head.Load()
-		var w uint64
+		var w slotWord
 		lap := tk >> r.bits
 		s := r.slot(tk)
 		if r.backed(tk) {
 			w = s.word.Load()
 		}
-		switch st := slotState(w); {
-		case slotLap(w) == lap && st == slotFull:
-			if s.word.CAS(w, slotWord(lap, slotReading, l.id)) {
+		switch st := w.state(); {
+		case w.lap() == lap && st == slotFull:
+			if s.word.CAS(w, makeSlotWord(lap, slotReading, l.id)) {
 				r.hdr.head.CAS(tk, tk+1)
 				return s, lap, nil
 			}
-		case slotLap(w) == lap && st == slotSkip:
-			if s.word.CAS(w, slotWord(lap+1, slotEmpty, 0)) {
+		case w.lap() == lap && st == slotSkip:
+			if s.word.CAS(w, makeSlotWord(lap+1, slotEmpty, 0)) {
 				r.d.wakeOne(&r.hdr.notFull) // a hole is room too
 			}
 			r.hdr.head.CAS(tk, tk+1)
-		case slotLap(w) > lap, slotLap(w) == lap && st == slotReading:
+		case w.lap() > lap, w.lap() == lap && st == slotReading:
 			r.hdr.head.CAS(tk, tk+1)
 		case r.hdr.head.Load() != tk:
-		case slotLap(w) == lap && st == slotWriting:
+		case w.lap() == lap && st == slotWriting:
 			return nil, 0, ErrEmpty
 		case flags != 0:
 			return nil, 0, r.lonely(ringNoSenders)
@@ -206,7 +206,7 @@ func (d *Domain) inTransit(h Handle, least uint64) bool {
 		return false
 	}
 	w := d.blocks[i].w.Load()
-	return w&allocBit != 0 && generation(w) == h.gen() && w&tMask >= least
+	return w&allocBit != 0 && w.generation() == h.gen() && w&tMask >= stateWord(least)
 }
 
 // allocated reports whether h is a block that is not free.
@@ -233,6 +233,6 @@ func (l *lane) receive(index uint32, m *Message) {
 
 // sentBy reports whether the state word w carries the stamp of the put of this very message, and of
 // no other message.
-func (m *Message) sentBy(w uint64) bool {
+func (m *Message) sentBy(w stateWord) bool {
 	return w&(tMask|xoMask) == tOne|stamp(m.sender, kindPut) && m.d.recs[m.sender].opseq.Load() == m.opseq
 }

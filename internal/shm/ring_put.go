@@ -81,7 +81,7 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 					}
 				}
 			}
-			s.leave(slotWord(lap, slotFull, l.id), order)
+			s.leave(makeSlotWord(lap, slotFull, l.id), order)
 			for _, i := range order {
 				r.d.endPut(&r.d.blocks[i], l.id)
 			}
@@ -158,7 +158,7 @@ func (l *lane) sendOne(b *block) error {
 
 func (l *lane) unsend(order []uint32) {
 	for _, i := range order {
-		l.d.change(&l.d.blocks[i], 0, ^uint64(tOne)+1)
+		l.d.change(&l.d.blocks[i], 0, ^stateWord(tOne)+1)
 	}
 }
 
@@ -181,15 +181,15 @@ func (r *Ring) claim(l *lane) (*slot, uint64, error) {
 			return nil, 0, unbacked(tk)
 		}
 		s, lap := r.slot(tk), tk>>r.bits
-		empty := slotWord(lap, slotEmpty, 0)
+		empty := makeSlotWord(lap, slotEmpty, 0)
 		// not looked at before, which would fetch its line twice
-		if s.word.CAS(empty, slotWord(lap, slotWriting, l.id)) {
+		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id)) {
 			r.hdr.tail.CAS(tk, tk+1)
 			return s, lap, nil
 		}
 		switch w := s.word.Load(); {
 		case w == empty: // it has just been read
-		case slotLap(w) >= lap: // somebody has claimed this ticket, or the ring has gone on: help
+		case w.lap() >= lap: // somebody has claimed this ticket, or the ring has gone on: help
 			r.hdr.tail.CAS(tk, tk+1)
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
 			return nil, 0, ErrFull

@@ -44,7 +44,7 @@ func (d *Domain) alloc(size, commit uint64, kind objectKind) (Handle, error) {
 
 // room fails with a *SpaceError where bytes are more than the budget has left now.
 func (d *Domain) room(bytes uint64) error {
-	if d.hdr.budget.Load()>>budgetPageShift+bytes/pageSize > d.hdr.limit.Load() {
+	if d.hdr.budget.Load().pages()+bytes/pageSize > d.hdr.limit.Load() {
 		return shortage(bytes)
 	}
 	return nil
@@ -74,7 +74,7 @@ func (l *lane) handOut(index uint32, commit uint64, kind objectKind) (Handle, er
 	d.acquire(index)
 	d.unstamp(b)
 	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
-	return makeHandle(index, generation(b.w.Load())), nil
+	return makeHandle(index, b.w.Load().generation()), nil
 }
 
 // reuse claims a free block of class c, warm ones first, or returns 0.

@@ -17,6 +17,20 @@ const (
 	budgetSub       = 2
 )
 
+// A budgetWord says how many pages are charged, and who is changing that.
+type budgetWord uint64
+
+func (w budgetWord) pages() uint64 { return uint64(w >> budgetPageShift) }
+func (w budgetWord) lane() uint32  { return uint32(w & budgetLaneMask) }
+func (w budgetWord) kind() uint64  { return uint64(w >> budgetKindShift & 3) }
+
+// stamped reports whether somebody is in the middle of a change.
+func (w budgetWord) stamped() bool { return w&budgetStamp != 0 }
+
+func budgetOf(pages, kind uint64, lane uint32) budgetWord {
+	return budgetWord(pages<<budgetPageShift | kind<<budgetKindShift | uint64(lane))
+}
+
 // Phases of a lane's commit.
 const (
 	phaseIdle    = 0
@@ -56,10 +70,10 @@ func (l *lane) charge(bytes uint64) error {
 	}
 	for {
 		w := l.settleBudget()
-		if w>>budgetPageShift+pages > d.hdr.limit.Load() {
+		if w.pages()+pages > d.hdr.limit.Load() {
 			return shortage(bytes)
 		}
-		if d.hdr.budget.CAS(w, w+pages<<budgetPageShift|budgetAdd<<budgetKindShift|uint64(l.id)) {
+		if d.hdr.budget.CAS(w, w+budgetOf(pages, budgetAdd, l.id)) {
 			break
 		}
 	}
@@ -107,7 +121,7 @@ func (l *lane) uncharge(id uint32, bytes uint64) {
 	d := l.d
 	for {
 		w := l.settleBudget()
-		if d.hdr.budget.CAS(w, w-bytes/pageSize<<budgetPageShift|budgetSub<<budgetKindShift|uint64(id)) {
+		if d.hdr.budget.CAS(w, w-budgetOf(bytes/pageSize, 0, 0)|budgetOf(0, budgetSub, id)) {
 			break
 		}
 	}
@@ -116,13 +130,13 @@ func (l *lane) uncharge(id uint32, bytes uint64) {
 	d.relieve()
 }
 
-func (l *lane) settleBudget() uint64 {
+func (l *lane) settleBudget() budgetWord {
 	budget := &l.d.hdr.budget
 	for {
-		if w := budget.Load(); w&budgetStamp == 0 {
+		if w := budget.Load(); !w.stamped() {
 			return w
 		}
-		l.patience(budget, func(w uint64) bool { return w&budgetStamp == 0 }, budgetWait)
+		patience(l, budget, func(w budgetWord) bool { return !w.stamped() }, budgetWait)
 	}
 }
 

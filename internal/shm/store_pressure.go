@@ -64,7 +64,7 @@ const (
 )
 
 func (d *Domain) nearLimit() bool {
-	return d.hdr.budget.Load()>>budgetPageShift*100 > d.hdr.limit.Load()*nearLimit
+	return d.hdr.budget.Load().pages()*100 > d.hdr.limit.Load()*nearLimit
 }
 
 // collectSoon collects in the background, at most once in collectEvery.
@@ -133,7 +133,7 @@ func (d *Domain) giveBack(bytes uint64) {
 		short = int64(bytes) - d.store.headroom()
 	}
 	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
-		if short <= 0 && d.hdr.budget.Load()>>budgetPageShift+bytes/pageSize+limit/16 <= limit {
+		if short <= 0 && d.hdr.budget.Load().pages()+bytes/pageSize+limit/16 <= limit {
 			return
 		}
 		short -= int64(l.punchIdle(&d.blocks[i]))
@@ -202,7 +202,7 @@ func (d *Domain) collectEverywhere() {
 func (d *Domain) allCollected(n uint64) bool {
 	for s := range d.parts {
 		p := &d.parts[s]
-		if s != d.slot && p.state.Load()&0xff == participantLive && p.collected.Load() < n {
+		if s != d.slot && p.state.Load().is(participantLive) && p.collected.Load() < n {
 			return false
 		}
 	}
@@ -227,7 +227,7 @@ func (d *Domain) collectForOthers() {
 
 func (d *Domain) alone() bool {
 	for s := range d.parts {
-		if s != d.slot && d.parts[s].state.Load()&0xff == participantLive {
+		if s != d.slot && d.parts[s].state.Load().is(participantLive) {
 			return false
 		}
 	}
@@ -259,7 +259,7 @@ func (d *Domain) explain(err error) error {
 func (d *Domain) unread() (bytes int64) {
 	for i := uint64(1); i < d.hdr.blocks.Load(); i++ {
 		b := &d.blocks[i]
-		if transit(b.w.Load()) > 0 && !b.owned() {
+		if b.w.Load().transit() > 0 && !b.owned() {
 			bytes += int64(b.committed.Load())
 		}
 	}

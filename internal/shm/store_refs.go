@@ -153,11 +153,11 @@ func (d *Domain) Import(h Handle) error {
 	d.acquire(i)
 	for {
 		w := b.w.Load()
-		if w&allocBit == 0 || generation(w) != h.gen() {
+		if w&allocBit == 0 || w.generation() != h.gen() {
 			l.release(i)
 			return ErrStale
 		}
-		if k := stampKind(w); k != kindFree {
+		if k := w.kind(); k != kindFree {
 			return nil
 		}
 		// Somebody is finding out whether it is free, and may have missed our bit.
@@ -173,7 +173,7 @@ func (d *Domain) Stale(h Handle) bool {
 		return true
 	}
 	w := d.blocks[h.index()].w.Load()
-	return w&allocBit == 0 || generation(w) != h.gen()
+	return w&allocBit == 0 || w.generation() != h.gen()
 }
 
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be

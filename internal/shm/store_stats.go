@@ -15,7 +15,7 @@ func (d *Domain) Stats() Stats {
 		case w&allocBit != 0:
 			s.Blocks++
 			s.Bytes += n
-			s.InTransit += int(transit(w))
+			s.InTransit += int(w.transit())
 		default:
 			s.Idle++
 			s.IdleBytes += n
@@ -23,7 +23,7 @@ func (d *Domain) Stats() Stats {
 	}
 	lanes := d.hdr.lanes.Load()
 	for i := range maxParticipants {
-		if d.parts[i].state.Load()&0xff == participantLive {
+		if d.parts[i].state.Load().is(participantLive) {
 			s.Participants++
 		}
 		if uint64(i) >= lanes {

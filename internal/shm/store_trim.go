@@ -50,10 +50,10 @@ func (d *Domain) trim() {
 		if w&(allocBit|xoMask) != 0 || b.committed.Load() < trimSize {
 			continue
 		}
-		if gen, ok := before[i]; ok && gen == generation(w) {
+		if gen, ok := before[i]; ok && gen == w.generation() {
 			l.punchIdle(b)
 		} else {
-			t.idle[i] = generation(w)
+			t.idle[i] = w.generation()
 		}
 	}
 	t.timer = nil

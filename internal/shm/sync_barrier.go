@@ -236,7 +236,7 @@ func (b Barrier) breakIfDead() {
 func (b Barrier) why() error {
 	b.breakIfDead()
 	if w := b.c.dead.Load(); w != 0 {
-		return bereaved(w, ErrBroken)
+		return bereaved(lockWord(w), ErrBroken)
 	}
 	return ErrBroken
 }

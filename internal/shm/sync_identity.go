@@ -23,15 +23,16 @@ func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpoch
 // proof of it.
 func (d *Domain) gone(slot int, id uint64) bool {
 	v := d.parts[slot].state.Load()
-	return v&0xff != participantLive && v&0xff != participantJoining || (v>>32^id>>idEpochShift)&idEpochMask != 0
+	return !v.is(participantLive) && !v.is(participantJoining) ||
+		(uint64(v.epoch())^id>>idEpochShift)&idEpochMask != 0
 }
 
-// slotOf returns the slot in a lock word.
-func slotOf(w uint64) int { return int(w >> idSlotShift & (maxParticipants - 1)) }
+// holderGone reports whether the holder that a lock word names is gone.
+func (d *Domain) holderGone(w lockWord) bool { return d.gone(w.slot(), uint64(w)) }
 
 // bereaved returns an error that says who is dead, as in a lock word, and what it means.
-func bereaved(w uint64, cause error) error {
-	return &PeerError{PID: int(w >> idPIDShift), Slot: slotOf(w), Cause: cause}
+func bereaved(w lockWord, cause error) error {
+	return &PeerError{PID: w.pid(), Slot: w.slot(), Cause: cause}
 }
 
 // share adds one to this participant's share, and reports false where that is full. unshare takes

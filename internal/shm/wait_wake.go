@@ -54,7 +54,7 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 // news, and a napper does not.
 func (d *Domain) wakeAll() {
 	for s := range d.parts {
-		if s != d.slot && d.parts[s].state.Load()&0xff != participantFree {
+		if s != d.slot && !d.parts[s].state.Load().is(participantFree) {
 			d.ringBell(s)
 		}
 	}
