@@ -17,7 +17,7 @@ type errand struct {
 	In   *ipc.Receiver[int]
 	Out  *ipc.Sender[int]
 	Both *ipc.Queue[int]
-	Go   *ipc.Conn[string]
+	Go   *ipc.PipeEnd[string, string]
 }
 
 // look says whether the other ends are still there.
@@ -38,7 +38,7 @@ var look = shoal.Register("look", func(ctx context.Context, rank int, e errand) 
 // sendOff starts an errand and forgets its queues, without closing them.
 //
 //go:noinline
-func sendOff(t *testing.T, opts shoal.Options, tell *ipc.Conn[string]) *shoal.Group {
+func sendOff(t *testing.T, opts shoal.Options, tell *ipc.PipeEnd[string, string]) *shoal.Group {
 	queue := func() *ipc.Queue[int] {
 		q, err := ipc.NewQueue[int](1)
 		if err != nil {

@@ -49,8 +49,8 @@ var (
 	ErrAbandoned = errors.New("shoal: goroutine left alone")
 
 	// ErrClosed is wrapped by what a Group answers after Wait or Close, and is the cause of its
-	// workers' cancellation.
-	ErrClosed = errors.New("shoal: group is closed")
+	// workers' cancellation. It wraps os.ErrClosed.
+	ErrClosed = fmt.Errorf("shoal: group is closed%.0w", os.ErrClosed)
 )
 
 // A ProcessError says which process failed, and how. Error is one line; %+v adds the remote stack

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/shoal-mp/shoal"
 )
@@ -87,4 +88,68 @@ func ExampleFile() {
 	// Output:
 	// hello
 	// hello
+}
+
+var patient = shoal.Register("patient", func(ctx context.Context, rank int, _ struct{}) error {
+	<-ctx.Done() // by Interrupt, or by the end of the group
+	return nil
+})
+
+// A Process is asked, signalled and waited for by itself.
+func ExampleProcess() {
+	g := shoal.NewGroup(context.Background(), shoal.Options{Workers: 1})
+	defer g.Close()
+	p := patient.Go(g, struct{}{})
+	fmt.Println(p.Name(), p.Rank(), p.Alive())
+	if err := p.Kill(); err != nil {
+		fmt.Println(err)
+	}
+	<-p.Done()
+	status, ended := p.ExitCode()
+	fmt.Println(p.Alive(), status, ended)
+	// Output:
+	// patient 0 true
+	// false -9 true
+}
+
+var secondTime = shoal.Register("second time", func(_ context.Context, _ int, file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		f.Close()
+		return errors.New("this was the first time")
+	}
+	return nil
+})
+
+// A process that fails is started again, with its rank and its argument.
+func ExampleRestart() {
+	dir, err := os.MkdirTemp("", "restart")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	g := shoal.NewGroup(context.Background(), shoal.Options{Workers: 1,
+		Restart: shoal.Restart{Max: 1, Backoff: time.Millisecond}})
+	defer g.Close()
+	p := secondTime.Go(g, dir+"/here")
+	fmt.Println(g.Wait(), p.Restarts())
+	// Output: <nil> 1
+}
+
+// The same functions run on goroutines, for instance to debug them.
+func ExampleStartMethod() {
+	for _, m := range shoal.StartMethods() {
+		fmt.Println(m)
+	}
+	g := shoal.NewGroup(context.Background(), shoal.Options{Workers: 1, Start: shoal.GoroutineStart})
+	defer g.Close()
+	square.Go(g, []float64{5})
+	fmt.Println(g.Wait())
+	// Output:
+	// spawn
+	// warm
+	// goroutine
+	// 25
+	// <nil>
 }

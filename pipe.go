@@ -9,7 +9,7 @@ import (
 
 // StartPiped starts one process with a side of a pipe as its argument, and returns the other side:
 //
-//	var echo = shoal.Register("echo", func(ctx context.Context, rank int, c *ipc.Conn[string]) error { … })
+//	var echo = shoal.Register("echo", func(ctx context.Context, rank int, c *ipc.PipeEnd[string, string]) error { … })
 //
 //	conn, group, err := shoal.StartPiped(ctx, echo, ipc.Pipe[string], shoal.Options{})
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // double answers each number, until there is a negative one.
-var double = shoal.Register("double", func(ctx context.Context, _ int, c *ipc.Duplex[string, int]) error {
+var double = shoal.Register("double", func(ctx context.Context, _ int, c *ipc.PipeEnd[string, int]) error {
 	defer c.Close()
 	for n, err := range c.All(ctx) {
 		if err != nil || n < 0 {
@@ -58,12 +58,12 @@ func TestRegression_S3_2_AProcessAndItsPipe(t *testing.T) {
 
 func TestAPipedProcessThatCannotStart(t *testing.T) {
 	refused := errors.New("no pipe")
-	none := func() (a *ipc.Duplex[int, string], b *ipc.Duplex[string, int], err error) { return nil, nil, refused }
+	none := func() (a *ipc.PipeEnd[int, string], b *ipc.PipeEnd[string, int], err error) { return nil, nil, refused }
 	if _, _, err := shoal.StartPiped(deadline(t), double, none, shoal.Options{}); !errors.Is(err, refused) {
 		t.Error(err)
 	}
-	var mine *ipc.Duplex[int, string]
-	pipe := func() (a *ipc.Duplex[int, string], b *ipc.Duplex[string, int], err error) {
+	var mine *ipc.PipeEnd[int, string]
+	pipe := func() (a *ipc.PipeEnd[int, string], b *ipc.PipeEnd[string, int], err error) {
 		a, b, err = ipc.Pipe2[int, string]()
 		mine = a
 		b.Close() // so it cannot go to a process

@@ -95,8 +95,8 @@ func digests(t testing.TB, l *data.Loader, epoch int) (all []uint64) {
 	return all
 }
 
-// crews are numbers and kinds of workers.
-func crews(f func(name string, workers int, kind data.Kind)) {
+// executors are numbers and kinds of workers.
+func executors(f func(name string, workers int, kind data.Kind)) {
 	for _, n := range []int{0, 1, 2, 7, 16} {
 		f(fmt.Sprint(n, " goroutines"), n, data.Goroutines)
 	}
@@ -115,7 +115,7 @@ func oneOfEach(f func(name string, workers int, kind data.Kind)) {
 func TestTheStreamDependsOnSeedEpochAndIndexAlone(t *testing.T) {
 	o := data.Options{BatchSize: 8, Shuffle: true, Seed: 3}
 	var want [2][]uint64
-	crews(func(name string, workers int, kind data.Kind) {
+	executors(func(name string, workers int, kind data.Kind) {
 		for _, asReady := range []bool{false, true} {
 			o.Workers, o.Kind, o.AsReady = workers, kind, asReady
 			l := data.NewLoader(&noisy{N: 100}, o)
@@ -197,7 +197,7 @@ func TestASampleThatKillsItsWorkersTakesNoOtherWithIt(t *testing.T) {
 }
 
 func TestPoliciesForBadSamples(t *testing.T) {
-	crews(func(name string, workers int, kind data.Kind) {
+	executors(func(name string, workers int, kind data.Kind) {
 		o := data.Options{BatchSize: 4, Workers: workers, Kind: kind}
 		ds := &noisy{N: 20, Bad: []int{0, 1, 2, 3, 9, 19}, Dir: t.TempDir()}
 		if kind == data.Goroutines { // elsewhere it ends the worker, which another test is about

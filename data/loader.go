@@ -221,11 +221,11 @@ func (b *batchState) samples(size int) int {
 func (l *Loader) Close() error {
 	l.close(ErrClosed)
 	l.mu.Lock()
-	crew, idle := l.kept, l.idle
+	kept, idle := l.kept, l.idle
 	l.kept, l.idle = nil, nil
 	l.mu.Unlock()
-	if crew != nil {
-		crew.close()
+	if kept != nil {
+		kept.close()
 	}
 	for _, f := range idle {
 		f.end()

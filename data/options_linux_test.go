@@ -63,7 +63,7 @@ func (d registeredRagged) Get(ctx context.Context, i int) (data.Sample, error) {
 }
 
 func TestSingleSamplesHaveNoDimensionForTheBatch(t *testing.T) {
-	crews(func(name string, workers int, kind data.Kind) {
+	executors(func(name string, workers int, kind data.Kind) {
 		n := 0
 		for b, err := range data.NewLoader(&noisy{N: 9},
 			data.Options{BatchSize: data.Single, Workers: workers, Kind: kind}).Batches(t.Context()) {
@@ -114,7 +114,7 @@ func (p *place) Get(ctx context.Context, i int) (data.Sample, error) {
 }
 
 func TestEachWorkerOpensASetOfItsOwn(t *testing.T) {
-	crews(func(name string, workers int, kind data.Kind) {
+	executors(func(name string, workers int, kind data.Kind) {
 		opened.Store(0)
 		closedSets.Store(0)
 		for b, err := range data.NewLoader(&opener{30},

@@ -131,7 +131,7 @@ func (f fixed) Batches(int) [][]int { return slices.Clone(f) }
 
 func TestRegression_S1_2_ABatchWithoutSamplesIsAnError(t *testing.T) {
 	for _, batches := range []fixed{{{}}, {{0, 1}, {}, {2}}, {{0}, {1}, nil}} {
-		crews(func(name string, workers int, k data.Kind) {
+		executors(func(name string, workers int, k data.Kind) {
 			if workers > 3 || k == data.Processes && workers > 1 {
 				return
 			}

@@ -50,7 +50,7 @@ func (d *deaf) Samples(ctx context.Context, _ data.Part) iter.Seq2[data.Sample, 
 
 func TestAStreamIsTheSameForAnyWorkers(t *testing.T) {
 	var want []uint64
-	crews(func(name string, workers int, kind data.Kind) {
+	executors(func(name string, workers int, kind data.Kind) {
 		for _, asReady := range []bool{false, true} {
 			c := &counting{N: 203}
 			if kind == data.Processes {

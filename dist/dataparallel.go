@@ -46,7 +46,7 @@ func RegisterLoss[M nn.Module](name string,
 type DataParallel struct {
 	group  *shoal.Group
 	device tensor.Device // of the network
-	pipes  []*ipc.Duplex[request, reply]
+	pipes  []*ipc.PipeEnd[request, reply]
 	layer  error          // why there is no Forward, if there is none
 	mode   mode           // what Train said
 	out    *tensor.Tensor // of the last Forward, while there may be a BackwardFrom
@@ -57,7 +57,7 @@ type replica[M nn.Module] struct {
 	Net   M
 	Place tensor.Place
 	Group *Group
-	Pipe  *ipc.Duplex[reply, request]
+	Pipe  *ipc.PipeEnd[reply, request]
 }
 
 // A request is what the processes are asked for.

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A BytesReceiver is where messages of bytes come from: a *Duplex or a *Connection of []byte.
+// A BytesReceiver is where messages of bytes come from: a *PipeEnd or a *Conn of []byte.
 type BytesReceiver interface {
 	Recv(ctx context.Context) ([]byte, error)
 	recvBody(ctx context.Context, read func(*wire.Decoder) error) error
@@ -16,8 +16,8 @@ type BytesReceiver interface {
 
 var ( // what the interface is of, for tools that look through no type parameters
 	_ = BytesReceiver.recvBody
-	_ = (*Duplex[int, []byte]).recvBody
-	_ = (*Connection[[]byte]).recvBody
+	_ = (*PipeEnd[int, []byte]).recvBody
+	_ = (*Conn[[]byte]).recvBody
 )
 
 // A BufferTooShortError is a message that was longer than the buffer for it: Python's
@@ -88,7 +88,7 @@ func bytesOf(d *wire.Decoder) (b []byte, err error) {
 	return b, d.Finish()
 }
 
-func (c *Duplex[S, R]) recvBody(ctx context.Context, read func(*wire.Decoder) error) error {
+func (c *PipeEnd[S, R]) recvBody(ctx context.Context, read func(*wire.Decoder) error) error {
 	return c.in.getBody(ctx, read)
 }
 
@@ -114,7 +114,7 @@ func readBody(d *wire.Decoder, body []byte, read func(*wire.Decoder) error) erro
 	return err
 }
 
-func (c *Connection[T]) recvBody(ctx context.Context, read func(*wire.Decoder) error) error {
+func (c *Conn[T]) recvBody(ctx context.Context, read func(*wire.Decoder) error) error {
 	if c.pipe != nil {
 		return c.pipe.recvBody(ctx, read)
 	}

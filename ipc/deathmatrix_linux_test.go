@@ -51,7 +51,7 @@ type victimPart struct {
 	Tools  *toolbox
 	Out    *ipc.Sender[load]
 	In     *ipc.Receiver[load]
-	Conn   *ipc.Conn[load]
+	Conn   *ipc.PipeEnd[load, load]
 	Simple *ipc.SimpleQueue[load]
 	Tasks  *ipc.JoinableQueue[load]
 	List   *ipc.ShareableList

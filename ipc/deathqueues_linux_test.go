@@ -18,7 +18,7 @@ type getter interface {
 }
 
 // connEnd makes a pipe look like the ends of a queue.
-type connEnd struct{ *ipc.Conn[load] }
+type connEnd struct{ *ipc.PipeEnd[load, load] }
 
 func (c connEnd) Get(ctx context.Context) (load, error) { return c.Recv(ctx) }
 func (c connEnd) Put(ctx context.Context, l load) error { return c.Send(ctx, l) }

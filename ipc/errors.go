@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -14,8 +15,8 @@ var (
 	// ErrClosed is returned by a get once the queue is drained and nobody can put any more: it was
 	// finished, or the last sending end was closed or died with its process. A put returns it after
 	// Finish, or when nobody can get any more; it comes in a *shm.PeerError that names the process
-	// if that died. So does every method after Close.
-	ErrClosed = errors.New("ipc: closed")
+	// if that died. So does every method after Close. It wraps os.ErrClosed.
+	ErrClosed = fmt.Errorf("ipc: closed%.0w", os.ErrClosed)
 	// ErrFull is returned by a put for which there is no room, at once or until its deadline.
 	ErrFull = errors.New("ipc: queue is full")
 	// ErrEmpty is returned by a get for which there is no message, at once or until its deadline.

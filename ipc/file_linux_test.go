@@ -88,7 +88,7 @@ func TestRegression_S2_7_AFileArrivesWhoseSenderIsGone(t *testing.T) {
 	}
 }
 
-var readAll = newRole("read all", func(ctx context.Context, c *ipc.Conn[letter]) error {
+var readAll = newRole("read all", func(ctx context.Context, c *ipc.PipeEnd[letter, letter]) error {
 	defer c.Close()
 	for l, err := range c.All(ctx) {
 		if err != nil {

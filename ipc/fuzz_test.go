@@ -16,7 +16,7 @@ type parcel struct {
 	Queue  *ipc.Queue[int]
 	Cond   *ipc.Cond
 	Array  *ipc.Array[int16]
-	Conn   *ipc.Conn[string]
+	Conn   *ipc.PipeEnd[string, string]
 	More   map[string]parcel
 	Sender ipc.Sender[parcel]
 	Memory *ipc.Memory

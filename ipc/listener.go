@@ -20,7 +20,7 @@ var (
 	ErrKey = link.ErrKey
 	// ErrPeer is returned by Dial when what answers is no Listener, or of another version.
 	ErrPeer = link.ErrPeer
-	// ErrShared is returned by the Send of a value with shared memory on a Connection between two
+	// ErrShared is returned by the Send of a value with shared memory on a Conn between two
 	// domains.
 	ErrShared = errors.New("ipc: shared memory and descriptors do not reach the other side")
 )
@@ -44,10 +44,10 @@ type Listener[T any] struct {
 	end       context.CancelFunc
 	done      sync.WaitGroup
 	strangers chan struct{}
-	met       chan *Connection[T]
+	met       chan *Conn[T]
 
 	mu   sync.Mutex
-	next *Connection[T] // that Poll has found
+	next *Conn[T] // that Poll has found
 }
 
 // Listen lets other processes of this machine connect by Dial if they know the key. addr is "@" and
@@ -70,7 +70,7 @@ func Listen[T any](addr string, key []byte) (*Listener[T], error) {
 		return nil, err
 	}
 	l := &Listener[T]{key: key, sock: sock, strangers: make(chan struct{}, maxStrangers),
-		met: make(chan *Connection[T])}
+		met: make(chan *Conn[T])}
 	if l.joins, err = d.Listen(shm.ListenOptions{}); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, errors.Join(err, sock.Close())
 	}
@@ -84,7 +84,7 @@ func (l *Listener[T]) Addr() string { return l.sock.Addr() }
 
 // Accept waits for a process that proves the key, and returns the connection with it, which the
 // caller closes.
-func (l *Listener[T]) Accept(ctx context.Context) (*Connection[T], error) {
+func (l *Listener[T]) Accept(ctx context.Context) (*Conn[T], error) {
 	l.mu.Lock()
 	c := l.next
 	l.next = nil
@@ -117,7 +117,7 @@ func (l *Listener[T]) Poll(ctx context.Context) error {
 }
 
 // keep has the next Accept return c.
-func (l *Listener[T]) keep(c *Connection[T]) error {
+func (l *Listener[T]) keep(c *Conn[T]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -176,7 +176,7 @@ func (l *Listener[T]) meet(c *sys.Conn) {
 	})
 }
 
-func (l *Listener[T]) deliver(c *Connection[T]) {
+func (l *Listener[T]) deliver(c *Conn[T]) {
 	select {
 	case l.met <- c:
 	case <-l.ctx.Done():

@@ -48,7 +48,7 @@ type parcel struct {
 //
 // A process that has no domain yet joins the listener's, which is its default domain then, for
 // good.
-func Dial[T any](ctx context.Context, addr string, key []byte) (*Connection[T], error) {
+func Dial[T any](ctx context.Context, addr string, key []byte) (*Conn[T], error) {
 	c, err := dial[T](ctx, addr, key)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
@@ -56,7 +56,7 @@ func Dial[T any](ctx context.Context, addr string, key []byte) (*Connection[T], 
 	return c, nil
 }
 
-func dial[T any](ctx context.Context, addr string, key []byte) (_ *Connection[T], err error) {
+func dial[T any](ctx context.Context, addr string, key []byte) (_ *Conn[T], err error) {
 	if err := wire.Check[T](); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func dial[T any](ctx context.Context, addr string, key []byte) (_ *Connection[T]
 }
 
 // accepted is the caller's part after the handshake.
-func accepted[T any](ctx context.Context, m meeting) (*Connection[T], error) {
+func accepted[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 	o, err := hear[offer](ctx, m, frameOffer)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func accepted[T any](ctx context.Context, m meeting) (*Connection[T], error) {
 		return nil, err
 	}
 	m.Close()
-	return &Connection[T]{pipe: pipe}, nil
+	return &Conn[T]{pipe: pipe}, nil
 }
 
 // together reports whether this process is in the domain of an offer, which it joins if it is in
@@ -135,7 +135,7 @@ func together(ctx context.Context, o offer) bool {
 }
 
 // receive is the listener's part.
-func (l *Listener[T]) receive(s *sys.Conn) (*Connection[T], error) {
+func (l *Listener[T]) receive(s *sys.Conn) (*Conn[T], error) {
 	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
 	defer cancel()
 	s.SetDeadline(time.Now().Add(meetingTime))
@@ -174,17 +174,17 @@ func (l *Listener[T]) receive(s *sys.Conn) (*Connection[T], error) {
 		return nil, errors.Join(err, ours.Close())
 	}
 	m.Close()
-	return &Connection[T]{pipe: ours}, nil
+	return &Conn[T]{pipe: ours}, nil
 }
 
-func streamOf[T any](m meeting) (*Connection[T], error) {
+func streamOf[T any](m meeting) (*Conn[T], error) {
 	plan, err := wire.PlanOf[T]()
-	return &Connection[T]{stream: m.Conn, plan: plan}, err
+	return &Conn[T]{stream: m.Conn, plan: plan}, err
 }
 
 // handOver sends one side of a pipe and waits until the other process holds it.
-func handOver[T any](ctx context.Context, m meeting, side *Conn[T]) error {
-	plan, err := wire.PlanOf[*Conn[T]]()
+func handOver[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error {
+	plan, err := wire.PlanOf[*PipeEnd[T, T]]()
 	if err != nil {
 		return err
 	}
@@ -206,12 +206,12 @@ func handOver[T any](ctx context.Context, m meeting, side *Conn[T]) error {
 }
 
 // unpackPipe imports a side of a pipe, which its sender holds meanwhile.
-func unpackPipe[T any](p parcel) (*Conn[T], error) {
+func unpackPipe[T any](p parcel) (*PipeEnd[T, T], error) {
 	d, err := shm.Default()
 	if err != nil {
 		return nil, err
 	}
-	plan, err := wire.PlanOf[*Conn[T]]()
+	plan, err := wire.PlanOf[*PipeEnd[T, T]]()
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,7 @@ var untilNil = newRole("until nil", func(ctx context.Context, in *ipc.Receiver[*
 	return nil
 })
 
-var echo = newRole("echo", func(ctx context.Context, c *ipc.Conn[[]byte]) error {
+var echo = newRole("echo", func(ctx context.Context, c *ipc.PipeEnd[[]byte, []byte]) error {
 	defer c.Close()
 	for v, err := range c.All(ctx) {
 		if err := errors.Join(err, c.Send(ctx, v)); err != nil {

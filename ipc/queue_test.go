@@ -604,7 +604,7 @@ func TestEndsTravelInQueues(t *testing.T) {
 			Queue    *ipc.Queue[int]
 			Sender   *ipc.Sender[int]
 			Receiver ipc.Receiver[int]
-			Conn     *ipc.Conn[string]
+			Conn     *ipc.PipeEnd[string, string]
 			None     *ipc.Queue[int]
 		}
 		ctx := watched(t)

@@ -7,7 +7,7 @@ import (
 )
 
 // A Poller is what can be waited for among others: a Receiver, a Queue, a side of a pipe, a
-// Connection, a Listener, a shoal.Process, a shoal.Group, and by PollFunc anything else.
+// Conn, a Listener, a shoal.Process, a shoal.Group, and by PollFunc anything else.
 type Poller interface {
 	// Poll waits until there is something to be had, or never will be. What is ready when it is
 	// called is ready also if ctx has ended.

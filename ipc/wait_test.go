@@ -97,7 +97,7 @@ func TestWaitIsFair(t *testing.T) {
 		const senders, values = 4, 50
 		ctx := watched(t)
 		var things []ipc.Poller
-		var pipes []*ipc.Duplex[int, int]
+		var pipes []*ipc.PipeEnd[int, int]
 		for range senders {
 			here, there, err := ipc.Pipe[int]()
 			check(t, err)
@@ -113,7 +113,7 @@ func TestWaitIsFair(t *testing.T) {
 				t.Fatalf("round %d: %v, %v", round, ready, err)
 			}
 			for _, i := range ready {
-				_, err := things[i].(*ipc.Duplex[int, int]).Recv(ctx)
+				_, err := things[i].(*ipc.PipeEnd[int, int]).Recv(ctx)
 				check(t, err)
 				taken[i]++
 				check(t, pipes[i].Send(ctx, round))

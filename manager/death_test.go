@@ -61,9 +61,9 @@ const bound = 15 * time.Second
 // A victim holds locks and a permit, has a task, is a party of a barrier and waits for a value, an
 // event and a notification, all at once.
 type victim struct {
-	Lock    *manager.Lock
-	RLock   *manager.RLock
-	Cond    *manager.Condition
+	Lock    *manager.Mutex
+	RLock   *manager.RecursiveMutex
+	Cond    *manager.Cond
 	Event   *manager.Event
 	Permits *manager.Semaphore
 	Barrier *manager.Barrier
@@ -108,11 +108,11 @@ func clientDies(t *testing.T, how string) {
 	ctx, m := watched(t), process(t)
 	var v victim
 	var err error
-	v.Lock, err = manager.NewLock(ctx, m)
+	v.Lock, err = manager.NewMutex(ctx, m)
 	closing(t, v.Lock, err)
-	v.RLock, err = manager.NewRLock(ctx, m)
+	v.RLock, err = manager.NewRecursiveMutex(ctx, m)
 	closing(t, v.RLock, err)
-	v.Cond, err = manager.NewCondition(ctx, m)
+	v.Cond, err = manager.NewCond(ctx, m)
 	closing(t, v.Cond, err)
 	v.Event, err = manager.NewEvent(ctx, m)
 	closing(t, v.Event, err)
@@ -307,7 +307,7 @@ func serverDies(t *testing.T, how string) {
 	diedOf(t, how, err, pid)
 	_, err = v.Get(ctx)
 	wantErr(t, err, manager.ErrServerDied)
-	_, err = manager.NewLock(ctx, m)
+	_, err = manager.NewMutex(ctx, m)
 	wantErr(t, err, manager.ErrServerDied)
 	t.Logf("noticed after %v: %v", took.Round(time.Microsecond), err)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/shoal-mp/shoal/internal/wire"
@@ -14,7 +15,8 @@ import (
 // same error here.
 var (
 	// ErrClosed is returned by what a manager or a proxy that this process has closed is asked for.
-	ErrClosed = errors.New("manager: closed")
+	// It wraps os.ErrClosed.
+	ErrClosed = fmt.Errorf("manager: closed%.0w", os.ErrClosed)
 	// ErrServerDied is returned once the server is gone; it comes as *ServerError.
 	ErrServerDied = errors.New("manager: the server is gone")
 	// ErrNoObject is returned for an object that the server does not have.
@@ -38,9 +40,11 @@ var (
 	// ErrFull and ErrEmpty are what a queue was, at once or until the deadline.
 	ErrFull  = ipc.ErrFull
 	ErrEmpty = ipc.ErrEmpty
+	// ErrLocked is returned by a TryLock or a TryAcquire that would have to wait.
+	ErrLocked = ipc.ErrLocked
 	// ErrNotOwner is returned to who lets go of a lock that it does not hold.
 	ErrNotOwner = ipc.ErrNotOwner
-	// ErrOwnerDied is returned by a Lock that was acquired after its owner died, as *OwnerError:
+	// ErrOwnerDied is returned by a Mutex that was acquired after its owner died, as *OwnerError:
 	// what it protects may be half changed. Repair that and call MarkConsistent, or Unlock makes
 	// the lock unusable for all.
 	ErrOwnerDied = ipc.ErrOwnerDied

@@ -136,10 +136,10 @@ const cancel = "cancel"
 type hello struct {
 	Session [16]byte // of the process: what it holds is let go of when its last lane ends
 	PID     int
-	Lane    *ipc.Duplex[reply, request]
+	Lane    *ipc.PipeEnd[reply, request]
 }
 
-// A lane carries one call at a time: an *ipc.Duplex in one machine, a stream between two.
+// A lane carries one call at a time: an *ipc.PipeEnd in one machine, a stream between two.
 type lane[S, R any] interface {
 	Send(ctx context.Context, v S) error
 	Recv(ctx context.Context) (R, error)

@@ -144,9 +144,18 @@ func (q *queue) tryGet(c *call) error {
 
 func (q *queue) get(c *call) error { return orWait(q.tryGet(c), ErrEmpty) }
 
+// orWait is the error of an operation that waits, by that of one that returns state instead.
 func orWait(err, state error) error {
 	if err == state {
 		return errWait
+	}
+	return err
+}
+
+// orState is the error of an operation that returns state, by that of one that waits instead.
+func orState(err, state error) error {
+	if err == errWait {
+		return state
 	}
 	return err
 }

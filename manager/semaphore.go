@@ -33,17 +33,17 @@ func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreAcquire).none()
 }
 
-// TryAcquire takes a permit if there is one, and reports whether there was.
-func (s *Semaphore) TryAcquire(ctx context.Context) (bool, error) {
-	return one[bool](s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreTryAcquire))
+// TryAcquire is Acquire that returns ErrLocked instead of waiting.
+func (s *Semaphore) TryAcquire(ctx context.Context) error {
+	return s.callUndo(ctx, semaphoreGiveBack.alone, semaphoreTryAcquire).none()
 }
 
 // Release returns a permit; ErrTooOften if a bounded semaphore has all of them.
 func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, semaphoreRelease).none() }
 
-// Value returns the number of permits that nobody has.
-func (s *Semaphore) Value(ctx context.Context) (int, error) {
-	return one[int](s.call(ctx, semaphoreValue))
+// Permits returns the number of permits that nobody has.
+func (s *Semaphore) Permits(ctx context.Context) (int, error) {
+	return one[int](s.call(ctx, semaphorePermits))
 }
 
 // MarshalWire lets a Semaphore be part of a value that is sent.
@@ -68,7 +68,7 @@ var (
 	semaphoreTryAcquire = define(semaphoreKind, "tryacquire", (*semaphore).tryAcquire)
 	semaphoreRelease    = define(semaphoreKind, "release", (*semaphore).release)
 	semaphoreGiveBack   = define(semaphoreKind, "return", (*semaphore).giveBack)
-	semaphoreValue      = define(semaphoreKind, "value", (*semaphore).value)
+	semaphorePermits    = define(semaphoreKind, "permits", (*semaphore).permits)
 )
 
 func newSemaphore(c *call) (any, error) {
@@ -92,7 +92,7 @@ func (s *semaphore) acquire(c *call) error {
 	return nil
 }
 
-func (s *semaphore) tryAcquire(c *call) error { return give(c, s.acquire(c) == nil) }
+func (s *semaphore) tryAcquire(c *call) error { return orState(s.acquire(c), ErrLocked) }
 
 func (s *semaphore) release(c *call) error {
 	if s.bounded && s.free == s.first {
@@ -119,7 +119,7 @@ func (s *semaphore) giveBack(c *call) error {
 	return s.release(c)
 }
 
-func (s *semaphore) value(c *call) error { return give(c, s.free) }
+func (s *semaphore) permits(c *call) error { return give(c, s.free) }
 
 func (s *semaphore) leave(p *session) {
 	s.free = max(s.free, min(s.free+s.held[p], s.first))

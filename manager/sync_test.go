@@ -119,7 +119,7 @@ func TestJoinWaitsForWhatIsNotDone(t *testing.T) {
 func TestLocksExclude(t *testing.T) {
 	each(t, func(t *testing.T, m *manager.Manager) {
 		ctx := watched(t)
-		l, err := manager.NewLock(ctx, m)
+		l, err := manager.NewMutex(ctx, m)
 		closing(t, l, err)
 		inside, n := 0, 0
 		var wg sync.WaitGroup
@@ -146,10 +146,8 @@ func TestLocksExclude(t *testing.T) {
 			t.Errorf("%d", n)
 		}
 		wantErr(t, l.Unlock(ctx), manager.ErrNotOwner)
-		ok, err := l.TryLock(ctx)
-		want(t, ok, err, true)
-		ok, err = l.TryLock(ctx)
-		want(t, ok, err, false)
+		check(t, l.TryLock(ctx))
+		wantErr(t, l.TryLock(ctx), manager.ErrLocked)
 		wantErr(t, l.Lock(brief(t)), context.DeadlineExceeded)
 		check(t, l.Unlock(ctx))
 	})
@@ -158,7 +156,7 @@ func TestLocksExclude(t *testing.T) {
 // The lock that a cancelled caller was given all the same is free again.
 func TestACancelledLockIsNotKept(t *testing.T) {
 	ctx, m := watched(t), local(t)
-	l, err := manager.NewLock(ctx, m)
+	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
 	for i := range 100 {
 		short, cancel := context.WithTimeout(ctx, time.Duration(i)*time.Microsecond)
@@ -173,24 +171,21 @@ func TestACancelledLockIsNotKept(t *testing.T) {
 
 func TestAnRLockBelongsToItsProxy(t *testing.T) {
 	ctx, m := watched(t), local(t)
-	d, err := manager.NewDict[int, *manager.RLock](ctx, m)
+	d, err := manager.NewDict[int, *manager.RecursiveMutex](ctx, m)
 	closing(t, d, err)
-	a, err := manager.NewRLock(ctx, m)
+	a, err := manager.NewRecursiveMutex(ctx, m)
 	closing(t, a, err)
 	check(t, d.Set(ctx, 0, a))
 	b, err := d.Get(ctx, 0)
 	closing(t, b, err)
 	check(t, a.Lock(ctx))
 	check(t, a.Lock(ctx))
-	ok, err := b.TryLock(ctx)
-	want(t, ok, err, false)
+	wantErr(t, b.TryLock(ctx), manager.ErrLocked)
 	wantErr(t, b.Unlock(ctx), manager.ErrNotOwner)
 	check(t, a.Unlock(ctx))
-	ok, err = b.TryLock(ctx)
-	want(t, ok, err, false)
+	wantErr(t, b.TryLock(ctx), manager.ErrLocked)
 	check(t, a.Unlock(ctx))
-	ok, err = b.TryLock(ctx)
-	want(t, ok, err, true)
+	check(t, b.TryLock(ctx))
 	check(t, b.Unlock(ctx))
 }
 
@@ -213,14 +208,13 @@ func TestEventsSemaphoresBarriers(t *testing.T) {
 	closing(t, s, err)
 	check(t, s.Acquire(ctx))
 	check(t, s.Acquire(ctx))
-	ok, err = s.TryAcquire(ctx)
-	want(t, ok, err, false)
+	wantErr(t, s.TryAcquire(ctx), manager.ErrLocked)
 	wantErr(t, s.Acquire(brief(t)), context.DeadlineExceeded)
 	check(t, s.Release(ctx))
 	check(t, s.Release(ctx))
 	n := 0
 	for n != 2 { // the Acquire that gave up may have got one too late, and returns it
-		n, err = s.Value(ctx)
+		n, err = s.Permits(ctx)
 		check(t, err)
 	}
 	wantErr(t, s.Release(ctx), manager.ErrTooOften)
@@ -377,7 +371,7 @@ func TestABarrierWhoseActionDoesNotEnd(t *testing.T) {
 
 func TestAConditionWakesThoseItNotifies(t *testing.T) {
 	ctx, m := watched(t), local(t)
-	c, err := manager.NewCondition(ctx, m)
+	c, err := manager.NewCond(ctx, m)
 	closing(t, c, err)
 	ready, err := manager.NewValue(ctx, m, 0)
 	closing(t, ready, err)
@@ -388,7 +382,7 @@ func TestAConditionWakesThoseItNotifies(t *testing.T) {
 	var waiting sync.WaitGroup
 	for range waiters {
 		waiting.Add(1)
-		d, err := manager.NewDict[int, *manager.Condition](ctx, m) // each waiter needs a proxy of its own
+		d, err := manager.NewDict[int, *manager.Cond](ctx, m) // each waiter needs a proxy of its own
 		check(t, err)
 		check(t, d.Set(ctx, 0, c))
 		mine, err := d.Get(ctx, 0)
@@ -414,7 +408,7 @@ func TestAConditionWakesThoseItNotifies(t *testing.T) {
 	check(t, c.Lock(ctx))
 	wantErr(t, c.Wait(brief(t)), context.DeadlineExceeded)
 	for ctx.Err() == nil { // it was released
-		if ok, err := c.TryLock(ctx); ok || err != nil {
+		if err := c.TryLock(ctx); !errors.Is(err, manager.ErrLocked) {
 			check(t, err)
 			break
 		}
@@ -426,9 +420,9 @@ func TestAConditionWakesThoseItNotifies(t *testing.T) {
 // cancelled there.
 func TestAWaiterMayLeaveWhileATransactionGoesOn(t *testing.T) {
 	ctx, m := watched(t), local(t)
-	c, err := manager.NewCondition(ctx, m)
+	c, err := manager.NewCond(ctx, m)
 	closing(t, c, err)
-	d, err := manager.NewDict[int, *manager.Condition](ctx, m) // each waiter needs a proxy of its own
+	d, err := manager.NewDict[int, *manager.Cond](ctx, m) // each waiter needs a proxy of its own
 	closing(t, d, err)
 	check(t, d.Set(ctx, 0, c))
 	wait := func(ctx context.Context) (ended chan error) {

@@ -89,7 +89,7 @@ func TestPermitsAreCounted(t *testing.T) {
 	closing(t, s, err)
 	permits := func(n int) {
 		t.Helper()
-		got, err := s.Value(ctx)
+		got, err := s.Permits(ctx)
 		want(t, got, err, n)
 	}
 	for range 2 { // more than at first: it has no bound
@@ -99,8 +99,7 @@ func TestPermitsAreCounted(t *testing.T) {
 	for range 3 {
 		check(t, s.Acquire(ctx))
 	}
-	ok, err := s.TryAcquire(ctx)
-	want(t, ok, err, false)
+	wantErr(t, s.TryAcquire(ctx), manager.ErrLocked)
 	waited := make(chan error)
 	go func() { waited <- s.Acquire(ctx) }()
 	check(t, s.Release(ctx))
@@ -155,7 +154,7 @@ func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
 	}{{signalled, 0, 2}, {released, 2, 3}} {
 		n := s.before
 		for n == s.before { // until the server has heard of it
-			n, err = s.Value(ctx)
+			n, err = s.Permits(ctx)
 			check(t, err)
 		}
 		want(t, n, err, s.after)
@@ -166,11 +165,11 @@ func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
 // nobody, in whichever form.
 func TestWhatTheDeadLeftIsNotForgotten(t *testing.T) {
 	ctx, m := watched(t), process(t)
-	l, err := manager.NewLock(ctx, m)
+	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
-	r, err := manager.NewRLock(ctx, m)
+	r, err := manager.NewRecursiveMutex(ctx, m)
 	closing(t, r, err)
-	c, err := manager.NewCondition(ctx, m)
+	c, err := manager.NewCond(ctx, m)
 	closing(t, c, err)
 	ready, err := ipc.NewQueue[bool](1)
 	closing(t, ready, err)
@@ -204,9 +203,9 @@ func TestWhatTheDeadLeftIsNotForgotten(t *testing.T) {
 }
 
 type lockHolder struct {
-	Lock      *manager.Lock
-	RLock     *manager.RLock
-	Condition *manager.Condition
+	Lock      *manager.Mutex
+	RLock     *manager.RecursiveMutex
+	Condition *manager.Cond
 	Ready     *ipc.Sender[bool]
 }
 

@@ -120,7 +120,7 @@ func TestWhatATxnCannotDo(t *testing.T) {
 	ctx, m := watched(t), local(t)
 	q, err := manager.NewQueue[int](ctx, m, 0)
 	closing(t, q, err)
-	l, err := manager.NewLock(ctx, m)
+	l, err := manager.NewMutex(ctx, m)
 	closing(t, l, err)
 	check(t, m.Txn(ctx, func(tx context.Context) error {
 		_, err := q.Get(tx)

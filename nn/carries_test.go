@@ -282,10 +282,11 @@ var cargoes = []cargo{
 		return q.Receiver(), errors.Join(err, q.TryPut(1), hold(q))
 	}, func(r *ipc.Receiver[int]) string { return fmt.Sprint(r.Len(), " of ", r.Cap()) },
 		func(r *ipc.Receiver[int]) { r.TryGet() })),
-	carries("pipe", "carries.pipe", changing(func() (*ipc.Conn[int], error) {
+	carries("pipe", "carries.pipe", changing(func() (*ipc.PipeEnd[int, int], error) {
 		a, b, err := ipc.Pipe[int]()
 		return a, errors.Join(err, b.TrySend(1), hold(b))
-	}, func(c *ipc.Conn[int]) string { return fmt.Sprint(c.Len()) }, func(c *ipc.Conn[int]) { c.TryRecv() })),
+	}, func(c *ipc.PipeEnd[int, int]) string { return fmt.Sprint(c.Len()) },
+		func(c *ipc.PipeEnd[int, int]) { c.TryRecv() })),
 	carries("simple queue", "carries.simple", changing(ipc.NewSimpleQueue[int],
 		func(q *ipc.SimpleQueue[int]) string { return fmt.Sprint(q.Empty()) },
 		func(q *ipc.SimpleQueue[int]) { q.Put(context.Background(), 1) })),
@@ -301,11 +302,11 @@ var cargoes = []cargo{
 	},
 		func(l *ipc.ShareableList) string { v, err := l.At(0); return fmt.Sprint(l.Len(), v, err) },
 		func(l *ipc.ShareableList) { l.Set(0, "other") })),
-	carries("pipe of two types", "carries.duplex", changing(func() (*ipc.Duplex[int, string], error) {
+	carries("pipe of two types", "carries.duplex", changing(func() (*ipc.PipeEnd[int, string], error) {
 		a, b, err := ipc.Pipe2[int, string]()
 		return a, errors.Join(err, b.TrySend("one"), hold(b))
-	}, func(c *ipc.Duplex[int, string]) string { return fmt.Sprint(c.Len()) },
-		func(c *ipc.Duplex[int, string]) { c.TryRecv() })),
+	}, func(c *ipc.PipeEnd[int, string]) string { return fmt.Sprint(c.Len()) },
+		func(c *ipc.PipeEnd[int, string]) { c.TryRecv() })),
 	carries("mutex", "", usable(ipc.NewMutex,
 		func(m *ipc.Mutex) error { return errors.Join(m.TryLock(), m.Unlock()) })),
 	carries("rwmutex", "", usable(ipc.NewRWMutex,

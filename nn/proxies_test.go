@@ -24,7 +24,7 @@ func served[T interface{ Close() error }](create func(ctx context.Context, m *ma
 
 // A locker is a lock of a manager in any form.
 type locker interface {
-	TryLock(context.Context) (bool, error)
+	TryLock(context.Context) error
 	Unlock(context.Context) error
 	Close() error
 }
@@ -33,7 +33,7 @@ type locker interface {
 // process ends is dead to the server.
 func usedThere[T locker](create func(ctx context.Context, m *manager.Manager) (T, error)) load[T] {
 	l := served(create,
-		func(ctx context.Context, l T) string { return said(l.TryLock(ctx)) + fmt.Sprint(l.Unlock(ctx)) },
+		func(ctx context.Context, l T) string { return fmt.Sprint(l.TryLock(ctx), l.Unlock(ctx)) },
 		func(context.Context, T) error { return nil })
 	l.shared = false
 	return l
@@ -89,11 +89,11 @@ var proxies = []cargo{
 	carries("manager's joinable queue", "carries.manager.joinable", served(sized(manager.NewJoinableQueue[int], 4),
 		func(ctx context.Context, q *manager.JoinableQueue[int]) string { return said(q.Len(ctx)) },
 		func(ctx context.Context, q *manager.JoinableQueue[int]) error { return q.Put(ctx, 1) })),
-	carries("manager's lock", "carries.manager.lock", usedThere(manager.NewLock)),
-	carries("manager's recursive lock", "carries.manager.rlock", usedThere(manager.NewRLock)),
-	carries("manager's condition", "carries.manager.condition", usedThere(manager.NewCondition)),
+	carries("manager's lock", "carries.manager.lock", usedThere(manager.NewMutex)),
+	carries("manager's recursive lock", "carries.manager.rlock", usedThere(manager.NewRecursiveMutex)),
+	carries("manager's condition", "carries.manager.condition", usedThere(manager.NewCond)),
 	carries("manager's semaphore", "carries.manager.semaphore", served(sized(manager.NewSemaphore, 3),
-		func(ctx context.Context, s *manager.Semaphore) string { return said(s.Value(ctx)) },
+		func(ctx context.Context, s *manager.Semaphore) string { return said(s.Permits(ctx)) },
 		func(ctx context.Context, s *manager.Semaphore) error { return s.Release(ctx) })),
 	carries("manager's event", "carries.manager.event", served(manager.NewEvent,
 		func(ctx context.Context, e *manager.Event) string { return said(e.IsSet(ctx)) },

@@ -13,7 +13,7 @@ import (
 
 type looking struct {
 	In *ipc.Receiver[int]
-	Go *ipc.Conn[string]
+	Go *ipc.PipeEnd[string, string]
 }
 
 // looks says, when it is told to look, whether anybody can put into its queue.
@@ -28,7 +28,7 @@ var looks = pool.Register("looks", func(ctx context.Context, l looking) (string,
 // handIn hands a task in, and forgets its queue without closing it.
 //
 //go:noinline
-func handIn(t *testing.T, p *pool.Pool, tell *ipc.Conn[string]) *pool.Result[string] {
+func handIn(t *testing.T, p *pool.Pool, tell *ipc.PipeEnd[string, string]) *pool.Result[string] {
 	q, err := ipc.NewQueue[int](1)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/shoal-mp/shoal/internal/wire"
 )
@@ -11,8 +12,8 @@ import (
 // Sentinels of this package; the errors that it returns are or wrap them.
 var (
 	// ErrClosed is the error of tasks that are handed in after Finish or Close, and of those that
-	// Close has ended.
-	ErrClosed = errors.New("pool: closed")
+	// Close has ended. It wraps os.ErrClosed.
+	ErrClosed = fmt.Errorf("pool: closed%.0w", os.ErrClosed)
 
 	// ErrBroken is the error of all tasks when no worker can be started or initialised any more; it
 	// comes with the reason.

@@ -84,3 +84,79 @@ func ExampleFunc2_threeArguments() {
 	fmt.Println(volume.Map(ctx, p, []box{{1, 2, 3}, {4, 5, 6}}))
 	// Output: [6 120] <nil>
 }
+
+var scale = pool.Register2("scale", func(_ context.Context, x, by float64) (float64, error) { return by * x, nil })
+
+// Pairs of arguments: starmap.
+func ExampleFunc2() {
+	ctx := context.Background()
+	p, err := pool.New(ctx, pool.Options{Workers: 2})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	pairs := func(yield func(x, by float64) bool) { _ = yield(1, 10) && yield(2, 100) }
+	fmt.Println(scale.StarMap(ctx, p, pairs))
+	fmt.Println(scale.Apply(ctx, p, 3, 2))
+	// A Pair is what both are as one argument.
+	fmt.Println(scale.Func.Map(ctx, p, []pool.Pair[float64, float64]{{First: 4, Second: 2}}))
+	// Output:
+	// [10 200] <nil>
+	// 6 <nil>
+	// [8] <nil>
+}
+
+var table []int // of each worker
+
+var loadTable = pool.RegisterInit("load table", func(_ context.Context, n int) error {
+	for i := range n {
+		table = append(table, i*i)
+	}
+	return nil
+})
+
+var lookUp = pool.Register("look up", func(_ context.Context, i int) (int, error) { return table[i], nil })
+
+// Each worker runs the initializer once, also one that replaces another.
+func ExampleInit() {
+	ctx := context.Background()
+	p, err := pool.New(ctx, pool.Options{Workers: 2, Initializer: loadTable.With(10)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	fmt.Println(lookUp.Map(ctx, p, []int{3, 9}))
+	// Output: [9 81] <nil>
+}
+
+func ExampleResult() {
+	ctx := context.Background()
+	p, err := pool.New(ctx, pool.Options{Workers: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	r := half.ApplyAsync(p, 84)
+	<-r.Done() // something else might be done meanwhile
+	fmt.Println(r.Get(ctx))
+	// Output: 42 <nil>
+}
+
+// What a function returns as its error names the input that it was given.
+func ExampleTaskError() {
+	ctx := context.Background()
+	p, err := pool.New(ctx, pool.Options{Workers: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	_, err = half.Map(ctx, p, []int{2, 3})
+	if task, ok := errors.AsType[*pool.TaskError](err); ok {
+		fmt.Println(task.Func, task.Index, task.Err)
+	}
+	// Output: half 1 3 is odd: invalid argument
+}

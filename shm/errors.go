@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 )
 
 // Sentinels of this package; the errors that it returns wrap them.
 var (
-	// ErrClosed is returned for a block, ring or domain that this process has closed.
-	ErrClosed = errors.New("shm: closed")
+	// ErrClosed is returned for a block, ring or domain that this process has closed. It
+	// wraps os.ErrClosed; %.0w wraps without a word, since it is no file.
+	ErrClosed = fmt.Errorf("shm: closed%.0w", os.ErrClosed)
 	// ErrStale is returned for a handle whose block was freed since the handle was made.
 	ErrStale = errors.New("shm: handle of a block that was freed")
 	// ErrNoSpace is returned when the domain's byte budget or its address space is used up; it

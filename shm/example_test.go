@@ -33,3 +33,12 @@ func Example() {
 	// 1 block of 4194304 bytes
 	// shoal: this process has shared memory already
 }
+
+// What a PeerError says of a process that died while it held a lock.
+func ExamplePeerError() {
+	err := fmt.Errorf("lock the counter: %w", &shm.PeerError{PID: 4711, Cause: shm.ErrOwnerDied})
+	if peer, ok := errors.AsType[*shm.PeerError](err); ok {
+		fmt.Println(peer.PID, errors.Is(err, shm.ErrOwnerDied))
+	}
+	// Output: 4711 true
+}

@@ -3,13 +3,14 @@ package tensor
 import (
 	"errors"
 	"fmt"
+	"os"
 )
 
 // What the world may do to a tensor. Mistakes in the use of tensors, such as shapes that do not
 // fit, are panics.
 var (
 	// ErrClosed is wrapped where a tensor that was closed is shared or sent.
-	ErrClosed = errors.New("tensor: closed")
+	ErrClosed = fmt.Errorf("tensor: closed%.0w", os.ErrClosed)
 	// ErrDType is wrapped where a name or a number is no dtype.
 	ErrDType = errors.New("tensor: unknown dtype")
 	// ErrLayout is wrapped where a tensor that arrives has a shape, strides or an offset that its

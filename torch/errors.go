@@ -3,6 +3,7 @@ package torch
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
@@ -17,7 +18,7 @@ var (
 	// ErrTooLong is wrapped where a message is longer than Options.MaxMessage.
 	ErrTooLong = errors.New("torch: message too long")
 	// ErrClosed is wrapped where a connection was closed, or broken off in the middle of a message.
-	ErrClosed = errors.New("torch: connection is closed")
+	ErrClosed = fmt.Errorf("torch: connection is closed%.0w", os.ErrClosed)
 	// ErrUnsupported is wrapped where a value has no form on the other side, or in Go.
 	ErrUnsupported = value.ErrUnsupported
 	// ErrNoKey is wrapped where a tensor needs the authkey of the other process, and Options has

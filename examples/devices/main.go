@@ -79,7 +79,7 @@ func load(path string, dev tensor.Device) (*nn.Linear, error) {
 // A route is the way of the large tensor: in by a queue, back by a pipe.
 type route struct {
 	In   *ipc.Receiver[*tensor.Tensor]
-	Back *ipc.Conn[*tensor.Tensor]
+	Back *ipc.PipeEnd[*tensor.Tensor, *tensor.Tensor]
 }
 
 var toHost = shoal.Register("toHost", func(ctx context.Context, _ int, r route) error {

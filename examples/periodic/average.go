@@ -18,7 +18,7 @@ var pixels = data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, data
 
 // average gets the state of every worker, and gives all of them the mean. None pushes its next one
 // before it has loaded that, so nothing is overwritten that somebody reads.
-func average(ctx context.Context, net *nn.Sequential, conns []*ipc.Conn[state]) error {
+func average(ctx context.Context, net *nn.Sequential, conns []*ipc.PipeEnd[state, state]) error {
 	var states []state
 	for _, c := range conns {
 		s, err := c.Recv(ctx)

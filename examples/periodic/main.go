@@ -22,7 +22,7 @@ const workers, rounds = 2, 5
 type job struct {
 	Digits *data.TensorDataset
 	Net    *nn.Sequential
-	Meet   *ipc.Conn[state]
+	Meet   *ipc.PipeEnd[state, state]
 }
 
 var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
@@ -61,7 +61,7 @@ func run(ctx context.Context) error {
 		shoal.NewGroup(ctx, shoal.Options{Workers: workers})
 	net := nn.NewSequential(nn.Flatten{}, nn.NewLinear(784, 64, g), nn.ReLU{}, nn.NewLinear(64, 10, g), nn.LogSoftmax{})
 	defer group.Close()
-	var conns [workers]*ipc.Conn[state]
+	var conns [workers]*ipc.PipeEnd[state, state]
 	for i := range conns {
 		ours, theirs, err := ipc.Pipe[state]()
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-var answer = shoal.Register("answer", func(ctx context.Context, _ int, side *ipc.Duplex[string, int]) error {
+var answer = shoal.Register("answer", func(ctx context.Context, _ int, side *ipc.PipeEnd[string, int]) error {
 	defer side.Close()
 	for n, err := range side.All(ctx) { // until nobody has the other side
 		if err != nil {
@@ -23,7 +23,7 @@ var answer = shoal.Register("answer", func(ctx context.Context, _ int, side *ipc
 	return nil
 })
 
-var ask = shoal.Register("ask", func(ctx context.Context, _ int, side *ipc.Duplex[int, string]) error {
+var ask = shoal.Register("ask", func(ctx context.Context, _ int, side *ipc.PipeEnd[int, string]) error {
 	defer side.Close()
 	for n := 1; n <= 3; n++ {
 		if err := side.Send(ctx, n); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // idler waits for a message that does not come. It says once that it is there.
-var idler = shoal.Register("bench idler", func(ctx context.Context, _ int, c *ipc.Conn[int]) error {
+var idler = shoal.Register("bench idler", func(ctx context.Context, _ int, c *ipc.PipeEnd[int, int]) error {
 	defer c.Close()
 	if err := c.Send(ctx, 0); err != nil {
 		return err

@@ -33,7 +33,7 @@ type report struct {
 // its director.
 type script struct {
 	CPU     int
-	Orders  *ipc.Duplex[report, order]
+	Orders  *ipc.PipeEnd[report, order]
 	Words   block
 	Rings   [2]block // from the first to the second process, and back
 	Queues  [2]*ipc.Queue[cargo]
@@ -49,7 +49,7 @@ type cargo struct{ Data block }
 // A pair is two processes on two processors that do the same work on its two sides.
 type pair struct {
 	group  *shoal.Group
-	orders [2]*ipc.Duplex[order, report]
+	orders [2]*ipc.PipeEnd[order, report]
 	ctx    context.Context // ends when one of them does
 	undo   []func() error
 }

@@ -16,10 +16,10 @@ type spawned struct {
 	At   time.Duration // on the machine's clock
 }
 
-var newborn = shoal.Register("bench newborn", func(ctx context.Context, rank int, births *ipc.Sender[spawned]) error {
+var newborn = shoal.Register("bench newborn", func(ctx context.Context, rank int, starts *ipc.Sender[spawned]) error {
 	now := sys.Monotonic()
-	defer births.Close()
-	if err := births.Put(ctx, spawned{rank, now}); err != nil {
+	defer starts.Close()
+	if err := starts.Put(ctx, spawned{rank, now}); err != nil {
 		return err
 	}
 	<-ctx.Done() // the last one is to find the first one alive

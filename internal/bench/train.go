@@ -94,8 +94,8 @@ type race struct {
 	Steps int
 	Start *ipc.Receiver[bool]
 	Laps  *ipc.Sender[lap]
-	Group *dist.Group         // may be nil
-	Meet  *ipc.Conn[netState] // may be nil
+	Group *dist.Group                      // may be nil
+	Meet  *ipc.PipeEnd[netState, netState] // may be nil
 }
 
 // A lap is from when to when a process trained, on the machine's clock. The first report, that it

@@ -59,7 +59,7 @@ const period = 32
 // mean.
 func meeting(opts shoal.Options, steps int) *Probe {
 	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
-		var ours []*ipc.Conn[netState]
+		var ours []*ipc.PipeEnd[netState, netState]
 		for i := range races {
 			mine, theirs, e := ipc.Pipe[netState]()
 			if err = errors.Join(err, e); err != nil {
@@ -90,7 +90,7 @@ func meeting(opts shoal.Options, steps int) *Probe {
 type netState = map[string]*tensor.Tensor
 
 // average makes net the mean of the replicas, and sends it to them.
-func average(ctx context.Context, net *digitNet, conns []*ipc.Conn[netState]) error {
+func average(ctx context.Context, net *digitNet, conns []*ipc.PipeEnd[netState, netState]) error {
 	states := make([]netState, len(conns))
 	for i, c := range conns {
 		var err error

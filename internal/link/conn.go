@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 )
 
 var (
 	// ErrClosed is returned once the stream is closed, by either side or by the end of a process.
-	ErrClosed = errors.New("link: closed")
+	ErrClosed = fmt.Errorf("link: closed%.0w", os.ErrClosed)
 	// ErrFrame is returned for a frame that is longer than the limit. The stream is closed then.
 	ErrFrame = errors.New("link: frame too long")
 )

@@ -42,8 +42,8 @@ var scenarios = []scenario{
 	{name: "a receiver dies", most: 1, participants: 2, death: true, begin: receiverDies},
 }
 
-// A hall is a ring that several participants have open, with the blocks that they send.
-type hall struct {
+// A sharedRing is a ring that several participants have open, with the blocks that they send.
+type sharedRing struct {
 	p     *play
 	all   []*Domain
 	rings []*Ring
@@ -53,8 +53,8 @@ type hall struct {
 }
 
 // ring opens a ring of so many messages in all participants.
-func ringOfAll(p *play, all []*Domain, capacity int) *hall {
-	h := &hall{p: p, all: all}
+func ringOfAll(p *play, all []*Domain, capacity int) *sharedRing {
+	h := &sharedRing{p: p, all: all}
 	r, s, v, err := all[0].NewRing(RingOptions{Capacity: capacity})
 	must(err)
 	h.rings, h.ends = []*Ring{r}, [][]Handle{{r.Handle(), s, v}}
@@ -69,21 +69,23 @@ func ringOfAll(p *play, all []*Domain, capacity int) *hall {
 	return h
 }
 
-func (h *hall) wrong(format string, args ...any) { h.bad = append(h.bad, fmt.Sprintf(format, args...)) }
+func (h *sharedRing) wrong(format string, args ...any) {
+	h.bad = append(h.bad, fmt.Sprintf(format, args...))
+}
 
-func (h *hall) try(what string, err error) {
+func (h *sharedRing) try(what string, err error) {
 	if err != nil {
 		h.wrong("%s: %v", what, err)
 	}
 }
 
 // put sends the block of one participant and lets go of it.
-func (h *hall) put(i int, block Handle) {
+func (h *sharedRing) put(i int, block Handle) {
 	h.try("put", h.rings[i].Put(context.Background(), []byte{byte(block.index())}, []Handle{block}, true))
 }
 
 // keep takes a message, whose block must be the one that its body names, and returns that.
-func (h *hall) keep(i int) Handle {
+func (h *sharedRing) keep(i int) Handle {
 	var m Message
 	if err := h.rings[i].Get(context.Background(), &m); err != nil {
 		h.wrong("get: %v", err)
@@ -98,10 +100,10 @@ func (h *hall) keep(i int) Handle {
 }
 
 // get takes a message and lets go of its block.
-func (h *hall) get(i int) { h.try("release", h.all[i].Release(h.keep(i))) }
+func (h *sharedRing) get(i int) { h.try("release", h.all[i].Release(h.keep(i))) }
 
 // end lets go of the ring and looks for what is left over.
-func (h *hall) end(left ...int) func() []string {
+func (h *sharedRing) end(left ...int) func() []string {
 	return func() []string {
 		for _, i := range left {
 			for _, x := range h.ends[i] {
@@ -174,7 +176,7 @@ func lastSender(p *play, all []*Domain) func() []string {
 }
 
 func allocWhileFreed(p *play, all []*Domain) func() []string {
-	h := &hall{p: p, all: all}
+	h := &sharedRing{p: p, all: all}
 	b := newBlock(all[0])
 	owners := map[Handle]int{}
 	p.add(all[0], "releaser", func() { h.try("release", all[0].Release(b)) })
@@ -200,7 +202,7 @@ func allocWhileFreed(p *play, all []*Domain) func() []string {
 }
 
 // mutexes returns the views of one mutex, and lets go of it.
-func (h *hall) mutexes() (views []Mutex, end func(left ...int) func() []string) {
+func (h *sharedRing) mutexes() (views []Mutex, end func(left ...int) func() []string) {
 	s, err := h.all[0].NewSync(SyncOptions{Form: FormMutex, Bytes: pageSize})
 	must(err)
 	views = []Mutex{{s}}
@@ -217,7 +219,7 @@ func (h *hall) mutexes() (views []Mutex, end func(left ...int) func() []string) 
 }
 
 // locked takes the mutex, is alone for a moment, and gives it back.
-func (h *hall) locked(m Mutex, inside *int) {
+func (h *sharedRing) locked(m Mutex, inside *int) {
 	err := m.Lock(context.Background())
 	if errors.Is(err, ErrOwnerDied) {
 		*inside = 0
@@ -237,7 +239,7 @@ func (h *hall) locked(m Mutex, inside *int) {
 }
 
 func threeLock(p *play, all []*Domain) func() []string {
-	h := &hall{p: p, all: all}
+	h := &sharedRing{p: p, all: all}
 	views, end := h.mutexes()
 	inside := 0
 	for i, m := range views {
@@ -247,7 +249,7 @@ func threeLock(p *play, all []*Domain) func() []string {
 }
 
 // reaper adds an actor that waits for the victim's death and reaps.
-func (h *hall) reaper() {
+func (h *sharedRing) reaper() {
 	h.p.add(h.all[1], "reaper", func() {
 		h.p.block(func() bool { alive, _ := h.p.s.alive(0); return !alive })
 		_, err := h.all[1].Reap()
@@ -256,7 +258,7 @@ func (h *hall) reaper() {
 }
 
 func holderDies(p *play, all []*Domain) func() []string {
-	h := &hall{p: p, all: all}
+	h := &sharedRing{p: p, all: all}
 	views, end := h.mutexes()
 	inside := 0
 	p.add(all[0], "victim", func() { h.locked(views[0], &inside) })

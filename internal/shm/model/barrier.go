@@ -29,7 +29,7 @@ const (
 	brEnd
 	brForget
 	brTurn
-	brMourn
+	brBreakIfDead
 	brAbort
 	brAbortSet
 	brFail
@@ -52,7 +52,7 @@ type barUser struct {
 	life   mutexLife
 	epoch  uint8
 	pc     barPC
-	then   barPC // after mourning
+	then   barPC // after a look for the dead
 	left   uint8
 	seen   barWord
 	turn   uint8 // in which it has come
@@ -170,7 +170,7 @@ func (c Barrier) step(s *barState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
 	case brJoin:
-		if p.pc, p.then = brMourn, brShare; c.Bug == JoinForgets {
+		if p.pc, p.then = brBreakIfDead, brShare; c.Bug == JoinForgets {
 			p.pc = brShare
 		}
 	case brShare:
@@ -188,7 +188,7 @@ func (c Barrier) step(s *barState, i int) bool {
 		c.end(s, p)
 	case brForget, brTurn:
 		c.reset(s, p)
-	case brMourn, brAbort, brAbortSet, brFail:
+	case brBreakIfDead, brAbort, brAbortSet, brFail:
 		c.breakIfDead(s, p)
 	default:
 		return c.come(s, p)
@@ -204,7 +204,7 @@ func (c Barrier) come(s *barState, p *barUser) bool {
 	case brJudge:
 		switch {
 		case p.seen.broken || s.bereft():
-			p.pc, p.then = brMourn, brFail
+			p.pc, p.then = brBreakIfDead, brFail
 		case int(p.seen.arrived) >= c.Parties && c.Bug != Overrun:
 			p.pc = brSettle
 		default:
@@ -246,14 +246,14 @@ func (c Barrier) wait(s *barState, p *barUser) bool {
 		case s.word.turn != p.turn:
 			p.pc = brOutcome
 		case c.Bug == FailQuiet && !p.ended:
-			p.pc, p.then = brMourn, brFail
+			p.pc, p.then = brBreakIfDead, brFail
 		default:
 			p.pc = brBreak
 		}
 	case brBreak:
 		if p.pc = brOutcome; s.word.turn == p.turn {
 			s.word.broken = true
-			p.pc, p.then = brMourn, brFail
+			p.pc, p.then = brBreakIfDead, brFail
 		}
 	case brOutcome:
 		ago := s.word.turn - p.turn
@@ -279,12 +279,12 @@ func (c Barrier) end(s *barState, p *barUser) {
 	case brEndJudge:
 		switch {
 		case p.seen.turn != p.turn:
-			p.pc, p.then = brMourn, brFail
+			p.pc, p.then = brBreakIfDead, brFail
 		case c.Bug == EndBlind:
 			p.pc = brEnd
 		case p.seen.broken || s.bereft():
 			if p.pc = brBreak; c.Bug == FailQuiet {
-				p.pc, p.then = brMourn, brFail
+				p.pc, p.then = brBreakIfDead, brFail
 			}
 		default:
 			p.pc = brEnd
@@ -340,7 +340,7 @@ func (c Barrier) reset(s *barState, p *barUser) {
 // mourn breaks the barrier if a member is gone, and goes on.
 func (c Barrier) breakIfDead(s *barState, p *barUser) {
 	switch p.pc {
-	case brMourn:
+	case brBreakIfDead:
 		if p.pc = p.then; s.bereft() {
 			p.pc = brAbort
 		}

@@ -32,7 +32,7 @@ type noticePC uint8
 
 const (
 	nIdle noticePC = iota
-	nObituary
+	nDeathEpoch
 	nLock
 	nSeen
 	nReap
@@ -167,7 +167,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		default:
 			return false
 		}
-	case nObituary:
+	case nDeathEpoch:
 		s.deathEpoch++
 		p.pc = nLock
 	case nLock:
@@ -205,7 +205,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 			p.k, p.pc = 0, nIdle
 		}
 	case nProof:
-		if p.pc = nObituary; s.p[p.watch-1].fate != gone {
+		if p.pc = nDeathEpoch; s.p[p.watch-1].fate != gone {
 			p.k, p.pc = 0, nIdle
 		}
 	default:
@@ -258,7 +258,7 @@ func (c Notice) look(s *noticeState, i int) {
 	case c.Bug == DeathEpochLate:
 		p.pc = nLock
 	default:
-		p.pc = nObituary
+		p.pc = nDeathEpoch
 	}
 }
 

@@ -18,13 +18,13 @@ func TestMutexMutations(t *testing.T) {
 		model.LockNoPassOn, model.DeadBitsStay, model.LockReaperMute, model.RingThenBits,
 	} {
 		t.Run(bug, func(t *testing.T) {
-			fails(t, model.Explore(model.Mutex{Locks: 2, Kills: 2, Rejoins: births(bug), Bug: bug}.Model(), limit))
+			fails(t, model.Explore(model.Mutex{Locks: 2, Kills: 2, Rejoins: rejoins(bug), Bug: bug}.Model(), limit))
 		})
 	}
 }
 
-// births is for the mutation that needs a slot used again.
-func births(bug string) int {
+// rejoins is for the mutation that needs a slot used again.
+func rejoins(bug string) int {
 	if bug == model.SlotOnly {
 		return 1
 	}

@@ -29,7 +29,7 @@ const (
 	wAgain
 	wParked
 	wLeave
-	wBaton
+	wPassOn
 	wEnd
 	bIdle // who answers the doorbell
 	bWaiters
@@ -272,7 +272,7 @@ func (c Wake) wait(s *wakeState, i int) bool {
 			p.pc = wBit
 		case p.waited && c.Bug != NoPassOnFound:
 			s.messages--
-			p.pc = wBaton
+			p.pc = wPassOn
 		default:
 			s.messages--
 			p.pc = wEnd
@@ -303,10 +303,10 @@ func (c Wake) wait(s *wakeState, i int) bool {
 		p.woken = false
 		p.pc = wTry
 	case wLeave: // with the error of its context
-		if p.pc = wBaton; c.Bug == NoPassOn {
+		if p.pc = wPassOn; c.Bug == NoPassOn {
 			p.pc = wEnd
 		}
-	case wBaton: // to another goroutine here, or to another participant
+	case wPassOn: // to another goroutine here, or to another participant
 		if p.pc = wEnd; s.waiting(homeOf[i]) {
 			s.homes[homeOf[i]].rung = true
 		} else if s.messages > 0 {

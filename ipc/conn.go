@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Connection is what two processes have that met by Listen and Dial: values of type T, both ways.
+// A Conn is what two processes have that met by Listen and Dial: values of type T, both ways. It
+// stays with its process; a PipeEnd travels.
 //
 // If both are in one domain, it is a pipe, and shared memory goes by reference, as between
 // processes that were started by each other. Dial joins the listener's domain if its process has
@@ -17,9 +18,9 @@ import (
 // refused with ErrShared.
 //
 // Its methods may be called by several goroutines.
-type Connection[T any] struct {
-	pipe   *Conn[T]   // or
-	stream *link.Conn // between two domains
+type Conn[T any] struct {
+	pipe   *PipeEnd[T, T] // or
+	stream *link.Conn     // between two domains
 	plan   *wire.Plan[T]
 }
 
@@ -30,12 +31,12 @@ const frameValue = 'V'
 const maxValue = 64 << 20
 
 // Shared reports whether shared memory goes by reference.
-func (c *Connection[T]) Shared() bool { return c.pipe != nil }
+func (c *Conn[T]) Shared() bool { return c.pipe != nil }
 
 // Send sends v and waits while too much is on the way. v stays the caller's to close. The error is
 // ErrClosed if the other side is closed or dead, ErrShared if v holds memory that it does not
 // share, and wire.ErrTooLong beyond 64 MiB by copy.
-func (c *Connection[T]) Send(ctx context.Context, v T) error {
+func (c *Conn[T]) Send(ctx context.Context, v T) error {
 	if c.pipe != nil {
 		return c.pipe.Send(ctx, v)
 	}
@@ -53,7 +54,7 @@ func (c *Connection[T]) Send(ctx context.Context, v T) error {
 
 // Recv receives a value and waits for it. The error is ErrClosed if the other side is closed or
 // dead and has sent no more than was received.
-func (c *Connection[T]) Recv(ctx context.Context) (v T, err error) {
+func (c *Conn[T]) Recv(ctx context.Context) (v T, err error) {
 	if c.pipe != nil {
 		return c.pipe.Recv(ctx)
 	}
@@ -65,7 +66,7 @@ func (c *Connection[T]) Recv(ctx context.Context) (v T, err error) {
 }
 
 // body receives the bytes of a value from the stream.
-func (c *Connection[T]) body(ctx context.Context) ([]byte, error) {
+func (c *Conn[T]) body(ctx context.Context) ([]byte, error) {
 	kind, body, err := c.stream.Recv(ctx)
 	if err != nil {
 		return nil, streamError(ctx, "receive", err)
@@ -109,7 +110,7 @@ func streamError(ctx context.Context, op string, err error) error {
 
 // Poll waits until a Recv would not wait: there is a value, or at least the first of it, or the
 // other side is gone.
-func (c *Connection[T]) Poll(ctx context.Context) error {
+func (c *Conn[T]) Poll(ctx context.Context) error {
 	if c.pipe != nil {
 		return c.pipe.Poll(ctx)
 	}
@@ -121,7 +122,7 @@ func (c *Connection[T]) Poll(ctx context.Context) error {
 }
 
 // Close closes this side. It is idempotent.
-func (c *Connection[T]) Close() error {
+func (c *Conn[T]) Close() error {
 	if c.pipe != nil {
 		return c.pipe.Close()
 	}

@@ -1,0 +1,174 @@
+package datasets_test
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+	stdimage "image"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/encoding/hdf5"
+	"github.com/shoal-mp/shoal/tensor"
+)
+
+// folder makes a folder for an example and returns what removes it.
+func folder() (dir string, remove func()) {
+	dir, err := os.MkdirTemp("", "datasets")
+	if err != nil {
+		panic(err)
+	}
+	return dir, func() { os.RemoveAll(dir) }
+}
+
+// grey writes a grey image.
+func grey(path string, size int) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		panic(err)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if err := png.Encode(f, stdimage.NewGray(stdimage.Rect(0, 0, size, size))); err != nil {
+		panic(err)
+	}
+}
+
+// Images in a folder for each class, as torchvision's ImageFolder has them.
+func ExampleImageFolder() {
+	dir, remove := folder()
+	defer remove()
+	grey(filepath.Join(dir, "cat", "1.png"), 40)
+	grey(filepath.Join(dir, "dog", "2.png"), 30)
+	set, err := datasets.NewImageFolder(dir, image.Resize{H: 32}, image.CenterCrop{H: 24, W: 24})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close()
+	sample, err := set.Get(context.Background(), 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(set.Classes, sample[0].Shape(), sample[1])
+	// Output: [cat dog] [3 24 24] tensor(1)
+}
+
+// Samples in a tar file, as WebDataset has them: files of one name are a sample.
+func ExampleShards() {
+	dir, remove := folder()
+	defer remove()
+	image1, shard := filepath.Join(dir, "1.png"), filepath.Join(dir, "shard-0.tar")
+	grey(image1, 8)
+	pixels, err := os.ReadFile(image1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	f, err := os.Create(shard)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w := tar.NewWriter(f)
+	for name, content := range map[string]string{"a.png": string(pixels), "a.cls": "3"} {
+		w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))})
+		w.Write([]byte(content))
+	}
+	w.Close()
+	f.Close()
+	for record, err := range datasets.Records(shard) {
+		fmt.Println(record.Key, len(record.Files), err)
+	}
+	loader := data.NewStreamLoader(datasets.NewShards(datasets.ImageDecoder{}, shard), data.Options{})
+	defer loader.Close()
+	for batch, err := range loader.Batches(context.Background()) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(batch[0].Shape(), batch[1])
+	}
+	// Output:
+	// a 2 <nil>
+	// [1 3 8 8] tensor([3])
+}
+
+// Records in one file, which every process maps.
+func ExampleList() {
+	dir, remove := folder()
+	defer remove()
+	path := filepath.Join(dir, "lines.list")
+	if err := datasets.NewList([]string{"one", "two", "three"}).Save(path); err != nil {
+		fmt.Println(err)
+		return
+	}
+	list, err := datasets.OpenList(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer list.Close()
+	record, err := list.At(2)
+	fmt.Printf("%d records, the last one is %s, %v\n", list.Len(), record, err)
+	// Output: 3 records, the last one is three, <nil>
+}
+
+// Records by key in one block of memory, which goes to other processes as a handle.
+func ExampleMap() {
+	m := datasets.NewMap(maps.All(map[string]string{"one": "eins"}))
+	defer m.Close()
+	if err := m.Share(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	record, ok, err := m.Get("one")
+	fmt.Printf("%s %v %v\n", record, ok, err)
+	for entry, err := range m.All() {
+		fmt.Printf("%s: %s %v\n", entry.Key, entry.Record, err)
+	}
+	// Output:
+	// eins true <nil>
+	// one: eins <nil>
+}
+
+// Rows of two data sets of an HDF5 file are samples.
+func ExampleHDF5() {
+	dir, remove := folder()
+	defer remove()
+	path := filepath.Join(dir, "train.h5")
+	x, y := tensor.New(tensor.Float32, 100, 3), tensor.New(tensor.Int64, 100)
+	if err := hdf5.Save(path, map[string]*tensor.Tensor{"x": x, "y": y}, hdf5.Options{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	set, err := datasets.OpenHDF5(path, "x", "y")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sample, err := set.Get(context.Background(), 99)
+	fmt.Println(set.Len(), sample, err)
+	// Output: 100 [tensor([0., 0., 0.]) tensor(0)] <nil>
+}
+
+// Digits are drawn, so a program has something to train on everywhere.
+func ExampleDigits() {
+	digits := datasets.Digits(3, 1)
+	defer digits.Close()
+	sample, err := digits.Get(context.Background(), 0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sample[0].DType(), sample[0].Shape(), sample[1])
+	// Output: uint8 [28 28] tensor(9)
+}

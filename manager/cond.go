@@ -1,0 +1,152 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/wire"
+)
+
+// A Cond is a recursive lock in the server on which its owner can wait for somebody to notify
+// it. See RecursiveMutex for what an owner is, and Mutex for what happens when it dies.
+type Cond struct{ Proxy }
+
+// NewCond makes a Cond whose lock nobody has. The caller closes it.
+func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
+	p, err := m.create(ctx, condKind)
+	return &Cond{p}, err
+}
+
+// Lock acquires the lock and waits for it. With ErrOwnerDied the lock is the caller's as well.
+func (c *Cond) Lock(ctx context.Context) error { return c.acquire(ctx) }
+
+// TryLock is Lock that returns ErrLocked instead of waiting.
+func (c *Cond) TryLock(ctx context.Context) error { return c.try(ctx) }
+
+// Unlock releases the lock once; ErrNotOwner if this proxy does not have it.
+func (c *Cond) Unlock(ctx context.Context) error { return c.release(ctx) }
+
+// MarkConsistent says that what the lock protects is in order again, after ErrOwnerDied.
+func (c *Cond) MarkConsistent(ctx context.Context) error { return c.repair(ctx) }
+
+// Wait releases the lock, waits until it is notified, and acquires the lock again as often as it
+// was. If ctx ends first, the lock is not the caller's any more.
+func (c *Cond) Wait(ctx context.Context) error {
+	return c.callUndo(ctx, condGiveUp.alone, condWait).none()
+}
+
+// WaitFor waits until ready, which is called with the lock held, says so.
+func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
+	for !ready() {
+		if err := c.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Notify wakes up to n that wait. The caller has the lock.
+func (c *Cond) Notify(ctx context.Context, n int) error {
+	return c.call(ctx, condNotify, in(n)).none()
+}
+
+// NotifyAll wakes all that wait. The caller has the lock.
+func (c *Cond) NotifyAll(ctx context.Context) error { return c.Notify(ctx, -1) }
+
+// MarshalWire lets a Cond be part of a value that is sent.
+func (c *Cond) MarshalWire(e *wire.Encoder) error { return c.marshal(e, "Cond") }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
+func (c *Cond) UnmarshalWire(d *wire.Decoder) error { return c.unmarshal(d, "Cond") }
+
+// A cond is the state of a Cond. Its waiters are in the order in which they came.
+type cond struct {
+	mutex
+	waiters []*waiter
+}
+
+type waiter struct {
+	depth    int // of the lock before it waited
+	notified bool
+}
+
+// What can be asked of a Cond.
+var (
+	condKind = newKind("Cond",
+		func(*call) (any, error) { return &cond{mutex: mutex{recursive: true}}, nil })
+
+	// As of a Mutex, which its methods name.
+	_          = define(condKind, mutexLock.name, func(s *cond, c *call) error { return s.mutex.lock(c) })
+	_          = define(condKind, mutexTryLock.name, (*cond).tryLock)
+	_          = define(condKind, mutexUnlock.name, (*cond).unlock)
+	_          = define(condKind, mutexRepair.name, (*cond).repair)
+	condWait   = define(condKind, "wait", (*cond).wait)
+	condNotify = define(condKind, "notify", (*cond).notify)
+	condGiveUp = define(condKind, "abandon", (*cond).giveUp)
+)
+
+func (s *cond) wait(c *call) error {
+	w, _ := c.arrived.(*waiter)
+	if w == nil {
+		if s.depth == 0 || s.owner != c.owner() {
+			return fmt.Errorf("wait: %w", ErrNotOwner)
+		}
+		w = &waiter{depth: s.depth}
+		c.arrived, c.abandon = w, func() { s.forget(w) }
+		s.waiters = append(s.waiters, w)
+		s.owner, s.depth = owner{}, 0
+		if s.dead != nil {
+			s.lost = true // it was not marked consistent
+		}
+		c.obj.changed.fire() // the lock is free
+		return errWait
+	}
+	if !w.notified {
+		return errWait
+	}
+	err := s.mutex.lock(c)
+	if err == errWait {
+		return err
+	}
+	s.forget(w)
+	if s.depth > 0 && s.owner == c.owner() {
+		s.depth = w.depth
+	}
+	return err
+}
+
+func (s *cond) forget(w *waiter) {
+	for i, x := range s.waiters {
+		if x == w {
+			s.waiters = append(s.waiters[:i:i], s.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *cond) notify(c *call) error {
+	if s.depth == 0 || s.owner != c.owner() {
+		return fmt.Errorf("notify: %w", ErrNotOwner)
+	}
+	n, err := arg[int](c, 0)
+	if err != nil {
+		return err
+	}
+	for _, w := range s.waiters {
+		if n != 0 && !w.notified {
+			w.notified = true
+			n--
+		}
+	}
+	return nil
+}
+
+// giveUp takes the lock from a caller that was woken too late.
+func (s *cond) giveUp(c *call) error {
+	if s.depth > 0 && s.owner == c.owner() {
+		s.depth = 1
+		return s.unlock(c)
+	}
+	return nil
+}
