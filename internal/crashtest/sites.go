@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -12,9 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,12 +50,6 @@ func staticSites(root string, dirs ...string) ([]site, error) {
 
 func sitesOf(fset *token.FileSet, imp types.Importer, dir string, sites map[string]site) error {
 	p, err := build.ImportDir(dir, 0)
-	if errors.Is(err, fs.ErrNotExist) || os.IsNotExist(err) {
-		return nil // a package that this version does not have
-	}
-	if _, serr := os.Stat(dir); serr != nil {
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("find the files of %s: %w", dir, err)
 	}
