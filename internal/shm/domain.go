@@ -60,6 +60,7 @@ func create(s store, budget int64) (*Domain, error) {
 	return d, d.join()
 }
 
+// The magic number is written last: whoever attaches and finds it finds the rest.
 func layOut(s store, budget int64) (*Domain, error) {
 	d := overlay(s)
 	if err := s.commitControl(0, offLanes); err != nil {
@@ -159,6 +160,9 @@ func (d *Domain) tryJoin() (bool, error) {
 	return false, nil
 }
 
+// Invariant (docs/memory.md, "Notice"): the proof of life is taken before the word says JOINING,
+// and the state is read once more under it. Two newcomers cannot have one place, and one that dies
+// on the way leaves it free.
 func (d *Domain) claimSlot(s int) (bool, error) {
 	p := &d.parts[s]
 	state := p.state.Load()

@@ -48,6 +48,10 @@ func (l *lane) endGone(token *block, flag uint64) {
 
 // withRing calls f with the ring of an end. The ring may be gone, or its block may be something
 // else by now: it is held while we look.
+//
+// An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring may
+// be freed while its end is finalised. Our bit comes first and the look after it, as in Import; and
+// the ring must still name this very end.
 func (l *lane) withRing(token *block, f func(*ring)) {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
@@ -84,6 +88,10 @@ func (l *lane) stays(b *block) bool {
 }
 
 // drain takes every message out of a ring that nobody holds, and keeps nothing.
+//
+// Each message is over, its slot EMPTY and its stamps clear, before its blocks are released
+// (docs/memory.md, "Rings, ends and other objects"): to release one may finalise the next object,
+// and a lane reads one slot at a time.
 func (l *lane) drain(b *block) {
 	r, err := l.d.ringOf(b)
 	if err != nil {

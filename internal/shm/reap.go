@@ -68,6 +68,10 @@ func (s *deadSet) word(i int) (bits uint64) {
 }
 
 // findDead marks every participant DEAD whose proof of life is gone.
+//
+// A participant is dead when its proof of life is gone, and by nothing else (docs/memory.md, "The
+// reaper"): the kernel gives the lock of a byte back when the process has ended, so no word that it
+// wrote can come later.
 func (d *Domain) findDead() (*deadSet, int, error) {
 	var dead deadSet
 	n := 0
@@ -139,6 +143,10 @@ func (d *Domain) depart() {
 // reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another
 // reaper after this one died in it. It reports false if a living lane is in the way; its end rings
 // us.
+//
+// Steps 1 to 6 wait for nobody and steps 7 and 8 follow only when they are done (docs/memory.md,
+// "The reaper"): the bits of the dead keep what they used from being freed as long as an operation
+// of theirs is unfinished.
 func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()

@@ -2,6 +2,11 @@ package shm
 
 // operations ends or undoes every operation of the dead. It waits for nobody: it reports false if a
 // living lane stands in the way of one.
+//
+// The order is part of the protocol (docs/memory.md, "The reaper"): the budget first, because a
+// commit is ended by the phase that the budget's stamp stands for; slots before stamps, because a
+// put is judged by whether its slot is FULL; puts before gets, because a get may wait for a put's
+// stamp. Each step may be done twice: it asks the word whether it was done.
 func (r *reaper) operations() bool {
 	r.budget()
 	r.rings()
@@ -77,6 +82,10 @@ func (r *Ring) each(f func(*slot, slotWord)) {
 	}
 }
 
+// The slot is read between two looks at its word: lane and opseq of two messages, one of each,
+// would be evidence of a put that never was. A message is taken for the dead lane's newest only if
+// opseq is still that of the lane's record, since a lane has at most one put that a stamp can stand
+// for.
 func (r *reaper) slot(s *slot, w slotWord) {
 	switch w.state() {
 	case slotWriting:
@@ -118,6 +127,10 @@ func (r *reaper) stamps() {
 	}
 }
 
+// Invariant (docs/memory.md, "The reaper"): a put is published or not, and its slot is the
+// evidence. A published one has its message, whose reference t counts: only the stamp goes. One
+// that was not is undone. A dead lane's WRITING slot has been made a hole before, so no message of
+// it can appear any more.
 func (r *reaper) finishPut(b *block, id uint32) {
 	switch {
 	case r.published[id] && !disabled("put published"):
@@ -128,6 +141,9 @@ func (r *reaper) finishPut(b *block, id uint32) {
 }
 
 // finishCommit ends or undoes a dead lane's commit of block i.
+//
+// The lane's record is believed only if it names this block: the lane may have died stamped and
+// before it wrote the record, and then nothing of this commit was charged.
 func (r *reaper) finishCommit(b *block, i, id uint32) {
 	rec := &r.d.recs[id]
 	if rec.block.Load() != uint64(i) {
@@ -215,6 +231,9 @@ func (r *reaper) waitFor(b *block, w stateWord) bool {
 }
 
 // strayGets clears the stamps of gets whose slot has been given back already.
+//
+// A get's stamp may outlive its slot by some instructions: the slot is EMPTY then and t is right,
+// so only the stamp is left. Lanes that readers has to come back for still need theirs as evidence.
 func (r *reaper) strayGets(pending map[uint32]bool) {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]

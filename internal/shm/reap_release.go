@@ -18,6 +18,9 @@ func (r *reaper) resign() {
 
 // waiters takes the dead from those who wait, while their bits still keep what they wait for from
 // being freed.
+//
+// Invariant (docs/memory.md, "The reaper"): no bit of a dead participant outlives it. The next one
+// in its place would be rung in its stead, and whoever should have been rung would not be.
 func (r *reaper) waiters() {
 	if disabled("waiter bits") {
 		return
@@ -40,6 +43,10 @@ func (r *reaper) waiters() {
 }
 
 // owners takes the dead from every block's holders and frees what nobody holds.
+//
+// The operations of the dead are over: so t is right, no stamp of theirs stands, and a bit that
+// goes now is all that they had of the block. The bits go one block at a time, each followed by its
+// try-free: a reaper that is killed in between leaves the next one the rest.
 func (r *reaper) owners() {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
@@ -113,6 +120,10 @@ func (d *Domain) releaseDead(dead *deadSet) (n int) {
 }
 
 // vacate makes the slot of a participant that was reaped free for another one.
+//
+// Invariant (docs/memory.md, "The reaper"): this is the last step, and it raises the epoch. Until
+// then every word that names the dead still means the dead; after it, a word with the old epoch
+// means somebody gone, for ever.
 func (d *Domain) vacate(slot int) bool {
 	p := &d.parts[slot]
 	v := p.state.Load()

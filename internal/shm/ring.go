@@ -412,6 +412,9 @@ func (r *Ring) pending() bool {
 // limited reports whether the message with ticket tk would be one more than the ring's limit, which
 // may be fewer than its slots. The head only moves on, and its line is its readers': it is looked
 // at when what was seen of it last leaves no room.
+//
+// A stale head is never ahead of the true one, so a put that is let in by it is let in rightly, and
+// one that is refused looks again first.
 func (r *Ring) limited(tk uint64) bool {
 	// a tail that lags may be before the head
 	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) }
@@ -428,6 +431,10 @@ func (r *Ring) limited(tk uint64) bool {
 }
 
 // passRead moves the head past messages that somebody is reading or has read.
+//
+// Invariant (docs/memory.md, "Rings, ends and other objects"): only READING of the head's own lap
+// may be passed. A slot that is READING for the lap before has not been emptied for this ticket: to
+// pass it would skip the next message for ever.
 func (r *Ring) passRead() {
 	for {
 		tk := r.hdr.head.Load()

@@ -67,6 +67,10 @@ func (r *Ring) get(l *lane, m *Message) error {
 }
 
 // take is what a get does once the slot is READING.
+//
+// The order is what a reaper relies on (docs/memory.md, "Operations"): own bit first, then t, then
+// the slot, then the stamps. As long as the slot is READING its reader can be finished by another;
+// from EMPTY on only stamps are left, and the reaper clears those (strayGets).
 func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	m.d = r.d
 	if err := m.read(s); err != nil {
@@ -133,6 +137,10 @@ func (m *Message) readAgain(s *slot) error {
 
 // readBy checks that every block is there and that at least least messages, as a field of its state
 // word, hold it.
+//
+// A message is what another process wrote, so nothing of it is believed: an index beyond the
+// headers, a stale handle, a block that no message holds or one block twice would lead this process
+// out of its memory, or let it wait for its own stamp.
 func (m *Message) readBy(s *slot, least uint64) error {
 	meta := s.meta.Load()
 	n, blocks := int(meta>>16&0xffff), int(meta>>8&0xff)
@@ -217,6 +225,10 @@ func (d *Domain) allocated(h Handle) bool { return d.inTransit(h, 0) }
 // place of its, since the slot that we are reading is the evidence that the stamp stood for. That
 // is for t = 1 only: while we hold the message unread, another put of the same lane would make it
 // 2, so the word cannot have come back to what we saw.
+//
+// Invariant (docs/memory.md, "Operations"): acquire comes before t goes down. A block therefore is
+// held by the message or by this participant at every moment, and no try-free finds it held by
+// neither.
 func (l *lane) receive(index uint32, m *Message) {
 	l.d.acquire(index)
 	b := &l.d.blocks[index]

@@ -40,6 +40,11 @@ const (
 
 // grow commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, stands on
 // the block.
+//
+// The lane's record is complete before the budget changes (docs/memory.md, "Budget and commit"): a
+// reaper that finds phase 1 reads from it what was charged and for which block. committed is stored
+// before the phase is idle again: committed = target is the evidence that the pages are the
+// block's.
 func (l *lane) grow(b *block, target uint64) error {
 	from := b.committed.Load()
 	if target <= from {
@@ -62,6 +67,10 @@ func (l *lane) grow(b *block, target uint64) error {
 }
 
 // charge adds bytes to the budget, or fails with a *SpaceError and changes nothing.
+//
+// Invariant (docs/memory.md, "Budget and commit"): pages are charged before they are committed, and
+// the budget's stamp stands until the phase says so. A death in between leaves pages that are
+// charged and unused, which a reaper gives back, and never pages that nobody has charged.
 func (l *lane) charge(bytes uint64) error {
 	d := l.d
 	pages := bytes / pageSize
@@ -96,6 +105,9 @@ func (l *lane) refund(b *block, id uint32) {
 
 // shrink gives the block's pages beyond target back. The caller's stamp, PUNCH, stands on the
 // block.
+//
+// The order is that of grow, turned round (docs/memory.md, "Budget and commit"): the pages are gone
+// before they are uncharged. So the sum of all blocks' pages is never more than what is charged.
 func (l *lane) shrink(b *block, target uint64) {
 	from := b.committed.Load()
 	if target >= from {
@@ -140,6 +152,8 @@ func (l *lane) settleBudget() budgetWord {
 	}
 }
 
+// The lane that the stamp names calls it, or that lane's reaper. WAIT goes with the stamp in one
+// CAS, and whoever has set it is rung: a waiter that comes later finds no stamp.
 func (d *Domain) unstampBudget() {
 	for {
 		w := d.hdr.budget.Load()

@@ -60,6 +60,7 @@ func (s *heap) commit(off, n uint64) error {
 	return nil
 }
 
+// Punched pages read as zeroes, as those of a memfd do: a ring that grows into them is empty there.
 func (s *heap) punch(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,6 +102,10 @@ func (w participantWord) next() participantWord { return w&^0xff + 1<<32 }
 
 // laneRec is what a reaper needs to know about a lane. Only its lane writes it, or a reaper in
 // place of a dead one.
+//
+// Invariant (docs/memory.md, "Control segment"): opseq only grows, and no record is reset when the
+// place has another participant. A slot that names a lane and an opseq names one put of the
+// domain's whole life.
 type laneRec struct {
 	_ structs.HostLayout
 
@@ -116,6 +120,9 @@ type laneRec struct {
 }
 
 // block is one block header. States, extents and the protocol are in docs/memory.md.
+//
+// own, ext, committed and next change only under a stamp of w, or, for next, as a hint that may be
+// wrong; own bits also by their own participant, whose bit keeps the block from being freed.
 type block struct {
 	_ structs.HostLayout
 
@@ -127,6 +134,9 @@ type block struct {
 }
 
 // layoutHash changes when any size or offset of the shared structures does.
+//
+// Two programs of different layouts must not meet in one domain: the hash is compared before the
+// first word is believed.
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{

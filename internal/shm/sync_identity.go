@@ -21,6 +21,9 @@ func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpoch
 
 // gone reports whether the participant of this identity has died, or has left, and a reaper has
 // proof of it.
+//
+// Identity is process number and epoch: a place that has a new participant has a new epoch, and
+// what the old one had stays that of somebody gone.
 func (d *Domain) gone(slot int, id uint64) bool {
 	v := d.parts[slot].state.Load()
 	return !v.is(participantLive) && !v.is(participantJoining) ||

@@ -129,6 +129,10 @@ func (m Semaphore) reclaimPermits() {
 }
 
 // grant sets the permits and one participant's share.
+//
+// Invariant (docs/memory.md, "Cells"): the state word says the new share before the share does. A
+// holder of the lock that dies between the two is followed by one that reads the share there
+// (redo), so permits and shares always add up.
 func (m Semaphore) grant(permits uint64, slot int, id, share uint64) {
 	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(slot+1))
 	m.c.shares[slot].Set(id | share)

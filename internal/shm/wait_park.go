@@ -33,6 +33,10 @@ type waitQueue struct {
 
 // wait naps, then parks, until the condition may be true or ctx ends. After it, the caller tries,
 // and then calls passWakeup.
+//
+// Invariant (docs/memory.md, "Rings, ends and other objects"): the channel is in the queue, then
+// the bit is set, then comes the look. A ring that comes before the look is seen by it, and one
+// that comes after finds the channel.
 func (l *waitQueue) wait(ctx context.Context) error {
 	c := make(chan struct{})
 	nap := l.backoffs != nil && l.nap.due() && l.d.lieDown()

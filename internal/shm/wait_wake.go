@@ -2,6 +2,9 @@ package shm
 
 import "math/bits"
 
+// Invariant (docs/memory.md, "Rings, ends and other objects"): a waiter sets its bit first and
+// looks at its condition after that. Or is a full barrier, and where the bit stands already it was
+// set by this participant before its look.
 func (d *Domain) setBit(bits *[ownWords]Word) {
 	if w := &bits[d.word]; w.Load()&d.bit == 0 {
 		w.Or(d.bit)
@@ -16,6 +19,8 @@ func empty(bitmap *[ownWords]Word) bool {
 // whether it was another one than this.
 func (d *Domain) wakeOne(bitmap *[ownWords]Word) bool { return !empty(bitmap) && d.ringNext(bitmap) }
 
+// Only the participant whose CAS clears a bit rings for it: so one message wakes one waiter, and a
+// bit that stands means that nobody has rung.
 func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
 	for i := range bitmap {
 		w := &bitmap[(d.word+i)%ownWords]

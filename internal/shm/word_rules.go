@@ -92,7 +92,7 @@ func (w lockWord) String() string {
 		w.slot())
 }
 
-// The rules of a lock word (docs/memory.md, "Locks"): nobody but its holder gives it back, and who
+// The rules of a lock word (docs/memory.md, "Cells"): nobody but its holder gives it back, and who
 // takes it from a holder takes it from another one.
 var lockRules = []rule[lockWord]{
 	{"lock", func(o, n lockWord) bool { return o == lockFree && n.state() == lockHeld }},
