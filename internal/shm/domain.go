@@ -232,6 +232,9 @@ func (d *Domain) Token() [16]byte {
 // Close leaves the domain: every reference that this process holds is dropped, by the same code
 // that reaps the dead. Bytes that Bytes returned stay mapped, but belong to others. Close is
 // idempotent.
+//
+// The lanes are taken for good and not given back: no operation of this participant is in the
+// middle of anything when its place goes to another one, and none begins.
 func (d *Domain) Close() error {
 	d.closing.Lock()
 	defer d.closing.Unlock()

@@ -77,6 +77,9 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 // stays reports whether a block on which we have just set our bit is there, and will be. A FREE
 // stamp of somebody who may have missed the bit is waited for, but not the end of a block that is
 // gone: ring R may hold the last end of ring S, and S that of R or its own.
+//
+// It waits for the FREE stamp alone, and not at all for GONE: every other stamp is of somebody that
+// holds the block, which stays then.
 func (l *lane) stays(b *block) bool {
 	decided := func(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
 	for {

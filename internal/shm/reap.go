@@ -27,6 +27,10 @@ func (d *Domain) Reap() (int, error) {
 // reapDead reaps under the recovery lock. The holder of that looks at the death epoch when it lets
 // go, so others leave it at that. The lane comes first: once Close has it, this process reaps
 // nobody but itself.
+//
+// Whoever finds the lock taken leaves its dead to the holder (docs/memory.md, "Notice"), which
+// looks at the death epoch before it stops: so a death that is noticed is reaped, by one of the
+// two.
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
@@ -118,6 +122,9 @@ func (d *Domain) Unreaped() (bool, error) {
 // depart reaps this process itself, in whose lanes nothing goes on any more. Others who learn of a
 // death meanwhile leave it to the holder of the recovery lock: so they are told to look again when
 // we let go of it, and until they are, somebody watches us.
+//
+// A participant that leaves is reaped as the dead are, by itself: there is one way in which what a
+// participant has is taken back.
 func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
 	l.lock() // for good: what is rung late must not reap under a name that is another participant's

@@ -18,6 +18,10 @@ func (r *reaper) operations() bool {
 
 // budget ends a dead lane's change of the budget: its stamp says that the pages were added or
 // taken.
+//
+// Invariant (docs/memory.md, "Budget and commit"): the stamp is the evidence that the pages of the
+// lane's record were added or taken. The phase says the same from here on, so the stamp can go
+// before anybody else wants the budget.
 func (r *reaper) budget() {
 	w := r.d.hdr.budget.Load()
 	if !w.stamped() || !r.dead.lane(w.lane()) {
@@ -185,6 +189,10 @@ func (r *reaper) readers() map[uint32]bool {
 }
 
 // finishGet takes the references of a message in the name of the dead reader, whose bits go later.
+//
+// Blocks that carry the dead reader's own stamp have been taken already, by it or by a reaper
+// before us. Either way t goes down once for each (docs/memory.md, "The reaper"), and the message
+// is counted as dropped, never delivered twice.
 func (r *reaper) finishGet(s *slot, w slotWord) bool {
 	id := w.lane()
 	mine := stamp(id, kindGet)
@@ -221,6 +229,9 @@ func (r *reaper) finishGet(s *slot, w slotWord) bool {
 
 // waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already:
 // the CAS is the second look, also where somebody else has set WAIT.
+//
+// A pass waits for no operation (docs/memory.md, "The reaper"): it notes what is in the way and
+// goes on, because the living lane that it would wait for may itself wait for a stamp of the dead.
 func (r *reaper) waitFor(b *block, w stateWord) bool {
 	r.d.setBit(&r.d.hdr.xowait)
 	if !b.w.CAS(w, w|waitBit) {

@@ -69,6 +69,9 @@ func (d *Domain) freeRecovery() bool {
 
 // unlockRecovery rings nobody but those who leave: to who has found something in its way it would
 // be no news.
+//
+// The CAS is from our own name: a lock that was taken from us because we were proven dead is not
+// ours to give back.
 func (d *Domain) unlockRecovery() {
 	for {
 		v := d.hdr.recovery.Load()

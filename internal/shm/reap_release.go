@@ -64,6 +64,9 @@ func (r *reaper) owners() {
 
 // blame writes into a ring with whom its last sender or receiver goes, before the bit goes that
 // says so. A participant that leaves in order is not blamed.
+//
+// It is written while the dead one's bit still holds the end, and before the finaliser says that
+// nobody sends or receives: whoever hears of the end finds the reason there.
 func (r *reaper) blame(b *block, slot int) {
 	kind := extKind(b.ext.Load())
 	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || b.w.Load().transit() != 0 ||
@@ -106,6 +109,9 @@ func (r *reaper) hints() {
 // releaseDead makes the slots of the dead free again and wakes everybody: a ring that the dead owed
 // is rung now. That comes before the slots are free: a reaper that dies in between leaves them to
 // the next one, which rings.
+//
+// The order is the last part of step 8 (docs/memory.md, "The reaper"): everybody is rung, and only
+// then is a place free.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !disabled("ring all") {
 		d.wakeAll()

@@ -62,6 +62,10 @@ func (d *Domain) openBoard(h Handle) (*Ring, error) {
 // replaceBoard makes a board in the place of old, which is gone, or returns nil if somebody has.
 // The new one is free again if its maker dies, or lets go before there is a name on it, and is
 // replaced in turn.
+//
+// The CAS is from the stale handle (docs/memory.md, "Rings, ends and other objects"), so of two
+// processes that find no board one puts its own there, and the other one lets go of what it has
+// made.
 func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
 	h, err := d.allocObject(ringHead+MaxNames*slotSize, 16*pageSize, objectRing)
 	if err != nil {

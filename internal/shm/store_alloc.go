@@ -191,6 +191,9 @@ func (l *lane) carveSlab(c int) (uint32, error) {
 
 // newHeaders hands out n block headers in a row. Those that a death loses here have no extent: they
 // are blocks of class 0, and a sweep finds them.
+//
+// Indices are handed out by one CAS and never taken back: a header belongs to the domain for as
+// long as that lives, and a handle tells its uses apart by the generation.
 func (d *Domain) newHeaders(n uint32) (uint32, error) {
 	for {
 		at := d.hdr.blocks.Load()

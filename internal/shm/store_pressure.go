@@ -111,6 +111,10 @@ func (d *Domain) seekRelief() uint64 {
 // domain that was never short of it, that is nobody. In others every block counts, whether somebody
 // is to be rung or not: the participant that takes the bits off the bitmap may be slow to ring, and
 // what becomes free meanwhile must not escape those who look.
+//
+// Invariant (docs/memory.md, "Budget and commit"): relief grows after the block is free, or the
+// pages are uncharged. A look that read it before and found nothing either saw that block or sees
+// another number now.
 func (d *Domain) relieve() {
 	if d.hdr.relief.Load() != 0 {
 		d.hdr.relief.Add(1)
@@ -142,6 +146,10 @@ func (d *Domain) giveBack(bytes uint64) {
 
 // punchIdle gives the pages of a free block back, and returns their bytes. The block is listed,
 // cold: an allocator that has found it by a list meanwhile has left it to us.
+//
+// The stamp PUNCH keeps allocators off (docs/memory.md, "Budget and commit"), and the push comes
+// after it has gone: one that popped the block meanwhile has found it stamped and gone on, so the
+// list has lost it.
 func (l *lane) punchIdle(b *block) uint64 {
 	w, n := b.w.Load(), b.committed.Load()
 	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 || !b.w.CAS(w, w|stamp(l.id, kindPunch)) {

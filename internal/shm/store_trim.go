@@ -33,6 +33,9 @@ func (t *trimmer) freed(d *Domain, b *block) {
 }
 
 // trim is one look.
+//
+// A block of the same generation at both looks was not used between them: each use that ends adds
+// one to it.
 func (d *Domain) trim() {
 	l, err := d.enter()
 	if err != nil {

@@ -131,6 +131,9 @@ func (b Barrier) outcome(turn uint64) error {
 }
 
 // breakTurn breaks the barrier if turn is not over, and reports whether it is broken in this turn.
+//
+// The turn is in the same word (docs/memory.md, "Cells"): a barrier that has gone on to the next
+// turn cannot be broken in the one before.
 func (b Barrier) breakTurn(turn uint64) bool {
 	for {
 		v := b.c.state.Load()

@@ -183,6 +183,10 @@ func (s *Sync) over() bool { return s.closed.Load() || s.d.closed.Load() }
 
 // acquire calls try until it returns anything but ErrLocked. What ends with ctx is the waiting:
 // there is one more try.
+//
+// Invariant (docs/memory.md, "Cells"): whoever has waited and goes, with what it wanted or without,
+// passes the wake on. A wake that reached a goroutine whose context ended just then is not lost for
+// the others.
 func (s *Sync) acquire(ctx context.Context, try func() error) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -204,6 +208,9 @@ func (s *Sync) acquire(ctx context.Context, try func() error) error {
 }
 
 // watch waits until ready, whose coming true rings everybody who watches.
+//
+// What is watched concerns everybody: so all are rung, no wake has to be passed on, and one that is
+// for nothing costs a look.
 func (s *Sync) watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.over() }
 	if s.d.spin(&s.watches.spin, wake) {

@@ -45,6 +45,10 @@ func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.slot]) }
 
 // more adds one to a count of this participant, which begins anew where the word is that of
 // somebody gone.
+//
+// Only this participant changes its own word, besides those who find it gone (docs/memory.md,
+// "Cells"): a word of another identity is that of a dead one in this place, whose share has been or
+// will be taken as gone.
 func (s *Sync) more(w *Word) bool {
 	for {
 		v := w.Load()

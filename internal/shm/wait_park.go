@@ -145,6 +145,8 @@ func (l *waitQueue) passWakeup() {
 	}
 }
 
+// Invariant (docs/memory.md, "Rings, ends and other objects"): a wake is given on as long as there
+// is something to be had. Otherwise one message of two could wait for a waiter that nobody rings.
 func (l *waitQueue) passOn() {
 	if l.ready() {
 		l.rewake()
@@ -174,6 +176,9 @@ func (l *waitQueue) pause(ctx context.Context, over func() bool) error {
 
 // shut wakes everybody who waits here, and returns when no ring looks at the shared words of this
 // queue any more.
+//
+// After it, the memory of the condition and of the bitmap may be another object's: so it waits for
+// every goroutine that is looking at them.
 func (l *waitQueue) shut() {
 	l.closed.Store(true)
 	l.wakeAll()

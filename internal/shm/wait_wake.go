@@ -42,6 +42,9 @@ func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
 // ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is
 // rung for something else than it waits for, as this one may be, sets its bit again, and looks at
 // the condition after that.
+//
+// Each word is taken whole by one CAS, so a bit that comes later is not lost: it stands for the
+// next wake.
 func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 	for i := range bitmap {
 		w := &bitmap[i]
