@@ -60,7 +60,7 @@ func create(s store, budget int64) (*Domain, error) {
 	return d, d.join()
 }
 
-// The magic number is written last: whoever attaches and finds it finds the rest.
+// The magic number is written last: a process that attaches and finds it finds the rest.
 func layOut(s store, budget int64) (*Domain, error) {
 	d := overlay(s)
 	if err := s.commitControl(0, offLanes); err != nil {

@@ -28,9 +28,9 @@ func (d *Domain) Reap() (int, error) {
 // go, so others leave it at that. The lane comes first: once Close has it, this process reaps
 // nobody but itself.
 //
-// Whoever finds the lock taken leaves its dead to the holder (docs/memory.md, "Notice"), which
-// looks at the death epoch before it stops: so a death that is noticed is reaped, by one of the
-// two.
+// A process that finds the lock taken leaves its dead to the holder (docs/memory.md, "Notice"),
+// which looks at the death epoch before it stops: so a death that is noticed is reaped, by one of
+// the two.
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {

@@ -20,7 +20,7 @@ func (r *reaper) resign() {
 // being freed.
 //
 // Invariant (docs/memory.md, "The reaper"): no bit of a dead participant outlives it. The next one
-// in its place would be rung in its stead, and whoever should have been rung would not be.
+// in its place would be rung in its stead, and the waiter that should have been rung would not be.
 func (r *reaper) waiters() {
 	if disabled("waiter bits") {
 		return
@@ -66,7 +66,7 @@ func (r *reaper) owners() {
 // says so. A participant that leaves in order is not blamed.
 //
 // It is written while the dead one's bit still holds the end, and before the finaliser says that
-// nobody sends or receives: whoever hears of the end finds the reason there.
+// nobody sends or receives: a process that hears of the end finds the reason there.
 func (r *reaper) blame(b *block, slot int) {
 	kind := extKind(b.ext.Load())
 	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || b.w.Load().transit() != 0 ||

@@ -154,7 +154,7 @@ func (l *lane) newHeader() (uint32, error) {
 //
 // One header carries the pages of the whole slab (docs/memory.md, "Budget and commit"), because the
 // budget counts pages and small blocks share them. The lead is grown before the others get an
-// extent: whoever finds one of them finds pages behind it.
+// extent: a process that finds one of them finds pages behind it.
 func (l *lane) carveSlab(c int) (uint32, error) {
 	size := classSize(c)
 	n := uint32(slabSize / size)

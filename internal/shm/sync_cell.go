@@ -184,9 +184,9 @@ func (s *Sync) over() bool { return s.closed.Load() || s.d.closed.Load() }
 // acquire calls try until it returns anything but ErrLocked. What ends with ctx is the waiting:
 // there is one more try.
 //
-// Invariant (docs/memory.md, "Cells"): whoever has waited and goes, with what it wanted or without,
-// passes the wake on. A wake that reached a goroutine whose context ended just then is not lost for
-// the others.
+// Invariant (docs/memory.md, "Cells"): a goroutine that has waited and goes, with what it wanted or
+// without, passes the wake on. A wake that reached a goroutine whose context ended just then is not
+// lost for the others.
 func (s *Sync) acquire(ctx context.Context, try func() error) error {
 	var ended error
 	for waited := false; ; waited = true {

@@ -43,8 +43,8 @@ func (m Mutex) Lock(ctx context.Context) error {
 // TryLock is Lock that returns ErrLocked instead of waiting.
 //
 // Invariant (docs/memory.md, "Cells"): the word names its holder from the CAS that takes the lock
-// on. So a lock never needs a reaper: whoever wants it asks whether the holder is gone, and takes
-// it from it by the same word.
+// on. So a lock never needs a reaper: a process that wants it asks whether the holder is gone, and
+// takes it from it by the same word.
 func (m Mutex) TryLock() error {
 	for {
 		w := m.c.lock.Load()
