@@ -144,7 +144,7 @@ func (p *plan) died(site, phase string) {
 
 // pointsMain is `make crashpoints`.
 func pointsMain(only string) error {
-	sites, err := staticSites(".", "shm", "ipc")
+	sites, err := staticSites(".", "internal/shm", "ipc")
 	if err != nil {
 		return err
 	}

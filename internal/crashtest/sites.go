@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -12,9 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,12 +50,6 @@ func staticSites(root string, dirs ...string) ([]site, error) {
 
 func sitesOf(fset *token.FileSet, imp types.Importer, dir string, sites map[string]site) error {
 	p, err := build.ImportDir(dir, 0)
-	if errors.Is(err, fs.ErrNotExist) || os.IsNotExist(err) {
-		return nil // a package that this version does not have
-	}
-	if _, serr := os.Stat(dir); serr != nil {
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("find the files of %s: %w", dir, err)
 	}
@@ -97,7 +88,7 @@ func sitesIn(fset *token.FileSet, info *types.Info, decl ast.Decl, sites map[str
 		}
 		pos := fset.Position(sel.Sel.Pos())
 		base := filepath.Base(pos.Filename)
-		if base == "word.go" || strings.HasSuffix(base, "_crash.go") { // the type itself, and what only tests have
+		if base == "word.go" || base == "word_typed.go" || strings.HasSuffix(base, "_crash.go") { // the type itself, and what only tests have
 			return true
 		}
 		at := fmt.Sprintf("%s:%d", base, pos.Line)
@@ -162,11 +153,11 @@ func writesWord(s *types.Selection) bool {
 	return recv != nil && isWord(recv.Type())
 }
 
-// isWord reports whether t is shm.Word, or a pointer to it.
+// isWord reports whether t is shm.Word, or one with rules, or a pointer to it.
 func isWord(t types.Type) bool {
 	if ptr, ok := t.(*types.Pointer); ok {
 		t = ptr.Elem()
 	}
 	named, ok := t.(*types.Named)
-	return ok && named.Obj().Name() == "Word" && named.Obj().Pkg().Name() == "shm"
+	return ok && (named.Obj().Name() == "Word" || named.Obj().Name() == "wordOf") && named.Obj().Pkg().Name() == "shm"
 }

@@ -28,7 +28,7 @@ func (d *Domain) Autopsy() []string {
 }
 
 // SlotFree reports whether participant slot s is free.
-func (d *Domain) SlotFree(s int) bool { return d.parts[s].state.Load()&0xff == participantFree }
+func (d *Domain) SlotFree(s int) bool { return d.parts[s].state.Load().is(participantFree) }
 
 // Waiting reports whether somebody waits for the stamp on h's block to clear, or for that on the
 // budget.
@@ -38,8 +38,8 @@ func (d *Domain) Waiting(h Handle) bool {
 
 // Published returns how many messages stand FULL in the ring.
 func (r *Ring) Published() (n int) {
-	r.each(func(_ *slot, w uint64) {
-		if slotState(w) == slotFull {
+	r.each(func(_ *slot, w slotWord) {
+		if w.state() == slotFull {
 			n++
 		}
 	})
@@ -66,12 +66,12 @@ func (a *auditor) say(format string, args ...any) {
 func (a *auditor) participants() {
 	for s := range a.d.parts {
 		v := a.d.parts[s].state.Load()
-		if v&0xff == participantFree {
+		if v.is(participantFree) {
 			continue
 		}
 		alive, err := a.d.store.alive(s)
-		if s != a.d.slot && (err != nil || !alive || v&0xff != participantLive) {
-			a.say("participant %d is in state %d, alive %v %v", s, v&0xff, alive, err)
+		if s != a.d.slot && (err != nil || !alive || !v.is(participantLive)) {
+			a.say("participant %d is in state %d, alive %v %v", s, v.state(), alive, err)
 			continue
 		}
 		a.living[s/64] |= 1 << (s % 64)
@@ -108,26 +108,26 @@ func (a *auditor) lanes() {
 	}
 }
 
-func (a *auditor) blocks(f func(uint32, *block, uint64)) {
+func (a *auditor) blocks(f func(uint32, *block, stateWord)) {
 	for i := uint32(1); uint64(i) < a.d.hdr.blocks.Load(); i++ {
 		f(i, &a.d.blocks[i], a.d.blocks[i].w.Load())
 	}
 }
 
 func (a *auditor) rings() {
-	a.blocks(func(i uint32, b *block, w uint64) {
+	a.blocks(func(i uint32, b *block, w stateWord) {
 		a.waiters(i, b, w)
 		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
 			return
 		}
 		if r, err := a.d.ringOf(b); err == nil {
-			r.each(func(s *slot, w uint64) { a.slot(i, s, w) })
+			r.each(func(s *slot, w slotWord) { a.slot(i, s, w) })
 		}
 	})
 }
 
 // waiters looks for the dead among those who wait for a block.
-func (a *auditor) waiters(i uint32, b *block, w uint64) {
+func (a *auditor) waiters(i uint32, b *block, w stateWord) {
 	if w&allocBit == 0 {
 		return
 	}
@@ -145,8 +145,8 @@ func (a *auditor) waiters(i uint32, b *block, w uint64) {
 	}
 }
 
-func (a *auditor) slot(ring uint32, s *slot, w uint64) {
-	switch slotState(w) {
+func (a *auditor) slot(ring uint32, s *slot, w slotWord) {
+	switch w.state() {
 	case slotEmpty, slotSkip:
 	case slotFull:
 		m := &Message{d: a.d}
@@ -158,23 +158,23 @@ func (a *auditor) slot(ring uint32, s *slot, w uint64) {
 			a.transit[i]++
 		}
 	default:
-		a.say("ring %d has a slot in state %d of lane %d", ring, slotState(w), slotLane(w))
+		a.say("ring %d has a slot in state %d of lane %d", ring, w.state(), w.lane())
 	}
 }
 
 func (a *auditor) states() {
-	a.blocks(func(i uint32, b *block, w uint64) {
+	a.blocks(func(i uint32, b *block, w stateWord) {
 		if w&(xoMask|waitBit) != 0 {
 			a.say("block %d is stamped: %#x", i, w)
 		}
 		a.only(&b.own, "owners of block", i)
-		if t := transit(w); t != a.transit[i] {
+		if t := w.transit(); t != a.transit[i] {
 			a.say("block %d: %d messages carry it and it counts %d", i, a.transit[i], t)
 		}
 		switch mine := b.own[a.d.word].Load()&a.d.bit != 0; {
 		case w&allocBit == 0 && b.owned():
 			a.say("block %d is free and somebody holds it", i)
-		case w&allocBit != 0 && !b.owned() && transit(w) == 0:
+		case w&allocBit != 0 && !b.owned() && w.transit() == 0:
 			a.say("block %d is nobody's and not free", i)
 		case mine != a.d.held(i):
 			a.say("block %d: our bit is %v and our count says %v", i, mine, a.d.held(i))
@@ -186,7 +186,7 @@ func (a *auditor) states() {
 func (a *auditor) extents() {
 	type extent struct{ off, end, index uint64 }
 	var all []extent
-	a.blocks(func(i uint32, b *block, w uint64) {
+	a.blocks(func(i uint32, b *block, w stateWord) {
 		e := b.ext.Load()
 		if c := extClass(e); c != 0 {
 			all = append(all, extent{extOffset(e), extOffset(e) + extentSize(c), uint64(i)})
@@ -201,8 +201,8 @@ func (a *auditor) extents() {
 }
 
 func (a *auditor) pages() {
-	charged, sum := a.d.hdr.budget.Load()>>budgetPageShift*pageSize, uint64(0)
-	a.blocks(func(_ uint32, b *block, _ uint64) { sum += b.committed.Load() })
+	charged, sum := a.d.hdr.budget.Load().pages()*pageSize, uint64(0)
+	a.blocks(func(_ uint32, b *block, _ stateWord) { sum += b.committed.Load() })
 	if charged != sum {
 		a.say("%d bytes are charged and %d belong to blocks", charged, sum)
 	}
@@ -243,7 +243,7 @@ func (a *auditor) hints() {
 			known[i] = true
 		}
 	}
-	a.blocks(func(i uint32, b *block, w uint64) {
+	a.blocks(func(i uint32, b *block, w stateWord) {
 		if w&allocBit == 0 && !known[i] {
 			a.say("block %d of class %d is free and on no list", i, extClass(b.ext.Load()))
 		}
@@ -312,8 +312,8 @@ func (d *Domain) HideIdle() {
 // FillSlots makes every free slot that of a participant that is dead and was not reaped.
 func (d *Domain) FillSlots() {
 	for s := range d.parts {
-		if v := d.parts[s].state.Load(); v&0xff == participantFree {
-			d.parts[s].state.Store(v | participantDead)
+		if v := d.parts[s].state.Load(); v.is(participantFree) {
+			d.parts[s].state.Word.Store(uint64(v) | participantDead) // as no participant may
 		}
 	}
 }
@@ -345,7 +345,7 @@ func (d *Domain) StrayBits() []string {
 
 // IdleHeaders returns how many blocks are free and have no bytes.
 func (d *Domain) IdleHeaders() (n int) {
-	(&auditor{d: d}).blocks(func(_ uint32, b *block, w uint64) {
+	(&auditor{d: d}).blocks(func(_ uint32, b *block, w stateWord) {
 		if w&(allocBit|xoMask) == 0 && extClass(b.ext.Load()) == 0 {
 			n++
 		}

@@ -60,6 +60,7 @@ func create(s store, budget int64) (*Domain, error) {
 	return d, d.join()
 }
 
+// The magic number is written last: a process that attaches and finds it finds the rest.
 func layOut(s store, budget int64) (*Domain, error) {
 	d := overlay(s)
 	if err := s.commitControl(0, offLanes); err != nil {
@@ -159,10 +160,13 @@ func (d *Domain) tryJoin() (bool, error) {
 	return false, nil
 }
 
+// Invariant (docs/memory.md, "Notice"): the proof of life is taken before the word says JOINING,
+// and the state is read once more under it. Two newcomers cannot have one place, and one that dies
+// on the way leaves it free.
 func (d *Domain) claimSlot(s int) (bool, error) {
 	p := &d.parts[s]
 	state := p.state.Load()
-	if state&0xff != participantFree {
+	if !state.is(participantFree) {
 		return false, nil
 	}
 	if ok, err := d.store.enter(s); !ok || err != nil {
@@ -185,7 +189,7 @@ func (d *Domain) claimSlot(s int) (bool, error) {
 	}
 	p.pid.Store(uint64(os.Getpid()))
 	p.nap.Store(awake) // the participant before us may have died napping
-	p.state.CAS(state, state|participantJoining)
+	p.state.CAS(state, state.become(participantJoining))
 	return true, nil
 }
 
@@ -211,7 +215,7 @@ func (d *Domain) start() error {
 func (d *Domain) live() {
 	d.announce()
 	p := &d.parts[d.slot].state
-	p.CAS(p.Load(), uint64(d.epoch)<<32|participantLive)
+	p.CAS(p.Load(), p.Load().become(participantLive))
 }
 
 // Slot returns this process's participant slot, 0 to 255.
@@ -228,6 +232,9 @@ func (d *Domain) Token() [16]byte {
 // Close leaves the domain: every reference that this process holds is dropped, by the same code
 // that reaps the dead. Bytes that Bytes returned stay mapped, but belong to others. Close is
 // idempotent.
+//
+// The lanes are taken for good and not given back: no operation of this participant is in the
+// middle of anything when its place goes to another one, and none begins.
 func (d *Domain) Close() error {
 	d.closing.Lock()
 	defer d.closing.Unlock()

@@ -89,13 +89,13 @@ func (d *Domain) Audit() error {
 		b := &d.blocks[i]
 		w := b.w.Load()
 		pages += b.committed.Load() / pageSize
-		transits += transit(w)
+		transits += w.transit()
 		switch {
 		case w&xoMask != 0:
-			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, stampKind(w), stampLane(w))
-		case w&allocBit == 0 && (b.owned() || transit(w) != 0):
+			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, w.kind(), w.lane())
+		case w&allocBit == 0 && (b.owned() || w.transit() != 0):
 			return fmt.Errorf("block %d: free and held", i)
-		case w&allocBit != 0 && !b.owned() && transit(w) == 0:
+		case w&allocBit != 0 && !b.owned() && w.transit() == 0:
 			return fmt.Errorf("block %d: in use and held by nobody", i)
 		}
 		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
@@ -105,14 +105,14 @@ func (d *Domain) Audit() error {
 		if err != nil {
 			return fmt.Errorf("block %d: %w", i, err)
 		}
-		r.each(func(s *slot, w uint64) {
-			if slotState(w) == slotFull {
+		r.each(func(s *slot, w slotWord) {
+			if w.state() == slotFull {
 				m := Message{d: d}
 				if err = m.read(s); err == nil {
 					carried += uint64(len(m.order))
 				}
-			} else if slotState(w) == slotWriting || slotState(w) == slotReading {
-				err = fmt.Errorf("slot in state %d", slotState(w))
+			} else if w.state() == slotWriting || w.state() == slotReading {
+				err = fmt.Errorf("slot in state %d", w.state())
 			}
 		})
 		if err != nil {
@@ -123,8 +123,8 @@ func (d *Domain) Audit() error {
 	switch {
 	case budget&(budgetStamp|budgetWait) != 0:
 		return fmt.Errorf("budget: stamp %#x", budget&(budgetStamp|budgetWait))
-	case budget>>budgetPageShift != pages:
-		return fmt.Errorf("budget: %d pages, blocks have %d", budget>>budgetPageShift, pages)
+	case budget.pages() != pages:
+		return fmt.Errorf("budget: %d pages, blocks have %d", budget.pages(), pages)
 	case carried != transits:
 		return fmt.Errorf("messages carry %d references, blocks count %d", carried, transits)
 	}
@@ -244,7 +244,7 @@ var Halts = []Halt{
 		l.rec.from.Set(0)
 		l.rec.target.Set(1 << 20)
 		w := d.hdr.budget.Load()
-		d.hdr.budget.CAS(w, w+256<<budgetPageShift|budgetAdd<<budgetKindShift|uint64(l.id))
+		d.hdr.budget.CAS(w, w+budgetOf(256, budgetAdd, l.id))
 		return nil
 	}},
 }
@@ -260,7 +260,7 @@ func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 		return l, err
 	}
 	r.write(l, s, parcel{table: []Handle{h}, blocks: []Handle{h}})
-	s.word.Store(slotWord(lap, slotFull, l.id))
+	s.word.Store(makeSlotWord(lap, slotFull, l.id))
 	return l, nil
 }
 
@@ -282,7 +282,7 @@ func halfGet(d *Domain, r *Ring, steps int) error {
 		l.receive(i, &m)
 	}
 	if steps == 3 {
-		s.word.Store(slotWord(lap+1, slotEmpty, 0))
+		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
 	}
 	return nil
 }

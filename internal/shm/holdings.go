@@ -31,7 +31,7 @@ func (d *Domain) Holdings() []Holding {
 		}
 		b := &d.blocks[i]
 		all = append(all, Holding{
-			Block: makeHandle(i, generation(b.w.Load())), Bytes: int64(b.committed.Load()),
+			Block: makeHandle(i, b.w.Load().generation()), Bytes: int64(b.committed.Load()),
 			Kind: kindNames[extKind(b.ext.Load())], Stack: d.lives.stack(i),
 		})
 	}

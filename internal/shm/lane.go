@@ -42,6 +42,9 @@ func eventually(try func() bool) {
 
 // enter takes a free lane. The address of a local variable tells goroutines apart well enough to
 // spread them.
+//
+// closed is looked at again with the lane taken: Close takes every lane after it has set it, so an
+// operation either ends before the participant leaves or never begins.
 func (d *Domain) enter() (*lane, error) {
 	if d.closed.Load() {
 		return nil, ErrClosed

@@ -48,6 +48,10 @@ func (l *lane) endGone(token *block, flag uint64) {
 
 // withRing calls f with the ring of an end. The ring may be gone, or its block may be something
 // else by now: it is held while we look.
+//
+// An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring may
+// be freed while its end is finalised. Our bit comes first and the look after it, as in Import; and
+// the ring must still name this very end.
 func (l *lane) withRing(token *block, f func(*ring)) {
 	d := l.d
 	i := uint32(extOffset(token.ext.Load()) / 64)
@@ -64,7 +68,7 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 	if err != nil {
 		return
 	}
-	me := uint64(makeHandle(d.indexOf(token), generation(token.w.Load())))
+	me := uint64(makeHandle(d.indexOf(token), token.w.Load().generation()))
 	if hdr.senders.Load() == me || hdr.receivers.Load() == me {
 		f(hdr)
 	}
@@ -73,17 +77,24 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 // stays reports whether a block on which we have just set our bit is there, and will be. A FREE
 // stamp of somebody who may have missed the bit is waited for, but not the end of a block that is
 // gone: ring R may hold the last end of ring S, and S that of R or its own.
+//
+// It waits for the FREE stamp alone, and not at all for GONE: every other stamp is of somebody that
+// holds the block, which stays then.
 func (l *lane) stays(b *block) bool {
-	decided := func(w uint64) bool { return stampKind(w) != kindFree || w&goneBit != 0 }
+	decided := func(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
 	for {
-		l.patience(&b.w, decided, waitBit)
+		patience(l, &b.w, decided, waitBit)
 		if w := b.w.Load(); decided(w) {
-			return w&allocBit != 0 && stampKind(w) != kindFree
+			return w&allocBit != 0 && w.kind() != kindFree
 		}
 	}
 }
 
 // drain takes every message out of a ring that nobody holds, and keeps nothing.
+//
+// Each message is over, its slot EMPTY and its stamps clear, before its blocks are released
+// (docs/memory.md, "Rings, ends and other objects"): to release one may finalise the next object,
+// and a lane reads one slot at a time.
 func (l *lane) drain(b *block) {
 	r, err := l.d.ringOf(b)
 	if err != nil {

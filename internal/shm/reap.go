@@ -27,6 +27,10 @@ func (d *Domain) Reap() (int, error) {
 // reapDead reaps under the recovery lock. The holder of that looks at the death epoch when it lets
 // go, so others leave it at that. The lane comes first: once Close has it, this process reaps
 // nobody but itself.
+//
+// A process that finds the lock taken leaves its dead to the holder (docs/memory.md, "Notice"),
+// which looks at the death epoch before it stops: so a death that is noticed is reaped, by one of
+// the two.
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
@@ -68,13 +72,17 @@ func (s *deadSet) word(i int) (bits uint64) {
 }
 
 // findDead marks every participant DEAD whose proof of life is gone.
+//
+// A participant is dead when its proof of life is gone, and by nothing else (docs/memory.md, "The
+// reaper"): the kernel gives the lock of a byte back when the process has ended, so no word that it
+// wrote can come later.
 func (d *Domain) findDead() (*deadSet, int, error) {
 	var dead deadSet
 	n := 0
 	for s := range d.parts {
 		p := &d.parts[s]
 		v := p.state.Load()
-		if v&0xff == participantFree || s == d.slot {
+		if v.is(participantFree) || s == d.slot {
 			continue
 		}
 		alive, err := d.store.alive(s)
@@ -84,8 +92,8 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 		if alive {
 			continue
 		}
-		if v&0xff != participantDead {
-			p.state.CAS(v, v&^0xff|participantDead)
+		if !v.is(participantDead) {
+			p.state.CAS(v, v.become(participantDead))
 		}
 		dead[s] = true
 		n++
@@ -114,12 +122,15 @@ func (d *Domain) Unreaped() (bool, error) {
 // depart reaps this process itself, in whose lanes nothing goes on any more. Others who learn of a
 // death meanwhile leave it to the holder of the recovery lock: so they are told to look again when
 // we let go of it, and until they are, somebody watches us.
+//
+// A participant that leaves is reaped as the dead are, by itself: there is one way in which what a
+// participant has is taken back.
 func (d *Domain) depart() {
 	l := &d.lanes[reaperLane]
 	l.lock() // for good: what is rung late must not reap under a name that is another participant's
 	p := &d.parts[d.slot]
 	v := p.state.Load()
-	p.state.CAS(v, v&^0xff|participantDead)
+	p.state.CAS(v, v.become(participantDead))
 	var dead deadSet
 	dead[d.slot] = true
 	for {
@@ -139,6 +150,10 @@ func (d *Domain) depart() {
 // reap is one pass of the reaper over the dead, in lane l. Every step may be repeated by another
 // reaper after this one died in it. It reports false if a living lane is in the way; its end rings
 // us.
+//
+// Steps 1 to 6 wait for nobody and steps 7 and 8 follow only when they are done (docs/memory.md,
+// "The reaper"): the bits of the dead keep what they used from being freed as long as an operation
+// of theirs is unfinished.
 func (d *Domain) reap(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
@@ -184,7 +199,7 @@ func (d *Domain) reapStamps(l *lane) obstacle {
 // An obstacle is a stamp that has to go before a reaper can go on.
 type obstacle struct {
 	b     *block
-	stamp uint64
+	stamp stateWord
 }
 
 func (o obstacle) gone() bool { return o.b != nil && o.b.w.Load()&xoMask != o.stamp }

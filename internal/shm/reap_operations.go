@@ -2,6 +2,11 @@ package shm
 
 // operations ends or undoes every operation of the dead. It waits for nobody: it reports false if a
 // living lane stands in the way of one.
+//
+// The order is part of the protocol (docs/memory.md, "The reaper"): the budget first, because a
+// commit is ended by the phase that the budget's stamp stands for; slots before stamps, because a
+// put is judged by whether its slot is FULL; puts before gets, because a get may wait for a put's
+// stamp. Each step may be done twice: it asks the word whether it was done.
 func (r *reaper) operations() bool {
 	r.budget()
 	r.rings()
@@ -13,17 +18,21 @@ func (r *reaper) operations() bool {
 
 // budget ends a dead lane's change of the budget: its stamp says that the pages were added or
 // taken.
+//
+// Invariant (docs/memory.md, "Budget and commit"): the stamp is the evidence that the pages of the
+// lane's record were added or taken. The phase says the same from here on, so the stamp can go
+// before anybody else wants the budget.
 func (r *reaper) budget() {
 	w := r.d.hdr.budget.Load()
-	if w&budgetStamp == 0 || !r.dead.lane(uint32(w&budgetLaneMask)) {
+	if !w.stamped() || !r.dead.lane(w.lane()) {
 		return
 	}
 	phase, branch := uint64(phaseIdle), "budget sub"
-	if w>>budgetKindShift&3 == budgetAdd {
+	if w.kind() == budgetAdd {
 		phase, branch = phaseCharged, "budget add"
 	}
 	if !disabled(branch) {
-		r.d.recs[w&budgetLaneMask].phase.Store(phase)
+		r.d.recs[w.lane()].phase.Store(phase)
 	}
 	r.d.unstampBudget()
 }
@@ -58,7 +67,7 @@ func (r *reaper) rings() {
 // endGone may have come too late to keep it.
 func (r *reaper) stays(b *block) bool {
 	w := b.w.Load()
-	return stampKind(w) == kindFree && r.l.reaping.lane(stampLane(w)) || r.l.stays(b)
+	return w.kind() == kindFree && r.l.reaping.lane(w.lane()) || r.l.stays(b)
 }
 
 func (r *reaper) heldByDead(b *block) bool {
@@ -70,22 +79,26 @@ func (r *reaper) heldByDead(b *block) bool {
 	return false
 }
 
-func (r *Ring) each(f func(*slot, uint64)) {
+func (r *Ring) each(f func(*slot, slotWord)) {
 	for i := uint64(0); i < r.cap && r.backed(i); i++ {
 		s := r.slot(i)
 		f(s, s.word.Load())
 	}
 }
 
-func (r *reaper) slot(s *slot, w uint64) {
-	switch slotState(w) {
+// The slot is read between two looks at its word: lane and opseq of two messages, one of each,
+// would be evidence of a put that never was. A message is taken for the dead lane's newest only if
+// opseq is still that of the lane's record, since a lane has at most one put that a stamp can stand
+// for.
+func (r *reaper) slot(s *slot, w slotWord) {
+	switch w.state() {
 	case slotWriting:
-		if r.dead.lane(slotLane(w)) && !disabled("writing") {
-			s.word.CAS(w, slotWord(slotLap(w), slotSkip, 0))
+		if r.dead.lane(w.lane()) && !disabled("writing") {
+			s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
 		}
 	case slotFull, slotReading:
 		id, opseq := uint32(s.meta.Load()>>32), s.opseq.Load()
-		if s.word.Load() != w && slotLap(s.word.Load()) != slotLap(w) {
+		if s.word.Load() != w && s.word.Load().lap() != w.lap() {
 			return // another message by now: lane and number may be of different ones
 		}
 		if id < maxLanes && r.dead.lane(id) && opseq == r.d.recs[id].opseq.Load() && !disabled("published") {
@@ -100,11 +113,11 @@ func (r *reaper) stamps() {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
 		w := b.w.Load()
-		id := stampLane(w)
-		if stampKind(w) == kindNone || !r.dead.lane(id) {
+		id := w.lane()
+		if w.kind() == kindNone || !r.dead.lane(id) {
 			continue
 		}
-		switch stampKind(w) {
+		switch w.kind() {
 		case kindAlloc, kindGrow, kindPunch:
 			r.finishCommit(b, i, id)
 			r.d.unstamp(b)
@@ -118,16 +131,23 @@ func (r *reaper) stamps() {
 	}
 }
 
+// Invariant (docs/memory.md, "The reaper"): a put is published or not, and its slot is the
+// evidence. A published one has its message, whose reference t counts: only the stamp goes. One
+// that was not is undone. A dead lane's WRITING slot has been made a hole before, so no message of
+// it can appear any more.
 func (r *reaper) finishPut(b *block, id uint32) {
 	switch {
 	case r.published[id] && !disabled("put published"):
 		r.d.endPut(b, id)
 	case !r.published[id] && !disabled("put undone"):
-		r.d.change(b, 0, ^uint64(tOne)+1)
+		r.d.change(b, 0, ^stateWord(tOne)+1)
 	}
 }
 
 // finishCommit ends or undoes a dead lane's commit of block i.
+//
+// The lane's record is believed only if it names this block: the lane may have died stamped and
+// before it wrote the record, and then nothing of this commit was charged.
 func (r *reaper) finishCommit(b *block, i, id uint32) {
 	rec := &r.d.recs[id]
 	if rec.block.Load() != uint64(i) {
@@ -151,14 +171,14 @@ func (r *reaper) readers() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
 		for _, v := range r.views {
-			v.each(func(s *slot, w uint64) {
-				if slotState(w) != slotReading || !r.dead.lane(slotLane(w)) || disabled("reader") {
+			v.each(func(s *slot, w slotWord) {
+				if w.state() != slotReading || !r.dead.lane(w.lane()) || disabled("reader") {
 					return
 				}
 				if r.finishGet(s, w) {
 					progress = true
 				} else {
-					pending[slotLane(w)] = true
+					pending[w.lane()] = true
 				}
 			})
 		}
@@ -169,12 +189,16 @@ func (r *reaper) readers() map[uint32]bool {
 }
 
 // finishGet takes the references of a message in the name of the dead reader, whose bits go later.
-func (r *reaper) finishGet(s *slot, w uint64) bool {
-	id := slotLane(w)
+//
+// Blocks that carry the dead reader's own stamp have been taken already, by it or by a reaper
+// before us. Either way t goes down once for each (docs/memory.md, "The reaper"), and the message
+// is counted as dropped, never delivered twice.
+func (r *reaper) finishGet(s *slot, w slotWord) bool {
+	id := w.lane()
 	mine := stamp(id, kindGet)
 	m := &Message{d: r.d}
 	if err := m.readAgain(s); err != nil {
-		s.word.Store(slotWord(slotLap(w)+1, slotEmpty, 0))
+		s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 		return true
 	}
 	for _, i := range m.order {
@@ -196,7 +220,7 @@ func (r *reaper) finishGet(s *slot, w uint64) bool {
 		}
 	}
 	r.d.hdr.dropped.Add(1)
-	s.word.Store(slotWord(slotLap(w)+1, slotEmpty, 0))
+	s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
 	for _, i := range m.order {
 		r.d.unstamp(&r.d.blocks[i])
 	}
@@ -205,7 +229,10 @@ func (r *reaper) finishGet(s *slot, w uint64) bool {
 
 // waitFor asks to be rung when the stamp in w clears, and reports false if it has cleared already:
 // the CAS is the second look, also where somebody else has set WAIT.
-func (r *reaper) waitFor(b *block, w uint64) bool {
+//
+// A pass waits for no operation (docs/memory.md, "The reaper"): it notes what is in the way and
+// goes on, because the living lane that it would wait for may itself wait for a stamp of the dead.
+func (r *reaper) waitFor(b *block, w stateWord) bool {
 	r.d.setBit(&r.d.hdr.xowait)
 	if !b.w.CAS(w, w|waitBit) {
 		return false
@@ -215,10 +242,13 @@ func (r *reaper) waitFor(b *block, w uint64) bool {
 }
 
 // strayGets clears the stamps of gets whose slot has been given back already.
+//
+// A get's stamp may outlive its slot by some instructions: the slot is EMPTY then and t is right,
+// so only the stamp is left. Lanes that readers has to come back for still need theirs as evidence.
 func (r *reaper) strayGets(pending map[uint32]bool) {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
-		if w := b.w.Load(); stampKind(w) == kindGet && r.dead.lane(stampLane(w)) && !pending[stampLane(w)] &&
+		if w := b.w.Load(); w.kind() == kindGet && r.dead.lane(w.lane()) && !pending[w.lane()] &&
 			!disabled("stray get") {
 			r.d.unstamp(b)
 		}

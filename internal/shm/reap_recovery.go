@@ -21,6 +21,10 @@ const (
 func (d *Domain) reaperName() uint64 { return uint64(d.epoch)<<32 | uint64(d.slot+1) }
 
 // lockRecovery takes the recovery lock, also from a holder that is proven dead.
+//
+// Invariant (docs/memory.md, "Notice"): the holder of this lock is watched by somebody, because
+// others leave the dead to it. The word names slot and epoch, so a holder that was reaped, and
+// whose place another one has, is told from one that lives.
 func (d *Domain) lockRecovery() (holder int, ok bool) {
 	for {
 		v := d.hdr.recovery.Load()
@@ -65,6 +69,9 @@ func (d *Domain) freeRecovery() bool {
 
 // unlockRecovery rings nobody but those who leave: to who has found something in its way it would
 // be no news.
+//
+// The CAS is from our own name: a lock that was taken from us because we were proven dead is not
+// ours to give back.
 func (d *Domain) unlockRecovery() {
 	for {
 		v := d.hdr.recovery.Load()

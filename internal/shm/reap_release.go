@@ -18,6 +18,9 @@ func (r *reaper) resign() {
 
 // waiters takes the dead from those who wait, while their bits still keep what they wait for from
 // being freed.
+//
+// Invariant (docs/memory.md, "The reaper"): no bit of a dead participant outlives it. The next one
+// in its place would be rung in its stead, and the waiter that should have been rung would not be.
 func (r *reaper) waiters() {
 	if disabled("waiter bits") {
 		return
@@ -40,6 +43,10 @@ func (r *reaper) waiters() {
 }
 
 // owners takes the dead from every block's holders and frees what nobody holds.
+//
+// The operations of the dead are over: so t is right, no stamp of theirs stands, and a bit that
+// goes now is all that they had of the block. The bits go one block at a time, each followed by its
+// try-free: a reaper that is killed in between leaves the next one the rest.
 func (r *reaper) owners() {
 	for i := uint32(1); uint64(i) < r.d.hdr.blocks.Load(); i++ {
 		b := &r.d.blocks[i]
@@ -57,14 +64,17 @@ func (r *reaper) owners() {
 
 // blame writes into a ring with whom its last sender or receiver goes, before the bit goes that
 // says so. A participant that leaves in order is not blamed.
+//
+// It is written while the dead one's bit still holds the end, and before the finaliser says that
+// nobody sends or receives: a process that hears of the end finds the reason there.
 func (r *reaper) blame(b *block, slot int) {
 	kind := extKind(b.ext.Load())
-	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || transit(b.w.Load()) != 0 ||
+	if kind != objectSenders && kind != objectReceivers || slot == r.d.slot || b.w.Load().transit() != 0 ||
 		r.heldByLiving(b) {
 		return
 	}
 	p := &r.d.parts[slot]
-	who := identity(p.pid.Load(), p.state.Load()>>32) | uint64(slot)<<idSlotShift
+	who := identity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(slot)<<idSlotShift
 	r.l.withRing(b, func(hdr *ring) { hdr.dead[kind-objectSenders].Store(who) })
 }
 
@@ -99,6 +109,9 @@ func (r *reaper) hints() {
 // releaseDead makes the slots of the dead free again and wakes everybody: a ring that the dead owed
 // is rung now. That comes before the slots are free: a reaper that dies in between leaves them to
 // the next one, which rings.
+//
+// The order is the last part of step 8 (docs/memory.md, "The reaper"): everybody is rung, and only
+// then is a place free.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !disabled("ring all") {
 		d.wakeAll()
@@ -113,12 +126,16 @@ func (d *Domain) releaseDead(dead *deadSet) (n int) {
 }
 
 // vacate makes the slot of a participant that was reaped free for another one.
+//
+// Invariant (docs/memory.md, "The reaper"): this is the last step, and it raises the epoch. Until
+// then every word that names the dead still means the dead; after it, a word with the old epoch
+// means somebody gone, for ever.
 func (d *Domain) vacate(slot int) bool {
 	p := &d.parts[slot]
 	v := p.state.Load()
-	if v&0xff != participantDead {
+	if !v.is(participantDead) {
 		return false
 	}
-	p.state.CAS(v, v&^0xff+1<<32)
+	p.state.CAS(v, v.next())
 	return true
 }

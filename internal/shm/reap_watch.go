@@ -70,11 +70,14 @@ func (d *Domain) lookAgain(ctx context.Context, after time.Duration) {
 }
 
 // nextLiving returns the slot of the next participant after us that lives.
+//
+// Invariant (docs/memory.md, "Notice"): every living participant is watched by the one before it in
+// the table. The dead between two of them have no watcher, so who finds them reaps them.
 func (d *Domain) nextLiving() (int, bool) {
 	dead := false
 	for i := 1; i < maxParticipants; i++ {
 		s := (d.slot + i) % maxParticipants
-		if d.parts[s].state.Load()&0xff == participantFree {
+		if d.parts[s].state.Load().is(participantFree) {
 			continue
 		}
 		if alive, err := d.store.alive(s); err != nil || alive {

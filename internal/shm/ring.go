@@ -45,7 +45,7 @@ const (
 type slot struct {
 	_ structs.HostLayout
 
-	word   Word             // lap 44 | state 4 | 0 2 | lane 14
+	word   wordOf[slotWord] // lap 44 | state 4 | 0 2 | lane 14
 	opseq  Word             // of the lane that wrote it
 	meta   Word             // that lane 32 | body length 16 | blocks 8 | flags 8
 	blocks [slotBlocks]Word // handles
@@ -62,7 +62,7 @@ const (
 // leave writes the word with which a message's put or get ends. The caller looks next at who waits,
 // which the write must not come after: the CAS that clears the stamps of the message's blocks sees
 // to it, if it has any.
-func (s *slot) leave(w uint64, order []uint32) {
+func (s *slot) leave(w slotWord, order []uint32) {
 	if len(order) == 0 {
 		s.word.Store(w)
 	} else {
@@ -84,12 +84,15 @@ const (
 	slotStateShift = 16
 )
 
-func slotWord(lap, state uint64, lane uint32) uint64 {
-	return lap<<slotLapShift | state<<slotStateShift | uint64(lane)
+// A slotWord says which message is in a slot, and who is writing or reading it.
+type slotWord uint64
+
+func makeSlotWord(lap, state uint64, lane uint32) slotWord {
+	return slotWord(lap<<slotLapShift | state<<slotStateShift | uint64(lane))
 }
-func slotLap(w uint64) uint64   { return w >> slotLapShift }
-func slotState(w uint64) uint64 { return w >> slotStateShift & 15 }
-func slotLane(w uint64) uint32  { return uint32(w & laneMask) }
+func (w slotWord) lap() uint64   { return uint64(w >> slotLapShift) }
+func (w slotWord) state() uint64 { return uint64(w >> slotStateShift & 15) }
+func (w slotWord) lane() uint32  { return uint32(w & laneMask) }
 
 // A Ring is a bounded queue of messages for any number of senders and receivers in any participants
 // of the domain. A message owns one reference of each block that it carries: its sender may die
@@ -269,8 +272,8 @@ func (r *Ring) Empty() bool {
 		return true
 	}
 	w := r.slot(tk).word.Load()
-	st := slotState(w)
-	return slotLap(w) == tk>>r.bits && st != slotFull && st != slotSkip
+	st := w.state()
+	return w.lap() == tk>>r.bits && st != slotFull && st != slotSkip
 }
 
 // Finish says that nobody puts any more: puts fail, and gets fail once the ring is empty.
@@ -294,7 +297,7 @@ func (r *Ring) lonely(without uint64) error {
 	if w == 0 || r.finished(ringFinished) {
 		return ErrFinished
 	}
-	return bereaved(w, ErrFinished)
+	return bereaved(lockWord(w), ErrFinished)
 }
 
 func (r *Ring) slot(ticket uint64) *slot {
@@ -319,8 +322,8 @@ func (r *Ring) readable() bool {
 	if r.backed(tk) {
 		w := r.slot(tk).word.Load()
 		lap := tk >> r.bits
-		if st := slotState(w); slotLap(w) > lap ||
-			slotLap(w) == lap && (st == slotFull || st == slotSkip || st == slotReading) {
+		if st := w.state(); w.lap() > lap ||
+			w.lap() == lap && (st == slotFull || st == slotSkip || st == slotReading) {
 			return true
 		}
 	}
@@ -334,7 +337,7 @@ func (r *Ring) writable() bool {
 		return true
 	}
 	w := r.slot(tk).word.Load()
-	return slotLap(w) >= tk>>r.bits && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
+	return w.lap() >= tk>>r.bits && !r.limited(tk) || r.finished(ringFinished|ringNoReceivers) || r.over()
 }
 
 // Put is TryPut that waits for a free slot until ctx ends. What ends then is the waiting: there is
@@ -409,6 +412,9 @@ func (r *Ring) pending() bool {
 // limited reports whether the message with ticket tk would be one more than the ring's limit, which
 // may be fewer than its slots. The head only moves on, and its line is its readers': it is looked
 // at when what was seen of it last leaves no room.
+//
+// A stale head is never ahead of the true one, so a put that is let in by it is let in rightly, and
+// one that is refused looks again first.
 func (r *Ring) limited(tk uint64) bool {
 	// a tail that lags may be before the head
 	full := func(head uint64) bool { return int64(tk-head) >= int64(r.limit) }
@@ -425,6 +431,10 @@ func (r *Ring) limited(tk uint64) bool {
 }
 
 // passRead moves the head past messages that somebody is reading or has read.
+//
+// Invariant (docs/memory.md, "Rings, ends and other objects"): only READING of the head's own lap
+// may be passed. A slot that is READING for the lap before has not been emptied for this ticket: to
+// pass it would skip the next message for ever.
 func (r *Ring) passRead() {
 	for {
 		tk := r.hdr.head.Load()
@@ -432,7 +442,7 @@ func (r *Ring) passRead() {
 			return
 		}
 		w, lap := r.slot(tk).word.Load(), tk>>r.bits
-		if slotLap(w) < lap || slotLap(w) == lap && slotState(w) != slotReading {
+		if w.lap() < lap || w.lap() == lap && w.state() != slotReading {
 			return
 		}
 		r.hdr.head.CAS(tk, tk+1)

@@ -62,6 +62,10 @@ func (d *Domain) openBoard(h Handle) (*Ring, error) {
 // replaceBoard makes a board in the place of old, which is gone, or returns nil if somebody has.
 // The new one is free again if its maker dies, or lets go before there is a name on it, and is
 // replaced in turn.
+//
+// The CAS is from the stale handle (docs/memory.md, "Rings, ends and other objects"), so of two
+// processes that find no board one puts its own there, and the other one lets go of what it has
+// made.
 func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
 	h, err := d.allocObject(ringHead+MaxNames*slotSize, 16*pageSize, objectRing)
 	if err != nil {
@@ -82,11 +86,11 @@ func (d *Domain) replaceBoard(old Handle) (*Ring, error) {
 }
 
 // find returns the slot with the name and its word, or nil.
-func (r *Ring) find(name string) (*slot, uint64) {
+func (r *Ring) find(name string) (*slot, slotWord) {
 	label := makeLabel(name, nil)
 	for i := uint64(0); i < r.cap && r.backed(i); i++ {
 		s := r.slot(i)
-		if w := s.word.Load(); slotState(w) == slotFull && s.begins(label) {
+		if w := s.word.Load(); w.state() == slotFull && s.begins(label) {
 			return s, w
 		}
 	}
@@ -105,10 +109,10 @@ func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 		}
 		s := r.slot(i)
 		w := s.word.Load()
-		if st := slotState(w); st != slotEmpty && st != slotSkip {
+		if st := w.state(); st != slotEmpty && st != slotSkip {
 			continue
 		}
-		if lap := slotLap(w); s.word.CAS(w, slotWord(lap, slotWriting, l.id)) {
+		if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotWriting, l.id)) {
 			return s, lap, nil
 		}
 	}
@@ -122,7 +126,7 @@ func (r *Ring) takeName(l *lane, name string, m *Message) error {
 		if s == nil {
 			return ErrNotExist
 		}
-		if lap := slotLap(w); s.word.CAS(w, slotWord(lap, slotReading, l.id)) {
+		if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotReading, l.id)) {
 			return r.take(l, m, s, lap)
 		}
 	}
@@ -143,7 +147,7 @@ func (r *Ring) copyName(l *lane, name string, m *Message) error {
 }
 
 // peek reports false if the slot's word is not w any more.
-func (r *Ring) peek(l *lane, s *slot, w uint64, m *Message) (bool, error) {
+func (r *Ring) peek(l *lane, s *slot, w slotWord, m *Message) (bool, error) {
 	ok, err := r.peekAll(l, s, w, m, 1)
 	if !ok || err != nil || m.spill != 0 {
 		return ok, err
@@ -154,7 +158,7 @@ func (r *Ring) peek(l *lane, s *slot, w uint64, m *Message) (bool, error) {
 
 // peekAll copies a message out of its slot, in which it stays, and takes references of its blocks
 // but for the first own of them.
-func (r *Ring) peekAll(l *lane, s *slot, w uint64, m *Message, own int) (bool, error) {
+func (r *Ring) peekAll(l *lane, s *slot, w slotWord, m *Message, own int) (bool, error) {
 	meta := s.meta.Load()
 	text, err := s.text(m.body[:0])
 	for i := range m.table {
@@ -181,7 +185,7 @@ func (r *Ring) peekAll(l *lane, s *slot, w uint64, m *Message, own int) (bool, e
 	return r.hold(l, s, w, m.Blocks)
 }
 
-func (r *Ring) peekSpilled(l *lane, s *slot, w uint64, m *Message, own int) (ok bool, err error) {
+func (r *Ring) peekSpilled(l *lane, s *slot, w slotWord, m *Message, own int) (ok bool, err error) {
 	ok, err = r.hold(l, s, w, m.table[:1])
 	if !ok {
 		return false, err
@@ -206,7 +210,7 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w uint64, m *Message, own int) (ok 
 
 // hold takes a reference of each block and looks at the slot once more: if its word is still w, its
 // message has held them when our bits were set, and they stay.
-func (r *Ring) hold(l *lane, s *slot, w uint64, blocks []Handle) (bool, error) {
+func (r *Ring) hold(l *lane, s *slot, w slotWord, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
 		if !h.wellFormed() || uint64(h.index()) >= r.d.hdr.blocks.Load() {
 			return false, ErrCorrupt

@@ -67,16 +67,20 @@ func (r *Ring) get(l *lane, m *Message) error {
 }
 
 // take is what a get does once the slot is READING.
+//
+// The order is what a reaper relies on (docs/memory.md, "Operations"): own bit first, then t, then
+// the slot, then the stamps. As long as the slot is READING its reader can be finished by another;
+// from EMPTY on only stamps are left, and the reaper clears those (strayGets).
 func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 	m.d = r.d
 	if err := m.read(s); err != nil {
-		s.word.Store(slotWord(lap+1, slotEmpty, 0))
+		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
 		return err
 	}
 	for _, i := range m.order {
 		l.receive(i, m)
 	}
-	s.leave(slotWord(lap+1, slotEmpty, 0), m.order)
+	s.leave(makeSlotWord(lap+1, slotEmpty, 0), m.order)
 	for _, i := range m.order {
 		r.d.unstamp(&r.d.blocks[i])
 	}
@@ -88,27 +92,27 @@ func (r *Ring) take(l *lane, m *Message, s *slot, lap uint64) error {
 func (r *Ring) next(l *lane) (*slot, uint64, error) {
 	for flags := uint64(0); ; {
 		tk := r.hdr.head.Load()
-		var w uint64
+		var w slotWord
 		lap := tk >> r.bits
 		s := r.slot(tk)
 		if r.backed(tk) {
 			w = s.word.Load()
 		}
-		switch st := slotState(w); {
-		case slotLap(w) == lap && st == slotFull:
-			if s.word.CAS(w, slotWord(lap, slotReading, l.id)) {
+		switch st := w.state(); {
+		case w.lap() == lap && st == slotFull:
+			if s.word.CAS(w, makeSlotWord(lap, slotReading, l.id)) {
 				r.hdr.head.CAS(tk, tk+1)
 				return s, lap, nil
 			}
-		case slotLap(w) == lap && st == slotSkip:
-			if s.word.CAS(w, slotWord(lap+1, slotEmpty, 0)) {
+		case w.lap() == lap && st == slotSkip:
+			if s.word.CAS(w, makeSlotWord(lap+1, slotEmpty, 0)) {
 				r.d.wakeOne(&r.hdr.notFull) // a hole is room too
 			}
 			r.hdr.head.CAS(tk, tk+1)
-		case slotLap(w) > lap, slotLap(w) == lap && st == slotReading:
+		case w.lap() > lap, w.lap() == lap && st == slotReading:
 			r.hdr.head.CAS(tk, tk+1)
 		case r.hdr.head.Load() != tk:
-		case slotLap(w) == lap && st == slotWriting:
+		case w.lap() == lap && st == slotWriting:
 			return nil, 0, ErrEmpty
 		case flags != 0:
 			return nil, 0, r.lonely(ringNoSenders)
@@ -133,6 +137,10 @@ func (m *Message) readAgain(s *slot) error {
 
 // readBy checks that every block is there and that at least least messages, as a field of its state
 // word, hold it.
+//
+// A message is what another process wrote, so nothing of it is believed: an index beyond the
+// headers, a stale handle, a block that no message holds or one block twice would lead this process
+// out of its memory, or let it wait for its own stamp.
 func (m *Message) readBy(s *slot, least uint64) error {
 	meta := s.meta.Load()
 	n, blocks := int(meta>>16&0xffff), int(meta>>8&0xff)
@@ -206,7 +214,7 @@ func (d *Domain) inTransit(h Handle, least uint64) bool {
 		return false
 	}
 	w := d.blocks[i].w.Load()
-	return w&allocBit != 0 && generation(w) == h.gen() && w&tMask >= least
+	return w&allocBit != 0 && w.generation() == h.gen() && w&tMask >= stateWord(least)
 }
 
 // allocated reports whether h is a block that is not free.
@@ -217,6 +225,10 @@ func (d *Domain) allocated(h Handle) bool { return d.inTransit(h, 0) }
 // place of its, since the slot that we are reading is the evidence that the stamp stood for. That
 // is for t = 1 only: while we hold the message unread, another put of the same lane would make it
 // 2, so the word cannot have come back to what we saw.
+//
+// Invariant (docs/memory.md, "Operations"): acquire comes before t goes down. A block therefore is
+// held by the message or by this participant at every moment, and no try-free finds it held by
+// neither.
 func (l *lane) receive(index uint32, m *Message) {
 	l.d.acquire(index)
 	b := &l.d.blocks[index]
@@ -233,6 +245,6 @@ func (l *lane) receive(index uint32, m *Message) {
 
 // sentBy reports whether the state word w carries the stamp of the put of this very message, and of
 // no other message.
-func (m *Message) sentBy(w uint64) bool {
+func (m *Message) sentBy(w stateWord) bool {
 	return w&(tMask|xoMask) == tOne|stamp(m.sender, kindPut) && m.d.recs[m.sender].opseq.Load() == m.opseq
 }

@@ -84,9 +84,9 @@ func (d *Domain) named(name string, f func(*lane, *Ring) error) error {
 // Names returns the domain's names, sorted. Others may bind and unlink meanwhile.
 func (d *Domain) Names() (names []string) {
 	d.named("", func(_ *lane, r *Ring) error {
-		r.each(func(s *slot, w uint64) {
+		r.each(func(s *slot, w slotWord) {
 			label, err := s.label(nil)
-			if slotState(w) == slotFull && err == nil && s.word.Load() == w {
+			if w.state() == slotFull && err == nil && s.word.Load() == w {
 				names = append(names, string(label[1:1+label[0]]))
 			}
 		})

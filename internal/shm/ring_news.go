@@ -38,7 +38,7 @@ func (r *Ring) Peek(m *Message) (version uint64, err error) {
 // others put and take the old ones out, a look at one slot after the other may come to each too
 // early or too late. So it believes that there is none when two looks saw the same words, which
 // only grow.
-func (r *Ring) newest() (tk uint64, s *slot, w uint64) {
+func (r *Ring) newest() (tk uint64, s *slot, w slotWord) {
 	for before, again := uint64(0), false; ; again = true {
 		var sum uint64
 		tk, s, w, sum = r.lastFull(r.hdr.tail.Load())
@@ -51,7 +51,7 @@ func (r *Ring) newest() (tk uint64, s *slot, w uint64) {
 
 // lastFull returns the last FULL slot before the ticket tail, and its word; no slot if it saw none.
 // The sum is of tail and of all the words that it saw.
-func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w, sum uint64) {
+func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w slotWord, sum uint64) {
 	sum = tail
 	for tk = tail; tk > 0 && tail-tk < r.cap; {
 		tk--
@@ -60,10 +60,10 @@ func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w, sum uint64) {
 		}
 		s := r.slot(tk)
 		w := s.word.Load()
-		if slotState(w) == slotFull && slotLap(w) == tk>>r.bits {
+		if w.state() == slotFull && w.lap() == tk>>r.bits {
 			return tk, s, w, sum
 		}
-		sum += w
+		sum += uint64(w)
 	}
 	return 0, nil, 0, sum
 }

@@ -63,6 +63,11 @@ func (r *Ring) put(p parcel) error {
 
 func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 
+// deliver keeps the order by which a reaper tells a message that was sent from one that was not
+// (docs/memory.md, "Operations"): every block is stamped before a slot is claimed, and the slot is
+// FULL before a stamp clears. So a dead sender's stamp stands either beside a slot that names its
+// put, and the message is sent, or beside none, and the reaper takes t back. Nothing is dropped
+// before a slot is claimed: a put that is refused has nothing to restore.
 func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 	for {
 		if err := l.send(order); err != nil {
@@ -81,7 +86,7 @@ func (r *Ring) deliver(l *lane, p parcel, order []uint32) error {
 					}
 				}
 			}
-			s.leave(slotWord(lap, slotFull, l.id), order)
+			s.leave(makeSlotWord(lap, slotFull, l.id), order)
 			for _, i := range order {
 				r.d.endPut(&r.d.blocks[i], l.id)
 			}
@@ -105,6 +110,9 @@ func (r *Ring) claimFor(l *lane, p parcel) (*slot, uint64, error) {
 	return r.claim(l)
 }
 
+// Invariant (docs/memory.md, "Operations"): opseq is written before the slot is FULL and never goes
+// back, also not when another process has the lane. A slot's lane and opseq therefore name one put
+// for ever.
 func (r *Ring) write(l *lane, s *slot, p parcel) {
 	s.opseq.Set(l.rec.opseq.Load())
 	s.meta.Set(uint64(l.id)<<32 | uint64(len(p.body))<<16 | uint64(len(p.table))<<8 | p.flags)
@@ -144,6 +152,9 @@ func (l *lane) send(order []uint32) error {
 	return nil
 }
 
+// Invariant (docs/memory.md, "Words, stamps, evidence"): t changes only in the CAS that installs a
+// stamp where none was. Two senders of one block go one after the other, and the word alone says
+// whose change was the last.
 func (l *lane) sendOne(b *block) error {
 	for {
 		w := l.settle(b)
@@ -156,9 +167,11 @@ func (l *lane) sendOne(b *block) error {
 	}
 }
 
+// The blocks are still stamped (l, PUT), and t went up with that stamp: so one CAS takes both back,
+// and a death in between leaves a block either as it was or as its reaper expects it.
 func (l *lane) unsend(order []uint32) {
 	for _, i := range order {
-		l.d.change(&l.d.blocks[i], 0, ^uint64(tOne)+1)
+		l.d.change(&l.d.blocks[i], 0, ^stateWord(tOne)+1)
 	}
 }
 
@@ -168,6 +181,10 @@ type unbacked uint64
 func (unbacked) Error() string { return "shm: slot without pages" }
 
 // claim takes the next free slot for writing.
+//
+// Invariant (docs/memory.md, "Rings, ends and other objects"): the slot's word decides and the tail
+// is a hint. A lane that finds a ticket used up helps the tail on, so a lane that was killed
+// between the two leaves nobody stuck.
 func (r *Ring) claim(l *lane) (*slot, uint64, error) {
 	for {
 		tk := r.hdr.tail.Load()
@@ -181,15 +198,15 @@ func (r *Ring) claim(l *lane) (*slot, uint64, error) {
 			return nil, 0, unbacked(tk)
 		}
 		s, lap := r.slot(tk), tk>>r.bits
-		empty := slotWord(lap, slotEmpty, 0)
+		empty := makeSlotWord(lap, slotEmpty, 0)
 		// not looked at before, which would fetch its line twice
-		if s.word.CAS(empty, slotWord(lap, slotWriting, l.id)) {
+		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id)) {
 			r.hdr.tail.CAS(tk, tk+1)
 			return s, lap, nil
 		}
 		switch w := s.word.Load(); {
 		case w == empty: // it has just been read
-		case slotLap(w) >= lap: // somebody has claimed this ticket, or the ring has gone on: help
+		case w.lap() >= lap: // somebody has claimed this ticket, or the ring has gone on: help
 			r.hdr.tail.CAS(tk, tk+1)
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
 			return nil, 0, ErrFull

@@ -27,6 +27,10 @@ func (r *Ring) putSpilled(body []byte, blocks []Handle, move bool) error {
 }
 
 // spill writes the body and the table of a message into a block, which the caller holds.
+//
+// The block of a spilled message is known to its sender and its reader alone, so it may come last
+// in lock order (docs/memory.md, "Operations"): nobody who waits for its stamp holds one that they
+// wait for.
 func (d *Domain) spill(body []byte, blocks []Handle) (Handle, error) {
 	h, err := d.Alloc(8 + 8*len(blocks) + 8 + len(body))
 	if err != nil {

@@ -17,7 +17,7 @@ func (d *Domain) unreadByQueue(n int) (all []Unread) {
 		if u.Bytes == 0 {
 			continue
 		}
-		u.Queue, u.Name = makeHandle(i, generation(d.blocks[i].w.Load())).String(), names[i]
+		u.Queue, u.Name = makeHandle(i, d.blocks[i].w.Load().generation()).String(), names[i]
 		all = append(all, u)
 	}
 	slices.SortFunc(all, func(a, b Unread) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -33,8 +33,8 @@ func (d *Domain) unreadIn(b *block) (u Unread) {
 	if err != nil || r.finished(ringBoard) {
 		return u
 	}
-	r.each(func(s *slot, w uint64) {
-		if slotState(w) != slotFull {
+	r.each(func(s *slot, w slotWord) {
+		if w.state() != slotFull {
 			return
 		}
 		u.Messages++
@@ -55,7 +55,7 @@ func (d *Domain) unreadBytes(h Handle) int64 {
 }
 
 // carried returns the blocks of the message in s, none if it is another one than w says by now.
-func (d *Domain) carried(s *slot, w uint64) (all []Handle) {
+func (d *Domain) carried(s *slot, w slotWord) (all []Handle) {
 	meta := s.meta.Load()
 	n := min(meta>>8&0xff, slotBlocks)
 	for i := range n {
@@ -103,9 +103,9 @@ func (r *Ring) label() string {
 func (d *Domain) queueNames() map[uint32]string {
 	names := map[uint32]string{}
 	d.named("", func(_ *lane, r *Ring) error {
-		r.each(func(s *slot, w uint64) {
+		r.each(func(s *slot, w slotWord) {
 			label, err := s.label(nil)
-			if slotState(w) != slotFull || err != nil {
+			if w.state() != slotFull || err != nil {
 				return
 			}
 			for _, h := range d.carried(s, w) {

@@ -44,7 +44,7 @@ func (d *Domain) alloc(size, commit uint64, kind objectKind) (Handle, error) {
 
 // room fails with a *SpaceError where bytes are more than the budget has left now.
 func (d *Domain) room(bytes uint64) error {
-	if d.hdr.budget.Load()>>budgetPageShift+bytes/pageSize > d.hdr.limit.Load() {
+	if d.hdr.budget.Load().pages()+bytes/pageSize > d.hdr.limit.Load() {
 		return shortage(bytes)
 	}
 	return nil
@@ -52,6 +52,10 @@ func (d *Domain) room(bytes uint64) error {
 
 // handOut makes a block that is stamped (l, ALLOC) the caller's: pages first, then our bit, then
 // the stamp goes.
+//
+// Invariant (docs/memory.md, "Operations"): the own bit is set while the stamp still stands. A
+// block that is ALLOC and neither stamped nor held is nobody's, and the next try-free would take
+// it.
 func (l *lane) handOut(index uint32, commit uint64, kind objectKind) (Handle, error) {
 	d := l.d
 	b := &d.blocks[index]
@@ -74,7 +78,7 @@ func (l *lane) handOut(index uint32, commit uint64, kind objectKind) (Handle, er
 	d.acquire(index)
 	d.unstamp(b)
 	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
-	return makeHandle(index, generation(b.w.Load())), nil
+	return makeHandle(index, b.w.Load().generation()), nil
 }
 
 // reuse claims a free block of class c, warm ones first, or returns 0.
@@ -97,6 +101,9 @@ func (l *lane) reuse(c int) uint32 {
 }
 
 // claim takes a free block by its state word: the list that named it was only a hint.
+//
+// The class is read before the CAS, and the CAS is on the whole word, generation and all: a block
+// that got another extent meanwhile has another generation (disown), and the CAS fails.
 func (l *lane) claim(index uint32, c int) bool {
 	b := &l.d.blocks[index]
 	w := b.w.Load()
@@ -144,6 +151,10 @@ func (l *lane) newHeader() (uint32, error) {
 }
 
 // carveSlab cuts a slab into blocks of class c. The first carries the charge of the slab's pages.
+//
+// One header carries the pages of the whole slab (docs/memory.md, "Budget and commit"), because the
+// budget counts pages and small blocks share them. The lead is grown before the others get an
+// extent: a process that finds one of them finds pages behind it.
 func (l *lane) carveSlab(c int) (uint32, error) {
 	size := classSize(c)
 	n := uint32(slabSize / size)
@@ -180,6 +191,9 @@ func (l *lane) carveSlab(c int) (uint32, error) {
 
 // newHeaders hands out n block headers in a row. Those that a death loses here have no extent: they
 // are blocks of class 0, and a sweep finds them.
+//
+// Indices are handed out by one CAS and never taken back: a header belongs to the domain for as
+// long as that lives, and a handle tells its uses apart by the generation.
 func (d *Domain) newHeaders(n uint32) (uint32, error) {
 	for {
 		at := d.hdr.blocks.Load()

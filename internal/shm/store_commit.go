@@ -17,6 +17,20 @@ const (
 	budgetSub       = 2
 )
 
+// A budgetWord says how many pages are charged, and who is changing that.
+type budgetWord uint64
+
+func (w budgetWord) pages() uint64 { return uint64(w >> budgetPageShift) }
+func (w budgetWord) lane() uint32  { return uint32(w & budgetLaneMask) }
+func (w budgetWord) kind() uint64  { return uint64(w >> budgetKindShift & 3) }
+
+// stamped reports whether somebody is in the middle of a change.
+func (w budgetWord) stamped() bool { return w&budgetStamp != 0 }
+
+func budgetOf(pages, kind uint64, lane uint32) budgetWord {
+	return budgetWord(pages<<budgetPageShift | kind<<budgetKindShift | uint64(lane))
+}
+
 // Phases of a lane's commit.
 const (
 	phaseIdle    = 0
@@ -26,6 +40,11 @@ const (
 
 // grow commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, stands on
 // the block.
+//
+// The lane's record is complete before the budget changes (docs/memory.md, "Budget and commit"): a
+// reaper that finds phase 1 reads from it what was charged and for which block. committed is stored
+// before the phase is idle again: committed = target is the evidence that the pages are the
+// block's.
 func (l *lane) grow(b *block, target uint64) error {
 	from := b.committed.Load()
 	if target <= from {
@@ -48,6 +67,10 @@ func (l *lane) grow(b *block, target uint64) error {
 }
 
 // charge adds bytes to the budget, or fails with a *SpaceError and changes nothing.
+//
+// Invariant (docs/memory.md, "Budget and commit"): pages are charged before they are committed, and
+// the budget's stamp stands until the phase says so. A death in between leaves pages that are
+// charged and unused, which a reaper gives back, and never pages that nobody has charged.
 func (l *lane) charge(bytes uint64) error {
 	d := l.d
 	pages := bytes / pageSize
@@ -56,10 +79,10 @@ func (l *lane) charge(bytes uint64) error {
 	}
 	for {
 		w := l.settleBudget()
-		if w>>budgetPageShift+pages > d.hdr.limit.Load() {
+		if w.pages()+pages > d.hdr.limit.Load() {
 			return shortage(bytes)
 		}
-		if d.hdr.budget.CAS(w, w+pages<<budgetPageShift|budgetAdd<<budgetKindShift|uint64(l.id)) {
+		if d.hdr.budget.CAS(w, w+budgetOf(pages, budgetAdd, l.id)) {
 			break
 		}
 	}
@@ -82,6 +105,9 @@ func (l *lane) refund(b *block, id uint32) {
 
 // shrink gives the block's pages beyond target back. The caller's stamp, PUNCH, stands on the
 // block.
+//
+// The order is that of grow, turned round (docs/memory.md, "Budget and commit"): the pages are gone
+// before they are uncharged. So the sum of all blocks' pages is never more than what is charged.
 func (l *lane) shrink(b *block, target uint64) {
 	from := b.committed.Load()
 	if target >= from {
@@ -107,7 +133,7 @@ func (l *lane) uncharge(id uint32, bytes uint64) {
 	d := l.d
 	for {
 		w := l.settleBudget()
-		if d.hdr.budget.CAS(w, w-bytes/pageSize<<budgetPageShift|budgetSub<<budgetKindShift|uint64(id)) {
+		if d.hdr.budget.CAS(w, w-budgetOf(bytes/pageSize, 0, 0)|budgetOf(0, budgetSub, id)) {
 			break
 		}
 	}
@@ -116,16 +142,18 @@ func (l *lane) uncharge(id uint32, bytes uint64) {
 	d.relieve()
 }
 
-func (l *lane) settleBudget() uint64 {
+func (l *lane) settleBudget() budgetWord {
 	budget := &l.d.hdr.budget
 	for {
-		if w := budget.Load(); w&budgetStamp == 0 {
+		if w := budget.Load(); !w.stamped() {
 			return w
 		}
-		l.patience(budget, func(w uint64) bool { return w&budgetStamp == 0 }, budgetWait)
+		patience(l, budget, func(w budgetWord) bool { return !w.stamped() }, budgetWait)
 	}
 }
 
+// The lane that the stamp names calls it, or that lane's reaper. WAIT goes with the stamp in one
+// CAS, and the waiter that has set it is rung: a waiter that comes later finds no stamp.
 func (d *Domain) unstampBudget() {
 	for {
 		w := d.hdr.budget.Load()

@@ -35,6 +35,10 @@ func (l *lane) tryFree(index uint32) {
 }
 
 // markGone tells who waits for the FREE stamp that there is no use in it.
+//
+// A lane that waits for the stamp may itself hold what this finaliser waits for (docs/memory.md,
+// "Rings, ends and other objects"): rings may carry each other's ends. GONE lets it go on, since
+// the answer "it is gone" is final.
 func (d *Domain) markGone(b *block) {
 	w := b.w.Load()
 	for !b.w.CAS(w, w|goneBit) {

@@ -13,6 +13,10 @@ import (
 // at work: it is blind to mapped memory. Its participants are Domain values, and one of them dies
 // when kill is called and nothing of it runs any more. Unlike a killed process it leaves its
 // goroutines behind, so it must be idle when it is killed.
+//
+// It keeps the promises that the protocol relies on: a proof of life goes at once with its holder,
+// memory is zero where it was punched, and a ring of a bell that nobody waits at is kept for the
+// next Wait.
 type heap struct {
 	mu       sync.Mutex
 	ctl, mem []byte
@@ -60,6 +64,7 @@ func (s *heap) commit(off, n uint64) error {
 	return nil
 }
 
+// Punched pages read as zeroes, as those of a memfd do: a ring that grows into them is empty there.
 func (s *heap) punch(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

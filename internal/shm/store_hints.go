@@ -81,6 +81,9 @@ func (d *Domain) push(c int, index uint32) {
 	}
 }
 
+// A popped index is a hint (docs/memory.md, "Free hints"): its block may be in use, or at hand in a
+// lane's magazine as well. The claim of its state word decides, so a list that is wrong costs a
+// look and never a block.
 func (d *Domain) pop(c int) uint32 {
 	head := &d.hdr.lists[c]
 	for {

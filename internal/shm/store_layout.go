@@ -47,7 +47,7 @@ type header struct {
 	hints      Word // 88   epoch of the free lists
 	lost       Word // 96   1: blocks may be free that are on no list
 	_          [24]byte
-	budget     Word // 128  pages charged, with the stamp of who is changing it
+	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of who is changing it
 	_          [56]byte
 	recovery   Word           // 192  who reaps: epoch 32 | WAIT 1 | slot + 1
 	deathEpoch Word           // 200  deaths noticed
@@ -70,7 +70,7 @@ type header struct {
 type participant struct {
 	_ structs.HostLayout
 
-	state Word // epoch 32 | participantState
+	state wordOf[participantWord] // epoch 32 | participantState
 	pid   Word
 	start Word // process start time in clock ticks since boot
 
@@ -87,8 +87,25 @@ const (
 	participantJoining // has its proof of life, and holds nothing yet
 )
 
+// A participantWord says who has a slot: epoch 32 | state 32.
+type participantWord uint64
+
+func (w participantWord) epoch() uint32        { return uint32(w >> 32) }
+func (w participantWord) state() uint64        { return uint64(w & 0xff) }
+func (w participantWord) is(state uint64) bool { return w.state() == state }
+func (w participantWord) become(state uint64) participantWord {
+	return w&^0xff | participantWord(state)
+}
+
+// next returns the word of the slot when it is free again.
+func (w participantWord) next() participantWord { return w&^0xff + 1<<32 }
+
 // laneRec is what a reaper needs to know about a lane. Only its lane writes it, or a reaper in
 // place of a dead one.
+//
+// Invariant (docs/memory.md, "Control segment"): opseq only grows, and no record is reset when the
+// place has another participant. A slot that names a lane and an opseq names one put of the
+// domain's whole life.
 type laneRec struct {
 	_ structs.HostLayout
 
@@ -103,17 +120,23 @@ type laneRec struct {
 }
 
 // block is one block header. States, extents and the protocol are in docs/memory.md.
+//
+// own, ext, committed and next change only under a stamp of w, or, for next, as a hint that may be
+// wrong; own bits also by their own participant, whose bit keeps the block from being freed.
 type block struct {
 	_ structs.HostLayout
 
-	own       [ownWords]Word // one bit per participant
-	w         Word           // generation 32 | transit 12 | ALLOC | WAIT | 0 | kind 3 | lane 14
-	ext       Word           // where its bytes are, and what they are
-	committed Word           // bytes backed by pages and charged
-	next      Word           // free-list hint: epoch 31 | listed 1 | next 32
+	own       [ownWords]Word    // one bit per participant
+	w         wordOf[stateWord] // generation 32 | transit 12 | ALLOC | WAIT | 0 | kind 3 | lane 14
+	ext       Word              // where its bytes are, and what they are
+	committed Word              // bytes backed by pages and charged
+	next      Word              // free-list hint: epoch 31 | listed 1 | next 32
 }
 
 // layoutHash changes when any size or offset of the shared structures does.
+//
+// Two programs of different layouts must not meet in one domain: the hash is compared before the
+// first word is believed.
 func layoutHash() uint64 {
 	h := fnv.New64a()
 	for _, v := range []uintptr{

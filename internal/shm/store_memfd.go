@@ -210,6 +210,9 @@ func (r *roomCache) get() int64 {
 	return r.bytes
 }
 
+// The proof of life is a lock on one byte of the control file, of an open file description of this
+// process alone (docs/memory.md, "Notice"): the kernel drops it when the last descriptor goes,
+// however the process ends.
 func (s *memfds) enter(slot int) (bool, error) { return sys.LockByte(s.life, int64(slot)) }
 func (s *memfds) leave(slot int) error         { return sys.UnlockByte(s.life, int64(slot)) }
 func (s *memfds) alive(slot int) (bool, error) { return sys.ByteLocked(s.life, int64(slot)) }
@@ -226,6 +229,8 @@ func (s *memfds) bellName(slot int, epoch uint32) string {
 	return fmt.Sprintf("shoal/%s/%d.%d", s.token, slot, epoch)
 }
 
+// The address of a doorbell is kept with the epoch that it was made for: a place that somebody else
+// has by now has another name, and a datagram to the old one goes nowhere.
 func (s *memfds) ring(slot int, epoch uint32) {
 	a := s.addrs[slot].Load()
 	if a == nil || a.epoch != epoch {

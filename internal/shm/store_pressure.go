@@ -64,7 +64,7 @@ const (
 )
 
 func (d *Domain) nearLimit() bool {
-	return d.hdr.budget.Load()>>budgetPageShift*100 > d.hdr.limit.Load()*nearLimit
+	return d.hdr.budget.Load().pages()*100 > d.hdr.limit.Load()*nearLimit
 }
 
 // collectSoon collects in the background, at most once in collectEvery.
@@ -111,6 +111,10 @@ func (d *Domain) seekRelief() uint64 {
 // domain that was never short of it, that is nobody. In others every block counts, whether somebody
 // is to be rung or not: the participant that takes the bits off the bitmap may be slow to ring, and
 // what becomes free meanwhile must not escape those who look.
+//
+// Invariant (docs/memory.md, "Budget and commit"): relief grows after the block is free, or the
+// pages are uncharged. A look that read it before and found nothing either saw that block or sees
+// another number now.
 func (d *Domain) relieve() {
 	if d.hdr.relief.Load() != 0 {
 		d.hdr.relief.Add(1)
@@ -133,7 +137,7 @@ func (d *Domain) giveBack(bytes uint64) {
 		short = int64(bytes) - d.store.headroom()
 	}
 	for i := uint32(1); uint64(i) < d.hdr.blocks.Load(); i++ {
-		if short <= 0 && d.hdr.budget.Load()>>budgetPageShift+bytes/pageSize+limit/16 <= limit {
+		if short <= 0 && d.hdr.budget.Load().pages()+bytes/pageSize+limit/16 <= limit {
 			return
 		}
 		short -= int64(l.punchIdle(&d.blocks[i]))
@@ -142,6 +146,10 @@ func (d *Domain) giveBack(bytes uint64) {
 
 // punchIdle gives the pages of a free block back, and returns their bytes. The block is listed,
 // cold: an allocator that has found it by a list meanwhile has left it to us.
+//
+// The stamp PUNCH keeps allocators off (docs/memory.md, "Budget and commit"), and the push comes
+// after it has gone: one that popped the block meanwhile has found it stamped and gone on, so the
+// list has lost it.
 func (l *lane) punchIdle(b *block) uint64 {
 	w, n := b.w.Load(), b.committed.Load()
 	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 || !b.w.CAS(w, w|stamp(l.id, kindPunch)) {
@@ -202,7 +210,7 @@ func (d *Domain) collectEverywhere() {
 func (d *Domain) allCollected(n uint64) bool {
 	for s := range d.parts {
 		p := &d.parts[s]
-		if s != d.slot && p.state.Load()&0xff == participantLive && p.collected.Load() < n {
+		if s != d.slot && p.state.Load().is(participantLive) && p.collected.Load() < n {
 			return false
 		}
 	}
@@ -227,7 +235,7 @@ func (d *Domain) collectForOthers() {
 
 func (d *Domain) alone() bool {
 	for s := range d.parts {
-		if s != d.slot && d.parts[s].state.Load()&0xff == participantLive {
+		if s != d.slot && d.parts[s].state.Load().is(participantLive) {
 			return false
 		}
 	}
@@ -259,7 +267,7 @@ func (d *Domain) explain(err error) error {
 func (d *Domain) unread() (bytes int64) {
 	for i := uint64(1); i < d.hdr.blocks.Load(); i++ {
 		b := &d.blocks[i]
-		if transit(b.w.Load()) > 0 && !b.owned() {
+		if b.w.Load().transit() > 0 && !b.owned() {
 			bytes += int64(b.committed.Load())
 		}
 	}

@@ -55,6 +55,10 @@ func waitRef(e *atomic.Uint32) uint32 {
 func (d *Domain) held(index uint32) bool { return d.refs.entry(index).Load()&^refLocked != 0 }
 
 // acquire adds one of this process's references.
+//
+// Invariant (docs/memory.md, "Operations"): our bit is set exactly while the count is not 0. The
+// entry's lock makes the two steps one for the goroutines of this process; other processes see only
+// the bit.
 func (d *Domain) acquire(index uint32) {
 	e := d.refs.entry(index)
 	n := lockRef(e)
@@ -139,6 +143,10 @@ func (l *lane) release(index uint32) error {
 // Import takes a reference to a block whose handle came by a side channel. Its sender must hold the
 // block until Import has returned; otherwise it may return ErrStale, and never a block that means
 // something else.
+//
+// The bit comes first and the look after it: a try-free that stamped the block before our bit was
+// there may have read own without it, so its stamp is waited for; one that comes later sees the
+// bit.
 func (d *Domain) Import(h Handle) error {
 	l, err := d.enter()
 	if err != nil {
@@ -153,11 +161,11 @@ func (d *Domain) Import(h Handle) error {
 	d.acquire(i)
 	for {
 		w := b.w.Load()
-		if w&allocBit == 0 || generation(w) != h.gen() {
+		if w&allocBit == 0 || w.generation() != h.gen() {
 			l.release(i)
 			return ErrStale
 		}
-		if k := stampKind(w); k != kindFree {
+		if k := w.kind(); k != kindFree {
 			return nil
 		}
 		// Somebody is finding out whether it is free, and may have missed our bit.
@@ -173,7 +181,7 @@ func (d *Domain) Stale(h Handle) bool {
 		return true
 	}
 	w := d.blocks[h.index()].w.Load()
-	return w&allocBit == 0 || generation(w) != h.gen()
+	return w&allocBit == 0 || w.generation() != h.gen()
 }
 
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be

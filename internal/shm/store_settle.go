@@ -6,7 +6,7 @@ import (
 )
 
 // settle returns b's state word once nobody is in the middle of an operation on it.
-func (l *lane) settle(b *block) uint64 {
+func (l *lane) settle(b *block) stateWord {
 	if w := b.w.Load(); w&xoMask == 0 {
 		return w
 	}
@@ -15,22 +15,22 @@ func (l *lane) settle(b *block) uint64 {
 
 // awaitStamp asks for the word once more at the end: the ringing goroutine looks at the condition
 // too.
-func (l *lane) awaitStamp(b *block) uint64 {
+func (l *lane) awaitStamp(b *block) stateWord {
 	for {
-		l.patience(&b.w, unstamped, waitBit)
+		patience(l, &b.w, unstamped, waitBit)
 		if w := b.w.Load(); unstamped(w) {
 			return w
 		}
 	}
 }
 
-func unstamped(w uint64) bool { return w&xoMask == 0 }
+func unstamped(w stateWord) bool { return !w.stamped() }
 
 // markUnless asks to be rung when the word changes, by its bit wait, and reports false, or true if
 // the word is done. Both are said of one and the same value: between a mark and a look of its own,
 // the stamp that was marked could clear and another one, which nobody has marked, take its place,
 // and the waiter would sleep for ever (docs/memory.md, "Words, stamps, evidence").
-func markUnless(w *Word, done func(uint64) bool, wait uint64) bool {
+func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
 	for {
 		switch v := w.Load(); {
 		case done(v):
@@ -45,7 +45,7 @@ func markUnless(w *Word, done func(uint64) bool, wait uint64) bool {
 // lane's next step. The bit wait is a mark for the lane that will end it, so that it rings: there
 // is no timer. If that lane died, its reaper ends it; and if it is the reaper that waits here, it
 // first ends what the newly dead are in the middle of.
-func (l *lane) patience(w *Word, done func(uint64) bool, wait uint64) {
+func patience[T law[T]](l *lane, w *wordOf[T], done func(T) bool, wait T) {
 	for i := range 256 {
 		if done(w.Load()) {
 			return
@@ -94,7 +94,7 @@ func (d *Domain) endPut(b *block, id uint32) {
 // change clears the stamp and adds to the word what the end of the operation changes, in one CAS.
 // Only the lane named by the stamp, or its reaper, may call it: nobody else changes the word
 // meanwhile, but for WAIT.
-func (d *Domain) change(b *block, clear, add uint64) {
+func (d *Domain) change(b *block, clear, add stateWord) {
 	for {
 		w := b.w.Load()
 		if b.w.CAS(w, w&^(clear|xoMask|waitBit)+add) {

@@ -31,14 +31,24 @@ const (
 	kindGrow
 )
 
-func stamp(lane uint32, kind uint64) uint64 { return kind<<kindShift | uint64(lane) }
+// A stateWord is the state word of a block.
+type stateWord uint64
 
-func stampLane(w uint64) uint32 { return uint32(w & laneMask) }
-func stampKind(w uint64) uint64 { return w >> kindShift & 7 }
-func transit(w uint64) uint64   { return w & tMask / tOne }
-func generation(w uint64) uint32 {
-	return uint32(w >> 32)
-}
+func stamp(lane uint32, kind uint64) stateWord { return stateWord(kind<<kindShift | uint64(lane)) }
+
+// lane returns who is in the middle of the operation kind on the block, if there is one.
+func (w stateWord) lane() uint32 { return uint32(w & laneMask) }
+func (w stateWord) kind() uint64 { return uint64(w >> kindShift & 7) }
+
+// stamped reports whether somebody is in the middle of an operation on the block.
+func (w stateWord) stamped() bool { return w&xoMask != 0 }
+
+// transit returns how many messages hold the block.
+func (w stateWord) transit() uint64    { return uint64(w & tMask / tOne) }
+func (w stateWord) generation() uint32 { return uint32(w >> 32) }
+
+// allocated reports whether the block is somebody's.
+func (w stateWord) allocated() bool { return w&allocBit != 0 }
 
 // The extent word of a block:
 //

@@ -1,6 +1,8 @@
 package shm
 
 // Stats reads the counters from the words of the domain itself.
+//
+// Nothing is locked: others go on meanwhile, so the figures are of moments that lie close together.
 func (d *Domain) Stats() Stats {
 	s := Stats{
 		Limit:     int64(d.hdr.limit.Load() * pageSize),
@@ -15,7 +17,7 @@ func (d *Domain) Stats() Stats {
 		case w&allocBit != 0:
 			s.Blocks++
 			s.Bytes += n
-			s.InTransit += int(transit(w))
+			s.InTransit += int(w.transit())
 		default:
 			s.Idle++
 			s.IdleBytes += n
@@ -23,7 +25,7 @@ func (d *Domain) Stats() Stats {
 	}
 	lanes := d.hdr.lanes.Load()
 	for i := range maxParticipants {
-		if d.parts[i].state.Load()&0xff == participantLive {
+		if d.parts[i].state.Load().is(participantLive) {
 			s.Participants++
 		}
 		if uint64(i) >= lanes {

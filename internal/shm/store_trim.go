@@ -33,6 +33,9 @@ func (t *trimmer) freed(d *Domain, b *block) {
 }
 
 // trim is one look.
+//
+// A block of the same generation at both looks was not used between them: each use that ends adds
+// one to it.
 func (d *Domain) trim() {
 	l, err := d.enter()
 	if err != nil {
@@ -50,10 +53,10 @@ func (d *Domain) trim() {
 		if w&(allocBit|xoMask) != 0 || b.committed.Load() < trimSize {
 			continue
 		}
-		if gen, ok := before[i]; ok && gen == generation(w) {
+		if gen, ok := before[i]; ok && gen == w.generation() {
 			l.punchIdle(b)
 		} else {
-			t.idle[i] = generation(w)
+			t.idle[i] = w.generation()
 		}
 	}
 	t.timer = nil

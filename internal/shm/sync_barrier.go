@@ -131,6 +131,9 @@ func (b Barrier) outcome(turn uint64) error {
 }
 
 // breakTurn breaks the barrier if turn is not over, and reports whether it is broken in this turn.
+//
+// The turn is in the same word (docs/memory.md, "Cells"): a barrier that has gone on to the next
+// turn cannot be broken in the one before.
 func (b Barrier) breakTurn(turn uint64) bool {
 	for {
 		v := b.c.state.Load()
@@ -236,7 +239,7 @@ func (b Barrier) breakIfDead() {
 func (b Barrier) why() error {
 	b.breakIfDead()
 	if w := b.c.dead.Load(); w != 0 {
-		return bereaved(w, ErrBroken)
+		return bereaved(lockWord(w), ErrBroken)
 	}
 	return ErrBroken
 }

@@ -14,13 +14,13 @@ import (
 type cell struct {
 	_ structs.HostLayout
 
-	lock  Word // who holds it: identity 44 | slot 8 | 0 10 | state 2
-	state Word // of the form: permits, a turn, a flag
-	limit Word // never changes: the permits of a semaphore at first, the parties of a barrier
-	form  Word // never changes: Form, and whether a semaphore is bounded
-	dead  Word // whose death it suffers from, as in lock
-	owner Word // of a recursive mutex: which owner in the process that holds it
-	depth Word // and how often
+	lock  wordOf[lockWord] // who holds it: identity 44 | slot 8 | 0 10 | state 2
+	state Word             // of the form: permits, a turn, a flag
+	limit Word             // never changes: the permits of a semaphore at first, the parties of a barrier
+	form  Word             // never changes: Form, and whether a semaphore is bounded
+	dead  Word             // whose death it suffers from, as in lock
+	owner Word             // of a recursive mutex: which owner in the process that holds it
+	depth Word             // and how often
 	_     [8]byte
 
 	waiting  [ownWords]Word // who waits for what one can have: one is rung
@@ -77,8 +77,8 @@ type Sync struct {
 	h      Handle
 	b      *block
 	c      *cell
-	id     uint64 // identity of this participant
-	me     uint64 // the lock word that says that it holds the lock
+	id     uint64   // identity of this participant
+	me     lockWord // the lock word that says that it holds the lock
 	closed atomic.Bool
 
 	waiting waitQueue
@@ -134,7 +134,7 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %v is of form %d, not %d", ErrCorrupt, h, got, form), err)
 	}
 	id := d.identity()
-	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: id | uint64(d.slot)<<idSlotShift}
+	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: lockWord(id | uint64(d.slot)<<idSlotShift)}
 	s.waiting = waitQueue{d: d, bits: &c.waiting, ready: s.lockReady, backoffs: new(backoffs)}
 	switch form {
 	case FormSemaphore:
@@ -183,6 +183,10 @@ func (s *Sync) over() bool { return s.closed.Load() || s.d.closed.Load() }
 
 // acquire calls try until it returns anything but ErrLocked. What ends with ctx is the waiting:
 // there is one more try.
+//
+// Invariant (docs/memory.md, "Cells"): a goroutine that has waited and goes, with what it wanted or
+// without, passes the wake on. A wake that reached a goroutine whose context ended just then is not
+// lost for the others.
 func (s *Sync) acquire(ctx context.Context, try func() error) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -204,6 +208,9 @@ func (s *Sync) acquire(ctx context.Context, try func() error) error {
 }
 
 // watch waits until ready, whose coming true rings everybody who watches.
+//
+// What is watched concerns everybody: so all are rung, no wake has to be passed on, and one that is
+// for nothing costs a look.
 func (s *Sync) watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.over() }
 	if s.d.spin(&s.watches.spin, wake) {

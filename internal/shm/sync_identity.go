@@ -21,17 +21,21 @@ func identity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpoch
 
 // gone reports whether the participant of this identity has died, or has left, and a reaper has
 // proof of it.
+//
+// Identity is process number and epoch: a place that has a new participant has a new epoch, and
+// what the old one had stays that of somebody gone.
 func (d *Domain) gone(slot int, id uint64) bool {
 	v := d.parts[slot].state.Load()
-	return v&0xff != participantLive && v&0xff != participantJoining || (v>>32^id>>idEpochShift)&idEpochMask != 0
+	return !v.is(participantLive) && !v.is(participantJoining) ||
+		(uint64(v.epoch())^id>>idEpochShift)&idEpochMask != 0
 }
 
-// slotOf returns the slot in a lock word.
-func slotOf(w uint64) int { return int(w >> idSlotShift & (maxParticipants - 1)) }
+// holderGone reports whether the holder that a lock word names is gone.
+func (d *Domain) holderGone(w lockWord) bool { return d.gone(w.slot(), uint64(w)) }
 
 // bereaved returns an error that says who is dead, as in a lock word, and what it means.
-func bereaved(w uint64, cause error) error {
-	return &PeerError{PID: int(w >> idPIDShift), Slot: slotOf(w), Cause: cause}
+func bereaved(w lockWord, cause error) error {
+	return &PeerError{PID: w.pid(), Slot: w.slot(), Cause: cause}
 }
 
 // share adds one to this participant's share, and reports false where that is full. unshare takes
@@ -41,6 +45,10 @@ func (s *Sync) unshare() int { return s.less(&s.c.shares[s.d.slot]) }
 
 // more adds one to a count of this participant, which begins anew where the word is that of
 // somebody gone.
+//
+// Only this participant changes its own word, besides those who find it gone (docs/memory.md,
+// "Cells"): a word of another identity is that of a dead one in this place, whose share has been or
+// will be taken as gone.
 func (s *Sync) more(w *Word) bool {
 	for {
 		v := w.Load()

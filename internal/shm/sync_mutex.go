@@ -14,6 +14,17 @@ const (
 	lockMask  = 3
 )
 
+// A lockWord says who holds a lock: identity 44 | slot 8 | 0 10 | state 2.
+type lockWord uint64
+
+func (w lockWord) state() uint64    { return uint64(w & lockMask) }
+func (w lockWord) holder() lockWord { return w &^ lockMask }
+func (w lockWord) pid() int         { return int(w >> idPIDShift) }
+func (w lockWord) slot() int        { return int(w >> idSlotShift & (maxParticipants - 1)) }
+
+// held reports whether somebody has the lock, who may be gone.
+func (w lockWord) held() bool { return w.state() == lockHeld || w.state() == lockDirty }
+
 // A Mutex is a lock that survives its holder. A participant holds it, not a goroutine; any
 // goroutine of the participant may unlock it.
 type Mutex struct{ *Sync }
@@ -30,6 +41,10 @@ func (m Mutex) Lock(ctx context.Context) error {
 }
 
 // TryLock is Lock that returns ErrLocked instead of waiting.
+//
+// Invariant (docs/memory.md, "Cells"): the word names its holder from the CAS that takes the lock
+// on. So a lock never needs a reaper: a process that wants it asks whether the holder is gone, and
+// takes it from it by the same word.
 func (m Mutex) TryLock() error {
 	for {
 		w := m.c.lock.Load()
@@ -38,12 +53,12 @@ func (m Mutex) TryLock() error {
 			if m.c.lock.CAS(lockFree, m.me|lockHeld) {
 				return nil
 			}
-		case w&lockMask == lockLost:
+		case w.state() == lockLost:
 			return bereaved(w, ErrNotRecoverable)
-		case !m.d.gone(slotOf(w), w):
+		case !m.d.holderGone(w):
 			return ErrLocked
 		case m.c.lock.CAS(w, m.me|lockDirty):
-			m.c.dead.Store(w)
+			m.c.dead.Store(uint64(w))
 			return bereaved(w, ErrOwnerDied)
 		}
 	}
@@ -57,7 +72,7 @@ func (m Mutex) Unlock() error {
 		}
 		return nil
 	}
-	if !m.c.lock.CAS(m.me|lockDirty, m.c.dead.Load()|lockLost) {
+	if !m.c.lock.CAS(m.me|lockDirty, lockWord(m.c.dead.Load())|lockLost) {
 		return ErrNotOwner
 	}
 	m.d.wakeBits(&m.c.waiting)
@@ -75,8 +90,8 @@ func (m Mutex) MarkConsistent() error {
 
 // Holder returns the process that holds the lock, or 0.
 func (m Mutex) Holder() (pid int) {
-	if w := m.c.lock.Load(); w&lockMask != lockLost {
-		pid = int(w >> idPIDShift)
+	if w := m.c.lock.Load(); w.state() != lockLost {
+		pid = w.pid()
 	}
 	return pid
 }
@@ -87,7 +102,7 @@ func got(err error) bool { return err == nil || errors.Is(err, ErrOwnerDied) }
 // withdraw undoes a Lock as if it had never been: the next one finds the same death.
 func (m Mutex) withdraw() {
 	if !m.c.lock.CAS(m.me|lockHeld, lockFree) {
-		m.c.lock.CAS(m.me|lockDirty, m.c.dead.Load())
+		m.c.lock.CAS(m.me|lockDirty, lockWord(m.c.dead.Load()))
 	}
 	m.waiting.rewake()
 }
@@ -95,7 +110,7 @@ func (m Mutex) withdraw() {
 // orphaned reports whether the holder of the lock is gone.
 func (s *Sync) orphaned() bool {
 	w := s.c.lock.Load()
-	return w != lockFree && w&lockMask != lockLost && s.d.gone(slotOf(w), w)
+	return w != lockFree && w.state() != lockLost && s.d.holderGone(w)
 }
 
 // troubled reports whether a holder died and nobody has said yet that all is well.
@@ -104,7 +119,7 @@ func (m Mutex) troubled() bool { return m.c.lock.Load()&lockMask > lockHeld || m
 // lockReady reports whether a TryLock would not return ErrLocked.
 func (s *Sync) lockReady() bool {
 	w := s.c.lock.Load()
-	return w == lockFree || w&lockMask == lockLost || s.orphaned() || s.over()
+	return w == lockFree || w.state() == lockLost || s.orphaned() || s.over()
 }
 
 func (m Mutex) holds() bool {

@@ -58,9 +58,9 @@ func (m RWMutex) TryRLock() error {
 				return nil
 			}
 			m.RUnlock()
-		case w&lockMask == lockLost:
+		case w.state() == lockLost:
 			return bereaved(w, ErrNotRecoverable)
-		case m.d.gone(slotOf(w), w):
+		case m.d.holderGone(w):
 			return bereaved(w, ErrOwnerDied)
 		default:
 			return ErrLocked

@@ -99,7 +99,7 @@ func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) erro
 // last TakeDeath, anywhere: of several the last one that was noticed.
 func (m Semaphore) TakeDeath() error {
 	if w := m.c.dead.Load(); w != 0 && m.c.dead.CAS(w, 0) {
-		return bereaved(w, ErrOwnerDied)
+		return bereaved(lockWord(w), ErrOwnerDied)
 	}
 	return nil
 }
@@ -129,6 +129,10 @@ func (m Semaphore) reclaimPermits() {
 }
 
 // grant sets the permits and one participant's share.
+//
+// Invariant (docs/memory.md, "Cells"): the state word says the new share before the share does. A
+// holder of the lock that dies between the two is followed by one that reads the share there
+// (redo), so permits and shares always add up.
 func (m Semaphore) grant(permits uint64, slot int, id, share uint64) {
 	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(slot+1))
 	m.c.shares[slot].Set(id | share)
@@ -147,7 +151,7 @@ func (m Semaphore) enter(ctx context.Context) error {
 		w := m.c.lock.Load()
 		switch {
 		case w == lockFree:
-		case m.d.gone(slotOf(w), w):
+		case m.d.holderGone(w):
 			if m.c.lock.CAS(w, m.me|lockHeld) {
 				m.redo(w)
 				return nil
@@ -165,15 +169,15 @@ func (m Semaphore) enter(ctx context.Context) error {
 
 // redo writes the share that the state word names. If it is the dead holder's own, so is the
 // identity.
-func (m Semaphore) redo(holder uint64) {
+func (m Semaphore) redo(holder lockWord) {
 	st := m.c.state.Load()
 	slot := int(st&grantSlot) - 1
 	if slot < 0 || slot >= maxParticipants || disabled("grant") {
 		return
 	}
 	id := m.c.shares[slot].Load() & idMask
-	if slot == slotOf(holder) {
-		id = holder & idMask
+	if slot == holder.slot() {
+		id = uint64(holder & idMask)
 	}
 	m.c.shares[slot].Store(id | st>>grantShift&countMask)
 }

@@ -33,6 +33,10 @@ type waitQueue struct {
 
 // wait naps, then parks, until the condition may be true or ctx ends. After it, the caller tries,
 // and then calls passWakeup.
+//
+// Invariant (docs/memory.md, "Rings, ends and other objects"): the channel is in the queue, then
+// the bit is set, then comes the look. A ring that comes before the look is seen by it, and one
+// that comes after finds the channel.
 func (l *waitQueue) wait(ctx context.Context) error {
 	c := make(chan struct{})
 	nap := l.backoffs != nil && l.nap.due() && l.d.lieDown()
@@ -141,6 +145,8 @@ func (l *waitQueue) passWakeup() {
 	}
 }
 
+// Invariant (docs/memory.md, "Rings, ends and other objects"): a wake is given on as long as there
+// is something to be had. Otherwise one message of two could wait for a waiter that nobody rings.
 func (l *waitQueue) passOn() {
 	if l.ready() {
 		l.rewake()
@@ -170,6 +176,9 @@ func (l *waitQueue) pause(ctx context.Context, over func() bool) error {
 
 // shut wakes everybody who waits here, and returns when no ring looks at the shared words of this
 // queue any more.
+//
+// After it, the memory of the condition and of the bitmap may be another object's: so it waits for
+// every goroutine that is looking at them.
 func (l *waitQueue) shut() {
 	l.closed.Store(true)
 	l.wakeAll()

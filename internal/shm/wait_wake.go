@@ -2,6 +2,9 @@ package shm
 
 import "math/bits"
 
+// Invariant (docs/memory.md, "Rings, ends and other objects"): a waiter sets its bit first and
+// looks at its condition after that. Or is a full barrier, and where the bit stands already it was
+// set by this participant before its look.
 func (d *Domain) setBit(bits *[ownWords]Word) {
 	if w := &bits[d.word]; w.Load()&d.bit == 0 {
 		w.Or(d.bit)
@@ -16,6 +19,8 @@ func empty(bitmap *[ownWords]Word) bool {
 // whether it was another one than this.
 func (d *Domain) wakeOne(bitmap *[ownWords]Word) bool { return !empty(bitmap) && d.ringNext(bitmap) }
 
+// Only the participant whose CAS clears a bit rings for it: so one message wakes one waiter, and a
+// bit that stands means that nobody has rung.
 func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
 	for i := range bitmap {
 		w := &bitmap[(d.word+i)%ownWords]
@@ -37,6 +42,9 @@ func (d *Domain) ringNext(bitmap *[ownWords]Word) bool {
 // ringBits rings every participant of the bitmap, and clears it. It does so once: a process that is
 // rung for something else than it waits for, as this one may be, sets its bit again, and looks at
 // the condition after that.
+//
+// Each word is taken whole by one CAS, so a bit that comes later is not lost: it stands for the
+// next wake.
 func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 	for i := range bitmap {
 		w := &bitmap[i]
@@ -54,7 +62,7 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 // news, and a napper does not.
 func (d *Domain) wakeAll() {
 	for s := range d.parts {
-		if s != d.slot && d.parts[s].state.Load()&0xff != participantFree {
+		if s != d.slot && !d.parts[s].state.Load().is(participantFree) {
 			d.ringBell(s)
 		}
 	}

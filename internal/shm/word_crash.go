@@ -63,17 +63,30 @@ func RecordWrites() func() map[string]int {
 	}
 }
 
-// crashPoint is called by every write of a Word. Its caller's caller is the site.
+// obey panics where a word changes as it may not.
+func obey[T law[T]](old, next T) {
+	if old.step(next) == "" {
+		panic(fmt.Sprintf("shm: %T goes from %v to %v, which is no transition of it", old, old, next))
+	}
+}
+
+// crashPoint is called by every write of a Word.
 func crashPoint(phase string) {
 	if crash.active.Load() {
 		reachPoint(phase)
 	}
 }
 
+// wordFiles have the methods by which words are written: the site is who calls them.
+var wordFiles = map[string]bool{"word.go": true, "word_typed.go": true}
+
 func reachPoint(phase string) {
-	var pcs [2]uintptr
+	var pcs [8]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs[:])])
-	f, _ := frames.Next()
+	f, more := frames.Next()
+	for more && wordFiles[filepath.Base(f.File)] {
+		f, more = frames.Next()
+	}
 	point := fmt.Sprintf("%s:%d %s", filepath.Base(f.File), f.Line, phase)
 	crash.mu.Lock()
 	if crash.hits != nil {

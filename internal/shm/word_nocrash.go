@@ -6,6 +6,7 @@ package shm
 // from all others.
 const crashing = false
 
+func obey[T any](T, T)     {}
 func crashPoint(string)    {}
 func disabled(string) bool { return false }
 func reaperHeld() bool     { return false }
