@@ -3,7 +3,7 @@ KILLS ?= 1000
 PYTHON ?= $(if $(wildcard $(HOME)/.cache/shoal/interop/torch/bin/python),$(HOME)/.cache/shoal/interop/torch/bin/python,python3)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.6.1
 
-.PHONY: test check race crashpoints storm model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build
+.PHONY: test check race crashpoints storm schedules model fuzz lint bench interop interop-full userscripts loader pictures ptxas gpu gpu-build
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go vet ./...
@@ -46,6 +46,9 @@ lint:
 
 bench: ## all benchmark rows, against a PyTorch if python3 has one
 	go run ./cmd/shoal bench --all --against torch
+
+schedules: ## the code of internal/shm under a scheduler that tries the orders of its steps: one preemption more than CI, and many random ones; minutes
+	go test -tags shoalcrash ./internal/shm -run '^TestSchedules' -v -timeout 60m -schedule.deeper=1 -schedule.random=200000
 
 model: ## the models of the protocol with one more death each; minutes
 	go test ./internal/shm/model -v -timeout 30m -model.crashes=1

@@ -178,6 +178,25 @@ func Sigmoid(x *Var) *Var {
 // same is the rule of what is added up as it is.
 func same(_, dy *Var) []*Var { return of(dy) }
 
+// ruled records t as computed from inputs, with one rule for derivatives of any order: those of
+// Backward are computed by it from values that need no gradient.
+func ruled(op string, t *tensor.Tensor, r rule, inputs ...*Var) *Var {
+	v := wrap(op, t, inputs...)
+	if v.needs {
+		y := &Var{t: t, inputs: make([]*Var, len(inputs))}
+		for i, in := range inputs {
+			v.save(in.t)
+			y.inputs[i] = Const(in.t)
+		}
+		v.backward = func(dy *tensor.Tensor) {
+			for i, dx := range r(y, Const(dy)) {
+				inputs[i].add(dx.t)
+			}
+		}
+	}
+	return v.twice(r)
+}
+
 // unary records y as computed from x, where derive turns the gradient of y into that of x and reads
 // keep, unless it is nil.
 func unary(op string, x *Var, y, keep *tensor.Tensor, derive func(dy *tensor.Tensor) *tensor.Tensor) *Var {

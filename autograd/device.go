@@ -38,7 +38,7 @@ func must(err error) {
 }
 
 func reluOn(x *Var) *Var {
-	y := tensor.Relu(x.t)
+	y := tensor.ReLU(x.t)
 	return unary("ReLU", x, y, y, func(dy *tensor.Tensor) *tensor.Tensor {
 		return tensor.Where(tensor.Le(y, y.Number(0)), dy.Number(0), dy) // NaN passes
 	}).twice(reluTwice)

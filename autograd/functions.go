@@ -60,6 +60,30 @@ func Erf(x *Var) *Var {
 	})
 }
 
+// Hypot returns √(a² + b²).
+func Hypot(a, b *Var) *Var {
+	return ruled("Hypot", tensor.Hypot(a.t, b.t), func(y, dy *Var) []*Var {
+		return of(Mul(dy, Div(y.inputs[0], y)), Mul(dy, Div(y.inputs[1], y)))
+	}, a, b)
+}
+
+// Atan2 returns the angles of the points (b, a), from -π to π.
+func Atan2(a, b *Var) *Var {
+	return ruled("Atan2", tensor.Atan2(a.t, b.t), func(y, dy *Var) []*Var {
+		a, b := y.inputs[0], y.inputs[1]
+		part := Mul(dy, Reciprocal(Add(Mul(a, a), Mul(b, b))))
+		return of(Mul(part, b), Neg(Mul(part, a)))
+	}, a, b)
+}
+
+// Logaddexp returns log(e^a + e^b).
+func Logaddexp(a, b *Var) *Var {
+	return ruled("Logaddexp", tensor.Logaddexp(a.t, b.t), func(y, dy *Var) []*Var {
+		d := Sub(y.inputs[0], y.inputs[1])
+		return of(Mul(dy, Sigmoid(d)), Mul(dy, Sigmoid(Neg(d))))
+	}, a, b)
+}
+
 // LeakyReLU returns x where it is positive, and slope · x elsewhere.
 func LeakyReLU(x *Var, slope float64) *Var {
 	positive := tensor.Gt(x.t, x.t.Number(0))

@@ -74,6 +74,7 @@ var twiceOps = map[string]twiceOp{
 	"Add":   twice2(autograd.Add), "Sub": twice2(autograd.Sub), "Mul": twice2(autograd.Mul),
 	"Div":     twice2(autograd.Div),
 	"Maximum": twice2(autograd.Maximum), "Minimum": twice2(autograd.Minimum), "Power": twice2(autograd.Power),
+	"Hypot": twice2(autograd.Hypot), "Atan2": twice2(autograd.Atan2), "Logaddexp": twice2(autograd.Logaddexp),
 	"Pow": twiceBy(autograd.Pow), "AddScalar": twiceBy(autograd.AddScalar), "MulScalar": twiceBy(autograd.MulScalar),
 	"LeakyReLU":  twiceBy(autograd.LeakyReLU),
 	"Clamp":      func(in vars, a []any) *autograd.Var { return autograd.Clamp(in[0], a[0].(float64), a[1].(float64)) },

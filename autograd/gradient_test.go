@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -112,6 +113,16 @@ func TestNoOperationIsLeftOut(t *testing.T) {
 	}
 	if found < len(covered) {
 		t.Errorf("%d operations found, rows for %d", found, len(covered))
+	}
+}
+
+func TestOp_HasAGradientOrAReason(t *testing.T) {
+	rows := gradients(here)
+	for _, o := range device.Ops() {
+		_, ok := rows[o.Name]
+		if ok == (o.NoGradient != "") {
+			t.Errorf("%v: a gradient %v, and the reason for none is %q", o, ok, o.NoGradient)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package autograd_test
 
 import (
 	"github.com/shoal-mp/shoal/autograd"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -26,7 +27,7 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 	withZeros := values(1, 1, 3, 4)
 	withZeros.Select(0, 0).Zero()
 	tensor.SetAt(withZeros, 0.0, 1, 2)
-	return map[string]gradient{
+	rows := map[string]gradient{
 		"Add": {func(in vars) *autograd.Var { return autograd.Add(in[0], in[1]) },
 			two(values(1, 1, 2, 3), values(2, 1, 2, 3))},
 		"Add twice": {func(in vars) *autograd.Var { return autograd.Add(in[0], in[0]) }, one(values(1, 1, 2, 3))},
@@ -391,6 +392,13 @@ func gradients(put func(t *tensor.Tensor) *tensor.Tensor) map[string]gradient {
 			return autograd.BCEWithLogitsLoss(in[0], in[1], autograd.Unreduced)
 		}, two(tensor.New(tensor.Float64, 2), values(2, 1, 2))},
 	}
+	for _, o := range device.Ops() { // of what has no row above, as of one that twiceOps has
+		if again := twiceOps[o.Name]; rows[o.Name].f == nil && again != nil {
+			inputs := two(values(1, 1, 2, 3), values(2, 2, 3))
+			rows[o.Name] = gradient{func(in vars) *autograd.Var { return again(in, nil) }, inputs[:o.Arity]}
+		}
+	}
+	return rows
 }
 
 // lstmOf is an LSTM of gates, states, cells and weights, and all that it returns.

@@ -152,7 +152,7 @@ func WeightedBCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduct
 	rest := tensor.Sub(positive, positive.Number(1))
 	count := plus(tensor.Mul(rest, target.t), 1) // how often an element counts, where all of it is the logarithm
 	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is max(-x, 0) + log(1 + e^-|x|)
-	logs := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Neg(x.t).Relu())
+	logs := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Neg(x.t).ReLU())
 	losses := plus(tensor.Neg(target.t), 1).Mul(x.t).Add(tensor.Mul(count, logs))
 	v := wrap("BCEWithLogitsLoss", losses, x, target)
 	if v.needs {
@@ -163,7 +163,7 @@ func WeightedBCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduct
 				x.add(dx.Mul(dy))
 			}
 			if target.wanted() {
-				others := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Relu(x.t)) // log(1 + e^x)
+				others := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.ReLU(x.t)) // log(1 + e^x)
 				target.add(tensor.Mul(positive, logs).Sub(others).Mul(dy))
 			}
 		}
@@ -182,7 +182,7 @@ func bceTwice(x, target, positive, dy *Var) []*Var {
 
 // logOfRest returns log(1 + e^x), which is 0 less the logarithm of the rest of x's sigmoid.
 func logOfRest(x *Var) *Var {
-	y := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.Relu(x.t))
+	y := tensor.Log1p(tensor.Abs(x.t).Neg().Exp()).Add(tensor.ReLU(x.t))
 	return unary("BCEWithLogitsLoss", x, y, x.t,
 		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Sigmoid(x.t).Mul(dy) }).
 		twice(func(_, dy *Var) []*Var { return of(Mul(dy, Sigmoid(x))) })

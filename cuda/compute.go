@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/ptx"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -23,8 +24,8 @@ func (d *Device) lacks(what fmt.Stringer, dt tensor.DType) error {
 }
 
 // Map is tensor.Computer's.
-func (d *Device) Map(o tensor.Op, out tensor.Operand, in ...tensor.Operand) error {
-	moves := o.String() == opCopy || o.String() == opWhere
+func (d *Device) Map(o *device.Op, out tensor.Operand, in ...tensor.Operand) error {
+	moves := o.Name == opCopy || o.Name == opWhere
 	if moves && (complexParts[out.DType] != 0 || complexParts[in[len(in)-1].DType] != 0) {
 		return d.moveComplex(o, out, in)
 	}
@@ -32,20 +33,20 @@ func (d *Device) Map(o tensor.Op, out tensor.Operand, in ...tensor.Operand) erro
 	for i, x := range in {
 		operands[i] = ptx.Operand{Type: types[x.DType], Number: x.Memory == nil}
 	}
-	if o.String() == opWhere || moves && out.DType == in[0].DType { // bits are enough
+	if o.Name == opWhere || moves && out.DType == in[0].DType { // bits are enough
 		kind = moved[out.DType.Size()]
 		for i := range operands[len(operands)-1:] {
 			operands[i].Type = kind
 		}
 	}
-	if o.String() == opWhere {
+	if o.Name == opWhere {
 		operands[1].Type, operands[2].Type = kind, kind
 		operands[0].Type = ptx.Bool
 	}
 	if kind == "" || slices.ContainsFunc(operands, func(x ptx.Operand) bool { return x.Type == "" }) {
 		return d.lacks(o, in[len(in)-1].DType)
 	}
-	k, ok := ptx.Map(o.String(), kind, operands...)
+	k, ok := ptx.Map(o.Name, kind, operands...)
 	if !ok {
 		return d.lacks(o, in[len(in)-1].DType)
 	}
@@ -85,7 +86,7 @@ func part(o tensor.Operand, i int) tensor.Operand {
 }
 
 // moveComplex copies or selects one part after the other.
-func (d *Device) moveComplex(o tensor.Op, out tensor.Operand, in []tensor.Operand) error {
+func (d *Device) moveComplex(o *device.Op, out tensor.Operand, in []tensor.Operand) error {
 	parts := 1
 	if complexParts[out.DType] != 0 {
 		parts = 2
@@ -96,7 +97,7 @@ func (d *Device) moveComplex(o tensor.Op, out tensor.Operand, in []tensor.Operan
 		x := make([]tensor.Operand, len(in))
 		for k := range in {
 			x[k] = part(in[k], i)
-			if in[k].DType == tensor.Bool && i == 1 && o.String() == opCopy {
+			if in[k].DType == tensor.Bool && i == 1 && o.Name == opCopy {
 				x[k] = tensor.Operand{DType: tensor.Float32}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -71,20 +72,5 @@ func init() {
 	wire.RegisterError("data.ErrSample", ErrSample)
 	wire.RegisterError("data.ErrEmptyBatch", ErrEmptyBatch)
 	wire.RegisterType[*SampleError]("data.SampleError")
-	wire.RegisterType[*FileError]("data.FileError")
+	wire.RegisterType[*encoding.FileError]("encoding.FileError")
 }
-
-// A FileError says which file of a data set is no good, and where.
-type FileError struct {
-	Path   string
-	Offset int64 // in bytes, of the decompressed file
-	Err    error // wraps one of the package's errors, or is that of the decompressor
-}
-
-// Error returns one line.
-func (e *FileError) Error() string {
-	return fmt.Sprintf("read %s: byte %d: %v; get the file again", e.Path, e.Offset, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *FileError) Unwrap() error { return e.Err }

@@ -38,7 +38,7 @@ func FloorDivide(a, b *Tensor) *Tensor { return opFloorDivide.two(a, b) }
 func Remainder(a, b *Tensor) *Tensor { return opRemainder.two(a, b) }
 
 // Power returns a to the power of b. Integers to a negative power are 0, 1 or -1.
-func Power(a, b *Tensor) *Tensor { return opPow.two(a, b) }
+func Power(a, b *Tensor) *Tensor { return opPower.two(a, b) }
 
 // Pow returns a to the power of a number.
 func Pow(a *Tensor, x float64) *Tensor {
@@ -51,11 +51,20 @@ func Pow(a *Tensor, x float64) *Tensor {
 	return Power(a, a.Number(x))
 }
 
+// Hypot returns the square root of a²+b². Like Logaddexp it is not defined for integers.
+func Hypot(a, b *Tensor) *Tensor { return opHypot.two(a, b) }
+
+// Atan2 returns the angles of the points (b, a), from -π to π; those of integers are Float32.
+func Atan2(a, b *Tensor) *Tensor { return opAtan2.two(a, b) }
+
+// Logaddexp returns log(exp(a)+exp(b)), of large elements too.
+func Logaddexp(a, b *Tensor) *Tensor { return opLogaddexp.two(a, b) }
+
 // Maximum returns the greater of each pair of elements; NaN where one of them is NaN.
-func Maximum(a, b *Tensor) *Tensor { return opMax.two(a, b) }
+func Maximum(a, b *Tensor) *Tensor { return opMaximum.two(a, b) }
 
 // Minimum returns the lesser of each pair of elements; NaN where one of them is NaN.
-func Minimum(a, b *Tensor) *Tensor { return opMin.two(a, b) }
+func Minimum(a, b *Tensor) *Tensor { return opMinimum.two(a, b) }
 
 // Eq returns where a and b are equal, as Bool; Ne, Lt, Le, Gt and Ge compare likewise.
 func Eq(a, b *Tensor) *Tensor { return opEq.two(a, b) }
@@ -108,8 +117,8 @@ func Neg(a *Tensor) *Tensor { return opNeg.one(a) }
 // Abs returns the magnitude, which of complex numbers is real.
 func Abs(a *Tensor) *Tensor { return opAbs.one(a) }
 
-// Relu returns the greater of a and 0.
-func Relu(a *Tensor) *Tensor { return opRelu.one(a) }
+// ReLU returns the greater of a and 0.
+func ReLU(a *Tensor) *Tensor { return opReLU.one(a) }
 
 // Sign returns -1, 0 or 1.
 func Sign(a *Tensor) *Tensor { return opSign.one(a) }
@@ -165,7 +174,7 @@ func Erf(a *Tensor) *Tensor { return opErf.one(a) }
 // Clamp returns the elements, those below lo moved up to lo and those above hi down to hi. NaN
 // stays.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
-	dt := Promote(opMax.meet(a, a.bound(lo)), opMin.meet(a, a.bound(hi)))
+	dt := Promote(opMaximum.meet(a, a.bound(lo)), opMinimum.meet(a, a.bound(hi)))
 	return a.NewEmpty(dt, a.shape...).clamp(a, lo, hi)
 }
 
@@ -175,8 +184,8 @@ func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
 	if clamp := dt.numeric().clamp; clamp != nil && t.Device() == nil {
 		return rows{in: [3]DType{dt}, out: dt, run: clamp(lo, hi)}.apply(t, a)
 	}
-	opMax.rows(dt).apply(t, a, a.bound(lo))
-	return opMin.rows(dt).apply(t, t, a.bound(hi))
+	opMaximum.rows(dt).apply(t, a, a.bound(lo))
+	return opMinimum.rows(dt).apply(t, t, a.bound(hi))
 }
 
 // Where returns a's elements where c is true and b's elsewhere; all three are broadcast. c is Bool.

@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/shoal-mp/shoal/internal/device"
+
 // A Computer is a Device that computes with what is in its memory. Package tensor calls it for
 // tensors that are there, and does the rest: broadcasting, dtypes, what may not overlap, and all
 // checks of shapes. Work is queued: a method returns when its arguments have been looked at, and
@@ -17,7 +19,7 @@ type Computer interface {
 	// Besides the operations of package tensor, by their names, there are Copy, of two dtypes;
 	// Where, whose first operand is Bool; and AddAtomic, which adds its only operand to out,
 	// without a loss where others add atomically (Float32, Float64, Int32, Int64).
-	Map(o Op, out Operand, in ...Operand) error
+	Map(o *device.Op, out Operand, in ...Operand) error
 
 	// Reduce sets each element of out, which is contiguous, to r of those that the last dimensions
 	// of in, which out does not have, hold for it: at least one. Sums, products and variances of

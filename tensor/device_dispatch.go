@@ -114,7 +114,7 @@ func (r rows) remote(there Device, out *Tensor, in []*Tensor) *Tensor {
 	for i, t := range in {
 		operands[i] = w.operand(t, i)
 	}
-	must(wrapOp(r.op, dev, computer(dev).Map(r.op, w.operand(out, output), operands...)))
+	must(wrapOp(r.op, dev, computer(dev).Map(&operations[r.op].Op, w.operand(out, output), operands...)))
 	runtime.KeepAlive(in)
 	return out.Touch()
 }

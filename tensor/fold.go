@@ -66,7 +66,7 @@ func (r reduction) on(dt DType) fold {
 }
 
 // combines are the operations that put together what parts of a row were reduced to.
-var combines = map[reduction]op{redSum: opAdd, redProd: opMul, redMax: opMax, redMin: opMin}
+var combines = map[reduction]op{redSum: opAdd, redProd: opMul, redMax: opMaximum, redMin: opMinimum}
 
 // wideRow is from how many elements on adding up whole rows is quicker than copying columns to be
 // rows.

@@ -71,8 +71,8 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 
 // Clamp moves elements below lo up to lo and those above hi down to hi.
 func (t *Tensor) Clamp(lo, hi float64) *Tensor {
-	t.wantRoom(opMax.meet(t, t.bound(lo)))
-	t.wantRoom(opMin.meet(t, t.bound(hi)))
+	t.wantRoom(opMaximum.meet(t, t.bound(lo)))
+	t.wantRoom(opMinimum.meet(t, t.bound(hi)))
 	return t.clamp(t, lo, hi)
 }
 
@@ -97,8 +97,8 @@ func (d DType) limits() (lo, hi float64) {
 	return -half, half - 1
 }
 
-// Relu replaces negative elements by 0.
-func (t *Tensor) Relu() *Tensor { return opRelu.into(t) }
+// ReLU replaces negative elements by 0.
+func (t *Tensor) ReLU() *Tensor { return opReLU.into(t) }
 
 // Neg changes all signs.
 func (t *Tensor) Neg() *Tensor { return opNeg.into(t) }
@@ -129,7 +129,7 @@ func (t *Tensor) Pow(x float64) *Tensor {
 	case x == -0.5 && t.dtype.isFloat():
 		return opRsqrt.into(t)
 	}
-	return opPow.into(t, t.Number(x))
+	return opPower.into(t, t.Number(x))
 }
 
 // FloorDivide divides by o and rounds down, Remainder keeps what that leaves.

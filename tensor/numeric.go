@@ -10,7 +10,7 @@ import (
 // and nil for those that are not defined. Dtypes that are only stored, see DType.computed, have
 // none.
 type numeric struct {
-	rows    [ops]rowFunc
+	rows    []rowFunc // one for each operation
 	folds   [reductions]foldFunc
 	total   DType                 // in which sums, products and variances are computed
 	add     castFunc              // adds src to dst, which is of the same dtype
@@ -45,11 +45,12 @@ func (d DType) numeric() *numeric {
 
 // boolNumeric has what PyTorch defines: addition is or, multiplication is and.
 func boolNumeric() *numeric {
-	n := &numeric{total: Int64, keys: integerKeys[uint8], running: runningSum[int64, int64, uint8],
-		add: accumulate(func(a, b uint8) uint8 { return a | b })}
-	orderedRows[uint8](&n.rows)
-	n.rows[opAdd], n.rows[opMul] = n.rows[opMax], n.rows[opMin]
-	for _, o := range []op{opSub, opNeg, opAbs, opRelu, opFloor, opCeil, opRound, opTrunc} {
+	n := &numeric{rows: make([]rowFunc, len(operations)), total: Int64, keys: integerKeys[uint8],
+		running: runningSum[int64, int64, uint8],
+		add:     accumulate(func(a, b uint8) uint8 { return a | b })}
+	orderedRows[uint8](n.rows)
+	n.rows[opAdd], n.rows[opMul] = n.rows[opMaximum], n.rows[opMinimum]
+	for _, o := range []op{opSub, opNeg, opAbs, opReLU, opFloor, opCeil, opRound, opTrunc} {
 		n.rows[o] = nil
 	}
 	orderedFolds[uint8, int64](&n.folds)
@@ -57,19 +58,21 @@ func boolNumeric() *numeric {
 }
 
 func integerNumeric[T integer]() *numeric {
-	n := &numeric{total: Int64, keys: integerKeys[T], running: runningSum[int64, int64, T], product: plain[T],
+	n := &numeric{rows: make([]rowFunc, len(operations)), total: Int64, keys: integerKeys[T],
+		running: runningSum[int64, int64, T], product: plain[T],
 		add: accumulate(sum[T])}
-	orderedRows[T](&n.rows)
-	integerRows[T](&n.rows)
+	orderedRows[T](n.rows)
+	integerRows[T](n.rows)
 	orderedFolds[T, int64](&n.folds)
 	return n
 }
 
 func floatNumeric[T float]() *numeric {
-	n := &numeric{total: Float64, keys: floatKeys[T], running: runningSum[float64, T, T], product: gemm[T],
+	n := &numeric{rows: make([]rowFunc, len(operations)), total: Float64, keys: floatKeys[T],
+		running: runningSum[float64, T, T], product: gemm[T],
 		add: accumulate(sum[T])}
-	orderedRows[T](&n.rows)
-	floatRows[T](&n.rows)
+	orderedRows[T](n.rows)
+	floatRows[T](n.rows)
 	orderedFolds[T, float64](&n.folds)
 	n.clamp = func(lo, hi float64) rowFunc { return kernels1(func(x, y []T) { kernel.Clamp(T(lo), T(hi), x, y) }) }
 	n.folds[redSum] = folding(kernel.Sum64[T])
@@ -80,9 +83,10 @@ func floatNumeric[T float]() *numeric {
 }
 
 func complexNumeric[T cplx]() *numeric {
-	n := &numeric{total: Complex128, product: plain[T], running: runningComplexSum[T], add: accumulate(sum[T])}
-	arithmeticRows[T](&n.rows)
-	complexRows[T](&n.rows)
+	n := &numeric{rows: make([]rowFunc, len(operations)), total: Complex128, product: plain[T],
+		running: runningComplexSum[T], add: accumulate(sum[T])}
+	arithmeticRows[T](n.rows)
+	complexRows[T](n.rows)
 	complexFolds[T](&n.folds)
 	return n
 }

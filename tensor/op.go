@@ -1,111 +1,80 @@
 package tensor
 
-// An Op is an elementwise operation: for each dtype that is computed with, a function on contiguous
-// rows, or what a Computer has.
-type Op uint8
-
-type op = Op
-
-// The operations of one kind stand together, see result.
-const (
-	opAdd op = iota // of two numbers, a number of their dtype
-	opSub
-	opMul
-	opMax
-	opMin
-	opPow
-	opRemainder
-	opFloorDivide
-
-	opEq // of two numbers, Bool
-	opNe
-	opLt
-	opLe
-	opGt
-	opGe
-
-	opIsNaN // of one number, Bool
-	opIsInf
-	opIsFinite
-
-	opNeg // of one number, a number of its dtype
-	opAbs
-	opRelu
-	opSign
-	opFloor
-	opCeil
-	opRound
-	opTrunc
-
-	opDiv // of fractions: integers become some
-	opExp
-	opExpm1
-	opLog
-	opLog1p
-	opSqrt
-	opRsqrt
-	opReciprocal
-	opSin
-	opCos
-	opTanh
-	opSigmoid
-	opErf
-
-	ops = iota
+import (
+	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// What is done element by element without computing.
-const (
-	opCopy op = ops + iota
-	opWhere
-	opAddAtomic
-)
+// An op is an elementwise operation: the number of its row in operations.
+type op uint8
 
-var opNames = [...]string{
-	"Add", "Sub", "Mul", "Maximum", "Minimum", "Pow", "Remainder", "FloorDivide",
-	"Eq", "Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite",
-	"Neg", "Abs", "Relu", "Sign", "Floor", "Ceil", "Round", "Trunc",
-	"Div", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Sin", "Cos", "Tanh", "Sigmoid", "Erf",
-	"Copy", "Where", "AddAtomic",
+// An operation is a row of the table: all that is said about an operation, but the loops over rows
+// of each dtype in op_rows.go where no function of numbers is enough.
+type operation struct {
+	device.Op
+
+	operands rule   // the dtype that it computes in, of that where the operands meet
+	result   rule   // the dtype that it makes of operands of that; nil is the same
+	notBool  string // what to use instead for operands of Bool, where that is refused
+
+	kernel  *kernel.Function // how it computes floats
+	float   func(x float64) float64
+	float2  func(x, y float64) float64
+	complex func(x complex128) complex128
+}
+
+// A rule makes a dtype of another one. nil leaves it as it is.
+type rule func(DType) DType
+
+func (r rule) of(dt DType) DType {
+	if r == nil {
+		return dt
+	}
+	return r(dt)
+}
+
+// operations are the rows.
+var operations []*operation
+
+// unaryOp adds a row of one operand, by its name here and in PyTorch, binaryOp one of two, and
+// movingOp one that computes nothing.
+func unaryOp(name, torch string, row operation) op  { return row.define(name, torch, 1) }
+func binaryOp(name, torch string, row operation) op { return row.define(name, torch, 2) }
+func movingOp(name string, arity int) op            { return new(operation).define(name, "", arity) }
+
+func (row *operation) define(name, torch string, arity int) op {
+	row.Name, row.Torch, row.Arity = name, torch, arity
+	row.Truths = row.result != nil && row.result(Int64) == Bool
+	operations = append(operations, row)
+	return op(len(operations) - 1)
+}
+
+// Devices and tests learn of what computes when all rows are there.
+func init() {
+	for o, row := range operations {
+		if row.Torch != "" {
+			row.Apply = op(o).of
+			device.Define(&row.Op)
+		}
+	}
 }
 
 // String returns the name of the function that applies it, such as Add.
-func (o Op) String() string { return opNames[o] }
+func (o op) String() string { return operations[o].Name }
 
-// Into sets the elements of out to o of those of in, as a Computer's Map does, and returns out.
-// Shapes are broadcast to out's, and dtypes converted to those that o has for the first operand's.
-func (o Op) Into(out *Tensor, in ...*Tensor) *Tensor {
-	switch o {
-	case opCopy:
-		return out.CopyFrom(in[0])
-	case opWhere:
-		return choice(out.dtype).apply(out, in...)
-	case opAddAtomic:
-		return out.AddAtomic(in[0])
+// of returns a new tensor of o applied to as many operands as it has.
+func (o op) of(in ...*Tensor) *Tensor {
+	if operations[o].Arity == 1 {
+		return o.one(in[0])
 	}
-	return o.rows(in[0].dtype).apply(out, in...)
+	return o.two(in[0], in[1])
 }
 
 // operands returns the dtype that o computes in where the operands meet in dt.
-func (o op) operands(dt DType) DType {
-	if o >= opDiv {
-		return dt.floating()
-	}
-	return dt
-}
+func (o op) operands(dt DType) DType { return operations[o].operands.of(dt) }
 
 // result returns the dtype that o makes of operands that it computes in dt.
-func (o op) result(dt DType) DType {
-	switch {
-	case o >= opEq && o <= opIsFinite:
-		return Bool
-	case o == opAbs && dt == Complex64:
-		return Float32
-	case o == opAbs && dt == Complex128:
-		return Float64
-	}
-	return dt
-}
+func (o op) result(dt DType) DType { return operations[o].result.of(dt) }
 
 // rows returns how o is computed for operands that meet in dt.
 func (o op) rows(dt DType) rows {
@@ -119,8 +88,8 @@ func (o op) rows(dt DType) rows {
 
 // meet returns the dtype that o computes in for a and b.
 func (o op) meet(a, b *Tensor) DType {
-	if o == opSub && (a.dtype == Bool || b.dtype == Bool) {
-		misuse("Sub with a tensor of bool: use Xor or Not")
+	if instead := operations[o].notBool; instead != "" && (a.dtype == Bool || b.dtype == Bool) {
+		misuse("%v with a tensor of bool: use %s", o, instead)
 	}
 	return o.operands(promote(a, b))
 }

@@ -53,7 +53,7 @@ func same[T any](r, a []T) { copy(r, a) }
 func never[T any](r []uint8, _ []T)  { clear(r) }
 func always[T any](r []uint8, _ []T) { each(r, r, func(uint8) uint8 { return 1 }) }
 
-func arithmeticRows[T ordered | cplx](rows *[ops]rowFunc) {
+func arithmeticRows[T ordered | cplx](rows []rowFunc) {
 	rows[opAdd] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x + y }) })
 	rows[opSub] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x - y }) })
 	rows[opMul] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x * y }) })
@@ -62,16 +62,16 @@ func arithmeticRows[T ordered | cplx](rows *[ops]rowFunc) {
 	rows[opNeg] = single(func(r, a []T) { each(r, a, func(x T) T { return -x }) })
 }
 
-// orderedRows lets NaN win in Maximum, Minimum and Relu, as Go's max and min and PyTorch do.
-func orderedRows[T ordered](rows *[ops]rowFunc) {
+// orderedRows lets NaN win in Maximum, Minimum and ReLU, as Go's max and min and PyTorch do.
+func orderedRows[T ordered](rows []rowFunc) {
 	arithmeticRows[T](rows)
-	rows[opMax] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
-	rows[opMin] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
+	rows[opMaximum] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
+	rows[opMinimum] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
 	rows[opLt] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x < y) }) })
 	rows[opLe] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x <= y) }) })
 	rows[opGt] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x > y) }) })
 	rows[opGe] = pairwise(func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x >= y) }) })
-	rows[opRelu] = single(func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
+	rows[opReLU] = single(func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
 	rows[opAbs] = single(func(r, a []T) { each(r, a, absolute[T]) })
 	rows[opSign] = single(func(r, a []T) { each(r, a, sign[T]) })
 	for _, o := range []op{opFloor, opCeil, opRound, opTrunc} {
@@ -90,8 +90,8 @@ func absolute[T ordered](x T) T {
 // sign is 0 for NaN, as PyTorch's.
 func sign[T ordered](x T) T { return T(number(x > 0)) - T(number(x < 0)) }
 
-func integerRows[T integer](rows *[ops]rowFunc) {
-	rows[opPow] = pairwise(func(r, a, b []T) { zip(r, a, b, integerPow[T]) })
+func integerRows[T integer](rows []rowFunc) {
+	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, integerPow[T]) })
 	rows[opRemainder] = pairwise(func(r, a, b []T) { zip(r, a, b, integerRemainder[T]) })
 	rows[opFloorDivide] = pairwise(func(r, a, b []T) { zip(r, a, b, integerFloorDivide[T]) })
 }
@@ -140,30 +140,25 @@ func integerFloorDivide[T integer](x, y T) T {
 func kernels[T float](f func(x, y, z []T)) rowFunc { return pairwise(func(r, a, b []T) { f(a, b, r) }) }
 func kernels1[T float](f func(x, y []T)) rowFunc   { return single(func(r, a []T) { f(a, r) }) }
 
-func floatRows[T float](rows *[ops]rowFunc) {
+// floatRows are those that no row of the table has for both dtypes at once.
+func floatRows[T float](rows []rowFunc) {
 	rows[opAdd], rows[opSub] = kernels(kernel.Add[T]), kernels(kernel.Sub[T])
 	rows[opMul], rows[opDiv] = kernels(kernel.Mul[T]), kernels(kernel.Div[T])
-	rows[opPow] = lift2[T](math.Pow)
-	rows[opRemainder] = lift2[T](remainder)
-	rows[opFloorDivide] = lift2[T](floorDivide)
+	rows[opMaximum], rows[opMinimum] = kernels(kernel.Max[T]), kernels(kernel.Min[T])
 	rows[opIsNaN] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x != x) }) })
 	rows[opIsInf] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x == x && x-x != 0) }) })
 	rows[opIsFinite] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x-x == 0) }) })
-	rows[opMax], rows[opMin] = kernels(kernel.Max[T]), kernels(kernel.Min[T])
-	rows[opRelu] = kernels1(kernel.Relu[T])
-	rows[opExp], rows[opSigmoid], rows[opTanh] = kernels1(kernel.Exp[T]), kernels1(kernel.Sigmoid[T]),
-		kernels1(kernel.Tanh[T])
-	for o, f := range map[op]kernel.Function{
-		opNeg: kernel.Neg, opAbs: kernel.Abs, opFloor: kernel.Floor, opCeil: kernel.Ceil,
-		opRound: kernel.Round, opTrunc: kernel.Trunc,
-		opSqrt: kernel.Sqrt, opRsqrt: kernel.Rsqrt, opReciprocal: kernel.Reciprocal, opLog: kernel.Log,
-	} {
-		rows[o] = kernels1(func(x, y []T) { kernel.Map(f, x, y) })
-	}
-	for o, f := range map[op]func(float64) float64{
-		opExpm1: math.Expm1, opLog1p: math.Log1p, opSin: math.Sin, opCos: math.Cos, opErf: math.Erf,
-	} {
-		rows[o] = lift[T](f)
+	rows[opReLU], rows[opExp] = kernels1(kernel.Relu[T]), kernels1(kernel.Exp[T])
+	rows[opSigmoid], rows[opTanh] = kernels1(kernel.Sigmoid[T]), kernels1(kernel.Tanh[T])
+	for o, row := range operations {
+		switch {
+		case row.kernel != nil:
+			rows[o] = kernels1(func(x, y []T) { kernel.Map(*row.kernel, x, y) })
+		case row.float != nil:
+			rows[o] = lift[T](row.float)
+		case row.float2 != nil:
+			rows[o] = lift2[T](row.float2)
+		}
 	}
 }
 
@@ -193,16 +188,16 @@ func floorDivide(x, y float64) float64 {
 	return math.Round(q)
 }
 
-func complexRows[T cplx](rows *[ops]rowFunc) {
+func complexRows[T cplx](rows []rowFunc) {
 	rows[opDiv] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x / y }) })
-	rows[opPow] = pairwise(
+	rows[opPower] = pairwise(
 		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(cmplx.Pow(complex128(x), complex128(y))) }) })
 	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
 	rows[opAbs] = magnitudes[T]()
-	for o, f := range map[op]func(complex128) complex128{
-		opExp: cmplx.Exp, opLog: cmplx.Log, opSqrt: cmplx.Sqrt, opSin: cmplx.Sin, opCos: cmplx.Cos, opTanh: cmplx.Tanh,
-	} {
-		rows[o] = liftComplex[T](f)
+	for o, row := range operations {
+		if row.complex != nil {
+			rows[o] = liftComplex[T](row.complex)
+		}
 	}
 }
 

@@ -336,7 +336,7 @@ func TestFunctionsHaveTheirValues(t *testing.T) {
 		{"log", tensor.Log(floats(1, 0, -1)), "[0 -Inf NaN]"},
 		{"tanh", tensor.Tanh(floats(0, inf, -inf)), "[0 1 -1]"},
 		{"sigmoid", tensor.Sigmoid(floats(0, inf, -inf)), "[0.5 1 0]"},
-		{"relu", tensor.Relu(x), "[0 0 0.5 3]"},
+		{"relu", tensor.ReLU(x), "[0 0 0.5 3]"},
 		{"sign", tensor.Sign(x), "[-1 0 1 1]"},
 		{"pow", tensor.Pow(pi, 2), "[[9 1 16] [1 25 81]]"},
 		{"pow of floats", tensor.Pow(x, 2), "[4 0 0.25 9]"},

@@ -142,7 +142,7 @@ func TestWritesAreCounted(t *testing.T) {
 	a := tensor.New(tensor.Float32, 4)
 	v := a.Narrow(0, 0, 2)
 	for i, write := range []func(){
-		func() { v.Fill(1) }, func() { a.Add(a) }, func() { a.Relu() }, func() { tensor.SetAt[float32](a, 1, 0) },
+		func() { v.Fill(1) }, func() { a.Add(a) }, func() { a.ReLU() }, func() { tensor.SetAt[float32](a, 1, 0) },
 		func() { a.CopyFrom(tensor.Ones(tensor.Float32)) }, func() { a.Touch() }, func() { a.Zero() },
 		func() { a.AddScalarAtomic(1) },
 	} {

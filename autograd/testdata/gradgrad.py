@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import math
+import pathlib
 import random
 import sys
 import warnings
@@ -211,6 +212,14 @@ for _ in range(N):
         ins = [numbers([L, n, d])] + [numbers([n, h])] * states + [numbers([gates * h, d]) / 2, numbers([gates * h, h]) / 2]
         case(module, recurrent(module), ins + [numbers([gates * h]), numbers([gates * h])], False)
         case(module, recurrent(module, True), ins, True)
+
+# what has no case above is in the table of operations
+covered = {line["op"] for line in lines}
+for o in map(json.loads, open(pathlib.Path(__file__).parents[2] / "tensor/testdata/operations.jsonl")):
+    if not o["NoGradient"] and o["Name"] not in covered:
+        for _ in range(N):
+            s = shape()
+            case(o["Name"], getattr(torch, o["Torch"]), [numbers(s)] + [numbers(broadcast(s))] * (o["Arity"] - 1))
 
 raw = io.BytesIO()
 with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=9, mtime=0) as f:

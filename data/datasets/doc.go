@@ -4,7 +4,7 @@
 //
 //	train, err := datasets.MNIST(dir, true)
 //	if err != nil {
-//		return err // *data.FileError names the file and the byte
+//		return err // *encoding.FileError names the file and the byte
 //	}
 //	defer train.Close()
 //	loader := data.NewLoader(train, data.Options{BatchSize: 64, Shuffle: true, Workers: 2})

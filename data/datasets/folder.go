@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -21,8 +22,8 @@ func init() { data.Register[*ImageFolder]("data.ImageFolder") }
 // class, int64. An image is decoded, and the last step done, into the row of the batch.
 //
 // What is random in the steps begins with the sample's SampleSeed. A file that is no image is a
-// [*FileError] with the byte at which that was noticed, which wraps an error of package image. All
-// images of a batch must have the same size when the steps are done.
+// [*encoding.FileError] with the byte at which that was noticed, which wraps an error of package
+// image. All images of a batch must have the same size when the steps are done.
 type ImageFolder struct {
 	Root      string
 	Classes   []string       // the names of the folders, sorted
@@ -96,7 +97,7 @@ func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labe
 // fail says which file was no image, and where.
 func (d *ImageFolder) fail(path string, err error) error {
 	if at := (*image.DecodeError)(nil); errors.As(err, &at) {
-		return &data.FileError{Path: path, Offset: int64(at.Offset), Err: err}
+		return &encoding.FileError{Path: path, Offset: int64(at.Offset), Err: err}
 	}
 	return fmt.Errorf("image %s: %w", path, err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -218,7 +219,7 @@ func TestADamagedImageIsNamed(t *testing.T) {
 				last = err
 			}
 			l.Close()
-			var file *data.FileError
+			var file *encoding.FileError
 			if !errors.As(last, &file) || !errors.Is(last, c.want) ||
 				file.Path != filepath.Join(root, "cat/b.jpeg") || file.Offset > int64(len(c.file)) {
 				t.Errorf("%.10q in workers of kind %d: %v, want a FileError that wraps %v", c.file, kind, last, c.want)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/hdf5"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
@@ -23,8 +24,8 @@ type HDF5 struct {
 func init() { wire.RegisterType[*HDF5]("data.HDF5") }
 
 // OpenHDF5 finds data sets in an HDF5 file, and checks that they have as many rows; nothing stays
-// open. A bad file, one without a data set of that name among these, is a [*FileError] that wraps
-// hdf5's; the error wraps ErrShape where rows differ. It panics without names.
+// open. A bad file, one without a data set of that name among these, is an [*encoding.FileError]
+// that wraps hdf5's; the error wraps ErrShape where rows differ. It panics without names.
 //
 // The trap: a row is read by reading the chunks that it is in. In random order, chunks of one row,
 // or of few, are what to write.
@@ -62,7 +63,7 @@ func (s *HDF5) Open(context.Context) (any, error) {
 		return nil, err
 	}
 	if o.Len() != s.Rows {
-		return nil, &data.FileError{Path: s.Path, Err: fmt.Errorf("%w: it had %d rows, and now %d", data.ErrShape, s.Rows, o.Len())}
+		return nil, &encoding.FileError{Path: s.Path, Err: fmt.Errorf("%w: it had %d rows, and now %d", data.ErrShape, s.Rows, o.Len())}
 	}
 	return o, nil
 }
@@ -70,7 +71,7 @@ func (s *HDF5) Open(context.Context) (any, error) {
 func (s *HDF5) open() (*openedHDF5, error) {
 	f, err := hdf5.Open(s.Path)
 	if err != nil {
-		return nil, &data.FileError{Path: s.Path, Err: err}
+		return nil, &encoding.FileError{Path: s.Path, Err: err}
 	}
 	o := &openedHDF5{f: f}
 	for _, name := range s.Names {
@@ -80,7 +81,7 @@ func (s *HDF5) open() (*openedHDF5, error) {
 		}
 		if err != nil {
 			f.Close()
-			return nil, &data.FileError{Path: s.Path, Err: err}
+			return nil, &encoding.FileError{Path: s.Path, Err: err}
 		}
 		o.fields = append(o.fields, d)
 	}

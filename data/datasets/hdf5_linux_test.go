@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/hdf5"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -78,7 +79,7 @@ func TestOpenHDF5SaysWhatIsWrong(t *testing.T) {
 		"not the format": {"hdf5_linux_test.go", []string{"x"}, hdf5.ErrFormat},
 	} {
 		_, err := datasets.OpenHDF5(c.path, c.names...)
-		var file *data.FileError
+		var file *encoding.FileError
 		if !errors.Is(err, c.want) || !errors.As(err, &file) || file.Path != c.path {
 			t.Errorf("%s: %v", what, err)
 		}

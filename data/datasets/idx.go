@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -53,8 +54,8 @@ func decode[T int8 | int16 | int32 | float32 | float64](raw []byte, shape []int)
 
 // OpenIDX reads an IDX file, the format of MNIST, gzipped or not, into a tensor of the file's dtype
 // and shape. All six dtypes of the format are read. A file that is not what its header says is a
-// [*FileError] that wraps ErrMagic, ErrTruncated or ErrTrailing; no memory is allocated for what a
-// file of its length cannot hold.
+// [*encoding.FileError] that wraps ErrMagic, ErrTruncated or ErrTrailing; no memory is allocated
+// for what a file of its length cannot hold.
 func OpenIDX(path string) (*tensor.Tensor, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -67,7 +68,7 @@ func OpenIDX(path string) (*tensor.Tensor, error) {
 	}
 	t, offset, err := readIDX(f, st.Size())
 	if err != nil {
-		return nil, &data.FileError{Path: path, Offset: offset, Err: err}
+		return nil, &encoding.FileError{Path: path, Offset: offset, Err: err}
 	}
 	return t, nil
 }

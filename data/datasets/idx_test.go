@@ -14,6 +14,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -102,7 +103,7 @@ func TestABadIDXFileIsNamedWithItsOffset(t *testing.T) {
 	} {
 		path := write(t, filepath.Join(t.TempDir(), "set"), c.file)
 		_, err := datasets.OpenIDX(path)
-		fe, ok := errors.AsType[*data.FileError](err)
+		fe, ok := errors.AsType[*encoding.FileError](err)
 		switch {
 		case !errors.Is(err, c.want) || !ok:
 			t.Errorf("%s: %v, want a FileError of %v", name, err, c.want)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -23,7 +24,7 @@ const (
 // Fashion-MNIST, from dir: images (n, 28, 28) uint8 and labels (n) int64 from 0 to 9. The files may
 // have their original names or those with a dot (train-images.idx3-ubyte), be gzipped or not, and
 // lie in dir or in dir/MNIST/raw, where torchvision puts them. Package data/download fetches them.
-// A missing file is an error that wraps fs.ErrNotExist, a bad one a [*data.FileError].
+// A missing file is an error that wraps fs.ErrNotExist, a bad one an [*encoding.FileError].
 func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 	set := "t10k"
 	if train {
@@ -46,12 +47,12 @@ func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 		return nil, err
 	}
 	if images.DType() != tensor.Uint8 || images.Dims() != 3 || images.Dim(1) != side || images.Dim(2) != side {
-		return nil, &data.FileError{Path: imagesPath,
+		return nil, &encoding.FileError{Path: imagesPath,
 			Err: fmt.Errorf("%w: images are %v of %v, not (n, 28, 28) of uint8", data.ErrShape,
 				images.Shape(), images.DType())}
 	}
 	if err := fitLabels(labels, images.Dim(0)); err != nil {
-		return nil, &data.FileError{Path: labelsPath, Err: err}
+		return nil, &encoding.FileError{Path: labelsPath, Err: err}
 	}
 	return data.NewTensorDataset(images, labels.To(tensor.Int64)), nil
 }

@@ -5,13 +5,15 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
 // OpenNPY maps files of numpy as a data set: each array is a field, and sample i is row i of all.
 // Pages are read when they are touched, and arrays in Fortran's order are copied. Sharing or
-// sending the set copies it to shared memory once. A bad file is a [*FileError] that wraps npy's.
+// sending the set copies it to shared memory once. A bad file is an [*encoding.FileError] that
+// wraps npy's.
 func OpenNPY(paths ...string) (*data.TensorDataset, error) {
 	if len(paths) == 0 {
 		panic("data: OpenNPY of no files")
@@ -25,7 +27,7 @@ func OpenNPY(paths ...string) (*data.TensorDataset, error) {
 		}
 		if err != nil {
 			data.Batch(fields).Close()
-			return nil, &data.FileError{Path: path, Err: err}
+			return nil, &encoding.FileError{Path: path, Err: err}
 		}
 		fields = append(fields, t)
 	}

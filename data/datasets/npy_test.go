@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -46,7 +47,7 @@ func TestFilesOfNumpyAreADataset(t *testing.T) {
 	for bad, want := range map[string]error{short: npy.ErrFormat, long: data.ErrShape, single: data.ErrShape,
 		filepath.Join(dir, "none"): os.ErrNotExist} {
 		_, err := datasets.OpenNPY(x, bad)
-		var file *data.FileError
+		var file *encoding.FileError
 		if !errors.As(err, &file) || file.Path != bad || !errors.Is(err, want) {
 			t.Errorf("%s: %v, want a FileError that wraps %v", bad, err, want)
 		}

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/replace"
 	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/tensor"
@@ -119,7 +119,7 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("open records: %w", err)
 	}
 	if st.Size() < recordsHead {
-		return nil, &data.FileError{Path: path, Offset: st.Size(), Err: fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
+		return nil, &encoding.FileError{Path: path, Offset: st.Size(), Err: fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
 	}
 	t, err := tensor.FromFile(path, false, tensor.Uint8, int(st.Size()))
 	if err != nil {
@@ -129,7 +129,7 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 		t.Close()
 		e := new(recordError)
 		errors.As(err, &e)
-		return nil, &data.FileError{Path: path, Offset: int64(e.offset), Err: e.err}
+		return nil, &encoding.FileError{Path: path, Offset: int64(e.offset), Err: e.err}
 	}
 	return t, nil
 }

@@ -26,8 +26,8 @@ type List struct{ Block *tensor.Tensor }
 // NewList makes a List of records, on the heap: Share moves it, and so does sending it.
 func NewList[T string | []byte](records []T) *List { return &List{build(records, 0)} }
 
-// OpenList maps a file that Save wrote. A file that is damaged is a [*FileError] that wraps
-// ErrRecords; its index is checked here, its records, which may be anything, are not.
+// OpenList maps a file that Save wrote. A file that is damaged is an [*encoding.FileError] that
+// wraps ErrRecords; its index is checked here, its records, which may be anything, are not.
 func OpenList(path string) (*List, error) {
 	t, err := openRecords(path, false)
 	if err != nil {

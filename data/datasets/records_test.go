@@ -11,8 +11,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/pool"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -164,7 +164,7 @@ func TestDamagedRecordsAreAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := open(path)
-		var file *data.FileError
+		var file *encoding.FileError
 		if !errors.As(err, &file) || !errors.Is(err, datasets.ErrRecords) || file.Path != path {
 			t.Errorf("%s: %v, want a FileError that wraps ErrRecords", what, err)
 		}

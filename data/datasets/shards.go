@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding"
 )
 
 func init() { data.Register[*Shards]("data.Shards") }
@@ -27,7 +28,7 @@ type Record struct {
 // other that have the same name up to the first dot are one sample. The shards are dealt out to the
 // parts of the stream, and so to ranks and workers; use as many parts as shards, or fewer.
 //
-// A damaged file is a [*FileError] with the byte at which that was noticed.
+// A damaged file is an [*encoding.FileError] with the byte at which that was noticed.
 type Shards struct {
 	Paths   []string
 	Decoder data.Any[Decoder]
@@ -83,7 +84,7 @@ func Records(path string) iter.Seq2[Record, error] {
 				return
 			}
 			if err != nil {
-				yield(Record{}, &data.FileError{Path: path, Offset: in.n, Err: early(err)})
+				yield(Record{}, &encoding.FileError{Path: path, Offset: in.n, Err: early(err)})
 				return
 			}
 			if !yield(r, nil) {

@@ -14,6 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -99,7 +100,7 @@ func FuzzShard(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		put(t, path, b)
 		for _, err := range datasets.Records(path) {
-			if file := (*data.FileError)(nil); err != nil && !errors.As(err, &file) {
+			if file := (*encoding.FileError)(nil); err != nil && !errors.As(err, &file) {
 				t.Errorf("%v is no FileError", err)
 			}
 		}
@@ -130,7 +131,7 @@ func TestADamagedShardIsAnError(t *testing.T) {
 		for _, err := range datasets.Records(path) {
 			last = err
 		}
-		var file *data.FileError
+		var file *encoding.FileError
 		if !errors.As(last, &file) || file.Path != path || file.Offset > int64(len(b)) {
 			t.Errorf("%s: %v, want a FileError", what, last)
 		}

@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// What may be wrong, in a *data.FileError or by itself.
+// What may be wrong, in an *encoding.FileError or by itself.
 var (
 	// ErrOption is wrapped where an option is of no use.
 	ErrOption = errors.New("tokens: option")
@@ -45,8 +46,8 @@ type Set struct {
 var _ data.Gatherer = (*Set)(nil)
 
 // Open maps a file: an array of numpy of one dimension, if it ends in .npy, or else nothing but
-// tokens in little-endian order, as nanoGPT writes. The error is a *data.FileError where the file
-// is no good. The caller closes the set.
+// tokens in little-endian order, as nanoGPT writes. The error is an *encoding.FileError where the
+// file is no good. The caller closes the set.
 func Open(path string, o Options) (*Set, error) {
 	if o.Stride == 0 {
 		o.Stride = o.Length
@@ -65,7 +66,7 @@ func Open(path string, o Options) (*Set, error) {
 	s := &Set{path, t, o}
 	if err := s.check(); err != nil {
 		t.Close()
-		return nil, &data.FileError{Path: path, Err: err}
+		return nil, &encoding.FileError{Path: path, Err: err}
 	}
 	return s, nil
 }
@@ -86,7 +87,7 @@ func mapped(path string, dt tensor.DType) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("%w: %v", ErrType, dt)
 	}
 	if size := int64(dt.Size()); st.Size()%size != 0 || st.Size() == 0 {
-		return nil, &data.FileError{Path: path, Offset: st.Size(),
+		return nil, &encoding.FileError{Path: path, Offset: st.Size(),
 			Err: fmt.Errorf("%w: %d bytes of tokens of %d bytes", ErrType, st.Size(), size)}
 	}
 	t, err := tensor.FromFile(path, false, dt, int(st.Size())/dt.Size())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/tokens"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -139,7 +140,7 @@ func TestATokenBeyondTheVocabularyIsNamed(t *testing.T) {
 		t.Errorf("tokens 4 to 8: %v", err)
 	}
 	_, err = s.Get(t.Context(), 2)
-	at, ok := errors.AsType[*data.FileError](err)
+	at, ok := errors.AsType[*encoding.FileError](err)
 	if !ok || at.Offset != 20 || !errors.Is(err, tokens.ErrVocabulary) {
 		t.Errorf("%v: want byte 20", err)
 	}

@@ -3,7 +3,7 @@ package tokens
 import (
 	"fmt"
 
-	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -52,7 +52,7 @@ func (s *Set) inVocabulary(from int, x, y []int64) error {
 		if token < 0 || token >= limit {
 			at := from + k + 1
 			size := int64(s.tokens.DType().Size())
-			return &data.FileError{Path: s.path, Offset: int64(at) * size,
+			return &encoding.FileError{Path: s.path, Offset: int64(at) * size,
 				Err: fmt.Errorf("%w: token %d is %d of %d", ErrVocabulary, at, token, limit)}
 		}
 	}

@@ -16,6 +16,10 @@
 //	d, err := f.Dataset("train/x")
 //	err = d.ReadSlab(shared, 200, 0, 0) // into a tensor, a shared one say
 //
+// The parts of a file stand in any order and are changed where they are, so there is nothing to
+// read or write from one end to the other: [NewFile] needs an io.ReaderAt, and [Encode] makes the
+// file in memory first.
+//
 // What is written, h5py and all else on libhdf5 1.8 or newer reads, dtypes as they are: float32
 // stays float32, bool is h5py's bool, complex numbers are h5py's. Read is what h5py writes, also
 // with libver="latest": groups, numbers of both byte orders, contiguous, compact and chunked data

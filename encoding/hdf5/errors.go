@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/room"
 )
 
@@ -25,6 +26,11 @@ var (
 	// ErrShape is wrapped where a slab is not in its data set, or has another dtype.
 	ErrShape = errors.New("hdf5: slab does not fit")
 )
+
+// about says of which file and data set an error is.
+func about(path, name string, err error) error {
+	return &encoding.FileError{Path: path, Name: name, Err: err}
+}
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))

@@ -22,13 +22,14 @@ type File struct {
 	// somebody being killed; up to 64 MiB are always given, of fill values, too.
 	MaxBytes int64
 
-	f     *os.File
+	path  string
+	file  io.Closer // nil where it is not the File's
 	begin int64
 	tree
 }
 
-// Open opens a file and finds its data sets. The caller closes the File. The error wraps ErrFormat
-// or ErrUnsupported, or is what reading says.
+// Open opens a file and finds its data sets. The caller closes the File. The error is an
+// [*encoding.FileError] that wraps ErrFormat or ErrUnsupported, or what reading says.
 func Open(path string) (*File, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -36,23 +37,42 @@ func Open(path string) (*File, error) {
 	}
 	file, err := open(f)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, f.Close()))
+		return nil, about(path, "", errors.Join(err, f.Close()))
 	}
 	return file, nil
 }
 
+// NewFile is Open for size bytes that r has: the parts of a file stand in any order. The caller
+// keeps r: Close does not close it.
+func NewFile(r io.ReaderAt, size int64) (*File, error) {
+	f, err := walk(r, size)
+	if err != nil {
+		return nil, about("", "", err)
+	}
+	return f, nil
+}
+
+// open walks a file, which is the File's from then on.
 func open(f *os.File) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	whole := source{f, info.Size()}
-	at, err := whole.begin()
+	file, err := walk(f, info.Size())
+	if err == nil {
+		file.path, file.file = f.Name(), f
+	}
+	return file, err
+}
+
+// walk finds the groups and data sets.
+func walk(r io.ReaderAt, size int64) (*File, error) {
+	at, err := source{r, size}.begin()
 	if err != nil {
 		return nil, err
 	}
-	whole = source{io.NewSectionReader(f, at, info.Size()-at), info.Size() - at}
-	file := &File{0, f, at, tree{source: whole, inside: map[uint64]bool{}, datasets: map[string]uint64{},
+	whole := source{io.NewSectionReader(r, at, size-at), size - at}
+	file := &File{begin: at, tree: tree{source: whole, inside: map[uint64]bool{}, datasets: map[string]uint64{},
 		groups: map[string]uint64{}}}
 	root, err := file.readSuperblock()
 	if err == nil {
@@ -99,21 +119,29 @@ func (f *File) find(name string) (*Dataset, error) {
 }
 
 // about says of what an error is.
-func (f *File) about(name string, err error) error {
-	return fmt.Errorf("read %s: %q: %w", f.f.Name(), name, err)
+func (f *File) about(name string, err error) error { return about(f.path, name, err) }
+
+// Close closes the file that Open has opened, which ends its data sets as well.
+func (f *File) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
 }
 
-// Close closes the file, which ends its data sets, too.
-func (f *File) Close() error { return f.f.Close() }
-
-// Load reads all data sets of numbers of a file to the heap. The error wraps ErrLimit where they
-// are larger than what the file can fill and this process may take; see File.MaxBytes.
+// Load reads all data sets of numbers of a file to the heap, as File.Tensors does.
 func Load(path string) (map[string]*tensor.Tensor, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	return f.Tensors()
+}
+
+// Tensors reads all data sets of numbers to the heap. The error wraps ErrLimit where they are more
+// bytes together than MaxBytes allows.
+func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	sets, err := f.numbers()
 	if err != nil {
 		return nil, err
@@ -148,7 +176,7 @@ func (f *File) numbers() (map[string]*Dataset, error) {
 		fills += d.fills()
 	}
 	if err := room.Check(bytes, fills, f.MaxBytes, "open the file and read its data sets one by one"); err != nil {
-		return nil, fmt.Errorf("load %s: %w", f.f.Name(), err)
+		return nil, f.about("", err)
 	}
 	return sets, nil
 }

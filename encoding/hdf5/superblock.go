@@ -1,6 +1,9 @@
 package hdf5
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 const signature = "\x89HDF\r\n\x1a\n"
 
@@ -8,8 +11,8 @@ const signature = "\x89HDF\r\n\x1a\n"
 // as many, behind what others have put there, as MATLAB does.
 func (s source) begin() (int64, error) {
 	for at := int64(0); at < s.size; at = max(512, 2*at) {
-		if _, err := s.signed(signature, uint64(at), len(signature)); err == nil {
-			return at, nil
+		if _, err := s.signed(signature, uint64(at), len(signature)); !errors.Is(err, ErrFormat) {
+			return at, err
 		}
 	}
 	return 0, malformed("it has HDF5's signature neither at its beginning nor behind a block of a user")
@@ -19,7 +22,7 @@ func (s source) begin() (int64, error) {
 func (s source) readSuperblock() (root uint64, err error) {
 	c, err := s.signed(signature, 0, int(min(s.size, 96)))
 	if err != nil {
-		return 0, malformed("it does not begin with HDF5's signature")
+		return 0, err
 	}
 	whole := c.b
 	version := c.int(1)

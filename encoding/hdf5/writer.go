@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -16,19 +17,22 @@ import (
 // one goroutine at a time.
 type Writer struct {
 	sink
-	f        *replace.File // the sink's
+	file     *replace.File // the sink's
 	path     string
 	datasets map[string]*Output
 	groups   map[string]bool              // that were asked for
 	attrs    map[string]map[string][]byte // by name of the object and of the attribute
 }
 
+// A target is what a file's bytes are written to, at any place.
+type target interface {
+	io.WriterAt
+	Truncate(size int64) error
+}
+
 // A sink is a file to which things are added.
 type sink struct {
-	to interface {
-		WriteAt(b []byte, at int64) (int, error)
-		Truncate(size int64) error
-	}
+	to   target
 	tree tree  // of no groups; its size is where the next thing goes
 	err  error // the first; Close returns it
 }
@@ -56,8 +60,15 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{sink: sink{to: f, tree: tree{source: source{f, superblockSize}}}, f: f, path: path,
-		datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}, nil
+	w := newWriter(f, f)
+	w.file, w.path = f, path
+	return w, nil
+}
+
+// newWriter writes to what it can read as well.
+func newWriter(to target, from io.ReaderAt) *Writer {
+	return &Writer{sink: sink{to: to, tree: tree{source: source{from, superblockSize}}},
+		datasets: map[string]*Output{}, groups: map[string]bool{}, attrs: map[string]map[string][]byte{}}
 }
 
 // Dataset begins a data set of zeros, in groups that the slashes of its name make. The error wraps
@@ -160,19 +171,24 @@ func (w *sink) put(address uint64, b []byte) {
 // Close writes what says where the data sets are, and lets the file take its place. The error is
 // the first of all that were met; then there is no file.
 func (w *Writer) Close() error {
+	if err := w.finish(); err != nil {
+		return fmt.Errorf("write %s: %w", w.path, errors.Join(err, w.file.Discard()))
+	}
+	return w.file.Commit()
+}
+
+// finish writes all but the data sets.
+func (w *Writer) finish() error {
 	root := w.group("")
 	w.put(0, appendSuperblock(nil, root, uint64(w.tree.size)))
 	for name := range w.attrs {
 		w.err = cmp.Or(w.err, fmt.Errorf("%w: there are attributes of %q, and it is not there", ErrName, name))
 	}
-	if w.err != nil {
-		return fmt.Errorf("write %s: %w", w.path, errors.Join(w.err, w.f.Discard()))
-	}
-	return w.f.Commit()
+	return w.err
 }
 
 // Discard removes the file. After Close it does nothing.
-func (w *Writer) Discard() error { return w.f.Discard() }
+func (w *Writer) Discard() error { return w.file.Discard() }
 
 // group writes the header of a group, after those of its members.
 func (w *Writer) group(prefix string) uint64 {
@@ -214,6 +230,18 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 		return err
 	}
 	return w.Close()
+}
+
+// Encode writes what Save writes to w, once it is whole in memory. The error is Save's, before
+// anything is written, or that of w.
+func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
+	m := new(memory)
+	file := newWriter(m, m)
+	if err := errors.Join(file.Save(tensors, o), file.finish()); err != nil {
+		return err
+	}
+	_, err := w.Write(m.bytes)
+	return err
 }
 
 // Save writes tensors as data sets, beside others.

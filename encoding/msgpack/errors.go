@@ -3,6 +3,7 @@ package msgpack
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/shoal-mp/shoal/internal/room"
 )
@@ -21,6 +22,14 @@ var (
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+}
+
+// damaged says that a value is malformed since err was met in it, as a stream's end is.
+func damaged(err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w: %w", ErrFormat, err)
 }
 
 func unsupported(format string, args ...any) error {

@@ -36,19 +36,19 @@ func TestRegression_S4_2_MessagePackHasALimit(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, read := range []func(o msgpack.Options) error{
-			func(o msgpack.Options) error { _, err := o.Unmarshal(b); return err },
-			func(o msgpack.Options) error { _, err := o.Load(path); return err },
+		for _, read := range []func(most int64) error{
+			func(most int64) error { _, err := msgpack.Decode(bytes.NewReader(b), most); return err },
+			func(most int64) error { _, _, err := msgpack.LoadNamed(path, most); return err },
 		} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			err := read(msgpack.Options{MaxBytes: most})
+			err := read(most)
 			runtime.ReadMemStats(&after)
-			limited := errors.Is(err, msgpack.ErrLimit) && strings.Contains(err.Error(), "Options.MaxBytes")
+			limited := errors.Is(err, msgpack.ErrLimit) && strings.Contains(err.Error(), "raise maxBytes")
 			if n := after.TotalAlloc - before.TotalAlloc; !limited || n > 16*most {
 				t.Errorf("%s: %v, after %d bytes", name, err, n)
 			}
-			if err := read(msgpack.Options{}); err != nil {
+			if err := read(0); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

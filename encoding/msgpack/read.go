@@ -14,43 +14,42 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/regular"
 	"github.com/shoal-mp/shoal/internal/room"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Options bound what is read. The zero value is usable.
-type Options struct {
-	// MaxBytes is how many bytes values may take in memory: of arrays, text, lists and dicts,
-	// about. 0 stands for what this process may take without somebody being killed, as a file of 1
-	// GB may be a list of 10^9 items; up to 64 MiB are always given.
-	MaxBytes int64
-}
-
-// Unmarshal is Options{}.Unmarshal.
-func Unmarshal(b []byte) (any, error) { return Options{}.Unmarshal(b) }
-
-// Load is Options{}.Load.
-func Load(path string) (map[string]*tensor.Tensor, error) { return Options{}.Load(path) }
-
-// LoadNamed is Options{}.LoadNamed.
-func LoadNamed(path string) (all map[string]*tensor.Tensor, others []string, err error) {
-	return Options{}.LoadNamed(path)
-}
-
 // Unmarshal reads the one value that b is. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
-func (o Options) Unmarshal(b []byte) (any, error) { return o.read(bytes.NewReader(b), int64(len(b))) }
+func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(len(b)), 0) }
+
+// Decode reads one value from r. Where r is no io.ByteScanner, as a bufio.Reader is one, it reads
+// ahead of the value's end.
+//
+// maxBytes is how many bytes the value may take in memory: its arrays, text, lists and dicts,
+// about. 0 stands for what this process may take without somebody being killed, as a file of 1 GB
+// may be a list of 10^9 items; up to 64 MiB are always given.
+//
+// The error wraps ErrFormat, ErrUnsupported or ErrLimit, also io.ErrUnexpectedEOF where r ends
+// early, or it is what r says.
+func Decode(r io.Reader, maxBytes int64) (any, error) {
+	if _, ok := r.(io.ByteScanner); !ok {
+		r = bufio.NewReader(r)
+	}
+	return newDecoder(r, math.MaxInt64, maxBytes).value(0)
+}
 
 // Load reads the arrays in a file, on the heap: those in dicts and lists under their keys and
 // numbers, with dots between, and an array alone as "tensor". Other values are passed over;
 // LoadNamed names them. The error wraps ErrFormat, ErrUnsupported or ErrLimit.
-func (o Options) Load(path string) (map[string]*tensor.Tensor, error) {
-	all, _, err := o.LoadNamed(path)
+func Load(path string) (map[string]*tensor.Tensor, error) {
+	all, _, err := LoadNamed(path, 0)
 	return all, err
 }
 
-// LoadNamed is Load, and returns the names of all values that are no arrays, too, in order.
-func (o Options) LoadNamed(path string) (all map[string]*tensor.Tensor, others []string, err error) {
+// LoadNamed is Load with a limit, for which see [Decode], and returns the names of all values that
+// are no arrays as well, in order.
+func LoadNamed(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)
@@ -60,13 +59,13 @@ func (o Options) LoadNamed(path string) (all map[string]*tensor.Tensor, others [
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)
 	}
-	v, err := o.read(bufio.NewReaderSize(f, 1<<16), info.Size())
+	v, err := read(bufio.NewReaderSize(f, 1<<16), info.Size(), maxBytes)
 	c := collection{tensors: map[string]*tensor.Tensor{}}
 	if err == nil {
 		err = c.add("", v)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("load %s: %w", path, err)
+		return nil, nil, &encoding.FileError{Path: path, Err: err}
 	}
 	slices.Sort(c.others)
 	return c.tensors, c.others, nil
@@ -117,10 +116,14 @@ const (
 	entryCost = 128
 )
 
+func newDecoder(r io.Reader, size, maxBytes int64) decoder {
+	return decoder{msgpack.NewDecoder(r), size,
+		&room.Tally{Most: maxBytes, Fills: room.Unknown, Remedy: "raise maxBytes if that is meant"}}
+}
+
 // read reads one value, and nothing must follow it.
-func (o Options) read(r io.Reader, size int64) (any, error) {
-	tally := &room.Tally{Most: o.MaxBytes, Fills: room.Unknown, Remedy: "raise Options.MaxBytes if that is meant"}
-	d := decoder{msgpack.NewDecoder(r), size, tally}
+func read(r io.Reader, size, maxBytes int64) (any, error) {
+	d := newDecoder(r, size, maxBytes)
 	v, err := d.value(0)
 	if err != nil {
 		return nil, err
@@ -136,11 +139,8 @@ func (d decoder) value(depth int) (v any, err error) {
 		return nil, malformed("values nest deeper than %d", maxDepth)
 	}
 	code, err := d.PeekCode()
-	if err == io.EOF {
-		return nil, malformed("it is empty or cut short")
-	}
 	if err != nil {
-		return nil, malformed("%v", err)
+		return nil, damaged(err)
 	}
 	switch {
 	case msgpcode.IsFixedMap(code), code == msgpcode.Map16, code == msgpcode.Map32:
@@ -157,7 +157,7 @@ func (d decoder) value(depth int) (v any, err error) {
 		return nil, unsupported("a value of an extension type")
 	}
 	if v, err = d.DecodeInterfaceLoose(); err != nil {
-		return nil, malformed("%v", err)
+		return nil, damaged(err)
 	}
 	if s, ok := v.(string); ok {
 		err = d.tally.Add(int64(len(s)))
@@ -171,7 +171,7 @@ func (d decoder) value(depth int) (v any, err error) {
 func (d decoder) list(depth int) (any, error) {
 	n, err := d.DecodeArrayLen()
 	if err != nil {
-		return nil, malformed("%v", err)
+		return nil, damaged(err)
 	}
 	list := []any{}
 	for range n {
@@ -191,7 +191,7 @@ func (d decoder) list(depth int) (any, error) {
 func (d decoder) bytes() (*tensor.Tensor, error) {
 	n, err := d.DecodeBytesLen()
 	if err != nil {
-		return nil, malformed("%v", err)
+		return nil, damaged(err)
 	}
 	if int64(n) > d.size {
 		return nil, malformed("%d bytes in a file of %d", n, d.size)
@@ -201,7 +201,7 @@ func (d decoder) bytes() (*tensor.Tensor, error) {
 	}
 	t := tensor.Empty(tensor.Uint8, max(n, 0))
 	if err := d.ReadFull(tensor.Bytes(t)); err != nil {
-		return nil, malformed("%v", err)
+		return nil, damaged(err)
 	}
 	return t, nil
 }
@@ -210,7 +210,7 @@ func (d decoder) bytes() (*tensor.Tensor, error) {
 func (d decoder) dict(depth int) (any, error) {
 	n, err := d.DecodeMapLen()
 	if err != nil {
-		return nil, malformed("%v", err)
+		return nil, damaged(err)
 	}
 	m, data := map[string]any{}, (*tensor.Tensor)(nil)
 	for range n {

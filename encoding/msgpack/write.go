@@ -21,16 +21,18 @@ import (
 // are in the order of their keys. The error wraps ErrUnsupported.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
-	err := write(&b, v)
+	err := Encode(&b, v)
 	return b.Bytes(), err
 }
 
 // Save writes tensors as a dict of arrays. The file takes its place when it is whole.
 func Save(path string, tensors map[string]*tensor.Tensor) error {
-	return replace.Write(path, func(f *os.File) error { return write(f, tensors) })
+	return replace.Write(path, func(f *os.File) error { return Encode(f, tensors) })
 }
 
-func write(w io.Writer, v any) (err error) {
+// Encode writes to w what Marshal returns, in one pass. The error wraps ErrUnsupported, or is that
+// of w.
+func Encode(w io.Writer, v any) (err error) {
 	e := encoder{msgpack.NewEncoder(w)}
 	guarded := tensor.Guard(func() { err = e.value(v, 0) })
 	return errors.Join(err, guarded)

@@ -22,19 +22,23 @@ const extension = ".npy"
 // SaveAll writes tensors as an .npz as numpy.savez does, in the order of their names. The file
 // takes its place when it is whole.
 func SaveAll(path string, tensors map[string]*tensor.Tensor) error {
-	return replace.Write(path, func(f *os.File) error {
-		z := zip.NewWriter(f)
-		for _, name := range sorted(tensors) {
-			w, err := z.CreateHeader(&zip.FileHeader{Name: name + extension, Method: zip.Store})
-			if err == nil {
-				err = write(w, tensors[name])
-			}
-			if err != nil {
-				return fmt.Errorf("array %q: %w", name, err)
-			}
+	return replace.Write(path, func(f *os.File) error { return EncodeAll(f, tensors) })
+}
+
+// EncodeAll writes what SaveAll writes to w. The error wraps ErrDType for bfloat16, or is that of
+// w.
+func EncodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
+	z := zip.NewWriter(w)
+	for _, name := range sorted(tensors) {
+		to, err := z.CreateHeader(&zip.FileHeader{Name: name + extension, Method: zip.Store})
+		if err == nil {
+			err = Encode(to, tensors[name])
 		}
-		return z.Close()
-	})
+		if err != nil {
+			return fmt.Errorf("array %q: %w", name, err)
+		}
+	}
+	return z.Close()
 }
 
 // An Info is what an archive says of one member.
@@ -56,36 +60,46 @@ type Archive struct {
 	MaxBytes int64
 
 	path    string
-	f       *os.File
+	file    io.Closer                // nil where it is not the archive's
 	entries map[string]zipfile.Entry // by the names of their arrays
 }
 
-// OpenArchive opens an .npz, compressed or not. The caller closes it. The error is a *[FileError].
+// OpenArchive opens an .npz, compressed or not. The caller closes it. The error is an
+// [*encoding.FileError].
 func OpenArchive(path string) (*Archive, error) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return nil, &FileError{path, "", err}
+		return nil, about(path, "", err)
 	}
-	a := &Archive{path: path, f: f, entries: map[string]zipfile.Entry{}}
-	if err := a.readDirectory(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, about(path, "", errors.Join(err, f.Close()))
+	}
+	a := &Archive{path: path, file: f, entries: map[string]zipfile.Entry{}}
+	if err := a.readDirectory(f, info.Size()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return a, nil
 }
 
-func (a *Archive) readDirectory() error {
-	info, err := a.f.Stat()
-	if err != nil {
-		return &FileError{a.path, "", err}
+// NewArchive is OpenArchive for size bytes that r has. The caller keeps r: Close does not close it.
+func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
+	a := &Archive{entries: map[string]zipfile.Entry{}}
+	if err := a.readDirectory(r, size); err != nil {
+		return nil, err
 	}
-	entries, err := zipfile.Read(a.f, info.Size())
+	return a, nil
+}
+
+func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
+	entries, err := zipfile.Read(r, size)
 	if err != nil {
-		return &FileError{a.path, "", fmt.Errorf("%w: %w", ErrFormat, err)}
+		return about(a.path, "", fmt.Errorf("%w: %w", ErrFormat, err))
 	}
 	for file, e := range entries {
 		name := strings.TrimSuffix(file, extension)
 		if _, twice := a.entries[name]; twice {
-			return &FileError{a.path, name, malformed("the name comes twice")}
+			return about(a.path, name, malformed("the name comes twice"))
 		}
 		a.entries[name] = e
 	}
@@ -108,16 +122,17 @@ func (a *Archive) List() []Info {
 	return list
 }
 
-// Tensor reads an array to the heap; the caller closes it. The error is a *[FileError], which wraps
-// ErrName where there is none of that name, or ErrLimit where it is larger than MaxBytes.
+// Tensor reads an array to the heap; the caller closes it. The error is an [*encoding.FileError],
+// which wraps ErrName where there is none of that name, or ErrLimit where it is larger than
+// MaxBytes.
 func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	e, ok := a.entries[name]
 	if !ok {
-		return nil, &FileError{a.path, name, fmt.Errorf("%w; Names lists what there is", ErrName)}
+		return nil, about(a.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
 	}
 	t, err := unpack(e, func(bytes int) error { return a.allow(int64(bytes), int64(e.CompressedSize64)) })
 	if err != nil {
-		return nil, &FileError{a.path, name, err}
+		return nil, about(a.path, name, err)
 	}
 	return t, nil
 }
@@ -135,22 +150,31 @@ func saturated(n, times int64) int64 {
 	return n * times
 }
 
-// Close closes the file. Tensors that were read stay.
-func (a *Archive) Close() error { return a.f.Close() }
+// Close closes the file that OpenArchive has opened. Tensors that were read stay.
+func (a *Archive) Close() error {
+	if a.file == nil {
+		return nil
+	}
+	return a.file.Close()
+}
 
-// LoadAll reads the arrays of an .npz, compressed or not, to the heap. The error wraps a
-// *[FileError] for each that cannot be read. Where all of them wrap ErrDType, since they are arrays
-// of objects, records or text, or no arrays, the others are returned beside the error; see
-// [Archive] to choose. It wraps ErrLimit where all together are more than this process may take,
-// which Archive.MaxBytes raises.
+// LoadAll reads the arrays of an .npz, compressed or not, to the heap, as Archive.Tensors does.
 func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	a, err := OpenArchive(path)
 	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
-	if err := a.Allow(); err != nil {
-		return nil, err
+	return a.Tensors()
+}
+
+// Tensors reads all arrays to the heap. The error wraps an [*encoding.FileError] for each that
+// cannot be read. Where all of them wrap ErrDType, since they are arrays of objects, records or
+// text, or no arrays, the others are returned beside the error. It wraps ErrLimit where all
+// together are more than MaxBytes allows.
+func (a *Archive) Tensors() (map[string]*tensor.Tensor, error) {
+	if err := a.allowAll(); err != nil {
+		return nil, about(a.path, "", err)
 	}
 	all := make(map[string]*tensor.Tensor, len(a.entries))
 	var left []error
@@ -168,18 +192,14 @@ func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	return all, errors.Join(left...)
 }
 
-// Allow says whether MaxBytes allows to read all members together. The error is a *[FileError] that
-// wraps ErrLimit.
-func (a *Archive) Allow() error {
+// allowAll says whether MaxBytes allows to read all members together.
+func (a *Archive) allowAll() error {
 	var bytes, packed int64
 	for _, e := range a.entries {
 		bytes += int64(min(e.UncompressedSize64, math.MaxInt64/uint64(len(a.entries))))
 		packed += int64(e.CompressedSize64)
 	}
-	if err := a.allow(bytes, packed); err != nil {
-		return &FileError{a.path, "", err}
-	}
-	return nil
+	return a.allow(bytes, packed)
 }
 
 // begin opens a member behind its header. The caller closes the reader where there is no error.

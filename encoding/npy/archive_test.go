@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -67,7 +68,7 @@ func TestRegression_S4_4_AnObjectInAnArchiveLeavesTheOthers(t *testing.T) {
 	if x, err := a.Tensor("v1"); err != nil || !tensor.Equal(x, all["v1"]) {
 		t.Errorf("%v, %v", x, err)
 	}
-	var file *npy.FileError
+	var file *encoding.FileError
 	if _, err := a.Tensor("none"); !errors.Is(err, npy.ErrName) || !errors.As(err, &file) {
 		t.Errorf("%v", err)
 	}

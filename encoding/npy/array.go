@@ -16,11 +16,11 @@ import (
 // Save writes a tensor as a .npy of version 1, in C's order. The file takes its place when it is
 // whole. The error wraps ErrDType for bfloat16.
 func Save(path string, t *tensor.Tensor) error {
-	return replace.Write(path, func(f *os.File) error { return write(f, t) })
+	return replace.Write(path, func(f *os.File) error { return Encode(f, t) })
 }
 
-// write writes an array.
-func write(w io.Writer, t *tensor.Tensor) error {
+// Encode writes what Save writes to w. The error wraps ErrDType for bfloat16, or is that of w.
+func Encode(w io.Writer, t *tensor.Tensor) error {
 	head, err := appendHeader(nil, t)
 	if err != nil {
 		return err
@@ -37,8 +37,39 @@ func write(w io.Writer, t *tensor.Tensor) error {
 	return errors.Join(err, guarded)
 }
 
-// Load reads a .npy to the heap. An array in Fortran's order has strides. The error is a
-// *[FileError].
+// Decode reads a .npy from r to the heap, up to its last element and no further, so that r may have
+// more. maxBytes is how many bytes of elements it may ask for; 0 stands for what this process may
+// take without somebody being killed, and up to 64 MiB are always given. The error is an
+// [*encoding.FileError], which wraps ErrFormat, ErrDType or ErrLimit, also io.ErrUnexpectedEOF
+// where r ends early, or what r says.
+func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
+	h, err := readHeader(r)
+	if err == nil {
+		err = room.Check(int64(h.size), room.Unknown, maxBytes, "raise maxBytes if that is meant")
+	}
+	var t *tensor.Tensor
+	if err == nil {
+		t, err = h.decode(r)
+	}
+	if err != nil {
+		return nil, about("", "", err)
+	}
+	return t, nil
+}
+
+// decode reads the elements.
+func (h header) decode(r io.Reader) (*tensor.Tensor, error) {
+	t := tensor.Empty(tensor.Uint8, h.size)
+	defer t.Close()
+	if err := readFull(r, tensor.Bytes(t)); err != nil {
+		return nil, err
+	}
+	h.clean(tensor.Bytes(t))
+	return h.view(t.Storage())
+}
+
+// Load reads a .npy to the heap. An array in Fortran's order has strides. The error is an
+// [*encoding.FileError].
 func Load(path string) (*tensor.Tensor, error) { return open(path, read) }
 
 // Map maps a .npy: the tensor is pages of the file, read when they are touched and copied when they
@@ -50,19 +81,19 @@ func Map(path string) (*tensor.Tensor, error) { return open(path, mapped) }
 func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return nil, &FileError{path, "", err}
+		return nil, about(path, "", err)
 	}
 	h, err := readHeader(f)
 	if err == nil {
 		err = h.fits(f)
 	}
 	if err != nil {
-		return nil, &FileError{path, "", errors.Join(err, f.Close())}
+		return nil, about(path, "", errors.Join(err, f.Close()))
 	}
 	var t *tensor.Tensor
 	guarded := tensor.Guard(func() { t, err = how(f, h) })
 	if err = errors.Join(err, guarded); err != nil {
-		return nil, &FileError{path, "", err}
+		return nil, about(path, "", err)
 	}
 	return t, nil
 }

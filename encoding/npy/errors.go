@@ -3,7 +3,9 @@ package npy
 import (
 	"errors"
 	"fmt"
+	"io"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/room"
 )
 
@@ -21,23 +23,19 @@ var (
 	ErrLimit = room.ErrLimit
 )
 
-// A FileError says which file cannot be read, and why.
-type FileError struct {
-	Path  string
-	Array string // the name in an .npz, or empty
-	Err   error  // wraps ErrFormat, ErrDType, or what reading says
+// about says of which file and array an error is.
+func about(path, name string, err error) error {
+	return &encoding.FileError{Path: path, Name: name, Err: err}
 }
 
-// Error returns one line.
-func (e *FileError) Error() string {
-	if e.Array != "" {
-		return fmt.Sprintf("load %s: array %q: %v", e.Path, e.Array, e.Err)
+// readFull fills b. A stream that ends before that is malformed.
+func readFull(r io.Reader, b []byte) error {
+	_, err := io.ReadFull(r, b)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return fmt.Errorf("%w: it is cut short: %w", ErrFormat, io.ErrUnexpectedEOF)
 	}
-	return fmt.Sprintf("load %s: %v", e.Path, e.Err)
+	return err
 }
-
-// Unwrap returns Err.
-func (e *FileError) Unwrap() error { return e.Err }
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))

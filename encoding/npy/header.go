@@ -31,7 +31,10 @@ type header struct {
 // readHeader reads a header of version 1, 2 or 3.
 func readHeader(r io.Reader) (h header, err error) {
 	var start [len(magic) + 2]byte
-	if _, err := io.ReadFull(r, start[:]); err != nil || string(start[:len(magic)]) != magic {
+	if err := readFull(r, start[:]); err != nil {
+		return h, err
+	}
+	if string(start[:len(magic)]) != magic {
 		return h, malformed("it does not begin with %q", magic)
 	}
 	width := 4
@@ -43,16 +46,16 @@ func readHeader(r io.Reader) (h header, err error) {
 		return h, malformed("version %d", version)
 	}
 	length := make([]byte, 4)
-	if _, err := io.ReadFull(r, length[:width]); err != nil {
-		return h, malformed("the header is cut short")
+	if err := readFull(r, length[:width]); err != nil {
+		return h, err
 	}
 	n := int(binary.LittleEndian.Uint32(length))
 	if n > maxHeader {
 		return h, malformed("a header of %d bytes", n)
 	}
 	text := make([]byte, n)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return h, malformed("the header is cut short")
+	if err := readFull(r, text); err != nil {
+		return h, err
 	}
 	h, err = parseHeader(string(text))
 	h.length = len(start) + width + n

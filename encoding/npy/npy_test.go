@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/npy"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
@@ -58,7 +59,7 @@ func TestFilesOfNumpy(t *testing.T) {
 	}
 	for _, name := range []string{"records", "text", "object"} {
 		for how, open := range both {
-			var file *npy.FileError
+			var file *encoding.FileError
 			if _, err := open("testdata/" + name + ".npy"); !errors.Is(err, npy.ErrDType) || !errors.As(err, &file) {
 				t.Errorf("%s %s: %v", how, name, err)
 			}
@@ -226,7 +227,7 @@ func TestHostileArrays(t *testing.T) {
 		for how, open := range both {
 			path := write(t, "x.npy", b)
 			_, err := open(path)
-			var file *npy.FileError
+			var file *encoding.FileError
 			if !errors.Is(err, npy.ErrFormat) || !errors.As(err, &file) || file.Path != path {
 				t.Errorf("%s %s: %v", how, name, err)
 			}
@@ -251,7 +252,7 @@ func TestHostileArchives(t *testing.T) {
 	bad[200]++
 	for name, b := range map[string][]byte{"shape beyond the entry": z.Bytes(), "half": good[:len(good)/2],
 		"a wrong bit": bad, "text": []byte("PK")} {
-		var file *npy.FileError
+		var file *encoding.FileError
 		if _, err := npy.LoadAll(write(t, "x.npz", b)); !errors.Is(err, npy.ErrFormat) || !errors.As(err, &file) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -3,7 +3,6 @@ package pt
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 // An archive is the zip file that PyTorch writes since 1.6: data.pkl, data/<key> for each storage,
 // byteorder and version, all in one folder, and nothing compressed.
 type archive struct {
-	file    *os.File
+	from    contents
 	mapped  *tensor.FileMap // nil where the file is read
 	entries map[string]zipfile.Entry
 	root    string
@@ -28,16 +27,12 @@ type archive struct {
 const maxText = 64
 
 // openArchive reads the directory. The file becomes the archive's, unless there is an error.
-func openArchive(f *os.File, o Options) (*archive, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := zipfile.Read(f, info.Size())
+func openArchive(from contents, o Options) (*archive, error) {
+	entries, err := zipfile.Read(from, from.size)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	a := &archive{file: f, entries: entries, tally: o.tally(info.Size())}
+	a := &archive{from: from, entries: entries, tally: o.tally(from.size)}
 	if err := a.findRoot(); err != nil {
 		return nil, err
 	}
@@ -45,7 +40,7 @@ func openArchive(f *os.File, o Options) (*archive, error) {
 		return nil, err
 	}
 	if o.Mmap {
-		a.mapped, err = tensor.MapFile(f)
+		a.mapped, err = tensor.MapFile(from.file)
 	}
 	return a, err
 }
@@ -55,7 +50,7 @@ func (a *archive) Close() error {
 	if a.mapped != nil {
 		return a.mapped.Close()
 	}
-	return a.file.Close()
+	return a.from.Close()
 }
 
 // findRoot finds the folder, whose name may be any.
@@ -131,14 +126,14 @@ func (a *archive) read(name string, limit int64) ([]byte, error) {
 func (a *archive) fill(e zipfile.Entry, b []byte) error {
 	r, err := e.Open()
 	if err != nil {
-		return malformed("%.100q: %v", e.Name, err)
+		return fmt.Errorf("%w: %.100q: %w", ErrFormat, e.Name, err)
 	}
 	defer r.Close()
 	if _, err := io.ReadFull(r, b); err != nil {
-		return malformed("%.100q: %v", e.Name, err)
+		return fmt.Errorf("%w: %.100q: %w", ErrFormat, e.Name, err)
 	}
 	if _, err := r.Read(make([]byte, 1)); err != io.EOF { // where the checksum is compared
-		return malformed("%.100q: %v", e.Name, err)
+		return fmt.Errorf("%w: %.100q: %w", ErrFormat, e.Name, err)
 	}
 	return nil
 }

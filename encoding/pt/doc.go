@@ -7,6 +7,9 @@
 //	state, err := pt.StateDict(v)                    // its tensors, by the names of its state_dict()
 //	b, err := pt.Marshal(state, 4)                   // pickle.loads reads it; Unmarshal what pickle.dumps wrote
 //
+// [Encode] writes to an io.Writer; [Decode] reads from an io.ReaderAt, since the directory of a
+// file is at its end.
+//
 // A file is data: nothing that it names is looked up, imported or run. What only Python knows is a
 // [*Record].
 //

@@ -28,17 +28,6 @@ var (
 	ErrLimit = room.ErrLimit
 )
 
-// A FileError says which file cannot be read, and why.
-type FileError struct {
-	Path string
-	Err  error
-}
-
-func (e *FileError) Error() string { return fmt.Sprintf("load %s: %v", e.Path, e.Err) }
-
-// Unwrap returns Err.
-func (e *FileError) Unwrap() error { return e.Err }
-
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }

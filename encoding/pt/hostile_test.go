@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
@@ -28,7 +29,7 @@ func refused(t *testing.T, path string, want error) {
 	t.Helper()
 	for _, mmap := range []bool{false, true} {
 		v, err := pt.Load(path, pt.Options{Mmap: mmap})
-		var file *pt.FileError
+		var file *encoding.FileError
 		if !errors.As(err, &file) || file.Path != path || !errors.Is(err, want) {
 			t.Errorf("mmap %v: %T, %v, not a FileError that wraps %v", mmap, v, err, want)
 		}
@@ -233,7 +234,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := write(t, b)
 		v, err := pt.Load(path, pt.Options{Mmap: len(b)%2 == 0, MapLocation: pt.To("cpu")})
-		var file *pt.FileError
+		var file *encoding.FileError
 		if err != nil && !errors.As(err, &file) {
 			t.Fatal(err)
 		}

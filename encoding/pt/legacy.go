@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"os"
 
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
@@ -17,11 +16,9 @@ import (
 // the machine, the value and the list of its storages; then each storage, as its number of elements
 // and these.
 type legacy struct {
-	from   io.ReaderAt
-	read   func(t *tensor.Tensor, at int64) error // fills t
-	at     map[string]int64                       // where a storage's length is
+	from   contents
+	at     map[string]int64 // where a storage's length is
 	places map[string]place
-	size   int64
 	tally  *room.Tally
 }
 
@@ -30,13 +27,8 @@ const (
 	legacyVersion = 1001
 )
 
-func loadLegacy(f *os.File, o Options) (any, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	l := &legacy{from: f, size: info.Size(), tally: o.tally(info.Size())}
-	l.read = func(t *tensor.Tensor, at int64) error { return tensor.ReadFileAt(t, f, at) }
+func loadLegacy(from contents, o Options) (any, error) {
+	l := &legacy{from: from, tally: o.tally(from.size)}
 	tree, err := l.parse()
 	if err != nil {
 		return nil, err
@@ -47,7 +39,7 @@ func loadLegacy(f *os.File, o Options) (any, error) {
 // parse reads the value, and finds its storages.
 func (l *legacy) parse() (tree any, err error) {
 	l.at, l.places = map[string]int64{}, map[string]place{}
-	d := pickle.NewDecoder(io.NewSectionReader(l.from, 0, l.size), names, limits)
+	d := pickle.NewDecoder(io.NewSectionReader(l.from, 0, l.from.size), names, limits)
 	d.Persistent = legacyReference
 	if err := legacyHead(d); err != nil {
 		return nil, err
@@ -131,8 +123,8 @@ func (l *legacy) findStorages(keys any, at int64) error {
 		}
 		l.at[key] = at
 		at += 8 + p.elements*int64(p.dtype.Size())
-		if at > l.size {
-			return malformed("storage %q ends at %d of %d bytes: the file is cut short", key, at, l.size)
+		if at > l.from.size {
+			return malformed("storage %q ends at %d of %d bytes: the file is cut short", key, at, l.from.size)
 		}
 	}
 	return nil
@@ -155,5 +147,5 @@ func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor
 		return nil, err
 	}
 	t := tensor.Empty(tensor.Uint8, int(size))
-	return t, l.read(t, at+8)
+	return t, l.from.fill(t, at+8)
 }

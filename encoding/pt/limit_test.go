@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/pt"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -33,7 +34,7 @@ func TestRegression_S4_2_AFileOfTorchHasALimit(t *testing.T) {
 		"legacy, asked to map": {"testdata/legacy-1.13.pt", pt.Options{MaxBytes: 1, Mmap: true}, pt.ErrLimit},
 	} {
 		_, err := pt.Load(c.path, c.o)
-		var file *pt.FileError
+		var file *encoding.FileError
 		if !errors.Is(err, c.want) || err != nil &&
 			(!errors.As(err, &file) || !strings.Contains(err.Error(), "Options.MaxBytes")) {
 			t.Errorf("%s: %v, not %v", name, err, c.want)

@@ -3,9 +3,11 @@ package pt
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/internal/regular"
@@ -79,37 +81,96 @@ type held struct {
 // *tensor.Tensor, *autograd.Param and so on, a *Record for each object of another class, a Module
 // too. Views of one storage are views of one storage. The caller closes what was mapped.
 //
-// The error is a *[FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit or what
-// reading says.
+// The error is an [*encoding.FileError] that wraps ErrFormat, ErrUnsupported, ErrLocation, ErrLimit
+// or what reading says.
 func Load(path string, o Options) (any, error) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return nil, &FileError{path, err}
+		return nil, &encoding.FileError{Path: path, Err: err}
 	}
-	var v any
-	guarded := tensor.Guard(func() { v, err = load(f, o) })
-	if err = errors.Join(err, guarded); err != nil {
-		return nil, &FileError{path, err}
+	v, err := loadFile(f, o)
+	if err != nil {
+		return nil, &encoding.FileError{Path: path, Err: err}
 	}
 	return v, nil
 }
 
-// load reads f, which it closes.
-func load(f *os.File, o Options) (v any, err error) {
-	var start [4]byte
-	if _, err := f.ReadAt(start[:], 0); err != nil {
-		return nil, errors.Join(malformed("it has less than four bytes"), f.Close())
+// Decode is Load for size bytes that r has, since an archive's directory is at its end. The caller
+// keeps r. Options.Mmap maps nothing: all is read.
+func Decode(r io.ReaderAt, size int64, o Options) (any, error) {
+	o.Mmap = false
+	v, err := load(contents{r, size, nil}, o)
+	if err != nil {
+		return nil, &encoding.FileError{Err: err}
 	}
-	if string(start[:]) != "PK\x03\x04" {
-		defer f.Close()
-		return loadLegacy(f, o)
+	return v, nil
+}
+
+// contents are the bytes of a file.
+type contents struct {
+	io.ReaderAt
+	size int64
+	file *os.File // nil where it is none
+}
+
+// fill fills t with what is at an offset.
+func (c contents) fill(t *tensor.Tensor, at int64) error {
+	if c.file != nil {
+		return tensor.ReadFileAt(t, c.file, at)
 	}
-	z, err := openArchive(f, o)
+	if _, err := c.ReadAt(tensor.Bytes(t), at); err != nil && err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+// Close closes the file.
+func (c contents) Close() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.Close()
+}
+
+// loadFile reads f, which it closes.
+func loadFile(f *os.File, o Options) (v any, err error) {
+	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	guarded := tensor.Guard(func() { v, err = load(contents{f, info.Size(), f}, o) })
+	return v, errors.Join(err, guarded)
+}
+
+// load reads a file, and closes it.
+func load(from contents, o Options) (v any, err error) {
+	zipped, err := from.zipped()
+	if err != nil {
+		return nil, errors.Join(err, from.Close())
+	}
+	if !zipped {
+		defer from.Close()
+		return loadLegacy(from, o)
+	}
+	z, err := openArchive(from, o)
+	if err != nil {
+		return nil, errors.Join(err, from.Close())
+	}
 	defer z.Close()
 	return z.load(o)
+}
+
+// zipped reports whether it is a zip file.
+func (c contents) zipped() (bool, error) {
+	var start [4]byte
+	switch n, err := c.ReadAt(start[:], 0); {
+	case n == len(start):
+		return string(start[:]) == "PK\x03\x04", nil
+	case err == nil || err == io.EOF:
+		return false, malformed("it has less than four bytes")
+	default:
+		return false, err
+	}
 }
 
 // lift makes the value of a tree, whose storages are in from.

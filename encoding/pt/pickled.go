@@ -126,11 +126,8 @@ func (in *pickled) reference(o *pickle.Object) (*pickle.Persistent, error) {
 	if in.left -= len(b); in.left < 0 {
 		return nil, malformed("its storages have more bytes than it has")
 	}
-	file := &legacy{from: bytes.NewReader(b), size: int64(len(b)), tally: Options{}.tally(int64(len(b)))}
-	file.read = func(t *tensor.Tensor, at int64) error {
-		copy(tensor.Bytes(t), b[at:]) // which has it all, as parse knows
-		return nil
-	}
+	size := int64(len(b))
+	file := &legacy{from: contents{bytes.NewReader(b), size, nil}, tally: Options{}.tally(size)}
 	tree, err := file.parse()
 	if err != nil {
 		return nil, err

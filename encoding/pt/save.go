@@ -36,24 +36,32 @@ import (
 //
 // [wire.RegisterType]: https://pkg.go.dev/github.com/shoal-mp/shoal/wire#RegisterType
 func Save(path string, v any) error {
+	return replace.Write(path, func(f *os.File) error { return encode(f, rootOf(path), v) })
+}
+
+// Encode writes to w what Save writes to "archive.pt", in one pass. The error is Save's, before
+// anything is written, or that of w.
+func Encode(w io.Writer, v any) error { return encode(w, archiveName, v) }
+
+func encode(w io.Writer, root string, v any) error {
 	s := newSaver()
 	tree, err := s.lower(v)
 	if err != nil {
-		return fmt.Errorf("save %s: %w", path, err)
+		return err
 	}
 	b, err := pickle.Marshal(tree, protocol)
 	if err != nil {
-		return fmt.Errorf("save %s: %w", path, err)
+		return err
 	}
 	if _, err := pickle.Unmarshal(b, names, limits); err != nil {
-		return fmt.Errorf("save %s: %w: it could not be loaded again: %w", path, ErrUnsupported, err)
+		return fmt.Errorf("%w: it could not be loaded again: %w", ErrUnsupported, err)
 	}
-	return replace.Write(path, func(f *os.File) error {
-		var err error
-		guarded := tensor.Guard(func() { err = s.write(f, rootOf(path), b) })
-		return errors.Join(err, guarded)
-	})
+	guarded := tensor.Guard(func() { err = s.write(w, root, b) })
+	return errors.Join(err, guarded)
 }
+
+// archiveName is the folder in what has no name of its own, as torch.save calls it.
+const archiveName = "archive"
 
 // protocol is that of the pickle, which torch.load takes for granted with weights_only.
 const protocol = 2
@@ -62,16 +70,16 @@ const protocol = 2
 func rootOf(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if name == "" {
-		return "archive"
+		return archiveName
 	}
 	return name
 }
 
 // write writes the archive.
-func (s *saver) write(f *os.File, root string, pickled []byte) error {
+func (s *saver) write(to io.Writer, root string, pickled []byte) error {
 	w := &writer{root: root}
 	w.zip = zip.NewWriter(&w.out)
-	w.out.w = f
+	w.out.w = to
 	w.add("data.pkl", pickled)
 	w.add("byteorder", []byte("little"))
 	for i, o := range s.order {

@@ -5,7 +5,7 @@
 //	…
 //	f, err := safetensors.Open("model.safetensors")
 //	if err != nil {
-//		return err // a *FormatError says what is wrong with a file that was not written properly
+//		return err // an *encoding.FileError says which tensor of which file is no good
 //	}
 //	defer f.Close()
 //	w, err := f.Tensor("conv1.weight")
@@ -13,6 +13,9 @@
 // Save replaces the file at once: an opener finds the old one or the new one, never a part. Open
 // checks the whole header before anything is allocated: every offset, size and name, and that the
 // elements fill the file without holes and overlaps.
+//
+// [Encode] and [Decode] do the same with a stream, in one pass. [NewFile] reads a part at a time
+// from an io.ReaderAt, such as a file in an archive or an object in a store.
 //
 // A model in several files has an index, model.safetensors.index.json: [OpenSharded] opens it, and
 // [SaveSharded] writes one.

@@ -3,7 +3,9 @@ package safetensors
 import (
 	"errors"
 	"fmt"
+	"io"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/room"
 )
 
@@ -24,20 +26,16 @@ var (
 	ErrLimit = room.ErrLimit
 )
 
-// FormatError says which file is malformed, and how.
-type FormatError struct {
-	Path   string
-	Tensor string // the name of the tensor, or empty where it is the header as a whole
-	Err    error  // wraps ErrHeader, ErrOffsets or ErrDType
-}
-
-// Error returns one line.
-func (e *FormatError) Error() string {
-	if e.Tensor == "" {
-		return fmt.Sprintf("read %s: %v", e.Path, e.Err)
+// readFull fills b. A stream that ends before that wraps kind and io.ErrUnexpectedEOF.
+func readFull(r io.Reader, b []byte, kind error) error {
+	_, err := io.ReadFull(r, b)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return fmt.Errorf("%w: it is cut short: %w", kind, io.ErrUnexpectedEOF)
 	}
-	return fmt.Sprintf("read %s: tensor %q: %v", e.Path, e.Tensor, e.Err)
+	return err
 }
 
-// Unwrap returns what is wrong, for errors.Is.
-func (e *FormatError) Unwrap() error { return e.Err }
+// about says of which file and tensor an error is.
+func about(path, name string, err error) error {
+	return &encoding.FileError{Path: path, Name: name, Err: err}
+}

@@ -1,9 +1,9 @@
 package safetensors
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -22,7 +22,9 @@ type File struct {
 	// is mapped has no limit but the file.
 	MaxBytes int64
 
-	f      *os.File
+	r      io.ReaderAt
+	f      *os.File // r, where it is a file that Open has opened, and nil otherwise
+	path   string
 	header header
 	body   int64 // where the elements begin
 
@@ -30,49 +32,41 @@ type File struct {
 	mapped *tensor.FileMap // which has the file then; nil until Map is called
 }
 
-// Open opens a file and checks its header. The caller closes the File. A malformed file is a
-// *[FormatError].
+// Open opens a file and checks its header. The caller closes the File. The error is an
+// [*encoding.FileError] where the file is malformed.
 func Open(path string) (*File, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open tensors: %w", err)
 	}
-	file := &File{f: f}
-	if err := file.read(); err != nil {
-		f.Close()
-		return nil, err
+	file := &File{r: f, f: f, path: path}
+	info, err := f.Stat()
+	if err == nil {
+		err = file.readHeader(info.Size())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return file, nil
 }
 
-// read reads and checks the header.
-func (f *File) read() error {
-	stat, err := f.f.Stat()
+// NewFile is Open for size bytes that r has. The caller keeps r: Close does not close it, and Map
+// reads.
+func NewFile(r io.ReaderAt, size int64) (*File, error) {
+	f := &File{r: r}
+	if err := f.readHeader(size); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// readHeader reads and checks the header of a file of so many bytes.
+func (f *File) readHeader(size int64) error {
+	h, n, name, err := readHeader(io.NewSectionReader(f.r, 0, size), size)
 	if err != nil {
-		return fmt.Errorf("read tensors: %w", err)
+		return about(f.path, name, err)
 	}
-	malformed := func(name string, err error) error { return &FormatError{Path: f.f.Name(), Tensor: name, Err: err} }
-	var length [lengthSize]byte
-	if stat.Size() < lengthSize {
-		return malformed("", fmt.Errorf("%w: the file has only %d bytes", ErrHeader, stat.Size()))
-	}
-	if _, err := f.f.ReadAt(length[:], 0); err != nil {
-		return fmt.Errorf("read tensors: %w", err)
-	}
-	rest, n := uint64(stat.Size()-lengthSize), binary.LittleEndian.Uint64(length[:])
-	if n > maxHeader || n > rest {
-		return malformed("", fmt.Errorf("%w: its length of %d bytes is beyond the limit or the file", ErrHeader, n))
-	}
-	raw := make([]byte, n)
-	if _, err := f.f.ReadAt(raw, lengthSize); err != nil {
-		return fmt.Errorf("read tensors: %w", err)
-	}
-	f.body = lengthSize + int64(n)
-	h, name, err := parseHeader(raw, rest-n)
-	if err != nil {
-		return malformed(name, err)
-	}
-	f.header = h
+	f.header, f.body = h, n
 	return nil
 }
 
@@ -94,10 +88,10 @@ func (f *File) Metadata() map[string]string { return maps.Clone(f.header.meta) }
 func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	info, ok := f.header.infos[name]
 	if !ok {
-		return nil, fmt.Errorf("read %s: tensor %q: %w; Names lists what there is", f.f.Name(), name, ErrName)
+		return nil, about(f.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
 	}
 	if err := f.allow(name); err != nil {
-		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)
+		return nil, about(f.path, name, err)
 	}
 	return f.fetch(name, info)
 }
@@ -105,11 +99,20 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 // fetch reads what may be read.
 func (f *File) fetch(name string, info Info) (*tensor.Tensor, error) {
 	t := tensor.Empty(info.DType, info.Shape...)
-	if err := tensor.ReadFileAt(t, f.f, f.body+int64(info.begin)); err != nil {
-		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)
+	if err := f.readAt(t, f.body+int64(info.begin)); err != nil {
+		return nil, about(f.path, name, err)
 	}
 	info.DType.CleanBools(tensor.Bytes(t))
 	return t, nil
+}
+
+// readAt fills t with what is at an offset.
+func (f *File) readAt(t *tensor.Tensor, at int64) error {
+	if f.f != nil {
+		return tensor.ReadFileAt(t, f.f, at)
+	}
+	b := tensor.Bytes(t)
+	return readFull(io.NewSectionReader(f.r, at, int64(len(b))), b, ErrOffsets)
 }
 
 // TensorOn is Tensor on a device, or on the host if that is nil. The caller closes it.
@@ -120,7 +123,7 @@ func (f *File) TensorOn(name string, dev tensor.Device) (*tensor.Tensor, error) 
 	}
 	there, err := near.ToDevice(dev)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: tensor %q: %w", f.f.Name(), name, err)
+		return nil, about(f.path, name, err)
 	}
 	return there, nil
 }
@@ -132,16 +135,16 @@ func (f *File) TensorOn(name string, dev tensor.Device) (*tensor.Tensor, error) 
 func (f *File) Map(name string) (t *tensor.Tensor, err error) {
 	info, ok := f.header.infos[name]
 	at := f.body + int64(info.begin)
-	if !ok || at%int64(info.DType.Size()) != 0 {
+	if !ok || f.f == nil || at%int64(info.DType.Size()) != 0 {
 		return f.Tensor(name)
 	}
 	m, err := f.mapping()
 	if err != nil {
-		return nil, fmt.Errorf("map %s: tensor %q: %w", f.f.Name(), name, err)
+		return nil, about(f.path, name, err)
 	}
 	guarded := tensor.Guard(func() { t, err = view(m, at, info) })
 	if err = errors.Join(err, guarded); err != nil {
-		return nil, fmt.Errorf("map %s: tensor %q: %w", f.f.Name(), name, err)
+		return nil, about(f.path, name, err)
 	}
 	return t, nil
 }
@@ -161,7 +164,7 @@ func view(m *tensor.FileMap, at int64, info Info) (*tensor.Tensor, error) {
 // MaxBytes.
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := f.allow(f.Names()...); err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.f.Name(), err)
+		return nil, about(f.path, "", err)
 	}
 	return each(f.Names(), f.Tensor)
 }
@@ -193,14 +196,17 @@ func each(names []string, get func(string) (*tensor.Tensor, error)) (map[string]
 	return all, nil
 }
 
-// Close closes the file. Tensors that were read or mapped stay.
+// Close closes the file that Open has opened. Tensors that were read or mapped stay.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mapped != nil {
+	switch {
+	case f.mapped != nil:
 		return f.mapped.Close()
+	case f.f != nil:
+		return f.f.Close()
 	}
-	return f.f.Close()
+	return nil
 }
 
 // mapping maps the file, once.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/tensor"
@@ -161,7 +162,7 @@ func TestHostileFilesAreErrorsThatSayWhatIsWrong(t *testing.T) {
 				f.Close()
 				t.Fatal("opened")
 			}
-			format, ok := errors.AsType[*safetensors.FormatError](err)
+			format, ok := errors.AsType[*encoding.FileError](err)
 			if !ok || !errors.Is(err, c.want) || format.Path != path {
 				t.Fatalf("error is %v, want a FormatError of %s that wraps %v", err, path, c.want)
 			}
@@ -226,7 +227,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := safetensors.Open(write(t, b))
 		if err != nil {
-			if _, ok := errors.AsType[*safetensors.FormatError](err); !ok {
+			if _, ok := errors.AsType[*encoding.FileError](err); !ok {
 				t.Fatalf("error is %v, want a FormatError", err)
 			}
 			return

@@ -3,10 +3,12 @@ package safetensors
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -31,6 +33,34 @@ type Info struct {
 type header struct {
 	infos map[string]Info
 	meta  map[string]string
+}
+
+// anySize stands for the size of a body that ends where its last tensor does.
+const anySize = math.MaxUint64
+
+// readHeader reads length and header of a file of so many bytes, or of a stream where that is
+// negative, and returns how many bytes these have. On an error, name is the tensor that it is
+// about, if any.
+func readHeader(r io.Reader, size int64) (h header, read int64, name string, err error) {
+	var length [lengthSize]byte
+	if err := readFull(r, length[:], ErrHeader); err != nil {
+		return h, 0, "", err
+	}
+	n, body := binary.LittleEndian.Uint64(length[:]), uint64(anySize)
+	if size >= 0 {
+		body = uint64(size-lengthSize) - min(n, uint64(size-lengthSize))
+	}
+	if n > maxHeader || size >= 0 && n > uint64(size-lengthSize) {
+		return h, 0, "", fmt.Errorf("%w: its length of %d bytes is beyond the limit or the file", ErrHeader, n)
+	}
+	var raw bytes.Buffer // which grows by what comes
+	if _, err := io.CopyN(&raw, r, int64(n)); err == io.EOF {
+		return h, 0, "", fmt.Errorf("%w: it is cut short: %w", ErrHeader, io.ErrUnexpectedEOF)
+	} else if err != nil {
+		return h, 0, "", err
+	}
+	h, name, err = parseHeader(raw.Bytes(), body)
+	return h, lengthSize + int64(n), name, err
 }
 
 // parseHeader decodes a header before a body of so many bytes. On an error, name is the tensor that
@@ -121,7 +151,7 @@ func (h header) fill(body uint64) (name string, err error) {
 		}
 		at = info.end
 	}
-	if at != body {
+	if at != body && body != anySize {
 		return "", fmt.Errorf("%w: %d bytes belong to no tensor", ErrOffsets, body-at)
 	}
 	return "", nil

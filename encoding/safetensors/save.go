@@ -21,12 +21,7 @@ import (
 // whole and on disk. The same tensors make the same bytes. Nobody may write to the tensors
 // meanwhile, or the file has a mixture.
 func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
-	names := order(tensors)
-	head, err := encodeHeader(names, tensors, meta)
-	if err != nil {
-		return fmt.Errorf("save %s: %w", path, err)
-	}
-	return replace.Write(path, func(f *os.File) error { return write(f, head, names, tensors) })
+	return replace.Write(path, func(f *os.File) error { return Encode(f, tensors, meta) })
 }
 
 // order sorts the tensors by the size of their elements, largest first, so that all are aligned,
@@ -37,14 +32,20 @@ func order(tensors map[string]*tensor.Tensor) []string {
 	})
 }
 
-// write writes length, header and elements.
-func write(f *os.File, head []byte, names []string, tensors map[string]*tensor.Tensor) error {
-	if _, err := f.Write(head); err != nil {
+// Encode writes what Save writes to w, in one pass. The error is that of w, or wraps [ErrName] or
+// [ErrDType] before anything is written.
+func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]string) error {
+	names := order(tensors)
+	head, err := encodeHeader(names, tensors, meta)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(head); err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := writeElements(f, tensors[name]); err != nil {
-			return err
+		if err := writeElements(w, tensors[name]); err != nil {
+			return fmt.Errorf("tensor %q: %w", name, err)
 		}
 	}
 	return nil

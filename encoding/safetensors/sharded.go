@@ -39,7 +39,7 @@ type Sharded struct {
 
 // OpenSharded opens the files of an index, which are beside it, and checks their headers. The
 // caller closes the Sharded. A malformed index, and one that says of a file what that does not say,
-// is a *[FormatError].
+// is an [*encoding.FileError].
 func OpenSharded(path string) (s *Sharded, err error) {
 	ix, err := readIndex(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func readIndex(path string) (ix index, err error) {
 		err = errors.New("it has no weight_map, or too much")
 	}
 	if err != nil {
-		return ix, &FormatError{Path: path, Err: fmt.Errorf("%w: no index of tensors: %w", ErrHeader, err)}
+		return ix, about(path, "", fmt.Errorf("%w: no index of tensors: %w", ErrHeader, err))
 	}
 	return ix, nil
 }
@@ -78,7 +78,7 @@ func (s *Sharded) enter(name, file string) (err error) {
 	f := s.shards[file]
 	if f == nil {
 		if !filepath.IsLocal(file) || filepath.Base(file) != file || !strings.HasSuffix(file, ".safetensors") {
-			return &FormatError{s.path, name, fmt.Errorf("%w: %q is no file beside the index", ErrHeader, file)}
+			return about(s.path, name, fmt.Errorf("%w: %q is no file beside the index", ErrHeader, file))
 		}
 		if f, err = Open(filepath.Join(filepath.Dir(s.path), file)); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (s *Sharded) enter(name, file string) (err error) {
 		s.shards[file] = f
 	}
 	if _, ok := f.Info(name); !ok {
-		return &FormatError{s.path, name, fmt.Errorf("%w: it is not in %s", ErrHeader, file)}
+		return about(s.path, name, fmt.Errorf("%w: it is not in %s", ErrHeader, file))
 	}
 	s.home[name] = f
 	return nil
@@ -145,7 +145,7 @@ func (s *Sharded) find(name string) (*File, error) {
 	if f := s.home[name]; f != nil {
 		return f, nil
 	}
-	return nil, fmt.Errorf("read %s: tensor %q: %w; Names lists what there is", s.path, name, ErrName)
+	return nil, about(s.path, name, fmt.Errorf("%w; Names lists what there is", ErrName))
 }
 
 // Tensors reads all tensors. The error wraps ErrLimit where they are too many bytes together: see
@@ -163,7 +163,7 @@ func (s *Sharded) allow(names ...string) error {
 		bytes += s.home[name].bytes(name)
 	}
 	if err := room.Check(bytes, bytes, s.MaxBytes, "raise Sharded.MaxBytes if that is meant, or Map it"); err != nil {
-		return fmt.Errorf("read %s: %w", s.path, err)
+		return about(s.path, "", err)
 	}
 	return nil
 }

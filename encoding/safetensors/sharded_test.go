@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/encoding/safetensors"
 	"github.com/shoal-mp/shoal/tensor"
 )
@@ -83,7 +84,7 @@ func TestHostileIndexes(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var format *safetensors.FormatError
+		var format *encoding.FileError
 		if s, err := safetensors.OpenSharded(path); !errors.As(err, &format) {
 			t.Errorf("%s: %v, %v", name, s, err)
 		}

@@ -78,7 +78,7 @@ func tensorOperations() []operation {
 		{"clamp", func() *tensor.Tensor { return tensor.Clamp(x, -1, 1) }},
 		{"neg", of(tensor.Neg, x)},
 		{"abs", of(tensor.Abs, x)},
-		{"relu", of(tensor.Relu, x)},
+		{"relu", of(tensor.ReLU, x)},
 		{"sqrt", of(tensor.Sqrt, positive)},
 		{"rsqrt", of(tensor.Rsqrt, positive)},
 		{"reciprocal", of(tensor.Reciprocal, x)},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -41,11 +42,21 @@ func (d *Device) compute() error {
 }
 
 // Map is tensor.Computer's.
-func (d *Device) Map(o tensor.Op, out tensor.Operand, in ...tensor.Operand) error {
+func (d *Device) Map(o *device.Op, out tensor.Operand, in ...tensor.Operand) error {
 	if err := d.compute(); err != nil {
 		return err
 	}
-	o.Into(d.see(out), d.seeAll(in)...)
+	to, from := d.see(out), d.seeAll(in)
+	switch o.Name {
+	case "Copy":
+		to.CopyFrom(from[0])
+	case "Where":
+		to.CopyFrom(tensor.Where(from[0], from[1], from[2]))
+	case "AddAtomic":
+		to.AddAtomic(from[0])
+	default:
+		to.CopyFrom(Apply(o)(from...))
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package devicetest
 import (
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -11,14 +12,9 @@ type (
 	two = func(a, b *tensor.Tensor) *tensor.Tensor
 )
 
+// singles and pairs are what is done element by element besides the operations of the table.
 var singles = map[string]one{
-	"Neg": tensor.Neg, "Abs": tensor.Abs, "Relu": tensor.Relu, "Sign": tensor.Sign, "Floor": tensor.Floor,
-	"Ceil":  tensor.Ceil,
-	"Round": tensor.Round, "Trunc": tensor.Trunc, "Exp": tensor.Exp, "Expm1": tensor.Expm1, "Log": tensor.Log,
-	"Log1p": tensor.Log1p,
-	"Sqrt":  tensor.Sqrt, "Rsqrt": tensor.Rsqrt, "Reciprocal": tensor.Reciprocal, "Sin": tensor.Sin, "Cos": tensor.Cos,
-	"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "Erf": tensor.Erf, "IsNaN": tensor.IsNaN, "IsInf": tensor.IsInf,
-	"IsFinite": tensor.IsFinite, "Not": tensor.Not, "Clone": (*tensor.Tensor).Clone,
+	"Not": tensor.Not, "Clone": (*tensor.Tensor).Clone,
 	"Clamp":                      func(a *tensor.Tensor) *tensor.Tensor { return tensor.Clamp(a, -1, 2) },
 	"Pow":                        func(a *tensor.Tensor) *tensor.Tensor { return tensor.Pow(a, 3) },
 	"with a number on the right": func(a *tensor.Tensor) *tensor.Tensor { return tensor.Sub(a, a.Number(2)) },
@@ -26,14 +22,16 @@ var singles = map[string]one{
 }
 
 var pairs = map[string]two{
-	"Add": tensor.Add, "Sub": tensor.Sub, "Mul": tensor.Mul, "Div": tensor.Div, "Maximum": tensor.Maximum,
-	"Minimum": tensor.Minimum,
-	"Power":   tensor.Power, "Eq": tensor.Eq, "Ne": tensor.Ne, "Lt": tensor.Lt, "Le": tensor.Le,
-	"Gt": tensor.Gt, "Ge": tensor.Ge,
 	"And": tensor.And, "Or": tensor.Or, "Xor": tensor.Xor,
 	"Where":       func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Where(tensor.Lt(a, b), a, b) },
 	"Remainder":   func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Remainder(a, notZero(b)) },
 	"FloorDivide": func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.FloorDivide(a, notZero(b)) },
+}
+
+// Apply returns the function of package tensor that is the operation.
+func Apply(o *device.Op) func(in ...*tensor.Tensor) *tensor.Tensor {
+	f := o.Apply.(func(in ...*tensor.Tensor) *tensor.Tensor)
+	return func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[:o.Arity]...) }
 }
 
 // notZero returns b with ones where it is 0.
@@ -55,6 +53,9 @@ func defined(f func(in ...*tensor.Tensor) *tensor.Tensor, dt tensor.DType) (ok b
 
 func elementwise(t *testing.T, dev tensor.Device) {
 	all := map[string]func(in ...*tensor.Tensor) *tensor.Tensor{}
+	for _, o := range device.Ops() {
+		all[o.Name] = Apply(o)
+	}
 	for name, f := range singles {
 		all[name] = func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[0]) }
 	}

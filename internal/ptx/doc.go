@@ -18,6 +18,6 @@
 //
 // Float16 and BFloat16 are computed in float32. Functions that a processor has no instruction for
 // are computed in float64, with an error of a few units in its last place, and as many times as
-// many as the logarithm of what Pow returns. Package
+// many as the logarithm of what Power returns. Package
 // [github.com/shoal-mp/shoal/internal/cudriver/sim/vm] runs the texts in tests.
 package ptx

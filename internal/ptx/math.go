@@ -7,6 +7,15 @@ import (
 
 // The functions here compute in float64; t is always that.
 
+// inFloat64 are the functions of fractions that are always computed in float64.
+var inFloat64 = map[string]opFunc{
+	"Exp": exp, "Expm1": expm1, "Log": log, "Log1p": log1p, "Sin": sine(0), "Cos": sine(1), "Tanh": tanh,
+	"Sigmoid": sigmoid, "Erf": erf,
+	"Power": power, "Remainder": remainder, "FloorDivide": floorDivide,
+	"Hypot": hypot, "Atan2": atan2, "Logaddexp": logAddExp,
+	"Rsqrt": func(a *asm, t Type, x ...string) string { return a.do("rcp.rn.f64", a.do("sqrt.rn.f64", x[0])) },
+}
+
 // horner is the polynomial with the coefficients, the constant one first.
 func (a *asm) horner(x string, coefficients []float64) string {
 	n := len(coefficients) - 1
@@ -250,4 +259,52 @@ func floorDivide(a *asm, t Type, x ...string) string {
 	q = a.do("cvt.rni.f64.f64", q)
 	q = a.do("selp.f64", a.signOf(quotient, a.do("mov.f64", c(0))), q, a.do("setp.eq.f64", q, c(0)))
 	return a.do("selp.f64", quotient, q, a.do("setp.eq.f64", x[1], c(0)))
+}
+
+// sizes returns the magnitudes of two numbers, the larger one first; NaN is in neither of them.
+func (a *asm) sizes(x, y string) (large, small string) {
+	x, y = a.do("abs.f64", x), a.do("abs.f64", y)
+	return a.do("max.f64", x, y), a.do("min.f64", x, y)
+}
+
+// hypot divides by the larger one, whose square may be too large. What is infinite wins over NaN.
+func hypot(a *asm, t Type, x ...string) string {
+	large, small := a.sizes(x[0], x[1])
+	r := a.do("div.rn.f64", small, large)
+	y := a.do("mul.rn.f64", large, a.do("sqrt.rn.f64", a.do("fma.rn.f64", r, r, c(1))))
+	y = a.do("selp.f64", c(0), y, a.do("setp.eq.f64", large, c(0)))
+	y = a.nanOf(x[0], a.nanOf(x[1], y))
+	return a.do("selp.f64", large, y, a.do("setp.eq.f64", large, c(math.Inf(1))))
+}
+
+// atan2 has the angle of the smaller one to the larger one, by that to the diagonal where it is
+// nearer, and turns it to where the point is.
+func atan2(a *asm, t Type, x ...string) string {
+	large, small := a.sizes(x[0], x[1])
+	r := a.do("div.rn.f64", small, large)
+	r = a.do("selp.f64", c(0), r, a.do("setp.eq.f64", large, c(0)))
+	r = a.do("selp.f64", c(1), r, a.do("setp.eq.f64", small, c(math.Inf(1))))
+	steep := a.do("setp.gt.f64", r, c(math.Sqrt2-1))
+	turned := a.do("div.rn.f64", a.do("sub.rn.f64", r, c(1)), a.do("add.rn.f64", r, c(1)))
+	v := a.do("selp.f64", turned, r, steep)
+	z := a.do("mul.rn.f64", v, v)
+	var series []float64
+	for i := range 22 {
+		series = append(series, math.Pow(-1, float64(i+1))/float64(2*i+3))
+	}
+	y := a.do("fma.rn.f64", a.do("mul.rn.f64", v, z), a.horner(z, series), v)
+	y = a.do("selp.f64", a.do("add.rn.f64", y, c(math.Pi/4)), y, steep)
+	high := a.do("setp.gt.f64", a.do("abs.f64", x[0]), a.do("abs.f64", x[1]))
+	y = a.do("selp.f64", a.do("sub.rn.f64", c(math.Pi/2), y), y, high)
+	y = a.do("selp.f64", a.do("sub.rn.f64", c(math.Pi), y), y, a.do("setp.lt.s64", x[1], "0"))
+	return a.nanOf(x[0], a.nanOf(x[1], a.signOf(x[0], y)))
+}
+
+// logAddExp adds the logarithm of what the smaller one adds to the larger one. Of equals that is
+// log 2, of infinities too, which have no difference.
+func logAddExp(a *asm, t Type, x ...string) string {
+	apart := a.do("neg.f64", a.do("abs.f64", a.do("sub.rn.f64", x[0], x[1])))
+	apart = a.do("selp.f64", c(0), apart, a.do("setp.eq.f64", x[0], x[1]))
+	y := a.do("add.rn.f64", a.do("max.f64", x[0], x[1]), log1p(a, t, exp(a, t, apart)))
+	return a.nanOf(x[0], a.nanOf(x[1], y))
 }

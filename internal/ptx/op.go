@@ -133,7 +133,7 @@ var onFloats = map[string]opFunc{
 		s := spread(a, t, x[0])
 		return a.truth(a.do("and.pred", a.do("setp.nan."+string(t), s, s), a.do("setp.num."+string(t), x[0], x[0])))
 	},
-	"Neg": simple("neg"), "Abs": simple("abs"), "Relu": with0(extreme("max")), "Sign": sign,
+	"Neg": simple("neg"), "Abs": simple("abs"), "ReLU": with0(extreme("max")), "Sign": sign,
 	"Sqrt": simple("sqrt"), "Reciprocal": simple("rcp"),
 	"Floor": rounding("rmi"), "Ceil": rounding("rpi"), "Round": rounding("rni"), "Trunc": rounding("rzi"),
 }
@@ -141,11 +141,11 @@ var onFloats = map[string]opFunc{
 var onIntegers = map[string]opFunc{
 	"Add": simple("add"), "Sub": simple("sub"), "Mul": simple("mul"), "Maximum": simple("max"),
 	"Minimum": simple("min"),
-	"Pow":     integerPower, "Remainder": integerRemainder, "FloorDivide": integerFloorDivide,
+	"Power":   integerPower, "Remainder": integerRemainder, "FloorDivide": integerFloorDivide,
 	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"),
 	"Gt": comparing("gt"), "Ge": comparing("ge"),
 	"IsNaN": constant(0), "IsInf": constant(0), "IsFinite": constant(1),
-	"Neg": simple("neg"), "Abs": simple("abs"), "Relu": with0(simple("max")), "Sign": sign,
+	"Neg": simple("neg"), "Abs": simple("abs"), "ReLU": with0(simple("max")), "Sign": sign,
 	"Floor": same, "Ceil": same, "Round": same, "Trunc": same,
 }
 
@@ -155,14 +155,6 @@ var onBools = map[string]opFunc{
 	"Eq": comparing("eq"), "Ne": comparing("ne"), "Lt": comparing("lt"), "Le": comparing("le"),
 	"Gt": comparing("gt"), "Ge": comparing("ge"),
 	"IsNaN": constant(0), "IsInf": constant(0), "IsFinite": constant(1),
-}
-
-// inFloat64 are the functions of fractions that are always computed in float64.
-var inFloat64 = map[string]opFunc{
-	"Exp": exp, "Expm1": expm1, "Log": log, "Log1p": log1p, "Sin": sine(0), "Cos": sine(1), "Tanh": tanh,
-	"Sigmoid": sigmoid, "Erf": erf,
-	"Pow": power, "Remainder": remainder, "FloorDivide": floorDivide,
-	"Rsqrt": func(a *asm, t Type, x ...string) string { return a.do("rcp.rn.f64", a.do("sqrt.rn.f64", x[0])) },
 }
 
 // integerPower wraps around as multiplication does. A negative exponent leaves 1, -1 or 0.

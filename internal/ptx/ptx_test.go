@@ -10,19 +10,14 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/cudriver/sim/vm"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/ptx"
+	_ "github.com/shoal-mp/shoal/tensor" // has the table of operations
 )
 
 var (
 	elements = []ptx.Type{ptx.Bool, ptx.Uint8, ptx.Int8, ptx.Int16, ptx.Int32, ptx.Int64, ptx.Float16,
 		ptx.BFloat16, ptx.Float32, ptx.Float64}
-	ops = []string{"Add", "Sub", "Mul", "Maximum", "Minimum", "Pow", "Remainder", "FloorDivide", "Eq",
-		"Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite",
-		"Neg", "Abs", "Relu", "Sign", "Floor", "Ceil", "Round", "Trunc", "Div", "Exp", "Expm1", "Log",
-		"Log1p", "Sqrt", "Rsqrt", "Reciprocal", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "AddAtomic"}
-	pairs = map[string]bool{"Add": true, "Sub": true, "Mul": true, "Maximum": true, "Minimum": true,
-		"Pow": true, "Remainder": true, "FloorDivide": true,
-		"Eq": true, "Ne": true, "Lt": true, "Le": true, "Gt": true, "Ge": true, "Div": true}
 )
 
 // kernels returns all that there are, but that of conversions there is only one for each type.
@@ -33,17 +28,10 @@ func kernels() (all []ptx.Kernel) {
 		}
 	}
 	for _, t := range elements {
-		for _, name := range ops {
-			in, out := []ptx.Operand{{Type: t}}, t
-			if pairs[name] {
-				in = append(in, ptx.Operand{Type: t, Number: true})
-			}
-			switch name {
-			case "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "IsNaN", "IsInf", "IsFinite":
-				out = ptx.Bool
-			}
-			add(ptx.Map(name, out, in...))
+		for _, o := range device.Ops() {
+			add(mapped(o, t))
 		}
+		add(ptx.Map("AddAtomic", t, ptx.Operand{Type: t}))
 		if t != ptx.Bool {
 			add(ptx.Map("Copy", t, ptx.Operand{Type: ptx.Float64}))
 		}
@@ -98,6 +86,32 @@ func kernels() (all []ptx.Kernel) {
 		}
 	}
 	return all
+}
+
+// mapped returns the kernel of an operation on elements of a type, and a number if it has two
+// operands.
+func mapped(o *device.Op, t ptx.Type) (ptx.Kernel, bool) {
+	in, out := []ptx.Operand{{Type: t}, {Type: t, Number: true}}, t
+	if o.Truths {
+		out = ptx.Bool
+	}
+	return ptx.Map(o.Name, out, in[:o.Arity]...)
+}
+
+// withoutKernel says why an operation has no kernel of fractions.
+var withoutKernel = map[string]string{}
+
+func TestOp_HasAKernel(t *testing.T) {
+	if len(device.Ops()) < 40 {
+		t.Fatalf("%d operations in the table", len(device.Ops()))
+	}
+	for _, o := range device.Ops() {
+		for _, kind := range []ptx.Type{ptx.Float16, ptx.BFloat16, ptx.Float32, ptx.Float64} {
+			if _, ok := mapped(o, kind); ok == (withoutKernel[o.Name] != "") {
+				t.Errorf("%v of %v: a kernel %v, and the listed reason is %q", o, kind, ok, withoutKernel[o.Name])
+			}
+		}
+	}
 }
 
 func TestAllTextsAreWhatTheSimulatorReads(t *testing.T) {

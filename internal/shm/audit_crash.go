@@ -79,10 +79,10 @@ func (a *auditor) participants() {
 }
 
 // only reports bits of others than the living.
-func (a *auditor) only(what string, bitmap *[ownWords]Word) {
+func (a *auditor) only(bitmap *[ownWords]Word, what string, block uint32) {
 	for i := range bitmap {
 		if v := bitmap[i].Load() &^ a.living[i]; v != 0 {
-			a.say("%s: bits %#x of word %d are nobody's", what, v, i)
+			a.say("%s %d: bits %#x of word %d are nobody's", what, block, v, i)
 		}
 	}
 }
@@ -95,9 +95,9 @@ func (a *auditor) words() {
 	if v := h.recovery.Load(); v != 0 {
 		a.say("recovery lock is held: %#x", v)
 	}
-	a.only("spinners", &h.spinners)
-	a.only("xowait", &h.xowait)
-	a.only("memwait", &h.memwait)
+	a.only(&h.spinners, "spinners", 0)
+	a.only(&h.xowait, "xowait", 0)
+	a.only(&h.memwait, "memwait", 0)
 }
 
 func (a *auditor) lanes() {
@@ -134,13 +134,13 @@ func (a *auditor) waiters(i uint32, b *block, w uint64) {
 	switch extKind(b.ext.Load()) {
 	case objectRing:
 		if r, err := a.d.ringOf(b); err == nil {
-			a.only(fmt.Sprintf("not empty of ring %d", i), &r.hdr.notEmpty)
-			a.only(fmt.Sprintf("not full of ring %d", i), &r.hdr.notFull)
+			a.only(&r.hdr.notEmpty, "not empty of ring", i)
+			a.only(&r.hdr.notFull, "not full of ring", i)
 		}
 	case objectSync:
 		if c, err := a.d.cellOf(b); err == nil {
-			a.only(fmt.Sprintf("waiting of cell %d", i), &c.waiting)
-			a.only(fmt.Sprintf("watching of cell %d", i), &c.watching)
+			a.only(&c.waiting, "waiting of cell", i)
+			a.only(&c.watching, "watching of cell", i)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (a *auditor) states() {
 		if w&(xoMask|waitBit) != 0 {
 			a.say("block %d is stamped: %#x", i, w)
 		}
-		a.only(fmt.Sprintf("owners of block %d", i), &b.own)
+		a.only(&b.own, "owners of block", i)
 		if t := transit(w); t != a.transit[i] {
 			a.say("block %d: %d messages carry it and it counts %d", i, a.transit[i], t)
 		}
@@ -336,9 +336,9 @@ func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 func (d *Domain) StrayBits() []string {
 	a := &auditor{d: d, transit: make(map[uint32]uint64)}
 	a.participants()
-	a.only("spinners", &d.hdr.spinners)
-	a.only("xowait", &d.hdr.xowait)
-	a.only("memwait", &d.hdr.memwait)
+	a.only(&d.hdr.spinners, "spinners", 0)
+	a.only(&d.hdr.xowait, "xowait", 0)
+	a.only(&d.hdr.memwait, "memwait", 0)
 	a.blocks(a.waiters)
 	return a.found
 }

@@ -53,6 +53,14 @@ type Domain struct {
 // create lays out a new domain in s, whose memory is all zero, and joins it as the first
 // participant.
 func create(s store, budget int64) (*Domain, error) {
+	d, err := layOut(s, budget)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.join()
+}
+
+func layOut(s store, budget int64) (*Domain, error) {
 	d := overlay(s)
 	if err := s.commitControl(0, offLanes); err != nil {
 		return nil, fmt.Errorf("commit control segment: %w", err)
@@ -70,7 +78,7 @@ func create(s store, budget int64) (*Domain, error) {
 	d.hdr.blocks.Store(1) // index 0 is nobody's
 	d.hdr.hints.Store(1)
 	d.hdr.magic.Store(magic)
-	return d, d.join()
+	return d, nil
 }
 
 // attach joins the domain in s.
@@ -196,10 +204,14 @@ func (d *Domain) start() error {
 	d.done.Add(2)
 	go d.answer(b)
 	go d.watch(ctx)
+	d.live()
+	return nil
+}
+
+func (d *Domain) live() {
 	d.announce()
 	p := &d.parts[d.slot].state
 	p.CAS(p.Load(), uint64(d.epoch)<<32|participantLive)
-	return nil
 }
 
 // Slot returns this process's participant slot, 0 to 255.

@@ -58,6 +58,9 @@ func (d *Domain) enter() (*lane, error) {
 }
 
 func (d *Domain) anyLane() *lane {
+	if crashing && controlled() {
+		return d.otherLane(controlledLane())
+	}
 	var here byte
 	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
 	if l := &d.lanes[at]; l.tryLock() {

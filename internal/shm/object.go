@@ -76,7 +76,7 @@ func (l *lane) withRing(token *block, f func(*ring)) {
 func (l *lane) stays(b *block) bool {
 	decided := func(w uint64) bool { return stampKind(w) != kindFree || w&goneBit != 0 }
 	for {
-		l.patience(func() bool { return decided(b.w.Load()) }, b.markWait)
+		l.patience(&b.w, decided, waitBit)
 		if w := b.w.Load(); decided(w) {
 			return w&allocBit != 0 && stampKind(w) != kindFree
 		}

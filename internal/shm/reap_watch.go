@@ -49,7 +49,13 @@ func (d *Domain) watchOne(ctx context.Context) bool {
 // reapSoon reaps in a goroutine of its own: a reaper may have to wait for a living participant, and
 // this process must go on watching meanwhile, since it may be the one that watches that
 // participant.
-func (d *Domain) reapSoon() { d.done.Go(func() { d.Reap() }) }
+func (d *Domain) reapSoon() {
+	if crashing && controlled() {
+		spawn(func() { d.Reap() })
+		return
+	}
+	d.done.Go(func() { d.Reap() })
+}
 
 // lookAgain is for the moments in which a process has ended and its proof of life stands, because a
 // child that it was just making has not reached exec.

@@ -122,11 +122,7 @@ func (l *lane) settleBudget() uint64 {
 		if w := budget.Load(); w&budgetStamp == 0 {
 			return w
 		}
-		l.patience(func() bool { return budget.Load()&budgetStamp == 0 }, func() {
-			for v := budget.Load(); v&budgetStamp != 0 && v&budgetWait == 0 && !budget.CAS(v, v|budgetWait); {
-				v = budget.Load()
-			}
-		})
+		l.patience(budget, func(w uint64) bool { return w&budgetStamp == 0 }, budgetWait)
 	}
 }
 

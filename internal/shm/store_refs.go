@@ -43,6 +43,9 @@ func waitRef(e *atomic.Uint32) uint32 {
 		if n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
 			return n
 		}
+		if crashing {
+			blockUntil(func() bool { return e.Load()&refLocked == 0 })
+		}
 		if i > 64 {
 			runtime.Gosched()
 		}

@@ -17,44 +17,56 @@ func (l *lane) settle(b *block) uint64 {
 // too.
 func (l *lane) awaitStamp(b *block) uint64 {
 	for {
-		l.patience(func() bool { return b.w.Load()&xoMask == 0 }, b.markWait)
-		if w := b.w.Load(); w&xoMask == 0 {
+		l.patience(&b.w, unstamped, waitBit)
+		if w := b.w.Load(); unstamped(w) {
 			return w
 		}
 	}
 }
 
-// markWait asks to be rung when the stamp clears.
-func (b *block) markWait() {
-	for v := b.w.Load(); v&xoMask != 0 && v&waitBit == 0 && !b.w.CAS(v, v|waitBit); {
-		v = b.w.Load()
+func unstamped(w uint64) bool { return w&xoMask == 0 }
+
+// markUnless asks to be rung when the word changes, by its bit wait, and reports false, or true if
+// the word is done. Both are said of one and the same value: between a mark and a look of its own,
+// the stamp that was marked could clear and another one, which nobody has marked, take its place,
+// and the waiter would sleep for ever (docs/memory.md, "Words, stamps, evidence").
+func markUnless(w *Word, done func(uint64) bool, wait uint64) bool {
+	for {
+		switch v := w.Load(); {
+		case done(v):
+			return !disabled("mark and look in one") || done(w.Load())
+		case v&wait != 0 || w.CAS(v, v|wait):
+			return false
+		}
 	}
 }
 
-// patience polls, yields, and then parks until done, which is a matter of another lane's next step.
-// mark leaves a mark for whoever will end it, so that it rings: there is no timer. If that lane
-// died, its reaper ends it; and if it is the reaper that waits here, it first ends what the newly
-// dead are in the middle of.
-func (l *lane) patience(done func() bool, mark func()) {
+// patience polls, yields, and then parks until the word is done, which is a matter of another
+// lane's next step. The bit wait is a mark for the lane that will end it, so that it rings: there
+// is no timer. If that lane died, its reaper ends it; and if it is the reaper that waits here, it
+// first ends what the newly dead are in the middle of.
+func (l *lane) patience(w *Word, done func(uint64) bool, wait uint64) {
 	for i := range 256 {
-		if done() {
+		if done(w.Load()) {
 			return
 		}
 		if i >= 64 {
 			runtime.Gosched()
 		}
+		if crashing && controlled() {
+			break
+		}
 	}
 	// a goroutine that rings looks at the condition too, even when this one has gone on; so it
 	// reads no field of the lane
 	d, reaping := l.d, l.reaping != nil
-	for !done() {
+	for !done(w.Load()) {
 		seen, stuck := d.hdr.deathEpoch.Load(), obstacle{}
 		if reaping {
 			stuck = d.reapStamps(l)
 		}
 		d.park.await(context.Background(), d, &d.hdr.xowait, func() bool { // it cannot be cancelled
-			mark()
-			return done() || stuck.gone() || reaping && d.hdr.deathEpoch.Load() != seen
+			return markUnless(w, done, wait) || stuck.gone() || reaping && d.hdr.deathEpoch.Load() != seen
 		}, nil)
 	}
 }

@@ -27,7 +27,7 @@ const napTime = 500 * time.Microsecond
 // lieDown makes the calling goroutine the napper of the process, if there is none. It looks at its
 // condition, sleeps if that is not true, and gets up in any case.
 func (d *Domain) lieDown() bool {
-	if !d.park.napper.TryLock() {
+	if crashing && controlled() || !d.park.napper.TryLock() {
 		return false
 	}
 	d.parts[d.slot].nap.Store(napping)

@@ -22,7 +22,7 @@ type waitQueue struct {
 	*backoffs // nil: who waits here parks at once
 
 	waiters atomic.Int32
-	mu      sync.Mutex
+	mu      localMutex
 	queue   []chan struct{}
 	napper  chan struct{} // of who naps, or did
 
@@ -44,13 +44,16 @@ func (l *waitQueue) wait(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.d.setBit(l.bits)
-	ready := l.ready()
+	ready := !disabled("second look") && l.ready()
 	if nap {
 		l.rest(ctx, ready)
 	}
 	if ready {
 		l.remove(c)
 		return nil
+	}
+	if crashing {
+		blockUntil(func() bool { return ended(c) || ended(ctx.Done()) })
 	}
 	select {
 	case <-c:

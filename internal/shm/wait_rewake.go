@@ -14,7 +14,7 @@ func (l *waitQueue) rewake() {
 	if l.d == nil {
 		return // of the board: nobody waits for a name
 	}
-	if l.d.wakeOne(l.bits) && l.rewoken.CompareAndSwap(false, true) {
+	if l.d.wakeOne(l.bits) && !(crashing && controlled()) && l.rewoken.CompareAndSwap(false, true) {
 		time.AfterFunc(rewakeTime, l.rewakeAgain)
 	}
 }

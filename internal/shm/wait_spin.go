@@ -19,7 +19,7 @@ const (
 // left out mostly, the first polls too; a try after that takes longer, since the other side may
 // have got used to sleeping, too.
 func (d *Domain) spin(h *adaptiveBackoff, ready func() bool) bool {
-	if !h.due() {
+	if crashing && controlled() || !h.due() {
 		return false
 	}
 	found := poll(ready)

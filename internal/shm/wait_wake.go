@@ -75,6 +75,6 @@ func (d *Domain) ringSlot(s int) {
 func (d *Domain) ringSelf() {
 	d.park.rung()
 	if d.unfinished.Load() {
-		go d.Reap() // what it waited for may have been one of our own lanes
+		spawn(func() { d.Reap() }) // what it waited for may have been one of our own lanes
 	}
 }

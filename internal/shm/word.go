@@ -15,11 +15,17 @@ import (
 type Word struct{ v atomic.Uint64 }
 
 // Load returns the word.
-func (w *Word) Load() uint64 { return w.v.Load() }
+func (w *Word) Load() uint64 {
+	if crashing {
+		interleave(w, false)
+	}
+	return w.v.Load()
+}
 
 // CAS replaces old by new and reports whether the word held old.
 func (w *Word) CAS(old, new uint64) bool {
 	if crashing {
+		interleave(w, true)
 		crashPoint("before")
 	}
 	ok := w.v.CompareAndSwap(old, new)
@@ -33,6 +39,7 @@ func (w *Word) CAS(old, new uint64) bool {
 // named in a slot or in a stamp, or a reaper in place of a dead one.
 func (w *Word) Store(v uint64) {
 	if crashing {
+		interleave(w, true)
 		crashPoint("before")
 	}
 	w.v.Store(v)
@@ -45,6 +52,7 @@ func (w *Word) Store(v uint64) {
 // before. It saves a locked instruction on the path of every message.
 func (w *Word) Set(v uint64) {
 	if crashing {
+		interleave(w, true)
 		crashPoint("before")
 	}
 	if ordered {
@@ -73,6 +81,7 @@ const ordered = runtime.GOARCH == "amd64" && !racing
 // Add adds n, which may be negative as two's complement, and returns the new value.
 func (w *Word) Add(n uint64) uint64 {
 	if crashing {
+		interleave(w, true)
 		crashPoint("before")
 	}
 	v := w.v.Add(n)
@@ -85,6 +94,7 @@ func (w *Word) Add(n uint64) uint64 {
 // Or sets bits.
 func (w *Word) Or(bits uint64) {
 	if crashing {
+		interleave(w, true)
 		crashPoint("before")
 	}
 	w.v.Or(bits)
@@ -96,6 +106,7 @@ func (w *Word) Or(bits uint64) {
 // AndNot clears bits.
 func (w *Word) AndNot(bits uint64) {
 	if crashing {
+		interleave(w, true)
 		crashPoint("before")
 	}
 	w.v.And(^bits)

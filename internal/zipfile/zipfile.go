@@ -35,7 +35,7 @@ func Read(r io.ReaderAt, size int64) (entries map[string]Entry, err error) {
 	for _, f := range archive.File {
 		at, err := f.DataOffset()
 		if err != nil {
-			return nil, malformed(f, "its header: %v", err)
+			return nil, fmt.Errorf("%w: entry %.100q: its header: %w", ErrFormat, f.Name, err)
 		}
 		if _, twice := entries[f.Name]; twice {
 			return nil, malformed(f, "the name comes twice")

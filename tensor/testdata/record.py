@@ -7,6 +7,7 @@ A line is {"torch": version}, {"name", "value"} of an input, or {"op", "in", "ar
 import itertools
 import json
 import math
+import pathlib
 import warnings
 
 import numpy
@@ -109,18 +110,24 @@ def binary(op, f, dtypes=ALL):
     row(op, f, [torch.ones(2), torch.ones(3)])
 
 
-for op, f in {"Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Div": torch.div, "Eq": torch.eq, "Ne": torch.ne}.items():
-    binary(op, f)
-for op, f in {"Maximum": torch.maximum, "Minimum": torch.minimum, "Lt": torch.lt, "Le": torch.le, "Gt": torch.gt, "Ge": torch.ge,
-              "And": torch.logical_and, "Or": torch.logical_or, "Xor": torch.logical_xor}.items():
+OPERATIONS = [json.loads(line) for line in open(pathlib.Path(__file__).parent / "operations.jsonl")]
+NOT_BOOL = {"Remainder", "FloorDivide", "Power"}  # PyTorch has no result, or one that depends on the arguments
+REAL_ONLY = {"Power"}
+EDGES = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-30, -1e30, 3e38, inf, -inf, nan])
+for o in OPERATIONS:
+    if o["Arity"] == 2:
+        op, f = o["Name"], getattr(torch, o["Torch"])
+        dtypes = INTEGERS + FLOATS if op in NOT_BOOL else ALL if o["Complex"] and op not in REAL_ONLY else REAL
+        binary(op, f, dtypes)
+        for d in [torch.float32, torch.float64]:
+            row(op, f, [EDGES.to(d)[:, None], EDGES.to(d)])
+for op, f in {"And": torch.logical_and, "Or": torch.logical_or, "Xor": torch.logical_xor}.items():
     binary(op, f, REAL)
 for op, f in {"Remainder": torch.remainder, "FloorDivide": torch.floor_divide}.items():
-    binary(op, f, INTEGERS + FLOATS)
     for d in [torch.int32, torch.float32]:
         row(op, f, [tensor(d, [7, -7, 7, -7, 0]), tensor(d, [3, 3, -3, -3, 5])])
         row(op, f, [tensor(d, [7, -7]), tensor(d, [0, 0])])
 row("FloorDivide", torch.floor_divide, [torch.tensor([1.0, -1.0, 0.3, inf, 5.0]), torch.tensor([inf, inf, 0.1, 2.0, -inf])])
-binary("Power", torch.pow, INTEGERS + FLOATS)
 row("Power", torch.pow, [torch.tensor([2, -2, 0, 1, -1, 3]), torch.tensor([5, 3, 0, -2, -3, 40])])
 row("Power", torch.pow, [torch.tensor([0.0, -8.0, 2.0, -1.0, nan]), torch.tensor([0.0, 1 / 3, -inf, inf, 0.0])])
 
@@ -133,12 +140,8 @@ for (op, f), v in itertools.product(NUMBERS.items(), [2, 1.5]):
         if d != torch.float16 and d != torch.bfloat16:
             row(op, f, [a(d)[0, 1].clone()], v)
 
-UNARY = {"Neg": torch.neg, "Abs": torch.abs, "Relu": torch.relu, "Sign": torch.sign, "Floor": torch.floor, "Ceil": torch.ceil,
-         "Round": torch.round, "Trunc": torch.trunc, "Exp": torch.exp, "Expm1": torch.expm1, "Log": torch.log, "Log1p": torch.log1p,
-         "Sqrt": torch.sqrt, "Rsqrt": torch.rsqrt, "Reciprocal": torch.reciprocal, "Sin": torch.sin, "Cos": torch.cos,
-         "Tanh": torch.tanh, "Sigmoid": torch.sigmoid, "Erf": torch.erf, "IsNaN": torch.isnan, "IsInf": torch.isinf,
-         "IsFinite": torch.isfinite, "Not": torch.logical_not}
-ON_COMPLEX = {"Neg", "Abs", "Exp", "Log", "Sqrt", "Reciprocal", "Sin", "Cos", "Tanh"}
+UNARY = {o["Name"]: getattr(torch, o["Torch"]) for o in OPERATIONS if o["Arity"] == 1} | {"Not": torch.logical_not}
+ON_COMPLEX = {o["Name"] for o in OPERATIONS if o["Complex"]}
 for op, f in UNARY.items():
     for d in ALL if op in ON_COMPLEX else REAL:
         small = d in INTEGERS and op in ("Sin", "Cos", "Exp", "Expm1", "Tanh", "Sigmoid")
@@ -170,7 +173,7 @@ for op, f in {"AddNumberTo": lambda x, v: x.add_(v), "PowTo": lambda x, v: x.pow
     if op != "FillTo":
         row(op, f, [a(torch.int32)], 1.5)
 for op, f in {"ExpTo": torch.exp_, "LogTo": torch.log_, "SqrtTo": torch.sqrt_, "TanhTo": torch.tanh_, "SigmoidTo": torch.sigmoid_, "AbsTo": torch.abs_,
-              "NegTo": torch.neg_, "ReluTo": torch.relu_}.items():
+              "NegTo": torch.neg_, "ReLUTo": torch.relu_}.items():
     for d in [torch.float32, torch.bfloat16, torch.int32]:
         row(op, f, [a(d)])
 for d in [torch.float32, torch.int64, torch.bool]:

@@ -239,23 +239,18 @@ func loadNPZ(path string, most int64) (c Content, err error) {
 	}
 	defer a.Close()
 	a.MaxBytes = most
-	if err := a.Allow(); err != nil {
+	if c.Tensors, err = a.Tensors(); c.Tensors == nil {
 		return c, err
 	}
-	c.Tensors = Tensors{}
-	for _, i := range a.List() {
-		if errors.Is(i.Err, npy.ErrDType) {
-			c.Others = append(c.Others, Other{Name: "array " + i.Name})
-			continue
-		}
-		if c.Tensors[i.Name], err = a.Tensor(i.Name); err != nil {
-			return c, err
+	for _, name := range a.Names() {
+		if c.Tensors[name] == nil {
+			c.Others = append(c.Others, Other{Name: "array " + name})
 		}
 	}
 	return c, nil
 }
 
 func loadMsgpack(path string, most int64) (Content, error) {
-	tensors, others, err := msgpack.Options{MaxBytes: most}.LoadNamed(path)
+	tensors, others, err := msgpack.LoadNamed(path, most)
 	return Content{Tensors: tensors, Others: named("value ", others)}, err
 }

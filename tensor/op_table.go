@@ -1,0 +1,106 @@
+package tensor
+
+import (
+	"math"
+	"math/cmplx"
+
+	"github.com/shoal-mp/shoal/internal/device"
+	"github.com/shoal-mp/shoal/internal/kernel"
+)
+
+// The elementwise operations. What is made of integers where operands are fractions is Float32.
+// Rows without functions of numbers have loops in op_rows.go.
+var (
+	opAdd = binaryOp("Add", "add", operation{})
+	opSub = binaryOp("Sub", "sub", operation{notBool: "Xor or Not"})
+	opMul = binaryOp("Mul", "mul", operation{})
+	opDiv = binaryOp("Div", "div", operation{operands: fractions})
+
+	opMaximum     = binaryOp("Maximum", "maximum", operation{})
+	opMinimum     = binaryOp("Minimum", "minimum", operation{})
+	opPower       = binaryOp("Power", "pow", operation{float2: math.Pow})
+	opRemainder   = binaryOp("Remainder", "remainder", operation{Op: untrained, float2: remainder})
+	opHypot       = binaryOp("Hypot", "hypot", operation{float2: math.Hypot})
+	opAtan2       = binaryOp("Atan2", "atan2", operation{operands: fractions, float2: math.Atan2})
+	opLogaddexp   = binaryOp("Logaddexp", "logaddexp", operation{float2: logAddExp})
+	opFloorDivide = binaryOp("FloorDivide", "floor_divide", operation{Op: stepwise, float2: floorDivide})
+
+	opEq = binaryOp("Eq", "eq", operation{Op: stepwise, result: truths})
+	opNe = binaryOp("Ne", "ne", operation{Op: stepwise, result: truths})
+	opLt = binaryOp("Lt", "lt", operation{Op: stepwise, result: truths})
+	opLe = binaryOp("Le", "le", operation{Op: stepwise, result: truths})
+	opGt = binaryOp("Gt", "gt", operation{Op: stepwise, result: truths})
+	opGe = binaryOp("Ge", "ge", operation{Op: stepwise, result: truths})
+
+	opIsNaN    = unaryOp("IsNaN", "isnan", operation{Op: stepwise, result: truths})
+	opIsInf    = unaryOp("IsInf", "isinf", operation{Op: stepwise, result: truths})
+	opIsFinite = unaryOp("IsFinite", "isfinite", operation{Op: stepwise, result: truths})
+
+	opNeg   = unaryOp("Neg", "neg", operation{kernel: by(kernel.Neg)})
+	opAbs   = unaryOp("Abs", "abs", operation{kernel: by(kernel.Abs), result: magnitude})
+	opReLU  = unaryOp("ReLU", "relu", operation{})
+	opSign  = unaryOp("Sign", "sign", operation{Op: stepwise})
+	opFloor = unaryOp("Floor", "floor", operation{Op: stepwise, kernel: by(kernel.Floor)})
+	opCeil  = unaryOp("Ceil", "ceil", operation{Op: stepwise, kernel: by(kernel.Ceil)})
+	opRound = unaryOp("Round", "round", operation{Op: stepwise, kernel: by(kernel.Round)})
+	opTrunc = unaryOp("Trunc", "trunc", operation{Op: stepwise, kernel: by(kernel.Trunc)})
+
+	opExp   = unaryOp("Exp", "exp", operation{operands: fractions, complex: cmplx.Exp})
+	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: fractions, float: math.Expm1})
+	opLog   = unaryOp("Log", "log", operation{operands: fractions, kernel: by(kernel.Log),
+		complex: cmplx.Log})
+	opLog1p = unaryOp("Log1p", "log1p", operation{operands: fractions, float: math.Log1p})
+	opSqrt  = unaryOp("Sqrt", "sqrt", operation{operands: fractions, kernel: by(kernel.Sqrt),
+		complex: cmplx.Sqrt})
+	opRsqrt = unaryOp("Rsqrt", "rsqrt", operation{operands: fractions,
+		kernel: by(kernel.Rsqrt)})
+	opReciprocal = unaryOp("Reciprocal", "reciprocal", operation{operands: fractions,
+		kernel: by(kernel.Reciprocal)})
+	opSin = unaryOp("Sin", "sin", operation{operands: fractions, float: math.Sin,
+		complex: cmplx.Sin})
+	opCos = unaryOp("Cos", "cos", operation{operands: fractions, float: math.Cos,
+		complex: cmplx.Cos})
+	opTanh    = unaryOp("Tanh", "tanh", operation{operands: fractions, complex: cmplx.Tanh})
+	opSigmoid = unaryOp("Sigmoid", "sigmoid", operation{operands: fractions})
+	opErf     = unaryOp("Erf", "erf", operation{operands: fractions, float: math.Erf})
+)
+
+// What is done element by element without computing.
+var (
+	opCopy      = movingOp("Copy", 1)
+	opWhere     = movingOp("Where", 3)
+	opAddAtomic = movingOp("AddAtomic", 1)
+)
+
+// Why there is no gradient: of results that stay the same until they jump, and of others.
+var (
+	stepwise  = device.Op{NoGradient: "the derivative is 0 wherever there is one"}
+	untrained = device.Op{NoGradient: "nothing that is trained has it"}
+)
+
+func by(f kernel.Function) *kernel.Function { return &f }
+
+// fractions is the rule of what has no whole numbers.
+func fractions(dt DType) DType { return dt.floating() }
+
+// truths is the rule of what is either true or not.
+func truths(DType) DType { return Bool }
+
+// magnitude is the rule of what is real of complex numbers.
+func magnitude(dt DType) DType {
+	switch dt {
+	case Complex64:
+		return Float32
+	case Complex128:
+		return Float64
+	}
+	return dt
+}
+
+// logAddExp is log(eˣ + eʸ), of what would be too large for eˣ too.
+func logAddExp(x, y float64) float64 {
+	if x == y { // infinities have no difference
+		return x + math.Ln2
+	}
+	return max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y)))
+}
