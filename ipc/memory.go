@@ -89,15 +89,6 @@ func (m *Memory) Bytes() []byte {
 // Size returns the number of bytes, 0 if m is closed.
 func (m *Memory) Size() int { return len(m.Bytes()) }
 
-// Block returns the memory's block, its domain and the number of bytes; the block is 0 if m is
-// closed. It makes a Memory a tensor.Buffer.
-func (m *Memory) Block() (*shm.Domain, shm.Handle, int) {
-	if !m.open() {
-		return nil, 0, 0
-	}
-	return m.region.d, m.region.blocks[0], len(m.region.bytes)
-}
-
 // Close drops this process's reference. The name stays, and so do those who have the memory open.
 // Close is idempotent; a process that dies closes what it has.
 func (m *Memory) Close() error {

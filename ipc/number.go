@@ -1,6 +1,7 @@
 package ipc
 
-import "github.com/shoal-mp/shoal/internal/shm"
-
 // A Number is what a Value and an Array are made of.
-type Number = shm.Number
+type Number interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
+		~float32 | ~float64
+}

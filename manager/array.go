@@ -8,17 +8,16 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/sys"
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Array is a fixed number of numbers in the server. In the server's machine its elements stand
 // in shared memory, where reads find them without a call; what changes them are calls, so none is
 // lost and transactions hold.
-type Array[T Number] struct{ Proxy }
+type Array[T Number] struct{ typed[Array[T]] }
 
 // NewArray makes an Array of these values. The caller closes it.
 func NewArray[T Number](ctx context.Context, m *Manager, vs ...T) (*Array[T], error) {
-	p, err := m.create(ctx, arrayKind, in(kindOf[T]()), in(wordsOf(vs)))
+	p, err := create[Array[T]](ctx, m, arrayKind, in(kindOf[T]()), in(wordsOf(vs)))
 	return &Array[T]{p}, err
 }
 
@@ -107,13 +106,6 @@ func (a *Array[T]) AddSlice(ctx context.Context, low int, deltas []T) error {
 func (a *Array[T]) CompareAndSwap(ctx context.Context, i int, old, v T) (bool, error) {
 	return one[bool](a.call(ctx, arrayCas, in(i), in(word(old)), in(word(v))))
 }
-
-// MarshalWire lets an Array be part of a value that is sent.
-func (a *Array[T]) MarshalWire(e *wire.Encoder) error { return a.marshal(e, typeName[Array[T]]()) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (a *Array[T]) UnmarshalWire(d *wire.Decoder) error { return a.unmarshal(d, typeName[Array[T]]()) }
 
 // shared returns the array's memory, or nil where a call is needed: on another machine, in a
 // transaction, and where there is an error to be returned.

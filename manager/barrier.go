@@ -5,25 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Barrier lets a number of callers go on together. If one of those that wait dies, is cancelled
 // or reaches its deadline, the barrier is broken for all, until Reset.
 type Barrier struct {
-	Proxy
+	typed[Barrier]
 
 	// Action is called once in each turn, by the last one to come and before anybody goes on. If it
 	// returns an error or panics, or its process dies, the barrier is broken. It does not travel: a
 	// proxy that has none calls none, so whoever may be the last one sets it.
-	Action func() error
+	Action func() error `wire:"-"`
 }
 
 // NewBarrier makes a barrier for that many parties. The caller closes it.
 func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) {
-	p, err := m.create(ctx, barrierKind, in(parties))
-	return &Barrier{Proxy: p}, err
+	p, err := create[Barrier](ctx, m, barrierKind, in(parties))
+	return &Barrier{typed: p}, err
 }
 
 // Wait waits for all parties and returns the order in which the caller came, 0 to parties-1: an
@@ -104,13 +102,6 @@ func (b *Barrier) Waiting(ctx context.Context) (int, error) {
 func (b *Barrier) Broken(ctx context.Context) (bool, error) {
 	return one[bool](b.call(ctx, barrierIsBroken))
 }
-
-// MarshalWire lets a Barrier be part of a value that is sent.
-func (b *Barrier) MarshalWire(e *wire.Encoder) error { return b.marshal(e, "Barrier") }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (b *Barrier) UnmarshalWire(d *wire.Decoder) error { return b.unmarshal(d, "Barrier") }
 
 // A barrier is the state of a Barrier: the round that is going on.
 type barrier struct {

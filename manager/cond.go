@@ -3,31 +3,17 @@ package manager
 import (
 	"context"
 	"fmt"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Cond is a recursive lock in the server on which its owner can wait for somebody to notify
 // it. See RecursiveMutex for what an owner is, and Mutex for what happens when it dies.
-type Cond struct{ Proxy }
+type Cond struct{ locker[Cond] }
 
 // NewCond makes a Cond whose lock nobody has. The caller closes it.
 func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
-	p, err := m.create(ctx, condKind)
-	return &Cond{p}, err
+	p, err := create[Cond](ctx, m, condKind)
+	return &Cond{locker[Cond]{p}}, err
 }
-
-// Lock acquires the lock and waits for it. With ErrOwnerDied the lock is the caller's as well.
-func (c *Cond) Lock(ctx context.Context) error { return c.acquire(ctx) }
-
-// TryLock is Lock that returns ErrLocked instead of waiting.
-func (c *Cond) TryLock(ctx context.Context) error { return c.try(ctx) }
-
-// Unlock releases the lock once; ErrNotOwner if this proxy does not have it.
-func (c *Cond) Unlock(ctx context.Context) error { return c.release(ctx) }
-
-// MarkConsistent says that what the lock protects is in order again, after ErrOwnerDied.
-func (c *Cond) MarkConsistent(ctx context.Context) error { return c.repair(ctx) }
 
 // Wait releases the lock, waits until it is notified, and acquires the lock again as often as it
 // was. If ctx ends first, the lock is not the caller's any more.
@@ -52,13 +38,6 @@ func (c *Cond) Notify(ctx context.Context, n int) error {
 
 // NotifyAll wakes all that wait. The caller has the lock.
 func (c *Cond) NotifyAll(ctx context.Context) error { return c.Notify(ctx, -1) }
-
-// MarshalWire lets a Cond be part of a value that is sent.
-func (c *Cond) MarshalWire(e *wire.Encoder) error { return c.marshal(e, "Cond") }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (c *Cond) UnmarshalWire(d *wire.Decoder) error { return c.unmarshal(d, "Cond") }
 
 // A cond is the state of a Cond. Its waiters are in the order in which they came.
 type cond struct {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Dict is a map in the server. The values of one call are set together: no other call sees some
@@ -16,14 +14,14 @@ import (
 // A key is compared by the bytes that stand for it, see package wire. V may be any type that can
 // cross, a proxy too; what a value holds of shared memory, such as a tensor's elements, the Dict
 // holds as well and does not copy.
-type Dict[K comparable, V any] struct{ Proxy }
+type Dict[K comparable, V any] struct{ typed[Dict[K, V]] }
 
 // NewDict makes an empty Dict. The caller closes it.
 func NewDict[K comparable, V any](ctx context.Context, m *Manager) (*Dict[K, V], error) {
 	if err := check[map[K]V](); err != nil {
 		return nil, fmt.Errorf("manager: new Dict: %w", err)
 	}
-	p, err := m.create(ctx, dictKind)
+	p, err := create[Dict[K, V]](ctx, m, dictKind)
 	return &Dict[K, V]{p}, err
 }
 
@@ -123,15 +121,6 @@ func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 
 // Clear removes every key.
 func (d *Dict[K, V]) Clear(ctx context.Context) error { return d.call(ctx, dictClear).none() }
-
-// MarshalWire lets a Dict be part of a value that is sent.
-func (d *Dict[K, V]) MarshalWire(e *wire.Encoder) error { return d.marshal(e, typeName[Dict[K, V]]()) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (d *Dict[K, V]) UnmarshalWire(dec *wire.Decoder) error {
-	return d.unmarshal(dec, typeName[Dict[K, V]]())
-}
 
 // A dict is the state of Dict, Set and Namespace: items by the bytes of their keys.
 type dict struct{ items map[string]item }

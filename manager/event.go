@@ -2,16 +2,14 @@ package manager
 
 import (
 	"context"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // An Event is a flag in the server that can be waited for.
-type Event struct{ Proxy }
+type Event struct{ typed[Event] }
 
 // NewEvent makes an event that is not set. The caller closes it.
 func NewEvent(ctx context.Context, m *Manager) (*Event, error) {
-	p, err := m.create(ctx, eventKind)
+	p, err := create[Event](ctx, m, eventKind)
 	return &Event{p}, err
 }
 
@@ -26,13 +24,6 @@ func (e *Event) IsSet(ctx context.Context) (bool, error) { return one[bool](e.ca
 
 // Wait waits until the event is set.
 func (e *Event) Wait(ctx context.Context) error { return e.call(ctx, eventWait).none() }
-
-// MarshalWire lets an Event be part of a value that is sent.
-func (e *Event) MarshalWire(enc *wire.Encoder) error { return e.marshal(enc, "Event") }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (e *Event) UnmarshalWire(d *wire.Decoder) error { return e.unmarshal(d, "Event") }
 
 // An event is the state of an Event. round counts how often it was set: those that waited then go
 // on, even if it was reset since.

@@ -4,19 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A List is a slice in the server. Indexes run from 0; one that is out of range is ErrIndex.
-type List[T any] struct{ Proxy }
+type List[T any] struct{ typed[List[T]] }
 
 // NewList makes a List of these values. The caller closes it.
 func NewList[T any](ctx context.Context, m *Manager, vs ...T) (*List[T], error) {
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new List: %w", err)
 	}
-	p, err := m.create(ctx, listKind, ins(vs)...)
+	p, err := create[List[T]](ctx, m, listKind, ins(vs)...)
 	return &List[T]{p}, err
 }
 
@@ -149,13 +147,6 @@ func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error 
 
 // Reverse reverses the order.
 func (l *List[T]) Reverse(ctx context.Context) error { return l.call(ctx, listReverse).none() }
-
-// MarshalWire lets a List be part of a value that is sent.
-func (l *List[T]) MarshalWire(e *wire.Encoder) error { return l.marshal(e, typeName[List[T]]()) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (l *List[T]) UnmarshalWire(d *wire.Decoder) error { return l.unmarshal(d, typeName[List[T]]()) }
 
 // A list is the state of a List.
 type list struct{ items []item }

@@ -3,8 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Mutex is a lock in the server. It belongs to the process that has acquired it, but anybody may
@@ -13,44 +11,33 @@ import (
 // When its owner dies, the next one to lock it gets it together with ErrOwnerDied: it repairs what
 // the lock protects and calls MarkConsistent. If it unlocks without, everybody gets
 // ErrNotRecoverable from then on.
-type Mutex struct{ Proxy }
+type Mutex struct{ locker[Mutex] }
 
 // NewMutex makes a lock that nobody has. The caller closes it.
 func NewMutex(ctx context.Context, m *Manager) (*Mutex, error) {
-	p, err := m.create(ctx, mutexKind, in(false))
-	return &Mutex{p}, err
+	p, err := create[Mutex](ctx, m, mutexKind, in(false))
+	return &Mutex{locker[Mutex]{p}}, err
 }
+
+// locker is the proxy of a lock, in a type T, as which it travels.
+type locker[T any] struct{ typed[T] }
 
 // Lock acquires the lock and waits for it. With ErrOwnerDied the lock is the caller's as well.
-func (l *Mutex) Lock(ctx context.Context) error { return l.acquire(ctx) }
+func (l *locker[T]) Lock(ctx context.Context) error {
+	return l.callUndo(ctx, mutexUnlock.alone, mutexLock).none()
+}
 
 // TryLock is Lock that returns ErrLocked instead of waiting.
-func (l *Mutex) TryLock(ctx context.Context) error { return l.try(ctx) }
+func (l *locker[T]) TryLock(ctx context.Context) error {
+	return l.callUndo(ctx, mutexUnlock.alone, mutexTryLock).none()
+}
 
-// Unlock releases the lock; ErrNotOwner if nobody has it.
-func (l *Mutex) Unlock(ctx context.Context) error { return l.release(ctx) }
+// Unlock releases the lock once; ErrNotOwner if nobody has it, or another proxy has it where it
+// belongs to one.
+func (l *locker[T]) Unlock(ctx context.Context) error { return l.call(ctx, mutexUnlock).none() }
 
 // MarkConsistent says that what the lock protects is in order again, after ErrOwnerDied.
-func (l *Mutex) MarkConsistent(ctx context.Context) error { return l.repair(ctx) }
-
-// MarshalWire lets a Mutex be part of a value that is sent.
-func (l *Mutex) MarshalWire(e *wire.Encoder) error { return l.marshal(e, "Mutex") }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (l *Mutex) UnmarshalWire(d *wire.Decoder) error { return l.unmarshal(d, "Mutex") }
-
-func (p *Proxy) acquire(ctx context.Context) error {
-	return p.callUndo(ctx, mutexUnlock.alone, mutexLock).none()
-}
-
-func (p *Proxy) try(ctx context.Context) error {
-	return p.callUndo(ctx, mutexUnlock.alone, mutexTryLock).none()
-}
-
-func (p *Proxy) release(ctx context.Context) error { return p.call(ctx, mutexUnlock).none() }
-
-func (p *Proxy) repair(ctx context.Context) error { return p.call(ctx, mutexRepair).none() }
+func (l *locker[T]) MarkConsistent(ctx context.Context) error { return l.call(ctx, mutexRepair).none() }
 
 // An owner is a proxy in a process.
 type owner struct {
@@ -58,7 +45,7 @@ type owner struct {
 	proxy   uint64
 }
 
-// A lock is the state of Mutex, RecursiveMutex and Cond.
+// A mutex is the state of Mutex, RecursiveMutex and Cond.
 type mutex struct {
 	recursive bool
 	owner     owner

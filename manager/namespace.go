@@ -3,16 +3,14 @@ package manager
 import (
 	"context"
 	"fmt"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Namespace is a set of named values of any types that wire.RegisterType knows, in the server.
-type Namespace struct{ Proxy }
+type Namespace struct{ typed[Namespace] }
 
 // NewNamespace makes an empty Namespace. The caller closes it.
 func NewNamespace(ctx context.Context, m *Manager) (*Namespace, error) {
-	p, err := m.create(ctx, dictKind)
+	p, err := create[Namespace](ctx, m, dictKind)
 	return &Namespace{p}, err
 }
 
@@ -48,10 +46,3 @@ func (n *Namespace) Delete(ctx context.Context, name string) error {
 func (n *Namespace) Names(ctx context.Context) ([]string, error) {
 	return all[string](n.call(ctx, dictKeys))
 }
-
-// MarshalWire lets a Namespace be part of a value that is sent.
-func (n *Namespace) MarshalWire(e *wire.Encoder) error { return n.marshal(e, "Namespace") }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (n *Namespace) UnmarshalWire(d *wire.Decoder) error { return n.unmarshal(d, "Namespace") }

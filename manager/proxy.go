@@ -185,6 +185,22 @@ func all[R any](a answer) (vs []R, err error) {
 	return vs, a.err
 }
 
+// typed is the proxy in a type T, as which it travels.
+type typed[T any] struct{ Proxy }
+
+// create makes an object of a kind, and the proxy of it that a T holds.
+func create[T any](ctx context.Context, m *Manager, k *kind, args ...argument) (typed[T], error) {
+	p, err := m.create(ctx, k, args...)
+	return typed[T]{p}, err
+}
+
+// MarshalWire lets a proxy be part of a value that is sent. Its receiver has one of its own.
+func (p *typed[T]) MarshalWire(e *wire.Encoder) error { return p.marshal(e, typeName[T]()) }
+
+// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
+// type.
+func (p *typed[T]) UnmarshalWire(d *wire.Decoder) error { return p.unmarshal(d, typeName[T]()) }
+
 // typeName tells the types of proxies apart, those of one name in packages of one name too.
 func typeName[T any]() string { return reflect.TypeFor[T]().Name() }
 

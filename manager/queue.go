@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Queue is a first-in-first-out queue in the server, which another machine can reach too. In one
 // domain an ipc.Queue does the same without a server.
-type Queue[T any] struct{ Proxy }
+type Queue[T any] struct{ typed[Queue[T]] }
 
 // NewQueue makes a queue in which capacity values may wait, 0 for any number. The caller closes it.
 func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], error) {
 	if err := check[T](); err != nil {
 		return nil, fmt.Errorf("manager: new Queue: %w", err)
 	}
-	p, err := m.create(ctx, queueKind, in(capacity))
+	p, err := create[Queue[T]](ctx, m, queueKind, in(capacity))
 	return &Queue[T]{p}, err
 }
 
@@ -49,13 +47,6 @@ func (q *Queue[T]) Len(ctx context.Context) (int, error) { return one[int](q.cal
 
 // Cap returns the number of values that may wait, 0 if that is any number.
 func (q *Queue[T]) Cap(ctx context.Context) (int, error) { return one[int](q.call(ctx, queueCap)) }
-
-// MarshalWire lets a Queue be part of a value that is sent.
-func (q *Queue[T]) MarshalWire(e *wire.Encoder) error { return q.marshal(e, typeName[Queue[T]]()) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (q *Queue[T]) UnmarshalWire(d *wire.Decoder) error { return q.unmarshal(d, typeName[Queue[T]]()) }
 
 // outlasted adds the state that a deadline did not see the end of.
 func outlasted(err, state error) error {

@@ -3,8 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Semaphore is a number of permits in the server. The permits of a process that dies are
@@ -13,18 +11,18 @@ import (
 // Any process may release, and one that has no permit releases another's; if nobody has any, there
 // is one more from then on, and so a semaphore is also a signal. What dead processes had comes back
 // only as far as there are no more permits than at first.
-type Semaphore struct{ Proxy }
+type Semaphore struct{ typed[Semaphore] }
 
 // NewSemaphore makes a semaphore with n permits. The caller closes it.
 func NewSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
-	p, err := m.create(ctx, semaphoreKind, in(n), in(false))
+	p, err := create[Semaphore](ctx, m, semaphoreKind, in(n), in(false))
 	return &Semaphore{p}, err
 }
 
 // NewBoundedSemaphore makes a semaphore that never has more than its n permits: a Release too many
 // is ErrTooOften.
 func NewBoundedSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, error) {
-	p, err := m.create(ctx, semaphoreKind, in(n), in(true))
+	p, err := create[Semaphore](ctx, m, semaphoreKind, in(n), in(true))
 	return &Semaphore{p}, err
 }
 
@@ -45,13 +43,6 @@ func (s *Semaphore) Release(ctx context.Context) error { return s.call(ctx, sema
 func (s *Semaphore) Permits(ctx context.Context) (int, error) {
 	return one[int](s.call(ctx, semaphorePermits))
 }
-
-// MarshalWire lets a Semaphore be part of a value that is sent.
-func (s *Semaphore) MarshalWire(e *wire.Encoder) error { return s.marshal(e, "Semaphore") }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (s *Semaphore) UnmarshalWire(d *wire.Decoder) error { return s.unmarshal(d, "Semaphore") }
 
 // A semaphore is the state of a Semaphore.
 type semaphore struct {

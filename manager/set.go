@@ -3,20 +3,18 @@ package manager
 import (
 	"context"
 	"fmt"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Set is a set in the server. Its elements are compared by the bytes that stand for them, see
 // package wire.
-type Set[T comparable] struct{ Proxy }
+type Set[T comparable] struct{ typed[Set[T]] }
 
 // NewSet makes an empty Set. The caller closes it.
 func NewSet[T comparable](ctx context.Context, m *Manager) (*Set[T], error) {
 	if err := check[map[T]bool](); err != nil {
 		return nil, fmt.Errorf("manager: new Set: %w", err)
 	}
-	p, err := m.create(ctx, dictKind)
+	p, err := create[Set[T]](ctx, m, dictKind)
 	return &Set[T]{p}, err
 }
 
@@ -61,10 +59,3 @@ func (s *Set[T]) All(ctx context.Context) ([]T, error) { return all[T](s.call(ct
 
 // Clear removes every element.
 func (s *Set[T]) Clear(ctx context.Context) error { return s.call(ctx, dictClear).none() }
-
-// MarshalWire lets a Set be part of a value that is sent.
-func (s *Set[T]) MarshalWire(e *wire.Encoder) error { return s.marshal(e, typeName[Set[T]]()) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (s *Set[T]) UnmarshalWire(d *wire.Decoder) error { return s.unmarshal(d, typeName[Set[T]]()) }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/link"
 	"github.com/shoal-mp/shoal/internal/shm"
@@ -13,7 +15,11 @@ import (
 )
 
 // A Stream is a connection to another machine, such as a *tls.Conn.
-type Stream = link.Stream
+type Stream interface {
+	io.ReadWriteCloser
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
 
 // Kinds of frames between a client and a gateway.
 const (

@@ -364,7 +364,8 @@ func TestABarrierWhoseActionDoesNotEnd(t *testing.T) {
 		check(t, err)
 	}
 	short, cancel := context.WithCancel(ctx)
-	last := &manager.Barrier{Proxy: b.Proxy, Action: func() error { cancel(); return nil }}
+	last := *b
+	last.Action = func() error { cancel(); return nil }
 	last.Wait(short)
 	check(t, <-waited)
 }

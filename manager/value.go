@@ -2,21 +2,19 @@ package manager
 
 import (
 	"context"
-
-	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Value is one number in the server: an Array of one element. Values of other types stand in a
 // Dict or a Namespace.
-type Value[T Number] struct{ Proxy }
+type Value[T Number] struct{ typed[Value[T]] }
 
 // NewValue makes a Value. The caller closes it.
 func NewValue[T Number](ctx context.Context, m *Manager, v T) (*Value[T], error) {
 	a, err := NewArray(ctx, m, v)
-	return &Value[T]{a.Proxy}, err
+	return &Value[T]{typed[Value[T]]{a.Proxy}}, err
 }
 
-func (v *Value[T]) array() *Array[T] { return (*Array[T])(v) }
+func (v *Value[T]) array() *Array[T] { return &Array[T]{typed[Array[T]]{v.Proxy}} }
 
 // Get returns the value. It never waits, but for a transaction that has changed it.
 func (v *Value[T]) Get(ctx context.Context) (T, error) { return v.array().Get(ctx, 0) }
@@ -37,10 +35,3 @@ func (v *Value[T]) Swap(ctx context.Context, to T) (T, error) {
 func (v *Value[T]) CompareAndSwap(ctx context.Context, old, to T) (bool, error) {
 	return v.array().CompareAndSwap(ctx, 0, old, to)
 }
-
-// MarshalWire lets a Value be part of a value that is sent.
-func (v *Value[T]) MarshalWire(e *wire.Encoder) error { return v.marshal(e, typeName[Value[T]]()) }
-
-// UnmarshalWire is the counterpart of MarshalWire. The error is ErrType if it is a proxy of another
-// type.
-func (v *Value[T]) UnmarshalWire(d *wire.Decoder) error { return v.unmarshal(d, typeName[Value[T]]()) }

@@ -5,13 +5,15 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/shm"
+	"github.com/shoal-mp/shoal/internal/wire"
 )
 
-// A Buffer is a block of shared memory of which tensors can be made: *ipc.Memory is one.
+// A Buffer is shared memory of which tensors can be made: *ipc.Memory is one.
 type Buffer interface {
-	// Block returns the block, its domain, and how many of its bytes may be used; 0 for the block
-	// if it is closed.
-	Block() (*shm.Domain, shm.Handle, int)
+	// MarshalWire writes the one block that the Buffer is. The error is that the Buffer is closed.
+	MarshalWire(e *wire.Encoder) error
+	// Size returns how many bytes of the block may be used.
+	Size() int
 }
 
 // FromBuffer returns a tensor of bytes that are there, without a copy: torch.frombuffer. The first
@@ -22,9 +24,10 @@ type Buffer interface {
 // too few or the layout is none, ErrAlign where offset is not a multiple of the element's size, and
 // ErrClosed.
 func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, error) {
-	d, h, size := b.Block()
-	if h == 0 {
-		return nil, fmt.Errorf("tensor from buffer: %w", ErrClosed)
+	var e wire.Encoder
+	defer e.Done(false) // b stays open until the tensor has a reference of its own
+	if err := b.MarshalWire(&e); err != nil || len(e.Message().Blocks) != 1 {
+		return nil, errors.Join(fmt.Errorf("tensor from buffer: %w", ErrClosed), err)
 	}
 	if dt.valid() && offset%dt.Size() != 0 {
 		return nil, fmt.Errorf("tensor from buffer: %v at byte %d: %w", dt, offset, ErrAlign)
@@ -35,10 +38,15 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	if strides == nil {
 		strides = rowMajor(shape)
 	}
-	t, err := layOut(dt, shape, strides, offset, size)
+	t, err := layOut(dt, shape, strides, offset, b.Size())
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}
+	d, err := shm.Default()
+	if err != nil {
+		return nil, fmt.Errorf("tensor from buffer: %w", err)
+	}
+	h := e.Message().Blocks[0]
 	if err := d.Retain(h); err != nil {
 		return nil, errors.Join(fmt.Errorf("tensor from buffer: %w", ErrClosed), err)
 	}

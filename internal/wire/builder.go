@@ -150,12 +150,22 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 }
 
 // promoted returns the embedded field of a struct with several from which the struct probably has
-// its methods. Used as they are, they would drop the other fields in silence.
+// its methods. Used as they are, they would drop the other fields in silence. Fields that stay at
+// home do not count.
 func promoted(t, method reflect.Type) (name string, ok bool) {
-	if t.Kind() != reflect.Struct || t.NumField() < 2 {
+	if t.Kind() != reflect.Struct {
 		return "", false
 	}
+	var fields []reflect.StructField
 	for f := range t.Fields() {
+		if f.Tag.Get("wire") != skipTag {
+			fields = append(fields, f)
+		}
+	}
+	if len(fields) < 2 {
+		return "", false
+	}
+	for _, f := range fields {
 		if f.Anonymous && (f.Type.Implements(method) || reflect.PointerTo(f.Type).Implements(method)) {
 			return f.Name, true
 		}

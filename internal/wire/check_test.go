@@ -84,6 +84,12 @@ func TestCheckRefusesMethodsThatWouldDropFields(t *testing.T) {
 	refused[stamped](t, "MarshalBinary", "embedded Time")
 	refused[bulky](t, "MarshalWire", "embedded buffer")
 	refused[halfway](t, "MarshalWire and UnmarshalWire")
+	if err := wire.Check[struct {
+		buffer
+		Look func() `wire:"-"`
+	}](); err != nil {
+		t.Errorf("a struct whose other field stays at home: %v", err)
+	}
 	if err := wire.Check[day](); err != nil {
 		t.Errorf("a struct that is nothing but an embedded time: %v", err)
 	}
