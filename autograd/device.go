@@ -17,7 +17,7 @@ func emptyOn(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
 	if dev == nil {
 		return tensor.Empty(dt, shape...)
 	}
-	t, err := tensor.EmptyOn(dev, dt, shape...)
+	t, err := tensor.On(dev).Empty(dt, shape...)
 	must(err)
 	return t
 }

@@ -108,7 +108,7 @@ func TestOneKernelIsEnough(t *testing.T) {
 
 func TestDropoutOnADevice(t *testing.T) {
 	dev := devicetest.New("test:0")
-	ones, err := tensor.OnesOn(dev, tensor.Float64, 100, 10, 2, 3)
+	ones, err := tensor.On(dev).Ones(tensor.Float64, 100, 10, 2, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func put(op string, n int, idx *tensor.Tensor, x *Var) *Var {
 
 // numbered returns the numbers 0 to n-1.
 func numbered(dev tensor.Device, n int) *tensor.Tensor {
-	t, err := tensor.ArangeOn(dev, tensor.Int64, 0, float64(n), 1)
+	t, err := tensor.On(dev).Arange(tensor.Int64, 0, float64(n), 1)
 	if err != nil {
 		panic(err)
 	}

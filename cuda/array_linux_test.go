@@ -134,7 +134,7 @@ func TestTheArrayInterfaceOfNothing(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
 	for _, shape := range [][]int{{2, 0}, {}} {
-		x, err := tensor.OnesOn(dev, tensor.Float32, shape...)
+		x, err := tensor.On(dev).Ones(tensor.Float32, shape...)
 		check(t, err)
 		a, err := cuda.ArrayInterfaceOf(x)
 		check(t, err)

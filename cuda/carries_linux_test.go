@@ -25,7 +25,7 @@ type cargo struct {
 func newCargo(t *testing.T) cargo {
 	x, err := tensor.Arange(tensor.Float32, 0, 24, 1).Reshape(2, 3, 4).Transpose(0, 2).ToDevice(device(t, "cuda:1"))
 	check(t, err)
-	y, err := tensor.OnesOn(device(t, "cuda:0"), tensor.Float64, 2)
+	y, err := tensor.On(device(t, "cuda:0")).Ones(tensor.Float64, 2)
 	check(t, err)
 	place := tensor.Place{Device: device(t, "cuda:1")}
 	return cargo{place, tensor.Place{}, x, map[string]*tensor.Tensor{"weight": y}, []any{place, x}}
@@ -33,7 +33,7 @@ func newCargo(t *testing.T) cargo {
 
 // String is what a receiver compares, with what it makes on a device that arrived.
 func (c cargo) String() string {
-	made, err := tensor.OnesOn(c.Place.Device, tensor.Float32, 3)
+	made, err := tensor.On(c.Place.Device).Ones(tensor.Float32, 3)
 	if err != nil {
 		return err.Error()
 	}

@@ -26,7 +26,7 @@ type held struct {
 // true, and never if it gets false.
 var sendHeld = shoal.Register("sendHeld", func(ctx context.Context, _ int, h held) error {
 	dev := cuda.ForRank(0)
-	first, err := tensor.FullOn(dev, tensor.Float32, 6, 100)
+	first, err := tensor.On(dev).Full(tensor.Float32, 6, 100)
 	if err == nil {
 		err = h.Out.Put(ctx, first)
 	}
@@ -37,7 +37,7 @@ var sendHeld = shoal.Register("sendHeld", func(ctx context.Context, _ int, h hel
 		return err
 	}
 	cuda.Simulator().Hold(true)
-	x, err := tensor.FullOn(dev, tensor.Float32, 7, 100)
+	x, err := tensor.On(dev).Full(tensor.Float32, 7, 100)
 	if err == nil {
 		err = h.Out.Put(ctx, x) // returns, though nothing is written
 	}
@@ -87,7 +87,7 @@ var change = shoal.Register("change", func(_ context.Context, _ int, x *tensor.T
 })
 
 func TestAProcessThatEndsFinishesWhatItDoesToAnothersMemory(t *testing.T) {
-	x, err := tensor.OnesOn(onDevice(t), tensor.Float32, 100)
+	x, err := tensor.On(onDevice(t)).Ones(tensor.Float32, 100)
 	check(t, err)
 	check(t, change.Spawn(watched(t), 1, x))
 	if got := onHost(t, x); got[0] != 7 || got[99] != 7 {
@@ -98,7 +98,7 @@ func TestAProcessThatEndsFinishesWhatItDoesToAnothersMemory(t *testing.T) {
 
 func TestTheReceiversStreamWaitsAndNotTheHosts(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
-	y, err := tensor.EmptyOn(x.Device(), tensor.Float32, 100)
+	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
 	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes())) // queued behind what is not written
 	check(t, on.Put(ctx, true))
@@ -112,7 +112,7 @@ func TestTheReceiversStreamWaitsAndNotTheHosts(t *testing.T) {
 
 func TestASenderThatIsKilledBeforeItsDeviceIsReadyIsAnError(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
-	y, err := tensor.EmptyOn(x.Device(), tensor.Float32, 100)
+	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
 	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes()))
 	check(t, on.Put(ctx, false))
@@ -142,7 +142,7 @@ func TestASenderThatIsKilledBeforeItsDeviceIsReadyIsAnError(t *testing.T) {
 
 func TestClosingWhatWasLostDoesNotHideIt(t *testing.T) {
 	ctx, x, g, on := startHeld(t)
-	y, err := tensor.EmptyOn(x.Device(), tensor.Float32, 100)
+	y, err := tensor.On(x.Device()).Empty(tensor.Float32, 100)
 	check(t, err)
 	check(t, y.DeviceMemory().Copy(0, x.DeviceMemory(), 0, x.Nbytes()))
 	check(t, on.Put(ctx, false))
@@ -191,7 +191,7 @@ func TestAClockGoesWithWhatItCameWith(t *testing.T) {
 	check(t, err)
 	out, err := ipc.NewQueue[*tensor.Tensor](1)
 	check(t, err)
-	x, err := tensor.OnesOn(device(t, "cuda"), tensor.Float32, 100)
+	x, err := tensor.On(device(t, "cuda")).Ones(tensor.Float32, 100)
 	check(t, err)
 	check(t, in.Put(ctx, x))
 	g, err := sendBack.Start(ctx, 1, ends{in.Receiver(), out.Sender()}, shoal.Options{})
@@ -207,7 +207,7 @@ func TestAClockGoesWithWhatItCameWith(t *testing.T) {
 }
 
 func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
-	x, err := tensor.NewOn(simulated(t), tensor.Float32, 100)
+	x, err := tensor.On(simulated(t)).Zeros(tensor.Float32, 100)
 	check(t, err)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
 	check(t, err)
@@ -229,9 +229,9 @@ func TestWithoutNumbersForStreamsTheSenderWaits(t *testing.T) {
 // A clock may come to lie where something else was, which must not be taken for a number.
 func TestAClockBeginsAtNought(t *testing.T) {
 	dev := simulated(t)
-	x, err := tensor.FullOn(dev, tensor.Int32, 1<<30+7, 1)
+	x, err := tensor.On(dev).Full(tensor.Int32, 1<<30+7, 1)
 	check(t, err)
-	keep, err := tensor.NewOn(dev, tensor.Int32, 1) // behind it
+	keep, err := tensor.On(dev).Zeros(tensor.Int32, 1) // behind it
 	check(t, err)
 	check(t, x.Device().(*cuda.Device).Synchronize())
 	check(t, x.Close())
@@ -266,7 +266,7 @@ func TestNothingHangsWhereASenderWasKilled(t *testing.T) {
 			return errors.Join(err, on(x).Read(make([]byte, 4), 0))
 		},
 		"memory for others": func(x *tensor.Tensor) error {
-			y, err := tensor.EmptyOn(legacy(t), tensor.Float32, 1)
+			y, err := tensor.On(legacy(t)).Empty(tensor.Float32, 1)
 			if err == nil {
 				err = y.Close()
 			}
@@ -299,7 +299,7 @@ func TestNothingHangsWhereASenderWasKilled(t *testing.T) {
 // What was closed the device may still have to do something with.
 func TestMemoryIsGivenBackWhenTheDeviceHasDoneWithIt(t *testing.T) {
 	dev := simulated(t)
-	x, err := tensor.NewOn(dev, tensor.Float32, 1)
+	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
 	check(t, err)
 	d := cuda.Simulator()
 	d.Hold(true)

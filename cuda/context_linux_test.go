@@ -26,7 +26,7 @@ type user struct {
 var useContext = pool.Register2("useContext",
 	func(_ context.Context, theirs uint64, x *tensor.Tensor) (u user, err error) {
 		defer x.Close()
-		one, err := tensor.OnesOn(x.Device(), x.DType(), 1)
+		one, err := tensor.On(x.Device()).Ones(x.DType(), 1)
 		if err != nil {
 			return u, err
 		}
@@ -52,7 +52,7 @@ func ownContexts(t *testing.T, m shoal.StartMethod) {
 	simulate(t, 1, 256*mib)
 	ctx := watched(t)
 	dev := device(t, "cuda").(*cuda.Device)
-	x, err := tensor.NewOn(dev, tensor.Float32, 1)
+	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
 	check(t, err)
 	ours, err := cuda.Context(dev)
 	check(t, err)

@@ -37,7 +37,7 @@ var devour = shoal.Register("devour", func(ctx context.Context, _ int, e ends) e
 		if err != nil {
 			return err
 		}
-		mine, err := tensor.OnesOn(x.Device(), tensor.Float32, 1000)
+		mine, err := tensor.On(x.Device()).Ones(tensor.Float32, 1000)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func TestKilledConsumersLeaveNothing(t *testing.T) {
 	out, err := ipc.NewQueue[*tensor.Tensor](atOnce)
 	check(t, err)
 	dev := device(t, "cuda")
-	x, err := tensor.NewOn(dev, tensor.Float32, 1000, 1000)
+	x, err := tensor.On(dev).Zeros(tensor.Float32, 1000, 1000)
 	check(t, err)
 	base, err := devices.Used(0)
 	check(t, err)
@@ -69,7 +69,7 @@ func TestKilledConsumersLeaveNothing(t *testing.T) {
 	fed := make(chan error, 2)
 	go func() { // each time another tensor, in the one segment
 		for {
-			y, err := tensor.OnesOn(dev, tensor.Float32, 10)
+			y, err := tensor.On(dev).Ones(tensor.Float32, 10)
 			if err == nil {
 				err = errors.Join(in.Put(feed, y), y.Close())
 			}
@@ -119,7 +119,7 @@ func TestKilledConsumersLeaveNothing(t *testing.T) {
 	comesTo(t, devices, 0, base)
 	check(t, cuda.EmptyCache()) // the clock, of which this process has sent numbers
 	check(t, x.Close())
-	whole, err := tensor.EmptyOn(dev, tensor.Float32, int(base)/4) // every place in the segment is free again
+	whole, err := tensor.On(dev).Empty(tensor.Float32, int(base)/4) // every place in the segment is free again
 	check(t, err)
 	if n := cuda.Mapped(); n != 1 {
 		t.Errorf("%d segments are mapped", n)
@@ -129,7 +129,7 @@ func TestKilledConsumersLeaveNothing(t *testing.T) {
 
 // sendAndDie sends as much as it can until it is killed.
 var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, out *ipc.Sender[*tensor.Tensor]) error {
-	x, err := tensor.FullOn(cuda.ForRank(0), tensor.Float32, 7, 100)
+	x, err := tensor.On(cuda.ForRank(0)).Full(tensor.Float32, 7, 100)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ var sendAndDie = shoal.Register("sendAndDie", func(ctx context.Context, _ int, o
 	}
 	dieSoon()
 	for {
-		y, err := tensor.FullOn(x.Device(), tensor.Float32, 7, 100)
+		y, err := tensor.On(x.Device()).Full(tensor.Float32, 7, 100)
 		if err == nil {
 			err = errors.Join(out.Put(ctx, y), y.Close())
 		}

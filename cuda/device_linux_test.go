@@ -97,7 +97,7 @@ func TestTensorsOnADevice(t *testing.T) {
 	}
 	for _, dt := range []tensor.DType{tensor.Bool, tensor.Int8, tensor.Float16, tensor.Float32, tensor.Int64,
 		tensor.Float64, tensor.Complex128} {
-		one, err := tensor.OnesOn(dev, dt, 3, 2)
+		one, err := tensor.On(dev).Ones(dt, 3, 2)
 		check(t, err)
 		seven := one.Select(0, 2)
 		last := seven.Select(0, 1)
@@ -108,7 +108,7 @@ func TestTensorsOnADevice(t *testing.T) {
 			check(t, c.Close())
 		}
 	}
-	empty, err := tensor.NewOn(dev, tensor.Float32, 0, 3)
+	empty, err := tensor.On(dev).Zeros(tensor.Float32, 0, 3)
 	check(t, err)
 	if s := empty.String(); s != "tensor([], device='cuda:0', size=(0, 3))" {
 		t.Errorf("an empty one: %s", s)
@@ -126,7 +126,7 @@ func TestTensorsOnADevice(t *testing.T) {
 
 func TestTensorsGoFromDeviceToDevice(t *testing.T) {
 	onDevices(t, 2, 64*mib)
-	x, err := tensor.FullOn(device(t, "cuda:0"), tensor.Float32, 2.5, 100)
+	x, err := tensor.On(device(t, "cuda:0")).Full(tensor.Float32, 2.5, 100)
 	check(t, err)
 	defer x.Close()
 	every := x.Slice(0, 10, 90, 2)
@@ -146,7 +146,7 @@ func TestTensorsGoFromDeviceToDevice(t *testing.T) {
 func TestMemoryIsUsedAgain(t *testing.T) {
 	devices := simulate(t, 1, 64*mib)
 	dev := device(t, "cuda")
-	big := func() (*tensor.Tensor, error) { return tensor.EmptyOn(dev, tensor.Float32, 5*mib) } // 20 MiB
+	big := func() (*tensor.Tensor, error) { return tensor.On(dev).Empty(tensor.Float32, 5*mib) } // 20 MiB
 	var all []*tensor.Tensor
 	for range 3 {
 		x, err := big()
@@ -168,7 +168,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	if n, err := devices.Used(0); n == 0 || err != nil {
 		t.Errorf("%d bytes are kept for later, %v", n, err)
 	}
-	other, err := tensor.EmptyOn(dev, tensor.Float32, 15*mib) // 60 MiB, so that what is kept has to go
+	other, err := tensor.On(dev).Empty(tensor.Float32, 15*mib) // 60 MiB, so that what is kept has to go
 	check(t, err)
 	check(t, other.Close())
 	check(t, cuda.EmptyCache())
@@ -182,7 +182,7 @@ func TestSmallAllocationsShareASegment(t *testing.T) {
 	dev := device(t, "cuda")
 	var all []*tensor.Tensor
 	for i := range 1000 {
-		x, err := tensor.FullOn(dev, tensor.Int32, float64(i), 10)
+		x, err := tensor.On(dev).Full(tensor.Int32, float64(i), 10)
 		check(t, err)
 		all = append(all, x)
 	}
@@ -201,7 +201,7 @@ func TestSmallAllocationsShareASegment(t *testing.T) {
 
 func TestADriversErrorHasItsName(t *testing.T) {
 	dev := simulated(t)
-	x, err := tensor.NewOn(dev, tensor.Float32, 4)
+	x, err := tensor.On(dev).Zeros(tensor.Float32, 4)
 	check(t, err)
 	defer x.Close()
 	cuda.Simulator().Fail("cuMemcpyDtoHAsync", 1, cudriver.ErrorNotPermitted)

@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	x, err := tensor.OnesOn(dev, tensor.Float32, 1000, 1000)
+//	x, err := tensor.On(dev).Ones(tensor.Float32, 1000, 1000)
 //	if err != nil {
 //		return err
 //	}

@@ -149,7 +149,7 @@ var openAsOthers = shoal.Register("openAsOthers", func(_ context.Context, _ int,
 
 func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
 	onDevices(t, 1, 64*mib)
-	x, err := tensor.OnesOn(legacy(t), tensor.Float32, 4)
+	x, err := tensor.On(legacy(t)).Ones(tensor.Float32, 4)
 	check(t, err)
 	h, _, err := on(x).Handle()
 	check(t, err)
@@ -158,7 +158,7 @@ func TestMemoryIsOpenedOnceAndWithinItsBounds(t *testing.T) {
 	check(t, g.Wait())
 	check(t, x.Close())
 
-	none, err := tensor.NewOn(legacy(t), tensor.Float32, 0)
+	none, err := tensor.On(legacy(t)).Zeros(tensor.Float32, 0)
 	check(t, err)
 	device, h, _, event, done, err := cuda.Legacy{}.Share(none.DeviceMemory())
 	if err != nil || device != 0 || h != (cuda.Handle{}) || event != nil || done() != nil {
@@ -177,12 +177,12 @@ func TestWhatOthersCannotOpenIsNotSent(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	ctx, c, end := startDoubling(t)
 	defer end()
-	x, err := tensor.OnesOn(device(t, "cuda"), tensor.Float32, 2, 3)
+	x, err := tensor.On(device(t, "cuda")).Ones(tensor.Float32, 2, 3)
 	check(t, err)
 	if err := c.Send(ctx, x); !errors.Is(err, cuda.ErrNotLegacy) {
 		t.Errorf("memory of a segment: %v", err)
 	}
-	y, err := tensor.OnesOn(legacy(t), tensor.Float32, 2, 3)
+	y, err := tensor.On(legacy(t)).Ones(tensor.Float32, 2, 3)
 	check(t, err)
 	q, err := ipc.NewQueue[*tensor.Tensor](1)
 	check(t, err)
@@ -206,7 +206,7 @@ func TestThereIsAnEventInPyTorchsForm(t *testing.T) {
 			simulate(t, 1, 64*mib)
 			ctx, c, end := startDoubling(t)
 			defer end()
-			x, err := tensor.NewOn(legacy(t), tensor.Float32, 2, 3)
+			x, err := tensor.On(legacy(t)).Zeros(tensor.Float32, 2, 3)
 			check(t, err)
 			d := cuda.Simulator()
 			d.Hold(true)

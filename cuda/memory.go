@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shoal-mp/shoal/internal/cudriver"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
@@ -232,13 +233,16 @@ func (m *Memory) place(e *wire.Encoder) {
 }
 
 func init() {
-	tensor.RegisterPlaces("cuda", ParseDevice)
-	tensor.RegisterDevice("cuda", func(d *wire.Decoder) (tensor.DeviceMemory, error) {
-		m, err := read(d)
-		if err != nil {
-			return nil, fmt.Errorf("memory of a device: %w", err)
-		}
-		return m, nil
+	device.Register("cuda", device.Backend[tensor.Device, tensor.DeviceMemory]{
+		Parse: ParseDevice,
+		Read: func(d *wire.Decoder) (tensor.DeviceMemory, error) {
+			m, err := read(d)
+			if err != nil {
+				return nil, fmt.Errorf("memory of a device: %w", err)
+			}
+			return m, nil
+		},
+		Lock: lockPages,
 	})
 }
 

@@ -145,11 +145,11 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 			places := outH * outW
 			on := func(d tensor.Device) (all []*tensor.Tensor) {
 				for _, shape := range [][]int{{1, 12, places}, {1, 2, 5, 4}, {2, places}} {
-					x, err := tensor.NewOn(d, dt, shape...)
+					x, err := tensor.On(d).Zeros(dt, shape...)
 					check(t, err)
 					all = append(all, x)
 				}
-				at, err := tensor.NewOn(d, tensor.Int64, 2, places)
+				at, err := tensor.On(d).Zeros(tensor.Int64, 2, places)
 				check(t, err)
 				c, x := d.(tensor.Computer), devicetest.On(t, d, images)
 				check(t, c.Unfold(all[0].Operand(), x.Operand(), w))
@@ -172,7 +172,7 @@ func TestOtherDTypesMultiplyAndPool(t *testing.T) {
 // they add atomically, does not hang on that.
 func TestNoKernelReliesOnThreadsInStep(t *testing.T) {
 	dev, g := onDevice(t), tensor.NewGenerator(1)
-	_, err := tensor.NewOn(dev, tensor.Float32, 1) // so that there is a driver
+	_, err := tensor.On(dev).Zeros(tensor.Float32, 1) // so that there is a driver
 	check(t, err)
 	if s := cuda.Simulator(); s != nil {
 		s.Loosen(true)

@@ -119,23 +119,21 @@ func unlockAll() (err error) {
 	return err
 }
 
-// The pages of a tensor's block are registered until the block is given back: the domain takes
+// lockPages registers the pages of a tensor's block until that is given back: the domain takes
 // pages away from under a free one, and the device would go on with what was there. Less than a
 // page is shared with other blocks, and stays as it is: the driver copies so little by way of pages
 // of its own.
-func init() {
-	tensor.RegisterPinner(func(b []byte) (func() error, error) {
-		d, err := Current()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", tensor.ErrDevice, err)
-		}
-		if !pageable(b) {
-			return nil, nil
-		}
-		p, err := d.register(b)
-		if err != nil {
-			return nil, err
-		}
-		return p.unlock, nil
-	})
+func lockPages(b []byte) (unlock func() error, err error) {
+	d, err := Current()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", tensor.ErrDevice, err)
+	}
+	if !pageable(b) {
+		return nil, nil
+	}
+	p, err := d.register(b)
+	if err != nil {
+		return nil, err
+	}
+	return p.unlock, nil
 }

@@ -94,7 +94,7 @@ func TestADeviceThatAnotherProcessHasForItself(t *testing.T) {
 	simulate(t, 1, 64*mib)
 	dev := device(t, "cuda")
 	cuda.Simulator().Take(true)
-	if _, err := tensor.NewOn(dev, tensor.Float32, 1); !errors.Is(err, cuda.ErrorDeviceUnavailable) {
+	if _, err := tensor.On(dev).Zeros(tensor.Float32, 1); !errors.Is(err, cuda.ErrorDeviceUnavailable) {
 		t.Errorf("%v", err)
 	}
 	var text strings.Builder
@@ -106,7 +106,7 @@ func TestADeviceThatAnotherProcessHasForItself(t *testing.T) {
 		t.Errorf("%+v\n%s", d, &text)
 	}
 	cuda.Simulator().Take(false)
-	x, err := tensor.NewOn(dev, tensor.Float32, 1)
+	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
 	check(t, err)
 	if r := cuda.Examine(); r.Devices[0].Alone || r.Devices[0].Unusable != "" {
 		t.Errorf("%+v", r)

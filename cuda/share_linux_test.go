@@ -48,7 +48,7 @@ func TestProcessesWorkOnOneTensor(t *testing.T) {
 	check(t, err)
 	out, err := ipc.NewQueue[*tensor.Tensor](workers)
 	check(t, err)
-	x, err := tensor.NewOn(device(t, "cuda"), tensor.Float32, 5, workers)
+	x, err := tensor.On(device(t, "cuda")).Zeros(tensor.Float32, 5, workers)
 	check(t, err)
 	for range workers {
 		check(t, in.Put(ctx, x))
@@ -74,7 +74,7 @@ func TestProcessesWorkOnOneTensor(t *testing.T) {
 
 // makeAndGo sends a tensor and ends.
 var makeAndGo = shoal.Register("makeAndGo", func(ctx context.Context, rank int, out *ipc.Sender[*tensor.Tensor]) error {
-	x, err := tensor.FullOn(cuda.ForRank(rank), tensor.Float32, float64(rank), 1000, 10)
+	x, err := tensor.On(cuda.ForRank(rank)).Full(tensor.Float32, float64(rank), 1000, 10)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func TestASegmentIsImportedOnce(t *testing.T) {
 	out, err := ipc.NewQueue[int](1)
 	check(t, err)
 	for range tensorsOfASegment {
-		x, err := tensor.OnesOn(dev, tensor.Float32, 100)
+		x, err := tensor.On(dev).Ones(tensor.Float32, 100)
 		check(t, err)
 		check(t, errors.Join(in.Put(ctx, x), x.Close()))
 	}
@@ -185,7 +185,7 @@ func TestADeviceIsTheSameInWhateverOrder(t *testing.T) {
 	check(t, err)
 	out, err := ipc.NewQueue[string](1)
 	check(t, err)
-	x, err := tensor.FullOn(device(t, "cuda:0"), tensor.Float32, 7, 10)
+	x, err := tensor.On(device(t, "cuda:0")).Full(tensor.Float32, 7, 10)
 	check(t, err)
 	for sees, want := range map[string]string{
 		strings.Join(paths, ","):                      "cuda:0 7",
@@ -236,7 +236,7 @@ func TestWhatArrivesIsLookedAt(t *testing.T) {
 	onDevices(t, 1, 64*mib)
 	d, err := shm.Default()
 	check(t, err)
-	x, err := tensor.NewOn(device(t, "cuda"), tensor.Float32, 10)
+	x, err := tensor.On(device(t, "cuda")).Zeros(tensor.Float32, 10)
 	check(t, err)
 	defer x.Close()
 	y, err := cross(t, func(e *wire.Encoder) { check(t, x.MarshalWire(e)) })

@@ -37,7 +37,7 @@ func TestADeviceWorksOnPagesOfTheHost(t *testing.T) {
 		tensor.At[float32](x, 1, 31) != 3 || tensor.At[float32](x, 2, 0) != 0 {
 		t.Errorf("after a kernel the host sees:\n%v", x)
 	}
-	y, err := tensor.NewOn(dev, tensor.Float32, 32)
+	y, err := tensor.On(dev).Zeros(tensor.Float32, 32)
 	check(t, err)
 	hold(true)
 	check(t, on(y).Copy(0, on(pinned), pinned.Offset()*4, y.Nbytes())) // returns, though nothing is done
@@ -57,7 +57,7 @@ func TestWhatHasNoPagesOfItsOwnIsNotPinned(t *testing.T) {
 	dev := device(t, "cuda").(*cuda.Device)
 	small, err := tensor.NewShared(tensor.Float32, 4)
 	check(t, err)
-	there, err := tensor.NewOn(dev, tensor.Float32, 4096)
+	there, err := tensor.On(dev).Zeros(tensor.Float32, 4096)
 	check(t, err)
 	for name, x := range map[string]*tensor.Tensor{"on the heap": tensor.New(tensor.Float32, 4096),
 		"of 16 bytes": small, "on the device": there} {
@@ -71,9 +71,9 @@ func TestWhatHasNoPagesOfItsOwnIsNotPinned(t *testing.T) {
 func TestStreamsGoOnBesideEachOther(t *testing.T) {
 	onDevices(t, needed(2), 64*mib)
 	dev := device(t, "cuda").(*cuda.Device)
-	x, err := tensor.FullOn(dev, tensor.Float32, 5, 100)
+	x, err := tensor.On(dev).Full(tensor.Float32, 5, 100)
 	check(t, err)
-	y, err := tensor.NewOn(dev, tensor.Float32, 100)
+	y, err := tensor.On(dev).Zeros(tensor.Float32, 100)
 	check(t, err)
 	check(t, dev.Synchronize())
 	s, err := dev.NewStream()
@@ -101,7 +101,7 @@ func TestStreamsGoOnBesideEachOther(t *testing.T) {
 	if got := onHost(t, y); got[0] != 1 || got[99] != 1 {
 		t.Errorf("copied: %v", got)
 	}
-	far, err := tensor.NewOn(cuda.ForRank(1), tensor.Float32, 100)
+	far, err := tensor.On(cuda.ForRank(1)).Zeros(tensor.Float32, 100)
 	check(t, err)
 	if err := s.Copy(on(far), 0, on(x), 0, 4); cuda.Count() > 1 && !errors.Is(err, cuda.ErrDevice) {
 		t.Errorf("to another device: %v", err)
@@ -113,7 +113,8 @@ func TestDevicesThatDoNotReachEachOtherCopyThroughTheHost(t *testing.T) {
 	for name, apart := range map[string]bool{"near": false, "apart": true} {
 		t.Run(name, func(t *testing.T) {
 			onDevices(t, 2, 64*mib)
-			x, err := tensor.NewOn(device(t, "cuda:0"), tensor.Float32, 3*mib) // three times what goes through at once
+			// three times what goes through at once
+			x, err := tensor.On(device(t, "cuda:0")).Zeros(tensor.Float32, 3*mib)
 			check(t, err)
 			if s := cuda.Simulator(); s != nil {
 				s.Part(apart)

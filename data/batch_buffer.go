@@ -114,7 +114,7 @@ func (f *batchBuffer) allocate() error {
 	for k, shape := range shapes {
 		dt, dev := f.layout[k].dtype, f.layout[k].device
 		if dev != nil {
-			batch[k], err = tensor.EmptyOn(dev, dt, shape...)
+			batch[k], err = tensor.On(dev).Empty(dt, shape...)
 		} else {
 			batch[k], err = block.Storage().View(dt, shape, rowMajor(shape), starts[k]/dt.Size())
 		}

@@ -71,8 +71,8 @@ type Options struct {
 
 	// PinMemory has batches lie in shared memory whose pages are locked until the Loader, or who
 	// gets the batch, closes it, which a device copies by itself. It asks for nothing where there
-	// is no device: where no package that the program imports has given tensor.RegisterPinner a
-	// function, or that one's error wraps tensor.ErrDevice.
+	// is no device: where the program imports no package that has devices, or that one's error
+	// wraps tensor.ErrDevice.
 	PinMemory bool
 }
 

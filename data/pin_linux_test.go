@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/data"
+	backends "github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -45,7 +46,7 @@ var pairs = data.RegisterCollate("test.pairs",
 
 func TestPinnedBatchesLieInLockedMemory(t *testing.T) {
 	gpu := new(device)
-	tensor.RegisterPinner(gpu.lock)
+	backends.Register("pintest", backends.Backend[tensor.Device, tensor.DeviceMemory]{Lock: gpu.lock})
 	none, broken := fmt.Errorf("%w: none is there", tensor.ErrDevice), errors.New("out of luck")
 	oneOfEach(func(name string, workers int, kind data.Kind) {
 		o := data.Options{BatchSize: 8, Workers: workers, Kind: kind, PinMemory: true}

@@ -62,7 +62,7 @@ var endless = shoal.Register("reduce until somebody dies", func(ctx context.Cont
 	if err := v.Group.Join(v.Rank); err != nil {
 		return err
 	}
-	t, err := tensor.FullOn(v.Place.Device, tensor.Float32, 1, 400_000) // several chunks
+	t, err := tensor.On(v.Place.Device).Full(tensor.Float32, 1, 400_000) // several chunks
 	if err != nil {
 		return err
 	}

@@ -292,7 +292,7 @@ func (a AttentionMask) merged(heads int, q, k *tensor.Tensor, more int) *autogra
 // later says of each query which keys come after it, where like is.
 func later(like *tensor.Tensor, queries, keys int) *tensor.Tensor {
 	arange := func(n int) *tensor.Tensor {
-		t, err := tensor.ArangeOn(like.Device(), tensor.Int64, 0, float64(n), 1)
+		t, err := tensor.On(like.Device()).Arange(tensor.Int64, 0, float64(n), 1)
 		if err != nil {
 			panic(err)
 		}

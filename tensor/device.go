@@ -8,6 +8,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
@@ -37,14 +38,6 @@ type DeviceMemory interface {
 	Key() any
 	// Marshal writes one value by which another process finds the memory, and its blocks.
 	Marshal(e *wire.Encoder) error
-}
-
-// deviceKinds are the readers of what Marshal wrote.
-var deviceKinds sync.Map // name: func(*wire.Decoder) (DeviceMemory, error)
-
-// RegisterDevice says how memory arrives whose device is called kind, up to the colon.
-func RegisterDevice(kind string, read func(d *wire.Decoder) (DeviceMemory, error)) {
-	deviceKinds.Store(kind, read)
 }
 
 // onDevice is the lease of memory on a device.
@@ -170,16 +163,21 @@ func (t *Tensor) DeviceMemory() DeviceMemory {
 	return nil
 }
 
-// EmptyOn returns a tensor on a device whose elements hold anything. The caller closes it; with nil
-// it is Empty.
-func EmptyOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
+// On returns where tensors are made on a device, or on the host if that is nil. The caller closes
+// what is made there; an error is the device's, which may have no memory left.
+//
+//	x, err := tensor.On(dev).Zeros(tensor.Float32, 64, 10)
+func On(dev Device) Place { return Place{dev} }
+
+// Empty returns a tensor whose elements hold anything.
+func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 	own, size := checkShape(dt, shape)
-	if dev == nil {
+	if p.Device == nil {
 		return Empty(dt, own...), nil
 	}
-	m, err := allocateOn(dev, size)
+	m, err := allocateOn(p.Device, size)
 	if err != nil {
-		return nil, fmt.Errorf("new tensor of %v %v on %v: %w", dt, shape, dev, err)
+		return nil, fmt.Errorf("new tensor of %v %v on %v: %w", dt, shape, p, err)
 	}
 	s, err := settleOn(m)
 	if err != nil {
@@ -188,9 +186,9 @@ func EmptyOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
 	return newTensor(s, dt, own, rowMajor(own), 0), nil
 }
 
-// FullOn is EmptyOn with all elements v.
-func FullOn(dev Device, dt DType, v float64, shape ...int) (*Tensor, error) {
-	t, err := EmptyOn(dev, dt, shape...)
+// Full returns a tensor whose elements are all v.
+func (p Place) Full(dt DType, v float64, shape ...int) (*Tensor, error) {
+	t, err := p.Empty(dt, shape...)
 	if err != nil || t.Numel() == 0 {
 		return t, err
 	}
@@ -200,44 +198,43 @@ func FullOn(dev Device, dt DType, v float64, shape ...int) (*Tensor, error) {
 	}
 	if err := l.Fill(0, t.Nbytes(), Scalar(dt, v).span()); err != nil {
 		t.Close()
-		return nil, fmt.Errorf("fill tensor on %v: %w", dev, err)
+		return nil, fmt.Errorf("fill tensor on %v: %w", p, err)
 	}
 	return t, nil
 }
 
-// NewOn is New on a device.
-func NewOn(dev Device, dt DType, shape ...int) (*Tensor, error) { return FullOn(dev, dt, 0, shape...) }
+// Zeros returns a tensor of zeros, as New does on the host.
+func (p Place) Zeros(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt, 0, shape...) }
 
-// OnesOn is Ones on a device.
-func OnesOn(dev Device, dt DType, shape ...int) (*Tensor, error) {
-	return FullOn(dev, dt, 1, shape...)
+// Ones returns a tensor of ones.
+func (p Place) Ones(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt, 1, shape...) }
+
+// Rand returns uniform numbers from [0, 1). The numbers of one seed are the same on all devices,
+// but others than on the host.
+func (p Place) Rand(dt DType, g *Generator, shape ...int) (*Tensor, error) {
+	return p.created(dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
 }
 
-// RandOn is Rand on a device. The numbers of one seed are the same on all devices, but others than
-// on the host.
-func RandOn(dev Device, dt DType, g *Generator, shape ...int) (*Tensor, error) {
-	return created(dev, dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
+// RandN returns normal numbers of mean 0 and variance 1, by the seed as Rand's.
+func (p Place) RandN(dt DType, g *Generator, shape ...int) (*Tensor, error) {
+	return p.created(dt, shape, func(t *Tensor) { t.Normal(g, 0, 1) })
 }
 
-// RandNOn is RandN on a device, see RandOn.
-func RandNOn(dev Device, dt DType, g *Generator, shape ...int) (*Tensor, error) {
-	return created(dev, dt, shape, func(t *Tensor) { t.Normal(g, 0, 1) })
+// RandInt returns whole numbers (Int64) from lo to below hi, by the seed as Rand's.
+func (p Place) RandInt(g *Generator, lo, hi int, shape ...int) (*Tensor, error) {
+	return p.created(Int64, shape, func(t *Tensor) { t.integers(g, lo, hi) })
 }
 
-// RandIntOn is RandInt on a device, see RandOn.
-func RandIntOn(dev Device, g *Generator, lo, hi int, shape ...int) (*Tensor, error) {
-	return created(dev, Int64, shape, func(t *Tensor) { t.integers(g, lo, hi) })
+// Arange returns start, start+step and so on, below end.
+func (p Place) Arange(dt DType, start, end, step float64) (*Tensor, error) {
+	return p.created(dt, []int{steps(start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
 }
 
-// ArangeOn is Arange on a device.
-func ArangeOn(dev Device, dt DType, start, end, step float64) (*Tensor, error) {
-	return created(dev, dt, []int{steps(start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
-}
-
-// created returns a tensor on a device that set has set the elements of. What that panics with, as
-// the device refuses it, is the error.
-func created(dev Device, dt DType, shape []int, set func(t *Tensor)) (t *Tensor, err error) {
-	if t, err = EmptyOn(dev, dt, shape...); err != nil {
+// created returns a tensor that set has set the elements of. What that panics with, as the device
+// refuses it, is the error.
+func (p Place) created(dt DType, shape []int, set func(t *Tensor)) (*Tensor, error) {
+	t, err := p.Empty(dt, shape...)
+	if err != nil {
 		return nil, err
 	}
 	if err := Catch(func() { set(t) }); err != nil {
@@ -369,11 +366,11 @@ func readDevice(d *wire.Decoder) (*storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, ok := deviceKinds.Load(kind)
-	if !ok {
+	backend, ok := device.Find[Device, DeviceMemory](kind)
+	if !ok || backend.Read == nil {
 		return nil, fmt.Errorf("%w: %q: does this program import the package that has it?", ErrDevice, kind)
 	}
-	m, err := read.(func(*wire.Decoder) (DeviceMemory, error))(d)
+	m, err := backend.Read(d)
 	if err != nil {
 		return nil, err
 	}

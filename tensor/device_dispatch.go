@@ -56,13 +56,13 @@ func apart(a, b Device) error {
 	return fmt.Errorf("%w, but found at least two devices, %s and %s", ErrDevices, deviceName(a), deviceName(b))
 }
 
-// emptyOn is EmptyOn in the middle of an operation that has no error to return: what the device
+// emptyOn is Place.Empty in the middle of an operation that has no error to return: what the device
 // says no to is a panic with its error.
 func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 	if dev == nil {
 		return Empty(dt, shape...)
 	}
-	t, err := EmptyOn(dev, dt, shape...)
+	t, err := On(dev).Empty(dt, shape...)
 	must(err)
 	return t
 }

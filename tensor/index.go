@@ -75,7 +75,7 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 		}
 		turned[d] = true
 		last := float64(t.shape[d] - 1)
-		backwards, err := ArangeOn(t.Device(), Int64, last, -1, -1)
+		backwards, err := On(t.Device()).Arange(Int64, last, -1, -1)
 		must(err)
 		next := IndexSelect(out, d, backwards)
 		out.release()

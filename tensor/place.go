@@ -3,13 +3,14 @@ package tensor
 import (
 	"fmt"
 	"strings"
-	"sync"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/wire"
 )
 
 // A Place is a Device that travels in arguments and messages: by its name, which means one of the
-// receiver's own devices, as torch.device does. The zero value is the host, cpu.
+// receiver's own devices, as torch.device does; and where tensors are made, see On. The zero value
+// is the host, cpu.
 type Place struct{ Device }
 
 // String returns the name of the device: cpu, cuda:0.
@@ -25,14 +26,6 @@ func (p *Place) UnmarshalText(name []byte) (err error) {
 	return err
 }
 
-// placeKinds are the readers of names.
-var placeKinds sync.Map // kind: func(name string) (Device, error)
-
-// RegisterPlaces says which devices have names that begin with kind, up to the colon.
-func RegisterPlaces(kind string, parse func(name string) (Device, error)) {
-	placeKinds.Store(kind, parse)
-}
-
 // ParseDevice returns the device of a name, as PyTorch writes it: cpu, which is nil, or cuda and
 // cuda:1 in a program that imports package cuda. The error wraps ErrDevice, or says why there is
 // none.
@@ -41,11 +34,11 @@ func ParseDevice(name string) (Device, error) {
 	if kind == "cpu" {
 		return nil, nil
 	}
-	parse, ok := placeKinds.Load(kind)
-	if !ok {
+	backend, ok := device.Find[Device, DeviceMemory](kind)
+	if !ok || backend.Parse == nil {
 		return nil, fmt.Errorf("%w: %q: does this program import the package that has it?", ErrDevice, name)
 	}
-	return parse.(func(string) (Device, error))(name)
+	return backend.Parse(name)
 }
 
 func init() { wire.RegisterType[Place]("tensor.Place") }

@@ -260,7 +260,7 @@ func TestCUDATensorsAreOpened(t *testing.T) {
 func TestCUDATensorsAreShared(t *testing.T) {
 	f := &fakeCUDA{}
 	send := func(shape ...int) *CUDATensor {
-		x := must(tensor.NewOn(f, tensor.Float32, shape...))(t)
+		x := must(tensor.On(f).Zeros(tensor.Float32, shape...))(t)
 		b := must((&exporter{opts: Options{CUDA: f}}).marshal(x))(t)
 		x.Close()
 		return must((&importer{ctx: testContext(t)}).unmarshal(b))(t).(*CUDATensor)
@@ -290,7 +290,7 @@ func TestCUDATensorsAreShared(t *testing.T) {
 // A message that is not sent gives back what it promised.
 func TestCUDATensorsOfNoMessage(t *testing.T) {
 	f := &fakeCUDA{}
-	x := must(tensor.NewOn(f, tensor.Float32, 2))(t)
+	x := must(tensor.On(f).Zeros(tensor.Float32, 2))(t)
 	e := &exporter{opts: Options{CUDA: f}}
 	if _, err := e.marshal(Tuple{x, make(chan int)}); err == nil {
 		t.Fatal("a channel was sent")

@@ -45,7 +45,7 @@ func tryProcess(ctx context.Context, device int) (err error) {
 	if err != nil {
 		return err
 	}
-	x, err := tensor.NewOn(dev, tensor.Float32, 1)
+	x, err := tensor.On(dev).Zeros(tensor.Float32, 1)
 	if err != nil {
 		return err
 	}

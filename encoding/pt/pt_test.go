@@ -15,6 +15,7 @@ import (
 
 	"github.com/shoal-mp/shoal/autograd"
 	"github.com/shoal-mp/shoal/encoding/pt"
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/devicetest"
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
@@ -245,11 +246,13 @@ func TestMapLocation(t *testing.T) {
 
 func TestMapLocationToADevice(t *testing.T) {
 	dev := devicetest.New("pttest:1")
-	tensor.RegisterPlaces("pttest", func(text string) (tensor.Device, error) {
-		if text != "pttest:1" {
-			return nil, tensor.ErrDevice
-		}
-		return dev, nil
+	device.Register("pttest", device.Backend[tensor.Device, tensor.DeviceMemory]{
+		Parse: func(text string) (tensor.Device, error) {
+			if text != "pttest:1" {
+				return nil, tensor.ErrDevice
+			}
+			return dev, nil
+		},
 	})
 	path := filepath.Join(t.TempDir(), "m.pt")
 	x := tensor.Arange(tensor.Float32, 0, 12, 1).View(3, 4)

@@ -33,7 +33,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := tensor.NewOn(dev, tensor.Float32, rows, columns)
+	t, err := tensor.On(dev).Zeros(tensor.Float32, rows, columns)
 	if err != nil {
 		return err
 	}

@@ -53,9 +53,9 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 		"upward": {tree{"internal/shm/doc.go": room("shm", module+"/internal/wire")},
 			"internal/shm (floor 1) imports internal/wire (floor 2): imports go down only"},
 		"sideways": {tree{"optim/doc.go": room("optim", module+"/pool")},
-			"optim (floor 5) imports pool (floor 5)"},
+			"optim (floor 6) imports pool (floor 6)"},
 		"upward to the root": {tree{"internal/wire/doc.go": room("wire", module)},
-			"internal/wire (floor 2) imports the root package (floor 4)"},
+			"internal/wire (floor 2) imports the root package (floor 5)"},
 		"upward from the ground": {tree{"internal/sys/doc.go": room("sys", module+"/internal/shm")}, "imports go down only"},
 		"upward in a file of another system": {tree{
 			"internal/shm/doc.go": room("shm"), "internal/shm/x_windows.go": "package shm\nimport _ \"" + module + "/internal/wire\"\n"},

@@ -153,16 +153,16 @@ func sequences(t *testing.T, dev tensor.Device) {
 		bits := map[tensor.DType]int{f32: 24, f64: 53}[dt]
 		Same(t, make(func(g *tensor.Generator) (*tensor.Tensor,
 			error) {
-			return tensor.RandOn(dev, dt, g, n)
+			return tensor.On(dev).Rand(dt, g, n)
 		}), want(dt, tensor.Sequence{Kind: tensor.RandomUniform, B: 1, Bits: bits}), 0)
 		Same(t, On(t, dev, tensor.New(dt, n)).Uniform(tensor.NewGenerator(9), -2, 5),
 			want(dt, tensor.Sequence{Kind: tensor.RandomUniform, A: -2, B: 5, Bits: bits}), 0)
-		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandNOn(dev, dt, g, n) })
+		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).RandN(dt, g, n) })
 		Same(t, normal, want(dt, tensor.Sequence{Kind: tensor.RandomNormal, B: 1}),
 			map[tensor.DType]float64{f32: 1e-6, f64: 1e-14}[dt])
 		kept := make(func(g *tensor.Generator) (*tensor.Tensor,
 			error) {
-			return tensor.EmptyOn(dev, dt, n)
+			return tensor.On(dev).Empty(dt, n)
 		}).Bernoulli(tensor.NewGenerator(9), 0.3)
 		Same(t, kept, want(dt, tensor.Sequence{Kind: tensor.RandomBernoulli, A: 0.3}), 0)
 		s := tensor.Sequence{Kind: tensor.RandomKept, Key: key, A: 0.3, B: 1.5}
@@ -171,19 +171,19 @@ func sequences(t *testing.T, dev tensor.Device) {
 		Same(t, doubled, want(dt, s).MulScalar(2), 0)
 	}
 	for _, dt := range []tensor.DType{f32, f64, tensor.Int64, tensor.Int32, tensor.Float16} {
-		x, err := tensor.ArangeOn(dev, dt, -3, 400, 1.5)
+		x, err := tensor.On(dev).Arange(dt, -3, 400, 1.5)
 		if err != nil {
 			t.Fatal(err)
 		}
 		Same(t, x, tensor.Arange(dt, -3, 400, 1.5), 0)
 	}
-	dice := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandIntOn(dev, g, -2, 5, n) })
+	dice := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).RandInt(g, -2, 5, n) })
 	rolls := tensor.New(tensor.Int64, n)
 	for i := range n {
 		tensor.Data[int64](rolls)[i] = Integer(tensor.Sequence{Key: key, From: -2, Count: 7}, uint64(i))
 	}
 	Same(t, dice, rolls, 0)
-	half := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.RandOn(dev, tensor.Float16, g, n) })
+	half := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).Rand(tensor.Float16, g, n) })
 	if least, most := tensor.Amin(half).Item(), tensor.Amax(half).Item(); least < 0 || most >= 1 || most < 0.9 {
 		t.Errorf("halves are from %v to %v", least, most)
 	}

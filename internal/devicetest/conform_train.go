@@ -12,7 +12,7 @@ import (
 // empty returns a tensor on dev, which holds anything.
 func empty(t *testing.T, dev tensor.Device, dt tensor.DType, shape ...int) *tensor.Tensor {
 	t.Helper()
-	x, err := tensor.EmptyOn(dev, dt, shape...)
+	x, err := tensor.On(dev).Empty(dt, shape...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/device"
 	"github.com/shoal-mp/shoal/internal/shm"
 	"github.com/shoal-mp/shoal/internal/wire"
 	"github.com/shoal-mp/shoal/tensor"
@@ -65,6 +66,8 @@ func read(dec *wire.Decoder) (tensor.DeviceMemory, error) {
 }
 
 func init() {
-	tensor.RegisterDevice("test", read)
-	tensor.RegisterPlaces("test", func(name string) (tensor.Device, error) { return Shared(name), nil })
+	device.Register("test", device.Backend[tensor.Device, tensor.DeviceMemory]{
+		Parse: func(name string) (tensor.Device, error) { return Shared(name), nil },
+		Read:  read,
+	})
 }

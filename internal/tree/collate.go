@@ -50,7 +50,7 @@ func OnHeap(fields []Field) ([]*tensor.Tensor, error) {
 			all[k] = tensor.Empty(f.DType, f.Shape...)
 			continue
 		}
-		t, err := tensor.EmptyOn(f.Device, f.DType, f.Shape...)
+		t, err := tensor.On(f.Device).Empty(f.DType, f.Shape...)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error,
 		return nil, nil, err
 	}
 	size := scale(gib) &^ 3
-	x, err := tensor.OnesOn(dev, tensor.Float32, size/4)
+	x, err := tensor.On(dev).Ones(tensor.Float32, size/4)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +193,7 @@ type copier struct {
 }
 
 func newCopier(dev *cuda.Device, x *tensor.Tensor) (*copier, error) {
-	y, err := tensor.EmptyOn(dev, tensor.Float32, x.Numel())
+	y, err := tensor.On(dev).Empty(tensor.Float32, x.Numel())
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ var hoard = shoal.Register("bench cuda hoard", func(ctx context.Context, _ int, 
 		if err != nil {
 			return err
 		}
-		if _, err := tensor.OnesOn(x.Device(), tensor.Float32, 1000); err != nil {
+		if _, err := tensor.On(x.Device()).Ones(tensor.Float32, 1000); err != nil {
 			return err
 		}
 		if err := e.Out.Put(ctx, x.Numel()); err != nil {
@@ -261,7 +261,7 @@ var hoard = shoal.Register("bench cuda hoard", func(ctx context.Context, _ int, 
 
 // measure returns how much less of the device's memory is free afterwards, when all are reaped.
 func (k *killer) measure(ctx context.Context) (float64, error) {
-	x, err := tensor.OnesOn(k.dev, tensor.Float32, 1000)
+	x, err := tensor.On(k.dev).Ones(tensor.Float32, 1000)
 	if err != nil {
 		return 0, err
 	}
